@@ -184,18 +184,13 @@ func movedTo(reply redis.Error, asked string) string {
 }
 
 // slotQuestions read whether a node owns the slot of tag, whether the slot is being moved, and the rule by which a
-// replica is promoted.
-func (s *stopping) slotQuestions(tag string) []wire.Question {
-	return []wire.Question{
+// replica is promoted: of that, the time that is a setting only if settings is set.
+func (s *stopping) slotQuestions(tag string, settings bool) []wire.Question {
+	list := []wire.Question{
 		{Op: "find slot", Command: []any{"EXISTS", tag}, TakeFunc: func(reply any) error {
 			if refusal, refused := reply.(redis.Error); refused {
 				return refusal
 			}
-			return nil
-		}},
-		{Op: "config get", Command: []any{"CONFIG", "GET", "cluster-node-timeout"}, TakeFunc: func(reply any) error {
-			pair, _ := redis.StringMap(reply, nil)
-			s.rule.after = time.Duration(number(pair["cluster-node-timeout"])) * time.Millisecond
 			return nil
 		}},
 		{Op: "cluster nodes", Command: []any{"CLUSTER", "NODES"}, TakeFunc: func(reply any) error {
@@ -210,6 +205,13 @@ func (s *stopping) slotQuestions(tag string) []wire.Question {
 			return err
 		}},
 	}
+	if settings {
+		list = append(list, configGet("cluster-node-timeout", func(reply any) {
+			pair, _ := redis.StringMap(reply, nil)
+			s.rule.after = time.Duration(number(pair["cluster-node-timeout"])) * time.Millisecond
+		}))
+	}
+	return list
 }
 
 // errMoving is why a bucket does not vote while its slot is being moved: its locks migrate one by one.

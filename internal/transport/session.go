@@ -20,6 +20,7 @@ type session struct {
 	addr     string // the dialled address
 	pipe     *pipe.Pipe
 	beating  atomic.Bool                   // a heartbeat is outstanding
+	beats    int                           // heartbeats so far
 	info     Info                          // after the handshake, reader only
 	infoSent clock.Instant                 // when INFO was sent in the handshake
 	lastInfo atomic.Pointer[clock.Instant] // when the last INFO that was answered was sent
@@ -82,7 +83,8 @@ func (s *session) beat() {
 	}
 	asked := s.m.cfg.clock.Now()
 	if s.m.cfg.failover != nil {
-		for _, q := range s.stop.questions(s.m.cfg.tag) {
+		s.beats++
+		for _, q := range s.stop.questions(s.m.cfg.tag, s.beats%settingsEvery == 0) {
 			words := make([]string, len(q.Command))
 			for i, w := range q.Command {
 				words[i] = fmt.Sprint(w)
