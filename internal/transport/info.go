@@ -35,9 +35,14 @@ type Info struct {
 	// Moved reports that the hash slot of the bucket has been moved since the last connection: its locks may be lost,
 	// even if the identity is the same.
 	Moved bool
-	Time  int64         // the master's clock in us since 1970, at Read
-	Read  clock.Instant // the local instant that corresponds to Time: the middle of the exchange
-	RTT   time.Duration // duration of the exchange; Time is uncertain by half of it
+	Reading
+}
+
+// A Reading is what one exchange shows of the clock of a master.
+type Reading struct {
+	Time int64         // in us since 1970, at Read
+	Read clock.Instant // the local instant that corresponds to Time: the middle of the exchange
+	RTT  time.Duration // duration of the exchange; Time is uncertain by half of it
 }
 
 // noID is the value that a server reports for a replication id that it does not have.
@@ -82,7 +87,7 @@ func infoOf(f map[string]string) Info {
 		Policy:       f["maxmemory_policy"],
 		MaxMemory:    number(f["maxmemory"]),
 		Replicas:     int(number(f["connected_slaves"])),
-		Time:         number(f["server_time_usec"]),
+		Reading:      Reading{Time: number(f["server_time_usec"])},
 	}
 }
 

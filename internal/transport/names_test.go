@@ -136,7 +136,7 @@ func TestParseInfo(t *testing.T) {
 		"# Cluster\r\ncluster_enabled:1\r\nredis_version:9"))
 	want := Info{RunID: "abc", ReplID2: "ghi", SecondOffset: 77, Role: "slave", Version: "8.0.1", Valkey: true,
 		Cluster: true, Loading: true,
-		Policy: "allkeys-lru", MaxMemory: 104857600, Replicas: 2, Time: 17}
+		Policy: "allkeys-lru", MaxMemory: 104857600, Replicas: 2, Reading: Reading{Time: 17}}
 	if valkey != want {
 		t.Errorf("%+v", valkey)
 	}
@@ -149,7 +149,7 @@ func TestParseInfo(t *testing.T) {
 }
 
 func TestVerdict(t *testing.T) {
-	good := Info{RunID: "a", ReplID2: "b", Role: "master", Policy: "allkeys-lru", Time: 1}
+	good := Info{RunID: "a", ReplID2: "b", Role: "master", Policy: "allkeys-lru", Reading: Reading{Time: 1}}
 	if err := good.verdict(&Config{}); err != nil {
 		t.Errorf("eviction policy without a memory limit: %v", err)
 	}

@@ -11,10 +11,7 @@ type extras struct {
 	rolling  bool    // ... from a configuration that is changed to the next without a change of the masters
 	bare     bool    // ... and no master has a record initially
 	oneLabel bool    // all clients have the same label
-	apart    []int   // masters that are partitioned from all clients forever
-	hidden   []int   // ... only from the guest
-	up, down bool    // ... the cut directions
-	cutAfter time.Duration
+	partitions
 	waiters  int           // waiters that die in a separate program
 	silent   bool          // ... without an end of their connections that the masters notice
 	long     bool          // the last client has a longer max TTL than the deployment
@@ -23,9 +20,22 @@ type extras struct {
 	linger   bool          // locks linger
 	slots    int           // most calls acquire one of so many slots of slotsName, which are the names; 0: none do
 	minHold  bool          // some locks have a minimum hold
-	readers  bool          // names have readers and writers
-	endless  bool          // ... and an endless stream of readers must not starve a writer
-	reads    float64       // fraction of readers
+	sharing
+}
+
+// partitions are those of a plan.
+type partitions struct {
+	apart    []int // masters that are partitioned from all clients forever
+	hidden   []int // ... only from the guest
+	up, down bool  // ... the cut directions
+	cutAfter time.Duration
+}
+
+// sharing says how a plan uses readers and writers.
+type sharing struct {
+	readers bool    // names have readers and writers
+	endless bool    // ... and an endless stream of readers must not starve a writer
+	reads   float64 // fraction of readers
 }
 
 // stressNewer draws the faults of the newer kinds.

@@ -38,11 +38,16 @@ type Event struct {
 	Last     int64         `json:"last,omitempty"`     // the fence that a release leaves
 	TTL      time.Duration `json:"ttl,omitempty"`      // for a release: how long the lease is kept
 	Reply    int64         `json:"reply,omitempty"`    // code of the reply; -1 for an error
-	Record   string        `json:"record,omitempty"`   // the admission record after the call
-	Step     string        `json:"step,omitempty"`     // of an admission
-	Own      bool          `json:"own,omitempty"`      // the record belongs to the master's present incarnation
-	Token    int64         `json:"token,omitempty"`
-	Unread   bool          `json:"unread,omitempty"` // the client has closed the connection, so the reply does not count
+	Admission
+	Token  int64 `json:"token,omitempty"`
+	Unread bool  `json:"unread,omitempty"` // the client has closed the connection, so the reply does not count
+}
+
+// Admission is the part of an Event about the admission record of the master.
+type Admission struct {
+	Record string `json:"record,omitempty"` // after the call
+	Step   string `json:"step,omitempty"`   // of an admission
+	Own    bool   `json:"own,omitempty"`    // the record belongs to the master's present incarnation
 }
 
 const window = int64(scripts.Window / time.Microsecond)

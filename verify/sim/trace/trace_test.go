@@ -19,7 +19,7 @@ const (
 func on(clock int64, kind string, reply int64, with func(e *trace.Event)) trace.Event {
 	e := trace.Event{
 		At: time.Duration(clock) * time.Microsecond, Clock: clock, Kind: kind, Name: "n", Lease: "A", Reply: reply,
-		Stamp: stamp, Record: record, Own: true, TTL: 10 * time.Second,
+		Stamp: stamp, Admission: trace.Admission{Record: record, Own: true}, TTL: 10 * time.Second,
 	}
 	if with != nil {
 		with(&e)
