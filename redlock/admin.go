@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"log/slog"
 	"math"
 	"slices"
 	"sync/atomic"
@@ -193,6 +194,9 @@ func (t tools) Warnings() []string {
 	}
 	return list
 }
+
+// Logger returns the logger that the options have set.
+func (t tools) Logger() *slog.Logger { return t.shards[0].cfg.log }
 
 // Settle waits until ctx ends, or until each master has answered or is known to be down and it is known whether the
 // master votes.

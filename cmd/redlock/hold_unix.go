@@ -99,7 +99,7 @@ func (a *app) hold(cmd *cobra.Command, c *configfile.Config, f *lockFlags, names
 		return leave(status)
 	}
 	a.reportAside()
-	l, shut, err := a.open(c, f.lockerOptions()...)
+	l, shut, err := a.openFollowing(c, f.lockerOptions()...)
 	if err != nil {
 		return refuse(exitRunUsage, err)
 	}

@@ -115,7 +115,8 @@ failover of these costs and endangers is in docs/guide.md.
 
 If names are sharded, a slash separates the masters of two shards: URL URL URL / URL URL URL.
 
-The file of --config is JSON. It may be the file that the clients use (see "redlock set"), and may say more:
+The file of --config is JSON. It may be the file that the clients use (see "redlock set"), and may say more. While they
+run, "run" and "lock" follow changes of its masters:
   {"masters": ["redis://a", "redis://b", "redis://c"], "prefix": "redlock", "user": "lock", "password": "...",
    "ca": "ca.pem", "cert": "client.pem", "key": "client.key", "guard": "30s", "durable": ["all"]}
 For a password that expires it has, in the place of "password", one of these, read or run for each connection:

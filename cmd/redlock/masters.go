@@ -17,6 +17,7 @@ import (
 	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockfile"
 )
 
 // mastersVariable is the environment variable with the masters.
@@ -31,6 +32,7 @@ type deploymentFlags struct {
 	durable       string
 	ca, cert, key string
 	timeout       time.Duration // for most commands
+	fromFile      bool          // the masters are those of config
 }
 
 func (f *deploymentFlags) add(flags *pflag.FlagSet) {
@@ -59,10 +61,13 @@ func (f *deploymentFlags) readDeployment(cmd *cobra.Command, args []string) (*co
 		if c, err = configfile.Read(f.config); err != nil {
 			return nil, err
 		}
+		info, err := os.Stat(f.config)
+		f.fromFile = err == nil && info.Mode().IsRegular() && (len(c.Masters) > 0 || len(c.Shards) > 0) // no pipe of a shell
 	}
 	for _, list := range [][]string{args, f.masters} {
 		if urls := splitURLs(list); len(urls) > 0 {
 			c.Name(urls)
+			f.fromFile = false
 			break
 		}
 	}
@@ -112,6 +117,19 @@ func (a *app) open(
 ) (l *redlock.Locker, shut func(context.Context), err error) {
 	l, _, shut, err = a.openPools(c, opts...)
 	return l, shut, err
+}
+
+// openFollowing opens like open, and follows the masters of the file of --config until shut is called.
+func (a *app) openFollowing(
+	c *configfile.Config, opts ...redlock.Option,
+) (l *redlock.Locker, shut func(context.Context), err error) {
+	l, end, err := a.open(c, opts...)
+	if err != nil || !a.deployment.fromFile {
+		return l, end, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	go redlockfile.Follow(ctx, l, a.deployment.config)
+	return l, func(ctx context.Context) { cancel(); end(ctx) }, nil
 }
 
 // observe has f ask the deployment with a Locker that writes nothing of itself. args are the URLs of the masters. f

@@ -150,7 +150,7 @@ func (a *app) runUnderLock(cmd *cobra.Command, f *runFlags, names, argv []string
 		return &exit{cannotRun(err), err}
 	}
 	a.reportAside()
-	l, shut, err := a.open(c, f.lockerOptions()...)
+	l, shut, err := a.openFollowing(c, f.lockerOptions()...)
 	if err != nil {
 		return wrongCall(cmd, err)
 	}

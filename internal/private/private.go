@@ -2,6 +2,7 @@ package private
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
@@ -53,6 +54,7 @@ type Change struct {
 // Tools are calls of one Locker.
 type Tools interface {
 	Warnings() []string
+	Logger() *slog.Logger
 	Spare() int                        // masters that may still fail; -1: no lock can be taken
 	Settle(ctx context.Context)        // until each master has answered or is known to be down
 	Shard(name string) int             // the number of the shard of a name, from 1

@@ -2,35 +2,39 @@ package redlockfile
 
 import (
 	"context"
-	"log/slog"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/redlock-go/redlock/internal/configfile"
+	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/redlock"
 )
 
 // Follow makes locker use the masters of the file whenever they change, until ctx ends, and keeps the locks that are
-// held. See [redlock.Admin.Reconfigure] for the lists that may follow one another. Follow logs a list that cannot be
-// used to [slog.Default] once and tries it again, since the masters may allow it later. The other fields of the file
+// held. See [redlock.Admin.Reconfigure] for the lists that may follow one another. A list that cannot be used is logged
+// once, by the logger of locker, and tried again, since the masters may allow it later. The other fields of the file
 // are not read again.
 //
 // Follow reads the file once a second, so it does not matter how the file is replaced: a volume of a Kubernetes
 // ConfigMap is followed, too, unless it is mounted by subPath.
 func Follow(ctx context.Context, locker *redlock.Locker, path string) {
 	var used []redlock.Configuration
-	logged := ""
+	log, logged := private.Of(locker).Logger(), ""
 	for {
 		c, err := configfile.Read(path)
+		if err == nil && used == nil && !slices.ContainsFunc(c.Configurations(), changes) {
+			used = c.Configurations()
+		}
 		if err == nil && !reflect.DeepEqual(c.Configurations(), used) {
 			if err = use(ctx, locker, c); err == nil {
 				used, logged = c.Configurations(), ""
-				slog.Info("redlock: masters of the file are used", "file", path, "epoch", used[0].Epoch)
+				log.Info("redlock: masters of the file are used", "file", path, "epoch", used[0].Epoch)
 			}
 		}
 		if err != nil && ctx.Err() == nil && err.Error() != logged {
 			logged = err.Error()
-			slog.Warn("redlock: masters of the file cannot be used", "file", path, "error", err)
+			log.Warn("redlock: masters of the file cannot be used", "file", path, "error", err)
 		}
 		select {
 		case <-time.After(time.Second):
@@ -39,6 +43,9 @@ func Follow(ctx context.Context, locker *redlock.Locker, path string) {
 		}
 	}
 }
+
+// changes reports whether the masters are being changed, or have been.
+func changes(c redlock.Configuration) bool { return c.Epoch > 0 }
 
 // use makes locker use the masters of c. It does not wait for the end of a quarantine, since the file may change again.
 func use(ctx context.Context, locker *redlock.Locker, c *configfile.Config) error {
