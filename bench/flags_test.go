@@ -22,17 +22,6 @@ func TestFlagsDefaults(t *testing.T) {
 	}
 }
 
-func TestShortGivesWayToWhatIsGiven(t *testing.T) {
-	c, err := parseFlags([]string{"-short"}, nil)
-	if err != nil || c.rounds != 2 || c.duration != 100*time.Millisecond {
-		t.Errorf("-short: %+v, %v", c, err)
-	}
-	c, err = parseFlags([]string{"-rounds", "7", "-short", "-duration", "5ms"}, nil)
-	if err != nil || c.rounds != 7 || c.duration != 5*time.Millisecond {
-		t.Errorf("-short with others: %+v, %v", c, err)
-	}
-}
-
 func TestMastersBecomeURLs(t *testing.T) {
 	c, err := parseFlags([]string{"-masters", "a:1, [::1]:2 ,rediss://u:p@b:3/0"}, nil)
 	if err != nil {

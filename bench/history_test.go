@@ -100,11 +100,3 @@ func TestPreferredIsTheShareOfTheQueueThatWasPassed(t *testing.T) {
 		t.Error("fraction without clients")
 	}
 }
-
-func TestCommandCountsTakesWholeNames(t *testing.T) {
-	info := "# Commandstats\r\ncmdstat_evalsha:calls=12,usec=3\r\ncmdstat_eval:calls=1,usec=1\r\n" +
-		"cmdstat_evalsha_ro:calls=100,usec=1\r\n"
-	if n := commandCounts(info, []string{"evalsha", "eval"}); n != 13 {
-		t.Errorf("%d, want 13", n)
-	}
-}

@@ -88,16 +88,6 @@ func TestTheSummaryStaysShort(t *testing.T) {
 	}
 }
 
-// The summary of other scenarios omits the lines without figures.
-func TestTheSummaryLeavesOutWhatWasNotMeasured(t *testing.T) {
-	if got := summaryOf(t, madeReport()); strings.Contains(got, "hand-over") || !strings.Contains(got, "locks a second") {
-		t.Errorf("got:\n%s", got)
-	}
-	if got := summaryOf(t, new(report)); strings.Contains(got, "ratio") {
-		t.Errorf("got:\n%s", got)
-	}
-}
-
 // Tables and targets are shown on request, and the summary is always last.
 func TestVerbosity(t *testing.T) {
 	r, path := summaryReport(), filepath.Join(t.TempDir(), "run.json")
@@ -155,12 +145,5 @@ func TestProgressTellsTheTimeLeft(t *testing.T) {
 	quiet.say(1, "nothing")
 	if info, err := file.Stat(); err != nil || info.Size() != 0 {
 		t.Errorf("%d bytes were written to a file, which is not a terminal: %v", info.Size(), err)
-	}
-}
-
-// A task that runs once counts once, regardless of the number of rounds.
-func TestTheTasksOfARunAreCounted(t *testing.T) {
-	if n := tasks([][]task{{{name: "a"}, {name: "b"}}, {{name: "c", once: true}}}, 3); n != 7 {
-		t.Errorf("%d tasks", n)
 	}
 }

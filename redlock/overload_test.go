@@ -295,5 +295,16 @@ func TestTryLocksShareAttempts(t *testing.T) {
 		if n := l.masters.Master(0).Commands()["acquire"] - before; n != 1 || won.Load() != 1 {
 			l.Errorf("%d rounds, %d calls have won", n, won.Load())
 		}
+		for i := range l.masters.N() {
+			l.masters.Master(i).Hang()
+		}
+		for range 3 { // the calls that share an attempt fail with it
+			wg.Go(func() {
+				if _, err := l.locker.TryLock(l.Context(), "two"); !errors.Is(err, redlock.ErrNoQuorum) {
+					l.Error(err)
+				}
+			})
+		}
+		wg.Wait()
 	})
 }

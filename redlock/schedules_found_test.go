@@ -3,7 +3,6 @@ package redlock_test
 import (
 	"context"
 	"errors"
-	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,73 +12,11 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/memory"
-	"github.com/redlock-go/redlock/internal/transport"
-	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
 
 // Schedules that were found by reading the code, and that broke a guarantee.
-
-// A slowConn delays writes.
-type slowConn struct {
-	net.Conn
-	pause *atomic.Int64
-}
-
-func (c slowConn) Write(b []byte) (int, error) {
-	if d := time.Duration(c.pause.Load()); d > 0 {
-		<-time.After(d)
-	}
-	return c.Conn.Write(b)
-}
-
-// A far is a Locker whose messages to each master can be delayed or dropped.
-type far struct {
-	*redlock.Locker
-	pause []atomic.Int64
-	away  []atomic.Bool
-}
-
-func newFar(t *testing.T, m *memory.Masters, cutAt []int, opts ...redlock.Option) *far {
-	t.Helper()
-	f := &far{pause: make([]atomic.Int64, m.N()), away: make([]atomic.Bool, m.N())}
-	for _, i := range cutAt {
-		f.away[i].Store(true)
-	}
-	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
-		for i := range m.N() {
-			if m.Master(i).Addr() != addr {
-				continue
-			}
-			if f.away[i].Load() {
-				return nil, errors.New("cut off")
-			}
-			nc, err := m.Dial(ctx, network, addr)
-			if err != nil {
-				return nil, err
-			}
-			return slowConn{nc, &f.pause[i]}, nil
-		}
-		return nil, errors.New("unknown")
-	}
-	p, err := pool.Open(m.URLs(), pool.WithDialer(dial), transport.WithClock(clock.Runtime()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	opts = append([]redlock.Option{redlock.WithClock(clock.Runtime())}, opts...)
-	if f.Locker, err = redlock.New(p, opts...); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		_ = f.Close(ctx)
-		_ = p.Close()
-	})
-	return f
-}
 
 // While Admit waits for the last server to start, the others vote and clients lock. One of those restarts empty: the
 // pending Admit must not let it vote. The caller's assertion was true only when it called.
@@ -254,24 +191,22 @@ func TestAPanicInAnImportLeavesNothing(t *testing.T) {
 func TestTwoImportsOfOneHandleEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMasters(t, 3)
-		giver, a, b, other := newParty(t, m, nil), newFar(t, m, nil), newFar(t, m, nil), newParty(t, m, nil)
-		a.Ready(t.Context())
-		b.Ready(t.Context())
+		giver, a, b, other := newParty(t, m, nil), newParty(t, m, nil), newParty(t, m, nil), newParty(t, m, nil)
 		text, err := giver.lock().Export()
 		if err != nil {
 			t.Fatal(err)
 		}
 		m.Master(2).Stop()
 		passes(time.Second)
-		a.pause[1].Store(int64(2 * time.Millisecond))
-		b.pause[0].Store(int64(2 * time.Millisecond))
+		a.pause(1).Store(int64(2 * time.Millisecond))
+		b.pause(0).Store(int64(2 * time.Millisecond))
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()
 		began := time.Now()
 		var took [2]time.Duration
 		var errs [2]error
 		var wg sync.WaitGroup
-		for i, f := range []*far{a, b} {
+		for i, f := range []*party{a, b} {
 			wg.Go(func() {
 				_, errs[i] = f.Import(ctx, text)
 				took[i] = time.Since(began)
@@ -301,15 +236,14 @@ func TestTwoImportsOfOneHandleEnd(t *testing.T) {
 func TestALateImportEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMasters(t, 3)
-		giver, a, other := newParty(t, m, nil), newFar(t, m, nil), newParty(t, m, nil)
-		a.Ready(t.Context())
+		giver, a, other := newParty(t, m, nil), newParty(t, m, nil), newParty(t, m, nil)
 		m.Master(2).Stop()
 		passes(time.Second)
 		text, err := giver.lock().Export()
 		if err != nil {
 			t.Fatal(err)
 		}
-		a.pause[1].Store(int64(20 * time.Millisecond))
+		a.pause(1).Store(int64(20 * time.Millisecond))
 		passes(redlock.DefaultTTL - 10*time.Millisecond)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()

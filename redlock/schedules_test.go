@@ -19,19 +19,33 @@ import (
 
 // Single schedules that once broke a guarantee, each written out step by step.
 
-// A party is a Locker with its own pool, which can be cut off from single masters.
+// A slowConn delays writes.
+type slowConn struct {
+	net.Conn
+	pause *atomic.Int64
+}
+
+func (c slowConn) Write(b []byte) (int, error) {
+	if d := time.Duration(c.pause.Load()); d > 0 {
+		<-time.After(d)
+	}
+	return c.Conn.Write(b)
+}
+
+// A party is a Locker with its own pool, which can be cut off from single masters, or reach them late.
 type party struct {
 	*redlock.Locker
 	t       *testing.T
 	masters *memory.Masters
 	away    map[string]*atomic.Bool
+	late    map[string]*atomic.Int64 // the delay of messages, in nanoseconds
 }
 
 func newParty(t *testing.T, m *memory.Masters, cutAt []int, opts ...redlock.Option) *party {
 	t.Helper()
-	c := &party{t: t, masters: m, away: make(map[string]*atomic.Bool)}
+	c := &party{t: t, masters: m, away: map[string]*atomic.Bool{}, late: map[string]*atomic.Int64{}}
 	for i := range m.N() {
-		c.away[m.Master(i).Addr()] = new(atomic.Bool)
+		c.away[m.Master(i).Addr()], c.late[m.Master(i).Addr()] = new(atomic.Bool), new(atomic.Int64)
 	}
 	for _, i := range cutAt {
 		c.away[m.Master(i).Addr()].Store(true)
@@ -40,7 +54,11 @@ func newParty(t *testing.T, m *memory.Masters, cutAt []int, opts ...redlock.Opti
 		if c.away[addr].Load() {
 			return nil, errors.New("cut off")
 		}
-		return m.Dial(ctx, network, addr)
+		nc, err := m.Dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return slowConn{nc, c.late[addr]}, nil
 	}
 	p, err := pool.Open(m.URLs(), pool.WithDialer(dial), transport.WithClock(clock.Runtime()))
 	if err != nil {
@@ -66,6 +84,9 @@ func (c *party) cutOff(which ...int) {
 		c.masters.Master(i).CutConnections()
 	}
 }
+
+// pause is the delay of messages to master i.
+func (c *party) pause(i int) *atomic.Int64 { return c.late[c.masters.Master(i).Addr()] }
 
 func (c *party) lock(opts ...redlock.LockOption) *redlock.Lock {
 	c.t.Helper()

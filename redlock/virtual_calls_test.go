@@ -198,6 +198,8 @@ func TestVirtualNewNeedsNoMaster(t *testing.T) {
 			w.Fatalf("%v after %v", err, time.Since(start))
 		}
 		defer l.Close(w.Context())
+		_, err = l.TryLock(deadContext(), "a")
+		w.isError(err, context.Canceled)
 		_, err = l.TryLock(w.Context(), "a")
 		w.isError(err, redlock.ErrNoQuorum, pool.ErrDown)
 		time.AfterFunc(10*time.Second, func() {

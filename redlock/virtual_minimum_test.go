@@ -118,22 +118,6 @@ func TestVirtualAKeptNameIsToldByOneMaster(t *testing.T) {
 	})
 }
 
-// A name that was held for longer than its minimum is free at once after the Unlock.
-func TestVirtualAMinimumHoldThatIsOverKeepsNothing(t *testing.T) {
-	virtual(t, 5, func(w *world) {
-		p, other := w.peer("p"), w.peer("other")
-		k := w.take(p.Locker, "n", redlock.WithMinHold(minHold), redlock.WithTTL(3*time.Second))
-		after(minHold + time.Second)
-		w.unlock(k)
-		if next, err := other.TryLock(w.Context(), "n"); err != nil {
-			t.Errorf("after the minimum hold: %v", err)
-		} else {
-			w.unlock(next)
-		}
-		w.nothingLeft("n")
-	})
-}
-
 // After the Unlock no call of the same client re-enters the lock or gets it by a local hand-off.
 func TestVirtualAKeptNameIsForNobodyOfItsProgram(t *testing.T) {
 	virtual(t, 5, func(w *world) {

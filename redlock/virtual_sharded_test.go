@@ -13,7 +13,6 @@ import (
 
 	"github.com/redlock-go/redlock/internal/long"
 	"github.com/redlock-go/redlock/internal/memory"
-	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/internal/sharding"
@@ -171,47 +170,6 @@ func TestVirtualAShardThatIsDownCostsItsNamesOnly(t *testing.T) {
 					t.Errorf("shard %d: %v", i+1, err)
 				}
 			}
-		}
-	})
-}
-
-// Two clients have different numbers of shards: the later one wins nothing if it shares masters with the first, and
-// nothing on new masters.
-func TestVirtualAnotherNumberOfShardsWinsNothing(t *testing.T) {
-	realms(t, 3, func(r *realm) {
-		first := r.admitted(0, 1)
-		names := in(2, 1)
-		others := map[string]*redlock.Locker{"three": r.shards(0, 1, 2), "the other order": r.shards(1, 0)}
-		alone := r.locker(0)
-		after(5 * time.Minute)
-		for what, g := range others {
-			for k := range 30 {
-				if err := r.try(g, fmt.Sprint(k)); err == nil {
-					t.Errorf("%s: a lock was won in shard %d", what, private.Of(g).Shard(fmt.Sprint(k)))
-				}
-			}
-		}
-		r.isError(r.try(others["three"], in(3, 1)[0][0]), redlock.ErrMasterList, "shard 1 of 2", "shard 1 of 3",
-			"probably wrong")
-		r.isError(r.try(alone, "a"), redlock.ErrMasterList, "shard 1 of 2", "no shards")
-		for _, of := range names {
-			if err := r.try(first, of[0]); err != nil {
-				t.Error(err)
-			}
-		}
-	})
-	realms(t, 2, func(r *realm) { // a client without shards comes first
-		alone := r.locker(1)
-		if err := alone.Admin().Admit(r.Context()); err != nil {
-			t.Fatal(err)
-		}
-		g := r.shards(0, 1)
-		after(5 * time.Minute)
-		for _, of := range in(2, 1) {
-			r.isError(r.try(g, of[0]), redlock.ErrNoQuorum)
-		}
-		if err := r.try(alone, "a"); err != nil {
-			t.Error(err)
 		}
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -95,24 +94,6 @@ func TestFloorLocksAndUnlocksOnEveryMaster(t *testing.T) {
 	}
 }
 
-// Close waits for the slowest master, again and again.
-func TestCloseWaitsForTheSlowest(t *testing.T) {
-	servers := redistest.Test(t, 5, redisproc.Config{Name: "floor"})
-	for range 20 {
-		f, err := Dial(t.Context(), urlsOf(servers), prefix, 10*time.Second)
-		if err != nil {
-			t.Fatal(err)
-		}
-		drive(t, f, 32, 64)
-		mustClose(t, f)
-		for _, s := range servers {
-			if keys := keys(t, s.URL()); len(keys) != 0 {
-				t.Fatalf("keys left: %q", keys)
-			}
-		}
-	}
-}
-
 // A dead minority counts as refusing, and is not waited for. Without a majority every call fails.
 func TestFloorGoesOnWithAMajority(t *testing.T) {
 	f, servers := open(t, 3)
@@ -131,22 +112,6 @@ func TestFloorGoesOnWithAMajority(t *testing.T) {
 	}
 	if err := c.Unlock(); !errors.Is(err, ErrNoMajority) {
 		t.Errorf("with one of three masters: error %v", err)
-	}
-}
-
-// A hung master is not waited for, and gets all its requests when it resumes.
-func TestFloorDoesNotWaitForAHungMaster(t *testing.T) {
-	f, servers := open(t, 3)
-	if err := servers[2].Pause(); err != nil {
-		t.Fatal(err)
-	}
-	drive(t, f, 4, 100)
-	if err := servers[2].Resume(); err != nil {
-		t.Fatal(err)
-	}
-	mustClose(t, f)
-	if keys := keys(t, servers[2].URL()); len(keys) != 0 {
-		t.Errorf("keys left: %q", keys)
 	}
 }
 
@@ -214,19 +179,5 @@ func TestDialTellsAMasterThatIsNotThere(t *testing.T) {
 	urls := append(urlsOf(redistest.Test(t, 1, redisproc.Config{Name: "floor"})), "redis://127.0.0.1:1")
 	if _, err := Dial(t.Context(), urls, prefix, time.Second); err == nil {
 		t.Fatal("no error although one master is missing")
-	}
-}
-
-func BenchmarkPair(b *testing.B) {
-	for _, g := range []int{1, 64, 512} {
-		b.Run(strconv.Itoa(g), func(b *testing.B) {
-			f, _ := open(b, 5)
-			defer mustClose(b, f)
-			drive(b, f, g, 1000)
-			b.ReportAllocs()
-			b.ResetTimer()
-			drive(b, f, g, b.N)
-			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "pairs/s")
-		})
 	}
 }

@@ -2,9 +2,7 @@ package main
 
 import (
 	"errors"
-	"math/rand/v2"
 	"path/filepath"
-	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -42,23 +40,5 @@ func TestTheTableRefusesASmallerToken(t *testing.T) {
 	}
 	if err := s.set(t.Context(), "pears", 1, 1); err != nil {
 		t.Errorf("another item has a separate token: %v", err)
-	}
-}
-
-// With any order of writers, the row is that of the largest token.
-func TestTheLargestTokenIsLast(t *testing.T) {
-	s := newStore(t)
-	tokens := rand.Perm(40)
-	var wg sync.WaitGroup
-	for _, n := range tokens {
-		wg.Go(func() {
-			if err := s.set(t.Context(), "apples", int64(100+n), int64(n)); err != nil && !errors.Is(err, errFenced) {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	if amount, token, err := s.get(t.Context(), "apples"); amount != 139 || token != 39 || err != nil {
-		t.Errorf("%d by %d, %v, want 139 by 39", amount, token, err)
 	}
 }

@@ -225,3 +225,10 @@ func ending(ids ...string) scripts.Ending { return scripts.Ending{Grants: ids} }
 
 // near reports whether a remaining time is plausible.
 func near(got, want time.Duration) bool { return got <= want && got >= want-5*time.Second }
+
+// admittedRecord admits the server, and returns the stamp of its record.
+func (c *client) admittedRecord() string {
+	c.t.Helper()
+	c.admit(c.request(scripts.AdmitStart))
+	return scripts.StampOf(c.admit(c.request(scripts.AdmitNow)).Record)
+}

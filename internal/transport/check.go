@@ -27,11 +27,6 @@ const (
 	Failure                 // the master has no vote, or locks on it are in danger
 )
 
-// String returns the name of s.
-func (s Severity) String() string {
-	return [...]string{"notice", "warning", "failure"}[min(s, Failure)]
-}
-
 // A Finding is one problem of a master. The texts are for people and contain no credentials.
 type Finding struct {
 	Master   string // as [Transport.Addr] names it
@@ -42,12 +37,6 @@ type Finding struct {
 	About string
 	// What states the problem, Endangers the risk, and Do the fix, in a sentence each.
 	What, Endangers, Do string
-}
-
-// String returns the finding on one line.
-func (f Finding) String() string {
-	return fmt.Sprintf("%s: %s: %s: %s. It endangers: %s. What to do: %s.",
-		f.Master, f.Severity, f.About, f.What, f.Endangers, f.Do)
 }
 
 // CheckOptions holds the settings of the lockers that [Transport.Check] needs to know. The zero value matches the
