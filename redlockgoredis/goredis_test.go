@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -31,6 +32,12 @@ func locks(t *testing.T, p *pool.Pool, err error) {
 	}
 	defer p.Close()
 	l, err := redlock.New(p)
+	holds(t, l, err)
+}
+
+// holds acquires some locks by l, and closes l.
+func holds(t *testing.T, l *redlock.Locker, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,8 +50,10 @@ func locks(t *testing.T, p *pool.Pool, err error) {
 	if err := l.WaitReady(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Do(ctx, "orders:42", context.Context.Err); err != nil {
-		t.Error(err)
+	for i := range 10 {
+		if err := l.Do(ctx, fmt.Sprint("orders:", i), context.Context.Err); err != nil {
+			t.Error(err)
+		}
 	}
 	for _, m := range l.Admin().Masters() {
 		if m.State != "voting" {
@@ -153,17 +162,28 @@ func TestSentinel(t *testing.T) {
 	locks(t, p, err)
 }
 
-// A cluster has a pool for each bucket, and every option of its client.
+// A cluster has a pool for each bucket, also with the options of a client that exists.
 func TestBuckets(t *testing.T) {
-	for _, secure := range []*tls.Config{nil, {}} {
-		pools, err := redlockgoredis.Buckets(&redis.ClusterOptions{
-			Addrs: []string{"127.0.0.1:1", "127.0.0.1:2"}, Username: "u", Password: "p", TLSConfig: secure,
-		}, 3)
+	for _, secure := range []bool{false, true} {
+		t.Run(fmt.Sprint("TLS ", secure), func(t *testing.T) { onCluster(t, secure) })
+	}
+}
+
+func onCluster(t *testing.T, secure bool) {
+	t.Helper()
+	addrs, trust := redistest.Cluster(t, user, secure)
+	o := &redis.ClusterOptions{Addrs: addrs[:2], Username: "lock", Password: "secret", TLSConfig: trust}
+	client := redis.NewClusterClient(o)
+	defer client.Close()
+	for _, o := range []*redis.ClusterOptions{o, client.Options()} {
+		pools, err := redlockgoredis.Buckets(o, 5, pool.AllowTwoHolders())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(pools) != 3 || pools[0].N() != 1 {
-			t.Errorf("%d pools", len(pools))
+		l, err := redlock.NewSharded(pools)
+		holds(t, l, err)
+		if keys, err := client.Exists(t.Context(), "redlock{1}:admission").Result(); keys != 1 || err != nil {
+			t.Errorf("the record of bucket 1: %d, %v", keys, err)
 		}
 		for _, p := range pools {
 			if err := p.Close(); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"sync/atomic"
 	"testing"
@@ -29,6 +30,12 @@ func locks(t *testing.T, p *pool.Pool, err error) {
 	}
 	defer p.Close()
 	l, err := redlock.New(p)
+	holds(t, l, err)
+}
+
+// holds acquires some locks by l, and closes l.
+func holds(t *testing.T, l *redlock.Locker, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,8 +48,10 @@ func locks(t *testing.T, p *pool.Pool, err error) {
 	if err := l.WaitReady(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Do(ctx, "orders:42", context.Context.Err); err != nil {
-		t.Error(err)
+	for i := range 10 {
+		if err := l.Do(ctx, fmt.Sprint("orders:", i), context.Context.Err); err != nil {
+			t.Error(err)
+		}
 	}
 	for _, m := range l.Admin().Masters() {
 		if m.State != "voting" {
@@ -105,21 +114,35 @@ func TestSentinel(t *testing.T) {
 
 // A cluster has a pool for each bucket.
 func TestBuckets(t *testing.T) {
-	for _, secure := range []*tls.Config{nil, {}} {
-		pools, err := redlockrueidis.Buckets(rueidis.ClientOption{
-			InitAddress: []string{"127.0.0.1:1", "127.0.0.1:2"}, Password: "p", TLSConfig: secure,
-		}, 3)
-		if err != nil {
-			t.Fatal(err)
+	for _, secure := range []bool{false, true} {
+		t.Run(fmt.Sprint("TLS ", secure), func(t *testing.T) { onCluster(t, secure) })
+	}
+}
+
+func onCluster(t *testing.T, secure bool) {
+	t.Helper()
+	addrs, trust := redistest.Cluster(t, user, secure)
+	o := rueidis.ClientOption{InitAddress: addrs[:2], Username: "lock", Password: "secret", TLSConfig: trust}
+	pools, err := redlockrueidis.Buckets(o, 5, pool.AllowTwoHolders())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := redlock.NewSharded(pools)
+	holds(t, l, err)
+	for _, p := range pools {
+		if err := p.Close(); err != nil {
+			t.Error(err)
 		}
-		if len(pools) != 3 || pools[0].N() != 1 {
-			t.Errorf("%d pools", len(pools))
-		}
-		for _, p := range pools {
-			if err := p.Close(); err != nil {
-				t.Error(err)
-			}
-		}
+	}
+	o.DisableCache = true
+	client, err := rueidis.NewClient(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	keys, err := client.Do(t.Context(), client.B().Exists().Key("redlock{1}:admission").Build()).AsInt64()
+	if keys != 1 || err != nil {
+		t.Errorf("the record of bucket 1: %d, %v", keys, err)
 	}
 }
 

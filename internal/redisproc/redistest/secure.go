@@ -23,6 +23,27 @@ import (
 func Secure(t testing.TB) (s *redisproc.Server, addr string, trust *tls.Config) {
 	t.Helper()
 	Need(t)
+	args, trust := certificate(t)
+	port, err := redisproc.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err = redisproc.Start(t.Context(), redisproc.Config{Args: append(args, "--tls-port", strconv.Itoa(port))})
+	if err != nil {
+		t.Skipf("needs a server with TLS: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s, net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), trust
+}
+
+// certificate makes a certificate for 127.0.0.1. It returns the arguments of a server that uses it, and a configuration
+// that trusts it.
+func certificate(t testing.TB) (args []string, trust *tls.Config) {
+	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -49,25 +70,12 @@ func Secure(t testing.TB) (s *redisproc.Server, addr string, trust *tls.Config) 
 		}
 		return path
 	}
-	certificate := write("server.crt", "CERTIFICATE", der)
-	port, err := redisproc.FreePort()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err = redisproc.Start(t.Context(), redisproc.Config{Args: []string{"--tls-port", strconv.Itoa(port),
-		"--tls-cert-file", certificate, "--tls-key-file", write("server.key", "PRIVATE KEY", private),
-		"--tls-ca-cert-file", certificate, "--tls-auth-clients", "no"}})
-	if err != nil {
-		t.Skipf("needs a server with TLS: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := s.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	file := write("server.crt", "CERTIFICATE", der)
+	args = []string{"--tls-cert-file", file, "--tls-key-file", write("server.key", "PRIVATE KEY", private),
+		"--tls-ca-cert-file", file, "--tls-auth-clients", "no"}
 	roots := x509.NewCertPool()
 	if parsed, err := x509.ParseCertificate(der); err == nil {
 		roots.AddCert(parsed)
 	}
-	return s, net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), &tls.Config{RootCAs: roots}
+	return args, &tls.Config{RootCAs: roots}
 }
