@@ -51,6 +51,30 @@ func TestDurableMastersVoteAtOnceAndRemember(t *testing.T) {
 	}
 }
 
+// The only master is killed. With its data it grants locks as soon as it can be reached again, and the held lock stays:
+// as a durable master, and without the restart guard.
+func TestALockOnOneMasterSurvivesItsRestart(t *testing.T) {
+	t.Parallel()
+	for name, opt := range map[string]redlock.Option{
+		"durable": redlock.WithDurableMasters(), "no guard": redlock.WithoutRestartGuard(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newDeployment(t, 1, durableArgs...)
+			l := f.admitted(opt)
+			lock := held(t)(l.Lock(bounded(t), "n"))
+			f.restart(0)
+			next := held(t)(l.Lock(bounded(t), "m")) // not after a quarantine of 30 s
+			if left := lock.Remaining(); lock.Err() != nil || left <= 0 {
+				t.Errorf("the lock that was held: %v, %v left", lock.Err(), left)
+			}
+			if err := errors.Join(lock.Extend(bounded(t)), next.Unlock(bounded(t)), lock.Unlock(bounded(t))); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // A master that is not configured as durable waits, and so does a durable one that has lost its data or was a replica
 // in between.
 func TestOnlyNamedMastersWithTheirMemoryAreAdmittedAtOnce(t *testing.T) {

@@ -87,6 +87,32 @@ func TestVirtualWithoutTheGuardThereAreTwoHolders(t *testing.T) {
 	})
 }
 
+// Without the guard a lock survives a restart of masters that have kept their data. If they have lost it, the holder
+// learns so as soon as they are back.
+func TestVirtualWithoutTheGuardALockSurvivesARestart(t *testing.T) {
+	for _, n := range []int{1, 3} {
+		for _, keeps := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%d masters, data kept %v", n, keeps), func(t *testing.T) {
+				virtual(t, n, func(w *world) {
+					l := w.locker(redlock.WithoutRestartGuard())
+					k := w.take(l, "a", redlock.WithTTL(20*time.Second))
+					for i := range n {
+						w.masters.Master(i).Restart(keeps)
+					}
+					after(2 * time.Second)
+					if err := k.Err(); (err == nil) != keeps {
+						t.Errorf("the lock has the error %v", err)
+					}
+					if keeps {
+						w.must(k.Unlock(w.Context()))
+						w.must(w.take(l, "a").Unlock(w.Context()))
+					}
+				})
+			})
+		}
+	}
+}
+
 // H55: a re-entry keeps the token, and each later hold has a larger one, even after the fences have expired or the
 // masters have lost them.
 func TestVirtualTokensGrowWhateverTheMastersForget(t *testing.T) {

@@ -8,7 +8,7 @@
 //
 // A client cannot see whether a restarted server has all its data. So every restart ends its vote, with or without its
 // data, and its leases count as lost until the server confirms them again ([Memory]). A durable master is the
-// exception.
+// exception, and each master if the restart guard is off.
 //
 // # One master
 //

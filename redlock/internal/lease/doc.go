@@ -60,7 +60,8 @@
 //	other steps                                        makes a master vote that did not
 //
 // A repaired master has the lease, so its confirmation of the next extension is a vote like any other. A release makes
-// no master count. With the restart guard off there are no records, and the session alone is compared.
+// no master count. With the restart guard off there are no records, and the session alone is compared: a
+// master that restarts is said to keep its data, and an extension is sent to it at once.
 //
 // A lock with a TTL below the pool's timeout is given to no master in quarantine: it could expire on the other masters
 // before an acquire that the repaired master has granted and forgotten is overdue there. For the same reason an acquire

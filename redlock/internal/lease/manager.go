@@ -214,6 +214,16 @@ func newlyReachable(then, now *admission.View) (set quorum.Set) {
 	return set
 }
 
+// unsure returns the masters of up that may have lost leases. With the restart guard off a restart does not show that.
+func unsure(now *admission.View, up quorum.Set) (set quorum.Set) {
+	for i := range up.All() {
+		if now.Masters[i].Stamp == "" {
+			set |= quorum.One(i)
+		}
+	}
+	return set
+}
+
 // Changed handles a changed view: it drops what masters have forgotten, and repairs missing leases.
 func (m *Manager) Changed(old, now *admission.View) {
 	forgot, up := quorum.First(now.Config.Slots)&^same(old, now), newlyReachable(old, now)
@@ -225,7 +235,7 @@ func (m *Manager) Changed(old, now *admission.View) {
 	for _, l := range m.All() {
 		l.mu.Lock()
 		l.on.lose(l.on.has & forgot)
-		n, lacks := l.endLocked(l.goneLocked()), up&^l.on.has != 0
+		n, lacks := l.endLocked(l.goneLocked()), up&^l.on.has|unsure(now, up) != 0
 		l.mu.Unlock()
 		n.endContexts()
 		if n.cause != nil {

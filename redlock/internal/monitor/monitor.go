@@ -207,7 +207,10 @@ func (m *Monitor) decide() time.Duration {
 	for i := range next.Masters { // also of those that have left: a lease may still use them
 		t, st := &m.tracks[i], &next.Masters[i]
 		st.Session, st.Incarnation, st.Read = t.session, t.memory.Incarnation, t.read
-		if st.Stamp == "" && m.settings.Guard > 0 {
+		switch {
+		case m.settings.Guard == 0: // each master is said to keep its data; if not, the next extension finds no lease
+			st.Incarnation = min(st.Incarnation, 1)
+		case st.Stamp == "":
 			st.Stamp = admission.Unread
 		}
 	}
