@@ -395,7 +395,10 @@ func TestDocumentedEndOfAStuckChange(t *testing.T) {
 			late := "not yet: stray (epoch 0)"
 			if raised {
 				late = "refused: stray (epoch 0)"
-				p.sh(exitDone, "redlock set --raise --force --yes locks.json")
+				out := p.sh(exitDone, "redlock set --raise --force --yes locks.json")
+				if !strings.Contains(out, "at once, though these do not use this file: stray (epoch 0); clients that use") {
+					t.Error(out)
+				}
 			}
 			for i, line := range p.commands {
 				out := p.sh(exitDone, line)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -115,7 +116,7 @@ func (a *app) set(ctx context.Context, s *setCall, step setStep) int {
 	} else if writes := step.raise || step.finish || step.abort; writes && s.lost(s.Admin().Masters(), false) != nil {
 		failed = errors.New("redlock set: nothing was changed: too many masters are down")
 	} else if writes {
-		failed = a.approve(ctx, s.Locker, s.pools, s.effects(step))
+		failed = a.approve(ctx, s.Locker, s.pools, s.effects(ctx, step))
 		var cancel context.CancelFunc
 		ctx, cancel = a.within()
 		defer cancel()
@@ -155,11 +156,15 @@ func (a *app) set(ctx context.Context, s *setCall, step setStep) int {
 }
 
 // effects returns what a step will do, and the question about it.
-func (s *setCall) effects(step setStep) *change {
+func (s *setCall) effects(ctx context.Context, step setStep) *change {
 	ch := &change{command: "set", question: "Go on?", undone: "nothing was changed"}
 	if step.raise {
-		ch.effects = append(ch.effects, fmt.Sprintf("the masters get the epoch %d: clients that do not use this file yet "+
-			"acquire nothing from then on, and their locks end", s.Epoch))
+		when := "when every connected client uses this file"
+		if late, _ := s.late(ctx); step.force {
+			when = "at once, though these do not use this file: " + cmp.Or(strings.Join(late, ", "), "none")
+		}
+		ch.effects = append(ch.effects, fmt.Sprintf("the masters get the epoch %d %s; clients that use an earlier one acquire "+
+			"nothing from then on, and their locks end", s.Epoch, when))
 	}
 	if step.finish {
 		ch.effects = append(ch.effects, "the next masters may act alone: there is no way back but another change")

@@ -48,6 +48,29 @@ func TestSetTakesADeploymentThroughAChange(t *testing.T) {
 	call(t, exitDone, "next  stop the masters that are not in the file", "set", "--yes", "-raise", path)
 }
 
+// Without a list of the clients, --raise needs --force. A file that the deployment has left behind is refused.
+func TestSetOfClientsThatCannotBeListed(t *testing.T) {
+	f := newDeployment(t, 3, redisproc.Config{Args: []string{"--rename-command", "CLIENT", ""}})
+	f.call(exitDone, "3 of 3 vote", "admit")
+	path := filepath.Join(t.TempDir(), "masters.json")
+	text, err := json.Marshal(redlock.Configuration{Epoch: 1, Masters: f.urls, Next: f.urls[:1]})
+	if err == nil {
+		err = os.WriteFile(path, text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	call(t, exitDone, "next  every client uses this file; they cannot be listed (CLIENT LIST)", "set", path)
+	call(t, exitDanger, "if every client uses this file: --force", "set", "--yes", "--raise", path)
+	call(t, exitDone, "0 of 3 masters refuse", "set", path)
+	call(t, exitDone, "3 of 3 masters refuse", "set", "--yes", "--raise", "--force", path)
+	call(t, exitDone, "epoch 2: the old masters act alone", "set", "--yes", "--abort", path)
+	for _, step := range [][]string{nil, {"--yes", "--raise"}, {"--yes", "--finish"}, {"--yes", "--abort"}} {
+		args := append(append([]string{"set"}, step...), path)
+		call(t, exitDanger, "has epoch 1, and the masters have gone on to epoch 2, which is shown here", args...)
+	}
+}
+
 // age makes the epoch older by d in all records, but for masters that are dead.
 func (f *deployment) age(d time.Duration, dead map[int]bool) {
 	f.t.Helper()
