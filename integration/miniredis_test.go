@@ -1,0 +1,42 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/alicebob/miniredis/v2"
+
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// miniredis is refused, at the first Lock and by a check, with a pointer to package redlocktest.
+func TestMiniredisIsRefused(t *testing.T) {
+	s := miniredis.RunT(t)
+	p, err := pool.Open([]string{"redis://" + s.Addr()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	l, err := redlock.New(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close(context.WithoutCancel(t.Context())) }()
+	_, err = l.TryLock(t.Context(), "orders")
+	if !errors.Is(err, redlock.ErrNoQuorum) || !strings.Contains(err.Error(), "redlock/redlocktest") {
+		t.Errorf("TryLock: %v", err)
+	}
+	findings, err := l.Admin().Check(t.Context())
+	if err != nil || len(findings) == 0 {
+		t.Fatal(findings, err)
+	}
+	for _, f := range findings {
+		if f.Master == s.Addr() && strings.Contains(f.Do, "redlock/redlocktest") {
+			return
+		}
+	}
+	t.Errorf("no finding names redlocktest: %v", findings)
+}
