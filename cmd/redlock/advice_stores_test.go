@@ -185,6 +185,11 @@ func stoppingAdvice() []adviceCase {
 			asUser()(e)
 			e.urls[1] = strings.Replace(behind, "://", "://lock:secret@", 1)
 		}},
+		{name: "no CONFIG to read the settings", args: []string{"--rename-command", "CONFIG", ""}, about: "failover",
+			what: "cannot be read", spoil: func(e *adviceEnv) {
+				e.attach()
+				e.behind(e.sentinel(e.master.Addr(), 2, 0))
+			}, apply: plainURL},
 		{name: "too quick a failover", about: "failover", what: "after 2.5s of silence", spoil: func(e *adviceEnv) {
 			watched()(e)
 			e.on([]string{e.watcher()}, "SENTINEL", "SET", "master", "down-after-milliseconds", "2500")

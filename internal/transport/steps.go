@@ -11,7 +11,7 @@ const (
 	stepLogin     = "name the user and the password that this master knows, in the URL, by WithCredentials, or by " + provider
 	provider      = "WithCredentialsProvider"
 	stepInfo      = "grant the right to it: `ACL SETUSER %s +info`"
-	stepClients   = "end a program without locks that has many connections there, then `CONFIG SET maxclients 10000`"
+	stepClients   = "end a program without locks that has many connections there"
 	stepProtected = "decide who may reach it: give it a password (requirepass) that is in the URLs of all clients, or " +
 		"bind it to an address that only clients reach"
 	stepBusy      = "a script runs there: end it by `SCRIPT KILL`"
@@ -54,6 +54,7 @@ const (
 
 	stepFailover  = stepNothing + "it is how a master with a failover works"
 	stepStops     = "use Redis 6.2.7 or later"
+	stepNoConfig  = "name a master without a failover: this one has no CONFIG, so its settings cannot be read"
 	stepAll       = "`CONFIG SET %s %d` on each of its servers"
 	stepDownAfter = "set down-after-milliseconds on each sentinel, of a cluster cluster-node-timeout on each node, to 5000"
 	stepSentinel  = "start that sentinel, or correct its address or its rights"
