@@ -185,7 +185,7 @@ func (e *events) NotSent(op, name string, f *round.Failure) {
 const longHold = time.Hour
 
 const (
-	hintLongHold = "if its work has ended, an Unlock is missing; WithMaxHold bounds the hold, and ends this warning"
+	hintLongHold = "if its work has ended, an Unlock is missing; WithMaxHold limits the hold, and stops this warning"
 	hintOwnHold  = "to lock it again inside of that one, pass the context of that lock (Lock.Context)"
 )
 
@@ -199,7 +199,7 @@ func (e *events) logLock(level slog.Level, text string, g *lease.Lease, more ...
 
 // ownHold logs that a call of this Locker waits for a lock of this Locker, perhaps for its own.
 func (e *events) ownHold(g *lease.Lease) {
-	e.logLock(slog.LevelWarn, "redlock: call without an end waits for a lock of this Locker", g,
+	e.logLock(slog.LevelWarn, "redlock: call without a deadline waits for a lock of this Locker", g,
 		slog.String("reason", "held already"), slog.String("hint", hintOwnHold))
 }
 

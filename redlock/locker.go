@@ -68,7 +68,7 @@ func newShard(t *transport.Transport, cfg config) (*shard, error) {
 	case n > 0 && n < t.N():
 		return nil, invalid("guard=off is in the URLs of %d of %d masters: give it to all of them or to none", n, t.N())
 	case n > 0 && cfg.shard.Of > 0:
-		return nil, invalid("shards do not go with guard=off: the admission records keep clients with different numbers " +
+		return nil, invalid("shards exclude guard=off: the admission records keep clients with different numbers " +
 			"of shards apart")
 	case n > 0:
 		cfg.guard, cfg.noGuard = 0, true

@@ -136,7 +136,7 @@ func (l *shard) raiseMaxTTL(ctx context.Context, g time.Duration) error {
 	case l.cfg.guard == 0:
 		return errUnguarded
 	case g < minTTL || g > maxTTL || g%time.Millisecond != 0:
-		return invalid("max TTL %v: it is from %v to %v, in whole milliseconds", g, minTTL, maxTTL)
+		return invalid("max TTL %v: must be from %v to %v, in whole milliseconds", g, minTTL, maxTTL)
 	}
 	return l.withRecords(ctx, "guard", func(view *admission.View) error {
 		for _, i := range view.Config.Order {
@@ -277,7 +277,7 @@ func (l *shard) writeOne(
 			return err
 		}
 	}
-	return errors.New("its admission record could not be changed; others have changed it meanwhile")
+	return errors.New("its admission record could not be changed, because others have changed it meanwhile")
 }
 
 // check implements [Admin.Check] for one shard.
@@ -370,7 +370,7 @@ func findings(m *redlockinfo.Master, guard, longest time.Duration, known bool) (
 			Master: m.Addr, Severity: s, About: about, What: what, Endangers: endangers, Do: do,
 		})
 	}
-	const noVote = "until then it has no vote, and one failure less is survived"
+	const noVote = "until then it has no vote, so fewer failures are tolerated"
 	switch m.State {
 	case admission.InQuarantine.String():
 		what := plain(m.Err)

@@ -286,7 +286,7 @@ func (c *config) check() error {
 		}
 	}
 	if !c.noGuard && (c.guard < minTTL || c.guard > maxTTL) {
-		return invalid("max TTL %v: it is from %v to %v; WithoutRestartGuard turns the guard off", c.guard, minTTL, maxTTL)
+		return invalid("max TTL %v: must be from %v to %v; WithoutRestartGuard turns the guard off", c.guard, minTTL, maxTTL)
 	}
 	return c.lock.check(c)
 }
@@ -302,7 +302,7 @@ func (c *lockConfig) check(l *config) error {
 		return invalid("TTL %v is above the max TTL %v of this client: raise that of the masters first (redlock guard "+
 			"--set %v URL...), then WithMaxTTL of all clients; or lower WithTTL", c.TTL, l.guard, c.TTL)
 	case c.TTL < minTTL || c.TTL > maxTTL:
-		return invalid("TTL %v: it is from %v to %v", c.TTL, minTTL, longest)
+		return invalid("TTL %v: must be from %v to %v", c.TTL, minTTL, longest)
 	case drift >= c.TTL:
 		return invalid("a drift of %v leaves nothing of a TTL of %v", drift, c.TTL)
 	case c.Least < 0 || c.Least > c.TTL-drift:
@@ -323,15 +323,15 @@ func (c *lockConfig) check(l *config) error {
 	case c.tries < 0:
 		return invalid("%d tries: 0 means until the context ends", c.tries)
 	case c.Handoffs < 0 || c.Handoffs > mostHandoffs || c.HandoffTime < 0 || c.HandoffTime > mostHandoffTime:
-		return invalid("handing on %d times within %v: at most %d times, within %v; 0 times is not at all",
+		return invalid("%d local hand-offs within %v: the limits are %d and %v; 0 turns them off",
 			c.Handoffs, c.HandoffTime, mostHandoffs, mostHandoffTime)
 	case c.fair && c.bounded():
 		return invalid("a fair call waits in the queues until its context ends: " +
-			"WithFair and WithPriority do not go with WithRetry")
+			"WithFair and WithPriority exclude WithRetry")
 	case c.slots:
 		return invalid("WithSlots is an option of the calls Lock, TryLock, Do and Lead of a Locker")
 	case c.priority < -1000 || c.priority > 1000:
-		return invalid("priority %d: it is from -1000 to 1000", c.priority)
+		return invalid("priority %d: must be from -1000 to 1000", c.priority)
 	}
 	if c.fair {
 		c.Handoffs = 0

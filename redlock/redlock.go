@@ -91,9 +91,9 @@ func newSharded(pools []*transport.Transport, cfg *config) (*Locker, error) {
 	}
 	switch {
 	case cfg.shard.Of > 0:
-		return nil, invalid("the number of a shard does not go with several shards")
+		return nil, invalid("the number of a shard excludes several shards")
 	case cfg.noGuard:
-		return nil, invalid("shards do not go with WithoutRestartGuard: the admission records keep clients with different " +
+		return nil, invalid("shards exclude WithoutRestartGuard: the admission records keep clients with different " +
 			"numbers of shards apart")
 	}
 	return newLocker(ordered, cfg, numbers)

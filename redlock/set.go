@@ -37,10 +37,10 @@ func ParseConfiguration(text []byte) (Configuration, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&s); err != nil {
-		return Configuration{}, invalid("this is no set of masters: %v", err)
+		return Configuration{}, invalid("invalid configuration of masters: %v", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) { // More does not detect a trailing bracket
-		return Configuration{}, invalid("there is something behind the set of masters")
+		return Configuration{}, invalid("text after the configuration of masters")
 	}
 	return s, s.check()
 }
@@ -56,14 +56,14 @@ func (s *Configuration) check() error {
 	joint := s.Epoch%2 == 1
 	switch {
 	case s.Epoch < 0 || s.Epoch > scripts.MaxBallot:
-		return invalid("epoch %d: it is from 0 to 2^53-1", s.Epoch)
+		return invalid("epoch %d: must be from 0 to 2^53-1", s.Epoch)
 	case len(s.Masters) == 0:
-		return invalid("the set of epoch %d names no masters", s.Epoch)
+		return invalid("the configuration of epoch %d has no masters", s.Epoch)
 	case joint && len(s.Next) == 0:
-		return invalid("epoch %d is odd, so old and next masters hold the locks together, and no next ones are named",
+		return invalid("epoch %d is odd, so it needs next masters",
 			s.Epoch)
 	case !joint && len(s.Next) > 0:
-		return invalid("epoch %d is even, so one set holds the locks, and next masters are named", s.Epoch)
+		return invalid("epoch %d is even, so it must not have next masters", s.Epoch)
 	}
 	return nil
 }
@@ -108,7 +108,7 @@ func (s *Configuration) join(p *transport.Transport) (*quorum.Config, error) {
 		}
 	}
 	if p.N()+len(added) > quorum.Most {
-		return nil, invalid("the pool has known %d masters in its life; %d are the most, so make a new pool and Locker",
+		return nil, invalid("the pool has had %d masters, the maximum is %d: make a new pool and Locker",
 			p.N(), quorum.Most)
 	}
 	if _, err := p.Add(added...); err != nil {

@@ -16,12 +16,12 @@ func TestParseSetTakesOneSetAlone(t *testing.T) {
 	}
 	for _, end := range []string{"}", "]", "x", ",", set, "\n}", "null"} {
 		_, err := ParseConfiguration([]byte(set + end))
-		isInvalid(t, err, "behind the set")
+		isInvalid(t, err, "text after")
 	}
 	for text, want := range map[string]string{
-		"": "no set of masters", "[]": "no set of masters", `{"epoch": 0, "master": ["a:1"]}`: "master",
-		`{"epoch": 0}`: "names no masters", `{"epoch": 1, "masters": ["a:1"]}`: "no next ones",
-		strings.Replace(set, "1", "2", 1): "next masters are named", strings.Replace(set, "1", "-1", 1): "from 0",
+		"": "invalid configuration", "[]": "invalid configuration", `{"epoch": 0, "master": ["a:1"]}`: "master",
+		`{"epoch": 0}`: "has no masters", `{"epoch": 1, "masters": ["a:1"]}`: "needs next masters",
+		strings.Replace(set, "1", "2", 1): "must not have next", strings.Replace(set, "1", "-1", 1): "from 0",
 	} {
 		_, err := ParseConfiguration([]byte(text))
 		isInvalid(t, err, want)

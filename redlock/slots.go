@@ -113,7 +113,7 @@ func (l *Locker) newSlotCall(name string, k int, opts []LockOption) (*slotCall, 
 		return nil, err
 	}
 	if s.cfg.bounded() {
-		return nil, invalid("a call for slots waits in the queues: WithSlots does not go with WithRetry")
+		return nil, invalid("a call for slots waits in the queues: WithSlots excludes WithRetry")
 	}
 	s.opts = append(s.opts, lockOption(func(c *lockConfig) { c.waitLimit = 0 })) // one context has the limit of all
 	for _, n := range s.names {

@@ -141,7 +141,7 @@ func parseHandle(text string) (exportedLock, error) {
 	// Reject texts that String would write differently, so that each handle has exactly one text.
 	case err != nil, h.String() != text, scripts.CheckPrefix(h.prefix) != nil, scripts.CheckName(h.name) != nil,
 		h.id == "", len(h.id) > 512, h.token < 0, h.token > scripts.MaxBallot:
-		err = errors.New("it is cut off or altered")
+		err = errors.New("it is truncated or altered")
 	}
 	if err != nil {
 		return exportedLock{}, invalid("%.24q is not the handle of an exported lock: %v", text, err)

@@ -141,7 +141,7 @@ func TestChangesThatCannotBeRight(t *testing.T) {
 		}
 		twice := append(w.urls(5, 6), w.urls(5)...)
 		refused(l, redlock.Configuration{Epoch: 1}, "no masters")
-		refused(l, redlock.Configuration{Epoch: 1, Masters: first.Masters}, "no next ones")
+		refused(l, redlock.Configuration{Epoch: 1, Masters: first.Masters}, "needs next masters")
 		refused(l, redlock.Configuration{Epoch: 2, Masters: last.Masters, Next: first.Masters}, "is even")
 		refused(l, redlock.Configuration{Epoch: -2, Masters: last.Masters}, "epoch -2")
 		refused(l, redlock.Configuration{Epoch: 1, Masters: first.Masters, Next: twice}, "are the same")
@@ -153,7 +153,7 @@ func TestChangesThatCannotBeRight(t *testing.T) {
 		w.must(l.Admin().Reconfigure(w.Context(), first))
 		w.change(l, both)
 		w.change(l, both)
-		refused(l, first, "goes back")
+		refused(l, first, "already, later than")
 		refused(l, redlock.Configuration{Epoch: 2, Masters: w.urls(5, 6, 7)}, "names others")
 		if is := l.Set(); is.Epoch != 1 || len(is.Masters) != 5 || len(is.Next) != 5 {
 			t.Errorf("configuration in use: %+v", is)

@@ -57,7 +57,7 @@ func TestAHeldLockIsSmall(t *testing.T) {
 		each := (held - heapNow()) / int64(count)
 		w.Logf("%d bytes a lock", each)
 		if each > most {
-			w.Errorf("a held lock takes %d bytes; %d are the most", each, most)
+			w.Errorf("a held lock takes %d bytes, the maximum is %d", each, most)
 		}
 		if told != count {
 			w.Errorf("%d extensions of %d locks", told, count)

@@ -85,16 +85,16 @@ func New(opts ...Option) (*Watcher, error) {
 		c, *err = w.meter.Int64Counter(name, metric.WithUnit(unit), metric.WithDescription(help))
 		return c
 	}
-	w.waits = histogram(&errs[0], "redlock.wait.duration", "How long calls took that ask for a lock.",
+	w.waits = histogram(&errs[0], "redlock.wait.duration", "Duration of calls that acquire a lock.",
 		.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60)
 	w.holds = histogram(&errs[1], "redlock.hold.duration", "How long locks were held.",
 		.001, .005, .01, .05, .1, .5, 1, 5, 10, 30, 60, 300, 900, 3600)
 	d := dbconv.ClientOperationDuration{}
 	w.latency = histogram(&errs[2], d.Name(), d.Description(), .001, .005, .01, .05, .1, .5, 1, 5, 10)
 	w.lost = counter(&errs[3], "redlock.lost", "{lock}", "Locks that ended before their release.")
-	w.attempts = counter(&errs[4], "redlock.attempts", "{attempt}", "Rounds that asked the masters for a lock.")
+	w.attempts = counter(&errs[4], "redlock.attempts", "{attempt}", "Rounds of acquiring a lock.")
 	w.extended = counter(&errs[5], "redlock.extensions", "{extension}", "Extensions of held locks.")
-	w.votes = counter(&errs[6], "redlock.votes", "{vote}", "What the master said.")
+	w.votes = counter(&errs[6], "redlock.votes", "{vote}", "Replies of the master.")
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
@@ -264,10 +264,10 @@ func (w *Watcher) Watch(l *redlock.Locker) (stop func() error, err error) {
 		metric.WithDescription("1 if the master votes and is not failing, else 0."))
 	errs[0] = err
 	pending, err := w.meter.Int64ObservableUpDownCounter("redlock.master.pending_releases", metric.WithUnit("{release}"),
-		metric.WithDescription("Names of which the master still has to get a release."))
+		metric.WithDescription("Releases that the master has not received yet."))
 	errs[1] = err
 	left, err := w.meter.Float64ObservableGauge("redlock.master.quarantine.left", metric.WithUnit("s"),
-		metric.WithDescription("How long the quarantine of the master still lasts."))
+		metric.WithDescription("Remaining quarantine of the master."))
 	errs[2] = err
 	quorum, err := w.meter.Int64ObservableGauge("redlock.quorum", metric.WithUnit("1"),
 		metric.WithDescription("1 if a quorum of masters can grant a lock, else 0."))

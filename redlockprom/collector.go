@@ -29,9 +29,9 @@ var (
 	epoch = prometheus.NewDesc("redlock_master_epoch", "The epoch of the admission record of the master.",
 		[]string{"master"}, nil)
 	pending = prometheus.NewDesc("redlock_master_pending_releases",
-		"Names of which the master still has to get a release.", []string{"master"}, nil)
+		"Releases that the master has not received yet.", []string{"master"}, nil)
 	quarantine = prometheus.NewDesc("redlock_master_quarantine_left_seconds",
-		"How long the quarantine of the master still lasts.", []string{"master"}, nil)
+		"Remaining quarantine of the master.", []string{"master"}, nil)
 	quorum      = prometheus.NewDesc("redlock_quorum", "1 if a quorum of masters can grant a lock, else 0.", nil, nil)
 	unconfirmed = prometheus.NewDesc("redlock_unconfirmed_releases_total",
 		"Releases that no quorum confirmed in time.", nil, nil)
@@ -81,15 +81,15 @@ func New(opts ...Option) *Collector {
 	counter := func(name, help string, labels []string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
-	c.waits = histogram("redlock_wait_seconds", "How long calls took that ask for a lock.", waitBuckets,
+	c.waits = histogram("redlock_wait_seconds", "Duration of calls that acquire a lock.", waitBuckets,
 		named("op", "outcome"))
 	c.holds = histogram("redlock_hold_seconds", "How long locks were held.", holdBuckets, named())
 	c.latency = histogram("redlock_vote_seconds", "How long the master took to answer.", voteBuckets, []string{"master"})
 	c.held = prometheus.NewDesc("redlock_held", "Locks that are held now.", named(), nil)
 	c.lost = counter("redlock_lost_total", "Locks that ended before their release.", named("reason"))
-	c.attempts = counter("redlock_attempts_total", "Rounds that asked the masters for a lock.", named("outcome"))
+	c.attempts = counter("redlock_attempts_total", "Rounds of acquiring a lock.", named("outcome"))
 	c.extended = counter("redlock_extensions_total", "Extensions of held locks.", named("outcome"))
-	c.votes = counter("redlock_votes_total", "What the master said.", []string{"master", "vote"})
+	c.votes = counter("redlock_votes_total", "Replies of the master.", []string{"master", "vote"})
 	if c.names == nil { // so that the first event is an increase
 		c.holds.WithLabelValues()
 		c.lost.WithLabelValues(redlock.Outcome(redlock.ErrLost))

@@ -44,17 +44,17 @@ type acquireFlags struct {
 
 func (f *acquireFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.DurationVar(&f.wait, "wait", 0, "give up after this time; 0 is never")
+	flags.DurationVar(&f.wait, "wait", 0, "give up after this time; 0 for never")
 	flags.BoolVar(&f.try, "try", false, "do not wait for another holder")
-	flags.DurationVar(&f.ttl, "ttl", private.DefaultTTL, "how long the name stays locked if this machine dies")
-	flags.DurationVar(&f.minHold, "min-hold", 0, "how long the name stays locked at least, also after the release")
+	flags.DurationVar(&f.ttl, "ttl", private.DefaultTTL, "time for which the name stays locked if this machine dies")
+	flags.DurationVar(&f.minHold, "min-hold", 0, "minimum time for which the name stays locked, even after the release")
 	flags.BoolVar(&f.fair, "fair", false, "wait in the order of the calls of all clients")
 	flags.IntVar(&f.priority, "priority", 0, "priority among waiters, from -1000 to 1000")
 	flags.BoolVar(&f.shared, "shared", false, "lock as one of many readers")
 	flags.BoolVar(&f.exclusive, "exclusive", false, "lock as the only writer of a name that others lock with --shared")
 	flags.IntVar(&f.slots, "slots", 0, "share the name between this number of holders")
 	flags.IntVar(&f.conflict, "conflict-exit-code", exitRunHeld, "exit status if another client holds the lock")
-	flags.BoolVarP(&f.quiet, "quiet", "q", false, "report nothing; only the exit status shows what happened")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing; the exit status shows the result")
 	flags.StringVar(&f.owner, "owner", "", "label that others see (default the host and the process id)")
 	cmd.MarkFlagsMutuallyExclusive("wait", "try")
 	cmd.MarkFlagsMutuallyExclusive("shared", "exclusive", "slots")
@@ -71,7 +71,7 @@ func (f *acquireFlags) check(flags *pflag.FlagSet, names []string) error {
 	case len(names) > 1 && (f.shared || f.exclusive || f.slotsGiven):
 		return errors.New("--shared, --exclusive and --slots take one name")
 	case f.conflict < 0 || f.conflict > 255:
-		return fmt.Errorf("--conflict-exit-code %d: it is from 0 to 255", f.conflict)
+		return fmt.Errorf("--conflict-exit-code %d: must be from 0 to 255", f.conflict)
 	}
 	return nil
 }

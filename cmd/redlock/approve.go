@@ -21,7 +21,7 @@ import (
 
 // addYes adds the flag that answers the question of a command that may stop or endanger clients.
 func (a *app) addYes(flags *pflag.FlagSet) {
-	flags.BoolVar(&a.yes, "yes", false, "do it without asking, as in a script")
+	flags.BoolVar(&a.yes, "yes", false, "do not ask for confirmation")
 }
 
 // needsAnswer returns the error of a command that must ask and cannot. Nothing was sent yet.

@@ -90,9 +90,9 @@ func TestCommandsThatMayStopClientsAsk(t *testing.T) {
 		if args[0] != "set" {
 			args = append(args, f.urls...)
 		}
-		call(t, exitUsage, "--yes does it without asking", args...)
+		call(t, exitUsage, "use --yes", args...)
 	}
-	call(t, exitUsage, "--yes does it without asking",
+	call(t, exitUsage, "use --yes",
 		"release", "--force", "--masters", strings.Join(f.urls, " "), "orders")
 	if f.admissions() != before {
 		t.Error("a command without an answer has written")
@@ -100,7 +100,7 @@ func TestCommandsThatMayStopClientsAsk(t *testing.T) {
 	f.do(4, "SET", "redlock:admission", "v1 of an older program")
 	f.call(exitDone, "it will not vote for 30s: meanwhile 3 of 5 masters vote, 3 are needed\nclients: web-1\n",
 		"quarantine", "--yes", "--master", addr)
-	f.call(exitDanger, "there is no terminal to ask in", "admit", "--force")
+	f.call(exitDanger, "no terminal to ask for confirmation", "admit", "--force")
 	if k.Err() != nil {
 		t.Error(k.Err())
 	}
@@ -114,5 +114,5 @@ func TestURLsBeforeNames(t *testing.T) {
 	call(t, exitDone, `held by "web-1"`, append(append([]string{"who"}, f.urls...), "orders:1")...)
 	call(t, exitDone, "orders:1", append([]string{"ls"}, f.urls...)...)
 	call(t, exitDone, "orders:1", append(append([]string{"ls"}, f.urls...), "orders:")...)
-	call(t, exitUsage, "the name of a lock is wanted", append([]string{"who"}, f.urls...)...)
+	call(t, exitUsage, "give the name of a lock", append([]string{"who"}, f.urls...)...)
 }

@@ -170,7 +170,7 @@ func (a *app) unlockCommand() *cobra.Command {
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "report nothing; only the exit status shows what happened")
+	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print nothing; the exit status shows the result")
 	return cmd
 }
 

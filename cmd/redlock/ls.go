@@ -86,8 +86,8 @@ be asked; 2 if fewer than a quorum could be asked.`,
 	}
 	//mutant:ls-timeout -> cmd.Flags().DurationVar(&a.deployment.timeout, "timeout", time.Minute, "")
 	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "bound on the whole command")
-	cmd.Flags().BoolVar(&all, "all", false, "names that no quorum has, too")
-	cmd.Flags().IntVar(&most, "most", 1_000_000, "names of one master at the most")
+	cmd.Flags().BoolVar(&all, "all", false, "include names that no quorum has")
+	cmd.Flags().IntVar(&most, "most", 1_000_000, "maximum number of names of one master")
 	return cmd
 }
 
@@ -128,7 +128,7 @@ type scanned struct {
 // Reasons for an incomplete scan.
 var (
 	errCutOff   = errors.New("it has more names; see --most")
-	errTimedOut = errors.New("it has more keys than could be looked at in the time; see --timeout")
+	errTimedOut = errors.New("it has more keys than could be scanned in time; see --timeout")
 )
 
 // all scans all masters concurrently.

@@ -88,7 +88,7 @@ func TestLsOfManyNames(t *testing.T) {
 	}{
 		"--timeout 5m":    {0, "", true}, // some ten seconds; the default of a minute is too short if busy
 		"--most 1000":     {exitDanger, "the list is partial: 127.0.0.1", false},
-		"--timeout 500ms": {exitNoQuorum, "it has more keys than could be looked at in the time; see --timeout", false},
+		"--timeout 500ms": {exitNoQuorum, "it has more keys than could be scanned in time; see --timeout", false},
 	} {
 		p := f.start("ls", append([]string{"--json"}, strings.Fields(args)...)...)
 		p.ends(want.status, want.text)

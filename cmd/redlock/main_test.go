@@ -81,7 +81,7 @@ func TestAdmitLetsNewMastersVote(t *testing.T) {
 func TestAMistypedPrefixLeavesNoKey(t *testing.T) {
 	f := newDeployment(t, 3, redisproc.Config{})
 	f.call(exitNoQuorum, "0 of 3 masters said yes", "guard", "--yes", "-set", "60s", "-prefix", "redlok")
-	f.call(exitNoQuorum, `see whether the prefix "redlok" is that of the clients`, "check", "-prefix", "redlok")
+	f.call(exitNoQuorum, `check whether the clients use the prefix "redlok"`, "check", "-prefix", "redlok")
 	for i := range f.urls {
 		if n := f.do(i, "DBSIZE"); n != int64(0) {
 			t.Errorf("master %d has %v keys", i, n)

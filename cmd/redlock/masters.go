@@ -38,12 +38,12 @@ type deploymentFlags struct {
 func (f *deploymentFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.config, "config", "", "file with the masters and their credentials")
 	flags.StringArrayVar(&f.masters, "masters", nil, "URLs of all masters, with spaces between them")
-	flags.StringVar(&f.prefix, "prefix", private.DefaultPrefix, "what the keys begin with")
+	flags.StringVar(&f.prefix, "prefix", private.DefaultPrefix, "key prefix")
 	flags.DurationVar(&f.guard, "guard", private.DefaultMaxTTL,
 		"max TTL of a deployment that has none yet; 0 for clients with WithoutRestartGuard")
 	flags.StringVar(&f.durable, "durable", "",
-		"addresses of masters that remember every write, as status names them, with commas between, or all")
-	flags.StringVar(&f.ca, "ca", "", "file of certificates (PEM) that those of the masters are checked with")
+		"comma-separated addresses of durable masters, as status shows them, or all")
+	flags.StringVar(&f.ca, "ca", "", "file of certificate authorities (PEM) for the masters")
 	flags.StringVar(&f.cert, "cert", "", "file of this client's certificate (PEM)")
 	flags.StringVar(&f.key, "key", "", "file of this client's key (PEM)")
 }
@@ -75,7 +75,7 @@ func (f *deploymentFlags) readDeployment(cmd *cobra.Command, args []string) (*co
 		c.Name(splitURLs([]string{os.Getenv(mastersVariable)}))
 	}
 	if len(c.Masters) == 0 && len(c.Shards) == 0 {
-		return nil, fmt.Errorf("no masters are named: give their URLs as arguments or by --masters, "+
+		return nil, fmt.Errorf("no masters: give their URLs as arguments, by --masters, "+
 			"in the file of --config, or in %s", mastersVariable)
 	}
 	f.override(cmd.Flags(), c)

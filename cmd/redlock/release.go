@@ -41,14 +41,14 @@ func (a *app) releaseCommand() *cobra.Command {
   redlock release --force --yes --grant "$(redlock who --json deploy | jq -r .grant)" deploy`,
 		Args: func(_ *cobra.Command, names []string) error {
 			if len(names) != 1 {
-				return fmt.Errorf("redlock release: the name of one lock is wanted, not %d", len(names))
+				return fmt.Errorf("redlock release: give the name of one lock, not %d", len(names))
 			}
 			return checkNames(names)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if force == ask {
-				return wrongCall(cmd, errors.New("redlock release: it requests a lock from its holder with --ask, or takes it "+
-					"with --force; read redlock release --help before"))
+				return wrongCall(cmd, errors.New("redlock release: use --ask to request the lock from its holder, or take it "+
+					"with --force; see redlock release --help"))
 			}
 			if force {
 				if err := a.needsAnswer(cmd); err != nil {
@@ -79,9 +79,9 @@ func (a *app) releaseCommand() *cobra.Command {
 	a.deployment.addTimeout(cmd.Flags())
 	flags := cmd.Flags()
 	flags.BoolVar(&ask, "ask", false, "request the lock from its holder, which may release it")
-	flags.BoolVar(&force, "force", false, "take the lock from its holder, which is not asked")
+	flags.BoolVar(&force, "force", false, "take the lock from its holder without a request")
 	a.addYes(flags)
-	flags.StringVar(&grant, "grant", "", "release only this grant, as printed by who --json")
+	flags.StringVar(&grant, "grant", "", "release only this lease, as printed by who --json")
 	return cmd
 }
 
@@ -126,9 +126,9 @@ func (a *app) release(l *redlock.Locker, name, grant string) int {
 		a.complain(fmt.Errorf("redlock release: no client holds %q", name))
 		return exitDanger
 	case grant != "" && grant != w.ID:
-		a.complain(fmt.Errorf("redlock release: %q is held by another grant, %s", name, w.ID))
+		a.complain(fmt.Errorf("redlock release: %q is held by another lease, %s", name, w.ID))
 		return exitDanger
-	case !a.yes && !a.ask("The holder, if it lives, may go on writing until it notices. Release it?"):
+	case !a.yes && !a.ask("The holder, if it is alive, may write until it detects the loss. Release it?"):
 		a.complain(errors.New("redlock release: nothing was released"))
 		return exitDanger
 	}

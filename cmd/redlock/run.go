@@ -99,7 +99,7 @@ func (a *app) runCommand() *cobra.Command {
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().DurationVar(&f.maxHold, "max-hold", 0, "end the command after this time; 0 is never")
+	cmd.Flags().DurationVar(&f.maxHold, "max-hold", 0, "end the command after this time; 0 for never")
 	cmd.Flags().DurationVar(&f.grace, "grace", 0,
 		"time between TERM and KILL when the lock is lost (default a fifth of the TTL)")
 	return cmd
@@ -221,7 +221,7 @@ func (r *runner) run(l *redlock.Locker) (status int, err error) {
 	r.began = (*clock.Clock)(nil).Now()
 	if r.watch(lock, job); r.lost != nil { // the supervisor gets the end of the validity before the command starts
 		_ = r.giveBack(lock) // it prints its own errors
-		return exitRunLost, errors.New("redlock run: the command was not begun")
+		return exitRunLost, errors.New("redlock run: the command was not started")
 	}
 	if err := job.start(r.path, r.argv, lock.env()); err != nil {
 		_ = r.giveBack(lock) // it prints its own errors
@@ -234,7 +234,7 @@ func (r *runner) run(l *redlock.Locker) (status int, err error) {
 		r.complain(err)
 	}
 	if r.lost != nil {
-		return exitRunLost, fmt.Errorf("redlock run: the command has ended with status %d, and had not the lock to its end",
+		return exitRunLost, fmt.Errorf("redlock run: the command ended with status %d, after its lock was lost",
 			status)
 	}
 	return status, nil

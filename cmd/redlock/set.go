@@ -71,7 +71,7 @@ If a majority of the old or of the next masters is down, it says what to do if t
 	a.deployment.addTimeout(cmd.Flags())
 	a.addYes(cmd.Flags())
 	cmd.Flags().BoolVar(&step.raise, "raise", false, "write the epoch on the masters: every client uses the file")
-	cmd.Flags().BoolVar(&step.abort, "abort", false, "give the change up: the old masters act alone again")
+	cmd.Flags().BoolVar(&step.abort, "abort", false, "give up the change: the old masters act alone again")
 	cmd.Flags().BoolVar(&step.finish, "finish", false, "let the next masters act alone, once the change is complete")
 	cmd.Flags().BoolVar(&step.force, "force", false, "raise although connected clients do not use the file")
 	return cmd
@@ -80,7 +80,7 @@ If a majority of the old or of the next masters is down, it says what to do if t
 // setFile reads the file of a change of the masters.
 func (a *app) setFile(flags *pflag.FlagSet, args []string) (*configfile.Config, error) {
 	if len(args) != 1 {
-		return nil, errors.New("redlock set: one file is wanted, the configuration of the clients")
+		return nil, errors.New("redlock set: give one file, the configuration of the clients")
 	}
 	c, err := configfile.Read(args[0])
 	if err != nil {

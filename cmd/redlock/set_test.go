@@ -95,7 +95,7 @@ func TestSetRefusesWhatIsNoSet(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "masters.json")
 	for text, want := range map[string]string{
 		"{":                             "invalid configuration of masters",
-		`{"epoch":1,"masters":["x"]}`:   "no next ones",
+		`{"epoch":1,"masters":["x"]}`:   "needs next masters",
 		`{"epoch":0,"masters":["x:1"]}`: "redis://",
 		`{"epoch":0,"more":1}`:          "more",
 	} {

@@ -159,7 +159,7 @@ func TestAStoppedCommandDoesNotOutliveItsLock(t *testing.T) {
 	p.hear("Stopped")
 	end.closes()
 	p.types("fg\n")
-	p.hear("had not the lock to its end")
+	p.hear("after its lock was lost")
 	p.types("echo status $?.\n")
 	p.hear("status 76.")
 	p.types("exit 0\n")

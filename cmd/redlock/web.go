@@ -118,7 +118,7 @@ func (s *webServer) handler() http.Handler {
 		_, got, _ := r.BasicAuth()
 		if s.token != "" && subtle.ConstantTimeCompare([]byte(got), []byte(s.token)) != 1 {
 			w.Header().Set("WWW-Authenticate", `Basic realm="redlock web", charset="UTF-8"`)
-			http.Error(w, "the password is wanted that redlock web has printed", http.StatusUnauthorized)
+			http.Error(w, "use the password that redlock web has printed", http.StatusUnauthorized)
 			return
 		}
 		mux.ServeHTTP(w, r)

@@ -35,7 +35,7 @@ With --watch it looks again and again, and prints changes, until it is interrupt
 		Args: func(_ *cobra.Command, args []string) error {
 			_, names := cutURLs(args)
 			if len(names) == 0 {
-				return errors.New("redlock who: the name of a lock is wanted")
+				return errors.New("redlock who: give the name of a lock")
 			}
 			return checkNames(names)
 		},
@@ -67,8 +67,8 @@ With --watch it looks again and again, and prints changes, until it is interrupt
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	a.deployment.addTimeout(cmd.Flags())
-	cmd.Flags().BoolVar(&watch, "watch", false, "look again and again")
-	cmd.Flags().DurationVar(&every, "every", time.Second, "how often --watch looks")
+	cmd.Flags().BoolVar(&watch, "watch", false, "repeat until interrupted")
+	cmd.Flags().DurationVar(&every, "every", time.Second, "interval of --watch")
 	return cmd
 }
 
@@ -223,7 +223,7 @@ func writeWho(to io.Writer, name string, w redlockinfo.Inspection) {
 			fmt.Fprintf(to, "   - %q reads%s, on %d of %d masters\n", r.Owner, since(r.Since), r.On, w.N)
 		}
 	case w.ID == "":
-		fmt.Fprintf(to, "%q: no client holds it, say %d of %d masters\n", name, w.On, w.N)
+		fmt.Fprintf(to, "%q: no client holds it, according to %d of %d masters\n", name, w.On, w.N)
 	case w.Kept:
 		fmt.Fprintf(to, "%q: kept for another %v; %q has unlocked it, and held it%s, token %d, on %d of %d masters\n",
 			name, max(0, w.Left).Round(time.Millisecond), w.Owner, since(w.Since), w.Token, w.On, w.N)

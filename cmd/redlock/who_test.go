@@ -16,7 +16,7 @@ import (
 // who prints the holder and the waiters, also with --watch.
 func TestWhoTellsTheHolderAndWhoWaits(t *testing.T) {
 	f := newVotingDeployment(t)
-	call(t, exitDone, `"a": no client holds it, say 3 of 3 masters`, "who", "a", "--config", f.config)
+	call(t, exitDone, `"a": no client holds it, according to 3 of 3 masters`, "who", "a", "--config", f.config)
 	watch := f.start("who", "--watch", "--every", "100ms", "a")
 	watch.hear("no client holds it")
 	first := f.start("run", "--owner", "the first", "a", "--", "sh", "-c", "echo have it; read x; exit 0")
@@ -51,7 +51,7 @@ func TestWhoTellsTheHolderAndWhoWaits(t *testing.T) {
 		}
 	}
 	f.start("who", "a").ends(exitNoQuorum, "connection refused")
-	f.start("who").ends(exitUsage, "the name of a lock is wanted")
+	f.start("who").ends(exitUsage, "give the name of a lock")
 }
 
 // who shows the value of a holder.

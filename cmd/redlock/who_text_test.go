@@ -25,7 +25,7 @@ func TestWhoTexts(t *testing.T) {
 		text, json string
 	}{
 		{"nobody", redlockinfo.Inspection{Client: redlockinfo.Client{On: 4}, N: 5},
-			`"n": no client holds it, say 4 of 5 masters` + "\n",
+			`"n": no client holds it, according to 4 of 5 masters` + "\n",
 			`{"name":"n","held":false,"kept":false,"on":0,"masters":5,"waiters":0,"queue":[],"readers":0}` + "\n"},
 		{"held", with(func(*redlockinfo.Inspection) {}),
 			`"n": held by "host/3" since 2026-05-01 10:20:30, 7s left, token 1777630830000000, on 5 of 5 masters` + "\n",
@@ -54,7 +54,7 @@ func TestWhoTexts(t *testing.T) {
 			Client: redlockinfo.Client{On: 5}, WaiterCount: 12, N: 5,
 			Waiters: []redlockinfo.Client{{Owner: "w", Since: time.Now().Add(-3 * time.Second)}},
 		},
-			`"n": no client holds it, say 5 of 5 masters` + "\n" + `   1. "w" waits for 3s` + "\n  and 11 more\n",
+			`"n": no client holds it, according to 5 of 5 masters` + "\n" + `   1. "w" waits for 3s` + "\n  and 11 more\n",
 			`{"name":"n","held":false,"kept":false,"on":0,"masters":5,"waiters":12,` +
 				`"queue":[{"place":1,"owner":"w","for_ms":3000}],"readers":0}` + "\n"},
 	} {

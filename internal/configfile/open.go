@@ -16,13 +16,13 @@ type Shard = redlock.Configuration
 
 func (c *Config) checkShards() error {
 	if len(c.Shards) > 0 && (len(c.Masters) > 0 || c.Shard != "") {
-		return errors.New("give the masters as shards, or as masters, which may be one shard, not as both")
+		return errors.New(`use either "shards" or "masters", not both`)
 	}
 	if c.Shard == "" {
 		return nil
 	}
 	if n, err := fmt.Sscanf(c.Shard, "%d/%d", &c.shard[0], &c.shard[1]); n != 2 || err != nil {
-		return fmt.Errorf("shard %q is not the number of one and of all, as 2/3", c.Shard)
+		return fmt.Errorf("shard %q is not of the form 2/3", c.Shard)
 	}
 	return nil
 }

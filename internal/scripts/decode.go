@@ -205,7 +205,7 @@ func (f *fields) number() int64 {
 	v := f.next()
 	n, ok := v.(int64)
 	if !ok {
-		f.fail("unexpected %T in the place of a number", v)
+		f.fail("unexpected %Tinstead of a number", v)
 	}
 	return n
 }
@@ -217,7 +217,7 @@ func (f *fields) text() string {
 	case string:
 		return v
 	default:
-		f.fail("unexpected %T in the place of a text", v)
+		f.fail("unexpected %Tinstead of a text", v)
 		return ""
 	}
 }

@@ -14,7 +14,7 @@ const MaxLabel = 64
 func CheckLabel(label string) error {
 	switch {
 	case len(label) > MaxLabel:
-		return fmt.Errorf("the label has %d bytes; %d are the most (it begins %q)", len(label), MaxLabel, label[:MaxLabel])
+		return fmt.Errorf("the label has %d bytes, the maximum is %d (it begins %q)", len(label), MaxLabel, label[:MaxLabel])
 	case strings.ContainsFunc(label, func(r rune) bool { return r < ' ' || r == 0x7f }):
 		return fmt.Errorf("the label %q has a control character", label)
 	case !utf8.ValidString(label):

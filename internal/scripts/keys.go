@@ -36,7 +36,7 @@ func CheckPrefix(p string) error {
 	case p == "":
 		return errors.New("the key prefix is empty: without one the keys of locks mix with your data")
 	case len(p) > maxPrefix:
-		return fmt.Errorf("the key prefix has %d bytes; %d are the most", len(p), maxPrefix)
+		return fmt.Errorf("the key prefix has %d bytes, the maximum is %d", len(p), maxPrefix)
 	case !utf8.ValidString(p):
 		return fmt.Errorf("the key prefix %q is not UTF-8", p)
 	case strings.ContainsAny(base, "{}") || base == "":
@@ -59,7 +59,7 @@ type Value string
 func NewValue(version int64, text string) (Value, error) {
 	switch {
 	case len(text) > MaxValue:
-		return "", fmt.Errorf("the value has %d bytes; %d are the most", len(text), MaxValue)
+		return "", fmt.Errorf("the value has %d bytes, the maximum is %d", len(text), MaxValue)
 	case !utf8.ValidString(text):
 		return "", fmt.Errorf("the value %.80q is not UTF-8: encode it, for example in hexadecimal", text)
 	}
@@ -73,7 +73,8 @@ func CheckName(name string) error {
 	case name == "":
 		return errors.New("the name of the lock is empty")
 	case len(name) > MaxName:
-		return fmt.Errorf("the name of the lock has %d bytes; %d are the most (it begins %q)", len(name), MaxName, name[:32])
+		return fmt.Errorf("the name of the lock has %d bytes, the maximum is %d (it begins %q)",
+			len(name), MaxName, name[:32])
 	//mutant:utf8-names = false
 	case !utf8.ValidString(name):
 		return fmt.Errorf("the name of the lock, %q, is not UTF-8: encode it, for example in hexadecimal", name)

@@ -19,7 +19,7 @@ const (
 )
 
 const (
-	deaf = "waiters are not notified of releases, and ask every few seconds"
+	deaf = "waiters are not notified of releases, and poll every few seconds"
 	slow = "each script is sent in full once after a restart of the master"
 )
 

@@ -70,7 +70,7 @@ func (t *Transport) Check(ctx context.Context, opts CheckOptions) ([]Finding, er
 	}
 	for _, name := range opts.Durable {
 		if !slices.ContainsFunc(masters, func(m *master) bool { return m.Name == name }) {
-			return nil, fault.Invalid("%q is named as durable, and no master has that name; they are named as %q",
+			return nil, fault.Invalid("%q is not the name of a master (WithDurableMasters; have %q)",
 				name, masters[0].Name)
 		}
 	}

@@ -43,7 +43,7 @@ func (f *facts) judge(opts *CheckOptions) {
 	if len(f.databases) > 0 {
 		f.find(Warning, "databases",
 			fmt.Sprintf("other databases have an admission record of the prefix %q, too: %v", opts.Prefix, f.databases),
-			"clients of different databases do not exclude each other: both get a lock of the same name",
+			"clients that use different databases can hold a lock of the same name at once",
 			fmt.Sprintf(stepDatabases, f.databases[0], scripts.Prefix(opts.Prefix).Admission()))
 	}
 }
@@ -98,12 +98,12 @@ func (f *facts) eviction() {
 	case policy == "noeviction" || policy == "":
 	case limit == 0:
 		f.find(Notice, "eviction", fmt.Sprintf("its maxmemory-policy is %q, without a limit now", policy),
-			"once a client sets maxmemory, keys of locks may be dropped, and the master is refused",
+			"once maxmemory is set, keys of locks may be evicted, and the master is refused",
 			f.set("maxmemory-policy", "noeviction"))
 	case f.cfg.allowEviction:
 		f.find(Warning, "eviction",
 			fmt.Sprintf("its maxmemory-policy is %q with maxmemory %d, allowed by AllowEviction", policy, limit),
-			"a lock that is dropped on one master of a majority is a second holder, and nothing announces it",
+			"if a lock is evicted on one master of a majority, a second client can take it without notice",
 			f.set("maxmemory-policy", "noeviction"))
 	}
 }
@@ -122,9 +122,9 @@ func (f *facts) version() {
 	switch {
 	case err != nil:
 		f.find(Warning, "version", fmt.Sprintf("its version %.40q cannot be read", f.info.Version),
-			"no client knows whether the scripts mean the same there", use)
+			"its scripts may behave differently", use)
 	case major < first[0] || major == first[0] && minor < first[1]:
-		f.find(Failure, "version", what, "scripts and rights are not tested there, and may mean something else", use)
+		f.find(Failure, "version", what, "scripts and rights are not tested with it, and may behave differently", use)
 	case major > last:
 		f.find(Notice, "version", what+", newer than the tested ones", "none known", stepNewer)
 	}
@@ -135,7 +135,7 @@ func (f *facts) memory() {
 	used, limit := number(f.text["used_memory"]), f.info.MaxMemory
 	if limit > 0 && used >= limit/10*9 && fault.Code(f.write) != "OOM" {
 		f.find(Warning, "memory", fmt.Sprintf("it uses %d of %d bytes of maxmemory", used, limit),
-			"soon it takes no more locks", f.moreMemory())
+			"soon it can grant no more locks", f.moreMemory())
 	}
 }
 
@@ -165,8 +165,8 @@ func (f *facts) replicas(opts *CheckOptions) {
 		list = append(list, net.JoinHostPort(ip, port))
 	}
 	f.find(severity, "replicas", fmt.Sprintf("it has %d replicas", f.info.Replicas),
-		"a replica that is promoted in its place lacks the last writes: a lock may be given away, unless the restart "+
-			"guard is on; and then its vote is lost for the max TTL",
+		"a promoted replica lacks the last writes: a second client may get a held lock, unless the restart "+
+			"guard is on; then the master has no vote for the max TTL",
 		fmt.Sprintf(stepReplicas, strings.Join(list, ", ")))
 }
 
@@ -196,7 +196,7 @@ func (f *facts) rights(p scripts.Prefix) {
 	var needed, useful, costs []string
 	for _, r := range f.lacking {
 		if r.Probed("EVAL") && scripts.Runs(!f.noLoad, false) {
-			r.Lacking = "after SCRIPT FLUSH it has no vote until the connection is made again"
+			r.Lacking = "after SCRIPT FLUSH it has no vote until it is reconnected"
 		}
 		if r.Probed("SCRIPT") && !scripts.Runs(false, !f.noEval) {
 			r.Lacking = ""
@@ -240,8 +240,8 @@ func (f *facts) persistence() {
 		if f.noConfig {
 			do = stepDecide
 		}
-		f.find(Warning, "persistence", "whether it remembers every write cannot be looked at: "+f.denied,
-			"if it does not, a restart of it gives held locks away", do)
+		f.find(Warning, "persistence", "cannot check whether it remembers every write: "+f.denied,
+			"if it does not, a second client may get a held lock after its restart", do)
 		return
 	}
 	if len(f.wrong) == 0 {
@@ -249,10 +249,10 @@ func (f *facts) persistence() {
 	}
 	why := "the restart guard is off"
 	if f.durable {
-		why = "it is named as durable, so it votes at once after a restart"
+		why = "it is declared durable, so it votes at once after a restart"
 	}
 	f.find(Failure, "persistence", strings.Join(f.wrong, "; ")+"; and "+why,
-		"a restart loses locks that are held, and gives them to a second holder", strings.Join(f.durables, "; "))
+		"a restart loses held locks, and a second client may get them", strings.Join(f.durables, "; "))
 }
 
 // compare checks master i against the others: whether it is the same server as one of them, and its clock.
@@ -291,7 +291,7 @@ func (f *facts) clock(off int64) {
 	switch {
 	case away > skew:
 		f.find(Failure, "clock", what, "its votes are refused as stale or ahead, and after a restart it is never "+
-			"admitted; one failure less is survived", stepClock)
+			"admitted; fewer failures are tolerated", stepClock)
 	case away > skew/2:
 		f.find(Warning, "clock", what, "a little more, and its votes are lost", stepClock)
 	}

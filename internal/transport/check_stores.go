@@ -23,13 +23,13 @@ func (f *facts) failsOver(rule promotion) {
 	what, do := f.stop.danger(rule, &f.info, f.user)
 	switch {
 	case what == "":
-		f.find(Notice, "failover", fmt.Sprintf("a replica is promoted in its place after %v of silence", rule.after),
-			"a failover costs its vote for the max TTL; locks that have their majority elsewhere go on", stepFailover)
+		f.find(Notice, "failover", fmt.Sprintf("a replica replaces it after %v of silence", rule.after),
+			"after a failover it has no vote for the max TTL; locks with a majority of other masters are kept", stepFailover)
 	case f.cfg.twoHolders:
 		f.find(Warning, "failover", what+"; two holders are allowed (AllowTwoHolders)",
-			"while it is cut off together with some programs, a lock may be held twice", do)
+			"while it is partitioned away with some clients, a lock may have two holders", do)
 	default:
-		f.find(Failure, "failover", what, "cut off, it would give locks that the promoted one gives to others, so "+noVote+
+		f.find(Failure, "failover", what, "partitioned away, it would grant locks that the promoted one grants to others, so "+noVote+
 			"; allow=two-holders in its URL accepts that", do)
 	}
 }
@@ -45,7 +45,7 @@ func (f *facts) sentinels() (rule promotion, ok bool) {
 		p := a.Place
 		if a.Err != nil {
 			f.find(Warning, "sentinels", fmt.Sprintf("its sentinel %s does not know its address: %v", a.Sentinel, a.Err),
-				"one that is down more, and a failover is not found", stepSentinel)
+				"if one more is down, clients cannot find the new master after a failover", stepSentinel)
 			continue
 		}
 		if !ok {
@@ -61,15 +61,15 @@ func (f *facts) sentinels() (rule promotion, ok bool) {
 	}
 	if len(places) > 1 {
 		f.find(Warning, "sentinels", fmt.Sprintf("its sentinels disagree about its address: %q; the latest failover says %s",
-			places, best.Addr), "programs that reach others of them may be led to the old master", stepDisagree)
+			places, best.Addr), "clients may be led to the old master", stepDisagree)
 	}
 	if ok && best.Sentinels != len(f.answers) {
-		f.find(Warning, "sentinels", fmt.Sprintf("%d sentinels watch over it, and %d are named", best.Sentinels,
-			len(f.answers)), "those that are not named may promote a replica unheard", stepNameAll)
+		f.find(Warning, "sentinels", fmt.Sprintf("%d sentinels monitor it, and the URL lists %d", best.Sentinels,
+			len(f.answers)), "the others may promote a replica without notice", stepNameAll)
 	}
 	if ok && best.Quorum <= best.Sentinels/2 {
 		f.find(Notice, "sentinels", fmt.Sprintf("%d of %d sentinels begin a failover", best.Quorum, best.Sentinels),
-			"a failover that is not needed costs its vote for the max TTL", fmt.Sprintf(stepQuorum,
+			"after an unnecessary failover it has no vote for the max TTL", fmt.Sprintf(stepQuorum,
 				f.cfg.finder.Name, best.Sentinels/2+1))
 	}
 	return rule, ok
@@ -83,7 +83,7 @@ func (f *facts) behind() {
 			f.find(Warning, "replicas", fmt.Sprintf("its replica %d is not in step yet (%s)", i, f.text[replica(i)]),
 				"while it is not, the master takes no locks", stepWait)
 		} else if lag > 2*time.Second {
-			f.find(Warning, "replicas", fmt.Sprintf("its replica %d was heard of %v ago", i, lag),
+			f.find(Warning, "replicas", fmt.Sprintf("its replica %d was last seen %v ago", i, lag),
 				"beyond min-replicas-max-lag the master takes no locks", stepSilent)
 		}
 	}

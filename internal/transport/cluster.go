@@ -50,7 +50,7 @@ func OpenBuckets(urls []string, opts ...Option) ([]*Transport, error) {
 			continue
 		}
 		if of != 0 && of != m.buckets {
-			return nil, fault.Invalid("one cluster has %d buckets, another %d: they must be as many", of, m.buckets)
+			return nil, fault.Invalid("one cluster has %d buckets, another %d: the numbers must be equal", of, m.buckets)
 		}
 		of = m.buckets
 	}
@@ -58,7 +58,7 @@ func OpenBuckets(urls []string, opts ...Option) ([]*Transport, error) {
 		if _, _, err := settings(masters, opts); err != nil {
 			return nil, err
 		}
-		return nil, fault.Invalid("no master is a cluster: name one by redis+cluster://host:port?buckets=64, or use Open")
+		return nil, fault.Invalid("no master is a cluster: use a URL such as redis+cluster://host:port?buckets=64, or Open")
 	}
 	pools := make([]*Transport, of)
 	for i := range pools {
@@ -88,7 +88,7 @@ func (m *Master) parseCluster(u *url.URL) error {
 	q := u.Query()
 	n, err := strconv.Atoi(q.Get("buckets"))
 	if err != nil || n < 1 || n > MaxBuckets || u.Path != "" && u.Path != "/" {
-		return fmt.Errorf("it does not say how many buckets the cluster has, from 1 to %d: %s", MaxBuckets, form)
+		return fmt.Errorf("the number of buckets, from 1 to %d, is missing: %s", MaxBuckets, form)
 	}
 	m.buckets = n
 	for key, values := range q {
@@ -161,7 +161,8 @@ func owner(ctx context.Context, nodes []wire.Target, tag string) (addr string, e
 		}
 	}
 	if addr == "" {
-		return "", fmt.Errorf("no node of the cluster says which has the slot of %s: %s", tag, strings.Join(causes, "; "))
+		return "", fmt.Errorf("no node of the cluster returned the owner of the slot of %s: %s", tag,
+			strings.Join(causes, "; "))
 	}
 	return addr, nil
 }

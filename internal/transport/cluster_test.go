@@ -32,14 +32,14 @@ func TestEachBucketHasItsPool(t *testing.T) {
 		urls []string
 		says string
 	}{
-		{[]string{"redis+cluster://n1"}, "how many buckets"},
-		{[]string{"redis+cluster://n1?buckets=0"}, "how many buckets"},
+		{[]string{"redis+cluster://n1"}, "number of buckets"},
+		{[]string{"redis+cluster://n1?buckets=0"}, "number of buckets"},
 		{[]string{"redis+cluster://n1?buckets=301"}, "from 1 to 300"},
-		{[]string{"redis+cluster://n1/3?buckets=2"}, "how many buckets"},
+		{[]string{"redis+cluster://n1/3?buckets=2"}, "number of buckets"},
 		{[]string{"redis+cluster://n1?buckets=2&db=1"}, `"db"`},
 		{[]string{"redis+cluster://?buckets=2"}, "one of its hosts"},
 		{[]string{"redis+cluster://u:secret@n1?buckets=2&allow=all"}, "allow is two-holders"},
-		{[]string{"redis+cluster://n1?buckets=2", "redis+cluster://n2?buckets=3"}, "they must be as many"},
+		{[]string{"redis+cluster://n1?buckets=2", "redis+cluster://n2?buckets=3"}, "numbers must be equal"},
 		{[]string{"redis://n1"}, "no master is a cluster"},
 		{[]string{"redis+clusters://n1"}, "redis+cluster"},
 	} {

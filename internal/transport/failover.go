@@ -105,8 +105,8 @@ func (s *stopping) alone(fields map[string]string) error {
 	if near >= s.replicas {
 		return nil
 	}
-	return fault.Refused(fmt.Sprintf("it has heard of %d replicas within %v, and takes locks only with %d "+
-		"(min-replicas-to-write): it may be cut off, and one of them promoted", near, s.lag, s.replicas))
+	return fault.Refused(fmt.Sprintf("%d replicas reported to it within %v, and it grants locks only with %d "+
+		"(min-replicas-to-write): it may be partitioned away, and a replica promoted", near, s.lag, s.replicas))
 }
 
 // replica returns the name of the INFO field about replica i.
@@ -143,10 +143,10 @@ func (f *failover) verdict(s *stopping, i *Info, fields map[string]string) error
 	case f.twoHold: // other clients may rely on the settings: this one must not end a quarantine too early for them
 		return nil
 	case !ok:
-		return fault.Refused("no client has said so far when a replica is promoted in its place")
+		return fault.Refused("it is not known yet when a replica would replace it")
 	}
 	if what, do := s.danger(rule, i, "USER"); what != "" {
-		return fault.Refused(fmt.Sprintf("%s: cut off from them it goes on giving locks, while the promoted one gives them "+
+		return fault.Refused(fmt.Sprintf("%s: partitioned away from them it would grant locks, while the promoted one grants them "+
 			"to others; %s; or allow two holders (allow=two-holders in its URL)", what, do))
 	}
 	return s.alone(fields)
@@ -186,7 +186,7 @@ func (m *master) stale(s *session) error {
 	if since <= most {
 		return nil
 	}
-	return fault.Down(fault.Timeout("it was last heard of %v ago, and a replica may be in its place by now; more than %v "+
+	return fault.Down(fault.Timeout("its last message came %v ago, and a replica may have replaced it; more than %v "+
 		"is too long", since.Round(time.Millisecond), most))
 }
 
@@ -203,7 +203,7 @@ func (t *Transport) FailsOver(i int) bool { return t.master(i).cfg.failover != n
 func (m *master) follow() {
 	m.cfg.failover.followFunc(m.ctx, func(addr string) {
 		if s := m.state.Load().sess; s != nil && s.addr != addr {
-			s.pipe.Kill("failover", fault.Down(fmt.Errorf("the master is said to be %s now, no longer %s", addr, s.addr)))
+			s.pipe.Kill("failover", fault.Down(fmt.Errorf("the sentinels name %s as the master, no longer %s", addr, s.addr)))
 		}
 	})
 }

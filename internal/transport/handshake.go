@@ -27,7 +27,7 @@ func (s *session) greet(c *wire.Conn) (op string, err error) {
 			return op, err
 		}
 	}
-	return "info", fault.Timeout("it has said who it is only after %v, twice", cfg.clock.Now().Sub(s.infoSent))
+	return "info", fault.Timeout("its identity arrived only after %v, twice", cfg.clock.Now().Sub(s.infoSent))
 }
 
 const backlogTTL = "repl-backlog-ttl"
@@ -89,7 +89,7 @@ func (cfg *Config) readInfo(asked clock.Instant, reply any) (i Info, fields map[
 	switch {
 	case fault.IsCode(err, "NOPERM"):
 		user := cfg.userName()
-		return i, nil, fault.New(fmt.Sprintf("refused: the user %q may not run INFO (%v): without it no client can know "+
+		return i, nil, fault.New(fmt.Sprintf("refused: the user %q may not run INFO (%v): without INFO no client can know "+
 			"whether this master has restarted and lost locks, so it gets no vote; INFO is in the category @dangerous, "+
 			"grant it by ACL SETUSER %s +info", user, err, user), fault.ErrRefused, err)
 	case fault.IsCode(err, "NOAUTH"):

@@ -112,7 +112,7 @@ func number(s string) int64 {
 	return n
 }
 
-const noVote = "it has no vote, and one failure less is survived"
+const noVote = "it has no vote, so fewer failures are tolerated"
 
 // unfit returns the reasons why the server must not hold locks.
 func (i Info) unfit(cfg *Config) (list []Finding) {

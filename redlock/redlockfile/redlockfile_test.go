@@ -60,7 +60,7 @@ func TestOpenRejectsInvalidFiles(t *testing.T) {
 		`the max TTL "soon"`:    {"masters": masters, "guard": "soon"},
 		"epoch 1":               {"masters": masters, "epoch": 1},
 		"give both":             {"masters": masters, "cert": "client.pem"},
-		"not as both":           {"masters": masters, "shards": []any{map[string]any{"masters": masters}}},
+		"not both":              {"masters": masters, "shards": []any{map[string]any{"masters": masters}}},
 		"exclude each other":    {"masters": masters, "password": "p", "passwordFile": "f"},
 		"above the max TTL":     {"masters": masters},
 	} {

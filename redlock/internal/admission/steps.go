@@ -14,14 +14,14 @@ const (
 	StepGuard   = "`redlock guard --set %v`"
 	StepMasters = "follow the advice for the masters below"
 	StepDown    = "start the masters that are down; if they are lost for good, redlock set FILE prints what to do"
-	StepPrefix  = "see whether the prefix %q is that of the clients: none has a record with it"
+	StepPrefix  = "check whether the clients use the prefix %q: no master has a record with it"
 
 	stepList = "correct the list of this client: name the masters of the record; to replace a master use redlock set; if " +
 		"the same masters have other addresses here, use the names of the record (?name=)"
 	stepStray   = "unless a client needs that record, replace it: `redlock quarantine --master %s`, with the URLs of all masters"
 	stepEpoch   = "use the file of epoch %d, with the masters %s; redlock set FILE shows the next step of the change"
 	stepBefore  = "run redlock set FILE with the file of epoch %d: it shows what the change waits for"
-	stepShards  = "give this client the shards that the records name"
+	stepShards  = "give this client the shards in the records"
 	stepBacklog = "`CONFIG SET repl-backlog-ttl %d`"
 )
 

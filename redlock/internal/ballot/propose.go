@@ -11,7 +11,7 @@ import (
 )
 
 // ErrTokensExhausted means that a ballot would be 2^53 or more, beyond which the masters' numbers are not exact.
-var ErrTokensExhausted = errors.New("redlock: the fencing tokens of this name are used up")
+var ErrTokensExhausted = errors.New("redlock: fencing tokens of this name exhausted")
 
 // maxHigh bounds the number of stored names with a fence above the present time. Dropping one costs a refusal, but not
 // safety.

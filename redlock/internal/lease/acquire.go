@@ -161,7 +161,7 @@ func (l *Lease) awaitQuorum(ctx context.Context, r *round.Round, terms *Terms, f
 	}
 	if took := now.Sub(r.Start); took > r.View.Config.Slowest {
 		// Another client's repair may rely on it: a master that has forgotten its vote for l no longer counts for l.
-		return r.Failure(fmt.Errorf("%w: the masters needed %v, longer than the timeout of %v", round.ErrTooSlow,
+		return r.Failure(fmt.Errorf("%w: the replies took %v, longer than the timeout of %v", round.ErrTooSlow,
 			took.Round(time.Millisecond), r.View.Config.Slowest), nil)
 	}
 	l.mu.Lock()

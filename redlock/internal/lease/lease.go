@@ -17,11 +17,11 @@ import (
 // Why a lease, or a hold of it, has ended. Package redlock exports these errors and documents them.
 var (
 	ErrLost     = errors.New("redlock: the lock was lost")
-	ErrMaxHold  = fmt.Errorf("%w: it was held as long as its limit allows", ErrLost)
+	ErrMaxHold  = fmt.Errorf("%w: maximum hold time reached", ErrLost)
 	ErrReleased = errors.New("redlock: the lock was released before")
 	ErrExported = errors.New("redlock: the lock was exported to another process")
 	ErrClosed   = errors.New("redlock: the locker is closed")
-	ErrNested   = errors.New("redlock: it is locked more than once; unlock the inner locks first")
+	ErrNested   = errors.New("redlock: the lock is locked more than once; unlock the inner locks first")
 )
 
 // The two ways of losing a lock, for the log and for people. Callers see both as ErrLost.

@@ -110,7 +110,7 @@ func (m *Monitor) Quarantine(ctx context.Context, i int) error {
 		return m.deployment(m.settings.Clock.Now()).Quarantine(i)
 	})
 	if err = cmp.Or(err, failed); err == nil && m.View().Masters[i].Phase == admission.Voting {
-		return fmt.Errorf("%s has refused it, and goes on voting: its clock is more than %v from the median of the "+
+		return fmt.Errorf("%s has refused it, and continues to vote: its clock is more than %v from the median of the "+
 			"masters, or its record is of a later epoch", m.settings.Pool.Addr(i), scripts.Window)
 	}
 	return err

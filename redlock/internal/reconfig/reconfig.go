@@ -62,7 +62,7 @@ func MayFollow(s Seen, epoch int64) error {
 	now := s.Config.Epoch
 	switch {
 	case epoch < now:
-		return fmt.Errorf("the set of masters has epoch %d already, and %d goes back", now, epoch)
+		return fmt.Errorf("the masters have epoch %d already, later than %d", now, epoch)
 	case epoch > now+1 && !s.late():
 		return fmt.Errorf("from epoch %d to %d, states are left out: a set of masters follows another by way of both "+
 			"together", now, epoch)
@@ -75,14 +75,14 @@ func (s Seen) follows(want *quorum.Config) error {
 	now := s.Config
 	switch {
 	case want.Epoch == now.Epoch:
-		return fmt.Errorf("the set of masters of epoch %d has other masters here", now.Epoch)
+		return fmt.Errorf("the configuration of epoch %d has other masters here", now.Epoch)
 	case want.Epoch > now.Epoch+1: // this client is late
 		return nil
 	case now.Rule.Joint() && want.Rule.Old != now.Rule.Next && want.Rule.Old != now.Rule.Old:
 		return fmt.Errorf("epoch %d is to have the next masters of epoch %d, or the old ones if the change was given up, "+
 			"and names others", want.Epoch, now.Epoch)
 	case !now.Rule.Joint() && want.Rule.Old != now.Rule.Old:
-		return fmt.Errorf("epoch %d is to have the masters of epoch %d as the old ones, and names others",
+		return fmt.Errorf("epoch %d must have the masters of epoch %d as the old ones",
 			want.Epoch, now.Epoch)
 	}
 	return nil
@@ -192,7 +192,7 @@ type Writing struct {
 func Raise(s Seen) (Writing, error) {
 	c := s.Config
 	if c.Epoch == 0 {
-		return Writing{}, fmt.Errorf("the set of masters has epoch 0, which is the first and need not be written")
+		return Writing{}, fmt.Errorf("the configuration has epoch 0, the first, which is not written")
 	}
 	w := Writing{Rule: c.Rule, Record: record(c)}
 	if !c.Rule.Joint() {
@@ -209,7 +209,7 @@ func Finish(s Seen) (Writing, error) {
 	c, p := s.Config, Look(s)
 	switch {
 	case !c.Rule.Joint():
-		return Writing{}, fmt.Errorf("the set of masters has epoch %d, and no change under way", c.Epoch)
+		return Writing{}, fmt.Errorf("the configuration has epoch %d, and no change is in progress", c.Epoch)
 	case p.OpenAll || p.Complete:
 	case !p.RaisedAll:
 		return Writing{},
@@ -231,7 +231,7 @@ func Abort(s Seen) (list []Writing, err error) {
 	c, p := s.Config, Look(s)
 	switch {
 	case !c.Rule.Joint():
-		return nil, fmt.Errorf("the set of masters has epoch %d, and no change under way", c.Epoch)
+		return nil, fmt.Errorf("the configuration has epoch %d, and no change is in progress", c.Epoch)
 	case p.OpenAll:
 		return nil, fmt.Errorf("the next masters of epoch %d may act alone already: go on to epoch %d", c.Epoch, c.Epoch+1)
 	}

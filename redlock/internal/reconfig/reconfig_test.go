@@ -72,7 +72,7 @@ func TestNextAsTable(t *testing.T) {
 		{"to the next alone", states[1], epoch(next, 1, 2), false, states[2], Adopt, ""},
 		{"to the next alone, a lease is behind", states[1], epoch(next, 1, 2), true, states[2], Carry, ""},
 		{"to the next alone, too early", states[1], epoch(0b0110, 1, 2), false, states[2], Stay, "2 of 4 masters are ready"},
-		{"back", states[1], masters(1), false, states[0], Stay, "goes back"},
+		{"back", states[1], masters(1), false, states[0], Stay, "already, later than"},
 		{"the same epoch, others", states[0], masters(1), false, conf(0, next, 0), Stay, "has other masters here"},
 		{"a state left out", states[0], masters(1), false, states[2], Stay, "states are left out"},
 		{"late, to one set", states[0], epoch(old, 2, 2), false, states[2], Adopt, ""},
@@ -111,7 +111,7 @@ func TestRaiseAndFinishNeedWhatTheMastersShow(t *testing.T) {
 	}{
 		{raised(0b001, time.Hour), "1 of 3 old masters"}, {raised(0b111, 0), "for another 1m0s"},
 		{raised(0b111, time.Minute-time.Millisecond), "for another 1ms"},
-		{Seen{Config: states[0], Masters: masters(now)}, "no change under way"},
+		{Seen{Config: states[0], Masters: masters(now)}, "no change is in progress"},
 	} {
 		if _, err := Finish(c.seen); err == nil || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("finish: %v, want %q", err, c.text)

@@ -18,11 +18,11 @@ var (
 	ErrHeld       = errors.New("redlock: held by another")
 	ErrNoQuorum   = errors.New("redlock: no quorum of masters")
 	ErrOverloaded = fmt.Errorf("%w: too many calls of this client are under way", ErrNoQuorum)
-	ErrTooSlow    = errors.New("redlock: the quorum came too late")
+	ErrTooSlow    = errors.New("redlock: quorum reached too late")
 	ErrTTLTooLong = errors.New("redlock: the TTL is above the longest that the deployment allows")
 	ErrQuarantine = admission.ErrQuarantine
 	ErrKind       = fmt.Errorf("%w: the keys of the name hold the other kind of lock, or data of another program: a name "+
-		"has plain locks (Lock, TryLock, Do), or readers and writers (Shared), and never both", ErrNoQuorum)
+		"has either plain locks (Lock, TryLock, Do), or readers and writers (RWLock)", ErrNoQuorum)
 	// ErrUndecided means that the masters voted for several clients, and no lease has a majority.
 	ErrUndecided = fmt.Errorf("%w: the votes are split, and no client has a majority", ErrNoQuorum)
 )
@@ -282,14 +282,14 @@ func (r *Round) complaintLocked(i int, v *Vote, waited time.Duration) error {
 	case !v.in:
 		return fmt.Errorf("it has not answered for %v", waited.Round(time.Millisecond))
 	case transport.IsWrongType(v.Err):
-		return fmt.Errorf("the key %q is of another type: the name is used both as a plain lock and by Shared, or this "+
+		return fmt.Errorf("the key %q is of another type: the name is used both by Lock and by RWLock, or this "+
 			"library did not write it; use another name or prefix, or delete it (%w)", r.Key, v.Err)
 	case v.Err != nil:
 		return v.Err
 	case v.Outcome == scripts.Abstained && v.Record == "":
 		return fmt.Errorf("%w: it has no admission record, and will begin a quarantine", admission.ErrQuarantine)
 	case v.Outcome == scripts.Abstained:
-		return fmt.Errorf("%w: its admission record is another than was known, and is being read", admission.ErrQuarantine)
+		return fmt.Errorf("%w: its admission record has changed, and is being read", admission.ErrQuarantine)
 	case v.Outcome == scripts.Refused:
 		return r.refusal(v)
 	case (v.Outcome == scripts.Stale || v.Outcome == scripts.Ahead) && r.View.Masters[i].ClockOff:
@@ -332,7 +332,7 @@ func (r *Round) refusal(v *Vote) error {
 	rec, err := scripts.ParseRecord(v.Record)
 	switch {
 	case err == nil && rec.Epoch > r.View.Config.Epoch:
-		return fmt.Errorf("%w: it has epoch %d, this program %d", admission.ErrOldMasters, rec.Epoch, r.View.Config.Epoch)
+		return fmt.Errorf("%w: it has epoch %d, this client %d", admission.ErrOldMasters, rec.Epoch, r.View.Config.Epoch)
 	case err == nil:
 		return fmt.Errorf("%w: its longest TTL is %v", ErrTTLTooLong, rec.Longest)
 	}

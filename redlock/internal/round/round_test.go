@@ -171,7 +171,7 @@ func TestComplaintsAsTable(t *testing.T) {
 		{voteOf(scripts.Held), nil, ""},
 		{voteOf(scripts.Missing), nil, ""},
 		{record(scripts.Abstained, ""), admission.ErrQuarantine, "no admission record"},
-		{record(scripts.Abstained, "x"), admission.ErrQuarantine, "another than was known"},
+		{record(scripts.Abstained, "x"), admission.ErrQuarantine, "has changed, and is being read"},
 		{record(scripts.Refused, short), round.ErrTTLTooLong, "5s"},
 		{record(scripts.Refused, old), admission.ErrOldMasters, "epoch 4"},
 		{record(scripts.Refused, "?"), round.ErrTTLTooLong, `"?"`},

@@ -32,14 +32,13 @@ A tries orders
 0.121 A to masters 1-3: acquire orders for A2, 10s, ballot 0.120000 to 0.120032 -> error WRONGTYPE Operation
         against a key holding the wrong kind of value
 0.122 A cannot lock orders; the call ends after 0.002: lock "orders": no quorum of masters: the keys of the name
-        hold the other kind of lock, or data of another program: a name has plain locks (Lock, TryLock, Do), or
-        readers and writers (Shared), and never both; 0 of 3 masters said yes, 2 are needed (1 not waited for);
-        the key "redlock:{orders}" is of another type: the name is used both as a plain lock and by Shared, or
-        this library did not write it; use another name or prefix, or delete it (pool: master 1: acquire:
-        WRONGTYPE Operation against a key holding the wrong kind of value); the key "redlock:{orders}" is of
-        another type: the name is used both as a plain lock and by Shared, or this library did not write it; use
-        another name or prefix, or delete it (pool: master 2: acquire: WRONGTYPE Operation against a key holding
-        the wrong kind of value)
+        hold the other kind of lock, or data of another program: a name has either plain locks (Lock, TryLock,
+        Do), or readers and writers (RWLock); 0 of 3 masters said yes, 2 are needed (1 not waited for); the key
+        "redlock:{orders}" is of another type: the name is used both by Lock and by RWLock, or this library did
+        not write it; use another name or prefix, or delete it (pool: master 1: acquire: WRONGTYPE Operation
+        against a key holding the wrong kind of value); the key "redlock:{orders}" is of another type: the name
+        is used both by Lock and by RWLock, or this library did not write it; use another name or prefix, or
+        delete it (pool: master 2: acquire: WRONGTYPE Operation against a key holding the wrong kind of value)
 0.123 A to masters 1-3: release orders of A2 -> error WRONGTYPE Operation against a key holding the wrong kind of
         value
 

@@ -31,7 +31,7 @@ show B
 ----
   masters 1-2 4-5: voting
   master 3: down: pool: master 3: info: master is down: refused: it is a replica: its role is "slave", not master:
-        it has no vote, and one failure less is survived; copies of locks would be counted as votes; name its
+        it has no vote, so fewer failures are tolerated; copies of locks would be counted as votes; name its
         master in its place
 
 master 3 becomes a master

@@ -20,7 +20,7 @@ freeze A 1m
 
 deliver answers from 1-3 to A
 ----
-60.111 A cannot lock orders; the call ends after 60.011: lock "orders": the quorum came too late: -50.113001s of
+60.111 A cannot lock orders; the call ends after 60.011: lock "orders": quorum reached too late: -50.113001s of
         validity left of 10s, at least 5s wanted; 2 of 3 masters said yes, 2 are needed
 60.112 A to masters 1-3: release orders of A1 -> was not there
 
