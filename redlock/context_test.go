@@ -49,42 +49,6 @@ func mustUnlock(t *testing.T, k *Lock) {
 	}
 }
 
-func TestContextEndsWithTheLock(t *testing.T) {
-	for name, end := range map[string]struct {
-		by   func(l *Locker, k *Lock) error
-		want error
-	}{
-		"unlocked": {func(_ *Locker, k *Lock) error { return k.Unlock(context.Background()) }, ErrReleased},
-		"exported": {func(_ *Locker, k *Lock) error { _, err := k.Export(); return err }, ErrExported},
-		"closed":   {func(l *Locker, _ *Lock) error { return l.Close(context.Background()) }, ErrClosed},
-	} {
-		l := nearLocker(t)
-		k := mustLock(t, l, "a")
-		before := k.Context(t.Context())
-		inner := k.Context(before)
-		if before.Err() != nil || inner.Err() != nil || k.Err() != nil {
-			t.Fatal("a context of a live lock has ended")
-		}
-		if err := end.by(l, k); err != nil {
-			t.Error(err)
-		}
-		after := k.Context(t.Context())
-		for _, ctx := range []context.Context{before, inner, after} {
-			<-ctx.Done()
-			if got := context.Cause(ctx); !errors.Is(got, end.want) || !errors.Is(ctx.Err(), context.Canceled) {
-				t.Errorf("%s: the context ended with %v, cause %v", name, ctx.Err(), got)
-			}
-			if err := contextError(ctx); !errors.Is(err, end.want) {
-				t.Errorf("%s: a call with the context fails with %v", name, err)
-			}
-		}
-		<-k.Done()
-		if !errors.Is(k.Err(), end.want) || k.Remaining() > 0 {
-			t.Errorf("%s: the lock ended with %v, %v are left", name, k.Err(), k.Remaining())
-		}
-	}
-}
-
 func TestContextEndsWithItsParentAndLeavesTheLock(t *testing.T) {
 	k := mustLock(t, nearLocker(t), "a")
 	parent, cancel := context.WithCancelCause(t.Context())

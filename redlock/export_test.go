@@ -3,66 +3,9 @@ package redlock
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 	"time"
 )
-
-func TestExportGivesWhatImportNeedsAndEndsTheLock(t *testing.T) {
-	l := nearLocker(t)
-	k := mustLock(t, l, "orders:42")
-	ctx := k.Context(t.Context())
-	text, err := k.Export()
-	if err != nil {
-		t.Fatal(err)
-	}
-	<-ctx.Done()
-	if !errors.Is(context.Cause(ctx), ErrExported) || !errors.Is(k.Err(), ErrExported) {
-		t.Errorf("the context ended with %v, the lock with %v", context.Cause(ctx), k.Err())
-	}
-	// The token of the next holder must be above every ballot that this one has sent, not only above its token.
-	got, err := parseHandle(text)
-	want := exportedLock{
-		prefix: DefaultPrefix, name: "orders:42", id: k.handle.Lease().ID, token: k.Token() + DefaultHandoffs,
-	}
-	if err != nil || got != want {
-		t.Errorf("%+v, %v; want %+v", got, err, want)
-	}
-	if again, err := k.Export(); again != "" || !errors.Is(err, ErrExported) {
-		t.Errorf("a second export: %q, %v", again, err)
-	}
-	if err := k.Unlock(t.Context()); !errors.Is(err, ErrExported) {
-		t.Errorf("an Unlock after it: %v", err)
-	}
-	next, err := l.Import(t.Context(), text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if next.Token() <= got.token || next.Name() != "orders:42" {
-		t.Errorf("the imported lock of %q has token %d, ballots up to %d were sent", next.Name(), next.Token(), got.token)
-	}
-	mustUnlock(t, next)
-}
-
-func TestExportOfANestedLockIsRefusedAndLeavesIt(t *testing.T) {
-	l := nearLocker(t)
-	name := strings.Repeat("n", 1000)
-	k := mustLock(t, l, name)
-	inner, err := l.Lock(k.Context(t.Context()), name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := k.Export()
-	if text != "" {
-		t.Errorf("a handle: %q", text)
-	}
-	isInvalid(t, err, "more than once")
-	if k.Err() != nil || inner.Err() != nil || len(err.Error()) > 300 {
-		t.Errorf("the locks are %v and %v, the error has %d bytes", k.Err(), inner.Err(), len(err.Error()))
-	}
-	mustUnlock(t, inner)
-	mustUnlock(t, k)
-}
 
 func TestExportAfterTheEndSaysWhy(t *testing.T) {
 	l := nearLocker(t)

@@ -110,3 +110,6 @@ var (
 	ErrUpgrade    = errUpgrade
 	ErrOrder      = errOrder
 )
+
+// HeldOn returns how many of the n masters are connected and known to have the lock, for the tests.
+func (k *Lock) HeldOn() (on, n int) { return heldOn(k) }

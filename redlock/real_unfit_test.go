@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gomodule/redigo/redis"
-
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
@@ -183,34 +181,5 @@ func TestTheSameServerTwiceHasOneVote(t *testing.T) {
 	if _, err := l.TryLock(bounded(t), "n"); !errors.Is(err, redlock.ErrNoQuorum) ||
 		!strings.Contains(err.Error(), "same server") {
 		t.Errorf("one server twice granted a majority: %v", err)
-	}
-}
-
-// H54: foreign data under the key of a lock is neither mistaken for a lock nor changed, and does not affect other
-// locks.
-func TestDataAtTheKeyIsLeftAsItIs(t *testing.T) {
-	t.Parallel()
-	f := newDeployment(t, 3)
-	l := f.admitted()
-	key := redlock.DefaultPrefix + ":{n}"
-	for i := range f.servers {
-		f.do(i, "SET", key, "precious")
-	}
-	_, err := l.TryLock(bounded(t), "n")
-	if errors.Is(err, redlock.ErrHeld) || !errors.Is(err, redlock.ErrNoQuorum) {
-		t.Errorf("%v, want ErrNoQuorum", err)
-	}
-	var reply redis.Error
-	// Redis 6.2 prepends the position in the script.
-	if !errors.As(err, &reply) || !strings.Contains(string(reply), "WRONGTYPE") {
-		t.Errorf("the reply of the master is not in %v", err)
-	}
-	if _, err := l.Inspect(bounded(t), "n"); !errors.Is(err, redlock.ErrNoQuorum) {
-		t.Errorf("Inspect: %v, want ErrNoQuorum", err)
-	}
-	for i := range f.servers {
-		if v := string(f.do(i, "GET", key).([]byte)); v != "precious" {
-			t.Errorf("master %d has %q now", i, v)
-		}
 	}
 }

@@ -11,35 +11,6 @@ import (
 
 const ms = time.Millisecond
 
-func TestDelayAsTable(t *testing.T) {
-	for _, c := range []struct {
-		name   string
-		delays Delays
-		n      int
-		random float64
-		want   time.Duration
-	}{
-		{"first", Delays{Fixed: 10 * ms, Growth: 2}, 1, 0.9, 10 * ms},
-		{"second", Delays{Fixed: 10 * ms, Growth: 2}, 2, 0, 20 * ms},
-		{"fifth", Delays{Fixed: 10 * ms, Growth: 2}, 5, 0, 160 * ms},
-		{"no growth", Delays{Fixed: 10 * ms}, 1000, 0, 10 * ms},
-		{"growth of one", Delays{Fixed: 10 * ms, Growth: 1}, 1000, 0, 10 * ms},
-		{"capped", Delays{Fixed: 10 * ms, Growth: 2, Cap: 50 * ms}, 4, 0, 50 * ms},
-		{"capped at once", Delays{Fixed: 10 * ms, Cap: 5 * ms}, 1, 0, 5 * ms},
-		{"capped forever", Delays{Fixed: 10 * ms, Growth: 2, Cap: 50 * ms}, math.MaxInt32, 0, 50 * ms},
-		{"random comes on top of the cap", Delays{Fixed: 10 * ms, Random: 8 * ms, Growth: 2, Cap: 50 * ms}, 9, 0.5, 54 * ms},
-		{"random does not grow", Delays{Random: 8 * ms, Growth: 2}, 9, 0.25, 2 * ms},
-		{"random alone, growth beyond every number", Delays{Random: 8 * ms, Growth: 2}, 5000, 0.25, 2 * ms},
-		{"random alone and a cap", Delays{Random: 8 * ms, Growth: 1e300, Cap: ms}, 5000, 0.5, 4 * ms},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			if got := c.delays.Delay(c.n, c.random); got != c.want {
-				t.Errorf("%+v, retry %d: %v, want %v", c.delays, c.n, got, c.want)
-			}
-		})
-	}
-}
-
 func randomDelays(r *rand.Rand) Delays {
 	span := func() time.Duration {
 		if r.IntN(4) == 0 {

@@ -188,40 +188,6 @@ func TestVirtualADialThatHangsIsNoDeadline(t *testing.T) {
 	})
 }
 
-// The wait limit ends the wait, not the context of the work. The error says why the lock was not acquired.
-func TestVirtualAWaitLimitIsNoDeadline(t *testing.T) {
-	virtual(t, 3, func(w *world) {
-		l := w.locker()
-		lock := w.take(w.locker(), "x")
-		for _, one := range []struct {
-			what    string
-			silence bool
-			want    error
-		}{{"held", false, redlock.ErrHeld}, {"no master answers", true, redlock.ErrNoQuorum}} {
-			if one.silence {
-				for i := range 3 {
-					w.masters.Master(i).Stop()
-				}
-				after(5 * time.Second)
-			}
-			began := time.Now()
-			_, err := l.Lock(w.Context(), "x", redlock.WithWaitLimit(300*time.Millisecond))
-			if took := time.Since(began); took != 300*time.Millisecond {
-				t.Errorf("%s: waited for %v", one.what, took)
-			}
-			if !errors.Is(err, one.want) || errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("%s: %v, want %v", one.what, err, one.want)
-			}
-		}
-		ctx, cancel := context.WithTimeout(w.Context(), 100*time.Millisecond)
-		defer cancel()
-		if _, err := l.Lock(ctx, "x", redlock.WithWaitLimit(time.Second)); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("the context ended first: %v", err)
-		}
-		_ = lock.Unlock(ctx)
-	})
-}
-
 func TestVirtualWaitReadyTellsWhyNot(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		l := w.locker()

@@ -85,45 +85,6 @@ func (w *world) takeWith(
 	return k
 }
 
-// H01, H02: late messages of an ended hold are refused, and do not affect the next hold.
-func TestVirtualMessagesOfAFinishedLockAreRefusedForEver(t *testing.T) {
-	virtual(t, 3, func(w *world) {
-		l := w.locker()
-		k := w.take(l, "a")
-		after(8 * time.Second)
-		inner := w.takeWith(l, k.Context(w.Context()), "a")
-		_, _ = inner.Unlock(w.Context()), k.Unlock(w.Context())
-		synctest.Wait()
-		old := w.wire.sent("acquire", "extend", "release")
-		check := func(when string, want string) {
-			w.Helper()
-			for _, s := range old {
-				m := w.masters.Master(s.master)
-				before := pictureOf(m, "a")
-				_ = w.replay(s)
-				now := pictureOf(m, "a")
-				if before.fence == "" { // a release may restore an expired fence, which is correct
-					before.fence, before.keys, now.keys = now.fence, nil, nil
-				}
-				if !reflect.DeepEqual(now, before) || labelOf(now.id) != want {
-					w.Errorf("%s: %s of the old hold made %+v of %+v", when, s.script(), now, before)
-				}
-			}
-		}
-		check("when it is free", "")
-		next := w.take(w.locker(redlock.WithOwner("next")), "a")
-		synctest.Wait()
-		check("when another has it", "next")
-		if err := next.Unlock(w.Context()); err != nil {
-			w.Error(err)
-		}
-		after(time.Minute)
-		check("a minute later", "")
-		after(2 * time.Hour) // the fences have expired
-		check("hours later", "")
-	})
-}
-
 // H02, H03: masters hang when an attempt reaches them. Messages in their old connections are executed when they resume,
 // before or after the pending release on the new ones: none of them holds the name.
 func TestVirtualRollbackReachesMastersThatHungAndResume(t *testing.T) {
@@ -249,5 +210,56 @@ func TestVirtualALateExtensionAnswerGivesNoMoreThanItsStart(t *testing.T) {
 			w.Errorf("%v left of a lock that was lost %v ago", left, time.Since(lost))
 		}
 		w.delay(0)
+	})
+}
+
+// A caller that is refused by the masters that decide sends no roll-back to those that have not answered yet, unless
+// one of them grants the lock after all.
+func TestVirtualARefusedAttemptIsRolledBackOnlyWhereItIsGranted(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		a, b := w.peer("a"), w.peer("b")
+		k := w.taken(a.Locker, redlock.WithTTL(30*time.Second))
+		w.delay(20*time.Millisecond, 3, 4)
+		refused := func(releases, on int) {
+			w.Helper()
+			before := len(b.world.wire.sent("release"))
+			_, err := b.Locker.TryLock(w.Context(), "n")
+			w.isError(err, redlock.ErrHeld)
+			after(100 * time.Millisecond)
+			if n := len(b.world.wire.sent("release")) - before; n != releases {
+				w.Errorf("%d roll-backs, want %d", n, releases)
+			}
+			if n := w.on("n"); n != on {
+				w.Errorf("on %d masters, want %d", n, on)
+			}
+		}
+		refused(0, 5)
+		w.replay(sent{master: 4, args: []string{"DEL", defaultPrefix.Lock("n")}})
+		refused(1, 4)
+		w.unlock(k)
+		w.delay(0)
+		w.nothingLeft("n")
+	})
+}
+
+// A wake-up that comes while its call has the lock is not answered: the release takes the waiter out of the queues.
+func TestVirtualAWakeUpOfTheHolderIsNotAnswered(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		a, b := w.peer("a"), w.peer("b")
+		k := w.taken(a.Locker, redlock.WithTTL(30*time.Second))
+		c := w.call(w.Context(), b.Locker, "n", unpolled)
+		after(300 * time.Millisecond)
+		wakeUps := w.hintsFor(b, "n")
+		w.unlock(k)
+		k, _ = c.gets(5 * time.Second)
+		after(100 * time.Millisecond)
+		before := len(b.world.wire.sent("release"))
+		w.publish(b, wakeUps)
+		after(100 * time.Millisecond)
+		if n := len(b.world.wire.sent("release")) - before; n != 0 {
+			w.Errorf("%d messages", n)
+		}
+		w.unlock(k)
+		w.nothingLeft("n")
 	})
 }

@@ -3,7 +3,6 @@ package redlock_test
 import (
 	"context"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -121,49 +120,6 @@ func TestVirtualWithAllMessagesLostWaitingEndsByPoll(t *testing.T) {
 		}
 		w.unlock(k)
 		w.nothingLeft("n")
-	})
-}
-
-// Messages that arrive twice, late, or out of order change nothing: a grant for a wait that has ended is released or
-// ignored, and each waiter gets the lock.
-func TestVirtualMessagesThatComeTwiceOrLateAreHarmless(t *testing.T) {
-	virtual(t, 5, func(w *world) {
-		var peers []*peer
-		for i := range 3 {
-			p := w.peer(fmt.Sprint("p", i))
-			held := make([][]string, 5) // each message arrives twice, and once more after the next one of its connection
-			p.tampering(func(master int, payload string) []string {
-				list := append([]string{payload}, held[master]...)
-				held[master] = []string{payload, payload}
-				if len(list)%2 == i%2 {
-					slices.Reverse(list)
-				}
-				return list
-			})
-			peers = append(peers, p)
-		}
-		var calls []*call
-		for round := range 10 {
-			for _, p := range peers {
-				calls = append(calls, w.call(w.Context(), p.Locker, fmt.Sprint("n", round%2), redlock.WithFair()))
-			}
-		}
-		tokens := map[string]int64{}
-		for n := 0; n < len(calls); {
-			after(time.Millisecond)
-			for _, c := range calls {
-				if !c.over() || c.lock == nil || c.lock.Err() != nil {
-					continue
-				}
-				if last := tokens[c.lock.Name()]; c.lock.Token() <= last {
-					w.Errorf("token %d after %d", c.lock.Token(), last)
-				}
-				tokens[c.lock.Name()] = c.lock.Token()
-				n++
-				w.unlock(c.lock)
-			}
-		}
-		w.nothingLeft("n0", "n1")
 	})
 }
 

@@ -85,7 +85,7 @@ func TestAMasterThatGoesOnWithoutItsReplicasIsRefused(t *testing.T) {
 	})
 	s.sentinels[1].kill()
 	until("a minority of the sentinels was believed", func(e transport.Event) bool {
-		return e.Err != nil && strings.Contains(e.Err.Error(), "1 of 3 sentinels say")
+		return e.Err != nil && strings.Contains(e.Err.Error(), "1 of 3 sentinels")
 	})
 }
 
