@@ -163,8 +163,8 @@ func (s *setCall) effects(ctx context.Context, step setStep) *change {
 		if late, _ := s.late(ctx); step.force {
 			when = "at once, though these do not use this file: " + cmp.Or(strings.Join(late, ", "), "none")
 		}
-		ch.effects = append(ch.effects, fmt.Sprintf("the masters get the epoch %d %s; clients that use an earlier one acquire "+
-			"nothing from then on, and their locks end", s.Epoch, when))
+		ch.effects = append(ch.effects, fmt.Sprintf("the masters get the epoch %d %s; clients that use an earlier one "+
+			"acquire nothing from then on, and their locks end", s.Epoch, when))
 	}
 	if step.finish {
 		ch.effects = append(ch.effects, "the next masters may act alone: there is no way back but another change")

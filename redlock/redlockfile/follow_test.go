@@ -134,7 +134,7 @@ func ExampleFollow() {
 		fmt.Println(err)
 		return
 	}
-	defer shut(ctx)
+	defer func() { _ = shut(ctx) }() // it returns what could not be released
 	go redlockfile.Follow(ctx, locker, path)
 	fmt.Println(len(locker.Admin().Masters()), "masters")
 	// Output: 3 masters
