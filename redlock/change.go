@@ -171,6 +171,10 @@ func (l *shard) writeChange(ctx context.Context, what func(reconfig.Seen) (recon
 func (l *shard) writeNumbers(ctx context.Context, w reconfig.Writing) error {
 	return l.write(ctx, "change", scripts.AdmitEpoch, w.Rule, false,
 		func(st *admission.State, r *scripts.Record) (bool, error) {
+			//mutant:abort-quarantine = false
+			if w.Voting && !st.Admitted {
+				return false, errors.New("it does not vote")
+			}
 			if w.Has(st) {
 				return true, nil
 			}

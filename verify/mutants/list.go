@@ -157,6 +157,8 @@ var List = []Mutant{
 		Suite: "redlock", Tests: "LeadAtShutdown"},
 	{Name: "one-set-repairs-voters", Wrong: "H123: one set repairs masters that vote",
 		Suite: "redlock", Tests: "RepairByOneSet"},
+	{Name: "abort-quarantine", Wrong: "H147: a change is given up by next masters that may have forgotten a lock",
+		Suite: "redlock", Tests: "AbortAfterNextMastersHaveForgotten"},
 	{Name: "gone-writer", Wrong: "H125: a writer that waits no more leaves",
 		Suite: "redlock", Tests: "LateAcquireOfAbsentWriterLetsReadersIn"},
 	{Name: "downgrade-fence", Wrong: "H125: each round of a downgrade raises the fence",

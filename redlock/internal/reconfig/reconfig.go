@@ -186,6 +186,7 @@ func (s Seen) needed() (longest time.Duration) {
 type Writing struct {
 	Rule   quorum.Rule    // the masters; a majority of each set must get them
 	Record scripts.Record // Masters, Next, Epoch and Alone
+	Voting bool           // a master in quarantine must not get them, or does not count if it has them
 }
 
 // Raise returns the numbers that make the masters refuse clients with an earlier epoch.
@@ -225,8 +226,8 @@ func Finish(s Seen) (Writing, error) {
 }
 
 // Abort returns the numbers that make the old masters act alone again. The first writing prevents the next masters from
-// acting alone, and requires that a majority of them has not been allowed to. Only after it may the second writing be
-// made.
+// acting alone, and requires that a majority of them votes and has not been allowed to: one in quarantine may have
+// forgotten that, and a lock. Only after it may the second writing be made.
 func Abort(s Seen) (list []Writing, err error) {
 	c, p := s.Config, Look(s)
 	switch {
@@ -237,7 +238,7 @@ func Abort(s Seen) (list []Writing, err error) {
 	}
 	final := scripts.Record{Masters: c.Masters, Epoch: c.Epoch + 1}
 	list = []Writing{
-		{Rule: quorum.Rule{Old: c.Rule.Next}, Record: final},
+		{Rule: quorum.Rule{Old: c.Rule.Next}, Record: final, Voting: true},
 		{Rule: quorum.Rule{Old: c.Rule.Old}, Record: final},
 	}
 	list[1].Record.Alone = final.Epoch

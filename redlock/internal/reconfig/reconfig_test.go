@@ -79,7 +79,7 @@ func TestNextAsTable(t *testing.T) {
 		{"late, to both", states[0], epoch(old, 3, 2), false, conf(3, next, old), Adopt, ""},
 		{"other old ones", states[0], masters(1), false, conf(1, next, old), Stay, "as the old ones"},
 		{"other next ones", states[1], epoch(next, 1, 2), false, conf(2, 0b11000, 0), Stay, "names others"},
-		{"given up: H119", states[1], epoch(old, 2, 2), false, conf(2, old, 0), Adopt, ""},
+		{"given up: H147", states[1], epoch(old, 2, 2), false, conf(2, old, 0), Adopt, ""},
 		{"given up too early", states[1], masters(1), false, conf(2, old, 0), Stay, "0 of 3 masters are ready"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -273,7 +273,7 @@ func TestRecordsOfAnotherChange(t *testing.T) {
 
 func masters5() []admission.State { return masters(1e15) }
 
-// H119: a change can be cancelled as long as the next masters may not act alone, and then they never may.
+// H147: a change can be cancelled as long as the next masters may not act alone, and then they never may.
 func TestAbort(t *testing.T) {
 	joint := conf(1, old, next)
 	joint.Masters, joint.Next = "abc", "bcde"
