@@ -46,7 +46,7 @@ Exit status: 0 if a quorum can grant a lock, else 2.`,
 			return a.observe(cmd, args, func(ctx context.Context, l *redlock.Locker, _ *configfile.Config) int {
 				settled(ctx, l)
 				_ = l.Healthy(ctx) // the states have the reasons
-				return a.report(l.Admin().Masters(), nil)
+				return a.report(l, l.Admin().Masters(), nil)
 			})
 		},
 	}
@@ -107,7 +107,7 @@ func (a *app) admit(ctx context.Context, l *redlock.Locker, pools []*pool.Pool, 
 		err = l.Admin().Admit(ctx)
 		list = settled(ctx, l)
 	}
-	return a.report(list, err)
+	return a.report(l, list, err)
 }
 
 // inUse returns the error for admitting the masters of a shard if only some of them vote.
@@ -171,7 +171,7 @@ will happen, and asks; in scripts, without a terminal, --yes is needed.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if set == 0 {
 				return a.observe(cmd, args, func(ctx context.Context, l *redlock.Locker, _ *configfile.Config) int {
-					return a.report(settled(ctx, l), nil)
+					return a.report(l, settled(ctx, l), nil)
 				})
 			}
 			if err := a.needsAnswer(cmd); err != nil {
@@ -199,12 +199,12 @@ func (a *app) changed(
 	ctx context.Context, l *redlock.Locker, pools []*pool.Pool, ch *change, do func(context.Context) error,
 ) int {
 	if err := a.approve(ctx, l, pools, ch); err != nil {
-		return a.report(l.Admin().Masters(), err)
+		return a.report(l, l.Admin().Masters(), err)
 	}
 	ctx, cancel := a.within()
 	defer cancel()
 	err := do(ctx)
-	return a.report(settled(ctx, l), err)
+	return a.report(l, settled(ctx, l), err)
 }
 
 func (a *app) check(ctx context.Context, l *redlock.Locker, c *configfile.Config) int {
@@ -268,31 +268,37 @@ func settled(ctx context.Context, l *redlock.Locker) []redlockinfo.Master {
 	return l.Admin().Masters()
 }
 
-// report prints the masters of a deployment, and whether a quorum of them votes, of each shard. err is why something
-// was not done to them.
-func (a *app) report(list []redlockinfo.Master, err error) int {
+// report prints the masters of a deployment, and whether a quorum of them votes, of each shard, or of both sets while
+// the masters are changed. err is why something was not done to them.
+func (a *app) report(l *redlock.Locker, list []redlockinfo.Master, err error) int {
 	status, code := jsonStatus{Masters: jsonMasters(list)}, exitDone
-	for len(list) > 0 {
-		shard, n, voting := list[0].Shard, 0, 0
+	for _, sets := range l.Admin().Configuration() {
+		shard, n := list[0].Shard, 0
 		for ; n < len(list) && list[n].Shard == shard; n++ {
-			if list[n].State == "voting" {
-				voting++
-			}
 			if !a.json {
 				a.line(list[n])
 			}
 		}
-		needed := n/2 + 1
-		if voting < needed {
-			code = exitNoQuorum
-		}
 		if !a.json && shard > 0 {
 			fmt.Fprintf(a.stdout, "shard %d: ", shard)
 		}
-		if !a.json {
-			fmt.Fprintf(a.stdout, "%d of %d vote, %d are needed\n", voting, n, needed)
+		for k, set := range [][]string{sets.Masters, sets.Next} {
+			voting, needed := count(list[:n], set, "voting"), len(set)/2+1
+			switch {
+			case len(set) == 0:
+				continue
+			case voting < needed:
+				code = exitNoQuorum
+			}
+			if !a.json && len(sets.Next) > 0 {
+				fmt.Fprint(a.stdout, []string{"old masters: ", "next masters: "}[k])
+			}
+			if !a.json {
+				fmt.Fprintf(a.stdout, "%d of %d vote, %d are needed\n", voting, len(set), needed)
+			}
+			status.Voting, status.Needed = status.Voting+voting, status.Needed+needed
 		}
-		status.Voting, status.Needed, list = status.Voting+voting, status.Needed+needed, list[n:]
+		list = list[n:]
 	}
 	if a.json {
 		a.encode(a.stdout, status)
