@@ -182,7 +182,7 @@ var _ = private.Provide(
 // heldOn returns how many of the n masters are connected and known to have the lock. That is usually n, and fewer for a
 // moment after Lock, until the last masters have answered.
 func heldOn(k *Lock) (on, n int) {
-	i := k.handle.Lease().Info()
+	i := k.hold.Lease().Info()
 	return i.On, i.Expects
 }
 

@@ -51,7 +51,7 @@ func takeAll(
 		if err := of(name).checkName(name); err != nil {
 			return nil, err
 		}
-		if wait && lease.OutOfOrder(ctx, of(name).grants, name) {
+		if wait && lease.OutOfOrder(ctx, of(name).leases, name) {
 			return nil, &LockError{Op: "lock", Name: name, decided: errOrder}
 		}
 	}
@@ -90,7 +90,7 @@ func takeAll(
 // the maximum hold of the caller's options. It fails if one of the locks cannot be extended.
 func (s *Locks) settle(ctx context.Context, cfg *lockConfig) error {
 	err := s.each(func(k *Lock) error {
-		if k.handle.HasLeft(cfg.Least) {
+		if k.hold.HasLeft(cfg.Least) {
 			return nil
 		}
 		return k.extend(ctx)
@@ -99,8 +99,8 @@ func (s *Locks) settle(ctx context.Context, cfg *lockConfig) error {
 		return err
 	}
 	for _, k := range s.locks {
-		k.handle.Settle(&cfg.Terms)
-		if !k.handle.HasLeft(cfg.Least) {
+		k.hold.Settle(&cfg.Terms)
+		if !k.hold.HasLeft(cfg.Least) {
 			return &LockError{Op: "lock", Name: k.Name(), decided: errTooSlow}
 		}
 	}
@@ -110,7 +110,7 @@ func (s *Locks) settle(ctx context.Context, cfg *lockConfig) error {
 // dropAll releases locks with an ended context, so it hardly waits.
 func dropAll(locks []*Lock) {
 	for _, k := range locks {
-		k.handle.Forgo()
+		k.hold.Forgo()
 	}
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -122,7 +122,7 @@ func dropAll(locks []*Lock) {
 func (s *Locks) Context(parent context.Context) context.Context {
 	handles := make([]*lease.Hold, len(s.locks))
 	for i, k := range s.locks {
-		handles[i] = &k.handle
+		handles[i] = &k.hold
 	}
 	return lease.Owning(parent, handles, true)
 }

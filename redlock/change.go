@@ -94,7 +94,7 @@ func (l *shard) adopt(want *quorum.Config) {
 	if !want.Rule.Joint() {
 		return
 	}
-	for _, g := range l.grants.All() {
+	for _, g := range l.leases.All() {
 		if g.Extends() && g.Config() != want {
 			g.ExtendSoon(time.Duration(jitter.Int64N(int64(l.cfg.lock.TTL / 4))))
 		}
@@ -107,7 +107,7 @@ func (l *shard) seen(view *admission.View, want *quorum.Config) reconfig.Seen {
 	if want == nil {
 		return s
 	}
-	for _, g := range l.grants.All() {
+	for _, g := range l.leases.All() {
 		if by := g.Config(); g.Extends() && by.Rule != view.Config.Rule && !want.Within(by) {
 			s.Carried = false
 		}

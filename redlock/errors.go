@@ -120,7 +120,7 @@ func failed(op, name string, err error) error {
 		e.masters = &multierror.Error{Errors: f.Masters}
 	}
 	if f.Holder != "" {
-		_, e.Holder = scripts.GrantLabel(f.Holder)
+		_, e.Holder = scripts.LeaseLabel(f.Holder)
 		e.since = heldSince(f.Holder, f.Token)
 	}
 	return e

@@ -75,7 +75,7 @@ func (l *shard) probe(ctx context.Context) {
 	if l.sender.Health.Unknown(view.Voting, probeAge) == 0 {
 		return
 	}
-	name := "redlock-probe:" + l.grants.Owner
+	name := "redlock-probe:" + l.leases.Owner
 	keys := scripts.Prefix(l.cfg.prefix).Keys(name)
 	silent := round.Sender{Pool: l.pool, Clock: l.cfg.clock, Doubt: l.voters.Doubt, Health: l.sender.Health}
 	r := silent.New(view, "probe", nil)
@@ -87,11 +87,11 @@ func (l *shard) probe(ctx context.Context) {
 	if l.cfg.guard > 0 {
 		ttl = min(ttl, l.cfg.guard)
 	}
-	r.LeaseID = scripts.LeaseID(l.grants.Owner, uint64(first), l.cfg.label)
+	r.LeaseID = scripts.LeaseID(l.leases.Owner, uint64(first), l.cfg.label)
 	sent, skipped := r.SendAll(view.Encoder.Acquire(&keys, r.LeaseID, ttl, first, last, nil), ttl, round.NeedsVote)
 	r.RecordAll(skipped)
 	r.Complete(ctx)
-	l.grants.Post(sent, view.Encoder.Release(&keys, scripts.Ending{Grants: []string{r.LeaseID}, Ballot: last}))
+	l.leases.Post(sent, view.Encoder.Release(&keys, scripts.Ending{Leases: []string{r.LeaseID}, Ballot: last}))
 }
 
 // healthChanged reports that a master starts or stops failing.

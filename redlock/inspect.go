@@ -105,7 +105,7 @@ func (hs holdings) inspection(rule quorum.Rule) redlockinfo.Inspection {
 		return h
 	}
 	h.ID, h.On, h.Left = id, on.Len(), math.MaxInt64
-	_, h.Owner = scripts.GrantLabel(id)
+	_, h.Owner = scripts.LeaseLabel(id)
 	version := int64(-1)
 	for i := range on.All() {
 		//mutant:newest-value = true
@@ -161,7 +161,7 @@ func (hs holdings) readers(rule quorum.Rule) (list []redlockinfo.Client, count i
 	}
 	for id, set := range on {
 		if rule.WonHalf(set) {
-			_, label := scripts.GrantLabel(id)
+			_, label := scripts.LeaseLabel(id)
 			list = append(list, redlockinfo.Client{ID: id, Owner: label, Since: heldSince(id, 0), On: set.Len()})
 		}
 	}
@@ -221,7 +221,7 @@ func (hs holdings) queue() (list []redlockinfo.Client) {
 			w := seen[id]
 			if w == nil {
 				w = &waiter{}
-				_, w.Owner = scripts.GrantLabel(id)
+				_, w.Owner = scripts.LeaseLabel(id)
 				seen[id] = w
 			}
 			w.On++
@@ -266,7 +266,7 @@ func (l *shard) requestRelease(ctx context.Context, name string) (heard int, err
 	prefix := scripts.Prefix(l.cfg.prefix)
 	keys := prefix.Keys(name)
 	for _, id := range ids {
-		if owner, _ := scripts.GrantLabel(id); owner == "" {
+		if owner, _ := scripts.LeaseLabel(id); owner == "" {
 			continue // no holder, or none of this library
 		}
 		received := 0
@@ -287,7 +287,7 @@ func (l *shard) forceRelease(ctx context.Context, name, id string) (released int
 	if err := l.checkName(name); err != nil {
 		return 0, err
 	}
-	if owner, _ := scripts.GrantLabel(id); owner == "" {
+	if owner, _ := scripts.LeaseLabel(id); owner == "" {
 		return 0, invalid("%.80q is no id of a grant", id)
 	}
 	if !l.enter() {
@@ -309,13 +309,13 @@ func (l *shard) forceRelease(ctx context.Context, name, id string) (released int
 	}
 	role, _ := scripts.ShareOf(id)
 	keys := scripts.Prefix(l.cfg.prefix).KeysOf(name, role)
-	call := view.Encoder.Release(&keys, scripts.Ending{Grants: []string{id}, Ballot: above})
+	call := view.Encoder.Release(&keys, scripts.Ending{Leases: []string{id}, Ballot: above})
 	r := l.sender.New(view, "force release", nil)
 	var without quorum.Set
 	notified := false
 	notify := func() {
 		notified = true
-		l.grants.Post(view.Config.Rule.All(), scripts.Prefix(l.cfg.prefix).Notify(&keys, id, false))
+		l.leases.Post(view.Config.Rule.All(), scripts.Prefix(l.cfg.prefix).Notify(&keys, id, false))
 	}
 	cause := l.toAll(ctx, view, call, func(a answer) {
 		r.Reply(a.master, a.value, a.err)

@@ -10,7 +10,7 @@ import (
 // "extended" or "released". So a test can stop the client, its machine or its masters there. It is called before l is
 // used.
 func Interrupt(l *Locker, f func(moment string)) {
-	l.shards[0].grants.Events = interrupted{l.shards[0].grants.Events, f}
+	l.shards[0].leases.Events = interrupted{l.shards[0].leases.Events, f}
 	report := l.shards[0].sender.OnVote
 	l.shards[0].sender.OnVote = func(r *round.Round, i int, v *round.Vote, decides bool) {
 		if decides {

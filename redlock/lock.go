@@ -13,30 +13,30 @@ import (
 // the background; when it ends otherwise than by Unlock, its Done closes and its contexts end. All methods are safe
 // for concurrent use.
 type Lock struct {
-	l      *shard
-	handle lease.Hold
-	keys   scripts.Keys
+	l    *shard
+	hold lease.Hold
+	keys scripts.Keys
 }
 
 // Name returns the name of the lock.
-func (k *Lock) Name() string { return k.handle.Lease().Name }
+func (k *Lock) Name() string { return k.hold.Lease().Name }
 
 // Token returns the fencing token: larger than that of every earlier holder of the name, and the same for re-entries.
 // Send it with each write to the resource that the lock protects, and let the resource refuse a smaller one than it has
 // seen. It is positive, below 2^53, and roughly the masters' time in microseconds.
-func (k *Lock) Token() int64 { return k.handle.Token() }
+func (k *Lock) Token() int64 { return k.hold.Token() }
 
 // Remaining returns the validity that is left. It is not positive for a lock that has ended.
-func (k *Lock) Remaining() time.Duration { return k.handle.Remaining() }
+func (k *Lock) Remaining() time.Duration { return k.hold.Remaining() }
 
 // Done returns a channel that is closed when the lock ends: it was released, lost or exported, or its Locker was
 // closed. [Lock.Err] returns which. After the machine was suspended the channel may close a tenth of a second late; Err
 // is never late.
-func (k *Lock) Done() <-chan struct{} { return k.handle.Done() }
+func (k *Lock) Done() <-chan struct{} { return k.hold.Done() }
 
 // Err returns nil while the lock is held, and afterwards why it ended: ErrReleased, ErrLost, ErrMaxHold, ErrExported or
 // ErrClosed. It compares with the clocks at each call.
-func (k *Lock) Err() error { return k.handle.Err() }
+func (k *Lock) Err() error { return k.hold.Err() }
 
 // Extend extends the lock by its TTL from now, without waiting for the next background extension. When it returns nil,
 // the lock still has validity left. On failure nothing has changed: the validity ends when it did before, and the
@@ -60,7 +60,7 @@ func (k *Lock) extend(ctx context.Context) error {
 		return ErrClosed
 	}
 	defer k.l.leave()
-	return failed("extend", k.Name(), k.handle.Extend(ctx))
+	return failed("extend", k.Name(), k.hold.Extend(ctx))
 }
 
 // Unlock releases the lock. It sends the release to all masters regardless of the state of ctx, and waits until a
@@ -83,7 +83,7 @@ func (k *Lock) Unlock(ctx context.Context) error {
 	return k.l.events.call(ctx, "unlock", k.Name(), func(c *tracedCall) error {
 		err := k.unlock(ctx)
 		if c.Token = k.Token(); !errors.Is(err, ErrReleased) {
-			c.Held = k.handle.Lasted()
+			c.Held = k.hold.Lasted()
 		}
 		return err
 	})
@@ -93,15 +93,15 @@ func (k *Lock) Unlock(ctx context.Context) error {
 func (k *Lock) unlock(ctx context.Context) error {
 	k.l.calls.Add(1) // Close waits for it; Unlock works after Close has begun
 	defer k.l.leave()
-	return failed("unlock", k.Name(), k.handle.Unlock(ctx, k.l.queue.Successor(k.Name())))
+	return failed("unlock", k.Name(), k.hold.Unlock(ctx, k.l.queue.Successor(k.Name())))
 }
 
 // drop unlocks a lock that is not returned to the caller, without a minimum hold and without waiting for the masters.
 func (k *Lock) drop() {
-	k.handle.Forgo()
+	k.hold.Forgo()
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
-	_ = k.handle.Unlock(over, nil)
+	_ = k.hold.Unlock(over, nil)
 }
 
 var errNoLock = invalid("the lock is nil: the call that should have returned it has failed; see its error")
@@ -113,7 +113,7 @@ var errNoLock = invalid("the lock is nil: the call that should have returned it 
 // Its Err compares with the clocks at each call, so it is exact even after the machine was suspended. The Err of a
 // context derived from it, and the Done of both, may then be up to a tenth of a second late.
 func (k *Lock) Context(parent context.Context) context.Context {
-	return k.handle.Context(parent)
+	return k.hold.Context(parent)
 }
 
 // ReleaseRequested returns a channel that is closed when another client requests that the innermost lock that owns ctx,

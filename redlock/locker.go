@@ -35,7 +35,7 @@ type shard struct {
 	ballots *ballot.Ballots
 	voters  *monitor.Monitor
 	sender  *round.Sender
-	grants  *lease.Manager
+	leases  *lease.Manager
 	queue   *waitqueue.Queue
 	events  *events
 	journal *journal
@@ -114,7 +114,7 @@ func (l *shard) start() {
 		defer close(l.closed)
 		l.voters.Run()
 		<-idle
-		<-l.grants.Stopped()
+		<-l.leases.Stopped()
 		<-l.events.Idle()
 	}()
 }
@@ -141,22 +141,22 @@ func (l *shard) build(first *quorum.Config, id string) {
 	if l.cfg.trace.Event != nil {
 		l.sender.OnVote = l.events.vote
 	}
-	l.grants = lease.NewManager(lease.Env{
+	l.leases = lease.NewManager(lease.Env{
 		Sender: l.sender, Clock: l.cfg.clock, Drift: l.cfg.drift, Ballots: l.ballots, View: l.voters.View, Prefix: prefix,
 		Owner: id, Label: l.cfg.label, Closing: l.closing, Events: l.events,
 		Enter: func() { l.calls.Add(1) }, Leave: l.leave,
 	})
 	l.queue = waitqueue.New(waitqueue.Env{
-		Manager: l.grants, Ready: l.voters.Ready, Changed: l.voters.Changed,
+		Manager: l.leases, Ready: l.voters.Ready, Changed: l.voters.Changed,
 		Subscribe: func() waitqueue.Subscription { return l.pool.Subscribe(prefix.Inbox(id), &listener{l.queue, prefix}) },
 		Starved:   func() { l.journal.watch() }, OwnHold: l.events.ownHold,
 	})
-	l.grants.Waiters = l.queue
+	l.leases.Waiters = l.queue
 }
 
 // viewed emits an event for each master whose state differs between two Views.
 func (l *shard) viewed(last, next *admission.View) {
-	l.grants.Changed(last, next)
+	l.leases.Changed(last, next)
 	if l.member != nil {
 		l.member.Record(next.Named, next.Begun, next.Other)
 	}
@@ -270,7 +270,7 @@ func (l *shard) acquire(
 	defer l.leave()
 	//mutant:drain-owners 2= true
 	//mutant:drain-no-new-call = false
-	if l.drains.Load() && !lease.Owns(ctx, l.grants) {
+	if l.drains.Load() && !lease.Owns(ctx, l.leases) {
 		return nil, ErrClosed
 	}
 	own, err := l.owned(ctx, name, role, wait)
@@ -287,12 +287,12 @@ func (l *shard) acquire(
 		switch {
 		case own != nil:
 			err = l.repeat(ctx, "re-enter", name, cfg, !wait, func() error {
-				return own.Reenter(ctx, &k.handle, &cfg.Terms)
+				return own.Reenter(ctx, &k.hold, &cfg.Terms)
 			})
 		case wait && !cfg.bounded():
 			waits = true
 			*call = waitqueue.Call{
-				Name: name, Keys: &k.keys, Terms: &cfg.Terms, Hold: &k.handle, Priority: cfg.priority,
+				Name: name, Keys: &k.keys, Terms: &cfg.Terms, Hold: &k.hold, Priority: cfg.priority,
 				Fair: cfg.fair || cfg.MinHold > 0, Called: called, Delays: cfg, Stats: course,
 			}
 			err = l.queue.Lock(ctx, call)
@@ -316,10 +316,10 @@ func (l *shard) owned(ctx context.Context, name string, role scripts.Role, wait 
 	if ctx.Err() != nil {
 		return nil, &LockError{Op: "lock", Name: name, cause: contextError(ctx)}
 	}
-	if wait && lease.OutOfOrder(ctx, l.grants, name) {
+	if wait && lease.OutOfOrder(ctx, l.leases, name) {
 		return nil, &LockError{Op: "lock", Name: name, decided: errOrder}
 	}
-	own := lease.Owner(ctx, l.grants, name)
+	own := lease.Owner(ctx, l.leases, name)
 	if err := mayEnter(own, role); err != nil {
 		return nil, &LockError{Op: "lock", Name: name, decided: err}
 	}
@@ -351,7 +351,7 @@ func (l *shard) refusal(name string, err error) error {
 	if g := l.queue.Holder(name); g != nil && held {
 		i := g.Info()
 		e.here, e.Left, e.since = true, max(0, i.Left), heldSince(g.ID, i.Token)
-		_, e.Holder = scripts.GrantLabel(g.ID)
+		_, e.Holder = scripts.LeaseLabel(g.ID)
 	}
 	return err
 }
@@ -359,7 +359,7 @@ func (l *shard) refusal(name string, err error) error {
 // stillGood returns k if it has the required validity now, however long ago it was granted. Otherwise it releases k.
 func (l *shard) stillGood(k *Lock, cfg *lockConfig) (*Lock, error) {
 	//mutant:recheck = true
-	if k.handle.HasLeft(cfg.Least) {
+	if k.hold.HasLeft(cfg.Least) {
 		return k, nil
 	}
 	closed := errors.Is(k.Err(), ErrClosed)
@@ -386,7 +386,7 @@ func (l *shard) try(
 	if k.keys.Role() != scripts.Plain {
 		return l.attempt(ctx, a, k, cfg)
 	}
-	if l.queue.TakeOver(name, &k.handle, &cfg.Terms) {
+	if l.queue.TakeOver(name, &k.hold, &cfg.Terms) {
 		return nil
 	}
 	if err := l.heldHere(name); err != nil {
@@ -437,7 +437,7 @@ func (l *shard) begin(g *lease.Lease, k *Lock, cfg *lockConfig) error {
 	if g.Role() == scripts.Plain {
 		l.queue.RecordHold(g)
 	}
-	err := g.StartHold(&k.handle, &cfg.Terms)
+	err := g.StartHold(&k.hold, &cfg.Terms)
 	if err != nil {
 		l.queue.Ended(g)
 	}
@@ -449,8 +449,8 @@ func (l *shard) close(ctx context.Context) error {
 	l.once.Do(func() {
 		l.journal.close()
 		close(l.closing)
-		//mutant:close-releases-first -> time.AfterFunc(5*time.Second, l.grants.EndAll)
-		l.grants.EndAll()
+		//mutant:close-releases-first -> time.AfterFunc(5*time.Second, l.leases.EndAll)
+		l.leases.EndAll()
 		l.queue.Close()
 		l.voters.Close()
 		l.leave()
@@ -470,11 +470,11 @@ const drainPoll = 10 * time.Millisecond
 func (l *shard) drain(ctx context.Context) error {
 	l.drains.Store(true)
 	l.queue.StopLingering()
-	l.grants.ReleaseIdle()
+	l.leases.ReleaseIdle()
 	tick := time.NewTicker(drainPoll)
 	defer tick.Stop()
 	//mutant:drain-waits = false
-	for len(l.grants.All()) > 0 || l.calls.Load() > 1 {
+	for len(l.leases.All()) > 0 || l.calls.Load() > 1 {
 		select {
 		case <-tick.C:
 			continue

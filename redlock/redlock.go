@@ -149,7 +149,7 @@ func (l *Locker) join() error {
 		return invalid("%v", err)
 	}
 	for _, s := range l.shards {
-		s.grants.Share(l.shards[0].grants)
+		s.leases.Share(l.shards[0].leases)
 	}
 	return nil
 }
@@ -415,7 +415,7 @@ func (l *Locker) Drain(ctx context.Context) error {
 	for _, s := range l.shards {
 		s.drains.Store(true)
 		s.queue.StopLingering()
-		s.grants.ReleaseIdle()
+		s.leases.ReleaseIdle()
 	}
 	return l.each(func(_ int, s *shard) error { return s.drain(ctx) })
 }

@@ -87,7 +87,7 @@ func TestAForgedHintReleasesNothing(t *testing.T) {
 		defer cancel()
 		_, _ = l.Lock(ctx, "y") // the inbox is open
 		id, _ := w.masters.Holder("x")
-		owner, _ := scripts.GrantLabel(id)
+		owner, _ := scripts.LeaseLabel(id)
 		for i := range 3 {
 			for _, waiter := range []string{id, fmt.Sprintf("%016d:%s", time.Now().UnixMicro(), id), "", "nobody"} {
 				forged := waiter + "\n" + defaultPrefix.Lock("x")

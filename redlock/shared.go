@@ -93,7 +93,7 @@ func (k *Lock) Downgrade(ctx context.Context, opts ...LockOption) (*Lock, error)
 // downgrade implements Downgrade without its trace.
 func (k *Lock) downgrade(ctx context.Context, opts []LockOption, course *lease.AcquireStats) (*Lock, error) {
 	l, name := k.l, k.Name()
-	if k.handle.Lease().Role() != scripts.Writer {
+	if k.hold.Lease().Role() != scripts.Writer {
 		return nil, invalid("downgrade %.80q: it is not the lock of a writer (RWLock.Lock)", name)
 	}
 	cfg, err := l.cfg.lock.with(opts, &l.cfg)
@@ -107,7 +107,7 @@ func (k *Lock) downgrade(ctx context.Context, opts []LockOption, course *lease.A
 		return nil, ErrClosed
 	}
 	defer l.leave()
-	id, ballot, err := k.handle.Downgrade()
+	id, ballot, err := k.hold.Downgrade()
 	switch {
 	case errors.Is(err, lease.ErrNested):
 		return nil, invalid("downgrade %.80q: %s", name, plain(err))
@@ -115,7 +115,7 @@ func (k *Lock) downgrade(ctx context.Context, opts []LockOption, course *lease.A
 		return nil, &LockError{Op: "downgrade", Name: name, decided: err}
 	}
 	reader := &Lock{l: l, keys: scripts.Prefix(l.cfg.prefix).KeysOf(name, scripts.Reader)}
-	g := l.grants.NewImport(name, &reader.keys, id)
+	g := l.leases.NewImport(name, &reader.keys, id)
 	g.Inherits(ballot)
 	return l.importAs(ctx, "downgrade", exportedLock{name: name, id: id, token: ballot}, g, reader, cfg, course)
 }

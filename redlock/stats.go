@@ -18,7 +18,7 @@ func (l *shard) stats() Stats {
 		Held: []string{}, Unconfirmed: l.events.unconfirmed.Load(),
 		Waiting: map[string]int{Outcome(ErrHeld): w.Held, Outcome(ErrNoQuorum): w.NoQuorum},
 	}
-	for _, g := range l.grants.All() {
+	for _, g := range l.leases.All() {
 		if !g.Idle() {
 			s.Held = append(s.Held, g.Name)
 		}

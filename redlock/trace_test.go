@@ -36,13 +36,13 @@ func (k *Lock) tellPair(ctx context.Context, r *round.Round) {
 
 func (k *Lock) tellLock(r *round.Round) {
 	k.tellVotes(r)
-	k.l.events.Attempted(k.handle.Lease(), r, 1, nil)
-	k.l.events.Acquired(&k.handle)
+	k.l.events.Attempted(k.hold.Lease(), r, 1, nil)
+	k.l.events.Acquired(&k.hold)
 }
 
 func (k *Lock) tellUnlock(r *round.Round) {
 	k.tellVotes(r)
-	k.l.events.Released(&k.handle, nil)
+	k.l.events.Released(&k.hold, nil)
 }
 
 func (k *Lock) tellVotes(r *round.Round) {

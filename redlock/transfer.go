@@ -31,7 +31,7 @@ func (k *Lock) Export() (string, error) {
 	if k.keys.Role() != scripts.Plain {
 		return "", invalid("export %.80q: only plain locks can be exported, not those of an RWLock", k.Name())
 	}
-	id, ballot, err := k.handle.Export()
+	id, ballot, err := k.hold.Export()
 	switch {
 	case errors.Is(err, lease.ErrNested):
 		return "", invalid("export %.80q: %s", k.Name(), plain(err))
@@ -78,7 +78,7 @@ func (l *shard) takeOver(
 		return nil, &LockError{Op: "import", Name: from.name, cause: contextError(ctx)}
 	}
 	k := &Lock{l: l, keys: scripts.Prefix(l.cfg.prefix).Keys(from.name)}
-	g := l.grants.NewImport(from.name, &k.keys, from.id)
+	g := l.leases.NewImport(from.name, &k.keys, from.id)
 	return l.importAs(ctx, "import", from, g, k, cfg, course)
 }
 

@@ -22,7 +22,7 @@ func TestVirtualMastersInQuarantineImportNothing(t *testing.T) {
 		a, b := w.locker(), w.locker()
 		handle := w.export(w.take(a, "x", redlock.WithTTL(25*time.Second)))
 		after(100 * time.Millisecond)
-		for i := range 2 { // they come back with the exported grant, as it was in their last save
+		for i := range 2 { // they come back with the exported lease, as it was in their last save
 			w.masters.Master(i).Restart(true)
 		}
 		after(2 * time.Second)

@@ -69,6 +69,6 @@ func (w *world) holder(name string) (label string, on int) {
 
 // labelOf returns the label in the id of a lease.
 func labelOf(id string) string {
-	_, label := scripts.GrantLabel(id)
+	_, label := scripts.LeaseLabel(id)
 	return label
 }

@@ -17,28 +17,28 @@ redlock.ReleaseRequested stop at a good point, others ignore it. It takes the lo
 Exit status: 0 if a holder has received the request; 1 if no client holds the name, or none is subscribed; 2 if fewer
 than a quorum of the masters were reached.
 
-With --force, takes the lock from its holder: shows the grant, asks if that is meant, and deletes that grant, and no
+With --force, takes the lock from its holder: shows the lease, asks for confirmation, and deletes that lease, and no
 other, on all masters that it reaches. It raises the fence, so that late messages of the holder are refused. Then the
 first waiter gets the name. In scripts, without a terminal, --yes is needed.
 
-This endangers what the lock protects. A holder that lives is notified at once if it can be reached, and else notices at
-its next extension, a third of its TTL later. It may write until then and longer: two programs at a time believe that
-they hold the name. Make sure that it is dead, or that the resource refuses a smaller token than it has seen. If the
-holder is dead, the end of its TTL frees the name without this command.
+This endangers the resource that the lock protects. A live holder is notified at once if it can be reached, and otherwise
+detects the loss with its next extension, a third of its TTL later. It may write until then and longer, while the next
+client holds the name. Make sure that it is dead, or that the resource rejects a smaller token than it has seen. If the
+holder is dead, the name is free without this command when its TTL has expired.
 
-Exit status of --force: 0 if the holder has lost the lock; 1 if no client holds the name, another grant is there than
---grant says, or the answer was no; 2 if so few masters were reached that the holder may keep it: then call it again.`
+Exit status of --force: 0 if the holder has lost the lock; 1 if no client holds the name, the lease is not that of
+--lease, or the answer was no; 2 if so few masters were reached that the holder may keep it: then call it again.`
 
 func (a *app) releaseCommand() *cobra.Command {
 	var force, ask bool
-	var grant string
+	var lease string
 	cmd := &cobra.Command{
 		Use:   "release --ask|--force NAME",
 		Short: "request a lock from its holder, or take it",
 		Long:  releaseLong,
 		Example: `  redlock release --ask nightly-report
   redlock release --force nightly-report
-  redlock release --force --yes --grant "$(redlock who --json deploy | jq -r .grant)" deploy`,
+  redlock release --force --yes --lease "$(redlock who --json deploy | jq -r .lease)" deploy`,
 		Args: func(_ *cobra.Command, names []string) error {
 			if len(names) != 1 {
 				return fmt.Errorf("redlock release: give the name of one lock, not %d", len(names))
@@ -67,7 +67,7 @@ func (a *app) releaseCommand() *cobra.Command {
 			if ask {
 				code = a.requestRelease(l, args[0])
 			} else {
-				code = a.release(l, args[0], grant)
+				code = a.release(l, args[0], lease)
 			}
 			over, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
@@ -81,7 +81,7 @@ func (a *app) releaseCommand() *cobra.Command {
 	flags.BoolVar(&ask, "ask", false, "request the lock from its holder, which may release it")
 	flags.BoolVar(&force, "force", false, "take the lock from its holder without a request")
 	a.addYes(flags)
-	flags.StringVar(&grant, "grant", "", "release only this lease, as printed by who --json")
+	flags.StringVar(&lease, "lease", "", "release only this lease, as printed by who --json")
 	return cmd
 }
 
@@ -105,8 +105,8 @@ func (a *app) requestRelease(l *redlock.Locker, name string) int {
 	return exitDone
 }
 
-// release shows the grant, and takes it away if the user says yes.
-func (a *app) release(l *redlock.Locker, name, grant string) int {
+// release shows the lease, and takes it away if the user says yes.
+func (a *app) release(l *redlock.Locker, name, lease string) int {
 	ctx, cancel := context.WithTimeout(context.Background(), a.deployment.timeout)
 	err := agreement(&change{command: "release"}, settled(ctx, l))
 	w := redlockinfo.Inspection{}
@@ -125,7 +125,7 @@ func (a *app) release(l *redlock.Locker, name, grant string) int {
 	case w.ID == "":
 		a.complain(fmt.Errorf("redlock release: no client holds %q", name))
 		return exitDanger
-	case grant != "" && grant != w.ID:
+	case lease != "" && lease != w.ID:
 		a.complain(fmt.Errorf("redlock release: %q is held by another lease, %s", name, w.ID))
 		return exitDanger
 	case !a.yes && !a.ask("The holder, if it is alive, may write until it detects the loss. Release it?"):
@@ -136,7 +136,7 @@ func (a *app) release(l *redlock.Locker, name, grant string) int {
 	defer cancel()
 	n, err := l.Admin().ForceRelease(ctx, name, w.ID)
 	if a.json {
-		a.encode(a.stdout, map[string]any{"name": name, "grant": w.ID, "token": w.Token, "released": n, "masters": w.N})
+		a.encode(a.stdout, map[string]any{"name": name, "lease": w.ID, "token": w.Token, "released": n, "masters": w.N})
 	} else {
 		fmt.Fprintf(a.stdout, "released on %d of %d masters\n", n, w.N)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// Without a terminal, release needs --yes, and may be given the id of the grant.
+// Without a terminal, release needs --yes, and may be given the id of the lease.
 func TestReleaseInScripts(t *testing.T) {
 	f := newVotingDeployment(t)
 	f.start("release", "a").ends(exitUsage, "with --force")
@@ -22,14 +22,14 @@ func TestReleaseInScripts(t *testing.T) {
 	f.start("release", "--force").ends(exitUsage, "give the name of one lock")
 	f.start("release", "--force", "--yes", "a").ends(exitDanger, `no client holds "a"`)
 	f.hold("a", "b")
-	f.start("release", "--force", "--yes", "--grant", "x:1:y", "a").ends(exitDanger, "held by another lease")
+	f.start("release", "--force", "--yes", "--lease", "x:1:y", "a").ends(exitDanger, "held by another lease")
 	who := f.start("who", "--json", "a")
 	who.ends(0, "")
-	var seen struct{ Grant string }
-	if err := json.Unmarshal([]byte(who.said()), &seen); err != nil || seen.Grant == "" {
+	var seen struct{ Lease string }
+	if err := json.Unmarshal([]byte(who.said()), &seen); err != nil || seen.Lease == "" {
 		t.Fatalf("%v: %s", err, who.said())
 	}
-	p := f.start("release", "--force", "--yes", "--json", "--grant", seen.Grant, "a")
+	p := f.start("release", "--force", "--yes", "--json", "--lease", seen.Lease, "a")
 	p.ends(exitDone, `"released":3`)
 	if !strings.HasPrefix(p.said(), "{") || strings.Count(p.said(), "\n") != 1 {
 		t.Errorf("output:\n%s", p.said())

@@ -141,7 +141,7 @@ type (
 		Held    bool         `json:"held"`           // also if it is kept
 		Kept    bool         `json:"kept"`           // unlocked, and locked for others until a minimum hold has ended
 		Idle    bool         `json:"idle,omitempty"` // may be unused: its client releases it when another asks for it
-		Grant   string       `json:"grant,omitempty"`
+		Lease   string       `json:"lease,omitempty"`
 		Owner   string       `json:"owner,omitempty"`
 		Since   *time.Time   `json:"since,omitempty"`
 		Left    int64        `json:"left_ms,omitempty"`
@@ -155,7 +155,7 @@ type (
 		ReadBy  []jsonReader `json:"read_by,omitempty"`
 	}
 	jsonReader struct {
-		Grant string     `json:"grant"`
+		Lease string     `json:"lease"`
 		Owner string     `json:"owner"`
 		Since *time.Time `json:"since,omitempty"`
 		On    int        `json:"on"`
@@ -169,7 +169,7 @@ type (
 
 func newJSONWho(name string, w redlockinfo.Inspection) jsonWho {
 	j := jsonWho{
-		Name: name, Held: w.ID != "", Kept: w.Kept, Grant: w.ID, Owner: w.Owner, Left: millis(w.Left), Token: w.Token,
+		Name: name, Held: w.ID != "", Kept: w.Kept, Lease: w.ID, Owner: w.Owner, Left: millis(w.Left), Token: w.Token,
 		Value: w.Value, Masters: w.N, Waiters: w.WaiterCount, Queue: make([]jsonWaiter, 0, len(w.Waiters)),
 		Readers: w.ReaderCount,
 	}

@@ -29,19 +29,19 @@ func TestWhoTexts(t *testing.T) {
 			`{"name":"n","held":false,"kept":false,"on":0,"masters":5,"waiters":0,"queue":[],"readers":0}` + "\n"},
 		{"held", with(func(*redlockinfo.Inspection) {}),
 			`"n": held by "host/3" since 2026-05-01 10:20:30, 7s left, token 1777630830000000, on 5 of 5 masters` + "\n",
-			`{"name":"n","held":true,"kept":false,"grant":"u:7:host/3","owner":"host/3","since":"2026-05-01T10:20:30Z",` +
+			`{"name":"n","held":true,"kept":false,"lease":"u:7:host/3","owner":"host/3","since":"2026-05-01T10:20:30Z",` +
 				`"left_ms":7000,"token":1777630830000000,"on":5,"masters":5,"waiters":0,"queue":[],"readers":0}` + "\n"},
 		{"held by a writer, by an id without a time", with(func(w *redlockinfo.Inspection) {
 			w.Token, w.Since = 0,
 				time.Time{}
 		}),
 			`"n": held by the writer "host/3", 7s left, on 5 of 5 masters` + "\n",
-			`{"name":"n","held":true,"kept":false,"grant":"u:7:host/3","owner":"host/3","left_ms":7000,"on":5,"masters":5,` +
+			`{"name":"n","held":true,"kept":false,"lease":"u:7:host/3","owner":"host/3","left_ms":7000,"on":5,"masters":5,` +
 				`"waiters":0,"queue":[],"readers":0}` + "\n"},
 		{"kept", with(func(w *redlockinfo.Inspection) { w.Kept = true }),
 			`"n": kept for another 7s; "host/3" has unlocked it, and held it since 2026-05-01 10:20:30, ` +
 				"token 1777630830000000, on 5 of 5 masters\n",
-			`{"name":"n","held":true,"kept":true,"grant":"u:7:host/3","owner":"host/3","since":"2026-05-01T10:20:30Z",` +
+			`{"name":"n","held":true,"kept":true,"lease":"u:7:host/3","owner":"host/3","since":"2026-05-01T10:20:30Z",` +
 				`"left_ms":7000,"token":1777630830000000,"on":5,"masters":5,"waiters":0,"queue":[],"readers":0}` + "\n"},
 		{"read", redlockinfo.Inspection{Client: redlockinfo.Client{On: 5}, ReaderCount: 2, Readers: []redlockinfo.Client{
 			{ID: "r1", Owner: "a", Since: at, On: 5}, {ID: "r2", Owner: "b", On: 3},
@@ -49,7 +49,7 @@ func TestWhoTexts(t *testing.T) {
 			`"n": held by 2 readers` + "\n" + `   - "a" reads since 2026-05-01 10:20:30, on 5 of 5 masters` + "\n" +
 				`   - "b" reads, on 3 of 5 masters` + "\n",
 			`{"name":"n","held":false,"kept":false,"on":0,"masters":5,"waiters":0,"queue":[],"readers":2,"read_by":[` +
-				`{"grant":"r1","owner":"a","since":"2026-05-01T10:20:30Z","on":5},{"grant":"r2","owner":"b","on":3}]}` + "\n"},
+				`{"lease":"r1","owner":"a","since":"2026-05-01T10:20:30Z","on":5},{"lease":"r2","owner":"b","on":3}]}` + "\n"},
 		{"awaited", redlockinfo.Inspection{
 			Client: redlockinfo.Client{On: 5}, WaiterCount: 12, N: 5,
 			Waiters: []redlockinfo.Client{{Owner: "w", Since: time.Now().Add(-3 * time.Second)}},

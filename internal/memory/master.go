@@ -271,7 +271,7 @@ func (m *Master) rename(names string) {
 	})
 }
 
-// Holds returns the grant id of name on this master, its depth, and its remaining TTL; "" and zeros if the name is
+// Holds returns the lease id of name on this master, its depth, and its remaining TTL; "" and zeros if the name is
 // free. Of readers it returns the one whose share expires last; depth is their number.
 func (m *Master) Holds(name string) (id string, depth int, left time.Duration) {
 	m.change(func(now int64, s *reference.State) {
@@ -329,12 +329,12 @@ func (m *Master) change(f func(now int64, s *reference.State)) {
 	f(m.clock.now(), m.server.State)
 }
 
-// free runs the release of the present holder of name, or a release without a grant if there is none.
+// free runs the release of the present holder of name, or a release without a lease if there is none.
 func (m *Master) free(name string) {
 	id, _, _ := m.Holds(name)
 	role, _ := scripts.ShareOf(id)
 	keys := m.set.prefix.KeysOf(name, role)
-	call := scripts.NewEncoder(m.set.prefix, 0).Release(&keys, scripts.Ending{Grants: []string{id}})
+	call := scripts.NewEncoder(m.set.prefix, 0).Release(&keys, scripts.Ending{Leases: []string{id}})
 	scriptKeys, argv := call.Arguments("")
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -176,7 +176,7 @@ func (m *Masters) Admit(prefix string, maxTTL time.Duration) {
 	}
 }
 
-// stranger is the grant id that Take writes.
+// stranger is the lease id that Take writes.
 const stranger = "stranger:1:stranger"
 
 // Take makes another client hold name on every master for ttl, even if the name was held. The previous holder notices
@@ -207,7 +207,7 @@ func (m *Masters) Lose(name string) {
 	}
 }
 
-// Holder returns the grant id that holds name on most masters, and their number; "" and 0 if the name is free.
+// Holder returns the lease id that holds name on most masters, and their number; "" and 0 if the name is free.
 func (m *Masters) Holder(name string) (id string, on int) {
 	count := map[string]int{}
 	for _, one := range m.list {

@@ -75,7 +75,7 @@ func TestAFenceThatCannotBeReadIsAnError(t *testing.T) {
 	for _, fence := range []string{"", "x", "12x", "-5", "1e15", " 7", "7 ", "0x10", "nan"} {
 		c.must("SET", prefix.Fence("a"), fence)
 		c.wantError("BADFENCE", acquire("a", grant(me, 1), c.now()), "")
-		end := scripts.Ending{Grants: []string{grant(me, 1)}, Ballot: c.now()}
+		end := scripts.Ending{Leases: []string{grant(me, 1)}, Ballot: c.now()}
 		c.wantError("BADFENCE", enc.Release(keys("a"), end), "")
 		reply, err := c.run(enc.Extend(keys("a"), grant(me, 1), ttl, 1, ""), "")
 		if v, derr := scripts.DecodeVote(reply); err != nil || derr == nil {

@@ -43,10 +43,10 @@ type Vote struct {
 	Left time.Duration
 	// Free: the name is free here, and another waiter is first (Held). A Left of 0 then means "try again at once".
 	Free bool
-	// Holder is the id of the current grant, Token the one it was won with (Held and not Free).
+	// Holder is the id of the current lease, Token the one it was won with (Held and not Free).
 	Holder string
 	Token  int64
-	// Lingers: the current grant may have no holder. Its owner was notified, and gives it up then (Held and not Free).
+	// Lingers: the current lease may have no holder. Its owner was notified, and gives it up then (Held and not Free).
 	Lingers bool
 	// Place is the caller's position in the queue, from 0; -1 if it is not in the queue (Held, Stale, Ahead).
 	Place int
@@ -69,7 +69,7 @@ func DecodeVote(reply any) (Vote, error) {
 	switch v.Outcome {
 	case Held:
 		v.Left, v.Free = f.left(-1), f.number() == 1
-		g := f.grant()
+		g := f.lease()
 		v.Holder, v.Token, v.Lingers = g.id, g.token, g.lingers
 		v.Place, v.Fence, v.Time = int(f.number()), f.fence(), f.number()
 	case Stale, Ahead:
@@ -87,7 +87,7 @@ func DecodeVote(reply any) (Vote, error) {
 	return v, nil
 }
 
-// DecodeReleased decodes the reply of a release: whether the grant existed.
+// DecodeReleased decodes the reply of a release: whether the lease existed.
 func DecodeReleased(reply any) (bool, error) {
 	if n, ok := reply.(int64); ok && (n == 0 || n == 1) {
 		return n == 1, nil
@@ -97,12 +97,12 @@ func DecodeReleased(reply any) (bool, error) {
 
 // A Holding is the state of a name on one master.
 type Holding struct {
-	ID    string // of the grant; "" if the name is free
+	ID    string // of the lease; "" if the name is free
 	Depth int
 	Token int64
-	// Lingers: the grant may have no holder, and is given up then as soon as another client asks for the name.
+	// Lingers: the lease may have no holder, and is given up then as soon as another client asks for the name.
 	Lingers bool
-	Value   string // of the grant, with its version; "" and 0 if it has none
+	Value   string // of the lease, with its version; "" and 0 if it has none
 	Version int64
 	Left    time.Duration // negative if the name is free, or the key never expires
 	Fence   int64
@@ -116,7 +116,7 @@ type Holding struct {
 	Some   []Share // the first hundred of them to expire, in that order
 }
 
-// A Share is a grant of a lock with readers: a reader's, or that of the writer.
+// A Share is a lease of a lock with readers: a reader's, or that of the writer.
 type Share struct {
 	ID   string
 	Left time.Duration
@@ -125,7 +125,7 @@ type Share struct {
 // DecodeHolding decodes the reply of an inspection.
 func DecodeHolding(reply any) (Holding, error) {
 	f, h := newFields(reply), Holding{}
-	g := f.grant()
+	g := f.lease()
 	h.ID, h.Depth, h.Token, h.Lingers, h.Version, h.Value = g.id, g.depth, g.token, g.lingers, g.version, g.value
 	h.Left, h.Fence, h.Time = f.left(-1), f.fence(), f.number()
 	h.Record, h.Waiters, h.First = f.text(), int(f.number()), f.texts()
@@ -222,8 +222,8 @@ func (f *fields) text() string {
 	}
 }
 
-// A grantText is the field of a lock.
-type grantText struct {
+// A leaseText is the field of a lock.
+type leaseText struct {
 	id      string
 	depth   int
 	lingers bool
@@ -232,9 +232,9 @@ type grantText struct {
 	value   string
 }
 
-// grant reads the field of a lock: the lease's id, then "depth token ballot" and perhaps " version value". All are zero
+// lease reads the field of a lock: the lease's id, then "depth token ballot" and perhaps " version value". All are zero
 // if the name is free. A foreign hash may have any value.
-func (f *fields) grant() (g grantText) {
+func (f *fields) lease() (g leaseText) {
 	list := f.texts()
 	if len(list) < 2 {
 		return g

@@ -27,9 +27,9 @@
 //
 // # Late messages
 //
-// A grant's id is used once, and each of its acquires carries a ballot, which is the masters' time in microseconds. A
+// A lease's id is used once, and each of its acquires carries a ballot, which is the masters' time in microseconds. A
 // master grants only ballots above its fence, less than 15 s behind its own time and at most 15 s ahead of it (one
-// ballot may follow a fence that is itself ahead). A release deletes the grant. If an acquire may still be in flight,
+// ballot may follow a fence that is itself ahead). A release deletes the lease. If an acquire may still be in flight,
 // the release also raises the fence to its ballot. In either order, the attempt does not hold the name afterwards. The
 // fence expires 60 s after the latest ballot that the master accepts, or after itself if it is later. By then every
 // acceptable ballot is larger, so the fence is no longer needed, regardless of the TTL.
@@ -70,8 +70,8 @@
 //
 // Why tokens grow. A token is the first ballot of the acquire that won. Each master has two fences. Writers raise the
 // fence of plain locks, and every ballot must be above it. Readers raise the readers' fence, and only a writer's ballot
-// must be above it. Take a writer, and a grant that was won earlier, or granted earlier on the master that their
-// quorums share: the earlier grant has raised a fence there that is below the writer's ballot. So a writer's token is
+// must be above it. Take a writer, and a lease that was won earlier, or granted earlier on the master that their
+// quorums share: the earlier lease has raised a fence there that is below the writer's ballot. So a writer's token is
 // larger than those of all before it, and a reader's larger than those of all writers before it. Readers do not refuse
 // each other's ballots in any order, so the tokens of two readers are not ordered.
 //

@@ -42,13 +42,13 @@ func (d Depth) String() string {
 }
 
 // acquire encodes the arguments that all modes share.
-func (e *Encoder) acquire(k *Keys, grant string, ttl time.Duration, first, last int64) *Call {
+func (e *Encoder) acquire(k *Keys, lease string, ttl time.Duration, first, last int64) *Call {
 	script := Acquire
 	if k.role != Plain {
 		script = SharedAcquire
 	}
 	c := e.onLock(script, k)
-	c.text(grant)
+	c.text(lease)
 	c.number(Millis(ttl))
 	c.ballot(first)
 	c.ballot(last)
@@ -67,8 +67,8 @@ func (e *Encoder) onLock(s *Script, k *Keys) *Call {
 
 // Acquire encodes an acquire with the ballots first to last. If it is refused, a caller with a ticket is in the queue
 // afterwards; t is nil for a caller without one.
-func (e *Encoder) Acquire(k *Keys, grant string, ttl time.Duration, first, last int64, t *Ticket) *Call {
-	c := e.acquire(k, grant, ttl, first, last)
+func (e *Encoder) Acquire(k *Keys, lease string, ttl time.Duration, first, last int64, t *Ticket) *Call {
+	c := e.acquire(k, lease, ttl, first, last)
 	if t != nil {
 		c.ticket(t)
 	}
@@ -76,8 +76,8 @@ func (e *Encoder) Acquire(k *Keys, grant string, ttl time.Duration, first, last 
 }
 
 // AcquireLingering encodes an acquire of a lease that may linger.
-func (e *Encoder) AcquireLingering(k *Keys, grant string, ttl time.Duration, first, last int64, t *Ticket) *Call {
-	c := e.acquire(k, grant, ttl, first, last)
+func (e *Encoder) AcquireLingering(k *Keys, lease string, ttl time.Duration, first, last int64, t *Ticket) *Call {
+	c := e.acquire(k, lease, ttl, first, last)
 	if t != nil {
 		c.ticket(t)
 	} else {
@@ -95,13 +95,13 @@ func (c *Call) ticket(t *Ticket) {
 	c.number(t.rank)
 }
 
-// Repair encodes the restoration of a grant on a master that lost it: a fresh ballot, and the token that the grant was
-// won with. In the same round a majority has confirmed the grant to the caller. previous is the grant that it has taken
+// Repair encodes the restoration of a lease on a master that lost it: a fresh ballot, and the token that the lease was
+// won with. In the same round a majority has confirmed the lease to the caller. previous is the lease that it has taken
 // over and that a master may still have; "" for none. A share has no value.
 func (e *Encoder) Repair(
-	k *Keys, grant, previous string, ttl time.Duration, ballot, token int64, depth Depth, value Value,
+	k *Keys, lease, previous string, ttl time.Duration, ballot, token int64, depth Depth, value Value,
 ) *Call {
-	c := e.acquire(k, grant, ttl, ballot, ballot)
+	c := e.acquire(k, lease, ttl, ballot, ballot)
 	c.text("repair")
 	if k.role == Plain { // a share has no token and no depth there
 		c.ballot(token)
@@ -116,14 +116,14 @@ func (e *Encoder) Repair(
 	return c
 }
 
-// Import encodes the takeover of the grant previous, if it is held, as grant. With the keys of a reader it is a
+// Import encodes the takeover of the lease previous, if it is held, as lease. With the keys of a reader it is a
 // downgrade: previous is the writer's.
-func (e *Encoder) Import(k *Keys, grant, previous string, ttl time.Duration, first, last int64) *Call {
+func (e *Encoder) Import(k *Keys, lease, previous string, ttl time.Duration, first, last int64) *Call {
 	mode := "import"
 	if k.role != Plain {
 		mode = "downgrade"
 	}
-	c := e.acquire(k, grant, ttl, first, last)
+	c := e.acquire(k, lease, ttl, first, last)
 	c.text(mode)
 	c.text(previous)
 	return c
@@ -131,13 +131,13 @@ func (e *Encoder) Import(k *Keys, grant, previous string, ttl time.Duration, fir
 
 // Extend encodes an extension, a re-entry, or with a TTL of 0 the release of an inner lock, or a new value: these alone.
 // With "" the value stays as it is. A share has none.
-func (e *Encoder) Extend(k *Keys, grant string, ttl time.Duration, depth Depth, value Value) *Call {
+func (e *Encoder) Extend(k *Keys, lease string, ttl time.Duration, depth Depth, value Value) *Call {
 	script := Extend
 	if k.role != Plain {
 		script = SharedExtend
 	}
 	c := e.onLock(script, k)
-	c.text(grant)
+	c.text(lease)
 	c.number(Millis(ttl))
 	if k.role == Plain {
 		c.text(depth.String())
@@ -151,12 +151,12 @@ func (e *Encoder) Extend(k *Keys, grant string, ttl time.Duration, depth Depth, 
 
 // An Ending describes what a release ends.
 type Ending struct {
-	// Grants has several elements if releases are pending, or after an import, and none if only the waiter leaves.
-	Grants []string
-	// Ballot is the largest that was sent with the grants, if an acquire may arrive after this release; otherwise 0. It
+	// Leases has several elements if releases are pending, or after an import, and none if only the waiter leaves.
+	Leases []string
+	// Ballot is the largest that was sent with the leases, if an acquire may arrive after this release; otherwise 0. It
 	// becomes the fence.
 	Ballot int64
-	// Keep is how long the grants remain nevertheless, rounded up; 0 ends them now. It shortens a TTL, and never
+	// Keep is how long the leases remain nevertheless, rounded up; 0 ends them now. It shortens a TTL, and never
 	// prolongs it. Shares always end now.
 	Keep time.Duration
 	// Waiter leaves the queue; nil for none. With Back it stays in, or returns to, the queue: a caller that continues
@@ -167,7 +167,7 @@ type Ending struct {
 	AskBallot int64
 }
 
-// Release encodes the end of grants, of a wait, or of both.
+// Release encodes the end of leases, of a wait, or of both.
 func (e *Encoder) Release(k *Keys, end Ending) *Call {
 	script := Release
 	if k.role != Plain {
@@ -176,12 +176,12 @@ func (e *Encoder) Release(k *Keys, end Ending) *Call {
 	c := newCall(script)
 	c.text("1")
 	c.text(k.lock)
-	if len(end.Grants) > 0 {
-		c.text(end.Grants[0])
+	if len(end.Leases) > 0 {
+		c.text(end.Leases[0])
 	} else {
 		c.text("")
 	}
-	if end.Ballot == 0 && end.Keep == 0 && end.Waiter == nil && len(end.Grants) < 2 {
+	if end.Ballot == 0 && end.Keep == 0 && end.Waiter == nil && len(end.Leases) < 2 {
 		return c
 	}
 	if end.Ballot > 0 {
@@ -204,7 +204,7 @@ func (e *Encoder) Release(k *Keys, end Ending) *Call {
 		c.text("")
 		c.text("0")
 	}
-	for _, id := range end.Grants[min(1, len(end.Grants)):] {
+	for _, id := range end.Leases[min(1, len(end.Leases)):] {
 		c.text(id)
 	}
 	return c

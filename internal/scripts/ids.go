@@ -23,13 +23,13 @@ func CheckLabel(label string) error {
 	return nil
 }
 
-// LeaseID returns the id of a grant: <owner>:<number>:<label>. In this package, owner always means the UUID of a
-// Locker. The number counts the grants of the owner; the label is for people. An id is never used twice.
+// LeaseID returns the id of a lease: <owner>:<number>:<label>. In this package, owner always means the UUID of a
+// Locker. The number counts the leases of the owner; the label is for people. An id is never used twice.
 func LeaseID(owner string, number uint64, label string) string {
 	return grantID(owner, number, "", label)
 }
 
-// ShareID returns the id of a grant in a role, made at a time of the masters in microseconds. The id of a reader or a
+// ShareID returns the id of a lease in a role, made at a time of the masters in microseconds. The id of a reader or a
 // writer contains both: <owner>:<number>r<time>:<label>, or w instead of r.
 func ShareID(owner string, number uint64, role Role, at int64, label string) string {
 	if role == Plain {
@@ -69,8 +69,8 @@ func NewTicket(role Role, owner string, number uint64, label string, at int64, p
 // the number.
 func (t *Ticket) Waiter() string { return t.waiter }
 
-// GrantLabel returns the owner and the label in the id of a grant or of a waiter. Both are "" if id is not such an id.
-func GrantLabel(id string) (owner, label string) {
+// LeaseLabel returns the owner and the label in the id of a lease or of a waiter. Both are "" if id is not such an id.
+func LeaseLabel(id string) (owner, label string) {
 	p, ok := cutID(id)
 	if !ok {
 		return "", ""
@@ -78,14 +78,14 @@ func GrantLabel(id string) (owner, label string) {
 	return p.owner, p.label
 }
 
-// ShareOf returns the role in the id of a grant or a waiter, and for a share the masters' time of the acquire that won
+// ShareOf returns the role in the id of a lease or a waiter, and for a share the masters' time of the acquire that won
 // it, in microseconds, or 0 if the id does not contain it.
 func ShareOf(id string) (role Role, since int64) {
 	p, _ := cutID(id)
 	return p.role, p.since
 }
 
-// parts holds the parts of the id of a grant or of a waiter.
+// parts holds the parts of the id of a lease or of a waiter.
 type parts struct {
 	timed        bool // a waiter's id, which begins with a time
 	owner, label string
@@ -94,7 +94,7 @@ type parts struct {
 	since        int64
 }
 
-// cutID splits the id of a grant or of a waiter into its parts, and reports whether it is one.
+// cutID splits the id of a lease or of a waiter into its parts, and reports whether it is one.
 func cutID(id string) (p parts, ok bool) {
 	if len(id) > timeDigits && id[timeDigits] == ':' && strings.Trim(id[:timeDigits], "0123456789") == "" {
 		p.timed, id = true, id[timeDigits+1:]
@@ -142,7 +142,7 @@ const releaseMark = "\nrelease"
 // Notify encodes a message to the owner of a lease with this id: see [WakeUp]. The reply is the number of subscribers
 // that received it.
 func (p Prefix) Notify(k *Keys, id string, release bool) *Call {
-	owner, _ := GrantLabel(id)
+	owner, _ := LeaseLabel(id)
 	payload := id + "\n" + k.lock
 	if release {
 		payload += releaseMark

@@ -82,7 +82,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// A Role is the role of a grant, which decides the scripts that are sent for it.
+// A Role is the role of a lease, which decides the scripts that are sent for it.
 type Role uint8
 
 // The roles. A name has plain locks, or readers and writers, but not both.

@@ -31,7 +31,7 @@ const (
 
 var enc = scripts.NewEncoder(prefix, 3)
 
-// grant and keys return the id of a grant, and the keys of a name.
+// grant and keys return the id of a lease, and the keys of a name.
 func grant(owner string, number uint64) string {
 	return scripts.LeaseID(owner, number, "label")
 }
@@ -135,7 +135,7 @@ func (c *client) want(kind scripts.Outcome, call *scripts.Call) scripts.Vote {
 	return v
 }
 
-// release reports whether one of the grants existed.
+// release reports whether one of the leases existed.
 func (c *client) release(name string, end scripts.Ending) bool {
 	c.t.Helper()
 	reply, err := c.run(enc.Release(keys(name), end), "")
@@ -221,7 +221,7 @@ func acquire(name, id string, ballot int64) *scripts.Call {
 	return enc.Acquire(keys(name), id, ttl, ballot, ballot, nil)
 }
 
-func ending(ids ...string) scripts.Ending { return scripts.Ending{Grants: ids} }
+func ending(ids ...string) scripts.Ending { return scripts.Ending{Leases: ids} }
 
 // near reports whether a remaining time is plausible.
 func near(got, want time.Duration) bool { return got <= want && got >= want-5*time.Second }

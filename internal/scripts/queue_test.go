@@ -34,7 +34,7 @@ func (c *client) contender(owner string, at int64, priority int, deaf bool) *con
 	return p
 }
 
-// ask acquires with the ticket, each time as a new grant.
+// ask acquires with the ticket, each time as a new lease.
 func (p *contender) ask(name string, ballot int64) scripts.Vote {
 	p.t.Helper()
 	p.asks++

@@ -50,7 +50,7 @@ const (
 	admitSHA     = "a11ad8f3579cc92fba5644a83206aed145f8393e"
 	heartbeatSHA = "0edf9dc7c6512f9c7ed048697ea1f8b88e7454e6"
 
-	sharedAcquireSHA = "f720ce7abd128782499ec28ddbf03b02b32029fe"
+	sharedAcquireSHA = "669953c945a531bb4ee3a580e8407135bdb57c9b"
 	sharedExtendSHA  = "4d34fbc3e5d4ab4830cf30e55a79e0d791f2259c"
 	sharedReleaseSHA = "e21c2c6eaff107d31ce849b372d853213a7dfc83"
 )

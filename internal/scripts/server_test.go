@@ -38,7 +38,7 @@ func TestReleaseWithoutRightsToTheChannel(t *testing.T) {
 	}
 }
 
-// H56: at its memory limit a master refuses every write that needs memory, entirely. An existing grant can still be
+// H56: at its memory limit a master refuses every write that needs memory, entirely. An existing lease can still be
 // released, its late messages are still refused, and the next waiter is notified.
 func TestFullMasterGrantsNothing(t *testing.T) {
 	c := onServer(t)
@@ -55,11 +55,11 @@ func TestFullMasterGrantsNothing(t *testing.T) {
 		t.Errorf("keys before:\n%safter:\n%s", before, got)
 	}
 	c.want(scripts.Granted, enc.Extend(keys("a"), id, ttl, 1, "")) // an extension needs no memory
-	if !c.release("a", scripts.Ending{Grants: []string{id}, Ballot: now + 1}) {
+	if !c.release("a", scripts.Ending{Leases: []string{id}, Ballot: now + 1}) {
 		t.Error("the grant was not found")
 	}
 	waiting.wantHint("a")
-	if c.release("b", scripts.Ending{Grants: []string{grant(me, 2)}, Ballot: now}) {
+	if c.release("b", scripts.Ending{Leases: []string{grant(me, 2)}, Ballot: now}) {
 		t.Error("the grant was found")
 	}
 	for name, fence := range map[string]int64{"a": now + 1, "b": now} {
@@ -112,7 +112,7 @@ func TestAReleaseOfManyGrants(t *testing.T) {
 		ids[i] = grant(me, uint64(i))
 	}
 	c.want(scripts.Granted, acquire("a", ids[6999], now))
-	if !c.release("a", scripts.Ending{Grants: ids, Ballot: now}) || c.release("a", scripts.Ending{Grants: ids,
+	if !c.release("a", scripts.Ending{Leases: ids, Ballot: now}) || c.release("a", scripts.Ending{Leases: ids,
 		Ballot: now}) {
 		t.Error("the release did not end the grant")
 	}

@@ -6,14 +6,14 @@
 -- ARGV  1 stamp of the admission record that the connection expects; '' when the guard is off
 --       2 grant id   3 TTL in ms   4 first ballot   5 last ballot   6 mode: 'acquire', 'repair' or 'downgrade'
 --       acquire with a ticket: 7 waiter   8 rank (less is earlier)
---       repair, downgrade: 7 id of the writer's grant that becomes this reader's; optional for a repair
+--       repair, downgrade: 7 id of the writer's lease that becomes this reader's; optional for a repair
 -- Reply 1                                               granted
 --       {2, ms left, 0, {id, '1'}, place, fence, time us}   held: by a writer; for a writer by readers; or another
 --                                                       waiter comes before this reader
 --       {2, ms left, 1, {}, place, fence, time us}      free, and another waiter is first
 --       {3, place, fence, time us}     stale: the ballot is not above the fence, or 15 s old
 --       {4, place, fence, time us}     ahead: the ballot is too far in the future
---       {5, ms left (-2: free), fence, time us}         missing: no writer's grant here to become a reader's
+--       {5, ms left (-2: free), fence, time us}         missing: no writer's lease here to become a reader's
 --       {6, record or '', time us}     abstained: the admission record is another than the caller expects
 --
 -- A reader's ballot must be above the fence, which writers raise. A writer's must be above the readers' fence, too. So

@@ -159,13 +159,13 @@ func TestIDsTellOwnerAndLabel(t *testing.T) {
 			t.Errorf("ids %q and %q", ticket.Waiter(), id)
 		}
 		for _, id := range []string{id, ticket.Waiter()} {
-			if owner, got := scripts.GrantLabel(id); owner != me || got != label {
+			if owner, got := scripts.LeaseLabel(id); owner != me || got != label {
 				t.Errorf("%q: owner %q, label %q", id, owner, got)
 			}
 		}
 	}
 	for _, id := range []string{"", "x", "x:y", "x:y:z", "x:-1:z", "x:01:z", "1700000000000000:x"} {
-		if owner, label := scripts.GrantLabel(id); owner != "" || label != "" {
+		if owner, label := scripts.LeaseLabel(id); owner != "" || label != "" {
 			t.Errorf("%q: owner %q, label %q", id, owner, label)
 		}
 	}
@@ -205,13 +205,13 @@ func TestCallsAreWhatTheScriptsRead(t *testing.T) {
 		{"extend with a value", e.Extend(&k, "me:1:l", 0, 1, value), extend + "me:1:l 0 1 7  0000000000000003 a b"},
 		{"repair with a value", e.Repair(&k, "me:1:l", "", time.Second, 42, 7, 2, value),
 			acquire + "me:1:l 1000 " + b42 + " " + b42 + " repair 0000000000000007 2   0000000000000003 a b"},
-		{"release", e.Release(&k, scripts.Ending{Grants: []string{"me:1:l"}}), release + "me:1:l"},
-		{"kept", e.Release(&k, scripts.Ending{Grants: []string{"me:1:l"}, Keep: time.Second + 1}),
+		{"release", e.Release(&k, scripts.Ending{Leases: []string{"me:1:l"}}), release + "me:1:l"},
+		{"kept", e.Release(&k, scripts.Ending{Leases: []string{"me:1:l"}, Keep: time.Second + 1}),
 			release + "me:1:l 0 1001   0"},
-		{"roll-back", e.Release(&k, scripts.Ending{Grants: []string{"me:1:l"}, Ballot: 42, Waiter: ticket, Back: true,
+		{"roll-back", e.Release(&k, scripts.Ending{Leases: []string{"me:1:l"}, Ballot: 42, Waiter: ticket, Back: true,
 			AskBallot: 41}), release + "me:1:l " + b42 + " 0 " + waiter + " -3 41"},
 		{"leaving", e.Release(&k, scripts.Ending{Waiter: ticket}), release + " 0 0 " + waiter + "  0"},
-		{"pending release", e.Release(&k, scripts.Ending{Grants: []string{"me:1:l", "me:2:l"}, Ballot: 42}),
+		{"pending release", e.Release(&k, scripts.Ending{Leases: []string{"me:1:l", "me:2:l"}, Ballot: 42}),
 			release + "me:1:l " + b42 + " 0   0 me:2:l"},
 		{"inspect", e.Inspect(&k), scripts.Inspect.SHA + " 2 p:{n} p:admission"},
 		{"admit", e.Admit(scripts.AdmitRequest{Step: scripts.AdmitStart, Identity: "a/b/7", Seen: "s", Median: 5,

@@ -159,7 +159,7 @@ func (w *twin) next() {
 		k := w.keys()
 		id := w.id(k)
 		if there := w.state.Look(w.t1, k.Lock()).Fields; len(there) > 0 && w.rnd.IntN(2) == 0 {
-			id = there[0].Name // usually a grant that exists
+			id = there[0].Name // usually a lease that exists
 		}
 		w.both(enc.Extend(k, id, pick(w, 0, w.life(), w.life()), pick(w, 1, 2, 3, 1|scripts.Lingers),
 			w.value(k)), w.stamp())
@@ -188,7 +188,7 @@ func (w *twin) keys() *scripts.Keys {
 	return &k
 }
 
-// id returns the id of a grant of the role of k, or sometimes of the other role of a lock with readers.
+// id returns the id of a lease of the role of k, or sometimes of the other role of a lock with readers.
 func (w *twin) id(k *scripts.Keys) string {
 	role := k.Role()
 	if role == scripts.Reader {
@@ -269,7 +269,7 @@ func nameOf(k *scripts.Keys) string {
 
 func (w *twin) releaseCall() (*scripts.Call, string) {
 	k := w.keys()
-	end := scripts.Ending{Grants: []string{w.id(k), w.id(k), w.id(k)}[:w.rnd.IntN(4)]}
+	end := scripts.Ending{Leases: []string{w.id(k), w.id(k), w.id(k)}[:w.rnd.IntN(4)]}
 	end.Keep = pick(w, 0, 0, 0, 10*time.Second, 40*time.Second)
 	if w.rnd.IntN(2) == 0 {
 		end.Ballot = max(0, w.ballot(nameOf(k)))

@@ -11,26 +11,26 @@ import (
 // Bounds of the pending releases of one master.
 const (
 	maxPending       = 65536    // names
-	maxPendingGrants = 8192     // grants per name
+	maxPendingLeases = 8192     // leases per name
 	maxPendingBytes  = 64 << 20 // as PendingRelease.bytes counts them
-	grantsPerCall    = 1024     // grants per release call; Lua's unpack has a limit of about 8000
+	leasesPerCall    = 1024     // leases per release call; Lua's unpack has a limit of about 8000
 	resendWindow     = 64       // release calls in flight at once, so that none gets older than the timeout
 )
 
 // A PendingRelease could not be delivered to a master, or may not have been.
 type PendingRelease struct {
 	Name   string   // the lock name; a master has one pending release per name
-	Grants []string // the ids of the grants to release
-	Ballot int64    // the largest ballot that the grants have sent
-	// CallFunc encodes the release of some of the grants. The call must not name a waiter, because a late release would
+	Leases []string // the ids of the leases to release
+	Ballot int64    // the largest ballot that the leases have sent
+	// CallFunc encodes the release of some of the leases. The call must not name a waiter, because a late release would
 	// put back a waiter that has left. When releases are merged, the CallFunc of the first is kept. It must not block.
-	CallFunc func(grants []string, ballot int64) *scripts.Call
+	CallFunc func(ids []string, ballot int64) *scripts.Call
 }
 
 // bytes returns roughly how much memory r uses: its texts, and the overhead of the list and CallFunc for each name.
 func (r *PendingRelease) bytes() int {
 	n := 512 + 2*len(r.Name)
-	for _, id := range r.Grants {
+	for _, id := range r.Leases {
 		n += 16 + len(id)
 	}
 	return n
@@ -50,18 +50,18 @@ type pendingList struct {
 func (l *pendingList) add(r PendingRelease) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	grants, before := slices.Clone(r.Grants), 0
+	ids, before := slices.Clone(r.Leases), 0
 	known, merged := l.releases[r.Name]
 	if merged {
 		before = known.bytes()
-		grants = slices.DeleteFunc(grants, func(id string) bool { return slices.Contains(known.Grants, id) })
-		grants = append(known.Grants, grants...)
+		ids = slices.DeleteFunc(ids, func(id string) bool { return slices.Contains(known.Leases, id) })
+		ids = append(known.Leases, ids...)
 		r.CallFunc, r.Ballot = known.CallFunc, max(known.Ballot, r.Ballot)
 	}
-	r.Grants = grants
+	r.Leases = ids
 	more := r.bytes() - before
 	//mutant:pending-bytes 5= false
-	if l.closed || len(grants) > maxPendingGrants || !merged && len(l.releases) == maxPending ||
+	if l.closed || len(ids) > maxPendingLeases || !merged && len(l.releases) == maxPending ||
 		l.bytes+more > maxPendingBytes {
 		return false
 	}
@@ -118,7 +118,7 @@ func (l *pendingList) next() (p PendingRelease, ok bool) {
 	}
 	p = l.releases[l.due[0]]
 	l.due = l.due[1:]
-	p.Grants = slices.Clone(p.Grants[:min(len(p.Grants), grantsPerCall)])
+	p.Leases = slices.Clone(p.Leases[:min(len(p.Leases), leasesPerCall)])
 	l.inFlight++
 	return p, true
 }
@@ -133,10 +133,10 @@ func (l *pendingList) finish(p PendingRelease, done bool) {
 	switch {
 	case !there || !done:
 		return
-	case known.Ballot > p.Ballot: // all grants again, with the larger ballot: repeating a release is harmless
-	case len(known.Grants) > len(p.Grants):
+	case known.Ballot > p.Ballot: // all ids again, with the larger ballot: repeating a release is harmless
+	case len(known.Leases) > len(p.Leases):
 		l.bytes -= known.bytes()
-		known.Grants = slices.Clone(known.Grants[len(p.Grants):])
+		known.Leases = slices.Clone(known.Leases[len(p.Leases):])
 		l.bytes += known.bytes()
 		l.releases[p.Name] = known
 	default:

@@ -12,9 +12,9 @@ import (
 )
 
 func pendingRelease(name string, ballot int64, grants ...string) PendingRelease {
-	return PendingRelease{Name: testPrefix.Lock(name), Grants: grants, Ballot: ballot,
+	return PendingRelease{Name: testPrefix.Lock(name), Leases: grants, Ballot: ballot,
 		CallFunc: func(grants []string, ballot int64) *scripts.Call {
-			return encoder.Release(keysOf(name), scripts.Ending{Grants: grants, Ballot: ballot})
+			return encoder.Release(keysOf(name), scripts.Ending{Leases: grants, Ballot: ballot})
 		}}
 }
 
@@ -219,7 +219,7 @@ func TestAPendingReleaseGrowsWhileItIsSent(t *testing.T) {
 	})
 }
 
-// Many pending releases, and many grants, are sent in calls of bounded size, before the session is reported.
+// Many pending releases, and many leases, are sent in calls of bounded size, before the session is reported.
 func TestManyPendingReleasesAreSent(t *testing.T) {
 	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
 		srv.set(func() { srv.runID = "" }) // the server is refused
@@ -262,7 +262,7 @@ func TestPendingReleasesAreBounded(t *testing.T) {
 		if !p.AddPending(0, pendingRelease("1", 2, "b")) {
 			t.Error("a name that is already pending was refused")
 		}
-		ids := make([]string, maxPendingGrants)
+		ids := make([]string, maxPendingLeases)
 		for i := range ids {
 			ids[i] = fmt.Sprint("id", i)
 		}
@@ -282,7 +282,7 @@ func TestPendingReleasesAreBoundedInBytes(t *testing.T) {
 	var l pendingList
 	long := strings.Repeat("n", 1<<20)
 	accepted := 0
-	for accepted < 100 && l.add(PendingRelease{Name: fmt.Sprint(accepted, long), Grants: []string{"a"}}) {
+	for accepted < 100 && l.add(PendingRelease{Name: fmt.Sprint(accepted, long), Leases: []string{"a"}}) {
 		accepted++
 	}
 	if accepted < 16 || accepted > 64 {
@@ -292,14 +292,14 @@ func TestPendingReleasesAreBoundedInBytes(t *testing.T) {
 	for i := range grants {
 		grants[i] = fmt.Sprint(i, long)
 	}
-	if l.add(PendingRelease{Name: "0" + long, Grants: grants}) {
+	if l.add(PendingRelease{Name: "0" + long, Leases: grants}) {
 		t.Error("further grants of a name were accepted")
 	}
 	l.begin()
 	for r, ok := l.next(); ok; r, ok = l.next() {
 		l.finish(r, true)
 	}
-	if l.bytes != 0 || !l.add(PendingRelease{Name: long, Grants: []string{"a"}}) {
+	if l.bytes != 0 || !l.add(PendingRelease{Name: long, Leases: []string{"a"}}) {
 		t.Errorf("%d bytes are counted without pending releases", l.bytes)
 	}
 }

@@ -88,10 +88,10 @@ func scene(up Event, name string) []*scripts.Call {
 		encoder.Extend(keys, "g:2:", ttl, 1, ""), // missing
 		encoder.Inspect(keys),
 		encoder.Import(keys, "g:4:", "g:1:", ttl, at+3, at+3),
-		encoder.Release(keys, scripts.Ending{Grants: []string{"g:4:"}, Ballot: at + 3}), // notifies
+		encoder.Release(keys, scripts.Ending{Leases: []string{"g:4:"}, Ballot: at + 3}), // notifies
 		encoder.Acquire(keys, "g:5:", ttl, at+4, at+4, later),
 		encoder.Acquire(keys, "g:2:", ttl, at+5, at+5, ticket),
-		encoder.Release(keys, scripts.Ending{Grants: []string{"g:2:"}, Waiter: ticket}),
+		encoder.Release(keys, scripts.Ending{Leases: []string{"g:2:"}, Waiter: ticket}),
 		encoder.Repair(keys, "g:6:", "", ttl, at+6, at+6, 1, ""),
 		pendingRelease(name, at+9, "g:6:", "g:7:").CallFunc([]string{"g:6:", "g:7:"}, at+9),
 	}

@@ -57,7 +57,7 @@ func (s *session) resend() {
 			m.pending.finish(r, ended == nil && !fault.Transient(refusal))
 			s.resend()
 		}
-		if !s.pipe.Queue(r.CallFunc(r.Grants, r.Ballot), to) {
+		if !s.pipe.Queue(r.CallFunc(r.Leases, r.Ballot), to) {
 			m.pending.finish(r, false) // the session has ended; the release stays pending
 		}
 	}

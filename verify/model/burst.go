@@ -137,7 +137,7 @@ func votes(s *state, c, i int, v uint8, reads []burst) (list []*burst) {
 	return list
 }
 
-// holds calls f for each way in which client c gets a quorum of grants.
+// holds calls f for each way in which client c gets a quorum of leases.
 func (x *machine) holds(s *state, b *Bounds, c int, reads *[masters][]burst, f func(step)) {
 	for i := range masters {
 		for j := range i {

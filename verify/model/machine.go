@@ -45,7 +45,7 @@ func newMachine(b *Bounds) *machine {
 		bursting: map[situation][]burst{}, orphans: map[situation]bool{}}
 }
 
-// grantOf returns the grant id of attempt h.
+// grantOf returns the lease id of attempt h.
 func grantOf(h int) string {
 	return scripts.LeaseID("client"+strconv.Itoa(h/attempts), uint64(h%attempts+1), "")
 }
@@ -140,7 +140,7 @@ func (x *machine) acquire(s *state, c *column, h int, stamp uint8) outcome {
 func (x *machine) release(s *state, c *column, h int) outcome {
 	b := s.ballot[h]
 	return x.once(s, c, b, uint32(h)|1<<4, func() (*scripts.Call, string) {
-		end := scripts.Ending{Grants: []string{grantOf(h)}}
+		end := scripts.Ending{Leases: []string{grantOf(h)}}
 		if !x.ownConnection {
 			end.Ballot = ballotAt(b)
 		}

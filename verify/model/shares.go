@@ -388,9 +388,9 @@ func (x *shareMachine) ask(s *shareState, i, c int, stamp uint8) shareOutcome {
 // release returns the outcome of master i reading the release of c.
 func (x *shareMachine) release(s *shareState, i, c int) shareOutcome {
 	keys := prefix.KeysOf(name, x.bounds.Roles[c])
-	end := scripts.Ending{Grants: []string{x.id(c)}}
+	end := scripts.Ending{Leases: []string{x.id(c)}}
 	if x.bounds.turns(c) {
-		end.Grants = append(end.Grants, x.id(0))
+		end.Leases = append(end.Leases, x.id(0))
 	}
 	if !x.bounds.OwnConnection || x.bounds.turns(c) {
 		end.Ballot = ballotAt(x.bounds.Ballots[c])

@@ -102,7 +102,7 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// settle checks the final state after the faults: nothing of ended grants is left, and a new lock can be acquired and
+// settle checks the final state after the faults: nothing of ended leases is left, and a new lock can be acquired and
 // is on all masters.
 func (w *world) settle() {
 	p := &w.plan

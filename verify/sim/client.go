@@ -110,7 +110,7 @@ func (c *client) now() *redlock.Locker {
 	return c.locker
 }
 
-// trace returns a trace that records events of grants.
+// trace returns a trace that records events of leases.
 func (c *client) trace() *redlockinfo.Trace {
 	note := func(what, name string, n int64, err error) {
 		w := c.w

@@ -219,7 +219,7 @@ func (w *world) crash(s *server, f fault) {
 func (w *world) notify(s *server) {
 	name := w.plan.names[w.random.IntN(len(w.plan.names))]
 	id, _ := s.holder(name)
-	owner, _ := scripts.GrantLabel(id)
+	owner, _ := scripts.LeaseLabel(id)
 	if owner == "" || s.down || s.hung {
 		return
 	}

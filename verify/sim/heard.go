@@ -16,15 +16,15 @@ const (
 
 	wordEndGrant, wordEndBallot, wordKeep, wordEndWaiter, wordRank = 0, 1, 2, 3, 4 // of a release
 
-	wordGrants = 6 // further grants of a release begin here
+	wordGrants = 6 // further leases of a release begin here
 
 	wordStep = 0 // of a step of an admission
 )
 
-// repairs names acquires that restore a grant, or transfer it to another client.
+// repairs names acquires that restore a lease, or transfer it to another client.
 const repairs = "repair or import"
 
-// Descriptions of a release without a grant.
+// Descriptions of a release without a lease.
 const (
 	leaves = "leave"
 	joins  = "join"
@@ -35,11 +35,11 @@ type message struct {
 	script *scripts.Script
 	words  []string
 	what   string
-	id, by string // by: the grant that causes the refusal
+	id, by string // by: the lease that causes the refusal
 	ballot int64
 	code   int64    // negative for an error
 	free   bool     // the name is free, and another waiter is first
-	grants []string // the grants that a release ends
+	grants []string // the leases that a release ends
 }
 
 // modeOf returns the mode of an acquire, which may be omitted if there is no ticket.
@@ -99,7 +99,7 @@ func word(words []string, i int) string {
 }
 
 // heard records a script that a master has executed, and checks it against earlier ones: after a master has executed
-// the end of a grant, the grant must never be on it again.
+// the end of a lease, the lease must never be on it again.
 func (w *world) heard(n *conn, s *server, m message) {
 	switch m.script {
 	case scripts.Acquire, scripts.SharedAcquire:
@@ -132,7 +132,7 @@ func (w *world) heard(n *conn, s *server, m message) {
 // A block is a range of ballots, inclusive.
 type block struct{ first, last int64 }
 
-// ask records what a client sends, before anything happens to it. Each acquire must be for a new grant, since a release
+// ask records what a client sends, before anything happens to it. Each acquire must be for a new lease, since a release
 // of the old one may still be in flight. An import is sent again with the same id, but with ballots above those of
 // earlier rounds, because the reply to one round could otherwise be taken for that to another. If a master did not know
 // a script, it is sent again with its text, which is not another round.

@@ -7,7 +7,7 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// The simulator decodes the id of a grant, ballots, the mode and the waiter as the library has encoded them.
+// The simulator decodes the id of a lease, ballots, the mode and the waiter as the library has encoded them.
 func TestTheWordsAreWhereTheLibraryPutsThem(t *testing.T) {
 	enc, keys := scripts.NewEncoder(prefix, 0), prefix.Keys("a")
 	ticket := scripts.NewTicket(scripts.Plain, "L", 1, "me", 0, 0)
@@ -32,7 +32,7 @@ func TestTheWordsAreWhereTheLibraryPutsThem(t *testing.T) {
 		t.Errorf("extend: %q", w)
 	}
 	for what, end := range map[string]scripts.Ending{
-		scripts.Release.Name: {Grants: []string{"the grant"}, Ballot: 4713, Waiter: ticket, Back: true, AskBallot: 1},
+		scripts.Release.Name: {Leases: []string{"the grant"}, Ballot: 4713, Waiter: ticket, Back: true, AskBallot: 1},
 		leaves:               {Waiter: ticket}, joins: {Waiter: ticket, Back: true, AskBallot: 1},
 	} {
 		m, id := read(scripts.Release, words(enc.Release(&keys, end)), int64(0)), ticket.Waiter()
@@ -57,7 +57,7 @@ func TestTheWordsAreWhereTheLibraryPutsThem(t *testing.T) {
 	if w := words(enc.Extend(&shared, "the grant", time.Second, 1, "")); w[wordID] != "the grant" {
 		t.Errorf("extend of a share: %q", w)
 	}
-	end := scripts.Ending{Grants: []string{"the grant"}, Ballot: 4713, Waiter: ticket}
+	end := scripts.Ending{Leases: []string{"the grant"}, Ballot: 4713, Waiter: ticket}
 	if m := read(scripts.SharedRelease, words(enc.Release(&shared, end)), int64(0)); m.id != "the grant" ||
 		m.ballot != 4713 {
 		t.Errorf("release of a share: %+v", m)

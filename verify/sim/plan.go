@@ -280,7 +280,7 @@ func (p *plan) amnesia(r *rand.Rand) {
 	case 1:
 		p.few(r, crashEmpty, crashFull, flush, restore, failback, scriptFlush)
 		p.slowly(r, between(r, 5*time.Second, 40*time.Second))
-	default: // a grant lost on one master can go to another client only if a third master did not have it
+	default: // a lease lost on one master can go to another client only if a third master did not have it
 		p.weights[failback], p.masters, p.guard, p.busy = 2, 3, 1200*time.Millisecond, 1
 		p.least, p.most, p.toEnd, p.extend, p.heartbeat = time.Second, p.guard, 0.9, 0.1, 100*time.Millisecond
 		p.every /= 2

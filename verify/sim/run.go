@@ -76,7 +76,7 @@ type books struct {
 	problems  []string
 	spans     []span
 	written   map[string]span  // by name: the last writer that the resource has accepted
-	wins      map[win]string   // the grant of each token
+	wins      map[win]string   // the lease of each token
 	shown     map[holdOf]int64 // the newest value of each hold that a quorum has had
 	valuesSet int64
 	asked     map[string]time.Time // by grant: when the call that acquired it began; zero if unknown
@@ -84,7 +84,7 @@ type books struct {
 	rules     *trace.Checker // checks the rules of the specification
 }
 
-// Counts holds the numbers of acquired locks, of imports among them, of repairs of a grant on a master, of writes to
+// Counts holds the numbers of acquired locks, of imports among them, of repairs of a lease on a master, of writes to
 // the resource, of connections, and of executed scripts.
 type Counts struct{ Locks, Imports, Repairs, Writes, Connections, Scripts int }
 

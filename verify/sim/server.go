@@ -212,7 +212,7 @@ func (s *server) script(n *conn, c command) any {
 	return reply
 }
 
-// holder returns the grant of a name on this server, "" if it is free, and its remaining TTL.
+// holder returns the lease of a name on this server, "" if it is free, and its remaining TTL.
 func (s *server) holder(name string) (id string, left time.Duration) {
 	now := s.clock.now()
 	if v := s.State.Look(now, prefix.Lock(name)); v.Type == reference.SortedSet {

@@ -113,7 +113,7 @@ var situationNames = [situationCount]string{
 	"a value that an inspection shows",
 }
 
-// A grantSeen is the known history of one grant.
+// A grantSeen is the known history of one lease.
 type grantSeen struct {
 	on       map[int8]*conn // by master: the connection on which it was granted
 	over     map[int8]bool  // its release has been executed
@@ -121,7 +121,7 @@ type grantSeen struct {
 	tokens   map[int64]bool
 	forgot   map[int8]bool // the master has lost its data since
 	granted  time.Duration // when a master first granted it
-	released time.Duration // when a minority's grant was first rolled back
+	released time.Duration // when a minority's lease was first rolled back
 }
 
 // An observer detects the situations of a run.
@@ -133,7 +133,7 @@ type observer struct {
 	holding    map[int8]int    // by client: locks that its workers use
 	asleep     map[int8]bool
 	epochs     map[int8]int64
-	rolledBack time.Duration // when a minority's grant was last rolled back
+	rolledBack time.Duration // when a minority's lease was last rolled back
 	forgot     time.Duration // when a master last lost its data while a lock was held
 	apart      bool
 }

@@ -38,7 +38,7 @@ func TestAcceptedBallotsGrow(t *testing.T) {
 			last := ballot + []int64{0, 0, 31}[rnd.IntN(3)]
 			id := fmt.Sprint("me:", step, ":")
 			if rnd.IntN(5) == 0 {
-				run(now, enc.Release(&k, scripts.Ending{Grants: []string{id}, Ballot: last}))
+				run(now, enc.Release(&k, scripts.Ending{Leases: []string{id}, Ballot: last}))
 				if v := run(now, enc.Acquire(&k, id, time.Second, ballot, last, nil)); v == int64(1) {
 					t.Fatalf("seed %d, step %d: an acquire was granted after its release", seed, step)
 				}
@@ -56,7 +56,7 @@ func TestAcceptedBallotsGrow(t *testing.T) {
 			}
 			top = last
 			if rnd.IntN(4) > 0 {
-				run(now, enc.Release(&k, scripts.Ending{Grants: []string{id}}))
+				run(now, enc.Release(&k, scripts.Ending{Leases: []string{id}}))
 			}
 		}
 	}

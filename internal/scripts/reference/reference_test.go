@@ -176,7 +176,7 @@ func TestOneScriptWorksThroughABoundedNumberOfWaiters(t *testing.T) {
 	}
 }
 
-// A call that package scripts never encodes is an error, not a panic, and is never a grant.
+// A call that package scripts never encodes is an error, not a panic, and is never granted.
 func TestMalformedCallsAreErrors(t *testing.T) {
 	names := []string{"lock", "admission"}
 	for _, script := range scripts.All {

@@ -39,7 +39,7 @@ func (c *call) holder() (id string, left int64) {
 	return "", 0
 }
 
-// ends returns the expiry of a grant's share, or 0 if it has none.
+// ends returns the expiry of a lease's share, or 0 if it has none.
 func (c *call) ends(id string) int64 {
 	text, there := c.typed(c.key(1), SortedSet).field(id)
 	if at := (Field{Value: text}).score(); there && at > c.now {

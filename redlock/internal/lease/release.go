@@ -35,7 +35,7 @@ func (l *Lease) sendRelease(op string, set quorum.Set, end scripts.Ending) *roun
 	rule := l.endRule(view.Config)
 	r.Judge(rule, set)
 	m.Enter()
-	end.Grants, end.Keep = l.ids(), r.keep
+	end.Leases, end.Keep = l.ids(), r.keep
 	plain := view.Encoder.Release(l.keys, end)
 	var skipped []round.Skipped
 	for i := range r.Asked().All() {
@@ -99,10 +99,10 @@ func (r *releasing) OnVote(_ *round.Round, i int, v *round.Vote, _, last bool) {
 			ids = nil
 		}
 		l.m.Sender.Pool.AddPending(i, transport.PendingRelease{
-			Name: keys.Lock(), Grants: ids, Ballot: l.sent.last(i),
-			CallFunc: func(grants []string, ballot int64) *scripts.Call {
-				//mutant:pending-no-waiter = enc.Release(keys, scripts.Ending{Grants: grants, Ballot: ballot, Waiter: l.ticket})
-				return enc.Release(keys, scripts.Ending{Grants: grants, Ballot: ballot})
+			Name: keys.Lock(), Leases: ids, Ballot: l.sent.last(i),
+			CallFunc: func(leases []string, ballot int64) *scripts.Call {
+				//mutant:pending-no-waiter = enc.Release(keys, scripts.Ending{Leases: leases, Ballot: ballot, Waiter: l.ticket})
+				return enc.Release(keys, scripts.Ending{Leases: leases, Ballot: ballot})
 			},
 		})
 	}
