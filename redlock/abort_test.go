@@ -92,5 +92,13 @@ func TestAbortAfterNextMastersHaveForgotten(t *testing.T) {
 			o.Errorf("after the quarantine: %v; the lock: %v", err, k.Err())
 		}
 		o.locks("the client", l)
+
+		for _, i := range []int{3, 4, 5} { // the change is not finished after they have forgotten that it was given up
+			o.masters.Master(i).Restart(false)
+		}
+		late := o.dial(urls, o.masters.Dial, redlock.WithConfiguration(both))
+		if err := late.FinishChange(o.within(time.Minute)); err == nil {
+			o.Errorf("the change that was given up is finished:\n%s", o.records())
+		}
 	}, memory.Fresh())
 }

@@ -159,6 +159,8 @@ var List = []Mutant{
 		Suite: "redlock", Tests: "RepairByOneSet"},
 	{Name: "abort-quarantine", Wrong: "H147: a change is given up by next masters that may have forgotten a lock",
 		Suite: "redlock", Tests: "AbortAfterNextMastersHaveForgotten"},
+	{Name: "finish-given-up", Wrong: "H147: a change that was given up is finished",
+		Suite: "redlock/internal/reconfig", Tests: "Abort"},
 	{Name: "gone-writer", Wrong: "H125: a writer that waits no more leaves",
 		Suite: "redlock", Tests: "LateAcquireOfAbsentWriterLetsReadersIn"},
 	{Name: "downgrade-fence", Wrong: "H125: each round of a downgrade raises the fence",

@@ -208,9 +208,15 @@ func Raise(s Seen) (Writing, error) {
 // Finish returns the numbers that allow the next masters to act alone.
 func Finish(s Seen) (Writing, error) {
 	c, p := s.Config, Look(s)
+	aborted := s.those(c.Rule.Old, func(_ int, st *admission.State) bool {
+		return st.Record.Epoch > c.Epoch && st.Record.Masters == c.Masters
+	})
 	switch {
 	case !c.Rule.Joint():
 		return Writing{}, fmt.Errorf("the configuration has epoch %d, and no change is in progress", c.Epoch)
+	//mutant:finish-given-up = false
+	case aborted != 0:
+		return Writing{}, fmt.Errorf("the change of epoch %d was given up", c.Epoch)
 	case p.OpenAll || p.Complete:
 	case !p.RaisedAll:
 		return Writing{},

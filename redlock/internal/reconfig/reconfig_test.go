@@ -278,7 +278,9 @@ func TestAbort(t *testing.T) {
 	joint := conf(1, old, next)
 	joint.Masters, joint.Next = "abc", "bcde"
 	seen := func(set quorum.Set, how func(*admission.State)) Seen {
-		list := having(masters5(), 0b11111, func(s *admission.State) { s.Record.Epoch, s.Record.Masters, s.Record.Next = 1, "abc", "bcde" })
+		list := having(masters5(), 0b11111, func(s *admission.State) {
+			s.Record.Epoch, s.Record.Masters, s.Record.Next = 1, "abc", "bcde"
+		})
 		return Seen{Config: joint, Masters: having(list, set, how)}
 	}
 	alone := func(s *admission.State) { s.Record.Alone = 2 }
@@ -303,6 +305,14 @@ func TestAbort(t *testing.T) {
 	if raise := (Writing{Record: scripts.Record{Masters: "bcde", Epoch: 2, Alone: 2}}); finish.May(&aborted) ||
 		finish.Has(&aborted) || raise.May(&aborted) || raise.Has(&aborted) {
 		t.Error("the change continues after it was cancelled")
+	}
+	given := seen(0b00111, func(s *admission.State) { s.Record.Raised = s.Read - time.Hour.Microseconds() })
+	if _, err := Finish(given); err != nil {
+		t.Error(err)
+	}
+	given.Masters[0] = admission.State{Record: scripts.Record{Epoch: 2, Alone: 2, Masters: "abc"}}
+	if _, err := Finish(given); err == nil {
+		t.Error("finished although an old master says that the change was given up")
 	}
 	if _, err := Abort(seen(0b00110|0b01000, alone)); err == nil {
 		t.Error("the change was cancelled although the next masters may act alone")
