@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/redlock-go/redlock/pool"
@@ -161,13 +162,14 @@ func ExampleAdmin_RequestRelease() {
 	ctx := context.Background()
 	locker, _, done := inMemory()
 	defer done()
-	operator, started := locker.Admin(), make(chan struct{})
-	go func() {
+	started := make(chan struct{})
+	var operator sync.WaitGroup
+	operator.Go(func() {
 		<-started
 		for heard := 0; heard == 0; time.Sleep(time.Millisecond) { // until the job is subscribed
-			heard, _ = operator.RequestRelease(ctx, "nightly-report")
+			heard, _ = locker.Admin().RequestRelease(ctx, "nightly-report")
 		}
-	}()
+	})
 	err := locker.Do(ctx, "nightly-report", func(ctx context.Context) error {
 		requested := redlock.ReleaseRequested(ctx)
 		close(started)
@@ -180,6 +182,7 @@ func ExampleAdmin_RequestRelease() {
 			}
 		}
 	})
+	operator.Wait()
 	fmt.Println(err)
 	// Output:
 	// handing over
