@@ -189,9 +189,9 @@ func (l *shard) writeNumbers(ctx context.Context, w reconfig.Writing) error {
 
 // abortChange abandons a change of the masters, and makes the old masters of this Locker's configuration final again,
 // at the next epoch: {"epoch": 2, "masters": [the old]} after epoch 1. It undoes raiseEpoch, as long as finishChange
-// has not made the next masters final. It needs a majority of the next masters too, which it first prevents from
-// becoming final. Clients with the joint configuration adopt the new one by themselves and keep their locks. The next
-// change begins at the epoch that follows.
+// has not made the next masters final. It needs a majority of the next masters that votes, too, which it first prevents
+// from becoming final. Clients with the joint configuration adopt the new one by themselves and keep their locks. The
+// next change begins at the epoch that follows.
 //
 // It returns ErrInvalid if the epoch is even, or the next masters are final already. If too few records can be written,
 // it writes none and returns ErrNoQuorum with the reason of each master. Other errors are that of ctx, and ErrClosed.
