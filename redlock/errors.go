@@ -139,12 +139,12 @@ func (e *LockError) Error() string {
 		b.WriteString(plain(e.cause))
 	}
 	if e.n > 0 {
-		fmt.Fprintf(&b, "; %d of %d masters said yes, %d are needed", e.granted, e.n, e.quorum)
+		fmt.Fprintf(&b, "; %d of %d masters agreed, quorum is %d", e.granted, e.n, e.quorum)
 		if e.missing > 0 {
 			fmt.Fprintf(&b, ", and %d did not have it", e.missing)
 		}
 		if e.open > 0 && e.cause == nil && errors.Is(e.decided, ErrNoQuorum) {
-			fmt.Fprintf(&b, " (%d not waited for)", e.open)
+			fmt.Fprintf(&b, " (%d replies outstanding)", e.open)
 		}
 	}
 	if e.Holder != "" {
@@ -158,7 +158,7 @@ func (e *LockError) Error() string {
 		b.WriteString(", a lock of this Locker: " + hintOwnHold)
 	}
 	if e.Left > 0 {
-		fmt.Fprintf(&b, "; it may be free in %v", e.Left.Round(time.Millisecond))
+		fmt.Fprintf(&b, "; expires in %v unless extended", e.Left.Round(time.Millisecond))
 	}
 	if e.masters != nil {
 		for _, text := range joined(e.masters.Errors) {

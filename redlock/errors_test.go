@@ -120,7 +120,7 @@ func TestLockErrorText(t *testing.T) {
 			&LockError{
 				Op: "lock", Name: "a", decided: ErrHeld, granted: 1, quorum: 3, n: 5, Left: 7*time.Second + 400*time.Microsecond,
 			},
-			`redlock: lock "a": held by another; 1 of 5 masters said yes, 3 are needed; it may be free in 7s`,
+			`redlock: lock "a": held by another; 1 of 5 masters agreed, quorum is 3; expires in 7s unless extended`,
 		},
 		// H115: the start of the hold is in the text only if it is known.
 		{
@@ -128,26 +128,26 @@ func TestLockErrorText(t *testing.T) {
 				Op: "lock", Name: "a", decided: ErrHeld, quorum: 3, n: 5, Holder: "host/3",
 				since: time.Date(2026, 5, 1, 10, 20, 30, 0, time.UTC),
 			},
-			`redlock: lock "a": held by another; 0 of 5 masters said yes, 3 are needed; held by "host/3" since 10:20:30`,
+			`redlock: lock "a": held by another; 0 of 5 masters agreed, quorum is 3; held by "host/3" since 10:20:30`,
 		},
 		{
 			&LockError{Op: "lock", Name: "a", decided: ErrHeld, quorum: 3, n: 5, Holder: "host/3"},
-			`redlock: lock "a": held by another; 0 of 5 masters said yes, 3 are needed; held by "host/3"`,
+			`redlock: lock "a": held by another; 0 of 5 masters agreed, quorum is 3; held by "host/3"`,
 		},
 		{
 			&LockError{Op: "extend", Name: "a", decided: ErrNoQuorum, granted: 2, missing: 1, quorum: 3, n: 5},
-			`redlock: extend "a": no quorum of masters; 2 of 5 masters said yes, 3 are needed, and 1 did not have it`,
+			`redlock: extend "a": no quorum of masters; 2 of 5 masters agreed, quorum is 3, and 1 did not have it`,
 		},
 		{
 			&LockError{Op: "unlock", Name: "a", decided: ErrNoQuorum, open: 2, quorum: 3, n: 5},
-			`redlock: unlock "a": no quorum of masters; 0 of 5 masters said yes, 3 are needed (2 not waited for)`,
+			`redlock: unlock "a": no quorum of masters; 0 of 5 masters agreed, quorum is 3 (2 replies outstanding)`,
 		},
 		{
 			&LockError{
 				Op: "lock", Name: "a", decided: ErrNoQuorum, cause: context.DeadlineExceeded, quorum: 2, n: 3,
 				masters: &multierror.Error{Errors: sampleMasterErrors()},
 			},
-			`redlock: lock "a": context deadline exceeded (no quorum of masters); 0 of 3 masters said yes, 2 are needed; ` +
+			`redlock: lock "a": context deadline exceeded (no quorum of masters); 0 of 3 masters agreed, quorum is 2; ` +
 				`10.0.0.1:6379: acquire: timed out (outcome unknown); 10.0.0.2:6379: acquire: unexpected EOF: read failed; ` +
 				`10.0.0.3:6379: acquire: the master is in quarantine until 10:00:00 UTC; ` + mayAdmit,
 		},

@@ -213,7 +213,7 @@ func TestVirtualWaitReadyTellsWhyNot(t *testing.T) {
 	}, memory.Fresh())
 }
 
-var free = regexp.MustCompile(`free in [0-9.ms]+`)
+var remaining = regexp.MustCompile(`expires in [0-9.ms]+`)
 
 // The most common mistakes, and the complete texts of their errors.
 func TestVirtualTheCommonestMistakesAreExplained(t *testing.T) {
@@ -260,12 +260,12 @@ func TestVirtualTheCommonestMistakesAreExplained(t *testing.T) {
 				return err
 			}, `redlock: lock "x": context deadline exceeded (held already); held by "web-1" since ` + since +
 				", a lock of this Locker: to lock it again inside of that one, pass the context of that lock (Lock.Context); " +
-				"it may be free in T"},
+				"expires in T unless extended"},
 			{"a name that another holds", func() error {
 				_, err := other.TryLock(w.Context(), "x")
 				return err
-			}, `redlock: lock "x": held by another; 0 of 3 masters said yes, 2 are needed; held by "web-1" since ` + since +
-				"; it may be free in T"},
+			}, `redlock: lock "x": held by another; 0 of 3 masters agreed, quorum is 2; held by "web-1" since ` + since +
+				"; expires in T unless extended"},
 			{"unlocking twice", func() error { return released.Unlock(w.Context()) },
 				`redlock: unlock "y": the lock was released before`},
 			{"unlocking what was not had", func() error {
@@ -279,10 +279,10 @@ func TestVirtualTheCommonestMistakesAreExplained(t *testing.T) {
 			{"a closed pool", func() error {
 				_, err := orphan.Lock(w.Context(), "x")
 				return err
-			}, `redlock: lock "x": the pool is closed; 0 of 3 masters said yes, 2 are needed; ` +
+			}, `redlock: lock "x": the pool is closed; 0 of 3 masters agreed, quorum is 2; ` +
 				"master-1:6379, master-2:6379, master-3:6379: send: the pool is closed"},
 		} {
-			if err := one.do(); err == nil || free.ReplaceAllString(err.Error(), "free in T") != one.told {
+			if err := one.do(); err == nil || remaining.ReplaceAllString(err.Error(), "expires in T") != one.told {
 				t.Errorf("%s:\n%v\nwant:\n%s", one.mistake, err, one.told)
 			}
 		}
@@ -292,7 +292,7 @@ func TestVirtualTheCommonestMistakesAreExplained(t *testing.T) {
 		l := w.locker()
 		after(time.Second)
 		_, err := l.TryLock(w.Context(), "x")
-		const want = `redlock: lock "x": no quorum of masters; 0 of 3 masters said yes, 2 are needed; ` +
+		const want = `redlock: lock "x": no quorum of masters; 0 of 3 masters agreed, quorum is 2; ` +
 			"master-1:6379, master-2:6379, master-3:6379: lock: the master is in quarantine until 00:00:30 UTC by its clock, " +
 			"since it is new or may have forgotten locks; " +
 			"if no client can hold a lock on these masters, redlock admit (Admin.Admit) ends the quarantine"

@@ -80,7 +80,7 @@ func TestAdmitLetsNewMastersVote(t *testing.T) {
 // H72: a command that raises the max TTL creates no key, as after a mistyped prefix.
 func TestAMistypedPrefixLeavesNoKey(t *testing.T) {
 	f := newDeployment(t, 3, redisproc.Config{})
-	f.call(exitNoQuorum, "0 of 3 masters said yes", "guard", "--yes", "-set", "60s", "-prefix", "redlok")
+	f.call(exitNoQuorum, "0 of 3 masters agreed", "guard", "--yes", "-set", "60s", "-prefix", "redlok")
 	f.call(exitNoQuorum, `check whether the clients use the prefix "redlok"`, "check", "-prefix", "redlok")
 	for i := range f.urls {
 		if n := f.do(i, "DBSIZE"); n != int64(0) {

@@ -18,8 +18,8 @@ A tries orders
 
 wait 1s
 ----
-0.600 A cannot lock orders; the call ends after 0.500: lock "orders": no quorum of masters; 1 of 3 masters said
-        yes, 2 are needed; master 2, master 3: acquire: master is down: no reply within 500ms (outcome unknown)
+0.600 A cannot lock orders; the call ends after 0.500: lock "orders": no quorum of masters; 1 of 3 masters
+        agreed, quorum is 2; master 2, master 3: acquire: master is down: no reply within 500ms (outcome unknown)
 0.601 A to master 1: release orders of A1 -> deleted
 
 # New connections work again. The releases that are owed come first on them, and find nothing.

@@ -31,7 +31,7 @@ hold messages from A to 1-5
 wait 600ms
 ----
 0.500 A cannot lock orders; the call ends after 0.400: lock "orders": context deadline exceeded; 0 of 5 masters
-        said yes, 3 are needed; master 1, master 2, master 3, master 4, master 5: lock: it has not answered for
+        agreed, quorum is 3; master 1, master 2, master 3, master 4, master 5: lock: it has not answered for
         400ms
 
 # New connections work. What is held up on the old ones is lost for good.

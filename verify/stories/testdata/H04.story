@@ -16,7 +16,7 @@ A tries orders within=50ms
 wait 1s
 ----
 0.150 A cannot lock orders; the call ends after 0.050: lock "orders": context deadline exceeded; 0 of 3 masters
-        said yes, 2 are needed; master 1, master 2, master 3: lock: it has not answered for 50ms
+        agreed, quorum is 2; master 1, master 2, master 3: lock: it has not answered for 50ms
 0.200 A to masters 1-3: acquire orders for A1, 10s, ballot 0.100000 to 0.100032 -> granted
 0.250 A to masters 1-3: release orders of A1 -> deleted
 

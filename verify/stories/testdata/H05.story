@@ -30,9 +30,9 @@ masters 4-5 stop
 C tries orders
 ----
 0.211 C to masters 1-3: acquire orders for C1, 10s, ballot 0.210000 to 0.210032 -> held by B1 for 9.990
-0.212 C cannot lock orders; the call ends after 0.002: lock "orders": held by another; 0 of 5 masters said yes, 3
-        are needed; held by "B" since 00:00:00; it may be free in 9.991s; master 4, master 5: read: master is
-        down: connection reset
+0.212 C cannot lock orders; the call ends after 0.002: lock "orders": held by another; 0 of 5 masters agreed,
+        quorum is 3; held by "B" since 00:00:00; expires in 9.991s unless extended; master 4, master 5: read:
+        master is down: connection reset
 0.213 C to masters 2-3: release orders of C1 -> was not there
 
 # Three are down: no quorum, whatever the other two would say. They are not even asked.
@@ -41,6 +41,6 @@ master 3 stops
 
 C tries orders
 ----
-0.220 C cannot lock orders; the call ends after 0.000: lock "orders": no quorum of masters; 0 of 5 masters said
-        yes, 3 are needed (2 not waited for); master 3, master 4, master 5: read: master is down: connection
-        reset
+0.220 C cannot lock orders; the call ends after 0.000: lock "orders": no quorum of masters; 0 of 5 masters
+        agreed, quorum is 3 (2 replies outstanding); master 3, master 4, master 5: read: master is down:
+        connection reset

@@ -21,8 +21,8 @@ A unlocks orders
 B tries orders
 ----
 0.121 B to masters 1-5: acquire orders for B1, 10s, ballot 0.120000 to 0.120032 -> held by A1 for 20.182
-0.122 B cannot lock orders; the call ends after 0.002: lock "orders": held by another; 0 of 5 masters said yes, 3
-        are needed; held by "A" since 00:00:00; it may be free in 20.183s
+0.122 B cannot lock orders; the call ends after 0.002: lock "orders": held by another; 0 of 5 masters agreed,
+        quorum is 3; held by "A" since 00:00:00; expires in 20.183s unless extended
 
 who holds orders
 ----
@@ -40,8 +40,8 @@ wait 19s
 B tries orders
 ----
 19.141 B to masters 1-5: acquire orders for B2, 10s, ballot 19.140000 to 19.140032 -> held by A1 for 1.162
-19.142 B cannot lock orders; the call ends after 0.002: lock "orders": held by another; 0 of 5 masters said yes,
-        3 are needed; held by "A" since 00:00:00; it may be free in 1.163s
+19.142 B cannot lock orders; the call ends after 0.002: lock "orders": held by another; 0 of 5 masters agreed,
+        quorum is 3; held by "A" since 00:00:00; expires in 1.163s unless extended
 
 wait 2s
 ----
@@ -64,8 +64,8 @@ wait 19s
 C tries orders
 ----
 40.271 C to masters 1-5: acquire orders for C1, 10s, ballot 40.270000 to 40.270032 -> held by B3 for 1.082
-40.272 C cannot lock orders; the call ends after 0.002: lock "orders": held by another; 0 of 5 masters said yes,
-        3 are needed; held by "B" since 00:00:21; it may be free in 1.083s
+40.272 C cannot lock orders; the call ends after 0.002: lock "orders": held by another; 0 of 5 masters agreed,
+        quorum is 3; held by "B" since 00:00:21; expires in 1.083s unless extended
 
 wait 2s
 ----

@@ -49,7 +49,7 @@ A extends orders
 0.121 A to masters 1-3: extend orders for A1 by 10s -> missing
 0.121 A to masters 4-5: extend orders for A1 by 10s -> done
 0.122 A cannot extend orders; the call ends after 0.002: extend "orders": the lock was lost: too few masters
-        still have it; 0 of 5 masters said yes, 3 are needed, and 3 did not have it
+        still have it; 0 of 5 masters agreed, quorum is 3, and 3 did not have it
 0.122 A learns that its lock of orders has ended: the lock was lost: too few masters still have it
 
 B tries orders

@@ -23,7 +23,7 @@ A extends orders within=100ms
 wait 200ms
 ----
 0.210 A cannot extend orders; the call ends after 0.100: extend "orders": context deadline exceeded; 1 of 3
-        masters said yes, 2 are needed; master 2, master 3: extend: it has not answered for 100ms
+        masters agreed, quorum is 2; master 2, master 3: extend: it has not answered for 100ms
 
 who holds orders
 ----
@@ -41,8 +41,8 @@ B tries orders
 ----
 0.321 B to master 1: acquire orders for B1, 10s, ballot 0.320000 to 0.320032 -> held by A1 for 9.790
 0.321 B to masters 2-3: acquire orders for B1, 10s, ballot 0.320000 to 0.320032 -> held by A1 for 9.999
-0.322 B cannot lock orders; the call ends after 0.002: lock "orders": held by another; 0 of 3 masters said yes, 2
-        are needed; held by "A" since 00:00:00; it may be free in 9.791s
+0.322 B cannot lock orders; the call ends after 0.002: lock "orders": held by another; 0 of 3 masters agreed,
+        quorum is 2; held by "A" since 00:00:00; expires in 9.791s unless extended
 
 wait 4s
 ----

@@ -19,8 +19,8 @@ A unlocks orders
 ----
 0.111 A to masters 1-2: release orders of A1 -> was not there
 0.111 A to master 3: release orders of A1 -> deleted
-0.112 A cannot unlock orders; the call ends after 0.002: unlock "orders": the lock was lost; 0 of 3 masters said
-        yes, 2 are needed, and 2 did not have it
+0.112 A cannot unlock orders; the call ends after 0.002: unlock "orders": the lock was lost; 0 of 3 masters
+        agreed, quorum is 2, and 2 did not have it
 
 # It is lost by time, and A is cut off: nothing is tried again. What is owed is sent when the connections are back.
 A locks orders extension=off ttl=1s

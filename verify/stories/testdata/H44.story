@@ -23,8 +23,8 @@ wait 100ms
 ----
 0.223 B to masters 1-3: acquire orders for B2, 10s, ballot 0.222002 to 0.222034 -> held by A1 for 9.978
 0.235 B to masters 1-3: acquire orders for B3, 10s, ballot 0.234004 to 0.234036 -> held by A1 for 9.966
-0.236 B cannot lock orders; the call ends after 0.026: lock "orders": held by another; 0 of 3 masters said yes, 2
-        are needed; held by "A" since 00:00:00; it may be free in 9.967s
+0.236 B cannot lock orders; the call ends after 0.026: lock "orders": held by another; 0 of 3 masters agreed,
+        quorum is 2; held by "A" since 00:00:00; expires in 9.967s unless extended
 
 B locks orders
 ----
@@ -34,5 +34,5 @@ wait 100ms
 ----
 0.333 B to masters 1-3: acquire orders for B5, 10s, ballot 0.332002 to 0.332034 -> held by A1 for 9.868
 0.345 B to masters 1-3: acquire orders for B6, 10s, ballot 0.344004 to 0.344036 -> held by A1 for 9.856
-0.346 B cannot lock orders; the call ends after 0.026: lock "orders": held by another; 0 of 3 masters said yes, 2
-        are needed; held by "A" since 00:00:00; it may be free in 9.857s
+0.346 B cannot lock orders; the call ends after 0.026: lock "orders": held by another; 0 of 3 masters agreed,
+        quorum is 2; held by "A" since 00:00:00; expires in 9.857s unless extended

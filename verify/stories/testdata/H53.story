@@ -123,7 +123,7 @@ wait 29s
 1.673 B to masters 1-2: acquire orders for B22, 30s, ballot 1.672464 to 1.672496 -> held by A1 for 28.528
 1.673 B to masters 4-5: acquire orders for B22, 30s, ballot 1.672464 to 1.672496 -> granted
 1.674 B cannot lock orders; the call ends after 0.464: lock "orders": no quorum of masters: the votes are split,
-        and no client has a majority; 2 of 5 masters said yes, 3 are needed; master 3: lock: the master is in
+        and no client has a majority; 2 of 5 masters agreed, quorum is 3; master 3: lock: the master is in
         quarantine until 00:00:30 UTC by its clock, since it is new or may have forgotten locks
 1.675 B to masters 4-5: release orders of B22 -> deleted
 29.898 A learns that its lock of orders has ended: the lock was lost: no majority extended it in time

@@ -33,7 +33,7 @@ A tries orders
         against a key holding the wrong kind of value
 0.122 A cannot lock orders; the call ends after 0.002: lock "orders": no quorum of masters: the keys of the name
         hold the other kind of lock, or data of another program: a name has either plain locks (Lock, TryLock,
-        Do), or readers and writers (RWLock); 0 of 3 masters said yes, 2 are needed (1 not waited for); the key
+        Do), or readers and writers (RWLock); 0 of 3 masters agreed, quorum is 2 (1 replies outstanding); the key
         "redlock:{orders}" is of another type: the name is used both by Lock and by RWLock, or this library did
         not write it; use another name or prefix, or delete it (pool: master 1: acquire: WRONGTYPE Operation
         against a key holding the wrong kind of value); the key "redlock:{orders}" is of another type: the name

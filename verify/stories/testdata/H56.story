@@ -42,8 +42,8 @@ A tries orders
         when used memory > 'maxmemory'.
 0.121 A to master 5: acquire orders for A2, 10s, ballot 0.120000 to 0.120032 -> error MISCONF Redis is configured
         to save RDB snapshots, but it's currently unable to persist to disk.
-0.122 A cannot lock orders; the call ends after 0.002: lock "orders": no quorum of masters; 2 of 5 masters said
-        yes, 3 are needed; master 3: acquire: NOPERM this user has no permissions to run the 'evalsha' command;
+0.122 A cannot lock orders; the call ends after 0.002: lock "orders": no quorum of masters; 2 of 5 masters
+        agreed, quorum is 3; master 3: acquire: NOPERM this user has no permissions to run the 'evalsha' command;
         grant the right to run evalsha: `ACL SETUSER USER +evalsha`; master 4: acquire: OOM command not allowed
         when used memory > 'maxmemory'.; master 5: acquire: MISCONF Redis is configured to save RDB snapshots,
         but it's currently unable to persist to disk.

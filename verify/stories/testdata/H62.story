@@ -21,7 +21,7 @@ freeze A 1m
 deliver answers from 1-3 to A
 ----
 60.111 A cannot lock orders; the call ends after 60.011: lock "orders": quorum reached too late: -50.113001s of
-        validity left of 10s, at least 5s wanted; 2 of 3 masters said yes, 2 are needed
+        validity left of 10s, at least 5s wanted; 2 of 3 masters agreed, quorum is 2
 60.112 A to masters 1-3: release orders of A1 -> was not there
 
 who holds orders
@@ -50,7 +50,7 @@ freeze A 1m
 deliver answers from 1-3 to A
 ----
 120.141 A cannot extend orders; the call ends after 60.011: extend "orders": the lock was lost: no majority
-        extended it in time; 2 of 3 masters said yes, 2 are needed
+        extended it in time; 2 of 3 masters agreed, quorum is 2
 120.141 A learns that its lock of orders has ended: the lock was lost: no majority extended it in time
 
 who holds orders
@@ -79,7 +79,7 @@ freeze A 1m
 deliver answers from 1-3 to A
 ----
 180.171 A cannot lock orders; the call ends after 60.011: re-enter "orders": the lock was lost: no majority
-        extended it in time; 2 of 3 masters said yes, 2 are needed
+        extended it in time; 2 of 3 masters agreed, quorum is 2
 180.171 A learns that its lock of orders has ended: the lock was lost: no majority extended it in time
 
 who holds orders

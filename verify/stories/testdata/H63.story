@@ -27,8 +27,8 @@ program B
 
 B tries orders
 ----
-1.220 B cannot lock orders; the call ends after 0.000: lock "orders": no quorum of masters; 0 of 5 masters said
-        yes, 3 are needed; master 1, master 2, master 3: lock: master list mismatch: the list of this client is
+1.220 B cannot lock orders; the call ends after 0.000: lock "orders": no quorum of masters; 0 of 5 masters
+        agreed, quorum is 3; master 1, master 2, master 3: lock: master list mismatch: the list of this client is
         probably wrong: it has epoch 0 and the masters [master 1 master 2 master 3 master 4 master 5], and its
         record has epoch 0 and the masters [master 1 master 2 master 3]; correct the list of this client: name
         the masters of the record; to replace a master use redlock set; if the same masters have other addresses

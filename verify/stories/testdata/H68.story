@@ -18,8 +18,8 @@ A locks orders
 B tries orders
 ----
 0.211 B to masters 1-3: acquire orders for B1, 10s, ballot 0.210000 to 0.210032 -> held by A1 for 9.990
-0.212 B cannot lock orders; the call ends after 0.002: lock "orders": held by another; 0 of 3 masters said yes, 2
-        are needed; held by "web-1" since 00:00:00; it may be free in 9.991s
+0.212 B cannot lock orders; the call ends after 0.002: lock "orders": held by another; 0 of 3 masters agreed,
+        quorum is 2; held by "web-1" since 00:00:00; expires in 9.991s unless extended
 
 who holds orders
 ----

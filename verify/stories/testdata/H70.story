@@ -10,9 +10,9 @@ program A guard=2m ttl=1m
 A locks orders
 ----
 0.100 A cannot lock orders; the call ends after 0.000: lock "orders": the TTL is above the longest that the
-        deployment allows; 0 of 5 masters said yes, 3 are needed; master 1, master 2, master 3, master 4, master
-        5: lock: the TTL is above the longest that the deployment allows: TTL 1m0s, longest TTL 30s; raise it on
-        the masters first: redlock guard --set 1m0s, with the URLs of all
+        deployment allows; 0 of 5 masters agreed, quorum is 3; master 1, master 2, master 3, master 4, master 5:
+        lock: the TTL is above the longest that the deployment allows: TTL 1m0s, longest TTL 30s; raise it on the
+        masters first: redlock guard --set 1m0s, with the URLs of all
 
 A raises guard=2m
 ----

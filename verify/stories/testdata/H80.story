@@ -15,7 +15,7 @@ master 3 stops
 A raises guard=5m
 ----
 0.102 A cannot raise the max TTL; the call ends after 0.002: guard "redlock": no quorum of masters; 2 of 3
-        masters said yes, 3 are needed; master 3: read: master is down: connection reset
+        masters agreed, quorum is 3; master 3: read: master is down: connection reset
 
 show masters
 ----
@@ -24,7 +24,7 @@ show masters
 A tries orders ttl=1m
 ----
 0.110 A cannot lock orders; the call ends after 0.000: lock "orders": the TTL is above the longest that the
-        deployment allows; 0 of 3 masters said yes, 2 are needed; master 1, master 2: lock: the TTL is above the
+        deployment allows; 0 of 3 masters agreed, quorum is 2; master 1, master 2: lock: the TTL is above the
         longest that the deployment allows: TTL 1m0s, longest TTL 30s; raise it on the masters first: redlock
         guard --set 1m0s, with the URLs of all; master 3: read: master is down: connection reset
 

@@ -93,7 +93,7 @@ master 2 stops
 C unlocks orders
 ----
 0.440 C cannot unlock orders; the call ends after 0.000: unlock "orders": no quorum of masters; 0 of 5 masters
-        said yes, 3 are needed, and 2 did not have it (2 not waited for); master 2: read: master is down:
+        agreed, quorum is 3, and 2 did not have it (2 replies outstanding); master 2: read: master is down:
         connection reset
 0.441 masters 1 3 to A: orders is free, and wA1 is first
 0.441 C to masters 1 3: release orders of C1 -> deleted

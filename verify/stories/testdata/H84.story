@@ -17,7 +17,7 @@ A tries orders within=400ms
 wait 2s
 ----
 0.500 A cannot lock orders; the call ends after 0.400: lock "orders": context deadline exceeded; 0 of 3 masters
-        said yes, 2 are needed; master 1, master 2, master 3: lock: it has not answered for 400ms
+        agreed, quorum is 2; master 1, master 2, master 3: lock: it has not answered for 400ms
 
 B locks orders
 ----

@@ -34,7 +34,7 @@ C locks orders
 B gives up orders
 ----
 0.130 B cannot lock orders; the call ends after 0.020: lock "orders": context canceled (held by another); 0 of 3
-        masters said yes, 2 are needed; held by "A" since 00:00:00; it may be free in 9.983s
+        masters agreed, quorum is 2; held by "A" since 00:00:00; expires in 9.983s unless extended
 0.131 B to masters 1-3: release orders, waiter wB1 leaves -> done
 
 show queues
