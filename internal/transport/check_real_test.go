@@ -53,7 +53,10 @@ func TestCheckFindsClocksThatAreOff(t *testing.T) {
 		"-20": {about: "clock", severity: Failure, what: "behind", advice: "chrony"},
 	} {
 		t.Run(shift, func(t *testing.T) {
-			bad := startServerIn(t, []string{"LD_PRELOAD=" + shim, "SHIFT=" + shift})
+			t.Setenv("LD_PRELOAD", shim)
+			t.Setenv("SHIFT", shift)
+			bad := startServer(t)
+			t.Setenv("SHIFT", "0") // of the healthy servers
 			w.compare(t, bad.addr, checkWith(t, bad))
 		})
 	}

@@ -14,8 +14,8 @@ func TestFullSocketBlocksNobody(t *testing.T) {
 	srv := startServer(t)
 	p := open(t, []string{srv.url()}, WithTimeout(200*time.Millisecond))
 	waitUp(t, p)
-	srv.signal(stopSignal)
-	defer srv.signal(continueSignal)
+	srv.pause()
+	defer srv.resume()
 	big := lua("big", "return 1", strings.Repeat("x", 1<<20))
 	box := newMailbox()
 	sent := 0
@@ -83,12 +83,12 @@ func TestUnfitMastersAreRefusedWithASentence(t *testing.T) {
 		mend []any
 	}{
 		{"eviction", []string{"--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"},
-			[]string{"allkeys-lru", "second holder", "CONFIG SET maxmemory-policy noeviction"},
+			[]string{"allkeys-lru", "second holder", "set maxmemory-policy to noeviction"},
 			[]any{"CONFIG", "SET", "maxmemory-policy", "noeviction"}},
 		{"volatile eviction", []string{"--maxmemory", "100mb", "--maxmemory-policy", "volatile-ttl"},
 			[]string{"volatile-ttl"}, []any{"CONFIG", "SET", "maxmemory", "0"}},
 		{"replica", []string{"--replicaof", "127.0.0.1 " + master.port},
-			[]string{"slave", "not master", "REPLICAOF NO ONE"}, []any{"REPLICAOF", "NO", "ONE"}},
+			[]string{"slave", "not master", "name its master in its place"}, []any{"REPLICAOF", "NO", "ONE"}},
 		{"cluster", []string{"--cluster-enabled", "yes"}, []string{"cluster", "cluster-enabled no"}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
