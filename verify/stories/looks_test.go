@@ -38,7 +38,7 @@ func (s *step) whoHolds(name string) string {
 		id, depth, left := m.Holds(name)
 		switch {
 		case id == "":
-			return "nobody"
+			return "free"
 		case depth > 1:
 			return fmt.Sprintf("%s until %s, depth %d", s.name(id), seconds(s.now()+left), depth)
 		}

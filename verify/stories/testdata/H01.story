@@ -1,7 +1,7 @@
 # H01. The network delivers a message twice.
-# What could go wrong: the second delivery counts as another lock, so that one unlock is not enough, or it prolongs the
-# lock of somebody who has gone.
-# What must hold: any message delivered twice changes neither the state of a master nor its answer.
+# What could go wrong: the second delivery counts as another lock, so that one unlock is not enough; or it prolongs the
+# lock of a client that has gone.
+# What must hold: a message that is delivered twice changes neither the state of a master nor its answer.
 masters 3
 ----
 
@@ -53,5 +53,5 @@ repeat acquire from A to 1-3
 who holds orders
 ----
 at 0.180
-  masters 1-3: nobody
+  masters 1-3: free
   A does not hold it

@@ -1,14 +1,15 @@
-# H02. An acquire is held up in the network, and arrives after the release that was to undo it.
-# What could go wrong: the late acquire takes the name for nobody, for a whole TTL.
-# What must hold: it is refused. A release that finds nothing raises the fence to the last ballot of the acquire, and
-# only larger ones are accepted. (In H03 the acquire comes first, and the release deletes what it took.)
+# H02. An acquire is delayed in the network, and arrives after the release that was sent to undo it.
+# What could go wrong: the late acquire locks the name without a holder, for a whole TTL.
+# What must hold: the late acquire is refused. A release that finds nothing raises the fence to the last ballot of the
+# acquire, and only larger ballots are accepted. (In H03 the acquire arrives first, and the release deletes its lock.)
 masters 3
 ----
 
 program A B
 ----
 
-# The attempt fails, since two masters do not get it. A undoes it where it was granted, and owes the others a release.
+# The attempt fails, because the acquire does not reach two masters. A undoes it on the masters that granted it, and
+# keeps a pending release for the others.
 hold messages from A to 2-3
 ----
 
@@ -22,7 +23,7 @@ wait 1s
         agreed, quorum is 2; master 2, master 3: acquire: master is down: no reply within 500ms (outcome unknown)
 0.601 A to master 1: release orders of A1 -> deleted
 
-# New connections work again. The releases that are owed come first on them, and find nothing.
+# New connections work again. The pending releases are sent first on them, and find nothing.
 let messages from A to 2-3 pass
 ----
 
@@ -38,7 +39,7 @@ deliver messages from A to 2-3
 who holds orders
 ----
 at 3.120
-  masters 1-3: nobody
+  masters 1-3: free
   A does not hold it
   B does not hold it
 

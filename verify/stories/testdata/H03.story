@@ -1,8 +1,8 @@
-# H03. Masters grant, and their answers are lost.
-# What could go wrong: the attempt fails, and is undone only where "granted" was heard. The others keep the name locked
-# for a whole TTL.
-# What must hold: a failed attempt is undone on each master that may have granted. A release that cannot be delivered is
-# owed, and is the first message on the next connection.
+# H03. Masters grant the lock, and their answers are lost.
+# What could go wrong: the attempt fails, and is undone only on masters whose grant was received. The others keep the
+# name locked for a whole TTL.
+# What must hold: a failed attempt is undone on each master that may have granted it. A release that cannot be delivered
+# stays pending, and is the first message on the next connection.
 masters 5
 ----
 
@@ -23,8 +23,8 @@ at 0.110
   A waits for it
   B does not hold it
 
-# The masters have granted, and A has heard nothing. It gives up, but its release does not get through either. Half a
-# second after a message without an answer a connection is given up.
+# The masters have granted, and A has received nothing. A gives up, but its release does not arrive either. A connection
+# is closed half a second after a message without an answer.
 hold messages from A to 1-5
 ----
 
@@ -34,7 +34,7 @@ wait 600ms
         agreed, quorum is 3; master 1, master 2, master 3, master 4, master 5: lock: it has not answered for
         400ms
 
-# New connections work. What is held up on the old ones is lost for good.
+# New connections work. The messages on the old ones are lost.
 let everything from A to 1-5 pass
 ----
 
@@ -45,7 +45,7 @@ wait 2s
 who holds orders
 ----
 at 2.710
-  masters 1-5: nobody
+  masters 1-5: free
   A does not hold it
   B does not hold it
 

@@ -1,6 +1,6 @@
 # H04. The context of a call ends while its messages are on their way.
 # What could go wrong: the attempt is undone with the same context, which has ended, so it is not undone at all.
-# What must hold: a roll-back and a release are sent whatever the state of the caller's context. (Close: see H64.)
+# What must hold: a rollback and a release are sent regardless of the caller's context. (Close: see H64.)
 masters 3
 ----
 
@@ -23,10 +23,10 @@ wait 1s
 who holds orders
 ----
 at 1.110
-  masters 1-3: nobody
+  masters 1-3: free
   A does not hold it
 
-# The same with Unlock and a context that was cancelled before.
+# The same with Unlock, and a context that was cancelled before.
 slow A to 1-3 by=1ms
 ----
 
@@ -43,5 +43,5 @@ A unlocks orders cancelled
 who holds orders
 ----
 at 1.130
-  masters 1-3: nobody
+  masters 1-3: free
   A does not hold it

@@ -1,6 +1,7 @@
-# H05. Some masters are down, on others the name is held.
-# What could go wrong: one dead master makes a free name look taken, or a taken one look like a failure of the masters.
-# What must hold: "held" where enough masters answer and no majority is left; "no quorum" where too many have failed.
+# H05. Some masters are down, and on others the name is held.
+# What could go wrong: one dead master makes a free name look held, or a held name look like a failure of the masters.
+# What must hold: the error is "held" if enough masters answer and none of the possible majorities is free, and "no
+# quorum" if too many masters have failed.
 masters 5
 ----
 
@@ -19,11 +20,11 @@ who holds orders
 ----
 at 0.210
   masters 1-3: B1 until 10.201
-  masters 4-5: nobody
+  masters 4-5: free
   B holds it until 10.098, on 3 of 5, token 0.200000
   C does not hold it
 
-# Two are down, three say that it is held: held.
+# Two masters are down, and three say that the name is held. The error is "held".
 masters 4-5 stop
 ----
 
@@ -35,7 +36,7 @@ C tries orders
         master is down: connection reset
 0.213 C to masters 2-3: release orders of C1 -> was not there
 
-# Three are down: no quorum, whatever the other two would say. They are not even asked.
+# Three masters are down. The error is "no quorum", regardless of the other two, to which nothing is sent.
 master 3 stops
 ----
 

@@ -1,6 +1,7 @@
-# H126. A job of a millisecond runs at a fixed time on one host of several, and their clocks differ by half a second.
-# What could go wrong: the second host asks when the first has long unlocked, and runs the job once more.
-# What must hold: a lock with a minimum hold keeps its name from all others until that is over, however it ends.
+# H126. A job that takes a millisecond runs at a fixed time on one host of several, and their clocks differ by half a
+# second.
+# What could go wrong: the second host acquires the lock after the first has unlocked it, and runs the job again.
+# What must hold: a lock with a minimum hold keeps its name locked for that time, however the lock ends.
 masters 5
 ----
 
@@ -17,7 +18,7 @@ A unlocks orders
 0.111 A to masters 1-5: release orders of A1, in 20.195s -> kept
 0.112 A has unlocked orders
 
-# The masters keep the name, with the depth 0: no program is needed for that.
+# The masters keep the name, with the depth 0. No client is needed for that.
 B tries orders
 ----
 0.121 B to masters 1-5: acquire orders for B1, 10s, ballot 0.120000 to 0.120032 -> held by A1 for 20.182
@@ -46,7 +47,7 @@ B tries orders
 wait 2s
 ----
 
-# The same where the program dies while it holds the lock.
+# The same if the client dies while it holds the lock.
 B locks orders minimum=20s
 ----
 21.151 B to masters 1-5: acquire orders for B3, 20.202s, ballot 21.150000 -> granted

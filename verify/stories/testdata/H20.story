@@ -1,7 +1,7 @@
 # H20. A lock is lost on the masters, and its holder does not know. Then it is extended.
-# What could go wrong: the extension creates the lock again, for which another may have been the holder meanwhile.
-# What must hold: an extension creates nothing. A lock that a minority has lost is given back to it, after a majority
-# has confirmed in the same round that it is still there.
+# What could go wrong: the extension creates the lock again, although another client may have held it meanwhile.
+# What must hold: an extension creates nothing. If a minority has lost the lock, it is restored there, after a majority
+# has confirmed in the same round that it still has the lock.
 masters 5
 ----
 
@@ -13,7 +13,7 @@ A locks orders
 0.101 A to masters 1-5: acquire orders for A1, 10s, ballot 0.100000 to 0.100032 -> granted
 0.102 A has orders until 9.998, token 0.100000
 
-# Two masters lose the key. The next extension finds out, and repairs them.
+# Two masters lose the key. The next extension detects that, and repairs them.
 masters 4-5 lose orders
 ----
 
@@ -32,14 +32,14 @@ at 0.120
   A holds it until 10.008, on 5 of 5, token 0.100000
   B does not hold it
 
-# Three masters lose it, so B can win. A learns of it with its next extension, and creates nothing.
+# Three masters lose it, so B can win. A detects the loss with its next extension, which creates nothing.
 masters 1-3 lose orders
 ----
 
 who holds orders
 ----
 at 0.120
-  masters 1-3: nobody
+  masters 1-3: free
   masters 4-5: A1 until 10.113
   A holds it until 10.008, on 5 of 5, token 0.100000
   B does not hold it

@@ -1,7 +1,7 @@
 # H21. An extension fails.
-# What could go wrong: the library takes the failure for the loss of the lock and releases it, so a moment of trouble
-# costs a lock that was good for seconds.
-# What must hold: an extension that fails changes nothing. The lock goes on to the end it had, and is extended later.
+# What could go wrong: the library takes the failure for the loss of the lock and releases it, so a short disturbance
+# costs a lock that is valid for seconds.
+# What must hold: a failed extension changes nothing. The lock stays valid to its earlier end, and is extended later.
 masters 3
 ----
 

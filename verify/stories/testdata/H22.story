@@ -1,7 +1,7 @@
 # H22. An extension is on its way when the lock is released.
-# What could go wrong: the extension arrives behind the release and creates the lock again, or a timer sends one more.
-# What must hold: nothing of a lock is sent after its release. On each connection the extension comes first, and finds
-# the lock; the release comes behind it, and deletes the lock.
+# What could go wrong: the extension arrives after the release and creates the lock again, or a timer sends one more.
+# What must hold: nothing is sent for a lock after its release. On each connection the extension comes first, and finds
+# the lock; the release comes after it, and deletes the lock.
 masters 3
 ----
 
@@ -40,11 +40,11 @@ wait 20s
 who holds orders
 ----
 at 23.480
-  masters 1-3: nobody
+  masters 1-3: free
   A does not hold it
 
-# Another master has lost the lock. An extension has found that out, but its answers come after the release. The lock is
-# not given back to that master any more.
+# Another master has lost the lock. An extension has detected that, but its answers arrive after the release. The lock
+# is not restored on that master any more.
 A locks orders
 ----
 23.481 A to masters 1-3: acquire orders for A2, 10s, ballot 23.480000 to 23.480032 -> granted
@@ -80,5 +80,5 @@ wait 20s
 who holds orders
 ----
 at 46.860
-  masters 1-3: nobody
+  masters 1-3: free
   A does not hold it

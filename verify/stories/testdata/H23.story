@@ -1,6 +1,6 @@
 # H23. A majority of the masters cannot be reached when a lock is to be extended.
-# What could go wrong: one failed extension ends all extending, and the lock is lost though the network mends.
-# What must hold: it is tried again until the validity ends.
+# What could go wrong: one failed extension ends all extensions, and the lock is lost although the network recovers.
+# What must hold: the extension is repeated until the validity ends.
 masters 5
 ----
 
@@ -34,7 +34,7 @@ at 8.110
   masters 4-5: A1 until 17.434
   A holds it until 9.998, on 2 of 5, token 0.100000
 
-# A second before the end the network mends.
+# A second before the end the network recovers.
 join A to 1-3
 ----
 

@@ -1,6 +1,7 @@
-# H24. The holder is cut off from all masters, so its lock runs out.
-# What could go wrong: the holder learns of it only when its next message fails, when another has the lock already.
-# What must hold: the holder's own timer tells the loss at the end of the validity, before the key is gone anywhere.
+# H24. The holder is cut off from all masters, so its lock expires.
+# What could go wrong: the holder detects that only when its next message fails, when another client already has the
+# lock.
+# What must hold: the holder's own timer reports the loss at the end of the validity, before any master deletes the key.
 masters 5
 ----
 
@@ -27,7 +28,7 @@ B locks orders
 4.619 B to masters 1-5: acquire orders for B3, 10s, ballot 4.618010 to 4.618042, waiter wB1 -> held by A1 for
         0.482; place 1 in the queue
 
-# The validity is the TTL less the time since before the acquire was sent, less the drift of 1 % and 2 ms.
+# The validity is the TTL minus the time since before the acquire was sent, minus the drift of 1 % and 2 ms.
 wait 400ms
 ----
 

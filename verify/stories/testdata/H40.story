@@ -1,7 +1,8 @@
-# H40. A waiter is refused, and the name is released before the waiter's subscription stands.
-# What could go wrong: nobody tells the waiter, and it sleeps until some timeout.
-# What must hold: a waiter subscribes first, and asks again when the subscription stands, after a cut, too. If hints are
-# lost all the same, a waiter that is first asks once a second.
+# H40. A waiter is refused, and the name is released before the waiter's subscription is established.
+# What could go wrong: no wake-up reaches the waiter, and it sleeps until some timeout.
+# What must hold: a waiter subscribes first, and attempts the lock again when the subscription is established, also
+# after a connection was lost. If wake-ups are lost nevertheless, a waiter that is first attempts the lock once a
+# second.
 masters 3
 ----
 
@@ -13,7 +14,7 @@ A locks orders extension=off ttl=30s
 0.101 A to masters 1-3: acquire orders for A1, 30s, ballot 0.100000 to 0.100032 -> granted
 0.102 A has orders until 29.798, token 0.100000
 
-# B is far away. Its question takes 100 ms, and its subscription comes 200 ms later. The release falls in between.
+# B is far away. Its attempt takes 100 ms, and its subscription comes 200 ms later. The release falls in between.
 slow B to 1-3 by=100ms
 ----
 
@@ -43,7 +44,7 @@ wait 300ms
 0.730 B to masters 1-3: release orders of B2 -> deleted
 0.830 B has unlocked orders
 
-# The connections of a waiter are cut, and while it cannot hear the name is released.
+# The connections of a waiter are cut, and the name is released while it cannot receive messages.
 slow B to 1-3 by=1ms
 ----
 
@@ -86,7 +87,7 @@ B unlocks orders
 2.171 B to master 3: release orders of B4, fence 1.183321 -> deleted
 2.172 B has unlocked orders
 
-# The subscription stands, and the hints are lost.
+# The subscription is established, and the wake-ups are lost.
 lose hints to B
 ----
 

@@ -1,6 +1,6 @@
-# H41. Many goroutines of many programs wait for one name.
-# What could go wrong: each release wakes all of them, and all of them ask.
-# What must hold: of one program one asks, however many of its goroutines want the name. A release tells one waiter.
+# H41. Many goroutines of many clients wait for one name.
+# What could go wrong: each release wakes all of them, and all of them attempt the lock.
+# What must hold: each client sends attempts for one of its goroutines only. A release wakes one waiter.
 masters 3
 ----
 

@@ -1,6 +1,7 @@
-# H42. Waiters die, or hang, while they stand in the queue.
-# What could go wrong: a dead waiter is first, and blocks those behind it for as long as it is remembered.
-# What must hold: a dead waiter, whose subscription has ended, is passed over at once. One that hangs has its second.
+# H42. Waiters die, or hang, while they are in the queue.
+# What could go wrong: a dead waiter is first, and blocks those behind it for as long as the masters remember it.
+# What must hold: a dead waiter, whose subscription has ended, is skipped at once. A waiter that hangs delays the others
+# for a second.
 masters 3
 ----
 
@@ -45,7 +46,7 @@ A unlocks orders
 0.143 C to masters 1-3: acquire orders for C4, 10s, ballot 0.142002 to 0.142034, waiter wC1 -> granted
 0.144 C has orders until 10.040, token 0.142002
 
-# Nobody waited for B. Now D hangs, which the masters cannot know.
+# B delayed no other waiter. Now D hangs, which the masters cannot know.
 D locks orders
 ----
 0.151 D to masters 1-3: acquire orders for D1, 10s, ballot 0.150000 to 0.150032 -> held by C4 for 9.992

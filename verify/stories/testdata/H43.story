@@ -1,6 +1,6 @@
 # H43. A lock is lost, and then it is released.
-# What could go wrong: the release is tried again and again, and its error hides what the caller's own work returned.
-# What must hold: one round, which removes what is left on the masters, and the error says that the lock was lost.
+# What could go wrong: the release is repeated again and again, and its error hides the result of the caller's own work.
+# What must hold: one round removes the remaining keys on the masters, and the error says that the lock was lost.
 masters 3
 ----
 
@@ -22,7 +22,8 @@ A unlocks orders
 0.112 A cannot unlock orders; the call ends after 0.002: unlock "orders": the lock was lost; 0 of 3 masters
         agreed, quorum is 2, and 2 did not have it
 
-# It is lost by time, and A is cut off: nothing is tried again. What is owed is sent when the connections are back.
+# The lock has expired, and A is cut off. The release is not repeated; the pending releases are sent when the
+# connections are back.
 A locks orders extension=off ttl=1s
 ----
 0.121 A to masters 1-3: acquire orders for A2, 1s, ballot 0.120000 to 0.120032 -> granted

@@ -1,6 +1,6 @@
-# H44. A policy of retries is given to a whole program.
+# H44. A policy of retries is given to all calls of a client.
 # What could go wrong: it keeps its state from one call to the next, so that later calls give up at once.
-# What must hold: each call begins anew. Here each tries three times, 10 ms apart.
+# What must hold: each call begins with a new state. Here each tries three times, 10 ms apart.
 masters 3
 ----
 

@@ -1,6 +1,6 @@
 # H53. A master restarts empty under a lock.
-# What could go wrong: the lock stands on three of five. One of the three has forgotten it, and grants the name to
-# another, with the two that never had it: two holders.
+# What could go wrong: three of five masters have the lock. One of the three has forgotten it, and grants the name to
+# another client, with the two that never had it: two holders.
 # What must hold: a master that may have forgotten does not vote until nothing from before can be held: 30 s here.
 masters 5
 ----
@@ -20,7 +20,7 @@ who holds orders
 ----
 at 0.210
   masters 1-3: A1 until 30.201
-  masters 4-5: nobody
+  masters 4-5: free
   A holds it until 29.898, on 3 of 5, token 0.200000
   B does not hold it
 
@@ -40,9 +40,8 @@ show B
   masters 1-2 4-5: voting
   master 3: quarantine for another 29.020
 
-# Masters 1 and 2 have it for A, and master 3 does not vote. So no majority is left, and the call is decided before
-# masters 4 and 5 are heard: they do not count as a yes, and what they have granted is released. The 30 s in the error
-# are of B's last look at master 3, a second ago.
+# Masters 1 and 2 have it for A, and master 3 does not vote. So the grants of masters 4 and 5 are no majority, and are
+# rolled back. No lease has a majority either, so B tries again for half a second before its call ends.
 B tries orders ttl=30s
 ----
 1.211 B to masters 1-2: acquire orders for B1, 30s, ballot 1.210000 to 1.210032 -> held by A1 for 28.990
@@ -59,11 +58,11 @@ who holds orders
 ----
 at 1.220
   masters 1-2: A1 until 30.201
-  masters 3-5: nobody
+  masters 3-5: free
   A holds it until 29.898, on 2 of 5, token 0.200000
   B waits for it
 
-# 30 s after the restart it votes again. By then A has been told.
+# 30 s after the restart the master votes again. By then A has been notified of the loss.
 wait 29s
 ----
 1.223 B to masters 1-2: acquire orders for B4, 30s, ballot 1.222014 to 1.222046 -> held by A1 for 28.978
@@ -131,7 +130,7 @@ wait 29s
 who holds orders
 ----
 at 30.220
-  masters 1-5: nobody
+  masters 1-5: free
   A knows that its lock has ended: the lock was lost: no majority extended it in time
   B does not hold it
 

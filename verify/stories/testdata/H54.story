@@ -1,6 +1,7 @@
 # H54. Another program has put its own data under the key of a lock.
-# What could go wrong: the data are taken for a lock that somebody holds for ever, or are deleted.
-# What must hold: such a master fails, with an error that says so, and the data stay. A minority of them is survived.
+# What could go wrong: the data is taken for a lock that is held forever, or is deleted.
+# What must hold: such a master fails with an error that says so, and the data stays. A minority of such masters is
+# tolerated.
 masters 3
 ----
 

@@ -1,7 +1,7 @@
-# H55. The masters forget what they know of a name.
-# What could go wrong: tokens begin anew, and the resource takes the write of an old holder for a new one. Or the keys
-# that remember tokens stay for ever.
-# What must hold: tokens grow, since they are the masters' time. The fences are kept for a minute.
+# H55. The masters forget a name.
+# What could go wrong: tokens begin again from the start, and the resource takes the write of an old holder for that of
+# a new one. Or the keys that remember tokens stay forever.
+# What must hold: tokens grow, because they are the masters' time. The fences are kept for a minute.
 masters 3
 ----
 

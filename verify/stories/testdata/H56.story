@@ -1,6 +1,6 @@
 # H56. Masters answer with errors: no memory, no disk, no rights.
-# What could go wrong: the error is taken for "held", or swallowed, so that nobody learns what to mend.
-# What must hold: a minority of such masters costs nothing. If no majority is left, the error says what each has said.
+# What could go wrong: the error is taken for "held", or is not reported, so that no operator learns what to fix.
+# What must hold: a minority of such masters costs nothing. If no majority is left, the error has the answer of each.
 masters 5
 ----
 

@@ -1,8 +1,9 @@
 # H57. A master becomes a replica of its successor and then a master again, as in a failback. It keeps its process, its
-# connections and its admission record, which the successor had, too. The last lock had not come through to that one.
-# What could go wrong: it looks like the master that it was, and grants a name that is held.
-# What must hold: its identity has more than the run id, and is read again with each heartbeat, every 3 s. As a replica
-# it has no vote, and afterwards it has a quarantine.
+# connections and its admission record, which the successor had, too. The last lock had not been replicated to the
+# successor.
+# What could go wrong: the server looks like the earlier master, and grants a name that is held.
+# What must hold: the identity of a server is more than its run id, and is read with each heartbeat, every 3 s. A
+# replica has no vote, and a server that was one is put into quarantine.
 masters 5
 ----
 
@@ -63,6 +64,6 @@ who holds orders
 ----
 at 8.220
   masters 1-2: A1 until 30.201
-  masters 3-5: nobody
+  masters 3-5: free
   A holds it until 29.898, on 2 of 5, token 0.200000
   B waits for it

@@ -1,6 +1,7 @@
-# H58. Two programs have different guard times: the longest lock that they reckon with when a master has forgotten.
-# What could go wrong: the one with 5 s lets a forgetful master vote under the other's lock of 55 s.
-# What must hold: the guard time stands on the masters and belongs to the deployment. The larger one holds.
+# H58. Two clients have different max TTLs.
+# What could go wrong: the client with 5 s lets a master that has forgotten vote while the other one holds a lock of 55
+# s.
+# What must hold: the max TTL is stored on the masters and belongs to the deployment. The larger one applies.
 masters 5 guard=1m
 ----
 
@@ -15,7 +16,7 @@ A locks orders ttl=55s extension=off
 0.201 A to masters 1-3: acquire orders for A1, 55s, ballot 0.200000 to 0.200032 -> granted
 0.202 A has orders until 54.648, token 0.200000
 
-# B is the one that meets the master that has forgotten.
+# B is the first to reach the master that has forgotten.
 cut A from 3
 ----
 
@@ -49,11 +50,11 @@ who holds orders
 ----
 at 31.220
   masters 1-2: A1 until 55.201
-  masters 3-5: nobody
+  masters 3-5: free
   A holds it until 54.648, on 2 of 5, token 0.200000
   B waits for it
 
-# When the minute is over, A's lock is, too.
+# After a minute A's lock has expired as well.
 wait 30s
 ----
 31.223 B to masters 1-2: acquire orders for B4, 3s, ballot 31.222014 to 31.222046 -> held by A1 for 23.978

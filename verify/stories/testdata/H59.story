@@ -1,6 +1,6 @@
-# H59. One master has a fence close to the largest number there is.
-# What could go wrong: each program proposes a ballot above it, and no name can be locked with a sensible token again.
-# What must hold: one master moves no token. It stays behind, and the others grant.
+# H59. One master has a fence close to the largest number.
+# What could go wrong: each client proposes a ballot above it, and every later token is close to the largest number.
+# What must hold: one master does not raise the tokens. It refuses, and the others grant.
 masters 5
 ----
 
@@ -37,5 +37,5 @@ who holds orders
 ----
 at 1.130
   masters 1 3-5: A2 until 11.121
-  master 2: nobody
+  master 2: free
   A holds it until 11.018, on 4 of 5, token 1.120000

@@ -1,7 +1,7 @@
-# H61. A's machine stands still for less than the validity of its lock.
-# What could go wrong: A's timer has stood still, too. It tells the loss by so much too late, when B holds the lock.
-# What must hold: what remains is computed from both clocks of the machine at every look. A is told in time, though a
-# virtual machine that its host has stopped knows of it by the wall clock alone.
+# H61. A's machine is frozen for less than the validity of its lock.
+# What could go wrong: A's timer was frozen, too. It reports the loss too late by that time, when B holds the lock.
+# What must hold: the remaining validity is computed from both clocks of the machine at every check. A detects the loss
+# in time, although a virtual machine that its host has stopped sees the time only by the wall clock.
 masters 5
 ----
 
@@ -34,7 +34,7 @@ at 6.110
   A holds it until 9.998, on 5 of 5, token 0.100000
   B does not hold it
 
-# B asks until it has the lock. A must be told before.
+# B tries until it has the lock. A must detect the loss before.
 wait 3500ms
 ----
 
@@ -65,7 +65,7 @@ B unlocks orders
 10.121 B to masters 1-5: release orders of B4, waiter wB1 leaves -> deleted
 10.122 B has unlocked orders
 
-# The wall clock jumps forward by a part of the validity. Nobody knows which clock is right, so it counts.
+# The wall clock jumps forward by some of the validity. It may be right, so the jump counts as elapsed time.
 A locks orders extension=off
 ----
 10.131 A to masters 1-5: acquire orders for A2, 10s, ballot 10.130000 to 10.130032, waiter wA1 -> granted

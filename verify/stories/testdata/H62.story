@@ -1,13 +1,13 @@
 # H62. The masters confirm, A's machine sleeps for a minute, and then the answers are read.
 # What could go wrong: the call succeeds, with a lock that has ended meanwhile.
-# What must hold: a call succeeds only with validity left when it returns: Lock, Extend, re-entry, and import.
+# What must hold: Lock, Extend, re-entry and import succeed only if validity is left when they return.
 masters 3
 ----
 
 program A B
 ----
 
-# Lock: A sleeps between the masters' answers and their arrival. A undoes what it cannot use.
+# Lock: A sleeps between the masters' answers and their arrival. A undoes the attempt.
 hold answers from 1-3 to A
 ----
 
@@ -27,7 +27,7 @@ deliver answers from 1-3 to A
 who holds orders
 ----
 at 60.120
-  masters 1-3: nobody
+  masters 1-3: free
   A does not hold it
   B does not hold it
 
@@ -56,11 +56,11 @@ deliver answers from 1-3 to A
 who holds orders
 ----
 at 120.150
-  masters 1-3: nobody
+  masters 1-3: free
   A knows that its lock has ended: the lock was lost: no majority extended it in time
   B does not hold it
 
-# Re-entry: the inner call fails, and the outer lock is told that it has ended.
+# Re-entry: the inner call fails, and the outer lock has ended, too.
 A locks orders
 ----
 120.151 A to masters 1-3: acquire orders for A3, 10s, ballot 120.150000 to 120.150032 -> granted
@@ -85,11 +85,11 @@ deliver answers from 1-3 to A
 who holds orders
 ----
 at 180.180
-  masters 1-3: nobody
+  masters 1-3: free
   A knows that its lock has ended: the lock was lost: no majority extended it in time
   B does not hold it
 
-# Import: A hands its lock to B, and B sleeps.
+# Import: A exports its lock to B, and B sleeps.
 A locks orders
 ----
 180.181 A to masters 1-3: acquire orders for A4, 10s, ballot 180.180000 to 180.180032 -> granted
@@ -121,6 +121,6 @@ wait 2s
 who holds orders
 ----
 at 242.220
-  masters 1-3: nobody
+  masters 1-3: free
   A knows that its lock has ended: the lock was exported to another process
   B does not hold it

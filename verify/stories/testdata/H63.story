@@ -1,6 +1,7 @@
-# H63. One program was told of three masters, another of five, of one deployment.
-# What could go wrong: each finds a majority of those that it knows, and both hold the name.
-# What must hold: the number stands in the admission records. Who goes by another number is refused, and told both.
+# H63. One client is given three masters, another one five, of one deployment.
+# What could go wrong: each gets a majority of its masters, and both hold the name.
+# What must hold: the list is in the admission records. A client with another list is refused, and its error has both
+# lists.
 masters 5 fresh
 ----
 
@@ -42,7 +43,7 @@ who holds orders
 ----
 at 1.230
   masters 1-3: A1 until 11.111
-  masters 4-5: nobody
+  masters 4-5: free
   A holds it until 11.008, on 3 of 3, token 1.110000
   B does not hold it
 

@@ -1,6 +1,6 @@
 # H64. Close is called with a context that has ended, or ends while an Unlock waits for masters that hang.
-# What could go wrong: nothing is released, and the locks are extended on for nobody.
-# What must hold: Close ends each lock and sends its release first. Then it waits, for no longer than its context.
+# What could go wrong: nothing is released, and the locks are extended without a holder.
+# What must hold: Close ends each lock and sends its release first. Then it waits, at most until its context ends.
 masters 3
 ----
 
@@ -21,7 +21,7 @@ A closes cancelled
 who holds orders
 ----
 at 0.120
-  masters 1-3: nobody
+  masters 1-3: free
   A knows that its lock has ended: the locker is closed
   B does not hold it
   C does not hold it
@@ -62,7 +62,7 @@ wait 2s
 who holds orders
 ----
 at 2.360
-  masters 1-3: nobody
+  masters 1-3: free
   A knows that its lock has ended: the locker is closed
   B knows that its lock has ended: the locker is closed
   C does not hold it
@@ -70,7 +70,7 @@ at 2.360
 who holds stock
 ----
 at 2.360
-  masters 1-3: nobody
+  masters 1-3: free
   A does not hold it
   B does not hold it
   C does not hold it

@@ -1,7 +1,7 @@
-# H65. Waiters die in their hundreds, and stay in the queue for as long as others come.
-# What could go wrong: one release walks through all of them, and the master answers nobody for so long.
-# What must hold: a waiter counts for 20 s after it has last asked. Those that count no more are dropped by time, and
-# one script drops at most 500. (A test on real servers allows a release behind 100 000 of them 5 ms.)
+# H65. Hundreds of waiters die, and stay in the queue as long as others arrive.
+# What could go wrong: one release visits all of them, and the master answers no client meanwhile.
+# What must hold: a waiter counts for 20 s after its last attempt. Expired waiters are dropped by time, at most 500 by
+# one script. (A test on real servers allows 5 ms for a release with 100 000 of them in the queue.)
 masters 3
 ----
 

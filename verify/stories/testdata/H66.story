@@ -1,6 +1,7 @@
 # H66. The wall clock of a machine is set back by an hour.
-# What could go wrong: what is waited for comes an hour later: the end of a quarantine, a turn in the queue.
-# What must hold: waiting goes by time that nobody sets. The masters are new here: they vote 30 s after they were met.
+# What could go wrong: events are delayed by an hour, such as the end of a quarantine, or a turn in the queue.
+# What must hold: waiting uses a clock that cannot be set. The masters are new here: they vote 30 s after their first
+# connection.
 masters 3 fresh
 ----
 
@@ -32,7 +33,7 @@ wait 16s
 30.012 A to master 3: extend orders for A1 by 10s -> missing
 30.014 A to master 3: repair orders for A1, 10s, ballot 30.013025, token 30.009021 -> granted
 
-# The same for one that waits for its turn.
+# The same for a call that waits for its turn.
 program B
 ----
 

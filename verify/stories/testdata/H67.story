@@ -1,6 +1,6 @@
-# H67. A function of the caller's hangs: one that a trace calls, or a policy of retries.
-# What could go wrong: Close waits for it for ever.
-# What must hold: Close returns when its context ends, whatever it waits for.
+# H67. A function of the caller hangs: a callback of a trace, or a policy of retries.
+# What could go wrong: Close waits for it forever.
+# What must hold: Close returns when its context ends.
 masters 3
 ----
 

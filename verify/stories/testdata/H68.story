@@ -1,6 +1,6 @@
-# H68. Two programs are given the same label, such as the name of their host.
+# H68. Two clients are given the same label, such as the name of their host.
 # What could go wrong: the masters take them for one owner, and both hold the lock.
-# What must hold: an owner's identity is always random. The label is what people see in errors, and nothing else.
+# What must hold: the id of an owner is always random. The label is only shown to people, in errors for example.
 masters 3
 ----
 

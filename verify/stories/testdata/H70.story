@@ -1,6 +1,6 @@
-# H70. A program asks for a TTL that is longer than its deployment allows.
-# What could go wrong: the masters refuse it for ever, and the call waits for ever.
-# What must hold: the call ends at once, with the figure and the command that changes it.
+# H70. A client requests a TTL that is longer than its deployment allows.
+# What could go wrong: the masters refuse it forever, and the call waits forever.
+# What must hold: the call ends at once, with the limit and the command that changes it.
 masters 5 guard=30s
 ----
 

@@ -1,6 +1,7 @@
-# H75. All masters come back empty under a lock of a minute. A program that reckons with 30 s is there first.
-# What could go wrong: it begins a quarantine of 30 s. After it others get the name, and the first holder, whose lock is
-# good for 30 s more by its own clock, is told nothing.
+# H75. All masters restart empty while a lock of a minute is held. The first client that connects assumes a max TTL of
+# 30 s.
+# What could go wrong: it begins a quarantine of 30 s. After that other clients get the name, and the first holder,
+# whose lock is valid for another 30 s by its own clock, is not notified.
 # What must hold: a holder that sees that a majority of its masters are other servers now ends its lock at once.
 masters 5 guard=1m
 ----
@@ -42,11 +43,11 @@ wait 4s
 who holds orders
 ----
 at 5.210
-  masters 1-5: nobody
+  masters 1-5: free
   A knows that its lock has ended: the lock was lost: too few masters still have it
   B does not hold it
 
-# B could be the next one only when the quarantine is over, which A has lengthened by now.
+# B could be the next holder only after the quarantine, which A has prolonged.
 wait 26s
 ----
 

@@ -1,8 +1,8 @@
-# H80. The guard time is raised from 30 s to 5 m while one master is away, so the command cannot finish.
-# What could go wrong: some masters accept locks of 5 m. A master that loses its data asks the others, reads 30 s there,
-# and votes too early.
-# What must hold: first the quarantine is raised on all masters, and only when all have it, the longest TTL. What is
-# interrupted leaves quarantines that are too long, never locks that are too long.
+# H80. The max TTL is raised from 30 s to 5 m while one master is down, so the command cannot finish.
+# What could go wrong: some masters accept locks of 5 m. The records of a master that loses its data are read from the
+# others, which have 30 s, and it votes too early.
+# What must hold: first the quarantine is raised on all masters, and only when all have it, the max TTL. An interrupted
+# command leaves quarantines that are too long, never locks that are too long.
 masters 3
 ----
 
@@ -41,7 +41,7 @@ show A
   masters 1-2: voting
   master 3: quarantine for another 260.030
 
-# With all masters there it is done.
+# When all masters are up, it succeeds.
 A raises guard=5m
 ----
 40.123 A to master 1: raise the max TTL -> done: admitted since 0.000000, one of 3, longest TTL 30s, quarantine

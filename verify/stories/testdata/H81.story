@@ -1,7 +1,7 @@
-# H81. A quarantine is begun by a program that knows 30 s, and another knows 5 m.
-# What could go wrong: the one that knows less ends the quarantine, and writes its own smaller number.
-# What must hold: a quarantine is over when the largest length that anybody knows has passed since it began. Each record
-# that is written carries the largest numbers that were read.
+# H81. A client that knows a max TTL of 30 s begins a quarantine, and another client knows 5 m.
+# What could go wrong: the first client ends the quarantine, and writes its own smaller number.
+# What must hold: a quarantine ends when the largest length that any client knows has passed since its start. Each
+# record that is written has the largest numbers that were read.
 masters 3
 ----
 

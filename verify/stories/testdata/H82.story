@@ -1,8 +1,8 @@
-# H82. A waits, and has won a minority meanwhile, where the name is free.
-# What could go wrong: A's roll-back takes A out of the queue there, so that the hint goes to others, and each waits for
-# a quorum of hints that none gets.
-# What must hold: a roll-back keeps the ticket. A waiter asks a little after the first hint, so one that is lost, with a
-# master that is down, costs milliseconds.
+# H82. A waits, and has won a minority meanwhile, on which the name is free.
+# What could go wrong: A's rollback removes A from the queue there, so that other waiters are woken, and each waits for
+# a quorum of wake-ups that no waiter gets.
+# What must hold: a rollback keeps the ticket. A waiter attempts the lock shortly after the first wake-up, so a wake-up
+# that is lost with a dead master costs milliseconds.
 masters 5
 ----
 
@@ -86,7 +86,7 @@ show queues
 ----
   masters 1-5: 2 waiting: wA1, wB1
 
-# C's release cannot reach master 2. Of the five that A needs a majority of, two tell it that the name is free now.
+# C's release cannot reach master 2. A needs a majority of five, and two masters wake it because the name is free.
 master 2 stops
 ----
 

@@ -1,7 +1,7 @@
-# H83. The masters restart empty one after the other, while another program waits for the lock.
-# What could go wrong: a master that is back is not given the lock again, since somebody waits, or since it is in
-# quarantine. After three restarts the leader has lost its lock.
-# What must hold: a repair follows a majority that has confirmed the lock, so it minds neither.
+# H83. The masters restart empty one after the other, while another client waits for the lock.
+# What could go wrong: the lock is not restored on a master that is back, because a client waits, or because the master
+# is in quarantine. After three restarts the leader has lost its lock.
+# What must hold: a repair follows a majority that has confirmed the lock, so neither prevents it.
 masters 5
 ----
 

@@ -1,7 +1,7 @@
-# H84. An acquire has been on its way for two and a half minutes, in a deployment whose guard time is five.
-# What could go wrong: the window in which ballots are accepted grows with the guard time, but the fences have expired.
-# The old acquire wins, with a token below that of a holder who came later.
-# What must hold: the window is 15 s and fences are kept for 60 s, whatever the guard time is.
+# H84. An acquire has been on its way for two and a half minutes, in a deployment with a max TTL of five.
+# What could go wrong: the window in which ballots are accepted grows with the max TTL, but the fences have expired. The
+# old acquire wins, with a token below that of a later holder.
+# What must hold: the window is 15 s and fences are kept for 60 s, regardless of the max TTL.
 masters 3 guard=5m
 ----
 
@@ -46,6 +46,6 @@ deliver messages from A to 1-3
 who holds orders
 ----
 at 152.140
-  masters 1-3: nobody
+  masters 1-3: free
   A does not hold it
   B does not hold it

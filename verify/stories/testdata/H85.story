@@ -1,7 +1,8 @@
-# H85. A waiter has given up, and its last question arrives after it has left.
-# What could go wrong: it stands in the queue though nobody waits, and each free name is its own for a second.
-# What must hold: a live program answers a hint for nobody by leaving the queue, and the next has its turn at once.
-# Questions older than 20 s put nobody into the queue.
+# H85. A waiter has given up, and its last attempt arrives after it has left.
+# What could go wrong: the waiter is in the queue although no call waits, and each free name is reserved for it for a
+# second.
+# What must hold: a live client answers a wake-up without a waiter by leaving the queue, and the next waiter has its
+# turn at once. Attempts older than 20 s put no waiter into the queue.
 masters 3
 ----
 

@@ -1,7 +1,8 @@
-# H86. Twenty waiters have died, and nobody has noticed: nobody hears their hints, and they still count.
-# What could go wrong: a release works through all of them in one script, and the master answers nobody meanwhile. Or
-# it works through none, and the living wait until the dead count no more.
-# What must hold: one script tells at most eight, and answers "ask again at once" to those who ask. Each ask goes on.
+# H86. Twenty waiters have died unnoticed: no client receives their wake-ups, and they still count.
+# What could go wrong: a release visits all of them in one script, and the master answers no client meanwhile. Or it
+# visits none, and the live waiters wait until the dead ones no longer count.
+# What must hold: one script wakes at most eight, and answers "try again at once" to other attempts. Each attempt
+# continues.
 masters 3
 ----
 
@@ -44,6 +45,6 @@ show queues
 who holds orders
 ----
 at 1.140
-  masters 1-3: nobody
+  masters 1-3: free
   A does not hold it
   B waits for it

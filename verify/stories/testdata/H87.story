@@ -1,7 +1,7 @@
-# H87. B has the earliest ticket, and loses the way to a majority.
-# What could go wrong: B wins the minority that it reaches, rolls back, is told by its own roll-back, and asks again.
-# Nobody else wins for as long as B's ticket counts.
-# What must hold: a waiter that cannot reach a majority of voters leaves the queues, and asks without a ticket.
+# H87. B has the earliest ticket, and loses the connection to a majority.
+# What could go wrong: B wins the minority that it reaches, rolls back, is woken by its own rollback, and tries again.
+# No other client wins for as long as B's ticket counts.
+# What must hold: a waiter that cannot reach a majority of voters leaves the queues, and tries without a ticket.
 masters 5
 ----
 
@@ -71,7 +71,7 @@ at 1.340
   B waits for it
   C holds it until 11.230, on 5 of 5, token 1.332002
 
-# The way is mended, and B gets its turn.
+# The connection is restored, and B gets its turn.
 join B to 3-5
 ----
 

@@ -1,7 +1,7 @@
-# H88. The holder cannot reach one master, where the name is free therefore.
-# What could go wrong: the first waiter wins it there, rolls back, is told by its own roll-back, and asks again at once:
-# five hundred times a second.
-# What must hold: the pause after a first hint doubles with each lost round, up to a second.
+# H88. The holder cannot reach one master, so the name is free there.
+# What could go wrong: the first waiter wins it there, rolls back, is woken by its own rollback, and tries again at
+# once: five hundred times a second.
+# What must hold: the pause after a first wake-up doubles with each lost round, up to a second.
 masters 3
 ----
 

@@ -1,6 +1,7 @@
-# H89. A waiter's question and its roll-back are held up, and arrive when the waiter has won by a later question.
-# What could go wrong: both questions have one id. The late release of the first deletes what the second has won.
-# What must hold: each question is a new grant with a new id, under the same ticket. A late release finds nothing.
+# H89. A waiter's attempt and its rollback are delayed, and arrive when the waiter has won by a later attempt.
+# What could go wrong: both attempts have one id. The late release of the first deletes the lock that the second has
+# won.
+# What must hold: each attempt is a new lease with a new id, under the same ticket. A late release finds nothing.
 masters 3
 ----
 

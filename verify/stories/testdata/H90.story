@@ -1,6 +1,6 @@
 # H90. The masters restart with their data, one after the other, and again, under one lock.
 # What could go wrong: each restart counts as a master that has lost the lock, so after the third the lock ends.
-# What must hold: what counts is who a master is since it last granted, confirmed or was repaired.
+# What must hold: a master counts by its identity since it last granted, confirmed or was repaired.
 masters 3
 ----
 

@@ -1,6 +1,6 @@
-# H91. Two of three masters boot 14 s behind, empty, and have their clocks set right a little later.
-# What could go wrong: by the right clock the quarantine began 14 s too early. It lasts 16 s instead of 30, and the name
-# goes to another under a lock of 30 s.
+# H91. Two of three masters boot empty with clocks 14 s behind, which are corrected a little later.
+# What could go wrong: by the right clock the quarantine began 14 s too early. It lasts 16 s instead of 30, and another
+# client gets the name under a lock of 30 s.
 # What must hold: a quarantine begins at the later of the master's own time and the median. Masters that are more than
 # 15 s off the median begin and end none.
 masters 3
@@ -50,7 +50,7 @@ show B
 who holds orders
 ----
 at 19.120
-  masters 1-2: nobody
+  masters 1-2: free
   master 3: A1 until 30.101
   A holds it until 29.798, on 1 of 3, token 0.100000
   B does not hold it
