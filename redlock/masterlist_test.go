@@ -163,6 +163,65 @@ func TestMasterList(t *testing.T) {
 	})
 }
 
+// H98: a master that is down for a moment has not been down for a quarantine because the client was frozen or its wall
+// clock was set forward.
+func TestMasterListAndClocks(t *testing.T) {
+	for what, leap := range map[string]func(o *office, c *shiftClock){
+		"SetForward": func(_ *office, c *shiftClock) { c.jump(0, time.Minute) },
+		"Frozen": func(o *office, c *shiftClock) {
+			for i := range o.masters.N() {
+				o.masters.Master(i).SetClock(time.Minute, 1)
+			}
+			c.jump(time.Minute, time.Minute)
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			operate(t, 4, func(o *office) {
+				a := o.client(0, 1, 2)
+				if err := errors.Join(a.Admin().Admit(o.within(time.Minute)), a.Close(o.Context())); err != nil {
+					o.Fatal(err)
+				}
+				o.masters.Master(1).Restart(false)
+				o.masters.Master(0).Hang()
+				c := newShiftClock(1)
+				b := o.clocked(c, 0, 1, 3)
+				o.pass(5 * time.Second) // the quarantines of masters 2 and 4 begin
+				o.masters.Master(0).Resume()
+				o.pass(30 * time.Second)
+				o.masters.Master(0).Hang()
+				o.pass(4 * time.Second)
+				leap(o, c)
+				o.pass(2 * time.Second)
+				o.masters.Master(0).Resume()
+				o.pass(2 * time.Second)
+				o.locks("the first list", o.client(0, 1, 2))
+				_, err := b.TryLock(o.Context(), "n")
+				o.says(err, redlock.ErrMasterList)
+			}, memory.Fresh())
+		})
+	}
+}
+
+// clocked returns a Locker like client, on a machine with its own clocks.
+func (o *office) clocked(c *shiftClock, which ...int) *redlock.Locker {
+	o.Helper()
+	var urls []string
+	for _, i := range which {
+		urls = append(urls, o.masters.URLs()[i])
+	}
+	p, err := pool.Open(urls, pool.WithDialer(o.masters.Dial), transport.WithClock(c.clock()))
+	if err != nil {
+		o.Fatal(err)
+	}
+	o.Cleanup(func() { _ = p.Close() })
+	l, err := redlock.New(p, redlock.WithClock(c.clock()))
+	if err != nil {
+		o.Fatal(err)
+	}
+	o.Cleanup(func() { _ = l.Close(context.WithoutCancel(o.Context())) })
+	return l
+}
+
 // H104: a dead master whose last record names other masters stops no client that has seen it.
 func TestStrayRecord(t *testing.T) {
 	t.Run("OfDeadMaster", func(t *testing.T) {

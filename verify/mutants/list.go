@@ -291,6 +291,8 @@ var List = []Mutant{
 		Suite: "internal/scripts/reference", Tests: "AForeignHashIsNotRead"},
 	{Name: "short-outage", Wrong: "H98: during a short outage of the master that has another list a client begins without it",
 		Suite: "redlock", Tests: "MasterList"},
+	{Name: "frozen-outage", Wrong: "H98: an outage counts the time in which the client was frozen, or its clock was set forward",
+		Suite: "redlock", Tests: "MasterListAndClocks"},
 	{Name: "dead-record", Wrong: "H104: a master that is down objects by the record that was read before",
 		Suite: "redlock/internal/admission", Tests: "AnotherListOfMasters"},
 	{Name: "stray-record", Wrong: "H124: the record of a minority stops a majority",

@@ -27,7 +27,7 @@ type Fact struct {
 	Err      error          // why it is down, or why the last step failed
 	Asked    uint64         // number of the step whose reply Text is; steps are numbered in the order of sending
 	Began    uint64         // number of the last step sent before this quarantine was first seen
-	Lost     time.Duration  // how long it has been down, or unknown; 0 if it is up
+	Lost     time.Duration  // how long it has been down, or unknown, while this client looked; 0 if it is up
 	Backlog  time.Duration  // its repl-backlog-ttl; 0: never freed, or unknown
 	Moved    bool           // its hash slot was being moved, so it may have lost data, regardless of its identity
 	Late     time.Duration  // how long the server that this one has replaced may continue to grant locks
@@ -49,7 +49,9 @@ func (f *Fact) Learn(text string, asked, last uint64) {
 
 // Lose marks the master as down or reconnected, so that its record is read again.
 func (f *Fact) Lose() {
-	*f = Fact{Settled: true, Text: f.Text, Record: f.Record, Bad: f.Bad, Asked: f.Asked, Began: f.Began, Home: f.Home}
+	*f = Fact{
+		Settled: true, Text: f.Text, Record: f.Record, Bad: f.Bad, Asked: f.Asked, Began: f.Began, Lost: f.Lost, Home: f.Home,
+	}
 }
 
 // hasRecord reports whether a valid record was ever read.

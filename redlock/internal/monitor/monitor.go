@@ -48,11 +48,12 @@ type Monitor struct {
 	config    *quorum.Config
 	facts     []admission.Fact
 	tracks    []track
-	sent      uint64     // steps
-	after     []func()   // done when the View uses all that was in the inbox
-	retained  quorum.Set // masters registered with the pool as in use
-	admitting int        // calls of Admit under way
-	voted     quorum.Set // masters that vote, or have voted, since the last call of Admit began
+	sent      uint64        // steps
+	after     []func()      // done when the View uses all that was in the inbox
+	retained  quorum.Set    // masters registered with the pool as in use
+	admitting int           // calls of Admit under way
+	looked    clock.Instant // when decide last began
+	voted     quorum.Set    // masters that vote, or have voted, since the last call of Admit began
 }
 
 // A track is what Run knows of a master besides the facts.
@@ -66,7 +67,6 @@ type track struct {
 	refusedAt  clock.Instant     // when the last step was answered by a refusal; zero: it was not
 	pause      time.Duration     // no step is sent for this long after refusedAt
 	read       int64             // the master's time when its record was read
-	lostAt     clock.Instant     // when the last connection ended, or the master was named
 }
 
 // New returns a Monitor that uses c. It knows nothing until Run runs. Until the end of Run the masters are registered
@@ -137,7 +137,7 @@ func (m *Monitor) grow(n int) {
 		if s.Durable != nil && !s.Pool.FailsOver(i) && s.Durable(addr) {
 			f.Home = scripts.Escape(addr)
 		}
-		m.facts, m.tracks = append(m.facts, f), append(m.tracks, track{lostAt: s.Clock.Now()})
+		m.facts, m.tracks = append(m.facts, f), append(m.tracks, track{})
 	}
 }
 
@@ -147,7 +147,7 @@ func (m *Monitor) recordEvent(e transport.Event) {
 	f, t := &m.facts[e.Master], &m.tracks[e.Master]
 	if e.Err != nil {
 		if f.Up {
-			t.lostAt = m.settings.Clock.Now()
+			f.Lost = -max(0, m.settings.Clock.Now().Sub(m.looked)) // for which it was up
 		}
 		f.Lose()
 		f.Err, t.session, t.inFlight, t.refusedAt = e.Err, 0, false, clock.Instant{}
@@ -159,7 +159,7 @@ func (m *Monitor) recordEvent(e transport.Event) {
 	}
 	if fresh {
 		f.Lose()
-		f.Up, t.session, t.inFlight, t.refusedAt = true, e.Session, false, clock.Instant{}
+		f.Up, f.Lost, t.session, t.inFlight, t.refusedAt = true, 0, e.Session, false, clock.Instant{}
 		if f.Moved = e.Info.Moved; f.Moved {
 			t.memory.Forget()
 		}
@@ -171,6 +171,7 @@ func (m *Monitor) recordEvent(e transport.Event) {
 // decide makes the next move for each master, publishes a View, and returns when to decide again.
 func (m *Monitor) decide() time.Duration {
 	now, c, idle := m.settings.Clock.Now(), m.config, never
+	m.countOutages(now)
 	deployment := m.deployment(now)
 	if epoch := deployment.Adopts(); m.settings.Guard > 0 && epoch > 0 {
 		m.applyConfig(c.Final(epoch))
@@ -218,15 +219,25 @@ func (m *Monitor) decide() time.Duration {
 	return max(idle, time.Millisecond)
 }
 
+// countOutages adds the time since the last look to the outages of the masters that are down. A client that was frozen
+// has not looked, and its wall clock may have been set forward: no more than two looks count at once.
+func (m *Monitor) countOutages(now clock.Instant) {
+	//mutant:frozen-outage -> passed := now.Sub(m.looked)
+	passed := min(now.Sub(m.looked), 2*admission.Look)
+	m.looked = now
+	for i := range m.facts {
+		if f := &m.facts[i]; !f.Up {
+			f.Lost += passed
+		}
+	}
+}
+
 // deployment returns what package admission decides by at this instant.
 func (m *Monitor) deployment(at clock.Instant) *admission.Deployment {
 	m.grow(m.config.Slots)
 	for i := range m.facts {
 		f := &m.facts[i]
-		f.Own, f.Away, f.Lost = m.settings.Clocks.Own(at, i), m.settings.Clocks.Away(i), 0
-		if !f.Up {
-			f.Lost = at.Sub(m.tracks[i].lostAt)
-		}
+		f.Own, f.Away = m.settings.Clocks.Own(at, i), m.settings.Clocks.Away(i)
 	}
 	now := quorum.Set(0)
 	if m.admitting > 0 {
