@@ -319,7 +319,7 @@ func (l *shard) check(ctx context.Context) ([]pool.Finding, error) {
 		})
 		list = append(list, findings(&m, l.cfg.guard, longest, known)...)
 	}
-	list = append(list, l.quorumFinding(view, states, longest)...)
+	list = append(list, l.quorumFinding(view, list, states, longest)...)
 	slices.SortStableFunc(list, func(a, b pool.Finding) int {
 		return cmp.Or(cmp.Compare(order[a.Master], order[b.Master]), cmp.Compare(b.Severity, a.Severity))
 	})
@@ -328,14 +328,16 @@ func (l *shard) check(ctx context.Context) ([]pool.Finding, error) {
 
 // quorumFinding returns a finding if no quorum of the masters can grant a lock. longest is the largest max TTL.
 func (l *shard) quorumFinding(
-	view *admission.View, states []redlockinfo.Master, longest time.Duration,
+	view *admission.View, found []pool.Finding, states []redlockinfo.Master, longest time.Duration,
 ) []pool.Finding {
 	able, r, down := l.sender.Able(view), view.Config.Rule, quorum.Set(0)
 	if r.Won(able) {
 		return nil
 	}
 	for i := range r.All().All() {
-		if view.Masters[i].Phase == admission.Down {
+		if slices.ContainsFunc(found, func(f pool.Finding) bool {
+			return f.Master == l.pool.Addr(i) && f.About == "connection"
+		}) {
 			down |= quorum.One(i)
 		}
 	}

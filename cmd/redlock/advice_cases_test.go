@@ -258,11 +258,11 @@ func serverAdvice() []adviceCase {
 			}},
 		{name: "old", about: "version", what: "6.0", apply: plainURL,
 			spoil: func(e *adviceEnv) {
-				e.urls[1] = e.named("redis://" + e.rewriting(`redis_version:\d\.\d`, "redis_version:6.0"))
+				e.urls[1] = e.named("redis://" + e.rewriting(`_version:\d\.\d`, "_version:6.0"))
 			}},
 		{name: "newer", about: "version", what: "newer", stays: true, apply: plainURL,
 			spoil: func(e *adviceEnv) {
-				e.urls[1] = e.named("redis://" + e.rewriting(`redis_version:\d`, "redis_version:9"))
+				e.urls[1] = e.named("redis://" + e.rewriting(`_version:\d\.`, "_version:99"))
 			}},
 		{name: "the same server", about: "identity", what: "same server", apply: plainURL,
 			spoil: func(e *adviceEnv) { e.urls[1] = e.named("unix://" + e.servers[0].Unix()) }},
@@ -464,6 +464,19 @@ func recordAdvice() []adviceCase {
 				e.t.Fatalf("want one finding of two masters:\n%s", text)
 			}
 			e.follow(f)
+		}},
+		{name: "no quorum for a setting", about: "quorum", what: "1 of 3", spoil: func(e *adviceEnv) {
+			for _, s := range e.servers[:2] {
+				adminOf(e.t, s, "CONFIG", "SET", "maxmemory", "100mb")
+				adminOf(e.t, s, "CONFIG", "SET", "maxmemory-policy", "volatile-lru")
+			}
+		}, apply: func(e *adviceEnv, f *printed) {
+			list, text := e.check()
+			below := (&adviceCase{about: "eviction"}).finding(list)
+			if below == nil || !strings.HasPrefix(f.do, "follow the advice") {
+				e.t.Fatal(text)
+			}
+			e.follow(below)
 		}},
 		{name: "a majority is down", about: "quorum", what: "1 of 3", spoil: func(e *adviceEnv) {
 			for _, s := range e.servers[:2] {

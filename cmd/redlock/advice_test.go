@@ -262,7 +262,7 @@ func TestAdviceOfCheckIsSafe(t *testing.T) {
 			})
 		}
 	})
-	if long.Enabled() && !t.Failed() {
+	if !t.Failed() && len(said) == len(adviceCases()) { // none was skipped
 		stepsAreTried(t, said)
 	}
 }

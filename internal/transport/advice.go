@@ -1,14 +1,17 @@
 package transport
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
@@ -16,6 +19,32 @@ import (
 // the right to it.
 var deniedCommand = regexp.MustCompile(
 	`(?:[Uu]ser (\S+) has|user has) no permissions to run the '([a-zA-Z|]+)' command`)
+
+// deniedLine finds the line of a script in the reply of Redis before 7.2, which does not name the command.
+var (
+	deniedLine  = regexp.MustCompile(`can't run this command.*script: ([0-9a-f]{40}), on @user_script:([0-9]+)`)
+	commandCall = regexp.MustCompile(`call\('([A-Z]+)'`)
+)
+
+// denied returns the user, if it is named, and the commands of which a script had no right to one.
+func denied(text string) (user string, commands []string) {
+	if m := deniedCommand.FindStringSubmatch(text); m != nil {
+		return m[1], []string{strings.ToLower(m[2])}
+	}
+	m := deniedLine.FindStringSubmatch(text)
+	if m == nil {
+		return "", nil
+	}
+	for _, s := range scripts.All {
+		lines := strings.Split(s.Text, "\n")
+		if n, _ := strconv.Atoi(m[2]); s.SHA == m[1] && n > 0 && n <= len(lines) {
+			for _, call := range commandCall.FindAllStringSubmatch(lines[n-1], -1) {
+				commands = append(commands, strings.ToLower(call[1]))
+			}
+		}
+	}
+	return "", commands
+}
 
 // advice returns the topic of a failure of op and the advice for it, or "" if the cause suggests none. Errors of a
 // program and findings of [Transport.Check] give the same advice. user is the name that the client logs in with.
@@ -28,11 +57,10 @@ func advice(op string, err error, user string) (about, do string) {
 		connecting = true
 	}
 	var reply redis.Error
-	if m := deniedCommand.FindStringSubmatch(text); m != nil && !connecting {
-		if m[1] != "" {
-			user = m[1]
-		}
-		return "rights", "grant the right to run " + m[2] + ": `ACL SETUSER " + user + " +" + strings.ToLower(m[2]) + "`"
+	if who, commands := denied(text); commands != nil && !connecting {
+		user = cmp.Or(who, user)
+		return "rights", fmt.Sprintf("grant the user %s the right to run %s: `ACL SETUSER %s +%s`", user,
+			strings.Join(commands, ", "), user, strings.Join(commands, " +"))
 	}
 	switch {
 	case !connecting && !errors.As(err, &reply):

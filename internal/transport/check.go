@@ -135,7 +135,7 @@ func (m *master) examine(ctx context.Context, opts *CheckOptions) facts {
 		return c.Ask(f.questions(&m.cfg, opts))
 	})
 	if err != nil {
-		f.failed = &Error{Addr: m.Name, Op: op, Err: err}
+		f.failed = &Error{Addr: m.Name, User: f.user, Op: op, Err: err}
 		return f
 	}
 	defer c.Close()

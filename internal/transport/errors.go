@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 
@@ -31,6 +32,8 @@ type Error struct {
 	// "watchdog", "heartbeat", "close" of a connection that was up; "send"; "subscribe" and "subscription".
 	Op  string
 	Err error // the cause: a redis.Error if the master answered one
+	// User is the name that the client logs in with; "" if it is not known.
+	User string
 	// Unknown reports whether the call may have had, or may still have, an effect: a byte of it may have been written,
 	// and its reply was not read.
 	Unknown bool
@@ -39,7 +42,7 @@ type Error struct {
 // Error returns what failed, why, and how to fix it if that is known.
 func (e *Error) Error() string {
 	//mutant:advice = false
-	if _, do := advice(e.Op, e.Err, "USER"); do != "" {
+	if _, do := advice(e.Op, e.Err, cmp.Or(e.User, "USER")); do != "" {
 		return e.withoutAdvice() + "; " + do
 	}
 	return e.withoutAdvice()
@@ -48,8 +51,8 @@ func (e *Error) Error() string {
 // withoutAdvice returns the text without advice.
 func (e *Error) withoutAdvice() string {
 	said := strings.TrimPrefix(e.Err.Error(), "pool: ")
-	switch e.Op {
-	case "auth", "credentials", "select": // the server may be well: the settings of this client are wrong
+	switch { // the server may be well: its settings, or those of this client, are wrong
+	case e.Op == "auth", e.Op == "credentials", e.Op == "select", errors.Is(e.Err, ErrRefused), fault.IsCode(e.Err, "NOAUTH"):
 		said = strings.TrimPrefix(said, "master is down: ")
 	}
 	text := "pool: " + e.Addr + ": " + e.Op + ": " + said

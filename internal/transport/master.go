@@ -39,7 +39,7 @@ var errFirst = fault.New("first connection is still being made", ErrConnecting, 
 
 // fail returns an error of this master.
 func (m *master) fail(op string, cause error, unknown bool) error {
-	return &Error{Addr: m.Name, Op: op, Err: cause, Unknown: unknown}
+	return &Error{Addr: m.Name, User: m.cfg.userName(), Op: op, Err: cause, Unknown: unknown}
 }
 
 // owner returns the settings that all connections of m share.
@@ -96,7 +96,7 @@ func (m *master) claim(c *wire.Conn, s *session) (op string, err error) {
 func (m *master) setDown(op string, err error) {
 	m.mu.Lock()
 	if m.ctx.Err() == nil {
-		m.state.Store(&connState{err: &Error{Addr: m.Name, Op: op, Err: err}})
+		m.state.Store(&connState{err: &Error{Addr: m.Name, User: m.cfg.userName(), Op: op, Err: err}})
 	}
 	failed := m.state.Load().err
 	m.mu.Unlock()
@@ -108,7 +108,7 @@ func (m *master) end(why error) {
 	m.mu.Lock()
 	if m.ctx.Err() == nil {
 		m.cancel(why)
-		m.state.Store(&connState{err: &Error{Addr: m.Name, Op: "send", Err: why}})
+		m.state.Store(&connState{err: &Error{Addr: m.Name, User: m.cfg.userName(), Op: "send", Err: why}})
 	}
 	m.mu.Unlock()
 	m.pending.close()

@@ -172,7 +172,8 @@ func TestLeastRightsSuffice(t *testing.T) {
 	waitUp(t, p)
 }
 
-// Each of the documented rights is needed.
+// Each of the documented rights is needed, and the error of a script without it names the user, the right and the
+// command that grants it.
 func TestLeastRightsAreLeast(t *testing.T) {
 	srv := startServer(t)
 	for _, r := range scripts.Rights {
@@ -184,24 +185,29 @@ func TestLeastRightsAreLeast(t *testing.T) {
 		srv.do(append(minimum[:len(minimum):len(minimum)], "-"+right)...)
 		p := open(t, []string{lockUser(srv)})
 		waitUp(t, p)
-		if !deniesSomething(t, p) {
+		if err := deniedScript(t, p); err == nil {
 			t.Errorf("%s is not needed", right)
+		} else if text := err.Error(); !strings.Contains(text, "grant the user lock the right to run ") ||
+			!strings.Contains(text, "`ACL SETUSER lock +") || !strings.Contains(text, "+"+right) {
+			t.Errorf("without %s: %s", right, text)
 		}
 		_ = p.Close()
 	}
 }
 
-// deniesSomething reports whether any script fails with NOPERM.
-func deniesSomething(t *testing.T, p *Transport) bool {
+// deniedScript returns the error of the first script that lacks a right.
+func deniedScript(t *testing.T, p *Transport) error {
 	up := state(p, 0)
-	denied := false
 	for _, c := range append([]*scripts.Call{admit(scripts.AdmitStart, up.Info.Identity(), "")}, scene(up, "n")...) {
 		_, err := call(t, p, 0, c, Stamp{})
 		// Inside a script the error text is not NOPERM.
-		denied = denied || err != nil && (strings.Contains(err.Error(), "NOPERM") ||
-			strings.Contains(err.Error(), "can't run this command"))
+		for _, denial := range []string{"NOPERM", "can't run this command", "has no permissions"} {
+			if err != nil && strings.Contains(err.Error(), denial) {
+				return err
+			}
+		}
 	}
-	return denied
+	return nil
 }
 
 func TestUnixSocketAndDatabase(t *testing.T) {
