@@ -44,9 +44,9 @@ A tries orders
         to save RDB snapshots, but it's currently unable to persist to disk.
 0.122 A cannot lock orders; the call ends after 0.002: lock "orders": no quorum of masters; 2 of 5 masters
         agreed, quorum is 3; master 3: acquire: NOPERM this user has no permissions to run the 'evalsha' command;
-        grant the right to run evalsha: `ACL SETUSER USER +evalsha`; master 4: acquire: OOM command not allowed
-        when used memory > 'maxmemory'.; master 5: acquire: MISCONF Redis is configured to save RDB snapshots,
-        but it's currently unable to persist to disk.
+        grant the user default the right to run evalsha: `ACL SETUSER default +evalsha`; master 4: acquire: OOM
+        command not allowed when used memory > 'maxmemory'.; master 5: acquire: MISCONF Redis is configured to
+        save RDB snapshots, but it's currently unable to persist to disk.
 0.123 A to masters 1-2: release orders of A2 -> deleted
 0.123 A to master 3: release orders of A2 -> error NOPERM this user has no permissions to run the 'evalsha'
         command
