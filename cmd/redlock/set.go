@@ -338,6 +338,10 @@ func (s *setCall) plan(c private.Change, masters []redlockinfo.Master, late []st
 	}
 	raise := fmt.Sprintf("redlock set --raise %s: %d of %d masters refuse clients with an earlier epoch", s.file, c.Raised,
 		len(s.Masters))
+	again := ""
+	if c.RaisedAll && c.Raised < len(s.Masters) {
+		again = "; repeat it when the others are up, which do not vote until then"
+	}
 	switch {
 	case s.Epoch == 0:
 		return nil
@@ -346,7 +350,7 @@ func (s *setCall) plan(c private.Change, masters []redlockinfo.Master, late []st
 			{c.OpenAll, fmt.Sprintf("redlock set --finish with the file of epoch %d: %d of %d masters may act alone", s.Epoch-1,
 				c.Open, len(s.Masters))},
 			follow,
-			{c.RaisedAll, raise},
+			{c.Raised == len(s.Masters), raise + again},
 			{false, "stop the masters that are not in the file, for good"},
 		}
 	}

@@ -20,6 +20,7 @@ type move struct {
 	alone     []time.Duration // ... and the next one alone: by its own timer, which is independent of the others
 	never     int             // a client that is not notified; -1 for none
 	raise     time.Duration   // when to write the epoch
+	abort     time.Duration   // when to give the change up; 0: never
 	fresh     bool            // the next masters have no record initially
 }
 
@@ -76,6 +77,13 @@ func (p *plan) change(r *rand.Rand) {
 	}
 }
 
+// drawAbort draws whether a change of the masters is given up.
+func (p *plan) drawAbort(r *rand.Rand) {
+	if p.move != nil && r.IntN(3) == 0 {
+		p.move.abort = p.move.raise + between(r, 0, 100*time.Second)
+	}
+}
+
 // stateOf returns the state of this epoch.
 func (w *world) stateOf(epoch int64) redlock.Configuration {
 	urls := func(which []int) (list []string) {
@@ -100,7 +108,11 @@ func (w *world) voters() []*server {
 		return w.servers
 	}
 	var list []*server
-	for _, i := range w.plan.move.next {
+	set := w.plan.move.next
+	if w.aborted {
+		set = w.plan.move.old
+	}
+	for _, i := range set {
 		list = append(list, w.servers[i])
 	}
 	return list
@@ -120,7 +132,7 @@ func (w *world) mayForgetIn(s *server, set []int) bool {
 // A configurer notifies one client of the configurations, and performs the operator's actions for the first one.
 type configurer struct {
 	*worker
-	raised, finished bool
+	raised, finished, aborted bool
 }
 
 func newTeller(c *client, ctx context.Context) *configurer {
@@ -176,7 +188,7 @@ func (k *configurer) give(l *redlock.Locker, epoch int64) {
 	}
 }
 
-// operate writes the epoch, and finishes the change once that is possible.
+// operate writes the epoch, and finishes the change once that is possible, or gives it up.
 func (k *configurer) operate(l *redlock.Locker) {
 	w := k.c.w
 	ctx, cancel := k.within(k.ctx, 100*time.Millisecond)
@@ -189,7 +201,12 @@ func (k *configurer) operate(l *redlock.Locker) {
 			w.mu.Unlock()
 		}
 	}
-	if !k.raised {
+	if at := w.plan.move.abort; at > 0 && time.Since(w.start) >= at {
+		w.mu.Lock()
+		w.aborting = true
+		w.mu.Unlock()
+		step("AbortChange", private.Of(l).AbortChange, &k.aborted)
+	} else if !k.raised {
 		step("RaiseEpoch", private.Of(l).RaiseEpoch, &k.raised)
 	} else if !k.finished {
 		step("FinishChange", private.Of(l).FinishChange, &k.finished)
@@ -206,6 +223,14 @@ func (w *world) complete() {
 	defer cancel()
 	w.sleep(2*w.quarantine() + w.plan.guard)
 	c := w.clients[0]
+	if w.aborting {
+		if err := w.giveUp(ctx, c); err != nil {
+			w.problem("without faults the change of the masters is not given up: %v", err)
+		}
+		if w.aborted {
+			return
+		}
+	}
 	err := w.finish(ctx, c)
 	for l := c.now(); err == nil && l.Admin().Configuration()[0].Epoch < 2; {
 		err = l.Admin().Reconfigure(ctx, w.stateOf(l.Admin().Configuration()[0].Epoch+1))
@@ -217,6 +242,44 @@ func (w *world) complete() {
 	if err != nil {
 		w.problem("without faults the change of the masters does not come to its end: %v", err)
 	}
+}
+
+// giveUp gives the change up, unless the next masters may act alone, and sets w.aborted.
+func (w *world) giveUp(ctx context.Context, c *client) error {
+	l, err := c.begin("operator", w.stateOf(1))
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	c.old = append(c.old, l) // closed at the end
+	w.mu.Unlock()
+	epoch := func(l *redlock.Locker) int64 { return l.Admin().Configuration()[0].Epoch }
+	for err = private.Of(l).AbortChange(ctx); err != nil && epoch(l) < 2; err = private.Of(l).AbortChange(ctx) {
+		if errors.Is(err, redlock.ErrInvalid) {
+			return nil // the next masters may act alone
+		}
+		if ctx.Err() != nil {
+			return err
+		}
+		w.sleep(2 * time.Second)
+	}
+	tools, old := private.Of(l), len(w.plan.move.old)
+	for on := 0; on < old && ctx.Err() == nil; { // as documented, for masters that were down
+		if err := tools.RaiseEpoch(ctx); err == nil {
+			state, _ := tools.Change(ctx)
+			on = min(state.Raised, state.Open)
+		}
+		w.sleep(time.Second)
+	}
+	for _, c := range w.clients {
+		for epoch(c.now()) < 2 && ctx.Err() == nil {
+			w.sleep(500 * time.Millisecond)
+		}
+	}
+	w.mu.Lock()
+	w.aborted = true
+	w.mu.Unlock()
+	return ctx.Err()
 }
 
 // finish writes the epoch, and makes the next masters act alone when that is allowed.

@@ -182,6 +182,7 @@ func draw(s *Setup) plan {
 	}
 	p.drawSlots(rand.New(rand.NewPCG(s.Seed, 4)))
 	p.drawValues(rand.New(rand.NewPCG(s.Seed, 5)))
+	p.drawAbort(rand.New(rand.NewPCG(s.Seed, 6)))
 	p.guards = make([]time.Duration, p.clients)
 	for i := range p.guards {
 		p.guards[i] = p.guard

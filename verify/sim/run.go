@@ -65,6 +65,8 @@ type troubles struct {
 	calmFrom time.Time     // end of the last fault that cannot be ended early
 	repeats  time.Time     // when the last duplicated message has been executed
 	loose    bool          // a key may last until its TTL expires
+	aborting bool          // it was tried to give a change of the masters up
+	aborted  bool          // ... and that was done
 	setBack  time.Duration // maximum amount by which a master's clock was set back at the end: keys last longer by that
 	lapsing  bool          // a lapse is in progress
 	leapt    bool          // masters' clocks were so far apart that one may have refused to raise a fence
