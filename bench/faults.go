@@ -170,7 +170,7 @@ func faultCurve(kase, who string, struck time.Time, step time.Duration, samples 
 	return newCurve(curveFault, kase, who, x, y)
 }
 
-// between starts a proxy for each master that is to be distant or slow, and returns the URLs to use.
+// between starts a proxy for each distant or slow master, and returns the URLs to use.
 func between(urls []string, f fault) (proxies []*proxy.Proxy, near []string, err error) {
 	near = slices.Clone(urls)
 	for i, u := range urls {

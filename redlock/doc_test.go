@@ -16,7 +16,7 @@ func TestTheDocumentedRulesNameWhatExists(t *testing.T) {
 	}
 	rows := regexp.MustCompile(`(?m)^//\t    (\S+)\s+(Test\w+)$`).FindAllStringSubmatch(string(doc), -1)
 	if len(rows) != 5 {
-		t.Fatalf("%d rows, one for each of five rules is wanted", len(rows))
+		t.Fatalf("%d rows, want one for each of five rules", len(rows))
 	}
 	files, err := filepath.Glob("*_test.go")
 	if err != nil {

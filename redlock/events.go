@@ -152,7 +152,7 @@ func (e *events) grant(kind string, g *lease.Lease, err error) {
 }
 
 func (e *events) describe(kind string, g *lease.Lease, i lease.Info, err error) {
-	if i.Kept > 0 && !errors.Is(err, ErrExported) { // an exported lock goes on elsewhere
+	if i.Kept > 0 && !errors.Is(err, ErrExported) { // an exported lock is held elsewhere
 		i.Left = i.Kept
 	}
 	e.post(redlockinfo.Event{

@@ -50,7 +50,7 @@ func TestHazardMastersThatDoNotAnswerAreNamed(t *testing.T) {
 	})
 }
 
-// H79: the error for a foreign key in the place of a lock contains the key, its master, and a remedy.
+// H79: the error for a foreign key under the name of a lock's key contains the key, its master, and a remedy.
 func TestHazardAForeignKeyIsExplained(t *testing.T) {
 	onStage(t, 3, func(s *stage) {
 		p := s.program()

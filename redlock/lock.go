@@ -40,7 +40,7 @@ func (k *Lock) Err() error { return k.hold.Err() }
 
 // Extend extends the lock by its TTL from now, without waiting for the next background extension. When it returns nil,
 // the lock still has validity left. On failure nothing has changed: the validity ends when it did before, and the
-// background extension goes on trying. It returns ErrNoQuorum, the error of ctx, or why the lock has ended.
+// background extension continues. It returns ErrNoQuorum, the error of ctx, or why the lock has ended.
 func (k *Lock) Extend(ctx context.Context) error {
 	if k == nil {
 		return errNoLock

@@ -137,11 +137,11 @@ func (j *journal) viewed(last, next *admission.View) {
 		}
 		m := j.info(i, now)
 		switch known := j.known.Has(i); {
-		case errors.Is(now.Err, transport.ErrClosed): // the states of its masters do not matter any more
+		case errors.Is(now.Err, transport.ErrClosed): // the states of its masters no longer matter
 			if !j.poolClosed {
 				j.poolClosed = true
 				j.Log(slog.LevelError, "redlock: pool was closed before its Locker",
-					slog.String("hint", "no lock can be extended or released any more: close the Locker first, then the pool"))
+					slog.String("hint", "locks can no longer be extended or released: close the Locker first, then the pool"))
 			}
 		case now.Phase == admission.Down:
 			j.master(slog.LevelWarn, "redlock: master is down", &m)

@@ -334,7 +334,7 @@ func (l *Locker) DoAll(
 //
 // If the leading client dies, or is stopped for longer than the TTL, another one leads; when the stopped client
 // resumes, its first call of Err reports the loss. While no quorum of masters can be reached no client leads, and Lead
-// goes on campaigning.
+// continues to campaign.
 //
 // Lead returns the error of ctx once ctx has ended and f has returned, [ErrClosed] after Close, and ErrInvalid or
 // ErrTTLTooLong at once. If ctx owns the name by a lock that has ended, it returns why that lock ended. opts are those
@@ -408,8 +408,8 @@ func (l *Locker) Stats() Stats {
 //
 // From now on new calls that acquire a lock return [ErrClosed]. Those with a context of a lock that is held
 // ([Lock.Context], or that of a function of [Locker.Do]) still work, so that the work under way can finish, and calls
-// that wait for a lock go on. [Locker.Lead] ends with its context: cancel that first. If ctx ends before all locks are
-// released, the remaining locks end as by Close, and Drain returns the error of ctx. Drain may be called more than
+// that wait for a lock continue. [Locker.Lead] ends with its context: cancel that first. If ctx ends before all locks
+// are released, the remaining locks end as by Close, and Drain returns the error of ctx. Drain may be called more than
 // once, and concurrently with Close.
 func (l *Locker) Drain(ctx context.Context) error {
 	for _, s := range l.shards {

@@ -85,7 +85,7 @@ func (c *party) cutOff(which ...int) {
 	}
 }
 
-// pause is the delay of messages to master i.
+// pause returns the delay of messages to master i.
 func (c *party) pause(i int) *atomic.Int64 { return c.late[c.masters.Master(i).Addr()] }
 
 func (c *party) lock(opts ...redlock.LockOption) *redlock.Lock {

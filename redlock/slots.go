@@ -145,7 +145,7 @@ func (s *slotCall) one(ctx context.Context, i int, wait bool, stats *lease.Acqui
 }
 
 // try tries the slots, one after the other: several attempts at once could take several slots from others for a moment.
-// It begins with those that this Locker has, since they cost no message: a lock may linger there. It goes on from a
+// It begins with those that this Locker has, since they cost no message: a lock may linger there. It continues from a
 // random slot, so that clients rarely try the same.
 func (s *slotCall) try(ctx context.Context, stats *lease.AcquireStats) (*Lock, error) {
 	k := len(s.names)

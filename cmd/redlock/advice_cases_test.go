@@ -143,7 +143,7 @@ func connectionAdvice() []adviceCase {
 	}
 }
 
-// outside is the address of master 1 that is not of the loopback interface.
+// outside returns an address of master 1 that is not of the loopback interface.
 func (e *adviceEnv) outside() string {
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {

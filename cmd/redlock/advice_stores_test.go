@@ -23,7 +23,7 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// changeAdvice is about clients that have the file of another epoch.
+// changeAdvice returns the cases of clients that have the file of another epoch.
 func changeAdvice() []adviceCase {
 	return []adviceCase{
 		{name: "an old epoch", new: true, about: "quarantine", what: "out of date", spoil: func(e *adviceEnv) {
@@ -118,7 +118,7 @@ func (e *adviceEnv) raisedBefore(d time.Duration) {
 	}
 }
 
-// sentinelAdvice is about sentinels.
+// sentinelAdvice returns the cases of sentinels.
 func sentinelAdvice() []adviceCase {
 	var port int
 	return []adviceCase{
@@ -161,7 +161,7 @@ func sentinelAdvice() []adviceCase {
 	}
 }
 
-// stoppingAdvice is about a master that a replica may replace.
+// stoppingAdvice returns the cases of a master that a replica may replace.
 func stoppingAdvice() []adviceCase {
 	// watched has one replica, the right settings, and a sentinel that begins no failover.
 	watched := func(more ...any) func(*adviceEnv) {
@@ -234,7 +234,7 @@ func (e *adviceEnv) behind(sentinels ...string) {
 	e.urls[1] = e.named("redis+sentinel://" + strings.Join(sentinels, ",") + "/master")
 }
 
-// watcher is the only sentinel in the URL of master 1.
+// watcher returns the only sentinel in the URL of master 1.
 func (e *adviceEnv) watcher() string {
 	s, _, _ := strings.Cut(strings.TrimPrefix(e.urls[1], "redis+sentinel://"), "/")
 	return s

@@ -177,7 +177,7 @@ func (e *adviceEnv) replace(args ...string) {
 	e.master = redistest.Test(e.t, 1, redisproc.Config{Port: n, Args: args})[0]
 }
 
-// named is a URL with the name of master 1, so that the list of masters stays the same.
+// named returns a URL with the name of master 1, so that the list of masters stays the same.
 func (e *adviceEnv) named(url string) string {
 	if strings.Contains(url, "?") {
 		return url + "&name=" + e.master.Addr()
@@ -253,7 +253,7 @@ func TestAdviceOfCheckIsSafe(t *testing.T) {
 				}
 				if c.stays {
 					if !strings.HasPrefix(f.do, "nothing: ") && !strings.HasPrefix(f.do, "decide ") {
-						t.Errorf("the advice does not say that nothing is to be done: %s", f.do)
+						t.Errorf("the advice requests an action: %s", f.do)
 					}
 				} else if !eventuallyTrue(gone) {
 					t.Errorf("after the advice %q:\n%s", f.do, text)

@@ -38,7 +38,7 @@ func signalNumber(s os.Signal) int {
 }
 
 // catchBrokenPipes turns a write to a pipe without a reader into an error. By default it would end this process in the
-// middle of its work, only because nothing reads its reports any more.
+// middle of its work, only because its reports are no longer read.
 func catchBrokenPipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
 // endAtBrokenPipes undoes catchBrokenPipes.

@@ -99,7 +99,7 @@ func (f *lockFlags) check(cmd *cobra.Command, names []string) error {
 	}
 	switch {
 	case len(names) == 0:
-		return errors.New("redlock lock: the name of a lock is wanted")
+		return errors.New("redlock lock: give the name of a lock")
 	case while && f.while <= 0:
 		return fmt.Errorf("--while %d: it is the number of a process", f.while)
 	case !while && f.maxHold == 0:

@@ -119,10 +119,10 @@ The file of --config is JSON. It may be the file that the clients use (see "redl
 run, "run" and "lock" follow changes of its masters:
   {"masters": ["redis://a", "redis://b", "redis://c"], "prefix": "redlock", "user": "lock", "password": "...",
    "ca": "ca.pem", "cert": "client.pem", "key": "client.key", "guard": "30s", "durable": ["all"]}
-For a password that expires it has, in the place of "password", one of these, read or run for each connection:
+For a password that expires it has one of these instead of "password", read or run for each connection:
   "passwordFile": "/run/secrets/redis-lock"
   "passwordCommand": ["vault", "kv", "get", "-field=password", "secret/redis-lock"]
-If names are sharded, it has "shards" in the place of "masters":
+If names are sharded, it has "shards" instead of "masters":
   "shards": [{"masters": ["redis://a", ...]}, {"masters": ["redis://d", ...]}]
 or "shard": "2/3" and the masters of that shard alone. Paths in it are relative to its directory.
 A flag goes before what the file says.

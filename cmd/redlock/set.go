@@ -157,7 +157,7 @@ func (a *app) set(ctx context.Context, s *setCall, step setStep) int {
 
 // effects returns what a step will do, and the question about it.
 func (s *setCall) effects(ctx context.Context, step setStep) *change {
-	ch := &change{command: "set", question: "Go on?", undone: "nothing was changed"}
+	ch := &change{command: "set", question: "Continue?", undone: "nothing was changed"}
 	if step.raise {
 		when := "when every connected client uses this file"
 		if late, _ := s.late(ctx); step.force {

@@ -71,7 +71,7 @@ func work(ctx context.Context, token int64) error {
 		case <-time.After(time.Second):
 			log.Printf("works")
 		case <-ctx.Done():
-			log.Printf("leads no more: %v", context.Cause(ctx))
+			log.Printf("no longer leads: %v", context.Cause(ctx))
 			return nil
 		}
 	}

@@ -101,7 +101,7 @@ func (s *stage) play(ctx context.Context) error {
 	s.say("master 5 is back, empty. It may have forgotten a lock, so it grants none: %s for %v", m.State,
 		m.Left.Round(time.Second))
 	on, _ = s.heldOn(ctx, name)
-	s.say("A's lock was given back to it: A holds it on %d of %d masters", on, n)
+	s.say("A's lock was restored there: A holds it on %d of %d masters", on, n)
 	if err := errors.Join(s.deployment.hang(1), s.deployment.hang(2)); err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (s *stage) play(ctx context.Context) error {
 	if err := errors.Join(s.deployment.goOn(1), s.deployment.goOn(2)); err != nil {
 		return err
 	}
-	s.say("masters 2 and 3 go on; with master 1 they are a majority again")
+	s.say("masters 2 and 3 continue; with master 1 they are a majority again")
 	select {
 	case err := <-failed:
 		return err

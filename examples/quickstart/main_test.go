@@ -28,7 +28,7 @@ func TestDemonstration(t *testing.T) {
 			}
 			rest := out.String()
 			for _, line := range []string{"A holds", "B waits", "are killed", "holds it still (true)", "quarantine", "hang",
-				"A learns of the loss in time", "lost", "go on", "program B holds it"} {
+				"A learns of the loss in time", "lost", "continue", "program B holds it"} {
 				_, after, found := strings.Cut(rest, line)
 				if !found {
 					t.Fatalf("%q is missing or out of order:\n%s", line, &out)

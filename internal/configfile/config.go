@@ -22,7 +22,7 @@ import (
 type Config struct {
 	redlock.Configuration
 	Shard           string   `json:"shard"`  // that the masters are, as 2/3
-	Shards          []Shard  `json:"shards"` // in the place of the masters
+	Shards          []Shard  `json:"shards"` // instead of the masters
 	Prefix          string   `json:"prefix"`
 	Guard           string   `json:"guard"` // the max TTL; empty for the default
 	Durable         []string `json:"durable"`

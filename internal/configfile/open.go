@@ -27,7 +27,7 @@ func (c *Config) checkShards() error {
 	return nil
 }
 
-// inChange reports whether the epoch of s is to be used.
+// inChange reports whether s has an epoch to use.
 func inChange(s redlock.Configuration) bool { return s.Epoch != 0 || len(s.Next) > 0 }
 
 // shards returns the part of c for each shard.

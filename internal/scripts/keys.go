@@ -67,7 +67,7 @@ func NewValue(version int64, text string) (Value, error) {
 }
 
 // CheckName returns an error if name is invalid. A name is any valid UTF-8: JSON, logs and metrics could show two
-// different invalid names alike.
+// different invalid names in the same way.
 func CheckName(name string) error {
 	switch {
 	case name == "":

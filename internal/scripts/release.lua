@@ -5,7 +5,7 @@
 --       2 the largest ballot that was sent with the leases, if an acquire may arrive after this; '0' for none
 --       3 ms for which the leases are kept, unlocked and without a holder; '0': they end now
 --       4 waiter, '' for none   5 its rank, if it is put back into the queue; '' if it leaves
---       6 a ballot of the attempt that is rolled back, or the masters' time of now (with a rank)
+--       6 a ballot of the attempt that is rolled back, or the masters' present time (with a rank)
 --       7... further lease ids
 -- Reply 1 if one of the leases was there, 0 if none was
 --

@@ -45,14 +45,14 @@ var include = regexp.MustCompile(`(?m)^-- include (\w+\.lua)\n`)
 const (
 	acquireSHA   = "35ffe202b79455ce65ee3c6d91f67829cf98a19b"
 	extendSHA    = "e58fcdd8b82ca276beb628cfe6b1cbf577f7a18d"
-	releaseSHA   = "d5b5da0a02421d2374c1cdbcdddaf622b745a762"
+	releaseSHA   = "564c8be5e9a80706381947b3ea93f84eb7d52810"
 	inspectSHA   = "0ba183701ee293fe7a40d769c4e5a7df316ae8be"
 	admitSHA     = "a11ad8f3579cc92fba5644a83206aed145f8393e"
 	heartbeatSHA = "0edf9dc7c6512f9c7ed048697ea1f8b88e7454e6"
 
 	sharedAcquireSHA = "669953c945a531bb4ee3a580e8407135bdb57c9b"
 	sharedExtendSHA  = "4d34fbc3e5d4ab4830cf30e55a79e0d791f2259c"
-	sharedReleaseSHA = "e21c2c6eaff107d31ce849b372d853213a7dfc83"
+	sharedReleaseSHA = "a1031f37365468e411bdaeff760ad4aaa42d9492"
 )
 
 // The scripts. They are read-only.

@@ -135,7 +135,7 @@ func (f *facts) memory() {
 	used, limit := number(f.text["used_memory"]), f.info.MaxMemory
 	if limit > 0 && used >= limit/10*9 && fault.Code(f.write) != "OOM" {
 		f.find(Warning, "memory", fmt.Sprintf("it uses %d of %d bytes of maxmemory", used, limit),
-			"soon it can grant no more locks", f.moreMemory())
+			"soon it cannot grant locks", f.moreMemory())
 	}
 }
 

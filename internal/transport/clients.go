@@ -51,8 +51,8 @@ func (t *Transport) Clients(ctx context.Context) map[string][]Client {
 	return all
 }
 
-// clientsOf returns the clients in the reply to CLIENT LIST, without own. A connection for messages keeps the name that
-// it began with, so it is left out: each client has another one.
+// clientsOf returns the clients in the reply to CLIENT LIST, without own. A connection for messages is left out,
+// because its name may have an old epoch: its client has another connection.
 func clientsOf(text, own string) []Client {
 	list := []Client{}
 	for line := range strings.Lines(text) {

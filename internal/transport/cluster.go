@@ -184,8 +184,8 @@ func movedTo(reply redis.Error, asked string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// slotQuestions read whether a node owns the slot of tag, whether the slot is being moved, and the rule by which a
-// replica is promoted: of that, the time that is a setting only if settings is set.
+// slotQuestions read whether a node owns the slot of tag, whether the slot is being moved, and, with settings, the
+// settings that decide when a replica is promoted.
 func (s *stopping) slotQuestions(tag string, settings bool) []wire.Question {
 	list := []wire.Question{
 		{Op: "find slot", Command: []any{"EXISTS", tag}, TakeFunc: func(reply any) error {

@@ -32,7 +32,7 @@ func (s *session) greet(c *wire.Conn) (op string, err error) {
 
 const backlogTTL = "repl-backlog-ttl"
 
-// questions returns those of a handshake. A user who may neither load scripts nor read the configuration is not
+// questions returns the commands of a handshake. A user who may neither load scripts nor read the configuration is not
 // refused: the scripts are then sent with their text once, and the backlog's TTL is unknown.
 func (s *session) questions() []wire.Question {
 	cfg := &s.m.cfg

@@ -18,7 +18,7 @@ type master struct {
 	transport *Transport
 	index     int
 	cfg       Config
-	ctx       context.Context // ends with the master; its cause is why there is no connection any more
+	ctx       context.Context // ends with the master; its cause is the reason
 	cancel    context.CancelCauseFunc
 	pending   pendingList
 	users     int  // number of users; guarded by Transport.changeMu

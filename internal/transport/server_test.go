@@ -57,7 +57,7 @@ func freePort(t testing.TB) string {
 func (s *server) socket() string { return s.Unix() }
 func (s *server) url() string    { return s.URL() }
 
-// pause makes the server hang, and resume lets it go on.
+// pause makes the server hang, and resume continues it.
 func (s *server) pause()  { s.must(s.Pause()) }
 func (s *server) resume() { s.must(s.Resume()) }
 func (s *server) kill()   { s.must(s.Kill()) }

@@ -16,9 +16,9 @@ import (
 //
 // redlock.Locker.Close delivers queued events, until its context ends. A callback that calls Close waits for itself.
 type Trace struct {
-	// Do runs on the goroutine of a redlock.Locker.Do, before the lock is requested. It returns the context with
-	// which the Do goes on, derived from ctx, so that spans of its function are children of that of the Do. It delays
-	// that Do alone. If it panics, the Do goes on with ctx.
+	// Do runs on the goroutine of a redlock.Locker.Do, before the lock is requested. It returns the context with which the
+	// Do continues, derived from ctx, so that spans of its function are children of that of the Do. It delays that Do
+	// alone. If it panics, the Do continues with ctx.
 	Do func(ctx context.Context, name string) context.Context
 	// Event receives everything else.
 	Event func(Event)

@@ -60,7 +60,7 @@ var List = []Mutant{
 	{Name: "together", Wrong: "a program uses the next masters alone by its own timer, while others use the old " +
 		"ones: two holders",
 		Suite: Sim, Kinds: "changes", Shows: "two holders"},
-	{Name: "lost-masters", Wrong: "a holder whose masters have all lost their data goes on to the end of its " +
+	{Name: "lost-masters", Wrong: "a holder whose masters have all lost their data holds the lock to the end of its " +
 		"validity, and no client lengthens a quarantine that is too short for it: two holders",
 		Suite: Sim, Kinds: "emptied", Shows: "two holders"},
 	{Name: "close-releases-first", Wrong: "a Locker whose Close has ended with its context holds its locks on",
@@ -69,7 +69,7 @@ var List = []Mutant{
 		Suite: Sim, Kinds: "crowd", Shows: "no client had the name"},
 	{Name: "voters-leave", Wrong: "a waiter that can reach a minority alone is in front, and no other client wins",
 		Suite: Sim, Kinds: "lonely", Shows: "a lock took"},
-	{Name: "hint-for-nobody", Wrong: "waiters that have gone unheard cost the others a second each",
+	{Name: "hint-for-nobody", Wrong: "waiters that have gone without a message cost the others a second each",
 		Suite: Sim, Kinds: "quitting", Shows: "no client had the name"},
 	{Name: "kept-place", Wrong: "a waiter whose ask was rolled back is behind all others, and the next one gets " +
 		"the name several times as late",
@@ -161,7 +161,7 @@ var List = []Mutant{
 		Suite: "redlock", Tests: "AbortAfterNextMastersHaveForgotten"},
 	{Name: "finish-given-up", Wrong: "H147: a change that was given up is finished",
 		Suite: "redlock/internal/reconfig", Tests: "Abort"},
-	{Name: "gone-writer", Wrong: "H125: a writer that waits no more leaves",
+	{Name: "gone-writer", Wrong: "H125: a writer that stops waiting leaves",
 		Suite: "redlock", Tests: "LateAcquireOfAbsentWriterLetsReadersIn"},
 	{Name: "downgrade-fence", Wrong: "H125: each round of a downgrade raises the fence",
 		Suite: "redlock", Tests: "DowngradeOfSeveralRoundsRaisesFences"},

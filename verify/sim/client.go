@@ -38,7 +38,7 @@ type machine struct {
 	asleep     bool
 	awake      chan struct{} // closed on wake-up; not nil while asleep
 	woken      time.Time     // last wake-up
-	jumped     time.Time     // last time that its clocks deviated from its timers, in the time of the bubble
+	jumped     time.Time     // when its clocks last deviated from its timers, in the time of the bubble
 	turned     bool          // its wall clock was set forward, so its earlier validity is unknown
 	freezeNext time.Duration // all machines stop for that long before it next reads a reply
 }

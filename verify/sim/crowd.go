@@ -92,7 +92,7 @@ func (d *dying) die() {
 func (d *dying) quit() {
 	w := d.c.w
 	d.died = w.now()
-	w.note(d.c.index, -1, "has this many calls end unheard:", "", int64(w.plan.waiters))
+	w.note(d.c.index, -1, "has calls that end without a message:", "", int64(w.plan.waiters))
 	for _, l := range d.c.inOrder {
 		l.refuse = true
 		for _, n := range append([]*conn(nil), l.conns...) {

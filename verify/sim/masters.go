@@ -76,7 +76,7 @@ func (w *world) checkServed() {
 		return
 	}
 	w.mu.Lock()
-	w.note(-1, -1, "every client is to be served", "", 0)
+	w.note(-1, -1, "every client must be served from now on", "", 0)
 	w.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()

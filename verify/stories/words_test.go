@@ -227,7 +227,7 @@ func (w *world) acquireWords(args []string) string {
 	case mode == "repair":
 		text += ", token " + w.ballot(number(arg(args, 7)))
 	case mode == "import":
-		text += ", in the place of " + w.name(arg(args, 7))
+		text += ", instead of " + w.name(arg(args, 7))
 	}
 	return text
 }

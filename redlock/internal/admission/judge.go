@@ -31,7 +31,7 @@ type Deployment struct {
 	Config   *quorum.Config
 	Guard    time.Duration // the client's max TTL; 0: the guard is off
 	Shard    scripts.Shard // the shard of these masters; zero if there are no shards
-	Agreed   bool          // one of the shards has begun, or all masters of all shards have theirs
+	Agreed   bool          // a master of one of the shards has voted, or all masters of all shards have records
 	Stranger bool          // not Agreed, and a master of one of the shards has another shard
 	Observer bool          // starts, ends and writes nothing
 	Now      quorum.Set    // according to an operator these hold no lock, so they need no quarantine
@@ -167,7 +167,7 @@ func (f *Deployment) start(i int, st *State) Move {
 		}
 	}
 	if f.Stranger {
-		return st.block(advise(fmt.Errorf("%w, as a master of another shard says", ErrShardLayout), stepShards))
+		return st.block(advise(fmt.Errorf("%w, according to a master of another shard", ErrShardLayout), stepShards))
 	}
 	if err := f.mayWrite(i); err != nil {
 		return st.block(err)

@@ -45,7 +45,7 @@ func (h *Hold) Info() Info {
 	return i
 }
 
-// Lasted returns how long the ownership lasted that the Unlock of h has ended; 0 if it ended otherwise, or goes on.
+// Lasted returns the duration of the ownership that the Unlock of h has ended; 0 if it ended otherwise, or continues.
 func (h *Hold) Lasted() time.Duration {
 	h.lease.mu.Lock()
 	defer h.lease.mu.Unlock()
@@ -200,7 +200,7 @@ func (h *Hold) endLocked(cause error) {
 	}
 }
 
-// endContexts ends the contexts of a hold that has ended: no client adds to them any more.
+// endContexts ends the contexts of a hold that has ended; none is added afterwards.
 func (h *Hold) endContexts(cause error) {
 	for _, c := range h.contexts {
 		c.cancel(cause)

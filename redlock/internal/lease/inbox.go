@@ -139,7 +139,7 @@ func later(a, b clock.Instant) clock.Instant {
 	return a
 }
 
-// A pacer spaces the extensions of all leases of a Locker that messages cause.
+// A pacer limits the rate of extensions that messages cause, over all leases of a Locker.
 type pacer struct {
 	mu   sync.Mutex
 	free clock.Instant // when the next may be sent

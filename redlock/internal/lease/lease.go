@@ -306,7 +306,8 @@ type notice struct {
 	idle  bool // the lease had no holder, and is released
 }
 
-// endLocked ends a live or idle lease, for a cause; nil: it goes on. Nothing is sent: the holder is notified first.
+// endLocked ends a live or idle lease for a cause; with nil it continues. Nothing is sent, because the holder is
+// notified first.
 func (l *Lease) endLocked(cause error) notice {
 	if cause == nil || l.state != live && l.state != idle {
 		return notice{}

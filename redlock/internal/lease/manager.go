@@ -36,7 +36,7 @@ type Events interface {
 // unless they say otherwise.
 type Waiters interface {
 	Releasing(l *Lease) // the release is about to be sent
-	Ended(l *Lease)     // the lease is not held here any more
+	Ended(l *Lease)     // the lease is no longer held here
 	// MayIdle reports whether l may linger: no call waits for the name, and a quorum of masters can send recalls. It is
 	// called with the lease's lock held.
 	MayIdle(l *Lease) bool

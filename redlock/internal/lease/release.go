@@ -205,7 +205,7 @@ func (h *Hold) Unlock(ctx context.Context, next ChooseSuccessor) error {
 	return err
 }
 
-// unlockInner takes h out of a lease that goes on, and sends the masters the depth. l.mu is held on entry.
+// unlockInner removes h from a lease that other holds keep, and sends the masters the depth. l.mu is held on entry.
 func (l *Lease) unlockInner(ctx context.Context, h *Hold, left time.Duration) error {
 	l.ownership.holds = slices.DeleteFunc(l.ownership.holds, func(other *Hold) bool { return other == h })
 	h.endLocked(ErrReleased)
@@ -234,9 +234,9 @@ type Successor struct {
 // ChooseSuccessor chooses the successor of a lease with this much validity and TTL left; nil if there is none.
 type ChooseSuccessor func(left, ttl time.Duration) *Successor
 
-// successorLocked returns the call that gets the lease, nil if the lease is to be released. A successor needs tokens
-// and time left, and no re-entry under way; a lease whose release was requested is for another client, and the value of
-// a lease is that of the last holder.
+// successorLocked returns the call that gets the lease, or nil to release the lease. A successor needs tokens and time
+// left, and no re-entry under way; a lease whose release was requested is for another client, and the value of a lease
+// is that of the last holder.
 func (l *Lease) successorLocked(next ChooseSuccessor, now clock.Instant) *Successor {
 	o := &l.ownership
 	switch {
@@ -280,7 +280,7 @@ func (h *Hold) Downgrade() (id string, ballot int64, err error) {
 	return h.endWithoutRelease(ErrReleased, nil)
 }
 
-// endWithoutRelease ends the lease for a cause without releasing it, and reports that it was released with an outcome.
+// endWithoutRelease ends the lease for a cause without sending a release, and reports the outcome as that of a release.
 func (h *Hold) endWithoutRelease(cause, outcome error) (id string, ballot int64, err error) {
 	if err := h.lockHeld(); err != nil {
 		return "", 0, err

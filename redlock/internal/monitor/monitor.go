@@ -301,8 +301,7 @@ func (m *Monitor) retain(set quorum.Set) {
 	m.retained |= set
 }
 
-// release notifies the pool that masters are not used here any more. Those that are still named stay for the
-// next Locker.
+// release notifies the pool that masters are no longer used here. Those that are still named stay for the next Locker.
 func (m *Monitor) release(set quorum.Set) {
 	for i := range (set & m.retained).All() {
 		m.settings.Pool.Release(i, !masters(m.config).Has(i))

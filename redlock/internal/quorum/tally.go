@@ -8,8 +8,8 @@ type Verdict uint8
 // The verdicts.
 const (
 	Pending Verdict = iota // more votes are needed
-	Won                    // a majority of each set said yes
-	Lost                   // in one set no majority can say yes any more
+	Won                    // a majority of each set voted yes
+	Lost                   // in one set no majority can vote yes
 )
 
 // A Tally counts the votes of one round, one a master.

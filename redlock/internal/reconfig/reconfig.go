@@ -88,7 +88,7 @@ func (s Seen) follows(want *quorum.Config) error {
 	return nil
 }
 
-// late reports whether the deployment has moved on without this client, which is granted nothing any more.
+// late reports whether the deployment has a later epoch than this client, which is granted no locks then.
 func (s Seen) late() bool {
 	old := s.Config.Rule.Old
 	return s.those(old, func(_ int, st *admission.State) bool { return st.Record.Epoch > s.Config.Epoch }).MajorityOf(old)
@@ -240,7 +240,7 @@ func Abort(s Seen) (list []Writing, err error) {
 	case !c.Rule.Joint():
 		return nil, fmt.Errorf("the configuration has epoch %d, and no change is in progress", c.Epoch)
 	case p.OpenAll:
-		return nil, fmt.Errorf("the next masters of epoch %d may act alone already: go on to epoch %d", c.Epoch, c.Epoch+1)
+		return nil, fmt.Errorf("the next masters of epoch %d may act alone already: continue with epoch %d", c.Epoch, c.Epoch+1)
 	}
 	final := scripts.Record{Masters: c.Masters, Epoch: c.Epoch + 1}
 	list = []Writing{

@@ -97,7 +97,7 @@ func undecided(f *round.Failure) bool {
 		errors.Is(f.Decision, round.ErrHeld) && (f.Holder == "" || f.Lingers))
 }
 
-// Waitable reports whether a call that waits goes on after err.
+// Waitable reports whether a waiting call continues after err.
 func Waitable(err error) bool {
 	f, ok := round.AsFailure(err)
 	if !ok || f.Cause != nil || errors.Is(f.Decision, round.ErrKind) {

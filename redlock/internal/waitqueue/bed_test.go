@@ -25,7 +25,7 @@ type testClient struct {
 	once    sync.Once       // closes closing
 	view    *admission.View // what the Manager sees; nil: what the voters see
 
-	// handing, if it is there, is called when an ownership has ended by handing off, before the successor is notified.
+	// handing, unless nil, is called when an ownership has ended by a hand-off, before the successor is notified.
 	handing func()
 
 	mu     sync.Mutex

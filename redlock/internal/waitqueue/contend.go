@@ -29,7 +29,7 @@ var errYield = errors.New("a call with a better priority is here")
 type contention struct {
 	q       *Queue
 	c       *Call
-	wakeUps int                  // attempts in a row that wake-ups have caused, and that were lost
+	wakeUps int                  // consecutive lost attempts that wake-ups have caused
 	round   *round.Round         // of the last attempt; nil: nothing was sent, since too few masters vote
 	ticket  bool                 // the last attempt carried the ticket
 	decided time.Time            // when the last attempt was decided; a suspension only delays the next

@@ -8,7 +8,7 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/quorum"
 )
 
-// inboxIdle is how long the subscription is kept when no client waits any more.
+// inboxIdle is the time for which an unused subscription is kept.
 const inboxIdle = 10 * time.Second
 
 // A Subscription is the subscription of a Locker to its inbox on all masters. Its methods do not block.

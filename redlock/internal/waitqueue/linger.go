@@ -11,7 +11,7 @@ const mostIdle = 1000
 // lingering is the part of a Queue for leases that linger; see package lease. It is guarded by Queue.mu.
 type lingering struct {
 	idle int  // leases that are idle
-	none bool // no lease becomes idle any more
+	none bool // no further lease becomes idle
 }
 
 // StopLingering makes Idle report false from now on.

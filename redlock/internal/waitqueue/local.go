@@ -359,7 +359,7 @@ func (q *Queue) recordHoldLocked(l *lease.Lease) {
 	}
 }
 
-// Ended implements lease.Waiters: the lease is not held here any more, and the first of the local queue contends.
+// Ended implements lease.Waiters: the lease is no longer held here, and the first of the local queue contends.
 func (q *Queue) Ended(l *lease.Lease) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -104,8 +104,7 @@ hold answers from 1-3 to B
 
 B imports orders
 ----
-180.201 B to masters 1-3: import orders for B1, 10s, ballot 180.200000 to 180.200032, in the place of A4 ->
-        granted
+180.201 B to masters 1-3: import orders for B1, 10s, ballot 180.200000 to 180.200032, instead of A4 -> granted
 
 freeze B 1m
 ----
