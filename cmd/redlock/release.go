@@ -21,10 +21,10 @@ With --force, takes the lock from its holder: shows the lease, asks for confirma
 other, on all masters that it reaches. It raises the fence, so that late messages of the holder are refused. Then the
 first waiter gets the name. In scripts, without a terminal, --yes is needed.
 
-This endangers the resource that the lock protects. A live holder is notified at once if it can be reached, and otherwise
-detects the loss with its next extension, a third of its TTL later. It may write until then and longer, while the next
-client holds the name. Make sure that it is dead, or that the resource rejects a smaller token than it has seen. If the
-holder is dead, the name is free without this command when its TTL has expired.
+This endangers the resource that the lock protects. A live holder is notified at once if it can be reached, and
+otherwise detects the loss with its next extension, a third of its TTL later. It may write until then and longer, while
+the next client holds the name. Make sure that it is dead, or that the resource rejects a smaller token than it has
+seen. If the holder is dead, the name is free without this command when its TTL has expired.
 
 Exit status of --force: 0 if the holder has lost the lock; 1 if no client holds the name, the lease is not that of
 --lease, or the answer was no; 2 if so few masters were reached that the holder may keep it: then call it again.`
