@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"sync"
 )
 
 // The range of ports to choose from. They need no privileges, and exclude the ephemeral ports of outgoing connections,
@@ -18,9 +19,16 @@ const (
 // portRange is the file with the ephemeral port range of Linux.
 const portRange = "/proc/sys/net/ipv4/ip_local_port_range"
 
-// FreePort returns a port of 127.0.0.1 on which nothing listens now. Another process may take it first; the caller
-// should then call FreePort again. The port is not an ephemeral one, as a port chosen by the system would be: an
-// outgoing connection could occupy such a port when a server is started or while it is down.
+// reserved holds a UDP socket for each port that FreePort has returned, until the process ends. Servers that tests start
+// use TCP alone, so the socket keeps the port from other callers of FreePort, also in other processes.
+var reserved struct {
+	sync.Mutex
+	sockets []net.PacketConn
+}
+
+// FreePort returns a port of 127.0.0.1 on which nothing listens now, and which no other caller of FreePort has. It is
+// not an ephemeral port, as one chosen by the system would be: an outgoing connection could occupy such a port when a
+// server is started or while it is down.
 func FreePort() (int, error) {
 	return freePort(lowestPort, min(highestPort, firstOutgoing()-1))
 }
@@ -33,10 +41,20 @@ func freePort(low, high int) (int, error) {
 			port = low + rand.IntN(high-low+1)
 		}
 		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-		if err == nil {
-			return l.Addr().(*net.TCPAddr).Port, l.Close()
+		if err != nil {
+			last = err
+			continue
 		}
-		last = err
+		_ = l.Close()
+		socket, err := net.ListenPacket("udp", l.Addr().String())
+		if err != nil {
+			last = err
+			continue
+		}
+		reserved.Lock()
+		reserved.sockets = append(reserved.sockets, socket)
+		reserved.Unlock()
+		return l.Addr().(*net.TCPAddr).Port, nil
 	}
 	return 0, fmt.Errorf("redisproc: no free port: %w", last)
 }

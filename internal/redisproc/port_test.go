@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// FreePort returns a port that can be listened on, that is not in use, and that is not ephemeral.
+// FreePort returns a port that can be listened on, that is not in use or returned before, and that is not ephemeral.
 func TestFreePort(t *testing.T) {
 	first := firstOutgoing()
 	for range 50 {
@@ -35,6 +35,9 @@ func TestFreePort(t *testing.T) {
 	port, err := freePort(1, 0)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if _, err := freePort(port, port); err == nil {
+		t.Errorf("port %d was returned twice", port)
 	}
 	again, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port))
 	if err != nil {
