@@ -61,6 +61,7 @@ const (
 	allSlotsHeld
 	releaseRequested
 	valueShown
+	changeAborted
 	situationCount
 )
 
@@ -111,6 +112,7 @@ var situationNames = [situationCount]string{
 	"as many holders as there are slots",
 	"a request to release a lock",
 	"a value that an inspection shows",
+	"a change of the masters that is given up under load",
 }
 
 // A grantSeen is the known history of one lease.
@@ -273,6 +275,8 @@ func (o *observer) saw(e *entry, masters int) {
 		o.epochs[e.client] = e.n
 	case e.what == "FinishChange is done":
 		o.reach(changeFinished, true)
+	case e.what == "AbortChange is done":
+		o.reach(changeAborted, true)
 	case e.what == "is heard once more":
 		o.reach(executedTwice, true)
 	case e.what == "is cut off forever":
