@@ -65,7 +65,7 @@ func (f *facts) state(opts *CheckOptions) {
 		switch u.About {
 		case "role":
 			u.What += fmt.Sprintf(", a replica of %s:%s", f.text["master_host"], f.text["master_port"])
-			if opts.Admitted {
+			if u.Do = stepMaster; opts.Admitted {
 				u.Do = stepPromote
 			}
 		case "eviction":

@@ -134,7 +134,7 @@ func (i Info) unfit(cfg *Config) (list []Finding) {
 		}
 		add("role", what,
 			noVote+"; copies of locks would be counted as votes",
-			stepMaster)
+			"name its master in its place, or make it a master again (REPLICAOF NO ONE); redlock check says which")
 	}
 	switch {
 	case i.Cluster && cfg.tag == "":

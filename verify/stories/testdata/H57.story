@@ -32,7 +32,8 @@ show B
 ----
   masters 1-2 4-5: voting
   master 3: down: pool: master 3: info: refused: it is a replica: its role is "slave", not master: it has no vote,
-        so fewer failures are tolerated; copies of locks would be counted as votes; name its master in its place
+        so fewer failures are tolerated; copies of locks would be counted as votes; name its master in its place,
+        or make it a master again (REPLICAOF NO ONE); redlock check says which
 
 master 3 becomes a master
 ----
