@@ -386,8 +386,8 @@ func persistenceAdvice() []adviceCase {
 		{name: "durable without a file", about: "persistence", what: "appendonly is no", spoil: durable(func(*adviceEnv) {})},
 		{name: "durable each second", about: "persistence", what: "appendfsync is everysec",
 			args: []string{"--appendonly", "yes"}, spoil: durable(func(*adviceEnv) {})},
-		{name: "durable, and no right to look", about: "persistence", what: "cannot be looked at", spoil: durable(asUser())},
-		{name: "durable, of a managed service", about: "persistence", what: "cannot be looked at", stays: true,
+		{name: "durable, and no right to look", about: "persistence", what: "cannot check whether", spoil: durable(asUser())},
+		{name: "durable, of a managed service", about: "persistence", what: "cannot check whether", stays: true,
 			spoil: durable(func(e *adviceEnv) { e.replace("--rename-command", "CONFIG", "") }),
 			apply: func(*adviceEnv, *printed) {}},
 	}

@@ -139,7 +139,7 @@ func sentinelAdvice() []adviceCase {
 			e.on([]string{second}, "SENTINEL", "REMOVE", "master")
 			e.on([]string{second}, "SENTINEL", "MONITOR", "master", host, at, "2")
 		}},
-		{name: "a sentinel is not named", about: "sentinels", what: "2 sentinels watch over it, and 1 are named",
+		{name: "a sentinel is not named", about: "sentinels", what: "2 sentinels monitor it, and the URL lists 1",
 			spoil: func(e *adviceEnv) {
 				first, second := e.sentinel(e.master.Addr(), 2, 0), e.sentinel(e.master.Addr(), 2, 0)
 				e.behind(first)
@@ -173,7 +173,7 @@ func stoppingAdvice() []adviceCase {
 		}
 	}
 	return []adviceCase{
-		{name: "a failover", about: "failover", what: "a replica is promoted in its place", stays: true, spoil: watched(),
+		{name: "a failover", about: "failover", what: "a replica replaces it", stays: true, spoil: watched(),
 			apply: func(*adviceEnv, *printed) {}},
 		{name: "too few replicas to write", about: "failover", what: "min-replicas-to-write is 0",
 			spoil: watched("min-replicas-to-write", "0")},
@@ -211,7 +211,7 @@ func stoppingAdvice() []adviceCase {
 				e.t.Fatal(err)
 			}
 		}},
-		{name: "its replica is silent", about: "replicas", what: "was heard of", spoil: func(e *adviceEnv) {
+		{name: "its replica is silent", about: "replicas", what: "was last seen", spoil: func(e *adviceEnv) {
 			watched("min-replicas-max-lag", "3")(e)
 			_ = e.replica.Pause()
 		}, apply: func(e *adviceEnv, _ *printed) { _ = e.replica.Resume() }},

@@ -134,7 +134,7 @@ func (i Info) unfit(cfg *Config) (list []Finding) {
 		}
 		add("role", what,
 			noVote+"; copies of locks would be counted as votes",
-			"name its master in its place, or make it a master again (REPLICAOF NO ONE); redlock check says which")
+			nameMaster)
 	}
 	switch {
 	case i.Cluster && cfg.tag == "":
@@ -151,7 +151,11 @@ func (i Info) unfit(cfg *Config) (list []Finding) {
 	return list
 }
 
-const noEviction = "set maxmemory-policy to noeviction, by CONFIG SET or in the parameters of a managed service"
+// Advice in errors. Check replaces it by a step for this server.
+const (
+	nameMaster = "name its master in its place, or make it a master again (REPLICAOF NO ONE); redlock check says which"
+	noEviction = "set maxmemory-policy to noeviction, by CONFIG SET or in the parameters of a managed service"
+)
 
 // verdict returns an error if the server is not fit to hold locks.
 func (i Info) verdict(cfg *Config) error {

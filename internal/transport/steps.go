@@ -43,7 +43,7 @@ const (
 	stepFile      = "free space on its disk, or fix what its log reports; then it continues by itself"
 	stepReplicas  = "detach each replica: `REPLICAOF NO ONE` on %s"
 	stepInStep    = "start its replicas, or correct the network between it and them"
-	stepMessage   = "follow the message of the server"
+	stepMessage   = "decide by the message of the server"
 	stepRights    = "grant the missing rights: `ACL SETUSER %s %s`"
 	stepRenamed   = "remove rename-command of %s from the server's configuration"
 	stepConfig    = "grant the right to read it: `ACL SETUSER %s +config|get`"
