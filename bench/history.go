@@ -17,7 +17,7 @@ type turn struct {
 	Releasing int64 // before Unlock
 	Token     int64 // 0 if the contender has none
 	Rounds    int64 // rounds of the acquire, if they are counted
-	// GaveUp: the lock was not acquired before the end of the time, which is in Got and Releasing then.
+	// GaveUp is set if the lock was not acquired in time. Then Got and Releasing are the end of that time.
 	GaveUp bool
 }
 

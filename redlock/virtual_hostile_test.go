@@ -104,8 +104,7 @@ func appendRESP(b []byte, value any, reply redis.Error) []byte {
 	panic(fmt.Sprintf("no reply: %T", value))
 }
 
-// instead says a text in the place of every reply to the scripts of locks; admissions go through, so that these masters
-// are asked at all.
+// instead replaces every reply to the scripts of locks by a text. Admissions are not changed, so that the masters vote.
 func instead(text string) func(*sent, []byte) (string, bool) {
 	return func(s *sent, _ []byte) (string, bool) {
 		return text, slices.Contains([]string{"acquire", "extend", "release", "inspect"}, s.script())

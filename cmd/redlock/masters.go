@@ -132,8 +132,8 @@ func (a *app) openFollowing(
 	return l, func(ctx context.Context) { cancel(); end(ctx) }, nil
 }
 
-// observe has f ask the deployment with a Locker that writes nothing of itself. args are the URLs of the masters. f
-// returns the exit status.
+// observe calls f with a Locker that writes nothing by itself. args are the URLs of the masters. f returns the exit
+// status.
 func (a *app) observe(
 	cmd *cobra.Command, args []string, f func(ctx context.Context, l *redlock.Locker, c *configfile.Config) int,
 ) error {
@@ -168,7 +168,7 @@ func (a *app) observeDeployment(
 	return leave(f(ctx, l, c, pools))
 }
 
-// openPools opens like open, and returns the pools as well: one for each shard.
+// openPools makes the Locker and its pools, one for each shard. shut closes them.
 func (a *app) openPools(
 	c *configfile.Config, opts ...redlock.Option,
 ) (l *redlock.Locker, pools []*pool.Pool, shut func(context.Context), err error) {

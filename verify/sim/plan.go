@@ -126,8 +126,8 @@ type habits struct {
 	values                   float64       // ... that it sets the value of its lock before
 }
 
-// Manners are the shares of the calls that try again by themselves, that wait in turn, that hand on; and what the trace
-// callbacks of each client do.
+// manners are the shares of calls with a retry policy, of fair calls and of calls with local hand-offs, and the
+// behaviour of each client's trace callbacks.
 type manners struct {
 	retry, fair, handoff float64
 	callbacks            []callback
