@@ -27,7 +27,7 @@ func (p *plan) drawValues(r *rand.Rand) {
 // showValue sets the value of a lock, and makes a client inspect the name.
 func (k *worker) showValue(b *belief) {
 	w := k.c.w
-	if b.shared != nil || !k.chance(w.plan.values) {
+	if b.shared != nil || w.plan.values == 0 || !k.chance(w.plan.values) { // no draw in other runs
 		return
 	}
 	of := holdOf{b.name, b.token}

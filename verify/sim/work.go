@@ -323,6 +323,10 @@ func (k *worker) hold(b *belief, opts []redlock.LockOption) {
 	b.look()
 	k.end(b)
 	k.giveBack(b, opts)
+	if p.values > 0 && b.shared == nil { // often the next holder has the lock by then
+		k.sleep(k.upTo(2*time.Millisecond), nil)
+		k.lookAt(b.name)
+	}
 }
 
 // requested reports whether another client has requested the release of the lock. Only some holders ask, in plans with
