@@ -70,7 +70,7 @@ func (c *conn) cutLocked() {
 // answerLocked queues a reply.
 func (c *conn) answerLocked(reply any) {
 	var at time.Time
-	if d := c.m.faults.delay(); d > 0 {
+	if d := c.m.faults.delay; d > 0 {
 		at = time.Now().Add(d)
 	}
 	c.out.put(answer{at: at, text: AppendReply(nil, reply)})
@@ -92,7 +92,7 @@ func (c *conn) read() {
 		for _, args := range commands {
 			var at time.Time
 			c.m.mu.Lock()
-			if d := c.m.faults.delay(); d > 0 {
+			if d := c.m.faults.delay; d > 0 {
 				at = time.Now().Add(d)
 			}
 			c.m.mu.Unlock()

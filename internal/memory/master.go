@@ -31,7 +31,7 @@ type Master struct {
 
 // faults are the injected faults.
 type faults struct {
-	delay    func() time.Duration
+	delay    time.Duration
 	noReply  int
 	noEffect int
 	work     time.Duration // duration of a script
@@ -46,7 +46,6 @@ func newMaster(set *Masters, i int) *Master {
 		set: set, addr: fmt.Sprintf("master-%d:6379", i+1),
 		clock: skewed{base: now, micros: now.UnixMicro(), rate: 1},
 		conns: map[*conn]struct{}{}, counts: map[string]int{},
-		faults: faults{delay: func() time.Duration { return 0 }},
 	}
 	m.server = NewServer(func() int64 { return m.clock.now() })
 	m.server.Env.RunID, m.server.ReplID = hexID(), hexID()
@@ -73,14 +72,10 @@ func (m *Master) Addr() string { return m.addr }
 
 // Delay delays each message to the master by d, and each reply by d. The default 0 is no delay. Messages already in
 // flight keep their delay.
-func (m *Master) Delay(d time.Duration) { m.DelayFunc(func() time.Duration { return d }) }
-
-// DelayFunc delays each message and each reply by the result of f; those of one connection stay in order. f may be
-// called concurrently and must neither block nor call a method of this package.
-func (m *Master) DelayFunc(f func() time.Duration) {
+func (m *Master) Delay(d time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.faults.delay = f
+	m.faults.delay = d
 }
 
 // ScriptTime makes each script take d of the master's time: scripts run one after the other, on all connections

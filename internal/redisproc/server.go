@@ -155,20 +155,6 @@ func (s *Server) PID() int {
 	return s.proc.pid
 }
 
-// CPUTime returns the user and system time that the running process has used since its start, to about 10 ms. It
-// returns an error if no process runs, and on systems other than Linux.
-func (s *Server) CPUTime() (time.Duration, error) {
-	pid := s.PID()
-	if pid == 0 {
-		return 0, fmt.Errorf("redisproc: %s does not run", s.cfg.Name)
-	}
-	d, err := cpuTime(pid)
-	if err != nil {
-		return 0, fmt.Errorf("redisproc: %s: %w", s.cfg.Name, err)
-	}
-	return d, nil
-}
-
 // Output returns the last few kilobytes of the server's log.
 func (s *Server) Output() string { return tail(s.logPath()) }
 

@@ -2,14 +2,6 @@
 
 package redisproc
 
-import (
-	"errors"
-	"os/exec"
-	"time"
-)
+import "os/exec"
 
 func dieWithParent(*exec.Cmd) {}
-
-func cpuTime(int) (time.Duration, error) {
-	return 0, errors.New("the processor time of another process is known on Linux only")
-}

@@ -165,24 +165,6 @@ func (p *Process) Finish() {
 	}
 }
 
-// FinishAfter calls Finish after the worker has written a word, for which it waits for longer.
-func (p *Process) FinishAfter(word string, patience time.Duration) {
-	p.t.Helper()
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	for {
-		select {
-		case text, ok := <-p.Lines:
-			if !ok || strings.HasPrefix(text, word) {
-				p.Finish()
-				return
-			}
-		case <-timer.C:
-			p.t.Fatalf("the worker has not said %q after %v", word, patience)
-		}
-	}
-}
-
 // Join waits until the process has ended. It may be called by any goroutine, as Finish.
 func (p *Process) Join() {
 	p.t.Helper()
