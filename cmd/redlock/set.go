@@ -224,7 +224,8 @@ func (a *app) abortChange(ctx context.Context, s *setCall) int {
 		a.complain(err)
 		return exitDanger
 	}
-	next := fmt.Sprintf("give the clients the file of epoch %d, with the old masters as the only ones", s.Epoch+1)
+	next := fmt.Sprintf("give the clients the file of epoch %d, with the old masters as the only ones; then redlock set "+
+		"--raise with it, for masters that were down", s.Epoch+1)
 	if a.json {
 		a.encode(a.stdout, struct {
 			Epoch int64  `json:"epoch"`
