@@ -165,6 +165,9 @@ func (a *app) observeDeployment(
 		return wrongCall(cmd, err)
 	}
 	defer shut(ctx)
+	for _, w := range private.Of(l).Warnings() {
+		a.complain(errors.New(w))
+	}
 	return leave(f(ctx, l, c, pools))
 }
 
@@ -176,9 +179,6 @@ func (a *app) openPools(
 	l, pools, end, err := c.Open(append([]redlock.Option{silent}, opts...)...)
 	if err != nil {
 		return nil, nil, nil, err
-	}
-	for _, w := range private.Of(l).Warnings() {
-		a.complain(errors.New(w))
 	}
 	return l, pools, func(ctx context.Context) { _ = end(ctx) }, nil // undelivered releases expire
 }

@@ -304,3 +304,17 @@ func TestRunWithoutTheRestartGuard(t *testing.T) {
 	}
 	run("--masters", s.URL()+"?guard=off", "--", "true")
 }
+
+// The warning about one master is printed once, and names the way to a restart without a pause.
+func TestOneMasterIsWarnedOfOnce(t *testing.T) {
+	program, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := newDeployment(t, 1, redisproc.Config{})
+	f.call(exitDone, "1 of 1 vote", "admit")
+	out, err := exec.Command(program, "run", "--masters", f.urls[0], "a", "--", "true").CombinedOutput()
+	if err != nil || strings.Count(string(out), "one master") != 1 || !strings.Contains(string(out), "WithDurableMasters") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
