@@ -32,7 +32,7 @@ func TestMastersBecomeURLs(t *testing.T) {
 	}
 }
 
-func TestBadFlagsAreToldAndShowNoPassword(t *testing.T) {
+func TestBadFlagsAreReportedWithoutPassword(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"-masters a", "not of the form redis://host:port"},
 		{"-masters ,", "names none"},

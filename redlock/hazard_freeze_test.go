@@ -32,7 +32,7 @@ func TestHazardAJumpOfTheWallClockCountsAgainstTheValidity(t *testing.T) {
 }
 
 // H76: after a freeze a lock and its contexts report their end before any timer has run.
-func TestHazardAfterAFreezeTheFirstLookSaysThatTheLockIsLost(t *testing.T) {
+func TestHazardFirstErrAfterFreezeReportsLoss(t *testing.T) {
 	for id, look := range map[string]func(k *redlock.Lock, ctx context.Context) error{
 		"H76 lock":    func(k *redlock.Lock, _ context.Context) error { return k.Err() },
 		"H76 context": func(_ *redlock.Lock, ctx context.Context) error { return ctx.Err() },

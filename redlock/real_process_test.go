@@ -90,7 +90,7 @@ func (r *resource) write(token int64) bool {
 // H14, H24: a holder that was stopped past its TTL detects the loss when it resumes, at once and by its own timer.
 // Another client has the lock meanwhile, the resource refuses the late write, and the late Unlock does not affect the
 // new holder.
-func TestAHolderThatWasStoppedHearsOfItsLossAndDoesNoHarm(t *testing.T) {
+func TestStoppedHolderDetectsLoss(t *testing.T) {
 	t.Parallel()
 	f := newDeployment(t, 5)
 	l := f.admitted(redlock.WithTTL(20 * time.Second))

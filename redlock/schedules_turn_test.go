@@ -11,7 +11,7 @@ import (
 )
 
 // A call whose options can never be satisfied does not keep other calls of its process from the name.
-func TestACallThatCannotWinDoesNotBlockTheOthersOfItsProcess(t *testing.T) {
+func TestHopelessCallBlocksNoOther(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		for i := range 3 {
 			w.masters.Master(i).Admit("redlock", 10*time.Second)
@@ -110,7 +110,7 @@ func TestAFairCallThatIsNotHeardYetDoesNotOvertake(t *testing.T) {
 }
 
 // A fair call whose context ends before the masters are known does not block the queue.
-func TestAFairCallThatEndsBeforeTheMastersAreKnownLeavesTheLineFree(t *testing.T) {
+func TestFairCallCancelledEarlyLeavesQueue(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		w.hang()
 		l, err := redlock.New(w.pool(), redlock.WithClock(clock.Runtime()))

@@ -81,7 +81,7 @@ func TestVirtualOneLostNameEndsTheContextOfAll(t *testing.T) {
 }
 
 // If one name is refused, the names before it stay held, and those after it are free for others.
-func TestVirtualWhoWaitsForOneNameHoldsOnlyNamesBeforeIt(t *testing.T) {
+func TestVirtualWaiterHoldsOnlyEarlierNames(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		l, other := w.locker(), w.locker()
 		held := w.take(other, "b")

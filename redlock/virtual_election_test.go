@@ -69,7 +69,7 @@ func TestVirtualAProgramThatIsTooEarlyImportsNothing(t *testing.T) {
 }
 
 // A master that an import did not reach still has the exported lease. It gets the imported one as soon as it is back.
-func TestVirtualAnImportIsRepairedWhereTheExportedGrantIs(t *testing.T) {
+func TestVirtualImportReplacesExportedLease(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		a, b := w.locker(), w.locker()
 		handle := w.export(w.take(a, "x", redlock.WithTTL(29*time.Second)))
@@ -113,7 +113,7 @@ func TestVirtualLeadByALockThatHasEndedReturns(t *testing.T) {
 
 // A call that contends for a name goes before the calls that wait behind it, even if a lock that was won by an import
 // is handed off meanwhile.
-func TestVirtualAnImportedLockIsNotHandedOnPastTheContender(t *testing.T) {
+func TestVirtualImportedLockGoesToContender(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		other, l := w.locker(), w.locker()
 		held := w.take(other, "x")

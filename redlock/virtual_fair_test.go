@@ -51,7 +51,7 @@ func TestVirtualFairWaitersGetItInTheOrderOfTheirCalls(t *testing.T) {
 
 // A name becomes free without a release, since its holder was killed. A fair newcomer does not get it: the masters
 // grant it to the first waiter.
-func TestVirtualAFairNewcomerDoesNotTakeWhatAnotherWaitsFor(t *testing.T) {
+func TestVirtualFairCallWaitsBehindEarlierOne(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		holder, a, b := w.peer("holder"), w.peer("a"), w.peer("b")
 		w.take(holder.Locker, "n", redlock.WithExtension(false))

@@ -61,7 +61,7 @@ func (b *logbook) since() []string {
 	return strings.Split(text, "\n")
 }
 
-func TestVirtualTheLogTellsWhyNoQuorumVotes(t *testing.T) {
+func TestVirtualLogExplainsMissingQuorum(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		var book logbook
 		w.locker(book.option())
@@ -188,7 +188,7 @@ func TestVirtualADialThatHangsIsNoDeadline(t *testing.T) {
 	})
 }
 
-func TestVirtualWaitReadyTellsWhyNot(t *testing.T) {
+func TestVirtualWaitReadyErrorHasReasons(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		l := w.locker()
 		ctx, cancel := context.WithTimeout(w.Context(), 10*time.Second)

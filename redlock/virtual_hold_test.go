@@ -158,7 +158,7 @@ func TestVirtualALockDriftsBackToAllMasters(t *testing.T) {
 
 // The error of a failed extension says why for each master: which were down, and how many answered but did not have the
 // hold.
-func TestVirtualAFailedExtensionTellsOfMastersWithoutTheLock(t *testing.T) {
+func TestVirtualFailedExtensionCountsMissing(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		k := w.take(w.locker(redlock.WithExtension(false)), "a")
 		synctest.Wait()

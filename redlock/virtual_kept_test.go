@@ -40,7 +40,7 @@ func TestVirtualAReentryThatIsGivenUpKeepsTheMinimumHold(t *testing.T) {
 }
 
 // A lock whose Locker is closed before the call returns is not acquired, so the name is not kept.
-func TestVirtualALockThatCloseEndsBeforeItIsHadIsNotKept(t *testing.T) {
+func TestVirtualLockEndedByCloseIsNotKept(t *testing.T) {
 	for _, when := range []string{"attempt", "acquired"} {
 		t.Run(when, func(t *testing.T) {
 			virtual(t, 5, func(w *world) {

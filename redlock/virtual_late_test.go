@@ -83,7 +83,7 @@ func TestOneWhoIsNotToldIsGrantedNothing(t *testing.T) {
 
 // A client that is started with the last configuration before the change is complete acquires nothing, and recovers by
 // itself afterwards.
-func TestTheNextSetAloneIsGrantedNothingBeforeTheChangeIsComplete(t *testing.T) {
+func TestNextMastersGrantNothingBeforeFinish(t *testing.T) {
 	virtual(t, 10, func(w *world) {
 		_, both, last := w.states(oldFive, nextFive)
 		told := w.some(oldFive)

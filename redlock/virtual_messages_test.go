@@ -189,7 +189,7 @@ func TestVirtualValidityIsTTLLessElapsedLessDrift(t *testing.T) {
 
 // H15: the validity of an extension counts from its start, not from its answer, and an answer after the end does not
 // revive the lock.
-func TestVirtualALateExtensionAnswerGivesNoMoreThanItsStart(t *testing.T) {
+func TestVirtualLateExtensionReplyCountsFromStart(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		l := w.over(w.pool(pool.WithTimeout(20*time.Second)), redlock.WithTTL(3*time.Second))
 		k := w.take(l, "a")
@@ -215,7 +215,7 @@ func TestVirtualALateExtensionAnswerGivesNoMoreThanItsStart(t *testing.T) {
 
 // A caller that is refused by the masters that decide sends no roll-back to those that have not answered yet, unless
 // one of them grants the lock after all.
-func TestVirtualARefusedAttemptIsRolledBackOnlyWhereItIsGranted(t *testing.T) {
+func TestVirtualRollbackOnlyWhereGranted(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		a, b := w.peer("a"), w.peer("b")
 		k := w.taken(a.Locker, redlock.WithTTL(30*time.Second))

@@ -23,7 +23,7 @@ func (w *world) pause(d time.Duration, which ...int) {
 
 // H118: a machine that has stopped with both of its clocks learns it from the masters' clocks: a lock whose validity
 // has passed meanwhile ends by the next heartbeat, long before its next extension.
-func TestVirtualAMachineThatStopsWithBothClocksLosesItsLock(t *testing.T) {
+func TestVirtualFreezeOfBothClocksLosesLock(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		l, other := w.locker(), w.locker()
 		k := w.take(l, "a", redlock.WithTTL(30*time.Second))

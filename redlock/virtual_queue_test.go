@@ -12,7 +12,7 @@ import (
 
 // H41: goroutines of one client that wait for one name cost the masters as much as one contender, and get it in the
 // order in which they called.
-func TestVirtualAHundredGoroutinesCostTheMastersOneContender(t *testing.T) {
+func TestVirtualOneContenderForHundredGoroutines(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		holder := w.take(w.peer("holder").Locker, "n", redlock.WithTTL(30*time.Second))
 		p := w.peer("p")
@@ -131,7 +131,7 @@ func TestVirtualAParkedCallThatGivesUpLeavesNoTrace(t *testing.T) {
 
 // When the context of a parked call ends, its error has the reason why the contender in front of it waits: the name is
 // held, or no quorum, with the failed masters.
-func TestVirtualAParkedCallIsToldWhatTheContenderLearnt(t *testing.T) {
+func TestVirtualParkedCallGetsReasonOfContender(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		p := w.peer("p")
 		w.each(func(_ int, m *memory.Master) { m.Refuse("OOM command not allowed") }, 0, 1, 2)

@@ -10,7 +10,7 @@ import (
 
 // H92: a release over the connection of its acquire carries no ballot, and raises no fence. Otherwise a near client
 // that tries all the time would keep the ballots of a distant one stale forever.
-func TestVirtualAReleaseOnTheAsksConnectionRaisesNoFence(t *testing.T) {
+func TestVirtualReleaseOnSameConnectionRaisesNoFence(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		w.masters.Take("n", time.Hour)
 		w.each(func(_ int, m *memory.Master) { m.Evict("n") }, 3, 4)

@@ -198,7 +198,7 @@ func TestVirtualAShardThatHasLostEverythingBeginsAgain(t *testing.T) {
 }
 
 // The number of shards is changed with no client running: the records are deleted, and the masters admitted again.
-func TestVirtualTheNumberOfShardsIsChangedWithNobodyRunning(t *testing.T) {
+func TestVirtualShardCountChangesWithoutClients(t *testing.T) {
 	realms(t, 3, func(r *realm) {
 		old := r.admitted(0, 1)
 		if err := old.Close(r.Context()); err != nil {

@@ -395,7 +395,7 @@ func TestVirtualTheCallsOfReadersAreTraced(t *testing.T) {
 
 // A downgrade whose first answers are lost is sent again, and its validity counts from then; so must the TTLs of the
 // shares.
-func TestVirtualADowngradeThatIsSentAgainLastsOnTheMasters(t *testing.T) {
+func TestVirtualRepeatedDowngradeKeepsTTL(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		writer, err := w.locker().RWLock("x").Lock(w.Context(), redlock.WithTTL(3*time.Second), redlock.WithExtension(false))
 		if err != nil {

@@ -50,7 +50,7 @@ func TestVirtualAReleaseWakesTheNextWaiter(t *testing.T) {
 
 // With every subscription cut, from the start or later, waiting still ends: by polling if the holder releases, and by
 // the TTL if it is killed.
-func TestVirtualWithEverySubscriptionCutWaitingEndsByPollAndTTL(t *testing.T) {
+func TestVirtualWaitEndsWithoutSubscriptions(t *testing.T) {
 	for _, when := range []string{"before", "while waiting"} {
 		bubble(t, 5, func(w *world) {
 			a, b := w.peer("a"), w.peer("b")

@@ -11,7 +11,7 @@ import (
 
 // H83: a leader with a standby survives any number of restarts of the masters, one after the other: a repair ignores
 // the queue, and works in quarantine.
-func TestVirtualARepairMindsNeitherTheQueueNorTheQuarantine(t *testing.T) {
+func TestVirtualRepairIgnoresQueueAndQuarantine(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		leader, standby := w.peer("leader"), w.peer("standby")
 		k := w.taken(leader.Locker)

@@ -381,7 +381,7 @@ func TestScopeHasASchema(t *testing.T) {
 }
 
 // The name of a lock is an attribute of metrics only if the program requests it.
-func TestNamesAreAttributesOfMetricsWhereTheProgramSaysSo(t *testing.T) {
+func TestWithNamesAddsAttributes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := observed(t, redlockotel.WithNames(func(name string) string {
 			kind, _, _ := strings.Cut(name, ":")

@@ -57,7 +57,7 @@ func changes(t testing.TB, s *redisproc.Server) string {
 }
 
 // H72: the exit status of a check shows whether a majority votes.
-func TestHazardTheExitStatusOfACheckTellsWhetherAMajorityVotes(t *testing.T) {
+func TestHazardCheckStatusShowsQuorum(t *testing.T) {
 	t.Parallel()
 	for id, c := range map[string]struct {
 		admit bool

@@ -287,7 +287,7 @@ func (a *app) list(found []scanned, sets []map[string]bool, all bool) (code int)
 	}
 	names := make([]held, 0, len(on))
 	for _, name := range slices.Sorted(maps.Keys(on)) {
-		// A client that has not yet noticed a change holds with one set alone.
+		// A client that has not noticed a change yet holds the lock on one set alone.
 		if all || slices.ContainsFunc(sets, func(s map[string]bool) bool { return majority(s, on[name]) }) {
 			names = append(names, held{name, len(on[name])})
 		}

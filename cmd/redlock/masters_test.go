@@ -214,7 +214,7 @@ func TestEveryCommandHasHelpWithAnExample(t *testing.T) {
 }
 
 // The completion scripts exist, and their queries are answered.
-func TestShellsAreToldWhatComesNext(t *testing.T) {
+func TestCompletionScripts(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish"} {
 		call(t, exitDone, "redlock", "completion", shell)
 	}

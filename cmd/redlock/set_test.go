@@ -91,7 +91,7 @@ func (f *deployment) age(d time.Duration, dead map[int]bool) {
 	}
 }
 
-func TestSetRefusesWhatIsNoSet(t *testing.T) {
+func TestSetRejectsInvalidFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "masters.json")
 	for text, want := range map[string]string{
 		"{":                             "invalid configuration of masters",

@@ -14,7 +14,7 @@ import (
 )
 
 // who prints the holder and the waiters, also with --watch.
-func TestWhoTellsTheHolderAndWhoWaits(t *testing.T) {
+func TestWhoShowsHolderAndWaiters(t *testing.T) {
 	f := newVotingDeployment(t)
 	call(t, exitDone, `"a": no client holds it, according to 3 of 3 masters`, "who", "a", "--config", f.config)
 	watch := f.start("who", "--watch", "--every", "100ms", "a")

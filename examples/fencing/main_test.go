@@ -21,7 +21,7 @@ const bound = 100 * time.Millisecond
 
 // A real process is stopped past its TTL while it holds the lock, and another acquires the lock and writes. When the
 // first resumes, its context ends within 100 ms as it measures, and the table refuses its late write.
-func TestAStoppedHolderIsToldAtOnceAndItsLateWriteIsRefused(t *testing.T) {
+func TestStoppedHolderDetectsLossAndIsFenced(t *testing.T) {
 	_, urls := testmasters.Start(t, 5)
 	other := testmasters.Locker(t, urls)
 	path := filepath.Join(t.TempDir(), "stock.db")

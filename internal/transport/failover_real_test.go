@@ -11,7 +11,7 @@ import (
 )
 
 // H134: whether a real server stops scripts when its replicas are gone agrees with its version.
-func TestScriptsStopWithoutReplicasWhereTheVersionSaysSo(t *testing.T) {
+func TestScriptsStopWithoutReplicasByVersion(t *testing.T) {
 	c, err := redis.DialURL(redistest.Test(t, 1, redisproc.Config{})[0].URL())
 	if err != nil {
 		t.Fatal(err)

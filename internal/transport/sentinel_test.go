@@ -143,7 +143,7 @@ func TestAPromotedServerWaitsForTheLongestThatIsAllowed(t *testing.T) {
 // H135: one sentinel knows of a promotion before the other two, which lead the next session to the old master once
 // more. That session ends when they know as well: the address of the session counts, not whether the answer has
 // changed.
-func TestASessionWithTheOldMasterEndsWhateverWasSeenBefore(t *testing.T) {
+func TestSessionWithOldMasterEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake("a")
 		f.extra = "connected_slaves:1\r\nslave0:ip=b,port=1,state=online,offset=1,lag=0\r\n"

@@ -63,8 +63,8 @@ func TestLimiterCallsGiveUp(t *testing.T) {
 	})
 }
 
-// H101: a call whose turn comes before it has left uses the turn, if only its patience has ended: in a busy process
-// most turns come so late.
+// H101: a call whose patience has ended uses a turn that comes before the call has left: in a busy process most turns
+// come that late.
 func TestLimiterUsesATurnThatComesLate(t *testing.T) {
 	l := &limiter{limit: leastRounds, active: leastRounds}
 	w := &waiting{t.Context(), make(chan struct{})}

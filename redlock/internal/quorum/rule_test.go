@@ -77,8 +77,8 @@ func TestRulesAreWhatCountingOneByOneSays(t *testing.T) {
 	})
 }
 
-// While the masters are changed a round is decided by a majority of each set: the verdict is what all ways agree on in
-// which the votes that are still to come can be, by a twin that tries them.
+// While the masters are changed, a round is decided by a majority of each set. The verdict is the result that all
+// possible outstanding votes lead to, according to a twin that tries them.
 func TestJointVerdictIsWhatAllCompletionsAgreeOn(t *testing.T) {
 	property.Check(t, func(t *testing.T, r *rand.Rand) {
 		ru := randomRule(r)
@@ -200,7 +200,7 @@ func TestNeedsAsTable(t *testing.T) {
 	}
 }
 
-// An outcome that no script knows does not reach beyond the tally.
+// An unknown outcome does not write outside of the tally.
 func TestKindsAreKeptApart(t *testing.T) {
 	ta := Tally{Rule: Rule{Old: First(8)}}
 	for i, o := range allOutcomes {
