@@ -78,17 +78,17 @@ func watch(
 	ctx context.Context, closing <-chan struct{}, inspect func() (redlockinfo.Inspection, error),
 ) iter.Seq2[redlockinfo.Inspection, error] {
 	return func(yield func(redlockinfo.Inspection, error) bool) {
-		told, failing := false, false
+		reported, failing := false, false
 		for last := [2]string{}; ; {
 			h, err := inspect()
 			switch {
 			case ctx.Err() != nil || errors.Is(err, ErrClosed):
 				return
-			case err != nil && !failing, err == nil && (!told || failing || last != [2]string{h.ID, h.Value}):
+			case err != nil && !failing, err == nil && (!reported || failing || last != [2]string{h.ID, h.Value}):
 				if !yield(h, err) {
 					return
 				}
-				last, told, failing = [2]string{h.ID, h.Value}, true, err != nil
+				last, reported, failing = [2]string{h.ID, h.Value}, true, err != nil
 			}
 			select {
 			case <-time.After(watchPause):

@@ -12,7 +12,7 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// holder returns a held lock of a client of the fleet, which has the label web-1.
+// holder returns a held lock of a client of the deployment, which has the label web-1.
 func (f *deployment) holder(name string) *redlock.Lock {
 	f.t.Helper()
 	p, err := pool.Open(f.urls)

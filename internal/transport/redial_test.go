@@ -77,10 +77,10 @@ func TestReadonlyClosesTheConnection(t *testing.T) {
 func TestUnfitMastersAreRefusedWithASentence(t *testing.T) {
 	master := startServer(t)
 	for _, c := range []struct {
-		name string
-		args []string
-		says []string
-		mend []any
+		name   string
+		args   []string
+		says   []string
+		repair []any
 	}{
 		{"eviction", []string{"--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"},
 			[]string{"allkeys-lru", "second holder", "set maxmemory-policy to noeviction"},
@@ -104,8 +104,8 @@ func TestUnfitMastersAreRefusedWithASentence(t *testing.T) {
 			if err := p.Send(0, inspect("x"), Stamp{}, newMailbox()); !errors.Is(err, ErrRefused) || !errors.Is(err, ErrDown) {
 				t.Errorf("Send: %v", err)
 			}
-			if c.mend != nil {
-				srv.do(c.mend...)
+			if c.repair != nil {
+				srv.do(c.repair...)
 				waitUp(t, p)
 			}
 		})
