@@ -403,3 +403,30 @@ func TestAbortChange(t *testing.T) {
 		o.locks("in the next change", l)
 	}, memory.Fresh())
 }
+
+// A first start does not wait for a master that is down, hung, full, an hour off, or has no record of this version; also
+// if no client lives as long as a quarantine.
+func TestFirstStartBesideABadMaster(t *testing.T) {
+	for what, spoil := range map[string]func(m *memory.Master){
+		"stopped": (*memory.Master).Stop,
+		"hung":    (*memory.Master).Hang,
+		"full":    func(m *memory.Master) { m.Refuse("OOM command not allowed when used memory > 'maxmemory'.") },
+		"hour":    func(m *memory.Master) { m.SetClock(time.Hour, 1) },
+		"record":  func(m *memory.Master) { m.Set("redlock:admission", "hello") },
+	} {
+		t.Run(what, func(t *testing.T) {
+			operate(t, 5, func(o *office) {
+				spoil(o.masters.Master(4))
+				began := time.Now()
+				for err := error(redlock.ErrNoQuorum); err != nil; {
+					if time.Since(began) > 2*time.Minute {
+						o.Fatal(err)
+					}
+					l := o.client(0, 1, 2, 3, 4)
+					_, err = l.Lock(o.within(15*time.Second), "n")
+					_ = l.Close(o.Context())
+				}
+			}, memory.Fresh())
+		})
+	}
+}

@@ -337,3 +337,22 @@ func TestVirtualANameKeptForADeadWaiterIsNotHeld(t *testing.T) {
 		<-done
 	})
 }
+
+// Two masters of five are down, and one answers late. A call that does not wait reports the holder, not a split vote.
+func TestVirtualTryLockBehindAHolderWithALateMaster(t *testing.T) {
+	for _, late := range []time.Duration{20 * time.Millisecond, 60 * time.Millisecond, 200 * time.Millisecond} {
+		t.Run(late.String(), func(t *testing.T) {
+			virtual(t, 5, func(w *world) {
+				a, b := w.locker(), w.locker()
+				for i := range 2 {
+					w.masters.Master(i).Stop()
+				}
+				k := w.take(a, "n")
+				w.masters.Master(4).Delay(late)
+				_, err := b.TryLock(w.Context(), "n")
+				w.isError(err, redlock.ErrHeld)
+				w.must(k.Unlock(w.Context()))
+			})
+		})
+	}
+}

@@ -293,6 +293,8 @@ var List = []Mutant{
 		Suite: "redlock", Tests: "MasterList"},
 	{Name: "frozen-outage", Wrong: "H98: an outage counts the time in which the client was frozen, or its clock was set forward",
 		Suite: "redlock", Tests: "MasterListAndClocks"},
+	{Name: "late-holder", Wrong: "H103: a one-shot call reports a split vote before the late vote that shows the holder",
+		Suite: "redlock", Tests: "VirtualTryLockBehindAHolderWithALateMaster"},
 	{Name: "dead-record", Wrong: "H104: a master that is down objects by the record that was read before",
 		Suite: "redlock/internal/admission", Tests: "AnotherListOfMasters"},
 	{Name: "stray-record", Wrong: "H124: the record of a minority stops a majority",

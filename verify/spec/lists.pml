@@ -7,10 +7,11 @@
  * quarantine may end at any time: how long it lasts is a matter of admission.pml.
  *
  * CLIENTS remember the last record that they have read of each master, and how they reach it. A connection may end at any time, and
- * be made again. GONE: the master has been down for a quarantine.
+ * be made again. GONE: the master has been down for a quarantine, or cannot be reached since the client started.
  *
  * FAULTS   -DFORGETS=n   masters forget everything, or restart with their data, and clients restart, at most n times
  *          -DHANGS=n     n times a master cannot be reached for longer than a quarantine; it forgets nothing
+ *          -DSTART       a master cannot be reached for a moment while a client starts
  *          -DCUT         a client cannot reach some masters: the network is cut
  *
  * CLAIM    one_list      no majority of the first list votes for clients of the first list while a disjoint majority of the second
@@ -128,15 +129,16 @@ inline write(c, t, what) {
 proctype Admission(byte c; byte t) {
   do
   :: STEP(!m[t].hung, ("client %d reads the record of master %d\n", c, t), learn(c, t))
-  :: STEP(AT(c, t).link == NEVER || AT(c, t).link == UP, ("client %d: the connection to master %d ends\n", c, t), AT(c, t).link = DOWN)
-#if HANGS > 0 || defined(CUT)
+  :: STEP(AT(c, t).link == UP, ("client %d: the connection to master %d ends\n", c, t), AT(c, t).link = DOWN)
+#if HANGS > 0 || defined(CUT) || defined(START)
 #ifdef CUT
-#define LONG_OUTAGE(t) true
+#define GIVES_UP(c, t) (AT(c, t).link == DOWN || AT(c, t).link == NEVER)
+#elif defined(START)
+#define GIVES_UP(c, t) (AT(c, t).link == NEVER)
 #else
-#define LONG_OUTAGE(t) m[t].hung
+#define GIVES_UP(c, t) (m[t].hung && (AT(c, t).link == DOWN || AT(c, t).link == NEVER))
 #endif
-  :: STEP(AT(c, t).link == DOWN && LONG_OUTAGE(t),
-      ("client %d: master %d has been down for a quarantine\n", c, t), AT(c, t).link = GONE)
+  :: STEP(GIVES_UP(c, t), ("client %d does without master %d\n", c, t), AT(c, t).link = GONE)
 #endif
   :: STEP(UNCHANGED(c, t) && (AT(c, t).state == NONE || AT(c, t).state == OLD && AGREES(c, t)) && m[t].state < QUARANTINED &&
       SUM(UNKNOWN, c) == 0 && MAY_WRITE(c),

@@ -389,7 +389,8 @@ func TestFirstMastersAgree(t *testing.T) {
 		fact Fact
 		ends bool
 	}{
-		"down": {Fact{Settled: true, Lost: guard}, true}, "not heard of": {Fact{}, false}, "empty": {empty("e" + zeros), false},
+		"down": {Fact{Settled: true, Lost: guard, Asked: 1}, true}, "never reached": {Fact{Settled: true}, true},
+		"not heard of": {Fact{}, false}, "empty": {empty("e" + zeros), false},
 		"cannot be written": {changed(empty("e"+zeros), func(f *Fact) { f.Err = errors.New("OOM") }), true},
 		"clock is off":      {changed(empty("e"+zeros), func(f *Fact) { f.Away = time.Minute }), true},
 		"not read since": {changed(with("e"+zeros, pending("e"+zeros, over, guard)), func(f *Fact) { f.Asked = 0 }),
@@ -404,7 +405,7 @@ func TestFirstMastersAgree(t *testing.T) {
 		}
 	}
 	f := first()
-	f.Facts[4] = Fact{Settled: true, Lost: guard - 1}
+	f.Facts[4] = Fact{Settled: true, Lost: guard - 1, Asked: 1}
 	if _, m := f.Judge(0); m.Step != "" {
 		t.Errorf("one was down for less than a quarantine: step %q", m.Step)
 	}

@@ -115,10 +115,12 @@ func (f *Deployment) seen(i int) (gather quorum.Set, ok bool) {
 	}
 	for j := range all.All() {
 		fact := &f.Facts[j]
-		stuck := fact.Err != nil || fact.Away > scripts.Window || f.shortBacklog(j) != nil // no client writes a record there
-		// After a shorter outage it may vote for clients of another list. An operator knows which masters are down.
+		// No client writes a record there.
+		stuck := fact.Err != nil || fact.Bad != nil || fact.Away > scripts.Window || f.shortBacklog(j) != nil
+		// After a shorter outage it may vote for clients of another list. An operator knows which masters are down; and a
+		// client that has never read its record does not wait, since it may not live for that long.
 		//mutant:short-outage = true
-		gone := f.Now.Has(i) || fact.Lost >= f.largest().Quarantine
+		gone := f.Now.Has(i) || fact.Asked == 0 || fact.Lost >= f.largest().Quarantine
 		//mutant:first-records 1= false
 		if !fresh.Has(j) && (!fact.Settled || fact.Up && !stuck || !fact.Up && !gone) {
 			return stale & all, false

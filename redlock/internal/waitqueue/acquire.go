@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/jitter"
+	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock/internal/lease"
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
@@ -48,7 +49,7 @@ func (q *Queue) Try(ctx context.Context, a *lease.Attempt, limit time.Duration) 
 		if f, _ := round.AsFailure(err); r == nil || f == nil || !undecided(f) {
 			return l, err
 		}
-		f := lateFailure(ctx, r)
+		f := lateFailure(ctx, r, limit-time.Since(began))
 		if !undecided(f) {
 			return nil, f
 		}
@@ -74,12 +75,33 @@ func (q *Queue) Try(ctx context.Context, a *lease.Attempt, limit time.Duration) 
 	}
 }
 
-// lateFailure waits for the votes that have not come yet, and returns how the round failed by all votes.
-func lateFailure(ctx context.Context, r *round.Round) *round.Failure {
-	ctx, cancel := context.WithTimeout(ctx, lateVotes)
+// lateFailure waits for the votes that have not come yet, and returns how the round failed by all votes. It waits until
+// limit if the votes that have come name one holder, since the others may show that it has a majority.
+func lateFailure(ctx context.Context, r *round.Round, limit time.Duration) *round.Failure {
+	wait := lateVotes
+	//mutant:late-holder = false
+	if nameOneHolder(r) {
+		wait = max(wait, limit)
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	r.Complete(ctx)
 	return r.Failure(r.Decision(), nil)
+}
+
+// nameOneHolder reports whether all votes that have come name the same holder.
+func nameOneHolder(r *round.Round) bool {
+	holder, one := "", true
+	r.Each(func(_ int, v *round.Vote) {
+		switch {
+		case v.Outcome == scripts.Failed:
+		case v.Outcome != scripts.Held || v.Free || holder != "" && v.Holder != holder:
+			one = false
+		default:
+			holder = v.Holder
+		}
+	})
+	return one && holder != ""
 }
 
 // roundTrip returns how long the last vote of a round took.
