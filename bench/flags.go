@@ -76,8 +76,8 @@ func newFlags(c *config) *flag.FlagSet {
 	fs.DurationVar(&c.duration, "duration", 500*time.Millisecond, "length of one measurement (100ms with -short)")
 	fs.BoolVar(&c.short, "short", false, "a few seconds, for continuous integration; -check fails beyond twice a bound")
 	fs.BoolVar(&c.verbose, "v", false, "all tables before the summary; -scenario prints them too")
-	fs.BoolVar(&c.check, "check", false, "print the targets of this project, with the cause of each miss, and exit with 3 "+
-		"if one is not met")
+	fs.BoolVar(&c.check, "check", false, "print the targets of this project, with the cause of each miss, and exit with "+
+		"3 if one is not met")
 	fs.BoolVar(&c.json, "json", false, "one JSON document on standard output instead of text")
 	fs.StringVar(&c.out, "out", "", "write the JSON document to this `file` as well")
 	fs.StringVar(&c.html, "html", "", "write a page with plots to this `file` as well")

@@ -83,10 +83,11 @@ func verdict(r *report) (text string) {
 		text = r.Busy + "\n"
 	}
 	if mine, redsync, _ := lineOne.of(r.Figures); mine != nil {
-		text += fmt.Sprintf("A lock and its release take %s us", brief(mine)) + compared(mine, redsync, "that of redsync") + ".\n"
+		text += fmt.Sprintf("A lock and its release take %s us%s.\n", brief(mine), compared(mine, redsync, "that of redsync"))
 	}
 	if mine, redsync, _ := lineRate.of(r.Figures); mine != nil {
-		text += fmt.Sprintf("64 callers take %s locks a second", brief(mine)) + compared(mine, redsync, "as many as with redsync") + ".\n"
+		text += fmt.Sprintf("64 callers take %s locks a second%s.\n", brief(mine),
+			compared(mine, redsync, "as many as with redsync"))
 	}
 	return text
 }

@@ -47,9 +47,9 @@ func New(masters []Master, opts ...Option) (*Pool, error) {
 	return &Pool{t}, nil
 }
 
-// OpenBuckets makes a Pool with [New] for each bucket of the clusters among the masters, for [redlock.NewSharded], which
-// distributes names over the Pools. In each Pool a cluster is one master: the node that owns the bucket's hash slot.
-// Masters that are not clusters are in every Pool, with one connection for each.
+// OpenBuckets makes a Pool with [New] for each bucket of the clusters among the masters, for [redlock.NewSharded],
+// which distributes names over the Pools. In each Pool a cluster is one master: the node that owns the bucket's hash
+// slot. Masters that are not clusters are in every Pool, with one connection for each.
 //
 // All clusters must have the same number of buckets. An error matches [ErrInvalid]; nothing has been dialled then. The
 // caller must close each Pool. OpenBuckets does not block.

@@ -112,8 +112,8 @@ func (a Admin) Configuration() []Configuration {
 }
 
 // Reconfigure makes this Locker use the next configuration, one for each shard. Held locks stay valid. c is the current
-// configuration, or its masters without an epoch, which changes nothing, or the one that follows it. docs/operations.md shows how to move the clients of
-// a deployment from one configuration to the next, and why it is safe.
+// configuration, or its masters without an epoch, which changes nothing, or the one that follows it. docs/operations.md
+// shows how to move the clients of a deployment from one configuration to the next, and why it is safe.
 //
 // When it changes from one set of masters to a joint configuration, it waits until a majority of the next masters
 // votes: new masters are in quarantine first. From then on every acquire and extension needs a majority of each set,

@@ -132,8 +132,8 @@ func ReleaseRequested(ctx context.Context, name ...string) <-chan struct{} {
 
 // SetValue sets the value of the innermost lock that owns ctx, or with a name that of the innermost lock of that name:
 // what others see of its holder in [Locker.Inspect], [Locker.Watch] and `redlock who`, such as the address and the
-// version of a leader. It is UTF-8 of at most 1 KiB, and empty until it is set. ctx is that of [Lock.Context], or of the
-// function of [Locker.Do] or [Locker.Lead].
+// version of a leader. It is UTF-8 of at most 1 KiB, and empty until it is set. ctx is that of [Lock.Context], or of
+// the function of [Locker.Do] or [Locker.Lead].
 //
 // SetValue writes the value at once, and returns nil once a quorum of masters has it: from then on no inspection shows
 // an earlier value, unless masters are restarted with older data, or the client that inspects has former masters. It
@@ -141,8 +141,8 @@ func ReleaseRequested(ctx context.Context, name ...string) <-chan struct{} {
 // extensions bring it to the others. The value ends with the lock, or when another process imports the lock. A lock
 // whose value was set is released at its last Unlock: it is neither handed off nor kept by [WithLinger].
 //
-// It returns [ErrInvalid], and sends nothing, for an invalid value, for a lock of an [RWLock], which has no value, and if
-// no such lock owns ctx.
+// It returns [ErrInvalid], and sends nothing, for an invalid value, for a lock of an [RWLock], which has no value, and
+// if no such lock owns ctx.
 func SetValue(ctx context.Context, value string, name ...string) error {
 	h := ownerOf(ctx, name)
 	if h == nil {

@@ -404,8 +404,8 @@ func TestAbortChange(t *testing.T) {
 	}, memory.Fresh())
 }
 
-// A first start does not wait for a master that is down, hung, full, an hour off, or has no record of this version; also
-// if no client lives as long as a quarantine.
+// A first start does not wait for a master that is down, hung, full, an hour off, or has no record of this version;
+// also if no client lives as long as a quarantine.
 func TestFirstStartBesideABadMaster(t *testing.T) {
 	for what, spoil := range map[string]func(m *memory.Master){
 		"stopped": (*memory.Master).Stop,

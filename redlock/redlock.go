@@ -345,7 +345,8 @@ func (l *Locker) Lead(ctx context.Context, name string, f func(ctx context.Conte
 
 // Watch reports the holder or leader of name: at once, and then whenever the holder or its value ([SetValue]) changes;
 // without a holder, ID is "". It inspects the name once a second and does not compete for it. If an inspection fails,
-// Watch reports the error, once until an inspection succeeds again. It ends with ctx, with the Locker, or with the loop:
+// Watch reports the error, once until an inspection succeeds again. It ends with ctx, with the Locker, or with the
+// loop:
 //
 //	for h, err := range locker.Watch(ctx, "orders/leader") { ... }
 //

@@ -19,8 +19,8 @@ const (
 // portRange is the file with the ephemeral port range of Linux.
 const portRange = "/proc/sys/net/ipv4/ip_local_port_range"
 
-// reserved holds a UDP socket for each port that FreePort has returned, until the process ends. Servers that tests start
-// use TCP alone, so the socket keeps the port from other callers of FreePort, also in other processes.
+// reserved holds a UDP socket for each port that FreePort has returned, until the process ends. Servers that tests
+// start use TCP alone, so the socket keeps the port from other callers of FreePort, also in other processes.
 var reserved struct {
 	sync.Mutex
 	sockets []net.PacketConn

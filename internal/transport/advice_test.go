@@ -42,10 +42,10 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		opts            []Option
 	}{
 		{"no password", withPassword.url(), "name the password in the URL, or by WithCredentials", nil},
-		{"wrong password", "redis://:wrong@" + withPassword.addr, "name the user and the password that this master knows",
+		{"wrong password", "redis://:wrong@" + withPassword.addr, "name the user and the password of this master",
 			nil},
 		{"password if there is none", "redis://u:wrong@" + plain.addr,
-			"name the user and the password that this master knows", nil},
+			"name the user and the password of this master", nil},
 		{"max clients", full.url(), "end a program without locks that has many connections there", nil},
 		{"proxy", proxy.url(), "this seems to be a proxy, which answers no INFO", nil},
 		{"busy", busy.url(), "a script runs there: end it by `SCRIPT KILL`",

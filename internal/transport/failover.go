@@ -146,14 +146,14 @@ func (f *failover) verdict(s *stopping, i *Info, fields map[string]string) error
 		return fault.Refused("it is not known yet when a replica would replace it")
 	}
 	if what, do := s.danger(rule, i, "USER"); what != "" {
-		return fault.Refused(fmt.Sprintf("%s: partitioned away from them it would grant locks, while the promoted one grants them "+
+		return fault.Refused(fmt.Sprintf("%s: partitioned away it would grant locks, while the promoted one grants them "+
 			"to others; %s; or allow two holders (allow=two-holders in its URL)", what, do))
 	}
 	return s.alone(fields)
 }
 
-// settingsEvery is the number of heartbeats of which one reads the settings again: they change only by hand, and an idle
-// client should cost its master little. Each connection begins with them.
+// settingsEvery is the number of heartbeats of which one reads the settings again: they change only by hand, and an
+// idle client should cost its master little. Each connection begins with them.
 const settingsEvery = 4
 
 // questions returns the commands that are sent before each INFO and whose replies decide on the master. tag is the

@@ -8,7 +8,7 @@ const (
 	stepStart     = "start the server; its log says why it ended"
 	stepReach     = "correct the address, or the network between this host and the master"
 	stepPassword  = "name the password in the URL, or by WithCredentials"
-	stepLogin     = "name the user and the password that this master knows, in the URL, by WithCredentials, or by " + provider
+	stepLogin     = "name the user and the password of this master, in the URL, by WithCredentials, or by " + provider
 	provider      = "WithCredentialsProvider"
 	stepInfo      = "grant the right to it: `ACL SETUSER %s +info`"
 	stepClients   = "end a program without locks that has many connections there"

@@ -89,8 +89,8 @@ func (k *worker) lookAt(name string) {
 	w.checkSuccessor(name, h.ID, of, number, began)
 }
 
-// behind reports whether a client uses former masters alone, while another uses the next ones alone: its inspections show
-// what the former masters remember.
+// behind reports whether a client uses former masters alone, while another uses the next ones alone: its inspections
+// show what the former masters remember.
 func (w *world) behind(c *client) bool {
 	last := int64(0)
 	for _, o := range w.clients {

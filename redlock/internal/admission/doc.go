@@ -77,8 +77,8 @@
 //
 // The record has the list of all masters, in a joint configuration both lists. Two clients that use three and five
 // masters of one deployment could both find a majority. So a master votes only for clients that have the list of its
-// record. A client begins with its list (admits masters before a majority has been admitted in it) when every master has
-// shown that list since the quarantine began, or has been down for a quarantine or since the client started. Once a
+// record. A client begins with its list (admits masters before a majority has been admitted in it) when every master
+// has shown that list since the quarantine began, or has been down for a quarantine or since the client started. Once a
 // majority has been admitted in a list, the record of a minority costs that minority's votes and no others.
 //
 // Two lists can still both begin if a client cannot reach the master that would show it the other list, and a master of

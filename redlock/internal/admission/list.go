@@ -35,8 +35,8 @@ func (f *Deployment) objects(j int) bool {
 	return f.Facts[j].shown() && !f.agrees(j)
 }
 
-// established reports whether a majority has been admitted in this client's configuration, by the last records that were
-// read.
+// established reports whether a majority has been admitted in this client's configuration, by the last records that
+// were read.
 func (f *Deployment) established() bool {
 	var admitted quorum.Set
 	for j := range f.Config.Rule.All().All() {

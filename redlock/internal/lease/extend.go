@@ -120,7 +120,8 @@ func (h *Hold) prolong(ctx context.Context, op string, ttl time.Duration, more i
 	return e, h.decided(ctx, e)
 }
 
-// decided waits for the decision of a round of h. It returns nil only if the round is won and h is held at this instant.
+// decided waits for the decision of a round of h. It returns nil only if the round is won and h is held at this
+// instant.
 func (h *Hold) decided(ctx context.Context, e *extension) error {
 	e.RecordAll(e.skipped)
 	err := h.lease.m.awaitDecision(ctx, &e.Round)

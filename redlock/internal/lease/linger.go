@@ -47,9 +47,9 @@ func (l *Lease) depthLocked() scripts.Depth {
 	return depth
 }
 
-// lingerLocked makes the lease idle when its last hold is unlocked, if it may linger and has tokens left, no call
-// waits for the name, a quorum of masters can send a recall, and no holder has set a value. It is not extended while it is idle. A TTL after it
-// was won it is released all the same: a recall may have been lost.
+// lingerLocked makes the lease idle when its last hold is unlocked, if it may linger and has tokens left, no call waits
+// for the name, a quorum of masters can send a recall, and no holder has set a value. It is not extended while it is
+// idle. A TTL after it was won it is released all the same: a recall may have been lost.
 func (l *Lease) lingerLocked(now clock.Instant) bool {
 	d, entering := l.ownership.terms.Linger, l.ownership.entering > 0
 	switch {

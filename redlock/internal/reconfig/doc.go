@@ -25,9 +25,9 @@
 //	1 -> 2
 //	                                                        Raise: epoch 2. Clients at epoch 1 are refused.
 //
-// A change can be given up as long as no majority of the next masters has alone 2. Abort writes epoch 2 with the list of
-// the old masters, first to a majority of the next ones that votes, which then refuses Finish, and then, with alone 2,
-// to the old ones.
+// A change can be given up as long as no majority of the next masters has alone 2. Abort writes epoch 2 with the list
+// of the old masters, first to a majority of the next ones that votes, which then refuses Finish, and then, with alone
+// 2, to the old ones.
 //
 // The clock of a process is not used. How long a master has had its epoch is the difference of two readings of its own
 // clock.
