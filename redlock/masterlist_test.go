@@ -418,7 +418,7 @@ func TestFirstStartBesideABadMaster(t *testing.T) {
 			operate(t, 5, func(o *office) {
 				spoil(o.masters.Master(4))
 				began := time.Now()
-				for err := error(redlock.ErrNoQuorum); err != nil; {
+				for err := redlock.ErrNoQuorum; err != nil; {
 					if time.Since(began) > 2*time.Minute {
 						o.Fatal(err)
 					}

@@ -32,7 +32,8 @@ const failing = "failing"
 // masterInfo returns the description of master i for monitoring.
 func (l *shard) masterInfo(i int, st *admission.State) redlockinfo.Master {
 	info := redlockinfo.Master{
-		Addr: l.pool.Addr(i), Shard: l.cfg.shard.Number, State: st.Phase.String(), MaxTTL: st.Record.Longest, Epoch: st.Record.Epoch,
+		Addr: l.pool.Addr(i), Shard: l.cfg.shard.Number, State: st.Phase.String(),
+		MaxTTL: st.Record.Longest, Epoch: st.Record.Epoch,
 		Err: st.Err, Pending: l.pool.Pending(i),
 	}
 	if err := l.sender.Trouble(i, st); err != nil && st.Phase == admission.Voting {
@@ -287,7 +288,7 @@ func (l *shard) check(ctx context.Context) ([]pool.Finding, error) {
 	}
 	defer l.leave()
 	view, _ := l.voters.ReadRecords(ctx) // an early end shows in the states
-	if l.unhealthy(ctx); ctx.Err() == nil {
+	if _ = l.unhealthy(ctx); ctx.Err() == nil {
 		view = l.voters.View()
 	}
 	opts := transport.CheckOptions{

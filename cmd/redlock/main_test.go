@@ -98,7 +98,8 @@ func TestCheckSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 		"fix: `CONFIG SET maxmemory-policy noeviction`, and the same", ": failure: persistence\n",
 	} {
 		if code != exitNoQuorum || strings.Count(out.String(), want) != 1 {
-			t.Errorf("code %d, want %d with %q once for all masters\n%s%s", code, exitNoQuorum, want, out.String(), errs.String())
+			t.Errorf("code %d, want %d with %q once for all masters\n%s%s", code, exitNoQuorum, want, out.String(),
+				errs.String())
 		}
 	}
 }

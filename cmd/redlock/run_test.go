@@ -314,7 +314,8 @@ func TestOneMasterIsWarnedOfOnce(t *testing.T) {
 	f := newDeployment(t, 1, redisproc.Config{})
 	f.call(exitDone, "1 of 1 vote", "admit")
 	out, err := exec.Command(program, "run", "--masters", f.urls[0], "a", "--", "true").CombinedOutput()
-	if err != nil || strings.Count(string(out), "one master") != 1 || !strings.Contains(string(out), "WithDurableMasters") {
+	if err != nil || strings.Count(string(out), "one master") != 1 ||
+		!strings.Contains(string(out), "WithDurableMasters") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -7,8 +7,8 @@
 //
 // For a prefix P, see [Prefix]:
 //
-//	P:{name}          hash with one field: <lease id> = "depth token ballot", and " version value" if the holder has set a
-//	                  value; exists while the name is held
+//	P:{name}          hash with one field, while the name is held: <lease id> = "depth token ballot", and then
+//	                  " version value" if the holder has set a value
 //	P:{name}:fence    string: the largest ballot that was accepted for the name, or that a release has ended
 //	P:{name}:reads    string: of a lock with readers, the largest ballot of a reader that was accepted
 //	P:{name}:queue    sorted set: waiter by rank; P:{name}:waiters: waiter by the time until which it counts
@@ -78,10 +78,8 @@
 // Late messages. A writer's acquire that arrives after its own release finds a high enough fence, like that of a plain
 // lock. A reader raises only the readers' fence, which refuses no reader. So if an acquire may follow a release, the
 // release raises the common fence to the reader's ballot, which refuses that acquire. It may also refuse a concurrent
-// acquire of another reader, which retries at once with a larger ballot. If a network delivered a reader's acquire
-// twice over one connection, the second time after the release, the master would keep a share without a holder until
-// its expiry. Writers would wait that long, with no other effect. TCP does not do that, and the client never sends an
-// acquire twice.
+// acquire of another reader, which retries at once with a larger ballot. TCP delivers no acquire twice, and the client
+// sends none twice. A second delivery after the release would keep a share without a holder until its expiry.
 //
 // Order. The queue is that of plain locks. A free name belongs to the first waiter. While readers hold the name, a
 // reader is admitted unless another waiter comes before it. A writer in front keeps out all that come after it, so
@@ -98,6 +96,4 @@
 //	its fence        72   for 75 s after the last acquire; about 130 with its place in the tables of all keys
 //	a value         220 more for one of 100 bytes, 1340 for one of 1000
 //	a waiter        150   for 21 s after the last acquire by any waiter: in both sets, more in short queues
-//
-// So 5 000 new names a second keep 375 000 fences, or 50 MB.
 package scripts

@@ -36,7 +36,8 @@ func TestAValueBelongsToItsLease(t *testing.T) {
 	c.want(scripts.Granted, enc.Extend(keys("a"), id, time.Minute, 2, three))
 	before := c.everything("a")
 	for _, late := range []*scripts.Call{
-		enc.Extend(keys("a"), id, ttl, 2, one), enc.Extend(keys("a"), id, ttl, 2, three), enc.Extend(keys("a"), id, ttl, 2, ""),
+		enc.Extend(keys("a"), id, ttl, 2, one), enc.Extend(keys("a"), id, ttl, 2, three),
+		enc.Extend(keys("a"), id, ttl, 2, ""),
 	} {
 		c.want(scripts.Granted, late)
 	}

@@ -52,7 +52,8 @@ func (e *Error) Error() string {
 func (e *Error) withoutAdvice() string {
 	said := strings.TrimPrefix(e.Err.Error(), "pool: ")
 	switch { // the server may be well: its settings, or those of this client, are wrong
-	case e.Op == "auth", e.Op == "credentials", e.Op == "select", errors.Is(e.Err, ErrRefused), fault.IsCode(e.Err, "NOAUTH"):
+	case e.Op == "auth", e.Op == "credentials", e.Op == "select", errors.Is(e.Err, ErrRefused),
+		fault.IsCode(e.Err, "NOAUTH"):
 		said = strings.TrimPrefix(said, "master is down: ")
 	}
 	text := "pool: " + e.Addr + ": " + e.Op + ": " + said

@@ -102,7 +102,8 @@ func TestAMasterThatDoesNotStopByItselfIsADanger(t *testing.T) {
 		{stopping{replicas: 2, lag: 1 * s}, promotion{2, 2 * s}, 2, "a replica is promoted after 2s"},
 		{stopping{err: errors.New("NOPERM")}, promotion{2, 5 * s}, 2, "cannot be read (NOPERM)"},
 	} {
-		if what, do := c.stop.danger(c.rule, &Info{Version: "7.0.15", Replicas: c.connected}, "lock"); c.says == "" && what != "" ||
+		if what, do := c.stop.danger(c.rule, &Info{Version: "7.0.15", Replicas: c.connected}, "lock"); c.says == "" &&
+			what != "" ||
 			!strings.Contains(what, c.says) || (what == "") != (do == "") {
 			t.Errorf("%+v, %+v: %q, %q", c.stop, c.rule, what, do)
 		}

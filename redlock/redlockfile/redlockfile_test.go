@@ -108,7 +108,7 @@ func ExampleOpen() {
 		fmt.Println(err)
 		return
 	}
-	defer shut(ctx)
+	defer func() { _ = shut(ctx) }()
 	for _, m := range locker.Admin().Masters() {
 		fmt.Println(m.Addr)
 	}

@@ -29,7 +29,8 @@ func NewLocker(t testing.TB, n int, opts ...redlock.Option) (*redlock.Locker, *M
 	if err != nil {
 		t.Fatalf("redlocktest: %v", err)
 	}
-	t.Cleanup(func() { _ = locker.Close(context.Background()) }) // an error is about releases that the end of the masters makes irrelevant
+	// An error of Close is about releases that the end of the masters makes irrelevant.
+	t.Cleanup(func() { _ = locker.Close(context.Background()) })
 	if err := locker.WaitReady(context.Background()); err != nil {
 		t.Fatalf("redlocktest: %v", err)
 	}

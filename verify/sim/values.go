@@ -103,7 +103,8 @@ func (w *world) behind(c *client) bool {
 func (w *world) checkSuccessor(name, lease string, of, number int64, began time.Time) {
 	for _, c := range w.clients {
 		for _, b := range c.beliefs {
-			if number > 0 && b.name == name && b.token > of && b.from.Before(began) && w.leaseOf(holdOf{name, b.token}) == lease {
+			if number > 0 && b.name == name && b.token > of && b.from.Before(began) &&
+				w.leaseOf(holdOf{name, b.token}) == lease {
 				w.problemLocked("%s is held by token %d, and shows the value of token %d", name, b.token, of)
 			}
 		}

@@ -1,5 +1,4 @@
-// Package admission decides which masters may vote. It is pure: no I/O, no clock, no lock. Package voters is the loop
-// around it.
+// Package admission decides which masters may vote. It is pure: no I/O, no clock, no lock. Package monitor is its loop.
 //
 // A master that restarts without its data could grant a name that is still held. So a master votes only with its
 // admission record, a value stored on it. The record identifies the server, states that no earlier lock can still be
@@ -82,8 +81,7 @@
 // majority has been admitted in a list, the record of a minority costs that minority's votes and no others.
 //
 // Two lists can still both begin if a client cannot reach the master that would show it the other list, and a master of
-// both has forgotten its record: verify/spec/lists.pml. Waiting for all masters would prevent it, but then one dead
-// master would stop every first start.
+// both has forgotten its record: verify/spec/lists.pml. But waiting for all masters would let a dead one stop a start.
 //
 // # Shards
 //

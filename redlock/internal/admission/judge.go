@@ -250,7 +250,8 @@ func (f *Deployment) quarantine(i int, st *State) Move {
 	case !may:
 		return Move{Look: Look}
 	case f.agreedTTL(i) == 0:
-		return st.block(advise(fmt.Errorf("%w, and the masters that can be read have different max TTLs, of which none has a "+
+		return st.block(advise(fmt.Errorf("%w, and the masters that can be read have different max TTLs, of which none has "+
+			"a "+
 			"majority", ErrQuarantine), StepGuard, f.largest().Longest))
 	}
 	return f.admit(scripts.AdmitEnd, i)

@@ -171,7 +171,8 @@ func (f *Deployment) otherMasters(i, j int) error {
 		return advise(fmt.Errorf("%w: the shards of this client are probably wrong: it has %s, and %s has %s%s",
 			ErrShardLayout, shard(f.Shard), record, shard(r.Shard), stray), stepShards)
 	case r.Epoch > c.Epoch && r.Masters == c.Masters && r.Next == c.Next:
-		return fmt.Errorf("%w: %s has the masters of this client at epoch %d, which it uses as soon as a majority of them can "+
+		return fmt.Errorf("%w: %s has the masters of this client at epoch %d, which it uses as soon as a majority of them "+
+			"can "+
 			"be read", ErrOldMasters, record, r.Epoch)
 	case r.Epoch > c.Epoch:
 		return advise(fmt.Errorf("%w: the list of this client is out of date: it has %s, and %s has %s", ErrOldMasters, here,
@@ -202,7 +203,8 @@ func (f *Deployment) strayness(j int) (sure, perhaps bool) {
 }
 
 func (f *Deployment) incomplete(j int) error {
-	return advise(fmt.Errorf("%w: on %s its set may act alone up to epoch %d, this client has %d", ErrIncomplete, f.Addr(j),
+	return advise(fmt.Errorf("%w: on %s its set may act alone up to epoch %d, this client has %d", ErrIncomplete,
+		f.Addr(j),
 		f.Facts[j].Record.Alone, f.Config.Needs(j)), stepBefore, f.Config.Needs(j)-1)
 }
 

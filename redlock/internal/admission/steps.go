@@ -16,9 +16,11 @@ const (
 	StepDown    = "start the masters that are down; if they are lost for good, redlock set FILE prints what to do"
 	StepPrefix  = "check whether the clients use the prefix %q: no master has a record with it"
 
-	stepList = "correct the list of this client: name the masters of the record; to replace a master use redlock set; if " +
+	stepList = "correct the list of this client: name the masters of the record; to replace a master use redlock set; " +
+		"if " +
 		"the same masters have other addresses here, use the names of the record (?name=)"
-	stepStray   = "unless a client needs that record, replace it: `redlock quarantine --master %s`, with the URLs of all masters"
+	stepStray = "unless a client needs that record, replace it: `redlock quarantine --master %s`, with the URLs of " +
+		"all masters"
 	stepEpoch   = "use the file of epoch %d, with the masters %s; redlock set FILE shows the next step of the change"
 	stepBefore  = "run redlock set FILE with the file of epoch %d: it shows what the change waits for"
 	stepShards  = "give this client the shards in the records"
@@ -45,6 +47,8 @@ func advise(err error, step string, args ...any) error {
 }
 
 // Advice returns the step that err names, or [StepOthers], and err without it.
+//
+//nolint:staticcheck // ST1008: the cause is a result, not a failure of this function
 func Advice(err error) (cause error, step string) {
 	if e := (*advised)(nil); errors.As(err, &e) {
 		return e.error, e.step

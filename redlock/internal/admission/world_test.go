@@ -73,7 +73,9 @@ func (w *world) forget(s *server) {
 func (w *world) program(name string, guard time.Duration) *program {
 	n := len(w.servers)
 	all := quorum.First(n)
-	p := &program{w: w, name: name, reach: all, clocks: ballot.NewClocks(all), memory: make([]string, n), lost: make([]int64, n)}
+	p := &program{
+		w: w, name: name, reach: all, clocks: ballot.NewClocks(all), memory: make([]string, n), lost: make([]int64, n),
+	}
 	p.Deployment = &Deployment{
 		Config: config(n), Guard: guard, Facts: make([]Fact, n), Addr: func(i int) string { return fmt.Sprint("master", i) },
 	}

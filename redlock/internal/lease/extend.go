@@ -29,7 +29,8 @@ func (l *Lease) extendLocked(op string, ttl time.Duration) *extension {
 	e.Init(l.m.Sender, view, op, e)
 	ttl = max(ttl, l.ownership.terms.leaseTTL(l.heldLocked(e.Start), l.m.Drift))
 	e.ttl = ttl
-	_, e.skipped = e.SendAll(view.Encoder.Extend(l.keys, l.ID, ttl, l.depthLocked(), l.valueLocked()), ttl, round.NeedsConnection)
+	call := view.Encoder.Extend(l.keys, l.ID, ttl, l.depthLocked(), l.valueLocked())
+	_, e.skipped = e.SendAll(call, ttl, round.NeedsConnection)
 	return e
 }
 

@@ -156,7 +156,9 @@ func Look(s Seen) (p Progress) {
 	}
 	p.Open = s.mayActAlone(target, epoch, list)
 	p.OpenAll = p.Open.MajorityOf(target)
-	p.Raised = s.those(c.Rule.Old, func(_ int, st *admission.State) bool { return st.Record.Epoch >= c.Epoch && names(st, c) })
+	p.Raised = s.those(c.Rule.Old, func(_ int, st *admission.State) bool {
+		return st.Record.Epoch >= c.Epoch && names(st, c)
+	})
 	p.RaisedAll = p.Raised.MajorityOf(c.Rule.Old)
 	if !p.RaisedAll || !c.Rule.Joint() {
 		return p
@@ -240,7 +242,8 @@ func Abort(s Seen) (list []Writing, err error) {
 	case !c.Rule.Joint():
 		return nil, fmt.Errorf("the configuration has epoch %d, and no change is in progress", c.Epoch)
 	case p.OpenAll:
-		return nil, fmt.Errorf("the next masters of epoch %d may act alone already: continue with epoch %d", c.Epoch, c.Epoch+1)
+		return nil, fmt.Errorf("the next masters of epoch %d may act alone already: continue with epoch %d", c.Epoch,
+			c.Epoch+1)
 	}
 	final := scripts.Record{Masters: c.Masters, Epoch: c.Epoch + 1}
 	list = []Writing{
