@@ -29,8 +29,8 @@ func (f *facts) failsOver(rule promotion) {
 		f.find(Warning, "failover", what+"; two holders are allowed (AllowTwoHolders)",
 			"while it is partitioned away with some clients, a lock may have two holders", do)
 	default:
-		f.find(Failure, "failover", what, "partitioned away, it would grant locks that the promoted one grants too, so "+noVote+
-			"; allow=two-holders in its URL accepts that", do)
+		f.find(Failure, "failover", what, "partitioned away, it would grant locks that the promoted one grants too, "+
+			"so "+noVote+"; allow=two-holders in its URL accepts that", do)
 	}
 }
 
