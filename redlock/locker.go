@@ -168,7 +168,11 @@ func (l *shard) viewed(last, next *admission.View) {
 		return
 	}
 	for i := range (next.Config.Rule.All() | next.Config.Follow.All()).All() {
-		if st := &next.Masters[i]; i >= len(last.Masters) || last.Masters[i].Phase != st.Phase {
+		st, before := &next.Masters[i], admission.State{}
+		if i < len(last.Masters) {
+			before = last.Masters[i]
+		}
+		if i >= len(last.Masters) || before.Phase != st.Phase || clockChanged(&before, st) {
 			m := l.masterInfo(i, st)
 			l.events.master(&m)
 		}

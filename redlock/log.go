@@ -131,11 +131,17 @@ func (j *journal) health(m *redlockinfo.Master) {
 // alarm covers other first states.
 func (j *journal) viewed(last, next *admission.View) {
 	for i := range (next.Config.Rule.All() | next.Config.Follow.All()).All() {
-		now := &next.Masters[i]
-		if i < len(last.Masters) && last.Masters[i].Phase == now.Phase || now.Phase == admission.Connecting {
-			continue
+		now, before := &next.Masters[i], admission.State{}
+		if i < len(last.Masters) {
+			before = last.Masters[i]
 		}
 		m := j.info(i, now)
+		if clockChanged(&before, now) {
+			j.health(&m)
+		}
+		if before.Phase == now.Phase || now.Phase == admission.Connecting {
+			continue
+		}
 		switch known := j.known.Has(i); {
 		case errors.Is(now.Err, transport.ErrClosed): // the states of its masters no longer matter
 			if !j.poolClosed {
@@ -153,6 +159,12 @@ func (j *journal) viewed(last, next *admission.View) {
 		j.known |= quorum.One(i)
 	}
 	j.watch()
+}
+
+// clockChanged reports whether a master that votes gets a wrong clock, or has it corrected.
+func clockChanged(before, now *admission.State) bool {
+	wasOff := before.Phase == admission.Voting && before.ClockOff
+	return now.Phase == admission.Voting && now.ClockOff != wasOff
 }
 
 // watch sets the alarm if no lock can be acquired, and stops it if one can.

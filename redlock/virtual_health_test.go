@@ -192,3 +192,22 @@ func TestHealth(t *testing.T) {
 		})
 	}
 }
+
+// The clock of one voting master jumps, and is set right again: both are logged once.
+func TestVirtualAWrongClockIsLogged(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		var h health
+		l := w.locker(h.option())
+		w.must(w.take(l, "n").Unlock(w.Context()))
+		w.masters.Master(1).SetClock(time.Minute, 1)
+		after(10 * time.Second)
+		if n := h.logged("master is failing", w.masters.Master(1).Addr(), "clock"); n != 1 || w.initials(l) != "vfvvv" {
+			t.Errorf("%d records about the clock, states %s", n, w.initials(l))
+		}
+		w.masters.Master(1).SetClock(0, 1)
+		after(10 * time.Second)
+		if n := h.logged("grants locks again", w.masters.Master(1).Addr()); n != 1 || w.initials(l) != "vvvvv" {
+			t.Errorf("%d records about the recovery, states %s", n, w.initials(l))
+		}
+	})
+}

@@ -157,6 +157,9 @@ func (f *Deployment) vote(i int, st *State) (m Move) {
 // start returns the action for a master without its own record: it is new, or may have lost locks.
 func (f *Deployment) start(i int, st *State) Move {
 	if f.Observer && !f.Now.Has(i) {
+		if err := f.wrongClock(i); err != nil {
+			return st.block(err)
+		}
 		st.Phase = InQuarantine
 		st.Err = fmt.Errorf("%w, which begins when a client that acquires locks finds it", ErrQuarantine)
 		return Move{Look: Look}
@@ -196,11 +199,20 @@ func (f *Deployment) comparable(i int, st *State) (m Move, ok bool) {
 		return st.block(fmt.Errorf("%w, which waits until the clocks of %d masters can be compared; %d can", ErrQuarantine,
 			own.Least(), (f.Clocks.Known & own.All()).Len())), false
 	}
-	if away := f.Facts[i].Away; away > scripts.Window {
-		return st.block(advise(fmt.Errorf("%w, and its clock is %v from the median of the masters, more than %v",
-			ErrQuarantine, away.Round(time.Millisecond), scripts.Window), setClock)), false
+	if err := f.wrongClock(i); err != nil {
+		return st.block(err), false
 	}
 	return Move{}, true
+}
+
+// wrongClock returns an error if the clock of master i is too far off the median for a quarantine.
+func (f *Deployment) wrongClock(i int) error {
+	away := f.Facts[i].Away
+	if away <= scripts.Window {
+		return nil
+	}
+	return advise(fmt.Errorf("%w, and its clock is %v from the median of the masters, more than %v", ErrQuarantine,
+		away.Round(time.Millisecond), scripts.Window), setClock)
 }
 
 // quarantine returns the action for a master whose quarantine has begun.
@@ -229,6 +241,9 @@ func (f *Deployment) quarantine(i int, st *State) Move {
 		return f.admit(scripts.AdmitNow, i)
 	}
 	if f.Observer {
+		if err := f.wrongClock(i); err != nil {
+			return st.block(err)
+		}
 		return Move{Look: Look}
 	}
 	if m, ok := f.comparable(i, st); !ok {

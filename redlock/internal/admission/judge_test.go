@@ -471,3 +471,14 @@ func TestIdentitiesAreToldApart(t *testing.T) {
 		}
 	}
 }
+
+// A client that only observes names the clock of a master as the reason, as a client that acquires locks does.
+func TestObserverSeesAWrongClock(t *testing.T) {
+	for name, fact := range map[string]Fact{"no record": empty("a" + zeros), "in quarantine": quarantined(epoch, guard)} {
+		f := deployment(changed(fact, func(f *Fact) { f.Away = time.Minute }))
+		f.Observer = true
+		if st, m := f.Judge(0); st.Phase != Blocked || m.Step != "" || !strings.Contains(st.Err.Error(), "its clock is 1m0s") {
+			t.Errorf("%s: %v, step %q, %v", name, st.Phase, m.Step, st.Err)
+		}
+	}
+}
