@@ -10,8 +10,8 @@ var List = []Mutant{
 	{Name: "second-offset", Wrong: "a master that was a replica of the same server twice differs by the offset " +
 		"alone, and votes: two holders",
 		Suite: Sim, Kinds: "amnesia", Shows: "two holders"},
-	{Name: "deployment-guard-time", Wrong: "a client with a short max TTL admits a forgetful master under the long lease of " +
-		"another, which does not read the records of those that vote while no quorum does: two holders",
+	{Name: "deployment-guard-time", Wrong: "a client with a short max TTL admits a forgetful master under the long " +
+		"lease of another, which does not read the records of those that vote while no quorum does: two holders",
 		Suite: "redlock/internal/admission", Tests: "NumbersOfAWrittenRecord"},
 	{Name: "master-list", Wrong: "H98, H120: clients that name other masters of one deployment have a majority " +
 		"each: two holders",
