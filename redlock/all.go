@@ -3,10 +3,13 @@ package redlock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/jitter"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock/internal/lease"
 	"github.com/redlock-go/redlock/redlock/internal/multilock"
@@ -143,4 +146,224 @@ func (s *Locks) each(f func(*Lock) error) error {
 	}
 	wg.Wait()
 	return errors.Join(errs...)
+}
+
+// mostSlots bounds the slots of a name: a waiting call is in the queue of each of them.
+const mostSlots = 100
+
+// WithSlots makes [Locker.Lock], TryLock, Do and Lead acquire any one of k slots of the name, so that at most k clients
+// hold the name at a time. k is from 1 to 100. The slots of "jobs" are the locks "jobs:1" to "jobs:k", each with all
+// guarantees of a lock; the Lock that is returned has the name and the tokens of its slot. [TokenOf] without a name
+// returns its token, and [Locker.Inspect] takes the name of a slot.
+//
+// A call first tries the slots one after the other, from a random one on; if all are held and it may wait, it waits in
+// the queues of all of them. It keeps the first slot that it gets, leaves the other queues, and releases at once a slot
+// that it got at the same moment. Priorities and fair order apply in each queue. [ErrHeld] means that each slot is held
+// or promised to a waiter, at the moment at which it was tried; the error shows the slot that may be free first. If the
+// slots fail for several reasons, the error is that of a slot which is not held.
+//
+// With a context that owns one of the k slots, the call re-enters that slot and takes no second one. Clients may use
+// different k: the largest one bounds the holders, so raise k in all clients at once or one after the other, and expect
+// the former number of holders until the last client has a smaller k.
+//
+// WithSlots cannot be combined with [WithRetry]. It is an option of a call: [New] and the other calls refuse it. A call
+// that waits costs the masters k times as much as one for a plain lock.
+func WithSlots(k int) LockOption { return slots(k) }
+
+// slots is the option WithSlots.
+type slots int
+
+func (k slots) applyLocker(c *config)   { k.applyLock(&c.lock) }
+func (k slots) applyLock(c *lockConfig) { c.slots = true }
+
+// slotsIn returns the number of slots that opts request, and whether they request any.
+func slotsIn(opts []LockOption) (k int, requested bool) {
+	for _, o := range opts {
+		if s, ok := o.(slots); ok {
+			k, requested = int(s), true
+		}
+	}
+	return k, requested
+}
+
+// slotNames returns the names of the slots of name.
+func slotNames(name string, k int) []string {
+	names := make([]string, k)
+	for i := range names {
+		names[i] = fmt.Sprintf("%s:%d", name, i+1)
+	}
+	return names
+}
+
+// take implements Lock and TryLock.
+func (l *Locker) take(ctx context.Context, name string, opts []LockOption, wait bool) (*Lock, error) {
+	k, requested := slotsIn(opts)
+	if !requested {
+		return l.of(name).take(ctx, name, scripts.Plain, opts, wait)
+	}
+	s, err := l.newSlotCall(name, k, opts)
+	if err != nil {
+		return nil, err
+	}
+	if e := l.of(name).events; e.trace.Event != nil {
+		return e.acquiring(ctx, opOf(scripts.Plain, wait), name, func(stats *lease.AcquireStats) (*Lock, error) {
+			return s.acquire(ctx, wait, stats)
+		})
+	}
+	return s.acquire(ctx, wait, nil)
+}
+
+// owner returns the innermost hold in ctx of name, or of one of its slots if opts request slots; nil if there is none.
+func (l *Locker) owner(ctx context.Context, name string, opts []LockOption) *lease.Hold {
+	names := []string{name}
+	if k, requested := slotsIn(opts); requested {
+		names = slotNames(name, k)
+	}
+	for _, n := range names {
+		if own := lease.Owner(ctx, l.of(n).leases, n); own != nil {
+			return own
+		}
+	}
+	return nil
+}
+
+// A slotCall acquires one of several slots.
+type slotCall struct {
+	l     *Locker
+	name  string
+	names []string // of the slots
+	cfg   *lockConfig
+	opts  []LockOption // of the calls for one slot
+}
+
+// newSlotCall returns a call for k slots of name. It sends nothing.
+func (l *Locker) newSlotCall(name string, k int, opts []LockOption) (*slotCall, error) {
+	if k < 1 || k > mostSlots {
+		return nil, invalid("%d slots: there are 1 to %d", k, mostSlots)
+	}
+	s := &slotCall{l: l, name: name, names: slotNames(name, k)}
+	first := l.of(name)
+	called := first.cfg.clock.Now() // all attempts have the place in the queues of this moment
+	s.opts = append(append([]LockOption{}, opts...), lockOption(func(c *lockConfig) { c.slots, c.called = false, called }))
+	var err error
+	if s.cfg, err = first.cfg.lock.with(s.opts, &first.cfg); err != nil {
+		return nil, err
+	}
+	if s.cfg.bounded() {
+		return nil, invalid("a call for slots waits in the queues: WithSlots excludes WithRetry")
+	}
+	s.opts = append(s.opts, lockOption(func(c *lockConfig) { c.waitLimit = 0 })) // one context has the limit of all
+	for _, n := range s.names {
+		if err := l.of(n).checkName(n); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// acquire acquires one slot.
+func (s *slotCall) acquire(caller context.Context, wait bool, stats *lease.AcquireStats) (*Lock, error) {
+	ctx, cancel := s.cfg.limited(caller)
+	defer cancel()
+	if own := s.l.owner(ctx, s.name, []LockOption{slots(len(s.names))}); own != nil {
+		s.names = []string{own.Lease().Name}
+	}
+	lock, err := s.try(ctx, stats)
+	if err != nil && wait && ctx.Err() == nil {
+		lock, err = s.await(ctx, stats)
+	}
+	return lock, waited(caller, ctx, err)
+}
+
+// one acquires slot i.
+func (s *slotCall) one(ctx context.Context, i int, wait bool, stats *lease.AcquireStats) (*Lock, error) {
+	name := s.names[i]
+	return s.l.of(name).acquire(ctx, name, scripts.Plain, s.opts, wait, stats)
+}
+
+// try tries the slots, one after the other: several attempts at once could take several slots from others for a moment.
+// It begins with those that this Locker has, since they cost no message: a lock may linger there. It continues from a
+// random slot, so that clients rarely try the same.
+func (s *slotCall) try(ctx context.Context, stats *lease.AcquireStats) (*Lock, error) {
+	k := len(s.names)
+	first := int(jitter.Int64N(int64(k)))
+	var here, others []int
+	for n := range k {
+		i := (first + n) % k
+		if s.l.of(s.names[i]).queue.Holder(s.names[i]) != nil {
+			here = append(here, i)
+		} else {
+			others = append(others, i)
+		}
+	}
+	errs := make([]error, 0, k)
+	for _, i := range append(here, others...) {
+		lock, err := s.one(ctx, i, false, stats)
+		if err == nil || ctx.Err() != nil || errors.Is(err, ErrClosed) {
+			return lock, err
+		}
+		errs = append(errs, err)
+	}
+	return nil, s.refusal(errs)
+}
+
+// await waits for all slots at once until it gets the first of them, or all have failed.
+func (s *slotCall) await(ctx context.Context, stats *lease.AcquireStats) (*Lock, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type result struct {
+		lock  *Lock
+		err   error
+		stats lease.AcquireStats
+	}
+	var won atomic.Bool
+	results := make(chan result, len(s.names))
+	for i, name := range s.names {
+		go func() {
+			var r result
+			defer func() { results <- r }()
+			if r.err = ErrClosed; !s.l.of(name).enter() {
+				return
+			}
+			defer s.l.of(name).leave() // Close waits for the release of a second slot
+			r.lock, r.err = s.one(ctx, i, true, &r.stats)
+			switch {
+			case r.err != nil:
+			case won.Swap(true):
+				//mutant:slots-second drop
+				r.lock.drop()
+				r.lock, r.err = nil, ErrReleased
+			default:
+				cancel()
+			}
+		}()
+	}
+	errs := make([]error, 0, len(s.names))
+	for range s.names {
+		r := <-results
+		stats.Add(&r.stats)
+		if r.err == nil {
+			return r.lock, nil
+		}
+		errs = append(errs, r.err)
+	}
+	return nil, s.refusal(errs)
+}
+
+// refusal returns the error of a call whose slots have all failed: the first that is not ErrHeld, or else that of the
+// slot which may be free first.
+func (s *slotCall) refusal(errs []error) error {
+	var best *LockError
+	for _, err := range errs {
+		var e *LockError
+		if !errors.As(err, &e) || !errors.Is(e.decided, ErrHeld) {
+			return err
+		}
+		if best == nil || e.Left > 0 && (best.Left == 0 || e.Left < best.Left) {
+			best = e
+		}
+	}
+	all := *best
+	all.slots = len(s.names)
+	return &all
 }
