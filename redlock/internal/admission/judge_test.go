@@ -477,7 +477,7 @@ func TestObserverSeesAWrongClock(t *testing.T) {
 	for name, fact := range map[string]Fact{"no record": empty("a" + zeros), "in quarantine": quarantined(epoch, guard)} {
 		f := deployment(changed(fact, func(f *Fact) { f.Away = time.Minute }))
 		f.Observer = true
-		if st, m := f.Judge(0); st.Phase != Blocked || m.Step != "" || !strings.Contains(st.Err.Error(), "its clock is 1m0s") {
+		if st, m := f.Judge(0); st.Phase != Blocked || m.Step != "" || !strings.Contains(st.Err.Error(), "clock is 1m0s") {
 			t.Errorf("%s: %v, step %q, %v", name, st.Phase, m.Step, st.Err)
 		}
 	}
