@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"math"
 	"slices"
@@ -221,6 +222,21 @@ func (t tools) Spare() int {
 		}
 	}
 	return max(spare, -1)
+}
+
+// WrongList returns the error of a master that says that the list of this client is wrong or out of date, if no quorum
+// of its shard votes.
+func (t tools) WrongList() error {
+	for _, s := range t.shards {
+		view := s.voters.View()
+		for _, i := range view.Config.Order {
+			err := view.Masters[i].Err
+			if admission.WrongList(err) && !view.Voting.MajorityOf(view.Config.Rule.Old) {
+				return fmt.Errorf("%s: %w", s.pool.Addr(i), err)
+			}
+		}
+	}
+	return nil
 }
 
 // Member returns the *Lock of name in locks, which is a *Locks; nil if it has no such name.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/redlock-go/redlock/internal/scripts"
@@ -315,24 +316,51 @@ func (l *shard) check(ctx context.Context) ([]pool.Finding, error) {
 	states := l.mastersOf(view)
 	longest := slices.MaxFunc(states, func(a, b redlockinfo.Master) int { return cmp.Compare(a.MaxTTL, b.MaxTTL) }).MaxTTL
 	for _, m := range states {
-		known := slices.ContainsFunc(list, func(f pool.Finding) bool {
-			return f.Master == m.Addr && f.Severity == pool.Failure
-		})
-		list = append(list, findings(&m, l.cfg.guard, longest, known)...)
+		var failures []string
+		for _, f := range list {
+			if f.Master == m.Addr && f.Severity == pool.Failure {
+				failures = append(failures, f.About)
+			}
+		}
+		list = append(list, findings(&m, l.cfg.guard, longest, failures)...)
 	}
-	list = append(list, l.quorumFinding(view, list, states, longest)...)
+	list = slices.DeleteFunc(list, func(f pool.Finding) bool { return l.ofWrongList(view, &f) })
+	if !view.Config.Rule.Won(l.sender.Able(view)) {
+		for i := range list {
+			list[i].Endangers = strings.Replace(list[i].Endangers, transport.FewerFailures, "no lock can be acquired", 1)
+		}
+		list = append(list, l.quorumFinding(view, list, states, longest)...)
+	}
 	slices.SortStableFunc(list, func(a, b pool.Finding) int {
 		return cmp.Or(cmp.Compare(order[a.Master], order[b.Master]), cmp.Compare(b.Severity, a.Severity))
 	})
 	return list, nil
 }
 
-// quorumFinding returns a finding if no quorum of the masters can grant a lock. longest is the largest max TTL.
+// ofWrongList reports whether a finding has its cause in the list of this client, about which others are: the records
+// of other masters do not name its master, or it repeats what such a record says.
+func (l *shard) ofWrongList(view *admission.View, f *pool.Finding) bool {
+	wrong, named := false, false
+	for _, i := range view.Config.Order {
+		st, other := &view.Masters[i], l.pool.Addr(i) != f.Master
+		own := admission.WrongList(st.Err) && st.Text != "" && !st.Agrees
+		switch {
+		case !other && f.About == "list" && !own:
+			return true
+		case other && own:
+			wrong, named = true, named || admission.Names(&st.Record, f.Master)
+		}
+	}
+	return wrong && !named
+}
+
+// quorumFinding returns the finding that no quorum of the masters can grant a lock, unless the list of this client is the
+// reason. longest is the largest max TTL.
 func (l *shard) quorumFinding(
 	view *admission.View, found []pool.Finding, states []redlockinfo.Master, longest time.Duration,
 ) []pool.Finding {
 	able, r, down := l.sender.Able(view), view.Config.Rule, quorum.Set(0)
-	if r.Won(able) {
+	if slices.ContainsFunc(found, func(f pool.Finding) bool { return f.About == "list" }) {
 		return nil
 	}
 	for i := range r.All().All() {
@@ -366,16 +394,20 @@ func (l *shard) deployment() string {
 }
 
 // findings returns the problems of the admission of one master. guard is the max TTL of this client, longest that of
-// the deployment. It does not report again that the master is down, or, if known, that it fails.
-func findings(m *redlockinfo.Master, guard, longest time.Duration, known bool) (list []pool.Finding) {
+// the deployment. It does not report again that the master is down, or what has its cause in failures that are known.
+func findings(m *redlockinfo.Master, guard, longest time.Duration, failures []string) (list []pool.Finding) {
 	find := func(s pool.Severity, about, what, endangers, do string) {
 		list = append(list, pool.Finding{
 			Master: m.Addr, Severity: s, About: about, What: what, Endangers: endangers, Do: do,
 		})
 	}
-	const noVote = "until then it has no vote, so fewer failures are tolerated"
+	const noVote = "it has no vote, so " + transport.FewerFailures
+	wrongClock := slices.Contains(failures, "clock")
 	switch m.State {
 	case admission.InQuarantine.String():
+		if wrongClock { // it stays there until the clock is corrected
+			break
+		}
 		what := plain(m.Err)
 		if m.Left > 0 {
 			what += fmt.Sprintf(", %v from now", m.Left.Round(time.Second))
@@ -383,11 +415,17 @@ func findings(m *redlockinfo.Master, guard, longest time.Duration, known bool) (
 		find(pool.Warning, "quarantine", what, noVote, admission.StepNothing)
 	case admission.Blocked.String():
 		cause, do := admission.Advice(m.Err)
-		find(pool.Failure, "quarantine", "it cannot be admitted: "+plain(cause), noVote, do)
+		switch {
+		case wrongClock && errors.Is(m.Err, admission.ErrQuarantine):
+		case admission.WrongList(m.Err):
+			find(pool.Failure, "list", plain(cause), noVote, do)
+		default:
+			find(pool.Failure, "quarantine", "it cannot be admitted: "+plain(cause), noVote, do)
+		}
 	case admission.Connecting.String():
 		find(pool.Warning, "quarantine", "whether it votes is not known yet", noVote, admission.StepAgain)
 	case failing:
-		if !known {
+		if len(failures) == 0 {
 			find(pool.Failure, "failing", "it grants no locks: "+plain(m.Err), noVote, admission.StepAgain)
 		}
 	}

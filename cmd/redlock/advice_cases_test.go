@@ -266,7 +266,12 @@ func serverAdvice() []adviceCase {
 			}},
 		{name: "the same server", about: "identity", what: "same server", apply: plainURL,
 			spoil: func(e *adviceEnv) { e.urls[1] = e.named("unix://" + e.servers[0].Unix()) }},
-		{name: "clock", about: "clock", what: "ahead of", spoil: wrongClock, apply: correctClock},
+		{name: "clock", about: "clock", what: "ahead of", spoil: wrongClock, apply: func(e *adviceEnv, f *printed) {
+			if list, text := e.check(); len(list) != 1 { // its quarantine does not end before the clock is corrected
+				e.t.Error(text)
+			}
+			correctClock(e, f)
+		}},
 	}
 }
 
@@ -434,7 +439,7 @@ func recordAdvice() []adviceCase {
 		})},
 		{name: "max TTL of this client", about: "max TTL", what: "the max TTL of this client is 1m0s",
 			spoil: func(e *adviceEnv) { e.flags = []string{"--guard", "60s"} }},
-		{name: "a wrong list", about: "quarantine", what: "the list of this client is probably wrong",
+		{name: "a wrong list", about: "list", what: "the list of this client is probably wrong",
 			spoil: func(e *adviceEnv) { e.urls = e.urls[:2] },
 			apply: func(e *adviceEnv, f *printed) {
 				e.urls = nil

@@ -26,7 +26,7 @@ import (
 // changeAdvice returns the cases of clients that have the file of another epoch.
 func changeAdvice() []adviceCase {
 	return []adviceCase{
-		{name: "an old epoch", new: true, about: "quarantine", what: "out of date", spoil: func(e *adviceEnv) {
+		{name: "an old epoch", new: true, about: "list", what: "out of date", spoil: func(e *adviceEnv) {
 			files, old := e.reconfigure(true), e.urls
 			call(e.t, exitDone, "", "set", "--yes", "--raise", files[1])
 			e.urls = old

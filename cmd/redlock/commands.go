@@ -218,14 +218,15 @@ func (a *app) check(ctx context.Context, l *redlock.Locker, c *configfile.Config
 		return f.About == "max TTL" && f.Severity == pool.Notice && c.Guard == ""
 	})
 	for _, f := range findings {
-		switch {
-		case f.About == "quorum":
-			code = exitNoQuorum
-		case f.Severity > pool.Notice:
-			code = max(code, exitDanger)
+		if f.Severity > pool.Notice {
+			code = exitDanger
 		}
 	}
-	verdict := canLock(private.Of(l).Spare())
+	spare := private.Of(l).Spare()
+	if spare < 0 {
+		code = exitNoQuorum
+	}
+	verdict := canLock(spare)
 	if a.json {
 		a.encode(a.stdout, jsonFindings(verdict, findings, code))
 		return code

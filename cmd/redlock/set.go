@@ -109,6 +109,10 @@ type setCall struct {
 // set performs a step of a change, if there is one, and shows the plan.
 func (a *app) set(ctx context.Context, s *setCall, step setStep) int {
 	settled(ctx, s.Locker)
+	if err := private.Of(s.Locker).WrongList(); err != nil {
+		a.complain(fmt.Errorf("redlock set: %s: nothing was changed: %w", s.file, err))
+		return exitNoQuorum
+	}
 	failed, epoch := error(nil), s.Epoch
 	if s.Configuration = s.Admin().Configuration()[0]; s.Epoch != epoch {
 		failed = fmt.Errorf("redlock set: %s has epoch %d, and the masters have gone on to epoch %d, which is shown here: "+

@@ -291,7 +291,7 @@ func (f *facts) clock(off int64) {
 	switch {
 	case away > skew:
 		f.find(Failure, "clock", what, "its votes are refused as stale or ahead, and after a restart it is never "+
-			"admitted; fewer failures are tolerated", stepClock)
+			"admitted; "+FewerFailures, stepClock)
 	case away > skew/2:
 		f.find(Warning, "clock", what, "a little more, and its votes are lost", stepClock)
 	}

@@ -112,7 +112,11 @@ func number(s string) int64 {
 	return n
 }
 
-const noVote = "it has no vote, so fewer failures are tolerated"
+const (
+	noVote = "it has no vote, so " + FewerFailures
+	// FewerFailures is the risk of a master without a vote, as long as the others are a quorum.
+	FewerFailures = "fewer failures are tolerated"
+)
 
 // unfit returns the reasons why the server must not hold locks.
 func (i Info) unfit(cfg *Config) (list []Finding) {

@@ -2,6 +2,8 @@ package admission
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock/internal/quorum"
@@ -157,7 +159,8 @@ func (f *Deployment) otherMasters(i, j int) error {
 		record = "the record on " + f.Addr(j)
 	}
 	here := fmt.Sprintf("epoch %d and the masters %s", c.Epoch, lists(c.Masters, c.Next))
-	there := fmt.Sprintf("epoch %d and the masters %s", r.Epoch, lists(r.Masters, r.Next))
+	there := fmt.Sprintf("epoch %d and the masters %s%s", r.Epoch, lists(r.Masters, r.Next),
+		difference(c.Masters+","+c.Next, r.Masters+","+r.Next))
 	sure, perhaps := f.strayness(j)
 	stray := ""
 	if perhaps {
@@ -175,15 +178,15 @@ func (f *Deployment) otherMasters(i, j int) error {
 			"can "+
 			"be read", ErrOldMasters, record, r.Epoch)
 	case r.Epoch > c.Epoch:
-		return advise(fmt.Errorf("%w: the list of this client is out of date: it has %s, and %s has %s", ErrOldMasters, here,
-			record, there), stepEpoch, r.Epoch, lists(r.Masters, r.Next))
+		return adviseList(fmt.Errorf("%w: the list of this client is out of date: it has %s, and %s has %s", ErrOldMasters,
+			here, record, there), stepEpoch, r.Epoch, lists(r.Masters, r.Next))
 	case r.Alone < c.Needs(j):
 		return f.incomplete(j)
 	case sure:
 		return advise(fmt.Errorf("%w: this client has %s, and %s has %s", ErrMasterList, here, record, there), stepStray,
 			f.Addr(j))
 	}
-	return advise(fmt.Errorf("%w: the list of this client is probably wrong: it has %s, and %s has %s%s", ErrMasterList,
+	return adviseList(fmt.Errorf("%w: the list of this client is probably wrong: it has %s, and %s has %s%s", ErrMasterList,
 		here, record, there, stray), stepList)
 }
 
@@ -206,6 +209,23 @@ func (f *Deployment) incomplete(j int) error {
 	return advise(fmt.Errorf("%w: on %s its set may act alone up to epoch %d, this client has %d", ErrIncomplete,
 		f.Addr(j),
 		f.Facts[j].Record.Alone, f.Config.Needs(j)), stepBefore, f.Config.Needs(j)-1)
+}
+
+// difference formats the masters that are only in the list of this client or only in that of a record; "" for none.
+func difference(client, record string) (text string) {
+	without := func(list, other string) string {
+		has := strings.Split(other+",", ",")
+		return strings.Join(slices.DeleteFunc(strings.Split(list, ","), func(name string) bool {
+			return slices.Contains(has, name)
+		}), ",")
+	}
+	if only := without(client, record); only != "" {
+		text = "; only this client has " + scripts.ShowList(only)
+	}
+	if only := without(record, client); only != "" {
+		text += "; only the record has " + scripts.ShowList(only)
+	}
+	return text
 }
 
 // lists formats the masters of a configuration.

@@ -3,6 +3,10 @@ package admission
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/redlock-go/redlock/internal/scripts"
 )
 
 // The next steps that errors about a master name. Each is one step, and safe if it is followed literally; commands are
@@ -34,6 +38,7 @@ const setClock = "let chrony or ntpd correct its clock, slowly and not by a jump
 type advised struct {
 	error
 	step string
+	list bool // the cause is the list of this client
 }
 
 // Error implements error.
@@ -43,7 +48,22 @@ func (e *advised) Error() string { return e.error.Error() + "; " + e.step }
 func (e *advised) Unwrap() error { return e.error }
 
 func advise(err error, step string, args ...any) error {
-	return &advised{err, fmt.Sprintf(step, args...)}
+	return &advised{error: err, step: fmt.Sprintf(step, args...)}
+}
+
+func adviseList(err error, step string, args ...any) error {
+	return &advised{err, fmt.Sprintf(step, args...), true}
+}
+
+// Names reports whether the list of record r has a master of this name.
+func Names(r *scripts.Record, name string) bool {
+	return slices.Contains(strings.Split(r.Masters+","+r.Next, ","), scripts.Escape(name))
+}
+
+// WrongList reports whether err says that the list of this client is wrong or out of date.
+func WrongList(err error) bool {
+	e := (*advised)(nil)
+	return errors.As(err, &e) && e.list
 }
 
 // Advice returns the step that err names, or [StepOthers], and err without it.
