@@ -354,8 +354,8 @@ func (l *shard) ofWrongList(view *admission.View, f *pool.Finding) bool {
 	return wrong && !named
 }
 
-// quorumFinding returns the finding that no quorum can grant a lock, unless the list of this client is the reason. longest
-// is the largest max TTL.
+// quorumFinding returns the finding that no quorum can grant a lock, unless the list of this client is the reason.
+// longest is the largest max TTL.
 func (l *shard) quorumFinding(
 	view *admission.View, found []pool.Finding, states []redlockinfo.Master, longest time.Duration,
 ) []pool.Finding {

@@ -186,8 +186,8 @@ func (f *Deployment) otherMasters(i, j int) error {
 		return advise(fmt.Errorf("%w: this client has %s, and %s has %s", ErrMasterList, here, record, there), stepStray,
 			f.Addr(j))
 	}
-	return adviseList(fmt.Errorf("%w: the list of this client is probably wrong: it has %s, and %s has %s%s", ErrMasterList,
-		here, record, there, stray), stepList)
+	return adviseList(fmt.Errorf("%w: the list of this client is probably wrong: it has %s, and %s has %s%s",
+		ErrMasterList, here, record, there, stray), stepList)
 }
 
 // strayness reports whether the record of master j is a stray one: sure if a majority of the masters has this client's
