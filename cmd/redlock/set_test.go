@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -115,48 +114,5 @@ func TestSetRejectsInvalidFiles(t *testing.T) {
 		if code := run(args, &out, &errs); code != exitUsage {
 			t.Errorf("%q: code %d", args, code)
 		}
-	}
-}
-
-// A client whose list is wrong or out of date is advised to correct it, and not to start a master that was removed.
-func TestAWrongListIsOneFinding(t *testing.T) {
-	f := newDeployment(t, 5, redisproc.Config{})
-	f.call(exitDone, "5 of 5 vote", "admit")
-	other := newDeployment(t, 1, redisproc.Config{})
-	fresh, removed := other.urls[0], "redis://127.0.0.1:1"
-	for _, x := range []string{fresh, removed} {
-		wrong := append([]string{x}, f.urls[1:]...)
-		f.oneFinding(wrong, "failure: list\n", "fix: correct the list of this client",
-			"risk: it has no vote, so no lock can be acquired\n",
-			"only this client has ["+strings.TrimPrefix(x, "redis://")+"]",
-			"only the record has ["+f.servers[0].Addr()+"]")
-		call(t, exitNoQuorum, "nothing was changed: ", "set", setText(t, wrong))
-	}
-	for i := range f.urls[1:] { // as after a change that has replaced a master that is down
-		text := string(f.do(i+1, "GET", "redlock:admission").([]byte))
-		r, err := scripts.ParseRecord(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Masters, r.Epoch, r.Alone = strings.ReplaceAll(r.Masters, f.servers[0].Addr(), other.servers[0].Addr()), 2, 2
-		f.do(i+1, "SET", "redlock:admission", r.String())
-	}
-	if err := f.servers[0].Stop(); err != nil {
-		t.Fatal(err)
-	}
-	f.oneFinding(f.urls, "failure: list\n", "fix: use the file of epoch 2")
-}
-
-// oneFinding waits until check of these masters prints one finding, which has all these texts.
-func (f *deployment) oneFinding(urls []string, want ...string) {
-	f.t.Helper()
-	said := ""
-	if !eventuallyTrue(func() bool {
-		var code int
-		code, said = command(append([]string{"check"}, urls...)...)
-		lacking := slices.DeleteFunc(slices.Clone(want), func(text string) bool { return strings.Contains(said, text) })
-		return code == exitNoQuorum && strings.Count(said, "fix: ") == 1 && len(lacking) == 0
-	}) {
-		f.t.Errorf("want one finding with %q:\n%s", want, said)
 	}
 }
