@@ -31,11 +31,11 @@ func compose() (tools [][]string) {
 // docker-compose.yml starts five healthy masters on which the steps of the README work, with each installed compose
 // tool.
 func TestComposeGivesFiveMasters(t *testing.T) {
+	needContainers(t)
 	tools := compose()
 	if tools == nil {
 		t.Skip("needs docker-compose, or the compose plugin of docker")
 	}
-	needContainers(t)
 	for _, tool := range tools {
 		t.Run(strings.Join(tool, " "), func(t *testing.T) { composed(t, tool) })
 	}
