@@ -103,8 +103,8 @@ func (f *Deployment) mayReplace(i int) error {
 // are the masters whose records must be read again.
 //
 // A majority must have shown this configuration since the quarantine began. As long as none has been admitted in it,
-// every master must have shown it, unless it has been down for a quarantine: otherwise a client with another list could
-// begin on the others at the same time.
+// every master must have shown it, unless it has been down for a quarantine or since this client started: otherwise a
+// client with another list could begin on the others at the same time.
 func (f *Deployment) seen(i int) (gather quorum.Set, ok bool) {
 	fresh, stale := f.readSince(i)
 	own, all := f.Config.Follow.Of(i), f.Config.Rule.All()

@@ -80,8 +80,8 @@ func (m *Monitor) SetConfig(c *quorum.Config) {
 // Admit admits masters without their quarantine until ok is true of the View, or ctx ends. The caller asserts that no
 // client holds a lock. A master that has voted since needs its quarantine all the same. The error is as that of Ready.
 func (m *Monitor) Admit(ctx context.Context, ok func(*admission.View) bool) (*admission.View, error) {
-	m.enqueue(func() { m.admitting, m.voted = m.admitting+1, 0 })
-	defer m.enqueue(func() { m.admitting-- })
+	m.enqueue(func() { m.byHand = byHand{calls: m.byHand.calls + 1} })
+	defer m.enqueue(func() { m.byHand.calls-- })
 	return m.Await(ctx, ok)
 }
 

@@ -45,15 +45,20 @@ type Monitor struct {
 	changed chan struct{} // guarded by mu; closed and replaced with each View that differs
 
 	// The rest belongs to the goroutine of Run.
-	config    *quorum.Config
-	facts     []admission.Fact
-	tracks    []track
-	sent      uint64        // steps
-	after     []func()      // done when the View uses all that was in the inbox
-	retained  quorum.Set    // masters registered with the pool as in use
-	admitting int           // calls of Admit under way
-	looked    clock.Instant // when decide last began
-	voted     quorum.Set    // masters that vote, or have voted, since the last call of Admit began
+	config   *quorum.Config
+	facts    []admission.Fact
+	tracks   []track
+	sent     uint64        // steps
+	after    []func()      // done when the View uses all that was in the inbox
+	retained quorum.Set    // masters registered with the pool as in use
+	looked   clock.Instant // when decide last began
+	byHand   byHand
+}
+
+// byHand records the calls of Admit.
+type byHand struct {
+	calls int        // under way
+	voted quorum.Set // masters that vote, or have voted, since the last call began
 }
 
 // A track is what Run knows of a master besides the facts.
@@ -188,7 +193,7 @@ func (m *Monitor) decide() time.Duration {
 		idle = min(idle, m.makeMove(i, move, deployment, now))
 		next.Masters[i] = st
 		if st.Phase == admission.Voting {
-			m.voted |= quorum.One(i)
+			m.byHand.voted |= quorum.One(i)
 		}
 		switch {
 		case !c.Rule.All().Has(i): // it is only being admitted
@@ -240,8 +245,8 @@ func (m *Monitor) deployment(at clock.Instant) *admission.Deployment {
 		f.Own, f.Away = m.settings.Clocks.Own(at, i), m.settings.Clocks.Away(i)
 	}
 	now := quorum.Set(0)
-	if m.admitting > 0 {
-		now = quorum.First(m.config.Slots) &^ m.voted // one that has voted may have granted locks, and lost them since
+	if m.byHand.calls > 0 {
+		now = quorum.First(m.config.Slots) &^ m.byHand.voted // one that has voted may have granted locks, and lost them since
 	}
 	agreed, stranger := false, false
 	if m.settings.Shard.Of > 0 {
