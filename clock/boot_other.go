@@ -2,4 +2,4 @@
 
 package clock
 
-func realNow() Instant { return runtime.now() }
+func readBoot() (int64, bool) { return 0, false }

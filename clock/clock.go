@@ -45,20 +45,17 @@ func New(now func() Instant) *Clock { return &Clock{now: now} }
 // Runtime returns a Clock that follows [time.Now] alone, without the system's own clocks. Inside a testing/synctest
 // bubble it therefore shows the bubble's time.
 func Runtime() *Clock {
-	origin := time.Now()
+	read := goTime()
 	return New(func() Instant {
-		now := time.Now()
-		return Instant{boot: int64(now.Sub(origin)) + 1, wall: now.UnixNano()}
+		monotonic, wall := read()
+		return Instant{boot: monotonic, wall: wall}
 	})
 }
-
-// runtime is the system clock, used if no better one is available.
-var runtime = Runtime()
 
 // Now returns the current instant. It never blocks.
 func (c *Clock) Now() Instant {
 	if c == nil {
-		return realNow()
+		return machine.now()
 	}
 	return c.now()
 }

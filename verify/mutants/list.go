@@ -39,6 +39,9 @@ var List = []Mutant{
 	{Name: "both-clocks", Wrong: "a virtual machine that was frozen trusts the clock that has missed the time: " +
 		"two holders",
 		Suite: Sim, Kinds: "freezes", Shows: "two holders"},
+	{Name: "suspended-once", Wrong: "time for which the machine was suspended while the wall clock is set back does " +
+		"not count",
+		Suite: "clock", Tests: "SuspendedTimeCounts"},
 	{Name: "masters-time", Wrong: "a machine that has stopped with both of its clocks uses a lock that the " +
 		"masters have given to another: two holders",
 		Suite: Sim, Kinds: "paused", Shows: "two holders"},

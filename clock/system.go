@@ -1,0 +1,71 @@
+package clock
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// precision is how exactly the boot clock is followed. Less than the allowance of a lock for drifting clocks.
+const precision = int64(100 * time.Microsecond)
+
+// A system reads the clocks of this machine. It reads the boot clock with a system call, which costs more than all
+// else that a lock computes, and the others without. So it adds the suspended time, which is the boot clock minus the
+// monotonic one, and reads it anew only if the wall clock has moved against the monotonic clock: when Linux counts a
+// suspension, it sets the boot clock and the wall clock forward by the same time, in one step
+// (__timekeeping_inject_sleeptime in kernel/time/timekeeping.c). A suspension goes uncounted only if the wall clock is
+// also set back by the length of the suspension, to within precision, before the next reading.
+type system struct {
+	read func() (monotonic, wall int64) // without a system call
+	boot func() (int64, bool)           // whether there is a boot clock
+
+	suspended atomic.Int64 // never decreases
+	skew      atomic.Int64 // wall clock minus monotonic clock, when suspended was read
+	mu        sync.Mutex   // one goroutine reads the boot clock
+}
+
+var machine = system{read: goTime(), boot: readBoot}
+
+// goTime returns a function that reads both clocks of [time.Now]. The monotonic one counts from 1.
+func goTime() func() (monotonic, wall int64) {
+	origin := time.Now()
+	return func() (int64, int64) {
+		now := time.Now()
+		return int64(now.Sub(origin)) + 1, now.UnixNano()
+	}
+}
+
+func (s *system) now() Instant {
+	monotonic, wall := s.read()
+	//mutant:suspended-once = s.skew.Load() == 0
+	if s.hasMoved(wall - monotonic) {
+		s.updateSuspended()
+	}
+	return Instant{boot: monotonic + s.suspended.Load(), wall: wall}
+}
+
+// hasMoved reports whether the wall clock has moved against the monotonic clock since the boot clock was read.
+func (s *system) hasMoved(skew int64) bool {
+	moved := skew - s.skew.Load()
+	return moved > precision || moved < -precision
+}
+
+// updateSuspended reads the boot clock between two readings of the monotonic clock. If they are apart because this
+// thread was preempted, it tries again.
+func (s *system) updateSuspended() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for range 10 {
+		before, wall := s.read()
+		boot, ok := s.boot()
+		after, _ := s.read()
+		if ok && after-before > precision {
+			continue
+		}
+		if ok {
+			s.suspended.Store(max(s.suspended.Load(), boot-before))
+		}
+		s.skew.Store(wall - before) // last: who sees it also sees the suspended time
+		return
+	}
+}
