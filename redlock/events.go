@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
-	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/redlock/internal/dispatch"
 	"github.com/redlock-go/redlock/redlock/internal/lease"
 	"github.com/redlock-go/redlock/redlock/internal/round"
@@ -166,7 +166,7 @@ func (e *events) Attempted(g *lease.Lease, r *round.Round, ballot int64, err err
 		count := r.Tally()
 		e.post(redlockinfo.Event{
 			Kind: kindAttempt, Time: time.Now(), Name: g.Name, ID: g.ID, Token: ballot, Elapsed: e.clock.Now().Sub(r.Start),
-			Granted: count.Of(scripts.Granted).Len(), N: count.Rule.N(),
+			Granted: count.Of(quorum.Granted).Len(), N: count.Rule.N(),
 			Err: failed(r.Op, g.Name, err),
 		})
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock/internal/admission"
@@ -20,7 +21,6 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/dispatch"
 	"github.com/redlock-go/redlock/redlock/internal/lease"
 	"github.com/redlock-go/redlock/redlock/internal/monitor"
-	"github.com/redlock-go/redlock/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/redlock/internal/round"
 	"github.com/redlock-go/redlock/redlock/internal/sharding"
 	"github.com/redlock-go/redlock/redlock/internal/waitqueue"

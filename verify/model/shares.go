@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/scripts/reference"
 )
@@ -185,7 +186,7 @@ func (x *shareMachine) client(s shareState, c int, f func(t shareState, words st
 				yeses++
 			}
 		}
-		if yeses >= quorum {
+		if yeses >= majority {
 			t.phase[c] = holding
 			f(t, x.name(c)+" hears yes from two masters, and holds")
 		}
@@ -227,7 +228,7 @@ func (x *shareMachine) reads(s shareState, i, c int, f func(t shareState, words 
 	if stamp := s.master[i].ask[c]; stamp != 0 {
 		o := x.ask(&s, i, c, stamp-1)
 		for _, twice := range []bool{false, true} {
-			if twice && (!more || o.kind != scripts.Granted) {
+			if twice && (!more || o.kind != quorum.Granted) {
 				continue
 			}
 			t := s
@@ -238,7 +239,7 @@ func (x *shareMachine) reads(s shareState, i, c int, f func(t shareState, words 
 				t.repeats++
 			}
 			if col.again[c] = twice; !s.master[i].again[c] && s.phase[c] == asking {
-				if col.vote[c] = no; o.kind == scripts.Granted {
+				if col.vote[c] = no; o.kind == quorum.Granted {
 					col.vote[c] = yes
 				}
 			}
@@ -336,7 +337,7 @@ type shareCase struct {
 type shareOutcome struct {
 	share        [clientsOfShares]bool
 	fence, reads uint8
-	kind         scripts.Outcome // the reply to an acquire
+	kind         quorum.Outcome // the reply to an acquire
 }
 
 func (o *shareOutcome) on(c *shared) { c.share, c.fence, c.reads = o.share, o.fence, o.reads }

@@ -7,9 +7,10 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/redlock/internal/ballot"
-	"github.com/redlock-go/redlock/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
@@ -48,10 +49,10 @@ func (s *AcquireStats) recordRound(r *round.Round) {
 	}
 	t := r.Tally()
 	s.Rounds++
-	s.Granted, s.N = t.Of(scripts.Granted).Len(), t.Rule.N()
+	s.Granted, s.N = t.Of(quorum.Granted).Len(), t.Rule.N()
 	place := 0
 	r.Each(func(_ int, v *round.Vote) {
-		if v.Outcome == scripts.Held {
+		if v.Outcome == quorum.Held {
 			place = max(place, v.Place+1)
 		}
 	})
@@ -136,7 +137,7 @@ func (m *Manager) awaitDecision(ctx context.Context, r *round.Round) error {
 	select {
 	case <-r.Done():
 	case <-ctx.Done():
-		return r.Failure(nil, round.ContextError(ctx))
+		return r.Failure(nil, fault.ContextError(ctx))
 	case <-m.Closing:
 		return r.Failure(nil, ErrClosed)
 	}
@@ -248,7 +249,7 @@ func (a *voteRecorder) OnVote(r *round.Round, i int, v *round.Vote, decides, las
 // mayHold reports whether the master of a vote has granted the acquire, or may still do so.
 func mayHold(v *round.Vote) bool {
 	//mutant:unknown-outcomes 2= false
-	return v.Outcome == scripts.Granted || v.Unsure()
+	return v.Outcome == quorum.Granted || v.Unsure()
 }
 
 // undo releases what a round that was not won has been granted, or may still be. It returns at once. If all have
@@ -257,7 +258,7 @@ func mayHold(v *round.Vote) bool {
 func (l *Lease) undo(r *round.Round) {
 	var set, late quorum.Set
 	l.mu.Lock()
-	if t := r.Tally(); t.Of(scripts.Granted) == 0 && t.Rule.Lost(t.Of(scripts.Held)) {
+	if t := r.Tally(); t.Of(quorum.Granted) == 0 && t.Rule.Lost(t.Of(quorum.Held)) {
 		late = r.Asked() &^ t.In()
 	}
 	if l.recorder.late = late; late != 0 {
@@ -310,8 +311,8 @@ func (a *voteRecorder) warn(r *round.Round, i int, v *round.Vote, decides bool) 
 	switch {
 	case decides:
 		t := r.Tally()
-		set = t.Of(scripts.Held)
-	case v.Outcome == scripts.Held:
+		set = t.Of(quorum.Held)
+	case v.Outcome == quorum.Held:
 		set = quorum.One(i)
 	}
 	//mutant:beaten-holder 1= false

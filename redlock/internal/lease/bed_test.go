@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock/internal/admission"
@@ -143,10 +144,10 @@ func after(d time.Duration) {
 
 // Outcomes of votes by short names.
 const (
-	staleVote     = scripts.Stale
-	admissionVote = scripts.Abstained
+	staleVote     = quorum.Stale
+	admissionVote = quorum.Abstained
 )
 
-func vote(o scripts.Outcome, fence, time int64) round.Vote {
+func vote(o quorum.Outcome, fence, time int64) round.Vote {
 	return round.Vote{Vote: scripts.Vote{Outcome: o, Fence: fence, Time: time}}
 }

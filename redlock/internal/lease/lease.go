@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock/internal/admission"
 	"github.com/redlock-go/redlock/redlock/internal/due"
-	"github.com/redlock-go/redlock/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
@@ -259,11 +259,11 @@ func (l *Lease) markHeldLocked(then *admission.View, i int) {
 }
 
 // recordVoteLocked records the vote of master i in a round.
-func (l *Lease) recordVoteLocked(r *round.Round, i int, o scripts.Outcome) {
+func (l *Lease) recordVoteLocked(r *round.Round, i int, o quorum.Outcome) {
 	switch o {
-	case scripts.Granted:
+	case quorum.Granted:
 		l.markHeldLocked(r.View, i)
-	case scripts.Missing:
+	case quorum.Missing:
 		l.on.lose(quorum.One(i))
 	}
 }

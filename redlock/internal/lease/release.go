@@ -7,9 +7,10 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
-	"github.com/redlock-go/redlock/redlock/internal/quorum"
+	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
@@ -40,7 +41,7 @@ func (l *Lease) sendRelease(op string, set quorum.Set, end scripts.Ending) *roun
 	var skipped []round.Skipped
 	for i := range r.Asked().All() {
 		if !set.Has(i) {
-			skipped = append(skipped, round.Skipped{Master: i, Vote: round.Vote{Vote: scripts.Vote{Outcome: scripts.Missing}}})
+			skipped = append(skipped, round.Skipped{Master: i, Vote: round.Vote{Vote: scripts.Vote{Outcome: quorum.Missing}}})
 			continue
 		}
 		err := transport.ErrSession
@@ -93,7 +94,7 @@ func (l *Lease) endRule(now *quorum.Config) quorum.Rule {
 // end of its TTL.
 func (r *releasing) OnVote(_ *round.Round, i int, v *round.Vote, _, last bool) {
 	l := r.lease
-	if v.Outcome == scripts.Failed && (!transport.Answered(v.Err) || transport.Transient(v.Err)) {
+	if v.Outcome == quorum.Failed && (!transport.Answered(v.Err) || transport.Transient(v.Err)) {
 		keys, enc, ids := l.keys, r.View.Encoder, l.ids()
 		if r.keep > 0 {
 			ids = nil
@@ -132,14 +133,14 @@ func confirmed(ctx context.Context, r *round.Round, left time.Duration) error {
 		select {
 		case <-r.Done():
 		case <-time.After(grace):
-			return r.Failure(nil, round.ContextError(ctx))
+			return r.Failure(nil, fault.ContextError(ctx))
 		}
 	}
 	t := r.Tally()
 	switch {
 	case r.Verdict() == quorum.Won:
 		return nil
-	case t.Rule.Lost(t.Of(scripts.Missing)):
+	case t.Rule.Lost(t.Of(quorum.Missing)):
 		return r.Failure(ErrLost, nil)
 	}
 	return r.Failure(round.ErrNoQuorum, nil)

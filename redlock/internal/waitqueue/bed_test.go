@@ -8,10 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock/internal/admission"
 	"github.com/redlock-go/redlock/redlock/internal/lease"
-	"github.com/redlock-go/redlock/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/redlock/internal/round"
 	"github.com/redlock-go/redlock/redlock/internal/testbed"
 )
@@ -184,6 +184,6 @@ func after(d time.Duration) {
 }
 
 // vote returns a vote of the master itself.
-func vote(k scripts.Outcome, place int, left time.Duration) round.Vote {
+func vote(k quorum.Outcome, place int, left time.Duration) round.Vote {
 	return round.Vote{Vote: scripts.Vote{Outcome: k, Place: place, Left: left}}
 }

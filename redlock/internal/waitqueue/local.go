@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/redlock/internal/admission"
 	"github.com/redlock-go/redlock/redlock/internal/lease"
-	"github.com/redlock-go/redlock/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
@@ -210,7 +211,7 @@ func (q *Queue) sleep(ctx context.Context, c *Call, changed <-chan struct{}, pau
 	case <-changed:
 	case <-pause:
 	case <-ctx.Done():
-		return round.ContextError(ctx)
+		return fault.ContextError(ctx)
 	case <-q.Manager.Closing:
 		return lease.ErrClosed
 	}
