@@ -77,7 +77,7 @@ func (s *AcquireStats) RecordPlace(place int) {
 }
 
 // Acquire makes one attempt: it asks the masters of the current view for a new lease, and waits for their decision or
-// the end of ctx. On success the lease is won and not yet live: see Lease.StartHold. On failure everything that may
+// the end of ctx. On success the lease is won and not yet live: see Hold.Start. On failure everything that may
 // have been granted is being rolled back, and Acquire does not wait for that; the ticket keeps its place in the queues.
 // The error is a *round.Failure, or one of ballots. The round is nil if nothing was sent: no quorum votes, or
 // limiter.enter failed.
@@ -109,7 +109,7 @@ func (m *Manager) Acquire(ctx context.Context, a *Attempt) (*Lease, *round.Round
 	encode := view.Encoder.Acquire
 	if l.linger.allowed = a.Terms.Linger > 0 && first < last; l.linger.allowed {
 		encode = view.Encoder.AcquireLingering
-		m.addressees.add(l) // until StartHold or giveUp
+		m.addressees.add(l) // until Hold.Start or giveUp
 	}
 	l.sendAcquire(r, encode(a.Keys, l.ID, ttl, first, last, a.Ticket), ttl, last, round.NeedsVote)
 	err = l.awaitQuorum(ctx, r, a.Terms, first, last)
@@ -133,7 +133,7 @@ func (l *Lease) sendAcquire(r *round.Round, call *scripts.Call, ttl time.Duratio
 
 // awaitDecision waits for the decision of a round, until ctx ends or the Manager closes. It returns nil if the round
 // was won.
-func (m *Manager) awaitDecision(ctx context.Context, r *round.Round) error {
+func (m *services) awaitDecision(ctx context.Context, r *round.Round) error {
 	select {
 	case <-r.Done():
 	case <-ctx.Done():
@@ -178,7 +178,7 @@ func tooSlow(left time.Duration, terms *Terms) error {
 }
 
 // readClocks takes the masters' times from the refusals of a round.
-func (m *Manager) readClocks(r *round.Round, now clock.Instant) {
+func (m *services) readClocks(r *round.Round, now clock.Instant) {
 	within := now.Sub(r.Start) / 2
 	r.Each(func(i int, v *round.Vote) {
 		if v.Time > 0 {
@@ -188,7 +188,7 @@ func (m *Manager) readClocks(r *round.Round, now clock.Instant) {
 }
 
 // recordRefusals records what the next attempt needs from the refusals: fences and clocks.
-func (m *Manager) recordRefusals(r *round.Round, name string) {
+func (m *services) recordRefusals(r *round.Round, name string) {
 	now := m.Clock.Now()
 	m.readClocks(r, now)
 	t := r.Tally()
@@ -226,20 +226,20 @@ func (a *voteRecorder) OnVote(r *round.Round, i int, v *round.Vote, decides, las
 	l := a.lease
 	l.mu.Lock()
 	l.recordVoteLocked(r, i, v.Outcome)
-	n := l.endLocked(l.goneLocked())
+	end := l.endLocked(l.goneLocked())
 	late := a.late.Has(i)
 	a.late &^= quorum.One(i)
 	complete := late && a.late == 0
 	l.mu.Unlock()
-	l.notify(n)
+	end.finish()
 	a.warn(r, i, v, decides)
 	//mutant:late-grants = false
 	if late && mayHold(v) {
-		end := scripts.Ending{}
+		place := scripts.Ending{}
 		if l.ticket != nil && a.waits() {
-			end = l.keepingPlace()
+			place = l.keepingPlace()
 		}
-		l.sendRelease("roll back", quorum.One(i), end)
+		l.sendRelease("roll back", quorum.One(i), place)
 	}
 	if complete {
 		l.m.Leave()
@@ -292,7 +292,7 @@ func (l *Lease) keepingPlace() scripts.Ending {
 
 // newLease makes a lease with an id of its own.
 func (m *Manager) newLease(name string, keys *scripts.Keys, t *scripts.Ticket) *Lease {
-	l := &Lease{m: m, Name: name, wire: wire{keys: keys, ticket: t}}
+	l := &Lease{m: &m.services, Name: name, wire: wire{keys: keys, ticket: t}}
 	//mutant:new-ids = uint64(len(name))
 	id := m.number.Add(1)
 	if role := keys.Role(); role != scripts.Plain {

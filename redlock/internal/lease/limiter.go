@@ -118,7 +118,7 @@ func (l *limiter) admitLocked() {
 const failurePace = 20 * time.Millisecond
 
 // reportNotSent reports a call that ends before anything was sent.
-func (m *Manager) reportNotSent(a *Attempt, f *round.Failure) *round.Failure {
+func (m *services) reportNotSent(a *Attempt, f *round.Failure) *round.Failure {
 	m.Events.NotSent(a.Op, a.Name, f)
 	return f
 }

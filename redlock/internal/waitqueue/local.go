@@ -121,7 +121,7 @@ func New(env Env) *Queue {
 // one of ballot; then nothing is held, and possible leases are being rolled back.
 func (q *Queue) Lock(ctx context.Context, c *Call) error {
 	for l := q.join(c); l != nil; l = q.join(c) {
-		if !c.Fair && l.TakeOver(c.Hold, c.Terms) {
+		if !c.Fair && c.Hold.TakeOver(l, c.Terms) {
 			return nil
 		}
 		l.Message(false) // it is released
@@ -323,11 +323,7 @@ func (q *Queue) startHold(c *Call, l *lease.Lease) error {
 		q.recordHoldLocked(l)
 	}
 	q.mu.Unlock()
-	err := l.StartHold(c.Hold, c.Terms)
-	if err != nil {
-		q.Ended(l)
-	}
-	return err
+	return c.Hold.Start(l, c.Terms)
 }
 
 // Holder returns the lease of name that this Locker has; nil if it has none.
