@@ -61,7 +61,7 @@ func channels(t testing.TB, s *redisproc.Server) int {
 func untilConfirmed(t testing.TB, s *Subscription, n int) {
 	t.Helper()
 	what := fmt.Sprintf("subscription on %d masters (%v)", n, s.Err(0))
-	eventually(t, what, func() bool { return s.ConfirmedCount() == n })
+	eventually(t, what, func() bool { return confirmedCount(s) == n })
 }
 
 func untilHeard(t testing.TB, e *ear, messages, renewed int) {
@@ -130,7 +130,7 @@ func TestRealUserWithoutChannelRights(t *testing.T) {
 			var reply redis.Error
 			return errors.As(s.Err(0), &reply) && strings.HasPrefix(string(reply), "NOPERM")
 		})
-		if s.ConfirmedCount() != 0 {
+		if confirmedCount(s) != 0 {
 			t.Error("subscription is active without the right")
 		}
 	}

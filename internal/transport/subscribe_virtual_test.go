@@ -113,13 +113,13 @@ func virtual(t *testing.T, n int, f func(t *testing.T, ms ears, p *Transport), o
 	})
 }
 
-// ConfirmedCount returns the number of masters on which the subscription is active.
-func (s *Subscription) ConfirmedCount() int { return bits.OnesCount64(s.Confirmed()) }
+// confirmedCount returns the number of masters on which the subscription is active.
+func confirmedCount(s *Subscription) int { return bits.OnesCount64(s.Confirmed()) }
 
 func confirmed(t *testing.T, s *Subscription, want int) {
 	t.Helper()
 	synctest.Wait()
-	if n := s.ConfirmedCount(); n != want {
+	if n := confirmedCount(s); n != want {
 		t.Errorf("active on %d masters, want %d (%v)", n, want, s.Err(0))
 	}
 }

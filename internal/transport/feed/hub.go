@@ -12,9 +12,19 @@ import (
 // MaxChannel is the maximum length of a channel name in bytes.
 const MaxChannel = 128 << 10
 
-// A Listener is notified of messages and of renewed subscriptions. No lock is held during its calls.
+// A Listener is notified of messages and of renewed subscriptions. Notifications are neither complete nor reliable. A
+// message may have been repeated by a replica, so it must name its writer if the listener relies on it. Messages are
+// lost when a connection ends, while a master is down, and if the user has no right to subscribe. A listener must work
+// without them.
+//
+// Calls for one master do not overlap, calls for different masters may. No lock is held during them. They must not
+// block, since all listeners of that master wait meanwhile. They may call every method of the pool and of a
+// Subscription, except that they must not close the pool.
 type Listener interface {
+	// Message gets a published message. It may come before the first Resubscribed.
 	Message(master int, channel, payload string)
+	// Resubscribed reports that the subscription is active on the master from now on, for the first time or again after
+	// a lost connection. Messages published before are lost, so the listener should check the state itself.
 	Resubscribed(master int)
 }
 
@@ -43,7 +53,7 @@ func (h *Hub) Add(ctx context.Context, s Source) (run func()) {
 	return f.run
 }
 
-// A Subscription is one listener of one channel on all masters.
+// A Subscription is one listener of one channel on all masters. All methods are safe for concurrent use.
 type Subscription struct {
 	hub      *Hub
 	channel  string
@@ -75,7 +85,8 @@ func (h *Hub) Subscribe(channel string, l Listener) *Subscription {
 	return s
 }
 
-// Close ends the subscription. It does not wait for the listener.
+// Close ends the subscription. It does not block. It may be called more than once, and from the listener. It does not
+// wait for the listener: for each master, one call may still be running, or about to begin, when Close has returned.
 func (s *Subscription) Close() {
 	h := s.hub
 	h.mu.Lock()
@@ -93,7 +104,8 @@ func (s *Subscription) Close() {
 	}
 }
 
-// Confirmed returns the set of masters that have confirmed the channel on the present connection: bit i is master i.
+// Confirmed returns the set of masters that have confirmed the subscription on a connection that is still up, as far
+// as is known: bit i is master i. It is 0 after Close. It does not block.
 func (s *Subscription) Confirmed() (set uint64) {
 	h := s.hub
 	h.mu.Lock()
@@ -106,7 +118,10 @@ func (s *Subscription) Confirmed() (set uint64) {
 	return set
 }
 
-// Err returns why the subscription is not active on a master, or nil if it is.
+// Err returns why the subscription is not active on a master, as the error of the pool, or nil if it is. The error
+// matches ErrClosed after the Subscription or the pool is closed, ErrDown and its cause while there is no connection,
+// and ErrConnecting while the first connection is being made or a reply is awaited. It is a redis.Error such as NOPERM
+// if the master refuses. Refused subscriptions are retried about twice a minute. Err does not block.
 func (s *Subscription) Err(master int) error {
 	h := s.hub
 	h.mu.Lock()
