@@ -69,18 +69,18 @@ func Runs(scriptLoad, eval bool) bool { return scriptLoad || eval }
 // Probe returns the command that tests the right on the keys and channels of p. It changes nothing. The right is
 // missing only if the error has the code NOPERM, or says that the command is unknown. Rights for subscriptions must be
 // tested last on a connection.
-func (r Right) Probe(p Prefix) (command string, args []any) {
+func (r Right) Probe(p Prefix) (command []string) {
 	const name = "check of rights"
-	for _, a := range r.probe[1:] {
+	for _, a := range r.probe {
 		switch a {
 		case probeKey:
 			a = p.Lock(name)
 		case probeChannel:
 			a = p.Inbox(name)
 		}
-		args = append(args, a)
+		command = append(command, a)
 	}
-	return r.probe[0], args
+	return command
 }
 
 // Rule returns the rule of ACL SETUSER that grants exactly the rights needed on the keys and channels of p.

@@ -152,15 +152,19 @@ func (f *facts) otherDatabases(c *wire.Conn, opts *CheckOptions) {
 		if err != nil || !strings.HasPrefix(field, "db") || n == f.cfg.Database {
 			continue
 		}
-		list = append(list, wire.Question{Op: "select", Command: []any{"SELECT", n}, TakeFunc: func(reply any) error {
-			selected = reply == "OK"
-			return nil
-		}}, wire.Question{Op: "getrange", Command: []any{"GETRANGE", key, "0", "0"}, TakeFunc: func(reply any) error {
-			if text, ok := reply.([]byte); ok && len(text) > 0 && selected {
-				f.databases = append(f.databases, n)
-			}
-			return nil
-		}})
+		list = append(list, wire.Question{
+			Op: "select", Command: []string{"SELECT", strconv.Itoa(n)}, TakeFunc: func(reply any) error {
+				selected = reply == "OK"
+				return nil
+			},
+		}, wire.Question{
+			Op: "getrange", Command: []string{"GETRANGE", key, "0", "0"}, TakeFunc: func(reply any) error {
+				if text, ok := reply.([]byte); ok && len(text) > 0 && selected {
+					f.databases = append(f.databases, n)
+				}
+				return nil
+			},
+		})
 	}
 	if _, err := c.Ask(list); err != nil {
 		f.databases = nil // the other questions were answered
@@ -173,8 +177,8 @@ var durableSettings = [][2]string{{"appendonly", "yes"}, {"appendfsync", "always
 
 // questions returns INFO and the commands that read the remaining facts. Those about messages must come last.
 func (f *facts) questions(cfg *Config, opts *CheckOptions) (list []wire.Question) {
-	ask := func(op string, take func(reply any, refused redis.Error), command string, args ...any) {
-		list = append(list, wire.Question{Op: op, Command: append([]any{command}, args...), TakeFunc: func(reply any) error {
+	ask := func(op string, take func(reply any, refused redis.Error), command ...string) {
+		list = append(list, wire.Question{Op: op, Command: command, TakeFunc: func(reply any) error {
 			refused, _ := reply.(redis.Error)
 			take(reply, refused)
 			return nil
@@ -182,7 +186,7 @@ func (f *facts) questions(cfg *Config, opts *CheckOptions) (list []wire.Question
 	}
 	asked := cfg.clock.Now()
 	list = []wire.Question{{
-		Op: "info", Command: []any{"INFO"}, TakeFunc: func(reply any) (err error) {
+		Op: "info", Command: []string{"INFO"}, TakeFunc: func(reply any) (err error) {
 			f.info, f.text, err = cfg.readInfo(asked, reply)
 			return err
 		},
@@ -212,7 +216,7 @@ func (f *facts) questions(cfg *Config, opts *CheckOptions) (list []wire.Question
 		}, "CONFIG", "GET", s[0])
 	}
 	for _, right := range scripts.Rights {
-		command, args := right.Probe(prefix)
+		command := right.Probe(prefix)
 		ask("rights", func(_ any, refused redis.Error) {
 			text := strings.ToLower(string(refused))
 			switch {
@@ -228,9 +232,9 @@ func (f *facts) questions(cfg *Config, opts *CheckOptions) (list []wire.Question
 			default:
 				f.grants = append(f.grants, "+"+right.Rule)
 			}
-			f.noEval, f.noLoad = f.noEval || command == "EVAL", f.noLoad || command == "SCRIPT"
+			f.noEval, f.noLoad = f.noEval || command[0] == "EVAL", f.noLoad || command[0] == "SCRIPT"
 			f.lacking = append(f.lacking, right)
-		}, command, args...)
+		}, command...)
 	}
 	return list
 }

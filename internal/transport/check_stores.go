@@ -39,40 +39,33 @@ func (f *facts) sentinels() (rule promotion, ok bool) {
 	if f.cfg.tag != "" {
 		return f.stop.rule, true
 	}
-	var best sentinel.Place
+	best, n := sentinel.Latest(f.answers)
 	var places []string
 	for _, a := range f.answers {
-		p := a.Place
 		if a.Err != nil {
-			f.find(Warning, "sentinels", fmt.Sprintf("its sentinel %s does not know its address: %v", a.Sentinel, a.Err),
+			f.find(Warning, "sentinels", fmt.Sprintf("its sentinel %s does not know its address: %v", a.Addr, a.Err),
 				"if one more is down, clients cannot find the new master after a failover", stepSentinel)
-			continue
+		} else if !slices.Contains(places, a.Value.Addr) {
+			places = append(places, a.Value.Addr)
 		}
-		if !ok {
-			rule, best, ok = promotion{p.Replicas, p.DownAfter}, p, true
-		}
-		rule = promotion{max(rule.replicas, p.Replicas), min(rule.after, p.DownAfter)}
-		if !slices.Contains(places, p.Addr) {
-			places = append(places, p.Addr)
-		}
-		if p.Epoch > best.Epoch {
-			best = p
-		}
+	}
+	if n == 0 {
+		return rule, false
 	}
 	if len(places) > 1 {
 		f.find(Warning, "sentinels", fmt.Sprintf("its sentinels disagree about its address: %q; the latest failover says %s",
 			places, best.Addr), "clients may be led to the old master", stepDisagree)
 	}
-	if ok && best.Sentinels != len(f.answers) {
+	if best.Sentinels != len(f.answers) {
 		f.find(Warning, "sentinels", fmt.Sprintf("%d sentinels monitor it, and the URL lists %d", best.Sentinels,
 			len(f.answers)), "the others may promote a replica without notice", stepNameAll)
 	}
-	if ok && best.Quorum <= best.Sentinels/2 {
+	if best.Quorum <= best.Sentinels/2 {
 		f.find(Notice, "sentinels", fmt.Sprintf("%d of %d sentinels begin a failover", best.Quorum, best.Sentinels),
 			"after an unnecessary failover it has no vote for the max TTL", fmt.Sprintf(stepQuorum,
 				f.cfg.finder.Name, best.Sentinels/2+1))
 	}
-	return rule, ok
+	return promotion{best.Replicas, best.DownAfter}, true
 }
 
 // behind warns of replicas that have been silent for long.

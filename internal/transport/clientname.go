@@ -76,11 +76,7 @@ func (s *session) introduce() (list []wire.Question) {
 	name := s.m.transport.clientName()
 	s.name.Store(&name)
 	for _, words := range introduction(name) {
-		q := wire.Question{Op: "client", TakeFunc: func(any) error { return nil }}
-		for _, w := range words {
-			q.Command = append(q.Command, w)
-		}
-		list = append(list, q)
+		list = append(list, wire.Question{Op: "client", Command: words, TakeFunc: func(any) error { return nil }})
 	}
 	return list
 }

@@ -30,21 +30,17 @@ func (t *Transport) Clients(ctx context.Context) map[string][]Client {
 		}
 		wg.Go(func() {
 			var text string
-			c, _, err := m.cfg.Connect(ctx, func(c *wire.Conn) (string, error) {
-				return c.Ask([]wire.Question{{
-					Op: "client list", Command: []any{"CLIENT", "LIST"}, TakeFunc: func(reply any) (err error) {
-						text, err = redis.String(reply, nil)
-						return err
-					},
-				}})
+			err := m.cfg.Query(ctx, wire.Question{
+				Op: "client list", Command: []string{"CLIENT", "LIST"}, TakeFunc: func(reply any) (err error) {
+					text, err = redis.String(reply, nil)
+					return err
+				},
 			})
-			if err != nil {
-				return
-			}
-			c.Close()
 			mu.Lock()
 			defer mu.Unlock()
-			all[m.Name] = clientsOf(text, t.clientName())
+			if err == nil {
+				all[m.Name] = clientsOf(text, t.clientName())
+			}
 		})
 	}
 	wg.Wait()

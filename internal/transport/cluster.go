@@ -91,12 +91,7 @@ func (m *Master) parseCluster(u *url.URL) error {
 		return fmt.Errorf("the number of buckets, from 1 to %d, is missing: %s", MaxBuckets, form)
 	}
 	m.buckets = n
-	for key, values := range q {
-		if key != "allow" && key != "buckets" && key != "name" || len(values) != 1 {
-			return fmt.Errorf("the parameter %q is unknown, or given twice; %s", shownKey(key), form)
-		}
-	}
-	return nil
+	return checkKeys(q, "; "+form, "allow", "buckets", "name")
 }
 
 // inCluster makes cfg refer to the node that owns the bucket's slot.
@@ -120,51 +115,27 @@ func (cfg *Config) inCluster(m *Master) {
 
 // owner asks all nodes at once for the owner of tag's slot, and returns the first answer.
 func owner(ctx context.Context, nodes []wire.Target, tag string) (addr string, err error) {
-	type answer struct {
-		addr string
-		err  error
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	answers := make(chan answer, len(nodes))
-	for i := range nodes {
-		go func() {
-			t, a := &nodes[i], answer{addr: nodes[i].Addr}
-			c, _, err := t.Connect(ctx, func(c *wire.Conn) (string, error) {
-				return c.Ask([]wire.Question{{Op: "find slot", Command: []any{"EXISTS", tag}, TakeFunc: func(reply any) error {
-					refusal, refused := reply.(redis.Error)
-					if moved := movedTo(refusal, t.Addr); moved != "" {
-						a.addr, refused = moved, false
-					}
-					if refused {
-						return refusal
-					}
-					return nil
-				}}})
-			})
-			if err == nil {
-				c.Close()
-			}
-			a.err = err
-			answers <- a
-		}()
-	}
 	var causes []string
-	for range nodes {
-		a := <-answers // wait for all: the context ends those that are not needed
-		switch {
-		case a.err == nil && addr == "":
-			addr = a.addr
-			cancel()
-		case a.err != nil:
-			causes = append(causes, fmt.Sprintf("%s: %v", a.addr, a.err))
+	for _, a := range wire.Poll(ctx, nodes, 1, func(ctx context.Context, t *wire.Target) (string, error) {
+		addr := t.Addr
+		take := func(reply any) error {
+			refusal, _ := reply.(redis.Error)
+			if moved := movedTo(refusal, t.Addr); moved != "" {
+				addr = moved
+				return nil
+			}
+			return wire.Refusal(reply)
 		}
+		err := t.Query(ctx, wire.Question{Op: "find slot", Command: []string{"EXISTS", tag}, TakeFunc: take})
+		return addr, err
+	}) {
+		if a.Err == nil {
+			return a.Value, nil
+		}
+		causes = append(causes, fmt.Sprintf("%s: %v", a.Addr, a.Err))
 	}
-	if addr == "" {
-		return "", fmt.Errorf("no node of the cluster returned the owner of the slot of %s: %s", tag,
-			strings.Join(causes, "; "))
-	}
-	return addr, nil
+	return "", fmt.Errorf("no node of the cluster returned the owner of the slot of %s: %s", tag,
+		strings.Join(causes, "; "))
 }
 
 // movedTo returns the address in a MOVED reply, and "" for any other reply. A node that does not know the host of
@@ -188,13 +159,8 @@ func movedTo(reply redis.Error, asked string) string {
 // settings that decide when a replica is promoted.
 func (s *stopping) slotQuestions(tag string, settings bool) []wire.Question {
 	list := []wire.Question{
-		{Op: "find slot", Command: []any{"EXISTS", tag}, TakeFunc: func(reply any) error {
-			if refusal, refused := reply.(redis.Error); refused {
-				return refusal
-			}
-			return nil
-		}},
-		{Op: "cluster nodes", Command: []any{"CLUSTER", "NODES"}, TakeFunc: func(reply any) error {
+		{Op: "find slot", Command: []string{"EXISTS", tag}, TakeFunc: wire.Refusal},
+		{Op: "cluster nodes", Command: []string{"CLUSTER", "NODES"}, TakeFunc: func(reply any) error {
 			text, err := redis.String(reply, nil)
 			if err != nil {
 				return fmt.Errorf("CLUSTER NODES: %w", err)

@@ -170,7 +170,7 @@ func (s *stopping) questions(tag string, settings bool) (list []wire.Question) {
 
 // configGet returns a question about settings.
 func configGet(pattern string, take func(reply any)) wire.Question {
-	return wire.Question{Op: "config get", Command: []any{"CONFIG", "GET", pattern}, TakeFunc: func(reply any) error {
+	return wire.Question{Op: "config get", Command: []string{"CONFIG", "GET", pattern}, TakeFunc: func(reply any) error {
 		take(reply)
 		return nil
 	}}

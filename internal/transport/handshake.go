@@ -37,7 +37,7 @@ const backlogTTL = "repl-backlog-ttl"
 func (s *session) questions() []wire.Question {
 	cfg := &s.m.cfg
 	list := []wire.Question{{
-		Op: "info", Command: []any{"INFO"}, TakeFunc: func(reply any) (err error) {
+		Op: "info", Command: []string{"INFO"}, TakeFunc: func(reply any) (err error) {
 			var fields map[string]string
 			if s.info, fields, err = cfg.readInfo(s.infoSent, reply); err == nil {
 				err = s.info.verdict(cfg)
@@ -53,7 +53,7 @@ func (s *session) questions() []wire.Question {
 	}
 	for _, script := range scripts.All {
 		list = append(list, wire.Question{
-			Op: "script load", Command: []any{"SCRIPT", "LOAD", script.Text}, TakeFunc: func(reply any) error {
+			Op: "script load", Command: []string{"SCRIPT", "LOAD", script.Text}, TakeFunc: func(reply any) error {
 				refusal, refused := reply.(redis.Error)
 				if s.byText = s.byText || refused; refused && !unavailable(refusal) {
 					return refusal
@@ -62,15 +62,12 @@ func (s *session) questions() []wire.Question {
 			},
 		})
 	}
-	list = append(list, wire.Question{
-		Op: "config get", Command: []any{"CONFIG", "GET", backlogTTL}, TakeFunc: func(reply any) error {
-			pair, _ := redis.StringMap(reply, nil)
-			if seconds, known := pair[backlogTTL]; known {
-				s.info.BacklogTTL, s.info.BacklogKnown = time.Duration(number(seconds))*time.Second, true
-			}
-			return nil
-		},
-	})
+	list = append(list, configGet(backlogTTL, func(reply any) {
+		pair, _ := redis.StringMap(reply, nil)
+		if seconds, known := pair[backlogTTL]; known {
+			s.info.BacklogTTL, s.info.BacklogKnown = time.Duration(number(seconds))*time.Second, true
+		}
+	}))
 	return append(list, s.introduce()...)
 }
 

@@ -37,9 +37,16 @@ type connState struct {
 // errFirst is returned by Send until the first attempt to connect has ended.
 var errFirst = fault.New("first connection is still being made", ErrConnecting, ErrDown)
 
-// fail returns an error of this master.
+// failure returns an error of this master.
+func (m *master) failure(op string, cause error) *Error {
+	return &Error{Addr: m.Name, User: m.cfg.userName(), Op: op, Err: cause}
+}
+
+// fail returns an error of one call.
 func (m *master) fail(op string, cause error, unknown bool) error {
-	return &Error{Addr: m.Name, User: m.cfg.userName(), Op: op, Err: cause, Unknown: unknown}
+	e := m.failure(op, cause)
+	e.Unknown = unknown
+	return e
 }
 
 // owner returns the settings that all connections of m share.
@@ -96,7 +103,7 @@ func (m *master) claim(c *wire.Conn, s *session) (op string, err error) {
 func (m *master) setDown(op string, err error) {
 	m.mu.Lock()
 	if m.ctx.Err() == nil {
-		m.state.Store(&connState{err: &Error{Addr: m.Name, User: m.cfg.userName(), Op: op, Err: err}})
+		m.state.Store(&connState{err: m.failure(op, err)})
 	}
 	failed := m.state.Load().err
 	m.mu.Unlock()
@@ -108,7 +115,7 @@ func (m *master) end(why error) {
 	m.mu.Lock()
 	if m.ctx.Err() == nil {
 		m.cancel(why)
-		m.state.Store(&connState{err: &Error{Addr: m.Name, User: m.cfg.userName(), Op: "send", Err: why}})
+		m.state.Store(&connState{err: m.failure("send", why)})
 	}
 	m.mu.Unlock()
 	m.pending.close()

@@ -139,10 +139,12 @@ func (m *Master) parse(raw string) error {
 	if u.Fragment != "" {
 		return errors.New("it is not of the form redis://host:port")
 	}
-	for key, values := range u.Query() {
-		if key != "name" && key != "guard" && (key != "db" || m.network != "unix") || len(values) != 1 {
-			return fmt.Errorf("the parameter %q is unknown, or given twice", shownKey(key))
-		}
+	keys := []string{"name", "guard"}
+	if m.network == "unix" {
+		keys = append(keys, "db")
+	}
+	if err := checkKeys(u.Query(), "", keys...); err != nil {
+		return err
 	}
 	if m.noGuard = u.Query().Get("guard") == "off"; u.Query().Has("guard") && !m.noGuard {
 		return errors.New("the parameter guard has only the value off")
@@ -209,12 +211,17 @@ func noScheme(raw string) error {
 	return errors.New("it is not of the form redis://host:port: it has no scheme" + hint)
 }
 
-// shownKey returns the name of a parameter for use in errors: text before an @ may be a password.
-func shownKey(key string) string {
-	if strings.Contains(key, "@") {
-		return fault.Hidden
+// checkKeys returns an error, which ends with form, unless each parameter is one of keys and given once.
+func checkKeys(q url.Values, form string, keys ...string) error {
+	for key, values := range q {
+		if !slices.Contains(keys, key) || len(values) != 1 {
+			if strings.Contains(key, "@") { // text before it may be a password
+				key = fault.Hidden
+			}
+			return fmt.Errorf("the parameter %q is unknown, or given twice%s", key, form)
+		}
 	}
-	return key
+	return nil
 }
 
 // addrOf returns the address and the database of u. Different spellings of one address (case, a final dot, forms of an

@@ -77,13 +77,8 @@ func (m *Master) parseSentinel(u *url.URL) error {
 	}
 	m.service = name
 	q := u.Query()
-	for key, values := range q {
-		if key != "allow" && key != "db" && key != "name" || len(values) != 1 {
-			return fmt.Errorf("the parameter %q is unknown, or given twice; %s", shownKey(key), form)
-		}
-	}
 	u.Path = "/" + q.Get("db")
-	return nil
+	return checkKeys(q, "; "+form, "allow", "db", "name")
 }
 
 // behindSentinels makes cfg refer to a master whose address the sentinels report.

@@ -85,11 +85,7 @@ func (s *session) beat() {
 	if s.m.cfg.failover != nil {
 		s.beats++
 		for _, q := range s.stop.questions(s.m.cfg.tag, s.beats%settingsEvery == 0) {
-			words := make([]string, len(q.Command))
-			for i, w := range q.Command {
-				words[i] = fmt.Sprint(w)
-			}
-			s.pipe.Queue(scripts.Command("heartbeat", words...), func(reply any, ended error) {
+			s.pipe.Queue(scripts.Command("heartbeat", q.Command...), func(reply any, ended error) {
 				if ended != nil {
 					return
 				}

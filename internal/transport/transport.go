@@ -67,7 +67,7 @@ func (t *Transport) begin(named Master, cfg Config) (number int) {
 	list := *t.list.Load()
 	m := &master{Master: named, transport: t, index: len(list), cfg: cfg}
 	m.ctx, m.cancel = context.WithCancelCause(context.Background())
-	m.state.Store(&connState{err: &Error{Addr: m.Name, User: m.cfg.userName(), Op: "connect", Err: errFirst}})
+	m.state.Store(&connState{err: m.failure("connect", errFirst)})
 	source := feed.Source{Target: &m.cfg.Target, Owner: m.owner(), Redial: m.cfg.redial}
 	if cfg.Foreign == nil {
 		source.IntroductionFunc = func() [][]string { return introduction(t.clientName()) }

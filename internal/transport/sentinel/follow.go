@@ -57,12 +57,7 @@ func pause(ctx context.Context, d time.Duration) {
 func (f *Finder) subscribe(ctx context.Context, t *wire.Target, news chan<- struct{}) {
 	c, _, err := t.Connect(ctx, func(c *wire.Conn) (string, error) {
 		return c.Ask([]wire.Question{{
-			Op: "subscribe", Command: []any{"SUBSCRIBE", "+switch-master"}, TakeFunc: func(reply any) error {
-				if refusal, refused := reply.(redis.Error); refused {
-					return refusal
-				}
-				return nil
-			},
+			Op: "subscribe", Command: []string{"SUBSCRIBE", "+switch-master"}, TakeFunc: wire.Refusal,
 		}})
 	})
 	if err != nil {

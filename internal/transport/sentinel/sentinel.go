@@ -26,11 +26,7 @@ type Place struct {
 }
 
 // An Answer is the reply of one sentinel.
-type Answer struct {
-	Sentinel string // its address
-	Place    Place
-	Err      error
-}
+type Answer = wire.Answer[Place]
 
 // A Finder looks up one master at its sentinels. All methods are safe for concurrent use.
 type Finder struct {
@@ -38,21 +34,34 @@ type Finder struct {
 	Sentinels []wire.Target
 }
 
-// Find queries all sentinels at once, and returns as soon as a majority has answered, or when ctx ends. The place is
-// that of the latest failover. The number of replicas is the largest that was reported, and DownAfter the shortest,
-// since any of the sentinels may lead the next failover.
+// Find queries all sentinels at once, and returns as soon as a majority has answered, or when ctx ends.
 func (f *Finder) Find(ctx context.Context) (Place, error) {
 	need := len(f.Sentinels)/2 + 1
-	var best Place
+	answers := wire.Poll(ctx, f.Sentinels, need, f.ask)
+	best, n := Latest(answers)
+	if n >= need {
+		return best, nil
+	}
 	var causes []string
-	answered := 0
-	for _, a := range f.ask(ctx, need) {
-		p := a.Place
+	for _, a := range answers {
 		if a.Err != nil {
-			causes = append(causes, fmt.Sprintf("%s: %v", a.Sentinel, a.Err))
+			causes = append(causes, fmt.Sprintf("%s: %v", a.Addr, a.Err))
+		}
+	}
+	slices.Sort(causes)
+	return Place{}, fmt.Errorf("%d of %d sentinels returned the address of the master %q, %d are needed: %s", n,
+		len(f.Sentinels), f.Name, need, strings.Join(causes, "; "))
+}
+
+// Latest returns the place of the latest failover, and the number of answers without an error. The number of replicas
+// is the largest that was reported, and DownAfter the shortest, since any of the sentinels may lead the next failover.
+func Latest(answers []Answer) (best Place, n int) {
+	for _, a := range answers {
+		p := a.Value
+		if a.Err != nil {
 			continue
 		}
-		if answered++; answered == 1 {
+		if n++; n == 1 {
 			best = p
 		}
 		replicas, downAfter := max(best.Replicas, p.Replicas), min(best.DownAfter, p.DownAfter)
@@ -61,64 +70,29 @@ func (f *Finder) Find(ctx context.Context) (Place, error) {
 		}
 		best.Replicas, best.DownAfter = replicas, downAfter
 	}
-	if answered < need {
-		slices.Sort(causes)
-		return Place{}, fmt.Errorf("%d of %d sentinels returned the address of the master %q, %d are needed: %s", answered,
-			len(f.Sentinels), f.Name, need, strings.Join(causes, "; "))
-	}
-	return best, nil
+	return best, n
 }
 
 // Survey queries all sentinels, and waits for all answers, or until ctx ends. The answers are in the order of the
 // sentinels.
 func (f *Finder) Survey(ctx context.Context) []Answer {
-	list := f.ask(ctx, len(f.Sentinels))
-	slices.SortFunc(list, func(a, b Answer) int { return strings.Compare(a.Sentinel, b.Sentinel) })
+	list := wire.Poll(ctx, f.Sentinels, len(f.Sentinels), f.ask)
+	slices.SortFunc(list, func(a, b Answer) int { return strings.Compare(a.Addr, b.Addr) })
 	return list
 }
 
-// ask queries all sentinels at once, until enough of them have reported a place, or all have answered.
-func (f *Finder) ask(ctx context.Context, enough int) (list []Answer) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	answers := make(chan Answer, len(f.Sentinels))
-	for i := range f.Sentinels {
-		go func() { answers <- f.askOne(ctx, &f.Sentinels[i]) }()
-	}
-	answered := 0
-	for range f.Sentinels { // wait for all: the context ends those that are not needed
-		a := <-answers
-		if answered == enough {
-			continue
-		}
-		if list = append(list, a); a.Err == nil {
-			answered++
-		}
-		if answered == enough {
-			cancel()
-		}
-	}
-	return list
-}
-
-func (f *Finder) askOne(ctx context.Context, t *wire.Target) Answer {
-	a := Answer{Sentinel: t.Addr}
-	c, _, err := t.Connect(ctx, func(c *wire.Conn) (string, error) {
-		return c.Ask([]wire.Question{{
-			Op: "sentinel master", Command: []any{"SENTINEL", "MASTER", f.Name}, TakeFunc: func(reply any) (err error) {
-				a.Place, err = placeOf(reply)
-				return err
-			},
-		}})
+// ask queries one sentinel.
+func (f *Finder) ask(ctx context.Context, t *wire.Target) (p Place, err error) {
+	err = t.Query(ctx, wire.Question{
+		Op: "sentinel master", Command: []string{"SENTINEL", "MASTER", f.Name}, TakeFunc: func(reply any) (err error) {
+			p, err = placeOf(reply)
+			return err
+		},
 	})
-	if err == nil {
-		c.Close()
-	}
 	if fault.IsCode(err, "NOAUTH") || fault.IsCode(err, "WRONGPASS") {
 		err = fmt.Errorf("%w (sentinels have credentials of their own: WithSentinelCredentials)", err)
 	}
-	a.Err = err
-	return a
+	return p, err
 }
 
 // placeOf parses the reply to SENTINEL MASTER.

@@ -79,8 +79,16 @@ func (c *Conn) Receive() (value any, err error) {
 // A Question is one command of [Conn.Ask], with the function that handles its reply, which may be a redis.Error.
 type Question struct {
 	Op       string // the operation that failed, if TakeFunc returns an error
-	Command  []any
+	Command  []string
 	TakeFunc func(reply any) error
+}
+
+// Refusal returns reply if it is an error reply, and nil otherwise.
+func Refusal(reply any) error {
+	if refusal, refused := reply.(redis.Error); refused {
+		return refusal
+	}
+	return nil
 }
 
 // Ask sends all commands and handles their replies in order, in one round trip. It stops at the first error of a
@@ -106,7 +114,7 @@ func (c *Conn) Ask(list []Question) (op string, err error) {
 
 func (c *Conn) write(list []Question) error {
 	for _, q := range list {
-		if err := c.Send(q.Command[0].(string), q.Command[1:]...); err != nil {
+		if err := c.Send(q.Command[0], redis.Args{}.AddFlat(q.Command[1:])...); err != nil {
 			return err
 		}
 	}

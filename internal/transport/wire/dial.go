@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -63,6 +64,51 @@ func (t *Target) Connect(ctx context.Context, step func(*Conn) (op string, err e
 		return nil, op, t.explain(ctx, op, l, err)
 	}
 	return c, "", nil
+}
+
+// Query asks one question on a connection of its own.
+func (t *Target) Query(ctx context.Context, q Question) error {
+	c, _, err := t.Connect(ctx, func(c *Conn) (string, error) { return c.Ask([]Question{q}) })
+	if err == nil {
+		c.Close()
+	}
+	return err
+}
+
+// An Answer is what one server has answered.
+type Answer[T any] struct {
+	Addr  string
+	Value T
+	Err   error
+}
+
+// Poll calls ask for all servers at once, and returns the answers in the order in which they come. It ends the context
+// of the others when enough have answered without an error.
+func Poll[T any](
+	ctx context.Context, targets []Target, enough int, ask func(context.Context, *Target) (T, error),
+) (list []Answer[T]) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	answers := make(chan Answer[T], len(targets))
+	for i := range targets {
+		go func() {
+			value, err := ask(ctx, &targets[i])
+			answers <- Answer[T]{targets[i].Addr, value, err}
+		}()
+	}
+	for range targets { // wait for all: the context ends those that are not needed
+		a := <-answers
+		if enough == 0 {
+			continue
+		}
+		if list = append(list, a); a.Err == nil {
+			enough--
+		}
+		if enough == 0 {
+			cancel()
+		}
+	}
+	return list
 }
 
 // explain converts the error that ended an attempt into one that says why the master is down.
@@ -124,7 +170,7 @@ func (t *Target) dial(ctx context.Context) (*Conn, error) {
 
 // questions returns the commands that log in and select the database.
 func (t *Target) questions(l login) (list []Question) {
-	add := func(op string, command ...any) {
+	add := func(op string, command ...string) {
 		list = append(list, Question{op, command, func(reply any) error {
 			_, err := redis.String(reply, nil)
 			return err
@@ -137,7 +183,7 @@ func (t *Target) questions(l login) (list []Question) {
 		add("auth", "AUTH", l.password)
 	}
 	if t.Database != 0 {
-		add("select", "SELECT", t.Database)
+		add("select", "SELECT", strconv.Itoa(t.Database))
 	}
 	return list
 }
