@@ -87,8 +87,9 @@ type LockError struct {
 	decided error // is or wraps one of the sentinels; nil if the context ended the call first
 	cause   error // the error of the context that ended the call, nil if none did
 	// granted of n masters granted in the last round, and quorum were needed. missing masters do not have the lease. open
-	// masters had not answered when the round was decided, or got no message.
+	// masters had not answered when the round was decided. If nothing was sent, granted masters can grant a lock.
 	granted, quorum, n, missing, open int
+	unsent                            bool
 
 	slots   int               // of the name, each of which is held; 0: the call was not for slots
 	since   time.Time         // start of the current hold by the masters' clocks; zero if unknown
@@ -115,7 +116,8 @@ func failed(op, name string, err error) error {
 	}
 	e := &LockError{
 		Op: op, Name: name, decided: f.Decision, cause: f.Cause,
-		granted: f.Granted, quorum: f.Quorum, n: f.N, missing: f.Missing, open: f.Open, Left: max(0, f.Left),
+		granted: f.Granted, quorum: f.Quorum, n: f.N, missing: f.Missing, open: f.Open, unsent: f.Unsent,
+		Left: max(0, f.Left),
 	}
 	if len(f.Masters) > 0 {
 		e.masters = &multierror.Error{Errors: f.Masters}
@@ -140,7 +142,11 @@ func (e *LockError) Error() string {
 		b.WriteString(plain(e.cause))
 	}
 	if e.n > 0 {
-		fmt.Fprintf(&b, "; %d of %d masters agreed, quorum is %d", e.granted, e.n, e.quorum)
+		did := "agreed"
+		if e.unsent {
+			did = "can grant a lock"
+		}
+		fmt.Fprintf(&b, "; %d of %d masters %s, quorum is %d", e.granted, e.n, did, e.quorum)
 		if e.missing > 0 {
 			fmt.Fprintf(&b, ", and %d did not have it", e.missing)
 		}

@@ -109,7 +109,7 @@ func (l *shard) notVoting(op string, view *admission.View, c *quorum.Config, cau
 		}
 	}
 	f := l.sender.NoQuorum(seen, op, cause)
-	if f.Granted, f.Open = seen.Voting.Len(), 0; c.Rule.Won(seen.Voting) {
+	if f.Granted, f.Unsent = seen.Voting.Len(), false; c.Rule.Won(seen.Voting) {
 		f.Decision = nil
 	}
 	return failed(op, l.cfg.prefix, f)

@@ -33,9 +33,10 @@ type Failure struct {
 	Cause    error // why the caller stopped waiting; nil if it did not
 	Granted  int
 	Missing  int
-	Open     int // masters without a reply, or without a request, when it was decided
+	Open     int // masters without a reply when it was decided
 	Quorum   int
 	N        int
+	Unsent   bool          // nothing was sent; Granted is how many masters can grant a lock
 	Left     time.Duration // when a quorum may be free, according to the refusals; negative if unknown
 	Holder   string        // id of the lease held on a majority of masters; "" if there is none
 	Token    int64         // its token
@@ -68,11 +69,11 @@ func (f *Failure) Unwrap() []error {
 	return slices.DeleteFunc(all, func(err error) bool { return err == nil })
 }
 
-// NoQuorum returns the failure of a call that sent nothing because too few masters of the view vote.
+// NoQuorum returns the failure of a call that sent nothing because too few masters of the view can grant a lock.
 func (s *Sender) NoQuorum(view *admission.View, op string, cause error) *Failure {
 	f := &Failure{
 		Decision: ErrNoQuorum, Cause: cause, Quorum: view.Config.Rule.Least(), N: view.Config.N(), Left: -1,
-		Open: (view.Voting & view.Config.Rule.All()).Len(),
+		Unsent: true, Granted: (s.Able(view) & view.Config.Rule.All()).Len(),
 	}
 	for _, i := range view.Config.Order {
 		if err := s.Trouble(i, &view.Masters[i]); err != nil || !view.Voting.Has(i) {
@@ -280,6 +281,9 @@ func (r *Round) refusalsLocked() map[string]quorum.Set {
 func (r *Round) complaintLocked(i int, v *Vote, waited time.Duration) error {
 	switch {
 	case !v.in:
+		if err := r.sender.Trouble(i, &r.View.Masters[i]); err != nil { // known from earlier attempts
+			return err
+		}
 		return fmt.Errorf("it has not answered for %v", waited.Round(time.Millisecond))
 	case transport.IsWrongType(v.Err):
 		return fmt.Errorf("the key %q is of another type: the name is used both by Lock and by RWLock, or this "+

@@ -33,22 +33,26 @@ type contention struct {
 	ticket  bool                 // the last attempt carried the ticket
 	decided time.Time            // when the last attempt was decided; a suspension only delays the next
 	failure *round.Failure       // how
+	before  *round.Failure       // why the call waited before it became the contender; nil if it did not wait
+	held    *round.Failure       // of the last attempt that another client's lease refused; nil: none was
+	lost    int                  // attempts since then
 	pauses  func() time.Duration // from the first refusal on
 	pause   time.Duration        // until the next attempt, if no wake-ups can arrive
 }
 
-// contend makes attempts until the name is granted, ctx ends, or a call with a better priority comes.
-func (q *Queue) contend(ctx context.Context, c *Call) (*lease.Lease, error) {
-	n := &contention{q: q, c: c}
+// contend makes attempts until the name is granted, ctx ends, or a call with a better priority comes. before is why the
+// call waited until now, nil if it did not wait.
+func (q *Queue) contend(ctx context.Context, c *Call, before *round.Failure) (*lease.Lease, error) {
+	n := &contention{q: q, c: c, before: before}
 	for {
 		l, err := n.acquire(ctx)
 		if err == nil {
 			return l, nil
 		}
 		if !Waitable(err) {
-			return nil, WithLastFailure(n.failure, err)
+			return nil, n.ended(err)
 		}
-		n.failure, _ = round.AsFailure(err)
+		n.record(err)
 		q.recordFailure(c, n.failure)
 		if err = n.wait(ctx); err != nil {
 			return nil, err
@@ -125,6 +129,42 @@ func (n *contention) untilAttempt() (d time.Duration, yields bool) {
 	return n.untilAttemptLocked(), false
 }
 
+// record records how an attempt has failed.
+func (n *contention) record(err error) {
+	n.failure, _ = round.AsFailure(err)
+	if n.lost++; errors.Is(n.failure.Decision, round.ErrHeld) {
+		n.held, n.lost = n.failure, 0
+	}
+}
+
+// ended returns the error of a call of which err ended the last attempt, in which the masters may not have decided.
+func (n *contention) ended(err error) error {
+	switch {
+	case n.failure != nil:
+		err = WithLastFailure(n.failure, err)
+	case n.before != nil:
+		err = WithLastFailure(n.before, err)
+	}
+	if f, ok := round.AsFailure(err); ok {
+		return n.orHeld(f)
+	}
+	return err
+}
+
+// orHeld returns f, or, if f is of a single attempt that was lost for want of a quorum, the refusal before it: the name
+// was held. The same applies after several such attempts if a quorum can vote all the same.
+func (n *contention) orHeld(f *round.Failure) *round.Failure {
+	if n.held == nil || f.Cause == nil || !errors.Is(f.Decision, round.ErrNoQuorum) {
+		return f
+	}
+	if view := n.q.Manager.View(); n.lost > 1 && !view.Config.Rule.Won(n.q.Manager.Sender.Able(view)) {
+		return f
+	}
+	held := n.held.Ended(f.Cause)
+	held.Masters = f.Masters
+	return held
+}
+
 // abandonedBy returns the failure of a call that ended for cause, with all votes that have come by now.
 func (n *contention) abandonedBy(cause error) *round.Failure {
 	if n.round != nil {
@@ -132,9 +172,9 @@ func (n *contention) abandonedBy(cause error) *round.Failure {
 		if errors.Is(decision, round.ErrUndecided) { // more votes may have come since
 			decision = n.round.Decision()
 		}
-		return n.round.Failure(decision, cause)
+		return n.orHeld(n.round.Failure(decision, cause))
 	}
-	return n.failure.Ended(cause)
+	return n.orHeld(n.failure.Ended(cause))
 }
 
 // untilAttemptLocked returns how long to wait before the next attempt; not positive: try at once. The four cases are:

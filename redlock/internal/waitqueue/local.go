@@ -128,10 +128,11 @@ func (q *Queue) Lock(ctx context.Context, c *Call) error {
 	}
 	defer q.leave(c)
 	for {
-		if handed, err := q.awaitTurn(ctx, c); handed || err != nil {
+		before, handed, err := q.awaitTurn(ctx, c)
+		if handed || err != nil {
 			return err
 		}
-		if l, err := q.contend(ctx, c); err == nil {
+		if l, err := q.contend(ctx, c, before); err == nil {
 			return q.startHold(c, l)
 		} else if !errors.Is(err, errYield) {
 			return err
@@ -218,13 +219,15 @@ func (q *Queue) sleep(ctx context.Context, c *Call, changed <-chan struct{}, pau
 	return nil
 }
 
-// awaitTurn waits until c becomes the contender, and reports whether the lease was handed off to it. If c must
-// end during the handoff, it waits until it has the lease, and gives it back.
-func (q *Queue) awaitTurn(ctx context.Context, c *Call) (handed bool, err error) {
+// awaitTurn waits until c becomes the contender, and reports whether the lease was handed off to it. before is why it
+// waited, nil if it did not. If c must end during the handoff, it waits until it has the lease, and gives it back.
+func (q *Queue) awaitTurn(ctx context.Context, c *Call) (before *round.Failure, handed bool, err error) {
 	for first := true; ; first = false {
-		if t, _ := q.stateOf(c); t == acquiring || t == holding {
-			return t == holding, nil
+		t, refusal := q.stateOf(c)
+		if t == acquiring || t == holding {
+			return before, t == holding, nil
 		}
+		before = refusal
 		if first && ctx.Done() == nil {
 			defer q.watchOwnHold(c)()
 		}
@@ -233,7 +236,7 @@ func (q *Queue) awaitTurn(ctx context.Context, c *Call) (handed bool, err error)
 			continue
 		}
 		_, last := q.stateOf(c)
-		t := q.leave(c)
+		t = q.leave(c)
 		for t == handoff {
 			<-c.wake // a moment: the holder that hands the lease off waits for nothing
 			t = q.leave(c)
@@ -243,7 +246,7 @@ func (q *Queue) awaitTurn(ctx context.Context, c *Call) (handed bool, err error)
 			cancel()
 			_ = c.Hold.Unlock(over, q.Successor(c.Name)) // sent, and not waited for
 		}
-		return false, last.Ended(cause)
+		return nil, false, last.Ended(cause)
 	}
 }
 

@@ -42,6 +42,5 @@ master 3 stops
 
 C tries orders
 ----
-0.220 C cannot lock orders; the call ends after 0.000: lock "orders": no quorum of masters; 0 of 5 masters
-        agreed, quorum is 3 (2 replies outstanding); master 3, master 4, master 5: read: master is down:
-        connection reset
+0.220 C cannot lock orders; the call ends after 0.000: lock "orders": no quorum of masters; 2 of 5 masters can
+        grant a lock, quorum is 3; master 3, master 4, master 5: read: master is down: connection reset

@@ -28,17 +28,17 @@ program B
 
 B tries orders
 ----
-1.220 B cannot lock orders; the call ends after 0.000: lock "orders": no quorum of masters; 0 of 5 masters
-        agreed, quorum is 3; master 1, master 2, master 3: lock: master list mismatch: the list of this client is
-        probably wrong: it has epoch 0 and the masters [master 1 master 2 master 3 master 4 master 5], and its
-        record has epoch 0 and the masters [master 1 master 2 master 3]; only this client has [master 4 master
-        5]; correct the list of this client: name the masters of the record; to replace a master use redlock set;
-        if the same masters have other addresses here, use the names of the record (?name=); master 4, master 5:
-        lock: master list mismatch: the list of this client is probably wrong: it has epoch 0 and the masters
-        [master 1 master 2 master 3 master 4 master 5], and the record on master 1 has epoch 0 and the masters
-        [master 1 master 2 master 3]; only this client has [master 4 master 5]; correct the list of this client:
-        name the masters of the record; to replace a master use redlock set; if the same masters have other
-        addresses here, use the names of the record (?name=)
+1.220 B cannot lock orders; the call ends after 0.000: lock "orders": no quorum of masters; 0 of 5 masters can
+        grant a lock, quorum is 3; master 1, master 2, master 3: lock: master list mismatch: the list of this
+        client is probably wrong: it has epoch 0 and the masters [master 1 master 2 master 3 master 4 master 5],
+        and its record has epoch 0 and the masters [master 1 master 2 master 3]; only this client has [master 4
+        master 5]; correct the list of this client: name the masters of the record; to replace a master use
+        redlock set; if the same masters have other addresses here, use the names of the record (?name=); master
+        4, master 5: lock: master list mismatch: the list of this client is probably wrong: it has epoch 0 and
+        the masters [master 1 master 2 master 3 master 4 master 5], and the record on master 1 has epoch 0 and
+        the masters [master 1 master 2 master 3]; only this client has [master 4 master 5]; correct the list of
+        this client: name the masters of the record; to replace a master use redlock set; if the same masters
+        have other addresses here, use the names of the record (?name=)
 
 who holds orders
 ----

@@ -53,10 +53,10 @@ wait 26s
 
 B tries orders
 ----
-31.210 B cannot lock orders; the call ends after 0.000: lock "orders": no quorum of masters; 0 of 5 masters
-        agreed, quorum is 3; master 1, master 2, master 3, master 4, master 5: lock: the master is in quarantine
-        until 00:01:00 UTC by its clock, since it is new or may have forgotten locks; if no client can hold a
-        lock on these masters, redlock admit (Admin.Admit) ends the quarantine
+31.210 B cannot lock orders; the call ends after 0.000: lock "orders": no quorum of masters; 0 of 5 masters can
+        grant a lock, quorum is 3; master 1, master 2, master 3, master 4, master 5: lock: the master is in
+        quarantine until 00:01:00 UTC by its clock, since it is new or may have forgotten locks; if no client can
+        hold a lock on these masters, redlock admit (Admin.Admit) ends the quarantine
 
 wait 30s
 ----

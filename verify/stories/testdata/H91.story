@@ -37,10 +37,10 @@ wait 14s
 
 B tries orders
 ----
-19.110 B cannot lock orders; the call ends after 0.000: lock "orders": no quorum of masters; 0 of 3 masters
-        agreed, quorum is 2 (1 replies outstanding); master 1, master 2: lock: the master is in quarantine until
-        00:00:30 UTC by its clock, since it is new or may have forgotten locks; if no client can hold a lock on
-        these masters, redlock admit (Admin.Admit) ends the quarantine
+19.110 B cannot lock orders; the call ends after 0.000: lock "orders": no quorum of masters; 1 of 3 masters can
+        grant a lock, quorum is 2; master 1, master 2: lock: the master is in quarantine until 00:00:30 UTC by
+        its clock, since it is new or may have forgotten locks; if no client can hold a lock on these masters,
+        redlock admit (Admin.Admit) ends the quarantine
 
 show B
 ----
