@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -37,13 +37,14 @@ type acquireFlags struct {
 	try, fair                   bool
 	shared, exclusive           bool
 	priority, slots, conflict   int
-	priorityGiven, slotsGiven   bool
 	quiet                       bool
 	owner                       string
+	flags                       *pflag.FlagSet // tells which of them were given
 }
 
 func (f *acquireFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
+	f.flags = flags
 	flags.DurationVar(&f.wait, "wait", 0, "give up after this time; 0 for never")
 	flags.BoolVar(&f.try, "try", false, "do not wait for another holder")
 	flags.DurationVar(&f.ttl, "ttl", private.DefaultTTL, "time for which the name stays locked if this machine dies")
@@ -61,14 +62,13 @@ func (f *acquireFlags) add(cmd *cobra.Command) {
 }
 
 // check validates the flags for these names.
-func (f *acquireFlags) check(flags *pflag.FlagSet, names []string) error {
-	f.priorityGiven, f.slotsGiven = flags.Changed("priority"), flags.Changed("slots")
+func (f *acquireFlags) check(names []string) error {
 	switch {
 	case f.wait < 0:
 		return fmt.Errorf("--wait %v is negative", f.wait)
 	case f.maxHold < 0:
 		return fmt.Errorf("--max-hold %v is negative", f.maxHold)
-	case len(names) > 1 && (f.shared || f.exclusive || f.slotsGiven):
+	case len(names) > 1 && (f.shared || f.exclusive || f.flags.Changed("slots")):
 		return errors.New("--shared, --exclusive and --slots take one name")
 	case f.conflict < 0 || f.conflict > 255:
 		return fmt.Errorf("--conflict-exit-code %d: must be from 0 to 255", f.conflict)
@@ -87,20 +87,13 @@ func (f *acquireFlags) lockerOptions() []redlock.Option {
 	if f.fair {
 		opts = append(opts, redlock.WithFair())
 	}
-	if f.priorityGiven {
+	if f.flags.Changed("priority") {
 		opts = append(opts, redlock.WithPriority(f.priority))
 	}
 	if f.owner != "" {
 		opts = append(opts, redlock.WithOwner(f.owner))
 	}
 	return opts
-}
-
-// silence drops the reports of this program if --quiet is set. Usage errors come before it.
-func (a *app) silence(f *acquireFlags) {
-	if f.quiet {
-		a.stderr = io.Discard
-	}
 }
 
 // locks are the locks of all names of a call.
@@ -110,46 +103,39 @@ type locks struct {
 	done   <-chan struct{} // closed when the first of them ends
 }
 
-// acquire acquires the locks of all names.
-func (f *acquireFlags) acquire(ctx context.Context, l *redlock.Locker, names []string) (*locks, error) {
+// lock acquires the locks of all names.
+func (f *acquireFlags) lock(ctx context.Context, l *redlock.Locker, names []string) (*locks, error) {
 	if len(names) > 1 {
-		return f.acquireAll(ctx, l, names)
-	}
-	lockFunc := l.Lock
-	switch rw := l.RWLock(names[0]); {
-	case f.shared && f.try:
-		lockFunc = ofOne(rw.TryRLock)
-	case f.shared:
-		lockFunc = ofOne(rw.RLock)
-	case f.exclusive && f.try:
-		lockFunc = ofOne(rw.TryLock)
-	case f.exclusive:
-		lockFunc = ofOne(rw.Lock)
-	case f.try:
-		lockFunc = l.TryLock
+		return f.lockAll(ctx, l, names)
 	}
 	var opts []redlock.LockOption
-	if f.slotsGiven {
+	if f.flags.Changed("slots") {
 		opts = append(opts, redlock.WithSlots(f.slots))
 	}
-	lock, err := lockFunc(ctx, names[0], opts...)
+	var lock *redlock.Lock
+	var err error
+	switch name, rw := names[0], l.RWLock(names[0]); {
+	case f.shared && f.try:
+		lock, err = rw.TryRLock(ctx)
+	case f.shared:
+		lock, err = rw.RLock(ctx)
+	case f.exclusive && f.try:
+		lock, err = rw.TryLock(ctx)
+	case f.exclusive:
+		lock, err = rw.Lock(ctx)
+	case f.try:
+		lock, err = l.TryLock(ctx, name, opts...)
+	default:
+		lock, err = l.Lock(ctx, name, opts...)
+	}
 	if err != nil {
 		return nil, err
 	}
 	return &locks{of: []*redlock.Lock{lock}, unlock: lock.Unlock, done: lock.Done()}, nil
 }
 
-// ofOne returns a function like Locker.Lock from one of an RWLock.
-func ofOne(
-	lock func(context.Context, ...redlock.LockOption) (*redlock.Lock, error),
-) func(context.Context, string, ...redlock.LockOption) (*redlock.Lock, error) {
-	return func(ctx context.Context, _ string, opts ...redlock.LockOption) (*redlock.Lock, error) {
-		return lock(ctx, opts...)
-	}
-}
-
-// acquireAll acquires several names.
-func (f *acquireFlags) acquireAll(ctx context.Context, l *redlock.Locker, names []string) (*locks, error) {
+// lockAll acquires several names.
+func (f *acquireFlags) lockAll(ctx context.Context, l *redlock.Locker, names []string) (*locks, error) {
 	lockFunc := l.LockAll
 	if f.try {
 		lockFunc = l.TryLockAll
@@ -195,11 +181,12 @@ func (k *locks) env() []string {
 	return []string{"REDLOCK_NAME=" + strings.Join(names, "\n"), "REDLOCK_TOKEN=" + strings.Join(tokens, "\n")}
 }
 
-// acquire acquires the locks, and gives up when a signal comes that ends the program, or when stop is closed. A status
-// that is not 0 comes with an error. op is the name of the command.
-func (a *app) acquire(
-	l *redlock.Locker, f *acquireFlags, op string, names []string, signals <-chan os.Signal, stop <-chan struct{},
-) (k *locks, status int, err error) {
+// acquire acquires the locks, and gives up when a signal comes that ends the program, or when stop is closed. Its
+// errors have an exit status. op is the name of the command.
+func acquire(
+	con *console, l *redlock.Locker, f *acquireFlags, op string, names []string, signals <-chan os.Signal,
+	stop <-chan struct{},
+) (*locks, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	bound := f.wait
@@ -210,44 +197,41 @@ func (a *app) acquire(
 		ctx, cancel = context.WithTimeout(ctx, bound)
 		defer cancel()
 	}
-	over := make(chan struct{})
-	caught := make(chan error, 1)
-	status = exitSignal
-	go func() {
-		defer close(caught)
-		for {
+	var cause error
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		for cause == nil {
 			select {
 			case s := <-signals:
-				if !ends(s) {
-					continue
+				if ends(s) {
+					cause = &exit{exitSignal + signalNumber(s), fmt.Errorf("%s: %v", op, s)}
 				}
-				status += signalNumber(s)
-				caught <- fmt.Errorf("%s: %v", op, s)
 			case <-stop:
-				caught <- fmt.Errorf("%s: the calling process has ended", op)
-			case <-over:
+				cause = &exit{exitSignal, fmt.Errorf("%s: the calling process has ended", op)}
+			case <-ctx.Done():
 				return
 			}
-			cancel()
-			return
 		}
-	}()
-	k, err = f.acquire(ctx, l, names)
-	close(over)
-	if cause, ok := <-caught; ok {
+		cancel()
+	})
+	k, err := f.lock(ctx, l, names)
+	cancel()
+	watch.Wait()
+	if cause != nil {
 		if err == nil {
-			_ = a.unlock(k, f, op) // it prints its own errors
+			_ = k.release(con, op, f.ttl) // it prints its own errors
 		}
-		return nil, status, cause
+		return nil, cause
 	}
-	return k, f.status(err), err
+	if err != nil {
+		return nil, &exit{f.status(err), err}
+	}
+	return k, nil
 }
 
 // status returns the exit status for an error of an acquire.
 func (f *acquireFlags) status(err error) int {
 	switch {
-	case err == nil:
-		return exitDone
 	case errors.Is(err, redlock.ErrInvalid), errors.Is(err, redlock.ErrTTLTooLong):
 		return exitRunUsage
 	case errors.Is(err, redlock.ErrHeld):
@@ -259,8 +243,8 @@ func (f *acquireFlags) status(err error) int {
 // releaseBound bounds a release of which the holder does not know how long the lock would have been valid.
 const releaseBound = time.Second
 
-// unlock releases the locks. It reports a release that no quorum has confirmed.
-func (a *app) unlock(k *locks, f *acquireFlags, op string) error {
+// release releases the locks. It reports a release that no quorum has confirmed.
+func (k *locks) release(con *console, op string, ttl time.Duration) error {
 	bound := releaseBound
 	if left := k.Remaining(); left > 0 {
 		bound = left
@@ -269,7 +253,7 @@ func (a *app) unlock(k *locks, f *acquireFlags, op string) error {
 	defer cancel()
 	err := k.unlock(ctx)
 	if err != nil && !errors.Is(err, redlock.ErrLost) {
-		a.complain(fmt.Errorf("%s: the name stays locked for at most %v: %w", op, f.ttl, err))
+		con.complain(fmt.Errorf("%s: the name stays locked for at most %v: %w", op, ttl, err))
 	}
 	return err
 }

@@ -14,8 +14,8 @@ type helperSet struct {
 	startMu sync.Mutex // held until a new process is listed
 }
 
-// run starts cmd and waits for its end.
-func (s *helperSet) run(cmd *exec.Cmd) error {
+// wait starts cmd and waits for its end.
+func (s *helperSet) wait(cmd *exec.Cmd) error {
 	s.startMu.Lock()
 	err := cmd.Start()
 	if err == nil {

@@ -2,18 +2,12 @@
 
 package main
 
-import (
-	"errors"
-
-	"github.com/spf13/cobra"
-
-	"github.com/redlock-go/redlock/internal/configfile"
-)
+import "errors"
 
 var errNoBackground = errors.New("redlock lock: not available on this system; use redlock run")
 
-func (a *app) startHolder(*lockFlags) error { return &exit{exitCannotRun, errNoBackground} }
+func startHolder(*console) error { return &exit{exitCannotRun, errNoBackground} }
 
-func (a *app) hold(*cobra.Command, *configfile.Config, *lockFlags, []string) error {
+func hold(*console, *lockFlags, []string, func() (*client, error)) error {
 	return &exit{exitCannotRun, errNoBackground}
 }

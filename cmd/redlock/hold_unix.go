@@ -4,7 +4,6 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"crypto/rand"
 	"encoding/gob"
 	"encoding/json"
@@ -19,9 +18,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/spf13/cobra"
-
-	"github.com/redlock-go/redlock/internal/configfile"
 	"github.com/redlock-go/redlock/redlock"
 )
 
@@ -37,8 +33,7 @@ import (
 // then nothing else would ever unlock the lock, and the holder releases it.
 
 // startHolder starts the holder and prints the handle.
-func (a *app) startHolder(f *lockFlags) error {
-	a.silence(&f.acquireFlags)
+func startHolder(con *console) error {
 	failed := func(err error) error { return &exit{exitCannotRun, fmt.Errorf("redlock lock: %w", err)} }
 	path, err := os.Executable()
 	if err != nil {
@@ -65,7 +60,7 @@ func (a *app) startHolder(f *lockFlags) error {
 	if err != nil {
 		return failed(err)
 	}
-	go func() { _, _ = io.Copy(a.stderr, logs) }() // until this process ends
+	go func() { _, _ = io.Copy(con.stderr, logs) }() // until this process ends
 	var r heldReport
 	switch err := gob.NewDecoder(reports).Decode(&r); {
 	case err != nil:
@@ -73,7 +68,7 @@ func (a *app) startHolder(f *lockFlags) error {
 	case r.Status != exitDone || r.Handle == "":
 		return &exit{r.Status, errors.New(r.Error)}
 	}
-	if err := a.print(&r); err != nil {
+	if err := con.write(&r, r.Handle+"\n"); err != nil {
 		return failed(err) // with this process the standard input of the holder ends
 	}
 	if _, err := accept.Write([]byte{'\n'}); err != nil {
@@ -91,45 +86,35 @@ func keepOpenFiles() {
 }
 
 // hold runs the holder: it acquires the lock, reports it, and keeps it until one of the ends that lockLong lists.
-func (a *app) hold(cmd *cobra.Command, c *configfile.Config, f *lockFlags, names []string) error {
-	report := os.NewFile(3, "report")
+func hold(con *console, f *lockFlags, names []string, open func() (*client, error)) error {
+	reports := os.NewFile(3, "report")
 	syscall.CloseOnExec(3)
-	refuse := func(status int, err error) error {
-		_ = gob.NewEncoder(report).Encode(&heldReport{Status: status, Error: err.Error()}) // the parent may have ended
-		return leave(status)
-	}
-	a.reportAside()
-	l, shut, err := a.openFollowing(c, f.lockerOptions()...)
-	if err != nil {
-		return refuse(exitRunUsage, err)
-	}
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		shut(ctx)
-	}()
-	a.silence(&f.acquireFlags)
-	h := &holder{app: a, flags: f, ended: make(chan struct{}), accepted: make(chan bool, 1),
-		abandoned: make(chan struct{})}
-	if f.while > 0 {
-		if err := h.watchProcess(f.while); err != nil {
-			return refuse(exitRunUsage, err)
-		}
-	}
+	con.aside()
 	signals, stop := catchSignals()
 	defer stop()
-	h.signals = signals
-	go h.awaitAcceptance()
-	status, err := h.acquireAndReport(l, names, report)
-	if err != nil {
-		return refuse(status, err)
+	h := &holder{console: con, flags: f, signals: signals, ended: make(chan struct{}), accepted: make(chan bool, 1),
+		abandoned: make(chan struct{})}
+	var r heldReport
+	l, err := open()
+	if err == nil {
+		defer l.close()
+		r, err = h.begin(l.Locker, names)
 	}
-	return leave(h.keep())
+	if e := (&exit{code: exitRunUsage}); err != nil {
+		errors.As(err, &e)
+		r = heldReport{Status: e.code, Error: err.Error()}
+	}
+	_ = gob.NewEncoder(reports).Encode(&r) // a parent that has ended shows in accepted
+	reports.Close()
+	if err == nil {
+		h.keep()
+	}
+	return leave(r.Status)
 }
 
 // A holder is the process that holds the lock.
 type holder struct {
-	*app
+	*console
 	flags     *lockFlags
 	locks     *locks
 	socket    *net.UnixListener
@@ -148,31 +133,30 @@ func (h *holder) awaitAcceptance() {
 	h.accepted <- err == nil
 }
 
-// acquireAndReport acquires the lock, opens the socket, and reports the handle. A status that is not 0 comes with an
-// error.
-func (h *holder) acquireAndReport(l *redlock.Locker, names []string, report *os.File) (status int, err error) {
-	const op = "redlock lock"
-	h.locks, status, err = h.app.acquire(l, &h.flags.acquireFlags, op, names, h.signals, h.abandoned)
-	if err != nil {
-		return status, err
+// begin acquires the lock and opens the socket.
+func (h *holder) begin(l *redlock.Locker, names []string) (r heldReport, err error) {
+	if h.flags.while > 0 {
+		if err := h.watchProcess(h.flags.while); err != nil {
+			return r, err
+		}
 	}
-	token := h.locks.of[0].Token()
-	handle, err := h.listen(token)
+	go h.awaitAcceptance()
+	h.locks, err = acquire(h.console, l, &h.flags.acquireFlags, "redlock lock", names, h.signals, h.abandoned)
 	if err != nil {
-		_ = h.unlock(h.locks, &h.flags.acquireFlags, op) // it prints its own errors
-		return exitCannotRun, fmt.Errorf("redlock lock: %w", err)
+		return r, err
 	}
-	r := heldReport{Handle: handle, PID: os.Getpid()}
+	r.PID = os.Getpid()
+	if r.Handle, err = h.listen(h.locks.of[0].Token()); err != nil {
+		_ = h.release() // it prints its own errors
+		return r, &exit{exitCannotRun, fmt.Errorf("redlock lock: %w", err)}
+	}
 	for _, k := range h.locks.of {
-		r.Locks = append(r.Locks, struct {
-			Name  string `json:"name"`
-			Token int64  `json:"token"`
-		}{k.Name(), k.Token()})
+		r.Locks = append(r.Locks, heldLock{k.Name(), k.Token()})
 	}
-	_ = gob.NewEncoder(report).Encode(&r) // a reader that has gone shows in accepted
-	report.Close()
-	return exitDone, nil
+	return r, nil
 }
+
+func (h *holder) release() error { return h.locks.release(h.console, "redlock lock", h.flags.ttl) }
 
 // listen opens the socket. Its path is the handle.
 func (h *holder) listen(token int64) (handle string, err error) {
@@ -207,8 +191,8 @@ func socketDir() (string, error) {
 	return dir, nil
 }
 
-// keep holds the lock until its end, and returns the exit status.
-func (h *holder) keep() int {
+// keep holds the lock until its end.
+func (h *holder) keep() {
 	defer h.socket.Close() // it removes the file
 	requests := make(chan net.Conn)
 	go h.serve(requests)
@@ -222,7 +206,7 @@ func (h *holder) keep() int {
 			}
 		case c := <-requests:
 			h.answer(c)
-			return exitDone
+			return
 		case s := <-h.signals:
 			if !ends(s) {
 				continue
@@ -234,8 +218,8 @@ func (h *holder) keep() int {
 				continue
 			}
 		}
-		_ = h.unlock(h.locks, &h.flags.acquireFlags, "redlock lock") // no command waits for the result
-		return exitDone
+		_ = h.release() // no command waits for the result
+		return
 	}
 }
 
@@ -259,7 +243,7 @@ func (h *holder) serve(requests chan<- net.Conn) {
 func (h *holder) answer(c net.Conn) {
 	defer c.Close()
 	r := unlockReport{}
-	switch err := h.unlock(h.locks, &h.flags.acquireFlags, "redlock lock"); {
+	switch err := h.release(); {
 	case errors.Is(err, redlock.ErrLost):
 		r = unlockReport{exitRunLost, err.Error()}
 	case err != nil:

@@ -1,20 +1,11 @@
 package main
 
 import (
-	"encoding/json"
-	"io"
 	"time"
 
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
-
-// encode writes v as one line of JSON.
-func (a *app) encode(to io.Writer, v any) {
-	e := json.NewEncoder(to)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(v) // ignored, as for text: the reader has gone
-}
 
 // The output of --json. Durations are in milliseconds.
 type (
@@ -55,6 +46,10 @@ type (
 		Late     []string     `json:"late,omitempty"` // clients that use an earlier epoch
 		Lost     []string     `json:"lost,omitempty"` // what to do if a majority is lost for good
 		Masters  []jsonMaster `json:"masters"`
+	}
+	jsonAborted struct {
+		Epoch int64  `json:"epoch"`
+		Next  string `json:"next"`
 	}
 )
 

@@ -60,7 +60,7 @@ type lockFlags struct {
 	while int
 }
 
-func (a *app) lockCommand() *cobra.Command {
+func lockCommand(a *app) *cobra.Command {
 	f := &lockFlags{}
 	cmd := &cobra.Command{
 		Use:   "lock NAME...",
@@ -70,19 +70,23 @@ func (a *app) lockCommand() *cobra.Command {
   deploy --fence "${handle##*-}"
   redlock unlock "$handle" || echo "the lock was lost during the deployment"`,
 		RunE: func(cmd *cobra.Command, names []string) error {
-			c, err := a.deployment.readDeployment(cmd, nil)
+			c, err := a.deployment.read(cmd, nil)
 			if err == nil {
-				err = f.check(cmd, names)
+				err = f.check(names)
 			}
-			switch {
-			case err != nil:
+			if err != nil {
 				return wrongCall(cmd, err)
-			case a.holder:
-				return a.hold(cmd, c, f, names)
 			}
-			return a.startHolder(f)
+			if f.quiet {
+				a.stderr = io.Discard
+			}
+			if !a.holder {
+				return startHolder(&a.console)
+			}
+			return hold(&a.console, f, names, func() (*client, error) {
+				return a.deployment.openFollowing(c, f.lockerOptions()...)
+			})
 		},
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	f.add(cmd)
 	cmd.Flags().DurationVar(&f.maxHold, "max-hold", 0,
@@ -92,9 +96,9 @@ func (a *app) lockCommand() *cobra.Command {
 }
 
 // check validates the flags, and sets the values that follow from them.
-func (f *lockFlags) check(cmd *cobra.Command, names []string) error {
-	while := cmd.Flags().Changed("while")
-	if !while && !cmd.Flags().Changed("max-hold") {
+func (f *lockFlags) check(names []string) error {
+	while := f.flags.Changed("while")
+	if !while && !f.flags.Changed("max-hold") {
 		f.maxHold = defaultMaxHold
 	}
 	switch {
@@ -108,28 +112,21 @@ func (f *lockFlags) check(cmd *cobra.Command, names []string) error {
 	if err := checkNames(names); err != nil {
 		return err
 	}
-	return f.acquireFlags.check(cmd.Flags(), names)
+	return f.acquireFlags.check(names)
 }
 
-// A held lock is reported by the process that holds it to the one that the user has started.
+// A heldReport is sent by the process that holds a lock to the one that the user has started.
 type heldReport struct {
-	Status int    `json:"-"` // not 0: the lock is not held
-	Error  string `json:"-"`
-	Handle string `json:"handle"`
-	PID    int    `json:"pid"`
-	Locks  []struct {
-		Name  string `json:"name"`
-		Token int64  `json:"token"`
-	} `json:"locks"`
+	Status int        `json:"-"` // not 0: the lock is not held
+	Error  string     `json:"-"`
+	Handle string     `json:"handle"`
+	PID    int        `json:"pid"`
+	Locks  []heldLock `json:"locks"`
 }
 
-// print prints the handle.
-func (a *app) print(r *heldReport) (err error) {
-	if a.json {
-		return json.NewEncoder(a.stdout).Encode(r)
-	}
-	_, err = fmt.Fprintln(a.stdout, r.Handle)
-	return err
+type heldLock struct {
+	Name  string `json:"name"`
+	Token int64  `json:"token"`
 }
 
 // An unlockReport is the answer of the process that holds a lock to unlock.
@@ -147,7 +144,7 @@ const (
 // handlePrefix begins the names of the sockets.
 const handlePrefix = "lock-"
 
-func (a *app) unlockCommand() *cobra.Command {
+func unlockCommand(a *app) *cobra.Command {
 	var quiet bool
 	cmd := &cobra.Command{
 		Use:     "unlock HANDLE",
@@ -162,13 +159,11 @@ func (a *app) unlockCommand() *cobra.Command {
 			if quiet {
 				a.stderr = io.Discard
 			}
-			status, err := requestUnlock(cmd.Context(), args[0])
-			if err != nil {
+			if status, err := requestUnlock(cmd.Context(), args[0]); err != nil {
 				return &exit{status, fmt.Errorf("redlock unlock: %w", err)}
 			}
-			return leave(status)
+			return nil
 		},
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print nothing; the exit status shows the result")
 	return cmd

@@ -15,11 +15,8 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"github.com/spf13/cobra"
 
-	"github.com/redlock-go/redlock/internal/configfile"
-	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
-	"github.com/redlock-go/redlock/pool"
 )
 
 //go:embed ls.lua
@@ -38,7 +35,7 @@ const (
 	scanRetry    = 500 * time.Millisecond // pause before that
 )
 
-func (a *app) lsCommand() *cobra.Command {
+func lsCommand(a *app) *cobra.Command {
 	var all bool
 	var most int
 	var timeout time.Duration
@@ -63,59 +60,22 @@ be asked; 2 if fewer than a quorum could be asked.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			urls, names := cutURLs(args)
-			c, err := a.deployment.readDeployment(cmd, urls)
-			if err == nil && most < 1 {
-				err = fmt.Errorf("--most %d: 1 is the least", most)
+			if most < 1 {
+				return wrongCall(cmd, fmt.Errorf("--most %d: 1 is the least", most))
 			}
-			if err != nil {
-				return wrongCall(cmd, err)
-			}
-			// A Locker checks the options, finds the masters of a set, and waits for them.
-			l, pools, shut, err := a.openPools(c, observer)
-			if err != nil {
-				return wrongCall(cmd, err)
-			}
-			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
-			defer cancel()
-			defer shut(ctx)
-			private.Of(l).Settle(ctx)
-			found := scanAll(ctx, scans(c, pools, strings.Join(names, ""), most))
-			return leave(a.list(found, sets(c), all))
+			return a.observe(cmd, urls, func(c *client) error {
+				ctx, cancel := context.WithTimeoutCause(cmd.Context(), timeout, errTimedOut)
+				defer cancel()
+				c.settled(ctx)
+				return showHeld(&a.console, c.scan(ctx, strings.Join(names, ""), most), c.sets(), all)
+			})
 		},
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	//mutant:ls-timeout -> cmd.Flags().DurationVar(&a.deployment.timeout, "timeout", time.Minute, "")
 	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "bound on the whole command")
 	cmd.Flags().BoolVar(&all, "all", false, "include names that no quorum has")
 	cmd.Flags().IntVar(&most, "most", 1_000_000, "maximum number of names of one master")
 	return cmd
-}
-
-// A scanning scans the keys of all masters.
-type scanning struct {
-	masters        *transport.Transport
-	prefix, begins string
-	most           int
-}
-
-// scans returns a scan of each pool, for names that begin so.
-func scans(c *configfile.Config, pools []*pool.Pool, begins string, most int) (list []*scanning) {
-	for _, p := range pools {
-		t := p.Transport()
-		list = append(list, &scanning{masters: t, prefix: c.Prefix + t.Bucket().Tag(), begins: begins, most: most})
-	}
-	return list
-}
-
-// scanAll runs scans concurrently.
-func scanAll(ctx context.Context, scans []*scanning) []scanned {
-	found := make([][]scanned, len(scans))
-	var wg sync.WaitGroup
-	for i, s := range scans {
-		wg.Go(func() { found[i] = s.all(ctx) })
-	}
-	wg.Wait()
-	return slices.Concat(found...)
 }
 
 // A scanned is the result of scanning one master.
@@ -125,62 +85,63 @@ type scanned struct {
 	err   error // why the scan is incomplete
 }
 
+// scan scans the keys of all masters concurrently, for names that begin so. It ends after so many names of a master.
+func (c *client) scan(ctx context.Context, begins string, most int) (list []*scanned) {
+	var wg sync.WaitGroup
+	for _, p := range c.pools {
+		t := p.Transport()
+		before := c.config.Prefix + t.Bucket().Tag() + ":{"
+		for i := range t.N() {
+			m := &scanned{names: make(map[string]bool), addr: t.Addr(i)}
+			list = append(list, m)
+			wg.Go(func() { m.err = m.scan(ctx, t, i, before, begins, most) })
+		}
+	}
+	wg.Wait()
+	return list
+}
+
 // Reasons for an incomplete scan.
 var (
 	errCutOff   = errors.New("it has more names; see --most")
 	errTimedOut = errors.New("it has more keys than could be scanned in time; see --timeout")
 )
 
-// all scans all masters concurrently.
-func (s *scanning) all(ctx context.Context) []scanned {
-	list := make([]scanned, s.masters.N())
-	var wg sync.WaitGroup
-	for i := range list {
-		wg.Go(func() {
-			list[i] = scanned{names: make(map[string]bool), addr: s.masters.Addr(i)}
-			list[i].err = s.master(ctx, i, list[i].names)
-		})
-	}
-	wg.Wait()
-	return list
-}
-
-// master scans one master.
-func (s *scanning) master(ctx context.Context, i int, names map[string]bool) error {
-	before, pattern := s.prefix+":{", globText.Replace(s.prefix+":{"+s.begins)+"*}"
+// scan scans one master. before is what all keys begin with.
+func (m *scanned) scan(ctx context.Context, t *transport.Transport, i int, before, begins string, most int) error {
+	pattern := globText.Replace(before+begins) + "*}"
 	cursor, failures := "0", 0
 	for {
 		began := time.Now()
-		next, keys, err := s.step(ctx, i, cursor, pattern)
+		next, keys, err := nextKeys(ctx, t, i, cursor, pattern)
+		switch {
 		// A busy master may answer a step too late. The cursor is still valid when it is connected again.
-		if err != nil && cursor != "0" && !transport.Answered(err) && failures < scanFailures && s.pause(ctx, scanRetry) {
+		case err != nil && cursor != "0" && !transport.Answered(err) && failures < scanFailures && pause(ctx, scanRetry):
 			failures++
 			continue
-		}
-		if err != nil {
+		case err != nil:
 			return err
 		}
 		failures = 0
 		for _, key := range keys {
 			name := strings.TrimSuffix(strings.TrimPrefix(key, before), "}")
 			if scripts.CheckName(name) == nil { // otherwise the key is from another program
-				names[name] = true
+				m.names[name] = true
 			}
 		}
 		switch cursor = next; {
 		case cursor == "0":
 			return nil
-		case len(names) >= s.most:
+		case len(m.names) >= most:
 			return errCutOff
-		}
-		if !s.pause(ctx, max(scanPause, 20*time.Since(began))) {
-			return errTimedOut
+		case !pause(ctx, max(scanPause, 20*time.Since(began))):
+			return context.Cause(ctx)
 		}
 	}
 }
 
 // pause waits for d, and reports false if ctx has ended before that.
-func (s *scanning) pause(ctx context.Context, d time.Duration) bool {
+func pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):
 		return true
@@ -192,33 +153,39 @@ func (s *scanning) pause(ctx context.Context, d time.Duration) bool {
 // globText escapes the special characters of a pattern.
 var globText = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `^`, `\^`)
 
-// step runs one step of a scan.
-func (s *scanning) step(ctx context.Context, i int, cursor, pattern string) (next string, keys []string, err error) {
-	came := make(stepReply, 1)
-	call := scripts.NewCall(scan, nil, cursor, pattern, strconv.Itoa(scanStep))
-	if err := s.masters.Send(i, call, transport.Stamp{}, came); err != nil {
-		return "", nil, err
+// nextKeys runs one step of a scan.
+func nextKeys(ctx context.Context, t *transport.Transport, i int, cursor, pattern string) (string, []string, error) {
+	list, err := redis.Values(ask(ctx, t, i, scripts.NewCall(scan, nil, cursor, pattern, strconv.Itoa(scanStep))))
+	var next string
+	var keys []string
+	if err == nil {
+		_, err = redis.Scan(list, &next, &keys)
+	}
+	return next, keys, err
+}
+
+// ask sends a call to a master, and returns the reply.
+func ask(ctx context.Context, t *transport.Transport, i int, call *scripts.Call) (any, error) {
+	came := make(reply, 1)
+	if err := t.Send(i, call, transport.Stamp{}, came); err != nil {
+		return nil, err
 	}
 	select {
 	case r := <-came:
-		list, err := redis.Values(r.value, r.err)
-		if err == nil {
-			_, err = redis.Scan(list, &next, &keys)
-		}
-		return next, keys, err
+		return r.value, r.err
 	case <-ctx.Done():
-		return "", nil, errTimedOut
+		return nil, context.Cause(ctx)
 	}
 }
 
-// stepReply receives the reply to a step.
-type stepReply chan struct {
+// A reply receives the reply to a call.
+type reply chan struct {
 	value any
 	err   error
 }
 
 // Reply implements transport.Receiver.
-func (to stepReply) Reply(_ int, value any, err error) {
+func (to reply) Reply(_ int, value any, err error) {
 	to <- struct {
 		value any
 		err   error
@@ -226,38 +193,21 @@ func (to stepReply) Reply(_ int, value any, err error) {
 }
 
 // sets returns the addresses of the masters of each shard: one set, or two while the masters are changed.
-func sets(c *configfile.Config) (list []map[string]bool) {
-	all := [][]string{c.Masters, c.Next}
-	for _, g := range c.Shards {
-		all = append(all, g.Masters, g.Next)
-	}
-	for _, urls := range all {
-		buckets := 0
-		for _, u := range urls {
-			buckets = max(buckets, transport.URL(u).Buckets())
-		}
-		for bucket := range max(buckets, 1) {
-			set := make(map[string]bool)
-			for _, u := range urls {
-				name := transport.URL(u).Name
-				if transport.URL(u).Buckets() > 0 {
-					name += transport.Bucket{Number: bucket + 1, Of: buckets}.Tag()
-				}
-				set[name] = true
-			}
-			if len(set) > 0 {
-				list = append(list, set)
-			}
+func (c *client) sets() (list [][]string) {
+	for _, one := range c.Admin().Configuration() {
+		list = append(list, one.Masters)
+		if len(one.Next) > 0 {
+			list = append(list, one.Next)
 		}
 	}
 	return list
 }
 
 // majority reports whether addrs contains a majority of a set.
-func majority(set map[string]bool, addrs []string) bool {
+func majority(set, addrs []string) bool {
 	n := 0
 	for _, addr := range addrs {
-		if set[addr] {
+		if slices.Contains(set, addr) {
 			n++
 		}
 	}
@@ -270,44 +220,53 @@ type held struct {
 	On   int    `json:"on"`
 }
 
-// list prints the results of scanning the masters of the sets.
-func (a *app) list(found []scanned, sets []map[string]bool, all bool) (code int) {
-	on, asked := make(map[string][]string), []string(nil)
+// holders returns the masters that have each name.
+func holders(found []*scanned) map[string][]string {
+	on := make(map[string][]string)
+	for _, m := range found {
+		for name := range m.names {
+			on[name] = append(on[name], m.addr)
+		}
+	}
+	return on
+}
+
+// isHeld reports whether a majority of a set is in addrs. A client that has not noticed a change yet holds its locks on
+// one set alone.
+func isHeld(sets [][]string, addrs []string) bool {
+	return slices.ContainsFunc(sets, func(set []string) bool { return majority(set, addrs) })
+}
+
+// showHeld prints the results of scanning the masters of the sets.
+func showHeld(con *console, found []*scanned, sets [][]string, all bool) error {
+	code, asked := exitDone, []string(nil)
 	for _, m := range found {
 		if m.err == nil || errors.Is(m.err, errCutOff) {
 			asked = append(asked, m.addr)
 		}
 		if m.err != nil {
-			a.complain(fmt.Errorf("redlock ls: the list is partial: %s: %w", m.addr, m.err))
+			con.complain(fmt.Errorf("redlock ls: the list is partial: %s: %w", m.addr, m.err))
 			code = exitDanger
 		}
-		for name := range m.names {
-			on[name] = append(on[name], m.addr)
-		}
 	}
-	names := make([]held, 0, len(on))
-	for _, name := range slices.Sorted(maps.Keys(on)) {
-		// A client that has not noticed a change yet holds the lock on one set alone.
-		if all || slices.ContainsFunc(sets, func(s map[string]bool) bool { return majority(s, on[name]) }) {
-			names = append(names, held{name, len(on[name])})
-		}
-	}
-	if slices.ContainsFunc(sets, func(s map[string]bool) bool { return !majority(s, asked) }) {
+	if slices.ContainsFunc(sets, func(set []string) bool { return !majority(set, asked) }) {
 		code = exitNoQuorum
 	}
-	if a.json {
-		a.encode(a.stdout, map[string]any{"names": names, "masters": len(found), "complete": code == exitDone})
-		return code
-	}
-	for _, n := range names {
-		text := n.Name
-		if q := strconv.Quote(text); q != `"`+text+`"` {
-			text = q
+	names, text := []held{}, new(strings.Builder)
+	on := holders(found)
+	for _, name := range slices.Sorted(maps.Keys(on)) {
+		if !all && !isHeld(sets, on[name]) {
+			continue
 		}
+		names = append(names, held{name, len(on[name])})
 		if all {
-			text = fmt.Sprintf("%d of %d  %s", n.On, len(found), text)
+			fmt.Fprintf(text, "%d of %d  ", len(on[name]), len(found))
 		}
-		fmt.Fprintln(a.stdout, text)
+		if q := strconv.Quote(name); q != `"`+name+`"` {
+			name = q
+		}
+		fmt.Fprintln(text, name)
 	}
-	return code
+	con.result(map[string]any{"names": names, "masters": len(found), "complete": code == exitDone}, text.String())
+	return leave(code)
 }

@@ -25,11 +25,11 @@ func TestTheSumOfTheScanIsRight(t *testing.T) {
 func (f *votingDeployment) hold(names ...string) {
 	f.t.Helper()
 	c := &configfile.Config{Configuration: redlock.Configuration{Masters: f.urls}, Prefix: "redlock"}
-	l, shut, err := (&app{stdout: f.t.Output(), stderr: f.t.Output()}).open(c)
+	l, err := new(deploymentFlags).open(c)
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	f.t.Cleanup(func() { shut(f.t.Context()) })
+	f.t.Cleanup(l.close)
 	for _, name := range names {
 		if _, err := l.Lock(f.t.Context(), name); err != nil {
 			f.t.Fatal(err)

@@ -26,21 +26,20 @@ func main() {
 	//mutant:broken-pipes drop
 	catchBrokenPipes()
 	if len(os.Args) > 1 && os.Args[1] == holdCommand {
-		a := &app{holder: true, stdout: os.Stdout, stderr: os.Stderr}
-		os.Exit(a.run(os.Args[2:]))
+		os.Exit(execute(&app{holder: true, console: console{stdout: os.Stdout, stderr: os.Stderr}}, os.Args[2:]))
 	}
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 
 // run runs the program once with these outputs and returns the exit status.
 func run(args []string, stdout, stderr io.Writer) int {
-	return (&app{stdout: stdout, stderr: stderr}).run(args)
+	return execute(&app{console: console{stdout: stdout, stderr: stderr}}, args)
 }
 
-// run runs the program once and returns the exit status.
-func (a *app) run(args []string) int {
+// execute runs the program once and returns the exit status.
+func execute(a *app, args []string) int {
 	defer a.flush()
-	root := a.root()
+	root := rootCommand(a)
 	root.SetArgs(longFlags(root, args))
 	cmd, err := root.ExecuteC()
 	var e *exit
@@ -57,13 +56,11 @@ func (a *app) run(args []string) int {
 	return usageStatus(cmd)
 }
 
-// An app is one call of the program: its flags and its outputs.
+// An app is what all commands of one call share.
 type app struct {
-	deployment     deploymentFlags
-	json           bool
-	holder         bool // this process holds a lock in the background: see lock.go
-	yes            bool // the user need not be asked
-	stdout, stderr io.Writer
+	console
+	deployment deploymentFlags
+	holder     bool // this process holds a lock in the background: see lock.go
 }
 
 // An exit ends a command with a status. err is printed; it is nil if that was already done.
@@ -135,8 +132,8 @@ Exit status (of all commands but run, lock and unlock, see "redlock run --help")
   2  fewer than a quorum of the masters, or of those of one shard, vote: no lock can be taken there
   3  the call is wrong; nothing was sent`
 
-// root returns the tree of commands.
-func (a *app) root() *cobra.Command {
+// rootCommand returns the tree of commands.
+func rootCommand(a *app) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "redlock",
 		Short:         "locks over independent Redis or Valkey masters, from the command line",
@@ -153,14 +150,14 @@ func (a *app) root() *cobra.Command {
 	}
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
-	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	a.deployment.add(root.PersistentFlags())
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "write JSON instead of text")
-	root.AddCommand(
-		a.checkCommand(), a.statusCommand(), a.admitCommand(), a.quarantineCommand(), a.guardCommand(), a.setCommand(),
-		a.runCommand(), a.lockCommand(), a.unlockCommand(), a.whoCommand(), a.lsCommand(), a.releaseCommand(), a.webCommand(),
-		a.versionCommand(), a.manCommand(),
-	)
+	for _, command := range []func(*app) *cobra.Command{
+		checkCommand, statusCommand, admitCommand, quarantineCommand, guardCommand, setCommand, runCommand, lockCommand,
+		unlockCommand, whoCommand, lsCommand, releaseCommand, webCommand, versionCommand, manCommand,
+	} {
+		root.AddCommand(command(a))
+	}
 	completeFiles(root)
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
@@ -168,16 +165,12 @@ func (a *app) root() *cobra.Command {
 	return root
 }
 
-// completeFiles registers the file types of flags for completion.
+// completeFiles registers the file types of flags for completion. No other flag or argument completes files.
 func completeFiles(root *cobra.Command) {
+	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	for name, ext := range map[string]string{"config": "json", "ca": "pem", "cert": "pem", "key": "pem"} {
 		if err := root.MarkPersistentFlagFilename(name, ext); err != nil {
 			panic(err) // the flag does not exist
-		}
-	}
-	for _, name := range []string{"masters", "prefix", "guard", "durable"} { // no completions, not even files
-		if err := root.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions); err != nil {
-			panic(err)
 		}
 	}
 }
@@ -196,15 +189,6 @@ func addExamples(root *cobra.Command) {
 			c.Example = "  " + example
 		}
 	}
-}
-
-// complain prints an error.
-func (a *app) complain(err error) {
-	if a.json {
-		a.encode(a.stderr, map[string]string{"error": err.Error()})
-		return
-	}
-	fmt.Fprintln(a.stderr, err)
 }
 
 // longFlags adds the second dash to flags such as -prefix. Arguments after "--" are not changed.

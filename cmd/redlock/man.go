@@ -10,7 +10,7 @@ import (
 )
 
 // manCommand prints redlock.1. It is hidden, because it is for developers and packagers.
-func (a *app) manCommand() *cobra.Command {
+func manCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "man",
 		Short:   "write the manual page",

@@ -18,6 +18,7 @@ import (
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlockfile"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // mastersVariable is the environment variable with the masters.
@@ -53,8 +54,8 @@ func (f *deploymentFlags) addTimeout(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.timeout, "timeout", 10*time.Second, "bound on the whole command")
 }
 
-// readDeployment combines all settings of the deployment; args are URLs.
-func (f *deploymentFlags) readDeployment(cmd *cobra.Command, args []string) (*configfile.Config, error) {
+// read combines all settings of the deployment; args are URLs.
+func (f *deploymentFlags) read(cmd *cobra.Command, args []string) (*configfile.Config, error) {
 	c := configfile.New()
 	if f.config != "" {
 		var err error
@@ -95,7 +96,7 @@ func (f *deploymentFlags) override(flags *pflag.FlagSet, c *configfile.Config) {
 	if flags.Changed("guard") {
 		c.Guard = f.guard.String()
 	}
-	c.Run = helpers.run
+	c.Run = helpers.wait
 }
 
 var commaURL = regexp.MustCompile(`,([a-z+]+://)`)
@@ -111,74 +112,93 @@ func splitURLs(texts []string) (urls []string) {
 // observer makes a Locker that writes no admission records.
 var observer = private.Option[redlock.Option](private.Settings{Observer: true})
 
-// open makes the pools and the Lockers of the deployment. shut ends them, and waits for that until ctx ends.
-func (a *app) open(
-	c *configfile.Config, opts ...redlock.Option,
-) (l *redlock.Locker, shut func(context.Context), err error) {
-	l, _, shut, err = a.openPools(c, opts...)
-	return l, shut, err
+// A client is the Locker of one call of this program, with what it was made from.
+type client struct {
+	*redlock.Locker
+	tools   private.Tools
+	config  *configfile.Config
+	pools   []*pool.Pool  // one for each shard
+	timeout time.Duration // of one operation
+	shut    func(context.Context) error
 }
 
-// openFollowing opens like open, and follows the masters of the file of --config until shut is called.
-func (a *app) openFollowing(
-	c *configfile.Config, opts ...redlock.Option,
-) (l *redlock.Locker, shut func(context.Context), err error) {
-	l, end, err := a.open(c, opts...)
-	if err != nil || !a.deployment.fromFile {
-		return l, end, err
+// open makes a client.
+func (f *deploymentFlags) open(c *configfile.Config, opts ...redlock.Option) (*client, error) {
+	silent := redlock.WithLogger(slog.New(slog.DiscardHandler)) // the command prints its own reports
+	l, pools, shut, err := c.Open(append([]redlock.Option{silent}, opts...)...)
+	if err != nil {
+		return nil, err
+	}
+	return &client{l, private.Of(l), c, pools, f.timeout, shut}, nil
+}
+
+// openFollowing makes a client that follows the masters of the file of --config until it is closed.
+func (f *deploymentFlags) openFollowing(c *configfile.Config, opts ...redlock.Option) (*client, error) {
+	l, err := f.open(c, opts...)
+	if err != nil || !f.fromFile {
+		return l, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	go redlockfile.Follow(ctx, l, a.deployment.config)
-	return l, func(ctx context.Context) { cancel(); end(ctx) }, nil
-}
-
-// observe calls f with a Locker that writes nothing by itself. args are the URLs of the masters. f returns the exit
-// status.
-func (a *app) observe(
-	cmd *cobra.Command, args []string, f func(ctx context.Context, l *redlock.Locker, c *configfile.Config) int,
-) error {
-	return a.operate(cmd, args, func(ctx context.Context, l *redlock.Locker, c *configfile.Config, _ []*pool.Pool) int {
-		return f(ctx, l, c)
-	})
-}
-
-// operate calls f like observe, with the pools as well.
-func (a *app) operate(
-	cmd *cobra.Command, args []string,
-	f func(ctx context.Context, l *redlock.Locker, c *configfile.Config, pools []*pool.Pool) int,
-) error {
-	c, err := a.deployment.readDeployment(cmd, args)
-	if err != nil {
-		return wrongCall(cmd, err)
+	go redlockfile.Follow(ctx, l.Locker, f.config)
+	shut := l.shut
+	l.shut = func(ctx context.Context) error {
+		cancel()
+		return shut(ctx)
 	}
-	return a.observeDeployment(cmd, c, f)
+	return l, nil
 }
 
-func (a *app) observeDeployment(
-	cmd *cobra.Command, c *configfile.Config,
-	f func(ctx context.Context, l *redlock.Locker, c *configfile.Config, pools []*pool.Pool) int,
-) error {
-	ctx, cancel := context.WithTimeout(cmd.Context(), a.deployment.timeout)
+// close ends the client and its pools.
+func (c *client) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	l, pools, shut, err := a.openPools(c, observer)
+	_ = c.shut(ctx) // undelivered releases expire
+}
+
+// within returns the context of an operation. After a question, which may have taken long, a new one is needed.
+func (c *client) within() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), c.timeout)
+}
+
+// settled returns the states of the masters once they are known, or ctx has ended.
+func (c *client) settled(ctx context.Context) []redlockinfo.Master {
+	c.tools.Settle(ctx)
+	return c.Admin().Masters()
+}
+
+// observe calls work with a client that writes nothing by itself. urls are from the arguments.
+func (a *app) observe(cmd *cobra.Command, urls []string, work func(*client) error) error {
+	c, err := a.deployment.read(cmd, urls)
 	if err != nil {
 		return wrongCall(cmd, err)
 	}
-	defer shut(ctx)
-	for _, w := range private.Of(l).Warnings() {
-		a.complain(errors.New(w))
-	}
-	return leave(f(ctx, l, c, pools))
+	return a.observeConfig(cmd, c, work)
 }
 
-// openPools makes the Locker and its pools, one for each shard. shut closes them.
-func (a *app) openPools(
-	c *configfile.Config, opts ...redlock.Option,
-) (l *redlock.Locker, pools []*pool.Pool, shut func(context.Context), err error) {
-	silent := redlock.WithLogger(slog.New(slog.DiscardHandler)) // the command prints its own reports
-	l, pools, end, err := c.Open(append([]redlock.Option{silent}, opts...)...)
+func (a *app) observeConfig(cmd *cobra.Command, c *configfile.Config, work func(*client) error) error {
+	l, err := a.deployment.open(c, observer)
 	if err != nil {
-		return nil, nil, nil, err
+		return wrongCall(cmd, err)
 	}
-	return l, pools, func(ctx context.Context) { _ = end(ctx) }, nil // undelivered releases expire
+	defer l.close()
+	return work(l)
+}
+
+// onMasters completes a command of one operation on the masters in its arguments.
+func (a *app) onMasters(cmd *cobra.Command, operation func(context.Context, *client) error) *cobra.Command {
+	a.deployment.addTimeout(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.observe(cmd, args, a.bounded(operation)) }
+	return cmd
+}
+
+// bounded makes work of one operation, which ends within the timeout, and prints warnings about the configuration.
+func (a *app) bounded(operation func(context.Context, *client) error) func(*client) error {
+	return func(c *client) error {
+		for _, w := range c.tools.Warnings() {
+			a.complain(errors.New(w))
+		}
+		ctx, cancel := c.within()
+		defer cancel()
+		return operation(ctx, c)
+	}
 }

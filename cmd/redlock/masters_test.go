@@ -207,8 +207,7 @@ func TestEveryCommandHasHelpWithAnExample(t *testing.T) {
 			look(sub)
 		}
 	}
-	a := &app{stdout: io.Discard, stderr: io.Discard}
-	look(a.root())
+	look(rootCommand(new(app)))
 	call(t, exitDone, "Examples:", "check", "-help")
 	call(t, exitUsage, `unknown command "chekc"`, "chekc")
 }
@@ -236,6 +235,5 @@ func TestFlagsHaveTheirDefaults(t *testing.T) {
 			check(sub)
 		}
 	}
-	a := &app{stdout: io.Discard, stderr: io.Discard}
-	check(a.root())
+	check(rootCommand(new(app)))
 }

@@ -196,7 +196,7 @@ func TestHelpersAreNotReaped(t *testing.T) {
 		}
 	}()
 	for range 100 {
-		if err := helpers.run(exec.Command("true")); err != nil {
+		if err := helpers.wait(exec.Command("true")); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,14 +1,11 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
@@ -29,7 +26,7 @@ seen. If the holder is dead, the name is free without this command when its TTL 
 Exit status of --force: 0 if the holder has lost the lock; 1 if no client holds the name, the lease is not that of
 --lease, or the answer was no; 2 if so few masters were reached that the holder may keep it: then call it again.`
 
-func (a *app) releaseCommand() *cobra.Command {
+func releaseCommand(a *app) *cobra.Command {
 	var force, ask bool
 	var lease string
 	cmd := &cobra.Command{
@@ -50,99 +47,74 @@ func (a *app) releaseCommand() *cobra.Command {
 				return wrongCall(cmd, errors.New("redlock release: use --ask to request the lock from its holder, or take it "+
 					"with --force; see redlock release --help"))
 			}
-			if force {
-				if err := a.needsAnswer(cmd); err != nil {
-					return err
+			return a.observe(cmd, nil, func(c *client) error {
+				if ask {
+					return requestRelease(&a.console, c, args[0])
 				}
-			}
-			c, err := a.deployment.readDeployment(cmd, nil)
-			if err != nil {
-				return wrongCall(cmd, err)
-			}
-			l, shut, err := a.open(c, observer)
-			if err != nil {
-				return wrongCall(cmd, err)
-			}
-			code := 0
-			if ask {
-				code = a.requestRelease(l, args[0])
-			} else {
-				code = a.release(l, args[0], lease)
-			}
-			over, cancel := context.WithTimeout(context.Background(), time.Second)
-			defer cancel()
-			shut(over)
-			return leave(code)
+				return forceRelease(&a.console, c, args[0], lease)
+			})
 		},
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	a.deployment.addTimeout(cmd.Flags())
 	flags := cmd.Flags()
 	flags.BoolVar(&ask, "ask", false, "request the lock from its holder, which may release it")
 	flags.BoolVar(&force, "force", false, "take the lock from its holder without a request")
-	a.addYes(flags)
+	a.addYes(cmd, func() bool { return force })
 	flags.StringVar(&lease, "lease", "", "release only this lease, as printed by who --json")
 	return cmd
 }
 
 // requestRelease requests the holder of a name to release it.
-func (a *app) requestRelease(l *redlock.Locker, name string) int {
-	ctx, cancel := context.WithTimeout(context.Background(), a.deployment.timeout)
+func requestRelease(con *console, c *client, name string) error {
+	ctx, cancel := c.within()
 	defer cancel()
-	heard, err := l.Admin().RequestRelease(ctx, name)
+	heard, err := c.Admin().RequestRelease(ctx, name)
 	switch {
 	case err != nil:
-		a.complain(err)
-		return exitNoQuorum
+		return &exit{exitNoQuorum, err}
 	case heard == 0:
-		a.complain(fmt.Errorf("redlock release: no client holds %q, or its holder is not subscribed to requests", name))
-		return exitDanger
-	case a.json:
-		a.encode(a.stdout, map[string]any{"name": name, "heard": heard})
-	default:
-		fmt.Fprintf(a.stdout, "requested from %d holder(s) of %q\n", heard, name)
+		return &exit{exitDanger, fmt.Errorf("redlock release: no client holds %q, or its holder is not subscribed to "+
+			"requests", name)}
 	}
-	return exitDone
+	con.result(map[string]any{"name": name, "heard": heard},
+		fmt.Sprintf("requested from %d holder(s) of %q\n", heard, name))
+	return nil
 }
 
-// release shows the lease, and takes it away if the user says yes.
-func (a *app) release(l *redlock.Locker, name, lease string) int {
-	ctx, cancel := context.WithTimeout(context.Background(), a.deployment.timeout)
-	err := agreement(&change{command: "release"}, settled(ctx, l))
+// forceRelease shows the lease, and takes it away if the user says yes.
+func forceRelease(con *console, c *client, name, lease string) error {
+	ctx, cancel := c.within()
+	defer cancel()
 	w := redlockinfo.Inspection{}
+	err := agreement(&change{command: "release"}, c.settled(ctx))
 	if err == nil {
-		w, err = l.Inspect(ctx, name)
+		w, err = c.Inspect(ctx, name)
 	}
-	cancel()
 	if err != nil {
-		a.complain(err)
-		return exitNoQuorum
+		return &exit{exitNoQuorum, err}
 	}
-	if !a.json {
-		writeWho(a.stdout, name, w)
+	if !con.json {
+		fmt.Fprint(con.stdout, whoText(name, w))
 	}
 	switch {
 	case w.ID == "":
-		a.complain(fmt.Errorf("redlock release: no client holds %q", name))
-		return exitDanger
+		err = fmt.Errorf("redlock release: no client holds %q", name)
 	case lease != "" && lease != w.ID:
-		a.complain(fmt.Errorf("redlock release: %q is held by another lease, %s", name, w.ID))
-		return exitDanger
-	case !a.yes && !a.ask("The holder, if it is alive, may write until it detects the loss. Release it?"):
-		a.complain(errors.New("redlock release: nothing was released"))
-		return exitDanger
-	}
-	ctx, cancel = context.WithTimeout(context.Background(), a.deployment.timeout) // the confirmation may have taken long
-	defer cancel()
-	n, err := l.Admin().ForceRelease(ctx, name, w.ID)
-	if a.json {
-		a.encode(a.stdout, map[string]any{"name": name, "lease": w.ID, "token": w.Token, "released": n, "masters": w.N})
-	} else {
-		fmt.Fprintf(a.stdout, "released on %d of %d masters\n", n, w.N)
+		err = fmt.Errorf("redlock release: %q is held by another lease, %s", name, w.ID)
+	default:
+		err = con.confirm("release", "The holder, if it is alive, may write until it detects the loss. Release it?",
+			"nothing was released")
 	}
 	if err != nil {
-		a.complain(err)
-		return exitNoQuorum
+		return &exit{exitDanger, err}
 	}
-	return exitDone
+	ctx, cancel = c.within()
+	defer cancel()
+	n, err := c.Admin().ForceRelease(ctx, name, w.ID)
+	con.result(map[string]any{"name": name, "lease": w.ID, "token": w.Token, "released": n, "masters": w.N},
+		fmt.Sprintf("released on %d of %d masters\n", n, w.N))
+	if err != nil {
+		return &exit{exitNoQuorum, err}
+	}
+	return nil
 }

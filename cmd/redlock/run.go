@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,7 +11,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/redlock"
@@ -74,7 +72,7 @@ type runFlags struct {
 	grace time.Duration
 }
 
-func (a *app) runCommand() *cobra.Command {
+func runCommand(a *app) *cobra.Command {
 	f := &runFlags{}
 	cmd := &cobra.Command{
 		Use:   "run NAME... -- COMMAND [ARG...]",
@@ -89,7 +87,29 @@ func (a *app) runCommand() *cobra.Command {
 			if len(names) == 0 || len(command) == 0 {
 				return wrongCall(cmd, errors.New("redlock run: give the name, or several, then --, then the command"))
 			}
-			return a.runUnderLock(cmd, f, names, command)
+			c, err := a.deployment.read(cmd, nil)
+			if err == nil {
+				err = f.check(names)
+			}
+			if err != nil {
+				return wrongCall(cmd, err)
+			}
+			path, err := exec.LookPath(command[0])
+			if err != nil {
+				return &exit{cannotRun(err), err}
+			}
+			a.aside()
+			signals, stop := catchSignals()
+			defer stop()
+			l, err := a.deployment.openFollowing(c, f.lockerOptions()...)
+			if err != nil {
+				return wrongCall(cmd, err)
+			}
+			defer l.close()
+			if f.quiet {
+				a.stderr = io.Discard
+			}
+			return (&runner{console: a.console, flags: f, names: names, signals: signals}).underLock(l.Locker, path, command)
 		},
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			if len(args) == 0 {
@@ -119,11 +139,11 @@ func namesAndCommand(args []string, dash int) (names, command []string) {
 }
 
 // check validates the flags, and sets the values that follow from them.
-func (f *runFlags) check(flags *pflag.FlagSet, names []string) error {
-	if !flags.Changed("grace") {
+func (f *runFlags) check(names []string) error {
+	if !f.flags.Changed("grace") {
 		f.grace = f.ttl / 5
 	}
-	if err := f.acquireFlags.check(flags, names); err != nil {
+	if err := f.acquireFlags.check(names); err != nil {
 		return err
 	}
 	switch {
@@ -134,39 +154,6 @@ func (f *runFlags) check(flags *pflag.FlagSet, names []string) error {
 			"the lock ends", f.grace, f.ttl)
 	}
 	return nil
-}
-
-// runUnderLock implements the command run.
-func (a *app) runUnderLock(cmd *cobra.Command, f *runFlags, names, argv []string) error {
-	c, err := a.deployment.readDeployment(cmd, nil)
-	if err == nil {
-		err = f.check(cmd.Flags(), names)
-	}
-	if err != nil {
-		return wrongCall(cmd, err)
-	}
-	path, err := exec.LookPath(argv[0])
-	if err != nil {
-		return &exit{cannotRun(err), err}
-	}
-	a.reportAside()
-	l, shut, err := a.openFollowing(c, f.lockerOptions()...)
-	if err != nil {
-		return wrongCall(cmd, err)
-	}
-	a.silence(&f.acquireFlags)
-	r := &runner{app: a, flags: f, names: names, path: path, argv: argv}
-	signals, stop := catchSignals()
-	defer stop()
-	r.signals = signals
-	status, err := r.run(l)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	shut(ctx)
-	if err != nil {
-		return &exit{status, err}
-	}
-	return leave(status)
 }
 
 // cannotRun returns the exit status for a command that cannot be run.
@@ -191,11 +178,9 @@ func catchSignals() (signals chan os.Signal, stop func()) {
 
 // A runner is one run of the command run.
 type runner struct {
-	*app
+	console
 	flags   *runFlags
 	names   []string
-	path    string
-	argv    []string
 	signals chan os.Signal
 
 	began clock.Instant // when the lock was acquired, or a little later
@@ -204,40 +189,40 @@ type runner struct {
 	kill  clock.Instant // when to kill a command that was asked to end
 }
 
-// run takes the lock and runs the command. A status that is redlock's own comes with an error.
-func (r *runner) run(l *redlock.Locker) (status int, err error) {
+// underLock takes the lock and runs the command. Its error has the exit status.
+func (r *runner) underLock(l *redlock.Locker, path string, argv []string) error {
 	job, err := newJob(func(err error) {
 		r.complain(err)
 		r.flush() // this process may be about to stop itself
 	})
 	if err != nil {
-		return exitCannotRun, fmt.Errorf("redlock run: %w", err)
+		return &exit{exitCannotRun, fmt.Errorf("redlock run: %w", err)}
 	}
 	defer job.end()
-	lock, status, err := r.acquire(l, &r.flags.acquireFlags, "redlock run", r.names, r.signals, nil)
+	lock, err := acquire(&r.console, l, &r.flags.acquireFlags, "redlock run", r.names, r.signals, nil)
 	if err != nil {
-		return status, err
+		return err
 	}
 	r.began = (*clock.Clock)(nil).Now()
 	if r.watch(lock, job); r.lost != nil { // the supervisor gets the end of the validity before the command starts
 		_ = r.giveBack(lock) // it prints its own errors
-		return exitRunLost, errors.New("redlock run: the command was not started")
+		return &exit{exitRunLost, errors.New("redlock run: the command was not started")}
 	}
-	if err := job.start(r.path, r.argv, lock.env()); err != nil {
+	if err := job.start(path, argv, lock.env()); err != nil {
 		_ = r.giveBack(lock) // it prints its own errors
-		return cannotRun(err), fmt.Errorf("redlock run: %w", err)
+		return &exit{cannotRun(err), fmt.Errorf("redlock run: %w", err)}
 	}
-	status = r.hold(lock, job)
+	status := r.hold(lock, job)
 	job.end() // processes that the command left running must not outlive the lock
 	if err := r.giveBack(lock); r.lost == nil && errors.Is(err, redlock.ErrLost) {
 		r.lost = err
 		r.complain(err)
 	}
 	if r.lost != nil {
-		return exitRunLost, fmt.Errorf("redlock run: the command ended with status %d, after its lock was lost",
-			status)
+		return &exit{exitRunLost, fmt.Errorf("redlock run: the command ended with status %d, after its lock was lost",
+			status)}
 	}
-	return status, nil
+	return leave(status)
 }
 
 // look is how often the lock is checked: the clock of a machine that was suspended wakes no goroutine.
@@ -306,9 +291,9 @@ func (r *runner) giveUp(job *job, why error) {
 
 // giveBack releases the lock. It reports nothing if the loss of the lock was reported.
 func (r *runner) giveBack(lock *locks) error {
-	quiet := *r.app
+	con := r.console
 	if r.lost != nil {
-		quiet.stderr = io.Discard
+		con.stderr = io.Discard
 	}
-	return quiet.unlock(lock, &r.flags.acquireFlags, "redlock run")
+	return lock.release(&con, "redlock run", r.flags.ttl)
 }

@@ -10,11 +10,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/redlock-go/redlock/internal/configfile"
 	"github.com/redlock-go/redlock/internal/private"
-	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
@@ -22,7 +20,10 @@ import (
 // A setStep is the step of a change that the flags of one call of "redlock set" request.
 type setStep struct{ raise, finish, abort, force bool }
 
-func (a *app) setCommand() *cobra.Command {
+// writes reports whether the step changes anything.
+func (s *setStep) writes() bool { return s.raise || s.finish || s.abort }
+
+func setCommand(a *app) *cobra.Command {
 	var step setStep
 	cmd := &cobra.Command{
 		Use:   "set [--raise | --finish | --abort] FILE",
@@ -46,30 +47,24 @@ If a majority of the old or of the next masters is down, it says what to do if t
   redlock set --finish --timeout 2m locks.json
   redlock set --abort locks.json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := a.setFile(cmd.Flags(), args)
+			c, err := setFile(args)
 			if err == nil && step.abort && (step.raise || step.finish) {
-				err = fmt.Errorf("redlock set: --abort excludes --raise and --finish")
+				err = errors.New("redlock set: --abort excludes --raise and --finish")
 			}
 			if err != nil {
 				return wrongCall(cmd, err)
 			}
-			if step.raise || step.finish || step.abort {
-				if err := a.needsAnswer(cmd); err != nil {
-					return err
-				}
-			}
-			return a.observeDeployment(cmd, c, func(
-				ctx context.Context, l *redlock.Locker, _ *configfile.Config, pools []*pool.Pool,
-			) int {
-				return a.set(ctx, &setCall{l, c.Configuration, pools, args[0], c.Prefix}, step)
-			})
+			a.deployment.override(cmd.Flags(), c)
+			return a.observeConfig(cmd, c, a.bounded(func(ctx context.Context, l *client) error {
+				return set(ctx, &a.console, &setCall{l, c.Configuration, args[0]}, step)
+			}))
 		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			return []cobra.Completion{"json"}, cobra.ShellCompDirectiveFilterFileExt
 		},
 	}
 	a.deployment.addTimeout(cmd.Flags())
-	a.addYes(cmd.Flags())
+	a.addYes(cmd, step.writes)
 	cmd.Flags().BoolVar(&step.raise, "raise", false, "write the epoch on the masters: every client uses the file")
 	cmd.Flags().BoolVar(&step.abort, "abort", false, "give up the change: the old masters act alone again")
 	cmd.Flags().BoolVar(&step.finish, "finish", false, "let the next masters act alone, once the change is complete")
@@ -78,7 +73,7 @@ If a majority of the old or of the next masters is down, it says what to do if t
 }
 
 // setFile reads the file of a change of the masters.
-func (a *app) setFile(flags *pflag.FlagSet, args []string) (*configfile.Config, error) {
+func setFile(args []string) (*configfile.Config, error) {
 	if len(args) != 1 {
 		return nil, errors.New("redlock set: give one file, the configuration of the clients")
 	}
@@ -93,70 +88,81 @@ func (a *app) setFile(flags *pflag.FlagSet, args []string) (*configfile.Config, 
 	if err := c.CheckConfiguration(); err != nil {
 		return nil, fmt.Errorf("%s: %w", args[0], err)
 	}
-	a.deployment.override(flags, c)
 	c.Change = true
 	return c, nil
 }
 
 // A setCall is one call of "redlock set" for a configuration.
 type setCall struct {
-	*redlock.Locker
+	*client
 	redlock.Configuration
-	pools        []*pool.Pool
-	file, prefix string
+	file string
 }
 
 // set performs a step of a change, if there is one, and shows the plan.
-func (a *app) set(ctx context.Context, s *setCall, step setStep) int {
-	settled(ctx, s.Locker)
-	if err := private.Of(s.Locker).WrongList(); err != nil {
-		a.complain(fmt.Errorf("redlock set: %s: nothing was changed: %w", s.file, err))
-		return exitNoQuorum
+func set(ctx context.Context, con *console, s *setCall, step setStep) error {
+	s.settled(ctx)
+	if err := s.tools.WrongList(); err != nil {
+		return &exit{exitNoQuorum, fmt.Errorf("redlock set: %s: nothing was changed: %w", s.file, err)}
 	}
-	failed, epoch := error(nil), s.Epoch
-	if s.Configuration = s.Admin().Configuration()[0]; s.Epoch != epoch {
-		failed = fmt.Errorf("redlock set: %s has epoch %d, and the masters have gone on to epoch %d, which is shown here: "+
-			"write it into the file", s.file, epoch, s.Epoch)
-	} else if writes := step.raise || step.finish || step.abort; writes && s.lost(s.Admin().Masters(), false) != nil {
-		failed = errors.New("redlock set: nothing was changed: too many masters are down")
-	} else if writes {
-		failed = a.approve(ctx, s.Locker, s.pools, s.effects(ctx, step))
-		var cancel context.CancelFunc
-		ctx, cancel = a.within()
-		defer cancel()
-	}
+	failed := s.take(ctx, con, step)
 	if failed == nil && step.abort {
-		return a.abortChange(ctx, s)
+		next := fmt.Sprintf("give the clients the file of epoch %d, with the old masters as the only ones; then redlock set "+
+			"--raise with it, for masters that were down", s.Epoch+1)
+		con.result(jsonAborted{s.Epoch + 1, next},
+			fmt.Sprintf("epoch %d: the old masters act alone\nnext: %s\n", s.Epoch+1, next))
+		return nil
 	}
-	if failed == nil && step.raise && !step.force {
-		failed = a.awaitClients(ctx, s)
-	}
-	tools := private.Of(s.Locker)
-	if failed == nil && step.raise {
-		failed = tools.RaiseEpoch(ctx)
-	}
-	if failed == nil && step.finish {
-		failed = a.finish(ctx, s.Locker)
-	}
-	if failed != nil {
-		a.complain(failed)
-		var cancel context.CancelFunc
-		ctx, cancel = a.within()
-		defer cancel()
-	}
-	c, err := tools.Change(ctx)
+	ctx, cancel := s.within()
+	defer cancel()
+	c, err := s.tools.Change(ctx)
 	if err != nil {
-		a.complain(err)
-		return exitDanger
+		return &exit{exitDanger, errors.Join(failed, err)}
 	}
-	lost := a.tellChange(ctx, s, c)
-	switch {
+	switch lost := s.tell(ctx, con, c); {
 	case lost:
-		return exitNoQuorum
+		return &exit{exitNoQuorum, failed}
 	case failed != nil:
-		return exitDanger
+		return &exit{exitDanger, failed}
 	}
-	return exitDone
+	return nil
+}
+
+// take performs a step of a change.
+func (s *setCall) take(ctx context.Context, con *console, step setStep) error {
+	epoch := s.Epoch
+	s.Configuration = s.Admin().Configuration()[0]
+	switch {
+	case s.Epoch != epoch:
+		return fmt.Errorf("redlock set: %s has epoch %d, and the masters have gone on to epoch %d, which is shown here: "+
+			"write it into the file", s.file, epoch, s.Epoch)
+	case !step.writes():
+		return nil
+	case s.lost(s.Admin().Masters(), false) != nil:
+		return errors.New("redlock set: nothing was changed: too many masters are down")
+	}
+	if err := approve(ctx, con, s.client, s.effects(ctx, step)); err != nil {
+		return err
+	}
+	ctx, cancel := s.within()
+	defer cancel()
+	if step.abort {
+		return s.tools.AbortChange(ctx)
+	}
+	if step.raise && !step.force {
+		if err := s.awaitClients(ctx, con); err != nil {
+			return err
+		}
+	}
+	if step.raise {
+		if err := s.tools.RaiseEpoch(ctx); err != nil {
+			return err
+		}
+	}
+	if step.finish {
+		return s.finish(ctx, con)
+	}
+	return nil
 }
 
 // effects returns what a step will do, and the question about it.
@@ -196,7 +202,7 @@ func (s *setCall) late(ctx context.Context) (list []string, known bool) {
 }
 
 // awaitClients waits until every connected client uses the file. The error says which ones do not when ctx ends.
-func (a *app) awaitClients(ctx context.Context, s *setCall) error {
+func (s *setCall) awaitClients(ctx context.Context, con *console) error {
 	for shown := ""; ; {
 		late, known := s.late(ctx)
 		text := strings.Join(late, ", ")
@@ -209,8 +215,8 @@ func (a *app) awaitClients(ctx context.Context, s *setCall) error {
 		//mutant:late-clients = true
 		case text == "":
 			return nil
-		case text != shown && !a.json:
-			fmt.Fprintln(a.stdout, "waiting for clients that do not use this file yet:", text)
+		case text != shown:
+			con.say(con.stdout, "waiting for clients that do not use this file yet: "+text)
 		}
 		shown = text
 		select {
@@ -222,43 +228,20 @@ func (a *app) awaitClients(ctx context.Context, s *setCall) error {
 	}
 }
 
-// abortChange cancels a change, and prints the next step.
-func (a *app) abortChange(ctx context.Context, s *setCall) int {
-	if err := private.Of(s.Locker).AbortChange(ctx); err != nil {
-		a.complain(err)
-		return exitDanger
-	}
-	next := fmt.Sprintf("give the clients the file of epoch %d, with the old masters as the only ones; then redlock set "+
-		"--raise with it, for masters that were down", s.Epoch+1)
-	if a.json {
-		a.encode(a.stdout, struct {
-			Epoch int64  `json:"epoch"`
-			Next  string `json:"next"`
-		}{s.Epoch + 1, next})
-		return exitDone
-	}
-	fmt.Fprintf(a.stdout, "epoch %d: the old masters act alone\nnext: %s\n", s.Epoch+1, next)
-	return exitDone
-}
-
 // finish waits until the change is complete, if that happens within the timeout, and makes the next masters act alone.
-func (a *app) finish(ctx context.Context, l *redlock.Locker) error {
-	c, err := private.Of(l).Change(ctx)
+func (s *setCall) finish(ctx context.Context, con *console) error {
+	c, err := s.tools.Change(ctx)
 	if err != nil {
 		return err
 	}
 	if end, _ := ctx.Deadline(); c.RaisedAll && !c.OpenAll && c.Left > 0 && time.Now().Add(c.Left).Before(end) {
-		if !a.json {
-			fmt.Fprintf(a.stdout, "complete in %v, waiting\n", c.Left.Round(time.Second))
-		}
-		timer := time.NewTimer(c.Left + 10*time.Millisecond)
-		defer timer.Stop()
+		con.say(con.stdout, fmt.Sprintf("complete in %v, waiting", c.Left.Round(time.Second)))
 		select {
-		case <-timer.C:
+		case <-time.After(c.Left + 10*time.Millisecond):
 		case <-ctx.Done():
 		}
 	}
-	return private.Of(l).FinishChange(ctx)
+	return s.tools.FinishChange(ctx)
 }
 
 // A planStep is a step of the plan of a change.
@@ -267,44 +250,31 @@ type planStep struct {
 	text string
 }
 
-// tellChange prints the masters, the plan of the change, and what to do if a majority of a set is down, which it
-// reports.
-func (a *app) tellChange(ctx context.Context, s *setCall, c private.Change) bool {
+// tell prints the masters, the plan of the change, and what to do if a majority of a set is down, which it reports.
+func (s *setCall) tell(ctx context.Context, con *console, c private.Change) (down bool) {
 	masters := s.Admin().Masters()
 	late, known := s.late(ctx)
 	plan, lost := s.plan(c, masters, late, known), s.lost(masters, c.RaisedAll)
 	if len(lost) > 0 {
 		plan = nil
 	}
+	out := jsonChange{
+		Epoch: s.Epoch, Raised: c.Raised, Open: c.Open, Complete: c.Complete, Left: millis(c.Left),
+		Late: late, Lost: lost, Masters: jsonMasters(masters),
+	}
+	lines := []string{s.title()}
 	next := slices.IndexFunc(plan, func(p planStep) bool { return !p.done })
-	if a.json {
-		out := jsonChange{
-			Epoch: s.Epoch, Raised: c.Raised, Open: c.Open, Complete: c.Complete, Left: millis(c.Left),
-			Late: late, Lost: lost, Masters: jsonMasters(masters),
-		}
-		if next >= 0 {
-			out.Next = plan[next].text
-		}
-		a.encode(a.stdout, out)
-		return len(lost) > 0
-	}
-	for _, m := range masters {
-		a.line(m)
-	}
-	fmt.Fprintln(a.stdout, s.title())
 	for i, p := range plan {
 		state := "     "
 		switch {
 		case p.done:
 			state = "done "
 		case i == next:
-			state = "next "
+			state, out.Next = "next ", p.text
 		}
-		fmt.Fprintln(a.stdout, " ", state, p.text)
+		lines = append(lines, "  "+state+" "+p.text)
 	}
-	for _, line := range lost {
-		fmt.Fprintln(a.stdout, line)
-	}
+	con.result(out, mastersText(masters)+strings.Join(append(lines, lost...), "\n")+"\n")
 	return len(lost) > 0
 }
 
@@ -378,10 +348,10 @@ func (s *setCall) plan(c private.Change, masters []redlockinfo.Master, late []st
 	}
 }
 
-// count returns the number of masters of a set that are in a state.
+// count returns the number of masters of a set that are in a state, or of all masters if set is nil.
 func count(masters []redlockinfo.Master, set []string, state string) (n int) {
 	for _, m := range masters {
-		if m.State == state && slices.Contains(set, m.Addr) {
+		if m.State == state && (set == nil || slices.Contains(set, m.Addr)) {
 			n++
 		}
 	}
@@ -410,7 +380,7 @@ func (s *setCall) lost(masters []redlockinfo.Master, raised bool) (lines []strin
 		}
 		for _, m := range masters {
 			if m.State != "down" {
-				lines = append(lines, fmt.Sprintf("  2. redis-cli -u redis://%s DEL %s:admission", m.Addr, s.prefix))
+				lines = append(lines, fmt.Sprintf("  2. redis-cli -u redis://%s DEL %s:admission", m.Addr, s.config.Prefix))
 			}
 		}
 		return append(lines,

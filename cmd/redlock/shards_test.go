@@ -49,11 +49,11 @@ func TestCommandsKnowShards(t *testing.T) {
 	t.Setenv(mastersVariable, strings.Join(urls, " "))
 	c := configfile.New()
 	c.Name(urls)
-	l, shut, err := (&app{stdout: t.Output(), stderr: t.Output()}).open(c)
+	l, err := new(deploymentFlags).open(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer shut(t.Context())
+	defer l.close()
 	for i := range 8 { // some in each shard
 		name := fmt.Sprint("job", i)
 		if _, err := l.Lock(t.Context(), name); err != nil {

@@ -79,7 +79,7 @@ func supervise(args []string) {
 	}
 	s := &supervisor{orders: gob.NewDecoder(files[0]), reports: gob.NewEncoder(files[1])}
 	_ = s.reports.Encode(report{}) // if the other process has died, the orders end
-	s.run()
+	s.serve()
 }
 
 // dropSignals catches all signals that this process did not ignore from its start. They must not be ignored instead,
@@ -93,7 +93,7 @@ func dropSignals() {
 	}
 }
 
-func (s *supervisor) run() {
+func (s *supervisor) serve() {
 	received := make(chan order)
 	go func() {
 		defer close(received)

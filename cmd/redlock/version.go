@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (a *app) versionCommand() *cobra.Command {
+func versionCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
 		Short:   "show the version of this program",
@@ -18,14 +18,10 @@ func (a *app) versionCommand() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			version, revision := buildVersion()
-			if a.json {
-				a.encode(a.stdout, map[string]string{
-					"version": version, "revision": revision, "go": runtime.Version(), "system": runtime.GOOS + "/" + runtime.GOARCH,
-				})
-				return nil
-			}
-			fmt.Fprintf(a.stdout, "redlock %s, revision %s, %s %s/%s\n",
-				version, cmp.Or(revision, "unknown"), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			a.result(map[string]string{
+				"version": version, "revision": revision, "go": runtime.Version(), "system": runtime.GOOS + "/" + runtime.GOARCH,
+			}, fmt.Sprintf("redlock %s, revision %s, %s %s/%s\n", version, cmp.Or(revision, "unknown"), runtime.Version(),
+				runtime.GOOS, runtime.GOARCH))
 			return nil
 		},
 	}

@@ -7,6 +7,7 @@ import (
 	_ "embed" // for the page
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -36,7 +37,7 @@ The address is one of this host alone by default. On any other address the page 
 that in REDLOCK_WEB_TOKEN, or else a new one, which is printed. The page itself has no TLS: on other networks put a
 proxy with TLS before it, or use ssh -L 8600:localhost:8600.`
 
-func (a *app) webCommand() *cobra.Command {
+func webCommand(a *app) *cobra.Command {
 	var listen string
 	cmd := &cobra.Command{
 		Use:   "web [URL...]",
@@ -49,24 +50,14 @@ func (a *app) webCommand() *cobra.Command {
 			if token != "" && len(token) < 16 {
 				return wrongCall(cmd, fmt.Errorf("redlock web: %s has fewer than 16 characters", webTokenVariable))
 			}
-			c, err := a.deployment.readDeployment(cmd, args)
-			if err != nil {
-				return wrongCall(cmd, err)
-			}
-			l, pools, shut, err := a.openPools(c, observer)
-			if err != nil {
-				return wrongCall(cmd, err)
-			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), interrupts...)
-			defer stop()
-			err = a.serveWeb(ctx, &webServer{token, newWebLooker(ctx, l, c, pools)}, listen)
-			over, cancel := context.WithTimeout(context.Background(), time.Second)
-			defer cancel()
-			shut(over)
-			if err != nil {
-				return &exit{exitDanger, err}
-			}
-			return nil
+			return a.observe(cmd, args, func(c *client) error {
+				ctx, stop := signal.NotifyContext(cmd.Context(), interrupts...)
+				defer stop()
+				if err := serveWeb(ctx, a.stdout, &webServer{token, newWebLooker(ctx, c)}, listen); err != nil {
+					return &exit{exitDanger, fmt.Errorf("redlock web: %w", err)}
+				}
+				return nil
+			})
 		},
 	}
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:8600", "address of the page")
@@ -74,10 +65,10 @@ func (a *app) webCommand() *cobra.Command {
 }
 
 // serveWeb serves the page until ctx ends.
-func (a *app) serveWeb(ctx context.Context, s *webServer, listen string) error {
+func serveWeb(ctx context.Context, stdout io.Writer, s *webServer, listen string) error {
 	l, err := net.Listen("tcp", listen)
 	if err != nil {
-		return fmt.Errorf("redlock web: %w", err)
+		return err
 	}
 	addr := l.Addr().(*net.TCPAddr)
 	if !addr.IP.IsLoopback() && s.token == "" {
@@ -87,14 +78,14 @@ func (a *app) serveWeb(ctx context.Context, s *webServer, listen string) error {
 	if s.token != "" && os.Getenv(webTokenVariable) == "" {
 		text += " with any user name and the password " + s.token
 	}
-	fmt.Fprintln(a.stdout, text)
+	fmt.Fprintln(stdout, text)
 	server := &http.Server{
 		Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	context.AfterFunc(ctx, func() { server.Close() })
 	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("redlock web: %w", err)
+		return err
 	}
 	return nil
 }

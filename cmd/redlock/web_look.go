@@ -15,11 +15,8 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlock-go/redlock/internal/configfile"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
-	"github.com/redlock-go/redlock/pool"
-	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
@@ -67,11 +64,8 @@ type webEvent struct {
 
 // A webLooker reads the state of the deployment for all viewers.
 type webLooker struct {
+	*client
 	ctx      context.Context // ends with the command
-	l        *redlock.Locker
-	pools    []*transport.Transport
-	scans    []*scanning
-	sets     []map[string]bool
 	scanning sync.Mutex
 	found    atomic.Pointer[webFound]
 
@@ -99,15 +93,10 @@ type webHold struct {
 // overdue reports that the holder has not extended the lock, which it does each third of the TTL.
 func (h webHold) overdue() bool { return !h.Kept && h.Left < h.full/2 }
 
-func newWebLooker(ctx context.Context, l *redlock.Locker, c *configfile.Config, pools []*pool.Pool) *webLooker {
-	w := &webLooker{
-		ctx: ctx, l: l, scans: scans(c, pools, "", webScan), sets: sets(c),
-		sight: make(map[string]webHold), states: make(map[string]webMaster), news: []webEvent{},
+func newWebLooker(ctx context.Context, c *client) *webLooker {
+	return &webLooker{
+		client: c, ctx: ctx, sight: make(map[string]webHold), states: make(map[string]webMaster), news: []webEvent{},
 	}
-	for _, p := range pools {
-		w.pools = append(w.pools, p.Transport())
-	}
-	return w
 }
 
 // state returns the state as JSON. It reads the masters unless it has just done so.
@@ -117,7 +106,7 @@ func (w *webLooker) state() []byte {
 	if time.Since(w.looked) < webEvery*9/10 {
 		return w.last
 	}
-	go w.scan()
+	go w.find()
 	ctx, cancel := context.WithTimeout(w.ctx, 2*webEvery)
 	defer cancel()
 	s := webState{Masters: w.masters(ctx), Scanned: -1}
@@ -130,13 +119,13 @@ func (w *webLooker) state() []byte {
 	s.Names = w.holders(ctx, names[:min(len(names), webNames)])
 	s.News = w.news
 	var text bytes.Buffer
-	(&app{}).encode(&text, s)
+	_ = encode(&text, s) // a buffer takes everything
 	w.last, w.looked = bytes.TrimSpace(text.Bytes()), time.Now()
 	return w.last
 }
 
-// scan finds the held names, unless another scan is running or has just ended.
-func (w *webLooker) scan() {
+// find finds the held names, unless another scan is running or has just ended.
+func (w *webLooker) find() {
 	if !w.scanning.TryLock() {
 		return
 	}
@@ -146,32 +135,23 @@ func (w *webLooker) scan() {
 	}
 	ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
 	defer cancel()
-	on := make(map[string][]string)
-	for _, m := range scanAll(ctx, w.scans) {
-		for name := range m.names {
-			on[name] = append(on[name], m.addr)
-		}
-	}
-	maps.DeleteFunc(on, func(_ string, addrs []string) bool {
-		return !slices.ContainsFunc(w.sets, func(set map[string]bool) bool { return majority(set, addrs) })
-	})
+	on, sets := holders(w.scan(ctx, "", webScan)), w.sets()
+	maps.DeleteFunc(on, func(_ string, addrs []string) bool { return !isHeld(sets, addrs) })
 	w.found.Store(&webFound{slices.Sorted(maps.Keys(on)), time.Now()})
 }
 
 // masters returns the masters, with their replies to INFO, and records the changes.
 func (w *webLooker) masters(ctx context.Context) (list []webMaster) {
-	for _, m := range w.l.Admin().Masters() {
-		list = append(list, webMaster{jsonMaster: jsonMasters([]redlockinfo.Master{m})[0]})
+	for _, m := range jsonMasters(w.Admin().Masters()) {
+		list = append(list, webMaster{jsonMaster: m})
 	}
 	var wg sync.WaitGroup
 	for k := range list {
-		wg.Go(func() {
-			m := &list[k]
-			t := w.pools[max(0, m.Shard-1)]
-			if i, ok := t.Find(m.Addr); ok && m.State != "down" && m.State != "connecting" {
-				m.ask(ctx, t, i)
-			}
-		})
+		m := &list[k]
+		t := w.pools[max(0, m.Shard-1)].Transport()
+		if i, ok := t.Find(m.Addr); ok && m.State != "down" && m.State != "connecting" {
+			wg.Go(func() { m.ask(ctx, t, i) })
+		}
 	}
 	wg.Wait()
 	for k := range list {
@@ -188,7 +168,7 @@ func (w *webLooker) masters(ctx context.Context) (list []webMaster) {
 // ask reads the memory of a master, and the commands that it has refused.
 func (m *webMaster) ask(ctx context.Context, t *transport.Transport, i int) {
 	began := time.Now()
-	memory := infoOf(ctx, t, i, "memory")
+	memory := info(ctx, t, i, "memory")
 	if memory["used_memory"] == "" {
 		return
 	}
@@ -196,7 +176,7 @@ func (m *webMaster) ask(ctx context.Context, t *transport.Transport, i int) {
 	m.Used, _ = strconv.ParseInt(memory["used_memory"], 10, 64)
 	m.Limit, _ = strconv.ParseInt(memory["maxmemory"], 10, 64)
 	m.refused = make(map[string]int64)
-	for key, value := range infoOf(ctx, t, i, "errorstats") {
+	for key, value := range info(ctx, t, i, "errorstats") {
 		code := strings.TrimPrefix(key, "errorstat_")
 		n, err := strconv.ParseInt(strings.TrimPrefix(value, "count="), 10, 64)
 		if err == nil && code != "NOSCRIPT" && code != "ERR" { // usual: a new script, a command of a newer version
@@ -205,24 +185,15 @@ func (m *webMaster) ask(ctx context.Context, t *transport.Transport, i int) {
 	}
 }
 
-// infoOf returns one section of INFO, or nil without an answer.
-func infoOf(ctx context.Context, t *transport.Transport, i int, section string) map[string]string {
-	came := make(stepReply, 1)
-	if t.Send(i, scripts.Command("info", "INFO", section), transport.Stamp{}, came) != nil {
-		return nil
+// info returns one section of INFO, empty without an answer.
+func info(ctx context.Context, t *transport.Transport, i int, section string) map[string]string {
+	text, _ := redis.String(ask(ctx, t, i, scripts.Command("info", "INFO", section)))
+	values := make(map[string]string)
+	for line := range strings.Lines(text) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		values[key] = value
 	}
-	select {
-	case r := <-came:
-		text, _ := redis.String(r.value, r.err) // "" without an answer
-		values := make(map[string]string)
-		for line := range strings.Lines(text) {
-			key, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-			values[key] = value
-		}
-		return values
-	case <-ctx.Done():
-		return nil
-	}
+	return values
 }
 
 // compare records how a master differs from when it was seen last.
@@ -230,7 +201,10 @@ func (w *webLooker) compare(m webMaster) {
 	key := fmt.Sprint(m.Shard, m.Addr)
 	last, known := w.states[key]
 	if known && last.State != m.State {
-		class := map[bool]string{true: "good", false: "bad"}[m.Votes]
+		class := "bad"
+		if m.Votes {
+			class = "good"
+		}
 		w.record(class, 0, strings.TrimSuffix(m.Addr+": "+m.State+": "+m.Error, ": "))
 	}
 	for _, code := range slices.Sorted(maps.Keys(m.refused)) {
@@ -266,7 +240,7 @@ func (w *webLooker) holders(ctx context.Context, names []string) []webName {
 	for i, name := range names {
 		few <- struct{}{}
 		wg.Go(func() {
-			now[i], errs[i] = w.l.Inspect(ctx, name)
+			now[i], errs[i] = w.Inspect(ctx, name)
 			<-few
 		})
 	}
@@ -304,24 +278,25 @@ func webVerdict(list []webMaster) (text, class string) {
 		}
 		list = list[n:]
 		needed := n/2 + 1
-		spare := votes - needed
-		if spare >= least {
+		if votes-needed >= least {
 			continue
 		}
-		least = spare
-		text = fmt.Sprintf("%d of %d masters vote, %d are needed", votes, n, needed)
+		least = votes - needed
+		text, class = fmt.Sprintf("%d of %d masters vote, %d are needed", votes, n, needed), "good"
 		if shard > 0 {
 			text = fmt.Sprintf("in shard %d %s", shard, text)
 		}
-		if spare < 0 {
-			text, class = "No lock can be taken: "+text, "bad"
-			continue
-		}
-		if class = "good"; votes < n {
+		if votes < n {
 			class = "risk"
 		}
-		text = fmt.Sprintf("Locks can be taken: %s, so %d of them may fail", text, spare)
-		text = strings.Replace(text, "so 0 of", "so none of", 1)
+		switch {
+		case least < 0:
+			text, class = "No lock can be taken: "+text, "bad"
+		case least == 0:
+			text = fmt.Sprintf("Locks can be taken: %s, so none of them may fail", text)
+		default:
+			text = fmt.Sprintf("Locks can be taken: %s, so %d of them may fail", text, least)
+		}
 	}
 	return text, class
 }

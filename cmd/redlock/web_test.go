@@ -141,16 +141,15 @@ func (v *viewer) sees(what string, texts ...string) {
 // page returns the page of a deployment, which the test reads itself.
 func (f *votingDeployment) page(token string) http.Handler {
 	f.t.Helper()
-	a := &app{stdout: f.t.Output(), stderr: f.t.Output()}
 	masters := redlock.Configuration{Masters: f.urls}
 	c := &configfile.Config{Configuration: masters, Prefix: "redlock"}
-	l, pools, shut, err := a.openPools(c, observer)
+	l, err := new(deploymentFlags).open(c, observer)
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	f.t.Cleanup(func() { cancel(); shut(context.Background()) })
-	return (&webServer{token, newWebLooker(ctx, l, c, pools)}).handler()
+	f.t.Cleanup(func() { cancel(); l.close() })
+	return (&webServer{token, newWebLooker(ctx, l)}).handler()
 }
 
 // The page shows in a browser what happens to the masters and the locks, at any width, in light and dark.

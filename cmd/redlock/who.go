@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os/signal"
 	"strings"
 	"time"
@@ -12,11 +11,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/redlock-go/redlock/internal/scripts"
-	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-func (a *app) whoCommand() *cobra.Command {
+func whoCommand(a *app) *cobra.Command {
 	var watch bool
 	var every time.Duration
 	cmd := &cobra.Command{
@@ -44,27 +42,16 @@ With --watch it looks again and again, and prints changes, until it is interrupt
 			if every < 100*time.Millisecond {
 				return wrongCall(cmd, fmt.Errorf("--every %v: 100ms is the least", every))
 			}
-			c, err := a.deployment.readDeployment(cmd, urls)
-			if err != nil {
-				return wrongCall(cmd, err)
-			}
-			l, shut, err := a.open(c, observer)
-			if err != nil {
-				return wrongCall(cmd, err)
-			}
-			ctx, stop := cmd.Context(), func() {}
-			if watch {
-				endAtBrokenPipes()
-				ctx, stop = signal.NotifyContext(ctx, interrupts...)
-			}
-			defer stop()
-			code := a.who(ctx, l, names, watch, every)
-			over, cancel := context.WithTimeout(context.Background(), time.Second)
-			defer cancel()
-			shut(over)
-			return leave(code)
+			return a.observe(cmd, urls, func(c *client) error {
+				ctx, stop := cmd.Context(), func() {}
+				if watch {
+					endAtBrokenPipes()
+					ctx, stop = signal.NotifyContext(ctx, interrupts...)
+				}
+				defer stop()
+				return who(ctx, &a.console, c, names, watch, every)
+			})
 		},
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	a.deployment.addTimeout(cmd.Flags())
 	cmd.Flags().BoolVar(&watch, "watch", false, "repeat until interrupted")
@@ -91,38 +78,39 @@ func checkNames(names []string) error {
 	return nil
 }
 
-// who prints the names once, or with watch until ctx ends.
-func (a *app) who(ctx context.Context, l *redlock.Locker, names []string, watch bool, every time.Duration) (code int) {
+// who prints the names once, or with watch whenever their states change, until ctx ends.
+func who(ctx context.Context, con *console, c *client, names []string, watch bool, every time.Duration) error {
 	last := make(map[string]string)
-	ticker := time.NewTicker(every)
-	defer ticker.Stop()
 	for {
-		code = exitDone
+		failed := error(nil)
 		for _, name := range names {
-			looking, cancel := context.WithTimeout(ctx, a.deployment.timeout)
-			w, err := l.Inspect(looking, name)
+			looking, cancel := context.WithTimeout(ctx, c.timeout)
+			w, err := c.Inspect(looking, name)
 			cancel()
-			switch state := fmt.Sprint(err, w.ID, w.On, w.ReaderCount, w.Value, labels(w)); {
-			case ctx.Err() != nil:
-			case watch && state == last[name]:
-			default:
-				last[name] = state
-				if watch && !a.json {
-					fmt.Fprint(a.stdout, time.Now().Format(time.TimeOnly), " ")
-				}
-				a.printWho(name, w, err)
+			if err != nil {
+				failed = leave(exitNoQuorum)
+			}
+			state := fmt.Sprint(err, w.ID, w.On, w.ReaderCount, w.Value, labels(w))
+			if ctx.Err() != nil || watch && state == last[name] {
+				continue
+			}
+			last[name] = state
+			if watch && !con.json {
+				fmt.Fprint(con.stdout, time.Now().Format(time.TimeOnly), " ")
 			}
 			if err != nil {
-				code = exitNoQuorum
+				con.complain(err)
+				continue
 			}
+			con.result(newJSONWho(name, w), whoText(name, w))
 		}
 		if !watch {
-			return code
+			return failed
 		}
 		select {
-		case <-ticker.C:
+		case <-time.After(every):
 		case <-ctx.Done():
-			return exitDone
+			return nil
 		}
 	}
 }
@@ -201,51 +189,40 @@ func since(t time.Time) string {
 	return t.Format(" since " + time.DateTime)
 }
 
-// printWho prints the holder and the waiters of one name.
-func (a *app) printWho(name string, w redlockinfo.Inspection, err error) {
-	switch {
-	case err != nil:
-		a.complain(err)
-		return
-	case a.json:
-		a.encode(a.stdout, newJSONWho(name, w))
-		return
-	}
-	writeWho(a.stdout, name, w)
-}
-
-// writeWho writes who holds a name and who waits for it.
-func writeWho(to io.Writer, name string, w redlockinfo.Inspection) {
+// whoText returns a text about who holds a name and who waits for it.
+func whoText(name string, w redlockinfo.Inspection) string {
+	var text strings.Builder
+	left := max(0, w.Left).Round(time.Millisecond)
 	switch {
 	case w.ReaderCount > 0:
-		fmt.Fprintf(to, "%q: held by %d readers\n", name, w.ReaderCount)
+		fmt.Fprintf(&text, "%q: held by %d readers\n", name, w.ReaderCount)
 		for _, r := range w.Readers {
-			fmt.Fprintf(to, "   - %q reads%s, on %d of %d masters\n", r.Owner, since(r.Since), r.On, w.N)
+			fmt.Fprintf(&text, "   - %q reads%s, on %d of %d masters\n", r.Owner, since(r.Since), r.On, w.N)
 		}
 	case w.ID == "":
-		fmt.Fprintf(to, "%q: no client holds it, according to %d of %d masters\n", name, w.On, w.N)
+		fmt.Fprintf(&text, "%q: no client holds it, according to %d of %d masters\n", name, w.On, w.N)
 	case w.Kept:
-		fmt.Fprintf(to, "%q: kept for another %v; %q has unlocked it, and held it%s, token %d, on %d of %d masters\n",
-			name, max(0, w.Left).Round(time.Millisecond), w.Owner, since(w.Since), w.Token, w.On, w.N)
+		fmt.Fprintf(&text, "%q: kept for another %v; %q has unlocked it, and held it%s, token %d, on %d of %d masters\n",
+			name, left, w.Owner, since(w.Since), w.Token, w.On, w.N)
 	case w.Token == 0:
-		fmt.Fprintf(to, "%q: held by the writer %q%s, %v left, on %d of %d masters\n",
-			name, w.Owner, since(w.Since), max(0, w.Left).Round(time.Millisecond), w.On, w.N)
+		fmt.Fprintf(&text, "%q: held by the writer %q%s, %v left, on %d of %d masters\n",
+			name, w.Owner, since(w.Since), left, w.On, w.N)
 	default:
-		unused := ""
+		unused, value := "", ""
 		if w.Idle {
 			unused = "; it may be unused, and is released then when another client asks for it"
 		}
-		value := ""
 		if w.Value != "" {
 			value = fmt.Sprintf(", value %q", w.Value)
 		}
-		fmt.Fprintf(to, "%q: held by %q%s, %v left, token %d%s, on %d of %d masters%s\n", name, w.Owner, since(w.Since),
-			max(0, w.Left).Round(time.Millisecond), w.Token, value, w.On, w.N, unused)
+		fmt.Fprintf(&text, "%q: held by %q%s, %v left, token %d%s, on %d of %d masters%s\n", name, w.Owner, since(w.Since),
+			left, w.Token, value, w.On, w.N, unused)
 	}
 	for i, q := range w.Waiters {
-		fmt.Fprintf(to, "  %2d. %q waits for %v\n", i+1, q.Owner, time.Since(q.Since).Round(time.Second))
+		fmt.Fprintf(&text, "  %2d. %q waits for %v\n", i+1, q.Owner, time.Since(q.Since).Round(time.Second))
 	}
 	if more := w.WaiterCount - len(w.Waiters); more > 0 {
-		fmt.Fprintf(to, "  and %d more\n", more)
+		fmt.Fprintf(&text, "  and %d more\n", more)
 	}
+	return text.String()
 }

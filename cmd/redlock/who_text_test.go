@@ -65,7 +65,7 @@ func TestWhoTexts(t *testing.T) {
 				if json {
 					want = c.json
 				}
-				(&app{stdout: &out, stderr: &out, json: json}).printWho("n", c.who, nil)
+				(&console{json: json, stdout: &out}).result(newJSONWho("n", c.who), whoText("n", c.who))
 				if got := out.String(); got != want {
 					t.Errorf("got\n%swant\n%s", got, want)
 				}

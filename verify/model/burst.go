@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/redlock-go/redlock/internal/quorum"
+	"github.com/redlock-go/redlock/internal/scripts"
 )
 
 // A burst is the set of messages that one master reads before something else happens: none, or some of the messages in
@@ -79,7 +79,7 @@ func (x *machine) readAcquire(s *state, b *Bounds, i, h int, from burst, f func(
 	}
 	o := x.acquire(s, &from.column, h, stamp&^copied-1)
 	for again := range 2 {
-		if again == 1 && (int(from.repeats) >= b.Repeats || o.kind != quorum.Granted && !b.RepeatRefused) {
+		if again == 1 && (int(from.repeats) >= b.Repeats || o.kind != scripts.Granted && !b.RepeatRefused) {
 			return
 		}
 		r := burst{column: from.column, repeats: from.repeats + uint8(again)}
@@ -91,7 +91,7 @@ func (x *machine) readAcquire(s *state, b *Bounds, i, h int, from burst, f func(
 		if stamp&copied == 0 && !s.over(h) && s.phase[c] == asking {
 			r.last = uint8(h) + 1
 			col.vote[c] = no
-			if o.kind == quorum.Granted {
+			if o.kind == scripts.Granted {
 				col.vote[c] = yes
 			}
 		}

@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/scripts/reference"
 )
@@ -37,7 +36,7 @@ type machine struct {
 // An outcome is the effect of a message on a master.
 type outcome struct {
 	lock, fence uint8
-	kind        quorum.Outcome // the reply to an acquire
+	kind        scripts.Outcome // the reply to an acquire
 }
 
 func newMachine(b *Bounds) *machine {

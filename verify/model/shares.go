@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/scripts/reference"
 )
@@ -186,7 +185,7 @@ func (x *shareMachine) client(s shareState, c int, f func(t shareState, words st
 				yeses++
 			}
 		}
-		if yeses >= majority {
+		if yeses >= quorum {
 			t.phase[c] = holding
 			f(t, x.name(c)+" hears yes from two masters, and holds")
 		}
@@ -228,7 +227,7 @@ func (x *shareMachine) reads(s shareState, i, c int, f func(t shareState, words 
 	if stamp := s.master[i].ask[c]; stamp != 0 {
 		o := x.ask(&s, i, c, stamp-1)
 		for _, twice := range []bool{false, true} {
-			if twice && (!more || o.kind != quorum.Granted) {
+			if twice && (!more || o.kind != scripts.Granted) {
 				continue
 			}
 			t := s
@@ -239,7 +238,7 @@ func (x *shareMachine) reads(s shareState, i, c int, f func(t shareState, words 
 				t.repeats++
 			}
 			if col.again[c] = twice; !s.master[i].again[c] && s.phase[c] == asking {
-				if col.vote[c] = no; o.kind == quorum.Granted {
+				if col.vote[c] = no; o.kind == scripts.Granted {
 					col.vote[c] = yes
 				}
 			}
@@ -337,7 +336,7 @@ type shareCase struct {
 type shareOutcome struct {
 	share        [clientsOfShares]bool
 	fence, reads uint8
-	kind         quorum.Outcome // the reply to an acquire
+	kind         scripts.Outcome // the reply to an acquire
 }
 
 func (o *shareOutcome) on(c *shared) { c.share, c.fence, c.reads = o.share, o.fence, o.reads }

@@ -7,7 +7,7 @@ const (
 	clients  = 2
 	attempts = 2 // maximum per client
 	holds    = clients * attempts
-	majority = masters/2 + 1
+	quorum   = masters/2 + 1
 )
 
 // Phases of a client.

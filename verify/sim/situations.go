@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
@@ -159,7 +158,7 @@ func (o *observer) grant(id string) *grantSeen {
 
 // sawMessage records a script that a master has executed.
 func (o *observer) sawMessage(e *entry, m *message, n *conn) {
-	kind := quorum.Outcome(e.code)
+	kind := scripts.Outcome(e.code)
 	if e.code < 0 {
 		return
 	}
@@ -169,7 +168,7 @@ func (o *observer) sawMessage(e *entry, m *message, n *conn) {
 	case repairs:
 		o.sawRepair(e, n, kind)
 	case scripts.Extend.Name:
-		o.reach(missingExtension, kind == quorum.Missing)
+		o.reach(missingExtension, kind == scripts.Missing)
 	case scripts.Release.Name:
 		o.reach(keptPlace, word(m.words, wordRank) != "")
 		o.reach(keptName, e.code == 1 && !slices.Contains([]string{"", "0"}, word(m.words, wordKeep)))
@@ -194,16 +193,16 @@ func (o *observer) reach(s situation, yes bool) {
 	}
 }
 
-func (o *observer) sawAcquire(e *entry, m *message, n *conn, kind quorum.Outcome) {
+func (o *observer) sawAcquire(e *entry, m *message, n *conn, kind scripts.Outcome) {
 	g := o.grant(e.name)
 	o.reach(behindWaiter, m.free)
-	o.reach(withTicket, kind == quorum.Granted && len(m.words) > wordWaiter)
-	o.reach(staleBallot, kind == quorum.Stale)
-	o.reach(aheadBallot, kind == quorum.Ahead)
-	o.reach(abstained, kind == quorum.Abstained)
+	o.reach(withTicket, kind == scripts.Granted && len(m.words) > wordWaiter)
+	o.reach(staleBallot, kind == scripts.Stale)
+	o.reach(aheadBallot, kind == scripts.Ahead)
+	o.reach(abstained, kind == scripts.Abstained)
 	o.reach(afterOwnRelease, g.over[e.master])
 	o.sawShares(m, kind, g.over[e.master])
-	if kind == quorum.Granted {
+	if kind == scripts.Granted {
 		if len(g.on) == 0 {
 			g.granted = e.at
 		}
@@ -212,11 +211,11 @@ func (o *observer) sawAcquire(e *entry, m *message, n *conn, kind quorum.Outcome
 	}
 }
 
-func (o *observer) sawRepair(e *entry, n *conn, kind quorum.Outcome) {
+func (o *observer) sawRepair(e *entry, n *conn, kind scripts.Outcome) {
 	g := o.grant(e.name)
-	o.reach(repairHeld, kind == quorum.Held)
-	o.reach(repairRejected, kind == quorum.Abstained)
-	if kind != quorum.Granted {
+	o.reach(repairHeld, kind == scripts.Held)
+	o.reach(repairRejected, kind == scripts.Abstained)
+	if kind != scripts.Granted {
 		return
 	}
 	o.reach(repaired, true)

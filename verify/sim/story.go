@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
@@ -94,7 +93,7 @@ func answer(what string, code int64) string {
 	case what == scripts.Admit.Name || what == scripts.Inspect.Name:
 		return "answered " + strconv.FormatInt(code, 10)
 	}
-	return quorum.Outcome(code).String()
+	return scripts.Outcome(code).String()
 }
 
 // Story returns all events in words, a line each.

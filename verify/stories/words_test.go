@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/private"
-	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
@@ -257,17 +256,17 @@ func (w *world) voteWords(reply any, yes string) string {
 	switch {
 	case err != nil:
 		return err.Error()
-	case v.Outcome == quorum.Granted:
+	case v.Outcome == scripts.Granted:
 		return yes
 	case v.Free:
 		return "free, but another waiter is first for " + seconds(v.Left) + place
-	case v.Outcome == quorum.Held:
+	case v.Outcome == scripts.Held:
 		return "held by " + w.name(v.Holder) + " for " + seconds(v.Left) + place
-	case v.Outcome == quorum.Stale && v.Fence == 0:
+	case v.Outcome == scripts.Stale && v.Fence == 0:
 		return "stale, its ballot is long past" + place
-	case v.Outcome == quorum.Stale:
+	case v.Outcome == scripts.Stale:
 		return "stale, the fence is " + w.ballot(v.Fence) + place
-	case v.Outcome == quorum.Abstained:
+	case v.Outcome == scripts.Abstained:
 		return "no vote: " + w.recordWords(v.Record)
 	}
 	return v.Outcome.String() + place

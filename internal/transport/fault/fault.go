@@ -1,7 +1,6 @@
 package fault
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -104,13 +103,4 @@ func Transient(reply redis.Error) bool {
 		return true
 	}
 	return false
-}
-
-// ContextError returns why ctx ended: its error, joined with its cause if that differs.
-func ContextError(ctx context.Context) error {
-	err := ctx.Err()
-	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
-		return fmt.Errorf("%w: %w", err, cause)
-	}
-	return err
 }

@@ -73,20 +73,20 @@ func (l *Lease) listenInLocked(now clock.Instant) time.Duration {
 func (l *Lease) Message(release bool) {
 	now := l.m.Clock.Now()
 	l.mu.Lock()
-	end := ending{}
+	n := notice{}
 	//mutant:recall-in-use drop
 	l.linger.recalled = true
 	l.inbox.requested = l.inbox.requested || release
 	switch {
 	case l.state == idle:
-		end = l.endLocked(unused)
+		n = l.endLocked(errIdle)
 	case l.state == live && release:
 		l.requestLocked()
 	case l.state == live:
 		l.checkSoonLocked(now)
 	}
 	l.mu.Unlock()
-	end.finish()
+	l.notify(n)
 }
 
 // requestLocked closes the channel of the holder, which may have none.

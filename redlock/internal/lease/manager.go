@@ -6,12 +6,12 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
-	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock/internal/admission"
 	"github.com/redlock-go/redlock/redlock/internal/ballot"
 	"github.com/redlock-go/redlock/redlock/internal/due"
+	"github.com/redlock-go/redlock/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
@@ -24,18 +24,11 @@ type Events interface {
 	Attempted(l *Lease, r *round.Round, ballot int64, err error) // a round was decided, or given up
 	NotSent(op, name string, f *round.Failure)                   // nothing was sent
 	// Acquired reports the first hold of an ownership. It has one end: Lost of its lease, or Released.
-	Acquired(h Holder)
+	Acquired(h *Hold)
 	Extended(l *Lease, err error)
 	Repaired(l *Lease, master int)
-	Lost(l *Lease, cause error)   // it ended before its release
-	Released(h Holder, err error) // the last hold was unlocked, exported, handed off, or its Manager closed
-}
-
-// A Holder describes a Hold to Events.
-type Holder interface {
-	Lease() *Lease
-	Token() int64
-	Info() Info
+	Lost(l *Lease, cause error)  // it ended before its release
+	Released(h *Hold, err error) // the last hold was unlocked, exported, handed off, or its Manager closed
 }
 
 // Waiters is the local queue. It learns of the ends of leases directly, since they wake the next waiter: that is part
@@ -71,33 +64,33 @@ type Env struct {
 	Enter, Leave func()
 }
 
-// services are what a lease uses of its Manager.
-type services struct {
+// A Manager extends and ends all live leases of one Locker. It never waits for the network.
+type Manager struct {
 	Env
-	timers     *due.Timers[*Lease] // the live leases
-	rounds     limiter             // of acquires
+	timers *due.Timers[*Lease] // the live leases
+	number atomic.Uint64       // of the ids
+	rounds limiter             // of acquires
+	shared atomic.Pointer[Manager]
+
 	addressees addressees
 	checks     pacer
-	first      atomic.Pointer[services] // represents all those that lock names as one in one order
-}
-
-// A Manager acquires leases, and extends and ends all live leases of one Locker. It never waits for the network, except
-// in Acquire and Import.
-type Manager struct {
-	services
-	number atomic.Uint64 // of the ids
 }
 
 // NewManager starts the Manager's goroutine. EndAll ends it.
 func NewManager(env Env) *Manager {
-	m := &Manager{}
-	m.Env, m.timers, m.rounds.limit = env, due.New[*Lease](env.Clock), firstRounds
-	m.Share(m)
-	return m
+	return &Manager{Env: env, timers: due.New[*Lease](env.Clock), rounds: limiter{limit: firstRounds}}
 }
 
 // Share makes m and first, which other Managers may share as well, lock names as one in one order.
-func (m *Manager) Share(first *Manager) { m.first.Store(&first.services) }
+func (m *Manager) Share(first *Manager) { m.shared.Store(first) }
+
+// firstInOrder returns the Manager that represents all those that share one order.
+func (m *Manager) firstInOrder() *Manager {
+	if first := m.shared.Load(); first != nil {
+		return first
+	}
+	return m
+}
 
 // All returns every live lease.
 func (m *Manager) All() []*Lease { return m.timers.All() }
@@ -107,7 +100,7 @@ func (m *Manager) All() []*Lease { return m.timers.All() }
 func (l *Lease) Run(now clock.Instant) (after func()) {
 	var e *extension
 	l.mu.Lock()
-	end := l.endLocked(l.expiredLocked(now))
+	n := l.endLocked(l.expiredLocked(now))
 	switch l.state {
 	case live:
 		if l.renewInLocked(now) <= 0 {
@@ -122,12 +115,12 @@ func (l *Lease) Run(now clock.Instant) (after func()) {
 		l.scheduleLocked(now)
 	}
 	l.mu.Unlock()
-	//mutant:expiry-before-log -> end.finish()
-	end.endContexts()
+	//mutant:expiry-before-log -> l.notify(n)
+	n.endContexts()
 	switch {
-	case end.why != nil:
+	case n.cause != nil:
 		//mutant:expiry-before-log = nil
-		return func() { end.finish() }
+		return func() { l.report(n) }
 	case e != nil && len(e.skipped) > 0:
 		return func() { e.RecordAll(e.skipped) }
 	}
@@ -238,27 +231,29 @@ func (m *Manager) Changed(old, now *admission.View) {
 		return
 	}
 	pace := time.Duration(0)
-	var ends []ending
+	var reports []func()
 	for _, l := range m.All() {
 		l.mu.Lock()
 		l.on.lose(l.on.has & forgot)
-		end, lacks := l.endLocked(l.goneLocked()), up&^l.on.has|unsure(now, up) != 0
+		n, lacks := l.endLocked(l.goneLocked()), up&^l.on.has|unsure(now, up) != 0
 		l.mu.Unlock()
-		end.endContexts()
-		if end.why != nil {
-			//mutant:loss-before-log -> end.finish()
-			ends = append(ends, end)
+		n.endContexts()
+		if n.cause != nil {
+			//mutant:loss-before-log -> l.report(n)
+			reports = append(reports, func() { l.report(n) })
 		}
 		if lacks {
 			l.ExtendSoon(pace)
 			pace += repairPace
 		}
 	}
-	finishAll(ends)
+	for _, report := range reports {
+		report()
+	}
 }
 
 // Post sends a call to the masters in set. No client waits for the answers.
-func (m *services) Post(set quorum.Set, c *scripts.Call) {
+func (m *Manager) Post(set quorum.Set, c *scripts.Call) {
 	for i := range set.All() {
 		m.Enter()
 		if m.Sender.Pool.Send(i, c, transport.Stamp{}, posted{m}) != nil { // a master that is down is not notified
@@ -268,7 +263,7 @@ func (m *services) Post(set quorum.Set, c *scripts.Call) {
 }
 
 // posted receives the answer to a message that was posted.
-type posted struct{ m *services }
+type posted struct{ m *Manager }
 
 // Reply implements transport.Receiver.
 func (p posted) Reply(int, any, error) { p.m.Leave() }
@@ -277,16 +272,26 @@ func (p posted) Reply(int, any, error) { p.m.Leave() }
 // Manager's goroutine. From here on no lease becomes live. It does not wait.
 func (m *Manager) EndAll() {
 	m.timers.Close()
-	var ends []ending
+	var releases []func()
 	for _, l := range m.All() {
 		l.mu.Lock()
-		end := l.endLocked(closed)
+		n := l.endLocked(ErrClosed)
 		l.mu.Unlock()
-		//mutant:close-before-log -> end.endContexts(); finishAll(ends); ends = nil
-		end.endContexts()
-		ends = append(ends, end)
+		//mutant:close-before-log -> n.endContexts(); for _, release := range releases { release() }; releases = nil
+		n.endContexts()
+		if n.cause != nil {
+			releases = append(releases, func() {
+				l.report(n)
+				if !n.idle {
+					l.release("unlock")
+					m.Events.Released(n.holds[0], ErrClosed)
+				}
+			})
+		}
 	}
-	finishAll(ends)
+	for _, release := range releases {
+		release()
+	}
 }
 
 // Stopped returns a channel that is closed when the goroutine has ended, which EndAll ends.

@@ -7,10 +7,9 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
-	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
-	"github.com/redlock-go/redlock/internal/transport/fault"
+	"github.com/redlock-go/redlock/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
@@ -41,7 +40,7 @@ func (l *Lease) sendRelease(op string, set quorum.Set, end scripts.Ending) *roun
 	var skipped []round.Skipped
 	for i := range r.Asked().All() {
 		if !set.Has(i) {
-			skipped = append(skipped, round.Skipped{Master: i, Vote: round.Vote{Vote: scripts.Vote{Outcome: quorum.Missing}}})
+			skipped = append(skipped, round.Skipped{Master: i, Vote: round.Vote{Vote: scripts.Vote{Outcome: scripts.Missing}}})
 			continue
 		}
 		err := transport.ErrSession
@@ -94,7 +93,7 @@ func (l *Lease) endRule(now *quorum.Config) quorum.Rule {
 // end of its TTL.
 func (r *releasing) OnVote(_ *round.Round, i int, v *round.Vote, _, last bool) {
 	l := r.lease
-	if v.Outcome == quorum.Failed && (!transport.Answered(v.Err) || transport.Transient(v.Err)) {
+	if v.Outcome == scripts.Failed && (!transport.Answered(v.Err) || transport.Transient(v.Err)) {
 		keys, enc, ids := l.keys, r.View.Encoder, l.ids()
 		if r.keep > 0 {
 			ids = nil
@@ -133,14 +132,14 @@ func confirmed(ctx context.Context, r *round.Round, left time.Duration) error {
 		select {
 		case <-r.Done():
 		case <-time.After(grace):
-			return r.Failure(nil, fault.ContextError(ctx))
+			return r.Failure(nil, round.ContextError(ctx))
 		}
 	}
 	t := r.Tally()
 	switch {
 	case r.Verdict() == quorum.Won:
 		return nil
-	case t.Rule.Lost(t.Of(quorum.Missing)):
+	case t.Rule.Lost(t.Of(scripts.Missing)):
 		return r.Failure(ErrLost, nil)
 	}
 	return r.Failure(round.ErrNoQuorum, nil)
@@ -163,12 +162,12 @@ func (h *Hold) Unlock(ctx context.Context, next ChooseSuccessor) error {
 		return &round.Failure{Decision: ErrReleased}
 	}
 	h.unlocked = true
-	end := l.endLocked(l.expiredLocked(now))
+	n := l.endLocked(l.expiredLocked(now))
 	l.ownership.depth--
 	if err := h.ended; err != nil {
 		last := l.ownership.depth == 0
 		l.mu.Unlock()
-		end.finish()
+		l.notify(n)
 		if last && errors.Is(err, ErrLost) {
 			l.release("unlock")
 		}
@@ -176,11 +175,11 @@ func (h *Hold) Unlock(ctx context.Context, next ChooseSuccessor) error {
 	}
 	left := l.leftLocked(now)
 	if l.ownership.depth > 0 {
-		return h.unlockInner(ctx, left)
+		return l.unlockInner(ctx, h, left)
 	}
 	h.lasted = now.Sub(l.ownership.began)
-	if successor := h.successorLocked(next, now); successor != nil {
-		h.handOff(successor, now)
+	if successor := l.successorLocked(next, now); successor != nil {
+		l.handOff(h, successor, now)
 		return nil
 	}
 	if l.lingerLocked(now) {
@@ -191,9 +190,12 @@ func (h *Hold) Unlock(ctx context.Context, next ChooseSuccessor) error {
 		l.offer() // not before: the contexts of the last holder have ended when the next one begins
 		return nil
 	}
-	end, async := l.endLocked(released), l.ownership.terms.Async
+	n, async := l.endLocked(ErrReleased), l.ownership.terms.Async
 	l.mu.Unlock()
-	r := end.finish()
+	n.endContexts()
+	l.m.Waiters.Releasing(l)
+	r := l.release("unlock")
+	l.m.Waiters.Ended(l)
 	if async {
 		l.m.Events.Released(h, nil)
 		return nil
@@ -203,11 +205,9 @@ func (h *Hold) Unlock(ctx context.Context, next ChooseSuccessor) error {
 	return err
 }
 
-// unlockInner removes h from a lease that other holds keep, and sends the masters the depth. The lock of the lease is
-// held on entry.
-func (h *Hold) unlockInner(ctx context.Context, left time.Duration) error {
-	l := h.lease
-	l.ownership.holds = slices.DeleteFunc(l.ownership.holds, func(other holding) bool { return other == holding(h) })
+// unlockInner removes h from a lease that other holds keep, and sends the masters the depth. l.mu is held on entry.
+func (l *Lease) unlockInner(ctx context.Context, h *Hold, left time.Duration) error {
+	l.ownership.holds = slices.DeleteFunc(l.ownership.holds, func(other *Hold) bool { return other == h })
 	h.endLocked(ErrReleased)
 	view := l.m.View()
 	r := l.m.Sender.New(view, "unlock", nil)
@@ -237,8 +237,7 @@ type ChooseSuccessor func(left, ttl time.Duration) *Successor
 // successorLocked returns the call that gets the lease, or nil to release the lease. A successor needs tokens and time
 // left, and no re-entry under way; a lease whose release was requested is for another client, and the value of a lease
 // is that of the last holder.
-func (h *Hold) successorLocked(next ChooseSuccessor, now clock.Instant) *Successor {
-	l := h.lease
+func (l *Lease) successorLocked(next ChooseSuccessor, now clock.Instant) *Successor {
 	o := &l.ownership
 	switch {
 	//mutant:requested-handoff = false
@@ -255,11 +254,11 @@ func (h *Hold) successorLocked(next ChooseSuccessor, now clock.Instant) *Success
 }
 
 // handOff ends the ownership, of which h is the last hold, and begins that of the successor, with the next token. To
-// the masters it is the same lease. The lease's lock is held on entry.
-func (h *Hold) handOff(successor *Successor, now clock.Instant) {
-	l := h.lease
+// the masters it is the same lease. l.mu is held on entry.
+func (l *Lease) handOff(h *Hold, successor *Successor, now clock.Instant) {
 	l.ownership.endLocked(ErrReleased)
-	successor.Hold.beginLocked(l, successor.Terms, now)
+	l.ownership.start(l, successor.Hold, l.tokens.next, successor.Terms, now)
+	l.tokens.next++
 	l.tokens.handoffs--
 	l.scheduleLocked(now)
 	l.mu.Unlock()
@@ -273,16 +272,16 @@ func (h *Hold) handOff(successor *Successor, now clock.Instant) {
 // the largest ballot that was sent, so that a late repair is refused. A repair of a master whose fence a client has set
 // into the future is left out: one such fence must not become every client's.
 func (h *Hold) Export() (id string, ballot int64, err error) {
-	return h.endWithoutRelease(exported)
+	return h.endWithoutRelease(ErrExported, ErrExported)
 }
 
 // Downgrade ends h like Export, for a lease that another one of this Manager replaces at once; the lease is released.
 func (h *Hold) Downgrade() (id string, ballot int64, err error) {
-	return h.endWithoutRelease(downgraded)
+	return h.endWithoutRelease(ErrReleased, nil)
 }
 
-// endWithoutRelease ends the lease for a reason that sends no release.
-func (h *Hold) endWithoutRelease(why *reason) (id string, ballot int64, err error) {
+// endWithoutRelease ends the lease for a cause without sending a release, and reports the outcome as that of a release.
+func (h *Hold) endWithoutRelease(cause, outcome error) (id string, ballot int64, err error) {
 	if err := h.lockHeld(); err != nil {
 		return "", 0, err
 	}
@@ -298,8 +297,9 @@ func (h *Hold) endWithoutRelease(why *reason) (id string, ballot int64, err erro
 			ballot = max(ballot, b)
 		}
 	}
-	end := l.endLocked(why)
+	n := l.endLocked(cause)
 	l.mu.Unlock()
-	end.finish()
+	l.notify(n)
+	l.m.Events.Released(h, outcome)
 	return l.ID, ballot, nil
 }

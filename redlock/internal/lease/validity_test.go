@@ -95,10 +95,7 @@ func TestSeveralFreezesAddUpToTheLargerClock(t *testing.T) {
 		if got := l.leftLocked(now); got != want {
 			t.Errorf("%v are left, want %v", got, want)
 		}
-		why, cause := l.expiredLocked(now), error(nil)
-		if why != nil {
-			cause = why.err
-		}
+		cause := l.expiredLocked(now)
 		switch {
 		case valid <= 0 && (!errors.Is(cause, ErrLost) || errors.Is(cause, ErrMaxHold)),
 			valid > 0 && want <= 0 && !errors.Is(cause, ErrMaxHold), want > 0 && cause != nil:

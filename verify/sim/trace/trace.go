@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
@@ -163,10 +162,10 @@ func (c *Checker) broken(rule string, e *Event, format string, args ...any) {
 func (c *Checker) call(m *master, n *name, e *Event) {
 	switch e.Kind {
 	case Acquire, Repair, Import:
-		switch quorum.Outcome(e.Reply) {
-		case quorum.Granted:
+		switch scripts.Outcome(e.Reply) {
+		case scripts.Granted:
 			c.grant(m, n, e)
-		case quorum.Missing:
+		case scripts.Missing:
 			m.missing[e.Lease] = e.Record
 		}
 	case Extend:
@@ -227,8 +226,8 @@ func (c *Checker) repair(m *master, e *Event) {
 }
 
 func (c *Checker) extend(m *master, n *name, e *Event) {
-	switch quorum.Outcome(e.Reply) {
-	case quorum.Granted:
+	switch scripts.Outcome(e.Reply) {
+	case scripts.Granted:
 		if n.lease != e.Lease && !n.unknown {
 			c.broken("present", e, "the master has %q", n.lease)
 		}
@@ -236,7 +235,7 @@ func (c *Checker) extend(m *master, n *name, e *Event) {
 			*n = name{lease: e.Lease, fence: n.fence}
 		}
 		n.expires = max(n.expires, e.Clock+e.TTL.Microseconds())
-	case quorum.Missing:
+	case scripts.Missing:
 		m.missing[e.Lease] = e.Record
 	}
 }
