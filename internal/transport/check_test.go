@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -120,12 +119,10 @@ func TestCheckOfClocksVersionsAndStates(t *testing.T) {
 }
 
 func checkFakes(t *testing.T, extra, about string, severity Severity, what string) {
-	fakes := map[string]*fake{"a:6379": newFake("a"), "b:6379": newFake("b"), "c:6379": newFake("c")}
-	fakes["c:6379"].extra = extra
-	p := open(t, []string{"redis://a", "redis://b", "redis://c"}, WithDialer(func(ctx context.Context, network,
-		addr string) (net.Conn, error) {
-		return fakes[addr].dial(ctx, network, addr)
-	}), WithClock(clock.New(func() clock.Instant { return clock.At(7, 9) }))) // one query at a time
+	ms := newEars(3)
+	ms[2].extra = extra
+	p := open(t, ms.urls(), WithDialer(ms.dial),
+		WithClock(clock.New(func() clock.Instant { return clock.At(7, 9) }))) // one query at a time
 	findings, err := p.Check(t.Context(), CheckOptions{})
 	switch {
 	case err != nil:
@@ -134,7 +131,7 @@ func checkFakes(t *testing.T, extra, about string, severity Severity, what strin
 	case len(findings) != 1:
 		t.Errorf("got %v, want one about %q", findings, about)
 	default:
-		if f := findings[0]; f.Master != "c:6379" || f.About != about || f.Severity != severity || !strings.Contains(f.What,
+		if f := findings[0]; f.Master != "m2:6379" || f.About != about || f.Severity != severity || !strings.Contains(f.What,
 			what) {
 			t.Errorf("%v, want %v about %s with %q", f, severity, about, what)
 		}

@@ -17,7 +17,7 @@ func TestConnectionsHaveTheNameOfTheClient(t *testing.T) {
 	admin := adminOf(t, s)
 	p := open(t, []string{s.URL()})
 	waitUp(t, p)
-	defer p.Subscribe("channel", &silent{}).Close()
+	defer p.Subscribe("channel", newEar()).Close()
 	named := func(name string, n int) {
 		t.Helper()
 		eventually(t, name, func() bool { return strings.Count(clientList(t, admin), " name="+name+" ") == n })

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
+	"io"
 	"runtime"
 	"slices"
 	"strings"
@@ -56,39 +56,26 @@ func (v *vault) count() int {
 	return v.calls
 }
 
-// A porter is a fake that records the commands AUTH.
-type porter struct {
-	*fake
-	mu     sync.Mutex
-	logins []string
-}
-
-func (p *porter) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	c, err := p.fake.dial(ctx, network, addr)
-	if err != nil {
-		return nil, err
+// recordLogins returns the AUTH commands that f has read.
+func recordLogins(f *fake) (logins func() []string) {
+	var list []string
+	f.on = func(_ io.Writer, cmd []string) (bool, error) {
+		if cmd[0] == "AUTH" {
+			f.set(func() { list = append(list, cmd[1]+" "+cmd[2]) })
+		}
+		return false, nil
 	}
-	return &overheard{c, p}, nil
-}
-
-type overheard struct {
-	net.Conn
-	p *porter
-}
-
-func (o *overheard) Write(b []byte) (int, error) {
-	words := strings.Split(string(b), "\r\n")
-	if at := slices.Index(words, "AUTH"); at >= 0 {
-		o.p.mu.Lock()
-		o.p.logins = append(o.p.logins, words[at+2]+" "+words[at+4])
-		o.p.mu.Unlock()
+	return func() []string {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return slices.Clone(list)
 	}
-	return o.Conn.Write(b)
 }
 
 func TestCredentialsAreRequestedForEachConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		v, m := &vault{}, &porter{fake: newFake("a")}
+		v, m := &vault{}, newFake("a")
+		logins := recordLogins(m)
 		p := open(t, []string{"redis://m"}, WithDialer(m.dial), WithCredentialsProvider(v.credentials),
 			WithDialTimeout(700*time.Millisecond))
 		synctest.Wait()
@@ -97,13 +84,13 @@ func TestCredentialsAreRequestedForEachConnection(t *testing.T) {
 			time.Sleep(time.Second)
 			synctest.Wait()
 		}
-		sub := p.Subscribe("channel", &silent{}) // a second connection
+		sub := p.Subscribe("channel", newEar()) // a second connection
 		time.Sleep(time.Second)
 		synctest.Wait()
 		sub.Close()
 		want := []string{"app " + secret + "1", "app " + secret + "2", "app " + secret + "3", "app " + secret + "4"}
-		if !slices.Equal(m.logins, want) {
-			t.Errorf("logins: %q", m.logins)
+		if !slices.Equal(logins(), want) {
+			t.Errorf("logins: %q", logins())
 		}
 		if !slices.Equal(v.limits, slices.Repeat([]time.Duration{700 * time.Millisecond}, 4)) {
 			t.Errorf("time left in each call: %v", v.limits)
@@ -116,11 +103,6 @@ func TestCredentialsAreRequestedForEachConnection(t *testing.T) {
 		_ = p.Close()
 	})
 }
-
-type silent struct{}
-
-func (*silent) Message(int, string, string) {}
-func (*silent) Resubscribed(int)            {}
 
 // A provider that fails in any way keeps its own master down, with the reason and no secret. The master comes back with
 // the provider, and the other master, which has the same provider, is not affected.
@@ -161,17 +143,11 @@ type badError struct{ text string }
 func (e *badError) Error() string { return e.text }
 
 func failingProvider(t *testing.T, problem func(ctx context.Context) error, says string, timeout bool) {
-	a, b, v := newFake("a"), newFake("b"), &vault{}
-	p := open(t, []string{"redis://a", "redis://b"}, WithCredentialsProvider(v.credentials),
-		WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
-			if addr == "a:6379" {
-				return a.dial(ctx, network, addr)
-			}
-			return b.dial(ctx, network, addr)
-		}))
+	ms, v := newEars(2), &vault{}
+	p := open(t, ms.urls(), WithCredentialsProvider(v.credentials), WithDialer(ms.dial))
 	synctest.Wait()
 	v.set(problem)
-	a.cut()
+	ms[0].cut()
 	time.Sleep(5 * time.Second)
 	synctest.Wait()
 	err := state(p, 0).Err
@@ -245,7 +221,8 @@ func TestCredentialsOfClustersAndOfMastersBehindSentinel(t *testing.T) {
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		m := &porter{fake: newFake("a")}
+		m := newFake("a")
+		logins := recordLogins(m)
 		cluster := common
 		cluster.Dialer = m.dial
 		named := URL("redis+cluster://n1,n2?buckets=2")
@@ -258,10 +235,9 @@ func TestCredentialsOfClustersAndOfMastersBehindSentinel(t *testing.T) {
 		if _, err = cfg.FindFunc(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if m.mu.Lock(); len(m.logins) != 2 {
-			t.Errorf("logins to two nodes: %q", m.logins)
+		if len(logins()) != 2 {
+			t.Errorf("logins to two nodes: %q", logins())
 		}
-		m.mu.Unlock()
 	})
 	cfg, err := URL("redis+sentinel://s1/job").settings(common)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -39,6 +40,10 @@ type fake struct {
 	lateOn string
 	late   time.Duration
 	delay  time.Duration // before each reply
+	// on handles a command in place of the server, unless it returns false. An error closes the connection.
+	on   func(w io.Writer, cmd []string) (handled bool, err error)
+	seen map[string]int // number of each command since the last call of counted
+	subs int            // connections that sent a command of a subscription, since the last call of subscribers
 }
 
 // A fakeConn is the server's side of one connection.
@@ -46,6 +51,7 @@ type fakeConn struct {
 	net.Conn
 	writeMu  sync.Mutex
 	channels map[string]bool // guarded by fake.mu
+	listens  bool            // it has sent a command of a subscription; guarded by fake.mu
 }
 
 func (c *fakeConn) say(text string) error {
@@ -56,7 +62,8 @@ func (c *fakeConn) say(text string) error {
 }
 
 func newFake(runID string) *fake {
-	return &fake{runID: runID, served: map[*fakeConn]bool{}, answer: func([]string) string { return ":1\r\n" }}
+	return &fake{runID: runID, served: map[*fakeConn]bool{}, answer: func([]string) string { return ":1\r\n" },
+		seen: map[string]int{}}
 }
 
 func (f *fake) dial(context.Context, string, string) (net.Conn, error) {
@@ -150,6 +157,22 @@ func (f *fake) dialled() int {
 	return f.dials
 }
 
+// counted returns the number of such commands since the previous call.
+func (f *fake) counted(cmd string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	defer func() { f.seen[cmd] = 0 }()
+	return f.seen[cmd]
+}
+
+// subscribers returns the number of connections for subscriptions since the previous call.
+func (f *fake) subscribers() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	defer func() { f.subs = 0 }()
+	return f.subs
+}
+
 func (f *fake) serve(c *fakeConn) {
 	defer func() {
 		_ = c.Close()
@@ -169,6 +192,11 @@ func (f *fake) serve(c *fakeConn) {
 		f.mu.Unlock()
 		if mute != nil {
 			<-mute
+		}
+		if handled, err := f.handle(c, cmd); err != nil {
+			return
+		} else if handled {
+			continue
 		}
 		reply := f.subscribe(c, cmd)
 		if reply == "" {
@@ -190,6 +218,26 @@ func (f *fake) serve(c *fakeConn) {
 			return
 		}
 	}
+}
+
+// handle counts a command, and calls f.on.
+func (f *fake) handle(c *fakeConn, cmd []string) (handled bool, err error) {
+	f.mu.Lock()
+	f.seen[cmd[0]]++
+	if !c.listens && ofSubscription(cmd) {
+		c.listens = true
+		f.subs++
+	}
+	on := f.on
+	f.mu.Unlock()
+	if on == nil {
+		return false, nil
+	}
+	return on(c, cmd)
+}
+
+func ofSubscription(cmd []string) bool {
+	return slices.Contains([]string{"SUBSCRIBE", "UNSUBSCRIBE", "PING"}, cmd[0])
 }
 
 // subscribe replies to the commands of a subscription connection, and returns "" for others.
@@ -257,6 +305,18 @@ func (f *fake) heartbeatLocked(args []string) string {
 	env := reference.Env{InfoFunc: func() string { return info }}
 	reply, _ := new(reference.State).Eval(0, env, scripts.Heartbeat, nil, args).(string)
 	return bulk(reply)
+}
+
+// polite replies to the commands of a subscription as a real server does.
+func polite(cmd []string) string {
+	if cmd[0] == "PING" {
+		return "*2\r\n$4\r\npong\r\n$0\r\n\r\n"
+	}
+	var b strings.Builder
+	for i, channel := range cmd[1:] {
+		fmt.Fprintf(&b, "*3\r\n%s%s:%d\r\n", bulk(strings.ToLower(cmd[0])), bulk(channel), i)
+	}
+	return b.String()
 }
 
 func bulk(s string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(s), s) }

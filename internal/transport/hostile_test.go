@@ -1,72 +1,16 @@
 package transport
 
 import (
-	"bufio"
-	"context"
 	"errors"
 	"io"
-	"net"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/redlock-go/redlock/internal/transport/wire"
 )
-
-// A hostile server is a fake that replies to one command as the test says, and otherwise normally.
-type hostile struct {
-	*fake
-	mu     sync.Mutex
-	at     string                      // the command; "" for none
-	say    func(w io.Writer) (on bool) // reports whether the connection continues
-	dialed int
-	last   net.Conn
-}
-
-func (h *hostile) dial(context.Context, string, string) (net.Conn, error) {
-	client, server := net.Pipe()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.dialed++
-	h.last = client
-	go h.serve(server)
-	return client, nil
-}
-
-// become sets the command at which the server is hostile, and ends the connection, so that the next one meets it. It
-// returns the number of connections since the previous call.
-func (h *hostile) become(at string) int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	defer func() { h.dialed = 0 }()
-	h.at = at
-	_ = h.last.Close()
-	return h.dialed
-}
-
-func (h *hostile) serve(c net.Conn) {
-	defer c.Close()
-	in := bufio.NewReader(c)
-	for {
-		cmd, err := readCommand(in)
-		if err != nil {
-			return
-		}
-		h.mu.Lock()
-		rude := cmd[0] == h.at
-		h.mu.Unlock()
-		if !rude {
-			if _, err := io.WriteString(c, h.reply(cmd)); err != nil {
-				return
-			}
-		} else if !h.say(c) {
-			return
-		}
-	}
-}
 
 // once sends a text and continues; no more replies come until the next command.
 func once(text string) func(io.Writer) bool {
@@ -140,26 +84,31 @@ func TestAHostileServerCostsItsOwnRepliesOnly(t *testing.T) {
 }
 
 func sufferHostility(t *testing.T, at string, say func(io.Writer) bool) {
-	h, good := &hostile{fake: newFake("bad"), say: say}, newFake("good")
-	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
-		if addr == "bad:6379" {
-			return h.dial(ctx, network, addr)
-		}
-		return good.dial(ctx, network, addr)
-	}
-	p := open(t, []string{"redis://bad", "redis://good"}, WithDialer(dial))
+	ms := newEars(2)
+	p := open(t, ms.urls(), WithDialer(ms.dial))
 	waitUp(t, p)
 	settle(time.Second)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	h.become(at)
+	h, begun := ms[0], ms[0].dialled()
+	h.set(func() {
+		h.on = func(w io.Writer, cmd []string) (bool, error) {
+			if cmd[0] == at && !say(w) {
+				return true, io.EOF
+			}
+			return cmd[0] == at, nil
+		}
+	})
+	h.cut()
 	for range 60 { // half a minute, with calls and heartbeats
 		for i := range 2 {
 			askOne(t, p, i)
 		}
 		settle(500 * time.Millisecond)
 	}
-	dials := h.become("")
+	dials := h.dialled() - begun
+	h.set(func() { h.on = nil })
+	h.cut()
 	runtime.ReadMemStats(&after)
 	if dials > 60 {
 		t.Errorf("%s: %d connections in half a minute", at, dials)

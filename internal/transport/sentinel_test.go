@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"bufio"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -10,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -148,7 +146,7 @@ func TestSessionWithOldMasterEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake("a")
 		f.extra = "connected_slaves:1\r\nslave0:ip=b,port=1,state=online,offset=1,lag=0\r\n"
-		var promoted, told, spread bool // guarded by f.mu; told: sentinel s1 has answered since the promotion
+		var promoted, told, spread bool // guarded by f.mu; told: a sentinel has reported the promotion
 		where := func(sentinel string) (addr string, up bool) {
 			switch {
 			case spread || promoted && sentinel == "s1:1":
@@ -167,26 +165,14 @@ func TestSessionWithOldMasterEnds(t *testing.T) {
 			} else if !up {
 				return nil, io.ErrUnexpectedEOF
 			}
-			near, far := net.Pipe()
-			go func() {
-				defer far.Close()
-				for in := bufio.NewReader(far); ; {
-					line, err := in.ReadString('\n')
-					if err == nil && strings.TrimSpace(line) == "job" {
-						f.mu.Lock()
-						at, _ := where(addr)
-						told = told || at == "new"
-						f.mu.Unlock()
-						_, err = io.WriteString(far, sentinelSays("ip", at, "port", "1", "config-epoch",
-							strconv.Itoa(strings.Count(at, "new")), "num-slaves", "1", "down-after-milliseconds", "5000",
-							"num-other-sentinels", "2", "quorum", "2"))
-					}
-					if err != nil {
-						return
-					}
-				}
-			}()
-			return near, nil
+			return sentinelOf(func() string {
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				at, _ := where(addr)
+				told = told || at == "new"
+				return sentinelSays("ip", at, "port", "1", "config-epoch", strconv.Itoa(strings.Count(at, "new")),
+					"num-slaves", "1", "down-after-milliseconds", "5000", "num-other-sentinels", "2", "quorum", "2")
+			}).dial(ctx, network, addr)
 		}
 		p := open(t, []string{"redis+sentinel://s1:1,s2:1,s3:1/job"}, WithDialer(dial))
 		waitUp(t, p)
@@ -248,48 +234,51 @@ func sentinelSays(texts ...string) string {
 	return out
 }
 
+// sentinelOf returns a sentinel whose replies to SENTINEL MASTER reply returns.
+func sentinelOf(reply func() string) *fake {
+	f := newFake("s")
+	f.on = func(w io.Writer, cmd []string) (bool, error) {
+		if cmd[0] != "SENTINEL" {
+			return false, nil
+		}
+		_, err := io.WriteString(w, reply())
+		return true, err
+	}
+	return f
+}
+
 // H132: credentials of the master are not sent to a sentinel, nor those of the sentinels to the master.
 func TestSecretsOfMasterAndSentinelsAreNotMixedUp(t *testing.T) {
-	var mu sync.Mutex
-	sent := map[string]string{}
-	dial := func(_ context.Context, _, addr string) (net.Conn, error) {
-		near, far := net.Pipe()
-		go func() {
-			defer far.Close()
-			for in := bufio.NewReader(far); ; {
-				line, err := in.ReadString('\n')
-				if err != nil {
-					return
-				}
-				mu.Lock()
-				sent[addr] += line
-				mu.Unlock()
-				switch strings.TrimSpace(line) {
-				case "sentinel-word":
-					_, err = far.Write([]byte("+OK\r\n"))
-				case "job":
-					_, err = io.WriteString(far, sentinelSays("ip", "m", "port", "1", "config-epoch", "0", "num-slaves", "1",
-						"down-after-milliseconds", "5000", "num-other-sentinels", "0", "quorum", "1"))
-				}
-				if err != nil {
-					return
-				}
+	s, m := sentinelOf(func() string {
+		return sentinelSays("ip", "m", "port", "1", "config-epoch", "0", "num-slaves", "1",
+			"down-after-milliseconds", "5000", "num-other-sentinels", "0", "quorum", "1")
+	}), newFake("a")
+	sent := map[*fake]string{} // guarded by s.mu
+	for _, f := range []*fake{s, m} {
+		reply := f.on
+		f.on = func(w io.Writer, cmd []string) (bool, error) {
+			s.set(func() { sent[f] += strings.Join(cmd, " ") + "\n" })
+			if reply == nil {
+				return false, nil
 			}
-		}()
-		return near, nil
+			return reply(w, cmd)
+		}
 	}
-	p := open(t, []string{"redis+sentinel://:master-word@s:1/job"}, WithDialer(dial), WithDialTimeout(time.Second),
-		WithSentinelCredentials("", "sentinel-word"))
+	p := open(t, []string{"redis+sentinel://:master-word@s:1/job"}, WithDialTimeout(time.Second),
+		WithSentinelCredentials("", "sentinel-word"),
+		WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+			return map[string]*fake{"s:1": s, "m:1": m}[addr].dial(ctx, network, addr)
+		}))
 	eventually(t, "both are connected", func() bool {
-		mu.Lock()
-		defer mu.Unlock()
-		return strings.Contains(sent["s:1"], "job") && strings.Contains(sent["m:1"], "master-word")
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return strings.Contains(sent[s], "job") && strings.Contains(sent[m], "master-word")
 	})
 	_ = p.Close()
-	mu.Lock()
-	defer mu.Unlock()
-	if strings.Contains(sent["s:1"], "master-word") || strings.Contains(sent["m:1"], "sentinel-word") {
-		t.Errorf("%q", sent)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if strings.Contains(sent[s], "master-word") || strings.Contains(sent[m], "sentinel-word") {
+		t.Errorf("to the sentinel: %q, to the master: %q", sent[s], sent[m])
 	}
 	cfg, err := URL("rediss+sentinel://s:1/job").settings(Config{sentinels: defaults().Target})
 	if err != nil || cfg.finder.Sentinels[0].TLS == cfg.TLS {

@@ -1,14 +1,10 @@
 package transport
 
 import (
-	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,133 +16,35 @@ import (
 	"github.com/redlock-go/redlock/internal/transport/wire"
 )
 
-// A rude server is a fake whose test supplies the replies to the commands of a subscription connection.
-type rude struct {
-	*fake
-	mu    sync.Mutex
-	on    func(cmd []string) string // "" closes the connection
-	count map[string]int            // number of each command
-	subs  int                       // connections that sent a SUBSCRIBE
-	lag   time.Duration             // before each reply
+// rudely runs f in a bubble with a pool of one fake, whose replies to the commands of a subscription on returns.
+func rudely(t *testing.T, on func(cmd []string) string, f func(t *testing.T, r *fake, p *Transport)) {
+	t.Helper()
+	virtual(t, 1, func(t *testing.T, ms ears, p *Transport) {
+		ms[0].answerSubscriptions(on)
+		f(t, ms[0], p)
+	})
 }
 
-func newRude(on func(cmd []string) string) *rude {
-	return &rude{fake: newFake("a1"), on: on, count: map[string]int{}}
-}
-
-func (r *rude) dial(context.Context, string, string) (net.Conn, error) {
-	client, server := net.Pipe()
-	go r.serve(server)
-	return client, nil
-}
-
-func (r *rude) serve(c net.Conn) {
-	defer c.Close()
-	in := bufio.NewReader(c)
-	first := true
-	for {
-		cmd, err := readCommand(in)
-		if err != nil {
-			return
-		}
-		reply := ""
-		switch cmd[0] {
-		case "SUBSCRIBE", "UNSUBSCRIBE", "PING":
-			r.mu.Lock()
-			r.count[cmd[0]]++
-			if first {
-				r.subs++
+// answerSubscriptions sets the replies to the commands of a subscription; "" closes the connection.
+func (f *fake) answerSubscriptions(reply func(cmd []string) string) {
+	f.set(func() {
+		f.on = func(w io.Writer, cmd []string) (bool, error) {
+			if !ofSubscription(cmd) {
+				return false, nil
 			}
-			first = false
-			reply = r.on(cmd)
-			lag := r.lag
-			r.mu.Unlock()
+			f.mu.Lock()
+			lag := f.delay
+			f.mu.Unlock()
 			if lag > 0 {
 				pass(lag)
 			}
-		default:
-			reply = r.reply(cmd)
+			text := reply(cmd)
+			if text == "" {
+				return true, io.EOF
+			}
+			_, err := io.WriteString(w, text)
+			return true, err
 		}
-		if reply == "" {
-			return
-		}
-		if _, err := io.WriteString(c, reply); err != nil {
-			return
-		}
-	}
-}
-
-func (r *rude) setLag(d time.Duration) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.lag = d
-}
-
-func (r *rude) setOn(on func(cmd []string) string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.on = on
-}
-
-// counted returns the number of such commands since the previous call.
-func (r *rude) counted(cmd string) int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	defer func() { r.count[cmd] = 0 }()
-	return r.count[cmd]
-}
-
-// connected returns the number of subscription connections since the previous call.
-func (r *rude) connected() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	defer func() { r.subs = 0 }()
-	return r.subs
-}
-
-// polite replies as a real server does.
-func polite(cmd []string) string {
-	if cmd[0] == "PING" {
-		return "*2\r\n$4\r\npong\r\n$0\r\n\r\n"
-	}
-	var b strings.Builder
-	for i, channel := range cmd[1:] {
-		fmt.Fprintf(&b, "*3\r\n%s%s:%d\r\n", bulk(strings.ToLower(cmd[0])), bulk(channel), i)
-	}
-	return b.String()
-}
-
-// A tally is a Listener that counts.
-type tally struct {
-	mu                sync.Mutex
-	messages, renewed int
-}
-
-func (c *tally) Message(int, string, string) { c.add(1, 0) }
-func (c *tally) Resubscribed(int)            { c.add(0, 1) }
-
-func (c *tally) add(m, g int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.messages, c.renewed = c.messages+m, c.renewed+g
-}
-
-func (c *tally) get() (messages, renewed int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.messages, c.renewed
-}
-
-// rudely runs f in a bubble with a pool of one rude server.
-func rudely(t *testing.T, on func(cmd []string) string, f func(t *testing.T, r *rude, p *Transport)) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRude(on)
-		p := open(t, []string{"redis://m1"}, WithDialer(r.dial))
-		waitUp(t, p)
-		f(t, r, p)
-		_ = p.Close()
-		settle(time.Second) // the server's goroutines end
 	})
 }
 
@@ -160,9 +58,9 @@ const noPerm = "-NOPERM No permissions to access a channel\r\n"
 // H56: a user without channel rights gets an error, and refused subscriptions are retried rarely. Once the user has the
 // right, all of them become active.
 func TestRefusedSubscriptionsAreRetriedRarely(t *testing.T) {
-	rudely(t, func([]string) string { return noPerm }, func(t *testing.T, r *rude, p *Transport) {
-		r.setLag(time.Millisecond)
-		e := &tally{}
+	rudely(t, func([]string) string { return noPerm }, func(t *testing.T, r *fake, p *Transport) {
+		r.set(func() { r.delay = time.Millisecond })
+		e := newEar()
 		subs := make([]*Subscription, 100)
 		for i := range subs {
 			subs[i] = p.Subscribe(fmt.Sprint("c", i), e)
@@ -181,13 +79,13 @@ func TestRefusedSubscriptionsAreRetriedRarely(t *testing.T) {
 		if n := r.counted("SUBSCRIBE"); n < 15*100 || n > 20*100 {
 			t.Errorf("%d commands in 10 min", n)
 		}
-		if n := r.connected(); n != 1 {
+		if n := r.subscribers(); n != 1 {
 			t.Errorf("%d connections", n)
 		}
 		for _, s := range subs[:50] {
 			s.Close()
 		}
-		r.setOn(polite)
+		r.answerSubscriptions(polite)
 		settle(time.Minute)
 		if n := r.counted("SUBSCRIBE"); n != 50 {
 			t.Errorf("%d commands for 50 channels", n)
@@ -198,7 +96,7 @@ func TestRefusedSubscriptionsAreRetriedRarely(t *testing.T) {
 			}
 			s.Close()
 		}
-		if _, g := e.get(); g != 50 {
+		if _, g := e.heard(); g != 50 {
 			t.Errorf("%d renewals", g)
 		}
 		settle(time.Second)
@@ -215,12 +113,12 @@ func TestOneRefusedChannelDoesNotSpoilOthers(t *testing.T) {
 		}
 		return polite(cmd)
 	}
-	rudely(t, picky, func(t *testing.T, r *rude, p *Transport) {
+	rudely(t, picky, func(t *testing.T, r *fake, p *Transport) {
 		var good, bad []*Subscription
 		for i := range 1500 {
-			good = append(good, p.Subscribe(fmt.Sprint("good", i), &tally{}))
+			good = append(good, p.Subscribe(fmt.Sprint("good", i), newEar()))
 			if i%50 == 3 {
-				bad = append(bad, p.Subscribe(fmt.Sprint("bad", i), &tally{}))
+				bad = append(bad, p.Subscribe(fmt.Sprint("bad", i), newEar()))
 			}
 		}
 		settle(time.Second)
@@ -248,13 +146,13 @@ func TestOneRefusedChannelDoesNotSpoilOthers(t *testing.T) {
 
 // After a transient error the connection is made again with pauses, until the subscription is active.
 func TestTransientRefusalIsTriedAgain(t *testing.T) {
-	rudely(t, func([]string) string { return "-BUSY a script is running\r\n" }, func(t *testing.T, r *rude, p *Transport) {
-		s := p.Subscribe("a", &tally{})
+	rudely(t, func([]string) string { return "-BUSY a script is running\r\n" }, func(t *testing.T, r *fake, p *Transport) {
+		s := p.Subscribe("a", newEar())
 		settle(30 * time.Second)
-		if n := r.connected(); n < 20 || n > 80 || !errors.Is(s.Err(0), ErrDown) {
+		if n := r.subscribers(); n < 20 || n > 80 || !errors.Is(s.Err(0), ErrDown) {
 			t.Errorf("%d connections in 30 s: %v", n, s.Err(0))
 		}
-		r.setOn(polite)
+		r.answerSubscriptions(polite)
 		settle(2 * time.Second)
 		if confirmedCount(s) != 1 {
 			t.Errorf("not active: %v", s.Err(0))
@@ -271,8 +169,8 @@ func TestMissingRightsToPingAndUnsubscribe(t *testing.T) {
 		}
 		return "-NOPERM this user may not\r\n"
 	}
-	rudely(t, mean, func(t *testing.T, r *rude, p *Transport) {
-		e := &tally{}
+	rudely(t, mean, func(t *testing.T, r *fake, p *Transport) {
+		e := newEar()
 		s := p.Subscribe("stays", e)
 		settle(time.Minute)
 		for i := range 1000 {
@@ -284,7 +182,7 @@ func TestMissingRightsToPingAndUnsubscribe(t *testing.T) {
 			x.Close()
 			synctest.Wait()
 		}
-		if n := r.connected(); n != 1 || confirmedCount(s) != 1 {
+		if n := r.subscribers(); n != 1 || confirmedCount(s) != 1 {
 			t.Errorf("%d connections, %v", n, s.Err(0))
 		}
 		s.Close()
@@ -319,10 +217,10 @@ func TestHostileServer(t *testing.T) {
 		"flood, then nothing":      flood + ":1\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			rudely(t, func([]string) string { return reply }, func(t *testing.T, r *rude, p *Transport) {
-				s := p.Subscribe("a", &tally{})
+			rudely(t, func([]string) string { return reply }, func(t *testing.T, r *fake, p *Transport) {
+				s := p.Subscribe("a", newEar())
 				settle(30 * time.Second)
-				if n := r.connected(); n < 20 || n > 80 {
+				if n := r.subscribers(); n < 20 || n > 80 {
 					t.Errorf("%d connections in 30 s", n)
 				}
 				err := s.Err(0)
@@ -332,7 +230,7 @@ func TestHostileServer(t *testing.T) {
 				if _, err := call(t, p, 0, inspect("x"), Stamp{}); err != nil || state(p, 0).Session != 1 {
 					t.Errorf("the other connection: %v", err)
 				}
-				r.setOn(polite)
+				r.answerSubscriptions(polite)
 				settle(2 * time.Second)
 				if confirmedCount(s) != 1 {
 					t.Errorf("not active: %v", s.Err(0))
@@ -345,9 +243,9 @@ func TestHostileServer(t *testing.T) {
 
 // A channel name that is too long gives a Subscription whose Err says so.
 func TestOverlongChannel(t *testing.T) {
-	rudely(t, polite, func(t *testing.T, r *rude, p *Transport) {
-		long := p.Subscribe(strings.Repeat("x", feed.MaxChannel+1), &tally{})
-		s := p.Subscribe(strings.Repeat("x", feed.MaxChannel), &tally{})
+	rudely(t, polite, func(t *testing.T, r *fake, p *Transport) {
+		long := p.Subscribe(strings.Repeat("x", feed.MaxChannel+1), newEar())
+		s := p.Subscribe(strings.Repeat("x", feed.MaxChannel), newEar())
 		settle(time.Second)
 		if confirmedCount(long) != 0 || !errors.Is(long.Err(0), ErrInvalid) || confirmedCount(s) != 1 {
 			t.Errorf("%v, %v", long.Err(0), s.Err(0))
@@ -361,11 +259,11 @@ func TestOverlongChannel(t *testing.T) {
 // H40: if a channel is closed and subscribed to again while the server is slow, at most one command is outstanding, and
 // the last desired state is reached.
 func TestQuickChangesNeitherCrossNorPileUp(t *testing.T) {
-	rudely(t, polite, func(t *testing.T, r *rude, p *Transport) {
-		e := &tally{}
+	rudely(t, polite, func(t *testing.T, r *fake, p *Transport) {
+		e := newEar()
 		stays := p.Subscribe("stays", e)
 		settle(time.Second)
-		r.setLag(100 * time.Millisecond)
+		r.set(func() { r.delay = 100 * time.Millisecond })
 		r.counted("SUBSCRIBE")
 		for i := range 1000 {
 			s := p.Subscribe("a", e)
@@ -379,15 +277,15 @@ func TestQuickChangesNeitherCrossNorPileUp(t *testing.T) {
 		if n := r.counted("SUBSCRIBE"); n > 2 {
 			t.Errorf("%d commands in 100 ms with answers after 100 ms", n)
 		}
-		last := &tally{}
+		last := newEar()
 		s := p.Subscribe("a", last)
 		settle(time.Second)
-		if _, g := last.get(); confirmedCount(s) != 1 || g != 1 {
+		if _, g := last.heard(); confirmedCount(s) != 1 || g != 1 {
 			t.Errorf("%d renewals: %v", g, s.Err(0))
 		}
 		s.Close()
 		settle(time.Second)
-		if n := r.connected(); n != 1 || confirmedCount(stays) != 1 {
+		if n := r.subscribers(); n != 1 || confirmedCount(stays) != 1 {
 			t.Errorf("%d connections", n)
 		}
 		stays.Close()
