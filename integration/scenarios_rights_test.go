@@ -2,14 +2,14 @@ package integration
 
 import (
 	"crypto/tls"
-	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
 // documentedRights returns the minimum of rights of a user in docs/operations.md, as arguments of ACL SETUSER.
@@ -101,21 +101,20 @@ func (m login) URL() string {
 
 // speaksTLS configures masters that accept only TLS, from clients whose certificate has the same private authority.
 func speaksTLS(t *testing.T) setup {
-	dir := certificates(t)
-	cfg, err := clientTLS(dir)
+	dir := redistest.Certificates(t)
+	cfg, err := redistest.ClientTLS(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return setup{tls: true, dir: dir, dial: []redis.DialOption{redis.DialTLSConfig(cfg)}, args: []string{
-		"--tls-cert-file", filepath.Join(dir, "server.pem"), "--tls-key-file", filepath.Join(dir, "server.key"),
-		"--tls-ca-cert-file", filepath.Join(dir, "ca.pem"), "--tls-auth-clients", "yes",
-	}}
+	return setup{tls: true, dir: dir, dial: []redis.DialOption{redis.DialTLSConfig(cfg)},
+		args: redistest.TLSArgs(dir, "yes")}
 }
 
 func withoutCertificate(x *deployment) *tls.Config {
-	roots, err := readRoots(x.args.TLSDir)
+	cfg, err := redistest.ClientTLS(x.args.TLSDir)
 	if err != nil {
-		x.Fatal(fmt.Errorf("certificates: %w", err))
+		x.Fatal(err)
 	}
-	return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	cfg.Certificates = nil
+	return cfg
 }

@@ -2,12 +2,12 @@ package integration
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"testing"
 	"time"
 
 	"github.com/redlock-go/redlock/internal/history"
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/worker"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
@@ -58,7 +58,7 @@ func (a workerArgs) options() []redlock.Option {
 func dialPool(a workerArgs) (*pool.Pool, error) {
 	var opts []pool.Option
 	if a.TLSDir != "" {
-		cfg, err := clientTLS(a.TLSDir)
+		cfg, err := redistest.ClientTLS(a.TLSDir)
 		if err != nil {
 			return nil, err
 		}
@@ -77,17 +77,4 @@ type client struct {
 func startWorker(t testing.TB, a workerArgs) *client {
 	t.Helper()
 	return &client{id: a.ID, Process: worker.Start(t, "workload", a, hang)}
-}
-
-// clientTLS trusts the private authority of a directory, and presents the client's certificate.
-func clientTLS(dir string) (*tls.Config, error) {
-	roots, err := readRoots(dir)
-	if err != nil {
-		return nil, err
-	}
-	pair, err := tls.LoadX509KeyPair(dir+"/client.pem", dir+"/client.key")
-	if err != nil {
-		return nil, err
-	}
-	return &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
 }

@@ -2,28 +2,18 @@ package main
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/json"
-	"encoding/pem"
 	"io"
-	"math/big"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/redlock-go/redlock/internal/redisproc"
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
 // The masters come from arguments, --masters, the file or the environment, and the first that is present is used.
@@ -41,85 +31,13 @@ func TestTheFirstNamingOfTheMastersCounts(t *testing.T) {
 	call(t, exitUsage, mastersVariable, "status")
 }
 
-// certificates makes a certificate authority, and a certificate for both sides of a connection.
-func certificates(t *testing.T) (dir string, server *tls.Config) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, cert, cert, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	secret, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir = t.TempDir()
-	for name, block := range map[string]*pem.Block{
-		"cert.pem": {Type: "CERTIFICATE", Bytes: der}, "key.pem": {Type: "PRIVATE KEY", Bytes: secret},
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
-	return dir, &tls.Config{
-		Certificates: []tls.Certificate{pair}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert,
-	}
-}
-
-// inTLS adds TLS in front of a server, and returns its address.
-func inTLS(t *testing.T, s *redisproc.Server, cfg *tls.Config) (addr string) {
-	t.Helper()
-	l, err := tls.Listen("tcp", "127.0.0.1:0", cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var wg sync.WaitGroup
-	t.Cleanup(func() { l.Close(); wg.Wait() })
-	wg.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			wg.Go(func() {
-				defer c.Close()
-				to, err := net.Dial("unix", s.Unix())
-				if err != nil {
-					return
-				}
-				defer to.Close()
-				wg.Go(func() { _, _ = io.Copy(to, c); to.Close() })
-				_, _ = io.Copy(c, to)
-			})
-		}
-	})
-	return l.Addr().String()
-}
-
 // A password and TLS certificates from the file do not appear in the arguments.
 func TestAFileGivesPasswordAndCertificates(t *testing.T) {
-	f := newDeployment(t, 3, redisproc.Config{})
-	dir, server := certificates(t)
-	c := map[string]any{"password": "secret", "ca": "cert.pem", "cert": "cert.pem", "key": "key.pem", "prefix": "other"}
-	var urls []string
-	for i, s := range f.servers {
-		urls = append(urls, "rediss://"+inTLS(t, s, server))
+	f, dir, urls := &deployment{t: t}, redistest.Certificates(t), []string(nil)
+	c := map[string]any{"password": "secret", "ca": "ca.pem", "cert": "client.pem", "key": "client.key", "prefix": "other"}
+	for i := range 3 {
+		s, addr := redistest.SecureIn(t, dir, "yes")
+		f.urls, urls = append(f.urls, s.URL()), append(urls, "rediss://"+addr)
 		f.do(i, "CONFIG", "SET", "requirepass", "secret")
 	}
 	c["masters"] = urls
@@ -140,7 +58,7 @@ func TestAFileGivesPasswordAndCertificates(t *testing.T) {
 	delete(c, "cert")
 	delete(c, "key")
 	call(t, exitNoQuorum, "tls: certificate required", "status", "--config", write(), "--timeout", "2s")
-	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	cert, key := filepath.Join(dir, "client.pem"), filepath.Join(dir, "client.key")
 	call(t, exitDone, "3 of 3 vote", "status", "--config", path, "--cert", cert, "--key", key)
 	call(t, exitUsage, "give both", "status", "--config", path, "--cert", cert)
 	call(t, exitUsage, "no certificate in PEM", "status", "--config", path, "--ca", key)

@@ -2,13 +2,14 @@ package transport
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"net"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
 // H114: the errors of each mistake name the fix, on real servers.
@@ -18,11 +19,8 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	full := startServer(t, "--maxclients", "1")
 	proxy := startServer(t, "--rename-command", "INFO", "")
 	busy := startServer(t)
-	ca := newAuthority(t)
-	ca.issue("server", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}, ca.cert)
-	port := freePort(t)
-	startServer(t, "--tls-port", port, "--tls-cert-file", ca.path("server.crt"), "--tls-key-file", ca.path("server.key"),
-		"--tls-ca-cert-file", ca.path("ca.crt"), "--tls-auth-clients", "no")
+	needsServers(t)
+	_, secure, _ := redistest.Secure(t)
 	keep, err := net.Dial("tcp", full.addr)
 	if err != nil {
 		t.Fatal(err)
@@ -52,9 +50,9 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 			[]Option{WithDialTimeout(10 * time.Second)}},
 		{"TLS to a plain port", "rediss://" + plain.addr, "use redis:// instead of rediss://",
 			[]Option{WithDialTimeout(time.Second)}},
-		{"plain to a TLS port", "redis://127.0.0.1:" + port, "if the port is one for TLS, use rediss://", nil},
-		{"unknown authority", "rediss://127.0.0.1:" + port, "set the authority that has signed the certificate", nil},
-		{"other name", "rediss://127.0.0.1:" + port, "name the master by a name in its certificate",
+		{"plain to a TLS port", "redis://" + secure, "if the port is one for TLS, use rediss://", nil},
+		{"unknown authority", "rediss://" + secure, "set the authority that has signed the certificate", nil},
+		{"other name", "rediss://" + secure, "name the master by a name in its certificate",
 			[]Option{WithTLSConfig(&tls.Config{ServerName: "elsewhere"})}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

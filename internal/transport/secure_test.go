@@ -2,25 +2,17 @@ package transport
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"math"
-	"math/big"
 	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
@@ -276,78 +268,17 @@ func TestErrorsOfARedisPoolAreCleaned(t *testing.T) {
 	}
 }
 
-// An authority is a CA for one test.
-type authority struct {
-	t    *testing.T
-	dir  string
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-}
-
-func newAuthority(t *testing.T) *authority {
-	a := &authority{t: t, dir: t.TempDir()}
-	a.cert, a.key = a.issue("ca", &x509.Certificate{IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageCertSign}, nil)
-	return a
-}
-
-// issue writes name.crt and name.key.
-func (a *authority) issue(name string, template *x509.Certificate, parent *x509.Certificate) (*x509.Certificate,
-	*ecdsa.PrivateKey) {
-	a.t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	template.SerialNumber = big.NewInt(time.Now().UnixNano())
-	template.Subject = pkix.Name{CommonName: name}
-	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
-	signer := a.key
-	if parent == nil {
-		parent, signer = template, key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	keyDER, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	a.write(name+".crt", "CERTIFICATE", der)
-	a.write(name+".key", "EC PRIVATE KEY", keyDER)
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return cert, key
-}
-
-func (a *authority) path(name string) string { return filepath.Join(a.dir, name) }
-
-func (a *authority) write(name, kind string, der []byte) {
-	a.t.Helper()
-	if err := os.WriteFile(a.path(name), pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
-		a.t.Fatal(err)
-	}
-}
-
 // TLS with a private CA and a client certificate. Without the CA the server is not trusted.
 func TestTLS(t *testing.T) {
-	ca := newAuthority(t)
-	ca.issue("server", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}, ca.cert)
-	ca.issue("client", &x509.Certificate{}, ca.cert)
-	port := freePort(t)
-	startServer(t, "--tls-port", port, "--tls-cert-file", ca.path("server.crt"), "--tls-key-file", ca.path("server.key"),
-		"--tls-ca-cert-file", ca.path("ca.crt"), "--tls-auth-clients", "yes")
-	pair, err := tls.LoadX509KeyPair(ca.path("client.crt"), ca.path("client.key"))
+	needsServers(t)
+	dir := redistest.Certificates(t)
+	_, addr := redistest.SecureIn(t, dir, "yes")
+	trust, err := redistest.ClientTLS(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	roots := x509.NewCertPool()
-	roots.AddCert(ca.cert)
-	url := "rediss://127.0.0.1:" + port
-	p := open(t, []string{url}, WithTLSConfig(&tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}}))
+	url := "rediss://" + addr
+	p := open(t, []string{url}, WithTLSConfig(trust))
 	waitUp(t, p)
 	box := newMailbox()
 	for range 1000 {
@@ -361,8 +292,8 @@ func TestTLS(t *testing.T) {
 		}
 	}
 	for name, conf := range map[string]*tls.Config{
-		"certificate": {Certificates: []tls.Certificate{pair}},
-		"TLS":         {RootCAs: roots, ServerName: "elsewhere"},
+		"certificate": {Certificates: trust.Certificates},
+		"TLS":         {RootCAs: trust.RootCAs, ServerName: "elsewhere"},
 	} {
 		bad := open(t, []string{url}, WithTLSConfig(conf))
 		if err := waitDown(t, bad, 0, ErrDown); !strings.Contains(err.Error(), name) {

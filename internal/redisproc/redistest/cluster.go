@@ -23,9 +23,9 @@ const slots = 16384
 func Cluster(t testing.TB, cfg redisproc.Config, secure bool) (addrs []string, trust *tls.Config) {
 	t.Helper()
 	if secure {
-		var own []string
-		own, trust = certificate(t)
-		cfg.Args = slices.Concat(own, []string{"--tls-cluster", "yes"}, cfg.Args)
+		dir := Certificates(t)
+		trust = trusting(t, dir)
+		cfg.Args = slices.Concat(TLSArgs(dir, "no"), []string{"--tls-cluster", "yes"}, cfg.Args)
 	}
 	const n = 3
 	nodes := make([]*node, n)
