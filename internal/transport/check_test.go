@@ -14,50 +14,6 @@ import (
 	"github.com/redlock-go/redlock/clock"
 )
 
-// A wrong is the finding that Check must report about a server.
-type wrong struct {
-	about    string
-	severity Severity
-	what     string // substring of What
-	advice   string // substring of Do
-	silent   bool   // no finding expected
-}
-
-func (w *wrong) compare(t *testing.T, addr string, findings []Finding) {
-	t.Helper()
-	found := false
-	for _, f := range findings {
-		if f.What == "" || f.Endangers == "" || f.Do == "" || f.About == "" {
-			t.Errorf("incomplete finding: %#v", f)
-		}
-		if f.Master != addr {
-			t.Errorf("finding about another master: %v", f)
-		}
-		found = found || f.Master == addr && f.About == w.about && f.Severity == w.severity &&
-			strings.Contains(f.What, w.what) && strings.Contains(f.Do, w.advice)
-	}
-	if w.silent {
-		for _, f := range findings {
-			if f.Master == addr {
-				t.Errorf("finding about a healthy server: %v", f)
-			}
-		}
-	} else if !found {
-		t.Errorf("want %v about %s with %q and %q, got %v", w.severity, w.about, w.what, w.advice, findings)
-	}
-}
-
-// H50: one server under two names.
-func TestCheckFindsTheSameServerTwice(t *testing.T) {
-	s := startServer(t)
-	p := open(t, []string{s.url(), "unix://" + s.socket(), startServer(t).url()})
-	findings, err := p.Check(t.Context(), CheckOptions{})
-	if err != nil || len(findings) != 1 || findings[0].Master != s.socket() || findings[0].About != "identity" ||
-		findings[0].Severity != Failure || !strings.Contains(findings[0].What, "same server as "+s.addr) {
-		t.Errorf("%v, %v", findings, err)
-	}
-}
-
 // Check leaves no key on a master, not even for a moment, and no connection (H72).
 func TestCheckLeavesNothing(t *testing.T) {
 	s := startServer(t)

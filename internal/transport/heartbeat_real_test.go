@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
-	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
@@ -43,28 +42,25 @@ func counting(bytes *atomic.Int64, of string) Option {
 
 // An idle connection costs a master and the network less than 1 kB in 10 s.
 func TestAnIdleConnectionIsCheap(t *testing.T) {
-	s := redistest.Test(t, 1, redisproc.Config{})[0]
-	cheap(t, s, s.URL())
+	s := newServer(t)
+	cheap(t, s, s.url())
 }
 
 // The same for a master behind sentinels, with two replicas.
 func TestAnIdleConnectionBehindSentinelsIsCheap(t *testing.T) {
-	s := redistest.Test(t, 3, redisproc.Config{Args: []string{"--min-replicas-to-write", "2"}})
-	host, port, _ := net.SplitHostPort(s[0].Addr())
-	for _, replica := range s[1:] {
-		if _, err := adminOf(t, replica).Do("REPLICAOF", host, port); err != nil {
-			t.Fatal(err)
-		}
+	s := newServer(t, "--min-replicas-to-write", "2")
+	for range 2 {
+		newServer(t, "--replicaof", "127.0.0.1 "+s.port)
 	}
-	sentinel := redistest.Sentinel(t, s[0], "secret")
-	cheap(t, s[0], "redis+sentinel://"+sentinel+"/master", WithSentinelCredentials("", "secret"))
+	sentinel := redistest.Sentinel(t, s.Server, "secret")
+	cheap(t, s, "redis+sentinel://"+sentinel+"/master", WithSentinelCredentials("", "secret"))
 }
 
 // cheap measures the heartbeats of a client of s.
-func cheap(t *testing.T, s *redisproc.Server, url string, opts ...Option) {
+func cheap(t *testing.T, s *server, url string, opts ...Option) {
 	t.Helper()
 	var bytes atomic.Int64
-	p := open(t, []string{url}, append(opts, counting(&bytes, s.Addr()), WithHeartbeat(20*time.Millisecond))...)
+	p := open(t, []string{url}, append(opts, counting(&bytes, s.addr), WithHeartbeat(20*time.Millisecond))...)
 	const beats = 40
 	at := make(chan int64, 1+beats)
 	stop := p.Watch(func(e Event) {
@@ -93,13 +89,10 @@ func cheap(t *testing.T, s *redisproc.Server, url string, opts ...Option) {
 func TestAHeartbeatReadsWhatInfoSays(t *testing.T) {
 	for _, right := range []string{"+evalsha", "-evalsha"} {
 		t.Run(right, func(t *testing.T) {
-			s := redistest.Test(t, 1, redisproc.Config{Args: []string{"--maxmemory", "100mb"}})[0]
-			admin := adminOf(t, s)
-			p := open(t, []string{s.URL()}, WithHeartbeat(20*time.Millisecond), WithClock(clock.Runtime()))
+			s := newServer(t, "--maxmemory", "100mb")
+			p := open(t, []string{s.url()}, WithHeartbeat(20*time.Millisecond), WithClock(clock.Runtime()))
 			waitUp(t, p)
-			if _, err := admin.Do("ACL", "SETUSER", "default", right); err != nil {
-				t.Fatal(err)
-			}
+			s.do("ACL", "SETUSER", "default", right)
 			first, again := state(p, 0).Info, beatAgain(t, p).Info
 			if again.Time <= first.Time || again.RTT <= 0 || first.MaxMemory != 100<<20 {
 				t.Errorf("first %+v, then %+v", first, again)
@@ -108,9 +101,7 @@ func TestAHeartbeatReadsWhatInfoSays(t *testing.T) {
 			if first != again {
 				t.Errorf("first %+v\nthen  %+v", first, again)
 			}
-			if _, err := admin.Do("CONFIG", "SET", "maxmemory-policy", "allkeys-lru"); err != nil {
-				t.Fatal(err)
-			}
+			s.do("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
 			_ = waitDown(t, p, 0, ErrRefused)
 		})
 	}

@@ -11,10 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/gomodule/redigo/redis"
-
 	"github.com/redlock-go/redlock/clock"
-	"github.com/redlock-go/redlock/internal/scripts"
 )
 
 // field returns one field of INFO.
@@ -299,24 +296,4 @@ func TestAnAcquireIsNeverSentBehindItsRelease(t *testing.T) {
 			t.Errorf("sent %s, want %s", got, want)
 		}
 	})
-}
-
-// The same with a real server: SCRIPT FLUSH costs one vote.
-func TestAFlushCostsAnAcquireOneVote(t *testing.T) {
-	srv := startServer(t)
-	p := open(t, []string{srv.url()})
-	waitUp(t, p)
-	now := state(p, 0).Info.Time
-	for i, flush := range []bool{false, true, false, false} {
-		if flush {
-			srv.do("SCRIPT", "FLUSH")
-		}
-		v, err := call(t, p, 0, acquireOf(fmt.Sprint("n", i), now), Stamp{})
-		if flush != (err != nil && strings.Contains(err.Error(), "NOSCRIPT")) || !flush && v != int64(1) {
-			t.Errorf("%d: %v, %v", i, v, err)
-		}
-	}
-	if known, err := redis.Ints(srv.do("SCRIPT", "EXISTS", scripts.Acquire.SHA), nil); err != nil || known[0] != 1 {
-		t.Errorf("acquire was not cached again: %v, %v", known, err)
-	}
 }

@@ -121,17 +121,6 @@ func TestEvictionMayBeAllowed(t *testing.T) {
 	}
 }
 
-// A heartbeat detects that eviction was switched on.
-func TestHeartbeatFindsEviction(t *testing.T) {
-	srv := startServer(t)
-	p := open(t, []string{srv.url()}, WithHeartbeat(20*time.Millisecond))
-	waitUp(t, p)
-	srv.do("CONFIG", "SET", "maxmemory-policy", "allkeys-lru", "maxmemory", "100mb")
-	_ = waitDown(t, p, 0, ErrRefused)
-	srv.do("CONFIG", "SET", "maxmemory", "0")
-	waitUp(t, p)
-}
-
 // H50: of two addresses of one server the later connection is refused, and takes over when the first is gone.
 func TestSameServerBehindTwoNamesIsRefused(t *testing.T) {
 	srv := startServer(t)

@@ -25,34 +25,6 @@ func mustNotShow(t *testing.T, err error) {
 	}
 }
 
-// H56: for a wrong, a missing and a superfluous password the error quotes the reply of the server, without any
-// password.
-func TestWrongPasswordIsTold(t *testing.T) {
-	guarded, open1 := startServer(t, "--requirepass", "right"), startServer(t)
-	for _, c := range []struct{ name, url, says string }{
-		{"wrong", "redis://:" + secret + "@" + guarded.addr, "WRONGPASS"},
-		{"unknown user", "redis://nobody:" + secret + "@" + guarded.addr, "WRONGPASS"},
-		{"none", guarded.url(), "no password is configured"},
-		{"not wanted", "redis://:" + secret + "@" + open1.addr, "without any password"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			p := open(t, []string{c.url})
-			err := waitDown(t, p, 0, ErrDown)
-			if !strings.Contains(err.Error(), c.says) {
-				t.Errorf("%q is not in %q", c.says, err)
-			}
-			mustNotShow(t, err)
-			if err := p.Send(0, inspect("x"), Stamp{}, newMailbox()); err == nil {
-				t.Error("sent")
-			} else {
-				mustNotShow(t, err)
-			}
-		})
-	}
-	p := open(t, []string{guarded.url()}, WithCredentials("", "right"))
-	waitUp(t, p)
-}
-
 // minimum is a command that creates a user with the fewest rights, for the prefix of the tests.
 var minimum = append([]any{"ACL", "SETUSER", "lock", "reset", "on", ">" + secret}, words(testPrefix.Rule())...)
 

@@ -9,12 +9,10 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
-
-	"github.com/redlock-go/redlock/internal/scripts"
 )
 
 // Calls of one goroutine reach a master in the order in which they were sent, and their replies come in that order,
-// regardless of concurrent senders.
+// regardless of concurrent senders, which share one connection.
 func TestCallsOfOneSenderStayInOrder(t *testing.T) {
 	srv := startServer(t)
 	p := open(t, []string{srv.url()}, WithTimeout(patience))
@@ -48,6 +46,9 @@ func TestCallsOfOneSenderStayInOrder(t *testing.T) {
 		})
 	}
 	wg.Wait()
+	if n := strings.Count(srv.text("CLIENT", "LIST", "TYPE", "normal"), " addr=127.0.0.1:"); n != 1 {
+		t.Errorf("%d senders have %d connections", senders, n)
+	}
 }
 
 // SCRIPT FLUSH under load is not visible to callers, and the script is cached again.
@@ -129,30 +130,6 @@ func TestCallOfAnotherSessionIsNeverWritten(t *testing.T) {
 		}
 		if _, err := call(t, p, 0, inspect("x"), Stamp{Session: now}); err != nil {
 			t.Errorf("present session: %v", err)
-		}
-	})
-}
-
-// Calls that are queued when their session ends are answered as having had no effect, and are not written on the next
-// session.
-func TestQueuedCallsDieWithTheirSession(t *testing.T) {
-	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
-		srv.hang()
-		box := newMailbox()
-		const n = 50
-		for range n {
-			if err := p.Send(0, inspect("x"), Stamp{Session: 1}, box); err != nil {
-				t.Fatal(err)
-			}
-		}
-		pass(600 * time.Millisecond)
-		srv.resume()
-		waitUp(t, p)
-		if box.count() != n {
-			t.Errorf("%d replies to %d calls", box.count(), n)
-		}
-		if got := len(srv.calls()); got > 2 {
-			t.Errorf("%d calls reached the server", got)
 		}
 	})
 }
@@ -264,41 +241,3 @@ func TestSendAllocatesNothing(t *testing.T) {
 }
 
 var _ Receiver = (*mailbox)(nil)
-
-// The number of connections is the number of masters, regardless of the number of callers.
-func TestOneConnectionPerMaster(t *testing.T) {
-	servers := make([]*server, 5)
-	for i := range servers {
-		servers[i] = startServer(t)
-	}
-	p := open(t, urls(servers), WithTimeout(patience))
-	waitUp(t, p)
-	var wg sync.WaitGroup
-	for range 64 {
-		wg.Go(func() {
-			box := newMailbox()
-			for range 20 {
-				for i := range p.N() {
-					if err := p.Send(i, inspect("x"), Stamp{}, box); err != nil {
-						t.Error(err)
-						return
-					}
-				}
-			}
-			for range 20 * p.N() {
-				if a := box.next(t); a.err != nil {
-					t.Error(a.err)
-				} else if _, err := scripts.DecodeHolding(a.value); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	for i, s := range servers {
-		list := strings.Count(s.text("CLIENT", "LIST", "TYPE", "normal"), " addr=127.0.0.1:")
-		if list != 1 {
-			t.Errorf("master %d has %d connections over TCP", i, list)
-		}
-	}
-}

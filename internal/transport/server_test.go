@@ -33,11 +33,17 @@ func needsServers(t testing.TB) {
 	redistest.Need(t)
 }
 
-// startServer runs a server on a free port of 127.0.0.1, and stops it at the end of the test.
+// startServer runs a server with DEBUG commands, and stops it at the end of the test.
 func startServer(t testing.TB, args ...string) *server {
 	t.Helper()
 	needsServers(t)
-	s := redistest.Test(t, 1, redisproc.Config{Args: append([]string{"--enable-debug-command", "yes"}, args...)})[0]
+	return newServer(t, append([]string{"--enable-debug-command", "yes"}, args...)...)
+}
+
+// newServer runs a server on a free port of 127.0.0.1, also without -long, and stops it at the end of the test.
+func newServer(t testing.TB, args ...string) *server {
+	t.Helper()
+	s := redistest.Test(t, 1, redisproc.Config{Args: args})[0]
 	_, port, err := net.SplitHostPort(s.Addr())
 	if err != nil {
 		t.Fatal(err)

@@ -8,50 +8,21 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
-
-	"github.com/redlock-go/redlock/internal/long"
-	"github.com/redlock-go/redlock/internal/redisproc"
-	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
-// realPool starts n servers and a pool of them. The timeouts are long, so that a busy machine does not fail a test of
-// something else.
-func realPool(t testing.TB, n int, opts ...Option) ([]*redisproc.Server, *Transport) {
+// realPool starts n servers and a pool of them.
+func realPool(t testing.TB, n int, opts ...Option) ([]*server, *Transport) {
 	t.Helper()
-	if !long.Enabled() {
-		t.Skip("needs -long: it starts servers")
+	servers := make([]*server, n)
+	for i := range servers {
+		servers[i] = startServer(t)
 	}
-	servers := redistest.Test(t, n, redisproc.Config{})
-	urls := make([]string, n)
-	for i, s := range servers {
-		urls[i] = s.URL()
-	}
-	p, err := Open(urls, append([]Option{WithTimeout(patience), WithDialTimeout(patience)}, opts...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = p.Close() })
-	return servers, p
+	return servers, open(t, urls(servers), opts...)
 }
 
-// do runs one command on a separate connection.
-func do(t testing.TB, s *redisproc.Server, args ...any) any {
+func channels(t testing.TB, s *server) int {
 	t.Helper()
-	c, err := redis.Dial("unix", s.Unix())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	v, err := c.Do(fmt.Sprint(args[0]), args[1:]...)
-	if err != nil {
-		t.Fatalf("%v: %v", args, err)
-	}
-	return v
-}
-
-func channels(t testing.TB, s *redisproc.Server) int {
-	t.Helper()
-	list, err := redis.Strings(do(t, s, "PUBSUB", "CHANNELS"), nil)
+	list, err := redis.Strings(s.do("PUBSUB", "CHANNELS"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,10 +52,10 @@ func TestRealMessages(t *testing.T) {
 	untilConfirmed(t, b, 3)
 	untilHeard(t, e, 0, 6)
 	for _, s := range servers {
-		if n := do(t, s, "PUBLISH", "a", "free"); n != int64(1) {
+		if n := s.do("PUBLISH", "a", "free"); n != int64(1) {
 			t.Errorf("%v receivers", n)
 		}
-		do(t, s, "PUBLISH", "c", "free")
+		s.do("PUBLISH", "c", "free")
 	}
 	untilHeard(t, e, 3, 6)
 	a.Close()
@@ -103,17 +74,9 @@ func TestRealMessages(t *testing.T) {
 // H06, H56: a user without the right to a channel gets an error, and other channels are not affected. Once the user has
 // the right, the subscription becomes active by itself.
 func TestRealUserWithoutChannelRights(t *testing.T) {
-	if !long.Enabled() {
-		t.Skip("needs -long: it starts servers")
-	}
-	srv := redistest.Test(t, 1, redisproc.Config{})[0]
-	do(t, srv, "ACL", "SETUSER", "lock", "on", ">pass", "~*", "resetchannels", "&mine:*", "+@all")
-	p, err := Open([]string{"redis://lock:pass@" + srv.Addr()}, WithTimeout(patience), WithDialTimeout(patience),
-		WithHeartbeat(10*time.Millisecond))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
+	srv := startServer(t)
+	srv.do("ACL", "SETUSER", "lock", "on", ">pass", "~*", "resetchannels", "&mine:*", "+@all")
+	p := open(t, []string{"redis://lock:pass@" + srv.addr}, WithHeartbeat(10*time.Millisecond))
 	e := newEar()
 	var mine, others []*Subscription
 	for i := range 600 {
@@ -138,8 +101,8 @@ func TestRealUserWithoutChannelRights(t *testing.T) {
 		t.Errorf("%d renewals for %d subscriptions", g, len(mine))
 	}
 	// Revoking a right ends connections, but granting one does not; CLIENT KILL ends them here.
-	do(t, srv, "ACL", "SETUSER", "lock", "allchannels")
-	do(t, srv, "CLIENT", "KILL", "TYPE", "pubsub")
+	srv.do("ACL", "SETUSER", "lock", "allchannels")
+	srv.do("CLIENT", "KILL", "TYPE", "pubsub")
 	for _, s := range append(mine, others...) {
 		untilConfirmed(t, s, 1)
 	}
@@ -147,11 +110,8 @@ func TestRealUserWithoutChannelRights(t *testing.T) {
 
 // A master described by a *redis.Pool gets one more connection, dialled by that pool, for subscriptions.
 func TestRealSubscriptionOfARedisPool(t *testing.T) {
-	if !long.Enabled() {
-		t.Skip("needs -long: it starts servers")
-	}
-	srv := redistest.Test(t, 1, redisproc.Config{})[0]
-	foreign := &redis.Pool{Dial: func() (redis.Conn, error) { return redis.Dial("unix", srv.Unix()) }}
+	srv := startServer(t)
+	foreign := &redis.Pool{Dial: func() (redis.Conn, error) { return redis.Dial("unix", srv.socket()) }}
 	p, err := New([]Master{FromRedisPool("mine", foreign)}, WithTimeout(patience))
 	if err != nil {
 		t.Fatal(err)
@@ -160,8 +120,8 @@ func TestRealSubscriptionOfARedisPool(t *testing.T) {
 	e := newEar()
 	s := p.Subscribe("a", e)
 	untilConfirmed(t, s, 1)
-	do(t, srv, "PUBLISH", "a", "free")
+	srv.do("PUBLISH", "a", "free")
 	untilHeard(t, e, 1, 1)
-	do(t, srv, "CLIENT", "KILL", "TYPE", "pubsub")
+	srv.do("CLIENT", "KILL", "TYPE", "pubsub")
 	untilHeard(t, e, 1, 2)
 }
