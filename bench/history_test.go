@@ -64,7 +64,7 @@ func TestOverlapsAndTokensThatDoNotGrowAreSeen(t *testing.T) {
 }
 
 // The definition itself as the reference: how many requested later and got it earlier.
-func TestOvertakenIsWhatItsDefinitionSays(t *testing.T) {
+func TestOvertakenMatchesDefinition(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
 		var turns []turn
@@ -86,7 +86,7 @@ func TestOvertakenIsWhatItsDefinitionSays(t *testing.T) {
 	}
 }
 
-func TestPreferredIsTheShareOfTheQueueThatWasPassed(t *testing.T) {
+func TestPreferredCountsPassedWaiters(t *testing.T) {
 	h, _ := newTurnList([]turn{
 		{Process: 0, Asked: 1, Got: 3},
 		{Process: 1, Asked: 1, Got: 6}, // overtaken by the one below

@@ -20,7 +20,7 @@ func runOf(m metric, values ...float64) *report {
 }
 
 // A difference is reported only if it is significant, and with the right direction.
-func TestComparisonTellsDifferencesFromChance(t *testing.T) {
+func TestComparisonReportsSignificantDifferences(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		m        metric
@@ -48,7 +48,7 @@ func TestComparisonTellsDifferencesFromChance(t *testing.T) {
 }
 
 // A saved run can be shown in every form without measuring again.
-func TestAKeptRunIsShownAgain(t *testing.T) {
+func TestSavedRunIsShownAgain(t *testing.T) {
 	dir := t.TempDir()
 	kept, again, page := filepath.Join(dir, "a.json"), filepath.Join(dir, "b.json"), filepath.Join(dir, "p.html")
 	if err := writeFile(kept, fullReport().writeJSON); err != nil {
@@ -71,7 +71,7 @@ func TestAKeptRunIsShownAgain(t *testing.T) {
 }
 
 // Several runs are merged into one with the rounds of all.
-func TestSeveralRunsAreOne(t *testing.T) {
+func TestRunsAreMerged(t *testing.T) {
 	dir := t.TempDir()
 	a, b := filepath.Join(dir, "a.json"), filepath.Join(dir, "b.json")
 	if err := errors.Join(writeFile(a, runOf(mRate, 10, 11).writeJSON),
@@ -88,7 +88,7 @@ func TestSeveralRunsAreOne(t *testing.T) {
 	}
 }
 
-func TestOutputFlagsThatDoNotFitAreTold(t *testing.T) {
+func TestMissingFilesAreReported(t *testing.T) {
 	for _, c := range []struct {
 		args []string
 		code int

@@ -67,7 +67,7 @@ func TestPageLoadsNothing(t *testing.T) {
 
 // The page answers a user: the verdict comes first, then whether the machine was busy. The targets of this project are
 // on it only on request, each missed one with what was measured of its cause.
-func TestThePageAnswersAUser(t *testing.T) {
+func TestPageAnswersUser(t *testing.T) {
 	r := fullReport()
 	r.Busy = "The machine was busy"
 	for who, cpu := range map[string]float64{nameLibrary: 71, nameFloor: 47} {

@@ -101,7 +101,7 @@ func TestTargetsAgainstPeers(t *testing.T) {
 }
 
 // If only some rounds meet a target, the verdict says so.
-func TestAVerdictSaysThatRoundsDisagree(t *testing.T) {
+func TestVerdictReportsDisagreement(t *testing.T) {
 	g := atMost("x", 10, newSpread([]float64{9, 11, 8}), "")
 	if got := g.verdict(); got != "met, not in every round" {
 		t.Errorf("got %q", got)
@@ -112,7 +112,7 @@ func TestAVerdictSaysThatRoundsDisagree(t *testing.T) {
 	}
 }
 
-func TestAReportIsReadAsItWasWritten(t *testing.T) {
+func TestReportRoundTrip(t *testing.T) {
 	var out, again bytes.Buffer
 	if err := madeReport().writeJSON(&out); err != nil {
 		t.Fatal(err)
@@ -133,7 +133,7 @@ func TestAReportIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestAReportOfAnotherFormatIsRefused(t *testing.T) {
+func TestOtherReportFormatIsRejected(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.json")
 	if err := os.WriteFile(path, []byte(`{"format": 99}`), 0o600); err != nil {
 		t.Fatal(err)
@@ -143,7 +143,7 @@ func TestAReportOfAnotherFormatIsRefused(t *testing.T) {
 	}
 }
 
-func TestTablesSayEachCaseAndTarget(t *testing.T) {
+func TestTablesListCasesAndTargets(t *testing.T) {
 	var out bytes.Buffer
 	r := madeReport()
 	if err := errors.Join(writeTables(&out, r), writeTargets(&out, r.Targets)); err != nil {
@@ -160,7 +160,7 @@ func TestTablesSayEachCaseAndTarget(t *testing.T) {
 }
 
 // A ratio whose rounds are on both sides of 1 is not significant, and is marked.
-func TestARatioThatIsVoidIsMarked(t *testing.T) {
+func TestVoidRatioIsMarked(t *testing.T) {
 	for _, c := range []struct {
 		rounds []float64
 		void   bool

@@ -44,7 +44,7 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-func TestRatiosLeaveOutWhatHasNoBase(t *testing.T) {
+func TestRatiosOmitRoundsWithoutBase(t *testing.T) {
 	of := func(rounds ...float64) *figure { return &figure{spread: *newSpread(rounds)} }
 	if got := ratio(of(2, 3, 9, 1), of(4, 0, 3)); !slices.Equal(got.Rounds, []float64{0.5, 3}) {
 		t.Errorf("got %v", got)

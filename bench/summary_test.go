@@ -45,7 +45,7 @@ func summaryOf(t *testing.T, r *report) string {
 	return out.String()
 }
 
-func TestTheSummaryIsAnAnswer(t *testing.T) {
+func TestSummary(t *testing.T) {
 	const want = `
 The machine was busy (load 8.4 on 2 processors): these figures say little.
 A lock and its release take 195 us, 0.60 times that of redsync.
@@ -68,7 +68,7 @@ ratio: the library's over it; ~: the rounds disagree; * beside a local mutex
 }
 
 // The summary has at most 15 lines of 80 columns, no matter how much was measured.
-func TestTheSummaryStaysShort(t *testing.T) {
+func TestSummaryStaysShort(t *testing.T) {
 	r := summaryReport()
 	r.Busy = "The machine was busy."
 	for i := range 20 {
@@ -116,7 +116,7 @@ func TestVerbosity(t *testing.T) {
 
 // The progress line shows the running task, the round, and the estimated remaining time; it fits on one line of a
 // terminal.
-func TestProgressTellsTheTimeLeft(t *testing.T) {
+func TestProgressShowsTimeLeft(t *testing.T) {
 	for _, c := range []struct {
 		used        time.Duration
 		done, total float64

@@ -17,7 +17,7 @@ const firstLockBound = 10 * time.Second
 
 // A program's test that starts five fresh servers and admits them gets its first lock well within a second. A server
 // that restarts empty is in quarantine as in production.
-func TestAFirstLockOnFreshServers(t *testing.T) {
+func TestFirstLockOnFreshServers(t *testing.T) {
 	five := masters(t, 5)
 	ctx, cancel := context.WithTimeout(t.Context(), readyBound)
 	defer cancel()
@@ -73,7 +73,7 @@ func TestAFirstLockOnFreshServers(t *testing.T) {
 }
 
 // If a server is not reachable, the error describes the attempt, and the others are admitted.
-func TestAdmitTellsWhoIsMissing(t *testing.T) {
+func TestAdmitReportsMissingServers(t *testing.T) {
 	two := masters(t, 2)
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()

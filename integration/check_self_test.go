@@ -41,7 +41,7 @@ func kept(name, id string, call, until int64) []history.Event {
 
 // The checker accepts valid histories, including unusual ones, and finds violations. If both of its methods can see a
 // violation, each finds it alone.
-func TestTheCheckerOfHistoriesFindsViolations(t *testing.T) {
+func TestHistoryCheckerFindsViolations(t *testing.T) {
 	for name, h := range map[string][]history.Event{
 		"one after the other": join(at("n", "a", 1, 10, 20, 22), at("n", "b", 2, 21, 30, 32)),
 		"two names":           join(at("n", "a", 9, 10, 20, 22), at("m", "b", 1, 12, 30, 32)),

@@ -12,7 +12,7 @@ import (
 
 // H74: the tests pass with and without a Docker engine, an image, a way to pull one, and a redis-server; a skipped test
 // names its requirement. This test repeats one scenario in each environment that can be simulated here.
-func TestTheTestsPassInEachEnvironment(t *testing.T) {
+func TestTestsPassInEachEnvironment(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

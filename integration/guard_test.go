@@ -13,7 +13,7 @@ import (
 // The restart guard is needed, and the checks detect its absence: a majority restarts empty under a lock, and another
 // process tries to lock. With the guard it is refused. Without the guard both hold the lock, and the check of the
 // history fails.
-func TestWithoutTheGuardTheHistoryIsRefused(t *testing.T) {
+func TestHistoryWithoutGuardIsRejected(t *testing.T) {
 	for name, off := range map[string]bool{"with the guard": false, "without": true} {
 		t.Run(name, func(t *testing.T) {
 			opts := []redlock.Option{redlock.WithTTL(20 * time.Second)}

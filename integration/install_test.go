@@ -66,7 +66,7 @@ func main() {
 // The released modules can be installed and imported with a fresh module cache, at the versions that their go.mod files
 // require. This tree is served in the way that a module proxy serves it after tagging. Other modules come from the
 // usual cache.
-func TestWhatIsReleasedCanBeInstalled(t *testing.T) {
+func TestReleasedModulesCanBeInstalled(t *testing.T) {
 	if !long.Enabled() {
 		t.Skip("needs -long: it builds everything with a fresh module cache")
 	}

@@ -99,7 +99,7 @@ func did(op string, hold, token, call, ret int64) porcupine.Operation {
 }
 
 // The model accepts valid histories, and rejects invalid ones.
-func TestTheModelOfReadersFindsViolations(t *testing.T) {
+func TestReadersModelFindsViolations(t *testing.T) {
 	for name, c := range map[string]struct {
 		ops  []porcupine.Operation
 		good bool

@@ -95,7 +95,7 @@ func TestFloorLocksAndUnlocksOnEveryMaster(t *testing.T) {
 }
 
 // A dead minority counts as refusing, and is not waited for. Without a majority every call fails.
-func TestFloorGoesOnWithAMajority(t *testing.T) {
+func TestFloorWorksWithMajority(t *testing.T) {
 	f, servers := open(t, 3)
 	defer func() { _ = f.Close() }() // some connections have already ended
 	drive(t, f, 4, 100)
@@ -153,7 +153,7 @@ func calls(t testing.TB, url, command string) (n int) {
 }
 
 // The third of five grants wakes the caller with success, and the third refusal with failure.
-func TestARoundWakesOnce(t *testing.T) {
+func TestRoundWakesOnce(t *testing.T) {
 	for _, c := range []struct {
 		votes   []bool
 		decides int
@@ -175,7 +175,7 @@ func TestARoundWakesOnce(t *testing.T) {
 	}
 }
 
-func TestDialTellsAMasterThatIsNotThere(t *testing.T) {
+func TestDialReportsMissingMaster(t *testing.T) {
 	urls := append(urlsOf(redistest.Test(t, 1, redisproc.Config{Name: "floor"})), "redis://127.0.0.1:1")
 	if _, err := Dial(t.Context(), urls, prefix, time.Second); err == nil {
 		t.Fatal("no error although one master is missing")

@@ -137,7 +137,7 @@ func TestUnlockReportsTheLoss(t *testing.T) {
 }
 
 // A caller that ends before the handle is printed leaves no lock and no process that waits for one.
-func TestALockThatNobodyCanUnlockIsReleased(t *testing.T) {
+func TestForcedReleaseOfUnlockableLock(t *testing.T) {
 	f := newVotingDeployment(t)
 	handle := f.lock("a")
 	waiting := f.start("lock", "a")

@@ -56,7 +56,7 @@ func (f *deployment) do(i int, command string, args ...any) any {
 	return reply
 }
 
-func TestWrongCallsAreToldBeforeAnythingIsSent(t *testing.T) {
+func TestUsageErrorsSendNothing(t *testing.T) {
 	const url = "redis://127.0.0.1:1"
 	for _, args := range [][]string{
 		nil, {"what"}, {"status"}, {"status", "ftp://x"}, {"admit", "-guard", "1ms", url}, {"admit", "-nonsense"},
@@ -78,7 +78,7 @@ func TestAdmitLetsNewMastersVote(t *testing.T) {
 }
 
 // H72: a command that raises the max TTL creates no key, as after a mistyped prefix.
-func TestAMistypedPrefixLeavesNoKey(t *testing.T) {
+func TestMistypedPrefixLeavesNoKey(t *testing.T) {
 	f := newDeployment(t, 3, redisproc.Config{})
 	f.call(exitNoQuorum, "0 of 3 masters agreed", "guard", "--yes", "-set", "60s", "-prefix", "redlok")
 	f.call(exitNoQuorum, `check whether the clients use the prefix "redlok"`, "check", "-prefix", "redlok")
@@ -89,7 +89,7 @@ func TestAMistypedPrefixLeavesNoKey(t *testing.T) {
 	}
 }
 
-func TestCheckSaysWhatIsWrongAndWhatToDo(t *testing.T) {
+func TestCheckReportsProblemsAndFixes(t *testing.T) {
 	f := newDeployment(t, 3, redisproc.Config{Args: []string{"--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"}})
 	var out, errs bytes.Buffer
 	code := run(append([]string{"check", "-durable", "all"}, f.urls...), &out, &errs)
@@ -106,7 +106,7 @@ func TestCheckSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 
 // The exit code of a check distinguishes a healthy deployment, one with a danger for locks, and one in which no lock
 // can be acquired.
-func TestTheExitCodeOfACheckTells(t *testing.T) {
+func TestExitCodeOfCheck(t *testing.T) {
 	f := newDeployment(t, 3, redisproc.Config{})
 	f.call(exitNoQuorum, "failure: quorum", "check")
 	f.call(exitDone, "3 of 3 vote", "admit")
@@ -162,7 +162,7 @@ func TestQuarantineReplacesAStrayRecord(t *testing.T) {
 }
 
 // If some masters vote, clients may hold locks that another master has lost: admit then requires --force.
-func TestAdmitLeavesADeploymentThatIsInUseAlone(t *testing.T) {
+func TestAdmitLeavesUsedDeployment(t *testing.T) {
 	f := newDeployment(t, 3, redisproc.Config{})
 	f.call(exitDone, "3 of 3 vote", "admit")
 	f.do(0, "FLUSHALL")

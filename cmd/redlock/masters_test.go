@@ -17,7 +17,7 @@ import (
 )
 
 // The masters come from arguments, --masters, the file or the environment, and the first that is present is used.
-func TestTheFirstNamingOfTheMastersCounts(t *testing.T) {
+func TestPrecedenceOfMasterLists(t *testing.T) {
 	f := newDeployment(t, 3, redisproc.Config{})
 	const nobody = "redis://127.0.0.1:1"
 	all, file, wrong := strings.Join(f.urls, " "), setText(t, f.urls), setText(t, []string{nobody})
@@ -32,7 +32,7 @@ func TestTheFirstNamingOfTheMastersCounts(t *testing.T) {
 }
 
 // A password and TLS certificates from the file do not appear in the arguments.
-func TestAFileGivesPasswordAndCertificates(t *testing.T) {
+func TestConfigFileWithPasswordAndCertificates(t *testing.T) {
 	f, dir, urls := &deployment{t: t}, redistest.Certificates(t), []string(nil)
 	c := map[string]any{"password": "secret", "ca": "ca.pem", "cert": "client.pem", "key": "client.key", "prefix": "other"}
 	for i := range 3 {

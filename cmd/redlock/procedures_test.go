@@ -277,7 +277,7 @@ func TestDocumentedChangesOfTheMasters(t *testing.T) {
 	}
 }
 
-func TestDocumentedRecoveryOfAMajorityThatWasDown(t *testing.T) {
+func TestDocumentedRecoveryOfDownMajority(t *testing.T) {
 	t.Parallel()
 	if !long.Enabled() {
 		t.Skip("needs -long: a master votes after 30 s")
@@ -324,7 +324,7 @@ func TestDocumentedRecoveryOfLostMasters(t *testing.T) {
 }
 
 // Each step of a change that needs the lost masters prints the steps of the document, and writes nothing.
-func TestDocumentedRecoveryOfAMajorityThatIsLostForGood(t *testing.T) {
+func TestDocumentedRecoveryOfLostMajority(t *testing.T) {
 	t.Parallel()
 	p := newProcedure(t, "A majority is lost for good, with its names", 6)
 	p.sh(exitDone, "redlock admit --config locks.json")

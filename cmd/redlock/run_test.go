@@ -20,7 +20,7 @@ import (
 )
 
 // The documented exit statuses.
-func TestRunReturnsTheStatusOfTheCommandOrItsOwn(t *testing.T) {
+func TestRunExitStatus(t *testing.T) {
 	f := newVotingDeployment(t)
 	plain := filepath.Join(t.TempDir(), "plain")
 	if err := os.WriteFile(plain, nil, 0o600); err != nil {
@@ -54,7 +54,7 @@ func TestRunReturnsTheStatusOfTheCommandOrItsOwn(t *testing.T) {
 }
 
 // The command gets the token of its lock, which increases.
-func TestRunTellsTheCommandItsTokenAndName(t *testing.T) {
+func TestRunPassesTokenAndName(t *testing.T) {
 	f := newVotingDeployment(t)
 	last := int64(0)
 	for range 3 {
@@ -238,7 +238,7 @@ func TestRunKillsTheCommandWithinTheValidity(t *testing.T) {
 }
 
 // A lock that is deleted on the masters is lost at the next extension. A command that ends on TERM is not killed.
-func TestRunEndsACommandWhoseLockIsGone(t *testing.T) {
+func TestRunEndsCommandOfLostLock(t *testing.T) {
 	f := newVotingDeployment(t)
 	p := f.start("run", "--ttl", "3s", "a", "--", "sh", "-c",
 		"trap 'echo cleaned; exit 4' TERM; echo ready; while :; do sleep 0.05; done")
@@ -264,7 +264,7 @@ func TestKillingRunKillsTheCommand(t *testing.T) {
 }
 
 // A stopped run extends nothing, so the supervisor must end the command.
-func TestACommandDoesNotOutliveTheLockOfAStoppedRun(t *testing.T) {
+func TestStoppedRunEndsCommandWithLock(t *testing.T) {
 	f := newVotingDeployment(t)
 	end := newTomb(t)
 	p := f.start("run", "--ttl", "1s", "a", "--", "sh", "-c",
@@ -277,7 +277,7 @@ func TestACommandDoesNotOutliveTheLockOfAStoppedRun(t *testing.T) {
 }
 
 // Processes that a command leaves running do not outlive the lock.
-func TestWhatACommandLeavesRunningIsKilled(t *testing.T) {
+func TestRunKillsLeftProcesses(t *testing.T) {
 	f := newVotingDeployment(t)
 	end := newTomb(t)
 	f.start("run", "a", "--", "sh", "-c", `exec 3>"$0"; sleep 1000 & echo done`, end.path).ends(0, "done")
@@ -306,7 +306,7 @@ func TestRunWithoutTheRestartGuard(t *testing.T) {
 }
 
 // The warning about one master is printed once, and names the way to a restart without a pause.
-func TestOneMasterIsWarnedOfOnce(t *testing.T) {
+func TestOneMasterWarningAppearsOnce(t *testing.T) {
 	program, err := build()
 	if err != nil {
 		t.Fatal(err)

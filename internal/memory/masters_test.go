@@ -94,7 +94,7 @@ func info(t *testing.T, c redis.Conn, sections ...any) map[string]string {
 	return found
 }
 
-func TestInfoHasWhatTheConnectionChecks(t *testing.T) {
+func TestInfoHasCheckedFields(t *testing.T) {
 	m := newMasters(t, 1)
 	c := dial(t, m, 0)
 	m.Master(0).SetPolicy("allkeys-lru", 100)

@@ -10,7 +10,7 @@ import (
 )
 
 // Each kind of reply of an acquire, in the order of the script's checks, and the resulting keys.
-func TestTheFirstLineThatAppliesIsTheAnswer(t *testing.T) {
+func TestOrderOfAcquireReplies(t *testing.T) {
 	c := onServer(t)
 	now, mine, others := c.now(), grant(me, 1), grant(other, 1)
 	c.want(scripts.Granted, enc.Acquire(keys("a"), mine, ttl, now, now+31, nil))
@@ -46,7 +46,7 @@ func TestTheFirstLineThatAppliesIsTheAnswer(t *testing.T) {
 
 // H59: a fence near the largest number does not lock a name forever. One ballot, at most 15 s above such a fence, is
 // accepted, and all digits are kept.
-func TestAFenceNearTheEndOfNumbersLocksNoName(t *testing.T) {
+func TestFenceNearLargestNumber(t *testing.T) {
 	c := onServer(t)
 	const poison int64 = scripts.MaxBallot - 3
 	c.must("SET", prefix.Fence("a"), fmt.Sprint(poison))
@@ -71,7 +71,7 @@ func TestAFenceNearTheEndOfNumbersLocksNoName(t *testing.T) {
 }
 
 // A fence that cannot be parsed is an error with a clear text, and never zero, which would admit old ballots.
-func TestAFenceThatCannotBeReadIsAnError(t *testing.T) {
+func TestUnreadableFenceIsError(t *testing.T) {
 	c := onServer(t)
 	for _, fence := range []string{"", "x", "12x", "-5", "1e15", " 7", "7 ", "0x10", "nan"} {
 		c.must("SET", prefix.Fence("a"), fence)
@@ -107,7 +107,7 @@ func TestForeignKeysAreErrors(t *testing.T) {
 }
 
 // A client may have removed the TTL of the key (PERSIST). The release of an inner lock must not delete it.
-func TestTheReleaseOfAnInnerLockKeepsALockWithoutTime(t *testing.T) {
+func TestInnerReleaseKeepsLockWithoutTTL(t *testing.T) {
 	c := onServer(t)
 	id := grant(me, 1)
 	c.must("HSET", prefix.Lock("a"), id, "2 1 1")

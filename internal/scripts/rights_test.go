@@ -17,7 +17,7 @@ import (
 // Rights that connections need besides the scripts: for the handshake and the calls, and for subscriptions.
 var ofConnections = []string{"info", "evalsha", "eval", "script|load", "time", "subscribe", "unsubscribe", "ping"}
 
-func TestEachCommandOfTheScriptsIsAmongTheRights(t *testing.T) {
+func TestRightsCoverScriptCommands(t *testing.T) {
 	used := slices.Clone(ofConnections)
 	call := regexp.MustCompile(`\bp?call\(\s*['"]([A-Za-z]+)['"]`)
 	for _, s := range scripts.All {
@@ -41,7 +41,7 @@ func TestEachCommandOfTheScriptsIsAmongTheRights(t *testing.T) {
 }
 
 // The documentation lists the rights in these files.
-func TestTheDocumentedRuleIsTheList(t *testing.T) {
+func TestDocumentedRightsMatchList(t *testing.T) {
 	for file, prefix := range map[string]scripts.Prefix{"../../docs/operations.md": "redlock",
 		"../../pool/doc.go": "prefix"} {
 		text, err := os.ReadFile(file)
@@ -56,7 +56,7 @@ func TestTheDocumentedRuleIsTheList(t *testing.T) {
 }
 
 // A probe is denied if and only if the right is missing, and changes nothing.
-func TestProbesTellExactlyTheMissingRight(t *testing.T) {
+func TestProbesReportMissingRights(t *testing.T) {
 	server := redistest.Test(t, 1, redisproc.Config{})[0]
 	admin := dialUnix(t, server)
 	do := func(c redis.Conn, cmd string, args ...any) error {

@@ -88,7 +88,7 @@ func TestReplicaAnswersReadonly(t *testing.T) {
 }
 
 // H57: a failback keeps the run id, and changes the second replication id.
-func TestAPromotionIsAnotherIdentity(t *testing.T) {
+func TestPromotionChangesIdentity(t *testing.T) {
 	c := onServer(t)
 	before := c.request(scripts.AdmitNow)
 	if !strings.HasSuffix(before.Identity, "/"+strings.Repeat("0", 40)+"/-1") {
@@ -104,7 +104,7 @@ func TestAPromotionIsAnotherIdentity(t *testing.T) {
 }
 
 // One release ends as many grants as Lua can unpack, for the pending releases of one name.
-func TestAReleaseOfManyGrants(t *testing.T) {
+func TestReleaseOfManyLeases(t *testing.T) {
 	c := onServer(t)
 	now := c.now()
 	ids := make([]string, 7000)

@@ -65,7 +65,7 @@ func TestScriptsAreShort(t *testing.T) {
 }
 
 // The times in the scripts equal the constants.
-func TestTheScriptsKnowTheTimes(t *testing.T) {
+func TestScriptConstants(t *testing.T) {
 	texts := ""
 	for _, file := range []string{"common", "acquire", "release", "shared_common", "shared_acquire", "shared_release"} {
 		text, err := os.ReadFile(file + ".lua")
@@ -151,7 +151,7 @@ func TestPrefixNameAndLabelAreChecked(t *testing.T) {
 }
 
 // A refusal names the holder and the time, because the ids of grants and waiters end with the owner's label.
-func TestIDsTellOwnerAndLabel(t *testing.T) {
+func TestIDsHaveOwnerAndLabel(t *testing.T) {
 	for _, label := range []string{"", "host 7", "a:b:c", "1700000000000000:x"} {
 		ticket := scripts.NewTicket(scripts.Plain, me, 12, label, 1_700_000_000_000_000, 3)
 		id := scripts.LeaseID(me, 12, label)
@@ -177,7 +177,7 @@ func TestIDsTellOwnerAndLabel(t *testing.T) {
 }
 
 // The words of each call, in the order of the scripts' headers. S is the stamp.
-func TestCallsAreWhatTheScriptsRead(t *testing.T) {
+func TestEncodedCalls(t *testing.T) {
 	e, k := scripts.NewEncoder("p", 7), scripts.Prefix("p").Keys("n")
 	ticket := scripts.NewTicket(scripts.Plain, "me", 9, "l", 77, 3)
 	const waiter, b41, b42 = "0000000000000077:me:9:l", "0000000000000041", "0000000000000042"

@@ -18,7 +18,7 @@ func valueOf(t *testing.T, version int64, text string) scripts.Value {
 }
 
 // A value belongs to one lease. A message that comes late or twice does not bring an older one back.
-func TestAValueBelongsToItsLease(t *testing.T) {
+func TestValueBelongsToLease(t *testing.T) {
 	c := onServer(t)
 	now, id := c.now(), grant(me, 1)
 	shows := func(version int64, text string) {
@@ -69,7 +69,7 @@ func TestAValueBelongsToItsLease(t *testing.T) {
 }
 
 // A full master says that it has not written a value, and extends the lease nevertheless.
-func TestAFullMasterKeepsTheOldValue(t *testing.T) {
+func TestFullMasterKeepsOldValue(t *testing.T) {
 	c := onServer(t)
 	id := grant(me, 1)
 	c.want(scripts.Granted, acquire("a", id, c.now()))

@@ -33,7 +33,7 @@ func TestALockBehindSentinel(t *testing.T) {
 
 // H131, H133: without the required settings the master has no vote, and both the pool and check report the reason and
 // the fix. With the missing setting the master votes.
-func TestAMasterThatGoesOnWithoutItsReplicasIsRefused(t *testing.T) {
+func TestMasterWithoutReplicasIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newService(t, loopback, loopback, "min-replicas-to-write 1", "min-replicas-max-lag 3")
 	p, err := transport.Open([]string{s.url("")}, transport.WithRedial(50*time.Millisecond, 100*time.Millisecond))

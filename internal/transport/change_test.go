@@ -100,7 +100,7 @@ func TestMastersComeAndGo(t *testing.T) {
 }
 
 // Invalid masters are rejected before anything is dialled, and a closed Transport rejects all.
-func TestAddRefusesWhatCannotBeRight(t *testing.T) {
+func TestAddRejectsInvalidMasters(t *testing.T) {
 	grown(t, func(t *testing.T, ms ears, p *Transport) {
 		for _, list := range [][]Master{
 			{URL(ms.urls()[2]), URL("ftp://x")},

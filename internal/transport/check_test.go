@@ -29,7 +29,7 @@ func TestCheckLeavesNothing(t *testing.T) {
 	eventually(t, "connection closed", func() bool { return strings.Count(s.text("CLIENT", "LIST"), "\n") == before })
 }
 
-func TestCheckRefusesWhatCannotBeRight(t *testing.T) {
+func TestCheckRejectsInvalidOptions(t *testing.T) {
 	p := open(t, []string{"redis://m1"}, WithDialer(newFake("a1").dial))
 	for name, opts := range map[string]CheckOptions{
 		"prefix": {Prefix: "{x}"}, "durable": {Durable: []string{"m2:6379"}},

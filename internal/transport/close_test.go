@@ -154,7 +154,7 @@ func TestEventsComeInOrder(t *testing.T) {
 }
 
 // A master that stays down for the same reason is reported once.
-func TestSameReasonIsToldOnce(t *testing.T) {
+func TestSameReasonIsReportedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newFake("a1")
 		srv.extra = "cluster_enabled:1\r\n"

@@ -70,7 +70,7 @@ func TestSlotsOfTags(t *testing.T) {
 	}
 }
 
-func TestWhereMovedLeads(t *testing.T) {
+func TestMovedTo(t *testing.T) {
 	for reply, want := range map[redis.Error]string{
 		"MOVED 9842 10.0.0.2:7001": "10.0.0.2:7001", "MOVED 1 :7001": "n1:7001", "MOVED 1 ?:7001": "n1:7001",
 		"MOVED 1 [::1]:7001": "[::1]:7001", "MOVED 1": "", "ASK 1 10.0.0.2:7001": "", "CLUSTERDOWN": "", "": "",
@@ -82,7 +82,7 @@ func TestWhereMovedLeads(t *testing.T) {
 }
 
 // readNodes returns the number of replicas, connected or not, and whether the slot is being moved.
-func TestWhatANodeSaysOfItself(t *testing.T) {
+func TestReadNodes(t *testing.T) {
 	nodes := func(slots string) string {
 		return "aa n1:7000@1 myself,master - 0 1 1 connected 0-9999 " + slots + "\n" +
 			"bb n2:7000@1 slave aa 0 1 1 disconnected\n" +
@@ -113,7 +113,7 @@ func TestWhatANodeSaysOfItself(t *testing.T) {
 
 // H143: a node whose slot is moving or has moved reports that in the reply to a call. The connection ends, and the next
 // one has Info.Moved set.
-func TestASlotOnTheMoveEndsTheConnection(t *testing.T) {
+func TestMovingSlotEndsConnection(t *testing.T) {
 	for _, reply := range []string{"-MOVED 1 a:1\r\n", "-ASK 1 a:1\r\n", "-TRYAGAIN Multiple keys\r\n"} {
 		f := newFake("a")
 		p := open(t, []string{"redis://h"}, WithDialer(f.dial))

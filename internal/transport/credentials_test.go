@@ -72,7 +72,7 @@ func recordLogins(f *fake) (logins func() []string) {
 	}
 }
 
-func TestCredentialsAreRequestedForEachConnection(t *testing.T) {
+func TestProviderIsCalledForEachConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v, m := &vault{}, newFake("a")
 		logins := recordLogins(m)
@@ -106,7 +106,7 @@ func TestCredentialsAreRequestedForEachConnection(t *testing.T) {
 
 // A provider that fails in any way keeps its own master down, with the reason and no secret. The master comes back with
 // the provider, and the other master, which has the same provider, is not affected.
-func TestAFailingProviderKeepsItsMasterDown(t *testing.T) {
+func TestFailingProviderKeepsMasterDown(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		problem func(ctx context.Context) error
@@ -170,7 +170,7 @@ func failingProvider(t *testing.T, problem func(ctx context.Context) error, says
 }
 
 // A provider that ignores the end of its context is called once. Close does not wait for it.
-func TestAProviderThatDoesNotReturnIsCalledOnce(t *testing.T) {
+func TestHungProviderIsCalledOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hang := make(chan struct{})
 		v, m := &vault{problem: func(context.Context) error { <-hang; return nil }}, newFake("a")
@@ -201,7 +201,7 @@ func TestAProviderThatDoesNotReturnIsCalledOnce(t *testing.T) {
 	})
 }
 
-func TestAnEmptyPasswordIsAnError(t *testing.T) {
+func TestEmptyPasswordIsError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := open(t, []string{"redis://m"}, WithDialer(newFake("a").dial),
 			WithCredentialsProvider(func(context.Context) (user, password string, err error) { return "app", "", nil }))
@@ -214,7 +214,7 @@ func TestAnEmptyPasswordIsAnError(t *testing.T) {
 }
 
 // Each node of a cluster, and the owner of the slot, is a connection with a login. Sentinels get none.
-func TestCredentialsOfClustersAndOfMastersBehindSentinel(t *testing.T) {
+func TestProviderOfClusterAndSentinel(t *testing.T) {
 	v := &vault{}
 	common := defaults()
 	if err := common.apply([]Option{WithCredentialsProvider(v.credentials)}); err != nil {

@@ -71,7 +71,7 @@ func (f *far) Read(b []byte) (int, error) {
 }
 
 // A distant master that answers each request well within the timeout is connected, with the default options.
-func TestAFarMasterThatAnswersInTimeIsTaken(t *testing.T) {
+func TestFarMasterIsConnected(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		rtt  time.Duration
@@ -139,7 +139,7 @@ func TestFactsAreReadAgainDuringReleases(t *testing.T) {
 }
 
 // A check of a distant master costs a few round trips, not one per question.
-func TestACheckOfAFarMasterEndsInTime(t *testing.T) {
+func TestCheckOfFarMasterEndsInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newFake("a1")
 		p := open(t, []string{"redis://m1"}, WithDialer(farAway(srv.dial, 240*time.Millisecond)))

@@ -41,13 +41,13 @@ func counting(bytes *atomic.Int64, of string) Option {
 }
 
 // An idle connection costs a master and the network less than 1 kB in 10 s.
-func TestAnIdleConnectionIsCheap(t *testing.T) {
+func TestIdleConnectionIsCheap(t *testing.T) {
 	s := newServer(t)
 	cheap(t, s, s.url())
 }
 
 // The same for a master behind sentinels, with two replicas.
-func TestAnIdleConnectionBehindSentinelsIsCheap(t *testing.T) {
+func TestIdleConnectionBehindSentinelsIsCheap(t *testing.T) {
 	s := newServer(t, "--min-replicas-to-write", "2")
 	for range 2 {
 		newServer(t, "--replicaof", "127.0.0.1 "+s.port)
@@ -86,7 +86,7 @@ func cheap(t *testing.T, s *server, url string, opts ...Option) {
 }
 
 // A heartbeat reads what INFO says, and a heartbeat by INFO is the way out if the script may not be run.
-func TestAHeartbeatReadsWhatInfoSays(t *testing.T) {
+func TestHeartbeatEqualsInfo(t *testing.T) {
 	for _, right := range []string{"+evalsha", "-evalsha"} {
 		t.Run(right, func(t *testing.T) {
 			s := newServer(t, "--maxmemory", "100mb")

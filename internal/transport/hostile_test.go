@@ -73,7 +73,7 @@ var hostilities = map[string]func(io.Writer) bool{
 
 // For any text that a server sends instead of any reply: calls to it are answered within the timeout, by an error or by
 // the value it sent; its memory use is bounded; it is redialled with pauses; and the other master is not affected.
-func TestAHostileServerCostsItsOwnRepliesOnly(t *testing.T) {
+func TestHostileServerAffectsOwnCallsOnly(t *testing.T) {
 	for name, say := range hostilities {
 		t.Run(name, func(t *testing.T) {
 			for _, at := range []string{"INFO", "SCRIPT", "EVALSHA"} {

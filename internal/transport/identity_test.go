@@ -59,7 +59,7 @@ func follow(t *testing.T, s, master *server) {
 
 // H69: a backup, a snapshot, a first replica, and the later end of the backlog change master_replid, but do not end the
 // session.
-func TestBackupsAndFirstReplicasAreNoChangeOfIdentity(t *testing.T) {
+func TestBackupsAndReplicasKeepIdentity(t *testing.T) {
 	srv := startServer(t, "--repl-backlog-ttl", "1", "--repl-diskless-sync-delay", "0")
 	p := open(t, []string{srv.url()}, WithHeartbeat(20*time.Millisecond))
 	waitUp(t, p)
@@ -101,7 +101,7 @@ func TestBackupsAndFirstReplicasAreNoChangeOfIdentity(t *testing.T) {
 }
 
 // H57: a master that was a replica meanwhile has another identity, no matter how much it copied from its master.
-func TestAReplicaThatIsPromotedIsAnother(t *testing.T) {
+func TestPromotedReplicaHasNewIdentity(t *testing.T) {
 	for name, while := range map[string]func(t *testing.T, srv, other *server){
 		"full sync": follow,
 		"partial sync": func(t *testing.T, srv, other *server) {
@@ -149,7 +149,7 @@ func TestAReplicaThatIsPromotedIsAnother(t *testing.T) {
 
 // H69: the trace of a promotion in the identity disappears when the backlog is freed. An event reports that, and the
 // session continues.
-func TestAFreedBacklogIsToldAndIsNoChange(t *testing.T) {
+func TestFreedBacklogKeepsSession(t *testing.T) {
 	srv, other := startServer(t, "--repl-backlog-ttl", "1"), startServer(t, "--repl-diskless-sync-delay", "0")
 	follow(t, srv, other)
 	srv.do("REPLICAOF", "NO", "ONE")
@@ -203,7 +203,7 @@ func TestFreedFrom(t *testing.T) {
 }
 
 // The right to CONFIG GET is optional; without it the backlog's TTL is unknown.
-func TestTheBacklogsTTLMayBeUnknown(t *testing.T) {
+func TestBacklogTTLMayBeUnknown(t *testing.T) {
 	srv := startServer(t)
 	srv.do(minimum...)
 	p := open(t, []string{lockUser(srv)})
@@ -214,7 +214,7 @@ func TestTheBacklogsTTLMayBeUnknown(t *testing.T) {
 }
 
 // H66: setting the wall clock back by an hour delays neither heartbeats nor redials nor the watchdog.
-func TestAWallClockThatIsSetBackDelaysNothing(t *testing.T) {
+func TestWallClockSetBackDelaysNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var back atomic.Int64
 		origin := time.Now()
@@ -262,7 +262,7 @@ func TestAWallClockThatIsSetBackDelaysNothing(t *testing.T) {
 
 // If a master does not know the script of an acquire, the acquire is not sent again: behind its release it would take
 // the lock with no holder. Its caller gets an error, and the next acquire carries the text.
-func TestAnAcquireIsNeverSentBehindItsRelease(t *testing.T) {
+func TestAcquireIsNotSentBehindRelease(t *testing.T) {
 	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
 		srv.set(func() {
 			srv.answer = func(cmd []string) string { // the server caches nothing

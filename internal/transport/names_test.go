@@ -51,7 +51,7 @@ func TestURLs(t *testing.T) {
 
 // Invalid settings are rejected before anything is dialled. The error matches ErrInvalid, quotes the value, and
 // contains no password.
-func TestWhatCannotBeRightIsRefused(t *testing.T) {
+func TestInvalidSettingsAreRejected(t *testing.T) {
 	dial := func(context.Context, string, string) (net.Conn, error) {
 		t.Error("dialled")
 		return nil, errors.New("no")
@@ -170,7 +170,7 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-func TestInstantsAreOfTheGivenClock(t *testing.T) {
+func TestInstantsUseGivenClock(t *testing.T) {
 	at := clock.At(7, 9)
 	bubble(t, func(t *testing.T, p *Transport, _ *fake) {
 		if i := state(p, 0).Info; i.Read != at || i.RTT != 0 {
@@ -183,7 +183,7 @@ func TestInstantsAreOfTheGivenClock(t *testing.T) {
 }
 
 // Warnings lists the settings of a *redis.Pool that have no effect, and no others.
-func TestWhatDoesNotApplyOfARedisPoolIsNamed(t *testing.T) {
+func TestWarningsListIgnoredPoolSettings(t *testing.T) {
 	dial := func() (redis.Conn, error) { return nil, errors.New("nobody") }
 	p, err := New([]Master{
 		URL("redis://127.0.0.1:1"), FromRedisPool("plain", &redis.Pool{Dial: dial}),

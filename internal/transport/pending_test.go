@@ -33,7 +33,7 @@ func releaseCalls(srv *fake) [][]string {
 
 // H03, H94: the pending releases of an unreachable master are sent first when it is back: one call per name, with all
 // ids and the largest ballot, before any call that is sent then.
-func TestPendingReleasesAreSentOnceMergedAndFirst(t *testing.T) {
+func TestPendingReleasesAreMergedAndSentFirst(t *testing.T) {
 	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
 		srv.hang()
 		_ = p.Send(0, inspect("lost"), Stamp{}, newMailbox())
@@ -92,7 +92,7 @@ func TestPendingReleasesAreSentOnTheHeartbeat(t *testing.T) {
 }
 
 // H56: after a transient error the release stays pending; any other error ends it.
-func TestPassingErrorsAloneLeaveAReleasePending(t *testing.T) {
+func TestTransientErrorsKeepReleasePending(t *testing.T) {
 	for reply, stays := range map[string]bool{
 		"-OOM command not allowed": true, "-MISCONF errors": true, "-BUSY Redis is busy": true, "-LOADING x": true,
 		"-TRYAGAIN x": true, "-NOREPLICAS x": true,
@@ -140,7 +140,7 @@ func TestAReleaseStaysPendingAfterReadonly(t *testing.T) {
 }
 
 // A release call that is lost with its connection is sent again.
-func TestLostPaymentIsRepeated(t *testing.T) {
+func TestLostReleaseIsRepeated(t *testing.T) {
 	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
 		lose := 3
 		srv.set(func() {
@@ -162,7 +162,7 @@ func TestLostPaymentIsRepeated(t *testing.T) {
 
 // An error reply that ends the connection does not answer the requests behind it: a release stays pending, and a call
 // does not count as answered.
-func TestTheEndOfAConnectionIsNoAnswer(t *testing.T) {
+func TestConnectionEndIsNoReply(t *testing.T) {
 	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
 		srv.set(func() { srv.answer, srv.info = func([]string) string { return ":1\r\n" }, readOnly })
 		p.AddPending(0, pendingRelease("n", 7, "a"))
@@ -192,7 +192,7 @@ func TestTheEndOfAConnectionIsNoAnswer(t *testing.T) {
 }
 
 // Grants added while a release call is in flight are sent too.
-func TestAPendingReleaseGrowsWhileItIsSent(t *testing.T) {
+func TestPendingReleaseGrowsWhileSent(t *testing.T) {
 	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
 		srv.set(func() {
 			srv.answer = func([]string) string {

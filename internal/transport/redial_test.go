@@ -10,7 +10,7 @@ import (
 )
 
 // A master whose socket accepts no more bytes blocks the writer, but no client.
-func TestFullSocketBlocksNobody(t *testing.T) {
+func TestFullSocketBlocksNoCaller(t *testing.T) {
 	srv := startServer(t)
 	p := open(t, []string{srv.url()}, WithTimeout(200*time.Millisecond))
 	waitUp(t, p)
@@ -74,7 +74,7 @@ func TestReadonlyClosesTheConnection(t *testing.T) {
 }
 
 // H52, H50: a server that is not fit is refused with an error that names the fix. Once fixed, it comes up by itself.
-func TestUnfitMastersAreRefusedWithASentence(t *testing.T) {
+func TestUnfitMastersAreRefused(t *testing.T) {
 	master := startServer(t)
 	for _, c := range []struct {
 		name   string

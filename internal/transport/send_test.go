@@ -134,7 +134,7 @@ func TestCallOfAnotherSessionIsNeverWritten(t *testing.T) {
 	})
 }
 
-func TestErrorRepliesAreHandedOn(t *testing.T) {
+func TestErrorRepliesAreReturned(t *testing.T) {
 	srv := startServer(t)
 	p := open(t, []string{srv.url()})
 	waitUp(t, p)

@@ -78,7 +78,7 @@ func TestURLsOfMastersBehindSentinel(t *testing.T) {
 }
 
 // H127: which settings of the replicas are dangerous.
-func TestAMasterThatDoesNotStopByItselfIsADanger(t *testing.T) {
+func TestDangerousReplicaSettings(t *testing.T) {
 	const s = time.Second
 	for _, c := range []struct {
 		stop      stopping
@@ -109,7 +109,7 @@ func TestAMasterThatDoesNotStopByItselfIsADanger(t *testing.T) {
 }
 
 // H134: before 6.2.7, min-replicas-to-write did not stop the writes of scripts, and so of locks.
-func TestAMasterWhoseScriptsDoNotStopIsADanger(t *testing.T) {
+func TestDangerousRedisVersions(t *testing.T) {
 	stop, rule := stopping{replicas: 1, lag: 3 * time.Second}, promotion{1, 5 * time.Second}
 	for _, c := range []struct {
 		version string
@@ -129,7 +129,7 @@ func TestAMasterWhoseScriptsDoNotStopIsADanger(t *testing.T) {
 
 // H136: a promoted server does not know the min-replicas-max-lag of its predecessor, or after what silence it was
 // replaced. Its own settings may be shorter.
-func TestAPromotedServerWaitsForTheLongestThatIsAllowed(t *testing.T) {
+func TestPromotedServerWaitsLongest(t *testing.T) {
 	f := &failover{ruleFunc: func() (promotion, bool) { return promotion{1, 15 * time.Second}, true }}
 	info := &Info{Version: "7.0.15", Replicas: 1}
 	fields := infoFields("connected_slaves:1\r\nslave0:ip=b,port=1,state=online,offset=1,lag=0")
@@ -200,7 +200,7 @@ func TestSessionWithOldMasterEnds(t *testing.T) {
 }
 
 // H129: a master that has not heard from its replicas recently is refused, no matter how many it last counted.
-func TestAMasterThatIsAloneIsRefused(t *testing.T) {
+func TestMasterWithoutRecentReplicasIsRefused(t *testing.T) {
 	stop := stopping{replicas: 2, lag: 3 * time.Second}
 	fields := func(lines ...string) map[string]string {
 		return infoFields(strings.Join(lines, "\r\n"))
@@ -248,7 +248,7 @@ func sentinelOf(reply func() string) *fake {
 }
 
 // H132: credentials of the master are not sent to a sentinel, nor those of the sentinels to the master.
-func TestSecretsOfMasterAndSentinelsAreNotMixedUp(t *testing.T) {
+func TestMasterAndSentinelSecretsStaySeparate(t *testing.T) {
 	s, m := sentinelOf(func() string {
 		return sentinelSays("ip", "m", "port", "1", "config-epoch", "0", "num-slaves", "1",
 			"down-after-milliseconds", "5000", "num-other-sentinels", "0", "quorum", "1")
@@ -300,7 +300,7 @@ func replaceable(c *Config) error {
 }
 
 // H136: a client with a long heartbeat still notices in time that a master is partitioned away.
-func TestALongHeartbeatDoesNotOutlastAPromotion(t *testing.T) {
+func TestLongHeartbeatNoticesPartition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake("a")
 		f.extra = "connected_slaves:1\r\nslave0:ip=b,port=1,state=online,offset=1,lag=0\r\n"
@@ -320,7 +320,7 @@ func TestALongHeartbeatDoesNotOutlastAPromotion(t *testing.T) {
 
 // H129: a master that has been silent for longer than a heartbeat takes may have been replaced while it and this
 // process were frozen. It gets no call until it has reported that its replicas are still connected.
-func TestAMasterThatMayHaveBeenReplacedIsNotAsked(t *testing.T) {
+func TestPossiblyReplacedMasterGetsNoCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake("a")
 		f.extra = "connected_slaves:1\r\nslave0:ip=b,port=1,state=online,offset=1,lag=0\r\n"
@@ -358,7 +358,7 @@ func TestAMasterThatMayHaveBeenReplacedIsNotAsked(t *testing.T) {
 }
 
 // A client that allows two holders keeps a quarantine as long as clients that do not.
-func TestAProgramThatAllowsTwoHoldersWaitsAsLong(t *testing.T) {
+func TestTwoHolderClientWaitsAsLong(t *testing.T) {
 	f := &failover{twoHold: true, ruleFunc: func() (promotion, bool) { return promotion{2, 5 * time.Second}, true }}
 	info := Info{}
 	if err := f.verdict(&stopping{}, &info, nil); err != nil || info.Late != 12*time.Second {

@@ -135,7 +135,7 @@ func connections(t *testing.T, ms ears, want int) {
 
 // H40: Resubscribed comes when the subscription is active, and a message published after that arrives, from every
 // master.
-func TestMessagesArriveOnceTheSubscriptionStands(t *testing.T) {
+func TestMessagesArriveOnceSubscribed(t *testing.T) {
 	virtual(t, 5, func(t *testing.T, ms ears, p *Transport) {
 		connections(t, ms, 1)
 		e, other := newEar(), newEar()

@@ -77,7 +77,7 @@ func TestOverdueReplyEndsTheSession(t *testing.T) {
 }
 
 // A master that becomes a replica and a master again during the handshake has the identity of the end of the handshake.
-func TestWhatAServerSaidLongAgoIsAskedAgain(t *testing.T) {
+func TestOldInfoIsReadAgain(t *testing.T) {
 	for _, slow := range []string{"INFO", "SCRIPT"} {
 		t.Run(slow, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -213,7 +213,7 @@ func (timeoutError) Error() string   { return "i/o timeout" }
 func (timeoutError) Timeout() bool   { return true }
 func (timeoutError) Temporary() bool { return true }
 
-func TestBeforeTheFirstConnectionSendSaysSo(t *testing.T) {
+func TestSendBeforeFirstConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mute := &fake{unserved: true}
 		p := open(t, []string{"redis://m1"}, WithDialer(mute.dial))
@@ -235,7 +235,7 @@ func TestBeforeTheFirstConnectionSendSaysSo(t *testing.T) {
 
 // H57: a heartbeat reads INFO again. If the server is the same, an event reports its new time and state; if not, the
 // session ends.
-func TestHeartbeatTellsAndJudges(t *testing.T) {
+func TestHeartbeatReportsAndChecks(t *testing.T) {
 	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
 		var events []Event
 		stop := p.Watch(func(e Event) { events = append(events, e) })

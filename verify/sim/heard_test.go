@@ -8,7 +8,7 @@ import (
 )
 
 // The simulator decodes the id of a lease, ballots, the mode and the waiter as the library has encoded them.
-func TestTheWordsAreWhereTheLibraryPutsThem(t *testing.T) {
+func TestWordPositions(t *testing.T) {
 	enc, keys := scripts.NewEncoder(prefix, 0), prefix.Keys("a")
 	ticket := scripts.NewTicket(scripts.Plain, "L", 1, "me", 0, 0)
 	words := func(c *scripts.Call) (list []string) {

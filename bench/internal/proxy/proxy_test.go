@@ -13,7 +13,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // Chunks are forwarded in order, each when it is due.
-func TestDeliverWaitsForWhatIsDue(t *testing.T) {
+func TestChunksAreDeliveredWhenDue(t *testing.T) {
 	due := time.Now()
 	chunks := make(chan chunk, 8)
 	for i, data := range []string{"a", "b", "c", "d"} {

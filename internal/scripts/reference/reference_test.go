@@ -147,7 +147,7 @@ func TestEvalDependsOnItsArgumentsAlone(t *testing.T) {
 }
 
 // H106: a hash of another program at the key of a lock is an error, and is not read.
-func TestAForeignHashIsNotRead(t *testing.T) {
+func TestForeignHashIsNotRead(t *testing.T) {
 	const lock = "redlock:{a}"
 	var s reference.State
 	s.SetHash(lock, reference.Field{Name: "name", Value: "a"}, reference.Field{Name: "text", Value: "b"})
@@ -158,7 +158,7 @@ func TestAForeignHashIsNotRead(t *testing.T) {
 }
 
 // H86: for any queue, one script notifies or removes 8 waiters, and drops 500 that no longer count.
-func TestOneScriptWorksThroughABoundedNumberOfWaiters(t *testing.T) {
+func TestScriptHandlesBoundedWaiters(t *testing.T) {
 	names := []string{"redlock:{a}", "redlock:{a}:fence", "redlock:{a}:queue", "redlock:{a}:waiters"}
 	for counts, want := range map[int64]int{now + 1: 2000 - 8, now: 2000 - 500 - 8} {
 		var s reference.State

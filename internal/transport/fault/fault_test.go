@@ -60,7 +60,7 @@ func TestCode(t *testing.T) {
 }
 
 // The deadline of a dial is a timeout of the master, not a deadline of a caller.
-func TestATimeoutIsNoDeadlineOfACaller(t *testing.T) {
+func TestTimeoutIsNoDeadlineOfCaller(t *testing.T) {
 	err := Explain(fmt.Errorf("dial: %w", context.DeadlineExceeded), "", time.Second)
 	if !errors.Is(err, ErrTimeout) || errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v: timeout %v, deadline %v", err, errors.Is(err, ErrTimeout), errors.Is(err, context.DeadlineExceeded))

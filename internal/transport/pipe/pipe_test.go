@@ -68,7 +68,7 @@ func long() *scripts.Call {
 
 // A server may send more replies than it got requests, and close the connection: requests that were not yet written
 // then have replies too.
-func TestAServerThatAnswersBeforeItIsAsked(t *testing.T) {
+func TestRepliesBeforeRequests(t *testing.T) {
 	piped(t, func(p *Pipe, server net.Conn) {
 		// The first write blocks until the server reads, so the others are taken as one batch.
 		var slots []slot
@@ -99,7 +99,7 @@ func TestAServerThatAnswersBeforeItIsAsked(t *testing.T) {
 
 // When the connection ends, the outcome of requests that were started is unknown, and that of the requests behind them
 // is known.
-func TestTheEndAnswersEverything(t *testing.T) {
+func TestEndAnswersEverything(t *testing.T) {
 	piped(t, func(p *Pipe, server net.Conn) {
 		var slots []slot
 		for range 4 {
@@ -121,7 +121,7 @@ func TestTheEndAnswersEverything(t *testing.T) {
 }
 
 // Calls of users count against the limit, and calls of the pool do not.
-func TestTheLimitIsForUsers(t *testing.T) {
+func TestLimitAppliesToUsers(t *testing.T) {
 	piped(t, func(p *Pipe, _ net.Conn) {
 		for range 10 {
 			if err := p.Send(long(), "", make(slot, 1)); err != nil {
