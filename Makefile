@@ -1,5 +1,5 @@
 # make help lists the targets.
-.PHONY: help test race long verify simulator mutants model spec spec-all fuzz integration containers bench bench-short lint tidy docs ci
+.PHONY: help test race long verify simulator mutants spec spec-all fuzz integration containers bench bench-short lint tidy docs ci
 golangci = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 actionlint = github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 modules = . bench cmd/redlock examples integration redlockgoredis redlockotel redlockprom redlockrueidis verify
@@ -17,16 +17,13 @@ race: ## run the tests of all modules with the race detector
 long: ## run the long suites on real servers (half an hour); the integration tests also in containers, if there is Docker
 	go test -timeout 60m ./redlock ./cmd/redlock ./redlock/internal/admission ./internal/transport ./internal/scripts ./internal/storetest ./integration -long
 
-verify: simulator mutants model spec fuzz ## simulator, mutants, model, specification and fuzzing
+verify: simulator mutants spec fuzz ## simulator, mutants, specification and fuzzing
 
 simulator: ## run SEEDS random schedules of faults (default 2000: two minutes)
 	go test -count=1 -v -timeout 0 -run '^TestSchedules$$' ./verify/sim -args -seeds $(or $(SEEDS),2000)
 
 mutants: ## remove each protection in turn: a test or a schedule must fail
 	go test -count=1 -timeout 60m -run '^TestMutantsAreKilled$$' ./verify/mutants ./verify/sim -long
-
-model: ## search all decisions of the masters within small bounds
-	go test -count=1 -run '^Test(ExclusionTokenGrowthAndNoOrphans|ReadersAndWritersWithinSmallBounds|WithoutAProtection.*)$$' ./verify/model -long
 
 spec: ## check the specification with SPIN: the configurations that end within a minute (three minutes on two cores)
 	@verify/spec/run quick

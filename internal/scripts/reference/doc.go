@@ -1,10 +1,10 @@
 // Package reference is a pure model of one master: its keyspace, and the effects of the scripts of package scripts on
 // it.
 //
-// The in-memory masters, the simulations and the model checks are built on it. Every function takes the master's time
-// as an argument and does no I/O; a [State] has no lock and starts no goroutine. Each script has one function, with the
-// lines of the script in the same order, so that the two can be read side by side. A test of package scripts runs the
-// same operations on both, and compares every reply and the resulting keys.
+// The in-memory masters and the simulator are built on it. Every function takes the master's time as an argument and
+// does no I/O; a [State] has no lock and starts no goroutine. Each script has one function, with the lines of the
+// script in the same order, so that the two can be read side by side. A test of package scripts runs the same
+// operations on both, and compares every reply and the resulting keys.
 //
 // Beyond the scripts, the package models the behavior of Redis that scripts can observe. Keys have a type, and a wrong
 // type is an error. Expiry has whole milliseconds, and a key exists through the whole of its last one. Numbers are
