@@ -9,7 +9,7 @@
 //	write(ctx, lock.Token())               // the resource refuses a smaller token than it has seen
 //
 // The hazards, described message by message, are the quickest introduction to the protocol: start with
-// verify/stories/testdata/H53.story. In this text a client is one [Locker]: a process with two Lockers is two clients.
+// verify/walkthroughs/testdata/H53.txt. In this text a client is one [Locker]: a process with two Lockers is two clients.
 //
 // # Five rules
 //

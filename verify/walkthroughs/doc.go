@@ -1,0 +1,78 @@
+// Package walkthroughs demonstrates the hazards of the protocol, one file in testdata each: what could go wrong, what
+// must hold, and then a sequence of events, step by step. The walkthroughs are the shortest way to learn the protocol.
+// Begin with H53 (a master restarts empty), H02 (a message arrives late), H61 (a machine freezes), H20 (a lock is lost
+// and released), and H42 (waiting).
+//
+// The clients are the real library with the real pool; the masters are those of package redlocktest. Time is virtual.
+// A test runs each walkthrough and compares the events with the file: go test ./verify/walkthroughs
+//
+// # Reading a walkthrough
+//
+// Each step is a line, followed by ---- and the resulting events:
+//
+//	A locks orders
+//	----
+//	0.101 A to masters 1-3: acquire orders for A1, 10s, ballot 0.100000 to 0.100032 -> granted
+//	0.102 A has orders until 9.998, token 0.100000
+//
+// Times are seconds since the walkthrough began. A message takes 1 ms each way, so the masters received at 0.101 what A
+// sent at 0.100, and A received the replies at 0.102. A line with an arrow is a message and the reply of the masters
+// that it names; a line like "master 3 to B" is a hint. Messages that do not affect a lock, such as heartbeats, are
+// omitted.
+//
+// A1 is the first grant of client A, wA1 its first waiter: the ticket that it has in the queues. A ballot is the
+// masters' time in microseconds, so it is written like a time. An acquire reserves a block of ballots for local
+// hand-offs among the goroutines of its client; the first is the token, and the last becomes the fence. "Until" is
+// when the lock expires on the masters, or, in the line of a client, the end of its validity, which is a little
+// earlier.
+//
+// A call is decided by a majority: with five masters by the third reply. The others count as not answered then, so a
+// refused caller also sends them a release for a possible grant.
+//
+// # Steps
+//
+//	masters 5 [fresh] [guard=1m]           the masters; fresh ones have not been admitted yet
+//	client A B [ttl= guard= label= ...]   starts clients; masters=3 uses the first three only, without=4,5 cannot
+//	                                       reach those, tries=3 bounds the tries, trace=hangs and backoff=hangs
+//	A locks orders [ttl= minimum= within= tries= extension=off handoff=off] [again: a re-entry]
+//	A tries orders; A unlocks orders; A extends orders; A gives up orders; A exports orders; B imports orders
+//	A closes; A admits; A raises guard=5m; A dies                  [within=100ms] [cancelled]
+//	wait 2s                                time passes
+//	masters 1-3 stop, hang, resume, restart empty, restart with their data, lose orders, lose all keys, answer OOM,
+//	    answer well, become a replica, become a master, have the fence N, have a foreign key, are 14s behind, are right
+//	hold messages from A to 3              the network delays everything that A sends; answers from 3 to A; everything
+//	let messages from A to 3 pass          new connections work; delayed messages are not delivered
+//	deliver messages from A to 3           delayed messages arrive
+//	cut A from 3; join A to 3              connections are lost with their messages; new ones can be made
+//	lose hints to A; slow A to 3 by=100ms  hints are lost; each message takes that long, one way
+//	repeat acquire from A to 3             the last one arrives once more, on a separate connection
+//	crowd 20                               this many clients wait for orders, and die
+//	freeze A 4s [virtual=yes]              all timers stop while the scenario continues; virtual: A's machine is a
+//	                                       virtual one, and only its wall clock shows the freeze afterwards
+//	set wall clock of A back 1h            or forward
+//	who holds orders; show masters; show queues; show A
+//
+// An action of a client, or a delivery, takes 10 ms; events on masters and on the network take no time.
+//
+// # Adding a walkthrough
+//
+// Write testdata/H999.txt with a few lines of comment and the steps, each followed by ---- and an empty line. Then
+// run
+//
+//	go test ./verify/walkthroughs -run Walkthroughs/H999 -rewrite
+//
+// Read its output line by line, because it is the test from then on. A walkthrough always fails if two clients hold one
+// name at the same time, if a token is smaller than the previous one, and if a lock has no validity. Run it 200 times,
+// with GOMAXPROCS=1 and 2. If the output differs, two events happen at the same instant: put time between them.
+//
+// # Hazards without a walkthrough
+//
+//	H06  needs the channel rights of a real server
+//	H60  needs the INFO rights of a real server
+//	H69  needs real replication for backups and backlogs; a failback is in H57
+//
+// Their tests carry the ids in comments, as those of all hazards. H65 and H86 show that the work of a script is
+// bounded; a test of H65 shows that it takes a real server at most 5 ms (the maximum seen was 1 ms). H61 simulates a
+// freeze with clocks; a test of H76 stops a process with SIGSTOP. Two servers behind one name (H63) have no
+// walkthrough, because that is not tolerated, as the documentation of package redlock says.
+package walkthroughs

@@ -1,0 +1,193 @@
+package walkthroughs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/internal/memory"
+	"github.com/redlock-go/redlock/internal/private"
+	"github.com/redlock-go/redlock/internal/scripts"
+)
+
+// Steps that inspect the state, and steps that write to masters directly.
+
+// together describes each master with f, and groups those with the same description.
+func (s *step) together(f func(n int, m *memory.Master) string) string {
+	lines, order := map[string][]int{}, []string(nil)
+	for i := range s.masters.N() {
+		text := f(i+1, s.masters.Master(i))
+		if lines[text] == nil {
+			order = append(order, text)
+		}
+		lines[text] = append(lines[text], i+1)
+	}
+	var b strings.Builder
+	for _, text := range order {
+		b.WriteString("  " + wrap(mastersText(lines[text])+": "+text) + "\n")
+	}
+	return b.String()
+}
+
+// whoHolds describes who holds a name, according to the masters and to each client.
+func (s *step) whoHolds(name string) string {
+	text := "at " + seconds(s.now()) + "\n" + s.together(func(_ int, m *memory.Master) string {
+		id, depth, left := m.Holds(name)
+		switch {
+		case id == "":
+			return "free"
+		case depth > 1:
+			return fmt.Sprintf("%s until %s, depth %d", s.name(id), seconds(s.now()+left), depth)
+		}
+		return s.name(id) + " until " + seconds(s.now()+left)
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.clients {
+		if !p.dead {
+			text += "  " + wrap(p.name+" "+p.word(name)) + "\n"
+		}
+	}
+	return text
+}
+
+// word describes a name from the view of a client.
+func (p *client) word(name string) string {
+	k := p.lock(name)
+	switch {
+	case k != nil && k.Err() == nil:
+		on, n := private.HeldOn(k)
+		return fmt.Sprintf("holds it until %s, on %d of %d, token %s",
+			seconds(p.w.now()+k.Remaining()), on, n, p.w.ballot(k.Token()))
+	case p.waiting[name] > 0:
+		return "waits for it"
+	case k != nil:
+		return "knows that its lock has ended: " + plainly(k.Err())
+	}
+	return "does not hold it"
+}
+
+// show describes the keys of the masters, the queues, or the masters as seen by a client.
+func (s *step) show(what string) string {
+	return s.together(func(n int, m *memory.Master) string {
+		switch what {
+		case "masters":
+			var list []string
+			for _, key := range m.Keys() {
+				list = append(list, s.keyWords(m, key))
+			}
+			return strings.Join(list, "; ")
+		case "queues":
+			return s.queueWords(n)
+		}
+		info := s.client(what).Admin().Masters()[n-1]
+		switch {
+		case info.Left > 0:
+			return info.State + " for another " + seconds(info.Left)
+		case info.Err != nil:
+			return info.State + ": " + plainly(info.Err)
+		}
+		return info.State
+	})
+}
+
+// keyWords describes one key of a master.
+func (s *step) keyWords(m *memory.Master, key string) string {
+	name, kind, _ := strings.Cut(strings.TrimPrefix(key, string(prefix)+":{"), "}:")
+	text, isText := m.Get(key)
+	switch {
+	case key == prefix.Admission():
+		return s.recordWords(text)
+	case kind == "fence":
+		return "fence of " + name + " " + s.ballot(number(text))
+	case isText:
+		return "foreign data at " + key
+	case kind == "lock":
+		id, _, _ := m.Holds(name)
+		return name + " of " + s.scenario.name(id)
+	}
+	return kind + " of " + name
+}
+
+func (s *step) queueWords(master int) string {
+	keys := prefix.Keys("orders")
+	h, err := scripts.DecodeHolding(s.eval(master, scripts.NewEncoder(prefix, 0).Inspect(&keys)))
+	switch {
+	case err != nil:
+		return err.Error()
+	case h.Waiters == 0:
+		return "no client waits"
+	}
+	var list []string
+	for _, id := range h.First {
+		list = append(list, s.name(id))
+	}
+	return fmt.Sprint(h.Waiters, " waiting: ", strings.Join(slices.Compact(list), ", "))
+}
+
+// repeat delivers the last message of a kind once more, on a separate connection: repeat acquire from A to 3.
+func (s *step) repeat() {
+	for _, n := range numbers(s.words[5]) {
+		l := s.client(s.words[3]).links[n-1]
+		s.mu.Lock()
+		var last []string
+		for _, args := range l.sent {
+			if script := scriptOf(args); script != nil && script.Name == s.words[1] {
+				last = args
+			}
+		}
+		s.mu.Unlock()
+		reply := s.ask(n, last)
+		s.mu.Lock()
+		s.logMessage(l, last, reply)
+		s.mu.Unlock()
+	}
+	s.passes(settles)
+}
+
+// crowd makes a number of clients wait for orders on each master, and die.
+func (s *step) crowd() {
+	keys, encoder := prefix.Keys("orders"), scripts.NewEncoder(prefix, 0)
+	count, _ := strconv.Atoi(s.words[1])
+	for n := range s.masters.N() {
+		at := s.masters.Master(n).Time().UnixMicro()
+		for i := range count {
+			owner := fmt.Sprint("gone-", i)
+			t := scripts.NewTicket(scripts.Plain, owner, 1, "gone", at+int64(i), 0)
+			s.eval(n+1, encoder.Acquire(&keys, owner+":1:gone", private.DefaultTTL, at, at, t))
+		}
+	}
+	s.passes(settles)
+}
+
+// eval runs a script on a master.
+func (s *step) eval(master int, c *scripts.Call) any {
+	return s.ask(master, c.Words("", true))
+}
+
+// ask sends one command to a master on a separate connection, and returns the reply.
+func (s *step) ask(master int, args []string) any {
+	nc, err := s.masters.Dial(context.Background(), "tcp", s.masters.Master(master-1).Addr())
+	if err != nil {
+		panic(err)
+	}
+	defer nc.Close()
+	list := make([]any, len(args)-1)
+	for i, a := range args[1:] {
+		list[i] = a
+	}
+	reply, err := redis.NewConn(nc, 0, 0).Do(args[0], list...)
+	var refusal redis.Error
+	switch {
+	case errors.As(err, &refusal):
+		return refusal
+	case err != nil:
+		panic(err)
+	}
+	return reply
+}

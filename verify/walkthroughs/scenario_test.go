@@ -1,0 +1,319 @@
+package walkthroughs
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/jitter"
+	"github.com/redlock-go/redlock/internal/memory"
+	"github.com/redlock-go/redlock/internal/private"
+	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
+)
+
+// A scenario is one walkthrough: its masters, its clients, and its events. It runs in a bubble of virtual time.
+type scenario struct {
+	t       *testing.T
+	start   time.Time
+	masters *memory.Masters
+	wg      sync.WaitGroup // goroutines that read from the masters
+	clocks  sync.RWMutex   // guards the clocks of the clients
+
+	mu      sync.Mutex
+	ahead   time.Duration                    // how far the scenario is ahead of the bubble, after freezes
+	wrong   map[*memory.Master]time.Duration // offsets of the masters' clocks
+	clients []*client
+	news    []entry           // since the last step
+	short   map[string]string // short names of ids
+	tokens  map[string]int64  // the largest for each name
+	handle  string            // the last exported handle
+}
+
+// A client is one Locker with its own pool, on its own machine.
+type client struct {
+	*redlock.Locker
+	w          *scenario
+	name       string
+	number     int
+	pool       *pool.Pool
+	links      []*link       // by master
+	boot, wall time.Duration // how far its two clocks are ahead of the bubble
+	dead       bool
+	locks      map[string][]*redlock.Lock      // by name; the innermost last
+	waiting    map[string]int                  // calls under way, by name
+	cancels    map[string][]context.CancelFunc // of all calls, by name
+	gates      []chan struct{}                 // block callbacks of the client
+}
+
+// steady is the source of the random part of pauses: it always returns the same value, so that the first client stays
+// first.
+type steady struct{}
+
+func (steady) Uint64() uint64 { return 0x9e3779b97f4a7c15 }
+
+// newScenario starts a walkthrough.
+func newScenario(t *testing.T) *scenario {
+	t.Cleanup(jitter.Use(rand.New(steady{})))
+	uuid.SetRand(rand.NewChaCha8([32]byte{}))
+	t.Cleanup(func() { uuid.SetRand(nil) })
+	return &scenario{
+		t: t, start: time.Now(), wrong: map[*memory.Master]time.Duration{}, short: map[string]string{},
+		tokens: map[string]int64{},
+	}
+}
+
+// close ends everything that the walkthrough has left running.
+func (w *scenario) close() {
+	w.mu.Lock()
+	for _, p := range w.clients {
+		for _, gate := range p.gates {
+			close(gate)
+		}
+		for _, l := range p.links {
+			l.hold = [2]bool{}
+		}
+	}
+	w.mu.Unlock()
+	for _, p := range w.clients {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		_ = p.Close(ctx) // errors do not matter after the walkthrough
+		cancel()
+	}
+	<-time.After(time.Minute) // lets late operations end
+	for _, p := range w.clients {
+		_ = p.pool.Close()
+	}
+	if w.masters != nil {
+		w.masters.Close()
+	}
+	w.wg.Wait()
+}
+
+// now returns the time of the walkthrough.
+func (w *scenario) now() time.Duration { return time.Since(w.start) + w.ahead }
+
+// passes lets time pass, and waits until everything due at its end has been done.
+func (w *scenario) passes(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.checkLocked()
+}
+
+// checkLocked fails the walkthrough if two clients consider themselves holders of one name.
+func (w *scenario) checkLocked() {
+	holders := map[string]string{}
+	for _, p := range w.clients {
+		for name := range p.locks {
+			if k := p.lock(name); k == nil || p.dead || k.Err() != nil {
+				continue
+			}
+			if other := holders[name]; other != "" {
+				w.t.Errorf("at %s both %s and %s hold %s", seconds(w.now()), other, p.name, name)
+			}
+			holders[name] = p.name
+		}
+	}
+}
+
+// newClient starts a client.
+func (w *scenario) newClient(name string, o options) {
+	p := &client{
+		w: w, name: name, number: len(w.clients), boot: w.ahead, wall: w.ahead,
+		locks: map[string][]*redlock.Lock{}, waiting: map[string]int{}, cancels: map[string][]context.CancelFunc{},
+	}
+	for i := range w.masters.N() {
+		l := &link{p: p, master: i + 1, delay: oneWay}
+		l.cut = slices.Contains(numbers(o["without"]), i+1)
+		p.links = append(p.links, l)
+	}
+	urls := w.masters.URLs()
+	if n := o.number("masters"); n > 0 {
+		urls = urls[:n]
+	}
+	var err error
+	p.pool, err = pool.Open(urls, pool.WithDialer(p.dial), transport.WithClock(p.clock()))
+	if err == nil {
+		p.Locker, err = redlock.New(p.pool, p.options(o)...)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.clients = append(w.clients, p)
+}
+
+// options returns the options of a client.
+func (p *client) options(o options) []redlock.Option {
+	opts := []redlock.Option{private.Option[redlock.Option](private.Settings{Clock: p.clock()}), redlock.WithOwner(p.name)}
+	if o["label"] != "" {
+		opts = append(opts, redlock.WithOwner(o["label"]))
+	}
+	if d := o.duration("guard"); d > 0 {
+		opts = append(opts, redlock.WithMaxTTL(d))
+	}
+	if o["trace"] == "hangs" {
+		gate := p.gate()
+		opts = append(opts, redlock.WithTrace(&redlockinfo.Trace{Event: func(e redlockinfo.Event) {
+			if e.Kind == "lost" {
+				<-gate
+			}
+		}}))
+	}
+	for _, one := range p.lockOptions(o) {
+		opts = append(opts, one)
+	}
+	return opts
+}
+
+// lockOptions returns the options of a call.
+func (p *client) lockOptions(o options) (opts []redlock.LockOption) {
+	if d := o.duration("ttl"); d > 0 {
+		opts = append(opts, redlock.WithTTL(d))
+	}
+	if d := o.duration("minimum"); d > 0 {
+		opts = append(opts, redlock.WithMinHold(d))
+	}
+	if n := o.number("tries"); n > 0 {
+		opts = append(opts, redlock.WithRetry(redlock.Retry{
+			Tries: n, Pause: func(int) time.Duration { return 10 * time.Millisecond },
+		}))
+	}
+	if o["extension"] == "off" {
+		opts = append(opts, redlock.WithExtension(false))
+	}
+	if o["handoff"] == "off" {
+		opts = append(opts, private.Option[redlock.LockOption](private.Settings{Handoffs: &private.Handoffs{}}))
+	}
+	if o["backoff"] == "hangs" {
+		gate := p.gate()
+		opts = append(opts, hanging(gate))
+	}
+	return opts
+}
+
+// gate returns a channel that blocks a callback of the client until the walkthrough has ended.
+func (p *client) gate() chan struct{} {
+	p.gates = append(p.gates, make(chan struct{}))
+	return p.gates[len(p.gates)-1]
+}
+
+// hanging returns a retry whose pause hangs until the gate is closed.
+func hanging(gate <-chan struct{}) redlock.LockOption {
+	return redlock.WithRetry(redlock.Retry{Pause: func(int) time.Duration {
+		<-gate
+		return -1
+	}})
+}
+
+// clock returns the clock of the client's machine: time since its start, and the wall clock.
+func (p *client) clock() *clock.Clock {
+	return clock.New(func() clock.Instant {
+		p.w.clocks.RLock()
+		defer p.w.clocks.RUnlock()
+		run := time.Since(p.w.start)
+		return clock.At(int64(run+p.boot)+1, p.w.start.UnixNano()+int64(run+p.wall))
+	})
+}
+
+// freeze advances the scenario by d at once, while no timer of any client runs. Both clocks of p's machine show the
+// time that has passed. With virtual, the host of a virtual machine has stopped it, and only the wall clock shows it.
+func (w *scenario) freeze(p *client, d time.Duration, virtual bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.clocks.Lock()
+	defer w.clocks.Unlock()
+	w.ahead += d
+	for _, other := range w.clients {
+		other.wall += d
+		if other != p || !virtual {
+			other.boot += d
+		}
+	}
+	for i := range w.masters.N() {
+		m := w.masters.Master(i)
+		m.SetClock(w.ahead+w.wrong[m], 1)
+	}
+}
+
+// lock returns the innermost lock of a name that the client has acquired and not unlocked; nil if there is none.
+func (p *client) lock(name string) *redlock.Lock {
+	if list := p.locks[name]; len(list) > 0 {
+		return list[len(list)-1]
+	}
+	return nil
+}
+
+// call runs f as a call of the client, and records its result as cannot or did.
+func (p *client) call(
+	o options, what, done, name string, f func(ctx context.Context) (*redlock.Lock, error),
+) {
+	ctx, cancel := context.WithCancel(context.Background())
+	if d := o.duration("within"); d > 0 {
+		cancel()
+		ctx, cancel = context.WithTimeout(context.Background(), d)
+	}
+	if o["cancelled"] != "" {
+		cancel()
+	}
+	w := p.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p.waiting[name]++
+	p.cancels[name] = append(p.cancels[name], cancel)
+	begun := w.now()
+	go func() {
+		defer cancel()
+		k, err := f(ctx)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		p.waiting[name]--
+		switch {
+		case p.dead:
+		case err != nil:
+			w.say(p, "cannot %s; the call ends after %s: %s", what, seconds(w.now()-begun), plainly(err))
+		case k == nil:
+			w.say(p, "%s", done)
+		default:
+			p.gotLocked(k)
+		}
+	}()
+}
+
+// gotLocked records a lock, and reports its end when it comes.
+func (p *client) gotLocked(k *redlock.Lock) {
+	w, name, left := p.w, k.Name(), k.Remaining()
+	p.locks[name] = append(p.locks[name], k)
+	w.say(p, "has %s until %s, token %s", name, seconds(w.now()+left), w.ballot(k.Token()))
+	if last := w.tokens[name]; k.Token() < last || left <= 0 {
+		w.t.Errorf("%s gets %s with token %d after %d, and %v left", p.name, name, k.Token(), last, left)
+	}
+	w.tokens[name] = k.Token()
+	w.checkLocked()
+	go func() {
+		<-k.Done()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if !p.dead && p.lock(name) == k {
+			w.say(p, "learns that its lock of %s has ended: %s", name, plainly(k.Err()))
+		}
+	}()
+}
+
+// say records an action of a client. The scenario's lock is held.
+func (w *scenario) say(p *client, format string, args ...any) {
+	w.log(entry{who: p.name, what: fmt.Sprintf(format, args...)})
+}
