@@ -8,8 +8,8 @@
 //	ctx = lock.Context(ctx)                // ends when the lock is lost
 //	write(ctx, lock.Token())               // the resource refuses a smaller token than it has seen
 //
-// The hazards, described message by message, are the quickest introduction to the protocol: start with
-// verify/walkthroughs/testdata/H53.txt. In this text a client is one [Locker]: a process with two Lockers is two clients.
+// The hazards, message by message, are the quickest introduction to the protocol: start with
+// verify/walkthroughs/testdata/H53.txt. In this text a client is one [Locker]: a process may have several.
 //
 // # Five rules
 //

@@ -3,7 +3,6 @@ package transport
 import (
 	"fmt"
 	"net"
-	"strconv"
 	"testing"
 	"time"
 
@@ -49,15 +48,6 @@ func newServer(t testing.TB, args ...string) *server {
 		t.Fatal(err)
 	}
 	return &server{Server: s, t: t, dir: s.Dir(), addr: s.Addr(), port: port}
-}
-
-func freePort(t testing.TB) string {
-	t.Helper()
-	port, err := redisproc.FreePort()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strconv.Itoa(port)
 }
 
 func (s *server) socket() string { return s.Unix() }

@@ -62,8 +62,9 @@ func SecureIn(t testing.TB, dir, clients string) (s *redisproc.Server, addr stri
 
 // TLSArgs returns the arguments of a server that uses the certificates in dir.
 func TLSArgs(dir, clients string) []string {
-	return []string{"--tls-cert-file", filepath.Join(dir, "server.pem"), "--tls-key-file", filepath.Join(dir, "server.key"),
-		"--tls-ca-cert-file", filepath.Join(dir, "ca.pem"), "--tls-auth-clients", clients}
+	return []string{"--tls-cert-file", filepath.Join(dir, "server.pem"),
+		"--tls-key-file", filepath.Join(dir, "server.key"), "--tls-ca-cert-file", filepath.Join(dir, "ca.pem"),
+		"--tls-auth-clients", clients}
 }
 
 // ClientTLS returns a configuration that trusts the authority in dir, and presents the client's certificate.
