@@ -220,7 +220,7 @@ func (l *Locker) owner(ctx context.Context, name string, opts []LockOption) *lea
 		names = slotNames(name, k)
 	}
 	for _, n := range names {
-		if own := lease.Owner(ctx, l.of(n).leases, n); own != nil {
+		if own := lease.InnermostOf(ctx, l.of(n).leases, n); own != nil {
 			return own
 		}
 	}

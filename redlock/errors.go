@@ -11,6 +11,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/redlock/internal/admission"
 	"github.com/redlock-go/redlock/redlock/internal/ballot"
 	"github.com/redlock-go/redlock/redlock/internal/lease"
@@ -288,4 +289,4 @@ func invalid(format string, args ...any) error {
 }
 
 // contextError returns why ctx ended: its error, joined with its cause if the two differ.
-func contextError(ctx context.Context) error { return round.ContextError(ctx) }
+func contextError(ctx context.Context) error { return fault.ContextError(ctx) }

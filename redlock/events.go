@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
-	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/redlock/internal/dispatch"
 	"github.com/redlock-go/redlock/redlock/internal/lease"
 	"github.com/redlock-go/redlock/redlock/internal/round"
@@ -138,7 +138,7 @@ func (e *events) vote(r *round.Round, i int, v *round.Vote, _ bool) {
 }
 
 // lock posts an event about one lock.
-func (e *events) lock(kind string, h *lease.Hold, err error) {
+func (e *events) lock(kind string, h lease.Holder, err error) {
 	if e.trace.Event != nil {
 		e.describe(kind, h.Lease(), h.Info(), err)
 	}
@@ -166,7 +166,7 @@ func (e *events) Attempted(g *lease.Lease, r *round.Round, ballot int64, err err
 		count := r.Tally()
 		e.post(redlockinfo.Event{
 			Kind: kindAttempt, Time: time.Now(), Name: g.Name, ID: g.ID, Token: ballot, Elapsed: e.clock.Now().Sub(r.Start),
-			Granted: count.Of(scripts.Granted).Len(), N: count.Rule.N(),
+			Granted: count.Of(quorum.Granted).Len(), N: count.Rule.N(),
 			Err: failed(r.Op, g.Name, err),
 		})
 	}
@@ -204,7 +204,7 @@ func (e *events) ownHold(g *lease.Lease) {
 }
 
 // Acquired implements lease.Events.
-func (e *events) Acquired(h *lease.Hold) { e.lock(kindAcquired, h, nil) }
+func (e *events) Acquired(h lease.Holder) { e.lock(kindAcquired, h, nil) }
 
 // Extended implements lease.Events.
 func (e *events) Extended(g *lease.Lease, err error) {
@@ -232,7 +232,7 @@ func (e *events) Lost(g *lease.Lease, cause error) {
 }
 
 // Released implements lease.Events.
-func (e *events) Released(h *lease.Hold, err error) {
+func (e *events) Released(h lease.Holder, err error) {
 	if err != nil && !errors.Is(err, ErrLost) && !errors.Is(err, ErrExported) && !errors.Is(err, ErrClosed) {
 		e.unconfirmed.Add(1)
 	}

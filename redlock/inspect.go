@@ -10,11 +10,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock/internal/admission"
 	"github.com/redlock-go/redlock/redlock/internal/ballot"
-	"github.com/redlock-go/redlock/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/redlock/internal/round"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
@@ -72,7 +72,7 @@ func (hs holdings) add(a answer, addr func(int) string) round.Vote {
 		}
 	}
 	hs[a.master] = &h
-	return round.Vote{Vote: scripts.Vote{Outcome: scripts.Granted}}
+	return round.Vote{Vote: scripts.Vote{Outcome: quorum.Granted}}
 }
 
 // common returns the most frequent answer and the masters that gave it. In a joint configuration an answer with a
@@ -181,7 +181,7 @@ func (l *shard) askAll(ctx context.Context, op, name string) (*admission.View, *
 	r, keys := l.sender.New(view, op, nil), scripts.Prefix(l.cfg.prefix).Keys(name)
 	hs := make(holdings)
 	cause := l.toAll(ctx, view, view.Encoder.Inspect(&keys), func(a answer) { r.Record(a.master, hs.add(a, l.pool.Addr)) })
-	if count := r.Tally(); !count.Rule.Won(count.Of(scripts.Granted)) {
+	if count := r.Tally(); !count.Rule.Won(count.Of(quorum.Granted)) {
 		return nil, nil, nil, failed(op, name, r.Failure(ErrNoQuorum, cause))
 	}
 	return view, r, hs, nil

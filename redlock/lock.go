@@ -167,7 +167,7 @@ func SetValue(ctx context.Context, value string, name ...string) error {
 // ownerOf returns the innermost hold that owns ctx, or with a name the innermost of that name; nil if there is none.
 func ownerOf(ctx context.Context, name []string) *lease.Hold {
 	if len(name) > 0 {
-		return lease.Owner(ctx, nil, name[0])
+		return lease.InnermostOf(ctx, nil, name[0])
 	}
 	return lease.Innermost(ctx)
 }

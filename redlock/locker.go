@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock/internal/admission"
@@ -20,7 +21,6 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/dispatch"
 	"github.com/redlock-go/redlock/redlock/internal/lease"
 	"github.com/redlock-go/redlock/redlock/internal/monitor"
-	"github.com/redlock-go/redlock/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/redlock/internal/round"
 	"github.com/redlock-go/redlock/redlock/internal/sharding"
 	"github.com/redlock-go/redlock/redlock/internal/waitqueue"
@@ -323,7 +323,7 @@ func (l *shard) owned(ctx context.Context, name string, role scripts.Role, wait 
 	if wait && lease.OutOfOrder(ctx, l.leases, name) {
 		return nil, &LockError{Op: "lock", Name: name, decided: errOrder}
 	}
-	own := lease.Owner(ctx, l.leases, name)
+	own := lease.InnermostOf(ctx, l.leases, name)
 	if err := mayEnter(own, role); err != nil {
 		return nil, &LockError{Op: "lock", Name: name, decided: err}
 	}
@@ -441,11 +441,7 @@ func (l *shard) begin(g *lease.Lease, k *Lock, cfg *lockConfig) error {
 	if g.Role() == scripts.Plain {
 		l.queue.RecordHold(g)
 	}
-	err := g.StartHold(&k.hold, &cfg.Terms)
-	if err != nil {
-		l.queue.Ended(g)
-	}
-	return err
+	return k.hold.Start(g, &cfg.Terms)
 }
 
 // close ends the shard: see [Locker.Close].

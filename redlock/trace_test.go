@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/go-multierror"
 
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock/internal/lease"
 	"github.com/redlock-go/redlock/redlock/internal/round"
@@ -50,7 +51,7 @@ func (k *Lock) tellVotes(r *round.Round) {
 	if f == nil {
 		return
 	}
-	v := &round.Vote{Vote: scripts.Vote{Outcome: scripts.Granted}, After: time.Millisecond}
+	v := &round.Vote{Vote: scripts.Vote{Outcome: quorum.Granted}, After: time.Millisecond}
 	for range 5 {
 		f(r, 0, v, false)
 	}

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/redlock-go/redlock/internal/memory"
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
@@ -70,7 +71,7 @@ func acquire(c redis.Conn, m *memory.Master, name, id string) (scripts.Vote, err
 
 func mustGrant(t *testing.T, c redis.Conn, m *memory.Master, name, id string) {
 	t.Helper()
-	if v, err := acquire(c, m, name, id); err != nil || v.Outcome != scripts.Granted {
+	if v, err := acquire(c, m, name, id); err != nil || v.Outcome != quorum.Granted {
 		t.Fatalf("acquire of %s for %s: %+v, %v", name, id, v, err)
 	}
 }

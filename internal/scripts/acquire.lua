@@ -5,10 +5,13 @@
 --       The other keys of a name begin with the lock's: lock:fence, lock:queue, lock:waiters.
 -- ARGV  1 stamp of the admission record that the connection expects; '' without the restart guard
 --       2 lease id   3 TTL in ms   4 first ballot   5 last ballot, both of 16 digits
---       6 mode: 'acquire', 'repair' or 'import'; absent for an acquire without a ticket
---       acquire: 7 waiter   8 rank (less is earlier), both '' without a ticket   9 '1~' if the lease may linger
---       repair: 7 token   8 depth   9 id of the lease that is replaced, '' for none   10 ' version value', optional
---       import: 7 id of the lease that is replaced
+--       6 mode, absent for an acquire without a ticket, and then its own arguments:
+--         mode      7          8       9          10
+--         acquire   waiter     rank    depth                   waiter and rank (less is earlier) are '' without a
+--                                                              ticket; depth is '1~' if the lease may linger, or absent
+--         repair    token      depth   previous   value        previous is the id of the lease that is replaced, ''
+--                                                              for none; value is ' version value', or absent
+--         import    previous
 -- Reply 1                                               granted
 --       {2, ms left, 0, {id, 'depth token ballot'}, place, fence, time us}   held by another lease
 --       {2, ms left, 1, {}, place, fence, time us}      free, and another waiter is first
@@ -31,35 +34,35 @@
 
 -- The common case: this master votes, the name is free, no client waits, and the ballots are new.
 local call, lock, id, first, last = redis.call, KEYS[1], ARGV[2], ARGV[4], ARGV[5]
-local fence = call('GET', lock .. ':fence') or '0000000000000000'
-if not ARGV[6] and call('GETRANGE', KEYS[2], '0', '18') == ARGV[1] and #fence == 16 and first > fence
-  and call('EXISTS', lock, lock .. ':queue') == 0 then
-  local t = call('TIME')
-  local now = t[1] * 1000000 + t[2]
-  if first - now > -15000000 and last - now <= 15000000 then
+local fence_key = lock .. ':fence'
+local fence = call('GET', fence_key) or '0000000000000000'
+-- include stamp.lua
+if expected and not ARGV[6] and #fence == 16 and first > fence and call('EXISTS', lock, lock .. ':queue') == 0 then
+  -- include now.lua
+  if first - now > -window and last - now <= window then
     call('HSET', lock, id, '1 ' .. first .. ' ' .. last)
     call('PEXPIRE', lock, ARGV[3])
-    call('SET', lock .. ':fence', last, 'PX', '75000')
+    call('SET', fence_key, last, 'PX', '75000')
     return 1
   end
 end
 -- include common.lua
-local stamp, ttl, mode = ARGV[1], tonumber(ARGV[3]), ARGV[6] or 'acquire'
-local token, depth, waiter, rank, previous, value = first, '1', nil, nil, nil, nil
-if mode == 'acquire' then waiter, rank, depth = ARGV[8] ~= '' and ARGV[7] or nil, tonumber(ARGV[8]), ARGV[9] or '1'
-elseif mode == 'repair' then token, depth, previous, value = unpack(ARGV, 7) else previous = ARGV[7] end
-local asked, ballot, now = tonumber(first), tonumber(last), time()
-local there = stamp ~= '' and call('GETRANGE', KEYS[2], 0, 65535) or ''
-if string.sub(there, 1, #stamp) ~= stamp then return {6, there, now} end
+if not expected then return {6, call('GETRANGE', KEYS[2], 0, 65535), now} end
+local mode, waiter, rank, depth, token, previous, value = ARGV[6] or 'acquire', nil, nil, nil, nil, nil, nil
+if mode == 'acquire' then waiter, rank, depth = unpack(ARGV, 7)
+elseif mode == 'repair' then token, depth, previous, value = unpack(ARGV, 7)
+elseif mode == 'import' then previous = unpack(ARGV, 7) end
+if waiter == '' then waiter = nil else rank = tonumber(rank) end
+local ttl, asked, ballot = tonumber(ARGV[3]), tonumber(first), tonumber(last)
 local top, queued = number(fence), call('EXISTS', queue) == 1
-if not top then return bad_fence() elseif queued then drop(now) end
+if not top then return bad_fence() elseif queued then drop() end
 local left = call('PTTL', lock)
 local lease = left ~= -2 and call('HGET', lock, id)
 local replaces = left ~= -2 and previous and call('HEXISTS', lock, previous) == 1
 if lease then
   local accepted, kept = string.match(lease, '^%S+ %d+ (%d+)(.*)$')
   accepted = tonumber(accepted or 0)
-  if ballot <= accepted then return ballot == accepted and 1 or {3, join(now, waiter, rank, asked), fence, now} end
+  if ballot <= accepted then return ballot == accepted and 1 or {3, join(waiter, rank, asked), fence, now} end
   if kept and string.sub(kept, 2, 17) > string.sub(value or '', 2, 17) then value = kept end -- the later version
 elseif mode == 'import' and not replaces then return {5, left, fence, now}
 elseif left ~= -2 and not replaces then
@@ -68,20 +71,20 @@ elseif left ~= -2 and not replaces then
   if not held or #held[1] + #held[2] > 1500 then return redis.error_reply('WRONGTYPE the hash is no lock') end
   if string.find(held[2], '^%d+~') then publish(held[1], '') end
   held[2] = string.match(held[2], '^%S+ %S+ %S+') or held[2] -- without the value
-  return {2, left, 0, held, join(now, waiter, rank, asked), fence, now}
+  return {2, left, 0, held, join(waiter, rank, asked), fence, now}
 elseif queued and mode == 'acquire' then
-  local counts = wake(now, waiter, rank)
-  if counts then return {2, math.ceil(counts / 1000), 1, {}, join(now, waiter, rank, asked), fence, now} end
+  local counts = wake(waiter, rank)
+  if counts then return {2, math.ceil(counts / 1000), 1, {}, join(waiter, rank, asked), fence, now} end
 end
 -- The quarantine is at least two windows long, so it outlasts every ballot that a master can have accepted before: one
 -- of exactly now - 15 s is rejected.
-if asked <= top or asked <= now - window then return {3, join(now, waiter, rank, asked), fence, now} end
+if asked <= top or asked <= now - window then return {3, join(waiter, rank, asked), fence, now} end
 -- One ballot may follow a fence that is itself ahead: clocks that were ahead and are set right must cost no waiting.
 local latest = (asked == ballot and math.max(now, top) or now) + window
-if ballot > latest then return {4, join(now, waiter, rank, asked), fence, now} end
-call('HSET', lock, id, depth .. ' ' .. token .. ' ' .. last .. (value or ''))
+if ballot > latest then return {4, join(waiter, rank, asked), fence, now} end
+call('HSET', lock, id, (depth or '1') .. ' ' .. (token or first) .. ' ' .. last .. (value or ''))
 if left < ttl then call('PEXPIRE', lock, ARGV[3]) end
 if replaces then call('HDEL', lock, previous) end
-raise(fence_key, now, last)
+raise(fence_key, last)
 if queued and waiter then leave(waiter) end
 return 1

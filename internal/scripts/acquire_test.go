@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
@@ -13,7 +14,7 @@ import (
 func TestOrderOfAcquireReplies(t *testing.T) {
 	c := onServer(t)
 	now, mine, others := c.now(), grant(me, 1), grant(other, 1)
-	c.want(scripts.Granted, enc.Acquire(keys("a"), mine, ttl, now, now+31, nil))
+	c.want(quorum.Granted, enc.Acquire(keys("a"), mine, ttl, now, now+31, nil))
 	want := map[string]string{mine: fmt.Sprint("1 ", now, " ", now+31)}
 	if got := c.fields("a"); !maps.Equal(got, want) || c.text(prefix.Fence("a")) != fmt.Sprint(now+31) {
 		t.Errorf("granted: lock %v, fence %s", got, c.text(prefix.Fence("a")))
@@ -21,21 +22,21 @@ func TestOrderOfAcquireReplies(t *testing.T) {
 	if left := c.left(prefix.Fence("a")); left < 70_000 || left > 75_000 {
 		t.Errorf("the fence expires in %d ms", left)
 	}
-	v := c.want(scripts.Held, acquire("a", others, now+100))
+	v := c.want(quorum.Held, acquire("a", others, now+100))
 	if !near(v.Left, ttl) || v.Holder != mine || v.Token != now || v.Free || v.Place != -1 || v.Fence != now+31 ||
 		v.Time < now {
 		t.Errorf("held: %+v", v)
 	}
-	if v = c.want(scripts.Stale, enc.Acquire(keys("a"), mine, ttl, now, now+30, nil)); v.Fence != now+31 || v.Time < now {
+	if v = c.want(quorum.Stale, enc.Acquire(keys("a"), mine, ttl, now, now+30, nil)); v.Fence != now+31 || v.Time < now {
 		t.Errorf("smaller ballot of the same grant: %+v", v)
 	}
-	c.want(scripts.Stale, acquire("b", mine, now-scripts.Window.Microseconds()-second))
-	c.want(scripts.Ahead, acquire("b", mine, now+scripts.Window.Microseconds()+10*second))
-	v = c.want(scripts.Missing, enc.Import(keys("b"), mine, others, ttl, now, now))
+	c.want(quorum.Stale, acquire("b", mine, now-scripts.Window.Microseconds()-second))
+	c.want(quorum.Ahead, acquire("b", mine, now+scripts.Window.Microseconds()+10*second))
+	v = c.want(quorum.Missing, enc.Import(keys("b"), mine, others, ttl, now, now))
 	if v.Left != -1 || v.Fence != 0 || v.Time < now {
 		t.Errorf("missing: %+v", v)
 	}
-	v = c.want(scripts.Missing, enc.Import(keys("a"), grant(me, 2), others, ttl, now+50, now+50))
+	v = c.want(quorum.Missing, enc.Import(keys("a"), grant(me, 2), others, ttl, now+50, now+50))
 	if !near(v.Left, ttl) {
 		t.Errorf("import of another's grant: %+v", v)
 	}
@@ -50,12 +51,12 @@ func TestFenceNearLargestNumber(t *testing.T) {
 	c := onServer(t)
 	const poison int64 = scripts.MaxBallot - 3
 	c.must("SET", prefix.Fence("a"), fmt.Sprint(poison))
-	if v := c.want(scripts.Stale, acquire("a", grant(me, 1), c.now())); v.Fence != poison {
+	if v := c.want(quorum.Stale, acquire("a", grant(me, 1), c.now())); v.Fence != poison {
 		t.Errorf("reported fence %d", v.Fence)
 	}
-	c.want(scripts.Ahead, enc.Acquire(keys("a"), grant(me, 1), ttl, poison+1, poison+2, nil))
+	c.want(quorum.Ahead, enc.Acquire(keys("a"), grant(me, 1), ttl, poison+1, poison+2, nil))
 	for b := poison + 1; b <= scripts.MaxBallot; b++ {
-		c.want(scripts.Granted, acquire("a", grant(me, 1), b))
+		c.want(quorum.Granted, acquire("a", grant(me, 1), b))
 		if got := c.text(prefix.Fence("a")); got != fmt.Sprint(b) {
 			t.Errorf("fence %s, want %d", got, b)
 		}
@@ -63,8 +64,8 @@ func TestFenceNearLargestNumber(t *testing.T) {
 	// The same for a fence an hour ahead, after the clocks were set back.
 	ahead := c.now() + 3600*second
 	c.must("SET", prefix.Fence("b"), fmt.Sprint(ahead))
-	c.want(scripts.Ahead, acquire("b", grant(me, 1), ahead+scripts.Window.Microseconds()+1))
-	c.want(scripts.Granted, acquire("b", grant(me, 1), ahead+scripts.Window.Microseconds()))
+	c.want(quorum.Ahead, acquire("b", grant(me, 1), ahead+scripts.Window.Microseconds()+1))
+	c.want(quorum.Granted, acquire("b", grant(me, 1), ahead+scripts.Window.Microseconds()))
 	if left := c.left(prefix.Fence("b")); left < 3600_000 {
 		t.Errorf("a fence an hour ahead expires in %d ms", left)
 	}
@@ -111,11 +112,11 @@ func TestInnerReleaseKeepsLockWithoutTTL(t *testing.T) {
 	c := onServer(t)
 	id := grant(me, 1)
 	c.must("HSET", prefix.Lock("a"), id, "2 1 1")
-	c.want(scripts.Granted, enc.Extend(keys("a"), id, 0, 1, ""))
+	c.want(quorum.Granted, enc.Extend(keys("a"), id, 0, 1, ""))
 	if got := c.inspect("a"); got.ID != id || got.Depth != 1 || got.Left >= 0 {
 		t.Errorf("outer lock: %+v", got)
 	}
-	if v := c.want(scripts.Held, acquire("a", grant(other, 1), c.now())); v.Left != -1 || v.Token != 1 {
+	if v := c.want(quorum.Held, acquire("a", grant(other, 1), c.now())); v.Left != -1 || v.Token != 1 {
 		t.Errorf("acquire by another: %+v", v)
 	}
 }
@@ -132,8 +133,8 @@ func TestInspectWritesNothing(t *testing.T) {
 	}
 	c.must("SET", prefix.Admission(), "v3 whatever")
 	now, id := c.now(), grant(me, 1)
-	c.want(scripts.Granted, enc.Acquire(keys("a"), id, ttl, now, now+3, nil))
-	c.want(scripts.Granted, enc.Extend(keys("a"), id, ttl, 3, ""))
+	c.want(quorum.Granted, enc.Acquire(keys("a"), id, ttl, now, now+3, nil))
+	c.want(quorum.Granted, enc.Extend(keys("a"), id, ttl, 3, ""))
 	got = c.inspect("a")
 	want := scripts.Holding{ID: id, Depth: 3, Token: now, Left: got.Left, Fence: now + 3, Time: got.Time,
 		Record: "v3 whatever"}

@@ -29,23 +29,19 @@
 -- compares with exactly what was read. The identity is read here, from the server itself, so no record is ever written
 -- for another server. With an epoch above 0 the record has the time of this epoch here (raised): each write of another
 -- epoch, and of a whole record, sets it again, so that a record that was lost shows no older time.
-local function read(text)
-  local values = {}
-  for key, value in string.gmatch(string.match(text, '^v3 .*') or '', ' (%l+)=(%S+)') do values[key] = value end
-  return values
-end
-local step, theirs, record = ARGV[1], tonumber(ARGV[4]), redis.call('GETRANGE', KEYS[1], 0, 65535)
-local t = redis.call('TIME')
-local now = t[1] * 1000000 + t[2]
-local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
-local replid, offset = string.match(redis.call('INFO', 'replication'), 'replid2:(%x+).*second_repl_offset:(%-?%d+)')
+local call = redis.call
+-- include now.lua
+-- include record.lua
+local step, theirs, record = ARGV[1], tonumber(ARGV[4]), call('GETRANGE', KEYS[1], 0, 65535)
+local run = string.match(call('INFO', 'server'), 'run_id:(%x+)')
+local replid, offset = string.match(call('INFO', 'replication'), 'replid2:(%x+).*second_repl_offset:(%-?%d+)')
 local identity = run .. '/' .. replid .. '/' .. offset
 local function answer(result) return {result, record, now, identity} end
 if step == 'read' then return answer(1) elseif identity ~= ARGV[2] then return answer(2) end
 if record ~= ARGV[3] then return answer(3) end
 local starts = step == 'start' or step == 'replace'
 if (starts or step == 'end') and math.abs(now - theirs) > tonumber(ARGV[5]) then return answer(4) end
-local old, wanted = read(record), read(ARGV[6])
+local old, wanted = fields(record), fields(ARGV[6])
 local function number(values, key) return tonumber(values[key]) or 0 end
 local function text(n) return string.format('%.0f', n) end
 local function larger(key) return text(math.max(number(old, key), number(wanted, key))) end
@@ -73,9 +69,9 @@ elseif step == 'epoch' then
   new.masters, new.next, new.epoch, new.alone = wanted.masters, wanted.next, wanted.epoch, wanted.alone
 end
 new.id, new.longest, new.quarantine = identity, longest, quarantine
-record = string.match(ARGV[6], '^v3 %x+')
+record = string.match(ARGV[6], '^%S+ %x+') -- its version and stamp
 for key in string.gmatch('id home group masters next epoch raised alone longest quarantine state since', '%l+') do
   if new[key] then record = record .. ' ' .. key .. '=' .. new[key] end
 end
-redis.call('SET', KEYS[1], record)
+call('SET', KEYS[1], record)
 return answer(1)

@@ -2,12 +2,8 @@
 --
 -- Times are microseconds of this master's clock. No function's work grows with the number of waiters: one script drops
 -- at most 500 expired waiters and wakes at most 8.
-local fence_key, queue, waiters, window = lock .. ':fence', lock .. ':queue', lock .. ':waiters', 15000000
-
-local function time()
-  local t = call('TIME')
-  return t[1] * 1000000 + t[2]
-end
+local fence_key, queue, waiters = lock .. ':fence', lock .. ':queue', lock .. ':waiters'
+-- include now.lua
 
 -- Returns the number of a fence, or nil if it is not a number.
 local function number(fence) return string.find(fence, '^%d+$') and tonumber(fence) end
@@ -15,7 +11,7 @@ local function number(fence) return string.find(fence, '^%d+$') and tonumber(fen
 local function bad_fence() return redis.error_reply('BADFENCE the fence of this name is not a number') end
 
 -- A fence is kept for 60 s after the latest ballot that a master accepts, or after itself if it is later than that.
-local function raise(key, now, ballot)
+local function raise(key, ballot)
   call('SET', key, ballot, 'PX', 75000 + math.ceil(math.max(0, ballot - now - window) / 1000))
 end
 
@@ -26,7 +22,7 @@ end
 
 -- Puts a waiter into the queue, where it counts for 20 s, and returns its place from 0. Returns -1 without a waiter, or
 -- if its attempt is so old that it counts no more: a late message must not bring back a waiter that has left.
-local function join(now, waiter, rank, asked)
+local function join(waiter, rank, asked)
   if not waiter or asked < now - 20000000 then return -1 end
   call('ZADD', queue, rank, waiter)
   call('ZADD', waiters, now + 20000000, waiter)
@@ -35,7 +31,7 @@ local function join(now, waiter, rank, asked)
   return call('ZRANK', queue, waiter)
 end
 
-local function drop(now)
+local function drop()
   local expired = call('ZRANGEBYSCORE', waiters, '-inf', now, 'LIMIT', 0, 500)
   if #expired == 0 then return end
   call('ZREM', queue, unpack(expired))
@@ -58,7 +54,7 @@ end
 -- Wakes the first waiter, and returns for how long it counts from now on: at most one second. A waiter that counts no
 -- more or whose client does not receive the message is removed, and the next one is woken; after 8 of them the result
 -- is 0. Returns nil if there is no waiter, or if the first is the caller or comes after it.
-local function wake(now, caller, rank)
+local function wake(caller, rank)
   for _ = 1, 8 do
     local first, score = unpack(call('ZRANGE', queue, 0, 0, 'WITHSCORES'))
     if not first or first == caller or precedes(caller, rank, first, score) then return nil end

@@ -6,37 +6,13 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/redlock-go/redlock/internal/quorum"
 )
-
-// An Outcome is the result of a call on one master.
-type Outcome uint8
-
-// The outcomes of votes, with the numbers that the scripts use. No script replies Failed, which means no reply or an
-// error.
-const (
-	Failed    Outcome = 0
-	Granted   Outcome = 1
-	Held      Outcome = 2
-	Stale     Outcome = 3
-	Ahead     Outcome = 4
-	Missing   Outcome = 5
-	Abstained Outcome = 6
-	Refused   Outcome = 7
-)
-
-var outcomeNames = [...]string{"failed", "granted", "held", "too old", "too new", "missing", "not voting", "refused"}
-
-// String returns the name of o that errors and traces use.
-func (o Outcome) String() string {
-	if int(o) < len(outcomeNames) {
-		return outcomeNames[o]
-	}
-	return "outcome(" + strconv.Itoa(int(o)) + ")"
-}
 
 // A Vote is the answer of one master to an acquire or an extension.
 type Vote struct {
-	Outcome Outcome
+	Outcome quorum.Outcome
 	// Left is the time until the name may become free. Held: the remaining TTL of the lock, negative if the key never
 	// expires; if the name is free, the rest of the woken waiter's second. Missing: the remaining TTL of another's
 	// grant, negative if the name is free.
@@ -61,22 +37,22 @@ type Vote struct {
 // DecodeVote decodes the reply of an acquire or an extension. A reply that none of our scripts returns is an error,
 // which costs only the vote of that master.
 func DecodeVote(reply any) (Vote, error) {
-	if reply == any(int64(Granted)) {
-		return Vote{Outcome: Granted, Place: -1}, nil
+	if reply == any(int64(quorum.Granted)) {
+		return Vote{Outcome: quorum.Granted, Place: -1}, nil
 	}
 	f := newFields(reply)
-	v := Vote{Outcome: Outcome(min(max(f.number(), 0), 255)), Place: -1}
+	v := Vote{Outcome: quorum.Outcome(min(max(f.number(), 0), 255)), Place: -1}
 	switch v.Outcome {
-	case Held:
+	case quorum.Held:
 		v.Left, v.Free = f.left(-1), f.number() == 1
 		g := f.lease()
 		v.Holder, v.Token, v.Lingers = g.id, g.token, g.lingers
 		v.Place, v.Fence, v.Time = int(f.number()), f.fence(), f.number()
-	case Stale, Ahead:
+	case quorum.Stale, quorum.Ahead:
 		v.Place, v.Fence, v.Time = int(f.number()), f.fence(), f.number()
-	case Missing:
+	case quorum.Missing:
 		v.Left, v.Fence, v.Time = f.left(math.MaxInt64), f.fence(), f.number()
-	case Abstained, Refused:
+	case quorum.Abstained, quorum.Refused:
 		v.Record, v.Time = f.text(), f.number()
 	default:
 		f.fail("unexpected reply code %d", v.Outcome)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
@@ -19,25 +20,25 @@ func TestDecodeVote(t *testing.T) {
 		reply any
 		want  scripts.Vote
 	}{
-		{int64(1), scripts.Vote{Outcome: scripts.Granted, Place: -1}},
+		{int64(1), scripts.Vote{Outcome: quorum.Granted, Place: -1}},
 		{[]any{int64(2), int64(1500), int64(0), lock, int64(3), b("77"), year},
-			scripts.Vote{Outcome: scripts.Held, Left: 1500 * time.Millisecond, Holder: "x:1:", Token: 33, Place: 3, Fence: 77,
+			scripts.Vote{Outcome: quorum.Held, Left: 1500 * time.Millisecond, Holder: "x:1:", Token: 33, Place: 3, Fence: 77,
 				Time: year}},
 		{[]any{int64(2), int64(-1), int64(0), lock, int64(-1), "0", year},
-			scripts.Vote{Outcome: scripts.Held, Left: -1, Holder: "x:1:", Token: 33, Place: -1, Time: year}},
-		{[]any{int64(2), int64(0), int64(1), []any{}, int64(0), "0", year}, scripts.Vote{Outcome: scripts.Held, Free: true,
+			scripts.Vote{Outcome: quorum.Held, Left: -1, Holder: "x:1:", Token: 33, Place: -1, Time: year}},
+		{[]any{int64(2), int64(0), int64(1), []any{}, int64(0), "0", year}, scripts.Vote{Outcome: quorum.Held, Free: true,
 			Time: year}},
 		{[]any{int64(2), int64(math.MaxInt64), int64(0), []any{}, int64(0), b("0"), year},
-			scripts.Vote{Outcome: scripts.Held, Left: math.MaxInt64 / time.Millisecond * time.Millisecond, Time: year}},
+			scripts.Vote{Outcome: quorum.Held, Left: math.MaxInt64 / time.Millisecond * time.Millisecond, Time: year}},
 		{[]any{int64(3), int64(-1), b("9007199254740991"), year},
-			scripts.Vote{Outcome: scripts.Stale, Place: -1, Fence: scripts.MaxBallot, Time: year}},
-		{[]any{int64(4), int64(1), b("5"), year}, scripts.Vote{Outcome: scripts.Ahead, Place: 1, Fence: 5, Time: year}},
-		{[]any{int64(5), int64(-2), b("5"), year}, scripts.Vote{Outcome: scripts.Missing, Place: -1, Fence: 5, Time: year,
+			scripts.Vote{Outcome: quorum.Stale, Place: -1, Fence: scripts.MaxBallot, Time: year}},
+		{[]any{int64(4), int64(1), b("5"), year}, scripts.Vote{Outcome: quorum.Ahead, Place: 1, Fence: 5, Time: year}},
+		{[]any{int64(5), int64(-2), b("5"), year}, scripts.Vote{Outcome: quorum.Missing, Place: -1, Fence: 5, Time: year,
 			Left: -1}},
 		{[]any{int64(5), int64(7), b("5"), year},
-			scripts.Vote{Outcome: scripts.Missing, Place: -1, Fence: 5, Time: year, Left: 7 * time.Millisecond}},
-		{[]any{int64(6), b(""), year}, scripts.Vote{Outcome: scripts.Abstained, Place: -1, Time: year}},
-		{[]any{int64(7), b("v3 x"), year, "more"}, scripts.Vote{Outcome: scripts.Refused, Place: -1, Record: "v3 x",
+			scripts.Vote{Outcome: quorum.Missing, Place: -1, Fence: 5, Time: year, Left: 7 * time.Millisecond}},
+		{[]any{int64(6), b(""), year}, scripts.Vote{Outcome: quorum.Abstained, Place: -1, Time: year}},
+		{[]any{int64(7), b("v3 x"), year, "more"}, scripts.Vote{Outcome: quorum.Refused, Place: -1, Record: "v3 x",
 			Time: year}},
 	} {
 		if got, err := scripts.DecodeVote(c.reply); err != nil || got != c.want {
@@ -100,8 +101,8 @@ func TestDecodeOthers(t *testing.T) {
 }
 
 func TestOutcomesHaveNames(t *testing.T) {
-	if got := fmt.Sprint(scripts.Failed, scripts.Granted, scripts.Refused,
-		scripts.Outcome(99)); got != "failed granted refused outcome(99)" {
+	if got := fmt.Sprint(quorum.Failed, quorum.Granted, quorum.Refused,
+		quorum.Outcome(99)); got != "failed granted refused outcome(99)" {
 		t.Error(got)
 	}
 }

@@ -11,15 +11,13 @@
 --
 -- Safe to repeat: it sets, never adds; it never creates, and never shortens. It works in quarantine: a lease that is
 -- here was not forgotten. A value is written unless one of the same or a later version is there.
-local call, lock, ttl = redis.call, KEYS[1], tonumber(ARGV[3])
+local call, lock, ttl, epoch = redis.call, KEYS[1], tonumber(ARGV[3]), ARGV[5]
 local depth, rest = string.match(call('HGET', lock, ARGV[2]) or '', '^(%d+~?)(.*)$')
 if not depth or depth == '0' then
-  local t = call('TIME')
-  return {5, call('PTTL', lock), call('GET', lock .. ':fence') or '0', t[1] * 1000000 + t[2]}
+  -- include now.lua
+  return {5, call('PTTL', lock), call('GET', lock .. ':fence') or '0', now}
 end
 -- include extend_common.lua
-local refusal = refuse(ARGV[1], ttl, tonumber(ARGV[5]))
-if refusal then return refusal end
 local numbers, value = string.match(rest, '^( %d+ %d+)(.*)$')
 local newer = ARGV[6] and string.sub(ARGV[6], 2, 17) > string.sub(value or '', 2, 17)
 if newer then rest = (numbers or rest) .. ARGV[6] end

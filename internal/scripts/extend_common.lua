@@ -1,15 +1,16 @@
--- The function that both extends share.
-
--- Returns the answer that refuses an extension under another admission record than the expected one: because of its
--- epoch or its TTL; nil if it is allowed.
-local function refuse(stamp, ttl, epoch)
-  if stamp == '' or call('GETRANGE', KEYS[2], '0', '18') == stamp then return nil end
-  local record = call('GETRANGE', KEYS[2], 0, 65535)
-  if record == '' then return nil end
-  local least, longest = string.match(record, '^v3 .* epoch=(%d+) .*longest=(%d+) ')
-  if not least then return redis.error_reply('BADRECORD the admission record of this master cannot be read') end
-  if ttl > tonumber(longest) or epoch < tonumber(least) then
-    local t = call('TIME')
-    return {7, record, t[1] * 1000000 + t[2]}
+-- What both extends share. Under another admission record than the expected one they refuse an old epoch, and a TTL
+-- that is longer than the record allows.
+-- include stamp.lua
+local record = expected and '' or call('GETRANGE', KEYS[2], 0, 65535)
+if record ~= '' then
+  -- include record.lua
+  local wants = fields(record)
+  local least, longest = tonumber(wants.epoch), tonumber(wants.longest)
+  if not (least and longest) then
+    return redis.error_reply('BADRECORD the admission record of this master cannot be read')
+  end
+  if ttl > longest or tonumber(epoch) < least then
+    -- include now.lua
+    return {7, record, now}
   end
 end

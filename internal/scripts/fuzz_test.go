@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/scripts/reference"
 )
@@ -60,7 +61,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		reply, _ := value(b, 0)
 		v, err := scripts.DecodeVote(reply)
-		if err == nil && (v.Outcome == scripts.Failed || v.Outcome > scripts.Refused ||
+		if err == nil && (v.Outcome == quorum.Failed || v.Outcome > quorum.Refused ||
 			v.Fence < 0 || v.Token < 0 || v.Left < -1) {
 			t.Fatalf("%v was decoded as %+v", reply, v)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"go.uber.org/goleak"
 
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/scripts"
@@ -126,7 +127,7 @@ func (c *client) stamped(call *scripts.Call, stamp string) scripts.Vote {
 }
 
 // want runs a call without the guard and requires one kind of reply.
-func (c *client) want(kind scripts.Outcome, call *scripts.Call) scripts.Vote {
+func (c *client) want(kind quorum.Outcome, call *scripts.Call) scripts.Vote {
 	c.t.Helper()
 	v := c.stamped(call, "")
 	if v.Outcome != kind {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
@@ -109,7 +110,7 @@ func TestSilentWriterInFrontLetsReadersPass(t *testing.T) {
 		id := scripts.ShareID(owner, n, k.Role(), at, "")
 		return c.stamped(enc.Acquire(k, id, ttl, at, at, scripts.NewTicket(k.Role(), owner, n, "", at, 0)), "")
 	}
-	if v := ask(&reader, me, 1, now); v.Outcome != scripts.Granted {
+	if v := ask(&reader, me, 1, now); v.Outcome != quorum.Granted {
 		t.Fatalf("first reader: %+v", v)
 	}
 	front := c.contender("w", now+1, 0, false) // its inbox has a subscriber
@@ -118,7 +119,7 @@ func TestSilentWriterInFrontLetsReadersPass(t *testing.T) {
 		return c.stamped(enc.Acquire(&writer, scripts.ShareID("w", 7, scripts.Writer, now+1, ""), ttl, now+1, now+1, ticket),
 			"")
 	}
-	if v := write(); v.Outcome != scripts.Held {
+	if v := write(); v.Outcome != quorum.Held {
 		t.Fatalf("writer: %+v", v)
 	}
 	asked := func(ago time.Duration) {
@@ -126,14 +127,14 @@ func TestSilentWriterInFrontLetsReadersPass(t *testing.T) {
 		c.must("ZADD", prefix.Waiters("a"), c.now()+(20*time.Second-ago).Microseconds(), ticket.Waiter())
 	}
 	asked(7 * time.Second)
-	if v := ask(&reader, "late", 1, now+2); v.Outcome != scripts.Held || v.Left > time.Second {
+	if v := ask(&reader, "late", 1, now+2); v.Outcome != quorum.Held || v.Left > time.Second {
 		t.Errorf("reader behind a writer that acquired 7 s ago: %+v", v)
 	}
 	asked(8 * time.Second)
-	if v := ask(&reader, "late", 2, now+3); v.Outcome != scripts.Granted {
+	if v := ask(&reader, "late", 2, now+3); v.Outcome != quorum.Granted {
 		t.Errorf("reader behind a writer that acquired 8 s ago: %+v", v)
 	}
-	if v := write(); v.Outcome != scripts.Held || v.Place != 0 {
+	if v := write(); v.Outcome != quorum.Held || v.Place != 0 {
 		t.Errorf("second acquire of the writer: %+v", v)
 	}
 }

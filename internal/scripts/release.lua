@@ -33,17 +33,16 @@ elseif ARGV[2] and ARGV[1] ~= '' then
   present = math.min(1, call('HDEL', lock, ARGV[1], unpack(ARGV, 7)))
 end
 if present == 1 and ballot == 0 and waiter == '' and call('EXISTS', queue) == 0 then return 1 end
-local now = time()
-if waiter ~= '' and (rank == '' or join(now, waiter, rank, tonumber(ARGV[6])) < 0) then leave(waiter) end
+if waiter ~= '' and (rank == '' or join(waiter, rank, tonumber(ARGV[6])) < 0) then leave(waiter) end
 if ballot > 0 then
   local top = number(call('GET', fence_key) or '0')
   if not top then return bad_fence() end
   -- Not above what an acquire could raise it to. A ballot beyond that is rejected now, but not later, as the master's
   -- time passes. Clients propose ballots near the masters' time, so it takes a clock that is 15 s wrong.
-  if ballot > top and ballot <= math.max(now, top) + window then raise(fence_key, now, ARGV[2]) end
+  if ballot > top and ballot <= math.max(now, top) + window then raise(fence_key, ARGV[2]) end
 end
 if call('EXISTS', queue) == 1 and call('EXISTS', lock) == 0 then
-  drop(now)
-  wake(now)
+  drop()
+  wake()
 end
 return present

@@ -39,20 +39,20 @@ func text(file string) string {
 	})
 }
 
-var include = regexp.MustCompile(`(?m)^-- include (\w+\.lua)\n`)
+var include = regexp.MustCompile(`(?m)^ *-- include (\w+\.lua)\n`)
 
 // SHA-1 of each text in hexadecimal. They are constants, because computing SHA-1 panics where FIPS 140 forbids it.
 const (
-	acquireSHA   = "35ffe202b79455ce65ee3c6d91f67829cf98a19b"
-	extendSHA    = "e58fcdd8b82ca276beb628cfe6b1cbf577f7a18d"
-	releaseSHA   = "564c8be5e9a80706381947b3ea93f84eb7d52810"
-	inspectSHA   = "0ba183701ee293fe7a40d769c4e5a7df316ae8be"
-	admitSHA     = "a11ad8f3579cc92fba5644a83206aed145f8393e"
+	acquireSHA   = "7f6e1f00d825297364b92d8bef5cd5a96ac93f29"
+	extendSHA    = "46486b7ead07ca0be4df9d0c5b3a801c7d15324a"
+	releaseSHA   = "465e908747043d6e2c3abbc796f2e48c840f730e"
+	inspectSHA   = "172547af3ef69946882e49e0e4b9ddff58b41a63"
+	admitSHA     = "0cb2d40489ef676a9c35ac03965bbb093c0d566e"
 	heartbeatSHA = "0edf9dc7c6512f9c7ed048697ea1f8b88e7454e6"
 
-	sharedAcquireSHA = "669953c945a531bb4ee3a580e8407135bdb57c9b"
-	sharedExtendSHA  = "4d34fbc3e5d4ab4830cf30e55a79e0d791f2259c"
-	sharedReleaseSHA = "a1031f37365468e411bdaeff760ad4aaa42d9492"
+	sharedAcquireSHA = "0ec5cc42127f9d526a1e6a1f34bd7655965fa969"
+	sharedExtendSHA  = "0594557a2f0b2575a92d5f399c738db0803df6de"
+	sharedReleaseSHA = "3f9a38627a8f703c1c08bf25290c2a022ff48d18"
 )
 
 // The scripts. They are read-only.

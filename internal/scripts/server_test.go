@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
@@ -22,12 +23,12 @@ func TestReleaseWithoutRightsToTheChannel(t *testing.T) {
 	}
 	now := c.now()
 	waiting := c.contender(other, now-1, 0, false)
-	user.want(scripts.Granted, acquire("a", grant(me, 1), now))
+	user.want(quorum.Granted, acquire("a", grant(me, 1), now))
 	waiting.ask("a", now+1)
 	if !user.release("a", ending(grant(me, 1))) || len(c.fields("a")) != 0 {
 		t.Error("the grant was not found, or was not deleted")
 	}
-	if v := user.want(scripts.Held, acquire("a", grant(me, 2), now+2)); !v.Free || v.Left <= 0 || v.Left > time.Second {
+	if v := user.want(quorum.Held, acquire("a", grant(me, 2), now+2)); !v.Free || v.Left <= 0 || v.Left > time.Second {
 		t.Errorf("acquire behind a waiter that cannot be notified: %+v", v)
 	}
 	if got := c.queue("a"); !slices.Equal(got, []string{waiting.ticket.Waiter()}) {
@@ -44,17 +45,17 @@ func TestFullMasterGrantsNothing(t *testing.T) {
 	c := onServer(t)
 	now, id := c.now(), grant(me, 1)
 	waiting := c.contender(other, now-1, 0, false)
-	c.want(scripts.Granted, acquire("a", id, now))
+	c.want(quorum.Granted, acquire("a", id, now))
 	waiting.ask("a", now+1)
 	c.must("CONFIG", "SET", "maxmemory", "1")
 	before := c.everything("a")
 	c.wantError("OOM", enc.Repair(keys("a"), id, "", ttl, now+1, now, 1, ""), "")
 	c.wantError("OOM", acquire("b", grant(me, 2), now), "")
-	c.want(scripts.Granted, enc.Extend(keys("a"), id, ttl, 2, "")) // the depth is not updated: only people read it
+	c.want(quorum.Granted, enc.Extend(keys("a"), id, ttl, 2, "")) // the depth is not updated: only people read it
 	if got := c.everything("a"); got != before || c.must("EXISTS", prefix.Lock("b"), prefix.Fence("b")) != int64(0) {
 		t.Errorf("keys before:\n%safter:\n%s", before, got)
 	}
-	c.want(scripts.Granted, enc.Extend(keys("a"), id, ttl, 1, "")) // an extension needs no memory
+	c.want(quorum.Granted, enc.Extend(keys("a"), id, ttl, 1, "")) // an extension needs no memory
 	if !c.release("a", scripts.Ending{Leases: []string{id}, Ballot: now + 1}) {
 		t.Error("the grant was not found")
 	}
@@ -73,7 +74,7 @@ func TestFullMasterGrantsNothing(t *testing.T) {
 func TestReplicaAnswersReadonly(t *testing.T) {
 	c := onServer(t)
 	now, id := c.now(), grant(me, 1)
-	c.want(scripts.Granted, acquire("a", id, now))
+	c.want(quorum.Granted, acquire("a", id, now))
 	c.must("REPLICAOF", "127.0.0.1", "1") // the host does not exist, so the keys remain
 	before := c.everything("a")
 	c.wantError("READONLY", acquire("b", grant(me, 2), now+1), "")
@@ -84,7 +85,7 @@ func TestReplicaAnswersReadonly(t *testing.T) {
 		t.Errorf("keys before:\n%safter:\n%s", before, got)
 	}
 	c.must("REPLICAOF", "NO", "ONE")
-	c.want(scripts.Granted, enc.Repair(keys("a"), id, "", ttl, now+1, now, 1, ""))
+	c.want(quorum.Granted, enc.Repair(keys("a"), id, "", ttl, now+1, now, 1, ""))
 }
 
 // H57: a failback keeps the run id, and changes the second replication id.
@@ -111,7 +112,7 @@ func TestReleaseOfManyLeases(t *testing.T) {
 	for i := range ids {
 		ids[i] = grant(me, uint64(i))
 	}
-	c.want(scripts.Granted, acquire("a", ids[6999], now))
+	c.want(quorum.Granted, acquire("a", ids[6999], now))
 	if !c.release("a", scripts.Ending{Leases: ids, Ballot: now}) || c.release("a", scripts.Ending{Leases: ids,
 		Ballot: now}) {
 		t.Error("the release did not end the grant")

@@ -4,9 +4,12 @@
 -- KEYS  1 lock (sorted set: lease id by the time at which its share ends)   2 admission record
 --       The other keys of a name begin with the lock's: lock:fence, lock:reads, lock:queue, lock:waiters.
 -- ARGV  1 stamp of the admission record that the connection expects; '' when the guard is off
---       2 grant id   3 TTL in ms   4 first ballot   5 last ballot   6 mode: 'acquire', 'repair' or 'downgrade'
---       acquire with a ticket: 7 waiter   8 rank (less is earlier)
---       repair, downgrade: 7 id of the writer's lease that becomes this reader's; optional for a repair
+--       2 lease id   3 TTL in ms   4 first ballot   5 last ballot
+--       6 mode, absent for an acquire without a ticket, and then its own arguments:
+--         mode        7          8
+--         acquire     waiter     rank       less is earlier
+--         repair      previous              the id of the writer's lease that becomes this reader's, or absent
+--         downgrade   previous              the same
 -- Reply 1                                               granted
 --       {2, ms left, 0, {id, '1'}, place, fence, time us}   held: by a writer; for a writer by readers; or another
 --                                                       waiter comes before this reader
@@ -31,21 +34,21 @@
 local call, lock = redis.call, KEYS[1]
 -- include common.lua
 -- include shared_common.lua
-local stamp, id, ttl, mode = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[6] or 'acquire'
-local first, last, writer, now = tonumber(ARGV[4]), tonumber(ARGV[5]), writes(ARGV[2]), time()
-local waiter, rank
-if mode == 'acquire' then waiter, rank = ARGV[7], tonumber(ARGV[8] or 0) end
-local there = stamp ~= '' and call('GETRANGE', KEYS[2], 0, 65535) or ''
-if string.sub(there, 1, #stamp) ~= stamp then return {6, there, now} end
+-- include stamp.lua
+if not expected then return {6, call('GETRANGE', KEYS[2], 0, 65535), now} end
+local id, ttl, mode = ARGV[2], tonumber(ARGV[3]), ARGV[6] or 'acquire'
+local first, last, writer = tonumber(ARGV[4]), tonumber(ARGV[5]), writes(ARGV[2])
+local waiter, rank, previous
+if mode == 'acquire' then waiter, rank = ARGV[7], tonumber(ARGV[8] or 0) else previous = ARGV[7] end
 local fence, reads = call('GET', fence_key) or '0', call('GET', reads_key) or '0'
 if not (number(fence) and number(reads)) then return bad_fence() end
 if writer and number(reads) > number(fence) then fence = reads end
 local top = number(fence)
 local queued = call('EXISTS', queue) == 1
-if queued then drop(now) end
-local held, left = holder(now)
-local replaces = mode ~= 'acquire' and ARGV[7] and ends(now, ARGV[7]) > 0
-local mine = held and ends(now, id) or 0
+if queued then drop() end
+local held, left = holder()
+local replaces = previous and ends(previous) > 0
+local mine = held and ends(id) or 0
 if mine > 0 and mode ~= 'downgrade' then return 1 end
 if mode == 'downgrade' and mine == 0 and not replaces then
   return {5, call('PTTL', lock), fence, now}
@@ -54,22 +57,22 @@ local other = held and not replaces and mine == 0
 local refused, wait, free = other and (writer or writes(held)), left, 0
 if not refused and queued and mode == 'acquire' then
   local counts
-  if held then counts = invite(now, waiter, rank) else counts = wake(now, waiter, rank) end
+  if held then counts = invite(waiter, rank) else counts = wake(waiter, rank) end
   if counts then refused, wait, free = true, math.min(counts, left or counts), held and 0 or 1 end
 end
 if refused then
-  return {2, math.ceil(wait / 1000), free, held and {held, '1'} or {}, join(now, waiter, rank, first), fence, now}
+  return {2, math.ceil(wait / 1000), free, held and {held, '1'} or {}, join(waiter, rank, first), fence, now}
 end
 -- The quarantine is at least two windows long, so it outlasts every ballot that a master can have accepted before: one
 -- of exactly now - 15 s is refused.
-if first <= top or first <= now - window then return {3, join(now, waiter, rank, first), fence, now} end
+if first <= top or first <= now - window then return {3, join(waiter, rank, first), fence, now} end
 -- One ballot may follow a fence that is itself ahead: clocks that were ahead and are set right must cost no waiting.
 local latest = now + window
 if first == last and top > now then latest = top + window end
-if last > latest then return {4, join(now, waiter, rank, first), fence, now} end
-if mine < now + ttl * 1000 then share(now, id, ttl) end
-if replaces then call('ZREM', lock, ARGV[7]) end
-if writer then raise(fence_key, now, ARGV[5]) elseif last > number(reads) then raise(reads_key, now, ARGV[5]) end
+if last > latest then return {4, join(waiter, rank, first), fence, now} end
+if mine < now + ttl * 1000 then share(id, ttl) end
+if replaces then call('ZREM', lock, previous) end
+if writer then raise(fence_key, ARGV[5]) elseif last > number(reads) then raise(reads_key, ARGV[5]) end
 if queued and waiter then leave(waiter) end
-if queued and not writer then invite(now) end
+if queued and not writer then invite() end
 return 1

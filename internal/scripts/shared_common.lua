@@ -6,7 +6,7 @@
 local reads_key = lock .. ':reads'
 
 -- Returns the share that ends last, and for how many us it counts; nil if none counts. Expired shares are removed.
-local function holder(now)
+local function holder()
   local id, ends = unpack(call('ZRANGE', lock, -1, -1, 'WITHSCORES'))
   if not id then return nil end
   local expired = call('ZRANGEBYSCORE', lock, '-inf', now, 'LIMIT', 0, 500)
@@ -17,13 +17,13 @@ end
 local function writes(id) return string.find(id, '^[^:]*:%d+w') ~= nil end
 
 -- Returns until when the share of a lease counts; 0 if it has none.
-local function ends(now, id)
+local function ends(id)
   local at = tonumber(call('ZSCORE', lock, id) or 0)
   return at > now and at or 0
 end
 
 -- A share lasts ttl ms from now. The key lasts as long as the longest share.
-local function share(now, id, ttl)
+local function share(id, ttl)
   call('ZADD', lock, now + ttl * 1000, id)
   if call('PTTL', lock) < ttl then call('PEXPIRE', lock, ttl) end
 end
@@ -34,10 +34,10 @@ end
 -- readers out that come after it, so that writers are not starved. One that has sent no attempt for 8 s hangs, and is
 -- removed. It counts for 20 s from its last attempt, and sends one at least every 5 s; if it sends another, it has its
 -- old place. Returns what wake returns.
-local function invite(now, caller, rank)
+local function invite(caller, rank)
   for _ = 1, 8 do
     local first, score = unpack(call('ZRANGE', queue, 0, 0, 'WITHSCORES'))
-    if not first or string.find(first, '^%d+:[^:]*:%d+r') then return wake(now, caller, rank) end
+    if not first or string.find(first, '^%d+:[^:]*:%d+r') then return wake(caller, rank) end
     if precedes(caller, rank, first, score) then return nil end
     local counts = tonumber(call('ZSCORE', waiters, first) or 0)
     if counts > now + 12000000 and publish(first, '\n') then return counts - 12000000 - now end

@@ -9,9 +9,8 @@
 --
 -- Safe to repeat: it sets, never adds; it never creates, and never shortens. It works in quarantine: a share that is
 -- here is here. A full master refuses it: unlike the key's time, the time of a share is data.
-local call, lock, ttl = redis.call, KEYS[1], tonumber(ARGV[3])
-local t = call('TIME')
-local now = t[1] * 1000000 + t[2]
+local call, lock, ttl, epoch = redis.call, KEYS[1], tonumber(ARGV[3]), ARGV[4]
+-- include now.lua
 local ends = tonumber(call('ZSCORE', lock, ARGV[2]) or 0)
 if ends <= now then
   local fence, reads = call('GET', lock .. ':fence') or '0', call('GET', lock .. ':reads') or '0'
@@ -19,8 +18,6 @@ if ends <= now then
   return {5, call('PTTL', lock), fence, now}
 end
 -- include extend_common.lua
-local refusal = refuse(ARGV[1], ttl, tonumber(ARGV[4]))
-if refusal then return refusal end
 if ends < now + ttl * 1000 then call('ZADD', lock, now + ttl * 1000, ARGV[2]) end
 if ttl > 0 and call('PTTL', lock) < ttl then call('PEXPIRE', lock, ARGV[3]) end
 return 1

@@ -37,7 +37,7 @@ func TestSHAConstantsAreThoseOfTheTexts(t *testing.T) {
 // documents its keys, arguments and replies, and why it is safe to repeat.
 func TestScriptsAreShort(t *testing.T) {
 	for _, file := range []string{
-		"common", "extend_common", "acquire", "extend", "release", "inspect", "admit", "heartbeat",
+		"now", "stamp", "record", "common", "extend_common", "acquire", "extend", "release", "inspect", "admit", "heartbeat",
 		"shared_common", "shared_acquire", "shared_extend", "shared_release",
 	} {
 		text, err := os.ReadFile(file + ".lua")
@@ -57,7 +57,8 @@ func TestScriptsAreShort(t *testing.T) {
 			t.Errorf("%s has %d lines of code", file, code)
 		}
 		for _, word := range []string{"-- KEYS ", "-- ARGV ", "-- Reply ", "afe to repeat"} {
-			if !strings.HasSuffix(file, "common") && !strings.Contains(string(text), word) {
+			part := strings.HasSuffix(file, "common") || file == "now" || file == "stamp" || file == "record"
+			if !part && !strings.Contains(string(text), word) {
 				t.Errorf("%s: the header does not contain %q", file, word)
 			}
 		}
@@ -67,7 +68,9 @@ func TestScriptsAreShort(t *testing.T) {
 // The times in the scripts equal the constants.
 func TestScriptConstants(t *testing.T) {
 	texts := ""
-	for _, file := range []string{"common", "acquire", "release", "shared_common", "shared_acquire", "shared_release"} {
+	for _, file := range []string{
+		"now", "common", "acquire", "release", "shared_common", "shared_acquire", "shared_release",
+	} {
 		text, err := os.ReadFile(file + ".lua")
 		if err != nil {
 			t.Fatal(err)
@@ -75,14 +78,13 @@ func TestScriptConstants(t *testing.T) {
 		texts += string(text)
 	}
 	for text, times := range map[string]int{
-		fmt.Sprintf("':waiters', %d\n", scripts.Window.Microseconds()):                                  1,
-		fmt.Sprintf("first - now > -%[1]d and last - now <= %[1]d then", scripts.Window.Microseconds()): 1,
-		fmt.Sprintf("'PX', '%d')", scripts.FenceKept.Milliseconds()):                                    1,
-		fmt.Sprintf(" %d + math.ceil(", scripts.FenceKept.Milliseconds()):                               1,
-		fmt.Sprintf("asked < now - %d then", scripts.WaiterCounts.Microseconds()):                       1,
-		fmt.Sprintf("waiters, now + %d, waiter", scripts.WaiterCounts.Microseconds()):                   1,
-		fmt.Sprintf(", %d)\n", (scripts.WaiterCounts + time.Second).Milliseconds()):                     2,
-		fmt.Sprintf("math.min(counts, now + %d)", scripts.ToldCounts.Microseconds()):                    1,
+		fmt.Sprintf("call('TIME'), %d\n", scripts.Window.Microseconds()):              1,
+		fmt.Sprintf("'PX', '%d')", scripts.FenceKept.Milliseconds()):                  1,
+		fmt.Sprintf(" %d + math.ceil(", scripts.FenceKept.Milliseconds()):             1,
+		fmt.Sprintf("asked < now - %d then", scripts.WaiterCounts.Microseconds()):     1,
+		fmt.Sprintf("waiters, now + %d, waiter", scripts.WaiterCounts.Microseconds()): 1,
+		fmt.Sprintf(", %d)\n", (scripts.WaiterCounts + time.Second).Milliseconds()):   2,
+		fmt.Sprintf("math.min(counts, now + %d)", scripts.ToldCounts.Microseconds()):  1,
 	} {
 		if n := strings.Count(texts, text); n != times {
 			t.Errorf("the scripts contain %q %d times, want %d", text, n, times)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/scripts/reference"
 )
@@ -49,7 +50,7 @@ func (w *twin) count(call *scripts.Call, reply any) {
 	case []any:
 		if n, ok := v[0].(int64); ok {
 			what = fmt.Sprint(n)
-			if n == int64(scripts.Held) && v[2] == int64(1) {
+			if n == int64(quorum.Held) && v[2] == int64(1) {
 				what += " free"
 			}
 		}

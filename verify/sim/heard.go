@@ -3,6 +3,7 @@ package sim
 import (
 	"strconv"
 
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
@@ -104,7 +105,7 @@ func (w *world) heard(n *conn, s *server, m message) {
 	switch m.script {
 	case scripts.Acquire, scripts.SharedAcquire:
 		role, _ := scripts.ShareOf(m.id)
-		granted, asks := m.code == int64(scripts.Granted), modeOf(m.words) == "acquire"
+		granted, asks := m.code == int64(quorum.Granted), modeOf(m.words) == "acquire"
 		switch {
 		case !granted:
 			s.no[m.id] = s.no[m.id] || asks

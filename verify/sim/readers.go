@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock"
 )
@@ -138,13 +139,13 @@ func (w *world) checkEndless() {
 }
 
 // sawShares examines a reply to an acquire of a lock with readers.
-func (o *observer) sawShares(m *message, kind scripts.Outcome, over bool) {
+func (o *observer) sawShares(m *message, kind quorum.Outcome, over bool) {
 	role, _ := scripts.ShareOf(m.id)
 	by, _ := scripts.ShareOf(m.by)
-	held := kind == scripts.Held && by == scripts.Reader
+	held := kind == quorum.Held && by == scripts.Reader
 	o.reach(writerBehindReaders, held && role == scripts.Writer)
 	o.reach(readerBehindWriter, held && role == scripts.Reader)
-	o.reach(lateReader, kind == scripts.Stale && role == scripts.Reader && over)
+	o.reach(lateReader, kind == quorum.Stale && role == scripts.Reader && over)
 }
 
 // writeShared writes like write, for an RWLock. The resource refuses tokens smaller than that of the last writer.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
@@ -158,7 +159,7 @@ func (o *observer) grant(id string) *grantSeen {
 
 // sawMessage records a script that a master has executed.
 func (o *observer) sawMessage(e *entry, m *message, n *conn) {
-	kind := scripts.Outcome(e.code)
+	kind := quorum.Outcome(e.code)
 	if e.code < 0 {
 		return
 	}
@@ -168,7 +169,7 @@ func (o *observer) sawMessage(e *entry, m *message, n *conn) {
 	case repairs:
 		o.sawRepair(e, n, kind)
 	case scripts.Extend.Name:
-		o.reach(missingExtension, kind == scripts.Missing)
+		o.reach(missingExtension, kind == quorum.Missing)
 	case scripts.Release.Name:
 		o.reach(keptPlace, word(m.words, wordRank) != "")
 		o.reach(keptName, e.code == 1 && !slices.Contains([]string{"", "0"}, word(m.words, wordKeep)))
@@ -193,16 +194,16 @@ func (o *observer) reach(s situation, yes bool) {
 	}
 }
 
-func (o *observer) sawAcquire(e *entry, m *message, n *conn, kind scripts.Outcome) {
+func (o *observer) sawAcquire(e *entry, m *message, n *conn, kind quorum.Outcome) {
 	g := o.grant(e.name)
 	o.reach(behindWaiter, m.free)
-	o.reach(withTicket, kind == scripts.Granted && len(m.words) > wordWaiter)
-	o.reach(staleBallot, kind == scripts.Stale)
-	o.reach(aheadBallot, kind == scripts.Ahead)
-	o.reach(abstained, kind == scripts.Abstained)
+	o.reach(withTicket, kind == quorum.Granted && len(m.words) > wordWaiter)
+	o.reach(staleBallot, kind == quorum.Stale)
+	o.reach(aheadBallot, kind == quorum.Ahead)
+	o.reach(abstained, kind == quorum.Abstained)
 	o.reach(afterOwnRelease, g.over[e.master])
 	o.sawShares(m, kind, g.over[e.master])
-	if kind == scripts.Granted {
+	if kind == quorum.Granted {
 		if len(g.on) == 0 {
 			g.granted = e.at
 		}
@@ -211,11 +212,11 @@ func (o *observer) sawAcquire(e *entry, m *message, n *conn, kind scripts.Outcom
 	}
 }
 
-func (o *observer) sawRepair(e *entry, n *conn, kind scripts.Outcome) {
+func (o *observer) sawRepair(e *entry, n *conn, kind quorum.Outcome) {
 	g := o.grant(e.name)
-	o.reach(repairHeld, kind == scripts.Held)
-	o.reach(repairRejected, kind == scripts.Abstained)
-	if kind != scripts.Granted {
+	o.reach(repairHeld, kind == quorum.Held)
+	o.reach(repairRejected, kind == quorum.Abstained)
+	if kind != quorum.Granted {
 		return
 	}
 	o.reach(repaired, true)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
@@ -93,7 +94,7 @@ func answer(what string, code int64) string {
 	case what == scripts.Admit.Name || what == scripts.Inspect.Name:
 		return "answered " + strconv.FormatInt(code, 10)
 	}
-	return scripts.Outcome(code).String()
+	return quorum.Outcome(code).String()
 }
 
 // Story returns all events in words, a line each.

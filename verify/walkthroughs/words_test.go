@@ -12,6 +12,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/internal/private"
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
@@ -259,17 +260,17 @@ func (w *scenario) voteWords(reply any, yes string) string {
 	switch {
 	case err != nil:
 		return err.Error()
-	case v.Outcome == scripts.Granted:
+	case v.Outcome == quorum.Granted:
 		return yes
 	case v.Free:
 		return "free, but another waiter is first for " + seconds(v.Left) + place
-	case v.Outcome == scripts.Held:
+	case v.Outcome == quorum.Held:
 		return "held by " + w.name(v.Holder) + " for " + seconds(v.Left) + place
-	case v.Outcome == scripts.Stale && v.Fence == 0:
+	case v.Outcome == quorum.Stale && v.Fence == 0:
 		return "stale, its ballot is long past" + place
-	case v.Outcome == scripts.Stale:
+	case v.Outcome == quorum.Stale:
 		return "stale, the fence is " + w.ballot(v.Fence) + place
-	case v.Outcome == scripts.Abstained:
+	case v.Outcome == quorum.Abstained:
 		return "no vote: " + w.recordWords(v.Record)
 	}
 	return v.Outcome.String() + place

@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/quorum"
 )
 
 var epochAndLongest = regexp.MustCompile(`(?s)^v3 .* epoch=([0-9]+) .*longest=([0-9]+) `)
@@ -55,7 +55,7 @@ func (c *call) acquire() any {
 	if a.stamp != "" {
 		//mutant:repair-record = !strings.HasPrefix(there, a.stamp) && a.mode != "repair"
 		if there := c.record(c.key(2)); !strings.HasPrefix(there, a.stamp) {
-			return []any{int64(scripts.Abstained), there, c.now}
+			return []any{int64(quorum.Abstained), there, c.now}
 		}
 	}
 	raw, top := c.fence(c.fenceKey(), noFence)
@@ -72,27 +72,27 @@ func (c *call) acquire() any {
 		accepted, value := ballotAndValue(lease)
 		switch {
 		case a.last == accepted:
-			return int64(scripts.Granted)
+			return int64(quorum.Granted)
 		case a.last < accepted:
-			return []any{int64(scripts.Stale), c.join(a.waiter), raw, c.now}
+			return []any{int64(quorum.Stale), c.join(a.waiter), raw, c.now}
 		}
 		a.value = laterValue(value, a.value)
 	case a.mode == "import" && !replaces:
-		return []any{int64(scripts.Missing), left, raw, c.now}
+		return []any{int64(quorum.Missing), left, raw, c.now}
 	case left != -2 && !replaces:
 		c.recall(lock)
 		there := c.lease(lock)
 		if without := threeWords.FindString(there[1].(string)); without != "" {
 			there[1] = without
 		}
-		return []any{int64(scripts.Held), left, int64(0), there, c.join(a.waiter), raw, c.now}
+		return []any{int64(quorum.Held), left, int64(0), there, c.join(a.waiter), raw, c.now}
 	//mutant:repair-no-queue 2= true
 	case queued && a.mode == "acquire":
 		if left, woken := c.wake(a.waiter); woken {
-			return []any{int64(scripts.Held), (left + 999) / 1000, int64(1), []any{}, c.join(a.waiter), raw, c.now}
+			return []any{int64(quorum.Held), (left + 999) / 1000, int64(1), []any{}, c.join(a.waiter), raw, c.now}
 		}
 	}
-	if o := c.judge(&a, top); o != scripts.Granted {
+	if o := c.judge(&a, top); o != quorum.Granted {
 		return []any{int64(o), c.join(a.waiter), raw, c.now}
 	}
 	c.state.setField(c.now, lock, a.id, a.depth+" "+a.token+" "+c.arg(5)+a.value)
@@ -106,26 +106,26 @@ func (c *call) acquire() any {
 	if queued && a.waiter.id != "" {
 		c.leave(a.waiter.id)
 	}
-	return int64(scripts.Granted)
+	return int64(quorum.Granted)
 }
 
 // judge compares the ballots with the fence top and with this master's time.
-func (c *call) judge(a *ask, top float64) scripts.Outcome {
+func (c *call) judge(a *ask, top float64) quorum.Outcome {
 	now := float64(c.now)
 	//mutant:window-edge 2= a.first < now-window
 	//mutant:ballot-bounds 2= false
 	//mutant:fence 1= false
 	if a.first <= top || a.first <= now-window {
-		return scripts.Stale
+		return quorum.Stale
 	}
 	latest := now + window
 	if a.first == a.last && top > now {
 		latest = top + window
 	}
 	if a.last > latest {
-		return scripts.Ahead
+		return quorum.Ahead
 	}
-	return scripts.Granted
+	return quorum.Granted
 }
 
 // ballotAndValue returns the ballot and the value of a lease; a hash that the scripts have not written may have none.

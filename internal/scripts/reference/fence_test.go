@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/scripts/reference"
 )
@@ -79,13 +80,13 @@ func TestQuarantineOfTwoWindows(t *testing.T) {
 			var empty reference.State
 			return empty.Eval(at, reference.Env{}, call.Script, keys, args)
 		}
-		if got := acquire(1, now, ballot); got != int64(scripts.Granted) {
+		if got := acquire(1, now, ballot); got != int64(quorum.Granted) {
 			t.Errorf("role %v: ballot at the end of the window: %v", role, got)
 		}
-		if got, ok := acquire(2, now+2*window, ballot).([]any); !ok || got[0] != int64(scripts.Stale) {
+		if got, ok := acquire(2, now+2*window, ballot).([]any); !ok || got[0] != int64(quorum.Stale) {
 			t.Errorf("role %v: two windows later: %v", role, got)
 		}
-		if got := acquire(3, now+2*window, ballot+1); got != int64(scripts.Granted) {
+		if got := acquire(3, now+2*window, ballot+1); got != int64(quorum.Granted) {
 			t.Errorf("role %v: larger ballot: %v", role, got)
 		}
 	}

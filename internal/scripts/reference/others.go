@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/quorum"
 )
 
 func (c *call) extend() any {
@@ -12,7 +12,7 @@ func (c *call) extend() any {
 	lease, _ := c.typed(lock, Hash).field(c.arg(2))
 	depth := depthOf.FindString(lease)
 	if depth == "" || depth == "0" {
-		return []any{int64(scripts.Missing), c.state.TTL(c.now, lock), c.get(c.fenceKey(), "0"), c.now}
+		return []any{int64(quorum.Missing), c.state.TTL(c.now, lock), c.get(c.fenceKey(), "0"), c.now}
 	}
 	if refusal := c.refuse(float64(ttl), c.arg(5)); refusal != nil {
 		return refusal
@@ -29,7 +29,7 @@ func (c *call) extend() any {
 	if ttl > 0 && c.state.TTL(c.now, lock) < ttl {
 		c.state.Expire(c.now, lock, ttl)
 	}
-	return int64(scripts.Granted)
+	return int64(quorum.Granted)
 }
 
 // refuse returns the reply to an extension under another admission record than the expected one, or nil if it is
@@ -43,7 +43,7 @@ func (c *call) refuse(ttl float64, epoch string) any {
 	if record == "" || strings.HasPrefix(record, expected) || !refused(record, ttl, number(epoch)) {
 		return nil
 	}
-	return []any{int64(scripts.Refused), record, c.now}
+	return []any{int64(quorum.Refused), record, c.now}
 }
 
 var (

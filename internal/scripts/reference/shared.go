@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/quorum"
 )
 
 // Scripts of locks with readers.
@@ -111,7 +111,7 @@ func (c *call) sharedAcquire() any {
 	if a.stamp != "" {
 		//mutant:share-repair-record = !strings.HasPrefix(there, a.stamp) && a.mode != "repair"
 		if there := c.record(c.key(2)); !strings.HasPrefix(there, a.stamp) {
-			return []any{int64(scripts.Abstained), there, c.now}
+			return []any{int64(quorum.Abstained), there, c.now}
 		}
 	}
 	raw, top, reads := c.fences()
@@ -131,24 +131,24 @@ func (c *call) sharedAcquire() any {
 	}
 	switch {
 	case mine > 0 && a.mode != "downgrade":
-		return int64(scripts.Granted)
+		return int64(quorum.Granted)
 	//mutant:downgrade-needs-share = false
 	case a.mode == "downgrade" && mine == 0 && !replaces:
-		return []any{int64(scripts.Missing), c.state.TTL(c.now, c.key(1)), raw, c.now}
+		return []any{int64(quorum.Missing), c.state.TTL(c.now, c.key(1)), raw, c.now}
 	}
 	if reply := c.sharedRefusal(a, writer, replaces || mine > 0, queued, held, left, raw); reply != nil {
 		return reply
 	}
 	//mutant:share-window-edge 2= a.first < now-window
 	if a.first <= top || a.first <= now-window {
-		return []any{int64(scripts.Stale), c.join(a.waiter), raw, c.now}
+		return []any{int64(quorum.Stale), c.join(a.waiter), raw, c.now}
 	}
 	latest := now + window
 	if a.first == a.last && top > now {
 		latest = top + window
 	}
 	if a.last > latest {
-		return []any{int64(scripts.Ahead), c.join(a.waiter), raw, c.now}
+		return []any{int64(quorum.Ahead), c.join(a.waiter), raw, c.now}
 	}
 	if mine < c.now+a.ttl*1000 {
 		c.share(a.id, a.ttl)
@@ -169,7 +169,7 @@ func (c *call) sharedAcquire() any {
 	if queued && !writer {
 		c.invite(waiter{})
 	}
-	return int64(scripts.Granted)
+	return int64(quorum.Granted)
 }
 
 // sharedRefusal returns the reply if others hold the name, or a waiter comes before the caller; nil if the caller may
@@ -195,7 +195,7 @@ func (c *call) sharedRefusal(a ask, writer, own, queued bool, held string, left 
 	if held != "" {
 		fields = []any{held, "1"}
 	}
-	return []any{int64(scripts.Held), (wait + 999) / 1000, free, fields, c.join(a.waiter), raw, c.now}
+	return []any{int64(quorum.Held), (wait + 999) / 1000, free, fields, c.join(a.waiter), raw, c.now}
 }
 
 func (c *call) sharedExtend() any {
@@ -206,7 +206,7 @@ func (c *call) sharedExtend() any {
 		if plainNumber(reads) > plainNumber(fence) {
 			fence = reads
 		}
-		return []any{int64(scripts.Missing), c.state.TTL(c.now, lock), fence, c.now}
+		return []any{int64(quorum.Missing), c.state.TTL(c.now, lock), fence, c.now}
 	}
 	if refusal := c.refuse(float64(ttl), c.arg(4)); refusal != nil {
 		return refusal
@@ -218,7 +218,7 @@ func (c *call) sharedExtend() any {
 	if ttl > 0 && c.state.TTL(c.now, lock) < ttl {
 		c.state.Expire(c.now, lock, ttl)
 	}
-	return int64(scripts.Granted)
+	return int64(quorum.Granted)
 }
 
 // plainNumber returns tonumber(text), or 0.

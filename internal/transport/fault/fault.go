@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -103,4 +104,13 @@ func Transient(reply redis.Error) bool {
 		return true
 	}
 	return false
+}
+
+// ContextError returns why ctx ended: its error, joined with its cause if that differs.
+func ContextError(ctx context.Context) error {
+	err := ctx.Err()
+	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
+		return fmt.Errorf("%w: %w", err, cause)
+	}
+	return err
 }

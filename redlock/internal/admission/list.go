@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
-	"github.com/redlock-go/redlock/redlock/internal/quorum"
 )
 
 // agrees reports whether the record of master j contains this client's configuration, or the one before it: the same

@@ -4,9 +4,9 @@ import (
 	"math"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock/internal/ballot"
-	"github.com/redlock-go/redlock/redlock/internal/quorum"
 )
 
 // write returns a step that writes the record of master i with the largest numbers that were read anywhere.

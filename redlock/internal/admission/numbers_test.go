@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
-	"github.com/redlock-go/redlock/redlock/internal/quorum"
 )
 
 // H80: the max TTL is raised on three of five masters, and the command dies, or a whole raise dies before its last

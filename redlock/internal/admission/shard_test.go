@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
-	"github.com/redlock-go/redlock/redlock/internal/quorum"
 )
 
 var second = scripts.Shard{Number: 2, Of: 3}

@@ -3,8 +3,8 @@ package admission
 import (
 	"time"
 
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
-	"github.com/redlock-go/redlock/redlock/internal/quorum"
 )
 
 // A Phase is the stage of a master on its way to voting.

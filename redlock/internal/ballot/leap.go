@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
-	"github.com/redlock-go/redlock/redlock/internal/quorum"
+	"github.com/redlock-go/redlock/internal/quorum"
 )
 
 // A leap of one master counts if a majority shows one within leapWindow, since each is read on its heartbeat.

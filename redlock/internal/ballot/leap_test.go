@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
-	"github.com/redlock-go/redlock/redlock/internal/quorum"
+	"github.com/redlock-go/redlock/internal/quorum"
 )
 
 // H118: time that has passed for a majority of the masters and not for this machine counts as missed time, once.

@@ -6,8 +6,8 @@ import (
 	"sync"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
-	"github.com/redlock-go/redlock/redlock/internal/quorum"
 )
 
 // ErrTokensExhausted means that a ballot would be 2^53 or more, beyond which the masters' numbers are not exact.

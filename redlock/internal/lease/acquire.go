@@ -7,9 +7,10 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/redlock/internal/ballot"
-	"github.com/redlock-go/redlock/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
@@ -48,10 +49,10 @@ func (s *AcquireStats) recordRound(r *round.Round) {
 	}
 	t := r.Tally()
 	s.Rounds++
-	s.Granted, s.N = t.Of(scripts.Granted).Len(), t.Rule.N()
+	s.Granted, s.N = t.Of(quorum.Granted).Len(), t.Rule.N()
 	place := 0
 	r.Each(func(_ int, v *round.Vote) {
-		if v.Outcome == scripts.Held {
+		if v.Outcome == quorum.Held {
 			place = max(place, v.Place+1)
 		}
 	})
@@ -76,7 +77,7 @@ func (s *AcquireStats) RecordPlace(place int) {
 }
 
 // Acquire makes one attempt: it asks the masters of the current view for a new lease, and waits for their decision or
-// the end of ctx. On success the lease is won and not yet live: see Lease.StartHold. On failure everything that may
+// the end of ctx. On success the lease is won and not yet live: see Hold.Start. On failure everything that may
 // have been granted is being rolled back, and Acquire does not wait for that; the ticket keeps its place in the queues.
 // The error is a *round.Failure, or one of ballots. The round is nil if nothing was sent: no quorum votes, or
 // limiter.enter failed.
@@ -108,7 +109,7 @@ func (m *Manager) Acquire(ctx context.Context, a *Attempt) (*Lease, *round.Round
 	encode := view.Encoder.Acquire
 	if l.linger.allowed = a.Terms.Linger > 0 && first < last; l.linger.allowed {
 		encode = view.Encoder.AcquireLingering
-		m.addressees.add(l) // until StartHold or giveUp
+		m.addressees.add(l) // until Hold.Start or giveUp
 	}
 	l.sendAcquire(r, encode(a.Keys, l.ID, ttl, first, last, a.Ticket), ttl, last, round.NeedsVote)
 	err = l.awaitQuorum(ctx, r, a.Terms, first, last)
@@ -132,11 +133,11 @@ func (l *Lease) sendAcquire(r *round.Round, call *scripts.Call, ttl time.Duratio
 
 // awaitDecision waits for the decision of a round, until ctx ends or the Manager closes. It returns nil if the round
 // was won.
-func (m *Manager) awaitDecision(ctx context.Context, r *round.Round) error {
+func (m *services) awaitDecision(ctx context.Context, r *round.Round) error {
 	select {
 	case <-r.Done():
 	case <-ctx.Done():
-		return r.Failure(nil, round.ContextError(ctx))
+		return r.Failure(nil, fault.ContextError(ctx))
 	case <-m.Closing:
 		return r.Failure(nil, ErrClosed)
 	}
@@ -177,7 +178,7 @@ func tooSlow(left time.Duration, terms *Terms) error {
 }
 
 // readClocks takes the masters' times from the refusals of a round.
-func (m *Manager) readClocks(r *round.Round, now clock.Instant) {
+func (m *services) readClocks(r *round.Round, now clock.Instant) {
 	within := now.Sub(r.Start) / 2
 	r.Each(func(i int, v *round.Vote) {
 		if v.Time > 0 {
@@ -187,7 +188,7 @@ func (m *Manager) readClocks(r *round.Round, now clock.Instant) {
 }
 
 // recordRefusals records what the next attempt needs from the refusals: fences and clocks.
-func (m *Manager) recordRefusals(r *round.Round, name string) {
+func (m *services) recordRefusals(r *round.Round, name string) {
 	now := m.Clock.Now()
 	m.readClocks(r, now)
 	t := r.Tally()
@@ -225,20 +226,20 @@ func (a *voteRecorder) OnVote(r *round.Round, i int, v *round.Vote, decides, las
 	l := a.lease
 	l.mu.Lock()
 	l.recordVoteLocked(r, i, v.Outcome)
-	n := l.endLocked(l.goneLocked())
+	end := l.endLocked(l.goneLocked())
 	late := a.late.Has(i)
 	a.late &^= quorum.One(i)
 	complete := late && a.late == 0
 	l.mu.Unlock()
-	l.notify(n)
+	end.finish()
 	a.warn(r, i, v, decides)
 	//mutant:late-grants = false
 	if late && mayHold(v) {
-		end := scripts.Ending{}
+		place := scripts.Ending{}
 		if l.ticket != nil && a.waits() {
-			end = l.keepingPlace()
+			place = l.keepingPlace()
 		}
-		l.sendRelease("roll back", quorum.One(i), end)
+		l.sendRelease("roll back", quorum.One(i), place)
 	}
 	if complete {
 		l.m.Leave()
@@ -248,7 +249,7 @@ func (a *voteRecorder) OnVote(r *round.Round, i int, v *round.Vote, decides, las
 // mayHold reports whether the master of a vote has granted the acquire, or may still do so.
 func mayHold(v *round.Vote) bool {
 	//mutant:unknown-outcomes 2= false
-	return v.Outcome == scripts.Granted || v.Unsure()
+	return v.Outcome == quorum.Granted || v.Unsure()
 }
 
 // undo releases what a round that was not won has been granted, or may still be. It returns at once. If all have
@@ -257,7 +258,7 @@ func mayHold(v *round.Vote) bool {
 func (l *Lease) undo(r *round.Round) {
 	var set, late quorum.Set
 	l.mu.Lock()
-	if t := r.Tally(); t.Of(scripts.Granted) == 0 && t.Rule.Lost(t.Of(scripts.Held)) {
+	if t := r.Tally(); t.Of(quorum.Granted) == 0 && t.Rule.Lost(t.Of(quorum.Held)) {
 		late = r.Asked() &^ t.In()
 	}
 	if l.recorder.late = late; late != 0 {
@@ -291,7 +292,7 @@ func (l *Lease) keepingPlace() scripts.Ending {
 
 // newLease makes a lease with an id of its own.
 func (m *Manager) newLease(name string, keys *scripts.Keys, t *scripts.Ticket) *Lease {
-	l := &Lease{m: m, Name: name, wire: wire{keys: keys, ticket: t}}
+	l := &Lease{m: &m.services, Name: name, wire: wire{keys: keys, ticket: t}}
 	//mutant:new-ids = uint64(len(name))
 	id := m.number.Add(1)
 	if role := keys.Role(); role != scripts.Plain {
@@ -310,8 +311,8 @@ func (a *voteRecorder) warn(r *round.Round, i int, v *round.Vote, decides bool) 
 	switch {
 	case decides:
 		t := r.Tally()
-		set = t.Of(scripts.Held)
-	case v.Outcome == scripts.Held:
+		set = t.Of(quorum.Held)
+	case v.Outcome == quorum.Held:
 		set = quorum.One(i)
 	}
 	//mutant:beaten-holder 1= false

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock/internal/admission"
@@ -84,7 +85,7 @@ func (b *managerBed) lock(t *Terms) *Hold {
 		b.t.Fatal(err)
 	}
 	h := &Hold{}
-	if err := l.StartHold(h, t); err != nil {
+	if err := h.Start(l, t); err != nil {
 		b.t.Fatal(err)
 	}
 	return h
@@ -124,13 +125,15 @@ func (b *managerBed) takeLog() (logged []string) {
 func (b *managerBed) Attempted(_ *Lease, _ *round.Round, _ int64, err error) {
 	b.logf("attempted %v", err != nil)
 }
+func (b *managerBed) Acquired(h Holder) {
+	b.logf("acquired %d", h.Token()-h.Lease().tokens.last)
+}
 func (b *managerBed) NotSent(_, name string, _ *round.Failure) { b.logf("not sent %s", name) }
-func (b *managerBed) Acquired(h *Hold)                         { b.logf("acquired %d", h.Token()-h.lease.tokens.last) }
 func (b *managerBed) Extended(_ *Lease, err error)             { b.logf("extended %v", err != nil) }
 func (b *managerBed) Repaired(_ *Lease, i int)                 { b.logf("repaired %d", i) }
 func (b *managerBed) Lost(_ *Lease, cause error)               { b.logf("lost: %v", cause) }
 func (b *managerBed) Releasing(*Lease)                         { b.logf("releasing") }
-func (b *managerBed) Released(_ *Hold, err error)              { b.logf("released: %v", err) }
+func (b *managerBed) Released(_ Holder, err error)             { b.logf("released: %v", err) }
 func (b *managerBed) Ended(*Lease)                             { b.logf("ended") }
 func (b *managerBed) MayIdle(*Lease) bool                      { return false }
 func (b *managerBed) Idle(*Lease) bool                         { return false }
@@ -143,10 +146,10 @@ func after(d time.Duration) {
 
 // Outcomes of votes by short names.
 const (
-	staleVote     = scripts.Stale
-	admissionVote = scripts.Abstained
+	staleVote     = quorum.Stale
+	admissionVote = quorum.Abstained
 )
 
-func vote(o scripts.Outcome, fence, time int64) round.Vote {
+func vote(o quorum.Outcome, fence, time int64) round.Vote {
 	return round.Vote{Vote: scripts.Vote{Outcome: o, Fence: fence, Time: time}}
 }

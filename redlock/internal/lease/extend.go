@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
-	"github.com/redlock-go/redlock/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
@@ -52,14 +52,14 @@ func (e *extension) OnVote(r *round.Round, i int, v *round.Vote, decides, _ bool
 	if (l.state == live || l.state == idle) && decides && won && !e.check {
 		e.confirmedLocked(l.m.Clock.Now())
 	}
-	n := l.endLocked(l.goneLocked())
+	end := l.endLocked(l.goneLocked())
 	//mutant:stop-before-release = true
 	if l.state == live && !e.check {
 		e.repairLocked()
 	}
 	l.mu.Unlock()
-	l.notify(n)
-	if !decides || n.cause != nil || e.check {
+	end.finish()
+	if !decides || end.why != nil || e.check {
 		return
 	}
 	var err error

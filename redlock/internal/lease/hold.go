@@ -5,10 +5,14 @@ import (
 	"errors"
 	"maps"
 	"time"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
 // A Hold is one Lock of a lease: the first one, or a re-entry. It is not the text that Lock.Export gives. The zero
-// Hold becomes usable when StartHold, TakeOver, Reenter or a handoff succeeds. All methods are safe for concurrent use.
+// Hold becomes usable when Start, TakeOver, Reenter or a handoff succeeds. All methods are safe for concurrent use.
 type Hold struct {
 	lease *Lease
 	token int64
@@ -23,6 +27,51 @@ type Hold struct {
 }
 
 var closedChan = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+
+// Start makes h the first hold of a lease that was won, which becomes live. It fails with a *round.Failure if the
+// Manager has closed, or too many masters have lost the lease meanwhile; then the lease has been released.
+func (h *Hold) Start(l *Lease, terms *Terms) error {
+	now := l.m.Clock.Now()
+	if l.Role() != scripts.Plain {
+		l.m.addressees.add(l)
+	} else if l.linger.allowed {
+		defer l.m.addressees.remove(l) // the local queue knows it by now
+	}
+	l.mu.Lock()
+	h.beginLocked(l, terms, now)
+	open := l.m.timers.Add(&l.renewal.entry, l, l.nextRunLocked(now))
+	view := l.m.View() // after Add: later changes come by Manager.Changed
+	l.on.lose(l.on.has &^ same(l.sent.view, view))
+	lacks := newlyReachable(l.sent.view, view) &^ l.on.has
+	why := l.goneLocked()
+	if !open {
+		why = closed
+	}
+	if why != nil {
+		end := l.endLocked(why.notStarted())
+		l.ownership.terms.MinHold = 0 // the caller does not get it
+		l.mu.Unlock()
+		end.finish()
+		return &round.Failure{Decision: why.err}
+	}
+	l.mu.Unlock()
+	l.m.Events.Acquired(h)
+	if lacks != 0 {
+		l.ExtendSoon(0)
+	}
+	return nil
+}
+
+// beginLocked makes l live with a new ownership, of which h is the first hold.
+func (h *Hold) beginLocked(l *Lease, terms *Terms, now clock.Instant) {
+	h.lease, h.token = l, l.tokens.next
+	//mutant:linger-token drop
+	l.tokens.next++
+	l.state = live
+	l.ownership = ownership{token: h.token, depth: 1, terms: *terms, began: now}
+	l.ownership.single[0] = h
+	l.ownership.holds = l.ownership.single[:]
+}
 
 // Lease returns the lease of h.
 func (h *Hold) Lease() *Lease { return h.lease }
@@ -58,7 +107,7 @@ func (h *Hold) Lasted() time.Duration {
 func (h *Hold) Forgo() {
 	h.lease.mu.Lock()
 	kept := false
-	if o := &h.lease.ownership; o.single[0] == h {
+	if o := &h.lease.ownership; o.single[0] == holding(h) {
 		kept = o.terms.MinHold > 0 && errors.Is(h.ended, ErrClosed)
 		o.terms.MinHold = 0
 	}
@@ -102,11 +151,11 @@ func (h *Hold) lockHeld() error {
 	l := h.lease
 	now := l.m.Clock.Now()
 	l.mu.Lock()
-	n := l.endLocked(l.expiredLocked(now))
+	end := l.endLocked(l.expiredLocked(now))
 	err := h.ended
 	if err != nil {
 		l.mu.Unlock()
-		l.notify(n)
+		end.finish()
 	}
 	return err
 }
@@ -119,7 +168,7 @@ func (h *Hold) Settle(terms *Terms) {
 	}
 	defer h.lease.mu.Unlock()
 	now, o := h.lease.m.Clock.Now(), &h.lease.ownership
-	if o.holds[0] != h {
+	if o.holds[0] != holding(h) {
 		return
 	}
 	o.terms.Extend, o.terms.MaxHold = terms.Extend, terms.MaxHold

@@ -8,9 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/redlock/internal/admission"
-	"github.com/redlock-go/redlock/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
@@ -189,19 +188,19 @@ func TestConfirmedAsTable(t *testing.T) {
 	for _, c := range []struct {
 		name       string
 		after      time.Duration // when two of three votes come
-		kind       scripts.Outcome
+		kind       quorum.Outcome
 		left       time.Duration
 		cancelled  bool
 		want       error
 		wantWithin time.Duration
 	}{
-		{"in time", ms, scripts.Granted, time.Second, false, nil, ms},
-		{"cancelled and near", ms, scripts.Granted, time.Second, true, nil, ms},
-		{"cancelled and far", 11 * ms, scripts.Granted, time.Second, true, context.Canceled, 10 * ms},
-		{"longer than the validity", 101 * ms, scripts.Granted, 100 * ms, false, round.ErrNoQuorum, 100 * ms},
-		{"nothing is left", 11 * ms, scripts.Granted, 0, false, round.ErrNoQuorum, 10 * ms},
-		{"refused", ms, scripts.Failed, time.Second, false, round.ErrNoQuorum, ms},
-		{"not there", ms, scripts.Missing, time.Second, false, ErrLost, ms},
+		{"in time", ms, quorum.Granted, time.Second, false, nil, ms},
+		{"cancelled and near", ms, quorum.Granted, time.Second, true, nil, ms},
+		{"cancelled and far", 11 * ms, quorum.Granted, time.Second, true, context.Canceled, 10 * ms},
+		{"longer than the validity", 101 * ms, quorum.Granted, 100 * ms, false, round.ErrNoQuorum, 100 * ms},
+		{"nothing is left", 11 * ms, quorum.Granted, 0, false, round.ErrNoQuorum, 10 * ms},
+		{"refused", ms, quorum.Failed, time.Second, false, round.ErrNoQuorum, ms},
+		{"not there", ms, quorum.Missing, time.Second, false, ErrLost, ms},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -3,8 +3,8 @@ package lease
 import (
 	"context"
 
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
-	"github.com/redlock-go/redlock/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
@@ -62,7 +62,7 @@ func (l *Lease) importFailed(ctx context.Context, r *round.Round, f *round.Failu
 	t := r.Tally()
 	if t.Rule.Joint() && r.Complete(ctx) {
 		t = r.Tally()
-		if t.Rule.WonHalf(t.Of(scripts.Granted)) {
+		if t.Rule.WonHalf(t.Of(quorum.Granted)) {
 			ttl := terms.leaseTTL(0, l.m.Drift)
 			l.mu.Lock()
 			for i := range repairable(r, ttl).All() {
@@ -73,7 +73,7 @@ func (l *Lease) importFailed(ctx context.Context, r *round.Round, f *round.Failu
 			return
 		}
 	}
-	if !t.Rule.WonHalf(t.Rule.All() &^ t.Of(scripts.Missing) &^ t.Of(scripts.Held)) {
+	if !t.Rule.WonHalf(t.Rule.All() &^ t.Of(quorum.Missing) &^ t.Of(quorum.Held)) {
 		f.Decision = ErrLost
 	}
 }

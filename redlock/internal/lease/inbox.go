@@ -73,20 +73,20 @@ func (l *Lease) listenInLocked(now clock.Instant) time.Duration {
 func (l *Lease) Message(release bool) {
 	now := l.m.Clock.Now()
 	l.mu.Lock()
-	n := notice{}
+	end := ending{}
 	//mutant:recall-in-use drop
 	l.linger.recalled = true
 	l.inbox.requested = l.inbox.requested || release
 	switch {
 	case l.state == idle:
-		n = l.endLocked(errIdle)
+		end = l.endLocked(unused)
 	case l.state == live && release:
 		l.requestLocked()
 	case l.state == live:
 		l.checkSoonLocked(now)
 	}
 	l.mu.Unlock()
-	l.notify(n)
+	end.finish()
 }
 
 // requestLocked closes the channel of the holder, which may have none.

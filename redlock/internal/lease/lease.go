@@ -1,33 +1,15 @@
 package lease
 
 import (
-	"errors"
-	"fmt"
 	"sync"
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock/internal/admission"
 	"github.com/redlock-go/redlock/redlock/internal/due"
-	"github.com/redlock-go/redlock/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/redlock/internal/round"
-)
-
-// Why a lease, or a hold of it, has ended. Package redlock exports these errors and documents them.
-var (
-	ErrLost     = errors.New("redlock: the lock was lost")
-	ErrMaxHold  = fmt.Errorf("%w: maximum hold time reached", ErrLost)
-	ErrReleased = errors.New("redlock: the lock was released before")
-	ErrExported = errors.New("redlock: the lock was exported to another process")
-	ErrClosed   = errors.New("redlock: the locker is closed")
-	ErrNested   = errors.New("redlock: the lock is locked more than once; unlock the inner locks first")
-)
-
-// The two ways of losing a lock, for the log and for people. Callers see both as ErrLost.
-var (
-	errLapsed = fmt.Errorf("%w: no majority extended it in time", ErrLost)
-	errGone   = fmt.Errorf("%w: too few masters still have it", ErrLost)
 )
 
 // Terms are the terms of a caller.
@@ -83,7 +65,7 @@ const (
 
 // A Lease is one id on the masters.
 type Lease struct {
-	m        *Manager
+	m        *services
 	Name     string
 	ID       string
 	replaces string // of an import: the id by which masters may know it still; else ""
@@ -177,45 +159,8 @@ type ownership struct {
 	reported bool  // by HeldLong
 	terms    Terms
 	began    clock.Instant
-	holds    []*Hold
-	single   [1]*Hold // the first hold; the storage of holds while there is one
-}
-
-// StartHold makes a won lease live with h as its first hold. It fails with a *round.Failure if the Manager has closed,
-// or too many masters have lost the lease meanwhile; then the lease has been released.
-func (l *Lease) StartHold(h *Hold, terms *Terms) error {
-	now := l.m.Clock.Now()
-	if l.Role() != scripts.Plain {
-		l.m.addressees.add(l)
-	} else if l.linger.allowed {
-		defer l.m.addressees.remove(l) // the local queue knows it by now
-	}
-	l.mu.Lock()
-	l.state = live
-	l.ownership.start(l, h, l.tokens.next, terms, now)
-	l.tokens.next++
-	open := l.m.timers.Add(&l.renewal.entry, l, l.nextRunLocked(now))
-	view := l.m.View() // after Add: later changes come by Manager.Changed
-	l.on.lose(l.on.has &^ same(l.sent.view, view))
-	lacks := newlyReachable(l.sent.view, view) &^ l.on.has
-	cause := l.goneLocked()
-	if !open {
-		cause = ErrClosed
-	}
-	l.endLocked(cause)
-	if cause != nil {
-		l.ownership.terms.MinHold = 0 // the caller does not get it
-	}
-	l.mu.Unlock()
-	if cause != nil {
-		l.release("unlock")
-		return &round.Failure{Decision: cause}
-	}
-	l.m.Events.Acquired(h)
-	if lacks != 0 {
-		l.ExtendSoon(0)
-	}
-	return nil
+	holds    []holding
+	single   [1]holding // the first hold; the storage of holds while there is one
 }
 
 // giveUp ends a lease that was not won, or that no client has taken.
@@ -228,18 +173,17 @@ func (l *Lease) giveUp() {
 	l.state = ended
 }
 
+// A holding is a Hold, as its lease knows it.
+type holding interface {
+	Holder
+	endLocked(cause error)
+	endContexts(cause error)
+}
+
 // heldLocked returns how long ago the ownership began. A wall clock that was set forward must not free the name too
 // early, so it uses the boot clock alone.
 func (l *Lease) heldLocked(now clock.Instant) time.Duration {
 	return time.Duration(now.Steady() - l.ownership.began.Steady())
-}
-
-// start makes o the ownership that begins with h.
-func (o *ownership) start(l *Lease, h *Hold, token int64, terms *Terms, now clock.Instant) {
-	*o = ownership{token: token, depth: 1, terms: *terms, began: now}
-	h.lease, h.token = l, token
-	o.single[0] = h
-	o.holds = o.single[:]
 }
 
 // same returns the masters at whose addresses the same servers still are, and have not forgotten since.
@@ -259,11 +203,11 @@ func (l *Lease) markHeldLocked(then *admission.View, i int) {
 }
 
 // recordVoteLocked records the vote of master i in a round.
-func (l *Lease) recordVoteLocked(r *round.Round, i int, o scripts.Outcome) {
+func (l *Lease) recordVoteLocked(r *round.Round, i int, o quorum.Outcome) {
 	switch o {
-	case scripts.Granted:
+	case quorum.Granted:
 		l.markHeldLocked(r.View, i)
-	case scripts.Missing:
+	case quorum.Missing:
 		l.on.lose(quorum.One(i))
 	}
 }
@@ -275,87 +219,6 @@ func (l *Lease) leftLocked(now clock.Instant) time.Duration {
 		left = min(left, m-now.Sub(l.ownership.began))
 	}
 	return left
-}
-
-// expiredLocked returns why a live or idle lease has expired at now; nil if it has not.
-func (l *Lease) expiredLocked(now clock.Instant) error {
-	switch {
-	case l.state == live && l.validity.left(now) <= 0:
-		return errLapsed
-	case l.state == live && l.leftLocked(now) <= 0:
-		return ErrMaxHold
-	case l.state == idle && l.linger.until <= now.Steady():
-		return errIdle
-	}
-	return nil
-}
-
-// goneLocked returns errGone if too many masters have lost a live or idle lease, else nil.
-func (l *Lease) goneLocked() error {
-	//mutant:lost-masters = false
-	if (l.state == live || l.state == idle) && l.config.Rule.Lost(l.on.lost) {
-		return errGone
-	}
-	return nil
-}
-
-// A notice lists the holds to notify of the end of a lease, once no lock is held. The zero notice is for no client.
-type notice struct {
-	cause error
-	holds []*Hold
-	idle  bool // the lease had no holder, and is released
-}
-
-// endLocked ends a live or idle lease for a cause; with nil it continues. Nothing is sent, because the holder is
-// notified first.
-func (l *Lease) endLocked(cause error) notice {
-	if cause == nil || l.state != live && l.state != idle {
-		return notice{}
-	}
-	n := notice{cause: cause, idle: l.state == idle}
-	l.state = ended
-	l.m.timers.Remove(&l.renewal.entry)
-	if l.Role() != scripts.Plain {
-		l.m.addressees.remove(l)
-	}
-	n.holds = l.ownership.endLocked(cause)
-	return n
-}
-
-// endLocked ends every hold of the ownership.
-func (o *ownership) endLocked(cause error) []*Hold {
-	holds := o.holds
-	o.holds = nil
-	for _, h := range holds {
-		h.endLocked(cause)
-	}
-	return holds
-}
-
-// notify ends the contexts of a lease that has ended, wakes the next local waiter, and reports the loss.
-func (l *Lease) notify(n notice) {
-	n.endContexts()
-	l.report(n)
-}
-
-// report notifies without the contexts: if several leases end at once, the contexts of all of them end first.
-func (l *Lease) report(n notice) {
-	if n.cause == nil {
-		return
-	}
-	if n.idle {
-		l.release("unlock")
-	}
-	l.m.Waiters.Ended(l)
-	if errors.Is(n.cause, ErrLost) && !n.idle {
-		l.m.Events.Lost(l, n.cause)
-	}
-}
-
-func (n *notice) endContexts() {
-	for _, h := range n.holds {
-		h.endContexts(n.cause)
-	}
 }
 
 // Info describes the lease at this moment.

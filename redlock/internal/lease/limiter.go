@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
@@ -58,7 +59,7 @@ func (l *limiter) enter(ctx context.Context, closing <-chan struct{}, patience t
 	case <-w.turn:
 		return nil
 	case <-ctx.Done():
-		err = round.ContextError(ctx)
+		err = fault.ContextError(ctx)
 	case <-closing:
 		err = ErrClosed
 	case <-impatient:
@@ -117,7 +118,7 @@ func (l *limiter) admitLocked() {
 const failurePace = 20 * time.Millisecond
 
 // reportNotSent reports a call that ends before anything was sent.
-func (m *Manager) reportNotSent(a *Attempt, f *round.Failure) *round.Failure {
+func (m *services) reportNotSent(a *Attempt, f *round.Failure) *round.Failure {
 	m.Events.NotSent(a.Op, a.Name, f)
 	return f
 }

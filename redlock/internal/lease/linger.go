@@ -1,8 +1,6 @@
 package lease
 
 import (
-	"errors"
-
 	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/scripts"
 )
@@ -10,9 +8,6 @@ import (
 // lingerTokens is how many tokens the acquire of a lease that may linger reserves: its fence is then at most 100 ms
 // ahead of the masters' time, and the acquire of another client within that time is refused once as stale.
 const lingerTokens = 100_000
-
-// errIdle ends an idle lease. No caller holds it, so nothing is lost.
-var errIdle = errors.New("redlock: the idle lock is released")
 
 // A linger says whether a lease may be kept after its last Unlock without a holder, so that the next call of the Locker
 // takes it over without a message to the masters.
@@ -79,32 +74,29 @@ func (l *Lease) offer() {
 // endIdle releases the lease if it lingers.
 func (l *Lease) endIdle() {
 	l.mu.Lock()
-	n := notice{}
+	end := ending{}
 	if l.state == idle {
-		n = l.endLocked(errIdle)
+		end = l.endLocked(unused)
 	}
 	l.mu.Unlock()
-	l.notify(n)
+	end.finish()
 }
 
 // TakeOver makes h the first hold of an idle lease, with the next token. It sends nothing and does not wait. It
 // reports false if the lease has ended; a lease that does not suit the terms is released.
-func (l *Lease) TakeOver(h *Hold, terms *Terms) bool {
+func (h *Hold) TakeOver(l *Lease, terms *Terms) bool {
 	now := l.m.Clock.Now()
 	l.mu.Lock()
-	n := l.endLocked(l.expiredLocked(now))
+	end := l.endLocked(l.expiredLocked(now))
 	if l.state == idle && !l.suitsLocked(terms, now) {
-		n = l.endLocked(errIdle)
+		end = l.endLocked(unused)
 	}
 	if l.state != idle {
 		l.mu.Unlock()
-		l.notify(n)
+		end.finish()
 		return false
 	}
-	l.state = live
-	l.ownership.start(l, h, l.tokens.next, terms, now)
-	//mutant:linger-token drop
-	l.tokens.next++
+	h.beginLocked(l, terms, now)
 	var e *extension
 	if l.renewInLocked(now) <= 0 {
 		e = l.renewLocked(now)

@@ -6,12 +6,12 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock/internal/admission"
 	"github.com/redlock-go/redlock/redlock/internal/ballot"
 	"github.com/redlock-go/redlock/redlock/internal/due"
-	"github.com/redlock-go/redlock/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
@@ -24,11 +24,18 @@ type Events interface {
 	Attempted(l *Lease, r *round.Round, ballot int64, err error) // a round was decided, or given up
 	NotSent(op, name string, f *round.Failure)                   // nothing was sent
 	// Acquired reports the first hold of an ownership. It has one end: Lost of its lease, or Released.
-	Acquired(h *Hold)
+	Acquired(h Holder)
 	Extended(l *Lease, err error)
 	Repaired(l *Lease, master int)
-	Lost(l *Lease, cause error)  // it ended before its release
-	Released(h *Hold, err error) // the last hold was unlocked, exported, handed off, or its Manager closed
+	Lost(l *Lease, cause error)   // it ended before its release
+	Released(h Holder, err error) // the last hold was unlocked, exported, handed off, or its Manager closed
+}
+
+// A Holder describes a Hold to Events.
+type Holder interface {
+	Lease() *Lease
+	Token() int64
+	Info() Info
 }
 
 // Waiters is the local queue. It learns of the ends of leases directly, since they wake the next waiter: that is part
@@ -64,33 +71,33 @@ type Env struct {
 	Enter, Leave func()
 }
 
-// A Manager extends and ends all live leases of one Locker. It never waits for the network.
-type Manager struct {
+// services are what a lease uses of its Manager.
+type services struct {
 	Env
-	timers *due.Timers[*Lease] // the live leases
-	number atomic.Uint64       // of the ids
-	rounds limiter             // of acquires
-	shared atomic.Pointer[Manager]
-
+	timers     *due.Timers[*Lease] // the live leases
+	rounds     limiter             // of acquires
 	addressees addressees
 	checks     pacer
+	first      atomic.Pointer[services] // represents all those that lock names as one in one order
+}
+
+// A Manager acquires leases, and extends and ends all live leases of one Locker. It never waits for the network, except
+// in Acquire and Import.
+type Manager struct {
+	services
+	number atomic.Uint64 // of the ids
 }
 
 // NewManager starts the Manager's goroutine. EndAll ends it.
 func NewManager(env Env) *Manager {
-	return &Manager{Env: env, timers: due.New[*Lease](env.Clock), rounds: limiter{limit: firstRounds}}
+	m := &Manager{}
+	m.Env, m.timers, m.rounds.limit = env, due.New[*Lease](env.Clock), firstRounds
+	m.Share(m)
+	return m
 }
 
 // Share makes m and first, which other Managers may share as well, lock names as one in one order.
-func (m *Manager) Share(first *Manager) { m.shared.Store(first) }
-
-// firstInOrder returns the Manager that represents all those that share one order.
-func (m *Manager) firstInOrder() *Manager {
-	if first := m.shared.Load(); first != nil {
-		return first
-	}
-	return m
-}
+func (m *Manager) Share(first *Manager) { m.first.Store(&first.services) }
 
 // All returns every live lease.
 func (m *Manager) All() []*Lease { return m.timers.All() }
@@ -100,7 +107,7 @@ func (m *Manager) All() []*Lease { return m.timers.All() }
 func (l *Lease) Run(now clock.Instant) (after func()) {
 	var e *extension
 	l.mu.Lock()
-	n := l.endLocked(l.expiredLocked(now))
+	end := l.endLocked(l.expiredLocked(now))
 	switch l.state {
 	case live:
 		if l.renewInLocked(now) <= 0 {
@@ -115,12 +122,12 @@ func (l *Lease) Run(now clock.Instant) (after func()) {
 		l.scheduleLocked(now)
 	}
 	l.mu.Unlock()
-	//mutant:expiry-before-log -> l.notify(n)
-	n.endContexts()
+	//mutant:expiry-before-log -> end.finish()
+	end.endContexts()
 	switch {
-	case n.cause != nil:
+	case end.why != nil:
 		//mutant:expiry-before-log = nil
-		return func() { l.report(n) }
+		return func() { end.finish() }
 	case e != nil && len(e.skipped) > 0:
 		return func() { e.RecordAll(e.skipped) }
 	}
@@ -231,29 +238,27 @@ func (m *Manager) Changed(old, now *admission.View) {
 		return
 	}
 	pace := time.Duration(0)
-	var reports []func()
+	var ends []ending
 	for _, l := range m.All() {
 		l.mu.Lock()
 		l.on.lose(l.on.has & forgot)
-		n, lacks := l.endLocked(l.goneLocked()), up&^l.on.has|unsure(now, up) != 0
+		end, lacks := l.endLocked(l.goneLocked()), up&^l.on.has|unsure(now, up) != 0
 		l.mu.Unlock()
-		n.endContexts()
-		if n.cause != nil {
-			//mutant:loss-before-log -> l.report(n)
-			reports = append(reports, func() { l.report(n) })
+		end.endContexts()
+		if end.why != nil {
+			//mutant:loss-before-log -> end.finish()
+			ends = append(ends, end)
 		}
 		if lacks {
 			l.ExtendSoon(pace)
 			pace += repairPace
 		}
 	}
-	for _, report := range reports {
-		report()
-	}
+	finishAll(ends)
 }
 
 // Post sends a call to the masters in set. No client waits for the answers.
-func (m *Manager) Post(set quorum.Set, c *scripts.Call) {
+func (m *services) Post(set quorum.Set, c *scripts.Call) {
 	for i := range set.All() {
 		m.Enter()
 		if m.Sender.Pool.Send(i, c, transport.Stamp{}, posted{m}) != nil { // a master that is down is not notified
@@ -263,7 +268,7 @@ func (m *Manager) Post(set quorum.Set, c *scripts.Call) {
 }
 
 // posted receives the answer to a message that was posted.
-type posted struct{ m *Manager }
+type posted struct{ m *services }
 
 // Reply implements transport.Receiver.
 func (p posted) Reply(int, any, error) { p.m.Leave() }
@@ -272,26 +277,16 @@ func (p posted) Reply(int, any, error) { p.m.Leave() }
 // Manager's goroutine. From here on no lease becomes live. It does not wait.
 func (m *Manager) EndAll() {
 	m.timers.Close()
-	var releases []func()
+	var ends []ending
 	for _, l := range m.All() {
 		l.mu.Lock()
-		n := l.endLocked(ErrClosed)
+		end := l.endLocked(closed)
 		l.mu.Unlock()
-		//mutant:close-before-log -> n.endContexts(); for _, release := range releases { release() }; releases = nil
-		n.endContexts()
-		if n.cause != nil {
-			releases = append(releases, func() {
-				l.report(n)
-				if !n.idle {
-					l.release("unlock")
-					m.Events.Released(n.holds[0], ErrClosed)
-				}
-			})
-		}
+		//mutant:close-before-log -> end.endContexts(); finishAll(ends); ends = nil
+		end.endContexts()
+		ends = append(ends, end)
 	}
-	for _, release := range releases {
-		release()
-	}
+	finishAll(ends)
 }
 
 // Stopped returns a channel that is closed when the goroutine has ended, which EndAll ends.

@@ -76,12 +76,12 @@ func Innermost(ctx context.Context) *Hold {
 	return nil
 }
 
-// Owner returns the innermost hold of name in ctx that is of m, or of any Manager if m is nil; nil if there is none.
-// It may have ended.
-func Owner(ctx context.Context, m *Manager, name string) *Hold {
+// InnermostOf returns the innermost hold of name in ctx that is of m, or of any Manager if m is nil. It returns nil if
+// there is none. The hold may have ended.
+func InnermostOf(ctx context.Context, m *Manager, name string) *Hold {
 	for c := innermost(ctx); c != nil; c = innermost(c.Context) {
 		for _, h := range c.holds {
-			if h.lease.Name == name && (m == nil || h.lease.m == m) {
+			if h.lease.Name == name && (m == nil || h.lease.m == &m.services) {
 				return h
 			}
 		}
@@ -93,7 +93,7 @@ func Owner(ctx context.Context, m *Manager, name string) *Hold {
 func Owns(ctx context.Context, m *Manager) bool {
 	for c := innermost(ctx); c != nil; c = innermost(c.Context) {
 		for _, h := range c.holds {
-			if h.lease.m == m && h.Err() == nil {
+			if h.lease.m == &m.services && h.Err() == nil {
 				return true
 			}
 		}
@@ -106,8 +106,8 @@ func Owns(ctx context.Context, m *Manager) bool {
 func OutOfOrder(ctx context.Context, m *Manager, name string) bool {
 	for c := innermost(ctx); c != nil; c = innermost(c.Context) {
 		last := c.holds[len(c.holds)-1].lease
-		if c.together && last.m.firstInOrder() == m.firstInOrder() && name < last.Name {
-			return Owner(ctx, m, name) == nil
+		if c.together && last.m.first.Load() == m.first.Load() && name < last.Name {
+			return InnermostOf(ctx, m, name) == nil
 		}
 	}
 	return false

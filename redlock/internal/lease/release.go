@@ -7,9 +7,10 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
-	"github.com/redlock-go/redlock/redlock/internal/quorum"
+	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
@@ -40,7 +41,7 @@ func (l *Lease) sendRelease(op string, set quorum.Set, end scripts.Ending) *roun
 	var skipped []round.Skipped
 	for i := range r.Asked().All() {
 		if !set.Has(i) {
-			skipped = append(skipped, round.Skipped{Master: i, Vote: round.Vote{Vote: scripts.Vote{Outcome: scripts.Missing}}})
+			skipped = append(skipped, round.Skipped{Master: i, Vote: round.Vote{Vote: scripts.Vote{Outcome: quorum.Missing}}})
 			continue
 		}
 		err := transport.ErrSession
@@ -93,7 +94,7 @@ func (l *Lease) endRule(now *quorum.Config) quorum.Rule {
 // end of its TTL.
 func (r *releasing) OnVote(_ *round.Round, i int, v *round.Vote, _, last bool) {
 	l := r.lease
-	if v.Outcome == scripts.Failed && (!transport.Answered(v.Err) || transport.Transient(v.Err)) {
+	if v.Outcome == quorum.Failed && (!transport.Answered(v.Err) || transport.Transient(v.Err)) {
 		keys, enc, ids := l.keys, r.View.Encoder, l.ids()
 		if r.keep > 0 {
 			ids = nil
@@ -132,14 +133,14 @@ func confirmed(ctx context.Context, r *round.Round, left time.Duration) error {
 		select {
 		case <-r.Done():
 		case <-time.After(grace):
-			return r.Failure(nil, round.ContextError(ctx))
+			return r.Failure(nil, fault.ContextError(ctx))
 		}
 	}
 	t := r.Tally()
 	switch {
 	case r.Verdict() == quorum.Won:
 		return nil
-	case t.Rule.Lost(t.Of(scripts.Missing)):
+	case t.Rule.Lost(t.Of(quorum.Missing)):
 		return r.Failure(ErrLost, nil)
 	}
 	return r.Failure(round.ErrNoQuorum, nil)
@@ -162,12 +163,12 @@ func (h *Hold) Unlock(ctx context.Context, next ChooseSuccessor) error {
 		return &round.Failure{Decision: ErrReleased}
 	}
 	h.unlocked = true
-	n := l.endLocked(l.expiredLocked(now))
+	end := l.endLocked(l.expiredLocked(now))
 	l.ownership.depth--
 	if err := h.ended; err != nil {
 		last := l.ownership.depth == 0
 		l.mu.Unlock()
-		l.notify(n)
+		end.finish()
 		if last && errors.Is(err, ErrLost) {
 			l.release("unlock")
 		}
@@ -175,11 +176,11 @@ func (h *Hold) Unlock(ctx context.Context, next ChooseSuccessor) error {
 	}
 	left := l.leftLocked(now)
 	if l.ownership.depth > 0 {
-		return l.unlockInner(ctx, h, left)
+		return h.unlockInner(ctx, left)
 	}
 	h.lasted = now.Sub(l.ownership.began)
-	if successor := l.successorLocked(next, now); successor != nil {
-		l.handOff(h, successor, now)
+	if successor := h.successorLocked(next, now); successor != nil {
+		h.handOff(successor, now)
 		return nil
 	}
 	if l.lingerLocked(now) {
@@ -190,12 +191,9 @@ func (h *Hold) Unlock(ctx context.Context, next ChooseSuccessor) error {
 		l.offer() // not before: the contexts of the last holder have ended when the next one begins
 		return nil
 	}
-	n, async := l.endLocked(ErrReleased), l.ownership.terms.Async
+	end, async := l.endLocked(released), l.ownership.terms.Async
 	l.mu.Unlock()
-	n.endContexts()
-	l.m.Waiters.Releasing(l)
-	r := l.release("unlock")
-	l.m.Waiters.Ended(l)
+	r := end.finish()
 	if async {
 		l.m.Events.Released(h, nil)
 		return nil
@@ -205,9 +203,11 @@ func (h *Hold) Unlock(ctx context.Context, next ChooseSuccessor) error {
 	return err
 }
 
-// unlockInner removes h from a lease that other holds keep, and sends the masters the depth. l.mu is held on entry.
-func (l *Lease) unlockInner(ctx context.Context, h *Hold, left time.Duration) error {
-	l.ownership.holds = slices.DeleteFunc(l.ownership.holds, func(other *Hold) bool { return other == h })
+// unlockInner removes h from a lease that other holds keep, and sends the masters the depth. The lock of the lease is
+// held on entry.
+func (h *Hold) unlockInner(ctx context.Context, left time.Duration) error {
+	l := h.lease
+	l.ownership.holds = slices.DeleteFunc(l.ownership.holds, func(other holding) bool { return other == holding(h) })
 	h.endLocked(ErrReleased)
 	view := l.m.View()
 	r := l.m.Sender.New(view, "unlock", nil)
@@ -237,7 +237,8 @@ type ChooseSuccessor func(left, ttl time.Duration) *Successor
 // successorLocked returns the call that gets the lease, or nil to release the lease. A successor needs tokens and time
 // left, and no re-entry under way; a lease whose release was requested is for another client, and the value of a lease
 // is that of the last holder.
-func (l *Lease) successorLocked(next ChooseSuccessor, now clock.Instant) *Successor {
+func (h *Hold) successorLocked(next ChooseSuccessor, now clock.Instant) *Successor {
+	l := h.lease
 	o := &l.ownership
 	switch {
 	//mutant:requested-handoff = false
@@ -254,11 +255,11 @@ func (l *Lease) successorLocked(next ChooseSuccessor, now clock.Instant) *Succes
 }
 
 // handOff ends the ownership, of which h is the last hold, and begins that of the successor, with the next token. To
-// the masters it is the same lease. l.mu is held on entry.
-func (l *Lease) handOff(h *Hold, successor *Successor, now clock.Instant) {
+// the masters it is the same lease. The lease's lock is held on entry.
+func (h *Hold) handOff(successor *Successor, now clock.Instant) {
+	l := h.lease
 	l.ownership.endLocked(ErrReleased)
-	l.ownership.start(l, successor.Hold, l.tokens.next, successor.Terms, now)
-	l.tokens.next++
+	successor.Hold.beginLocked(l, successor.Terms, now)
 	l.tokens.handoffs--
 	l.scheduleLocked(now)
 	l.mu.Unlock()
@@ -272,16 +273,16 @@ func (l *Lease) handOff(h *Hold, successor *Successor, now clock.Instant) {
 // the largest ballot that was sent, so that a late repair is refused. A repair of a master whose fence a client has set
 // into the future is left out: one such fence must not become every client's.
 func (h *Hold) Export() (id string, ballot int64, err error) {
-	return h.endWithoutRelease(ErrExported, ErrExported)
+	return h.endWithoutRelease(exported)
 }
 
 // Downgrade ends h like Export, for a lease that another one of this Manager replaces at once; the lease is released.
 func (h *Hold) Downgrade() (id string, ballot int64, err error) {
-	return h.endWithoutRelease(ErrReleased, nil)
+	return h.endWithoutRelease(downgraded)
 }
 
-// endWithoutRelease ends the lease for a cause without sending a release, and reports the outcome as that of a release.
-func (h *Hold) endWithoutRelease(cause, outcome error) (id string, ballot int64, err error) {
+// endWithoutRelease ends the lease for a reason that sends no release.
+func (h *Hold) endWithoutRelease(why *reason) (id string, ballot int64, err error) {
 	if err := h.lockHeld(); err != nil {
 		return "", 0, err
 	}
@@ -297,9 +298,8 @@ func (h *Hold) endWithoutRelease(cause, outcome error) (id string, ballot int64,
 			ballot = max(ballot, b)
 		}
 	}
-	n := l.endLocked(cause)
+	end := l.endLocked(why)
 	l.mu.Unlock()
-	l.notify(n)
-	l.m.Events.Released(h, outcome)
+	end.finish()
 	return l.ID, ballot, nil
 }

@@ -3,9 +3,9 @@ package lease
 import (
 	"time"
 
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
-	"github.com/redlock-go/redlock/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
@@ -18,7 +18,7 @@ import (
 // that confirmed it before an acquire that the repaired master has granted and forgotten is overdue there.
 func repairable(r *round.Round, ttl time.Duration) quorum.Set {
 	t := r.Tally()
-	confirmed, missing := t.Of(scripts.Granted), t.Of(scripts.Missing)
+	confirmed, missing := t.Of(quorum.Granted), t.Of(quorum.Missing)
 	switch {
 	case t.Rule.Won(confirmed) && ttl >= r.View.Config.Slowest:
 		//mutant:repair-in-quarantine = missing & r.View.Voting
@@ -66,9 +66,9 @@ func (p *repairing) Reply(i int, value any, err error) {
 	v, err := scripts.DecodeVote(value)
 	switch {
 	case err != nil:
-	case v.Outcome == scripts.Abstained:
+	case v.Outcome == quorum.Abstained:
 		p.lease.m.Sender.Doubt(i, v.Record)
-	case v.Outcome == scripts.Granted:
+	case v.Outcome == quorum.Granted:
 		p.lease.mu.Lock()
 		p.lease.markHeldLocked(p.r.View, i)
 		p.lease.mu.Unlock()

@@ -1,8 +1,8 @@
 package lease
 
 import (
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/redlock/internal/admission"
-	"github.com/redlock-go/redlock/redlock/internal/quorum"
 )
 
 // sent records the messages sent to the masters that can create a lease, and so which masters may have it.

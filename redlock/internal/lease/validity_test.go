@@ -95,7 +95,10 @@ func TestSeveralFreezesAddUpToTheLargerClock(t *testing.T) {
 		if got := l.leftLocked(now); got != want {
 			t.Errorf("%v are left, want %v", got, want)
 		}
-		cause := l.expiredLocked(now)
+		why, cause := l.expiredLocked(now), error(nil)
+		if why != nil {
+			cause = why.err
+		}
 		switch {
 		case valid <= 0 && (!errors.Is(cause, ErrLost) || errors.Is(cause, ErrMaxHold)),
 			valid > 0 && want <= 0 && !errors.Is(cause, ErrMaxHold), want > 0 && cause != nil:

@@ -5,11 +5,11 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/redlock/internal/admission"
-	"github.com/redlock-go/redlock/redlock/internal/quorum"
-	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
 // View returns the View that a round uses which begins now.
@@ -42,7 +42,7 @@ func (m *Monitor) Await(ctx context.Context, ok func(*admission.View) bool) (*ad
 		select {
 		case <-moved:
 		case <-ctx.Done():
-			return view, round.ContextError(ctx)
+			return view, fault.ContextError(ctx)
 		case <-m.closed:
 			return view, m.settings.Closed
 		}
@@ -140,7 +140,7 @@ func (m *Monitor) sendSteps(
 		case err := <-done:
 			failed = cmp.Or(failed, err)
 		case <-ctx.Done():
-			return nil, round.ContextError(ctx)
+			return nil, fault.ContextError(ctx)
 		case <-m.closed:
 			return nil, m.settings.Closed
 		}

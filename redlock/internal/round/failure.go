@@ -7,10 +7,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock/internal/admission"
-	"github.com/redlock-go/redlock/redlock/internal/quorum"
 )
 
 // Decisions of a round. Package redlock exports and documents these errors.
@@ -109,13 +109,13 @@ func (s *Sender) Refusal(view *admission.View, i int, ttl time.Duration, need Ne
 	case m.Phase == admission.Down, m.Session == 0:
 		v.Err = whyNot(view, i)
 	case m.Record.Longest > 0 && ttl > m.Record.Longest:
-		v.Outcome = scripts.Refused
+		v.Outcome = quorum.Refused
 		v.Err = fmt.Errorf("%w: TTL %v, longest TTL %v; raise it on the masters first: redlock guard --set %v, "+
 			"with the URLs of all", ErrTTLTooLong, ttl, m.Record.Longest, ttl)
 	case need >= NeedsRecord && m.Stamp == admission.Unread, need == NeedsVote && m.Phase != admission.Voting,
 		m.Phase == admission.Blocked && errors.Is(m.Err, admission.ErrMasterList) &&
 			!errors.Is(m.Err, admission.ErrShardLayout):
-		v.Outcome, v.Err = scripts.Abstained, whyNot(view, i)
+		v.Outcome, v.Err = quorum.Abstained, whyNot(view, i)
 	}
 	return v, v.Err != nil
 }
@@ -143,7 +143,7 @@ func (r *Round) Failure(decision, cause error) *Failure {
 	defer r.mu.Unlock()
 	f := &Failure{
 		Decision: decision, Cause: cause,
-		Granted: r.tally.Of(scripts.Granted).Len(), Missing: r.tally.Of(scripts.Missing).Len(),
+		Granted: r.tally.Of(quorum.Granted).Len(), Missing: r.tally.Of(quorum.Missing).Len(),
 		Quorum: r.tally.Rule.Least(), N: r.tally.Rule.N(), Left: r.leftLocked(),
 		Open: (r.tally.Rule.All() &^ r.tally.In()).Len(),
 	}
@@ -190,7 +190,7 @@ func (r *Round) Decision() error {
 // because their clock is off.
 func (r *Round) unableLocked() quorum.Set {
 	unable := r.tally.Unable()
-	for i := range (r.tally.Of(scripts.Stale) | r.tally.Of(scripts.Ahead)).All() {
+	for i := range (r.tally.Of(quorum.Stale) | r.tally.Of(quorum.Ahead)).All() {
 		//mutant:clock-off-no-vote = false
 		if r.View.Masters[i].ClockOff {
 			unable |= quorum.One(i)
@@ -201,7 +201,7 @@ func (r *Round) unableLocked() quorum.Set {
 
 // reservedLocked returns the masters on which the name is free and belongs to a waiter.
 func (r *Round) reservedLocked() (set quorum.Set) {
-	for i := range r.tally.Of(scripts.Held).All() {
+	for i := range r.tally.Of(quorum.Held).All() {
 		if r.votes[i].Free {
 			set |= quorum.One(i)
 		}
@@ -214,7 +214,7 @@ func (r *Round) reservedLocked() (set quorum.Set) {
 func (r *Round) Leads() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	mine := r.tally.Of(scripts.Granted).Len()
+	mine := r.tally.Of(quorum.Granted).Len()
 	for id, set := range r.refusalsLocked() {
 		if n := set.Len(); n > mine || n == mine && id < r.LeaseID {
 			return false
@@ -254,7 +254,7 @@ func (r *Round) holderLocked() (id string, token int64, ok bool) {
 
 // lingersLocked reports whether all masters that refuse for this lease say that it may linger.
 func (r *Round) lingersLocked(id string) bool {
-	for i := range r.tally.Of(scripts.Held).All() {
+	for i := range r.tally.Of(quorum.Held).All() {
 		if v := &r.votes[i]; v.Holder == id && !v.Lingers {
 			return false
 		}
@@ -266,7 +266,7 @@ func (r *Round) lingersLocked(id string) bool {
 // master names one of them: they count as one lease.
 func (r *Round) refusalsLocked() map[string]quorum.Set {
 	by := make(map[string]quorum.Set)
-	for i := range (r.tally.Of(scripts.Held) &^ r.reservedLocked()).All() {
+	for i := range (r.tally.Of(quorum.Held) &^ r.reservedLocked()).All() {
 		id := r.votes[i].Holder
 		if role, _ := scripts.ShareOf(id); role == scripts.Reader {
 			id = "readers"
@@ -290,16 +290,16 @@ func (r *Round) complaintLocked(i int, v *Vote, waited time.Duration) error {
 			"library did not write it; use another name or prefix, or delete it (%w)", r.Key, v.Err)
 	case v.Err != nil:
 		return v.Err
-	case v.Outcome == scripts.Abstained && v.Record == "":
+	case v.Outcome == quorum.Abstained && v.Record == "":
 		return fmt.Errorf("%w: it has no admission record, and will begin a quarantine", admission.ErrQuarantine)
-	case v.Outcome == scripts.Abstained:
+	case v.Outcome == quorum.Abstained:
 		return fmt.Errorf("%w: its admission record has changed, and is being read", admission.ErrQuarantine)
-	case v.Outcome == scripts.Refused:
+	case v.Outcome == quorum.Refused:
 		return r.refusal(v)
-	case (v.Outcome == scripts.Stale || v.Outcome == scripts.Ahead) && r.View.Masters[i].ClockOff:
+	case (v.Outcome == quorum.Stale || v.Outcome == quorum.Ahead) && r.View.Masters[i].ClockOff:
 		return fmt.Errorf("its clock is more than %v off the median of the masters: it rejected the attempt as %v; "+
 			"its time is %d", scripts.Window, v.Outcome, v.Time)
-	case v.Outcome == scripts.Stale || v.Outcome == scripts.Ahead:
+	case v.Outcome == quorum.Stale || v.Outcome == quorum.Ahead:
 		return fmt.Errorf("it rejected the attempt as %v: its fence is %d, its time %d", v.Outcome, v.Fence, v.Time)
 	}
 	return nil
@@ -310,7 +310,7 @@ func (r *Round) TooLong() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	long := quorum.Set(0)
-	for i := range r.tally.Of(scripts.Refused).All() {
+	for i := range r.tally.Of(quorum.Refused).All() {
 		if v := &r.votes[i]; errors.Is(cmp.Or(v.Err, r.refusal(v)), ErrTTLTooLong) {
 			long |= quorum.One(i)
 		}
@@ -323,7 +323,7 @@ func (r *Round) OtherKind() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	other := quorum.Set(0)
-	for i := range r.tally.Of(scripts.Failed).All() {
+	for i := range r.tally.Of(quorum.Failed).All() {
 		if transport.IsWrongType(r.votes[i].Err) {
 			other |= quorum.One(i)
 		}
@@ -346,8 +346,8 @@ func (r *Round) refusal(v *Vote) error {
 // freeInLocked returns when enough refusing masters of the set are free for a quorum, -1 if that is not known. Those
 // that did not refuse count as free.
 func (r *Round) freeInLocked(set quorum.Set) time.Duration {
-	held := r.tally.Of(scripts.Held) & set
-	unable := (r.tally.Of(scripts.Failed) | r.tally.Of(scripts.Abstained) | r.tally.Of(scripts.Refused)) & set
+	held := r.tally.Of(quorum.Held) & set
+	unable := (r.tally.Of(quorum.Failed) | r.tally.Of(quorum.Abstained) | r.tally.Of(quorum.Refused)) & set
 	need := quorum.Quorum(set.Len()) - (set.Len() - unable.Len() - held.Len())
 	if need <= 0 || need > held.Len() {
 		return -1

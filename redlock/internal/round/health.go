@@ -7,10 +7,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock/internal/admission"
-	"github.com/redlock-go/redlock/redlock/internal/quorum"
 )
 
 // Health records what the last acquires say of each master. A master may be connected and admitted, and still grant
@@ -36,7 +36,7 @@ func NewHealth(onChange func(master int)) *Health {
 func (h *Health) saw(i int, v *Vote) {
 	switch {
 	case h == nil:
-	case v.Outcome == scripts.Granted:
+	case v.Outcome == quorum.Granted:
 		h.granted[i].Store(max(1, int64(time.Since(h.began))))
 		if h.Failing().Has(i) {
 			h.set(i, nil)

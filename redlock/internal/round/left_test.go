@@ -7,8 +7,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/property"
-	"github.com/redlock-go/redlock/internal/scripts"
-	"github.com/redlock-go/redlock/redlock/internal/quorum"
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
@@ -27,9 +26,9 @@ func naiveFree(set quorum.Set, votes map[int]round.Vote) time.Duration {
 		for i := range set.All() {
 			v, in := votes[i]
 			switch {
-			case !in, v.Outcome == scripts.Granted, v.Outcome == scripts.Stale, v.Outcome == scripts.Missing:
+			case !in, v.Outcome == quorum.Granted, v.Outcome == quorum.Stale, v.Outcome == quorum.Missing:
 				n++
-			case v.Outcome == scripts.Held && v.Left >= 0 && freeIn(v) <= at:
+			case v.Outcome == quorum.Held && v.Left >= 0 && freeIn(v) <= at:
 				n++
 			}
 		}
@@ -40,7 +39,7 @@ func naiveFree(set quorum.Set, votes map[int]round.Vote) time.Duration {
 	}
 	best := time.Duration(-1)
 	for i := range set.All() {
-		if v := votes[i]; v.Outcome == scripts.Held && v.Left >= 0 && freeAt(freeIn(v)) && (best < 0 || freeIn(v) < best) {
+		if v := votes[i]; v.Outcome == quorum.Held && v.Left >= 0 && freeAt(freeIn(v)) && (best < 0 || freeIn(v) < best) {
 			best = freeIn(v)
 		}
 	}
@@ -51,9 +50,9 @@ func naiveFree(set quorum.Set, votes map[int]round.Vote) time.Duration {
 func TestLeftIsTheFirstTimeWithAFreeQuorum(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, 7)
-		outcomes := []scripts.Outcome{
-			scripts.Held, scripts.Held, scripts.Held, scripts.Granted, scripts.Failed, scripts.Abstained, scripts.Refused,
-			scripts.Stale, scripts.Missing,
+		outcomes := []quorum.Outcome{
+			quorum.Held, quorum.Held, quorum.Held, quorum.Granted, quorum.Failed, quorum.Abstained, quorum.Refused,
+			quorum.Stale, quorum.Missing,
 		}
 		property.Check(t, func(t *testing.T, r *rand.Rand) {
 			config := *b.Monitor.View().Config

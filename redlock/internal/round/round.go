@@ -3,16 +3,15 @@ package round
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock/internal/admission"
-	"github.com/redlock-go/redlock/redlock/internal/quorum"
 )
 
 // A Sender is shared by all rounds of one Locker.
@@ -44,7 +43,7 @@ func (v *Vote) Unsure() bool {
 		return true
 	}
 	var e *transport.Error
-	return v.Outcome == scripts.Failed && errors.As(v.Err, &e) && (e.Unknown || transport.Answered(v.Err))
+	return v.Outcome == quorum.Failed && errors.As(v.Err, &e) && (e.Unknown || transport.Answered(v.Err))
 }
 
 // A VoteObserver is notified of each vote, by the goroutine that received it, with no lock held. It must not block.
@@ -138,10 +137,10 @@ func (r *Round) Reply(i int, value any, err error) {
 	switch {
 	case err != nil:
 		if transport.NotLoaded(err) { // the script was not loaded and had no effect, as with a refused ballot
-			v.Outcome = scripts.Stale
+			v.Outcome = quorum.Stale
 		}
 	case value == int64(0): // only a release answers so: the lease was not found
-		v.Outcome = scripts.Missing
+		v.Outcome = quorum.Missing
 	default:
 		// None of our scripts answers so: the effect is unknown.
 		if v.Vote, err = scripts.DecodeVote(value); err != nil {
@@ -176,7 +175,7 @@ func (r *Round) Record(i int, v Vote) {
 
 // report reports a vote that was counted.
 func (r *Round) report(i int, v *Vote, decides, last bool) {
-	if (v.Outcome == scripts.Abstained || v.Outcome == scripts.Refused) && v.Err == nil {
+	if (v.Outcome == quorum.Abstained || v.Outcome == quorum.Refused) && v.Err == nil {
 		r.sender.Doubt(i, v.Record)
 	}
 	if r.LeaseID != "" {
@@ -242,13 +241,4 @@ func (r *Round) Complete(ctx context.Context) bool {
 	case <-ctx.Done():
 		return false
 	}
-}
-
-// ContextError returns why ctx ended: its error, joined with its cause if that differs.
-func ContextError(ctx context.Context) error {
-	err := ctx.Err()
-	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
-		return fmt.Errorf("%w: %w", err, cause)
-	}
-	return err
 }

@@ -12,10 +12,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock/internal/admission"
-	"github.com/redlock-go/redlock/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/redlock/internal/round"
 	"github.com/redlock-go/redlock/redlock/internal/testbed"
 )
@@ -31,7 +31,7 @@ func newBed(t *testing.T, n int) *testbed.Bed {
 	return b
 }
 
-func voteOf(o scripts.Outcome) round.Vote { return round.Vote{Vote: scripts.Vote{Outcome: o}} }
+func voteOf(o quorum.Outcome) round.Vote { return round.Vote{Vote: scripts.Vote{Outcome: o}} }
 
 // A voteLog records the calls of a VoteObserver.
 type voteLog struct {
@@ -72,7 +72,7 @@ func TestEachVoteIsReportedAndOneDecides(t *testing.T) {
 			bk.done = rd.Done
 			var wg sync.WaitGroup
 			for i := range 5 {
-				o := []scripts.Outcome{scripts.Granted, scripts.Held, scripts.Granted}[r.IntN(3)]
+				o := []quorum.Outcome{quorum.Granted, quorum.Held, quorum.Granted}[r.IntN(3)]
 				wg.Go(func() { rd.Record(i, voteOf(o)) })
 			}
 			<-rd.Done()
@@ -96,8 +96,8 @@ func TestCompleteWaitsForTheLastVote(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, 3)
 		rd := b.Sender.New(b.Monitor.View(), "lock", nil)
-		rd.Record(0, voteOf(scripts.Granted))
-		rd.Record(1, voteOf(scripts.Granted))
+		rd.Record(0, voteOf(quorum.Granted))
+		rd.Record(1, voteOf(quorum.Granted))
 		ctx, cancel := context.WithTimeout(t.Context(), ms)
 		defer cancel()
 		if now := rd.Tally(); rd.Complete(ctx) || rd.Verdict() != quorum.Won || now.In() != quorum.First(2) {
@@ -106,8 +106,8 @@ func TestCompleteWaitsForTheLastVote(t *testing.T) {
 		if v := rd.Vote(2); !v.Unsure() {
 			t.Error("Unsure is false for a vote that has not come")
 		}
-		rd.Record(2, voteOf(scripts.Held))
-		if !rd.Complete(t.Context()) || rd.Vote(2).Outcome != scripts.Held {
+		rd.Record(2, voteOf(quorum.Held))
+		if !rd.Complete(t.Context()) || rd.Vote(2).Outcome != quorum.Held {
 			t.Error("Complete returned false")
 		}
 	})
@@ -119,8 +119,8 @@ func TestUnsureAsTable(t *testing.T) {
 		vote round.Vote
 		want bool
 	}{
-		{voteOf(scripts.Granted), false},
-		{voteOf(scripts.Held), false},
+		{voteOf(quorum.Granted), false},
+		{voteOf(quorum.Held), false},
 		{round.Vote{Err: &transport.Error{Err: transport.ErrDown}}, false},
 		{round.Vote{Err: &transport.Error{Err: io.EOF, Unknown: true}}, true},
 		{round.Vote{Err: errors.New("not sent")}, false},
@@ -159,7 +159,7 @@ func TestComplaintsAsTable(t *testing.T) {
 	old := scripts.Record{Identity: "a/b/c", Masters: "a", Epoch: 4, Raised: 1, Longest: 30 * time.Second,
 		Admitted: true}.String()
 	short := scripts.Record{Identity: "a/b/c", Masters: "a", Longest: 5 * time.Second, Admitted: true}.String()
-	record := func(o scripts.Outcome, text string) round.Vote {
+	record := func(o quorum.Outcome, text string) round.Vote {
 		return round.Vote{Vote: scripts.Vote{Outcome: o, Record: text}}
 	}
 	for _, c := range []struct {
@@ -167,17 +167,17 @@ func TestComplaintsAsTable(t *testing.T) {
 		is   error
 		says string
 	}{
-		{voteOf(scripts.Granted), nil, ""},
-		{voteOf(scripts.Held), nil, ""},
-		{voteOf(scripts.Missing), nil, ""},
-		{record(scripts.Abstained, ""), admission.ErrQuarantine, "no admission record"},
-		{record(scripts.Abstained, "x"), admission.ErrQuarantine, "has changed, and is being read"},
-		{record(scripts.Refused, short), round.ErrTTLTooLong, "5s"},
-		{record(scripts.Refused, old), admission.ErrOldMasters, "epoch 4"},
-		{record(scripts.Refused, "?"), round.ErrTTLTooLong, `"?"`},
-		{round.Vote{Vote: scripts.Vote{Outcome: scripts.Stale, Fence: 7, Time: 9}}, nil,
+		{voteOf(quorum.Granted), nil, ""},
+		{voteOf(quorum.Held), nil, ""},
+		{voteOf(quorum.Missing), nil, ""},
+		{record(quorum.Abstained, ""), admission.ErrQuarantine, "no admission record"},
+		{record(quorum.Abstained, "x"), admission.ErrQuarantine, "has changed, and is being read"},
+		{record(quorum.Refused, short), round.ErrTTLTooLong, "5s"},
+		{record(quorum.Refused, old), admission.ErrOldMasters, "epoch 4"},
+		{record(quorum.Refused, "?"), round.ErrTTLTooLong, `"?"`},
+		{round.Vote{Vote: scripts.Vote{Outcome: quorum.Stale, Fence: 7, Time: 9}}, nil,
 			"too old: its fence is 7, its time 9"},
-		{round.Vote{Vote: scripts.Vote{Outcome: scripts.Ahead, Fence: 7, Time: 9}}, nil, "too new"},
+		{round.Vote{Vote: scripts.Vote{Outcome: quorum.Ahead, Fence: 7, Time: 9}}, nil, "too new"},
 		{round.Vote{Err: io.EOF}, io.EOF, "EOF"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -208,15 +208,15 @@ func TestTooLongAsTable(t *testing.T) {
 		if !no || !errors.Is(known.Err, round.ErrTTLTooLong) || !strings.Contains(known.Err.Error(), "redlock guard") {
 			t.Fatalf("TTL above the known limit: %+v", known)
 		}
-		said := round.Vote{Vote: scripts.Vote{Outcome: scripts.Refused, Record: "v2"}}
-		epoch := round.Vote{Vote: scripts.Vote{Outcome: scripts.Refused, Record: old}}
+		said := round.Vote{Vote: scripts.Vote{Outcome: quorum.Refused, Record: "v2"}}
+		epoch := round.Vote{Vote: scripts.Vote{Outcome: quorum.Refused, Record: old}}
 		for _, c := range []struct {
 			votes []round.Vote
 			want  bool
 		}{
 			{[]round.Vote{known, known}, true},
 			{[]round.Vote{known, said}, true},
-			{[]round.Vote{known, voteOf(scripts.Held)}, false},
+			{[]round.Vote{known, voteOf(quorum.Held)}, false},
 			{[]round.Vote{epoch, epoch, epoch}, false},
 			{[]round.Vote{epoch, known}, false},
 		} {
@@ -241,19 +241,19 @@ func TestRefusalAsTable(t *testing.T) {
 			state admission.State
 			ttl   time.Duration
 			need  round.Need
-			want  scripts.Outcome
+			want  quorum.Outcome
 			no    bool
 		}{
 			{voting, time.Second, round.NeedsVote, 0, false},
-			{voting, time.Second + 1, round.NeedsConnection, scripts.Refused, true},
+			{voting, time.Second + 1, round.NeedsConnection, quorum.Refused, true},
 			{admission.State{Phase: admission.Voting, Session: 1}, time.Hour, round.NeedsVote, 0, false},
-			{admission.State{Phase: admission.InQuarantine, Session: 1}, time.Second, round.NeedsVote, scripts.Abstained, true},
+			{admission.State{Phase: admission.InQuarantine, Session: 1}, time.Second, round.NeedsVote, quorum.Abstained, true},
 			{admission.State{Phase: admission.InQuarantine, Session: 1}, time.Second, round.NeedsRecord, 0, false},
 			{admission.State{Phase: admission.Blocked, Session: 1}, time.Second, round.NeedsRecord, 0, false},
-			{unread, time.Second, round.NeedsRecord, scripts.Abstained, true},
+			{unread, time.Second, round.NeedsRecord, quorum.Abstained, true},
 			{unread, time.Second, round.NeedsConnection, 0, false},
-			{admission.State{Phase: admission.Down}, time.Second, round.NeedsConnection, scripts.Failed, true},
-			{admission.State{Phase: admission.Connecting}, time.Second, round.NeedsConnection, scripts.Failed, true},
+			{admission.State{Phase: admission.Down}, time.Second, round.NeedsConnection, quorum.Failed, true},
+			{admission.State{Phase: admission.Connecting}, time.Second, round.NeedsConnection, quorum.Failed, true},
 		} {
 			view := *b.Monitor.View()
 			view.Masters = []admission.State{c.state}
@@ -268,10 +268,10 @@ func TestRefusalAsTable(t *testing.T) {
 // H05, H103: a lost round is held only if one lease has a majority, or a waiter is first on a majority. Split votes are
 // undecided, and masters that cannot vote leave no quorum.
 func TestDecisionOfALostRound(t *testing.T) {
-	heldBy := func(id string) scripts.Vote { return scripts.Vote{Outcome: scripts.Held, Holder: id, Token: 7} }
-	free := scripts.Vote{Outcome: scripts.Held, Free: true}
-	failed, granted := scripts.Vote{}, scripts.Vote{Outcome: scripts.Granted}
-	stale, ahead := scripts.Vote{Outcome: scripts.Stale}, scripts.Vote{Outcome: scripts.Ahead}
+	heldBy := func(id string) scripts.Vote { return scripts.Vote{Outcome: quorum.Held, Holder: id, Token: 7} }
+	free := scripts.Vote{Outcome: quorum.Held, Free: true}
+	failed, granted := scripts.Vote{}, scripts.Vote{Outcome: quorum.Granted}
+	stale, ahead := scripts.Vote{Outcome: quorum.Stale}, scripts.Vote{Outcome: quorum.Ahead}
 	reader := func(n uint64) scripts.Vote { return heldBy(scripts.ShareID("me", n, scripts.Reader, 7, "")) }
 	a, b, c := heldBy("a:1:"), heldBy("b:1:"), heldBy("c:1:")
 	synctest.Test(t, func(t *testing.T) {

@@ -6,7 +6,8 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/jitter"
-	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/quorum"
+	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/redlock/internal/lease"
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
@@ -68,7 +69,7 @@ func (q *Queue) Try(ctx context.Context, a *lease.Attempt, limit time.Duration) 
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
-			return nil, f.Ended(round.ContextError(ctx))
+			return nil, f.Ended(fault.ContextError(ctx))
 		case <-q.Manager.Closing:
 			return nil, f.Ended(lease.ErrClosed)
 		}
@@ -94,8 +95,8 @@ func nameOneHolder(r *round.Round) bool {
 	holder, one := "", true
 	r.Each(func(_ int, v *round.Vote) {
 		switch {
-		case v.Outcome == scripts.Failed:
-		case v.Outcome != scripts.Held || v.Free || holder != "" && v.Holder != holder:
+		case v.Outcome == quorum.Failed:
+		case v.Outcome != quorum.Held || v.Free || holder != "" && v.Holder != holder:
 			one = false
 		default:
 			holder = v.Holder

@@ -3,6 +3,7 @@ package waitqueue
 import (
 	"context"
 
+	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/redlock/internal/lease"
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
@@ -30,7 +31,7 @@ func (q *Queue) Share(ctx context.Context, name string, try func() error) error 
 		select {
 		case <-a.done:
 		case <-ctx.Done():
-			return &round.Failure{Cause: round.ContextError(ctx), Left: -1}
+			return &round.Failure{Cause: fault.ContextError(ctx), Left: -1}
 		case <-q.Manager.Closing:
 			return &round.Failure{Cause: lease.ErrClosed, Left: -1}
 		}

@@ -8,10 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock/internal/admission"
 	"github.com/redlock-go/redlock/redlock/internal/lease"
-	"github.com/redlock-go/redlock/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/redlock/internal/round"
 	"github.com/redlock-go/redlock/redlock/internal/testbed"
 )
@@ -140,14 +140,14 @@ func (p *testClient) Attempted(_ *lease.Lease, _ *round.Round, _ int64, err erro
 	p.logf("attempted %v", err == nil)
 }
 func (p *testClient) NotSent(string, string, *round.Failure) { p.logf("not sent") }
-func (p *testClient) Acquired(*lease.Hold)                   { p.logf("acquired") }
+func (p *testClient) Acquired(lease.Holder)                  { p.logf("acquired") }
 func (p *testClient) Extended(*lease.Lease, error)           {}
 func (p *testClient) Repaired(*lease.Lease, int)             {}
 func (p *testClient) Lost(*lease.Lease, error)               { p.logf("lost") }
 func (p *testClient) Releasing(l *lease.Lease)               { p.Queue.Releasing(l) }
 func (p *testClient) Ended(l *lease.Lease)                   { p.Queue.Ended(l) }
 
-func (p *testClient) Released(h *lease.Hold, err error) {
+func (p *testClient) Released(h lease.Holder, err error) {
 	if f := p.handing; f != nil && h.Lease().Info().Token != h.Token() {
 		p.handing = nil
 		f()
@@ -184,6 +184,6 @@ func after(d time.Duration) {
 }
 
 // vote returns a vote of the master itself.
-func vote(k scripts.Outcome, place int, left time.Duration) round.Vote {
+func vote(k quorum.Outcome, place int, left time.Duration) round.Vote {
 	return round.Vote{Vote: scripts.Vote{Outcome: k, Place: place, Left: left}}
 }

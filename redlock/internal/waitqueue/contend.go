@@ -6,9 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/redlock/internal/lease"
-	"github.com/redlock-go/redlock/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
@@ -233,8 +232,8 @@ func (q *Queue) waits(c *Call) bool {
 // able returns the masters that could vote in the last round. A master whose clock is far off the median refuses every
 // ballot that the others accept: it is no voter.
 func (n *contention) able(t *quorum.Tally) quorum.Set {
-	able := t.Of(scripts.Granted) | t.Of(scripts.Held)
-	for i := range (t.Of(scripts.Stale) | t.Of(scripts.Ahead)).All() {
+	able := t.Of(quorum.Granted) | t.Of(quorum.Held)
+	for i := range (t.Of(quorum.Stale) | t.Of(quorum.Ahead)).All() {
 		//mutant:clock-off-no-voter = true
 		if !n.round.View.Masters[i].ClockOff {
 			able |= quorum.One(i)
@@ -285,7 +284,7 @@ func (n *contention) orFree(pause time.Duration) time.Duration {
 }
 
 // answered reports whether a vote comes from the master itself: a master to which nothing was sent has a vote too.
-func answered(v *round.Vote) bool { return v.Outcome != scripts.Failed && v.Err == nil }
+func answered(v *round.Vote) bool { return v.Outcome != quorum.Failed && v.Err == nil }
 
 // wakeUpDelayLocked returns how long to wait for further wake-ups: not at all after the first one. The holder has sent
 // its release to all masters at once, so on each of them it is ahead of an attempt that follows the wake-up of one. If

@@ -9,18 +9,18 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock/internal/admission"
-	"github.com/redlock-go/redlock/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
 const (
-	held      = scripts.Held
-	granted   = scripts.Granted
-	failed    = scripts.Failed
-	stale     = scripts.Stale
-	abstained = scripts.Abstained
+	held      = quorum.Held
+	granted   = quorum.Granted
+	failed    = quorum.Failed
+	stale     = quorum.Stale
+	abstained = quorum.Abstained
 )
 
 // A dueCase is what a contender of five masters knows when it looks how long it is to wait.
@@ -184,8 +184,8 @@ func TestVotersAsTable(t *testing.T) {
 			{votes(5, vote(stale, -1, 0)), nil, quorum.Won},
 			{votes(5, vote(stale, -1, 0)), []int{0, 1, 2}, quorum.Lost},
 			{votes(5, first), []int{0, 1, 2}, quorum.Won}, // they hold it for another: the clock is no matter
-			{join(votes(2, first), votes(3, vote(scripts.Ahead, -1, 0))), []int{2, 3}, quorum.Won},
-			{join(votes(2, first), votes(3, vote(scripts.Ahead, -1, 0))), []int{2, 3, 4}, quorum.Lost},
+			{join(votes(2, first), votes(3, vote(quorum.Ahead, -1, 0))), []int{2, 3}, quorum.Won},
+			{join(votes(2, first), votes(3, vote(quorum.Ahead, -1, 0))), []int{2, 3, 4}, quorum.Lost},
 		} {
 			view := *p.Monitor.View()
 			view.Masters = slices.Clone(view.Masters)

@@ -3,9 +3,9 @@ package waitqueue
 import (
 	"time"
 
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock/internal/lease"
-	"github.com/redlock-go/redlock/redlock/internal/quorum"
 )
 
 // inboxIdle is the time for which an unused subscription is kept.

@@ -67,7 +67,7 @@ func (q *Queue) takeIdleLocked(nq *nameQueue) *lease.Lease {
 }
 
 // TakeOver makes h the first hold of the lease of name that lingers, and reports whether it did; see
-// [lease.Lease.TakeOver].
+// [lease.Hold.TakeOver].
 func (q *Queue) TakeOver(name string, h *lease.Hold, terms *lease.Terms) bool {
 	q.mu.Lock()
 	var l *lease.Lease
@@ -75,5 +75,5 @@ func (q *Queue) TakeOver(name string, h *lease.Hold, terms *lease.Terms) bool {
 		l = q.takeIdleLocked(nq)
 	}
 	q.mu.Unlock()
-	return l != nil && l.TakeOver(h, terms)
+	return l != nil && h.TakeOver(l, terms)
 }

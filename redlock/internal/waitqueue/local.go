@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/redlock/internal/admission"
 	"github.com/redlock-go/redlock/redlock/internal/lease"
-	"github.com/redlock-go/redlock/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
@@ -120,7 +121,7 @@ func New(env Env) *Queue {
 // one of ballot; then nothing is held, and possible leases are being rolled back.
 func (q *Queue) Lock(ctx context.Context, c *Call) error {
 	for l := q.join(c); l != nil; l = q.join(c) {
-		if !c.Fair && l.TakeOver(c.Hold, c.Terms) {
+		if !c.Fair && c.Hold.TakeOver(l, c.Terms) {
 			return nil
 		}
 		l.Message(false) // it is released
@@ -211,7 +212,7 @@ func (q *Queue) sleep(ctx context.Context, c *Call, changed <-chan struct{}, pau
 	case <-changed:
 	case <-pause:
 	case <-ctx.Done():
-		return round.ContextError(ctx)
+		return fault.ContextError(ctx)
 	case <-q.Manager.Closing:
 		return lease.ErrClosed
 	}
@@ -325,11 +326,7 @@ func (q *Queue) startHold(c *Call, l *lease.Lease) error {
 		q.recordHoldLocked(l)
 	}
 	q.mu.Unlock()
-	err := l.StartHold(c.Hold, c.Terms)
-	if err != nil {
-		q.Ended(l)
-	}
-	return err
+	return c.Hold.Start(l, c.Terms)
 }
 
 // Holder returns the lease of name that this Locker has; nil if it has none.

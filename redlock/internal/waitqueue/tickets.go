@@ -1,9 +1,9 @@
 package waitqueue
 
 import (
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock/internal/lease"
-	"github.com/redlock-go/redlock/redlock/internal/quorum"
 )
 
 // How a call joins the queues of the masters, and leaves them.

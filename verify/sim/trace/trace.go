@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
@@ -162,10 +163,10 @@ func (c *Checker) broken(rule string, e *Event, format string, args ...any) {
 func (c *Checker) call(m *master, n *name, e *Event) {
 	switch e.Kind {
 	case Acquire, Repair, Import:
-		switch scripts.Outcome(e.Reply) {
-		case scripts.Granted:
+		switch quorum.Outcome(e.Reply) {
+		case quorum.Granted:
 			c.grant(m, n, e)
-		case scripts.Missing:
+		case quorum.Missing:
 			m.missing[e.Lease] = e.Record
 		}
 	case Extend:
@@ -226,8 +227,8 @@ func (c *Checker) repair(m *master, e *Event) {
 }
 
 func (c *Checker) extend(m *master, n *name, e *Event) {
-	switch scripts.Outcome(e.Reply) {
-	case scripts.Granted:
+	switch quorum.Outcome(e.Reply) {
+	case quorum.Granted:
 		if n.lease != e.Lease && !n.unknown {
 			c.broken("present", e, "the master has %q", n.lease)
 		}
@@ -235,7 +236,7 @@ func (c *Checker) extend(m *master, n *name, e *Event) {
 			*n = name{lease: e.Lease, fence: n.fence}
 		}
 		n.expires = max(n.expires, e.Clock+e.TTL.Microseconds())
-	case scripts.Missing:
+	case quorum.Missing:
 		m.missing[e.Lease] = e.Record
 	}
 }

@@ -6,23 +6,22 @@ import (
 	"testing"
 
 	"github.com/redlock-go/redlock/internal/property"
-	"github.com/redlock-go/redlock/internal/scripts"
 )
 
 const (
-	failed    = scripts.Failed
-	granted   = scripts.Granted
-	held      = scripts.Held
-	stale     = scripts.Stale
-	ahead     = scripts.Ahead
-	missing   = scripts.Missing
-	abstained = scripts.Abstained
-	refused   = scripts.Refused
+	failed    = Failed
+	granted   = Granted
+	held      = Held
+	stale     = Stale
+	ahead     = Ahead
+	missing   = Missing
+	abstained = Abstained
+	refused   = Refused
 )
 
-var allOutcomes = []scripts.Outcome{failed, granted, held, stale, ahead, missing, abstained, refused}
+var allOutcomes = []Outcome{failed, granted, held, stale, ahead, missing, abstained, refused}
 
-func tallyOf(n int, votes []scripts.Outcome) *Tally {
+func tallyOf(n int, votes []Outcome) *Tally {
 	t := &Tally{Rule: Rule{Old: First(n)}}
 	for i, o := range votes {
 		t.Add(i, o)
@@ -30,7 +29,7 @@ func tallyOf(n int, votes []scripts.Outcome) *Tally {
 	return t
 }
 
-func count(votes []scripts.Outcome, outcomes ...scripts.Outcome) (sum int) {
+func count(votes []Outcome, outcomes ...Outcome) (sum int) {
 	for _, v := range votes {
 		for _, o := range outcomes {
 			if v == o {
@@ -42,15 +41,15 @@ func count(votes []scripts.Outcome, outcomes ...scripts.Outcome) (sum int) {
 }
 
 // randomVotes are those of some of n masters, with a taste of its own for each round, so that rare mixtures come up.
-func randomVotes(r *rand.Rand) (n int, votes []scripts.Outcome) {
+func randomVotes(r *rand.Rand) (n int, votes []Outcome) {
 	if n = 1 + r.IntN(9); r.IntN(100) == 0 {
 		n = 1 + r.IntN(Most)
 	}
-	taste := make([]scripts.Outcome, 1+r.IntN(4))
+	taste := make([]Outcome, 1+r.IntN(4))
 	for i := range taste {
 		taste[i] = allOutcomes[r.IntN(len(allOutcomes))]
 	}
-	votes = make([]scripts.Outcome, r.IntN(n+1))
+	votes = make([]Outcome, r.IntN(n+1))
 	for i := range votes {
 		votes[i] = taste[r.IntN(len(taste))]
 	}
@@ -85,7 +84,7 @@ func completions(n, yes, open int) (with, without int) {
 	return a + c, b + d
 }
 
-func naiveVerdict(n int, votes []scripts.Outcome) Verdict {
+func naiveVerdict(n int, votes []Outcome) Verdict {
 	switch with, without := completions(n, count(votes, granted), n-len(votes)); {
 	case without == 0:
 		return Won
@@ -99,7 +98,7 @@ func TestVerdictIsWhatAllCompletionsAgreeOn(t *testing.T) {
 	property.Check(t, func(t *testing.T, r *rand.Rand) {
 		n, votes := randomVotes(r)
 		if n-len(votes) > 10 {
-			votes = append(votes, make([]scripts.Outcome, n-len(votes)-10)...) // the twin takes 2^open steps
+			votes = append(votes, make([]Outcome, n-len(votes)-10)...) // the twin takes 2^open steps
 		}
 		if got, want := tallyOf(n, votes).Verdict(), naiveVerdict(n, votes); got != want {
 			t.Errorf("%v of %d masters: verdict %d, want %d", votes, n, got, want)

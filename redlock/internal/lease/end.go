@@ -1,0 +1,151 @@
+package lease
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/redlock/internal/round"
+)
+
+// Why a lease, or a hold of it, has ended. Package redlock exports these errors and documents them.
+var (
+	ErrLost     = errors.New("redlock: the lock was lost")
+	ErrMaxHold  = fmt.Errorf("%w: maximum hold time reached", ErrLost)
+	ErrReleased = errors.New("redlock: the lock was released before")
+	ErrExported = errors.New("redlock: the lock was exported to another process")
+	ErrClosed   = errors.New("redlock: the locker is closed")
+	ErrNested   = errors.New("redlock: the lock is locked more than once; unlock the inner locks first")
+)
+
+// A reason says why a lease ends, and what its end does. In each case its contexts end first, and the next local waiter
+// contends once the release, if any, is sent. Without one, the last Unlock sends it, or the lease goes on elsewhere.
+type reason struct {
+	err     error                                      // of its holds from then on
+	sends   bool                                       // the release
+	joins   bool                                       // a fair local waiter joins the masters' queues before the release
+	reports func(to Events, l *Lease, holds []holding) // nil: nothing
+}
+
+// The reasons for which a lease ends. A lease without a holder ends as unused, regardless of the cause. An attempt that
+// does not win its lease is rolled back instead: see Lease.undo.
+var (
+	released   = &reason{err: ErrReleased, sends: true, joins: true} // Unlock reports it when it is confirmed
+	closed     = &reason{err: ErrClosed, sends: true, reports: reportReleased(ErrClosed)}
+	unused     = &reason{err: errors.New("redlock: the idle lock is released"), sends: true}
+	exported   = &reason{err: ErrExported, reports: reportReleased(ErrExported)}
+	downgraded = &reason{err: ErrReleased, reports: reportReleased(nil)}
+	overdue    = &reason{err: ErrMaxHold, reports: reportLost(ErrMaxHold)}
+	// The two ways of losing a lock differ for the log and for people. Callers see both as ErrLost.
+	expired   = loss("no majority extended it in time")
+	forgotten = loss("too few masters still have it")
+)
+
+func loss(how string) *reason {
+	err := fmt.Errorf("%w: %s", ErrLost, how)
+	return &reason{err: err, reports: reportLost(err)}
+}
+
+func reportLost(cause error) func(Events, *Lease, []holding) {
+	return func(to Events, l *Lease, _ []holding) { to.Lost(l, cause) }
+}
+
+func reportReleased(err error) func(Events, *Lease, []holding) {
+	return func(to Events, _ *Lease, holds []holding) { to.Released(holds[0], err) }
+}
+
+// notStarted returns the reason of a lease that ended before its caller got it: nothing is reported.
+func (why *reason) notStarted() *reason { return &reason{err: why.err, sends: true} }
+
+// An ending is the end of a lease that is still to be finished, once no lock is held. The zero ending is none.
+type ending struct {
+	lease *Lease
+	why   *reason
+	holds []holding
+}
+
+// endLocked ends a live or idle lease for a reason; with nil it continues. The caller finishes the ending when it has
+// unlocked l.mu.
+func (l *Lease) endLocked(why *reason) ending {
+	if why == nil || l.state != live && l.state != idle {
+		return ending{}
+	}
+	if l.state == idle {
+		why = unused
+	}
+	l.state = ended
+	l.m.timers.Remove(&l.renewal.entry)
+	if l.Role() != scripts.Plain {
+		l.m.addressees.remove(l)
+	}
+	return ending{l, why, l.ownership.endLocked(why.err)}
+}
+
+// endContexts ends the contexts of the holds. If several leases end at once, the contexts of all of them end before the
+// first is finished.
+func (e ending) endContexts() {
+	for _, h := range e.holds {
+		h.endContexts(e.why.err)
+	}
+}
+
+// finish ends the contexts, sends the release, wakes the next local waiter and reports the end, as the reason says. It
+// returns the round of the release; nil if none was sent.
+func (e ending) finish() (r *round.Round) {
+	if e.why == nil {
+		return nil
+	}
+	l := e.lease
+	e.endContexts()
+	if e.why.joins {
+		l.m.Waiters.Releasing(l)
+	}
+	if e.why.sends {
+		r = l.release("unlock")
+	}
+	l.m.Waiters.Ended(l)
+	if e.why.reports != nil {
+		e.why.reports(l.m.Events, l, e.holds)
+	}
+	return r
+}
+
+// finishAll finishes endings whose contexts have ended.
+func finishAll(ends []ending) {
+	for _, e := range ends {
+		e.finish()
+	}
+}
+
+// expiredLocked returns why a live or idle lease has expired at now; nil if it has not.
+func (l *Lease) expiredLocked(now clock.Instant) *reason {
+	switch {
+	case l.state == live && l.validity.left(now) <= 0:
+		return expired
+	case l.state == live && l.leftLocked(now) <= 0:
+		return overdue
+	case l.state == idle && l.linger.until <= now.Steady():
+		return unused
+	}
+	return nil
+}
+
+// goneLocked returns forgotten if too many masters have lost a live or idle lease, else nil.
+func (l *Lease) goneLocked() *reason {
+	//mutant:lost-masters = false
+	if (l.state == live || l.state == idle) && l.config.Rule.Lost(l.on.lost) {
+		return forgotten
+	}
+	return nil
+}
+
+// endLocked ends every hold of the ownership.
+func (o *ownership) endLocked(cause error) []holding {
+	holds := o.holds
+	o.holds = nil
+	for _, h := range holds {
+		h.endLocked(cause)
+	}
+	return holds
+}
