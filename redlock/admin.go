@@ -45,7 +45,7 @@ func (a Admin) Masters() []redlockinfo.Master {
 // Check opens its own connections, and returns within two dial timeouts, or when ctx ends. With several shards it
 // returns the findings of the shards that it reached even if the error is not nil.
 func (a Admin) Check(ctx context.Context) ([]pool.Finding, error) {
-	return gather(a.l, func(s *shard) ([]pool.Finding, error) { return s.check(ctx) })
+	return gather(a.l, func(s *shard) ([]pool.Finding, error) { return operator{s}.check(ctx) })
 }
 
 // Admit lets all masters vote at once, without quarantine. Call it only if no client holds a lock of this prefix: on
@@ -59,7 +59,7 @@ func (a Admin) Check(ctx context.Context) ([]pool.Finding, error) {
 // that do not vote; the others vote. Admit may be repeated. With [WithoutRestartGuard] it does nothing. In tests that
 // start servers, redlocktest.Admit is shorter.
 func (a Admin) Admit(ctx context.Context) error {
-	return a.l.each(func(_ int, s *shard) error { return s.admit(ctx) })
+	return a.l.each(func(_ int, s *shard) error { return operator{s}.admit(ctx) })
 }
 
 // Quarantine begins the quarantine of the master named addr. It replaces an admission record that names other masters
@@ -67,7 +67,7 @@ func (a Admin) Admit(ctx context.Context) error {
 // majority of the masters names the configuration of this Locker, or no other master names a different one.
 func (a Admin) Quarantine(ctx context.Context, addr string) error {
 	if len(a.l.shards) == 1 {
-		return a.l.shards[0].quarantine(ctx, addr)
+		return operator{a.l.shards[0]}.quarantine(ctx, addr)
 	}
 	var known atomic.Bool // a master outside a cluster is in the shard of each bucket
 	err := a.l.each(func(_ int, s *shard) error {
@@ -76,7 +76,7 @@ func (a Admin) Quarantine(ctx context.Context, addr string) error {
 			return nil
 		}
 		known.Store(true)
-		return s.quarantine(ctx, addr)
+		return operator{s}.quarantine(ctx, addr)
 	})
 	if !known.Load() {
 		return invalid("no master of any shard is named %q", addr)
@@ -99,7 +99,7 @@ func (a Admin) Quarantine(ctx context.Context, addr string) error {
 // and if the restart guard is off. It returns ErrNoQuorum with the reason of each master that does not have the new
 // value. Other errors are that of ctx, and ErrClosed.
 func (a Admin) RaiseMaxTTL(ctx context.Context, d time.Duration) error {
-	return a.l.each(func(_ int, s *shard) error { return s.raiseMaxTTL(ctx, d) })
+	return a.l.each(func(_ int, s *shard) error { return operator{s}.raiseMaxTTL(ctx, d) })
 }
 
 // Configuration returns the configuration in use, one for each shard. Masters have the names that [pool.Pool.Addr]
@@ -130,7 +130,7 @@ func (a Admin) Reconfigure(ctx context.Context, c ...Configuration) error {
 	if len(c) != len(a.l.shards) {
 		return invalid("%d configurations, and there are %d shards: give one for each", len(c), len(a.l.shards))
 	}
-	return a.l.each(func(i int, s *shard) error { return s.reconfigure(ctx, c[i]) })
+	return a.l.each(func(i int, s *shard) error { return operator{s}.reconfigure(ctx, c[i]) })
 }
 
 // ForceRelease takes the lease with this id from its holder; [Locker.Inspect] returns the id. Use it if the holder is
@@ -149,7 +149,7 @@ func (a Admin) Reconfigure(ctx context.Context, c ...Configuration) error {
 // the lock at that moment may restore it on masters that have deleted it: inspect the name again, and repeat the call
 // if the lease is still there.
 func (a Admin) ForceRelease(ctx context.Context, name, id string) (released int, err error) {
-	return a.l.of(name).forceRelease(ctx, name, id)
+	return operator{a.l.of(name)}.forceRelease(ctx, name, id)
 }
 
 // RequestRelease requests the holder of name to release it, and returns how many holders have received the request: 0
@@ -160,7 +160,7 @@ func (a Admin) ForceRelease(ctx context.Context, name, id string) (released int,
 // The request is a message that is not stored. It reaches a client that has called ReleaseRequested, or has held the
 // lock for a second. Errors are those of [Locker.Inspect].
 func (a Admin) RequestRelease(ctx context.Context, name string) (heard int, err error) {
-	return a.l.of(name).requestRelease(ctx, name)
+	return operator{a.l.of(name)}.requestRelease(ctx, name)
 }
 
 // tools implements the calls that only the command and the tests of this module use: see package private.
@@ -250,13 +250,17 @@ func (tools) Member(locks any, name string) any {
 }
 
 // Change reports the progress of a change of the masters of the only shard.
-func (t tools) Change(ctx context.Context) (private.Change, error) { return t.shards[0].change(ctx) }
+func (t tools) Change(ctx context.Context) (private.Change, error) {
+	return operator{t.shards[0]}.change(ctx)
+}
 
 // RaiseEpoch writes the epoch of the current configuration to the masters.
-func (t tools) RaiseEpoch(ctx context.Context) error { return t.shards[0].raiseEpoch(ctx) }
+func (t tools) RaiseEpoch(ctx context.Context) error { return operator{t.shards[0]}.raiseEpoch(ctx) }
 
 // FinishChange makes the next set of masters final.
-func (t tools) FinishChange(ctx context.Context) error { return t.shards[0].finishChange(ctx) }
+func (t tools) FinishChange(ctx context.Context) error {
+	return operator{t.shards[0]}.finishChange(ctx)
+}
 
 // AbortChange abandons a change of the masters.
-func (t tools) AbortChange(ctx context.Context) error { return t.shards[0].abortChange(ctx) }
+func (t tools) AbortChange(ctx context.Context) error { return operator{t.shards[0]}.abortChange(ctx) }

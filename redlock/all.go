@@ -66,8 +66,8 @@ func takeAll(
 		WithMaxHold(0), WithLinger(0))
 	for {
 		locks, err := multilock.Acquire(len(names), wait, &multilock.Source[*Lock]{
-			Try:     func(i int) (*Lock, error) { return of(names[i]).take(ctx, names[i], scripts.Plain, opts, false) },
-			Wait:    func(i int) (*Lock, error) { return of(names[i]).take(ctx, names[i], scripts.Plain, opts, true) },
+			Try:     func(i int) (*Lock, error) { return of(names[i]).take(ctx, names[i], scripts.Plain, opts, false, nil) },
+			Wait:    func(i int) (*Lock, error) { return of(names[i]).take(ctx, names[i], scripts.Plain, opts, true, nil) },
 			Held:    func(k *Lock) bool { return k.Remaining() > 0 },
 			Release: dropAll,
 		})
@@ -168,18 +168,18 @@ const mostSlots = 100
 //
 // WithSlots cannot be combined with [WithRetry]. It is an option of a call: [New] and the other calls refuse it. A call
 // that waits costs the masters k times as much as one for a plain lock.
-func WithSlots(k int) LockOption { return slots(k) }
+func WithSlots(k int) LockOption { return slotsOption(k) }
 
-// slots is the option WithSlots.
-type slots int
+// slotsOption is the option WithSlots.
+type slotsOption int
 
-func (k slots) applyLocker(c *config)   { k.applyLock(&c.lock) }
-func (k slots) applyLock(c *lockConfig) { c.slots = true }
+func (k slotsOption) applyLocker(c *config)   { k.applyLock(&c.lock) }
+func (k slotsOption) applyLock(c *lockConfig) { c.slots = true }
 
 // slotsIn returns the number of slots that opts request, and whether they request any.
 func slotsIn(opts []LockOption) (k int, requested bool) {
 	for _, o := range opts {
-		if s, ok := o.(slots); ok {
+		if s, ok := o.(slotsOption); ok {
 			k, requested = int(s), true
 		}
 	}
@@ -193,24 +193,6 @@ func slotNames(name string, k int) []string {
 		names[i] = fmt.Sprintf("%s:%d", name, i+1)
 	}
 	return names
-}
-
-// take implements Lock and TryLock.
-func (l *Locker) take(ctx context.Context, name string, opts []LockOption, wait bool) (*Lock, error) {
-	k, requested := slotsIn(opts)
-	if !requested {
-		return l.of(name).take(ctx, name, scripts.Plain, opts, wait)
-	}
-	s, err := l.newSlotCall(name, k, opts)
-	if err != nil {
-		return nil, err
-	}
-	if e := l.of(name).events; e.trace.Event != nil {
-		return e.acquiring(ctx, opOf(scripts.Plain, wait), name, func(stats *lease.AcquireStats) (*Lock, error) {
-			return s.acquire(ctx, wait, stats)
-		})
-	}
-	return s.acquire(ctx, wait, nil)
 }
 
 // owner returns the innermost hold in ctx of name, or of one of its slots if opts request slots; nil if there is none.
@@ -265,7 +247,7 @@ func (l *Locker) newSlotCall(name string, k int, opts []LockOption) (*slotCall, 
 func (s *slotCall) acquire(caller context.Context, wait bool, stats *lease.AcquireStats) (*Lock, error) {
 	ctx, cancel := s.cfg.limited(caller)
 	defer cancel()
-	if own := s.l.owner(ctx, s.name, []LockOption{slots(len(s.names))}); own != nil {
+	if own := s.l.owner(ctx, s.name, []LockOption{slotsOption(len(s.names))}); own != nil {
 		s.names = []string{own.Lease().Name}
 	}
 	lock, err := s.try(ctx, stats)
@@ -278,7 +260,7 @@ func (s *slotCall) acquire(caller context.Context, wait bool, stats *lease.Acqui
 // one acquires slot i.
 func (s *slotCall) one(ctx context.Context, i int, wait bool, stats *lease.AcquireStats) (*Lock, error) {
 	name := s.names[i]
-	return s.l.of(name).acquire(ctx, name, scripts.Plain, s.opts, wait, stats)
+	return s.l.of(name).take(ctx, name, scripts.Plain, s.opts, wait, stats)
 }
 
 // try tries the slots, one after the other: several attempts at once could take several slots from others for a moment.

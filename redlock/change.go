@@ -20,7 +20,7 @@ import (
 )
 
 // reconfigure implements [Admin.Reconfigure] for one shard.
-func (l *shard) reconfigure(ctx context.Context, s Configuration) (err error) {
+func (l operator) reconfigure(ctx context.Context, s Configuration) (err error) {
 	defer func() {
 		l.events.post(redlockinfo.Event{Kind: kindReconfigured, Time: time.Now(), Token: s.Epoch, Err: err})
 	}()
@@ -55,7 +55,7 @@ func (l *shard) reconfigure(ctx context.Context, s Configuration) (err error) {
 }
 
 // changeTo performs the steps of reconfig until the Locker uses want.
-func (l *shard) changeTo(ctx context.Context, want *quorum.Config) error {
+func (l operator) changeTo(ctx context.Context, want *quorum.Config) error {
 	for {
 		moved := l.voters.Changed()
 		view := l.voters.View()
@@ -94,7 +94,7 @@ func (l *shard) changeTo(ctx context.Context, want *quorum.Config) error {
 
 // adopt makes the Locker use want. If want has two sets, leases that use one set are soon extended, one after the
 // other.
-func (l *shard) adopt(want *quorum.Config) {
+func (l operator) adopt(want *quorum.Config) {
 	l.voters.SetConfig(want)
 	if !want.Rule.Joint() {
 		return
@@ -107,7 +107,7 @@ func (l *shard) adopt(want *quorum.Config) {
 }
 
 // seen returns the input of reconfig.
-func (l *shard) seen(view *admission.View, want *quorum.Config) reconfig.Seen {
+func (l operator) seen(view *admission.View, want *quorum.Config) reconfig.Seen {
 	s := reconfig.Seen{Config: view.Config, Masters: view.Masters, Carried: true}
 	if want == nil {
 		return s
@@ -131,7 +131,7 @@ func refused(err error) error {
 // change reads the records of all masters that can be reached, and reports the progress of the change away from the old
 // masters of this Locker's configuration or, if the epoch is even, of the change that led to its masters. It returns
 // the error of ctx, or ErrClosed.
-func (l *shard) change(ctx context.Context) (c private.Change, err error) {
+func (l operator) change(ctx context.Context) (c private.Change, err error) {
 	err = l.withRecords(ctx, "change", func(view *admission.View) error {
 		p := reconfig.Look(l.seen(view, nil))
 		c = private.Change{
@@ -152,17 +152,17 @@ func (l *shard) change(ctx context.Context) (c private.Change, err error) {
 // It fails if the epoch is even and no majority says that the set is final. It returns ErrNoQuorum with the reason of
 // each master that does not have the epoch, if it did not reach a majority of each set. Other errors are that of ctx,
 // ErrClosed, and ErrInvalid for epoch 0. Records that were written stay, and calling it again is harmless.
-func (l *shard) raiseEpoch(ctx context.Context) error { return l.writeChange(ctx, reconfig.Raise) }
+func (l operator) raiseEpoch(ctx context.Context) error { return l.writeChange(ctx, reconfig.Raise) }
 
 // finishChange makes the next masters of this Locker's configuration final, once the change is complete: see change. If
 // the old masters do not show that it is complete, finishChange writes nothing and returns an error with the time that
 // is left. It does not wait, and it does not check whether clients use the joint configuration; those that do go on.
 //
 // It returns ErrInvalid if the epoch is even, and otherwise the errors of raiseEpoch.
-func (l *shard) finishChange(ctx context.Context) error { return l.writeChange(ctx, reconfig.Finish) }
+func (l operator) finishChange(ctx context.Context) error { return l.writeChange(ctx, reconfig.Finish) }
 
 // writeChange writes the records that a step of reconfig requires.
-func (l *shard) writeChange(ctx context.Context, what func(reconfig.Seen) (reconfig.Writing, error)) error {
+func (l operator) writeChange(ctx context.Context, what func(reconfig.Seen) (reconfig.Writing, error)) error {
 	return l.withRecords(ctx, "change", func(view *admission.View) error {
 		w, err := what(l.seen(view, nil))
 		if err != nil {
@@ -173,7 +173,7 @@ func (l *shard) writeChange(ctx context.Context, what func(reconfig.Seen) (recon
 }
 
 // writeNumbers writes the numbers of w into the records.
-func (l *shard) writeNumbers(ctx context.Context, w reconfig.Writing) error {
+func (l operator) writeNumbers(ctx context.Context, w reconfig.Writing) error {
 	return l.write(ctx, "change", scripts.AdmitEpoch, w.Rule, false,
 		func(st *admission.State, r *scripts.Record) (bool, error) {
 			//mutant:abort-quarantine = false
@@ -201,7 +201,7 @@ func (l *shard) writeNumbers(ctx context.Context, w reconfig.Writing) error {
 // It returns ErrInvalid if the epoch is even, or the next masters are final already. If too few records can be written,
 // it writes none and returns ErrNoQuorum with the reason of each master. Other errors are that of ctx, and ErrClosed.
 // Calling it again is harmless.
-func (l *shard) abortChange(ctx context.Context) error {
+func (l operator) abortChange(ctx context.Context) error {
 	return l.withRecords(ctx, "change", func(view *admission.View) error {
 		list, err := reconfig.Abort(l.seen(view, nil))
 		if err != nil {

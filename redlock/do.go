@@ -103,13 +103,13 @@ func (l *shard) do(
 ) error {
 	ctx = l.events.within(ctx, name)
 	if l.cfg.trace.Event == nil {
-		return within(ctx, take, f)
+		return runLocked(ctx, take, f)
 	}
-	return l.events.call(ctx, "do", name, func(*tracedCall) error { return within(ctx, take, f) })
+	return l.events.call(ctx, "do", name, func(*tracedCall) error { return runLocked(ctx, take, f) })
 }
 
-// within implements do without its trace.
-func within(
+// runLocked implements do without its trace.
+func runLocked(
 	ctx context.Context, take func(ctx context.Context) (*Lock, error), f func(ctx context.Context) error,
 ) error {
 	lock, err := take(ctx)

@@ -64,10 +64,8 @@
 // each has an admission record, which identifies the server process and states that nothing from before can be alive.
 // Without a valid record a master is in quarantine, for the max TTL of the deployment and at least 30 s, even if it has
 // all its data, unless it is named by [WithDurableMasters]. New masters wait too, unless an operator who knows that
-// nothing is held calls [Admin.Admit] (or: redlock admit).
-//
-// Restart masters one after the other: if a majority restarts, before the first of them has confirmed a lock again,
-// that lock ends with [ErrLost]. Durable masters are the exception.
+// nothing is held calls [Admin.Admit] (or: redlock admit). Restart masters one after the other: if a majority restarts
+// before the first of them has confirmed a lock again, that lock ends with [ErrLost], except on durable masters.
 //
 // # Several names, leaders, readers, shards, slots
 //
@@ -87,14 +85,15 @@
 // that is frozen and whose wall clock is set back, within one validity. A machine that stops with both clocks learns of
 // it from the masters within 3 s. Order among waiters is best effort. On the 2016 debate see docs/protocol.md.
 //
-// # Inside
+// # Inside: one lock, from Lock to the script and back
 //
-//	redlock -> waitqueue -> lease -> round -> admission -> ballot -> quorum
-//	        -> monitor ------------> round
-//	        -> reconfig --------------------> admission
-//	        -> multilock, sharding, dispatch       several names as one; shards; the log and trace callbacks
+//	call     Locker.Lock, Locker.take    redlock.go                     the shard of the name, or its slots
+//	         shard.take                  locker.go                      options, context, re-entry, trace
+//	         Queue.Lock                  internal/waitqueue/contend.go  one loop: it sleeps, or makes an attempt
+//	attempt  Manager.Acquire             internal/lease/acquire.go      a lease with new ballots, until it is decided
+//	         Round.SendAll, Round.Reply  internal/round/round.go        acquire.lua on all masters; votes are counted
+//	hold     Hold.Start                  internal/lease/acquire.go      it is live until its end: end.go, one table
 //
-// Below these are pool and internal/scripts; depguard in .golangci.yml has the list of permitted imports. Lock
-// (locker.go) puts a call into the local queue (internal/waitqueue/local.go). When it is first there (contend.go), it
-// sends a round with a ballot (internal/lease/acquire.go), which counts the replies (internal/round/round.go).
+//	redlock -> waitqueue -> lease -> round -> admission -> ballot -> quorum    above internal/transport and scripts
+//	        -> monitor, reconfig -----------> admission    depguard in .golangci.yml has all permitted imports
 package redlock

@@ -20,7 +20,7 @@ import (
 )
 
 // inspect implements [Locker.Inspect] for one shard.
-func (l *shard) inspect(ctx context.Context, name string) (redlockinfo.Inspection, error) {
+func (l operator) inspect(ctx context.Context, name string) (redlockinfo.Inspection, error) {
 	if err := l.checkName(name); err != nil {
 		return redlockinfo.Inspection{}, err
 	}
@@ -176,7 +176,7 @@ func (hs holdings) readers(rule quorum.Rule) (list []redlockinfo.Client, count i
 }
 
 // askAll inspects name on all masters, and waits for all that can be reached. It fails if fewer than a quorum answered.
-func (l *shard) askAll(ctx context.Context, op, name string) (*admission.View, *round.Round, holdings, error) {
+func (l operator) askAll(ctx context.Context, op, name string) (*admission.View, *round.Round, holdings, error) {
 	view, _ := l.voters.Await(ctx, (*admission.View).Settled) // an early end shows in the votes
 	r, keys := l.sender.New(view, op, nil), scripts.Prefix(l.cfg.prefix).Keys(name)
 	hs := make(holdings)
@@ -188,7 +188,7 @@ func (l *shard) askAll(ctx context.Context, op, name string) (*admission.View, *
 }
 
 // toAll sends a call to all masters, and calls f with each answer. If ctx ends first, it returns why.
-func (l *shard) toAll(ctx context.Context, view *admission.View, call *scripts.Call, f func(answer)) (cause error) {
+func (l operator) toAll(ctx context.Context, view *admission.View, call *scripts.Call, f func(answer)) (cause error) {
 	came := make(answers, view.Config.N())
 	for i := range view.Config.Rule.All().All() {
 		if err := l.pool.Send(i, call, transport.Stamp{}, came); err != nil {
@@ -246,7 +246,7 @@ func (hs holdings) queue() (list []redlockinfo.Client) {
 }
 
 // requestRelease implements [Admin.RequestRelease].
-func (l *shard) requestRelease(ctx context.Context, name string) (heard int, err error) {
+func (l operator) requestRelease(ctx context.Context, name string) (heard int, err error) {
 	if err := l.checkName(name); err != nil {
 		return 0, err
 	}
@@ -283,7 +283,7 @@ func (l *shard) requestRelease(ctx context.Context, name string) (heard int, err
 }
 
 // forceRelease implements [Admin.ForceRelease].
-func (l *shard) forceRelease(ctx context.Context, name, id string) (released int, err error) {
+func (l operator) forceRelease(ctx context.Context, name, id string) (released int, err error) {
 	if err := l.checkName(name); err != nil {
 		return 0, err
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
@@ -67,7 +66,7 @@ func newShard(t *transport.Transport, cfg config) (*shard, error) {
 	switch n := t.Unguarded(); {
 	case n > 0 && n < t.N():
 		return nil, invalid("guard=off is in the URLs of %d of %d masters: give it to all of them or to none", n, t.N())
-	case n > 0 && cfg.shard.Of > 0:
+	case n > 0 && cfg.layout.Of > 0:
 		return nil, invalid("shards exclude guard=off: the admission records keep clients with different numbers " +
 			"of shards apart")
 	case n > 0:
@@ -127,13 +126,13 @@ func (l *shard) build(first *quorum.Config, id string) {
 		trace: l.cfg.trace, clock: l.cfg.clock, addr: l.pool.Addr,
 	}
 	l.journal = &journal{Queue: l.events.Queue, info: l.masterInfo, shortage: l.shortage}
-	if l.cfg.shard.Of > 0 {
-		l.member = &sharding.Member{Shard: l.cfg.shard, AgainFunc: func() { l.voters.Reevaluate() }}
+	if l.cfg.layout.Of > 0 {
+		l.member = &sharding.Member{Shard: l.cfg.layout, AgainFunc: func() { l.voters.Reevaluate() }}
 	}
 	l.voters = monitor.New(monitor.Settings{
 		Pool: l.pool, Clock: l.cfg.clock, Clocks: l.ballots.Clocks, Prefix: prefix, Guard: l.cfg.guard,
 		Durable: l.cfg.remembers, Observer: l.cfg.observer, OnView: l.viewed, Closed: ErrClosed,
-		Shard: l.cfg.shard, AgreedFunc: l.member.Agreed,
+		Shard: l.cfg.layout, AgreedFunc: l.member.Agreed,
 	}, first)
 	l.sender = &round.Sender{
 		Pool: l.pool, Clock: l.cfg.clock, Doubt: l.voters.Doubt, Health: round.NewHealth(l.healthChanged),
@@ -235,38 +234,26 @@ func (l *life) leave() {
 	}
 }
 
-// take implements Lock and TryLock of Locker and RWLock.
-func (l *shard) take(
-	ctx context.Context, name string, role scripts.Role, opts []LockOption, wait bool,
-) (*Lock, error) {
-	if l.cfg.trace.Event == nil {
-		return l.acquire(ctx, name, role, opts, wait, nil)
-	}
-	return l.events.acquiring(ctx, opOf(role, wait), name, func(c *lease.AcquireStats) (*Lock, error) {
-		return l.acquire(ctx, name, role, opts, wait, c)
-	})
-}
-
 // A lockAndCall is a Lock and the call that waits for it.
 type lockAndCall struct {
 	Lock
 	waitqueue.Call
 }
 
-// acquire implements take without its trace.
-func (l *shard) acquire(
-	ctx context.Context, name string, role scripts.Role, opts []LockOption, wait bool, course *lease.AcquireStats,
+// take implements Lock and TryLock of Locker and RWLock. stats counts its rounds; nil: this is a call of its own, which
+// is traced.
+func (l *shard) take(
+	ctx context.Context, name string, role scripts.Role, opts []LockOption, wait bool, stats *lease.AcquireStats,
 ) (*Lock, error) {
-	called := l.cfg.clock.Now() // read first, so that a caller that is paused later keeps its place in the queue
-	if err := l.checkName(name); err != nil {
-		return nil, err
+	if stats == nil && l.cfg.trace.Event != nil {
+		return l.events.acquiring(ctx, opOf(role, wait), name, func(s *lease.AcquireStats) (*Lock, error) {
+			return l.take(ctx, name, role, opts, wait, s)
+		})
 	}
-	cfg, err := l.configOf(role, opts)
+	called := l.cfg.clock.Now() // read first, so that a caller that is paused later keeps its place in the queue
+	cfg, err := l.configOf(name, role, opts)
 	if err != nil {
 		return nil, err
-	}
-	if cfg.called != (clock.Instant{}) {
-		called = cfg.called
 	}
 	if !l.enter() {
 		return nil, ErrClosed
@@ -297,11 +284,11 @@ func (l *shard) acquire(
 			waits = true
 			*call = waitqueue.Call{
 				Name: name, Keys: &k.keys, Terms: &cfg.Terms, Hold: &k.hold, Priority: cfg.priority,
-				Fair: cfg.fair || cfg.MinHold > 0, Called: called, Delays: cfg, Stats: course,
+				Fair: cfg.fair || cfg.MinHold > 0, Called: cmp.Or(cfg.called, called), Delays: cfg, Stats: stats,
 			}
 			err = l.queue.Lock(ctx, call)
 		default:
-			err = l.repeat(ctx, "lock", name, cfg, !wait, func() error { return l.try(ctx, name, cfg, k, course, wait) })
+			err = l.repeat(ctx, "lock", name, cfg, !wait, func() error { return l.try(ctx, name, cfg, k, stats, wait) })
 		}
 		if err == nil {
 			if k, err = l.stillGood(k, cfg); err == nil {
@@ -377,13 +364,13 @@ func (l *shard) stillGood(k *Lock, cfg *lockConfig) (*Lock, error) {
 // try makes one decided attempt without waiting in the queues. A call that does not wait fails with ErrOverloaded if it
 // gets no turn within turnTimeouts.
 func (l *shard) try(
-	ctx context.Context, name string, cfg *lockConfig, k *Lock, course *lease.AcquireStats, wait bool,
+	ctx context.Context, name string, cfg *lockConfig, k *Lock, stats *lease.AcquireStats, wait bool,
 ) error {
 	view, err := l.settled(ctx)
 	if err != nil {
 		return l.sender.NoQuorum(view, "lock", err)
 	}
-	a := &lease.Attempt{Op: "lock", Name: name, Keys: &k.keys, Terms: &cfg.Terms, Stats: course}
+	a := &lease.Attempt{Op: "lock", Name: name, Keys: &k.keys, Terms: &cfg.Terms, Stats: stats}
 	if !wait {
 		a.Patience = turnTimeouts * view.Config.Slowest
 	}

@@ -33,7 +33,7 @@ const failing = "failing"
 // masterInfo returns the description of master i for monitoring.
 func (l *shard) masterInfo(i int, st *admission.State) redlockinfo.Master {
 	info := redlockinfo.Master{
-		Addr: l.pool.Addr(i), Shard: l.cfg.shard.Number, State: st.Phase.String(),
+		Addr: l.pool.Addr(i), Shard: l.cfg.layout.Number, State: st.Phase.String(),
 		MaxTTL: st.Record.Longest, Epoch: st.Record.Epoch,
 		Err: st.Err, Pending: l.pool.Pending(i),
 	}
@@ -52,8 +52,12 @@ func (l *shard) stopped(op string, cause error) error {
 	return failed(op, l.cfg.prefix, &round.Failure{Cause: cause})
 }
 
+// An operator has the calls about the masters of one shard, and about the locks that any client has there: see [Admin]
+// and [Locker.Inspect].
+type operator struct{ *shard }
+
 // withRecords runs f as a call, with a View for which all records were read again.
-func (l *shard) withRecords(ctx context.Context, op string, f func(*admission.View) error) error {
+func (l operator) withRecords(ctx context.Context, op string, f func(*admission.View) error) error {
 	if !l.enter() {
 		return ErrClosed
 	}
@@ -66,7 +70,7 @@ func (l *shard) withRecords(ctx context.Context, op string, f func(*admission.Vi
 }
 
 // admit implements [Admin.Admit] for one shard.
-func (l *shard) admit(ctx context.Context) error {
+func (l operator) admit(ctx context.Context) error {
 	if !l.enter() {
 		return ErrClosed
 	}
@@ -101,7 +105,7 @@ func objection(view *admission.View) error {
 }
 
 // notVoting returns the error of a call that ended because of cause. The error lists the masters of c that do not vote.
-func (l *shard) notVoting(op string, view *admission.View, c *quorum.Config, cause error) error {
+func (l operator) notVoting(op string, view *admission.View, c *quorum.Config, cause error) error {
 	seen := &admission.View{Config: c, Masters: view.Masters}
 	for _, i := range c.Order {
 		if view.Masters[i].Phase == admission.Voting {
@@ -116,7 +120,7 @@ func (l *shard) notVoting(op string, view *admission.View, c *quorum.Config, cau
 }
 
 // quarantine implements [Admin.Quarantine] for one shard.
-func (l *shard) quarantine(ctx context.Context, addr string) error {
+func (l operator) quarantine(ctx context.Context, addr string) error {
 	if l.cfg.guard == 0 {
 		return errUnguarded
 	}
@@ -133,7 +137,7 @@ func (l *shard) quarantine(ctx context.Context, addr string) error {
 var errUnguarded = invalid("the restart guard is off in this Locker, so there are no admission records")
 
 // raiseMaxTTL implements [Admin.RaiseMaxTTL] for one shard.
-func (l *shard) raiseMaxTTL(ctx context.Context, g time.Duration) error {
+func (l operator) raiseMaxTTL(ctx context.Context, g time.Duration) error {
 	switch {
 	case l.cfg.guard == 0:
 		return errUnguarded
@@ -166,7 +170,7 @@ func (l *shard) raiseMaxTTL(ctx context.Context, g time.Duration) error {
 // raiseQuarantines writes a quarantine of g to all masters, and returns when all of them had it at the same time. To
 // verify that, it reads all records again after the last write: none may have changed since it was written. Otherwise a
 // master could have lost its data meanwhile, and be in a shorter quarantine again.
-func (l *shard) raiseQuarantines(ctx context.Context, all quorum.Rule, g time.Duration) error {
+func (l operator) raiseQuarantines(ctx context.Context, all quorum.Rule, g time.Duration) error {
 	for range 10 {
 		longer := func(st *admission.State, r *scripts.Record) (has bool, err error) {
 			r.Quarantine = max(r.Quarantine, g)
@@ -201,7 +205,7 @@ func disagrees(st *admission.State) error {
 
 // write changes the records of masters until has returns true for a majority of each set of the rule, or, if every is
 // set, for all masters. has reports whether a master needs no change, and otherwise changes r, its record.
-func (l *shard) write(
+func (l operator) write(
 	ctx context.Context, op string, step scripts.AdmitStep, rule quorum.Rule, every bool,
 	has change,
 ) error {
@@ -217,7 +221,7 @@ func (l *shard) write(
 
 // each calls do for the masters of a rule, and fails unless do succeeds for a majority of each set, or, if every is
 // set, for all masters.
-func (l *shard) each(ctx context.Context, op string, rule quorum.Rule, every bool, do func(i int) error) error {
+func (l operator) each(ctx context.Context, op string, rule quorum.Rule, every bool, do func(i int) error) error {
 	var have quorum.Set
 	f := &round.Failure{Decision: ErrNoQuorum, Quorum: rule.Least(), N: rule.N()}
 	for i := range rule.All().All() {
@@ -262,7 +266,7 @@ func wanted(st *admission.State, f change) (r scripts.Record, has bool, err erro
 }
 
 // writeOne implements write for one master.
-func (l *shard) writeOne(
+func (l operator) writeOne(
 	ctx context.Context, i int, step scripts.AdmitStep, has change,
 ) error {
 	for range 10 { // other clients may change the record at the same time
@@ -283,7 +287,7 @@ func (l *shard) writeOne(
 }
 
 // check implements [Admin.Check] for one shard.
-func (l *shard) check(ctx context.Context) ([]pool.Finding, error) {
+func (l operator) check(ctx context.Context) ([]pool.Finding, error) {
 	if !l.enter() {
 		return nil, ErrClosed
 	}
@@ -339,7 +343,7 @@ func (l *shard) check(ctx context.Context) ([]pool.Finding, error) {
 
 // ofWrongList reports whether a finding has its cause in the list of this client, about which others are: the records
 // of other masters do not name its master, or it repeats what such a record says.
-func (l *shard) ofWrongList(view *admission.View, f *pool.Finding) bool {
+func (l operator) ofWrongList(view *admission.View, f *pool.Finding) bool {
 	wrong, named := false, false
 	for _, i := range view.Config.Order {
 		st, other := &view.Masters[i], l.pool.Addr(i) != f.Master
@@ -356,7 +360,7 @@ func (l *shard) ofWrongList(view *admission.View, f *pool.Finding) bool {
 
 // quorumFinding returns the finding that no quorum can grant a lock, unless the list of this client is the reason.
 // longest is the largest max TTL.
-func (l *shard) quorumFinding(
+func (l operator) quorumFinding(
 	view *admission.View, found []pool.Finding, states []redlockinfo.Master, longest time.Duration,
 ) []pool.Finding {
 	able, r, down := l.sender.Able(view), view.Config.Rule, quorum.Set(0)
@@ -390,7 +394,7 @@ func (l *shard) deployment() string {
 	if l.member == nil {
 		return "deployment"
 	}
-	return fmt.Sprintf("shard %d of %d", l.cfg.shard.Number, l.cfg.shard.Of)
+	return fmt.Sprintf("shard %d of %d", l.cfg.layout.Number, l.cfg.layout.Of)
 }
 
 // findings returns the problems of the admission of one master. guard is the max TTL of this client, longest that of

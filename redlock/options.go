@@ -74,7 +74,7 @@ type config struct {
 	observer bool
 	sets     []Configuration // indexed by shard
 	set      *Configuration  // of this shard; nil: the masters of the pool
-	shard    scripts.Shard
+	layout   scripts.Shard
 }
 
 // lockConfig holds the settings of one call.
@@ -91,8 +91,11 @@ type lockConfig struct {
 	called      clock.Instant // when the call began; zero: now
 }
 
-// configOf returns the settings of a call for a role with its options.
-func (l *shard) configOf(role scripts.Role, opts []LockOption) (*lockConfig, error) {
+// configOf returns the settings of a call for a name and a role with its options.
+func (l *shard) configOf(name string, role scripts.Role, opts []LockOption) (*lockConfig, error) {
+	if err := l.checkName(name); err != nil {
+		return nil, err
+	}
 	cfg, err := l.cfg.lock.with(opts, &l.cfg)
 	if err == nil && role != scripts.Plain {
 		cfg, err = cfg.shared()
@@ -261,7 +264,7 @@ func (h hidden) applyLocker(c *config) {
 		c.clock = h.Clock
 	}
 	if h.Shards > 0 {
-		c.shard = scripts.Shard{Number: h.Shard, Of: h.Shards}
+		c.layout = scripts.Shard{Number: h.Shard, Of: h.Shards}
 	}
 	c.observer = c.observer || h.Observer
 	h.applyLock(&c.lock)
@@ -286,8 +289,8 @@ func (c *config) check() error {
 	if c.log == nil {
 		return invalid("WithLogger(nil): slog.DiscardHandler is the handler of a logger that writes nothing")
 	}
-	if c.shard != (scripts.Shard{}) {
-		if err := sharding.Check(c.shard); err != nil {
+	if c.layout != (scripts.Shard{}) {
+		if err := sharding.Check(c.layout); err != nil {
 			return invalid("%v", err)
 		}
 	}
@@ -477,7 +480,7 @@ func (l *shard) repeat(ctx context.Context, op, name string, cfg *lockConfig, on
 		changed := l.voters.Changed()
 		err := waitqueue.WithLastFailure(last, try())
 		last = err
-		if err == nil || once || n == cfg.tries || !waitqueue.Waitable(err) {
+		if err == nil || once || n == cfg.tries || !round.Waitable(err) {
 			return failed(op, name, err)
 		}
 		delay := cfg.pause(n)

@@ -13,6 +13,7 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock/internal/lease"
 	"github.com/redlock-go/redlock/redlock/internal/sharding"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
@@ -39,7 +40,7 @@ func New(p *pool.Pool, opts ...Option) (*Locker, error) {
 	case p.Transport().Bucket().Of > 0:
 		return newSharded([]*transport.Transport{p.Transport()}, cfg)
 	}
-	return newLocker([]*transport.Transport{p.Transport()}, cfg, []scripts.Shard{cfg.shard})
+	return newLocker([]*transport.Transport{p.Transport()}, cfg, []scripts.Shard{cfg.layout})
 }
 
 // NewSharded makes a Locker that distributes names over several shards. A shard is a set of masters with its own pool;
@@ -90,7 +91,7 @@ func newSharded(pools []*transport.Transport, cfg *config) (*Locker, error) {
 		ordered[at], numbers[at] = p, scripts.Shard{Number: at + 1, Of: n}
 	}
 	switch {
-	case cfg.shard.Of > 0:
+	case cfg.layout.Of > 0:
 		return nil, invalid("the number of a shard excludes several shards")
 	case cfg.noGuard:
 		return nil, invalid("shards exclude WithoutRestartGuard: the admission records keep clients with different " +
@@ -117,7 +118,7 @@ func newLocker(pools []*transport.Transport, cfg *config, numbers []scripts.Shar
 	}
 	for i, p := range pools {
 		own := *cfg
-		if own.shard = numbers[i]; len(cfg.sets) > 0 && len(cfg.sets[i].Masters) > 0 {
+		if own.layout = numbers[i]; len(cfg.sets) > 0 && len(cfg.sets[i].Masters) > 0 {
 			own.set = &cfg.sets[i]
 		}
 		own.prefix += p.Bucket().Tag()
@@ -224,7 +225,7 @@ func (l *shard) checkName(name string) error {
 	if l.member == nil {
 		return nil
 	}
-	if g := l.cfg.shard; sharding.Pick(name, g.Of) != g.Number {
+	if g := l.cfg.layout; sharding.Pick(name, g.Of) != g.Number {
 		return invalid("%.80q belongs to shard %d of %d, and this Locker has shard %d alone",
 			name, sharding.Pick(name, g.Of), g.Of, g.Number)
 	}
@@ -246,6 +247,24 @@ func (l *shard) checkName(name string) error {
 // TTL has expired.
 func (l *Locker) Lock(ctx context.Context, name string, opts ...LockOption) (*Lock, error) {
 	return l.take(ctx, name, opts, true)
+}
+
+// take implements Lock and TryLock.
+func (l *Locker) take(ctx context.Context, name string, opts []LockOption, wait bool) (*Lock, error) {
+	k, requested := slotsIn(opts)
+	if !requested {
+		return l.of(name).take(ctx, name, scripts.Plain, opts, wait, nil)
+	}
+	s, err := l.newSlotCall(name, k, opts)
+	if err != nil {
+		return nil, err
+	}
+	if e := l.of(name).events; e.trace.Event != nil {
+		return e.acquiring(ctx, opOf(scripts.Plain, wait), name, func(stats *lease.AcquireStats) (*Lock, error) {
+			return s.acquire(ctx, wait, stats)
+		})
+	}
+	return s.acquire(ctx, wait, nil)
 }
 
 // TryLock acquires the lock of name without waiting for another holder. It gets a free name only if no other client
@@ -376,7 +395,7 @@ func (l *Locker) Import(ctx context.Context, text string, opts ...LockOption) (*
 // can be reached, whether it votes or not, and writes nothing. If fewer than a quorum answered it returns ErrNoQuorum,
 // or the error of ctx.
 func (l *Locker) Inspect(ctx context.Context, name string) (redlockinfo.Inspection, error) {
-	return l.of(name).inspect(ctx, name)
+	return operator{l.of(name)}.inspect(ctx, name)
 }
 
 // WaitReady waits until, in each shard, a majority of the masters can grant a lock, as [Locker.Healthy] reports it, and

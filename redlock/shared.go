@@ -39,13 +39,13 @@ type RWLock struct {
 // context of [Lock.Context] that owns the name it re-enters that lock, even the lock of a writer. Otherwise it behaves
 // like [Locker.Lock] and returns the same errors.
 func (s *RWLock) RLock(ctx context.Context, opts ...LockOption) (*Lock, error) {
-	return s.l.take(ctx, s.name, scripts.Reader, opts, true)
+	return s.l.take(ctx, s.name, scripts.Reader, opts, true, nil)
 }
 
 // TryRLock acquires the lock of a reader in one attempt, as [Locker.TryLock] does: it succeeds only if no writer holds
 // the name and no client waits for it.
 func (s *RWLock) TryRLock(ctx context.Context, opts ...LockOption) (*Lock, error) {
-	return s.l.take(ctx, s.name, scripts.Reader, opts, false)
+	return s.l.take(ctx, s.name, scripts.Reader, opts, false, nil)
 }
 
 // DoRead runs f while holding the lock of a reader, as [Locker.Do] does.
@@ -57,12 +57,12 @@ func (s *RWLock) DoRead(ctx context.Context, f func(ctx context.Context) error, 
 // lock it returns [ErrInvalid], since it would wait for itself; with that of the writer it re-enters. Otherwise it
 // behaves like [Locker.Lock].
 func (s *RWLock) Lock(ctx context.Context, opts ...LockOption) (*Lock, error) {
-	return s.l.take(ctx, s.name, scripts.Writer, opts, true)
+	return s.l.take(ctx, s.name, scripts.Writer, opts, true, nil)
 }
 
 // TryLock acquires the lock of the writer in one attempt, as [Locker.TryLock] does.
 func (s *RWLock) TryLock(ctx context.Context, opts ...LockOption) (*Lock, error) {
-	return s.l.take(ctx, s.name, scripts.Writer, opts, false)
+	return s.l.take(ctx, s.name, scripts.Writer, opts, false, nil)
 }
 
 // Do runs f while holding the lock of the writer, as [Locker.Do] does.

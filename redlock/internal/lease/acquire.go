@@ -76,20 +76,46 @@ func (s *AcquireStats) RecordPlace(place int) {
 	}
 }
 
+// attemptsAtOnce is how many attempts may follow each other at once, while only their ballots are refused.
+const attemptsAtOnce = 3
+
 // Acquire makes one attempt: it asks the masters of the current view for a new lease, and waits for their decision or
-// the end of ctx. On success the lease is won and not yet live: see Hold.Start. On failure everything that may
-// have been granted is being rolled back, and Acquire does not wait for that; the ticket keeps its place in the queues.
-// The error is a *round.Failure, or one of ballots. The round is nil if nothing was sent: no quorum votes, or
-// limiter.enter failed.
+// the end of ctx. If only the ballot was refused, it tries again at once, with another lease and another token range.
+// On success the lease is won and not yet live: see Hold.Start. On failure everything that may have been granted is
+// being rolled back, and Acquire does not wait for that; the ticket keeps its place in the queues. The error is a
+// *round.Failure, or one of ballots. The round is nil if nothing was sent: no quorum votes, or limiter.enter failed.
 func (m *Manager) Acquire(ctx context.Context, a *Attempt) (*Lease, *round.Round, error) {
+	for try := 1; ; try++ {
+		l, r, call, err := m.prepare(ctx, a)
+		if err != nil {
+			return nil, nil, err
+		}
+		sent, skipped := r.SendAll(call, a.Terms.leaseTTL(0, m.Drift), round.NeedsVote)
+		l.sent.acquire(r.View, sent, l.tokens.last)
+		r.RecordAll(skipped)
+		err = l.awaitQuorum(ctx, r, a.Terms)
+		a.Stats.recordRound(r)
+		m.Events.Attempted(l, r, l.tokens.next, err)
+		if err == nil {
+			return l, r, nil
+		}
+		l.undo(r)
+		if t := r.Tally(); try == attemptsAtOnce || !round.Waitable(err) || !t.BallotOnly() {
+			return nil, r, err
+		}
+	}
+}
+
+// prepare returns a new lease for an attempt, with its round, and the call to send. It waits until the round may begin.
+func (m *Manager) prepare(ctx context.Context, a *Attempt) (*Lease, *round.Round, *scripts.Call, error) {
 	if err := m.rounds.enter(ctx, m.Closing, a.Patience); err != nil {
-		return nil, nil, m.reportNotSent(a, overloaded(err))
+		return nil, nil, nil, m.reportNotSent(a, overloaded(err))
 	}
 	view := m.View() // after the wait
 	//mutant:configured-quorum = view.Voting == 0
 	if !view.Config.Rule.Won(view.Voting) {
 		time.AfterFunc(failurePace, func() { m.rounds.leave(false) })
-		return nil, nil, m.reportNotSent(a, m.Sender.NoQuorum(view, a.Op, nil))
+		return nil, nil, nil, m.reportNotSent(a, m.Sender.NoQuorum(view, a.Op, nil))
 	}
 	l := m.newLease(a.Name, a.Keys, a.Ticket)
 	l.recorder.complete, l.recorder.waits = a.Complete, a.Waits
@@ -103,32 +129,49 @@ func (m *Manager) Acquire(ctx context.Context, a *Attempt) (*Lease, *round.Round
 	first, last, err := m.Ballots.Propose(r.Start, a.Name, 0, spare)
 	if err != nil {
 		m.rounds.leave(true)
-		return nil, nil, err // nothing was sent
+		return nil, nil, nil, err // nothing was sent
 	}
-	ttl := a.Terms.leaseTTL(0, m.Drift)
+	l.tokens = tokenRange{next: first, last: last, handoffs: a.Terms.maxHandoffs()}
 	encode := view.Encoder.Acquire
 	if l.linger.allowed = a.Terms.Linger > 0 && first < last; l.linger.allowed {
 		encode = view.Encoder.AcquireLingering
 		m.addressees.add(l) // until Hold.Start or giveUp
 	}
-	l.sendAcquire(r, encode(a.Keys, l.ID, ttl, first, last, a.Ticket), ttl, last, round.NeedsVote)
-	err = l.awaitQuorum(ctx, r, a.Terms, first, last)
-	a.Stats.recordRound(r)
-	m.Events.Attempted(l, r, first, err)
-	if err != nil {
-		l.undo(r)
-		return nil, r, err
-	}
-	return l, r, nil
+	return l, r, encode(a.Keys, l.ID, a.Terms.leaseTTL(0, m.Drift), first, last, a.Ticket), nil
 }
 
-// sendAcquire sends a call that may create the lease to every master that is as the call needs it.
-func (l *Lease) sendAcquire(r *round.Round, call *scripts.Call, ttl time.Duration, ballot int64, need round.Need) {
-	sent, skipped := r.SendAll(call, ttl, need)
-	for i := range sent.All() {
-		l.sent.touch(r.View, i, ballot)
+// Start makes h the first hold of a lease that was won, which becomes live. It fails with a *round.Failure if the
+// Manager has closed, or too many masters have lost the lease meanwhile; then the lease has been released.
+func (h *Hold) Start(l *Lease, terms *Terms) error {
+	now := l.m.Clock.Now()
+	if l.Role() != scripts.Plain {
+		l.m.addressees.add(l)
+	} else if l.linger.allowed {
+		defer l.m.addressees.remove(l) // the local queue knows it by now
 	}
-	r.RecordAll(skipped)
+	l.mu.Lock()
+	h.beginLocked(l, terms, now)
+	open := l.m.timers.Add(&l.renewal.entry, l, l.nextRunLocked(now))
+	view := l.m.View() // after Add: later changes come by Manager.Changed
+	l.on.lose(l.on.has &^ same(l.sent.view, view))
+	lacks := newlyReachable(l.sent.view, view) &^ l.on.has
+	why := l.goneLocked()
+	if !open {
+		why = closed
+	}
+	if why != nil {
+		end := l.endLocked(why.notStarted())
+		l.ownership.terms.MinHold = 0 // the caller does not get it
+		l.mu.Unlock()
+		end.finish()
+		return &round.Failure{Decision: why.err}
+	}
+	l.mu.Unlock()
+	l.m.Events.Acquired(h)
+	if lacks != 0 {
+		l.ExtendSoon(0)
+	}
+	return nil
 }
 
 // awaitDecision waits for the decision of a round, until ctx ends or the Manager closes. It returns nil if the round
@@ -148,7 +191,7 @@ func (m *services) awaitDecision(ctx context.Context, r *round.Round) error {
 }
 
 // awaitQuorum waits for the decision of an acquire round. It returns nil if the lease is won: a quorum granted in time.
-func (l *Lease) awaitQuorum(ctx context.Context, r *round.Round, terms *Terms, first, last int64) error {
+func (l *Lease) awaitQuorum(ctx context.Context, r *round.Round, terms *Terms) error {
 	if err := l.m.awaitDecision(ctx, r); err != nil {
 		l.m.recordRefusals(r, l.Name)
 		return err
@@ -167,8 +210,7 @@ func (l *Lease) awaitQuorum(ctx context.Context, r *round.Round, terms *Terms, f
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.validity, l.config = v, r.View.Config
-	l.tokens = tokenRange{next: first, last: last, handoffs: terms.maxHandoffs(), won: now}
+	l.validity, l.config, l.tokens.won = v, r.View.Config, now
 	return nil
 }
 

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
-	"github.com/redlock-go/redlock/internal/scripts"
-	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
 // A Hold is one Lock of a lease: the first one, or a re-entry. It is not the text that Lock.Export gives. The zero
@@ -27,40 +25,6 @@ type Hold struct {
 }
 
 var closedChan = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
-
-// Start makes h the first hold of a lease that was won, which becomes live. It fails with a *round.Failure if the
-// Manager has closed, or too many masters have lost the lease meanwhile; then the lease has been released.
-func (h *Hold) Start(l *Lease, terms *Terms) error {
-	now := l.m.Clock.Now()
-	if l.Role() != scripts.Plain {
-		l.m.addressees.add(l)
-	} else if l.linger.allowed {
-		defer l.m.addressees.remove(l) // the local queue knows it by now
-	}
-	l.mu.Lock()
-	h.beginLocked(l, terms, now)
-	open := l.m.timers.Add(&l.renewal.entry, l, l.nextRunLocked(now))
-	view := l.m.View() // after Add: later changes come by Manager.Changed
-	l.on.lose(l.on.has &^ same(l.sent.view, view))
-	lacks := newlyReachable(l.sent.view, view) &^ l.on.has
-	why := l.goneLocked()
-	if !open {
-		why = closed
-	}
-	if why != nil {
-		end := l.endLocked(why.notStarted())
-		l.ownership.terms.MinHold = 0 // the caller does not get it
-		l.mu.Unlock()
-		end.finish()
-		return &round.Failure{Decision: why.err}
-	}
-	l.mu.Unlock()
-	l.m.Events.Acquired(h)
-	if lacks != 0 {
-		l.ExtendSoon(0)
-	}
-	return nil
-}
 
 // beginLocked makes l live with a new ownership, of which h is the first hold.
 func (h *Hold) beginLocked(l *Lease, terms *Terms, now clock.Instant) {

@@ -43,8 +43,11 @@ func (l *Lease) Import(ctx context.Context, op string, terms *Terms, above int64
 	if l.Role() != scripts.Plain {
 		need = round.NeedsRecord // a downgrade changes a lease that is live here, as an extension does
 	}
-	l.sendAcquire(r, view.Encoder.Import(l.keys, l.ID, l.replaces, ttl, first, last), ttl, last, need)
-	err = l.awaitQuorum(ctx, r, terms, first, last)
+	l.tokens = tokenRange{next: first, last: last, handoffs: terms.maxHandoffs()}
+	sent, skipped := r.SendAll(view.Encoder.Import(l.keys, l.ID, l.replaces, ttl, first, last), ttl, need)
+	l.sent.acquire(view, sent, last)
+	r.RecordAll(skipped)
+	err = l.awaitQuorum(ctx, r, terms)
 	switch f, ok := round.AsFailure(err); {
 	case !ok:
 		l.sent.to |= r.Asked() // a master that was not reached may still have what the exporter left

@@ -14,6 +14,13 @@ type sent struct {
 	repair map[int]int64   // the largest ballot of a repair by master; nil: none was sent
 }
 
+// acquire records that an acquire or an import with this last ballot was sent to the masters of set.
+func (s *sent) acquire(view *admission.View, set quorum.Set, last int64) {
+	for i := range set.All() {
+		s.touch(view, i, last)
+	}
+}
+
 // touch records that a message with this ballot goes to master i over the session in view.
 func (s *sent) touch(view *admission.View, i int, ballot int64) {
 	if s.view == nil {

@@ -56,6 +56,16 @@ func AsFailure(err error) (f *Failure, ok bool) {
 	return f, f != nil
 }
 
+// Waitable reports whether a waiting call continues after err.
+func Waitable(err error) bool {
+	f, ok := AsFailure(err)
+	if !ok || f.Cause != nil || errors.Is(f.Decision, ErrKind) {
+		return false
+	}
+	return errors.Is(f.Decision, ErrHeld) || errors.Is(f.Decision, ErrNoQuorum) ||
+		errors.Is(f.Decision, ErrTooSlow)
+}
+
 // Ended returns the failure of a call that has since stopped waiting because of cause.
 func (f *Failure) Ended(cause error) *Failure {
 	ended := *f

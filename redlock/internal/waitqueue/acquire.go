@@ -15,23 +15,6 @@ import (
 // What all calls use that acquire a name, also those that do not wait in a queue: TryLock, and calls with a limit of
 // attempts or a backoff of their own.
 
-// attemptsAtOnce is how many attempts may follow each other at once, while only their ballots are refused.
-const attemptsAtOnce = 3
-
-// Acquire acquires a lease. If only the ballot was refused, it tries again at once: up to three attempts in
-// all, each with an id and a token range of its own.
-func (q *Queue) Acquire(ctx context.Context, a *lease.Attempt) (*lease.Lease, *round.Round, error) {
-	for try := 1; ; try++ {
-		l, r, err := q.Manager.Acquire(ctx, a)
-		if err == nil || r == nil || try == attemptsAtOnce || !Waitable(err) {
-			return l, r, err
-		}
-		if t := r.Tally(); !t.BallotOnly() {
-			return l, r, err
-		}
-	}
-}
-
 // The times of a call that does not wait for a holder and whose votes are split.
 const (
 	DefaultUndecided = 500 * time.Millisecond // for which it tries again
@@ -45,7 +28,7 @@ const (
 func (q *Queue) Try(ctx context.Context, a *lease.Attempt, limit time.Duration) (*lease.Lease, error) {
 	began := time.Now()
 	for n := 1; ; n++ {
-		l, r, err := q.Acquire(ctx, a)
+		l, r, err := q.Manager.Acquire(ctx, a)
 		//mutant:undecided-asks-again 3= true
 		if f, _ := round.AsFailure(err); r == nil || f == nil || !undecided(f) {
 			return l, err
@@ -118,16 +101,6 @@ func undecided(f *round.Failure) bool {
 	//mutant:kept-for-waiter 4= false
 	return f.Cause == nil && (errors.Is(f.Decision, round.ErrUndecided) ||
 		errors.Is(f.Decision, round.ErrHeld) && (f.Holder == "" || f.Lingers))
-}
-
-// Waitable reports whether a waiting call continues after err.
-func Waitable(err error) bool {
-	f, ok := round.AsFailure(err)
-	if !ok || f.Cause != nil || errors.Is(f.Decision, round.ErrKind) {
-		return false
-	}
-	return errors.Is(f.Decision, round.ErrHeld) || errors.Is(f.Decision, round.ErrNoQuorum) ||
-		errors.Is(f.Decision, round.ErrTooSlow)
 }
 
 // WithLastFailure returns err. If that only says why the caller stopped waiting, it adds the failure of the last

@@ -21,13 +21,11 @@ const (
 	awayPause  = time.Second          // while no quorum of masters can vote
 )
 
-// errYield reports that a call with a better priority takes over.
-var errYield = errors.New("a call with a better priority is here")
-
-// A contention makes the attempts of one call while it is the contender.
+// A contention is what one call knows of its attempts while it is the contender.
 type contention struct {
 	q       *Queue
 	c       *Call
+	unwatch func() bool          // ends the watch for an own lock, while the call is in the local queue
 	wakeUps int                  // consecutive lost attempts that wake-ups have caused
 	round   *round.Round         // of the last attempt; nil: nothing was sent, since too few masters vote
 	ticket  bool                 // the last attempt carried the ticket
@@ -40,43 +38,145 @@ type contention struct {
 	pause   time.Duration        // until the next attempt, if no wake-ups can arrive
 }
 
-// contend makes attempts until the name is granted, ctx ends, or a call with a better priority comes. before is why the
-// call waited until now, nil if it did not wait.
-func (q *Queue) contend(ctx context.Context, c *Call, before *round.Failure) (*lease.Lease, error) {
-	n := &contention{q: q, c: c, before: before}
+// Lock waits for the name until the lease of c.Hold is live, or until ctx ends. An error is a *round.Failure, or
+// one of ballot; then nothing is held, and possible leases are being rolled back.
+//
+// Its one loop does what the state of the call requires: a queued call sleeps until it is signalled; the contender
+// makes an attempt, or sleeps until the next is due.
+func (q *Queue) Lock(ctx context.Context, c *Call) error {
+	for l := q.join(c); l != nil; l = q.join(c) {
+		if !c.Fair && c.Hold.TakeOver(l, c.Terms) {
+			return nil
+		}
+		l.Message(false) // it is released
+	}
+	defer q.leave(c)
+	n := &contention{q: q, c: c}
+	defer n.watch(false)
 	for {
-		l, err := n.acquire(ctx)
-		if err == nil {
-			return l, nil
+		changed := q.Changed()
+		state, pause := n.next()
+		n.watch(state == queued && ctx.Done() == nil)
+		var timer <-chan time.Time
+		switch {
+		case state == holding:
+			return nil
+		case state != acquiring: // the views of others do not concern it
+			changed = nil
+		case pause <= 0:
+			var l *lease.Lease
+			a, err := n.prepare(ctx)
+			if err == nil {
+				l, n.round, err = q.Manager.Acquire(ctx, a)
+				n.decided = time.Now()
+			}
+			if err == nil {
+				return q.startHold(c, l)
+			}
+			if !round.Waitable(err) {
+				return n.ended(err)
+			}
+			n.refused(err)
+			continue
+		default:
+			timer = time.After(pause)
 		}
-		if !Waitable(err) {
-			return nil, n.ended(err)
-		}
-		n.record(err)
-		q.recordFailure(c, n.failure)
-		if err = n.wait(ctx); err != nil {
-			return nil, err
+		if cause := q.sleep(ctx, c, changed, timer); cause != nil {
+			return n.abandon(ctx, cause)
 		}
 	}
 }
 
-// acquire makes one attempt, with the ticket if wake-ups can arrive and a quorum can vote. The first attempt of a
-// Locker that has not waited yet carries no ticket: it subscribes only after a refusal, so a free name costs no
-// subscription.
-func (n *contention) acquire(ctx context.Context) (l *lease.Lease, err error) {
+// watch begins or ends the watch for a lock of this Locker that keeps the call waiting.
+func (n *contention) watch(on bool) {
+	switch {
+	case on && n.unwatch == nil:
+		n.unwatch = n.q.watchOwnHold(n.c)
+	case !on && n.unwatch != nil:
+		n.unwatch()
+		n.unwatch = nil
+	}
+}
+
+// next returns the state of the call and, for the contender, how long to wait before its next attempt. A call with a
+// better priority takes the contender's place.
+func (n *contention) next() (waiterState, time.Duration) {
+	q, c := n.q, n.c
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case c.state == queued, c.state == handoff:
+		n.before = c.names.refusal
+		return c.state, 0
+	case c.state == holding, n.failure == nil:
+		return c.state, 0
+	}
+	if c.wake == nil { // earlier signals are covered by the checks below
+		c.wake = make(chan struct{}, 1)
+	}
+	if q.yieldLocked(c) {
+		*n = contention{q: q, c: c, before: c.names.refusal}
+		return c.state, 0
+	}
+	q.subscribeLocked(c)
+	return acquiring, n.untilAttemptLocked()
+}
+
+// refused records how an attempt failed.
+func (n *contention) refused(err error) {
+	n.failure, _ = round.AsFailure(err)
+	if n.lost++; errors.Is(n.failure.Decision, round.ErrHeld) {
+		n.held, n.lost = n.failure, 0
+	}
+	n.q.recordFailure(n.c, n.failure)
+	if n.pauses == nil {
+		n.pauses = n.c.Delays.Pauses()
+	}
+	n.pause = n.pauses() // one per refusal, used if no wake-ups can arrive
+}
+
+// abandon ends the waiting of a call for a cause, and returns its failure. A call that is getting a lease by a hand-off
+// waits until it has the lease, and gives it back.
+func (n *contention) abandon(ctx context.Context, cause error) error {
+	q, c := n.q, n.c
+	var f *round.Failure
+	if n.failure != nil {
+		f = n.abandonedBy(cause)
+	} else {
+		q.mu.Lock()
+		f = c.names.refusal.Ended(cause)
+		q.mu.Unlock()
+	}
+	state := q.leave(c)
+	for state == handoff {
+		<-c.wake // a moment: the holder that hands the lease off waits for nothing
+		state = q.leave(c)
+	}
+	if state == holding {
+		over, cancel := context.WithCancel(ctx)
+		cancel()
+		_ = c.Hold.Unlock(over, q.Successor(c.Name)) // sent, and not waited for
+	}
+	return f
+}
+
+// prepare returns the next attempt, with the ticket if wake-ups can arrive and a quorum can vote. The first attempt of
+// a Locker that has not waited yet carries no ticket: it subscribes after a refusal, so a free name needs none of that.
+func (n *contention) prepare(ctx context.Context) (*lease.Attempt, error) {
 	q, c := n.q, n.c
 	view, err := q.Ready(ctx)
 	if err != nil {
 		return nil, q.Manager.Sender.NoQuorum(view, "lock", err)
 	}
-	a := lease.Attempt{Op: "lock", Name: c.Name, Keys: c.Keys, Terms: c.Terms, Stats: c.Stats}
+	a := &lease.Attempt{Op: "lock", Name: c.Name, Keys: c.Keys, Terms: c.Terms, Stats: c.Stats}
 	//mutant:linger-waited-for 1= false
-	if n.failure != nil && c.Terms.Linger > 0 { // other waiters may not try again before the name is released
-		terms := *c.Terms
+	if n.failure != nil && a.Terms.Linger > 0 { // other waiters may not try again before the name is released
+		terms := *a.Terms
 		terms.Linger = 0
 		a.Terms = &terms
 	}
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	//mutant:quiet-attempts = false
 	if n.wakeUps++; c.woken == 0 {
 		n.wakeUps = 0
@@ -88,53 +188,7 @@ func (n *contention) acquire(ctx context.Context) (l *lease.Lease, err error) {
 	if q.subscribers[c.seq] != nil {
 		a.Complete = func() { q.votesComplete(c) }
 	}
-	q.mu.Unlock()
-	l, n.round, err = q.Acquire(ctx, &a)
-	n.decided = time.Now()
-	return l, err
-}
-
-// wait returns nil when it is time for the next attempt.
-func (n *contention) wait(ctx context.Context) error {
-	if n.pauses == nil {
-		n.pauses = n.c.Delays.Pauses()
-	}
-	n.pause = n.pauses() // one per refusal, used if no wake-ups can arrive
-	for {
-		changed := n.q.Changed()
-		d, yields := n.untilAttempt()
-		switch {
-		case yields:
-			return errYield
-		case d <= 0:
-			return nil
-		}
-		if cause := n.q.sleep(ctx, n.c, changed, time.After(d)); cause != nil {
-			return n.abandonedBy(cause)
-		}
-	}
-}
-
-// untilAttempt returns how long to wait from now, and whether a call with a better priority has taken over.
-func (n *contention) untilAttempt() (d time.Duration, yields bool) {
-	n.q.mu.Lock()
-	defer n.q.mu.Unlock()
-	if n.c.wake == nil { // earlier signals are covered by the checks below
-		n.c.wake = make(chan struct{}, 1)
-	}
-	if n.q.yieldLocked(n.c) {
-		return 0, true
-	}
-	n.q.subscribeLocked(n.c)
-	return n.untilAttemptLocked(), false
-}
-
-// record records how an attempt has failed.
-func (n *contention) record(err error) {
-	n.failure, _ = round.AsFailure(err)
-	if n.lost++; errors.Is(n.failure.Decision, round.ErrHeld) {
-		n.held, n.lost = n.failure, 0
-	}
+	return a, nil
 }
 
 // ended returns the error of a call of which err ended the last attempt, in which the masters may not have decided.

@@ -2,7 +2,6 @@ package waitqueue
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -73,12 +72,12 @@ type Call struct {
 	Name     string
 	Keys     *scripts.Keys
 	Terms    *lease.Terms
-	Hold     *lease.Hold // becomes the first hold of a new lease, or of one that is handed off
+	Stats    *lease.AcquireStats // nil: not recorded
+	Hold     *lease.Hold         // becomes the first hold of a new lease, or of one that is handed off
 	Priority int
 	Fair     bool
 	Called   clock.Instant // dates the ticket
 	Delays   Delays
-	Stats    *lease.AcquireStats // nil: not recorded
 
 	names *nameQueue
 	own   nameQueue     // becomes the nameQueue of a name that has none yet
@@ -114,29 +113,6 @@ func New(env Env) *Queue {
 	return &Queue{
 		Env: env, names: make(map[string]*nameQueue), subscribers: make(map[uint64]*Call), refused: make(map[*Call]bool),
 		trying: make(map[string]*attempt),
-	}
-}
-
-// Lock waits for the name until the lease of c.Hold is live, or until ctx ends. An error is a *round.Failure, or
-// one of ballot; then nothing is held, and possible leases are being rolled back.
-func (q *Queue) Lock(ctx context.Context, c *Call) error {
-	for l := q.join(c); l != nil; l = q.join(c) {
-		if !c.Fair && c.Hold.TakeOver(l, c.Terms) {
-			return nil
-		}
-		l.Message(false) // it is released
-	}
-	defer q.leave(c)
-	for {
-		before, handed, err := q.awaitTurn(ctx, c)
-		if handed || err != nil {
-			return err
-		}
-		if l, err := q.contend(ctx, c, before); err == nil {
-			return q.startHold(c, l)
-		} else if !errors.Is(err, errYield) {
-			return err
-		}
 	}
 }
 
@@ -217,44 +193,6 @@ func (q *Queue) sleep(ctx context.Context, c *Call, changed <-chan struct{}, pau
 		return lease.ErrClosed
 	}
 	return nil
-}
-
-// awaitTurn waits until c becomes the contender, and reports whether the lease was handed off to it. before is why it
-// waited, nil if it did not. If c must end during the handoff, it waits until it has the lease, and gives it back.
-func (q *Queue) awaitTurn(ctx context.Context, c *Call) (before *round.Failure, handed bool, err error) {
-	for first := true; ; first = false {
-		t, refusal := q.stateOf(c)
-		if t == acquiring || t == holding {
-			return before, t == holding, nil
-		}
-		before = refusal
-		if first && ctx.Done() == nil {
-			defer q.watchOwnHold(c)()
-		}
-		cause := q.sleep(ctx, c, nil, nil)
-		if cause == nil {
-			continue
-		}
-		_, last := q.stateOf(c)
-		t = q.leave(c)
-		for t == handoff {
-			<-c.wake // a moment: the holder that hands the lease off waits for nothing
-			t = q.leave(c)
-		}
-		if t == holding {
-			over, cancel := context.WithCancel(ctx)
-			cancel()
-			_ = c.Hold.Unlock(over, q.Successor(c.Name)) // sent, and not waited for
-		}
-		return nil, false, last.Ended(cause)
-	}
-}
-
-// stateOf returns the state of c, and why c does not get the name.
-func (q *Queue) stateOf(c *Call) (waiterState, *round.Failure) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return c.state, c.names.refusal
 }
 
 // recordFailure records how an attempt of a contender has failed.
