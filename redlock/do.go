@@ -102,28 +102,42 @@ func (l *shard) do(
 	ctx context.Context, name string, take func(ctx context.Context) (*Lock, error), f func(ctx context.Context) error,
 ) error {
 	ctx = l.events.within(ctx, name)
+	run := func(*tracedCall) error {
+		lock, err := take(ctx)
+		if err != nil {
+			return err
+		}
+		return lock.during(ctx, f)
+	}
 	if l.cfg.trace.Event == nil {
-		return runLocked(ctx, take, f)
+		return run(nil)
 	}
-	return l.events.call(ctx, "do", name, func(*tracedCall) error { return runLocked(ctx, take, f) })
-}
-
-// runLocked implements do without its trace.
-func runLocked(
-	ctx context.Context, take func(ctx context.Context) (*Lock, error), f func(ctx context.Context) error,
-) error {
-	lock, err := take(ctx)
-	if err != nil {
-		return err
-	}
-	return lock.during(ctx, f)
+	return l.events.call(ctx, "do", name, run)
 }
 
 // leadPause is the minimum pause of a failed leader; the maximum is twice as long, the length random.
 const leadPause = time.Second
 
-// lead implements [Locker.Lead].
-func (l *Locker) lead(ctx context.Context, name string, f func(ctx context.Context) error, opts []LockOption) error {
+// Lead campaigns for the leadership of name, which is the lock of that name, and runs f while it leads. The context of
+// f ends when the leadership is lost, before another client can lead; [TokenOf] returns its token.
+//
+//   - If f returns nil while it leads, Lead gives up the leadership and returns nil.
+//   - If f returns an error, Lead gives up the leadership, logs the error as a warning, and campaigns again after a
+//     pause of one to two seconds.
+//   - If the leadership was lost before f returned, Lead campaigns again after such a pause, regardless of what f
+//     returns.
+//   - If f panics, Lead gives up the leadership, and the panic continues.
+//   - If f does not return when its context ends, another client leads, and Lead waits for f. Only the token can stop
+//     the writes of f meanwhile.
+//
+// If the leading client dies, or is stopped for longer than the TTL, another one leads; when the stopped client
+// resumes, its first call of Err reports the loss. While no quorum of masters can be reached no client leads, and Lead
+// continues to campaign.
+//
+// Lead returns the error of ctx once ctx has ended and f has returned, [ErrClosed] after Close, and ErrInvalid or
+// ErrTTLTooLong at once. If ctx owns the name by a lock that has ended, it returns why that lock ended. opts are those
+// of Lock; with [WithRetry] Lead gives up after as many tries.
+func (l *Locker) Lead(ctx context.Context, name string, f func(ctx context.Context) error, opts ...LockOption) error {
 	opts = append(slices.Clip(opts), lockOption(func(c *lockConfig) { c.Long = true }))
 	for {
 		lock, err := l.take(ctx, name, opts, true)
@@ -181,13 +195,20 @@ func (l *shard) logTerm(k *Lock, err, lost error) {
 // watchPause is the time between two inspections of a Watch.
 const watchPause = time.Second
 
-func watch(
-	ctx context.Context, closing <-chan struct{}, inspect func() (redlockinfo.Inspection, error),
-) iter.Seq2[redlockinfo.Inspection, error] {
+// Watch reports the holder or leader of name: at once, and then whenever the holder or its value ([SetValue]) changes;
+// without a holder, ID is "". It inspects the name once a second and does not compete for it. If an inspection fails,
+// Watch reports the error, once until an inspection succeeds again. It ends with ctx, with the Locker, or with the
+// loop:
+//
+//	for h, err := range locker.Watch(ctx, "orders/leader") { ... }
+//
+// Its reports are at least a round trip old: they are for people and monitoring, and must not be used to decide whether
+// something is safe to do.
+func (l *Locker) Watch(ctx context.Context, name string) iter.Seq2[redlockinfo.Inspection, error] {
 	return func(yield func(redlockinfo.Inspection, error) bool) {
 		reported, failing := false, false
 		for last := [2]string{}; ; {
-			h, err := inspect()
+			h, err := l.Inspect(ctx, name)
 			switch {
 			case ctx.Err() != nil || errors.Is(err, ErrClosed):
 				return
@@ -201,7 +222,7 @@ func watch(
 			case <-time.After(watchPause):
 			case <-ctx.Done():
 				return
-			case <-closing:
+			case <-l.of(name).closing:
 				return
 			}
 		}

@@ -51,9 +51,6 @@ func (k *Lock) Extend(ctx context.Context) error {
 	if k == nil {
 		return errNoLock
 	}
-	if k.l.cfg.trace.Event == nil {
-		return k.extend(ctx)
-	}
 	return k.l.events.call(ctx, "extend", k.Name(), func(c *tracedCall) error {
 		c.Token = k.Token()
 		return k.extend(ctx)
@@ -210,44 +207,30 @@ func (k *Lock) Export() (string, error) {
 }
 
 // importLock implements [Locker.Import].
-func (l *shard) importLock(ctx context.Context, text string, opts ...LockOption) (*Lock, error) {
-	if l.cfg.trace.Event == nil {
-		return l.takeOver(ctx, text, opts, nil)
-	}
-	from, _ := parseHandle(text) // takeOver reports the error
-	return l.events.acquiring(ctx, "import", from.name, func(c *lease.AcquireStats) (*Lock, error) {
-		return l.takeOver(ctx, text, opts, c)
-	})
-}
-
-// takeOver implements Import without its trace.
-func (l *shard) takeOver(
-	ctx context.Context, text string, opts []LockOption, course *lease.AcquireStats,
-) (*Lock, error) {
+func (l *shard) importLock(ctx context.Context, text string, opts []LockOption) (*Lock, error) {
 	from, err := parseHandle(text)
-	if err != nil {
-		return nil, err
-	}
-	if from.prefix != l.cfg.prefix {
-		return nil, invalid("the handle is of the key prefix %q, this Locker's is %q", from.prefix, l.cfg.prefix)
-	}
-	if err := l.checkName(from.name); err != nil {
-		return nil, err
-	}
-	cfg, err := l.cfg.lock.with(opts, &l.cfg)
-	if err != nil {
-		return nil, err
-	}
-	if !l.enter() {
-		return nil, ErrClosed
-	}
-	defer l.leave()
-	if ctx.Err() != nil {
-		return nil, &LockError{Op: "import", Name: from.name, cause: contextError(ctx)}
-	}
-	k := &Lock{l: l, keys: scripts.Prefix(l.cfg.prefix).Keys(from.name)}
-	g := l.leases.NewImport(from.name, &k.keys, from.id)
-	return l.importAs(ctx, "import", from, g, k, cfg, course)
+	return l.events.acquiring(ctx, "import", from.name, func(stats *lease.AcquireStats) (*Lock, error) {
+		if err != nil {
+			return nil, err
+		}
+		if from.prefix != l.cfg.prefix {
+			return nil, invalid("the handle is of the key prefix %q, this Locker's is %q", from.prefix, l.cfg.prefix)
+		}
+		cfg, err := l.configOf(from.name, scripts.Plain, opts)
+		if err != nil {
+			return nil, err
+		}
+		if !l.enter() {
+			return nil, ErrClosed
+		}
+		defer l.leave()
+		if ctx.Err() != nil {
+			return nil, &LockError{Op: "import", Name: from.name, cause: contextError(ctx)}
+		}
+		k := &Lock{l: l, keys: scripts.Prefix(l.cfg.prefix).Keys(from.name)}
+		g := l.leases.NewImport(from.name, &k.keys, from.id)
+		return l.importAs(ctx, "import", from, g, k, cfg, stats)
+	})
 }
 
 // importAs makes k the lock of g, which takes over an exported lock.

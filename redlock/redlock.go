@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"log/slog"
 	"slices"
 	"sync"
@@ -339,42 +338,6 @@ func (l *Locker) DoAll(
 	return locks.during(ctx, f, err)
 }
 
-// Lead campaigns for the leadership of name, which is the lock of that name, and runs f while it leads. The context of
-// f ends when the leadership is lost, before another client can lead; [TokenOf] returns its token.
-//
-//   - If f returns nil while it leads, Lead gives up the leadership and returns nil.
-//   - If f returns an error, Lead gives up the leadership, logs the error as a warning, and campaigns again after a
-//     pause of one to two seconds.
-//   - If the leadership was lost before f returned, Lead campaigns again after such a pause, regardless of what f
-//     returns.
-//   - If f panics, Lead gives up the leadership, and the panic continues.
-//   - If f does not return when its context ends, another client leads, and Lead waits for f. Only the token can stop
-//     the writes of f meanwhile.
-//
-// If the leading client dies, or is stopped for longer than the TTL, another one leads; when the stopped client
-// resumes, its first call of Err reports the loss. While no quorum of masters can be reached no client leads, and Lead
-// continues to campaign.
-//
-// Lead returns the error of ctx once ctx has ended and f has returned, [ErrClosed] after Close, and ErrInvalid or
-// ErrTTLTooLong at once. If ctx owns the name by a lock that has ended, it returns why that lock ended. opts are those
-// of Lock; with [WithRetry] Lead gives up after as many tries.
-func (l *Locker) Lead(ctx context.Context, name string, f func(ctx context.Context) error, opts ...LockOption) error {
-	return l.lead(ctx, name, f, opts)
-}
-
-// Watch reports the holder or leader of name: at once, and then whenever the holder or its value ([SetValue]) changes;
-// without a holder, ID is "". It inspects the name once a second and does not compete for it. If an inspection fails,
-// Watch reports the error, once until an inspection succeeds again. It ends with ctx, with the Locker, or with the
-// loop:
-//
-//	for h, err := range locker.Watch(ctx, "orders/leader") { ... }
-//
-// Its reports are at least a round trip old: they are for people and monitoring, and must not be used to decide whether
-// something is safe to do.
-func (l *Locker) Watch(ctx context.Context, name string) iter.Seq2[redlockinfo.Inspection, error] {
-	return watch(ctx, l.of(name).closing, func() (redlockinfo.Inspection, error) { return l.Inspect(ctx, name) })
-}
-
 // RWLock returns the reader/writer lock of name. It sends nothing; the methods of the RWLock check the name.
 func (l *Locker) RWLock(name string) *RWLock { return &RWLock{l.of(name), name} }
 
@@ -387,7 +350,7 @@ func (l *Locker) RWLock(name string) *RWLock { return &RWLock{l.of(name), name} 
 // imported lease is released.
 func (l *Locker) Import(ctx context.Context, text string, opts ...LockOption) (*Lock, error) {
 	from, _ := parseHandle(text) // importLock reports the error
-	return l.of(from.name).importLock(ctx, text, opts...)
+	return l.of(from.name).importLock(ctx, text, opts)
 }
 
 // Inspect reports the holder of name and its waiters. It is a snapshot for people and monitoring: it may be out of date

@@ -82,9 +82,6 @@ func (k *Lock) Downgrade(ctx context.Context, opts ...LockOption) (*Lock, error)
 	if k == nil {
 		return nil, errNoLock
 	}
-	if k.l.cfg.trace.Event == nil {
-		return k.downgrade(ctx, opts, nil)
-	}
 	return k.l.events.acquiring(ctx, "downgrade", k.Name(), func(c *lease.AcquireStats) (*Lock, error) {
 		return k.downgrade(ctx, opts, c)
 	})
@@ -96,10 +93,7 @@ func (k *Lock) downgrade(ctx context.Context, opts []LockOption, course *lease.A
 	if k.hold.Lease().Role() != scripts.Writer {
 		return nil, invalid("downgrade %.80q: it is not the lock of a writer (RWLock.Lock)", name)
 	}
-	cfg, err := l.cfg.lock.with(opts, &l.cfg)
-	if err == nil {
-		cfg, err = cfg.shared()
-	}
+	cfg, err := l.configOf(name, scripts.Reader, opts)
 	if err != nil {
 		return nil, err
 	}

@@ -160,8 +160,8 @@ func (h *Hold) Start(l *Lease, terms *Terms) error {
 		why = closed
 	}
 	if why != nil {
-		end := l.endLocked(why.notStarted())
-		l.ownership.terms.MinHold = 0 // the caller does not get it
+		end := l.endLocked(&reason{err: why.err, sends: true}) // nothing is reported
+		l.ownership.terms.MinHold = 0                          // the caller does not get it
 		l.mu.Unlock()
 		end.finish()
 		return &round.Failure{Decision: why.err}

@@ -78,7 +78,7 @@
 // if the first is above the fence, and the last becomes the fence. The first is the token of the first ownership, and
 // each ownership that follows takes the next one. No other lease can have a token of the range.
 //
-// All these must be true, else the lease is released (successorLocked, and Queue.Successor in package waitqueue):
+// All these must be true, else the lease is released (Hold.successorLocked, and Queue.Successor in waitqueue):
 //
 //   - The range has tokens left. The call that won the lease has reserved as many as its Handoffs. It has reserved none
 //     if its ballot had to begin above the masters' present time (ballot.Propose): a name that changes hands fast
@@ -95,6 +95,6 @@
 //
 // Lease.mu is not held while anything waits, while a context is cancelled, or while a function of the caller runs. The
 // locks of the Manager's timers, of the ballots and of the local queue may be taken while it is held, never before it.
-//
-// One goroutine of the Manager extends all live leases and ends those that have expired (package due).
+// One goroutine of the Manager extends all live leases, and ends those that have expired (package due), for a reason of
+// the table in end.go.
 package lease

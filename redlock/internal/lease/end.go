@@ -22,41 +22,27 @@ var (
 // A reason says why a lease ends, and what its end does. In each case its contexts end first, and the next local waiter
 // contends once the release, if any, is sent. Without one, the last Unlock sends it, or the lease goes on elsewhere.
 type reason struct {
-	err     error                                      // of its holds from then on
-	sends   bool                                       // the release
-	joins   bool                                       // a fair local waiter joins the masters' queues before the release
-	reports func(to Events, l *Lease, holds []holding) // nil: nothing
+	err     error // of its holds from then on
+	sends   bool  // the release
+	joins   bool  // a fair local waiter joins the masters' queues before the release
+	lost    bool  // it is reported as lost
+	ended   bool  // it is reported as released, with outcome
+	outcome error
 }
 
 // The reasons for which a lease ends. A lease without a holder ends as unused, regardless of the cause. An attempt that
-// does not win its lease is rolled back instead: see Lease.undo.
+// does not win its lease is rolled back instead: see Lease.undo. The first two ways of losing a lock differ for the log
+// and for people: callers see both as ErrLost.
 var (
+	expired    = &reason{err: fmt.Errorf("%w: no majority extended it in time", ErrLost), lost: true}
+	forgotten  = &reason{err: fmt.Errorf("%w: too few masters still have it", ErrLost), lost: true}
+	overdue    = &reason{err: ErrMaxHold, lost: true}
 	released   = &reason{err: ErrReleased, sends: true, joins: true} // Unlock reports it when it is confirmed
-	closed     = &reason{err: ErrClosed, sends: true, reports: reportReleased(ErrClosed)}
+	closed     = &reason{err: ErrClosed, sends: true, ended: true, outcome: ErrClosed}
+	exported   = &reason{err: ErrExported, ended: true, outcome: ErrExported}
+	downgraded = &reason{err: ErrReleased, ended: true}
 	unused     = &reason{err: errors.New("redlock: the idle lock is released"), sends: true}
-	exported   = &reason{err: ErrExported, reports: reportReleased(ErrExported)}
-	downgraded = &reason{err: ErrReleased, reports: reportReleased(nil)}
-	overdue    = &reason{err: ErrMaxHold, reports: reportLost(ErrMaxHold)}
-	// The two ways of losing a lock differ for the log and for people. Callers see both as ErrLost.
-	expired   = loss("no majority extended it in time")
-	forgotten = loss("too few masters still have it")
 )
-
-func loss(how string) *reason {
-	err := fmt.Errorf("%w: %s", ErrLost, how)
-	return &reason{err: err, reports: reportLost(err)}
-}
-
-func reportLost(cause error) func(Events, *Lease, []holding) {
-	return func(to Events, l *Lease, _ []holding) { to.Lost(l, cause) }
-}
-
-func reportReleased(err error) func(Events, *Lease, []holding) {
-	return func(to Events, _ *Lease, holds []holding) { to.Released(holds[0], err) }
-}
-
-// notStarted returns the reason of a lease that ended before its caller got it: nothing is reported.
-func (why *reason) notStarted() *reason { return &reason{err: why.err, sends: true} }
 
 // An ending is the end of a lease that is still to be finished, once no lock is held. The zero ending is none.
 type ending struct {
@@ -105,8 +91,11 @@ func (e ending) finish() (r *round.Round) {
 		r = l.release("unlock")
 	}
 	l.m.Waiters.Ended(l)
-	if e.why.reports != nil {
-		e.why.reports(l.m.Events, l, e.holds)
+	switch {
+	case e.why.lost:
+		l.m.Events.Lost(l, e.why.err)
+	case e.why.ended:
+		l.m.Events.Released(e.holds[0], e.why.outcome)
 	}
 	return r
 }

@@ -63,14 +63,6 @@ func (l *Lease) lingerLocked(now clock.Instant) bool {
 	return true
 }
 
-// offer gives an idle lease to the next call, once its last holder has been notified of the end. If a call has begun to
-// wait for the name meanwhile, the lease is released.
-func (l *Lease) offer() {
-	if !l.m.Waiters.Idle(l) {
-		l.endIdle()
-	}
-}
-
 // endIdle releases the lease if it lingers.
 func (l *Lease) endIdle() {
 	l.mu.Lock()

@@ -187,8 +187,10 @@ func (h *Hold) Unlock(ctx context.Context, next ChooseSuccessor) error {
 		l.mu.Unlock()
 		h.endContexts(ErrReleased)
 		l.m.Events.Released(h, nil)
-		//mutant:offer-after-end drop
-		l.offer() // not before: the contexts of the last holder have ended when the next one begins
+		//mutant:offer-after-end = false
+		if !l.m.Waiters.Idle(l) { // not offered before: the contexts of the last holder have ended when the next begins
+			l.endIdle()
+		}
 		return nil
 	}
 	end, async := l.endLocked(released), l.ownership.terms.Async

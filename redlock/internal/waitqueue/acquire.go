@@ -12,9 +12,6 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
-// What all calls use that acquire a name, also those that do not wait in a queue: TryLock, and calls with a limit of
-// attempts or a backoff of their own.
-
 // The times of a call that does not wait for a holder and whose votes are split.
 const (
 	DefaultUndecided = 500 * time.Millisecond // for which it tries again

@@ -47,8 +47,8 @@
 // # Files
 //
 //	local.go    the local queue: which call contends, and which gets a lease that is handed off
-//	contend.go  the contender: when it tries again
-//	acquire.go  one attempt, and what its errors mean for waiting calls
+//	contend.go  the loop of a call that waits, and when a contender tries again
+//	acquire.go  calls that do not wait: how often they try
 //	tickets.go  the places in the masters' queues
 //	inbox.go    the subscription, and the wake-ups and messages about leases that come by it
 package waitqueue
