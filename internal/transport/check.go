@@ -129,7 +129,9 @@ type storage struct {
 func (m *master) examine(ctx context.Context, opts *CheckOptions) facts {
 	f := facts{name: m.Name, user: m.cfg.userName(), cfg: &m.cfg}
 	f.durable = slices.Contains(opts.Durable, m.Name)
-	f.askSentinels(ctx, &m.cfg)
+	if m.cfg.failover != nil && m.cfg.failover.finder != nil {
+		f.answers = m.cfg.failover.finder.Survey(ctx)
+	}
 	c, op, err := m.cfg.Connect(ctx, func(c *wire.Conn) (string, error) {
 		f.user = m.cfg.userName()
 		return c.Ask(f.questions(&m.cfg, opts))

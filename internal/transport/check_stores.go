@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -10,13 +9,6 @@ import (
 )
 
 // The rules of [Transport.Check] for a master that may be replaced by one of its replicas.
-
-// askSentinels queries all sentinels of the master, if it has any.
-func (f *facts) askSentinels(ctx context.Context, cfg *Config) {
-	if cfg.finder != nil {
-		f.answers = cfg.finder.Survey(ctx)
-	}
-}
 
 // failsOver reports what a failover costs and endangers.
 func (f *facts) failsOver(rule promotion) {
@@ -63,7 +55,7 @@ func (f *facts) sentinels() (rule promotion, ok bool) {
 	if best.Quorum <= best.Sentinels/2 {
 		f.find(Notice, "sentinels", fmt.Sprintf("%d of %d sentinels begin a failover", best.Quorum, best.Sentinels),
 			"after an unnecessary failover it has no vote for the max TTL", fmt.Sprintf(stepQuorum,
-				f.cfg.finder.Name, best.Sentinels/2+1))
+				f.cfg.failover.finder.Name, best.Sentinels/2+1))
 	}
 	return promotion{best.Replicas, best.DownAfter}, true
 }

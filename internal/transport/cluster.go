@@ -106,11 +106,7 @@ func (cfg *Config) inCluster(m *Master) {
 	}
 	cfg.tag = Bucket{m.bucket, m.buckets}.Tag()
 	cfg.FindFunc = func(ctx context.Context) (string, error) { return owner(ctx, seeds, cfg.tag) }
-	cfg.failover = &failover{
-		twoHold: cfg.twoHolders,
-		// No follower is needed: when the slot moves, the node itself replies with MOVED and the connection ends.
-		followFunc: func(ctx context.Context, _ func(string)) { <-ctx.Done() },
-	}
+	cfg.failover = &failover{twoHold: cfg.twoHolders}
 }
 
 // owner asks all nodes at once for the owner of tag's slot, and returns the first answer.

@@ -243,7 +243,7 @@ func TestProviderOfClusterAndSentinel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := cfg.finder.Sentinels[0]; cfg.Provider == nil || s.Provider != nil {
+	if s := cfg.failover.finder.Sentinels[0]; cfg.Provider == nil || s.Provider != nil {
 		t.Errorf("the sentinel has a provider: %v; the master: %v", s.Provider, cfg.Provider)
 	}
 }

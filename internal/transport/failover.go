@@ -1,15 +1,16 @@
 package transport
 
 import (
-	"context"
 	"fmt"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/internal/transport/fault"
+	"github.com/redlock-go/redlock/internal/transport/sentinel"
 	"github.com/redlock-go/redlock/internal/transport/wire"
 )
 
@@ -18,13 +19,15 @@ import (
 // So the master votes only if it stops by itself before a promotion: it must refuse writes unless all its replicas have
 // been in contact recently.
 type failover struct {
-	// ruleFunc returns the rule by which a replica is promoted. It does not block; ok is false while the rule is not
-	// known. It is nil if the master itself reports the rule.
-	ruleFunc func() (rule promotion, ok bool)
-	twoHold  bool // an operator has accepted that two clients may hold a lock; see AllowTwoHolders
-	// followFunc calls found with the address of the current master each time it has been looked up, until ctx ends.
-	followFunc func(ctx context.Context, found func(addr string))
+	twoHold bool // an operator has accepted that two clients may hold a lock; see AllowTwoHolders
+	// finder looks up the master at its sentinels, and rule is the one that they last reported, nil if not yet known.
+	// finder is nil in a cluster, where the node itself reports the rule, and replies with MOVED when the slot moves.
+	finder *sentinel.Finder
+	rule   atomic.Pointer[promotion]
 }
+
+// found stores the rule that sentinels have reported.
+func (f *failover) found(p sentinel.Place) { f.rule.Store(&promotion{p.Replicas, p.DownAfter}) }
 
 // A promotion is the rule by which a replica is promoted.
 type promotion struct {
@@ -134,18 +137,18 @@ func (f *failover) verdict(s *stopping, i *Info, fields map[string]string) error
 	if f == nil {
 		return nil
 	}
-	rule, ok := s.rule, true
-	if f.ruleFunc != nil {
-		rule, ok = f.ruleFunc()
+	rule := &s.rule
+	if f.finder != nil {
+		rule = f.rule.Load()
 	}
 	i.Late = longestLag + slack // the min-replicas-max-lag of its predecessor is not known
 	switch {
 	case f.twoHold: // other clients may rely on the settings: this one must not end a quarantine too early for them
 		return nil
-	case !ok:
+	case rule == nil:
 		return fault.Refused("it is not known yet when a replica would replace it")
 	}
-	if what, do := s.danger(rule, i, "USER"); what != "" {
+	if what, do := s.danger(*rule, i, "USER"); what != "" {
 		return fault.Refused(fmt.Sprintf("%s: partitioned away it would grant locks, while the promoted one grants them "+
 			"to others; %s; or allow two holders (allow=two-holders in its URL)", what, do))
 	}
@@ -201,9 +204,11 @@ func (t *Transport) FailsOver(i int) bool { return t.master(i).cfg.failover != n
 // answer, rather than waiting for the answer to change: right after a promotion some sentinels still report the old
 // address, and a session may be made with it after others have reported the new one.
 func (m *master) follow() {
-	m.cfg.failover.followFunc(m.ctx, func(addr string) {
-		if s := m.state.Load().sess; s != nil && s.addr != addr {
-			s.pipe.Kill("failover", fault.Down(fmt.Errorf("the sentinels name %s as the master, no longer %s", addr, s.addr)))
+	f := m.cfg.failover
+	f.finder.Follow(m.ctx, func(p sentinel.Place) {
+		f.found(p)
+		if s := m.state.Load().sess; s != nil && s.addr != p.Addr {
+			s.pipe.Kill("failover", fault.Down(fmt.Errorf("the sentinels name %s as the master, no longer %s", p.Addr, s.addr)))
 		}
 	})
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/transport/fault"
-	"github.com/redlock-go/redlock/internal/transport/sentinel"
 	"github.com/redlock-go/redlock/internal/transport/wire"
 )
 
@@ -41,10 +40,9 @@ type Config struct {
 	allowEviction bool
 	clock         *clock.Clock
 	twoHolders    bool
-	sentinels     wire.Target      // User, Password and TLS of the connections to the sentinels
-	finder        *sentinel.Finder // nil if the master is not behind Sentinel
-	tag           string           // hash tag of the bucket, if the master is a cluster
-	failover      *failover        // nil if the master is never replaced by a replica
+	sentinels     wire.Target // User, Password and TLS of the connections to the sentinels
+	tag           string      // hash tag of the bucket, if the master is a cluster
+	failover      *failover   // nil if the master is never replaced by a replica
 }
 
 func defaults() Config {

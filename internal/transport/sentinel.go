@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
-	"sync/atomic"
 
 	"github.com/redlock-go/redlock/internal/transport/sentinel"
 	"github.com/redlock-go/redlock/internal/transport/wire"
@@ -97,30 +96,14 @@ func (cfg *Config) behindSentinels(m *Master) {
 		}
 		finder.Sentinels = append(finder.Sentinels, t)
 	}
-	var known atomic.Pointer[sentinel.Place]
-	cfg.finder = finder
+	f := &failover{twoHold: cfg.twoHolders, finder: finder}
+	cfg.failover = f
 	cfg.FindFunc = func(ctx context.Context) (string, error) {
 		p, err := finder.Find(ctx)
 		if err == nil {
-			known.Store(&p)
+			f.found(p)
 		}
 		return p.Addr, err
-	}
-	cfg.failover = &failover{
-		twoHold: cfg.twoHolders,
-		ruleFunc: func() (promotion, bool) {
-			p := known.Load()
-			if p == nil {
-				return promotion{}, false
-			}
-			return promotion{replicas: p.Replicas, after: p.DownAfter}, true
-		},
-		followFunc: func(ctx context.Context, found func(addr string)) {
-			finder.Follow(ctx, func(p sentinel.Place) {
-				known.Store(&p)
-				found(p.Addr)
-			})
-		},
 	}
 }
 

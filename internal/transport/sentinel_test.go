@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/transport/sentinel"
 )
 
 // H132: URLs of masters behind Sentinel.
@@ -42,7 +43,7 @@ func TestURLsOfMastersBehindSentinel(t *testing.T) {
 			m.useTLS != c.useTLS || cfg.failover.twoHold != c.twoHolders || !slices.Equal(m.nodes, c.sentinels) {
 			t.Errorf("%s: %+v, user %q, password %q, database %d", c.url, m, cfg.User, cfg.Password, cfg.Database)
 		}
-		for _, s := range cfg.finder.Sentinels {
+		for _, s := range cfg.failover.finder.Sentinels {
 			if s.User != "" || s.Password != "" || (s.TLS != nil) != c.useTLS {
 				t.Errorf("%s: target of a sentinel is %+v", c.url, s)
 			}
@@ -130,7 +131,7 @@ func TestDangerousRedisVersions(t *testing.T) {
 // H136: a promoted server does not know the min-replicas-max-lag of its predecessor, or after what silence it was
 // replaced. Its own settings may be shorter.
 func TestPromotedServerWaitsLongest(t *testing.T) {
-	f := &failover{ruleFunc: func() (promotion, bool) { return promotion{1, 15 * time.Second}, true }}
+	f := failoverAfter(1, 15*time.Second)
 	info := &Info{Version: "7.0.15", Replicas: 1}
 	fields := infoFields("connected_slaves:1\r\nslave0:ip=b,port=1,state=online,offset=1,lag=0")
 	if err := f.verdict(&stopping{replicas: 1, lag: time.Second}, info, fields); err != nil ||
@@ -281,21 +282,25 @@ func TestMasterAndSentinelSecretsStaySeparate(t *testing.T) {
 		t.Errorf("to the sentinel: %q, to the master: %q", sent[s], sent[m])
 	}
 	cfg, err := URL("rediss+sentinel://s:1/job").settings(Config{sentinels: defaults().Target})
-	if err != nil || cfg.finder.Sentinels[0].TLS == cfg.TLS {
+	if err != nil || cfg.failover.finder.Sentinels[0].TLS == cfg.TLS {
 		t.Error("the sentinels use the TLS configuration of the master", err)
 	}
 	cfg, err = URL("rediss+sentinel://s:1/job", WithTLSConfig(&tls.Config{ServerName: "m"})).settings(defaults())
-	if err != nil || cfg.finder.Sentinels[0].TLS.ServerName != "" {
+	if err != nil || cfg.failover.finder.Sentinels[0].TLS.ServerName != "" {
 		t.Error("the sentinels use the TLS configuration of the master", err)
 	}
 }
 
+// failoverAfter returns the failover of a master whose sentinels have reported this rule.
+func failoverAfter(replicas int, silence time.Duration) *failover {
+	f := &failover{finder: &sentinel.Finder{}}
+	f.found(sentinel.Place{Replicas: replicas, DownAfter: silence})
+	return f
+}
+
 // replaceable makes the master have one replica, which is promoted after five seconds of silence.
 func replaceable(c *Config) error {
-	c.failover = &failover{
-		ruleFunc:   func() (promotion, bool) { return promotion{1, 5 * time.Second}, true },
-		followFunc: func(ctx context.Context, _ func(string)) { <-ctx.Done() },
-	}
+	c.failover = failoverAfter(1, 5*time.Second)
 	return nil
 }
 
@@ -359,7 +364,8 @@ func TestPossiblyReplacedMasterGetsNoCall(t *testing.T) {
 
 // A client that allows two holders keeps a quarantine as long as clients that do not.
 func TestTwoHolderClientWaitsAsLong(t *testing.T) {
-	f := &failover{twoHold: true, ruleFunc: func() (promotion, bool) { return promotion{2, 5 * time.Second}, true }}
+	f := failoverAfter(2, 5*time.Second)
+	f.twoHold = true
 	info := Info{}
 	if err := f.verdict(&stopping{}, &info, nil); err != nil || info.Late != 12*time.Second {
 		t.Errorf("%v, %v", info.Late, err)

@@ -77,7 +77,7 @@ func (t *Transport) begin(named Master, cfg Config) (number int) {
 	t.list.Store(&longer)
 	t.wg.Go(m.run)
 	t.wg.Go(runFeed)
-	if cfg.failover != nil {
+	if cfg.failover != nil && cfg.failover.finder != nil {
 		t.wg.Go(m.follow)
 	}
 	return m.index
