@@ -125,7 +125,7 @@ func TestRunKeepsTheNameForAMinimumHold(t *testing.T) {
 	f := newVotingDeployment(t)
 	f.start("run", "--min-hold", "-1s", "a", "--", "true").ends(exitRunUsage, "minimum hold -1s is negative")
 	f.start("run", "--min-hold", "1h", "a", "--", "true").ends(exitRunUsage, "the max TTL")
-	const minimum = 4 * time.Second
+	const minimum = 10 * time.Second
 	for how, end := range map[string]func(p *process){
 		"ended": func(p *process) {
 			p.stdin.Close()
