@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// An agenda runs functions at their due times, in one goroutine and with the world's lock held.
+// An agenda runs functions at their due times, in one goroutine and with the simulation's lock held.
 type agenda struct {
-	w     *world
+	w     *simulation
 	timer *time.Timer
 	end   chan struct{}
 	ended chan struct{}
-	due   dueHeap // guarded by world.mu, as all below
+	due   dueHeap // guarded by simulation.mu, as all below
 	next  int64   // when the timer fires, in ns since the start
 	count int
 }
@@ -22,14 +22,14 @@ type appointment struct {
 	f     func()
 }
 
-func newAgenda(w *world) *agenda {
+func newAgenda(w *simulation) *agenda {
 	a := &agenda{w: w, timer: time.NewTimer(time.Hour), next: int64(time.Hour)}
 	a.end, a.ended = make(chan struct{}), make(chan struct{})
 	go a.run()
 	return a
 }
 
-// add makes f run at due. The world's lock is held.
+// add makes f run at due. The simulation's lock is held.
 func (a *agenda) add(due time.Time, f func()) {
 	a.count++
 	at := int64(due.Sub(a.w.start))

@@ -25,7 +25,7 @@ type move struct {
 }
 
 // setOf returns the masters in the initial record of master i; nil if it has no record.
-func (w *world) setOf(i int) (set []int) {
+func (w *simulation) setOf(i int) (set []int) {
 	m := w.plan.move
 	switch {
 	case w.plan.bare, w.plan.rolling && !slices.Contains(w.plan.lists[0], i):
@@ -56,9 +56,9 @@ func (p *plan) change(r *rand.Rand) {
 	p.length = between(r, 90*time.Second, 150*time.Second)
 	m.raise = between(r, 2*time.Second, 25*time.Second)
 	for range p.clients {
-		told := between(r, time.Second, 20*time.Second)
-		m.both = append(m.both, told)
-		m.alone = append(m.alone, told+between(r, 2*time.Second, p.length))
+		notified := between(r, time.Second, 20*time.Second)
+		m.both = append(m.both, notified)
+		m.alone = append(m.alone, notified+between(r, 2*time.Second, p.length))
 	}
 	if r.IntN(2) == 0 {
 		m.never = 1 + r.IntN(p.clients-1)
@@ -85,7 +85,7 @@ func (p *plan) drawAbort(r *rand.Rand) {
 }
 
 // stateOf returns the state of this epoch.
-func (w *world) stateOf(epoch int64) redlock.Configuration {
+func (w *simulation) stateOf(epoch int64) redlock.Configuration {
 	urls := func(which []int) (list []string) {
 		for _, i := range which {
 			list = append(list, "redis://"+w.servers[i].addr)
@@ -103,7 +103,7 @@ func (w *world) stateOf(epoch int64) redlock.Configuration {
 }
 
 // voters returns the masters that hold locks at the end.
-func (w *world) voters() []*server {
+func (w *simulation) voters() []*server {
 	if w.plan.move == nil {
 		return w.servers
 	}
@@ -119,7 +119,7 @@ func (w *world) voters() []*server {
 }
 
 // mayForgetIn reports whether a set tolerates that s loses its data.
-func (w *world) mayForgetIn(s *server, set []int) bool {
+func (w *simulation) mayForgetIn(s *server, set []int) bool {
 	recent := 0
 	for _, i := range set {
 		if o := w.servers[i]; o != s && w.since(o.forgot) < w.quarantine()+3*time.Second {
@@ -136,7 +136,7 @@ type configurer struct {
 }
 
 func newTeller(c *client, ctx context.Context) *configurer {
-	return &configurer{worker: &worker{c: c, slot: slotTold + c.index, ctx: ctx,
+	return &configurer{worker: &worker{c: c, slot: slotConfigurer + c.index, ctx: ctx,
 		random: rand.New(rand.NewPCG(c.w.Seed, 3000+uint64(c.index)))}}
 }
 
@@ -215,7 +215,7 @@ func (k *configurer) operate(l *redlock.Locker) {
 
 // complete takes the first client to the end of the change, without faults: that must be possible, however far it got.
 // A separate Locker performs the operator's actions, like a command.
-func (w *world) complete() {
+func (w *simulation) complete() {
 	if w.plan.move == nil {
 		return
 	}
@@ -245,7 +245,7 @@ func (w *world) complete() {
 }
 
 // giveUp gives the change up, unless the next masters may act alone, and sets w.aborted.
-func (w *world) giveUp(ctx context.Context, c *client) error {
+func (w *simulation) giveUp(ctx context.Context, c *client) error {
 	l, err := c.begin("operator", w.stateOf(1))
 	if err != nil {
 		return err
@@ -283,7 +283,7 @@ func (w *world) giveUp(ctx context.Context, c *client) error {
 }
 
 // finish writes the epoch, and makes the next masters act alone when that is allowed.
-func (w *world) finish(ctx context.Context, c *client) error {
+func (w *simulation) finish(ctx context.Context, c *client) error {
 	l, err := c.begin("operator", w.stateOf(1))
 	if err != nil {
 		return err

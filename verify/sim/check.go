@@ -15,7 +15,7 @@ import (
 
 // write writes to a resource that refuses tokens smaller than the largest it has seen. A write that it accepts must not
 // come from an older hold than the previous one.
-func (w *world) write(b *belief) {
+func (w *simulation) write(b *belief) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	last, any := w.written[b.name]
@@ -35,8 +35,8 @@ func (w *world) write(b *belief) {
 	w.written[b.name] = b.span
 }
 
-// checkTenures reports holds of one name that overlap in true time, and tokens that do not increase.
-func (w *world) checkTenures() {
+// checkHolds reports holds of one name that overlap in true time, and tokens that do not increase.
+func (w *simulation) checkHolds() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, problem := range append(overlaps(w.spans, w.start, w.plan.beyond), inGap(w.spans)...) {
@@ -104,7 +104,7 @@ func earlier(a, b time.Time) time.Time {
 
 // settle checks the final state after the faults: nothing of ended leases is left, and a new lock can be acquired and
 // is on all masters.
-func (w *world) settle() {
+func (w *simulation) settle() {
 	p := &w.plan
 	w.sleep(p.rest())
 	w.mu.Lock()
@@ -136,7 +136,7 @@ func (w *world) settle() {
 
 // checkKeys reports locks on the masters when nothing is held, so all grants have ended. With relics it ignores grants
 // that were restored from a snapshot and may not have expired.
-func (w *world) checkKeys(when string, relics bool) {
+func (w *simulation) checkKeys(when string, relics bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, s := range w.servers {
@@ -152,7 +152,7 @@ func (w *world) checkKeys(when string, relics bool) {
 const longestWait = 6 * time.Second
 
 // patience returns the maximum time until a free name can be acquired after the faults.
-func (w *world) patience(admitted bool) time.Duration {
+func (w *simulation) patience(admitted bool) time.Duration {
 	if w.plan.kind == backups { // no master lost data, so there is no reason to wait
 		return leastQuarantine / 2
 	}
@@ -164,7 +164,7 @@ func (w *world) patience(admitted bool) time.Duration {
 
 // checkRepair reports a lock that cannot be acquired without faults, or that is not restored on a master that has lost
 // it.
-func (w *world) checkRepair() {
+func (w *simulation) checkRepair() {
 	c, name := w.clients[0], w.plan.names[0]
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
@@ -213,7 +213,7 @@ func (w *world) checkRepair() {
 }
 
 // agreeing returns the masters that vote and whose clocks are so near to the median that they accept its ballots.
-func (w *world) agreeing() []*server {
+func (w *simulation) agreeing() []*server {
 	voters := w.voters()
 	times := make([]int64, len(voters))
 	for i, s := range voters {
@@ -228,7 +228,7 @@ func (w *world) agreeing() []*server {
 }
 
 // checkAll reports a lock that is not on all masters.
-func (w *world) checkAll(lock *redlock.Lock, when string) {
+func (w *simulation) checkAll(lock *redlock.Lock, when string) {
 	w.mu.Lock()
 	on := 0
 	voters := w.agreeing()

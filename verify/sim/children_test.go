@@ -32,9 +32,9 @@ type line struct {
 }
 
 type badSeed struct {
-	Seed     uint64
-	Problems []string
-	Story    string
+	Seed       uint64
+	Problems   []string
+	Transcript string
 }
 
 type summary struct {
@@ -117,7 +117,7 @@ func TestChild(t *testing.T) {
 		if len(r.Problems) == 0 {
 			continue
 		}
-		report(line{Bad: &badSeed{Seed: seed, Problems: r.Problems, Story: r.Story()}})
+		report(line{Bad: &badSeed{Seed: seed, Problems: r.Problems, Transcript: r.Transcript()}})
 		if *untilBad != "" && slices.ContainsFunc(r.Problems, func(p string) bool { return strings.Contains(p, *untilBad) }) {
 			break
 		}

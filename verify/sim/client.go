@@ -13,16 +13,16 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// A client is one program on its own machine: a clock, a pool, a Locker, and workers that use it.
+// A client is one process on its own machine: a clock, a pool, a Locker, and workers that use it.
 type client struct {
-	w       *world
+	w       *simulation
 	index   int
 	watch   *watch
 	links   map[string]*link // by the master's address
 	inOrder []*link          // by the number of the master
 	pool    *pool.Pool
 
-	// Guarded by world.mu.
+	// Guarded by simulation.mu.
 	locker  *redlock.Locker
 	old     []*redlock.Locker        // closed Lockers
 	closing bool                     // one is being closed
@@ -43,7 +43,7 @@ type machine struct {
 	freezeNext time.Duration // all machines stop for that long before it next reads a reply
 }
 
-func newClient(w *world, i int) (*client, error) {
+func newClient(w *simulation, i int) (*client, error) {
 	p := &w.plan
 	r := rand.New(rand.NewPCG(w.Seed, 100+uint64(i)))
 	c := &client{w: w, index: i, unblocked: make(chan struct{})}

@@ -13,18 +13,18 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// A dying program has many waiters, each with its own Locker, and dies with all of them.
+// A dying client has many waiters, each with its own Locker, and dies with all of them.
 type dying struct {
 	c       *client
 	lockers []*redlock.Locker
 	calls   sync.WaitGroup
 	stop    context.CancelFunc
 	once    sync.Once // end
-	died    time.Time // guarded by world.mu
+	died    time.Time // guarded by simulation.mu
 }
 
-// startDying starts the dying program, if there is one.
-func (w *world) startDying() error {
+// startDying starts the dying client, if there is one.
+func (w *simulation) startDying() error {
 	if w.plan.waiters == 0 {
 		return nil
 	}
@@ -61,7 +61,7 @@ func (w *world) startDying() error {
 }
 
 // always locks again and again.
-func (w *world) always(ctx context.Context, l *redlock.Locker, priority int) {
+func (w *simulation) always(ctx context.Context, l *redlock.Locker, priority int) {
 	for ctx.Err() == nil {
 		if lock, err := l.Lock(ctx, w.plan.names[0], redlock.WithPriority(priority)); err == nil {
 			_ = lock.Unlock(ctx)
@@ -69,8 +69,8 @@ func (w *world) always(ctx context.Context, l *redlock.Locker, priority int) {
 	}
 }
 
-// die partitions the program away forever. Either its connections end, or the masters do not notice and keep writing to
-// them. The program continues to run without effect on any client.
+// die partitions the client away forever. Either its connections end, or the masters do not notice and keep writing to
+// them. The client continues to run without effect on any client.
 func (d *dying) die() {
 	w := d.c.w
 	d.died = w.now()
@@ -106,7 +106,7 @@ func (d *dying) quit() {
 }
 
 // checkBuried reports dead waiters that masters still keep, or that have blocked all other clients.
-func (w *world) checkBuried() {
+func (w *simulation) checkBuried() {
 	d := w.dying
 	if d == nil {
 		return
@@ -138,14 +138,14 @@ func longestGap(list []span, from time.Time) (gap time.Duration) {
 	return gap
 }
 
-// endDying stops the dying program, if there was one.
-func (w *world) endDying() {
+// endDying stops the dying client, if there was one.
+func (w *simulation) endDying() {
 	if d := w.dying; d != nil {
 		d.once.Do(d.end)
 	}
 }
 
-// end stops the program, which can no longer reach a master.
+// end stops the client, which can no longer reach a master.
 func (d *dying) end() {
 	d.stop()
 	d.calls.Wait()
@@ -155,7 +155,7 @@ func (d *dying) end() {
 		_ = l.Close(ctx)
 	}
 	if err := d.c.pool.Close(); err != nil {
-		d.c.w.problem("the program that has died: %v", err)
+		d.c.w.problem("the client that has died: %v", err)
 	}
 }
 

@@ -1,7 +1,7 @@
 package sim
 
 // separate cuts the link of a client to one master, or a part of its links.
-func (w *world) separate(c *client, s *server, f fault, up, down bool) {
+func (w *simulation) separate(c *client, s *server, f fault, up, down bool) {
 	if 4*w.cut() > len(w.clients)*len(w.servers) {
 		return // a network that is cut everywhere shows nothing
 	}
@@ -22,7 +22,7 @@ func (w *world) separate(c *client, s *server, f fault, up, down bool) {
 }
 
 // cut returns the number of cut links.
-func (w *world) cut() (n int) {
+func (w *simulation) cut() (n int) {
 	for _, c := range w.clients {
 		for _, l := range c.inOrder {
 			if l.upCut || l.downCut {
@@ -38,7 +38,7 @@ var separated = map[fault]string{
 }
 
 // cutOff breaks the connections of one master, or of one link.
-func (w *world) cutOff(c *client, s *server) {
+func (w *simulation) cutOff(c *client, s *server) {
 	arrives := w.random.IntN(2) == 0
 	all := w.random.IntN(3) == 0
 	for _, o := range w.clients {

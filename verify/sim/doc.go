@@ -27,14 +27,14 @@
 // Every event has its own instant: a whole microsecond plus some nanoseconds that are unique to its link, worker or
 // cause. So the seed also determines the order of events, as long as the runtime runs one goroutine at a time. The
 // tests ensure that with one processor per process, and with garbage collections between runs. A test compares the
-// stories of repeated runs.
+// transcripts of repeated runs.
 //
 // # Concurrency
 //
-// agenda runs due functions, in one goroutine, with world.mu held. world.mu guards the network, the masters and the
-// records of the run. It is held only briefly, and never while the library is called. Workers call the library without
-// it.
+// agenda runs due functions, in one goroutine, with simulation.mu held. simulation.mu guards the network, the masters
+// and the records of the run. It is held only briefly, and never while the library is called. Workers call the library
+// without it.
 //
-// To add a fault: add a constant and a case in faults.go, a weight in plan.go, and its end in world.calm if it lasts.
-// To add a mutant: see package mutants.
+// To add a fault: add a constant and a case in faults.go, a weight in plan.go, and its end in simulation.calm if it
+// lasts. To add a mutant: see package mutants.
 package sim

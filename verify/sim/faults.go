@@ -36,7 +36,7 @@ const (
 	leap                     // a master's clock jumps forward: not tolerated
 	leapAll                  // the machines of all clients stop at once, with their network
 	leapReply                // ... just before a client reads the reply of a master
-	stopProgram              // a program is stopped while its machine continues
+	stopProcess              // a process is stopped while its machine continues
 	emptyAll                 // all masters restart without their data at once
 	backup                   // all masters, or all but one, get another replication id without loss of data
 	leave                    // like restart, but Close has a short deadline, mostly while masters hang
@@ -51,8 +51,8 @@ const (
 	beyondFaults = 2
 )
 
-// fault causes one fault, drawn by its weight. The world's lock is held.
-func (w *world) fault() {
+// fault causes one fault, drawn by its weight. The simulation's lock is held.
+func (w *simulation) fault() {
 	total := 0
 	for _, n := range w.plan.weights {
 		total += n
@@ -73,7 +73,7 @@ func (w *world) fault() {
 	}
 }
 
-func (w *world) make(f fault) {
+func (w *simulation) make(f fault) {
 	s, c := w.anyServer(), w.anyClient()
 	switch f {
 	case crashEmpty, crashFull, restore:
@@ -106,7 +106,7 @@ func (w *world) make(f fault) {
 		w.note(-1, s.index, "is out of memory", "", 0)
 		s.Refusal = "OOM command not allowed when used memory > 'maxmemory'."
 		w.ending(w.upTo(w.plan.guard), func() { s.Refusal = "" })
-	case suspend, stopProgram:
+	case suspend, stopProcess:
 		w.suspend(c, f == suspend)
 	case leapAll, leapReply:
 		w.freezeAll(c, f == leapReply)
@@ -127,7 +127,7 @@ func (w *world) make(f fault) {
 	}
 }
 
-func (w *world) makeClock(f fault, s *server, c *client) {
+func (w *simulation) makeClock(f fault, s *server, c *client) {
 	switch f {
 	case turnBack: // not while it is also frozen: both of its clocks would miss the same time
 		if !w.plan.frozen {
@@ -155,7 +155,7 @@ func (w *world) makeClock(f fault, s *server, c *client) {
 }
 
 // mayForget reports whether s may lose its data: normally only a minority does so within a max TTL.
-func (w *world) mayForget(s *server) bool {
+func (w *simulation) mayForget(s *server) bool {
 	if m := w.plan.move; m != nil { // a minority of each set
 		return w.mayForgetIn(s, m.old) && w.mayForgetIn(s, m.next)
 	}
@@ -176,7 +176,7 @@ func (w *world) mayForget(s *server) bool {
 const leastQuarantine = 30 * time.Second
 
 // quarantine returns the length of a quarantine.
-func (w *world) quarantine() time.Duration { return max(w.plan.guard, leastQuarantine) }
+func (w *simulation) quarantine() time.Duration { return max(w.plan.guard, leastQuarantine) }
 
 // forget records that a master has lost data.
 func (s *server) forget() {
@@ -185,7 +185,7 @@ func (s *server) forget() {
 	s.lost(trace.Forget)
 }
 
-func (w *world) crash(s *server, f fault) {
+func (w *simulation) crash(s *server, f fault) {
 	if s.down || f != crashFull && !w.mayForget(s) {
 		return
 	}
@@ -216,7 +216,7 @@ func (w *world) crash(s *server, f fault) {
 
 // notify makes a master publish messages about the lease that it has: that its owner should check it, or is requested
 // to release it. Each is repeated at a random time, when the lease may have ended.
-func (w *world) notify(s *server) {
+func (w *simulation) notify(s *server) {
 	name := w.plan.names[w.random.IntN(len(w.plan.names))]
 	id, _ := s.holder(name)
 	owner, _ := scripts.LeaseLabel(id)
@@ -258,7 +258,7 @@ func (s *server) disconnect(wanted func(*conn) bool) {
 // failback makes a master a replica for longer than a heartbeat takes to detect it, and then a master again, with its
 // admission record and without recent locks. Connections stay open. A client that is asleep throughout would not
 // notice, which is documented as not tolerated, so its connection breaks.
-func (w *world) failback(s *server) {
+func (w *simulation) failback(s *server) {
 	if s.down || s.Replica || !w.mayForget(s) {
 		return
 	}
@@ -292,8 +292,8 @@ func (w *world) failback(s *server) {
 }
 
 // suspend stops a client's machine: its clocks, and everything on its connections. Its goroutines continue, but no data
-// reaches them. If machine is false only the program is stopped, and the clocks continue.
-func (w *world) suspend(c *client, machine bool) {
+// reaches them. If machine is false only the process is stopped, and the clocks continue.
+func (w *simulation) suspend(c *client, machine bool) {
 	if c.asleep {
 		return
 	}
@@ -333,7 +333,7 @@ func (w *world) suspend(c *client, machine bool) {
 }
 
 // duplicate executes a script once more, later, as if an old connection had kept a copy of it.
-func (w *world) duplicate(n *conn, commands []command) {
+func (w *simulation) duplicate(n *conn, commands []command) {
 	if !w.faults || w.plan.twice == 0 || n.l.random.Float64() >= w.plan.twice {
 		return
 	}
@@ -353,7 +353,7 @@ func (w *world) duplicate(n *conn, commands []command) {
 }
 
 // ending calls f once: after d, or when the faults end if that is earlier.
-func (w *world) ending(d time.Duration, f func()) {
+func (w *simulation) ending(d time.Duration, f func()) {
 	done := false
 	once := func() {
 		if !done {
@@ -365,8 +365,8 @@ func (w *world) ending(d time.Duration, f func()) {
 	w.at(d, slotFaults, once)
 }
 
-// calm ends every fault that lasts. The world's lock is held.
-func (w *world) calm() {
+// calm ends every fault that lasts. The simulation's lock is held.
+func (w *simulation) calm() {
 	w.faults = false
 	for _, f := range w.endings {
 		f()
@@ -385,9 +385,9 @@ func (w *world) calm() {
 	w.note(-1, -1, "the faults end", "", 0)
 }
 
-func (w *world) anyServer() *server { return w.servers[w.random.IntN(len(w.servers))] }
-func (w *world) anyClient() *client { return w.clients[w.random.IntN(len(w.clients))] }
+func (w *simulation) anyServer() *server { return w.servers[w.random.IntN(len(w.servers))] }
+func (w *simulation) anyClient() *client { return w.clients[w.random.IntN(len(w.clients))] }
 
-func (w *world) upTo(d time.Duration) time.Duration {
+func (w *simulation) upTo(d time.Duration) time.Duration {
 	return time.Duration(w.random.Int64N(int64(d) + 1)).Round(time.Microsecond)
 }

@@ -6,7 +6,7 @@ import "time"
 // they resume, their clocks have advanced, or only the wall clocks if they are virtual machines; the masters have
 // advanced, too. Timers do not show the freeze. suspend freezes one machine while others continue. With reply, the
 // freeze happens when the client is about to read the next reply of a master.
-func (w *world) freezeAll(c *client, reply bool) {
+func (w *simulation) freezeAll(c *client, reply bool) {
 	d := w.upTo(w.plan.most)
 	if reply {
 		c.freezeNext = d
@@ -15,8 +15,8 @@ func (w *world) freezeAll(c *client, reply bool) {
 	w.leapBy(d)
 }
 
-// leapBy makes d of true time pass at once. The world's lock is held.
-func (w *world) leapBy(d time.Duration) {
+// leapBy makes d of true time pass at once. The simulation's lock is held.
+func (w *simulation) leapBy(d time.Duration) {
 	w.note(-1, -1, "all machines stop for", "", int64(d))
 	w.leaped.Add(int64(d))
 	for _, c := range w.clients {
@@ -40,7 +40,7 @@ func (c *client) readNext() {
 const farthestTurn = 3 * time.Hour
 
 // turn sets a client's wall clock. In the kind for that it is set by hours, and sometimes on all clients.
-func (w *world) turn(c *client, by time.Duration) {
+func (w *simulation) turn(c *client, by time.Duration) {
 	all := []*client{c}
 	if w.plan.kind == setback {
 		if hours := w.upTo(farthestTurn); by < 0 {
@@ -66,7 +66,7 @@ func (w *world) turn(c *client, by time.Duration) {
 
 // forgetAndTurn makes a majority of the masters lose their data, and soon sets all clients' wall clocks back, while
 // their guards are inactive.
-func (w *world) forgetAndTurn() {
+func (w *simulation) forgetAndTurn() {
 	for _, s := range w.servers[:len(w.servers)/2+1] {
 		w.note(-1, s.index, "loses all its keys", "", 0)
 		s.State.Flush()

@@ -18,7 +18,7 @@ type guest struct {
 }
 
 // startGuest starts the guest, if there is one.
-func (w *world) startGuest() error {
+func (w *simulation) startGuest() error {
 	if w.plan.kind != lonely && w.plan.kind != far {
 		return nil
 	}
@@ -57,7 +57,7 @@ func (g *guest) visit(k *worker) {
 		asked := time.Now()
 		lock, err := g.c.now().Lock(k.ctx, w.plan.names[0], redlock.WithTTL(w.plan.guard))
 		if took := time.Since(asked); took > longestWait {
-			w.problem("for a program %v away a lock took %v: %v", 2*w.plan.away, took, err)
+			w.problem("for a client %v away a lock took %v: %v", 2*w.plan.away, took, err)
 		}
 		if err == nil {
 			k.unlock(lock)
@@ -66,7 +66,7 @@ func (g *guest) visit(k *worker) {
 }
 
 // endGuest ends its call. Its Locker is closed with the others.
-func (w *world) endGuest() {
+func (w *simulation) endGuest() {
 	if g := w.guest; g != nil {
 		g.stop()
 		g.call.Wait()

@@ -101,7 +101,7 @@ func word(words []string, i int) string {
 
 // heard records a script that a master has executed, and checks it against earlier ones: after a master has executed
 // the end of a lease, the lease must never be on it again.
-func (w *world) heard(n *conn, s *server, m message) {
+func (w *simulation) heard(n *conn, s *server, m message) {
 	switch m.script {
 	case scripts.Acquire, scripts.SharedAcquire:
 		role, _ := scripts.ShareOf(m.id)

@@ -7,7 +7,7 @@ import "time"
 // holder reaches the forgetful master only then, and the third one no longer. The other client's messages to the third
 // master are late, too, and arrive when the lock has expired there.
 type lapse struct {
-	w                 *world
+	w                 *simulation
 	holder, other     *link // to the forgetful master, and to the third one
 	holders3, others3 *link
 	how               int
@@ -21,7 +21,7 @@ const (
 )
 
 // lapse begins a lapse of s. The steps are drawn around the timeout of the pool: later replies do not count.
-func (w *world) lapse(s *server, c *client) {
+func (w *simulation) lapse(s *server, c *client) {
 	if w.lapsing || s.down || !w.mayForget(s) {
 		return
 	}

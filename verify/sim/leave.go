@@ -9,8 +9,8 @@ import (
 )
 
 // leave closes the Locker of a client with a context that has ended or soon ends, mostly while so many masters hang
-// that nothing is confirmed. The world's lock is held.
-func (w *world) leave(c *client) {
+// that nothing is confirmed. The simulation's lock is held.
+func (w *simulation) leave(c *client) {
 	if w.random.IntN(3) > 0 {
 		d := w.upTo(w.plan.guard)
 		for i, s := range w.servers {
@@ -27,7 +27,7 @@ func (w *world) leave(c *client) {
 }
 
 // restart closes the Locker, with a context that ends after about d, and creates another one. If d is 0 the context has
-// already ended. The world's lock is held.
+// already ended. The simulation's lock is held.
 func (c *client) restart(d time.Duration) {
 	w := c.w
 	if c.asleep || c.closing || !w.faults {

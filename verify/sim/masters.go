@@ -12,7 +12,7 @@ import (
 )
 
 // emptyAll restarts all masters at once without their data.
-func (w *world) emptyAll() {
+func (w *simulation) emptyAll() {
 	for _, s := range w.servers {
 		w.note(-1, s.index, "restarts without its memory", "", 0)
 		s.disconnect(nil)
@@ -25,7 +25,7 @@ func (w *world) emptyAll() {
 
 // backup gives masters another replication id, like a replica that attaches, or a backlog that is freed. They lose no
 // data.
-func (w *world) backup() {
+func (w *simulation) backup() {
 	for i, s := range w.servers {
 		if i == 0 && w.random.IntN(2) == 0 {
 			continue
@@ -39,7 +39,7 @@ func (w *world) backup() {
 }
 
 // cutApart partitions the chosen minority away, and records that.
-func (w *world) cutApart() {
+func (w *simulation) cutApart() {
 	for _, c := range w.clients {
 		for _, i := range w.plan.apart {
 			l := c.inOrder[i]
@@ -50,7 +50,7 @@ func (w *world) cutApart() {
 }
 
 // joinAgain ends that, after the checks that every client is served without the minority.
-func (w *world) joinAgain() {
+func (w *simulation) joinAgain() {
 	w.endGuest()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -71,7 +71,7 @@ const (
 
 // checkServed reports calls that are not served in time while a minority is partitioned away. All clients compete for
 // the same names.
-func (w *world) checkServed() {
+func (w *simulation) checkServed() {
 	if w.plan.kind != lasting && w.plan.kind != lonely {
 		return
 	}
@@ -105,7 +105,7 @@ type contender struct {
 }
 
 // contenders returns three of each client.
-func (w *world) contenders(ctx context.Context) (list []contender) {
+func (w *simulation) contenders(ctx context.Context) (list []contender) {
 	for _, c := range w.clients {
 		for n := range maxBusy {
 			l, err := c.begin(fmt.Sprintf("%c%d", 'A'+c.index, n), c.file)
@@ -141,12 +141,12 @@ func (c contender) served() bool {
 }
 
 // checkFresh starts a client, and reports if its first lock does not promptly reach all masters that it can reach.
-func (w *world) checkFresh() {
+func (w *simulation) checkFresh() {
 	p := &w.plan
 	p.guards = append(p.guards, p.guard)
 	c, err := newClient(w, len(w.clients))
 	if err != nil {
-		w.problem("a new program: %v", err)
+		w.problem("a new client: %v", err)
 		return
 	}
 	w.mu.Lock()
@@ -162,7 +162,7 @@ func (w *world) checkFresh() {
 	k := newWorker(c, 0, ctx)
 	lock, err := c.now().Lock(ctx, p.names[0], redlock.WithTTL(p.guard))
 	if err != nil {
-		w.problem("a new program cannot lock the name: %v", err)
+		w.problem("a new client cannot lock the name: %v", err)
 		return
 	}
 	k.sleep(14*(p.latency+p.jitter)+2*p.unlike+20*time.Millisecond, nil)
@@ -179,14 +179,14 @@ func (w *world) checkFresh() {
 	}
 	w.mu.Unlock()
 	if on < of {
-		w.problem("%s: a moment after a new program's first lock it is on %d of the %d masters that it reaches",
+		w.problem("%s: a moment after a new client's first lock it is on %d of the %d masters that it reaches",
 			lock.Name(), on, of)
 	}
 	k.unlock(lock)
 }
 
 // checkGuardTime reports a call that waits forever because its TTL is above the max TTL of the deployment.
-func (w *world) checkGuardTime() {
+func (w *simulation) checkGuardTime() {
 	c := w.clients[len(w.clients)-1]
 	if !w.plan.long || c.index == 0 {
 		return

@@ -15,7 +15,7 @@ const redialEvery = 21 * time.Millisecond
 
 // A link is the network between one client and one master: both directions of each connection that the client makes.
 type link struct {
-	w      *world
+	w      *simulation
 	c      *client
 	s      *server
 	random *rand.Rand
@@ -32,7 +32,7 @@ type link struct {
 }
 
 // A conn is one connection: the client's side, as its pool uses it, and the master's side. All fields are guarded by
-// world.mu.
+// simulation.mu.
 type conn struct {
 	l    *link
 	slot int // of the link, plus the number of the connection
@@ -67,15 +67,15 @@ type farEnd struct {
 	client memory.Client
 }
 
-// at runs f, with the world's lock held, after about d, at a time that is unique to slot.
-func (w *world) at(d time.Duration, slot int, f func()) time.Time {
+// at runs f, with the simulation's lock held, after about d, at a time that is unique to slot.
+func (w *simulation) at(d time.Duration, slot int, f func()) time.Time {
 	due := w.instant(time.Now().Add(d), slot)
 	w.agenda.add(due, f)
 	return due
 }
 
 // instant returns the first instant not before t that belongs to slot.
-func (w *world) instant(t time.Time, slot int) time.Time {
+func (w *simulation) instant(t time.Time, slot int) time.Time {
 	return t.Truncate(tick).Add(tick + time.Duration(slot)*tickPart)
 }
 

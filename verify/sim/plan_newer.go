@@ -12,7 +12,7 @@ type extras struct {
 	bare     bool    // ... and no master has a record initially
 	oneLabel bool    // all clients have the same label
 	partitions
-	waiters  int           // waiters that die in a separate program
+	waiters  int           // waiters that die in a separate process
 	silent   bool          // ... without an end of their connections that the masters notice
 	long     bool          // the last client has a longer max TTL than the deployment
 	away     time.Duration // how far away the guest is, each way
@@ -112,7 +112,7 @@ func (p *plan) drawSlots(r *rand.Rand) {
 
 // freezes draws holds that are not extended, and freezes that are shorter than their validity.
 func (p *plan) freezes(r *rand.Rand) {
-	p.few(r, suspend, leapAll, leapReply, stopProgram)
+	p.few(r, suspend, leapAll, leapReply, stopProcess)
 	p.weights[cutOff] = pick(r, 0, 0, 1)
 	p.every = between(r, 60*time.Millisecond, 200*time.Millisecond)
 	p.guard = between(r, 500*time.Millisecond, 1500*time.Millisecond)

@@ -6,13 +6,13 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// lossGrace is how late the lock's context may report a loss to a running program: the library checks the clocks every
+// lossGrace is how late the lock's context may report a loss to a running client: the library checks the clocks every
 // tenth of a second.
 const lossGrace = 150 * time.Millisecond
 
 // checkGiven reports a call that succeeded without remaining validity. It runs at the instant at which the call has
 // returned; nothing freezes within an instant.
-func (w *world) checkGiven(what string, lock *redlock.Lock, err error) {
+func (w *simulation) checkGiven(what string, lock *redlock.Lock, err error) {
 	if err != nil {
 		return
 	}
@@ -32,10 +32,10 @@ func (b *belief) checkErr() {
 	}
 }
 
-// checkTold reports a loss of which the program was notified too late, or not yet. Delays count from the end of the
+// checkNotified reports a loss of which the client was notified too late, or not yet. Delays count from the end of the
 // validity, or from when the clocks continued after a freeze. If the masters' clocks have leapt relative to those of
-// the client, it may only just have learnt that the validity has expired. The world's lock is held.
-func (b *belief) checkTold(left time.Duration) {
+// the client, it may only just have learnt that the validity has expired. The simulation's lock is held.
+func (b *belief) checkNotified(left time.Duration) {
 	w := b.c.w
 	late := min(-left, time.Since(b.c.jumped))
 	if late <= lossGrace || b.c.asleep || w.plan.beyond || w.plan.kind == paused {

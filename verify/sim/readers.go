@@ -97,7 +97,7 @@ func inGap(list []span) (problems []string) {
 
 // checkEndless reports a writer that does not get the lock while readers arrive endlessly. The workers of one client
 // read, in turn so that there is always one; those of the others write a few times.
-func (w *world) checkEndless() {
+func (w *simulation) checkEndless() {
 	if !w.plan.endless {
 		return
 	}
@@ -149,7 +149,7 @@ func (o *observer) sawShares(m *message, kind quorum.Outcome, over bool) {
 }
 
 // writeShared writes like write, for an RWLock. The resource refuses tokens smaller than that of the last writer.
-func (w *world) writeShared(b *belief, last span, wrote bool) {
+func (w *simulation) writeShared(b *belief, last span, wrote bool) {
 	if wrote && b.from.Before(last.from) {
 		w.problemLocked("%s: the resource has accepted token %d of client %d, older than token %d of the writer %d", b.name,
 			b.token, b.client, last.token, last.client)

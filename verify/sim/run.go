@@ -23,12 +23,12 @@ const (
 
 	maxMasters, maxClients, maxBusy = 5, 4, 3
 
-	slotsPerLink = 8
-	slotsDown    = 200 // above maxClients * maxMasters * slotsPerLink
-	slotWorkers  = 500
-	slotFaults   = 600
-	slotMain     = 700
-	slotTold     = 720
+	slotsPerLink   = 8
+	slotsDown      = 200 // above maxClients * maxMasters * slotsPerLink
+	slotWorkers    = 500
+	slotFaults     = 600
+	slotMain       = 700
+	slotConfigurer = 720
 )
 
 const (
@@ -38,8 +38,8 @@ const (
 	callGrace = 15 * time.Millisecond
 )
 
-// A world is one run. mu guards all fields that are not marked read only; it is never held while waiting.
-type world struct {
+// A simulation is one run. mu guards all fields that are not marked read only; it is never held while waiting.
+type simulation struct {
 	Setup
 	plan     plan // read only
 	seen     observer
@@ -103,7 +103,7 @@ type Result struct {
 
 // Run runs one seed, inside a synctest bubble, and returns when all its goroutines have ended.
 func Run(setup Setup) (*Result, error) {
-	w := &world{Setup: setup, start: time.Now()}
+	w := &simulation{Setup: setup, start: time.Now()}
 	w.troubles = troubles{faults: true, random: rand.New(rand.NewPCG(setup.Seed, 1))}
 	w.books = books{
 		written: map[string]span{}, wins: map[win]string{}, asked: map[string]time.Time{},
@@ -123,7 +123,7 @@ func Run(setup Setup) (*Result, error) {
 	}
 	w.work()
 	w.checkBuried()
-	w.checkTenures()
+	w.checkHolds()
 	for _, check := range []func(){w.checkServed, w.checkEndless, w.joinAgain, w.complete, w.settle} {
 		if !w.bad() {
 			check()
@@ -141,7 +141,7 @@ func Run(setup Setup) (*Result, error) {
 }
 
 // begin creates the masters and the clients.
-func (w *world) begin() error {
+func (w *simulation) begin() error {
 	for i := range w.plan.masters {
 		s := newServer(w, i)
 		s.set(w.upTo(w.plan.spread)-w.plan.spread/2, 1+w.plan.lean*w.plan.rate)
@@ -175,18 +175,18 @@ func (w *world) begin() error {
 	return nil
 }
 
-func (w *world) sleep(d time.Duration) {
+func (w *simulation) sleep(d time.Duration) {
 	time.Sleep(time.Until(w.instant(time.Now().Add(d), slotMain)))
 }
 
-func (w *world) bad() bool {
+func (w *simulation) bad() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.problems) > 0
 }
 
 // work lets the workers work while faults happen, ends both, and waits for the workers.
-func (w *world) work() {
+func (w *simulation) work() {
 	var workers sync.WaitGroup
 	var stops []context.CancelFunc
 	for _, c := range w.clients {
@@ -234,7 +234,7 @@ func (w *world) work() {
 	}
 }
 
-func (w *world) close(c *client) {
+func (w *simulation) close(c *client) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	for _, l := range append(c.old, c.now()) {

@@ -59,7 +59,7 @@ func TestTheSameSeedIsTheSameRun(t *testing.T) {
 	}
 }
 
-// again runs seeds repeatedly, and reports stories that differ from the first one.
+// again runs seeds repeatedly, and reports transcripts that differ from the first one.
 func again(t *testing.T, out *json.Encoder, times int) {
 	t.Helper()
 	sum := summary{}
@@ -70,14 +70,14 @@ func again(t *testing.T, out *json.Encoder, times int) {
 				runtime.GC()
 			}
 			sum.Runs++
-			story := one(t, seed).Story()
+			transcript := one(t, seed).Transcript()
 			if n == 0 {
-				first = story
+				first = transcript
 			}
-			if story == first {
+			if transcript == first {
 				continue
 			}
-			a, b := firstDifference(first, story)
+			a, b := firstDifference(first, transcript)
 			if err := out.Encode(line{Other: &difference{seed, n, a, b}}); err != nil {
 				t.Fatal(err)
 			}
@@ -88,7 +88,7 @@ func again(t *testing.T, out *json.Encoder, times int) {
 	}
 }
 
-// firstDifference returns the first line in which two stories differ, with the line before.
+// firstDifference returns the first line in which two transcripts differ, with the line before.
 func firstDifference(a, b string) (inA, inB string) {
 	x, y := strings.Split(a, "\n"), strings.Split(b, "\n")
 	for i := range min(len(x), len(y)) {

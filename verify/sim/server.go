@@ -12,9 +12,9 @@ import (
 )
 
 // A server is one in-memory master, as package memory has it, with the simulator's network and clock. Its fields are
-// guarded by world.mu.
+// guarded by simulation.mu.
 type server struct {
-	w     *world
+	w     *simulation
 	index int
 	addr  string
 
@@ -53,7 +53,7 @@ type arrival struct {
 
 // skewed is a clock that showed micros at base and runs at rate.
 type skewed struct {
-	w      *world
+	w      *simulation
 	base   time.Time
 	micros int64
 	rate   float64
@@ -74,7 +74,7 @@ func (s *server) off() time.Duration {
 	return time.Duration(s.clock.now()-s.w.now().UnixMicro()) * time.Microsecond
 }
 
-func newServer(w *world, i int) *server {
+func newServer(w *simulation, i int) *server {
 	s := &server{w: w, index: i, addr: addrOf(i)}
 	s.Server = memory.NewServer(func() int64 { return s.clock.now() })
 	s.past = past{forgot: w.now().Add(-time.Hour)}

@@ -15,7 +15,7 @@ type Setup struct {
 }
 
 // now returns true time. It is ahead of the bubble's time by all freezes of the whole network, which no timer shows.
-func (w *world) now() time.Time { return time.Now().Add(time.Duration(w.leaped.Load())) }
+func (w *simulation) now() time.Time { return time.Now().Add(time.Duration(w.leaped.Load())) }
 
 // since returns the true time since t, which is a true time.
-func (w *world) since(t time.Time) time.Duration { return w.now().Sub(t) }
+func (w *simulation) since(t time.Time) time.Duration { return w.now().Sub(t) }

@@ -15,13 +15,13 @@ const (
 	shortSeeds  = 30
 )
 
-// For any tolerated faults of messages, connections, masters' data, clocks and programs: two holds of a name never
+// For any tolerated faults of messages, connections, masters' data, clocks and clients: two holds of a name never
 // overlap in true time, tokens increase, a resource that checks them accepts no older writer, nothing is left on a
 // master, a hold returns to all of them, every call ends, and no goroutine is left. For other faults: all of these
 // except the first. H01-H05, H10, H14, H20-H26, H30, H31, H37, H51-H53, H55, H57, H58.
 func TestSchedules(t *testing.T) {
 	if *oneSeed >= 0 {
-		printStory(t, uint64(*oneSeed))
+		printTranscript(t, uint64(*oneSeed))
 		return
 	}
 	n := *seedCount
@@ -38,7 +38,7 @@ func TestSchedules(t *testing.T) {
 		switch worst++; {
 		case worst <= 2:
 			t.Errorf("%v\n%s\nagain: go test ./verify/sim -run '^TestSchedules$' -args -seed %d -kind %q",
-				b.Problems, tail(b.Story), b.Seed, *kindForce)
+				b.Problems, tail(b.Transcript), b.Seed, *kindForce)
 		case worst <= 100:
 			t.Errorf("seed %d: %.300s", b.Seed, b.Problems[0])
 		}
@@ -70,23 +70,23 @@ func reachedAll(t *testing.T, sum summary) {
 	}
 }
 
-// printStory runs one seed, and prints its story.
-func printStory(t *testing.T, seed uint64) {
+// printTranscript runs one seed, and prints its transcript.
+func printTranscript(t *testing.T, seed uint64) {
 	t.Helper()
 	r := one(t, seed)
-	t.Log(r.Story())
+	t.Log(r.Transcript())
 	for _, p := range r.Problems {
 		t.Error(p)
 	}
 }
 
-// tail returns the part of a story that led to the violation.
-func tail(story string) string {
+// tail returns the part of a transcript that led to the violation.
+func tail(transcript string) string {
 	const most = 16 << 10
-	end := len(story)
-	if i := strings.Index(story, "VIOLATION"); i >= 0 {
+	end := len(transcript)
+	if i := strings.Index(transcript, "VIOLATION"); i >= 0 {
 		end = min(i+2<<10, end)
 	}
 	begin := max(0, end-most)
-	return story[:min(600, begin)] + "\n...\n" + story[begin:end]
+	return transcript[:min(600, begin)] + "\n...\n" + transcript[begin:end]
 }

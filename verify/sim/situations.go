@@ -82,12 +82,12 @@ var situationNames = [situationCount]string{
 	"two grants of minorities that are rolled back together",
 	"an extension of what the master no longer has",
 	"an acquire that a master in quarantine abstains from",
-	"a quarantine that one program begins and another ends",
+	"a quarantine that one client begins and another ends",
 	"a lock that another wins while the holder's machine sleeps",
 	"a Locker that is closed while it holds a lock",
 	"a lock that is won on the bare quorum",
 	"a grant that is handed on in its process",
-	"a lock that is exported to another program",
+	"a lock that is exported to another client",
 	"a freeze just before an answer is read",
 	"a wall clock that is set during a quarantine",
 	"two masters that lose their data while a lock is held",
@@ -98,7 +98,7 @@ var situationNames = [situationCount]string{
 	"a free name that is kept for the waiter that was reported",
 	"a lock that is granted to a waiter",
 	"a roll-back that keeps the waiter's place",
-	"a fair call that joins the queue before the release of another of its program",
+	"a fair call that joins the queue before the release of another of its client",
 	"a name that the masters keep after its Unlock",
 	"a leadership",
 	"a writer that waits for readers",
@@ -248,7 +248,7 @@ func (o *observer) sawRelease(e *entry, n *conn) {
 	g.over[e.master] = true
 }
 
-// saw records all other events, with the words of the story.
+// saw records all other events, with the words of the transcript.
 func (o *observer) saw(e *entry, masters int) {
 	switch {
 	case e.what == "holds":

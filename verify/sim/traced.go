@@ -9,7 +9,7 @@ import (
 )
 
 // traced passes one event to the checker of the specification's rules. w.mu is held.
-func (w *world) traced(e *trace.Event) {
+func (w *simulation) traced(e *trace.Event) {
 	e.At = w.since(w.start)
 	if w.Setup.Trace != nil {
 		if line, err := json.Marshal(e); err == nil {

@@ -91,7 +91,7 @@ func (k *worker) lookAt(name string) {
 
 // behind reports whether a client uses former masters alone, while another uses the next ones alone: its inspections
 // show what the former masters remember.
-func (w *world) behind(c *client) bool {
+func (w *simulation) behind(c *client) bool {
 	last := int64(0)
 	for _, o := range w.clients {
 		last = max(last, o.now().Admin().Configuration()[0].Epoch)
@@ -100,7 +100,7 @@ func (w *world) behind(c *client) bool {
 }
 
 // checkSuccessor reports a value that is shown although another hold of its lease had begun before the inspection.
-func (w *world) checkSuccessor(name, lease string, of, number int64, began time.Time) {
+func (w *simulation) checkSuccessor(name, lease string, of, number int64, began time.Time) {
 	for _, c := range w.clients {
 		for _, b := range c.beliefs {
 			if number > 0 && b.name == name && b.token > of && b.from.Before(began) &&
@@ -112,7 +112,7 @@ func (w *world) checkSuccessor(name, lease string, of, number int64, began time.
 }
 
 // leaseOf returns the id of the lease of a hold; "" if it is not known.
-func (w *world) leaseOf(h holdOf) string {
+func (w *simulation) leaseOf(h holdOf) string {
 	for _, c := range w.clients {
 		if id := w.wins[win{c.index, h.name, h.token}]; id != "" {
 			return id

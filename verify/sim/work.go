@@ -84,7 +84,7 @@ func (k *worker) anySlot(name string, opts []redlock.LockOption) (string, []redl
 }
 
 // sawSlots checks a lock that was acquired in a run with slots: its name is that of a slot.
-func (w *world) sawSlots(lock *redlock.Lock) {
+func (w *simulation) sawSlots(lock *redlock.Lock) {
 	if w.plan.slots == 0 {
 		return
 	}
@@ -126,7 +126,7 @@ func (k *worker) options(most time.Duration) (opts []redlock.LockOption, wanted 
 }
 
 // sawTakeover records that a call took over an idle lock, if no time has passed since asked.
-func (w *world) sawTakeover(asked time.Time) {
+func (w *simulation) sawTakeover(asked time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.seen.reach(takenOver, w.plan.linger && w.now().Equal(asked))
@@ -170,7 +170,7 @@ type win struct {
 }
 
 // won records which hold a token belongs to.
-func (w *world) won(client int, i redlockinfo.Event) {
+func (w *simulation) won(client int, i redlockinfo.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.wins[win{client, i.Name, i.Token}] = i.ID
@@ -190,7 +190,7 @@ func (k *worker) minimum() time.Duration {
 
 // askedLocked returns when the call that acquired the hold of t began; the zero time if unknown. The first holder is
 // the one that acquired it.
-func (w *world) askedLocked(t span) time.Time {
+func (w *simulation) askedLocked(t span) time.Time {
 	id := w.wins[win{t.client, t.name, t.token}]
 	if id == "" {
 		return time.Time{} // a callback blocks the report
@@ -215,7 +215,7 @@ type belief struct {
 	lock   *redlock.Lock
 	ctx    context.Context // of the lock
 	seen   time.Time       // last moment at which validity was certainly left
-	over   time.Time       // when its context ended; guarded by world.mu
+	over   time.Time       // when its context ended; guarded by simulation.mu
 	late   bool            // the validity had expired when the call returned, because the client was suspended in it
 	stop   func() bool
 	shared *redlock.RWLock // its RWLock; nil for a plain lock
@@ -232,7 +232,7 @@ func (k *worker) begin(l *redlock.Locker, lock *redlock.Lock, asked time.Time, w
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		b.over = w.now()
-		b.checkTold(left)
+		b.checkNotified(left)
 	})
 	w.mu.Lock()
 	slept := k.c.woken.After(asked) || k.c.turned
@@ -280,7 +280,7 @@ func (k *worker) end(b *belief) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if b.over.IsZero() {
-		b.checkTold(left)
+		b.checkNotified(left)
 	} else if b.over.Before(b.to) {
 		b.to = b.over
 	}

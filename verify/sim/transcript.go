@@ -21,24 +21,24 @@ type entry struct {
 	err            error
 }
 
-// note records a fault, or an action of a client. The world's lock is held.
-func (w *world) note(client, master int, what, name string, n int64) {
+// note records a fault, or an action of a client. The simulation's lock is held.
+func (w *simulation) note(client, master int, what, name string, n int64) {
 	w.record(entry{at: w.since(w.start), client: int8(client), master: int8(master), what: what, name: name, n: n})
 }
 
 // record records an event other than a message, and passes it to the observer.
-func (w *world) record(e entry) {
+func (w *simulation) record(e entry) {
 	w.log = append(w.log, e)
 	w.seen.saw(&e, len(w.voters()))
 }
 
-func (w *world) problem(format string, args ...any) {
+func (w *simulation) problem(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.problemLocked(format, args...)
 }
 
-func (w *world) problemLocked(format string, args ...any) {
+func (w *simulation) problemLocked(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	w.problems = append(w.problems, text)
 	w.log = append(w.log, entry{at: w.since(w.start), client: -1, master: -1, what: "VIOLATION: " + text})
@@ -97,8 +97,8 @@ func answer(what string, code int64) string {
 	return quorum.Outcome(code).String()
 }
 
-// Story returns all events in words, a line each.
-func (r *Result) Story() string {
+// Transcript returns all events in words, a line each.
+func (r *Result) Transcript() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "seed %d, %s\n", r.Seed, r.plan.String())
 	for i := range r.log {
