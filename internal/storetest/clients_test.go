@@ -24,12 +24,12 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// programEnv holds the URLs of the masters of a client. If it is set, the test binary runs as the client.
-const programEnv = "REDLOCK_TEST_PROGRAM"
+// clientEnv holds the URLs of the masters of a client. If it is set, the test binary runs as the client.
+const clientEnv = "REDLOCK_TEST_PROGRAM"
 
 func TestMain(m *testing.M) {
-	if urls := os.Getenv(programEnv); urls != "" {
-		if err := program(strings.Fields(urls), os.Args[len(os.Args)-1] == "admit"); err != nil {
+	if urls := os.Getenv(clientEnv); urls != "" {
+		if err := lockAgain(strings.Fields(urls), os.Args[len(os.Args)-1] == "admit"); err != nil {
 			fmt.Println("failed", err)
 			os.Exit(1)
 		}
@@ -59,9 +59,9 @@ func open(urls []string) (*redlock.Locker, error) {
 // names are the locks of a client: enough for each shard of a cluster to have some.
 var names = strings.Fields("job-1 job-2 job-3 job-4 job-5 job-6")
 
-// program acquires each lock again and again, for 50 ms each time, until its standard input ends. For each hold it
+// lockAgain acquires each lock again and again, for 50 ms each time, until its standard input ends. For each hold it
 // prints the start and the end of the hold in ns of the machine's clock, the token, and the name.
-func program(urls []string, admit bool) error {
+func lockAgain(urls []string, admit bool) error {
 	locker, err := open(urls)
 	if err != nil {
 		return err
@@ -113,7 +113,7 @@ func hold1(ctx context.Context, locker *redlock.Locker, name string) error {
 }
 
 // read parses the output of a client as it arrives.
-func (p *programRun) read(out io.Reader) {
+func (p *process) read(out io.Reader) {
 	defer close(p.done)
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		line := lines.Text()
@@ -142,8 +142,8 @@ type verdict struct {
 }
 
 // judge checks the holds of all clients together.
-func judge(programs ...*programRun) (v verdict) {
-	for _, p := range programs {
+func judge(clients ...*process) (v verdict) {
+	for _, p := range clients {
 		v.holds = append(v.holds, p.list()...)
 	}
 	slices.SortFunc(v.holds, func(a, b *history.Hold) int { return cmp.Compare(a.From, b.From) })

@@ -77,12 +77,9 @@ func (c *cluster) groups(parameters string) (g *redlock.Locker, end func()) {
 }
 
 // used starts two clients that lock on the cluster, one on each side.
-func (c *cluster) used(left, right side) (a, b *programRun) {
+func (c *cluster) used(left, right side) (a, b *process) {
 	c.t.Helper()
-	a, b = run(c.t, "a", left, true, c.url(six)), run(c.t, "b", right, false, c.url(six))
-	holdsAfter(c.t, time.Now(), a)
-	holdsAfter(c.t, time.Now(), b)
-	return a, b
+	return pair(c.t, left, right, c.url(six))
 }
 
 // tagOf returns the tag of the bucket to which a name belongs. Its Lockers are closed at once: they use only the
@@ -106,10 +103,9 @@ func bucketOf(l *redlock.Locker, name string) string {
 
 // oneShardWaited fails the test if a lock was held twice, if locks of all shards had no holder for long, or if none
 // had.
-func oneShardWaited(t *testing.T, a, b *programRun) {
+func oneShardWaited(t *testing.T, a, b *process) {
 	t.Helper()
-	v := judge(a, b)
-	v.mustExclude(t)
+	v := judged(t, a, b)
 	if v.shortest() > 5*time.Second {
 		t.Errorf("every lock had no holder for %v: the other shards were affected", v.shortest())
 	}
@@ -159,8 +155,6 @@ func TestAShardIsInTrouble(t *testing.T) {
 			old, _ := c.owner(tag)
 			trouble(c, old, c.replicaOf(old), tag)
 			holdsAfter(t, time.Now().Add(2*time.Second), a, b)
-			a.stop()
-			b.stop()
 			oneShardWaited(t, a, b)
 		})
 	}
@@ -190,8 +184,6 @@ func TestAClusterIsCutInTwo(t *testing.T) {
 	time.Sleep(10 * time.Second) // a client that would get a lock twice does so by now, or in the quarantine below
 	cut(false)
 	holdsAfter(t, time.Now().Add(2*time.Second), a, b)
-	a.stop()
-	b.stop()
 	oneShardWaited(t, a, b)
 }
 
@@ -204,10 +196,7 @@ func TestAShardIsEmptied(t *testing.T) {
 	to := c.nodes[slices.IndexFunc(c.nodes, func(n *server) bool { return n != from })]
 	c.tool("reshard", from.addr(), "--cluster-from", c.id(from), "--cluster-to", c.id(to), "--cluster-slots", "5461")
 	holdsAfter(t, time.Now().Add(2*time.Second), a, b)
-	a.stop()
-	b.stop()
-	v := judge(a, b)
-	v.mustExclude(t)
+	v := judged(t, a, b)
 	if v.longest() < 20*time.Second {
 		t.Errorf("no lock was without a holder for longer than %v: a bucket that moved did not wait", v.longest())
 	}
@@ -236,10 +225,7 @@ func TestAMoveThatIsBrokenOff(t *testing.T) {
 	from.must("CLUSTER", "SETSLOT", slot, "STABLE")
 	to.must("CLUSTER", "SETSLOT", slot, "STABLE")
 	holdsAfter(t, time.Now().Add(2*time.Second), a, b)
-	a.stop()
-	b.stop()
-	v := judge(a, b)
-	v.mustExclude(t)
+	v := judged(t, a, b)
 	if gap := v.gaps[names[0]]; gap < 25*time.Second {
 		t.Errorf("%s had no holder for %v: its bucket did not wait", names[0], gap)
 	}
@@ -254,18 +240,13 @@ func TestAClusterBesidePlainMasters(t *testing.T) {
 		urls = append(urls, s.URL())
 	}
 	urls = append(urls, c.url(six))
-	a, b := run(t, "a", loopback, true, urls...), run(t, "b", loopback, false, urls...)
-	holdsAfter(t, time.Now(), a)
-	holdsAfter(t, time.Now(), b)
+	a, b := pair(t, loopback, loopback, urls...)
 	old, _ := c.owner(c.tagOf(names[0]))
 	old.kill()
 	time.Sleep(8 * time.Second)
 	old.launch()
 	holdsAfter(t, time.Now().Add(2*time.Second), a, b)
-	a.stop()
-	b.stop()
-	v := judge(a, b)
-	v.mustExclude(t)
+	v := judged(t, a, b)
 	if v.longest() > 5*time.Second {
 		t.Errorf("a lock had no holder for %v", v.longest())
 	}

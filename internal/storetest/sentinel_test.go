@@ -102,9 +102,7 @@ func TestAPartition(t *testing.T) {
 				settings, query = nil, "?allow=two-holders"
 			}
 			s := newService(t, left, right, settings...)
-			a, b := run(t, "a", left, true, s.url(query)), run(t, "b", right, false, s.url(query))
-			holdsAfter(t, time.Now(), a)
-			holdsAfter(t, time.Now(), b)
+			a, b := pair(t, left, right, s.url(query))
 			cut(true)
 			at := time.Now()
 			s.promoted(t)
@@ -140,9 +138,7 @@ func TestAFailover(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newService(t, loopback, loopback, stops...)
-			a, b := run(t, "a", loopback, true, s.url("")), run(t, "b", loopback, false, s.url(""))
-			holdsAfter(t, time.Now(), a)
-			holdsAfter(t, time.Now(), b)
+			a, b := pair(t, loopback, loopback, s.url(""))
 			old := s.servers[0]
 			old.signal(signals[0])
 			s.promoted(t)
@@ -153,10 +149,7 @@ func TestAFailover(t *testing.T) {
 				old.signal(signals[1])
 			}
 			holdsAfter(t, time.Now().Add(2*time.Second), a, b)
-			a.stop()
-			b.stop()
-			v := judge(a, b)
-			v.mustExclude(t)
+			judged(t, a, b)
 		})
 	}
 }
@@ -170,19 +163,14 @@ func TestTwoOfFiveBehindSentinel(t *testing.T) {
 	}
 	first, second := newService(t, loopback, loopback, stops...), newService(t, loopback, loopback, stops...)
 	urls = append(urls, first.url(""), second.url(""))
-	a, b := run(t, "a", loopback, true, urls...), run(t, "b", loopback, false, urls...)
-	holdsAfter(t, time.Now(), a)
-	holdsAfter(t, time.Now(), b)
+	a, b := pair(t, loopback, loopback, urls...)
 	for _, s := range []*service{first, second} {
 		s.servers[0].kill()
 		s.promoted(t)
 		s.servers[0].launch()
 	}
 	holdsAfter(t, time.Now().Add(time.Second), a, b)
-	a.stop()
-	b.stop()
-	v := judge(a, b)
-	v.mustExclude(t)
+	v := judged(t, a, b)
 	if v.longest() > 20*time.Second { // a promoted master votes after 30 s at the earliest
 		t.Errorf("the lock had no holder for %v: a failover cost more than one vote", v.longest())
 	}
@@ -201,9 +189,7 @@ func TestAllSentinelsDown(t *testing.T) {
 		sentinel.launch()
 	}
 	holdsAfter(t, time.Now().Add(5*time.Second), a)
-	a.stop()
-	v := judge(a)
-	v.mustExclude(t)
+	v := judged(t, a)
 	if v.longest() > 5*time.Second {
 		t.Errorf("the lock had no holder for %v", v.longest())
 	}

@@ -33,7 +33,7 @@ type side struct{ space, ip string }
 
 var loopback = side{"", "127.0.0.1"}
 
-var worlds atomic.Int32
+var networks atomic.Int32
 
 // apart makes two sides with a link between them. cut takes the link down and brings it up again.
 func apart(t *testing.T) (left, right side, cut func(down bool)) {
@@ -41,7 +41,7 @@ func apart(t *testing.T) (left, right side, cut func(down bool)) {
 	if _, err := exec.LookPath("ip"); err != nil || os.Geteuid() != 0 {
 		t.Skip("needs root and iproute2 to make network namespaces")
 	}
-	n := fmt.Sprintf("rl%d-%d", os.Getpid(), worlds.Add(1))
+	n := fmt.Sprintf("rl%d-%d", os.Getpid(), networks.Add(1))
 	left, right = side{n + "a", "10.213.0.1"}, side{n + "b", "10.213.0.2"}
 	run := func(args ...string) {
 		t.Helper()
@@ -281,8 +281,8 @@ func (s *service) promoted(t *testing.T) {
 	})
 }
 
-// A programRun is a client process that acquires locks.
-type programRun struct {
+// A process is a client that acquires locks.
+type process struct {
 	name     string
 	stdin    io.Closer
 	admitted chan struct{}
@@ -294,7 +294,7 @@ type programRun struct {
 }
 
 // run starts a client on one side; with admit it admits the masters first.
-func run(t *testing.T, name string, at side, admit bool, urls ...string) *programRun {
+func run(t *testing.T, name string, at side, admit bool, urls ...string) *process {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
@@ -305,7 +305,7 @@ func run(t *testing.T, name string, at side, admit bool, urls ...string) *progra
 		word = "admit"
 	}
 	cmd := at.command(exe, word)
-	cmd.Env = append(os.Environ(), programEnv+"="+strings.Join(urls, " "))
+	cmd.Env = append(os.Environ(), clientEnv+"="+strings.Join(urls, " "))
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -315,7 +315,7 @@ func run(t *testing.T, name string, at side, admit bool, urls ...string) *progra
 		t.Fatal(err)
 	}
 	cmd.Stdout, cmd.Stderr = in, in
-	p := &programRun{name: name, stdin: stdin, admitted: make(chan struct{}), done: make(chan struct{})}
+	p := &process{name: name, stdin: stdin, admitted: make(chan struct{}), done: make(chan struct{})}
 	start(t, cmd)
 	_ = in.Close() // the child has its own copy
 	go p.read(out)
@@ -337,8 +337,28 @@ func run(t *testing.T, name string, at side, admit bool, urls ...string) *progra
 	return p
 }
 
+// pair starts two clients that lock in turns; the first one admits the masters.
+func pair(t *testing.T, left, right side, urls ...string) (a, b *process) {
+	t.Helper()
+	a, b = run(t, "a", left, true, urls...), run(t, "b", right, false, urls...)
+	holdsAfter(t, time.Now(), a)
+	holdsAfter(t, time.Now(), b)
+	return a, b
+}
+
+// judged ends the clients, and fails the test if two of them held a lock at once.
+func judged(t *testing.T, clients ...*process) verdict {
+	t.Helper()
+	for _, p := range clients {
+		p.stop()
+	}
+	v := judge(clients...)
+	v.mustExclude(t)
+	return v
+}
+
 // stop ends the client and waits for its last line.
-func (p *programRun) stop() {
+func (p *process) stop() {
 	_ = p.stdin.Close() // it may already be closed
 	select {
 	case <-p.done:
@@ -346,18 +366,18 @@ func (p *programRun) stop() {
 	}
 }
 
-func (p *programRun) list() []*history.Hold {
+func (p *process) list() []*history.Hold {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]*history.Hold(nil), p.holds...)
 }
 
 // holdsAfter waits until each lock was acquired after the given time by any of the clients.
-func holdsAfter(t *testing.T, at time.Time, programs ...*programRun) {
+func holdsAfter(t *testing.T, at time.Time, clients ...*process) {
 	t.Helper()
 	eventually(t, "each lock is acquired again", func() bool {
 		taken := map[string]bool{}
-		for _, p := range programs {
+		for _, p := range clients {
 			list := p.list()
 			for i := len(list) - 1; i >= 0 && list[i].Until > at.UnixNano(); i-- {
 				taken[list[i].Name] = taken[list[i].Name] || list[i].From > at.UnixNano()
