@@ -24,9 +24,9 @@ const (
 	localImage   = "redlock-test/redis:local" // made by image/build.sh
 	pullBound    = time.Minute
 	callBound    = 2 * time.Minute
-	// miscountBound is how long removing a network is retried if only the engine's count of its containers prevents it.
-	miscountBound = 5 * time.Second
-	redisPort     = "6379/tcp"
+	// networkBound bounds how long removing a network is retried while the engine counts containers on it.
+	networkBound = 5 * time.Second
+	redisPort    = "6379/tcp"
 )
 
 // engine is the Docker engine of this run, nil if none is used.
