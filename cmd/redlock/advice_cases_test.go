@@ -495,18 +495,3 @@ func recordAdvice() []adviceCase {
 		{name: "backlog", about: "quarantine", what: "repl-backlog-ttl", spoil: setting("repl-backlog-ttl", "10")},
 	}
 }
-
-// edit changes the record of master i.
-func (e *adviceEnv) edit(i int, change func(r *scripts.Record)) {
-	e.t.Helper()
-	text, err := redis.String(adminOf(e.t, e.servers[i], "GET", "redlock:admission"), nil)
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	r, err := scripts.ParseRecord(text)
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	change(&r)
-	adminOf(e.t, e.servers[i], "SET", "redlock:admission", r.String())
-}

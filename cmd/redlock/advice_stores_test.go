@@ -20,7 +20,6 @@ import (
 
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
-	"github.com/redlock-go/redlock/internal/scripts"
 )
 
 // changeAdvice returns the cases of clients that have the file of another epoch.
@@ -58,7 +57,7 @@ func changeAdvice() []adviceCase {
 			if code, said := command("set", file); code != exitDone || !strings.Contains(said, "next") {
 				e.t.Errorf("set: code %d\n%s", code, said)
 			}
-			e.raisedBefore(time.Minute)
+			e.age(time.Minute, nil)
 			call(e.t, exitDone, "", "set", "--yes", "--finish", file)
 		}},
 		{name: "other shards", new: true, about: "quarantine", what: "shard layout", spoil: func(e *adviceEnv) {
@@ -104,18 +103,10 @@ func (e *adviceEnv) reconfigure(finish bool) (files [2]string) {
 	call(e.t, exitDone, "", "admit", "--force", "--yes", "--config", files[0])
 	call(e.t, exitDone, "", "set", "--yes", "--raise", files[0])
 	if finish {
-		e.raisedBefore(time.Minute)
+		e.age(time.Minute, nil)
 		call(e.t, exitDone, "", "set", "--yes", "--finish", files[0])
 	}
 	return files
-}
-
-// raisedBefore makes the present epoch older by d on all servers.
-func (e *adviceEnv) raisedBefore(d time.Duration) {
-	e.t.Helper()
-	for i := range e.servers {
-		e.edit(i, func(r *scripts.Record) { r.Raised -= d.Microseconds() })
-	}
 }
 
 // sentinelAdvice returns the cases of sentinels.

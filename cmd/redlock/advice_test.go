@@ -5,7 +5,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"go/ast"
 	"go/constant"
 	"go/parser"
@@ -147,20 +146,6 @@ func (e *adviceEnv) on(addrs []string, words ...string) {
 func (e *adviceEnv) admin(words ...any) any {
 	e.t.Helper()
 	return adminOf(e.t, e.master, words...)
-}
-
-func adminOf(t testing.TB, s *redisproc.Server, words ...any) any {
-	t.Helper()
-	c, err := redis.Dial("unix", s.Unix())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	reply, err := c.Do(fmt.Sprint(words[0]), words[1:]...)
-	if err != nil {
-		t.Fatalf("%q: %v", words, err)
-	}
-	return reply
 }
 
 // replace starts another server at the address of master 1.

@@ -2,40 +2,11 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redlock-go/redlock/internal/redisproc"
-	"github.com/redlock-go/redlock/pool"
-	"github.com/redlock-go/redlock/redlock"
 )
-
-// holder returns a held lock of a client of the deployment, which has the label web-1.
-func (f *deployment) holder(name string) *redlock.Lock {
-	f.t.Helper()
-	p, err := pool.Open(f.urls)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	f.t.Cleanup(func() { _ = p.Close() })
-	l, err := redlock.New(p, redlock.WithOwner("web-1"))
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	f.t.Cleanup(func() { _ = l.Close(context.Background()) })
-	ctx, cancel := context.WithTimeout(f.t.Context(), time.Minute)
-	defer cancel()
-	if err := l.WaitReady(ctx); err != nil {
-		f.t.Fatal(err)
-	}
-	k, err := l.Lock(ctx, name)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	return k
-}
 
 // admissions returns the admission records of all masters.
 func (f *deployment) admissions() (all string) {

@@ -3,8 +3,6 @@
 package main
 
 import (
-	"encoding/json"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -23,13 +21,7 @@ func TestAllCommandsGoByAChangeOfTheMasters(t *testing.T) {
 	f := &votingDeployment{newDeployment(t, 5, redisproc.Config{}), program, ""}
 	call(t, exitDone, "3 of 3 vote", append([]string{"admit"}, f.urls[:3]...)...)
 	f.config = setText(t, f.urls)
-	text, err := json.Marshal(redlock.Configuration{Epoch: 1, Masters: f.urls[:3], Next: f.urls})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(f.config, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeJSON(t, f.config, redlock.Configuration{Epoch: 1, Masters: f.urls[:3], Next: f.urls})
 	f.start("admit", "--force", "--yes").ends(0, "5 of 5 vote")
 	holder := f.start("run", "--owner", "holder", "a", "--", "sh", "-c", "echo have it; read x; exit 0")
 	holder.hear("have it")
@@ -66,13 +58,9 @@ func TestAWrongListIsOneFinding(t *testing.T) {
 		call(t, exitNoQuorum, "nothing was changed: ", "set", setText(t, wrong))
 	}
 	for i := range f.urls[1:] { // as after a change that has replaced a master that is down
-		text := string(f.do(i+1, "GET", "redlock:admission").([]byte))
-		r, err := scripts.ParseRecord(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Masters, r.Epoch, r.Alone = strings.ReplaceAll(r.Masters, f.servers[0].Addr(), other.servers[0].Addr()), 2, 2
-		f.do(i+1, "SET", "redlock:admission", r.String())
+		f.edit(i+1, func(r *scripts.Record) {
+			r.Masters, r.Epoch, r.Alone = strings.ReplaceAll(r.Masters, f.servers[0].Addr(), other.servers[0].Addr()), 2, 2
+		})
 	}
 	if err := f.servers[0].Stop(); err != nil {
 		t.Fatal(err)

@@ -10,9 +10,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/redlock-go/redlock/internal/configfile"
-	"github.com/redlock-go/redlock/redlock"
 )
 
 func TestTheSumOfTheScanIsRight(t *testing.T) {
@@ -24,12 +21,7 @@ func TestTheSumOfTheScanIsRight(t *testing.T) {
 // hold acquires locks in this process, with a TTL longer than the test.
 func (f *votingDeployment) hold(names ...string) {
 	f.t.Helper()
-	c := &configfile.Config{Configuration: redlock.Configuration{Masters: f.urls}, Prefix: "redlock"}
-	l, err := new(deploymentFlags).open(c)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	f.t.Cleanup(l.close)
+	l := f.locker()
 	for _, name := range names {
 		if _, err := l.Lock(f.t.Context(), name); err != nil {
 			f.t.Fatal(err)

@@ -2,13 +2,22 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
 )
 
 // A deployment is some servers on which the command is run.
@@ -41,6 +50,13 @@ func call(t *testing.T, code int, want string, args ...string) {
 	}
 }
 
+// command runs the command like a shell, and returns its exit status and its output.
+func command(args ...string) (code int, said string) {
+	var out bytes.Buffer
+	code = run(args, &out, &out)
+	return code, out.String()
+}
+
 // do sends a command to a server.
 func (f *deployment) do(i int, command string, args ...any) any {
 	f.t.Helper()
@@ -49,11 +65,92 @@ func (f *deployment) do(i int, command string, args ...any) any {
 		f.t.Fatal(err)
 	}
 	defer c.Close()
-	reply, err := c.Do(command, args...)
+	return must(f.t, c, append([]any{command}, args...)...)
+}
+
+func must(t testing.TB, c redis.Conn, words ...any) any {
+	t.Helper()
+	reply, err := c.Do(fmt.Sprint(words[0]), words[1:]...)
+	if err != nil {
+		t.Fatalf("%q: %v", words, err)
+	}
+	return reply
+}
+
+// adminOf sends a command to a server through its socket.
+func adminOf(t testing.TB, s *redisproc.Server, words ...any) any {
+	t.Helper()
+	c, err := redis.Dial("unix", s.Unix())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	return must(t, c, words...)
+}
+
+// edit changes the record of master i.
+func (f *deployment) edit(i int, change func(r *scripts.Record)) {
+	f.t.Helper()
+	text, err := redis.String(adminOf(f.t, f.servers[i], "GET", "redlock:admission"), nil)
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	return reply
+	r, err := scripts.ParseRecord(text)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	change(&r)
+	adminOf(f.t, f.servers[i], "SET", "redlock:admission", r.String())
+}
+
+// locker returns a client of the deployment, which has the label web-1.
+func (f *deployment) locker() *redlock.Locker {
+	f.t.Helper()
+	p, err := pool.Open(f.urls)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	l, err := redlock.New(p, redlock.WithOwner("web-1"))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { _, _ = l.Close(context.Background()), p.Close() })
+	ctx, cancel := context.WithTimeout(f.t.Context(), time.Minute)
+	defer cancel()
+	if err := l.WaitReady(ctx); err != nil {
+		f.t.Fatal(err)
+	}
+	return l
+}
+
+// holder returns a held lock of a client of the deployment.
+func (f *deployment) holder(name string) *redlock.Lock {
+	f.t.Helper()
+	k, err := f.locker().TryLock(f.t.Context(), name)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return k
+}
+
+// writeJSON writes v to a file.
+func writeJSON(t testing.TB, path string, v any) {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err == nil {
+		err = os.WriteFile(path, text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// setText writes a file that names the masters.
+func setText(t testing.TB, urls []string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "masters.json")
+	writeJSON(t, path, redlock.Configuration{Masters: urls})
+	return path
 }
 
 func TestUsageErrorsSendNothing(t *testing.T) {
@@ -75,6 +172,52 @@ func TestAdmitLetsNewMastersVote(t *testing.T) {
 	f.call(exitDone, "3 of 3 vote", "admit")
 	f.call(exitDone, "voting, max TTL 30s", "status")
 	f.call(exitDone, "locks can be taken: yes, one failure is survived\n", "check")
+}
+
+// H72: commands that read write nothing, on masters that vote or on new ones, with the prefix of the deployment or a
+// mistyped one. H75.
+func TestReadingCommandsWriteNothing(t *testing.T) {
+	t.Parallel()
+	for id, verb := range map[string]string{
+		"H72 check writes nothing":  "check",  // if no quorum votes
+		"H72 status writes nothing": "status", // if no quorum votes
+		"H72 guard writes nothing":  "guard",
+		"H72 set writes nothing":    "set",
+	} {
+		t.Run(id, func(t *testing.T) {
+			t.Parallel()
+			f := newDeployment(t, 3, redisproc.Config{})
+			args := f.urls
+			if verb == "set" {
+				args = []string{setText(t, f.urls)}
+			}
+			changes := func() (all []string) {
+				for i := range f.urls {
+					text := fmt.Sprintf("%s", f.do(i, "INFO", "persistence"))
+					_, rest, _ := strings.Cut(text, "rdb_changes_since_last_save:")
+					n, _, _ := strings.Cut(rest, "\r")
+					all = append(all, n)
+				}
+				return all
+			}
+			read := func(when string, flags ...string) {
+				before := changes()
+				command(append(append([]string{verb}, flags...), args...)...)
+				after := changes()
+				if fmt.Sprint(before) != fmt.Sprint(after) {
+					t.Errorf("%s: %v changes on the masters, %v before", when, after, before)
+				}
+			}
+			if verb != "set" { // set needs masters that vote
+				read("new masters")
+			}
+			f.call(exitDone, "3 of 3 vote", "admit")
+			if verb != "status" && verb != "check" { // these acquire and release a lock of their own name there
+				read("masters that vote")
+			}
+			read("a mistyped prefix", "-prefix", "redlokc")
+		})
+	}
 }
 
 // H72: a command that raises the max TTL creates no key, as after a mistyped prefix.
@@ -104,8 +247,8 @@ func TestCheckReportsProblemsAndFixes(t *testing.T) {
 	}
 }
 
-// The exit code of a check distinguishes a healthy deployment, one with a danger for locks, and one in which no lock
-// can be acquired.
+// H72: the exit code of a check distinguishes a healthy deployment, one with a danger for locks, and one in which no
+// lock can be acquired.
 func TestExitCodeOfCheck(t *testing.T) {
 	f := newDeployment(t, 3, redisproc.Config{})
 	f.call(exitNoQuorum, "failure: quorum", "check")

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -41,14 +40,8 @@ func TestConfigFileWithPasswordAndCertificates(t *testing.T) {
 	}
 	c["masters"] = urls
 	write := func() (path string) {
-		text, err := json.Marshal(c)
-		if err != nil {
-			t.Fatal(err)
-		}
 		path = filepath.Join(dir, "deployment.json")
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		writeJSON(t, path, c)
 		return path
 	}
 	path := write()

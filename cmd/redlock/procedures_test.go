@@ -5,7 +5,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -76,13 +75,7 @@ func newProcedure(t *testing.T, heading string, n int) *procedure {
 		from = append(from, s.Addr(), name+":6379")
 	}
 	p.to, p.from = strings.NewReplacer(to...), strings.NewReplacer(from...)
-	text, err := json.Marshal(redlock.Configuration{Masters: p.urls[:5]})
-	if err == nil {
-		err = os.WriteFile(p.path(), text, 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	writeJSON(t, p.path(), redlock.Configuration{Masters: p.urls[:5]})
 	return p
 }
 

@@ -3,13 +3,11 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
 
@@ -47,16 +45,7 @@ func TestReleaseInScripts(t *testing.T) {
 func TestReleaseAsks(t *testing.T) {
 	f := newVotingDeployment(t)
 	f.start("release", "--ask", "a").ends(exitDanger, `no client holds "a"`)
-	masters, err := pool.Open(f.urls)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = masters.Close() })
-	locker, err := redlock.New(masters)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = locker.Close(context.Background()) })
+	locker := f.locker()
 	lock, err := locker.Lock(t.Context(), "a")
 	if err != nil {
 		t.Fatal(err)

@@ -1,15 +1,10 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
-
-	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/scripts"
@@ -21,19 +16,9 @@ import (
 func TestSetTakesADeploymentThroughAChange(t *testing.T) {
 	f := newDeployment(t, 5, redisproc.Config{})
 	path := filepath.Join(t.TempDir(), "masters.json")
-	file := func(s redlock.Configuration) {
-		t.Helper()
-		text, err := json.Marshal(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
 	call(t, exitDone, "3 of 3 vote", append([]string{"admit"}, f.urls[:3]...)...)
 	call(t, exitDone, "2 of 2 vote", append([]string{"admit"}, f.urls[3:]...)...)
-	file(redlock.Configuration{Epoch: 1, Masters: f.urls[:3], Next: f.urls})
+	writeJSON(t, path, redlock.Configuration{Epoch: 1, Masters: f.urls[:3], Next: f.urls})
 	call(t, exitDone, "next  redlock set --raise "+path+": 0 of 3", "set", path)
 	call(t, exitDanger, "a majority is needed; see redlock set --raise", "set", "--yes", "-finish", path)
 	call(t, exitDone, "3 of 3 masters refuse clients", "set", "--yes", "-raise", path)
@@ -43,7 +28,7 @@ func TestSetTakesADeploymentThroughAChange(t *testing.T) {
 		"set", "--yes", "-finish", path)
 	call(t, exitNoQuorum, "max TTL 30s, epoch 1: redlock: the masters have changed",
 		append([]string{"status"}, f.urls[3:]...)...)
-	file(redlock.Configuration{Epoch: 2, Masters: f.urls})
+	writeJSON(t, path, redlock.Configuration{Epoch: 2, Masters: f.urls})
 	call(t, exitDone, "next  redlock set --raise "+path+": 0 of 5", "set", path)
 	call(t, exitDone, "next  stop the masters that are not in the file", "set", "--yes", "-raise", path)
 }
@@ -53,13 +38,7 @@ func TestSetOfClientsThatCannotBeListed(t *testing.T) {
 	f := newDeployment(t, 3, redisproc.Config{Args: []string{"--rename-command", "CLIENT", ""}})
 	f.call(exitDone, "3 of 3 vote", "admit")
 	path := filepath.Join(t.TempDir(), "masters.json")
-	text, err := json.Marshal(redlock.Configuration{Epoch: 1, Masters: f.urls, Next: f.urls[:1]})
-	if err == nil {
-		err = os.WriteFile(path, text, 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	writeJSON(t, path, redlock.Configuration{Epoch: 1, Masters: f.urls, Next: f.urls[:1]})
 	call(t, exitDone, "next  every client uses this file; they cannot be listed (CLIENT LIST)", "set", path)
 	call(t, exitDanger, "if every client uses this file: --force", "set", "--yes", "--raise", path)
 	call(t, exitDone, "0 of 3 masters refuse", "set", path)
@@ -74,20 +53,10 @@ func TestSetOfClientsThatCannotBeListed(t *testing.T) {
 // age makes the epoch older by d in all records, but for masters that are dead.
 func (f *deployment) age(d time.Duration, dead map[int]bool) {
 	f.t.Helper()
-	for i := range f.urls {
-		if dead[i] {
-			continue
+	for i := range f.servers {
+		if !dead[i] {
+			f.edit(i, func(r *scripts.Record) { r.Raised -= d.Microseconds() })
 		}
-		text, err := redis.String(f.do(i, "GET", "redlock:admission"), nil)
-		if err != nil {
-			f.t.Fatal(err)
-		}
-		r, err := scripts.ParseRecord(text)
-		if err != nil {
-			f.t.Fatal(err)
-		}
-		r.Raised -= d.Microseconds()
-		f.do(i, "SET", "redlock:admission", r.String())
 	}
 }
 
@@ -102,17 +71,11 @@ func TestSetRejectsInvalidFiles(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		var out, errs bytes.Buffer
-		if code := run([]string{"set", path}, &out, &errs); code != exitUsage || !strings.Contains(errs.String(), want) {
-			t.Errorf("%s: code %d, %q, want %q", text, code, errs.String(), want)
-		}
+		call(t, exitUsage, want, "set", path)
 	}
 	for _, args := range [][]string{
 		{"set"}, {"set", path, path}, {"set", path + "-none"}, {"status", "-raise", "redis://x"},
 	} {
-		var out, errs bytes.Buffer
-		if code := run(args, &out, &errs); code != exitUsage {
-			t.Errorf("%q: code %d", args, code)
-		}
+		call(t, exitUsage, "", args...)
 	}
 }

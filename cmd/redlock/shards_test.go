@@ -1,9 +1,7 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -86,16 +84,7 @@ func TestQuarantineKeepsRecordsOfAnotherShard(t *testing.T) {
 	f := newDeployment(t, 6, redisproc.Config{})
 	urls := slices.Concat(f.urls[:3], []string{"/"}, f.urls[3:])
 	path := filepath.Join(t.TempDir(), "shard.json")
-	write := func(v any) {
-		t.Helper()
-		text, err := json.Marshal(v)
-		if err == nil {
-			err = os.WriteFile(path, text, 0o600)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	write := func(v any) { t.Helper(); writeJSON(t, path, v) }
 	write(map[string]any{"shard": "2/3", "masters": f.urls[3:]})
 	call(t, exitNoQuorum, "shard 2 of 3, of which none has voted yet", "admit", "--timeout", "2s", "--config", path)
 	call(t, exitNoQuorum, "it has shard 2 of 2, and its record has shard 2 of 3",

@@ -9,7 +9,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
 
@@ -57,17 +56,8 @@ func TestWhoShowsHolderAndWaiters(t *testing.T) {
 // who shows the value of a holder.
 func TestWhoShowsTheValue(t *testing.T) {
 	f := newVotingDeployment(t)
-	masters, err := pool.Open(f.urls)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = masters.Close() })
-	locker, err := redlock.New(masters)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = locker.Close(context.Background()) })
-	err = locker.Do(t.Context(), "a", func(ctx context.Context) error {
+	locker := f.locker()
+	err := locker.Do(t.Context(), "a", func(ctx context.Context) error {
 		if err := redlock.SetValue(ctx, "10.0.0.7:8080\n<v2>"); err != nil {
 			return err
 		}
