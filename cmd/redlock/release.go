@@ -59,7 +59,7 @@ func releaseCommand(a *app) *cobra.Command {
 	flags := cmd.Flags()
 	flags.BoolVar(&ask, "ask", false, "request the lock from its holder, which may release it")
 	flags.BoolVar(&force, "force", false, "take the lock from its holder without a request")
-	a.addYes(cmd, func() bool { return force })
+	a.addYes(cmd, func() bool { return force && !ask }) // both are an error, which comes first
 	flags.StringVar(&lease, "lease", "", "release only this lease, as printed by who --json")
 	return cmd
 }
