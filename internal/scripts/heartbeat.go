@@ -1,6 +1,7 @@
 package scripts
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -19,6 +20,19 @@ var (
 	heartbeatWithReplicas = NewCall(Heartbeat, nil, "replicas")
 )
 
+// Digest is the field of a heartbeat in a cluster that changes with the identity of the node, its slots, and the number
+// of its replicas.
+const Digest = "digest"
+
+// Unchanged replaces the fields of the identity if the digest is the one in the call.
+const Unchanged = "="
+
+// ClusterHeartbeat returns the call of a heartbeat to the node that owns the slot of tag. The reply has the field
+// [Digest] and the state of each replica. digest is that of the last heartbeat, if there was one.
+func ClusterHeartbeat(tag, digest string) *Call {
+	return NewCall(Heartbeat, []string{tag}, cmp.Or(digest, noField))
+}
+
 // HeartbeatCall returns the call of a heartbeat. If replicas is set, the reply has the state of each replica.
 func HeartbeatCall(replicas bool) *Call {
 	if replicas {
@@ -27,7 +41,8 @@ func HeartbeatCall(replicas bool) *Call {
 	return heartbeat
 }
 
-// DecodeHeartbeat decodes the reply to a heartbeat. It returns fields of INFO, of the replicas only "state" and "lag".
+// DecodeHeartbeat decodes the reply to a heartbeat. It returns fields of INFO, of the replicas only "state" and "lag",
+// and Digest.
 func DecodeHeartbeat(text string) (map[string]string, error) {
 	words := strings.Fields(text)
 	if len(words) < len(heartbeatFields) {
@@ -39,7 +54,11 @@ func DecodeHeartbeat(text string) (map[string]string, error) {
 			fields[name] = words[i]
 		}
 	}
-	for i, word := range words[len(heartbeatFields):] {
+	rest := words[len(heartbeatFields):]
+	if len(rest) > 0 && !strings.Contains(rest[0], ",") {
+		fields[Digest], rest = rest[0], rest[1:]
+	}
+	for i, word := range rest {
 		state, lag, _ := strings.Cut(word, ",")
 		fields["slave"+strconv.Itoa(i)] = "state=" + state + ",lag=" + lag
 	}

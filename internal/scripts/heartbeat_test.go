@@ -3,6 +3,7 @@ package scripts_test
 import (
 	"net"
 	"regexp"
+	"strconv"
 	"testing"
 	"time"
 
@@ -75,5 +76,56 @@ func TestDecodeHeartbeat(t *testing.T) {
 	if _, known := fields["connected_slaves"]; err != nil || known || fields["slave0"] != "state=online,lag=3" ||
 		fields["slave1"] != "state=wait_bgsave,lag=0" || fields["server_time_usec"] != "17" {
 		t.Errorf("%v, %v", fields, err)
+	}
+	fields, err = scripts.DecodeHeartbeat("= = = master 1 0 noeviction 17 0a1b2c online,3")
+	if err != nil || fields["run_id"] != scripts.Unchanged || fields[scripts.Digest] != "0a1b2c" ||
+		fields["slave0"] == "" {
+		t.Errorf("of a node of a cluster: %v, %v", fields, err)
+	}
+}
+
+// In a cluster the digest changes with the slots of the node and with a slot that begins to move. The identity is left
+// out while the digest is the one in the call.
+func TestHeartbeatOfAClusterNode(t *testing.T) {
+	bus, err := redisproc.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := redistest.Test(t, 1, redisproc.Config{
+		Args: []string{"--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(bus)},
+	})[0]
+	c := clientOf(t, s)
+	c.must("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+	beat := func(digest string) map[string]string {
+		t.Helper()
+		for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+			reply, err := redis.String(c.run(scripts.ClusterHeartbeat("{1}", digest), ""))
+			if err == nil {
+				fields, err := scripts.DecodeHeartbeat(reply)
+				if err != nil || fields["role"] != "master" || fields["server_time_usec"] == "" {
+					t.Fatalf("%q: %v", reply, err)
+				}
+				return fields
+			}
+			if time.Now().After(end) { // until then the cluster is down
+				t.Fatal(err)
+			}
+		}
+	}
+	first := beat("")
+	again := beat(first[scripts.Digest])
+	if first["run_id"] == scripts.Unchanged || again["run_id"] != scripts.Unchanged ||
+		again["second_repl_offset"] != scripts.Unchanged || again[scripts.Digest] != first[scripts.Digest] {
+		t.Errorf("%v\nthen %v", first, again)
+	}
+	c.must("CLUSTER", "DELSLOTS", 17)
+	c.must("CONFIG", "SET", "cluster-require-full-coverage", "no")
+	less := beat(first[scripts.Digest])
+	c.must("CLUSTER", "ADDSLOTS", 17)
+	if less["run_id"] != first["run_id"] || less[scripts.Digest] == first[scripts.Digest] {
+		t.Errorf("%v\nwith a slot less %v", first, less)
+	}
+	if back := beat(less[scripts.Digest]); back[scripts.Digest] != first[scripts.Digest] {
+		t.Errorf("%v\nwith all slots again %v", first, back)
 	}
 }

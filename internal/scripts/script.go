@@ -48,7 +48,7 @@ const (
 	releaseSHA   = "465e908747043d6e2c3abbc796f2e48c840f730e"
 	inspectSHA   = "172547af3ef69946882e49e0e4b9ddff58b41a63"
 	admitSHA     = "0cb2d40489ef676a9c35ac03965bbb093c0d566e"
-	heartbeatSHA = "0edf9dc7c6512f9c7ed048697ea1f8b88e7454e6"
+	heartbeatSHA = "749c37ea0d821fe642cf280ecc3aa282df17eb94"
 
 	sharedAcquireSHA = "0ec5cc42127f9d526a1e6a1f34bd7655965fa969"
 	sharedExtendSHA  = "0594557a2f0b2575a92d5f399c738db0803df6de"

@@ -194,7 +194,7 @@ func (f *facts) questions(cfg *Config, opts *CheckOptions) (list []wire.Question
 		},
 	}}
 	if cfg.failover != nil {
-		list = append(list, f.stop.questions(cfg.tag, true)...)
+		list = append(list, f.stop.questions(cfg.tag, true, true)...)
 	}
 	prefix := scripts.Prefix(opts.Prefix)
 	ask("set", func(_ any, refused redis.Error) { f.write = refused },

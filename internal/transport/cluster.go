@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/gomodule/redigo/redis"
 
@@ -60,7 +59,8 @@ func OpenBuckets(urls []string, opts ...Option) ([]*Transport, error) {
 		}
 		return nil, fault.Invalid("no master is a cluster: use a URL such as redis+cluster://host:port?buckets=64, or Open")
 	}
-	pools := make([]*Transport, of)
+	pools, shared := make([]*Transport, of), new(beats)
+	opts = append(slices.Clone(opts), func(c *Config) error { c.beats = shared; return nil })
 	for i := range pools {
 		list := slices.Clone(masters)
 		for j := range list {
@@ -151,10 +151,9 @@ func movedTo(reply redis.Error, asked string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// slotQuestions read whether a node owns the slot of tag, whether the slot is being moved, and, with settings, the
-// settings that decide when a replica is promoted.
-func (s *stopping) slotQuestions(tag string, settings bool) []wire.Question {
-	list := []wire.Question{
+// slotQuestions read whether a node owns the slot of tag, whether the slot is being moved, and the number of replicas.
+func (s *stopping) slotQuestions(tag string) []wire.Question {
+	return []wire.Question{
 		{Op: "find slot", Command: []string{"EXISTS", tag}, TakeFunc: wire.Refusal},
 		{Op: "cluster nodes", Command: []string{"CLUSTER", "NODES"}, TakeFunc: func(reply any) error {
 			text, err := redis.String(reply, nil)
@@ -168,13 +167,6 @@ func (s *stopping) slotQuestions(tag string, settings bool) []wire.Question {
 			return err
 		}},
 	}
-	if settings {
-		list = append(list, configGet("cluster-node-timeout", func(reply any) {
-			pair, _ := redis.StringMap(reply, nil)
-			s.rule.after = time.Duration(number(pair["cluster-node-timeout"])) * time.Millisecond
-		}))
-	}
-	return list
 }
 
 // errMoving is why a bucket does not vote while its slot is being moved: its locks migrate one by one.

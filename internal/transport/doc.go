@@ -74,6 +74,7 @@
 // # Locks
 //
 //	changeMu        the list of masters, and their users; held before the others while one is added or ended
+//	beats.mu        heartbeats of the sessions with one server; held before watchers.mu and Pipe.mu
 //	master.mu       its connState, and its end; held before Pipe.mu
 //	Hub.mu          everything about subscriptions; held before Pipe.mu
 //	Pipe.mu         queue, inflight, and how the connection has ended; held for a few assignments

@@ -41,6 +41,7 @@ type stopping struct {
 	lag      time.Duration // min-replicas-max-lag
 	err      error         // why the settings cannot be read
 	rule     promotion     // reported by a node of a cluster
+	age      int           // heartbeats since these settings were read
 }
 
 // slack is how much later than min-replicas-max-lag a master stops: it counts in whole seconds, and checks once a
@@ -160,13 +161,19 @@ func (f *failover) verdict(s *stopping, i *Info, fields map[string]string) error
 const settingsEvery = 4
 
 // questions returns the commands that are sent before each INFO and whose replies decide on the master. tag is the
-// bucket's hash tag. settings says whether the settings are read, too.
-func (s *stopping) questions(tag string, settings bool) (list []wire.Question) {
+// bucket's hash tag. settings says whether the settings are read, and nodes whether the bucket's slot is looked up.
+func (s *stopping) questions(tag string, settings, nodes bool) (list []wire.Question) {
 	if settings {
 		list = append(list, configGet(stoppingSettings, s.take))
 	}
-	if tag != "" {
-		list = append(list, s.slotQuestions(tag, settings)...)
+	if tag != "" && nodes {
+		list = append(list, s.slotQuestions(tag)...)
+	}
+	if tag != "" && settings {
+		list = append(list, configGet("cluster-node-timeout", func(reply any) {
+			pair, _ := redis.StringMap(reply, nil)
+			s.rule.after = time.Duration(number(pair["cluster-node-timeout"])) * time.Millisecond
+		}))
 	}
 	return list
 }

@@ -49,7 +49,7 @@ func (s *session) questions() []wire.Question {
 		},
 	}}
 	if cfg.failover != nil {
-		list = append(s.stop.questions(cfg.tag, true), list...)
+		list = append(s.stop.questions(cfg.tag, true, true), list...)
 	}
 	for _, script := range scripts.All {
 		list = append(list, wire.Question{

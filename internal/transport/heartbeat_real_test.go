@@ -2,12 +2,16 @@ package transport
 
 import (
 	"context"
+	"fmt"
 	"net"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
@@ -61,6 +65,12 @@ func cheap(t *testing.T, s *server, url string, opts ...Option) {
 	t.Helper()
 	var bytes atomic.Int64
 	p := open(t, []string{url}, append(opts, counting(&bytes, s.addr), WithHeartbeat(20*time.Millisecond))...)
+	cheapIn(t, p, &bytes)
+}
+
+// cheapIn measures bytes while p receives heartbeats of its first master.
+func cheapIn(t *testing.T, p *Transport, bytes *atomic.Int64) {
+	t.Helper()
 	const beats = 40
 	at := make(chan int64, 1+beats)
 	stop := p.Watch(func(e Event) {
@@ -83,6 +93,65 @@ func cheap(t *testing.T, s *server, url string, opts ...Option) {
 	if in10s >= 1000 {
 		t.Errorf("an idle client costs %.0f bytes in 10 s", in10s)
 	}
+}
+
+// A client of a cluster has a connection for each bucket. While they are idle, all of those to a node together cost it
+// less than 1 kB in 10 s.
+func TestIdleClientOfAClusterIsCheap(t *testing.T) {
+	addrs, _ := redistest.Cluster(t, redisproc.Config{}, false)
+	bytes := make(map[string]*atomic.Int64)
+	for _, addr := range addrs {
+		bytes[addr] = new(atomic.Int64)
+	}
+	dial := WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return countingConn{c, bytes[addr]}, nil
+	})
+	of := openCluster(t, addrs, 24, dial, WithHeartbeat(20*time.Millisecond))
+	eventually(t, "one connection to each node sends the heartbeats", func() bool { return senders(of) == len(addrs) })
+	for _, addr := range addrs {
+		i := slices.IndexFunc(of, func(p *Transport) bool { return p.master(0).state.Load().sess.addr == addr })
+		cheapIn(t, of[i], bytes[addr])
+	}
+}
+
+// openCluster opens all buckets of a cluster. On a busy machine the timeouts are generous.
+func openCluster(t *testing.T, addrs []string, buckets int, opts ...Option) []*Transport {
+	t.Helper()
+	url := fmt.Sprintf("redis+cluster://%s?buckets=%d&allow=two-holders", strings.Join(addrs, ","), buckets)
+	of, err := OpenBuckets([]string{url}, append(opts, WithTimeout(longestTimeout), WithDialTimeout(time.Minute))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, p := range of {
+			_ = p.Close()
+		}
+	})
+	return of
+}
+
+// senders returns the number of sessions that send heartbeats, and 0 until each session has one that counts.
+func senders(of []*Transport) (n int) {
+	for _, p := range of {
+		b, s := p.master(0).cfg.beats, p.master(0).state.Load().sess
+		if s == nil {
+			return 0
+		}
+		b.mu.Lock()
+		beaten, byOther := s.digest != "", s.byOther
+		b.mu.Unlock()
+		if !beaten {
+			return 0
+		}
+		if !byOther {
+			n++
+		}
+	}
+	return n
 }
 
 // A heartbeat reads what INFO says, and a heartbeat by INFO is the way out if the script may not be run.

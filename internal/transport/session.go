@@ -3,6 +3,7 @@ package transport
 import (
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/gomodule/redigo/redis"
 
@@ -19,14 +20,17 @@ type session struct {
 	id       uint64
 	addr     string // the dialled address
 	pipe     *pipe.Pipe
-	beating  atomic.Bool                   // a heartbeat is outstanding
-	beats    int                           // heartbeats so far
-	info     Info                          // after the handshake, reader only
+	info     Info                          // after the handshake, guarded by beats.mu
 	infoSent clock.Instant                 // when INFO was sent in the handshake
 	lastInfo atomic.Pointer[clock.Instant] // when the last INFO that was answered was sent
-	stop     stopping                      // as last read, if the master can be replaced by a replica; reader only
 	byText   bool                          // the user has no right to load scripts
 	name     atomic.Pointer[string]        // as last sent; nil if this package does not name the connection
+
+	// Guarded by Config.beats.mu after the handshake.
+	beating bool     // a heartbeat of its own is outstanding
+	byOther bool     // the last heartbeat was one of another session with the server
+	digest  string   // digest of the node of a cluster when CLUSTER NODES was last read; see [scripts.Digest]
+	stop    stopping // as last read, if the master can be replaced by a replica
 }
 
 // open reports whether Send may use s.
@@ -41,6 +45,7 @@ func (s *session) serve(c *wire.Conn) {
 	m.pending.begin()
 	s.resend()
 	op, err := s.pipe.Run(m.ctx, m.cfg.clock.Now().Sub(s.infoSent))
+	m.cfg.beats.leave(s)
 	m.moved = m.moved && !s.open() || leaving(err) // events of an open session have already reported a move
 	m.pending.stop()
 	m.setDown(op, err)
@@ -72,65 +77,129 @@ func (s *session) resend() {
 	m.mu.Unlock()
 	if up {
 		s.rename()
+		m.cfg.beats.mu.Lock()
+		m.cfg.beats.join(s)
 		m.transport.watchers.emit(Event{Master: m.index, Session: s.id, Info: s.info})
+		m.cfg.beats.mu.Unlock()
 	}
 }
 
-// beat queues a heartbeat, and the releases that are still pending.
-func (s *session) beat() {
-	if s.beating.Swap(true) {
-		return
+// A heard is the reply to a heartbeat that was sent at asked.
+type heard struct {
+	asked  clock.Instant
+	info   Info
+	fields map[string]string
+}
+
+// digest returns the digest of a node of a cluster; see [scripts.Digest].
+func (h heard) digest() string { return h.fields[scripts.Digest] }
+
+// knows reports whether s has read CLUSTER NODES since the node has been as in h.
+func (s *session) knows(h heard) bool {
+	return s.m.cfg.tag == "" || h.digest() != "" && h.digest() == s.digest
+}
+
+// beat queues a heartbeat, unless one of another session counts for this one, and the releases that are still pending.
+// It returns when it wants to be called again.
+func (s *session) beat() (next time.Duration) {
+	b := s.m.cfg.beats
+	b.mu.Lock()
+	if next = s.covered(); next <= 0 {
+		next = s.m.cfg.heartbeat
+		s.send("")
 	}
-	asked := s.m.cfg.clock.Now()
-	if s.m.cfg.failover != nil {
-		s.beats++
-		for _, q := range s.stop.questions(s.m.cfg.tag, s.beats%settingsEvery == 0) {
-			s.pipe.Queue(scripts.Command("heartbeat", q.Command...), func(reply any, ended error) {
-				if ended != nil {
-					return
-				}
-				if err := q.TakeFunc(reply); err != nil {
-					s.pipe.Kill("heartbeat", err)
-				}
-			})
-		}
-	}
-	s.pipe.Queue(scripts.HeartbeatCall(s.m.cfg.failover != nil), func(reply any, ended error) {
-		if _, refused := reply.(redis.Error); refused && ended == nil {
-			s.beatInFull() // INFO may be allowed, and its text or error says more
-			return
-		}
-		s.take(asked, reply, ended, s.readHeartbeat)
-	})
+	b.mu.Unlock()
 	if s.open() {
 		s.m.pending.begin()
 		s.resend()
 	}
+	return next
 }
 
-// beatInFull queues a heartbeat that reads all of INFO.
-func (s *session) beatInFull() {
+// send queues a heartbeat, if none is outstanding. In a cluster, if the digest of a heartbeat is given, it also reads
+// CLUSTER NODES. beats.mu is held.
+func (s *session) send(digest string) {
+	if s.beating {
+		return
+	}
+	s.beating = true
 	asked := s.m.cfg.clock.Now()
-	s.pipe.Queue(scripts.Command("heartbeat", "INFO"), func(reply any, ended error) {
-		s.take(asked, reply, ended, s.m.cfg.readInfo)
+	if s.m.cfg.failover != nil {
+		s.stop.age++
+		settings := s.stop.age >= settingsEvery
+		if settings {
+			s.stop.age = 0
+		}
+		s.ask(s.stop.questions(s.m.cfg.tag, settings, digest != ""))
+	}
+	call := scripts.HeartbeatCall(s.m.cfg.failover != nil)
+	if tag := s.m.cfg.tag; tag != "" {
+		call = scripts.ClusterHeartbeat(tag, s.digest)
+	}
+	s.queue(call, func(reply any) {
+		if _, refused := reply.(redis.Error); refused {
+			s.sendInFull() // INFO may be allowed, and its text or error says more
+			return
+		}
+		if digest != "" {
+			s.digest = digest
+		}
+		s.take(asked, reply, s.readHeartbeat, digest != "")
 	})
 }
 
-// take processes the reply to a heartbeat that was sent at asked.
+// queue queues a command of a heartbeat. take is called with beats.mu held.
+func (s *session) queue(c *scripts.Call, takeFunc func(reply any)) {
+	s.pipe.Queue(c, func(reply any, ended error) {
+		if ended == nil {
+			s.m.cfg.beats.mu.Lock()
+			defer s.m.cfg.beats.mu.Unlock()
+			takeFunc(reply)
+		}
+	})
+}
+
+// ask queues questions of a heartbeat.
+func (s *session) ask(list []wire.Question) {
+	for _, q := range list {
+		s.queue(scripts.Command("heartbeat", q.Command...), func(reply any) {
+			if err := q.TakeFunc(reply); err != nil {
+				s.pipe.Kill("heartbeat", err)
+			}
+		})
+	}
+}
+
+// sendInFull queues a heartbeat that reads all of INFO.
+func (s *session) sendInFull() {
+	asked := s.m.cfg.clock.Now()
+	if tag := s.m.cfg.tag; tag != "" {
+		s.ask(s.stop.slotQuestions(tag))
+	}
+	s.queue(scripts.Command("heartbeat", "INFO"), func(reply any) { s.take(asked, reply, s.m.cfg.readInfo, true) })
+}
+
+// take processes the reply to a heartbeat of s that was sent at asked, for all sessions with the server. nodes says
+// that CLUSTER NODES was read with it. Otherwise, in a cluster, a changed digest makes s read it, and send a heartbeat
+// again.
 func (s *session) take(
-	asked clock.Instant, reply any, ended error, readFunc func(clock.Instant, any) (Info, map[string]string, error),
+	asked clock.Instant, reply any, readFunc func(clock.Instant, any) (Info, map[string]string, error), nodes bool,
 ) {
-	if ended != nil {
+	info, fields, err := readFunc(asked, reply)
+	if err != nil {
+		s.lastInfo.Store(&asked)
+		s.pipe.Kill("heartbeat", err)
 		return
 	}
-	info, fields, err := readFunc(asked, reply)
-	if err == nil {
-		err = s.judge(info, fields)
+	h := heard{asked, info, fields}
+	s.beating = false
+	if nodes || s.knows(h) {
+		s.byOther = false
+		s.judge(h)
+	} else {
+		s.send(h.digest())
 	}
-	s.lastInfo.Store(&asked)
-	if err != nil {
-		s.pipe.Kill("heartbeat", err)
-	}
+	s.m.cfg.beats.spread(s, h)
 }
 
 // readHeartbeat parses the reply of the heartbeat script. Other fields of INFO do not change while the server runs, or
@@ -143,13 +212,32 @@ func (s *session) readHeartbeat(asked clock.Instant, reply any) (Info, map[strin
 	fields, err := scripts.DecodeHeartbeat(text)
 	i := infoOf(fields)
 	i.Version, i.Valkey, i.Cluster = s.info.Version, s.info.Valkey, s.info.Cluster
+	if i.RunID == scripts.Unchanged {
+		i.RunID, i.ReplID2, i.SecondOffset = s.info.RunID, s.info.ReplID2, s.info.SecondOffset
+	}
 	i.readAt(s.m.cfg.clock, asked)
 	return i, fields, err
 }
 
-// judge processes the result of a heartbeat. An error ends the session: the server is another one, may have lost locks,
-// or is no longer fit.
-func (s *session) judge(info Info, fields map[string]string) error {
+// judge processes a heartbeat. It ends the session if the server is another one, may have lost locks, or is no longer
+// fit.
+func (s *session) judge(h heard) {
+	s.lastInfo.Store(&h.asked)
+	info := h.info
+	if err := s.accept(&info, h.fields); err != nil {
+		s.pipe.Kill("heartbeat", err)
+		return
+	}
+	info.Moved = s.info.Moved
+	info.BacklogTTL, info.BacklogKnown = s.info.BacklogTTL, s.info.BacklogKnown
+	s.info = info
+	if s.open() { // the session has not been reported before it is open
+		s.m.transport.watchers.emit(Event{Master: s.m.index, Session: s.id, Info: info})
+	}
+}
+
+// accept returns why the session must end, and sets Info.Late.
+func (s *session) accept(info *Info, fields map[string]string) error {
 	if info.Identity() != s.info.Identity() && !info.freedFrom(s.info) {
 		return fault.Refused(fmt.Sprintf("its identity has changed from %s to %s on one connection: it may have lost locks",
 			s.info.Identity(), info.Identity()))
@@ -157,15 +245,5 @@ func (s *session) judge(info Info, fields map[string]string) error {
 	if err := info.verdict(&s.m.cfg); err != nil {
 		return err
 	}
-	if err := s.m.cfg.failover.verdict(&s.stop, &info, fields); err != nil {
-		return err
-	}
-	info.Moved = s.info.Moved
-	info.BacklogTTL, info.BacklogKnown = s.info.BacklogTTL, s.info.BacklogKnown
-	s.info = info
-	s.beating.Store(false)
-	if s.open() { // the session has not been reported before it is open
-		s.m.transport.watchers.emit(Event{Master: s.m.index, Session: s.id, Info: info})
-	}
-	return nil
+	return s.m.cfg.failover.verdict(&s.stop, info, fields)
 }

@@ -66,6 +66,9 @@ func New(masters []Master, opts ...Option) (*Transport, error) {
 func (t *Transport) begin(named Master, cfg Config) (number int) {
 	list := *t.list.Load()
 	m := &master{Master: named, transport: t, index: len(list), cfg: cfg}
+	if m.cfg.beats == nil {
+		m.cfg.beats = new(beats)
+	}
 	m.ctx, m.cancel = context.WithCancelCause(context.Background())
 	m.state.Store(&connState{err: m.failure("connect", errFirst)})
 	source := feed.Source{Target: &m.cfg.Target, Owner: m.owner(), Redial: m.cfg.redial}

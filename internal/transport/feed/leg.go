@@ -110,7 +110,7 @@ func answers(reply any, command, arg string) bool {
 }
 
 // beat sends a PING, whose reply has two forms or is a refusal, and retries refused channels that are due.
-func (f *feed) beat() {
+func (f *feed) beat() (next time.Duration) {
 	f.pipe.Queue(scripts.Command("ping", "PING"), func(reply any, _ error) {
 		if _, refused := reply.(redis.Error); !refused && reply != "PONG" && !answers(reply, "PONG", "") {
 			f.pipe.Kill("ping", fmt.Errorf("the server has answered PING by %.40q", reply))
@@ -125,6 +125,7 @@ func (f *feed) beat() {
 			f.orderLocked(channel)
 		}
 	}
+	return f.src.Owner.Heartbeat
 }
 
 // push handles a message by calling the listeners of its channel, if there are any.

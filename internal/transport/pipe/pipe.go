@@ -37,8 +37,8 @@ type Owner struct {
 	// ExplainFunc converts the error that ended the connection into one for users; nil means the end of the
 	// stream.
 	ExplainFunc func(error) error
-	// BeatFunc is called once per heartbeat, by a goroutine of the Pipe.
-	BeatFunc func()
+	// BeatFunc is called after a heartbeat, by a goroutine of the Pipe, and then each time that it returns.
+	BeatFunc func() (next time.Duration)
 	// PushFunc, if set, gets every value that the server sends, and reports whether the value was not a reply.
 	PushFunc func(value any) bool
 }
@@ -215,8 +215,7 @@ func (p *Pipe) mind(ctx context.Context, age time.Duration) {
 		}
 		now := time.Now()
 		if !now.Before(beatAt) {
-			beatAt = now.Add(heartbeat)
-			p.owner.BeatFunc()
+			beatAt = now.Add(p.owner.BeatFunc())
 			left = p.left()
 		}
 		timer.Reset(min(left, beatAt.Sub(now)))

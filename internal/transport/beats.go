@@ -1,0 +1,67 @@
+package transport
+
+import (
+	"slices"
+	"sync"
+	"time"
+)
+
+// beats makes a heartbeat of one session one of all sessions with the same server. The Transports of the buckets of a
+// cluster have a session each with a node, and an idle client should cost a node no more than one of them.
+//
+// A heartbeat shows that the server is the one of before, is fit, and answers. That holds for all sessions: the server
+// process of a connection does not change. It does not show that the connection of another session still works. As with
+// any idle connection, the watchdog notices that when the next call is written.
+type beats struct {
+	mu       sync.Mutex            // held while heartbeats are sent or judged; held before watchers.mu and Pipe.mu
+	sessions map[string][]*session // those that are open, by the run id of the server
+}
+
+// join adds a session. b.mu is held.
+func (b *beats) join(s *session) {
+	if b.sessions == nil {
+		b.sessions = make(map[string][]*session)
+	}
+	b.sessions[s.info.RunID] = append(b.sessions[s.info.RunID], s)
+}
+
+// leave removes a session. When it has returned, no other session judges a heartbeat for s.
+func (b *beats) leave(s *session) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	id := s.info.RunID
+	rest := slices.DeleteFunc(b.sessions[id], func(other *session) bool { return other == s })
+	if len(rest) == 0 {
+		delete(b.sessions, id)
+	} else {
+		b.sessions[id] = rest
+	}
+}
+
+// covered returns how long s needs no heartbeat of its own. One of another session counts for the time of a heartbeat,
+// and the next one has a quarter of the timeout to arrive. b.mu is held.
+func (s *session) covered() time.Duration {
+	if !s.byOther {
+		return 0
+	}
+	cfg := &s.m.cfg
+	return cfg.heartbeat + cfg.timeout/4 - cfg.clock.Now().Sub(*s.lastInfo.Load())
+}
+
+// spread lets the other sessions with the server judge a heartbeat of s. In a cluster, a session whose node has changed
+// since it last read CLUSTER NODES sends a heartbeat of its own. b.mu is held.
+func (b *beats) spread(s *session, h heard) {
+	for _, other := range b.sessions[s.info.RunID] {
+		switch {
+		case other == s:
+		case other.m.cfg.tag != "" && h.digest() == "": // its heartbeats are as well without one
+		case !other.knows(h):
+			other.send(h.digest())
+		default:
+			if other.byOther = true; s.knows(h) {
+				other.stop = s.stop
+			}
+			other.judge(h)
+		}
+	}
+}

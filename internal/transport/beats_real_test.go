@@ -1,0 +1,176 @@
+package transport
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/internal/redisproc"
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
+)
+
+// A sharedNode is a node of a cluster, and the buckets on it.
+type sharedNode struct {
+	t     *testing.T
+	conn  redis.Conn
+	on    []*Transport // the buckets on the node; the first one sends the heartbeats
+	other []*Transport // the buckets on other nodes
+}
+
+func newSharedNode(t *testing.T) *sharedNode {
+	t.Helper()
+	addrs, _ := redistest.Cluster(t, redisproc.Config{}, false)
+	of := openCluster(t, addrs, 24, WithHeartbeat(50*time.Millisecond))
+	eventually(t, "one connection to each node sends the heartbeats", func() bool { return senders(of) == len(addrs) })
+	conn, err := redis.Dial("tcp", addrs[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	n := &sharedNode{t: t, conn: conn}
+	for _, p := range of {
+		switch s := p.master(0).state.Load().sess; {
+		case s.addr != addrs[0]:
+			n.other = append(n.other, p)
+		case senders([]*Transport{p}) == 1:
+			n.on = slices.Insert(n.on, 0, p)
+		default:
+			n.on = append(n.on, p)
+		}
+	}
+	if len(n.on) < 3 || len(n.other) < 3 {
+		t.Fatalf("%d buckets are on the node, %d are not", len(n.on), len(n.other))
+	}
+	return n
+}
+
+func (n *sharedNode) do(command string, args ...any) string {
+	n.t.Helper()
+	text, err := redis.String(n.conn.Do(command, args...))
+	if err != nil {
+		n.t.Fatalf("%s %v: %v", command, args, err)
+	}
+	return text
+}
+
+// sessions returns the number of the session of each, 0 for one that is down.
+func sessions(of []*Transport) (list []uint64) {
+	for _, p := range of {
+		list = append(list, state(p, 0).Session)
+	}
+	return list
+}
+
+// stay fails the test unless each reports one more heartbeat on the session that it has.
+func (n *sharedNode) stay(of []*Transport, want []uint64) {
+	n.t.Helper()
+	for i, p := range of {
+		before := state(p, 0).Info.Time
+		eventually(n.t, "a heartbeat", func() bool { return state(p, 0).Info.Time > before || state(p, 0).Err != nil })
+		if e := state(p, 0); e.Session != want[i] {
+			n.t.Errorf("%s: session %d, %v, want %d", p.Addr(0), e.Session, e.Err, want[i])
+		}
+	}
+}
+
+// H143: the buckets of a cluster that are on one node share heartbeats.
+func TestSharedHeartbeats(t *testing.T) {
+	n := newSharedNode(t)
+	for _, part := range []struct {
+		name string
+		f    func(t *testing.T, n *sharedNode)
+	}{
+		{"another session sends them", anotherSessionSendsThem}, {"without the script", withoutTheScript},
+		{"a slot moves", showsThatASlotMoves}, {"the node is no longer fit", isJudgedByAll},
+	} {
+		if n.t = t; !t.Run(part.name, func(t *testing.T) { n.t = t; part.f(t, n) }) {
+			return
+		}
+	}
+}
+
+// A slot begins to move while all clients are idle. The heartbeats of another bucket show that, and only the
+// bucket in this slot loses its vote.
+func showsThatASlotMoves(t *testing.T, n *sharedNode) {
+	t.Helper()
+	moving := n.on[len(n.on)-1]
+	rest := append(slices.Clone(n.on[:len(n.on)-1]), n.other...)
+	before, id := sessions(rest), ""
+	for line := range strings.Lines(n.do("CLUSTER", "NODES")) {
+		if !strings.Contains(line, "myself") {
+			id = strings.Fields(line)[0]
+		}
+	}
+	slot := slotOf(moving.Bucket().Tag())
+	n.do("CLUSTER", "SETSLOT", slot, "MIGRATING", id)
+	eventually(t, "the bucket is down", func() bool { return leaving(state(moving, 0).Err) })
+	n.stay(rest, before)
+	n.do("CLUSTER", "SETSLOT", slot, "STABLE")
+	waitUp(t, moving)
+	if !state(moving, 0).Info.Moved {
+		t.Error("Moved is not set after the move was cancelled")
+	}
+	n.do("CLUSTER", "SETSLOT", slot, "NODE", id) // it is gone, and this node answers MOVED
+	eventually(t, "the bucket leaves the node", func() bool {
+		e := state(moving, 0)
+		return e.Err == nil && e.Info.RunID != state(n.on[0], 0).Info.RunID || e.Err != nil
+	})
+	n.stay(rest, before)
+}
+
+// A node that is no longer fit loses its vote in all its buckets by one heartbeat.
+func isJudgedByAll(t *testing.T, n *sharedNode) {
+	t.Helper()
+	before := sessions(n.other)
+	n.do("CONFIG", "SET", "maxmemory", "100mb")
+	n.do("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+	for _, p := range n.on[:len(n.on)-1] { // without the one whose slot has moved
+		if err := waitDown(t, p, 0, ErrRefused); !strings.Contains(err.Error(), "allkeys-lru") {
+			t.Error(err)
+		}
+	}
+	n.stay(n.other, before)
+}
+
+// If the connection that sends the heartbeats ends, another one sends them, and no session ends.
+func anotherSessionSendsThem(t *testing.T, n *sharedNode) {
+	t.Helper()
+	rest := slices.Clone(n.on[1:])
+	before := sessions(rest)
+	if err := n.on[0].Close(); err != nil {
+		t.Fatal(err)
+	}
+	n.on = rest
+	n.stay(rest, before)
+	eventually(t, "one of the others sends them", func() bool { return senders(rest) == 1 })
+}
+
+// A user without the right to run scripts reads INFO and CLUSTER NODES in each heartbeat, for each bucket by itself.
+func withoutTheScript(t *testing.T, n *sharedNode) {
+	t.Helper()
+	before := sessions(n.on)
+	n.do("ACL", "SETUSER", "default", "-evalsha")
+	defer n.do("ACL", "SETUSER", "default", "+evalsha")
+	n.stay(n.on, before)
+	asked := func() (calls int) {
+		_, rest, _ := strings.Cut(n.do("INFO", "commandstats"), "cmdstat_info:calls=")
+		count, _, _ := strings.Cut(rest, ",")
+		calls, err := strconv.Atoi(count)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return calls
+	}
+	const rounds = 3
+	first := asked()
+	for range rounds {
+		n.stay(n.on, before)
+	}
+	if calls := asked() - first; calls > 10*rounds*len(n.on) {
+		t.Errorf("%d INFO in %d heartbeats of %d buckets", calls, rounds, len(n.on))
+	}
+}
