@@ -79,7 +79,7 @@ func (m misuse) Unwrap() error { return ErrInvalid }
 // [pool.ErrDown], [pool.ErrTimeout] or [pool.ErrRefused]; [errors.As] also finds these as one
 // [github.com/hashicorp/go-multierror.Error]. The text names the masters.
 type LockError struct {
-	Op     string        // the call: "lock", "re-enter", "extend", "unlock", "import", "inspect", or one about the masters
+	Op     string        // the call: "lock", "re-enter", "extend", "set value", "unlock", ..., or one about the masters
 	Name   string        // of the lock; the key prefix in a call about the masters
 	Holder string        // the label of the client whose lease has a majority; "" if no lease has one
 	Left   time.Duration // when that lease expires unless it is extended; 0 if the masters do not say

@@ -149,17 +149,32 @@ func ReleaseRequested(ctx context.Context, name ...string) <-chan struct{} {
 func SetValue(ctx context.Context, value string, name ...string) error {
 	h := ownerOf(ctx, name)
 	if h == nil {
-		return invalid("set value: the context owns no such lock")
+		return invalid("%s: the context owns no such lock", opSetValue)
 	}
+	e, traced := h.Lease().Events().(*events)
+	if !traced || e.trace.Event == nil {
+		return setValue(ctx, h, value)
+	}
+	return e.call(ctx, opSetValue, h.Lease().Name, func(c *tracedCall) error {
+		c.Token = h.Token()
+		return setValue(ctx, h, value)
+	})
+}
+
+// setValue implements SetValue without its trace.
+func setValue(ctx context.Context, h *lease.Hold, value string) error {
 	of := h.Lease().Name
 	if h.Lease().Role() != scripts.Plain {
-		return invalid("set value of %.80q: a lock of an RWLock has none", of)
+		return invalid("%s of %.80q: a lock of an RWLock has none", opSetValue, of)
 	}
 	if _, err := scripts.NewValue(0, value); err != nil {
-		return invalid("set value of %.80q: %v", of, err)
+		return invalid("%s of %.80q: %v", opSetValue, of, err)
 	}
-	return failed("set value", of, h.SetValue(ctx, value))
+	return failed(opSetValue, of, h.SetValue(ctx, value))
 }
+
+// opSetValue is the operation of SetValue in errors and events.
+const opSetValue = "set value"
 
 // ownerOf returns the innermost hold that owns ctx, or with a name the innermost of that name; nil if there is none.
 func ownerOf(ctx context.Context, name []string) *lease.Hold {

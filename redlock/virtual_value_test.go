@@ -2,7 +2,10 @@ package redlock_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -296,5 +299,60 @@ func TestVirtualWatchReportsValues(t *testing.T) {
 		if text := strings.Join(got, ","); text != " , , v1, v2, " {
 			t.Errorf("reported %q", text)
 		}
+	})
+}
+
+// SetValue is reported as a call, also when it is refused, is not decided, or comes after the loss of the lock.
+func TestVirtualATraceReportsValues(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		var c calls
+		l := w.locker(redlock.WithTrace(c.trace()))
+		k := w.take(l, "n")
+		ctx := k.Context(w.Context())
+		reported := func(err, is error) {
+			t.Helper()
+			w.isError(err, is)
+			i, _ := c.last()
+			if i.Op != "set value" || i.Name != "n" || i.Token != k.Token() || !errors.Is(i.Err, is) ||
+				(is == nil) != (i.Err == nil) {
+				w.Errorf("%v: %+v", err, i)
+			}
+		}
+		reported(redlock.SetValue(ctx, "v1"), nil)
+		reported(redlock.SetValue(ctx, strings.Repeat("x", 1025)), redlock.ErrInvalid)
+		over, cancel := context.WithCancel(ctx)
+		cancel()
+		for i := range 2 {
+			w.masters.Master(i).Hang()
+		}
+		reported(redlock.SetValue(over, "v2"), context.Canceled)
+		after(20 * time.Second) // the lock is lost
+		reported(redlock.SetValue(ctx, "v3"), redlock.ErrLost)
+	})
+}
+
+// Of ten goroutines that set a value at once each succeeds, and a quorum has one of the values, which stays.
+func TestVirtualValuesAtOnce(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		l := w.locker()
+		k := w.take(l, "n")
+		ctx := k.Context(w.Context())
+		var all sync.WaitGroup
+		for i := range 10 {
+			all.Go(func() {
+				for j := range 20 {
+					w.must(redlock.SetValue(ctx, fmt.Sprint(i, " ", j)))
+				}
+			})
+		}
+		all.Wait()
+		shown, err := l.Inspect(w.Context(), "n")
+		w.must(err)
+		if !strings.HasSuffix(shown.Value, " 19") {
+			w.Errorf("the last value is %q", shown.Value)
+		}
+		after(5 * time.Second) // an extension writes it to all masters
+		w.shows(l, "n", shown.Value)
+		w.unlock(k)
 	})
 }

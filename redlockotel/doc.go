@@ -7,10 +7,10 @@
 // # Spans
 //
 // Each call is a span, a child of the span in the context of the call: "redlock lock", "redlock try lock", "redlock
-// import", "redlock extend", "redlock unlock", and "redlock do", which has the lock, the unlock, and the spans of the
-// function in between as its children. Attributes: redlock.name, redlock.token, redlock.attempts, redlock.place,
-// redlock.votes.granted, redlock.masters, and redlock.held of an unlock, in seconds. A failed call has error.type, a
-// word of [redlock.Outcome], and the status Error; a try lock of a held name has only the word.
+// import", "redlock extend", "redlock set value", "redlock unlock", and "redlock do", which has the lock, the unlock,
+// and the spans of the function in between as its children. Attributes: redlock.name, redlock.token, redlock.attempts,
+// redlock.place, redlock.votes.granted, redlock.masters, and redlock.held of an unlock, in seconds. A failed call has
+// error.type, a word of [redlock.Outcome], and the status Error; a try lock of a held name has only the word.
 //
 // # Metrics
 //
@@ -21,6 +21,7 @@
 //	redlock.lost                    {lock}       locks that ended before their release; by error.type
 //	redlock.attempts                {attempt}    rounds that asked the masters for a lock; by error.type
 //	redlock.extensions              {extension}  extensions of held locks; by error.type
+//	redlock.value.changes           {call}       calls of SetValue; by error.type
 //	redlock.events.dropped          {event}      log records and trace events that were dropped
 //	redlock.callback.panics         {panic}      callbacks that panicked
 //	redlock.releases.unconfirmed    {release}    releases that no quorum confirmed in time

@@ -51,6 +51,7 @@ type Watcher struct {
 
 	waits, holds, latency           metric.Float64Histogram
 	lost, attempts, extended, votes metric.Int64Counter
+	values                          metric.Int64Counter
 }
 
 // An Option configures a [Watcher].
@@ -62,8 +63,9 @@ func WithTracerProvider(p trace.TracerProvider) Option { return func(w *Watcher)
 // WithMeterProvider sets the provider of the meter; the default is the global one of package otel.
 func WithMeterProvider(p metric.MeterProvider) Option { return func(w *Watcher) { w.meters = p } }
 
-// WithNames gives waits, holds, losses, attempts, extensions and held locks the attribute redlock.name, which f derives
-// from the name of the lock. f must have few distinct results. It is called concurrently, and also with invalid names.
+// WithNames gives waits, holds, losses, attempts, extensions, value changes and held locks the attribute redlock.name,
+// which f derives from the name of the lock. f must have few distinct results. It is called concurrently, and also with
+// invalid names.
 func WithNames(f func(name string) string) Option { return func(w *Watcher) { w.names = f } }
 
 // New returns a Watcher. It fails if an instrument cannot be created.
@@ -75,7 +77,7 @@ func New(opts ...Option) (*Watcher, error) {
 	v := version()
 	w.tracer = w.tracers.Tracer(scope, trace.WithInstrumentationVersion(v), trace.WithSchemaURL(semconv.SchemaURL))
 	w.meter = w.meters.Meter(scope, metric.WithInstrumentationVersion(v), metric.WithSchemaURL(semconv.SchemaURL))
-	var errs [7]error
+	var errs [8]error
 	histogram := func(err *error, name, help string, bounds ...float64) (h metric.Float64Histogram) {
 		h, *err = w.meter.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(help),
 			metric.WithExplicitBucketBoundaries(bounds...))
@@ -95,6 +97,7 @@ func New(opts ...Option) (*Watcher, error) {
 	w.attempts = counter(&errs[4], "redlock.attempts", "{attempt}", "Rounds of acquiring a lock.")
 	w.extended = counter(&errs[5], "redlock.extensions", "{extension}", "Extensions of held locks.")
 	w.votes = counter(&errs[6], "redlock.votes", "{vote}", "Replies of the master.")
+	w.values = counter(&errs[7], "redlock.value.changes", "{call}", "Calls that set the value of a lock.")
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
@@ -141,6 +144,8 @@ func (w *Watcher) call(i redlockinfo.Event) {
 	switch i.Op {
 	case "lock", "try lock", "rlock", "try rlock", "import", "downgrade":
 		w.waits.Record(ctx, i.Elapsed.Seconds(), w.attributes(i.Name, i.Err, text("redlock.operation", i.Op)))
+	case "set value":
+		w.values.Add(ctx, 1, w.attributes(i.Name, i.Err))
 	}
 	end(span, &i)
 }

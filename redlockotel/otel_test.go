@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -289,6 +290,35 @@ func TestMetricsOfLocks(t *testing.T) {
 		f.has(map[string]float64{
 			"redlock.waiting {call} {redlock.reason=held}": 0, "redlock.waiting {call} {redlock.reason=no_quorum}": 0,
 			"redlock.held {lock} {}": 0, "redlock.hold.duration s {}": 2, "redlock.lost {lock} {error.type=lost}": 1,
+		})
+	})
+}
+
+// SetValue is a call: it has a span, with its outcome, and is counted.
+func TestValueChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := observed(t)
+		k := f.lock("a")
+		ctx := k.Context(t.Context())
+		if err := redlock.SetValue(ctx, "v1"); err != nil {
+			t.Fatal(err)
+		}
+		if s, at := f.last(); s.Name != "redlock set value" || at["redlock.name"] != "a" || s.Status.Code != codes.Unset ||
+			at["redlock.token"] != strconv.FormatInt(k.Token(), 10) {
+			t.Errorf("%s %v %v", s.Name, at, s.Status)
+		}
+		if err := k.Unlock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := redlock.SetValue(ctx, "v2"); !errors.Is(err, redlock.ErrReleased) {
+			t.Fatal(err)
+		}
+		if s, at := f.last(); s.Name != "redlock set value" || at["error.type"] != "released" ||
+			s.Status.Code != codes.Error {
+			t.Errorf("%s %v %v", s.Name, at, s.Status)
+		}
+		f.has(map[string]float64{
+			"redlock.value.changes {call} {}": 1, "redlock.value.changes {call} {error.type=released}": 1,
 		})
 	})
 }

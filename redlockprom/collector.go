@@ -53,13 +53,15 @@ type Collector struct {
 
 	waits, holds, latency           *prometheus.HistogramVec
 	lost, attempts, extended, votes *prometheus.CounterVec
+	values                          *prometheus.CounterVec
 }
 
 // An Option configures a [Collector].
 type Option func(*Collector)
 
-// WithNames labels waits, holds, losses, attempts, extensions and held locks with the name that f derives from the name
-// of a lock. f must have few distinct results. It is called concurrently, and also with invalid names.
+// WithNames labels waits, holds, losses, attempts, extensions, value changes and held locks with the name that f
+// derives from the name of a lock. f must have few distinct results. It is called concurrently, and also with invalid
+// names.
 func WithNames(f func(name string) string) Option { return func(c *Collector) { c.names = f } }
 
 // New returns a Collector. Its metrics are 0 until a Locker is made with its Trace; those that are read from the Locker
@@ -89,6 +91,7 @@ func New(opts ...Option) *Collector {
 	c.lost = counter("redlock_lost_total", "Locks that ended before their release.", named("reason"))
 	c.attempts = counter("redlock_attempts_total", "Rounds of acquiring a lock.", named("outcome"))
 	c.extended = counter("redlock_extensions_total", "Extensions of held locks.", named("outcome"))
+	c.values = counter("redlock_value_changes_total", "Calls that set the value of a lock.", named("outcome"))
 	c.votes = counter("redlock_votes_total", "Replies of the master.", []string{"master", "vote"})
 	if c.names == nil { // so that the first event is an increase
 		c.holds.WithLabelValues()
@@ -106,6 +109,8 @@ func (c *Collector) Trace() *redlockinfo.Trace {
 			switch e.Op {
 			case "lock", "try lock", "rlock", "try rlock", "import", "downgrade":
 				c.waits.WithLabelValues(c.labels(e.Name, e.Op, redlock.Outcome(e.Err))...).Observe(e.Elapsed.Seconds())
+			case "set value":
+				c.values.WithLabelValues(c.labels(e.Name, redlock.Outcome(e.Err))...).Inc()
 			}
 		case "vote":
 			c.vote(e)
@@ -150,7 +155,7 @@ func (c *Collector) vote(v redlockinfo.Event) {
 }
 
 func (c *Collector) vecs() []prometheus.Collector {
-	return []prometheus.Collector{c.waits, c.holds, c.latency, c.lost, c.attempts, c.extended, c.votes}
+	return []prometheus.Collector{c.waits, c.holds, c.latency, c.lost, c.attempts, c.extended, c.values, c.votes}
 }
 
 // Describe implements prometheus.Collector.

@@ -2,6 +2,7 @@ package redlockprom_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -155,6 +156,23 @@ func TestExtensionsAreCounted(t *testing.T) {
 		if n := f.series()["redlock_extensions_total{outcome=no_quorum}"]; n == 0 {
 			t.Error("two of three masters hang, and no failed extension is counted")
 		}
+	})
+}
+
+// A change of a value is counted with its outcome, also one that is refused.
+func TestValueChangesAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := observed(t)
+		ctx := f.lock("a").Context(t.Context())
+		for _, value := range []string{"v1", "v2", strings.Repeat("x", 1025)} {
+			err := redlock.SetValue(ctx, value)
+			if len(value) <= 1024 && err != nil || len(value) > 1024 && !errors.Is(err, redlock.ErrInvalid) {
+				t.Fatalf("a value of %d bytes: %v", len(value), err)
+			}
+		}
+		f.has(map[string]float64{
+			"redlock_value_changes_total{outcome=ok}": 2, "redlock_value_changes_total{outcome=invalid}": 1,
+		})
 	})
 }
 

@@ -15,6 +15,7 @@
 //	redlock_lost_total{reason}                      locks that ended before their release: "lost", "max_hold"
 //	redlock_attempts_total{outcome}                 rounds that asked the masters for a lock
 //	redlock_extensions_total{outcome}               extensions of held locks that a quorum confirmed ("ok") or not
+//	redlock_value_changes_total{outcome}            calls of SetValue that wrote the value to a quorum ("ok") or not
 //	redlock_votes_total{master,vote}                what each master said: see [redlockinfo.Event.State]
 //	redlock_vote_seconds{master}                    how long each master took to answer; of those that answered
 //	redlock_master_voting{master}                   1 if the master votes and is not failing

@@ -45,9 +45,9 @@ type Event struct {
 	Time time.Time // when it happened; of a call, when it began
 	// Context is that of the call; of a "do" as Trace.Do returned it.
 	Context context.Context
-	// Op is the call: "lock" (Lock), "try lock", "import", "do", "extend", "unlock"; of a redlock.RWLock also
-	// "rlock", "try rlock" and "downgrade". The Lock and the Unlock of a Do are calls with its context. Of a vote it is
-	// the step, as "roll back".
+	// Op is the call: "lock" (Lock), "try lock", "import", "do", "extend", "set value" (redlock.SetValue), "unlock"; of a
+	// redlock.RWLock also "rlock", "try rlock" and "downgrade". The Lock and the Unlock of a Do are calls with its
+	// context. Of a vote it is the step, as "roll back".
 	Op     string
 	Name   string // of the lock, as the caller gave it, also if it is invalid
 	ID     string // of the lease

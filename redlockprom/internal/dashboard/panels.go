@@ -113,6 +113,12 @@ var rows = []row{
 				{`sum by (outcome) (rate(redlock_extensions_total{SEL}[$__rate_interval]))`, "{{outcome}}"},
 			},
 		},
+		{
+			title: "Value changes by outcome", unit: "ops", stack: true, metrics: []string{"redlock_value_changes_total"},
+			queries: []query{
+				{`sum by (outcome) (rate(redlock_value_changes_total{SEL}[$__rate_interval]))`, "{{outcome}}"},
+			},
+		},
 	}},
 	{"Masters and clients", []panel{
 		{
