@@ -229,6 +229,11 @@ func WithMaxTTL(g time.Duration) Option {
 // hold a name at the same time. Use it only with masters that never lose data, such as those that fsync every write.
 // Use it for all clients of a prefix or for none: a client without the guard ignores the max TTL of the deployment and
 // the epoch of its [Configuration]. guard=off in the URLs of all masters is the same.
+//
+// After masters have restarted, a lock is kept, and its background extension is sent at once: it finds out whether they
+// still have the lock. With [WithExtension](false) nothing is sent. If they have lost the lock, its Err stays nil until
+// its validity ends, while another client may hold the name; only [Lock.Extend] and [SetValue] find that out, and
+// return [ErrLost]. Leave the background extension on, or call Extend before each step that needs the lock.
 func WithoutRestartGuard() Option {
 	return lockerOption(func(c *config) { c.guard, c.noGuard = 0, true })
 }

@@ -113,6 +113,29 @@ func TestVirtualWithoutTheGuardALockSurvivesARestart(t *testing.T) {
 	}
 }
 
+// Without the guard and without the background extension a lock that the masters have lost is noticed when it is used.
+func TestVirtualWithoutTheGuardALossIsNoticedByUse(t *testing.T) {
+	for name, use := range map[string]func(w *world, k *redlock.Lock) error{
+		"extend":    func(w *world, k *redlock.Lock) error { return k.Extend(w.Context()) },
+		"set value": func(w *world, k *redlock.Lock) error { return redlock.SetValue(k.Context(w.Context()), "v") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, 3, func(w *world) {
+				l := w.locker(redlock.WithoutRestartGuard(), redlock.WithExtension(false))
+				k := w.take(l, "a")
+				w.each(func(_ int, m *memory.Master) { m.Restart(false) })
+				after(3 * time.Second)
+				if k.Err() != nil {
+					t.Errorf("before it is used: %v", k.Err())
+				}
+				w.isError(use(w, k), redlock.ErrLost)
+				w.isError(k.Err(), redlock.ErrLost)
+				w.isError(k.Unlock(w.Context()), redlock.ErrLost)
+			})
+		})
+	}
+}
+
 // H55: a re-entry keeps the token, and each later hold has a larger one, even after the fences have expired or the
 // masters have lost them.
 func TestVirtualTokensGrowWhateverTheMastersForget(t *testing.T) {
