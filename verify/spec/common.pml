@@ -85,6 +85,9 @@
 #define MASTER_LIST 65
 #define FIRST_RECORDS 66
 #define SHORT_OUTAGE 67
+#define ABORT_QUARANTINE 68
+#define ABORT_CLOSES 69
+#define ABORT_SEEN 70
 
 #ifndef TTL
 #define TTL 2               /* how long a master keeps a lease */

@@ -9,6 +9,12 @@
  * of an ended lease stay until a release, which may come at any time, or until they expire. A round reaches each master once with
  * -DONCE; otherwise its acquire may be executed again.
  *
+ * ABORT. With -DABORT a change may be given up: the old masters alone again (configuration 3, with the epoch of 2). The operator first
+ * closes the next masters, each by a record with epoch 2 and the list of the old ones, which may not act alone; once a majority of the
+ * next masters is closed and votes, the old ones get the record that lets them act alone. A master that forgets may forget that it is
+ * closed, and that the next masters may act alone: the client that writes its new record knows epoch 1. Each write follows a look at the
+ * masters (not with -DPAUSED: the operator may pause between the two).
+ *
  * CLAIMS   exclusion   tokens (with -DBALLOTS=1; without ballots masters accept more than they do)
  * SWITCHES
  *   -DM=n -DOLD=mask -DNEXT=mask   the masters; masters SAME to SAME+ALIKE-1 are in the same configurations
@@ -44,6 +50,9 @@
 #ifndef BALLOTS
 #define BALLOTS 0
 #endif
+#ifndef FORGETS
+#define FORGETS 31            /* the masters that may forget */
+#endif
 #define W BALLOTS
 #include "common.pml"
 #ifndef SETTLED
@@ -58,6 +67,9 @@ typedef Master {
   byte quarantine;            /* remaining time */
   byte epoch_age;             /* 0: epoch 0; otherwise 1 more than the time since it has epoch 1 */
   bool epoch_2, final;        /* it has epoch 2; its record lets the next masters act alone */
+#ifdef ABORT
+  bool closed, back;          /* the change was given up here; its record lets the old masters act alone */
+#endif
   byte acquire, extend, repair; /* messages in flight */
   byte granted, absent;       /* replies to the acquire; absent: nothing here to import */
   byte confirmed, missing;    /* replies to the last extension */
@@ -73,6 +85,9 @@ typedef Lease {
 Master m[M];
 Lease lease[LEASES];
 bool settled;                 /* the operator has seen that the joint configuration is in force */
+#ifdef PAUSED
+bool given_up;                /* the operator has seen that the next masters are closed */
+#endif
 byte top;                     /* the largest token of all holds */
 
 #define IN(t, set) (((set) >> (t)) & 1)
@@ -89,14 +104,36 @@ byte top;                     /* the largest token of all holds */
 #define MAJORITY(field, l, set) (2 * VOTES(field, l, set) > SIZE(set))
 #define EITHER(field, l) (MAJORITY(field, l, OLD) || MAJORITY(field, l, NEXT))
 #define BOTH(field, l) (MAJORITY(field, l, OLD) && MAJORITY(field, l, NEXT))
-#define WON(field, l, config) ((config) == 0 -> MAJORITY(field, l, OLD) : ((config) == 2 -> MAJORITY(field, l, NEXT) : \
+#define OLD_ALONE(config) ((config) == 0 || (config) == 3)
+#define WON(field, l, config) (OLD_ALONE(config) -> MAJORITY(field, l, OLD) : ((config) == 2 -> MAJORITY(field, l, NEXT) : \
   (WITHOUT == BOTH_MAJORITIES -> EITHER(field, l) : BOTH(field, l))))
-#define USES(config, t) ((config) == 0 -> IN(t, OLD) : ((config) == 2 -> IN(t, NEXT) : IN(t, OLD | NEXT)))
+#define USES(config, t) (OLD_ALONE(config) -> IN(t, OLD) : ((config) == 2 -> IN(t, NEXT) : IN(t, OLD | NEXT)))
 #define ON(t, l) (m[t].lock == ID(l))
 #define LIVE(l) (lease[l].phase == ACQUIRING || lease[l].phase == HOLDING)
 
+#ifdef ABORT
+#define GIVEN_UP(t) (m[t].closed || m[t].back)
+#define BACK(t) m[t].back
+#define IS_BACK(t, set) (IN(t, set) * m[t].back)
+#define MAY_GO_BACK (2 * SUM(IS_BACK, OLD) > SIZE(OLD))
+#define IS_CLOSED(t, set) (IN(t, set) * (m[t].closed && (m[t].quarantine == 0 || WITHOUT == ABORT_QUARANTINE)))
+#define ALL_CLOSED (2 * SUM(IS_CLOSED, NEXT) > SIZE(NEXT) || WITHOUT == ABORT_CLOSES)
+#ifdef PAUSED
+#define CLOSED_SEEN given_up
+#else
+#define CLOSED_SEEN ALL_CLOSED
+#endif
+#define NOT_BACK(t, set) (IN(t, set) * (!m[t].back && m[t].epoch_age > SETTLED))
+#define MAY_FINISH(t) (!GIVEN_UP(t) && (WITHOUT == ABORT_SEEN -> IS_SETTLED : 2 * SUM(NOT_BACK, OLD) > SIZE(OLD)))
+#else
+#define GIVEN_UP(t) false
+#define BACK(t) false
+#define MAY_FINISH(t) settled
+#endif
+#define EPOCH_OF(config) ((config) == 3 -> 2 : (config))
+
 #ifdef EPOCHS
-#define EPOCH(t) (m[t].epoch_2 -> 2 : (m[t].epoch_age > 0 -> 1 : 0))
+#define EPOCH(t) (m[t].epoch_2 || GIVEN_UP(t) -> 2 : (m[t].epoch_age > 0 -> 1 : 0))
 #define FINAL_ALLOWED(t) (m[t].final || WITHOUT == FINAL_CHECK)
 #define MARKED(t, set) (IN(t, set) * m[t].final)
 #define MAY_USE_FINAL (2 * SUM(MARKED, NEXT) > SIZE(NEXT) || WITHOUT == FINAL_CHECK)
@@ -105,8 +142,8 @@ byte top;                     /* the largest token of all holds */
 #define FINAL_ALLOWED(t) true
 #define MAY_USE_FINAL true
 #endif
-#define EPOCH_ALLOWS(t, config) (WITHOUT == EPOCH_CHECK || EPOCH(t) <= (config))
-#define ADMITS(t, config) (USES(config, t) && EPOCH_ALLOWS(t, config) && ((config) != 2 || FINAL_ALLOWED(t)))
+#define EPOCH_ALLOWS(t, config) (WITHOUT == EPOCH_CHECK || EPOCH(t) <= EPOCH_OF(config))
+#define ADMITS(t, config) (USES(config, t) && EPOCH_ALLOWS(t, config) && ((config) != 2 || (FINAL_ALLOWED(t) && !GIVEN_UP(t))) && ((config) != 3 || BACK(t)))
 #define LONG_ENOUGH(t, set) (IN(t, set) * (WITHOUT == SETTLE_TIME -> m[t].epoch_age > 0 : m[t].epoch_age > SETTLED))
 #define IS_SETTLED (2 * SUM(LONG_ENOUGH, OLD) > SIZE(OLD) || (WITHOUT == OLD_MAJORITY && SUM(LONG_ENOUGH, OLD) > 0))
 #define BALLOT_OK(t, l) (!BALLOTS || (lease[l].ballot > m[t].fence && RECENT(NOW, lease[l].ballot)))
@@ -197,6 +234,10 @@ inline forget(t) {            /* a quarantine begins, with a record whose stamp 
   if :: WITHOUT != ROUND_STAMP -> m[t].missing = 0; m[t].absent = 0 :: else fi;
   if :: WITHOUT != QUARANTINE -> m[t].quarantine = Q :: else fi;
   if :: m[t].epoch_age > 0 -> m[t].epoch_age = 1 :: else fi; /* the client that writes the new record knows the epoch only */
+#ifdef ABORT
+  m[t].closed = 0;
+  if :: !m[t].epoch_2 -> m[t].final = 0 :: else fi;
+#endif
 #ifdef LOSE_EPOCH
   m[t].epoch_age = 0; m[t].epoch_2 = 0; m[t].final = 0
 #endif
@@ -225,7 +266,12 @@ inline tick() {
   (m[t].repair << 13) | (m[t].granted << 16) | (m[t].confirmed << 19) | (m[t].missing << 22) | (m[t].absent << 25))
 #define SORT(a, b) if :: KEY(a) > KEY(b) -> SWAP(lock, a, b); SWAP(ttl, a, b); SWAP(quarantine, a, b); SWAP(acquire, a, b); \
   SWAP(extend, a, b); SWAP(repair, a, b); SWAP(granted, a, b); SWAP(absent, a, b); SWAP(confirmed, a, b); SWAP(missing, a, b); \
-  SWAP(epoch_age, a, b); SWAP(epoch_2, a, b); SWAP(final, a, b); SWAP(fence, a, b) :: else fi
+  SWAP(epoch_age, a, b); SWAP(epoch_2, a, b); SWAP(final, a, b); SWAP_ABORT(a, b); SWAP(fence, a, b) :: else fi
+#ifdef ABORT
+#define SWAP_ABORT(a, b) SWAP(closed, a, b); SWAP(back, a, b)
+#else
+#define SWAP_ABORT(a, b) skip
+#endif
 #define NOWHERE(l) (m[0].lock != ID(l) && m[1].lock != ID(l) && m[2].lock != ID(l) && m[M-1].lock != ID(l) && m[M-2].lock != ID(l))
 #define IN_FLIGHT(t, l) (HAS(t, acquire, l) | HAS(t, repair, l))
 inline normalize() {
@@ -272,6 +318,11 @@ proctype Client(byte l) {
 #endif
 #if TO == 2
   :: ACQUIRE(2, "lease %d: acquire of the next masters\n", NOW)
+#endif
+#ifdef ABORT
+  :: STEP(lease[l].phase == IDLE && MAY_GO_BACK, ("lease %d: acquire of the old masters, after the abort\n", l), start(3, NOW))
+  :: STEP(lease[l].phase == HOLDING && lease[l].config == 1 && MAY_GO_BACK && lease[l].confirmed_by >= 1,
+    ("lease %d: uses the old masters again\n", l), lease[l].config = 3)
 #endif
 #if BALLOTS
   :: ACQUIRE(0, "lease %d: acquire of the old masters, ballot +1\n", NOW + 1)
@@ -321,13 +372,19 @@ proctype Faults(byte t) {
   do
   :: false                    /* not every configuration has a fault */
 #ifdef FORGET
-  :: STEP(true, ("master %d forgets\n", t), forget(t))
+  :: STEP(IN(t, FORGETS), ("master %d forgets\n", t), forget(t))
 #endif
 #ifdef EPOCHS
-  :: STEP(m[t].epoch_age == 0 && !m[t].epoch_2, ("master %d gets epoch 1\n", t), m[t].epoch_age = 1)
-  :: STEP(settled && IN(t, NEXT) && !m[t].final, ("master %d: the next masters may act alone\n", t), m[t].final = 1)
-  :: STEP(MAY_USE_FINAL && !m[t].epoch_2, ("master %d gets epoch 2\n", t),
+  :: STEP(m[t].epoch_age == 0 && !m[t].epoch_2 && !GIVEN_UP(t), ("master %d gets epoch 1\n", t), m[t].epoch_age = 1)
+  :: STEP(MAY_FINISH(t) && IN(t, NEXT) && !m[t].final, ("master %d: the next masters may act alone\n", t), m[t].final = 1)
+  :: STEP(MAY_USE_FINAL && !m[t].epoch_2 && !GIVEN_UP(t), ("master %d gets epoch 2\n", t),
     m[t].epoch_2 = 1; m[t].final = 1; m[t].epoch_age = SETTLED + 1)
+#endif
+#ifdef ABORT
+  :: STEP(IN(t, NEXT) && !m[t].epoch_2 && !m[t].final && !GIVEN_UP(t) && (m[t].quarantine == 0 || WITHOUT == ABORT_QUARANTINE),
+    ("master %d: the change is given up\n", t), m[t].closed = 1)
+  :: STEP(CLOSED_SEEN && IN(t, OLD) && !m[t].epoch_2 && !m[t].final && !m[t].back,
+    ("master %d: the old masters may act alone\n", t), m[t].back = 1; m[t].closed = 0)
 #endif
   od
 }
@@ -335,7 +392,12 @@ proctype Clock() {
   do
   :: STEP(true, ("one tick\n"), tick())
 #ifdef EPOCHS
+#if !defined(ABORT)
   :: STEP(IS_SETTLED && !settled, ("the operator sees that the joint configuration is in force\n"), settled = 1)
+#endif
+#endif
+#ifdef PAUSED
+  :: STEP(ALL_CLOSED && !given_up, ("the operator sees that the next masters are closed\n"), given_up = 1)
 #endif
   od
 }
