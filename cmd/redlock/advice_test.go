@@ -53,6 +53,8 @@ type adviceEnv struct {
 	replica *redisproc.Server // of master 1
 	second  string            // a sentinel
 	honest  atomic.Bool       // the proxy before master 1 rewrites nothing
+
+	stopClock func(stopped func()) // restarts the server with a wrong clock
 }
 
 // A printed is a finding in the output of check.

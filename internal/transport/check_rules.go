@@ -279,21 +279,16 @@ func compare(read []facts, i int) {
 
 // clock reports a clock whose offset from the median of all, in microseconds, is too large.
 func (f *facts) clock(off int64) {
-	const skew, most = scripts.Window, int64(1<<63-1) / int64(time.Microsecond)
+	const most = int64(1<<63-1) / int64(time.Microsecond)
 	d := time.Duration(max(-most, min(off, most))) * time.Microsecond
-	word := "ahead of"
-	if d < 0 {
-		word = "behind"
-	}
-	away := max(d, -d) - f.info.RTT/2
-	what := fmt.Sprintf("its clock is %v %s the median of the masters; the bound is %v",
-		max(d, -d).Round(10*time.Millisecond), word, skew)
+	what, away := scripts.ClockText(d), max(0, max(d, -d)-f.info.RTT/2)
 	switch {
-	case away > skew:
-		f.find(Failure, "clock", what, "its votes are refused as stale or ahead, and after a restart it is never "+
-			"admitted; "+FewerFailures, stepClock)
-	case away > skew/2:
-		f.find(Warning, "clock", what, "a little more, and its votes are lost", stepClock)
+	case scripts.ClockOff(away):
+		f.find(Failure, "clock", fmt.Sprintf("%s, more than %v", what, scripts.Window),
+			"it refuses the ballots of all clients, and after a restart it is never admitted; "+FewerFailures, stepSetTime)
+	case scripts.ClockRisk(away):
+		f.find(Warning, "clock", fmt.Sprintf("%s; clocks that NTP corrects agree within %v", what, scripts.Agree),
+			fmt.Sprintf("at %v it loses its vote", scripts.Window), stepClock)
 	}
 }
 

@@ -52,8 +52,9 @@ func TestCheckOfClocksVersionsAndStates(t *testing.T) {
 		what     string
 	}{
 		{"the same", at(0), "", 0, ""},
-		{"a little off", at(7 * time.Second), "", 0, ""},
-		{"more than half", at(8 * time.Second), "clock", Warning, "8s ahead of"},
+		{"a little off", at(900 * time.Millisecond), "", 0, ""},
+		{"not corrected by NTP", at(3 * time.Second), "clock", Warning, "its clock is 3s ahead of the median of the masters"},
+		{"not corrected, behind", at(-1500 * time.Millisecond), "clock", Warning, "1.5s behind"},
 		{"too far ahead", at(16 * time.Second), "clock", Failure, "16s ahead of"},
 		{"too far behind", at(-16 * time.Second), "clock", Failure, "16s behind"},
 		{"at the end of time", "server_time_usec:9223372036854775807\r\n", "clock", Failure, "ahead of"},

@@ -11,6 +11,7 @@ import (
 type Clock struct {
 	Own  int64         // an estimate, in microseconds
 	Away time.Duration // distance of Own from the median
+	Off  time.Duration // the same, negative if Own is behind
 }
 
 // A Fact is the knowledge of one client about one master. When the connection ends, the last record is kept with Read

@@ -52,7 +52,7 @@ type Move struct {
 // Judge returns the state of master i, and the next action for it. The caller adds the session and the incarnation.
 func (f *Deployment) Judge(i int) (State, Move) {
 	fact := &f.Facts[i]
-	st := State{Err: fact.Err, ClockOff: fact.Away > scripts.Window, Backlog: fact.Backlog}
+	st := State{Err: fact.Err, ClockOff: scripts.ClockOff(fact.Away), Off: fact.Off, Backlog: fact.Backlog}
 	switch {
 	case !fact.Up && fact.Settled:
 		st.Phase = Down
@@ -207,12 +207,11 @@ func (f *Deployment) comparable(i int, st *State) (m Move, ok bool) {
 
 // wrongClock returns an error if the clock of master i is too far off the median for a quarantine.
 func (f *Deployment) wrongClock(i int) error {
-	away := f.Facts[i].Away
-	if away <= scripts.Window {
+	if !scripts.ClockOff(f.Facts[i].Away) {
 		return nil
 	}
-	return advise(fmt.Errorf("%w, and its clock is %v from the median of the masters, more than %v", ErrQuarantine,
-		away.Round(time.Millisecond), scripts.Window), setClock)
+	return advise(fmt.Errorf("%w, and %s, more than %v", ErrQuarantine, scripts.ClockText(f.Facts[i].Off), scripts.Window),
+		setClock)
 }
 
 // quarantine returns the action for a master whose quarantine has begun.

@@ -118,7 +118,7 @@ func (f *Deployment) seen(i int) (gather quorum.Set, ok bool) {
 	for j := range all.All() {
 		fact := &f.Facts[j]
 		// No client writes a record there.
-		stuck := fact.Err != nil || fact.Bad != nil || fact.Away > scripts.Window || f.shortBacklog(j) != nil
+		stuck := fact.Err != nil || fact.Bad != nil || scripts.ClockOff(fact.Away) || f.shortBacklog(j) != nil
 		// After a shorter outage it may vote for clients of another list. An operator knows which masters are down; and a
 		// client that has never read its record does not wait, since it may not live for that long.
 		//mutant:short-outage = true

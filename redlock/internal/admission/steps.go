@@ -32,7 +32,8 @@ const (
 )
 
 // setClock is the step for a clock that is wrong. The command, which admits nothing, finds wrong clocks itself.
-const setClock = "let chrony or ntpd correct its clock, slowly and not by a jump"
+const setClock = "stop this server, set its clock, and start it after the max TTL has passed: if the clock of a running " +
+	"server jumps, its locks can end early"
 
 // advised is an error and the step that fixes its cause.
 type advised struct {

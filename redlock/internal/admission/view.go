@@ -43,7 +43,8 @@ type State struct {
 	// Backlog is its repl-backlog-ttl; 0: never freed, or unknown. If it is below the max TTL, the master has no
 	// vote.
 	Backlog  time.Duration
-	ClockOff bool // its clock is more than 15 s off the median: it votes, but waiters should not rely on it
+	ClockOff bool          // its clock is more than 15 s off the median: it votes, but waiters should not rely on it
+	Off      time.Duration // how far its clock is ahead of the median, negative if it is behind
 	// Err is why it does not vote; nil if it does. Its text is from when the View was made, so a remaining time in it
 	// may be a second old. Over is exact.
 	Err error

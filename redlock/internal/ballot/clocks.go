@@ -142,16 +142,26 @@ func (c *Clocks) Own(now clock.Instant, i int) int64 {
 	return c.early + micros(now)
 }
 
-// Away returns the distance of the clock of master i from the median, never negative; 0 if it is not known. Of two
-// middle clocks the farther one is used: if they differ much, it is not known which one is right.
+// Away returns the distance of the clock of master i from the median, never negative; 0 if it is not known.
 func (c *Clocks) Away(i int) time.Duration {
+	off := c.Off(i)
+	return max(off, -off)
+}
+
+// Off returns how far the clock of master i is ahead of the median, negative if it is behind; 0 if it is not known. Of
+// two middle clocks the farther one is used: if they differ much, it is not known which one is right.
+func (c *Clocks) Off(i int) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	o := c.ofLocked(i)
 	if !o.known || c.known == 0 {
 		return 0
 	}
-	return Span(max(o.us-c.early, c.upper-o.us))
+	ahead, behind := Span(o.us-c.early), Span(c.upper-o.us)
+	if behind > ahead {
+		return -behind
+	}
+	return ahead
 }
 
 // Span converts a difference of two times in microseconds. It saturates at the largest Duration.

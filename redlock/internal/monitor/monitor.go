@@ -242,7 +242,7 @@ func (m *Monitor) deployment(at clock.Instant) *admission.Deployment {
 	m.grow(m.config.Slots)
 	for i := range m.facts {
 		f := &m.facts[i]
-		f.Own, f.Away = m.settings.Clocks.Own(at, i), m.settings.Clocks.Away(i)
+		f.Own, f.Away, f.Off = m.settings.Clocks.Own(at, i), m.settings.Clocks.Away(i), m.settings.Clocks.Off(i)
 	}
 	now := quorum.Set(0)
 	if m.byHand.calls > 0 {
@@ -278,7 +278,7 @@ func (m *Monitor) publish(next *admission.View) {
 
 // same reports whether a and b are equal for those that wait for a change.
 func same(a, b admission.State) bool {
-	a.Err, b.Err, a.Read, b.Read = nil, nil, 0, 0
+	a.Err, b.Err, a.Read, b.Read, a.Off, b.Off = nil, nil, 0, 0, 0, 0
 	return a == b
 }
 

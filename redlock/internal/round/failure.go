@@ -307,13 +307,19 @@ func (r *Round) complaintLocked(i int, v *Vote, waited time.Duration) error {
 	case v.Outcome == quorum.Refused:
 		return r.refusal(v)
 	case (v.Outcome == quorum.Stale || v.Outcome == quorum.Ahead) && r.View.Masters[i].ClockOff:
-		return fmt.Errorf("its clock is more than %v off the median of the masters: it rejected the attempt as %v; "+
-			"its time is %d", scripts.Window, v.Outcome, v.Time)
+		return fmt.Errorf("%s: it rejected the attempt as %v", scripts.ClockText(r.View.Masters[i].Off), v.Outcome)
 	case v.Outcome == quorum.Stale || v.Outcome == quorum.Ahead:
-		return fmt.Errorf("it rejected the attempt as %v: its fence is %d, its time %d", v.Outcome, v.Fence, v.Time)
+		text := fmt.Sprintf("it rejected the attempt as %v: its time is %s", v.Outcome, clockTime(v.Time))
+		if v.Fence > 0 {
+			text += ", and its fence " + clockTime(v.Fence)
+		}
+		return errors.New(text)
 	}
 	return nil
 }
+
+// clockTime returns the text of a time of a master in microseconds.
+func clockTime(us int64) string { return time.UnixMicro(us).UTC().Format("15:04:05.000 UTC") }
 
 // TooLong reports whether so many masters have refused the TTL as too long that a majority is impossible.
 func (r *Round) TooLong() bool {

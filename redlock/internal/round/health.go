@@ -2,7 +2,7 @@ package round
 
 import (
 	"cmp"
-	"fmt"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -101,15 +101,13 @@ func (s *Sender) Able(view *admission.View) (able quorum.Set) {
 	return able
 }
 
-var errClockOff = fmt.Errorf("its clock is more than %v off the median of the masters: correct it", scripts.Window)
-
 // Trouble returns why master i, in this state, grants nothing; nil if it can grant a lock.
 func (s *Sender) Trouble(i int, m *admission.State) error {
 	switch {
 	case m.Phase != admission.Voting:
 		return cmp.Or(m.Err, errNotYet)
 	case m.ClockOff:
-		return errClockOff
+		return errors.New(scripts.ClockText(m.Off))
 	}
 	return s.Health.failure(i)
 }

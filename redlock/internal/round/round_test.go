@@ -175,8 +175,8 @@ func TestComplaintsAsTable(t *testing.T) {
 		{record(quorum.Refused, short), round.ErrTTLTooLong, "5s"},
 		{record(quorum.Refused, old), admission.ErrOldMasters, "epoch 4"},
 		{record(quorum.Refused, "?"), round.ErrTTLTooLong, `"?"`},
-		{round.Vote{Vote: scripts.Vote{Outcome: quorum.Stale, Fence: 7, Time: 9}}, nil,
-			"too old: its fence is 7, its time 9"},
+		{round.Vote{Vote: scripts.Vote{Outcome: quorum.Stale, Fence: 7e6, Time: 9e6}}, nil,
+			"too old: its time is 00:00:09.000 UTC, and its fence 00:00:07.000 UTC"},
 		{round.Vote{Vote: scripts.Vote{Outcome: quorum.Ahead, Fence: 7, Time: 9}}, nil, "too new"},
 		{round.Vote{Err: io.EOF}, io.EOF, "EOF"},
 	} {
