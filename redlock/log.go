@@ -136,7 +136,8 @@ func (j *journal) viewed(last, next *admission.View) {
 			before = last.Masters[i]
 		}
 		m := j.info(i, now)
-		if clockChanged(&before, now) {
+		clock := clockChanged(&before, now)
+		if clock {
 			j.health(&m)
 		}
 		if before.Phase == now.Phase || now.Phase == admission.Connecting {
@@ -151,6 +152,7 @@ func (j *journal) viewed(last, next *admission.View) {
 			}
 		case now.Phase == admission.Down:
 			j.master(slog.LevelWarn, "redlock: master is down", &m)
+		case clock: // it begins to vote with a wrong clock, which was logged
 		case known && now.Phase == admission.Voting:
 			j.master(slog.LevelInfo, "redlock: master votes", &m)
 		case known:

@@ -423,6 +423,8 @@ func findings(m *redlockinfo.Master, guard, longest time.Duration, failures []st
 		case wrongClock && errors.Is(m.Err, admission.ErrQuarantine):
 		case admission.WrongList(m.Err):
 			find(pool.Failure, "list", plain(cause), noVote, do)
+		case errors.Is(m.Err, admission.ErrShardLayout):
+			find(pool.Failure, "shards", "it cannot be admitted: "+plain(cause), noVote, do)
 		default:
 			find(pool.Failure, "quarantine", "it cannot be admitted: "+plain(cause), noVote, do)
 		}

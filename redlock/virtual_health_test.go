@@ -193,6 +193,25 @@ func TestHealth(t *testing.T) {
 	}
 }
 
+// A master that comes back with a wrong clock is logged as failing, and not as one that votes.
+func TestVirtualAMasterThatReturnsWithAWrongClockIsLoggedOnce(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		var h health
+		l := w.locker(h.option())
+		w.must(w.take(l, "n").Unlock(w.Context()))
+		m := w.masters.Master(1)
+		m.Hang()
+		after(10 * time.Second)
+		m.SetClock(time.Minute, 1)
+		m.Resume()
+		after(10 * time.Second)
+		if failing, votes := h.logged("master is failing", m.Addr(), "its clock is 1m0s ahead of the median"),
+			h.logged("master votes", m.Addr()); failing != 1 || votes != 0 || w.initials(l) != "vfvvv" {
+			t.Errorf("%d records that it is failing, %d that it votes, states %s\n%q", failing, votes, w.initials(l), h.logs)
+		}
+	})
+}
+
 // The clock of one voting master jumps, and is set right again: both are logged once.
 func TestVirtualAWrongClockIsLogged(t *testing.T) {
 	virtual(t, 5, func(w *world) {

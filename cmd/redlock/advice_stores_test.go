@@ -60,7 +60,7 @@ func changeAdvice() []adviceCase {
 			e.age(time.Minute, nil)
 			call(e.t, exitDone, "", "set", "--yes", "--finish", file)
 		}},
-		{name: "other shards", new: true, about: "quarantine", what: "shard layout", spoil: func(e *adviceEnv) {
+		{name: "other shards", new: true, about: "shards", what: "shard layout", spoil: func(e *adviceEnv) {
 			more := redistest.Test(e.t, 3, redisproc.Config{})
 			shard := append([]string(nil), e.urls...)
 			other := []string{more[0].URL(), more[1].URL(), more[2].URL()}
@@ -319,8 +319,8 @@ func (e *adviceEnv) rewriting(pattern, by string) string {
 	return l.Addr().String()
 }
 
-// wrongClock names a server in the place of master 1 whose clock is some seconds ahead. It returns a function that stops
-// that server, and starts it again after its argument has run.
+// wrongClock names a server in the place of master 1 whose clock is some seconds ahead. It returns a function that
+// stops that server, and starts it again after its argument has run.
 func wrongClock(e *adviceEnv, seconds uint64) (restart func(stopped func())) {
 	e.t.Helper()
 	shim := filepath.Join(e.master.Dir(), "shift.so")

@@ -26,20 +26,20 @@ type change struct {
 // approve reads what the masters say, refuses a change if the list of masters is wrong, shows what will happen to which
 // clients, and asks. It returns nil if the change may be made.
 func approve(ctx context.Context, con *console, c *client, ch *change) error {
-	if err := agreement(ch, c.settled(ctx)); err != nil {
+	if err := agreement(ch, c.setsOf(c.settled(ctx))); err != nil {
 		return err
 	}
 	con.say(con.stderr, strings.Join(append(ch.effects, affected(ctx, c.pools)), "\n"))
 	return con.confirm(ch.command, ch.question, ch.undone)
 }
 
-// agreement returns an error unless a quorum of the masters was read, and no majority of those has another list. A
-// minority stops nothing: its records may be stray ones.
-func agreement(ch *change, list []redlockinfo.Master) error {
-	for _, shard := range shardsOf(list) {
+// agreement returns an error unless a quorum of each set of masters was read, and no majority of those has another
+// list. A minority stops nothing: its records may be stray ones.
+func agreement(ch *change, sets []masterSet) error {
+	for _, set := range sets {
 		var others []redlockinfo.Master
-		read, needed, reasons := 0, len(shard)/2+1, ""
-		for _, m := range shard {
+		read, needed, reasons := 0, len(set.masters)/2+1, ""
+		for _, m := range set.masters {
 			switch {
 			case m.State != "down" && m.State != "connecting":
 				read++
@@ -52,11 +52,11 @@ func agreement(ch *change, list []redlockinfo.Master) error {
 		}
 		switch {
 		case len(others) > 0 && 2*len(others) >= read:
-			return fmt.Errorf("redlock %s: nothing was changed: %d of %d masters have another list: %w", ch.command,
-				len(others), read, others[0].Err)
+			return fmt.Errorf("redlock %s: nothing was changed: %d of %d %s have another list: %w", ch.command,
+				len(others), read, set.name, others[0].Err)
 		case read < needed:
-			return fmt.Errorf("redlock %s: nothing was changed: %d of %d masters can be read, %d are needed%s", ch.command,
-				read, len(shard), needed, reasons)
+			return fmt.Errorf("redlock %s: nothing was changed: %d of %d %s can be read, %d are needed%s", ch.command,
+				read, len(set.masters), set.name, needed, reasons)
 		}
 	}
 	return nil
@@ -72,6 +72,32 @@ func shardsOf(list []redlockinfo.Master) (shards [][]redlockinfo.Master) {
 		shards, list = append(shards, list[:n]), list[n:]
 	}
 	return shards
+}
+
+// A masterSet is a set of masters of which a majority is needed.
+type masterSet struct {
+	name    string // in texts
+	masters []redlockinfo.Master
+}
+
+// setsOf divides a list of masters: into those of each shard, and into the old and the next ones while they are
+// changed.
+func (c *client) setsOf(list []redlockinfo.Master) (sets []masterSet) {
+	configurations := c.Admin().Configuration()
+	for i, shard := range shardsOf(list) {
+		masters, next := configurations[i].Masters, configurations[i].Next
+		if len(next) == 0 {
+			sets = append(sets, masterSet{"masters", shard})
+			continue
+		}
+		in := func(set []string) []redlockinfo.Master {
+			return slices.DeleteFunc(slices.Clone(shard), func(m redlockinfo.Master) bool {
+				return !slices.Contains(set, m.Addr)
+			})
+		}
+		sets = append(sets, masterSet{"old masters", in(masters)}, masterSet{"next masters", in(next)})
+	}
+	return sets
 }
 
 // affected returns a line about the clients that are connected to the masters.
@@ -101,25 +127,28 @@ func connected(ctx context.Context, pools []*pool.Pool) map[string][]transport.C
 }
 
 // loses returns what happens when master addr loses its vote for the max TTL.
-func loses(addr string, list []redlockinfo.Master) (effects []string) {
-	for _, shard := range shardsOf(list) {
-		i := slices.IndexFunc(shard, func(m redlockinfo.Master) bool { return m.Addr == addr })
+func loses(addr string, sets []masterSet) (effects []string) {
+	for _, set := range sets {
+		i := slices.IndexFunc(set.masters, func(m redlockinfo.Master) bool { return m.Addr == addr })
 		if i < 0 {
 			continue
 		}
-		voting, needed, maxTTL := 0, len(shard)/2+1, 30*time.Second
-		for k, m := range shard {
+		voting, needed, maxTTL := 0, len(set.masters)/2+1, 30*time.Second
+		for k, m := range set.masters {
 			maxTTL = max(maxTTL, m.MaxTTL)
 			if k != i && m.State == "voting" {
 				voting++
 			}
 		}
-		effects = append(effects, fmt.Sprintf("%s is in the state %s", addr, shard[i].State),
-			fmt.Sprintf("it will not vote for %v: meanwhile %d of %d masters vote, %d are needed", maxTTL, voting, len(shard),
-				needed))
+		if len(effects) == 0 {
+			effects = append(effects, fmt.Sprintf("%s is in the state %s", addr, set.masters[i].State))
+		}
+		effects = append(effects,
+			fmt.Sprintf("it will not vote for %v: meanwhile %d of %d %s vote, %d are needed", maxTTL, voting,
+				len(set.masters), set.name, needed))
 		if voting < needed {
 			effects = append(effects, "no lock can be acquired or extended meanwhile: held locks end")
 		}
 	}
-	return effects
+	return slices.Compact(effects)
 }

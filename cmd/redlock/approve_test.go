@@ -2,10 +2,16 @@ package main
 
 import (
 	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/redlock-go/redlock/internal/configfile"
 	"github.com/redlock-go/redlock/internal/redisproc"
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // admissions returns the admission records of all masters.
@@ -27,9 +33,9 @@ func TestAWrongListChangesNothing(t *testing.T) {
 	for _, args := range [][]string{
 		{"quarantine", "--yes", "--master", f.servers[0].Addr()}, {"admit", "--yes", "--force"},
 		{"guard", "--yes", "--set", "60s"}, {"release", "--yes", "--force", "--masters", strings.Join(short, " "), "orders"},
-		{"status"}, {"check"},
+		{"status"}, {"check"}, {"who", "--masters", strings.Join(short, " "), "orders"},
 	} {
-		if args[0] != "release" {
+		if args[0] != "release" && args[0] != "who" {
 			args = append(args, short...)
 		}
 		var out, errs bytes.Buffer
@@ -42,8 +48,72 @@ func TestAWrongListChangesNothing(t *testing.T) {
 			t.Errorf("%q: code %d\n%s", args, code, text)
 		}
 	}
+	c := &configfile.Config{Configuration: redlock.Configuration{Masters: short}, Prefix: "redlock"}
+	l, err := new(deploymentFlags).open(c, observer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.close()
+	page := newWebLooker(t.Context(), l)
+	if !eventuallyTrue(func() bool {
+		return bytes.Contains(page.state(), []byte(`{"verdict":"No lock can be taken with this list of masters. `))
+	}) {
+		t.Errorf("%s", page.state())
+	}
 	if after := f.admissions(); after != before || k.Err() != nil {
 		t.Errorf("the holder: %v; records\n%sbefore\n%s", k.Err(), after, before)
+	}
+}
+
+// While the masters are changed, the old and the next ones are counted each by themselves: a majority of all of them is
+// none of either.
+func TestSetsOfMastersAreCountedApart(t *testing.T) {
+	old, next := []string{"a", "b", "c"}, []string{"c", "d", "e", "f", "g"}
+	list := func(states string) (masters []redlockinfo.Master) {
+		for i, state := range states {
+			m := redlockinfo.Master{Addr: string(rune('a' + i)), State: "voting"}
+			if state != 'v' {
+				m.State, m.Err = "down", errors.New("no answer")
+			}
+			masters = append(masters, m)
+		}
+		return masters
+	}
+	sets := func(states string) []masterSet {
+		all := list(states)
+		return []masterSet{{"old masters", all[:3]}, {"next masters", all[2:]}}
+	}
+	for _, c := range []struct{ states, verdict, agreed, loses string }{
+		{
+			"vvvvvvv", "Locks can be taken: 3 of 3 old masters vote, 2 are needed, so 1 of them may fail", "",
+			"it will not vote for 30s: meanwhile 2 of 3 old masters vote, 2 are needed\n" +
+				"it will not vote for 30s: meanwhile 4 of 5 next masters vote, 3 are needed",
+		},
+		{
+			"--vvvvv", "No lock can be taken: 1 of 3 old masters vote, 2 are needed",
+			"redlock x: nothing was changed: 1 of 3 old masters can be read, 2 are needed; a: no answer; b: no answer",
+			"it will not vote for 30s: meanwhile 0 of 3 old masters vote, 2 are needed",
+		},
+		{
+			"vvv--v-", "No lock can be taken: 2 of 5 next masters vote, 3 are needed",
+			"redlock x: nothing was changed: 2 of 5 next masters can be read, 3 are needed; d: no answer; e: no answer; " +
+				"g: no answer", "it will not vote for 30s: meanwhile 1 of 5 next masters vote, 3 are needed",
+		},
+	} {
+		var page []webMaster
+		for _, m := range list(c.states) {
+			page = append(page, webMaster{jsonMaster: jsonMasters([]redlockinfo.Master{m})[0], Votes: m.State == "voting"})
+		}
+		text, _ := webVerdict(page, []redlock.Configuration{{Epoch: 1, Masters: old, Next: next}})
+		if text != c.verdict {
+			t.Errorf("%s: got  %s\nwant %s", c.states, text, c.verdict)
+		}
+		if got := fmt.Sprint(agreement(&change{command: "x"}, sets(c.states))); got != cmp.Or(c.agreed, "<nil>") {
+			t.Errorf("%s: got  %s\nwant %s", c.states, got, c.agreed)
+		}
+		if got := strings.Join(loses("c", sets(c.states)), "\n"); !strings.Contains(got, c.loses) {
+			t.Errorf("%s: got  %s\nwant %s", c.states, got, c.loses)
+		}
 	}
 }
 

@@ -62,7 +62,7 @@ If masters have been used before, it shows the clients that are connected, and a
 // admit lets all masters vote. It asks if masters have been used before, unless all of them vote already.
 func admit(ctx context.Context, con *console, c *client, force bool) error {
 	list := c.settled(ctx)
-	if err := inUse(list); err != nil && !force {
+	if err := inUse(c.setsOf(list)); err != nil && !force {
 		return showMasters(con, c, list, err)
 	}
 	ch := &change{command: "admit", question: "Can no client hold a lock on them? Admit them?",
@@ -80,13 +80,13 @@ func admit(ctx context.Context, con *console, c *client, force bool) error {
 	return perform(ctx, con, c, ch, c.Admin().Admit)
 }
 
-// inUse returns the error for admitting the masters of a shard if only some of them vote.
-func inUse(list []redlockinfo.Master) error {
-	for _, shard := range shardsOf(list) {
-		if n := count(shard, nil, "voting"); n > 0 && n < len(shard) {
-			return fmt.Errorf("redlock admit: %d of %d masters vote, so clients may hold locks, and the others may have "+
+// inUse returns the error for admitting the masters of a set if only some of them vote.
+func inUse(sets []masterSet) error {
+	for _, set := range sets {
+		if n := count(set.masters, nil, "voting"); n > 0 && n < len(set.masters) {
+			return fmt.Errorf("redlock admit: %d of %d %s vote, so clients may hold locks, and the others may have "+
 				"forgotten them; they vote by themselves after their quarantine. If no client can hold a lock: --force",
-				n, len(shard))
+				n, len(set.masters), set.name)
 		}
 	}
 	return nil
@@ -104,7 +104,7 @@ in scripts, without a terminal, --yes is needed.`,
 		Example: `  redlock quarantine --master 10.0.0.2:6379 redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3`,
 	}, func(ctx context.Context, c *client) error {
 		return perform(ctx, &a.console, c, &change{
-			command: "quarantine", target: master, effects: loses(master, c.settled(ctx)),
+			command: "quarantine", target: master, effects: loses(master, c.setsOf(c.settled(ctx))),
 			question: "Put it into quarantine?", undone: "nothing was changed",
 		}, func(ctx context.Context) error { return c.Admin().Quarantine(ctx, master) })
 	})

@@ -38,9 +38,9 @@ func TestCommandsKnowShards(t *testing.T) {
 	both(exitDone, "locks can be taken: yes, one failure is survived\n", "check")
 	both(exitDone, "max TTL 1m0s", "guard", "--yes", "--set", "60s")
 	f.records("1/2", "2/2")
-	f.call(exitNoQuorum, "it has no shards, and its record has shard 1 of 2", "status")
-	f.call(exitNoQuorum, "it has no shards, and its record has shard 1 of 2", "admit", "--timeout", "2s")
-	call(t, exitNoQuorum, "it has shard 1 of 2, and its record has shard 2 of 2",
+	f.call(exitNoQuorum, "it has no shards, and the record of this master has shard 1 of 2", "status")
+	f.call(exitNoQuorum, "it has no shards, and the record of this master has shard 1 of 2", "admit", "--timeout", "2s")
+	call(t, exitNoQuorum, "it has shard 1 of 2, and the record of this master has shard 2 of 2",
 		"status", f.urls[3], f.urls[4], f.urls[5], "/", f.urls[0], f.urls[1], f.urls[2])
 	f.records("1/2", "2/2")
 
@@ -87,11 +87,11 @@ func TestQuarantineKeepsRecordsOfAnotherShard(t *testing.T) {
 	write := func(v any) { t.Helper(); writeJSON(t, path, v) }
 	write(map[string]any{"shard": "2/3", "masters": f.urls[3:]})
 	call(t, exitNoQuorum, "shard 2 of 3, of which none has voted yet", "admit", "--timeout", "2s", "--config", path)
-	call(t, exitNoQuorum, "it has shard 2 of 2, and its record has shard 2 of 3",
+	call(t, exitNoQuorum, "it has shard 2 of 2, and the record of this master has shard 2 of 3",
 		append([]string{"admit", "--timeout", "2s"}, urls...)...)
 	for i := range 3 {
 		addr := strings.TrimPrefix(f.urls[3+i], "redis://")
-		call(t, exitNoQuorum, "its record has shard 2 of 3",
+		call(t, exitNoQuorum, "the record of this master has shard 2 of 3",
 			append([]string{"quarantine", "--yes", "--master", addr}, urls...)...)
 	}
 	for i := range 3 {

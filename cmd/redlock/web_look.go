@@ -17,6 +17,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
@@ -110,7 +111,10 @@ func (w *webLooker) state() []byte {
 	ctx, cancel := context.WithTimeout(w.ctx, 2*webEvery)
 	defer cancel()
 	s := webState{Masters: w.masters(ctx), Scanned: -1}
-	s.Verdict, s.Class = webVerdict(s.Masters)
+	s.Verdict, s.Class = webVerdict(s.Masters, w.Admin().Configuration())
+	if err := w.tools.WrongList(); err != nil {
+		s.Verdict, s.Class = fmt.Sprintf("No lock can be taken with this list of masters. %v", err), "bad"
+	}
 	var names []string
 	if found := w.found.Load(); found != nil {
 		names, s.Scanned = found.names, millis(time.Since(found.at))
@@ -266,36 +270,40 @@ func (w *webLooker) holders(ctx context.Context, names []string) []webName {
 	return list
 }
 
-// webVerdict says whether locks can be taken, and how many failures are survived, in the worst shard.
-func webVerdict(list []webMaster) (text, class string) {
+// webVerdict says whether locks can be taken, and how many failures are survived, in the worst set: of the masters of a
+// shard, and of the old and the next masters while they are changed.
+func webVerdict(list []webMaster, shards []redlock.Configuration) (text, class string) {
 	least := math.MaxInt
-	for len(list) > 0 {
-		shard, n, votes := list[0].Shard, 0, 0
-		for ; n < len(list) && list[n].Shard == shard; n++ {
-			if list[n].Votes {
-				votes++
+	for i, shard := range shards {
+		for k, set := range [][]string{shard.Masters, shard.Next} {
+			n, votes, name := len(set), 0, "masters"
+			for _, m := range list {
+				if m.Votes && (m.Shard == 0 || m.Shard == i+1) && slices.Contains(set, m.Addr) {
+					votes++
+				}
 			}
-		}
-		list = list[n:]
-		needed := n/2 + 1
-		if votes-needed >= least {
-			continue
-		}
-		least = votes - needed
-		text, class = fmt.Sprintf("%d of %d masters vote, %d are needed", votes, n, needed), "good"
-		if shard > 0 {
-			text = fmt.Sprintf("in shard %d %s", shard, text)
-		}
-		if votes < n {
-			class = "risk"
-		}
-		switch {
-		case least < 0:
-			text, class = "No lock can be taken: "+text, "bad"
-		case least == 0:
-			text = fmt.Sprintf("Locks can be taken: %s, so none of them may fail", text)
-		default:
-			text = fmt.Sprintf("Locks can be taken: %s, so %d of them may fail", text, least)
+			needed := n/2 + 1
+			if n == 0 || votes-needed >= least {
+				continue
+			}
+			if least = votes - needed; len(shard.Next) > 0 {
+				name = []string{"old masters", "next masters"}[k]
+			}
+			text, class = fmt.Sprintf("%d of %d %s vote, %d are needed", votes, n, name, needed), "good"
+			if len(shards) > 1 {
+				text = fmt.Sprintf("in shard %d %s", i+1, text)
+			}
+			if votes < n {
+				class = "risk"
+			}
+			switch {
+			case least < 0:
+				text, class = "No lock can be taken: "+text, "bad"
+			case least == 0:
+				text = fmt.Sprintf("Locks can be taken: %s, so none of them may fail", text)
+			default:
+				text = fmt.Sprintf("Locks can be taken: %s, so %d of them may fail", text, least)
+			}
 		}
 	}
 	return text, class

@@ -81,8 +81,13 @@ func checkNames(names []string) error {
 // who prints the names once, or with watch whenever their states change, until ctx ends.
 func who(ctx context.Context, con *console, c *client, names []string, watch bool, every time.Duration) error {
 	last := make(map[string]string)
+	wrong := c.wrongList(ctx)
+	if wrong != nil {
+		con.complain(fmt.Errorf("redlock who: %w", wrong))
+		wrong = leave(exitNoQuorum)
+	}
 	for {
-		failed := error(nil)
+		failed := wrong
 		for _, name := range names {
 			looking, cancel := context.WithTimeout(ctx, c.timeout)
 			w, err := c.Inspect(looking, name)
@@ -113,6 +118,15 @@ func who(ctx context.Context, con *console, c *client, names []string, watch boo
 			return nil
 		}
 	}
+}
+
+// wrongList returns the error of a master if its record says that the list of this command is wrong, so that answers
+// are about another deployment than that of the clients.
+func (c *client) wrongList(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	c.settled(ctx)
+	return c.tools.WrongList()
 }
 
 func labels(w redlockinfo.Inspection) (list []string) {

@@ -35,8 +35,8 @@ const (
 	stepNewer   = stepNothing + "the tests of this library have not run on it yet"
 	stepDiffer  = "name different servers, each on a machine of its own"
 	stepClock   = "let chrony or ntpd correct its clock, slowly and not by a jump"
-	stepSetTime = "stop this server, set its clock, and start it after the max TTL has passed: if the clock of a running " +
-		"server jumps, its locks can end early"
+	stepSetTime = "stop this server, set its clock, and start it after the max TTL has passed: if the clock of a " +
+		"running server jumps, its locks can end early"
 
 	stepSet       = "`CONFIG SET %s %s`, and the same in its configuration file"
 	stepParameter = "set %s to %s in the parameters of the service, which has no CONFIG"

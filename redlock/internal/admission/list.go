@@ -154,7 +154,7 @@ func (f *Deployment) Adopts() int64 {
 // otherMasters returns the error of master i about the record of master j, which has another configuration. It does not
 // contain i, so that masters with the same error are listed together.
 func (f *Deployment) otherMasters(i, j int) error {
-	c, r, record := f.Config, &f.Facts[j].Record, "its record"
+	c, r, record := f.Config, &f.Facts[j].Record, "the record of this master"
 	if i != j {
 		record = "the record on " + f.Addr(j)
 	}

@@ -36,7 +36,7 @@ func TestJudgeOfAShard(t *testing.T) {
 	}{
 		{"votes", sharded(with(id, record(id)), second), false, false, false, Voting, "", ""},
 		{"other shard", sharded(with(id, record(id)), scripts.Shard{Number: 2, Of: 4}), true, true, false, Blocked, "",
-			"has shard 2 of 3, and its record has shard 2 of 4"},
+			"has shard 2 of 3, and the record of this master has shard 2 of 4"},
 		{"no shard", with(id, record(id)), true, true, true, Blocked, "", "has no shards"},
 		{"new", empty(id), false, false, false, Connecting, scripts.AdmitStart, ""},
 		{"new, may be admitted", empty(id), false, false, true, Connecting, scripts.AdmitStart, ""},

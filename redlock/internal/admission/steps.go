@@ -20,9 +20,8 @@ const (
 	StepDown    = "start the masters that are down; if they are lost for good, redlock set FILE prints what to do"
 	StepPrefix  = "check whether the clients use the prefix %q: no master has a record with it"
 
-	stepList = "correct the list of this client: name the masters of the record; to replace a master use redlock set; " +
-		"if " +
-		"the same masters have other addresses here, use the names of the record (?name=)"
+	stepList = "correct the list of this client: name the masters of the record, by ?name= if they have other addresses " +
+		"here; only redlock set replaces a master"
 	stepStray = "unless a client needs that record, replace it: `redlock quarantine --master %s`, with the URLs of " +
 		"all masters"
 	stepEpoch   = "use the file of epoch %d, with the masters %s; redlock set FILE shows the next step of the change"
@@ -32,8 +31,8 @@ const (
 )
 
 // setClock is the step for a clock that is wrong. The command, which admits nothing, finds wrong clocks itself.
-const setClock = "stop this server, set its clock, and start it after the max TTL has passed: if the clock of a running " +
-	"server jumps, its locks can end early"
+const setClock = "stop this server, set its clock, and start it after the max TTL has passed: if the clock of a " +
+	"running server jumps, its locks can end early"
 
 // advised is an error and the step that fixes its cause.
 type advised struct {
