@@ -51,6 +51,9 @@ func (e *Error) Error() string {
 // withoutAdvice returns the text without advice.
 func (e *Error) withoutAdvice() string {
 	said := strings.TrimPrefix(e.Err.Error(), "pool: ")
+	if text, where, _ := strings.Cut(said, " script: "); strings.Contains(where, "@user_script:") {
+		said = text // the rest is for the authors of the script
+	}
 	switch { // the server may be well: its settings, or those of this client, are wrong
 	case e.Op == "auth", e.Op == "credentials", e.Op == "select", errors.Is(e.Err, ErrRefused),
 		fault.IsCode(e.Err, "NOAUTH"):

@@ -64,8 +64,9 @@ func MayFollow(s Seen, epoch int64) error {
 	case epoch < now:
 		return fmt.Errorf("the masters have epoch %d already, later than %d", now, epoch)
 	case epoch > now+1 && !s.late():
-		return fmt.Errorf("from epoch %d to %d, states are left out: a set of masters follows another by way of both "+
-			"together", now, epoch)
+		return fmt.Errorf("from epoch %d to %d, states are left out: this client has missed a change, and cannot see "+
+			"epoch %d on a majority of its masters; if they are stopped for good, restart it with the file", now, epoch,
+			epoch)
 	}
 	return nil
 }
