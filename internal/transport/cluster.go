@@ -60,7 +60,6 @@ func OpenBuckets(urls []string, opts ...Option) ([]*Transport, error) {
 		return nil, fault.Invalid("no master is a cluster: use a URL such as redis+cluster://host:port?buckets=64, or Open")
 	}
 	pools, shared := make([]*Transport, of), new(beats)
-	opts = append(slices.Clone(opts), func(c *Config) error { c.beats = shared; return nil })
 	for i := range pools {
 		list := slices.Clone(masters)
 		for j := range list {
@@ -69,7 +68,7 @@ func OpenBuckets(urls []string, opts ...Option) ([]*Transport, error) {
 				list[j].Name += Bucket{i + 1, of}.Tag()
 			}
 		}
-		p, err := New(list, opts...)
+		p, err := build(list, shared, opts)
 		if err != nil {
 			for _, before := range pools[:i] {
 				_ = before.Close() // it has sent nothing yet

@@ -137,7 +137,7 @@ func openCluster(t *testing.T, addrs []string, buckets int, opts ...Option) []*T
 // senders returns the number of sessions that send heartbeats, and 0 until each session has one that counts.
 func senders(of []*Transport) (n int) {
 	for _, p := range of {
-		b, s := p.master(0).cfg.beats, p.master(0).state.Load().sess
+		b, s := p.master(0).beats, p.master(0).state.Load().sess
 		if s == nil {
 			return 0
 		}

@@ -18,6 +18,7 @@ type master struct {
 	transport *Transport
 	index     int
 	cfg       Config
+	beats     *beats          // the sessions that share heartbeats with those of this master
 	ctx       context.Context // ends with the master; its cause is the reason
 	cancel    context.CancelCauseFunc
 	pending   pendingList

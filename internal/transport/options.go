@@ -43,7 +43,6 @@ type Config struct {
 	sentinels     wire.Target // User, Password and TLS of the connections to the sentinels
 	tag           string      // hash tag of the bucket, if the master is a cluster
 	failover      *failover   // nil if the master is never replaced by a replica
-	beats         *beats      // the sessions that share heartbeats with those of this master
 }
 
 func defaults() Config {

@@ -26,7 +26,7 @@ type session struct {
 	byText   bool                          // the user has no right to load scripts
 	name     atomic.Pointer[string]        // as last sent; nil if this package does not name the connection
 
-	// Guarded by Config.beats.mu after the handshake.
+	// Guarded by master.beats.mu after the handshake.
 	beating bool     // a heartbeat of its own is outstanding
 	byOther bool     // the last heartbeat was one of another session with the server
 	digest  string   // digest of the node of a cluster when CLUSTER NODES was last read; see [scripts.Digest]
@@ -45,7 +45,7 @@ func (s *session) serve(c *wire.Conn) {
 	m.pending.begin()
 	s.resend()
 	op, err := s.pipe.Run(m.ctx, m.cfg.clock.Now().Sub(s.infoSent))
-	m.cfg.beats.leave(s)
+	m.beats.leave(s)
 	m.moved = m.moved && !s.open() || leaving(err) // events of an open session have already reported a move
 	m.pending.stop()
 	m.setDown(op, err)
@@ -77,10 +77,10 @@ func (s *session) resend() {
 	m.mu.Unlock()
 	if up {
 		s.rename()
-		m.cfg.beats.mu.Lock()
-		m.cfg.beats.join(s)
+		m.beats.mu.Lock()
+		m.beats.join(s)
 		m.transport.watchers.emit(Event{Master: m.index, Session: s.id, Info: s.info})
-		m.cfg.beats.mu.Unlock()
+		m.beats.mu.Unlock()
 	}
 }
 
@@ -102,7 +102,7 @@ func (s *session) knows(h heard) bool {
 // beat queues a heartbeat, unless one of another session counts for this one, and the releases that are still pending.
 // It returns when it wants to be called again.
 func (s *session) beat() (next time.Duration) {
-	b := s.m.cfg.beats
+	b := s.m.beats
 	b.mu.Lock()
 	if next = s.covered(); next <= 0 {
 		next = s.m.cfg.heartbeat
@@ -152,8 +152,8 @@ func (s *session) send(digest string) {
 func (s *session) queue(c *scripts.Call, takeFunc func(reply any)) {
 	s.pipe.Queue(c, func(reply any, ended error) {
 		if ended == nil {
-			s.m.cfg.beats.mu.Lock()
-			defer s.m.cfg.beats.mu.Unlock()
+			s.m.beats.mu.Lock()
+			defer s.m.beats.mu.Unlock()
 			takeFunc(reply)
 		}
 	})
@@ -199,7 +199,7 @@ func (s *session) take(
 	} else {
 		s.send(h.digest())
 	}
-	s.m.cfg.beats.spread(s, h)
+	s.m.beats.spread(s, h)
 }
 
 // readHeartbeat parses the reply of the heartbeat script. Other fields of INFO do not change while the server runs, or

@@ -22,6 +22,7 @@ type Transport struct {
 	hub      feed.Hub
 	common   []Option
 	bucket   Bucket
+	beats    *beats                 // shared by the Transports of the buckets of one cluster; nil: each master has its own
 	name     atomic.Pointer[string] // set by SetClientName
 	wg       sync.WaitGroup         // the goroutines of the masters
 
@@ -40,7 +41,10 @@ func Open(urls []string, opts ...Option) (*Transport, error) {
 
 // New connects to the masters in the background. It does not block, and succeeds even if no master is up. An error
 // matches [ErrInvalid]; nothing has been dialled then. The Transport must be closed.
-func New(masters []Master, opts ...Option) (*Transport, error) {
+func New(masters []Master, opts ...Option) (*Transport, error) { return build(masters, nil, opts) }
+
+// build is New for masters whose sessions share heartbeats with those of other Transports, if shared is not nil.
+func build(masters []Master, shared *beats, opts []Option) (*Transport, error) {
 	common, configs, err := settings(masters, opts)
 	switch {
 	case err != nil:
@@ -53,7 +57,7 @@ func New(masters []Master, opts ...Option) (*Transport, error) {
 		!slices.ContainsFunc(masters, func(m Master) bool { return m.service != "" }):
 		return nil, fault.Invalid("credentials or TLS of sentinels are given, and no master is named by redis+sentinel://")
 	}
-	p := &Transport{common: opts}
+	p := &Transport{common: opts, beats: shared}
 	p.watchers.init()
 	p.list.Store(new([]*master))
 	for i, named := range masters {
@@ -65,9 +69,9 @@ func New(masters []Master, opts ...Option) (*Transport, error) {
 // begin adds the next master and starts it.
 func (t *Transport) begin(named Master, cfg Config) (number int) {
 	list := *t.list.Load()
-	m := &master{Master: named, transport: t, index: len(list), cfg: cfg}
-	if m.cfg.beats == nil {
-		m.cfg.beats = new(beats)
+	m := &master{Master: named, transport: t, index: len(list), cfg: cfg, beats: t.beats}
+	if m.beats == nil {
+		m.beats = new(beats)
 	}
 	m.ctx, m.cancel = context.WithCancelCause(context.Background())
 	m.state.Store(&connState{err: m.failure("connect", errFirst)})
