@@ -2,6 +2,7 @@
 // OpenTelemetry span of each call to its output. /ready reports whether a quorum of the masters votes.
 //
 //	go run ./examples/observed -listen 127.0.0.1:2112 redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3
+//	go run ./examples/observed -config locks.json
 //
 // README.md has useful queries. The alerting rules are in deploy/prometheus.
 package main
@@ -23,9 +24,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.opentelemetry.io/otel/exporters/stdout/stdouttrace"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/trace"
 
-	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlockotel"
 	"github.com/redlock-go/redlock/redlockprom"
@@ -35,6 +34,7 @@ func main() {
 	log.SetFlags(0)
 	address := flag.String("listen", "127.0.0.1:2112", "where /metrics is served")
 	ttl := flag.Duration("ttl", 10*time.Second, "of the locks")
+	config := flag.String("config", "", "file with the masters, which is followed; in place of URLs")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -42,30 +42,15 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := run(ctx, flag.Args(), listener, os.Stdout, redlock.WithTTL(*ttl)); err != nil {
+	if err := run(ctx, *config, flag.Args(), listener, os.Stdout, redlock.WithTTL(*ttl)); err != nil {
 		log.Fatal(err)
 	}
 }
 
-// watched returns a Locker that reports to Prometheus and OpenTelemetry.
-func watched(
-	masters *pool.Pool, metrics prometheus.Registerer, tracers trace.TracerProvider, opts ...redlock.Option,
-) (*redlock.Locker, error) {
-	collector := redlockprom.New()
-	watcher, err := redlockotel.New(redlockotel.WithTracerProvider(tracers))
-	if err != nil {
-		return nil, err
-	}
-	locker, err := redlock.New(masters, append(opts, redlock.WithTrace(collector.Trace(), watcher.Trace()))...)
-	if err != nil {
-		return nil, err
-	}
-	collector.Watch(locker)
-	return locker, metrics.Register(collector)
-}
-
-// run works with locks over the masters at urls until ctx ends. It closes the listener.
-func run(ctx context.Context, urls []string, l net.Listener, spans io.Writer, opts ...redlock.Option) (err error) {
+// run works with locks until ctx ends. It closes the listener.
+func run(
+	ctx context.Context, config string, urls []string, l net.Listener, spans io.Writer, opts ...redlock.Option,
+) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	registry := prometheus.NewRegistry()
@@ -86,20 +71,23 @@ func run(ctx context.Context, urls []string, l net.Listener, spans io.Writer, op
 	}
 	tracers := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter))
 	defer func() { err = errors.Join(err, tracers.Shutdown(context.WithoutCancel(ctx))) }() // the last spans
-	masters, err := pool.Open(urls)
+	collector := redlockprom.New()
+	watcher, err := redlockotel.New(redlockotel.WithTracerProvider(tracers))
 	if err != nil {
 		return err
 	}
-	defer masters.Close()
-	locker, err := watched(masters, registry, tracers, opts...)
+	opts = append(opts, redlock.WithTrace(collector.Trace(), watcher.Trace()))
+	locker, shut, err := open(ctx, config, urls, opts...)
 	if err != nil {
 		return err
 	}
+	collector.Watch(locker)
+	registry.MustRegister(collector)
 	mux.HandleFunc("/ready", func(w http.ResponseWriter, r *http.Request) { ready(w, r, locker) })
 	work(ctx, locker, tracers.Tracer("observed"))
 	over, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	return locker.Close(over)
+	return shut(over)
 }
 
 // ready answers 200 if a quorum of the masters votes, and otherwise 503 with the reason of each master that does not

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -54,8 +56,8 @@ func (b *buffer) String() string {
 	return b.buf.String()
 }
 
-// start runs the program over five masters, which vote.
-func start(t *testing.T) *running {
+// start runs the program over five masters, which vote. It gets them as URLs, or in a file.
+func start(t *testing.T, inFile bool) *running {
 	t.Helper()
 	servers, urls := testmasters.Start(t, 5)
 	r := &running{T: t, servers: servers, spans: &buffer{}}
@@ -79,7 +81,16 @@ func start(t *testing.T) *running {
 	r.address = l.Addr().String()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- run(ctx, urls, l, r.spans, redlock.WithTTL(ttl)) }()
+	config := ""
+	if inFile {
+		config = filepath.Join(t.TempDir(), "locks.json")
+		text, err := json.Marshal(map[string][]string{"masters": urls})
+		if err = errors.Join(err, os.WriteFile(config, text, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		urls = nil
+	}
+	go func() { ended <- run(ctx, config, urls, l, r.spans, redlock.WithTTL(ttl)) }()
 	r.stop = sync.OnceValue(func() error {
 		cancel()
 		return <-ended
@@ -125,7 +136,7 @@ func (r *running) eventually(what string, is func() (bool, string)) {
 
 // The program exports its metrics at /metrics, and a span of each call, with the lock as a child of the job.
 func TestTheProgramIsSeen(t *testing.T) {
-	r := start(t)
+	r := start(t, true)
 	want := []string{
 		`redlock_quorum 1`, `redlock_held`, `redlock_wait_seconds_count{op="lock",outcome="ok"}`,
 		`redlock_master_voting{master="` + r.servers[4].Addr() + `"} 1`, `redlock_attempts_total{outcome="ok"}`,
@@ -171,7 +182,7 @@ func TestTheProgramIsSeen(t *testing.T) {
 
 // The program is ready while a quorum of the masters votes.
 func TestReadiness(t *testing.T) {
-	r := start(t)
+	r := start(t, false)
 	says := func(want string) func() (bool, string) {
 		return func() (bool, string) {
 			page, err := get(t.Context(), "http://"+r.address+"/ready")

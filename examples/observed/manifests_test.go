@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/redlock-go/redlock/internal/configfile"
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/pool"
@@ -65,8 +67,17 @@ type workload struct {
 					} `yaml:"requiredDuringSchedulingIgnoredDuringExecution"`
 				} `yaml:"podAntiAffinity"`
 			}
+			Volumes []struct {
+				Name      string
+				ConfigMap struct{ Name string } `yaml:"configMap"`
+			}
 			Containers []struct {
-				Args  []string
+				Args   []string
+				Mounts []struct {
+					Name      string
+					MountPath string `yaml:"mountPath"`
+					SubPath   string `yaml:"subPath"`
+				} `yaml:"volumeMounts"`
 				Ports []struct {
 					Name          string
 					ContainerPort int `yaml:"containerPort"`
@@ -214,14 +225,25 @@ func TestMastersAreIndependent(t *testing.T) {
 func TestClientReachesTheMasters(t *testing.T) {
 	all := parse(t, "masters.yaml")
 	masters := spec[workload](t, all, "StatefulSet/master")
-	client := spec[workload](t, parse(t, "client.yaml"), "Deployment/client")
+	clientDocs := parse(t, "client.yaml")
+	client := spec[workload](t, clientDocs, "Deployment/client")
 	pods, c := client.Template.Metadata.Labels, client.Template.Spec.Containers[0]
-	want := slices.Sorted(maps.Values(masterURLs(t, all, masters)))
-	if !slices.Equal(c.Args[1:], want) {
-		t.Errorf("the client has the masters %q, the services are %q", c.Args[1:], want)
+	volume, mount := client.Template.Spec.Volumes[0], c.Mounts[0]
+	file := filepath.Join(t.TempDir(), "locks.json")
+	text := clientDocs["ConfigMap/"+volume.ConfigMap.Name].Data["locks.json"]
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	if port := fmt.Sprintf("-listen=:%d", c.Ports[0].ContainerPort); c.Args[0] != port {
-		t.Errorf("the client listens with %s, want %s", c.Args[0], port)
+	config, err := configfile.Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := slices.Sorted(maps.Values(masterURLs(t, all, masters))); !slices.Equal(config.Masters, want) {
+		t.Errorf("the client has the masters %q, the services are %q", config.Masters, want)
+	}
+	args := []string{fmt.Sprintf("-listen=:%d", c.Ports[0].ContainerPort), "-config=" + mount.MountPath + "/locks.json"}
+	if !slices.Equal(c.Args, args) || mount.Name != volume.Name || mount.SubPath != "" {
+		t.Errorf("the client starts with %q and the volume %+v, want %q", c.Args, mount, args)
 	}
 	if get := c.Readiness.HTTPGet; get.Path != "/ready" || get.Port != c.Ports[0].Name || c.Liveness != nil {
 		t.Errorf("the client has the readiness probe %+v and the liveness probe %v", get, c.Liveness)

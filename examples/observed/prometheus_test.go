@@ -179,7 +179,7 @@ func TestTheRulesFireAndTheQueriesAnswer(t *testing.T) {
 	if err != nil {
 		t.Skip("needs a prometheus program (Debian, Ubuntu: apt-get install prometheus)")
 	}
-	r := start(t)
+	r := start(t, false)
 	p := r.scraped(path)
 	p.eventually("ten seconds of metrics", func() (bool, string) {
 		n, _, err := p.value("sum(count_over_time(redlock_quorum[1m]))")

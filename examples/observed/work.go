@@ -2,14 +2,39 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log"
 	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockfile"
 )
+
+// open makes a Locker over the masters of the file config, which it follows until ctx ends, or over those at urls. shut
+// closes the Locker, and the connections after it.
+func open(ctx context.Context, config string, urls []string, opts ...redlock.Option) (
+	locker *redlock.Locker, shut func(context.Context) error, err error,
+) {
+	if config != "" {
+		if locker, shut, err = redlockfile.Open(config, opts...); err == nil {
+			go redlockfile.Follow(ctx, locker, config)
+		}
+		return locker, shut, err
+	}
+	masters, err := pool.Open(urls)
+	if err != nil {
+		return nil, nil, err
+	}
+	locker, err = redlock.New(masters, opts...)
+	if err != nil {
+		return nil, nil, errors.Join(err, masters.Close())
+	}
+	return locker, func(ctx context.Context) error { return errors.Join(locker.Close(ctx), masters.Close()) }, nil
+}
 
 const (
 	jobTime  = 20 * time.Millisecond
