@@ -49,9 +49,6 @@ func (c *call) ask() ask {
 func (c *call) acquire() any {
 	lock, a := c.key(1), c.ask()
 	c.get(c.fenceKey(), "")
-	if !c.has(6) {
-		c.get(c.key(2), "")
-	}
 	if a.stamp != "" {
 		//mutant:repair-record = !strings.HasPrefix(there, a.stamp) && a.mode != "repair"
 		if there := c.record(c.key(2)); !strings.HasPrefix(there, a.stamp) {
