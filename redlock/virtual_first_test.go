@@ -279,7 +279,7 @@ func TestVirtualTheCommonestMistakesAreExplained(t *testing.T) {
 			{"a closed pool", func() error {
 				_, err := orphan.Lock(w.Context(), "x")
 				return err
-			}, `redlock: lock "x": the pool is closed; 0 of 3 masters agreed, quorum is 2; ` +
+			}, `redlock: lock "x": the pool is closed; 0 of 3 masters can grant a lock, quorum is 2; ` +
 				"master-1:6379, master-2:6379, master-3:6379: send: the pool is closed"},
 		} {
 			if err := one.do(); err == nil || remaining.ReplaceAllString(err.Error(), "expires in T") != one.told {
@@ -292,7 +292,7 @@ func TestVirtualTheCommonestMistakesAreExplained(t *testing.T) {
 		l := w.locker()
 		after(time.Second)
 		_, err := l.TryLock(w.Context(), "x")
-		const want = `redlock: lock "x": no quorum of masters; 0 of 3 masters agreed, quorum is 2; ` +
+		const want = `redlock: lock "x": no quorum of masters; 0 of 3 masters can grant a lock, quorum is 2; ` +
 			"master-1:6379, master-2:6379, master-3:6379: lock: the master is in quarantine until 00:00:30 UTC by its clock, " +
 			"since it is new or may have forgotten locks; " +
 			"if no client can hold a lock on these masters, redlock admit (Admin.Admit) ends the quarantine"
