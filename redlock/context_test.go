@@ -49,7 +49,7 @@ func mustUnlock(t *testing.T, k *Lock) {
 	}
 }
 
-func TestContextEndsWithItsParentAndLeavesTheLock(t *testing.T) {
+func TestContextEndsWithParent(t *testing.T) {
 	k := mustLock(t, nearLocker(t), "a")
 	parent, cancel := context.WithCancelCause(t.Context())
 	ctx, other := k.Context(parent), k.Context(t.Context())

@@ -14,15 +14,15 @@
 // # Five rules
 //
 //	1 votes are replies to scripts, counted over N; a hint only makes a waiter try again
-//	    internal/round/round.go         TestVirtualHintsAreNotVotes
+//	    internal/round/round.go         TestHintsAreNotVotes
 //	2 everything is safe to repeat; a late message is refused by its ballot
-//	    ../internal/scripts/acquire.lua TestVirtualARepeatedMessageChangesNothing
+//	    ../internal/scripts/acquire.lua TestRepeatedMessageChangesNothing
 //	3 tokens are ballots; each master keeps the largest ballot that it has accepted as its fence, and accepts only larger
-//	    internal/ballot/propose.go      TestVirtualTokensGrowWhateverTheMastersForget
+//	    internal/ballot/propose.go      TestTokensGrowAfterDataLoss
 //	4 a master that may have forgotten does not vote until nothing from before can be alive
-//	    internal/admission/judge.go     TestVirtualAMasterThatRestartsEmptyDoesNotVote
+//	    internal/admission/judge.go     TestMasterRestartedEmptyDoesNotVote
 //	5 while its client runs, a holder learns of expiry before any master can reassign the name
-//	    internal/lease/validity.go      TestVirtualTheLossIsHeardBeforeTheKeyIsGone
+//	    internal/lease/validity.go      TestLossIsReportedBeforeKeyExpires
 //
 // # How a lock is won
 //

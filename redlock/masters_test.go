@@ -3,181 +3,481 @@ package redlock_test
 import (
 	"context"
 	"errors"
-	"fmt"
+	"net"
+	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// An office is one bubble of virtual time with masters, and the Lockers of operators and clients.
-type office struct {
-	*testing.T
-	masters *memory.Masters
-}
-
-// operate runs body with n masters.
-func operate(t *testing.T, n int, body func(o *office), opts ...memory.Option) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		o := &office{T: t, masters: memory.New(n, opts...)}
-		t.Cleanup(o.masters.Close)
-		body(o)
-	})
-}
-
-// over returns a Locker over the masters from, from+1, ... to-1, with its own pool.
-func (o *office) over(from, to int, opts ...redlock.Option) *redlock.Locker {
-	o.Helper()
-	p, err := pool.Open(o.masters.URLs()[from:to], pool.WithDialer(o.masters.Dial), transport.WithClock(clock.Runtime()))
-	if err != nil {
-		o.Fatal(err)
-	}
-	o.Cleanup(func() { _ = p.Close() })
-	l, err := redlock.New(p, append([]redlock.Option{redlock.WithClock(clock.Runtime())}, opts...)...)
-	if err != nil {
-		o.Fatal(err)
-	}
-	o.Cleanup(func() {
-		if err := l.Close(context.WithoutCancel(o.Context())); err != nil {
-			o.Errorf("close: %v", err)
-		}
-	})
-	l.Ready(o.Context())
-	return l
-}
-
-// within returns a context with the given timeout.
-func (o *office) within(d time.Duration) context.Context {
-	ctx, cancel := context.WithTimeout(o.Context(), d)
-	o.Cleanup(cancel)
-	return ctx
-}
-
-// says fails the test unless err matches like and contains all the words.
-func (o *office) says(err, like error, words ...string) {
-	o.Helper()
-	if !errors.Is(err, like) {
-		o.Errorf("got %v, want %v in it", err, like)
-	}
-	for _, w := range words {
-		if !strings.Contains(fmt.Sprint(err), w) {
-			o.Errorf("no %q in %v", w, err)
-		}
-	}
-}
-
-// Admit continues until all masters vote, or its context ends; then its error names those that do not.
-func TestAdmitNowFollowsTheStartOfMasters(t *testing.T) {
-	operate(t, 3, func(o *office) {
-		o.masters.Master(2).Stop()
-		l := o.over(0, 3)
-		err := l.Admin().Admit(o.within(5 * time.Second))
-		o.says(err, context.DeadlineExceeded, o.masters.Master(2).Addr(), "2 of 3")
-		if errors.Is(err, redlock.ErrNoQuorum) {
-			o.Errorf("a quorum votes: %v", err)
-		}
-		if _, err := l.TryLock(o.Context(), "a"); err != nil {
-			o.Error(err)
-		}
-		go func() {
-			<-time.After(5 * time.Second)
-			o.masters.Master(2).Restart(false)
-		}()
-		if err := l.Admin().Admit(o.within(time.Minute)); err != nil {
-			o.Error(err)
-		}
+// An operator who knows that nothing is held admits the masters at once. Admit continues until all masters vote, or its
+// context ends; then its error names those that do not.
+func TestAdmit(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		start := time.Now()
+		w.masters.Master(2).Stop()
+		l := w.locker()
+		err := l.Admin().Admit(w.within(5 * time.Second))
+		w.says(err, context.DeadlineExceeded, w.masters.Master(2).Addr(), "2 of 3")
+		w.notError(err, redlock.ErrNoQuorum)
+		w.take(l, "a", redlock.WithTries(1))
+		w.take(w.locker(), "b", redlock.WithTries(1))
+		time.AfterFunc(5*time.Second, func() { w.masters.Master(2).Restart(false) })
+		w.must(l.Admin().Admit(w.within(time.Minute)))
+		w.wantSince(start, 15*time.Second)
+		w.each(func(_ int, m *memory.Master) { m.Flush() }, 0, 1) // an idle client counts them as voting
+		w.must(l.Admin().Admit(w.within(time.Minute)))
+		w.each(func(i int, m *memory.Master) {
+			if text := recordOf(m); !strings.Contains(text, "state=admitted") {
+				w.Errorf("master %d has the record %q", i, text)
+			}
+		})
 	}, memory.Fresh())
 }
 
 // H80: the max TTL is raised in two steps. While one master cannot be written no master accepts a longer TTL, and the
 // others have the longer quarantine. H120: while one is known to be down nothing is written. H70: until then a longer
 // TTL is refused at once, naming the command.
-func TestTheGuardTimeIsRaisedOnAllMastersOrNone(t *testing.T) {
-	operate(t, 5, func(o *office) {
-		l := o.over(0, 5)
-		o.masters.Master(4).Stop()
-		<-time.After(3 * time.Second)
-		before := first(o.masters.Master(0))
-		err := l.Admin().RaiseMaxTTL(o.within(time.Minute), 5*time.Minute)
-		o.says(err, redlock.ErrNoQuorum, o.masters.Master(4).Addr(), "4 of 5", "quorum is 5")
-		if first(o.masters.Master(0)) != before {
-			o.Errorf("a refused call has written %s", first(o.masters.Master(0)))
+func TestRaiseMaxTTL(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		l := w.locker()
+		w.masters.Master(4).Stop()
+		after(3 * time.Second)
+		before := recordOf(w.masters.Master(0))
+		w.says(l.Admin().RaiseMaxTTL(w.within(time.Minute), 5*time.Minute), redlock.ErrNoQuorum, w.masters.Master(4).Addr(),
+			"4 of 5", "quorum is 5")
+		if recordOf(w.masters.Master(0)) != before {
+			w.Errorf("a refused call has written %s", recordOf(w.masters.Master(0)))
 		}
-		o.masters.Master(4).Restart(true)
-		<-time.After(40 * time.Second)
-		o.masters.Master(4).Refuse("OOM command not allowed when used memory > 'maxmemory'.")
-		err = l.Admin().RaiseMaxTTL(o.within(time.Minute), 5*time.Minute)
-		o.says(err, redlock.ErrNoQuorum, o.masters.Master(4).Addr(), "4 of 5", "quorum is 5", "OOM")
-		o.masters.Master(4).Refuse("")
-		o.masters.Master(4).Stop()
-		<-time.After(3 * time.Second)
+		w.masters.Master(4).Restart(true)
+		after(40 * time.Second)
+		w.masters.Master(4).Refuse("OOM command not allowed when used memory > 'maxmemory'.")
+		w.says(l.Admin().RaiseMaxTTL(w.within(time.Minute), 5*time.Minute), redlock.ErrNoQuorum, w.masters.Master(4).Addr(),
+			"4 of 5", "quorum is 5", "OOM")
+		w.masters.Master(4).Refuse("")
+		w.masters.Master(4).Stop()
+		after(3 * time.Second)
 		for i := range 5 {
-			text, _ := o.masters.Master(i).Get("redlock:admission")
+			text, _ := w.masters.Master(i).Get("redlock:admission")
 			if !strings.Contains(text, "longest=30000 ") || strings.Contains(text, "quarantine=300000") != (i < 4) {
-				o.Errorf("master %d after the first call: %s", i, text)
+				w.Errorf("master %d after the first call: %s", i, text)
 			}
 		}
-		long := o.over(0, 5, redlock.WithMaxTTL(5*time.Minute))
-		start := time.Now()
-		_, err = long.Lock(o.within(time.Minute), "a", redlock.WithTTL(4*time.Minute))
-		if o.says(err, redlock.ErrTTLTooLong, "redlock guard --set"); time.Since(start) > 0 {
-			o.Errorf("it took %v", time.Since(start))
-		}
-		o.masters.Master(4).Restart(false)
-		<-time.After(5 * time.Second)
-		if err := l.Admin().RaiseMaxTTL(o.within(time.Minute), 5*time.Minute); err != nil {
-			o.Fatal(err)
-		}
+		long := w.locker(redlock.WithMaxTTL(5 * time.Minute))
+		start, ttl := time.Now(), redlock.WithTTL(4*time.Minute)
+		w.says(errOf(long.Lock(w.within(time.Minute), "a", ttl)), redlock.ErrTTLTooLong, "redlock guard --set")
+		w.wantSince(start, 0)
+		w.masters.Master(4).Restart(false)
+		after(5 * time.Second)
+		w.must(l.Admin().RaiseMaxTTL(w.within(time.Minute), 5*time.Minute))
 		for _, m := range l.Masters() {
 			if m.MaxTTL != 5*time.Minute {
-				o.Errorf("%+v", m)
+				w.Errorf("%+v", m)
 			}
 		}
-		<-time.After(3 * time.Second)
-		if _, err := long.Lock(o.within(time.Minute), "a", redlock.WithTTL(4*time.Minute)); err != nil {
-			o.Error(err)
+		after(3 * time.Second)
+		w.take(long, "a", ttl)
+		before = recordOf(w.masters.Master(0)) // invalid values are refused before anything is written
+		for g, word := range map[time.Duration]string{
+			time.Minute: "5m0s", 2 * time.Hour: "repl-backlog-ttl is 1h0m0s", 0: "0s", time.Hour + 1: "", 1000 * time.Hour: "",
+		} {
+			w.says(l.Admin().RaiseMaxTTL(w.Context(), g), redlock.ErrInvalid, word)
 		}
-		o.says(l.Admin().RaiseMaxTTL(o.Context(), time.Minute), redlock.ErrInvalid, "5m0s")
-		o.says(l.Admin().RaiseMaxTTL(o.Context(), 2*time.Hour), redlock.ErrInvalid, "repl-backlog-ttl is 1h0m0s")
+		w.isError(w.locker(redlock.WithoutRestartGuard()).Admin().RaiseMaxTTL(w.Context(), time.Minute), redlock.ErrInvalid)
+		if recordOf(w.masters.Master(0)) != before {
+			w.Errorf("a refused call has written %s", recordOf(w.masters.Master(0)))
+		}
 	})
 }
 
 // H72: a mistyped prefix is found, and leaves nothing behind. A healthy deployment has no finding about votes.
 func TestCheckFailsWhereNoQuorumVotes(t *testing.T) {
-	operate(t, 3, func(o *office) {
-		wrong := o.over(0, 3, redlock.WithObserver(), redlock.WithPrefix("redlcok"))
-		<-time.After(time.Minute)
-		findings, err := wrong.Admin().Check(o.Context())
+	virtual(t, 3, func(w *cluster) {
+		wrong := w.locker(redlock.WithObserver(), redlock.WithPrefix("redlcok"))
+		after(time.Minute)
+		findings, err := wrong.Admin().Check(w.Context())
 		if err != nil || len(findings) == 0 || findings[0].Severity != pool.Failure || findings[0].About != "quorum" {
-			o.Fatalf("%v, %v", findings, err)
+			w.Fatalf("%v, %v", findings, err)
 		}
 		for i := range 3 {
-			for _, key := range o.masters.Master(i).Keys() {
+			for _, key := range w.masters.Master(i).Keys() {
 				if strings.HasPrefix(key, "redlcok") && !strings.Contains(key, "check of writes") { // a key of one second
-					o.Errorf("master %d has %s", i, key)
+					w.Errorf("master %d has %s", i, key)
 				}
 			}
 		}
-		findings, err = o.over(0, 3, redlock.WithObserver()).Admin().Check(o.Context())
-		for _, f := range findings { // others are about commands that these masters do not have
-			if f.About == "quorum" || f.About == "quarantine" || f.About == "max TTL" {
-				o.Errorf("%v", f)
-			}
-		}
-		if err != nil {
-			o.Error(err)
+		if about := w.findings(w.locker(redlock.WithObserver())); len(about) > 0 {
+			w.Errorf("a healthy deployment: %v", about)
 		}
 	})
 }
 
-func first(m *memory.Master) string {
+// findings returns the subjects of what Check finds about the votes of the masters. Other findings are about commands
+// that these masters do not have.
+func (w *cluster) findings(l *redlock.Locker) (about []string) {
+	w.Helper()
+	findings, err := l.Admin().Check(w.Context())
+	w.must(err)
+	for _, f := range findings {
+		if f.About == "quorum" || f.About == "quarantine" || f.About == "max TTL" {
+			about = append(about, f.About)
+		}
+	}
+	return about
+}
+
+// The time until the masters vote is in the error, in the trace and in the findings of Check.
+func TestTimeOfQuarantineIsReported(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		var left []time.Duration
+		l := w.locker(redlock.WithTrace(redlock.On("master", func(e redlockinfo.Event) {
+			if e.State == "quarantine" {
+				left = append(left, e.Left)
+			}
+		})))
+		err := errOf(l.TryLock(w.Context(), "n"))
+		w.isError(err, redlock.ErrQuarantine)
+		w.says(err, redlock.ErrNoQuorum, "quarantine until 00:00:30 UTC by its clock, since ", "Admit")
+		if len(left) != 3 || left[0] < 29*time.Second || left[0] > 31*time.Second {
+			w.Errorf("the trace reports %v", left)
+		}
+		if about := w.findings(l); !slices.Equal(about, []string{"quorum", "quarantine", "quarantine", "quarantine"}) {
+			w.Errorf("Check finds %v", about)
+		}
+		w.must(l.Admin().Admit(w.Context()))
+		if about := w.findings(l); len(about) > 0 {
+			w.Errorf("voting masters: %v", about)
+		}
+		w.must(l.Close(w.Context()))
+		w.isError(errOf(l.Admin().Check(w.Context())), redlock.ErrClosed)
+	}, memory.Fresh())
+}
+
+func recordOf(m *memory.Master) string {
 	text, _ := m.Get("redlock:admission")
 	return text
+}
+
+// records returns the admission records of all masters.
+func (w *cluster) records() (all string) {
+	for i := range w.masters.N() {
+		all += recordOf(w.masters.Master(i)) + "\n"
+	}
+	return all
+}
+
+// locks fails the test unless l gets a lock.
+func (w *cluster) locks(what string, l *redlock.Locker) {
+	w.Helper()
+	k, err := l.Lock(w.within(10*time.Second), "free")
+	if err != nil {
+		w.Errorf("%s: %v", what, err)
+		return
+	}
+	w.unlock(k)
+}
+
+// H98: a client whose list differs in one master acquires nothing and writes nothing, and its error shows both lists.
+func TestMasterList(t *testing.T) {
+	subtest(t, "ReplacedMaster", 4, func(w *cluster) {
+		a := w.client(0, 1, 2)
+		w.must(a.Admin().Admit(w.within(time.Minute)))
+		b := w.client(0, 1, 3)
+		after(time.Minute)
+		w.masters.Master(1).DropRequests(1)
+		held := w.take(a, "n")
+		_, err := b.TryLock(w.Context(), "n")
+		w.says(err, redlock.ErrMasterList, "redlock set", "?name=", "[master-1:6379 master-2:6379 master-3:6379]",
+			"[master-1:6379 master-2:6379 master-4:6379]")
+		w.says(b.Admin().Admit(w.within(time.Second)), redlock.ErrMasterList)
+		err = b.Admin().Quarantine(w.Context(), "master-1:6379")
+		w.says(err, redlock.ErrMasterList)
+		if recordOf(w.masters.Master(3)) != "" || held.Err() != nil {
+			w.Errorf("the refused client has written %q; the holder: %v", recordOf(w.masters.Master(3)), held.Err())
+		}
+	}, memory.Fresh())
+	t.Run("AtOneInstant", func(t *testing.T) {
+		for _, lists := range [][2][]int{
+			{{0, 1, 2}, {0, 1, 3}}, {{2, 0, 1}, {1, 3, 0}}, {{0, 1, 2, 3, 4}, {0, 1, 2}}, {{0, 1, 2, 3, 4}, {4, 3}},
+		} {
+			for _, admit := range []bool{false, true} {
+				bubble(t, 5, func(w *cluster) {
+					a, b := w.client(lists[0]...), w.client(lists[1]...)
+					if admit {
+						for _, l := range []*redlock.Locker{a, b} {
+							go func() { _ = l.Admin().Admit(w.within(2 * time.Second)) }()
+						}
+					}
+					after(2 * time.Minute)
+					ka, aErr := a.TryLock(w.Context(), "n")
+					kb, bErr := b.TryLock(w.Context(), "n")
+					if aErr == nil && bErr == nil && ka.Err() == nil && kb.Err() == nil {
+						w.Errorf("%v, admit %v: both hold the name", lists, admit)
+					}
+					if bErr == nil && aErr == nil || !errors.Is(errors.Join(aErr, bErr), redlock.ErrMasterList) {
+						w.Errorf("%v, admit %v: %v, %v", lists, admit, aErr, bErr)
+					}
+				}, memory.Fresh())
+			}
+		}
+	})
+	// A client of the second list reads the record of master 1 between two outages of that master, which it never loses.
+	subtest(t, "ShortOutages", 4, func(w *cluster) {
+		a := w.client(0, 1, 2)
+		w.must(a.Admin().Admit(w.within(time.Minute)), a.Close(w.Context()))
+		w.masters.Master(1).Restart(false)
+		w.masters.Master(0).Hang()
+		b := w.client(0, 1, 3)
+		after(5 * time.Second) // the quarantines of masters 2 and 4 begin
+		w.masters.Master(0).Resume()
+		after(20 * time.Second)
+		w.masters.Master(0).Hang()
+		after(15 * time.Second) // and are over
+		w.masters.Master(0).Resume()
+		after(15 * time.Second)
+		w.locks("the first list", w.client(0, 1, 2))
+		w.says(errOf(b.TryLock(w.Context(), "n")), redlock.ErrMasterList)
+	}, memory.Fresh())
+	subtest(t, "OrderAndNames", 3, func(w *cluster) {
+		w.locks("another order", w.client(2, 0, 1))
+		var urls, wrong []string
+		for _, u := range w.masters.URLs() {
+			name := strings.TrimPrefix(u, "redis://")
+			urls = append(urls, "redis://near-"+name+"?name="+name)
+			wrong = append(wrong, "redis://near-"+name)
+		}
+		near := func(ctx context.Context, network, addr string) (net.Conn, error) {
+			return w.masters.Dial(ctx, network, strings.TrimPrefix(addr, "near-"))
+		}
+		w.locks("other addresses, with names", w.start(w.poolOver(urls, pool.WithDialer(near))))
+		w.says(errOf(w.start(w.poolOver(wrong, pool.WithDialer(near))).TryLock(w.Context(), "n")), redlock.ErrMasterList,
+			"near-master-1:6379")
+	})
+}
+
+// H98: a master that is down for a moment has not been down for a quarantine because the client was frozen or its wall
+// clock was set forward.
+func TestMasterListAndClocks(t *testing.T) {
+	for what, leap := range map[string]func(w *cluster, c *shiftClock){
+		"SetForward": func(_ *cluster, c *shiftClock) { c.jump(0, time.Minute) },
+		"Frozen": func(w *cluster, c *shiftClock) {
+			for i := range w.masters.N() {
+				w.masters.Master(i).SetClock(time.Minute, 1)
+			}
+			c.jump(time.Minute, time.Minute)
+		},
+	} {
+		subtest(t, what, 4, func(w *cluster) {
+			a := w.client(0, 1, 2)
+			w.must(a.Admin().Admit(w.within(time.Minute)), a.Close(w.Context()))
+			w.masters.Master(1).Restart(false)
+			w.masters.Master(0).Hang()
+			c := newShiftClock(1)
+			b := w.start(w.poolOver(w.urls(0, 1, 3), transport.WithClock(c.clock())), redlock.WithClock(c.clock()))
+			after(5 * time.Second) // the quarantines of masters 2 and 4 begin
+			w.masters.Master(0).Resume()
+			after(30 * time.Second)
+			w.masters.Master(0).Hang()
+			after(4 * time.Second)
+			leap(w, c)
+			after(2 * time.Second)
+			w.masters.Master(0).Resume()
+			after(2 * time.Second)
+			w.locks("the first list", w.client(0, 1, 2))
+			w.says(errOf(b.TryLock(w.Context(), "n")), redlock.ErrMasterList)
+		}, memory.Fresh())
+	}
+}
+
+// H104: a dead master whose last record names other masters stops no client that has seen it.
+func TestStrayRecord(t *testing.T) {
+	subtest(t, "OfDeadMaster", 7, func(w *cluster) {
+		a := w.client(0, 1, 2, 3, 4)
+		w.must(a.Admin().Admit(w.within(time.Minute)))
+		w.masters.Master(4).Stop()
+		after(2 * time.Second)
+		stray := w.client(4, 5, 6)
+		w.masters.Master(4).Restart(false)
+		after(5 * time.Second)
+		w.locks("with the stray record", a)
+		w.masters.Master(4).Stop()
+		_ = stray.Close(w.within(time.Second))
+		after(10 * time.Minute)
+		w.locks("ten minutes after it has died", a)
+		w.locks("a new client", w.client(0, 1, 2, 3, 4))
+	}, memory.Fresh())
+	// H124: so does one on a live master, and a command with a wrong list does not write it.
+	subtest(t, "OfLiveMaster", 5, func(w *cluster) {
+		a := w.client(0, 1, 2, 3, 4)
+		w.locks("before", a)
+		before := w.records()
+		w.says(w.client(0, 1, 2).Admin().Quarantine(w.Context(), "master-2:6379"), redlock.ErrMasterList)
+		if w.records() != before {
+			w.Errorf("a refused quarantine has written\n%s", w.records())
+		}
+		list := "masters=master-1:6379,master-2:6379,master-3:6379"
+		stray := strings.Replace(recordOf(w.masters.Master(1)), list+",master-4:6379,master-5:6379", list, 1)
+		w.masters.Master(1).Set("redlock:admission", "v3 0123456789abcdef"+stray[len("v3 0123456789abcdef"):])
+		w.locks("with the stray record", a)
+		w.masters.Master(0).Restart(false)
+		after(40 * time.Second)
+		if s := a.Masters(); s[0].State != "voting" || s[1].State != "blocked" {
+			w.Errorf("beside a stray record: %+v", s[:2])
+		}
+		w.must(a.Admin().Quarantine(w.Context(), "master-2:6379"))
+		after(40 * time.Second)
+		if s := a.Masters()[1]; s.State != "voting" {
+			w.Errorf("the stray record was replaced: %+v", s)
+		}
+		w.says(a.Admin().Quarantine(w.Context(), "elsewhere:1"), redlock.ErrInvalid, "elsewhere:1")
+	})
+}
+
+// H120: a client that does not follow the configuration admits no master.
+func TestAdmitNowOfAnOldListWritesNothing(t *testing.T) {
+	virtual(t, 6, func(w *cluster) {
+		urls := w.masters.URLs()
+		both := redlock.Configuration{Epoch: 1, Masters: urls[:5], Next: urls[1:]}
+		l := w.client(0, 1, 2, 3, 4)
+		w.must(errors.Join(l.Admin().Admit(w.within(time.Minute)), w.client(5).Admin().Admit(w.within(time.Minute)),
+			l.Admin().Reconfigure(w.within(time.Minute), both), l.RaiseEpoch(w.within(time.Minute))))
+		w.masters.Master(1).Restart(false)
+		after(5 * time.Second) // it is in quarantine
+		w.must(l.Close(w.within(time.Second)))
+		w.masters.Master(2).Restart(false)
+		before := w.records()
+		for _, plain := range [][]int{{0, 1, 2, 3, 4}, {1, 2, 3, 4, 5}} {
+			c := w.client(plain...)
+			w.says(c.Admin().Admit(w.within(5*time.Second)), redlock.ErrOldMasters)
+			after(time.Minute)
+			if got := w.records(); got != before {
+				w.Errorf("%v has written\n%s\nover\n%s", plain, got, before)
+			}
+		}
+	}, memory.Fresh())
+}
+
+// H98: after a change plain lists of the new masters work, also in clients that were there before.
+func TestPlainListAfterAChange(t *testing.T) {
+	virtual(t, 4, func(w *cluster) {
+		urls := w.masters.URLs()
+		l := w.client(0, 1, 2)
+		if err := errors.Join(l.Admin().Admit(w.within(time.Minute)),
+			l.Admin().Reconfigure(w.within(2*time.Minute), redlock.Configuration{Epoch: 1, Masters: urls[:3], Next: urls[1:]}),
+			l.RaiseEpoch(w.within(time.Minute))); err != nil {
+			w.Fatal(err)
+		}
+		early := w.client(1, 2, 3)
+		w.says(errOf(early.TryLock(w.Context(), "n")), redlock.ErrOldMasters)
+		after(2 * time.Minute)
+		if err := errors.Join(l.FinishChange(w.within(time.Minute)),
+			l.Admin().Reconfigure(w.within(time.Minute), redlock.Configuration{Epoch: 2, Masters: urls[1:]}),
+			l.RaiseEpoch(w.within(time.Minute))); err != nil {
+			w.Fatal(err)
+		}
+		w.locks("a client that was early", early)
+		late := w.client(3, 2, 1)
+		w.locks("a new client", late)
+		if late.Set().Epoch != 2 {
+			w.Errorf("it follows %v", late.Set())
+		}
+		for i, plain := range [][]string{{urls[2], urls[3], urls[1]}, urls[:3]} { // as a file says that is followed
+			err := late.Admin().Reconfigure(w.within(time.Minute), redlock.Configuration{Masters: plain})
+			if (err == nil) != (i == 0) {
+				w.Errorf("plain list %v: %v", plain, err)
+			}
+		}
+		w.says(errOf(w.client(0, 1, 2).TryLock(w.Context(), "n")), redlock.ErrOldMasters)
+	}, memory.Fresh())
+}
+
+// H147: a change is aborted after its epoch was raised. Clients with the joint configuration, and a lock that one
+// holds, continue on the old masters; the next masters can no longer become final.
+func TestAbortChange(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		urls := w.masters.URLs()
+		both := redlock.Configuration{Epoch: 1, Masters: urls[:3], Next: urls[2:]}
+		l := w.client(0, 1, 2)
+		w.says(l.AbortChange(w.within(time.Minute)), redlock.ErrInvalid)
+		w.must(errors.Join(l.Admin().Admit(w.within(time.Minute)), l.Admin().Reconfigure(w.within(2*time.Minute), both),
+			l.RaiseEpoch(w.within(time.Minute))))
+		held := w.take(l, "held", redlock.WithTTL(30*time.Second))
+		everywhere := func(want int) {
+			for n := 0; n < want && held.Err() == nil; n, _ = held.HeldOn() {
+				after(100 * time.Millisecond)
+			}
+		}
+		everywhere(5)
+		before := w.records()
+		for _, i := range []int{3, 4} {
+			w.masters.Master(i).Stop()
+		}
+		after(2 * time.Second)
+		w.says(l.AbortChange(w.within(5*time.Second)), redlock.ErrNoQuorum)
+		if w.records() != before {
+			w.Errorf("a refused call has written\n%s", w.records())
+		}
+		for on, i := range []int{3, 4} { // the lock is confirmed by one before the other is back
+			w.masters.Master(i).Restart(true)
+			everywhere(4 + on)
+		}
+		w.says(l.AbortChange(w.within(5*time.Second)), redlock.ErrNoQuorum, "quarantine")
+		after(31 * time.Second) // the next masters vote again
+		for range 2 {
+			if err := l.AbortChange(w.within(time.Minute)); err != nil && l.Set().Epoch != 2 {
+				w.Fatal(err)
+			}
+		}
+		after(time.Minute)
+		if held.Err() != nil || l.Set().Epoch != 2 || len(l.Set().Next) != 0 {
+			w.Errorf("the holder: %v; it follows %v", held.Err(), l.Set())
+		}
+		w.locks("the client", l)
+		w.locks("a plain list of the old masters", w.client(0, 1, 2))
+		late := w.start(w.poolOver(urls), redlock.WithConfiguration(both))
+		if err := late.FinishChange(w.within(5 * time.Minute)); err == nil {
+			w.Error("the change that was given up is finished")
+		}
+		_, err := w.start(w.poolOver(urls[2:]), redlock.WithConfiguration(redlock.Configuration{Epoch: 2,
+			Masters: urls[2:]})).
+			TryLock(w.Context(), "n")
+		w.says(err, redlock.ErrMasterList)
+		again := redlock.Configuration{Epoch: 3, Masters: urls[:3], Next: urls[2:]}
+		if err := errors.Join(l.Admin().Reconfigure(w.within(2*time.Minute), again),
+			l.RaiseEpoch(w.within(time.Minute))); err != nil {
+			w.Errorf("the next change: %v", err)
+		}
+		w.locks("in the next change", l)
+	}, memory.Fresh())
+}
+
+// A first start does not wait for a master that is down, hung, full, an hour off, or has no record of this version;
+// also if no client lives as long as a quarantine.
+func TestFirstStartBesideABadMaster(t *testing.T) {
+	for what, spoil := range map[string]func(m *memory.Master){
+		"stopped": (*memory.Master).Stop,
+		"hung":    (*memory.Master).Hang,
+		"full":    func(m *memory.Master) { m.Refuse("OOM command not allowed when used memory > 'maxmemory'.") },
+		"hour":    func(m *memory.Master) { m.SetClock(time.Hour, 1) },
+		"record":  func(m *memory.Master) { m.Set("redlock:admission", "hello") },
+	} {
+		subtest(t, what, 5, func(w *cluster) {
+			spoil(w.masters.Master(4))
+			began := time.Now()
+			for err := redlock.ErrNoQuorum; err != nil; {
+				if time.Since(began) > 2*time.Minute {
+					w.Fatal(err)
+				}
+				l := w.client(0, 1, 2, 3, 4)
+				_, err = l.Lock(w.within(15*time.Second), "n")
+				_ = l.Close(w.Context())
+			}
+		}, memory.Fresh())
+	}
 }

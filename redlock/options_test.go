@@ -103,6 +103,10 @@ var lockOptionCases = []struct {
 		[]string{"9.898000001s", "at most 9.898s"}},
 	{"maximum hold below nothing", []LockOption{WithMaxHold(-time.Minute)}, []string{"-1m0s"}},
 	{"tries below nothing", []LockOption{WithTries(-1)}, []string{"-1 tries"}},
+	{"wait limit of nothing", []LockOption{WithWaitLimit(0)}, []string{"wait limit must be positive"}},
+	{"minimum hold below nothing", []LockOption{WithMinHold(-1)}, []string{"-1ns"}},
+	{"minimum hold of the max TTL", []LockOption{WithMinHold(DefaultMaxTTL)}, []string{"30s"}},
+	{"minimum hold of 292 years", []LockOption{WithMinHold(math.MaxInt64)}, []string{"2562047h47m16.854775807s"}},
 	{"nil", []LockOption{nil}, []string{"nil option"}},
 	{"nil behind a good one", []LockOption{WithTTL(time.Second), nil}, []string{"nil option"}},
 }
@@ -168,7 +172,7 @@ func TestNewRefusesOptionsOutOfRange(t *testing.T) {
 }
 
 // Each message is distinct: no two rows with different mistakes have the same text.
-func TestRefusalsAreToldApart(t *testing.T) {
+func TestRefusalTextsDiffer(t *testing.T) {
 	p, seen := farPool(t, 3), map[string]string{}
 	for _, c := range lockerOptionCases {
 		_, err := New(p, c.opts...)
@@ -179,7 +183,7 @@ func TestRefusalsAreToldApart(t *testing.T) {
 	}
 }
 
-func TestCallRefusesOptionsOutOfRangeBeforeItSends(t *testing.T) {
+func TestCallRefusesOptionsOutOfRange(t *testing.T) {
 	l, attempts := tracedLocker(t)
 	handle := exportedLock{prefix: DefaultPrefix, name: "n", id: "i", token: 1}.String()
 	for _, c := range lockOptionCases {
@@ -202,7 +206,7 @@ func TestCallRefusesOptionsOutOfRangeBeforeItSends(t *testing.T) {
 	}
 }
 
-func TestNamesAndHandlesAreCheckedBeforeAnythingIsSent(t *testing.T) {
+func TestNamesAndHandlesAreCheckedFirst(t *testing.T) {
 	l, attempts := tracedLocker(t, WithPrefix("mine"))
 	try := func(name string) error { _, err := l.TryLock(t.Context(), name); return err }
 	isInvalid(t, try(""), "empty")
@@ -257,6 +261,7 @@ func TestBoundsThemselvesAreAllowed(t *testing.T) {
 		"TTL not in whole ms": {WithTTL(MinTTL + 1)},
 		"no trace, no clock":  {WithTrace(nil), WithClock(nil), WithExtension(false), WithMaxHold(0), WithTries(0)},
 		"no policy":           {WithRetry(Retry{})},
+		"longest minimum":     {WithMinHold(DefaultMaxTTL*98/100 - 2*ms)},
 	} {
 		c := defaultConfig()
 		for _, o := range opts {
@@ -364,6 +369,7 @@ func TestWarningsOfAllowedConfigurations(t *testing.T) {
 		{1, []Option{WithDurableMasters()}, []string{"one master: locks are as safe as that one server"}},
 		{1, []Option{WithoutRestartGuard()}, []string{"one master"}},
 		{3, nil, nil},
+		{3, []Option{WithDurableMasters("10.0.0.9:6379")}, []string{"10.0.0.9:6379"}}, // a misspelt name
 		{4, nil, []string{"4 masters"}},
 		{5, []Option{WithoutRestartGuard()}, []string{"guard is off"}},
 		{2, []Option{WithoutRestartGuard()}, []string{"2 masters", "guard is off"}},
@@ -438,5 +444,117 @@ func TestWarningsOfARedisPool(t *testing.T) {
 	if list := l.Warnings(); len(list) != 2 || !slices.Equal(list, traced) ||
 		!strings.Contains(list[1], "not apply: MaxActive") {
 		t.Errorf("%q, traced %q", list, traced)
+	}
+}
+
+const ms = time.Millisecond
+
+func randomDelays(r *rand.Rand) Delays {
+	span := func() time.Duration {
+		if r.IntN(4) == 0 {
+			return 0
+		}
+		return time.Duration(math.Exp(r.Float64() * math.Log(float64(time.Hour))))
+	}
+	d := Delays{Fixed: span(), Random: span(), Cap: span()}
+	switch r.IntN(3) {
+	case 0:
+		d.Growth = 1 + r.Float64()*2
+	case 1:
+		d.Growth = math.Exp(r.Float64() * 709)
+	}
+	return d
+}
+
+// stepwise computes Delay by repeated multiplication, one retry after the other.
+func stepwise(d Delays, n int, random float64) float64 {
+	fixed, top := float64(d.Fixed), float64(math.MaxInt64/4)
+	if d.Cap > 0 {
+		top = float64(d.Cap)
+	}
+	for ; n > 1 && d.Growth > 0 && fixed < top && fixed > 0; n-- {
+		if fixed *= d.Growth; d.Growth == 1 {
+			break
+		}
+	}
+	return min(fixed, top) + random*float64(d.Random)
+}
+
+func TestDelayIsRepeatedMultiplication(t *testing.T) {
+	property.Check(t, func(t *testing.T, r *rand.Rand) {
+		d, random := randomDelays(r), r.Float64()
+		n := 1 + r.IntN(40)
+		if r.IntN(4) == 0 {
+			n = 1 + r.IntN(3000)
+		}
+		got, want := float64(d.Delay(n, random)), stepwise(d, n, random)
+		if math.Abs(got-want) > 2+want*1e-9 {
+			t.Errorf("%+v, retry %d: %v, want %v", d, n, time.Duration(got), time.Duration(want))
+		}
+		if got < 0 || d.Cap > 0 && got > float64(d.Cap+d.Random) {
+			t.Errorf("%+v, retry %d: %v is out of bounds", d, n, time.Duration(got))
+		}
+		if more := float64(d.Delay(n+1, random)); more < got {
+			t.Errorf("%+v: retry %d after %v, %d after %v", d, n, time.Duration(got), n+1, time.Duration(more))
+		}
+	})
+}
+
+// H41: pauses are random, so that calls that were refused together do not retry together.
+func TestRandomPartSpreads(t *testing.T) {
+	seen := make(map[time.Duration]bool)
+	cfg := defaultConfig()
+	for range 100 {
+		seen[cfg.lock.pause(1)] = true
+	}
+	if len(seen) < 50 {
+		t.Errorf("100 calls paused for %d different times", len(seen))
+	}
+}
+
+// A waiting call without a subscription uses its own delays, not those of its Locker, and continues when its policy
+// would give up.
+func TestPausesAreThoseOfTheCall(t *testing.T) {
+	c := defaultConfig()
+	cfg, err := c.lock.with([]LockOption{WithDelays(Delays{Fixed: 7 * ms, Growth: 2, Cap: 20 * ms})}, &c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // each call begins again
+		next := cfg.Pauses()
+		for _, want := range []time.Duration{7 * ms, 14 * ms, 20 * ms, 20 * ms} {
+			if got := next(); got != want {
+				t.Errorf("a pause of %v, want %v", got, want)
+			}
+		}
+	}
+	next := (&lockConfig{delays: Delays{Fixed: ms}, tries: 1}).Pauses()
+	for range 3 {
+		if got := next(); got != ms {
+			t.Errorf("a pause of %v after the last try", got)
+		}
+	}
+}
+
+// Any data after a configuration are an error: half of a file may have been overwritten.
+func TestParseSetTakesOneSetAlone(t *testing.T) {
+	const set = `{"epoch": 1, "masters": ["a:1"], "next": ["b:1"]}`
+	for _, end := range []string{"", " \n\t"} {
+		if s, err := ParseConfiguration([]byte(set + end)); err != nil || s.Epoch != 1 || len(s.Masters) != 1 ||
+			len(s.Next) != 1 {
+			t.Errorf("followed by %q: %+v, %v", end, s, err)
+		}
+	}
+	for _, end := range []string{"}", "]", "x", ",", set, "\n}", "null"} {
+		_, err := ParseConfiguration([]byte(set + end))
+		isInvalid(t, err, "text after")
+	}
+	for text, want := range map[string]string{
+		"": "invalid configuration", "[]": "invalid configuration", `{"epoch": 0, "master": ["a:1"]}`: "master",
+		`{"epoch": 0}`: "has no masters", `{"epoch": 1, "masters": ["a:1"]}`: "needs next masters",
+		strings.Replace(set, "1", "2", 1): "must not have next", strings.Replace(set, "1", "-1", 1): "from 0",
+	} {
+		_, err := ParseConfiguration([]byte(text))
+		isInvalid(t, err, want)
 	}
 }

@@ -27,7 +27,7 @@ const scriptTime = 200 * time.Microsecond
 
 // A load is one client with many goroutines over five busy masters, in virtual time.
 type load struct {
-	testing.TB
+	check
 	masters *memory.Masters
 	pool    *pool.Pool
 	locker  *redlock.Locker
@@ -42,12 +42,10 @@ type load struct {
 func loaded(t *testing.T, f func(l *load)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		l := &load{TB: t, masters: memory.New(5)}
+		l := &load{check: check{t}, masters: memory.New(5)}
 		defer l.masters.Close()
 		p, err := l.masters.Pool(transport.WithClock(clock.Runtime()), pool.WithDialer(l.dial))
-		if err != nil {
-			t.Fatal(err)
-		}
+		l.must(err)
 		defer p.Close()
 		l.pool = p
 		l.locker, err = redlock.New(p, redlock.WithTrace(redlock.On("master", func(i redlockinfo.Event) {
@@ -55,9 +53,7 @@ func loaded(t *testing.T, f func(l *load)) {
 				l.silent.Add(1)
 			}
 		}), redlock.On("lost", func(redlockinfo.Event) { l.lost.Add(1) })))
-		if err != nil {
-			t.Fatal(err)
-		}
+		l.must(err)
 		defer l.locker.Close(t.Context())
 		l.locker.Ready(t.Context())
 		for i := range 5 {

@@ -23,13 +23,13 @@ import (
 type amnesia struct {
 	name string
 	// before is called when the master is admitted and nothing is held yet; forget is called later, during the hold.
-	before, forget func(a *patient)
+	before, forget func(a *replicated)
 	// remembers is true if the lock still exists: then even without the guard no other client gets it.
 	remembers func(aof bool) bool
 }
 
-// A patient is a deployment whose master 0 has a replica, and may be replaced by it.
-type patient struct {
+// A replicated is a deployment whose master 0 has a replica, and may be replaced by it.
+type replicated struct {
 	*deployment
 	aof      bool
 	replica  *redisproc.Server
@@ -40,16 +40,16 @@ type patient struct {
 func never(bool) bool { return false }
 
 func amnesias() []amnesia {
-	nothing := func(*patient) {}
+	nothing := func(*replicated) {}
 	return []amnesia{
-		{"flushed", nothing, func(a *patient) { a.do(0, "FLUSHALL") }, never},
-		{"restarted", nothing, func(a *patient) { a.restart(0) }, func(aof bool) bool { return aof }},
-		{"restored from an old snapshot", (*patient).keepCopy, (*patient).restoreCopy, never},
-		{"its replica was promoted", (*patient).promote, func(a *patient) {
+		{"flushed", nothing, func(a *replicated) { a.do(0, "FLUSHALL") }, never},
+		{"restarted", nothing, func(a *replicated) { a.restart(0) }, func(aof bool) bool { return aof }},
+		{"restored from an old snapshot", (*replicated).keepCopy, (*replicated).restoreCopy, never},
+		{"its replica was promoted", (*replicated).promote, func(a *replicated) {
 			a.promoted.Store(true)
 			a.kill(0)
 		}, never},
-		{"it was a replica in between", nothing, func(a *patient) {
+		{"it was a replica in between", nothing, func(a *replicated) {
 			a.demote(0, 3)
 			a.do(0, "REPLICAOF", "NO", "ONE")
 		}, never},
@@ -76,7 +76,7 @@ func TestNoWayOfForgettingGivesAHeldLockAway(t *testing.T) {
 }
 
 func forgetUnderAHold(t *testing.T, a amnesia, aof, guarded bool) {
-	x := newPatient(t, aof)
+	x := newReplicated(t, aof)
 	guard := redlock.WithoutRestartGuard()
 	if guarded {
 		guard = redlock.WithMaxTTL(guardTime)
@@ -100,10 +100,8 @@ func forgetUnderAHold(t *testing.T, a amnesia, aof, guarded bool) {
 	if want := !guarded && !a.remembers(aof); two != want {
 		t.Errorf("two holders at once: %v, want %v", two, want)
 	}
-	got := held(t)(other.Lock(bounded(t), "n"))
-	if got.Token() <= lock.Token() {
-		t.Errorf("token %d after %d", got.Token(), lock.Token())
-	}
+	got := x.take(other, "n")
+	x.wantLater(got, lock)
 	// A lock that was acquired after a data loss is on masters 0, 3 and 4. A client that detects the loss of master 0 only
 	// now has no quorum for its release.
 	if err := got.Unlock(bounded(t)); err != nil && guarded {
@@ -118,9 +116,9 @@ func forgetUnderAHold(t *testing.T, a amnesia, aof, guarded bool) {
 // everywhere locks "n" on all masters. It may need several attempts, since on a busy machine an attempt skips a master
 // that was silent for a moment.
 func (f *deployment) everywhere(l *redlock.Locker) *redlock.Lock {
-	f.t.Helper()
+	f.Helper()
 	for end := time.Now().Add(hang); ; {
-		lock := held(f.t)(l.Lock(bounded(f.t), "n", redlock.WithExtension(false)))
+		lock := f.take(l, "n", redlock.WithExtension(false))
 		for lock.Remaining() > guardTime/2 {
 			missing := slices.ContainsFunc([]int{0, 1, 2, 3, 4}, func(i int) bool { return len(f.keys(i, "lock")) == 0 })
 			if !missing {
@@ -128,26 +126,26 @@ func (f *deployment) everywhere(l *redlock.Locker) *redlock.Lock {
 			}
 		}
 		if time.Now().After(end) {
-			f.t.Fatal("no lock reaches all masters")
+			f.Fatal("no lock reaches all masters")
 		}
-		_ = lock.Unlock(bounded(f.t))
+		_ = lock.Unlock(bounded(f))
 	}
 }
 
-func newPatient(t *testing.T, aof bool) *patient {
+func newReplicated(t *testing.T, aof bool) *replicated {
 	args := []string{"--repl-diskless-sync-delay", "0"}
 	if aof {
 		args = append(args, "--appendonly", "yes", "--appendfsync", "always")
 	}
-	x := &patient{deployment: newDeployment(t, 5, args...), aof: aof}
+	x := &replicated{deployment: newDeployment(t, 5, args...), aof: aof}
 	x.replica = redistest.Test(t, 1, redisproc.Config{Args: args})[0]
-	replica := &deployment{t: t, servers: []*redisproc.Server{x.replica, x.servers[0]}}
+	replica := &deployment{check: check{t}, servers: []*redisproc.Server{x.replica, x.servers[0]}}
 	replica.demote(0, 1)
 	return x
 }
 
 // reach connects like dial, with the promoted replica at the address of master 0.
-func (x *patient) reach() *pool.Pool {
+func (x *replicated) reach() *pool.Pool {
 	return x.dial(pool.WithHeartbeat(100*time.Millisecond),
 		pool.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
 			if x.promoted.Load() && addr == x.servers[0].Addr() {
@@ -158,18 +156,18 @@ func (x *patient) reach() *pool.Pool {
 }
 
 // atItsAddress returns the server that is now at the address of master 0.
-func (x *patient) atItsAddress() *deployment {
+func (x *replicated) atItsAddress() *deployment {
 	if x.promoted.Load() {
-		return &deployment{t: x.t, servers: []*redisproc.Server{x.replica}}
+		return &deployment{check: x.check, servers: []*redisproc.Server{x.replica}}
 	}
 	return x.deployment
 }
 
 // promote makes the replica a master while it has the record and does not have the lock yet.
-func (x *patient) promote() {
-	x.t.Helper()
-	replica := &deployment{t: x.t, servers: []*redisproc.Server{x.replica}}
-	eventually(x.t, hang, func() string {
+func (x *replicated) promote() {
+	x.Helper()
+	replica := &deployment{check: x.check, servers: []*redisproc.Server{x.replica}}
+	eventually(x, hang, func() string {
 		if m := replica.record(0); m != x.record(0) {
 			return "the replica has the record " + m
 		}
@@ -179,45 +177,45 @@ func (x *patient) promote() {
 }
 
 // keepCopy copies the current files of master 0.
-func (x *patient) keepCopy() {
-	x.t.Helper()
+func (x *replicated) keepCopy() {
+	x.Helper()
 	if !x.aof {
-		eventually(x.t, hang, func() string { // the snapshot for the replica may not be in its file yet
+		eventually(x, hang, func() string { // the snapshot for the replica may not be in its file yet
 			if _, err := x.ask(0, "SAVE"); err != nil {
 				return err.Error()
 			}
 			return ""
 		})
 	}
-	eventually(x.t, hang, func() string { // otherwise files may be deleted while they are copied
+	eventually(x, hang, func() string { // otherwise files may be deleted while they are copied
 		if text := string(x.do(0, "INFO", "persistence").([]byte)); !strings.Contains(text, "aof_rewrite_in_progress:0") {
 			return "its file is being written again"
 		}
 		return ""
 	})
-	x.copy = filepath.Join(x.t.TempDir(), "copy")
+	x.copy = filepath.Join(x.TempDir(), "copy")
 	if err := os.CopyFS(x.copy, files(x.servers[0].Dir())); err != nil {
-		x.t.Fatal(err)
+		x.Fatal(err)
 	}
 }
 
 // restoreCopy starts master 0 with the copied files.
-func (x *patient) restoreCopy() {
-	x.t.Helper()
+func (x *replicated) restoreCopy() {
+	x.Helper()
 	x.kill(0)
 	dir := x.servers[0].Dir()
 	for _, name := range []string{"dump.rdb", "appendonlydir", "appendonly.aof"} {
 		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
-			x.t.Fatal(err)
+			x.Fatal(err)
 		}
 	}
 	if err := os.CopyFS(dir, files(x.copy)); err != nil {
-		x.t.Fatal(err)
+		x.Fatal(err)
 	}
 	x.restart(0)
 	if keys := x.keys(0, "lock"); len(keys) != 0 ||
 		!strings.Contains(x.record(0), "state=") && x.record(0) != "redigo: nil returned" {
-		x.t.Fatalf("the old files have %v, and the record %q: want the record without the lock", keys, x.record(0))
+		x.Fatalf("the old files have %v, and the record %q: want the record without the lock", keys, x.record(0))
 	}
 }
 

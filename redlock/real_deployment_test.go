@@ -2,8 +2,8 @@ package redlock_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +14,7 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/worker"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
@@ -23,7 +24,7 @@ const hang = 20 * time.Second
 
 // A deployment has the real masters of one test. Each Locker made from it has its own pool, as in another process.
 type deployment struct {
-	t       testing.TB
+	check
 	servers []*redisproc.Server
 	urls    []string
 }
@@ -31,7 +32,7 @@ type deployment struct {
 // newDeployment starts n masters, with further arguments for the server program. They are stopped with the test.
 func newDeployment(t testing.TB, n int, args ...string) *deployment {
 	t.Helper()
-	f := &deployment{t: t, servers: redistest.Test(t, n, redisproc.Config{Args: args})}
+	f := &deployment{check: check{t}, servers: redistest.Test(t, n, redisproc.Config{Args: args})}
 	for _, s := range f.servers {
 		f.urls = append(f.urls, s.URL())
 	}
@@ -43,81 +44,71 @@ const calm = 5 * time.Second
 
 // dial returns a pool over all masters, which is closed at the end of the test.
 func (f *deployment) dial(opts ...pool.Option) *pool.Pool {
-	f.t.Helper()
+	f.Helper()
 	p, err := pool.Open(f.urls, append([]pool.Option{pool.WithTimeout(calm), pool.WithDialTimeout(calm)}, opts...)...)
 	if err != nil {
-		f.t.Fatal(err)
+		f.Fatal(err)
 	}
-	f.t.Cleanup(func() { p.Close() })
+	f.Cleanup(func() { p.Close() })
 	return p
 }
 
 // locker returns a Locker with its own pool; both are closed at the end of the test.
 func (f *deployment) locker(opts ...redlock.Option) *redlock.Locker {
-	f.t.Helper()
-	return locker(f.t, f.dial(), opts...)
+	f.Helper()
+	return locker(f, f.dial(), opts...)
 }
 
 // admitted returns a Locker like locker, with every master admitted at once.
 func (f *deployment) admitted(opts ...redlock.Option) *redlock.Locker {
-	f.t.Helper()
+	f.Helper()
 	l := f.locker(opts...)
 	f.admit(l)
 	return l
 }
 
 func (f *deployment) admit(l *redlock.Locker) {
-	f.t.Helper()
+	f.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), hang)
 	defer cancel()
-	if err := l.Admin().Admit(ctx); err != nil {
-		f.t.Fatal(err)
-	}
+	f.must(l.Admin().Admit(ctx))
 }
 
 // pause stops masters without closing their connections. Masters that are still paused at the end of the test resume
 // before the Lockers are closed.
 func (f *deployment) pause(masters ...int) {
-	f.t.Helper()
-	f.t.Cleanup(func() {
+	f.Helper()
+	f.Cleanup(func() {
 		for _, i := range masters {
 			_ = f.servers[i].Resume() // it may have been killed since
 		}
 	})
 	for _, i := range masters {
-		if err := f.servers[i].Pause(); err != nil {
-			f.t.Fatal(err)
-		}
+		f.must(f.servers[i].Pause())
 	}
 }
 
 func (f *deployment) resume(masters ...int) {
-	f.t.Helper()
+	f.Helper()
 	for _, i := range masters {
-		if err := f.servers[i].Resume(); err != nil {
-			f.t.Fatal(err)
-		}
+		f.must(f.servers[i].Resume())
 	}
 }
 
 func (f *deployment) kill(masters ...int) {
-	f.t.Helper()
+	f.Helper()
 	for _, i := range masters {
-		if err := f.servers[i].Kill(); err != nil {
-			f.t.Fatal(err)
-		}
+		f.must(f.servers[i].Kill())
 	}
 }
 
 // restart kills masters and starts them again, one after the other: empty, unless persistence is on.
 func (f *deployment) restart(masters ...int) {
-	f.t.Helper()
+	f.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), hang)
 	defer cancel()
 	for _, i := range masters {
-		if err := f.servers[i].Restart(ctx); err != nil {
-			f.t.Fatal(err)
-		}
+		f.must(f.servers[i].Restart(ctx))
 	}
 }
 
@@ -133,24 +124,24 @@ func (f *deployment) ask(i int, cmd string, args ...any) (any, error) {
 
 // do sends a command like ask, and fails the test on an error.
 func (f *deployment) do(i int, cmd string, args ...any) any {
-	f.t.Helper()
+	f.Helper()
 	v, err := f.ask(i, cmd, args...)
 	if err != nil {
-		f.t.Fatalf("master %d: %s %v: %v", i, cmd, args, err)
+		f.Fatalf("master %d: %s %v: %v", i, cmd, args, err)
 	}
 	return v
 }
 
 // keys returns the keys of one kind (lock, fence) on master i.
 func (f *deployment) keys(i int, kind string) []string {
-	f.t.Helper()
+	f.Helper()
 	pattern := "*}:" + kind
 	if kind == "lock" {
 		pattern = "*}"
 	}
 	list, err := redis.Strings(f.do(i, "KEYS", pattern), nil)
 	if err != nil {
-		f.t.Fatal(err)
+		f.Fatal(err)
 	}
 	slices.Sort(list)
 	return list
@@ -158,7 +149,7 @@ func (f *deployment) keys(i int, kind string) []string {
 
 // record returns the admission record of master i.
 func (f *deployment) record(i int) string {
-	f.t.Helper()
+	f.Helper()
 	text, err := redis.String(f.ask(i, "GET", admissionKey))
 	if err != nil {
 		return err.Error()
@@ -171,9 +162,9 @@ const admissionKey = redlock.DefaultPrefix + ":admission"
 // hasten makes the quarantines of masters end after left, which is at least the TTL of all locks. A quarantine lasts
 // for half a minute and more, since ballots may be 15 s off; no message of a test is.
 func (f *deployment) hasten(left time.Duration, masters ...int) {
-	f.t.Helper()
+	f.Helper()
 	for _, i := range masters {
-		eventually(f.t, hang, func() string {
+		eventually(f, hang, func() string {
 			r, err := scripts.ParseRecord(f.record(i))
 			if err != nil || r.Admitted {
 				return fmt.Sprintf("master %d is in no quarantine: %q", i, f.record(i))
@@ -192,9 +183,9 @@ func (f *deployment) hasten(left time.Duration, masters ...int) {
 // noLocks waits until no master has the key of a lock. bound must be well below the TTL of the locks: then they were
 // released, and did not expire.
 func (f *deployment) noLocks(bound time.Duration) {
-	f.t.Helper()
+	f.Helper()
 	for i := range f.servers {
-		eventually(f.t, bound, func() string {
+		eventually(f, bound, func() string {
 			if left := f.keys(i, "lock"); len(left) > 0 {
 				return fmt.Sprintf("master %d still has %d locks: %.300s", i, len(left), strings.Join(left, " "))
 			}
@@ -243,23 +234,6 @@ func eventually(t testing.TB, bound time.Duration, problem func() string) {
 	}
 }
 
-// within fails the test if f does not return within bound.
-func within(t testing.TB, bound time.Duration, what string, f func()) {
-	t.Helper()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		f()
-	}()
-	timer := time.NewTimer(bound)
-	defer timer.Stop()
-	select {
-	case <-done:
-	case <-timer.C:
-		t.Fatalf("%s has not returned after %v", what, bound)
-	}
-}
-
 // bounded returns a context that ends only in a hanging test.
 func bounded(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), hang)
@@ -278,22 +252,90 @@ func must[T any](t testing.TB) func(v T, err error) T {
 	}
 }
 
-// held unwraps the result of a call that must acquire a lock.
-func held(t testing.TB) func(*redlock.Lock, error) *redlock.Lock { return must[*redlock.Lock](t) }
-
-// longRun reports whether the long forms of the tests were requested.
-func longRun() bool { return os.Getenv(longEnv) != "" }
-
 // demote makes master i a replica of another, and waits until it has copied the data.
 func (f *deployment) demote(i, of int) {
-	f.t.Helper()
+	f.Helper()
 	host, port, _ := strings.Cut(f.servers[of].Addr(), ":")
 	f.do(i, "REPLICAOF", host, port)
-	eventually(f.t, hang, func() string {
+	eventually(f, hang, func() string {
 		text := string(f.do(i, "INFO", "replication").([]byte))
 		if !strings.Contains(text, "master_link_status:up") {
 			return text
 		}
 		return ""
 	})
+}
+
+// workerArgs holds the settings of a worker.
+type workerArgs struct {
+	URLs       []string
+	Name       string        // of the lock
+	TTL, Guard time.Duration // 0: the defaults
+}
+
+// roles are the programs that a worker can run. A role returns when ctx ends or its work is done; the worker reports
+// its error.
+var roles = map[string]func(ctx context.Context, l *redlock.Locker, a workerArgs) error{
+	"pair":      pairRole,
+	"suspended": suspendedRole,
+}
+
+// runRole runs one role in this process. Results are lines on standard output.
+func runRole(ctx context.Context, role string, a workerArgs) error {
+	p, err := pool.Open(a.URLs, pool.WithTimeout(calm))
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	var opts []redlock.Option
+	if a.TTL > 0 {
+		opts = append(opts, redlock.WithTTL(a.TTL))
+	}
+	if a.Guard > 0 {
+		opts = append(opts, redlock.WithMaxTTL(a.Guard))
+	}
+	l, err := redlock.New(p, opts...)
+	if err != nil {
+		return err
+	}
+	err = roles[role](ctx, l, a)
+	end, cancel := context.WithTimeout(context.Background(), hang)
+	defer cancel()
+	return errors.Join(err, l.Close(end))
+}
+
+// startWorker starts a process, which is killed and joined at the end of the test.
+func startWorker(t testing.TB, role string, a workerArgs, env ...string) *worker.Process {
+	t.Helper()
+	return worker.Start(t, role, a, hang, env...)
+}
+
+// guardTime is the max TTL of deployments whose quarantines a test waits for.
+const guardTime = 3 * time.Second
+
+// thief tries to acquire the name of lock until the validity of lock has expired, even if the loss is reported earlier.
+// It reports whether it got the name before that: for a holder that does not learn of the loss, that means two holders
+// at once.
+func thief(t *testing.T, l *redlock.Locker, lock *redlock.Lock, until time.Time) (tries int, twoHolders bool) {
+	t.Helper()
+	if left := time.Until(until); left < guardTime/10 {
+		t.Fatalf("this machine is too slow for the test: %v of validity left", left)
+	}
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for time.Now().Before(until) {
+		stolen, err := l.TryLock(bounded(t), lock.Name())
+		tries++
+		if err == nil {
+			twoHolders = time.Now().Before(until)
+			// The cause may be detected just now, and end the connections that carry the release.
+			if err := stolen.Unlock(bounded(t)); err != nil && !errors.Is(err, redlock.ErrLost) &&
+				!errors.Is(err, redlock.ErrNoQuorum) {
+				t.Error(err)
+			}
+			return tries, twoHolders
+		}
+		<-tick.C
+	}
+	return tries, false
 }

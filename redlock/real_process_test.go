@@ -14,45 +14,6 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// holdRole takes a.Count locks and keeps them until it is asked to end; Close then releases them.
-func holdRole(ctx context.Context, l *redlock.Locker, a workerArgs) error {
-	for i := range a.Count {
-		lock, err := l.Lock(ctx, a.Name+strconv.Itoa(i))
-		if err != nil {
-			return err
-		}
-		worker.Say("locked %d", lock.Token())
-	}
-	worker.Say("holding")
-	<-ctx.Done()
-	return nil
-}
-
-// H37: a process that is killed leaves its keys until the TTL, and then another gets the lock, with a larger token.
-func TestTheLocksOfAKilledProcessPassOnAfterTheirTTL(t *testing.T) {
-	t.Parallel()
-	f := newDeployment(t, 5)
-	l := f.admitted()
-	w := startWorker(t, "hold", workerArgs{URLs: f.urls, Name: "n", Count: 1, TTL: 3 * time.Second})
-	token := number(t, w.Line("locked"))
-	w.Line("holding")
-	if err := w.Cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	w.Join()
-	if _, err := l.TryLock(bounded(t), "n0"); !errors.Is(err, redlock.ErrHeld) {
-		t.Fatalf("just after its death: %v, want ErrHeld", err)
-	}
-	lock := held(t)(l.Lock(bounded(t), "n0"))
-	if lock.Token() <= token {
-		t.Errorf("token %d after %d", lock.Token(), token)
-	}
-	if err := lock.Unlock(bounded(t)); err != nil {
-		t.Error(err)
-	}
-	f.noLocks(hang)
-}
-
 func number(t testing.TB, text string) int64 {
 	t.Helper()
 	return must[int64](t)(strconv.ParseInt(text, 10, 64))
@@ -101,7 +62,7 @@ func TestStoppedHolderDetectsLoss(t *testing.T) {
 		t.Fatal("the first write was refused")
 	}
 	w.Signal(stopSignal)
-	lock := held(t)(l.Lock(bounded(t), "n"))
+	lock := f.take(l, "n")
 	if lock.Token() <= token || !res.write(lock.Token()) {
 		t.Fatalf("token %d after %d", lock.Token(), token)
 	}
@@ -134,9 +95,7 @@ func TestStoppedHolderDetectsLoss(t *testing.T) {
 	if on, n := lock.HeldOn(); on < n/2+1 {
 		t.Errorf("the new holder is left on %d of %d", on, n)
 	}
-	if err := lock.Unlock(bounded(t)); err != nil {
-		t.Error(err)
-	}
+	f.noError(lock.Unlock(bounded(t)))
 	f.noLocks(hang)
 }
 
@@ -176,7 +135,7 @@ func sha1Allowed() (allowed bool) {
 	return true
 }
 
-// H35: with only FIPS 140-3 algorithms allowed, where computing a SHA-1 panics, a program starts, locks and unlocks.
+// H35: with only FIPS 140-3 algorithms allowed, where computing a SHA-1 panics, a client starts, locks and unlocks.
 func TestLocksWithOnlyFIPSAlgorithmsAllowed(t *testing.T) {
 	t.Parallel()
 	f := newDeployment(t, 3)

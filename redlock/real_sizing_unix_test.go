@@ -53,10 +53,11 @@ func used(b *testing.B) float64 {
 func BenchmarkSizing(b *testing.B) {
 	for _, calls := range []int{1, 64} {
 		b.Run(fmt.Sprint("calls=", calls), func(b *testing.B) {
-			servers, _, l := masters(b, 5)
+			f := newDeployment(b, 5)
+			l := f.admitted()
 			l.Ready(b.Context())
 			sum := func() (us float64) {
-				for _, s := range servers {
+				for _, s := range f.servers {
 					us += worked(b, s)
 				}
 				return us
@@ -86,19 +87,19 @@ func BenchmarkSizing(b *testing.B) {
 		})
 	}
 	b.Run("heartbeat", func(b *testing.B) {
-		servers, _, _ := masters(b, 1)
-		c, err := redis.DialURL(servers[0].URL())
+		f := newDeployment(b, 1)
+		c, err := redis.DialURL(f.urls[0])
 		if err != nil {
 			b.Fatal(err)
 		}
 		defer c.Close()
 		command, args := scripts.HeartbeatCall(false).Args("", false)
-		before := worked(b, servers[0])
+		before := worked(b, f.servers[0])
 		for b.Loop() {
 			if _, err := c.Do(command, args...); err != nil {
 				b.Fatal(err)
 			}
 		}
-		b.ReportMetric((worked(b, servers[0])-before)/float64(b.N), "us-master/heartbeat")
+		b.ReportMetric((worked(b, f.servers[0])-before)/float64(b.N), "us-master/heartbeat")
 	})
 }

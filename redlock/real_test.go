@@ -2,116 +2,54 @@ package redlock_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/gomodule/redigo/redis"
-
 	"github.com/redlock-go/redlock/internal/long"
 	"github.com/redlock-go/redlock/internal/memory"
-	"github.com/redlock-go/redlock/internal/redisproc"
-	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
-
-// masters starts n real servers and a Locker that has admitted them.
-func masters(t testing.TB, n int, opts ...redlock.Option) ([]*redisproc.Server, *pool.Pool, *redlock.Locker) {
-	t.Helper()
-	servers := redistest.Test(t, n, redisproc.Config{})
-	urls := make([]string, n)
-	for i, s := range servers {
-		urls[i] = s.URL()
-	}
-	p, err := pool.Open(urls)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { p.Close() })
-	l := locker(t, p, opts...)
-	if err := l.Admin().Admit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return servers, p, l
-}
 
 func locker(t testing.TB, p *pool.Pool, opts ...redlock.Option) *redlock.Locker {
 	t.Helper()
 	l, err := redlock.New(p, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check{t}.must(err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		if err := l.Close(ctx); err != nil {
-			t.Errorf("close: %v", err)
-		}
+		check{t}.noError(l.Close(ctx))
 	})
 	return l
 }
 
 func TestLockUnlockOnRealMasters(t *testing.T) {
 	t.Parallel()
-	_, p, l := masters(t, 5)
-	ctx := bounded(t)
-	lock := held(t)(l.Lock(ctx, "orders:42"))
-	if _, err := locker(t, p).TryLock(ctx, "orders:42"); !errors.Is(err, redlock.ErrHeld) {
-		t.Fatalf("second Locker: %v, want ErrHeld", err)
-	}
-	inner := held(t)(l.Lock(lock.Context(ctx), "orders:42"))
-	h := must[redlockinfo.Inspection](t)(l.Inspect(ctx, "orders:42"))
-	if h.On < 3 || h.Left <= 0 || h.Left > redlock.DefaultTTL {
+	f := newDeployment(t, 5)
+	l := f.admitted()
+	lock := f.take(l, "orders:42")
+	f.isError(errOf(f.locker().TryLock(t.Context(), "orders:42")), redlock.ErrHeld)
+	inner := f.takeWith(l, lock.Context(t.Context()), "orders:42")
+	if h := f.inspect(l, "orders:42"); h.On < 3 || h.Left <= 0 || h.Left > redlock.DefaultTTL {
 		t.Errorf("inspected %+v of a hold that is locked twice", h)
 	}
-	if err := errors.Join(inner.Unlock(ctx), lock.Unlock(ctx)); err != nil {
-		t.Fatal(err)
-	}
-	if err := lock.Unlock(ctx); !errors.Is(err, redlock.ErrReleased) {
-		t.Errorf("second Unlock: %v, want ErrReleased", err)
-	}
-	if h := must[redlockinfo.Inspection](t)(l.Inspect(ctx, "orders:42")); h.ID != "" {
+	f.must(inner.Unlock(t.Context()), lock.Unlock(t.Context()))
+	f.isError(lock.Unlock(t.Context()), redlock.ErrReleased)
+	if h := f.inspect(l, "orders:42"); h.ID != "" {
 		t.Errorf("inspected %+v of a free name", h)
 	}
 }
 
-const (
-	// short is the timeout of the context of a call whose masters hang, slack the time that the call may take beyond that.
-	// The pool's own timeout is far longer than both, so only the context ends the call.
-	short      = 100 * time.Millisecond
-	slack      = 2 * time.Second
-	farTimeout = 30 * time.Second
-)
-
-// H31: an Unlock without a deadline waits for the masters no longer than the lock was valid. Then the release is not
-// confirmed, for lack of a quorum.
-func TestUnlockWaitsNoLongerThanTheLockIsValid(t *testing.T) {
-	t.Parallel()
-	f := newDeployment(t, 3)
-	l := locker(t, f.dial(pool.WithTimeout(farTimeout), pool.WithHeartbeat(farTimeout)))
-	f.admit(l)
-	lock := held(t)(l.Lock(bounded(t), "n", redlock.WithTTL(500*time.Millisecond), redlock.WithExtension(false)))
-	f.pause(0, 1)
-	within(t, slack, "Unlock", func() {
-		if err := lock.Unlock(context.Background()); !errors.Is(err, redlock.ErrNoQuorum) {
-			t.Errorf("%v, want ErrNoQuorum", err)
-		}
-	})
-	f.resume(0, 1)
-	f.noLocks(hang)
-}
-
 // A user who lacks one right ends the acquire script between two writes. Its writes are rolled back, since a key
 // without a TTL would never use itself.
-func TestAnAcquireThatStopsHalfWayIsRolledBack(t *testing.T) {
+func TestPartialAcquireIsRolledBack(t *testing.T) {
 	t.Parallel()
 	f := newDeployment(t, 3)
 	f.admitted()
@@ -126,9 +64,7 @@ func TestAnAcquireThatStopsHalfWayIsRolledBack(t *testing.T) {
 	}
 	l := locker(t, f.dial(pool.WithCredentials("lock", "pw")))
 	l.Ready(bounded(t))
-	if _, err := l.TryLock(bounded(t), "n"); !errors.Is(err, redlock.ErrNoQuorum) {
-		t.Fatalf("without the right to PEXPIRE: %v", err)
-	}
+	f.isError(errOf(l.TryLock(bounded(t), "n")), redlock.ErrNoQuorum)
 	f.noLocks(hang)
 }
 
@@ -140,34 +76,24 @@ func TestManyLingeringLocksEnd(t *testing.T) {
 	masters := memory.New(3)
 	t.Cleanup(masters.Close)
 	p, err := masters.Pool()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := check{t}
+	c.must(err)
 	t.Cleanup(func() { _ = p.Close() })
 	l := locker(t, p)
-	lock := func(name string, opts ...redlock.LockOption) *redlock.Lock {
-		k, err := l.Lock(t.Context(), name, opts...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return k
-	}
-	lock("subscribes", redlock.WithLinger(time.Hour))
+	c.take(l, "subscribes", redlock.WithLinger(time.Hour))
 	locks := make([]*redlock.Lock, 20_000)
 	var all sync.WaitGroup
 	for part := range 100 {
 		all.Go(func() {
 			for i := part; i < len(locks); i += 100 {
-				locks[i] = lock(strconv.Itoa(i), redlock.WithLinger(2*time.Second), redlock.WithTTL(30*time.Second))
+				locks[i] = c.take(l, strconv.Itoa(i), redlock.WithLinger(2*time.Second), redlock.WithTTL(30*time.Second))
 			}
 		})
 	}
 	all.Wait()
-	k := lock("extended", redlock.WithTTL(time.Second))
+	k := c.take(l, "extended", redlock.WithTTL(time.Second))
 	for _, one := range locks {
-		if err := one.Unlock(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		c.unlock(one)
 	}
 	least := time.Second
 	for range 800 {
@@ -179,56 +105,159 @@ func TestManyLingeringLocksEnd(t *testing.T) {
 	}
 }
 
-// H55, H73: after many names have been locked, the masters have no keys but their admission records, once the fences
-// have expired.
-func TestNothingIsLeftOfManyNames(t *testing.T) {
-	if !long.Enabled() {
-		t.Skip("needs -long: it waits for a minute, until fences expire")
-	}
+// While the passwords of all masters rotate, one master after the other, and all connections are closed, a held lock is
+// kept and no call fails.
+func TestPasswordsRotateUnderLoad(t *testing.T) {
 	t.Parallel()
-	names := 10_000
-	if longRun() {
-		names = 200_000
+	f := newDeployment(t, 3)
+	f.admitted()
+	var password atomic.Value
+	password.Store("password-0")
+	rules := []any{"SETUSER", "app", "on", ">password-0"} // and the documented rights
+	for rule := range strings.FieldsSeq(scripts.Prefix(redlock.DefaultPrefix).Rule()) {
+		rules = append(rules, rule)
 	}
-	f := newDeployment(t, 5)
-	l := f.admitted()
-	const goroutines = 64
-	var working sync.WaitGroup
-	for g := range goroutines {
-		working.Go(func() {
-			for n := g; n < names; n += goroutines {
-				lock, err := l.Lock(bounded(t), fmt.Sprint("name", n))
-				if err == nil {
-					err = lock.Unlock(bounded(t))
-				}
-				if err != nil {
-					t.Error(err)
+	for i := range f.servers {
+		f.do(i, "ACL", rules...)
+	}
+	p := f.dial(pool.WithCredentialsProvider(func(context.Context) (string, string, error) {
+		return "app", password.Load().(string), nil
+	}))
+	l := locker(t, p)
+	for i := range f.servers {
+		stateOf(t, l, i, "voting")
+	}
+	kept := f.take(l, "kept")
+	ctx, stop := context.WithCancel(context.Background())
+	var load sync.WaitGroup
+	for g := range 4 {
+		load.Go(func() {
+			for ctx.Err() == nil {
+				err := l.Do(ctx, fmt.Sprint("n", g%2), func(context.Context) error { return nil })
+				if err != nil && ctx.Err() == nil {
+					t.Errorf("a call failed: %v", err)
 					return
 				}
 			}
 		})
 	}
-	working.Wait()
-	ended := time.Now()
-	kept := must[int64](t)(redis.Int64(f.do(0, "DBSIZE"), nil))
-	for i := range f.servers {
-		eventually(t, 80*time.Second+hang, func() string {
-			f.do(i, "SCAN", 0, "COUNT", 1_000_000) // a scan makes the server delete expired keys
-			n, err := redis.Int64(f.do(i, "DBSIZE"), nil)
-			return problem(err, n != 1, "master %d has %d keys", i, n)
-		})
-		if keys := must[[]string](t)(redis.Strings(f.do(i, "KEYS", "*"), nil)); !slices.Equal(keys, []string{admissionKey}) {
-			t.Errorf("master %d still has keys %q", i, keys)
+	defer load.Wait()
+	defer stop()
+	session := func(i int) (session uint64) {
+		p.Transport().Watch(func(e transport.Event) {
+			if e.Master == i {
+				session = e.Session
+			}
+		})()
+		return session
+	}
+	for round := 1; round <= 5; round++ {
+		password.Store(fmt.Sprint("password-", round))
+		for i := range f.servers {
+			before := session(i)
+			f.do(i, "ACL", "SETUSER", "app", fmt.Sprint(">password-", round), fmt.Sprint("<password-", round-1))
+			f.do(i, "CLIENT", "KILL", "USER", "app")
+			eventually(t, hang, func() string {
+				if now := session(i); now <= before {
+					return fmt.Sprintf("master %d has no new session (%d, then %d)", i, before, now)
+				}
+				return ""
+			})
+			stateOf(t, l, i, "voting")
 		}
 	}
-	t.Logf("%d names: %d keys on a master at once, one %v after the last release", names, kept,
-		time.Since(ended).Round(time.Second))
+	f.unlock(kept)
 }
 
-// problem describes a problem; "" if there is none.
-func problem(err error, wrong bool, format string, args ...any) string {
-	if err == nil && !wrong {
+// The connections of a Locker have its label and its epoch as their name in CLIENT LIST.
+func TestConnectionsHaveTheLabelAsTheirName(t *testing.T) {
+	t.Parallel()
+	f := newDeployment(t, 1)
+	locker(t, f.dial(), redlock.WithOwner("web 1/17"))
+	eventually(t, hang, func() string {
+		if list := fmt.Sprintf("%s", f.do(0, "CLIENT", "LIST")); !strings.Contains(list, " name=web-1/17;epoch=0 ") {
+			return list
+		}
 		return ""
+	})
+}
+
+// durableArgs are the settings of a master that never loses a write that it has acknowledged.
+var durableArgs = []string{"--appendonly", "yes", "--appendfsync", "always", "--no-appendfsync-on-rewrite", "no"}
+
+// Masters that fsync every write, and are configured as durable, are killed and vote at once when they are back, with
+// their data. A lock on exactly those masters is not granted again, and the next acquire need not wait for the max TTL.
+func TestDurableMastersVoteAtOnceAndRemember(t *testing.T) {
+	t.Parallel()
+	f := newDeployment(t, 5, durableArgs...)
+	guard := redlock.WithMaxTTL(10 * time.Minute)
+	holder := f.admitted(guard, redlock.WithDurableMasters())
+	other := f.locker(guard, redlock.WithDurableMasters())
+	lock := f.take(holder, "n", redlock.WithExtension(false), redlock.WithTTL(5*time.Minute))
+	f.kill(3, 4) // from now on the other three decide
+	f.restart(0, 1, 2)
+	for _, i := range []int{0, 1, 2} {
+		stateOf(t, other, i, "voting")
+		stateOf(t, holder, i, "voting")
+		if m := f.record(i); !strings.Contains(m, "state=admitted") {
+			t.Errorf("master %d has the record %q", i, m)
+		}
 	}
-	return fmt.Sprintf(format, args...) + fmt.Sprint(" ", errors.Join(err))
+	f.isError(errOf(other.TryLock(bounded(t), "n")), redlock.ErrHeld)
+	f.noError(lock.Extend(bounded(t)))
+	f.unlock(lock)
+	got := f.take(other, "n", redlock.WithTries(1))
+	f.wantLater(got, lock)
+	f.noError(got.Unlock(bounded(t)))
+}
+
+// A master that is not configured as durable waits, and so does a durable one that has lost its data or was a replica
+// in between.
+func TestOnlyDurableMastersWithDataVoteAtOnce(t *testing.T) {
+	t.Parallel()
+	f := newDeployment(t, 5, append([]string{"--repl-diskless-sync-delay", "0"}, durableArgs...)...)
+	named := redlock.WithDurableMasters(f.servers[0].Addr(), f.servers[1].Addr(), f.servers[2].Addr())
+	opts := []redlock.Option{redlock.WithMaxTTL(10 * time.Minute), named}
+	l := locker(t, f.dial(pool.WithHeartbeat(100*time.Millisecond)), opts...)
+	f.admit(l)
+	if w := l.Warnings(); len(w) != 0 {
+		t.Errorf("warnings: %q", w)
+	}
+	f.restart(0, 3)
+	stateOf(t, l, 0, "voting")
+	stateOf(t, l, 3, "quarantine")
+
+	f.do(1, "FLUSHALL")
+	f.restart(1)
+	stateOf(t, l, 1, "quarantine")
+
+	f.demote(2, 4) // now with the data of another master, by a change of role and in a new process
+	f.do(2, "REPLICAOF", "NO", "ONE")
+	stateOf(t, l, 2, "quarantine")
+	f.admit(l)
+	f.must(l.Close(bounded(t)))
+	f.demote(2, 4)
+	f.do(2, "REPLICAOF", "NO", "ONE")
+	eventually(t, hang, func() string { // otherwise it comes back with its own data
+		text := string(f.do(2, "INFO", "persistence").([]byte))
+		if !strings.Contains(text, "aof_rewrite_in_progress:0") || !strings.Contains(text, "aof_rewrite_scheduled:0") {
+			return "its file is still being written again"
+		}
+		return ""
+	})
+	f.restart(2)
+	stateOf(t, f.locker(opts...), 2, "quarantine")
+}
+
+// Check verifies the settings of masters that are configured as durable.
+func TestCheckVerifiesThatDurableMastersAre(t *testing.T) {
+	t.Parallel()
+	f := newDeployment(t, 3, durableArgs...)
+	f.do(1, "CONFIG", "SET", "appendfsync", "everysec")
+	l := f.admitted(redlock.WithDurableMasters())
+	findings := must[[]pool.Finding](t)(l.Admin().Check(bounded(t)))
+	if len(findings) != 1 || findings[0].Master != f.servers[1].Addr() || findings[0].Severity != pool.Failure ||
+		!strings.Contains(findings[0].What, "appendfsync is everysec") {
+		t.Errorf("%v", findings)
+	}
 }

@@ -67,14 +67,12 @@ func ailments() []ailment {
 // breakSaving makes the server's last snapshot fail, after which the server refuses writes: a directory has the name of
 // the snapshot file.
 func breakSaving(f *deployment, i int) {
-	f.t.Helper()
-	if err := os.Mkdir(filepath.Join(f.servers[i].Dir(), "dump.rdb"), 0o700); err != nil {
-		f.t.Fatal(err)
-	}
+	f.Helper()
+	f.must(os.Mkdir(filepath.Join(f.servers[i].Dir(), "dump.rdb"), 0o700))
 	f.do(i, "CONFIG", "SET", "save", "3600 1")
-	f.t.Cleanup(func() { f.do(i, "CONFIG", "SET", "save", "") }) // otherwise the server does not exit until it can save
+	f.Cleanup(func() { f.do(i, "CONFIG", "SET", "save", "") }) // otherwise the server does not exit until it can save
 	f.do(i, "BGSAVE")
-	eventually(f.t, hang, func() string {
+	eventually(f, hang, func() string {
 		text := string(f.do(i, "INFO", "persistence").([]byte))
 		if !strings.Contains(text, "rdb_last_bgsave_status:err") {
 			return "the snapshot has not failed: " + text
@@ -98,11 +96,9 @@ func TestUnhealthyMinorityIsNamedAndTolerated(t *testing.T) {
 			}
 			l := locker(t, f.dial(pool.WithHeartbeat(50*time.Millisecond)), redlock.WithTTL(20*time.Second))
 			for range 20 {
-				lock := held(t)(l.Lock(bounded(t), "n"))
-				inner := held(t)(l.Lock(lock.Context(bounded(t)), "n"))
-				if err := errors.Join(lock.Extend(bounded(t)), inner.Unlock(bounded(t)), lock.Unlock(bounded(t))); err != nil {
-					t.Fatal(err)
-				}
+				lock := f.take(l, "n")
+				inner := f.takeWith(l, lock.Context(bounded(t)), "n")
+				f.must(lock.Extend(bounded(t)), inner.Unlock(bounded(t)), lock.Unlock(bounded(t)))
 			}
 			f.fallIll(ill[2], &a)
 			l = locker(t, f.dial(), redlock.WithTTL(20*time.Second))
@@ -115,7 +111,7 @@ func TestUnhealthyMinorityIsNamedAndTolerated(t *testing.T) {
 
 // fallIll applies a fault to a master, and makes later Lockers log in with the credentials of the fault.
 func (f *deployment) fallIll(i int, a *ailment) {
-	f.t.Helper()
+	f.Helper()
 	a.infect(f, i)
 	if a.password != "" {
 		f.urls[i] = (&url.URL{Scheme: "redis", User: url.UserPassword(a.user, a.password),
@@ -125,9 +121,8 @@ func (f *deployment) fallIll(i int, a *ailment) {
 
 func checkAilment(t *testing.T, f *deployment, a *ailment, ill []int, err error) {
 	t.Helper()
-	if !errors.Is(err, redlock.ErrNoQuorum) || errors.Is(err, redlock.ErrHeld) {
-		t.Errorf("%v, want ErrNoQuorum", err)
-	}
+	f.isError(err, redlock.ErrNoQuorum)
+	f.notError(err, redlock.ErrHeld)
 	if err == nil {
 		return
 	}
@@ -169,13 +164,9 @@ func TestTheSameServerTwiceHasOneVote(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "same server") {
 		t.Errorf("Admit: %v, want the duplicate named", err)
 	}
-	lock := held(t)(l.TryLock(bounded(t), "n")) // two different servers are a majority of three
-	if on, _ := lock.HeldOn(); on != 2 {
-		t.Errorf("held on %d, want 2", on)
-	}
-	if err := lock.Unlock(bounded(t)); err != nil {
-		t.Error(err)
-	}
+	lock := f.take(l, "n", redlock.WithTries(1)) // two different servers are a majority of three
+	f.wantHeld(lock, 2)
+	f.noError(lock.Unlock(bounded(t)))
 	f.kill(1)
 	stateOf(t, l, 1, "down")
 	if _, err := l.TryLock(bounded(t), "n"); !errors.Is(err, redlock.ErrNoQuorum) ||

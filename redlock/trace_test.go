@@ -74,7 +74,7 @@ func BenchmarkTrace(b *testing.B) {
 }
 
 // If there is no trace, nothing is allocated for it: neither for a call nor for what happens in it.
-func TestWithoutATraceNothingIsAllocatedForOne(t *testing.T) {
+func TestNoTraceAllocatesNothing(t *testing.T) {
 	l := nearLocker(t)
 	k := mustLock(t, l, "n")
 	r := l.shards[0].sender.New(l.shards[0].voters.View(), "lock", nil)
@@ -101,7 +101,7 @@ func TestOutcomeNamesEachError(t *testing.T) {
 		seen[word] = o.err
 	}
 	for want, err := range map[string]error{
-		"ok": nil, "other": errors.New("of the program"), "held": &LockError{decided: ErrHeld, cause: context.Canceled},
+		"ok": nil, "other": errors.New("of the caller"), "held": &LockError{decided: ErrHeld, cause: context.Canceled},
 		"timeout": &LockError{cause: context.DeadlineExceeded}, "invalid": invalid("TTL"),
 		"no_quorum": &LockError{decided: ErrNoQuorum, masters: &multierror.Error{Errors: []error{ErrTTLTooLong}}},
 	} {

@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redlock-go/redlock/internal/scripts"
 )
@@ -140,6 +142,86 @@ func FuzzHandle(f *testing.F) {
 		}
 		if h.prefix == "" || h.name == "" || h.id == "" || h.token < 0 || h.token > scripts.MaxBallot {
 			t.Fatalf("%q gives %+v", text, h)
+		}
+	})
+}
+
+func TestExportAfterTheEndSaysWhy(t *testing.T) {
+	l := nearLocker(t)
+	k := mustLock(t, l, "a")
+	mustUnlock(t, k)
+	if text, err := k.Export(); text != "" || !errors.Is(err, ErrReleased) {
+		t.Errorf("after an Unlock: %q, %v", text, err)
+	}
+	k = mustLock(t, l, "a")
+	if err := l.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := k.Export(); text != "" || !errors.Is(err, ErrClosed) {
+		t.Errorf("after Close: %q, %v", text, err)
+	}
+}
+
+func TestImportWithDeadContextSendsNothing(t *testing.T) {
+	l, attempts := tracedLocker(t)
+	text := exportedLock{prefix: DefaultPrefix, name: "n", id: "i", token: 1}.String()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if k, err := l.Import(ctx, text); k != nil || !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v, %v", k, err)
+	}
+	if err := l.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if k, err := l.Import(t.Context(), text); k != nil || !errors.Is(err, ErrClosed) {
+		t.Errorf("closed: %v, %v", k, err)
+	}
+	if n := attempts(); n != 0 {
+		t.Errorf("%d attempts were made", n)
+	}
+}
+
+// The tries bound an import like a Lock, and each failed try is reported with the refusals of the masters.
+func TestImportGivesUpAfterItsTries(t *testing.T) {
+	l := farLocker(t)
+	text := exportedLock{prefix: DefaultPrefix, name: "n", id: "i", token: 1}.String()
+	made := 0
+	_, err := l.Import(t.Context(), text, WithRetry(Retry{Pause: func(n int) time.Duration {
+		if made++; n == 3 {
+			return -1
+		}
+		return 1
+	}}))
+	if !errors.Is(err, ErrNoQuorum) || !errors.Is(err, errNoRoute) || made != 3 {
+		t.Errorf("%v, %d pauses", err, made)
+	}
+}
+
+// H79: an Unlock, an Extend and an Export of the nil lock of a failed call are errors.
+func TestNilLockReturnsErrors(t *testing.T) {
+	var k *Lock
+	isInvalid(t, k.Unlock(t.Context()), "the lock is nil")
+	isInvalid(t, k.Extend(t.Context()), "the lock is nil")
+	_, err := k.Export()
+	isInvalid(t, err, "the lock is nil")
+}
+
+// Of returns the lock of name, or nil if s has no such name.
+func (s *Locks) Of(name string) *Lock {
+	k, _ := tools{}.Member(s, name).(*Lock)
+	return k
+}
+
+// Any handle that could be given out is read back as it was.
+func FuzzHandleRoundTrip(f *testing.F) {
+	f.Add("redlock", "orders:42", "a-b-c:7", int64(7))
+	f.Add("p", "\xff\x00{}", "i", int64(scripts.MaxBallot))
+	f.Fuzz(func(t *testing.T, prefix, name, id string, token int64) {
+		want := exportedLock{prefix: prefix, name: name, id: id, token: token}
+		fit := scripts.CheckPrefix(prefix) == nil && scripts.CheckName(name) == nil && id != "" && len(id) <= 512 &&
+			token >= 0 && token <= scripts.MaxBallot
+		if got, err := parseHandle(want.String()); (err == nil) != fit || fit && got != want {
+			t.Fatalf("%+v, %v; want %+v, in order: %v", got, err, want, fit)
 		}
 	})
 }

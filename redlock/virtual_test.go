@@ -3,7 +3,9 @@ package redlock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -17,32 +19,210 @@ import (
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// The tests in files named virtual_* run the real coordinator and the real pool over in-memory masters, in a bubble
+// A check is a test with the calls and checks that most tests need.
+type check struct{ testing.TB }
+
+// A client is a *redlock.Locker, or has one.
+type client interface {
+	Lock(ctx context.Context, name string, opts ...redlock.LockOption) (*redlock.Lock, error)
+	TryLock(ctx context.Context, name string, opts ...redlock.LockOption) (*redlock.Lock, error)
+	LockAll(ctx context.Context, names []string, opts ...redlock.LockOption) (*redlock.Locks, error)
+	Import(ctx context.Context, handle string, opts ...redlock.LockOption) (*redlock.Lock, error)
+	Inspect(ctx context.Context, name string) (redlockinfo.Inspection, error)
+}
+
+// within returns a context with this timeout.
+func (c check) within(d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(c.Context(), d)
+	c.Cleanup(cancel)
+	return ctx
+}
+
+// take locks name.
+func (c check) take(l client, name string, opts ...redlock.LockOption) *redlock.Lock {
+	c.Helper()
+	return c.takeWith(l, c.Context(), name, opts...)
+}
+
+// takeWith locks name with the context of the caller.
+func (c check) takeWith(l client, ctx context.Context, name string, opts ...redlock.LockOption) *redlock.Lock {
+	c.Helper()
+	k, err := l.Lock(ctx, name, opts...)
+	if err != nil {
+		c.Fatalf("lock %s: %v", name, err)
+	}
+	return k
+}
+
+// tryTake locks name by TryLock.
+func (c check) tryTake(l client, name string, opts ...redlock.LockOption) *redlock.Lock {
+	c.Helper()
+	k, err := l.TryLock(c.Context(), name, opts...)
+	c.must(err)
+	return k
+}
+
+// imported imports a handle.
+func (c check) imported(l client, handle string, opts ...redlock.LockOption) *redlock.Lock {
+	c.Helper()
+	k, err := l.Import(c.Context(), handle, opts...)
+	c.must(err)
+	return k
+}
+
+func (c check) export(k *redlock.Lock) string {
+	c.Helper()
+	handle, err := k.Export()
+	c.must(err)
+	return handle
+}
+
+// inspect returns what the masters report about name.
+func (c check) inspect(l client, name string) redlockinfo.Inspection {
+	c.Helper()
+	i, err := l.Inspect(c.Context(), name)
+	c.must(err)
+	return i
+}
+
+// unlock releases a *redlock.Lock or *redlock.Locks.
+func (c check) unlock(k interface {
+	Unlock(ctx context.Context) error
+}) {
+	c.Helper()
+	if err := k.Unlock(c.Context()); err != nil {
+		c.Errorf("unlock: %v", err)
+	}
+}
+
+func (c check) unlockAll(ks ...*redlock.Lock) {
+	c.Helper()
+	for _, k := range ks {
+		c.unlock(k)
+	}
+}
+
+// must ends the test if an error is not nil.
+func (c check) must(errs ...error) {
+	c.Helper()
+	if err := errors.Join(errs...); err != nil {
+		c.Fatal(err)
+	}
+}
+
+// noError is like must, and goes on with the test.
+func (c check) noError(errs ...error) {
+	c.Helper()
+	if err := errors.Join(errs...); err != nil {
+		c.Error(err)
+	}
+}
+
+// errOf returns the error of a call.
+func errOf[T any](_ T, err error) error { return err }
+
+// isError fails the test unless err matches all of want.
+func (c check) isError(err error, want ...error) {
+	c.Helper()
+	for _, e := range want {
+		if !errors.Is(err, e) {
+			c.Errorf("got %v; want %v in it", err, e)
+		}
+	}
+}
+
+// notError fails the test if err matches one of others.
+func (c check) notError(err error, others ...error) {
+	c.Helper()
+	for _, e := range others {
+		if errors.Is(err, e) {
+			c.Errorf("%v matches %v", err, e)
+		}
+	}
+}
+
+// says fails the test unless err matches like and contains all the words.
+func (c check) says(err, like error, words ...string) {
+	c.Helper()
+	c.isError(err, like)
+	for _, word := range words {
+		if !strings.Contains(fmt.Sprint(err), word) {
+			c.Errorf("no %q in %v", word, err)
+		}
+	}
+}
+
+// equal fails the test unless got is want.
+func equal[T comparable](t testing.TB, got, want T, what string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: got %v, want %v", what, got, want)
+	}
+}
+
+// wantHeld fails the test unless k is valid and known to be held on n masters.
+func (c check) wantHeld(k *redlock.Lock, n int) {
+	c.Helper()
+	if on, _ := k.HeldOn(); on != n || k.Err() != nil {
+		c.Errorf("%s is held on %d masters, want %d: %v", k.Name(), on, n, k.Err())
+	}
+}
+
+// wantLater fails the test unless next has a larger token than k.
+func (c check) wantLater(next, k *redlock.Lock) {
+	c.Helper()
+	if next.Token() <= k.Token() {
+		c.Errorf("token %d of %s after %d", next.Token(), k.Name(), k.Token())
+	}
+}
+
+// wantSince fails the test if more than most has passed since start.
+func (c check) wantSince(start time.Time, most time.Duration) {
+	c.Helper()
+	if took := time.Since(start); took > most {
+		c.Errorf("it took %v, want at most %v", took, most)
+	}
+}
+
+// over reports whether a lock, or a context, has reported its end.
+func over(x interface{ Done() <-chan struct{} }) bool {
+	select {
+	case <-x.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// Most tests run the real coordinator and the real pool over in-memory masters, in a bubble
 // whose time moves only when everything in it waits: a second of virtual time takes microseconds, and times are exact.
 
-// A world is one bubble with masters, and the wire between them and the Lockers.
-type world struct {
-	*testing.T
+// A cluster is one bubble with masters, and the wire between them and the Lockers.
+type cluster struct {
+	check
 	masters *memory.Masters
 	wire    *wire
-	peers   []*peer
+
+	mu    sync.Mutex
+	peers []*peer
 }
 
 // virtual runs f in a bubble with n masters, which are admitted unless an option says otherwise. Pools and Lockers that
 // f makes are closed after it. Such tests run in parallel.
-func virtual(t *testing.T, n int, f func(w *world), opts ...memory.Option) {
+func virtual(t *testing.T, n int, f func(w *cluster), opts ...memory.Option) {
 	t.Helper()
 	t.Parallel()
 	bubble(t, n, f, opts...)
 }
 
 // bubble runs f like virtual, for a test that has several bubbles, one after the other.
-func bubble(t *testing.T, n int, f func(w *world), opts ...memory.Option) {
+func bubble(t *testing.T, n int, f func(w *cluster), opts ...memory.Option) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{T: t, masters: memory.New(n, opts...)}
+		w := &cluster{check: check{t}, masters: memory.New(n, opts...)}
 		w.wire = &wire{masters: w.masters}
 		t.Cleanup(w.masters.Close)
 		f(w)
@@ -56,24 +236,33 @@ func after(d time.Duration) {
 }
 
 // pool makes a pool whose connections are recorded by the wire.
-func (w *world) pool(opts ...pool.Option) *pool.Pool {
+func (w *cluster) pool(opts ...pool.Option) *pool.Pool {
+	w.Helper()
+	return w.poolOver(w.masters.URLs(), opts...)
+}
+
+func (w *cluster) poolOver(urls []string, opts ...pool.Option) *pool.Pool {
 	w.Helper()
 	common := []pool.Option{pool.WithDialer(w.wire.dial), transport.WithClock(clock.Runtime())}
-	p, err := pool.Open(w.masters.URLs(), append(common, opts...)...)
-	if err != nil {
-		w.Fatal(err)
-	}
+	p, err := pool.Open(urls, append(common, opts...)...)
+	w.must(err)
 	w.Cleanup(func() { _ = p.Close() })
 	return p
 }
 
-// over makes a Locker over p and waits until it knows the masters.
-func (w *world) over(p *pool.Pool, opts ...redlock.Option) *redlock.Locker {
+// start makes a Locker over p without waiting for the masters.
+func (w *cluster) start(p *pool.Pool, opts ...redlock.Option) *redlock.Locker {
 	w.Helper()
 	l, err := redlock.New(p, append([]redlock.Option{redlock.WithClock(clock.Runtime())}, opts...)...)
-	if err != nil {
-		w.Fatal(err)
-	}
+	w.must(err)
+	w.Cleanup(func() { _ = l.Close(context.WithoutCancel(w.Context())) })
+	return l
+}
+
+// over makes a Locker over p and waits until it knows the masters.
+func (w *cluster) over(p *pool.Pool, opts ...redlock.Option) *redlock.Locker {
+	w.Helper()
+	l := w.start(p, opts...)
 	w.Cleanup(func() {
 		if err := l.Close(context.WithoutCancel(w.Context())); err != nil {
 			w.Errorf("close: %v", err)
@@ -85,23 +274,32 @@ func (w *world) over(p *pool.Pool, opts ...redlock.Option) *redlock.Locker {
 }
 
 // locker returns a Locker with its own pool, like that of a separate client.
-func (w *world) locker(opts ...redlock.Option) *redlock.Locker {
+func (w *cluster) locker(opts ...redlock.Option) *redlock.Locker {
 	w.Helper()
 	return w.over(w.pool(), opts...)
 }
 
-// take locks name and fails the test if that fails.
-func (w *world) take(l *redlock.Locker, name string, opts ...redlock.LockOption) *redlock.Lock {
+// some returns a Locker over only the given masters.
+func (w *cluster) some(which []int, opts ...redlock.Option) *redlock.Locker {
 	w.Helper()
-	k, err := l.Lock(w.Context(), name, opts...)
-	if err != nil {
-		w.Fatalf("lock %s: %v", name, err)
+	return w.over(w.poolOver(w.urls(which...)), opts...)
+}
+
+// client returns a Locker like some, without waiting for the masters.
+func (w *cluster) client(which ...int) *redlock.Locker {
+	w.Helper()
+	return w.start(w.poolOver(w.urls(which...)))
+}
+
+func (w *cluster) urls(which ...int) (list []string) {
+	for _, i := range which {
+		list = append(list, w.masters.URLs()[i])
 	}
-	return k
+	return list
 }
 
 // each calls f for the given masters, or for all if none is given.
-func (w *world) each(f func(i int, m *memory.Master), which ...int) {
+func (w *cluster) each(f func(i int, m *memory.Master), which ...int) {
 	if len(which) == 0 {
 		for i := range w.masters.N() {
 			which = append(which, i)
@@ -112,25 +310,25 @@ func (w *world) each(f func(i int, m *memory.Master), which ...int) {
 	}
 }
 
-func (w *world) hang(which ...int) {
+func (w *cluster) hang(which ...int) {
 	w.each(func(_ int, m *memory.Master) { m.Hang() }, which...)
 }
 
-func (w *world) resume(which ...int) {
+func (w *cluster) resume(which ...int) {
 	w.each(func(_ int, m *memory.Master) { m.Resume() }, which...)
 }
 
-func (w *world) delay(d time.Duration, which ...int) {
+func (w *cluster) delay(d time.Duration, which ...int) {
 	w.each(func(_ int, m *memory.Master) { m.Delay(d) }, which...)
 }
 
-func (w *world) stop(which ...int) {
+func (w *cluster) stop(which ...int) {
 	w.each(func(_ int, m *memory.Master) { m.Stop() }, which...)
 	synctest.Wait()
 }
 
 // on returns the number of masters on which a client holds name.
-func (w *world) on(name string) (n int) {
+func (w *cluster) on(name string) (n int) {
 	w.each(func(_ int, m *memory.Master) {
 		if id, _, _ := m.Holds(name); id != "" {
 			n++
@@ -139,39 +337,26 @@ func (w *world) on(name string) (n int) {
 	return n
 }
 
+// wantOn fails the test unless a client holds name on n masters, once messages in transit have arrived.
+func (w *cluster) wantOn(name string, n int) {
+	w.Helper()
+	synctest.Wait()
+	if on := w.on(name); on != n {
+		w.Errorf("%s is held on %d masters, want %d", name, on, n)
+	}
+}
+
 // count returns how often the masters together have executed a command.
-func (w *world) count(command string) (n int) {
+func (w *cluster) count(command string) (n int) {
 	w.each(func(_ int, m *memory.Master) { n += m.Commands()[command] })
 	return n
 }
 
-// isError fails the test unless err matches all of want.
-func (w *world) isError(err error, want ...error) {
-	w.Helper()
-	for _, e := range want {
-		if !errors.Is(err, e) {
-			w.Errorf("got %v; want %v in it", err, e)
-		}
-	}
-}
-
-// notError fails the test if err matches one of others.
-func (w *world) notError(err error, others ...error) {
-	w.Helper()
-	for _, e := range others {
-		if errors.Is(err, e) {
-			w.Errorf("%v matches %v", err, e)
-		}
-	}
-}
-
 // replay sends a recorded command once more, on a separate connection, and returns the reply.
-func (w *world) replay(s sent) any {
+func (w *cluster) replay(s sent) any {
 	w.Helper()
 	nc, err := w.masters.Dial(w.Context(), "tcp", w.masters.Master(s.master).Addr())
-	if err != nil {
-		w.Fatal(err)
-	}
+	w.must(err)
 	c := redis.NewConn(nc, 0, 0)
 	defer c.Close()
 	args := make([]any, len(s.args)-1)
@@ -214,13 +399,13 @@ func (c *shiftClock) jump(boot, wall time.Duration) {
 }
 
 // ended waits for the end of ctx, at most for the bound, and returns the elapsed time and the cause.
-func (w *world) ended(ctx context.Context, bound time.Duration) (took time.Duration, cause error) {
+func (w *cluster) ended(ctx context.Context, bound time.Duration) (took time.Duration, cause error) {
 	w.Helper()
 	start := time.Now()
 	select {
 	case <-ctx.Done():
 		return time.Since(start), context.Cause(ctx)
-	case <-time.After(bound):
+	case <-time.After(bound + 1):
 		w.Fatalf("the context has not ended within %v", bound)
 		return 0, nil
 	}
@@ -228,8 +413,12 @@ func (w *world) ended(ctx context.Context, bound time.Duration) (took time.Durat
 
 const defaultPrefix = scripts.Prefix(redlock.DefaultPrefix)
 
-// asError wraps errors.As.
-func asError[T error](err error, to *T) bool { return errors.As(err, to) }
+// ends fails the test unless ctx ends within the bound, with a cause that matches all of want.
+func (w *cluster) ends(ctx context.Context, bound time.Duration, want ...error) {
+	w.Helper()
+	_, cause := w.ended(ctx, bound)
+	w.isError(cause, want...)
+}
 
 // seeded returns a random source with the same numbers in each run.
 func seeded(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0x5eed)) }

@@ -2,7 +2,6 @@ package redlockfile_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -56,7 +55,7 @@ func (v *volume) swap(text []byte) {
 // changes nothing. A lock stays held throughout.
 func TestFollowAConfigMap(t *testing.T) {
 	old, next := listen(t), listen(t)
-	v := newVolume(t, text(t, redlock.Configuration{Masters: old}))
+	v := newVolume(t, marshal(t, redlock.Configuration{Masters: old}))
 	locker, shut, err := redlockfile.Open(v.path())
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +71,7 @@ func TestFollowAConfigMap(t *testing.T) {
 		t.Fatal(err)
 	}
 	v.swap([]byte("{"))
-	v.swap(text(t, redlock.Configuration{Epoch: 1, Masters: old, Next: next}))
+	v.swap(marshal(t, redlock.Configuration{Epoch: 1, Masters: old, Next: next}))
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		c := locker.Admin().Configuration()[0]
 		if c.Epoch == 1 && len(c.Next) == 3 {
@@ -103,29 +102,10 @@ func listen(t *testing.T) (urls []string) {
 	return urls
 }
 
-func text(t *testing.T, c redlock.Configuration) []byte {
-	t.Helper()
-	b, err := json.Marshal(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
-
 // A program follows the file of the command until its context ends.
 func ExampleFollow() {
-	dir, err := os.MkdirTemp("", "")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, "locks.json")
-	text := `{"masters": ["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"]}`
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		fmt.Println(err)
-		return
-	}
+	path, remove := writeFile(`{"masters": ["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"]}`)
+	defer remove()
 
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()

@@ -3,6 +3,7 @@ package redlockfile_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -32,23 +33,16 @@ func TestOpen(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(filepath.Dir(path), "pass"), []byte("secret\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
+	ctx := t.Context()
 	locker, shut, err := redlockfile.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := locker.Admin().Admit(ctx); err != nil {
-		t.Fatal(err)
+	err = locker.Admin().Admit(ctx)
+	if err == nil {
+		err = locker.Do(ctx, "orders:42", func(context.Context) error { return nil })
 	}
-	lock, err := locker.Lock(ctx, "orders:42")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := lock.Unlock(ctx); err != nil {
-		t.Error(err)
-	}
-	if err := shut(ctx); err != nil {
+	if err := errors.Join(err, shut(ctx)); err != nil {
 		t.Error(err)
 	}
 }
@@ -74,33 +68,43 @@ func TestOpenRejectsInvalidFiles(t *testing.T) {
 	}
 }
 
-func write(t *testing.T, config map[string]any) (path string) {
+func marshal(t *testing.T, config any) []byte {
 	t.Helper()
 	text, err := json.Marshal(config)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return text
+}
+
+func write(t *testing.T, config map[string]any) (path string) {
+	t.Helper()
 	path = filepath.Join(t.TempDir(), "locks.json")
-	if err := os.WriteFile(path, text, 0o600); err != nil {
+	if err := os.WriteFile(path, marshal(t, config), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return path
 }
 
+// writeFile writes the configuration file of an example.
+func writeFile(text string) (path string, remove func()) {
+	dir, err := os.MkdirTemp("", "")
+	if err == nil {
+		path = filepath.Join(dir, "locks.json")
+		err = os.WriteFile(path, []byte(text), 0o600)
+	}
+	if err != nil {
+		panic(err)
+	}
+	return path, func() { _ = os.RemoveAll(dir) }
+}
+
 // One file serves the program and the command: redlock status --config locks.json.
 func ExampleOpen() {
-	dir, err := os.MkdirTemp("", "")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, "locks.json")
-	text := `{"masters": ["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"], "prefix": "shop", "guard": "1m"}`
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		fmt.Println(err)
-		return
-	}
+	path, remove := writeFile(`{
+		"masters": ["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"], "prefix": "shop", "guard": "1m"
+	}`)
+	defer remove()
 
 	ctx := context.Background()
 	locker, shut, err := redlockfile.Open(path)

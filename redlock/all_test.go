@@ -1,0 +1,328 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// Tests of LockAll.
+
+// all locks names by one LockAll.
+func (w *cluster) all(l client, names []string, opts ...redlock.LockOption) *redlock.Locks {
+	w.Helper()
+	s, err := l.LockAll(w.Context(), names, opts...)
+	w.must(err)
+	return s
+}
+
+// free checks that the masters have no lock of these names.
+func (w *cluster) free(names ...string) {
+	w.Helper()
+	after(100 * time.Millisecond)
+	for _, name := range names {
+		w.wantOn(name, 0)
+	}
+}
+
+func TestLockAllSortsNames(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.locker()
+		s := w.all(l, []string{"b", "c", "a", "b"})
+		after(time.Millisecond) // the last votes
+		ctx := s.Context(w.Context())
+		for _, name := range []string{"a", "b", "c"} {
+			if s.Of(name).Token() == 0 || redlock.TokenOf(ctx, name) != s.Of(name).Token() || w.on(name) != 3 {
+				w.Errorf("%q: token %d, by the context %d, on %d masters", name, s.Of(name).Token(), redlock.TokenOf(ctx, name),
+					w.on(name))
+			}
+		}
+		if s.Of("d") != nil || redlock.TokenOf(ctx, "d") != 0 || redlock.TokenOf(ctx) != 0 {
+			w.Error("a token without a name")
+		}
+		after(time.Minute) // the locks are extended
+		w.noError(s.Context(w.Context()).Err(), ctx.Err(), s.Unlock(w.Context()))
+		w.isError(context.Cause(s.Context(w.Context())), redlock.ErrReleased)
+		w.isError(s.Unlock(w.Context()), redlock.ErrReleased)
+		w.isError(context.Cause(ctx), redlock.ErrReleased)
+		w.nothingLeft("a", "b", "c")
+	})
+}
+
+// The context ends when any of the names is lost, with the cause; the others are then released by Unlock.
+func TestLostNameEndsContextOfAll(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.locker()
+		for _, lost := range []string{"a", "b", "c"} {
+			s := w.all(l, []string{"a", "b", "c"})
+			ctx := s.Context(w.Context())
+			w.masters.Lose(lost)
+			w.ends(ctx, 5*time.Second, redlock.ErrLost)
+			w.isError(context.Cause(s.Context(w.Context())), redlock.ErrLost)
+			w.isError(s.Unlock(w.Context()), redlock.ErrLost)
+			w.nothingLeft("a", "b", "c")
+		}
+	})
+}
+
+// If one name is refused, the names before it stay held, and those after it are free for others.
+func TestWaiterHoldsOnlyEarlierNames(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		l, other := w.locker(), w.locker()
+		held := w.take(other, "b")
+		got := make(chan *redlock.Locks, 1)
+		go func() { got <- w.all(l, []string{"c", "b", "a"}) }()
+		after(time.Second)
+		if w.on("a") != 5 || w.on("c") != 0 {
+			w.Errorf("while LockAll waits for b, a is on %d masters and c on %d", w.on("a"), w.on("c"))
+		}
+		c := w.take(other, "c")
+		w.unlock(held)
+		after(time.Second)
+		if w.on("b") < 3 {
+			w.Error("b is free, but was not locked")
+		}
+		w.unlock(c)
+		s := <-got
+		w.noError(s.Context(w.Context()).Err(), s.Unlock(w.Context()))
+		w.nothingLeft("a", "b", "c")
+	})
+}
+
+// Clients that lock the same names in opposite orders, hundreds of times, never deadlock, and no two hold a name.
+func TestOppositeOrdersDoNotDeadlock(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		names := []string{"a", "b", "c", "d"}
+		var mu sync.Mutex
+		holds := map[string]int{}
+		book := func(mine []string, n int) {
+			mu.Lock()
+			defer mu.Unlock()
+			for _, name := range mine {
+				if holds[name] += n; holds[name] > 1 {
+					w.Errorf("two hold %q", name)
+				}
+			}
+		}
+		var wg sync.WaitGroup
+		for p := range 4 {
+			l, random := w.locker(), rand.New(rand.NewPCG(4, uint64(p)))
+			wg.Go(func() {
+				for range 100 {
+					mine := slices.Clone(names)
+					random.Shuffle(len(mine), func(i, j int) { mine[i], mine[j] = mine[j], mine[i] })
+					mine = mine[:2+random.IntN(3)]
+					ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
+					s, err := l.LockAll(ctx, mine)
+					cancel()
+					if err != nil {
+						w.Error(err)
+						return
+					}
+					book(mine, 1)
+					time.Sleep(time.Duration(random.IntN(3)) * time.Millisecond)
+					book(mine, -1)
+					w.unlock(s)
+				}
+			})
+		}
+		wg.Wait()
+		w.nothingLeft(names...)
+	})
+}
+
+// Within the context of a LockAll, a name that is held re-enters; one that comes before another is refused, if the
+// call would wait.
+func TestOrderOfNamesWithinContext(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.locker()
+		s := w.all(l, []string{"b", "d"})
+		ctx := s.Context(w.Context())
+		after(10 * time.Millisecond) // until the last master has executed its acquire
+		sent := w.count("acquire")
+		for _, names := range [][]string{{"a"}, {"c"}, {"b", "c", "e"}} {
+			w.isError(errOf(l.LockAll(ctx, names)), redlock.ErrOrder)
+		}
+		w.isError(errOf(l.Lock(ctx, "c")), redlock.ErrOrder)
+		equal(w, w.count("acquire")-sent, 0, "acquires")
+		inner, err := l.LockAll(ctx, []string{"d", "b", "e"})
+		w.must(err)
+		if inner.Of("b").Token() != s.Of("b").Token() || inner.Of("e").Token() == 0 {
+			w.Errorf("tokens %d and %d of b, %d of e", inner.Of("b").Token(), s.Of("b").Token(), inner.Of("e").Token())
+		}
+		tried, err := l.TryLockAll(ctx, []string{"a", "c"}) // does not wait
+		w.must(err)
+		for _, locks := range []*redlock.Locks{tried, inner} {
+			w.unlock(locks)
+		}
+		after(time.Millisecond) // the last votes
+		if s.Context(w.Context()).Err() != nil || w.on("b") != 3 {
+			w.Error("the inner Unlock has released the outer locks")
+		}
+		other := w.locker() // a separate Locker has a separate order
+		k := w.takeWith(other, ctx, "a")
+		w.noError(k.Unlock(w.Context()), s.Unlock(w.Context()))
+		w.nothingLeft("a", "b", "c", "d", "e")
+	})
+}
+
+// A failed call leaves no keys: a refused try, a wait whose limit or context ends, a closed Locker, invalid names and
+// options.
+func TestLocksThatFailLeaveNothing(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.locker()
+		held := w.take(w.locker(), "b")
+		names := []string{"a", "b", "c"}
+		short := w.within(10 * time.Second)
+		for i, f := range []func() (*redlock.Locks, error){
+			func() (*redlock.Locks, error) { return l.TryLockAll(w.Context(), names) },
+			func() (*redlock.Locks, error) {
+				return l.LockAll(w.Context(), names, redlock.WithWaitLimit(3*time.Second))
+			},
+			func() (*redlock.Locks, error) { return l.LockAll(w.Context(), names, redlock.WithTries(2)) },
+			func() (*redlock.Locks, error) { return l.LockAll(short, names) },
+		} {
+			s, err := f()
+			var e *redlock.LockError
+			if !errors.As(err, &e) || e.Name != "b" || s != nil {
+				w.Errorf("%d: %v, %v", i, s, err)
+			}
+			w.isError(err, redlock.ErrHeld)
+			if deadline := errors.Is(err, context.DeadlineExceeded); deadline != (i == 3) {
+				w.Errorf("%d: %v", i, err)
+			}
+			w.free("a", "c")
+		}
+		for _, names := range [][]string{nil, {"a", ""}} {
+			w.isError(errOf(l.LockAll(w.Context(), names)), redlock.ErrInvalid)
+		}
+		w.isError(errOf(l.LockAll(w.Context(), names, redlock.WithTTL(-1))), redlock.ErrInvalid)
+		failed := make(chan error, 1)
+		go func() {
+			_, err := l.LockAll(w.Context(), names)
+			failed <- err
+		}()
+		after(time.Second)
+		w.noError(l.Close(w.Context()))
+		w.isError(<-failed, redlock.ErrClosed)
+		w.free("a", "c")
+		w.unlock(held)
+	})
+}
+
+// A name that is lost during the wait for another is acquired again: all are held at the return.
+func TestLockAllReacquiresLostName(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.locker()
+		held := w.take(w.locker(), "b")
+		got := make(chan *redlock.Locks, 1)
+		go func() { got <- w.all(l, []string{"a", "b", "c"}) }()
+		after(time.Second)
+		w.masters.Lose("a")
+		after(5 * time.Second)
+		w.unlock(held)
+		s := <-got
+		for _, name := range []string{"a", "b", "c"} {
+			if w.on(name) < 2 {
+				w.Errorf("%q is on %d masters", name, w.on(name))
+			}
+		}
+		w.noError(s.Context(w.Context()).Err(), s.Unlock(w.Context()))
+	})
+}
+
+// Without contention, several names cost about one round trip: each master gets the acquires of all names at once.
+func TestSeveralNamesTakeOneRoundTrip(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		l := w.locker()
+		w.delay(10 * time.Millisecond) // each way
+		for _, count := range []int{1, 4, 32} {
+			var names []string
+			for i := range count {
+				names = append(names, fmt.Sprint("n", i))
+			}
+			start := time.Now()
+			s := w.all(l, names)
+			w.wantSince(start, 21*time.Millisecond)
+			w.unlock(s)
+		}
+	})
+}
+
+// H146: while LockAll waits for one name it holds those before it. With any options these locks last as long as the
+// wait, and the call keeps its turn.
+func TestLockAllWaitsWithAnyOptions(t *testing.T) {
+	for name, opts := range map[string][]redlock.LockOption{
+		"none":              nil,
+		"a longest hold":    {redlock.WithMaxHold(4 * time.Second)},
+		"no extension":      {redlock.WithExtension(false), redlock.WithTTL(8 * time.Second)},
+		"nearly all of TTL": {redlock.WithTTL(10 * time.Second), redlock.WithMinValidity(9800 * time.Millisecond)},
+	} {
+		subtest(t, name, 3, func(w *cluster) {
+			ctx, cancel := context.WithCancel(w.Context())
+			w.busy(ctx, 3, "b", 3*time.Second)
+			after(time.Second)
+			s, err := w.locker().LockAll(w.Context(), []string{"a", "b"}, append(opts, redlock.WithWaitLimit(time.Minute))...)
+			if err != nil {
+				w.Error(err)
+			} else if err := s.Unlock(w.Context()); err != nil {
+				w.Error(err)
+			}
+			cancel()
+			after(10 * time.Second)
+		})
+	}
+}
+
+// busy makes n clients lock name in turn, and hold it for each, until ctx ends.
+func (w *cluster) busy(ctx context.Context, n int, name string, hold time.Duration) {
+	for range n {
+		l := w.locker()
+		go func() {
+			for ctx.Err() == nil {
+				k, err := l.Lock(ctx, name)
+				if err != nil {
+					return
+				}
+				<-time.After(hold)
+				_ = k.Unlock(context.WithoutCancel(ctx))
+			}
+		}()
+	}
+}
+
+// The maximum hold of several names counts from the time at which all are held; WithExtension applies from then on,
+// too. H146.
+func TestLockAllOptionsApplyOnceAllAreHeld(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		held := w.take(w.locker(), "b")
+		got := make(chan *redlock.Locks, 1)
+		go func() {
+			got <- w.all(w.locker(), []string{"a", "b"}, redlock.WithMaxHold(8*time.Second), redlock.WithExtension(false),
+				redlock.WithTTL(5*time.Second))
+		}()
+		after(20 * time.Second)
+		w.unlock(held)
+		s := <-got
+		if left := min(s.Of("a").Remaining(), s.Of("b").Remaining()); left < 4*time.Second {
+			w.Errorf("%v are left", left)
+		}
+		after(6 * time.Second)
+		w.isError(context.Cause(s.Context(w.Context())), redlock.ErrLost) // it was not extended
+		_ = s.Unlock(w.Context())
+
+		s = w.all(w.locker(), []string{"a", "b"}, redlock.WithMaxHold(8*time.Second))
+		after(7900 * time.Millisecond)
+		w.noError(s.Context(w.Context()).Err())
+		after(200 * time.Millisecond)
+		w.isError(context.Cause(s.Context(w.Context())), redlock.ErrMaxHold)
+		_ = s.Unlock(w.Context())
+	})
+}

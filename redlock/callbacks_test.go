@@ -1,0 +1,302 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/memory"
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
+)
+
+// recovered calls f like an HTTP server calls a handler, and reports whether it panicked.
+func recovered(f func()) (panicked bool) {
+	defer func() { panicked = recover() != nil }()
+	f()
+	return false
+}
+
+// A handlerFunc is a slog.Handler.
+type handlerFunc func(r slog.Record)
+
+func (handlerFunc) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h handlerFunc) Handle(_ context.Context, r slog.Record) error {
+	h(r)
+	return nil
+}
+
+func (h handlerFunc) WithAttrs([]slog.Attr) slog.Handler { return h }
+func (h handlerFunc) WithGroup(string) slog.Handler      { return h }
+
+// logTo returns a logger that calls f with each record.
+func logTo(f func(r slog.Record)) redlock.Option { return redlock.WithLogger(slog.New(handlerFunc(f))) }
+
+// callbacks returns options that set f as each callback and as the log handler.
+func callbacks(f func()) map[string]redlock.Option {
+	list := map[string]redlock.Option{"log": logTo(func(slog.Record) { f() })}
+	for _, kind := range []string{
+		"call", "attempt", "vote", "acquired", "released", "lost", "extended", "repaired", "master", "warning",
+	} {
+		list[kind] = redlock.WithTrace(redlock.On(kind, func(redlockinfo.Event) { f() }))
+	}
+	return list
+}
+
+// everything uses l in all ways that cause events while one lock is held, and fails the test if anything differs from a
+// Locker without callbacks. There are four masters, which causes a warning.
+func (w *cluster) everything(l *redlock.Locker) {
+	w.Helper()
+	ctx := w.within(10 * time.Minute)
+	kept := w.take(l, "kept")
+	first := w.take(l, "a")
+	next := make(chan error, 1)
+	go func() {
+		k, err := l.Lock(ctx, "a")
+		if err == nil {
+			err = k.Unlock(ctx)
+		}
+		next <- err
+	}()
+	after(time.Millisecond)
+	w.must(first.Unlock(ctx))
+	w.must(<-next)
+	all, err := l.LockAll(ctx, []string{"b", "c"})
+	w.must(err)
+	w.must(all.Of("b").Extend(ctx), all.Of("c").Extend(ctx))
+	w.must(all.Unlock(ctx))
+	w.must(l.Do(ctx, "d", func(ctx context.Context) error {
+		return l.Do(ctx, "d", func(context.Context) error { return nil })
+	}))
+	k, err := l.Import(ctx, w.export(w.take(l, "e")))
+	w.must(err)
+	w.must(k.Unlock(ctx))
+	lost := w.take(l, "lost").Context(ctx)
+	late := w.take(l, "late", redlock.WithExtension(false))
+	end, lateCtx := late.Until(), late.Context(ctx)
+	w.masters.Lose("lost")
+	took, cause := w.ended(lost, 5*time.Second)
+	w.isError(cause, redlock.ErrLost)
+	w.stop(0)
+	<-lateCtx.Done()
+	if off := time.Since(end).Abs(); off > 100*time.Millisecond {
+		w.Errorf("a context ended %v from the end of its validity, after %v", off, took)
+	}
+	w.masters.Master(0).Restart(true)
+	after(2 * time.Minute)
+	w.masters.Master(1).Evict("kept")
+	after(10 * time.Second)
+	if on, n := kept.HeldOn(); kept.Err() != nil || on != n {
+		w.Errorf("the lock that is kept is on %d of %d masters: %v", on, n, kept.Err())
+	}
+	w.must(kept.Unlock(ctx))
+}
+
+// H99: a log handler or a callback that blocks forever stops only other events: locks are renewed, contexts end in
+// time, waiters are woken, calls return, and Close returns with its context.
+func TestBlockedCallback(t *testing.T) {
+	for name := range callbacks(nil) {
+		subtest(t, name, 4, func(w *cluster) {
+			block := make(chan struct{})
+			release := sync.OnceFunc(func() { close(block) })
+			defer release()
+			time.AfterFunc(time.Hour, release) // ends a test that fails
+			l := w.locker(callbacks(func() { <-block })[name])
+			w.everything(l)
+			ctx := w.within(time.Second)
+			held := w.take(l, "held")
+			began := time.Now()
+			if err := l.Close(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
+				w.Errorf("Close returned %v after %v", err, time.Since(began))
+			}
+			w.isError(held.Err(), redlock.ErrClosed)
+			w.free("held")
+		})
+	}
+}
+
+// H100: a log handler or a callback that panics each time changes nothing. Panics are counted, and logged once each.
+func TestPanickingCallback(t *testing.T) {
+	for name := range callbacks(nil) {
+		subtest(t, name, 4, func(w *cluster) {
+			var panicked, logged atomic.Uint64
+			var opts []redlock.Option
+			if name != "log" {
+				opts = append(opts, logTo(func(r slog.Record) {
+					if strings.Contains(r.Message, "panicked") {
+						logged.Add(1)
+					}
+				}))
+			}
+			l := w.locker(append(opts, callbacks(func() { panicked.Add(1); panic(name) })[name])...)
+			w.everything(l)
+			w.must(l.Close(w.Context()))
+			n := panicked.Load()
+			if got := l.Stats().Panics; got != n || n == 0 || name != "log" && logged.Load() != n {
+				w.Errorf("%d panics: %d were counted, and %d logged", n, got, logged.Load())
+			}
+		})
+	}
+}
+
+// H100: a Trace.Do that panics, on the goroutine of the call, changes nothing either. A panic of the function of a Do
+// propagates to the caller, and the lock is released.
+func TestPanickingDo(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.locker(redlock.WithTrace(&redlockinfo.Trace{Do: func(context.Context,
+			string) context.Context {
+			panic("a trace")
+		}}))
+		ran := false
+		if recovered(func() {
+			w.must(l.Do(w.Context(), "n", func(context.Context) error { ran = true; return nil }))
+		}) {
+			w.Error("the panic of the callback propagated")
+		}
+		if !ran || l.Stats().Panics != 1 {
+			w.Errorf("it ran: %v; %+v", ran, l.Stats())
+		}
+		f := func(context.Context) error { panic("mine") }
+		for name, call := range map[string]func(){
+			"Do":    func() { _ = l.Do(w.Context(), "n", f) },
+			"DoAll": func() { _ = l.DoAll(w.Context(), []string{"m", "n"}, f) },
+			"Lead":  func() { _ = l.Lead(w.Context(), "n", f) },
+		} {
+			if !recovered(call) {
+				w.Errorf("%s: the panic of the function did not propagate", name)
+			}
+		}
+		w.free("m", "n")
+	})
+}
+
+// H100: a callback that ends its goroutine, as FailNow of a test does, stops no later event.
+func TestCallbackThatExits(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		var n atomic.Int64
+		l := w.locker(redlock.WithTrace(redlock.On("acquired", func(redlockinfo.Event) {
+			n.Add(1)
+			runtime.Goexit()
+		})))
+		for range 3 {
+			w.unlock(w.take(l, "n"))
+		}
+		after(time.Minute)
+		equal(w, n.Load(), 3, "events")
+	})
+}
+
+// H99: when many locks end at once, all contexts have ended before the first record is logged.
+func TestContextsEndBeforeTheLog(t *testing.T) {
+	count := rounds(10_000, 2000)
+	for _, how := range []string{"expired", "restarted", "closed"} {
+		subtest(t, how, 3, func(w *cluster) {
+			contexts, open := make([]context.Context, count), map[int]time.Time{}
+			ends := make([]time.Time, count)
+			var mu sync.Mutex
+			records := 0
+			ending := func() {
+				mu.Lock()
+				defer mu.Unlock()
+				if records++; records > 1 {
+					return
+				}
+				for i, ctx := range contexts {
+					if !over(ctx) {
+						open[i] = time.Now()
+					}
+				}
+			}
+			l := w.locker(logTo(func(r slog.Record) {
+				if strings.Contains(r.Message, "lost") {
+					ending()
+				}
+			}), redlock.WithTrace(redlock.On("released", func(redlockinfo.Event) { ending() })))
+			for i := range contexts {
+				contexts[i] = w.take(l, fmt.Sprint(i), redlock.WithExtension(false)).Context(w.Context())
+				context.AfterFunc(contexts[i], func() { ends[i] = time.Now() })
+			}
+			switch how {
+			case "expired":
+				w.hang()
+				after(time.Minute)
+			case "restarted":
+				w.stop(0, 1)
+				w.each(func(_ int, m *memory.Master) { m.Restart(false) }, 0, 1)
+				after(10 * time.Second)
+			case "closed":
+				w.must(l.Close(w.Context()))
+			}
+			w.resume()
+			mu.Lock()
+			defer mu.Unlock()
+			if records != count {
+				w.Errorf("%d records of %d ends", records, count)
+			}
+			for i, at := range open { // if masters restarted, some locks are repaired in time, and expire later
+				if end := ends[i]; end.Equal(at) {
+					w.Fatalf("%d of %d contexts were open at the first record, and ended at that moment", len(open), count)
+				}
+			}
+		})
+	}
+}
+
+// H99: events keep their order and their times, however late they are delivered. Those that do not fit into the queue
+// are counted, and the log has the number.
+func TestSlowCallback(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		block := make(chan struct{})
+		release := sync.OnceFunc(func() { close(block) })
+		defer release()
+		var times []time.Time
+		var tokens []int64
+		var missing uint64
+		l := w.locker(logTo(func(r slog.Record) {
+			if strings.Contains(r.Message, "dropped") {
+				r.Attrs(func(a slog.Attr) bool {
+					if a.Key == "dropped" {
+						missing += a.Value.Uint64()
+					}
+					return true
+				})
+			}
+		}), redlock.WithTrace(redlock.On("acquired", func(i redlockinfo.Event) {
+			<-block
+			times, tokens = append(times, i.Time), append(tokens, i.Token)
+		}), redlock.On("vote", func(redlockinfo.Event) {})))
+		var want []time.Time
+		var wantTokens []int64
+		for len(want) < 100 {
+			k := w.take(l, "n", redlock.WithHandoff(0, 0))
+			want, wantTokens = append(want, time.Now()), append(wantTokens, k.Token())
+			after(time.Second)
+			w.unlock(k)
+		}
+		for range 5000 {
+			if l.Stats().Dropped < 100 {
+				w.unlock(w.take(l, "n"))
+			}
+		}
+		release()
+		synctest.Wait()
+		s := l.Stats() // now, since masters that answer after the majority add events too
+		if missing != s.Dropped || missing < 100 {
+			w.Errorf("%d events were dropped, and %d logged", s.Dropped, missing)
+		}
+		for i := range want {
+			if !times[i].Equal(want[i]) || tokens[i] != wantTokens[i] {
+				w.Fatalf("event %d is that of token %d at %v, want %d, %v", i, tokens[i], times[i], wantTokens[i], want[i])
+			}
+		}
+	})
+}

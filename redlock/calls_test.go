@@ -1,0 +1,516 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/memory"
+	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
+)
+
+// H30: an Unlock whose context has ended still releases, and returns nil if the masters are fast.
+func TestUnlockWithDeadContextReleases(t *testing.T) {
+	for _, delay := range []time.Duration{0, 100 * time.Millisecond} {
+		subtest(t, delay.String(), 3, func(w *cluster) {
+			k := w.take(w.locker(), "a")
+			ctx, cancel := context.WithCancel(w.Context())
+			cancel()
+			w.delay(delay)
+			start := time.Now()
+			err := k.Unlock(ctx)
+			if delay == 0 && err != nil {
+				w.Error(err)
+			}
+			if delay > 0 {
+				w.isError(err, context.Canceled)
+			}
+			w.wantSince(start, 20*time.Millisecond)
+			after(time.Second)
+			w.wantOn("a", 0)
+		})
+	}
+}
+
+// H31: an Unlock without a deadline waits for the masters no longer than the lock was valid. Then the release is not
+// confirmed, for lack of a quorum.
+func TestUnlockWaitsWhileLockIsValid(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		k := w.take(w.over(w.pool(pool.WithTimeout(time.Minute))), "n", redlock.WithTTL(500*time.Millisecond),
+			redlock.WithExtension(false))
+		w.hang(0, 1)
+		start := time.Now()
+		w.isError(k.Unlock(w.Context()), redlock.ErrNoQuorum)
+		w.wantSince(start, time.Second)
+		w.resume()
+		after(time.Second)
+		w.wantOn("n", 0)
+	})
+}
+
+// H31, H32: with a majority that hangs, or is dead, or refuses, every call returns with its context, and its error
+// matches the context's error together with the errors of the masters.
+func TestEveryCallReturnsWithItsContext(t *testing.T) {
+	for how, harm := range map[string]func(m *memory.Master){
+		"hung":    func(m *memory.Master) { m.Hang() },
+		"stopped": func(m *memory.Master) { m.Stop() },
+		"refuse":  func(m *memory.Master) { m.Refuse("MISCONF Redis is configured to save RDB snapshots") },
+		"slow":    func(m *memory.Master) { m.Delay(400 * time.Millisecond) },
+	} {
+		for _, long := range []time.Duration{300 * time.Millisecond, 2500 * time.Millisecond} {
+			t.Run(fmt.Sprint(how, " ", long), func(t *testing.T) {
+				virtual(t, 5, func(w *cluster) { everyCall(w, harm, long) })
+			})
+		}
+	}
+}
+
+func everyCall(w *cluster, harm func(m *memory.Master), long time.Duration) {
+	l := w.locker()
+	held, free := w.take(l, "held"), w.take(l, "free")
+	exported := w.take(l, "exported")
+	handle := w.export(exported)
+	nested := w.takeWith(l, w.take(l, "nested").Context(w.Context()), "nested")
+	after(time.Second)
+	w.each(func(_ int, m *memory.Master) { harm(m) }, 0, 1, 2)
+	calls := map[string]func(ctx context.Context) error{
+		"lock":     func(ctx context.Context) error { _, err := l.Lock(ctx, "a"); return err },
+		"trylock":  func(ctx context.Context) error { _, err := l.TryLock(ctx, "b"); return err },
+		"re-enter": func(ctx context.Context) error { _, err := l.Lock(held.Context(ctx), "held"); return err },
+		"extend":   held.Extend,
+		"import":   func(ctx context.Context) error { _, err := l.Import(ctx, handle); return err },
+		"inspect":  func(ctx context.Context) error { _, err := l.Inspect(ctx, "held"); return err },
+		"inner":    nested.Unlock,
+		"unlock":   free.Unlock,
+		"do": func(ctx context.Context) error {
+			return l.Do(ctx, "c", func(context.Context) error { return nil })
+		},
+		"admit": func(ctx context.Context) error { return l.Admin().Admit(ctx) },
+		"ready": func(ctx context.Context) error { l.Ready(ctx); return nil },
+	}
+	var all sync.WaitGroup
+	for name, call := range calls {
+		all.Go(func() {
+			ctx := w.within(long)
+			start := time.Now()
+			err := call(ctx)
+			w.wantSince(start, long+15*time.Millisecond)
+			if name == "lock" || name == "do" { // these wait as long as they may
+				w.isError(err, context.DeadlineExceeded)
+			}
+			if err != nil && ctx.Err() == nil {
+				w.notError(err, context.DeadlineExceeded, context.Canceled)
+			}
+		})
+	}
+	all.Wait()
+	w.each(func(_ int, m *memory.Master) {
+		m.Resume()
+		m.Refuse("")
+		m.Delay(0)
+		if m.Connections() == 0 {
+			m.Restart(true)
+		}
+	})
+}
+
+// H33: connections that were cut while idle are made again before anything is written, and none of them is a vote.
+// If the cut and the call meet, the call may have to try again.
+func TestConnectionCutWhileIdleIsNoVote(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		var errs []error
+		l := w.locker(redlock.WithTrace(redlock.On("attempt", func(i redlockinfo.Event) { errs = append(errs, i.Err) })))
+		w.delay(50 * time.Microsecond) // a second attempt in the same instant would meet the first one's ballots
+		for n := range 20 {
+			after(2 * time.Second)
+			meet := n%2 == 1
+			w.each(func(_ int, m *memory.Master) { m.CutConnections() })
+			if !meet {
+				after(time.Millisecond)
+			}
+			errs = nil
+			ctx, cancel := context.WithTimeout(w.Context(), time.Second)
+			k := w.takeWith(l, ctx, "a")
+			after(time.Millisecond) // the votes beyond the quorum
+			if on, _ := k.HeldOn(); !meet && (len(errs) != 1 || on != 5) {
+				w.Errorf("held on %d, after %v", on, errs)
+			}
+			for _, err := range errs {
+				w.notError(err, redlock.ErrHeld)
+			}
+			_ = k.Unlock(ctx)
+			cancel()
+		}
+	})
+}
+
+// H36: the constructor needs no master, and a minority that hangs or is dead adds nothing to the time of a lock.
+func TestHungMinorityAddsNoTime(t *testing.T) {
+	for how, harm := range map[string]func(m *memory.Master){
+		"hung":    func(m *memory.Master) { m.Hang() },
+		"stopped": func(m *memory.Master) { m.Stop() },
+		"slow":    func(m *memory.Master) { m.Delay(time.Second) },
+	} {
+		for _, before := range []bool{true, false} {
+			subtest(t, fmt.Sprint(how, " before the start ", before), 5, func(w *cluster) {
+				w.delay(7 * time.Millisecond)
+				if before {
+					w.each(func(_ int, m *memory.Master) { harm(m) }, 0, 1)
+				}
+				l := w.locker()
+				if !before {
+					w.each(func(_ int, m *memory.Master) { harm(m) }, 0, 1)
+				}
+				for range 50 {
+					start := time.Now()
+					k := w.take(l, "a")
+					equal(w, time.Since(start), 14*time.Millisecond, "time of a lock")
+					w.unlock(k)
+					equal(w, time.Since(start), 28*time.Millisecond, "time of lock and unlock")
+					after(100 * time.Millisecond)
+				}
+				w.resume()
+				w.delay(0)
+			})
+		}
+	}
+}
+
+// H36: no master is alive when the Locker is made; it locks when they start.
+func TestNewNeedsNoMaster(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		w.hang()
+		early := w.start(w.pool())
+		ctx := w.within(20 * time.Millisecond)
+		w.isError(errOf(early.TryLock(ctx, "a")), redlock.ErrNoQuorum, context.DeadlineExceeded) // no master is known
+		w.resume()
+		w.stop()
+		start := time.Now()
+		l, err := redlock.New(w.pool(), redlock.WithClock(clock.Runtime()))
+		if err != nil || time.Since(start) != 0 {
+			w.Fatalf("%v after %v", err, time.Since(start))
+		}
+		defer l.Close(w.Context())
+		w.isError(errOf(l.TryLock(w.Context(), "a")), redlock.ErrNoQuorum, pool.ErrDown)
+		time.AfterFunc(10*time.Second, func() {
+			w.each(func(_ int, m *memory.Master) {
+				m.Restart(true)
+				m.Admit(redlock.DefaultPrefix, redlock.DefaultMaxTTL)
+			})
+		})
+		k := w.take(l, "a")
+		if took := time.Since(start); took < 10*time.Second || took > 13*time.Second {
+			w.Errorf("it took %v", took)
+		}
+		_ = k.Unlock(w.Context())
+	})
+}
+
+// H37: Close releases all held locks in about one round trip, ends the contexts and the waiting calls, and joins its
+// goroutines; a second Close is harmless.
+func TestCloseReleasesEverything(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		p := w.pool()
+		l := w.over(p)
+		var contexts []context.Context
+		for n := range 100 {
+			contexts = append(contexts, w.take(l, fmt.Sprint("n", n)).Context(w.Context()))
+		}
+		w.masters.Take("taken", 25*time.Second)
+		waiting := make(chan error, 1)
+		go func() { _, err := l.Lock(w.Context(), "taken"); waiting <- err }()
+		w.delay(10 * time.Millisecond)
+		after(time.Second)
+		start := time.Now()
+		w.noError(l.Close(w.Context()))
+		w.wantSince(start, 50*time.Millisecond)
+		w.isError(<-waiting, redlock.ErrClosed)
+		for n, ctx := range contexts {
+			if ctx.Err() == nil {
+				w.Fatalf("the context of lock %d goes on", n)
+			}
+			w.isError(context.Cause(ctx), redlock.ErrClosed)
+			w.wantOn(fmt.Sprint("n", n), 0)
+		}
+		w.noError(l.Close(w.Context()))
+		w.isError(errOf(l.Lock(w.Context(), "a")), redlock.ErrClosed)
+		w.delay(0)
+		w.over(p) // the pool lives on
+	})
+}
+
+// H04, H37: Close with masters that hang is bounded by its context; the releases reach them when they are back.
+func TestCloseIsBoundedByItsContext(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		p := w.pool(pool.WithTimeout(5 * time.Second))
+		l := w.over(p, redlock.WithTTL(30*time.Second))
+		w.take(l, "a")
+		w.hang()
+		ctx := w.within(300 * time.Millisecond)
+		start := time.Now()
+		w.isError(l.Close(ctx), context.DeadlineExceeded)
+		w.wantSince(start, 310*time.Millisecond)
+		after(10 * time.Second)
+		w.resume()
+		after(5 * time.Second)
+		w.wantOn("a", 0)
+	})
+}
+
+// H38: which error each end of a lock gives.
+func TestErrorIdentities(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.locker()
+		k := w.take(l, "released")
+		ctx := k.Context(w.Context())
+		w.unlock(k)
+		w.isError(k.Unlock(w.Context()), redlock.ErrReleased)
+		w.isError(k.Extend(w.Context()), redlock.ErrReleased)
+		w.isError(errOf(k.Export()), redlock.ErrReleased)
+		w.isError(context.Cause(ctx), redlock.ErrReleased)
+		w.isError(k.Err(), redlock.ErrReleased)
+		_, err := l.Lock(ctx, "released")
+		if err == nil {
+			w.Error("locked with the context of a lock that has ended")
+		}
+
+		k = w.take(l, "lost")
+		ctx = k.Context(w.Context())
+		w.masters.Lose("lost")
+		w.isError(k.Extend(w.Context()), redlock.ErrLost)
+		w.isError(context.Cause(ctx), redlock.ErrLost)
+		w.notError(context.Cause(ctx), redlock.ErrMaxHold)
+		w.isError(k.Unlock(w.Context()), redlock.ErrLost)
+		w.isError(k.Unlock(w.Context()), redlock.ErrReleased)
+
+		k = w.take(l, "lost unseen")
+		w.masters.Lose("lost unseen")
+		w.isError(k.Unlock(w.Context()), redlock.ErrLost)
+
+		k = w.take(l, "exported")
+		w.noError(errOf(k.Export()))
+		w.isError(k.Unlock(w.Context()), redlock.ErrExported)
+
+		w.isError(errOf(l.Lock(w.Context(), "", redlock.WithTTL(time.Second))), redlock.ErrInvalid)
+		w.isError(errOf(l.Lock(w.Context(), "a", redlock.WithTTL(time.Hour))), redlock.ErrInvalid)
+		w.isError(errOf(redlock.New(nil)), redlock.ErrInvalid)
+	})
+}
+
+// H32: cancelled, timed out and used up are distinguished, and what the masters said last is in each.
+func TestCancelledAndExhaustedErrorsDiffer(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.locker()
+		w.each(func(_ int, m *memory.Master) { m.Refuse("OOM command not allowed") })
+		errWhy := errors.New("the user went home")
+		cancelled, cancel := context.WithCancelCause(w.Context())
+		time.AfterFunc(time.Second, func() { cancel(errWhy) })
+		_, err := l.Lock(cancelled, "a")
+		w.isError(err, context.Canceled, errWhy, redlock.ErrNoQuorum)
+		w.notError(err, context.DeadlineExceeded, redlock.ErrHeld)
+
+		timed := w.within(time.Second)
+		_, err = l.Lock(timed, "a")
+		w.isError(err, context.DeadlineExceeded, redlock.ErrNoQuorum)
+		w.notError(err, context.Canceled)
+		var m *transport.Error
+		if !errors.As(err, &m) || m.Unknown {
+			w.Errorf("no master is named in %v", err)
+		}
+
+		_, err = l.Lock(w.Context(), "a", redlock.WithTries(3))
+		w.isError(err, redlock.ErrNoQuorum)
+		w.notError(err, context.DeadlineExceeded, context.Canceled)
+		w.each(func(_ int, m *memory.Master) { m.Refuse("") })
+
+		w.masters.Take("a", 20*time.Second)
+		timed = w.within(time.Second)
+		_, err = l.Lock(timed, "a")
+		w.isError(err, context.DeadlineExceeded, redlock.ErrHeld)
+		w.notError(err, redlock.ErrNoQuorum)
+
+		dead, cancel2 := context.WithCancel(w.Context())
+		cancel2()
+		w.wire.clear()
+		w.isError(errOf(l.Lock(dead, "b")), context.Canceled)
+		equal(w, len(w.wire.sent("acquire")), 0, "acquires with a dead context")
+	})
+}
+
+// With the context of a lock that has ended, in any way, the name cannot be locked.
+func TestContextOfEndedLockOwnsNothing(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.locker()
+		for name, end := range map[string]func(k *redlock.Lock){
+			"released": func(k *redlock.Lock) { _ = k.Unlock(w.Context()) },
+			"exported": func(k *redlock.Lock) { w.export(k) },
+			"lost":     func(k *redlock.Lock) { w.masters.Lose("lost"); _ = k.Extend(w.Context()) },
+		} {
+			k := w.take(l, name)
+			ctx := context.WithoutCancel(k.Context(w.Context())) // not ended, and still of that lock
+			end(k)
+			got, err := l.TryLock(ctx, name)
+			if got != nil || err == nil {
+				w.Errorf("%s: locked with its context", name)
+			}
+			w.isError(err, k.Err())
+			w.noError(errOf(l.TryLock(ctx, name+" other")))
+		}
+	})
+}
+
+// One context owns several names, and each is re-entered separately.
+func TestOneContextOwnsSeveralNames(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.locker()
+		ctx := w.Context()
+		var locks []*redlock.Lock
+		for _, name := range []string{"a", "b", "c"} {
+			k := w.takeWith(l, ctx, name)
+			locks, ctx = append(locks, k), k.Context(ctx)
+		}
+		for i, name := range []string{"a", "b", "c"} {
+			inner := w.takeWith(l, ctx, name)
+			if inner.Token() != locks[i].Token() {
+				w.Errorf("%s: token %d, the hold's is %d", name, inner.Token(), locks[i].Token())
+			}
+			_ = inner.Unlock(w.Context())
+		}
+		_ = locks[1].Unlock(w.Context())
+		w.isError(context.Cause(ctx), redlock.ErrReleased) // the innermost context is also of that lock
+		if locks[0].Err() != nil || locks[2].Err() != nil {
+			w.Errorf("%v, %v", locks[0].Err(), locks[2].Err())
+		}
+	})
+}
+
+// k locks need k unlocks, in any order.
+func TestKLocksNeedKUnlocksInAnyOrder(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.locker()
+		for seed := range uint64(20) {
+			random := seeded(seed)
+			locks := []*redlock.Lock{w.take(l, "a")}
+			ctx := locks[0].Context(w.Context())
+			for range 4 {
+				locks = append(locks, w.takeWith(l, ctx, "a"))
+			}
+			for i, j := range random.Perm(len(locks)) {
+				synctest.Wait()
+				w.each(func(m int, one *memory.Master) {
+					if _, depth, _ := one.Holds("a"); depth != 5-i {
+						w.Errorf("seed %d: depth %d on master %d with %d unlocked", seed, depth, m, i)
+					}
+				})
+				w.noError(locks[j].Unlock(w.Context()))
+				w.isError(locks[j].Unlock(w.Context()), redlock.ErrReleased)
+			}
+			synctest.Wait()
+			w.wantOn("a", 0)
+		}
+	})
+}
+
+func deadContext() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}
+
+// H01, H28: the depth on the masters is that of the hold; an inner lock neither shortens nor ends the outer.
+func TestInnerUnlockKeepsOuter(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.locker()
+		k := w.take(l, "a")
+		ctx := k.Context(w.Context())
+		depth := func(want int, least time.Duration) {
+			w.Helper()
+			synctest.Wait()
+			w.each(func(i int, m *memory.Master) {
+				if _, depth, left := m.Holds("a"); depth != want || left < least {
+					w.Errorf("master %d: depth %d, %v left; want %d, %v", i, depth, left, want, least)
+				}
+			})
+		}
+		long := w.takeWith(l, ctx, "a", redlock.WithTTL(28*time.Second))
+		depth(2, 28*time.Second)
+		until := k.Until()
+		short := w.takeWith(l, ctx, "a", redlock.WithTTL(time.Second))
+		depth(3, 28*time.Second)
+		for i, inner := range []*redlock.Lock{short, long} {
+			w.unlock(inner)
+			depth(2-i, 28*time.Second)
+			if k.Until().Before(until) || k.Err() != nil {
+				w.Errorf("valid until %v, before %v; %v", k.Until(), until, k.Err())
+			}
+		}
+		after(time.Minute)
+		depth(1, 15*time.Second)
+		err := k.Unlock(w.Context())
+		synctest.Wait()
+		if err != nil || w.on("a") != 0 {
+			w.Errorf("%v, on %d", err, w.on("a"))
+		}
+	})
+}
+
+// H28: an inner lock that fails leaves the outer as it was.
+func TestFailedInnerLockKeepsOuter(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.over(w.pool(pool.WithTimeout(5 * time.Second)))
+		k := w.take(l, "a")
+		after(time.Second)
+		until := k.Until()
+		w.hang()
+		ctx, cancel := context.WithTimeout(k.Context(w.Context()), time.Second)
+		defer cancel()
+		inner, err := l.TryLock(ctx, "a")
+		w.isError(err, context.DeadlineExceeded)
+		if inner != nil || k.Err() != nil || k.Until().Before(until) {
+			w.Errorf("%v; the outer: %v until %v", inner, k.Err(), k.Until())
+		}
+		w.resume()
+		after(10 * time.Second)
+		w.each(func(i int, m *memory.Master) {
+			if _, depth, _ := m.Holds("a"); depth != 1 {
+				w.Errorf("master %d: depth %d", i, depth)
+			}
+		})
+		w.unlock(k)
+	})
+}
+
+// H29: ownership is the context's. Another goroutine without it waits, and one with it does not.
+func TestOwnershipIsThroughContext(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.locker()
+		k := w.take(l, "a")
+		_, err := l.TryLock(w.Context(), "a")
+		w.isError(err, redlock.ErrHeld)
+		ctx := k.Context(w.Context())
+		var got, waited *redlock.Lock
+		var all sync.WaitGroup
+		all.Go(func() { got, _ = l.Lock(ctx, "a") })
+		all.Go(func() { waited, _ = l.Lock(w.Context(), "a") })
+		after(time.Minute)
+		if got == nil {
+			w.Error("the goroutine with the context did not get in")
+		} else if err := got.Unlock(ctx); err != nil {
+			w.Error(err)
+		}
+		free := time.Now()
+		w.noError(k.Unlock(ctx))
+		all.Wait()
+		if waited == nil || waited.Token() <= k.Token() || time.Since(free) > time.Second {
+			w.Errorf("the other got %v after %v", waited, time.Since(free))
+		}
+	})
+}

@@ -1,0 +1,352 @@
+package redlock_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/memory"
+	"github.com/redlock-go/redlock/internal/private"
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// admitted makes the admission records of these masters name only them, as if no others had ever been admitted with
+// them.
+func (w *cluster) admitted(which ...int) {
+	w.Helper()
+	names := make([]string, len(which))
+	for k, i := range which {
+		names[k] = w.masters.Master(i).Addr()
+	}
+	w.each(func(_ int, m *memory.Master) {
+		text, _ := m.Get(defaultPrefix.Admission())
+		record, err := scripts.ParseRecord(text)
+		w.must(err)
+		record.Masters = scripts.List(names)
+		m.Set(defaultPrefix.Admission(), record.String())
+	}, which...)
+}
+
+// admittedApart calls admitted for the masters of two sets, one after the other.
+func (w *cluster) admittedApart(old, next []int) {
+	w.admitted(next...)
+	w.admitted(old...)
+}
+
+// onOf returns the number of the given masters on which a client holds name.
+func (w *cluster) onOf(name string, which ...int) (n int) {
+	w.each(func(_ int, m *memory.Master) {
+		if id, _, _ := m.Holds(name); id != "" {
+			n++
+		}
+	}, which...)
+	return n
+}
+
+func (w *cluster) change(l *redlock.Locker, s redlock.Configuration) {
+	w.Helper()
+	w.must(l.Admin().Reconfigure(w.within(time.Minute), s))
+	synctest.Wait() // all of the next are there, not a majority alone
+}
+
+var changes = map[string]struct{ old, next []int }{
+	"five others":             {[]int{0, 1, 2, 3, 4}, []int{5, 6, 7, 8, 9}},
+	"three grow to five":      {[]int{0, 1, 2}, []int{0, 1, 2, 3, 4}},
+	"five shrink to three":    {[]int{0, 1, 2, 3, 4}, []int{1, 2, 3}},
+	"one is put in another's": {[]int{0, 1, 2}, []int{0, 1, 3}},
+	"one becomes three":       {[]int{0}, []int{1, 2, 3}},
+}
+
+// The masters are changed while locks are held, one of them throughout; at each step another client has another
+// configuration, and the two exclude each other.
+func TestMastersAreChangedWhileLocksAreHeld(t *testing.T) {
+	for name, c := range changes {
+		subtest(t, name, 10, func(w *cluster) {
+			w.admittedApart(c.old, c.next)
+			old := redlock.Configuration{Epoch: 0, Masters: w.urls(c.old...)}
+			both := redlock.Configuration{Epoch: 1, Masters: old.Masters, Next: w.urls(c.next...)}
+			next := redlock.Configuration{Epoch: 2, Masters: both.Next}
+			a, b := w.some(c.old), w.some(c.old)
+			held := w.take(a, "throughout")
+			manual := w.take(a, "by hand", redlock.WithExtension(false), redlock.WithTTL(30*time.Second))
+			apart := func(when string) {
+				w.Helper()
+				for _, l := range []*redlock.Locker{a, b} { // after an epoch was written a TryLock may fail once
+					w.noError(w.take(l, "y").Unlock(w.Context()))
+				}
+				for i, l := range []*redlock.Locker{a, b} {
+					k := w.take(l, "x")
+					if _, err := []*redlock.Locker{b, a}[i].TryLock(w.Context(), "x"); !errors.Is(err, redlock.ErrHeld) {
+						w.Errorf("%s: locker %d does not see the other's: %v", when, 1-i, err)
+					}
+					w.unlock(k)
+				}
+				if held.Err() != nil || held.Remaining() <= 0 {
+					w.Fatalf("%s: the lock that was held is %v", when, held.Err())
+				}
+			}
+			token := held.Token()
+			apart("before")
+			w.change(a, both)
+			apart("one uses both")
+			w.noError(manual.Extend(w.Context()))
+			synctest.Wait()
+			equal(w, w.onOf("by hand", c.next...), len(c.next), "next masters with the lock")
+			w.isError(a.FinishChange(w.Context()), redlock.ErrIncomplete)
+			w.change(b, both)
+			apart("all use both")
+			w.must(a.RaiseEpoch(w.Context()))
+			apart("the epoch is raised")
+			after(3 * time.Second)
+			equal(w, w.onOf("throughout", c.next...), len(c.next), "next masters with the lock")
+			err := a.FinishChange(w.Context())
+			if !errors.Is(err, redlock.ErrIncomplete) || !strings.Contains(err.Error(), "for another ") {
+				w.Errorf("finished at once: %v", err)
+			}
+			w.isError(a.Admin().Reconfigure(w.Context(), next), redlock.ErrIncomplete)
+			after(61 * time.Second)
+			if is, err := b.Change(w.Context()); err != nil || !is.RaisedAll || !is.Complete || is.OpenAll {
+				w.Errorf("after two max TTLs: %+v, %v", is, err)
+			}
+			w.must(a.FinishChange(w.Context()))
+			w.change(b, next)
+			apart("one uses the next")
+			w.change(a, next)
+			apart("all use the next")
+			if held.Token() != token {
+				w.Error("the token has changed")
+			}
+			if on, n := held.HeldOn(); on != len(c.next) || n != len(c.next) {
+				w.Errorf("it is on %d of %d", on, n)
+			}
+			w.noError(a.RaiseEpoch(w.Context()))
+			apart("at the end")
+			w.unlock(held)
+			synctest.Wait()
+			w.free("throughout", "by hand", "x")
+			after(time.Minute)
+			for _, i := range c.old {
+				if m := w.masters.Master(i); !strings.Contains(strings.Join(next.Masters, " "), m.Addr()) && m.Connections() != 0 {
+					w.Errorf("%d connections to the old master %d", m.Connections(), i)
+				}
+			}
+		})
+	}
+}
+
+var (
+	oldFive, nextFive = []int{0, 1, 2, 3, 4}, []int{5, 6, 7, 8, 9}
+	oldThree          = []int{0, 1, 2}
+)
+
+// states returns the configurations of a change, for which it admits the masters.
+func (w *cluster) states(old, next []int) (first, both, last redlock.Configuration) {
+	w.Helper()
+	w.admittedApart(old, next)
+	first = redlock.Configuration{Masters: w.urls(old...)}
+	both = redlock.Configuration{Epoch: 1, Masters: first.Masters, Next: w.urls(next...)}
+	return first, both, redlock.Configuration{Epoch: 2, Masters: both.Next}
+}
+
+// A client that never gets the next configuration goes on until the epoch is raised. Then the old masters grant it
+// nothing, and its lock ends with its validity. The same holds for a client that is started with an old file. The error
+// says why.
+func TestClientWithOldMastersIsRefused(t *testing.T) {
+	virtual(t, 10, func(w *cluster) {
+		_, both, last := w.states(oldFive, nextFive)
+		current, late := w.some(oldFive), w.some(oldFive)
+		w.change(current, both)
+		k := w.take(late, "old") // some clients use both sets, this one the old set alone
+		synctest.Wait()
+		w.isError(errOf(current.TryLock(w.Context(), "old")), redlock.ErrHeld)
+		if h, err := current.Inspect(w.Context(), "old"); err != nil || h.ID == "" || h.On != 5 {
+			w.Errorf("inspection with both sets: %+v, %v", h, err)
+		}
+		after(15 * time.Second)
+		if k.Err() != nil {
+			w.Fatalf("before the epoch is raised: %v", k.Err())
+		}
+		w.must(current.RaiseEpoch(w.Context()))
+		w.ends(k.Context(w.Context()), 11*time.Second, redlock.ErrLost)
+		again := w.some(oldFive)
+		for i, l := range []*redlock.Locker{late, again} {
+			_, err := l.TryLock(w.Context(), "other")
+			if i == 0 { // it reads the records of its masters
+				synctest.Wait()
+				_, err = l.TryLock(w.Context(), "other")
+			}
+			w.isError(err, redlock.ErrOldMasters, redlock.ErrNoQuorum)
+		}
+		got := w.take(current, "old")
+		w.noError(late.Admin().Reconfigure(w.Context(), last))
+		w.isError(errOf(late.TryLock(w.Context(), "more")), redlock.ErrIncomplete)
+		after(time.Minute)
+		w.must(current.FinishChange(w.Context()))
+		after(2 * time.Second)
+		w.isError(errOf(late.TryLock(w.Context(), "old")), redlock.ErrHeld)
+		w.unlock(got)
+		w.unlock(w.take(late, "old"))
+	})
+}
+
+// A client that is started with the last configuration before the change is complete acquires nothing, and recovers by
+// itself afterwards.
+func TestNextMastersGrantNothingBeforeFinish(t *testing.T) {
+	virtual(t, 10, func(w *cluster) {
+		_, both, last := w.states(oldFive, nextFive)
+		current := w.some(oldFive)
+		early := w.some(nextFive, redlock.WithConfiguration(last))
+		_, err := early.TryLock(w.Context(), "a")
+		w.isError(err, redlock.ErrIncomplete, redlock.ErrNoQuorum)
+		w.change(current, both)
+		w.must(current.RaiseEpoch(w.Context()))
+		after(59 * time.Second)
+		w.isError(current.FinishChange(w.Context()), redlock.ErrIncomplete)
+		w.isError(errOf(early.TryLock(w.Context(), "a")), redlock.ErrNoQuorum)
+		after(2 * time.Second)
+		w.must(current.FinishChange(w.Context()))
+		w.unlock(w.take(early, "a"))
+	})
+}
+
+// A majority of the old masters counts from the time at which its last member got the epoch, and a master that loses
+// its data starts again.
+func TestForgetfulMasterRestartsEpoch(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		_, both, _ := w.states(oldThree, []int{2, 3, 4})
+		current := w.some(oldThree)
+		w.change(current, both)
+		w.must(current.RaiseEpoch(w.Context()))
+		after(20 * time.Second)
+		w.stop(1)
+		w.masters.Master(1).Restart(false)
+		after(35 * time.Second) // its quarantine
+		w.unlock(w.take(current, "a"))
+		w.stop(0)
+		after(10 * time.Second)
+		is, err := current.Change(w.Context())
+		if err != nil || !is.RaisedAll || is.Complete || is.Left < 10*time.Second || is.Left > 16*time.Second {
+			w.Errorf("%+v, %v; the second master of the majority has had the epoch for 45 s of 60", is, err)
+		}
+	})
+}
+
+// An invalid configuration is rejected before any master is added to the pool.
+func TestChangesThatCannotBeRight(t *testing.T) {
+	virtual(t, 10, func(w *cluster) {
+		first, both, last := w.states(oldFive, nextFive)
+		l, unguarded := w.some(oldFive), w.some(oldFive, redlock.WithoutRestartGuard())
+		refused := func(l *redlock.Locker, s redlock.Configuration, text string) {
+			w.Helper()
+			err := l.Admin().Reconfigure(w.Context(), s)
+			if !errors.Is(err, redlock.ErrInvalid) || !strings.Contains(err.Error(), text) {
+				w.Errorf("%+v: %v, want %q", s, err, text)
+			}
+		}
+		twice := append(w.urls(5, 6), w.urls(5)...)
+		refused(l, redlock.Configuration{Epoch: 1}, "no masters")
+		refused(l, redlock.Configuration{Epoch: 1, Masters: first.Masters}, "needs next masters")
+		refused(l, redlock.Configuration{Epoch: 2, Masters: last.Masters, Next: first.Masters}, "is even")
+		refused(l, redlock.Configuration{Epoch: -2, Masters: last.Masters}, "epoch -2")
+		refused(l, redlock.Configuration{Epoch: 1, Masters: first.Masters, Next: twice}, "are the same")
+		refused(l, redlock.Configuration{Epoch: 1, Masters: first.Masters, Next: []string{"ftp://x"}}, "ftp")
+		refused(l, last, "left out")
+		refused(l, redlock.Configuration{Masters: last.Masters}, "other masters")
+		refused(l, redlock.Configuration{Epoch: 1, Masters: w.urls(0, 1, 2), Next: last.Masters}, "as the old ones")
+		refused(unguarded, both, "guard is off")
+		w.must(l.Admin().Reconfigure(w.Context(), first))
+		w.change(l, both)
+		w.change(l, both)
+		refused(l, first, "already, later than")
+		refused(l, redlock.Configuration{Epoch: 2, Masters: w.urls(5, 6, 7)}, "names others")
+		if is := l.Set(); is.Epoch != 1 || len(is.Masters) != 5 || len(is.Next) != 5 {
+			w.Errorf("configuration in use: %+v", is)
+		}
+		w.isError(unguarded.RaiseEpoch(w.Context()), redlock.ErrInvalid)
+	})
+}
+
+// A lock that was acquired on the old masters alone is exported to a client that uses both sets.
+func TestLockOfOldMastersIsImported(t *testing.T) {
+	virtual(t, 10, func(w *cluster) {
+		_, both, _ := w.states(oldFive, nextFive)
+		from, to := w.some(oldFive), w.some(oldFive)
+		w.change(to, both)
+		handle, err := w.take(from, "a").Export()
+		w.must(err)
+		k := w.imported(to, handle)
+		synctest.Wait()
+		equal(w, w.onOf("a", nextFive...), 5, "next masters with the lock")
+		w.isError(errOf(from.TryLock(w.Context(), "a")), redlock.ErrHeld)
+		w.unlock(k)
+		w.wantOn("a", 0)
+	})
+}
+
+// While the next masters are down nothing changes; the change continues when they are up.
+func TestTheChangeWaitsForAMajorityOfTheNext(t *testing.T) {
+	virtual(t, 10, func(w *cluster) {
+		_, both, _ := w.states(oldFive, nextFive)
+		l := w.some(oldFive)
+		w.stop(5, 6, 7)
+		err := l.Admin().Reconfigure(w.within(3*time.Second), both)
+		w.isError(err, redlock.ErrNoQuorum)
+		w.unlock(w.take(l, "a"))
+		if l.Set().Epoch != 0 {
+			w.Errorf("configuration in use: %v", l.Set())
+		}
+		for _, i := range []int{5, 6, 7} {
+			w.masters.Master(i).Restart(true)
+		}
+		after(40 * time.Second) // its quarantine, since it is another process
+		w.change(l, both)
+		w.unlock(w.take(l, "a"))
+	})
+}
+
+// H147: the next masters may act alone, and a client that holds a lock on them is cut off. Two of the three lose their
+// data. They may have forgotten that they may act alone, and the lock, so the change cannot be given up before their
+// quarantine has ended: the old masters would grant the lock again.
+func TestAbortAfterNextMastersHaveForgotten(t *testing.T) {
+	virtual(t, 6, func(w *cluster) {
+		urls := w.masters.URLs()
+		both := redlock.Configuration{Epoch: 1, Masters: urls[:3], Next: urls[3:]}
+		l, first := w.client(0, 1, 2), w.client(3, 4, 5)
+		w.must(errors.Join(l.Admin().Admit(w.within(time.Minute)), first.Admin().Admit(w.within(time.Minute)),
+			first.Close(w.Context()), l.Admin().Reconfigure(w.within(2*time.Minute), both),
+			l.RaiseEpoch(w.within(time.Minute))))
+		after(2 * time.Minute)
+		w.masters.Master(5).Stop()
+		operator := w.start(w.poolOver(urls), redlock.WithConfiguration(both), private.Option[redlock.Option](
+			private.Settings{Observer: true}))
+		w.must(operator.FinishChange(w.within(time.Minute)), operator.Close(w.Context()))
+		ahead := w.configured(redlock.Configuration{Epoch: 2, Masters: urls[3:]})
+		k := w.take(ahead, "n", redlock.WithTTL(30*time.Second))
+		ahead.kill()
+		for _, i := range []int{3, 4} {
+			w.masters.Master(i).Restart(false)
+		}
+		w.masters.Master(5).Restart(true)
+		after(2 * time.Second)
+		w.says(l.AbortChange(w.within(5*time.Second)), redlock.ErrNoQuorum, "quarantine")
+		if _, err := l.TryLock(w.within(time.Second), "n"); err == nil && k.Err() == nil {
+			w.Error("two clients hold the name")
+		}
+		after(time.Minute)
+		if err := l.AbortChange(w.within(time.Minute)); err != nil || k.Err() == nil {
+			w.Errorf("after the quarantine: %v; the lock: %v", err, k.Err())
+		}
+		w.locks("the client", l)
+
+		for _, i := range []int{3, 4, 5} { // the change is not finished after they have forgotten that it was given up
+			w.masters.Master(i).Restart(false)
+		}
+		late := w.start(w.poolOver(urls), redlock.WithConfiguration(both))
+		if err := late.FinishChange(w.within(time.Minute)); err == nil {
+			w.Errorf("the change that was given up is finished:\n%s", w.records())
+		}
+	}, memory.Fresh())
+}

@@ -1,0 +1,401 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/memory"
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
+)
+
+// H121: a Do whose function succeeds and whose release no quorum confirms succeeds. The release is logged, counted, and
+// delivered when the masters are back.
+func TestDoWithUnconfirmedRelease(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		var book logbook
+		l := w.locker(book.option(), redlock.WithOwner("web-1"))
+		for name, do := range map[string]func(f func(context.Context) error) error{
+			"Do":    func(f func(context.Context) error) error { return l.Do(w.Context(), "n", f) },
+			"DoAll": func(f func(context.Context) error) error { return l.DoAll(w.Context(), []string{"n"}, f) },
+		} {
+			before := l.Stats().Unconfirmed
+			if err := do(func(context.Context) error { w.hang(0, 1); return nil }); err != nil {
+				w.Errorf("%s: %v", name, err)
+			}
+			synctest.Wait()
+			text := strings.Join(book.since(), "\n")
+			if !strings.Contains(text, `release not confirmed, resending in the background" owner=web-1 lock=n token=`) {
+				w.Errorf("%s: the log does not report the release:\n%s", name, text)
+			}
+			if n := l.Stats().Unconfirmed - before; n != 1 {
+				w.Errorf("%s: %d releases were counted", name, n)
+			}
+			w.resume()
+			after(3 * time.Second)
+			w.free("n")
+		}
+		ctx, cancel := context.WithCancel(w.Context())
+		if err := l.Do(ctx, "n", func(context.Context) error {
+			w.delay(time.Second)
+			cancel()
+			return nil
+		}); err != nil {
+			w.Errorf("with an ended context: %v", err)
+		}
+		w.delay(0)
+		after(3 * time.Second)
+	})
+}
+
+// H121: errors of an inner lock are not mistaken for those of the outer one, and a loss of the outer one is joined.
+func TestDoSeparatesOuterAndInnerErrors(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.locker()
+		w.take(w.locker(), "held")
+		errWork := errors.New("of the caller")
+		lose := func(ctx context.Context, name string) error {
+			w.masters.Lose(name)
+			<-ctx.Done()
+			return errors.Join(errWork, context.Cause(ctx))
+		}
+		var e *redlock.LockError
+		err := l.Do(w.Context(), "outer", func(ctx context.Context) error {
+			return l.Do(ctx, "inner", func(ctx context.Context) error { return lose(ctx, "inner") })
+		})
+		w.isError(err, errWork)
+		w.notError(err, redlock.ErrLost)
+		if errors.As(err, &e) || !strings.Contains(err.Error(), `do "inner"`) {
+			w.Errorf("%v; found %v", err, e)
+		}
+		err = l.Do(w.Context(), "outer", func(ctx context.Context) error {
+			_, err := l.TryLock(ctx, "held")
+			return err
+		})
+		w.notError(err, redlock.ErrHeld)
+		for name, do := range map[string]func(f func(context.Context) error) error{
+			"Do":    func(f func(context.Context) error) error { return l.Do(w.Context(), "outer", f) },
+			"DoAll": func(f func(context.Context) error) error { return l.DoAll(w.Context(), []string{"outer"}, f) },
+		} {
+			err = do(func(ctx context.Context) error { return lose(ctx, "outer") })
+			w.isError(err, errWork, redlock.ErrLost)
+			if !errors.As(err, &e) || e.Op != "do" || e.Name != "outer" {
+				w.Errorf("%s: %v; found %v", name, err, e)
+			}
+		}
+		err = l.Do(w.Context(), "outer", func(context.Context) error { w.masters.Lose("outer"); return nil })
+		w.isError(err, redlock.ErrLost)
+		err = l.Do(w.Context(), "outer", func(context.Context) error { return l.Close(w.Context()) })
+		w.isError(err, redlock.ErrClosed)
+		if !errors.As(err, &e) || e.Op != "do" {
+			w.Errorf("closed: %v", err)
+		}
+	})
+}
+
+// H122: after a loss a leader campaigns again, regardless of what its function returns. The log says so, with the
+// owner.
+func TestLeadAfterLoss(t *testing.T) {
+	for how, result := range map[string]func(ctx context.Context) error{
+		"nil":   func(context.Context) error { return nil },
+		"error": func(context.Context) error { return errors.New("mine") },
+		"cause": context.Cause,
+	} {
+		subtest(t, how, 3, func(w *cluster) {
+			var book logbook
+			l := w.locker(book.option(), redlock.WithOwner("web-1"))
+			terms := 0
+			err := l.Lead(w.Context(), "boss", func(ctx context.Context) error {
+				if terms++; terms > 1 {
+					return nil
+				}
+				w.masters.Lose("boss")
+				<-ctx.Done()
+				return result(ctx)
+			})
+			synctest.Wait()
+			text := strings.Join(book.since(), "\n")
+			if err != nil || terms != 2 || strings.Contains(text, "function failed") ||
+				!strings.Contains(text, `msg="redlock: leadership was lost, campaigning again" owner=web-1 lock=boss`) {
+				w.Errorf("%v after %d terms; the log:\n%s", err, terms, text)
+			}
+		})
+	}
+}
+
+// H122: at an orderly shutdown, and after Close, the log does not say that a leader campaigns again, regardless of what
+// its function returns.
+func TestLeadAtShutdown(t *testing.T) {
+	for how, result := range map[string]func(ctx context.Context) error{
+		"nil": func(context.Context) error { return nil }, "error": context.Context.Err,
+	} {
+		subtest(t, how, 3, func(w *cluster) {
+			var book logbook
+			l := w.locker(book.option())
+			ctx, cancel := context.WithCancel(w.Context())
+			lead := func(ctx context.Context) error {
+				return l.Lead(ctx, "boss", func(ctx context.Context) error {
+					<-ctx.Done()
+					return result(ctx)
+				})
+			}
+			time.AfterFunc(time.Second, cancel)
+			if err := lead(ctx); how == "nil" && err != nil || how == "error" && !errors.Is(err, context.Canceled) {
+				w.Error(err)
+			}
+			time.AfterFunc(time.Second, func() { _ = l.Close(w.Context()) })
+			w.isError(lead(w.Context()), redlock.ErrClosed)
+			synctest.Wait()
+			w.noLog(&book)
+		})
+	}
+}
+
+// H117: Drain waits for a function of Do, which may lock more names meanwhile, and lets no other call in.
+func TestDrainWaitsForDo(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.locker()
+		started, result := make(chan struct{}), make(chan error, 1)
+		go func() {
+			result <- l.Do(w.Context(), "a", func(ctx context.Context) error {
+				close(started)
+				after(5 * time.Second)
+				w.isError(errOf(l.Lock(w.Context(), "c")), redlock.ErrClosed)
+				k, err := l.Lock(ctx, "b")
+				if err != nil {
+					return err
+				}
+				after(5 * time.Second)
+				return errors.Join(ctx.Err(), k.Unlock(ctx))
+			})
+		}()
+		<-started
+		began := time.Now()
+		w.noError(l.Drain(w.within(time.Minute)))
+		if took := time.Since(began); took < 10*time.Second {
+			w.Errorf("it took %v", took)
+		}
+		w.noError(<-result)
+	})
+}
+
+// H117: when its context ends, Drain ends the remaining locks.
+func TestDrainEndsWithItsContext(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.locker()
+		k := w.take(l, "a")
+		w.isError(l.Drain(w.within(time.Second)), context.DeadlineExceeded)
+		w.isError(k.Err(), redlock.ErrClosed)
+		w.noError(l.Close(w.Context()))
+	})
+}
+
+func TestTryDo(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l, other := w.locker(), w.locker()
+		k := w.take(other, "n")
+		ran := 0
+		f := func(ctx context.Context) error { ran++; return ctx.Err() }
+		start := time.Now()
+		err := l.TryDo(w.Context(), "n", f)
+		if !errors.Is(err, redlock.ErrHeld) || ran != 0 || time.Since(start) > time.Second {
+			w.Errorf("a held name: %v, %d runs, after %v", err, ran, time.Since(start))
+		}
+		w.unlock(k)
+		w.must(l.TryDo(w.Context(), "n", f))
+		w.must(other.TryDo(w.Context(), "n", f)) // it was released
+		equal(w, ran, 2, "runs")
+	})
+}
+
+// Tests of Lead and Watch.
+
+// A term is one leadership, as seen by its function.
+type term struct {
+	who   int
+	token int64
+	ctx   context.Context
+	leave chan error // the return value of the function, which ignores its context
+}
+
+// campaign starts a separate client that campaigns for name. terms receives each of its leaderships; ended receives the
+// result of Lead.
+func (w *cluster) campaign(
+	ctx context.Context, l *redlock.Locker, who int, terms chan<- term, opts ...redlock.LockOption,
+) (ended chan error) {
+	ended = make(chan error, 1)
+	go func() {
+		ended <- l.Lead(ctx, "boss", func(ctx context.Context) error {
+			t := term{who, redlock.TokenOf(ctx), ctx, make(chan error)}
+			terms <- t
+			return <-t.leave
+		}, opts...)
+	}()
+	return ended
+}
+
+func quiet() redlock.Option { return redlock.WithLogger(slog.New(slog.DiscardHandler)) }
+
+// Returning nil ends the leadership and the campaign; returning an error ends the leadership, and the client campaigns
+// again after a pause.
+func TestLeaderReturns(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		terms := make(chan term)
+		first, second := w.locker(quiet()), w.locker(quiet())
+		endedFirst := w.campaign(w.Context(), first, 1, terms)
+		one := <-terms
+		endedSecond := w.campaign(w.Context(), second, 2, terms)
+		after(time.Minute)
+		select {
+		case <-terms:
+			w.Fatal("two clients lead")
+		default:
+		}
+		failed := time.Now()
+		one.leave <- errors.New("mine")
+		two := <-terms
+		if two.who != 2 || two.token <= one.token || time.Since(failed) > 100*time.Millisecond {
+			w.Errorf("%v later client %d leads with token %d after %d", time.Since(failed), two.who, two.token, one.token)
+		}
+		w.isError(context.Cause(one.ctx), redlock.ErrReleased)
+		after(3 * time.Second) // the first campaigns again
+		two.leave <- nil
+		w.noError(<-endedSecond)
+		again := <-terms
+		if again.who != 1 || again.token <= two.token {
+			w.Errorf("%d leads with token %d after %d", again.who, again.token, two.token)
+		}
+		again.leave <- nil
+		w.noError(<-endedFirst)
+		w.free("boss")
+	})
+}
+
+// A function that fails each time does not spin: its client pauses for at least a second each time.
+func TestFailingLeaderPauses(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.locker(quiet())
+		ctx := w.within(20 * time.Second)
+		n := 0
+		err := l.Lead(ctx, "boss", func(context.Context) error { n++; return errors.New("mine") })
+		w.isError(err, context.DeadlineExceeded)
+		if n < 10 || n > 20 {
+			w.Errorf("client led %d times in 20 s", n)
+		}
+	})
+}
+
+// The leader's context ends before another can lead. While a majority of the masters is away no client leads, and one
+// leads again when they are back. A function that hangs past its context blocks its own client, and no other.
+func TestLeaderEndsBeforeNextLeads(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		terms := make(chan term, 2)
+		ctx, cancel := context.WithCancel(w.Context())
+		first, second := w.locker(quiet()), w.locker(quiet())
+		endedFirst := w.campaign(ctx, first, 1, terms, redlock.WithExtension(false)) // so the leadership ends with its TTL
+		one := <-terms
+		endedSecond := w.campaign(ctx, second, 2, terms)
+		two := <-terms
+		if one.ctx.Err() == nil || !errors.Is(context.Cause(one.ctx), redlock.ErrLost) {
+			w.Errorf("%d leads, and the context of %d ended with %v", two.who, one.who, context.Cause(one.ctx))
+		}
+		w.stop(0, 1)
+		w.ends(two.ctx, redlock.DefaultTTL, redlock.ErrLost)
+		after(time.Minute)
+		w.each(func(_ int, m *memory.Master) { m.Restart(true) }, 0, 1)
+		after(time.Minute) // the quarantine; no client leads, since both functions hang
+		if len(terms) != 0 {
+			w.Error("one client leads twice at the same time")
+		}
+		two.leave <- errors.New("mine")
+		three := <-terms
+		if three.who != two.who || three.token <= two.token {
+			w.Errorf("%d leads with token %d after %d", three.who, three.token, two.token)
+		}
+		cancel()
+		one.leave <- ctx.Err()
+		three.leave <- ctx.Err()
+		w.isError(<-endedFirst, context.Canceled)
+		w.isError(<-endedSecond, context.Canceled)
+		w.free("boss")
+	})
+}
+
+// Close ends a leader's context and a campaign.
+func TestCloseEndsLeaders(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		terms := make(chan term, 2)
+		first, second := w.locker(quiet()), w.locker(quiet())
+		endedFirst, endedSecond := w.campaign(w.Context(), first, 1, terms), w.campaign(w.Context(), second, 2, terms)
+		one := <-terms
+		var wg sync.WaitGroup
+		for _, l := range []*redlock.Locker{first, second} {
+			wg.Go(func() { _ = l.Close(w.Context()) })
+		}
+		synctest.Wait()
+		w.isError(context.Cause(one.ctx), redlock.ErrClosed)
+		one.leave <- one.ctx.Err()
+		wg.Wait()
+		w.isError(<-endedFirst, redlock.ErrClosed)
+		w.isError(<-endedSecond, redlock.ErrClosed)
+		w.isError(errOf(second.Lock(w.Context(), "x")), redlock.ErrClosed)
+		for h, err := range second.Watch(w.Context(), "boss") {
+			w.Errorf("Watch of a closed Locker reported %v, %v", h, err)
+		}
+	})
+}
+
+// A Watch reports each change once, and inspects once a second.
+func TestWatchReportsLeader(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l, observer := w.locker(redlock.WithOwner("the first")), w.locker(quiet())
+		reports := make(chan redlockinfo.Inspection, 9)
+		failed := make(chan error, 9)
+		ctx, cancel := context.WithCancel(w.Context())
+		defer cancel()
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for h, err := range observer.Watch(ctx, "boss") {
+				if err != nil {
+					failed <- err
+				} else {
+					reports <- h
+				}
+			}
+		}()
+		if h := <-reports; h.ID != "" {
+			w.Errorf("first report: %+v", h)
+		}
+		k := w.take(l, "boss")
+		if h := <-reports; h.Owner != "the first" || h.Token != k.Token() {
+			w.Errorf("reported %+v for a leader with token %d", h, k.Token())
+		}
+		before := w.count("inspect")
+		after(10 * time.Second)
+		if n := w.count("inspect") - before; len(reports) != 0 || n > 11*3 {
+			w.Errorf("in ten seconds without changes: %d inspections, %d reports", n, len(reports))
+		}
+		w.unlock(k)
+		if h := <-reports; h.ID != "" {
+			w.Errorf("reported %+v after the end", h)
+		}
+		w.stop(0, 1)
+		after(20 * time.Second)
+		if len(failed) != 1 {
+			w.Errorf("without a majority: %d errors reported", len(failed))
+		}
+		cancel()
+		<-done
+		for _, err := range observer.Watch(w.Context(), "boss") {
+			w.isError(err, redlock.ErrNoQuorum)
+			break
+		}
+	})
+}

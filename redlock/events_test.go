@@ -1,0 +1,455 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
+)
+
+// A calls records the calls of a trace as they end.
+type calls struct {
+	mu    sync.Mutex
+	ended []redlockinfo.Event
+	above []string // the enclosing call of each call, from its context
+}
+
+// An aboveKey is the context key of the enclosing Dos.
+type aboveKey struct{}
+
+func (c *calls) trace() *redlockinfo.Trace {
+	return &redlockinfo.Trace{Do: func(ctx context.Context, _ string) context.Context {
+		above, _ := ctx.Value(aboveKey{}).(string)
+		return context.WithValue(ctx, aboveKey{}, strings.TrimPrefix(above+" do", " "))
+	}, Event: func(i redlockinfo.Event) {
+		if i.Kind != "call" {
+			return
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		above, _ := i.Context.Value(aboveKey{}).(string)
+		c.ended, c.above = append(c.ended, i), append(c.above, above)
+	}}
+}
+
+// last returns the call that ended last, and its enclosing call.
+func (c *calls) last() (redlockinfo.Event, string) {
+	synctest.Wait() // calls are reported shortly after their end
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := len(c.ended) - 1
+	return c.ended[n], c.above[n]
+}
+
+// A trace reports how long a call waited, in which place, with how many attempts and votes, and how long a lock was
+// held.
+func TestTraceHasTimeOfCall(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		var c calls
+		first, second := w.locker(redlock.WithTrace(c.trace())), w.locker(redlock.WithTrace(c.trace()))
+		k := w.take(first, "n")
+		if i, _ := c.last(); i.Op != "lock" || i.Name != "n" || i.Attempts != 1 || i.Granted < 3 || i.N != 5 ||
+			i.Token != k.Token() || i.Place != 0 || i.Elapsed != 0 || i.Err != nil {
+			w.Errorf("a lock that was free: %+v", i)
+		}
+		var waiting sync.WaitGroup
+		for _, l := range []*redlock.Locker{second, second, first} {
+			waiting.Go(func() {
+				if k, err := l.Lock(w.Context(), "n"); err == nil {
+					w.unlock(k)
+				}
+			})
+			after(time.Millisecond)
+		}
+		after(2 * time.Second)
+		w.unlock(k)
+		waiting.Wait()
+		synctest.Wait()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		var places []int
+		for _, i := range c.ended[1:] { // behind the first lock
+			if i.Op == "unlock" && i.Token == k.Token() && (i.Held < 2*time.Second || i.Held > 2100*time.Millisecond ||
+				i.Err != nil) {
+				w.Errorf("an unlock after two seconds: %+v", i)
+			}
+			if i.Op != "lock" {
+				continue
+			}
+			places = append(places, i.Place)
+			if i.Elapsed < 1900*time.Millisecond || i.Elapsed > 5*time.Second || i.Err != nil {
+				w.Errorf("a call that waited: %+v", i)
+			}
+		}
+		// The first call of each Locker is first in the local queue, or second in those of the masters; the other is behind
+		// it.
+		if slices.Sort(places); !slices.Equal(places, []int{1, 1, 2}) {
+			w.Errorf("the places are %v", places)
+		}
+	})
+}
+
+// An import is reported like a lock.
+func TestTraceHasTimeOfImport(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		var c calls
+		l := w.locker(redlock.WithTrace(c.trace()))
+		k := w.imported(l, w.export(w.take(l, "n")))
+		if i, _ := c.last(); i.Op != "import" || i.Name != "n" || i.Attempts != 1 || i.Granted < 2 ||
+			i.Token != k.Token() || i.Err != nil {
+			w.Errorf("%+v", i)
+		}
+	})
+}
+
+// The event of a failed call has the outcome of its error.
+func TestTraceHasOutcomes(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		var c calls
+		l := w.locker(redlock.WithTrace(c.trace()))
+		k := w.take(l, "n")
+		fails := func(op, outcome string, err error) {
+			w.Helper()
+			i, _ := c.last()
+			if i.Op != op || redlock.Outcome(i.Err) != outcome || !errors.Is(err, i.Err) {
+				w.Errorf("want %s to end with %s: %+v; the caller has %v", op, outcome, i, err)
+			}
+		}
+		_, err := l.TryLock(w.Context(), "n")
+		fails("try lock", "held", err)
+		_, err = w.locker(redlock.WithTrace(c.trace())).TryLock(w.Context(), "n")
+		fails("try lock", "held", err)
+		_, err = l.Lock(w.Context(), "")
+		fails("lock", "invalid", err)
+		_, err = l.Lock(deadContext(), "m")
+		fails("lock", "canceled", err)
+		_, err = l.Import(w.Context(), "no handle")
+		fails("import", "invalid", err)
+		err = l.Do(w.Context(), "m", func(context.Context) error { return errors.New("of the caller") })
+		fails("do", "other", err)
+		after(time.Second)
+		w.unlock(k)
+		err = k.Unlock(w.Context())
+		fails("unlock", "released", err)
+		if i, _ := c.last(); i.Held != 0 || i.Token != k.Token() {
+			w.Errorf("a second unlock: %+v", i)
+		}
+		err = k.Extend(w.Context())
+		fails("extend", "released", err)
+		if !recovered(func() { _ = l.Do(w.Context(), "m", func(context.Context) error { panic("of the caller") }) }) {
+			w.Error("nothing panicked")
+		}
+		if i, _ := c.last(); i.Op != "do" || i.Err == nil {
+			w.Errorf("a call that has panicked: %+v", i)
+		}
+		w.stop(0, 1)
+		_, err = l.TryLock(w.Context(), "n")
+		fails("try lock", "no_quorum", err)
+		if i, _ := c.last(); i.N != 3 {
+			w.Errorf("no quorum: %+v", i)
+		}
+		w.noError(l.Close(w.Context()))
+		_, err = l.Lock(w.Context(), "n")
+		fails("lock", "closed", err)
+	})
+}
+
+// The function of a Do, and the calls in it, get the context that the trace made for the Do.
+func TestCallsInDoHaveContextOfTrace(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		var c calls
+		l := w.locker(redlock.WithTrace(c.trace()))
+		inside := ""
+		err := l.Do(w.Context(), "n", func(ctx context.Context) error {
+			inside, _ = ctx.Value(aboveKey{}).(string)
+			return l.Do(ctx, "n", func(context.Context) error { return nil })
+		})
+		if err != nil || inside != "do" {
+			w.Errorf("the function has the context of %q; %v", inside, err)
+		}
+		synctest.Wait()
+		var got []string
+		for n, i := range c.ended {
+			got = append(got, i.Op+" in "+c.above[n])
+		}
+		want := []string{"lock in do", "lock in do do", "unlock in do do", "do in do do", "unlock in do", "do in do"}
+		if !slices.Equal(got, want) {
+			w.Errorf("%q, want %q", got, want)
+		}
+	})
+}
+
+// Several traces all get every event, and the callbacks of a call are nested.
+func TestSeveralTraces(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		var order []string
+		trace := func(who string) *redlockinfo.Trace {
+			return &redlockinfo.Trace{Do: func(ctx context.Context, _ string) context.Context {
+				order = append(order, who+" begins")
+				return context.WithValue(ctx, aboveKey{}, who)
+			}, Event: func(i redlockinfo.Event) {
+				switch i.Kind {
+				case "acquired":
+					order = append(order, who+" acquired")
+				case "call":
+					if i.Context.Value(aboveKey{}) != "b" {
+						w.Errorf("%s: the context is not that of the last", i.Op)
+					}
+					order = append(order, who+" "+i.Op)
+				}
+			}}
+		}
+		l := w.locker(redlock.WithTrace(trace("a"), nil, &redlockinfo.Trace{}, trace("b")))
+		w.must(l.Do(w.Context(), "n", func(context.Context) error { return nil }))
+		synctest.Wait()
+		want := []string{"a begins", "b begins", "a acquired", "b acquired", "a lock", "b lock", "a unlock", "b unlock",
+			"a do", "b do"}
+		if !slices.Equal(order, want) {
+			w.Errorf("%q, want %q", order, want)
+		}
+	})
+}
+
+// The events at the end of a hold report its duration, even after a local hand-off.
+func TestTraceHasTimeHeld(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		held := map[int64]time.Duration{}
+		end := func(i redlockinfo.Event) { held[i.Token] = i.Held }
+		l := w.locker(redlock.WithHandoff(10, time.Minute), redlock.WithTrace(redlock.On("released", end), redlock.On("lost",
+			end)))
+		first := w.take(l, "n")
+		got := make(chan *redlock.Lock)
+		go func() { got <- w.take(l, "n") }()
+		after(3 * time.Second)
+		w.unlock(first)
+		second := <-got
+		synctest.Wait()
+		after(2 * time.Second)
+		w.masters.Lose("n")
+		<-second.Done()
+		after(time.Second)
+		if a, b := held[first.Token()], held[second.Token()]; a != 3*time.Second || b < 2*time.Second || b > 6*time.Second {
+			w.Errorf("held for %v and %v: %v", a, b, held)
+		}
+	})
+}
+
+// Each vote is reported once, with how long it took.
+func TestVotesAreReportedOnce(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		var mu sync.Mutex
+		took := map[string]time.Duration{}
+		l := w.locker(redlock.WithTrace(redlock.On("vote", func(v redlockinfo.Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			if v.Op != "lock" {
+				return
+			}
+			if _, twice := took[v.Master]; twice || v.State != "granted" {
+				w.Errorf("%+v", v)
+			}
+			took[v.Master] = v.Elapsed
+		})))
+		for i := range 5 {
+			w.delay(time.Duration(i+1)*10*time.Millisecond, i)
+		}
+		k := w.take(l, "a")
+		after(200 * time.Millisecond)
+		mu.Lock()
+		for i := range 5 {
+			addr := w.masters.Master(i).Addr()
+			if want := time.Duration(i+1) * 20 * time.Millisecond; took[addr] < want || took[addr] > want+time.Millisecond {
+				w.Errorf("the vote of master %d took %v, not %v", i, took[addr], want)
+			}
+		}
+		mu.Unlock()
+		w.unlock(k)
+		synctest.Wait()
+	})
+}
+
+// An eventCounter counts the holds and the Dos that have begun and not ended in a trace.
+type eventCounter struct {
+	mu       sync.Mutex
+	held     map[string]int // by the id of the lease
+	dos      int
+	outcomes map[string]int // of all calls
+	wrong    []string
+}
+
+func (c *eventCounter) trace() *redlockinfo.Trace {
+	c.held, c.outcomes = map[string]int{}, map[string]int{}
+	return &redlockinfo.Trace{Do: c.do, Event: c.event}
+}
+
+// do implements Trace.Do. The returned context counts the ends of its call.
+func (c *eventCounter) do(ctx context.Context, _ string) context.Context {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.dos++
+	return context.WithValue(ctx, c, new(int))
+}
+
+func (c *eventCounter) event(e redlockinfo.Event) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch e.Kind {
+	case "acquired":
+		c.held[e.ID]++
+	case "released", "lost":
+		if c.held[e.ID]--; c.held[e.ID] < 0 {
+			c.wrong = append(c.wrong, e.ID+" ends more often than it begins")
+		}
+	case "call":
+		c.outcomes[redlock.Outcome(e.Err)]++
+		if e.Time.IsZero() || e.Op != "do" {
+			return
+		}
+		c.dos--
+		if ends, ok := e.Context.Value(c).(*int); !ok || *ends > 0 {
+			c.wrong = append(c.wrong, fmt.Sprintf("the end %+v has no begin, or is the second", e))
+		} else {
+			*ends++
+		}
+	}
+	if c.held[e.ID] == 0 {
+		delete(c.held, e.ID)
+	}
+}
+
+// H71: in a trace each hold that begins ends exactly once: released, lost, at its maximum hold, handed off to a
+// goroutine or exported to a process, or closed with its Locker.
+func TestEachHoldEndsOnceInTrace(t *testing.T) {
+	for name, steps := range map[string][]string{
+		"release and loss": {"lock", "try", "unlock", "again", "lose", "limit", "wait"},
+		"handoff":          {"lock", "unlock", "queue", "queue"},
+		"export":           {"lock", "unlock", "export"},
+		"calls that fail":  {"lock", "unlock", "do", "bad", "late", "panic", "queue"},
+		"close":            {"lock", "unlock", "again"},
+	} {
+		subtest(t, name, 3, func(w *cluster) {
+			for run := range 20 {
+				var c eventCounter
+				r := &randomRun{w: w, l: w.locker(redlock.WithTrace(c.trace())), other: w.locker(), random: seeded(uint64(run))}
+				for range 12 {
+					r.step(steps[r.random.IntN(len(steps))])
+					synctest.Wait()
+				}
+				for k := r.pop(); k != nil && name != "close"; k = r.pop() {
+					_ = k.Unlock(w.Context())
+					synctest.Wait() // the next call in the local queue has the lock
+				}
+				w.must(r.l.Close(w.within(time.Minute)))
+				r.step("lock") // on a closed Locker
+				r.waiting.Wait()
+				synctest.Wait()
+				if len(c.held) != 0 || c.dos != 0 || len(c.wrong) > 0 || c.outcomes["closed"] == 0 {
+					w.Fatalf("run %d: %d holds and %d calls have no end in the trace; %v; outcomes %v", run, len(c.held), c.dos,
+						c.wrong, c.outcomes)
+				}
+			}
+		})
+	}
+}
+
+// A randomRun makes random calls and remembers the locks.
+type randomRun struct {
+	w        *cluster
+	l, other *redlock.Locker
+	random   *rand.Rand
+	waiting  sync.WaitGroup
+
+	mu    sync.Mutex
+	locks []*redlock.Lock
+	n     int
+}
+
+func (r *randomRun) keep(k *redlock.Lock, err error) {
+	if err == nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.locks = append(r.locks, k)
+	}
+}
+
+// pop removes and returns one of the locks, or nil if there is none.
+func (r *randomRun) pop() *redlock.Lock {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.locks) == 0 {
+		return nil
+	}
+	i := r.random.IntN(len(r.locks))
+	k := r.locks[i]
+	r.locks = slices.Delete(r.locks, i, i+1)
+	return k
+}
+
+func (r *randomRun) name() string { return fmt.Sprintf("%p/%d", r, r.n) }
+
+func (r *randomRun) step(what string) {
+	ctx := r.w.within(time.Minute)
+	switch what {
+	case "lock":
+		r.n++
+		r.keep(r.l.Lock(ctx, r.name()))
+	case "try":
+		r.keep(r.l.TryLock(ctx, r.name()))
+	case "do":
+		_ = r.l.Do(ctx, "done", func(context.Context) error { return errors.New("no") })
+	case "panic":
+		recovered(func() { _ = r.l.Do(ctx, "done", func(context.Context) error { panic("of the caller") }) })
+	case "bad":
+		r.keep(r.l.Lock(ctx, "n", redlock.WithTTL(-1)))
+		r.keep(r.l.TryLock(ctx, ""))
+		r.keep(r.l.Import(ctx, "no handle"))
+	case "late":
+		r.keep(r.l.Lock(deadContext(), "n"))
+	case "wait":
+		after(time.Duration(r.random.IntN(5)) * time.Second)
+	case "limit":
+		r.n++
+		r.keep(r.l.Lock(ctx, r.name(), redlock.WithMaxHold(time.Second)))
+		after(2 * time.Second)
+	default:
+		if k := r.pop(); k != nil {
+			r.use(ctx, what, k)
+		}
+	}
+}
+
+// use makes a step with a lock that is held.
+func (r *randomRun) use(ctx context.Context, what string, k *redlock.Lock) {
+	switch what {
+	case "unlock":
+		_ = k.Unlock(ctx)
+		_, _ = k.Unlock(ctx), k.Extend(ctx)
+	case "again":
+		r.keep(r.l.Lock(k.Context(ctx), k.Name()))
+		r.keep(k, nil)
+	case "lose":
+		r.w.masters.Lose(k.Name())
+		after(4 * time.Second)
+		r.keep(k, nil)
+	case "queue":
+		r.waiting.Go(func() { r.keep(r.l.Lock(ctx, k.Name())) })
+		synctest.Wait()
+		_ = k.Unlock(ctx)
+	case "export":
+		handle, err := k.Export()
+		if err != nil {
+			r.keep(k, nil) // the lock is held more than once
+			return
+		}
+		r.keep([]*redlock.Locker{r.l, r.other}[r.random.IntN(2)].Import(ctx, handle))
+	}
+}

@@ -1,0 +1,311 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/memory"
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// H51: a quorum counts over the configured masters, however few are connected; two Lockers that see different masters
+// never both win.
+func TestQuorumIsOfConfiguredMasters(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		w.wire.block(2, 3, 4)
+		few := w.locker()
+		w.wire.block(0, 1)
+		many := w.locker()
+		_, err := few.TryLock(w.Context(), "a")
+		w.isError(err, redlock.ErrNoQuorum)
+		w.notError(err, redlock.ErrHeld)
+		var e *redlock.LockError
+		if !errors.As(err, &e) || !e.NeedsOf(3, 5) {
+			w.Errorf("%#v", e)
+		}
+		k := w.take(many, "a")
+		synctest.Wait()
+		if on, n := k.HeldOn(); on != 3 || n != 5 {
+			w.Errorf("held on %d of %d", on, n)
+		}
+		w.isError(errOf(few.TryLock(w.Context(), "a")), redlock.ErrNoQuorum)
+	})
+}
+
+// restartEmpty plays H53: a hold is on three of five masters, one of the three restarts empty, and a second client
+// tries as long as the validity of the first lasts. It reports whether both held the name at once.
+func restartEmpty(w *cluster, opts ...redlock.Option) (twice bool) {
+	opts = append(opts, redlock.WithExtension(false))
+	w.wire.block(3, 4)
+	first := w.locker(opts...)
+	w.wire.block()
+	second := w.locker(opts...)
+	k := w.take(first, "a", redlock.WithTTL(30*time.Second))
+	synctest.Wait()
+	w.wantOn("a", 3)
+	w.masters.Master(2).Restart(false)
+	for k.Err() == nil {
+		after(100 * time.Millisecond)
+		if other, err := second.TryLock(w.Context(), "a"); err == nil {
+			if k.Err() == nil {
+				twice = true
+			}
+			_ = other.Unlock(w.Context())
+		}
+	}
+	return twice
+}
+
+// H53: with the guard a master that restarts empty does not grant a held lock again; without it, it does.
+func TestMasterRestartedEmptyDoesNotVote(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		if restartEmpty(w) {
+			w.Error("two holders at once, with the guard on")
+		}
+	})
+}
+
+// H53: the same without the guard shows the violation that the guard prevents.
+func TestWithoutGuardTwoHolders(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		if !restartEmpty(w, redlock.WithoutRestartGuard()) {
+			w.Error("the violation was not found: this test cannot fail when the guard is broken")
+		}
+		w.noError(w.locker(redlock.WithoutRestartGuard()).Admin().Admit(w.Context()))
+	})
+}
+
+// Without the guard, or as durable masters, masters vote at once after a restart, and a lock survives it if they have
+// kept their data. If they have lost it, the holder learns so as soon as they are back.
+func TestLockSurvivesRestartOfAllMasters(t *testing.T) {
+	for _, n := range []int{1, 3} {
+		for _, keeps := range []bool{true, false} {
+			subtest(t, fmt.Sprintf("%d masters, data kept %v", n, keeps), n, func(w *cluster) {
+				l := w.locker(map[bool]redlock.Option{true: redlock.WithDurableMasters(),
+					false: redlock.WithoutRestartGuard()}[keeps])
+				after(5 * time.Second) // the records of durable masters say so
+				k := w.take(l, "a", redlock.WithTTL(20*time.Second))
+				for i := range n {
+					w.masters.Master(i).Restart(keeps)
+				}
+				after(2 * time.Second)
+				if err := k.Err(); (err == nil) != keeps {
+					w.Errorf("the lock has the error %v", err)
+				}
+				if keeps {
+					w.unlock(k)
+					w.unlock(w.take(l, "a"))
+				}
+			})
+		}
+	}
+}
+
+// Without the guard and without the background extension a lock that the masters have lost is noticed when it is used.
+func TestLossWithoutGuardIsNoticedByUse(t *testing.T) {
+	for name, use := range map[string]func(w *cluster, k *redlock.Lock) error{
+		"extend":    func(w *cluster, k *redlock.Lock) error { return k.Extend(w.Context()) },
+		"set value": func(w *cluster, k *redlock.Lock) error { return redlock.SetValue(k.Context(w.Context()), "v") },
+	} {
+		subtest(t, name, 3, func(w *cluster) {
+			k := w.take(w.locker(redlock.WithoutRestartGuard(), redlock.WithExtension(false)), "a")
+			w.each(func(_ int, m *memory.Master) { m.Restart(false) })
+			after(3 * time.Second)
+			if k.Err() != nil {
+				w.Errorf("before it is used: %v", k.Err())
+			}
+			w.isError(use(w, k), redlock.ErrLost)
+			w.isError(k.Err(), redlock.ErrLost)
+			w.isError(k.Unlock(w.Context()), redlock.ErrLost)
+		})
+	}
+}
+
+// H55, H73: a re-entry keeps the token, and each later hold has a larger one, even after the fences have expired, a
+// minute later, or the masters have lost them.
+func TestTokensGrowAfterDataLoss(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.locker()
+		last := int64(0)
+		next := func(when string) {
+			w.Helper()
+			k := w.take(l, "a")
+			if k.Token() <= last || k.Token() >= scripts.MaxBallot {
+				w.Errorf("%s: token %d after %d", when, k.Token(), last)
+			}
+			last = k.Token()
+			inner := w.takeWith(l, k.Context(w.Context()), "a")
+			if inner.Token() != last || k.Token() != last {
+				w.Errorf("%s: the re-entry has token %d, the hold %d, before %d", when, inner.Token(), k.Token(), last)
+			}
+			_, _ = inner.Unlock(w.Context()), k.Unlock(w.Context())
+		}
+		for range 50 { // all at one instant
+			next("at once")
+		}
+		after(scripts.FenceKept + time.Second)
+		w.each(func(i int, m *memory.Master) {
+			if fence, ok := m.Get(defaultPrefix.Fence("a")); ok {
+				w.Errorf("master %d still has the fence %s", i, fence)
+			}
+		})
+		next("after the fences have expired")
+		w.each(func(_ int, m *memory.Master) { m.Flush() })
+		next("after the masters were flushed")
+		w.each(func(_ int, m *memory.Master) { m.Restart(false) })
+		next("after the masters restarted empty")
+		w.each(func(i int, m *memory.Master) { m.SetClock(time.Duration(i-1)*10*time.Second, 1) })
+		next("with masters' clocks that differ")
+		l = w.locker(redlock.WithClock(newShiftClock(1).clock()))
+		next("by another client")
+	})
+}
+
+// H55: clients whose wall clocks are years apart get growing tokens.
+func TestTokensDoNotDependOnClientsClocks(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		var lockers []*redlock.Locker
+		for n := range 3 {
+			c := newShiftClock(1)
+			c.jump(time.Duration(n)*time.Hour, time.Duration(n-1)*20000*time.Hour)
+			lockers = append(lockers, w.locker(redlock.WithClock(c.clock())))
+		}
+		last := int64(0)
+		for n := range 30 {
+			k := w.take(lockers[n*7%3], "a")
+			if k.Token() <= last {
+				w.Errorf("token %d after %d", k.Token(), last)
+			}
+			last = k.Token()
+			_ = k.Unlock(w.Context())
+			after(time.Duration(n%3) * time.Millisecond)
+		}
+	})
+}
+
+// A new deployment votes after 30 s, without an operator; Lock waits for that, and the error of TryLock has the time
+// that is left.
+func TestFreshMastersVoteAfterTheirQuarantine(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		l := w.locker()
+		_, err := l.TryLock(w.Context(), "a")
+		w.isError(err, redlock.ErrNoQuorum, redlock.ErrQuarantine)
+		if !strings.Contains(fmt.Sprint(err), "Admit") {
+			w.Errorf("no way out is named: %v", err)
+		}
+		start := time.Now()
+		w.take(l, "a")
+		if took := time.Since(start); took < 29*time.Second || took > 32*time.Second {
+			w.Errorf("it took %v", took)
+		}
+		after(2 * time.Second)
+		for _, m := range l.Masters() {
+			if m.State != "voting" {
+				w.Errorf("%+v", m)
+			}
+		}
+	}, memory.Fresh())
+}
+
+// Short-lived clients finish the quarantine together.
+func TestShortLivedClientsFinishQuarantine(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		start := time.Now()
+		for {
+			p := w.pool()
+			l, err := redlock.New(p, redlock.WithClock(clock.Runtime()))
+			w.must(err)
+			ctx, cancel := context.WithTimeout(w.Context(), 500*time.Millisecond)
+			_, err = l.Lock(ctx, "a")
+			cancel()
+			_ = l.Close(w.Context())
+			_ = p.Close()
+			if err == nil {
+				break
+			}
+			if time.Since(start) > 2*time.Minute {
+				w.Fatalf("not over after %v: %v", time.Since(start), err)
+			}
+			after(1700 * time.Millisecond)
+		}
+		if took := time.Since(start); took < 30*time.Second || took > 40*time.Second {
+			w.Errorf("it took %v", took)
+		}
+	}, memory.Fresh())
+}
+
+// A quarantine begins when the clocks of a quorum can be compared, and ends when the records of a quorum have been
+// read: until then no master votes.
+func TestQuarantineNeedsQuorumOfRecords(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		w.stop(1, 2, 3, 4)
+		l := w.locker()
+		after(6 * time.Minute)
+		if m := l.Masters()[0]; m.State == "voting" {
+			w.Errorf("alone: %+v", m)
+		}
+		w.each(func(_ int, m *memory.Master) { m.Restart(true) }, 1, 2)
+		start := time.Now()
+		after(5 * time.Second)
+		if m := l.Masters()[0]; m.State != "quarantine" || m.Left < 20*time.Second || m.Left > redlock.DefaultMaxTTL {
+			w.Errorf("with two of four others: %+v", m)
+		}
+		w.stop(2)
+		after(time.Minute)
+		if m := l.Masters()[0]; m.State == "voting" {
+			w.Errorf("with one of four others: %+v", m)
+		}
+		w.masters.Master(2).Restart(true)
+		w.take(l, "a")
+		if took := time.Since(start); took < 90*time.Second || took > 110*time.Second { // the last one began again
+			w.Errorf("it took %v", took)
+		}
+	}, memory.Fresh())
+}
+
+// A master whose clock differs by more than 15 s is not admitted until its clock is corrected.
+func TestWrongClockIsNotAdmitted(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		w.masters.Master(0).SetClock(-20*time.Second, 1)
+		l := w.locker()
+		after(2 * time.Minute)
+		states := l.Masters()
+		if states[0].State != "blocked" || !strings.Contains(fmt.Sprint(states[0].Err), "clock") {
+			w.Errorf("%+v", states[0])
+		}
+		if k := w.take(l, "a"); k.Err() != nil {
+			w.Error(k.Err())
+		}
+		w.masters.Master(0).SetClock(0, 1)
+		after(45 * time.Second)
+		if m := l.Masters()[0]; m.State != "voting" {
+			w.Errorf("with the right clock: %+v", m)
+		}
+	}, memory.Fresh())
+}
+
+// While no quorum votes no client sends acquires. A master that loses its data then is still detected, so that its
+// quarantine does not begin only when those of the others have ended.
+func TestDataLossWithoutQuorumIsDetected(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.locker()
+		after(time.Second)
+		w.masters.Master(0).Restart(false)
+		w.masters.Master(1).Restart(false)
+		after(5 * time.Second)
+		w.masters.Master(2).Flush()
+		after(2 * time.Second)
+		for i, m := range l.Masters() {
+			if m.State != "quarantine" {
+				w.Errorf("master %d is %s", i, m.State)
+			}
+		}
+	})
+}

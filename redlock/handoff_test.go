@@ -1,0 +1,228 @@
+package redlock_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// A local release hands the hold off to the next local waiter without a message to the masters. Each holder has a
+// larger token; the masters see one hold, which the last holder releases.
+func TestHandoffSendsNoMessage(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		p := w.peer("p")
+		k := w.take(p, "n")
+		var calls []*call
+		for range 5 {
+			calls = append(calls, w.call(w.Context(), p, "n", unpolled))
+		}
+		before := w.count("acquire") + w.count("release") + w.count("extend")
+		for i, c := range calls {
+			last, left := k, k.Remaining()
+			w.unlock(k)
+			var took time.Duration
+			if k, took = c.timed(time.Second); took != 0 {
+				w.Errorf("hand-over %d took %v", i, took)
+			}
+			if k.Token() != last.Token()+1 || k.Remaining() != left {
+				w.Errorf("token %d after %d, %v left after %v", k.Token(), last.Token(), k.Remaining(), left)
+			}
+			w.isError(last.Err(), redlock.ErrReleased)
+		}
+		if n := w.count("acquire") + w.count("release") + w.count("extend"); n != before {
+			w.Errorf("%d messages to the masters", n-before)
+		}
+		if id, on := w.holder("n"); id != "p" || on != 5 {
+			w.Errorf("held by %s on %d", id, on)
+		}
+		token := k.Token()
+		w.unlock(k)
+		after(time.Millisecond)
+		next := w.take(w.peer("next"), "n") // the fence is the end of the block
+		if next.Token() <= token {
+			w.Errorf("token %d after %d", next.Token(), token)
+		}
+		w.unlock(next)
+		w.nothingLeft("n")
+	})
+}
+
+// After a hand-off the old context and Lock own nothing: the context has ended, and neither can re-enter, extend or
+// export the successor's hold.
+func TestContextAfterHandoffOwnsNothing(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		p := w.peer("p")
+		k := w.take(p, "n")
+		ctx := k.Context(w.Context())
+		c := w.call(w.Context(), p, "n")
+		done := k.Done()
+		w.unlock(k)
+		next := c.gets(time.Second)
+		select {
+		case <-done:
+		default:
+			w.Error("Done is open")
+		}
+		w.isError(context.Cause(ctx), redlock.ErrReleased)
+		old := context.WithoutCancel(ctx) // not ended, and still of that lock
+		type locking func(context.Context, string, ...redlock.LockOption) (*redlock.Lock, error)
+		for _, lock := range []locking{p.Lock, p.TryLock} {
+			got, err := lock(old, "n")
+			if got != nil {
+				w.Error("re-entered with the context of a lock that was handed off")
+			}
+			w.isError(err, redlock.ErrReleased)
+		}
+		w.isError(k.Extend(w.Context()), redlock.ErrReleased)
+		w.isError(errOf(k.Export()), redlock.ErrReleased)
+		w.isError(k.Unlock(w.Context()), redlock.ErrReleased)
+		if k.Remaining() > 0 || next.Err() != nil || w.on("n") != 5 {
+			w.Errorf("%v left of the old, the new is %v, on %d masters", k.Remaining(), next.Err(), w.on("n"))
+		}
+		inner := w.takeWith(p, next.Context(w.Context()), "n")
+		if inner.Token() != next.Token() {
+			w.Errorf("re-entered with token %d, the hold's is %d", inner.Token(), next.Token())
+		}
+		w.unlock(inner)
+		w.unlock(next)
+		w.nothingLeft("n")
+	})
+}
+
+// A hold that was handed off is extended, lost, exported and closed like any other.
+func TestLockAfterHandoffBehavesNormally(t *testing.T) {
+	handed := func(w *cluster, p *peer, name string, opts ...redlock.LockOption) *redlock.Lock {
+		k := w.take(p, name)
+		c := w.call(w.Context(), p, name, opts...)
+		w.unlock(k)
+		next := c.gets(time.Second)
+		return next
+	}
+	virtual(t, 5, func(w *cluster) {
+		p := w.peer("p")
+		long, lost, exported := handed(w, p, "long"), handed(w, p, "lost"), handed(w, p, "exported")
+		bounded := handed(w, p, "bounded", redlock.WithMaxHold(time.Minute))
+		after(30 * time.Second)
+		if on, _ := long.HeldOn(); on != 5 || long.Remaining() < 5*time.Second {
+			w.Errorf("on %d masters, %v left", on, long.Remaining())
+		}
+		w.masters.Lose("lost")
+		w.ends(lost.Context(w.Context()), redlock.DefaultTTL, redlock.ErrLost)
+		taken, err := w.peer("q").Import(w.Context(), w.export(exported))
+		if err != nil || taken.Token() <= exported.Token() {
+			w.Fatalf("imported: %v", err)
+		}
+		w.ends(bounded.Context(w.Context()), time.Minute, redlock.ErrMaxHold)
+		w.isError(bounded.Unlock(w.Context()), redlock.ErrMaxHold)
+		w.isError(lost.Unlock(w.Context()), redlock.ErrLost)
+		w.noError(p.Close(w.Context()))
+		w.isError(long.Err(), redlock.ErrClosed)
+		w.unlock(taken)
+		w.nothingLeft("long", "lost", "exported", "bounded")
+	})
+}
+
+// Hand-offs are bounded in number and in time, and require validity. After the last one the name is released, and a
+// waiter of another process gets its turn.
+func TestHandoffsAreBounded(t *testing.T) {
+	for name, bound := range map[string]struct {
+		hold []redlock.LockOption // of all of them
+		next []redlock.LockOption // of those that wait
+		rest time.Duration        // for which each holds it
+		most int                  // times that it is handed off
+	}{
+		"off":     {hold: []redlock.LockOption{redlock.WithHandoff(0, 0)}},
+		"times":   {hold: []redlock.LockOption{redlock.WithHandoff(3, time.Minute)}, most: 3},
+		"default": {most: redlock.DefaultHandoffs},
+		"time": {
+			hold: []redlock.LockOption{redlock.WithHandoff(1000, 50*time.Millisecond)}, rest: 20 * time.Millisecond, most: 2,
+		},
+		"validity": {
+			hold: []redlock.LockOption{redlock.WithHandoff(1000, time.Minute), redlock.WithExtension(false)},
+			next: []redlock.LockOption{redlock.WithMinValidity(7 * time.Second)}, rest: time.Second, most: 2,
+		},
+		"fair": {next: []redlock.LockOption{redlock.WithFair()}},
+	} {
+		subtest(t, name, 5, func(w *cluster) {
+			p, q := w.peer("p"), w.peer("q")
+			w.delay(100 * time.Microsecond)
+			k := w.take(p, "n", bound.hold...)
+			other := w.call(w.Context(), q, "n", unpolled)
+			after(time.Millisecond) // later waiters are behind it
+			var calls []*call
+			for range redlock.DefaultHandoffs + 4 {
+				opts := slices.Concat([]redlock.LockOption{unpolled}, bound.hold, bound.next)
+				calls = append(calls, w.call(w.Context(), p, "n", opts...))
+			}
+			handed := 0
+			for !other.over() && handed < len(calls) {
+				<-time.After(bound.rest)
+				w.unlock(k)
+				after(time.Millisecond)
+				if calls[handed].over() && calls[handed].err == nil {
+					k = calls[handed].lock
+					handed++
+				}
+			}
+			if handed != bound.most || !other.over() {
+				w.Errorf("handed off %d times, want %d; the other process has it: %t", handed, bound.most, other.over())
+			}
+			got := other.gets(time.Second)
+			w.wantLater(got, k)
+			w.delay(0)
+			w.noError(p.Close(w.Context()))
+			w.unlock(got)
+			w.nothingLeft("n")
+		})
+	}
+}
+
+// A hold that was re-entered is handed off only by the last Unlock.
+func TestLastUnlockHandsOff(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		p := w.peer("p")
+		k := w.take(p, "n")
+		inner := w.takeWith(p, k.Context(w.Context()), "n")
+		c := w.call(w.Context(), p, "n", unpolled)
+		w.unlock(k)
+		after(time.Second)
+		if c.over() {
+			w.Fatal("handed off while it is still held")
+		}
+		w.unlock(inner)
+		next, took := c.timed(time.Second)
+		equal(w, took, 0, "elapsed time")
+		synctest.Wait()
+		if _, depth, _ := w.masters.Master(0).Holds("n"); depth != 1 {
+			w.Errorf("depth %d", depth)
+		}
+		w.unlock(next)
+		w.nothingLeft("n")
+	})
+}
+
+// A waiter whose context ends at the moment at which it gets the hold passes it on: no client waits for a TTL.
+func TestHandoffToLeavingWaiterGoesOn(t *testing.T) {
+	for range 30 { // which of the two comes first is chance
+		bubble(t, 3, func(w *cluster) {
+			p := w.peer("p")
+			k := w.take(p, "n")
+			ctx, cancel := context.WithCancel(w.Context())
+			first := w.call(ctx, p, "n", unpolled)
+			second := w.call(w.Context(), p, "n", unpolled)
+			go cancel()
+			w.unlock(k)
+			if synctest.Wait(); first.over() && first.err == nil {
+				w.unlock(first.lock)
+			}
+			next, took := second.timed(time.Second)
+			equal(w, took, 0, "elapsed time")
+			w.unlock(next)
+			w.nothingLeft("n")
+		})
+	}
+}

@@ -1,0 +1,457 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"regexp"
+	"runtime"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/memory"
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// H14: a client was suspended for an hour. Its timers stopped, but one of the clocks went on. The context ends within a
+// tenth of a second of waking, and nothing is sent for the hold before that.
+func TestSuspendedClientReportsLossOnWaking(t *testing.T) {
+	for name, by := range map[string][2]time.Duration{
+		"both clocks":             {time.Hour, time.Hour},
+		"the boot clock alone":    {time.Hour, 0},
+		"the wall clock alone":    {0, time.Hour},
+		"the TTL, not the hour":   {10 * time.Second, 0},
+		"wall back, boot forward": {time.Hour, -time.Hour},
+	} {
+		subtest(t, name, 3, func(w *cluster) {
+			c := newShiftClock(1)
+			l := w.locker(redlock.WithClock(c.clock()))
+			ctx := w.take(l, "a").Context(w.Context())
+			after(1234 * time.Millisecond)
+			c.jump(by[0], by[1])
+			w.ends(ctx, 100*time.Millisecond, redlock.ErrLost)
+			equal(w, len(w.wire.sent("extend")), 0, "extensions")
+		})
+	}
+}
+
+// H20: masters that another client has acquired are not repaired.
+func TestRepairLeavesTheLockOfAnother(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		k := w.take(w.locker(), "a")
+		w.each(func(_ int, m *memory.Master) { m.Evict("a") }, 0, 1)
+		after(time.Millisecond) // for a larger ballot
+		// Another client's attempt got two of five, and has not been rolled back.
+		stranger := w.locker(redlock.WithOwner("stranger"))
+		w.each(func(_ int, m *memory.Master) { m.DropReplies(1) }, 0, 1)
+		w.wire.block(0, 1) // its pending releases cannot be sent
+		w.isError(errOf(stranger.TryLock(w.Context(), "a")), redlock.ErrHeld)
+		after(3 * time.Second)
+		w.wire.block()
+		for i := range 2 {
+			if id, _, _ := w.masters.Master(i).Holds("a"); id == "" {
+				w.Fatalf("master %d is not the stranger's", i)
+			}
+		}
+		after(30 * time.Second)
+		if on, n := k.HeldOn(); on != 5 || n != 5 || k.Err() != nil {
+			w.Errorf("held on %d of %d, %v", on, n, k.Err())
+		}
+	})
+}
+
+// H24: a timer reports the loss at the end of the validity, before the key is gone on any master.
+func TestLossIsReportedBeforeKeyExpires(t *testing.T) {
+	for _, rate := range []float64{1, 0.996, 1.004} {
+		subtest(t, fmt.Sprint("client clock ", rate), 5, func(w *cluster) {
+			c := newShiftClock(rate)
+			l := w.locker(redlock.WithClock(c.clock()))
+			w.each(func(_ int, m *memory.Master) { m.SetClock(0, 2-rate) })
+			k := w.take(l, "a")
+			ctx := k.Context(w.Context())
+			after(5 * time.Second)
+			until := k.Until()
+			w.hang()
+			w.ends(ctx, time.Minute, redlock.ErrLost)
+			if late := time.Since(until); rate == 1 && late.Abs() > time.Millisecond || late > 100*time.Millisecond {
+				w.Errorf("reported %v after the end", late)
+			}
+			w.each(func(i int, m *memory.Master) {
+				if _, _, left := m.Holds("a"); left <= 0 {
+					w.Errorf("the key is gone on master %d", i)
+				}
+			})
+			if !over(k) {
+				w.Error("Done is not closed")
+			}
+			w.resume()
+		})
+	}
+}
+
+// H25: a limit ends the hold: its context ends first, and then extensions stop.
+func TestMaxHoldEndsContextAndExtensions(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.locker()
+		k := w.take(l, "a", redlock.WithMaxHold(25*time.Second))
+		took, cause := w.ended(k.Context(w.Context()), time.Minute)
+		w.isError(cause, redlock.ErrMaxHold, redlock.ErrLost)
+		equal(w, took, 25*time.Second, "time until the end")
+		n := len(w.wire.sent("extend"))
+		if n == 0 || w.on("a") != 3 {
+			w.Errorf("%d extensions, on %d masters at the end", n, w.on("a"))
+		}
+		after(11 * time.Second)
+		if m := len(w.wire.sent("extend")); m != n || w.on("a") != 0 {
+			w.Errorf("%d extensions after the end, on %d masters", m-n, w.on("a"))
+		}
+	})
+}
+
+// H26: a master that restarted empty gets the complete hold back, and HeldOn shows the loss and the repair.
+func TestLockReturnsToAllMasters(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		l := w.locker()
+		k := w.take(l, "a")
+		token := k.Token()
+		inner := w.takeWith(l, k.Context(w.Context()), "a")
+		for i := range 5 { // a rolling restart of all masters, one within each TTL
+			m := w.masters.Master(i)
+			m.Stop()
+			after(4 * time.Second)
+			if on, n := k.HeldOn(); on != 4 || n != 5 {
+				w.Errorf("master %d is down: held on %d of %d", i, on, n)
+			}
+			m.Restart(false)
+			after(8 * time.Second)
+			on, _ := k.HeldOn()
+			if id, depth, _ := m.Holds("a"); on != 5 || id == "" || depth != 2 {
+				w.Errorf("master %d is back: held on %d; there by %q, depth %d", i, on, id, depth)
+			}
+		}
+		if k.Err() != nil || k.Token() != token {
+			w.Errorf("%v; token %d, before %d", k.Err(), k.Token(), token)
+		}
+		after(40 * time.Second) // the quarantines
+		_, _ = inner.Unlock(w.Context()), k.Unlock(w.Context())
+		next := w.take(w.locker(), "a")
+		if on, _ := next.HeldOn(); next.Token() <= token || on < 3 {
+			w.Errorf("the next token is %d after %d", next.Token(), token)
+		}
+	})
+}
+
+// The error of a failed extension says why for each master: which were down, and how many answered but did not have the
+// hold.
+func TestFailedExtensionCountsMissing(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		k := w.take(w.locker(redlock.WithExtension(false)), "a")
+		synctest.Wait()
+		w.masters.Master(0).Evict("a")
+		w.each(func(_ int, m *memory.Master) { m.Stop() }, 1, 2)
+		err := k.Extend(w.Context())
+		w.isError(err, redlock.ErrNoQuorum)
+		var e *redlock.LockError
+		if !errors.As(err, &e) || e.Missing() != 1 || len(e.FailedMasters()) != 2 {
+			w.Errorf("got %v, %+v", err, e)
+		}
+	})
+}
+
+// takeMany acquires count locks of a Locker at one instant.
+func (w *cluster) takeMany(l *redlock.Locker, count int) (locks []*redlock.Lock) {
+	w.Helper()
+	for i := range count {
+		locks = append(locks, w.take(l, "held-"+strconv.Itoa(i)))
+	}
+	return locks
+}
+
+// Locks that are due together are each extended as if alone: they stay held, with their depths.
+func TestLeasesDueTogetherAreAllExtended(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		const count = 96
+		l := w.locker()
+		locks := w.takeMany(l, count)
+		inner := w.takeWith(l, locks[7].Context(w.Context()), "held-7")
+		w.wire.clear()
+		after(time.Minute)
+		if n := len(w.wire.sent("extend")); n < 5*17*count || n > 5*19*count { // every 3.3 s
+			w.Errorf("%d extensions", n)
+		}
+		for i, k := range locks {
+			if on, n := k.HeldOn(); on != n || k.Err() != nil {
+				w.Errorf("lock %d is held on %d of %d: %v", i, on, n, k.Err())
+			}
+		}
+		if _, depth, left := w.masters.Master(0).Holds("held-7"); depth != 2 || left < 6*time.Second {
+			w.Errorf("depth %d, %v left on a master", depth, left)
+		}
+		w.unlock(inner)
+		for _, k := range locks {
+			w.unlock(k)
+		}
+		synctest.Wait()
+		for i := range locks {
+			w.wantOn("held-"+strconv.Itoa(i), 0)
+		}
+	})
+}
+
+// pause stops the client's machine with both of its clocks: the clocks of these masters, or of all, are ahead by d.
+func (w *cluster) pause(d time.Duration, which ...int) {
+	if len(which) == 0 {
+		for i := range w.masters.N() {
+			which = append(which, i)
+		}
+	}
+	for _, i := range which {
+		m := w.masters.Master(i)
+		m.SetClock(time.Until(m.Time())+d, 1)
+	}
+}
+
+// H118: a machine that has stopped with both of its clocks learns it from the masters' clocks: a lock whose validity
+// has passed meanwhile ends by the next heartbeat, long before its next extension.
+func TestFreezeOfBothClocksLosesLock(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		l, other := w.locker(), w.locker()
+		k := w.take(l, "a", redlock.WithTTL(30*time.Second))
+		ctx := k.Context(w.Context())
+		after(time.Second)
+		w.pause(40 * time.Second)
+		after(3200 * time.Millisecond)
+		w.isError(k.Err(), redlock.ErrLost)
+		if ctx.Err() == nil {
+			w.Error("the context of the lock has not ended")
+		}
+		next := w.take(other, "a")
+		w.wantLater(next, k)
+	})
+}
+
+// H118: less than the validity is taken from it.
+func TestFreezeOfBothClocksShortensValidity(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		k := w.take(w.locker(redlock.WithExtension(false)), "a", redlock.WithTTL(30*time.Second))
+		after(time.Second)
+		w.pause(10 * time.Second)
+		after(3100 * time.Millisecond)
+		if left := k.Remaining(); left > 16*time.Second || left < 15*time.Second || k.Err() != nil {
+			w.Errorf("%v of the validity are left, %v", left, k.Err())
+		}
+	})
+}
+
+// H118: a refusal shows it before the heartbeat.
+func TestRefusalShowsFreezeOfBothClocks(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		l, other := w.locker(redlock.WithExtension(false)), w.locker()
+		k := w.take(l, "a", redlock.WithTTL(30*time.Second))
+		w.take(other, "b", redlock.WithTTL(30*time.Second))
+		w.isError(errOf(l.TryLock(w.Context(), "b")), redlock.ErrHeld) // now the client knows the masters' time well
+		after(3 * time.Second)
+		w.pause(20 * time.Second)
+		w.isError(errOf(l.TryLock(w.Context(), "b")), redlock.ErrHeld)
+		if left := k.Remaining(); left > 8*time.Second {
+			w.Errorf("%v of the validity are left", left)
+		}
+	})
+}
+
+// H118: the clocks of a minority, and those of a majority that are set one after the other, end no lock.
+func TestClocksOfAMinorityEndNoLock(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		k := w.take(w.locker(), "a", redlock.WithTTL(10*time.Second))
+		for step := range 8 {
+			i := step % 5
+			w.pause(12*time.Second, i)
+			if step == 0 {
+				w.pause(12*time.Second, 4)
+			}
+			after(15 * time.Second)
+			if k.Err() != nil || k.Remaining() < 5*time.Second {
+				w.Error(fmt.Sprint("step ", step, ": "), k.Remaining(), k.Err())
+			}
+		}
+	})
+}
+
+// H61: the wall clock jumps by a part of the validity. The client cannot know which clock is right, so the loss is
+// reported by the wall clock.
+func TestWallClockJumpShortensValidity(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		c := newShiftClock(1)
+		k := w.take(w.locker(redlock.WithClock(c.clock())), "n", redlock.WithExtension(false))
+		after(2 * time.Second)
+		c.jump(0, 4*time.Second)
+		after(4*time.Second - 200*time.Millisecond)
+		if over(k) {
+			w.Fatal("loss reported too early")
+		}
+		after(300 * time.Millisecond)
+		if !over(k) {
+			w.Errorf("loss not reported; %v left", k.Remaining())
+		}
+	})
+}
+
+// H76: after a freeze a lock and its contexts report their end before any timer has run.
+func TestFirstErrAfterFreezeReportsLoss(t *testing.T) {
+	for name, look := range map[string]func(k *redlock.Lock, ctx context.Context) error{
+		"lock":    func(k *redlock.Lock, _ context.Context) error { return k.Err() },
+		"context": func(_ *redlock.Lock, ctx context.Context) error { return ctx.Err() },
+	} {
+		bubble(t, 3, func(w *cluster) {
+			c := newShiftClock(1)
+			k := w.take(w.locker(redlock.WithClock(c.clock())), "n")
+			ctx := k.Context(w.Context())
+			after(time.Second)
+			c.jump(time.Minute, time.Minute)
+			if look(k, ctx) == nil {
+				w.Errorf("%s: ended %v ago, and the first Err after the freeze is nil", name, -k.Remaining())
+			}
+		})
+	}
+}
+
+// H77: the first lock of a client is on all masters as soon as the client is connected to all of them, although it
+// connects to two of them slightly later. From then on the restart of any single master does not end it.
+func TestFirstLockIsOnAllMasters(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		random := seeded(77)
+		for run := range rounds(40, 10) {
+			slow := map[string]time.Duration{}
+			for _, i := range random.Perm(5)[:2] {
+				slow[w.masters.Master(i).Addr()] = time.Duration(1+random.IntN(20)) * time.Millisecond
+			}
+			k := w.take(w.start(w.pool(pool.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+				select {
+				case <-time.After(slow[addr]):
+					return w.masters.Dial(ctx, network, addr)
+				case <-ctx.Done():
+					return nil, ctx.Err()
+				}
+			}))), fmt.Sprint("n", run))
+			after(100 * time.Millisecond)
+			if on, n := k.HeldOn(); on != n || w.on(k.Name()) != n {
+				w.Errorf("run %d: on %d of %d masters", run, on, n)
+			}
+			m := w.masters.Master(run % 5)
+			m.Restart(false)
+			m.Admit(redlock.DefaultPrefix, redlock.DefaultMaxTTL) // its quarantine is no part of this test
+			after(11 * time.Second)
+			if over(k) {
+				w.Fatalf("run %d: the lock is lost with the restart of one master: %v", run, k.Err())
+			}
+			w.unlock(k)
+		}
+	})
+}
+
+// H78: the error of a call with a short deadline contains the masters that hang, each with the time for which it has
+// not answered.
+func TestErrorNamesHangingMasters(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		l := w.locker()
+		for _, d := range []time.Duration{20 * time.Millisecond, 100 * time.Millisecond, 450 * time.Millisecond} {
+			w.hang(1, 2, 4)
+			err := errOf(l.TryLock(w.within(d), fmt.Sprint("n", d)))
+			w.isError(err, context.DeadlineExceeded)
+			w.each(func(_ int, m *memory.Master) {
+				said := regexp.MustCompile(regexp.QuoteMeta(m.Addr()) + `[,:] [^;]*?\d(ms|s)\b`)
+				if !said.MatchString(fmt.Sprint(err)) {
+					w.Errorf("with %v it does not say that %s has not answered, and for how long: %v", d, m.Addr(), err)
+				}
+			}, 1, 2, 4)
+			w.resume() // the pool's own timeout must not expire
+			after(time.Second)
+		}
+	})
+}
+
+// H79: the error for a foreign key under the name of a lock's key contains the key, its master, and a remedy.
+func TestForeignKeyIsExplained(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		key := defaultPrefix.Lock("n")
+		w.each(func(_ int, m *memory.Master) { m.Set(key, "not a lock") })
+		w.says(errOf(w.locker().TryLock(w.Context(), "n")), redlock.ErrNoQuorum, key, "another type")
+	})
+}
+
+// Over a closed pool every call fails at once, with a context that never ends: the pool will have no masters again.
+func TestCallsOverClosedPoolFail(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		p := w.pool()
+		l := w.start(p)
+		l.Ready(w.Context())
+		held, handle := w.take(l, "held"), w.export(w.take(w.locker(), "exported"))
+		w.must(p.Close())
+		ctx := w.within(time.Hour)
+		for name, call := range map[string]func() (*redlock.Lock, error){
+			"Lock":     func() (*redlock.Lock, error) { return l.Lock(ctx, "n") },
+			"TryLock":  func() (*redlock.Lock, error) { return l.TryLock(ctx, "n") },
+			"re-entry": func() (*redlock.Lock, error) { return l.Lock(held.Context(ctx), "held") },
+			"Import":   func() (*redlock.Lock, error) { return l.Import(ctx, handle) },
+		} {
+			began := time.Now()
+			err := errOf(call())
+			if !errors.Is(err, redlock.ErrClosed) && !errors.Is(err, pool.ErrClosed) || time.Since(began) > time.Second {
+				w.Errorf("%s: %v after %v", name, err, time.Since(began))
+			}
+		}
+	})
+}
+
+// While one goroutine cancels the many contexts of a lost lock, the Err of another context already reports the loss.
+func TestAllContextsOfLostLockEndAtOnce(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		c := newShiftClock(1)
+		l := w.locker(redlock.WithClock(c.clock()))
+		k := w.take(l, "x")
+		first := k.Context(w.Context())
+		for range 300_000 {
+			_, cancel := context.WithCancel(first)
+			defer cancel()
+		}
+		second := k.Context(w.Context())
+		c.jump(time.Hour, time.Hour)
+		done := make(chan struct{})
+		go func() { defer close(done); _ = k.Err() }()
+		for range 1_000_000_000 {
+			select {
+			case <-k.Done():
+				if err := second.Err(); err == nil {
+					w.Errorf("the lock has ended (%v), and its context says nil", k.Err())
+				}
+				<-done
+				return
+			default:
+			}
+		}
+	})
+}
+
+// A change of the masters during Close causes no data race. Run it with -race.
+func TestCloseDuringReconfigure(t *testing.T) {
+	virtual(t, 6, func(w *cluster) {
+		for d := range 5 {
+			l := w.some([]int{0, 1, 2})
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				_ = l.Admin().Reconfigure(w.Context(), redlock.Configuration{Epoch: 1, Masters: w.urls(0, 1, 2), Next: w.urls(3, 4,
+					5)})
+			}()
+			for range d {
+				runtime.Gosched()
+			}
+			_ = l.Close(w.Context())
+			<-done
+		}
+	})
+}

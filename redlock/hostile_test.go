@@ -1,0 +1,113 @@
+package redlock_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// A lie replaces a reply to a command; ok is false if it leaves the reply of the master.
+type lie = func(s *sent, reply []byte) (text string, ok bool)
+
+// instead replaces every reply to the scripts of locks by a text. Admissions are not changed, so that the masters vote.
+func instead(text string) lie {
+	return func(s *sent, _ []byte) (string, bool) {
+		return text, slices.Contains([]string{"acquire", "extend", "release", "inspect"}, s.script())
+	}
+}
+
+var serverTime = regexp.MustCompile(`server_time_usec:\d+`)
+
+// clockOf replaces the clock in the replies to INFO and to heartbeats.
+func clockOf(text string) lie {
+	return func(s *sent, reply []byte) (string, bool) {
+		_, info, _ := bytes.Cut(reply, []byte("\r\n"))
+		switch s.script() {
+		case "INFO":
+		case "heartbeat":
+			words := strings.Fields(string(info))
+			words[len(words)-1] = text
+			said := strings.Join(words, " ")
+			return fmt.Sprintf("$%d\r\n%s\r\n", len(said), said), true
+		default:
+			return "", false
+		}
+		info = serverTime.ReplaceAllLiteral(bytes.TrimSuffix(info, []byte("\r\n")), []byte("server_time_usec:"+text))
+		return fmt.Sprintf("$%d\r\n%s\r\n", len(info), info), true
+	}
+}
+
+const most = "9223372036854775807"
+
+var lies = map[string]lie{
+	"a bulk string of a gigabyte":  instead("$999999999\r\n"),
+	"arrays in arrays":             instead(strings.Repeat("*1\r\n", 1000)),
+	"half a reply":                 instead("*4\r\n:2\r\n$5"),
+	"two replies":                  instead("-ERR a\r\n-ERR b\r\n"),
+	"wrong types":                  instead("*4\r\n+2\r\n*0\r\n$-1\r\n:1\r\n"),
+	"a text":                       instead("$5\r\nhello\r\n"),
+	"null":                         instead("$-1\r\n"),
+	"no code of a script":          instead("*3\r\n:" + most + "\r\n$1\r\n0\r\n:1\r\n"),
+	"held forever":                 instead("*4\r\n:2\r\n:" + most + "\r\n$1\r\n0\r\n:1\r\n"),
+	"held, free long ago":          instead("*4\r\n:2\r\n:-" + most + "\r\n$1\r\n0\r\n:1\r\n"),
+	"stale, the fence at the end":  instead("*3\r\n:3\r\n$16\r\n9007199254740991\r\n:1\r\n"),
+	"stale, the fence beyond it":   instead("*3\r\n:3\r\n$19\r\n" + most + "\r\n:" + most + "\r\n"),
+	"ahead, and time runs back":    instead("*3\r\n:4\r\n$1\r\n0\r\n:-" + most + "\r\n"),
+	"ahead, and it is far later":   instead("*3\r\n:4\r\n$1\r\n0\r\n:" + most + "\r\n"),
+	"missing":                      instead("*4\r\n:5\r\n$1\r\n0\r\n:1\r\n:-2\r\n"),
+	"abstained, with a long text":  instead("*3\r\n:6\r\n$20000\r\n" + strings.Repeat("x", 20000) + "\r\n:1\r\n"),
+	"refused, by no record":        instead("*3\r\n:7\r\n$7\r\nnothing\r\n:1\r\n"),
+	"a clock at the end of time":   clockOf(most),
+	"a clock before all time":      clockOf("-" + most),
+	"a clock that is an hour slow": clockOf("946681200000000"),
+}
+
+// A minority of masters with false replies costs only its votes: locks are acquired, extended and released as fast as
+// without it, tokens are those of the other masters, and the locks of others are respected.
+func TestHostileMinorityLosesItsVotes(t *testing.T) {
+	for name, say := range lies {
+		subtest(t, name, 5, func(w *cluster) {
+			liars := map[int]bool{1: true, 3: true}
+			sufferLies(w, w.lied(liars, say), w.lied(liars, say))
+		})
+	}
+}
+
+// lied starts a client to which some masters lie.
+func (w *cluster) lied(liars map[int]bool, f lie) *peer {
+	w.Helper()
+	p := w.newPeer("client")
+	p.answer = func(s *sent, reply []byte) (string, bool) {
+		if !liars[s.master] {
+			return "", false
+		}
+		return f(s, reply)
+	}
+	return p.open(w.masters.URLs()).ready()
+}
+
+func sufferLies(w *cluster, l, other *peer) {
+	last := int64(0)
+	for n := range 12 {
+		start := time.Now()
+		k := w.take(l, "a")
+		inner := w.takeWith(l, k.Context(w.Context()), "a")
+		if _, err := other.TryLock(w.Context(), "a"); err == nil || errors.Is(err, redlock.ErrTooSlow) {
+			w.Fatalf("another, while it is held: %v", err)
+		}
+		w.must(errors.Join(k.Extend(w.Context()), inner.Unlock(w.Context()), k.Unlock(w.Context())))
+		w.wantSince(start, 2*time.Second)
+		if k.Token() <= last || k.Token() > time.Now().Add(15*time.Second).UnixMicro() {
+			w.Errorf("lock %d: token %d after %d", n, k.Token(), last)
+		}
+		last = k.Token()
+		after(time.Duration(n) * 300 * time.Millisecond) // connections come back, heartbeats pass
+	}
+}

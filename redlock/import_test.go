@@ -1,0 +1,282 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/memory"
+	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// Export ends every context of the hold before it returns, and with them the extensions and the release by Close. The
+// masters keep the hold for the importer.
+func TestExportEndsContextsFirst(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.locker()
+		k := w.take(l, "a")
+		contexts := []context.Context{k.Context(w.Context()), k.Context(context.WithoutCancel(w.Context()))}
+		contexts = append(contexts, k.Context(contexts[0]))
+		handle := w.export(k)
+		for i, ctx := range contexts {
+			if ctx.Err() == nil {
+				w.Errorf("context %d goes on", i)
+			}
+			w.isError(context.Cause(ctx), redlock.ErrExported)
+		}
+		_, err := l.TryLock(contexts[0], "a")
+		if err == nil {
+			w.Error("re-entered with the context of a lock that was handed off")
+		}
+		synctest.Wait() // the acquire has been written to the slowest master too
+		w.wire.clear()
+		after(5 * time.Second)
+		w.isError(k.Unlock(w.Context()), redlock.ErrExported)
+		w.noError(l.Close(w.Context()))
+		if sent := w.wire.sent("acquire", "extend", "release"); len(sent) != 0 || w.on("a") != 3 {
+			w.Errorf("%d messages after the export, the first %q; on %d masters", len(sent), sent[0].args, w.on("a"))
+		}
+		next := w.imported(w.locker(), handle)
+		if next.Token() <= k.Token() || next.Remaining() < 9*time.Second {
+			w.Errorf("token %d after %d, %v left", next.Token(), k.Token(), next.Remaining())
+		}
+		after(time.Minute)
+		w.unlock(next)
+	})
+}
+
+// Of several importers of one handle at most one wins, whether they import concurrently or one after the other.
+func TestOneImporterWins(t *testing.T) {
+	for seed := range uint64(40) {
+		bubble(t, 5, func(w *cluster) {
+			random := seeded(seed)
+			lockers := []*redlock.Locker{w.locker(), w.locker(), w.locker()}
+			w.each(func(_ int, m *memory.Master) { m.Delay(time.Duration(random.IntN(5000)) * time.Microsecond) })
+			handle := w.export(w.take(w.locker(), "a"))
+			ctx := w.within(30 * time.Second)
+			var won atomic.Int32
+			var tokens sync.Map
+			var all sync.WaitGroup
+			for _, l := range lockers {
+				all.Go(func() {
+					k, err := l.Import(ctx, handle, redlock.WithExtension(false))
+					if err == nil {
+						won.Add(1)
+						tokens.Store(k.Token(), true)
+						<-k.Done() // not released: no other client may get it meanwhile
+					}
+				})
+			}
+			all.Wait()
+			if n := won.Load(); n > 1 {
+				w.Errorf("seed %d: %d importers won", seed, n)
+			}
+			w.delay(0)
+			after(time.Second)
+		})
+	}
+}
+
+// A handle whose validity has expired imports nothing and creates nothing, whether the name is free by then or held by
+// another client.
+func TestExpiredHandleImportsNothing(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.locker()
+		handle := w.export(w.take(l, "a"))
+		after(11 * time.Second)
+		w.isError(errOf(l.Import(w.Context(), handle)), redlock.ErrLost)
+		w.wantOn("a", 0)
+		after(time.Millisecond) // for a larger ballot than that of the import
+		k := w.take(w.locker(redlock.WithOwner("next")), "a")
+		w.isError(errOf(l.Import(w.Context(), handle)), redlock.ErrLost)
+		synctest.Wait()
+		if id, on := w.holder("a"); id != "next" || on != 3 || k.Err() != nil {
+			w.Errorf("held by %s on %d, %v", id, on, k.Err())
+		}
+	})
+}
+
+// An import restores the hold on masters that had lost it or never had it.
+func TestImportRepairs(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		l := w.locker()
+		k := w.take(l, "a")
+		synctest.Wait()
+		w.each(func(_ int, m *memory.Master) { m.Evict("a") }, 0, 3)
+		next := w.imported(w.locker(redlock.WithOwner("importer")), w.export(k))
+		after(4 * time.Second)
+		if id, on := w.holder("a"); id != "importer" || on != 5 {
+			w.Errorf("held by %s on %d", id, on)
+		}
+		w.wantHeld(next, 5)
+	})
+}
+
+// A failed import releases the shares that it took over, and leaves no keys.
+func TestImportWithoutMajorityLeavesNothing(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		l := w.locker()
+		k := w.take(l, "a")
+		synctest.Wait()
+		w.each(func(_ int, m *memory.Master) { m.Evict("a") }, 0, 1, 2)
+		w.isError(errOf(l.Import(w.Context(), w.export(k))), redlock.ErrLost)
+		after(time.Second)
+		w.wantOn("a", 0)
+	})
+}
+
+// Late messages of the exporter, extensions and re-entries of any depth, do not change the imported hold.
+func TestLateExtensionOfExporter(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.locker()
+		k := w.take(l, "a")
+		after(4 * time.Second)
+		inner := w.takeWith(l, k.Context(w.Context()), "a")
+		_ = inner.Unlock(w.Context())
+		synctest.Wait()
+		old := w.wire.sent("acquire", "extend")
+		next := w.imported(w.locker(redlock.WithOwner("importer")), w.export(k))
+		after(time.Second)
+		for _, s := range old {
+			m := w.masters.Master(s.master)
+			before := pictureOf(m, "a")
+			if reply := fmt.Sprint(w.replay(s)); reply == "1" {
+				w.Errorf("a late %s was granted", s.script())
+			}
+			if now := pictureOf(m, "a"); labelOf(now.id) != "importer" || now.left != before.left || now.depth != 1 {
+				w.Errorf("a late %s made %+v of %+v", s.script(), now, before)
+			}
+		}
+		w.noError(next.Extend(w.Context()))
+	})
+}
+
+// A hold that was re-entered is not exported, and stays held.
+func TestNestedLockIsNotExported(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.locker()
+		k := w.take(l, "a")
+		inner := w.takeWith(l, k.Context(w.Context()), "a")
+		w.isError(errOf(k.Export()), redlock.ErrInvalid)
+		w.isError(errOf(inner.Export()), redlock.ErrInvalid)
+		if k.Err() != nil || inner.Err() != nil {
+			w.Errorf("%v, %v", k.Err(), inner.Err())
+		}
+		_ = inner.Unlock(w.Context())
+		w.export(k)
+	})
+}
+
+// H145: an import needs votes, like an acquire: only masters that vote for this client count. Otherwise a handle that
+// is delivered twice could be imported twice, the second time through a master that has lost the first import.
+
+// H145.
+func TestMastersInQuarantineImportNothing(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		a, b := w.locker(), w.locker()
+		handle := w.export(w.take(a, "x", redlock.WithTTL(25*time.Second)))
+		after(100 * time.Millisecond)
+		for i := range 2 { // they come back with the exported lease, as it was in their last save
+			w.masters.Master(i).Restart(true)
+		}
+		after(2 * time.Second)
+		w.isError(errOf(b.Import(w.Context(), handle, redlock.WithWaitLimit(5*time.Second))), redlock.ErrNoQuorum)
+	})
+}
+
+// H63: a client that names three of the five masters of a deployment imports nothing, as it locks nothing. H145.
+func TestClientWithOtherMastersImportsNothing(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		a := w.locker()
+		p, err := pool.Open(w.urls(0, 1, 2), transport.WithClock(clock.Runtime()), pool.WithDialer(
+			func(ctx context.Context, network, addr string) (net.Conn, error) {
+				if "redis://"+addr == w.masters.URLs()[2] {
+					return nil, errBlocked // so the deployment has a majority without the two that are left
+				}
+				return w.wire.dial(ctx, network, addr)
+			}))
+		w.must(err)
+		w.Cleanup(func() { _ = p.Close() })
+		handle := w.export(w.take(a, "x"))
+		after(100 * time.Millisecond)
+		w.isError(errOf(w.over(p).Import(w.Context(), handle, redlock.WithWaitLimit(5*time.Second))), redlock.ErrNoQuorum)
+	})
+}
+
+// A client that uses only the next masters too early imports nothing. H145.
+func TestEarlyClientOfChangeImportsNothing(t *testing.T) {
+	virtual(t, 6, func(w *cluster) {
+		old, next := []int{0, 1, 2}, []int{3, 4, 5}
+		w.admittedApart(old, next)
+		a := w.some(old)
+		w.change(a, redlock.Configuration{Epoch: 1, Masters: w.urls(old...), Next: w.urls(next...)})
+		early := w.some(next, redlock.WithConfiguration(redlock.Configuration{Epoch: 2, Masters: w.urls(next...)}))
+		handle := w.export(w.take(a, "x"))
+		after(100 * time.Millisecond)
+		w.isError(errOf(early.Import(w.Context(), handle, redlock.WithWaitLimit(5*time.Second))), redlock.ErrNoQuorum)
+	})
+}
+
+// A master that an import did not reach still has the exported lease. It gets the imported one as soon as it is back.
+func TestImportReplacesExportedLease(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		a, b := w.locker(), w.locker()
+		handle := w.export(w.take(a, "x", redlock.WithTTL(29*time.Second)))
+		after(100 * time.Millisecond)
+		w.wire.block(2)
+		w.masters.Master(2).CutConnections()
+		after(10 * time.Millisecond)
+		k := w.imported(b, handle, redlock.WithWaitLimit(5*time.Second), redlock.WithTTL(9*time.Second))
+		w.wire.block()
+		after(5 * time.Second) // with the next extension, at the latest
+		if on, n := k.HeldOn(); on != n {
+			w.Errorf("it is on %d of %d masters", on, n)
+		}
+		w.unlock(k)
+		w.nothingLeft("x")
+	})
+}
+
+// Lead returns if its context owns the name by a lock that has ended, since it can never lead again.
+func TestLeadWithEndedLockReturns(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.locker(quiet())
+		k := w.take(l, "x")
+		owned := context.WithoutCancel(k.Context(w.Context()))
+		w.masters.Lose("x")
+		<-k.Done()
+		ctx, cancel := context.WithTimeout(owned, time.Minute)
+		defer cancel()
+		if err := l.Lead(ctx, "x", func(context.Context) error { return nil }); !errors.Is(err, redlock.ErrLost) ||
+			ctx.Err() != nil {
+			w.Errorf("%v, and its context ended with %v", err, ctx.Err())
+		}
+		_ = k.Unlock(w.Context())
+	})
+}
+
+// A call that contends for a name goes before the calls that wait behind it, even if a lock that was won by an import
+// is handed off meanwhile.
+func TestImportedLockGoesToContender(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		other, l := w.locker(), w.locker()
+		held := w.take(other, "x")
+		many := redlock.WithHandoff(1000, time.Minute)
+		first, second := w.call(w.Context(), l, "x", redlock.WithPriority(100)), (*call)(nil)
+		after(time.Second)
+		second = w.call(w.Context(), l, "x", many)
+		after(time.Second)
+		w.unlock(w.imported(l, w.export(held), many))
+		w.unlock(first.gets(5 * time.Second))
+		w.unlock(second.gets(5 * time.Second))
+	})
+}

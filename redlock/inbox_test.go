@@ -1,0 +1,394 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// notify publishes a message about a lease of name on some masters, or on all if none is given.
+func (w *cluster) notify(name, id string, release bool, which ...int) {
+	w.Helper()
+	keys := defaultPrefix.Keys(name)
+	if len(which) == 0 {
+		which = []int{0, 1, 2, 3, 4}
+	}
+	for _, i := range which {
+		w.must(errOf(w.do(i, defaultPrefix.Notify(&keys, id, release))))
+	}
+}
+
+// idOf returns the id of the lease of name that most masters have.
+func (w *cluster) idOf(name string) string {
+	id, _ := w.masters.Holder(name)
+	return id
+}
+
+// An operator is a client with administration.
+type operator interface {
+	client
+	Admin() redlock.Admin
+}
+
+// force takes the lock of name from its holder, as an operator.
+func (w *cluster) force(l operator, name string) {
+	w.Helper()
+	who := w.inspect(l, name)
+	w.must(errOf(l.Admin().ForceRelease(w.Context(), name, who.ID)))
+}
+
+var hearCases = []struct {
+	name string
+	opts []redlock.LockOption
+	// lose makes the masters forget the lock of p. It has been held for two seconds.
+	lose   func(w *cluster, p *peer)
+	within time.Duration // the lock ends
+}{
+	{"forced release", nil, func(w *cluster, _ *peer) { w.force(w.locker(), "n") }, 3 * trip},
+	{"forced release, not extended", []redlock.LockOption{redlock.WithExtension(false)},
+		func(w *cluster, _ *peer) { w.force(w.locker(), "n") }, 3 * trip},
+	{"another client has it", nil, func(w *cluster, _ *peer) {
+		for i := range 3 {
+			w.masters.Master(i).Evict("n")
+		}
+		w.take(w.locker(), "n")
+	}, 4 * trip},
+	{"no inbox", nil, func(w *cluster, p *peer) {
+		p.deafen()
+		w.force(w.locker(), "n")
+	}, redlock.DefaultTTL/3 + trip},
+	{"lost messages", nil, func(w *cluster, p *peer) {
+		p.tampering(lost)
+		w.force(w.locker(), "n")
+	}, redlock.DefaultTTL/3 + trip},
+	{"a frozen client", nil, func(w *cluster, p *peer) {
+		p.hang()
+		w.force(w.locker(), "n")
+		p.wake()
+	}, 3 * trip},
+}
+
+// A holder that is subscribed learns within a few round trips that it has lost the lock, and otherwise at its next
+// extension. A lock that is held for less than a second costs no subscription.
+func TestHolderHears(t *testing.T) {
+	for _, c := range hearCases {
+		subtest(t, c.name, 5, func(w *cluster) {
+			w.delay(trip / 2)
+			p := w.peer("p")
+			k := w.take(p, "n", c.opts...)
+			if p.inbox() != "" {
+				w.Error("a new lock costs a subscription")
+			}
+			after(2 * time.Second)
+			c.lose(w, p)
+			w.ends(k.Context(w.Context()), c.within, redlock.ErrLost)
+			_ = k.Unlock(w.Context())
+		})
+	}
+	subtest(t, "writer", 5, func(w *cluster) {
+		w.delay(trip / 2)
+		k := w.wlock(w.peer("p").RWLock("n"))
+		after(2 * time.Second)
+		w.force(w.locker(), "n")
+		w.ends(k.Context(w.Context()), 3*trip, redlock.ErrLost)
+		_ = k.Unlock(w.Context())
+	})
+}
+
+// False messages end no lock, and do not prolong one that is not extended.
+func TestHolderHearsNonsense(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		w.delay(trip / 2)
+		p := w.peer("p")
+		k := w.take(p, "n")
+		manual := w.take(p, "manual", redlock.WithExtension(false))
+		after(2 * time.Second)
+		for _, id := range []string{w.idOf("n"), w.idOf("manual"), "x:1:y"} {
+			for _, name := range []string{"n", "manual", "other"} {
+				w.notify(name, id, false)
+			}
+		}
+		after(5 * time.Second)
+		w.must(k.Err(), manual.Err())
+		if left := manual.Remaining(); left > 3*time.Second {
+			w.Errorf("a message has prolonged a lock that is not extended: %v left", left)
+		}
+		w.unlock(manual)
+		w.unlock(k)
+		w.nothingLeft("n", "manual")
+	})
+}
+
+// A flood of messages costs at most ten rounds a second for each lock, and a thousand for all.
+func TestFloodOfMessages(t *testing.T) {
+	const locks, flood = 300, 20
+	virtual(t, 5, func(w *cluster) {
+		w.delay(time.Millisecond)
+		p := w.peer("p")
+		var all []*redlock.Lock
+		for i := range locks {
+			all = append(all, w.take(p, "n"+strconv.Itoa(i), redlock.WithTTL(29*time.Second)))
+		}
+		after(2 * time.Second)
+		one, before, began := w.idOf("n0"), w.count("extend"), time.Now()
+		for range 100 * flood {
+			w.notify("n0", one, false, 0)
+			after(time.Millisecond)
+		}
+		if n, most := (w.count("extend")-before)/5, 1+int(time.Since(began)/(100*time.Millisecond)); n > most {
+			w.Errorf("messages about one lock cost %d rounds in %v, want at most %d", n, time.Since(began), most)
+		}
+		var ids []string
+		for _, k := range all {
+			ids = append(ids, w.idOf(k.Name()))
+		}
+		before, began = w.count("extend"), time.Now()
+		for range flood {
+			var sent sync.WaitGroup
+			for i, k := range all {
+				sent.Go(func() { w.notify(k.Name(), ids[i], false, 0) })
+			}
+			sent.Wait()
+			after(10 * time.Millisecond)
+		}
+		if n, most := (w.count("extend")-before)/5, 1+int(time.Since(began)/time.Millisecond); n > most {
+			w.Errorf("messages about %d locks cost %d rounds in %v, want at most %d", locks, n, time.Since(began), most)
+		}
+		for _, k := range all {
+			w.must(k.Err())
+		}
+	})
+}
+
+// requested reports whether a request has come.
+func requested(c <-chan struct{}) bool {
+	synctest.Wait()
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// request requests the release of name, and returns how many holders have received it.
+func (w *cluster) request(l operator, name string) int {
+	w.Helper()
+	n, err := l.Admin().RequestRelease(w.Context(), name)
+	w.must(err)
+	after(trip)
+	return n
+}
+
+var requestCases = []struct {
+	name string
+	run  func(w *cluster, p, other *peer)
+}{
+	{"of a function", func(w *cluster, p, other *peer) {
+		first := make(chan struct{})
+		go func() {
+			defer close(first)
+			w.must(p.Do(w.Context(), "n", func(ctx context.Context) error {
+				<-redlock.ReleaseRequested(ctx)
+				return ctx.Err()
+			}))
+		}()
+		after(time.Second / 2)
+		its := other.waits("n")
+		equal(w, w.request(other, "n"), 1, "holders with the request")
+		<-first
+		w.unlock(its.gets(10 * trip))
+	}},
+	{"without a holder", func(w *cluster, _, other *peer) {
+		equal(w, w.request(other, "n"), 0, "holders with the request")
+	}},
+	{"before the client is subscribed", func(w *cluster, p, other *peer) {
+		k := w.take(p, "n")
+		if n := w.request(other, "n"); n != 0 || requested(redlock.ReleaseRequested(k.Context(w.Context()))) {
+			w.Errorf("%d holders have received the request", n)
+		}
+		w.unlock(k)
+	}},
+	{"before the holder looks", func(w *cluster, p, other *peer) {
+		k := w.take(p, "n")
+		after(2 * time.Second)
+		if n := w.request(other, "n"); n != 1 || !requested(redlock.ReleaseRequested(k.Context(w.Context()))) {
+			w.Errorf("%d holders have received the request", n)
+		}
+		w.request(other, "n")
+		w.unlock(k)
+	}},
+	{"of a re-entry", func(w *cluster, p, other *peer) {
+		k := w.take(p, "n")
+		inner := w.takeWith(p, k.Context(w.Context()), "n")
+		c := redlock.ReleaseRequested(inner.Context(w.Context()), "n")
+		after(5 * trip)
+		w.request(other, "n")
+		if !requested(c) || !requested(redlock.ReleaseRequested(k.Context(w.Context()))) {
+			w.Error("both have the same request")
+		}
+		w.unlock(inner)
+		w.unlock(k)
+	}},
+	{"of an earlier lock", func(w *cluster, p, other *peer) {
+		k := w.take(p, "n")
+		redlock.ReleaseRequested(k.Context(w.Context()))
+		id := w.idOf("n")
+		after(5 * trip)
+		w.unlock(k)
+		k = w.take(p, "n")
+		c := redlock.ReleaseRequested(k.Context(w.Context()))
+		w.notify("n", id, true)
+		w.notify("n", id, false)
+		after(5 * trip)
+		if requested(c) {
+			w.Error("a late request for an earlier lock has arrived")
+		}
+		w.unlock(k)
+		if redlock.ReleaseRequested(k.Context(w.Context())) != nil {
+			w.Error("a lock that has ended can be requested")
+		}
+	}},
+	{"with a local waiter", func(w *cluster, p, other *peer) {
+		k := w.take(p, "n")
+		redlock.ReleaseRequested(k.Context(w.Context()))
+		after(5 * trip)
+		its := other.waits("n")
+		mine := w.call(w.Context(), p, "n")
+		w.request(other, "n")
+		w.unlock(k)
+		w.unlock(its.gets(10 * trip))
+		w.unlock(mine.gets(time.Second))
+	}},
+	{"of a lock that lingers", func(w *cluster, _, other *peer) {
+		p := w.peer("lingers", redlock.WithLinger(time.Hour))
+		idle(w, p)
+		w.request(other, "n")
+		after(5 * trip)
+		if w.on("n") > 0 {
+			w.Error("an idle lock was not released")
+		}
+		k := w.take(p, "n")
+		c := redlock.ReleaseRequested(k.Context(w.Context()))
+		after(5 * trip)
+		w.request(other, "n")
+		if !requested(c) {
+			w.Error("no request")
+		}
+		w.unlock(k)
+	}},
+	{"of an exported lock", func(w *cluster, p, other *peer) {
+		k := w.take(p, "n")
+		c, id := redlock.ReleaseRequested(k.Context(w.Context())), w.idOf("n")
+		after(5 * trip)
+		text := w.export(k)
+		w.notify("n", id, true)
+		w.notify("n", id, false)
+		imported := w.imported(other, text)
+		after(5 * trip)
+		if requested(c) || requested(redlock.ReleaseRequested(imported.Context(w.Context()))) || imported.Err() != nil {
+			w.Errorf("a request for the exported lock has arrived: %v", imported.Err())
+		}
+		w.unlock(imported)
+	}},
+	{"while it is unlocked", func(w *cluster, p, other *peer) {
+		for range 20 {
+			k := w.take(p, "n")
+			redlock.ReleaseRequested(k.Context(w.Context()))
+			after(5 * trip)
+			done, id := make(chan struct{}), w.idOf("n")
+			go func() {
+				defer close(done)
+				w.unlock(k)
+			}()
+			w.notify("n", id, true)
+			w.notify("n", id, false)
+			<-done
+		}
+	}},
+	{"of readers", func(w *cluster, p, other *peer) {
+		one, two := w.rlock(p.RWLock("n")), w.rlock(other.RWLock("n"))
+		after(2 * time.Second)
+		equal(w, w.request(other, "n"), 2, "readers with the request")
+		for _, k := range []*redlock.Lock{one, two} {
+			if !requested(redlock.ReleaseRequested(k.Context(w.Context()))) {
+				w.Error("a reader has no request")
+			}
+			w.unlock(k)
+		}
+	}},
+	{"before a local handoff", func(w *cluster, p, other *peer) {
+		w.delay(time.Millisecond)
+		k := w.take(p, "n")
+		c := redlock.ReleaseRequested(k.Context(w.Context()))
+		next := make(chan string)
+		for _, of := range []*peer{other, p} { // other is in front
+			go func() {
+				k := w.take(of, "n")
+				next <- of.id
+				w.unlock(k)
+			}()
+			after(10 * time.Millisecond)
+		}
+		if w.request(other, "n"); !requested(c) {
+			w.Error("the holder has no request")
+		}
+		w.unlock(k)
+		if first := <-next; first != other.id {
+			w.Errorf("%s has the lock, handed off by the holder whose lock was requested", first)
+		}
+		<-next
+		after(trip)
+	}},
+	{"of a leader", func(w *cluster, p, other *peer) {
+		ctx, stop := context.WithCancel(w.Context())
+		handOver, leads := errors.New("handing over"), make(chan string, 2)
+		both := make(chan struct{})
+		for _, of := range []*peer{p, other} {
+			go func() {
+				defer func() { both <- struct{}{} }()
+				_ = of.Lead(ctx, "n", func(ctx context.Context) error {
+					leads <- of.id
+					select {
+					case <-redlock.ReleaseRequested(ctx):
+						return handOver
+					case <-ctx.Done():
+						return ctx.Err()
+					}
+				})
+			}()
+		}
+		first := <-leads
+		after(time.Second)
+		w.request(other, "n")
+		if next := <-leads; next == first {
+			w.Errorf("%s leads again", next)
+		}
+		stop()
+		<-both
+		<-both
+		after(trip)
+	}},
+}
+
+// A request reaches the present holder of a name, and nothing else.
+func TestReleaseRequested(t *testing.T) {
+	for _, c := range requestCases {
+		subtest(t, c.name, 5, func(w *cluster) {
+			w.delay(trip / 2)
+			c.run(w, w.peer("p", quiet()), w.peer("other", quiet()))
+			if w.queued("n") > 0 || w.on("n") > 0 {
+				w.Error("the name is not free")
+			}
+		})
+	}
+	if redlock.ReleaseRequested(t.Context()) != nil || redlock.ReleaseRequested(t.Context(), "n") != nil {
+		t.Error("a context without a lock has a request")
+	}
+}

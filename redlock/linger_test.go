@@ -1,0 +1,510 @@
+package redlock_test
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/memory"
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
+)
+
+// trip is the time of a message to a master and back.
+const trip = 20 * time.Millisecond
+
+// idle leaves a lock of p unused, and returns its token.
+func idle(w *cluster, p *peer, opts ...redlock.LockOption) int64 {
+	w.unlock(w.take(p, "n")) // it subscribes
+	after(5 * trip)
+	k := w.take(p, "n", opts...)
+	w.unlock(k)
+	after(trip)
+	if w.on("n") != 5 {
+		w.Fatalf("%d masters have the lock after its Unlock, want 5", w.on("n"))
+	}
+	return k.Token()
+}
+
+var lingerCases = []struct {
+	name string
+	run  func(w *cluster, p, other *peer)
+}{
+	{"takes over at once", func(w *cluster, p, _ *peer) {
+		token, before, began := idle(w, p), w.count("acquire"), time.Now()
+		for i := range 100 {
+			lock := p.Lock
+			if i%2 == 1 {
+				lock = p.TryLock
+			}
+			k, err := lock(w.Context(), "n")
+			w.must(err)
+			if k.Token() <= token {
+				w.Fatalf("token %d follows %d", k.Token(), token)
+			}
+			token = k.Token()
+			w.unlock(k)
+			w.isError(k.Err(), redlock.ErrReleased)
+		}
+		if took, n := time.Since(began), w.count("acquire")-before; took != 0 || n != 0 {
+			w.Errorf("100 locks took %v and %d acquires", took, n)
+		}
+	}},
+	{"a lock whose value was set does not linger", func(w *cluster, p, _ *peer) {
+		idle(w, p)
+		k := w.take(p, "n")
+		w.setValue(k, "v")
+		w.unlock(k)
+		after(trip)
+		w.nothingLeft("n")
+		w.unlock(w.take(p, "n"))
+	}},
+	{"ends after its time", func(w *cluster, p, _ *peer) {
+		idle(w, p)
+		after(4*time.Second + trip)
+		w.nothingLeft("n")
+		w.unlock(w.take(p, "n"))
+	}},
+	{"ends with its validity", func(w *cluster, p, other *peer) {
+		token := idle(w, p, redlock.WithTTL(time.Second), redlock.WithLinger(time.Hour))
+		other.tampering(lost)
+		p.tampering(lost) // no recall
+		k, took := other.waits("n").timed(2 * time.Second)
+		if took > 1100*time.Millisecond || k.Token() <= token {
+			w.Errorf("the other client has token %d after %v; the idle lock had %d", k.Token(), took, token)
+		}
+		w.isError(errOf(p.TryLock(w.Context(), "n")), redlock.ErrHeld)
+		w.unlock(k)
+	}},
+	{"too little validity", func(w *cluster, p, _ *peer) {
+		ttl := redlock.WithTTL(time.Second)
+		idle(w, p, ttl)
+		after(700 * time.Millisecond)
+		k := w.tryTake(p, "n", ttl)
+		if left := k.Remaining(); left < 900*time.Millisecond {
+			w.Errorf("%v left of a new lock", left)
+		}
+		w.unlock(k)
+	}},
+	{"is extended while it is used", func(w *cluster, p, _ *peer) {
+		idle(w, p, redlock.WithTTL(time.Second))
+		for range 100 {
+			k := w.take(p, "n", redlock.WithTTL(time.Second))
+			after(50 * time.Millisecond)
+			w.must(k.Err())
+			w.unlock(k)
+		}
+		if n := w.count("acquire"); n > 5*12 { // one a TTL
+			w.Errorf("%d acquires", n)
+		}
+	}},
+	{"another client's Lock", func(w *cluster, p, other *peer) {
+		token := idle(w, p)
+		k, took := w.call(w.Context(), other, "n").timed(time.Second)
+		if took > 3*trip+5*time.Millisecond || k.Token() <= token { // a free name takes one trip
+			w.Errorf("token %d after %v; the idle lock had %d", k.Token(), took, token)
+		}
+		w.isError(errOf(p.TryLock(w.Context(), "n")), redlock.ErrHeld)
+		w.unlock(k)
+	}},
+	{"another client's TryLock", func(w *cluster, p, other *peer) {
+		idle(w, p)
+		began := time.Now()
+		k := w.tryTake(other, "n")
+		w.wantSince(began, 6*trip)
+		w.unlock(k)
+	}},
+	{"a lock in use", func(w *cluster, p, other *peer) {
+		idle(w, p)
+		k := w.take(p, "n")
+		began := time.Now()
+		w.isError(errOf(other.TryLock(w.Context(), "n")), redlock.ErrHeld)
+		w.wantSince(began, 6*trip)
+		w.unlock(k)
+		after(trip)
+		w.nothingLeft("n") // it was recalled
+	}},
+	{"a recall before the lock is known to be won", func(w *cluster, p, other *peer) {
+		w.unlock(w.take(p, "m", redlock.WithLinger(time.Hour))) // both are subscribed
+		w.unlock(w.take(other, "l", redlock.WithLinger(time.Hour)))
+		after(5 * trip)
+		w.delay(5*trip, 2, 3, 4) // the others refuse, and publish the recall, before a majority has answered
+		mine := w.call(w.Context(), p, "n")
+		after(trip / 4)
+		its := w.call(w.Context(), other, "n")
+		w.unlock(mine.gets(time.Second))
+		w.unlock(its.gets(500 * time.Millisecond))
+	}},
+	{"a fair call of the same client", func(w *cluster, p, _ *peer) {
+		idle(w, p)
+		before := w.count("acquire")
+		w.unlock(w.take(p, "n", redlock.WithFair()))
+		if w.count("acquire") == before {
+			w.Error("it took the idle lock over")
+		}
+	}},
+	{"a fair call that waits", func(w *cluster, p, _ *peer) {
+		idle(w, p)
+		k := w.take(p, "n")
+		waits := w.call(w.Context(), p, "n", redlock.WithFair())
+		w.unlock(k)
+		w.unlock(waits.gets(10 * trip))
+	}},
+	{"a minimum hold", func(w *cluster, p, other *peer) {
+		idle(w, p)
+		w.unlock(w.take(p, "n", redlock.WithMinHold(time.Second)))
+		if _, took := w.call(w.Context(), other, "n").timed(3 * time.Second); took < 800*time.Millisecond {
+			w.Errorf("the name was free after %v", took)
+		}
+	}},
+	{"a shorter TTL", func(w *cluster, p, _ *peer) {
+		idle(w, p)
+		k := w.take(p, "n", redlock.WithTTL(time.Second))
+		if left := k.Remaining(); left > time.Second {
+			w.Errorf("a TTL of 1 s has %v left", left)
+		}
+		w.unlock(k)
+	}},
+	{"several names", func(w *cluster, p, _ *peer) {
+		idle(w, p)
+		all := w.all(p, []string{"m", "n"})
+		w.unlock(all)
+		after(trip)
+		w.nothingLeft("m", "n")
+	}},
+	{"without an inbox", func(w *cluster, p, _ *peer) {
+		p.deafen()
+		w.unlock(w.take(p, "n"))
+		after(time.Second)
+		w.unlock(w.take(p, "n"))
+		after(trip)
+		w.nothingLeft("n")
+	}},
+	{"masters that have forgotten", func(w *cluster, p, _ *peer) {
+		idle(w, p)
+		w.each(func(_ int, m *memory.Master) { m.Flush() }, 0, 1, 2)
+		after(time.Minute)
+		k := w.take(p, "n")
+		if on, _ := k.HeldOn(); on < 3 {
+			w.Errorf("it is on %d masters", on)
+		}
+		w.unlock(k)
+	}},
+	{"Close", func(w *cluster, p, _ *peer) {
+		idle(w, p)
+		w.must(p.Close(w.Context()))
+		w.nothingLeft("n")
+	}},
+	{"Drain", func(w *cluster, p, _ *peer) {
+		idle(w, p)
+		began := time.Now()
+		w.must(p.Drain(w.Context()))
+		w.wantSince(began, time.Second)
+		w.nothingLeft("n")
+	}},
+	{"counts as not held", func(w *cluster, p, _ *peer) {
+		idle(w, p)
+		if held := p.Stats().Held; len(held) > 0 {
+			w.Errorf("held: %q", held)
+		}
+	}},
+}
+
+// A lock that lingers is taken over without a message, and is given up as soon as another client asks for its name.
+func TestLinger(t *testing.T) {
+	for _, c := range lingerCases {
+		subtest(t, c.name, 5, func(w *cluster) {
+			w.delay(trip / 2)
+			p := w.peer("p", redlock.WithLinger(4*time.Second))
+			c.run(w, p, w.peer("other"))
+		})
+	}
+}
+
+// Of many goroutines of two clients that share a name, with lingering locks, only one at a time holds it.
+func TestLingerExcludes(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		w.delay(time.Millisecond)
+		var holders, locks int
+		var last int64
+		done := make(chan struct{})
+		ctx := w.within(20 * time.Second)
+		for i := range 8 {
+			p := w.peer(string(rune('a'+i%2)), redlock.WithLinger(time.Second))
+			if i >= 2 {
+				p.Locker = w.peers[i%2].Locker
+			}
+			go func() {
+				defer func() { done <- struct{}{} }()
+				r := seeded(uint64(i))
+				for ctx.Err() == nil {
+					k, err := p.Lock(ctx, "n")
+					if err != nil {
+						continue
+					}
+					if holders++; holders != 1 || k.Token() <= last {
+						w.Errorf("%d holders, token %d after %d", holders, k.Token(), last)
+					}
+					last = k.Token()
+					locks++
+					time.Sleep(time.Duration(r.IntN(3)) * time.Millisecond)
+					holders--
+					w.unlock(k)
+					time.Sleep(time.Duration(r.IntN(40)) * time.Millisecond)
+				}
+			}()
+		}
+		for range 8 {
+			<-done
+		}
+		if locks < 1000 {
+			w.Errorf("%d locks in 20 s", locks)
+		}
+	})
+}
+
+// Schedules that were found by attacking WithLinger.
+
+// lingers leaves a lock of name with p that no call uses, and returns its token.
+func (p *peer) lingers(name string) int64 {
+	w := p.cluster
+	w.Helper()
+	w.unlock(w.take(p, name)) // to subscribe
+	after(time.Second)
+	k := w.take(p, name)
+	w.unlock(k)
+	after(100 * time.Millisecond)
+	if w.on(name) != w.masters.N() {
+		w.Fatalf("%d masters have the lock after its Unlock", w.on(name))
+	}
+	return k.Token()
+}
+
+// Clients that wait in the masters' queues get the name one after the other without a pause. Only an acquire that is
+// refused recalls a lock: waiting calls do not try again for a second or more.
+func TestLingerAmongWaiters(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		const trip, clients = 20 * time.Millisecond, 8
+		w.delay(trip / 2)
+		k := w.take(w.peer("first", redlock.WithLinger(4*time.Second)).Locker, "n")
+		var calls []*call
+		for i := range clients {
+			calls = append(calls, w.peer("p"+strconv.Itoa(i), redlock.WithLinger(4*time.Second)).waits("n"))
+		}
+		w.unlock(k)
+		start := time.Now()
+		for _, c := range calls {
+			w.unlock(c.gets(10 * time.Second))
+		}
+		w.wantSince(start, clients*4*trip)
+	})
+}
+
+// A lock does not linger while another call of the same Locker tries to acquire its name, although it gets no message.
+func TestLingerWhileACallAsks(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		const trip = 20 * time.Millisecond
+		w.delay(trip / 2)
+		p := w.peer("p", redlock.WithLinger(4*time.Second))
+		w.unlock(w.take(p, "m", redlock.WithLinger(time.Hour))) // it is subscribed
+		after(5 * trip)
+		p.tampering(lost)
+		shot := make(chan *redlock.Lock)
+		go func() {
+			k := w.tryTake(p, "n")
+			shot <- k
+		}()
+		after(trip / 4)
+		waits := w.call(w.Context(), p, "n") // it also sends an acquire, and is refused
+		k := <-shot
+		after(2 * trip)
+		p.tampering(nil)
+		w.unlock(k)
+		w.unlock(waits.gets(4 * trip))
+	})
+}
+
+// A recall counts even if it arrives before the call knows that it has won: two clients acquire at one instant, and the
+// one that is refused does not try again for a second.
+func TestLingerIsRecalledEarly(t *testing.T) {
+	for _, n := range []int{1, 3, 5} {
+		subtest(t, strconv.Itoa(n), n, func(w *cluster) {
+			w.delay(time.Millisecond)
+			var both []*peer
+			for _, id := range []string{"a", "b"} {
+				p := w.peer(id, redlock.WithLinger(4*time.Second))
+				w.unlock(w.take(p, id, redlock.WithLinger(time.Hour))) // it is subscribed
+				both = append(both, p)
+			}
+			after(time.Second)
+			for i := range 300 {
+				start := time.Now()
+				var all sync.WaitGroup
+				for _, p := range both {
+					all.Go(func() {
+						w.unlock(w.take(p, strconv.Itoa(i)))
+					})
+				}
+				all.Wait()
+				if took := time.Since(start); took > 100*time.Millisecond {
+					w.Fatalf("the clients had name %d once each after %v", i, took)
+				}
+			}
+		})
+	}
+}
+
+// The contexts of a holder have ended, and its end is reported, before the next hold begins.
+func TestLingerEndsContextsFirst(t *testing.T) {
+	type key struct{}
+	virtual(t, 5, func(w *cluster) {
+		var mu sync.Mutex
+		held, twice := 0, 0
+		p := w.peer("p", redlock.WithLinger(4*time.Second), redlock.WithTrace(&redlockinfo.Trace{
+			Event: func(e redlockinfo.Event) {
+				mu.Lock()
+				defer mu.Unlock()
+				switch e.Kind {
+				case "acquired":
+					if held++; held > 1 {
+						twice++
+					}
+				case "released":
+					held--
+				}
+			},
+		}))
+		p.lingers("n")
+		for range 20 {
+			k := w.take(p, "n")
+			var contexts []context.Context
+			for i := range 5000 {
+				contexts = append(contexts, k.Context(context.WithValue(w.Context(), key{}, i)))
+			}
+			begun, next := make(chan bool), make(chan int)
+			go func() {
+				close(begun)
+				k, err := p.TryLock(w.Context(), "n")
+				for err != nil {
+					k, err = p.TryLock(w.Context(), "n")
+				}
+				alive := 0
+				for _, c := range contexts {
+					if !over(c) {
+						alive++
+					}
+				}
+				w.unlock(k)
+				next <- alive
+			}()
+			<-begun
+			w.unlock(k)
+			if alive := <-next; alive > 0 {
+				w.Errorf("%d contexts of the last holder had not ended when the next one began", alive)
+			}
+		}
+		after(time.Second) // the calls above try without a pause, so that some of their events may be dropped
+		mu.Lock()
+		held, twice = 0, 0
+		mu.Unlock()
+		dropped := p.Stats().Dropped
+		for range 200 { // few at a time: none of the events is dropped
+			var all sync.WaitGroup
+			for range 2 {
+				all.Go(func() {
+					for range 100 {
+						if k, err := p.TryLock(w.Context(), "n"); err == nil {
+							w.unlock(k)
+						}
+					}
+				})
+			}
+			all.Wait()
+			after(time.Millisecond)
+		}
+		if n := p.Stats().Dropped - dropped; n > 0 {
+			w.Fatalf("%d events were dropped", n)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if twice > 0 || held != 0 {
+			w.Errorf("%d times a holder began before the end of the last one was reported; %d hold it in the end", twice, held)
+		}
+	})
+}
+
+// The inbox closes although an imported lock takes the place of one that lingers and that the masters have lost.
+func TestLingerIsReplaced(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		p, other := w.peer("p", redlock.WithLinger(3*time.Second)), w.peer("other")
+		p.lingers("n")
+		w.masters.Lose("n")
+		w.unlock(w.imported(p, w.export(w.take(other, "n"))))
+		after(5 * time.Second)
+		w.nothingLeft("n")
+	})
+}
+
+// A master that has lost a lock while it lingered has it again soon after it is taken over.
+func TestLingerIsRepaired(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		p := w.peer("p", redlock.WithLinger(time.Minute), redlock.WithTTL(20*time.Second))
+		p.lingers("n")
+		w.masters.Master(0).Restart(false)
+		after(2 * time.Second)
+		before := w.count("acquire")
+		k := w.take(p, "n")
+		after(500 * time.Millisecond)
+		if on, n := k.HeldOn(); on != n || w.count("acquire") > before+1 {
+			w.Errorf("it is on %d masters of %d, after %d acquires or repairs", on, n, w.count("acquire")-before)
+		}
+		w.unlock(k)
+	})
+}
+
+// Only the Locker that keeps an unused lock knows that it is unused; others know only that it may be.
+func TestLingerIsShown(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		p, other := w.peer("p", redlock.WithLinger(time.Minute)), w.peer("other")
+		p.lingers("n")
+		for range 2 {
+			for _, l := range []*redlock.Locker{p.Locker, other.Locker} {
+				i, err := l.Inspect(w.Context(), "n")
+				if w.must(err); !i.Idle {
+					w.Errorf("%+v", i)
+				}
+			}
+		}
+		k := w.take(p, "n")
+		i, err := p.Inspect(w.Context(), "n")
+		if w.must(err); i.Idle {
+			w.Errorf("in use: %+v", i)
+		}
+		w.unlock(k)
+	})
+}
+
+// A waiting client gets the name although all messages to the client that reuses it again and again are lost.
+func TestLingerWithoutMessagesEnds(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		w.delay(time.Millisecond)
+		p, other := w.peer("p", redlock.WithLinger(100*time.Millisecond)), w.peer("other")
+		p.lingers("n")
+		p.tampering(lost)
+		k := w.take(p, "n")
+		waits := other.waits("n")
+		w.unlock(k)
+		for start := time.Now(); !waits.over(); after(20 * time.Millisecond) {
+			if time.Since(start) > time.Minute {
+				w.Fatal("the other client has waited for a minute; the lock was unused for 20 ms at a time")
+			}
+			if k, err := p.TryLock(w.Context(), "n"); err == nil {
+				after(5 * time.Millisecond)
+				w.unlock(k)
+			}
+		}
+		w.unlock(waits.lock)
+	})
+}

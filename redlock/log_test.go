@@ -1,0 +1,552 @@
+package redlock_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/memory"
+	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// A call waits without a quorum although all masters vote: the log says why, and when that has ended.
+func TestCallsWithoutQuorumAreLogged(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		var h logbook
+		l := w.locker(h.option())
+		k := w.take(l, "held")
+		waiting := w.call(w.Context(), l, "held")
+		w.refuse(outOfMemory, 0, 1)
+		starved := w.call(w.Context(), l, "n")
+		after(1100 * time.Millisecond)
+		if got := l.Stats().Waiting; got["held"] != 1 || got["no_quorum"] != 1 {
+			w.Errorf("waiting: %v", got)
+		}
+		h.wants(w, 1, "no lock can be acquired", "waiting=1", `reason="no quorum of masters; `, "OOM")
+		after(6 * time.Second)
+		h.wants(w, 3, "no lock can be acquired") // after 1, 3 and 7 s
+		w.refuse("", 0, 1)
+		w.unlock(k)
+		for _, c := range []*call{waiting, starved} {
+			w.unlock(c.gets(5 * time.Second))
+		}
+		after(2 * time.Minute)
+		h.wants(w, 3, "no lock can be acquired")
+		h.wants(w, 1, "locks can be acquired again", "for=")
+		if got := l.Stats().Waiting; got["held"] != 0 || got["no_quorum"] != 0 {
+			w.Errorf("waiting: %v", got)
+		}
+	})
+}
+
+func TestLongHoldIsLoggedOnce(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		var h logbook
+		l := w.locker(h.option())
+		w.unlock(w.take(l, "short"))
+		k := w.take(l, "forgotten")
+		bounded := w.take(l, "bounded", redlock.WithMaxHold(5*time.Hour))
+		ctx, cancel := context.WithCancel(w.Context())
+		led := make(chan struct{})
+		go func() {
+			defer close(led)
+			_ = l.Lead(ctx, "leader", func(ctx context.Context) error { <-ctx.Done(); return nil })
+		}()
+		after(59 * time.Minute)
+		h.wants(w, 0, "held for an hour")
+		after(2 * time.Hour)
+		h.wants(w, 1, "held for an hour")
+		h.wants(w, 1, "held for an hour", "lock=forgotten", "token=", `hint="if`)
+		cancel()
+		<-led
+		w.unlock(k)
+		w.unlock(bounded)
+	})
+}
+
+// A call whose context never ends, and that waits for a lock of its own Locker, may wait for itself.
+func TestSelfDeadlockIsLogged(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		var h logbook
+		l := w.locker(h.option())
+		k := w.take(l, "n")
+		ended, cancel := context.WithCancel(context.Background())
+		bounded := w.call(ended, l, "n")
+		after(time.Minute)
+		h.wants(w, 0, "waits for a lock of this Locker")
+		cancel()
+		w.isError(bounded.fails(time.Second), context.Canceled)
+		deadlock := w.call(context.Background(), l, "n")
+		after(1100 * time.Millisecond)
+		h.wants(w, 1, "waits for a lock of this Locker", "lock=n", "held=", "pass the context of that lock")
+		after(time.Hour / 2)
+		h.wants(w, 1, "waits for a lock of this Locker")
+		w.unlock(k)
+		w.unlock(deadlock.gets(time.Second))
+	})
+}
+
+func TestPoolClosedBeforeLockerIsLogged(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		var h logbook
+		p := w.pool()
+		l := w.over(p, h.option())
+		w.must(p.Close())
+		after(time.Second)
+		h.wants(w, 1, "pool was closed before its Locker", "hint=")
+		h.wants(w, 0, "master is down")
+		if _, err := l.TryLock(w.Context(), "n"); err == nil {
+			w.Error("locked without a pool")
+		}
+	})
+}
+
+const outOfMemory = "OOM command not allowed when used memory > 'maxmemory'."
+
+// noLog fails the test if there are lines since the last call.
+func (w *cluster) noLog(b *logbook) {
+	w.Helper()
+	if lines := b.since(); len(lines) != 0 {
+		w.Errorf("log: %q", lines)
+	}
+}
+
+// wantStates fails the test unless the states of the masters have these first letters.
+func (w *cluster) wantStates(l *redlock.Locker, initials string) {
+	w.Helper()
+	got := ""
+	for _, m := range l.Masters() {
+		got += m.State[:1]
+	}
+	if got != initials {
+		w.Errorf("the states of the masters are %q, want %q", got, initials)
+	}
+}
+
+func (w *cluster) refuse(text string, which ...int) {
+	w.each(func(_ int, m *memory.Master) { m.Refuse(text) }, which...)
+}
+
+var healthCases = []struct {
+	name string
+	run  func(w *cluster, l *redlock.Locker, h *logbook)
+}{
+	{"a Lock that gets no majority", func(w *cluster, l *redlock.Locker, h *logbook) {
+		w.refuse(outOfMemory, 0, 1, 2)
+		call := w.call(w.Context(), l, "n")
+		after(1200 * time.Millisecond)
+		if h.logged("no lock can be acquired", "waiting=1", "OOM", "master-1") == 0 {
+			w.Errorf("after a second: %q", h.lines)
+		}
+		w.wantStates(l, "fffvv")
+		err := l.Healthy(w.Context())
+		w.says(err, redlock.ErrNoQuorum, "OOM")
+		w.isError(l.WaitReady(w.within(5*time.Second)), redlock.ErrNoQuorum, context.DeadlineExceeded)
+		w.refuse("", 0, 1, 2)
+		k := call.gets(2 * time.Second)
+		after(time.Second) // for the votes after the majority
+		w.must(l.Healthy(w.Context()))
+		w.wantStates(l, "vvvvv")
+		h.wants(w, 3, "grants locks again")
+		h.wants(w, 1, "locks can be acquired again")
+		w.unlock(k)
+	}},
+	{"an idle client", func(w *cluster, l *redlock.Locker, h *logbook) {
+		w.must(l.Healthy(w.Context()))
+		w.refuse("NOPERM this user has no permissions to run the 'hset' command", 0, 1, 2)
+		after(time.Minute)
+		err := l.Healthy(w.Context())
+		w.says(err, redlock.ErrNoQuorum, "hset")
+		w.refuse("", 0, 1, 2)
+		after(6 * time.Second) // it is tried again
+		w.wantStates(l, "vvvvv")
+	}},
+	{"a minority", func(w *cluster, l *redlock.Locker, h *logbook) {
+		w.refuse(outOfMemory, 0, 1)
+		w.must(l.Healthy(w.Context()))
+		w.wantStates(l, "ffvvv")
+		h.wants(w, 2, "master is failing", "OOM")
+		h.wants(w, 0, "no lock can")
+	}},
+	{"a minority that recovers", func(w *cluster, l *redlock.Locker, _ *logbook) {
+		w.refuse(outOfMemory, 0)
+		w.must(l.Healthy(w.Context()))
+		w.refuse("", 0)
+		after(6 * time.Second)
+		w.wantStates(l, "vvvvv")
+	}},
+	{"an error about one name", func(w *cluster, l *redlock.Locker, _ *logbook) {
+		w.each(func(_ int, m *memory.Master) { m.Set(defaultPrefix.Fence("n"), "no number") })
+		w.isError(errOf(l.TryLock(w.Context(), "n")), redlock.ErrNoQuorum)
+		w.must(l.Healthy(w.Context()))
+		w.wantStates(l, "vvvvv")
+	}},
+	{"one probe in 30 s", func(w *cluster, l *redlock.Locker, _ *logbook) {
+		before := w.count("acquire")
+		for range 100 {
+			w.must(l.Healthy(w.Context()))
+			after(100 * time.Millisecond)
+		}
+		equal(w, w.count("acquire")-before, 5, "acquires by 100 checks within 10 s")
+	}},
+	{"none beside locks", func(w *cluster, l *redlock.Locker, _ *logbook) {
+		w.unlock(w.take(l, "n"))
+		after(time.Second)
+		before := w.count("acquire")
+		w.must(l.Healthy(w.Context()))
+		equal(w, w.count("acquire")-before, 0, "acquires")
+	}},
+	{"clocks that are off", func(w *cluster, l *redlock.Locker, h *logbook) {
+		w.each(func(_ int, m *memory.Master) { m.SetClock(time.Minute, 1) }, 0, 1)
+		w.stop(2)
+		after(10 * time.Second)
+		_, err := l.TryLock(w.Context(), "n")
+		if errors.Is(err, redlock.ErrHeld) || !strings.Contains(err.Error(), "clock") {
+			w.Errorf("TryLock: %v", err)
+		}
+		err = l.Healthy(w.Context())
+		w.says(err, redlock.ErrNoQuorum, "clock")
+		w.wantStates(l, "ffdvv")
+		if h.logged("no lock can be acquired", "clock") == 0 {
+			w.Errorf("%q", h.lines)
+		}
+	}},
+}
+
+// Masters that are connected and admitted, and grant nothing, are not healthy anywhere.
+func TestHealth(t *testing.T) {
+	for _, c := range healthCases {
+		subtest(t, c.name, 5, func(w *cluster) {
+			h := &logbook{}
+			c.run(w, w.locker(h.option()), h)
+		})
+	}
+}
+
+// The clock of one voting master jumps, and is set right again: both are logged once.
+func TestWrongClockIsLogged(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		var h logbook
+		l := w.locker(h.option())
+		w.unlock(w.take(l, "n"))
+		w.masters.Master(1).SetClock(time.Minute, 1)
+		after(10 * time.Second)
+		h.wants(w, 1, "master is failing", w.masters.Master(1).Addr(), "clock")
+		w.wantStates(l, "vfvvv")
+		w.masters.Master(1).SetClock(0, 1)
+		after(10 * time.Second)
+		h.wants(w, 1, "grants locks again", w.masters.Master(1).Addr())
+		w.wantStates(l, "vvvvv")
+	})
+}
+
+// A master that comes back with a wrong clock is logged as failing, and not as one that votes.
+func TestReturnWithWrongClockIsLoggedOnce(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		var h logbook
+		l := w.locker(h.option())
+		w.unlock(w.take(l, "n"))
+		m := w.masters.Master(1)
+		m.Hang()
+		after(10 * time.Second)
+		m.SetClock(time.Minute, 1)
+		m.Resume()
+		after(10 * time.Second)
+		h.wants(w, 1, "master is failing", m.Addr(), "its clock is 1m0s ahead of the median")
+		h.wants(w, 0, "master votes", m.Addr())
+		w.wantStates(l, "vfvvv")
+	})
+}
+
+// Tests of the first experiences of a new user: masters that do not vote yet, held names, and the log.
+
+// A logbook collects the log of a Locker, without the times.
+type logbook struct {
+	mu    sync.Mutex
+	lines []string
+	read  int // lines that since has returned
+}
+
+// Write implements io.Writer.
+func (b *logbook) Write(line []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.lines = append(b.lines, strings.TrimSpace(string(line)))
+	return len(line), nil
+}
+
+func (b *logbook) option() redlock.Option {
+	return redlock.WithLogger(slog.New(slog.NewTextHandler(b, &slog.HandlerOptions{
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		},
+	})))
+}
+
+// since returns the lines since the last call.
+func (b *logbook) since() []string {
+	synctest.Wait()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	lines := b.lines[b.read:]
+	b.read = len(b.lines)
+	return lines
+}
+
+// logged returns how many lines have all of these texts.
+func (b *logbook) logged(texts ...string) (n int) {
+	synctest.Wait()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, line := range b.lines {
+		if !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(line, text) }) {
+			n++
+		}
+	}
+	return n
+}
+
+// wants fails the test unless n lines have all of these texts.
+func (b *logbook) wants(w *cluster, n int, texts ...string) {
+	w.Helper()
+	if got := b.logged(texts...); got != n {
+		w.Errorf("%d lines with %q, want %d: %q", got, texts, n, b.lines)
+	}
+}
+
+func TestLogExplainsMissingQuorum(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		var book logbook
+		w.locker(book.option())
+		after(900 * time.Millisecond)
+		w.noLog(&book)
+		after(200 * time.Millisecond)
+		lines := book.since()
+		if len(lines) != 1 || !strings.Contains(lines[0], "no lock can be acquired") ||
+			!strings.Contains(lines[0], "for=1 able=0 needed=2 waiting=0") || !strings.Contains(lines[0], "quarantine") ||
+			!strings.Contains(lines[0], "redlock admit") {
+			w.Errorf("log after a second: %q", lines)
+		}
+		after(13500 * time.Millisecond)
+		if lines := book.since(); len(lines) != 2 { // after 3 s and 7 s; then after 15 s
+			w.Errorf("%d more lines in 14.6 s: %q", len(lines), lines)
+		}
+		after(30 * time.Second)
+		book.since()
+		after(5 * time.Minute)
+		w.noLog(&book)
+	}, memory.Fresh())
+}
+
+// H115: in JSON the list of masters contains only masters, and the hint is a separate attribute.
+func TestLogInJSON(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		var book logbook
+		w.locker(redlock.WithLogger(slog.New(slog.NewJSONHandler(&book, nil))), redlock.WithOwner("web-1"))
+		after(1100 * time.Millisecond)
+		lines := book.since()
+		if len(lines) != 1 {
+			w.Fatalf("log: %q", lines)
+		}
+		var line map[string]any
+		w.must(json.Unmarshal([]byte(lines[0]), &line))
+		delete(line, "time")
+		masters, _ := line["masters"].([]any)
+		delete(line, "masters")
+		for i, m := range masters {
+			m, _ := m.(map[string]any)
+			if m["master"] != w.masters.Master(i).Addr() || m["state"] != "quarantine" || m["left"] != 29. ||
+				!strings.HasPrefix(fmt.Sprint(m["reason"]), "the master is in quarantine until ") {
+				w.Errorf("master %d: %v", i, m)
+			}
+		}
+		if len(masters) != 3 {
+			w.Errorf("masters: %v", masters)
+		}
+		want := map[string]any{
+			"level": "WARN", "msg": "redlock: no lock can be acquired", "owner": "web-1", "for": 1., "able": 0.,
+			"needed": 2., "waiting": 0.,
+			"hint": "if no client can hold a lock on these masters, redlock admit (Admin.Admit) ends the quarantine",
+		}
+		if !reflect.DeepEqual(line, want) {
+			w.Errorf("log: %v, want %v", line, want)
+		}
+	}, memory.Fresh())
+}
+
+func TestLogReportsMastersAndLosses(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		var book logbook
+		l := w.locker(book.option(), redlock.WithOwner("web-1"))
+		after(time.Second)
+		w.noLog(&book)
+		lock := w.take(l, "x")
+		w.masters.Master(0).Stop()
+		after(5 * time.Second)
+		w.masters.Master(0).Restart(false)
+		after(time.Minute)
+		text := strings.Join(book.since(), "\n")
+		for _, want := range []string{"master is down", "master does not vote", "master votes"} {
+			if !strings.Contains(text, want) {
+				w.Errorf("the log lacks %q:\n%s", want, text)
+			}
+		}
+		lost := func(lock *redlock.Lock, why string) {
+			w.Helper()
+			<-lock.Done()
+			synctest.Wait()
+			text := strings.Join(book.since(), "\n")
+			if !strings.Contains(text, `msg="redlock: lock was lost" owner=web-1 lock=x token=`) ||
+				!strings.Contains(text, why) {
+				w.Errorf("the log lacks the loss or its cause %s:\n%s", why, text)
+			}
+			if err := lock.Err(); !errors.Is(err, redlock.ErrLost) || !strings.Contains(err.Error(), why) {
+				w.Errorf("cause of the loss: %s; the lock ended with %v", why, err)
+			}
+		}
+		w.masters.Lose("x")
+		lost(lock, "too few masters still have it")
+
+		lock = w.take(l, "x")
+		w.masters.Master(0).Stop()
+		w.masters.Master(1).Stop()
+		lost(lock, "no majority extended it in time")
+	})
+}
+
+// A dial that hangs must not appear as a deadline either, since no context of the caller has expired.
+func TestHangingDialIsNoDeadline(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		p, err := pool.Open(w.urls(0, 1, 2), transport.WithClock(clock.Runtime()), pool.WithDialer(
+			func(ctx context.Context, _, _ string) (net.Conn, error) {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}))
+		w.must(err)
+		w.Cleanup(func() { _ = p.Close() })
+		_, err = w.over(p).Lock(w.Context(), "x", redlock.WithWaitLimit(5*time.Second))
+		w.isError(err, redlock.ErrNoQuorum)
+		w.notError(err, context.DeadlineExceeded)
+	})
+}
+
+func TestWaitReadyErrorHasReasons(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.locker()
+		err := l.WaitReady(w.within(10 * time.Second))
+		if !errors.Is(err, redlock.ErrNoQuorum) || !errors.Is(err, redlock.ErrQuarantine) ||
+			!errors.Is(err, context.DeadlineExceeded) {
+			w.Errorf("during the quarantine: %v", err)
+		}
+		w.noError(l.WaitReady(w.Context()))
+		w.noError(errOf(l.TryLock(w.Context(), "x")))
+		w.noError(l.Close(w.Context()))
+		w.isError(l.WaitReady(w.Context()), redlock.ErrClosed)
+	}, memory.Fresh())
+}
+
+var remaining = regexp.MustCompile(`expires in [0-9.ms]+`)
+
+// The most common mistakes, and the complete texts of their errors.
+func TestCommonMistakesAreExplained(t *testing.T) {
+	bubble(t, 3, func(w *cluster) {
+		l, other := w.locker(redlock.WithOwner("web-1")), w.locker(redlock.WithOwner("web-2"))
+		after(time.Second)
+		lock := w.take(l, "x")
+		released := w.take(l, "y")
+		_ = released.Unlock(w.Context())
+		closed := w.locker()
+		_ = closed.Close(w.Context())
+		gone := w.pool()
+		orphan := w.over(gone)
+		after(time.Second)
+		_ = gone.Close()
+		short := func() context.Context {
+			ctx, cancel := context.WithTimeout(w.Context(), time.Second)
+			w.Cleanup(cancel)
+			return ctx
+		}
+		since := time.UnixMicro(lock.Token()).Format(time.TimeOnly)
+		for _, one := range []struct {
+			mistake string
+			do      func() error
+			want    string
+		}{
+			{"an address without a scheme", func() error {
+				_, err := pool.Open([]string{"localhost:6379"})
+				return err
+			}, `pool: master "localhost:6379": it is not of the form redis://host:port: ` +
+				`it has no scheme; write redis://localhost:6379`},
+			{"no address", func() error {
+				_, err := pool.Open(nil)
+				return err
+			}, "pool: there is no master: the list is empty"},
+			{"a TTL above the max TTL", func() error {
+				_, err := l.Lock(w.Context(), "z", redlock.WithTTL(time.Minute))
+				return err
+			},
+				"redlock: invalid option: TTL 1m0s is above the max TTL 30s of this client: raise that of the masters " +
+					"first (redlock guard --set 1m0s URL...), then WithMaxTTL of all clients; or lower WithTTL"},
+			{"locking again without the context of the lock", func() error {
+				_, err := l.Lock(short(), "x")
+				return err
+			}, `redlock: lock "x": context deadline exceeded (held already); held by "web-1" since ` + since +
+				", a lock of this Locker: to lock it again inside of that one, pass the context of that lock (Lock.Context); " +
+				"expires in T unless extended"},
+			{"a name that another holds", func() error {
+				_, err := other.TryLock(w.Context(), "x")
+				return err
+			}, `redlock: lock "x": held by another; 0 of 3 masters agreed, quorum is 2; held by "web-1" since ` + since +
+				"; expires in T unless extended"},
+			{"unlocking twice", func() error { return released.Unlock(w.Context()) },
+				`redlock: unlock "y": the lock was released before`},
+			{"unlocking what was not had", func() error {
+				var none *redlock.Lock
+				return none.Unlock(w.Context())
+			}, "redlock: invalid option: the lock is nil: the call that should have returned it has failed; see its error"},
+			{"a closed Locker", func() error {
+				_, err := closed.Lock(w.Context(), "x")
+				return err
+			}, "redlock: the locker is closed"},
+			{"a closed pool", func() error {
+				_, err := orphan.Lock(w.Context(), "x")
+				return err
+			}, `redlock: lock "x": the pool is closed; 0 of 3 masters agreed, quorum is 2; ` +
+				"master-1:6379, master-2:6379, master-3:6379: send: the pool is closed"},
+		} {
+			if err := one.do(); err == nil || remaining.ReplaceAllString(err.Error(), "expires in T") != one.want {
+				w.Errorf("%s:\n%v\nwant:\n%s", one.mistake, err, one.want)
+			}
+		}
+		_ = lock.Unlock(w.Context())
+	})
+	bubble(t, 3, func(w *cluster) {
+		l := w.locker()
+		after(time.Second)
+		_, err := l.TryLock(w.Context(), "x")
+		const want = `redlock: lock "x": no quorum of masters; 0 of 3 masters agreed, quorum is 2; ` +
+			"master-1:6379, master-2:6379, master-3:6379: lock: the master is in quarantine until 00:00:30 UTC by its clock, " +
+			"since it is new or may have forgotten locks; " +
+			"if no client can hold a lock on these masters, redlock admit (Admin.Admit) ends the quarantine"
+		if err == nil || err.Error() != want {
+			w.Errorf("new masters:\n%v\nwant:\n%s", err, want)
+		}
+	}, memory.Fresh())
+}

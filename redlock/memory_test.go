@@ -1,0 +1,146 @@
+package redlock_test
+
+import (
+	"context"
+	"net"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/memory"
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
+)
+
+// A client may hold very many locks. Apart from its place in two lists that do not shrink, a lock takes less than a
+// kilobyte, both when it has just been acquired and when it has been extended and reported. The masters are in the same
+// heap, so the test measures the memory that is freed when every lock is exported, which sends nothing to the masters.
+func TestHeldLockIsSmall(t *testing.T) {
+	const most = 1024
+	count := rounds(10_000, 2000)
+	var mu sync.Mutex
+	bubble(t, 5, func(w *cluster) {
+		p, err := w.masters.Pool()
+		w.must(err)
+		w.Cleanup(func() { _ = p.Close() })
+		extended := 0
+		l := w.over(p, redlock.WithTrace(redlock.On("extended", func(h redlockinfo.Event) { // the schedule or a connection
+			if mu.Lock(); h.ID != "" {
+				extended++
+			}
+			mu.Unlock()
+		})))
+		locks := make([]*redlock.Lock, count)
+		var wg sync.WaitGroup
+		for first := range 64 {
+			wg.Go(func() {
+				for i := first; i < count; i += 64 {
+					locks[i] = w.take(l, "held-"+strconv.Itoa(i))
+				}
+			})
+		}
+		wg.Wait()
+		after(5 * time.Second) // each lock is extended once
+		held := heapNow()
+		for i, k := range locks {
+			if on, n := k.HeldOn(); on != n {
+				w.Fatalf("lock %d is held on %d of %d masters", i, on, n)
+			}
+		}
+		for i, k := range locks {
+			w.must(errOf(k.Export()))
+			locks[i] = nil
+		}
+		each := (held - heapNow()) / int64(count)
+		w.Logf("%d bytes a lock", each)
+		if each > most {
+			w.Errorf("a held lock takes %d bytes, the maximum is %d", each, most)
+		}
+		if extended != count {
+			w.Errorf("%d extensions of %d locks", extended, count)
+		}
+	})
+}
+
+func heapNow() int64 {
+	runtime.GC()
+	runtime.GC() // memory that finalizers freed
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// A measuredConn counts the bytes of a connection in both directions.
+type measuredConn struct {
+	net.Conn
+	bytes *atomic.Int64
+}
+
+func (c measuredConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.bytes.Add(int64(n))
+	return n, err
+}
+
+func (c measuredConn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.bytes.Add(int64(n))
+	return n, err
+}
+
+// An idle Locker costs a master less than 1 kB in 10 s, in both directions together.
+func TestIdleLockerIsCheap(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		var bytes atomic.Int64
+		l := w.over(w.pool(pool.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+			c, err := w.masters.Dial(ctx, network, addr)
+			return measuredConn{c, &bytes}, err
+		})))
+		if k, err := l.Lock(w.Context(), "a"); err != nil || k.Unlock(w.Context()) != nil {
+			w.Fatal(err)
+		}
+		after(20 * time.Second)
+		before := bytes.Load()
+		after(10 * time.Minute)
+		if spent := (bytes.Load() - before) / 5 / 60; spent >= 1000 || spent == 0 {
+			w.Errorf("%d bytes for each master in 10 s", spent)
+		} else {
+			w.Logf("%d bytes for each master in 10 s", spent)
+		}
+	})
+}
+
+// A pair of Lock and Unlock of a lock that lingers sends nothing.
+func BenchmarkLinger(b *testing.B) {
+	masters := memory.New(5)
+	defer masters.Close()
+	p, err := masters.Pool()
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = p.Close() }()
+	l, err := redlock.New(p, redlock.WithLinger(time.Minute))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = l.Close(b.Context()) }()
+	pair := func() {
+		k, err := l.Lock(b.Context(), "n")
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := k.Unlock(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	pair()
+	time.Sleep(time.Second) // it subscribes
+	b.ReportAllocs()
+	for b.Loop() {
+		pair()
+	}
+}

@@ -1,0 +1,335 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
+)
+
+// Tests of redlock.WithMinHold.
+
+const minHold = 12 * time.Second // longer than the default TTL, shorter than the default max TTL
+
+// keptUntil fails the test if l acquires name before a given time, or much later.
+func (w *cluster) keptUntil(l *redlock.Locker, name string, until time.Time) {
+	w.Helper()
+	w.isError(errOf(l.TryLock(w.Context(), name)), redlock.ErrHeld)
+	lock := w.take(l, name)
+	late := time.Since(until)
+	if drift := minHold/100 + 2*time.Millisecond; late < 0 || late > drift+10*time.Millisecond {
+		w.Errorf("acquired %v after the end of the minimum hold", late)
+	}
+	w.unlock(lock)
+	w.nothingLeft(name)
+}
+
+// kept reports whether an inspection shows name as kept.
+func (w *cluster) kept(l *redlock.Locker, name string) bool {
+	w.Helper()
+	h := w.inspect(l, name)
+	if h.Kept && (h.Token == 0 || h.Left <= 0) {
+		w.Errorf("%+v", h)
+	}
+	return h.Kept
+}
+
+// H126: however a lock ends before its minimum hold, the masters keep the name, and no client acquires it earlier.
+func TestMinHoldKeepsName(t *testing.T) {
+	for how, end := range map[string]func(w *cluster, p *peer, k *redlock.Lock){
+		"unlocked":         func(w *cluster, _ *peer, k *redlock.Lock) { w.unlock(k) },
+		"its Locker ended": func(w *cluster, p *peer, _ *redlock.Lock) { _ = p.Close(w.Context()) },
+		"its client died":  func(_ *cluster, p *peer, _ *redlock.Lock) { p.kill() },
+		"unlocked when only two of five masters hear of it": func(w *cluster, _ *peer, k *redlock.Lock) {
+			w.hang(0, 1, 2)
+			_ = k.Unlock(w.Context())
+			w.resume(0, 1, 2)
+		},
+		"a master restarted empty, and was repaired": func(w *cluster, _ *peer, k *redlock.Lock) {
+			w.masters.Master(1).Stop()
+			w.masters.Master(1).Restart(false)
+			after(4 * time.Second)
+			if w.on("n") != 5 {
+				w.Error("it was not repaired")
+			}
+			w.unlock(k)
+		},
+		"unlocked with a context that has ended": func(w *cluster, _ *peer, k *redlock.Lock) {
+			ctx, cancel := context.WithCancel(w.Context())
+			cancel()
+			_ = k.Unlock(ctx)
+		},
+	} {
+		subtest(t, how, 5, func(w *cluster) {
+			p, other := w.peer("p"), w.peer("other")
+			until := time.Now().Add(minHold)
+			k := w.take(p, "n", redlock.WithMinHold(minHold), redlock.WithTTL(3*time.Second))
+			after(time.Second)
+			if w.kept(other.Locker, "n") {
+				w.Error("a held name is reported as kept")
+			}
+			end(w, p, k)
+			w.keptUntil(other.Locker, "n", until)
+		})
+	}
+}
+
+// An inspection shows that an unlocked name is kept, and its last holder. One master that got the unlock is enough: the
+// others may never get it.
+func TestInspectShowsKeptName(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		p, other := w.peer("p"), w.peer("other")
+		k := w.take(p, "n", redlock.WithMinHold(minHold))
+		after(time.Second) // all five masters have the lock
+		w.hang(1, 2, 3, 4)
+		_ = k.Unlock(w.Context())
+		w.resume(1, 2)
+		h := w.inspect(other, "n")
+		if !h.Kept || h.Token != k.Token() || h.On < 3 || h.Left > minHold || h.Left < minHold-2*time.Second {
+			w.Errorf("%+v", h)
+		}
+		w.isError(k.Err(), redlock.ErrReleased)
+		w.isError(k.Extend(w.Context()), redlock.ErrReleased)
+	})
+}
+
+// After the Unlock no call of the same client re-enters the lock or gets it by a local hand-off.
+func TestKeptNameIsNotHandedOff(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		p := w.peer("p")
+		until := time.Now().Add(minHold)
+		k := w.take(p, "n", redlock.WithMinHold(minHold))
+		next := w.call(w.Context(), p, "n")
+		inner := w.takeWith(p, k.Context(w.Context()), "n")
+		w.unlock(inner)
+		if w.kept(p.Locker, "n") {
+			w.Error("the Unlock of an inner lock ended it")
+		}
+		within := context.WithoutCancel(k.Context(w.Context()))
+		w.unlock(k)
+		w.isError(errOf(p.TryLock(within, "n")), redlock.ErrReleased)
+		w.isError(errOf(p.TryLock(w.Context(), "n")), redlock.ErrHeld)
+		got := next.gets(time.Minute)
+		if early := time.Until(until); early > 0 || got.Token() <= k.Token() {
+			w.Errorf("the next call of the client had it %v before the end, with token %d after %d", early, got.Token(),
+				k.Token())
+		}
+		w.unlock(got)
+	})
+}
+
+// A name that the caller does not get is not kept: after a roll-back, and after a LockAll that failed.
+func TestFailedCallsKeepNothing(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		p, other := w.peer("p"), w.peer("other")
+		free := func(what string, names ...string) {
+			w.Helper()
+			after(100 * time.Millisecond)
+			for _, name := range names {
+				if w.on(name) > 0 {
+					w.Errorf("%s: %s is on %d masters", what, name, w.on(name))
+				}
+			}
+		}
+		b := w.take(other, "b")
+		if _, err := p.TryLockAll(w.Context(), []string{"a", "b", "c"}, redlock.WithMinHold(minHold)); !errors.Is(err,
+			redlock.ErrHeld) {
+			w.Errorf("LockAll: %v, want ErrHeld", err)
+		}
+		free("several, one of them held", "a", "c")
+		w.unlock(b)
+
+		w.hang(0, 1, 2)
+		if _, err := p.TryLock(w.within(100*time.Millisecond), "n", redlock.WithMinHold(minHold)); err == nil {
+			w.Error("locked with two of five masters")
+		}
+		w.resume(0, 1, 2)
+		free("a minority", "n")
+
+		w.delay(400 * time.Millisecond) // a round trip
+		if _, err := p.TryLock(w.Context(), "n", redlock.WithTTL(time.Second), redlock.WithMinHold(minHold),
+			redlock.WithMinValidity(900*time.Millisecond)); err == nil {
+			w.Error("locked with less than the required validity")
+		}
+		w.delay(0)
+		after(time.Second)
+		free("too late", "n")
+
+		locks, err := p.TryLockAll(w.Context(), []string{"a", "b"}, redlock.WithMinHold(minHold))
+		w.must(err)
+		w.unlock(locks)
+		after(10 * time.Millisecond)
+		if !w.kept(other.Locker, "a") || !w.kept(other.Locker, "b") {
+			w.Error("names of a LockAll that were locked and unlocked are not kept")
+		}
+	})
+}
+
+// The event of a trace reports how long a name is kept.
+func TestTraceHasMinHold(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		events := make(chan redlockinfo.Event, 3)
+		l := w.locker(redlock.WithTrace(redlock.On("released", func(i redlockinfo.Event) { events <- i })))
+		end := func(opts ...redlock.LockOption) redlockinfo.Event {
+			k := w.take(l, "n", opts...)
+			after(time.Second)
+			w.unlock(k)
+			return <-events
+		}
+		if i := end(); i.Left > 10*time.Second || i.Held != time.Second {
+			w.Errorf("%+v", i)
+		}
+		if i := end(redlock.WithMinHold(minHold)); i.Left < minHold-time.Second || i.Left > minHold || i.Held != time.Second {
+			w.Errorf("%+v", i)
+		}
+		exported := w.take(l, "m", redlock.WithMinHold(minHold))
+		w.export(exported)
+		if i := <-events; i.Left > minHold || !errors.Is(i.Err, redlock.ErrExported) {
+			w.Errorf("%+v", i)
+		}
+	})
+}
+
+// Schedules that once broke minimum holds. See redlock.WithMinHold.
+
+// A call that gives up a re-entry does not give up the minimum hold of the re-entered lock, which was acquired. The
+// Unlock of the outer lock ends the context of the inner call, so the two coincide.
+func TestAbandonedReentryKeepsMinHold(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		p, other := w.peer("p"), w.peer("other")
+		b := w.take(other, "b")
+		until := time.Now().Add(minHold)
+		k := w.take(p, "a", redlock.WithMinHold(minHold))
+		failed := make(chan error)
+		go func() {
+			_, err := p.LockAll(k.Context(w.Context()), []string{"a", "b"}) // re-enters a, and waits for b
+			failed <- err
+		}()
+		after(2 * time.Second)
+		w.unlock(k)
+		if err := <-failed; err == nil {
+			w.Error("the context of an unlocked lock acquired another")
+		}
+		w.unlock(b)
+		next := w.take(other, "a")
+		if early := time.Until(until); early > 0 {
+			w.Errorf("acquired %v before the end of the minimum hold", early)
+		}
+		w.unlock(next)
+	})
+}
+
+// A lock whose Locker is closed before the call returns is not acquired, so the name is not kept.
+func TestLockEndedByCloseIsNotKept(t *testing.T) {
+	for _, when := range []string{"attempt", "acquired"} {
+		subtest(t, when, 5, func(w *cluster) {
+			p := w.peer("p")
+			redlock.Interrupt(p.Locker, func(moment string) {
+				if moment == when {
+					_ = p.Close(deadContext())
+				}
+			})
+			w.isError(errOf(p.Lock(w.Context(), "n", redlock.WithMinHold(minHold))), redlock.ErrClosed)
+			w.free("n")
+		})
+	}
+}
+
+// A lock that ended between its grant and the return of the call is not acquired, so the name is not kept.
+func TestLockEndedBeforeReturnIsNotKept(t *testing.T) {
+	for how, c := range map[string]struct {
+		boot, wall time.Duration
+		opts       []redlock.LockOption
+	}{
+		"the wall clock was set forward": {0, time.Hour, nil},
+		"frozen for longer than it may be held": {
+			2 * time.Second, 2 * time.Second, []redlock.LockOption{redlock.WithMaxHold(time.Second)},
+		},
+		"frozen for so long that too little validity is left": {
+			5 * time.Second, 5 * time.Second, []redlock.LockOption{redlock.WithMinValidity(9 * time.Second)},
+		},
+	} {
+		subtest(t, how, 5, func(w *cluster) {
+			clock := newShiftClock(1)
+			once := false
+			l := w.locker(redlock.WithClock(clock.clock()))
+			redlock.Interrupt(l, func(moment string) {
+				if moment == "acquired" && !once {
+					once = true
+					clock.jump(c.boot, c.wall)
+				}
+			})
+			_, err := l.TryLock(w.Context(), "n", append(c.opts, redlock.WithMinHold(minHold))...)
+			if err == nil {
+				w.Fatal("the lock was acquired")
+			}
+			w.free("n")
+		})
+	}
+}
+
+// A healthy lock is extended even if its minimum hold is so long that the drift of the minimum hold exceeds the TTL.
+func TestLockOutlivesLongMinHold(t *testing.T) {
+	for _, ttl := range []time.Duration{redlock.MinTTL * 5, 300 * time.Millisecond, 3 * time.Second} {
+		bubble(t, 5, func(w *cluster) {
+			p := w.peer("p")
+			k := w.take(p, "n", redlock.WithMinHold(29*time.Second), redlock.WithTTL(ttl))
+			after(time.Minute)
+			w.noError(k.Err())
+			_ = k.Unlock(w.Context())
+		})
+	}
+}
+
+// A minimum hold that is the default of a Locker can be combined with every option of a call, and WithMinHold(0)
+// removes it.
+func TestDefaultMinHold(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.locker(redlock.WithMinHold(minHold))
+		w.unlock(w.take(l, "n", redlock.WithTries(3)))
+		if !w.kept(l, "n") {
+			w.Error("it is not kept")
+		}
+		first := w.take(l, "m", redlock.WithMinHold(0))
+		next := w.call(w.Context(), l, "m", redlock.WithMinHold(0))
+		before := w.count("evalsha")
+		w.unlock(first)
+		second := next.gets(time.Second)
+		equal(w, w.count("evalsha"), before, "messages")
+		w.unlock(second)
+	})
+}
+
+// An acquire that a master reads late keeps the name no longer than any other: even if the Unlock could not reach the
+// master, the late acquire is refused once it can.
+func TestLateReleaseRefusesLateAcquire(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		p := w.peer("p")
+		w.masters.Master(2).DropRequests(1)
+		k := w.take(p, "n", redlock.WithMinHold(minHold), redlock.WithExtension(false))
+		p.cluster.wire.block(2)
+		w.masters.Master(2).CutConnections()
+		after(10 * time.Millisecond)
+		w.unlock(k)
+		p.cluster.wire.block()
+		after(10 * time.Second)
+		if !w.kept(p.Locker, "n") {
+			w.Error("it is not kept")
+		}
+		acquires := 0
+		for _, s := range p.cluster.wire.sent("acquire") {
+			if s.master == 2 {
+				acquires++
+				w.replay(s)
+			}
+		}
+		if acquires != 1 || w.on("n") != 2 {
+			w.Errorf("after %d late acquires it is on %d masters", acquires, w.on("n"))
+		}
+		after(minHold - 9*time.Second)
+		w.free("n")
+	})
+}

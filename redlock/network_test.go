@@ -1,0 +1,751 @@
+package redlock_test
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/memory"
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// A sent is a command that a pool wrote.
+type sent struct {
+	master int
+	at     time.Time
+	args   []string
+}
+
+// script returns the name of the script that the command runs, or the command.
+func (s *sent) script() string {
+	if s.args[0] == "EVALSHA" {
+		for _, one := range scripts.All {
+			if one.SHA == s.args[1] {
+				return one.Name
+			}
+		}
+	}
+	return s.args[0]
+}
+
+// arg returns an argument of the script, counted from 0, or "" if there are fewer.
+func (s *sent) arg(n int) string {
+	keys, err := strconv.Atoi(s.args[2])
+	if err != nil || 3+keys+n >= len(s.args) {
+		return ""
+	}
+	return s.args[3+keys+n]
+}
+
+// ballot returns the first ballot of an acquire, or the new fence of a release; "0" if it raises none.
+func (s *sent) ballot() string {
+	if s.script() == "acquire" {
+		return s.arg(3)
+	}
+	return cmp.Or(s.arg(1), "0")
+}
+
+// waiter returns the waiter in an acquire or a release, or "" if there is none.
+func (s *sent) waiter() string {
+	if s.script() == "acquire" {
+		return s.arg(6)
+	}
+	return s.arg(3)
+}
+
+// A wire dials masters and records the commands that are written to them, in order. It can block the connections to
+// some masters.
+type wire struct {
+	masters *memory.Masters
+
+	mu      sync.Mutex
+	log     []sent
+	inbox   string       // the channel of the last subscription
+	blocked map[int]bool // masters that cannot be reached
+}
+
+var errBlocked = errors.New("no route to the master")
+
+func (v *wire) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	i := slices.Index(v.masters.URLs(), "redis://"+addr)
+	v.mu.Lock()
+	blocked := v.blocked[i]
+	v.mu.Unlock()
+	if blocked {
+		return nil, errBlocked
+	}
+	nc, err := v.masters.Dial(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	return &wireConn{Conn: nc, v: v, master: i}, nil
+}
+
+// block blocks new connections of the Lockers behind the wire to masters.
+func (v *wire) block(which ...int) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.blocked = map[int]bool{}
+	for _, i := range which {
+		v.blocked[i] = true
+	}
+}
+
+// sent returns the scripts with these names, or all, that were written so far; clear discards them.
+func (v *wire) sent(names ...string) (list []sent) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, s := range v.log {
+		if len(names) == 0 || slices.Contains(names, s.script()) {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+func (v *wire) clear() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.log = nil
+}
+
+// A wireConn is one connection of a wire.
+type wireConn struct {
+	net.Conn
+	v      *wire
+	master int
+	rest   []byte // the start of an incomplete command
+}
+
+func (c *wireConn) Write(b []byte) (int, error) {
+	c.v.mu.Lock()
+	c.rest = append(c.rest, b...)
+	for {
+		args, used := parseCommand(c.rest)
+		if used == 0 {
+			break
+		}
+		c.rest = c.rest[used:]
+		c.v.log = append(c.v.log, sent{c.master, time.Now(), args})
+		if args[0] == "SUBSCRIBE" {
+			c.v.inbox = args[1]
+		}
+	}
+	c.v.mu.Unlock()
+	return c.Conn.Write(b)
+}
+
+// parseCommand reads one command, an array of bulk strings, and returns its length in bytes, or 0 if it is incomplete.
+func parseCommand(b []byte) (args []string, used int) {
+	line := func() (int, bool) {
+		end := bytes.Index(b[used:], []byte("\r\n"))
+		if end < 1 {
+			return 0, false
+		}
+		n, err := strconv.Atoi(string(b[used+1 : used+end]))
+		used += end + 2
+		return n, err == nil
+	}
+	n, ok := line()
+	if !ok {
+		return nil, 0
+	}
+	for range n {
+		size, ok := line()
+		if !ok || size < 0 || used+size+2 > len(b) {
+			return nil, 0
+		}
+		args = append(args, string(b[used:used+size]))
+		used += size + 2
+	}
+	return args, used
+}
+
+// A peer is one client: a Locker with its own pool and wire. It can be killed, hung, cut off from masters, or prevented
+// from subscribing. Its messages can be late, held back or lost, and those that the masters publish to it can be lost,
+// duplicated or reordered.
+type peer struct {
+	*redlock.Locker
+	id      string
+	cluster *cluster // with the peer's own wire
+	pool    *pool.Pool
+
+	mu     sync.Mutex
+	conns  map[*peerConn]bool // true: of subscriptions
+	dead   bool
+	deaf   bool
+	mute   bool                                      // what it writes is lost, and no master knows
+	frozen chan struct{}                             // not nil while the client hangs
+	tamper func(master int, payload string) []string // nil: all messages pass
+	late   func(master int) time.Duration            // delays of what it writes; nil: none
+	held   map[direction]chan struct{}               // closed to let the messages pass
+	answer lie                                       // replaces replies; nil: none
+}
+
+// A direction is that of messages between a client and one master.
+type direction struct {
+	master int
+	back   bool // to the client
+}
+
+var errKilled = errors.New("the client is dead")
+
+// peer starts a client whose Locker has this label, and waits until it knows the masters.
+func (w *cluster) peer(id string, opts ...redlock.Option) *peer {
+	w.Helper()
+	return w.starting(id, w.masters.URLs(), nil, opts...).ready()
+}
+
+// cutOff starts a client that cannot reach one of the masters.
+func (w *cluster) cutOff(from int, opts ...redlock.Option) *peer {
+	w.Helper()
+	return w.starting("client", w.masters.URLs(), []int{from}, opts...).ready()
+}
+
+// configured starts a client with this configuration.
+func (w *cluster) configured(c redlock.Configuration) *peer {
+	w.Helper()
+	return w.starting("client", slices.Concat(c.Masters, c.Next), nil, redlock.WithConfiguration(c)).ready()
+}
+
+// starting starts a client over these masters, without waiting for them, that cannot reach some.
+func (w *cluster) starting(id string, urls []string, blocked []int, opts ...redlock.Option) *peer {
+	w.Helper()
+	p := w.newPeer(id)
+	p.cluster.wire.block(blocked...)
+	return p.open(urls, opts...)
+}
+
+func (w *cluster) newPeer(id string) *peer {
+	own := &cluster{check: w.check, masters: w.masters, wire: &wire{masters: w.masters}}
+	p := &peer{id: id, cluster: own, conns: map[*peerConn]bool{}, held: map[direction]chan struct{}{}}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.peers = append(w.peers, p)
+	return p
+}
+
+// open starts the Locker.
+func (p *peer) open(urls []string, opts ...redlock.Option) *peer {
+	p.cluster.Helper()
+	p.pool = p.cluster.poolOver(urls, pool.WithDialer(p.dial), pool.WithRedial(10*time.Millisecond, 40*time.Millisecond))
+	p.Locker = p.cluster.start(p.pool, append([]redlock.Option{redlock.WithOwner(p.id)}, opts...)...)
+	return p
+}
+
+// ready waits until p knows the masters. From then on Close must succeed at the end of the test.
+func (p *peer) ready() *peer {
+	w := p.cluster
+	w.Cleanup(func() {
+		p.release()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(w.Context()), time.Minute)
+		defer cancel()
+		if err := p.Close(ctx); err != nil && len(w.wire.blocked) == 0 {
+			w.Errorf("close: %v", err)
+		}
+	})
+	p.Ready(w.Context())
+	synctest.Wait()
+	return p
+}
+
+func (p *peer) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	p.mu.Lock()
+	dead, gate := p.dead, p.frozen
+	p.mu.Unlock()
+	if dead {
+		return nil, errKilled
+	}
+	if gate != nil {
+		select {
+		case <-gate:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	nc, err := p.cluster.wire.dial(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	master := slices.Index(p.cluster.masters.URLs(), "redis://"+addr)
+	c := &peerConn{Conn: nc, p: p, master: master, in: bufio.NewReader(nc), closed: make(chan struct{})}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.conns[c] = false
+	return c, nil
+}
+
+// lateTo delays what p writes to master i.
+func (p *peer) lateTo(i int, d time.Duration) {
+	p.lateBy(func(master int) time.Duration {
+		if master == i {
+			return d
+		}
+		return 0
+	})
+}
+
+func (p *peer) lateBy(f func(master int) time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.late = f
+}
+
+// silence makes what p writes be lost: it has stopped, and the masters do not know.
+func (p *peer) silence(on bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.mute = on
+}
+
+// hold keeps messages to master i, and holdReplies those from it, in transit until release.
+func (p *peer) hold(i int)        { p.keep(direction{master: i}) }
+func (p *peer) holdReplies(i int) { p.keep(direction{i, true}) }
+
+func (p *peer) keep(d direction) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.held[d] = make(chan struct{})
+}
+
+// release delivers the messages that were held back.
+func (p *peer) release() {
+	p.mu.Lock()
+	for d, ch := range p.held {
+		close(ch)
+		delete(p.held, d)
+	}
+	p.mu.Unlock()
+	synctest.Wait()
+}
+
+// kill ends the client like SIGKILL: its connections end, and it has no further effect on others. Its calls continue
+// without success until the test ends.
+func (p *peer) kill() {
+	p.mu.Lock()
+	p.dead = true
+	all := maps.Clone(p.conns)
+	p.mu.Unlock()
+	for c := range all {
+		_ = c.Close()
+	}
+	synctest.Wait()
+}
+
+// hang stops the client while its connections stay open, and wake resumes it.
+func (p *peer) hang() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.frozen = make(chan struct{})
+}
+
+func (p *peer) wake() {
+	p.mu.Lock()
+	gate := p.frozen
+	p.frozen = nil
+	p.mu.Unlock()
+	if gate != nil {
+		close(gate)
+	}
+	synctest.Wait()
+}
+
+// pass waits while the client hangs, or messages of this direction are held, and reports whether c is still open.
+func (c *peerConn) pass(back bool) bool {
+	c.p.mu.Lock()
+	gates := []chan struct{}{c.p.frozen, c.p.held[direction{c.master, back}]}
+	c.p.mu.Unlock()
+	for _, gate := range gates {
+		if gate == nil {
+			continue
+		}
+		select {
+		case <-gate:
+		case <-c.closed:
+			return false
+		}
+	}
+	return true
+}
+
+// cut ends a peer's connections to some masters and blocks new ones until block is called again.
+func (p *peer) cut(which ...int) {
+	p.cluster.wire.block(which...)
+	p.mu.Lock()
+	all := maps.Clone(p.conns)
+	p.mu.Unlock()
+	for c := range all {
+		if slices.Contains(which, c.master) {
+			_ = c.Close()
+		}
+	}
+}
+
+// mustNotTake fails the test if p gets the lock while held, which must be valid, is.
+func (p *peer) mustNotTake(held *redlock.Lock) {
+	p.cluster.Helper()
+	other, err := p.TryLock(p.cluster.Context(), "x")
+	if err == nil && held.Err() == nil && held.Remaining() > 0 {
+		p.cluster.Errorf("two holders: the first has %v left, the second %v", held.Remaining(), other.Remaining())
+	}
+	if held.Err() != nil || held.Remaining() <= 0 {
+		p.cluster.Errorf("the first lock ended before: %v", held.Err())
+	}
+}
+
+// deafen ends the subscriptions, and makes every new one end, until hear is called.
+func (p *peer) deafen() {
+	p.mu.Lock()
+	p.deaf = true
+	all := maps.Clone(p.conns)
+	p.mu.Unlock()
+	for c, subscribed := range all {
+		if subscribed {
+			_ = c.Close()
+		}
+	}
+	synctest.Wait()
+}
+
+func (p *peer) hear() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.deaf = false
+}
+
+// tampering makes f replace each message by those that it returns.
+func (p *peer) tampering(f func(master int, payload string) []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tamper = f
+}
+
+// lost drops every message, for tampering.
+func lost(int, string) []string { return nil }
+
+// A peerConn is one connection of a peer.
+type peerConn struct {
+	net.Conn
+	p      *peer
+	master int
+	in     *bufio.Reader
+	out    bytes.Buffer // read from the master, and tampered with
+
+	mu     sync.Mutex
+	rest   []byte // the start of an incomplete command
+	open   []sent // commands without a reply yet, for answer
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (c *peerConn) Write(b []byte) (int, error) {
+	if !c.pass(false) {
+		return 0, net.ErrClosed
+	}
+	c.p.mu.Lock()
+	late, mute := c.p.late, c.p.mute
+	c.p.mu.Unlock()
+	if late != nil {
+		if d := late(c.master); d > 0 {
+			<-time.After(d)
+		}
+	}
+	if mute {
+		return len(b), nil
+	}
+	if c.p.answer != nil {
+		c.record(b)
+	}
+	if bytes.Contains(b, []byte("\r\nSUBSCRIBE\r\n")) {
+		c.p.mu.Lock()
+		c.p.conns[c] = true
+		deaf := c.p.deaf
+		c.p.mu.Unlock()
+		if deaf {
+			_ = c.Close()
+			return 0, net.ErrClosed
+		}
+	}
+	return c.Conn.Write(b)
+}
+
+// record keeps the commands in b.
+func (c *peerConn) record(b []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rest = append(c.rest, b...)
+	for args, used := parseCommand(c.rest); used > 0; args, used = parseCommand(c.rest) {
+		c.rest = c.rest[used:]
+		c.open = append(c.open, sent{master: c.master, args: args})
+	}
+}
+
+// replaced returns a reply, or what replaces it.
+func (c *peerConn) replaced(reply []byte) []byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.open) == 0 { // a message
+		return reply
+	}
+	s := c.open[0]
+	c.open = c.open[1:]
+	if text, ok := c.p.answer(&s, reply); ok {
+		return []byte(text)
+	}
+	return reply
+}
+
+func (c *peerConn) Read(b []byte) (int, error) {
+	for c.out.Len() == 0 {
+		value, err := readValue(c.in)
+		if err != nil {
+			return 0, err
+		}
+		c.p.mu.Lock()
+		tamper := c.p.tamper
+		c.p.mu.Unlock()
+		if c.p.answer != nil {
+			c.out.Write(c.replaced(value))
+			continue
+		}
+		channel, payload, isMessage := asMessage(value)
+		if !isMessage || tamper == nil {
+			c.out.Write(value)
+			continue
+		}
+		for _, one := range tamper(c.master, payload) {
+			c.out.WriteString("*3\r\n" + bulk("message") + bulk(channel) + bulk(one))
+		}
+	}
+	if !c.pass(true) {
+		return 0, net.ErrClosed
+	}
+	return c.out.Read(b)
+}
+
+func (c *peerConn) Close() error {
+	c.p.mu.Lock()
+	delete(c.p.conns, c)
+	c.p.mu.Unlock()
+	c.once.Do(func() { close(c.closed) })
+	return c.Conn.Close()
+}
+
+func bulk(text string) string { return "$" + strconv.Itoa(len(text)) + "\r\n" + text + "\r\n" }
+
+// readValue returns the bytes of one reply.
+func readValue(r *bufio.Reader) ([]byte, error) {
+	head, err := r.ReadBytes('\n')
+	if err != nil {
+		return nil, err
+	}
+	n, _ := strconv.Atoi(string(bytes.TrimSpace(head[1:])))
+	switch {
+	case head[0] == '$' && n >= 0:
+		rest := make([]byte, n+2)
+		if _, err := io.ReadFull(r, rest); err != nil {
+			return nil, err
+		}
+		head = append(head, rest...)
+	case head[0] == '*':
+		for range max(n, 0) {
+			one, err := readValue(r)
+			if err != nil {
+				return nil, err
+			}
+			head = append(head, one...)
+		}
+	}
+	return head, nil
+}
+
+// asMessage parses a message of a subscription.
+func asMessage(value []byte) (channel, payload string, ok bool) {
+	args, used := parseCommand(value)
+	if used == 0 || len(args) != 3 || args[0] != "message" {
+		return "", "", false
+	}
+	return args[1], args[2], true
+}
+
+// A call is a Lock call in progress.
+type call struct {
+	w    *cluster
+	done chan struct{}
+	lock *redlock.Lock
+	err  error
+	took time.Duration
+}
+
+// call starts to lock name, and returns once the call waits.
+func (w *cluster) call(ctx context.Context, l client, name string, opts ...redlock.LockOption) *call {
+	c := &call{w: w, done: make(chan struct{})}
+	start := time.Now()
+	go func() {
+		defer close(c.done)
+		c.lock, c.err = l.Lock(ctx, name, opts...)
+		c.took = time.Since(start)
+	}()
+	synctest.Wait()
+	return c
+}
+
+// waits starts to lock name, and returns once the call is queued on all masters that it can reach.
+func (p *peer) waits(name string, opts ...redlock.LockOption) *call {
+	p.cluster.Helper()
+	c := p.cluster.call(p.cluster.Context(), p.Locker, name, opts...)
+	after(time.Second)
+	if c.over() {
+		p.cluster.Fatalf("%s is not waited for: %v", name, c.err)
+	}
+	return c
+}
+
+func (c *call) over() bool {
+	synctest.Wait()
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// gets waits for the lock, at most for the bound.
+func (c *call) gets(bound time.Duration) *redlock.Lock {
+	c.w.Helper()
+	k, _ := c.timed(bound)
+	return k
+}
+
+// timed is like gets, and returns the elapsed time too.
+func (c *call) timed(bound time.Duration) (*redlock.Lock, time.Duration) {
+	c.w.Helper()
+	start := time.Now()
+	select {
+	case <-c.done:
+	case <-time.After(bound + 1):
+		c.w.Fatalf("still waiting after %v", bound)
+	}
+	c.w.must(c.err)
+	return c.lock, time.Since(start)
+}
+
+// fails waits for the error, at most for the bound.
+func (c *call) fails(bound time.Duration) error {
+	c.w.Helper()
+	select {
+	case <-c.done:
+	case <-time.After(bound):
+		c.w.Fatalf("still waiting after %v", bound)
+	}
+	if c.err == nil {
+		c.w.Fatal("it got the lock")
+	}
+	return c.err
+}
+
+// queued returns the number of masters that have a queue of waiters for name.
+func (w *cluster) queued(name string) (n int) {
+	w.each(func(_ int, m *memory.Master) {
+		if slices.Contains(m.Keys(), defaultPrefix.Queue(name)) {
+			n++
+		}
+	})
+	return n
+}
+
+// nothingLeft fails the test if the masters have more than fences and records, or any client is still subscribed
+// after the time for which inboxes stay open.
+func (w *cluster) nothingLeft(names ...string) {
+	w.Helper()
+	after(100 * time.Millisecond) // for messages in transit
+	allowed := []string{defaultPrefix.Admission()}
+	for _, name := range names {
+		allowed = append(allowed, defaultPrefix.Fence(name))
+	}
+	w.each(func(i int, m *memory.Master) {
+		for _, key := range m.Keys() {
+			if !slices.Contains(allowed, key) && !isProbeFence(key) {
+				w.Errorf("master %d still has %s", i, key)
+			}
+		}
+	})
+	after(inboxIdle + time.Second)
+	w.each(func(i int, _ *memory.Master) {
+		for _, p := range w.peers {
+			if p.inbox() == "" {
+				continue
+			}
+			if n := w.replay(sent{master: i, args: []string{"PUBLISH", p.inbox(), "anybody"}}); n != int64(0) {
+				w.Errorf("master %d: the inbox of %s still has a subscriber %v after the last wait", i, p.id, inboxIdle)
+			}
+		}
+	})
+}
+
+// isProbeFence reports whether a key is the fence of a health check.
+func isProbeFence(key string) bool {
+	return strings.HasPrefix(key, string(defaultPrefix)+":{redlock-probe:") && strings.HasSuffix(key, "}:fence")
+}
+
+// inboxIdle is the time for which the inbox of a Locker stays open after its last wait.
+const inboxIdle = 10 * time.Second
+
+// A hint is a message to a peer, and the master that published it.
+type hint struct {
+	master  int
+	payload string
+}
+
+// publish repeats the hints that a peer has received, from the same masters.
+func (w *cluster) publish(p *peer, all []hint) {
+	w.Helper()
+	for _, h := range all {
+		w.replay(sent{master: h.master, args: []string{"PUBLISH", p.inbox(), h.payload}})
+	}
+	after(10 * time.Millisecond)
+}
+
+// inbox returns the channel of the peer's hints, or "" if it has never waited.
+func (p *peer) inbox() string {
+	v := p.cluster.wire
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.inbox
+}
+
+// taken acquires the name, and waits until all masters have granted it. From then on messages take time: two attempts
+// of one instant carry the same ballot.
+func (w *cluster) taken(l client, opts ...redlock.LockOption) *redlock.Lock {
+	w.Helper()
+	w.delay(10 * time.Microsecond)
+	k := w.take(l, "n", opts...)
+	after(time.Millisecond)
+	return k
+}
+
+// holder returns the label of the owner that has name on most masters, and their number.
+func (w *cluster) holder(name string) (label string, on int) {
+	id, on := w.masters.Holder(name)
+	return labelOf(id), on
+}
+
+// labelOf returns the label in the id of a lease.
+func labelOf(id string) string {
+	_, label := scripts.LeaseLabel(id)
+	return label
+}

@@ -1,0 +1,231 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/memory"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// lateUpTo delays each message that p writes by a random time.
+func (p *peer) lateUpTo(most time.Duration, seed uint64) {
+	random := seeded(seed)
+	p.lateBy(func(int) time.Duration {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return time.Duration(random.Int64N(int64(most) + 1))
+	})
+}
+
+// A shot is the outcome of one TryLock.
+type shot struct {
+	lock *redlock.Lock
+	err  error
+	took time.Duration
+}
+
+// atOneInstant calls f for each of n callers at one instant.
+func atOneInstant(n int, f func(i int) (*redlock.Lock, error)) []shot {
+	shots := make([]shot, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			began := time.Now()
+			lock, err := f(i)
+			shots[i] = shot{lock, err, time.Since(began)}
+		})
+	}
+	wg.Wait()
+	return shots
+}
+
+// oneWinner checks that one caller has the lock and that the others were refused because of it, in time.
+func (w *cluster) oneWinner(what string, shots []shot, within time.Duration) {
+	w.Helper()
+	winners := 0
+	for _, s := range shots {
+		var e *redlock.LockError
+		switch {
+		case s.err == nil:
+			winners++
+		case !errors.Is(s.err, redlock.ErrHeld) || !errors.As(s.err, &e) || e.Holder == "":
+			w.Errorf("%s: refused for %v", what, s.err)
+		}
+		if s.took > within {
+			w.Errorf("%s: a call took %v", what, s.took)
+		}
+	}
+	if winners != 1 {
+		w.Errorf("%s: %d of %d callers hold the lock", what, winners, len(shots))
+	}
+	for _, s := range shots {
+		if s.lock != nil {
+			_ = s.lock.Unlock(w.Context())
+		}
+	}
+}
+
+// H103: of any number of callers of TryLock at one instant one wins, and the others are refused because it holds the
+// lock, within half a second.
+func TestSimultaneousTryLocksHaveOneWinner(t *testing.T) {
+	for _, masters := range []int{3, 5} {
+		for _, most := range []time.Duration{0, 3 * time.Millisecond, 12 * time.Millisecond} {
+			subtest(t, fmt.Sprint(masters, " masters, delays up to ", most), masters, func(w *cluster) {
+				var lockers []*peer
+				for i := range 20 {
+					p := w.peer(fmt.Sprint("host-", i))
+					p.lateUpTo(most, uint64(i))
+					lockers = append(lockers, p)
+				}
+				for round := range rounds(1000/6+1, 10) {
+					n := []int{2, 3, 5, 10, 20}[round%5]
+					shots := atOneInstant(n, func(i int) (*redlock.Lock, error) {
+						return lockers[i].TryLock(w.Context(), "cron")
+					})
+					w.oneWinner(fmt.Sprint("round ", round), shots, 500*time.Millisecond)
+					after(100 * time.Millisecond)
+				}
+			})
+		}
+	}
+}
+
+// H103: the same for callers that have just started: they wait a moment for masters that are still connecting.
+func TestSimultaneousNewClientsHaveOneWinner(t *testing.T) {
+	for _, most := range []time.Duration{0, 12 * time.Millisecond} {
+		subtest(t, fmt.Sprint("delays up to ", most), 5, func(w *cluster) {
+			for round := range rounds(500, 5) {
+				n := []int{2, 3, 5, 10, 20}[round%5]
+				var peers [20]*peer
+				shots := atOneInstant(n, func(i int) (*redlock.Lock, error) {
+					peers[i] = w.starting(fmt.Sprint("host-", i), w.masters.URLs(), nil)
+					peers[i].lateUpTo(most, uint64(100*round+i))
+					return peers[i].TryLock(w.Context(), "cron")
+				})
+				w.oneWinner(fmt.Sprint("round ", round), shots, time.Second)
+				for _, p := range peers[:n] {
+					w.must(p.Close(w.Context()), p.pool.Close())
+				}
+				after(100 * time.Millisecond)
+			}
+		})
+	}
+}
+
+// H103: as long as the votes leave no majority to any client, a call that does not wait is refused as undecided after
+// half a second, or after the limit of its wait. No client holds the name, and the error names no holder.
+func TestSplitVotesAreNotHeld(t *testing.T) {
+	for _, c := range []struct {
+		limit time.Duration
+		opts  []redlock.LockOption
+	}{
+		{500 * time.Millisecond, nil},
+		{50 * time.Millisecond, []redlock.LockOption{redlock.WithWaitLimit(50 * time.Millisecond)}},
+	} {
+		subtest(t, fmt.Sprint(c.limit), 5, func(w *cluster) {
+			l := w.locker()
+			w.split("a")
+			began := time.Now()
+			_, err := l.TryLock(w.Context(), "a", c.opts...)
+			w.isError(err, redlock.ErrNoQuorum)
+			w.notError(err, redlock.ErrHeld)
+			var e *redlock.LockError
+			if !errors.As(err, &e) || e.Holder != "" || e.Left != 0 {
+				w.Errorf("%v", err)
+			}
+			if took := time.Since(began); took > c.limit || took < c.limit/2 {
+				w.Errorf("it took %v", took)
+			}
+			_, err = l.TryLock(w.within(20*time.Millisecond), "a", c.opts...)
+			w.isError(err, context.DeadlineExceeded)
+			w.notError(err, redlock.ErrHeld)
+			_, err = l.Lock(w.Context(), "a", redlock.WithTries(2))
+			w.isError(err, redlock.ErrNoQuorum)
+			w.notError(err, redlock.ErrHeld)
+		})
+	}
+}
+
+func subtest(t *testing.T, name string, n int, f func(w *cluster), opts ...memory.Option) {
+	t.Run(name, func(t *testing.T) { virtual(t, n, f, opts...) })
+}
+
+// split leaves the votes of a client that has died on two of five masters, and stops a third.
+func (w *cluster) split(name string) {
+	w.masters.Take(name, time.Minute)
+	for _, i := range []int{2, 3, 4} {
+		w.masters.Master(i).Evict(name)
+	}
+	w.stop(4)
+}
+
+// H103, H93: masters whose clocks are off cannot vote. That does not count as another holder, and the error names those
+// masters.
+func TestClocksThatAreOffAreNotHeld(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		for i, off := range []time.Duration{0, 0, -time.Hour, time.Hour, 2 * time.Hour} {
+			w.masters.Master(i).SetClock(off, 1)
+		}
+		l := w.locker()
+		began := time.Now()
+		_, err := l.TryLock(w.Context(), "a")
+		w.isError(err, redlock.ErrNoQuorum)
+		w.notError(err, redlock.ErrHeld)
+		if text := err.Error(); !strings.Contains(text, "its clock is 1h0m0s ahead of the median of the masters") ||
+			!strings.Contains(text, w.masters.Master(3).Addr()) {
+			w.Errorf("%v", err)
+		}
+		w.wantSince(began, 100*time.Millisecond)
+		synctest.Wait()
+	})
+}
+
+// H103: while the masters keep a free name for a waiter that has died, no client holds it.
+func TestNameKeptForDeadWaiterIsNotHeld(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		waiter := w.peer("waiter")
+		holder, other := w.locker(), w.locker()
+		lock := w.take(holder, "a")
+		ctx, cancel := context.WithCancel(w.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_, _ = waiter.Lock(ctx, "a")
+		}()
+		after(100 * time.Millisecond)
+		waiter.silence(true)
+		_ = lock.Unlock(w.Context())
+		_, err := other.TryLock(w.Context(), "a")
+		w.isError(err, redlock.ErrNoQuorum)
+		w.notError(err, redlock.ErrHeld)
+		after(time.Second) // the waiter has missed its second
+		k := w.tryTake(other, "a")
+		_ = k.Unlock(w.Context())
+		waiter.silence(false)
+		cancel()
+		<-done
+	})
+}
+
+// Two masters of five are down, and one answers late. A call that does not wait reports the holder, not a split vote.
+func TestTryLockWithLateMasterReportsHolder(t *testing.T) {
+	for _, late := range []time.Duration{20 * time.Millisecond, 60 * time.Millisecond, 200 * time.Millisecond} {
+		subtest(t, late.String(), 5, func(w *cluster) {
+			a, b := w.locker(), w.locker()
+			for i := range 2 {
+				w.masters.Master(i).Stop()
+			}
+			k := w.take(a, "n")
+			w.masters.Master(4).Delay(late)
+			w.isError(errOf(b.TryLock(w.Context(), "n")), redlock.ErrHeld)
+			w.unlock(k)
+		})
+	}
+}

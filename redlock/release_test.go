@@ -1,0 +1,411 @@
+package redlock_test
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/memory"
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// H92: a release over the connection of its acquire carries no ballot, and raises no fence. Otherwise a near client
+// that tries all the time would keep the ballots of a distant one stale forever.
+func TestReleaseOnSameConnectionRaisesNoFence(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		w.masters.Take("n", time.Hour)
+		w.each(func(_ int, m *memory.Master) { m.Evict("n") }, 3, 4)
+		w.delay(100 * time.Microsecond)
+		near := w.peer("near")
+		for range 50 { // each is granted on two, and rolled back there
+			w.isError(errOf(near.TryLock(w.Context(), "n")), redlock.ErrHeld)
+			after(10 * time.Millisecond)
+		}
+		releases := near.cluster.wire.sent("release")
+		for _, s := range releases {
+			if s.ballot() != "0" || s.master < 3 {
+				w.Fatalf("a release on master %d with the ballot %s", s.master, s.ballot())
+			}
+		}
+		if len(releases) != 2*50 {
+			w.Errorf("%d releases", len(releases))
+		}
+		w.each(func(i int, m *memory.Master) {
+			if fence, there := m.Get(defaultPrefix.Fence("n")); there {
+				w.Errorf("master %d, which has refused all, has the fence %s", i, fence)
+			}
+		}, 0, 1, 2)
+	})
+}
+
+// H02, H94: a pending release carries the ballot, since the acquire may still arrive, and names no waiter: a late
+// release would restore a waiter that has left, or remove one that has tried again.
+func TestPendingReleaseNamesNoWaiter(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		w.masters.Take("n", time.Hour)
+		w.each(func(_ int, m *memory.Master) { m.Evict("n") }, 3, 4)
+		w.delay(100 * time.Microsecond)
+		p := w.peer("p")
+		first := w.call(w.Context(), p, "other") // the inbox is open, so the first acquire has a ticket
+		k := first.gets(time.Second)
+		w.masters.Take("queued", time.Hour)
+		ctx, cancel := context.WithCancel(w.Context())
+		defer cancel()
+		waiting := w.call(ctx, p, "queued")
+		after(time.Second)
+		p.cluster.wire.clear()
+		w.masters.Master(3).DropReplies(1) // it grants, the reply is lost, and the connection ends
+		c := w.call(w.Context(), p, "n")
+		after(3 * time.Second)
+		pending := 0
+		for _, s := range p.cluster.wire.sent("release") {
+			if s.ballot() == "0" {
+				continue
+			}
+			pending++
+			if s.waiter() != "" || s.master != 3 {
+				w.Errorf("the release on master %d carries the ballot %s and names the waiter %q", s.master, s.ballot(), s.waiter())
+			}
+			w.replay(s) // and once more, later still
+		}
+		if pending == 0 {
+			w.Error("no release was pending, so the test proves nothing")
+		}
+		for i := range 5 {
+			if n := len(w.waiters(i, "n")); n != 1 {
+				w.Errorf("%d waiters on master %d", n, i)
+			}
+		}
+		w.masters.Free("n")
+		next := c.gets(time.Second)
+		cancel()
+		_ = waiting.fails(time.Second)
+		w.masters.Lose("queued")
+		w.delay(0)
+		w.unlock(next)
+		w.unlock(k)
+		w.nothingLeft("n", "other", "queued")
+	})
+}
+
+// H90: masters restart one after the other, each with its data, and the lock is confirmed or repaired in between. Only
+// restarts since the last confirmation count, so the lock survives any number of them, and also a restart of all five
+// durable masters at once.
+func TestRestartsCountSinceLastConfirmation(t *testing.T) {
+	bubble(t, 5, func(w *cluster) {
+		k := w.take(w.locker(), "a")
+		for n := range 15 {
+			w.masters.Master(n % 5).Restart(true)
+			after(6 * time.Second) // an extension; the quarantine continues
+			if on, _ := k.HeldOn(); k.Err() != nil || on != 5 {
+				w.Fatalf("restart %d: on %d masters, %v", n, on, k.Err())
+			}
+		}
+	})
+	bubble(t, 5, func(w *cluster) {
+		l := w.locker(redlock.WithDurableMasters())
+		after(5 * time.Second) // the records say so
+		k := w.take(l, "a")
+		w.each(func(_ int, m *memory.Master) { m.Restart(true) })
+		after(6 * time.Second)
+		if on, _ := k.HeldOn(); k.Err() != nil || on != 5 {
+			w.Errorf("durable masters: on %d, %v", on, k.Err())
+		}
+	})
+}
+
+// H75: three of five masters restart empty at one instant. The lock ends as soon as the restarts are detected, not when
+// its validity expires.
+func TestLockEndsWhenMajorityForgets(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		k := w.take(w.locker(), "a")
+		ctx := k.Context(w.Context())
+		after(time.Second)
+		w.stop(0, 2, 4)
+		w.each(func(_ int, m *memory.Master) { m.Restart(false) }, 0, 2, 4)
+		w.ends(ctx, time.Second, redlock.ErrLost)
+	})
+}
+
+// Unlock with WithAsyncUnlock does not wait for the masters, and everything else is as with an Unlock that waits.
+func TestAsyncUnlock(t *testing.T) {
+	const trip = 20 * time.Millisecond // there and back
+	for _, c := range []struct {
+		name string
+		run  func(w *cluster, p *peer)
+	}{
+		{"returns before the masters have answered", func(w *cluster, p *peer) {
+			k := w.take(p, "n")
+			began := time.Now()
+			w.unlock(k)
+			equal(w, time.Since(began), 0, "elapsed time")
+			w.isError(k.Err(), redlock.ErrReleased)
+			if w.on("n") != 5 {
+				w.Error("the masters have freed the name already, so this shows nothing")
+			}
+			after(trip)
+			w.nothingLeft("n")
+			w.isError(k.Unlock(w.Context()), redlock.ErrReleased)
+		}},
+		{"the next lock is granted behind the release", func(w *cluster, p *peer) {
+			for range 3 {
+				w.unlock(w.take(p, "n"))
+			}
+			after(trip)
+			w.nothingLeft("n")
+		}},
+		{"the inner lock of two", func(w *cluster, p *peer) {
+			k := w.take(p, "n")
+			inner := w.takeWith(p, k.Context(w.Context()), "n")
+			began := time.Now()
+			w.unlock(inner)
+			equal(w, time.Since(began), 0, "elapsed time")
+			w.unlock(k)
+			after(trip)
+			w.nothingLeft("n")
+		}},
+		{"Close waits for the release", func(w *cluster, p *peer) {
+			w.unlock(w.take(p, "n"))
+			w.must(p.Close(w.Context()))
+			w.nothingLeft("n")
+		}},
+		{"a lock that was lost", func(w *cluster, p *peer) {
+			k := w.take(p, "n", redlock.WithExtension(false))
+			after(redlock.DefaultTTL)
+			w.isError(k.Unlock(w.Context()), redlock.ErrLost)
+		}},
+		{"masters that are down are sent the release later", func(w *cluster, p *peer) {
+			k := w.take(p, "n", redlock.WithTTL(20*time.Second))
+			w.each(func(_ int, m *memory.Master) { m.CutConnections() }, 0, 1, 2)
+			w.unlock(k)
+			after(2 * time.Second)
+			w.nothingLeft("n")
+		}},
+	} {
+		subtest(t, c.name, 5, func(w *cluster) {
+			w.delay(trip / 2)
+			c.run(w, w.peer("p", redlock.WithAsyncUnlock()))
+		})
+	}
+}
+
+// A picture is the state of a name on one master.
+type picture struct {
+	id, fence string
+	depth     int
+	left      time.Duration
+	keys      []string
+}
+
+func pictureOf(m *memory.Master, name string) (p picture) {
+	p.id, p.depth, p.left = m.Holds(name)
+	p.fence, _ = m.Get(defaultPrefix.Fence(name))
+	p.keys = m.Keys()
+	return p
+}
+
+// H01: a message that is delivered twice changes neither the state nor the answer, at any depth.
+func TestRepeatedMessageChangesNothing(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.locker(redlock.WithTTL(9 * time.Second))
+		repeat := func(script string, answer string) {
+			w.Helper()
+			synctest.Wait()
+			all := w.wire.sent(script)
+			if len(all) == 0 {
+				w.Fatalf("no %s was sent", script)
+			}
+			for _, s := range all[len(all)-3:] {
+				m := w.masters.Master(s.master)
+				before := pictureOf(m, "a")
+				for range 2 {
+					if got := fmt.Sprint(w.replay(s)); got != answer {
+						w.Errorf("%s repeated on master %d: %s, want %s", script, s.master, got, answer)
+					}
+				}
+				if now := pictureOf(m, "a"); !reflect.DeepEqual(now, before) {
+					w.Errorf("%s repeated on master %d: %+v, before %+v", script, s.master, now, before)
+				}
+			}
+		}
+		k := w.take(l, "a")
+		repeat("acquire", "1")
+		after(3 * time.Second)
+		repeat("extend", "1")
+		inner := w.takeWith(l, k.Context(w.Context()), "a")
+		repeat("extend", "1") // depth 2
+		repeat("acquire", "1")
+		w.unlock(inner)
+		repeat("extend", "1") // depth 1
+		w.unlock(k)
+		repeat("release", "0")
+		w.wantOn("a", 0)
+	})
+}
+
+// H02, H03: masters hang when an attempt reaches them. Messages in their old connections are executed when they resume,
+// before or after the pending release on the new ones: none of them holds the name.
+func TestRollbackReachesHungMasters(t *testing.T) {
+	for hung := 1; hung <= 3; hung++ {
+		subtest(t, fmt.Sprint(hung, " of 3"), 3, func(w *cluster) {
+			l := w.locker(redlock.WithTTL(30 * time.Second))
+			for i := range hung {
+				w.hang(i)
+			}
+			k, err := l.TryLock(w.within(100*time.Millisecond), "a")
+			if hung > 1 {
+				w.isError(err, context.DeadlineExceeded)
+			} else if err != nil {
+				w.Fatal(err)
+			} else if err := k.Unlock(w.Context()); err != nil {
+				w.Error(err)
+			}
+			after(3 * time.Second)
+			w.resume()
+			after(5 * time.Second)
+			w.wantOn("a", 0)
+			w.noError(errOf(w.locker().TryLock(w.Context(), "a")))
+		})
+	}
+}
+
+// H10: a quorum that is reached too late is ErrTooSlow and is rolled back. The start is measured for each attempt, so
+// that the next one, when the masters are fast again, has its full validity.
+func TestTooLittleValidityIsRolledBack(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		l := w.over(w.pool(pool.WithTimeout(20 * time.Second)))
+		w.delay(3 * time.Second)
+		start := time.Now()
+		_, err := l.TryLock(w.Context(), "a")
+		w.isError(err, redlock.ErrTooSlow)
+		w.isError(err, redlock.ErrNoQuorum)
+		w.notError(err, redlock.ErrHeld)
+		equal(w, time.Since(start), 6*time.Second, "elapsed time")
+		after(6 * time.Second)
+		w.wantOn("a", 0)
+		timer := time.AfterFunc(5*time.Second, func() { w.delay(0) }) // during the first attempt: its replies are late
+		defer timer.Stop()
+		w.wire.clear()
+		k := w.take(l, "a")
+		first := w.wire.sent("acquire")[0].at
+		if age := time.Since(first); age < 5*time.Second {
+			w.Errorf("the first attempt began only %v ago", age)
+		}
+		if left := k.Remaining(); left < 9*time.Second {
+			w.Errorf("only %v of validity: the start is that of an earlier attempt", left)
+		}
+	})
+}
+
+// H11: the validity is never more than TTL - elapsed - drift, for any delays, and the keys of a majority outlive it.
+func TestValidityIsTTLLessElapsedLessDrift(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		l := w.over(w.pool(pool.WithTimeout(20*time.Second)), redlock.WithExtension(false))
+		random := seeded(11)
+		for n := range rounds(300, 60) {
+			ttl := 100*time.Millisecond + time.Duration(random.Int64N(int64(20*time.Second)))
+			w.each(func(_ int, m *memory.Master) { m.Delay(time.Duration(random.Int64N(int64(ttl) / 4))) })
+			w.wire.clear()
+			k, err := l.TryLock(w.Context(), "a", redlock.WithTTL(ttl))
+			if err != nil {
+				w.notError(err, redlock.ErrHeld)
+			} else {
+				elapsed := time.Since(w.wire.sent("acquire")[0].at)
+				drift := ttl/100 + 2*time.Millisecond
+				if left := k.Remaining(); left > ttl-elapsed-drift {
+					w.Fatalf("case %d: %v left of %v after %v", n, left, ttl, elapsed)
+				}
+				outlive := 0
+				w.each(func(_ int, m *memory.Master) {
+					if _, _, left := m.Holds("a"); left > k.Remaining() {
+						outlive++
+					}
+				})
+				if outlive < 3 {
+					w.Fatalf("case %d: the keys of only %d masters outlive the validity", n, outlive)
+				}
+				_ = k.Unlock(w.Context())
+			}
+			w.delay(0)
+			after(ttl)
+			after(20 * time.Second)
+		}
+	})
+}
+
+// H15: the validity of an extension counts from its start, not from its answer, and an answer after the end does not
+// revive the lock.
+func TestLateExtensionReplyCountsFromStart(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.over(w.pool(pool.WithTimeout(20*time.Second)), redlock.WithTTL(3*time.Second))
+		k := w.take(l, "a")
+		ctx := k.Context(w.Context())
+		start := time.Now()
+		w.delay(500 * time.Millisecond)
+		after(2100 * time.Millisecond) // extension sent at 1 s, answered at 2 s
+		if until, want := k.Until().Sub(start), 4*time.Second-32*time.Millisecond; until != want {
+			w.Errorf("the lock is valid until %v after its start, want %v", until, want)
+		}
+		w.delay(3 * time.Second)
+		w.ends(ctx, 10*time.Second, redlock.ErrLost)
+		lost := time.Now()
+		after(10 * time.Second)
+		w.isError(k.Err(), redlock.ErrLost)
+		if left := k.Remaining(); left > 0 || k.Until().After(time.Now()) {
+			w.Errorf("%v left of a lock that was lost %v ago", left, time.Since(lost))
+		}
+		w.delay(0)
+	})
+}
+
+// A caller that is refused by the masters that decide sends no roll-back to those that have not answered yet, unless
+// one of them grants the lock after all.
+func TestRollbackOnlyWhereGranted(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		a, b := w.peer("a"), w.peer("b")
+		k := w.taken(a, redlock.WithTTL(30*time.Second))
+		w.delay(20*time.Millisecond, 3, 4)
+		refused := func(releases, on int) {
+			w.Helper()
+			before := len(b.cluster.wire.sent("release"))
+			w.isError(errOf(b.Locker.TryLock(w.Context(), "n")), redlock.ErrHeld)
+			after(100 * time.Millisecond)
+			if n := len(b.cluster.wire.sent("release")) - before; n != releases {
+				w.Errorf("%d roll-backs, want %d", n, releases)
+			}
+			if n := w.on("n"); n != on {
+				w.Errorf("on %d masters, want %d", n, on)
+			}
+		}
+		refused(0, 5)
+		w.replay(sent{master: 4, args: []string{"DEL", defaultPrefix.Lock("n")}})
+		refused(1, 4)
+		w.unlock(k)
+		w.delay(0)
+		w.nothingLeft("n")
+	})
+}
+
+// A wake-up that comes while its call has the lock is not answered: the release takes the waiter out of the queues.
+func TestWakeUpOfHolderIsIgnored(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		a, b := w.peer("a"), w.peer("b")
+		k := w.taken(a, redlock.WithTTL(30*time.Second))
+		c := w.call(w.Context(), b, "n", unpolled)
+		after(300 * time.Millisecond)
+		wakeUps := w.hintsFor(b, "n")
+		w.unlock(k)
+		k = c.gets(5 * time.Second)
+		after(100 * time.Millisecond)
+		before := len(b.cluster.wire.sent("release"))
+		w.publish(b, wakeUps)
+		after(100 * time.Millisecond)
+		equal(w, len(b.cluster.wire.sent("release"))-before, 0, "messages")
+		w.unlock(k)
+		w.nothingLeft("n")
+	})
+}

@@ -1,0 +1,230 @@
+package redlock_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/memory"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// lockFunc acquires a lock of the name "orders" in one attempt.
+type lockFunc = func(l *redlock.Locker, ctx context.Context, opts ...redlock.LockOption) (*redlock.Lock, error)
+
+func plainLock(l *redlock.Locker, ctx context.Context, opts ...redlock.LockOption) (*redlock.Lock, error) {
+	return l.TryLock(ctx, "orders", opts...)
+}
+
+func writerLock(l *redlock.Locker, ctx context.Context, opts ...redlock.LockOption) (*redlock.Lock, error) {
+	return l.RWLock("orders").TryLock(ctx, opts...)
+}
+
+func readerLock(l *redlock.Locker, ctx context.Context, opts ...redlock.LockOption) (*redlock.Lock, error) {
+	return l.RWLock("orders").TryRLock(ctx, opts...)
+}
+
+// extend extends k in the background.
+func (w *cluster) extend(k *redlock.Lock) chan error {
+	done := make(chan error, 1)
+	go func() { done <- k.Extend(w.Context()) }()
+	return done
+}
+
+// An attempt is a call for a lock in the background.
+type attempt chan *redlock.Lock
+
+func (w *cluster) try(l *redlock.Locker, take lockFunc, opts ...redlock.LockOption) attempt {
+	got := make(attempt, 1)
+	go func() {
+		k, err := take(l, context.WithoutCancel(w.Context()), opts...)
+		if err != nil {
+			w.Logf("the second client: %v", err)
+		}
+		got <- k
+	}()
+	return got
+}
+
+// excludes fails the test if the attempt has won while k is held.
+func (a attempt) excludes(w *cluster, k *redlock.Lock) {
+	w.Helper()
+	select {
+	case other := <-a:
+		if other != nil && other.Err() == nil && k.Err() == nil {
+			w.Errorf("two holders: the first for another %v, the second for %v", k.Remaining(), other.Remaining())
+		}
+	default:
+	}
+}
+
+// H96: a master may lose a vote after it has reported that it lacks a lock, and before the round of that report is
+// confirmed. The repair of that round must not make it count for the lock: the other client relies on the vote.
+func TestRepair(t *testing.T) {
+	opts := []redlock.LockOption{redlock.WithTTL(600 * time.Millisecond), redlock.WithExtension(false)}
+	for name, c := range map[string]struct{ first, second lockFunc }{
+		"Plain":        {plainLock, plainLock},
+		"WriterWriter": {writerLock, writerLock},
+		"ReaderWriter": {readerLock, writerLock},
+		"WriterReader": {writerLock, readerLock},
+	} {
+		for how, forget := range map[string]func(m *memory.Master){
+			"Flushed":   (*memory.Master).Flush,
+			"Restarted": func(m *memory.Master) { m.Restart(false) },
+		} {
+			subtest(t, "RejectedBy"+how+"Master/"+name, 3, func(w *cluster) {
+				start, set := time.Now(), redlock.Configuration{Masters: w.masters.URLs()}
+				at := func(ms int) { after(time.Duration(ms)*time.Millisecond - time.Since(start)) }
+				a := w.configured(set)
+				b := w.configured(set)
+				a.cut(2)
+				held, err := c.first(a.Locker, w.Context(), opts...)
+				w.must(err)
+				a.cluster.wire.block()
+				at(50)
+				// A round of extensions: 0 confirms and 2 lacks the lock. The confirmation of 1 arrives late.
+				a.holdReplies(1)
+				first := w.extend(held)
+				at(400)
+				// 0 refuses the second client, 2 grants it, and its message to 1 is late.
+				b.hold(1)
+				got := w.try(b.Locker, c.second, opts...)
+				at(410)
+				b.cut(2)
+				forget(w.masters.Master(2))
+				at(450)
+				a.release()
+				w.must(<-first)
+				at(460)
+				a.hold(1)
+				second := w.extend(held)
+				at(660) // the lock on 1 has expired
+				b.release()
+				got.excludes(w, held)
+				a.release()
+				w.Log(<-second) // it may have failed: the lock may have ended
+			})
+		}
+	}
+}
+
+// H123: during a change of the masters, a master loses its vote for a client that uses one set alone. The holder uses
+// both sets, and only the other set confirms its lock: it must not repair the master, which is in quarantine.
+func TestRepairByOneSet(t *testing.T) {
+	kept := func(_ *cluster, k *redlock.Lock) *redlock.Lock { return k }
+	downgraded := func(w *cluster, k *redlock.Lock) *redlock.Lock {
+		reader, err := k.Downgrade(w.within(350 * time.Millisecond))
+		if err != nil {
+			w.Logf("downgrade: %v", err)
+			return k
+		}
+		return reader
+	}
+	manual := []redlock.LockOption{redlock.WithExtension(false)}
+	for name, c := range map[string]struct {
+		first, second lockFunc
+		opts          []redlock.LockOption
+		then          func(w *cluster, k *redlock.Lock) *redlock.Lock
+	}{
+		"Plain":     {plainLock, plainLock, nil, kept},
+		"Writer":    {writerLock, writerLock, nil, kept},
+		"Reader":    {readerLock, writerLock, nil, kept},
+		"Downgrade": {writerLock, writerLock, manual, downgraded},
+	} {
+		for _, flush := range []bool{false, true} {
+			for _, next := range []bool{false, true} {
+				subtest(t, fmt.Sprintf("%s/Flush=%v/Next=%v", name, flush, next), 4, func(w *cluster) {
+					both, one := w.changing(next)
+					h := w.configured(both)
+					l := w.configured(one)
+					start := time.Now()
+					at := func(ms int) { after(time.Duration(ms)*time.Millisecond - time.Since(start)) }
+					h.cut(2)
+					held, err := c.first(h.Locker, w.Context(), c.opts...)
+					w.must(err)
+					at(10)
+					h.cut(1, 2) // the holder reaches only 0 and 3
+					at(9540)
+					w.must(held.Err())
+					// 2 grants the client of one set, whose message to 1 is late.
+					l.hold(1)
+					got := w.try(l.Locker, c.second)
+					at(9545)
+					l.cut(2)
+					if m := w.masters.Master(2); flush {
+						m.Flush()
+					} else {
+						m.Restart(false)
+					}
+					h.cluster.wire.block(1)
+					at(9650)
+					held = c.then(w, held)
+					_ = held.Extend(w.Context())
+					at(10030) // the lock on 1 has expired
+					l.release()
+					got.excludes(w, held)
+				})
+			}
+		}
+	}
+}
+
+// changing returns the configuration of a change from masters 0 to 2 to master 3, and that of the clients that follow
+// the old set alone; or with next those of the change back, once its first half is complete, and the next set.
+func (w *cluster) changing(next bool) (both, one redlock.Configuration) {
+	w.Helper()
+	if !next {
+		first, both, _ := w.states([]int{0, 1, 2}, []int{3})
+		return both, first
+	}
+	_, both, last := w.states([]int{3}, []int{0, 1, 2})
+	operator := w.configured(both)
+	w.must(operator.RaiseEpoch(w.Context()))
+	after(75 * time.Second)
+	w.must(operator.FinishChange(w.Context()))
+	synctest.Wait()
+	return both, last
+}
+
+// H97: one master that loses a vote is enough for two holders, if a master is repaired before a majority has confirmed
+// the lock: 2 loses its vote for the second client, and counts for the first instead of 1, which the extension has not
+// reached.
+func TestRepairNeedsMajority(t *testing.T) {
+	opts := []redlock.LockOption{redlock.WithTTL(600 * time.Millisecond), redlock.WithExtension(false)}
+	for name, c := range map[string]struct{ first, second lockFunc }{
+		"Plain":        {plainLock, plainLock},
+		"WriterWriter": {writerLock, writerLock},
+		"ReaderWriter": {readerLock, writerLock},
+		"WriterReader": {writerLock, readerLock},
+	} {
+		subtest(t, name, 3, func(w *cluster) {
+			start, set := time.Now(), redlock.Configuration{Masters: w.masters.URLs()}
+			at := func(ms int) { after(time.Duration(ms)*time.Millisecond - time.Since(start)) }
+			a := w.configured(set)
+			b := w.configured(set)
+			a.cut(2)
+			held, err := c.first(a.Locker, w.Context(), opts...)
+			w.must(err)
+			at(360)
+			b.hold(1)
+			got := w.try(b.Locker, c.second, opts...)
+			at(370)
+			b.cut(2)
+			w.masters.Master(2).Restart(false)
+			a.cluster.wire.block()
+			at(450)
+			a.hold(1)
+			first := w.extend(held)
+			at(460)
+			second := w.extend(held)
+			at(610) // the lock on 1 has expired
+			b.release()
+			got.excludes(w, held)
+			a.release()
+			w.Log(<-first)  // it may have failed: the lock may have ended
+			w.Log(<-second) // it may have failed: the lock may have ended
+		})
+	}
+}

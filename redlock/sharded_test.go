@@ -1,0 +1,475 @@
+package redlock_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/long"
+	"github.com/redlock-go/redlock/internal/memory"
+	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/internal/sharding"
+)
+
+// Tests of names that are distributed over shards.
+
+// A shardedCluster is one bubble with several sets of masters.
+type shardedCluster struct {
+	*cluster
+	sets []*memory.Masters
+}
+
+// shardedClusters runs f in a bubble with k sets of three masters each, which are not admitted.
+func shardedClusters(t *testing.T, k int, f func(w *shardedCluster)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := &shardedCluster{cluster: &cluster{check: check{t}}}
+		for range k {
+			m := memory.New(3, memory.Fresh())
+			t.Cleanup(m.Close)
+			w.sets = append(w.sets, m)
+		}
+		f(w)
+	})
+}
+
+// locker makes a Locker over one set of masters.
+func (w *shardedCluster) locker(set int, opts ...redlock.Option) *redlock.Locker {
+	w.Helper()
+	p, err := w.sets[set].Pool()
+	w.must(err)
+	w.Cleanup(func() { _ = p.Close() })
+	l, err := redlock.New(p, opts...)
+	w.must(err)
+	w.Cleanup(func() { _ = l.Close(context.WithoutCancel(w.Context())) })
+	return l
+}
+
+// either connects to the masters of one set by their addresses, and to those of another as next-1 to next-3.
+func (w *shardedCluster) either(set, next int) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if number, ok := strings.CutPrefix(addr, "next-"); ok {
+			return w.sets[next].Dial(ctx, network, "master-"+number)
+		}
+		return w.sets[set].Dial(ctx, network, addr)
+	}
+}
+
+// shards distributes names over these sets, in their order.
+func (w *shardedCluster) shards(sets ...int) *redlock.Locker {
+	w.Helper()
+	var pools []*pool.Pool
+	for _, set := range sets {
+		p, err := w.sets[set].Pool()
+		w.must(err)
+		w.Cleanup(func() { _ = p.Close() })
+		pools = append(pools, p)
+	}
+	l, err := redlock.NewSharded(pools)
+	w.must(err)
+	w.Cleanup(func() { _ = l.Close(context.WithoutCancel(w.Context())) })
+	return l
+}
+
+// admitted returns shards whose masters vote.
+func (w *shardedCluster) admitted(sets ...int) *redlock.Locker {
+	w.Helper()
+	g := w.shards(sets...)
+	w.must(g.Admin().Admit(w.Context()))
+	return g
+}
+
+// in returns n names of each of k shards.
+func in(k, n int) (names [][]string) {
+	names = make([][]string, k)
+	for i, full := 0, 0; full < k; i++ {
+		name := fmt.Sprint("orders:", i)
+		if at := sharding.Pick(name, k) - 1; len(names[at]) < n {
+			if names[at] = append(names[at], name); len(names[at]) == n {
+				full++
+			}
+		}
+	}
+	return names
+}
+
+// try locks a name within three seconds, and releases it.
+func (w *shardedCluster) try(l *redlock.Locker, name string) error {
+	lock, err := l.Lock(w.Context(), name, redlock.WithWaitLimit(3*time.Second))
+	if err != nil {
+		return err
+	}
+	return lock.Unlock(w.Context())
+}
+
+// New masters complete their quarantine, each name is locked only in its shard, and a shard that is down affects only
+// its names, even for a client that starts meanwhile.
+func TestShardDownAffectsOnlyItsNames(t *testing.T) {
+	shardedClusters(t, 3, func(w *shardedCluster) {
+		g := w.shards(0, 1, 2)
+		w.must(g.WaitReady(w.Context()))
+		names := in(3, 2)
+		for i, of := range names {
+			lock := w.take(g, of[0])
+			after(time.Millisecond)
+			for k, set := range w.sets {
+				if _, on := set.Holder(of[0]); (on == 3) != (k == i) {
+					w.Errorf("%q of shard %d is on %d masters of shard %d", of[0], i+1, on, k+1)
+				}
+			}
+			w.unlock(lock)
+		}
+		for i := range 2 {
+			w.sets[1].Master(i).Stop()
+		}
+		after(time.Second)
+		late := w.shards(0, 1, 2)
+		for _, client := range []*redlock.Locker{g, late} {
+			for i, of := range names {
+				switch err := w.try(client, of[1]); {
+				case i == 1:
+					w.isError(err, redlock.ErrNoQuorum)
+				case err != nil:
+					w.Errorf("shard %d: %v", i+1, err)
+				}
+			}
+		}
+	})
+}
+
+// Shards begin only when all their masters were seen. If a majority sufficed, one of its masters could lose its record
+// and another be unreachable when a client without shards starts: that client would find a majority whose records name
+// no shard.
+func TestShardsBeginWhenAllMastersWereSeen(t *testing.T) {
+	shardedClusters(t, 2, func(w *shardedCluster) {
+		late := w.sets[1].Master(2)
+		late.Stop()
+		g := w.shards(0, 1)
+		after(5 * time.Minute)
+		_, err := g.Lock(w.Context(), in(2, 1)[0][0], redlock.WithWaitLimit(time.Second))
+		w.says(err, redlock.ErrQuarantine, "shard 1 of 2, of which none has voted yet")
+		late.Restart(false)
+		w.noError(g.WaitReady(w.Context()))
+	})
+}
+
+// Clients with different numbers of shards begin on new masters, some of which are down, hang, and restart with their
+// data or, a minority, without. No name is ever locked on two sets of masters.
+func TestUnlikeShardsNeverBothWin(t *testing.T) {
+	seeds := rounds(9, 2)
+	plans := [][]int{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}, {0, 1}, {1, 0}, {0}}
+	won := make([]int, len(plans))
+	for seed := range uint64(seeds) {
+		rnd := rand.New(rand.NewPCG(seed, 17))
+		shardedClusters(t, 3, func(w *shardedCluster) {
+			chosen := rnd.Perm(len(plans))[:3]
+			clients := map[int]*redlock.Locker{}
+			for _, k := range chosen {
+				for range 3 {
+					w.disturb(rnd)
+				}
+				clients[k] = w.shards(plans[k]...)
+				after(time.Duration(rnd.IntN(3)) * time.Second)
+			}
+			where := map[string]int{}
+			for range 12 {
+				w.disturb(rnd)
+				if rnd.IntN(4) == 0 {
+					ctx, cancel := context.WithTimeout(w.Context(), time.Second)
+					_ = clients[chosen[rnd.IntN(3)]].Admin().Admit(ctx) // may fail
+					cancel()
+				}
+				after(time.Duration(rnd.IntN(40)) * time.Second)
+				for _, k := range chosen {
+					for n := range 6 {
+						name := fmt.Sprint("n", n)
+						if w.try(clients[k], name) != nil {
+							continue
+						}
+						won[k]++
+						set := plans[k][sharding.Pick(name, len(plans[k]))-1]
+						if before, known := where[name]; known && before != set {
+							w.Errorf("seed %d: %q was locked on set %d, and with the shards %v on %d", seed, name, before, plans[k], set)
+						}
+						where[name] = set
+					}
+				}
+			}
+		})
+		if t.Failed() {
+			return
+		}
+	}
+	for k, n := range won {
+		if n == 0 && long.Enabled() {
+			t.Errorf("no client with the shards %v won in any schedule", plans[k])
+		}
+	}
+}
+
+// disturb applies a fault to one master.
+func (w *shardedCluster) disturb(rnd *rand.Rand) {
+	at := rnd.IntN(3)
+	m := w.sets[rnd.IntN(3)].Master(at)
+	switch rnd.IntN(6) {
+	case 0:
+		m.Stop()
+	case 1, 2:
+		m.Restart(true)
+	case 3:
+		m.Restart(at != 0) // always the same master of each set
+	case 4:
+		m.Hang()
+	case 5:
+		m.Resume()
+	}
+}
+
+// Tests of the calls of a sharded Locker.
+
+// A client that holds names of several shards may not wait for a name that sorts before them, in any shard.
+func TestOrderAcrossShards(t *testing.T) {
+	shardedClusters(t, 2, func(w *shardedCluster) {
+		g := w.admitted(0, 1)
+		of := in(2, 3)
+		names := slices.Sorted(slices.Values([]string{of[0][0], of[0][1], of[1][0], of[1][1]}))
+		held := w.all(g, names[1:])
+		ctx := held.Context(w.Context())
+		w.isError(errOf(g.Lock(ctx, names[0])), redlock.ErrOrder)
+		w.isError(errOf(g.LockAll(ctx, []string{names[3], names[0]})), redlock.ErrOrder)
+		again, err := g.LockAll(ctx, names[1:3]) // the context owns them
+		if err != nil || again.Of(names[1]).Token() != held.Of(names[1]).Token() {
+			w.Errorf("re-entry: %v", err)
+		}
+		all, err := g.TryLockAll(w.Context(), []string{names[0], names[1]})
+		w.isError(err, redlock.ErrHeld)
+		if all != nil {
+			w.Error("one of two is held, and both were locked")
+		}
+		w.noError(again.Unlock(w.Context()), held.Unlock(w.Context()))
+		after(time.Second)
+		if all, err = g.TryLockAll(w.Context(), names); err != nil || all.Unlock(w.Context()) != nil {
+			w.Error(err)
+		}
+		w.isError(errOf(g.LockAll(w.Context(), nil)), redlock.ErrInvalid)
+	})
+}
+
+// Each call about one name goes to the shard of the name; a Locker of another shard refuses the name.
+func TestCallsUseShardOfName(t *testing.T) {
+	shardedClusters(t, 2, func(w *shardedCluster) {
+		g, other := w.admitted(0, 1), w.shards(0, 1)
+		ctx, names := w.Context(), in(2, 1)
+		for i, of := range names {
+			name := of[0]
+			lock := w.takeWith(g, ctx, name)
+			who, err := other.Inspect(ctx, name)
+			if err != nil || who.Token != lock.Token() || who.N != 3 {
+				w.Errorf("who: %+v, %v", who, err)
+			}
+			for h, err := range other.Watch(ctx, name) {
+				if err != nil || h.ID != who.ID {
+					w.Errorf("watch: %+v, %v", h, err)
+				}
+				break
+			}
+			handle := w.export(lock)
+			if lock, err = other.Import(ctx, handle); err != nil {
+				w.Fatal(err)
+			}
+			h, err := g.Inspect(ctx, name)
+			if err != nil || h.Token != lock.Token() {
+				w.Errorf("inspect: %+v, %v", h, err)
+			}
+			if n, err := g.Admin().ForceRelease(ctx, name, h.ID); n < 2 || err != nil {
+				w.Errorf("force release: %d, %v", n, err)
+			}
+			w.isError(lock.Extend(ctx), redlock.ErrLost)
+
+			wrong := w.locker(1-i, redlock.WithShard(2-i, 2))
+			_, err = wrong.Lock(ctx, name)
+			w.says(err, redlock.ErrInvalid, fmt.Sprintf("belongs to shard %d of 2", i+1))
+			w.isError(errOf(wrong.Import(ctx, handle)), redlock.ErrInvalid)
+			w.isError(errOf(wrong.Inspect(ctx, name)), redlock.ErrInvalid)
+			w.isError(errOf(wrong.TryLockAll(ctx, []string{name})), redlock.ErrInvalid)
+			err = g.Lead(ctx, name, func(ctx context.Context) error {
+				_, err := other.TryLock(w.Context(), name)
+				w.isError(err, redlock.ErrHeld)
+				return ctx.Err()
+			})
+			if err != nil {
+				w.Errorf("lead: %v", err)
+			}
+			if err = g.Do(ctx, name, context.Context.Err); err != nil {
+				w.Errorf("do: %v", err)
+			}
+		}
+		w.isError(errOf(g.Import(ctx, "nonsense")), redlock.ErrInvalid)
+	})
+}
+
+// Calls about all masters report each shard.
+func TestCallsAboutAllMasters(t *testing.T) {
+	shardedClusters(t, 2, func(w *shardedCluster) {
+		g := w.admitted(0, 1)
+		ctx := w.Context()
+		if list := g.Ready(ctx); len(list) != 6 || list[0].Shard != 1 || list[5].Shard != 2 || len(g.Masters()) != 6 {
+			w.Errorf("%+v", list)
+		}
+		w.noError(g.Admin().RaiseMaxTTL(ctx, time.Minute))
+		for _, m := range g.Masters() {
+			if m.MaxTTL != time.Minute {
+				w.Errorf("%+v", m)
+			}
+		}
+		for i := range 2 {
+			w.sets[1].Master(i).Stop()
+		}
+		after(time.Second)
+		findings, err := g.Admin().Check(ctx)
+		w.noError(err)
+		about := slices.IndexFunc(findings, func(f pool.Finding) bool { return f.About == "quorum" })
+		if about < 0 || findings[about].Master != "shard 2 of 2" {
+			w.Errorf("%+v", findings)
+		}
+		short, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		err = g.WaitReady(short)
+		w.says(err, redlock.ErrNoQuorum, "shard 2 of 2: ")
+		if strings.Contains(err.Error(), "shard 1 of 2") {
+			w.Errorf("shard 1 is ready: %v", err)
+		}
+		w.isError(g.Admin().Quarantine(ctx, "nobody"), redlock.ErrInvalid)
+		// The second shard also has a master of this name, and a majority of the shard is down.
+		if err := g.Admin().Quarantine(ctx, g.Masters()[2].Addr); err == nil || !strings.HasPrefix(err.Error(),
+			"shard 2 of 2: ") {
+			w.Errorf("quarantine: %v", err)
+		}
+		if g.Masters()[2].State != "quarantine" {
+			w.Errorf("quarantine: %+v", g.Masters()[2])
+		}
+		if len(g.Warnings()) != 0 {
+			w.Errorf("%q", g.Warnings())
+		}
+		lock := w.takeWith(g, ctx, in(2, 1)[0][0])
+		closing, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		w.noError(g.Close(closing))
+		w.isError(lock.Err(), redlock.ErrClosed)
+		w.isError(errOf(g.Lock(ctx, in(2, 1)[1][0])), redlock.ErrClosed)
+	})
+}
+
+// A shard that has lost all its records begins again, even without one master that never comes back, since the other
+// shard has the number.
+func TestShardThatLostAllRecordsRecovers(t *testing.T) {
+	shardedClusters(t, 2, func(w *shardedCluster) {
+		first := w.admitted(0, 1)
+		_ = first.Close(w.Context())
+		for i := range 3 {
+			w.sets[1].Master(i).Restart(false)
+		}
+		w.sets[1].Master(2).Stop()
+		g := w.shards(0, 1)
+		w.noError(g.WaitReady(w.within(time.Minute)))
+	})
+}
+
+// The number of shards is changed with no client running: the records are deleted, and the masters admitted again.
+func TestShardCountChangesWithoutClients(t *testing.T) {
+	shardedClusters(t, 3, func(w *shardedCluster) {
+		old := w.admitted(0, 1)
+		w.must(old.Close(w.Context()))
+		for _, set := range w.sets[:2] {
+			for i := range 3 {
+				set.Master(i).EvictKey("redlock:admission")
+			}
+		}
+		g := w.admitted(0, 1, 2)
+		for _, of := range in(3, 1) {
+			w.noError(w.try(g, of[0]))
+		}
+		w.isError(w.try(w.shards(0, 1), in(2, 1)[0][0]), redlock.ErrMasterList)
+	})
+}
+
+// The masters of one shard are changed while locks are held: the next masters join the shard by themselves.
+func TestReconfigureShard(t *testing.T) {
+	shardedClusters(t, 3, func(w *shardedCluster) {
+		p, err := pool.Open(w.sets[1].URLs(), transport.WithClock(clock.Runtime()), pool.WithDialer(w.either(1, 2)))
+		w.must(err)
+		w.Cleanup(func() { _ = p.Close() })
+		first, err := w.sets[0].Pool()
+		w.must(err)
+		w.Cleanup(func() { _ = first.Close() })
+		g, err := redlock.NewSharded([]*pool.Pool{first, p})
+		w.must(err)
+		w.Cleanup(func() { _ = g.Close(context.WithoutCancel(w.Context())) })
+		w.must(g.Admin().Admit(w.Context()))
+		lock := w.take(g, in(2, 1)[1][0])
+		sets := g.Admin().Configuration()
+		sets[1] = redlock.Configuration{
+			Epoch: 1, Masters: sets[1].Masters, Next: []string{"redis://next-1", "redis://next-2", "redis://next-3"},
+		}
+		second, err := redlock.New(p, redlock.WithShard(2, 2), redlock.WithConfiguration(sets[1])) // like the command
+		w.must(err)
+		w.Cleanup(func() { _ = second.Close(context.WithoutCancel(w.Context())) })
+		ctx := w.within(5 * time.Minute)
+		w.must(g.Admin().Reconfigure(ctx, sets...), second.RaiseEpoch(ctx))
+		after(2 * time.Minute)
+		sets[1] = redlock.Configuration{Epoch: 2, Masters: sets[1].Next}
+		w.says(g.Admin().Reconfigure(ctx, sets[1]), redlock.ErrInvalid, "2 shards")
+		w.must(second.FinishChange(ctx), g.Admin().Reconfigure(ctx, sets...))
+		w.noError(lock.Err(), lock.Unlock(ctx), w.try(g, lock.Name()))
+		for i := range 3 {
+			if record, _ := w.sets[2].Master(i).Get("redlock:admission"); !strings.Contains(record, " group=2/2 ") {
+				w.Errorf("next master %d: %s", i+1, record)
+			}
+		}
+	})
+}
+
+func TestNewShardedRefusesInvalidShards(t *testing.T) {
+	shardedClusters(t, 2, func(w *shardedCluster) {
+		pools := make([]*pool.Pool, 2)
+		for i, set := range w.sets {
+			p, err := set.Pool()
+			w.must(err)
+			defer p.Close()
+			pools[i] = p
+		}
+		for what, list := range map[string][]*pool.Pool{
+			"0 shards":        {},
+			"shard 2 is nil":  {pools[0], nil},
+			"have the same":   {pools[0], pools[0]},
+			"301 shards":      make([]*pool.Pool, 301),
+			"2 configuration": pools[:1],
+		} {
+			var opts []redlock.Option
+			if strings.Contains(what, "configuration") {
+				opts = append(opts, redlock.WithConfiguration(redlock.Configuration{}, redlock.Configuration{}))
+			}
+			_, err := redlock.NewSharded(list, opts...)
+			w.says(err, redlock.ErrInvalid, what)
+		}
+		for _, opts := range [][]redlock.Option{
+			{redlock.WithShard(1, 2)}, {redlock.WithoutRestartGuard()}, {redlock.WithTTL(0)}, {nil},
+		} {
+			w.isError(errOf(redlock.NewSharded(pools, opts...)), redlock.ErrInvalid)
+		}
+		for _, opts := range [][]redlock.Option{
+			{redlock.WithShard(0, 2)}, {redlock.WithShard(3, 2)}, {redlock.WithShard(1, 1001)},
+		} {
+			w.isError(errOf(redlock.New(pools[0], opts...)), redlock.ErrInvalid)
+		}
+	})
+}

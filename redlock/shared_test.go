@@ -1,0 +1,418 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/memory"
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
+)
+
+// rlock acquires the lock of a reader and fails the test if that fails.
+func (w *cluster) rlock(s *redlock.RWLock, opts ...redlock.LockOption) *redlock.Lock {
+	w.Helper()
+	k, err := s.RLock(w.Context(), opts...)
+	w.must(err)
+	return k
+}
+
+func (w *cluster) downgrade(k *redlock.Lock, opts ...redlock.LockOption) *redlock.Lock {
+	w.Helper()
+	reader, err := k.Downgrade(w.Context(), opts...)
+	w.must(err)
+	return reader
+}
+
+func (w *cluster) wlock(s *redlock.RWLock, opts ...redlock.LockOption) *redlock.Lock {
+	w.Helper()
+	k, err := s.Lock(w.Context(), opts...)
+	w.must(err)
+	return k
+}
+
+func TestReadersShareWriterExcludes(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		a, b := w.locker().RWLock("x"), w.locker().RWLock("x")
+		r1, r2, r3 := w.rlock(a), w.rlock(a), w.rlock(b)
+		w.isError(errOf(b.TryLock(w.Context())), redlock.ErrHeld)
+		w.unlockAll(r1, r2)
+		w.isError(errOf(a.TryLock(w.Context())), redlock.ErrHeld)
+		w.unlockAll(r3)
+		writer := w.wlock(a)
+		for _, r := range []*redlock.Lock{r1, r2, r3} {
+			w.wantLater(writer, r)
+		}
+		for _, s := range []*redlock.RWLock{a, b} {
+			w.isError(errOf(s.TryRLock(w.Context())), redlock.ErrHeld)
+			w.isError(errOf(s.TryLock(w.Context())), redlock.ErrHeld)
+		}
+		w.unlockAll(writer)
+		r1 = w.rlock(b)
+		w.wantLater(r1, writer)
+		w.unlockAll(r1)
+		synctest.Wait()
+		if keys := w.masters.Master(0).Keys(); slices.Contains(keys, "redlock:{x}") {
+			w.Errorf("at the end the master has %q", keys)
+		}
+	})
+}
+
+// An endless stream of readers does not starve a writer: later readers wait behind it.
+func TestWriterIsNotStarved(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		l := []*redlock.Locker{w.locker(), w.locker(), w.locker()}
+		var wg sync.WaitGroup
+		ctx, stop := context.WithCancel(w.Context())
+		for i := range 12 {
+			wg.Go(func() {
+				s := l[i%3].RWLock("x")
+				for ctx.Err() == nil {
+					r, err := s.RLock(ctx)
+					if err != nil {
+						continue
+					}
+					time.Sleep(time.Duration(20+i) * time.Millisecond)
+					_ = r.Unlock(ctx)
+				}
+			})
+		}
+		after(500 * time.Millisecond)
+		for range 5 {
+			began := time.Now()
+			k := w.wlock(l[0].RWLock("x"))
+			w.wantSince(began, 200*time.Millisecond)
+			after(10 * time.Millisecond)
+			w.unlockAll(k)
+			after(100 * time.Millisecond)
+		}
+		stop()
+		wg.Wait()
+	})
+}
+
+// The order is that of the queue: readers before the writer hold together, readers behind it follow it.
+func TestReadersAndWritersKeepOrder(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		holder := w.wlock(w.locker().RWLock("x"))
+		var mu sync.Mutex
+		var order []string
+		var wg sync.WaitGroup
+		wait := func(what string, take func(*redlock.RWLock) (*redlock.Lock, error)) {
+			s := w.locker().RWLock("x")
+			wg.Go(func() {
+				k, err := take(s)
+				if err != nil {
+					w.Errorf("%s: %v", what, err)
+					return
+				}
+				mu.Lock()
+				order = append(order, what)
+				mu.Unlock()
+				time.Sleep(300 * time.Millisecond)
+				_ = k.Unlock(w.Context())
+			})
+			after(100 * time.Millisecond)
+		}
+		read := func(s *redlock.RWLock) (*redlock.Lock, error) { return s.RLock(w.Context()) }
+		write := func(s *redlock.RWLock) (*redlock.Lock, error) { return s.Lock(w.Context()) }
+		wait("r", read)
+		wait("r", read)
+		wait("w", write)
+		wait("R", read)
+		wait("R", read)
+		began := time.Now()
+		w.unlockAll(holder)
+		wg.Wait()
+		if want := []string{"r", "r", "w", "R", "R"}; !slices.Equal(order, want) {
+			w.Errorf("the order was %q, want %q", order, want)
+		}
+		w.wantSince(began, 1100*time.Millisecond)
+	})
+}
+
+func TestDeadReaderFreesItsShare(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		lives := w.rlock(w.locker().RWLock("x"), redlock.WithTTL(3*time.Second)) // extended each second
+		dying := w.locker().RWLock("x")
+		dead := w.rlock(dying, redlock.WithTTL(3*time.Second), redlock.WithExtension(false))
+		after(2 * time.Second)
+		w.unlockAll(lives)
+		w.isError(errOf(w.locker().RWLock("x").TryLock(w.Context())), redlock.ErrHeld)
+		began := time.Now()
+		k := w.wlock(w.locker().RWLock("x"))
+		w.wantSince(began, 2*time.Second)
+		w.isError(dead.Err(), redlock.ErrLost)
+		w.unlockAll(k)
+	})
+}
+
+func TestDowngrade(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		l := w.locker()
+		writer := w.wlock(l.RWLock("x"))
+		ctx := writer.Context(w.Context())
+		got := make(chan string, 2)
+		for what, s := range map[string]*redlock.RWLock{"w": w.locker().RWLock("x"), "r": w.locker().RWLock("x")} {
+			go func() {
+				take := s.RLock
+				if what == "w" {
+					take = s.Lock
+					time.Sleep(time.Second)
+				}
+				k, err := take(w.Context())
+				if err != nil {
+					w.Errorf("%s: %v", what, err)
+					got <- "error"
+					return
+				}
+				got <- what
+				_ = k.Unlock(w.Context())
+			}()
+		}
+		after(3 * time.Second)
+		reader := w.downgrade(writer)
+		if first := <-got; first != "r" {
+			w.Errorf("%q acquired the name first", first)
+		}
+		w.isError(writer.Err(), redlock.ErrReleased)
+		w.isError(context.Cause(ctx), redlock.ErrReleased)
+		w.wantLater(reader, writer)
+		after(30 * time.Second)
+		if reader.Err() != nil {
+			w.Errorf("the reader has lost its lock: %v", reader.Err())
+		}
+		if len(got) > 0 {
+			w.Error("a writer came beside the reader")
+		}
+		w.unlockAll(reader)
+		if last := <-got; last != "w" {
+			w.Errorf("%q came last", last)
+		}
+	})
+}
+
+func TestUpgradeKindsAndReentry(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		l := w.locker()
+		s := l.RWLock("x")
+		r := w.rlock(s)
+		w.isError(errOf(s.Lock(r.Context(w.Context()))), redlock.ErrUpgrade)
+		w.isError(errOf(s.TryLock(r.Context(w.Context()))), redlock.ErrUpgrade)
+		again, err := s.RLock(r.Context(w.Context()))
+		w.must(err)
+		w.unlockAll(again)
+		w.isError(errOf(l.Lock(r.Context(w.Context()), "x")), redlock.ErrKind)
+		for _, o := range []*redlock.Locker{l, w.locker()} {
+			w.isError(errOf(o.Lock(w.Context(), "x")), redlock.ErrKind)
+			w.isError(errOf(o.TryLock(w.Context(), "x")), redlock.ErrKind)
+		}
+		if r.Err() != nil {
+			w.Errorf("the reader has lost its lock: %v", r.Err())
+		}
+		w.isError(errOf(r.Export()), redlock.ErrInvalid)
+		w.isError(errOf(r.Downgrade(w.Context())), redlock.ErrInvalid)
+		w.unlockAll(r)
+		k := w.take(l, "x")
+		for _, o := range []*redlock.Locker{l, w.locker()} {
+			w.isError(errOf(o.RWLock("x").RLock(w.Context())), redlock.ErrKind)
+			w.isError(errOf(o.RWLock("x").Lock(w.Context())), redlock.ErrKind)
+		}
+		w.unlockAll(k)
+		writer := w.wlock(s)
+		inner, err := s.RLock(writer.Context(w.Context()))
+		if err != nil || inner.Token() != writer.Token() {
+			w.Errorf("a writer that reads: %v, %v", inner, err)
+		}
+		w.isError(errOf(writer.Downgrade(w.Context())), redlock.ErrInvalid)
+		w.unlockAll(inner, writer)
+		w.isError(errOf(s.RLock(w.Context(), redlock.WithMinHold(time.Second))), redlock.ErrInvalid)
+	})
+}
+
+func TestReadersAreExtendedAndRepaired(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		s := w.locker().RWLock("x")
+		r := w.rlock(s)
+		after(time.Minute)
+		if r.Err() != nil {
+			w.Fatalf("after a minute: %v", r.Err())
+		}
+		w.each(func(_ int, m *memory.Master) { m.Restart(false) }, 0, 1)
+		after(40 * time.Second)
+		if on, n := r.HeldOn(); on != 5 || n != 5 {
+			w.Errorf("held on %d of %d", on, n)
+		}
+		w.isError(errOf(w.locker().RWLock("x").TryLock(w.Context())), redlock.ErrHeld)
+		w.unlockAll(r)
+		synctest.Wait()
+		if errors.Is(r.Err(), redlock.ErrLost) {
+			w.Error("lost")
+		}
+	})
+}
+
+// A downgrade that no quorum answers fails with its context, and leaves no keys.
+func TestDowngradeWithoutQuorumLeavesNothing(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		writer := w.wlock(w.locker().RWLock("x"))
+		w.hang(0, 1, 2)
+		w.isError(errOf(writer.Downgrade(w.within(200*time.Millisecond))), context.DeadlineExceeded)
+		w.isError(writer.Err(), redlock.ErrReleased)
+		w.resume(0, 1, 2)
+		after(3 * time.Second)
+		w.unlockAll(w.wlock(w.locker().RWLock("x")))
+		w.wantOn("x", 0)
+		lost := w.wlock(w.locker().RWLock("x"), redlock.WithExtension(false), redlock.WithTTL(time.Second))
+		after(2 * time.Second)
+		w.isError(errOf(lost.Downgrade(w.Context())), redlock.ErrLost)
+	})
+}
+
+// A writer whose lock the masters have lost, and that does not know it yet, cannot downgrade: another writer may have
+// held the name meanwhile.
+func TestLostWriterCannotDowngrade(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		writer := w.wlock(w.locker().RWLock("x"), redlock.WithExtension(false))
+		w.masters.Lose("x")
+		w.unlockAll(w.wlock(w.locker().RWLock("x")))
+		w.must(writer.Err())
+		w.isError(errOf(writer.Downgrade(w.Context())), redlock.ErrLost)
+		w.wantOn("x", 0)
+	})
+}
+
+// The master that missed the downgrade still has the writer's share, and gets the reader's when that has expired.
+func TestDowngradeMissedByMaster(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		writer := w.wlock(w.locker().RWLock("x"), redlock.WithTTL(3*time.Second))
+		w.each(func(_ int, m *memory.Master) { m.DropRequests(1) }, 4)
+		reader := w.downgrade(writer)
+		other := w.rlock(w.locker().RWLock("x"))
+		w.isError(errOf(w.locker().RWLock("x").TryLock(w.Context())), redlock.ErrHeld)
+		after(10 * time.Second)
+		w.wantHeld(reader, 5)
+		w.unlockAll(reader, other)
+		w.unlockAll(w.wlock(w.locker().RWLock("x")))
+	})
+}
+
+// A trace reports the calls of readers under separate names.
+func TestTraceOfReaders(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		var ops []string
+		l := w.locker(redlock.WithTrace(redlock.On("call", func(i redlockinfo.Event) {
+			ops = append(ops, i.Op+" "+redlock.Outcome(i.Err))
+		})))
+		s := l.RWLock("x")
+		r := w.rlock(s)
+		w.isError(errOf(s.TryLock(r.Context(w.Context()))), redlock.ErrUpgrade)
+		w.isError(errOf(l.TryLock(w.Context(), "x")), redlock.ErrKind)
+		w.unlockAll(r)
+		k := w.wlock(s)
+		w.isError(errOf(s.TryRLock(w.Context())), redlock.ErrHeld)
+		k = w.downgrade(k)
+		w.unlockAll(k)
+		synctest.Wait()
+		want := []string{"rlock ok", "try lock invalid", "try lock lock_kind", "unlock ok", "lock ok", "try rlock held",
+			"downgrade ok", "unlock ok"}
+		if !slices.Equal(ops, want) {
+			w.Errorf("notified %q, want %q", ops, want)
+		}
+	})
+}
+
+// A downgrade whose first answers are lost is sent again, and its validity counts from then; so must the TTLs of the
+// shares.
+func TestRepeatedDowngradeKeepsTTL(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		writer, err := w.locker().RWLock("x").Lock(w.Context(), redlock.WithTTL(3*time.Second), redlock.WithExtension(false))
+		w.must(err)
+		after(time.Second)
+		w.each(func(_ int, m *memory.Master) { m.DropReplies(1) })
+		w.wire.block(0, 1, 2, 3, 4) // new connections wait
+		time.AfterFunc(300*time.Millisecond, func() { w.wire.block() })
+		began := time.Now()
+		reader := w.downgrade(writer)
+		if time.Since(began) < 100*time.Millisecond {
+			w.Error("the downgrade was not sent again")
+		}
+		long := 0
+		w.each(func(_ int, m *memory.Master) {
+			if _, _, left := m.Holds("x"); left >= reader.Remaining() {
+				long++
+			}
+		})
+		if long < 3 {
+			w.Errorf("%d masters keep it for its validity of %v", long, reader.Remaining())
+		}
+		w.unlock(reader)
+	})
+}
+
+// H125: the replies to the first round of a downgrade are lost, and a later round wins. Its ballot is the reader's
+// token, so it must be a fence: the next writer's token is larger. A fence that is ahead of the clocks makes every
+// ballot count.
+func TestDowngradeOfSeveralRoundsRaisesFences(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		high := strconv.FormatInt(time.Now().Add(12*time.Second).UnixMicro(), 10)
+		w.each(func(_ int, m *memory.Master) { m.Set(defaultPrefix.Fence("x"), high) })
+		opts := []redlock.LockOption{redlock.WithTTL(3 * time.Second), redlock.WithExtension(false)}
+		writer, err := w.locker().RWLock("x").Lock(w.Context(), opts...)
+		w.must(err)
+		after(time.Second)
+		w.each(func(_ int, m *memory.Master) { m.DropReplies(1) })
+		w.wire.block(0, 1, 2) // new connections wait
+		time.AfterFunc(300*time.Millisecond, func() { w.wire.block() })
+		reader := w.downgrade(writer, opts...)
+		w.wantLater(reader, writer)
+		fences := 0
+		w.each(func(_ int, m *memory.Master) {
+			text, _ := m.Get(defaultPrefix.Reads("x"))
+			if n, err := strconv.ParseInt(text, 10, 64); err == nil && n >= reader.Token() {
+				fences++
+			}
+		})
+		if fences < 2 {
+			w.Errorf("the token %d is a fence on %d of 3 masters", reader.Token(), fences)
+		}
+		after(4 * time.Second) // the reader's share ends
+		next, err := w.locker().RWLock("x").Lock(w.Context(), opts...)
+		w.must(err)
+		w.wantLater(next, reader)
+		w.unlockAll(next)
+	})
+}
+
+// H125: a writer's acquire that arrives after the writer has given up queues it again. It must not keep readers out for
+// the 8 s for which a writer that has asked counts: its client has it leave.
+func TestLateAcquireOfAbsentWriterLetsReadersIn(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		first := w.rlock(w.locker().RWLock("x"))
+		w.isError(errOf(w.locker().RWLock("x").Lock(w.within(3*time.Second))), context.DeadlineExceeded)
+		after(10 * time.Millisecond)
+		late := w.wire.sent("shared acquire")
+		late = slices.DeleteFunc(late, func(s sent) bool { return s.arg(6) == "" })
+		if len(late) == 0 || w.queued("x") != 0 {
+			w.Fatalf("%d asks with a waiter, %d waiters", len(late), w.queued("x"))
+		}
+		for _, s := range late {
+			w.replay(s)
+		}
+		if w.queued("x") == 0 {
+			w.Fatal("the late acquires have queued no waiter")
+		}
+		start := time.Now()
+		second := w.rlock(w.locker().RWLock("x"))
+		w.wantSince(start, 2*time.Second)
+		w.unlockAll(first, second) // the reader may wait on a master that has let it in late
+		after(10 * time.Millisecond)
+		equal(w, w.queued("x"), 0, "masters with a waiter")
+	})
+}

@@ -1,0 +1,352 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// slotsOf are the names of k slots of "n".
+func slotsOf(k int) (names []string) {
+	for i := range k {
+		names = append(names, fmt.Sprint("n:", i+1))
+	}
+	return names
+}
+
+// Of any number of clients that try at one instant, as many get a slot as there are slots, each another one.
+func TestEachSlotHasOneHolder(t *testing.T) {
+	for _, clients := range []int{1, 3, 8} {
+		bubble(t, 5, func(w *cluster) {
+			w.delay(time.Millisecond)
+			type result struct {
+				lock *redlock.Lock
+				err  error
+			}
+			results := make(chan result, clients)
+			for i := range clients {
+				l := w.peer(fmt.Sprint("p", i)).Locker
+				go func() {
+					k, err := l.TryLock(w.Context(), "n", redlock.WithSlots(3))
+					results <- result{k, err}
+				}()
+			}
+			var names []string
+			var held []*redlock.Lock
+			for range clients {
+				r := <-results
+				if r.err == nil {
+					names, held = append(names, r.lock.Name()), append(held, r.lock)
+					continue
+				}
+				w.isError(r.err, redlock.ErrHeld)
+				if !strings.Contains(r.err.Error(), "each of 3 slots is held") {
+					w.Errorf("the error is %v", r.err)
+				}
+			}
+			slices.Sort(names)
+			if len(slices.Compact(names)) != min(clients, 3) || len(held) != min(clients, 3) {
+				w.Errorf("%d clients have the slots %q", clients, names)
+			}
+			for _, k := range held {
+				w.unlock(k)
+			}
+			w.delay(0)
+			w.nothingLeft(slotsOf(3)...)
+		})
+	}
+}
+
+// A waiter gets the first slot that is released, and leaves the queues of the others. Neither it nor any other client
+// needs to poll.
+func TestWaiterGetsFirstFreeSlot(t *testing.T) {
+	for freed := range 3 {
+		bubble(t, 5, func(w *cluster) {
+			var held []*redlock.Lock
+			for i, name := range slotsOf(3) {
+				held = append(held, w.take(w.peer(fmt.Sprint("holder", i)).Locker, name, redlock.WithTTL(30*time.Second)))
+			}
+			c := w.peer("waiter").waits("n", redlock.WithSlots(3), unpolled)
+			for _, name := range slotsOf(3) {
+				if w.queued(name) == 0 {
+					w.Errorf("the waiter is not in the queue of %s", name)
+				}
+			}
+			w.delay(time.Millisecond)
+			go w.unlock(held[freed])
+			k, took := c.timed(time.Second)
+			if took > 4*time.Millisecond || k.Name() != slotsOf(3)[freed] {
+				w.Errorf("it got %s after %v", k.Name(), took)
+			}
+			after(10 * time.Millisecond)
+			for _, name := range slotsOf(3) {
+				if n := w.queued(name); n != 0 {
+					w.Errorf("%d masters have waiters of %s", n, name)
+				}
+			}
+			held[freed] = k
+			w.delay(0)
+			for _, k := range held {
+				w.unlock(k)
+			}
+			w.nothingLeft(slotsOf(3)...)
+		})
+	}
+}
+
+// All slots become free at one instant. The first waiter may win several, keeps one, and releases the others at once:
+// each waiter has a slot after two hand-overs at most.
+func TestSlotsWonTogetherAreReleasedAtOnce(t *testing.T) {
+	for _, opts := range [][]redlock.LockOption{nil, {redlock.WithFair()}, {redlock.WithMinHold(2 * time.Second)}} {
+		bubble(t, 5, func(w *cluster) {
+			var held []*redlock.Lock
+			for i, name := range slotsOf(3) {
+				held = append(held, w.take(w.peer(fmt.Sprint("holder", i)).Locker, name, redlock.WithTTL(30*time.Second)))
+			}
+			var calls []*call
+			for i := range 3 {
+				p := w.peer(fmt.Sprint("waiter", i))
+				calls = append(calls, p.waits("n", append(opts, redlock.WithSlots(3), unpolled)...))
+			}
+			w.delay(time.Millisecond)
+			for _, k := range held {
+				go w.unlock(k)
+			}
+			var names []string
+			for _, c := range calls {
+				k := c.gets(15 * time.Millisecond)
+				names = append(names, k.Name())
+				defer w.unlock(k)
+			}
+			slices.Sort(names)
+			if !slices.Equal(names, slotsOf(3)) {
+				w.Errorf("the waiters have %q", names)
+			}
+			w.delay(0)
+		})
+	}
+}
+
+// Fair waiters are served in the order of their calls, regardless of which slot becomes free.
+func TestFairWaitersForSlotsAreServedInOrder(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		var held []*redlock.Lock
+		for i, name := range slotsOf(2) {
+			held = append(held, w.take(w.peer(fmt.Sprint("holder", i)).Locker, name, redlock.WithTTL(30*time.Second)))
+		}
+		w.delay(time.Millisecond)
+		var calls []*call
+		for i := range 8 {
+			p := w.peer(fmt.Sprintf("p%02d", 99-i))
+			calls = append(calls, w.call(w.Context(), p, "n", redlock.WithFair(), redlock.WithSlots(2), unpolled))
+			after(20 * time.Millisecond)
+		}
+		random := seeded(1)
+		for i, c := range calls {
+			n := random.IntN(2)
+			go w.unlock(held[n])
+			held[n] = c.gets(time.Second)
+			after(20 * time.Millisecond)
+			for j, later := range calls[i+1:] {
+				if later.over() {
+					w.Fatalf("waiter %d was served before waiter %d", i+1+j, i)
+				}
+			}
+		}
+		w.delay(0)
+		w.unlockAll(held...)
+		w.nothingLeft(slotsOf(2)...)
+	})
+}
+
+// A call that ends at any moment of its wait leaves nothing: no slot, and no place in a queue.
+func TestCancelledWaiterForSlotsLeavesNothing(t *testing.T) {
+	for at := time.Duration(0); at < 16*time.Millisecond; at += 250 * time.Microsecond {
+		bubble(t, 3, func(w *cluster) {
+			holder, waiter := w.peer("holder"), w.peer("waiter")
+			held := []*redlock.Lock{w.take(holder, "n:1"), w.take(holder, "n:2")}
+			w.delay(time.Millisecond)
+			ctx, cancel := context.WithCancel(w.Context())
+			c := w.call(ctx, waiter, "n", redlock.WithSlots(2))
+			after(10 * time.Millisecond)
+			time.AfterFunc(at, cancel)
+			go w.unlock(held[0])
+			after(time.Millisecond)
+			go w.unlock(held[1])
+			after(time.Second)
+			if !c.over() {
+				w.Fatal("the call has not ended")
+			}
+			if c.lock != nil {
+				w.unlock(c.lock)
+			} else {
+				w.isError(c.err, context.Canceled)
+			}
+			w.delay(0)
+			w.nothingLeft(slotsOf(2)...)
+		})
+	}
+}
+
+// The calls of one Locker hand slots over locally, also if they wait for all of them, and hold each slot once.
+func TestCallsOfOneLockerShareSlots(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.locker()
+		w.delay(time.Millisecond)
+		var mu sync.Mutex
+		holders, most, done := 0, 0, make(chan error)
+		count := func(n int) {
+			mu.Lock()
+			defer mu.Unlock()
+			holders += n
+			most = max(most, holders)
+		}
+		for range 20 {
+			go func() {
+				done <- l.Do(w.Context(), "n", func(context.Context) error {
+					count(1)
+					time.Sleep(3 * time.Millisecond)
+					count(-1)
+					return nil
+				}, redlock.WithSlots(3))
+			}()
+			synctest.Wait()
+		}
+		for range 20 {
+			w.noError(<-done)
+		}
+		equal(w, most, 3, "holders at a time")
+		w.delay(0)
+		w.nothingLeft(slotsOf(3)...)
+	})
+}
+
+// A context that owns a slot re-enters it, and takes no second one; it does not own the slots above k.
+func TestSlotIsReentered(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.locker()
+		k := w.take(l, "n", redlock.WithSlots(3))
+		again, err := l.TryLock(k.Context(w.Context()), "n", redlock.WithSlots(3))
+		if err != nil || again.Name() != k.Name() || again.Token() != k.Token() {
+			w.Fatalf("%v, %v", again, err)
+		}
+		w.unlock(again)
+		w.unlock(k)
+		w.isError(errOf(l.Lock(k.Context(context.WithoutCancel(w.Context())), "n", redlock.WithSlots(3))),
+			redlock.ErrReleased)
+		third := w.take(l, "n:3")
+		two, err := l.TryLock(third.Context(w.Context()), "n", redlock.WithSlots(2))
+		if err != nil || two.Name() == third.Name() {
+			w.Fatalf("%v, %v", two, err)
+		}
+		w.unlockAll(two, third)
+		w.nothingLeft(slotsOf(3)...)
+	})
+}
+
+// As many clients lead at a time as there are slots.
+func TestSlotsOfLeaders(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		ctx, stop := context.WithCancel(w.Context())
+		led := make(chan string)
+		done := make(chan error)
+		for i := range 3 {
+			l := w.peer(fmt.Sprint("p", i)).Locker
+			go func() {
+				done <- l.Lead(ctx, "n", func(ctx context.Context) error {
+					led <- fmt.Sprint(i)
+					<-ctx.Done()
+					return ctx.Err()
+				}, redlock.WithSlots(2))
+			}()
+		}
+		a, b := <-led, <-led
+		after(time.Minute)
+		select {
+		case c := <-led:
+			w.Errorf("%s leads besides %s and %s", c, a, b)
+		default:
+		}
+		stop()
+		for range 3 {
+			w.isError(<-done, context.Canceled)
+		}
+		w.nothingLeft(slotsOf(2)...)
+	})
+}
+
+// A waiter for slots gets one that lingers at another client, and a client takes its own over without a message.
+func TestSlotLingers(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		a, b := w.peer("a"), w.peer("b")
+		opts := []redlock.LockOption{redlock.WithSlots(2), redlock.WithLinger(time.Minute), redlock.WithTTL(20 * time.Second)}
+		w.unlock(w.take(a, "n", opts...)) // it subscribes
+		after(time.Second)
+		first := w.take(a, "n", opts...)
+		w.unlock(first)
+		before := w.count("acquire")
+		again := w.take(a, "n", opts...)
+		if n := w.count("acquire"); n != before || again.Name() != first.Name() {
+			w.Errorf("%d acquires for %s, which lingered, and got %s", n-before, first.Name(), again.Name())
+		}
+		w.unlock(again)
+		other := w.take(b, "n", redlock.WithSlots(2))
+		both := w.take(b, "n", redlock.WithSlots(2))
+		if other.Name() == both.Name() {
+			w.Errorf("two locks of %s", both.Name())
+		}
+		w.unlockAll(other, both)
+		w.nothingLeft(slotsOf(2)...)
+	})
+}
+
+// What does not go with slots is refused before anything is sent.
+func TestInvalidUsesOfSlotsAreRefused(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		p := w.pool()
+		l, slots := w.over(p), redlock.WithSlots(3)
+		before := w.count("acquire")
+		for _, err := range []error{
+			errOf(l.Lock(w.Context(), "n", redlock.WithSlots(0))),
+			errOf(l.Lock(w.Context(), "n", redlock.WithSlots(101))),
+			errOf(l.Lock(w.Context(), "n", slots, redlock.WithRetry(redlock.Retry{Tries: 3}))),
+			errOf(l.TryLock(w.Context(), strings.Repeat("n", scripts.MaxName-1), slots)),
+			errOf(l.LockAll(w.Context(), []string{"n"}, slots)),
+			errOf(l.RWLock("n").RLock(w.Context(), slots)),
+			errOf(l.RWLock("n").Lock(w.Context(), slots)),
+			errOf(redlock.New(p, slots)),
+		} {
+			w.isError(err, redlock.ErrInvalid)
+		}
+		equal(w, w.count("acquire"), before, "acquires")
+	})
+}
+
+// A wait that ends with its limit shows the slot that may be free first; without a quorum it is no ErrHeld.
+func TestErrorOfWaitForSlots(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		holder, l := w.peer("holder").Locker, w.peer("waiter").Locker
+		w.take(holder, "n:1", redlock.WithTTL(20*time.Second), redlock.WithExtension(false))
+		w.take(holder, "n:2", redlock.WithTTL(10*time.Second), redlock.WithExtension(false))
+		_, err := l.Lock(w.Context(), "n", redlock.WithSlots(2), redlock.WithWaitLimit(time.Second))
+		w.isError(err, redlock.ErrHeld)
+		w.notError(err, context.DeadlineExceeded)
+		var e *redlock.LockError
+		if !errors.As(err, &e) || e.Name != "n:2" || e.Left > 11*time.Second || e.Left < 5*time.Second {
+			w.Errorf("the error is %v", err)
+		}
+		w.stop(0, 1)
+		_, err = l.TryLock(w.Context(), "n", redlock.WithSlots(2))
+		w.isError(err, redlock.ErrNoQuorum)
+		w.notError(err, redlock.ErrHeld)
+	})
+}

@@ -1,0 +1,351 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/memory"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// shows fails the test unless an inspection by l shows this value of name.
+func (w *cluster) shows(l client, name, value string) {
+	w.Helper()
+	who := w.inspect(l, name)
+	if who.Value != value {
+		w.Errorf("%s shows %q, want %q: %+v", name, who.Value, value, who)
+	}
+}
+
+func (w *cluster) setValue(k *redlock.Lock, value string) {
+	w.Helper()
+	w.must(redlock.SetValue(k.Context(w.Context()), value))
+}
+
+// valueCases are the ways in which a lock with a value ends: nothing of it is shown as that of the next holder.
+var valueCases = []struct {
+	name string
+	end  func(w *cluster, p *peer, k *redlock.Lock)
+}{
+	{"released", func(w *cluster, p *peer, k *redlock.Lock) {
+		w.unlock(k)
+		w.shows(p, "n", "")
+		w.unlock(w.take(p, "n"))
+	}},
+	{"handed off", func(w *cluster, p *peer, k *redlock.Lock) {
+		next := w.call(w.Context(), p, "n", unpolled)
+		w.unlock(k)
+		k = next.gets(time.Second)
+		w.shows(p, "n", "")
+		w.unlock(k)
+	}},
+	{"kept by WithMinHold", func(w *cluster, p *peer, k *redlock.Lock) {
+		w.unlock(k)
+		k = w.take(p, "n", redlock.WithMinHold(5*time.Second))
+		w.setValue(k, "second")
+		w.unlock(k)
+		if who, err := p.Inspect(w.Context(), "n"); err != nil || !who.Kept || who.Value != "" {
+			w.Errorf("%+v, %v", who, err)
+		}
+		after(6 * time.Second)
+	}},
+	{"taken by force", func(w *cluster, p *peer, k *redlock.Lock) {
+		w.force(p, "n")
+		w.shows(p, "n", "")
+		_ = k.Unlock(w.Context())
+	}},
+	{"imported", func(w *cluster, p *peer, k *redlock.Lock) {
+		other := w.peer("other")
+		handle := w.export(k)
+		w.shows(p, "n", "first")
+		k = w.imported(other, handle)
+		w.shows(p, "n", "")
+		w.setValue(k, "third")
+		w.shows(p, "n", "third")
+		w.unlock(k)
+	}},
+	{"expired", func(w *cluster, p *peer, _ *redlock.Lock) {
+		dead := w.peer("dead")
+		k := w.take(dead, "m")
+		w.setValue(k, "second")
+		dead.kill()
+		after(redlock.DefaultTTL + time.Second)
+		w.shows(p, "m", "")
+	}},
+}
+
+func TestValueEndsWithLock(t *testing.T) {
+	for _, c := range valueCases {
+		subtest(t, c.name, 5, func(w *cluster) {
+			p := w.peer("p")
+			k := w.take(p, "n")
+			w.setValue(k, "first")
+			w.shows(p, "n", "first")
+			c.end(w, p, k)
+			k = w.take(p, "o")
+			w.shows(p, "o", "")
+			w.unlock(k)
+		})
+	}
+}
+
+// A value that a quorum has is shown by any quorum of the masters, and comes to the others with the next extension, or
+// with the lock itself. One that no quorum has got yet comes, too.
+func TestValueReachesAllMasters(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		p, look := w.locker(), w.locker(redlock.WithObserver())
+		k := w.take(p, "n")
+		w.setValue(k, "first")
+		all := func(value string, which ...int) {
+			w.Helper()
+			synctest.Wait() // a SetValue waits for a quorum alone
+			for _, i := range which {
+				if h := w.holding(i, "n"); h.Value != value {
+					w.Errorf("master %d shows %q, want %q", i, h.Value, value)
+				}
+			}
+		}
+		all("first", 0, 1, 2, 3, 4)
+		w.hang(3, 4)
+		w.setValue(k, "second")
+		w.shows(look, "n", "second")
+		all("second", 0, 1, 2)
+		w.masters.Master(0).Restart(false)
+		w.masters.Master(0).Readmit()
+		w.masters.Master(3).CutConnections()
+		w.masters.Master(4).CutConnections()
+		w.resume(3, 4)
+		after(redlock.DefaultTTL)
+		all("second", 0, 1, 2, 3, 4)
+		w.hang(1, 2)
+		w.shows(look, "n", "second")
+		w.resume(1, 2)
+
+		w.hang(0, 1, 2)
+		w.isError(redlock.SetValue(k.Context(w.Context()), "third"), redlock.ErrNoQuorum)
+		w.resume(0, 1, 2)
+		after(redlock.DefaultTTL)
+		all("third", 0, 1, 2, 3, 4)
+		w.setValue(k, "")
+		all("", 0, 1, 2, 3, 4)
+		w.unlock(k)
+	})
+}
+
+// An inspection shows the newest value of the lease, also if masters that lack it answer.
+func TestNewestValueIsShown(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		look := w.locker(redlock.WithObserver())
+		k := w.take(w.locker(), "n", redlock.WithExtension(false))
+		w.setValue(k, "first")
+		synctest.Wait()
+		w.hang(3, 4)
+		w.setValue(k, "second")
+		w.each(func(_ int, m *memory.Master) { m.CutConnections() }, 3, 4)
+		w.resume(3, 4)
+		after(time.Second)
+		for i, want := range []string{"second", "second", "second", "first", "first"} {
+			if h := w.holding(i, "n"); h.Value != want {
+				w.Fatalf("master %d shows %q", i, h.Value)
+			}
+		}
+		if who, err := look.Inspect(w.Context(), "n"); err != nil || who.On != 5 || who.Value != "second" {
+			w.Errorf("%+v, %v", who, err)
+		}
+		w.unlock(k)
+	})
+}
+
+// A master that is given the lock back is given its value with it.
+func TestRepairHasValue(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		k := w.take(w.locker(), "n", redlock.WithExtension(false))
+		w.setValue(k, "v")
+		synctest.Wait()
+		w.masters.Master(0).Evict("n")
+		w.must(k.Extend(w.Context()))
+		synctest.Wait()
+		if h := w.holding(0, "n"); h.ID == "" || h.Value != "v" {
+			w.Errorf("the master has %+v", h)
+		}
+		w.unlock(k)
+	})
+}
+
+// An old message that arrives once more changes no value.
+func TestLateValueIsIgnored(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		p := w.peer("p")
+		k := w.take(p, "n")
+		for _, value := range []string{"first", "second", "third"} {
+			w.setValue(k, value)
+		}
+		synctest.Wait()
+		for _, s := range p.cluster.wire.sent("extend") {
+			w.replay(s)
+			if h := w.holding(s.master, "n"); h.Value != "third" {
+				w.Errorf("master %d shows %q", s.master, h.Value)
+			}
+		}
+		w.unlock(k)
+		for _, s := range p.cluster.wire.sent("extend") {
+			w.replay(s)
+		}
+		w.nothingLeft("n")
+	})
+}
+
+// Every kind of call for a plain lock has values, of the innermost lock or of the one that is named.
+func TestEachKindOfLockHasValue(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.locker()
+		set := func(value string, names ...string) func(context.Context) error {
+			return func(ctx context.Context) error {
+				w.must(redlock.SetValue(ctx, value, names...))
+				return nil
+			}
+		}
+		look := func(name, value string, call func(ctx context.Context) error) func(context.Context) error {
+			return func(ctx context.Context) error {
+				w.must(call(ctx))
+				w.shows(l, name, value)
+				return nil
+			}
+		}
+		w.must(l.Do(w.Context(), "n", look("n", "do", set("do"))))
+		w.must(l.Lead(w.Context(), "n", look("n", "lead", set("lead"))))
+		w.must(l.Do(w.Context(), "n", look("n:1", "slot", set("slot")), redlock.WithSlots(1)))
+		w.must(l.DoAll(w.Context(), []string{"a", "b"}, look("b", "all", set("all", "b"))))
+		w.must(l.Do(w.Context(), "n", func(ctx context.Context) error { // a re-entry has that of the outer lock
+			w.must(l.Do(ctx, "n", set("inner")))
+			w.shows(l, "n", "inner")
+			return nil
+		}))
+	})
+}
+
+// What cannot be a value, or has none, is refused before anything is sent.
+func TestInvalidValueIsRefused(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.locker()
+		k, ended := w.take(l, "n"), w.take(l, "m")
+		w.unlock(ended)
+		all := w.all(l, []string{"a", "b"})
+		reader, err := l.RWLock("r").RLock(w.Context())
+		w.must(err)
+		ctx, before := k.Context(w.Context()), w.count("extend")
+		for what, err := range map[string]error{
+			"too long":      redlock.SetValue(ctx, strings.Repeat("x", 1025)),
+			"not UTF-8":     redlock.SetValue(ctx, "\xff"),
+			"no lock":       redlock.SetValue(w.Context(), "x"),
+			"another name":  redlock.SetValue(ctx, "x", "m"),
+			"several names": redlock.SetValue(all.Context(w.Context()), "x"),
+			"a reader":      redlock.SetValue(reader.Context(w.Context()), "x"),
+		} {
+			w.Log(what, err)
+			w.isError(err, redlock.ErrInvalid)
+		}
+		w.isError(redlock.SetValue(ended.Context(w.Context()), "x"), redlock.ErrReleased)
+		equal(w, w.count("extend")-before, 0, "extensions")
+		w.must(redlock.SetValue(ctx, strings.Repeat("x", 1024)))
+		w.shows(l, "n", strings.Repeat("x", 1024))
+		w.unlock(reader)
+		w.unlock(all)
+		w.unlock(k)
+	})
+}
+
+// Watch reports a value that changes.
+func TestWatchReportsValues(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l, observer := w.locker(), w.locker(redlock.WithObserver())
+		ctx, cancel := context.WithCancel(w.Context())
+		defer cancel()
+		seen := make(chan string, 9)
+		go func() {
+			for h, err := range observer.Watch(ctx, "n") {
+				w.must(err)
+				seen <- h.Owner + " " + h.Value
+			}
+			close(seen)
+		}()
+		after(time.Second)
+		w.must(l.Do(w.Context(), "n", func(ctx context.Context) error {
+			for _, value := range []string{"", "v1", "v2"} {
+				w.must(redlock.SetValue(ctx, value))
+				after(2 * time.Second)
+			}
+			return nil
+		}))
+		after(2 * time.Second)
+		cancel()
+		var got []string
+		for s := range seen {
+			got = append(got, s[strings.LastIndex(s, " "):])
+		}
+		if text := strings.Join(got, ","); text != " , , v1, v2, " {
+			w.Errorf("reported %q", text)
+		}
+	})
+}
+
+// SetValue is reported as a call, also when it is refused, is not decided, or comes after the loss of the lock.
+func TestTraceReportsValues(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		var c calls
+		l := w.locker(redlock.WithTrace(c.trace()))
+		k := w.take(l, "n")
+		ctx := k.Context(w.Context())
+		reported := func(err, is error) {
+			t.Helper()
+			w.isError(err, is)
+			i, _ := c.last()
+			if i.Op != "set value" || i.Name != "n" || i.Token != k.Token() || !errors.Is(i.Err, is) ||
+				(is == nil) != (i.Err == nil) {
+				w.Errorf("%v: %+v", err, i)
+			}
+		}
+		reported(redlock.SetValue(ctx, "v1"), nil)
+		reported(redlock.SetValue(ctx, strings.Repeat("x", 1025)), redlock.ErrInvalid)
+		over, cancel := context.WithCancel(ctx)
+		cancel()
+		for i := range 2 {
+			w.masters.Master(i).Hang()
+		}
+		reported(redlock.SetValue(over, "v2"), context.Canceled)
+		after(20 * time.Second) // the lock is lost
+		reported(redlock.SetValue(ctx, "v3"), redlock.ErrLost)
+	})
+}
+
+// Of ten goroutines that set a value at once each succeeds, and a quorum has one of the values, which stays.
+func TestValuesAtOnce(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		l := w.locker()
+		k := w.take(l, "n")
+		ctx := k.Context(w.Context())
+		var all sync.WaitGroup
+		for i := range 10 {
+			all.Go(func() {
+				for j := range 20 {
+					w.must(redlock.SetValue(ctx, fmt.Sprint(i, " ", j)))
+				}
+			})
+		}
+		all.Wait()
+		shown, err := l.Inspect(w.Context(), "n")
+		w.must(err)
+		if !strings.HasSuffix(shown.Value, " 19") {
+			w.Errorf("the last value is %q", shown.Value)
+		}
+		after(5 * time.Second) // an extension writes it to all masters
+		w.shows(l, "n", shown.Value)
+		w.unlock(k)
+	})
+}

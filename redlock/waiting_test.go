@@ -1,0 +1,635 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/memory"
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// unpolled are delays longer than any test: a client that makes progress was woken.
+var unpolled = redlock.WithDelays(redlock.Delays{Fixed: time.Hour})
+
+// A release wakes the next waiter. It has the lock two round trips after Unlock was called: half for the release, half
+// for the hint, and one for its acquire.
+func TestReleaseWakesNextWaiter(t *testing.T) {
+	for name, opts := range map[string][]redlock.Option{"guarded": nil, "unguarded": {redlock.WithoutRestartGuard()}} {
+		subtest(t, name, 5, func(w *cluster) {
+			a, b := w.peer("a", opts...), w.peer("b", opts...)
+			k := w.taken(a)
+			c := w.call(w.Context(), b, "n", unpolled)
+			after(500 * time.Millisecond)
+			before := w.count("acquire")
+			w.delay(time.Millisecond)
+			go w.unlock(k)
+			next, took := c.timed(time.Second)
+			equal(w, took, 4*time.Millisecond, "time of two round trips")
+			w.wantLater(next, k)
+			after(10 * time.Millisecond)
+			equal(w, w.count("acquire")-before, 5, "acquires after the release")
+			if on, _ := next.HeldOn(); on != 5 || w.on("n") != 5 {
+				w.Errorf("known to be held on %d, held on %d", on, w.on("n"))
+			}
+			w.delay(0)
+			w.unlock(next)
+			w.nothingLeft("n")
+		})
+	}
+}
+
+// With every subscription cut, from the start or later, waiting still ends: by polling if the holder releases, and by
+// the TTL if it is killed.
+func TestWaitEndsWithoutSubscriptions(t *testing.T) {
+	for _, when := range []string{"before", "while waiting"} {
+		bubble(t, 5, func(w *cluster) {
+			a, b := w.peer("a"), w.peer("b")
+			if when == "before" {
+				b.deafen()
+			}
+			k := w.take(a, "n")
+			c := b.waits("n")
+			b.deafen()
+			after(time.Duration(rounds(60, 15)) * time.Second)
+			if c.over() {
+				w.Fatal("two holders")
+			}
+			w.unlock(k)
+			next, took := c.timed(time.Minute)
+			longest := redlock.DefaultDelays.Cap + redlock.DefaultDelays.Random
+			if took > longest && when == "before" || took > 5*time.Second {
+				w.Errorf("%s: %v after the release", when, took)
+			}
+			w.unlock(next)
+
+			k = w.take(a, "n")
+			left := k.Remaining()
+			c = w.call(w.Context(), b, "n", unpolled)
+			a.kill()
+			next, took = c.timed(time.Minute)
+			if took < left || took > redlock.DefaultTTL+50*time.Millisecond {
+				w.Errorf("%s: %v after the holder was killed, with %v of validity left", when, took, left)
+			}
+			w.unlock(next)
+			w.nothingLeft("n")
+		})
+	}
+}
+
+// All hints are lost in transit, although the masters count their receivers: the first and the second waiter try again
+// within a second, the others within five.
+func TestWaitEndsByPollIfMessagesAreLost(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		k := w.take(w.peer("holder"), "n")
+		var calls []*call
+		for i := range 3 {
+			p := w.peer(fmt.Sprint("p", i))
+			p.tampering(lost)
+			calls = append(calls, p.waits("n"))
+		}
+		after(time.Minute)
+		for i, c := range calls {
+			w.unlock(k)
+			start := time.Now()
+			var first *call
+			for first == nil && time.Since(start) < 10*time.Second {
+				after(50 * time.Millisecond)
+				for _, c := range calls {
+					if c.over() && c.lock.Err() == nil {
+						first = c
+					}
+				}
+			}
+			if first == nil {
+				w.Fatalf("no client has it after 10 s, with %d waiting, the next is %p", len(calls)-i, c)
+			}
+			w.wantSince(start, 5100*time.Millisecond)
+			k = first.lock
+		}
+		w.unlock(k)
+		w.nothingLeft("n")
+	})
+}
+
+// A waiter that leaves after it got a hint passes the name to the next, at once.
+func TestWaiterThatLeavesPassesNameOn(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		holder := w.take(w.peer("holder"), "n")
+		first, second := w.peer("first"), w.peer("second")
+		ctx, cancel := context.WithCancel(w.Context())
+		a := w.call(ctx, first, "n", unpolled)
+		after(time.Second)
+		b := second.waits("n", unpolled)
+		w.delay(10 * time.Millisecond)
+		go w.unlock(holder)
+		after(15 * time.Millisecond) // the masters have sent the hint, which the first has not received yet
+		cancel()
+		w.isError(a.fails(time.Second), context.Canceled, redlock.ErrHeld)
+		k := b.gets(100 * time.Millisecond)
+		w.delay(0)
+		w.unlock(k)
+		w.nothingLeft("n")
+	})
+}
+
+// A hint about one name wakes no client that waits for another name.
+func TestHintWakesOnlyWaitersOfItsName(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		a, b := w.peer("a"), w.peer("b")
+		k, other := w.take(a, "n"), w.take(a, "m")
+		c, d := b.waits("n", unpolled), b.waits("m", unpolled)
+		before := w.count("acquire")
+		w.unlock(k)
+		next := c.gets(time.Second)
+		after(500 * time.Millisecond)
+		if n := w.count("acquire") - before; n != 3 || d.over() {
+			w.Errorf("%d acquires on 3 masters", n)
+		}
+		w.unlock(other)
+		last := d.gets(time.Second)
+		w.unlock(next)
+		w.unlock(last)
+		w.nothingLeft("n", "m")
+	})
+}
+
+// While nothing happens, waiting costs the masters next to nothing: no new subscription, and one acquire per master and
+// second.
+func TestWaitingIsCheap(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		k := w.take(w.peer("a"), "n")
+		b := w.peer("b")
+		c := b.waits("n")
+		for range 99 {
+			w.call(w.Context(), b, "n")
+		}
+		after(time.Minute)
+		acquires, subscribes := w.count("acquire"), w.count("SUBSCRIBE")
+		after(time.Minute)
+		if n := w.count("acquire") - acquires; n > 5*61 {
+			w.Errorf("a hundred goroutines that wait cost 5 masters %d acquires a minute", n)
+		}
+		equal(w, w.count("SUBSCRIBE")-subscribes, 0, "subscriptions")
+		w.unlock(k)
+		c.gets(time.Second)
+		w.each(func(_ int, m *memory.Master) { m.Evict("n") })
+	})
+}
+
+// Votes are replies. After any wake-up, however often, a waiter attempts the lock, and the masters decide: a wake-up
+// while another client holds the name, or a false one, only costs a round.
+func TestHintsAreNotVotes(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		a, b := w.peer("a"), w.peer("b")
+		k := w.taken(a, redlock.WithTTL(30*time.Second))
+		c := w.call(w.Context(), b, "n", unpolled)
+		after(300 * time.Millisecond)
+		w.delay(time.Millisecond)
+		before := w.count("acquire")
+		hints := w.hintsFor(b, "n")
+		for name, change := range map[string]func(i int, payload string) string{
+			"as they would be":       func(_ int, payload string) string { return payload },
+			"of another name":        func(_ int, payload string) string { return strings.Replace(payload, "{n}", "{m}", 1) },
+			"for another waiter":     func(_ int, payload string) string { return strings.Replace(payload, ":1:", ":77:", 1) },
+			"cut off":                func(_ int, payload string) string { return payload[:len(payload)/2] },
+			"with something in them": func(_ int, payload string) string { return payload + "\n1\n1" },
+		} {
+			for i, hint := range hints {
+				w.replay(sent{master: hint.master, args: []string{"PUBLISH", b.inbox(), change(i, hint.payload)}})
+			}
+			after(100 * time.Millisecond)
+			if c.over() || k.Err() != nil || w.on("n") != 5 {
+				w.Fatalf("hints %s: another has it, or the first holder has lost it: %v", name, k.Err())
+			}
+		}
+		if w.count("acquire") == before {
+			w.Error("it has asked no client, so this shows nothing")
+		}
+		w.unlock(k)
+		next := c.gets(5 * time.Second)
+		w.publish(b, hints)
+		if on := w.on("n"); on != 5 || next.Err() != nil {
+			w.Errorf("a late hint ended what it was for: on %d masters, %v", on, next.Err())
+		}
+		w.delay(0)
+		w.unlock(next)
+		w.publish(b, hints)
+		w.wantOn("n", 0)
+		w.nothingLeft("n", "m")
+	})
+}
+
+// hintsFor are the hints that the masters would give for the first waiter of a peer.
+func (w *cluster) hintsFor(p *peer, name string) (list []hint) {
+	w.Helper()
+	for i := range w.masters.N() {
+		for _, waiter := range w.waiters(i, name) {
+			if labelOf(waiter) == p.id {
+				list = append(list, hint{i, waiter + "\n" + defaultPrefix.Lock(name)})
+			}
+		}
+	}
+	if len(list) == 0 {
+		w.Fatalf("%s does not wait for %s", p.id, name)
+	}
+	return list
+}
+
+// waiters are those in the queue of a name on master i, in their order.
+func (w *cluster) waiters(i int, name string) []string {
+	w.Helper()
+	keys := defaultPrefix.Keys(name)
+	reply, err := w.do(i, scripts.NewEncoder(defaultPrefix, 0).Inspect(&keys))
+	w.must(err)
+	seen, err := scripts.DecodeHolding(reply)
+	if err != nil || seen.Waiters != len(seen.First) {
+		w.Fatalf("%d waiters, %d are shown; %v", seen.Waiters, len(seen.First), err)
+	}
+	return seen.First
+}
+
+// labels are the labels of those who wait for a name on master i, in their order.
+func (w *cluster) labels(i int, name string) (list []string) {
+	w.Helper()
+	for _, waiter := range w.waiters(i, name) {
+		list = append(list, labelOf(waiter))
+	}
+	return list
+}
+
+// H82: the first hint need not become a quorum's. With two of five masters down and the hints of one more lost, a
+// waiter asks a little after the first, however long it has waited.
+func TestWaiterTriesAfterFirstHint(t *testing.T) {
+	for _, wait := range []time.Duration{1500 * time.Millisecond, 15500 * time.Millisecond} {
+		t.Run(wait.String(), func(t *testing.T) { virtual(t, 5, func(w *cluster) { firstHint(w, wait) }) })
+	}
+}
+
+func firstHint(w *cluster, wait time.Duration) {
+	w.Helper()
+	a, b := w.peer("a"), w.peer("b")
+	k := w.taken(a, redlock.WithTTL(30*time.Second))
+	c := w.call(w.Context(), b, "n", unpolled)
+	after(wait) // half a second after its last ask, so the subscriptions, which count as hints, are long behind
+	b.tampering(func(master int, payload string) []string {
+		if master == 0 {
+			return []string{payload}
+		}
+		return nil
+	})
+	w.stop(3, 4)
+	w.delay(time.Millisecond, 0, 1, 2)
+	go w.unlock(k)
+	next := c.gets(20 * time.Millisecond)
+	b.tampering(nil)
+	w.delay(0)
+	w.each(func(_ int, m *memory.Master) { m.Restart(true) }, 3, 4)
+	after(5 * time.Second)
+	w.unlock(next)
+	w.nothingLeft("n")
+}
+
+// H88: a waiter that is first on a minority, if the name is free, and refused by the others wins only those few, rolls
+// back, and is woken by its own rollback. Its attempts become rarer: the pause after a first wake-up doubles with each
+// lost round, up to a second.
+func TestPauseAfterFirstHintDoubles(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		w.masters.Take("n", time.Hour)
+		w.masters.Master(0).Evict("n")
+		w.delay(100 * time.Microsecond)
+		b := w.peer("b")
+		c := w.call(w.Context(), b, "n")
+		times := func() (list []time.Time) {
+			for _, s := range b.cluster.wire.sent("acquire") {
+				if s.master == 0 {
+					list = append(list, s.at)
+				}
+			}
+			return list
+		}
+		after(30 * time.Second)
+		all := times()
+		if n := len(all); n > 12+30 || n < 20 {
+			w.Errorf("it has asked %d times in 30 s", n)
+		}
+		if pause := all[len(all)-1].Sub(all[len(all)-2]); pause < 900*time.Millisecond {
+			w.Errorf("the last pause was %v", pause)
+		}
+		for i := range 5 {
+			if got := w.labels(i, "n"); fmt.Sprint(got) != "[b]" {
+				w.Errorf("master %d has %q in its queue", i, got)
+			}
+		}
+		w.masters.Free("n")
+		k := c.gets(10 * time.Millisecond)
+		w.delay(0)
+		w.unlock(k)
+		w.nothingLeft("n")
+	})
+}
+
+// H83: a leader with a standby survives any number of restarts of the masters, one after the other: a repair ignores
+// the queue, and works in quarantine.
+func TestRepairIgnoresQueueAndQuarantine(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		leader, standby := w.peer("leader"), w.peer("standby")
+		k := w.taken(leader)
+		c := w.call(w.Context(), standby, "n")
+		after(time.Second)
+		for n := range 10 {
+			m := w.masters.Master(n % 5)
+			m.Restart(false)
+			after(6 * time.Second)
+			id, _, _ := m.Holds("n")
+			if on, _ := k.HeldOn(); on != 5 || labelOf(id) != "leader" || k.Err() != nil || c.over() {
+				w.Fatalf("restart %d: the leader has it on %d masters, there has %q: %v", n, on, labelOf(id), k.Err())
+			}
+			if state := leader.Masters()[n%5].State; state != "quarantine" {
+				w.Fatalf("restart %d: the master is %s, so this shows nothing", n, state)
+			}
+			after(30 * time.Second) // the master votes again before the next restart
+		}
+		w.each(func(_ int, m *memory.Master) { m.Evict("n") }, 0, 3) // and the queues are there
+		after(6 * time.Second)
+		if on, _ := k.HeldOn(); on != 5 || w.on("n") != 5 || k.Err() != nil {
+			w.Errorf("with a queue the leader has it on %d masters: %v", w.on("n"), k.Err())
+		}
+		w.unlock(k)
+		next := c.gets(5 * time.Second)
+		w.delay(0)
+		w.unlock(next)
+		w.nothingLeft("n")
+	})
+}
+
+// H93: one of three masters has a clock that is 20 s off. A client that reaches only that one and one more has no
+// majority of voters, since that master refuses every ballot that the others accept; the client's waiter does not block
+// others.
+func TestMasterWithWrongClockIsNoVoter(t *testing.T) {
+	for _, off := range []time.Duration{20 * time.Second, -20 * time.Second} {
+		bubble(t, 3, func(w *cluster) {
+			w.masters.Master(0).SetClock(off, 1)
+			w.masters.Take("n", time.Hour)
+			cutOff, other := w.peer("cut off"), w.peer("other")
+			cutOff.cut(2)
+			a := w.call(w.Context(), cutOff, "n")
+			after(100 * time.Millisecond)
+			b := w.call(w.Context(), other, "n")
+			after(100 * time.Millisecond)
+			w.masters.Free("n")
+			k, took := b.timed(30 * time.Second)
+			if took > 3*time.Second || a.over() {
+				w.Errorf("clock off by %v: the other has it after %v", off, took)
+			}
+			cutOff.cluster.wire.block()
+			w.masters.Master(0).SetClock(0, 1)
+			after(3 * time.Second)
+			w.unlock(k)
+			w.unlock(a.gets(30 * time.Second))
+		})
+	}
+}
+
+// H41: goroutines of one client that wait for one name cost the masters as much as one contender, and get it in the
+// order in which they called.
+func TestOneContenderForManyGoroutines(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		holder := w.take(w.peer("holder"), "n", redlock.WithTTL(30*time.Second))
+		p := w.peer("p")
+		before := w.count("acquire")
+		var calls []*call
+		for range 100 {
+			calls = append(calls, w.call(w.Context(), p, "n", unpolled, redlock.WithHandoff(0, 0)))
+		}
+		after(900 * time.Millisecond)                  // the head of the queue tries again after a second
+		if n := w.count("acquire") - before; n > 3*5 { // refused; queued after the subscription; and at most one more
+			w.Errorf("%d acquires of a hundred goroutines on 5 masters", n)
+		}
+		w.delay(time.Millisecond)
+		go w.unlock(holder)
+		for _, c := range calls {
+			k := c.gets(8 * time.Millisecond)
+			go w.unlock(k)
+		}
+		w.delay(0)
+		w.nothingLeft("n")
+	})
+}
+
+// A contender that gives up at any step leaves no trace: the call parked behind it goes on at once, and the masters
+// have no keys of it.
+func TestCancelledContenderLeavesNothing(t *testing.T) {
+	for step, at := range map[string]struct {
+		deaf, release bool
+		queued        time.Duration // until the release
+		cancel        time.Duration // after the call, or after the release
+	}{
+		"first attempt under way": {cancel: 10 * time.Millisecond},
+		"refused on half the way": {cancel: 30 * time.Millisecond},
+		"subscribing":             {cancel: 45 * time.Millisecond},
+		"asking again":            {cancel: 70 * time.Millisecond},
+		"queued":                  {cancel: time.Second},
+		"deaf":                    {cancel: time.Second, deaf: true},
+		"being released":          {release: true, queued: 500 * time.Millisecond, cancel: 10 * time.Millisecond},
+		"told":                    {release: true, queued: 500 * time.Millisecond, cancel: 30 * time.Millisecond},
+		"taking it":               {release: true, queued: 2 * time.Second, cancel: 50 * time.Millisecond},
+		"granted":                 {release: true, queued: 2 * time.Second, cancel: 70 * time.Millisecond},
+	} {
+		subtest(t, step, 5, func(w *cluster) {
+			holder := w.take(w.peer("holder"), "n", redlock.WithTTL(30*time.Second))
+			p, other := w.peer("p"), w.peer("other")
+			if at.deaf {
+				p.deafen()
+			}
+			w.delay(20 * time.Millisecond)
+			ctx, cancel := context.WithCancel(w.Context())
+			head := w.call(ctx, p, "n", unpolled)
+			if at.release {
+				after(at.queued)
+				go w.unlock(holder)
+			}
+			after(at.cancel)
+			next := w.call(w.Context(), p, "n", unpolled)
+			start := time.Now()
+			cancel()
+			err := head.fails(time.Second)
+			w.isError(err, context.Canceled)
+			equal(w, time.Since(start), 0, "elapsed time")
+			p.hear()
+			if !at.release {
+				after(time.Second)
+				go w.unlock(holder)
+			}
+			k := next.gets(500 * time.Millisecond)
+			go w.unlock(k)
+			last := w.call(w.Context(), other, "n").gets(time.Second)
+			w.delay(0)
+			w.unlock(last)
+			w.nothingLeft("n")
+		})
+	}
+}
+
+// A parked call that gives up costs the masters nothing, and the others keep their order.
+func TestCancelledParkedCallLeavesNothing(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		p := w.peer("p")
+		k := w.take(p, "n")
+		ctx := w.within(time.Second)
+		first := w.call(w.Context(), p, "n")
+		gone := w.call(ctx, p, "n")
+		last := w.call(w.Context(), p, "n")
+		before := w.count("acquire") + w.count("release")
+		err := gone.fails(2 * time.Second)
+		w.isError(err, context.DeadlineExceeded, redlock.ErrHeld)
+		w.notError(err, context.Canceled, redlock.ErrNoQuorum)
+		equal(w, w.count("acquire")+w.count("release"), before, "scripts were run for calls that are parked")
+		w.unlock(k)
+		k = first.gets(time.Second)
+		if last.over() {
+			w.Error("two holders")
+		}
+		w.unlock(k)
+		w.unlock(last.gets(time.Second))
+		w.nothingLeft("n")
+	})
+}
+
+// When the context of a parked call ends, its error has the reason why the contender in front of it waits: the name is
+// held, or no quorum, with the failed masters.
+func TestParkedCallGetsReasonOfContender(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		p := w.peer("p")
+		w.each(func(_ int, m *memory.Master) { m.Refuse("OOM command not allowed") }, 0, 1, 2)
+		head := w.call(w.Context(), p, "n")
+		err := w.call(w.within(time.Second), p, "n").fails(2 * time.Second)
+		w.isError(err, context.DeadlineExceeded, redlock.ErrNoQuorum)
+		w.notError(err, redlock.ErrHeld)
+		var m *transport.Error
+		if !errors.As(err, &m) {
+			w.Errorf("no master is named in %v", err)
+		}
+		w.each(func(_ int, m *memory.Master) { m.Refuse("") })
+		w.unlock(head.gets(5 * time.Second))
+		w.nothingLeft("n")
+	})
+}
+
+// Close ends the waits of contenders and of parked calls with ErrClosed, and leaves no keys on the masters.
+func TestCloseEndsEveryWait(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		holder := w.take(w.peer("holder"), "n")
+		p := w.peer("p")
+		mine := w.take(p, "own")
+		var calls []*call
+		for i := range 12 {
+			calls = append(calls, w.call(w.Context(), p, []string{"n", "own"}[i%2]))
+			calls = append(calls, w.call(w.Context(), p, "n", redlock.WithPriority(i)))
+		}
+		after(time.Second)
+		equal(w, w.queued("n"), 5, "masters with a queue")
+		start := time.Now()
+		w.noError(p.Close(w.Context()))
+		equal(w, time.Since(start), 0, "time of Close")
+		for _, c := range calls {
+			w.isError(c.fails(time.Second), redlock.ErrClosed)
+		}
+		w.isError(mine.Unlock(w.Context()), redlock.ErrClosed)
+		w.unlock(holder)
+		w.nothingLeft("n", "own")
+	})
+}
+
+// inOrder releases k and then the lock of each call as it is acquired, and fails the test if the order differs from
+// that of the list.
+func (w *cluster) inOrder(k *redlock.Lock, calls []*call) {
+	w.Helper()
+	for i, c := range calls {
+		after(5 * time.Millisecond) // the next one of the same Locker joins the queues only now
+		go w.unlock(k)
+		last := k
+		k = c.gets(2 * time.Second)
+		w.wantLater(k, last)
+		for j, later := range calls[i+1:] {
+			if later.over() {
+				w.Fatalf("number %d got it before, or together with, number %d", i+1+j, i)
+			}
+		}
+	}
+	w.unlock(k)
+}
+
+// With healthy masters fair waiters of many processes get the lock in the order in which they called, and no newcomer
+// overtakes them while it passes from one to the next.
+func TestFairWaitersAreServedInOrder(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		k := w.take(w.peer("holder"), "n", redlock.WithTTL(30*time.Second))
+		random := seeded(1)
+		w.each(func(_ int, m *memory.Master) { m.Delay(time.Duration(100+random.IntN(400)) * time.Microsecond) })
+		var calls []*call
+		for i := range 12 {
+			p := w.peer(fmt.Sprintf("p%02d", 99-i))
+			calls = append(calls, w.call(w.Context(), p, "n", redlock.WithFair(), unpolled))
+			after(5 * time.Millisecond)
+		}
+		w.inOrder(k, calls)
+		w.delay(0)
+		w.nothingLeft("n")
+	})
+}
+
+// A name becomes free without a release, since its holder was killed. A fair newcomer does not get it: the masters
+// grant it to the first waiter.
+func TestFairCallWaitsBehindEarlierOne(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		holder, a, b := w.peer("holder"), w.peer("a"), w.peer("b")
+		w.take(holder, "n", redlock.WithExtension(false))
+		w.delay(time.Millisecond)
+		after(9 * time.Second)
+		first := w.call(w.Context(), a, "n", redlock.WithFair())
+		after(100 * time.Millisecond)
+		a.hang() // it cannot poll when the TTL has expired, but its inbox is subscribed
+		holder.kill()
+		after(time.Second)
+		w.wantOn("n", 0)
+		second := w.call(w.Context(), b, "n", redlock.WithFair())
+		after(3 * time.Millisecond)
+		if second.over() {
+			w.Fatal("the newcomer took it")
+		}
+		a.wake()
+		k := first.gets(100 * time.Millisecond)
+		w.inOrder(k, []*call{second})
+		w.delay(0)
+		w.nothingLeft("n")
+	})
+}
+
+// A waiter of a higher priority gets the lock before all queued waiters of a lower one, of any process, and waiters of
+// the same priority keep their order.
+func TestHigherPriorityGoesFirst(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		k := w.take(w.peer("holder"), "n", redlock.WithTTL(30*time.Second))
+		peers := []*peer{w.peer("a"), w.peer("b"), w.peer("c")}
+		byPriority := map[int][]*call{}
+		w.delay(time.Millisecond)
+		for i, priority := range []int{0, -5, 3, 0, 7, 3, -5, 7, 1000} {
+			c := w.call(w.Context(), peers[i%3], "n", redlock.WithPriority(priority), unpolled)
+			after(20 * time.Millisecond)
+			byPriority[priority] = append(byPriority[priority], c)
+		}
+		var calls []*call
+		for _, priority := range []int{1000, 7, 3, 0, -5} {
+			calls = append(calls, byPriority[priority]...)
+		}
+		w.inOrder(k, calls)
+		w.delay(0)
+		w.nothingLeft("n")
+	})
+}
