@@ -13,7 +13,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
@@ -91,13 +90,11 @@ func (w *cluster) everything(l *redlock.Locker) {
 	if off := time.Since(end).Abs(); off > 100*time.Millisecond {
 		w.Errorf("a context ended %v from the end of its validity, after %v", off, took)
 	}
-	w.masters.Master(0).Restart(true)
+	w.restart(true, 0)
 	after(2 * time.Minute)
 	w.masters.Master(1).Evict("kept")
 	after(10 * time.Second)
-	if on, n := kept.HeldOn(); kept.Err() != nil || on != n {
-		w.Errorf("the lock that is kept is on %d of %d masters: %v", on, n, kept.Err())
-	}
+	w.wantHeld(kept, w.masters.N())
 	w.must(kept.Unlock(ctx))
 }
 
@@ -231,7 +228,7 @@ func TestContextsEndBeforeTheLog(t *testing.T) {
 				after(time.Minute)
 			case "restarted":
 				w.stop(0, 1)
-				w.each(func(_ int, m *memory.Master) { m.Restart(false) }, 0, 1)
+				w.restart(false, 0, 1)
 				after(10 * time.Second)
 			case "closed":
 				w.must(l.Close(w.Context()))

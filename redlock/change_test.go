@@ -222,7 +222,7 @@ func TestForgetfulMasterRestartsEpoch(t *testing.T) {
 		w.must(current.RaiseEpoch(w.Context()))
 		after(20 * time.Second)
 		w.stop(1)
-		w.masters.Master(1).Restart(false)
+		w.restart(false, 1)
 		after(35 * time.Second) // its quarantine
 		w.unlock(w.take(current, "a"))
 		w.stop(0)
@@ -298,9 +298,7 @@ func TestTheChangeWaitsForAMajorityOfTheNext(t *testing.T) {
 		if l.Set().Epoch != 0 {
 			w.Errorf("configuration in use: %v", l.Set())
 		}
-		for _, i := range []int{5, 6, 7} {
-			w.masters.Master(i).Restart(true)
-		}
+		w.restart(true, 5, 6, 7)
 		after(40 * time.Second) // its quarantine, since it is another process
 		w.change(l, both)
 		w.unlock(w.take(l, "a"))
@@ -326,10 +324,8 @@ func TestAbortAfterNextMastersHaveForgotten(t *testing.T) {
 		ahead := w.configured(redlock.Configuration{Epoch: 2, Masters: urls[3:]})
 		k := w.take(ahead, "n", redlock.WithTTL(30*time.Second))
 		ahead.kill()
-		for _, i := range []int{3, 4} {
-			w.masters.Master(i).Restart(false)
-		}
-		w.masters.Master(5).Restart(true)
+		w.restart(false, 3, 4)
+		w.restart(true, 5)
 		after(2 * time.Second)
 		w.says(l.AbortChange(w.within(5*time.Second)), redlock.ErrNoQuorum, "quarantine")
 		if _, err := l.TryLock(w.within(time.Second), "n"); err == nil && k.Err() == nil {

@@ -33,10 +33,7 @@ func ExampleLocker_LockAll() {
 	defer done()
 	ctx := context.Background()
 	locks, err := locker.LockAll(ctx, []string{"b", "a", "b"}, redlock.WithWaitLimit(time.Minute))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	work := locks.Context(ctx)
 	fmt.Println(redlock.TokenOf(work, "a") > 0, redlock.TokenOf(work, "b") > 0, redlock.TokenOf(work, "c") > 0)
 	_, err = locker.LockAll(work, []string{"0"})
@@ -64,10 +61,7 @@ func ExampleLocks() {
 	defer done()
 	ctx := context.Background()
 	locks, err := locker.LockAll(ctx, []string{"a", "b"})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	work := locks.Context(ctx) // ends when one of the locks is lost
 	for _, name := range []string{"a", "b"} {
 		fmt.Println(name, redlock.TokenOf(work, name) > 0)
@@ -104,10 +98,7 @@ func ExampleLocker_Watch() {
 	defer done()
 	ctx := context.Background()
 	lock, err := locker.Lock(ctx, "orders/leader")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	for h, err := range locker.Watch(ctx, "orders/leader") {
 		fmt.Println(h.Token == lock.Token(), err)
 		break

@@ -15,10 +15,7 @@ func ExampleLock() {
 	defer done()
 
 	lock, err := locker.Lock(ctx, "orders:42")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	fmt.Println("locked:", lock.Name())
 	fmt.Println("more than 9 s are left:", lock.Remaining() > 9*time.Second)
 	fmt.Println("held:", lock.Err() == nil)
@@ -83,10 +80,7 @@ func ExampleLock_Context() {
 	defer done()
 
 	lock, err := locker.Lock(ctx, "orders:42")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	defer lock.Unlock(ctx)
 	work := lock.Context(ctx)
 	masters.Lose("orders:42") // say, all masters lost their data
@@ -102,10 +96,7 @@ func ExampleLock_Done() {
 	defer done()
 
 	lock, err := locker.Lock(ctx, "orders:42", redlock.WithMaxHold(20*time.Millisecond))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	defer lock.Unlock(ctx)
 	select {
 	case <-lock.Done():
@@ -123,10 +114,7 @@ func ExampleLock_Err() {
 	defer done()
 
 	lock, err := locker.Lock(ctx, "orders:42")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	fmt.Println(lock.Err())
 	_ = lock.Unlock(ctx)
 	fmt.Println(errors.Is(lock.Err(), redlock.ErrReleased))
@@ -144,10 +132,7 @@ func ExampleLock_Token() {
 	var before int64
 	for range 3 {
 		lock, err := locker.Lock(ctx, "orders:42")
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
+		check(err)
 		fmt.Println(lock.Token() > before)
 		before = lock.Token()
 		_ = lock.Unlock(ctx)
@@ -165,10 +150,7 @@ func ExampleLock_Unlock() {
 	defer done()
 
 	lock, err := locker.Lock(ctx, "orders:42", redlock.WithMaxHold(20*time.Millisecond))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	<-lock.Done() // the work took too long
 	fmt.Println(errors.Is(lock.Unlock(ctx), redlock.ErrLost))
 	// Output:
@@ -182,10 +164,7 @@ func ExampleLock_Extend() {
 	defer done()
 
 	lock, err := locker.Lock(ctx, "orders:42", redlock.WithExtension(false), redlock.WithTTL(20*time.Second))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	defer lock.Unlock(ctx)
 	fmt.Println(lock.Extend(ctx), lock.Remaining() > 19*time.Second)
 	// Output:
@@ -199,23 +178,14 @@ func ExampleLock_Export() {
 	defer done()
 
 	lock, err := locker.Lock(ctx, "orders:42")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	handle, err := lock.Export()
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	fmt.Println("ended here:", errors.Is(lock.Err(), redlock.ErrExported))
 
 	// In the other process, within the validity that was left:
 	moved, err := locker.Import(ctx, handle)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	defer moved.Unlock(ctx)
 	fmt.Println(moved.Name(), "has a larger token:", moved.Token() > lock.Token())
 	// Output:

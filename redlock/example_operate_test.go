@@ -52,7 +52,7 @@ func ExampleLocker_Admin() {
 	// master-3:6379 voting
 }
 
-// A health check: it neither sends nor blocks.
+// A health tester: it neither sends nor blocks.
 func ExampleAdmin_Masters() {
 	locker, _, done := inMemory()
 	defer done()
@@ -74,16 +74,10 @@ func ExampleAdmin_Admit() {
 	masters := redlocktest.New(3, redlocktest.Fresh())
 	defer masters.Close()
 	p, err := masters.Pool()
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	defer p.Close()
 	locker, err := redlock.New(p)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	defer locker.Close(ctx)
 
 	_, err = locker.TryLock(ctx, "orders:42")
@@ -102,17 +96,11 @@ func ExampleLocker_Inspect() {
 	locker, _, done := inMemory(redlock.WithOwner("web-7"))
 	defer done()
 	lock, err := locker.Lock(ctx, "orders:42")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	defer lock.Unlock(ctx)
 
 	held, err := locker.Inspect(ctx, "orders:42")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	fmt.Println(held.Owner, held.Token == lock.Token(), time.Since(held.Since) < time.Minute)
 	// Output:
 	// web-7 true true
@@ -123,17 +111,11 @@ func ExampleInspection() {
 	locker, _, done := inMemory(redlock.WithOwner("web-7"))
 	defer done()
 	lock, err := locker.Lock(ctx, "orders:42")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	defer lock.Unlock(ctx)
 
 	who, err := locker.Inspect(ctx, "orders:42")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	fmt.Printf("%s on %d of %d masters, %d wait\n", who.Owner, who.On, who.N, len(who.Waiters))
 	// Output:
 	// web-7 on 3 of 3 masters, 0 wait
@@ -147,10 +129,7 @@ func ExampleAdmin_ForceRelease() {
 	masters.Take("orders:42", time.Hour) // by a client that is dead
 
 	held, err := locker.Inspect(ctx, "orders:42")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	released, err := locker.Admin().ForceRelease(ctx, "orders:42", held.ID)
 	fmt.Println("released on", released, err)
 	// Output:
@@ -236,26 +215,14 @@ func ExampleAdmin_Reconfigure() {
 	defer old.Close()
 	defer next.Close()
 	oldURLs, err := old.Listen()
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	nextURLs, err := next.Listen()
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	masters, err := pool.Open(oldURLs)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	defer masters.Close()
 	locker, err := redlock.New(masters)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	defer locker.Close(ctx)
 
 	admin := locker.Admin()
@@ -280,21 +247,12 @@ func ExampleWithConfiguration() {
 		"masters": ["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"],
 		"next": ["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.9"]
 	}`))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	masters, err := pool.Open(set.Masters)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	defer masters.Close()
 	locker, err := redlock.New(masters, redlock.WithConfiguration(set))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	defer locker.Close(ctx)
 }
 

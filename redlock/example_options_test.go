@@ -19,16 +19,10 @@ func ExampleLockOption() {
 	defer done()
 
 	usual, err := locker.Lock(ctx, "orders:1")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	defer usual.Unlock(ctx)
 	longer, err := locker.Lock(ctx, "orders:2", redlock.WithTTL(20*time.Second))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	defer longer.Unlock(ctx)
 	fmt.Println(usual.Remaining().Round(5*time.Second), longer.Remaining().Round(5*time.Second))
 	// Output:
@@ -43,10 +37,7 @@ func ExampleWithTTL() {
 	defer done()
 
 	lock, err := locker.Lock(ctx, "orders:42", redlock.WithTTL(5*time.Second))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	defer lock.Unlock(ctx)
 	fmt.Println(lock.Remaining() < 5*time.Second)
 	// Output:
@@ -74,10 +65,7 @@ func ExampleWithMinHold() {
 	defer done()
 
 	lock, err := locker.TryLock(ctx, "job/report", redlock.WithMinHold(10*time.Second))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	_ = lock.Unlock(ctx) // the job took a moment
 
 	_, err = locker.TryLock(ctx, "job/report")
@@ -96,10 +84,7 @@ func ExampleWithExtension() {
 	defer done()
 
 	lock, err := locker.Lock(ctx, "orders:42", redlock.WithExtension(false), redlock.WithTTL(50*time.Millisecond))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	<-lock.Done()
 	fmt.Println(errors.Is(lock.Err(), redlock.ErrLost))
 	// Output:
@@ -113,10 +98,7 @@ func ExampleWithFair() {
 	defer done()
 
 	lock, err := locker.Lock(ctx, "tickets:row-7", redlock.WithFair())
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	fmt.Println(lock.Unlock(ctx))
 	// Output:
 	// <nil>
@@ -129,10 +111,7 @@ func ExampleWithPriority() {
 	defer done()
 
 	lock, err := locker.Lock(ctx, "printer", redlock.WithPriority(10)) // the jobs have 0, the default
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	fmt.Println(lock.Unlock(ctx))
 	// Output:
 	// <nil>
@@ -144,16 +123,10 @@ func ExampleWithAsyncUnlock() {
 	defer done()
 
 	lock, err := locker.Lock(ctx, "orders:42")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	fmt.Println(lock.Unlock(ctx)) // the masters have not answered yet
 	again, err := locker.Lock(ctx, "orders:42")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	defer again.Unlock(ctx)
 	fmt.Println(again.Token() > lock.Token())
 	// Output:
@@ -212,10 +185,7 @@ func ExampleWithOwner() {
 	defer done()
 
 	lock, err := locker.Lock(ctx, "orders:42")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	defer lock.Unlock(ctx)
 	held, err := locker.Inspect(ctx, "orders:42")
 	fmt.Println(held.Owner, err)
@@ -228,16 +198,10 @@ func ExampleWithPrefix() {
 	masters := redlocktest.New(3, redlocktest.Prefix("billing"))
 	defer masters.Close()
 	p, err := masters.Pool()
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	defer p.Close()
 	locker, err := redlock.New(p, redlock.WithPrefix("billing"))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	defer locker.Close(context.Background())
 	fmt.Println(locker.Do(context.Background(), "orders:42", func(context.Context) error { return nil }))
 	// Output:
@@ -296,10 +260,7 @@ func ExampleWithTrace() {
 	defer done()
 
 	lock, err := locker.Lock(ctx, "orders:42")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	defer lock.Unlock(ctx)
 	// Output:
 	// acquired orders:42

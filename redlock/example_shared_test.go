@@ -15,23 +15,14 @@ func ExampleLocker_RWLock() {
 	ctx := context.Background()
 	prices := locker.RWLock("prices")
 	one, err := prices.RLock(ctx)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	two, err := prices.RLock(ctx)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	_, err = prices.TryLock(ctx)
 	fmt.Println("it is read:", errors.Is(err, redlock.ErrHeld))
 	fmt.Println(one.Unlock(ctx), two.Unlock(ctx))
 	writer, err := prices.Lock(ctx)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	fmt.Println("a larger token:", writer.Token() > one.Token() && writer.Token() > two.Token())
 	fmt.Println(writer.Unlock(ctx))
 	// Output:
@@ -63,10 +54,7 @@ func ExampleRWLock() {
 	})
 	fmt.Println(err)
 	lock, err := prices.Lock(ctx) // waits for earlier readers and writers
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	fmt.Println(lock.Unlock(ctx))
 	// Output:
 	// alone, with a token: true
@@ -82,10 +70,7 @@ func ExampleRWLock_RLock() {
 	defer done()
 	ctx := context.Background()
 	lock, err := locker.RWLock("prices").RLock(ctx)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	_, err = locker.Lock(ctx, "prices") // a name has one kind of lock
 	fmt.Println(errors.Is(err, redlock.ErrNoQuorum))
 	fmt.Println(lock.Unlock(ctx))
@@ -100,10 +85,7 @@ func ExampleLock_Downgrade() {
 	defer done()
 	ctx := context.Background()
 	writer, err := locker.RWLock("prices").Lock(ctx)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	// write
 	reader, err := writer.Downgrade(ctx)
 	if err != nil {

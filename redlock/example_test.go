@@ -30,22 +30,23 @@ func inMemory(opts ...redlock.Option) (locker *redlock.Locker, masters *redlockt
 	}
 }
 
+// check ends an example on an error.
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
 // Do is the simplest call: it acquires the lock, runs the function, and releases the lock.
 func Example() {
 	ctx := context.Background()
 	masters := redlocktest.New(5) // in memory; for servers use pool.Open(urls)
 	defer masters.Close()
 	p, err := masters.Pool()
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	defer p.Close()
 	locker, err := redlock.New(p)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	defer locker.Close(ctx)
 
 	pay := func(ctx context.Context, order int, token int64) error {
@@ -65,16 +66,10 @@ func ExampleNew() {
 	masters, err := pool.Open([]string{
 		"redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3", "redis://10.0.0.4", "redis://10.0.0.5",
 	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	defer masters.Close()
 	locker, err := redlock.New(masters, redlock.WithTTL(5*time.Second))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	defer locker.Close(context.Background())
 }
 
@@ -85,10 +80,7 @@ func ExampleLocker() {
 	defer done()
 
 	lock, err := locker.Lock(ctx, "orders:42")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	defer lock.Unlock(ctx)
 	fmt.Println("holding", lock.Name())
 	// Output:
@@ -145,16 +137,10 @@ func ExampleLocker_Lock_again() {
 	defer done()
 
 	outer, err := locker.Lock(ctx, "orders:42")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	defer outer.Unlock(ctx)
 	inner, err := locker.Lock(outer.Context(ctx), "orders:42") // does not wait for itself
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	defer inner.Unlock(ctx)
 	fmt.Println("one token:", inner.Token() == outer.Token())
 	// Output:

@@ -32,9 +32,7 @@ func TestQuorumIsOfConfiguredMasters(t *testing.T) {
 		}
 		k := w.take(many, "a")
 		synctest.Wait()
-		if on, n := k.HeldOn(); on != 3 || n != 5 {
-			w.Errorf("held on %d of %d", on, n)
-		}
+		w.wantHeld(k, 3)
 		w.isError(errOf(few.TryLock(w.Context(), "a")), redlock.ErrNoQuorum)
 	})
 }
@@ -50,7 +48,7 @@ func restartEmpty(w *cluster, opts ...redlock.Option) (twice bool) {
 	k := w.take(first, "a", redlock.WithTTL(30*time.Second))
 	synctest.Wait()
 	w.wantOn("a", 3)
-	w.masters.Master(2).Restart(false)
+	w.restart(false, 2)
 	for k.Err() == nil {
 		after(100 * time.Millisecond)
 		if other, err := second.TryLock(w.Context(), "a"); err == nil {
@@ -92,9 +90,7 @@ func TestLockSurvivesRestartOfAllMasters(t *testing.T) {
 					false: redlock.WithoutRestartGuard()}[keeps])
 				after(5 * time.Second) // the records of durable masters say so
 				k := w.take(l, "a", redlock.WithTTL(20*time.Second))
-				for i := range n {
-					w.masters.Master(i).Restart(keeps)
-				}
+				w.restart(keeps)
 				after(2 * time.Second)
 				if err := k.Err(); (err == nil) != keeps {
 					w.Errorf("the lock has the error %v", err)
@@ -159,7 +155,7 @@ func TestTokensGrowAfterDataLoss(t *testing.T) {
 		next("after the fences have expired")
 		w.each(func(_ int, m *memory.Master) { m.Flush() })
 		next("after the masters were flushed")
-		w.each(func(_ int, m *memory.Master) { m.Restart(false) })
+		w.restart(false)
 		next("after the masters restarted empty")
 		w.each(func(i int, m *memory.Master) { m.SetClock(time.Duration(i-1)*10*time.Second, 1) })
 		next("with masters' clocks that differ")
@@ -251,7 +247,7 @@ func TestQuarantineNeedsQuorumOfRecords(t *testing.T) {
 		if m := l.Masters()[0]; m.State == "voting" {
 			w.Errorf("alone: %+v", m)
 		}
-		w.each(func(_ int, m *memory.Master) { m.Restart(true) }, 1, 2)
+		w.restart(true, 1, 2)
 		start := time.Now()
 		after(5 * time.Second)
 		if m := l.Masters()[0]; m.State != "quarantine" || m.Left < 20*time.Second || m.Left > redlock.DefaultMaxTTL {
@@ -262,7 +258,7 @@ func TestQuarantineNeedsQuorumOfRecords(t *testing.T) {
 		if m := l.Masters()[0]; m.State == "voting" {
 			w.Errorf("with one of four others: %+v", m)
 		}
-		w.masters.Master(2).Restart(true)
+		w.restart(true, 2)
 		w.take(l, "a")
 		if took := time.Since(start); took < 90*time.Second || took > 110*time.Second { // the last one began again
 			w.Errorf("it took %v", took)
@@ -297,8 +293,8 @@ func TestDataLossWithoutQuorumIsDetected(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
 		after(time.Second)
-		w.masters.Master(0).Restart(false)
-		w.masters.Master(1).Restart(false)
+		w.restart(false, 0)
+		w.restart(false, 1)
 		after(5 * time.Second)
 		w.masters.Master(2).Flush()
 		after(2 * time.Second)

@@ -58,9 +58,7 @@ func TestRepairLeavesTheLockOfAnother(t *testing.T) {
 			}
 		}
 		after(30 * time.Second)
-		if on, n := k.HeldOn(); on != 5 || n != 5 || k.Err() != nil {
-			w.Errorf("held on %d of %d, %v", on, n, k.Err())
-		}
+		w.wantHeld(k, w.masters.N())
 	})
 }
 
@@ -123,9 +121,7 @@ func TestLockReturnsToAllMasters(t *testing.T) {
 			m := w.masters.Master(i)
 			m.Stop()
 			after(4 * time.Second)
-			if on, n := k.HeldOn(); on != 4 || n != 5 {
-				w.Errorf("master %d is down: held on %d of %d", i, on, n)
-			}
+			w.wantHeld(k, 4)
 			m.Restart(false)
 			after(8 * time.Second)
 			on, _ := k.HeldOn()
@@ -183,10 +179,8 @@ func TestLeasesDueTogetherAreAllExtended(t *testing.T) {
 		if n := len(w.wire.sent("extend")); n < 5*17*count || n > 5*19*count { // every 3.3 s
 			w.Errorf("%d extensions", n)
 		}
-		for i, k := range locks {
-			if on, n := k.HeldOn(); on != n || k.Err() != nil {
-				w.Errorf("lock %d is held on %d of %d: %v", i, on, n, k.Err())
-			}
+		for _, k := range locks {
+			w.wantHeld(k, w.masters.N())
 		}
 		if _, depth, left := w.masters.Master(0).Holds("held-7"); depth != 2 || left < 6*time.Second {
 			w.Errorf("depth %d, %v left on a master", depth, left)
@@ -257,9 +251,7 @@ func TestRefusalShowsFreezeOfBothClocks(t *testing.T) {
 		after(3 * time.Second)
 		w.pause(20 * time.Second)
 		w.isError(errOf(l.TryLock(w.Context(), "b")), redlock.ErrHeld)
-		if left := k.Remaining(); left > 8*time.Second {
-			w.Errorf("%v of the validity are left", left)
-		}
+		atMost(w, k.Remaining(), 8*time.Second, "remaining validity")
 	})
 }
 

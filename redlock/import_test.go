@@ -238,9 +238,7 @@ func TestImportReplacesExportedLease(t *testing.T) {
 		k := w.imported(b, handle, redlock.WithWaitLimit(5*time.Second), redlock.WithTTL(9*time.Second))
 		w.wire.block()
 		after(5 * time.Second) // with the next extension, at the latest
-		if on, n := k.HeldOn(); on != n {
-			w.Errorf("it is on %d of %d masters", on, n)
-		}
+		w.wantHeld(k, w.masters.N())
 		w.unlock(k)
 		w.nothingLeft("x")
 	})

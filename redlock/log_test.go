@@ -400,7 +400,7 @@ func TestLogReportsMastersAndLosses(t *testing.T) {
 		lock := w.take(l, "x")
 		w.masters.Master(0).Stop()
 		after(5 * time.Second)
-		w.masters.Master(0).Restart(false)
+		w.restart(false, 0)
 		after(time.Minute)
 		text := strings.Join(book.since(), "\n")
 		for _, want := range []string{"master is down", "master does not vote", "master votes"} {
@@ -528,7 +528,7 @@ func TestCommonMistakesAreExplained(t *testing.T) {
 			{"a closed pool", func() error {
 				_, err := orphan.Lock(w.Context(), "x")
 				return err
-			}, `redlock: lock "x": the pool is closed; 0 of 3 masters agreed, quorum is 2; ` +
+			}, `redlock: lock "x": the pool is closed; 0 of 3 masters can grant a lock, quorum is 2; ` +
 				"master-1:6379, master-2:6379, master-3:6379: send: the pool is closed"},
 		} {
 			if err := one.do(); err == nil || remaining.ReplaceAllString(err.Error(), "expires in T") != one.want {
@@ -541,7 +541,7 @@ func TestCommonMistakesAreExplained(t *testing.T) {
 		l := w.locker()
 		after(time.Second)
 		_, err := l.TryLock(w.Context(), "x")
-		const want = `redlock: lock "x": no quorum of masters; 0 of 3 masters agreed, quorum is 2; ` +
+		const want = `redlock: lock "x": no quorum of masters; 0 of 3 masters can grant a lock, quorum is 2; ` +
 			"master-1:6379, master-2:6379, master-3:6379: lock: the master is in quarantine until 00:00:30 UTC by its clock, " +
 			"since it is new or may have forgotten locks; " +
 			"if no client can hold a lock on these masters, redlock admit (Admin.Admit) ends the quarantine"

@@ -28,7 +28,7 @@ func TestAdmit(t *testing.T) {
 		w.notError(err, redlock.ErrNoQuorum)
 		w.take(l, "a", redlock.WithTries(1))
 		w.take(w.locker(), "b", redlock.WithTries(1))
-		time.AfterFunc(5*time.Second, func() { w.masters.Master(2).Restart(false) })
+		time.AfterFunc(5*time.Second, func() { w.restart(false, 2) })
 		w.must(l.Admin().Admit(w.within(time.Minute)))
 		w.wantSince(start, 15*time.Second)
 		w.each(func(_ int, m *memory.Master) { m.Flush() }, 0, 1) // an idle client counts them as voting
@@ -55,7 +55,7 @@ func TestRaiseMaxTTL(t *testing.T) {
 		if recordOf(w.masters.Master(0)) != before {
 			w.Errorf("a refused call has written %s", recordOf(w.masters.Master(0)))
 		}
-		w.masters.Master(4).Restart(true)
+		w.restart(true, 4)
 		after(40 * time.Second)
 		w.masters.Master(4).Refuse("OOM command not allowed when used memory > 'maxmemory'.")
 		w.says(l.Admin().RaiseMaxTTL(w.within(time.Minute), 5*time.Minute), redlock.ErrNoQuorum, w.masters.Master(4).Addr(),
@@ -73,7 +73,7 @@ func TestRaiseMaxTTL(t *testing.T) {
 		start, ttl := time.Now(), redlock.WithTTL(4*time.Minute)
 		w.says(errOf(long.Lock(w.within(time.Minute), "a", ttl)), redlock.ErrTTLTooLong, "redlock guard --set")
 		w.wantSince(start, 0)
-		w.masters.Master(4).Restart(false)
+		w.restart(false, 4)
 		after(5 * time.Second)
 		w.must(l.Admin().RaiseMaxTTL(w.within(time.Minute), 5*time.Minute))
 		for _, m := range l.Masters() {
@@ -231,7 +231,7 @@ func TestMasterList(t *testing.T) {
 	subtest(t, "ShortOutages", 4, func(w *cluster) {
 		a := w.client(0, 1, 2)
 		w.must(a.Admin().Admit(w.within(time.Minute)), a.Close(w.Context()))
-		w.masters.Master(1).Restart(false)
+		w.restart(false, 1)
 		w.masters.Master(0).Hang()
 		b := w.client(0, 1, 3)
 		after(5 * time.Second) // the quarantines of masters 2 and 4 begin
@@ -276,7 +276,7 @@ func TestMasterListAndClocks(t *testing.T) {
 		subtest(t, what, 4, func(w *cluster) {
 			a := w.client(0, 1, 2)
 			w.must(a.Admin().Admit(w.within(time.Minute)), a.Close(w.Context()))
-			w.masters.Master(1).Restart(false)
+			w.restart(false, 1)
 			w.masters.Master(0).Hang()
 			c := newShiftClock(1)
 			b := w.start(w.poolOver(w.urls(0, 1, 3), transport.WithClock(c.clock())), redlock.WithClock(c.clock()))
@@ -303,7 +303,7 @@ func TestStrayRecord(t *testing.T) {
 		w.masters.Master(4).Stop()
 		after(2 * time.Second)
 		stray := w.client(4, 5, 6)
-		w.masters.Master(4).Restart(false)
+		w.restart(false, 4)
 		after(5 * time.Second)
 		w.locks("with the stray record", a)
 		w.masters.Master(4).Stop()
@@ -325,7 +325,7 @@ func TestStrayRecord(t *testing.T) {
 		stray := strings.Replace(recordOf(w.masters.Master(1)), list+",master-4:6379,master-5:6379", list, 1)
 		w.masters.Master(1).Set("redlock:admission", "v3 0123456789abcdef"+stray[len("v3 0123456789abcdef"):])
 		w.locks("with the stray record", a)
-		w.masters.Master(0).Restart(false)
+		w.restart(false, 0)
 		after(40 * time.Second)
 		if s := a.Masters(); s[0].State != "voting" || s[1].State != "blocked" {
 			w.Errorf("beside a stray record: %+v", s[:2])
@@ -347,10 +347,10 @@ func TestAdmitNowOfAnOldListWritesNothing(t *testing.T) {
 		l := w.client(0, 1, 2, 3, 4)
 		w.must(errors.Join(l.Admin().Admit(w.within(time.Minute)), w.client(5).Admin().Admit(w.within(time.Minute)),
 			l.Admin().Reconfigure(w.within(time.Minute), both), l.RaiseEpoch(w.within(time.Minute))))
-		w.masters.Master(1).Restart(false)
+		w.restart(false, 1)
 		after(5 * time.Second) // it is in quarantine
 		w.must(l.Close(w.within(time.Second)))
-		w.masters.Master(2).Restart(false)
+		w.restart(false, 2)
 		before := w.records()
 		for _, plain := range [][]int{{0, 1, 2, 3, 4}, {1, 2, 3, 4, 5}} {
 			c := w.client(plain...)
@@ -415,9 +415,7 @@ func TestAbortChange(t *testing.T) {
 		}
 		everywhere(5)
 		before := w.records()
-		for _, i := range []int{3, 4} {
-			w.masters.Master(i).Stop()
-		}
+		w.stop(3, 4)
 		after(2 * time.Second)
 		w.says(l.AbortChange(w.within(5*time.Second)), redlock.ErrNoQuorum)
 		if w.records() != before {

@@ -230,7 +230,7 @@ func (w *cluster) starting(id string, urls []string, blocked []int, opts ...redl
 }
 
 func (w *cluster) newPeer(id string) *peer {
-	own := &cluster{check: w.check, masters: w.masters, wire: &wire{masters: w.masters}}
+	own := &cluster{tester: w.tester, masters: w.masters, wire: &wire{masters: w.masters}}
 	p := &peer{id: id, cluster: own, conns: map[*peerConn]bool{}, held: map[direction]chan struct{}{}}
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -27,7 +27,7 @@ const scriptTime = 200 * time.Microsecond
 
 // A load is one client with many goroutines over five busy masters, in virtual time.
 type load struct {
-	check
+	tester
 	masters *memory.Masters
 	pool    *pool.Pool
 	locker  *redlock.Locker
@@ -42,7 +42,7 @@ type load struct {
 func loaded(t *testing.T, f func(l *load)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		l := &load{check: check{t}, masters: memory.New(5)}
+		l := &load{tester: tester{t}, masters: memory.New(5)}
 		defer l.masters.Close()
 		p, err := l.masters.Pool(transport.WithClock(clock.Runtime()), pool.WithDialer(l.dial))
 		l.must(err)

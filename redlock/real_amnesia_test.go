@@ -139,7 +139,7 @@ func newReplicated(t *testing.T, aof bool) *replicated {
 	}
 	x := &replicated{deployment: newDeployment(t, 5, args...), aof: aof}
 	x.replica = redistest.Test(t, 1, redisproc.Config{Args: args})[0]
-	replica := &deployment{check: check{t}, servers: []*redisproc.Server{x.replica, x.servers[0]}}
+	replica := &deployment{tester: tester{t}, servers: []*redisproc.Server{x.replica, x.servers[0]}}
 	replica.demote(0, 1)
 	return x
 }
@@ -158,7 +158,7 @@ func (x *replicated) reach() *pool.Pool {
 // atItsAddress returns the server that is now at the address of master 0.
 func (x *replicated) atItsAddress() *deployment {
 	if x.promoted.Load() {
-		return &deployment{check: x.check, servers: []*redisproc.Server{x.replica}}
+		return &deployment{tester: x.tester, servers: []*redisproc.Server{x.replica}}
 	}
 	return x.deployment
 }
@@ -166,7 +166,7 @@ func (x *replicated) atItsAddress() *deployment {
 // promote makes the replica a master while it has the record and does not have the lock yet.
 func (x *replicated) promote() {
 	x.Helper()
-	replica := &deployment{check: x.check, servers: []*redisproc.Server{x.replica}}
+	replica := &deployment{tester: x.tester, servers: []*redisproc.Server{x.replica}}
 	eventually(x, hang, func() string {
 		if m := replica.record(0); m != x.record(0) {
 			return "the replica has the record " + m

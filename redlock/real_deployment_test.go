@@ -24,7 +24,7 @@ const hang = 20 * time.Second
 
 // A deployment has the real masters of one test. Each Locker made from it has its own pool, as in another process.
 type deployment struct {
-	check
+	tester
 	servers []*redisproc.Server
 	urls    []string
 }
@@ -32,7 +32,7 @@ type deployment struct {
 // newDeployment starts n masters, with further arguments for the server program. They are stopped with the test.
 func newDeployment(t testing.TB, n int, args ...string) *deployment {
 	t.Helper()
-	f := &deployment{check: check{t}, servers: redistest.Test(t, n, redisproc.Config{Args: args})}
+	f := &deployment{tester: tester{t}, servers: redistest.Test(t, n, redisproc.Config{Args: args})}
 	for _, s := range f.servers {
 		f.urls = append(f.urls, s.URL())
 	}

@@ -21,11 +21,11 @@ import (
 func locker(t testing.TB, p *pool.Pool, opts ...redlock.Option) *redlock.Locker {
 	t.Helper()
 	l, err := redlock.New(p, opts...)
-	check{t}.must(err)
+	tester{t}.must(err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		check{t}.noError(l.Close(ctx))
+		tester{t}.noError(l.Close(ctx))
 	})
 	return l
 }
@@ -76,7 +76,7 @@ func TestManyLingeringLocksEnd(t *testing.T) {
 	masters := memory.New(3)
 	t.Cleanup(masters.Close)
 	p, err := masters.Pool()
-	c := check{t}
+	c := tester{t}
 	c.must(err)
 	t.Cleanup(func() { _ = p.Close() })
 	l := locker(t, p)

@@ -101,20 +101,16 @@ func TestRestartsCountSinceLastConfirmation(t *testing.T) {
 		for n := range 15 {
 			w.masters.Master(n % 5).Restart(true)
 			after(6 * time.Second) // an extension; the quarantine continues
-			if on, _ := k.HeldOn(); k.Err() != nil || on != 5 {
-				w.Fatalf("restart %d: on %d masters, %v", n, on, k.Err())
-			}
+			w.wantHeld(k, 5)
 		}
 	})
 	bubble(t, 5, func(w *cluster) {
 		l := w.locker(redlock.WithDurableMasters())
 		after(5 * time.Second) // the records say so
 		k := w.take(l, "a")
-		w.each(func(_ int, m *memory.Master) { m.Restart(true) })
+		w.restart(true)
 		after(6 * time.Second)
-		if on, _ := k.HeldOn(); k.Err() != nil || on != 5 {
-			w.Errorf("durable masters: on %d, %v", on, k.Err())
-		}
+		w.wantHeld(k, 5)
 	})
 }
 
@@ -126,7 +122,7 @@ func TestLockEndsWhenMajorityForgets(t *testing.T) {
 		ctx := k.Context(w.Context())
 		after(time.Second)
 		w.stop(0, 2, 4)
-		w.each(func(_ int, m *memory.Master) { m.Restart(false) }, 0, 2, 4)
+		w.restart(false, 0, 2, 4)
 		w.ends(ctx, time.Second, redlock.ErrLost)
 	})
 }

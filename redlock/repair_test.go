@@ -212,7 +212,7 @@ func TestRepairNeedsMajority(t *testing.T) {
 			got := w.try(b.Locker, c.second, opts...)
 			at(370)
 			b.cut(2)
-			w.masters.Master(2).Restart(false)
+			w.restart(false, 2)
 			a.cluster.wire.block()
 			at(450)
 			a.hold(1)

@@ -114,7 +114,7 @@ func TestQuarantineUsesRecentRecords(t *testing.T) {
 		after(65 * time.Second)
 		held := w.take(b, "x")
 		b.cut(2) // another client must detect the restarted master first
-		w.masters.Master(2).Restart(false)
+		w.restart(false, 2)
 		after(14 * time.Second)
 		idle.mustNotTake(held)
 	})
@@ -127,7 +127,7 @@ func TestAWrongClockIsNotTakenForTheMedian(t *testing.T) {
 		held := w.take(h, "x")
 		h.cut(0)
 		w.masters.Master(0).SetClock(-10*time.Minute, 1)
-		w.masters.Master(0).Restart(false)
+		w.restart(false, 0)
 		c := w.cutOff(2, redlock.WithTTL(5*time.Second))
 		after(4 * time.Second)
 		w.masters.Master(0).SetClock(0, 1) // NTP
@@ -145,8 +145,8 @@ func TestAMasterThatForgotIsNoWitness(t *testing.T) {
 		b := w.peer("client", forAMinute...)
 		held := w.take(b, "x")
 		b.cut(0, 1)
-		w.masters.Master(0).Restart(false)
-		w.masters.Master(1).Restart(false)
+		w.restart(false, 0)
+		w.restart(false, 1)
 		s := w.cutOff(2, redlock.WithMaxTTL(10*time.Second), redlock.WithTTL(5*time.Second))
 		after(14 * time.Second)
 		s.mustNotTake(held)
@@ -158,7 +158,7 @@ func TestAMasterThatForgotIsNoWitness(t *testing.T) {
 func TestAQuarantineEndsOnceAQuorumWasAsked(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		c := w.peer("client")
-		w.masters.Master(0).Restart(false)
+		w.restart(false, 0)
 		after(5 * time.Second)
 		if left := c.Masters()[0].Left; left < 20*time.Second || left > redlock.DefaultMaxTTL {
 			w.Errorf("%v left, the max TTL is %v", left, redlock.DefaultMaxTTL)
@@ -208,9 +208,7 @@ func TestAPoisonedFenceDoesNotStopRepair(t *testing.T) {
 		after(5 * time.Second)
 		w.masters.Master(3).Evict("x")
 		after(30 * time.Second)
-		if on, n := lock.HeldOn(); on != n {
-			w.Errorf("held on %d of %d", on, n)
-		}
+		w.wantHeld(lock, w.masters.N())
 	})
 }
 
@@ -281,9 +279,9 @@ func TestPendingAdmitRejectsForgetfulMaster(t *testing.T) {
 		h, p := w.cutOff(2), w.peer("client") // h never reaches the last master
 		held := w.takeWith(h, ctx, "x")
 		after(time.Second)
-		w.masters.Master(0).Restart(false)
+		w.restart(false, 0)
 		after(time.Second)
-		w.masters.Master(2).Restart(false)
+		w.restart(false, 2)
 		after(2 * time.Second)
 		w.Log(p.Masters())
 		p.mustNotTake(held)
@@ -363,7 +361,7 @@ func TestALockWithoutABoundDoesNotGiveUp(t *testing.T) {
 					c.jump(6*time.Second, 6*time.Second)
 					return
 				}
-				w.each(func(_ int, m *memory.Master) { m.Restart(false) }, 0, 1)
+				w.restart(false, 0, 1)
 				<-time.After(100 * time.Millisecond)
 			})
 			ctx := w.within(2 * time.Minute)
@@ -527,9 +525,7 @@ func TestHandoffToCancelledCallDelaysNone(t *testing.T) {
 		release.Store(true)
 		ended = time.Now()
 		w.unlock(first)
-		if took := <-waited; took > 20*time.Millisecond {
-			w.Errorf("the call returned %v after its context had ended", took)
-		}
+		atMost(w, <-waited, 20*time.Millisecond, "time since the end of the context")
 		w.resume()
 	})
 }
@@ -549,9 +545,7 @@ func TestAnEndlessTTLDoesNotMakeAWaiterSpin(t *testing.T) {
 			}
 		}
 		w.isError(errOf(l.Lock(w.within(10*time.Second), "x")), context.DeadlineExceeded)
-		if n := w.count("acquire"); n > 3*100 {
-			w.Errorf("%d acquires in 10 s", n)
-		}
+		atMost(w, w.count("acquire"), 3*100, "acquires in 10 s")
 	})
 }
 

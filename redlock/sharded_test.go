@@ -32,7 +32,7 @@ type shardedCluster struct {
 func shardedClusters(t *testing.T, k int, f func(w *shardedCluster)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &shardedCluster{cluster: &cluster{check: check{t}}}
+		w := &shardedCluster{cluster: &cluster{tester: tester{t}}}
 		for range k {
 			m := memory.New(3, memory.Fresh())
 			t.Cleanup(m.Close)

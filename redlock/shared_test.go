@@ -244,11 +244,9 @@ func TestReadersAreExtendedAndRepaired(t *testing.T) {
 		if r.Err() != nil {
 			w.Fatalf("after a minute: %v", r.Err())
 		}
-		w.each(func(_ int, m *memory.Master) { m.Restart(false) }, 0, 1)
+		w.restart(false, 0, 1)
 		after(40 * time.Second)
-		if on, n := r.HeldOn(); on != 5 || n != 5 {
-			w.Errorf("held on %d of %d", on, n)
-		}
+		w.wantHeld(r, w.masters.N())
 		w.isError(errOf(w.locker().RWLock("x").TryLock(w.Context())), redlock.ErrHeld)
 		w.unlockAll(r)
 		synctest.Wait()

@@ -116,7 +116,7 @@ func TestValueReachesAllMasters(t *testing.T) {
 		w.setValue(k, "second")
 		w.shows(look, "n", "second")
 		all("second", 0, 1, 2)
-		w.masters.Master(0).Restart(false)
+		w.restart(false, 0)
 		w.masters.Master(0).Readmit()
 		w.masters.Master(3).CutConnections()
 		w.masters.Master(4).CutConnections()

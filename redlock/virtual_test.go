@@ -1,6 +1,7 @@
 package redlock_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,8 +23,8 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// A check is a test with the calls and checks that most tests need.
-type check struct{ testing.TB }
+// A tester is a test with the calls and checks that most tests need.
+type tester struct{ testing.TB }
 
 // A client is a *redlock.Locker, or has one.
 type client interface {
@@ -35,20 +36,20 @@ type client interface {
 }
 
 // within returns a context with this timeout.
-func (c check) within(d time.Duration) context.Context {
+func (c tester) within(d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(c.Context(), d)
 	c.Cleanup(cancel)
 	return ctx
 }
 
 // take locks name.
-func (c check) take(l client, name string, opts ...redlock.LockOption) *redlock.Lock {
+func (c tester) take(l client, name string, opts ...redlock.LockOption) *redlock.Lock {
 	c.Helper()
 	return c.takeWith(l, c.Context(), name, opts...)
 }
 
 // takeWith locks name with the context of the caller.
-func (c check) takeWith(l client, ctx context.Context, name string, opts ...redlock.LockOption) *redlock.Lock {
+func (c tester) takeWith(l client, ctx context.Context, name string, opts ...redlock.LockOption) *redlock.Lock {
 	c.Helper()
 	k, err := l.Lock(ctx, name, opts...)
 	if err != nil {
@@ -58,7 +59,7 @@ func (c check) takeWith(l client, ctx context.Context, name string, opts ...redl
 }
 
 // tryTake locks name by TryLock.
-func (c check) tryTake(l client, name string, opts ...redlock.LockOption) *redlock.Lock {
+func (c tester) tryTake(l client, name string, opts ...redlock.LockOption) *redlock.Lock {
 	c.Helper()
 	k, err := l.TryLock(c.Context(), name, opts...)
 	c.must(err)
@@ -66,14 +67,14 @@ func (c check) tryTake(l client, name string, opts ...redlock.LockOption) *redlo
 }
 
 // imported imports a handle.
-func (c check) imported(l client, handle string, opts ...redlock.LockOption) *redlock.Lock {
+func (c tester) imported(l client, handle string, opts ...redlock.LockOption) *redlock.Lock {
 	c.Helper()
 	k, err := l.Import(c.Context(), handle, opts...)
 	c.must(err)
 	return k
 }
 
-func (c check) export(k *redlock.Lock) string {
+func (c tester) export(k *redlock.Lock) string {
 	c.Helper()
 	handle, err := k.Export()
 	c.must(err)
@@ -81,7 +82,7 @@ func (c check) export(k *redlock.Lock) string {
 }
 
 // inspect returns what the masters report about name.
-func (c check) inspect(l client, name string) redlockinfo.Inspection {
+func (c tester) inspect(l client, name string) redlockinfo.Inspection {
 	c.Helper()
 	i, err := l.Inspect(c.Context(), name)
 	c.must(err)
@@ -89,7 +90,7 @@ func (c check) inspect(l client, name string) redlockinfo.Inspection {
 }
 
 // unlock releases a *redlock.Lock or *redlock.Locks.
-func (c check) unlock(k interface {
+func (c tester) unlock(k interface {
 	Unlock(ctx context.Context) error
 }) {
 	c.Helper()
@@ -98,7 +99,7 @@ func (c check) unlock(k interface {
 	}
 }
 
-func (c check) unlockAll(ks ...*redlock.Lock) {
+func (c tester) unlockAll(ks ...*redlock.Lock) {
 	c.Helper()
 	for _, k := range ks {
 		c.unlock(k)
@@ -106,7 +107,7 @@ func (c check) unlockAll(ks ...*redlock.Lock) {
 }
 
 // must ends the test if an error is not nil.
-func (c check) must(errs ...error) {
+func (c tester) must(errs ...error) {
 	c.Helper()
 	if err := errors.Join(errs...); err != nil {
 		c.Fatal(err)
@@ -114,7 +115,7 @@ func (c check) must(errs ...error) {
 }
 
 // noError is like must, and goes on with the test.
-func (c check) noError(errs ...error) {
+func (c tester) noError(errs ...error) {
 	c.Helper()
 	if err := errors.Join(errs...); err != nil {
 		c.Error(err)
@@ -125,7 +126,7 @@ func (c check) noError(errs ...error) {
 func errOf[T any](_ T, err error) error { return err }
 
 // isError fails the test unless err matches all of want.
-func (c check) isError(err error, want ...error) {
+func (c tester) isError(err error, want ...error) {
 	c.Helper()
 	for _, e := range want {
 		if !errors.Is(err, e) {
@@ -135,7 +136,7 @@ func (c check) isError(err error, want ...error) {
 }
 
 // notError fails the test if err matches one of others.
-func (c check) notError(err error, others ...error) {
+func (c tester) notError(err error, others ...error) {
 	c.Helper()
 	for _, e := range others {
 		if errors.Is(err, e) {
@@ -145,7 +146,7 @@ func (c check) notError(err error, others ...error) {
 }
 
 // says fails the test unless err matches like and contains all the words.
-func (c check) says(err, like error, words ...string) {
+func (c tester) says(err, like error, words ...string) {
 	c.Helper()
 	c.isError(err, like)
 	for _, word := range words {
@@ -163,8 +164,16 @@ func equal[T comparable](t testing.TB, got, want T, what string) {
 	}
 }
 
+// atMost fails the test if got is larger than most.
+func atMost[T cmp.Ordered](t testing.TB, got, most T, what string) {
+	t.Helper()
+	if got > most {
+		t.Errorf("%s: got %v, want at most %v", what, got, most)
+	}
+}
+
 // wantHeld fails the test unless k is valid and known to be held on n masters.
-func (c check) wantHeld(k *redlock.Lock, n int) {
+func (c tester) wantHeld(k *redlock.Lock, n int) {
 	c.Helper()
 	if on, _ := k.HeldOn(); on != n || k.Err() != nil {
 		c.Errorf("%s is held on %d masters, want %d: %v", k.Name(), on, n, k.Err())
@@ -172,7 +181,7 @@ func (c check) wantHeld(k *redlock.Lock, n int) {
 }
 
 // wantLater fails the test unless next has a larger token than k.
-func (c check) wantLater(next, k *redlock.Lock) {
+func (c tester) wantLater(next, k *redlock.Lock) {
 	c.Helper()
 	if next.Token() <= k.Token() {
 		c.Errorf("token %d of %s after %d", next.Token(), k.Name(), k.Token())
@@ -180,7 +189,7 @@ func (c check) wantLater(next, k *redlock.Lock) {
 }
 
 // wantSince fails the test if more than most has passed since start.
-func (c check) wantSince(start time.Time, most time.Duration) {
+func (c tester) wantSince(start time.Time, most time.Duration) {
 	c.Helper()
 	if took := time.Since(start); took > most {
 		c.Errorf("it took %v, want at most %v", took, most)
@@ -202,7 +211,7 @@ func over(x interface{ Done() <-chan struct{} }) bool {
 
 // A cluster is one bubble with masters, and the wire between them and the Lockers.
 type cluster struct {
-	check
+	tester
 	masters *memory.Masters
 	wire    *wire
 
@@ -222,7 +231,7 @@ func virtual(t *testing.T, n int, f func(w *cluster), opts ...memory.Option) {
 func bubble(t *testing.T, n int, f func(w *cluster), opts ...memory.Option) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &cluster{check: check{t}, masters: memory.New(n, opts...)}
+		w := &cluster{tester: tester{t}, masters: memory.New(n, opts...)}
 		w.wire = &wire{masters: w.masters}
 		t.Cleanup(w.masters.Close)
 		f(w)
@@ -320,6 +329,11 @@ func (w *cluster) resume(which ...int) {
 
 func (w *cluster) delay(d time.Duration, which ...int) {
 	w.each(func(_ int, m *memory.Master) { m.Delay(d) }, which...)
+}
+
+// restart starts masters again, with their data or empty.
+func (w *cluster) restart(keep bool, which ...int) {
+	w.each(func(_ int, m *memory.Master) { m.Restart(keep) }, which...)
 }
 
 func (w *cluster) stop(which ...int) {

@@ -172,9 +172,7 @@ func TestWaitingIsCheap(t *testing.T) {
 		after(time.Minute)
 		acquires, subscribes := w.count("acquire"), w.count("SUBSCRIBE")
 		after(time.Minute)
-		if n := w.count("acquire") - acquires; n > 5*61 {
-			w.Errorf("a hundred goroutines that wait cost 5 masters %d acquires a minute", n)
-		}
+		atMost(w, w.count("acquire")-acquires, 5*61, "acquires a minute of a hundred waiting goroutines")
 		equal(w, w.count("SUBSCRIBE")-subscribes, 0, "subscriptions")
 		w.unlock(k)
 		c.gets(time.Second)
@@ -289,7 +287,7 @@ func firstHint(w *cluster, wait time.Duration) {
 	next := c.gets(20 * time.Millisecond)
 	b.tampering(nil)
 	w.delay(0)
-	w.each(func(_ int, m *memory.Master) { m.Restart(true) }, 3, 4)
+	w.restart(true, 3, 4)
 	after(5 * time.Second)
 	w.unlock(next)
 	w.nothingLeft("n")
