@@ -20,6 +20,19 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
+// hang bounds operations that normally take a moment.
+const hang = 60 * time.Second
+
+// eventuallyTrue polls a server or another process until ok holds, for at most hang.
+func eventuallyTrue(ok func() bool) bool {
+	for end := time.Now().Add(hang); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if ok() {
+			return true
+		}
+	}
+	return false
+}
+
 // A deployment is some servers on which the command is run.
 type deployment struct {
 	t       *testing.T

@@ -18,19 +18,6 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc"
 )
 
-// hang bounds operations that normally take a moment.
-const hang = 60 * time.Second
-
-// eventuallyTrue polls a server or another process until ok holds, for at most hang.
-func eventuallyTrue(ok func() bool) bool {
-	for end := time.Now().Add(hang); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if ok() {
-			return true
-		}
-	}
-	return false
-}
-
 var builtIn string // directory of the built program
 
 func TestMain(m *testing.M) {
