@@ -55,7 +55,8 @@ var (
 
 const usageTail = `
 exit codes: 0 measured, 1 failed, 2 wrong flags, 130 interrupted,
-  3 a target is not met (with -check; with -short in addition: in every round by more than twice its bound)
+  3 a target is not met (with -check; with -short: in every round by more than twice its bound, and on a busy machine
+    only if it compares contenders)
 `
 
 func newFlags(c *config) *flag.FlagSet {

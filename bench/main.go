@@ -47,15 +47,11 @@ func command(args []string, stdout io.Writer, stderr *os.File) int {
 	case err == nil:
 		err = deliverAll(r, c, stdout)
 	}
-	slack := 1.0
-	if c.short { // too short to fail for less than twice a bound
-		slack = 2
-	}
 	if err != nil {
 		fmt.Fprintln(stderr, err)
 	}
 	switch {
-	case err == nil && c.check && missed(r.Targets, slack):
+	case err == nil && c.check && missed(r.Targets, c.short, r.Busy != ""):
 		return exitMissed
 	case err != nil:
 		return exitFailed

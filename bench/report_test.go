@@ -64,10 +64,16 @@ func TestTargetsAreMetMissedOrOpen(t *testing.T) {
 		t.Errorf("found %d of %d targets", found, len(want))
 	}
 	// The target is one connection, and 2.5 were measured; all others miss by less than half.
-	if !missed(r.Targets, 1) || !missed(r.Targets, 2) || missed(r.Targets, 3) {
-		t.Error("a target is missed beyond a slack that is not its own")
+	if !missed(r.Targets, false, true) || !missed(r.Targets, true, true) {
+		t.Error("a target that is missed by more than half is not")
 	}
-	if missed(targetsOf(nil), 1) {
+	for i := range r.Targets {
+		r.Targets[i].Absolute = true
+	}
+	if !missed(r.Targets, true, false) || missed(r.Targets, true, true) || !missed(r.Targets, false, true) {
+		t.Error("a short run on a busy machine, alone, does not compare figures with the clock")
+	}
+	if missed(targetsOf(nil), false, false) {
 		t.Error("an empty report misses a target")
 	}
 }
