@@ -45,7 +45,9 @@ func (c tester) within(d time.Duration) context.Context {
 // take locks name.
 func (c tester) take(l client, name string, opts ...redlock.LockOption) *redlock.Lock {
 	c.Helper()
-	return c.takeWith(l, c.Context(), name, opts...)
+	ctx, cancel := context.WithTimeout(c.Context(), time.Hour) // a test that waits forever fails
+	defer cancel()
+	return c.takeWith(l, ctx, name, opts...)
 }
 
 // takeWith locks name with the context of the caller.
