@@ -23,7 +23,7 @@ simulator: ## run SEEDS random schedules of faults (default 2000: two minutes)
 	go test -count=1 -v -timeout 0 -run '^TestSchedules$$' ./verify/sim -args -seeds $(or $(SEEDS),2000)
 
 mutants: ## remove each protection in turn: a test or a schedule must fail
-	go test -count=1 -timeout 60m -run '^TestMutantsAreKilled$$' ./verify/mutants ./verify/sim -long
+	go test -count=1 -timeout 60m -parallel 4 -run '^TestMutantsAreKilled$$' ./verify/mutants ./verify/sim -long
 
 spec: ## check the specification with SPIN: the configurations that end within a minute (three minutes on two cores)
 	@verify/spec/run quick

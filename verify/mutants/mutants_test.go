@@ -143,7 +143,7 @@ func killed(t *testing.T, m Mutant) {
 		t.Fatal(err)
 	}
 	tests := "^Test(" + m.Tests + ")$"
-	args := []string{"test", "-count=1", "-failfast", "-run", tests, "./" + m.Suite}
+	args := []string{"test", "-vet=off", "-count=1", "-failfast", "-run", tests, "./" + m.Suite}
 	if m.Suite == "redlock" || m.Suite == "internal/transport" { // some of their tests are long
 		args = append(args, "-long")
 	}
