@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
@@ -52,24 +53,29 @@ func TestWhoTexts(t *testing.T) {
 				`{"lease":"r1","owner":"a","since":"2026-05-01T10:20:30Z","on":5},{"lease":"r2","owner":"b","on":3}]}` + "\n"},
 		{"awaited", redlockinfo.Inspection{
 			Client: redlockinfo.Client{On: 5}, WaiterCount: 12, N: 5,
-			Waiters: []redlockinfo.Client{{Owner: "w", Since: time.Now().Add(-3 * time.Second)}},
+			Waiters: []redlockinfo.Client{{Owner: "w"}},
 		},
 			`"n": no client holds it, according to 5 of 5 masters` + "\n" + `   1. "w" waits for 3s` + "\n  and 11 more\n",
 			`{"name":"n","held":false,"kept":false,"on":0,"masters":5,"waiters":12,` +
 				`"queue":[{"place":1,"owner":"w","for_ms":3000}],"readers":0}` + "\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			for _, json := range []bool{false, true} {
-				var out bytes.Buffer
-				want := c.text
-				if json {
-					want = c.json
+			synctest.Test(t, func(t *testing.T) { // in which no time passes
+				for i := range c.who.Waiters {
+					c.who.Waiters[i].Since = time.Now().Add(-3 * time.Second)
 				}
-				(&console{json: json, stdout: &out}).result(newJSONWho("n", c.who), whoText("n", c.who))
-				if got := out.String(); got != want {
-					t.Errorf("got\n%swant\n%s", got, want)
+				for _, json := range []bool{false, true} {
+					var out bytes.Buffer
+					want := c.text
+					if json {
+						want = c.json
+					}
+					(&console{json: json, stdout: &out}).result(newJSONWho("n", c.who), whoText("n", c.who))
+					if got := out.String(); got != want {
+						t.Errorf("got\n%swant\n%s", got, want)
+					}
 				}
-			}
+			})
 		})
 	}
 }
