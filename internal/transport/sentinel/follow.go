@@ -2,7 +2,6 @@ package sentinel
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"sync"
 	"time"
@@ -63,14 +62,24 @@ func (f *Finder) subscribe(ctx context.Context, t *wire.Target, news chan<- stru
 	if err != nil {
 		return
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
 	defer context.AfterFunc(ctx, c.Close)()
 	defer c.Close()
 	silent := time.AfterFunc(2*Period, c.Close)
 	defer silent.Stop()
-	for ctx.Err() == nil {
-		pinged := time.AfterFunc(Period, func() { _ = errors.Join(c.Send("PING"), c.Flush()) }) // Receive reports errors
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			if c.Send("PING") != nil || c.Flush() != nil {
+				return // Receive reports the error
+			}
+			pause(ctx, Period)
+		}
+	})
+	for {
 		value, err := c.Receive()
-		pinged.Stop()
 		if err != nil {
 			return
 		}
