@@ -12,7 +12,8 @@
 //
 // # The scenarios
 //
-// pairs: every goroutine has its own names, so no client waits. A contender is opened for its run and closed after it.
+// pairs: every goroutine locks a new name each time, so no client waits; only for library/linger it locks the same 16
+// names in turn. A contender is opened for its run and closed after it.
 // Then its leftovers on the masters are counted: keys, bytes by MEMORY USAGE, and how long they are kept. A warm-up
 // takes a fifth of the duration. Allocations and the client's processor time are those of the whole process; the
 // masters' processor time and commands come from INFO.

@@ -14,7 +14,7 @@ import (
 // lockTTL is the TTL of every measured lock.
 const lockTTL = 10 * time.Second
 
-// namesPerWorker is how many names a goroutine locks in turn.
+// namesPerWorker is how many names a goroutine locks in turn with run.reuse.
 const namesPerWorker = 16
 
 // A pair is one lock that was acquired and released.
@@ -56,6 +56,7 @@ type run struct {
 	masters    *masters // whose load is measured; nil if they may not answer
 	label      string   // used in the names of the locks
 	cold       bool     // no warm-up
+	reuse      bool     // each goroutine locks the same few names in turn, not a new one for each pair
 }
 
 // measure runs all workers for the duration, after a warm-up of a fifth of it. It counts pairs that fail, and returns
@@ -63,7 +64,7 @@ type run struct {
 func (r run) measure(ctx context.Context) (*sample, error) {
 	workers := make([]*worker, r.goroutines)
 	for i := range workers {
-		workers[i] = newWorker(r.contender.caller(), r.label+strconv.Itoa(i)+"-")
+		workers[i] = newWorker(r.contender.caller(), r.label+strconv.Itoa(i)+"-", r.reuse)
 	}
 	if !r.cold {
 		if _, err := r.drive(ctx, workers, r.duration/5); err != nil {
@@ -117,19 +118,32 @@ func cpuTime() time.Duration {
 // A worker is one goroutine of a run.
 type worker struct {
 	caller   caller
-	names    [namesPerWorker]string
+	label    string   // of new names
+	names    []string // to lock in turn, if not empty
 	next     int
 	pairs    []pair // successful pairs
 	failed   int
 	firstErr error
 }
 
-func newWorker(c caller, label string) *worker {
-	w := &worker{caller: c}
-	for i := range w.names {
-		w.names[i] = label + strconv.Itoa(i)
+func newWorker(c caller, label string, reuse bool) *worker {
+	w := &worker{caller: c, label: label}
+	if reuse {
+		for i := range namesPerWorker {
+			w.names = append(w.names, label+strconv.Itoa(i))
+		}
 	}
 	return w
+}
+
+func (w *worker) name() string {
+	i := w.next
+	w.next++
+	if len(w.names) > 0 {
+		return w.names[i%len(w.names)]
+	}
+	var text [64]byte
+	return string(strconv.AppendInt(append(text[:0], w.label...), int64(i), 10)) // one allocation
 }
 
 // drive lets the workers run for d and returns the time until the last had ended.
@@ -152,8 +166,7 @@ func (r run) drive(ctx context.Context, workers []*worker, d time.Duration) (tim
 
 // pair locks and unlocks the next name, and records the durations or the failure.
 func (w *worker) pair(ctx context.Context, runBegan time.Time) {
-	name := w.names[w.next%namesPerWorker]
-	w.next++
+	name := w.name()
 	start := time.Now()
 	lock, err := w.caller.tryLock(ctx, name)
 	got := time.Now()

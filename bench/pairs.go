@@ -46,7 +46,8 @@ func pairs(ctx context.Context, b *bench, e entrant, n int) error {
 	if err != nil {
 		return err
 	}
-	r := run{contender: c, wire: e.wire, goroutines: n, duration: b.cfg.duration, masters: m, label: "pair-"}
+	r := run{contender: c, wire: e.wire, goroutines: n, duration: b.cfg.duration, masters: m, label: "pair-",
+		reuse: e.name == nameLinger}
 	s, err := r.measure(ctx)
 	connections, cerr := m.connections(ctx)
 	if err := errors.Join(err, cerr, shut(ctx, c)); err != nil {

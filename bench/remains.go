@@ -18,11 +18,11 @@ type remains struct {
 	kept  time.Duration // longest remaining TTL of a key
 }
 
-// Metrics of leftovers. Bytes and keys are averages per master.
+// Metrics of leftovers. Keys are an average per master, and bytes per key of a master.
 var (
 	mLeft     = metric{"left/10000", "1", less} // lock keys on any master
 	mKeysLeft = metric{"keys/master", "1", less}
-	mBytesAll = metric{"bytes/master", "bytes", less}
+	mBytes    = metric{"bytes/name", "bytes", less}
 	mKept     = metric{"kept", "s", less}
 )
 
@@ -31,7 +31,7 @@ func (b *bench) addRemains(scenario, kase, who string, left remains, holds int) 
 	masters := float64(len(b.masters.urls))
 	b.add(scenario, kase, who, mLeft, 10_000*float64(left.locks)/float64(max(holds, 1)))
 	b.add(scenario, kase, who, mKeysLeft, float64(left.keys)/masters)
-	b.add(scenario, kase, who, mBytesAll, float64(left.bytes)/masters)
+	b.add(scenario, kase, who, mBytes, float64(left.bytes)/float64(max(left.keys, 1)))
 	b.add(scenario, kase, who, mKept, left.kept.Seconds())
 }
 

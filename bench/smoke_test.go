@@ -99,13 +99,13 @@ func TestMeasuresPairsAndFaultsOnProcesses(t *testing.T) {
 	checkPairs(t, r, 1, 8)
 	for _, n := range []int{1, 8} {
 		// H73: a fence for each name, and the admission record; nothing for longer than a fence.
-		if f := want(t, r, scenarioPairs, rateCase(n), nameLibrary, mKeysLeft); f.Median > float64(n*namesPerWorker+1) {
+		if f := want(t, r, scenarioPairs, rateCase(n), nameLinger, mKeysLeft); f.Median > float64(n*namesPerWorker+1) {
 			t.Errorf("%d goroutines: %v keys left on a master", n, f.Median)
 		}
 		if f := want(t, r, scenarioPairs, rateCase(n), nameLibrary, mKept); f.Median > 76 {
 			t.Errorf("%d goroutines: a key is kept for %v s", n, f.Median)
 		}
-		want(t, r, scenarioPairs, rateCase(n), nameLibrary, mBytesAll)
+		want(t, r, scenarioPairs, rateCase(n), nameLibrary, mBytes)
 		if f := want(t, r, scenarioPairs, rateCase(n), nameLibrary, mConnections); f.Median != 1 {
 			t.Errorf("%d goroutines: the library has %v connections per master", n, f.Median)
 		}

@@ -25,7 +25,7 @@ var (
 	lineDead  = line{"  the same, one master dead, us", scenarioFaults, oneDead.String(), mP50, ""}
 	lineRate  = line{"locks a second, 64 callers", scenarioPairs, rateCase(64), mRate, ""}
 	lineHand  = line{"hand-over of two programs, us *", scenarioContention, twoInTurns.String(), mHandOff, nameIdeal}
-	lineBytes = line{"bytes left on a master", scenarioPairs, rateCase(64), mBytesAll, ""}
+	lineBytes = line{"bytes left on a master for a name", scenarioPairs, rateCase(64), mBytes, ""}
 	lineKept  = line{"  for at most, s", scenarioPairs, rateCase(64), mKept, ""}
 )
 
