@@ -8,7 +8,7 @@ import (
 )
 
 // Check reports no problem on any supported version.
-func TestTheCheckKnowsWhichVersionsAreSupported(t *testing.T) {
+func TestCheckOfServerVersions(t *testing.T) {
 	five := masters(t, 5)
 	p, err := transport.Open(urls(five), transport.WithTimeout(time.Second), transport.WithDialTimeout(3*time.Second))
 	if err != nil {

@@ -287,7 +287,7 @@ func TestLockOfOldMastersIsImported(t *testing.T) {
 }
 
 // While the next masters are down nothing changes; the change continues when they are up.
-func TestTheChangeWaitsForAMajorityOfTheNext(t *testing.T) {
+func TestChangeWaitsForMajorityOfNext(t *testing.T) {
 	virtual(t, 10, func(w *cluster) {
 		_, both, _ := w.states(oldFive, nextFive)
 		l := w.some(oldFive)

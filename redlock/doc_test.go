@@ -9,7 +9,7 @@ import (
 )
 
 // The package documentation names a file and a test for each rule. Both must exist.
-func TestTheDocumentedRulesNameWhatExists(t *testing.T) {
+func TestDocumentedRulesNameWhatExists(t *testing.T) {
 	doc, err := os.ReadFile("doc.go")
 	if err != nil {
 		t.Fatal(err)

@@ -274,7 +274,7 @@ func TestBoundsThemselvesAreAllowed(t *testing.T) {
 }
 
 // Options of a call apply only to that call. They override those of the Locker, in the order in which they are given.
-func TestOptionsOfACallOverrideThoseOfTheLocker(t *testing.T) {
+func TestCallOptionsOverrideLocker(t *testing.T) {
 	c := defaultConfig()
 	for _, o := range []Option{WithTTL(20 * time.Second), WithMaxHold(time.Minute), WithTries(3)} {
 		o.applyLocker(&c)
@@ -333,7 +333,7 @@ func TestAcceptedOptionsLeaveAPositiveValidity(t *testing.T) {
 }
 
 // The label of a process is valid for host names of any length and content.
-func TestTheDefaultLabelFits(t *testing.T) {
+func TestDefaultLabelFits(t *testing.T) {
 	for _, host := range []string{"", "h", strings.Repeat("h", 63), strings.Repeat("h", 255), "a\nb"} {
 		if got := labelOfProcess(host, 4_194_304); scripts.CheckLabel(got) != nil || !strings.HasSuffix(got, "/4194304") {
 			t.Errorf("%q gives %q", host, got)
@@ -398,7 +398,7 @@ func TestWarningsOfAllowedConfigurations(t *testing.T) {
 }
 
 // guard=off in the URLs of all masters is WithoutRestartGuard; in some of them it is an error.
-func TestTheGuardIsTurnedOffByURLs(t *testing.T) {
+func TestURLsTurnOffGuard(t *testing.T) {
 	for _, c := range []struct{ urls, want string }{
 		{"redis://127.0.0.1:1?guard=off redis://127.0.0.1:2?guard=off&name=b redis://127.0.0.1:3?guard=off",
 			"the restart guard is off"},

@@ -58,7 +58,7 @@ func amnesias() []amnesia {
 
 // H53, H57: a master that loses a lock in any of these ways, with persistence or without, does not grant it again. With
 // the guard off, each way makes it grant the lock again.
-func TestNoWayOfForgettingGivesAHeldLockAway(t *testing.T) {
+func TestForgetfulMasterDoesNotGrantHeldLock(t *testing.T) {
 	if !long.Enabled() {
 		t.Skip("needs -long: it starts a hundred servers")
 	}

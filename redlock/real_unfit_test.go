@@ -153,7 +153,7 @@ func checkAilment(t *testing.T, f *deployment, a *ailment, ill []int, err error)
 }
 
 // H50: one server under two names has one vote, and the error says why.
-func TestTheSameServerTwiceHasOneVote(t *testing.T) {
+func TestSameServerTwiceHasOneVote(t *testing.T) {
 	t.Parallel()
 	f := newDeployment(t, 2)
 	f.urls = append(f.urls, "unix://"+f.servers[0].Unix())

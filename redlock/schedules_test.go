@@ -71,7 +71,7 @@ func TestUnlockAfterLossDuringReentry(t *testing.T) {
 }
 
 // H28: a repair that comes after a longer re-entry does not shorten the key that the re-entry counts on.
-func TestALateRepairDoesNotShortenAKey(t *testing.T) {
+func TestLateRepairDoesNotShortenKey(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		c, d := w.peer("client"), w.peer("client")
 		lock := w.take(c, "x")
@@ -121,7 +121,7 @@ func TestQuarantineUsesRecentRecords(t *testing.T) {
 }
 
 // A master that boots before its clock is set is not admitted by a client that sees too few clocks to compare.
-func TestAWrongClockIsNotTakenForTheMedian(t *testing.T) {
+func TestWrongClockIsNotMedian(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		h := w.cutOff(1, redlock.WithTTL(30*time.Second), redlock.WithExtension(false))
 		held := w.take(h, "x")
@@ -137,7 +137,7 @@ func TestAWrongClockIsNotTakenForTheMedian(t *testing.T) {
 }
 
 // H58: a master that has lost its data does not know the max TTL that was in use.
-func TestAMasterThatForgotIsNoWitness(t *testing.T) {
+func TestForgetfulMasterIsNoWitness(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		for i, g := range []time.Duration{time.Minute, time.Minute, time.Minute, 10 * time.Second, 10 * time.Second} {
 			w.masters.Master(i).Admit("redlock", g)
@@ -155,7 +155,7 @@ func TestAMasterThatForgotIsNoWitness(t *testing.T) {
 
 // A quarantine that began while too few other masters were reachable waits for them, however long, and then lasts no
 // longer than their records require.
-func TestAQuarantineEndsOnceAQuorumWasAsked(t *testing.T) {
+func TestQuarantineEndsOnceQuorumWasAsked(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		c := w.peer("client")
 		w.restart(false, 0)
@@ -200,7 +200,7 @@ func TestExtensionsDoNotSpinAfterFailedReentry(t *testing.T) {
 }
 
 // H26, H59: one master with a poisoned fence does not stop the repair of the others.
-func TestAPoisonedFenceDoesNotStopRepair(t *testing.T) {
+func TestPoisonedFenceDoesNotStopRepair(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		w.masters.Master(4).Set("redlock:{x}:fence", "9000000000000000")
 		c := w.peer("client")
@@ -293,7 +293,7 @@ func TestPendingAdmitRejectsForgetfulMaster(t *testing.T) {
 }
 
 // If the script refuses to put a master into quarantine because its clock is off, the caller gets an error.
-func TestAQuarantineThatWasRefusedIsAnError(t *testing.T) {
+func TestRefusedQuarantineIsError(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
 		m := w.masters.Master(0)
@@ -346,7 +346,7 @@ func TestInnerUnlockOnFullMasters(t *testing.T) {
 
 // An unbounded call has won, and before it returns two of three masters restart empty, or the machine sleeps for half
 // of its TTL. The call retries until its context ends.
-func TestALockWithoutABoundDoesNotGiveUp(t *testing.T) {
+func TestUnboundedLockDoesNotGiveUp(t *testing.T) {
 	for _, how := range []string{"restart", "sleep"} {
 		subtest(t, how, 3, func(w *cluster) {
 			var armed atomic.Bool
@@ -377,7 +377,7 @@ func TestALockWithoutABoundDoesNotGiveUp(t *testing.T) {
 }
 
 // A backoff panics in an import, in a client that recovers: the shares already taken over are released.
-func TestAPanicInAnImportLeavesNothing(t *testing.T) {
+func TestPanicInImportLeavesNothing(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		giver := w.locker()
 		text := w.export(w.take(giver, "x", redlock.WithTTL(30*time.Second)))
@@ -434,7 +434,7 @@ func TestTwoImportsOfOneHandleEnd(t *testing.T) {
 
 // An import comes late, while one of three masters is down: the first master still has the lock, and on the second it
 // has expired. The import is neither won nor lost, and keeps its share for at most the max TTL.
-func TestALateImportEnds(t *testing.T) {
+func TestLateImportEnds(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		giver, a, other := w.peer("client"), w.peer("client"), w.peer("client")
 		w.masters.Master(2).Stop()
@@ -531,7 +531,7 @@ func TestHandoffToCancelledCallDelaysNone(t *testing.T) {
 }
 
 // A key with a TTL that overflows a Duration does not make a waiter loop without pauses.
-func TestAnEndlessTTLDoesNotMakeAWaiterSpin(t *testing.T) {
+func TestWaiterBehindEndlessTTLDoesNotSpin(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
 		now := w.masters.Master(0).Time().UnixMicro()
@@ -550,7 +550,7 @@ func TestAnEndlessTTLDoesNotMakeAWaiterSpin(t *testing.T) {
 }
 
 // A foreign message, or a hint for an unknown waiter, releases no lease.
-func TestAForgedHintReleasesNothing(t *testing.T) {
+func TestForgedHintReleasesNothing(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
 		k := w.take(l, "x", redlock.WithExtension(false))
@@ -665,7 +665,7 @@ func TestHandoffKeepsTTLOfSuccessor(t *testing.T) {
 }
 
 // H12: the masters get durations only, so a client whose wall clock is hours off locks for as long as any other.
-func TestTheWallClockOfTheClientIsInNoTTL(t *testing.T) {
+func TestWallClockOfClientIsInNoTTL(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		for _, off := range []time.Duration{-5 * time.Hour, 5 * time.Hour} {
 			origin := time.Now()

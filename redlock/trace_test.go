@@ -74,7 +74,7 @@ func BenchmarkTrace(b *testing.B) {
 }
 
 // If there is no trace, nothing is allocated for it: neither for a call nor for what happens in it.
-func TestNoTraceAllocatesNothing(t *testing.T) {
+func TestMissingTraceAllocatesNothing(t *testing.T) {
 	l := nearLocker(t)
 	k := mustLock(t, l, "n")
 	r := l.shards[0].sender.New(l.shards[0].voters.View(), "lock", nil)

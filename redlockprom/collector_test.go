@@ -111,7 +111,7 @@ func after(d time.Duration) {
 }
 
 // Each operation on a lock is counted exactly once.
-func TestWhatALockerDoesIsCounted(t *testing.T) {
+func TestCounters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := observed(t)
 		a, b := f.lock("a"), f.lock("b")
@@ -263,7 +263,7 @@ func TestNamesAreLabelsWhereTheProgramSaysSo(t *testing.T) {
 }
 
 // The names and units follow the conventions of Prometheus.
-func TestTheNamesAreThoseOfPrometheus(t *testing.T) {
+func TestMetricNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := observed(t)
 		f.metrics.Watch(f.Locker)

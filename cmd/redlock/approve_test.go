@@ -26,7 +26,7 @@ func (f *deployment) admissions() (all string) {
 
 // H98: an operator with a list of three of the five masters changes nothing. The error says that the list is wrong,
 // shows both lists, and does not suggest to replace a record. The clients go on.
-func TestAWrongListChangesNothing(t *testing.T) {
+func TestWrongListChangesNothing(t *testing.T) {
 	f := newDeployment(t, 5, redisproc.Config{})
 	f.call(exitDone, "5 of 5 vote", "admit")
 	k, before, short := f.holder("orders"), f.admissions(), f.urls[:3]

@@ -44,7 +44,7 @@ func TestAllCommandsGoByAChangeOfTheMasters(t *testing.T) {
 }
 
 // A client whose list is wrong or out of date is advised to correct it, and not to start a master that was removed.
-func TestAWrongListIsOneFinding(t *testing.T) {
+func TestWrongListIsOneFinding(t *testing.T) {
 	f := newDeployment(t, 5, redisproc.Config{})
 	f.call(exitDone, "5 of 5 vote", "admit")
 	other := newDeployment(t, 1, redisproc.Config{})

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-func TestTheSumOfTheScanIsRight(t *testing.T) {
+func TestScanSHA(t *testing.T) {
 	if sum := sha1.Sum([]byte(scanText)); hex.EncodeToString(sum[:]) != scan.SHA {
 		t.Errorf("SHA-1 %x", sum)
 	}

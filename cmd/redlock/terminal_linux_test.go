@@ -150,7 +150,7 @@ func TestCommandsThatUseTheTerminal(t *testing.T) {
 }
 
 // A command that is stopped for longer than its lock is valid is dead when the shell continues it.
-func TestAStoppedCommandDoesNotOutliveItsLock(t *testing.T) {
+func TestStoppedCommandDoesNotOutliveItsLock(t *testing.T) {
 	p := newVotingDeployment(t).shell()
 	end := newTomb(t)
 	p.types("$P run --config $F --ttl 1s a -- sh -c 'exec 3>" + end.path + "; echo re''ady; read x; echo got $x'\n")

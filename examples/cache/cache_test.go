@@ -84,7 +84,7 @@ func TestOneRebuildsAndAllRead(t *testing.T) {
 }
 
 // A value that a client writes after another has acquired its lock is not read.
-func TestALateRebuildIsNotRead(t *testing.T) {
+func TestLateRebuildIsNotRead(t *testing.T) {
 	programs(t, 2, func(t *testing.T, lockers []*redlock.Locker) {
 		var caches [2]*Cache
 		dir := t.TempDir()
@@ -115,7 +115,7 @@ func TestALateRebuildIsNotRead(t *testing.T) {
 }
 
 // A failed rebuild leaves the name free and the old files unchanged.
-func TestARebuildThatFails(t *testing.T) {
+func TestFailedRebuild(t *testing.T) {
 	programs(t, 1, func(t *testing.T, lockers []*redlock.Locker) {
 		c := &Cache{Shared: lockers[0].RWLock("cache"), Dir: t.TempDir(), MaxAge: time.Minute, Now: time.Now}
 		c.Build = func(context.Context) ([]byte, error) { return nil, os.ErrPermission }

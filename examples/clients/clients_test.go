@@ -44,7 +44,7 @@ func locks(t *testing.T, p *pool.Pool, err error) {
 	}
 }
 
-func TestTheProgramLocksByEachClient(t *testing.T) {
+func TestProgramLocksByEachClient(t *testing.T) {
 	urls := testmasters.Listen(t, 3)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -65,7 +65,7 @@ func TestTheProgramLocksByEachClient(t *testing.T) {
 	}
 }
 
-func TestAClusterHasAPoolForEachBucket(t *testing.T) {
+func TestClusterHasPoolForEachBucket(t *testing.T) {
 	locker, pools, err := dialCluster("redis+cluster://127.0.0.1:1?buckets=3")
 	if err != nil {
 		t.Fatal(err)

@@ -29,7 +29,7 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc"
 )
 
-var slotCount = flag.Int("slots", 20, "for how many times of the job TestNoSlotTwice runs")
+var slotCount = flag.Int("slots", 20, "for how many times of the job TestSlotRunsOnce runs")
 
 // childArgs makes a copy of the test binary run the program, with the arguments of the variable.
 const childArgs = "REDLOCK_EXAMPLE_CRON"
@@ -146,7 +146,7 @@ func (h *host) reason(slot int64) string {
 // Three programs with clocks up to half a second apart, over five masters, run a job of a millisecond once per slot,
 // while programs are killed and stopped, and masters die, hang and restart empty. Each program reports why it did not
 // run a slot.
-func TestNoSlotTwice(t *testing.T) {
+func TestSlotRunsOnce(t *testing.T) {
 	if !long.Enabled() {
 		t.Skip("needs -long: it takes half a minute")
 	}

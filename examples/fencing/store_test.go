@@ -24,7 +24,7 @@ func newStore(t *testing.T) *store {
 	return s
 }
 
-func TestTheTableRefusesASmallerToken(t *testing.T) {
+func TestTableRefusesSmallerToken(t *testing.T) {
 	s := newStore(t)
 	for _, c := range []struct {
 		amount, token int64

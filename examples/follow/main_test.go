@@ -15,7 +15,7 @@ import (
 )
 
 // The client leads until it is interrupted.
-func TestTheProgramLeads(t *testing.T) {
+func TestProgramLeads(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.json")
 	if err := run(t.Context(), path, io.Discard); err == nil {
 		t.Error("the program starts without its file")

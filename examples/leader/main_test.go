@@ -9,7 +9,7 @@ import (
 )
 
 // One of two processes leads. When it is stopped, it ends its work and resigns, and the other one leads.
-func TestTheNextOneLeads(t *testing.T) {
+func TestNextProcessLeads(t *testing.T) {
 	urls := testmasters.Listen(t, 3)
 	type term struct {
 		who   int

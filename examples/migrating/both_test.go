@@ -15,7 +15,7 @@ import (
 
 // A migration in two steps: programs that use only redsync run together with programs that use both, and then those
 // that use both with those that use only this library. No two hold the name at once.
-func TestADeploymentMovesOver(t *testing.T) {
+func TestMigrationInTwoSteps(t *testing.T) {
 	_, urls := testmasters.Start(t, 3)
 	locker := testmasters.Locker(t, urls)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -135,7 +135,7 @@ func (r *running) eventually(what string, is func() (bool, string)) {
 }
 
 // The program exports its metrics at /metrics, and a span of each call, with the lock as a child of the job.
-func TestTheProgramIsSeen(t *testing.T) {
+func TestProgramIsObserved(t *testing.T) {
 	r := start(t, true)
 	want := []string{
 		`redlock_quorum 1`, `redlock_held`, `redlock_wait_seconds_count{op="lock",outcome="ok"}`,

@@ -171,7 +171,7 @@ func (p *server) value(query string) (sum float64, series int, err error) {
 
 // A server of Prometheus scrapes the program while its masters fail. Each rule of deploy/prometheus fires for the fault
 // that it reports, and none before; each query of README.md has a result.
-func TestTheRulesFireAndTheQueriesAnswer(t *testing.T) {
+func TestRulesFireAndQueriesAnswer(t *testing.T) {
 	if !long.Enabled() {
 		t.Skip("needs -long: it takes half a minute")
 	}

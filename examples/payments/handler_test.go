@@ -55,7 +55,7 @@ func TestEachOrderIsPaidByOne(t *testing.T) {
 }
 
 // A server that is being closed has not tried to pay: the client may ask another one.
-func TestAServerThatClosesHasNotTried(t *testing.T) {
+func TestClosingServerHasNotTried(t *testing.T) {
 	inMemory(t, func(t *testing.T, _ *redlocktest.Masters, locker *redlock.Locker) {
 		if err := locker.Close(t.Context()); err != nil {
 			t.Fatal(err)

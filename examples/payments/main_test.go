@@ -11,7 +11,7 @@ import (
 	"github.com/redlock-go/redlock/examples/internal/testmasters"
 )
 
-func TestTheProgramPays(t *testing.T) {
+func TestProgramPays(t *testing.T) {
 	urls := testmasters.Listen(t, 3)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

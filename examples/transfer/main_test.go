@@ -62,7 +62,7 @@ func TestTransfersInAllDirections(t *testing.T) {
 }
 
 // A transfer of a holder that has lost one of its locks changes neither account.
-func TestALateTransferChangesNeitherAccount(t *testing.T) {
+func TestLateTransferChangesNeitherAccount(t *testing.T) {
 	_, db := accounts(t, "a", "b")
 	_, urls := testmasters.Start(t, 3)
 	l := testmasters.Locker(t, urls)
@@ -96,7 +96,7 @@ func TestALateTransferChangesNeitherAccount(t *testing.T) {
 	}
 }
 
-func TestTheProgram(t *testing.T) {
+func TestProgram(t *testing.T) {
 	path, db := accounts(t, "a", "b")
 	_, urls := testmasters.Start(t, 3)
 	if err := run(t.Context(), append([]string{path, "a", "b", "40"}, urls...)); err != nil {

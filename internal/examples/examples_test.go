@@ -104,7 +104,7 @@ func uses(examples []*doc.Example, name string) (found bool) {
 }
 
 // The check reports calls without an example, and accepts an example of the type for its calls.
-func TestACallWithoutAnExampleIsNamed(t *testing.T) {
+func TestCallWithoutExampleIsNamed(t *testing.T) {
 	const code = `package door
 type Door struct{}
 func New() *Door { return nil }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestAGivenSourceDecidesUntilItIsTakenBack(t *testing.T) {
+func TestUseReplacesSourceUntilRestored(t *testing.T) {
 	draw := func() (list []float64) {
 		restore := Use(rand.New(rand.NewPCG(1, 2)))
 		defer restore()

@@ -79,7 +79,7 @@ func TestRulesAreWhatCountingOneByOneSays(t *testing.T) {
 
 // While the masters are changed, a round is decided by a majority of each set. The verdict is the result that all
 // possible outstanding votes lead to, according to a twin that tries them.
-func TestJointVerdictIsWhatAllCompletionsAgreeOn(t *testing.T) {
+func TestJointVerdict(t *testing.T) {
 	property.Check(t, func(t *testing.T, r *rand.Rand) {
 		ru := randomRule(r)
 		c := Tally{Rule: ru}

@@ -56,7 +56,7 @@ func randomVotes(r *rand.Rand) (n int, votes []Outcome) {
 	return n, votes
 }
 
-func TestAQuorumIsAMajorityOfTheConfigured(t *testing.T) {
+func TestQuorumIsMajorityOfConfigured(t *testing.T) {
 	for n := 1; n <= Most; n++ {
 		q := Quorum(n)
 		if 2*q <= n {

@@ -14,7 +14,7 @@ import (
 
 // H65, H86: behind 100 000 dead waiters a release takes less than 5 ms of the server's time, and 200 scripts later they
 // are gone.
-func TestAReleaseBehindManyDeadWaitersIsShort(t *testing.T) {
+func TestReleaseBehindManyDeadWaitersIsShort(t *testing.T) {
 	const most = 5000 // us
 	dead := int64(100_000)
 	if !long.Enabled() {

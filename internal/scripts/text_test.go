@@ -94,7 +94,7 @@ func TestScriptConstants(t *testing.T) {
 
 // Different prefixes, names and kinds have different keys, for names of any bytes. The alphabet is chosen to provoke
 // collisions.
-func TestNoTwoNamesShareAKey(t *testing.T) {
+func TestKeysAreDistinct(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	word := func(pieces []string, most int) string {
 		var b strings.Builder

@@ -22,7 +22,7 @@ import (
 const six = "buckets=6"
 
 // H140: a first lock, and two errors: another number of buckets, and a node with the name of a plain master.
-func TestALockOnACluster(t *testing.T) {
+func TestLockOnCluster(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	a := run(t, "a", loopback, true, c.url(six))
@@ -115,7 +115,7 @@ func oneShardWaited(t *testing.T, a, b *process) {
 }
 
 // H141: failures of the master of one shard. Its buckets wait for the max TTL, the others continue.
-func TestAShardIsInTrouble(t *testing.T) {
+func TestFailedShard(t *testing.T) {
 	for name, trouble := range map[string]func(c *cluster, old, replica *server, tag string){
 		"it is killed and comes back": func(c *cluster, old, replica *server, tag string) {
 			old.kill()
@@ -162,7 +162,7 @@ func TestAShardIsInTrouble(t *testing.T) {
 
 // H141: one master is partitioned away together with a client, and its replica on the other side is promoted. Its locks
 // have one holder, and those of the other shards continue on the side of their masters.
-func TestAClusterIsCutInTwo(t *testing.T) {
+func TestClusterPartition(t *testing.T) {
 	needsLong(t)
 	left, right, cut := apart(t)
 	c := newCluster(t, left, right, right, right, right, right)
@@ -188,7 +188,7 @@ func TestAClusterIsCutInTwo(t *testing.T) {
 }
 
 // H142: all slots of one shard are moved to another under load.
-func TestAShardIsEmptied(t *testing.T) {
+func TestReshardUnderLoad(t *testing.T) {
 	needsLong(t)
 	c := newCluster(t)
 	a, b := c.used(loopback, loopback)
@@ -204,7 +204,7 @@ func TestAShardIsEmptied(t *testing.T) {
 
 // H143: the slot of a bucket begins to move, some of its keys leave, and then the move is cancelled. The locks in these
 // keys are lost there, although the server and its admission record are the same.
-func TestAMoveThatIsBrokenOff(t *testing.T) {
+func TestCancelledSlotMigration(t *testing.T) {
 	needsLong(t)
 	c := newCluster(t)
 	a, b := c.used(loopback, loopback)
@@ -232,7 +232,7 @@ func TestAMoveThatIsBrokenOff(t *testing.T) {
 }
 
 // H144: a cluster together with four plain masters. The failover of a shard costs no lock.
-func TestAClusterBesidePlainMasters(t *testing.T) {
+func TestClusterBesidePlainMasters(t *testing.T) {
 	needsLong(t)
 	c := newCluster(t)
 	var urls []string

@@ -24,7 +24,7 @@ func needsLong(t *testing.T) {
 	}
 }
 
-func TestALockBehindSentinel(t *testing.T) {
+func TestLockBehindSentinel(t *testing.T) {
 	t.Parallel()
 	s := newService(t, loopback, loopback, stops...)
 	a := run(t, "a", loopback, true, s.url(""))
@@ -91,7 +91,7 @@ func TestMasterWithoutReplicasIsRefused(t *testing.T) {
 
 // H127: the old master is partitioned away together with one client. With the settings one of the clients holds the
 // lock, and the other one can again after the partition. Without them both hold it.
-func TestAPartition(t *testing.T) {
+func TestPartition(t *testing.T) {
 	needsLong(t)
 	for name, safe := range map[string]bool{"with the settings one holder": true, "without them two": false} {
 		t.Run(name, func(t *testing.T) {
@@ -130,7 +130,7 @@ func TestAPartition(t *testing.T) {
 }
 
 // H130: a single service whose master is killed, or frozen for long enough, and comes back.
-func TestAFailover(t *testing.T) {
+func TestFailover(t *testing.T) {
 	needsLong(t)
 	for name, signals := range map[string][2]syscall.Signal{
 		"killed": {syscall.SIGKILL}, "frozen": {syscall.SIGSTOP, syscall.SIGCONT},

@@ -120,7 +120,7 @@ func TestTransientErrorsKeepReleasePending(t *testing.T) {
 }
 
 // READONLY leaves the release pending and closes the connection; the next connection sends it.
-func TestAReleaseStaysPendingAfterReadonly(t *testing.T) {
+func TestReleaseStaysPendingAfterReadonly(t *testing.T) {
 	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
 		replies := []string{"-READONLY x\r\n", ":1\r\n"}
 		srv.set(func() {

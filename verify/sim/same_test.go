@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	reruns = flag.Int("reruns", 0, "how often TestTheSameSeedIsTheSameRun runs each seed; 0 means 10")
+	reruns = flag.Int("reruns", 0, "how often TestSameSeedRepeatsRun runs each seed; 0 means 10")
 	busy   = flag.Int("busy", 2, "how many goroutines keep the processors busy meanwhile")
 )
 
@@ -26,7 +26,7 @@ type difference struct {
 }
 
 // Runs of the same seed are identical, to the last message, even on a busy machine.
-func TestTheSameSeedIsTheSameRun(t *testing.T) {
+func TestSameSeedRepeatsRun(t *testing.T) {
 	binary := needSteady(t)
 	n := *reruns
 	if n == 0 {

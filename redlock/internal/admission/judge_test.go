@@ -222,7 +222,7 @@ func TestNumbersOfAWrittenRecord(t *testing.T) {
 }
 
 // Nothing is started while another master may still show a record, because that may count.
-func TestAStartWaitsForTheOthers(t *testing.T) {
+func TestFirstStartWaitsForOthers(t *testing.T) {
 	for name, other := range map[string]Fact{"not heard of": {}, "not read": {Settled: true, Up: true}} {
 		if st, m := deployment(empty("a"+zeros), other).Judge(0); st.Phase != Connecting || m.Step != "" {
 			t.Errorf("%s: %v, step %q", name, st.Phase, m.Step)
@@ -237,7 +237,7 @@ func TestAStartWaitsForTheOthers(t *testing.T) {
 }
 
 // H81: only a client that has read the records of a quorum since a quarantine began may end it.
-func TestAnEndNeedsRecordsReadSinceTheBegin(t *testing.T) {
+func TestFinishNeedsRecordsReadSinceBegin(t *testing.T) {
 	over := epoch - guard.Microseconds()
 	own := quarantined(over, guard)
 	for asked := range uint64(4) {

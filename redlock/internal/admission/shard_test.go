@@ -126,7 +126,7 @@ func TestNamedAndBegun(t *testing.T) {
 }
 
 // A client that has seen another shard somewhere, and none of its own that has begun, claims no new master.
-func TestAStrangerClaimsNothing(t *testing.T) {
+func TestStrangerClaimsNothing(t *testing.T) {
 	f := deployment(empty("a" + zeros))
 	f.Shard, f.Stranger, f.Now = second, true, quorum.First(5)
 	for i := 1; i < 5; i++ {

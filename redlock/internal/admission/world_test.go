@@ -292,7 +292,7 @@ func (w *world) record(i int) scripts.Record {
 
 // H91: two of three masters boot with clocks 14 s behind, which NTP corrects meanwhile. The quarantine has its normal
 // length.
-func TestClocksThatAreSetForwardDoNotShortenAQuarantine(t *testing.T) {
+func TestClocksSetForwardDoNotShortenQuarantine(t *testing.T) {
 	w := newWorld(t, 3)
 	a, b := w.program("a", 30*time.Second), w.program("b", 30*time.Second)
 	w.program("operator", 30*time.Second).admit()
@@ -318,7 +318,7 @@ func TestClocksThatAreSetForwardDoNotShortenAQuarantine(t *testing.T) {
 }
 
 // H95: a client that read the max TTL of 30 s, froze, and resumed after it was raised, writes no smaller one.
-func TestAFrozenProgramLowersNothing(t *testing.T) {
+func TestFrozenProgramLowersNothing(t *testing.T) {
 	w := newWorld(t, 3)
 	w.program("operator", 30*time.Second).admit()
 	frozen, op := w.program("frozen", 30*time.Second), w.program("operator", 30*time.Second)

@@ -107,7 +107,7 @@ func TestBallotsEndBelow2To53(t *testing.T) {
 }
 
 // H59: a fence that came from too few votes is replaced by the next one that the masters report.
-func TestHighFenceIsForgottenWhenTheMastersShowALowerOne(t *testing.T) {
+func TestHighFenceIsForgotten(t *testing.T) {
 	b := knowing(0, 0, 0, 0, 0)
 	for _, c := range []struct{ saw, want int64 }{
 		{1 << 52, 1<<52 + 1}, {epoch + 50, epoch + 51}, {epoch - 50, epoch},

@@ -83,7 +83,7 @@ func TestExtendSoonComesNeitherTooEarlyNorLate(t *testing.T) {
 
 // While the masters are changed, a lease that was won by the old set alone uses the old set until an extension has
 // been confirmed by both. To unlock an inner lock, which the old set confirms alone, changes nothing of that.
-func TestAnInnerUnlockInAJointConfigurationLosesNothing(t *testing.T) {
+func TestInnerUnlockInJointConfiguration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, 6)
 		joint := *b.Monitor.View().Config
@@ -140,7 +140,7 @@ func TestRefusedTTLOfAReentryIsNamed(t *testing.T) {
 }
 
 // H28: a re-entry that fails leaves the depth as it was, also on the masters.
-func TestAFailedReentryIsUndone(t *testing.T) {
+func TestFailedReentryIsUndone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, 3)
 		h := b.lock(terms())

@@ -108,7 +108,7 @@ func TestSeveralFreezesAddUpToTheLargerClock(t *testing.T) {
 }
 
 // H15: an extension counts from its own start, and is due when a third of the TTL has expired.
-func TestAnExtensionIsDueAfterAThirdOfTheTTL(t *testing.T) {
+func TestExtensionIsDueAfterThirdOfTTL(t *testing.T) {
 	property.Check(t, func(t *testing.T, r *rand.Rand) {
 		v, drift := randomValidity(r)
 		elapsed := time.Duration(r.Int64N(int64(v.ttl)))
@@ -119,7 +119,7 @@ func TestAnExtensionIsDueAfterAThirdOfTheTTL(t *testing.T) {
 }
 
 // H13: the masters keep a lock at least as long as the caller wanted, and its holder relies on at most that.
-func TestMastersKeepALockLongerThanItsHolderReliesOnIt(t *testing.T) {
+func TestMastersKeepLockLongerThanValidity(t *testing.T) {
 	property.Check(t, func(t *testing.T, r *rand.Rand) {
 		v, _ := randomValidity(r)
 		kept := time.Duration(scripts.Millis(v.ttl)) * time.Millisecond
@@ -154,7 +154,7 @@ func TestExtensionRetriesFitIntoTheValidity(t *testing.T) {
 }
 
 // At the very end the pause is its least value, never zero: a schedule that is late must not spin.
-func TestAnExtensionRetryNearTheEndIsAMillisecond(t *testing.T) {
+func TestShortestExtensionRetry(t *testing.T) {
 	v := validity{start: clock.At(1, 1), ttl: time.Second, drift: DefaultDrift.Of(time.Second)}
 	for _, late := range []time.Duration{-time.Millisecond, 0, time.Hour} {
 		if got := v.retryIn(v.start.Add(v.ttl - v.drift + late)); got != time.Millisecond {

@@ -153,7 +153,7 @@ func TestReadyWaitsForAQuorumAlone(t *testing.T) {
 
 // H53, H90: a master that restarts empty is in quarantine, and its incarnation is another one. One that only went
 // away, or that was flushed, has the same.
-func TestAMasterThatLostItsDataIsAnotherIncarnation(t *testing.T) {
+func TestDataLossChangesIncarnation(t *testing.T) {
 	virtual(t, 3, func(r *rig) {
 		after(time.Second)
 		first := r.View().Masters
@@ -280,7 +280,7 @@ func TestMastersWithoutRecordsAreNotOnlyRead(t *testing.T) {
 }
 
 // H56, H60: a master that refuses the script reports why, and gets another step every second, no more often.
-func TestAMasterThatRefusesTheScriptSaysWhy(t *testing.T) {
+func TestRefusedScriptSaysWhy(t *testing.T) {
 	virtual(t, 3, func(r *rig) {
 		r.masters.Master(0).Refuse("NOPERM this user has no permissions to run the 'evalsha' command")
 		r.masters.Master(1).Refuse("OOM command not allowed when used memory > 'maxmemory'.")
@@ -302,7 +302,7 @@ func TestAMasterThatRefusesTheScriptSaysWhy(t *testing.T) {
 }
 
 // H72: an observer writes no record, and reports that there is none.
-func TestAnObserverWritesNothing(t *testing.T) {
+func TestObserverWritesNothing(t *testing.T) {
 	virtual(t, 3, func(r *rig) {
 		after(2 * time.Minute)
 		r.phases("observed", admission.InQuarantine)

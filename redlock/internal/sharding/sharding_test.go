@@ -150,7 +150,7 @@ func TestShardsAgree(t *testing.T) {
 	}
 }
 
-func TestAMemberIsJoinedOnce(t *testing.T) {
+func TestMemberJoinsOnce(t *testing.T) {
 	all, _ := members(2)
 	others, _ := members(2)
 	if err := Join([]*Member{others[0], all[1]}); err != nil {

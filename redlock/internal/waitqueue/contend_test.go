@@ -204,7 +204,7 @@ func TestVotersAsTable(t *testing.T) {
 }
 
 // A quorum that votes again between an attempt that sent nothing and the wait that follows is not overlooked.
-func TestQuorumThatReturnsBeforeTheWaitIsNoticed(t *testing.T) {
+func TestQuorumThatReturnsBeforeWaitIsNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newTestClient(t, 3)
 		c := dueCase{nothing: true, standing: 3}
