@@ -278,3 +278,120 @@ func TestImportedLockGoesToContender(t *testing.T) {
 		w.unlock(second.gets(5 * time.Second))
 	})
 }
+
+// A backoff panics in an import, in a client that recovers: the shares already taken over are released.
+func TestPanicInImportLeavesNothing(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		giver := w.locker()
+		text := w.export(w.take(giver, "x", redlock.WithTTL(30*time.Second)))
+		w.stop(1, 2)
+		l := w.locker(redlock.WithRetry(redlock.Retry{Pause: func(int) time.Duration { panic("a policy") }}))
+		if !recovered(func() { _, _ = l.Import(w.Context(), text) }) {
+			w.Error("nothing panicked")
+		}
+		after(2 * time.Second)
+		if id, _, left := w.masters.Master(0).Holds("x"); id != "" {
+			w.Errorf("the name stays locked for no client for %v", left)
+		}
+	})
+}
+
+// Two clients import one handle at once (a job that was delivered twice), while one of three masters is down. Each gets
+// one master. They give up when the exported lock must have expired, and others get the name.
+func TestTwoImportsOfOneHandleEnd(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		giver, a, b, other := w.peer("client"), w.peer("client"), w.peer("client"), w.peer("client")
+		text, err := w.take(giver, "x").Export()
+		w.must(err)
+		w.masters.Master(2).Stop()
+		after(time.Second)
+		a.lateTo(1, 2*time.Millisecond)
+		b.lateTo(0, 2*time.Millisecond)
+		ctx := w.within(10 * time.Minute)
+		began := time.Now()
+		var took [2]time.Duration
+		var errs [2]error
+		var wg sync.WaitGroup
+		for i, f := range []*peer{a, b} {
+			wg.Go(func() {
+				_, errs[i] = f.Import(ctx, text)
+				took[i] = time.Since(began)
+			})
+		}
+		got := make(chan error, 1)
+		go func() {
+			k, err := other.Lock(ctx, "x")
+			if err == nil {
+				_ = k.Unlock(ctx)
+			}
+			got <- err
+		}()
+		wg.Wait()
+		if errs[0] != nil && errs[1] != nil && took[0] > time.Minute && took[1] > time.Minute {
+			w.Errorf("with two of three masters up the imports ended after %v: %v; and %v: %v", took[0], errs[0],
+				took[1], errs[1])
+		}
+		w.noError(<-got)
+	})
+}
+
+// An import comes late, while one of three masters is down: the first master still has the lock, and on the second it
+// has expired. The import is neither won nor lost, and keeps its share for at most the max TTL.
+func TestLateImportEnds(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		giver, a, other := w.peer("client"), w.peer("client"), w.peer("client")
+		w.masters.Master(2).Stop()
+		after(time.Second)
+		text := w.export(w.take(giver, "x"))
+		a.lateTo(1, 20*time.Millisecond)
+		after(redlock.DefaultTTL - 10*time.Millisecond)
+		ctx, cancel := context.WithTimeout(w.Context(), 10*time.Minute)
+		defer cancel()
+		began, late := time.Now(), make(chan error, 1)
+		go func() {
+			_, err := a.Import(ctx, text)
+			late <- err
+		}()
+		_ = errOf(other.Lock(ctx, "x"))
+		w.wantSince(began, time.Minute)
+		cancel()
+		w.Log("the import:", <-late)
+	})
+}
+
+// WithWaitLimit also bounds an import.
+func TestWaitLimitOfImport(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		text := w.export(w.take(w.locker(), "x"))
+		l := w.locker()
+		w.stop(0, 1)
+		after(time.Second)
+		ctx := w.within(10 * time.Minute)
+		began := time.Now()
+		_ = errOf(l.Import(ctx, text, redlock.WithWaitLimit(time.Second)))
+		w.wantSince(began, 2*time.Second)
+	})
+}
+
+// H02: the last message of a hold before its export is a repair. If that is still in transit when the new owner has
+// taken over and released, it is refused like every late message, even if the new owner's ballots are behind.
+func TestLateRepairOfExportedLeaseIsRefused(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		behind := newShiftClock(1)
+		c, d := w.peer("client"), w.peer("client", redlock.WithClock(behind.clock()))
+		behind.jump(-10*time.Millisecond, 0)
+		lock := w.take(c, "x")
+		after(20 * time.Millisecond)
+		w.masters.Master(2).Evict("x")
+		w.delay(time.Millisecond)
+		go func() { _ = lock.Extend(w.Context()) }()
+		after(1500 * time.Microsecond)
+		w.masters.Master(2).Delay(50 * time.Millisecond)
+		after(time.Millisecond) // the extension was confirmed, and the repair has left
+		handle := w.export(lock)
+		w.delay(0)
+		w.unlock(w.imported(d, handle))
+		after(100 * time.Millisecond)
+		w.wantOn("x", 0)
+	})
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -99,83 +98,6 @@ func TestLateRepairDoesNotShortenKey(t *testing.T) {
 	})
 }
 
-// H58: the records that an idle client read long ago do not determine the length of a quarantine.
-func TestQuarantineUsesRecentRecords(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		for i, g := range []time.Duration{10 * time.Second, 10 * time.Second, time.Minute} {
-			w.masters.Master(i).Admit("redlock", g)
-		}
-		idle := w.peer("client", redlock.WithMaxTTL(10*time.Second), redlock.WithTTL(5*time.Second))
-		b := w.peer("client", forAMinute...)
-		w.masters.Master(0).Flush()                                                          // no connection notices
-		if _, err := b.TryLock(w.Context(), "y", redlock.WithTTL(time.Second)); err != nil { // b contacts the master
-			w.Fatal(err)
-		}
-		after(65 * time.Second)
-		held := w.take(b, "x")
-		b.cut(2) // another client must detect the restarted master first
-		w.restart(false, 2)
-		after(14 * time.Second)
-		idle.mustNotTake(held)
-	})
-}
-
-// A master that boots before its clock is set is not admitted by a client that sees too few clocks to compare.
-func TestWrongClockIsNotMedian(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		h := w.cutOff(1, redlock.WithTTL(30*time.Second), redlock.WithExtension(false))
-		held := w.take(h, "x")
-		h.cut(0)
-		w.masters.Master(0).SetClock(-10*time.Minute, 1)
-		w.restart(false, 0)
-		c := w.cutOff(2, redlock.WithTTL(5*time.Second))
-		after(4 * time.Second)
-		w.masters.Master(0).SetClock(0, 1) // NTP
-		after(5 * time.Second)
-		c.mustNotTake(held)
-	})
-}
-
-// H58: a master that has lost its data does not know the max TTL that was in use.
-func TestForgetfulMasterIsNoWitness(t *testing.T) {
-	virtual(t, 5, func(w *cluster) {
-		for i, g := range []time.Duration{time.Minute, time.Minute, time.Minute, 10 * time.Second, 10 * time.Second} {
-			w.masters.Master(i).Admit("redlock", g)
-		}
-		b := w.peer("client", forAMinute...)
-		held := w.take(b, "x")
-		b.cut(0, 1)
-		w.restart(false, 0)
-		w.restart(false, 1)
-		s := w.cutOff(2, redlock.WithMaxTTL(10*time.Second), redlock.WithTTL(5*time.Second))
-		after(14 * time.Second)
-		s.mustNotTake(held)
-	})
-}
-
-// A quarantine that began while too few other masters were reachable waits for them, however long, and then lasts no
-// longer than their records require.
-func TestQuarantineEndsOnceQuorumWasAsked(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		c := w.peer("client")
-		w.restart(false, 0)
-		after(5 * time.Second)
-		if left := c.Masters()[0].Left; left < 20*time.Second || left > redlock.DefaultMaxTTL {
-			w.Errorf("%v left, the max TTL is %v", left, redlock.DefaultMaxTTL)
-		}
-		c.cut(1, 2)
-		after(10 * time.Minute)
-		if state := c.Masters()[0].State; state == "voting" {
-			w.Errorf("state %s, with no other master reached", state)
-		}
-		c.cluster.wire.block(2)
-		after(5 * time.Second)
-		if state := c.Masters()[0].State; state != "voting" {
-			w.Errorf("state %s, with one of two other masters reached", state)
-		}
-	})
-}
-
 // A failed re-entry with a longer TTL does not make the extensions of the hold loop without pauses.
 func TestExtensionsDoNotSpinAfterFailedReentry(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
@@ -263,50 +185,6 @@ func TestCloseWaitsForUnlock(t *testing.T) {
 	})
 }
 
-// Schedules that were found by reading the code, and that broke a guarantee.
-
-// While Admit waits for the last server to start, the others vote and clients lock. One of those restarts empty: the
-// pending Admit must not let it vote. The caller's assertion was true only when it called.
-func TestPendingAdmitRejectsForgetfulMaster(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		w.masters.Master(2).Stop() // this master starts later than the others
-		operator := w.peer("client")
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
-		defer cancel()
-		done := make(chan error, 1)
-		go func() { done <- operator.Admin().Admit(ctx) }()
-		after(time.Second)
-		h, p := w.cutOff(2), w.peer("client") // h never reaches the last master
-		held := w.takeWith(h, ctx, "x")
-		after(time.Second)
-		w.restart(false, 0)
-		after(time.Second)
-		w.restart(false, 2)
-		after(2 * time.Second)
-		w.Log(p.Masters())
-		p.mustNotTake(held)
-		cancel()
-		if err := <-done; err == nil {
-			w.Error("the call ended before its context, although one master does not vote")
-		}
-	})
-}
-
-// If the script refuses to put a master into quarantine because its clock is off, the caller gets an error.
-func TestRefusedQuarantineIsError(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		l := w.locker()
-		m := w.masters.Master(0)
-		m.SetClock(time.Minute, 1)
-		after(10 * time.Second)
-		err := l.Admin().Quarantine(w.Context(), m.Addr())
-		after(time.Second)
-		if text, _ := m.Get(defaultPrefix.Admission()); err == nil && !strings.Contains(text, "state=quarantine") {
-			w.Errorf("no error, and its record is %q; the Locker has it as %+v", text, l.Masters()[0])
-		}
-	})
-}
-
 // A virtual machine stops for a minute after it was refused a lock. Its ballots are a minute old. All masters show that
 // by their time, and the client uses it, although the reading from before the freeze was more exact.
 func TestFreeNameAfterFreeze(t *testing.T) {
@@ -376,86 +254,6 @@ func TestUnboundedLockDoesNotGiveUp(t *testing.T) {
 	}
 }
 
-// A backoff panics in an import, in a client that recovers: the shares already taken over are released.
-func TestPanicInImportLeavesNothing(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		giver := w.locker()
-		text := w.export(w.take(giver, "x", redlock.WithTTL(30*time.Second)))
-		w.stop(1, 2)
-		l := w.locker(redlock.WithRetry(redlock.Retry{Pause: func(int) time.Duration { panic("a policy") }}))
-		if !recovered(func() { _, _ = l.Import(w.Context(), text) }) {
-			w.Error("nothing panicked")
-		}
-		after(2 * time.Second)
-		if id, _, left := w.masters.Master(0).Holds("x"); id != "" {
-			w.Errorf("the name stays locked for no client for %v", left)
-		}
-	})
-}
-
-// Two clients import one handle at once (a job that was delivered twice), while one of three masters is down. Each gets
-// one master. They give up when the exported lock must have expired, and others get the name.
-func TestTwoImportsOfOneHandleEnd(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		giver, a, b, other := w.peer("client"), w.peer("client"), w.peer("client"), w.peer("client")
-		text, err := w.take(giver, "x").Export()
-		w.must(err)
-		w.masters.Master(2).Stop()
-		after(time.Second)
-		a.lateTo(1, 2*time.Millisecond)
-		b.lateTo(0, 2*time.Millisecond)
-		ctx := w.within(10 * time.Minute)
-		began := time.Now()
-		var took [2]time.Duration
-		var errs [2]error
-		var wg sync.WaitGroup
-		for i, f := range []*peer{a, b} {
-			wg.Go(func() {
-				_, errs[i] = f.Import(ctx, text)
-				took[i] = time.Since(began)
-			})
-		}
-		got := make(chan error, 1)
-		go func() {
-			k, err := other.Lock(ctx, "x")
-			if err == nil {
-				_ = k.Unlock(ctx)
-			}
-			got <- err
-		}()
-		wg.Wait()
-		if errs[0] != nil && errs[1] != nil && took[0] > time.Minute && took[1] > time.Minute {
-			w.Errorf("with two of three masters up the imports ended after %v: %v; and %v: %v", took[0], errs[0],
-				took[1], errs[1])
-		}
-		w.noError(<-got)
-	})
-}
-
-// An import comes late, while one of three masters is down: the first master still has the lock, and on the second it
-// has expired. The import is neither won nor lost, and keeps its share for at most the max TTL.
-func TestLateImportEnds(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		giver, a, other := w.peer("client"), w.peer("client"), w.peer("client")
-		w.masters.Master(2).Stop()
-		after(time.Second)
-		text := w.export(w.take(giver, "x"))
-		a.lateTo(1, 20*time.Millisecond)
-		after(redlock.DefaultTTL - 10*time.Millisecond)
-		ctx, cancel := context.WithTimeout(w.Context(), 10*time.Minute)
-		defer cancel()
-		began, late := time.Now(), make(chan error, 1)
-		go func() {
-			_, err := a.Import(ctx, text)
-			late <- err
-		}()
-		_ = errOf(other.Lock(ctx, "x"))
-		w.wantSince(began, time.Minute)
-		cancel()
-		w.Log("the import:", <-late)
-	})
-}
-
 // When the wait limit expires, a call fails with ErrHeld or ErrNoQuorum and not with context.DeadlineExceeded, even if
 // it is in no queue.
 func TestWaitLimitOfCallsWithoutQueue(t *testing.T) {
@@ -481,20 +279,6 @@ func TestWaitLimitOfCallsWithoutQueue(t *testing.T) {
 		w.resume()
 		after(5 * time.Second)
 		_, _ = k.Unlock(w.Context()), own.Unlock(w.Context())
-	})
-}
-
-// WithWaitLimit also bounds an import.
-func TestWaitLimitOfImport(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		text := w.export(w.take(w.locker(), "x"))
-		l := w.locker()
-		w.stop(0, 1)
-		after(time.Second)
-		ctx := w.within(10 * time.Minute)
-		began := time.Now()
-		_ = errOf(l.Import(ctx, text, redlock.WithWaitLimit(time.Second)))
-		w.wantSince(began, 2*time.Second)
 	})
 }
 
@@ -620,29 +404,6 @@ func TestDeadWaiterLeavesQueue(t *testing.T) {
 	})
 }
 
-// H02: the last message of a hold before its export is a repair. If that is still in transit when the new owner has
-// taken over and released, it is refused like every late message, even if the new owner's ballots are behind.
-func TestLateRepairOfExportedLeaseIsRefused(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		behind := newShiftClock(1)
-		c, d := w.peer("client"), w.peer("client", redlock.WithClock(behind.clock()))
-		behind.jump(-10*time.Millisecond, 0)
-		lock := w.take(c, "x")
-		after(20 * time.Millisecond)
-		w.masters.Master(2).Evict("x")
-		w.delay(time.Millisecond)
-		go func() { _ = lock.Extend(w.Context()) }()
-		after(1500 * time.Microsecond)
-		w.masters.Master(2).Delay(50 * time.Millisecond)
-		after(time.Millisecond) // the extension was confirmed, and the repair has left
-		handle := w.export(lock)
-		w.delay(0)
-		w.unlock(w.imported(d, handle))
-		after(100 * time.Millisecond)
-		w.wantOn("x", 0)
-	})
-}
-
 // A hold is not handed off to a call with a shorter TTL: it would keep the name for longer than that if the new holder
 // dies.
 func TestHandoffKeepsTTLOfSuccessor(t *testing.T) {
@@ -738,64 +499,5 @@ func TestHopelessCallBlocksNoOther(t *testing.T) {
 		if err := <-done; err == nil {
 			w.Error("the call that cannot win has got the name")
 		}
-	})
-}
-
-// race starts a fair call for "x", and appends its name to order when it has the lock.
-func (w *cluster) race(l client, name string, order *[]string) *call {
-	c := &call{w: w, done: make(chan struct{})}
-	go func() {
-		defer close(c.done)
-		k := w.take(l, "x", redlock.WithFair())
-		*order = append(*order, name)
-		<-time.After(time.Millisecond)
-		_ = k.Unlock(w.Context())
-	}()
-	return c
-}
-
-// A client that does not know the masters' time yet does not go before all others.
-func TestFairCallOfNewClientGoesToTheEnd(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		held := w.take(w.locker(), "x")
-		var order []string
-		first := w.race(w.locker(), "old", &order)
-		after(time.Second)
-		second := w.race(w.start(w.pool()), "new", &order) // at once, before it knows anything
-		after(2 * time.Second)
-		w.unlock(held)
-		<-first.done
-		<-second.done
-		equal(w, order[0], "old", "first client")
-	})
-}
-
-// A fair call of a client without waiters does not overtake queued waiters if the name is free because its holder is
-// dead.
-func TestNewFairCallDoesNotOvertake(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		a, b := w.locker(), w.locker()
-		w.masters.Take("x", 2*time.Second)
-		w.delay(10 * time.Microsecond)
-		var order []string
-		first := w.race(a, "old", &order)
-		for w.on("x") > 0 {
-			after(100 * time.Microsecond)
-		}
-		second := w.race(b, "new", &order)
-		<-first.done
-		<-second.done
-		equal(w, order[0], "old", "first client")
-	})
-}
-
-// A fair call whose context ends before the masters are known does not block the queue.
-func TestFairCallCancelledEarlyLeavesQueue(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		w.hang()
-		l := w.start(w.pool())
-		w.isError(errOf(l.Lock(w.within(10*time.Millisecond), "x", redlock.WithFair())), context.DeadlineExceeded)
-		w.resume()
-		w.unlock(w.takeWith(l, w.within(time.Minute), "x"))
 	})
 }

@@ -1,0 +1,133 @@
+package redlock_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/memory"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// A call is a Lock call in progress.
+type call struct {
+	w    *cluster
+	done chan struct{}
+	lock *redlock.Lock
+	err  error
+	took time.Duration
+}
+
+// call starts to lock name, and returns once the call waits.
+func (w *cluster) call(ctx context.Context, l client, name string, opts ...redlock.LockOption) *call {
+	c := &call{w: w, done: make(chan struct{})}
+	start := time.Now()
+	go func() {
+		defer close(c.done)
+		c.lock, c.err = l.Lock(ctx, name, opts...)
+		c.took = time.Since(start)
+	}()
+	synctest.Wait()
+	return c
+}
+
+// waits starts to lock name, and returns once the call is queued on all masters that it can reach.
+func (p *peer) waits(name string, opts ...redlock.LockOption) *call {
+	p.cluster.Helper()
+	c := p.cluster.call(p.cluster.Context(), p.Locker, name, opts...)
+	after(time.Second)
+	if c.over() {
+		p.cluster.Fatalf("%s is not waited for: %v", name, c.err)
+	}
+	return c
+}
+
+func (c *call) over() bool {
+	synctest.Wait()
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// gets waits for the lock, at most for the bound.
+func (c *call) gets(bound time.Duration) *redlock.Lock {
+	c.w.Helper()
+	k, _ := c.timed(bound)
+	return k
+}
+
+// timed is like gets, and returns the elapsed time too.
+func (c *call) timed(bound time.Duration) (*redlock.Lock, time.Duration) {
+	c.w.Helper()
+	start := time.Now()
+	select {
+	case <-c.done:
+	case <-time.After(bound + 1):
+		c.w.Fatalf("still waiting after %v", bound)
+	}
+	c.w.must(c.err)
+	return c.lock, time.Since(start)
+}
+
+// fails waits for the error, at most for the bound.
+func (c *call) fails(bound time.Duration) error {
+	c.w.Helper()
+	select {
+	case <-c.done:
+	case <-time.After(bound):
+		c.w.Fatalf("still waiting after %v", bound)
+	}
+	if c.err == nil {
+		c.w.Fatal("it got the lock")
+	}
+	return c.err
+}
+
+// queued returns the number of masters that have a queue of waiters for name.
+func (w *cluster) queued(name string) (n int) {
+	w.each(func(_ int, m *memory.Master) {
+		if slices.Contains(m.Keys(), defaultPrefix.Queue(name)) {
+			n++
+		}
+	})
+	return n
+}
+
+// nothingLeft fails the test if the masters have more than fences and records, or any client is still subscribed
+// after the time for which inboxes stay open.
+func (w *cluster) nothingLeft(names ...string) {
+	w.Helper()
+	after(100 * time.Millisecond) // for messages in transit
+	allowed := []string{defaultPrefix.Admission()}
+	for _, name := range names {
+		allowed = append(allowed, defaultPrefix.Fence(name))
+	}
+	w.each(func(i int, m *memory.Master) {
+		for _, key := range m.Keys() {
+			if !slices.Contains(allowed, key) && !isProbeFence(key) {
+				w.Errorf("master %d still has %s", i, key)
+			}
+		}
+	})
+	after(inboxIdle + time.Second)
+	w.each(func(i int, _ *memory.Master) {
+		for _, p := range w.peers {
+			if p.inbox() == "" {
+				continue
+			}
+			if n := w.replay(sent{master: i, args: []string{"PUBLISH", p.inbox(), "anybody"}}); n != int64(0) {
+				w.Errorf("master %d: the inbox of %s still has a subscriber %v after the last wait", i, p.id, inboxIdle)
+			}
+		}
+	})
+}
+
+// isProbeFence reports whether a key is the fence of a health check.
+func isProbeFence(key string) bool {
+	return strings.HasPrefix(key, string(defaultPrefix)+":{redlock-probe:") && strings.HasSuffix(key, "}:fence")
+}
