@@ -45,6 +45,7 @@ func (s *session) covered() time.Duration {
 		return 0
 	}
 	cfg := &s.m.cfg
+	//mutant:shared-heartbeat-lasts = cfg.heartbeat
 	return cfg.heartbeat + cfg.timeout/4 - cfg.clock.Now().Sub(*s.lastInfo.Load())
 }
 

@@ -96,6 +96,7 @@ func (h heard) digest() string { return h.fields[scripts.Digest] }
 
 // knows reports whether s has read CLUSTER NODES since the node has been as in h.
 func (s *session) knows(h heard) bool {
+	//mutant:nodes-unread = true
 	return s.m.cfg.tag == "" || h.digest() != "" && h.digest() == s.digest
 }
 
