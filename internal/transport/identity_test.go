@@ -59,7 +59,7 @@ func follow(t *testing.T, s, master *server) {
 
 // H69: a backup, a snapshot, a first replica, and the later end of the backlog change master_replid, but do not end the
 // session.
-func TestBackupsAndReplicasKeepIdentity(t *testing.T) {
+func TestIdentityWithBackupsAndReplicas(t *testing.T) {
 	srv := startServer(t, "--repl-backlog-ttl", "1", "--repl-diskless-sync-delay", "0")
 	p := open(t, []string{srv.url()}, WithHeartbeat(20*time.Millisecond))
 	waitUp(t, p)
@@ -101,7 +101,7 @@ func TestBackupsAndReplicasKeepIdentity(t *testing.T) {
 }
 
 // H57: a master that was a replica meanwhile has another identity, no matter how much it copied from its master.
-func TestPromotedReplicaHasNewIdentity(t *testing.T) {
+func TestIdentityOfPromotedReplica(t *testing.T) {
 	for name, while := range map[string]func(t *testing.T, srv, other *server){
 		"full sync": follow,
 		"partial sync": func(t *testing.T, srv, other *server) {
@@ -149,7 +149,7 @@ func TestPromotedReplicaHasNewIdentity(t *testing.T) {
 
 // H69: the trace of a promotion in the identity disappears when the backlog is freed. An event reports that, and the
 // session continues.
-func TestFreedBacklogKeepsSession(t *testing.T) {
+func TestIdentityAfterFreedBacklog(t *testing.T) {
 	srv, other := startServer(t, "--repl-backlog-ttl", "1"), startServer(t, "--repl-diskless-sync-delay", "0")
 	follow(t, srv, other)
 	srv.do("REPLICAOF", "NO", "ONE")

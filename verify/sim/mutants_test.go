@@ -35,7 +35,8 @@ func without(t *testing.T, name string) (binary string) {
 		t.Fatal(err)
 	}
 	binary = filepath.Join(dir, "sim.test")
-	if out, err := exec.Command("go", "test", "-c", "-overlay", overlay, "-o", binary, ".").CombinedOutput(); err != nil {
+	build := exec.Command("go", "test", "-c", "-ldflags=-s -w", "-overlay", overlay, "-o", binary, ".")
+	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return binary
