@@ -11,10 +11,11 @@ test: ## run the tests of the library, of the examples and of verify
 	go test ./... ./examples/... ./verify/...
 	go test -count=1 ./verify/mutants # again: it reads files of another module, which the cache does not follow
 
-race: ## run the tests of all modules with the race detector
-	go test -race -timeout 20m work
+race: ## run the tests of the library, the command and the examples with the race detector
+	go test -race -timeout 20m $(patsubst %,./%/...,$(filter-out bench integration verify,$(modules)))
 
-long: ## run the long suites on real servers (half an hour); the integration tests also in containers, if there is Docker
+long: ## run the long suites on real servers (an hour), and the other tests with the race detector
+	go test -race -timeout 20m ./bench/... ./integration/... ./verify/...
 	go test -timeout 60m ./redlock ./cmd/redlock ./redlock/internal/admission ./internal/transport ./internal/scripts ./internal/storetest ./integration -long
 
 verify: simulator mutants spec fuzz ## simulator, mutants, specification and fuzzing
@@ -38,7 +39,8 @@ fuzz: ## run each fuzz target for 20 000 inputs
 	  done; \
 	done
 
-integration: ## run the integration tests over the other versions of Redis and Valkey that can be had
+integration: ## run the integration tests, and a short set over the other versions of Redis and Valkey that can be had
+	go test ./integration
 	integration/matrix.sh -other
 
 bench: ## measure what a lock costs, beside other libraries
@@ -46,7 +48,7 @@ bench: ## measure what a lock costs, beside other libraries
 
 bench-short: ## a short benchmark that fails if a target is missed by more than twice its bound
 	go run ./bench -short -check
-	go test -run '^$$' -bench 'Scale(Masters|Held|Waiting)/^[0-9]{1,4}$$' -benchtime 1x ./bench
+	go test -bench 'Scale(Masters|Held|Waiting)/^[0-9]{1,4}$$' -benchtime 1x ./bench/...
 	go test -count=1 -run '^TestInstructions$$' ./internal/scripts -long
 
 lint: tidy ## gofmt, go vet for three systems, golangci-lint, actionlint, go mod tidy
@@ -71,4 +73,4 @@ tidy:
 docs: ## check that documents are current: commands, code blocks, man page, hazards
 	for check in .ci/checks/*; do echo $$check; $$check || exit 1; done
 
-ci: lint docs bench-short verify integration race test ## all that must hold before a change is taken
+ci: lint docs bench-short simulator spec fuzz integration race test ## all that must hold before a change is taken

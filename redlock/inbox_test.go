@@ -125,7 +125,7 @@ func TestHolderHearsNonsense(t *testing.T) {
 
 // A flood of messages costs at most ten rounds a second for each lock, and a thousand for all.
 func TestFloodOfMessages(t *testing.T) {
-	const locks, flood = 300, 20
+	const locks, flood = 150, 20
 	virtual(t, 5, func(w *cluster) {
 		w.delay(time.Millisecond)
 		p := w.peer("p")

@@ -56,7 +56,7 @@ func TestCallsWithoutQuorumAreLogged(t *testing.T) {
 func TestLongHoldIsLoggedOnce(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		var h logbook
-		l := w.locker(h.option())
+		l := w.locker(h.option(), redlock.WithTTL(30*time.Second))
 		w.unlock(w.take(l, "short"))
 		k := w.take(l, "forgotten")
 		bounded := w.take(l, "bounded", redlock.WithMaxHold(5*time.Hour))
@@ -68,7 +68,7 @@ func TestLongHoldIsLoggedOnce(t *testing.T) {
 		}()
 		after(59 * time.Minute)
 		h.wants(w, 0, "held for an hour")
-		after(2 * time.Hour)
+		after(time.Hour + 2*time.Minute)
 		h.wants(w, 1, "held for an hour")
 		h.wants(w, 1, "held for an hour", "lock=forgotten", "token=", `hint="if`)
 		cancel()
@@ -93,7 +93,7 @@ func TestSelfDeadlockIsLogged(t *testing.T) {
 		deadlock := w.call(context.Background(), l, "n")
 		after(1100 * time.Millisecond)
 		h.wants(w, 1, "waits for a lock of this Locker", "lock=n", "held=", "pass the context of that lock")
-		after(time.Hour / 2)
+		after(5 * time.Minute)
 		h.wants(w, 1, "waits for a lock of this Locker")
 		w.unlock(k)
 		w.unlock(deadlock.gets(time.Second))

@@ -176,7 +176,8 @@ func (l *load) overload(tr traffic, least *int64) {
 	if err != nil {
 		l.Fatal(err)
 	}
-	n := l.pairs(tr, 4*time.Second) / 4
+	seconds := rounds(4, 2)
+	n := l.pairs(tr, time.Duration(seconds)*time.Second) / int64(seconds)
 	after(2 * time.Second)
 	began := time.Now()
 	next, err := l.locker.TryLock(l.Context(), "next")

@@ -158,7 +158,7 @@ func TestExportDuringUnlock(t *testing.T) {
 // H37: Close waits for an Unlock that came first, so the pool can be closed after it.
 func TestCloseWaitsForUnlock(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
-		for range 200 {
+		for range rounds(200, 40) {
 			p := w.pool()
 			l := w.start(p)
 			k := w.take(l, "x")
@@ -393,7 +393,7 @@ func TestDeadWaiterLeavesQueue(t *testing.T) {
 			die()
 			<-gone
 		}
-		after(10 * time.Minute)
+		after(2 * time.Minute)
 		for i := range 3 {
 			if n := len(w.waiters(i, "x")); n > 1 {
 				w.Errorf("%d are queued on master %d; one waits", n, i)

@@ -340,7 +340,7 @@ func TestRepairIgnoresQueueAndQuarantine(t *testing.T) {
 		k := w.taken(leader)
 		c := w.call(w.Context(), standby, "n")
 		after(time.Second)
-		for n := range 10 {
+		for n := range rounds(10, 5) {
 			m := w.masters.Master(n % 5)
 			m.Restart(false)
 			after(6 * time.Second)
