@@ -123,9 +123,9 @@ func (a Admin) Configuration() []Configuration {
 // after the max TTL their connections are closed unless another Locker of the pool uses them.
 //
 // On failure nothing has changed. The error is ErrInvalid if c is not a valid successor; a description if c is the next
-// set alone and the masters do not allow that yet (redlock set --finish); ErrNoQuorum with that of ctx if too few of
-// the next masters vote; that of ctx; or ErrClosed. A Locker that was suspended while the deployment changed accepts
-// any later configuration; until then it acquires nothing. Concurrent calls run one after the other.
+// set alone and the masters do not allow that yet (redlock set --finish); ErrNoQuorum with the error of ctx if too
+// few of the next masters vote; the error of ctx; or ErrClosed. A Locker that was suspended while the deployment
+// changed accepts any later configuration; until then it acquires nothing. Concurrent calls run one after the other.
 func (a Admin) Reconfigure(ctx context.Context, c ...Configuration) error {
 	if len(c) != len(a.l.shards) {
 		return invalid("%d configurations, and there are %d shards: give one for each", len(c), len(a.l.shards))

@@ -160,7 +160,7 @@ const mostSlots = 100
 // the queues of all of them. It keeps the first slot that it gets, leaves the other queues, and releases at once a slot
 // that it got at the same moment. Priorities and fair order apply in each queue. [ErrHeld] means that each slot is held
 // or promised to a waiter, at the moment at which it was tried; the error shows the slot that may be free first. If the
-// slots fail for several reasons, the error is that of a slot which is not held.
+// slots fail for several reasons, the call returns the error of a slot that is not held.
 //
 // With a context that owns one of the k slots, the call re-enters that slot and takes no second one. Clients may use
 // different k: the largest one bounds the holders, so raise k in all clients at once or one after the other, and expect

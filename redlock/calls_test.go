@@ -126,7 +126,7 @@ func everyCall(w *cluster, harm func(m *memory.Master), long time.Duration) {
 
 // H33: connections that were cut while idle are made again before anything is written, and none of them is a vote.
 // If the cut and the call meet, the call may have to try again.
-func TestConnectionCutWhileIdleIsNoVote(t *testing.T) {
+func TestCutIdleConnectionIsRedialled(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		var errs []error
 		l := w.locker(redlock.WithTrace(redlock.On("attempt", func(i redlockinfo.Event) { errs = append(errs, i.Err) })))
@@ -427,7 +427,7 @@ func deadContext() context.Context {
 	return ctx
 }
 
-// H01, H28: the depth on the masters is that of the hold; an inner lock neither shortens nor ends the outer.
+// H01, H28: the masters keep the lock until the last Unlock; an inner lock neither shortens nor ends the outer one.
 func TestInnerUnlockKeepsOuter(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()

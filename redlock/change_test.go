@@ -192,9 +192,9 @@ func TestClientWithOldMastersIsRefused(t *testing.T) {
 	})
 }
 
-// A client that is started with the last configuration before the change is complete acquires nothing, and recovers by
-// itself afterwards.
-func TestNextMastersGrantNothingBeforeFinish(t *testing.T) {
+// A client that is started with the final configuration while the change is in progress acquires nothing. Once the
+// change is complete, it acquires locks without a restart.
+func TestEarlyClientAcquiresNothingBeforeFinish(t *testing.T) {
 	virtual(t, 10, func(w *cluster) {
 		_, both, last := w.states(oldFive, nextFive)
 		current := w.some(oldFive)

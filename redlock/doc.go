@@ -13,7 +13,7 @@
 //
 // # Five rules
 //
-//	1 votes are replies to scripts, counted over N; a hint only makes a waiter try again
+//	1 votes are replies to scripts, counted over N; a wake-up only makes a waiter try again
 //	    internal/round/round.go         TestHintsAreNotVotes
 //	2 everything is safe to repeat; a late message is refused by its ballot
 //	    ../internal/scripts/acquire.lua TestRepeatedMessageChangesNothing
@@ -41,8 +41,9 @@
 // next to nothing. A lock may be handed on between them without the masters, at most 32 times and for 100 ms. TryLock,
 // and calls with [WithRetry], do not queue: each sends attempts of its own. Between clients, each master keeps a queue:
 // by priority, then by the masters' time of the call. A free name belongs to the first waiter that counts; a release
-// sends it a hint, and it has one second to acquire. Hints may be lost: a waiter also tries again when the reported
-// TTLs have expired, and every few seconds. If a round trip takes half a second or more, a waiter may lose its turn.
+// sends it a wake-up, and it has one second to acquire. Wake-ups may be lost: a waiter also tries again when the
+// reported TTLs have expired, and every few seconds. If a round trip takes half a second or more, a waiter may lose its
+// turn.
 //
 // With [WithLinger] a lock that no call waits for stays with its Locker after the last Unlock, and the next call takes
 // it over with the next token of its block. When a master refuses another client because of it, the script publishes a

@@ -25,7 +25,7 @@ var sentinels = map[string]error{
 }
 
 // H38: no sentinel wraps another, except that ErrMaxHold wraps ErrLost.
-func TestSentinelsAreTheirOwn(t *testing.T) {
+func TestSentinelErrorsAreDistinct(t *testing.T) {
 	texts := map[string]string{}
 	for name, err := range sentinels {
 		if !strings.HasPrefix(err.Error(), "redlock: ") || strings.HasSuffix(err.Error(), ".") {
@@ -53,7 +53,7 @@ func sampleMasterErrors() []error {
 }
 
 // H05, H32, H34, H56: one error contains the decision, why the wait ended, and the reply of each master.
-func TestLockErrorIsAllItWraps(t *testing.T) {
+func TestLockErrorWrapsAllCauses(t *testing.T) {
 	errs := sampleMasterErrors()
 	for name, decision := range sentinels {
 		both := fmt.Errorf("%w: %w", context.Canceled, io.ErrNoProgress)

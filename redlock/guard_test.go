@@ -362,7 +362,7 @@ func TestForgetfulMasterIsNoWitness(t *testing.T) {
 
 // A quarantine that began while too few other masters were reachable waits for them, however long, and then lasts no
 // longer than their records require.
-func TestQuarantineEndsOnceQuorumWasAsked(t *testing.T) {
+func TestQuarantineWaitsForQuorum(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		c := w.peer("client")
 		w.restart(false, 0)

@@ -206,7 +206,7 @@ func TestLastUnlockHandsOff(t *testing.T) {
 }
 
 // A waiter whose context ends at the moment at which it gets the hold passes it on: no client waits for a TTL.
-func TestHandoffToLeavingWaiterGoesOn(t *testing.T) {
+func TestLeavingWaiterPassesHandoffOn(t *testing.T) {
 	for range 30 { // which of the two comes first is chance
 		bubble(t, 3, func(w *cluster) {
 			p := w.peer("p")

@@ -300,7 +300,7 @@ func TestLingerAmongWaiters(t *testing.T) {
 }
 
 // A lock does not linger while another call of the same Locker tries to acquire its name, although it gets no message.
-func TestLingerWhileACallAsks(t *testing.T) {
+func TestNoLingerWhileCallAcquires(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		const trip = 20 * time.Millisecond
 		w.delay(trip / 2)

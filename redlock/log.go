@@ -41,7 +41,7 @@ type journal struct {
 	*dispatch.Queue
 	info     func(master int, st *admission.State) redlockinfo.Master
 	shortage func() *shortage // why no lock can be acquired; nil if one can, or the Locker is closed
-	known    quorum.Set       // masters whose first state was seen; used by viewed only, as poolClosed
+	known    quorum.Set       // masters whose first state was seen; only viewed uses it and poolClosed
 
 	poolClosed bool
 

@@ -91,7 +91,7 @@ func (l operator) admit(ctx context.Context) error {
 	return l.notVoting("admit", view, view.Config, err)
 }
 
-// objection returns why masters of a view belong to another configuration than that of the view, or nil if none does.
+// objection returns an error if a master of the view belongs to another configuration, or nil if none does.
 func objection(view *admission.View) error {
 	for _, i := range view.Config.Order {
 		err := view.Masters[i].Err

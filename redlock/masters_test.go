@@ -97,7 +97,7 @@ func TestRaiseMaxTTL(t *testing.T) {
 }
 
 // H72: a mistyped prefix is found, and leaves nothing behind. A healthy deployment has no finding about votes.
-func TestCheckFailsWhereNoQuorumVotes(t *testing.T) {
+func TestCheckFailsWithoutVotingQuorum(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		wrong := w.locker(redlock.WithObserver(), redlock.WithPrefix("redlcok"))
 		after(time.Minute)

@@ -32,15 +32,15 @@ type peer struct {
 	conns  map[*peerConn]bool // true: of subscriptions
 	dead   bool
 	deaf   bool
-	mute   bool                                      // what it writes is lost, and no master knows
+	mute   bool                                      // its messages are lost, and its connections stay open
 	frozen chan struct{}                             // not nil while the client hangs
 	tamper func(master int, payload string) []string // nil: all messages pass
-	late   func(master int) time.Duration            // delays of what it writes; nil: none
+	late   func(master int) time.Duration            // delays of its messages; nil: none
 	held   map[direction]chan struct{}               // closed to let the messages pass
 	answer lie                                       // replaces replies; nil: none
 }
 
-// A direction is that of messages between a client and one master.
+// A direction identifies the messages between a client and one master that go one way.
 type direction struct {
 	master int
 	back   bool // to the client
@@ -429,13 +429,13 @@ func asMessage(value []byte) (channel, payload string, ok bool) {
 // inboxIdle is the time for which the inbox of a Locker stays open after its last wait.
 const inboxIdle = 10 * time.Second
 
-// A hint is a message to a peer, and the master that published it.
+// A hint is a wake-up message to a peer, and the master that published it.
 type hint struct {
 	master  int
 	payload string
 }
 
-// publish repeats the hints that a peer has received, from the same masters.
+// publish repeats the wake-ups that a peer has received, from the same masters.
 func (w *cluster) publish(p *peer, all []hint) {
 	w.Helper()
 	for _, h := range all {
@@ -444,7 +444,7 @@ func (w *cluster) publish(p *peer, all []hint) {
 	after(10 * time.Millisecond)
 }
 
-// inbox returns the channel of the peer's hints, or "" if it has never waited.
+// inbox returns the channel of the peer's wake-ups, or "" if it has never waited.
 func (p *peer) inbox() string {
 	v := p.cluster.wire
 	v.mu.Lock()

@@ -168,7 +168,7 @@ func (w *cluster) split(name string) {
 
 // H103, H93: masters whose clocks are off cannot vote. That does not count as another holder, and the error names those
 // masters.
-func TestClocksThatAreOffAreNotHeld(t *testing.T) {
+func TestWrongClocksAreNotHeld(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		for i, off := range []time.Duration{0, 0, -time.Hour, time.Hour, 2 * time.Hour} {
 			w.masters.Master(i).SetClock(off, 1)

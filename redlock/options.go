@@ -162,7 +162,7 @@ func WithMaxHold(d time.Duration) LockOption {
 // The masters keep the name for d and the drift of d (1 % and 2 ms), which together are at most the max TTL. If d is
 // longer than the TTL, the lock is acquired with d as its TTL. A master that the Unlock does not reach keeps the name
 // to the end of its TTL. The call waits as with [WithFair], and the lock is not handed off. A re-entry has the minimum
-// of the outermost Lock; an exported lock has that of its Import. 0, the default, means no minimum.
+// of the outermost Lock; an exported lock has the minimum of its Import. 0, the default, means no minimum.
 func WithMinHold(d time.Duration) LockOption {
 	return lockOption(func(c *lockConfig) { c.MinHold = d })
 }

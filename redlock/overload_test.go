@@ -207,7 +207,7 @@ func (l *load) overload(tr traffic, least *int64) {
 func TestTryLockWaitsForItsTurn(t *testing.T) {
 	loaded(t, func(l *load) {
 		for i := range 5 {
-			l.masters.Master(i).ScriptTime(4 * scriptTime) // 625 pairs a second: 3125 within ten timeouts
+			l.masters.Master(i).ScriptTime(4 * scriptTime) // 625 pairs of lock and unlock a second, 3125 in ten timeouts
 		}
 		for _, c := range []struct{ calls, least, most int }{{2000, 0, 0}, {5000, 1000, 3000}} {
 			var failed atomic.Int64

@@ -250,7 +250,7 @@ func TestOnlyDurableMastersWithDataVoteAtOnce(t *testing.T) {
 }
 
 // Check verifies the settings of masters that are configured as durable.
-func TestCheckVerifiesThatDurableMastersAre(t *testing.T) {
+func TestCheckVerifiesDurableMasters(t *testing.T) {
 	t.Parallel()
 	f := newDeployment(t, 3, durableArgs...)
 	f.do(1, "CONFIG", "SET", "appendfsync", "everysec")

@@ -333,7 +333,7 @@ func TestWaiterBehindEndlessTTLDoesNotSpin(t *testing.T) {
 	})
 }
 
-// A foreign message, or a hint for an unknown waiter, releases no lease.
+// A foreign message, or a wake-up for an unknown waiter, releases no lease.
 func TestForgedHintReleasesNothing(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
@@ -374,7 +374,7 @@ func (w *cluster) raw(i int, command string, args ...any) (any, error) {
 	return c.Do(command, args...)
 }
 
-// H42: what a waiter leaves in the queues when its client dies is gone soon, also while others go on waiting.
+// H42: the queue entries of a waiter whose client dies disappear soon, also while other clients wait.
 func TestDeadWaiterLeavesQueue(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		holder, waiter := w.locker(), w.locker()
@@ -426,7 +426,7 @@ func TestHandoffKeepsTTLOfSuccessor(t *testing.T) {
 }
 
 // H12: the masters get durations only, so a client whose wall clock is hours off locks for as long as any other.
-func TestWallClockOfClientIsInNoTTL(t *testing.T) {
+func TestWallClockDoesNotAffectTTL(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		for _, off := range []time.Duration{-5 * time.Hour, 5 * time.Hour} {
 			origin := time.Now()
@@ -446,7 +446,7 @@ func TestWallClockOfClientIsInNoTTL(t *testing.T) {
 				w.Errorf("clock off by %v: %v of validity", off, left)
 			}
 			w.unlock(lock)
-			synctest.Wait() // and the slowest has let it go, before another connection requests it
+			synctest.Wait() // until the slowest master has released it, before another client requests it
 		}
 	})
 }

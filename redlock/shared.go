@@ -17,8 +17,8 @@ var errUpgrade = misuse("redlock: this context holds a reader's lock of the name
 // one TTL, and other readers not at all.
 //
 // Calls are served in the order in which they arrive: a reader that arrives after a waiting writer waits behind it, so
-// readers never starve writers. The queue is that of the masters, by priority and time of the call, also among the
-// calls of one Locker. There are no local hand-offs.
+// readers never starve writers. All calls, also those of one Locker, wait in the queues of the masters, by
+// priority and time of the call. There are no local hand-offs.
 //
 // A writer's token is larger than those of all readers and writers before it. A reader's token is larger than those of
 // all writers before it, and smaller than those of all writers after it: a resource that keeps the largest token of a
@@ -54,8 +54,8 @@ func (s *RWLock) DoRead(ctx context.Context, f func(ctx context.Context) error, 
 }
 
 // Lock acquires the lock of the writer. It waits while any client holds the name. With a context that owns a reader's
-// lock it returns [ErrInvalid], since it would wait for itself; with that of the writer it re-enters. Otherwise it
-// behaves like [Locker.Lock].
+// lock it returns [ErrInvalid], since it would wait for itself; with a context that owns the writer's lock it
+// re-enters. Otherwise it behaves like [Locker.Lock].
 func (s *RWLock) Lock(ctx context.Context, opts ...LockOption) (*Lock, error) {
 	return s.l.take(ctx, s.name, scripts.Writer, opts, true, nil)
 }

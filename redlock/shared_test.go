@@ -198,7 +198,9 @@ func TestDowngrade(t *testing.T) {
 	})
 }
 
-func TestUpgradeKindsAndReentry(t *testing.T) {
+// A reader cannot become a writer, and a name cannot be a plain lock and an RWLock at the same time. Readers and
+// writers re-enter.
+func TestRefusedUpgradesKindsAndReentries(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		l := w.locker()
 		s := l.RWLock("x")
@@ -389,7 +391,7 @@ func TestDowngradeOfSeveralRoundsRaisesFences(t *testing.T) {
 }
 
 // H125: a writer's acquire that arrives after the writer has given up queues it again. It must not keep readers out for
-// the 8 s for which a writer that has asked counts: its client has it leave.
+// the 8 s that a queued writer counts: its client removes it.
 func TestLateAcquireOfAbsentWriterLetsReadersIn(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		first := w.rlock(w.locker().RWLock("x"))

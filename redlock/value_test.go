@@ -28,7 +28,7 @@ func (w *cluster) setValue(k *redlock.Lock, value string) {
 	w.must(redlock.SetValue(k.Context(w.Context()), value))
 }
 
-// valueCases are the ways in which a lock with a value ends: nothing of it is shown as that of the next holder.
+// valueCases are the ways in which a lock with a value ends. The next holder must not be shown with that value.
 var valueCases = []struct {
 	name string
 	end  func(w *cluster, p *peer, k *redlock.Lock)
@@ -222,7 +222,7 @@ func TestEachKindOfLockHasValue(t *testing.T) {
 		w.must(l.Lead(w.Context(), "n", look("n", "lead", set("lead"))))
 		w.must(l.Do(w.Context(), "n", look("n:1", "slot", set("slot")), redlock.WithSlots(1)))
 		w.must(l.DoAll(w.Context(), []string{"a", "b"}, look("b", "all", set("all", "b"))))
-		w.must(l.Do(w.Context(), "n", func(ctx context.Context) error { // a re-entry has that of the outer lock
+		w.must(l.Do(w.Context(), "n", func(ctx context.Context) error { // a re-entry sets the value of the lock
 			w.must(l.Do(ctx, "n", set("inner")))
 			w.shows(l, "n", "inner")
 			return nil

@@ -18,7 +18,7 @@ import (
 var unpolled = redlock.WithDelays(redlock.Delays{Fixed: time.Hour})
 
 // A release wakes the next waiter. It has the lock two round trips after Unlock was called: half for the release, half
-// for the hint, and one for its acquire.
+// for the wake-up, and one for its acquire.
 func TestReleaseWakesNextWaiter(t *testing.T) {
 	for name, opts := range map[string][]redlock.Option{"guarded": nil, "unguarded": {redlock.WithoutRestartGuard()}} {
 		subtest(t, name, 5, func(w *cluster) {
@@ -82,8 +82,8 @@ func TestWaitEndsWithoutSubscriptions(t *testing.T) {
 	}
 }
 
-// All hints are lost in transit, although the masters count their receivers: the first and the second waiter try again
-// within a second, the others within five.
+// All wake-ups are lost in transit, although the masters count their receivers: the first and the second waiter try
+// again within a second, the others within five.
 func TestWaitEndsByPollIfMessagesAreLost(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		k := w.take(w.peer("holder"), "n")
@@ -117,7 +117,7 @@ func TestWaitEndsByPollIfMessagesAreLost(t *testing.T) {
 	})
 }
 
-// A waiter that leaves after it got a hint passes the name to the next, at once.
+// A waiter that leaves after it got a wake-up passes the name to the next, at once.
 func TestWaiterThatLeavesPassesNameOn(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		holder := w.take(w.peer("holder"), "n")
@@ -128,7 +128,7 @@ func TestWaiterThatLeavesPassesNameOn(t *testing.T) {
 		b := second.waits("n", unpolled)
 		w.delay(10 * time.Millisecond)
 		go w.unlock(holder)
-		after(15 * time.Millisecond) // the masters have sent the hint, which the first has not received yet
+		after(15 * time.Millisecond) // the masters have sent the wake-up, which the first has not received yet
 		cancel()
 		w.isError(a.fails(time.Second), context.Canceled, redlock.ErrHeld)
 		k := b.gets(100 * time.Millisecond)
@@ -138,7 +138,7 @@ func TestWaiterThatLeavesPassesNameOn(t *testing.T) {
 	})
 }
 
-// A hint about one name wakes no client that waits for another name.
+// A wake-up about one name wakes no client that waits for another name.
 func TestHintWakesOnlyWaitersOfItsName(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		a, b := w.peer("a"), w.peer("b")
@@ -203,7 +203,7 @@ func TestHintsAreNotVotes(t *testing.T) {
 			}
 			after(100 * time.Millisecond)
 			if c.over() || k.Err() != nil || w.on("n") != 5 {
-				w.Fatalf("hints %s: another has it, or the first holder has lost it: %v", name, k.Err())
+				w.Fatalf("wake-ups %s: another waiter has it, or the first holder has lost it: %v", name, k.Err())
 			}
 		}
 		if w.count("acquire") == before {
@@ -213,7 +213,7 @@ func TestHintsAreNotVotes(t *testing.T) {
 		next := c.gets(5 * time.Second)
 		w.publish(b, hints)
 		if on := w.on("n"); on != 5 || next.Err() != nil {
-			w.Errorf("a late hint ended what it was for: on %d masters, %v", on, next.Err())
+			w.Errorf("a late wake-up ended its lease: on %d masters, %v", on, next.Err())
 		}
 		w.delay(0)
 		w.unlock(next)
@@ -223,7 +223,7 @@ func TestHintsAreNotVotes(t *testing.T) {
 	})
 }
 
-// hintsFor are the hints that the masters would give for the first waiter of a peer.
+// hintsFor are the wake-ups that the masters would give for the first waiter of a peer.
 func (w *cluster) hintsFor(p *peer, name string) (list []hint) {
 	w.Helper()
 	for i := range w.masters.N() {
@@ -261,8 +261,8 @@ func (w *cluster) labels(i int, name string) (list []string) {
 	return list
 }
 
-// H82: the first hint need not become a quorum's. With two of five masters down and the hints of one more lost, a
-// waiter asks a little after the first, however long it has waited.
+// H82: a waiter does not need wake-ups from a quorum. With two of five masters down and the wake-ups of a third lost,
+// it tries soon after the first wake-up, however long it has waited.
 func TestWaiterTriesAfterFirstHint(t *testing.T) {
 	for _, wait := range []time.Duration{1500 * time.Millisecond, 15500 * time.Millisecond} {
 		t.Run(wait.String(), func(t *testing.T) { virtual(t, 5, func(w *cluster) { firstHint(w, wait) }) })
@@ -274,7 +274,7 @@ func firstHint(w *cluster, wait time.Duration) {
 	a, b := w.peer("a"), w.peer("b")
 	k := w.taken(a, redlock.WithTTL(30*time.Second))
 	c := w.call(w.Context(), b, "n", unpolled)
-	after(wait) // half a second after its last ask, so the subscriptions, which count as hints, are long behind
+	after(wait) // half a second after its last attempt, so the subscriptions, which count as wake-ups, are long past
 	b.tampering(func(master int, payload string) []string {
 		if master == 0 {
 			return []string{payload}
@@ -420,7 +420,7 @@ func TestOneContenderForManyGoroutines(t *testing.T) {
 	})
 }
 
-// A contender that gives up at any step leaves no trace: the call parked behind it goes on at once, and the masters
+// A contender that gives up at any step leaves no trace: the call parked behind it continues at once, and the masters
 // have no keys of it.
 func TestCancelledContenderLeavesNothing(t *testing.T) {
 	for step, at := range map[string]struct {

@@ -47,8 +47,8 @@ func naiveWon(r Rule, yes Set) bool {
 	return naiveMajority(r.Old, yes) && (len(listOf(r.Next)) == 0 || naiveMajority(r.Next, yes))
 }
 
-// Won, Lost and WonHalf are what counting one by one says.
-func TestRulesAreWhatCountingOneByOneSays(t *testing.T) {
+// Won, Lost and WonHalf return the same as a plain count of the masters.
+func TestRulesMatchCounting(t *testing.T) {
 	property.Check(t, func(t *testing.T, r *rand.Rand) {
 		ru, votes := randomRule(r), Set(r.Uint64())
 		if got, want := ru.Won(votes), naiveWon(ru, votes); got != want {
@@ -150,7 +150,7 @@ func winning(r *rand.Rand, ru Rule) Set {
 	panic("all masters do not win")
 }
 
-func TestLeastIsTheSmallestQuorumThereIs(t *testing.T) {
+func TestLeastIsSmallestQuorum(t *testing.T) {
 	property.Check(t, func(t *testing.T, r *rand.Rand) {
 		ru := randomRule(r)
 		least := Most

@@ -94,7 +94,7 @@ func naiveVerdict(n int, votes []Outcome) Verdict {
 	return Pending
 }
 
-func TestVerdictIsWhatAllCompletionsAgreeOn(t *testing.T) {
+func TestVerdictHoldsForAllCompletions(t *testing.T) {
 	property.Check(t, func(t *testing.T, r *rand.Rand) {
 		n, votes := randomVotes(r)
 		if n-len(votes) > 10 {
@@ -126,7 +126,7 @@ func TestVerdictOnceDecidedStays(t *testing.T) {
 
 // A better ballot is worth a round only if it could win a quorum: all masters that refused only the ballot, granted, or
 // have not answered then vote yes.
-func TestBallotOnlyIsTheRuleReadPlainly(t *testing.T) {
+func TestBallotOnlyMatchesPlainRule(t *testing.T) {
 	property.Check(t, func(t *testing.T, r *rand.Rand) {
 		n, votes := randomVotes(r)
 		ballotAlone := count(votes, stale, ahead)

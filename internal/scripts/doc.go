@@ -42,8 +42,8 @@
 // # Waiting
 //
 // A free name belongs to the first waiter that counts. Waking it lowers the time until which it counts to at most one
-// second from now, and publishes a hint. During that second no client behind it is granted the name. If no client
-// receives the hint, the waiter is removed and the next one is woken. One script drops at most 500 waiters that no
+// second from now, and publishes a wake-up. During that second no client behind it is granted the name. If no client
+// receives the wake-up, the waiter is removed and the next one is woken. One script drops at most 500 waiters that no
 // longer count, and wakes or removes at most 8, so its work does not grow with the number of dead waiters: behind 100
 // 000 of them it took at most 1 ms.
 //
@@ -86,8 +86,8 @@
 // reader is admitted unless another waiter comes before it. A writer in front keeps out all that come after it, so
 // readers do not starve writers. An admitted reader wakes the next waiter if that is a reader, and so on; the last
 // reader that leaves wakes the writer. A waiting writer is not woken while readers hold the name. The scripts only
-// test, with a probe instead of a hint, whether its client still listens, so a dead writer in front blocks no client. A
-// writer in front that hangs keeps later readers out until 8 s after its last acquire.
+// test, with a probe instead of a wake-up, whether its client still listens, so a dead writer in front blocks no
+// client. A writer in front that hangs keeps later readers out until 8 s after its last acquire.
 //
 // # Memory per name
 //

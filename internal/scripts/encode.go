@@ -245,7 +245,8 @@ const (
 // An AdmitRequest is one step of an admission, for one master.
 type AdmitRequest struct {
 	Step AdmitStep
-	// Identity is that of the server, and Seen its record, as the caller has read them; "" if there is no record.
+	// Identity is the identity of the server, and Seen its record, as the caller has read them; Seen is "" if there is no
+	// record.
 	Identity, Seen string
 	// Median is the masters' time in microseconds: their median, or the latest clock that is not far from it. A master
 	// further from it than Tolerance starts and ends no quarantine.

@@ -131,7 +131,7 @@ func (p Prefix) Reads(name string) string { return p.of(name, "reads") }
 
 func (p Prefix) of(name, kind string) string { return p.Lock(name) + ":" + kind }
 
-// Inbox returns the channel on which the waiters of an owner get their hints. Inbox("") is the beginning of all
+// Inbox returns the channel on which the waiters of an owner get their wake-ups. Inbox("") is the beginning of all
 // channels.
 func (p Prefix) Inbox(owner string) string { return string(p) + ":inbox:" + owner }
 

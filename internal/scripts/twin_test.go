@@ -118,7 +118,7 @@ func newTwin(t *testing.T, s *redisproc.Server, seed uint64) *twin {
 		w.messages = append(w.messages, channel+" "+payload)
 		h, ok := prefix.ParseWakeUp(payload)
 		if !ok || h.Name != "a" && h.Name != "b" {
-			t.Errorf("%q is not a hint", payload)
+			t.Errorf("%q is not a wake-up", payload)
 		}
 		switch {
 		case h.Probe:

@@ -17,8 +17,8 @@ import (
 // redlock.Locker.Close delivers queued events, until its context ends. A callback that calls Close waits for itself.
 type Trace struct {
 	// Do runs on the goroutine of a redlock.Locker.Do, before the lock is requested. It returns the context with which the
-	// Do continues, derived from ctx, so that spans of its function are children of that of the Do. It delays that Do
-	// alone. If it panics, the Do continues with ctx.
+	// Do continues, derived from ctx, so that the span of the Do is the parent of spans in its function. The callback
+	// delays only this Do. If it panics, the Do continues with ctx.
 	Do func(ctx context.Context, name string) context.Context
 	// Event receives everything else.
 	Event func(Event)
@@ -43,7 +43,7 @@ type Trace struct {
 type Event struct {
 	Kind string
 	Time time.Time // when it happened; of a call, when it began
-	// Context is that of the call; of a "do" as Trace.Do returned it.
+	// Context is the context of the call; for "do", the one that Trace.Do returned.
 	Context context.Context
 	// Op is the call: "lock" (Lock), "try lock", "import", "do", "extend", "set value" (redlock.SetValue), "unlock"; of a
 	// redlock.RWLock also "rlock", "try rlock" and "downgrade". The Lock and the Unlock of a Do are calls with its
@@ -53,7 +53,7 @@ type Event struct {
 	ID     string // of the lease
 	Token  int64  // the fencing token; of an attempt, the ballot; 0 if there is none
 	Master string // its address
-	// State is that of a master: see [Master]. Of a vote it is "granted"; "held", also if another client is first;
+	// State is the state of a master: see [Master]. For a vote it is "granted"; "held", also if another client is first;
 	// "missing" (the lease is not there), "too old" or "too new" (the attempt, by the master's fence and clock), "not
 	// voting" (the master is in quarantine), "refused" (the TTL is too long, or the epoch too old), "failed" (no reply, or
 	// an error).

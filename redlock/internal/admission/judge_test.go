@@ -456,8 +456,8 @@ func TestIncarnations(t *testing.T) {
 	}
 }
 
-// H57, H69: only the effect of a freed backlog is not a change of identity.
-func TestIdentitiesAreToldApart(t *testing.T) {
+// H57, H69: a different identity is ignored only if the server has merely freed its replication backlog.
+func TestIdentityChangesAreDetected(t *testing.T) {
 	x := strings.Repeat("1", 40)
 	for _, c := range []struct {
 		from, to string

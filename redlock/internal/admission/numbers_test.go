@@ -10,7 +10,7 @@ import (
 
 // H80: the max TTL is raised on three of five masters, and the command dies, or a whole raise dies before its last
 // write. However far it got, a master that loses its data is not admitted too early for a lock that was allowed.
-func TestInterruptedRaiseAdmitsNobodyEarly(t *testing.T) {
+func TestInterruptedRaiseAdmitsNoneEarly(t *testing.T) {
 	const long = 300 * time.Second
 	for steps := range 11 {
 		for victim := range 5 {

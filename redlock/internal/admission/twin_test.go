@@ -125,7 +125,7 @@ func twin(f *Deployment, i int) (Phase, scripts.AdmitStep) {
 	return InQuarantine, scripts.AdmitEnd
 }
 
-func TestJudgeAgainstItsTwin(t *testing.T) {
+func TestJudgeMatchesTwin(t *testing.T) {
 	seen := make(map[scripts.AdmitStep]int)
 	for seed := range uint64(80_000) {
 		r := rand.New(rand.NewPCG(seed, 3))

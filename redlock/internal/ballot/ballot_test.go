@@ -248,7 +248,7 @@ func TestOneWrongClockDoesNotMoveTheMedian(t *testing.T) {
 	})
 }
 
-func TestTimesThatCannotBeAreNotLearnt(t *testing.T) {
+func TestImpossibleTimesAreIgnored(t *testing.T) {
 	b := knowing(0, 0, 0)
 	for _, bad := range []int64{0, -1, math.MinInt64, scripts.MaxBallot, math.MaxInt64} {
 		for i := range 3 {

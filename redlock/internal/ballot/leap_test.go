@@ -9,7 +9,7 @@ import (
 )
 
 // H118: time that has passed for a majority of the masters and not for this machine counts as missed time, once.
-func TestMissedTimeAsTable(t *testing.T) {
+func TestMissedTime(t *testing.T) {
 	const s = time.Second
 	type show struct {
 		after time.Duration // since the first readings, on this machine

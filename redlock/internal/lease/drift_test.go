@@ -53,7 +53,7 @@ func TestDriftOfRoundsUpLikeExactArithmetic(t *testing.T) {
 	}
 }
 
-func TestDriftCheckRefusesWhatIsNoDrift(t *testing.T) {
+func TestDriftCheckRefusesInvalidDrift(t *testing.T) {
 	for _, c := range []struct {
 		drift Drift
 		want  string // in the error text, "" for no error

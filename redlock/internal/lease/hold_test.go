@@ -82,7 +82,7 @@ func TestExtendSoonComesNeitherTooEarlyNorLate(t *testing.T) {
 }
 
 // While the masters are changed, a lease that was won by the old set alone uses the old set until an extension has
-// been confirmed by both. To unlock an inner lock, which the old set confirms alone, changes nothing of that.
+// been confirmed by both. The unlock of an inner lock, which only the old set confirms, does not change that.
 func TestInnerUnlockInJointConfiguration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, 6)
@@ -122,7 +122,7 @@ func TestInnerUnlockInJointConfiguration(t *testing.T) {
 }
 
 // H70: a re-entry with a TTL that the deployment does not allow fails with the reason, and leaves the lock as it was.
-func TestRefusedTTLOfAReentryIsNamed(t *testing.T) {
+func TestRefusedTTLOfReentryIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, 3)
 		h := b.lock(terms())

@@ -22,10 +22,10 @@ func (l *Lease) Inherits(ballot int64) {
 	l.sent.to, l.sent.mixed, l.sent.ballot = all, all, ballot
 }
 
-// Import acquires the lease that another process has exported: under a new id, on the masters that still have the
-// previous one, and vote: its round decides who has the name, as that of an acquire does. It is one lease for all
-// rounds, since what an earlier round has taken over is ours in the next: Import sends one round, and is called again
-// on the same lease until it succeeds or the caller gives up and calls Abandon.
+// Import acquires the lease that another process has exported: under a new id, on the voting masters that still
+// have the previous id. As in an acquire, the round decides which client has the name. Import sends one round. The
+// caller repeats it on the same lease, so that masters which an earlier round has taken over still count, until Import
+// succeeds or the caller gives up and calls Abandon.
 func (l *Lease) Import(ctx context.Context, op string, terms *Terms, above int64, s *AcquireStats) error {
 	m := l.m
 	view := m.View()

@@ -28,7 +28,7 @@ func (m *Monitor) Ready(ctx context.Context) (*admission.View, error) {
 	return m.Await(ctx, func(view *admission.View) bool { return !view.Hopeful() })
 }
 
-// Await waits until ok is true of the View, and returns it. The error is as that of Ready.
+// Await waits until ok is true of the View, and returns it. It returns the errors of Ready.
 func (m *Monitor) Await(ctx context.Context, ok func(*admission.View) bool) (*admission.View, error) {
 	for {
 		view := m.view.Load()
@@ -78,7 +78,8 @@ func (m *Monitor) SetConfig(c *quorum.Config) {
 }
 
 // Admit admits masters without their quarantine until ok is true of the View, or ctx ends. The caller asserts that no
-// client holds a lock. A master that has voted since needs its quarantine all the same. The error is as that of Ready.
+// client holds a lock. A master that has voted since needs its quarantine all the same. Admit returns the
+// errors of Ready.
 func (m *Monitor) Admit(ctx context.Context, ok func(*admission.View) bool) (*admission.View, error) {
 	m.enqueue(func() { m.byHand = byHand{calls: m.byHand.calls + 1} })
 	defer m.enqueue(func() { m.byHand.calls-- })
@@ -86,7 +87,8 @@ func (m *Monitor) Admit(ctx context.Context, ok func(*admission.View) bool) (*ad
 }
 
 // ReadRecords waits until something is known of each master, and reads all records once more: a record that no client
-// has used for a while may have changed. The View uses the answers. The error is as that of Ready.
+// has used for a while may have changed. The View uses the answers. It returns the errors of
+// Ready.
 func (m *Monitor) ReadRecords(ctx context.Context) (*admission.View, error) {
 	view, err := m.Await(ctx, (*admission.View).Settled)
 	if err == nil {
@@ -96,15 +98,15 @@ func (m *Monitor) ReadRecords(ctx context.Context) (*admission.View, error) {
 	return m.View(), err
 }
 
-// Step sends one step to master i, and returns when the View uses the answer. The error is as that of Ready, or why
-// there was no answer.
+// Step sends one step to master i, and returns when the View uses the answer. It returns the errors of Ready, or the
+// reason why there was no answer.
 func (m *Monitor) Step(ctx context.Context, i int, req scripts.AdmitRequest) error {
 	failed, err := m.sendSteps(ctx, quorum.One(i), func() (scripts.AdmitRequest, error) { return req, nil })
 	return cmp.Or(err, failed)
 }
 
 // Quarantine puts master i into quarantine, also if its record names other masters, unless the other records say that
-// this client's list is wrong. It is else as Step.
+// this client's list is wrong. Otherwise it behaves like Step.
 func (m *Monitor) Quarantine(ctx context.Context, i int) error {
 	failed, err := m.sendSteps(ctx, quorum.One(i), func() (scripts.AdmitRequest, error) {
 		return m.deployment(m.settings.Clock.Now()).Quarantine(i)

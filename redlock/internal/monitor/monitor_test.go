@@ -195,7 +195,7 @@ func TestTwoEmptyMastersAreAdmitted(t *testing.T) {
 	}, nil)
 }
 
-// A record that changes without a word is read again when a vote shows it, or when a client wants to know.
+// A record that another client has changed is read again when a vote reveals the change, or on ReadRecords.
 func TestDoubtsAndReads(t *testing.T) {
 	virtual(t, 3, func(r *rig) {
 		after(time.Second)
@@ -237,7 +237,7 @@ func TestIdleDeploymentsGetNoSteps(t *testing.T) {
 
 // Masters that all restart empty at one moment each begin their quarantine, in any order they answer: the records
 // that the first one needs for its end do not keep the others from their begin.
-func TestMastersThatRestartTogetherAllBegin(t *testing.T) {
+func TestSimultaneousRestartsAllBegin(t *testing.T) {
 	for range 30 {
 		virtual(t, 3, func(r *rig) {
 			after(time.Second)

@@ -91,7 +91,7 @@ func TestNextAsTable(t *testing.T) {
 	}
 }
 
-func TestRaiseAndFinishNeedWhatTheMastersShow(t *testing.T) {
+func TestRaiseAndFinishNeedRecords(t *testing.T) {
 	const now = int64(1e15)
 	raised := func(set quorum.Set, ago time.Duration) Seen {
 		return Seen{Config: states[1], Masters: having(masters(now), set, func(s *admission.State) {
@@ -273,7 +273,7 @@ func TestRecordsOfAnotherChange(t *testing.T) {
 
 func masters5() []admission.State { return masters(1e15) }
 
-// H147: a change can be cancelled as long as the next masters may not act alone, and then they never may.
+// H147: a change can be cancelled until the next masters may act alone. After the cancellation they never may.
 func TestAbort(t *testing.T) {
 	joint := conf(1, old, next)
 	joint.Masters, joint.Next = "abc", "bcde"

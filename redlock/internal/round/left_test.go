@@ -46,8 +46,8 @@ func naiveFree(set quorum.Set, votes map[int]round.Vote) time.Duration {
 	return best
 }
 
-// A quorum may be free when enough of the refused times have passed, in each of the deciding sets.
-func TestLeftIsTheFirstTimeWithAFreeQuorum(t *testing.T) {
+// Left returns the time until so many of the reported TTLs have expired that a quorum of each set may be free.
+func TestLeftUntilQuorumMayBeFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, 7)
 		outcomes := []quorum.Outcome{

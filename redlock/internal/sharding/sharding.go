@@ -42,7 +42,8 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// A Member is what the Locker of one shard knows of the other shards. All methods are safe for concurrent use.
+// A Member connects the Locker of one shard with the Lockers of the other shards. All methods are safe for concurrent
+// use.
 type Member struct {
 	Shard     scripts.Shard
 	AgainFunc func() // called when Agreed may have changed; it must not block
@@ -92,8 +93,8 @@ func (m *Member) notify() {
 	}
 }
 
-// Agreed reports whether one of the shards was seen to have begun, or all masters of all shards to name theirs; and, if
-// not, whether a master of one of the shards says that it is another. Before Join a Member knows of no shard.
+// Agreed reports whether a shard has begun, or the masters of all shards name their own shard. If not, stranger reports
+// whether the records of a master name another shard. Before Join both results are false.
 func (m *Member) Agreed() (agreed, stranger bool) {
 	all := m.all.Load()
 	if m.notified.Load() || all == nil {

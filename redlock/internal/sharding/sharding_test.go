@@ -35,7 +35,7 @@ func TestNamesAreDistributedEvenly(t *testing.T) {
 }
 
 // One shard more takes its share from the others, and no name moves between those.
-func TestAnotherShardTakesOnlyItsShare(t *testing.T) {
+func TestAddedShardTakesItsShare(t *testing.T) {
 	for n := 1; n < 20; n++ {
 		for i := range 5000 {
 			name := fmt.Sprint("job-", i)

@@ -205,8 +205,8 @@ func (n *contention) ended(err error) error {
 	return err
 }
 
-// orHeld returns f, or, if f is of a single attempt that was lost for want of a quorum, the refusal before it: the name
-// was held. The same applies after several such attempts if a quorum can vote all the same.
+// orHeld returns f. But if f reports a single attempt without a quorum, orHeld returns the refusal before it, which
+// names the holder; also after several such attempts, if a quorum of masters can vote.
 func (n *contention) orHeld(f *round.Failure) *round.Failure {
 	if n.held == nil || f.Cause == nil || !errors.Is(f.Decision, round.ErrNoQuorum) {
 		return f
