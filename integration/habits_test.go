@@ -151,7 +151,7 @@ func TestDatabasesOtherThanZero(t *testing.T) {
 	}
 }
 
-// Servers speak RESP2 by default. A client that selects RESP3 can read our keys and receive our hints.
+// Servers speak RESP2 by default. A client that selects RESP3 can read our keys and receive our wake-ups.
 func TestClientsOfRESP3BesideOurs(t *testing.T) {
 	five := masters(t, 5)
 	l := admitted(t, five)

@@ -181,8 +181,8 @@ func TestTransient(t *testing.T) {
 	}
 }
 
-// A password that is part of our own error texts does not change what an error matches.
-func TestPasswordsThatAreWords(t *testing.T) {
+// errors.Is still works if the password is a word that occurs in the error texts of this package.
+func TestPasswordsInsideErrorTexts(t *testing.T) {
 	for _, word := range []string{"refused", "cluster", "e", "closed"} {
 		synctest.Test(t, func(t *testing.T) {
 			srv := newFake("a1")

@@ -104,7 +104,7 @@ func TestRefusedSubscriptionsAreRetriedRarely(t *testing.T) {
 }
 
 // If some of many channels are refused, the others become active at once.
-func TestOneRefusedChannelDoesNotSpoilOthers(t *testing.T) {
+func TestRefusedChannelDoesNotDelayOthers(t *testing.T) {
 	picky := func(cmd []string) string {
 		for _, c := range cmd[1:] {
 			if strings.HasPrefix(c, "bad") {

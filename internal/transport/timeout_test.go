@@ -97,7 +97,7 @@ func TestOldInfoIsReadAgain(t *testing.T) {
 }
 
 // The first heartbeat is due one interval after INFO was sent, not after its reply.
-func TestHeartbeatsCountFromWhenInfoWasAsked(t *testing.T) {
+func TestFirstHeartbeatCountsFromInfo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newFake("a1")
 		srv.lateOn, srv.late = "INFO", 900*time.Millisecond
@@ -162,7 +162,7 @@ func TestOverdueReplyInABatch(t *testing.T) {
 }
 
 // Calls that a blocked writer has not reached are known to have had no effect, even within its batch.
-func TestUnbegunCallsOfABatchAreKnown(t *testing.T) {
+func TestUnwrittenCallsHadNoEffect(t *testing.T) {
 	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
 		big := lua("big", "return 1", strings.Repeat("x", 2*wire.FlushAt))
 		box := oneBatch(t, p, srv, "a", inspect("a"), big, big, big)
