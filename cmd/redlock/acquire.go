@@ -153,7 +153,7 @@ func (f *acquireFlags) lockAll(ctx context.Context, l *redlock.Locker, names []s
 	return k, nil
 }
 
-// Remaining returns the validity that is left of all of them.
+// Remaining returns the shortest remaining validity of the locks.
 func (k *locks) Remaining() time.Duration {
 	left := k.of[0].Remaining()
 	for _, lock := range k.of[1:] {

@@ -13,7 +13,7 @@ import (
 )
 
 // The clients' configuration file works for all commands during a change of the masters.
-func TestAllCommandsGoByAChangeOfTheMasters(t *testing.T) {
+func TestCommandsFollowChangeOfMasters(t *testing.T) {
 	program, err := build()
 	if err != nil {
 		t.Fatal(err)

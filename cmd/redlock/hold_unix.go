@@ -47,7 +47,7 @@ func startHolder(con *console) error {
 	if err != nil {
 		return failed(err)
 	}
-	keepOpenFiles()
+	closeFilesOnExec()
 	cmd := exec.Command(path, append([]string{holdCommand}, os.Args[1:]...)...)
 	cmd.ExtraFiles, cmd.Stderr = []*os.File{reported}, logged
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -77,9 +77,9 @@ func startHolder(con *console) error {
 	return nil
 }
 
-// keepOpenFiles keeps files that this process has inherited from the holder: a holder must not keep the lock of a file,
-// or the writing end of a pipe, of the script.
-func keepOpenFiles() {
+// closeFilesOnExec marks the inherited files of this process as close-on-exec, so that only this process keeps them
+// open. The holder must not inherit a locked file or the writing end of a pipe from the script.
+func closeFilesOnExec() {
 	for fd := 3; fd < 256; fd++ {
 		syscall.CloseOnExec(fd) // it does nothing for a number that is not open
 	}

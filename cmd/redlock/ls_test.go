@@ -99,7 +99,7 @@ func TestLsOfManyNames(t *testing.T) {
 }
 
 // A master with many keys gets many small steps, each of which takes less than a millisecond.
-func TestLsAsksInSmallSteps(t *testing.T) {
+func TestLsScansInSmallSteps(t *testing.T) {
 	f := newVotingDeployment(t)
 	f.hold("a")
 	f.do(0, "EVAL", "for i = 1, 50000 do redis.call('SET', 'other:' .. i, '') end", 0)

@@ -112,7 +112,7 @@ func splitURLs(texts []string) (urls []string) {
 // observer makes a Locker that writes no admission records.
 var observer = private.Option[redlock.Option](private.Settings{Observer: true})
 
-// A client is the Locker of one call of this program, with what it was made from.
+// A client is the Locker of one run of this program, with the pool and the settings that it was made from.
 type client struct {
 	*redlock.Locker
 	tools   private.Tools

@@ -187,7 +187,7 @@ func TestRunLeavesPasswordCommandsAlone(t *testing.T) {
 	}
 }
 
-// No status of a password command is lost to reapOrphans, and no password command is a survivor.
+// reapOrphans leaves the exit status of a password command to its caller, and does not count the command as an orphan.
 func TestHelpersAreNotReaped(t *testing.T) {
 	done := make(chan struct{})
 	ended := make(chan struct{})

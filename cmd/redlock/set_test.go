@@ -13,7 +13,7 @@ import (
 
 // A change of the masters with the commands in the order of the documentation. The old masters must have had the epoch
 // for a minute; their records are rewritten so that most of it has passed.
-func TestSetTakesADeploymentThroughAChange(t *testing.T) {
+func TestSetChangesMasters(t *testing.T) {
 	f := newDeployment(t, 5, redisproc.Config{})
 	path := filepath.Join(t.TempDir(), "masters.json")
 	call(t, exitDone, "3 of 3 vote", append([]string{"admit"}, f.urls[:3]...)...)

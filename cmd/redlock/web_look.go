@@ -222,7 +222,7 @@ func (w *webLooker) compare(m webMaster) {
 	w.states[key] = m
 }
 
-// record adds an event. A count is added to that of the same event.
+// record adds an event. If the event is in the list already, its count grows by count.
 func (w *webLooker) record(class string, count int64, text string) {
 	same := func(e webEvent) bool { return count > 0 && e.Text == text }
 	if i := slices.IndexFunc(w.news, same); i >= 0 {

@@ -120,8 +120,8 @@ func who(ctx context.Context, con *console, c *client, names []string, watch boo
 	}
 }
 
-// wrongList returns the error of a master if its record says that the list of this command is wrong, so that answers
-// are about another deployment than that of the clients.
+// wrongList returns the error of a master whose record says that this command has a wrong list of masters. Then the
+// replies describe another deployment than the one that the clients use.
 func (c *client) wrongList(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
