@@ -177,7 +177,7 @@ func TestValueChangesAreCounted(t *testing.T) {
 }
 
 // Each master has its votes, its latency and its state, once a Locker is watched.
-func TestEachMasterIsTold(t *testing.T) {
+func TestEachMasterHasMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := observed(t)
 		f.metrics.Watch(nil)
@@ -236,7 +236,7 @@ func TestEachMasterIsTold(t *testing.T) {
 }
 
 // The name of a lock, of any bytes, is a label only if the program requests it.
-func TestNamesAreLabelsWhereTheProgramSaysSo(t *testing.T) {
+func TestNamesAreLabelsOnRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := observed(t, redlockprom.WithNames(func(name string) string {
 			kind, _, _ := strings.Cut(name, ":")

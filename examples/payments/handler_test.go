@@ -54,8 +54,8 @@ func TestEachOrderIsPaidByOne(t *testing.T) {
 	})
 }
 
-// A server that is being closed has not tried to pay: the client may ask another one.
-func TestClosingServerHasNotTried(t *testing.T) {
+// A server that is shutting down does not pay, and its response says that the client may retry on another server.
+func TestClosingServerRefusesPayments(t *testing.T) {
 	inMemory(t, func(t *testing.T, _ *redlocktest.Masters, locker *redlock.Locker) {
 		if err := locker.Close(t.Context()); err != nil {
 			t.Fatal(err)
@@ -80,7 +80,7 @@ func TestPayingStopsWhenTheLockIsLost(t *testing.T) {
 }
 
 // A master that restarts empty takes no lock away, and votes again after its quarantine.
-func TestPayingGoesOnWhileAMasterRestarts(t *testing.T) {
+func TestPayingContinuesDuringRestart(t *testing.T) {
 	inMemory(t, func(t *testing.T, masters *redlocktest.Masters, locker *redlock.Locker) {
 		h := &Handler{Locker: locker, Pay: func(ctx context.Context, _ string, _ int64) error {
 			masters.Master(0).Restart(false)
