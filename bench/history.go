@@ -84,7 +84,7 @@ func (h turnList) handOffs(across bool) []time.Duration {
 	return list
 }
 
-// overtaken returns for each hold how many got the lock before it that had been requested after it.
+// overtaken returns, for each hold, the number of later requests that got the lock before it.
 func (h turnList) overtaken() []int {
 	counts := make([]int, len(h))
 	for i, t := range h {

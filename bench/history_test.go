@@ -44,7 +44,7 @@ func TestHandOffsAcrossProcessesOnly(t *testing.T) {
 	}
 }
 
-func TestOverlapsAndTokensThatDoNotGrowAreSeen(t *testing.T) {
+func TestHistoryReportsOverlapsAndTokens(t *testing.T) {
 	fine := []turn{{Got: 1, Releasing: 2, Token: 5}, {Got: 2, Releasing: 3, Token: 6}}
 	for _, c := range []struct {
 		name  string

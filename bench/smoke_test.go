@@ -109,8 +109,8 @@ func TestMeasuresPairsAndFaultsOnProcesses(t *testing.T) {
 		if f := want(t, r, scenarioPairs, rateCase(n), nameLibrary, mConnections); f.Median != 1 {
 			t.Errorf("%d goroutines: the library has %v connections per master", n, f.Median)
 		}
-		// A lone caller goes on when three of five have answered, so at the most two can have its next call
-		// join the one before it: three fifths of two commands are the least.
+		// A single caller continues when three of five masters have answered, so at most two masters can get its next
+		// call together with the one before it. So the average is at least 3/5 of two commands.
 		if f := want(t, r, scenarioPairs, rateCase(n), nameLibrary, mPairCmds); f.Median > 2.1 ||
 			n == 1 && f.Median < 1.2-0.1 {
 			t.Errorf("%d goroutines: the library sends %v commands a pair and master, want 2, or less of many", n, f.Median)

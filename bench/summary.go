@@ -12,7 +12,7 @@ const (
 	summaryNotes = 3
 )
 
-// A line of the summary is one figure of the library next to that of redsync and that of the floor.
+// A line of the summary compares one figure of the library with the same figure of redsync and of the floor.
 type line struct {
 	name           string
 	scenario, kase string

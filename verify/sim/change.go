@@ -244,7 +244,7 @@ func (w *simulation) complete() {
 	}
 }
 
-// giveUp gives the change up, unless the next masters may act alone, and sets w.aborted.
+// giveUp cancels the change, unless the next masters may act alone, and sets w.aborted.
 func (w *simulation) giveUp(ctx context.Context, c *client) error {
 	l, err := c.begin("operator", w.stateOf(1))
 	if err != nil {

@@ -17,7 +17,7 @@
 //
 // Times are seconds since the walkthrough began. A message takes 1 ms each way, so the masters received at 0.101 what A
 // sent at 0.100, and A received the replies at 0.102. A line with an arrow is a message and the reply of the masters
-// that it names; a line like "master 3 to B" is a hint. Messages that do not affect a lock, such as heartbeats, are
+// that it names; a line like "master 3 to B" is a wake-up. Messages that do not affect a lock, such as heartbeats, are
 // omitted.
 //
 // A1 is the first grant of client A, wA1 its first waiter: the ticket that it has in the queues. A ballot is the
@@ -44,7 +44,8 @@
 //	let messages from A to 3 pass          new connections work; delayed messages are not delivered
 //	deliver messages from A to 3           delayed messages arrive
 //	cut A from 3; join A to 3              connections are lost with their messages; new ones can be made
-//	lose hints to A; slow A to 3 by=100ms  hints are lost; each message takes that long, one way
+//	lose wake-ups to A                     messages to waiters are lost
+//	slow A to 3 by=100ms                   each message takes that long, one way
 //	repeat acquire from A to 3             the last one arrives once more, on a separate connection
 //	crowd 20                               this many clients wait for orders, and die
 //	freeze A 4s [virtual=yes]              all timers stop while the scenario continues; virtual: A's machine is a

@@ -29,7 +29,7 @@ type link struct {
 	master int
 	delay  time.Duration // of each message, one way
 	cut    bool          // no client can connect
-	deaf   bool          // hints are dropped
+	deaf   bool          // wake-ups are dropped
 	hold   [2]bool       // messages sent from now on are delayed, by direction
 	conns  []*conn
 	sent   [][]string // all commands

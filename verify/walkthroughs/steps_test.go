@@ -266,7 +266,7 @@ func (s *step) network() {
 
 func (l *link) change(verb string, concerns [2]bool, by time.Duration) {
 	switch verb {
-	case "lose": // hints
+	case "lose": // wake-ups
 		l.deaf = true
 	case "slow":
 		l.delay = by

@@ -188,7 +188,7 @@ func lockName(key string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(key, string(prefix)+":{"), "}")
 }
 
-// logHint records a hint.
+// logHint records a wake-up.
 func (w *scenario) logHint(l *link, payload string) {
 	h, _ := prefix.ParseWakeUp(payload)
 	w.log(entry{who: l.p.name, master: l.master, what: h.Name + " is free, and " + w.name(h.Waiter) + " is first"})
