@@ -156,7 +156,7 @@ func (l operator) raiseEpoch(ctx context.Context) error { return l.writeChange(c
 
 // finishChange makes the next masters of this Locker's configuration final, once the change is complete: see change. If
 // the old masters do not show that it is complete, finishChange writes nothing and returns an error with the time that
-// is left. It does not wait, and it does not check whether clients use the joint configuration; those that do go on.
+// is left. It does not wait, and it does not check whether clients use the joint configuration; those that do continue.
 //
 // It returns ErrInvalid if the epoch is even, and otherwise the errors of raiseEpoch.
 func (l operator) finishChange(ctx context.Context) error { return l.writeChange(ctx, reconfig.Finish) }

@@ -151,7 +151,7 @@ func (w *cluster) states(old, next []int) (first, both, last redlock.Configurati
 	return first, both, redlock.Configuration{Epoch: 2, Masters: both.Next}
 }
 
-// A client that never gets the next configuration goes on until the epoch is raised. Then the old masters grant it
+// A client that never gets the next configuration continues until the epoch is raised. Then the old masters grant it
 // nothing, and its lock ends with its validity. The same holds for a client that is started with an old file. The error
 // says why.
 func TestClientWithOldMastersIsRefused(t *testing.T) {
@@ -235,7 +235,7 @@ func TestForgetfulMasterRestartsEpoch(t *testing.T) {
 }
 
 // An invalid configuration is rejected before any master is added to the pool.
-func TestChangesThatCannotBeRight(t *testing.T) {
+func TestInvalidConfigurationsAreRejected(t *testing.T) {
 	virtual(t, 10, func(w *cluster) {
 		first, both, last := w.states(oldFive, nextFive)
 		l, unguarded := w.some(oldFive), w.some(oldFive, redlock.WithoutRestartGuard())

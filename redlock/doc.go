@@ -14,7 +14,7 @@
 // # Five rules
 //
 //	1 votes are replies to scripts, counted over N; a wake-up only makes a waiter try again
-//	    internal/round/round.go         TestHintsAreNotVotes
+//	    internal/round/round.go         TestWakeUpsAreNotVotes
 //	2 everything is safe to repeat; a late message is refused by its ballot
 //	    ../internal/scripts/acquire.lua TestRepeatedMessageChangesNothing
 //	3 tokens are ballots; each master keeps the largest ballot that it has accepted as its fence, and accepts only larger
@@ -28,7 +28,7 @@
 //
 // Lock reads the clocks of its machine, then sends one script to all masters at once: "if no client has this name, no
 // client waits before me, and my ballot is above your fence, it is mine for the TTL". The ballot is the masters' time
-// in microseconds, as this client estimates it. Each acquire has a block of ballots: the first must be above the fence
+// in microseconds, as this client estimates it. Each acquire has a range of ballots: the first must be above the fence
 // and becomes the token, the last becomes the fence, and the others are the tokens of local hand-offs. The third
 // "granted" of five decides. The validity is the TTL less the drift and the time since before the script was sent. If
 // less than half of the TTL is left, the attempt has failed, and is undone on every master that granted or did not
@@ -46,7 +46,7 @@
 // turn.
 //
 // With [WithLinger] a lock that no call waits for stays with its Locker after the last Unlock, and the next call takes
-// it over with the next token of its block. When a master refuses another client because of it, the script publishes a
+// it over with the next token of its range. When a master refuses another client because of it, the script publishes a
 // message to the inbox of the Locker, which then releases the lock. Such a message also makes a holder check a lock
 // that was released by force, and requests a release ([ReleaseRequested]). One that is lost or false endangers nothing.
 //

@@ -112,7 +112,7 @@ func (w *cluster) race(l client, name string, order *[]string) *call {
 }
 
 // A client that does not know the masters' time yet does not go before all others.
-func TestFairCallOfNewClientGoesToTheEnd(t *testing.T) {
+func TestFairCallOfNewClientQueuesLast(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		held := w.take(w.locker(), "x")
 		var order []string

@@ -212,7 +212,7 @@ func TestClientWithOtherMastersImportsNothing(t *testing.T) {
 	})
 }
 
-// A client that uses only the next masters too early imports nothing. H145.
+// H145: a client that uses the final configuration before the change is complete imports nothing.
 func TestEarlyClientOfChangeImportsNothing(t *testing.T) {
 	virtual(t, 6, func(w *cluster) {
 		old, next := []int{0, 1, 2}, []int{3, 4, 5}

@@ -46,7 +46,7 @@ func (w *cluster) force(l operator, name string) {
 var hearCases = []struct {
 	name string
 	opts []redlock.LockOption
-	// lose makes the masters forget the lock of p. It has been held for two seconds.
+	// lose makes the masters forget the lock of p, which has held it for two seconds.
 	lose   func(w *cluster, p *peer)
 	within time.Duration // the lock ends
 }{

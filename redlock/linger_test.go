@@ -428,7 +428,7 @@ func TestLingerEndsContextsFirst(t *testing.T) {
 	})
 }
 
-// The inbox closes although an imported lock takes the place of one that lingers and that the masters have lost.
+// A lock lingers, the masters lose it, and the client imports a lock of the same name. The inbox still closes later.
 func TestLingerIsReplaced(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		p, other := w.peer("p", redlock.WithLinger(3*time.Second)), w.peer("other")

@@ -119,10 +119,11 @@ func (k *Lock) Context(parent context.Context) context.Context {
 	return k.hold.Context(parent)
 }
 
-// ReleaseRequested returns a channel that is closed when another client requests that the innermost lock that owns ctx,
-// or with a name the innermost lock of that name, is released: by [Admin.RequestRelease] or `redlock release --ask`.
-// Long work that can be handed over stops at a good point, and returns or unlocks; the request itself ends nothing. ctx
-// is that of [Lock.Context], or of the function of [Locker.Do] or [Locker.Lead].
+// ReleaseRequested returns a channel that is closed when another client requests the release of a lock, by
+// [Admin.RequestRelease] or `redlock release --ask`. The lock is the innermost one that owns ctx or, if a name is
+// given, the innermost lock of that name. Long work that can be handed over stops at a good point, and returns or
+// unlocks; the request itself ends nothing. ctx comes from [Lock.Context], or is the context of the function of
+// [Locker.Do] or [Locker.Lead].
 //
 // It returns nil, which blocks forever, if no such lock owns ctx, or if it has ended. The request is a message that may
 // be lost: work must not depend on it. It does not block.
@@ -133,9 +134,9 @@ func ReleaseRequested(ctx context.Context, name ...string) <-chan struct{} {
 	return nil
 }
 
-// SetValue sets the value of the innermost lock that owns ctx, or with a name that of the innermost lock of that name:
-// what others see of its holder in [Locker.Inspect], [Locker.Watch] and `redlock who`, such as the address and the
-// version of a leader. It is UTF-8 of at most 1 KiB, and empty until it is set. ctx is that of [Lock.Context], or of
+// SetValue sets the value of a lock: the innermost one that owns ctx or, if a name is given, the innermost lock of that
+// name. [Locker.Inspect], [Locker.Watch] and `redlock who` show the value, such as the address and the version of a
+// leader. It is UTF-8 of at most 1 KiB, and empty until it is set. ctx comes from [Lock.Context], or is the context of
 // the function of [Locker.Do] or [Locker.Lead].
 //
 // SetValue writes the value at once, and returns nil once a quorum of masters has it: from then on no inspection shows

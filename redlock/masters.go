@@ -341,8 +341,8 @@ func (l operator) check(ctx context.Context) ([]pool.Finding, error) {
 	return list, nil
 }
 
-// ofWrongList reports whether a finding has its cause in the list of this client, about which others are: the records
-// of other masters do not name its master, or it repeats what such a record says.
+// ofWrongList reports whether the cause of a finding is the wrong list of this client, which has findings of its own:
+// the records of other masters do not name the master of the finding, or the finding repeats the text of such a record.
 func (l operator) ofWrongList(view *admission.View, f *pool.Finding) bool {
 	wrong, named := false, false
 	for _, i := range view.Config.Order {
@@ -398,7 +398,7 @@ func (l *shard) deployment() string {
 }
 
 // findings returns the problems of the admission of one master. guard is the max TTL of this client, longest that of
-// the deployment. It does not report again that the master is down, or what has its cause in failures that are known.
+// the deployment. It does not report again that the master is down, or a problem that failures explains.
 func findings(m *redlockinfo.Master, guard, longest time.Duration, failures []string) (list []pool.Finding) {
 	find := func(s pool.Severity, about, what, endangers, do string) {
 		list = append(list, pool.Finding{

@@ -312,7 +312,7 @@ func TestStrayRecord(t *testing.T) {
 		w.locks("ten minutes after it has died", a)
 		w.locks("a new client", w.client(0, 1, 2, 3, 4))
 	}, memory.Fresh())
-	// H124: so does one on a live master, and a command with a wrong list does not write it.
+	// H124: a stray record on a live master stops no client either, and a command with a wrong list does not write one.
 	subtest(t, "OfLiveMaster", 5, func(w *cluster) {
 		a := w.client(0, 1, 2, 3, 4)
 		w.locks("before", a)
@@ -455,9 +455,9 @@ func TestAbortChange(t *testing.T) {
 	}, memory.Fresh())
 }
 
-// A first start does not wait for a master that is down, hung, full, an hour off, or has no record of this version;
-// also if no client lives as long as a quarantine.
-func TestFirstStartBesideABadMaster(t *testing.T) {
+// A first start does not wait for a master that is down, hung or full, whose clock is an hour off, or whose record has
+// another version. That also holds if no client runs as long as a quarantine.
+func TestFirstStartDespiteBadMaster(t *testing.T) {
 	for what, spoil := range map[string]func(m *memory.Master){
 		"stopped": (*memory.Master).Stop,
 		"hung":    (*memory.Master).Hang,

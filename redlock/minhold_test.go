@@ -114,8 +114,8 @@ func TestKeptNameIsNotHandedOff(t *testing.T) {
 		w.isError(errOf(p.TryLock(w.Context(), "n")), redlock.ErrHeld)
 		got := next.gets(time.Minute)
 		if early := time.Until(until); early > 0 || got.Token() <= k.Token() {
-			w.Errorf("the next call of the client had it %v before the end, with token %d after %d", early, got.Token(),
-				k.Token())
+			w.Errorf("the next call of the client had the lock %v before the end of the minimum hold, with token %d "+
+				"after %d", early, got.Token(), k.Token())
 		}
 		w.unlock(got)
 	})

@@ -149,7 +149,7 @@ func (p *peer) lateBy(f func(master int) time.Duration) {
 	p.late = f
 }
 
-// silence makes what p writes be lost: it has stopped, and the masters do not know.
+// silence drops all messages of p while its connections stay open, as if its process had stopped.
 func (p *peer) silence(on bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

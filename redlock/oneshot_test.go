@@ -14,7 +14,7 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// lateUpTo delays each message that p writes by a random time.
+// lateUpTo delays each message of p by a random time.
 func (p *peer) lateUpTo(most time.Duration, seed uint64) {
 	random := seeded(seed)
 	p.lateBy(func(int) time.Duration {

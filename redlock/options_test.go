@@ -294,7 +294,7 @@ func TestCallOptionsOverrideLocker(t *testing.T) {
 
 // H10, H11, H13: with any accepted options, a hold that is won at once is valid: its validity is positive, is at least
 // the minimum, and ends before the TTL on the masters.
-func TestAcceptedOptionsLeaveAPositiveValidity(t *testing.T) {
+func TestAcceptedOptionsLeaveValidity(t *testing.T) {
 	accepted := 0
 	property.Check(t, func(t *testing.T, r *rand.Rand) {
 		span := func() time.Duration {
@@ -514,7 +514,7 @@ func TestRandomPartSpreads(t *testing.T) {
 
 // A waiting call without a subscription uses its own delays, not those of its Locker, and continues when its policy
 // would give up.
-func TestPausesAreThoseOfTheCall(t *testing.T) {
+func TestPausesOfCallApply(t *testing.T) {
 	c := defaultConfig()
 	cfg, err := c.lock.with([]LockOption{WithDelays(Delays{Fixed: 7 * ms, Growth: 2, Cap: 20 * ms})}, &c)
 	if err != nil {
@@ -537,7 +537,7 @@ func TestPausesAreThoseOfTheCall(t *testing.T) {
 }
 
 // Any data after a configuration are an error: half of a file may have been overwritten.
-func TestParseSetTakesOneSetAlone(t *testing.T) {
+func TestParseConfigurationRejectsTrailingData(t *testing.T) {
 	const set = `{"epoch": 1, "masters": ["a:1"], "next": ["b:1"]}`
 	for _, end := range []string{"", " \n\t"} {
 		if s, err := ParseConfiguration([]byte(set + end)); err != nil || s.Epoch != 1 || len(s.Masters) != 1 ||

@@ -99,7 +99,7 @@ func TestStoppedHolderDetectsLoss(t *testing.T) {
 	f.noLocks(hang)
 }
 
-// pairRole locks and unlocks once, through everything that hashes or draws random numbers.
+// pairRole locks and unlocks once, and so runs all code that hashes or draws random numbers.
 func pairRole(ctx context.Context, l *redlock.Locker, a workerArgs) error {
 	for range 3 {
 		lock, err := l.Lock(ctx, a.Name)

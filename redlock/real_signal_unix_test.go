@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// Signals that stop a worker as a suspended machine does, and let it run on.
+// Signals that stop a worker, as the suspension of its machine would, and continue it.
 var (
 	stopSignal     os.Signal = syscall.SIGSTOP
 	continueSignal os.Signal = syscall.SIGCONT

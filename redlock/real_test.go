@@ -48,7 +48,7 @@ func TestLockUnlockOnRealMasters(t *testing.T) {
 }
 
 // A user who lacks one right ends the acquire script between two writes. Its writes are rolled back, since a key
-// without a TTL would never use itself.
+// without a TTL would never expire.
 func TestPartialAcquireIsRolledBack(t *testing.T) {
 	t.Parallel()
 	f := newDeployment(t, 3)
@@ -170,7 +170,7 @@ func TestPasswordsRotateUnderLoad(t *testing.T) {
 }
 
 // The connections of a Locker have its label and its epoch as their name in CLIENT LIST.
-func TestConnectionsHaveTheLabelAsTheirName(t *testing.T) {
+func TestConnectionsAreNamedByLabel(t *testing.T) {
 	t.Parallel()
 	f := newDeployment(t, 1)
 	locker(t, f.dial(), redlock.WithOwner("web 1/17"))

@@ -83,7 +83,7 @@ func breakSaving(f *deployment, i int) {
 
 // H52, H54, H56, H57, H60: with any fault of a minority the lock works. With a fault of a majority the error is "no
 // quorum", never "held", and contains each master and its reply. No error contains a password.
-func TestUnhealthyMinorityIsNamedAndTolerated(t *testing.T) {
+func TestUnhealthyMinorityIsTolerated(t *testing.T) {
 	t.Parallel()
 	for _, a := range ailments() {
 		t.Run(a.name, func(t *testing.T) {

@@ -171,8 +171,9 @@ func TestRepairByOneSet(t *testing.T) {
 	}
 }
 
-// changing returns the configuration of a change from masters 0 to 2 to master 3, and that of the clients that follow
-// the old set alone; or with next those of the change back, once its first half is complete, and the next set.
+// changing returns the joint configuration of a change from masters 0, 1 and 2 to master 3, and the configuration of a
+// client that uses only the old set. With next it first completes that change, and returns the joint configuration of
+// the change back, and the configuration with only its next set.
 func (w *cluster) changing(next bool) (both, one redlock.Configuration) {
 	w.Helper()
 	if !next {

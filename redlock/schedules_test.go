@@ -334,7 +334,7 @@ func TestWaiterBehindEndlessTTLDoesNotSpin(t *testing.T) {
 }
 
 // A foreign message, or a wake-up for an unknown waiter, releases no lease.
-func TestForgedHintReleasesNothing(t *testing.T) {
+func TestForgedWakeUpReleasesNothing(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
 		k := w.take(l, "x", redlock.WithExtension(false))

@@ -23,7 +23,7 @@ func slotsOf(k int) (names []string) {
 	return names
 }
 
-// Of any number of clients that try at one instant, as many get a slot as there are slots, each another one.
+// If many clients try at one instant, as many win as there are slots, each with a different slot.
 func TestEachSlotHasOneHolder(t *testing.T) {
 	for _, clients := range []int{1, 3, 8} {
 		bubble(t, 5, func(w *cluster) {
@@ -309,7 +309,7 @@ func TestSlotLingers(t *testing.T) {
 	})
 }
 
-// What does not go with slots is refused before anything is sent.
+// Options and calls that cannot be combined with slots are refused before anything is sent.
 func TestInvalidUsesOfSlotsAreRefused(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		p := w.pool()

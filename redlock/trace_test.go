@@ -18,8 +18,8 @@ import (
 // emptyTrace has a callback that does nothing.
 func emptyTrace() *redlockinfo.Trace { return &redlockinfo.Trace{Event: func(redlockinfo.Event) {}} }
 
-// tellPair posts exactly the events of a lock and its release over five masters.
-func (k *Lock) tellPair(ctx context.Context, r *round.Round) {
+// postPair posts exactly the events of a lock and its release over five masters.
+func (k *Lock) postPair(ctx context.Context, r *round.Round) {
 	if k.l.cfg.trace.Event == nil {
 		k.tellLock(r)
 		k.tellUnlock(r)
@@ -67,7 +67,7 @@ func BenchmarkTrace(b *testing.B) {
 			r := l.shards[0].sender.New(l.shards[0].voters.View(), "lock", nil)
 			b.ReportAllocs()
 			for b.Loop() {
-				k.tellPair(b.Context(), r)
+				k.postPair(b.Context(), r)
 			}
 		})
 	}
@@ -78,7 +78,7 @@ func TestMissingTraceAllocatesNothing(t *testing.T) {
 	l := nearLocker(t)
 	k := mustLock(t, l, "n")
 	r := l.shards[0].sender.New(l.shards[0].voters.View(), "lock", nil)
-	if n := testing.AllocsPerRun(100, func() { k.tellPair(t.Context(), r) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { k.postPair(t.Context(), r) }); n != 0 {
 		t.Errorf("%v allocations for the events of a pair", n)
 	}
 	closed := nearLocker(t)

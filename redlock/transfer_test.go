@@ -106,7 +106,7 @@ func TestHandleOfAnotherVersionIsRefused(t *testing.T) {
 
 // The text of an error is bounded for any input, and never contains a whole handle, since any client with the handle
 // can take the lock.
-func TestRefusalOfAHandleDoesNotRepeatIt(t *testing.T) {
+func TestRefusalDoesNotRepeatHandle(t *testing.T) {
 	text := sampleHandles[0].String()
 	_, err := parseHandle(text + "!")
 	if err == nil || strings.Contains(err.Error(), text) || len(err.Error()) > 300 {

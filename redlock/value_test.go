@@ -96,7 +96,8 @@ func TestValueEndsWithLock(t *testing.T) {
 }
 
 // A value that a quorum has is shown by any quorum of the masters, and comes to the others with the next extension, or
-// with the lock itself. One that no quorum has got yet comes, too.
+// with the lock itself. A value that no quorum has got yet reaches them,
+// too.
 func TestValueReachesAllMasters(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		p, look := w.locker(), w.locker(redlock.WithObserver())
@@ -230,7 +231,7 @@ func TestEachKindOfLockHasValue(t *testing.T) {
 	})
 }
 
-// What cannot be a value, or has none, is refused before anything is sent.
+// An invalid value, and a lock that cannot have a value, are refused before anything is sent.
 func TestInvalidValueIsRefused(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()

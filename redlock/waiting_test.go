@@ -139,7 +139,7 @@ func TestWaiterThatLeavesPassesNameOn(t *testing.T) {
 }
 
 // A wake-up about one name wakes no client that waits for another name.
-func TestHintWakesOnlyWaitersOfItsName(t *testing.T) {
+func TestWakeUpIsForOneName(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		a, b := w.peer("a"), w.peer("b")
 		k, other := w.take(a, "n"), w.take(a, "m")
@@ -182,7 +182,7 @@ func TestWaitingIsCheap(t *testing.T) {
 
 // Votes are replies. After any wake-up, however often, a waiter attempts the lock, and the masters decide: a wake-up
 // while another client holds the name, or a false one, only costs a round.
-func TestHintsAreNotVotes(t *testing.T) {
+func TestWakeUpsAreNotVotes(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		a, b := w.peer("a"), w.peer("b")
 		k := w.taken(a, redlock.WithTTL(30*time.Second))
@@ -223,7 +223,7 @@ func TestHintsAreNotVotes(t *testing.T) {
 	})
 }
 
-// hintsFor are the wake-ups that the masters would give for the first waiter of a peer.
+// hintsFor returns the wake-ups that the masters would send for the first waiter of a peer.
 func (w *cluster) hintsFor(p *peer, name string) (list []hint) {
 	w.Helper()
 	for i := range w.masters.N() {
@@ -239,7 +239,7 @@ func (w *cluster) hintsFor(p *peer, name string) (list []hint) {
 	return list
 }
 
-// waiters are those in the queue of a name on master i, in their order.
+// waiters returns the waiters in the queue of a name on master i, in their order.
 func (w *cluster) waiters(i int, name string) []string {
 	w.Helper()
 	keys := defaultPrefix.Keys(name)
@@ -252,7 +252,7 @@ func (w *cluster) waiters(i int, name string) []string {
 	return seen.First
 }
 
-// labels are the labels of those who wait for a name on master i, in their order.
+// labels returns the labels of the waiters for a name on master i, in their order.
 func (w *cluster) labels(i int, name string) (list []string) {
 	w.Helper()
 	for _, waiter := range w.waiters(i, name) {
@@ -263,7 +263,7 @@ func (w *cluster) labels(i int, name string) (list []string) {
 
 // H82: a waiter does not need wake-ups from a quorum. With two of five masters down and the wake-ups of a third lost,
 // it tries soon after the first wake-up, however long it has waited.
-func TestWaiterTriesAfterFirstHint(t *testing.T) {
+func TestWaiterTriesAfterFirstWakeUp(t *testing.T) {
 	for _, wait := range []time.Duration{1500 * time.Millisecond, 15500 * time.Millisecond} {
 		t.Run(wait.String(), func(t *testing.T) { virtual(t, 5, func(w *cluster) { firstHint(w, wait) }) })
 	}
@@ -296,7 +296,7 @@ func firstHint(w *cluster, wait time.Duration) {
 // H88: a waiter that is first on a minority, if the name is free, and refused by the others wins only those few, rolls
 // back, and is woken by its own rollback. Its attempts become rarer: the pause after a first wake-up doubles with each
 // lost round, up to a second.
-func TestPauseAfterFirstHintDoubles(t *testing.T) {
+func TestPauseAfterFirstWakeUpDoubles(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		w.masters.Take("n", time.Hour)
 		w.masters.Master(0).Evict("n")

@@ -43,7 +43,7 @@ func (s *sent) arg(n int) string {
 	return s.args[3+keys+n]
 }
 
-// ballot returns the first ballot of an acquire, or the new fence of a release; "0" if it raises none.
+// ballot returns the first ballot of an acquire, or the new fence of a release; "0" if the release raises no fence.
 func (s *sent) ballot() string {
 	if s.script() == "acquire" {
 		return s.arg(3)

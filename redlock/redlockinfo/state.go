@@ -10,8 +10,8 @@ type Master struct {
 	Shard   int           // the number of its shard, from 1; 0 if there is one set of masters
 	State   string        // "connecting", "down", "quarantine", "voting", "failing" or "blocked"
 	Left    time.Duration // how long a quarantine still lasts
-	MaxTTL  time.Duration // that of its admission record, 0 if none was read; see redlock.Admin.RaiseMaxTTL
-	Epoch   int64         // that of its admission record; see redlock.Configuration
+	MaxTTL  time.Duration // the max TTL in its admission record, 0 if none was read; see redlock.Admin.RaiseMaxTTL
+	Epoch   int64         // the epoch in its admission record; see redlock.Configuration
 	Pending int           // names of which a release is still to be sent; the Lockers of one pool share this
 	Err     error         // why it does not vote
 }

@@ -72,8 +72,8 @@ func TestBallotIsAboveTheFence(t *testing.T) {
 	}
 }
 
-// A block begins at the present time, or has no spare ballots: fences stay within one block of the clock.
-func TestSpareBallotsOnlyAtThePresentTime(t *testing.T) {
+// A range begins at the present time, or has no spare ballots: fences stay within one range of the clock.
+func TestSpareBallotsOnlyAtPresentTime(t *testing.T) {
 	b := knowing(0, 0, 0)
 	if first, last, err := b.Propose(at(0), "a", 0, 32); err != nil || first != epoch || last != epoch+32 {
 		t.Errorf("%d to %d, %v", first, last, err)
@@ -178,7 +178,8 @@ func naiveMiddle(known map[int]int64, less int) int64 {
 	return all[(len(all)-less)/2]
 }
 
-func TestMedianLatestAndOwnTimeOfMasters(t *testing.T) {
+// Median, Latest, Own and Away return what a simple computation over the known clocks returns.
+func TestClockEstimates(t *testing.T) {
 	property(t, func(t *testing.T, r *rand.Rand) {
 		n := 1 + r.IntN(9)
 		members := quorum.Set(r.Uint64()) & quorum.First(n)

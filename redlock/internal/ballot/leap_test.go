@@ -59,7 +59,7 @@ func TestMissedTime(t *testing.T) {
 }
 
 // H118: elapsed time is the largest of three clocks, never their sum.
-func TestElapsedTimeIsTheLargestOfThreeClocks(t *testing.T) {
+func TestLargestOfThreeClocksCounts(t *testing.T) {
 	clocks := NewClocks(quorum.First(3))
 	boot, wall := time.Second, time.Second
 	counting := clocks.Counting(clock.New(func() clock.Instant { return clock.At(int64(boot), int64(wall)) }))

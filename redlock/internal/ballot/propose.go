@@ -31,12 +31,12 @@ func New(set quorum.Set) *Ballots {
 	return &Ballots{Clocks: NewClocks(set), high: make(map[string]int64)}
 }
 
-// Propose returns a block of ballots for name, from first to last. It begins at the present time, or just above the
-// larger of above and the stored fence of the name. With spare, the block has that many more ballots, for local
+// Propose returns a range of ballots for name, from first to last. It begins at the present time, or just above the
+// larger of above and the stored fence of the name. With spare, the range has that many more ballots, for local
 // hand-offs, but only if it begins at the present time, so that a name with frequent hand-offs does not run ahead of
 // the clock.
 //
-// Blocks of one name cannot overlap: a block that does not begin above the end of the last one is refused as stale.
+// Ranges of one name cannot overlap: a range that does not begin above the end of the last one is refused as stale.
 func (b *Ballots) Propose(now clock.Instant, name string, above int64, spare int) (first, last int64, err error) {
 	t := b.Median(now)
 	b.mu.Lock()

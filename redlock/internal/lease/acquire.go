@@ -294,9 +294,9 @@ func mayHold(v *round.Vote) bool {
 	return v.Outcome == quorum.Granted || v.Unsure()
 }
 
-// undo releases what a round that was not won has been granted, or may still be. It returns at once. If all have
-// refused that decided the round, the masters that have not answered yet will hardly grant the acquire: each is sent a
-// roll-back only if its answer is no refusal.
+// undo releases the lease of a lost round on each master that has granted it or may still grant it. It returns at once.
+// If refusals alone decided the round, the masters that have not answered yet will hardly grant the acquire: undo sends
+// a roll-back to such a master only if its answer is no refusal.
 func (l *Lease) undo(r *round.Round) {
 	var set, late quorum.Set
 	l.mu.Lock()
@@ -346,8 +346,8 @@ func (m *Manager) newLease(name string, keys *scripts.Keys, t *scripts.Ticket) *
 	return l
 }
 
-// warn notifies the owners of other leases that masters have shown in a round that is won: a majority has lost those
-// leases.
+// warn notifies the owners of other leases that masters have reported in a round that was won: a majority has lost
+// those leases.
 func (a *voteRecorder) warn(r *round.Round, i int, v *round.Vote, decides bool) {
 	set := quorum.Set(0)
 	switch {

@@ -20,7 +20,7 @@ var (
 )
 
 // A reason says why a lease ends, and what its end does. In each case its contexts end first, and the next local waiter
-// contends once the release, if any, is sent. Without one, the last Unlock sends it, or the lease goes on elsewhere.
+// contends once the release, if any, is sent. Without one, the last Unlock sends it, or the lease continues elsewhere.
 type reason struct {
 	err     error // of its holds from then on
 	sends   bool  // the release

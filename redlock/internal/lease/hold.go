@@ -65,8 +65,8 @@ func (h *Hold) Lasted() time.Duration {
 	return h.lasted
 }
 
-// Forgo gives up the minimum hold of a lock that its caller does not get, whether it has ended or not. If Close has
-// ended the lock and the masters keep the name, the name is released. That of a re-entry is not given up: the caller
+// Forgo gives up the minimum hold of a lock that is not returned to its caller, whether it has ended or not. If Close
+// has ended the lock and the masters keep the name, Forgo releases the name. For a re-entry it does nothing: the caller
 // has had the outer lock.
 func (h *Hold) Forgo() {
 	h.lease.mu.Lock()

@@ -37,9 +37,9 @@ func TestHolderWithoutHandoffsReleases(t *testing.T) {
 	})
 }
 
-// A master that comes up while an extension is under way gets the lease by one that follows; one that comes up while a
-// failed extension waits for its retry does not wait for that.
-func TestExtendSoonComesNeitherTooEarlyNorLate(t *testing.T) {
+// If a master comes up while an extension is under way, another extension follows and gives it the lease. If it comes
+// up while a failed extension waits for its retry, the extension is sent at once.
+func TestExtendSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, 3)
 		h := b.lock(terms())
@@ -51,7 +51,7 @@ func TestExtendSoonComesNeitherTooEarlyNorLate(t *testing.T) {
 			}
 		}
 		delay(5 * time.Millisecond)
-		for range 2 { // the first is under way when the second is wanted
+		for range 2 { // the first is under way when the second is requested
 			l.ExtendSoon(0)
 			after(time.Millisecond)
 		}
@@ -73,7 +73,7 @@ func TestExtendSoonComesNeitherTooEarlyNorLate(t *testing.T) {
 		l.scheduleLocked(now)
 		l.mu.Unlock()
 		l.ExtendSoon(time.Millisecond)
-		l.ExtendSoon(time.Hour) // and one that is further off puts nothing off
+		l.ExtendSoon(time.Hour) // a later time does not delay the earlier one
 		after(2 * time.Millisecond)
 		if got := b.takeLog(); !slices.Equal(got, []string{"extended false"}) {
 			t.Errorf("while a retry is due in a second: %q", got)

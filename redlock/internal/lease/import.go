@@ -59,8 +59,8 @@ func (l *Lease) Import(ctx context.Context, op string, terms *Terms, above int64
 	return err
 }
 
-// importFailed records in f what became of an import that was lost. If a majority of one of two sets has confirmed it,
-// the masters that lack it are repaired as far as they may be, and the next round may win.
+// importFailed sets the decision of a lost import in f. During a change of the masters, if a majority of one set has
+// confirmed the import, importFailed also repairs the masters that lack it and may be repaired: the next round may win.
 func (l *Lease) importFailed(ctx context.Context, r *round.Round, f *round.Failure, terms *Terms, first int64) {
 	t := r.Tally()
 	if t.Rule.Joint() && r.Complete(ctx) {

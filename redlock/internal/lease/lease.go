@@ -139,8 +139,8 @@ type masters struct{ has, lost quorum.Set }
 func (m *masters) gain(set quorum.Set) { m.has, m.lost = m.has|set, m.lost&^set }
 func (m *masters) lose(set quorum.Set) { m.has, m.lost = m.has&^set, m.lost|set }
 
-// A tokenRange holds the ballots of one acquire that are tokens still to come, and when the acquire was won. All but
-// the first are for handoffs, and for taking the lease over while it lingers.
+// A tokenRange holds the unused tokens of one acquire, and when the acquire was won. All but the first are for
+// handoffs, and for taking the lease over while it lingers.
 type tokenRange struct {
 	next, last int64
 	handoffs   int // left until the release

@@ -68,7 +68,7 @@ func (l *limiter) enter(ctx context.Context, closing <-chan struct{}, patience t
 	return l.giveUp(place, w, err)
 }
 
-// giveUp ends the wait of a call for the reason err, which it returns unless the turn has come meanwhile and is of use.
+// giveUp ends the wait of a call, and returns err. It returns nil if the call got its turn meanwhile and can use it.
 func (l *limiter) giveUp(place *list.Element, w *waiting, err error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

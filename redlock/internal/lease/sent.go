@@ -8,8 +8,8 @@ import (
 // sent records the messages sent to the masters that can create a lease, and so which masters may have it.
 type sent struct {
 	to     quorum.Set      // masters to which an acquire, an import or a repair may have been written
-	view   *admission.View // of the first round: it has the sessions that round went over
-	mixed  quorum.Set      // masters sent a repair, or to over another session than that of the first round
+	view   *admission.View // of the first round, with the sessions that it used
+	mixed  quorum.Set      // masters that were sent a repair, or a message over another session than in the first round
 	ballot int64           // the largest of all rounds
 	repair map[int]int64   // the largest ballot of a repair by master; nil: none was sent
 }

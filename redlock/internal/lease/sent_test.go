@@ -71,8 +71,8 @@ func checkSent(t *testing.T, s *sent, i int, list []letter, asked int64) {
 	if got := s.session(i); got != 0 && (!one || got != list[0].session) {
 		t.Errorf("master %d: session %d for %v", i, got, list)
 	}
-	// A ballot of a round that this master was left out of costs nothing: it only raises the fence as the others have
-	// it.
+	// A round that left this master out may add its ballot too: that only raises the fence to the fence of the other
+	// masters.
 	want := asked
 	for _, l := range list {
 		want = max(want, l.ballot)

@@ -17,7 +17,7 @@ const (
 	maxTTL = 24 * time.Hour
 )
 
-// randomValidity returns a validity of a TTL that callers may use, and the drift of which its own is made.
+// randomValidity returns a validity with a TTL that callers may use, and the Drift from which its drift was computed.
 func randomValidity(r *rand.Rand) (validity, Drift) {
 	ttl := minTTL + time.Duration(r.Int64N(int64(maxTTL-minTTL)))
 	if r.IntN(2) == 0 {

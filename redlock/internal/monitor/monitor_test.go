@@ -235,8 +235,8 @@ func TestIdleDeploymentsGetNoSteps(t *testing.T) {
 	}, nil)
 }
 
-// Masters that all restart empty at one moment each begin their quarantine, in any order they answer: the records
-// that the first one needs for its end do not keep the others from their begin.
+// If all masters restart empty at one moment, each begins its quarantine, in whatever order they answer. The reads of
+// records that the first quarantine needs before its end do not prevent the others from beginning.
 func TestSimultaneousRestartsAllBegin(t *testing.T) {
 	for range 30 {
 		virtual(t, 3, func(r *rig) {
@@ -261,7 +261,7 @@ func TestSimultaneousRestartsAllBegin(t *testing.T) {
 
 // Two masters are in quarantine, and wait for what the others know, which restart empty. Those get records all the
 // same, and no step is sent without a pause.
-func TestMastersWithoutRecordsAreNotOnlyRead(t *testing.T) {
+func TestMastersWithoutRecordsGetThem(t *testing.T) {
 	virtual(t, 5, func(r *rig) {
 		after(5 * time.Second)
 		r.phases("new", admission.InQuarantine)

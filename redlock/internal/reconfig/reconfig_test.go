@@ -163,8 +163,8 @@ func (f *deployment) seen(p *program, reach quorum.Set) Seen {
 	return Seen{Config: p.config, Masters: list, Carried: carried}
 }
 
-// ask acquires the lock, or extends it.
-func (f *deployment) ask(p *program, reach quorum.Set) {
+// acquire acquires the lock, or extends it.
+func (f *deployment) acquire(p *program, reach quorum.Set) {
 	var votes quorum.Set
 	for i := range (p.config.Rule.All() & reach).All() {
 		st := &f.masters[i]
@@ -209,7 +209,7 @@ func TestOldAndNextSetHaveOneHolder(t *testing.T) {
 					f.write(w, reach&quorum.Set(r.Uint64()))
 				}
 			default:
-				f.ask(p, reach)
+				f.acquire(p, reach)
 			}
 			for _, q := range programs {
 				if q != p && q.until >= f.us && p.until >= f.us {

@@ -233,8 +233,8 @@ func (r *Round) Leads() bool {
 	return mine > 0 && r.reservedLocked() == 0
 }
 
-// Left returns when a quorum may be free, according to the refusals and counted from their arrival; negative if
-// unknown.
+// Left returns the time from the arrival of the refusals until a quorum may be free, according to the TTLs in them. It
+// is negative if unknown.
 func (r *Round) Left() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -262,7 +262,7 @@ func (r *Round) holderLocked() (id string, token int64, ok bool) {
 	return "", 0, false
 }
 
-// lingersLocked reports whether all masters that refuse for this lease say that it may linger.
+// lingersLocked reports whether every master that refuses because of this lease says that it may linger.
 func (r *Round) lingersLocked(id string) bool {
 	for i := range r.tally.Of(quorum.Held).All() {
 		if v := &r.votes[i]; v.Holder == id && !v.Lingers {
@@ -272,8 +272,8 @@ func (r *Round) lingersLocked(id string) bool {
 	return true
 }
 
-// refusalsLocked returns which masters refuse for which lease. Readers of a name do not exclude each other, and a
-// master names one of them: they count as one lease.
+// refusalsLocked returns, for each lease, the masters that refuse because of it. Readers of a name do not exclude each
+// other, and a master names one of them: they count as one lease.
 func (r *Round) refusalsLocked() map[string]quorum.Set {
 	by := make(map[string]quorum.Set)
 	for i := range (r.tally.Of(quorum.Held) &^ r.reservedLocked()).All() {

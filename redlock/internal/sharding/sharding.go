@@ -7,7 +7,7 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// Most is the largest number of shards. To find that of a name takes three nanoseconds a shard.
+// Most is the largest number of shards. Finding the shard of a name takes three nanoseconds per shard.
 const Most = 300
 
 // Check returns an error if g is not a valid shard.

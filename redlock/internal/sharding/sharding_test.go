@@ -34,7 +34,7 @@ func TestNamesAreDistributedEvenly(t *testing.T) {
 	}
 }
 
-// One shard more takes its share from the others, and no name moves between those.
+// An added shard takes its share of the names from the others, and no other name moves.
 func TestAddedShardTakesItsShare(t *testing.T) {
 	for n := 1; n < 20; n++ {
 		for i := range 5000 {
@@ -110,7 +110,7 @@ func TestStrangerIsReported(t *testing.T) {
 	}
 }
 
-// All shards agree when each was seen to be named by all its masters, or one has begun; not before they are joined.
+// After Join, the shards agree once the masters of each shard all name it, or once one shard has begun.
 func TestShardsAgree(t *testing.T) {
 	all, again := members(3)
 	for _, m := range all {

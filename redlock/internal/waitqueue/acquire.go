@@ -19,9 +19,10 @@ const (
 	leastRound       = time.Millisecond       // pauses are multiples of a round trip, or of this if it is shorter
 )
 
-// Try makes the attempts of a call that does not wait for another holder. While the votes are split it tries again, for
-// as long as limit, so that of callers of one instant one wins: first the one that leads, and the others after a random
-// pause of some round trips more, in which their votes are rolled back and the first can win. The pauses grow.
+// Try makes the attempts of a call that does not wait for another holder. While the votes are split it tries again
+// until limit has passed, so that one of several simultaneous callers wins. The caller with the most votes tries first.
+// The others pause for some more round trips, with a random part; meanwhile their votes are rolled back, and the first
+// can win. The pauses grow.
 func (q *Queue) Try(ctx context.Context, a *lease.Attempt, limit time.Duration) (*lease.Lease, error) {
 	began := time.Now()
 	for n := 1; ; n++ {

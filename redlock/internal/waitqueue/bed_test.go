@@ -113,7 +113,7 @@ func (p *testClient) start(c *Call) *pending {
 	return l
 }
 
-// is returns whether the Lock has returned, and what.
+// is returns the state of the Lock: "waits", "holds" or "failed".
 func (l *pending) is() string {
 	synctest.Wait()
 	select {

@@ -23,7 +23,7 @@ const (
 	abstained = quorum.Abstained
 )
 
-// A dueCase is what a contender of five masters knows when it looks how long it is to wait.
+// A dueCase is what a contender over five masters knows when it decides how long to wait.
 type dueCase struct {
 	name     string
 	votes    []round.Vote // of the last round; fewer than five: the others have not answered
@@ -33,7 +33,7 @@ type dueCase struct {
 	noQuorum bool
 	lost     int           // earlier attempts that wake-ups have caused
 	wakeUps  []int         // masters that have given a wake-up
-	firstAt  time.Duration // how long ago the first of them did
+	firstAt  time.Duration // how long ago the first of these wake-ups came
 	since    time.Duration // how long ago the round was decided
 
 	want         time.Duration
@@ -183,7 +183,7 @@ func TestVotersAsTable(t *testing.T) {
 			{join(votes(2, first), votes(3, down)), nil, quorum.Lost},
 			{votes(5, vote(stale, -1, 0)), nil, quorum.Won},
 			{votes(5, vote(stale, -1, 0)), []int{0, 1, 2}, quorum.Lost},
-			{votes(5, first), []int{0, 1, 2}, quorum.Won}, // they hold it for another: the clock is no matter
+			{votes(5, first), []int{0, 1, 2}, quorum.Won}, // they keep the name for another client: their clocks do not matter
 			{join(votes(2, first), votes(3, vote(quorum.Ahead, -1, 0))), []int{2, 3}, quorum.Won},
 			{join(votes(2, first), votes(3, vote(quorum.Ahead, -1, 0))), []int{2, 3, 4}, quorum.Lost},
 		} {

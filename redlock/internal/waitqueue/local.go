@@ -165,7 +165,8 @@ func (c *Call) signal() {
 	}
 }
 
-// insert puts c behind all calls of its priority that came before it, and returns behind how many in all.
+// insert puts c behind the calls of a higher priority and the earlier calls of its own. It returns the number of calls
+// ahead of c.
 func (nq *nameQueue) insert(c *Call) (behind int) {
 	at := len(nq.waiting)
 	for at > 0 && nq.waiting[at-1].after(c) {
