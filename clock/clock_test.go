@@ -13,7 +13,7 @@ import (
 const second = int64(time.Second)
 
 // H14: time that one of the two clocks misses is counted by the other.
-func TestSubIsTheLargerOfBothReadings(t *testing.T) {
+func TestSubReturnsLargerDifference(t *testing.T) {
 	for _, c := range []struct {
 		name       string
 		boot, wall int64 // how far each clock advanced, in seconds
@@ -53,7 +53,7 @@ func TestAddMovesBothReadings(t *testing.T) {
 	}
 }
 
-func TestSkewGrowsWhenOnlyTheWallClockGoesOn(t *testing.T) {
+func TestSkewGrowsIfSteadyClockStops(t *testing.T) {
 	at := clock.At(5*second, 9*second)
 	if at.Skew() != 4*second {
 		t.Fatalf("skew %d", at.Skew())
@@ -72,7 +72,7 @@ func TestReadingsAreNeverTheZeroInstant(t *testing.T) {
 	}
 }
 
-func TestNilClockIsTheRealOne(t *testing.T) {
+func TestNilClockIsSystemClock(t *testing.T) {
 	var c *clock.Clock
 	before := time.Now()
 	first := c.Now()
@@ -102,7 +102,7 @@ func TestNewReadsTheGivenFunction(t *testing.T) {
 	}
 }
 
-func TestRuntimeFollowsTheTimeOfABubble(t *testing.T) {
+func TestRuntimeFollowsBubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := clock.Runtime()
 		from := c.Now()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// precision is how exactly the boot clock is followed. Less than the allowance of a lock for drifting clocks.
+// precision bounds the error of the boot clock. It is less than the drift that a lock allows for.
 const precision = int64(100 * time.Microsecond)
 
 // A system reads the clocks of this machine. It reads the boot clock with a system call, which costs more than all
@@ -65,7 +65,7 @@ func (s *system) updateSuspended() {
 		if ok {
 			s.suspended.Store(max(s.suspended.Load(), boot-before))
 		}
-		s.skew.Store(wall - before) // last: who sees it also sees the suspended time
+		s.skew.Store(wall - before) // stored last: a goroutine that reads it also reads the suspended time
 		return
 	}
 }

@@ -62,7 +62,7 @@ func redsyncOver(t *testing.T, list []Master) *redsync.Redsync {
 
 // A name that redsync or a Redisson client holds can be locked by this library, and the other way round: the libraries
 // are independent, and none changes another's keys.
-func TestLocksOfOtherLibrariesAreLeftAlone(t *testing.T) {
+func TestOtherLibrariesAreIndependent(t *testing.T) {
 	five := masters(t, 5)
 	l := admitted(t, five)
 	old := redsyncOver(t, five)
@@ -152,7 +152,7 @@ func TestDatabasesOtherThanZero(t *testing.T) {
 }
 
 // Servers speak RESP2 by default. A client that selects RESP3 can read our keys and receive our wake-ups.
-func TestClientsOfRESP3BesideOurs(t *testing.T) {
+func TestClientsOfRESP3(t *testing.T) {
 	five := masters(t, 5)
 	l := admitted(t, five)
 	c, err := net.DialTimeout("tcp", hostPort(five[0].URL()), 5*time.Second)

@@ -43,9 +43,10 @@ func sessionOf(labels map[string]string) (string, bool) {
 	return strings.CutPrefix(labels[composeLabel], composePrefix)
 }
 
-// sweep removes the containers, and then the networks, of the sessions for which which returns true. If another run is
-// removing the same, sweep waits for that. A network that the engine does not remove is left after a while, with a
-// message: engines count the containers of a network wrongly after one of them could not be started (seen with 20.10).
+// sweep removes the containers, and then the networks, of the sessions that which selects. If another run is
+// removing the same ones, sweep waits until it has. A network that the engine does not remove is left after a while,
+// with a message: engines count the containers of a network wrongly after one of them could not be started (seen with
+// 20.10).
 func (e *dockerEngine) sweep(which func(session string) bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*callBound)
 	defer cancel()
@@ -85,7 +86,7 @@ func (e *dockerEngine) removeNetworks(which func(session string) bool) error {
 	return errors.Join(errs...)
 }
 
-// ours lists the containers, running or not, of the sessions for which which returns true.
+// ours lists the containers, running or not, of the sessions that which selects.
 func (e *dockerEngine) ours(
 	ctx context.Context, which func(session string) bool,
 ) (list []docker.APIContainers, err error) {

@@ -22,7 +22,7 @@ var budgets = map[string]int{
 	"clock":               10,
 }
 
-func TestExportedIdentifiersAreWithinTheBudget(t *testing.T) {
+func TestExportedIdentifiersWithinBudget(t *testing.T) {
 	for path, budget := range budgets {
 		if got := exported(t, filepath.Join("..", "..", path)); len(got) > budget {
 			t.Errorf("%s exports %d identifiers, the budget is %d: %s", path, len(got), budget, strings.Join(got, " "))

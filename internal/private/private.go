@@ -59,7 +59,7 @@ type Tools interface {
 	Settle(ctx context.Context)        // until each master has answered or is known to be down
 	Shard(name string) int             // the number of the shard of a name, from 1
 	Member(locks any, name string) any // the *redlock.Lock of a name in a *redlock.Locks; nil: it has no such name
-	WrongList() error                  // that of a master whose record says that the list of the Locker is wrong
+	WrongList() error                  // error of a master whose record says that the list of the Locker is wrong
 	Change(ctx context.Context) (Change, error)
 	RaiseEpoch(ctx context.Context) error
 	FinishChange(ctx context.Context) error

@@ -2,7 +2,7 @@
 //
 // A lock is won, extended or confirmed by a majority of the N configured masters, whether they answer or not. While the
 // masters are changed there are two sets, the old and the next, and a majority of each is needed (as in Raft's joint
-// consensus). Two majorities of one set share a master; that is what every safety argument of this library is on:
+// consensus). Two majorities of one set share a master; every safety argument of this library relies on that:
 //
 //	Set      masters, as bits of their numbers in the pool
 //	Rule     one or two sets, and what a majority of them is

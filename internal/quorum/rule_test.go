@@ -32,7 +32,7 @@ func listOf(set Set) (list []int) {
 	return list
 }
 
-// naiveMajority counts, one by one, who of a set said yes.
+// naiveMajority counts the masters of a set that voted yes, one by one.
 func naiveMajority(set, yes Set) bool {
 	n, all := 0, listOf(set)
 	for _, i := range all {
@@ -118,8 +118,8 @@ func TestJointVerdict(t *testing.T) {
 	})
 }
 
-// The client that wins by two sets shares a master with the client that wins by either of them, and with the client
-// that wins by another pair that has one of them in common: that is why the set can be changed while locks are held.
+// If one client has majorities of two sets, and another has a majority of one of them, alone or together with a third
+// set, the two clients share a master. That is why the masters can be changed while locks are held.
 func TestJointQuorumsMeetThoseOfEachSet(t *testing.T) {
 	property.Check(t, func(t *testing.T, r *rand.Rand) {
 		both := randomRule(r)

@@ -40,7 +40,7 @@ func count(votes []Outcome, outcomes ...Outcome) (sum int) {
 	return sum
 }
 
-// randomVotes are those of some of n masters, with a taste of its own for each round, so that rare mixtures come up.
+// randomVotes returns the votes of some of n masters. Each round prefers some outcomes, so that rare mixtures occur.
 func randomVotes(r *rand.Rand) (n int, votes []Outcome) {
 	if n = 1 + r.IntN(9); r.IntN(100) == 0 {
 		n = 1 + r.IntN(Most)

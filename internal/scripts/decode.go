@@ -14,8 +14,8 @@ import (
 type Vote struct {
 	Outcome quorum.Outcome
 	// Left is the time until the name may become free. Held: the remaining TTL of the lock, negative if the key never
-	// expires; if the name is free, the rest of the woken waiter's second. Missing: the remaining TTL of another's
-	// grant, negative if the name is free.
+	// expires; if the name is free, the rest of the woken waiter's second. Missing: the remaining TTL of another
+	// lease, negative if the name is free.
 	Left time.Duration
 	// Free: the name is free here, and another waiter is first (Held). A Left of 0 then means "try again at once".
 	Free bool

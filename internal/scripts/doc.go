@@ -52,7 +52,7 @@
 //
 // # Readers and writers
 //
-// A name has plain locks, or readers and writers. For the latter the lock is a sorted set: grant id by the expiry of
+// A name has plain locks, or readers and writers. For the latter the lock is a sorted set: lease id by the expiry of
 // its share, in the master's time. With a single expiry for the key, a reader that extends would keep the shares of
 // dead readers, too. If a script for one kind meets a lock of the other kind, it finds a value of the wrong type and
 // changes nothing. So a name cannot be used as both, and no script of a plain lock depends on readers.

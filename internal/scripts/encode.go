@@ -129,8 +129,8 @@ func (e *Encoder) Import(k *Keys, lease, previous string, ttl time.Duration, fir
 	return c
 }
 
-// Extend encodes an extension, a re-entry, or with a TTL of 0 the release of an inner lock, or a new value: these
-// alone. With "" the value stays as it is. A share has none.
+// Extend encodes an extension or a re-entry. With a TTL of 0 it encodes only the release of an inner lock, or only a
+// new value. With "" the value stays as it is. A share has no value.
 func (e *Encoder) Extend(k *Keys, lease string, ttl time.Duration, depth Depth, value Value) *Call {
 	script := Extend
 	if k.role != Plain {

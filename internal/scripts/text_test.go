@@ -16,7 +16,7 @@ import (
 )
 
 // H35: the library never computes a SHA-1, so this test checks the constants.
-func TestSHAConstantsAreThoseOfTheTexts(t *testing.T) {
+func TestSHAConstantsMatchTexts(t *testing.T) {
 	seen := map[string]bool{}
 	for _, s := range scripts.All {
 		sum := sha1.Sum([]byte(s.Text))

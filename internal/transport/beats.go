@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// beats makes a heartbeat of one session one of all sessions with the same server. The Transports of the buckets of a
-// cluster have a session each with a node, and an idle client should cost a node no more than one of them.
+// beats lets one heartbeat count for all sessions with the same server. In a cluster the Transport of each bucket has a
+// session with the node, and all sessions of an idle client together should cost the node no more than one.
 //
-// A heartbeat shows that the server is the one of before, is fit, and answers. That holds for all sessions: the server
+// A heartbeat shows that the server is still the same, is fit, and answers. That holds for all sessions: the server
 // process of a connection does not change. It does not show that the connection of another session still works. As with
 // any idle connection, the watchdog notices that when the next call is written.
 type beats struct {

@@ -98,7 +98,7 @@ func checkFakes(t *testing.T, extra, about string, severity Severity, what strin
 }
 
 // H31: a check of masters that never answer ends with its context, or else within two dial timeouts.
-func TestCheckEndsInItsTime(t *testing.T) {
+func TestCheckIsBoundedInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		silent := newFake("a")
 		silent.unserved = true

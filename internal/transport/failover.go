@@ -156,8 +156,8 @@ func (f *failover) verdict(s *stopping, i *Info, fields map[string]string) error
 	return s.alone(fields)
 }
 
-// settingsEvery is the number of heartbeats of which one reads the settings again: they change only by hand, and an
-// idle client should cost its master little. Each connection begins with them.
+// Every settingsEvery-th heartbeat reads the settings again: they change only by hand, and an idle client should cost
+// its master little. Each new connection reads them, too.
 const settingsEvery = 4
 
 // questions returns the commands that are sent before each INFO and whose replies decide on the master. tag is the

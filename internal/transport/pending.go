@@ -123,7 +123,7 @@ func (l *pendingList) next() (p PendingRelease, ok bool) {
 	return p, true
 }
 
-// finish records the end of a release call. Grants added while it was in flight are sent by another call of the same
+// finish records the end of a release call. Leases added while it was in flight are sent by another call of the same
 // pass.
 func (l *pendingList) finish(p PendingRelease, done bool) {
 	l.mu.Lock()

@@ -191,7 +191,7 @@ func TestConnectionEndIsNoReply(t *testing.T) {
 	})
 }
 
-// Grants added while a release call is in flight are sent too.
+// Leases added while a release call is in flight are sent too.
 func TestPendingReleaseGrowsWhileSent(t *testing.T) {
 	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
 		srv.set(func() {

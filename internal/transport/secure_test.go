@@ -138,7 +138,7 @@ func TestLeastRightsSuffice(t *testing.T) {
 
 // Each of the documented rights is needed, and the error of a script without it names the user, the right and the
 // command that grants it.
-func TestLeastRightsAreLeast(t *testing.T) {
+func TestEachRightIsNeeded(t *testing.T) {
 	srv := startServer(t)
 	for _, r := range scripts.Rights {
 		right := r.Rule

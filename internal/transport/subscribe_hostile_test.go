@@ -145,7 +145,7 @@ func TestRefusedChannelDoesNotDelayOthers(t *testing.T) {
 }
 
 // After a transient error the connection is made again with pauses, until the subscription is active.
-func TestTransientRefusalIsTriedAgain(t *testing.T) {
+func TestTransientRefusalIsRetried(t *testing.T) {
 	rudely(t, func([]string) string { return "-BUSY a script is running\r\n" }, func(t *testing.T, r *fake, p *Transport) {
 		s := p.Subscribe("a", newEar())
 		settle(30 * time.Second)

@@ -286,7 +286,7 @@ func TestCloseJoinsWhileAMasterHangs(t *testing.T) {
 
 // A master that is down is dialled with growing pauses while there are listeners, no matter how often they come and go,
 // and not at all when there are none.
-func TestDownMasterIsNotDialledInAHotLoop(t *testing.T) {
+func TestDownMasterIsDialledWithPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ms := newEars(1)
 		var dials atomic.Int64

@@ -146,13 +146,13 @@ func (t *Transport) Send(i int, c *scripts.Call, s Stamp, to Receiver) error {
 	return nil
 }
 
-// AddPending adds a pending release for master i. It is merged with a pending release of the same Name: the grants are
+// AddPending adds a pending release for master i. It is merged with a pending release of the same Name: the leases are
 // added, and the larger ballot is kept. The release is sent first on the next connection, before Send may use it, and
 // again on each heartbeat, until the reply is not a transient error (see [Transient]).
 //
-// AddPending reports whether the release was added. For each master the bounds are 65536 names, 8192 grants per name,
+// AddPending reports whether the release was added. For each master the bounds are 65536 names, 8192 leases per name,
 // and 64 MiB; further releases are refused, and so are all releases after Close. A refused release is never sent. That
-// is safe: the master frees the name when its TTL expires. AddPending never blocks, and keeps no reference to r.Grants.
+// is safe: the master frees the name when its TTL expires. AddPending never blocks, and keeps no reference to r.Leases.
 func (t *Transport) AddPending(i int, r PendingRelease) bool { return t.master(i).pending.add(r) }
 
 // Pending returns the number of pending releases of master i, including those in flight.

@@ -86,7 +86,7 @@ func ClientTLS(dir string) (*tls.Config, error) {
 
 // Certificates makes a directory with the certificate of a private authority (ca.pem), and with certificates for
 // 127.0.0.1 that it has signed, of servers (server.pem, server.key) and of clients (client.pem, client.key). Any user
-// may read them, as that of a container does.
+// may read them, because a server in a container runs as another user.
 func Certificates(t testing.TB) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -104,7 +104,7 @@ func Certificates(t testing.TB) (dir string) {
 	return dir
 }
 
-// issue writes a certificate and its key. The first one is that of the authority, which signs the others.
+// issue writes a certificate and its key. The first call makes the authority, which signs the others.
 func issue(dir, name string, serial int64, authority **x509.Certificate, signer **ecdsa.PrivateKey) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
