@@ -36,7 +36,7 @@ var (
 	oneProcess  = shape{processes: 1, goroutines: 64, hold: time.Millisecond, pause: 5 * time.Millisecond}
 	eightPaused = shape{processes: 8, goroutines: 1, hold: time.Millisecond, pause: 5 * time.Millisecond}
 	eightGreedy = shape{processes: 8, goroutines: 1, hold: time.Millisecond}
-	// Two alternate: each finds the name held when it returns, so every release hands it to the other.
+	// The two processes alternate: each finds the name held when it locks again, so each release hands it to the other.
 	twoInTurns  = shape{processes: 2, goroutines: 1, hold: 3 * time.Millisecond, pause: time.Millisecond}
 	twentyPlain = shape{processes: 20, goroutines: 1, hold: time.Millisecond, pause: 5 * time.Millisecond}
 	twentyFair  = shape{processes: 20, goroutines: 1, hold: time.Millisecond, pause: 5 * time.Millisecond, fair: true}

@@ -17,7 +17,7 @@ type turn struct {
 	Releasing int64 // before Unlock
 	Token     int64 // 0 if the contender has none
 	Rounds    int64 // rounds of the acquire, if they are counted
-	// GaveUp is set if the lock was not acquired in time. Then Got and Releasing are the end of that time.
+	// GaveUp is set if the lock was not acquired in time. Then Got and Releasing are the time at which the wait ended.
 	GaveUp bool
 }
 
@@ -97,8 +97,8 @@ func (h turnList) overtaken() []int {
 	return counts
 }
 
-// preferred returns the fraction of those already waiting when a worker of process p requested the lock that got it
-// after that worker, over all its turns; NaN if no client was waiting.
+// preferred returns how often process p overtook waiters of other processes. For each turn of p it takes the requests
+// that were already waiting; the result is the fraction of them that got the lock after p. It is NaN if none waited.
 func (h turnList) preferred(p int) float64 {
 	after, waiting := 0, 0
 	for i, t := range h {

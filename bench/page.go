@@ -116,7 +116,7 @@ func pageTitle(r *report) string {
 	return s
 }
 
-// sentence returns what of the result is the price of safety.
+// sentence returns a sentence about the cost of safety: the cost of a lock compared with a lock that is not safe.
 func sentence(r *report) string {
 	mine, _, floor := lineOne.of(r.Figures)
 	if mine == nil || floor == nil {

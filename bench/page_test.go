@@ -66,7 +66,7 @@ func TestPageLoadsNothing(t *testing.T) {
 }
 
 // The page answers a user: the verdict comes first, then whether the machine was busy. The targets of this project are
-// on it only on request, each missed one with what was measured of its cause.
+// on it only on request, each missed target with the measured cause.
 func TestPageAnswersUser(t *testing.T) {
 	r := fullReport()
 	r.Busy = "The machine was busy"
@@ -99,7 +99,7 @@ func TestPageAnswersUser(t *testing.T) {
 }
 
 // A page can be written for a run without figures for the plots, or without any figures.
-func TestPageOfLittle(t *testing.T) {
+func TestPageWithoutFigures(t *testing.T) {
 	for _, r := range []*report{new(report), runOf(mRate, 10, 11)} {
 		var out bytes.Buffer
 		if err := writePage(&out, r, false); err != nil || !strings.Contains(out.String(), "</html>") {

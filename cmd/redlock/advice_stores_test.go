@@ -367,7 +367,7 @@ func shift(e *adviceEnv, seconds uint64) {
 	}
 }
 
-// setClock sets it while the server is stopped, and starts that after the max TTL.
+// setClock sets the clock while the server is stopped, and starts the server after the max TTL.
 func setClock(e *adviceEnv, _ *printed) {
 	if list, text := e.check(); len(list) != 1 { // its quarantine does not end before the clock is corrected
 		e.t.Error(text)

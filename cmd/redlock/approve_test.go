@@ -65,9 +65,9 @@ func TestWrongListChangesNothing(t *testing.T) {
 	}
 }
 
-// While the masters are changed, the old and the next ones are counted each by themselves: a majority of all of them is
-// none of either.
-func TestSetsOfMastersAreCountedApart(t *testing.T) {
+// While the masters are changed, the old and the next set are counted separately: a majority of both together may be a
+// majority of neither.
+func TestSetsAreCountedSeparately(t *testing.T) {
 	old, next := []string{"a", "b", "c"}, []string{"c", "d", "e", "f", "g"}
 	list := func(states string) (masters []redlockinfo.Master) {
 		for i, state := range states {

@@ -172,7 +172,7 @@ func check(ctx context.Context, con *console, c *client) error {
 	return leave(code)
 }
 
-// findingsText returns the findings. Those that several masters share are in it once.
+// findingsText returns the text of the findings. It lists a finding that several masters share once.
 func findingsText(list []pool.Finding) (text string) {
 	for len(list) > 0 {
 		f, masters := list[0], []string{}
@@ -192,7 +192,7 @@ func findingsText(list []pool.Finding) (text string) {
 	return text
 }
 
-// canLock returns the verdict on masters of which this many may still fail.
+// canLock returns the verdict for a deployment in which spare more masters may fail.
 func canLock(spare int) string {
 	switch spare {
 	case -1:
@@ -205,8 +205,8 @@ func canLock(spare int) string {
 	return fmt.Sprintf("yes, %d failures are survived", spare)
 }
 
-// showMasters prints the masters of a deployment, and whether a quorum of them votes, of each shard, or of both sets
-// while the masters are changed. err is why something was not done to them.
+// showMasters prints the masters of a deployment, and whether a quorum of each shard votes; during a change of the
+// masters, a quorum of each set. err is the error of the operation before it, if that failed.
 func showMasters(con *console, c *client, list []redlockinfo.Master, err error) error {
 	status, code, text := jsonStatus{Masters: jsonMasters(list)}, exitDone, ""
 	configurations := c.Admin().Configuration()

@@ -137,7 +137,7 @@ func TestUnlockReportsTheLoss(t *testing.T) {
 }
 
 // A caller that ends before the handle is printed leaves no lock and no process that waits for one.
-func TestForcedReleaseOfUnlockableLock(t *testing.T) {
+func TestCallerEndsBeforeHandle(t *testing.T) {
 	f := newVotingDeployment(t)
 	handle := f.lock("a")
 	waiting := f.start("lock", "a")
@@ -165,7 +165,7 @@ func TestForcedReleaseOfUnlockableLock(t *testing.T) {
 
 // The process in the background keeps neither the output of the script nor its other files open, and is in no group
 // that the script signals.
-func TestLockLeavesTheFilesOfTheScriptAlone(t *testing.T) {
+func TestLockKeepsNoFilesOfScript(t *testing.T) {
 	f := newVotingDeployment(t)
 	lines := filepath.Join(t.TempDir(), "lines")
 	script := exec.Command("sh", "-c", `exec 5>"$0"; h=$("$1" lock --config "$2" a); echo "$h"; kill -INT 0`, lines,

@@ -85,7 +85,8 @@ type scanned struct {
 	err   error // why the scan is incomplete
 }
 
-// scan scans the keys of all masters concurrently, for names that begin so. It ends after so many names of a master.
+// scan scans the keys of all masters concurrently for names that begin with begins. On each master it ends after most
+// names.
 func (c *client) scan(ctx context.Context, begins string, most int) (list []*scanned) {
 	var wg sync.WaitGroup
 	for _, p := range c.pools {
@@ -107,7 +108,7 @@ var (
 	errTimedOut = errors.New("it has more keys than could be scanned in time; see --timeout")
 )
 
-// scan scans one master. before is what all keys begin with.
+// scan scans one master. before is the prefix of all keys.
 func (m *scanned) scan(ctx context.Context, t *transport.Transport, i int, before, begins string, most int) error {
 	pattern := globText.Replace(before+begins) + "*}"
 	cursor, failures := "0", 0

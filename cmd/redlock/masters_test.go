@@ -102,7 +102,7 @@ func TestEachCommandWritesJSON(t *testing.T) {
 }
 
 // Every command has help texts and an example that begins with the program's name or a shell comment.
-func TestEveryCommandHasHelpWithAnExample(t *testing.T) {
+func TestEveryCommandHasExample(t *testing.T) {
 	var look func(c *cobra.Command)
 	look = func(c *cobra.Command) {
 		if c.Short == "" || c.Long == "" || c.Example == "" {

@@ -148,7 +148,7 @@ func (p *procedure) join(label string, follows bool) *member {
 		p.t.Fatal(err)
 	}
 	out := func(o redlockinfo.Master) bool { return o.State != "voting" && o.State != "connecting" }
-	eventuallyTrue(func() bool { // a new client may have it on a bare quorum, one of which may be killed
+	eventuallyTrue(func() bool { // wait: a new client may have the lock on a bare quorum, and a master of it may be killed
 		on, _ := private.HeldOn(m.kept)
 		return on >= len(slices.DeleteFunc(l.Admin().Masters(), out))
 	})

@@ -119,7 +119,7 @@ func set(ctx context.Context, con *console, s *setCall, step setStep) error {
 	if err != nil {
 		return &exit{exitDanger, errors.Join(failed, err)}
 	}
-	switch lost := s.tell(ctx, con, c); {
+	switch lost := s.show(ctx, con, c); {
 	case lost:
 		return &exit{exitNoQuorum, failed}
 	case failed != nil:
@@ -250,8 +250,9 @@ type planStep struct {
 	text string
 }
 
-// tell prints the masters, the plan of the change, and what to do if a majority of a set is down, which it reports.
-func (s *setCall) tell(ctx context.Context, con *console, c private.Change) (down bool) {
+// show prints the masters and the plan of the change. If a majority of a set is down, it also prints what to do, and
+// returns true.
+func (s *setCall) show(ctx context.Context, con *console, c private.Change) (down bool) {
 	masters := s.Admin().Masters()
 	late, known := s.late(ctx)
 	plan, lost := s.plan(c, masters, late, known), s.lost(masters, c.RaisedAll)

@@ -33,8 +33,9 @@ func TestSetChangesMasters(t *testing.T) {
 	call(t, exitDone, "next  stop the masters that are not in the file", "set", "--yes", "-raise", path)
 }
 
-// Without a list of the clients, --raise needs --force. A file that the deployment has left behind is refused.
-func TestSetOfClientsThatCannotBeListed(t *testing.T) {
+// If the masters do not list their clients, --raise needs --force. A file with an earlier epoch than the deployment is
+// refused.
+func TestRaiseWithoutClientList(t *testing.T) {
 	f := newDeployment(t, 3, redisproc.Config{Args: []string{"--rename-command", "CLIENT", ""}})
 	f.call(exitDone, "3 of 3 vote", "admit")
 	path := filepath.Join(t.TempDir(), "masters.json")

@@ -10,7 +10,7 @@ import (
 )
 
 // H115: complete texts. Unknown values, such as the start of a hold, are omitted, not printed as zero.
-func TestWhoTexts(t *testing.T) {
+func TestWhoText(t *testing.T) {
 	at := time.Date(2026, 5, 1, 10, 20, 30, 0, time.UTC)
 	with := func(change func(w *redlockinfo.Inspection)) redlockinfo.Inspection {
 		w := redlockinfo.Inspection{
