@@ -8,7 +8,7 @@
 // The metrics are:
 //
 //	redlock_wait_seconds{op,outcome}                how long Lock ("lock"), TryLock ("try lock"), Import
-//	                                                and, of a Shared, "rlock", "try rlock" and "downgrade" took
+//	                                                and, of an RWLock, "rlock", "try rlock" and "downgrade" took
 //	redlock_hold_seconds                            how long locks were held that have ended
 //	redlock_held                                    locks that are held now
 //	redlock_waiting{reason}                         calls that wait now: "held", or "no_quorum"

@@ -134,7 +134,7 @@ func (w *simulation) settle() {
 	}
 }
 
-// checkKeys reports locks on the masters when nothing is held, so all grants have ended. With relics it ignores grants
+// checkKeys reports locks on the masters when nothing is held, so all leases have ended. With relics it ignores leases
 // that were restored from a snapshot and may not have expired.
 func (w *simulation) checkKeys(when string, relics bool) {
 	w.mu.Lock()

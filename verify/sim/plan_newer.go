@@ -97,7 +97,7 @@ func (p *plan) lingers(r *rand.Rand) {
 	}
 }
 
-// slotsName is the name whose slots calls acquire.
+// slotsName is the name in runs with slots: the calls acquire its slots.
 const slotsName = "s"
 
 // drawSlots turns some runs of older kinds into runs with two or three slots. The calls wait in the queues.

@@ -42,7 +42,7 @@ func (k *worker) shared(l *redlock.Locker, name string, opts []redlock.LockOptio
 	k.hold(b, opts)
 }
 
-// innerOf re-enters the lock of a Shared. A reader that requests the writer's lock is refused at once.
+// innerOf re-enters the lock of an RWLock. A reader that requests the writer's lock is refused at once.
 func (k *worker) innerOf(ctx context.Context, b *belief, opts []redlock.LockOption) (*redlock.Lock, error) {
 	if !b.reads && k.random.IntN(2) == 0 {
 		return b.shared.Lock(ctx, opts...)

@@ -81,7 +81,7 @@ type books struct {
 	wins      map[win]string   // the lease of each token
 	shown     map[holdOf]int64 // the newest value of each hold that a quorum has had
 	valuesSet int64
-	asked     map[string]time.Time // by grant: when the call that acquired it began; zero if unknown
+	asked     map[string]time.Time // by lease: when the call that acquired it began; zero if unknown
 	count     Counts
 	rules     *trace.Checker // checks the rules of the specification
 }

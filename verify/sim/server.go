@@ -39,10 +39,10 @@ type ailment struct {
 type past struct {
 	forgot time.Time        // last loss of data
 	saved  *reference.State // last snapshot; nil if none
-	relics map[string]bool  // grants restored from it
-	no     map[string]bool  // grants whose acquire it has refused
-	had    map[string]bool  // grants whose acquire it has granted
-	ended  map[string]bool  // grants whose release it has executed since its last loss of data
+	relics map[string]bool  // leases restored from it
+	no     map[string]bool  // leases whose acquire it has refused
+	had    map[string]bool  // leases whose acquire it has granted
+	ended  map[string]bool  // leases whose release it has executed since its last loss of data
 }
 
 // An arrival is a batch of commands received while the server hung.

@@ -20,8 +20,8 @@
 // that it names; a line like "master 3 to B" is a wake-up. Messages that do not affect a lock, such as heartbeats, are
 // omitted.
 //
-// A1 is the first grant of client A, wA1 its first waiter: the ticket that it has in the queues. A ballot is the
-// masters' time in microseconds, so it is written like a time. An acquire reserves a block of ballots for local
+// A1 is the first lease of client A, wA1 its first waiter: the ticket that it has in the queues. A ballot is the
+// masters' time in microseconds, so it is written like a time. An acquire reserves a range of ballots for local
 // hand-offs among the goroutines of its client; the first is the token, and the last becomes the fence. "Until" is
 // when the lock expires on the masters, or, in the line of a client, the end of its validity, which is a little
 // earlier.

@@ -126,7 +126,7 @@ func plainly(err error) string {
 	return address.ReplaceAllString(strings.TrimPrefix(err.Error(), "redlock: "), "master $1")
 }
 
-// nameAll names the ids in a message of p: A1 is the first grant of client A, wA1 its first waiter. The scenario's lock
+// nameAll names the ids in a message of p: A1 is the first lease of client A, wA1 its first waiter. The scenario's lock
 // is held.
 func (w *scenario) nameAll(p *client, args []string) {
 	s := scriptOf(args)
