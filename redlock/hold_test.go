@@ -39,7 +39,7 @@ func TestSuspendedClientReportsLossOnWaking(t *testing.T) {
 	}
 }
 
-// H20: masters that another client has acquired are not repaired.
+// H20: a master on which another client has acquired the lock is not repaired.
 func TestRepairLeavesTheLockOfAnother(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		k := w.take(w.locker(), "a")

@@ -154,7 +154,7 @@ func senders(of []*Transport) (n int) {
 	return n
 }
 
-// A heartbeat reads what INFO says, and a heartbeat by INFO is the way out if the script may not be run.
+// The script of a heartbeat reads the same values as INFO. If the user may not run it, heartbeats use INFO.
 func TestHeartbeatEqualsInfo(t *testing.T) {
 	for _, right := range []string{"+evalsha", "-evalsha"} {
 		t.Run(right, func(t *testing.T) {

@@ -28,7 +28,7 @@ type Proxy struct {
 func New(master string, roundTrip time.Duration) (*Proxy, error) {
 	u, err := url.Parse(master)
 	if err != nil || u.Scheme != "redis" || u.Port() == "" {
-		return nil, errors.New("proxy: a delay can be put before redis://host:port alone")
+		return nil, errors.New("proxy: only URLs of the form redis://host:port can be delayed")
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

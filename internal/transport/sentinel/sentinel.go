@@ -115,7 +115,7 @@ func placeOf(reply any) (p Place, err error) {
 		Sentinels: int(number("num-other-sentinels")) + 1, Quorum: int(number("quorum")),
 	}
 	if err == nil && (fields["ip"] == "" || fields["port"] == "") {
-		err = fmt.Errorf("it says no address")
+		err = fmt.Errorf("the reply has no address")
 	}
 	return p, err
 }

@@ -22,7 +22,7 @@ func TestInterruptedRaiseAdmitsNoneEarly(t *testing.T) {
 			holder, other := w.program("holder", long), w.program("other", 30*time.Second)
 			w.pass(time.Second, holder, other)
 			other.reach = quorum.First(5) &^ quorum.One((victim+2)%5)
-			if won := holder.lock(long); won != (steps >= 8) { // five quarantines, and three masters that allow the TTL
+			if won := holder.lock(long); won != (steps >= 8) { // after five quarantines, and three longer TTLs, were written
 				t.Errorf("%d steps: the long TTL is allowed: %v", steps, won)
 			}
 			w.forget(w.servers[victim])

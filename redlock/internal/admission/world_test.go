@@ -246,7 +246,7 @@ func (p *program) raise(g time.Duration, steps int) {
 				if r := &f.Record; f.own() && r.Quarantine >= g && (!longest || r.Longest >= g) {
 					break
 				}
-				if !f.own() || try == 3 { // the others are still written
+				if !f.own() || try == 3 { // the other masters are still written
 					all = false
 					break
 				}
