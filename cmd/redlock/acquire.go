@@ -56,7 +56,7 @@ func (f *acquireFlags) add(cmd *cobra.Command) {
 	flags.IntVar(&f.slots, "slots", 0, "share the name between this number of holders")
 	flags.IntVar(&f.conflict, "conflict-exit-code", exitRunHeld, "exit status if another client holds the lock")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing; the exit status shows the result")
-	flags.StringVar(&f.owner, "owner", "", "label that others see (default the host and the process id)")
+	flags.StringVar(&f.owner, "owner", "", "label shown to other clients (default the host and the process id)")
 	cmd.MarkFlagsMutuallyExclusive("wait", "try")
 	cmd.MarkFlagsMutuallyExclusive("shared", "exclusive", "slots")
 }

@@ -46,8 +46,8 @@ func admitCommand(a *app) *cobra.Command {
 	cmd := a.onMasters(&cobra.Command{
 		Use:   "admit [URL...]",
 		Short: "let all masters vote at once, if no lock is held on them",
-		Long: `Lets all masters vote at once, without their quarantine. It is for those who know that no lock of
-this prefix is held on them, as on new masters. If a client does hold one, two holders at a
+		Long: `Lets all masters vote at once, without their quarantine. Use it only if no lock of this prefix
+is held on them, as on new masters. If a client does hold one, two holders at a
 time are possible until its TTL has expired. If some masters vote already, clients may hold locks
 on them; use --force then. If a record names other masters, or a later epoch, nothing is written.
 
@@ -55,7 +55,7 @@ If masters have been used before, it shows the clients that are connected, and a
 		Example: `  redlock admit redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3`,
 	}, func(ctx context.Context, c *client) error { return admit(ctx, &a.console, c, force) })
 	a.addYes(cmd, nil)
-	cmd.Flags().BoolVar(&force, "force", false, "also where some of the masters vote already")
+	cmd.Flags().BoolVar(&force, "force", false, "admit even if some of the masters vote already")
 	return cmd
 }
 
@@ -98,9 +98,9 @@ func quarantineCommand(a *app) *cobra.Command {
 		Use:   "quarantine --master ADDR [URL...]",
 		Short: "put one master into quarantine, to replace its admission record",
 		Long: `Puts one master into quarantine, named as status names it. It replaces an admission record that cannot be
-read, or that names other masters and that no client needs: look first. The URLs are those of all masters; if the
-other records say that this list is wrong, nothing is written. It shows what will happen to which clients, and asks;
-in scripts, without a terminal, --yes is needed.`,
+read, or that names other masters and that no client needs: check that first. The URLs are those of all masters; if the
+other records say that this list is wrong, nothing is written. It shows its effects on the clients, and asks for
+confirmation; in scripts, without a terminal, --yes is needed.`,
 		Example: `  redlock quarantine --master 10.0.0.2:6379 redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3`,
 	}, func(ctx context.Context, c *client) error {
 		return perform(ctx, &a.console, c, &change{
@@ -120,8 +120,8 @@ func guardCommand(a *app) *cobra.Command {
 		Use:   "guard [--set DURATION] [URL...]",
 		Short: "show or raise the max TTL of the deployment",
 		Long: `Shows the max TTL of each master, the longest TTL that a client may use. With --set it is raised in the
-whole deployment while clients run, before any of them uses a longer TTL. For that all masters must be up. It shows what
-will happen, and asks; in scripts, without a terminal, --yes is needed.`,
+whole deployment while clients run, before any of them uses a longer TTL. For that all masters must be up. It shows the
+effects, and asks for confirmation; in scripts, without a terminal, --yes is needed.`,
 		Example: `  redlock guard --set 60s --config locks.json`,
 	}, func(ctx context.Context, c *client) error {
 		if set == 0 {

@@ -44,11 +44,12 @@ directory for temporary files, which only this user can reach; so unlock runs on
 
 Not on Windows. Exit status: 0, the lock is held; otherwise that of "redlock run".`
 
-const unlockLong = `Releases a lock that "redlock lock" has printed the handle of, and ends the process that holds it.
+const unlockLong = `Releases a lock, given the handle that "redlock lock" has printed, and ends the process that holds
+it.
 
 Exit status:
    0  released
-  64  the call is wrong
+  64  usage error
   69  too few masters have confirmed the release, or the process that holds the lock does not answer: the name stays
       locked for at most its TTL
   76  the lock had ended before: it was lost, unlocked, or at its --max-hold, its process of --while has ended, or the

@@ -42,16 +42,16 @@ func lsCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls [URL...] [PREFIX]",
 		Short: "list the names that are held",
-		Long: `Lists the names that are held now, on a quorum of the masters, in order; with PREFIX only those that begin so.
-Writes nothing. With --all also the names that fewer masters have: locks that are being taken or given back, and what
-is left of holders that have died. Names with unusual characters are quoted.
+		Long: `Lists the names that are held now, on a quorum of the masters, in order; with PREFIX only those that begin with
+it. It writes nothing. With --all it also lists names that fewer masters have: locks that are being acquired or
+released, and leftovers of holders that have died. Names with unusual characters are quoted.
 
-It goes through all keys of all masters (SCAN), some 250 at a time with pauses, so that a busy master does not feel
-it: about 50 000 keys a second at the most. Names that are taken or given back meanwhile may be missing. It ends
-after --timeout, or --most names of a master. A restricted user needs the right +scan besides.
+It scans all keys of all masters (SCAN), about 250 at a time with pauses, which costs a busy master little: at most
+about 50 000 keys a second. Names that are acquired or released meanwhile may be missing. It ends after --timeout, or
+after --most names of a master. A restricted user also needs the right +scan.
 
 Exit status: 0; 1 if the list may lack names because it was cut off, or because a minority of the masters could not
-be asked; 2 if fewer than a quorum could be asked.`,
+be read; 2 if fewer than a quorum could be read.`,
 		Example: `  redlock ls --config locks.json orders:
   redlock ls --json | jq -r '.names[].name'`,
 		Args: func(cmd *cobra.Command, args []string) error {

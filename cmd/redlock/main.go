@@ -99,21 +99,20 @@ func usageStatus(cmd *cobra.Command) int {
 	return exitUsage
 }
 
-const rootLong = `Looks at the masters of a deployment of locks, changes what an operator may change, and runs commands
-under a lock.
+const rootLong = `Inspects and administers the masters of a deployment of locks, and runs commands under a lock.
 
 The masters are all masters of the deployment: redis://[[user]:password@]host[:port], or rediss:// for TLS. They are
 named as arguments (by the commands that take no names of locks), by --masters, by the file of --config, or by the
-environment variable REDLOCK_MASTERS, with spaces between them. The first of these that is there counts. A password
-in an argument can be read in the list of processes; in the file or in the environment it cannot.
+environment variable REDLOCK_MASTERS, with spaces between them. The first of these that is present is used. Other
+users can read a password in an argument in the list of processes, but not one in the file or in the environment.
 
 A master behind Sentinel is redis+sentinel://s1,s2,s3/mymaster, a cluster redis+cluster://n1,n2?buckets=64; what a
 failover of these costs and endangers is in docs/guide.md.
 
 If names are sharded, a slash separates the masters of two shards: URL URL URL / URL URL URL.
 
-The file of --config is JSON. It may be the file that the clients use (see "redlock set"), and may say more. While they
-run, "run" and "lock" follow changes of its masters:
+The file of --config is JSON. It may be the file that the clients use (see "redlock set"), with further fields. "run"
+and "lock" follow changes of its masters while they run:
   {"masters": ["redis://a", "redis://b", "redis://c"], "prefix": "redlock", "user": "lock", "password": "...",
    "ca": "ca.pem", "cert": "client.pem", "key": "client.key", "guard": "30s", "durable": ["all"]}
 For a password that expires it has one of these instead of "password", read or run for each connection:
@@ -122,15 +121,15 @@ For a password that expires it has one of these instead of "password", read or r
 If names are sharded, it has "shards" instead of "masters":
   "shards": [{"masters": ["redis://a", ...]}, {"masters": ["redis://d", ...]}]
 or "shard": "2/3" and the masters of that shard alone. Paths in it are relative to its directory.
-A flag goes before what the file says.
+Flags override the file.
 
 Flags may be written with one dash or two.
 
 Exit status (of all commands but run, lock and unlock, see "redlock run --help"):
-  0  all is well, or done
-  1  check has found something that endangers locks; or what was asked for was not done, or not on all masters
+  0  success; no problem found
+  1  check has found something that endangers locks; or the operation failed, perhaps only on some masters
   2  fewer than a quorum of the masters, or of those of one shard, vote: no lock can be taken there
-  3  the call is wrong; nothing was sent`
+  3  usage error; nothing was sent`
 
 // rootCommand returns the tree of commands.
 func rootCommand(a *app) *cobra.Command {

@@ -14,8 +14,8 @@ redlock.ReleaseRequested stop at a good point, others ignore it. It takes the lo
 Exit status: 0 if a holder has received the request; 1 if no client holds the name, or none is subscribed; 2 if fewer
 than a quorum of the masters were reached.
 
-With --force, takes the lock from its holder: shows the lease, asks for confirmation, and deletes that lease, and no
-other, on all masters that it reaches. It raises the fence, so that late messages of the holder are refused. Then the
+With --force, takes the lock from its holder: shows the lease, asks for confirmation, and deletes only that lease on
+all masters that it reaches. It raises the fence, so that late messages of the holder are refused. Then the
 first waiter gets the name. In scripts, without a terminal, --yes is needed.
 
 This endangers the resource that the lock protects. A live holder is notified at once if it can be reached, and

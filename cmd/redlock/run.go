@@ -27,14 +27,14 @@ const (
 	exitSignal      = 128 // plus the number of the signal
 )
 
-const runLong = `Takes the lock of NAME, runs the command while it is held, and gives it back. The command gets the
+const runLong = `Takes the lock of NAME, runs the command while it is held, and releases it. The command gets the
 fencing token in REDLOCK_TOKEN and the name in REDLOCK_NAME; of several names, one line for each, in the order of the
 arguments. Its standard input, output and error are those of redlock.
 
 ` + acquireLong + `
 
-It waits as long as another holds the name: with --wait no longer than that, with --try not at all. Of any number of
-hosts that use --try at one instant one gets the lock. If their votes are split they ask again, for half a second.
+It waits while another client holds the name: with --wait at most that long, with --try not at all. If several hosts
+use --try at one instant, one of them gets the lock. If their votes are split, they try again for half a second.
 
 With --min-hold the name stays locked for at least that long, also when the command ends earlier; redlock does not wait
 for it. To run a job of cron on one of several hosts, use --try together with a --min-hold above the difference between
@@ -42,27 +42,27 @@ the hosts' clocks: without it, a host that is late runs a short job again.
 
 The command runs in a process group of its own. Signals to redlock (TERM, INT, HUP, QUIT, USR1, USR2, WINCH) are
 passed on to the group. If input and output are a terminal, the group is in its foreground, so that Ctrl-C and Ctrl-Z
-reach it once; redlock stops and goes on with the command. A command that is stopped for longer than the lock is
+reach it once; redlock stops and continues with the command. A command that is stopped for longer than the lock is
 valid is killed. In a pipe, as before "| tee", the terminal is handed to the command when it first reads it; until
-then Ctrl-Z stops redlock alone. In the background redlock says that the command is stopped, and stops too.
-What the command has left running in its group is killed before the lock is given back.
+then Ctrl-Z stops redlock alone. In the background redlock reports that the command is stopped, and stops too.
+Processes that the command has left running in its group are killed before the lock is released.
 
 With --max-hold the command is ended like one whose lock is lost, so that it has ended by then.
 
-A name that begins with a dash is behind -- as well: redlock run -- -name -- command.
+Put a name that begins with a dash behind another --: redlock run -- -name -- command.
 
 When the lock cannot be kept, the group gets TERM, as long as --grace before the validity of the lock ends, and KILL
-when it ends. When the masters have lost the lock all at once, or a client has released it by force, it gets KILL
-after --grace. A second process of redlock, the first of the group, watches the first one: it kills the group when
-redlock has ended in any way (kill -9 too), or has been stopped for so long that the validity has expired. It can do
-nothing for processes that have left the group (setsid), or if it is killed at the same time; on Linux the command
-itself dies even then. On Windows there is neither group nor second process: a lost lock kills the command, but not
-what the command has started, and the command outlives a redlock that is killed.
+when it ends. When all masters have lost the lock at once, or a client has released it by force, the group gets TERM
+at once, and KILL after --grace. A second process of redlock, the first of the group, watches the first one: it kills
+the group when redlock has ended in any way (kill -9 too), or has been stopped for so long that the validity has
+expired. It cannot kill processes that have left the group (setsid). If it is killed at the same time as the first
+one, only Linux kills the command, and not its children. On Windows there is neither group nor second process: a lost
+lock kills the command, but not what the command has started, and the command outlives a redlock that is killed.
 
 Exit status: that of the command; 128 and the number of the signal that has ended it. Those of redlock itself:
-   64  the call is wrong; nothing was sent
+   64  usage error; nothing was sent
    69  too few masters can vote, or their votes are split: no client holds the lock
-   75  another holds the lock (EX_TEMPFAIL), or what --conflict-exit-code says
+   75  another client holds the lock (EX_TEMPFAIL); --conflict-exit-code sets another status
    76  the lock was lost, could not be kept, or reached its --max-hold, before the command had ended
   126  the command cannot be run;  127  it was not found`
 

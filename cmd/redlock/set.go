@@ -31,15 +31,15 @@ func setCommand(a *app) *cobra.Command {
 		Long: `Shows the plan of a change of the masters: the steps that are done, the next one and what it waits for, and the
 clients that have not followed yet. FILE is the configuration of the clients:
   {"epoch": 1, "masters": ["redis://old1", ...], "next": ["redis://next1", ...]}
-It may say what the file of --config says. If names are sharded, the file is of one shard and says
+It may also have the other fields of the file of --config. If names are sharded, the file is of one shard and says
 which: {"shard": "2/3", "epoch": 1, ...}.
 
---raise writes its epoch, which refuses clients that use an earlier one. It waits within the timeout until every client
-that is connected uses the file, and else writes nothing; with --force it does not wait. --finish lets the next masters
-act alone as soon as the old ones show that nothing is held by them alone; it waits for that within the timeout.
---abort gives the change up and lets the old masters act alone at the next epoch; it is refused once the next ones may
-act alone. Without any of them nothing is written. Each of them shows what will happen to which clients, and asks; in
-scripts, without a terminal, --yes is needed.
+--raise writes its epoch, which refuses clients that use an earlier one. It waits within the timeout until every
+connected client uses the file, and otherwise writes nothing; with --force it does not wait. --finish lets the next
+masters act alone as soon as the old ones show that no lock depends on them alone; it waits for that within the timeout.
+--abort cancels the change and lets the old masters act alone at the next epoch; it is refused once the next ones may
+act alone. Without these flags nothing is written. Each of them shows its effects on the clients, and asks for
+confirmation; in scripts, without a terminal, --yes is needed.
 
 If a majority of the old or of the next masters is down, it says what to do if they are lost for good.`,
 		Example: `  redlock set locks.json
@@ -66,7 +66,7 @@ If a majority of the old or of the next masters is down, it says what to do if t
 	a.deployment.addTimeout(cmd.Flags())
 	a.addYes(cmd, step.writes)
 	cmd.Flags().BoolVar(&step.raise, "raise", false, "write the epoch on the masters: every client uses the file")
-	cmd.Flags().BoolVar(&step.abort, "abort", false, "give up the change: the old masters act alone again")
+	cmd.Flags().BoolVar(&step.abort, "abort", false, "cancel the change: the old masters act alone again")
 	cmd.Flags().BoolVar(&step.finish, "finish", false, "let the next masters act alone, once the change is complete")
 	cmd.Flags().BoolVar(&step.force, "force", false, "raise although connected clients do not use the file")
 	return cmd

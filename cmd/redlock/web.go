@@ -31,11 +31,11 @@ updated once a second while a browser shows it; otherwise the command does not r
 It only reads: it sends the masters INFO, SCAN and the script that "who" uses, and changes nothing. So it does not
 try to acquire a lock, as status does: a master that would refuse the scripts is shown as voting, until its count of
 refused commands grows. The names are found as by ls, so a master with very many keys shows new ones late. A
-restricted user needs the right +scan besides.
+restricted user also needs the right +scan.
 
-The address is one of this host alone by default. On any other address the page has a password, with any user name:
-that in REDLOCK_WEB_TOKEN, or else a new one, which is printed. The page itself has no TLS: on other networks put a
-proxy with TLS before it, or use ssh -L 8600:localhost:8600.`
+By default only this host can reach the page. On any other address it requires a password, with any user name: the
+password in REDLOCK_WEB_TOKEN, or a new one, which is printed. The page itself has no TLS: on other networks put a
+proxy with TLS in front of it, or use ssh -L 8600:localhost:8600.`
 
 func webCommand(a *app) *cobra.Command {
 	var listen string

@@ -21,13 +21,13 @@ func whoCommand(a *app) *cobra.Command {
 		Use:   "who [URL...] NAME...",
 		Short: "show the holder of a name, and its waiters",
 		Long: `Shows for each name the label of its holder, since when, how much time is left until it must be extended,
-the token, the value that the holder shows, how many of the masters have the lock, and who waits: place, label and
-for how long. Writes nothing.
+the token, the value that the holder shows, how many of the masters have the lock, and the waiters: place, label
+and waiting time. It writes nothing.
 
-It is a snapshot: do not use it to decide whether something is safe to do. The queue is put together from the first
-ten waiters of each master; one that has died is in it for some twenty seconds more.
+It is a snapshot: do not use it to decide whether something is safe to do. The queue is merged from the first ten
+waiters of each master. A waiter that has died stays in it for about twenty seconds.
 
-With --watch it looks again and again, and prints changes, until it is interrupted.`,
+With --watch it repeats, and prints changes, until it is interrupted.`,
 		Example: `  redlock who --config locks.json nightly-report
   redlock who --watch deploy`,
 		Args: func(_ *cobra.Command, args []string) error {
