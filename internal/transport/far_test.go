@@ -103,7 +103,7 @@ func TestFarMasterIsConnected(t *testing.T) {
 
 // The identity of the server is checked once per heartbeat also while pending releases are sent, before the session is
 // opened.
-func TestIdentityIsCheckedDuringReleases(t *testing.T) {
+func TestReleasesDoNotDelayIdentityCheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newFake("a1")
 		var away atomic.Bool
