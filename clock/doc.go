@@ -11,7 +11,8 @@
 //	wall clock         yes                 yes                  no
 //
 // A reading costs no system call: the boot clock is the monotonic clock plus the time that the machine was suspended,
-// which is read again when the wall clock has moved. For a suspension, Linux moves both in one step.
+// which is read again when the wall clock has moved. For a suspension, Linux moves both in one step. On many machines
+// Linux knows the length of a suspension only to the second, so the wall clock counts one second more for each.
 //
 // A wall clock that is set forward makes locks end early, which is safe; if it is set back, the other reading counts.
 // On systems other than Linux the first reading is Go's monotonic clock, which on some of them stops during sleep; the

@@ -9,18 +9,27 @@ import (
 // precision bounds the error of the boot clock. It is less than the drift that a lock allows for.
 const precision = int64(100 * time.Microsecond)
 
+// unmeasured is how much longer a suspension may last than Linux counts. Where no other clock runs during a suspension,
+// Linux measures it by one that shows whole seconds (timekeeping_suspend in kernel/time/timekeeping.c: "each can add ~1
+// second drift error"). Both the boot clock and the wall clock then lack the rest.
+const unmeasured = int64(time.Second)
+
 // A system reads the clocks of this machine. It reads the boot clock with a system call, which costs more than all
 // else that a lock computes, and the others without. So it adds the suspended time, which is the boot clock minus the
 // monotonic one, and reads it anew only if the wall clock has moved against the monotonic clock: when Linux counts a
 // suspension, it sets the boot clock and the wall clock forward by the same time, in one step
 // (__timekeeping_inject_sleeptime in kernel/time/timekeeping.c). A suspension goes uncounted only if the wall clock is
 // also set back by the length of the suspension, to within precision, before the next reading.
+//
+// For each suspension it adds unmeasured to the wall clock, so that a lock ends too early rather than too late. It does
+// not add it to the boot clock, which minimum holds and ballots follow: for them, too much is as wrong as too little.
 type system struct {
 	read func() (monotonic, wall int64) // without a system call
 	boot func() (int64, bool)           // whether there is a boot clock
 
 	suspended atomic.Int64 // never decreases
-	skew      atomic.Int64 // wall clock minus monotonic clock, when suspended was read
+	unsure    atomic.Int64 // unmeasured for each suspension since the first reading
+	skew      atomic.Int64 // wall clock minus monotonic clock, when suspended was read; 0: it was not
 	mu        sync.Mutex   // one goroutine reads the boot clock
 }
 
@@ -41,7 +50,7 @@ func (s *system) now() Instant {
 	if s.hasMoved(wall - monotonic) {
 		s.updateSuspended()
 	}
-	return Instant{boot: monotonic + s.suspended.Load(), wall: wall}
+	return Instant{boot: monotonic + s.suspended.Load(), wall: wall + s.unsure.Load()}
 }
 
 // hasMoved reports whether the wall clock has moved against the monotonic clock since the boot clock was read.
@@ -63,9 +72,18 @@ func (s *system) updateSuspended() {
 			continue
 		}
 		if ok {
-			s.suspended.Store(max(s.suspended.Load(), boot-before))
+			s.recordSuspended(boot - before)
 		}
 		s.skew.Store(wall - before) // stored last: a goroutine that reads it also reads the suspended time
 		return
+	}
+}
+
+// recordSuspended records by how much the boot clock is ahead of the monotonic one. s.mu is held.
+func (s *system) recordSuspended(total int64) {
+	last := s.suspended.Load()
+	s.suspended.Store(max(last, total))
+	if s.skew.Load() != 0 && total-last > precision {
+		s.unsure.Add(unmeasured)
 	}
 }

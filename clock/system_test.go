@@ -56,6 +56,20 @@ func TestSuspendedTimeCounts(t *testing.T) {
 	}
 }
 
+// H14: a machine sleeps for 9.9 s, which Linux measures as 9 s by a clock that shows whole seconds. No lock may last
+// longer for that.
+func TestSuspensionMeasuredInWholeSecondsCountsInFull(t *testing.T) {
+	m := machineOf{monotonic: 5, wall: 1_700_000_000e9, boot: 7e9}
+	s := m.system()
+	from := s.now()
+	for slept := time.Duration(0); slept < time.Minute; slept += 9900 * time.Millisecond {
+		if passed := s.now().Sub(from); passed < slept {
+			t.Errorf("%v counted of %v", passed, slept)
+		}
+		m.pass(0, 9*time.Second, 9*time.Second)
+	}
+}
+
 func TestShortSuspensionsAddUp(t *testing.T) {
 	m := machineOf{monotonic: 5, wall: 1_700_000_000e9, boot: 7e9}
 	s := m.system()
