@@ -193,7 +193,9 @@ func (s *session) take(
 		return
 	}
 	h := heard{asked, info, fields}
-	s.beating = false
+	if s.beating = false; nodes && h.digest() != s.digest {
+		s.digest = "" // the node has changed again, perhaps before CLUSTER NODES: the next heartbeat reads it once more
+	}
 	if nodes || s.knows(h) {
 		s.byOther = false
 		s.judge(h)
