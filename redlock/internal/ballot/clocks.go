@@ -73,8 +73,11 @@ func (c *Clocks) Refine(i int, t int64, at clock.Instant, within time.Duration) 
 	}
 }
 
+// usable reports whether ballots can follow a clock that shows t. Other readings are ignored.
+func usable(t int64) bool { return t > 0 && t < scripts.MaxBallot }
+
 func (c *Clocks) setLocked(i int, t int64, at clock.Instant, within time.Duration) {
-	if t > 0 && t < scripts.MaxBallot {
+	if usable(t) {
 		for len(c.by) <= i {
 			c.by = append(c.by, offset{})
 		}

@@ -52,6 +52,9 @@ func (c *Clocks) counted(at clock.Instant) clock.Instant {
 
 // compareLocked compares a reading of master i with its last one.
 func (c *Clocks) compareLocked(i int, now reading) {
+	if !usable(now.t) {
+		return // the master has no offset that missLocked could correct
+	}
 	l := &c.leaps
 	for len(l.read) <= i {
 		l.read, l.shown = append(l.read, reading{}), append(l.shown, shownLeap{})

@@ -1,11 +1,13 @@
 package ballot
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/quorum"
+	"github.com/redlock-go/redlock/internal/scripts"
 )
 
 // H118: time that has passed for a majority of the masters and not for this machine counts as missed time, once.
@@ -82,5 +84,23 @@ func TestLargestOfThreeClocksCounts(t *testing.T) {
 	}
 	if got := clocks.Median(counting.Now()); got != epoch+41_000_000 {
 		t.Errorf("median %d", got)
+	}
+}
+
+// A master whose clock is too far ahead for ballots has no offset to correct. The others show the pause without it.
+func TestMissedTimeWithClockBeyondBallots(t *testing.T) {
+	clocks := NewClocks(quorum.First(3))
+	now := time.Hour
+	counting := clocks.Counting(clock.New(func() clock.Instant { return at(now.Microseconds()) }))
+	learn := func(missed time.Duration) {
+		for i, origin := range slices.Backward([]int64{epoch, epoch, scripts.MaxBallot}) {
+			clocks.Learn(i, origin+(now+missed).Microseconds(), at(now.Microseconds()), 0)
+		}
+	}
+	learn(0)
+	began := counting.Now()
+	learn(20 * time.Second)
+	if d := counting.Now().Sub(began); d != 20*time.Second {
+		t.Errorf("%v passed, want 20 s", d)
 	}
 }
