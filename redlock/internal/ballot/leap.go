@@ -9,7 +9,8 @@ import (
 	"github.com/redlock-go/redlock/internal/quorum"
 )
 
-// A leap of one master counts if a majority shows one within leapWindow, since each is read on its heartbeat.
+// A leap of one master counts if a majority shows one within leapWindow, since each is read on its heartbeat. If
+// heartbeats are rarer, it is the time between two readings: the pause was in all of these times.
 // Differences that a slow clock can explain do not count: leapSlack, and a fiftieth of the time between two readings.
 const (
 	leapWindow = 10 * time.Second
@@ -70,7 +71,7 @@ func (c *Clocks) compareLocked(i int, now reading) {
 		return
 	}
 	l.shown[i] = shownLeap{more + within, now.at}
-	if by := c.leapLocked(now.at); by > 0 {
+	if by := c.leapLocked(now.at, max(leapWindow, passed)); by > 0 {
 		c.missLocked(by)
 	}
 }
@@ -90,12 +91,12 @@ func (c *Clocks) missLocked(by time.Duration) {
 	c.sumLocked()
 }
 
-// leapLocked returns the recent leap of the clocks of a majority, 0 if there is no majority.
-func (c *Clocks) leapLocked(now clock.Instant) time.Duration {
+// leapLocked returns the leap of the clocks of a majority within this time, 0 if there is no majority.
+func (c *Clocks) leapLocked(now clock.Instant, within time.Duration) time.Duration {
 	var by []time.Duration
 	for i, s := range c.leaps.shown {
 		//mutant:leap-window 3= true
-		if s.by > 0 && c.members.Has(i) && time.Duration(now.Steady()-s.at.Steady()) <= leapWindow {
+		if s.by > 0 && c.members.Has(i) && time.Duration(now.Steady()-s.at.Steady()) <= within {
 			by = append(by, s.by)
 		}
 	}

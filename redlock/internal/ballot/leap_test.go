@@ -23,15 +23,20 @@ func TestMissedTime(t *testing.T) {
 		within   time.Duration
 		at, most time.Duration // bounds of the missed time
 	}{
-		"nothing":                       {[]show{{s, 0, 0b11111}}, 0, 0, 0},
-		"all":                           {[]show{{s, 20 * s, 0b11111}}, 0, 20 * s, 20 * s},
-		"a majority":                    {[]show{{s, 20 * s, 0b111}}, 0, 20 * s, 20 * s},
-		"a minority":                    {[]show{{s, 20 * s, 0b11}}, 0, 0, 0},
-		"back":                          {[]show{{s, -20 * s, 0b11111}}, 0, 0, 0},
-		"one after the other, in time":  {[]show{{s, 9 * s, 1}, {2 * s, 9 * s, 2}, {3 * s, 9 * s, 4}}, 0, 9 * s, 9 * s},
-		"one after the other, too late": {[]show{{s, 9 * s, 1}, {7 * s, 9 * s, 2}, {13 * s, 9 * s, 4}}, 0, 0, 0},
-		"the others later, once":        {[]show{{s, 9 * s, 7}, {2 * s, 9 * s, 31}, {3 * s, 9 * s, 31}}, 0, 9 * s, 9 * s},
-		"twice":                         {[]show{{s, 9 * s, 31}, {2 * s, 19 * s, 31}}, 0, 19 * s, 19 * s},
+		"nothing":                      {[]show{{s, 0, 0b11111}}, 0, 0, 0},
+		"all":                          {[]show{{s, 20 * s, 0b11111}}, 0, 20 * s, 20 * s},
+		"a majority":                   {[]show{{s, 20 * s, 0b111}}, 0, 20 * s, 20 * s},
+		"a minority":                   {[]show{{s, 20 * s, 0b11}}, 0, 0, 0},
+		"back":                         {[]show{{s, -20 * s, 0b11111}}, 0, 0, 0},
+		"one after the other, in time": {[]show{{s, 9 * s, 1}, {2 * s, 9 * s, 2}, {3 * s, 9 * s, 4}}, 0, 9 * s, 9 * s},
+		"one after the other, too late": {
+			[]show{{s, 9 * s, 1}, {6 * s, 0, 30}, {7 * s, 9 * s, 2}, {13 * s, 9 * s, 4}}, 0, 0, 0,
+		},
+		"one after the other, read rarely": {
+			[]show{{20 * s, 9 * s, 1}, {40 * s, 9 * s, 2}, {55 * s, 9 * s, 4}}, 0, 9 * s, 9 * s,
+		},
+		"the others later, once": {[]show{{s, 9 * s, 7}, {2 * s, 9 * s, 31}, {3 * s, 9 * s, 31}}, 0, 9 * s, 9 * s},
+		"twice":                  {[]show{{s, 9 * s, 31}, {2 * s, 19 * s, 31}}, 0, 19 * s, 19 * s},
 		"of unlike length": {
 			[]show{{s, 9 * s, 1}, {s, 5 * s, 2}, {s, 7 * s, 4}, {s, time.Hour, 8}}, 0, 5 * s, 5 * s,
 		},
