@@ -33,7 +33,7 @@ type Info struct {
 	// ([Transport.FailsOver]).
 	Late time.Duration
 	// Moved reports that the hash slot of the bucket has been moved since the last connection: its locks may be lost,
-	// even if the identity is the same.
+	// even if the identity is the same. See [Transport.Settled].
 	Moved bool
 	Reading
 }

@@ -19,6 +19,7 @@ type Transport struct {
 	list     atomic.Pointer[[]*master] // by number; the list is replaced by a longer one, never changed
 	watchers watchers
 	claims   sync.Map // run id to the *master that is connected to the server
+	settled  sync.Map // settlement to the session in which it was made
 	hub      feed.Hub
 	common   []Option
 	bucket   Bucket
@@ -144,6 +145,24 @@ func (t *Transport) Send(i int, c *scripts.Call, s Stamp, to Receiver) error {
 		return m.fail("send", err, false)
 	}
 	return nil
+}
+
+// A settlement says that the admission record of a prefix on a master was written after a move of its slot.
+type settlement struct {
+	master int
+	prefix string
+}
+
+// Settle records that the admission record of a prefix on master i was written in a session with Info.Moved, for other
+// users of the Transport: the move is taken into account.
+func (t *Transport) Settle(i int, session uint64, prefix string) {
+	t.settled.Store(settlement{i, prefix}, session)
+}
+
+// Settled reports whether Settle was called for this session.
+func (t *Transport) Settled(i int, session uint64, prefix string) bool {
+	last, known := t.settled.Load(settlement{i, prefix})
+	return known && last == session
 }
 
 // AddPending adds a pending release for master i. It is merged with a pending release of the same Name: the leases are

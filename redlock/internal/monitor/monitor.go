@@ -165,7 +165,9 @@ func (m *Monitor) recordEvent(e transport.Event) {
 	if fresh {
 		f.Lose()
 		f.Up, f.Lost, t.session, t.inFlight, t.refusedAt = true, 0, e.Session, false, clock.Instant{}
-		if f.Moved = e.Info.Moved; f.Moved {
+		if e.Info.Moved {
+			// Another Locker of the pool may have begun the quarantine before this one was made.
+			f.Moved = !m.settings.Pool.Settled(e.Master, e.Session, string(m.settings.Prefix))
 			t.memory.Forget()
 		}
 	}

@@ -110,7 +110,11 @@ func (m *Monitor) recordAnswer(i int, step scripts.AdmitStep, number uint64, adm
 	switch adm.Result {
 	case scripts.AdmitDone:
 		if step != scripts.AdmitRead {
-			t.doneStep, f.Moved = step, false // the record was written since
+			t.doneStep = step
+			if f.Moved { // the record was written since
+				f.Moved = false
+				m.settings.Pool.Settle(i, t.session, string(m.settings.Prefix))
+			}
 		}
 	case scripts.AdmitOtherIdentity, scripts.AdmitClockDiffers, scripts.AdmitOtherMasters:
 		t.refusedAt, t.pause = m.settings.Clock.Now(), admission.Look

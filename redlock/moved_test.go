@@ -1,0 +1,33 @@
+package redlock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// H143: the slot of a bucket was moved, and the quarantine that this costs is over. A Locker that is made later over
+// the same connections begins no other.
+func TestMoveOfSlotCostsOneQuarantine(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		clk := clock.Runtime()
+		p, same := w.pool(transport.WithClock(clk)), redlock.WithClock(clk)
+		l := w.over(p, same)
+		w.refuse("MOVED 1 10.0.0.2:7000", 0)
+		w.unlock(w.take(l, "n"))
+		w.refuse("", 0)
+		after(time.Second)
+		w.wantStates(l, "qvv")
+		after(time.Second)
+		w.wantStates(w.over(p, same), "qvv")
+		after(time.Minute)
+		w.wantStates(l, "vvv")
+		other := w.over(p, same)
+		after(time.Second)
+		w.wantStates(other, "vvv")
+		w.wantStates(l, "vvv")
+	})
+}
