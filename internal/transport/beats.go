@@ -10,8 +10,9 @@ import (
 // session with the node, and all sessions of an idle client together should cost the node no more than one.
 //
 // A heartbeat shows that the server is still the same, is fit, and answers. That holds for all sessions: the server
-// process of a connection does not change. It does not show that the connection of another session still works. As with
-// any idle connection, the watchdog notices that when the next call is written.
+// process of a connection does not change. It does not show that the connection of another session still works. So the
+// sessions send in turn, and one of them leads: it says when. Each connection is in use now and then, and one that is
+// broken is replaced.
 type beats struct {
 	mu       sync.Mutex            // held while heartbeats are sent or judged; held before watchers.mu and Pipe.mu
 	sessions map[string][]*session // those that are open, by the run id of the server
@@ -29,6 +30,7 @@ func (b *beats) join(s *session) {
 func (b *beats) leave(s *session) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	s.leader = nil // which may have ended, too
 	id := s.info.RunID
 	rest := slices.DeleteFunc(b.sessions[id], func(other *session) bool { return other == s })
 	if len(rest) == 0 {
@@ -38,8 +40,8 @@ func (b *beats) leave(s *session) {
 	}
 }
 
-// covered returns how long s needs no heartbeat of its own. One of another session counts for the time of a heartbeat,
-// and the next one has a quarter of the timeout to arrive. b.mu is held.
+// covered returns how long s need not see to a heartbeat. One that another session has seen to counts for the time of a
+// heartbeat, and the next one has a quarter of the timeout to arrive. b.mu is held.
 func (s *session) covered() time.Duration {
 	if !s.byOther {
 		return 0
@@ -47,6 +49,22 @@ func (s *session) covered() time.Duration {
 	cfg := &s.m.cfg
 	//mutant:shared-heartbeat-lasts = cfg.heartbeat
 	return cfg.heartbeat + cfg.timeout/4 - cfg.clock.Now().Sub(*s.lastInfo.Load())
+}
+
+// next returns the session whose turn it is to send a heartbeat for s: the one that has sent none for the longest time,
+// of those whose heartbeats count for s. b.mu is held.
+func (b *beats) next(s *session) *session {
+	next := s
+	if !s.open() { // no other session's heartbeat is judged for it
+		return s
+	}
+	for _, other := range b.sessions[s.info.RunID] {
+		counts := s.digest != "" && other.digest == s.digest || other.m.cfg.tag == "" && s.m.cfg.tag == ""
+		if counts && !other.beating && other.sent.Steady() < next.sent.Steady() {
+			next = other
+		}
+	}
+	return next
 }
 
 // spread lets the other sessions with the server judge a heartbeat of s. In a cluster, a session whose node has changed
@@ -57,9 +75,9 @@ func (b *beats) spread(s *session, h heard) {
 		case other == s:
 		case other.m.cfg.tag != "" && h.digest() == "": // its heartbeats are as well without one
 		case !other.knows(h):
-			other.send(h.digest())
+			other.send(h.digest(), s.leader)
 		default:
-			if other.byOther = true; s.knows(h) {
+			if other.byOther = other != s.leader; s.knows(h) {
 				other.stop = s.stop
 			}
 			other.judge(h)

@@ -3,11 +3,11 @@ package transport
 import (
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/redlock-go/redlock/internal/scripts"
 )
@@ -16,8 +16,28 @@ import (
 // move once more at a later heartbeat.
 type fakeNode struct {
 	*fake
-	first, again int // these heartbeats
-	beats        int // so far
+	first, again int                  // these heartbeats
+	beats        int                  // so far
+	conns        map[string]io.Writer // the last connection that has asked for the slot of a tag
+	broken       io.Writer            // no command arrives over it
+}
+
+// openNode opens buckets of a cluster of one node.
+func openNode(t *testing.T, buckets int, n *fakeNode) []*Transport {
+	t.Helper()
+	n.fake, n.conns = newFake("a1"), map[string]io.Writer{}
+	n.extra, n.fake.on = "cluster_enabled:1\r\n", n.on
+	of, err := OpenBuckets([]string{fmt.Sprintf("redis+cluster://n1:7000?buckets=%d&allow=two-holders", buckets)},
+		WithDialer(n.dial))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, p := range of {
+			_ = p.Close()
+		}
+	})
+	return of
 }
 
 // on implements fake.on.
@@ -25,9 +45,15 @@ func (n *fakeNode) on(w io.Writer, cmd []string) (handled bool, err error) {
 	slots, digest := "0-16383", "d0"
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if w == n.broken {
+		return true, nil
+	}
 	beat := len(cmd) > 3 && cmd[1] == scripts.Heartbeat.SHA
 	if beat {
 		n.beats++
+	}
+	if cmd[0] == "EXISTS" {
+		n.conns[cmd[1]] = w
 	}
 	if n.beats >= n.again || beat && n.beats == n.first {
 		slots, digest = fmt.Sprintf("%s [%d->-b]", slots, slotOf("{1}")), "d1"
@@ -52,20 +78,32 @@ func (n *fakeNode) on(w io.Writer, cmd []string) (handled bool, err error) {
 // A slot begins to move, which is cancelled before the node is asked about it, and begins to move once more.
 func TestSlotThatMovesAgainIsNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		node := &fakeNode{fake: newFake("a1"), first: 10, again: 12} // it is asked about the slot by heartbeat 11
-		node.extra = "cluster_enabled:1\r\n"
-		node.fake.on = node.on
-		of, err := OpenBuckets([]string{"redis+cluster://n1:7000?buckets=1&allow=two-holders"}, WithDialer(node.dial))
-		if err != nil {
-			t.Fatal(err)
-		}
+		node := &fakeNode{first: 10, again: 12} // it is asked about the slot by heartbeat 11
+		of := openNode(t, 1, node)
 		p := of[0]
 		settle(20 * DefaultHeartbeat)
 		if e := state(p, 0); !leaving(e.Err) {
 			t.Errorf("%d heartbeats, and the bucket still votes: %+v", node.beats, e)
 		}
-		_ = p.Close()
-		synctest.Wait()
-		settle(time.Second)
+	})
+}
+
+// A connection breaks, as in a firewall that forgets it, while others with the same node work: it is replaced although
+// no call is made.
+func TestBrokenConnectionIsReplacedBesideOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const buckets = 5
+		node := &fakeNode{again: math.MaxInt}
+		of := openNode(t, buckets, node)
+		settle(10 * DefaultHeartbeat)
+		for i := range of {
+			before := sessions(of)
+			before[i]++
+			node.set(func() { node.broken = node.conns[Bucket{i + 1, buckets}.Tag()] })
+			settle(2 * buckets * DefaultHeartbeat)
+			if now := sessions(of); !slices.Equal(now, before) {
+				t.Errorf("after the connection of bucket %d broke the sessions are %v, want %v", i+1, now, before)
+			}
+		}
 	})
 }

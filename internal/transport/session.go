@@ -27,10 +27,12 @@ type session struct {
 	name     atomic.Pointer[string]        // as last sent; nil if this package does not name the connection
 
 	// Guarded by master.beats.mu after the handshake.
-	beating bool     // a heartbeat of its own is outstanding
-	byOther bool     // the last heartbeat was one of another session with the server
-	digest  string   // digest of the node of a cluster when CLUSTER NODES was last read; see [scripts.Digest]
-	stop    stopping // as last read, if the master can be replaced by a replica
+	beating bool          // a heartbeat of its own is outstanding
+	sent    clock.Instant // when it last sent one
+	leader  *session      // the session that saw to it
+	byOther bool          // another session with the server saw to the last heartbeat
+	digest  string        // digest of the node of a cluster when CLUSTER NODES was last read; see [scripts.Digest]
+	stop    stopping      // as last read, if the master can be replaced by a replica
 }
 
 // open reports whether Send may use s.
@@ -100,14 +102,14 @@ func (s *session) knows(h heard) bool {
 	return s.m.cfg.tag == "" || h.digest() != "" && h.digest() == s.digest
 }
 
-// beat queues a heartbeat, unless one of another session counts for this one, and the releases that are still pending.
-// It returns when it wants to be called again.
+// beat queues a heartbeat of the session whose turn it is, unless the last one still counts, and the releases that are
+// still pending. It returns when it wants to be called again.
 func (s *session) beat() (next time.Duration) {
 	b := s.m.beats
 	b.mu.Lock()
 	if next = s.covered(); next <= 0 {
 		next = s.m.cfg.heartbeat
-		s.send("")
+		b.next(s).send("", s)
 	}
 	b.mu.Unlock()
 	if s.open() {
@@ -117,14 +119,14 @@ func (s *session) beat() (next time.Duration) {
 	return next
 }
 
-// send queues a heartbeat, if none is outstanding. In a cluster, if the digest of a heartbeat is given, it also reads
-// CLUSTER NODES. beats.mu is held.
-func (s *session) send(digest string) {
+// send queues a heartbeat that leader sees to, if none is outstanding. In a cluster, if the digest of a heartbeat is
+// given, it also reads CLUSTER NODES. beats.mu is held.
+func (s *session) send(digest string, leader *session) {
 	if s.beating {
 		return
 	}
-	s.beating = true
 	asked := s.m.cfg.clock.Now()
+	s.beating, s.sent, s.leader = true, asked, leader
 	if s.m.cfg.failover != nil {
 		s.stop.age++
 		settings := s.stop.age >= settingsEvery
@@ -197,10 +199,10 @@ func (s *session) take(
 		s.digest = "" // the node has changed again, perhaps before CLUSTER NODES: the next heartbeat reads it once more
 	}
 	if nodes || s.knows(h) {
-		s.byOther = false
+		s.byOther = s != s.leader
 		s.judge(h)
 	} else {
-		s.send(h.digest())
+		s.send(h.digest(), s.leader)
 	}
 	s.m.beats.spread(s, h)
 }
