@@ -1,13 +1,16 @@
 package transport
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"math"
+	"net"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/redlock-go/redlock/internal/scripts"
 )
@@ -20,15 +23,29 @@ type fakeNode struct {
 	beats        int                  // so far
 	conns        map[string]io.Writer // the last connection that has asked for the slot of a tag
 	broken       io.Writer            // no command arrives over it
+	owner        string               // another node, which has got the slots; "" if this one has them
+}
+
+// begin starts the server.
+func (n *fakeNode) begin(runID string) {
+	n.fake, n.conns = newFake(runID), map[string]io.Writer{}
+	n.extra, n.fake.on = "cluster_enabled:1\r\n", n.on
 }
 
 // openNode opens buckets of a cluster of one node.
 func openNode(t *testing.T, buckets int, n *fakeNode) []*Transport {
 	t.Helper()
-	n.fake, n.conns = newFake("a1"), map[string]io.Writer{}
-	n.extra, n.fake.on = "cluster_enabled:1\r\n", n.on
+	n.begin("a1")
+	return openNodes(t, buckets, n.dial)
+}
+
+// openNodes opens buckets of a cluster that dial connects to.
+func openNodes(
+	t *testing.T, buckets int, dial func(ctx context.Context, network, addr string) (net.Conn, error),
+) []*Transport {
+	t.Helper()
 	of, err := OpenBuckets([]string{fmt.Sprintf("redis+cluster://n1:7000?buckets=%d&allow=two-holders", buckets)},
-		WithDialer(n.dial))
+		WithDialer(dial))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,6 +77,8 @@ func (n *fakeNode) on(w io.Writer, cmd []string) (handled bool, err error) {
 	}
 	reply := ":0\r\n"
 	switch {
+	case n.owner != "" && (beat || cmd[0] == "EXISTS"):
+		reply = "-MOVED 1 " + n.owner + "\r\n"
 	case beat:
 		words := []string{n.runID, noID, "-1", "master", "0", "0", "noeviction", "1700000000000000", digest}
 		if slices.Contains(cmd[4:], digest) {
@@ -104,6 +123,36 @@ func TestBrokenConnectionIsReplacedBesideOthers(t *testing.T) {
 			if now := sessions(of); !slices.Equal(now, before) {
 				t.Errorf("after the connection of bucket %d broke the sessions are %v, want %v", i+1, now, before)
 			}
+		}
+	})
+}
+
+// After its slot has moved, a bucket subscribes on the node that has it now: a script there that publishes a message
+// counts only the receivers on its own node, and takes a waiter without any for dead.
+func TestSubscriptionFollowsTheSlot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second := &fakeNode{again: math.MaxInt}, &fakeNode{again: math.MaxInt}
+		first.begin("a1")
+		second.begin("a2")
+		p := openNodes(t, 1, func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if addr == "n2:7000" {
+				return second.dial(ctx, network, addr)
+			}
+			return first.dial(ctx, network, addr)
+		})[0]
+		sub := p.Subscribe("inbox", newEar())
+		defer sub.Close()
+		settle(time.Second)
+		if first.subscribers() != 1 || second.subscribers() != 0 {
+			t.Fatal("no subscription on the node with the slot")
+		}
+		first.set(func() { first.owner = "n2:7000" })
+		settle(3 * DefaultHeartbeat)
+		if e := state(p, 0); e.Info.RunID != "a2" {
+			t.Fatalf("the bucket has not followed: %+v", e)
+		}
+		if second.subscribers() != 1 || sub.Confirmed() != 1 {
+			t.Error("no subscription on the node that has the slot now")
 		}
 	})
 }

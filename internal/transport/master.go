@@ -50,6 +50,14 @@ func (m *master) fail(op string, cause error, unknown bool) error {
 	return e
 }
 
+// server returns the run id of the server of the session, "" if there is none.
+func (m *master) server() string {
+	if s := m.state.Load().sess; s != nil {
+		return s.server
+	}
+	return ""
+}
+
 // owner returns the settings that all connections of m share.
 func (m *master) owner() pipe.Owner {
 	return pipe.Owner{
@@ -76,7 +84,7 @@ func (m *master) run() {
 			m.moved = m.moved || leaving(err)
 			m.setDown(op, err)
 		} else {
-			s.info.Moved = m.moved
+			s.server, s.info.Moved = s.info.RunID, m.moved
 			id++
 			began := time.Now()
 			s.serve(c)

@@ -19,6 +19,7 @@ type session struct {
 	m        *master
 	id       uint64
 	addr     string // the dialled address
+	server   string // its run id
 	pipe     *pipe.Pipe
 	info     Info                          // after the handshake, guarded by beats.mu
 	infoSent clock.Instant                 // when INFO was sent in the handshake

@@ -80,6 +80,9 @@ func (t *Transport) begin(named Master, cfg Config) (number int) {
 	if cfg.Foreign == nil {
 		source.IntroductionFunc = func() [][]string { return introduction(t.clientName()) }
 	}
+	if cfg.failover != nil {
+		source.ServerFunc = m.server
+	}
 	runFeed := t.hub.Add(m.ctx, source)
 	longer := append(list[:len(list):len(list)], m)
 	t.list.Store(&longer)

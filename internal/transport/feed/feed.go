@@ -15,6 +15,9 @@ type Source struct {
 	Target *wire.Target
 	Owner  pipe.Owner
 	Redial wire.Pauses
+	// ServerFunc, if set, returns the run id of the server to which the calls go, "" while there is none. A script there
+	// that publishes a message counts only the receivers on its own server, so the connection follows.
+	ServerFunc func() string
 	// IntroductionFunc, if set, returns commands that are sent first. Their replies do not matter.
 	IntroductionFunc func() [][]string
 }
@@ -28,6 +31,8 @@ type feed struct {
 	ctx  context.Context // ends with the master
 	src  Source
 	wake chan struct{} // wakes await
+
+	server string // the first of ServerFunc since this connection was made
 
 	// Guarded by hub.mu.
 	pipe   *pipe.Pipe      // nil while there is no connection
@@ -91,6 +96,7 @@ var errUnused = errors.New("pool: no subscription")
 // Outstanding commands get no reply then: the next connection starts from the beginning.
 func (f *feed) serve(c *wire.Conn) (unused bool) {
 	h, owner := f.hub, f.src.Owner
+	f.server = f.callServer()
 	owner.BeatFunc, owner.PushFunc = f.beat, f.push
 	p := pipe.New(c, false, owner)
 	if f.src.IntroductionFunc != nil {

@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -109,8 +110,12 @@ func answers(reply any, command, arg string) bool {
 	return string(kind) == strings.ToLower(command) && string(about) == arg
 }
 
-// beat sends a PING, whose reply has two forms or is a refusal, and retries refused channels that are due.
+// beat ends a connection to a server that the calls have left. Otherwise it sends a PING, whose reply has two forms or
+// is a refusal, and retries refused channels that are due.
 func (f *feed) beat() (next time.Duration) {
+	if f.left() {
+		f.pipe.Kill("subscription", errLeft)
+	}
 	f.pipe.Queue(scripts.Command("ping", "PING"), func(reply any, _ error) {
 		if _, refused := reply.(redis.Error); !refused && reply != "PONG" && !answers(reply, "PONG", "") {
 			f.pipe.Kill("ping", fmt.Errorf("the server has answered PING by %.40q", reply))
@@ -126,6 +131,25 @@ func (f *feed) beat() (next time.Duration) {
 		}
 	}
 	return f.src.Owner.Heartbeat
+}
+
+// errLeft ends a connection to a server that the calls have left.
+var errLeft = errors.New("another server has taken its place")
+
+// left reports whether the calls go to another server than when the connection was made.
+func (f *feed) left() bool {
+	now := f.callServer()
+	if f.server == "" {
+		f.server = now
+	}
+	return now != "" && now != f.server
+}
+
+func (f *feed) callServer() string {
+	if f.src.ServerFunc == nil {
+		return ""
+	}
+	return f.src.ServerFunc()
 }
 
 // push handles a message by calling the listeners of its channel, if there are any.
