@@ -83,8 +83,8 @@
 // name (DNS, virtual IP); a master that becomes a replica and a master again within one heartbeat (3 s) of an idle
 // connection; clients with different max TTLs or timeouts; clients with different lists of masters during an outage
 // (docs/operations.md); clocks that were far ahead and are set right, after which masters lose data; a virtual machine
-// that is frozen and whose wall clock is set back, within one validity; a process copied while it runs. A machine that
-// stops with both clocks learns of it from the masters in 3 s. Order of waiters is best effort. See docs/protocol.md.
+// that is frozen and whose clock is set back within one validity; a process copied while it holds a lock. A machine
+// that stops with both clocks learns it from the masters in 3 s. Order of waiters is best effort. See docs/protocol.md.
 //
 // # Inside: one lock, from Lock to the script and back
 //

@@ -1,6 +1,8 @@
 package jitter
 
 import (
+	crand "crypto/rand"
+	"encoding/binary"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -34,6 +36,18 @@ func Float64() float64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.r.Float64()
+}
+
+// Unique returns a random number that a copy of this process does not draw as well: the kernel draws it, since the
+// state of the runtime's source is copied. With [Use], where no process is copied, it is 0. It is safe for concurrent
+// use.
+func Unique() uint32 {
+	if given.Load() != nil {
+		return 0
+	}
+	var b [4]byte
+	_, _ = crand.Read(b[:]) // never fails
+	return binary.NativeEndian.Uint32(b[:])
 }
 
 // Use makes r the source for the whole process until restore is called.

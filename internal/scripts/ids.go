@@ -24,7 +24,7 @@ func CheckLabel(label string) error {
 }
 
 // LeaseID returns the id of a lease: <owner>:<number>:<label>. In this package, owner always means the UUID of a
-// Locker. The number counts the leases of the owner; the label is for people. An id is never used twice.
+// Locker. The owner gives each lease another number; the label is for people. An id is never used twice.
 func LeaseID(owner string, number uint64, label string) string {
 	return grantID(owner, number, "", label)
 }

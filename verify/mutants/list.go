@@ -133,6 +133,8 @@ var List = []Mutant{
 		Suite: "redlock", Tests: "LockErrorText"},
 	{Name: "other-databases", Wrong: "H116: records in other databases are not reported",
 		Suite: "internal/transport", Tests: "CheckNamesOtherDatabases"},
+	{Name: "copied-client", Wrong: "copies of a running client have leases with the same ids",
+		Suite: "redlock", Tests: "CopiesOfOneClientExcludeEachOther"},
 	{Name: "nodes-unread", Wrong: "H143: a shared heartbeat counts although the slots of its node have changed",
 		Suite: "internal/transport", Tests: "SharedHeartbeats"},
 	{Name: "shared-heartbeat-lasts", Wrong: "H143: one heartbeat of another session counts for ever",

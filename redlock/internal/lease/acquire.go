@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/jitter"
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport/fault"
@@ -336,7 +337,7 @@ func (l *Lease) keepingPlace() scripts.Ending {
 func (m *Manager) newLease(name string, keys *scripts.Keys, t *scripts.Ticket) *Lease {
 	l := &Lease{m: &m.services, Name: name, wire: wire{keys: keys, ticket: t}}
 	//mutant:new-ids = uint64(len(name))
-	id := m.number.Add(1)
+	id := m.nextNumber()
 	if role := keys.Role(); role != scripts.Plain {
 		l.ID = scripts.ShareID(m.Owner, id, role, m.Ballots.Median(m.Clock.Now()), m.Label)
 	} else {
@@ -344,6 +345,13 @@ func (m *Manager) newLease(name string, keys *scripts.Keys, t *scripts.Ticket) *
 	}
 	l.recorder.lease = l
 	return l
+}
+
+// nextNumber returns the number of the next lease. A running process can be copied, as by two starts of one snapshot of
+// its machine. The copies have the same owner and counter, so a random part tells their leases apart.
+func (m *Manager) nextNumber() uint64 {
+	//mutant:copied-client = uint64(jitter.Unique())*0 + m.number.Add(1)
+	return uint64(jitter.Unique())<<32 + m.number.Add(1)
 }
 
 // warn notifies the owners of other leases that masters have reported in a round that was won: a majority has lost
