@@ -83,6 +83,7 @@ func (s *system) updateSuspended() {
 func (s *system) recordSuspended(total int64) {
 	last := s.suspended.Load()
 	s.suspended.Store(max(last, total))
+	//mutant:whole-seconds = false
 	if s.skew.Load() != 0 && total-last > precision {
 		s.unsure.Add(unmeasured)
 	}

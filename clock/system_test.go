@@ -56,7 +56,7 @@ func TestSuspendedTimeCounts(t *testing.T) {
 	}
 }
 
-// H14: a machine sleeps for 9.9 s, which Linux measures as 9 s by a clock that shows whole seconds. No lock may last
+// H149: a machine sleeps for 9.9 s, which Linux measures as 9 s by a clock that shows whole seconds. No lock may last
 // longer for that.
 func TestSuspensionMeasuredInWholeSecondsCountsInFull(t *testing.T) {
 	m := machineOf{monotonic: 5, wall: 1_700_000_000e9, boot: 7e9}

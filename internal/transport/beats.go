@@ -64,6 +64,7 @@ func (b *beats) next(s *session) *session {
 			next = other
 		}
 	}
+	//mutant:heartbeats-in-turn = s
 	return next
 }
 

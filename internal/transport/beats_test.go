@@ -94,7 +94,7 @@ func (n *fakeNode) on(w io.Writer, cmd []string) (handled bool, err error) {
 	return true, err
 }
 
-// A slot begins to move, which is cancelled before the node is asked about it, and begins to move once more.
+// H143: a slot begins to move, which is cancelled before the node is asked about it, and begins to move once more.
 func TestSlotThatMovesAgainIsNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := &fakeNode{first: 10, again: 12} // it is asked about the slot by heartbeat 11
@@ -107,8 +107,8 @@ func TestSlotThatMovesAgainIsNoticed(t *testing.T) {
 	})
 }
 
-// A connection breaks, as in a firewall that forgets it, while others with the same node work: it is replaced although
-// no call is made.
+// H150: a connection breaks, as in a firewall that forgets it, while others with the same node work: it is replaced
+// although no call is made.
 func TestBrokenConnectionIsReplacedBesideOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const buckets = 5
@@ -127,8 +127,8 @@ func TestBrokenConnectionIsReplacedBesideOthers(t *testing.T) {
 	})
 }
 
-// After its slot has moved, a bucket subscribes on the node that has it now: a script there that publishes a message
-// counts only the receivers on its own node, and takes a waiter without any for dead.
+// H151: after its slot has moved, a bucket subscribes on the node that has it now. A script there that publishes a
+// message counts only the receivers on its own node, and takes a waiter without any for dead.
 func TestSubscriptionFollowsTheSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second := &fakeNode{again: math.MaxInt}, &fakeNode{again: math.MaxInt}

@@ -196,7 +196,9 @@ func (s *session) take(
 		return
 	}
 	h := heard{asked, info, fields}
-	if s.beating = false; nodes && h.digest() != s.digest {
+	s.beating = false
+	//mutant:moves-again = false
+	if nodes && h.digest() != s.digest {
 		s.digest = "" // the node has changed again, perhaps before CLUSTER NODES: the next heartbeat reads it once more
 	}
 	if nodes || s.knows(h) {

@@ -167,6 +167,8 @@ func (m *Monitor) recordEvent(e transport.Event) {
 		f.Up, f.Lost, t.session, t.inFlight, t.refusedAt = true, 0, e.Session, false, clock.Instant{}
 		if e.Info.Moved {
 			// Another Locker of the pool may have begun the quarantine before this one was made.
+			//
+			//mutant:one-quarantine = true
 			f.Moved = !m.settings.Pool.Settled(e.Master, e.Session, string(m.settings.Prefix))
 			t.memory.Forget()
 		}
