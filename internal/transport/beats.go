@@ -26,10 +26,12 @@ func (b *beats) join(s *session) {
 	b.sessions[s.info.RunID] = append(b.sessions[s.info.RunID], s)
 }
 
-// leave removes a session. When it has returned, no other session judges a heartbeat for s.
+// leave removes a session. When it has returned, no other session judges a heartbeat for s. If s was to send a heartbeat
+// for its leader, another session sends it now: it could be the only one that the leader gets in twice the time.
 func (b *beats) leave(s *session) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	leader := s.leader
 	s.leader = nil // which may have ended, too
 	id := s.info.RunID
 	rest := slices.DeleteFunc(b.sessions[id], func(other *session) bool { return other == s })
@@ -37,6 +39,9 @@ func (b *beats) leave(s *session) {
 		delete(b.sessions, id)
 	} else {
 		b.sessions[id] = rest
+	}
+	if s.beating && leader != s && leader.open() && leader.lastInfo.Load().Steady() < s.sent.Steady() {
+		b.next(leader).send("", leader)
 	}
 }
 

@@ -23,6 +23,7 @@ type fakeNode struct {
 	beats        int                  // so far
 	conns        map[string]io.Writer // the last connection that has asked for the slot of a tag
 	broken       io.Writer            // no command arrives over it
+	reset        io.Writer            // it ends at the next command
 	owner        string               // another node, which has got the slots; "" if this one has them
 }
 
@@ -62,8 +63,11 @@ func (n *fakeNode) on(w io.Writer, cmd []string) (handled bool, err error) {
 	slots, digest := "0-16383", "d0"
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if w == n.broken {
+	switch w {
+	case n.broken:
 		return true, nil
+	case n.reset:
+		return true, io.ErrClosedPipe
 	}
 	beat := len(cmd) > 3 && cmd[1] == scripts.Heartbeat.SHA
 	if beat {
@@ -122,6 +126,36 @@ func TestBrokenConnectionIsReplacedBesideOthers(t *testing.T) {
 			settle(2 * buckets * DefaultHeartbeat)
 			if now := sessions(of); !slices.Equal(now, before) {
 				t.Errorf("after the connection of bucket %d broke the sessions are %v, want %v", i+1, now, before)
+			}
+		}
+	})
+}
+
+// H150: a connection ends just when its session is to send the heartbeat for another one, which gets a heartbeat in time
+// all the same.
+func TestHeartbeatOfEndedSessionIsSentByItsLeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const buckets = 2
+		node := &fakeNode{again: math.MaxInt}
+		of := openNode(t, buckets, node)
+		settle(10*DefaultHeartbeat + time.Millisecond)
+		longest := make([]time.Duration, buckets)
+		for i, p := range of {
+			last := time.Now()
+			defer p.Watch(func(e Event) {
+				longest[i], last = max(longest[i], time.Since(last)), time.Now()
+				if e.Err != nil {
+					last = last.Add(time.Hour) // only the other session counts
+				}
+			})()
+		}
+		for i := range 2 * buckets { // twice each: one time of two it does not lead
+			node.set(func() { node.reset = node.conns[Bucket{i/2 + 1, buckets}.Tag()] })
+			settle(10 * DefaultHeartbeat)
+		}
+		for i := range of {
+			if most := DefaultHeartbeat + of[i].Timeout(0); longest[i] > most {
+				t.Errorf("bucket %d has got no heartbeat for %v, longer than %v", i+1, longest[i], most)
 			}
 		}
 	})
