@@ -190,3 +190,45 @@ func TestSubscriptionFollowsTheSlot(t *testing.T) {
 		}
 	})
 }
+
+// H151: the subscription is made again while a node is asked that does not know of the move yet. It goes to the node
+// that had the slot, and follows all the same.
+func TestSubscriptionFollowsInSpiteOfAStaleNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes := map[string]*fakeNode{}
+		for id, addr := range map[string]string{"a0": "n1:7000", "a1": "n2:7000", "a2": "n3:7000"} {
+			nodes[addr] = &fakeNode{again: math.MaxInt}
+			nodes[addr].begin(id)
+		}
+		asked, first, second := nodes["n1:7000"], nodes["n2:7000"], nodes["n3:7000"]
+		names := func(owner string) { asked.set(func() { asked.owner = owner }) }
+		names("n2:7000")
+		p := openNodes(t, 1, func(ctx context.Context, network, addr string) (net.Conn, error) {
+			return nodes[addr].dial(ctx, network, addr)
+		})[0]
+		sub := p.Subscribe("inbox", newEar())
+		defer sub.Close()
+		settle(time.Second)
+		if first.subscribers() != 1 {
+			t.Fatal("no subscription on the node with the slot")
+		}
+		first.set(func() { first.owner = "n3:7000" })
+		names("n3:7000")
+		end := time.Now().Add(time.Minute)
+		for state(p, 0).Info.RunID != "a2" && time.Now().Before(end) {
+			settle(time.Millisecond)
+		}
+		names("n2:7000") // the calls do not ask it again
+		for first.subscribers() == 0 && time.Now().Before(end) {
+			settle(time.Millisecond)
+		}
+		if time.Now().After(end) {
+			t.Fatal("the subscription was not made on the node that had the slot")
+		}
+		names("n3:7000")
+		settle(3 * DefaultHeartbeat)
+		if second.subscribers() != 1 || sub.Confirmed() != 1 {
+			t.Error("no subscription on the node that has the slot now")
+		}
+	})
+}

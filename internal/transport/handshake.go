@@ -80,6 +80,18 @@ func unknownCommand(refusal redis.Error) bool {
 	return strings.HasPrefix(strings.ToLower(string(refusal)), "err unknown command")
 }
 
+// askServer reads the run id of the server of a connection. It is "" if the server refuses.
+func askServer(c *wire.Conn) (server, op string, err error) {
+	op, err = c.Ask([]wire.Question{{
+		Op: "info", Command: []string{"INFO", "server"}, TakeFunc: func(reply any) error {
+			text, _ := redis.String(reply, nil)
+			server = infoFields(text)["run_id"]
+			return nil
+		},
+	}})
+	return server, op, err
+}
+
 // readInfo parses the reply of INFO, and also returns its fields.
 func (cfg *Config) readInfo(asked clock.Instant, reply any) (i Info, fields map[string]string, _ error) {
 	text, err := redis.String(reply, nil)

@@ -81,7 +81,7 @@ func (t *Transport) begin(named Master, cfg Config) (number int) {
 		source.IntroductionFunc = func() [][]string { return introduction(t.clientName()) }
 	}
 	if cfg.failover != nil {
-		source.ServerFunc = m.server
+		source.ServerFunc, source.AskFunc = m.server, askServer
 	}
 	runFeed := t.hub.Add(m.ctx, source)
 	longer := append(list[:len(list):len(list)], m)

@@ -18,6 +18,9 @@ type Source struct {
 	// ServerFunc, if set, returns the run id of the server to which the calls go, "" while there is none. A script there
 	// that publishes a message counts only the receivers on its own server, so the connection follows.
 	ServerFunc func() string
+	// AskFunc, set with ServerFunc, reads the run id of the server of a connection, "" if it does not say it. A node or a
+	// sentinel that lags behind may have named another server than that of the calls.
+	AskFunc func(c *wire.Conn) (server, op string, err error)
 	// IntroductionFunc, if set, returns commands that are sent first. Their replies do not matter.
 	IntroductionFunc func() [][]string
 }
@@ -32,7 +35,7 @@ type feed struct {
 	src  Source
 	wake chan struct{} // wakes await
 
-	server string // the first of ServerFunc since this connection was made
+	server string // to which this connection was made; if it is not known, the first of ServerFunc since then
 
 	// Guarded by hub.mu.
 	pipe   *pipe.Pipe      // nil while there is no connection
@@ -60,8 +63,7 @@ func (f *feed) changedLocked(channel string) {
 func (f *feed) run() {
 	pauses := f.src.Redial
 	for f.await() {
-		// The handshake omits INFO: a client that receives a message queries all masters before it relies on it.
-		c, op, err := f.src.Target.Connect(f.ctx, func(*wire.Conn) (string, error) { return "", nil })
+		c, op, err := f.src.Target.Connect(f.ctx, f.greet)
 		if err != nil {
 			f.hub.mu.Lock()
 			f.err = f.src.Owner.ErrorFunc(op, err, false)
@@ -75,6 +77,15 @@ func (f *feed) run() {
 		}
 		pauses.Rest(f.ctx)
 	}
+}
+
+// greet reads where the connection leads, and nothing else of INFO: a client that receives a message queries all masters
+// before it relies on it.
+func (f *feed) greet(c *wire.Conn) (op string, err error) {
+	if f.src.ServerFunc != nil {
+		f.server, op, err = f.src.AskFunc(c)
+	}
+	return op, err
 }
 
 // await waits for a listener. It returns false when the master's context ends.
@@ -96,7 +107,6 @@ var errUnused = errors.New("pool: no subscription")
 // Outstanding commands get no reply then: the next connection starts from the beginning.
 func (f *feed) serve(c *wire.Conn) (unused bool) {
 	h, owner := f.hub, f.src.Owner
-	f.server = f.callServer()
 	owner.BeatFunc, owner.PushFunc = f.beat, f.push
 	p := pipe.New(c, false, owner)
 	if f.src.IntroductionFunc != nil {

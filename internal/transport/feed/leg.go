@@ -136,21 +136,17 @@ func (f *feed) beat() (next time.Duration) {
 // errLeft ends a connection to a server that the calls have left.
 var errLeft = errors.New("another server has taken its place")
 
-// left reports whether the calls go to another server than when the connection was made.
+// left reports whether the calls go to another server than this connection.
 func (f *feed) left() bool {
-	now := f.callServer()
+	if f.src.ServerFunc == nil {
+		return false
+	}
+	now := f.src.ServerFunc()
 	if f.server == "" {
 		f.server = now
 	}
 	//mutant:subscription-follows = false
 	return now != "" && now != f.server
-}
-
-func (f *feed) callServer() string {
-	if f.src.ServerFunc == nil {
-		return ""
-	}
-	return f.src.ServerFunc()
 }
 
 // push handles a message by calling the listeners of its channel, if there are any.
