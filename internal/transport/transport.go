@@ -150,14 +150,14 @@ func (t *Transport) Send(i int, c *scripts.Call, s Stamp, to Receiver) error {
 	return nil
 }
 
-// A settlement says that the admission record of a prefix on a master was written after a move of its slot.
+// A settlement says that the quarantine of a prefix on a master was begun after a move of its slot.
 type settlement struct {
 	master int
 	prefix string
 }
 
-// Settle records that the admission record of a prefix on master i was written in a session with Info.Moved, for other
-// users of the Transport: the move is taken into account.
+// Settle records that the quarantine of a prefix on master i was begun in a session with Info.Moved, for other users of
+// the Transport: the move is taken into account.
 func (t *Transport) Settle(i int, session uint64, prefix string) {
 	t.settled.Store(settlement{i, prefix}, session)
 }

@@ -111,7 +111,7 @@ func (m *Monitor) recordAnswer(i int, step scripts.AdmitStep, number uint64, adm
 	case scripts.AdmitDone:
 		if step != scripts.AdmitRead {
 			t.doneStep = step
-			if f.Moved { // the record was written since
+			if f.Moved && decides(step) {
 				f.Moved = false
 				m.settings.Pool.Settle(i, t.session, string(m.settings.Prefix))
 			}
@@ -121,4 +121,10 @@ func (m *Monitor) recordAnswer(i int, step scripts.AdmitStep, number uint64, adm
 	case scripts.AdmitTooEarly: // its clock is a little behind our estimate
 		t.refusedAt, t.pause = m.settings.Clock.Now(), admission.Look/10
 	}
+}
+
+// decides reports whether a step decides anew whether the master may vote. The others keep what its record says, which
+// may be from before the move of its slot.
+func decides(step scripts.AdmitStep) bool {
+	return step == scripts.AdmitStart || step == scripts.AdmitReplace || step == scripts.AdmitNow
 }
