@@ -1,9 +1,30 @@
 package jitter
 
 import (
+	crand "crypto/rand"
 	"math/rand/v2"
 	"testing"
+	"time"
 )
+
+// zeros is the kernel of machines that were copied and have not noticed it: all draw the same.
+type zeros struct{}
+
+func (zeros) Read(b []byte) (int, error) {
+	clear(b)
+	return len(b), nil
+}
+
+func TestUniqueDiffersOnCopiesOfTheKernel(t *testing.T) {
+	given := crand.Reader
+	defer func() { crand.Reader = given }()
+	crand.Reader = zeros{}
+	first := Unique()
+	time.Sleep(time.Millisecond) // no two machines are that exact
+	if Unique() == first {
+		t.Error("two copies have drawn the same number")
+	}
+}
 
 func TestUseReplacesSourceUntilRestored(t *testing.T) {
 	draw := func() (list []float64) {
