@@ -54,3 +54,26 @@ func TestOtherNumbersDoNotReplaceTheQuarantineOfAMove(t *testing.T) {
 		w.wantStates(l, "qvv")
 	})
 }
+
+// H143: the connection on which a move was noticed ends before the quarantine could begin. The next one begins it.
+func TestMoveIsKeptUntilItsQuarantineBegins(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		clk := clock.Runtime()
+		p, same := w.pool(transport.WithClock(clk)), redlock.WithClock(clk)
+		l := w.over(p, same)
+		first := w.masters.Master(0)
+		first.SetClock(-time.Minute, 1)
+		w.refuse("MOVED 1 10.0.0.2:7000", 0)
+		w.unlock(w.take(l, "n"))
+		w.refuse("", 0)
+		after(time.Second)
+		w.wantStates(l, "bvv")
+		first.CutConnections()
+		after(5 * time.Second)
+		w.wantStates(l, "bvv")
+		w.wantStates(w.over(p, same), "bvv")
+		first.SetClock(0, 1)
+		after(5 * time.Second)
+		w.wantStates(l, "qvv")
+	})
+}

@@ -112,7 +112,7 @@ func TestReadNodes(t *testing.T) {
 }
 
 // H143: a node whose slot is moving or has moved reports that in the reply to a call. The connection ends, and the next
-// one has Info.Moved set.
+// ones have Info.Moved set until a quarantine has begun.
 func TestMovingSlotEndsConnection(t *testing.T) {
 	for _, reply := range []string{"-MOVED 1 a:1\r\n", "-ASK 1 a:1\r\n", "-TRYAGAIN Multiple keys\r\n"} {
 		f := newFake("a")
@@ -133,15 +133,20 @@ func TestMovingSlotEndsConnection(t *testing.T) {
 		if !state(p, 0).Info.Moved {
 			t.Errorf("%q: Moved is not set on the next connection", reply)
 		}
-		session = state(p, 0).Session
 		f.set(func() { f.answer = func([]string) string { return ":1\r\n" } })
-		f.cut()
-		eventually(t, "third connection", func() bool {
-			s := state(p, 0)
-			return s.Err == nil && s.Session != session
-		})
-		if state(p, 0).Info.Moved {
-			t.Errorf("%q: Moved is set again", reply)
+		for _, settled := range []bool{false, true} {
+			session = state(p, 0).Session
+			if settled {
+				p.Settle(0, session, "p")
+			}
+			f.cut()
+			eventually(t, "another connection", func() bool {
+				s := state(p, 0)
+				return s.Err == nil && s.Session != session
+			})
+			if moved := state(p, 0).Info.Moved; moved == settled {
+				t.Errorf("%q: Moved is %v, with a quarantine begun: %v", reply, moved, settled)
+			}
 		}
 		_ = p.Close()
 	}

@@ -32,8 +32,8 @@ type Info struct {
 	// away: 12 s, since min-replicas-max-lag is at most 10 s. It is 0 if the master has no failover
 	// ([Transport.FailsOver]).
 	Late time.Duration
-	// Moved reports that the hash slot of the bucket has been moved since the last connection: its locks may be lost,
-	// even if the identity is the same. See [Transport.Settled].
+	// Moved reports that the hash slot of the bucket was moved before this connection, and that no quarantine had begun
+	// since: its locks may be lost, even if the identity is the same. See [Transport.Settled].
 	Moved bool
 	Reading
 }

@@ -23,7 +23,7 @@ type master struct {
 	cancel    context.CancelCauseFunc
 	pending   pendingList
 	users     int  // number of users; guarded by Transport.changeMu
-	moved     bool // its slot was being moved since it was last up; used by run only
+	moved     bool // its slot was moved, and no quarantine has begun since; used by run only
 
 	mu    sync.Mutex // held while state changes, and while ctx is cancelled
 	state atomic.Pointer[connState]

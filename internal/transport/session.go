@@ -49,7 +49,7 @@ func (s *session) serve(c *wire.Conn) {
 	s.resend()
 	op, err := s.pipe.Run(m.ctx, m.cfg.clock.Now().Sub(s.infoSent))
 	m.beats.leave(s)
-	m.moved = m.moved && !s.open() || leaving(err) // events of an open session have already reported a move
+	m.moved = m.moved && !m.transport.settledIn(m.index, s.id) || leaving(err)
 	m.pending.stop()
 	m.setDown(op, err)
 	s.pipe.Drain(err)

@@ -168,6 +168,15 @@ func (t *Transport) Settled(i int, session uint64, prefix string) bool {
 	return known && last == session
 }
 
+// settledIn reports whether Settle was called for this session and any prefix.
+func (t *Transport) settledIn(i int, session uint64) (yes bool) {
+	t.settled.Range(func(key, last any) bool {
+		yes = key.(settlement).master == i && last == session
+		return !yes
+	})
+	return yes
+}
+
 // AddPending adds a pending release for master i. It is merged with a pending release of the same Name: the leases are
 // added, and the larger ballot is kept. The release is sent first on the next connection, before Send may use it, and
 // again on each heartbeat, until the reply is not a transient error (see [Transient]).
