@@ -40,7 +40,7 @@ func (b *beats) leave(s *session) {
 	} else {
 		b.sessions[id] = rest
 	}
-	if s.beating && leader != s && leader.open() && leader.lastInfo.Load().Steady() < s.sent.Steady() {
+	if s.beating && leader != nil && leader != s && leader.open() && leader.lastInfo.Load().Steady() < s.sent.Steady() {
 		b.next(leader).send("", leader)
 	}
 }
