@@ -97,6 +97,7 @@ func TestExpiredHandleImportsNothing(t *testing.T) {
 		w.wantOn("a", 0)
 		after(time.Millisecond) // for a larger ballot than that of the import
 		k := w.take(w.locker(redlock.WithOwner("next")), "a")
+		synctest.Wait() // all masters have it before the import raises their fences
 		w.isError(errOf(l.Import(w.Context(), handle)), redlock.ErrLost)
 		synctest.Wait()
 		if id, on := w.holder("a"); id != "next" || on != 3 || k.Err() != nil {

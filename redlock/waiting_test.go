@@ -374,6 +374,7 @@ func TestMasterWithWrongClockIsNoVoter(t *testing.T) {
 		bubble(t, 3, func(w *cluster) {
 			w.masters.Master(0).SetClock(off, 1)
 			w.masters.Take("n", time.Hour)
+			w.delay(time.Millisecond)
 			cutOff, other := w.peer("cut off"), w.peer("other")
 			cutOff.cut(2)
 			a := w.call(w.Context(), cutOff, "n")
