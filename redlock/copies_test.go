@@ -12,8 +12,8 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// H148: a virtual machine is started several times from one snapshot of its memory. The copies of a Locker have the same
-// UUID and count their leases alike, and only one of them at a time has the name.
+// H148: a virtual machine is started several times from one snapshot of its memory. The copies of a Locker have the
+// same UUID and count their leases alike, and only one of them at a time has the name.
 func TestCopiesOfOneClientExcludeEachOther(t *testing.T) { //nolint:paralleltest // it sets the source of all UUIDs
 	t.Cleanup(func() { uuid.SetRand(nil) })
 	bubble(t, 5, func(w *cluster) {

@@ -26,8 +26,9 @@ func (b *beats) join(s *session) {
 	b.sessions[s.info.RunID] = append(b.sessions[s.info.RunID], s)
 }
 
-// leave removes a session. When it has returned, no other session judges a heartbeat for s. If s was to send a heartbeat
-// for its leader, another session sends it now: it could be the only one that the leader gets in twice the time.
+// leave removes a session. When it has returned, no other session judges a heartbeat for s. If s was to send a
+// heartbeat for its leader, another session sends it now: it could be the only one that the leader gets in twice the
+// time.
 func (b *beats) leave(s *session) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -131,8 +131,8 @@ func TestBrokenConnectionIsReplacedBesideOthers(t *testing.T) {
 	})
 }
 
-// H150: a connection ends just when its session is to send the heartbeat for another one, which gets a heartbeat in time
-// all the same.
+// H150: a connection ends just when its session is to send the heartbeat for another one, which gets a heartbeat in
+// time all the same.
 func TestHeartbeatOfEndedSessionIsSentByItsLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const buckets = 2

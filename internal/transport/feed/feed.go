@@ -79,8 +79,8 @@ func (f *feed) run() {
 	}
 }
 
-// greet reads where the connection leads, and nothing else of INFO: a client that receives a message queries all masters
-// before it relies on it.
+// greet reads where the connection leads, and nothing else of INFO: a client that receives a message queries all
+// masters before it relies on it.
 func (f *feed) greet(c *wire.Conn) (op string, err error) {
 	if f.src.ServerFunc != nil {
 		f.server, op, err = f.src.AskFunc(c)

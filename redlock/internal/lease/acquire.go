@@ -347,9 +347,10 @@ func (m *Manager) newLease(name string, keys *scripts.Keys, t *scripts.Ticket) *
 	return l
 }
 
-// nextNumber returns the number of the next lease. A running process can be copied, as by two starts of one snapshot of
-// its machine. The copies have the same owner and counter, so a random part tells their leases apart. It has at most 16
-// digits: with a label of up to ten bytes, Redis keeps the lock in its compact form (hash-max-listpack-value, 64 bytes).
+// nextNumber returns the number of the next lease. A running process can be copied, as by two starts of one snapshot
+// of its machine. The copies have the same owner and counter, so a random part tells their leases apart. It has at
+// most 16 digits: with a label of up to ten bytes, Redis keeps the lock in its compact form (hash-max-listpack-value,
+// 64 bytes).
 func (m *Manager) nextNumber() uint64 {
 	//mutant:copied-client = uint64(jitter.Unique())*0 + m.number.Add(1)
 	return uint64(jitter.Unique())<<20 + m.number.Add(1)
