@@ -112,40 +112,39 @@ func TestReadNodes(t *testing.T) {
 }
 
 // H143: a node whose slot is moving or has moved reports that in the reply to a call. The connection ends, and the next
-// ones have Info.Moved set until a quarantine has begun.
+// ones count a move, for which each prefix begins one quarantine.
 func TestMovingSlotEndsConnection(t *testing.T) {
 	for _, reply := range []string{"-MOVED 1 a:1\r\n", "-ASK 1 a:1\r\n", "-TRYAGAIN Multiple keys\r\n"} {
 		f := newFake("a")
 		p := open(t, []string{"redis://h"}, WithDialer(f.dial))
 		waitUp(t, p)
-		if state(p, 0).Info.Moved {
-			t.Error("Moved is set on the first connection")
+		if n := state(p, 0).Info.Moves; n != 0 || !p.Settled(0, n, "p") {
+			t.Errorf("%d moves on the first connection", n)
 		}
 		session := state(p, 0).Session
+		reconnected := func() bool {
+			s := state(p, 0)
+			return s.Err == nil && s.Session != session
+		}
 		f.set(func() { f.answer = func([]string) string { return reply } })
 		if _, err := call(t, p, 0, inspect("x"), Stamp{}); err == nil || !Answered(err) {
 			t.Errorf("%q: %v", reply, err)
 		}
-		eventually(t, "second connection", func() bool {
-			s := state(p, 0)
-			return s.Err == nil && s.Session != session
-		})
-		if !state(p, 0).Info.Moved {
-			t.Errorf("%q: Moved is not set on the next connection", reply)
+		eventually(t, "second connection", reconnected)
+		moves := state(p, 0).Info.Moves
+		if moves == 0 {
+			t.Errorf("%q: no move on the next connection", reply)
 		}
 		f.set(func() { f.answer = func([]string) string { return ":1\r\n" } })
 		for _, settled := range []bool{false, true} {
 			session = state(p, 0).Session
 			if settled {
-				p.Settle(0, session, "p")
+				p.Settle(0, moves, "p")
 			}
 			f.cut()
-			eventually(t, "another connection", func() bool {
-				s := state(p, 0)
-				return s.Err == nil && s.Session != session
-			})
-			if moved := state(p, 0).Info.Moved; moved == settled {
-				t.Errorf("%q: Moved is %v, with a quarantine begun: %v", reply, moved, settled)
+			eventually(t, "another connection", reconnected)
+			if n := state(p, 0).Info.Moves; n != moves || p.Settled(0, n, "p") != settled || p.Settled(0, n, "other") {
+				t.Errorf("%q: %d moves, want %d, with a quarantine begun: %v", reply, n, moves, settled)
 			}
 		}
 		_ = p.Close()

@@ -32,9 +32,9 @@ type Info struct {
 	// away: 12 s, since min-replicas-max-lag is at most 10 s. It is 0 if the master has no failover
 	// ([Transport.FailsOver]).
 	Late time.Duration
-	// Moved reports that the hash slot of the bucket was moved before this connection, and that no quarantine had begun
-	// since: its locks may be lost, even if the identity is the same. See [Transport.Settled].
-	Moved bool
+	// Moves counts the connections that have ended because the hash slot of the bucket was being moved. With each move,
+	// its locks may be lost, even if the identity is the same. See [Transport.Settled].
+	Moves uint64
 	Reading
 }
 

@@ -22,8 +22,8 @@ type master struct {
 	ctx       context.Context // ends with the master; its cause is the reason
 	cancel    context.CancelCauseFunc
 	pending   pendingList
-	users     int  // number of users; guarded by Transport.changeMu
-	moved     bool // its slot was moved, and no quarantine has begun since; used by run only
+	users     int    // number of users; guarded by Transport.changeMu
+	moves     uint64 // see Info.Moves; used by run only
 
 	mu    sync.Mutex // held while state changes, and while ctx is cancelled
 	state atomic.Pointer[connState]
@@ -48,6 +48,13 @@ func (m *master) fail(op string, cause error, unknown bool) error {
 	e := m.failure(op, cause)
 	e.Unknown = unknown
 	return e
+}
+
+// countMove counts a connection that ended, or failed, because the slot of the bucket is being moved.
+func (m *master) countMove(err error) {
+	if leaving(err) {
+		m.moves++
+	}
 }
 
 // server returns the run id of the server of the session, "" if there is none.
@@ -81,10 +88,10 @@ func (m *master) run() {
 			op, err = m.claim(c, s)
 		}
 		if err != nil {
-			m.moved = m.moved || leaving(err)
+			m.countMove(err)
 			m.setDown(op, err)
 		} else {
-			s.server, s.info.Moved = s.info.RunID, m.moved
+			s.server, s.info.Moves = s.info.RunID, m.moves
 			id++
 			began := time.Now()
 			s.serve(c)

@@ -49,7 +49,7 @@ func (s *session) serve(c *wire.Conn) {
 	s.resend()
 	op, err := s.pipe.Run(m.ctx, m.cfg.clock.Now().Sub(s.infoSent))
 	m.beats.leave(s)
-	m.moved = m.moved && !m.transport.settledIn(m.index, s.id) || leaving(err)
+	m.countMove(err)
 	m.pending.stop()
 	m.setDown(op, err)
 	s.pipe.Drain(err)
@@ -236,7 +236,7 @@ func (s *session) judge(h heard) {
 		s.pipe.Kill("heartbeat", err)
 		return
 	}
-	info.Moved = s.info.Moved
+	info.Moves = s.info.Moves
 	info.BacklogTTL, info.BacklogKnown = s.info.BacklogTTL, s.info.BacklogKnown
 	s.info = info
 	if s.open() { // the session has not been reported before it is open

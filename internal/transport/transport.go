@@ -19,7 +19,7 @@ type Transport struct {
 	list     atomic.Pointer[[]*master] // by number; the list is replaced by a longer one, never changed
 	watchers watchers
 	claims   sync.Map // run id to the *master that is connected to the server
-	settled  sync.Map // settlement to the session in which it was made
+	settled  sync.Map // settlement to Info.Moves when it was made
 	hub      feed.Hub
 	common   []Option
 	bucket   Bucket
@@ -156,25 +156,16 @@ type settlement struct {
 	prefix string
 }
 
-// Settle records that the quarantine of a prefix on master i was begun in a session with Info.Moved, for other users of
-// the Transport: the move is taken into account.
-func (t *Transport) Settle(i int, session uint64, prefix string) {
-	t.settled.Store(settlement{i, prefix}, session)
+// Settle records that the quarantine of a prefix on master i was begun after this many moves ([Info.Moves]), for other
+// users of the Transport and for later sessions.
+func (t *Transport) Settle(i int, moves uint64, prefix string) {
+	t.settled.Store(settlement{i, prefix}, moves)
 }
 
-// Settled reports whether Settle was called for this session.
-func (t *Transport) Settled(i int, session uint64, prefix string) bool {
+// Settled reports whether a quarantine of the prefix on master i was begun after this many moves, or none is needed.
+func (t *Transport) Settled(i int, moves uint64, prefix string) bool {
 	last, known := t.settled.Load(settlement{i, prefix})
-	return known && last == session
-}
-
-// settledIn reports whether Settle was called for this session and any prefix.
-func (t *Transport) settledIn(i int, session uint64) (yes bool) {
-	t.settled.Range(func(key, last any) bool {
-		yes = key.(settlement).master == i && last == session
-		return !yes
-	})
-	return yes
+	return moves == 0 || known && last.(uint64) >= moves
 }
 
 // AddPending adds a pending release for master i. It is merged with a pending release of the same Name: the leases are

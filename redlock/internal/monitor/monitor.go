@@ -64,6 +64,7 @@ type byHand struct {
 // A track is what Run knows of a master besides the facts.
 type track struct {
 	session    uint64
+	moves      uint64 // Info.Moves of the session
 	memory     admission.Memory
 	inFlight   bool              // a step was sent and not answered
 	doneStep   scripts.AdmitStep // the last step, if it was done
@@ -165,11 +166,11 @@ func (m *Monitor) recordEvent(e transport.Event) {
 	if fresh {
 		f.Lose()
 		f.Up, f.Lost, t.session, t.inFlight, t.refusedAt = true, 0, e.Session, false, clock.Instant{}
-		if e.Info.Moved {
-			// Another Locker of the pool may have begun the quarantine before this one was made.
-			//
-			//mutant:one-quarantine = true
-			f.Moved = !m.settings.Pool.Settled(e.Master, e.Session, string(m.settings.Prefix))
+		// Another Locker of the pool may have begun the quarantine before this one was made.
+		//
+		//mutant:one-quarantine = e.Info.Moves > 0
+		f.Moved = !m.settings.Pool.Settled(e.Master, e.Info.Moves, string(m.settings.Prefix))
+		if t.moves = e.Info.Moves; f.Moved {
 			t.memory.Forget()
 		}
 	}
