@@ -219,24 +219,27 @@ func (f *facts) questions(cfg *Config, opts *CheckOptions) (list []wire.Question
 	}
 	for _, right := range scripts.Rights {
 		command := right.Probe(prefix)
-		ask("rights", func(_ any, refused redis.Error) {
-			text := strings.ToLower(string(refused))
-			switch {
-			case unknownCommand(refused):
-				f.renamed = append(f.renamed, right.Rule)
-				right.Rule += " (renamed or unknown)"
-			case fault.Code(refused) != "NOPERM":
-				return
-			case strings.Contains(text, "key"):
-				f.grants = append(f.grants, "~"+opts.Prefix+":*")
-			case strings.Contains(text, "channel"):
-				f.grants = append(f.grants, "&"+opts.Prefix+":*")
-			default:
-				f.grants = append(f.grants, "+"+right.Rule)
-			}
-			f.noEval, f.noLoad = f.noEval || command[0] == "EVAL", f.noLoad || command[0] == "SCRIPT"
-			f.lacking = append(f.lacking, right)
-		}, command...)
+		ask("rights", func(_ any, refused redis.Error) { f.probed(right, command[0], refused, opts.Prefix) }, command...)
 	}
 	return list
+}
+
+// probed records the reply to a command that tests a right: refused, if the user lacks it.
+func (f *facts) probed(right scripts.Right, command string, refused redis.Error, prefix string) {
+	text := strings.ToLower(string(refused))
+	switch {
+	case unknownCommand(refused):
+		f.renamed = append(f.renamed, right.Rule)
+		right.Rule += " (renamed or unknown)"
+	case fault.Code(refused) != "NOPERM":
+		return
+	case strings.Contains(text, "key"):
+		f.grants = append(f.grants, "~"+prefix+":*")
+	case strings.Contains(text, "channel"):
+		f.grants = append(f.grants, "&"+prefix+":*")
+	default:
+		f.grants = append(f.grants, "+"+right.Rule)
+	}
+	f.noEval, f.noLoad = f.noEval || command == "EVAL", f.noLoad || command == "SCRIPT"
+	f.lacking = append(f.lacking, right)
 }

@@ -150,6 +150,20 @@ func (c *call) sharedAcquire() any {
 	if a.last > latest {
 		return []any{int64(quorum.Ahead), c.join(a.waiter), raw, c.now}
 	}
+	c.grantShare(a, writer, replaces, mine, reads)
+	if queued && a.waiter.id != "" {
+		c.leave(a.waiter.id)
+	}
+	//mutant:reader-wakes-next = false
+	if queued && !writer {
+		c.invite(waiter{})
+	}
+	return int64(quorum.Granted)
+}
+
+// grantShare gives the caller its share, in place of the one that it replaces, and raises the fence of its role. The
+// caller's present share counts until mine, and reads is the readers' fence.
+func (c *call) grantShare(a ask, writer, replaces bool, mine int64, reads float64) {
 	if mine < c.now+a.ttl*1000 {
 		c.share(a.id, a.ttl)
 	}
@@ -162,14 +176,6 @@ func (c *call) sharedAcquire() any {
 	} else if a.last > reads {
 		c.raise(c.readsKey(), c.arg(5))
 	}
-	if queued && a.waiter.id != "" {
-		c.leave(a.waiter.id)
-	}
-	//mutant:reader-wakes-next = false
-	if queued && !writer {
-		c.invite(waiter{})
-	}
-	return int64(quorum.Granted)
 }
 
 // sharedRefusal returns the reply if others hold the name, or a waiter comes before the caller; nil if the caller may
