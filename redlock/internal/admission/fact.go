@@ -48,12 +48,10 @@ func (f *Fact) Learn(text string, asked, last uint64) {
 	}
 }
 
-// Lose marks the master as down or reconnected, so that its record is read again. A move counts until its quarantine
-// has begun.
+// Lose marks the master as down or reconnected, so that its record is read again.
 func (f *Fact) Lose() {
 	*f = Fact{
 		Settled: true, Text: f.Text, Record: f.Record, Bad: f.Bad, Asked: f.Asked, Began: f.Began, Lost: f.Lost, Home: f.Home,
-		Moved: f.Moved,
 	}
 }
 
