@@ -32,23 +32,32 @@ func TestMoveOfSlotCostsOneQuarantine(t *testing.T) {
 	})
 }
 
+// movedWithWrongClock returns a Locker over a pool whose first master has reported a move of its slot. The master
+// cannot begin the quarantine yet, since its clock is wrong. start makes another Locker over the pool.
+func (w *cluster) movedWithWrongClock() (l *redlock.Locker, start func() *redlock.Locker) {
+	w.Helper()
+	clk := clock.Runtime()
+	p := w.pool(transport.WithClock(clk))
+	start = func() *redlock.Locker { return w.over(p, redlock.WithClock(clk)) }
+	l = start()
+	w.masters.Master(0).SetClock(-time.Minute, 1)
+	w.refuse("MOVED 1 10.0.0.2:7000", 0)
+	w.unlock(w.take(l, "n"))
+	w.refuse("", 0)
+	after(time.Second)
+	w.wantStates(l, "bvv")
+	return l, start
+}
+
 // H143: while a master cannot begin the quarantine for the move of its slot, since its clock is wrong, an operator
 // writes other numbers into its record. It begins the quarantine all the same, before it votes.
-func TestOtherNumbersDoNotReplaceTheQuarantineOfAMove(t *testing.T) {
+func TestOtherNumbersDoNotReplaceQuarantineOfMove(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
-		clk := clock.Runtime()
-		p, same := w.pool(transport.WithClock(clk)), redlock.WithClock(clk)
-		l := w.over(p, same)
-		w.masters.Master(0).SetClock(-time.Minute, 1)
-		w.refuse("MOVED 1 10.0.0.2:7000", 0)
-		w.unlock(w.take(l, "n"))
-		w.refuse("", 0)
-		after(time.Second)
-		w.wantStates(l, "bvv")
+		l, start := w.movedWithWrongClock()
 		w.noError(l.Admin().RaiseMaxTTL(w.Context(), time.Minute))
 		after(time.Second)
 		w.wantStates(l, "bvv")
-		w.wantStates(w.over(p, same), "bvv")
+		w.wantStates(start(), "bvv")
 		w.masters.Master(0).SetClock(0, 1)
 		after(5 * time.Second)
 		w.wantStates(l, "qvv")
@@ -58,20 +67,12 @@ func TestOtherNumbersDoNotReplaceTheQuarantineOfAMove(t *testing.T) {
 // H143: the connection on which a move was noticed ends before the quarantine could begin. The next one begins it.
 func TestMoveIsKeptUntilItsQuarantineBegins(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
-		clk := clock.Runtime()
-		p, same := w.pool(transport.WithClock(clk)), redlock.WithClock(clk)
-		l := w.over(p, same)
+		l, start := w.movedWithWrongClock()
 		first := w.masters.Master(0)
-		first.SetClock(-time.Minute, 1)
-		w.refuse("MOVED 1 10.0.0.2:7000", 0)
-		w.unlock(w.take(l, "n"))
-		w.refuse("", 0)
-		after(time.Second)
-		w.wantStates(l, "bvv")
 		first.CutConnections()
 		after(5 * time.Second)
 		w.wantStates(l, "bvv")
-		w.wantStates(w.over(p, same), "bvv")
+		w.wantStates(start(), "bvv")
 		first.SetClock(0, 1)
 		after(5 * time.Second)
 		w.wantStates(l, "qvv")

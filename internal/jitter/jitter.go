@@ -40,9 +40,9 @@ func Float64() float64 {
 }
 
 // Unique returns a random number that a copy of this process does not draw as well: the kernel draws it, since the
-// state of the runtime's source is copied. A hypervisor that does not tell the kernel of a copy (VM generation ID)
-// has copied the kernel's state as well, for about a minute: then the time of the call, in nanoseconds, differs. With
-// [Use], where no process is copied, it is 0. It is safe for concurrent use.
+// state of the runtime's source is copied. If the hypervisor does not tell the kernel of a copy (VM generation ID), the
+// kernels of both draw the same numbers for a while, but the time of the call in nanoseconds differs. With [Use], where
+// no process is copied, it is 0. It is safe for concurrent use.
 func Unique() uint32 {
 	if given.Load() != nil {
 		return 0

@@ -11,8 +11,8 @@ import (
 //
 // A heartbeat shows that the server is still the same, is fit, and answers. That holds for all sessions: the server
 // process of a connection does not change. It does not show that the connection of another session still works. So the
-// sessions send in turn, and one of them leads: it says when. Each connection is in use now and then, and one that is
-// broken is replaced.
+// sessions send in turn, and one of them, the leader, decides when. Each connection is then used regularly, and a
+// broken one is replaced.
 type beats struct {
 	mu       sync.Mutex            // held while heartbeats are sent or judged; held before watchers.mu and Pipe.mu
 	sessions map[string][]*session // those that are open, by the run id of the server
@@ -26,14 +26,13 @@ func (b *beats) join(s *session) {
 	b.sessions[s.info.RunID] = append(b.sessions[s.info.RunID], s)
 }
 
-// leave removes a session. When it has returned, no other session judges a heartbeat for s. If s was to send a
-// heartbeat for its leader, another session sends it now: it could be the only one that the leader gets in twice the
-// time.
+// leave removes a session. When it has returned, no other session judges a heartbeat for s. If s has not finished the
+// heartbeat of a leader, another session sends it again: otherwise the leader would get none for two intervals.
 func (b *beats) leave(s *session) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	leader := s.leader
-	s.leader = nil // which may have ended, too
+	s.leader = nil // do not keep another ended session in memory
 	id := s.info.RunID
 	rest := slices.DeleteFunc(b.sessions[id], func(other *session) bool { return other == s })
 	if len(rest) == 0 {
@@ -41,13 +40,14 @@ func (b *beats) leave(s *session) {
 	} else {
 		b.sessions[id] = rest
 	}
+	//mutant:heartbeat-of-ended 2= false
 	if s.beating && leader != nil && leader != s && leader.open() && leader.lastInfo.Load().Steady() < s.sent.Steady() {
 		b.next(leader).send("", leader)
 	}
 }
 
-// covered returns how long s need not see to a heartbeat. One that another session has seen to counts for the time of a
-// heartbeat, and the next one has a quarter of the timeout to arrive. b.mu is held.
+// covered returns how long s need not lead. A heartbeat that another session has led counts for one interval, and the
+// next one has a quarter of the timeout to arrive. b.mu is held.
 func (s *session) covered() time.Duration {
 	if !s.byOther {
 		return 0

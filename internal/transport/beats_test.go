@@ -45,17 +45,7 @@ func openNodes(
 	t *testing.T, buckets int, dial func(ctx context.Context, network, addr string) (net.Conn, error),
 ) []*Transport {
 	t.Helper()
-	of, err := OpenBuckets([]string{fmt.Sprintf("redis+cluster://n1:7000?buckets=%d&allow=two-holders", buckets)},
-		WithDialer(dial))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		for _, p := range of {
-			_ = p.Close()
-		}
-	})
-	return of
+	return openBuckets(t, "n1:7000", buckets, WithDialer(dial))
 }
 
 // on implements fake.on.
@@ -133,7 +123,7 @@ func TestBrokenConnectionIsReplacedBesideOthers(t *testing.T) {
 
 // H150: a connection ends just when its session is to send the heartbeat for another one, which gets a heartbeat in
 // time all the same.
-func TestHeartbeatOfEndedSessionIsSentByItsLeader(t *testing.T) {
+func TestHeartbeatOfEndedSessionIsSentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const buckets = 2
 		node := &fakeNode{again: math.MaxInt}

@@ -143,7 +143,8 @@ func TestMovingSlotEndsConnection(t *testing.T) {
 			}
 			f.cut()
 			eventually(t, "another connection", reconnected)
-			if n := state(p, 0).Info.Moves; n != moves || p.Settled(0, n, "p") != settled || p.Settled(0, n, "other") {
+			if n := state(p, 0).Info.Moves; n != moves || p.Settled(0, n, "p") != settled || p.Settled(0, n+1, "p") ||
+				p.Settled(0, n, "other") {
 				t.Errorf("%q: %d moves, want %d, with a quarantine begun: %v", reply, n, moves, settled)
 			}
 		}

@@ -121,8 +121,15 @@ func TestIdleClientOfAClusterIsCheap(t *testing.T) {
 // openCluster opens all buckets of a cluster. On a busy machine the timeouts are generous.
 func openCluster(t *testing.T, addrs []string, buckets int, opts ...Option) []*Transport {
 	t.Helper()
-	url := fmt.Sprintf("redis+cluster://%s?buckets=%d&allow=two-holders", strings.Join(addrs, ","), buckets)
-	of, err := OpenBuckets([]string{url}, append(opts, WithTimeout(longestTimeout), WithDialTimeout(time.Minute))...)
+	opts = append(opts, WithTimeout(longestTimeout), WithDialTimeout(time.Minute))
+	return openBuckets(t, strings.Join(addrs, ","), buckets, opts...)
+}
+
+// openBuckets opens all buckets of the cluster at these addresses.
+func openBuckets(t *testing.T, addrs string, buckets int, opts ...Option) []*Transport {
+	t.Helper()
+	url := fmt.Sprintf("redis+cluster://%s?buckets=%d&allow=two-holders", addrs, buckets)
+	of, err := OpenBuckets([]string{url}, opts...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,8 +30,8 @@ type session struct {
 	// Guarded by master.beats.mu after the handshake.
 	beating bool          // a heartbeat of its own is outstanding
 	sent    clock.Instant // when it last sent one
-	leader  *session      // the session that saw to it
-	byOther bool          // another session with the server saw to the last heartbeat
+	leader  *session      // the session that decided to send it
+	byOther bool          // another session with the server led the last heartbeat
 	digest  string        // digest of the node of a cluster when CLUSTER NODES was last read; see [scripts.Digest]
 	stop    stopping      // as last read, if the master can be replaced by a replica
 }
@@ -120,8 +120,8 @@ func (s *session) beat() (next time.Duration) {
 	return next
 }
 
-// send queues a heartbeat that leader sees to, if none is outstanding. In a cluster, if the digest of a heartbeat is
-// given, it also reads CLUSTER NODES. beats.mu is held.
+// send queues a heartbeat that leader has decided to send, if none is outstanding. In a cluster, if the digest of a
+// heartbeat is given, it also reads CLUSTER NODES. beats.mu is held.
 func (s *session) send(digest string, leader *session) {
 	if s.beating {
 		return

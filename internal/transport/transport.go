@@ -165,6 +165,7 @@ func (t *Transport) Settle(i int, moves uint64, prefix string) {
 // Settled reports whether a quarantine of the prefix on master i was begun after this many moves, or none is needed.
 func (t *Transport) Settled(i int, moves uint64, prefix string) bool {
 	last, known := t.settled.Load(settlement{i, prefix})
+	//mutant:moves-of-prefix 3= true
 	return moves == 0 || known && last.(uint64) >= moves
 }
 
