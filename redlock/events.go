@@ -87,9 +87,9 @@ func (e *events) call(ctx context.Context, op, name string, f func(*tracedCall) 
 	defer func() {
 		c.Elapsed, c.Err = time.Since(c.Time), err
 		c.Attempts, c.Place = c.course.Rounds, c.course.Place
-		c.Granted, c.N = c.course.Granted, c.course.N
+		c.Votes = redlockinfo.Votes{Granted: c.course.Granted, N: c.course.N}
 		if failed := (*LockError)(nil); c.Attempts == 0 && errors.As(err, &failed) {
-			c.Granted, c.N = failed.granted, failed.n
+			c.Votes = redlockinfo.Votes{Granted: failed.granted, N: failed.n}
 		}
 		e.post(c.Event)
 	}()
@@ -166,8 +166,8 @@ func (e *events) Attempted(g *lease.Lease, r *round.Round, ballot int64, err err
 		count := r.Tally()
 		e.post(redlockinfo.Event{
 			Kind: kindAttempt, Time: time.Now(), Name: g.Name, ID: g.ID, Token: ballot, Elapsed: e.clock.Now().Sub(r.Start),
-			Granted: count.Of(quorum.Granted).Len(), N: count.Rule.N(),
-			Err: failed(r.Op, g.Name, err),
+			Votes: redlockinfo.Votes{Granted: count.Of(quorum.Granted).Len(), N: count.Rule.N()},
+			Err:   failed(r.Op, g.Name, err),
 		})
 	}
 }
@@ -176,7 +176,8 @@ func (e *events) Attempted(g *lease.Lease, r *round.Round, ballot int64, err err
 func (e *events) NotSent(op, name string, f *round.Failure) {
 	if e.trace.Event != nil {
 		e.post(redlockinfo.Event{
-			Kind: kindAttempt, Time: time.Now(), Name: name, N: f.N, Err: failed(op, name, f),
+			Kind: kindAttempt, Time: time.Now(), Name: name, Votes: redlockinfo.Votes{N: f.N},
+			Err: failed(op, name, f),
 		})
 	}
 }

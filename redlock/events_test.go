@@ -57,7 +57,7 @@ func TestTraceHasTimeOfCall(t *testing.T) {
 		var c calls
 		first, second := w.locker(redlock.WithTrace(c.trace())), w.locker(redlock.WithTrace(c.trace()))
 		k := w.take(first, "n")
-		if i, _ := c.last(); i.Op != "lock" || i.Name != "n" || i.Attempts != 1 || i.Granted < 3 || i.N != 5 ||
+		if i, _ := c.last(); i.Op != "lock" || i.Name != "n" || i.Attempts != 1 || i.Votes.Granted < 3 || i.Votes.N != 5 ||
 			i.Token != k.Token() || i.Place != 0 || i.Elapsed != 0 || i.Err != nil {
 			w.Errorf("a lock that was free: %+v", i)
 		}
@@ -104,7 +104,7 @@ func TestTraceHasTimeOfImport(t *testing.T) {
 		var c calls
 		l := w.locker(redlock.WithTrace(c.trace()))
 		k := w.imported(l, w.export(w.take(l, "n")))
-		if i, _ := c.last(); i.Op != "import" || i.Name != "n" || i.Attempts != 1 || i.Granted < 2 ||
+		if i, _ := c.last(); i.Op != "import" || i.Name != "n" || i.Attempts != 1 || i.Votes.Granted < 2 ||
 			i.Token != k.Token() || i.Err != nil {
 			w.Errorf("%+v", i)
 		}
@@ -154,7 +154,7 @@ func TestTraceHasOutcomes(t *testing.T) {
 		w.stop(0, 1)
 		_, err = l.TryLock(w.Context(), "n")
 		fails("try lock", "no_quorum", err)
-		if i, _ := c.last(); i.N != 3 {
+		if i, _ := c.last(); i.Votes.N != 3 {
 			w.Errorf("no quorum: %+v", i)
 		}
 		w.noError(l.Close(w.Context()))

@@ -164,8 +164,8 @@ func end(span trace.Span, i *redlockinfo.Event) {
 	count("redlock.token", i.Token)
 	count("redlock.attempts", int64(i.Attempts))
 	count("redlock.place", int64(i.Place))
-	count("redlock.votes.granted", int64(i.Granted))
-	count("redlock.masters", int64(i.N))
+	count("redlock.votes.granted", int64(i.Votes.Granted))
+	count("redlock.masters", int64(i.Votes.N))
 	if i.Held > 0 {
 		span.SetAttributes(attribute.Float64("redlock.held", i.Held.Seconds()))
 	}
@@ -188,7 +188,7 @@ func (w *Watcher) over(i redlockinfo.Event) {
 func (w *Watcher) vote(v redlockinfo.Event) {
 	ctx, at := context.Background(), address(v.Master)
 	w.votes.Add(ctx, 1, metric.WithAttributes(append(at, text("redlock.vote", v.State))...))
-	if v.Err != nil && (v.State == "abstained" || v.State == "refused") {
+	if v.Err != nil && (v.State == "not voting" || v.State == "refused") {
 		return // the master was not asked: it has no vote
 	}
 	at = append(at, semconv.DBSystemNameRedis, semconv.DBOperationName("EVALSHA"))

@@ -16,7 +16,7 @@ import (
 var budgets = map[string]int{
 	"redlock":             110,
 	"redlock/redlockfile": 2,
-	"redlock/redlockinfo": 46,
+	"redlock/redlockinfo": 48,
 	"redlock/redlocktest": 30,
 	"pool":                45,
 	"clock":               10,

@@ -66,7 +66,10 @@ type Event struct {
 	Attempts int // the rounds that were sent; 0 if the lock was handed off
 	// Place is the place of the call when it first waited: 1 is the first, of this Locker's calls for the name or in
 	// the queues of the masters. 0: it has not waited in one.
-	Place      int
-	Granted, N int   // Granted of N masters said yes
-	Err        error // nil: it succeeded
+	Place int
+	Votes Votes // the votes of the masters
+	Err   error // nil: it succeeded
 }
+
+// Votes counts the votes on an attempt: Granted of N masters said yes.
+type Votes struct{ Granted, N int }
