@@ -367,6 +367,24 @@ func TestMetricsOfMasters(t *testing.T) {
 	})
 }
 
+// A master in quarantine is sent nothing, so it has a vote and no latency.
+func TestMasterInQuarantineHasNoLatency(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := observed(t)
+		f.masters.Master(0).Stop()
+		f.masters.Master(0).Restart(false)
+		after(5 * time.Second)
+		f.lock("a")
+		const at = "server.address=master-1,server.port=6379"
+		f.has(map[string]float64{"redlock.votes {vote} {redlock.vote=not voting," + at + "}": 1})
+		for series := range f.series() {
+			if strings.HasPrefix(series, "db.client.operation.duration") && strings.Contains(series, at) {
+				t.Error(series)
+			}
+		}
+	})
+}
+
 // A failed operation has the type of its error, and of an error reply the status code.
 func TestFailedOperations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
