@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
@@ -188,7 +189,7 @@ func (l operator) askAll(ctx context.Context, op, name string) (*admission.View,
 }
 
 // toAll sends a call to all masters, and calls f with each answer. If ctx ends first, it returns why.
-func (l operator) toAll(ctx context.Context, view *admission.View, call *scripts.Call, f func(answer)) (cause error) {
+func (l operator) toAll(ctx context.Context, view *admission.View, call *frame.Call, f func(answer)) (cause error) {
 	came := make(answers, view.Config.N())
 	for i := range view.Config.Rule.All().All() {
 		if err := l.pool.Send(i, call, transport.Stamp{}, came); err != nil {

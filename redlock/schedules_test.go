@@ -13,6 +13,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock"
@@ -359,7 +360,7 @@ func TestForgedWakeUpReleasesNothing(t *testing.T) {
 }
 
 // do makes a master execute one call, on a separate connection.
-func (w *cluster) do(i int, call *scripts.Call) (any, error) {
+func (w *cluster) do(i int, call *frame.Call) (any, error) {
 	w.Helper()
 	command, args := call.Args("", false)
 	return w.raw(i, command, args...)

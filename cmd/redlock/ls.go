@@ -15,6 +15,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"github.com/spf13/cobra"
 
+	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
 )
@@ -23,7 +24,7 @@ import (
 var scanText string
 
 // scan is one step through the keys of a master. A test checks the SHA-1.
-var scan = &scripts.Script{Name: "scan", SHA: "689fa927dc00a120a9a5763cd4628ecf9fc1a5e7", Text: scanText}
+var scan = &frame.Script{Name: "scan", SHA: "689fa927dc00a120a9a5763cd4628ecf9fc1a5e7", Text: scanText}
 
 // Pace of a scan: each step examines about scanStep keys, which takes some 0.2 ms of the master's time. A pause
 // follows, of at least scanPause and at least twenty times the duration of the step.
@@ -156,7 +157,7 @@ var globText = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `
 
 // nextKeys runs one step of a scan.
 func nextKeys(ctx context.Context, t *transport.Transport, i int, cursor, pattern string) (string, []string, error) {
-	list, err := redis.Values(ask(ctx, t, i, scripts.NewCall(scan, nil, cursor, pattern, strconv.Itoa(scanStep))))
+	list, err := redis.Values(ask(ctx, t, i, frame.NewCall(scan, nil, cursor, pattern, strconv.Itoa(scanStep))))
 	var next string
 	var keys []string
 	if err == nil {
@@ -166,7 +167,7 @@ func nextKeys(ctx context.Context, t *transport.Transport, i int, cursor, patter
 }
 
 // ask sends a call to a master, and returns the reply.
-func ask(ctx context.Context, t *transport.Transport, i int, call *scripts.Call) (any, error) {
+func ask(ctx context.Context, t *transport.Transport, i int, call *frame.Call) (any, error) {
 	came := make(reply, 1)
 	if err := t.Send(i, call, transport.Stamp{}, came); err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
@@ -191,7 +191,7 @@ func (m *webMaster) ask(ctx context.Context, t *transport.Transport, i int) {
 
 // info returns one section of INFO, empty without an answer.
 func info(ctx context.Context, t *transport.Transport, i int, section string) map[string]string {
-	text, _ := redis.String(ask(ctx, t, i, scripts.Command("info", "INFO", section)))
+	text, _ := redis.String(ask(ctx, t, i, frame.Command("info", "INFO", section)))
 	values := make(map[string]string)
 	for line := range strings.Lines(text) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), ":")

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/scripts/reference"
 )
@@ -85,7 +86,7 @@ func IsScript(command string) bool {
 }
 
 // Find returns the script of EVALSHA or EVAL, and its arguments, or the error reply. EVAL also loads it.
-func (s *Server) Find(args []string) (script *scripts.Script, keys, argv []string, failed reference.Error) {
+func (s *Server) Find(args []string) (script *frame.Script, keys, argv []string, failed reference.Error) {
 	if len(args) < 3 {
 		return nil, nil, nil, errArgs + reference.Error(" for '"+strings.ToLower(args[0])+"' command")
 	}
@@ -109,7 +110,7 @@ func (s *Server) Find(args []string) (script *scripts.Script, keys, argv []strin
 }
 
 // load caches the script with this text; it returns nil if the text is unknown.
-func (s *Server) load(text string) *scripts.Script {
+func (s *Server) load(text string) *frame.Script {
 	for _, one := range scripts.All {
 		if one.Text == text {
 			s.Loaded[one.SHA] = one

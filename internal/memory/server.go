@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/scripts/reference"
 )
 
@@ -16,7 +16,7 @@ type Server struct {
 	ReplID  string
 	Replica bool
 	Refusal string // error reply of every script; "" for none
-	Loaded  map[string]*scripts.Script
+	Loaded  map[string]*frame.Script
 
 	// Now is the server's clock, in microseconds.
 	Now func() int64
@@ -44,7 +44,7 @@ func (c *Client) Channels() int { return len(c.channels) }
 // NewServer returns an empty master that was just started.
 func NewServer(now func() int64) *Server {
 	return &Server{
-		State: new(reference.State), Now: now, Loaded: map[string]*scripts.Script{}, subs: map[string][]*Client{},
+		State: new(reference.State), Now: now, Loaded: map[string]*frame.Script{}, subs: map[string][]*Client{},
 		started: time.Now(), policy: "noeviction",
 		config: map[string]string{"repl-backlog-ttl": "3600", "appendonly": "no"},
 	}
@@ -88,7 +88,7 @@ func (s *Server) unsubscribe(c *Client, channel string) {
 }
 
 // Eval executes a script.
-func (s *Server) Eval(script *scripts.Script, keys, argv []string) any {
+func (s *Server) Eval(script *frame.Script, keys, argv []string) any {
 	if s.Refusal != "" {
 		return reference.Error(s.Refusal)
 	}

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 )
@@ -96,7 +97,7 @@ func TestUnreadableFenceIsError(t *testing.T) {
 func TestForeignKeysAreErrors(t *testing.T) {
 	c := onServer(t)
 	c.must("SET", prefix.Lock("a"), "data")
-	for _, call := range []*scripts.Call{
+	for _, call := range []*frame.Call{
 		acquire("a", grant(me, 1), c.now()), enc.Extend(keys("a"), grant(me, 1), ttl, 1, ""),
 		enc.Release(keys("a"), ending(grant(me, 1))), enc.Inspect(keys("a")),
 	} {

@@ -3,6 +3,8 @@ package scripts
 import (
 	"strconv"
 	"time"
+
+	"github.com/redlock-go/redlock/internal/frame"
 )
 
 // An Encoder encodes the calls of one prefix and epoch. It is safe for concurrent use.
@@ -23,7 +25,7 @@ func Millis(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / t
 // LeaseText returns the value of a lease in the hash of its lock.
 func LeaseText(depth int, token, ballot int64) string {
 	b := append(strconv.AppendInt(nil, int64(depth), 10), ' ')
-	return string(appendDigits(append(appendDigits(b, token), ' '), ballot))
+	return string(frame.AppendDigits(append(frame.AppendDigits(b, token), ' '), ballot))
 }
 
 // A Depth is how often a lease is locked by its holder. With Lingers the lease may be kept without a holder, until
@@ -42,57 +44,57 @@ func (d Depth) String() string {
 }
 
 // acquire encodes the arguments that all modes share.
-func (e *Encoder) acquire(k *Keys, lease string, ttl time.Duration, first, last int64) *Call {
+func (e *Encoder) acquire(k *Keys, lease string, ttl time.Duration, first, last int64) *frame.Call {
 	script := Acquire
 	if k.role != Plain {
 		script = SharedAcquire
 	}
 	c := e.onLock(script, k)
-	c.text(lease)
-	c.number(Millis(ttl))
-	c.ballot(first)
-	c.ballot(last)
+	c.Text(lease)
+	c.Number(Millis(ttl))
+	c.Digits(first)
+	c.Digits(last)
 	return c
 }
 
 // onLock begins a call with the keys of the lock and of the admission record, and the stamp.
-func (e *Encoder) onLock(s *Script, k *Keys) *Call {
-	c := newCall(s)
-	c.text("2")
-	c.text(k.lock)
-	c.text(e.admission)
-	c.stamp()
+func (e *Encoder) onLock(s *frame.Script, k *Keys) *frame.Call {
+	c := frame.New(s)
+	c.Text("2")
+	c.Text(k.lock)
+	c.Text(e.admission)
+	c.Stamp()
 	return c
 }
 
 // Acquire encodes an acquire with the ballots first to last. If it is refused, a caller with a ticket is in the queue
 // afterwards; t is nil for a caller without one.
-func (e *Encoder) Acquire(k *Keys, lease string, ttl time.Duration, first, last int64, t *Ticket) *Call {
+func (e *Encoder) Acquire(k *Keys, lease string, ttl time.Duration, first, last int64, t *Ticket) *frame.Call {
 	c := e.acquire(k, lease, ttl, first, last)
 	if t != nil {
-		c.ticket(t)
+		addTicket(c, t)
 	}
 	return c
 }
 
 // AcquireLingering encodes an acquire of a lease that may linger.
-func (e *Encoder) AcquireLingering(k *Keys, lease string, ttl time.Duration, first, last int64, t *Ticket) *Call {
+func (e *Encoder) AcquireLingering(k *Keys, lease string, ttl time.Duration, first, last int64, t *Ticket) *frame.Call {
 	c := e.acquire(k, lease, ttl, first, last)
 	if t != nil {
-		c.ticket(t)
+		addTicket(c, t)
 	} else {
-		c.text("acquire")
-		c.text("")
-		c.text("")
+		c.Text("acquire")
+		c.Text("")
+		c.Text("")
 	}
-	c.text((1 | Lingers).String())
+	c.Text((1 | Lingers).String())
 	return c
 }
 
-func (c *Call) ticket(t *Ticket) {
-	c.text("acquire")
-	c.text(t.waiter)
-	c.number(t.rank)
+func addTicket(c *frame.Call, t *Ticket) {
+	c.Text("acquire")
+	c.Text(t.waiter)
+	c.Number(t.rank)
 }
 
 // Repair encodes the restoration of a lease on a master that lost it: a fresh ballot, and the token that the lease was
@@ -100,51 +102,51 @@ func (c *Call) ticket(t *Ticket) {
 // over and that a master may still have; "" for none. A share has no value.
 func (e *Encoder) Repair(
 	k *Keys, lease, previous string, ttl time.Duration, ballot, token int64, depth Depth, value Value,
-) *Call {
+) *frame.Call {
 	c := e.acquire(k, lease, ttl, ballot, ballot)
-	c.text("repair")
+	c.Text("repair")
 	if k.role == Plain { // a share has no token and no depth there
-		c.ballot(token)
-		c.text(depth.String())
+		c.Digits(token)
+		c.Text(depth.String())
 	}
 	if previous != "" || value != "" {
-		c.text(previous)
+		c.Text(previous)
 	}
 	if value != "" {
-		c.text(string(value))
+		c.Text(string(value))
 	}
 	return c
 }
 
 // Import encodes the takeover of the lease previous, if it is held, as lease. With the keys of a reader it is a
 // downgrade: previous is the writer's.
-func (e *Encoder) Import(k *Keys, lease, previous string, ttl time.Duration, first, last int64) *Call {
+func (e *Encoder) Import(k *Keys, lease, previous string, ttl time.Duration, first, last int64) *frame.Call {
 	mode := "import"
 	if k.role != Plain {
 		mode = "downgrade"
 	}
 	c := e.acquire(k, lease, ttl, first, last)
-	c.text(mode)
-	c.text(previous)
+	c.Text(mode)
+	c.Text(previous)
 	return c
 }
 
 // Extend encodes an extension or a re-entry. With a TTL of 0 it encodes only the release of an inner lock, or only a
 // new value. With "" the value stays as it is. A share has no value.
-func (e *Encoder) Extend(k *Keys, lease string, ttl time.Duration, depth Depth, value Value) *Call {
+func (e *Encoder) Extend(k *Keys, lease string, ttl time.Duration, depth Depth, value Value) *frame.Call {
 	script := Extend
 	if k.role != Plain {
 		script = SharedExtend
 	}
 	c := e.onLock(script, k)
-	c.text(lease)
-	c.number(Millis(ttl))
+	c.Text(lease)
+	c.Number(Millis(ttl))
 	if k.role == Plain {
-		c.text(depth.String())
+		c.Text(depth.String())
 	}
-	c.number(e.epoch)
+	c.Number(e.epoch)
 	if value != "" {
-		c.text(string(value))
+		c.Text(string(value))
 	}
 	return c
 }
@@ -168,54 +170,54 @@ type Ending struct {
 }
 
 // Release encodes the end of leases, of a wait, or of both.
-func (e *Encoder) Release(k *Keys, end Ending) *Call {
+func (e *Encoder) Release(k *Keys, end Ending) *frame.Call {
 	script := Release
 	if k.role != Plain {
 		script = SharedRelease
 	}
-	c := newCall(script)
-	c.text("1")
-	c.text(k.lock)
+	c := frame.New(script)
+	c.Text("1")
+	c.Text(k.lock)
 	if len(end.Leases) > 0 {
-		c.text(end.Leases[0])
+		c.Text(end.Leases[0])
 	} else {
-		c.text("")
+		c.Text("")
 	}
 	if end.Ballot == 0 && end.Keep == 0 && end.Waiter == nil && len(end.Leases) < 2 {
 		return c
 	}
 	if end.Ballot > 0 {
-		c.ballot(end.Ballot)
+		c.Digits(end.Ballot)
 	} else {
-		c.text("0")
+		c.Text("0")
 	}
-	c.number(Millis(end.Keep))
+	c.Number(Millis(end.Keep))
 	switch w := end.Waiter; {
 	case w == nil:
-		c.text("")
-		c.text("")
-		c.text("0")
+		c.Text("")
+		c.Text("")
+		c.Text("0")
 	case end.Back:
-		c.text(w.waiter)
-		c.number(w.rank)
-		c.number(end.AskBallot)
+		c.Text(w.waiter)
+		c.Number(w.rank)
+		c.Number(end.AskBallot)
 	default:
-		c.text(w.waiter)
-		c.text("")
-		c.text("0")
+		c.Text(w.waiter)
+		c.Text("")
+		c.Text("0")
 	}
 	for _, id := range end.Leases[min(1, len(end.Leases)):] {
-		c.text(id)
+		c.Text(id)
 	}
 	return c
 }
 
 // Inspect encodes a query of the holder and the waiters of a name.
-func (e *Encoder) Inspect(k *Keys) *Call {
-	c := newCall(Inspect)
-	c.text("2")
-	c.text(k.lock)
-	c.text(e.admission)
+func (e *Encoder) Inspect(k *Keys) *frame.Call {
+	c := frame.New(Inspect)
+	c.Text("2")
+	c.Text(k.lock)
+	c.Text(e.admission)
 	return c
 }
 
@@ -258,16 +260,16 @@ type AdmitRequest struct {
 }
 
 // Admit encodes one step of an admission.
-func (e *Encoder) Admit(r AdmitRequest) *Call {
+func (e *Encoder) Admit(r AdmitRequest) *frame.Call {
 	if r.Record.Stamp == "" && r.Step != AdmitRead {
 		r.Record.Stamp = NewStamp()
 	}
-	c := newCall(Admit)
+	c := frame.New(Admit)
 	for _, word := range []string{"1", e.admission, string(r.Step), r.Identity, r.Seen} {
-		c.text(word)
+		c.Text(word)
 	}
-	c.number(r.Median)
-	c.number(r.Tolerance.Microseconds())
-	c.text(r.Record.String())
+	c.Number(r.Median)
+	c.Number(r.Tolerance.Microseconds())
+	c.Text(r.Record.String())
 	return c
 }

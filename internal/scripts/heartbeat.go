@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/redlock-go/redlock/internal/frame"
 )
 
 // The words of the reply to a heartbeat, as INFO names them.
@@ -16,8 +18,8 @@ const noField = "?"
 
 // The calls of the heartbeat script.
 var (
-	heartbeat             = NewCall(Heartbeat, nil)
-	heartbeatWithReplicas = NewCall(Heartbeat, nil, "replicas")
+	heartbeat             = frame.NewCall(Heartbeat, nil)
+	heartbeatWithReplicas = frame.NewCall(Heartbeat, nil, "replicas")
 )
 
 // Digest is the field of a heartbeat in a cluster that changes with the identity of the node, its slots, and the number
@@ -29,12 +31,12 @@ const Unchanged = "="
 
 // ClusterHeartbeat returns the call of a heartbeat to the node that owns the slot of tag. The reply has the field
 // [Digest] and the state of each replica. digest is that of the last heartbeat, if there was one.
-func ClusterHeartbeat(tag, digest string) *Call {
-	return NewCall(Heartbeat, []string{tag}, cmp.Or(digest, noField))
+func ClusterHeartbeat(tag, digest string) *frame.Call {
+	return frame.NewCall(Heartbeat, []string{tag}, cmp.Or(digest, noField))
 }
 
 // HeartbeatCall returns the call of a heartbeat. If replicas is set, the reply has the state of each replica.
-func HeartbeatCall(replicas bool) *Call {
+func HeartbeatCall(replicas bool) *frame.Call {
 	if replicas {
 		return heartbeatWithReplicas
 	}

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/redlock-go/redlock/internal/frame"
 )
 
 // MaxLabel is the maximum length of a label in bytes: it is in every grant and in every waiter of a queue.
@@ -141,13 +143,13 @@ const releaseMark = "\nrelease"
 
 // Notify encodes a message to the owner of a lease with this id: see [WakeUp]. The reply is the number of subscribers
 // that received it.
-func (p Prefix) Notify(k *Keys, id string, release bool) *Call {
+func (p Prefix) Notify(k *Keys, id string, release bool) *frame.Call {
 	owner, _ := LeaseLabel(id)
 	payload := id + "\n" + k.lock
 	if release {
 		payload += releaseMark
 	}
-	return Command("notify", "PUBLISH", p.Inbox(owner), payload)
+	return frame.Command("notify", "PUBLISH", p.Inbox(owner), payload)
 }
 
 // ParseWakeUp parses a message of an inbox, and reports whether it is a wake-up for a lock of p. A message consists of

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/long"
 	"github.com/redlock-go/redlock/internal/race"
 	"github.com/redlock-go/redlock/internal/scripts"
@@ -67,7 +68,7 @@ func instructions(t *testing.T, pairs int) int {
 		ballot := time.Now().UnixMicro()
 		acquire := enc.Acquire(&k, id, 10*time.Second, ballot, ballot+31, nil)
 		release := enc.Release(&k, scripts.Ending{Leases: []string{id}})
-		for _, call := range []*scripts.Call{acquire, release} {
+		for _, call := range []*frame.Call{acquire, release} {
 			command, args := call.Args(record, false)
 			if err := conn.Send(command, args...); err != nil {
 				t.Fatal(err)

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/redlock-go/redlock/internal/frame"
 )
 
 // MaxName and maxPrefix are maximum lengths in bytes.
@@ -63,7 +65,7 @@ func NewValue(version int64, text string) (Value, error) {
 	case !utf8.ValidString(text):
 		return "", fmt.Errorf("the value %.80q is not UTF-8: encode it, for example in hexadecimal", text)
 	}
-	return Value(string(appendDigits([]byte{' '}, version)) + " " + text), nil
+	return Value(string(frame.AppendDigits([]byte{' '}, version)) + " " + text), nil
 }
 
 // CheckName returns an error if name is invalid. A name is any valid UTF-8: JSON, logs and metrics could show two

@@ -10,6 +10,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"go.uber.org/goleak"
 
+	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
@@ -108,12 +109,12 @@ func (c *client) now() int64 {
 }
 
 // run sends a call with the stamp that a connection would add; "" disables the guard.
-func (c *client) run(call *scripts.Call, stamp string) (any, error) {
+func (c *client) run(call *frame.Call, stamp string) (any, error) {
 	command, args := call.Args(stamp, false)
 	return c.Do(command, args...)
 }
 
-func (c *client) stamped(call *scripts.Call, stamp string) scripts.Vote {
+func (c *client) stamped(call *frame.Call, stamp string) scripts.Vote {
 	c.t.Helper()
 	reply, err := c.run(call, stamp)
 	if err != nil {
@@ -127,7 +128,7 @@ func (c *client) stamped(call *scripts.Call, stamp string) scripts.Vote {
 }
 
 // want runs a call without the guard and requires one kind of reply.
-func (c *client) want(kind quorum.Outcome, call *scripts.Call) scripts.Vote {
+func (c *client) want(kind quorum.Outcome, call *frame.Call) scripts.Vote {
 	c.t.Helper()
 	v := c.stamped(call, "")
 	if v.Outcome != kind {
@@ -164,7 +165,7 @@ func (c *client) inspect(name string) scripts.Holding {
 }
 
 // wantError runs a call that must fail with an error of this code.
-func (c *client) wantError(code string, call *scripts.Call, stamp string) {
+func (c *client) wantError(code string, call *frame.Call, stamp string) {
 	c.t.Helper()
 	reply, err := c.run(call, stamp)
 	var text redis.Error
@@ -218,7 +219,7 @@ func (c *client) fields(name string) map[string]string {
 }
 
 // acquire returns an acquire with one ballot and no ticket.
-func acquire(name, id string, ballot int64) *scripts.Call {
+func acquire(name, id string, ballot int64) *frame.Call {
 	return enc.Acquire(keys(name), id, ttl, ballot, ballot, nil)
 }
 

@@ -3,7 +3,10 @@ package scripts
 import (
 	"embed"
 	"regexp"
+	"strings"
 	"time"
+
+	"github.com/redlock-go/redlock/internal/frame"
 )
 
 // Constants of the scripts. A test compares these with their texts.
@@ -14,15 +17,6 @@ const (
 	FenceKept    = 75 * time.Second // how long a fence is kept; longer by the excess if it is ahead by more than Window
 	MaxBallot    = 1<<53 - 1        // largest ballot: Lua's numbers are exact only below 2^53
 )
-
-// A Script is one Lua program.
-type Script struct {
-	Name string // for errors and traces
-	SHA  string // of Text
-	Text string
-	// Once: if the master does not know the script (NOSCRIPT), a call is not sent again behind later calls.
-	Once bool
-}
 
 //go:embed *.lua
 var files embed.FS
@@ -55,21 +49,26 @@ const (
 	sharedReleaseSHA = "3f9a38627a8f703c1c08bf25290c2a022ff48d18"
 )
 
+// script returns the script that is in the file of its name.
+func script(name, sha string, once bool) *frame.Script {
+	return &frame.Script{Name: name, SHA: sha, Text: text(strings.ReplaceAll(name, " ", "_") + ".lua"), Once: once}
+}
+
 // The scripts. They are read-only.
 var (
-	Acquire = &Script{"acquire", acquireSHA, text("acquire.lua"), true}
-	Extend  = &Script{"extend", extendSHA, text("extend.lua"), false}
-	Release = &Script{"release", releaseSHA, text("release.lua"), false}
-	Inspect = &Script{"inspect", inspectSHA, text("inspect.lua"), false}
-	Admit   = &Script{"admit", admitSHA, text("admit.lua"), false}
+	Acquire = script("acquire", acquireSHA, true)
+	Extend  = script("extend", extendSHA, false)
+	Release = script("release", releaseSHA, false)
+	Inspect = script("inspect", inspectSHA, false)
+	Admit   = script("admit", admitSHA, false)
 	// Heartbeat reads what a heartbeat checks.
-	Heartbeat = &Script{"heartbeat", heartbeatSHA, text("heartbeat.lua"), false}
+	Heartbeat = script("heartbeat", heartbeatSHA, false)
 
 	// Scripts of locks with readers.
-	SharedAcquire = &Script{"shared acquire", sharedAcquireSHA, text("shared_acquire.lua"), true}
-	SharedExtend  = &Script{"shared extend", sharedExtendSHA, text("shared_extend.lua"), false}
-	SharedRelease = &Script{"shared release", sharedReleaseSHA, text("shared_release.lua"), false}
+	SharedAcquire = script("shared acquire", sharedAcquireSHA, true)
+	SharedExtend  = script("shared extend", sharedExtendSHA, false)
+	SharedRelease = script("shared release", sharedReleaseSHA, false)
 )
 
 // All lists the scripts, for loading them on a new connection.
-var All = []*Script{Acquire, Extend, Release, Inspect, Admit, Heartbeat, SharedAcquire, SharedExtend, SharedRelease}
+var All = []*frame.Script{Acquire, Extend, Release, Inspect, Admit, Heartbeat, SharedAcquire, SharedExtend, SharedRelease}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
@@ -191,7 +192,7 @@ func TestEncodedCalls(t *testing.T) {
 	}
 	for _, c := range []struct {
 		what string
-		call *scripts.Call
+		call *frame.Call
 		want string
 	}{
 		{"acquire", e.Acquire(&k, "me:1:l", time.Second+1, 42, 42, nil), acquire + "me:1:l 1001 " + b42 + " " + b42},
@@ -230,7 +231,7 @@ func TestEncodedCalls(t *testing.T) {
 			t.Errorf("%s, with text: %q", c.what, text[2:])
 		}
 	}
-	if got := scripts.Command("ping", "PING", "a b").Words("", false); !slices.Equal(got, []string{"PING", "a b"}) {
+	if got := frame.Command("ping", "PING", "a b").Words("", false); !slices.Equal(got, []string{"PING", "a b"}) {
 		t.Errorf("command: %q", got)
 	}
 }

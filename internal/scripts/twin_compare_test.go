@@ -10,6 +10,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/scripts/reference"
@@ -40,7 +41,7 @@ func (w *twin) letExpire(keys []string) {
 	}
 }
 
-func (w *twin) count(call *scripts.Call, reply any) {
+func (w *twin) count(call *frame.Call, reply any) {
 	name, what := call.Script.Name, "ok"
 	switch v := reply.(type) {
 	case reference.Error:

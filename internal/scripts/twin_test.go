@@ -12,6 +12,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/long"
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
@@ -241,7 +242,7 @@ func (w *twin) ticket(role scripts.Role) *scripts.Ticket {
 		-1, 7))
 }
 
-func (w *twin) acquireCall() (*scripts.Call, string) {
+func (w *twin) acquireCall() (*frame.Call, string) {
 	k := w.keys()
 	first := w.ballot(nameOf(k))
 	last := pick(w, first, first, first, first+1000)
@@ -267,7 +268,7 @@ func nameOf(k *scripts.Keys) string {
 	return strings.TrimSuffix(name, "}")
 }
 
-func (w *twin) releaseCall() (*scripts.Call, string) {
+func (w *twin) releaseCall() (*frame.Call, string) {
 	k := w.keys()
 	end := scripts.Ending{Leases: []string{w.id(k), w.id(k), w.id(k)}[:w.rnd.IntN(4)]}
 	end.Keep = pick(w, 0, 0, 0, 10*time.Second, 40*time.Second)
@@ -281,7 +282,7 @@ func (w *twin) releaseCall() (*scripts.Call, string) {
 	return enc.Release(k, end), ""
 }
 
-func (w *twin) admitCall() *scripts.Call {
+func (w *twin) admitCall() *frame.Call {
 	there, _ := w.state.Get(w.t1, prefix.Admission())
 	own := w.env.Identity()
 	record := w.record()
@@ -316,7 +317,7 @@ func (w *twin) record() scripts.Record {
 
 // both runs one call on both sides. On the server, one transaction contains the call, the clock before and after it,
 // and reads of every key.
-func (w *twin) both(call *scripts.Call, stamp string) {
+func (w *twin) both(call *frame.Call, stamp string) {
 	_, args := call.Args(stamp, false)
 	w.op = fmt.Sprint(call.Script.Name, " ", args[1:])
 	keys := allKeys()

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 )
@@ -36,7 +37,7 @@ func TestValueBelongsToLease(t *testing.T) {
 	shows(1, "10.0.0.1:80")
 	c.want(quorum.Granted, enc.Extend(keys("a"), id, time.Minute, 2, three))
 	before := c.everything("a")
-	for _, late := range []*scripts.Call{
+	for _, late := range []*frame.Call{
 		enc.Extend(keys("a"), id, ttl, 2, one), enc.Extend(keys("a"), id, ttl, 2, three),
 		enc.Extend(keys("a"), id, ttl, 2, ""),
 	} {

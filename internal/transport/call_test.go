@@ -9,23 +9,24 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
 // lua returns a call of the given script, without keys.
-func lua(name, text string, args ...any) *scripts.Call {
+func lua(name, text string, args ...any) *frame.Call {
 	sum := sha1.Sum([]byte(text))
 	sha := hex.EncodeToString(sum[:])
 	words := make([]string, len(args))
 	for i, a := range args {
 		words[i] = fmt.Sprint(a)
 	}
-	return scripts.NewCall(&scripts.Script{Name: name, SHA: sha, Text: text}, nil, words...)
+	return frame.NewCall(&frame.Script{Name: name, SHA: sha, Text: text}, nil, words...)
 }
 
 // stampedLua returns a call of a script whose first argument is the stamp.
-func stampedLua(name, text string, args ...string) *scripts.Call {
-	return scripts.NewStampedCall(lua(name, text).Script, nil, args...)
+func stampedLua(name, text string, args ...string) *frame.Call {
+	return frame.NewStampedCall(lua(name, text).Script, nil, args...)
 }
 
 const testPrefix = scripts.Prefix("pooltest")
@@ -37,9 +38,9 @@ func keysOf(name string) *scripts.Keys {
 	return &k
 }
 
-func inspect(name string) *scripts.Call { return encoder.Inspect(keysOf(name)) }
+func inspect(name string) *frame.Call { return encoder.Inspect(keysOf(name)) }
 
-func acquireOf(name string, ballot int64) *scripts.Call {
+func acquireOf(name string, ballot int64) *frame.Call {
 	return encoder.Acquire(keysOf(name), "me:1:"+name, patience, ballot, ballot, nil)
 }
 
@@ -94,7 +95,7 @@ func (m *mailbox) next(t testing.TB) answer {
 }
 
 // call sends a call and waits for the reply; the error may come from either.
-func call(t testing.TB, p *Transport, i int, c *scripts.Call, st Stamp) (any, error) {
+func call(t testing.TB, p *Transport, i int, c *frame.Call, st Stamp) (any, error) {
 	t.Helper()
 	box := newMailbox()
 	if err := p.Send(i, c, st, box); err != nil {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/transport/wire"
 )
 
@@ -89,7 +89,7 @@ func (s *session) rename() {
 			return
 		}
 		if s.name.CompareAndSwap(last, &name) {
-			s.pipe.Queue(scripts.Command("client", introduction(name)[0]...), func(any, error) {})
+			s.pipe.Queue(frame.Command("client", introduction(name)[0]...), func(any, error) {})
 		}
 	}
 }

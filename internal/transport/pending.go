@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/frame"
 )
 
 // Bounds of the pending releases of one master.
@@ -24,7 +24,7 @@ type PendingRelease struct {
 	Ballot int64    // the largest ballot that the leases have sent
 	// CallFunc encodes the release of some of the leases. The call must not name a waiter, because a late release would
 	// put back a waiter that has left. When releases are merged, the CallFunc of the first is kept. It must not block.
-	CallFunc func(ids []string, ballot int64) *scripts.Call
+	CallFunc func(ids []string, ballot int64) *frame.Call
 }
 
 // bytes returns roughly how much memory r uses: its texts, and the overhead of the list and CallFunc for each name.

@@ -8,12 +8,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
 func pendingRelease(name string, ballot int64, grants ...string) PendingRelease {
 	return PendingRelease{Name: testPrefix.Lock(name), Leases: grants, Ballot: ballot,
-		CallFunc: func(grants []string, ballot int64) *scripts.Call {
+		CallFunc: func(grants []string, ballot int64) *frame.Call {
 			return encoder.Release(keysOf(name), scripts.Ending{Leases: grants, Ballot: ballot})
 		}}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/scripts"
 )
@@ -38,12 +39,12 @@ func words(text string) (list []any) {
 func lockUser(s *server) string { return "redis://lock:" + secret + "@" + s.addr }
 
 // A scene returns calls that together run every command of every script.
-func scene(up Event, name string) []*scripts.Call {
+func scene(up Event, name string) []*frame.Call {
 	keys, at := keysOf(name), up.Info.Time+1
 	const ttl = 10 * time.Second
 	ticket := scripts.NewTicket(scripts.Plain, "w", 1, "", at, 0)
 	later := scripts.NewTicket(scripts.Plain, "w", 2, "", at+1, 0)
-	return []*scripts.Call{
+	return []*frame.Call{
 		encoder.Acquire(keys, "g:1:", ttl, at, at, nil),
 		encoder.Acquire(keys, "g:1:", ttl, at+1, at+1, nil),
 		encoder.Acquire(keys, "g:2:", ttl, at+2, at+2, ticket), // held by another: it waits
@@ -61,7 +62,7 @@ func scene(up Event, name string) []*scripts.Call {
 	}
 }
 
-func admit(step scripts.AdmitStep, identity, seen string) *scripts.Call {
+func admit(step scripts.AdmitStep, identity, seen string) *frame.Call {
 	return encoder.Admit(scripts.AdmitRequest{Step: step, Identity: identity, Seen: seen, Tolerance: math.MaxInt64,
 		Record: scripts.Record{Masters: "a", Epoch: 1, Longest: time.Minute, Quarantine: time.Minute}})
 }
@@ -70,7 +71,7 @@ func admit(step scripts.AdmitStep, identity, seen string) *scripts.Call {
 func everyScript(t *testing.T, p *Transport, name string) {
 	t.Helper()
 	up := state(p, 0)
-	admitted := func(c *scripts.Call) scripts.Admission {
+	admitted := func(c *frame.Call) scripts.Admission {
 		v, err := call(t, p, 0, c, Stamp{})
 		if err != nil {
 			t.Fatalf("admit: %v", err)
@@ -162,7 +163,7 @@ func TestEachRightIsNeeded(t *testing.T) {
 // deniedScript returns the error of the first script that lacks a right.
 func deniedScript(t *testing.T, p *Transport) error {
 	up := state(p, 0)
-	for _, c := range append([]*scripts.Call{admit(scripts.AdmitStart, up.Info.Identity(), "")}, scene(up, "n")...) {
+	for _, c := range append([]*frame.Call{admit(scripts.AdmitStart, up.Info.Identity(), "")}, scene(up, "n")...) {
 		_, err := call(t, p, 0, c, Stamp{})
 		// Inside a script the error text is not NOPERM.
 		for _, denial := range []string{"NOPERM", "can't run this command", "has no permissions"} {

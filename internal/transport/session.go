@@ -8,6 +8,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/internal/transport/pipe"
@@ -153,7 +154,7 @@ func (s *session) send(digest string, leader *session) {
 }
 
 // queue queues a command of a heartbeat. take is called with beats.mu held.
-func (s *session) queue(c *scripts.Call, takeFunc func(reply any)) {
+func (s *session) queue(c *frame.Call, takeFunc func(reply any)) {
 	s.pipe.Queue(c, func(reply any, ended error) {
 		if ended == nil {
 			s.m.beats.mu.Lock()
@@ -166,7 +167,7 @@ func (s *session) queue(c *scripts.Call, takeFunc func(reply any)) {
 // ask queues questions of a heartbeat.
 func (s *session) ask(list []wire.Question) {
 	for _, q := range list {
-		s.queue(scripts.Command("heartbeat", q.Command...), func(reply any) {
+		s.queue(frame.Command("heartbeat", q.Command...), func(reply any) {
 			if err := q.TakeFunc(reply); err != nil {
 				s.pipe.Kill("heartbeat", err)
 			}
@@ -180,7 +181,7 @@ func (s *session) sendInFull() {
 	if tag := s.m.cfg.tag; tag != "" {
 		s.ask(s.stop.slotQuestions(tag))
 	}
-	s.queue(scripts.Command("heartbeat", "INFO"), func(reply any) { s.take(asked, reply, s.m.cfg.readInfo, true) })
+	s.queue(frame.Command("heartbeat", "INFO"), func(reply any) { s.take(asked, reply, s.m.cfg.readInfo, true) })
 }
 
 // take processes the reply to a heartbeat of s that was sent at asked, for all sessions with the server. nodes says

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
-	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/transport/wire"
 )
 
@@ -119,7 +119,7 @@ func TestFirstHeartbeatCountsFromInfo(t *testing.T) {
 }
 
 // oneBatch sends calls so that the writer takes them as one batch, to a server that hangs at the call named hangOn.
-func oneBatch(t *testing.T, p *Transport, srv *fake, hangOn string, calls ...*scripts.Call) *mailbox {
+func oneBatch(t *testing.T, p *Transport, srv *fake, hangOn string, calls ...*frame.Call) *mailbox {
 	t.Helper()
 	srv.hang()
 	for _, name := range []string{"read", "being written"} {

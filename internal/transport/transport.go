@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
-	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/internal/transport/feed"
 )
@@ -131,7 +131,7 @@ type Receiver interface {
 // NOSCRIPT is written again, with the script's text, after the calls that are queued by then. An acquire is not written
 // again: behind its own release it would take the lock with no holder. It gets NOSCRIPT, and the next acquire carries
 // the text.
-func (t *Transport) Send(i int, c *scripts.Call, s Stamp, to Receiver) error {
+func (t *Transport) Send(i int, c *frame.Call, s Stamp, to Receiver) error {
 	m := t.master(i)
 	state := m.state.Load()
 	if state.err != nil {

@@ -3,6 +3,7 @@ package sim
 import (
 	"strconv"
 
+	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 )
@@ -33,7 +34,7 @@ const (
 
 // A message is a call of a script with its reply.
 type message struct {
-	script *scripts.Script
+	script *frame.Script
 	words  []string
 	what   string
 	id, by string // by: the lease that causes the refusal
@@ -52,7 +53,7 @@ func modeOf(words []string) string {
 }
 
 // read decodes a call and its reply.
-func read(one *scripts.Script, words []string, reply any) message {
+func read(one *frame.Script, words []string, reply any) message {
 	m := message{script: one, words: words, what: one.Name, code: -1}
 	switch v := reply.(type) {
 	case int64:

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
@@ -11,11 +12,11 @@ import (
 func TestWordPositions(t *testing.T) {
 	enc, keys := scripts.NewEncoder(prefix, 0), prefix.Keys("a")
 	ticket := scripts.NewTicket(scripts.Plain, "L", 1, "me", 0, 0)
-	words := func(c *scripts.Call) (list []string) {
+	words := func(c *frame.Call) (list []string) {
 		_, argv := c.Arguments("")
 		return argv
 	}
-	for mode, c := range map[string]*scripts.Call{
+	for mode, c := range map[string]*frame.Call{
 		"acquire": enc.Acquire(&keys, "the grant", time.Second, 4711, 4711, ticket),
 		"repair":  enc.Repair(&keys, "the grant", "", time.Second, 4711, 4710, 1, ""),
 		"import":  enc.Import(&keys, "the grant", "the previous one", time.Second, 4711, 4711),
@@ -44,7 +45,7 @@ func TestWordPositions(t *testing.T) {
 		}
 	}
 	shared := prefix.KeysOf("a", scripts.Reader)
-	for mode, c := range map[string]*scripts.Call{
+	for mode, c := range map[string]*frame.Call{
 		"acquire":   enc.Acquire(&shared, "the grant", time.Second, 4711, 4711, ticket),
 		"repair":    enc.Repair(&shared, "the grant", "", time.Second, 4711, 4710, 1, ""),
 		"downgrade": enc.Import(&shared, "the grant", "the previous one", time.Second, 4711, 4711),

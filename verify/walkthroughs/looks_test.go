@@ -10,6 +10,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/internal/scripts"
@@ -166,7 +167,7 @@ func (s *step) crowd() {
 }
 
 // eval runs a script on a master.
-func (s *step) eval(master int, c *scripts.Call) any {
+func (s *step) eval(master int, c *frame.Call) any {
 	return s.ask(master, c.Words("", true))
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
@@ -159,7 +160,7 @@ func (w *scenario) name(id string) string {
 }
 
 // scriptOf returns the script that a command runs; nil if there is none.
-func scriptOf(args []string) *scripts.Script {
+func scriptOf(args []string) *frame.Script {
 	for _, s := range scripts.All {
 		if len(args) > 3 && (args[0] == "EVALSHA" && s.SHA == args[1] || args[0] == "EVAL" && s.Text == args[1]) {
 			return s

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
@@ -53,7 +54,7 @@ const (
 
 // Eval runs a script at now. The reply is an int64, a []any of int64, string and []any, or an Error. args are ARGV,
 // without the keys.
-func (s *State) Eval(now int64, env Env, script *scripts.Script, keys, args []string) (reply any) {
+func (s *State) Eval(now int64, env Env, script *frame.Script, keys, args []string) (reply any) {
 	c := &call{state: s, now: now, env: env, keys: keys, args: args}
 	defer func() {
 		// An Error was raised by redis.call in the script, and ends the script there.

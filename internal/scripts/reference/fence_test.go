@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/scripts/reference"
@@ -23,7 +24,7 @@ func TestAcceptedBallotsGrow(t *testing.T) {
 	for seed := range uint64(200) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		var s reference.State
-		run := func(now int64, call *scripts.Call) any {
+		run := func(now int64, call *frame.Call) any {
 			keys, args := call.Arguments("")
 			return s.Eval(now, reference.Env{}, call.Script, keys, args)
 		}

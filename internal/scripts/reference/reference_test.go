@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/scripts/reference"
 )
@@ -106,7 +107,7 @@ func TestEvalDependsOnItsArgumentsAlone(t *testing.T) {
 	lease := []any{"me:1:", "1 " + first + " " + first}
 	var s reference.State
 	for i, step := range []struct {
-		script *scripts.Script
+		script *frame.Script
 		keys   []string
 		args   []string
 		want   any
@@ -126,7 +127,7 @@ func TestEvalDependsOnItsArgumentsAlone(t *testing.T) {
 		{scripts.Release, names[:1], []string{"me:1:"}, int64(1),
 			"redlock:inbox:other " + waiter + "\n" + lock},
 		{scripts.Release, names[:1], []string{"me:1:", "0", "0", waiter, "", "0"}, int64(0), ""},
-		{&scripts.Script{Name: "foreign"}, nil, nil, reference.Error("NOSCRIPT No matching script. Please use EVAL."), ""},
+		{&frame.Script{Name: "foreign"}, nil, nil, reference.Error("NOSCRIPT No matching script. Please use EVAL."), ""},
 	} {
 		twin := s.Clone()
 		for _, state := range []*reference.State{&s, twin} {

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/transport/pipe"
 	"github.com/redlock-go/redlock/internal/transport/wire"
 )
@@ -111,7 +111,7 @@ func (f *feed) serve(c *wire.Conn) (unused bool) {
 	p := pipe.New(c, false, owner)
 	if f.src.IntroductionFunc != nil {
 		for _, words := range f.src.IntroductionFunc() {
-			p.Queue(scripts.Command("client", words...), func(any, error) {})
+			p.Queue(frame.Command("client", words...), func(any, error) {})
 		}
 	}
 	h.mu.Lock()

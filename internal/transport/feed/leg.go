@@ -8,7 +8,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
@@ -53,7 +53,7 @@ func (f *feed) orderLocked(channel string) {
 		return
 	}
 	op := strings.ToLower(l.out)
-	f.pipe.Queue(scripts.Command(op, l.out, channel), func(reply any, _ error) {
+	f.pipe.Queue(frame.Command(op, l.out, channel), func(reply any, _ error) {
 		if err := f.answered(l, reply); err != nil {
 			f.pipe.Kill(op, err)
 		}
@@ -116,7 +116,7 @@ func (f *feed) beat() (next time.Duration) {
 	if f.left() {
 		f.pipe.Kill("subscription", errLeft)
 	}
-	f.pipe.Queue(scripts.Command("ping", "PING"), func(reply any, _ error) {
+	f.pipe.Queue(frame.Command("ping", "PING"), func(reply any, _ error) {
 		if _, refused := reply.(redis.Error); !refused && reply != "PONG" && !answers(reply, "PONG", "") {
 			f.pipe.Kill("ping", fmt.Errorf("the server has answered PING by %.40q", reply))
 		}

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/internal/transport/wire"
 )
@@ -45,7 +45,7 @@ type Owner struct {
 
 // A request is one call that is queued or in flight. It is passed by value.
 type request struct {
-	call    *scripts.Call
+	call    *frame.Call
 	to      Receiver
 	text    string // text of the stamp
 	since   int64  // when the writer took it; see Pipe.now
@@ -96,7 +96,7 @@ func (p *Pipe) now() int64 { return int64(time.Since(p.base)) + 1 }
 
 // Send queues a call of a user. If it returns an error, nothing was queued: the queue is full, or the connection has
 // ended.
-func (p *Pipe) Send(c *scripts.Call, text string, to Receiver) error {
+func (p *Pipe) Send(c *frame.Call, text string, to Receiver) error {
 	limit := p.owner.Limit
 	if c.Script.Once {
 		limit = (limit + 1) / 2
@@ -112,7 +112,7 @@ func (p *Pipe) Send(c *scripts.Call, text string, to Receiver) error {
 }
 
 // Queue queues one of the pool's own calls, without a limit, and reports whether the connection was still open.
-func (p *Pipe) Queue(c *scripts.Call, to ReplyFunc) bool { return p.add(request{call: c, to: to}) }
+func (p *Pipe) Queue(c *frame.Call, to ReplyFunc) bool { return p.add(request{call: c, to: to}) }
 
 func (p *Pipe) add(r request) bool {
 	p.mu.Lock()

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/internal/transport/wire"
@@ -52,18 +53,18 @@ func piped(t *testing.T, f func(p *Pipe, server net.Conn)) {
 		p.Kill("close", fault.ErrClosed)
 		<-done
 		_ = server.Close()
-		if err := p.Send(scripts.NewCall(scripts.Inspect, nil), "", make(slot, 1)); err == nil {
+		if err := p.Send(frame.NewCall(scripts.Inspect, nil), "", make(slot, 1)); err == nil {
 			t.Error("Send succeeded after the end")
 		}
-		if p.Queue(scripts.Command("x", "PING"), func(any, error) {}) {
+		if p.Queue(frame.Command("x", "PING"), func(any, error) {}) {
 			t.Error("Queue succeeded after the end")
 		}
 	})
 }
 
 // long returns a call larger than the write buffer, which is therefore written separately.
-func long() *scripts.Call {
-	return scripts.Command("long", "ECHO", strings.Repeat("x", wire.FlushAt))
+func long() *frame.Call {
+	return frame.Command("long", "ECHO", strings.Repeat("x", wire.FlushAt))
 }
 
 // A server may send more replies than it got requests, and close the connection: requests that were not yet written

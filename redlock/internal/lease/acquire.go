@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/jitter"
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
@@ -108,7 +109,7 @@ func (m *Manager) Acquire(ctx context.Context, a *Attempt) (*Lease, *round.Round
 }
 
 // prepare returns a new lease for an attempt, with its round, and the call to send. It waits until the round may begin.
-func (m *Manager) prepare(ctx context.Context, a *Attempt) (*Lease, *round.Round, *scripts.Call, error) {
+func (m *Manager) prepare(ctx context.Context, a *Attempt) (*Lease, *round.Round, *frame.Call, error) {
 	if err := m.rounds.enter(ctx, m.Closing, a.Patience); err != nil {
 		return nil, nil, nil, m.reportNotSent(a, overloaded(err))
 	}

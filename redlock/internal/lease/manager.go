@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
@@ -258,7 +259,7 @@ func (m *Manager) Changed(old, now *admission.View) {
 }
 
 // Post sends a call to the masters in set. No client waits for the answers.
-func (m *services) Post(set quorum.Set, c *scripts.Call) {
+func (m *services) Post(set quorum.Set, c *frame.Call) {
 	for i := range set.All() {
 		m.Enter()
 		if m.Sender.Pool.Send(i, c, transport.Stamp{}, posted{m}) != nil { // a master that is down is not notified

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
@@ -101,7 +102,7 @@ func (r *releasing) OnVote(_ *round.Round, i int, v *round.Vote, _, last bool) {
 		}
 		l.m.Sender.Pool.AddPending(i, transport.PendingRelease{
 			Name: keys.Lock(), Leases: ids, Ballot: l.sent.last(i),
-			CallFunc: func(leases []string, ballot int64) *scripts.Call {
+			CallFunc: func(leases []string, ballot int64) *frame.Call {
 				//mutant:pending-no-waiter = enc.Release(keys, scripts.Ending{Leases: leases, Ballot: ballot, Waiter: l.ticket})
 				return enc.Release(keys, scripts.Ending{Leases: leases, Ballot: ballot})
 			},

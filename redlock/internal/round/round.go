@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
@@ -108,7 +109,7 @@ type Skipped struct {
 // SendAll queues the call to every master of the round, each with its session and record, and returns which. For the
 // others no call is needed, see [Sender.Refusal], or sending failed: RecordAll records their votes, once no lock is
 // held.
-func (r *Round) SendAll(c *scripts.Call, ttl time.Duration, need Need) (sent quorum.Set, skipped []Skipped) {
+func (r *Round) SendAll(c *frame.Call, ttl time.Duration, need Need) (sent quorum.Set, skipped []Skipped) {
 	for i := range r.asked.All() {
 		v, no := r.sender.Refusal(r.View, i, ttl, need)
 		if !no {

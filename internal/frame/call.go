@@ -1,11 +1,23 @@
-package scripts
+// Package frame has the calls that go to masters: a script with its arguments, or another command, encoded once for any
+// number of masters. Package scripts says which scripts and arguments there are.
+package frame
 
 import (
 	"bytes"
 	"strconv"
 )
 
-// A Call is one script with its arguments, or another command, encoded once for any number of masters. It is immutable.
+// A Script is one Lua program.
+type Script struct {
+	Name string // for errors and traces
+	SHA  string // of Text
+	Text string
+	// Once: if the master does not know the script (NOSCRIPT), a call is not sent again behind later calls.
+	Once bool
+}
+
+// A Call is one script with its arguments, or another command, encoded once for any number of masters. It is
+// immutable once it has its words.
 type Call struct {
 	Script *Script
 	body   []byte // the words after the SHA-1 of the script, as bulk strings, without the stamp
@@ -14,7 +26,8 @@ type Call struct {
 	room   [320]byte
 }
 
-func newCall(s *Script) *Call {
+// New returns a call of s without words, to be followed by the number of its keys, the keys, and the arguments.
+func New(s *Script) *Call {
 	c := &Call{Script: s}
 	c.body = c.room[:0]
 	return c
@@ -22,33 +35,38 @@ func newCall(s *Script) *Call {
 
 // Command returns a call of a command that is not a script. op is its name in errors.
 func Command(op string, words ...string) *Call {
-	c := newCall(&Script{Name: op})
+	c := New(&Script{Name: op})
 	for _, w := range words {
-		c.text(w)
+		c.Text(w)
 	}
 	return c
 }
 
-func (c *Call) text(s string) {
+// Text appends a word.
+func (c *Call) Text(s string) {
 	c.words++
 	c.body = appendBulk(c.body, s)
 }
 
-func (c *Call) number(n int64) {
+// Number appends a decimal number.
+func (c *Call) Number(n int64) {
 	var room [20]byte
 	c.words++
 	c.body = appendBulk(c.body, strconv.AppendInt(room[:0], n, 10))
 }
 
-// ballot appends a ballot with the sixteen digits that the scripts compare as text.
-func (c *Call) ballot(n int64) {
+// Digits appends a number with at least sixteen digits; the scripts compare such numbers as text.
+func (c *Call) Digits(n int64) {
 	var room [20]byte
 	c.words++
-	c.body = appendBulk(c.body, appendDigits(room[:0], n))
+	c.body = appendBulk(c.body, AppendDigits(room[:0], n))
 }
 
-// stamp marks the place for the stamp of the admission record that the connection expects.
-func (c *Call) stamp() { c.split = len(c.body) }
+// Stamp marks the place for the stamp of the admission record that the connection expects.
+func (c *Call) Stamp() { c.split = len(c.body) }
+
+// digits is the number of digits of AppendDigits: enough for microseconds until the year 2286.
+const digits = 16
 
 func appendBulk[T string | []byte](b []byte, s T) []byte {
 	b = strconv.AppendInt(append(b, '$'), int64(len(s)), 10)
@@ -56,11 +74,11 @@ func appendBulk[T string | []byte](b []byte, s T) []byte {
 	return append(b, '\r', '\n')
 }
 
-// appendDigits appends n with at least sixteen digits.
-func appendDigits(b []byte, n int64) []byte {
+// AppendDigits appends n with at least sixteen digits to b.
+func AppendDigits(b []byte, n int64) []byte {
 	var room [20]byte
 	d := strconv.AppendInt(room[:0], max(n, 0), 10)
-	for range timeDigits - len(d) {
+	for range digits - len(d) {
 		b = append(b, '0')
 	}
 	return append(b, d...)
@@ -132,16 +150,16 @@ func NewStampedCall(s *Script, keys []string, argv ...string) *Call {
 }
 
 func newCallOf(s *Script, keys, argv []string, stamped bool) *Call {
-	c := newCall(s)
-	c.number(int64(len(keys)))
+	c := New(s)
+	c.Number(int64(len(keys)))
 	for _, key := range keys {
-		c.text(key)
+		c.Text(key)
 	}
 	if stamped {
-		c.stamp()
+		c.Stamp()
 	}
 	for _, word := range argv {
-		c.text(word)
+		c.Text(word)
 	}
 	return c
 }
