@@ -9,6 +9,7 @@ import (
 	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/skew"
 )
 
 // Each kind of reply of an acquire, in the order of the script's checks, and the resulting keys.
@@ -31,8 +32,8 @@ func TestOrderOfAcquireReplies(t *testing.T) {
 	if v = c.want(quorum.Stale, enc.Acquire(keys("a"), mine, ttl, now, now+30, nil)); v.Fence != now+31 || v.Time < now {
 		t.Errorf("smaller ballot of the same grant: %+v", v)
 	}
-	c.want(quorum.Stale, acquire("b", mine, now-scripts.Window.Microseconds()-second))
-	c.want(quorum.Ahead, acquire("b", mine, now+scripts.Window.Microseconds()+10*second))
+	c.want(quorum.Stale, acquire("b", mine, now-skew.Window.Microseconds()-second))
+	c.want(quorum.Ahead, acquire("b", mine, now+skew.Window.Microseconds()+10*second))
 	v = c.want(quorum.Missing, enc.Import(keys("b"), mine, others, ttl, now, now))
 	if v.Left != -1 || v.Fence != 0 || v.Time < now {
 		t.Errorf("missing: %+v", v)
@@ -65,8 +66,8 @@ func TestFenceNearLargestNumber(t *testing.T) {
 	// The same for a fence an hour ahead, after the clocks were set back.
 	ahead := c.now() + 3600*second
 	c.must("SET", prefix.Fence("b"), fmt.Sprint(ahead))
-	c.want(quorum.Ahead, acquire("b", grant(me, 1), ahead+scripts.Window.Microseconds()+1))
-	c.want(quorum.Granted, acquire("b", grant(me, 1), ahead+scripts.Window.Microseconds()))
+	c.want(quorum.Ahead, acquire("b", grant(me, 1), ahead+skew.Window.Microseconds()+1))
+	c.want(quorum.Granted, acquire("b", grant(me, 1), ahead+skew.Window.Microseconds()))
 	if left := c.left(prefix.Fence("b")); left < 3600_000 {
 		t.Errorf("a fence an hour ahead expires in %d ms", left)
 	}

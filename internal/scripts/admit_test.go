@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/skew"
 )
 
 const guard = 30 * time.Second
@@ -30,7 +31,7 @@ func (c *client) request(step scripts.AdmitStep) scripts.AdmitRequest {
 	c.t.Helper()
 	seen := c.admit(scripts.AdmitRequest{Step: scripts.AdmitRead})
 	return scripts.AdmitRequest{
-		Step: step, Identity: seen.Identity, Seen: seen.Record, Median: seen.Time, Tolerance: scripts.Window,
+		Step: step, Identity: seen.Identity, Seen: seen.Record, Median: seen.Time, Tolerance: skew.Window,
 		Record: scripts.Record{Masters: three, Longest: guard, Quarantine: guard},
 	}
 }

@@ -13,8 +13,7 @@ import (
 const (
 	WaiterCounts = 20 * time.Second // how long a waiter counts after its last acquire
 	ToldCounts   = time.Second      // how long, at most, a woken waiter counts
-	Window       = 15 * time.Second // maximum distance of a ballot from a master's time
-	FenceKept    = 75 * time.Second // how long a fence is kept; longer by the excess if it is ahead by more than Window
+	FenceKept    = 75 * time.Second // how long a fence is kept; longer by the excess if it is ahead by more than skew.Window
 	MaxBallot    = 1<<53 - 1        // largest ballot: Lua's numbers are exact only below 2^53
 )
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/skew"
 )
 
 // H35: the library never computes a SHA-1, so this test checks the constants.
@@ -79,7 +80,7 @@ func TestScriptConstants(t *testing.T) {
 		texts += string(text)
 	}
 	for text, times := range map[string]int{
-		fmt.Sprintf("call('TIME'), %d\n", scripts.Window.Microseconds()):              1,
+		fmt.Sprintf("call('TIME'), %d\n", skew.Window.Microseconds()):                 1,
 		fmt.Sprintf("'PX', '%d')", scripts.FenceKept.Milliseconds()):                  1,
 		fmt.Sprintf(" %d + math.ceil(", scripts.FenceKept.Milliseconds()):             1,
 		fmt.Sprintf("asked < now - %d then", scripts.WaiterCounts.Microseconds()):     1,

@@ -18,6 +18,7 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/scripts/reference"
+	"github.com/redlock-go/redlock/internal/skew"
 )
 
 const seedEnv = "REDLOCK_TEST_SEED"
@@ -295,7 +296,7 @@ func (w *twin) admitCall() *frame.Call {
 			scripts.AdmitRewrite, scripts.AdmitRewrite),
 		Identity: pick(w, own, own, own, own, own, "f00/ba4/7"),
 		Seen:     pick(w, there, there, there, there, there, there, "v3 something else"),
-		Median:   w.now() + pick(w, 0, 0, 5*second, -5*second, 60*second), Tolerance: scripts.Window,
+		Median:   w.now() + pick(w, 0, 0, 5*second, -5*second, 60*second), Tolerance: skew.Window,
 		Record: record,
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/skew"
 	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
@@ -281,14 +282,14 @@ func compare(read []facts, i int) {
 func (f *facts) clock(off int64) {
 	const most = int64(1<<63-1) / int64(time.Microsecond)
 	d := time.Duration(max(-most, min(off, most))) * time.Microsecond
-	what, away := scripts.ClockText(d), max(0, max(d, -d)-f.info.RTT/2)
+	what, away := skew.Text(d), max(0, max(d, -d)-f.info.RTT/2)
 	switch {
-	case scripts.ClockOff(away):
-		f.find(Failure, "clock", fmt.Sprintf("%s, more than %v", what, scripts.Window),
+	case skew.Excludes(away):
+		f.find(Failure, "clock", fmt.Sprintf("%s, more than %v", what, skew.Window),
 			"it refuses the ballots of all clients, and after a restart it is never admitted; "+FewerFailures, stepSetTime)
-	case scripts.ClockRisk(away):
-		f.find(Warning, "clock", fmt.Sprintf("%s; clocks that NTP corrects agree within %v", what, scripts.Agree),
-			fmt.Sprintf("at %v it loses its vote", scripts.Window), stepClock)
+	case skew.Risky(away):
+		f.find(Warning, "clock", fmt.Sprintf("%s; clocks that NTP corrects agree within %v", what, skew.Agree),
+			fmt.Sprintf("at %v it loses its vote", skew.Window), stepClock)
 	}
 }
 

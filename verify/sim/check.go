@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/private"
-	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/skew"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/verify/sim/trace"
 )
@@ -220,7 +220,7 @@ func (w *simulation) agreeing() []*server {
 		times[i] = s.clock.now()
 	}
 	slices.Sort(times)
-	middle, bound := times[len(times)/2], (scripts.Window * 2 / 3).Microseconds()
+	middle, bound := times[len(times)/2], (skew.Window * 2 / 3).Microseconds()
 	return slices.DeleteFunc(slices.Clone(voters), func(s *server) bool {
 		off := s.clock.now() - middle
 		return off > bound || off < -bound

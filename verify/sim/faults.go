@@ -6,6 +6,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/scripts/reference"
+	"github.com/redlock-go/redlock/internal/skew"
 	"github.com/redlock-go/redlock/verify/sim/trace"
 )
 
@@ -146,7 +147,7 @@ func (w *simulation) makeClock(f fault, s *server, c *client) {
 	case leap:
 		d := w.upTo(w.plan.guard)
 		if w.random.IntN(4) == 0 {
-			d = w.upTo(2 * scripts.Window)
+			d = w.upTo(2 * skew.Window)
 		}
 		w.note(-1, s.index, "has its clock leap by", "", int64(d))
 		s.set(s.off()+d, s.clock.rate)

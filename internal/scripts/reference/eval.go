@@ -8,6 +8,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/skew"
 )
 
 // Env is the environment of a master besides its keys: its INFO, and its subscribers.
@@ -193,7 +194,7 @@ func (c *call) fence(key, absent string) (text string, top float64) {
 	return text, number(text)
 }
 
-const window = float64(scripts.Window / 1000) // in us
+const window = float64(skew.Window / 1000) // in us
 
 // raise sets the fence, which is kept for 60 s after the latest ballot that this master accepts, or after itself.
 func (c *call) raise(fence, ballot string) {

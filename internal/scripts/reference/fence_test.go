@@ -10,6 +10,7 @@ import (
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/scripts/reference"
+	"github.com/redlock-go/redlock/internal/skew"
 )
 
 // H84: if the master's clock is not set back, every granted ballot is larger than all that were granted, or reported as
@@ -17,7 +18,7 @@ import (
 // most 15 s from the master's time, or from a fence that is ahead, and fences are kept for 60 s.
 func TestAcceptedBallotsGrow(t *testing.T) {
 	const us = int64(time.Second / time.Microsecond)
-	window := scripts.Window.Microseconds()
+	window := skew.Window.Microseconds()
 	k := scripts.Prefix("redlock").Keys("a")
 	enc := scripts.NewEncoder("redlock", 0)
 	granted, expired := 0, 0
@@ -70,7 +71,7 @@ func TestAcceptedBallotsGrow(t *testing.T) {
 // H84: a master accepts a ballot that is as far ahead as the window allows, and loses its fences. After a quarantine of
 // two windows it refuses that ballot, of a plain lock and of a shared one.
 func TestQuarantineOfTwoWindows(t *testing.T) {
-	window := scripts.Window.Microseconds()
+	window := skew.Window.Microseconds()
 	enc := scripts.NewEncoder("redlock", 0)
 	for _, role := range []scripts.Role{scripts.Plain, scripts.Reader, scripts.Writer} {
 		k := scripts.Prefix("redlock").KeysOf("a", role)

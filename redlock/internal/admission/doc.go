@@ -65,7 +65,7 @@
 // and the median is past its end. So clocks that are set forward meanwhile do not shorten it.
 //
 // It is as long as every TTL of the deployment, so no lock that the master has lost is still valid when it ends. It is
-// also at least two windows of ballots (scripts.Window): the master may have accepted a ballot of 15 s ahead just
+// also at least two windows of ballots (skew.Window): the master may have accepted a ballot of 15 s ahead just
 // before it lost its fences, and refuses one of exactly 15 s ago. Both are needed: verify/spec has a mutant of each.
 //
 // A client may end a quarantine if it has read the records of a quorum since it first saw it. The max TTL may have

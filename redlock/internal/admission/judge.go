@@ -7,6 +7,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/skew"
 	"github.com/redlock-go/redlock/redlock/internal/ballot"
 )
 
@@ -52,7 +53,7 @@ type Move struct {
 // Judge returns the state of master i, and the next action for it. The caller adds the session and the incarnation.
 func (f *Deployment) Judge(i int) (State, Move) {
 	fact := &f.Facts[i]
-	st := State{Err: fact.Err, ClockOff: scripts.ClockOff(fact.Away), Off: fact.Off, Backlog: fact.Backlog}
+	st := State{Err: fact.Err, ClockOff: skew.Excludes(fact.Away), Off: fact.Off, Backlog: fact.Backlog}
 	switch {
 	case !fact.Up && fact.Settled:
 		st.Phase = Down
@@ -207,10 +208,10 @@ func (f *Deployment) comparable(i int, st *State) (m Move, ok bool) {
 
 // wrongClock returns an error if the clock of master i is too far off the median for a quarantine.
 func (f *Deployment) wrongClock(i int) error {
-	if !scripts.ClockOff(f.Facts[i].Away) {
+	if !skew.Excludes(f.Facts[i].Away) {
 		return nil
 	}
-	return advise(fmt.Errorf("%w, and %s, more than %v", ErrQuarantine, scripts.ClockText(f.Facts[i].Off), scripts.Window),
+	return advise(fmt.Errorf("%w, and %s, more than %v", ErrQuarantine, skew.Text(f.Facts[i].Off), skew.Window),
 		setClock)
 }
 
@@ -248,7 +249,7 @@ func (f *Deployment) quarantine(i int, st *State) Move {
 	if m, ok := f.comparable(i, st); !ok {
 		return m
 	}
-	if r.Since > f.Clocks.Latest+scripts.Window.Microseconds() { // the clocks were ahead, and have been corrected
+	if r.Since > f.Clocks.Latest+skew.Window.Microseconds() { // the clocks were ahead, and have been corrected
 		return f.write(scripts.AdmitStart, i)
 	}
 	//mutant:lost-masters = false

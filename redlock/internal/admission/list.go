@@ -7,6 +7,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/skew"
 )
 
 // agrees reports whether the record of master j contains this client's configuration, or the one before it: the same
@@ -118,7 +119,7 @@ func (f *Deployment) seen(i int) (gather quorum.Set, ok bool) {
 	for j := range all.All() {
 		fact := &f.Facts[j]
 		// No client writes a record there.
-		stuck := fact.Err != nil || fact.Bad != nil || scripts.ClockOff(fact.Away) || f.shortBacklog(j) != nil
+		stuck := fact.Err != nil || fact.Bad != nil || skew.Excludes(fact.Away) || f.shortBacklog(j) != nil
 		// After a shorter outage it may vote for clients of another list. An operator knows which masters are down; and a
 		// client that has never read its record does not wait, since it may not live for that long.
 		//mutant:short-outage = true

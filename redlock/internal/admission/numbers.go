@@ -6,6 +6,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/skew"
 	"github.com/redlock-go/redlock/redlock/internal/ballot"
 )
 
@@ -47,7 +48,7 @@ func (f *Deployment) Request(i int, m Move) scripts.AdmitRequest {
 	fact := &f.Facts[i]
 	req := scripts.AdmitRequest{
 		Step: m.Step, Identity: fact.Identity, Seen: fact.Text, Record: m.Record,
-		Median: f.Clocks.Median, Tolerance: scripts.Window,
+		Median: f.Clocks.Median, Tolerance: skew.Window,
 	}
 	switch {
 	case f.Now.Has(i): // an operator says that no lock is held

@@ -8,11 +8,12 @@ import (
 	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/skew"
 )
 
 // window is the maximum distance of a master's clock from the median. A master further off refuses every ballot that
 // the others accept.
-const window = int64(scripts.Window / time.Microsecond)
+const window = int64(skew.Window / time.Microsecond)
 
 // Clocks estimates the masters' clocks for one client. It keeps one offset per master, which is read when a connection
 // is made and on its heartbeat, and refined by replies. Only the median is used, so one wrong clock has no effect.

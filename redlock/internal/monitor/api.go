@@ -7,6 +7,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/skew"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/redlock/internal/admission"
@@ -113,7 +114,7 @@ func (m *Monitor) Quarantine(ctx context.Context, i int) error {
 	})
 	if err = cmp.Or(err, failed); err == nil && m.View().Masters[i].Phase == admission.Voting {
 		return fmt.Errorf("%s has refused it, and continues to vote: its clock is more than %v from the median of the "+
-			"masters, or its record is of a later epoch", m.settings.Pool.Addr(i), scripts.Window)
+			"masters, or its record is of a later epoch", m.settings.Pool.Addr(i), skew.Window)
 	}
 	return err
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/skew"
 	"github.com/redlock-go/redlock/redlock/internal/admission"
 	"github.com/redlock-go/redlock/redlock/internal/ballot"
 )
@@ -182,7 +183,7 @@ func (s Seen) needed() (longest time.Duration) {
 	for i := range s.Config.Rule.All().All() {
 		longest = max(longest, s.Masters[i].Record.Longest, s.Masters[i].Record.Quarantine)
 	}
-	return longest + 2*scripts.Window
+	return longest + 2*skew.Window
 }
 
 // A Writing holds numbers to write into the records of masters.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/skew"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock/internal/admission"
 )
@@ -307,7 +308,7 @@ func (r *Round) complaintLocked(i int, v *Vote, waited time.Duration) error {
 	case v.Outcome == quorum.Refused:
 		return r.refusal(v)
 	case (v.Outcome == quorum.Stale || v.Outcome == quorum.Ahead) && r.View.Masters[i].ClockOff:
-		return fmt.Errorf("%s: it rejected the attempt as %v", scripts.ClockText(r.View.Masters[i].Off), v.Outcome)
+		return fmt.Errorf("%s: it rejected the attempt as %v", skew.Text(r.View.Masters[i].Off), v.Outcome)
 	case v.Outcome == quorum.Stale || v.Outcome == quorum.Ahead:
 		text := fmt.Sprintf("it rejected the attempt as %v: its time is %s", v.Outcome, clockTime(v.Time))
 		if v.Fence > 0 {

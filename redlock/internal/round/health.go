@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/quorum"
-	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/skew"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock/internal/admission"
 )
@@ -107,7 +107,7 @@ func (s *Sender) Trouble(i int, m *admission.State) error {
 	case m.Phase != admission.Voting:
 		return cmp.Or(m.Err, errNotYet)
 	case m.ClockOff:
-		return errors.New(scripts.ClockText(m.Off))
+		return errors.New(skew.Text(m.Off))
 	}
 	return s.Health.failure(i)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/skew"
 )
 
 // Kinds of events. The first five are calls.
@@ -51,7 +52,7 @@ type Admission struct {
 	Own    bool   `json:"own,omitempty"`    // the record belongs to the master's present incarnation
 }
 
-const window = int64(scripts.Window / time.Microsecond)
+const window = int64(skew.Window / time.Microsecond)
 
 // A Checker holds the state of the masters after the events so far.
 type Checker struct {
