@@ -4,24 +4,33 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
 )
 
 // Check reports no problem on any supported version.
 func TestCheckOfServerVersions(t *testing.T) {
 	five := masters(t, 5)
-	p, err := transport.Open(urls(five), transport.WithTimeout(time.Second), transport.WithDialTimeout(3*time.Second))
+	p, err := pool.Open(urls(five), pool.WithTimeout(time.Second), pool.WithDialTimeout(3*time.Second))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	findings, err := p.Check(bounded(t), transport.CheckOptions{})
+	l, err := redlock.New(p)
+	if err == nil {
+		defer l.Close(bounded(t))
+		err = l.Admin().Admit(bounded(t))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	findings, err := l.Admin().Check(bounded(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range findings {
 		t.Log(f)
-		if f.Severity > transport.Notice {
+		if f.Severity > pool.Notice {
 			t.Errorf("finding about a healthy master: %v", f)
 		}
 	}

@@ -3,6 +3,7 @@ package pool
 import (
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
 )
 
@@ -142,9 +143,9 @@ func FromRedisPool(name string, p *redis.Pool, opts ...Option) Master {
 type Option func(*transport.Config) error
 
 func options(opts []Option) []transport.Option {
-	list := make([]transport.Option, len(opts))
-	for i, o := range opts {
-		list[i] = transport.Option(o)
+	list := []transport.Option{transport.WithScripts(scripts.All...)}
+	for _, o := range opts {
+		list = append(list, transport.Option(o))
 	}
 	return list
 }

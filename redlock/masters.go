@@ -296,8 +296,13 @@ func (l operator) check(ctx context.Context) ([]pool.Finding, error) {
 	if _ = l.unhealthy(ctx); ctx.Err() == nil {
 		view = l.voters.View()
 	}
+	prefix := scripts.Prefix(l.cfg.prefix)
 	opts := transport.CheckOptions{
-		Prefix: l.cfg.prefix, Unguarded: l.cfg.guard == 0, Admitted: view.Config.Rule.Won(view.Voting),
+		Prefix: l.cfg.prefix, Key: prefix.Lock("check of writes"), Record: prefix.Admission(),
+		Unguarded: l.cfg.guard == 0, Admitted: view.Config.Rule.Won(view.Voting),
+	}
+	for _, r := range scripts.Rights {
+		opts.Rights = append(opts.Rights, transport.Right{Rule: r.Rule, Lacking: r.Lacking, Probe: r.Probe(prefix)})
 	}
 	order := make(map[string]int, view.Config.N())
 	for k, i := range view.Config.Order {

@@ -12,8 +12,8 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlock-go/redlock/internal/heartbeat"
 	"github.com/redlock-go/redlock/internal/redisproc"
-	"github.com/redlock-go/redlock/internal/scripts"
 )
 
 var cpuOf = regexp.MustCompile(`used_cpu_(?:sys|user):([0-9.]+)`)
@@ -93,7 +93,7 @@ func BenchmarkSizing(b *testing.B) {
 			b.Fatal(err)
 		}
 		defer c.Close()
-		command, args := scripts.HeartbeatCall(false).Args("", false)
+		command, args := heartbeat.Call(false).Args("", false)
 		before := worked(b, f.servers[0])
 		for b.Loop() {
 			if _, err := c.Do(command, args...); err != nil {

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/heartbeat"
 )
 
 // A conn is the master's side of one client connection.
@@ -175,7 +175,7 @@ func (c *conn) commandLocked(args []string) bool {
 		c.answerLocked(failed)
 		return true
 	}
-	if script == scripts.Heartbeat { // the faults of scripts are for those of locks
+	if script == heartbeat.Script { // the faults of scripts are for those of locks
 		m.counts[script.Name]++
 		c.answerLocked(m.server.Eval(script, keys, argv))
 		return true

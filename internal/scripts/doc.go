@@ -1,5 +1,5 @@
-// Package scripts contains the Lua scripts that run on the masters, five for plain locks, three for locks with readers,
-// and one for heartbeats, with the encoding of their arguments and the decoding of their replies. Each script's file
+// Package scripts contains the Lua scripts that run on the masters, five for plain locks and three for locks with
+// readers, with the encoding of their arguments and the decoding of their replies. Each script's file
 // documents its keys, arguments and replies, and why it is safe to repeat. A script begins with its common case;
 // functions that only its other cases need are in common.lua and included after that. The parts now.lua, stamp.lua and
 // record.lua state once what several scripts include: time, window, stamp and record. The package does no I/O.

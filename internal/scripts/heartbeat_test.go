@@ -9,9 +9,9 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlock-go/redlock/internal/heartbeat"
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
-	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/scripts/reference"
 )
 
@@ -23,7 +23,7 @@ func TestHeartbeatReadsInfo(t *testing.T) {
 		t.Helper()
 		var decoded map[string]string
 		for _, withReplicas := range []bool{false, true} {
-			command, args := scripts.HeartbeatCall(withReplicas).Args("", false)
+			command, args := heartbeat.Call(withReplicas).Args("", false)
 			c.must("MULTI") // nothing changes between the two
 			c.must(command, args...)
 			c.must("INFO")
@@ -34,12 +34,12 @@ func TestHeartbeatReadsInfo(t *testing.T) {
 			reply, info := both[0], both[1]
 			clock := regexp.MustCompile(`server_time_usec:\d+`).FindString(info)
 			env := reference.Env{InfoFunc: func() string { return info }}
-			_, argv := scripts.HeartbeatCall(withReplicas).Arguments("")
-			want, err := scripts.DecodeHeartbeat(new(reference.State).Eval(0, env, scripts.Heartbeat, nil, argv).(string))
+			_, argv := heartbeat.Call(withReplicas).Arguments("")
+			want, err := heartbeat.Decode(new(reference.State).Eval(0, env, heartbeat.Script, nil, argv).(string))
 			if err != nil || clock != "server_time_usec:"+want["server_time_usec"] {
 				t.Errorf("reference: %v, %v, want %s", want, err, clock)
 			}
-			decoded, err = scripts.DecodeHeartbeat(reply)
+			decoded, err = heartbeat.Decode(reply)
 			if err != nil || len(decoded) != len(want) || decoded["server_time_usec"] == "" {
 				t.Errorf("%q: %v", reply, err)
 			}
@@ -69,16 +69,16 @@ func TestHeartbeatReadsInfo(t *testing.T) {
 
 // A reply with too few words is an error, and a field that a server does not report is left out.
 func TestDecodeHeartbeat(t *testing.T) {
-	if fields, err := scripts.DecodeHeartbeat("a b c d e f g"); err == nil {
+	if fields, err := heartbeat.Decode("a b c d e f g"); err == nil {
 		t.Errorf("seven words: %v", fields)
 	}
-	fields, err := scripts.DecodeHeartbeat("a b -1 master ? 0 noeviction 17 online,3 wait_bgsave,0")
+	fields, err := heartbeat.Decode("a b -1 master ? 0 noeviction 17 online,3 wait_bgsave,0")
 	if _, known := fields["connected_slaves"]; err != nil || known || fields["slave0"] != "state=online,lag=3" ||
 		fields["slave1"] != "state=wait_bgsave,lag=0" || fields["server_time_usec"] != "17" {
 		t.Errorf("%v, %v", fields, err)
 	}
-	fields, err = scripts.DecodeHeartbeat("= = = master 1 0 noeviction 17 0a1b2c online,3")
-	if err != nil || fields["run_id"] != scripts.Unchanged || fields[scripts.Digest] != "0a1b2c" ||
+	fields, err = heartbeat.Decode("= = = master 1 0 noeviction 17 0a1b2c online,3")
+	if err != nil || fields["run_id"] != heartbeat.Unchanged || fields[heartbeat.Digest] != "0a1b2c" ||
 		fields["slave0"] == "" {
 		t.Errorf("of a node of a cluster: %v, %v", fields, err)
 	}
@@ -99,9 +99,9 @@ func TestHeartbeatOfAClusterNode(t *testing.T) {
 	beat := func(digest string) map[string]string {
 		t.Helper()
 		for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-			reply, err := redis.String(c.run(scripts.ClusterHeartbeat("{1}", digest), ""))
+			reply, err := redis.String(c.run(heartbeat.ClusterCall("{1}", digest), ""))
 			if err == nil {
-				fields, err := scripts.DecodeHeartbeat(reply)
+				fields, err := heartbeat.Decode(reply)
 				if err != nil || fields["role"] != "master" || fields["server_time_usec"] == "" {
 					t.Fatalf("%q: %v", reply, err)
 				}
@@ -113,19 +113,19 @@ func TestHeartbeatOfAClusterNode(t *testing.T) {
 		}
 	}
 	first := beat("")
-	again := beat(first[scripts.Digest])
-	if first["run_id"] == scripts.Unchanged || again["run_id"] != scripts.Unchanged ||
-		again["second_repl_offset"] != scripts.Unchanged || again[scripts.Digest] != first[scripts.Digest] {
+	again := beat(first[heartbeat.Digest])
+	if first["run_id"] == heartbeat.Unchanged || again["run_id"] != heartbeat.Unchanged ||
+		again["second_repl_offset"] != heartbeat.Unchanged || again[heartbeat.Digest] != first[heartbeat.Digest] {
 		t.Errorf("%v\nthen %v", first, again)
 	}
 	c.must("CLUSTER", "DELSLOTS", 17)
 	c.must("CONFIG", "SET", "cluster-require-full-coverage", "no")
-	less := beat(first[scripts.Digest])
+	less := beat(first[heartbeat.Digest])
 	c.must("CLUSTER", "ADDSLOTS", 17)
-	if less["run_id"] != first["run_id"] || less[scripts.Digest] == first[scripts.Digest] {
+	if less["run_id"] != first["run_id"] || less[heartbeat.Digest] == first[heartbeat.Digest] {
 		t.Errorf("%v\nwith a slot less %v", first, less)
 	}
-	if back := beat(less[scripts.Digest]); back[scripts.Digest] != first[scripts.Digest] {
+	if back := beat(less[heartbeat.Digest]); back[heartbeat.Digest] != first[heartbeat.Digest] {
 		t.Errorf("%v\nwith all slots again %v", first, back)
 	}
 }

@@ -57,15 +57,6 @@ var Rights = []Right{
 	{Rule: "ping", Lacking: deaf, probe: []string{"PING"}},
 }
 
-// Probed reports whether this command tests the right.
-func (r Right) Probed(command string) bool { return r.probe[0] == command }
-
-// Runs reports whether a server runs the scripts: they are loaded by SCRIPT LOAD, or their text is sent by EVAL. Every
-// user also needs EVALSHA.
-//
-//mutant:loaded-or-sent = scriptLoad && eval
-func Runs(scriptLoad, eval bool) bool { return scriptLoad || eval }
-
 // Probe returns the command that tests the right on the keys and channels of p. It changes nothing. The right is
 // missing only if the error has the code NOPERM, or says that the command is unknown. Rights for subscriptions must be
 // tested last on a connection.

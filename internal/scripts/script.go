@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/frame"
+	"github.com/redlock-go/redlock/internal/heartbeat"
 )
 
 // Constants of the scripts. A test compares these with their texts.
 const (
 	WaiterCounts = 20 * time.Second // how long a waiter counts after its last acquire
 	ToldCounts   = time.Second      // how long, at most, a woken waiter counts
-	FenceKept    = 75 * time.Second // how long a fence is kept; longer by the excess if it is ahead by more than skew.Window
+	FenceKept    = 75 * time.Second // how long a fence is kept; longer by what it is ahead beyond the window
 	MaxBallot    = 1<<53 - 1        // largest ballot: Lua's numbers are exact only below 2^53
 )
 
@@ -36,12 +37,11 @@ var include = regexp.MustCompile(`(?m)^ *-- include (\w+\.lua)\n`)
 
 // SHA-1 of each text in hexadecimal. They are constants, because computing SHA-1 panics where FIPS 140 forbids it.
 const (
-	acquireSHA   = "7f6e1f00d825297364b92d8bef5cd5a96ac93f29"
-	extendSHA    = "46486b7ead07ca0be4df9d0c5b3a801c7d15324a"
-	releaseSHA   = "465e908747043d6e2c3abbc796f2e48c840f730e"
-	inspectSHA   = "172547af3ef69946882e49e0e4b9ddff58b41a63"
-	admitSHA     = "0cb2d40489ef676a9c35ac03965bbb093c0d566e"
-	heartbeatSHA = "749c37ea0d821fe642cf280ecc3aa282df17eb94"
+	acquireSHA = "7f6e1f00d825297364b92d8bef5cd5a96ac93f29"
+	extendSHA  = "46486b7ead07ca0be4df9d0c5b3a801c7d15324a"
+	releaseSHA = "465e908747043d6e2c3abbc796f2e48c840f730e"
+	inspectSHA = "172547af3ef69946882e49e0e4b9ddff58b41a63"
+	admitSHA   = "0cb2d40489ef676a9c35ac03965bbb093c0d566e"
 
 	sharedAcquireSHA = "0ec5cc42127f9d526a1e6a1f34bd7655965fa969"
 	sharedExtendSHA  = "0594557a2f0b2575a92d5f399c738db0803df6de"
@@ -60,8 +60,6 @@ var (
 	Release = script("release", releaseSHA, false)
 	Inspect = script("inspect", inspectSHA, false)
 	Admit   = script("admit", admitSHA, false)
-	// Heartbeat reads what a heartbeat checks.
-	Heartbeat = script("heartbeat", heartbeatSHA, false)
 
 	// Scripts of locks with readers.
 	SharedAcquire = script("shared acquire", sharedAcquireSHA, true)
@@ -70,4 +68,6 @@ var (
 )
 
 // All lists the scripts, for loading them on a new connection.
-var All = []*frame.Script{Acquire, Extend, Release, Inspect, Admit, Heartbeat, SharedAcquire, SharedExtend, SharedRelease}
+var All = []*frame.Script{
+	Acquire, Extend, Release, Inspect, Admit, heartbeat.Script, SharedAcquire, SharedExtend, SharedRelease,
+}

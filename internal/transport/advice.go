@@ -11,7 +11,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
@@ -26,8 +26,8 @@ var (
 	commandCall = regexp.MustCompile(`call\('([A-Z]+)'`)
 )
 
-// denied returns the user, if it is named, and the commands of which a script had no right to one.
-func denied(text string) (user string, commands []string) {
+// denied returns the user, if it is named, and the commands of which one of the scripts had no right to one.
+func denied(text string, scripts []*frame.Script) (user string, commands []string) {
 	if m := deniedCommand.FindStringSubmatch(text); m != nil {
 		return m[1], []string{strings.ToLower(m[2])}
 	}
@@ -35,7 +35,7 @@ func denied(text string) (user string, commands []string) {
 	if m == nil {
 		return "", nil
 	}
-	for _, s := range scripts.All {
+	for _, s := range scripts {
 		lines := strings.Split(s.Text, "\n")
 		if n, _ := strconv.Atoi(m[2]); s.SHA == m[1] && n > 0 && n <= len(lines) {
 			for _, call := range commandCall.FindAllStringSubmatch(lines[n-1], -1) {
@@ -46,9 +46,10 @@ func denied(text string) (user string, commands []string) {
 	return "", commands
 }
 
-// advice returns the topic of a failure of op and the advice for it, or "" if the cause suggests none. Errors of a
-// program and findings of [Transport.Check] give the same advice. user is the name that the client logs in with.
-func advice(op string, err error, user string) (about, do string) {
+// advice returns the topic of the failure and the advice for it, or "" if the cause suggests none. Errors of a program
+// and findings of [Transport.Check] give the same advice. user is the name that the client logs in with.
+func (e *Error) advice(user string) (about, do string) {
+	op, err := e.Op, e.Err
 	text := err.Error()
 	has := func(part string) bool { return strings.Contains(text, part) }
 	connecting := false
@@ -57,7 +58,7 @@ func advice(op string, err error, user string) (about, do string) {
 		connecting = true
 	}
 	var reply redis.Error
-	if who, commands := denied(text); commands != nil && !connecting {
+	if who, commands := denied(text, e.scripts); commands != nil && !connecting {
 		user = cmp.Or(who, user)
 		return "rights", fmt.Sprintf("grant the user %s the right to run %s: `ACL SETUSER %s +%s`", user,
 			strings.Join(commands, ", "), user, strings.Join(commands, " +"))

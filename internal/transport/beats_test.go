@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/heartbeat"
 )
 
 // A fakeNode is a node of a cluster. A slot begins to move at one heartbeat, is at rest right after it, and begins to
@@ -59,7 +59,7 @@ func (n *fakeNode) on(w io.Writer, cmd []string) (handled bool, err error) {
 	case n.reset:
 		return true, io.ErrClosedPipe
 	}
-	beat := len(cmd) > 3 && cmd[1] == scripts.Heartbeat.SHA
+	beat := len(cmd) > 3 && cmd[1] == heartbeat.Script.SHA
 	if beat {
 		n.beats++
 	}
@@ -76,7 +76,7 @@ func (n *fakeNode) on(w io.Writer, cmd []string) (handled bool, err error) {
 	case beat:
 		words := []string{n.runID, noID, "-1", "master", "0", "0", "noeviction", "1700000000000000", digest}
 		if slices.Contains(cmd[4:], digest) {
-			words[0], words[1], words[2] = scripts.Unchanged, scripts.Unchanged, scripts.Unchanged
+			words[0], words[1], words[2] = heartbeat.Unchanged, heartbeat.Unchanged, heartbeat.Unchanged
 		}
 		reply = bulk(strings.Join(words, " "))
 	case cmd[0] == "CLUSTER":

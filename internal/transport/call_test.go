@@ -116,7 +116,7 @@ func open(t testing.TB, urls []string, opts ...Option) *Transport {
 	if given.Dialer == nil {
 		opts = append([]Option{WithTimeout(patience), WithDialTimeout(patience)}, opts...)
 	}
-	p, err := Open(urls, opts...)
+	p, err := Open(urls, append([]Option{WithScripts(scripts.All...)}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

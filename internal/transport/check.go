@@ -11,7 +11,6 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/internal/transport/sentinel"
 	"github.com/redlock-go/redlock/internal/transport/wire"
@@ -39,12 +38,21 @@ type Finding struct {
 	What, Endangers, Do string
 }
 
-// CheckOptions holds the settings of the lockers that [Transport.Check] needs to know. The zero value matches the
-// defaults of package redlock.
+// A Right is a command that the user of a client needs on a master.
+type Right struct {
+	Rule    string   // the word after the + in ACL SETUSER
+	Lacking string   // what does not work without it; "" if no lock can be acquired or kept
+	Probe   []string // a command that needs the right and changes nothing
+}
+
+// CheckOptions holds the settings of the lockers that [Transport.Check] needs to know.
 type CheckOptions struct {
-	Prefix    string // key prefix of the locks; the default is "redlock"
-	Unguarded bool   // the restart guard is off, so masters must never lose data
-	Admitted  bool   // a majority of the masters votes, so their list is right
+	Prefix    string  // key prefix of the locks
+	Key       string  // a key of the prefix that no lock has
+	Record    string  // the key of the admission record
+	Rights    []Right // on the keys and channels of the prefix; those for subscriptions come last
+	Unguarded bool    // the restart guard is off, so masters must never lose data
+	Admitted  bool    // a majority of the masters votes, so their list is right
 	// Durable names the masters, as [Transport.Addr] does, that must persist every write before they reply: they are
 	// checked for appendonly yes, appendfsync always and no-appendfsync-on-rewrite no.
 	Durable []string
@@ -60,10 +68,6 @@ type CheckOptions struct {
 // ctx ends. A master that has not answered by then is reported as a finding. The error reports invalid options and
 // matches [ErrInvalid].
 func (t *Transport) Check(ctx context.Context, opts CheckOptions) ([]Finding, error) {
-	opts.Prefix = cmp.Or(opts.Prefix, "redlock")
-	if err := scripts.CheckPrefix(opts.Prefix); err != nil {
-		return nil, fault.Invalid("%v", err)
-	}
 	masters := slices.DeleteFunc(slices.Clone(*t.list.Load()), func(m *master) bool { return m.ctx.Err() != nil })
 	if len(masters) == 0 {
 		return nil, nil
@@ -111,10 +115,10 @@ type facts struct {
 
 // permissions say what the user of a master may not do.
 type permissions struct {
-	lacking        []scripts.Right // the rights that the user lacks
-	grants         []string        // rules of ACL SETUSER that grant the lacking rights and revoke none
-	noEval, noLoad bool            // EVAL, SCRIPT LOAD may not be used
-	renamed        []string        // commands that the server does not know
+	lacking        []Right  // the rights that the user lacks
+	grants         []string // rules of ACL SETUSER that grant the lacking rights and revoke none
+	noEval, noLoad bool     // EVAL, SCRIPT LOAD may not be used
+	renamed        []string // commands that the server does not know
 }
 
 // storage says whether a master retains its data.
@@ -148,7 +152,7 @@ func (m *master) examine(ctx context.Context, opts *CheckOptions) facts {
 // otherDatabases looks for admission records of the prefix in the other databases that the user may read.
 func (f *facts) otherDatabases(c *wire.Conn, opts *CheckOptions) {
 	var list []wire.Question
-	key, selected := scripts.Prefix(opts.Prefix).Admission(), false
+	selected := false
 	for field := range f.text {
 		n, err := strconv.Atoi(strings.TrimPrefix(field, "db"))
 		if err != nil || !strings.HasPrefix(field, "db") || n == f.cfg.Database {
@@ -160,7 +164,7 @@ func (f *facts) otherDatabases(c *wire.Conn, opts *CheckOptions) {
 				return nil
 			},
 		}, wire.Question{
-			Op: "getrange", Command: []string{"GETRANGE", key, "0", "0"}, TakeFunc: func(reply any) error {
+			Op: "getrange", Command: []string{"GETRANGE", opts.Record, "0", "0"}, TakeFunc: func(reply any) error {
 				if text, ok := reply.([]byte); ok && len(text) > 0 && selected {
 					f.databases = append(f.databases, n)
 				}
@@ -196,9 +200,8 @@ func (f *facts) questions(cfg *Config, opts *CheckOptions) (list []wire.Question
 	if cfg.failover != nil {
 		list = append(list, f.stop.questions(cfg.tag, true, true)...)
 	}
-	prefix := scripts.Prefix(opts.Prefix)
 	ask("set", func(_ any, refused redis.Error) { f.write = refused },
-		"SET", prefix.Lock("check of writes"), "0", "XX", "PX", "1000")
+		"SET", opts.Key, "0", "XX", "PX", "1000")
 	ask("config get", func(_ any, refused redis.Error) { f.noConfig = unknownCommand(refused) },
 		"CONFIG", "GET", "maxmemory-policy")
 	for _, s := range durableSettings {
@@ -217,15 +220,14 @@ func (f *facts) questions(cfg *Config, opts *CheckOptions) (list []wire.Question
 			}
 		}, "CONFIG", "GET", s[0])
 	}
-	for _, right := range scripts.Rights {
-		command := right.Probe(prefix)
-		ask("rights", func(_ any, refused redis.Error) { f.probed(right, command[0], refused, opts.Prefix) }, command...)
+	for _, right := range opts.Rights {
+		ask("rights", func(_ any, refused redis.Error) { f.probed(right, refused, opts.Prefix) }, right.Probe...)
 	}
 	return list
 }
 
 // probed records the reply to a command that tests a right: refused, if the user lacks it.
-func (f *facts) probed(right scripts.Right, command string, refused redis.Error, prefix string) {
+func (f *facts) probed(right Right, refused redis.Error, prefix string) {
 	text := strings.ToLower(string(refused))
 	switch {
 	case unknownCommand(refused):
@@ -240,6 +242,6 @@ func (f *facts) probed(right scripts.Right, command string, refused redis.Error,
 	default:
 		f.grants = append(f.grants, "+"+right.Rule)
 	}
-	f.noEval, f.noLoad = f.noEval || command == "EVAL", f.noLoad || command == "SCRIPT"
+	f.noEval, f.noLoad = f.noEval || right.Probe[0] == "EVAL", f.noLoad || right.Probe[0] == "SCRIPT"
 	f.lacking = append(f.lacking, right)
 }

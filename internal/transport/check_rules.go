@@ -10,7 +10,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/skew"
 	"github.com/redlock-go/redlock/internal/transport/fault"
 )
@@ -38,20 +37,20 @@ func (f *facts) judge(opts *CheckOptions) {
 		f.behind()
 	}
 	f.writes()
-	f.rights(scripts.Prefix(opts.Prefix))
+	f.rights(opts.Prefix)
 	f.persistence()
 	//mutant:other-databases = false
 	if len(f.databases) > 0 {
 		f.find(Warning, "databases",
 			fmt.Sprintf("other databases have an admission record of the prefix %q, too: %v", opts.Prefix, f.databases),
 			"clients that use different databases can hold a lock of the same name at once",
-			fmt.Sprintf(stepDatabases, f.databases[0], scripts.Prefix(opts.Prefix).Admission()))
+			fmt.Sprintf(stepDatabases, f.databases[0], opts.Record))
 	}
 }
 
 // connection reports a master that did not answer the questions.
 func (f *facts) connection() {
-	about, do := advice(f.failed.Op, f.failed.Err, f.user)
+	about, do := f.failed.advice(f.user)
 	if do == "" {
 		if do = stepReach; errors.Is(f.failed.Err, syscall.ECONNREFUSED) {
 			do = stepStart
@@ -193,13 +192,14 @@ func (f *facts) writes() {
 	f.find(Failure, "writes", fmt.Sprintf("it refuses a write: %.200s", string(f.write)), noVote, do)
 }
 
-func (f *facts) rights(p scripts.Prefix) {
+func (f *facts) rights(prefix string) {
 	var needed, useful, costs []string
 	for _, r := range f.lacking {
-		if r.Probed("EVAL") && scripts.Runs(!f.noLoad, false) {
+		//mutant:loaded-or-sent 2= false
+		if r.Probe[0] == "EVAL" && !f.noLoad {
 			r.Lacking = "after SCRIPT FLUSH it has no vote until it is reconnected"
 		}
-		if r.Probed("SCRIPT") && !scripts.Runs(false, !f.noEval) {
+		if r.Probe[0] == "SCRIPT" && f.noEval {
 			r.Lacking = ""
 		}
 		if r.Lacking == "" {
@@ -224,12 +224,12 @@ func (f *facts) rights(p scripts.Prefix) {
 	do := strings.Join(dos, "; ")
 	if len(needed) > 0 {
 		f.find(Failure, "rights",
-			fmt.Sprintf("the user %q may not, on keys %s:*: %s", f.user, p, strings.Join(needed, ", ")),
+			fmt.Sprintf("the user %q may not, on keys %s:*: %s", f.user, prefix, strings.Join(needed, ", ")),
 			"no lock can be taken or kept there, so "+noVote, do)
 	}
 	if len(useful) > 0 {
 		f.find(Warning, "rights",
-			fmt.Sprintf("the user %q may not, on channels %s:*: %s", f.user, p, strings.Join(useful, ", ")),
+			fmt.Sprintf("the user %q may not, on channels %s:*: %s", f.user, prefix, strings.Join(useful, ", ")),
 			strings.Join(costs, "; "), do)
 	}
 }

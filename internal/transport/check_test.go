@@ -12,6 +12,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/scripts"
 )
 
 // Check leaves no key on a master, not even for a moment, and no connection (H72).
@@ -20,7 +21,7 @@ func TestCheckLeavesNothing(t *testing.T) {
 	p := open(t, []string{s.url()})
 	waitUp(t, p)
 	before := strings.Count(s.text("CLIENT", "LIST"), "\n")
-	if findings, err := p.Check(t.Context(), CheckOptions{}); err != nil || len(findings) != 0 {
+	if findings, err := p.Check(t.Context(), checkOptions()); err != nil || len(findings) != 0 {
 		t.Errorf("%v, %v", findings, err)
 	}
 	if n := s.do("DBSIZE"); n != int64(0) {
@@ -29,15 +30,23 @@ func TestCheckLeavesNothing(t *testing.T) {
 	eventually(t, "connection closed", func() bool { return strings.Count(s.text("CLIENT", "LIST"), "\n") == before })
 }
 
-func TestCheckRejectsInvalidOptions(t *testing.T) {
+func TestCheckRejectsUnknownDurableMaster(t *testing.T) {
 	p := open(t, []string{"redis://m1"}, WithDialer(newFake("a1").dial))
-	for name, opts := range map[string]CheckOptions{
-		"prefix": {Prefix: "{x}"}, "durable": {Durable: []string{"m2:6379"}},
-	} {
-		if findings, err := p.Check(t.Context(), opts); !errors.Is(err, ErrInvalid) || findings != nil {
-			t.Errorf("%s: %v, %v", name, findings, err)
-		}
+	opts := CheckOptions{Durable: []string{"m2:6379"}}
+	if findings, err := p.Check(t.Context(), opts); !errors.Is(err, ErrInvalid) || findings != nil {
+		t.Errorf("%v, %v", findings, err)
 	}
+}
+
+// checkOptions returns those of a client with the prefix of the tests.
+func checkOptions() CheckOptions {
+	opts := CheckOptions{
+		Prefix: string(testPrefix), Key: testPrefix.Lock("check of writes"), Record: testPrefix.Admission(),
+	}
+	for _, r := range scripts.Rights {
+		opts.Rights = append(opts.Rights, Right{Rule: r.Rule, Lacking: r.Lacking, Probe: r.Probe(testPrefix)})
+	}
+	return opts
 }
 
 // States that a real server cannot be put into here are played by fakes: other clocks, versions and states.
@@ -80,7 +89,7 @@ func checkFakes(t *testing.T, extra, about string, severity Severity, what strin
 	ms[2].extra = extra
 	p := open(t, ms.urls(), WithDialer(ms.dial),
 		WithClock(clock.New(func() clock.Instant { return clock.At(7, 9) }))) // one query at a time
-	findings, err := p.Check(t.Context(), CheckOptions{})
+	findings, err := p.Check(t.Context(), checkOptions())
 	switch {
 	case err != nil:
 		t.Error(err)
@@ -104,7 +113,7 @@ func TestCheckIsBoundedInTime(t *testing.T) {
 		silent.unserved = true
 		p := open(t, []string{"redis://m1"}, WithDialer(silent.dial), WithDialTimeout(time.Second))
 		start := time.Now()
-		findings, err := p.Check(t.Context(), CheckOptions{})
+		findings, err := p.Check(t.Context(), checkOptions())
 		if took := time.Since(start); err != nil || took != time.Second || len(findings) != 1 ||
 			!strings.Contains(findings[0].What, "timed out") {
 			t.Errorf("%v, %v after %v", findings, err, took)
@@ -112,7 +121,7 @@ func TestCheckIsBoundedInTime(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		start = time.Now()
-		if findings, _ := p.Check(ctx, CheckOptions{}); time.Since(start) != 100*time.Millisecond || len(findings) != 1 {
+		if findings, _ := p.Check(ctx, checkOptions()); time.Since(start) != 100*time.Millisecond || len(findings) != 1 {
 			t.Errorf("%v after %v", findings, time.Since(start))
 		}
 		_ = p.Close()
@@ -123,7 +132,7 @@ func TestCheckIsBoundedInTime(t *testing.T) {
 // finding returns what Check says about a topic of the only master.
 func finding(t *testing.T, p *Transport, about string) (said []Finding) {
 	t.Helper()
-	findings, err := p.Check(t.Context(), CheckOptions{})
+	findings, err := p.Check(t.Context(), checkOptions())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -55,7 +55,7 @@ func TestNamesAreOptional(t *testing.T) {
 			if _, err := call(t, p, 0, inspect("x"), Stamp{}); err != nil {
 				t.Error(err)
 			}
-			findings, err := p.Check(t.Context(), CheckOptions{Prefix: string(testPrefix)})
+			findings, err := p.Check(t.Context(), checkOptions())
 			if err != nil {
 				t.Fatal(err)
 			}

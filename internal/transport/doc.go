@@ -1,6 +1,6 @@
-// Package transport holds the connections to N independent Redis or Valkey masters, and sends scripts over them. It
-// knows nothing of locks: it runs a script on a master and returns the reply. The packages above it decide what a vote
-// means. Package pool is the part of it that users see.
+// Package transport holds the connections to N independent Redis or Valkey masters, and sends calls over them. It knows
+// nothing of locks and their scripts: it sends a [frame.Call] to a master and returns the reply. The packages above it
+// decide what a vote means. Package pool is the part of it that users see.
 //
 // # Packages
 //

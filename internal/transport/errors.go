@@ -7,6 +7,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
@@ -37,12 +38,14 @@ type Error struct {
 	// Unknown reports whether the call may have had, or may still have, an effect: a byte of it may have been written,
 	// and its reply was not read.
 	Unknown bool
+
+	scripts []*frame.Script // those of the client; see denied
 }
 
 // Error returns what failed, why, and how to fix it if that is known.
 func (e *Error) Error() string {
 	//mutant:advice = false
-	if _, do := advice(e.Op, e.Err, cmp.Or(e.User, "USER")); do != "" {
+	if _, do := e.advice(cmp.Or(e.User, "USER")); do != "" {
 		return e.withoutAdvice() + "; " + do
 	}
 	return e.withoutAdvice()

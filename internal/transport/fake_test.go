@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/heartbeat"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/scripts/reference"
 )
@@ -278,7 +279,7 @@ func (f *fake) reply(cmd []string) string {
 		}
 		return "-ERR unknown script\r\n"
 	case "EVALSHA", "EVAL":
-		if cmd[1] == scripts.Heartbeat.SHA {
+		if cmd[1] == heartbeat.Script.SHA {
 			return f.heartbeatLocked(cmd[3:])
 		}
 		f.log = append(f.log, cmd)
@@ -303,7 +304,7 @@ func (f *fake) heartbeatLocked(args []string) string {
 		_, info, _ = strings.Cut(f.info, "\r\n")
 	}
 	env := reference.Env{InfoFunc: func() string { return info }}
-	reply, _ := new(reference.State).Eval(0, env, scripts.Heartbeat, nil, args).(string)
+	reply, _ := new(reference.State).Eval(0, env, heartbeat.Script, nil, args).(string)
 	return bulk(reply)
 }
 

@@ -143,7 +143,7 @@ func TestCheckOfFarMasterEndsInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newFake("a1")
 		p := open(t, []string{"redis://m1"}, WithDialer(farAway(srv.dial, 240*time.Millisecond)))
-		if findings, err := p.Check(t.Context(), CheckOptions{}); err != nil || len(findings) != 0 {
+		if findings, err := p.Check(t.Context(), checkOptions()); err != nil || len(findings) != 0 {
 			t.Errorf("%v, %v", findings, err)
 		}
 		_ = p.Close()

@@ -8,7 +8,6 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/clock"
-	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/internal/transport/wire"
 )
@@ -51,7 +50,7 @@ func (s *session) questions() []wire.Question {
 	if cfg.failover != nil {
 		list = append(s.stop.questions(cfg.tag, true, true), list...)
 	}
-	for _, script := range scripts.All {
+	for _, script := range cfg.scripts {
 		list = append(list, wire.Question{
 			Op: "script load", Command: []string{"SCRIPT", "LOAD", script.Text}, TakeFunc: func(reply any) error {
 				refusal, refused := reply.(redis.Error)

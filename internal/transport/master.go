@@ -40,7 +40,7 @@ var errFirst = fault.New("first connection is still being made", ErrConnecting, 
 
 // failure returns an error of this master.
 func (m *master) failure(op string, cause error) *Error {
-	return &Error{Addr: m.Name, User: m.cfg.userName(), Op: op, Err: cause}
+	return &Error{Addr: m.Name, User: m.cfg.userName(), Op: op, Err: cause, scripts: m.cfg.scripts}
 }
 
 // fail returns an error of one call.

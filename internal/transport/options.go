@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/internal/transport/wire"
 )
@@ -40,9 +41,10 @@ type Config struct {
 	allowEviction bool
 	clock         *clock.Clock
 	twoHolders    bool
-	sentinels     wire.Target // User, Password and TLS of the connections to the sentinels
-	tag           string      // hash tag of the bucket, if the master is a cluster
-	failover      *failover   // nil if the master is never replaced by a replica
+	scripts       []*frame.Script // loaded on each new connection
+	sentinels     wire.Target     // User, Password and TLS of the connections to the sentinels
+	tag           string          // hash tag of the bucket, if the master is a cluster
+	failover      *failover       // nil if the master is never replaced by a replica
 }
 
 func defaults() Config {
@@ -154,6 +156,11 @@ func WithQueueLimit(n int) Option {
 
 // AllowEviction admits masters whose eviction policy can drop locks.
 func AllowEviction() Option { return option(true, func(c *Config) { c.allowEviction = true }, "") }
+
+// WithScripts loads scripts on each new connection. A script that was not loaded is sent with its text.
+func WithScripts(list ...*frame.Script) Option {
+	return option(true, func(c *Config) { c.scripts = list }, "")
+}
 
 // WithClock replaces the real clock, for tests and simulations. A Locker over the pool uses the same clock. Timeouts,
 // heartbeats and pauses follow the time package instead.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/frame"
-	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/heartbeat"
 	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/internal/transport/pipe"
 	"github.com/redlock-go/redlock/internal/transport/wire"
@@ -33,7 +33,7 @@ type session struct {
 	sent    clock.Instant // when it last sent one
 	leader  *session      // the session that decided to send it
 	byOther bool          // another session with the server led the last heartbeat
-	digest  string        // digest of the node of a cluster when CLUSTER NODES was last read; see [scripts.Digest]
+	digest  string        // digest of the node of a cluster when CLUSTER NODES was last read; see [heartbeat.Digest]
 	stop    stopping      // as last read, if the master can be replaced by a replica
 }
 
@@ -95,8 +95,8 @@ type heard struct {
 	fields map[string]string
 }
 
-// digest returns the digest of a node of a cluster; see [scripts.Digest].
-func (h heard) digest() string { return h.fields[scripts.Digest] }
+// digest returns the digest of a node of a cluster; see [heartbeat.Digest].
+func (h heard) digest() string { return h.fields[heartbeat.Digest] }
 
 // knows reports whether s has read CLUSTER NODES since the node has been as in h.
 func (s *session) knows(h heard) bool {
@@ -137,9 +137,9 @@ func (s *session) send(digest string, leader *session) {
 		}
 		s.ask(s.stop.questions(s.m.cfg.tag, settings, digest != ""))
 	}
-	call := scripts.HeartbeatCall(s.m.cfg.failover != nil)
+	call := heartbeat.Call(s.m.cfg.failover != nil)
 	if tag := s.m.cfg.tag; tag != "" {
-		call = scripts.ClusterHeartbeat(tag, s.digest)
+		call = heartbeat.ClusterCall(tag, s.digest)
 	}
 	s.queue(call, func(reply any) {
 		if _, refused := reply.(redis.Error); refused {
@@ -218,10 +218,10 @@ func (s *session) readHeartbeat(asked clock.Instant, reply any) (Info, map[strin
 	if err != nil {
 		return Info{}, nil, err
 	}
-	fields, err := scripts.DecodeHeartbeat(text)
+	fields, err := heartbeat.Decode(text)
 	i := infoOf(fields)
 	i.Version, i.Valkey, i.Cluster = s.info.Version, s.info.Valkey, s.info.Cluster
-	if i.RunID == scripts.Unchanged {
+	if i.RunID == heartbeat.Unchanged {
 		i.RunID, i.ReplID2, i.SecondOffset = s.info.RunID, s.info.ReplID2, s.info.SecondOffset
 	}
 	i.readAt(s.m.cfg.clock, asked)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/heartbeat"
 	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/scripts/reference"
@@ -178,7 +179,7 @@ func (s *server) execute(n *conn, c command) bool {
 		return true
 	}
 	reply := s.script(n, c)
-	if s.mute > 0 && reply != memory.NoScript && c[1] != scripts.Heartbeat.SHA {
+	if s.mute > 0 && reply != memory.NoScript && c[1] != heartbeat.Script.SHA {
 		s.mute--
 		n.cut(false)
 		return false
@@ -198,7 +199,7 @@ func (s *server) script(n *conn, c command) any {
 		}
 		return failed
 	}
-	if one == scripts.Heartbeat {
+	if one == heartbeat.Script {
 		return s.Eval(one, keys, args)
 	}
 	var reply any = errDenied

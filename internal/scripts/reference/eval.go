@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/redlock-go/redlock/internal/frame"
+	"github.com/redlock-go/redlock/internal/heartbeat"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/skew"
 )
@@ -78,7 +79,7 @@ func (s *State) Eval(now int64, env Env, script *frame.Script, keys, args []stri
 		return c.inspect()
 	case scripts.Admit:
 		return c.admit()
-	case scripts.Heartbeat:
+	case heartbeat.Script:
 		return c.heartbeat()
 	case scripts.SharedAcquire:
 		return c.sharedAcquire()
