@@ -157,7 +157,7 @@ var globText = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `
 
 // nextKeys runs one step of a scan.
 func nextKeys(ctx context.Context, t *transport.Transport, i int, cursor, pattern string) (string, []string, error) {
-	list, err := redis.Values(ask(ctx, t, i, frame.NewCall(scan, nil, cursor, pattern, strconv.Itoa(scanStep))))
+	list, err := redis.Values(ask(ctx, t, i, frame.New(scan).With(cursor, pattern, strconv.Itoa(scanStep))))
 	var next string
 	var keys []string
 	if err == nil {

@@ -26,16 +26,24 @@ type Call struct {
 	room   [320]byte
 }
 
-// New returns a call of s without words, to be followed by the number of its keys, the keys, and the arguments.
-func New(s *Script) *Call {
+// New returns a call of s with its keys. The arguments follow.
+func New(s *Script, keys ...string) *Call {
+	c := begin(s)
+	c.Number(int64(len(keys)))
+	return c.With(keys...)
+}
+
+// Command returns a call of a command that is not a script. op is its name in errors.
+func Command(op string, words ...string) *Call { return begin(&Script{Name: op}).With(words...) }
+
+func begin(s *Script) *Call {
 	c := &Call{Script: s}
 	c.body = c.room[:0]
 	return c
 }
 
-// Command returns a call of a command that is not a script. op is its name in errors.
-func Command(op string, words ...string) *Call {
-	c := New(&Script{Name: op})
+// With appends words, and returns c.
+func (c *Call) With(words ...string) *Call {
 	for _, w := range words {
 		c.Text(w)
 	}
@@ -137,29 +145,4 @@ func (c *Call) Arguments(stamp string) (keys, argv []string) {
 	words := c.Words(stamp, false)
 	n, _ := strconv.Atoi(words[2])
 	return words[3 : 3+n], words[3+n:]
-}
-
-// NewCall returns a call of a script of another package.
-func NewCall(s *Script, keys []string, argv ...string) *Call {
-	return newCallOf(s, keys, argv, false)
-}
-
-// NewStampedCall returns a call of a script that gets the stamp as its first argument.
-func NewStampedCall(s *Script, keys []string, argv ...string) *Call {
-	return newCallOf(s, keys, argv, true)
-}
-
-func newCallOf(s *Script, keys, argv []string, stamped bool) *Call {
-	c := New(s)
-	c.Number(int64(len(keys)))
-	for _, key := range keys {
-		c.Text(key)
-	}
-	if stamped {
-		c.Stamp()
-	}
-	for _, word := range argv {
-		c.Text(word)
-	}
-	return c
 }

@@ -26,8 +26,8 @@ var text string
 var Script = &frame.Script{Name: "heartbeat", SHA: "749c37ea0d821fe642cf280ecc3aa282df17eb94", Text: text}
 
 var (
-	call             = frame.NewCall(Script, nil)
-	callWithReplicas = frame.NewCall(Script, nil, "replicas")
+	call             = frame.New(Script)
+	callWithReplicas = frame.New(Script).With("replicas")
 )
 
 // Digest is the field of a heartbeat in a cluster that changes with the identity of the node, its slots, and the number
@@ -40,7 +40,7 @@ const Unchanged = "="
 // ClusterCall returns the call of a heartbeat to the node that owns the slot of tag. The reply has the field
 // [Digest] and the state of each replica. digest is that of the last heartbeat, if there was one.
 func ClusterCall(tag, digest string) *frame.Call {
-	return frame.NewCall(Script, []string{tag}, cmp.Or(digest, noField))
+	return frame.New(Script, tag).With(cmp.Or(digest, noField))
 }
 
 // Call returns the call of a heartbeat. If replicas is set, the reply has the state of each replica.

@@ -59,10 +59,7 @@ func (e *Encoder) acquire(k *Keys, lease string, ttl time.Duration, first, last 
 
 // onLock begins a call with the keys of the lock and of the admission record, and the stamp.
 func (e *Encoder) onLock(s *frame.Script, k *Keys) *frame.Call {
-	c := frame.New(s)
-	c.Text("2")
-	c.Text(k.lock)
-	c.Text(e.admission)
+	c := frame.New(s, k.lock, e.admission)
 	c.Stamp()
 	return c
 }
@@ -83,9 +80,7 @@ func (e *Encoder) AcquireLingering(k *Keys, lease string, ttl time.Duration, fir
 	if t != nil {
 		addTicket(c, t)
 	} else {
-		c.Text("acquire")
-		c.Text("")
-		c.Text("")
+		c.With("acquire", "", "")
 	}
 	c.Text((1 | Lingers).String())
 	return c
@@ -126,9 +121,7 @@ func (e *Encoder) Import(k *Keys, lease, previous string, ttl time.Duration, fir
 		mode = "downgrade"
 	}
 	c := e.acquire(k, lease, ttl, first, last)
-	c.Text(mode)
-	c.Text(previous)
-	return c
+	return c.With(mode, previous)
 }
 
 // Extend encodes an extension or a re-entry. With a TTL of 0 it encodes only the release of an inner lock, or only a
@@ -175,9 +168,7 @@ func (e *Encoder) Release(k *Keys, end Ending) *frame.Call {
 	if k.role != Plain {
 		script = SharedRelease
 	}
-	c := frame.New(script)
-	c.Text("1")
-	c.Text(k.lock)
+	c := frame.New(script, k.lock)
 	if len(end.Leases) > 0 {
 		c.Text(end.Leases[0])
 	} else {
@@ -194,31 +185,20 @@ func (e *Encoder) Release(k *Keys, end Ending) *frame.Call {
 	c.Number(Millis(end.Keep))
 	switch w := end.Waiter; {
 	case w == nil:
-		c.Text("")
-		c.Text("")
-		c.Text("0")
+		c.With("", "", "0")
 	case end.Back:
 		c.Text(w.waiter)
 		c.Number(w.rank)
 		c.Number(end.AskBallot)
 	default:
-		c.Text(w.waiter)
-		c.Text("")
-		c.Text("0")
+		c.With(w.waiter, "", "0")
 	}
-	for _, id := range end.Leases[min(1, len(end.Leases)):] {
-		c.Text(id)
-	}
-	return c
+	return c.With(end.Leases[min(1, len(end.Leases)):]...)
 }
 
 // Inspect encodes a query of the holder and the waiters of a name.
 func (e *Encoder) Inspect(k *Keys) *frame.Call {
-	c := frame.New(Inspect)
-	c.Text("2")
-	c.Text(k.lock)
-	c.Text(e.admission)
-	return c
+	return frame.New(Inspect, k.lock, e.admission)
 }
 
 // An AdmitStep is a step of the admit script.
@@ -264,10 +244,8 @@ func (e *Encoder) Admit(r AdmitRequest) *frame.Call {
 	if r.Record.Stamp == "" && r.Step != AdmitRead {
 		r.Record.Stamp = NewStamp()
 	}
-	c := frame.New(Admit)
-	for _, word := range []string{"1", e.admission, string(r.Step), r.Identity, r.Seen} {
-		c.Text(word)
-	}
+	c := frame.New(Admit, e.admission)
+	c.With(string(r.Step), r.Identity, r.Seen)
 	c.Number(r.Median)
 	c.Number(r.Tolerance.Microseconds())
 	c.Text(r.Record.String())

@@ -21,12 +21,14 @@ func lua(name, text string, args ...any) *frame.Call {
 	for i, a := range args {
 		words[i] = fmt.Sprint(a)
 	}
-	return frame.NewCall(&frame.Script{Name: name, SHA: sha, Text: text}, nil, words...)
+	return frame.New(&frame.Script{Name: name, SHA: sha, Text: text}).With(words...)
 }
 
 // stampedLua returns a call of a script whose first argument is the stamp.
 func stampedLua(name, text string, args ...string) *frame.Call {
-	return frame.NewStampedCall(lua(name, text).Script, nil, args...)
+	c := frame.New(lua(name, text).Script)
+	c.Stamp()
+	return c.With(args...)
 }
 
 const testPrefix = scripts.Prefix("pooltest")

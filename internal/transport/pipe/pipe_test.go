@@ -53,7 +53,7 @@ func piped(t *testing.T, f func(p *Pipe, server net.Conn)) {
 		p.Kill("close", fault.ErrClosed)
 		<-done
 		_ = server.Close()
-		if err := p.Send(frame.NewCall(scripts.Inspect, nil), "", make(slot, 1)); err == nil {
+		if err := p.Send(frame.New(scripts.Inspect), "", make(slot, 1)); err == nil {
 			t.Error("Send succeeded after the end")
 		}
 		if p.Queue(frame.Command("x", "PING"), func(any, error) {}) {

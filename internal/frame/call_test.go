@@ -1,0 +1,45 @@
+package frame_test
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/redlock-go/redlock/internal/frame"
+)
+
+func TestCallsAreEncoded(t *testing.T) {
+	s := &frame.Script{Name: "s", SHA: strings.Repeat("a", 40), Text: "return 1"}
+	c := frame.New(s, "k1", "k2")
+	c.Stamp()
+	c.With("a", "")
+	c.Number(-7)
+	c.Digits(42)
+	rest := []string{"2", "k1", "k2", "stamp", "a", "", "-7", "0000000000000042"}
+	for asText, want := range map[bool][]string{
+		false: append([]string{"EVALSHA", s.SHA}, rest...), true: append([]string{"EVAL", s.Text}, rest...),
+	} {
+		if got := c.Words("stamp", asText); !reflect.DeepEqual(got, want) {
+			t.Errorf("as text %v: got %q, want %q", asText, got, want)
+		}
+	}
+	if keys, argv := c.Arguments("stamp"); len(keys) != 2 || !reflect.DeepEqual(argv, rest[3:]) {
+		t.Errorf("keys %q, arguments %q", keys, argv)
+	}
+	ping := frame.Command("ping", "PING", "x").Append(nil, "stamp", true)
+	if string(ping) != "*2\r\n$4\r\nPING\r\n$1\r\nx\r\n" {
+		t.Errorf("a command: %q", ping)
+	}
+	long := frame.New(s).With(strings.Repeat("x", 1000)) // beyond the room of a Call
+	if got := long.Words("", false); len(got) != 4 || len(got[3]) != 1000 {
+		t.Errorf("a long argument: %d words", len(got))
+	}
+}
+
+func TestCallIsOneAllocation(t *testing.T) {
+	s := &frame.Script{Name: "s", SHA: strings.Repeat("a", 40)}
+	key := "redlock:{orders:1}"
+	if n := testing.AllocsPerRun(100, func() { frame.New(s, key, "redlock:admission").Digits(1) }); n > 1 {
+		t.Errorf("%v allocations", n)
+	}
+}
