@@ -249,24 +249,6 @@ func TestCloseReleasesEverything(t *testing.T) {
 	})
 }
 
-// H04, H37: Close with masters that hang is bounded by its context; the releases reach them when they are back.
-func TestCloseIsBoundedByItsContext(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		p := w.pool(pool.WithTimeout(5 * time.Second))
-		l := w.over(p, redlock.WithTTL(30*time.Second))
-		w.take(l, "a")
-		w.hang()
-		ctx := w.within(300 * time.Millisecond)
-		start := time.Now()
-		w.isError(l.Close(ctx), context.DeadlineExceeded)
-		w.wantSince(start, 310*time.Millisecond)
-		after(10 * time.Second)
-		w.resume()
-		after(5 * time.Second)
-		w.wantOn("a", 0)
-	})
-}
-
 // H38: which error each end of a lock gives.
 func TestErrorIdentities(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
@@ -390,33 +372,6 @@ func TestOneContextOwnsSeveralNames(t *testing.T) {
 		w.isError(context.Cause(ctx), redlock.ErrReleased) // the innermost context is also of that lock
 		if locks[0].Err() != nil || locks[2].Err() != nil {
 			w.Errorf("%v, %v", locks[0].Err(), locks[2].Err())
-		}
-	})
-}
-
-// k locks need k unlocks, in any order.
-func TestKLocksNeedKUnlocksInAnyOrder(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		l := w.locker()
-		for seed := range uint64(20) {
-			random := seeded(seed)
-			locks := []*redlock.Lock{w.take(l, "a")}
-			ctx := locks[0].Context(w.Context())
-			for range 4 {
-				locks = append(locks, w.takeWith(l, ctx, "a"))
-			}
-			for i, j := range random.Perm(len(locks)) {
-				synctest.Wait()
-				w.each(func(m int, one *memory.Master) {
-					if _, depth, _ := one.Holds("a"); depth != 5-i {
-						w.Errorf("seed %d: depth %d on master %d with %d unlocked", seed, depth, m, i)
-					}
-				})
-				w.noError(locks[j].Unlock(w.Context()))
-				w.isError(locks[j].Unlock(w.Context()), redlock.ErrReleased)
-			}
-			synctest.Wait()
-			w.wantOn("a", 0)
 		}
 	})
 }

@@ -164,28 +164,6 @@ func TestTokensGrowAfterDataLoss(t *testing.T) {
 	})
 }
 
-// H55: clients whose wall clocks are years apart get growing tokens.
-func TestTokensDoNotDependOnClientsClocks(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		var lockers []*redlock.Locker
-		for n := range 3 {
-			c := newShiftClock(1)
-			c.jump(time.Duration(n)*time.Hour, time.Duration(n-1)*20000*time.Hour)
-			lockers = append(lockers, w.locker(redlock.WithClock(c.clock())))
-		}
-		last := int64(0)
-		for n := range 30 {
-			k := w.take(lockers[n*7%3], "a")
-			if k.Token() <= last {
-				w.Errorf("token %d after %d", k.Token(), last)
-			}
-			last = k.Token()
-			_ = k.Unlock(w.Context())
-			after(time.Duration(n%3) * time.Millisecond)
-		}
-	})
-}
-
 // A new deployment votes after 30 s, without an operator; Lock waits for that, and the error of TryLock has the time
 // that is left.
 func TestFreshMastersVoteAfterTheirQuarantine(t *testing.T) {
@@ -340,23 +318,6 @@ func TestWrongClockIsNotMedian(t *testing.T) {
 		w.masters.Master(0).SetClock(0, 1) // NTP
 		after(5 * time.Second)
 		c.mustNotTake(held)
-	})
-}
-
-// H58: a master that has lost its data does not know the max TTL that was in use.
-func TestForgetfulMasterIsNoWitness(t *testing.T) {
-	virtual(t, 5, func(w *cluster) {
-		for i, g := range []time.Duration{time.Minute, time.Minute, time.Minute, 10 * time.Second, 10 * time.Second} {
-			w.masters.Master(i).Admit("redlock", g)
-		}
-		b := w.peer("client", forAMinute...)
-		held := w.take(b, "x")
-		b.cut(0, 1)
-		w.restart(false, 0)
-		w.restart(false, 1)
-		s := w.cutOff(2, redlock.WithMaxTTL(10*time.Second), redlock.WithTTL(5*time.Second))
-		after(14 * time.Second)
-		s.mustNotTake(held)
 	})
 }
 

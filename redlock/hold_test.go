@@ -39,29 +39,6 @@ func TestSuspendedClientReportsLossOnWaking(t *testing.T) {
 	}
 }
 
-// H20: a master on which another client has acquired the lock is not repaired.
-func TestRepairLeavesTheLockOfAnother(t *testing.T) {
-	virtual(t, 5, func(w *cluster) {
-		k := w.take(w.locker(), "a")
-		w.each(func(_ int, m *memory.Master) { m.Evict("a") }, 0, 1)
-		after(time.Millisecond) // for a larger ballot
-		// Another client's attempt got two of five, and has not been rolled back.
-		stranger := w.locker(redlock.WithOwner("stranger"))
-		w.each(func(_ int, m *memory.Master) { m.DropReplies(1) }, 0, 1)
-		w.wire.block(0, 1) // its pending releases cannot be sent
-		w.isError(errOf(stranger.TryLock(w.Context(), "a")), redlock.ErrHeld)
-		after(3 * time.Second)
-		w.wire.block()
-		for i := range 2 {
-			if id, _, _ := w.masters.Master(i).Holds("a"); id == "" {
-				w.Fatalf("master %d is not the stranger's", i)
-			}
-		}
-		after(30 * time.Second)
-		w.wantHeld(k, w.masters.N())
-	})
-}
-
 // H24: a timer reports the loss at the end of the validity, before the key is gone on any master.
 func TestLossIsReportedBeforeKeyExpires(t *testing.T) {
 	for _, rate := range []float64{1, 0.996, 1.004} {
@@ -269,25 +246,6 @@ func TestClocksOfAMinorityEndNoLock(t *testing.T) {
 			if k.Err() != nil || k.Remaining() < 5*time.Second {
 				w.Error(fmt.Sprint("step ", step, ": "), k.Remaining(), k.Err())
 			}
-		}
-	})
-}
-
-// H61: the wall clock jumps by a part of the validity. The client cannot know which clock is right, so the loss is
-// reported by the wall clock.
-func TestWallClockJumpShortensValidity(t *testing.T) {
-	virtual(t, 5, func(w *cluster) {
-		c := newShiftClock(1)
-		k := w.take(w.locker(redlock.WithClock(c.clock())), "n", redlock.WithExtension(false))
-		after(2 * time.Second)
-		c.jump(0, 4*time.Second)
-		after(4*time.Second - 200*time.Millisecond)
-		if over(k) {
-			w.Fatal("loss reported too early")
-		}
-		after(300 * time.Millisecond)
-		if !over(k) {
-			w.Errorf("loss not reported; %v left", k.Remaining())
 		}
 	})
 }

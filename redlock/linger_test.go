@@ -219,49 +219,6 @@ func TestLinger(t *testing.T) {
 	}
 }
 
-// Of many goroutines of two clients that share a name, with lingering locks, only one at a time holds it.
-func TestLingerExcludes(t *testing.T) {
-	virtual(t, 5, func(w *cluster) {
-		w.delay(time.Millisecond)
-		var holders, locks int
-		var last int64
-		done := make(chan struct{})
-		seconds := rounds(20, 5)
-		ctx := w.within(time.Duration(seconds) * time.Second)
-		for i := range 8 {
-			p := w.peer(string(rune('a'+i%2)), redlock.WithLinger(time.Second))
-			if i >= 2 {
-				p.Locker = w.peers[i%2].Locker
-			}
-			go func() {
-				defer func() { done <- struct{}{} }()
-				r := seeded(uint64(i))
-				for ctx.Err() == nil {
-					k, err := p.Lock(ctx, "n")
-					if err != nil {
-						continue
-					}
-					if holders++; holders != 1 || k.Token() <= last {
-						w.Errorf("%d holders, token %d after %d", holders, k.Token(), last)
-					}
-					last = k.Token()
-					locks++
-					time.Sleep(time.Duration(r.IntN(3)) * time.Millisecond)
-					holders--
-					w.unlock(k)
-					time.Sleep(time.Duration(r.IntN(40)) * time.Millisecond)
-				}
-			}()
-		}
-		for range 8 {
-			<-done
-		}
-		if locks < 50*seconds {
-			w.Errorf("%d locks in %d s", locks, seconds)
-		}
-	})
-}
-
 // Schedules that were found by attacking WithLinger.
 
 // lingers leaves a lock of name with p that no call uses, and returns its token.

@@ -300,34 +300,3 @@ func TestDefaultMinHold(t *testing.T) {
 		w.unlock(second)
 	})
 }
-
-// An acquire that a master reads late keeps the name no longer than any other: even if the Unlock could not reach the
-// master, the late acquire is refused once it can.
-func TestLateReleaseRefusesLateAcquire(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		p := w.peer("p")
-		w.masters.Master(2).DropRequests(1)
-		k := w.take(p, "n", redlock.WithMinHold(minHold), redlock.WithExtension(false))
-		p.cluster.wire.block(2)
-		w.masters.Master(2).CutConnections()
-		after(10 * time.Millisecond)
-		w.unlock(k)
-		p.cluster.wire.block()
-		after(10 * time.Second)
-		if !w.kept(p.Locker, "n") {
-			w.Error("it is not kept")
-		}
-		acquires := 0
-		for _, s := range p.cluster.wire.sent("acquire") {
-			if s.master == 2 {
-				acquires++
-				w.replay(s)
-			}
-		}
-		if acquires != 1 || w.on("n") != 2 {
-			w.Errorf("after %d late acquires it is on %d masters", acquires, w.on("n"))
-		}
-		after(minHold - 9*time.Second)
-		w.free("n")
-	})
-}

@@ -114,19 +114,6 @@ func TestRestartsCountSinceLastConfirmation(t *testing.T) {
 	})
 }
 
-// H75: three of five masters restart empty at one instant. The lock ends as soon as the restarts are detected, not when
-// its validity expires.
-func TestLockEndsWhenMajorityForgets(t *testing.T) {
-	virtual(t, 5, func(w *cluster) {
-		k := w.take(w.locker(), "a")
-		ctx := k.Context(w.Context())
-		after(time.Second)
-		w.stop(0, 2, 4)
-		w.restart(false, 0, 2, 4)
-		w.ends(ctx, time.Second, redlock.ErrLost)
-	})
-}
-
 // Unlock with WithAsyncUnlock does not wait for the masters, and everything else is as with an Unlock that waits.
 func TestAsyncUnlock(t *testing.T) {
 	const trip = 20 * time.Millisecond // there and back
@@ -241,32 +228,6 @@ func TestRepeatedMessageChangesNothing(t *testing.T) {
 		repeat("release", "0")
 		w.wantOn("a", 0)
 	})
-}
-
-// H02, H03: masters hang when an attempt reaches them. Messages in their old connections are executed when they resume,
-// before or after the pending release on the new ones: none of them holds the name.
-func TestRollbackReachesHungMasters(t *testing.T) {
-	for hung := 1; hung <= 3; hung++ {
-		subtest(t, fmt.Sprint(hung, " of 3"), 3, func(w *cluster) {
-			l := w.locker(redlock.WithTTL(30 * time.Second))
-			for i := range hung {
-				w.hang(i)
-			}
-			k, err := l.TryLock(w.within(100*time.Millisecond), "a")
-			if hung > 1 {
-				w.isError(err, context.DeadlineExceeded)
-			} else if err != nil {
-				w.Fatal(err)
-			} else if err := k.Unlock(w.Context()); err != nil {
-				w.Error(err)
-			}
-			after(3 * time.Second)
-			w.resume()
-			after(5 * time.Second)
-			w.wantOn("a", 0)
-			w.noError(errOf(w.locker().TryLock(w.Context(), "a")))
-		})
-	}
 }
 
 // H10: a quorum that is reached too late is ErrTooSlow and is rolled back. The start is measured for each attempt, so

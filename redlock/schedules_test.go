@@ -121,19 +121,6 @@ func TestExtensionsDoNotSpinAfterFailedReentry(t *testing.T) {
 	})
 }
 
-// H26, H59: one master with a poisoned fence does not stop the repair of the others.
-func TestPoisonedFenceDoesNotStopRepair(t *testing.T) {
-	virtual(t, 5, func(w *cluster) {
-		w.masters.Master(4).Set("redlock:{x}:fence", "9000000000000000")
-		c := w.peer("client")
-		lock := w.take(c, "x")
-		after(5 * time.Second)
-		w.masters.Master(3).Evict("x")
-		after(30 * time.Second)
-		w.wantHeld(lock, w.masters.N())
-	})
-}
-
 // Of a concurrent Export and Unlock one wins: a handle that was returned is valid.
 func TestExportDuringUnlock(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
@@ -372,36 +359,6 @@ func (w *cluster) raw(i int, command string, args ...any) (any, error) {
 	c := redis.NewConn(nc, 0, 0)
 	defer c.Close()
 	return c.Do(command, args...)
-}
-
-// H42: the queue entries of a waiter whose client dies disappear soon, also while other clients wait.
-func TestDeadWaiterLeavesQueue(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		holder, waiter := w.locker(), w.locker()
-		w.take(holder, "x")
-		ctx, cancel := context.WithCancel(w.Context())
-		done := make(chan struct{})
-		go func() { _, _ = waiter.Lock(ctx, "x"); close(done) }()
-		after(time.Second)
-		for range 5 { // five clients that wait and die
-			p := w.peer("client")
-			dead, die := context.WithCancel(w.Context())
-			gone := make(chan struct{})
-			go func() { _, _ = p.Lock(dead, "x"); close(gone) }()
-			after(time.Second)
-			p.cut(0, 1, 2)
-			die()
-			<-gone
-		}
-		after(2 * time.Minute)
-		for i := range 3 {
-			if n := len(w.waiters(i, "x")); n > 1 {
-				w.Errorf("%d are queued on master %d; one waits", n, i)
-			}
-		}
-		cancel()
-		<-done
-	})
 }
 
 // A hold is not handed off to a call with a shorter TTL: it would keep the name for longer than that if the new holder

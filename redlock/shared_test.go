@@ -64,39 +64,6 @@ func TestReadersShareWriterExcludes(t *testing.T) {
 	})
 }
 
-// An endless stream of readers does not starve a writer: later readers wait behind it.
-func TestWriterIsNotStarved(t *testing.T) {
-	virtual(t, 5, func(w *cluster) {
-		l := []*redlock.Locker{w.locker(), w.locker(), w.locker()}
-		var wg sync.WaitGroup
-		ctx, stop := context.WithCancel(w.Context())
-		for i := range 12 {
-			wg.Go(func() {
-				s := l[i%3].RWLock("x")
-				for ctx.Err() == nil {
-					r, err := s.RLock(ctx)
-					if err != nil {
-						continue
-					}
-					time.Sleep(time.Duration(20+i) * time.Millisecond)
-					_ = r.Unlock(ctx)
-				}
-			})
-		}
-		after(500 * time.Millisecond)
-		for range 5 {
-			began := time.Now()
-			k := w.wlock(l[0].RWLock("x"))
-			w.wantSince(began, 200*time.Millisecond)
-			after(10 * time.Millisecond)
-			w.unlockAll(k)
-			after(100 * time.Millisecond)
-		}
-		stop()
-		wg.Wait()
-	})
-}
-
 // The order is that of the queue: readers before the writer hold together, readers behind it follow it.
 func TestReadersAndWritersKeepOrder(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {

@@ -3,9 +3,7 @@ package redlock_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -322,31 +320,5 @@ func TestTraceReportsValues(t *testing.T) {
 		reported(redlock.SetValue(over, "v2"), context.Canceled)
 		after(20 * time.Second) // the lock is lost
 		reported(redlock.SetValue(ctx, "v3"), redlock.ErrLost)
-	})
-}
-
-// Of ten goroutines that set a value at once each succeeds, and a quorum has one of the values, which stays.
-func TestValuesAtOnce(t *testing.T) {
-	virtual(t, 5, func(w *cluster) {
-		l := w.locker()
-		k := w.take(l, "n")
-		ctx := k.Context(w.Context())
-		var all sync.WaitGroup
-		for i := range 10 {
-			all.Go(func() {
-				for j := range 20 {
-					w.must(redlock.SetValue(ctx, fmt.Sprint(i, " ", j)))
-				}
-			})
-		}
-		all.Wait()
-		shown, err := l.Inspect(w.Context(), "n")
-		w.must(err)
-		if !strings.HasSuffix(shown.Value, " 19") {
-			w.Errorf("the last value is %q", shown.Value)
-		}
-		after(5 * time.Second) // an extension writes it to all masters
-		w.shows(l, "n", shown.Value)
-		w.unlock(k)
 	})
 }
