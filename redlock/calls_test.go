@@ -14,7 +14,6 @@ import (
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // H30: an Unlock whose context has ended still releases, and returns nil if the masters are fast.
@@ -120,36 +119,6 @@ func everyCall(w *cluster, harm func(m *memory.Master), long time.Duration) {
 		m.Delay(0)
 		if m.Connections() == 0 {
 			m.Restart(true)
-		}
-	})
-}
-
-// H33: connections that were cut while idle are made again before anything is written, and none of them is a vote.
-// If the cut and the call meet, the call may have to try again.
-func TestCutIdleConnectionIsRedialled(t *testing.T) {
-	virtual(t, 5, func(w *cluster) {
-		var errs []error
-		l := w.locker(redlock.WithTrace(redlock.On("attempt", func(i redlockinfo.Event) { errs = append(errs, i.Err) })))
-		w.delay(50 * time.Microsecond) // a second attempt in the same instant would meet the first one's ballots
-		for n := range 20 {
-			after(2 * time.Second)
-			meet := n%2 == 1
-			w.each(func(_ int, m *memory.Master) { m.CutConnections() })
-			if !meet {
-				after(time.Millisecond)
-			}
-			errs = nil
-			ctx, cancel := context.WithTimeout(w.Context(), time.Second)
-			k := w.takeWith(l, ctx, "a")
-			after(time.Millisecond) // the votes beyond the quorum
-			if on, _ := k.HeldOn(); !meet && (len(errs) != 1 || on != 5) {
-				w.Errorf("held on %d, after %v", on, errs)
-			}
-			for _, err := range errs {
-				w.notError(err, redlock.ErrHeld)
-			}
-			_ = k.Unlock(ctx)
-			cancel()
 		}
 	})
 }
@@ -351,31 +320,6 @@ func TestContextOfEndedLockOwnsNothing(t *testing.T) {
 	})
 }
 
-// One context owns several names, and each is re-entered separately.
-func TestOneContextOwnsSeveralNames(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		l := w.locker()
-		ctx := w.Context()
-		var locks []*redlock.Lock
-		for _, name := range []string{"a", "b", "c"} {
-			k := w.takeWith(l, ctx, name)
-			locks, ctx = append(locks, k), k.Context(ctx)
-		}
-		for i, name := range []string{"a", "b", "c"} {
-			inner := w.takeWith(l, ctx, name)
-			if inner.Token() != locks[i].Token() {
-				w.Errorf("%s: token %d, the hold's is %d", name, inner.Token(), locks[i].Token())
-			}
-			_ = inner.Unlock(w.Context())
-		}
-		_ = locks[1].Unlock(w.Context())
-		w.isError(context.Cause(ctx), redlock.ErrReleased) // the innermost context is also of that lock
-		if locks[0].Err() != nil || locks[2].Err() != nil {
-			w.Errorf("%v, %v", locks[0].Err(), locks[2].Err())
-		}
-	})
-}
-
 func deadContext() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -416,32 +360,6 @@ func TestInnerUnlockKeepsOuter(t *testing.T) {
 		if err != nil || w.on("a") != 0 {
 			w.Errorf("%v, on %d", err, w.on("a"))
 		}
-	})
-}
-
-// H28: an inner lock that fails leaves the outer as it was.
-func TestFailedInnerLockKeepsOuter(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		l := w.over(w.pool(pool.WithTimeout(5 * time.Second)))
-		k := w.take(l, "a")
-		after(time.Second)
-		until := k.Until()
-		w.hang()
-		ctx, cancel := context.WithTimeout(k.Context(w.Context()), time.Second)
-		defer cancel()
-		inner, err := l.TryLock(ctx, "a")
-		w.isError(err, context.DeadlineExceeded)
-		if inner != nil || k.Err() != nil || k.Until().Before(until) {
-			w.Errorf("%v; the outer: %v until %v", inner, k.Err(), k.Until())
-		}
-		w.resume()
-		after(10 * time.Second)
-		w.each(func(i int, m *memory.Master) {
-			if _, depth, _ := m.Holds("a"); depth != 1 {
-				w.Errorf("master %d: depth %d", i, depth)
-			}
-		})
-		w.unlock(k)
 	})
 }
 

@@ -98,19 +98,6 @@ func TestTraceHasTimeOfCall(t *testing.T) {
 	})
 }
 
-// An import is reported like a lock.
-func TestTraceHasTimeOfImport(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		var c calls
-		l := w.locker(redlock.WithTrace(c.trace()))
-		k := w.imported(l, w.export(w.take(l, "n")))
-		if i, _ := c.last(); i.Op != "import" || i.Name != "n" || i.Attempts != 1 || i.Granted < 2 ||
-			i.Token != k.Token() || i.Err != nil {
-			w.Errorf("%+v", i)
-		}
-	})
-}
-
 // The event of a failed call has the outcome of its error.
 func TestTraceHasOutcomes(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {

@@ -98,51 +98,15 @@ func TestHigherPriorityGoesFirst(t *testing.T) {
 	})
 }
 
-// race starts a fair call for "x", and appends its name to order when it has the lock.
-func (w *cluster) race(l client, name string, order *[]string) *call {
-	c := &call{w: w, done: make(chan struct{})}
-	go func() {
-		defer close(c.done)
-		k := w.take(l, "x", redlock.WithFair())
-		*order = append(*order, name)
-		<-time.After(time.Millisecond)
-		_ = k.Unlock(w.Context())
-	}()
-	return c
-}
-
 // A client that does not know the masters' time yet does not go before all others.
 func TestFairCallOfNewClientQueuesLast(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		held := w.take(w.locker(), "x")
-		var order []string
-		first := w.race(w.locker(), "old", &order)
+		old := w.call(w.Context(), w.locker(), "x", redlock.WithFair())
 		after(time.Second)
-		second := w.race(w.start(w.pool()), "new", &order) // at once, before it knows anything
+		late := w.call(w.Context(), w.start(w.pool()), "x", redlock.WithFair()) // at once, before it knows anything
 		after(2 * time.Second)
-		w.unlock(held)
-		<-first.done
-		<-second.done
-		equal(w, order[0], "old", "first client")
-	})
-}
-
-// A fair call of a client without waiters does not overtake queued waiters if the name is free because its holder is
-// dead.
-func TestNewFairCallDoesNotOvertake(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		a, b := w.locker(), w.locker()
-		w.masters.Take("x", 2*time.Second)
-		w.delay(10 * time.Microsecond)
-		var order []string
-		first := w.race(a, "old", &order)
-		for w.on("x") > 0 {
-			after(100 * time.Microsecond)
-		}
-		second := w.race(b, "new", &order)
-		<-first.done
-		<-second.done
-		equal(w, order[0], "old", "first client")
+		w.inOrder(held, []*call{old, late})
 	})
 }
 

@@ -244,27 +244,6 @@ func TestQuarantineNeedsQuorumOfRecords(t *testing.T) {
 	}, memory.Fresh())
 }
 
-// A master whose clock differs by more than 15 s is not admitted until its clock is corrected.
-func TestWrongClockIsNotAdmitted(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		w.masters.Master(0).SetClock(-20*time.Second, 1)
-		l := w.locker()
-		after(2 * time.Minute)
-		states := l.Masters()
-		if states[0].State != "blocked" || !strings.Contains(fmt.Sprint(states[0].Err), "clock") {
-			w.Errorf("%+v", states[0])
-		}
-		if k := w.take(l, "a"); k.Err() != nil {
-			w.Error(k.Err())
-		}
-		w.masters.Master(0).SetClock(0, 1)
-		after(45 * time.Second)
-		if m := l.Masters()[0]; m.State != "voting" {
-			w.Errorf("with the right clock: %+v", m)
-		}
-	}, memory.Fresh())
-}
-
 // While no quorum votes no client sends acquires. A master that loses its data then is still detected, so that its
 // quarantine does not begin only when those of the others have ended.
 func TestDataLossWithoutQuorumIsDetected(t *testing.T) {
@@ -318,29 +297,6 @@ func TestWrongClockIsNotMedian(t *testing.T) {
 		w.masters.Master(0).SetClock(0, 1) // NTP
 		after(5 * time.Second)
 		c.mustNotTake(held)
-	})
-}
-
-// A quarantine that began while too few other masters were reachable waits for them, however long, and then lasts no
-// longer than their records require.
-func TestQuarantineWaitsForQuorum(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		c := w.peer("client")
-		w.restart(false, 0)
-		after(5 * time.Second)
-		if left := c.Masters()[0].Left; left < 20*time.Second || left > redlock.DefaultMaxTTL {
-			w.Errorf("%v left, the max TTL is %v", left, redlock.DefaultMaxTTL)
-		}
-		c.cut(1, 2)
-		after(10 * time.Minute)
-		if state := c.Masters()[0].State; state == "voting" {
-			w.Errorf("state %s, with no other master reached", state)
-		}
-		c.cluster.wire.block(2)
-		after(5 * time.Second)
-		if state := c.Masters()[0].State; state != "voting" {
-			w.Errorf("state %s, with one of two other masters reached", state)
-		}
 	})
 }
 

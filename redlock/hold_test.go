@@ -7,7 +7,6 @@ import (
 	"net"
 	"regexp"
 	"runtime"
-	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -135,55 +134,9 @@ func TestFailedExtensionCountsMissing(t *testing.T) {
 	})
 }
 
-// takeMany acquires count locks of a Locker at one instant.
-func (w *cluster) takeMany(l *redlock.Locker, count int) (locks []*redlock.Lock) {
-	w.Helper()
-	for i := range count {
-		locks = append(locks, w.take(l, "held-"+strconv.Itoa(i)))
-	}
-	return locks
-}
-
-// Locks that are due together are each extended as if alone: they stay held, with their depths.
-func TestLeasesDueTogetherAreAllExtended(t *testing.T) {
-	virtual(t, 5, func(w *cluster) {
-		const count = 96
-		l := w.locker()
-		locks := w.takeMany(l, count)
-		inner := w.takeWith(l, locks[7].Context(w.Context()), "held-7")
-		w.wire.clear()
-		after(time.Minute)
-		if n := len(w.wire.sent("extend")); n < 5*17*count || n > 5*19*count { // every 3.3 s
-			w.Errorf("%d extensions", n)
-		}
-		for _, k := range locks {
-			w.wantHeld(k, w.masters.N())
-		}
-		if _, depth, left := w.masters.Master(0).Holds("held-7"); depth != 2 || left < 6*time.Second {
-			w.Errorf("depth %d, %v left on a master", depth, left)
-		}
-		w.unlock(inner)
-		for _, k := range locks {
-			w.unlock(k)
-		}
-		synctest.Wait()
-		for i := range locks {
-			w.wantOn("held-"+strconv.Itoa(i), 0)
-		}
-	})
-}
-
 // pause stops the client's machine with both of its clocks: the clocks of these masters, or of all, are ahead by d.
 func (w *cluster) pause(d time.Duration, which ...int) {
-	if len(which) == 0 {
-		for i := range w.masters.N() {
-			which = append(which, i)
-		}
-	}
-	for _, i := range which {
-		m := w.masters.Master(i)
-		m.SetClock(time.Until(m.Time())+d, 1)
-	}
+	w.each(func(_ int, m *memory.Master) { m.SetClock(time.Until(m.Time())+d, 1) }, which...)
 }
 
 // H118: a machine that has stopped with both of its clocks learns it from the masters' clocks: a lock whose validity
@@ -352,35 +305,6 @@ func TestCallsOverClosedPoolFail(t *testing.T) {
 			err := errOf(call())
 			if !errors.Is(err, redlock.ErrClosed) && !errors.Is(err, pool.ErrClosed) || time.Since(began) > time.Second {
 				w.Errorf("%s: %v after %v", name, err, time.Since(began))
-			}
-		}
-	})
-}
-
-// While one goroutine cancels the many contexts of a lost lock, the Err of another context already reports the loss.
-func TestAllContextsOfLostLockEndAtOnce(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		c := newShiftClock(1)
-		l := w.locker(redlock.WithClock(c.clock()))
-		k := w.take(l, "x")
-		first := k.Context(w.Context())
-		for range 300_000 {
-			_, cancel := context.WithCancel(first)
-			defer cancel()
-		}
-		second := k.Context(w.Context())
-		c.jump(time.Hour, time.Hour)
-		done := make(chan struct{})
-		go func() { defer close(done); _ = k.Err() }()
-		for range 1_000_000_000 {
-			select {
-			case <-k.Done():
-				if err := second.Err(); err == nil {
-					w.Errorf("the lock has ended (%v), and its context says nil", k.Err())
-				}
-				<-done
-				return
-			default:
 			}
 		}
 	})

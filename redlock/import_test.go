@@ -213,20 +213,6 @@ func TestClientWithOtherMastersImportsNothing(t *testing.T) {
 	})
 }
 
-// H145: a client that uses the final configuration before the change is complete imports nothing.
-func TestEarlyClientOfChangeImportsNothing(t *testing.T) {
-	virtual(t, 6, func(w *cluster) {
-		old, next := []int{0, 1, 2}, []int{3, 4, 5}
-		w.admittedApart(old, next)
-		a := w.some(old)
-		w.change(a, redlock.Configuration{Epoch: 1, Masters: w.urls(old...), Next: w.urls(next...)})
-		early := w.some(next, redlock.WithConfiguration(redlock.Configuration{Epoch: 2, Masters: w.urls(next...)}))
-		handle := w.export(w.take(a, "x"))
-		after(100 * time.Millisecond)
-		w.isError(errOf(early.Import(w.Context(), handle, redlock.WithWaitLimit(5*time.Second))), redlock.ErrNoQuorum)
-	})
-}
-
 // A master that an import did not reach still has the exported lease. It gets the imported one as soon as it is back.
 func TestImportReplacesExportedLease(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
@@ -333,30 +319,6 @@ func TestTwoImportsOfOneHandleEnd(t *testing.T) {
 				took[1], errs[1])
 		}
 		w.noError(<-got)
-	})
-}
-
-// An import comes late, while one of three masters is down: the first master still has the lock, and on the second it
-// has expired. The import is neither won nor lost, and keeps its share for at most the max TTL.
-func TestLateImportEnds(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		giver, a, other := w.peer("client"), w.peer("client"), w.peer("client")
-		w.masters.Master(2).Stop()
-		after(time.Second)
-		text := w.export(w.take(giver, "x"))
-		a.lateTo(1, 20*time.Millisecond)
-		after(redlock.DefaultTTL - 10*time.Millisecond)
-		ctx, cancel := context.WithTimeout(w.Context(), 10*time.Minute)
-		defer cancel()
-		began, late := time.Now(), make(chan error, 1)
-		go func() {
-			_, err := a.Import(ctx, text)
-			late <- err
-		}()
-		_ = errOf(other.Lock(ctx, "x"))
-		w.wantSince(began, time.Minute)
-		cancel()
-		w.Log("the import:", <-late)
 	})
 }
 

@@ -171,18 +171,6 @@ func TestNewRefusesOptionsOutOfRange(t *testing.T) {
 	}
 }
 
-// Each message is distinct: no two rows with different mistakes have the same text.
-func TestRefusalTextsDiffer(t *testing.T) {
-	p, seen := farPool(t, 3), map[string]string{}
-	for _, c := range lockerOptionCases {
-		_, err := New(p, c.opts...)
-		if other, ok := seen[fmt.Sprint(err)]; ok {
-			t.Errorf("%q and %q have the same text: %v", c.name, other, err)
-		}
-		seen[fmt.Sprint(err)] = c.name
-	}
-}
-
 func TestCallRefusesOptionsOutOfRange(t *testing.T) {
 	l, attempts := tracedLocker(t)
 	handle := exportedLock{prefix: DefaultPrefix, name: "n", id: "i", token: 1}.String()

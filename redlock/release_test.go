@@ -346,23 +346,3 @@ func TestRollbackOnlyWhereGranted(t *testing.T) {
 		w.nothingLeft("n")
 	})
 }
-
-// A wake-up that comes while its call has the lock is not answered: the release takes the waiter out of the queues.
-func TestWakeUpOfHolderIsIgnored(t *testing.T) {
-	virtual(t, 5, func(w *cluster) {
-		a, b := w.peer("a"), w.peer("b")
-		k := w.taken(a, redlock.WithTTL(30*time.Second))
-		c := w.call(w.Context(), b, "n", unpolled)
-		after(300 * time.Millisecond)
-		wakeUps := w.hintsFor(b, "n")
-		w.unlock(k)
-		k = c.gets(5 * time.Second)
-		after(100 * time.Millisecond)
-		before := len(b.cluster.wire.sent("release"))
-		w.publish(b, wakeUps)
-		after(100 * time.Millisecond)
-		equal(w, len(b.cluster.wire.sent("release"))-before, 0, "messages")
-		w.unlock(k)
-		w.nothingLeft("n")
-	})
-}

@@ -193,22 +193,6 @@ func TestFreeNameAfterFreeze(t *testing.T) {
 	}
 }
 
-// H28: an inner lock neither shortens nor ends the outer one, even if the masters are out of memory when it is
-// unlocked: they refuse the new depth, but still extend the lock.
-func TestInnerUnlockOnFullMasters(t *testing.T) {
-	t.Parallel()
-	f := newDeployment(t, 3)
-	l := f.admitted(redlock.WithTTL(time.Second))
-	outer := f.take(l, "x")
-	inner := f.takeWith(l, outer.Context(t.Context()), "x")
-	for i := range f.servers {
-		f.do(i, "CONFIG", "SET", "maxmemory", "1")
-	}
-	t.Logf("inner unlock: %.200v", inner.Unlock(t.Context()))
-	<-time.After(3 * time.Second)
-	f.noError(outer.Err())
-}
-
 // An unbounded call has won, and before it returns two of three masters restart empty, or the machine sleeps for half
 // of its TTL. The call retries until its context ends.
 func TestUnboundedLockDoesNotGiveUp(t *testing.T) {
@@ -317,31 +301,6 @@ func TestWaiterBehindEndlessTTLDoesNotSpin(t *testing.T) {
 		}
 		w.isError(errOf(l.Lock(w.within(10*time.Second), "x")), context.DeadlineExceeded)
 		atMost(w, w.count("acquire"), 3*100, "acquires in 10 s")
-	})
-}
-
-// A foreign message, or a wake-up for an unknown waiter, releases no lease.
-func TestForgedWakeUpReleasesNothing(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		l := w.locker()
-		k := w.take(l, "x", redlock.WithExtension(false))
-		w.masters.Take("y", time.Minute)
-		_, _ = l.Lock(w.within(time.Second), "y") // the inbox is open
-		id, _ := w.masters.Holder("x")
-		owner, _ := scripts.LeaseLabel(id)
-		for i := range 3 {
-			for _, waiter := range []string{id, fmt.Sprintf("%016d:%s", time.Now().UnixMicro(), id), "", "nobody"} {
-				forged := waiter + "\n" + defaultPrefix.Lock("x")
-				if n, err := redis.Int(w.raw(i, "PUBLISH", defaultPrefix.Inbox(owner), forged)); n != 1 || err != nil {
-					w.Fatalf("%d subscribers, %v", n, err)
-				}
-			}
-		}
-		after(time.Second)
-		if on := w.on("x"); on < 3 {
-			w.Errorf("held on %d masters after a forged message", on)
-		}
-		_ = k.Unlock(w.Context())
 	})
 }
 
