@@ -350,7 +350,7 @@ func TestCloseEndsLeaders(t *testing.T) {
 	})
 }
 
-// A Watch reports each change once, and inspects once a second.
+// A Watch reports each change once, also of the value, and inspects once a second.
 func TestWatchReportsLeader(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l, observer := w.locker(redlock.WithOwner("the first")), w.locker(quiet())
@@ -375,6 +375,10 @@ func TestWatchReportsLeader(t *testing.T) {
 		k := w.take(l, "boss")
 		if h := <-reports; h.Owner != "the first" || h.Token != k.Token() {
 			w.Errorf("reported %+v for a leader with token %d", h, k.Token())
+		}
+		w.setValue(k, "v1")
+		if h := <-reports; h.Token != k.Token() || h.Value != "v1" {
+			w.Errorf("reported %+v for a new value", h)
 		}
 		before := w.count("inspect")
 		after(10 * time.Second)

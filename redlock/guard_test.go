@@ -164,30 +164,6 @@ func TestTokensGrowAfterDataLoss(t *testing.T) {
 	})
 }
 
-// A new deployment votes after 30 s, without an operator; Lock waits for that, and the error of TryLock has the time
-// that is left.
-func TestFreshMastersVoteAfterTheirQuarantine(t *testing.T) {
-	virtual(t, 5, func(w *cluster) {
-		l := w.locker()
-		_, err := l.TryLock(w.Context(), "a")
-		w.isError(err, redlock.ErrNoQuorum, redlock.ErrQuarantine)
-		if !strings.Contains(fmt.Sprint(err), "Admit") {
-			w.Errorf("no way out is named: %v", err)
-		}
-		start := time.Now()
-		w.take(l, "a")
-		if took := time.Since(start); took < 29*time.Second || took > 32*time.Second {
-			w.Errorf("it took %v", took)
-		}
-		after(2 * time.Second)
-		for _, m := range l.Masters() {
-			if m.State != "voting" {
-				w.Errorf("%+v", m)
-			}
-		}
-	}, memory.Fresh())
-}
-
 // Short-lived clients finish the quarantine together.
 func TestShortLivedClientsFinishQuarantine(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {

@@ -204,25 +204,3 @@ func TestLastUnlockHandsOff(t *testing.T) {
 		w.nothingLeft("n")
 	})
 }
-
-// A waiter whose context ends at the moment at which it gets the hold passes it on: no client waits for a TTL.
-func TestLeavingWaiterPassesHandoffOn(t *testing.T) {
-	for range 30 { // which of the two comes first is chance
-		bubble(t, 3, func(w *cluster) {
-			p := w.peer("p")
-			k := w.take(p, "n")
-			ctx, cancel := context.WithCancel(w.Context())
-			first := w.call(ctx, p, "n", unpolled)
-			second := w.call(w.Context(), p, "n", unpolled)
-			go cancel()
-			w.unlock(k)
-			if synctest.Wait(); first.over() && first.err == nil {
-				w.unlock(first.lock)
-			}
-			next, took := second.timed(time.Second)
-			equal(w, took, 0, "elapsed time")
-			w.unlock(next)
-			w.nothingLeft("n")
-		})
-	}
-}

@@ -140,13 +140,20 @@ func (w *cluster) pause(d time.Duration, which ...int) {
 }
 
 // H118: a machine that has stopped with both of its clocks learns it from the masters' clocks: a lock whose validity
-// has passed meanwhile ends by the next heartbeat, long before its next extension.
+// has passed meanwhile ends by the next heartbeat, long before its next extension. One with more validity loses that
+// time.
 func TestFreezeOfBothClocksLosesLock(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		l, other := w.locker(), w.locker()
 		k := w.take(l, "a", redlock.WithTTL(30*time.Second))
 		ctx := k.Context(w.Context())
+		manual := w.take(l, "manual", redlock.WithTTL(30*time.Second), redlock.WithExtension(false))
 		after(time.Second)
+		w.pause(10 * time.Second)
+		after(3100 * time.Millisecond)
+		if left := manual.Remaining(); left > 16*time.Second || left < 15*time.Second || manual.Err() != nil {
+			w.Errorf("%v of the validity are left, %v", left, manual.Err())
+		}
 		w.pause(40 * time.Second)
 		after(3200 * time.Millisecond)
 		w.isError(k.Err(), redlock.ErrLost)
@@ -155,19 +162,6 @@ func TestFreezeOfBothClocksLosesLock(t *testing.T) {
 		}
 		next := w.take(other, "a")
 		w.wantLater(next, k)
-	})
-}
-
-// H118: less than the validity is taken from it.
-func TestFreezeOfBothClocksShortensValidity(t *testing.T) {
-	virtual(t, 5, func(w *cluster) {
-		k := w.take(w.locker(redlock.WithExtension(false)), "a", redlock.WithTTL(30*time.Second))
-		after(time.Second)
-		w.pause(10 * time.Second)
-		after(3100 * time.Millisecond)
-		if left := k.Remaining(); left > 16*time.Second || left < 15*time.Second || k.Err() != nil {
-			w.Errorf("%v of the validity are left, %v", left, k.Err())
-		}
 	})
 }
 
@@ -286,12 +280,13 @@ func TestForeignKeyIsExplained(t *testing.T) {
 	})
 }
 
-// Over a closed pool every call fails at once, with a context that never ends: the pool will have no masters again.
+// Over a closed pool every call fails at once, with a context that never ends: the pool will have no masters again. The
+// log says that the pool was closed before its Locker.
 func TestCallsOverClosedPoolFail(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
+		var h logbook
 		p := w.pool()
-		l := w.start(p)
-		l.Ready(w.Context())
+		l := w.over(p, h.option())
 		held, handle := w.take(l, "held"), w.export(w.take(w.locker(), "exported"))
 		w.must(p.Close())
 		ctx := w.within(time.Hour)
@@ -307,6 +302,9 @@ func TestCallsOverClosedPoolFail(t *testing.T) {
 				w.Errorf("%s: %v after %v", name, err, time.Since(began))
 			}
 		}
+		after(time.Second)
+		h.wants(w, 1, "pool was closed before its Locker", "hint=")
+		h.wants(w, 0, "master is down")
 	})
 }
 

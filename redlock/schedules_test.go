@@ -231,6 +231,7 @@ func TestWaitLimitOfCallsWithoutQueue(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
 		k, own := w.take(w.locker(), "x"), w.take(l, "own")
+		handle := w.export(w.take(l, "exported"))
 		limit := redlock.WithWaitLimit(300 * time.Millisecond)
 		limited := func(err, want error) {
 			w.Helper()
@@ -243,6 +244,9 @@ func TestWaitLimitOfCallsWithoutQueue(t *testing.T) {
 		}))), redlock.ErrHeld)
 		w.hang()
 		limited(errOf(l.TryLock(w.Context(), "free", limit)), redlock.ErrNoQuorum)
+		began := time.Now()
+		limited(errOf(l.Import(w.Context(), handle, limit)), redlock.ErrNoQuorum)
+		w.wantSince(began, time.Second)
 		w.resume()
 		after(5 * time.Second)
 		w.hang()
@@ -318,27 +322,6 @@ func (w *cluster) raw(i int, command string, args ...any) (any, error) {
 	c := redis.NewConn(nc, 0, 0)
 	defer c.Close()
 	return c.Do(command, args...)
-}
-
-// A hold is not handed off to a call with a shorter TTL: it would keep the name for longer than that if the new holder
-// dies.
-func TestHandoffKeepsTTLOfSuccessor(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		l := w.locker(redlock.WithTTL(30 * time.Second))
-		first := w.take(l, "x")
-		got := make(chan *redlock.Lock, 1)
-		go func() {
-			k, _ := l.Lock(w.Context(), "x", redlock.WithTTL(time.Second), redlock.WithExtension(false))
-			got <- k
-		}()
-		after(time.Millisecond)
-		w.unlock(first)
-		k := <-got
-		if k.Remaining() > time.Second {
-			w.Errorf("requested 1 s without extension, has %v", k.Remaining())
-		}
-		w.unlock(k)
-	})
 }
 
 // H12: the masters get durations only, so a client whose wall clock is hours off locks for as long as any other.

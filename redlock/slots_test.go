@@ -253,37 +253,6 @@ func TestSlotIsReentered(t *testing.T) {
 	})
 }
 
-// As many clients lead at a time as there are slots.
-func TestSlotsOfLeaders(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		ctx, stop := context.WithCancel(w.Context())
-		led := make(chan string)
-		done := make(chan error)
-		for i := range 3 {
-			l := w.peer(fmt.Sprint("p", i)).Locker
-			go func() {
-				done <- l.Lead(ctx, "n", func(ctx context.Context) error {
-					led <- fmt.Sprint(i)
-					<-ctx.Done()
-					return ctx.Err()
-				}, redlock.WithSlots(2))
-			}()
-		}
-		a, b := <-led, <-led
-		after(time.Minute)
-		select {
-		case c := <-led:
-			w.Errorf("%s leads besides %s and %s", c, a, b)
-		default:
-		}
-		stop()
-		for range 3 {
-			w.isError(<-done, context.Canceled)
-		}
-		w.nothingLeft(slotsOf(2)...)
-	})
-}
-
 // A waiter for slots gets one that lingers at another client, and a client takes its own over without a message.
 func TestSlotLingers(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {

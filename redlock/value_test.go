@@ -260,40 +260,6 @@ func TestInvalidValueIsRefused(t *testing.T) {
 	})
 }
 
-// Watch reports a value that changes.
-func TestWatchReportsValues(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		l, observer := w.locker(), w.locker(redlock.WithObserver())
-		ctx, cancel := context.WithCancel(w.Context())
-		defer cancel()
-		seen := make(chan string, 9)
-		go func() {
-			for h, err := range observer.Watch(ctx, "n") {
-				w.must(err)
-				seen <- h.Owner + " " + h.Value
-			}
-			close(seen)
-		}()
-		after(time.Second)
-		w.must(l.Do(w.Context(), "n", func(ctx context.Context) error {
-			for _, value := range []string{"", "v1", "v2"} {
-				w.must(redlock.SetValue(ctx, value))
-				after(2 * time.Second)
-			}
-			return nil
-		}))
-		after(2 * time.Second)
-		cancel()
-		var got []string
-		for s := range seen {
-			got = append(got, s[strings.LastIndex(s, " "):])
-		}
-		if text := strings.Join(got, ","); text != " , , v1, v2, " {
-			w.Errorf("reported %q", text)
-		}
-	})
-}
-
 // SetValue is reported as a call, also when it is refused, is not decided, or comes after the loss of the lock.
 func TestTraceReportsValues(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {

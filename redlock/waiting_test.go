@@ -117,27 +117,6 @@ func TestWaitEndsByPollIfMessagesAreLost(t *testing.T) {
 	})
 }
 
-// A waiter that leaves after it got a wake-up passes the name to the next, at once.
-func TestWaiterThatLeavesPassesNameOn(t *testing.T) {
-	virtual(t, 5, func(w *cluster) {
-		holder := w.take(w.peer("holder"), "n")
-		first, second := w.peer("first"), w.peer("second")
-		ctx, cancel := context.WithCancel(w.Context())
-		a := w.call(ctx, first, "n", unpolled)
-		after(time.Second)
-		b := second.waits("n", unpolled)
-		w.delay(10 * time.Millisecond)
-		go w.unlock(holder)
-		after(15 * time.Millisecond) // the masters have sent the wake-up, which the first has not received yet
-		cancel()
-		w.isError(a.fails(time.Second), context.Canceled, redlock.ErrHeld)
-		k := b.gets(100 * time.Millisecond)
-		w.delay(0)
-		w.unlock(k)
-		w.nothingLeft("n")
-	})
-}
-
 // A wake-up about one name wakes no client that waits for another name.
 func TestWakeUpIsForOneName(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
@@ -195,6 +174,8 @@ func TestWakeUpsAreNotVotes(t *testing.T) {
 			"as they would be":       func(_ int, payload string) string { return payload },
 			"of another name":        func(_ int, payload string) string { return strings.Replace(payload, "{n}", "{m}", 1) },
 			"for another waiter":     func(_ int, payload string) string { return strings.Replace(payload, ":1:", ":77:", 1) },
+			"for the holder":         func(int, string) string { return w.idOf("n") + "\n" + defaultPrefix.Lock("n") },
+			"for no waiter":          func(int, string) string { return "\n" + defaultPrefix.Lock("n") },
 			"cut off":                func(_ int, payload string) string { return payload[:len(payload)/2] },
 			"with something in them": func(_ int, payload string) string { return payload + "\n1\n1" },
 		} {
@@ -211,8 +192,10 @@ func TestWakeUpsAreNotVotes(t *testing.T) {
 		}
 		w.unlock(k)
 		next := c.gets(5 * time.Second)
+		after(10 * time.Millisecond)
+		releases := len(b.cluster.wire.sent("release"))
 		w.publish(b, hints)
-		if on := w.on("n"); on != 5 || next.Err() != nil {
+		if on := w.on("n"); on != 5 || next.Err() != nil || len(b.cluster.wire.sent("release")) != releases {
 			w.Errorf("a late wake-up ended its lease: on %d masters, %v", on, next.Err())
 		}
 		w.delay(0)
