@@ -191,6 +191,7 @@ func TestCloseReleasesEverything(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		p := w.pool()
 		l := w.over(p)
+		k := w.take(l, "exported")
 		var contexts []context.Context
 		for n := range 100 {
 			contexts = append(contexts, w.take(l, fmt.Sprint("n", n)).Context(w.Context()))
@@ -213,6 +214,7 @@ func TestCloseReleasesEverything(t *testing.T) {
 		}
 		w.noError(l.Close(w.Context()))
 		w.isError(errOf(l.Lock(w.Context(), "a")), redlock.ErrClosed)
+		w.isError(errOf(k.Export()), redlock.ErrClosed)
 		w.delay(0)
 		w.over(p) // the pool lives on
 	})

@@ -2,25 +2,11 @@ package redlock_test
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock"
 )
-
-// waits starts a call that waits for a name in the background.
-func (w *cluster) waits(owner, name string) (l *redlock.Locker, got chan *redlock.Lock) {
-	l, got = w.locker(redlock.WithOwner(owner)), make(chan *redlock.Lock, 1)
-	go func() {
-		if k, err := l.Lock(w.Context(), name); err == nil {
-			got <- k
-		}
-	}()
-	synctest.Wait()
-	after(time.Second)
-	return l, got
-}
 
 // Inspect reports the masters that have the lock, and the waiters in their order, with their labels.
 func TestInspectShowsHolderAndQueue(t *testing.T) {
@@ -30,8 +16,8 @@ func TestInspectShowsHolderAndQueue(t *testing.T) {
 			w.Errorf("a free name: %+v, %v", who, err)
 		}
 		k := w.take(w.locker(redlock.WithOwner("holder")), "n")
-		w.waits("b", "n")
-		w.waits("a", "n")
+		w.peer("b").waits("n")
+		w.peer("a").waits("n")
 		who, err := look.Inspect(w.Context(), "n")
 		if err != nil || who.Owner != "holder" || who.Token != k.Token() || who.On != 5 ||
 			who.Left <= 0 || len(who.Waiters) != 2 {
@@ -61,12 +47,12 @@ func TestForcedReleaseEndsOneLease(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		look := w.locker(redlock.WithObserver())
 		k := w.take(w.locker(redlock.WithOwner("holder")), "n")
-		_, got := w.waits("next", "n")
+		waiting := w.peer("next").waits("n")
 		who := w.inspect(look, "n")
 		if n, err := look.Admin().ForceRelease(w.Context(), "n", who.ID); n != 5 || err != nil {
 			w.Fatalf("released on %d masters, %v", n, err)
 		}
-		next := <-got
+		next := waiting.gets(time.Second)
 		w.wantLater(next, k)
 		w.ends(k.Context(w.Context()), redlock.DefaultTTL/3+time.Second, redlock.ErrLost)
 		if n, err := look.Admin().ForceRelease(w.Context(), "n", who.ID); n != 0 || err != nil {

@@ -220,7 +220,7 @@ func TestImportReplacesExportedLease(t *testing.T) {
 // Lead returns if its context owns the name by a lock that has ended, since it can never lead again.
 func TestLeadWithEndedLockReturns(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
-		l := w.locker(quiet())
+		l := w.locker()
 		k := w.take(l, "x")
 		owned := context.WithoutCancel(k.Context(w.Context()))
 		w.masters.Lose("x")

@@ -380,7 +380,7 @@ func TestReleaseRequested(t *testing.T) {
 	for _, c := range requestCases {
 		subtest(t, c.name, 5, func(w *cluster) {
 			w.delay(trip / 2)
-			c.run(w, w.peer("p", quiet()), w.peer("other", quiet()))
+			c.run(w, w.peer("p"), w.peer("other"))
 			if w.queued("n") > 0 || w.on("n") > 0 {
 				w.Error("the name is not free")
 			}

@@ -18,7 +18,7 @@ const trip = 20 * time.Millisecond
 // idle leaves a lock of p unused, and returns its token.
 func idle(w *cluster, p *peer, opts ...redlock.LockOption) int64 {
 	w.unlock(w.take(p, "n")) // it subscribes
-	after(5 * trip)
+	after(time.Second)
 	k := w.take(p, "n", opts...)
 	w.unlock(k)
 	after(trip)
@@ -221,26 +221,11 @@ func TestLinger(t *testing.T) {
 
 // Schedules that were found by attacking WithLinger.
 
-// lingers leaves a lock of name with p that no call uses, and returns its token.
-func (p *peer) lingers(name string) int64 {
-	w := p.cluster
-	w.Helper()
-	w.unlock(w.take(p, name)) // to subscribe
-	after(time.Second)
-	k := w.take(p, name)
-	w.unlock(k)
-	after(100 * time.Millisecond)
-	if w.on(name) != w.masters.N() {
-		w.Fatalf("%d masters have the lock after its Unlock", w.on(name))
-	}
-	return k.Token()
-}
-
 // Clients that wait in the masters' queues get the name one after the other without a pause. Only an acquire that is
 // refused recalls a lock: waiting calls do not try again for a second or more.
 func TestLingerAmongWaiters(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
-		const trip, clients = 20 * time.Millisecond, 8
+		const clients = 8
 		w.delay(trip / 2)
 		k := w.take(w.peer("first", redlock.WithLinger(4*time.Second)).Locker, "n")
 		var calls []*call
@@ -259,7 +244,6 @@ func TestLingerAmongWaiters(t *testing.T) {
 // A lock does not linger while another call of the same Locker tries to acquire its name, although it gets no message.
 func TestNoLingerWhileCallAcquires(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
-		const trip = 20 * time.Millisecond
 		w.delay(trip / 2)
 		p := w.peer("p", redlock.WithLinger(4*time.Second))
 		w.unlock(w.take(p, "m", redlock.WithLinger(time.Hour))) // it is subscribed
@@ -330,7 +314,7 @@ func TestLingerEndsContextsFirst(t *testing.T) {
 				}
 			},
 		}))
-		p.lingers("n")
+		idle(w, p)
 		for range 20 {
 			k := w.take(p, "n")
 			var contexts []context.Context
@@ -389,7 +373,7 @@ func TestLingerEndsContextsFirst(t *testing.T) {
 func TestLingerIsReplaced(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		p, other := w.peer("p", redlock.WithLinger(3*time.Second)), w.peer("other")
-		p.lingers("n")
+		idle(w, p)
 		w.masters.Lose("n")
 		w.unlock(w.imported(p, w.export(w.take(other, "n"))))
 		after(5 * time.Second)
@@ -401,7 +385,7 @@ func TestLingerIsReplaced(t *testing.T) {
 func TestLingerIsRepaired(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		p := w.peer("p", redlock.WithLinger(time.Minute), redlock.WithTTL(20*time.Second))
-		p.lingers("n")
+		idle(w, p)
 		w.restart(false, 0)
 		after(2 * time.Second)
 		before := w.count("acquire")
@@ -418,7 +402,7 @@ func TestLingerIsRepaired(t *testing.T) {
 func TestLingerIsShown(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		p, other := w.peer("p", redlock.WithLinger(time.Minute)), w.peer("other")
-		p.lingers("n")
+		idle(w, p)
 		for range 2 {
 			for _, l := range []*redlock.Locker{p.Locker, other.Locker} {
 				i, err := l.Inspect(w.Context(), "n")
@@ -441,7 +425,7 @@ func TestLingerWithoutMessagesEnds(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		w.delay(time.Millisecond)
 		p, other := w.peer("p", redlock.WithLinger(100*time.Millisecond)), w.peer("other")
-		p.lingers("n")
+		idle(w, p)
 		p.tampering(lost)
 		k := w.take(p, "n")
 		waits := other.waits("n")

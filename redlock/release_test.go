@@ -116,7 +116,6 @@ func TestRestartsCountSinceLastConfirmation(t *testing.T) {
 
 // Unlock with WithAsyncUnlock does not wait for the masters, and everything else is as with an Unlock that waits.
 func TestAsyncUnlock(t *testing.T) {
-	const trip = 20 * time.Millisecond // there and back
 	for _, c := range []struct {
 		name string
 		run  func(w *cluster, p *peer)
