@@ -197,14 +197,13 @@ func TestCloseReleasesEverything(t *testing.T) {
 			contexts = append(contexts, w.take(l, fmt.Sprint("n", n)).Context(w.Context()))
 		}
 		w.masters.Take("taken", 25*time.Second)
-		waiting := make(chan error, 1)
-		go func() { _, err := l.Lock(w.Context(), "taken"); waiting <- err }()
+		waiting := w.call(w.Context(), l, "taken")
 		w.delay(10 * time.Millisecond)
 		after(time.Second)
 		start := time.Now()
 		w.noError(l.Close(w.Context()))
 		w.wantSince(start, 50*time.Millisecond)
-		w.isError(<-waiting, redlock.ErrClosed)
+		w.isError(waiting.fails(time.Second), redlock.ErrClosed)
 		for n, ctx := range contexts {
 			if ctx.Err() == nil {
 				w.Fatalf("the context of lock %d goes on", n)
@@ -370,24 +369,14 @@ func TestOwnershipIsThroughContext(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
 		k := w.take(l, "a")
-		_, err := l.TryLock(w.Context(), "a")
-		w.isError(err, redlock.ErrHeld)
+		w.isError(errOf(l.TryLock(w.Context(), "a")), redlock.ErrHeld)
 		ctx := k.Context(w.Context())
-		var got, waited *redlock.Lock
-		var all sync.WaitGroup
-		all.Go(func() { got, _ = l.Lock(ctx, "a") })
-		all.Go(func() { waited, _ = l.Lock(w.Context(), "a") })
+		inner, other := w.call(ctx, l, "a"), w.call(w.Context(), l, "a")
 		after(time.Minute)
-		if got == nil {
-			w.Error("the goroutine with the context did not get in")
-		} else if err := got.Unlock(ctx); err != nil {
-			w.Error(err)
+		if other.over() {
+			w.Error("the goroutine without the context got in")
 		}
-		free := time.Now()
-		w.noError(k.Unlock(ctx))
-		all.Wait()
-		if waited == nil || waited.Token() <= k.Token() || time.Since(free) > time.Second {
-			w.Errorf("the other got %v after %v", waited, time.Since(free))
-		}
+		w.unlockAll(inner.gets(time.Second), k)
+		w.wantLater(other.gets(time.Second), k)
 	})
 }

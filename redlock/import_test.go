@@ -64,14 +64,12 @@ func TestOneImporterWins(t *testing.T) {
 			handle := w.export(w.take(w.locker(), "a"))
 			ctx := w.within(30 * time.Second)
 			var won atomic.Int32
-			var tokens sync.Map
 			var all sync.WaitGroup
 			for _, l := range lockers {
 				all.Go(func() {
 					k, err := l.Import(ctx, handle, redlock.WithExtension(false))
 					if err == nil {
 						won.Add(1)
-						tokens.Store(k.Token(), true)
 						<-k.Done() // not released: no other client may get it meanwhile
 					}
 				})
@@ -291,20 +289,13 @@ func TestTwoImportsOfOneHandleEnd(t *testing.T) {
 				took[i] = time.Since(began)
 			})
 		}
-		got := make(chan error, 1)
-		go func() {
-			k, err := other.Lock(ctx, "x")
-			if err == nil {
-				_ = k.Unlock(ctx)
-			}
-			got <- err
-		}()
+		waiting := w.call(ctx, other, "x")
 		wg.Wait()
 		if errs[0] != nil && errs[1] != nil && took[0] > time.Minute && took[1] > time.Minute {
 			w.Errorf("with two of three masters up the imports ended after %v: %v; and %v: %v", took[0], errs[0],
 				took[1], errs[1])
 		}
-		w.noError(<-got)
+		w.unlock(waiting.gets(10 * time.Minute))
 	})
 }
 

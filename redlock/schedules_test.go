@@ -32,14 +32,10 @@ func TestUnlockDuringReentry(t *testing.T) {
 		lock := w.take(c, "x")
 		w.delay(5 * time.Millisecond)
 		ctx := lock.Context(w.Context())
-		inner := make(chan error, 1)
-		go func() {
-			_, err := c.Lock(ctx, "x")
-			inner <- err
-		}()
+		inner := w.call(ctx, c, "x")
 		after(2 * time.Millisecond)
 		w.unlock(lock)
-		if err := <-inner; !errors.Is(err, redlock.ErrReleased) && !errors.Is(err, context.Canceled) {
+		if err := inner.fails(time.Second); !errors.Is(err, redlock.ErrReleased) && !errors.Is(err, context.Canceled) {
 			w.Errorf("the re-entry: %v", err)
 		}
 		after(time.Second)
@@ -54,16 +50,10 @@ func TestUnlockAfterLossDuringReentry(t *testing.T) {
 		lock := w.take(c, "x", redlock.WithTTL(20*time.Second), redlock.WithMaxHold(time.Second))
 		after(990 * time.Millisecond)
 		w.delay(20 * time.Millisecond)
-		inner := make(chan error, 1)
-		go func() {
-			_, err := c.Lock(lock.Context(context.Background()), "x")
-			inner <- err
-		}()
+		inner := w.call(lock.Context(context.Background()), c, "x")
 		after(10100 * time.Microsecond)
 		w.isError(lock.Unlock(w.Context()), redlock.ErrMaxHold)
-		if err := <-inner; err == nil {
-			w.Error("the re-entry entered a hold that had ended")
-		}
+		_ = inner.fails(time.Second)
 		after(time.Second)
 		w.wantOn("x", 0)
 	})
@@ -81,16 +71,11 @@ func TestLateRepairDoesNotShortenKey(t *testing.T) {
 		after(4 * time.Millisecond)
 		go func() { _ = lock.Extend(w.Context()) }()
 		after(8 * time.Millisecond)
-		won := make(chan *redlock.Lock, 1)
-		go func() {
-			ctx := lock.Context(w.Context())
-			inner, err := c.Lock(ctx, "x", redlock.WithTTL(30*time.Second), redlock.WithMinValidity(time.Second))
-			w.noError(err)
-			won <- inner
-		}()
+		reentry := w.call(lock.Context(w.Context()), c, "x", redlock.WithTTL(30*time.Second),
+			redlock.WithMinValidity(time.Second))
 		after(3 * time.Millisecond)
 		c.cut(1) // the messages of the re-entry to this master are lost with the connection
-		inner := <-won
+		inner := reentry.gets(time.Second)
 		c.cut(0, 1, 2)
 		w.delay(0)
 		after(10500 * time.Millisecond) // longer than the first TTL
@@ -108,16 +93,8 @@ func TestExtensionsDoNotSpinAfterFailedReentry(t *testing.T) {
 		defer cancel()
 		w.isError(errOf(c.Lock(ctx, "x", redlock.WithTTL(30*time.Second))), context.DeadlineExceeded)
 		after(40 * time.Second)
-		total := 0
-		for _, n := range w.masters.Master(0).Commands() {
-			total += n
-		}
-		if total > 200 {
-			w.Errorf("%d commands in 40 s", total)
-		}
-		if lock.Err() != nil {
-			w.Error(lock.Err())
-		}
+		atMost(w, len(w.wire.sent())+len(c.cluster.wire.sent()), 3*200, "commands in 40 s")
+		w.noError(lock.Err())
 	})
 }
 
@@ -274,17 +251,13 @@ func TestHandoffToCancelledCallDelaysNone(t *testing.T) {
 			}
 		})
 		first := w.take(l, "x")
-		waited := make(chan time.Duration, 1)
-		var ended time.Time
-		go func() {
-			w.isError(errOf(l.Lock(ctx, "x")), context.Canceled)
-			waited <- time.Since(ended)
-		}()
+		cancelled := w.call(ctx, l, "x")
 		after(time.Millisecond)
 		release.Store(true)
-		ended = time.Now()
+		began := time.Now()
 		w.unlock(first)
-		atMost(w, <-waited, 20*time.Millisecond, "time since the end of the context")
+		w.isError(cancelled.fails(time.Second), context.Canceled)
+		w.wantSince(began, 20*time.Millisecond)
 		w.resume()
 	})
 }
@@ -387,16 +360,10 @@ func TestHopelessCallBlocksNoOther(t *testing.T) {
 		}
 		l := w.locker()
 		ctx, cancel := context.WithCancel(w.Context())
-		done := make(chan error, 1)
-		go func() {
-			_, err := l.Lock(ctx, "x", redlock.WithTTL(20*time.Second))
-			done <- err
-		}()
+		hopeless := w.call(ctx, l, "x", redlock.WithTTL(20*time.Second))
 		after(time.Second)
 		w.unlock(w.takeWith(l, w.within(30*time.Second), "x", redlock.WithTTL(5*time.Second)))
 		cancel()
-		if err := <-done; err == nil {
-			w.Error("the call that cannot win has got the name")
-		}
+		_ = hopeless.fails(time.Second)
 	})
 }
