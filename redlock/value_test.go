@@ -93,86 +93,44 @@ func TestValueEndsWithLock(t *testing.T) {
 	}
 }
 
-// A value that a quorum has is shown by any quorum of the masters, and comes to the others with the next extension, or
-// with the lock itself. A value that no quorum has got yet reaches them,
-// too.
+// A value that a quorum has is shown by any quorum of the masters, also if masters with an older one answer. It comes
+// to the others with the next extension, or with the lock itself. So does a value that no quorum has got yet.
 func TestValueReachesAllMasters(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
-		p, look := w.locker(), w.locker(redlock.WithObserver())
-		k := w.take(p, "n")
-		w.setValue(k, "first")
-		all := func(value string, which ...int) {
+		look := w.locker(redlock.WithObserver())
+		k := w.take(w.locker(), "n", redlock.WithExtension(false))
+		have := func(values ...string) {
 			w.Helper()
 			synctest.Wait() // a SetValue waits for a quorum alone
-			for _, i := range which {
-				if h := w.holding(i, "n"); h.Value != value {
+			for i, value := range values {
+				if h := w.holding(i, "n"); h.ID == "" || h.Value != value {
 					w.Errorf("master %d shows %q, want %q", i, h.Value, value)
 				}
 			}
 		}
-		all("first", 0, 1, 2, 3, 4)
-		w.hang(3, 4)
-		w.setValue(k, "second")
-		w.shows(look, "n", "second")
-		all("second", 0, 1, 2)
-		w.restart(false, 0)
-		w.masters.Master(0).Readmit()
-		w.masters.Master(3).CutConnections()
-		w.masters.Master(4).CutConnections()
-		w.resume(3, 4)
-		after(redlock.DefaultTTL)
-		all("second", 0, 1, 2, 3, 4)
-		w.hang(1, 2)
-		w.shows(look, "n", "second")
-		w.resume(1, 2)
-
-		w.hang(0, 1, 2)
-		w.isError(redlock.SetValue(k.Context(w.Context()), "third"), redlock.ErrNoQuorum)
-		w.resume(0, 1, 2)
-		after(redlock.DefaultTTL)
-		all("third", 0, 1, 2, 3, 4)
-		w.setValue(k, "")
-		all("", 0, 1, 2, 3, 4)
-		w.unlock(k)
-	})
-}
-
-// An inspection shows the newest value of the lease, also if masters that lack it answer.
-func TestNewestValueIsShown(t *testing.T) {
-	virtual(t, 5, func(w *cluster) {
-		look := w.locker(redlock.WithObserver())
-		k := w.take(w.locker(), "n", redlock.WithExtension(false))
 		w.setValue(k, "first")
-		synctest.Wait()
+		have("first", "first", "first", "first", "first")
 		w.hang(3, 4)
 		w.setValue(k, "second")
+		w.shows(look, "n", "second")
 		w.each(func(_ int, m *memory.Master) { m.CutConnections() }, 3, 4)
 		w.resume(3, 4)
 		after(time.Second)
-		for i, want := range []string{"second", "second", "second", "first", "first"} {
-			if h := w.holding(i, "n"); h.Value != want {
-				w.Fatalf("master %d shows %q", i, h.Value)
-			}
+		have("second", "second", "second", "first", "first")
+		if who := w.inspect(look, "n"); who.On != 5 || who.Value != "second" {
+			w.Errorf("%+v", who)
 		}
-		if who, err := look.Inspect(w.Context(), "n"); err != nil || who.On != 5 || who.Value != "second" {
-			w.Errorf("%+v, %v", who, err)
-		}
-		w.unlock(k)
-	})
-}
-
-// A master that is given the lock back is given its value with it.
-func TestRepairHasValue(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		k := w.take(w.locker(), "n", redlock.WithExtension(false))
-		w.setValue(k, "v")
-		synctest.Wait()
 		w.masters.Master(0).Evict("n")
 		w.must(k.Extend(w.Context()))
-		synctest.Wait()
-		if h := w.holding(0, "n"); h.ID == "" || h.Value != "v" {
-			w.Errorf("the master has %+v", h)
-		}
+		have("second", "second", "second", "second", "second")
+		w.hang(0, 1, 2)
+		w.isError(redlock.SetValue(k.Context(w.Context()), "third"), redlock.ErrNoQuorum)
+		w.resume(0, 1, 2)
+		after(2 * time.Second)
+		w.must(k.Extend(w.Context()))
+		have("third", "third", "third", "third", "third")
+		w.setValue(k, "")
+		have("", "", "", "", "")
 		w.unlock(k)
 	})
 }
