@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -20,34 +19,22 @@ import (
 type calls struct {
 	mu    sync.Mutex
 	ended []redlockinfo.Event
-	above []string // the enclosing call of each call, from its context
 }
-
-// An aboveKey is the context key of the enclosing Dos.
-type aboveKey struct{}
 
 func (c *calls) trace() *redlockinfo.Trace {
-	return &redlockinfo.Trace{Do: func(ctx context.Context, _ string) context.Context {
-		above, _ := ctx.Value(aboveKey{}).(string)
-		return context.WithValue(ctx, aboveKey{}, strings.TrimPrefix(above+" do", " "))
-	}, Event: func(i redlockinfo.Event) {
-		if i.Kind != "call" {
-			return
-		}
+	return redlock.On("call", func(i redlockinfo.Event) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		above, _ := i.Context.Value(aboveKey{}).(string)
-		c.ended, c.above = append(c.ended, i), append(c.above, above)
-	}}
+		c.ended = append(c.ended, i)
+	})
 }
 
-// last returns the call that ended last, and its enclosing call.
-func (c *calls) last() (redlockinfo.Event, string) {
+// last returns the call that ended last.
+func (c *calls) last() redlockinfo.Event {
 	synctest.Wait() // calls are reported shortly after their end
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := len(c.ended) - 1
-	return c.ended[n], c.above[n]
+	return c.ended[len(c.ended)-1]
 }
 
 // A trace reports how long a call waited, in which place, with how many attempts and votes, and how long a lock was
@@ -57,7 +44,7 @@ func TestTraceHasTimeOfCall(t *testing.T) {
 		var c calls
 		first, second := w.locker(redlock.WithTrace(c.trace())), w.locker(redlock.WithTrace(c.trace()))
 		k := w.take(first, "n")
-		if i, _ := c.last(); i.Op != "lock" || i.Name != "n" || i.Attempts != 1 || i.Granted < 3 || i.N != 5 ||
+		if i := c.last(); i.Op != "lock" || i.Name != "n" || i.Attempts != 1 || i.Granted < 3 || i.N != 5 ||
 			i.Token != k.Token() || i.Place != 0 || i.Elapsed != 0 || i.Err != nil {
 			w.Errorf("a lock that was free: %+v", i)
 		}
@@ -106,7 +93,7 @@ func TestTraceHasOutcomes(t *testing.T) {
 		k := w.take(l, "n")
 		fails := func(op, outcome string, err error) {
 			w.Helper()
-			i, _ := c.last()
+			i := c.last()
 			if i.Op != op || redlock.Outcome(i.Err) != outcome || !errors.Is(err, i.Err) {
 				w.Errorf("want %s to end with %s: %+v; the caller has %v", op, outcome, i, err)
 			}
@@ -127,7 +114,7 @@ func TestTraceHasOutcomes(t *testing.T) {
 		w.unlock(k)
 		err = k.Unlock(w.Context())
 		fails("unlock", "released", err)
-		if i, _ := c.last(); i.Held != 0 || i.Token != k.Token() {
+		if i := c.last(); i.Held != 0 || i.Token != k.Token() {
 			w.Errorf("a second unlock: %+v", i)
 		}
 		err = k.Extend(w.Context())
@@ -135,13 +122,13 @@ func TestTraceHasOutcomes(t *testing.T) {
 		if !recovered(func() { _ = l.Do(w.Context(), "m", func(context.Context) error { panic("of the caller") }) }) {
 			w.Error("nothing panicked")
 		}
-		if i, _ := c.last(); i.Op != "do" || i.Err == nil {
+		if i := c.last(); i.Op != "do" || i.Err == nil {
 			w.Errorf("a call that has panicked: %+v", i)
 		}
 		w.stop(0, 1)
 		_, err = l.TryLock(w.Context(), "n")
 		fails("try lock", "no_quorum", err)
-		if i, _ := c.last(); i.N != 3 {
+		if i := c.last(); i.N != 3 {
 			w.Errorf("no quorum: %+v", i)
 		}
 		w.noError(l.Close(w.Context()))
@@ -150,56 +137,39 @@ func TestTraceHasOutcomes(t *testing.T) {
 	})
 }
 
-// The function of a Do, and the calls in it, get the context that the trace made for the Do.
-func TestCallsInDoHaveContextOfTrace(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		var c calls
-		l := w.locker(redlock.WithTrace(c.trace()))
-		inside := ""
-		err := l.Do(w.Context(), "n", func(ctx context.Context) error {
-			inside, _ = ctx.Value(aboveKey{}).(string)
-			return l.Do(ctx, "n", func(context.Context) error { return nil })
-		})
-		if err != nil || inside != "do" {
-			w.Errorf("the function has the context of %q; %v", inside, err)
-		}
-		synctest.Wait()
-		var got []string
-		for n, i := range c.ended {
-			got = append(got, i.Op+" in "+c.above[n])
-		}
-		want := []string{"lock in do", "lock in do do", "unlock in do do", "do in do do", "unlock in do", "do in do"}
-		if !slices.Equal(got, want) {
-			w.Errorf("%q, want %q", got, want)
-		}
-	})
-}
-
-// Several traces all get every event, and the callbacks of a call are nested.
+// Several traces all get every event. The function of a Do, and the calls in it, get the context that the traces made
+// for the Do, one after the other.
 func TestSeveralTraces(t *testing.T) {
+	type key struct{}
 	virtual(t, 3, func(w *cluster) {
 		var order []string
+		above := func(ctx context.Context) string { return fmt.Sprint(ctx.Value(key{})) }
 		trace := func(who string) *redlockinfo.Trace {
 			return &redlockinfo.Trace{Do: func(ctx context.Context, _ string) context.Context {
 				order = append(order, who+" begins")
-				return context.WithValue(ctx, aboveKey{}, who)
+				return context.WithValue(ctx, key{}, above(ctx)+who)
 			}, Event: func(i redlockinfo.Event) {
 				switch i.Kind {
 				case "acquired":
 					order = append(order, who+" acquired")
 				case "call":
-					if i.Context.Value(aboveKey{}) != "b" {
-						w.Errorf("%s: the context is not that of the last", i.Op)
-					}
-					order = append(order, who+" "+i.Op)
+					order = append(order, who+" "+i.Op+" in "+above(i.Context))
 				}
 			}}
 		}
 		l := w.locker(redlock.WithTrace(trace("a"), nil, &redlockinfo.Trace{}, trace("b")))
-		w.must(l.Do(w.Context(), "n", func(context.Context) error { return nil }))
+		ctx := context.WithValue(w.Context(), key{}, "")
+		w.must(l.Do(ctx, "n", func(ctx context.Context) error {
+			equal(w, above(ctx), "ab", "context of the function")
+			synctest.Wait()
+			return l.Do(ctx, "n", func(context.Context) error { return nil })
+		}))
 		synctest.Wait()
-		want := []string{"a begins", "b begins", "a acquired", "b acquired", "a lock", "b lock", "a unlock", "b unlock",
-			"a do", "b do"}
+		want := []string{
+			"a begins", "b begins", "a acquired", "b acquired", "a lock in ab", "b lock in ab", "a begins", "b begins",
+			"a lock in abab", "b lock in abab", "a unlock in abab", "b unlock in abab", "a do in abab", "b do in abab",
+			"a unlock in ab", "b unlock in ab", "a do in ab", "b do in ab",
+		}
 		if !slices.Equal(order, want) {
 			w.Errorf("%q, want %q", order, want)
 		}

@@ -58,24 +58,13 @@ func TestContextAfterHandoffOwnsNothing(t *testing.T) {
 		k := w.take(p, "n")
 		ctx := k.Context(w.Context())
 		c := w.call(w.Context(), p, "n")
-		done := k.Done()
 		w.unlock(k)
 		next := c.gets(time.Second)
-		select {
-		case <-done:
-		default:
-			w.Error("Done is open")
-		}
+		equal(w, over(k), true, "Done is closed")
 		w.isError(context.Cause(ctx), redlock.ErrReleased)
 		old := context.WithoutCancel(ctx) // not ended, and still of that lock
-		type locking func(context.Context, string, ...redlock.LockOption) (*redlock.Lock, error)
-		for _, lock := range []locking{p.Lock, p.TryLock} {
-			got, err := lock(old, "n")
-			if got != nil {
-				w.Error("re-entered with the context of a lock that was handed off")
-			}
-			w.isError(err, redlock.ErrReleased)
-		}
+		w.isError(errOf(p.Lock(old, "n")), redlock.ErrReleased)
+		w.isError(errOf(p.TryLock(old, "n")), redlock.ErrReleased)
 		w.isError(k.Extend(w.Context()), redlock.ErrReleased)
 		w.isError(errOf(k.Export()), redlock.ErrReleased)
 		w.isError(k.Unlock(w.Context()), redlock.ErrReleased)

@@ -41,22 +41,8 @@ func WithShard(number, of int) Option {
 	return private.Option[Option](private.Settings{Shard: number, Shards: of})
 }
 
-// FailedMasters returns the errors of masters.
-func (e *LockError) FailedMasters() []error {
-	if e.masters == nil {
-		return nil
-	}
-	return e.masters.Errors
-}
-
 // Until returns when the lock ends unless it is extended.
 func (k *Lock) Until() time.Time { return time.Now().Add(k.Remaining()) }
-
-// NeedsOf reports whether quorum of n masters were needed.
-func (e *LockError) NeedsOf(quorum, n int) bool { return e.quorum == quorum && e.n == n }
-
-// Missing returns the number of masters that did not have the lease.
-func (e *LockError) Missing() int { return e.missing }
 
 func WithClock(k *clock.Clock) Option { return private.Option[Option](private.Settings{Clock: k}) }
 

@@ -228,7 +228,7 @@ func TestTraceReportsValues(t *testing.T) {
 		reported := func(err, is error) {
 			t.Helper()
 			w.isError(err, is)
-			i, _ := c.last()
+			i := c.last()
 			if i.Op != "set value" || i.Name != "n" || i.Token != k.Token() || !errors.Is(i.Err, is) ||
 				(is == nil) != (i.Err == nil) {
 				w.Errorf("%v: %+v", err, i)
