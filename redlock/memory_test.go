@@ -71,17 +71,11 @@ func heapNow() int64 {
 // A pair of Lock and Unlock of a lock that lingers sends nothing.
 func BenchmarkLinger(b *testing.B) {
 	masters := memory.New(5)
-	defer masters.Close()
+	b.Cleanup(masters.Close)
 	p, err := masters.Pool()
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer func() { _ = p.Close() }()
-	l, err := redlock.New(p, redlock.WithLinger(time.Minute))
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer func() { _ = l.Close(b.Context()) }()
+	tester{b}.must(err)
+	b.Cleanup(func() { _ = p.Close() })
+	l := locker(b, p, redlock.WithLinger(time.Minute))
 	pair := func() {
 		k, err := l.Lock(b.Context(), "n")
 		if err != nil {
