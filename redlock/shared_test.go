@@ -303,8 +303,7 @@ func TestDowngradeOfSeveralRoundsRaisesFences(t *testing.T) {
 		high := strconv.FormatInt(time.Now().Add(12*time.Second).UnixMicro(), 10)
 		w.each(func(_ int, m *memory.Master) { m.Set(defaultPrefix.Fence("x"), high) })
 		opts := []redlock.LockOption{redlock.WithTTL(3 * time.Second), redlock.WithExtension(false)}
-		writer, err := w.locker().RWLock("x").Lock(w.Context(), opts...)
-		w.must(err)
+		writer := w.wlock(w.locker().RWLock("x"), opts...)
 		after(time.Second)
 		w.each(func(_ int, m *memory.Master) { m.DropReplies(1) })
 		w.wire.block(0, 1, 2) // new connections wait
@@ -329,8 +328,7 @@ func TestDowngradeOfSeveralRoundsRaisesFences(t *testing.T) {
 			w.Errorf("the token %d is a fence on %d of 3 masters, %d keep the share long enough", reader.Token(), fences, long)
 		}
 		after(4 * time.Second) // the reader's share ends
-		next, err := w.locker().RWLock("x").Lock(w.Context(), opts...)
-		w.must(err)
+		next := w.wlock(w.locker().RWLock("x"), opts...)
 		w.wantLater(next, reader)
 		w.unlockAll(next)
 	})

@@ -194,8 +194,7 @@ func TestInvalidValueIsRefused(t *testing.T) {
 		k, ended := w.take(l, "n"), w.take(l, "m")
 		w.unlock(ended)
 		all := w.all(l, []string{"a", "b"})
-		reader, err := l.RWLock("r").RLock(w.Context())
-		w.must(err)
+		reader := w.rlock(l.RWLock("r"))
 		ctx, before := k.Context(w.Context()), w.count("extend")
 		for what, err := range map[string]error{
 			"too long":      redlock.SetValue(ctx, strings.Repeat("x", 1025)),
