@@ -1,16 +1,23 @@
 package redlock_test
 
 import (
+	"context"
 	"flag"
 	"log/slog"
+	"os"
 	"testing"
 
 	"go.uber.org/goleak"
 
 	"github.com/redlock-go/redlock/internal/long"
+	"github.com/redlock-go/redlock/internal/worker"
 )
 
+// TestMain runs the tests or, in a process that a test has started, one worker: a separate client.
 func TestMain(m *testing.M) {
+	if role := worker.Role(); role != "" {
+		os.Exit(worker.Main(func(ctx context.Context, a workerArgs) error { return runRole(ctx, role, a) }))
+	}
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // most tests cause warnings
 	flag.Parse()
 	given := false

@@ -2,7 +2,9 @@ package redlock_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +13,8 @@ import (
 
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/worker"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
@@ -42,7 +46,9 @@ const calm = 5 * time.Second
 func (f *deployment) dial(opts ...pool.Option) *pool.Pool {
 	f.Helper()
 	p, err := pool.Open(f.urls, append([]pool.Option{pool.WithTimeout(calm), pool.WithDialTimeout(calm)}, opts...)...)
-	f.must(err)
+	if err != nil {
+		f.Fatal(err)
+	}
 	f.Cleanup(func() { p.Close() })
 	return p
 }
@@ -57,29 +63,121 @@ func (f *deployment) locker(opts ...redlock.Option) *redlock.Locker {
 func (f *deployment) admitted(opts ...redlock.Option) *redlock.Locker {
 	f.Helper()
 	l := f.locker(opts...)
-	f.must(l.Admin().Admit(bounded(f)))
+	f.admit(l)
 	return l
+}
+
+func (f *deployment) admit(l *redlock.Locker) {
+	f.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), hang)
+	defer cancel()
+	f.must(l.Admin().Admit(ctx))
+}
+
+// pause stops masters without closing their connections. Masters that are still paused at the end of the test resume
+// before the Lockers are closed.
+func (f *deployment) pause(masters ...int) {
+	f.Helper()
+	f.Cleanup(func() {
+		for _, i := range masters {
+			_ = f.servers[i].Resume() // it may have been killed since
+		}
+	})
+	for _, i := range masters {
+		f.must(f.servers[i].Pause())
+	}
+}
+
+func (f *deployment) resume(masters ...int) {
+	f.Helper()
+	for _, i := range masters {
+		f.must(f.servers[i].Resume())
+	}
+}
+
+func (f *deployment) kill(masters ...int) {
+	f.Helper()
+	for _, i := range masters {
+		f.must(f.servers[i].Kill())
+	}
 }
 
 // restart kills masters and starts them again, one after the other: empty, unless persistence is on.
 func (f *deployment) restart(masters ...int) {
 	f.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), hang)
+	defer cancel()
 	for _, i := range masters {
-		f.must(f.servers[i].Restart(bounded(f)))
+		f.must(f.servers[i].Restart(ctx))
 	}
 }
 
-// do sends one command to master i on a separate connection.
+// ask sends one command to master i on a separate connection.
+func (f *deployment) ask(i int, cmd string, args ...any) (any, error) {
+	c, err := redis.Dial("unix", f.servers[i].Unix(), redis.DialReadTimeout(hang), redis.DialWriteTimeout(hang))
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	return c.Do(cmd, args...)
+}
+
+// do sends a command like ask, and fails the test on an error.
 func (f *deployment) do(i int, cmd string, args ...any) any {
 	f.Helper()
-	c, err := redis.Dial("unix", f.servers[i].Unix(), redis.DialReadTimeout(hang), redis.DialWriteTimeout(hang))
-	f.must(err)
-	defer c.Close()
-	v, err := c.Do(cmd, args...)
+	v, err := f.ask(i, cmd, args...)
 	if err != nil {
 		f.Fatalf("master %d: %s %v: %v", i, cmd, args, err)
 	}
 	return v
+}
+
+// keys returns the keys of one kind (lock, fence) on master i.
+func (f *deployment) keys(i int, kind string) []string {
+	f.Helper()
+	pattern := "*}:" + kind
+	if kind == "lock" {
+		pattern = "*}"
+	}
+	list, err := redis.Strings(f.do(i, "KEYS", pattern), nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// record returns the admission record of master i.
+func (f *deployment) record(i int) string {
+	f.Helper()
+	text, err := redis.String(f.ask(i, "GET", admissionKey))
+	if err != nil {
+		return err.Error()
+	}
+	return text
+}
+
+const admissionKey = redlock.DefaultPrefix + ":admission"
+
+// hasten makes the quarantines of masters end after left, which is at least the TTL of all locks. A quarantine lasts
+// for half a minute and more, since ballots may be 15 s off; no message of a test is.
+func (f *deployment) hasten(left time.Duration, masters ...int) {
+	f.Helper()
+	for _, i := range masters {
+		eventually(f, hang, func() string {
+			r, err := scripts.ParseRecord(f.record(i))
+			if err != nil || r.Admitted {
+				return fmt.Sprintf("master %d is in no quarantine: %q", i, f.record(i))
+			}
+			before := r.String()
+			r.Since -= (r.Quarantine - left).Microseconds()
+			const replace = "return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('SET', KEYS[1], ARGV[2])"
+			if f.do(i, "EVAL", replace, 1, admissionKey, before, r.String()) == nil {
+				return fmt.Sprintf("the record of master %d is being written", i)
+			}
+			return ""
+		})
+	}
 }
 
 // noLocks waits until no master has the key of a lock. bound must be well below the TTL of the locks: then they were
@@ -88,12 +186,21 @@ func (f *deployment) noLocks(bound time.Duration) {
 	f.Helper()
 	for i := range f.servers {
 		eventually(f, bound, func() string {
-			if left := f.do(i, "KEYS", "*}").([]any); len(left) > 0 {
-				return fmt.Sprintf("master %d still has %d locks: %.300s", i, len(left), left)
+			if left := f.keys(i, "lock"); len(left) > 0 {
+				return fmt.Sprintf("master %d still has %d locks: %.300s", i, len(left), strings.Join(left, " "))
 			}
 			return ""
 		})
 	}
+}
+
+// states returns the states of the masters of l, for messages.
+func states(l *redlock.Locker) string {
+	var b strings.Builder
+	for _, m := range l.Masters() {
+		fmt.Fprintf(&b, "%s %v %v; ", m.State, m.Left, m.Err)
+	}
+	return b.String()
 }
 
 // stateOf waits until l sees master i in a state.
@@ -101,7 +208,7 @@ func stateOf(t testing.TB, l *redlock.Locker, i int, state string) {
 	t.Helper()
 	eventually(t, hang, func() string {
 		if m := l.Masters()[i]; m.State != state {
-			return fmt.Sprintf("master %d is not %q; %+v", i, state, l.Masters())
+			return fmt.Sprintf("master %d is %q (%v), not %q; %s", i, m.State, m.Err, state, states(l))
 		}
 		return ""
 	})
@@ -134,6 +241,17 @@ func bounded(t testing.TB) context.Context {
 	return ctx
 }
 
+// must returns the value of a call that must not fail.
+func must[T any](t testing.TB) func(v T, err error) T {
+	return func(v T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
 // demote makes master i a replica of another, and waits until it has copied the data.
 func (f *deployment) demote(i, of int) {
 	f.Helper()
@@ -146,4 +264,78 @@ func (f *deployment) demote(i, of int) {
 		}
 		return ""
 	})
+}
+
+// workerArgs holds the settings of a worker.
+type workerArgs struct {
+	URLs       []string
+	Name       string        // of the lock
+	TTL, Guard time.Duration // 0: the defaults
+}
+
+// roles are the programs that a worker can run. A role returns when ctx ends or its work is done; the worker reports
+// its error.
+var roles = map[string]func(ctx context.Context, l *redlock.Locker, a workerArgs) error{
+	"pair":      pairRole,
+	"suspended": suspendedRole,
+}
+
+// runRole runs one role in this process. Results are lines on standard output.
+func runRole(ctx context.Context, role string, a workerArgs) error {
+	p, err := pool.Open(a.URLs, pool.WithTimeout(calm))
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	var opts []redlock.Option
+	if a.TTL > 0 {
+		opts = append(opts, redlock.WithTTL(a.TTL))
+	}
+	if a.Guard > 0 {
+		opts = append(opts, redlock.WithMaxTTL(a.Guard))
+	}
+	l, err := redlock.New(p, opts...)
+	if err != nil {
+		return err
+	}
+	err = roles[role](ctx, l, a)
+	end, cancel := context.WithTimeout(context.Background(), hang)
+	defer cancel()
+	return errors.Join(err, l.Close(end))
+}
+
+// startWorker starts a process, which is killed and joined at the end of the test.
+func startWorker(t testing.TB, role string, a workerArgs, env ...string) *worker.Process {
+	t.Helper()
+	return worker.Start(t, role, a, hang, env...)
+}
+
+// guardTime is the max TTL of deployments whose quarantines a test waits for.
+const guardTime = 3 * time.Second
+
+// thief tries to acquire the name of lock until the validity of lock has expired, even if the loss is reported earlier.
+// It reports whether it got the name before that: for a holder that does not learn of the loss, that means two holders
+// at once.
+func thief(t *testing.T, l *redlock.Locker, lock *redlock.Lock, until time.Time) (tries int, twoHolders bool) {
+	t.Helper()
+	if left := time.Until(until); left < guardTime/10 {
+		t.Fatalf("this machine is too slow for the test: %v of validity left", left)
+	}
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for time.Now().Before(until) {
+		stolen, err := l.TryLock(bounded(t), lock.Name())
+		tries++
+		if err == nil {
+			twoHolders = time.Now().Before(until)
+			// The cause may be detected just now, and end the connections that carry the release.
+			if err := stolen.Unlock(bounded(t)); err != nil && !errors.Is(err, redlock.ErrLost) &&
+				!errors.Is(err, redlock.ErrNoQuorum) {
+				t.Error(err)
+			}
+			return tries, twoHolders
+		}
+		<-tick.C
+	}
+	return tries, false
 }

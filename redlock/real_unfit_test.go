@@ -138,7 +138,7 @@ func TestSameServerTwiceHasOneVote(t *testing.T) {
 	lock := f.take(l, "n", redlock.WithTries(1)) // two different servers are a majority of three
 	f.wantHeld(lock, 2)
 	f.noError(lock.Unlock(bounded(t)))
-	f.must(f.servers[1].Kill())
+	f.kill(1)
 	stateOf(t, l, 1, "down")
 	if _, err := l.TryLock(bounded(t), "n"); !errors.Is(err, redlock.ErrNoQuorum) ||
 		!strings.Contains(err.Error(), "same server") {

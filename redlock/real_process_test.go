@@ -1,0 +1,150 @@
+package redlock_test
+
+import (
+	"context"
+	"crypto/fips140"
+	"crypto/sha1"
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/worker"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+func number(t testing.TB, text string) int64 {
+	t.Helper()
+	return must[int64](t)(strconv.ParseInt(text, 10, 64))
+}
+
+// suspendedRole holds one lock and reports its end. It writes to the resource late, without checking its lock; fencing
+// tokens protect against that.
+func suspendedRole(ctx context.Context, l *redlock.Locker, a workerArgs) error {
+	lock, err := l.Lock(ctx, a.Name)
+	if err != nil {
+		return err
+	}
+	mine := lock.Context(ctx)
+	worker.Say("locked %d", lock.Token())
+	<-mine.Done()
+	worker.Say("ended lost=%v cause=%v", errors.Is(context.Cause(mine), redlock.ErrLost), context.Cause(mine))
+	worker.Say("write %d", lock.Token())
+	err = lock.Unlock(ctx)
+	worker.Say("unlocked lost=%v again=%v err=%v", errors.Is(err, redlock.ErrLost),
+		errors.Is(lock.Unlock(ctx), redlock.ErrReleased), err)
+	return nil
+}
+
+// A resource refuses writes whose token is smaller than one that it has seen.
+type resource struct{ seen int64 }
+
+func (r *resource) write(token int64) bool {
+	if token < r.seen {
+		return false
+	}
+	r.seen = token
+	return true
+}
+
+// H14, H24: a holder that was stopped past its TTL detects the loss when it resumes, at once and by its own timer.
+// Another client has the lock meanwhile, the resource refuses the late write, and the late Unlock does not affect the
+// new holder.
+func TestStoppedHolderDetectsLoss(t *testing.T) {
+	t.Parallel()
+	f := newDeployment(t, 5)
+	l := f.admitted(redlock.WithTTL(20 * time.Second))
+	w := startWorker(t, "suspended", workerArgs{URLs: f.urls, Name: "n", TTL: 1500 * time.Millisecond})
+	var res resource
+	token := number(t, w.Line("locked"))
+	if !res.write(token) {
+		t.Fatal("the first write was refused")
+	}
+	w.Signal(stopSignal)
+	lock := f.take(l, "n")
+	if lock.Token() <= token || !res.write(lock.Token()) {
+		t.Fatalf("token %d after %d", lock.Token(), token)
+	}
+	select {
+	case line := <-w.Lines:
+		t.Fatalf("the stopped worker says %q", line)
+	default:
+	}
+	f.pause(0, 1, 2, 3, 4) // no master can report the loss: the holder must detect it
+	w.Signal(continueSignal)
+	resumed := time.Now()
+	ended := w.Line("ended")
+	if late := time.Since(resumed); late > time.Second {
+		t.Errorf("its context ended %v after it ran on", late)
+	}
+	f.resume(0, 1, 2, 3, 4)
+	if !strings.HasPrefix(ended, "lost=true ") {
+		t.Errorf("its context ended so: %s", ended)
+	}
+	if late := number(t, w.Line("write")); late != token || res.write(late) {
+		t.Errorf("the late write with token %d was accepted after %d", late, lock.Token())
+	}
+	if text := w.Line("unlocked"); !strings.HasPrefix(text, "lost=true again=true ") {
+		t.Errorf("its Unlock: %s", text)
+	}
+	w.Finish()
+	if err := lock.Extend(bounded(t)); err != nil || lock.Err() != nil {
+		t.Errorf("the new holder was hurt: %v, %v", err, lock.Err())
+	}
+	if on, n := lock.HeldOn(); on < n/2+1 {
+		t.Errorf("the new holder is left on %d of %d", on, n)
+	}
+	f.noError(lock.Unlock(bounded(t)))
+	f.noLocks(hang)
+}
+
+// pairRole locks and unlocks once, and so runs all code that hashes or draws random numbers.
+func pairRole(ctx context.Context, l *redlock.Locker, a workerArgs) error {
+	for range 3 {
+		lock, err := l.Lock(ctx, a.Name)
+		if err != nil {
+			return err
+		}
+		inner, err := l.Lock(lock.Context(ctx), a.Name)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(lock.Extend(ctx), inner.Unlock(ctx)); err != nil {
+			return err
+		}
+		handle, err := lock.Export()
+		if err != nil {
+			return err
+		}
+		if lock, err = l.Import(ctx, handle); err != nil {
+			return err
+		}
+		if err := lock.Unlock(ctx); err != nil {
+			return err
+		}
+	}
+	worker.Say("paired, fips=%v sha1=%v", fips140.Enabled(), sha1Allowed())
+	return nil
+}
+
+// sha1Allowed reports whether SHA-1 can be computed in this process.
+func sha1Allowed() (allowed bool) {
+	defer func() { allowed = recover() == nil }()
+	sha1.Sum([]byte("text"))
+	return true
+}
+
+// H35: with only FIPS 140-3 algorithms allowed, where computing a SHA-1 panics, a client starts, locks and unlocks.
+func TestLocksWithOnlyFIPSAlgorithmsAllowed(t *testing.T) {
+	t.Parallel()
+	f := newDeployment(t, 3)
+	f.admitted()
+	f.do(0, "SCRIPT", "FLUSH") // so that NOSCRIPT is met as well
+	w := startWorker(t, "pair", workerArgs{URLs: f.urls, Name: "n"}, "GODEBUG=fips140=only")
+	if text := w.Line("paired,"); text != "fips=true sha1=false" {
+		t.Errorf("the worker did not run as meant: %s", text)
+	}
+	w.Finish()
+	f.noLocks(hang)
+}

@@ -1,0 +1,10 @@
+//go:build !unix
+
+package redlock_test
+
+import (
+	"os"
+)
+
+// Processes cannot be stopped here; the tests that need this run only on Unix, with a server.
+var stopSignal, continueSignal os.Signal = os.Kill, os.Kill
