@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -93,48 +90,6 @@ func TestWaiterHoldsOnlyEarlierNames(t *testing.T) {
 		s := <-got
 		w.noError(s.Context(w.Context()).Err(), s.Unlock(w.Context()))
 		w.nothingLeft("a", "b", "c")
-	})
-}
-
-// Clients that lock the same names in opposite orders, hundreds of times, never deadlock, and no two hold a name.
-func TestOppositeOrdersDoNotDeadlock(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		names := []string{"a", "b", "c", "d"}
-		var mu sync.Mutex
-		holds := map[string]int{}
-		book := func(mine []string, n int) {
-			mu.Lock()
-			defer mu.Unlock()
-			for _, name := range mine {
-				if holds[name] += n; holds[name] > 1 {
-					w.Errorf("two hold %q", name)
-				}
-			}
-		}
-		var wg sync.WaitGroup
-		for p := range 4 {
-			l, random := w.locker(), rand.New(rand.NewPCG(4, uint64(p)))
-			wg.Go(func() {
-				for range 100 {
-					mine := slices.Clone(names)
-					random.Shuffle(len(mine), func(i, j int) { mine[i], mine[j] = mine[j], mine[i] })
-					mine = mine[:2+random.IntN(3)]
-					ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
-					s, err := l.LockAll(ctx, mine)
-					cancel()
-					if err != nil {
-						w.Error(err)
-						return
-					}
-					book(mine, 1)
-					time.Sleep(time.Duration(random.IntN(3)) * time.Millisecond)
-					book(mine, -1)
-					w.unlock(s)
-				}
-			})
-		}
-		wg.Wait()
-		w.nothingLeft(names...)
 	})
 }
 

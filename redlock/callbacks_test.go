@@ -58,17 +58,9 @@ func (w *cluster) everything(l *redlock.Locker) {
 	ctx := w.within(10 * time.Minute)
 	kept := w.take(l, "kept")
 	first := w.take(l, "a")
-	next := make(chan error, 1)
-	go func() {
-		k, err := l.Lock(ctx, "a")
-		if err == nil {
-			err = k.Unlock(ctx)
-		}
-		next <- err
-	}()
-	after(time.Millisecond)
-	w.must(first.Unlock(ctx))
-	w.must(<-next)
+	next := w.call(ctx, l, "a")
+	w.unlock(first)
+	w.unlock(next.gets(time.Minute))
 	all, err := l.LockAll(ctx, []string{"b", "c"})
 	w.must(err)
 	w.must(all.Of("b").Extend(ctx), all.Of("c").Extend(ctx))

@@ -14,7 +14,6 @@ import (
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // H30: an Unlock whose context has ended still releases, and returns nil if the masters are fast.
@@ -124,36 +123,6 @@ func everyCall(w *cluster, harm func(m *memory.Master), long time.Duration) {
 	})
 }
 
-// H33: connections that were cut while idle are made again before anything is written, and none of them is a vote.
-// If the cut and the call meet, the call may have to try again.
-func TestCutIdleConnectionIsRedialled(t *testing.T) {
-	virtual(t, 5, func(w *cluster) {
-		var errs []error
-		l := w.locker(redlock.WithTrace(redlock.On("attempt", func(i redlockinfo.Event) { errs = append(errs, i.Err) })))
-		w.delay(50 * time.Microsecond) // a second attempt in the same instant would meet the first one's ballots
-		for n := range 20 {
-			after(2 * time.Second)
-			meet := n%2 == 1
-			w.each(func(_ int, m *memory.Master) { m.CutConnections() })
-			if !meet {
-				after(time.Millisecond)
-			}
-			errs = nil
-			ctx, cancel := context.WithTimeout(w.Context(), time.Second)
-			k := w.takeWith(l, ctx, "a")
-			after(time.Millisecond) // the votes beyond the quorum
-			if on, _ := k.HeldOn(); !meet && (len(errs) != 1 || on != 5) {
-				w.Errorf("held on %d, after %v", on, errs)
-			}
-			for _, err := range errs {
-				w.notError(err, redlock.ErrHeld)
-			}
-			_ = k.Unlock(ctx)
-			cancel()
-		}
-	})
-}
-
 // H36: the constructor needs no master, and a minority that hangs or is dead adds nothing to the time of a lock.
 func TestHungMinorityAddsNoTime(t *testing.T) {
 	for how, harm := range map[string]func(m *memory.Master){
@@ -222,19 +191,19 @@ func TestCloseReleasesEverything(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		p := w.pool()
 		l := w.over(p)
+		k := w.take(l, "exported")
 		var contexts []context.Context
 		for n := range 100 {
 			contexts = append(contexts, w.take(l, fmt.Sprint("n", n)).Context(w.Context()))
 		}
 		w.masters.Take("taken", 25*time.Second)
-		waiting := make(chan error, 1)
-		go func() { _, err := l.Lock(w.Context(), "taken"); waiting <- err }()
+		waiting := w.call(w.Context(), l, "taken")
 		w.delay(10 * time.Millisecond)
 		after(time.Second)
 		start := time.Now()
 		w.noError(l.Close(w.Context()))
 		w.wantSince(start, 50*time.Millisecond)
-		w.isError(<-waiting, redlock.ErrClosed)
+		w.isError(waiting.fails(time.Second), redlock.ErrClosed)
 		for n, ctx := range contexts {
 			if ctx.Err() == nil {
 				w.Fatalf("the context of lock %d goes on", n)
@@ -244,26 +213,9 @@ func TestCloseReleasesEverything(t *testing.T) {
 		}
 		w.noError(l.Close(w.Context()))
 		w.isError(errOf(l.Lock(w.Context(), "a")), redlock.ErrClosed)
+		w.isError(errOf(k.Export()), redlock.ErrClosed)
 		w.delay(0)
 		w.over(p) // the pool lives on
-	})
-}
-
-// H04, H37: Close with masters that hang is bounded by its context; the releases reach them when they are back.
-func TestCloseIsBoundedByItsContext(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		p := w.pool(pool.WithTimeout(5 * time.Second))
-		l := w.over(p, redlock.WithTTL(30*time.Second))
-		w.take(l, "a")
-		w.hang()
-		ctx := w.within(300 * time.Millisecond)
-		start := time.Now()
-		w.isError(l.Close(ctx), context.DeadlineExceeded)
-		w.wantSince(start, 310*time.Millisecond)
-		after(10 * time.Second)
-		w.resume()
-		after(5 * time.Second)
-		w.wantOn("a", 0)
 	})
 }
 
@@ -369,58 +321,6 @@ func TestContextOfEndedLockOwnsNothing(t *testing.T) {
 	})
 }
 
-// One context owns several names, and each is re-entered separately.
-func TestOneContextOwnsSeveralNames(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		l := w.locker()
-		ctx := w.Context()
-		var locks []*redlock.Lock
-		for _, name := range []string{"a", "b", "c"} {
-			k := w.takeWith(l, ctx, name)
-			locks, ctx = append(locks, k), k.Context(ctx)
-		}
-		for i, name := range []string{"a", "b", "c"} {
-			inner := w.takeWith(l, ctx, name)
-			if inner.Token() != locks[i].Token() {
-				w.Errorf("%s: token %d, the hold's is %d", name, inner.Token(), locks[i].Token())
-			}
-			_ = inner.Unlock(w.Context())
-		}
-		_ = locks[1].Unlock(w.Context())
-		w.isError(context.Cause(ctx), redlock.ErrReleased) // the innermost context is also of that lock
-		if locks[0].Err() != nil || locks[2].Err() != nil {
-			w.Errorf("%v, %v", locks[0].Err(), locks[2].Err())
-		}
-	})
-}
-
-// k locks need k unlocks, in any order.
-func TestKLocksNeedKUnlocksInAnyOrder(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		l := w.locker()
-		for seed := range uint64(20) {
-			random := seeded(seed)
-			locks := []*redlock.Lock{w.take(l, "a")}
-			ctx := locks[0].Context(w.Context())
-			for range 4 {
-				locks = append(locks, w.takeWith(l, ctx, "a"))
-			}
-			for i, j := range random.Perm(len(locks)) {
-				synctest.Wait()
-				w.each(func(m int, one *memory.Master) {
-					if _, depth, _ := one.Holds("a"); depth != 5-i {
-						w.Errorf("seed %d: depth %d on master %d with %d unlocked", seed, depth, m, i)
-					}
-				})
-				w.noError(locks[j].Unlock(w.Context()))
-				w.isError(locks[j].Unlock(w.Context()), redlock.ErrReleased)
-			}
-			synctest.Wait()
-			w.wantOn("a", 0)
-		}
-	})
-}
-
 func deadContext() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -464,55 +364,19 @@ func TestInnerUnlockKeepsOuter(t *testing.T) {
 	})
 }
 
-// H28: an inner lock that fails leaves the outer as it was.
-func TestFailedInnerLockKeepsOuter(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		l := w.over(w.pool(pool.WithTimeout(5 * time.Second)))
-		k := w.take(l, "a")
-		after(time.Second)
-		until := k.Until()
-		w.hang()
-		ctx, cancel := context.WithTimeout(k.Context(w.Context()), time.Second)
-		defer cancel()
-		inner, err := l.TryLock(ctx, "a")
-		w.isError(err, context.DeadlineExceeded)
-		if inner != nil || k.Err() != nil || k.Until().Before(until) {
-			w.Errorf("%v; the outer: %v until %v", inner, k.Err(), k.Until())
-		}
-		w.resume()
-		after(10 * time.Second)
-		w.each(func(i int, m *memory.Master) {
-			if _, depth, _ := m.Holds("a"); depth != 1 {
-				w.Errorf("master %d: depth %d", i, depth)
-			}
-		})
-		w.unlock(k)
-	})
-}
-
 // H29: ownership is the context's. Another goroutine without it waits, and one with it does not.
 func TestOwnershipIsThroughContext(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
 		k := w.take(l, "a")
-		_, err := l.TryLock(w.Context(), "a")
-		w.isError(err, redlock.ErrHeld)
+		w.isError(errOf(l.TryLock(w.Context(), "a")), redlock.ErrHeld)
 		ctx := k.Context(w.Context())
-		var got, waited *redlock.Lock
-		var all sync.WaitGroup
-		all.Go(func() { got, _ = l.Lock(ctx, "a") })
-		all.Go(func() { waited, _ = l.Lock(w.Context(), "a") })
+		inner, other := w.call(ctx, l, "a"), w.call(w.Context(), l, "a")
 		after(time.Minute)
-		if got == nil {
-			w.Error("the goroutine with the context did not get in")
-		} else if err := got.Unlock(ctx); err != nil {
-			w.Error(err)
+		if other.over() {
+			w.Error("the goroutine without the context got in")
 		}
-		free := time.Now()
-		w.noError(k.Unlock(ctx))
-		all.Wait()
-		if waited == nil || waited.Token() <= k.Token() || time.Since(free) > time.Second {
-			w.Errorf("the other got %v after %v", waited, time.Since(free))
-		}
+		w.unlockAll(inner.gets(time.Second), k)
+		w.wantLater(other.gets(time.Second), k)
 	})
 }

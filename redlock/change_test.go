@@ -193,26 +193,6 @@ func TestClientWithOldMastersIsRefused(t *testing.T) {
 	})
 }
 
-// A client that is started with the final configuration while the change is in progress acquires nothing. Once the
-// change is complete, it acquires locks without a restart.
-func TestEarlyClientAcquiresNothingBeforeFinish(t *testing.T) {
-	virtual(t, 10, func(w *cluster) {
-		_, both, last := w.states(oldFive, nextFive)
-		current := w.some(oldFive)
-		early := w.some(nextFive, redlock.WithConfiguration(last))
-		_, err := early.TryLock(w.Context(), "a")
-		w.isError(err, redlock.ErrIncomplete, redlock.ErrNoQuorum)
-		w.change(current, both)
-		w.must(current.RaiseEpoch(w.Context()))
-		after(59 * time.Second)
-		w.isError(current.FinishChange(w.Context()), redlock.ErrIncomplete)
-		w.isError(errOf(early.TryLock(w.Context(), "a")), redlock.ErrNoQuorum)
-		after(2 * time.Second)
-		w.must(current.FinishChange(w.Context()))
-		w.unlock(w.take(early, "a"))
-	})
-}
-
 // A majority of the old masters counts from the time at which its last member got the epoch, and a master that loses
 // its data starts again.
 func TestForgetfulMasterRestartsEpoch(t *testing.T) {
@@ -338,12 +318,5 @@ func TestAbortAfterNextMastersHaveForgotten(t *testing.T) {
 		}
 		w.locks("the client", l)
 
-		for _, i := range []int{3, 4, 5} { // the change is not finished after they have forgotten that it was given up
-			w.masters.Master(i).Restart(false)
-		}
-		late := w.start(w.poolOver(urls), redlock.WithConfiguration(both))
-		if err := late.FinishChange(w.within(time.Minute)); err == nil {
-			w.Errorf("the change that was given up is finished:\n%s", w.records())
-		}
 	}, memory.Fresh())
 }

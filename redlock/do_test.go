@@ -3,7 +3,6 @@ package redlock_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -239,14 +238,12 @@ func (w *cluster) campaign(
 	return ended
 }
 
-func quiet() redlock.Option { return redlock.WithLogger(slog.New(slog.DiscardHandler)) }
-
 // Returning nil ends the leadership and the campaign; returning an error ends the leadership, and the client campaigns
 // again after a pause.
 func TestLeaderReturns(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		terms := make(chan term)
-		first, second := w.locker(quiet()), w.locker(quiet())
+		first, second := w.locker(), w.locker()
 		endedFirst := w.campaign(w.Context(), first, 1, terms)
 		one := <-terms
 		endedSecond := w.campaign(w.Context(), second, 2, terms)
@@ -279,7 +276,7 @@ func TestLeaderReturns(t *testing.T) {
 // A function that fails each time does not spin: its client pauses for at least a second each time.
 func TestFailingLeaderPauses(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
-		l := w.locker(quiet())
+		l := w.locker()
 		ctx := w.within(20 * time.Second)
 		n := 0
 		err := l.Lead(ctx, "boss", func(context.Context) error { n++; return errors.New("mine") })
@@ -296,7 +293,7 @@ func TestLeaderEndsBeforeNextLeads(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		terms := make(chan term, 2)
 		ctx, cancel := context.WithCancel(w.Context())
-		first, second := w.locker(quiet()), w.locker(quiet())
+		first, second := w.locker(), w.locker()
 		endedFirst := w.campaign(ctx, first, 1, terms, redlock.WithExtension(false)) // so the leadership ends with its TTL
 		one := <-terms
 		endedSecond := w.campaign(ctx, second, 2, terms)
@@ -330,7 +327,7 @@ func TestLeaderEndsBeforeNextLeads(t *testing.T) {
 func TestCloseEndsLeaders(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		terms := make(chan term, 2)
-		first, second := w.locker(quiet()), w.locker(quiet())
+		first, second := w.locker(), w.locker()
 		endedFirst, endedSecond := w.campaign(w.Context(), first, 1, terms), w.campaign(w.Context(), second, 2, terms)
 		one := <-terms
 		var wg sync.WaitGroup
@@ -350,10 +347,10 @@ func TestCloseEndsLeaders(t *testing.T) {
 	})
 }
 
-// A Watch reports each change once, and inspects once a second.
+// A Watch reports each change once, also of the value, and inspects once a second.
 func TestWatchReportsLeader(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
-		l, observer := w.locker(redlock.WithOwner("the first")), w.locker(quiet())
+		l, observer := w.locker(redlock.WithOwner("the first")), w.locker()
 		reports := make(chan redlockinfo.Inspection, 9)
 		failed := make(chan error, 9)
 		ctx, cancel := context.WithCancel(w.Context())
@@ -375,6 +372,10 @@ func TestWatchReportsLeader(t *testing.T) {
 		k := w.take(l, "boss")
 		if h := <-reports; h.Owner != "the first" || h.Token != k.Token() {
 			w.Errorf("reported %+v for a leader with token %d", h, k.Token())
+		}
+		w.setValue(k, "v1")
+		if h := <-reports; h.Token != k.Token() || h.Value != "v1" {
+			w.Errorf("reported %+v for a new value", h)
 		}
 		before := w.count("inspect")
 		after(10 * time.Second)

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
@@ -20,34 +20,22 @@ import (
 type calls struct {
 	mu    sync.Mutex
 	ended []redlockinfo.Event
-	above []string // the enclosing call of each call, from its context
 }
-
-// An aboveKey is the context key of the enclosing Dos.
-type aboveKey struct{}
 
 func (c *calls) trace() *redlockinfo.Trace {
-	return &redlockinfo.Trace{Do: func(ctx context.Context, _ string) context.Context {
-		above, _ := ctx.Value(aboveKey{}).(string)
-		return context.WithValue(ctx, aboveKey{}, strings.TrimPrefix(above+" do", " "))
-	}, Event: func(i redlockinfo.Event) {
-		if i.Kind != "call" {
-			return
-		}
+	return redlock.On("call", func(i redlockinfo.Event) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		above, _ := i.Context.Value(aboveKey{}).(string)
-		c.ended, c.above = append(c.ended, i), append(c.above, above)
-	}}
+		c.ended = append(c.ended, i)
+	})
 }
 
-// last returns the call that ended last, and its enclosing call.
-func (c *calls) last() (redlockinfo.Event, string) {
+// last returns the call that ended last.
+func (c *calls) last() redlockinfo.Event {
 	synctest.Wait() // calls are reported shortly after their end
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := len(c.ended) - 1
-	return c.ended[n], c.above[n]
+	return c.ended[len(c.ended)-1]
 }
 
 // A trace reports how long a call waited, in which place, with how many attempts and votes, and how long a lock was
@@ -57,7 +45,7 @@ func TestTraceHasTimeOfCall(t *testing.T) {
 		var c calls
 		first, second := w.locker(redlock.WithTrace(c.trace())), w.locker(redlock.WithTrace(c.trace()))
 		k := w.take(first, "n")
-		if i, _ := c.last(); i.Op != "lock" || i.Name != "n" || i.Attempts != 1 || i.Votes.Granted < 3 || i.Votes.N != 5 ||
+		if i := c.last(); i.Op != "lock" || i.Name != "n" || i.Attempts != 1 || i.Votes.Granted < 3 || i.Votes.N != 5 ||
 			i.Token != k.Token() || i.Place != 0 || i.Elapsed != 0 || i.Err != nil {
 			w.Errorf("a lock that was free: %+v", i)
 		}
@@ -98,19 +86,6 @@ func TestTraceHasTimeOfCall(t *testing.T) {
 	})
 }
 
-// An import is reported like a lock.
-func TestTraceHasTimeOfImport(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		var c calls
-		l := w.locker(redlock.WithTrace(c.trace()))
-		k := w.imported(l, w.export(w.take(l, "n")))
-		if i, _ := c.last(); i.Op != "import" || i.Name != "n" || i.Attempts != 1 || i.Votes.Granted < 2 ||
-			i.Token != k.Token() || i.Err != nil {
-			w.Errorf("%+v", i)
-		}
-	})
-}
-
 // The event of a failed call has the outcome of its error.
 func TestTraceHasOutcomes(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
@@ -119,7 +94,7 @@ func TestTraceHasOutcomes(t *testing.T) {
 		k := w.take(l, "n")
 		fails := func(op, outcome string, err error) {
 			w.Helper()
-			i, _ := c.last()
+			i := c.last()
 			if i.Op != op || redlock.Outcome(i.Err) != outcome || !errors.Is(err, i.Err) {
 				w.Errorf("want %s to end with %s: %+v; the caller has %v", op, outcome, i, err)
 			}
@@ -140,7 +115,7 @@ func TestTraceHasOutcomes(t *testing.T) {
 		w.unlock(k)
 		err = k.Unlock(w.Context())
 		fails("unlock", "released", err)
-		if i, _ := c.last(); i.Held != 0 || i.Token != k.Token() {
+		if i := c.last(); i.Held != 0 || i.Token != k.Token() {
 			w.Errorf("a second unlock: %+v", i)
 		}
 		err = k.Extend(w.Context())
@@ -148,13 +123,13 @@ func TestTraceHasOutcomes(t *testing.T) {
 		if !recovered(func() { _ = l.Do(w.Context(), "m", func(context.Context) error { panic("of the caller") }) }) {
 			w.Error("nothing panicked")
 		}
-		if i, _ := c.last(); i.Op != "do" || i.Err == nil {
+		if i := c.last(); i.Op != "do" || i.Err == nil {
 			w.Errorf("a call that has panicked: %+v", i)
 		}
 		w.stop(0, 1)
 		_, err = l.TryLock(w.Context(), "n")
 		fails("try lock", "no_quorum", err)
-		if i, _ := c.last(); i.Votes.N != 3 {
+		if i := c.last(); i.Votes.N != 3 {
 			w.Errorf("no quorum: %+v", i)
 		}
 		w.noError(l.Close(w.Context()))
@@ -163,82 +138,41 @@ func TestTraceHasOutcomes(t *testing.T) {
 	})
 }
 
-// The function of a Do, and the calls in it, get the context that the trace made for the Do.
-func TestCallsInDoHaveContextOfTrace(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		var c calls
-		l := w.locker(redlock.WithTrace(c.trace()))
-		inside := ""
-		err := l.Do(w.Context(), "n", func(ctx context.Context) error {
-			inside, _ = ctx.Value(aboveKey{}).(string)
-			return l.Do(ctx, "n", func(context.Context) error { return nil })
-		})
-		if err != nil || inside != "do" {
-			w.Errorf("the function has the context of %q; %v", inside, err)
-		}
-		synctest.Wait()
-		var got []string
-		for n, i := range c.ended {
-			got = append(got, i.Op+" in "+c.above[n])
-		}
-		want := []string{"lock in do", "lock in do do", "unlock in do do", "do in do do", "unlock in do", "do in do"}
-		if !slices.Equal(got, want) {
-			w.Errorf("%q, want %q", got, want)
-		}
-	})
-}
-
-// Several traces all get every event, and the callbacks of a call are nested.
+// Several traces all get every event. The function of a Do, and the calls in it, get the context that the traces made
+// for the Do, one after the other.
 func TestSeveralTraces(t *testing.T) {
+	type key struct{}
 	virtual(t, 3, func(w *cluster) {
 		var order []string
+		above := func(ctx context.Context) string { return fmt.Sprint(ctx.Value(key{})) }
 		trace := func(who string) *redlockinfo.Trace {
 			return &redlockinfo.Trace{Do: func(ctx context.Context, _ string) context.Context {
 				order = append(order, who+" begins")
-				return context.WithValue(ctx, aboveKey{}, who)
+				return context.WithValue(ctx, key{}, above(ctx)+who)
 			}, Event: func(i redlockinfo.Event) {
 				switch i.Kind {
 				case "acquired":
 					order = append(order, who+" acquired")
 				case "call":
-					if i.Context.Value(aboveKey{}) != "b" {
-						w.Errorf("%s: the context is not that of the last", i.Op)
-					}
-					order = append(order, who+" "+i.Op)
+					order = append(order, who+" "+i.Op+" in "+above(i.Context))
 				}
 			}}
 		}
 		l := w.locker(redlock.WithTrace(trace("a"), nil, &redlockinfo.Trace{}, trace("b")))
-		w.must(l.Do(w.Context(), "n", func(context.Context) error { return nil }))
+		ctx := context.WithValue(w.Context(), key{}, "")
+		w.must(l.Do(ctx, "n", func(ctx context.Context) error {
+			equal(w, above(ctx), "ab", "context of the function")
+			synctest.Wait()
+			return l.Do(ctx, "n", func(context.Context) error { return nil })
+		}))
 		synctest.Wait()
-		want := []string{"a begins", "b begins", "a acquired", "b acquired", "a lock", "b lock", "a unlock", "b unlock",
-			"a do", "b do"}
+		want := []string{
+			"a begins", "b begins", "a acquired", "b acquired", "a lock in ab", "b lock in ab", "a begins", "b begins",
+			"a lock in abab", "b lock in abab", "a unlock in abab", "b unlock in abab", "a do in abab", "b do in abab",
+			"a unlock in ab", "b unlock in ab", "a do in ab", "b do in ab",
+		}
 		if !slices.Equal(order, want) {
 			w.Errorf("%q, want %q", order, want)
-		}
-	})
-}
-
-// The events at the end of a hold report its duration, even after a local hand-off.
-func TestTraceHasTimeHeld(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		held := map[int64]time.Duration{}
-		end := func(i redlockinfo.Event) { held[i.Token] = i.Held }
-		l := w.locker(redlock.WithHandoff(10, time.Minute), redlock.WithTrace(redlock.On("released", end), redlock.On("lost",
-			end)))
-		first := w.take(l, "n")
-		got := make(chan *redlock.Lock)
-		go func() { got <- w.take(l, "n") }()
-		after(3 * time.Second)
-		w.unlock(first)
-		second := <-got
-		synctest.Wait()
-		after(2 * time.Second)
-		w.masters.Lose("n")
-		<-second.Done()
-		after(time.Second)
-		if a, b := held[first.Token()], held[second.Token()]; a != 3*time.Second || b < 2*time.Second || b > 6*time.Second {
-			w.Errorf("held for %v and %v: %v", a, b, held)
 		}
 	})
 }
@@ -246,48 +180,38 @@ func TestTraceHasTimeHeld(t *testing.T) {
 // Each vote is reported once, with how long it took.
 func TestVotesAreReportedOnce(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
-		var mu sync.Mutex
-		took := map[string]time.Duration{}
+		var votes []redlockinfo.Event
 		l := w.locker(redlock.WithTrace(redlock.On("vote", func(v redlockinfo.Event) {
-			mu.Lock()
-			defer mu.Unlock()
-			if v.Op != "lock" {
-				return
+			if v.Op == "lock" {
+				votes = append(votes, v)
 			}
-			if _, twice := took[v.Master]; twice || v.State != "granted" {
-				w.Errorf("%+v", v)
-			}
-			took[v.Master] = v.Elapsed
 		})))
-		for i := range 5 {
-			w.delay(time.Duration(i+1)*10*time.Millisecond, i)
-		}
+		w.each(func(i int, m *memory.Master) { m.Delay(time.Duration(i+1) * 10 * time.Millisecond) })
 		k := w.take(l, "a")
 		after(200 * time.Millisecond)
-		mu.Lock()
-		for i := range 5 {
-			addr := w.masters.Master(i).Addr()
-			if want := time.Duration(i+1) * 20 * time.Millisecond; took[addr] < want || took[addr] > want+time.Millisecond {
-				w.Errorf("the vote of master %d took %v, not %v", i, took[addr], want)
+		equal(w, len(votes), 5, "votes")
+		for i, v := range votes {
+			if late := v.Elapsed - time.Duration(i+1)*20*time.Millisecond; v.Master != w.masters.Master(i).Addr() ||
+				v.State != "granted" || late < 0 || late > time.Millisecond {
+				w.Errorf("vote %d: %+v", i, v)
 			}
 		}
-		mu.Unlock()
 		w.unlock(k)
-		synctest.Wait()
 	})
 }
 
 // An eventCounter counts the holds and the Dos that have begun and not ended in a trace.
 type eventCounter struct {
 	mu       sync.Mutex
-	held     map[string]int // by the id of the lease
+	held     map[string]int       // by the id of the lease
+	since    map[string]time.Time // the begin of the last hold
 	dos      int
 	outcomes map[string]int // of all calls
 	wrong    []string
 }
 
 func (c *eventCounter) trace() *redlockinfo.Trace {
-	c.held, c.outcomes = map[string]int{}, map[string]int{}
+	c.held, c.since, c.outcomes = map[string]int{}, map[string]time.Time{}, map[string]int{}
 	return &redlockinfo.Trace{Do: c.do, Event: c.event}
 }
 
@@ -305,9 +229,13 @@ func (c *eventCounter) event(e redlockinfo.Event) {
 	switch e.Kind {
 	case "acquired":
 		c.held[e.ID]++
+		c.since[e.ID] = e.Time
 	case "released", "lost":
 		if c.held[e.ID]--; c.held[e.ID] < 0 {
 			c.wrong = append(c.wrong, e.ID+" ends more often than it begins")
+		}
+		if took := e.Time.Sub(c.since[e.ID]); e.Held != took {
+			c.wrong = append(c.wrong, fmt.Sprintf("%s of %v ends after %v", e.ID, e.Held, took))
 		}
 	case "call":
 		c.outcomes[redlock.Outcome(e.Err)]++

@@ -345,8 +345,8 @@ func TestAdmitNowOfAnOldListWritesNothing(t *testing.T) {
 		urls := w.masters.URLs()
 		both := redlock.Configuration{Epoch: 1, Masters: urls[:5], Next: urls[1:]}
 		l := w.client(0, 1, 2, 3, 4)
-		w.must(errors.Join(l.Admin().Admit(w.within(time.Minute)), w.client(5).Admin().Admit(w.within(time.Minute)),
-			l.Admin().Reconfigure(w.within(time.Minute), both), l.RaiseEpoch(w.within(time.Minute))))
+		w.must(l.Admin().Admit(w.within(time.Minute)), w.client(5).Admin().Admit(w.within(time.Minute)),
+			l.Admin().Reconfigure(w.within(time.Minute), both), l.RaiseEpoch(w.within(time.Minute)))
 		w.restart(false, 1)
 		after(5 * time.Second) // it is in quarantine
 		w.must(l.Close(w.within(time.Second)))
@@ -368,19 +368,15 @@ func TestPlainListAfterAChange(t *testing.T) {
 	virtual(t, 4, func(w *cluster) {
 		urls := w.masters.URLs()
 		l := w.client(0, 1, 2)
-		if err := errors.Join(l.Admin().Admit(w.within(time.Minute)),
+		w.must(l.Admin().Admit(w.within(time.Minute)),
 			l.Admin().Reconfigure(w.within(2*time.Minute), redlock.Configuration{Epoch: 1, Masters: urls[:3], Next: urls[1:]}),
-			l.RaiseEpoch(w.within(time.Minute))); err != nil {
-			w.Fatal(err)
-		}
+			l.RaiseEpoch(w.within(time.Minute)))
 		early := w.client(1, 2, 3)
 		w.says(errOf(early.TryLock(w.Context(), "n")), redlock.ErrOldMasters)
 		after(2 * time.Minute)
-		if err := errors.Join(l.FinishChange(w.within(time.Minute)),
+		w.must(l.FinishChange(w.within(time.Minute)),
 			l.Admin().Reconfigure(w.within(time.Minute), redlock.Configuration{Epoch: 2, Masters: urls[1:]}),
-			l.RaiseEpoch(w.within(time.Minute))); err != nil {
-			w.Fatal(err)
-		}
+			l.RaiseEpoch(w.within(time.Minute)))
 		w.locks("a client that was early", early)
 		late := w.client(3, 2, 1)
 		w.locks("a new client", late)
@@ -405,8 +401,8 @@ func TestAbortChange(t *testing.T) {
 		both := redlock.Configuration{Epoch: 1, Masters: urls[:3], Next: urls[2:]}
 		l := w.client(0, 1, 2)
 		w.says(l.AbortChange(w.within(time.Minute)), redlock.ErrInvalid)
-		w.must(errors.Join(l.Admin().Admit(w.within(time.Minute)), l.Admin().Reconfigure(w.within(2*time.Minute), both),
-			l.RaiseEpoch(w.within(time.Minute))))
+		w.must(l.Admin().Admit(w.within(time.Minute)), l.Admin().Reconfigure(w.within(2*time.Minute), both),
+			l.RaiseEpoch(w.within(time.Minute)))
 		held := w.take(l, "held", redlock.WithTTL(30*time.Second))
 		everywhere := func(want int) {
 			for n := 0; n < want && held.Err() == nil; n, _ = held.HeldOn() {
@@ -447,10 +443,7 @@ func TestAbortChange(t *testing.T) {
 			TryLock(w.Context(), "n")
 		w.says(err, redlock.ErrMasterList)
 		again := redlock.Configuration{Epoch: 3, Masters: urls[:3], Next: urls[2:]}
-		if err := errors.Join(l.Admin().Reconfigure(w.within(2*time.Minute), again),
-			l.RaiseEpoch(w.within(time.Minute))); err != nil {
-			w.Errorf("the next change: %v", err)
-		}
+		w.must(l.Admin().Reconfigure(w.within(2*time.Minute), again), l.RaiseEpoch(w.within(time.Minute)))
 		w.locks("in the next change", l)
 	}, memory.Fresh())
 }

@@ -194,11 +194,7 @@ func TestNameKeptForDeadWaiterIsNotHeld(t *testing.T) {
 		holder, other := w.locker(), w.locker()
 		lock := w.take(holder, "a")
 		ctx, cancel := context.WithCancel(w.Context())
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			_, _ = waiter.Lock(ctx, "a")
-		}()
+		dead := w.call(ctx, waiter, "a")
 		after(100 * time.Millisecond)
 		waiter.silence(true)
 		_ = lock.Unlock(w.Context())
@@ -210,7 +206,7 @@ func TestNameKeptForDeadWaiterIsNotHeld(t *testing.T) {
 		_ = k.Unlock(w.Context())
 		waiter.silence(false)
 		cancel()
-		<-done
+		_ = dead.fails(time.Second)
 	})
 }
 

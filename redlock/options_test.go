@@ -171,18 +171,6 @@ func TestNewRefusesOptionsOutOfRange(t *testing.T) {
 	}
 }
 
-// Each message is distinct: no two rows with different mistakes have the same text.
-func TestRefusalTextsDiffer(t *testing.T) {
-	p, seen := farPool(t, 3), map[string]string{}
-	for _, c := range lockerOptionCases {
-		_, err := New(p, c.opts...)
-		if other, ok := seen[fmt.Sprint(err)]; ok {
-			t.Errorf("%q and %q have the same text: %v", c.name, other, err)
-		}
-		seen[fmt.Sprint(err)] = c.name
-	}
-}
-
 func TestCallRefusesOptionsOutOfRange(t *testing.T) {
 	l, attempts := tracedLocker(t)
 	handle := exportedLock{prefix: DefaultPrefix, name: "n", id: "i", token: 1}.String()
@@ -449,55 +437,27 @@ func TestWarningsOfARedisPool(t *testing.T) {
 
 const ms = time.Millisecond
 
-func randomDelays(r *rand.Rand) Delays {
-	span := func() time.Duration {
-		if r.IntN(4) == 0 {
-			return 0
-		}
-		return time.Duration(math.Exp(r.Float64() * math.Log(float64(time.Hour))))
-	}
-	d := Delays{Fixed: span(), Random: span(), Cap: span()}
-	switch r.IntN(3) {
-	case 0:
-		d.Growth = 1 + r.Float64()*2
-	case 1:
-		d.Growth = math.Exp(r.Float64() * 709)
-	}
-	return d
-}
-
-// stepwise computes Delay by repeated multiplication, one retry after the other.
-func stepwise(d Delays, n int, random float64) float64 {
-	fixed, top := float64(d.Fixed), float64(math.MaxInt64/4)
-	if d.Cap > 0 {
-		top = float64(d.Cap)
-	}
-	for ; n > 1 && d.Growth > 0 && fixed < top && fixed > 0; n-- {
-		if fixed *= d.Growth; d.Growth == 1 {
-			break
+func TestDelays(t *testing.T) {
+	for _, c := range []struct {
+		d      Delays
+		n      int
+		random float64
+		want   time.Duration
+	}{
+		{Delays{Fixed: ms}, 9, 0.5, ms},
+		{Delays{Fixed: ms, Random: 4 * ms}, 9, 0.5, 3 * ms},
+		{Delays{Fixed: ms, Growth: 2}, 1, 0, ms},
+		{Delays{Fixed: ms, Growth: 2}, 4, 0, 8 * ms},
+		{Delays{Fixed: ms, Growth: 1}, 4000, 0, ms},
+		{Delays{Fixed: ms, Growth: 1.5, Cap: 2 * ms, Random: ms}, 3, 0.5, 2500 * time.Microsecond},
+		{Delays{Fixed: ms, Growth: 1e300, Cap: time.Hour}, 4000, 0, time.Hour},
+		{Delays{Fixed: ms, Growth: 2}, 4000, 0, math.MaxInt64/4 + 1}, // the largest pause without a cap
+		{Delays{Growth: 2, Cap: time.Hour}, 4000, 0, 0},
+	} {
+		if got := c.d.Delay(c.n, c.random); got != c.want {
+			t.Errorf("%+v, retry %d: %v, want %v", c.d, c.n, got, c.want)
 		}
 	}
-	return min(fixed, top) + random*float64(d.Random)
-}
-
-func TestDelayIsRepeatedMultiplication(t *testing.T) {
-	property.Check(t, func(t *testing.T, r *rand.Rand) {
-		d, random := randomDelays(r), r.Float64()
-		n := 1 + r.IntN(40)
-		if r.IntN(4) == 0 {
-			n = 1 + r.IntN(3000)
-		}
-		got, want := float64(d.Delay(n, random)), stepwise(d, n, random)
-		if math.Abs(got-want) > 2+want*1e-9 {
-			t.Errorf("%+v, retry %d: %v, want %v", d, n, time.Duration(got), time.Duration(want))
-		}
-		if got < 0 || d.Cap > 0 && got > float64(d.Cap+d.Random) {
-			t.Errorf("%+v, retry %d: %v is out of bounds", d, n, time.Duration(got))
-		}
-		if more := float64(d.Delay(n+1, random)); more < got {
-			t.Errorf("%+v: retry %d after %v, %d after %v", d, n, time.Duration(got), n+1, time.Duration(more))
-		}
-	})
 }
 
 // H41: pauses are random, so that calls that were refused together do not retry together.

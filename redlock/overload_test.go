@@ -79,20 +79,6 @@ type traffic struct {
 	try, cut          bool
 }
 
-func (tr traffic) String() string {
-	call, names, cut := "Lock", "own names", ""
-	if tr.try {
-		call = "TryLock"
-	}
-	if tr.names > 0 {
-		names = "shared names"
-	}
-	if tr.cut {
-		cut = ", connections cut"
-	}
-	return fmt.Sprintf("%d goroutines, %s, %s%s", tr.goroutines, call, names, cut)
-}
-
 // one acquires and releases one lock.
 func (l *load) one(ctx context.Context, tr traffic, goroutine, n int) bool {
 	name := fmt.Sprintf("own-%d-%d", goroutine, n%4)
@@ -164,7 +150,7 @@ func TestOverload(t *testing.T) {
 		}
 		var least int64
 		for _, tr.goroutines = range sizes {
-			t.Run(tr.String(), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%+v", tr), func(t *testing.T) {
 				loaded(t, func(l *load) { l.overload(tr, &least) })
 			})
 		}
@@ -172,10 +158,7 @@ func TestOverload(t *testing.T) {
 }
 
 func (l *load) overload(tr traffic, least *int64) {
-	held, err := l.locker.Lock(l.Context(), "held", redlock.WithTTL(3*time.Second))
-	if err != nil {
-		l.Fatal(err)
-	}
+	held := l.take(l.locker, "held", redlock.WithTTL(3*time.Second))
 	seconds := rounds(4, 2)
 	n := l.pairs(tr, time.Duration(seconds)*time.Second) / int64(seconds)
 	after(2 * time.Second)
@@ -242,10 +225,7 @@ func TestOverloadByResubscription(t *testing.T) {
 		waiters = 2_000
 	}
 	loaded(t, func(l *load) {
-		held, err := l.locker.Lock(l.Context(), "held", redlock.WithTTL(3*time.Second))
-		if err != nil {
-			l.Fatal(err)
-		}
+		held := l.take(l.locker, "held", redlock.WithTTL(3*time.Second))
 		ctx, cancel := context.WithCancel(l.Context())
 		var wg sync.WaitGroup
 		for i := range waiters {

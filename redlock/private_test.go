@@ -7,6 +7,7 @@ import (
 	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/redlock/internal/lease"
+	"github.com/redlock-go/redlock/redlock/internal/round"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
@@ -41,22 +42,8 @@ func WithShard(number, of int) Option {
 	return private.Option[Option](private.Settings{Shard: number, Shards: of})
 }
 
-// FailedMasters returns the errors of masters.
-func (e *LockError) FailedMasters() []error {
-	if e.masters == nil {
-		return nil
-	}
-	return e.masters.Errors
-}
-
 // Until returns when the lock ends unless it is extended.
 func (k *Lock) Until() time.Time { return time.Now().Add(k.Remaining()) }
-
-// NeedsOf reports whether quorum of n masters were needed.
-func (e *LockError) NeedsOf(quorum, n int) bool { return e.quorum == quorum && e.n == n }
-
-// Missing returns the number of masters that did not have the lease.
-func (e *LockError) Missing() int { return e.missing }
 
 func WithClock(k *clock.Clock) Option { return private.Option[Option](private.Settings{Clock: k}) }
 
@@ -113,3 +100,46 @@ var (
 
 // HeldOn returns how many of the n masters are connected and known to have the lock, for the tests.
 func (k *Lock) HeldOn() (on, n int) { return heldOn(k) }
+
+// Interrupt makes l call f at moments of its calls, on their goroutines, if no callback of a user runs: when the vote
+// that decides a round is counted ("vote"), when a round is decided ("attempt"), and when a lock was "acquired",
+// "extended" or "released". So a test can stop the client, its machine or its masters there. It is called before l is
+// used.
+func Interrupt(l *Locker, f func(moment string)) {
+	l.shards[0].leases.Events = interrupted{l.shards[0].leases.Events, f}
+	report := l.shards[0].sender.OnVote
+	l.shards[0].sender.OnVote = func(r *round.Round, i int, v *round.Vote, decides bool) {
+		if decides {
+			f("vote")
+		}
+		if report != nil {
+			report(r, i, v, decides)
+		}
+	}
+}
+
+// interrupted are Events that come after a moment.
+type interrupted struct {
+	lease.Events
+	f func(moment string)
+}
+
+func (e interrupted) Attempted(g *lease.Lease, r *round.Round, ballot int64, err error) {
+	e.f("attempt")
+	e.Events.Attempted(g, r, ballot, err)
+}
+
+func (e interrupted) Acquired(h lease.Holder) {
+	e.f("acquired")
+	e.Events.Acquired(h)
+}
+
+func (e interrupted) Extended(g *lease.Lease, err error) {
+	e.f("extended")
+	e.Events.Extended(g, err)
+}
+
+func (e interrupted) Released(h lease.Holder, err error) {
+	e.f("released")
+	e.Events.Released(h, err)
+}

@@ -169,19 +169,6 @@ func TestPasswordsRotateUnderLoad(t *testing.T) {
 	f.unlock(kept)
 }
 
-// The connections of a Locker have its label and its epoch as their name in CLIENT LIST.
-func TestConnectionsAreNamedByLabel(t *testing.T) {
-	t.Parallel()
-	f := newDeployment(t, 1)
-	locker(t, f.dial(), redlock.WithOwner("web 1/17"))
-	eventually(t, hang, func() string {
-		if list := fmt.Sprintf("%s", f.do(0, "CLIENT", "LIST")); !strings.Contains(list, " name=web-1/17;epoch=0 ") {
-			return list
-		}
-		return ""
-	})
-}
-
 // durableArgs are the settings of a master that never loses a write that it has acknowledged.
 var durableArgs = []string{"--appendonly", "yes", "--appendfsync", "always", "--no-appendfsync-on-rewrite", "no"}
 

@@ -114,22 +114,8 @@ func TestRestartsCountSinceLastConfirmation(t *testing.T) {
 	})
 }
 
-// H75: three of five masters restart empty at one instant. The lock ends as soon as the restarts are detected, not when
-// its validity expires.
-func TestLockEndsWhenMajorityForgets(t *testing.T) {
-	virtual(t, 5, func(w *cluster) {
-		k := w.take(w.locker(), "a")
-		ctx := k.Context(w.Context())
-		after(time.Second)
-		w.stop(0, 2, 4)
-		w.restart(false, 0, 2, 4)
-		w.ends(ctx, time.Second, redlock.ErrLost)
-	})
-}
-
 // Unlock with WithAsyncUnlock does not wait for the masters, and everything else is as with an Unlock that waits.
 func TestAsyncUnlock(t *testing.T) {
-	const trip = 20 * time.Millisecond // there and back
 	for _, c := range []struct {
 		name string
 		run  func(w *cluster, p *peer)
@@ -243,34 +229,8 @@ func TestRepeatedMessageChangesNothing(t *testing.T) {
 	})
 }
 
-// H02, H03: masters hang when an attempt reaches them. Messages in their old connections are executed when they resume,
-// before or after the pending release on the new ones: none of them holds the name.
-func TestRollbackReachesHungMasters(t *testing.T) {
-	for hung := 1; hung <= 3; hung++ {
-		subtest(t, fmt.Sprint(hung, " of 3"), 3, func(w *cluster) {
-			l := w.locker(redlock.WithTTL(30 * time.Second))
-			for i := range hung {
-				w.hang(i)
-			}
-			k, err := l.TryLock(w.within(100*time.Millisecond), "a")
-			if hung > 1 {
-				w.isError(err, context.DeadlineExceeded)
-			} else if err != nil {
-				w.Fatal(err)
-			} else if err := k.Unlock(w.Context()); err != nil {
-				w.Error(err)
-			}
-			after(3 * time.Second)
-			w.resume()
-			after(5 * time.Second)
-			w.wantOn("a", 0)
-			w.noError(errOf(w.locker().TryLock(w.Context(), "a")))
-		})
-	}
-}
-
-// H10: a quorum that is reached too late is ErrTooSlow and is rolled back. The start is measured for each attempt, so
-// that the next one, when the masters are fast again, has its full validity.
+// H10, H11: a quorum that is reached too late is ErrTooSlow and is rolled back. The start is measured for each attempt,
+// so the next one, when the masters are fast again, has the TTL less its own time and the drift.
 func TestTooLittleValidityIsRolledBack(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		l := w.over(w.pool(pool.WithTimeout(20 * time.Second)))
@@ -294,42 +254,10 @@ func TestTooLittleValidityIsRolledBack(t *testing.T) {
 		if left := k.Remaining(); left < 9*time.Second {
 			w.Errorf("only %v of validity: the start is that of an earlier attempt", left)
 		}
-	})
-}
-
-// H11: the validity is never more than TTL - elapsed - drift, for any delays, and the keys of a majority outlive it.
-func TestValidityIsTTLLessElapsedLessDrift(t *testing.T) {
-	virtual(t, 5, func(w *cluster) {
-		l := w.over(w.pool(pool.WithTimeout(20*time.Second)), redlock.WithExtension(false))
-		random := seeded(11)
-		for n := range rounds(300, 60) {
-			ttl := 100*time.Millisecond + time.Duration(random.Int64N(int64(20*time.Second)))
-			w.each(func(_ int, m *memory.Master) { m.Delay(time.Duration(random.Int64N(int64(ttl) / 4))) })
-			w.wire.clear()
-			k, err := l.TryLock(w.Context(), "a", redlock.WithTTL(ttl))
-			if err != nil {
-				w.notError(err, redlock.ErrHeld)
-			} else {
-				elapsed := time.Since(w.wire.sent("acquire")[0].at)
-				drift := ttl/100 + 2*time.Millisecond
-				if left := k.Remaining(); left > ttl-elapsed-drift {
-					w.Fatalf("case %d: %v left of %v after %v", n, left, ttl, elapsed)
-				}
-				outlive := 0
-				w.each(func(_ int, m *memory.Master) {
-					if _, _, left := m.Holds("a"); left > k.Remaining() {
-						outlive++
-					}
-				})
-				if outlive < 3 {
-					w.Fatalf("case %d: the keys of only %d masters outlive the validity", n, outlive)
-				}
-				_ = k.Unlock(w.Context())
-			}
-			w.delay(0)
-			after(ttl)
-			after(20 * time.Second)
-		}
+		w.delay(100 * time.Millisecond)
+		k = w.take(l, "b")
+		equal(w, k.Remaining(), (10000-200-102)*time.Millisecond, "validity after a round trip of 200 ms")
+		w.delay(0)
 	})
 }
 
@@ -382,26 +310,6 @@ func TestRollbackOnlyWhereGranted(t *testing.T) {
 		refused(1, 4)
 		w.unlock(k)
 		w.delay(0)
-		w.nothingLeft("n")
-	})
-}
-
-// A wake-up that comes while its call has the lock is not answered: the release takes the waiter out of the queues.
-func TestWakeUpOfHolderIsIgnored(t *testing.T) {
-	virtual(t, 5, func(w *cluster) {
-		a, b := w.peer("a"), w.peer("b")
-		k := w.taken(a, redlock.WithTTL(30*time.Second))
-		c := w.call(w.Context(), b, "n", unpolled)
-		after(300 * time.Millisecond)
-		wakeUps := w.hintsFor(b, "n")
-		w.unlock(k)
-		k = c.gets(5 * time.Second)
-		after(100 * time.Millisecond)
-		before := len(b.cluster.wire.sent("release"))
-		w.publish(b, wakeUps)
-		after(100 * time.Millisecond)
-		equal(w, len(b.cluster.wire.sent("release"))-before, 0, "messages")
-		w.unlock(k)
 		w.nothingLeft("n")
 	})
 }

@@ -26,6 +26,17 @@ func readerLock(l *redlock.Locker, ctx context.Context, opts ...redlock.LockOpti
 	return l.RWLock("orders").TryRLock(ctx, opts...)
 }
 
+// lockPairs are the locks of two clients that exclude each other.
+var lockPairs = map[string]struct{ first, second lockFunc }{
+	"Plain":        {plainLock, plainLock},
+	"WriterWriter": {writerLock, writerLock},
+	"ReaderWriter": {readerLock, writerLock},
+	"WriterReader": {writerLock, readerLock},
+}
+
+// brief are the options of locks that a repair must not prolong.
+var brief = []redlock.LockOption{redlock.WithTTL(600 * time.Millisecond), redlock.WithExtension(false)}
+
 // extend extends k in the background.
 func (w *cluster) extend(k *redlock.Lock) chan error {
 	done := make(chan error, 1)
@@ -63,13 +74,7 @@ func (a attempt) excludes(w *cluster, k *redlock.Lock) {
 // H96: a master may lose a vote after it has reported that it lacks a lock, and before the round of that report is
 // confirmed. The repair of that round must not make it count for the lock: the other client relies on the vote.
 func TestRepair(t *testing.T) {
-	opts := []redlock.LockOption{redlock.WithTTL(600 * time.Millisecond), redlock.WithExtension(false)}
-	for name, c := range map[string]struct{ first, second lockFunc }{
-		"Plain":        {plainLock, plainLock},
-		"WriterWriter": {writerLock, writerLock},
-		"ReaderWriter": {readerLock, writerLock},
-		"WriterReader": {writerLock, readerLock},
-	} {
+	for name, c := range lockPairs {
 		for how, forget := range map[string]func(m *memory.Master){
 			"Flushed":   (*memory.Master).Flush,
 			"Restarted": func(m *memory.Master) { m.Restart(false) },
@@ -80,7 +85,7 @@ func TestRepair(t *testing.T) {
 				a := w.configured(set)
 				b := w.configured(set)
 				a.cut(2)
-				held, err := c.first(a.Locker, w.Context(), opts...)
+				held, err := c.first(a.Locker, w.Context(), brief...)
 				w.must(err)
 				a.cluster.wire.block()
 				at(50)
@@ -90,7 +95,7 @@ func TestRepair(t *testing.T) {
 				at(400)
 				// 0 refuses the second client, 2 grants it, and its message to 1 is late.
 				b.hold(1)
-				got := w.try(b.Locker, c.second, opts...)
+				got := w.try(b.Locker, c.second, brief...)
 				at(410)
 				b.cut(2)
 				forget(w.masters.Master(2))
@@ -193,24 +198,18 @@ func (w *cluster) changing(next bool) (both, one redlock.Configuration) {
 // the lock: 2 loses its vote for the second client, and counts for the first instead of 1, which the extension has not
 // reached.
 func TestRepairNeedsMajority(t *testing.T) {
-	opts := []redlock.LockOption{redlock.WithTTL(600 * time.Millisecond), redlock.WithExtension(false)}
-	for name, c := range map[string]struct{ first, second lockFunc }{
-		"Plain":        {plainLock, plainLock},
-		"WriterWriter": {writerLock, writerLock},
-		"ReaderWriter": {readerLock, writerLock},
-		"WriterReader": {writerLock, readerLock},
-	} {
+	for name, c := range lockPairs {
 		subtest(t, name, 3, func(w *cluster) {
 			start, set := time.Now(), redlock.Configuration{Masters: w.masters.URLs()}
 			at := func(ms int) { after(time.Duration(ms)*time.Millisecond - time.Since(start)) }
 			a := w.configured(set)
 			b := w.configured(set)
 			a.cut(2)
-			held, err := c.first(a.Locker, w.Context(), opts...)
+			held, err := c.first(a.Locker, w.Context(), brief...)
 			w.must(err)
 			at(360)
 			b.hold(1)
-			got := w.try(b.Locker, c.second, opts...)
+			got := w.try(b.Locker, c.second, brief...)
 			at(370)
 			b.cut(2)
 			w.restart(false, 2)

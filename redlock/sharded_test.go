@@ -11,10 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/long"
 	"github.com/redlock-go/redlock/internal/memory"
-	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/internal/sharding"
@@ -32,7 +30,7 @@ type shardedCluster struct {
 func shardedClusters(t *testing.T, k int, f func(w *shardedCluster)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &shardedCluster{cluster: &cluster{tester: tester{t}}}
+		w := &shardedCluster{cluster: &cluster{tester: tester{t}, wire: &wire{}}}
 		for range k {
 			m := memory.New(3, memory.Fresh())
 			t.Cleanup(m.Close)
@@ -42,26 +40,13 @@ func shardedClusters(t *testing.T, k int, f func(w *shardedCluster)) {
 	})
 }
 
-// locker makes a Locker over one set of masters.
-func (w *shardedCluster) locker(set int, opts ...redlock.Option) *redlock.Locker {
+// pool makes a pool over one set of masters.
+func (w *shardedCluster) pool(set int) *pool.Pool {
 	w.Helper()
 	p, err := w.sets[set].Pool()
 	w.must(err)
 	w.Cleanup(func() { _ = p.Close() })
-	l, err := redlock.New(p, opts...)
-	w.must(err)
-	w.Cleanup(func() { _ = l.Close(context.WithoutCancel(w.Context())) })
-	return l
-}
-
-// either connects to the masters of one set by their addresses, and to those of another as next-1 to next-3.
-func (w *shardedCluster) either(set, next int) func(ctx context.Context, network, addr string) (net.Conn, error) {
-	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		if number, ok := strings.CutPrefix(addr, "next-"); ok {
-			return w.sets[next].Dial(ctx, network, "master-"+number)
-		}
-		return w.sets[set].Dial(ctx, network, addr)
-	}
+	return p
 }
 
 // shards distributes names over these sets, in their order.
@@ -69,10 +54,7 @@ func (w *shardedCluster) shards(sets ...int) *redlock.Locker {
 	w.Helper()
 	var pools []*pool.Pool
 	for _, set := range sets {
-		p, err := w.sets[set].Pool()
-		w.must(err)
-		w.Cleanup(func() { _ = p.Close() })
-		pools = append(pools, p)
+		pools = append(pools, w.pool(set))
 	}
 	l, err := redlock.NewSharded(pools)
 	w.must(err)
@@ -295,7 +277,7 @@ func TestCallsUseShardOfName(t *testing.T) {
 			}
 			w.isError(lock.Extend(ctx), redlock.ErrLost)
 
-			wrong := w.locker(1-i, redlock.WithShard(2-i, 2))
+			wrong := w.start(w.pool(1-i), redlock.WithShard(2-i, 2))
 			_, err = wrong.Lock(ctx, name)
 			w.says(err, redlock.ErrInvalid, fmt.Sprintf("belongs to shard %d of 2", i+1))
 			w.isError(errOf(wrong.Import(ctx, handle)), redlock.ErrInvalid)
@@ -405,13 +387,14 @@ func TestShardCountChangesWithoutClients(t *testing.T) {
 // The masters of one shard are changed while locks are held: the next masters join the shard by themselves.
 func TestReconfigureShard(t *testing.T) {
 	shardedClusters(t, 3, func(w *shardedCluster) {
-		p, err := pool.Open(w.sets[1].URLs(), transport.WithClock(clock.Runtime()), pool.WithDialer(w.either(1, 2)))
-		w.must(err)
-		w.Cleanup(func() { _ = p.Close() })
-		first, err := w.sets[0].Pool()
-		w.must(err)
-		w.Cleanup(func() { _ = first.Close() })
-		g, err := redlock.NewSharded([]*pool.Pool{first, p})
+		dial := func(ctx context.Context, network, addr string) (net.Conn, error) { // the next masters are next-1 to next-3
+			if number, ok := strings.CutPrefix(addr, "next-"); ok {
+				return w.sets[2].Dial(ctx, network, "master-"+number)
+			}
+			return w.sets[1].Dial(ctx, network, addr)
+		}
+		p := w.poolOver(w.sets[1].URLs(), pool.WithDialer(dial))
+		g, err := redlock.NewSharded([]*pool.Pool{w.pool(0), p})
 		w.must(err)
 		w.Cleanup(func() { _ = g.Close(context.WithoutCancel(w.Context())) })
 		w.must(g.Admin().Admit(w.Context()))
@@ -420,9 +403,7 @@ func TestReconfigureShard(t *testing.T) {
 		sets[1] = redlock.Configuration{
 			Epoch: 1, Masters: sets[1].Masters, Next: []string{"redis://next-1", "redis://next-2", "redis://next-3"},
 		}
-		second, err := redlock.New(p, redlock.WithShard(2, 2), redlock.WithConfiguration(sets[1])) // like the command
-		w.must(err)
-		w.Cleanup(func() { _ = second.Close(context.WithoutCancel(w.Context())) })
+		second := w.start(p, redlock.WithShard(2, 2), redlock.WithConfiguration(sets[1])) // like the command
 		ctx := w.within(5 * time.Minute)
 		w.must(g.Admin().Reconfigure(ctx, sets...), second.RaiseEpoch(ctx))
 		after(2 * time.Minute)
@@ -440,13 +421,7 @@ func TestReconfigureShard(t *testing.T) {
 
 func TestNewShardedRefusesInvalidShards(t *testing.T) {
 	shardedClusters(t, 2, func(w *shardedCluster) {
-		pools := make([]*pool.Pool, 2)
-		for i, set := range w.sets {
-			p, err := set.Pool()
-			w.must(err)
-			defer p.Close()
-			pools[i] = p
-		}
+		pools := []*pool.Pool{w.pool(0), w.pool(1)}
 		for what, list := range map[string][]*pool.Pool{
 			"0 shards":        {},
 			"shard 2 is nil":  {pools[0], nil},

@@ -23,43 +23,40 @@ func slotsOf(k int) (names []string) {
 	return names
 }
 
+// holdSlots makes a separate client hold each of k slots of "n".
+func (w *cluster) holdSlots(k int) (held []*redlock.Lock) {
+	w.Helper()
+	for _, name := range slotsOf(k) {
+		held = append(held, w.take(w.peer("holder of "+name), name, redlock.WithTTL(30*time.Second)))
+	}
+	return held
+}
+
 // If many clients try at one instant, as many win as there are slots, each with a different slot.
 func TestEachSlotHasOneHolder(t *testing.T) {
 	for _, clients := range []int{1, 3, 8} {
 		bubble(t, 5, func(w *cluster) {
 			w.delay(time.Millisecond)
-			type result struct {
-				lock *redlock.Lock
-				err  error
-			}
-			results := make(chan result, clients)
+			var peers []*peer
 			for i := range clients {
-				l := w.peer(fmt.Sprint("p", i)).Locker
-				go func() {
-					k, err := l.TryLock(w.Context(), "n", redlock.WithSlots(3))
-					results <- result{k, err}
-				}()
+				peers = append(peers, w.peer(fmt.Sprint("p", i)))
 			}
 			var names []string
 			var held []*redlock.Lock
-			for range clients {
-				r := <-results
+			for _, r := range atOneInstant(clients, func(i int) (*redlock.Lock, error) {
+				return peers[i].TryLock(w.Context(), "n", redlock.WithSlots(3))
+			}) {
 				if r.err == nil {
 					names, held = append(names, r.lock.Name()), append(held, r.lock)
-					continue
-				}
-				w.isError(r.err, redlock.ErrHeld)
-				if !strings.Contains(r.err.Error(), "each of 3 slots is held") {
-					w.Errorf("the error is %v", r.err)
+				} else {
+					w.says(r.err, redlock.ErrHeld, "each of 3 slots is held")
 				}
 			}
 			slices.Sort(names)
 			if len(slices.Compact(names)) != min(clients, 3) || len(held) != min(clients, 3) {
 				w.Errorf("%d clients have the slots %q", clients, names)
 			}
-			for _, k := range held {
-				w.unlock(k)
-			}
+			w.unlockAll(held...)
 			w.delay(0)
 			w.nothingLeft(slotsOf(3)...)
 		})
@@ -71,10 +68,7 @@ func TestEachSlotHasOneHolder(t *testing.T) {
 func TestWaiterGetsFirstFreeSlot(t *testing.T) {
 	for freed := range 3 {
 		bubble(t, 5, func(w *cluster) {
-			var held []*redlock.Lock
-			for i, name := range slotsOf(3) {
-				held = append(held, w.take(w.peer(fmt.Sprint("holder", i)).Locker, name, redlock.WithTTL(30*time.Second)))
-			}
+			held := w.holdSlots(3)
 			c := w.peer("waiter").waits("n", redlock.WithSlots(3), unpolled)
 			for _, name := range slotsOf(3) {
 				if w.queued(name) == 0 {
@@ -95,9 +89,7 @@ func TestWaiterGetsFirstFreeSlot(t *testing.T) {
 			}
 			held[freed] = k
 			w.delay(0)
-			for _, k := range held {
-				w.unlock(k)
-			}
+			w.unlockAll(held...)
 			w.nothingLeft(slotsOf(3)...)
 		})
 	}
@@ -108,10 +100,7 @@ func TestWaiterGetsFirstFreeSlot(t *testing.T) {
 func TestSlotsWonTogetherAreReleasedAtOnce(t *testing.T) {
 	for _, opts := range [][]redlock.LockOption{nil, {redlock.WithFair()}, {redlock.WithMinHold(2 * time.Second)}} {
 		bubble(t, 5, func(w *cluster) {
-			var held []*redlock.Lock
-			for i, name := range slotsOf(3) {
-				held = append(held, w.take(w.peer(fmt.Sprint("holder", i)).Locker, name, redlock.WithTTL(30*time.Second)))
-			}
+			held := w.holdSlots(3)
 			var calls []*call
 			for i := range 3 {
 				p := w.peer(fmt.Sprint("waiter", i))
@@ -139,10 +128,7 @@ func TestSlotsWonTogetherAreReleasedAtOnce(t *testing.T) {
 // Fair waiters are served in the order of their calls, regardless of which slot becomes free.
 func TestFairWaitersForSlotsAreServedInOrder(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
-		var held []*redlock.Lock
-		for i, name := range slotsOf(2) {
-			held = append(held, w.take(w.peer(fmt.Sprint("holder", i)).Locker, name, redlock.WithTTL(30*time.Second)))
-		}
+		held := w.holdSlots(2)
 		w.delay(time.Millisecond)
 		var calls []*call
 		for i := range 8 {
@@ -250,37 +236,6 @@ func TestSlotIsReentered(t *testing.T) {
 		}
 		w.unlockAll(two, third)
 		w.nothingLeft(slotsOf(3)...)
-	})
-}
-
-// As many clients lead at a time as there are slots.
-func TestSlotsOfLeaders(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		ctx, stop := context.WithCancel(w.Context())
-		led := make(chan string)
-		done := make(chan error)
-		for i := range 3 {
-			l := w.peer(fmt.Sprint("p", i)).Locker
-			go func() {
-				done <- l.Lead(ctx, "n", func(ctx context.Context) error {
-					led <- fmt.Sprint(i)
-					<-ctx.Done()
-					return ctx.Err()
-				}, redlock.WithSlots(2))
-			}()
-		}
-		a, b := <-led, <-led
-		after(time.Minute)
-		select {
-		case c := <-led:
-			w.Errorf("%s leads besides %s and %s", c, a, b)
-		default:
-		}
-		stop()
-		for range 3 {
-			w.isError(<-done, context.Canceled)
-		}
-		w.nothingLeft(slotsOf(2)...)
 	})
 }
 

@@ -28,20 +28,6 @@ var textCases = []struct {
 			`#1, #2, #3: acquire: OOM command not allowed when used memory > 'maxmemory'.`,
 	},
 	{
-		name:    "down",
-		prepare: func(w *cluster, _ *redlock.Locker) { w.stop(0, 1, 2) },
-		lock: `redlock: lock "n": no quorum of masters; 2 of 5 masters can grant a lock, quorum is 3; ` +
-			`#1, #2, #3: connect: master is down: dial pipe: connection refused: the master is stopped`,
-		healthy: `redlock: health check of "redlock": no quorum of masters; 2 of 5 masters can grant a lock, quorum is 3; ` +
-			`#1, #2, #3: connect: master is down: dial pipe: connection refused: the master is stopped`,
-	},
-	{
-		name:    "held",
-		prepare: heldByAnother,
-		lock: `redlock: lock "n": held by another; 0 of 5 masters agreed, quorum is 3; held by * since 00:00:00; ` +
-			`expires in * unless extended`,
-	},
-	{
 		name: "held, behind a call of the same Locker that ends 4 ms earlier",
 		prepare: func(w *cluster, l *redlock.Locker) {
 			heldByAnother(w, l)

@@ -7,32 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/redlock-go/redlock/internal/scripts"
 )
-
-func randomBytes(r *rand.Rand, n int) string {
-	b := make([]byte, n)
-	for i := range b {
-		b[i] = byte(r.Uint32())
-	}
-	return string(b)
-}
-
-func randomHandle(r *rand.Rand) exportedLock {
-	prefix := strings.NewReplacer("{", "(", "}", ")").Replace(randomBytes(r, r.IntN(20))) + "p" // no trailing colon
-	name := randomBytes(r, 1+r.IntN(60))
-	if r.IntN(1000) == 0 {
-		prefix, name = strings.Repeat("p", 1<<10), randomBytes(r, scripts.MaxName)
-	}
-	prefix, name = strings.ToValidUTF8(prefix, "?"), strings.ToValidUTF8(name, "?")
-	token := r.Int64N(scripts.MaxBallot+1) >> r.IntN(53)
-	return exportedLock{prefix: prefix, name: name, id: randomBytes(r, 1+r.IntN(50)), token: token}
-}
 
 var sampleHandles = []exportedLock{
 	{prefix: "redlock", name: "orders:42", id: "0b5ac9a4-7d2c-4a53-9f0e-5a8d6a6f1e11:7", token: 1_700_000_000_000_000},
@@ -66,20 +46,11 @@ func TestMadeUpHandleIsRefused(t *testing.T) {
 		"no token":               `"p" "n" "i" `,
 		"token longer than fit":  `"p" "n" "i" 99999999999999999999`,
 		"token in long form":     `"p" "n" "i" 05`,
-		"token with a sign":      `"p" "n" "i" +5`,
 		"token below nothing":    `"p" "n" "i" -5`,
-		"token in hexadecimal":   `"p" "n" "i" 0x5`,
 		"token of 2^53":          `"p" "n" "i" 9007199254740992`,
-		"token of 2^64-1":        `"p" "n" "i" 18446744073709551615`,
-		"more behind the token":  `"p" "n" "i" 5 5`,
-		"a space behind it":      `"p" "n" "i" 5 `,
 		"a line behind it":       "\"p\" \"n\" \"i\" 5\n",
-		"a space before it":      ` "p" "n" "i" 5`,
 		"two spaces":             `"p"  "n" "i" 5`,
-		"no space":               `"p""n" "i" 5`,
 		"unfinished text":        `"p" "n" "i 5`,
-		"text without quotes":    `p n i 5`,
-		"text in other quotes":   "`p` \"n\" \"i\" 5",
 		"text with other escape": `"\x70" "n" "i" 5`,
 		"empty prefix":           string(body("", "n", "i")) + "5",
 		"brace in the prefix":    string(body("p{", "n", "i")) + "5",
@@ -122,10 +93,6 @@ func FuzzHandle(f *testing.F) {
 		f.Add(text[:len(text)-1])
 		f.Add(text + "\n")
 	}
-	r := rand.New(rand.NewPCG(1, 2))
-	for range 20 {
-		f.Add(randomHandle(r).String())
-	}
 	f.Add("")
 	f.Add(handlePrefix)
 	f.Add(handlePrefix + "AAAAAA")
@@ -144,22 +111,6 @@ func FuzzHandle(f *testing.F) {
 			t.Fatalf("%q gives %+v", text, h)
 		}
 	})
-}
-
-func TestExportAfterTheEndSaysWhy(t *testing.T) {
-	l := nearLocker(t)
-	k := mustLock(t, l, "a")
-	mustUnlock(t, k)
-	if text, err := k.Export(); text != "" || !errors.Is(err, ErrReleased) {
-		t.Errorf("after an Unlock: %q, %v", text, err)
-	}
-	k = mustLock(t, l, "a")
-	if err := l.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if text, err := k.Export(); text != "" || !errors.Is(err, ErrClosed) {
-		t.Errorf("after Close: %q, %v", text, err)
-	}
 }
 
 func TestImportWithDeadContextSendsNothing(t *testing.T) {

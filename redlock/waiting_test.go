@@ -94,45 +94,19 @@ func TestWaitEndsByPollIfMessagesAreLost(t *testing.T) {
 			calls = append(calls, p.waits("n"))
 		}
 		after(time.Minute)
-		for i, c := range calls {
+		for i := range calls {
 			w.unlock(k)
-			start := time.Now()
-			var first *call
-			for first == nil && time.Since(start) < 10*time.Second {
-				after(50 * time.Millisecond)
+			for start := time.Now(); k.Err() != nil; after(50 * time.Millisecond) {
 				for _, c := range calls {
 					if c.over() && c.lock.Err() == nil {
-						first = c
+						k = c.lock
 					}
 				}
+				if time.Since(start) > 5100*time.Millisecond {
+					w.Fatalf("no client has it after 5 s, with %d waiting", len(calls)-i)
+				}
 			}
-			if first == nil {
-				w.Fatalf("no client has it after 10 s, with %d waiting, the next is %p", len(calls)-i, c)
-			}
-			w.wantSince(start, 5100*time.Millisecond)
-			k = first.lock
 		}
-		w.unlock(k)
-		w.nothingLeft("n")
-	})
-}
-
-// A waiter that leaves after it got a wake-up passes the name to the next, at once.
-func TestWaiterThatLeavesPassesNameOn(t *testing.T) {
-	virtual(t, 5, func(w *cluster) {
-		holder := w.take(w.peer("holder"), "n")
-		first, second := w.peer("first"), w.peer("second")
-		ctx, cancel := context.WithCancel(w.Context())
-		a := w.call(ctx, first, "n", unpolled)
-		after(time.Second)
-		b := second.waits("n", unpolled)
-		w.delay(10 * time.Millisecond)
-		go w.unlock(holder)
-		after(15 * time.Millisecond) // the masters have sent the wake-up, which the first has not received yet
-		cancel()
-		w.isError(a.fails(time.Second), context.Canceled, redlock.ErrHeld)
-		k := b.gets(100 * time.Millisecond)
-		w.delay(0)
 		w.unlock(k)
 		w.nothingLeft("n")
 	})
@@ -195,6 +169,8 @@ func TestWakeUpsAreNotVotes(t *testing.T) {
 			"as they would be":       func(_ int, payload string) string { return payload },
 			"of another name":        func(_ int, payload string) string { return strings.Replace(payload, "{n}", "{m}", 1) },
 			"for another waiter":     func(_ int, payload string) string { return strings.Replace(payload, ":1:", ":77:", 1) },
+			"for the holder":         func(int, string) string { return w.idOf("n") + "\n" + defaultPrefix.Lock("n") },
+			"for no waiter":          func(int, string) string { return "\n" + defaultPrefix.Lock("n") },
 			"cut off":                func(_ int, payload string) string { return payload[:len(payload)/2] },
 			"with something in them": func(_ int, payload string) string { return payload + "\n1\n1" },
 		} {
@@ -211,8 +187,10 @@ func TestWakeUpsAreNotVotes(t *testing.T) {
 		}
 		w.unlock(k)
 		next := c.gets(5 * time.Second)
+		after(10 * time.Millisecond)
+		releases := len(b.cluster.wire.sent("release"))
 		w.publish(b, hints)
-		if on := w.on("n"); on != 5 || next.Err() != nil {
+		if on := w.on("n"); on != 5 || next.Err() != nil || len(b.cluster.wire.sent("release")) != releases {
 			w.Errorf("a late wake-up ended its lease: on %d masters, %v", on, next.Err())
 		}
 		w.delay(0)
@@ -265,7 +243,7 @@ func (w *cluster) labels(i int, name string) (list []string) {
 // it tries soon after the first wake-up, however long it has waited.
 func TestWaiterTriesAfterFirstWakeUp(t *testing.T) {
 	for _, wait := range []time.Duration{1500 * time.Millisecond, 15500 * time.Millisecond} {
-		t.Run(wait.String(), func(t *testing.T) { virtual(t, 5, func(w *cluster) { firstHint(w, wait) }) })
+		subtest(t, wait.String(), 5, func(w *cluster) { firstHint(w, wait) })
 	}
 }
 
@@ -542,5 +520,116 @@ func TestCloseEndsEveryWait(t *testing.T) {
 		w.isError(mine.Unlock(w.Context()), redlock.ErrClosed)
 		w.unlock(holder)
 		w.nothingLeft("n", "own")
+	})
+}
+
+// inOrder releases k and then the lock of each call as it is acquired, and fails the test if the order differs from
+// that of the list.
+func (w *cluster) inOrder(k *redlock.Lock, calls []*call) {
+	w.Helper()
+	for i, c := range calls {
+		after(5 * time.Millisecond) // the next one of the same Locker joins the queues only now
+		go w.unlock(k)
+		last := k
+		k = c.gets(2 * time.Second)
+		w.wantLater(k, last)
+		for j, later := range calls[i+1:] {
+			if later.over() {
+				w.Fatalf("number %d got it before, or together with, number %d", i+1+j, i)
+			}
+		}
+	}
+	w.unlock(k)
+}
+
+// With healthy masters fair waiters of many processes get the lock in the order in which they called, and no newcomer
+// overtakes them while it passes from one to the next.
+func TestFairWaitersAreServedInOrder(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		k := w.take(w.peer("holder"), "n", redlock.WithTTL(30*time.Second))
+		random := seeded(1)
+		w.each(func(_ int, m *memory.Master) { m.Delay(time.Duration(100+random.IntN(400)) * time.Microsecond) })
+		var calls []*call
+		for i := range 12 {
+			p := w.peer(fmt.Sprintf("p%02d", 99-i))
+			calls = append(calls, w.call(w.Context(), p, "n", redlock.WithFair(), unpolled))
+			after(5 * time.Millisecond)
+		}
+		w.inOrder(k, calls)
+		w.delay(0)
+		w.nothingLeft("n")
+	})
+}
+
+// A name becomes free without a release, since its holder was killed. A fair newcomer does not get it: the masters
+// grant it to the first waiter.
+func TestFairCallWaitsBehindEarlierOne(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		holder, a, b := w.peer("holder"), w.peer("a"), w.peer("b")
+		w.take(holder, "n", redlock.WithExtension(false))
+		w.delay(time.Millisecond)
+		after(9 * time.Second)
+		first := w.call(w.Context(), a, "n", redlock.WithFair())
+		after(100 * time.Millisecond)
+		a.hang() // it cannot poll when the TTL has expired, but its inbox is subscribed
+		holder.kill()
+		after(time.Second)
+		w.wantOn("n", 0)
+		second := w.call(w.Context(), b, "n", redlock.WithFair())
+		after(3 * time.Millisecond)
+		if second.over() {
+			w.Fatal("the newcomer took it")
+		}
+		a.wake()
+		k := first.gets(100 * time.Millisecond)
+		w.inOrder(k, []*call{second})
+		w.delay(0)
+		w.nothingLeft("n")
+	})
+}
+
+// A waiter of a higher priority gets the lock before all queued waiters of a lower one, of any process, and waiters of
+// the same priority keep their order.
+func TestHigherPriorityGoesFirst(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		k := w.take(w.peer("holder"), "n", redlock.WithTTL(30*time.Second))
+		peers := []*peer{w.peer("a"), w.peer("b"), w.peer("c")}
+		byPriority := map[int][]*call{}
+		w.delay(time.Millisecond)
+		for i, priority := range []int{0, -5, 3, 0, 7, 3, -5, 7, 1000} {
+			c := w.call(w.Context(), peers[i%3], "n", redlock.WithPriority(priority), unpolled)
+			after(20 * time.Millisecond)
+			byPriority[priority] = append(byPriority[priority], c)
+		}
+		var calls []*call
+		for _, priority := range []int{1000, 7, 3, 0, -5} {
+			calls = append(calls, byPriority[priority]...)
+		}
+		w.inOrder(k, calls)
+		w.delay(0)
+		w.nothingLeft("n")
+	})
+}
+
+// A client that does not know the masters' time yet does not go before all others.
+func TestFairCallOfNewClientQueuesLast(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		held := w.take(w.locker(), "x")
+		old := w.call(w.Context(), w.locker(), "x", redlock.WithFair())
+		after(time.Second)
+		late := w.call(w.Context(), w.start(w.pool()), "x", redlock.WithFair()) // at once, before it knows anything
+		after(2 * time.Second)
+		w.inOrder(held, []*call{old, late})
+	})
+}
+
+// A fair call whose context ends before the masters are known does not block the queue.
+func TestFairCallCancelledEarlyLeavesQueue(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		w.hang()
+		l := w.start(w.pool())
+		w.isError(errOf(l.Lock(w.within(10*time.Millisecond), "x", redlock.WithFair())), context.DeadlineExceeded)
+		w.resume()
+		w.unlock(w.takeWith(l, w.within(time.Minute), "x"))
 	})
 }
