@@ -20,7 +20,6 @@ import (
 
 	"github.com/redlock-go/redlock/examples/internal/testmasters"
 	"github.com/redlock-go/redlock/internal/redisproc"
-	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
 
@@ -32,8 +31,7 @@ const ttl = 2 * time.Second
 type running struct {
 	*testing.T
 	servers []*redisproc.Server
-	other   *redlock.Locker // another client over the same masters
-	address string          // of /metrics
+	address string // of /metrics
 	spans   *buffer
 	stop    func() error
 }
@@ -61,19 +59,6 @@ func start(t *testing.T, inFile bool) *running {
 	t.Helper()
 	servers, urls := testmasters.Start(t, 5)
 	r := &running{T: t, servers: servers, spans: &buffer{}}
-	masters, err := pool.Open(urls)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r.other, err = redlock.New(masters, redlock.WithTTL(ttl)); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		_ = r.other.Close(ctx) // its masters may be paused
-		masters.Close()
-	})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -196,21 +181,4 @@ func TestReadiness(t *testing.T) {
 		}
 	}
 	r.eventually("not ready", says(r.servers[0].Addr()))
-}
-
-// document returns the code blocks of a language in a document.
-func document(t *testing.T, path, language string) (blocks []string) {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, part := range strings.Split(string(text), "```"+language+"\n")[1:] {
-		block, _, _ := strings.Cut(part, "```")
-		blocks = append(blocks, block)
-	}
-	if len(blocks) == 0 {
-		t.Fatalf("%s has no block of %s", path, language)
-	}
-	return blocks
 }

@@ -3,13 +3,10 @@
 package redisproc_test
 
 import (
-	"fmt"
 	"net"
 	"os"
-	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -17,13 +14,7 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
-func TestMain(m *testing.M) {
-	if os.Getenv(parentEnv) != "" {
-		parent()
-		return
-	}
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestFailedStartLeavesNothing(t *testing.T) {
 	redistest.Need(t)
@@ -63,30 +54,4 @@ func TestFindSaysHowToGetOne(t *testing.T) {
 	if _, err := redisproc.Find(); err == nil || !strings.Contains(err.Error(), "/no/such/program") {
 		t.Errorf("with a wrong %s: %v", redisproc.Env, err)
 	}
-}
-
-// A killed parent leaves no server behind. The test starts its own binary as the parent.
-func TestServersDieWithTheirParent(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("needs Linux, where servers die with their parent")
-	}
-	redistest.Need(t)
-	pid := orphan(t)
-	deadline := time.NewTimer(10 * time.Second)
-	defer deadline.Stop()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for alive(pid) {
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			t.Fatalf("server %d outlived its parent", pid)
-		}
-	}
-}
-
-// alive reports whether the process runs. A zombie that has not been waited for does not.
-func alive(pid int) bool {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err == nil && !strings.Contains(string(b), ") Z ")
 }

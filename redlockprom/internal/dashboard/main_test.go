@@ -22,6 +22,7 @@ import (
 const (
 	file   = "../../../deploy/grafana/redlock.json"
 	alerts = "../../../deploy/prometheus/alerts.yml"
+	readme = "../../../examples/observed/README.md"
 )
 
 func read(t *testing.T, path string) []byte {
@@ -195,16 +196,18 @@ func base(name string) string {
 	return name
 }
 
-// Each alert reads metrics and labels that the collector exports.
+// Each alert, and each query of the example, reads metrics and labels that the collector exports.
 func TestAlertsMatchTheCollector(t *testing.T) {
 	all := series(t)
-	found := regexp.MustCompile(`(?m)^ *expr: (.*)$`).FindAllSubmatch(read(t, alerts), -1)
-	if len(found) == 0 {
-		t.Fatal("there are no expressions")
-	}
-	for _, m := range found {
-		if _, err := checkQuery(all, string(m[1])); err != nil {
-			t.Errorf("%s: %v", m[1], err)
+	for path, pattern := range map[string]string{alerts: `(?m)^ *expr: (.*)$`, readme: "(?s)```promql\n(.*?)```"} {
+		found := regexp.MustCompile(pattern).FindAllSubmatch(read(t, path), -1)
+		if len(found) == 0 {
+			t.Fatalf("%s has no expressions", path)
+		}
+		for _, m := range found {
+			if _, err := checkQuery(all, string(m[1])); err != nil {
+				t.Errorf("%s: %v", m[1], err)
+			}
 		}
 	}
 }
