@@ -12,6 +12,7 @@ import (
 
 // Several names are locked together; the command gets all names and tokens, in the order of the arguments.
 func TestRunLocksSeveralNames(t *testing.T) {
+	t.Parallel()
 	f := newVotingDeployment(t)
 	p := f.start("run", "b", "a", "b", "--", "sh", "-c",
 		`echo "$REDLOCK_NAME"; echo "$REDLOCK_TOKEN"; echo have it; read x; exit 0`)
@@ -38,6 +39,7 @@ func TestRunLocksSeveralNames(t *testing.T) {
 
 // Readers share a name, a writer does not; such a name is no plain lock.
 func TestRunShared(t *testing.T) {
+	t.Parallel()
 	f := newVotingDeployment(t)
 	p := f.start("run", "--shared", "a", "--", "sh", "-c", "echo have it; read x; exit 0")
 	p.hear("have it")
@@ -52,6 +54,7 @@ func TestRunShared(t *testing.T) {
 
 // As many commands run at a time as there are slots.
 func TestRunSlots(t *testing.T) {
+	t.Parallel()
 	f := newVotingDeployment(t)
 	const script = `echo "have $REDLOCK_NAME"; read x; exit 0`
 	two := []string{"--slots", "2", "a", "--", "sh", "-c", script}
@@ -77,6 +80,7 @@ func TestRunSlots(t *testing.T) {
 
 // A command is ended before its maximum hold has passed.
 func TestRunMaxHold(t *testing.T) {
+	t.Parallel()
 	f := newVotingDeployment(t)
 	began := time.Now()
 	p := f.start("run", "--max-hold", "2s", "--grace", "500ms", "a", "--", "sh", "-c",
@@ -91,6 +95,7 @@ func TestRunMaxHold(t *testing.T) {
 
 // --quiet leaves the exit status alone to show what happened; --conflict-exit-code sets that of a lock held elsewhere.
 func TestRunQuietWithAConflictExitCode(t *testing.T) {
+	t.Parallel()
 	f := newVotingDeployment(t)
 	p := f.start("run", "a", "--", "sh", "-c", "echo have it; read x; exit 0")
 	p.hear("have it")
@@ -107,6 +112,7 @@ func TestRunQuietWithAConflictExitCode(t *testing.T) {
 
 // Fair waiters of several hosts are served in the order of their calls, those of a higher priority first.
 func TestRunInOrder(t *testing.T) {
+	t.Parallel()
 	f := newVotingDeployment(t)
 	holder := f.start("run", "a", "--", "sh", "-c", "echo have it; read x; exit 0")
 	holder.hear("have it")

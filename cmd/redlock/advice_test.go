@@ -67,7 +67,7 @@ var (
 	printedFinding = regexp.MustCompile(
 		`(?m)^(.+): (notice|warning|failure): (.+)\n    (.+)\n    risk: (.+)\n    fix: (.+)$`)
 	inBackquotes = regexp.MustCompile("`([^`]+)`(?: on ([0-9.:, ]+))?")
-	shownList    = regexp.MustCompile(`record has epoch \d+ and the masters \[([^]]*)\]`)
+	shownList    = regexp.MustCompile(`only the record has \[([^]]*)\]`)
 )
 
 // check runs the command and returns its findings.
@@ -202,6 +202,7 @@ func (e *adviceEnv) lives() {
 
 // Every next step that check names is followed on real servers, as printed.
 func TestAdviceOfCheckIsSafe(t *testing.T) {
+	t.Parallel()
 	signal.Ignore(syscall.SIGXFSZ) // for servers whose files cannot grow
 	var mu sync.Mutex
 	var said []string

@@ -27,6 +27,7 @@ func (f *deployment) admissions() (all string) {
 // H98: an operator with a list of three of the five masters changes nothing. The error says that the list is wrong,
 // shows both lists, and does not suggest to replace a record. The clients go on.
 func TestWrongListChangesNothing(t *testing.T) {
+	t.Parallel()
 	f := newDeployment(t, 5, redisproc.Config{})
 	f.call(exitDone, "5 of 5 vote", "admit")
 	k, before, short := f.holder("orders"), f.admissions(), f.urls[:3]
@@ -68,6 +69,7 @@ func TestWrongListChangesNothing(t *testing.T) {
 // While the masters are changed, the old and the next set are counted separately: a majority of both together may be a
 // majority of neither.
 func TestSetsAreCountedSeparately(t *testing.T) {
+	t.Parallel()
 	old, next := []string{"a", "b", "c"}, []string{"c", "d", "e", "f", "g"}
 	list := func(states string) (masters []redlockinfo.Master) {
 		for i, state := range states {
@@ -120,6 +122,7 @@ func TestSetsAreCountedSeparately(t *testing.T) {
 // A command that may stop clients shows them and what will happen, and does nothing without an answer or --yes. A stray
 // record on a minority does not stop it.
 func TestCommandsThatMayStopClientsAsk(t *testing.T) {
+	t.Parallel()
 	f := newDeployment(t, 5, redisproc.Config{})
 	f.call(exitDone, "5 of 5 vote", "admit") // new masters: no question
 	k, before := f.holder("orders"), f.admissions()
@@ -149,6 +152,7 @@ func TestCommandsThatMayStopClientsAsk(t *testing.T) {
 
 // Names may follow the URLs, as they do in other commands.
 func TestURLsBeforeNames(t *testing.T) {
+	t.Parallel()
 	f := newDeployment(t, 3, redisproc.Config{})
 	f.call(exitDone, "3 of 3 vote", "admit")
 	f.holder("orders:1")

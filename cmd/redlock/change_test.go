@@ -14,6 +14,7 @@ import (
 
 // The clients' configuration file works for all commands during a change of the masters.
 func TestCommandsFollowChangeOfMasters(t *testing.T) {
+	t.Parallel()
 	program, err := build()
 	if err != nil {
 		t.Fatal(err)
@@ -45,6 +46,7 @@ func TestCommandsFollowChangeOfMasters(t *testing.T) {
 
 // A client whose list is wrong or out of date is advised to correct it, and not to start a master that was removed.
 func TestWrongListIsOneFinding(t *testing.T) {
+	t.Parallel()
 	f := newDeployment(t, 5, redisproc.Config{})
 	f.call(exitDone, "5 of 5 vote", "admit")
 	other := newDeployment(t, 1, redisproc.Config{})

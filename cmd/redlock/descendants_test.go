@@ -28,6 +28,7 @@ var pidLine = regexp.MustCompile(`pid (\d+)`)
 
 // H107: TERM, and the loss of the lock, reach the command even if it has left the process group of redlock.
 func TestRunEndsCommandsInOtherGroups(t *testing.T) {
+	t.Parallel()
 	f := newVotingDeployment(t)
 	for wrapper, words := range wrappers {
 		for _, end := range []string{"TERM", "loss"} {
@@ -61,6 +62,7 @@ func TestRunEndsCommandsInOtherGroups(t *testing.T) {
 
 // H108: redlock and the command continue when the reader of the log goes away, and a lost lock ends the command.
 func TestRunWithoutReaderOfItsLog(t *testing.T) {
+	t.Parallel()
 	f := newVotingDeployment(t)
 	r, w, err := os.Pipe()
 	if err != nil {

@@ -46,9 +46,10 @@ func (f *votingDeployment) free(name string) {
 
 // A lock outlives the command that has taken it, and keeps its token; unlock releases it, once.
 func TestLockHoldsUntilUnlock(t *testing.T) {
+	t.Parallel()
 	f := newVotingDeployment(t)
-	handle := f.lock("--ttl", "5s", "--owner", "a script", "a")
-	f.start("run", "--wait", "6s", "a", "--", "true").ends(exitRunHeld, `held by "a script"`) // longer than the TTL
+	handle := f.lock("--ttl", "2s", "--owner", "a script", "a")
+	f.start("run", "--wait", "3s", "a", "--", "true").ends(exitRunHeld, `held by "a script"`) // longer than the TTL
 	f.start("lock", "--try", "a").ends(exitRunHeld, `held by "a script"`)
 	token := handle[strings.LastIndex(handle, "-")+1:]
 	f.start("who", "--json", "a").ends(0, `"token":`+token)
@@ -63,6 +64,7 @@ func TestLockHoldsUntilUnlock(t *testing.T) {
 
 // A lock of several names, as JSON.
 func TestLockOfSeveralNames(t *testing.T) {
+	t.Parallel()
 	f := newVotingDeployment(t)
 	var r heldReport
 	if err := json.Unmarshal([]byte(f.lock("--json", "b", "a")), &r); err != nil {
@@ -79,6 +81,7 @@ func TestLockOfSeveralNames(t *testing.T) {
 
 // A lock ends with the process of --while, also if no process waits for that one, and at its maximum hold.
 func TestLockEndsWithAProcess(t *testing.T) {
+	t.Parallel()
 	f := newVotingDeployment(t)
 	other := exec.Command("sleep", "1000")
 	if err := other.Start(); err != nil {
@@ -115,6 +118,7 @@ func TestLockEndsWithAProcess(t *testing.T) {
 
 // The loss of a lock is reported by unlock.
 func TestUnlockReportsTheLoss(t *testing.T) {
+	t.Parallel()
 	f := newVotingDeployment(t)
 	handle := f.lock("a")
 	for i := range f.urls {
@@ -138,6 +142,7 @@ func TestUnlockReportsTheLoss(t *testing.T) {
 
 // A caller that ends before the handle is printed leaves no lock and no process that waits for one.
 func TestCallerEndsBeforeHandle(t *testing.T) {
+	t.Parallel()
 	f := newVotingDeployment(t)
 	handle := f.lock("a")
 	waiting := f.start("lock", "a")
@@ -166,6 +171,7 @@ func TestCallerEndsBeforeHandle(t *testing.T) {
 // The process in the background keeps neither the output of the script nor its other files open, and is in no group
 // that the script signals.
 func TestLockKeepsNoFilesOfScript(t *testing.T) {
+	t.Parallel()
 	f := newVotingDeployment(t)
 	lines := filepath.Join(t.TempDir(), "lines")
 	script := exec.Command("sh", "-c", `exec 5>"$0"; h=$("$1" lock --config "$2" a); echo "$h"; kill -INT 0`, lines,

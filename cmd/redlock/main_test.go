@@ -167,6 +167,7 @@ func setText(t testing.TB, urls []string) (path string) {
 }
 
 func TestUsageErrorsSendNothing(t *testing.T) {
+	t.Parallel()
 	const url = "redis://127.0.0.1:1"
 	for _, args := range [][]string{
 		nil, {"what"}, {"status"}, {"status", "ftp://x"}, {"admit", "-guard", "1ms", url}, {"admit", "-nonsense"},
@@ -180,6 +181,7 @@ func TestUsageErrorsSendNothing(t *testing.T) {
 }
 
 func TestAdmitLetsNewMastersVote(t *testing.T) {
+	t.Parallel()
 	f := newDeployment(t, 3, redisproc.Config{})
 	f.call(exitNoQuorum, "which begins when a client that acquires locks finds it", "status")
 	f.call(exitDone, "3 of 3 vote", "admit")
@@ -235,6 +237,7 @@ func TestReadingCommandsWriteNothing(t *testing.T) {
 
 // H72: a command that raises the max TTL creates no key, as after a mistyped prefix.
 func TestMistypedPrefixLeavesNoKey(t *testing.T) {
+	t.Parallel()
 	f := newDeployment(t, 3, redisproc.Config{})
 	f.call(exitNoQuorum, "0 of 3 masters agreed", "guard", "--yes", "-set", "60s", "-prefix", "redlok")
 	f.call(exitNoQuorum, `check whether the clients use the prefix "redlok"`, "check", "-prefix", "redlok")
@@ -246,6 +249,7 @@ func TestMistypedPrefixLeavesNoKey(t *testing.T) {
 }
 
 func TestCheckReportsProblemsAndFixes(t *testing.T) {
+	t.Parallel()
 	f := newDeployment(t, 3, redisproc.Config{Args: []string{"--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"}})
 	var out, errs bytes.Buffer
 	code := run(append([]string{"check", "-durable", "all"}, f.urls...), &out, &errs)
@@ -263,6 +267,7 @@ func TestCheckReportsProblemsAndFixes(t *testing.T) {
 // H72: the exit code of a check distinguishes a healthy deployment, one with a danger for locks, and one in which no
 // lock can be acquired.
 func TestExitCodeOfCheck(t *testing.T) {
+	t.Parallel()
 	f := newDeployment(t, 3, redisproc.Config{})
 	f.call(exitNoQuorum, "failure: quorum", "check")
 	f.call(exitDone, "3 of 3 vote", "admit")
@@ -280,6 +285,7 @@ func TestExitCodeOfCheck(t *testing.T) {
 }
 
 func TestGuardRaisesTheGuardTime(t *testing.T) {
+	t.Parallel()
 	f := newDeployment(t, 3, redisproc.Config{})
 	f.call(exitDone, "max TTL 30s", "admit")
 	f.call(exitDanger, "`CONFIG SET repl-backlog-ttl 7200`", "guard", "--yes", "-set", "2h")
@@ -301,6 +307,7 @@ func TestGuardRaisesTheGuardTime(t *testing.T) {
 
 // A master that was admitted in another deployment stops this one. The error names the command that fixes it.
 func TestQuarantineReplacesAStrayRecord(t *testing.T) {
+	t.Parallel()
 	f := newDeployment(t, 3, redisproc.Config{})
 	call(t, exitDone, "1 of 1 vote", "admit", f.urls[0])
 	addr := f.servers[0].Addr()
@@ -319,6 +326,7 @@ func TestQuarantineReplacesAStrayRecord(t *testing.T) {
 
 // If some masters vote, clients may hold locks that another master has lost: admit then requires --force.
 func TestAdmitLeavesUsedDeployment(t *testing.T) {
+	t.Parallel()
 	f := newDeployment(t, 3, redisproc.Config{})
 	f.call(exitDone, "3 of 3 vote", "admit")
 	f.do(0, "FLUSHALL")

@@ -31,6 +31,7 @@ func TestPrecedenceOfMasterLists(t *testing.T) {
 
 // A password and TLS certificates from the file do not appear in the arguments.
 func TestConfigFileWithPasswordAndCertificates(t *testing.T) {
+	t.Parallel()
 	f, dir, urls := &deployment{t: t}, redistest.Certificates(t), []string(nil)
 	c := map[string]any{"password": "secret", "ca": "ca.pem", "cert": "client.pem", "key": "client.key", "prefix": "other"}
 	for i := range 3 {
@@ -63,6 +64,7 @@ func TestConfigFileWithPasswordAndCertificates(t *testing.T) {
 
 // With --json each command writes one value, including errors.
 func TestEachCommandWritesJSON(t *testing.T) {
+	t.Parallel()
 	f := newDeployment(t, 3, redisproc.Config{})
 	file := setText(t, f.urls)
 	ask := func(code int, args ...string) map[string]any {
@@ -103,6 +105,7 @@ func TestEachCommandWritesJSON(t *testing.T) {
 
 // Every command has help texts and an example that begins with the program's name or a shell comment.
 func TestEveryCommandHasExample(t *testing.T) {
+	t.Parallel()
 	var look func(c *cobra.Command)
 	look = func(c *cobra.Command) {
 		if c.Short == "" || c.Long == "" || c.Example == "" {
@@ -124,6 +127,7 @@ func TestEveryCommandHasExample(t *testing.T) {
 
 // The completion scripts exist, and their queries are answered.
 func TestCompletionScripts(t *testing.T) {
+	t.Parallel()
 	for _, shell := range []string{"bash", "zsh", "fish"} {
 		call(t, exitDone, "redlock", "completion", shell)
 	}
@@ -134,6 +138,7 @@ func TestCompletionScripts(t *testing.T) {
 
 // H110: each flag has the default in its help: no two commands share a variable.
 func TestFlagsHaveTheirDefaults(t *testing.T) {
+	t.Parallel()
 	var check func(cmd *cobra.Command)
 	check = func(cmd *cobra.Command) {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {

@@ -11,6 +11,7 @@ import (
 // H111: names that begin with a dash, or have unusual characters, are locked, printed and released exactly. A name that
 // is not UTF-8 is refused before anything is sent, by every command that takes one.
 func TestUnusualNames(t *testing.T) {
+	t.Parallel()
 	f := newVotingDeployment(t)
 	for _, name := range []string{"-x", "--", "--force", "\u2028é{}*?", "a b\n\"c\"", "$(touch x)"} {
 		p := f.start("run", "--", name, "--", "sh", "-c", `printf 'have %s\n' "$REDLOCK_NAME"; read x`)

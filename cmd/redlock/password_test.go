@@ -71,6 +71,7 @@ func fails(t *testing.T, want, secret string, args ...string) {
 }
 
 func TestPasswordFileIsReadForEachConnection(t *testing.T) {
+	t.Parallel()
 	const secret = "s3cr3t-pass"
 	f := newRestrictedDeployment(t)
 	path := f.config(map[string]any{"passwordFile": "pass"}) // relative to the directory of the configuration
@@ -97,6 +98,7 @@ func TestPasswordFileIsReadForEachConnection(t *testing.T) {
 }
 
 func TestPasswordCommandIsRunForEachConnection(t *testing.T) {
+	t.Parallel()
 	const secret = "s3cr3t-pass"
 	f := newRestrictedDeployment(t)
 	f.allow(secret)
@@ -125,6 +127,7 @@ func TestPasswordCommandIsRunForEachConnection(t *testing.T) {
 }
 
 func TestSourcesOfThePasswordExcludeEachOther(t *testing.T) {
+	t.Parallel()
 	f := &restrictedDeployment{&deployment{t: t, urls: []string{"redis://127.0.0.1:1"}}, t.TempDir()}
 	for want, settings := range map[string]map[string]any{
 		"exclude each other":                   {"password": "secret-word", "passwordFile": "f"},
@@ -138,6 +141,7 @@ func TestSourcesOfThePasswordExcludeEachOther(t *testing.T) {
 
 // "redlock run" reaps the orphans of its command, and kills its descendants, but no password command.
 func TestRunLeavesPasswordCommandsAlone(t *testing.T) {
+	t.Parallel()
 	f := newRestrictedDeployment(t)
 	f.allow("secret-word")
 	program, err := build()

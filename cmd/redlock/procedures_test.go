@@ -224,6 +224,7 @@ func (p *procedure) pass(members []*member) {
 // The masters of a deployment are changed by the documented scripts. Meanwhile each client holds a lock throughout, one
 // of them a "redlock run", and the others lock one name in turns. The masters that leave are killed at the end.
 func TestDocumentedChangesOfTheMasters(t *testing.T) {
+	t.Parallel()
 	for heading, c := range map[string]struct {
 		servers      int
 		dead, leaves []int
@@ -371,6 +372,7 @@ func TestDocumentedReplacementOfAWrongRecord(t *testing.T) {
 // A client that does not follow the file keeps a change from its next step. The change is given up before that step or
 // after it, and no lock ends but those of that client if the step was forced.
 func TestDocumentedEndOfAStuckChange(t *testing.T) {
+	t.Parallel()
 	for _, raised := range []bool{false, true} {
 		t.Run(fmt.Sprint("raised ", raised), func(t *testing.T) {
 			t.Parallel()
@@ -424,6 +426,7 @@ func TestDocumentedEndOfAStuckChange(t *testing.T) {
 // A majority of the next masters is lost. Before --raise the clients that are started again with the old file lock as
 // before. After it empty servers take the names of the lost ones, and the change is given up.
 func TestDocumentedWaysBackFromLostNextMasters(t *testing.T) {
+	t.Parallel()
 	for _, raised := range []bool{false, true} {
 		t.Run(fmt.Sprint("raised ", raised), func(t *testing.T) {
 			t.Parallel()

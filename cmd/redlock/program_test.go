@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"io"
 	"os"
 	"os/exec"
@@ -21,6 +22,8 @@ import (
 var builtIn string // directory of the built program
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	_ = flag.Set("test.parallel", "8") // the tests mostly wait for processes
 	code := m.Run()
 	if builtIn != "" {
 		os.RemoveAll(builtIn)

@@ -13,6 +13,7 @@ import (
 
 // Without a terminal, release needs --yes, and may be given the id of the lease.
 func TestReleaseInScripts(t *testing.T) {
+	t.Parallel()
 	f := newVotingDeployment(t)
 	f.start("release", "a").ends(exitUsage, "with --force")
 	f.start("release", "--ask", "--force", "a").ends(exitUsage, "with --force")
@@ -43,6 +44,7 @@ func TestReleaseInScripts(t *testing.T) {
 
 // A request reaches a holder that is subscribed, and takes the lock from no holder.
 func TestReleaseAsks(t *testing.T) {
+	t.Parallel()
 	f := newVotingDeployment(t)
 	f.start("release", "--ask", "a").ends(exitDanger, `no client holds "a"`)
 	locker := f.locker()

@@ -21,6 +21,7 @@ import (
 
 // The documented exit statuses.
 func TestRunExitStatus(t *testing.T) {
+	t.Parallel()
 	f := newVotingDeployment(t)
 	plain := filepath.Join(t.TempDir(), "plain")
 	if err := os.WriteFile(plain, nil, 0o600); err != nil {
@@ -55,6 +56,7 @@ func TestRunExitStatus(t *testing.T) {
 
 // The command gets the token of its lock, which increases.
 func TestRunPassesTokenAndName(t *testing.T) {
+	t.Parallel()
 	f := newVotingDeployment(t)
 	last := int64(0)
 	for range 3 {
@@ -71,6 +73,7 @@ func TestRunPassesTokenAndName(t *testing.T) {
 
 // Of two runs of one name one waits, and gets a larger token. A third one that does not wait reports the holder.
 func TestRunWaitsForAnother(t *testing.T) {
+	t.Parallel()
 	f := newVotingDeployment(t)
 	first := f.start("run", "--owner", "the first", "a", "--", "sh", "-c", "echo $REDLOCK_TOKEN have it; read x; exit 3")
 	first.hear("have it")
@@ -93,6 +96,7 @@ func TestRunWaitsForAnother(t *testing.T) {
 
 // H103: of several simultaneous runs with --try, as started by cron on several hosts, one runs its command.
 func TestRunTryAtOneInstant(t *testing.T) {
+	t.Parallel()
 	f := newVotingDeployment(t)
 	rounds := 10
 	if !long.Enabled() {
@@ -122,29 +126,33 @@ func TestRunTryAtOneInstant(t *testing.T) {
 
 // H126: a name stays locked for the minimum hold even if the command has ended or redlock was killed.
 func TestRunKeepsTheNameForAMinimumHold(t *testing.T) {
+	t.Parallel()
 	f := newVotingDeployment(t)
 	f.start("run", "--min-hold", "-1s", "a", "--", "true").ends(exitRunUsage, "minimum hold -1s is negative")
 	f.start("run", "--min-hold", "1h", "a", "--", "true").ends(exitRunUsage, "the max TTL")
-	const minimum = 10 * time.Second
+	const minimum = 5 * time.Second
 	for how, end := range map[string]func(p *process){
 		"ended": func(p *process) {
 			p.stdin.Close()
 			p.ends(0, "")
-			f.start("who", "a").ends(0, `"the first" has unlocked it, and held it since`)
-			f.start("who", "--json", "a").ends(0, `"held":true,"kept":true,`)
+			f.start("who", "ended").ends(0, `"the first" has unlocked it, and held it since`)
+			f.start("who", "--json", "ended").ends(0, `"held":true,"kept":true,`)
 		},
 		"killed": func(p *process) { p.signal(syscall.SIGKILL) },
 	} {
-		began := time.Now()
-		first := f.start("run", "--owner", "the first", "--ttl", "1s", "--min-hold", minimum.String(), "a", "--",
-			"sh", "-c", "echo have it; read x; exit 0")
-		first.hear("have it")
-		end(first)
-		f.start("run", "--try", "a", "--", "true").ends(exitRunHeld, `"the first"`)
-		f.start("run", "a", "--", "true").ends(0, "")
-		if took := time.Since(began); took < minimum {
-			t.Errorf("%s: another run had the name %v after the first began", how, took)
-		}
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			began := time.Now()
+			first := f.start("run", "--owner", "the first", "--ttl", "1s", "--min-hold", minimum.String(), how, "--",
+				"sh", "-c", "echo have it; read x; exit 0")
+			first.hear("have it")
+			end(first)
+			f.start("run", "--try", how, "--", "true").ends(exitRunHeld, `"the first"`)
+			f.start("run", how, "--", "true").ends(0, "")
+			if took := time.Since(began); took < minimum {
+				t.Errorf("another run had the name %v after the first began", took)
+			}
+		})
 	}
 }
 
@@ -168,6 +176,7 @@ func (f *votingDeployment) waiting(name string) {
 }
 
 func TestRunWithoutAQuorum(t *testing.T) {
+	t.Parallel()
 	f := newVotingDeployment(t)
 	for _, s := range f.servers[:2] {
 		if err := s.Kill(); err != nil {
@@ -180,6 +189,7 @@ func TestRunWithoutAQuorum(t *testing.T) {
 
 // Signals are passed on to the command and its children.
 func TestRunPassesSignalsOn(t *testing.T) {
+	t.Parallel()
 	f := newVotingDeployment(t)
 	const script = `trap 'echo caught; exit 5' USR1
 		(trap 'echo child; exit 0' USR1; echo one; while :; do sleep 0.05; done) &
@@ -209,6 +219,7 @@ func TestRunPassesSignalsOn(t *testing.T) {
 // A command that ignores TERM, and its child, are dead at the end of the lock's validity. A majority of the masters
 // hangs, so only the clock shows that end.
 func TestRunKillsTheCommandWithinTheValidity(t *testing.T) {
+	t.Parallel()
 	f := newVotingDeployment(t)
 	end := newTomb(t)
 	p := f.start("run", "--ttl", "3s", "--grace", "500ms", "a", "--", "sh", "-c", `exec 3>"$0"; trap 'echo term' TERM
@@ -239,6 +250,7 @@ func TestRunKillsTheCommandWithinTheValidity(t *testing.T) {
 
 // A lock that is deleted on the masters is lost at the next extension. A command that ends on TERM is not killed.
 func TestRunEndsCommandOfLostLock(t *testing.T) {
+	t.Parallel()
 	f := newVotingDeployment(t)
 	p := f.start("run", "--ttl", "3s", "a", "--", "sh", "-c",
 		"trap 'echo cleaned; exit 4' TERM; echo ready; while :; do sleep 0.05; done")
@@ -254,6 +266,7 @@ func TestRunEndsCommandOfLostLock(t *testing.T) {
 
 // When run is killed, the command and its child are killed too.
 func TestKillingRunKillsTheCommand(t *testing.T) {
+	t.Parallel()
 	f := newVotingDeployment(t)
 	end := newTomb(t)
 	p := f.start("run", "a", "--", "sh", "-c", `exec 3>"$0"; trap '' TERM INT HUP
@@ -265,6 +278,7 @@ func TestKillingRunKillsTheCommand(t *testing.T) {
 
 // A stopped run extends nothing, so the supervisor must end the command.
 func TestStoppedRunEndsCommandWithLock(t *testing.T) {
+	t.Parallel()
 	f := newVotingDeployment(t)
 	end := newTomb(t)
 	p := f.start("run", "--ttl", "1s", "a", "--", "sh", "-c",
@@ -278,6 +292,7 @@ func TestStoppedRunEndsCommandWithLock(t *testing.T) {
 
 // Processes that a command leaves running do not outlive the lock.
 func TestRunKillsLeftProcesses(t *testing.T) {
+	t.Parallel()
 	f := newVotingDeployment(t)
 	end := newTomb(t)
 	f.start("run", "a", "--", "sh", "-c", `exec 3>"$0"; sleep 1000 & echo done`, end.path).ends(0, "done")
@@ -286,6 +301,7 @@ func TestRunKillsLeftProcesses(t *testing.T) {
 
 // With one server whose clients have no restart guard a lock is taken at once, and its restart costs no wait.
 func TestRunWithoutTheRestartGuard(t *testing.T) {
+	t.Parallel()
 	program, err := build()
 	if err != nil {
 		t.Fatal(err)
@@ -307,6 +323,7 @@ func TestRunWithoutTheRestartGuard(t *testing.T) {
 
 // The warning about one master is printed once, and names the way to a restart without a pause.
 func TestOneMasterWarningAppearsOnce(t *testing.T) {
+	t.Parallel()
 	program, err := build()
 	if err != nil {
 		t.Fatal(err)

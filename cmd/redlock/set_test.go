@@ -14,6 +14,7 @@ import (
 // A change of the masters with the commands in the order of the documentation. The old masters must have had the epoch
 // for a minute; their records are rewritten so that most of it has passed.
 func TestSetChangesMasters(t *testing.T) {
+	t.Parallel()
 	f := newDeployment(t, 5, redisproc.Config{})
 	path := filepath.Join(t.TempDir(), "masters.json")
 	call(t, exitDone, "3 of 3 vote", append([]string{"admit"}, f.urls[:3]...)...)
@@ -36,6 +37,7 @@ func TestSetChangesMasters(t *testing.T) {
 // If the masters do not list their clients, --raise needs --force. A file with an earlier epoch than the deployment is
 // refused.
 func TestRaiseWithoutClientList(t *testing.T) {
+	t.Parallel()
 	f := newDeployment(t, 3, redisproc.Config{Args: []string{"--rename-command", "CLIENT", ""}})
 	f.call(exitDone, "3 of 3 vote", "admit")
 	path := filepath.Join(t.TempDir(), "masters.json")
@@ -62,6 +64,7 @@ func (f *deployment) age(d time.Duration, dead map[int]bool) {
 }
 
 func TestSetRejectsInvalidFiles(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "masters.json")
 	for text, want := range map[string]string{
 		"{":                             "invalid configuration of masters",

@@ -81,6 +81,7 @@ func TestCommandsKnowShards(t *testing.T) {
 // quarantine does not replace records if all of them have another shard: that requires their deletion, with no client
 // running. A shard alone does not begin.
 func TestQuarantineKeepsRecordsOfAnotherShard(t *testing.T) {
+	t.Parallel()
 	f := newDeployment(t, 6, redisproc.Config{})
 	urls := slices.Concat(f.urls[:3], []string{"/"}, f.urls[3:])
 	path := filepath.Join(t.TempDir(), "shard.json")

@@ -66,6 +66,7 @@ const ctrlC, ctrlZ = "\x03", "\x1a"
 
 // In a terminal, Ctrl-C reaches the command once, and the status of the command is returned.
 func TestCtrlCReachesTheCommandOnce(t *testing.T) {
+	t.Parallel()
 	f := newVotingDeployment(t)
 	const script = `n=0; trap 'n=$((n+1)); echo interrupted $n' INT; trap 'echo ends after $n; exit 9' USR1
 		echo ready; while :; do sleep 0.05; done`
@@ -89,6 +90,7 @@ func TestCtrlCReachesTheCommandOnce(t *testing.T) {
 
 // A command that reads the terminal can be stopped and continued with its lock, and the shell gets the terminal back.
 func TestCtrlZStopsRunAndTheCommand(t *testing.T) {
+	t.Parallel()
 	p := newVotingDeployment(t).shell()
 	p.types("$P run --config $F --ttl 20s a -- sh -c 'echo re''ady; read x; echo got $x; exit 6'\n")
 	p.hear("ready")
@@ -119,6 +121,7 @@ func (f *votingDeployment) shell() *process {
 // H109: a command that reads the terminal, or writes to it under tostop, gets the terminal if the job of redlock is in
 // the foreground. In a background job, redlock reports why the command is stopped, and stops.
 func TestCommandsThatUseTheTerminal(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, line    string
 		types, prints []string // alternating: expected output, and then input
@@ -151,6 +154,7 @@ func TestCommandsThatUseTheTerminal(t *testing.T) {
 
 // A command that is stopped for longer than its lock is valid is dead when the shell continues it.
 func TestStoppedCommandDoesNotOutliveItsLock(t *testing.T) {
+	t.Parallel()
 	p := newVotingDeployment(t).shell()
 	end := newTomb(t)
 	p.types("$P run --config $F --ttl 1s a -- sh -c 'exec 3>" + end.path + "; echo re''ady; read x; echo got $x'\n")
@@ -168,6 +172,7 @@ func TestStoppedCommandDoesNotOutliveItsLock(t *testing.T) {
 
 // On Linux the command ends even if both processes of redlock are killed.
 func TestKillingBothProcessesKillsTheCommand(t *testing.T) {
+	t.Parallel()
 	f := newVotingDeployment(t)
 	end := newTomb(t)
 	p := f.start("run", "a", "--", "sh", "-c", `exec 3>"$0"; echo ready; exec sleep 1000`, end.path)
@@ -200,6 +205,7 @@ func TestKillingBothProcessesKillsTheCommand(t *testing.T) {
 
 // release asks for confirmation in a terminal, and accepts only yes.
 func TestReleaseAsksInATerminal(t *testing.T) {
+	t.Parallel()
 	f := newVotingDeployment(t)
 	holder := f.start("run", "--owner", "the holder", "--ttl", "3s", "a", "--", "sh", "-c", "echo have it; read x")
 	holder.hear("have it")

@@ -14,6 +14,7 @@ import (
 // The procedure of docs/upgrades.md. Records of another version of the protocol stop a client, which writes nothing;
 // after they are deleted, and the masters admitted, locks are taken at once.
 func TestProtocolUpgrade(t *testing.T) {
+	t.Parallel()
 	f := newDeployment(t, 3, redisproc.Config{})
 	f.call(exitDone, "3 of 3 vote", "admit")
 	var old []string

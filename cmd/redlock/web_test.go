@@ -154,6 +154,7 @@ func (f *votingDeployment) page(token string) http.Handler {
 
 // The page shows in a browser what happens to the masters and the locks, at any width, in light and dark.
 func TestPageShowsFaults(t *testing.T) {
+	t.Parallel()
 	f := newVotingDeployment(t)
 	v := view(t, f.page(""), "1")
 	v.sees("the start", "Locks can be taken: 3 of 3 masters vote, 2 are needed, so 1 of them may fail",
@@ -198,6 +199,7 @@ func (f *votingDeployment) looks(v *viewer, paper string) {
 
 // A user that may not write sees everything: the names, and the time left of a quarantine.
 func TestPageOnlyReads(t *testing.T) {
+	t.Parallel()
 	f := newVotingDeployment(t)
 	f.do(2, "DEL", "redlock:admission")
 	holder := f.start("run", "a", "--", "sh", "-c", "echo have it; read x") // starts the quarantine
@@ -231,6 +233,7 @@ func TestPageOnlyReads(t *testing.T) {
 
 // Without a password only this host's own names are answered, with one only those who have it. Nothing is written.
 func TestPageAccess(t *testing.T) {
+	t.Parallel()
 	open, closed := (&webServer{}).handler(), (&webServer{token: "0123456789abcdef"}).handler()
 	for _, c := range []struct {
 		to                           http.Handler

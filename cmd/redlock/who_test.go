@@ -14,6 +14,7 @@ import (
 
 // who prints the holder and the waiters, also with --watch.
 func TestWhoShowsHolderAndWaiters(t *testing.T) {
+	t.Parallel()
 	f := newVotingDeployment(t)
 	call(t, exitDone, `"a": no client holds it, according to 3 of 3 masters`, "who", "a", "--config", f.config)
 	watch := f.start("who", "--watch", "--every", "100ms", "a")
@@ -55,6 +56,7 @@ func TestWhoShowsHolderAndWaiters(t *testing.T) {
 
 // who shows the value of a holder.
 func TestWhoShowsTheValue(t *testing.T) {
+	t.Parallel()
 	f := newVotingDeployment(t)
 	locker := f.locker()
 	err := locker.Do(t.Context(), "a", func(ctx context.Context) error {

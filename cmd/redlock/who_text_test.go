@@ -11,6 +11,7 @@ import (
 
 // H115: complete texts. Unknown values, such as the start of a hold, are omitted, not printed as zero.
 func TestWhoText(t *testing.T) {
+	t.Parallel()
 	at := time.Date(2026, 5, 1, 10, 20, 30, 0, time.UTC)
 	with := func(change func(w *redlockinfo.Inspection)) redlockinfo.Inspection {
 		w := redlockinfo.Inspection{
