@@ -9,6 +9,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/scripts/reference"
 	"github.com/redlock-go/redlock/redlock/internal/ballot"
 )
 
@@ -480,5 +481,32 @@ func TestObserverSeesAWrongClock(t *testing.T) {
 		if st, m := f.Judge(0); st.Phase != Blocked || m.Step != "" || !strings.Contains(st.Err.Error(), "is 1m0s ahead") {
 			t.Errorf("%s: %v, step %q, %v", name, st.Phase, m.Step, st.Err)
 		}
+	}
+}
+
+// H80: a master that is admitted gets the max TTL of those that vote, not the largest one that was read.
+func TestAdmittedMasterGetsTheAgreedMaxTTL(t *testing.T) {
+	r := pending("a"+zeros, epoch-300e6, 5*time.Minute)
+	r.Longest = 5 * time.Minute
+	f := deployment(with("a"+zeros, r))
+	f.Facts[0].Began = 0
+	if _, m := f.Judge(0); m.Step != scripts.AdmitEnd || m.Record.Longest != guard || m.Record.Quarantine != r.Quarantine {
+		t.Errorf("step %q, %+v", m.Step, m.Record)
+	}
+}
+
+// H91: a quarantine begins at the later of the master's clock and the median, so a clock that is set forward later does
+// not shorten it.
+func TestQuarantineBeginsAtTheLaterClock(t *testing.T) {
+	const own = epoch - 14e6
+	f := deployment(changed(empty("a"+zeros), func(f *Fact) { f.Own = own }))
+	_, m := f.Judge(0)
+	call := scripts.NewEncoder("p", 0).Admit(f.Request(0, m))
+	keys, args := call.Arguments("")
+	var s reference.State
+	s.Eval(own, reference.Env{RunID: "a"}, scripts.Admit, keys, args)
+	text, _ := s.Get(own, "p:admission")
+	if r, err := scripts.ParseRecord(text); err != nil || r.Since != epoch {
+		t.Errorf("%q, %v", text, err)
 	}
 }
