@@ -66,7 +66,7 @@ func TestLsListsTheNamesThatAreHeld(t *testing.T) {
 	f.start("ls").ends(exitNoQuorum, "connection refused")
 }
 
-// H110: 20 000 names, with -long 200 000, with a fence each, are listed. An incomplete list is reported as such, also in
+// H110: 20 000 names, with -long 200 000, are listed, each with a fence. An incomplete list is reported as such, also in
 // JSON.
 func TestLsOfManyNames(t *testing.T) {
 	t.Parallel()

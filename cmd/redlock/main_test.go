@@ -180,15 +180,6 @@ func TestUsageErrorsSendNothing(t *testing.T) {
 	}
 }
 
-func TestAdmitLetsNewMastersVote(t *testing.T) {
-	t.Parallel()
-	f := newDeployment(t, 3, redisproc.Config{})
-	f.call(exitNoQuorum, "which begins when a client that acquires locks finds it", "status")
-	f.call(exitDone, "3 of 3 vote", "admit")
-	f.call(exitDone, "voting, max TTL 30s", "status")
-	f.call(exitDone, "locks can be taken: yes, one failure is survived\n", "check")
-}
-
 // H72: commands that read write nothing, on masters that vote or on new ones, with the prefix of the deployment or a
 // mistyped one. H75.
 func TestReadingCommandsWriteNothing(t *testing.T) {

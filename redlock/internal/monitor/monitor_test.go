@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,9 +32,6 @@ type rig struct {
 	*monitor.Monitor
 	masters *memory.Masters
 	pool    *transport.Transport
-
-	mu    sync.Mutex
-	views []*admission.View // as passed to OnView
 }
 
 // virtual runs body in a bubble with n masters.
@@ -54,11 +50,7 @@ func virtual(t *testing.T, n int, body func(r *rig), change func(*monitor.Settin
 		settings := monitor.Settings{
 			Pool: p, Clock: clock.Runtime(), Clocks: ballot.NewClocks(c.Rule.All()), Prefix: prefix, Guard: 30 * time.Second,
 			Closed: errClosed,
-			OnView: func(_, next *admission.View) {
-				r.mu.Lock()
-				defer r.mu.Unlock()
-				r.views = append(r.views, next)
-			},
+			OnView: func(_, _ *admission.View) {},
 		}
 		if change != nil {
 			change(&settings)
@@ -147,50 +139,6 @@ func TestReadyWaitsForAQuorumAlone(t *testing.T) {
 		r.Close()
 		if _, err := r.Await(r.Context(), func(*admission.View) bool { return false }); !errors.Is(err, errClosed) {
 			r.Errorf("after Close: %v", err)
-		}
-	}, nil)
-}
-
-// H53, H90: a master that restarts empty is in quarantine, and its incarnation is another one. One that only went
-// away, or that was flushed, has the same.
-func TestDataLossChangesIncarnation(t *testing.T) {
-	virtual(t, 3, func(r *rig) {
-		after(time.Second)
-		first := r.View().Masters
-		r.masters.Master(0).CutConnections()
-		r.masters.Master(1).Restart(false)
-		r.masters.Master(2).Restart(true)
-		after(5 * time.Second)
-		r.phases("after the restarts", admission.Voting, admission.InQuarantine)
-		for i, m := range r.View().Masters {
-			if grown := m.Incarnation - first[i].Incarnation; grown != min(uint64(i), 1) || m.Session == first[i].Session {
-				r.Errorf("master %d: incarnation %d, then %d", i, first[i].Incarnation, m.Incarnation)
-			}
-		}
-		after(40 * time.Second)
-		r.phases("after the quarantine", admission.Voting)
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if last := r.views[len(r.views)-1]; last.Voting != quorum.First(3) {
-			r.Errorf("OnView last got %b as voting", last.Voting)
-		}
-	}, nil)
-}
-
-// Both of two masters are empty. Neither's quarantine keeps the other from beginning its own, and no step is sent
-// without a pause.
-func TestTwoEmptyMastersAreAdmitted(t *testing.T) {
-	virtual(t, 2, func(r *rig) {
-		after(time.Second)
-		for i := range 2 {
-			r.masters.Master(i).Restart(false)
-			after(time.Second)
-		}
-		before := r.scripts()
-		after(40 * time.Second)
-		r.phases("after the quarantine", admission.Voting)
-		if got := r.scripts() - before; got > 200 {
-			r.Errorf("%d scripts in 40 s", got)
 		}
 	}, nil)
 }

@@ -2,8 +2,6 @@ package reconfig
 
 import (
 	"errors"
-	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -133,110 +131,6 @@ func TestRaiseAndFinishNeedRecords(t *testing.T) {
 	}
 	if !has(2, 2) || has(2, 0) || has(0, 2) {
 		t.Error("wrong result of Has")
-	}
-}
-
-// A deployment is five masters and some clients that lock one name, in real time.
-type deployment struct {
-	us      int64
-	masters []admission.State
-	by      [5]*program // holder of the name on each master
-	until   [5]int64    // and its expiry
-}
-
-type program struct {
-	config *quorum.Config
-	until  int64          // end of its validity
-	by     *quorum.Config // acquired with this configuration
-}
-
-// seen returns the view of p, of the masters that it reaches.
-func (f *deployment) seen(p *program, reach quorum.Set) Seen {
-	list := make([]admission.State, 5)
-	for i := range list {
-		if list[i] = (admission.State{Phase: admission.Down}); reach.Has(i) {
-			list[i] = f.masters[i]
-			list[i].Read = f.us
-		}
-	}
-	carried := p.until < f.us || p.by.Rule == p.config.Rule
-	return Seen{Config: p.config, Masters: list, Carried: carried}
-}
-
-// acquire acquires the lock, or extends it.
-func (f *deployment) acquire(p *program, reach quorum.Set) {
-	var votes quorum.Set
-	for i := range (p.config.Rule.All() & reach).All() {
-		st := &f.masters[i]
-		free := f.by[i] == nil || f.by[i] == p || f.until[i] < f.us
-		if st.Record.Epoch <= p.config.Epoch && st.Record.Alone >= p.config.Needs(i) && free {
-			votes |= quorum.One(i)
-		}
-	}
-	until := f.us + ttl.Microseconds()
-	if !p.config.Rule.Won(votes) {
-		return
-	}
-	for i := range votes.All() {
-		f.by[i], f.until[i] = p, until
-	}
-	p.until, p.by = until, p.config
-}
-
-// Clients learn of each state at any time, or late, or never, and an operator writes at any time, from any of them.
-// There is never a second holder, in particular not at epochs that share no set.
-func TestOldAndNextSetHaveOneHolder(t *testing.T) {
-	furthest := [5]int{}
-	for seed := range uint64(3000) {
-		r := rand.New(rand.NewPCG(seed, 4))
-		f := &deployment{us: 1e15, masters: masters(0)}
-		programs := []*program{{config: states[0]}, {config: states[0]}, {config: states[0]}}
-		pace := []int64{3e5, 4e6}[seed%2]
-		for range 400 {
-			f.us += r.Int64N(pace)
-			p := programs[r.IntN(len(programs))]
-			reach := quorum.Set(r.Uint64()|r.Uint64()|r.Uint64()) & quorum.First(5)
-			s := f.seen(p, reach)
-			switch r.IntN(5) {
-			case 0:
-				want := states[r.IntN(len(states))]
-				if step, err := Next(s, want); err == nil && step == Adopt {
-					p.config = want
-				}
-			case 1:
-				what := []func(Seen) (Writing, error){Raise, Finish}[r.IntN(2)]
-				if w, err := what(s); err == nil {
-					f.write(w, reach&quorum.Set(r.Uint64()))
-				}
-			default:
-				f.acquire(p, reach)
-			}
-			for _, q := range programs {
-				if q != p && q.until >= f.us && p.until >= f.us {
-					t.Fatalf("seed %d: two holders, at epochs %d and %d", seed, p.by.Epoch, q.by.Epoch)
-				}
-			}
-			furthest[p.config.Epoch]++
-		}
-	}
-	for e, n := range furthest {
-		if n < 1000 {
-			t.Errorf("epoch %d was reached by few clients: %s", e, fmt.Sprint(furthest))
-		}
-	}
-}
-
-// write writes the records of some masters like the admit script.
-func (f *deployment) write(w Writing, reach quorum.Set) {
-	for i := range (w.Rule.All() & reach).All() {
-		st := &f.masters[i]
-		if w.Record.Epoch < st.Record.Epoch {
-			continue
-		}
-		if w.Record.Epoch > st.Record.Epoch {
-			st.Record.Epoch, st.Record.Raised = w.Record.Epoch, f.us
-		}
-		st.Record.Alone = max(st.Record.Alone, w.Record.Alone)
 	}
 }
 
