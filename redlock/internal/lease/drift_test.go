@@ -2,8 +2,6 @@ package lease
 
 import (
 	"math"
-	"math/big"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -30,25 +28,6 @@ func TestDriftOf(t *testing.T) {
 	} {
 		if got := c.drift.Of(c.ttl); got != c.want {
 			t.Errorf("%+v of %d ns: %d ns, want %d", c.drift, c.ttl, got, c.want)
-		}
-	}
-}
-
-// A product in binary floating point may be wrong in its last place, which over a day is a fiftieth of a nanosecond.
-func TestDriftOfRoundsUpLikeExactArithmetic(t *testing.T) {
-	seed := rand.Uint64()
-	r := rand.New(rand.NewPCG(seed, 0))
-	slack := big.NewFloat(0.02)
-	for range 50_000 {
-		d := Drift{Factor: r.Float64(), Constant: time.Duration(r.Int64N(int64(time.Hour)))}
-		ttl := time.Duration(r.Int64N(int64(24 * time.Hour)))
-		exact := new(big.Float).SetPrec(200).SetFloat64(d.Factor)
-		exact.Mul(exact, big.NewFloat(0).SetInt64(int64(ttl)))
-		exact.Add(exact, big.NewFloat(0).SetInt64(int64(d.Constant)))
-		over := new(big.Float).SetInt64(int64(d.Of(ttl)))
-		over.Sub(over, exact)
-		if over.Cmp(new(big.Float).Neg(slack)) < 0 || over.Cmp(new(big.Float).Add(big.NewFloat(1), slack)) >= 0 {
-			t.Fatalf("seed %d: %+v of %d ns is %d, off by %v", seed, d, ttl, d.Of(ttl), over)
 		}
 	}
 }
