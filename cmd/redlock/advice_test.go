@@ -67,7 +67,7 @@ var (
 	printedFinding = regexp.MustCompile(
 		`(?m)^(.+): (notice|warning|failure): (.+)\n    (.+)\n    risk: (.+)\n    fix: (.+)$`)
 	inBackquotes = regexp.MustCompile("`([^`]+)`(?: on ([0-9.:, ]+))?")
-	shownList    = regexp.MustCompile(`only the record has \[([^]]*)\]`)
+	shownList    = regexp.MustCompile(`record of this master has epoch \d+ and the masters \[([^]]*)\]`)
 )
 
 // check runs the command and returns its findings.

@@ -66,8 +66,8 @@ func TestLsListsTheNamesThatAreHeld(t *testing.T) {
 	f.start("ls").ends(exitNoQuorum, "connection refused")
 }
 
-// H110: 20 000 names, with -long 200 000, are listed, each with a fence. An incomplete list is reported as such, also in
-// JSON.
+// H110: 20 000 names, with -long 200 000, are listed, each with a fence. An incomplete list is reported as such, and
+// in JSON, too.
 func TestLsOfManyNames(t *testing.T) {
 	t.Parallel()
 	many := 20_000
