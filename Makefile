@@ -16,7 +16,7 @@ race: ## run the tests of the library, the command and the examples with the rac
 
 long: ## run the long suites on real servers (an hour), and the other tests with the race detector
 	go test -race -timeout 20m ./bench/... ./integration/... ./verify/...
-	go test -timeout 60m ./redlock ./cmd/redlock ./redlock/internal/admission ./internal/transport ./internal/scripts ./internal/storetest ./integration -long
+	go test -timeout 60m ./redlock ./cmd/redlock ./internal/transport ./internal/scripts ./internal/storetest ./integration -long
 
 verify: simulator mutants spec fuzz ## simulator, mutants, specification and fuzzing
 
