@@ -57,7 +57,9 @@ func (e *Error) withoutAdvice() string {
 	if text, where, _ := strings.Cut(said, " script: "); strings.Contains(where, "@user_script:") {
 		said = text // the rest is for the authors of the script
 	}
-	switch { // the server may be well: its settings, or those of this client, are wrong
+	said = strings.Replace(said, "dial tcp "+e.Addr+": connect: ", "", 1) // the text begins with the address
+	// The server may be well if its settings, or those of this client, are wrong.
+	switch {
 	case e.Op == "auth", e.Op == "credentials", e.Op == "select", errors.Is(e.Err, ErrRefused),
 		fault.IsCode(e.Err, "NOAUTH"):
 		said = strings.TrimPrefix(said, "master is down: ")

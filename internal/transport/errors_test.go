@@ -1,10 +1,25 @@
 package transport
 
 import (
+	"net"
 	"testing"
 
 	"github.com/gomodule/redigo/redis"
 )
+
+// The address of a server that cannot be reached is in the text once.
+func TestErrorTextsNameAddressOnce(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	_ = l.Close()
+	want := "pool: " + addr + ": connect: master is down: connection refused"
+	if err := waitDown(t, open(t, []string{"redis://" + addr}), 0, ErrDown); err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}
 
 // The place in a script, which Redis 7 adds to some errors, is not in the text of an error.
 func TestErrorTextsNameNoScript(t *testing.T) {
