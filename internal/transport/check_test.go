@@ -150,7 +150,7 @@ func TestCheckNamesOtherDatabases(t *testing.T) {
 	c, err := redis.Dial("unix", s.socket(), redis.DialDatabase(3))
 	s.must(err)
 	defer c.Close()
-	if _, err := c.Do("SET", "redlock:admission", "1"); err != nil {
+	if _, err := c.Do("SET", testPrefix.Admission(), "1"); err != nil {
 		t.Fatal(err)
 	}
 	said := finding(t, open(t, []string{s.url()}), "databases")
