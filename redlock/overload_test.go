@@ -185,6 +185,31 @@ func (l *load) overload(tr traffic, least *int64) {
 	l.Logf("%d pairs a second", n)
 }
 
+// H101: a call that ends while it waits for its turn sends nothing, also if this client is subscribed to its inbox, so
+// that attempts join the queues of the masters. Otherwise thousands of such calls would fill the connections.
+func TestCallsWithoutATurnSendNothing(t *testing.T) {
+	loaded(t, func(l *load) {
+		l.take(l.locker, "held")
+		after(2 * time.Second) // the client subscribes after one
+		before := l.masters.Master(0).Commands()
+		ctx, cancel := context.WithCancel(l.Context())
+		var wg sync.WaitGroup
+		const calls = 4_000
+		for i := range calls {
+			wg.Go(func() { _, _ = l.locker.Lock(ctx, fmt.Sprint("own-", i)) })
+		}
+		after(10 * time.Millisecond)
+		cancel()
+		wg.Wait()
+		after(2 * time.Second)
+		sent := l.masters.Master(0).Commands()
+		acquires, releases := sent["acquire"]-before["acquire"], sent["release"]-before["release"]
+		if acquires == 0 || acquires+releases > calls/2 {
+			l.Errorf("%d acquires and %d releases for %d calls", acquires, releases, calls)
+		}
+	})
+}
+
 // H101: a TryLock waits for its turn for ten timeouts of the pool, and only then fails: of calls that the masters can
 // serve within that time none fails.
 func TestTryLockWaitsForItsTurn(t *testing.T) {

@@ -24,6 +24,8 @@ type Attempt struct {
 	Keys   *scripts.Keys
 	Terms  *Terms
 	Ticket *scripts.Ticket // nil: the caller does not wait in the masters' queues
+	// Join is called before the ticket is sent, not while the call waits for its turn.
+	Join func()
 	// Waits reports whether the waiter of the ticket may be in the masters' queues. It is called by the goroutine of a
 	// vote.
 	Waits func() bool
@@ -138,6 +140,9 @@ func (m *Manager) prepare(ctx context.Context, a *Attempt) (*Lease, *round.Round
 	if l.linger.allowed = a.Terms.Linger > 0 && first < last; l.linger.allowed {
 		encode = view.Encoder.AcquireLingering
 		m.addressees.add(l) // until Hold.Start or giveUp
+	}
+	if a.Ticket != nil {
+		a.Join()
 	}
 	return l, r, encode(a.Keys, l.ID, a.Terms.leaseTTL(0, m.Drift), first, last, a.Ticket), nil
 }

@@ -184,6 +184,8 @@ func (n *contention) prepare(ctx context.Context) (*lease.Attempt, error) {
 	c.woken = 0
 	if n.ticket = q.receivingLocked() && !q.noQuorum && view.Config.Rule.Won(view.Voting); n.ticket {
 		a.Ticket, a.Waits = q.ticketLocked(c), func() bool { return q.waits(c) }
+		//mutant:leave-unsent -> c.joined, a.Join = true, func() {}
+		a.Join = func() { q.joinMasters(c) }
 	}
 	if q.subscribers[c.seq] != nil {
 		a.Complete = func() { q.votesComplete(c) }

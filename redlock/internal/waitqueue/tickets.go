@@ -8,15 +8,21 @@ import (
 
 // How a call joins the queues of the masters, and leaves them.
 
-// ticketLocked returns the ticket of c, which is about to be sent. The masters' time is known.
+// ticketLocked returns the ticket of c. The masters' time is known.
 func (q *Queue) ticketLocked(c *Call) *scripts.Ticket {
 	if c.ticket == nil {
 		m := q.Manager
 		c.ticket = scripts.NewTicket(c.Keys.Role(), m.Owner, c.seq, m.Label, m.Ballots.Median(c.Called), c.Priority)
 	}
 	q.subscribeLocked(c)
-	c.joined = true
 	return c.ticket
+}
+
+// joinMasters records that the ticket of c is about to be sent.
+func (q *Queue) joinMasters(c *Call) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	c.joined = true
 }
 
 // leaveMastersLocked removes c from the queues of all masters, if it may be there.
@@ -46,6 +52,7 @@ func (q *Queue) Releasing(l *lease.Lease) {
 	}
 	c, m := nq.waiting[0], q.Manager
 	view := m.View()
+	c.joined = true
 	join := scripts.Ending{Waiter: q.ticketLocked(c), Back: true, AskBallot: m.Ballots.Median(m.Clock.Now())}
 	m.Post(view.Config.Rule.All(), view.Encoder.Release(c.Keys, join))
 }
