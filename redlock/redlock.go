@@ -127,7 +127,8 @@ func newLocker(pools []*transport.Transport, cfg *config, numbers []scripts.Shar
 		}
 		l.shards = append(l.shards, s)
 	}
-	if len(pools) > 1 || pools[0].Bucket().Of > 0 {
+	//mutant:one-shard = len(pools) > 1
+	if numbers[0] != cfg.layout { // they were numbered by newSharded
 		if err := l.join(); err != nil {
 			return undo(err)
 		}

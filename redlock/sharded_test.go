@@ -144,6 +144,15 @@ func TestShardsBeginWhenAllMastersWereSeen(t *testing.T) {
 	})
 }
 
+// A single shard begins by itself, as several do.
+func TestOneShardBegins(t *testing.T) {
+	shardedClusters(t, 1, func(w *shardedCluster) {
+		g := w.shards(0)
+		after(time.Minute) // longer than the quarantine
+		w.noError(w.try(g, "n"))
+	})
+}
+
 // Clients with different numbers of shards begin on new masters, some of which are down, hang, and restart with their
 // data or, a minority, without. No name is ever locked on two sets of masters.
 func TestUnlikeShardsNeverBothWin(t *testing.T) {

@@ -119,6 +119,8 @@ var List = []Mutant{
 		Suite: "internal/scripts", Tests: "PrefixNameAndLabelAreChecked"},
 	{Name: "utf8-names", Wrong: "H111: names need not be UTF-8",
 		Suite: "internal/scripts", Tests: "PrefixNameAndLabelAreChecked"},
+	{Name: "one-shard", Wrong: "a deployment of a single shard never begins",
+		Suite: "redlock", Tests: "OneShardBegins"},
 	{Name: "leave-unsent", Wrong: "H101: a call that ends before its turn leaves queues that it never joined",
 		Suite: "redlock", Tests: "CallsWithoutATurnSendNothing"},
 	{Name: "loaded-or-sent", Wrong: "H112: scripts need both SCRIPT LOAD and EVAL",
