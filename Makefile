@@ -14,6 +14,9 @@ test: ## run the tests of the library, of the examples and of verify
 race: ## run the tests of the library, the command and the examples with the race detector
 	go test -race -timeout 20m $(patsubst %,./%/...,$(filter-out bench integration verify,$(modules)))
 
+long-library: ## run the tests of the library that need real servers, or more time than a change waits for (five minutes)
+	go test -count=1 ./redlock ./internal/transport ./internal/scripts -long
+
 long: ## run the long suites on real servers (an hour), and the other tests with the race detector
 	go test -race -timeout 20m ./bench/... ./integration/... ./verify/...
 	go test -timeout 60m ./redlock ./cmd/redlock ./internal/transport ./internal/scripts ./internal/storetest ./integration -long
@@ -73,4 +76,4 @@ tidy:
 docs: ## check that documents are current: commands, code blocks, man page, hazards
 	for check in .ci/checks/*; do echo $$check; $$check || exit 1; done
 
-ci: lint docs bench-short simulator spec fuzz integration race test ## all that must hold before a change is taken
+ci: lint docs bench-short simulator spec fuzz integration race test long-library ## all that must hold before a change is taken
