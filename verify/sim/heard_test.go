@@ -8,7 +8,7 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// The simulator decodes the id of a lease, ballots, the mode and the waiter as the library has encoded them.
+// The simulator decodes the id of a lease, the ballots, the mode and the waiter as the library has encoded them.
 func TestWordPositions(t *testing.T) {
 	enc, keys := scripts.NewEncoder(prefix, 0), prefix.Keys("a")
 	ticket := scripts.NewTicket(scripts.Plain, "L", 1, "me", 0, 0)

@@ -22,7 +22,7 @@ var (
 	untilBad     = flag.String("until", "", "stop after the first violation that has this in its words")
 )
 
-// childEnv makes a process run schedules for another, and report to its standard output.
+// childEnv is set in a process that runs schedules for another process, and reports on its standard output.
 const childEnv = "REDLOCK_SIM_CHILD"
 
 func TestMain(m *testing.M) {
