@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// summaryReport returns the figures of the default run, in two rounds.
+// summaryReport returns the figures of the default run in two rounds.
 func summaryReport() *report {
 	r := &report{
 		Format: reportFormat, Masters: mastersInfo{Kind: kindProcess, N: 5, Version: "redis 7.0.15"},
@@ -67,7 +67,7 @@ ratio: the library's over it; ~: the rounds disagree; * beside a local mutex
 	}
 }
 
-// The summary has at most 15 lines of 80 columns, no matter how much was measured.
+// The summary has at most 15 lines of 80 columns, regardless of how much was measured.
 func TestSummaryStaysShort(t *testing.T) {
 	r := summaryReport()
 	r.Busy = "The machine was busy."
@@ -88,10 +88,10 @@ func TestSummaryStaysShort(t *testing.T) {
 	}
 }
 
-// Tables and targets are shown on request, and the summary is always last.
+// Tables and targets are shown on request, and the summary always comes last.
 func TestVerbosity(t *testing.T) {
 	r, path := summaryReport(), filepath.Join(t.TempDir(), "run.json")
-	r.Figures.add(scenarioPairs, rateCase(64), nameLibrary, mConnections, 2) // misses one target
+	r.Figures.add(scenarioPairs, rateCase(64), nameLibrary, mConnections, 2) // so one target is missed
 	r.Targets = targetsOf(r.Figures)
 	if err := writeFile(path, r.writeJSON); err != nil {
 		t.Fatal(err)
@@ -109,12 +109,12 @@ func TestVerbosity(t *testing.T) {
 			t.Errorf("%s:\n%s", c.flags, out)
 		}
 		if !strings.HasSuffix(out, "beside a local mutex\n") {
-			t.Errorf("%s: the summary is not last:\n%s", c.flags, out)
+			t.Errorf("%s: the summary does not come last:\n%s", c.flags, out)
 		}
 	}
 }
 
-// The progress line shows the running task, the round, and the estimated remaining time; it fits on one line of a
+// The progress line shows the running task, the round, and the estimated remaining time. It fits on one line of a
 // terminal.
 func TestProgressShowsTimeLeft(t *testing.T) {
 	for _, c := range []struct {
@@ -123,7 +123,7 @@ func TestProgressShowsTimeLeft(t *testing.T) {
 		want        string
 	}{{0, 0, 10, "begins"}, {10 * time.Second, 2, 10, "40s left"}, {90 * time.Second, 9, 10, "10s left"}} {
 		if got := timeLeft(c.used, c.done, c.total); got != c.want {
-			t.Errorf("%v of %v in %v: %q, want %q", c.done, c.total, c.used, got, c.want)
+			t.Errorf("with %v of %v done in %v, the estimate is %q, want %q", c.done, c.total, c.used, got, c.want)
 		}
 	}
 	var out bytes.Buffer
@@ -134,7 +134,7 @@ func TestProgressShowsTimeLeft(t *testing.T) {
 	p.clear()
 	lines := strings.Split(out.String(), "\r\x1b[K")
 	if len(lines) != 4 || len(lines[1]) != 79 || !strings.HasPrefix(lines[2], "pairs; round 2 of 3; ") || p.done != 1 {
-		t.Errorf("done %v, lines %q", p.done, lines)
+		t.Errorf("weight done: %v; lines %q", p.done, lines)
 	}
 	file, err := os.Create(filepath.Join(t.TempDir(), "log"))
 	if err != nil {
