@@ -2,7 +2,7 @@ package integration
 
 import "time"
 
-// Actions of operators, and crashes, of all masters in turn.
+// Faults in which operators restart, or crashes affect, one master after another until all are affected.
 var restartScenarios = []scenario{
 	{name: "all five restarted empty, one after the other", minority: true, fault: func(x *deployment) {
 		for _, m := range x.list {
