@@ -7,7 +7,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// The address of a server that cannot be reached is in the text once.
+// If a server cannot be reached, the error contains the server's address only once.
 func TestErrorTextsNameAddressOnce(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -21,7 +21,7 @@ func TestErrorTextsNameAddressOnce(t *testing.T) {
 	}
 }
 
-// The place in a script, which Redis 7 adds to some errors, is not in the text of an error.
+// The error does not contain the position in a script that Redis 7 adds to some errors.
 func TestErrorTextsNameNoScript(t *testing.T) {
 	for reply, want := range map[redis.Error]string{
 		"OOM command not allowed when used memory > 'maxmemory'. " +
