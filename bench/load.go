@@ -83,7 +83,7 @@ func underLoad(ctx context.Context, b *bench, n int) (err error) {
 }
 
 // loadTargets returns the targets under load: ten thousand callers, and fifty thousand, reach at least 0.9 of the
-// throughput of 64, no master counts as down, and no held lock is lost.
+// throughput of 64, no master is considered down, and no held lock is lost.
 func loadTargets(l figures) (list []target) {
 	find := func(n int, m metric) *figure {
 		return l.find(scenarioLoad, "callers at once, each with its own names", goroutinesCase(n), m)

@@ -34,7 +34,7 @@ func scaleLocker(b *testing.B, n int, urls []string, options ...redlock.Option) 
 			urls = append(urls, s.URL())
 		}
 	}
-	p, err := pool.Open(urls, pool.WithTimeout(openBound)) // a busy machine must not make masters count as down
+	p, err := pool.Open(urls, pool.WithTimeout(openBound)) // on a busy machine, masters must not seem down
 	if err != nil {
 		b.Fatal(err)
 	}

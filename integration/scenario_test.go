@@ -224,7 +224,7 @@ func (x *deployment) states() string {
 
 // wholeHolds waits until each long lock is on all masters. If a process acquires a lock while it is still
 // connecting, only a bare majority has the lock until its first extension. A minority of all masters may be a
-// majority of those.
+// majority of the masters that have the lock.
 func (x *deployment) wholeHolds() {
 	x.Helper()
 	whole := make(map[string]bool)

@@ -51,7 +51,7 @@ func newConn(c redis.Conn) *conn {
 	return &conn{redis: c, queue: make(chan request, backlog), flight: make(chan *round, backlog)}
 }
 
-// enqueue passes the request to the writer. If the queue is full, the request counts as refused.
+// enqueue passes the request to the writer. If the queue is full, the request is treated as refused.
 func (c *conn) enqueue(r request) {
 	select {
 	case c.queue <- r:
@@ -80,8 +80,8 @@ func (c *conn) writeLoop() {
 	}
 }
 
-// readLoop passes each reply to the oldest round in flight. It ends when the connection ends; then rounds without a
-// reply count as refused.
+// readLoop passes each reply to the oldest round in flight. It ends when the connection ends. Then it treats rounds
+// without a reply as refused.
 func (c *conn) readLoop() {
 	for {
 		reply, err := c.redis.Receive()

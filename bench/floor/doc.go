@@ -14,8 +14,8 @@
 //   - rollback: the keys of a failed attempt remain until their TTL expires
 //   - timeouts, reconnecting, extension, re-entry, tracing
 //
-// The library takes longer than the floor because of these features. A master that is down counts as refusing, so
-// the floor continues with the other masters. The floor does not wait for a master that hangs.
+// The library takes longer than the floor because of these features. The floor treats a master that is down as
+// refusing, and continues with the other masters. It does not wait for a master that hangs.
 //
 // [DialLibrary] sends the library's scripts over the same connections, but does not apply the library's rules in the
 // client. The difference between this and the library is the cost of the library's client.

@@ -94,7 +94,7 @@ func TestFloorLocksAndUnlocksOnEveryMaster(t *testing.T) {
 	}
 }
 
-// A master that is down counts as refusing, and the floor does not wait for it. Without a majority every call fails.
+// The floor treats a master that is down as refusing, and does not wait for it. Without a majority every call fails.
 func TestFloorWorksWithMajority(t *testing.T) {
 	f, servers := open(t, 3)
 	defer func() { _ = f.Close() }() // some connections have already ended, so Close may fail

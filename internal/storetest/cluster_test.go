@@ -40,7 +40,7 @@ func TestLockOnCluster(t *testing.T) {
 				break
 			}
 			if strings.HasSuffix(bucketOf(locker, name), "{7}") {
-				break // no other client locks names of this bucket, so it waits for the other buckets' records
+				break // no other client uses this bucket, so the attempt waits for the other buckets
 			}
 			time.Sleep(50 * time.Millisecond)
 		}

@@ -114,7 +114,7 @@ func showsThatASlotMoves(t *testing.T, n *sharedNode) {
 	if state(moving, 0).Info.Moves == 0 {
 		t.Error("Moves is 0 after the move was cancelled")
 	}
-	n.do("CLUSTER", "SETSLOT", slot, "NODE", id) // it is gone, and this node answers MOVED
+	n.do("CLUSTER", "SETSLOT", slot, "NODE", id) // the slot has moved, and this node answers MOVED
 	eventually(t, "the bucket leaves the node", func() bool {
 		e := state(moving, 0)
 		return e.Err == nil && e.Info.RunID != state(n.on[0], 0).Info.RunID || e.Err != nil

@@ -52,7 +52,7 @@ func overlaps(list []span, start time.Time, beyond bool) (problems []string) {
 	slices.SortStableFunc(list, func(a, b span) int {
 		return cmp.Or(cmp.Compare(a.name, b.name), a.from.Compare(b.from), cmp.Compare(a.token, b.token))
 	})
-	var ends, wrote span // the span that ends last, of all and of those of writers
+	var ends, wrote span // the span that ends last, of all spans and of the writers' spans
 	for i, t := range list {
 		if i == 0 || list[i-1].name != t.name {
 			ends, wrote = t, span{}

@@ -28,9 +28,9 @@ const (
 	setback                 // wall clocks jump back and forward by hours, while masters are in quarantine and calls wait
 	leaving                 // Lockers are closed with contexts in any state, while masters hang
 	strangers               // clients with different lists of masters, or with the same id
-	emptied                 // all masters lose their data at once; clients with different max TTLs
+	emptied                 // all masters lose their data together; clients have different max TTLs
 	backups                 // masters get another replication id without loss of data
-	crowd                   // many waiters die at once, while others continue
+	crowd                   // many waiters die together, while others continue
 	lasting                 // a minority is partitioned away forever; all clients, also a new one, must acquire locks
 	lonely                  // a client reaches only a minority, forever, and waits in front of all others
 	quitting                // many calls of a client end without a release, and the client continues
@@ -108,7 +108,7 @@ type weather struct {
 	every   time.Duration   // mean time from fault to fault
 	weights [faultKinds]int // weight of each fault
 	rate    float64         // error of the rates of the clocks
-	lean    float64         // 1 if the masters run fast and the clients slow, -1 the other way
+	lean    float64         // 1 if the masters' clocks are fast and the clients' slow, -1 if the opposite
 	spread  time.Duration   // initial distance between the masters' clocks
 	frozen  bool            // suspensions also stop the steady clock
 	beyond  bool            // includes faults that are not tolerated

@@ -97,7 +97,7 @@ func answer(what string, code int64) string {
 	return quorum.Outcome(code).String()
 }
 
-// Transcript returns all events in words, a line each.
+// Transcript returns all events as text, one per line.
 func (r *Result) Transcript() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "seed %d, %s\n", r.Seed, r.plan.String())
