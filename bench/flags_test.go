@@ -28,7 +28,7 @@ func TestMastersBecomeURLs(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := []string{"redis://a:1", "redis://[::1]:2", "rediss://u:p@b:3/0"}; !slices.Equal(c.masters, want) {
-		t.Errorf("got %q, want %q", c.masters, want)
+		t.Errorf("the masters are %q, want %q", c.masters, want)
 	}
 }
 

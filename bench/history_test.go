@@ -19,7 +19,7 @@ func TestHistoryOfTwoWorkers(t *testing.T) {
 		t.Fatalf("the history is %v, and these turns gave up: %v", h, gaveUp)
 	}
 	if n := h.during(10, 32); n != 2 {
-		t.Errorf("%d holds from 10 to 32", n)
+		t.Errorf("there are %d holds from 10 to 32, want 2", n)
 	}
 	if w := h.waits(0, 20); !slices.Equal(w, []time.Duration{10, 17}) {
 		t.Errorf("the waits are %v", w)

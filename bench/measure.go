@@ -59,8 +59,8 @@ type run struct {
 	reuse      bool     // each goroutine locks the same few names in turn, instead of a new name for each pair
 }
 
-// measure runs all workers for the duration, after a warm-up of a fifth of the duration. It records how many pairs fail,
-// and returns an error if all pairs fail.
+// measure runs all workers for the duration, after a warm-up of a fifth of the duration. It records how many pairs
+// fail, and returns an error if all pairs fail.
 func (r run) measure(ctx context.Context) (*sample, error) {
 	workers := make([]*worker, r.goroutines)
 	for i := range workers {

@@ -56,7 +56,7 @@ func TestSavedRunIsShownAgain(t *testing.T) {
 	}
 	code, stdout, stderr := runCommand(t, "-from", kept, "-out", again, "-html", page, "-compare", kept)
 	if code != exitOK || !strings.Contains(stdout, "do not differ") {
-		t.Fatalf("exit code %d, %q:\n%s", code, stderr, stdout)
+		t.Fatalf("the benchmark exited with code %d and printed %q:\n%s", code, stderr, stdout)
 	}
 	a, err := os.ReadFile(kept)
 	if err != nil {
@@ -98,7 +98,7 @@ func TestMissingFilesAreReported(t *testing.T) {
 		{[]string{"-compare", "does-not-exist.json"}, exitFailed, "does-not-exist.json"},
 	} {
 		if code, _, stderr := runCommand(t, c.args...); code != c.code || !strings.Contains(stderr, c.want) {
-			t.Errorf("%q: exit code %d, %q", c.args, code, stderr)
+			t.Errorf("with the arguments %q the exit code is %d, and the output %q", c.args, code, stderr)
 		}
 	}
 }

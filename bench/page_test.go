@@ -175,7 +175,7 @@ func TestPageInABrowser(t *testing.T) {
 			Paper           string
 		}
 		if err := json.Unmarshal([]byte(html.UnescapeString(title)), &told); err != nil {
-			t.Fatalf("%q: %v", title, err)
+			t.Fatalf("the title %q is not the result of the script: %v", title, err)
 		}
 		if told.Width != screen.width || told.Scrolls || told.Pictures != 4 || len(told.Bad) > 0 ||
 			told.Paper != screen.paper {
@@ -209,7 +209,7 @@ func browse(t *testing.T, browser string, args ...string) (stdout, stderr string
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	cmd.WaitDelay = 5 * time.Second
 	if err := cmd.Run(); err != nil {
-		t.Fatalf("%s: %v: %s", browser, err, errs.String())
+		t.Fatalf("the browser %s failed: %v: %s", browser, err, errs.String())
 	}
 	return out.String(), errs.String()
 }

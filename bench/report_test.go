@@ -58,11 +58,11 @@ func TestTargetsAreMetMissedOrOpen(t *testing.T) {
 		}
 		found++
 		if got := g.verdict(); got != verdict {
-			t.Errorf("%s: %s, want %s", g.Name, got, verdict)
+			t.Errorf("the verdict of %s is %s, want %s", g.Name, got, verdict)
 		}
 	}
 	if found != len(want) {
-		t.Errorf("found %d of %d targets", found, len(want))
+		t.Errorf("only %d of %d targets were found", found, len(want))
 	}
 	// The target is one connection, and 2.5 were measured. All other targets are missed by less than half.
 	if !missed(r.Targets, false, true) || !missed(r.Targets, true, true) {
@@ -98,7 +98,7 @@ func TestTargetsAgainstPeers(t *testing.T) {
 		if v, ok := want[g.Name]; ok {
 			delete(want, g.Name)
 			if g.Measured == nil || *g.Measured < v*0.999 || *g.Measured > v*1.001 {
-				t.Errorf("%s: %s, want %v", g.Name, g.measured(), v)
+				t.Errorf("the value of %s is %s, want %v", g.Name, g.measured(), v)
 			}
 		}
 	}
@@ -111,11 +111,11 @@ func TestTargetsAgainstPeers(t *testing.T) {
 func TestVerdictReportsDisagreement(t *testing.T) {
 	g := atMost("x", 10, newSpread([]float64{9, 11, 8}), "")
 	if got := g.verdict(); got != "met, not in every round" {
-		t.Errorf("got %q", got)
+		t.Errorf("the verdict of an upper bound is %q", got)
 	}
 	g = atLeast("x", 10, newSpread([]float64{9, 11, 8}), "")
 	if got := g.verdict(); got != "NOT MET, in some rounds met" {
-		t.Errorf("got %q", got)
+		t.Errorf("the verdict of a lower bound is %q", got)
 	}
 }
 
@@ -133,7 +133,7 @@ func TestReportRoundTrip(t *testing.T) {
 		t.Fatal(err)
 	}
 	if f := r.Figures.find(scenarioPairs, rateCase(64), nameFloor, mRate); f == nil || len(f.Rounds) != 2 || f.Max != 101 {
-		t.Errorf("figure: %+v", f)
+		t.Errorf("the figure was read as %+v", f)
 	}
 	if err := r.writeJSON(&again); err != nil || again.String() != out.String() {
 		t.Errorf("the document differs after saving it again: %v", err)

@@ -79,7 +79,7 @@ func checkPairs(t *testing.T, r *report, goroutines ...int) {
 				p50, p99 := want(t, r, scenarioPairs, latencyCase(op, n), who, mP50),
 					want(t, r, scenarioPairs, latencyCase(op, n), who, mP99)
 				if p99.Median < p50.Median {
-					t.Errorf("%s at %d: p99 %v below p50 %v", who, n, p99.Median, p50.Median)
+					t.Errorf("%s with %d goroutines: the p99 %v is below the p50 %v", who, n, p99.Median, p50.Median)
 				}
 			}
 			want(t, r, scenarioPairs, rateCase(n), who, mRate)
@@ -166,7 +166,7 @@ func TestPeersContend(t *testing.T) {
 		}
 		c, err := contend(t.Context(), b, e, shape{processes: 2, goroutines: 2, hold: time.Millisecond}, 0)
 		if err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("the shape of %s failed: %v", name, err)
 		} else if len(c.turnList) == 0 || c.overlaps() != 0 || len(c.alone) != aloneLocks || c.commands < 1 {
 			t.Errorf("%s: %d holds, %d overlap, %d alone, %v commands", name, len(c.turnList), c.overlaps(), len(c.alone),
 				c.commands)

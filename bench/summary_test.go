@@ -63,7 +63,7 @@ ratio: the library's over it; ~: the rounds disagree; * beside a local mutex
 	r := summaryReport()
 	r.Busy = "The machine was busy (load 8.4 on 2 processors): these figures say little."
 	if got := summaryOf(t, r); got != want {
-		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+		t.Errorf("the summary is:\n%s\nwant:\n%s", got, want)
 	}
 }
 
@@ -76,15 +76,15 @@ func TestSummaryStaysShort(t *testing.T) {
 	}
 	lines := strings.Split(strings.Trim(summaryOf(t, r), "\n"), "\n")
 	if len(lines) > 15 {
-		t.Errorf("%d lines", len(lines))
+		t.Errorf("the summary has %d lines", len(lines))
 	}
 	for _, l := range lines {
 		if n := utf8.RuneCountInString(l); n > 80 {
-			t.Errorf("%d columns: %s", n, l)
+			t.Errorf("a line has %d columns: %s", n, l)
 		}
 	}
 	if last := lines[len(lines)-1]; !strings.Contains(last, "18 more notes") {
-		t.Errorf("last line %q", last)
+		t.Errorf("the last line is %q", last)
 	}
 }
 
@@ -103,10 +103,10 @@ func TestVerbosity(t *testing.T) {
 		{"-scenario pairs", true, false}} {
 		code, out, stderr := runCommand(t, append(strings.Fields(c.flags), "-from", path)...)
 		if wantCode := map[bool]int{true: exitMissed, false: exitOK}[c.targets]; code != wantCode {
-			t.Errorf("%s: exit code %d: %s", c.flags, code, stderr)
+			t.Errorf("with %s the exit code is %d: %s", c.flags, code, stderr)
 		}
 		if strings.Contains(out, "pairs: rate, 64 goroutines") != c.tables || strings.Contains(out, "NOT MET") != c.targets {
-			t.Errorf("%s:\n%s", c.flags, out)
+			t.Errorf("with %s the wrong parts are shown:\n%s", c.flags, out)
 		}
 		if !strings.HasSuffix(out, "beside a local mutex\n") {
 			t.Errorf("%s: the summary does not come last:\n%s", c.flags, out)

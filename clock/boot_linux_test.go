@@ -14,7 +14,7 @@ func monotonic(t *testing.T) int64 {
 	t.Helper()
 	var ts syscall.Timespec
 	if _, _, errno := syscall.Syscall(syscall.SYS_CLOCK_GETTIME, 1, uintptr(unsafe.Pointer(&ts)), 0); errno != 0 {
-		t.Fatalf("CLOCK_MONOTONIC: %v", errno)
+		t.Fatalf("CLOCK_MONOTONIC cannot be read: %v", errno)
 	}
 	return ts.Nano()
 }

@@ -55,7 +55,7 @@ func TestFirstLockOnFreshServers(t *testing.T) {
 	}
 	for _, m := range locker.Admin().Masters() {
 		if m.State != "voting" {
-			t.Errorf("%s is %s: %v", m.Addr, m.State, m.Err)
+			t.Errorf("the state of %s is %s, want voting: %v", m.Addr, m.State, m.Err)
 		}
 	}
 	each(t, Master.Kill, five[0])

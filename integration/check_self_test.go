@@ -83,7 +83,7 @@ func TestHistoryCheckerFindsViolations(t *testing.T) {
 	} {
 		holds, err := history.Holds(c.h)
 		if err != nil {
-			t.Fatalf("%s: %v", name, err)
+			t.Fatalf("%s: the history cannot be read: %v", name, err)
 		}
 		if err := history.Check(holds); (err != nil) != strings.Contains(c.by, "interval") {
 			t.Errorf("%s: the check of intervals returned %v", name, err)

@@ -141,7 +141,7 @@ func removeAll(t testing.TB, made []*container) {
 		if c != nil {
 			wg.Go(func() {
 				if err := c.remove(); err != nil {
-					t.Errorf("%s: %v", c.name, err)
+					t.Errorf("the container %s cannot be removed: %v", c.name, err)
 				}
 			})
 		}

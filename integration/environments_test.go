@@ -49,7 +49,7 @@ func TestTestsPassInEachEnvironment(t *testing.T) {
 			cmd.Env = append(cmd.Env, one.env...)
 			out, err := cmd.CombinedOutput()
 			if err != nil {
-				t.Fatalf("%v\n%s", err, out)
+				t.Fatalf("the tests failed: %v\n%s", err, out)
 			}
 			for _, text := range one.says {
 				if !strings.Contains(string(out), text) {

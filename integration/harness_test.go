@@ -203,7 +203,7 @@ func dial(t testing.TB, m Master) redis.Conn {
 	}
 	c, err := redis.DialURL(m.URL(), opts...)
 	if err != nil {
-		t.Fatalf("%s: %v", m.Name(), err)
+		t.Fatalf("cannot connect to %s: %v", m.Name(), err)
 	}
 	return c
 }
@@ -215,7 +215,7 @@ func command(t testing.TB, m Master, name string, args ...any) any {
 	defer c.Close()
 	reply, err := c.Do(name, args...)
 	if err != nil {
-		t.Fatalf("%s: %s: %v", m.Name(), name, err)
+		t.Fatalf("%s has refused the command %s: %v", m.Name(), name, err)
 	}
 	return reply
 }

@@ -84,7 +84,7 @@ func TestReleasedModulesCanBeInstalled(t *testing.T) {
 		cmd.Dir, cmd.Env = dir, env
 		out, err := cmd.CombinedOutput()
 		if err != nil {
-			t.Fatalf("%s %q: %v\n%s", name, args, err, out)
+			t.Fatalf("the command %s %q failed: %v\n%s", name, args, err, out)
 		}
 		return string(out)
 	}

@@ -87,7 +87,7 @@ func (l *link) add(toxics ...toxic) {
 			_, err = l.proxy.Toxics.AddToxicJson(strings.NewReader(string(text)))
 		}
 		if err != nil {
-			l.t.Errorf("%s: %s: %v", l.name, x.Name, err)
+			l.t.Errorf("link %s: cannot add the toxic %s: %v", l.name, x.Name, err)
 		}
 	}
 }

@@ -40,7 +40,7 @@ func TestNightmare(t *testing.T) {
 	if seed == 0 {
 		seed = uint64(time.Now().UnixNano())
 	}
-	t.Logf("seed %d", seed)
+	t.Logf("the seed is %d", seed)
 	length := *nightmareFor
 	if !long.Enabled() {
 		length = min(length, shortNightmare)
@@ -55,7 +55,7 @@ func TestNightmare(t *testing.T) {
 		x.note("order returns")
 		n.order()
 	}}.run(t)
-	t.Logf("%d faults: %s", len(n.deployment.faults), strings.Join(n.kinds(), ", "))
+	t.Logf("there were %d faults: %s", len(n.deployment.faults), strings.Join(n.kinds(), ", "))
 }
 
 // A nightmare chooses the faults. Masters that may have lost their locks get time to be admitted again before other

@@ -241,7 +241,7 @@ func TestHistoriesOfReadersOnRealServers(t *testing.T) {
 	for _, o := range r.ops {
 		ops[o.Input.(share).op]++
 	}
-	t.Logf("operations: %v", ops)
+	t.Logf("the numbers of operations are %v", ops)
 	if few := 2 * rounds; ops[shareRead] < few || ops[shareWrite] < few/2 || ops[shareDown] < few/10 {
 		t.Error("too few operations for a meaningful check")
 	}

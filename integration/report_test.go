@@ -22,7 +22,7 @@ type summary struct {
 	failed         int           // failed calls of any kind for those names
 	lost           int           // locks that were held throughout and were lost
 	held           int           // number of all holds of the run
-	sample         string        // the most frequent error that is not contention
+	sample         string        // the most frequent error, except that the name was held
 	calm           time.Duration // the median before the fault
 	gap            time.Duration // longest time in which a process did not check its long lock
 }

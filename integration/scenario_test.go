@@ -129,7 +129,7 @@ func (x *deployment) open() *redlock.Locker {
 		ctx, cancel := context.WithTimeout(context.Background(), hang)
 		defer cancel()
 		if err := l.Close(ctx); err != nil {
-			x.Errorf("close: %v", err)
+			x.Errorf("Close failed: %v", err)
 		}
 		p.Close()
 	})
@@ -293,7 +293,7 @@ func (x *deployment) eventually(bound time.Duration, problem func() string) {
 		select {
 		case <-tick.C:
 		case <-timer.C:
-			x.Fatalf("after %v: %s", bound, last)
+			x.Fatalf("after %v the problem remains: %s", bound, last)
 		}
 	}
 }

@@ -30,8 +30,8 @@ func TestCommandsFollowChangeOfMasters(t *testing.T) {
 	f.start("who", "a").ends(0, "on 5 of 5 masters")
 	f.start("ls").ends(0, "a\n")
 	f.start("status").ends(0, "5 of 5 vote")
-	// A lock on a majority of only one set is held, because its client may not have noticed the change yet, or may be
-	// ahead.
+	// A lock on a majority of only one set is also held: its client may not have noticed the change yet, or may be ahead
+	// of the other clients.
 	for i := 2; i < 5; i++ {
 		f.do(i, "HSET", "redlock:{b}", "x:1:y", 1)
 	}

@@ -219,7 +219,7 @@ func TestReadingCommandsWriteNothing(t *testing.T) {
 				read("new masters")
 			}
 			f.call(exitDone, "3 of 3 vote", "admit")
-			if verb != "status" && verb != "check" { // these acquire and release a lock with a name of their own on such masters
+			if verb != "status" && verb != "check" { // these acquire and release a lock of their own
 				read("masters that vote")
 			}
 			read("a mistyped prefix", "-prefix", "redlokc")

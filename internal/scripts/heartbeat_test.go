@@ -104,7 +104,7 @@ func TestHeartbeatOfAClusterNode(t *testing.T) {
 			if err == nil {
 				fields, err := heartbeat.Decode(reply)
 				if err != nil || fields["role"] != "master" || fields["server_time_usec"] == "" {
-					t.Fatalf("%q: %v", reply, err)
+					t.Fatalf("the reply %q was decoded with the error %v, or incompletely", reply, err)
 				}
 				return fields
 			}

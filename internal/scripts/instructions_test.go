@@ -81,7 +81,7 @@ func instructions(t *testing.T, pairs int) int {
 	}
 	for i := range 2 * pairs {
 		if reply, err := conn.Receive(); err != nil || reply != int64(1) {
-			t.Fatalf("call %d: %v, %v", i, reply, err)
+			t.Fatalf("the reply to call %d is %v, %v", i, reply, err)
 		}
 	}
 	_, _ = conn.Do("SHUTDOWN", "NOSAVE")

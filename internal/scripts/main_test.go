@@ -84,7 +84,7 @@ func (c *client) must(command string, args ...any) any {
 	c.t.Helper()
 	reply, err := c.Do(command, args...)
 	if err != nil {
-		c.t.Fatalf("%s %.200v: %v", command, args, err)
+		c.t.Fatalf("the command %s %.200v failed: %v", command, args, err)
 	}
 	return reply
 }

@@ -225,7 +225,7 @@ func TestEncodedCalls(t *testing.T) {
 				stamped + "id= masters=a,b,c epoch=0 longest=1000 quarantine=0 state=quarantine since=0"},
 	} {
 		if got := strings.Join(c.call.Words("S", false), " "); got != "EVALSHA "+c.want {
-			t.Errorf("%s:\n got %s\nwant %s", c.what, got, c.want)
+			t.Errorf("%s is encoded as\n     %s\nwant %s", c.what, got, c.want)
 		}
 		text := c.call.Words("S", true)
 		if text[0] != "EVAL" || text[1] != c.call.Script.Text || strings.Join(text[2:], " ") != c.want[41:] {

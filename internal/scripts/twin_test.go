@@ -35,7 +35,7 @@ func TestServerAndReferenceAgree(t *testing.T) {
 	if text := os.Getenv(seedEnv); text != "" {
 		seed, err := strconv.ParseUint(text, 10, 64)
 		if err != nil {
-			t.Fatalf("%s: %v", seedEnv, err)
+			t.Fatalf("the value of %s is not a seed: %v", seedEnv, err)
 		}
 		seeds = []uint64{seed}
 	}
@@ -74,7 +74,7 @@ func TestServerAndReferenceAgree(t *testing.T) {
 			t.Errorf("the operations gave the reply %q only %d times", reply, total[reply])
 		}
 	}
-	t.Logf("replies: %v", total)
+	t.Logf("the numbers of replies are %v", total)
 }
 
 // A twin runs operations on the server and on the reference.
@@ -345,7 +345,7 @@ func (w *twin) both(call *frame.Call, stamp string) {
 	sent := time.Now()
 	answers, err := redis.Values(w.Do("EXEC"))
 	if err != nil {
-		w.t.Fatalf("step %d: %s: %v", w.step, w.op, err)
+		w.t.Fatalf("step %d: %s failed: %v", w.step, w.op, err)
 	}
 	w.t0, w.t1 = micros(w.t, answers[0]), micros(w.t, answers[2])
 	w.slack = max(w.slack, time.Since(sent).Microseconds()+2000) // at least the duration of the transaction

@@ -68,7 +68,7 @@ func (c *cluster) tool(args ...string) {
 	c.t.Helper()
 	args = append(append([]string{"--cluster"}, args...), "--cluster-yes")
 	if out, err := c.nodes[0].at.command("redis-cli", args...).CombinedOutput(); err != nil {
-		c.t.Fatalf("redis-cli %v: %v: %.2000s", args, err, out)
+		c.t.Fatalf("the command redis-cli %v failed: %v: %.2000s", args, err, out)
 	}
 }
 

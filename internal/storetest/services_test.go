@@ -50,7 +50,7 @@ func apart(t *testing.T) (left, right side, cut func(down bool)) {
 				strings.Contains(said, "Unknown device") {
 				t.Skipf("needs the right to make network namespaces, and a kernel with bridges: %s", out)
 			}
-			t.Fatalf("ip %v: %v: %s", args, err, out)
+			t.Fatalf("the command ip %v failed: %v: %s", args, err, out)
 		}
 	}
 	for _, space := range []string{left.space, right.space, n} { // the last one contains the switch between the sides

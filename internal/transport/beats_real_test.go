@@ -52,7 +52,7 @@ func (n *sharedNode) do(command string, args ...any) string {
 	n.t.Helper()
 	text, err := redis.String(n.conn.Do(command, args...))
 	if err != nil {
-		n.t.Fatalf("%s %v: %v", command, args, err)
+		n.t.Fatalf("the command %s %v failed: %v", command, args, err)
 	}
 	return text
 }

@@ -91,7 +91,7 @@ func (m *mailbox) next(t testing.TB) answer {
 	case a := <-m.ch:
 		return a
 	case <-timer.C:
-		t.Fatal("no reply")
+		t.Fatal("there was no reply in time")
 		return answer{}
 	}
 }

@@ -60,7 +60,7 @@ func TestMastersComeAndGo(t *testing.T) {
 		mu.Unlock()
 		for i := range 4 {
 			if err := ask(t, p, i); err != nil {
-				t.Errorf("master %d: %v", i, err)
+				t.Errorf("a call to master %d failed: %v", i, err)
 			}
 		}
 

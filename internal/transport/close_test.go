@@ -213,6 +213,6 @@ func TestWorksInFIPSMode(t *testing.T) {
 	cmd := exec.Command(os.Args[0], "-test.run=^TestInfoOfARealServer$", "-test.v", "-long")
 	cmd.Env = append(os.Environ(), "GODEBUG=fips140=only")
 	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "PASS: TestInfoOfARealServer") {
-		t.Errorf("%v\n%s", err, out)
+		t.Errorf("the test in FIPS mode failed: %v\n%s", err, out)
 	}
 }

@@ -106,7 +106,7 @@ func TestReadNodes(t *testing.T) {
 		redis.Error("TRYAGAIN Multiple keys request"): true, redis.Error("CLUSTERDOWN"): false, ErrTimeout: false,
 	} {
 		if leaving(err) != want {
-			t.Errorf("%v: leaving is %v", err, !want)
+			t.Errorf("leaving(%v) is %v", err, !want)
 		}
 	}
 }

@@ -17,7 +17,7 @@ func TestErrorTextsNameAddressOnce(t *testing.T) {
 	_ = l.Close()
 	want := "pool: " + addr + ": connect: master is down: connection refused"
 	if err := waitDown(t, open(t, []string{"redis://" + addr}), 0, ErrDown); err.Error() != want {
-		t.Errorf("got  %v\nwant %s", err, want)
+		t.Errorf("the error is  %v\nwant %s", err, want)
 	}
 }
 
@@ -30,7 +30,7 @@ func TestErrorTextsNameNoScript(t *testing.T) {
 		"ERR script: none": "pool: a:1: acquire: ERR script: none",
 	} {
 		if got := (&Error{Addr: "a:1", Op: "acquire", Err: reply}).Error(); got != want {
-			t.Errorf("got  %s\nwant %s", got, want)
+			t.Errorf("the error is  %s\nwant %s", got, want)
 		}
 	}
 }

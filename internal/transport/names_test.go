@@ -53,7 +53,7 @@ func TestURLs(t *testing.T) {
 // does not contain a password.
 func TestInvalidSettingsAreRejected(t *testing.T) {
 	dial := func(context.Context, string, string) (net.Conn, error) {
-		t.Error("dialled")
+		t.Error("a connection was dialed")
 		return nil, errors.New("no")
 	}
 	shared := &redis.Pool{Dial: func() (redis.Conn, error) { return nil, errors.New("no") }}

@@ -255,7 +255,7 @@ func TestPendingReleasesAreBounded(t *testing.T) {
 		p := open(t, []string{"redis://m1"}, WithDialer((&fake{unserved: true}).dial))
 		for i := range maxPending {
 			if !p.AddPending(0, pendingRelease(fmt.Sprint(i), 1, "a")) {
-				t.Fatalf("release %d was refused", i)
+				t.Fatalf("the pending release %d was refused", i)
 			}
 		}
 		if p.AddPending(0, pendingRelease("more", 1, "a")) {

@@ -73,7 +73,7 @@ func (s *server) do(args ...any) any {
 	defer c.Close()
 	v, err := c.Do(fmt.Sprint(args[0]), args[1:]...)
 	if err != nil {
-		s.t.Fatalf("%v: %v", args, err)
+		s.t.Fatalf("the command %v failed: %v", args, err)
 	}
 	return v
 }

@@ -44,12 +44,12 @@ func TestEachMutantCompiles(t *testing.T) {
 		}
 		texts, err := apply(all[name])
 		if err != nil {
-			t.Errorf("mutant %s: %v", name, err)
+			t.Errorf("the mutant %s cannot be applied: %v", name, err)
 			continue
 		}
 		for path := range texts {
 			if err := c.compile(filepath.Dir(path), texts); err != nil {
-				t.Errorf("mutant %s: %v", name, err)
+				t.Errorf("the mutant %s does not compile: %v", name, err)
 			}
 		}
 	}

@@ -205,7 +205,7 @@ func inParallel(t *testing.T, n int, bad func(badSeed)) (sum summary) {
 	began := time.Now()
 	begun := func() {
 		if k := all.Add(1); k%tellEvery == 0 {
-			t.Logf("%d of %d after %v", k, n, time.Since(began).Round(time.Second))
+			t.Logf("%d of %d schedules have begun after %v", k, n, time.Since(began).Round(time.Second))
 		}
 	}
 	for i := range processes {

@@ -33,7 +33,7 @@ type client struct {
 	file      redlock.Configuration // the configuration with which a Locker begins, if the masters are changed
 }
 
-// A machine is the machine of a client.
+// machine is the state of the client's machine.
 type machine struct {
 	asleep     bool
 	awake      chan struct{} // closed on wake-up; not nil while asleep

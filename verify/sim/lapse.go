@@ -42,7 +42,7 @@ func (w *simulation) lapse(s *server, c *client) {
 		l.holders3.downCut = l.how == lateReply
 		l.holder.refuse = l.how == lateRound
 	})
-	const connects = 100 * time.Millisecond // maximum
+	const connects = 100 * time.Millisecond // maximum time to connect
 	at += connects
 	l.step(at, func() { l.holders3.upCut = true })
 	asks := at + t/10 + w.upTo(t/4)

@@ -37,7 +37,7 @@ func without(t *testing.T, name string) (binary string) {
 	binary = filepath.Join(dir, "sim.test")
 	build := exec.Command("go", "test", "-c", "-ldflags=-s -w", "-overlay", overlay, "-o", binary, ".")
 	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+		t.Fatalf("the mutant cannot be built: %v\n%s", err, out)
 	}
 	return binary
 }
@@ -47,7 +47,7 @@ func TestMutantsHaveKinds(t *testing.T) {
 	for _, m := range mutants.Of(mutants.Sim) {
 		for _, kind := range strings.Split(m.Kinds, ",") {
 			if !slices.Contains(kindNames[:], kind) {
-				t.Errorf("mutant %s: unknown kind %q", m.Name, kind)
+				t.Errorf("the mutant %s names the unknown kind %q", m.Name, kind)
 			}
 		}
 	}
@@ -84,7 +84,7 @@ func killed(t *testing.T, m mutants.Mutant) {
 	}
 	t.Logf("found after %v, by schedule %d of its kinds: %s", time.Since(began).Round(time.Millisecond), sum.Runs,
 		found.Problems[at])
-	t.Logf("seed %d: %s", found.Seed, m.Wrong)
+	t.Logf("seed %d kills the mutant: %s", found.Seed, m.Wrong)
 	intact := child{first: found.Seed, seeds: 1}
 	intact.run(t, func() {}, func(b badSeed) {
 		t.Errorf("seed %d finds a violation in the original code, too: %s", b.Seed, b.Problems)

@@ -24,7 +24,7 @@ const (
 	mixture                 // any combination from the seed
 	excess                  // faults that are not tolerated
 	changes                 // the masters are changed; clients are notified at different times, one perhaps never
-	freezes                 // processes, machines, and all machines stop for part of the validity
+	freezes                 // a process, a machine, or all machines stop for less than the validity of a lock
 	setback                 // wall clocks jump back and forward by hours, while masters are in quarantine and calls wait
 	leaving                 // Lockers are closed with contexts in any state, while masters hang
 	strangers               // clients with different lists of masters, or with the same id

@@ -55,7 +55,7 @@ func TestSameSeedRepeatsRun(t *testing.T) {
 	})
 	t.Logf("%d runs of %d seeds, %d differ", sum.Runs, sameSeeds, different)
 	if sum.Runs != n*sameSeeds {
-		t.Errorf("%d runs", sum.Runs)
+		t.Errorf("the number of runs is %d", sum.Runs)
 	}
 }
 

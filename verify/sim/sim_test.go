@@ -41,7 +41,7 @@ func TestSchedules(t *testing.T) {
 			t.Errorf("%v\n%s\nagain: go test ./verify/sim -run '^TestSchedules$' -args -seed %d -kind %q",
 				b.Problems, tail(b.Transcript), b.Seed, *kindForce)
 		case worst <= 100:
-			t.Errorf("seed %d: %.300s", b.Seed, b.Problems[0])
+			t.Errorf("seed %d has found a violation: %.300s", b.Seed, b.Problems[0])
 		}
 	})
 	t.Logf("%d schedules in %v: %d locks, %d handed on, %d repairs, %d writes, %d connections, %d scripts; "+
@@ -49,7 +49,7 @@ func TestSchedules(t *testing.T) {
 		sum.Repairs, sum.Writes, sum.Connections, sum.Scripts, worst)
 	reachedAll(t, sum)
 	if sum.Runs != n {
-		t.Errorf("want %d schedules", n)
+		t.Errorf("there were fewer than %d schedules", n)
 	}
 	little := sum.Locks < 3*n || sum.Imports == 0 || sum.Repairs < n/10 || sum.Writes < n
 	if n >= shortSeeds && *kindForce+*kindGiven+*withoutGiven == "" && little {

@@ -27,7 +27,8 @@ func (p *plan) drawValues(r *rand.Rand) {
 // showValue sets the value of a lock, and makes a client inspect the name.
 func (k *worker) showValue(b *belief) {
 	w := k.c.w
-	if b.shared != nil || w.plan.values == 0 || !k.chance(w.plan.values) { // do not draw, so that such runs stay the same
+	// Without values, draw no random number, so that runs without values do not change.
+	if b.shared != nil || w.plan.values == 0 || !k.chance(w.plan.values) {
 		return
 	}
 	of := holdOf{b.name, b.token}

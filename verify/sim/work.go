@@ -257,7 +257,7 @@ func (k *worker) begin(l *redlock.Locker, lock *redlock.Lock, asked time.Time, w
 	return b
 }
 
-// look records that validity is left, if that is the case.
+// look records the present time as the last at which validity was left, if any is left.
 func (b *belief) look() {
 	if b.lock.Remaining() > 0 {
 		b.seen = b.c.w.now()
