@@ -159,7 +159,7 @@ func (e *extensions) trace() *redlockinfo.Trace {
 			e.lost.Add(1)
 		case "extended":
 			if h.Err != nil {
-				return // the retry is recorded, and is late
+				return // only the retry is recorded, as a late extension
 			}
 			if last := e.confirmed(h); last > 0 {
 				late := max(0, time.Duration(time.Now().UnixNano()-last)-lockTTL/3)

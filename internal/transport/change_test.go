@@ -29,7 +29,7 @@ func ask(t *testing.T, p *Transport, i int) error {
 	return err
 }
 
-// A master that is added is dialed with the options of the others, joins the existing subscriptions, and is reported
+// A master that is added is dialled with the options of the others, joins the existing subscriptions, and is reported
 // to watchers. A master that is retired loses its connections, and the other masters are not affected. The numbers
 // of masters do not change.
 func TestMastersComeAndGo(t *testing.T) {
@@ -79,7 +79,7 @@ func TestMastersComeAndGo(t *testing.T) {
 		if err := s.Err(0); !errors.Is(err, ErrRetired) {
 			t.Errorf("the subscription on a retired master has the error %v", err)
 		}
-		settle(time.Minute) // a retired master is not dialed again
+		settle(time.Minute) // a retired master is not dialled again
 		if n := ms[0].connections(); n != 0 {
 			t.Errorf("there are %d connections to a retired master", n)
 		}

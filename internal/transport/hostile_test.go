@@ -73,7 +73,7 @@ var hostilities = map[string]func(io.Writer) bool{
 }
 
 // For any text that a server sends instead of any reply, each call to the server gets an error or the value that the
-// server sent, within the timeout. The memory use is bounded, the server is redialed with pauses, and the other
+// server sent, within the timeout. The memory use is bounded, the server is redialled with pauses, and the other
 // master is not affected.
 func TestHostileServerAffectsOwnCallsOnly(t *testing.T) {
 	for name, say := range hostilities {

@@ -49,11 +49,11 @@ func TestURLs(t *testing.T) {
 	}
 }
 
-// Invalid settings are rejected before any connection is dialed. The error matches ErrInvalid, quotes the value, and
+// Invalid settings are rejected before any connection is dialled. The error matches ErrInvalid, quotes the value, and
 // does not contain a password.
 func TestInvalidSettingsAreRejected(t *testing.T) {
 	dial := func(context.Context, string, string) (net.Conn, error) {
-		t.Error("a connection was dialed")
+		t.Error("a connection was dialled")
 		return nil, errors.New("no")
 	}
 	shared := &redis.Pool{Dial: func() (redis.Conn, error) { return nil, errors.New("no") }}

@@ -207,7 +207,7 @@ func TestGapAfterACut(t *testing.T) {
 		ms[1].cutAll(false)
 		synctest.Wait()
 		for i := range ears {
-			confirmed(t, subs[i], 3) // redialed immediately
+			confirmed(t, subs[i], 3) // redialled immediately
 			ears[i].want(t, 0, 4)
 		}
 		publish(ms, "3")
@@ -230,7 +230,7 @@ func TestGapAfterACut(t *testing.T) {
 	})
 }
 
-// H31, H36: the heartbeat detects a hung master. The master delays no client, and is redialed when it answers again.
+// H31, H36: the heartbeat detects a hung master. The master delays no client, and is redialled when it answers again.
 func TestHungMasterIsRedialled(t *testing.T) {
 	virtual(t, 3, func(t *testing.T, ms ears, p *Transport) {
 		e := newEar()
@@ -284,8 +284,8 @@ func TestCloseJoinsWhileAMasterHangs(t *testing.T) {
 	})
 }
 
-// While there are listeners, a master that is down is dialed with growing pauses, regardless of how often listeners
-// come and go. Without listeners it is not dialed.
+// While there are listeners, a master that is down is dialled with growing pauses, regardless of how often listeners
+// come and go. Without listeners it is not dialled.
 func TestDownMasterIsDialledWithPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ms := newEars(1)

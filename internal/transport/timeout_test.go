@@ -32,7 +32,7 @@ func bubble(t *testing.T, f func(t *testing.T, p *Transport, srv *fake), opts ..
 }
 
 // A reply is overdue exactly one timeout after the call, also if the session was idle before. Then the outcome of
-// calls that were written is unknown, calls that were still queued have had no effect, and the master is redialed.
+// calls that were written is unknown, calls that were still queued have had no effect, and the master is redialled.
 func TestOverdueReplyEndsTheSession(t *testing.T) {
 	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
 		idle := time.NewTimer(730 * time.Millisecond) // not a multiple of the timeout

@@ -46,7 +46,8 @@ const (
 	faultKinds
 )
 
-// Mixtures draw from the faults before leapAll. The last beyondFaults of these are not tolerated.
+// Runs of the kinds mixture and excess draw from the faults before leapAll. The last beyondFaults of these faults are
+// not tolerated, so only excess draws them.
 const (
 	olderFaults  = leapAll
 	beyondFaults = 2

@@ -127,7 +127,7 @@ type habits struct {
 }
 
 // manners holds the fractions of calls with a retry policy, of fair calls and of calls with local hand-offs, and the
-// behavior of each client's trace callbacks.
+// behaviour of each client's trace callbacks.
 type manners struct {
 	retry, fair, handoff float64
 	callbacks            []callback

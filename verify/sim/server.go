@@ -150,7 +150,7 @@ func (s *server) receive(n *conn, commands []command) {
 	n.flush()
 }
 
-// hang stops execution for d.
+// hang makes the server hang for d, in which it executes no commands.
 func (s *server) hang(d time.Duration) {
 	s.w.note(-1, s.index, "hangs for", "", int64(d))
 	s.hung = true
