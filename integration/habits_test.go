@@ -70,7 +70,7 @@ func TestOtherLibrariesAreIndependent(t *testing.T) {
 	if err := theirs.LockContext(bounded(t)); err != nil {
 		t.Fatal(err)
 	}
-	// A Redisson client keeps a hash of its holders at the name itself, and publishes releases on a channel.
+	// A Redisson client stores a hash of its holders in the key with the name, and publishes releases on a channel.
 	const redisson, holder = "orders:43", "8743c9c0-0795-4907-87fd-6c719a6b4586:1"
 	for _, m := range five {
 		command(t, m, "HSET", redisson, holder, 1)

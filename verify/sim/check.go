@@ -212,7 +212,8 @@ func (w *simulation) checkRepair() {
 	w.checkKeys("after its release", false)
 }
 
-// agreeing returns the masters that vote and whose clocks are so near to the median that they accept its ballots.
+// agreeing returns the masters that vote and whose clocks are so near to their median that they accept ballots of that
+// time.
 func (w *simulation) agreeing() []*server {
 	voters := w.voters()
 	times := make([]int64, len(voters))

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // faults are expected here
 	flag.Parse()
 	if isChild() || *oneSeed >= 0 {
-		// For reproducible runs, only one goroutine may run at a time, and the collector only between runs.
+		// For reproducible runs, only one goroutine may run at a time, and the garbage collector only between runs.
 		runtime.GOMAXPROCS(1)
 		debug.SetGCPercent(-1)
 	}

@@ -11,7 +11,7 @@ import (
 // A kind determines what a run concentrates on.
 type kind int
 
-// The kinds. The last one includes faults beyond what the documentation says is tolerated; see plan.beyond.
+// The kinds. Runs of the kind excess include faults that are not tolerated according to the documentation.
 const (
 	contention  kind = iota // no faults but a network with different delays: many clients compete for one name
 	amnesia                 // masters restart empty, are flushed, are restored from a snapshot, or fail back

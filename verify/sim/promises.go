@@ -6,8 +6,8 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// lossGrace is how late the lock's context may report a loss to a running client: the library checks the clocks
-// every tenth of a second.
+// lossGrace is how late the lock's context may report a loss to a running client, because the library checks
+// the clocks every tenth of a second.
 const lossGrace = 150 * time.Millisecond
 
 // checkGiven reports a call that succeeded without remaining validity. It must be called at the instant at which the
