@@ -10,20 +10,20 @@ import (
 	"time"
 )
 
-// A bench is one run of the program, for use by the scenarios.
+// A bench is the state of one run of the program. The scenarios use it.
 type bench struct {
 	cfg     *config
 	masters *masters
 	report  *report
-	prefix  string         // of all keys; new for each run
-	holds   map[string]int // number of holds in this scenario, by contender; see took
+	prefix  string         // prefix of all keys; each run has a new one
+	holds   map[string]int // by contender: number of holds in this scenario; see took
 }
 
 // A task is one measurement of one contender.
 type task struct {
 	name     string
 	once     bool // only in the first round
-	tolerant bool // a failure is only noted
+	tolerant bool // a failure only becomes a note
 	run      func(ctx context.Context, round int) error
 }
 
@@ -36,7 +36,7 @@ func turns(name string, list []entrant, run func(ctx context.Context, e entrant,
 	return group
 }
 
-// prefixOf returns the key prefix of a contender, which is not a prefix of another contender's.
+// prefixOf returns the key prefix of a contender. It is not a prefix of another contender's key prefix.
 func (b *bench) prefixOf(who string) string { return b.prefix + "-" + slug(who) + "." }
 
 func (b *bench) setting(who string) setting {
@@ -47,11 +47,11 @@ func (b *bench) add(scenario, kase, who string, m metric, value float64) {
 	b.report.Figures.add(scenario, kase, who, m, value)
 }
 
-// A scenario is one thing to measure. Its plan lists the work of a round: groups of tasks that are compared with each
-// other, and so run one after the other, in an order that rotates from round to round.
+// A scenario is one kind of measurement. Its plan lists the groups of tasks of a round. The tasks of a group are
+// compared with each other, so they run one after the other, in an order that rotates from round to round.
 type scenario struct {
 	name, help string
-	weight     float64 // approximate duration of a task, in durations, for the estimate of the remaining time
+	weight     float64 // approximate duration of a task in multiples of config.duration, to estimate the remaining time
 	plan       func(*bench) [][]task
 }
 
@@ -64,7 +64,7 @@ var scenarios = []scenario{
 	{scenarioFaults, "masters hung, dead or slow (needs masters that it starts)", 3, planFaults},
 }
 
-// measureAll opens the masters, runs the scenarios, and always closes everything that it opened.
+// measureAll opens the masters and runs the scenarios. It always closes everything that it has opened.
 func measureAll(ctx context.Context, c *config, p *progress) (r *report, err error) {
 	defer p.clear()
 	m, err := openMasters(ctx, c)
@@ -78,7 +78,7 @@ func measureAll(ctx context.Context, c *config, p *progress) (r *report, err err
 		return nil, err
 	}
 	err = measureRounds(ctx, b, p)
-	if m.servers == nil { // given masters continue to run
+	if m.servers == nil { // given masters continue to run, so remove the keys
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeBound)
 		defer cancel()
 		err = errors.Join(err, m.sweep(ctx, b.prefix))
@@ -90,10 +90,11 @@ func measureAll(ctx context.Context, c *config, p *progress) (r *report, err err
 	return r, nil
 }
 
-// budget bounds all rounds of the default run: a minute, minus the time for the beginning and the end.
+// budget is the maximum time for all rounds of the default run: a minute, minus the time to open and close
+// everything.
 const budget = 55 * time.Second
 
-// measureRounds runs all rounds, or as many as the time allows.
+// measureRounds runs all rounds, or as many as the budget allows.
 func measureRounds(ctx context.Context, b *bench, p *progress) error {
 	plans := make([][][]task, len(scenarios))
 	total := 0.0

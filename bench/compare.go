@@ -8,12 +8,12 @@ import (
 	"golang.org/x/perf/benchmath"
 )
 
-// fewestRounds is how many rounds each side needs for a significant difference: with three and three even the clearest
-// difference has a probability of one in ten by chance.
+// fewestRounds is how many rounds each report needs for a significant difference. With three rounds each, even the
+// clearest difference occurs by chance with a probability of one in ten.
 const fewestRounds = 4
 
-// writeComparison lists the figures of the new report that differ significantly from those of the old one, by the
-// Mann-Whitney U test at 5 %, and counts those that do not.
+// writeComparison lists the figures of the new report that differ significantly from those of the old report,
+// according to the Mann-Whitney U test at 5 %, and counts the others.
 func writeComparison(w io.Writer, old, now *report) error {
 	fmt.Fprintln(w)
 	for i, r := range []*report{old, now} {

@@ -16,26 +16,27 @@ import (
 type contender interface {
 	// caller returns a caller for one goroutine.
 	caller() caller
-	// close closes its connections; ctx bounds the sending of pending requests.
+	// close closes its connections. ctx bounds the time in which it sends pending requests.
 	close(ctx context.Context) error
 }
 
 // A caller is used by one goroutine.
 type caller interface {
-	// tryLock makes one attempt, lock waits until ctx ends.
+	// tryLock makes one attempt; lock waits until it has the lock or ctx ends.
 	tryLock(ctx context.Context, name string) (held, error)
 	lock(ctx context.Context, name string) (held, error)
 }
 
-// A held lock is released once. Unlock returns when as many masters have confirmed as the contender waits for.
+// A held lock must be released once. Unlock returns when as many masters have confirmed the release as the contender
+// waits for.
 type held interface {
 	Unlock(ctx context.Context) error
 }
 
-// A setting holds the parameters for opening a contender. It is also sent to worker processes.
+// A setting holds the parameters for opening a contender. They are also sent to worker processes.
 type setting struct {
 	URLs     []string
-	Names    []string // names of the masters for the admission records, if the URLs are those of proxies
+	Names    []string // names of the masters in the admission records, if URLs are those of proxies
 	Prefix   string   // of all keys
 	Fair     bool     // serve waiters in order
 	Priority int      // of every lock; 0 is the default
@@ -45,12 +46,12 @@ type setting struct {
 // An entrant describes a contender.
 type entrant struct {
 	name      string
-	wire      []string // the commands that it sends itself, as in commandstats; others are run by scripts
+	wire      []string // commands that the contender itself sends, named as in commandstats; scripts run others
 	open      func(ctx context.Context, s setting) (contender, error)
-	suffix    string // suffix of the keys of its locks; "" if it has no other keys under its prefix
-	peer      bool   // from another project
-	pairsOnly bool   // cannot wait for a held name
-	variant   bool   // of another contender; only measured in pairs
+	suffix    string // suffix of the keys of its locks; "" if all keys under its prefix are locks
+	peer      bool   // the contender is from another project
+	pairsOnly bool   // the contender cannot wait for a held name
+	variant   bool   // a variant of another contender; only measured in pairs
 }
 
 // Names of the contenders, also used in the report.
@@ -88,10 +89,10 @@ func entrantNamed(name string) (entrant, error) {
 	return entrants[i], nil
 }
 
-// slug returns name in a form for use in keys.
+// slug returns name in a form that can be a part of a key.
 func slug(name string) string { return strings.NewReplacer(" ", "-", ",", "-", "/", "-").Replace(name) }
 
-// closeBound bounds closing a contender, which may have very many locks to release.
+// closeBound is the maximum time to close a contender, which may have many locks to release.
 const closeBound = 20 * time.Second
 
 // shut closes a contender, even if ctx has ended.
@@ -101,7 +102,7 @@ func shut(ctx context.Context, c contender) error {
 	return c.close(ctx)
 }
 
-// The ideal is a mutex in one process: the upper bound for a lock over a network.
+// ideal is a mutex in one process. It is the upper bound for a lock over a network.
 type ideal struct{ mu sync.Mutex }
 
 func (i *ideal) caller() caller { return i }

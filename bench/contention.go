@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// A shape is a number of processes and goroutines that compete for one name.
+// A shape describes how many processes and goroutines compete for one name.
 type shape struct {
 	processes, goroutines int
 	hold, pause           time.Duration
-	fair                  bool // use the fair mode of contenders that have one
-	// priority: the last process has a higher priority than the others (fair mode).
+	fair                  bool // use the fair mode of contenders that have such a mode
+	// priority gives the last process a higher priority than the others (fair mode only).
 	priority bool
 }
 
@@ -31,12 +31,12 @@ func (s shape) String() string {
 
 const scenarioContention = "contention"
 
-// Shapes of the scenario.
+// Shapes of the scenario contention.
 var (
 	oneProcess  = shape{processes: 1, goroutines: 64, hold: time.Millisecond, pause: 5 * time.Millisecond}
 	eightPaused = shape{processes: 8, goroutines: 1, hold: time.Millisecond, pause: 5 * time.Millisecond}
 	eightGreedy = shape{processes: 8, goroutines: 1, hold: time.Millisecond}
-	// The two processes alternate: each finds the name held when it locks again, so each release hands it to the other.
+	// The two processes alternate: when one locks again, the other holds the name, so each release hands the name over.
 	twoInTurns  = shape{processes: 2, goroutines: 1, hold: 3 * time.Millisecond, pause: time.Millisecond}
 	twentyPlain = shape{processes: 20, goroutines: 1, hold: time.Millisecond, pause: 5 * time.Millisecond}
 	twentyFair  = shape{processes: 20, goroutines: 1, hold: time.Millisecond, pause: 5 * time.Millisecond, fair: true}
@@ -62,14 +62,14 @@ var (
 	mViolations = metric{"violations", "1", less}
 )
 
-// aloneLocks is the number of uncontended locks that each run is compared with.
+// aloneLocks is the number of uncontended locks with which each run is compared.
 const aloneLocks = 100
 
-// planContention runs every shape with the ideal and each contender in turn.
+// planContention runs each shape with the ideal and with each contender in turn.
 func planContention(b *bench) (plan [][]task) {
 	shapes := []shape{oneProcess, eightPaused, eightGreedy, twoInTurns, twentyPlain, twentyFair, twentyFirst}
 	switch {
-	case b.cfg.brief: // only hand-over and waits
+	case b.cfg.brief: // only hand-overs and waits
 		shapes = []shape{eightPaused, twoInTurns}
 	case b.cfg.short:
 		shapes = shapes[:4]
@@ -95,7 +95,8 @@ func planContention(b *bench) (plan [][]task) {
 	return plan
 }
 
-// waiters returns the contenders that can wait for a name, or, with fair, in order.
+// waiters returns the contenders that can wait for a name. If fair is set, it returns only those that serve waiters
+// in order.
 func waiters(b *bench, fair bool) []entrant {
 	return slices.DeleteFunc(slices.Clone(b.cfg.entrants), func(e entrant) bool {
 		return e.pairsOnly || fair && e.name != nameLibrary
@@ -121,22 +122,22 @@ func newContended(j Job, answers ...Answer) *contended {
 	return c
 }
 
-// rate returns the number of holds a second.
+// rate returns the number of holds per second.
 func (c *contended) rate() float64 {
 	return float64(c.during(c.job.Start, c.job.Stop)) / time.Duration(c.job.Stop-c.job.Start).Seconds()
 }
 
-// startLead is how far ahead the common start of several workers is: longer than it takes to send the job to all of
-// them.
+// startLead is how far the common start of several workers is in the future. It must be longer than it takes to send
+// the job to all of them.
 const startLead = 50 * time.Millisecond
 
-// jobFor returns the job of each process of the shape.
+// jobFor returns the job of each process of the shape, for a run of duration d.
 func (s shape) jobFor(d time.Duration) Job {
 	start := time.Now().Add(startLead).UnixNano()
 	return Job{Goroutines: s.goroutines, Hold: s.hold, Pause: s.pause, Start: start, Stop: start + int64(d)}
 }
 
-// contendLocally runs the shape on a mutex in this process.
+// contendLocally runs the shape with a mutex in this process.
 func contendLocally(s shape, d time.Duration) (*contended, error) {
 	j := s.jobFor(d)
 	j.Goroutines *= s.processes
@@ -145,7 +146,7 @@ func contendLocally(s shape, d time.Duration) (*contended, error) {
 	return newContended(j, a), err
 }
 
-// contend runs the shape over the masters, with new workers.
+// contend runs the shape with the masters and new workers.
 func contend(ctx context.Context, b *bench, e entrant, s shape, round int) (c *contended, err error) {
 	workers, err := startCrew(ctx, s.processes, e.name, b.cfg.duration+workerGrace, func(i int) setting {
 		set := b.setting(e.name)
@@ -164,7 +165,7 @@ func contend(ctx context.Context, b *bench, e entrant, s shape, round int) (c *c
 	if err != nil {
 		return nil, err
 	}
-	// A warm-up, so that the clients have waited before.
+	// A warm-up, so that all clients have waited once before the measurement.
 	if _, err := contendFor(ctx, b, workers, e, s, name+"-warm", b.cfg.duration/5); err != nil {
 		return nil, err
 	}
@@ -189,7 +190,7 @@ func lockAlone(ctx context.Context, b *bench, workers *crew, e entrant, name str
 	return answers[0].Locks, err
 }
 
-// contendFor makes all workers compete for one name for a time.
+// contendFor makes all workers compete for one name for the duration d.
 func contendFor(
 	ctx context.Context, b *bench, workers *crew, e entrant, s shape, name string, d time.Duration,
 ) (*contended, error) {

@@ -25,8 +25,8 @@ type member struct {
 	stderr bytes.Buffer
 }
 
-// startCrew starts n workers that lock with the named contender, and returns when all are connected. After an error no
-// worker is left. jobs is the maximum duration of one of their jobs.
+// startCrew starts n workers that use the named contender, and returns when all are connected. If it returns an
+// error, no worker is left. jobs is the maximum duration of a job.
 func startCrew(ctx context.Context, n int, contender string, jobs time.Duration, s func(i int) setting) (*crew, error) {
 	c := &crew{jobs: jobs}
 	for range n {
@@ -66,17 +66,18 @@ func startMember() (*member, error) {
 	return m, nil
 }
 
-// do sends every worker its job and returns their answers.
+// do sends every worker its job and returns the answers of all workers.
 func (c *crew) do(ctx context.Context, op string, j func(i int) Job) ([]Answer, error) {
 	return c.call(ctx, c.members, op, func(i int) any { return j(i) })
 }
 
-// crewBound bounds everything that a crew does in addition to its jobs.
+// crewBound is the maximum time that a crew may take in addition to its jobs.
 const crewBound = 20 * time.Second
 
 var errSilent = errors.New("bench: a worker has not answered in time, and was ended")
 
-// call makes each member run an operation. If ctx ends first, or the operation takes too long, all workers are killed.
+// call makes each member run an operation. If ctx ends first, or if the operation takes too long, it kills all
+// workers.
 func (c *crew) call(ctx context.Context, members []*member, op string, arg func(i int) any) ([]Answer, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, crewBound+c.jobs, errSilent)
 	defer cancel()
@@ -104,7 +105,7 @@ func (c *crew) kill() {
 	}
 }
 
-// close ends the workers, and kills those that do not end within closeBound.
+// close ends the workers. It kills workers that do not end within closeBound.
 func (c *crew) close() error {
 	timer := time.AfterFunc(closeBound+time.Second, c.kill) // Wait then returns an error
 	defer timer.Stop()

@@ -14,11 +14,12 @@ import (
 
 const scenarioFaults = "faults"
 
-// awayBy is the round trip to the masters in the second half of the faults. If client and masters share the processors
-// of one machine, much of the cost of a fault is contention for them. In production, masters are on other machines.
+// awayBy is the round trip to the masters in the second half of the faults. If the client and the masters share the
+// processors of one machine, much of the cost of a fault is that they compete for processors. In production, the
+// masters are on other machines.
 const awayBy = 2 * time.Millisecond
 
-// mendBound bounds the time to end a fault.
+// mendBound is the maximum time to end a fault.
 const mendBound = 30 * time.Second
 
 // A fault is one kind of failure of some of the masters.
@@ -33,13 +34,14 @@ const (
 	healthy = "healthy"
 	hung    = "hung"
 	dead    = "dead"
-	slow    = "slow" // its replies are delayed by proxy.Slow
+	slow    = "slow" // a proxy delays the replies by proxy.Slow
 )
 
-// oneDead is the fault of the summary.
+// oneDead is the fault that the summary shows.
 var oneDead = fault{kind: dead, count: 1}
 
-// nearFaults lists the faults to measure for masters at this distance; the others are compared with the first.
+// nearFaults lists the faults to measure with masters at this distance. The first is no fault, and is the base of
+// the ratios.
 func nearFaults(away time.Duration) []fault {
 	return []fault{
 		{healthy, 0, away},
@@ -48,7 +50,7 @@ func nearFaults(away time.Duration) []fault {
 	}
 }
 
-// everyFault returns the faults of masters without and with an added distance.
+// everyFault returns the faults of masters without an additional distance, and with it.
 func everyFault() []fault { return slices.Concat(nearFaults(0), nearFaults(awayBy)) }
 
 func (f fault) String() string {
@@ -67,7 +69,7 @@ var (
 	mFailed    = metric{"failed pairs", "1", less}
 )
 
-// planFaults runs one caller of each contender under each fault. Each round measures healthy masters first.
+// planFaults runs one caller of each contender with each fault. Each round measures healthy masters first.
 func planFaults(b *bench) (plan [][]task) {
 	if b.masters.servers == nil {
 		b.report.note("faults are not measured: they need servers that the benchmark has started itself")
@@ -77,7 +79,7 @@ func planFaults(b *bench) (plan [][]task) {
 	if b.cfg.brief {
 		faults = faults[:3]
 	}
-	base := map[string]float64{} // p50 with healthy masters in this round
+	base := map[string]float64{} // by contender: p50 with healthy masters in this round
 	for _, f := range faults {
 		list := slices.DeleteFunc(slices.Clone(b.cfg.entrants), func(e entrant) bool { return e.variant })
 		if f.kind == hung { // a peer would wait until the master resumes
@@ -106,8 +108,8 @@ func planFaults(b *bench) (plan [][]task) {
 	return plan
 }
 
-// underFault opens a contender and warms it up with healthy masters, starts the fault, runs one caller from that moment
-// on, and ends the fault. The contender is closed when all masters are back, so that it can send its pending releases.
+// underFault opens a contender, warms it up with healthy masters, starts the fault, runs one caller from that moment on,
+// and ends the fault. Then it closes the contender, so that the contender can send its pending releases.
 func underFault(ctx context.Context, b *bench, f fault, e entrant, round int) (s *sample, err error) {
 	set := b.setting(e.name)
 	proxies, urls, err := between(set.URLs, f)
@@ -128,7 +130,7 @@ func underFault(ctx context.Context, b *bench, f fault, e entrant, round int) (s
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, shut(ctx, c)) }()
-	// The masters' load is not read: a hung master would not answer.
+	// Do not read the masters' load, because a hung master would not reply.
 	r := run{contender: c, goroutines: 1, duration: b.cfg.duration / 5, cold: true, label: "fault-", masters: &masters{}}
 	before, err := r.measure(ctx)
 	if err != nil {
@@ -153,7 +155,8 @@ func underFault(ctx context.Context, b *bench, f fault, e entrant, round int) (s
 	return s, err
 }
 
-// faultCurve returns the duration of pairs before and after a fault began: the median of those that ended in each step.
+// faultCurve returns the duration of pairs before and after the start of a fault, as the median of the pairs that
+// ended in each step.
 func faultCurve(kase, who string, struck time.Time, step time.Duration, samples ...*sample) curve {
 	var x, y []float64
 	for _, s := range samples {
@@ -170,7 +173,8 @@ func faultCurve(kase, who string, struck time.Time, step time.Duration, samples 
 	return newCurve(curveFault, kase, who, x, y)
 }
 
-// between starts a proxy for each distant or slow master, and returns the URLs to use.
+// between starts a proxy for each distant or slow master. It returns the URLs through the proxies, and the original
+// URLs of the other masters.
 func between(urls []string, f fault) (proxies []*proxy.Proxy, near []string, err error) {
 	near = slices.Clone(urls)
 	for i, u := range urls {
@@ -186,7 +190,7 @@ func between(urls []string, f fault) (proxies []*proxy.Proxy, near []string, err
 	return proxies, near, nil
 }
 
-// strike starts the fault, on another server in each round. Its proxy makes a master slow.
+// strike starts the fault. In each round it affects another server. A slow master is slow because of its proxy.
 func strike(b *bench, f fault, round int, proxies []*proxy.Proxy) (err error) {
 	for i := range f.count {
 		switch s := hit(b, round+i); f.kind {

@@ -15,7 +15,7 @@ type figure struct {
 	Who      string `json:"who"`
 	Metric   string `json:"metric"`
 	Unit     string `json:"unit"`
-	// Better is "less" or "more", or "" if neither applies.
+	// Better is "less" or "more", or "" if neither is better.
 	Better string `json:"better"`
 	spread
 }
@@ -33,7 +33,8 @@ const (
 // figures lists all figures, in the order in which they were first added.
 type figures []*figure
 
-// add adds the value of one round. NaN means that a round has no value, and is ignored.
+// add adds the value of one round to a figure. It ignores NaN, which means that the round has no value, and infinite
+// values.
 func (l *figures) add(scenario, kase, who string, m metric, value float64) {
 	if math.IsNaN(value) || math.IsInf(value, 0) {
 		return
@@ -46,7 +47,7 @@ func (l *figures) add(scenario, kase, who string, m metric, value float64) {
 	f.spread = *newSpread(append(f.Rounds, rounded(value, 6)))
 }
 
-// set replaces the value, which is over all rounds so far; add adds one.
+// set replaces the values of a figure by one value over all rounds so far.
 func (l *figures) set(scenario, kase, who string, m metric, value float64) {
 	if f := l.find(scenario, kase, who, m); f != nil {
 		f.Rounds = nil
@@ -54,7 +55,7 @@ func (l *figures) set(scenario, kase, who string, m metric, value float64) {
 	l.add(scenario, kase, who, m, value)
 }
 
-// find returns nil if there is no such figure.
+// find returns the figure with these names, or nil if there is none.
 func (l figures) find(scenario, kase, who string, m metric) *figure {
 	i := slices.IndexFunc(l, func(f *figure) bool {
 		return f.Scenario == scenario && f.Case == kase && f.Who == who && f.Metric == m.name
@@ -65,7 +66,7 @@ func (l figures) find(scenario, kase, who string, m metric) *figure {
 	return l[i]
 }
 
-// spread returns the figure as find does, without the names; nil if it was not measured.
+// spread returns the spread of the figure that find returns, or nil if the figure was not measured.
 func (l figures) spread(scenario, kase, who string, m metric) *spread {
 	if f := l.find(scenario, kase, who, m); f != nil {
 		return &f.spread
@@ -73,7 +74,7 @@ func (l figures) spread(scenario, kase, who string, m metric) *spread {
 	return nil
 }
 
-// median returns nil if there is no such figure.
+// median returns the median of the figure, or nil if there is no such figure.
 func (l figures) median(scenario, kase, who string, m metric) *float64 {
 	if f := l.find(scenario, kase, who, m); f != nil {
 		return &f.Median
@@ -89,7 +90,8 @@ func (l figures) of(scenario, kase string, m metric) *spread {
 	return nil
 }
 
-// best returns the figure with the best median among the contenders that fit, or nil if there is none.
+// best returns the figure with the best median among the contenders for which fits returns true, or nil if there is
+// none.
 func (l figures) best(scenario, kase string, m metric, fits func(who string) bool) (best *figure) {
 	for _, f := range l {
 		if f.Scenario == scenario && f.Case == kase && f.Metric == m.name && fits(f.Who) &&
@@ -117,7 +119,7 @@ func appendNew(list []string, s string) []string {
 	return append(list, s)
 }
 
-// Groups of peers to compare a figure with.
+// Groups of peers with which a figure is compared.
 func anyRedsync(who string) bool   { return strings.HasPrefix(who, "redsync/") }
 func earlyRedsync(who string) bool { return anyRedsync(who) && strings.HasSuffix(who, failFast) }
 func lateRedsync(who string) bool  { return anyRedsync(who) && !earlyRedsync(who) }
@@ -140,11 +142,11 @@ type curve struct {
 
 // Kinds of curves.
 const (
-	curveWaits = "waits" // the longest of the share X of waits, in percent, takes Y ms
-	curveFault = "fault" // pairs that ended X ms after the fault took Y ms, as the median of a few
+	curveWaits = "waits" // X percent of the waits took at most Y ms
+	curveFault = "fault" // pairs that ended X ms after the fault took Y ms; Y is the median of a few pairs
 )
 
-// newCurve keeps as many digits as a plot shows.
+// newCurve returns a curve with as many digits as a plot shows.
 func newCurve(kind, kase, who string, x, y []float64) curve {
 	for i := range x {
 		x[i], y[i] = rounded(x[i], 5), rounded(y[i], 4)
@@ -152,10 +154,10 @@ func newCurve(kind, kase, who string, x, y []float64) curve {
 	return curve{kind, kase, who, x, y}
 }
 
-// waitShares are the X values of a curve of waits, in percent.
+// waitShares holds the X values of a curve of waits, in percent.
 var waitShares = []float64{50, 60, 70, 80, 90, 95, 98, 99, 99.5, 99.9}
 
-// waitsCurve returns the curve of sorted waits; it ends when a share would be less than one wait.
+// waitsCurve returns the curve of sorted waits. It omits shares above which there is less than one wait.
 func waitsCurve(kase, who string, waits []time.Duration) curve {
 	var x, y []float64
 	for _, p := range waitShares {
@@ -166,7 +168,7 @@ func waitsCurve(kase, who string, waits []time.Duration) curve {
 	return newCurve(curveWaits, kase, who, x, y)
 }
 
-// setCurve replaces the curve of the same kind, case and contender, so that the last round remains.
+// setCurve replaces the curve of the same kind, case and contender, so the report has the curve of the last round.
 func (r *report) setCurve(c curve) {
 	same := func(o curve) bool { return o.Kind == c.Kind && o.Case == c.Case && o.Who == c.Who }
 	r.Curves = append(slices.DeleteFunc(r.Curves, same), c)

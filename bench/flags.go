@@ -16,9 +16,9 @@ import (
 
 // A config holds the settings of the command line.
 type config struct {
-	masters    []string // URLs; nil if the program starts them
+	masters    []string // URLs; nil if the program starts the masters
 	chosen     []string // scenarios
-	brief      bool     // the default run: only what the summary of each scenario shows
+	brief      bool     // the default run, which measures only what the summary shows
 	entrants   []entrant
 	goroutines []int
 	rounds     int
@@ -33,7 +33,7 @@ type config struct {
 type output struct {
 	verbose bool
 	json    bool
-	from    string // a saved run to show instead of measuring
+	from    string // a saved run to show instead of a new measurement
 	out     string
 	html    string
 	compare string
@@ -47,7 +47,7 @@ usage: go run ./bench [flags]
 
 `
 
-// The default run.
+// Defaults of the flags.
 var (
 	defaultImpl      = []string{nameLibrary, nameAsync, nameLinger, nameFloor, nameScripts, nameRedsync}
 	defaultScenarios = []string{scenarioPairs, scenarioLoad, scenarioContention, scenarioFaults}
@@ -88,14 +88,15 @@ func newFlags(c *config) *flag.FlagSet {
 	return fs
 }
 
-// errUsage marks an error in the command line.
+// errUsage is wrapped by errors in the command line.
 var errUsage = errors.New("see -h")
 
 func usage(format string, args ...any) error {
 	return fmt.Errorf("bench: "+format+"; %w", append(args, errUsage)...)
 }
 
-// parseFlags parses the command line. Errors other than flag.ErrHelp wrap errUsage; the help is written to out.
+// parseFlags parses the command line. It returns flag.ErrHelp if help was requested, after writing the help to out.
+// Other errors wrap errUsage.
 func parseFlags(args []string, out io.Writer) (*config, error) {
 	var c config
 	fs := newFlags(&c)
@@ -125,7 +126,7 @@ func parseFlags(args []string, out io.Writer) (*config, error) {
 	}
 	c.hurry = c.brief && !given["rounds"]
 	c.verbose = c.verbose || !c.brief
-	if given["masters"] { // not in package flag, which would quote it: it may contain a password
+	if given["masters"] { // package flag would quote it in an error, and it may contain a password
 		list, err := splitList(fs.Lookup("masters").Value.String())
 		if err := errors.Join(err, parseMasters(&c, list)); err != nil {
 			return nil, usage("-masters: %v", err)
@@ -159,7 +160,8 @@ func writeHelp(fs *flag.FlagSet, out io.Writer) {
 	fmt.Fprint(out, usageTail)
 }
 
-// splitList splits at commas, and drops blanks and empty entries. An empty list or a duplicate is an error.
+// splitList splits text at commas, and drops blanks and empty entries. It returns an error if the list is empty or
+// contains a duplicate.
 func splitList(text string) (list []string, err error) {
 	for _, s := range strings.Split(text, ",") {
 		if s = strings.TrimSpace(s); slices.Contains(list, s) {
@@ -201,14 +203,14 @@ func parseGoroutines(c *config, list []string) error {
 	return nil
 }
 
-// parseEntrants selects the contenders of a list: by name, by a prefix of their names, or "all".
+// parseEntrants selects the contenders that a list names: by name, by a prefix of their names, or by "all".
 func parseEntrants(c *config, list []string) error {
 	for _, s := range list {
 		n := len(c.entrants)
 		_, err := entrantNamed(s)
 		for _, e := range entrants {
 			begins := strings.HasPrefix(e.name, s+" ") || strings.HasPrefix(e.name, s+"/")
-			fits := s == "all" || e.name == s || err != nil && begins // a full name selects one contender
+			fits := s == "all" || e.name == s || err != nil && begins // a full name selects only one contender
 			if fits && !slices.ContainsFunc(c.entrants, func(f entrant) bool { return f.name == e.name }) {
 				c.entrants = append(c.entrants, e)
 			}
@@ -220,7 +222,7 @@ func parseEntrants(c *config, list []string) error {
 	return nil
 }
 
-// parseMasters converts a list to URLs. Errors quote nothing that may contain a password.
+// parseMasters converts a list to URLs. Its errors do not quote text that may contain a password.
 func parseMasters(c *config, list []string) error {
 	for i, s := range list {
 		if _, _, err := net.SplitHostPort(s); err == nil && !strings.ContainsAny(s, "@/") {

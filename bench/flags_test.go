@@ -18,7 +18,7 @@ func TestFlagsDefaults(t *testing.T) {
 	if !slices.Equal(c.goroutines, []int{1, 8, 64}) || c.rounds != 3 || c.duration != 500*time.Millisecond ||
 		!c.wants(scenarioPairs) || !c.wants(scenarioFaults) || c.wants(scenarioSplit) || !c.brief || c.verbose ||
 		len(c.entrants) != 6 || c.masters != nil || c.json {
-		t.Errorf("defaults: %+v", c)
+		t.Errorf("the defaults are %+v", c)
 	}
 }
 
@@ -28,7 +28,7 @@ func TestMastersBecomeURLs(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := []string{"redis://a:1", "redis://[::1]:2", "rediss://u:p@b:3/0"}; !slices.Equal(c.masters, want) {
-		t.Errorf("got %q, want %q", c.masters, want)
+		t.Errorf("the masters are %q, want %q", c.masters, want)
 	}
 }
 
@@ -58,9 +58,9 @@ func TestBadFlagsAreReportedWithoutPassword(t *testing.T) {
 	} {
 		_, err := parseFlags(strings.Fields(c.args), nil)
 		if !errors.Is(err, errUsage) || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: error %v, want one that contains %q", c.args, err, c.want)
+			t.Errorf("%s: the error is %v, want an error that contains %q", c.args, err, c.want)
 		} else if strings.Contains(err.Error(), "secret") {
-			t.Errorf("%s: password in the error: %v", c.args, err)
+			t.Errorf("%s: the error contains the password: %v", c.args, err)
 		}
 	}
 }
@@ -68,7 +68,7 @@ func TestBadFlagsAreReportedWithoutPassword(t *testing.T) {
 func TestHelpExplainsEveryFlag(t *testing.T) {
 	var out bytes.Buffer
 	if _, err := parseFlags([]string{"-h"}, &out); !errors.Is(err, flag.ErrHelp) {
-		t.Fatalf("error %v", err)
+		t.Fatalf("-h returned %v, want flag.ErrHelp", err)
 	}
 	for _, want := range []string{"usage: go run ./bench", "-masters", "-rounds", "-duration", "-goroutines", "-scenario",
 		"-impl", "-v", "-html", "-compare", "-from", "-out", "-short", "-json", "-check", "exit codes"} {

@@ -8,23 +8,23 @@ import (
 	"github.com/redlock-go/redlock/internal/history"
 )
 
-// A turn is one lock that one goroutine requested, acquired and released. Times are the machine's wall clock in ns,
-// which its processes share.
+// A turn is one lock that one goroutine requested, acquired and released. Times are in ns of the machine's wall
+// clock, which all processes of the machine share.
 type turn struct {
 	Process   int
 	Asked     int64 // before Lock
 	Got       int64 // after Lock
 	Releasing int64 // before Unlock
-	Token     int64 // 0 if the contender has none
+	Token     int64 // 0 if the contender has no tokens
 	Rounds    int64 // rounds of the acquire, if they are counted
-	// GaveUp is set if the lock was not acquired in time. Then Got and Releasing are the time at which the wait ended.
+	// GaveUp is set if the lock was not acquired in time. Then Got and Releasing are the time when the wait ended.
 	GaveUp bool
 }
 
-// A turnList lists the turns of all goroutines with one name, ordered by when they acquired it.
+// A turnList lists the turns of all goroutines that locked one name, in the order in which they acquired the lock.
 type turnList []turn
 
-// newTurnList sorts the turns that have a hold, and separates those that gave up.
+// newTurnList returns the turns that acquired the lock, in order, and those that gave up.
 func newTurnList(all []turn) (h, gaveUp turnList) {
 	for _, t := range all {
 		if t.GaveUp {
@@ -37,8 +37,8 @@ func newTurnList(all []turn) (h, gaveUp turnList) {
 	return h, gaveUp
 }
 
-// overlaps counts the holds that began before another one had ended, and those whose token is not larger than the ones
-// before: any of these is a violation of mutual exclusion.
+// overlaps returns the number of holds that began before another hold had ended, plus the number of holds whose
+// token is not larger than those of earlier holds. Each of these violates mutual exclusion.
 func (h turnList) overlaps() int {
 	holds := make([]*history.Hold, len(h))
 	for i, t := range h {
@@ -48,7 +48,7 @@ func (h turnList) overlaps() int {
 	return len(overlaps) + len(tokens)
 }
 
-// during counts the holds acquired from start to end.
+// during returns the number of holds acquired at or after start and before end.
 func (h turnList) during(start, end int64) (n int) {
 	for _, t := range h {
 		if t.Got >= start && t.Got < end {
@@ -58,7 +58,8 @@ func (h turnList) during(start, end int64) (n int) {
 	return n
 }
 
-// waits returns the times from request to acquisition of the turns requested from start to end, sorted.
+// waits returns the sorted times from request to acquisition of the turns that were requested at or after start and
+// before end.
 func (h turnList) waits(start, end int64) []time.Duration {
 	var list []time.Duration
 	for _, t := range h {
@@ -70,8 +71,8 @@ func (h turnList) waits(start, end int64) []time.Duration {
 	return list
 }
 
-// handOffs returns the times from the start of a release until the next holder has the lock, if that one was already
-// waiting, sorted; with across, only those between processes.
+// handOffs returns the sorted times from the start of a release until the next holder has the lock, for next holders
+// that were already waiting. If across is set, it returns only hand-offs between processes.
 func (h turnList) handOffs(across bool) []time.Duration {
 	var list []time.Duration
 	for i := 1; i < len(h); i++ {
@@ -84,7 +85,7 @@ func (h turnList) handOffs(across bool) []time.Duration {
 	return list
 }
 
-// overtaken returns, for each hold, the number of later requests that got the lock before it.
+// overtaken returns, for each hold, the number of later requests that acquired the lock earlier.
 func (h turnList) overtaken() []int {
 	counts := make([]int, len(h))
 	for i, t := range h {
@@ -97,8 +98,9 @@ func (h turnList) overtaken() []int {
 	return counts
 }
 
-// preferred returns how often process p overtook waiters of other processes. For each turn of p it takes the requests
-// that were already waiting; the result is the fraction of them that got the lock after p. It is NaN if none waited.
+// preferred returns how often process p overtook waiters of other processes: of all requests of other processes that
+// were waiting when a request of p began, the fraction that acquired the lock after p. It returns NaN if there were
+// none.
 func (h turnList) preferred(p int) float64 {
 	after, waiting := 0, 0
 	for i, t := range h {

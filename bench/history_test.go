@@ -16,31 +16,31 @@ func TestHistoryOfTwoWorkers(t *testing.T) {
 		{Process: 1, Asked: 31, Got: 99, Releasing: 99, GaveUp: true},
 	})
 	if len(h) != 3 || len(gaveUp) != 1 || h[0].Got != 10 || h[2].Got != 32 {
-		t.Fatalf("history %v, gave up %v", h, gaveUp)
+		t.Fatalf("the history is %v, and these turns gave up: %v", h, gaveUp)
 	}
 	if n := h.during(10, 32); n != 2 {
-		t.Errorf("%d holds from 10 to 32", n)
+		t.Errorf("there are %d holds from 10 to 32, want 2", n)
 	}
 	if w := h.waits(0, 20); !slices.Equal(w, []time.Duration{10, 17}) {
-		t.Errorf("waits %v", w)
+		t.Errorf("the waits are %v", w)
 	}
 	if d := h.handOffs(true); !slices.Equal(d, []time.Duration{2, 2}) {
-		t.Errorf("hand-offs %v", d)
+		t.Errorf("the hand-offs are %v", d)
 	}
 }
 
 func TestHandOffsAcrossProcessesOnly(t *testing.T) {
 	h, _ := newTurnList([]turn{
 		{Process: 0, Asked: 0, Got: 1, Releasing: 10},
-		{Process: 0, Asked: 2, Got: 11, Releasing: 20},  // waited, of the same process
-		{Process: 1, Asked: 3, Got: 25, Releasing: 30},  // waited, of another
+		{Process: 0, Asked: 2, Got: 11, Releasing: 20},  // was waiting, in the same process
+		{Process: 1, Asked: 3, Got: 25, Releasing: 30},  // was waiting, in another process
 		{Process: 0, Asked: 31, Got: 32, Releasing: 33}, // no client was waiting
 	})
 	if d := h.handOffs(true); !slices.Equal(d, []time.Duration{5}) {
-		t.Errorf("across: %v", d)
+		t.Errorf("the hand-offs between processes are %v", d)
 	}
 	if d := h.handOffs(false); !slices.Equal(d, []time.Duration{1, 5}) {
-		t.Errorf("all: %v", d)
+		t.Errorf("all hand-offs are %v", d)
 	}
 }
 
@@ -58,12 +58,12 @@ func TestHistoryReportsOverlapsAndTokens(t *testing.T) {
 	} {
 		h, _ := newTurnList(c.turns)
 		if n := h.overlaps(); n != c.want {
-			t.Errorf("%s: %d, want %d", c.name, n, c.want)
+			t.Errorf("%s: %d violations, want %d", c.name, n, c.want)
 		}
 	}
 }
 
-// The definition itself as the reference: how many requested later and got it earlier.
+// The reference is the definition of overtaken: how many requested later and acquired the lock earlier.
 func TestOvertakenMatchesDefinition(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
@@ -80,7 +80,7 @@ func TestOvertakenMatchesDefinition(t *testing.T) {
 				}
 			}
 			if n != want {
-				t.Fatalf("%+v: %d, want %d", h[i], n, want)
+				t.Fatalf("%+v was overtaken %d times, want %d", h[i], n, want)
 			}
 		}
 	}
@@ -89,14 +89,14 @@ func TestOvertakenMatchesDefinition(t *testing.T) {
 func TestPreferredCountsPassedWaiters(t *testing.T) {
 	h, _ := newTurnList([]turn{
 		{Process: 0, Asked: 1, Got: 3},
-		{Process: 1, Asked: 1, Got: 6}, // overtaken by the one below
+		{Process: 1, Asked: 1, Got: 6}, // overtaken by the next one
 		{Process: 2, Asked: 2, Got: 4},
-		{Process: 1, Asked: 5, Got: 7}, // requested later
+		{Process: 1, Asked: 5, Got: 7}, // requested too late to be overtaken
 	})
 	if share := h.preferred(2); share != 0.5 {
-		t.Errorf("share %v", share)
+		t.Errorf("the fraction is %v, want 0.5", share)
 	}
 	if !math.IsNaN(h.preferred(9)) {
-		t.Error("fraction without clients")
+		t.Error("the fraction is not NaN although no client was waiting")
 	}
 }

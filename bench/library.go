@@ -13,30 +13,30 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// openBound bounds connecting to the masters and admitting them.
+// openBound is the maximum time to connect to the masters and admit them.
 const openBound = 15 * time.Second
 
 // libraryWire lists the commands that the library sends.
 var libraryWire = []string{"evalsha", "eval", "subscribe", "unsubscribe"}
 
-// The library as a contender.
+// library is this library as a contender.
 type library struct {
 	masters *pool.Pool
 	locker  *redlock.Locker
-	options []redlock.LockOption // of each call
-	counts  bool                 // report the attempts of calls with a context of withAttempts
+	options []redlock.LockOption // options of each call
+	counts  bool                 // report the attempts of calls whose context comes from withAttempts
 }
 
 type attemptsKey struct{}
 
-// withAttempts returns a context for one Lock of a library that counts, and a channel that receives the number of its
-// attempts when the call has been traced.
+// withAttempts returns a context for one call of lock, and a channel that receives the number of attempts of this
+// call when the call has been traced. The library must have been opened with setting.Rounds.
 func withAttempts(ctx context.Context) (context.Context, <-chan int64) {
 	attempts := make(chan int64, 1)
 	return context.WithValue(ctx, attemptsKey{}, attempts), attempts
 }
 
-// reportAttempts counts the attempts of a call, as a callback of a trace.
+// reportAttempts is a trace callback that sends the number of attempts of a call to the channel in its context.
 func reportAttempts(c redlockinfo.Event) {
 	if c.Kind != "call" {
 		return
@@ -46,8 +46,8 @@ func reportAttempts(c redlockinfo.Event) {
 	}
 }
 
-// openLibrary connects to the masters and admits them at once. That is safe because the prefix is new, so no master can
-// have lost any data under it. After an error nothing is left.
+// openLibrary connects to the masters and admits them immediately. That is safe because the prefix is new, so no
+// master can have lost any data under it. If openLibrary returns an error, it has closed everything.
 func openLibrary(ctx context.Context, s setting) (contender, error) {
 	list := make([]pool.Master, len(s.URLs))
 	for i, u := range s.URLs {
@@ -78,7 +78,7 @@ func openLibrary(ctx context.Context, s setting) (contender, error) {
 	return l, nil
 }
 
-// openWith opens the library, with an option for each lock.
+// openWith returns a function that opens the library with an additional option for each lock.
 func openWith(o redlock.LockOption) func(ctx context.Context, s setting) (contender, error) {
 	return func(ctx context.Context, s setting) (contender, error) {
 		c, err := openLibrary(ctx, s)
@@ -90,7 +90,7 @@ func openWith(o redlock.LockOption) func(ctx context.Context, s setting) (conten
 	}
 }
 
-// admit makes every master vote at once.
+// admit makes every master vote immediately.
 func (l *library) admit(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, openBound)
 	defer cancel()
@@ -114,7 +114,7 @@ func (l *library) close(ctx context.Context) error {
 	return errors.Join(l.locker.Close(ctx), l.masters.Close())
 }
 
-// The floor as a contender; see its package.
+// floorContender is package floor as a contender.
 type floorContender struct{ *floor.Floor }
 
 func floorOpener(
@@ -131,13 +131,13 @@ func floorOpener(
 
 func (f floorContender) caller() caller { return floorCaller{f.NewCaller()} }
 
-// close reports no error, because a fault may have ended a connection.
+// close ignores errors, because a fault may have ended a connection.
 func (f floorContender) close(context.Context) error {
 	_ = f.Close()
 	return nil
 }
 
-// A floorCaller is also its held lock, because it holds one at a time.
+// A floorCaller is also a held lock, because a caller holds at most one lock.
 type floorCaller struct{ c *floor.Caller }
 
 func (c floorCaller) tryLock(_ context.Context, name string) (held, error) { return c, c.c.Lock(name) }

@@ -11,7 +11,7 @@ import (
 
 const scenarioLoad = "load"
 
-// Numbers of concurrent callers. The table has a row for each.
+// Numbers of concurrent callers. The table has one row for each number.
 const (
 	usualLoad    = 64
 	heavyLoad    = 10_000
@@ -22,12 +22,12 @@ var loads = []int{usualLoad, 512, 4096, heavyLoad, heaviestLoad}
 
 // Metrics other than rate and times.
 var (
-	mNotVoting = metric{"masters not voting", "1", less} // at the end, as seen by the Locker
-	mHeldLost  = metric{"held locks lost", "1", less}    // whether a lock held throughout was lost
+	mNotVoting = metric{"masters not voting", "1", less} // at the end, according to the Locker
+	mHeldLost  = metric{"held locks lost", "1", less}    // 1 if a lock that was held during the whole run was lost
 )
 
-// planLoad measures the library with increasing numbers of callers, each with its own names. With -short it omits the
-// largest number; the intermediate ones are measured only in the first round.
+// planLoad measures the library with increasing numbers of callers, each with its own names. With -short it omits
+// the largest number. The numbers between the smallest and the largest two are measured only in the first round.
 func planLoad(b *bench) [][]task {
 	var group []task
 	for _, n := range loads {
@@ -42,7 +42,7 @@ func planLoad(b *bench) [][]task {
 	return [][]task{group}
 }
 
-// underLoad runs n callers once.
+// underLoad measures the library once with n callers.
 func underLoad(ctx context.Context, b *bench, n int) (err error) {
 	c, err := openLibrary(ctx, b.setting(nameLibrary))
 	if err != nil {
@@ -54,7 +54,7 @@ func underLoad(ctx context.Context, b *bench, n int) (err error) {
 	if err != nil {
 		return fmt.Errorf("bench: %w", err)
 	}
-	duration := max(b.cfg.duration, time.Duration(n)*100*time.Microsecond) // long enough for each caller to run
+	duration := max(b.cfg.duration, time.Duration(n)*100*time.Microsecond) // so that each caller runs
 	r := run{contender: c, wire: libraryWire, goroutines: n, duration: duration, masters: b.masters, label: "load-"}
 	s, err := r.measure(ctx)
 	if err != nil {
@@ -82,8 +82,8 @@ func underLoad(ctx context.Context, b *bench, n int) (err error) {
 	return nil
 }
 
-// loadTargets returns the targets under load: ten thousand callers, and fifty thousand, get at least 0.9 of the
-// throughput of 64, no master counts as down, and no held lock is lost.
+// loadTargets returns the targets under load: ten thousand callers, and fifty thousand, reach at least 0.9 of the
+// throughput of 64, no master is considered down, and no held lock is lost.
 func loadTargets(l figures) (list []target) {
 	find := func(n int, m metric) *figure {
 		return l.find(scenarioLoad, "callers at once, each with its own names", goroutinesCase(n), m)

@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// Exit codes; -h explains them.
+// Exit codes. The help explains them.
 const (
 	exitOK          = 0
 	exitFailed      = 1
@@ -59,7 +59,7 @@ func command(args []string, stdout io.Writer, stderr *os.File) int {
 	return exitOK
 }
 
-// obtain measures, or reads saved reports.
+// obtain measures, or reads saved reports instead.
 func obtain(ctx context.Context, c *config, p *progress) (*report, error) {
 	if c.compare != "" { // report an unreadable file before measuring
 		if _, err := readReport(c.compare); err != nil {
@@ -72,8 +72,8 @@ func obtain(ctx context.Context, c *config, p *progress) (*report, error) {
 	return measureAll(ctx, c, p)
 }
 
-// deliverAll writes the report in every requested form: the document, or the tables, the targets, and last the summary;
-// files; and the comparison.
+// deliverAll writes the report in every requested form. To stdout it writes the JSON document, or the tables, the
+// targets, and last the summary. It also writes the requested files, and the comparison.
 func deliverAll(r *report, c *config, stdout io.Writer) error {
 	page := func(w io.Writer) error { return writePage(w, r, c.check) }
 	err := errors.Join(writeFile(c.out, r.writeJSON), writeFile(c.html, page))
@@ -98,7 +98,7 @@ func deliverAll(r *report, c *config, stdout io.Writer) error {
 	return errors.Join(err, failed)
 }
 
-// writeFile does nothing if path is empty.
+// writeFile writes a file with the given function. It does nothing if path is empty.
 func writeFile(path string, write func(io.Writer) error) error {
 	if path == "" {
 		return nil

@@ -14,19 +14,19 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc"
 )
 
-// number of masters to start if none are given
+// started is the number of masters that are started if none are given.
 const started = 5
 
-// Kinds of masters in the report.
+// Kinds of masters, as the report names them.
 const kindGiven, kindProcess = "given", "processes"
 
-// masters are the masters of the measurement.
+// masters describes the masters of the measurement.
 type masters struct {
 	urls    []string
-	servers []*redisproc.Server // those that were started, nil if none were
+	servers []*redisproc.Server // the servers that were started; nil if the masters were given
 }
 
-// openMasters uses the masters of the command line, or starts some, which end with close.
+// openMasters uses the masters of the command line. Without these it starts some, which close ends.
 func openMasters(ctx context.Context, c *config) (*masters, error) {
 	if len(c.masters) > 0 {
 		return &masters{urls: c.masters}, nil
@@ -60,7 +60,7 @@ func (m *masters) close() (err error) {
 	return err
 }
 
-// dialMaster opens a connection for the benchmark itself. Errors contain the address without credentials.
+// dialMaster opens a connection for the benchmark itself. Its errors contain the address without credentials.
 func dialMaster(ctx context.Context, i int, url string) (redis.Conn, error) {
 	c, err := redis.DialURLContext(ctx, url, redis.DialConnectTimeout(5*time.Second),
 		redis.DialReadTimeout(10*time.Second), redis.DialWriteTimeout(10*time.Second))
@@ -70,7 +70,7 @@ func dialMaster(ctx context.Context, i int, url string) (redis.Conn, error) {
 	return c, nil
 }
 
-// each calls f with a connection to every master in turn, until a call fails.
+// each calls f with a connection to every master, one after the other, until a call fails.
 func (m *masters) each(ctx context.Context, f func(c redis.Conn) error) error {
 	for i, u := range m.urls {
 		c, err := dialMaster(ctx, i, u)
@@ -84,7 +84,7 @@ func (m *masters) each(ctx context.Context, f func(c redis.Conn) error) error {
 	return nil
 }
 
-// eachInfo calls f with a section of every master's INFO.
+// eachInfo calls f with a section of the INFO reply of every master.
 func (m *masters) eachInfo(ctx context.Context, section string, f func(info string) error) error {
 	return m.each(ctx, func(c redis.Conn) error {
 		info, err := redis.String(c.Do("INFO", section))
@@ -95,7 +95,7 @@ func (m *masters) eachInfo(ctx context.Context, section string, f func(info stri
 	})
 }
 
-// versions lists the different versions of the masters.
+// versions returns the different versions of the masters.
 func (m *masters) versions(ctx context.Context) (string, error) {
 	var list []string
 	err := m.eachInfo(ctx, "server", func(info string) error {
@@ -109,13 +109,13 @@ func (m *masters) versions(ctx context.Context) (string, error) {
 	return strings.Join(list, ", "), err
 }
 
-// A load is the work of all masters since they were started.
+// A load is the work of all masters since their start.
 type load struct {
 	commands int64
 	cpu      float64 // seconds, user and system
 }
 
-// load counts the calls of the named commands, and the processor time.
+// load returns the number of calls of the named commands, and the processor time.
 func (m *masters) load(ctx context.Context, names []string) (l load, err error) {
 	err = m.eachInfo(ctx, "commandstats", func(info string) error {
 		l.commands += commandCounts(info, names)
@@ -130,7 +130,7 @@ func (m *masters) load(ctx context.Context, names []string) (l load, err error) 
 	return l, errors.Join(err, cpu)
 }
 
-// commandCounts sums the calls of the named commands in the text of INFO commandstats.
+// commandCounts returns the number of calls of the named commands in the text of INFO commandstats.
 func commandCounts(info string, names []string) (n int64) {
 	for _, name := range names {
 		var calls int64
@@ -140,7 +140,7 @@ func commandCounts(info string, names []string) (n int64) {
 	return n
 }
 
-// connections returns the largest number of clients of a master, not counting the connection that reads it.
+// connections returns the largest number of clients of a master, without the connection that reads this number.
 func (m *masters) connections(ctx context.Context) (most int, err error) {
 	err = m.eachInfo(ctx, "clients", func(info string) error {
 		n, err := strconv.Atoi(infoField(info, "connected_clients"))
@@ -162,7 +162,7 @@ func (m *masters) sweep(ctx context.Context, prefix string) error {
 	})
 }
 
-// infoField returns a field of INFO, "" if there is none of that name.
+// infoField returns the value of a field of INFO, or "" if INFO does not contain the field.
 func infoField(info, name string) string {
 	for line := range strings.Lines(info) {
 		if v, ok := strings.CutPrefix(line, name+":"); ok {

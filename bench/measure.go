@@ -14,11 +14,11 @@ import (
 // lockTTL is the TTL of every measured lock.
 const lockTTL = 10 * time.Second
 
-// namesPerWorker is how many names a goroutine locks in turn with run.reuse.
+// namesPerWorker is the number of names that a goroutine locks in turn if run.reuse is set.
 const namesPerWorker = 16
 
 // A pair is one lock that was acquired and released.
-type pair struct{ began, lock, unlock time.Duration } // began: since the run began
+type pair struct{ began, lock, unlock time.Duration } // began is the time since the start of the run
 
 // A sample is the result of one run.
 type sample struct {
@@ -33,7 +33,7 @@ type sample struct {
 	commands  float64 // per pair and master
 }
 
-// times returns the durations of one part of each pair, sorted.
+// times returns the sorted durations of one part of all pairs.
 func (s *sample) times(part func(pair) time.Duration) []time.Duration {
 	list := make([]time.Duration, len(s.pairs))
 	for i, p := range s.pairs {
@@ -50,17 +50,17 @@ func (p pair) both() time.Duration { return p.lock + p.unlock }
 // A run describes a measurement.
 type run struct {
 	contender  contender
-	wire       []string // see entrant
+	wire       []string // see entrant.wire
 	goroutines int
 	duration   time.Duration
-	masters    *masters // whose load is measured; nil if they may not answer
+	masters    *masters // the masters whose load is measured; its URLs are empty if masters may not reply
 	label      string   // used in the names of the locks
 	cold       bool     // no warm-up
-	reuse      bool     // each goroutine locks the same few names in turn, not a new one for each pair
+	reuse      bool     // each goroutine locks the same few names in turn, instead of a new name for each pair
 }
 
-// measure runs all workers for the duration, after a warm-up of a fifth of it. It counts pairs that fail, and returns
-// an error if all do.
+// measure runs all workers for the duration, after a warm-up of a fifth of the duration. It records how many pairs
+// fail, and returns an error if all pairs fail.
 func (r run) measure(ctx context.Context) (*sample, error) {
 	workers := make([]*worker, r.goroutines)
 	for i := range workers {
@@ -108,7 +108,7 @@ func (r run) measure(ctx context.Context) (*sample, error) {
 	return s, err
 }
 
-// cpuTime returns the user and system time of this process.
+// cpuTime returns the user and system time that this process has used.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // fails only for wrong arguments
@@ -118,8 +118,8 @@ func cpuTime() time.Duration {
 // A worker is one goroutine of a run.
 type worker struct {
 	caller   caller
-	label    string   // of new names
-	names    []string // to lock in turn, if not empty
+	label    string   // prefix of new names
+	names    []string // if not empty, the names to lock in turn
 	next     int
 	pairs    []pair // successful pairs
 	failed   int
@@ -146,7 +146,7 @@ func (w *worker) name() string {
 	return string(strconv.AppendInt(append(text[:0], w.label...), int64(i), 10)) // one allocation
 }
 
-// drive lets the workers run for d and returns the time until the last had ended.
+// drive lets the workers run for d and returns the time until all workers have ended.
 func (r run) drive(ctx context.Context, workers []*worker, d time.Duration) (time.Duration, error) {
 	var wg sync.WaitGroup
 	var stop atomic.Bool

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// runOf returns a report with one figure of the library.
+// runOf returns a report with one figure of the library that has these values.
 func runOf(m metric, values ...float64) *report {
 	r := &report{Format: reportFormat, Parameters: parametersInfo{Rounds: len(values)}}
 	for _, v := range values {
@@ -19,7 +19,7 @@ func runOf(m metric, values ...float64) *report {
 	return r
 }
 
-// A difference is reported only if it is significant, and with the right direction.
+// A difference is reported only if it is significant, with the right direction.
 func TestComparisonReportsSignificantDifferences(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -38,16 +38,16 @@ func TestComparisonReportsSignificantDifferences(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !strings.Contains(out.String(), c.want) {
-			t.Errorf("%s: no %q in:\n%s", c.name, c.want, out.String())
+			t.Errorf("%s: the comparison does not contain %q:\n%s", c.name, c.want, out.String())
 		}
 		if strings.Contains(out.String(), "better") && c.want != "better" ||
 			strings.Contains(out.String(), "worse") && c.want != "worse" {
-			t.Errorf("%s: a wrong judgement:\n%s", c.name, out.String())
+			t.Errorf("%s: the comparison judges wrongly:\n%s", c.name, out.String())
 		}
 	}
 }
 
-// A saved run can be shown in every form without measuring again.
+// The report of a saved run can be written in every form without measuring again.
 func TestSavedRunIsShownAgain(t *testing.T) {
 	dir := t.TempDir()
 	kept, again, page := filepath.Join(dir, "a.json"), filepath.Join(dir, "b.json"), filepath.Join(dir, "p.html")
@@ -56,21 +56,21 @@ func TestSavedRunIsShownAgain(t *testing.T) {
 	}
 	code, stdout, stderr := runCommand(t, "-from", kept, "-out", again, "-html", page, "-compare", kept)
 	if code != exitOK || !strings.Contains(stdout, "do not differ") {
-		t.Fatalf("exit code %d, %q:\n%s", code, stderr, stdout)
+		t.Fatalf("the benchmark exited with code %d and printed %q:\n%s", code, stderr, stdout)
 	}
 	a, err := os.ReadFile(kept)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if b, err := os.ReadFile(again); err != nil || !bytes.Equal(a, b) {
-		t.Errorf("saved again, the document differs: %v", err)
+		t.Errorf("the document differs after saving it again: %v", err)
 	}
 	if info, err := os.Stat(page); err != nil || info.Size() < 1000 {
-		t.Errorf("page: %v, %v", info, err)
+		t.Errorf("the page is missing or short: %v, %v", info, err)
 	}
 }
 
-// Several runs are merged into one with the rounds of all.
+// Several runs are merged into one report with the rounds of all runs.
 func TestRunsAreMerged(t *testing.T) {
 	dir := t.TempDir()
 	a, b := filepath.Join(dir, "a.json"), filepath.Join(dir, "b.json")
@@ -84,7 +84,7 @@ func TestRunsAreMerged(t *testing.T) {
 	}
 	f := r.Figures.find(scenarioPairs, rateCase(64), nameLibrary, mRate)
 	if f == nil || f.Median != 11 || f.Max != 30 || len(f.Rounds) != 3 || r.Parameters.Rounds != 3 {
-		t.Errorf("%d rounds, %+v", r.Parameters.Rounds, f)
+		t.Errorf("the merged report has %d rounds and the figure %+v", r.Parameters.Rounds, f)
 	}
 }
 
@@ -98,7 +98,7 @@ func TestMissingFilesAreReported(t *testing.T) {
 		{[]string{"-compare", "does-not-exist.json"}, exitFailed, "does-not-exist.json"},
 	} {
 		if code, _, stderr := runCommand(t, c.args...); code != c.code || !strings.Contains(stderr, c.want) {
-			t.Errorf("%q: exit code %d, %q", c.args, code, stderr)
+			t.Errorf("with the arguments %q the exit code is %d, and the output %q", c.args, code, stderr)
 		}
 	}
 }

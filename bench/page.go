@@ -14,7 +14,8 @@ import (
 	"github.com/redlock-go/redlock/bench/internal/page"
 )
 
-// writePage writes the report as one page of HTML. The targets of this project are on it only with check.
+// writePage writes the report as one page of HTML. The page contains the targets of this project only if check is
+// set.
 func writePage(w io.Writer, r *report, check bool) error {
 	p := page.Page{
 		Title:    pageTitle(r),
@@ -72,7 +73,7 @@ func pageTargets(r *report) (list []page.Target) {
 	return list
 }
 
-// cause returns the measurement that shows why a target is missed, "" without one.
+// cause returns a measurement that shows why a target is missed, or "" if there is none.
 func cause(r *report, why string) string {
 	l, many := r.Figures, rateCase(64)
 	compare := func(m metric, what, than string) string {
@@ -97,7 +98,7 @@ func cause(r *report, why string) string {
 	return ""
 }
 
-// pageTitle returns the result of the run in one sentence.
+// pageTitle returns a sentence with the main result of the run.
 func pageTitle(r *report) string {
 	mine, redsync, _ := lineOne.of(r.Figures)
 	if mine == nil {
@@ -116,7 +117,7 @@ func pageTitle(r *report) string {
 	return s
 }
 
-// sentence returns a sentence about the cost of safety: the cost of a lock compared with a lock that is not safe.
+// sentence returns a sentence that compares the cost of a lock with that of a lock that is not safe.
 func sentence(r *report) string {
 	mine, _, floor := lineOne.of(r.Figures)
 	if mine == nil || floor == nil {
@@ -127,7 +128,7 @@ func sentence(r *report) string {
 		"fencing tokens, restarts that forget no lock, and waiting in order.", r.Masters.N, value, unit)
 }
 
-// inWords compares a time with another.
+// inWords compares the time mine with the time other, in words.
 func inWords(mine, other *figure) string {
 	switch s := ratio(mine, other); {
 	case s == nil || s.void():
@@ -138,7 +139,7 @@ func inWords(mine, other *figure) string {
 	return "more than"
 }
 
-// shown formats a figure for people: milliseconds, or whole numbers a second.
+// shown formats a figure for readers: times in milliseconds, rates as whole numbers.
 func shown(f *figure) (value, unit string) {
 	switch f.Unit {
 	case "us":
@@ -170,7 +171,7 @@ func latencyPicture(l figures) page.Picture {
 	}
 	for _, n := range goroutinesIn(l) {
 		panel := page.Panel{Title: goroutinesCase(n), Rows: true}
-		for _, who := range slices.Backward(l.who(scenarioPairs)) { // so that the first is on top
+		for _, who := range slices.Backward(l.who(scenarioPairs)) { // so that the first contender is on top
 			var points plotter.XYs
 			for _, m := range []metric{mP50, mP90, mP99} {
 				if v := l.median(scenarioPairs, latencyCase(opPair, n), who, m); v != nil {
@@ -227,7 +228,7 @@ func waitsPicture(r *report) page.Picture {
 		Title: "How long do programs wait for the same name?", X: "share of waits", Y: "ms at most", LogY: true, Across: 2,
 		Text: "Several programs want one name: how long so many of their waits took at most.",
 	}
-	nines := func(share float64) float64 { return -math.Log10(1 - share/100) } // all nines have the same width
+	nines := func(share float64) float64 { return -math.Log10(1 - share/100) } // each further nine has the same width
 	for _, share := range []float64{50, 90, 99, 99.9} {
 		p.XTicks = append(p.XTicks, plot.Tick{Value: nines(share), Label: fmt.Sprintf("%g %%", share)})
 	}
@@ -259,8 +260,8 @@ func faultsPicture(r *report) page.Picture {
 	return p
 }
 
-// curveLines returns the curves of one kind and case, with only the first of redsync's variants, so that all lines can
-// be distinguished.
+// curveLines returns the curves of one kind and case. Of redsync's variants it returns only the first, so that all
+// lines can be distinguished.
 func curveLines(r *report, kind, kase string, x func(float64) float64) (list []page.Line) {
 	for _, c := range r.Curves {
 		if c.Kind != kind || c.Case != kase || anyRedsync(c.Who) && c.Who != nameRedsync {

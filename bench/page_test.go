@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// fullReport returns a report with something for every part of a page.
+// fullReport returns a report with figures for every part of a page.
 func fullReport() *report {
 	r := madeReport()
 	for i, who := range []string{nameLibrary, nameFloor, nameRedsync, nameIdeal} {
@@ -65,8 +65,8 @@ func TestPageLoadsNothing(t *testing.T) {
 	}
 }
 
-// The page answers a user: the verdict comes first, then whether the machine was busy. The targets of this project are
-// on it only on request, each missed target with the measured cause.
+// The page answers the question of a user: the verdict comes first, then whether the machine was busy. The page
+// contains the targets of this project only on request, each missed target with the measured cause.
 func TestPageAnswersUser(t *testing.T) {
 	r := fullReport()
 	r.Busy = "The machine was busy"
@@ -98,18 +98,18 @@ func TestPageAnswersUser(t *testing.T) {
 	}
 }
 
-// A page can be written for a run without figures for the plots, or without any figures.
+// A page can be written for a run without figures for the plots, and for a run without any figures.
 func TestPageWithoutFigures(t *testing.T) {
 	for _, r := range []*report{new(report), runOf(mRate, 10, 11)} {
 		var out bytes.Buffer
 		if err := writePage(&out, r, false); err != nil || !strings.Contains(out.String(), "</html>") {
-			t.Errorf("%v:\n%s", err, out.String())
+			t.Errorf("error %v, page:\n%s", err, out.String())
 		}
 	}
 }
 
-// looks checks in the browser for visible problems: a page that scrolls sideways, text of a plot that is clipped or
-// covers another text; and it counts the plots.
+// looks is a script that checks the page for visible problems in the browser: sideways scrolling, and text of a plot
+// that is clipped or covers other text. It also counts the plots.
 const looks = `<script>
 addEventListener("load", () => {
   const told = {width: innerWidth, scrolls: document.documentElement.scrollWidth > innerWidth, pictures: 0, bad: []};
@@ -136,12 +136,12 @@ addEventListener("load", () => {
 });
 </script>`
 
-// framed shows the page with a given width, because a window of the browser is never narrower than 500 px.
+// framed shows the page in a frame of a given width, because a window of the browser is never narrower than 500 px.
 const framed = `<script>addEventListener("message", (e) => { document.title = e.data })</script>
 <iframe src="looked.html" style="border:0; width:%dpx; height:900px"></iframe>`
 
-// A real browser shows the page on wide and narrow, light and dark screens: nothing is clipped, nothing scrolls
-// sideways, and the browser logs no complaints.
+// A real browser shows the page on wide and narrow, light and dark screens. Nothing is clipped, nothing scrolls
+// sideways, and the browser logs no errors.
 func TestPageInABrowser(t *testing.T) {
 	browser := findBrowser(t)
 	dir := t.TempDir()
@@ -156,7 +156,7 @@ func TestPageInABrowser(t *testing.T) {
 	write("looked.html", strings.Replace(page, "default-src 'none';", "", 1)+looks)
 	_, complaints := browse(t, browser, "--enable-logging=stderr", "--dump-dom", write("plain.html", page))
 	if strings.Contains(complaints, "Refused to") || strings.Contains(complaints, "CONSOLE") {
-		t.Errorf("the browser complains: %s", complaints)
+		t.Errorf("the browser logs errors: %s", complaints)
 	}
 	for _, screen := range []struct {
 		width  int
@@ -175,11 +175,11 @@ func TestPageInABrowser(t *testing.T) {
 			Paper           string
 		}
 		if err := json.Unmarshal([]byte(html.UnescapeString(title)), &told); err != nil {
-			t.Fatalf("%q: %v", title, err)
+			t.Fatalf("the title %q is not the result of the script: %v", title, err)
 		}
 		if told.Width != screen.width || told.Scrolls || told.Pictures != 4 || len(told.Bad) > 0 ||
 			told.Paper != screen.paper {
-			t.Errorf("%d px: %+v", screen.width, told)
+			t.Errorf("the page of %d px has problems: %+v", screen.width, told)
 		}
 	}
 }
@@ -197,7 +197,7 @@ func findBrowser(t *testing.T) string {
 	return ""
 }
 
-// browse runs the browser headless and returns both of its outputs.
+// browse runs the browser without a window and returns its standard output and standard error.
 func browse(t *testing.T, browser string, args ...string) (stdout, stderr string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -209,7 +209,7 @@ func browse(t *testing.T, browser string, args ...string) (stdout, stderr string
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	cmd.WaitDelay = 5 * time.Second
 	if err := cmd.Run(); err != nil {
-		t.Fatalf("%s: %v: %s", browser, err, errs.String())
+		t.Fatalf("the browser %s failed: %v: %s", browser, err, errs.String())
 	}
 	return out.String(), errs.String()
 }

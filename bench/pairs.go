@@ -21,11 +21,11 @@ var (
 	mAllocs      = metric{"allocs/pair", "1", less}
 	mPairCmds    = metric{"commands/pair", "1", less} // per pair and master
 	mConnections = metric{"conns/master", "1", less}
-	mFailures    = metric{"failed/10000", "1", less} // of pairs
+	mFailures    = metric{"failed/10000", "1", less} // per 10,000 pairs
 )
 
-// planPairs runs each contender alone: it is opened for its run and closed after it, so that none has connections,
-// heartbeats or garbage while another is measured.
+// planPairs runs each contender alone. It opens the contender for its run and closes it afterwards, so that no
+// contender has connections, heartbeats or garbage while another is measured.
 func planPairs(b *bench) (plan [][]task) {
 	for _, n := range b.cfg.goroutines {
 		plan = append(plan, turns(goroutinesCase(n), b.cfg.entrants, func(ctx context.Context, e entrant, _ int) error {
@@ -72,7 +72,7 @@ func pairs(ctx context.Context, b *bench, e entrant, n int) error {
 	return nil
 }
 
-// The operations of a pair in the names of cases.
+// The operations of a pair, as in the names of cases.
 const (
 	opLock   = "lock"
 	opUnlock = "unlock"
@@ -82,8 +82,8 @@ const (
 func latencyCase(op string, n int) string { return op + ", " + goroutinesCase(n) }
 func rateCase(n int) string               { return "rate, " + goroutinesCase(n) }
 
-// addLoad adds the rate, and the cost of a pair for client and masters. The load of given masters is not used, because
-// they may have other clients.
+// addLoad adds the rate, and the cost of a pair for the client and the masters. It ignores the load of given
+// masters, because they may have other clients.
 func addLoad(b *bench, scenario, kase, who string, s *sample) {
 	add := func(m metric, v float64) { b.add(scenario, kase, who, m, v) }
 	add(mRate, float64(len(s.pairs))/s.elapsed.Seconds())
@@ -95,7 +95,7 @@ func addLoad(b *bench, scenario, kase, who string, s *sample) {
 	add(mPairCmds, s.commands)
 }
 
-// addTimes adds the percentiles of sorted times.
+// addTimes adds percentiles of times, which must be sorted.
 func addTimes(b *bench, kase, who string, list []time.Duration) {
 	for _, p := range []struct {
 		m metric

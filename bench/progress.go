@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A progress is one line on a terminal that is overwritten: the running task, the round, and an estimate of the
-// remaining time.
+// A progress shows the running task, the round, and an estimate of the remaining time, in one line on a terminal
+// that is overwritten.
 type progress struct {
 	w           io.Writer
 	began       time.Time
@@ -17,7 +17,7 @@ type progress struct {
 	running     float64 // weight of the running task
 }
 
-// newProgress returns a progress on f that writes nothing if f is not a terminal.
+// newProgress returns a progress that writes to f, or writes nothing if f is not a terminal.
 func newProgress(f *os.File) *progress {
 	info, err := f.Stat()
 	null, nerr := os.Stat(os.DevNull)
@@ -27,10 +27,10 @@ func newProgress(f *os.File) *progress {
 	return &progress{w: f}
 }
 
-// start sets the weight of all tasks together.
+// start begins the measurement. total is the weight of all tasks together.
 func (p *progress) start(total float64) { p.began, p.total = time.Now(), total }
 
-// say reports that the previous task has ended and that another one of this weight begins.
+// say reports that the previous task has ended, and that a task of this weight begins.
 func (p *progress) say(weight float64, format string, args ...any) {
 	p.done += p.running
 	p.running = weight
@@ -38,7 +38,7 @@ func (p *progress) say(weight float64, format string, args ...any) {
 	fmt.Fprintf(p.w, "\r\x1b[K%.79s", text)
 }
 
-// timeLeft estimates the remaining time from the speed so far.
+// timeLeft returns an estimate of the remaining time, from the speed so far.
 func timeLeft(used time.Duration, done, total float64) string {
 	if done == 0 {
 		return "begins"

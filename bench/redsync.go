@@ -18,11 +18,12 @@ import (
 // redsyncWire lists the commands that redsync sends.
 var redsyncWire = []string{"set", "evalsha", "eval"}
 
-// redsyncPools connects redsync to each master with one of the clients that it supports, as their documentation shows.
+// redsyncPools connects redsync to each master with one of the clients that redsync supports, as redsync's
+// documentation shows.
 type redsyncPools func(urls []string) (pools []redsyncredis.Pool, shut func() error, err error)
 
-// redsyncOpener returns a function that opens redsync over the pools. failFast is its option to return with the
-// quorum-th answer.
+// redsyncOpener returns a function that opens redsync over the pools. failFast is the option of redsync to return
+// when a quorum has replied.
 func redsyncOpener(connect redsyncPools, failFast bool) func(context.Context, setting) (contender, error) {
 	return func(_ context.Context, s setting) (contender, error) {
 		pools, shut, err := connect(s.URLs)
@@ -52,7 +53,7 @@ func (c *redsyncContender) tryLock(ctx context.Context, name string) (held, erro
 	return redsyncHeld{m}, m.TryLockContext(ctx)
 }
 
-// lock starts again after redsync has used up its tries, as its users do.
+// lock starts again when redsync has used up its tries, as users of redsync do.
 func (c *redsyncContender) lock(ctx context.Context, name string) (held, error) {
 	m := c.mutex(name)
 	for {
@@ -76,8 +77,8 @@ func (h redsyncHeld) Unlock(ctx context.Context) error {
 	return nil
 }
 
-// redigoPools keeps as many idle connections as it needs, which is better for redsync than the three of the example:
-// with those it would dial for nearly every command.
+// redigoPools keeps as many idle connections as redsync needs. With three idle connections, as in the example of
+// redsync, redsync would dial for nearly every command.
 func redigoPools(urls []string) (list []redsyncredis.Pool, shut func() error, err error) {
 	var pools []*redis.Pool
 	for _, u := range urls {

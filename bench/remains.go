@@ -10,15 +10,15 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// remains counts the leftovers of a contender on all its masters together after its last lock was released.
+// remains holds the numbers of a contender's leftovers on all masters together, after its last lock was released.
 type remains struct {
 	locks int           // keys of locks
-	keys  int           // of any kind
-	bytes int64         // by MEMORY USAGE
+	keys  int           // keys of any kind
+	bytes int64         // bytes according to MEMORY USAGE
 	kept  time.Duration // longest remaining TTL of a key
 }
 
-// Metrics of leftovers. Keys are an average per master, and bytes per key of a master.
+// Metrics of leftovers. Keys are an average per master, and bytes an average per key of a master.
 var (
 	mLeft     = metric{"left/10000", "1", less} // lock keys on any master
 	mKeysLeft = metric{"keys/master", "1", less}
@@ -26,7 +26,7 @@ var (
 	mKept     = metric{"kept", "s", less}
 )
 
-// addRemains adds the leftovers of this many holds.
+// addRemains adds the leftovers of the given number of holds.
 func (b *bench) addRemains(scenario, kase, who string, left remains, holds int) {
 	masters := float64(len(b.masters.urls))
 	b.add(scenario, kase, who, mLeft, 10_000*float64(left.locks)/float64(max(holds, 1)))
@@ -35,12 +35,12 @@ func (b *bench) addRemains(scenario, kase, who string, left remains, holds int) 
 	b.add(scenario, kase, who, mKept, left.kept.Seconds())
 }
 
-// leftCase names the leftovers of a scenario.
+// leftCase is the name of the case with the leftovers of a scenario.
 const leftCase = "left behind"
 
 var mHeldInAll = metric{"holds", "1", ""}
 
-// took records that a contender has held, and released, this many locks in this scenario.
+// took records that a contender has acquired and released this many locks in this scenario.
 func (b *bench) took(who string, holds int) {
 	if b.holds == nil {
 		b.holds = map[string]int{}
@@ -48,7 +48,7 @@ func (b *bench) took(who string, holds int) {
 	b.holds[who] += holds
 }
 
-// countLeft counts the leftovers of a round on the masters, keys of locks and all others, and removes them.
+// countLeft counts the leftovers of a round on the masters, that is keys of locks and other keys, and removes them.
 func (b *bench) countLeft(ctx context.Context, scenario string) error {
 	for _, e := range entrants {
 		holds := b.holds[e.name]
@@ -69,8 +69,8 @@ func (b *bench) countLeft(ctx context.Context, scenario string) error {
 	return nil
 }
 
-// leftBehind waits a second for the last releases to arrive, removes the leftovers under prefix, and returns their
-// amount. The keys of locks end with suffix.
+// leftBehind waits up to a second until no keys of locks remain, removes all keys under prefix, and returns what it
+// has removed. The keys of locks end with suffix.
 func (m *masters) leftBehind(ctx context.Context, prefix, suffix string) (r remains, err error) {
 	for range 50 {
 		if r, err = m.remains(ctx, prefix, suffix); err != nil || ctx.Err() != nil || r.locks == 0 {
@@ -81,7 +81,7 @@ func (m *masters) leftBehind(ctx context.Context, prefix, suffix string) (r rema
 	return r, errors.Join(err, context.Cause(ctx), m.sweep(ctx, prefix))
 }
 
-// remains counts all keys with that prefix.
+// remains counts all keys with this prefix.
 func (m *masters) remains(ctx context.Context, prefix, suffix string) (r remains, err error) {
 	err = m.each(ctx, func(c redis.Conn) error {
 		keys, err := scanKeys(c, prefix)
@@ -96,7 +96,7 @@ func (m *masters) remains(ctx context.Context, prefix, suffix string) (r remains
 	return r, err
 }
 
-// weigh adds the bytes of keys of one master. A key may expire meanwhile.
+// weigh adds the bytes and the longest remaining TTL of keys of one master. A key may expire meanwhile.
 func (r *remains) weigh(c redis.Conn, keys []string) error {
 	var errs []error
 	for _, k := range keys {
@@ -116,7 +116,7 @@ func (r *remains) weigh(c redis.Conn, keys []string) error {
 	return errors.Join(errs...)
 }
 
-// scanKeys lists the keys of a master that begin with prefix, which has no pattern characters.
+// scanKeys returns the keys of a master that begin with prefix, which must not contain pattern characters.
 func scanKeys(c redis.Conn, prefix string) (all []string, err error) {
 	for cursor := ""; cursor != "0" && err == nil; {
 		var reply []any

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// reportFormat is incremented if the meaning of a field changes, but not if a field is added.
+// reportFormat must be incremented if the meaning of a field changes, but not if a field is added.
 const reportFormat = 1
 
 // A report is the result of a run.
@@ -22,7 +22,7 @@ type report struct {
 	Machine    machineInfo    `json:"machine"`
 	Build      buildInfo      `json:"build"`
 	Parameters parametersInfo `json:"parameters"`
-	Busy       string         `json:"busy,omitempty"` // that other programs used the machine
+	Busy       string         `json:"busy,omitempty"` // a warning if other programs used the machine
 	Notes      []string       `json:"notes"`
 	Figures    figures        `json:"figures"`
 	Curves     []curve        `json:"curves"`
@@ -43,7 +43,7 @@ type machineInfo struct {
 	CPU  string `json:"cpu"`
 }
 
-// A buildInfo identifies the measured code: the commit of the working directory, "" outside of a repository.
+// A buildInfo identifies the measured code: the commit of the working directory, or "" outside of a repository.
 type buildInfo struct {
 	Commit   string `json:"commit"`
 	Modified bool   `json:"modified"`
@@ -96,7 +96,7 @@ func newReport(c *config, m *masters) *report {
 	return r
 }
 
-// cpuModel returns the name of the processor, "" if unknown.
+// cpuModel returns the name of the processor, or "" if the name is unknown.
 func cpuModel() string {
 	text, _ := os.ReadFile("/proc/cpuinfo")
 	for line := range strings.Lines(string(text)) {
@@ -111,7 +111,7 @@ func (r *report) note(format string, args ...any) {
 	r.Notes = appendNew(r.Notes, fmt.Sprintf(format, args...))
 }
 
-// firstLine returns as much of an error as fits in a note; nil gives "".
+// firstLine returns the first line of an error, cut to the length of a note, or "" if err is nil.
 func firstLine(err error) string {
 	if err == nil {
 		return ""
@@ -130,7 +130,8 @@ func (r *report) writeJSON(w io.Writer) error {
 	return e.Encode(r)
 }
 
-// readReport reads the files of a list, written by writeJSON, and merges the rounds of several.
+// readReport reads reports that writeJSON has written. paths lists their files, separated by commas. It merges the
+// rounds of all reports into one.
 func readReport(paths string) (all *report, err error) {
 	for _, path := range strings.Split(paths, ",") {
 		text, err := os.ReadFile(path)
@@ -159,7 +160,7 @@ func readReport(paths string) (all *report, err error) {
 	return all, nil
 }
 
-// headline describes the measured code and the machine.
+// headline returns a line that describes the masters, the machine and the rounds.
 func (r *report) headline() string {
 	s := fmt.Sprintf("%d masters, %s", r.Masters.N, r.Masters.Kind)
 	if r.Masters.Version != "" {

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// madeReport returns a report with the library at 200 us and 90 pairs/s, and a floor of 160 us and 100.
+// madeReport returns a report in which the library takes 200 us and reaches 90 pairs/s, and the floor 160 us and
+// 100.
 func madeReport() *report {
 	r := &report{
 		Format: reportFormat, Masters: mastersInfo{N: 5},
@@ -57,28 +58,28 @@ func TestTargetsAreMetMissedOrOpen(t *testing.T) {
 		}
 		found++
 		if got := g.verdict(); got != verdict {
-			t.Errorf("%s: %s, want %s", g.Name, got, verdict)
+			t.Errorf("the verdict of %s is %s, want %s", g.Name, got, verdict)
 		}
 	}
 	if found != len(want) {
-		t.Errorf("found %d of %d targets", found, len(want))
+		t.Errorf("only %d of %d targets were found", found, len(want))
 	}
-	// The target is one connection, and 2.5 were measured; all others miss by less than half.
+	// The target is one connection, and 2.5 were measured. All other targets are missed by less than half.
 	if !missed(r.Targets, false, true) || !missed(r.Targets, true, true) {
-		t.Error("a target that is missed by more than half is not")
+		t.Error("a target that is missed by a factor of 2.5 does not count as missed")
 	}
 	for i := range r.Targets {
 		r.Targets[i].Absolute = true
 	}
 	if !missed(r.Targets, true, false) || missed(r.Targets, true, true) || !missed(r.Targets, false, true) {
-		t.Error("a short run on a busy machine, alone, does not compare figures with the clock")
+		t.Error("absolute targets must be ignored in short runs on a busy machine, and only there")
 	}
 	if missed(targetsOf(nil), false, false) {
 		t.Error("an empty report misses a target")
 	}
 }
 
-// A peer that was measured is compared with the library, with and without its early return.
+// The library is compared with each peer that was measured, with and without early return.
 func TestTargetsAgainstPeers(t *testing.T) {
 	r := madeReport()
 	one := latencyCase(opPair, 1)
@@ -97,12 +98,12 @@ func TestTargetsAgainstPeers(t *testing.T) {
 		if v, ok := want[g.Name]; ok {
 			delete(want, g.Name)
 			if g.Measured == nil || *g.Measured < v*0.999 || *g.Measured > v*1.001 {
-				t.Errorf("%s: %s, want %v", g.Name, g.measured(), v)
+				t.Errorf("the value of %s is %s, want %v", g.Name, g.measured(), v)
 			}
 		}
 	}
 	if len(want) > 0 {
-		t.Errorf("missing targets: %v", want)
+		t.Errorf("these targets are missing: %v", want)
 	}
 }
 
@@ -110,11 +111,11 @@ func TestTargetsAgainstPeers(t *testing.T) {
 func TestVerdictReportsDisagreement(t *testing.T) {
 	g := atMost("x", 10, newSpread([]float64{9, 11, 8}), "")
 	if got := g.verdict(); got != "met, not in every round" {
-		t.Errorf("got %q", got)
+		t.Errorf("the verdict of an upper bound is %q", got)
 	}
 	g = atLeast("x", 10, newSpread([]float64{9, 11, 8}), "")
 	if got := g.verdict(); got != "NOT MET, in some rounds met" {
-		t.Errorf("got %q", got)
+		t.Errorf("the verdict of a lower bound is %q", got)
 	}
 }
 
@@ -132,10 +133,10 @@ func TestReportRoundTrip(t *testing.T) {
 		t.Fatal(err)
 	}
 	if f := r.Figures.find(scenarioPairs, rateCase(64), nameFloor, mRate); f == nil || len(f.Rounds) != 2 || f.Max != 101 {
-		t.Errorf("figure: %+v", f)
+		t.Errorf("the figure was read as %+v", f)
 	}
 	if err := r.writeJSON(&again); err != nil || again.String() != out.String() {
-		t.Errorf("saved again, the document differs: %v", err)
+		t.Errorf("the document differs after saving it again: %v", err)
 	}
 }
 
@@ -145,7 +146,7 @@ func TestOtherReportFormatIsRejected(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := readReport(path); err == nil || !strings.Contains(err.Error(), "format 99") {
-		t.Errorf("error %v", err)
+		t.Errorf("readReport of an unknown format returned %v", err)
 	}
 }
 
@@ -165,7 +166,7 @@ func TestTablesListCasesAndTargets(t *testing.T) {
 	}
 }
 
-// A ratio whose rounds are on both sides of 1 is not significant, and is marked.
+// A ratio that is above 1 in some rounds and below 1 in others is not significant, and is marked.
 func TestVoidRatioIsMarked(t *testing.T) {
 	for _, c := range []struct {
 		rounds []float64
@@ -173,7 +174,7 @@ func TestVoidRatioIsMarked(t *testing.T) {
 	}{{[]float64{0.9, 1.1}, true}, {[]float64{1.1, 1.2}, false}, {[]float64{0.5}, false}, {[]float64{1, 1.1}, false}} {
 		s := newSpread(c.rounds)
 		if got := strings.HasPrefix(s.asRatio(), "~"); got != c.void {
-			t.Errorf("%v: %s", c.rounds, s.asRatio())
+			t.Errorf("the ratio of the rounds %v is formatted as %s", c.rounds, s.asRatio())
 		}
 	}
 }

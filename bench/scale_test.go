@@ -22,11 +22,11 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// Benchmarks of scale: masters, held locks, waiters. No peer is measured.
+// Benchmarks with many masters, many held locks, and many waiters. They measure only this library:
 //
 //	go test ./bench -run '^$' -bench Scale -benchtime 1x
 
-// scaleLocker returns a Locker over n new servers, or over those at urls.
+// scaleLocker returns a Locker over n new servers, or over the servers at urls.
 func scaleLocker(b *testing.B, n int, urls []string, options ...redlock.Option) (*redlock.Locker, []string) {
 	b.Helper()
 	if urls == nil {
@@ -34,7 +34,7 @@ func scaleLocker(b *testing.B, n int, urls []string, options ...redlock.Option) 
 			urls = append(urls, s.URL())
 		}
 	}
-	p, err := pool.Open(urls, pool.WithTimeout(openBound)) // masters of a busy machine must not count as down
+	p, err := pool.Open(urls, pool.WithTimeout(openBound)) // on a busy machine, masters must not seem down
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -55,8 +55,8 @@ func scaleLocker(b *testing.B, n int, urls []string, options ...redlock.Option) 
 	return l, urls
 }
 
-// 64 goroutines lock and unlock their own names. With nine masters a pair may cost the client at most twice as much as
-// with five.
+// 64 goroutines lock and unlock their own names. With nine masters, a pair of Lock and Unlock may cost the client at
+// most twice as much as with five.
 func BenchmarkScaleMasters(b *testing.B) {
 	for _, n := range []int{1, 3, 5, 7, 9} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
@@ -77,8 +77,8 @@ func BenchmarkScaleMasters(b *testing.B) {
 	}
 }
 
-// Very many locks are held and extended, with a TTL of 10 s. Of a hundred thousand, 99 of 100 extensions must be
-// confirmed at most 100 ms after they are due, with at most half a core.
+// Very many locks are held and extended, with a TTL of 10 s. With a hundred thousand locks, 99 of 100 extensions
+// must be confirmed at most 100 ms after they are due, and the process may use at most half a processor.
 func BenchmarkScaleHeld(b *testing.B) {
 	for _, n := range []int{1000, 100_000} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
@@ -97,12 +97,12 @@ func holdMany(b *testing.B, n int) {
 	locks := takeMany(b, l, n)
 	b.ReportMetric(float64(n)/time.Since(began).Seconds(), "taken/s")
 	b.ReportMetric((memoryNow()-before)/float64(n), "B/lock")
-	b.ReportMetric(loadOver(lockTTL*2/5+time.Second), "cores") // longer than a third of the TTL, so each lock is extended
+	b.ReportMetric(loadOver(lockTTL*2/5+time.Second), "cores") // above TTL/3, so each lock is extended
 	e.mu.Lock()
 	late := sorted(e.late)
 	e.mu.Unlock()
 	if len(late) < n {
-		b.Errorf("%d extensions of %d locks", len(late), n)
+		b.Errorf("only %d extensions of %d locks were confirmed", len(late), n)
 	}
 	b.ReportMetric(millis(percentile(late, 50)), "lag-p50-ms")
 	b.ReportMetric(millis(percentile(late, 99)), "lag-p99-ms")
@@ -110,12 +110,12 @@ func holdMany(b *testing.B, n int) {
 	runtime.KeepAlive(locks)
 }
 
-// Ten thousand goroutines wait for a thousand held names. While nothing happens they may use at most 100 MiB and 0.02
-// of a core.
+// Ten thousand goroutines wait for a thousand held names. While nothing happens, they may use at most 100 MiB and
+// 0.02 of a processor.
 func BenchmarkScaleWaiting(b *testing.B) {
 	const waiting, names = 10_000, 1000
 	for b.Loop() {
-		holder, urls := scaleLocker(b, started, nil, redlock.WithTTL(private.DefaultMaxTTL)) // extended seldom
+		holder, urls := scaleLocker(b, started, nil, redlock.WithTTL(private.DefaultMaxTTL)) // seldom extended
 		locks := takeMany(b, holder, names)
 		l, _ := scaleLocker(b, started, urls)
 		before := memoryNow()
@@ -124,7 +124,7 @@ func BenchmarkScaleWaiting(b *testing.B) {
 		for i := range waiting {
 			all.Go(func() {
 				if _, err := l.Lock(ctx, heldName+strconv.Itoa(i%names)); !errors.Is(err, context.Canceled) {
-					b.Errorf("held name: %v", err)
+					b.Errorf("Lock of a held name returned: %v", err)
 				}
 			})
 		}
@@ -139,17 +139,17 @@ func BenchmarkScaleWaiting(b *testing.B) {
 	}
 }
 
-// An extensions records the locks that are taken and extended, and how late each extension is confirmed. An extension
-// is due a third of the TTL after the start of the round before.
+// extensions records the locks that are acquired and extended, and how late each extension is confirmed. An
+// extension is due a third of the TTL after the start of the previous round.
 type extensions struct {
-	started []atomic.Int64 // start of the last round in ns, by the number in the name
+	started []atomic.Int64 // by the number in the name: start of the last round in ns
 	lost    atomic.Int64
 
 	mu   sync.Mutex
 	late []time.Duration // guarded by mu
 }
 
-// trace returns a trace that reports to e.
+// trace returns a trace that records events in e.
 func (e *extensions) trace() *redlockinfo.Trace {
 	return &redlockinfo.Trace{Event: func(h redlockinfo.Event) {
 		switch h.Kind {
@@ -159,7 +159,7 @@ func (e *extensions) trace() *redlockinfo.Trace {
 			e.lost.Add(1)
 		case "extended":
 			if h.Err != nil {
-				return // the retry counts as the later one
+				return // only the retry is recorded, as a late extension
 			}
 			if last := e.confirmed(h); last > 0 {
 				late := max(0, time.Duration(time.Now().UnixNano()-last)-lockTTL/3)
@@ -171,7 +171,8 @@ func (e *extensions) trace() *redlockinfo.Trace {
 	}}
 }
 
-// confirmed takes the start of the round from the validity that is left, and returns that of the one before.
+// confirmed derives the start of a round from the remaining validity and records it. It returns the start of the
+// previous round.
 func (e *extensions) confirmed(h redlockinfo.Event) (last int64) {
 	i, err := strconv.Atoi(strings.TrimPrefix(h.Name, heldName))
 	if err != nil || i >= len(e.started) {
@@ -183,7 +184,7 @@ func (e *extensions) confirmed(h redlockinfo.Event) (last int64) {
 
 const heldName = "held-"
 
-// takeMany takes n locks with different names.
+// takeMany acquires n locks with different names.
 func takeMany(b *testing.B, l *redlock.Locker, n int) []*redlock.Lock {
 	b.Helper()
 	locks := make([]*redlock.Lock, n)
@@ -194,7 +195,7 @@ func takeMany(b *testing.B, l *redlock.Locker, n int) []*redlock.Lock {
 	return locks
 }
 
-// eachOf calls f with the numbers below n, on this many goroutines.
+// eachOf calls f with the numbers below n, from the given number of goroutines.
 func eachOf(b *testing.B, goroutines, n int, f func(i int) error) {
 	b.Helper()
 	errs := make([]error, goroutines)
@@ -215,13 +216,13 @@ func eachOf(b *testing.B, goroutines, n int, f func(i int) error) {
 // memoryNow returns the memory in use by the process, heap and stacks, in bytes.
 func memoryNow() float64 {
 	runtime.GC()
-	runtime.GC() // for memory released by finalizers
+	runtime.GC() // frees the memory that finalizers have released
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return float64(m.HeapAlloc + m.StackInuse)
 }
 
-// loadOver sleeps for d, and returns how many processors this process has used meanwhile.
+// loadOver sleeps for d, and returns how many processors this process has used on average meanwhile.
 func loadOver(d time.Duration) float64 {
 	start := time.Now()
 	before := cpuTime()

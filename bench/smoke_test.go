@@ -15,13 +15,13 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv(workerEnv) == "1" { // the program starts itself, which is the test binary here
+	if os.Getenv(workerEnv) == "1" { // the benchmark starts its own program, which is the test binary here
 		os.Exit(workerMain())
 	}
 	goleak.VerifyTestMain(m)
 }
 
-// runCommand runs the program and returns its exit code and both outputs.
+// runCommand runs the program and returns its exit code, standard output and standard error.
 func runCommand(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	errFile, err := os.CreateTemp(t.TempDir(), "stderr")
@@ -42,7 +42,7 @@ func mustMeasure(t *testing.T, args ...string) *report {
 	t.Helper()
 	code, stdout, stderr := runCommand(t, append(args, "-json")...)
 	if code != exitOK {
-		t.Fatalf("exit code %d: %s", code, stderr)
+		t.Fatalf("the benchmark exited with code %d: %s", code, stderr)
 	}
 	path := filepath.Join(t.TempDir(), "run.json")
 	if err := os.WriteFile(path, []byte(stdout), 0o600); err != nil {
@@ -58,12 +58,12 @@ func mustMeasure(t *testing.T, args ...string) *report {
 	return r
 }
 
-// want fails unless the figure exists and is positive.
+// want returns a figure, and fails the test unless the figure exists and is positive.
 func want(t *testing.T, r *report, scenario, kase, who string, m metric) *figure {
 	t.Helper()
 	f := r.Figures.find(scenario, kase, who, m)
 	if f == nil {
-		t.Fatalf("%s, %s: no %s of %s", scenario, kase, m.name, who)
+		t.Fatalf("%s, %s: the figure %s of %s is missing", scenario, kase, m.name, who)
 	}
 	if f.Median <= 0 {
 		t.Errorf("%s, %s: %s of %s is %v", scenario, kase, m.name, who, f.Median)
@@ -79,7 +79,7 @@ func checkPairs(t *testing.T, r *report, goroutines ...int) {
 				p50, p99 := want(t, r, scenarioPairs, latencyCase(op, n), who, mP50),
 					want(t, r, scenarioPairs, latencyCase(op, n), who, mP99)
 				if p99.Median < p50.Median {
-					t.Errorf("%s at %d: p99 %v below p50 %v", who, n, p99.Median, p50.Median)
+					t.Errorf("%s with %d goroutines: the p99 %v is below the p50 %v", who, n, p99.Median, p50.Median)
 				}
 			}
 			want(t, r, scenarioPairs, rateCase(n), who, mRate)
@@ -98,9 +98,9 @@ func TestMeasuresPairsAndFaultsOnProcesses(t *testing.T) {
 	r := mustMeasure(t, "-scenario", "pairs,faults", "-rounds", "1", "-duration", "50ms", "-goroutines", "1,8")
 	checkPairs(t, r, 1, 8)
 	for _, n := range []int{1, 8} {
-		// H73: a fence for each name, and the admission record; nothing for longer than a fence.
+		// H73: a master keeps only the admission record and one fence for each name, and no key outlives the fences.
 		if f := want(t, r, scenarioPairs, rateCase(n), nameLinger, mKeysLeft); f.Median > float64(n*namesPerWorker+1) {
-			t.Errorf("%d goroutines: %v keys left on a master", n, f.Median)
+			t.Errorf("%d goroutines: %v keys are left on a master", n, f.Median)
 		}
 		if f := want(t, r, scenarioPairs, rateCase(n), nameLibrary, mKept); f.Median > 76 {
 			t.Errorf("%d goroutines: a key is kept for %v s", n, f.Median)
@@ -109,11 +109,11 @@ func TestMeasuresPairsAndFaultsOnProcesses(t *testing.T) {
 		if f := want(t, r, scenarioPairs, rateCase(n), nameLibrary, mConnections); f.Median != 1 {
 			t.Errorf("%d goroutines: the library has %v connections per master", n, f.Median)
 		}
-		// A single caller continues when three of five masters have answered, so at most two masters can get its next
-		// call together with the one before it. So the average is at least 3/5 of two commands.
+		// A single caller continues when three of five masters have replied, so at most two masters can receive its next
+		// call in one command with the previous call. So the average is at least 3/5 of two commands.
 		if f := want(t, r, scenarioPairs, rateCase(n), nameLibrary, mPairCmds); f.Median > 2.1 ||
 			n == 1 && f.Median < 1.2-0.1 {
-			t.Errorf("%d goroutines: the library sends %v commands a pair and master, want 2, or less of many", n, f.Median)
+			t.Errorf("%d goroutines: %v commands per pair and master, want 2, or fewer with many goroutines", n, f.Median)
 		}
 	}
 	for _, f := range everyFault() {
@@ -133,7 +133,7 @@ func TestMeasuresPairsAndFaultsOnProcesses(t *testing.T) {
 	}
 }
 
-// Every contender locks, unlocks and is counted.
+// Every contender locks and unlocks, and its commands are counted.
 func TestMeasuresEveryContender(t *testing.T) {
 	redistest.Need(t)
 	r := mustMeasure(t, "-scenario", "pairs", "-rounds", "1", "-duration", "50ms", "-goroutines", "4", "-impl", "all")
@@ -141,12 +141,12 @@ func TestMeasuresEveryContender(t *testing.T) {
 		want(t, r, scenarioPairs, rateCase(4), e.name, mRate)
 		if f := want(t, r, scenarioPairs, rateCase(4), e.name, mPairCmds); f.Median > 3 ||
 			f.Median < 1 && e.name != nameLibrary && e.name != nameLinger {
-			t.Errorf("%s sends %v commands a pair and master", e.name, f.Median)
+			t.Errorf("%s sends %v commands per pair and master", e.name, f.Median)
 		}
 	}
 }
 
-// Peers also wait, in separate processes.
+// Peers also wait for held names, in separate processes.
 func TestPeersContend(t *testing.T) {
 	redistest.Need(t)
 	b := &bench{cfg: &config{duration: 100 * time.Millisecond, rounds: 1}, report: &report{}, prefix: "peers"}
@@ -166,7 +166,7 @@ func TestPeersContend(t *testing.T) {
 		}
 		c, err := contend(t.Context(), b, e, shape{processes: 2, goroutines: 2, hold: time.Millisecond}, 0)
 		if err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("the shape of %s failed: %v", name, err)
 		} else if len(c.turnList) == 0 || c.overlaps() != 0 || len(c.alone) != aloneLocks || c.commands < 1 {
 			t.Errorf("%s: %d holds, %d overlap, %d alone, %v commands", name, len(c.turnList), c.overlaps(), len(c.alone),
 				c.commands)
@@ -174,7 +174,7 @@ func TestPeersContend(t *testing.T) {
 	}
 }
 
-// Each shape gets holds by real processes, none of which overlap.
+// Real processes hold the lock in each shape, and no two holds overlap.
 func TestMeasuresContention(t *testing.T) {
 	redistest.Need(t)
 	r := mustMeasure(t, "-scenario", "contention", "-short", "-rounds", "1")
@@ -184,7 +184,7 @@ func TestMeasuresContention(t *testing.T) {
 		for _, m := range []metric{mHolds, mOfIdeal, mWait99, mHandOff, mAlone} {
 			want(t, r, scenarioContention, kase, nameLibrary, m)
 		}
-		// As for the pairs of a lone caller.
+		// At least 3/5 of two commands, as for the pairs of a single caller.
 		if f := want(t, r, scenarioContention, kase, nameLibrary, mCommands); s.processes > 1 && f.Median < 1.2-0.1 {
 			t.Errorf("%s: %v commands per lock and master; want two, or one on two of five masters", kase,
 				f.Median)
@@ -207,7 +207,7 @@ func TestMeasuresSplitVotes(t *testing.T) {
 	}
 }
 
-// Given masters are left without keys of the benchmark.
+// The benchmark leaves no keys on given masters.
 func TestGivenMastersAreLeftClean(t *testing.T) {
 	var list []string
 	servers := redistest.Test(t, 3, redisproc.Config{Name: "given"})
@@ -218,10 +218,10 @@ func TestGivenMastersAreLeftClean(t *testing.T) {
 		"-scenario", "pairs,split,faults", "-short")
 	checkPairs(t, r, 2)
 	if r.Masters.N != 3 || r.Masters.Kind != kindGiven || r.Masters.Version == "" {
-		t.Errorf("masters: %+v", r.Masters)
+		t.Errorf("the report describes the masters as %+v", r.Masters)
 	}
 	if r.Figures.find(scenarioFaults, nearFaults(0)[0].String(), nameLibrary, mP50) != nil || len(r.Notes) == 0 {
-		t.Errorf("faults were run on given masters: %q", r.Notes)
+		t.Errorf("faults were measured on given masters, or no note says that they were not: %q", r.Notes)
 	}
 	for i, s := range servers {
 		c, err := dialMaster(t.Context(), i, s.URL())
@@ -229,7 +229,7 @@ func TestGivenMastersAreLeftClean(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n, err := c.Do("DBSIZE"); err != nil || n != int64(0) {
-			t.Errorf("master %d has %v keys, %v", i, n, err)
+			t.Errorf("master %d has %v keys left; error %v", i, n, err)
 		}
 		if err := c.Close(); err != nil {
 			t.Error(err)
@@ -239,14 +239,14 @@ func TestGivenMastersAreLeftClean(t *testing.T) {
 
 func TestExitCodes(t *testing.T) {
 	if code, out, _ := runCommand(t, "-h"); code != exitOK || !strings.Contains(out, "usage") {
-		t.Errorf("-h: %d, %q", code, out)
+		t.Errorf("-h exits with code %d and prints %q", code, out)
 	}
 	if code, _, stderr := runCommand(t, "-rounds", "x"); code != exitUsage || !strings.HasPrefix(stderr, "bench: ") {
-		t.Errorf("invalid flag: %d, %q", code, stderr)
+		t.Errorf("with an invalid flag the benchmark exits with code %d and prints %q", code, stderr)
 	}
-	// Port 1 of loopback answers no client.
+	// No server listens on port 1 of the loopback interface.
 	if code, _, stderr := runCommand(t, "-masters", "127.0.0.1:1"); code != exitFailed ||
 		!strings.Contains(stderr, "master 1") {
-		t.Errorf("a master that is not there: %d, %q", code, stderr)
+		t.Errorf("with an unreachable master the benchmark exits with code %d and prints %q", code, stderr)
 	}
 }

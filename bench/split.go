@@ -14,7 +14,7 @@ const scenarioSplit = "split"
 // splitSizes are the numbers of processes that start at the same time.
 var splitSizes = []int{3, 5, 9}
 
-// Metrics of a split.
+// Metrics of the scenario split.
 var (
 	mFirst50   = metric{"first holder p50", "us", less}
 	mFirst99   = metric{"first holder p99", "us", less}
@@ -22,31 +22,32 @@ var (
 	mOwn       = metric{"own names p50", "us", less}
 	mFirstOwn  = metric{"p99/own names", "", less}
 	mOwnOver   = metric{"own names first p99/alone", "", less}
-	mRounds99  = metric{"rounds p99", "1", less} // rounds of the first holder until it has the name
+	mRounds99  = metric{"rounds p99", "1", less} // rounds of the first holder until it has the lock
 	mNobody    = metric{"no client in 5 s", "1", less}
 )
 
 const (
 	splitTrials = 360                   // for each number of processes, in all rounds together
 	splitBudget = 5 * time.Second       // for the trials of one round
-	splitLead   = 10 * time.Millisecond // startLead for workers that get many jobs
+	splitLead   = 10 * time.Millisecond // like startLead, for workers that get many jobs
 )
 
-// instants holds the times until the first of several clients has its lock, of each trial in all rounds.
+// instants holds, for the trials of all rounds, the times until the first of several clients has its lock.
 type instants struct {
-	one    []time.Duration // all lock one name
-	own    []time.Duration // each locks its own name
-	rounds []int64         // of the first, if all lock one name; 0 if not counted
+	one    []time.Duration // all clients lock one name
+	own    []time.Duration // each client locks its own name
+	rounds []int64         // rounds of the first holder if all lock one name; 0 if unknown
 	each   []time.Duration // of each client, if each locks its own name
 	alone  []time.Duration // uncontended locks of one client
-	nobody int             // trials in which no client got the one name
+	nobody int             // number of trials in which no client got the one name
 }
 
-// planSplit makes k processes lock one free name at the same time, and measures the time until the first has it.
-// Equally often each of them locks its own name. That shows how long k processes wait that start together without
-// contention, and the time until the first has its lock, which is a lower bound for any way to resolve the contention.
+// planSplit makes k processes lock one free name at the same time, and measures the time until the first has the
+// lock. In as many trials each process locks its own name. These trials show how long k processes that start
+// together wait without contention. Their time until the first has its lock is a lower bound for any way to resolve
+// contention.
 func planSplit(b *bench) (plan [][]task) {
-	all := map[string]*instants{} // the high percentiles need the trials of all rounds
+	all := map[string]*instants{} // high percentiles need the trials of all rounds
 	for _, k := range splitSizes {
 		plan = append(plan, turns(splitCase(k), waiters(b, false), func(ctx context.Context, e entrant, round int) error {
 			key := fmt.Sprint(e.name, k)
@@ -99,7 +100,7 @@ func split(ctx context.Context, b *bench, e entrant, k, round int, all *instants
 	return nil
 }
 
-// splitOnce makes all workers lock a name each, and then one name.
+// splitOnce makes each worker lock its own name, and then makes all workers lock one name.
 func splitOnce(ctx context.Context, b *bench, workers *crew, e entrant, name string, all *instants) error {
 	at := func(name func(i int) string) (turns []turn, err error) {
 		start := time.Now().Add(splitLead).UnixNano()
@@ -132,7 +133,7 @@ func splitOnce(ctx context.Context, b *bench, workers *crew, e entrant, name str
 	return nil
 }
 
-// setSplit sets the percentiles of all rounds so far.
+// setSplit sets the percentiles over all rounds so far.
 func setSplit(b *bench, who, kase string, all *instants) {
 	set := func(m metric, v float64) { b.report.Figures.set(scenarioSplit, kase, who, m, v) }
 	set(mNobody, float64(all.nobody))
@@ -155,8 +156,8 @@ func setSplit(b *bench, who, kase string, all *instants) {
 	}
 }
 
-// firstHolder returns the time from the first request to the first hold, and the number of rounds of its holder; false
-// if no client got the lock.
+// firstHolder returns the time from the first request to the first hold, and the number of rounds of the first
+// holder. ok is false if no client got the lock.
 func firstHolder(turns []turn) (first time.Duration, rounds int64, ok bool) {
 	asked, got := int64(math.MaxInt64), int64(math.MaxInt64)
 	for _, t := range turns {

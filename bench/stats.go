@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// A spread is the median of a figure over the rounds, with the smallest and the largest value. It is nil if the figure
-// was not measured.
+// A spread is the median of a figure over the rounds, with the smallest and the largest value. The pointer to a
+// spread is nil if the figure was not measured.
 type spread struct {
 	Median float64 `json:"median"`
 	Min    float64 `json:"min"`
 	Max    float64 `json:"max"`
-	// Rounds are the values, round by round.
+	// Rounds lists the value of each round.
 	Rounds []float64 `json:"rounds"`
 }
 
-// newSpread returns nil if there are no values. It keeps the slice.
+// newSpread returns the spread of values, or nil if there are none. It keeps a reference to the slice.
 func newSpread(values []float64) *spread {
 	if len(values) == 0 {
 		return nil
@@ -27,8 +27,8 @@ func newSpread(values []float64) *spread {
 	return &spread{Median: (v[(len(v)-1)/2] + v[len(v)/2]) / 2, Min: v[0], Max: v[len(v)-1], Rounds: values}
 }
 
-// ratio returns the spread of one figure over another, round by round, without rounds in which the divisor is 0. It is
-// nil if either is missing.
+// ratio returns the spread of a divided by b in each round. It omits rounds in which b is 0. It returns nil if a or
+// b is missing.
 func ratio(a, b *figure) *spread {
 	if a == nil || b == nil {
 		return nil
@@ -42,10 +42,10 @@ func ratio(a, b *figure) *spread {
 	return newSpread(list)
 }
 
-// void reports whether the rounds of a ratio disagree on which side is ahead.
+// void reports whether a ratio is above 1 in some rounds and below 1 in others.
 func (s *spread) void() bool { return len(s.Rounds) > 1 && s.Min < 1 && s.Max > 1 }
 
-// String formats a spread with a number of digits that depends on its size.
+// String formats a spread. The number of digits depends on the size of the median.
 func (s *spread) String() string {
 	if s == nil {
 		return "-"
@@ -57,12 +57,12 @@ func (s *spread) String() string {
 	return fmt.Sprintf("%.*f (%.*f-%.*f)", d, s.Median, d, s.Min, d, s.Max)
 }
 
-// asRatio formats a ratio, with a leading "~" if the rounds disagree on which side is ahead.
+// asRatio formats a ratio, with a leading "~" if it is above 1 in some rounds and below 1 in others.
 func (s *spread) asRatio() string {
 	return s.mark() + fmt.Sprintf("%.2f (%.2f-%.2f)", s.Median, s.Min, s.Max)
 }
 
-// mark returns the prefix of a ratio; see void.
+// mark returns the prefix of a ratio: "~" if it is void.
 func (s *spread) mark() string {
 	if s.void() {
 		return "~"
@@ -82,14 +82,14 @@ func digits(v float64) int {
 	return 3
 }
 
-// rounded keeps this many digits: more are noise, and make a saved run large.
+// rounded returns v with this number of digits. More digits would be noise, and make a saved run large.
 func rounded(v float64, digits int) float64 {
-	r, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', digits, 64), 64) // cannot fail: it parses FormatFloat's output
+	r, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', digits, 64), 64) // cannot fail: FormatFloat wrote the text
 	return r
 }
 
-// percentile returns the p-th percentile, 0 < p <= 100, of sorted values by nearest rank: the smallest value that at
-// least p percent of all are not above. It is 0 if there are none.
+// percentile returns the p-th percentile (0 < p <= 100) of sorted values by the nearest-rank method: the smallest
+// value for which at least p percent of all values are not larger. It returns 0 if there are no values.
 func percentile(values []time.Duration, p float64) time.Duration {
 	if len(values) == 0 {
 		return 0
@@ -99,7 +99,7 @@ func percentile(values []time.Duration, p float64) time.Duration {
 	return values[min(max(rank, 1), len(values))-1]
 }
 
-// sorted returns a sorted copy.
+// sorted returns a sorted copy of values.
 func sorted(values []time.Duration) []time.Duration { return slices.Sorted(slices.Values(values)) }
 
 func median(values []time.Duration) time.Duration { return percentile(sorted(values), 50) }

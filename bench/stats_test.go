@@ -26,7 +26,7 @@ func TestPercentileByNearestRank(t *testing.T) {
 		{hundred[:10], 90, 9}, {hundred[:10], 91, 10}, {hundred[:10], 0.001, 1},
 	} {
 		if got := percentile(c.sorted, c.p); got != c.want {
-			t.Errorf("percentile %g of %v: got %d, want %d", c.p, c.sorted, got, c.want)
+			t.Errorf("percentile %g of %v is %d, want %d", c.p, c.sorted, got, c.want)
 		}
 	}
 }
@@ -37,19 +37,19 @@ func TestSpread(t *testing.T) {
 	}
 	values := []float64{3, 1, 2}
 	if s := newSpread(values); s.Median != 2 || s.Min != 1 || s.Max != 3 || !slices.Equal(s.Rounds, []float64{3, 1, 2}) {
-		t.Errorf("got %+v of %v", *s, values)
+		t.Errorf("the spread is %+v for the values %v", *s, values)
 	}
 	if s := newSpread([]float64{4, 1, 2, 3}); s.Median != 2.5 || s.Min != 1 || s.Max != 4 {
-		t.Errorf("got %+v", *s)
+		t.Errorf("the spread of four values is %+v", *s)
 	}
 }
 
 func TestRatiosOmitRoundsWithoutBase(t *testing.T) {
 	of := func(rounds ...float64) *figure { return &figure{spread: *newSpread(rounds)} }
 	if got := ratio(of(2, 3, 9, 1), of(4, 0, 3)); !slices.Equal(got.Rounds, []float64{0.5, 3}) {
-		t.Errorf("got %v", got)
+		t.Errorf("the ratios of the rounds are %v", got)
 	}
 	if got := ratio(of(1), nil); got != nil {
-		t.Errorf("ratio to nil: %v", got)
+		t.Errorf("the ratio to a missing figure is %v, want nil", got)
 	}
 }

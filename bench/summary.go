@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// summaryWidth and summaryNotes bound the summary, which must be readable at a glance in any terminal.
+// summaryWidth and summaryNotes limit the size of the summary, which must be readable at a glance in any terminal.
 const (
 	summaryWidth = 80
 	summaryNotes = 3
@@ -17,7 +17,7 @@ type line struct {
 	name           string
 	scenario, kase string
 	m              metric
-	floor          string // contender to compare with instead of the floor
+	floor          string // contender that takes the place of the floor; "" for the floor
 }
 
 var (
@@ -31,7 +31,8 @@ var (
 
 var summaryLines = []line{lineOne, lineDead, lineRate, lineHand, lineBytes, lineKept}
 
-// of returns the figures of the line; nil if they were not measured.
+// of returns the figures of the library, of redsync and of the floor for the line; each is nil if it was not
+// measured.
 func (l line) of(list figures) (mine, redsync, floor *figure) {
 	best := func(fits func(string) bool) *figure { return list.best(l.scenario, l.kase, l.m, fits) }
 	return best(only(nameLibrary)), best(anyRedsync), best(only(cmp.Or(l.floor, nameFloor)))
@@ -39,8 +40,8 @@ func (l line) of(list figures) (mine, redsync, floor *figure) {
 
 const summaryForm = "%-34s %8s %9s %7s %9s %8s\n"
 
-// writeSummary writes the result of a run in a few lines: the cost of a lock compared with redsync and the floor. It
-// omits lines without figures.
+// writeSummary writes the result of a run in a few lines, which compare the cost of a lock with redsync and with the
+// floor. It omits lines without figures.
 func writeSummary(w io.Writer, r *report) error {
 	text := "\n" + verdict(r) + fmt.Sprintf("%d masters", r.Masters.N)
 	if r.Masters.Version != "" {
@@ -76,8 +77,8 @@ func writeSummary(w io.Writer, r *report) error {
 	return err
 }
 
-// verdict answers in words what a lock costs; "" if that was not measured. The first line
-// says if the machine was busy.
+// verdict returns a sentence about the cost of a lock, or "" if that was not measured. If the machine was busy, the
+// first line says so.
 func verdict(r *report) (text string) {
 	if r.Busy != "" {
 		text = r.Busy + "\n"
@@ -92,7 +93,7 @@ func verdict(r *report) (text string) {
 	return text
 }
 
-// compared returns ", 0.60 times that of redsync".
+// compared returns a text like ", 0.60 times that of redsync", or "" without a figure of redsync.
 func compared(mine, redsync *figure, with string) string {
 	if redsync == nil {
 		return ""
@@ -100,7 +101,7 @@ func compared(mine, redsync *figure, with string) string {
 	return fmt.Sprintf(", %s times %s", times(mine, redsync), with)
 }
 
-// brief formats a median as briefly as possible, "-" if there is none.
+// brief formats a median with few digits. It returns "-" if there is none.
 func brief(f *figure) string {
 	if f == nil {
 		return "-"
@@ -108,7 +109,8 @@ func brief(f *figure) string {
 	return fmt.Sprintf("%.*f", min(digits(f.Median), 2), f.Median)
 }
 
-// times returns the ratio of mine to the other figure, with "~" if the rounds disagree on which is larger.
+// times returns the ratio of mine to other as text. The text begins with "~" if the ratio is above 1 in some rounds
+// and below 1 in others.
 func times(mine, other *figure) string {
 	s := ratio(mine, other)
 	if s == nil {

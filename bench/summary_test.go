@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// summaryReport returns the figures of the default run, in two rounds.
+// summaryReport returns the figures of the default run in two rounds.
 func summaryReport() *report {
 	r := &report{
 		Format: reportFormat, Masters: mastersInfo{Kind: kindProcess, N: 5, Version: "redis 7.0.15"},
@@ -63,11 +63,11 @@ ratio: the library's over it; ~: the rounds disagree; * beside a local mutex
 	r := summaryReport()
 	r.Busy = "The machine was busy (load 8.4 on 2 processors): these figures say little."
 	if got := summaryOf(t, r); got != want {
-		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+		t.Errorf("the summary is:\n%s\nwant:\n%s", got, want)
 	}
 }
 
-// The summary has at most 15 lines of 80 columns, no matter how much was measured.
+// The summary has at most 15 lines of 80 columns, regardless of how much was measured.
 func TestSummaryStaysShort(t *testing.T) {
 	r := summaryReport()
 	r.Busy = "The machine was busy."
@@ -76,22 +76,22 @@ func TestSummaryStaysShort(t *testing.T) {
 	}
 	lines := strings.Split(strings.Trim(summaryOf(t, r), "\n"), "\n")
 	if len(lines) > 15 {
-		t.Errorf("%d lines", len(lines))
+		t.Errorf("the summary has %d lines", len(lines))
 	}
 	for _, l := range lines {
 		if n := utf8.RuneCountInString(l); n > 80 {
-			t.Errorf("%d columns: %s", n, l)
+			t.Errorf("a line has %d columns: %s", n, l)
 		}
 	}
 	if last := lines[len(lines)-1]; !strings.Contains(last, "18 more notes") {
-		t.Errorf("last line %q", last)
+		t.Errorf("the last line is %q", last)
 	}
 }
 
-// Tables and targets are shown on request, and the summary is always last.
+// Tables and targets are shown on request, and the summary always comes last.
 func TestVerbosity(t *testing.T) {
 	r, path := summaryReport(), filepath.Join(t.TempDir(), "run.json")
-	r.Figures.add(scenarioPairs, rateCase(64), nameLibrary, mConnections, 2) // misses one target
+	r.Figures.add(scenarioPairs, rateCase(64), nameLibrary, mConnections, 2) // so one target is missed
 	r.Targets = targetsOf(r.Figures)
 	if err := writeFile(path, r.writeJSON); err != nil {
 		t.Fatal(err)
@@ -103,18 +103,18 @@ func TestVerbosity(t *testing.T) {
 		{"-scenario pairs", true, false}} {
 		code, out, stderr := runCommand(t, append(strings.Fields(c.flags), "-from", path)...)
 		if wantCode := map[bool]int{true: exitMissed, false: exitOK}[c.targets]; code != wantCode {
-			t.Errorf("%s: exit code %d: %s", c.flags, code, stderr)
+			t.Errorf("with %s the exit code is %d: %s", c.flags, code, stderr)
 		}
 		if strings.Contains(out, "pairs: rate, 64 goroutines") != c.tables || strings.Contains(out, "NOT MET") != c.targets {
-			t.Errorf("%s:\n%s", c.flags, out)
+			t.Errorf("with %s the wrong parts are shown:\n%s", c.flags, out)
 		}
 		if !strings.HasSuffix(out, "beside a local mutex\n") {
-			t.Errorf("%s: the summary is not last:\n%s", c.flags, out)
+			t.Errorf("%s: the summary does not come last:\n%s", c.flags, out)
 		}
 	}
 }
 
-// The progress line shows the running task, the round, and the estimated remaining time; it fits on one line of a
+// The progress line shows the running task, the round, and the estimated remaining time. It fits on one line of a
 // terminal.
 func TestProgressShowsTimeLeft(t *testing.T) {
 	for _, c := range []struct {
@@ -123,7 +123,7 @@ func TestProgressShowsTimeLeft(t *testing.T) {
 		want        string
 	}{{0, 0, 10, "begins"}, {10 * time.Second, 2, 10, "40s left"}, {90 * time.Second, 9, 10, "10s left"}} {
 		if got := timeLeft(c.used, c.done, c.total); got != c.want {
-			t.Errorf("%v of %v in %v: %q, want %q", c.done, c.total, c.used, got, c.want)
+			t.Errorf("with %v of %v done in %v, the estimate is %q, want %q", c.done, c.total, c.used, got, c.want)
 		}
 	}
 	var out bytes.Buffer
@@ -134,7 +134,7 @@ func TestProgressShowsTimeLeft(t *testing.T) {
 	p.clear()
 	lines := strings.Split(out.String(), "\r\x1b[K")
 	if len(lines) != 4 || len(lines[1]) != 79 || !strings.HasPrefix(lines[2], "pairs; round 2 of 3; ") || p.done != 1 {
-		t.Errorf("done %v, lines %q", p.done, lines)
+		t.Errorf("weight done: %v; lines %q", p.done, lines)
 	}
 	file, err := os.Create(filepath.Join(t.TempDir(), "log"))
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/redlock-go/redlock/bench/internal/page"
 )
 
-// tables returns those of the report, in the order of measuring: one for each case, with a column for each metric and a
-// row for each contender.
+// tables returns the tables of the report, in the order of measuring. There is one table for each case, with a
+// column for each metric and a row for each contender.
 func tables(l figures) (list []page.Table) {
 	cases := map[string]figures{}
 	var titles []string
@@ -24,7 +24,8 @@ func tables(l figures) (list []page.Table) {
 	return list
 }
 
-// tableOf returns the figures of one case. The contenders are compared by the first metric that has a better side.
+// tableOf returns a table of the figures of one case. It compares the contenders by the first metric for which more
+// or less is better.
 func tableOf(title string, l figures) page.Table {
 	t := page.Table{Title: title, Heads: []string{""}}
 	var metrics, who []string
@@ -67,7 +68,7 @@ func unitOf(f *figure) string {
 	return " " + f.Unit
 }
 
-// writeTables writes all figures for people.
+// writeTables writes tables of all figures.
 func writeTables(w io.Writer, r *report) error {
 	fmt.Fprintln(w, r.headline())
 	for _, n := range r.Notes {
@@ -83,7 +84,7 @@ func writeTables(w io.Writer, r *report) error {
 	return out.Flush()
 }
 
-// writeTargets writes the targets that this run has measured, then the cause of each miss.
+// writeTargets writes the targets that this run has measured, then the cause of each target that is missed.
 func writeTargets(w io.Writer, list []target) error {
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	open := 0

@@ -7,27 +7,28 @@ import (
 	"strings"
 )
 
-// A target is a goal of the project, and the measured value.
+// A target is a goal of the project, with the measured value.
 type target struct {
 	Name   string `json:"name"`
 	Target string `json:"target"`
-	// Bound is the number in Target; a ">=" is a lower bound.
+	// Bound is the number in Target. If Target begins with ">=", it is a lower bound, otherwise an upper bound.
 	Bound float64 `json:"bound"`
-	Best  float64 `json:"best"` // of the rounds
+	Best  float64 `json:"best"` // the value of the best round
 	// Measured is nil if the run has no value.
 	Measured *float64 `json:"measured"`
 	// Met is nil if the run has no value.
 	Met *bool `json:"met"`
-	// Void: the rounds are on both sides of the bound.
+	// Void is set if some rounds meet the bound and others miss it.
 	Void bool `json:"void"`
-	// Floor is the value of the floor under the same fault, or of FloorOf. A target that the floor misses as well says
-	// more about the machine than about the library. It is nil if there is no such figure.
+	// Floor is the value of the floor in the same case, or of FloorOf. If the floor misses the target as well, the
+	// reason is the machine rather than the library. Floor is nil if there is no such figure.
 	Floor *float64 `json:"floor"`
-	// FloorOf names the source of Floor if it is not the floor.
+	// FloorOf names the source of Floor if that is not the floor.
 	FloorOf string `json:"floorOf,omitempty"`
-	// Absolute: the figure is compared with the clock, not with another contender. A busy machine misses the target.
+	// Absolute is set if the figure is an absolute time, which is not compared with another contender. On a busy
+	// machine such a target may be missed.
 	Absolute bool `json:"absolute,omitempty"`
-	// Why explains a miss, as far as it is known.
+	// Why explains a miss, if the cause is known.
 	Why string `json:"why,omitempty"`
 }
 
@@ -39,7 +40,7 @@ func (t *target) beyond(v, slack float64) bool {
 	return v > t.Bound*slack
 }
 
-// floor describes Floor, "" if there is none.
+// floor returns a description of Floor, or "" if Floor is nil.
 func (t *target) floor() string {
 	if t.Floor == nil {
 		return ""
@@ -63,7 +64,7 @@ func (t *target) verdict() string {
 	return "NOT MET"
 }
 
-// reason explains why a target is missed, or met only in some rounds.
+// reason explains why a target is missed, or is met only in some rounds.
 func (t *target) reason() string {
 	var list []string
 	if !*t.Met && t.Why != "" {
@@ -78,7 +79,7 @@ func (t *target) reason() string {
 	return strings.Join(list, " ")
 }
 
-// Causes of misses, as far as they are known.
+// Causes of misses that are known.
 const (
 	whySafety  = "Fences, tokens, admission and queues are work of the servers' scripts: this is what safety costs."
 	whyEarly   = "With early return redsync does not wait for the slower masters, and leaves keys behind on them."
@@ -97,7 +98,7 @@ func atLeast(name string, bound float64, s *spread, why string) target {
 	return judged(target{Name: name, Target: fmt.Sprintf(">= %g", bound), Bound: bound, Why: why}, s)
 }
 
-// absolute marks a target that is compared with the clock.
+// absolute marks a target whose figure is an absolute time.
 func absolute(t target) target {
 	t.Absolute = true
 	return t
@@ -116,17 +117,18 @@ func judged(t target, s *spread) target {
 	return t
 }
 
-// targetsOf evaluates the figures. Targets that a run has not measured stay open.
+// targetsOf evaluates the figures. A target whose figures were not measured has no result.
 func targetsOf(l figures) []target {
 	return slices.Concat(pairTargets(l), loadTargets(l), waitTargets(l), splitTargets(l), faultTargets(l), leftTargets(l))
 }
 
-// over returns the ratio of a figure of the library to the best among the contenders that fit.
+// over returns the ratio of a figure of the library to the best figure among the contenders for which fits returns
+// true.
 func over(l figures, scenario, kase string, m metric, fits func(who string) bool) *spread {
 	return ratio(l.find(scenario, kase, nameLibrary, m), l.best(scenario, kase, m, fits))
 }
 
-// only fits one contender.
+// only returns a function that accepts one contender.
 func only(name string) func(who string) bool { return func(who string) bool { return who == name } }
 
 func pairTargets(l figures) (list []target) {
@@ -143,8 +145,8 @@ func pairTargets(l figures) (list []target) {
 			l.spread(scenarioPairs, one, nameLinger, mP50), "")),
 		atMost("pair latency, 1 goroutine / best redsync without early return", 0.8, latency(lateRedsync), whySafety),
 		atMost("pair latency, 1 goroutine / best redsync with it", 1.15, latency(earlyRedsync), whyEarly))
-	// The bounds relative to peers are 0.85 of the results of the first version, 2.7 and 2.1, which sent many calls as
-	// one script.
+	// The first version, which sent many calls as one script, was 2.7 and 2.1 times as fast as the peers. The bounds
+	// relative to the peers are 0.85 of these results.
 	for _, n := range []int{64, 512} {
 		for _, peer := range []struct {
 			name  string
@@ -214,7 +216,7 @@ func faultTargets(l figures) (list []target) {
 	return list
 }
 
-// leftTargets returns the targets for leftovers of the library in each scenario that has counted them.
+// leftTargets returns a target for the library's leftovers in each scenario in which they were counted.
 func leftTargets(l figures) (list []target) {
 	for _, f := range l {
 		if f.Case == leftCase && f.Who == nameLibrary && f.Metric == mLeft.name {
@@ -224,8 +226,9 @@ func leftTargets(l figures) (list []target) {
 	return list
 }
 
-// missed reports whether a target was measured and is missed. In a short run a miss counts if the best round misses the
-// bound by more than twice, and on a busy machine only if the target compares contenders.
+// missed reports whether a target was measured and is missed. In a short run, a miss is ignored unless the best round
+// misses the bound by a factor of more than two. In a short run on a busy machine, misses of absolute targets are
+// ignored, too.
 func missed(list []target, short, busy bool) bool {
 	return slices.ContainsFunc(list, func(t target) bool {
 		missed := t.Met != nil && !*t.Met

@@ -13,8 +13,9 @@ import (
 	"github.com/redlock-go/redlock/bench/internal/alarm"
 )
 
-// workerEnv, set to 1, makes the program a worker: a process started by the benchmark as another client. Its methods
-// are called over standard input and output (net/rpc), and it ends with its input.
+// workerEnv, if set to 1, makes the program a worker: a process that the benchmark starts as another client. The
+// benchmark calls the methods of Worker over standard input and output (net/rpc). The worker ends when its input
+// ends.
 const workerEnv = "REDLOCK_BENCH_WORKER"
 
 // A Worker is a client in a separate process.
@@ -30,32 +31,32 @@ type Setup struct {
 	Setting   setting
 }
 
-// A Job is one operation of a worker; see the methods of Worker.
+// A Job describes one operation of a worker; see the methods of Worker.
 type Job struct {
 	Name        string
 	Goroutines  int
 	Count       int
 	Hold, Pause time.Duration
-	Start, Stop int64 // wall clock, ns
+	Start, Stop int64 // wall clock, in ns
 	Tolerant    bool  // errors of the contender do not end the job
 }
 
 // An Answer is the result of a Job.
 type Answer struct {
 	Turns []turn
-	Locks []time.Duration // duration of each Lock of Alone
+	Locks []time.Duration // duration of each Lock in Alone
 }
 
-// workerGrace is how long goroutines that are waiting at the end of the time may still get the lock.
+// workerGrace is how long goroutines that are still waiting at the end of a job may wait for the lock.
 const workerGrace = 5 * time.Second
 
-// pipe combines both standard streams of a worker, from either side.
+// pipe combines the standard input and output of a worker, in the worker or in its parent.
 type pipe struct {
 	io.Reader
 	io.WriteCloser
 }
 
-// workerMain runs the program as a worker. It returns the exit code.
+// workerMain runs the program as a worker and returns the exit code.
 func workerMain() int {
 	w, server := new(Worker), rpc.NewServer()
 	err := server.Register(w)
@@ -72,7 +73,7 @@ func workerMain() int {
 	return exitOK
 }
 
-// Open connects the contender; it must be the first call.
+// Open opens the contender. It must be the first call.
 func (w *Worker) Open(s Setup, _ *Answer) error {
 	e, err := entrantNamed(s.Contender)
 	if err != nil {
@@ -100,9 +101,9 @@ func (w *Worker) Contend(j Job, a *Answer) error {
 	return errors.Join(errs...)
 }
 
-// contendAlone runs one goroutine of Contend. A wait that has not ended within the remaining time is recorded as ended
-// then. Holds need a precise duration: a timer of Go is up to a millisecond late if the process reads something
-// meanwhile, such as a late reply, and all other clients would wait for that.
+// contendAlone runs one goroutine of Contend. If a wait has not ended when ctx ends, it is recorded as ended then.
+// The duration of a hold must be precise, because all other clients wait for its end. So contendAlone uses an alarm:
+// a timer of Go is up to a millisecond late if the process reads something meanwhile, such as a late reply.
 func contendAlone(ctx context.Context, c caller, j Job, process int) ([]turn, error) {
 	list := make([]turn, 0, 1024)
 	holding, err := alarm.New()
@@ -139,7 +140,8 @@ func contendAlone(ctx context.Context, c caller, j Job, process int) ([]turn, er
 	return list, nil
 }
 
-// Once acquires the lock at Start and releases it at once. If the lock was not acquired, the answer has no turn.
+// Once acquires the lock at Start and releases it immediately. If it does not acquire the lock, the answer contains
+// no turn.
 func (w *Worker) Once(j Job, a *Answer) error {
 	ctx, cancel := context.WithDeadline(context.Background(), time.Unix(0, j.Start).Add(workerGrace))
 	defer cancel()

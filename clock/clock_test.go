@@ -12,11 +12,11 @@ import (
 
 const second = int64(time.Second)
 
-// H14: time that one of the two clocks misses is counted by the other.
+// H14: if one of the two clocks misses time, Sub uses the other clock.
 func TestSubReturnsLargerDifference(t *testing.T) {
 	for _, c := range []struct {
 		name       string
-		boot, wall int64 // how far each clock advanced, in seconds
+		boot, wall int64 // how far each clock advances, in seconds
 		want       time.Duration
 	}{
 		{"both agree", 7, 7, 7 * time.Second},
@@ -34,7 +34,7 @@ func TestSubReturnsLargerDifference(t *testing.T) {
 			from := clock.At(1000*second, 1_700_000_000*second)
 			to := clock.At((1000+c.boot)*second, (1_700_000_000+c.wall)*second)
 			if got := to.Sub(from); got != c.want {
-				t.Errorf("Sub: %v, want %v", got, c.want)
+				t.Errorf("Sub returned %v, want %v", got, c.want)
 			}
 		})
 	}
@@ -48,7 +48,7 @@ func TestAddMovesBothReadings(t *testing.T) {
 		d := time.Duration(r.Int64N(1<<50) - 1<<49)
 		later := at.Add(d)
 		if later.Sub(at) != d || at.Sub(later) != -d || later.Steady()-at.Steady() != int64(d) || later.Skew() != at.Skew() {
-			t.Fatalf("seed %d: %v + %v gives %v", seed, at, d, later)
+			t.Fatalf("seed %d: %v plus %v gives %v", seed, at, d, later)
 		}
 	}
 }
@@ -56,11 +56,11 @@ func TestAddMovesBothReadings(t *testing.T) {
 func TestSkewGrowsIfSteadyClockStops(t *testing.T) {
 	at := clock.At(5*second, 9*second)
 	if at.Skew() != 4*second {
-		t.Fatalf("skew %d", at.Skew())
+		t.Fatalf("the skew is %d", at.Skew())
 	}
 	frozen := clock.At(6*second, 70*second)
 	if gained := frozen.Skew() - at.Skew(); gained != 60*second {
-		t.Errorf("a freeze of 60 s shows as %v", time.Duration(gained))
+		t.Errorf("after a freeze of 60 s the skew has grown by %v", time.Duration(gained))
 	}
 }
 
@@ -94,11 +94,11 @@ func TestNewReadsTheGivenFunction(t *testing.T) {
 	c := clock.New(func() clock.Instant { return now })
 	from := c.Now()
 	if from != now {
-		t.Fatalf("Now is %v", from)
+		t.Fatalf("Now returned %v", from)
 	}
 	now = now.Add(time.Minute)
 	if got := c.Now().Sub(from); got != time.Minute {
-		t.Errorf("Sub: %v", got)
+		t.Errorf("Sub returned %v, want a minute", got)
 	}
 }
 
@@ -111,7 +111,7 @@ func TestRuntimeFollowsBubble(t *testing.T) {
 		}
 		<-time.After(72 * time.Hour)
 		if got := c.Now().Sub(from); got != 72*time.Hour {
-			t.Errorf("after 72 h of the bubble the clock shows %v", got)
+			t.Errorf("after 72 h of the bubble the clock has advanced by %v", got)
 		}
 		if got := c.Now().Skew() - from.Skew(); got != 0 {
 			t.Errorf("the readings drifted apart by %v", time.Duration(got))
@@ -129,7 +129,7 @@ func TestClocksMayBeReadConcurrently(t *testing.T) {
 					for range 1000 {
 						now := c.Now()
 						if now.Steady() < last.Steady() {
-							t.Errorf("from %d back to %d", last.Steady(), now.Steady())
+							t.Errorf("the steady clock went back from %d to %d", last.Steady(), now.Steady())
 							return
 						}
 						last = now

@@ -16,7 +16,7 @@ func ExampleClock() {
 	// true 1m0s
 }
 
-// New makes a clock for tests, with readings that the test sets.
+// New returns a clock for tests, with readings that the test sets.
 func ExampleNew() {
 	boot := int64(0)
 	c := clock.New(func() clock.Instant { return clock.At(boot, boot) })
@@ -27,7 +27,7 @@ func ExampleNew() {
 	// 10s
 }
 
-// Runtime follows the clock of package time, which inside testing/synctest is that of the bubble.
+// Runtime follows the clock of package time. In a testing/synctest bubble that is the bubble's clock.
 func ExampleRuntime() {
 	c := clock.Runtime()
 	fmt.Println(c.Now().Sub(c.Now()) < time.Minute)
@@ -35,8 +35,8 @@ func ExampleRuntime() {
 	// true
 }
 
-// The time that has passed is the larger difference of two clocks. Here the machine was frozen for an hour: the clock
-// that cannot be set stopped, the wall clock did not.
+// The time that has passed is the larger of the times that the two clocks have advanced. Here the machine was frozen
+// for an hour: the steady clock stopped, and the wall clock did not.
 func ExampleInstant() {
 	before := clock.At(int64(5*time.Second), int64(100*time.Hour))
 	after := clock.At(int64(6*time.Second), int64(101*time.Hour))

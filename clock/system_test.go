@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A machineOf has clocks that the test sets, in nanoseconds.
+// A machineOf is a machine whose clocks the test sets, in nanoseconds.
 type machineOf struct {
 	monotonic, wall, boot int64
 	bootReads             int
@@ -24,12 +24,13 @@ func (m *machineOf) pass(monotonic, wall, boot time.Duration) {
 	m.boot += int64(boot)
 }
 
-// H14: the boot clock is read only after the wall clock has moved, and no suspension is missed.
+// H14: the boot clock is read only if the wall clock has moved relative to the monotonic clock. Even so, no
+// suspension is missed.
 func TestSuspendedTimeCounts(t *testing.T) {
 	for _, c := range []struct {
 		name                  string
 		monotonic, wall, boot time.Duration // how far each clock advances
-		reads                 int           // of the boot clock
+		reads                 int           // how often the boot clock is read
 	}{
 		{"all agree", time.Second, time.Second, time.Second, 0},
 		{"suspended", time.Second, 61 * time.Second, 61 * time.Second, 1},
@@ -46,25 +47,25 @@ func TestSuspendedTimeCounts(t *testing.T) {
 			m.bootReads = 0
 			m.pass(c.monotonic, c.wall, c.boot)
 			if got := time.Duration(s.now().Steady() - from.Steady()); got != c.boot {
-				t.Errorf("%v passed on the steady clock, want %v", got, c.boot)
+				t.Errorf("the steady clock advanced by %v, want %v", got, c.boot)
 			}
 			s.now()
 			if m.bootReads != c.reads {
-				t.Errorf("boot clock read %d times, want %d", m.bootReads, c.reads)
+				t.Errorf("the boot clock was read %d times, want %d", m.bootReads, c.reads)
 			}
 		})
 	}
 }
 
-// H149: a machine sleeps for 9.9 s, which Linux measures as 9 s by a clock that shows whole seconds. No lock may last
-// longer for that.
+// H149: a machine is suspended for 9.9 s, which Linux measures as 9 s with a clock that only shows whole seconds.
+// This must not make locks last longer.
 func TestSuspensionMeasuredInWholeSecondsCountsInFull(t *testing.T) {
 	m := machineOf{monotonic: 5, wall: 1_700_000_000e9, boot: 7e9}
 	s := m.system()
 	from := s.now()
 	for slept := time.Duration(0); slept < time.Minute; slept += 9900 * time.Millisecond {
 		if passed := s.now().Sub(from); passed < slept {
-			t.Errorf("%v counted of %v", passed, slept)
+			t.Errorf("only %v of %v were measured", passed, slept)
 		}
 		m.pass(0, 9*time.Second, 9*time.Second)
 	}
@@ -80,7 +81,7 @@ func TestShortSuspensionsAddUp(t *testing.T) {
 		s.now()
 	}
 	if got := time.Duration(s.now().Steady() - from.Steady()); got < each*times-time.Duration(precision) {
-		t.Errorf("%v counted of %v", got, each*times)
+		t.Errorf("only %v of %v were measured", got, each*times)
 	}
 }
 
@@ -92,11 +93,11 @@ func TestWithoutBootClock(t *testing.T) {
 	m.pass(time.Second, time.Hour, 0)
 	to := s.now()
 	if to.Steady()-from.Steady() != int64(time.Second) || to.Sub(from) != time.Hour {
-		t.Errorf("%v steady and %v in all", time.Duration(to.Steady()-from.Steady()), to.Sub(from))
+		t.Errorf("%v passed on the steady clock; Sub returned %v", time.Duration(to.Steady()-from.Steady()), to.Sub(from))
 	}
 }
 
-// A thread that is preempted between the readings of two clocks tries again.
+// A reading is repeated if the thread was preempted between the reads of two clocks.
 func TestPreemptedReadingIsRepeated(t *testing.T) {
 	m := machineOf{monotonic: 5, wall: 1_700_000_000e9, boot: 7e9}
 	s := m.system()
@@ -113,7 +114,7 @@ func TestPreemptedReadingIsRepeated(t *testing.T) {
 	}
 	s.now()
 	if got := time.Duration(s.suspended.Load() - from); got != time.Minute {
-		t.Errorf("%v counted as suspended, want a minute", got)
+		t.Errorf("%v were measured as suspended, want a minute", got)
 	}
 }
 

@@ -12,17 +12,18 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// firstLockBound bounds the time of a first lock on a machine that also runs other tests; it usually takes some 20 ms.
+// firstLockBound is the maximum time until a first lock on a machine that also runs other tests. Usually it takes
+// some 20 ms.
 const firstLockBound = 10 * time.Second
 
-// A program's test that starts five fresh servers and admits them gets its first lock well within a second. A server
-// that restarts empty is in quarantine as in production.
+// A test that starts five fresh servers and admits them acquires its first lock well within a second. A server that
+// restarts empty is in quarantine, as in production.
 func TestFirstLockOnFreshServers(t *testing.T) {
 	five := masters(t, 5)
 	ctx, cancel := context.WithTimeout(t.Context(), readyBound)
 	defer cancel()
 	began := time.Now()
-	for range 2 { // the second call has nothing to do
+	for range 2 { // the second call must do nothing
 		if err := redlocktest.Admit(ctx, urls(five)...); err != nil {
 			t.Fatal(err)
 		}
@@ -42,9 +43,9 @@ func TestFirstLockOnFreshServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	took := time.Since(began).Round(time.Millisecond)
-	t.Logf("first lock %v after the servers were up", took)
+	t.Logf("the first lock was acquired %v after the start of the admission", took)
 	if took > firstLockBound {
-		t.Errorf("the first lock took %v; a quarantine takes 30 s, and there should be none", took)
+		t.Errorf("the first lock took %v, although no quarantine of 30 s was expected", took)
 	}
 	if err := lock.Unlock(ctx); err != nil {
 		t.Error(err)
@@ -54,7 +55,7 @@ func TestFirstLockOnFreshServers(t *testing.T) {
 	}
 	for _, m := range locker.Admin().Masters() {
 		if m.State != "voting" {
-			t.Errorf("%s is %s: %v", m.Addr, m.State, m.Err)
+			t.Errorf("the state of %s is %s, want voting: %v", m.Addr, m.State, m.Err)
 		}
 	}
 	each(t, Master.Kill, five[0])
@@ -72,7 +73,7 @@ func TestFirstLockOnFreshServers(t *testing.T) {
 	}
 }
 
-// If a server is not reachable, the error describes the attempt, and the others are admitted.
+// If a server is not reachable, the error says so, and the other servers are admitted.
 func TestAdmitReportsMissingServers(t *testing.T) {
 	two := masters(t, 2)
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
@@ -84,9 +85,9 @@ func TestAdmitReportsMissingServers(t *testing.T) {
 	}
 	err = redlocktest.Admit(ctx, "redis://user:secret@one two")
 	if err == nil || strings.Contains(err.Error(), "secret") {
-		t.Errorf("invalid URL: %v", err)
+		t.Errorf("the error about an invalid URL is nil, or contains the password: %v", err)
 	}
 	if n := command(t, two[0], "EXISTS", "redlock:admission"); n != int64(1) {
-		t.Errorf("record of the reachable server: %v", n)
+		t.Errorf("the number of records of the reachable server is %v, want 1", n)
 	}
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/redlock-go/redlock/internal/history"
 )
 
-// at returns the events of one hold: locked by a call 1 ms before its first time, unlocked, and the unlock confirmed.
+// at returns the events of one hold, which is locked by a call 1 ms before from, is unlocked at until, and has its
+// unlock confirmed at left.
 func at(name, id string, token, from, until, left int64) []history.Event {
 	return []history.Event{
 		{Op: history.Lock, Name: name, Hold: id, Call: from - 1, Ret: from, Token: token, Until: until + 5},
@@ -25,7 +26,7 @@ func join(parts ...[]history.Event) []history.Event {
 	return all
 }
 
-// lost returns the events of a hold that was never unlocked.
+// lost returns the events of a hold that is not unlocked.
 func lost(name, id string, token, from, until int64) []history.Event {
 	return at(name, id, token, from, until, 0)[:1:1]
 }
@@ -34,13 +35,13 @@ func during(op, name, id string, token, call, ret int64) []history.Event {
 	return []history.Event{{Op: op, Name: name, Hold: id, Token: token, Call: call, Ret: ret}}
 }
 
-// kept returns the history.Event of a minimum hold.
+// kept returns the event that records a minimum hold.
 func kept(name, id string, call, until int64) []history.Event {
 	return []history.Event{{Op: history.Kept, Name: name, Hold: id, Call: call, Ret: call, Until: until}}
 }
 
-// The checker accepts valid histories, including unusual ones, and finds violations. If both of its methods can see a
-// violation, each finds it alone.
+// The checker accepts valid histories, including unusual ones, and finds violations. The history.Check of intervals
+// and the model each find the violations that they can find.
 func TestHistoryCheckerFindsViolations(t *testing.T) {
 	for name, h := range map[string][]history.Event{
 		"one after the other": join(at("n", "a", 1, 10, 20, 22), at("n", "b", 2, 21, 30, 32)),
@@ -56,12 +57,12 @@ func TestHistoryCheckerFindsViolations(t *testing.T) {
 		"released while asking": join(at("n", "a", 1, 10, 20, 40), at("n", "b", 2, 25, 30, 32)),
 	} {
 		if err := checkHistory(h, time.Minute); err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: the history is valid, but the check returned %v", name, err)
 		}
 	}
 	for name, c := range map[string]struct {
 		h  []history.Event
-		by string // the methods that see it
+		by string // the methods that find the violation
 	}{
 		"overlap":        {h: join(at("n", "a", 1, 10, 20, 22), at("n", "b", 2, 15, 30, 32)), by: "interval model"},
 		"inclusion":      {h: join(at("n", "a", 1, 10, 40, 42), at("n", "b", 2, 15, 20, 22)), by: "interval model"},
@@ -82,13 +83,13 @@ func TestHistoryCheckerFindsViolations(t *testing.T) {
 	} {
 		holds, err := history.Holds(c.h)
 		if err != nil {
-			t.Fatalf("%s: %v", name, err)
+			t.Fatalf("%s: the history cannot be read: %v", name, err)
 		}
 		if err := history.Check(holds); (err != nil) != strings.Contains(c.by, "interval") {
-			t.Errorf("%s: intervals: %v", name, err)
+			t.Errorf("%s: the check of intervals returned %v", name, err)
 		}
 		if err := checkModel(c.h, holds, time.Minute); (err != nil) != strings.Contains(c.by, "model") {
-			t.Errorf("%s: model: %v", name, err)
+			t.Errorf("%s: the check of the model returned %v", name, err)
 		}
 	}
 }

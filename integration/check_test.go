@@ -10,7 +10,7 @@ import (
 	"github.com/redlock-go/redlock/internal/history"
 )
 
-// input and output describe an operation of the model.
+// input and output are the input and output of an operation of the model.
 type (
 	input struct {
 		op, name string
@@ -19,11 +19,11 @@ type (
 	output struct{ token int64 }
 )
 
-// state is the state of one name in the model: the holder, 0 for none; its depth; the largest token so far.
+// state is the state of one name in the model: the holder (0 for none), its depth, and the largest token so far.
 type state struct{ holder, depth, token int64 }
 
-// lockModel is a lock with tokens. One hold has it at a time, each with a larger token than the one before. Only the
-// holder re-enters, extends and releases it.
+// lockModel is a lock with tokens. Only one hold has the lock at a time, and its token is larger than that of the
+// previous hold. Only the holder re-enters, extends and releases the lock.
 var lockModel = porcupine.Model{
 	Partition: func(events []porcupine.Operation) [][]porcupine.Operation {
 		byName := make(map[string][]porcupine.Operation)
@@ -63,8 +63,8 @@ var lockModel = porcupine.Model{
 	DescribeState:     func(s any) string { return fmt.Sprintf("%+v", s) },
 }
 
-// operations converts the history for the model. The end of a hold is an operation that begins when the hold was no
-// longer valid for its holder, and that may take effect at any later time, unless its release was confirmed.
+// operations converts the history for the model. The end of a hold is an operation that begins when the hold is no
+// longer valid for its holder. It may take effect at any later time, unless its release was confirmed.
 func operations(events []history.Event, holds []*history.Hold) []porcupine.Operation {
 	var ops []porcupine.Operation
 	byID := make(map[string]*history.Hold, len(holds))
@@ -87,7 +87,7 @@ func operations(events []history.Event, holds []*history.Hold) []porcupine.Opera
 	return ops
 }
 
-// checkHistory returns the violation in a history, found by the intervals or by the model.
+// checkHistory returns an error if the intervals or the model show a violation in the history.
 func checkHistory(events []history.Event, bound time.Duration) error {
 	holds, err := history.Holds(events)
 	if err != nil {

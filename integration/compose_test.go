@@ -18,7 +18,8 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// compose returns the commands of the installed compose tools: the plugin of docker, and the older program.
+// compose returns the commands of the installed compose tools: the plugin of docker, and the older program
+// docker-compose.
 func compose() (tools [][]string) {
 	for _, tool := range [][]string{{"docker", "compose"}, {"docker-compose"}} {
 		if exec.Command(tool[0], append(slices.Clone(tool[1:]), "version")...).Run() == nil {
@@ -28,8 +29,8 @@ func compose() (tools [][]string) {
 	return tools
 }
 
-// docker-compose.yml starts five healthy masters on which the steps of the README work, with each installed compose
-// tool.
+// With each installed compose tool, docker-compose.yml starts five healthy masters on which the steps of the README
+// work.
 func TestComposeGivesFiveMasters(t *testing.T) {
 	needContainers(t)
 	tools := compose()
@@ -86,7 +87,8 @@ func composed(t *testing.T, tool []string) {
 	lockOnce(ctx, t, addresses)
 }
 
-// freePorts finds five free ports that differ only in their last digit, and returns their common prefix.
+// freePorts finds five free ports that differ only in their last digit, from 1 to 5, and returns their common
+// prefix.
 func freePorts(t *testing.T) string {
 	t.Helper()
 	for range 50 {
@@ -105,7 +107,7 @@ func freePorts(t *testing.T) string {
 			return fmt.Sprint(port / 10)
 		}
 	}
-	t.Fatal("found no five free ports in a row")
+	t.Fatal("found no five consecutive free ports")
 	return ""
 }
 
@@ -131,7 +133,7 @@ func allHealthy(t *testing.T) {
 	})
 }
 
-// lockOnce runs the steps of the README on new masters.
+// lockOnce follows the steps of the README on new masters.
 func lockOnce(ctx context.Context, t *testing.T, addresses []string) {
 	t.Helper()
 	p, err := pool.Open(addresses)

@@ -9,13 +9,13 @@ import (
 	"github.com/ory/dockertest/v3/docker"
 )
 
-// A container is a Master.
+// A container is a Master that runs in a container.
 type container struct {
 	engine        *dockerEngine
 	id, name, url string
-	host          string // its name on the network of the containers
-	network       string // id
-	address       string // its fixed address there; "" is any
+	host          string // its host name on the network of the containers
+	network       string // id of the network
+	address       string // its fixed address on the network; "" for any address
 	setup         setup
 }
 
@@ -26,8 +26,8 @@ func (c *container) Peer() (host, port string) { return c.host, "6379" }
 
 func (c *container) dialOptions() []redis.DialOption { return c.setup.dial }
 
-// Pause retries if the kernel could not freeze the processes within the engine's time limit, which happens on a busy
-// machine.
+// Pause freezes the container. It retries if the kernel cannot freeze the processes within the engine's time limit,
+// which happens on a busy machine.
 func (c *container) Pause(ctx context.Context) error {
 	for {
 		err := c.engine.pool.Client.PauseContainer(c.id)
@@ -58,7 +58,7 @@ func (c *container) Start(ctx context.Context) error {
 	return nil
 }
 
-// state returns the engine's information on a container that does not answer, and the last output of its server.
+// state describes a container that does not answer: the engine's information, and the last output of the server.
 func (c *container) state() string {
 	ctx, cancel := context.WithTimeout(context.Background(), callBound)
 	defer cancel()
@@ -84,7 +84,7 @@ func (c *container) state() string {
 	return b.String()
 }
 
-// Cut disconnects the container from its network, and so from its published port.
+// Cut disconnects the container from its network. So its published port no longer works.
 func (c *container) Cut(ctx context.Context) error {
 	return c.engine.pool.Client.DisconnectNetwork(c.network,
 		docker.NetworkConnectionOptions{Container: c.id, Context: ctx})
@@ -100,7 +100,7 @@ func (c *container) Join(ctx context.Context) error {
 	return awaitPing(ctx, c.url, c.setup.dial...)
 }
 
-// endpoint requests the container's fixed address, if it has one.
+// endpoint requests the fixed address of the container on the network, if it has one.
 func (c *container) endpoint() *docker.EndpointConfig {
 	if c.address == "" {
 		return nil
@@ -108,8 +108,8 @@ func (c *container) endpoint() *docker.EndpointConfig {
 	return &docker.EndpointConfig{IPAMConfig: &docker.EndpointIPAMConfig{IPv4Address: c.address}}
 }
 
-// remove works in any state. A frozen process handles no signal, so it is thawed first; an error because it was not
-// frozen is ignored.
+// remove removes the container in any state. A frozen process does not handle signals, so remove first resumes it,
+// and ignores the error if it was not frozen.
 func (c *container) remove() error {
 	_ = c.engine.pool.Client.UnpauseContainer(c.id)
 	ctx, cancel := context.WithTimeout(context.Background(), callBound)

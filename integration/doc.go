@@ -1,5 +1,6 @@
-// Package integration tests the lock over five real masters: in containers if a Docker engine runs and has an image or
-// can pull one, otherwise as processes of an installed redis-server or valkey-server. It contains only tests.
+// Package integration tests the lock over five real masters. The masters are containers if a Docker engine runs and
+// has an image or can pull one; otherwise they are processes of an installed redis-server or valkey-server. The
+// package contains only tests.
 //
 //	go test ./integration -long                                  everything
 //	go test ./integration                                        the short set
@@ -10,10 +11,10 @@
 //
 // # Scenarios
 //
-// Each scenario (scenarios_*_test.go) is a fault under a workload (workload_test.go). The workload is three processes,
-// each with a lock that it holds throughout, one name that no other client uses, and two goroutines that compete for
-// shared names, re-enter, extend, wait and hold beyond the TTL. Every call is recorded with its start and end times,
-// its outcome and its token (package history). Afterwards
+// Each scenario (scenarios_*_test.go) applies a fault while a workload runs (workload_test.go). The workload
+// consists of three processes. Each process has a lock that it holds throughout, a name that no other client uses,
+// and goroutines that compete for shared names, re-enter, extend, wait and hold beyond the TTL. Every call is
+// recorded with its start and end times, its outcome and its token (package history). Afterwards
 //
 //   - no two holds of a name may have been valid at the same time, according to their holders, and tokens must have
 //     increased (history.Check);
@@ -22,11 +23,11 @@
 //   - each process must end by itself, and work must have continued after the fault;
 //   - no master may have the key of a lock.
 //
-// If a majority of the masters was healthy throughout, no held lock may have been lost. A machine that is too busy to
-// run the processes within a quarter of the TTL is exempt from this, with a message in the log.
+// If a majority of the masters was healthy throughout, no held lock may have been lost. This is not required, and a
+// message is logged instead, if the machine was so busy that processes did not run for a quarter of the TTL.
 //
-// The nightmare combines all faults at random. A scenario that fails keeps its history and its log of faults, with
-// times of the same clock, in a directory that it prints.
+// The nightmare combines all faults at random. If a scenario fails, it keeps its history and its log of faults in a
+// directory that it prints. Both use times of the same clock.
 //
 // # Environment
 //
@@ -43,10 +44,11 @@
 //
 // # Cleanup
 //
-// Containers, and their network, carry a label with the process that made them. They are removed at the end of each
-// test. If the tests are interrupted or killed, a second process removes them (reaper_test.go), and if that fails, the
-// next run on the same machine. Server processes end with the tests; on Linux the kernel ensures that.
+// Containers and their network have a label that identifies the run that created them. They are removed at the end
+// of each test. If the tests are interrupted or killed, a second process (reaper_test.go) removes them. If that
+// fails, a later run on the same machine removes them. Server processes end with the tests; on Linux the kernel
+// ensures that.
 //
-// Four scenarios, or three and the nightmare, run in parallel, since most of each is waiting; -parallel 1 gives the
-// most stable results.
+// Four scenarios, or three and the nightmare, run in parallel, because they mostly wait. -parallel 1 gives the most
+// stable results.
 package integration

@@ -24,18 +24,18 @@ const (
 	localImage   = "redlock-test/redis:local" // made by image/build.sh
 	pullBound    = time.Minute
 	callBound    = 2 * time.Minute
-	// networkBound bounds how long removing a network is retried while the engine counts containers on it.
+	// networkBound limits the time to retry the removal of a network while the engine reports containers on it.
 	networkBound = 5 * time.Second
 	redisPort    = "6379/tcp"
 )
 
-// engine is the Docker engine of this run, nil if none is used.
+// engine is the Docker engine of this run, or nil if none is used.
 var engine *dockerEngine
 
 type dockerEngine struct {
 	pool    *dockertest.Pool
 	image   string
-	network string // id
+	network string // id of the network
 	session string // value of the label
 	seq     int
 	mu      sync.Mutex // guards seq
@@ -52,13 +52,13 @@ func dockerBackend() (*backend, error) {
 		return nil, fmt.Errorf("no Docker engine: %w", err)
 	}
 	engine = &dockerEngine{pool: pool, session: newSession()}
-	if err := engine.prepare(); err != nil { // for example because there is no image
+	if err := engine.prepare(); err != nil { // fails if there is no image, for example
 		return nil, errors.Join(err, closeDocker())
 	}
 	return &backend{name: "containers of " + engine.image, start: engine.start}, nil
 }
 
-// prepare finds or pulls the image, and makes everything that all containers need.
+// prepare finds or pulls the image, removes leftovers of earlier runs, and creates the network.
 func (e *dockerEngine) prepare() (err error) {
 	if e.image, err = e.chooseImage(); err != nil {
 		return err
@@ -72,7 +72,7 @@ func (e *dockerEngine) prepare() (err error) {
 	return e.createNetwork()
 }
 
-// chooseImage prefers an image that is present to one that must be pulled.
+// chooseImage returns an image. It prefers a present image to one that must be pulled.
 func (e *dockerEngine) chooseImage() (string, error) {
 	candidates := []string{defaultImage, debianImage, localImage}
 	if image := os.Getenv("REDLOCK_TEST_IMAGE"); image != "" {
@@ -95,7 +95,7 @@ func (e *dockerEngine) chooseImage() (string, error) {
 	return candidates[0], nil
 }
 
-// splitImage splits a name at its tag. The colon of a registry's port does not start a tag.
+// splitImage splits the name of an image at its tag. The colon before a registry's port does not start a tag.
 func splitImage(image string) (repository, tag string) {
 	if i := strings.LastIndex(image, ":"); i > strings.LastIndex(image, "/") {
 		return image[:i], image[i+1:]
@@ -114,7 +114,7 @@ func (e *dockerEngine) createNetwork() error {
 	return nil
 }
 
-// start makes n containers concurrently, and removes them with the test.
+// start creates n containers concurrently, and removes them at the end of the test.
 func (e *dockerEngine) start(t testing.TB, n int, s setup) []Master {
 	t.Helper()
 	made, errs := make([]*container, n), make([]error, n)
@@ -134,14 +134,14 @@ func (e *dockerEngine) start(t testing.TB, n int, s setup) []Master {
 	return list
 }
 
-// removeAll removes the containers of a test; an element is nil if its container was not made.
+// removeAll removes the containers of a test. An element is nil if its container was not created.
 func removeAll(t testing.TB, made []*container) {
 	var wg sync.WaitGroup
 	for _, c := range made {
 		if c != nil {
 			wg.Go(func() {
 				if err := c.remove(); err != nil {
-					t.Errorf("%s: %v", c.name, err)
+					t.Errorf("the container %s cannot be removed: %v", c.name, err)
 				}
 			})
 		}
@@ -149,8 +149,8 @@ func removeAll(t testing.TB, made []*container) {
 	wg.Wait()
 }
 
-// startOne starts a container on a pinned port, which it keeps after a restart. If another process takes the port
-// first, startOne uses another one.
+// startOne starts a container with a fixed published port, which remains the same after a restart. If another
+// process takes the port first, startOne uses another port.
 func (e *dockerEngine) startOne(ctx context.Context, name string, s setup) (*container, error) {
 	var err error
 	for range 5 {
@@ -169,10 +169,10 @@ func (e *dockerEngine) startOne(ctx context.Context, name string, s setup) (*con
 	return nil, fmt.Errorf("%s: %w", name, err)
 }
 
-// serverCommand is the command line of each master, before its own arguments.
+// serverCommand is the beginning of the command line of each master. Its own arguments follow.
 var serverCommand = []string{
 	"redis-server", "--save", "", "--appendonly", "no", "--maxmemory-policy", "noeviction",
-	"--protected-mode", "no", // it listens on the container's network, not only on loopback
+	"--protected-mode", "no", // the server listens on the container's network, not only on loopback
 }
 
 // fullName returns a name that no other container has.
@@ -213,7 +213,7 @@ func (e *dockerEngine) run(name string, s setup) (*container, error) {
 		}
 	})
 	if err != nil {
-		// The call leaves behind a container that was made and could not be started.
+		// The call leaves a container behind if it could be created but not started.
 		return nil, errors.Join(err, ignoreMissing(e.pool.Client.RemoveContainer(docker.RemoveContainerOptions{ID: full,
 			Force: true, RemoveVolumes: true})))
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
-// H74: the tests pass with and without a Docker engine, an image, a way to pull one, and a redis-server; a skipped test
-// names its requirement. This test repeats one scenario in each environment that can be simulated here.
+// H74: the tests pass with and without a Docker engine, an image, a way to pull an image, and a redis-server. A
+// skipped test names what it needs. This test repeats one scenario in each environment that can be simulated here.
 func TestTestsPassInEachEnvironment(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -19,13 +19,13 @@ func TestTestsPassInEachEnvironment(t *testing.T) {
 	}
 	nowhere := t.TempDir()
 	noEngine := []string{"DOCKER_HOST=unix://" + filepath.Join(nowhere, "none.sock")}
-	noImage := []string{"REDLOCK_TEST_IMAGE=127.0.0.1:1/none:1"} // nothing listens there
+	noImage := []string{"REDLOCK_TEST_IMAGE=127.0.0.1:1/none:1"} // no registry listens on this port
 	noServer := []string{"PATH=" + nowhere, "REDLOCK_REDIS_SERVER="}
 	for _, one := range []struct {
 		name           string
 		env            []string
-		engine, server bool     // the case needs one
-		says           []string // substrings of its output
+		engine, server bool     // the case needs an engine, or a server
+		says           []string // substrings of the expected output
 	}{
 		{"no engine, a server", noEngine, false, true,
 			[]string{"processes of", "SKIP", "needs containers: no Docker engine"}},
@@ -49,7 +49,7 @@ func TestTestsPassInEachEnvironment(t *testing.T) {
 			cmd.Env = append(cmd.Env, one.env...)
 			out, err := cmd.CombinedOutput()
 			if err != nil {
-				t.Fatalf("%v\n%s", err, out)
+				t.Fatalf("the tests failed: %v\n%s", err, out)
 			}
 			for _, text := range one.says {
 				if !strings.Contains(string(out), text) {

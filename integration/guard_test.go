@@ -10,9 +10,9 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// The restart guard is needed, and the checks detect its absence: a majority restarts empty under a lock, and another
-// process tries to lock. With the guard it is refused. Without the guard both hold the lock, and the check of the
-// history fails.
+// The restart guard is needed, and the checks detect its absence. A majority restarts empty while a client holds a
+// lock, and another client tries to lock. With the guard the other client is refused. Without the guard both clients
+// hold the lock, and the check of the history fails.
 func TestHistoryWithoutGuardIsRejected(t *testing.T) {
 	for name, off := range map[string]bool{"with the guard": false, "without": true} {
 		t.Run(name, func(t *testing.T) {
@@ -37,14 +37,14 @@ func TestHistoryWithoutGuardIsRejected(t *testing.T) {
 			each(t, Master.Start, five[:3]...)
 			again := recorded(t, rec, second, "second", 3*time.Second)
 			if (again != nil) != off {
-				t.Errorf("another client's lock: %v", again != nil)
+				t.Errorf("another client acquired the lock: %v", again != nil)
 			}
 			if err := h.More(); err != nil {
 				t.Fatal(err)
 			}
 			err = checkHistory(h.Events, checkBound)
 			if (err != nil) != off {
-				t.Errorf("history: %v", err)
+				t.Errorf("the check of the history returned %v", err)
 			}
 			if off && !strings.Contains(err.Error(), "believed to have the lock") {
 				t.Errorf("the history was rejected for another reason: %v", err)
@@ -53,7 +53,7 @@ func TestHistoryWithoutGuardIsRejected(t *testing.T) {
 	}
 }
 
-// recorded locks the name "n" within a bound and records that in the history; it returns nil if the lock failed.
+// recorded locks the name "n" within a bound and records that in the history. It returns nil if the lock failed.
 func recorded(t *testing.T, rec *history.Recorder, l *redlock.Locker, hold string, bound time.Duration) *redlock.Lock {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), bound)

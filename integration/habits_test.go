@@ -19,7 +19,7 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// admitted returns a Locker over new masters without locks.
+// admitted returns a Locker over masters that it has admitted. There must be no locks on the masters.
 func admitted(t *testing.T, list []Master, opts ...redlock.Option) *redlock.Locker {
 	t.Helper()
 	l := open(t, list, opts...)
@@ -29,12 +29,12 @@ func admitted(t *testing.T, list []Master, opts ...redlock.Option) *redlock.Lock
 	return l
 }
 
-// take locks a name, and fails the test on an error.
+// take locks a name. It ends the test if that fails.
 func take(t *testing.T, l *redlock.Locker, name string) *redlock.Lock {
 	t.Helper()
 	lock, err := l.TryLock(bounded(t), name)
 	if err != nil {
-		t.Fatalf("%.60q: %v", name, err)
+		t.Fatalf("TryLock of %.60q failed: %v", name, err)
 	}
 	return lock
 }
@@ -42,11 +42,11 @@ func take(t *testing.T, l *redlock.Locker, name string) *redlock.Lock {
 func give(t *testing.T, lock *redlock.Lock) {
 	t.Helper()
 	if err := lock.Unlock(bounded(t)); err != nil {
-		t.Errorf("%.60q: %v", lock.Name(), err)
+		t.Errorf("Unlock of %.60q failed: %v", lock.Name(), err)
 	}
 }
 
-// redsyncOver returns a redsync over the same masters.
+// redsyncOver returns a redsync that uses these masters.
 func redsyncOver(t *testing.T, list []Master) *redsync.Redsync {
 	t.Helper()
 	pools := make([]redsyncredis.Pool, len(list))
@@ -60,8 +60,8 @@ func redsyncOver(t *testing.T, list []Master) *redsync.Redsync {
 	return redsync.New(pools...)
 }
 
-// A name that redsync or a Redisson client holds can be locked by this library, and the other way round: the libraries
-// are independent, and none changes another's keys.
+// A name that redsync or a Redisson client holds can be locked by this library, and vice versa. The libraries are
+// independent, because none changes the keys of another.
 func TestOtherLibrariesAreIndependent(t *testing.T) {
 	five := masters(t, 5)
 	l := admitted(t, five)
@@ -70,7 +70,7 @@ func TestOtherLibrariesAreIndependent(t *testing.T) {
 	if err := theirs.LockContext(bounded(t)); err != nil {
 		t.Fatal(err)
 	}
-	// A Redisson client keeps a hash of its holders at the name itself, and publishes releases on a channel.
+	// A Redisson client stores a hash of its holders in the key with the name, and publishes releases on a channel.
 	const redisson, holder = "orders:43", "8743c9c0-0795-4907-87fd-6c719a6b4586:1"
 	for _, m := range five {
 		command(t, m, "HSET", redisson, holder, 1)
@@ -99,7 +99,7 @@ func TestOtherLibrariesAreIndependent(t *testing.T) {
 	}
 	ours := take(t, l, "orders:42")
 	if ok, err := theirs.UnlockContext(bounded(t)); !ok || err != nil {
-		t.Errorf("unlock of redsync: %v", err)
+		t.Errorf("redsync could not unlock: %v", err)
 	}
 	if ours.Err() != nil || ours.Extend(bounded(t)) != nil {
 		t.Errorf("redsync's unlock ended our lock: %v", ours.Err())
@@ -112,7 +112,7 @@ func TestOtherLibrariesAreIndependent(t *testing.T) {
 	}
 }
 
-// numbered is a master in another database.
+// A numbered is a master with another database number.
 type numbered struct {
 	Master
 	n int
@@ -120,7 +120,7 @@ type numbered struct {
 
 func (m numbered) URL() string { return fmt.Sprint(m.Master.URL(), "/", m.n) }
 
-// Databases are independent, each with its own admission records.
+// Databases are independent: each has its own admission record.
 func TestDatabasesOtherThanZero(t *testing.T) {
 	five := masters(t, 5)
 	var fifth []Master
@@ -130,7 +130,7 @@ func TestDatabasesOtherThanZero(t *testing.T) {
 	zero, five5 := admitted(t, five), admitted(t, fifth)
 	a, b := take(t, zero, "job"), take(t, five5, "job")
 	if _, err := open(t, fifth).TryLock(bounded(t), "job"); !errors.Is(err, redlock.ErrHeld) {
-		t.Errorf("in database 5: %v", err)
+		t.Errorf("TryLock in database 5 returned %v, want ErrHeld", err)
 	}
 	ctx := bounded(t)
 	waits, waited := open(t, fifth), make(chan error, 1)
@@ -141,17 +141,17 @@ func TestDatabasesOtherThanZero(t *testing.T) {
 		}
 		waited <- err
 	}()
-	give(t, a) // the waiter in database 5 may get the message, which must not affect it
+	give(t, a) // the waiter in database 5 may receive the wake-up, which must not affect it
 	if b.Err() != nil || b.Extend(ctx) != nil {
-		t.Errorf("the lock in database 5 ended with that in database 0: %v", b.Err())
+		t.Errorf("the lock in database 5 ended when that in database 0 was released: %v", b.Err())
 	}
 	give(t, b)
 	if err := <-waited; err != nil {
-		t.Errorf("waiter in database 5: %v", err)
+		t.Errorf("the waiter in database 5 did not acquire the lock: %v", err)
 	}
 }
 
-// Servers speak RESP2 by default. A client that selects RESP3 can read our keys and receive our wake-ups.
+// Servers use RESP2 by default. A client that selects RESP3 can read this library's keys and receive its wake-ups.
 func TestClientsOfRESP3(t *testing.T) {
 	five := masters(t, 5)
 	l := admitted(t, five)
@@ -172,19 +172,19 @@ func TestClientsOfRESP3(t *testing.T) {
 		for {
 			got, err := r.ReadString('\n')
 			if err != nil {
-				t.Fatalf("%q: no %q: %v", line, want, err)
+				t.Fatalf("the reply to %q does not begin with %q: %v", line, want, err)
 			}
 			if strings.HasPrefix(got, want) {
 				return
 			}
 		}
 	}
-	say("HGETALL nothing", "*0") // an array, so RESP2
-	say("HELLO 3", "%")          // a map
+	say("HGETALL nothing", "*0") // the reply is an array, so the protocol is RESP2
+	say("HELLO 3", "%")          // the reply is a map
 	say("HGETALL nothing", "%0")
 	say("PSUBSCRIBE redlock:inbox:*", ">3")
 	lock := take(t, l, "job")
-	for on, n := private.HeldOn(lock); on < n; on, n = private.HeldOn(lock) { // until it is held on every master
+	for on, n := private.HeldOn(lock); on < n; on, n = private.HeldOn(lock) { // until the lock is held on every master
 		if err := lock.Extend(bounded(t)); err != nil {
 			t.Fatal(err)
 		}

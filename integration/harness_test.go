@@ -13,36 +13,37 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// readyBound bounds the time until a master answers.
+// readyBound is the maximum time until a master answers.
 const readyBound = 2 * time.Minute
 
-// A Master is one real server on which a test may inflict faults. A master that is paused, killed or cut at the end of
-// the test is cleaned up, too. Methods with a context return when their effect is complete, and may be called from any
-// goroutine.
+// A Master is one real server on which a test may inflict faults. If it is paused, killed or cut at the end of the
+// test, it is removed all the same. Methods with a context return when their effect is complete, and may be called
+// from any goroutine.
 type Master interface {
-	// Name is the name in messages.
+	// Name returns the name of the master in messages.
 	Name() string
-	// URL is the address for the host; it does not change on restarts.
+	// URL returns the address for clients on this machine. It does not change on restarts.
 	URL() string
-	// Peer is the address for the other masters, for replication.
+	// Peer returns the address for the other masters, which replication needs.
 	Peer() (host, port string)
-	// Pause freezes the server: connections stay open, but get no replies, not even those accepted meanwhile.
+	// Pause freezes the server. Connections stay open, and new connections may be accepted, but the server does not
+	// reply.
 	Pause(ctx context.Context) error
-	// Resume continues it; it then reads all pending input.
+	// Resume continues the server, which then reads all pending input.
 	Resume(ctx context.Context) error
-	// Kill kills it with SIGKILL. It has no data on disk, unless its arguments enable persistence.
+	// Kill ends the server with SIGKILL. Its data is lost, unless its arguments enable persistence.
 	Kill(ctx context.Context) error
 	// Start restarts a killed server and waits until it answers.
 	Start(ctx context.Context) error
-	// Cut disconnects it from the network: connections end and new ones are refused, while it keeps running with its
-	// data. It requires a setup with cuttable.
+	// Cut disconnects the server from the network. Its connections end and new ones are refused, while the server keeps
+	// running with its data. Cut requires a setup with cuttable.
 	Cut(ctx context.Context) error
-	// Join reconnects it and waits until it answers.
+	// Join reconnects the server and waits until it answers.
 	Join(ctx context.Context) error
 }
 
-// each does one thing to several masters concurrently, such as each(t, Master.Pause, five[:2]...), and ends the test on
-// an error.
+// each calls do for several masters concurrently, for example each(t, Master.Pause, five[:2]...). It ends the test
+// if a call fails.
 func each(t testing.TB, do func(Master, context.Context) error, list ...Master) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), readyBound)
@@ -62,23 +63,23 @@ func each(t testing.TB, do func(Master, context.Context) error, list ...Master) 
 	}
 }
 
-// A setup configures the masters of a test. The zero setup is plain servers without persistence.
+// A setup configures the masters of a test. The zero setup configures plain servers without persistence.
 type setup struct {
 	args     []string           // additional arguments of the server
-	tls      bool               // it accepts only TLS; args name the certificates
+	tls      bool               // the server accepts only TLS; args name the certificates
 	dir      string             // a directory that the server sees under the same path; "" for none
-	dial     []redis.DialOption // options of the harness's own connections
+	dial     []redis.DialOption // options for the connections of the test itself
 	cuttable bool               // the test uses Cut
 }
 
-// A backend makes masters.
+// A backend creates masters.
 type backend struct {
 	name         string
 	start        func(t testing.TB, n int, s setup) []Master
-	noContainers error // why its masters are not containers
+	noContainers error // why the masters are not containers; nil if they are
 }
 
-// chooseBackend decides once for all tests of a run.
+// chooseBackend chooses the backend once for all tests of a run.
 var chooseBackend = sync.OnceValues(func() (*backend, error) {
 	want := os.Getenv("REDLOCK_TEST_MASTERS")
 	switch want {
@@ -106,7 +107,7 @@ var chooseBackend = sync.OnceValues(func() (*backend, error) {
 	return b, nil
 })
 
-// needMasters returns the backend, and skips the test if there is none.
+// needMasters returns the backend. It skips the test if there is none.
 func needMasters(t testing.TB) *backend {
 	t.Helper()
 	b, err := chooseBackend()
@@ -119,7 +120,7 @@ func needMasters(t testing.TB) *backend {
 	return b
 }
 
-// needContainers skips the test if masters are not containers.
+// needContainers skips the test if the masters are not containers.
 func needContainers(t testing.TB) {
 	t.Helper()
 	if b := needMasters(t); b.noContainers != nil {
@@ -143,7 +144,7 @@ func mastersWith(t testing.TB, n int, s setup) []Master {
 	return list
 }
 
-// urls lists the addresses of the masters.
+// urls returns the addresses of the masters.
 func urls(list []Master) []string {
 	all := make([]string, len(list))
 	for i, m := range list {
@@ -152,7 +153,7 @@ func urls(list []Master) []string {
 	return all
 }
 
-// hostPort returns the address in a URL of a master.
+// hostPort returns the host and port in the URL of a master.
 func hostPort(url string) string {
 	_, rest, _ := strings.Cut(url, "://")
 	if _, after, found := strings.Cut(rest, "@"); found {
@@ -161,7 +162,7 @@ func hostPort(url string) string {
 	return rest
 }
 
-// ping pings a master once and returns an error if it does not answer within the bound.
+// ping sends PING to a master. It returns an error if the master does not answer within the bound.
 func ping(url string, bound time.Duration, opts ...redis.DialOption) error {
 	opts = append(opts, redis.DialConnectTimeout(bound), redis.DialReadTimeout(bound), redis.DialWriteTimeout(bound))
 	c, err := redis.DialURL(url, opts...)
@@ -173,8 +174,8 @@ func ping(url string, bound time.Duration, opts ...redis.DialOption) error {
 	return err
 }
 
-// awaitPing returns when a master answers, even with a request for a password. An accepted connection is not enough,
-// because the engine's proxy accepts before the server listens.
+// awaitPing waits until a master answers, even if the answer is that a password is needed. An accepted connection is
+// not enough, because the engine's proxy accepts connections before the server listens.
 func awaitPing(ctx context.Context, url string, opts ...redis.DialOption) error {
 	ctx, cancel := context.WithTimeout(ctx, readyBound)
 	defer cancel()
@@ -193,7 +194,7 @@ func awaitPing(ctx context.Context, url string, opts ...redis.DialOption) error 
 	}
 }
 
-// dial opens a connection to a master, to be closed by the caller.
+// dial opens a connection to a master. The caller must close it.
 func dial(t testing.TB, m Master) redis.Conn {
 	t.Helper()
 	opts := []redis.DialOption{redis.DialConnectTimeout(5 * time.Second), redis.DialReadTimeout(5 * time.Second)}
@@ -202,19 +203,19 @@ func dial(t testing.TB, m Master) redis.Conn {
 	}
 	c, err := redis.DialURL(m.URL(), opts...)
 	if err != nil {
-		t.Fatalf("%s: %v", m.Name(), err)
+		t.Fatalf("cannot connect to %s: %v", m.Name(), err)
 	}
 	return c
 }
 
-// command sends one command to a master on a separate connection.
+// command sends one command to a master on a separate connection, and returns the reply.
 func command(t testing.TB, m Master, name string, args ...any) any {
 	t.Helper()
 	c := dial(t, m)
 	defer c.Close()
 	reply, err := c.Do(name, args...)
 	if err != nil {
-		t.Fatalf("%s: %s: %v", m.Name(), name, err)
+		t.Fatalf("%s has refused the command %s: %v", m.Name(), name, err)
 	}
 	return reply
 }

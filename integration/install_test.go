@@ -17,10 +17,11 @@ import (
 
 const rootModule = "github.com/redlock-go/redlock"
 
-// released lists the directories of the modules that users import or install. All others require the first.
+// released lists the directories of the modules that users import or install. All other modules require the first
+// one, which is the root.
 var released = []string{".", "cmd/redlock", "redlockgoredis", "redlockotel", "redlockprom", "redlockrueidis"}
 
-// user is a program that imports the released modules.
+// user is the source of a program that imports the released modules.
 const user = `package main
 
 import (
@@ -63,9 +64,9 @@ func main() {
 }
 `
 
-// The released modules can be installed and imported with a fresh module cache, at the versions that their go.mod files
-// require. This tree is served in the way that a module proxy serves it after tagging. Other modules come from the
-// usual cache.
+// The released modules can be installed and imported with a fresh module cache, at the versions that their go.mod
+// files require. The test serves the files of this tree as a module proxy would serve them after tagging. Other
+// modules come from the usual cache.
 func TestReleasedModulesCanBeInstalled(t *testing.T) {
 	if !long.Enabled() {
 		t.Skip("needs -long: it builds everything with a fresh module cache")
@@ -83,14 +84,14 @@ func TestReleasedModulesCanBeInstalled(t *testing.T) {
 		cmd.Dir, cmd.Env = dir, env
 		out, err := cmd.CombinedOutput()
 		if err != nil {
-			t.Fatalf("%s %q: %v\n%s", name, args, err, out)
+			t.Fatalf("the command %s %q failed: %v\n%s", name, args, err, out)
 		}
 		return string(out)
 	}
 	dir := t.TempDir()
 	run(dir, "go", "install", rootModule+"/cmd/redlock@"+version)
 	if out := run(dir, filepath.Join(bin, "redlock"), "version"); !strings.HasPrefix(out, "redlock "+version+",") {
-		t.Errorf("version of the installed command: %s", out)
+		t.Errorf("the installed command prints an unexpected version: %s", out)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(user), 0o644); err != nil {
 		t.Fatal(err)
@@ -113,7 +114,8 @@ func goEnv(t *testing.T, name string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// serve writes the released modules as the directory of a proxy, all at the version that they require of the root.
+// serve writes the released modules as files of a module proxy. All modules get the version of the root that they
+// require.
 func serve(t *testing.T) (proxy, version string) {
 	t.Helper()
 	proxy = t.TempDir()
@@ -123,7 +125,7 @@ func serve(t *testing.T) (proxy, version string) {
 			version = v
 		}
 		if v != version {
-			t.Fatalf("%s requires %s of the root, but %s requires %s", released[1], version, dir, v)
+			t.Fatalf("%s requires version %s of the root module, but %s requires %s", released[1], version, dir, v)
 		}
 	}
 	for _, dir := range released {
@@ -159,8 +161,8 @@ func serve(t *testing.T) (proxy, version string) {
 	return proxy, version
 }
 
-// requires returns the version of the root that the module in dir requires. It fails the test if there is a
-// replacement, since "go install" refuses those.
+// requires returns the version of the root module that the module in dir requires. It fails the test if go.mod
+// contains a replacement, because "go install" refuses replacements.
 func requires(t *testing.T, dir string) (version string) {
 	t.Helper()
 	out, err := exec.Command("go", "mod", "edit", "-json", filepath.Join("..", dir, "go.mod")).Output()

@@ -10,10 +10,11 @@ import (
 	"github.com/redlock-go/redlock/internal/history"
 )
 
-// artifactsEnv names a directory for the files of failed scenarios; the default is the system's temporary directory.
+// artifactsEnv names an environment variable with the directory for files of failed scenarios. By default it is the
+// system's temporary directory.
 const artifactsEnv = "REDLOCK_TEST_ARTIFACTS"
 
-// keep copies the histories and the log of faults of a failed scenario to a permanent directory.
+// keep copies the histories and the log of faults of a failed scenario to a directory that remains.
 func (x *deployment) keep() {
 	x.Helper()
 	if !x.Failed() {
@@ -37,7 +38,7 @@ func (x *deployment) keep() {
 	x.Logf("the history and the log of faults are in %s", dir)
 }
 
-// note writes a line to the log of faults. Its time is from the same clock as the history.
+// note writes a line to the log of faults. The time in the line is from the same clock as the history.
 func (x *deployment) note(format string, args ...any) {
 	x.faults = append(x.faults, fmt.Sprintf("%d %s %s", history.Stamp(), time.Now().Format("15:04:05.000"),
 		fmt.Sprintf(format, args...)))

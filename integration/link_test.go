@@ -10,21 +10,21 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// A link is a proxy in front of one master, on a port of this machine, that can disturb its traffic. Its methods fail
-// the test without ending it.
+// A link is a proxy in front of one master that can disturb the master's traffic. It listens on a port of this
+// machine. If a method fails, it fails the test without ending it.
 type link struct {
 	t        testing.TB
 	name     string
 	upstream string
-	addr     string // on which it listens
+	addr     string // the address on which the link listens
 	proxy    *toxiproxy.Proxy
 	treated  bool // traffic is disturbed
 }
 
-// newLink starts a link that passes everything. It ends with the test.
+// newLink starts a link that passes all traffic. The link ends with the test.
 func newLink(t testing.TB, name, upstream string) *link {
 	t.Helper()
-	zerolog.SetGlobalLevel(zerolog.Disabled) // some toxics write to the standard output regardless of their logger
+	zerolog.SetGlobalLevel(zerolog.Disabled) // some toxics write to standard output regardless of their logger
 	l := &link{t: t, name: name, upstream: upstream, addr: "127.0.0.1:0"}
 	if err := l.up(); err != nil {
 		t.Fatal(err)
@@ -33,10 +33,10 @@ func newLink(t testing.TB, name, upstream string) *link {
 	return l
 }
 
-// down ends all connections and refuses new ones.
+// down ends all connections and refuses new connections.
 func (l *link) down() { l.proxy.Stop() }
 
-// up accepts connections at the same address again, without disturbance.
+// up accepts connections without disturbance again, at the same address.
 func (l *link) up() error {
 	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
 	l.proxy = toxiproxy.NewProxy(server, l.name, l.addr, l.upstream)
@@ -47,14 +47,14 @@ func (l *link) up() error {
 	return nil
 }
 
-// reroute ends all connections and routes new ones to another server.
+// reroute ends all connections and connects new ones to another server.
 func (l *link) reroute(upstream string) {
 	l.t.Helper()
 	l.upstream, l.treated = upstream, true
 	l.clear()
 }
 
-// clear removes all disturbances and ends all connections. A link without disturbances is not changed.
+// clear removes all disturbances and ends all connections. It does not change a link without disturbances.
 func (l *link) clear() {
 	l.t.Helper()
 	if !l.treated {
@@ -76,7 +76,7 @@ type toxic struct {
 	Attributes map[string]any `json:"attributes,omitempty"`
 }
 
-// add disturbs all traffic from now on, including that of existing connections.
+// add disturbs all traffic from now on, including traffic of existing connections.
 func (l *link) add(toxics ...toxic) {
 	l.t.Helper()
 	l.treated = true
@@ -87,30 +87,30 @@ func (l *link) add(toxics ...toxic) {
 			_, err = l.proxy.Toxics.AddToxicJson(strings.NewReader(string(text)))
 		}
 		if err != nil {
-			l.t.Errorf("%s: %s: %v", l.name, x.Name, err)
+			l.t.Errorf("link %s: cannot add the toxic %s: %v", l.name, x.Name, err)
 		}
 	}
 }
 
-// slow delays the round trip by ms milliseconds, with the given jitter.
+// slow delays the round trip by ms milliseconds, with a jitter in milliseconds.
 func slow(ms, jitter int) toxic {
 	return toxic{Type: "latency", Stream: "downstream", Toxicity: 1,
 		Attributes: map[string]any{"latency": ms, "jitter": jitter}}
 }
 
-// modem limits one direction to rate kilobytes a second.
+// modem limits one direction to rate kilobytes per second.
 func modem(stream string, rate int) toxic {
 	return toxic{Type: "bandwidth", Stream: stream, Toxicity: 1, Attributes: map[string]any{"rate": rate}}
 }
 
-// swallow drops all data in one direction; the connection stays open.
+// swallow drops all data in one direction. The connection stays open.
 func swallow(stream string) toxic {
 	return toxic{Type: "timeout", Stream: stream, Toxicity: 1, Attributes: map[string]any{"timeout": 0}}
 }
 
-// breakOff ends each connection after that many bytes from the master, even in the middle of a reply; it resets new
-// connections. The second toxic passes everything: it is needed because the proxy resets connections that have one of
-// its type.
+// breakOff ends each connection after that many bytes from the master, even in the middle of a reply. The client
+// sees that the connection is reset. The second toxic passes all data; it is needed because the proxy resets
+// connections only if there is a toxic of the type reset_peer.
 func breakOff(bytes int) []toxic {
 	return []toxic{
 		{Type: "limit_data", Stream: "downstream", Toxicity: 1, Attributes: map[string]any{"bytes": bytes}},

@@ -9,7 +9,7 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// open returns a Locker over the masters, whose pool considers a master down after a second.
+// open returns a Locker over the masters. Its pool considers a master down after a second without a reply.
 func open(t *testing.T, list []Master, opts ...redlock.Option) *redlock.Locker {
 	t.Helper()
 	p, err := pool.Open(urls(list), pool.WithTimeout(time.Second), pool.WithDialTimeout(3*time.Second))
@@ -24,7 +24,7 @@ func open(t *testing.T, list []Master, opts ...redlock.Option) *redlock.Locker {
 		ctx, cancel := context.WithTimeout(context.Background(), hang)
 		defer cancel()
 		if err := l.Close(ctx); err != nil {
-			t.Errorf("close: %v", err)
+			t.Errorf("Close failed: %v", err)
 		}
 		p.Close()
 	})

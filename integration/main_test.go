@@ -11,8 +11,8 @@ import (
 	"github.com/redlock-go/redlock/internal/worker"
 )
 
-// proxyLeaks are goroutines that toxiproxy 2.5 leaks: if a connection ends while data passes through a link, they wait
-// forever to forward the data. No other goroutine may be left.
+// proxyLeaks lists goroutines that toxiproxy 2.5 leaks. If a connection ends while data passes through a link, they
+// wait forever to forward the data. No other goroutine may be left.
 var proxyLeaks = []goleak.Option{
 	goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*BandwidthToxic).Pipe"),
 	goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*LatencyToxic).Pipe"),
@@ -22,7 +22,8 @@ var proxyLeaks = []goleak.Option{
 	goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2.(*ToxicLink).read"),
 }
 
-// The test binary also runs as the programs that the tests start: see worker_test.go and reaper_test.go.
+// TestMain also runs the test binary as one of the programs that the tests start: see worker_test.go and
+// reaper_test.go.
 func TestMain(m *testing.M) {
 	if worker.Role() != "" {
 		os.Exit(worker.Main(runWorker))

@@ -12,7 +12,7 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// miniredis is refused, at the first Lock and by a check, with a pointer to package redlocktest.
+// miniredis is refused, both at the first Lock and by a check. The error and the finding name package redlocktest.
 func TestMiniredisIsRefused(t *testing.T) {
 	s := miniredis.RunT(t)
 	p, err := pool.Open([]string{"redis://" + s.Addr()})
@@ -27,7 +27,7 @@ func TestMiniredisIsRefused(t *testing.T) {
 	defer func() { _ = l.Close(context.WithoutCancel(t.Context())) }()
 	_, err = l.TryLock(t.Context(), "orders")
 	if !errors.Is(err, redlock.ErrNoQuorum) || !strings.Contains(err.Error(), "redlock/redlocktest") {
-		t.Errorf("TryLock: %v", err)
+		t.Errorf("TryLock returned %v, want an error that names redlocktest", err)
 	}
 	findings, err := l.Admin().Check(t.Context())
 	if err != nil || len(findings) == 0 {

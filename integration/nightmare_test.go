@@ -13,10 +13,11 @@ import (
 	"github.com/redlock-go/redlock/internal/long"
 )
 
-// nightmareEnv is the default of the flag -nightmare, for runs of several packages, to which flags cannot be passed.
+// nightmareEnv sets the default of the flag -nightmare. It is for runs of several packages, to which flags cannot be
+// passed.
 const nightmareEnv = "REDLOCK_TEST_NIGHTMARE"
 
-// shortNightmare is the maximum duration in the short set.
+// shortNightmare is the maximum duration without -long.
 const shortNightmare = 5 * time.Second
 
 var (
@@ -31,15 +32,15 @@ func nightmareDefault() time.Duration {
 	return 30 * time.Second
 }
 
-// All faults at random and combined, for the duration of -nightmare. The invariants of locks must hold throughout, and
-// every client must be able to continue afterwards.
+// All faults happen at random and combined, for the duration of -nightmare. The invariants of locks must hold
+// throughout, and every client must be able to continue afterwards.
 func TestNightmare(t *testing.T) {
 	t.Parallel()
 	seed := *nightmareSeed
 	if seed == 0 {
 		seed = uint64(time.Now().UnixNano())
 	}
-	t.Logf("seed %d", seed)
+	t.Logf("the seed is %d", seed)
 	length := *nightmareFor
 	if !long.Enabled() {
 		length = min(length, shortNightmare)
@@ -54,11 +55,11 @@ func TestNightmare(t *testing.T) {
 		x.note("order returns")
 		n.order()
 	}}.run(t)
-	t.Logf("%d faults: %s", len(n.deployment.faults), strings.Join(n.kinds(), ", "))
+	t.Logf("there were %d faults: %s", len(n.deployment.faults), strings.Join(n.kinds(), ", "))
 }
 
-// nightmare chooses the faults. Masters that may have lost their locks get time to be admitted again before others lose
-// theirs as well: loss by a majority is a separate scenario, in which the operator has to wait.
+// A nightmare chooses the faults. Masters that may have lost their locks get time to be admitted again before other
+// masters lose theirs. A loss by a majority is a separate scenario, because the operator has to wait then.
 type nightmare struct {
 	*deployment
 
@@ -66,14 +67,14 @@ type nightmare struct {
 	counts map[string]int
 }
 
-// A bane is one kind of fault. do begins it; the function that it returns, if not nil, ends it.
+// A bane is one kind of fault. do begins the fault. If do returns a function, that ends the fault.
 type bane struct {
 	name string
 	do   func(n *nightmare, some []int) (end func())
 	most int // maximum number of masters affected
 }
 
-// forgetful are the banes with which masters lose their data; at most one of them is active at a time.
+// forgetful lists the banes that make masters lose their data. At most one of these is active at a time.
 var forgetful = []bane{
 	{name: "restart empty", most: 2, do: func(n *nightmare, some []int) func() {
 		each(n, Master.Kill, n.some(some)...)
@@ -89,7 +90,7 @@ var forgetful = []bane{
 	}},
 }
 
-// lasting are those that disturb masters without loss of data.
+// lasting lists the banes that disturb masters without loss of data.
 var lasting = []bane{
 	{name: "pause", most: 4, do: func(n *nightmare, some []int) func() {
 		each(n, Master.Pause, n.some(some)...)
@@ -113,7 +114,7 @@ var lasting = []bane{
 	}},
 }
 
-// crossing are those that disturb links, in addition to the others.
+// crossing lists the banes that disturb links, in addition to the other banes.
 var crossing = []bane{
 	{name: "slow", most: 5, do: onLinks(func(n *nightmare) []toxic {
 		return []toxic{slow(1+n.rnd.IntN(80), 1+n.rnd.IntN(60))}
@@ -141,7 +142,7 @@ var crossing = []bane{
 	}},
 }
 
-// personal are those that affect a process of the workload.
+// personal lists the banes that affect a process of the workload.
 var personal = []bane{
 	{name: "stop a process", do: func(n *nightmare, _ []int) func() {
 		w := n.workers[n.rnd.IntN(len(n.workers))]
@@ -177,7 +178,7 @@ func (n *nightmare) some(which []int) []Master {
 	return list
 }
 
-// round runs up to three faults at once, at most one of which makes masters lose their data, and then a pause.
+// round runs up to three faults together, at most one of which makes masters lose their data, and then pauses.
 func (n *nightmare) round() {
 	var ends []func()
 	forgets := n.rnd.IntN(4) == 0

@@ -20,8 +20,8 @@ func processBackend() (*backend, error) {
 	return &backend{name: "processes of " + path, start: startProcesses}, nil
 }
 
-// startProcesses starts n servers one after the other, which takes some ten milliseconds each. Servers that the test
-// will cut from the network are behind a link.
+// startProcesses starts n servers one after the other, which takes some ten milliseconds each. A server that the
+// test will cut from the network is behind a link.
 func startProcesses(t testing.TB, n int, s setup) []Master {
 	t.Helper()
 	list := make([]Master, n)
@@ -39,11 +39,11 @@ func startProcesses(t testing.TB, n int, s setup) []Master {
 type processMaster struct {
 	setup  setup
 	server *redisproc.Server
-	link   *link // nil if reached directly
+	link   *link // nil if the server is reached directly
 }
 
-// startServer starts the server. A TLS server needs its port in two arguments, so the port is chosen here. If another
-// process takes it first, another port is chosen.
+// startServer starts the server. A TLS server needs its port in two arguments, so startServer chooses the port. If
+// another process takes the port first, startServer chooses another.
 func (m *processMaster) startServer(t testing.TB, name string) {
 	t.Helper()
 	var err error

@@ -7,18 +7,18 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// hasten ends the deployment's quarantines after one TTL of the workload. They take at least half a minute otherwise,
-// since ballots may be 15 s off; no message of these tests is that late. If a master does not answer, its quarantine is
-// not shortened.
+// hasten ends the deployment's quarantines after one TTL of the workload. A normal quarantine lasts at least half a
+// minute, because ballots may be off by 15 s; no message of these tests has a ballot that is off. hasten does not
+// shorten the quarantine of a master that does not answer.
 func (x *deployment) hasten() {
 	for i, m := range x.locker.Admin().Masters() {
 		if m.State == "quarantine" && m.Left > x.args.TTL {
-			_ = x.shorten(x.list[i]) // the next pass retries
+			_ = x.shorten(x.list[i]) // the next call retries
 		}
 	}
 }
 
-// shorten rewrites the record of one master unless another client changes it concurrently.
+// shorten rewrites the record of one master, unless another client changes the record concurrently.
 func (x *deployment) shorten(m Master) error {
 	var opts []redis.DialOption
 	if d, ok := m.(interface{ dialOptions() []redis.DialOption }); ok {

@@ -27,8 +27,8 @@ type (
 		op   string // shareRead, shareWrite, shareEnd, shareDown
 		hold int64
 	}
-	// shared is the state of the model: the writer (0 for none), the readers, the largest token of a writer, and of any
-	// client.
+	// shared is the state of the model: the writer (0 for none), the readers, the largest token of any writer, and the
+	// largest token of any client.
 	shared struct {
 		writer        int64
 		readers       []int64 // sorted
@@ -43,8 +43,8 @@ const (
 	shareDown  = "downgrade" // the writer becomes a reader, with a new token
 )
 
-// sharedModel is a lock with readers. A writer is alone, and its token is larger than all before it. A reader's token
-// is larger than those of all writers before it.
+// sharedModel is a lock with readers. A writer holds the lock alone, and its token is larger than all earlier
+// tokens. A reader's token is larger than those of all earlier writers.
 var sharedModel = porcupine.Model{
 	Init: func() any { return shared{} },
 	Step: func(was, in, out any) (bool, any) {
@@ -122,12 +122,12 @@ func TestReadersModelFindsViolations(t *testing.T) {
 			did(shareWrite, 2, 6, 13, 14), did(shareDown, 1, 7, 15, 16)}, false},
 	} {
 		if err := explained(c.ops, time.Minute); (err == nil) != c.good {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: the model returned %v", name, err)
 		}
 	}
 }
 
-// A reading records what the goroutines of a test did with one name.
+// A reading records the operations of a test on one name.
 type reading struct {
 	mu  sync.Mutex
 	ops []porcupine.Operation
@@ -147,9 +147,9 @@ func (r *reading) put(ops ...porcupine.Operation) {
 	r.ops = append(r.ops, ops...)
 }
 
-// one takes a lock, perhaps downgrades it, and ends it in one of several ways. The recorded end is when the hold was no
-// longer valid for its holder, or is released. The model accepts the same histories even if others may have the lock
-// only later, and whether or not the release was confirmed.
+// one acquires a lock, perhaps downgrades it, and ends it in one of several ways. The recorded end is when the hold
+// was no longer valid for its holder, or when the holder began to release it. The model accepts the same histories
+// if other clients get the lock later than that, and regardless of whether the release was confirmed.
 func (r *reading) one(ctx context.Context, rnd *rand.Rand, s *redlock.RWLock) {
 	op, take, extend := shareRead, s.RLock, rnd.IntN(4) > 0
 	if rnd.IntN(3) == 0 {
@@ -179,7 +179,7 @@ func (r *reading) one(ctx context.Context, rnd *rand.Rand, s *redlock.RWLock) {
 		lock = reader
 		time.Sleep(time.Duration(rnd.IntN(60)) * time.Millisecond)
 	}
-	if !extend && rnd.IntN(30) == 0 { // until the lock expires, which the holder notices
+	if !extend && rnd.IntN(30) == 0 { // wait until the lock expires, which the holder notices
 		<-lock.Done()
 	}
 	over, call := history.Until(lock), history.Stamp()
@@ -189,8 +189,8 @@ func (r *reading) one(ctx context.Context, rnd *rand.Rand, s *redlock.RWLock) {
 
 func (r *reading) ended(id, at int64) { r.put(did(shareEnd, id, 0, at, at)) }
 
-// Readers and writers of four clients over five real servers, a minority of which is killed, paused and restarted all
-// the time. Some order of the operations must be that of a lock with readers.
+// Readers and writers of four clients use five real servers. A minority of the servers is repeatedly paused, and one
+// server is killed and restarted. Some order of the operations must be one that a lock with readers allows.
 func TestHistoriesOfReadersOnRealServers(t *testing.T) {
 	servers := redistest.Test(t, 5, redisproc.Config{})
 	var urls []string
@@ -241,7 +241,7 @@ func TestHistoriesOfReadersOnRealServers(t *testing.T) {
 	for _, o := range r.ops {
 		ops[o.Input.(share).op]++
 	}
-	t.Logf("operations: %v", ops)
+	t.Logf("the numbers of operations are %v", ops)
 	if few := 2 * rounds; ops[shareRead] < few || ops[shareWrite] < few/2 || ops[shareDown] < few/10 {
 		t.Error("too few operations for a meaningful check")
 	}
@@ -250,7 +250,7 @@ func TestHistoriesOfReadersOnRealServers(t *testing.T) {
 	}
 }
 
-// disturb pauses masters, two at a time, and kills one once, which comes back empty and in quarantine.
+// disturb pauses masters, up to two at a time. Once it kills a master, which restarts empty and in quarantine.
 func disturb(ctx context.Context, t *testing.T, servers []*redisproc.Server, rounds int) {
 	t.Helper()
 	for i := range rounds {
@@ -264,7 +264,7 @@ func disturb(ctx context.Context, t *testing.T, servers []*redisproc.Server, rou
 		if err := a.Pause(); err != nil {
 			t.Fatal(err)
 		}
-		if i < rounds/2 { // later the killed one does not vote
+		if i < rounds/2 { // later the killed master does not vote, so only one is paused
 			if err := b.Pause(); err != nil {
 				t.Fatal(err)
 			}

@@ -12,11 +12,11 @@ import (
 	"github.com/ory/dockertest/v3"
 )
 
-// reaperEnv is set only for a reaper, to the session that it cleans up.
+// reaperEnv is set only in a reaper, to the session whose leftovers it removes.
 const reaperEnv = "REDLOCK_TEST_REAPER"
 
-// A reaper is a process of this test binary that outlives the tests, however they end: by an interrupt, a panic, a
-// kill. When its standard input ends with the tests, it removes the containers and networks of their session, and
+// A reaper is a process of this test binary that outlives the tests, however they end: by an interrupt, a panic or a
+// kill. Its standard input ends with the tests. Then it removes the containers and networks of their session, and
 // exits.
 type reaper struct {
 	cmd *exec.Cmd
@@ -35,15 +35,15 @@ func startReaper(session string) error {
 	if r.tie, err = r.cmd.StdinPipe(); err != nil {
 		return err
 	}
-	// It inherits no output: "go test" would wait until it is closed.
+	// The reaper does not inherit stdout or stderr: "go test" would wait until the reaper closes them.
 	if err := r.cmd.Start(); err != nil {
-		return fmt.Errorf("cannot start what cleans up after an interrupt: %w", err)
+		return fmt.Errorf("cannot start the reaper, which cleans up after an interrupt: %w", err)
 	}
 	theReaper = r
 	return nil
 }
 
-// end makes the reaper clean up now, and waits for it.
+// end makes the reaper remove everything now, and waits for it to exit.
 func (r *reaper) end() error {
 	if r == nil {
 		return nil
@@ -51,7 +51,7 @@ func (r *reaper) end() error {
 	return errors.Join(r.tie.Close(), r.cmd.Wait())
 }
 
-// reaperMain runs the reaper. It ignores interrupts, which a terminal sends to all processes.
+// reaperMain runs the reaper. It ignores interrupts, because a terminal sends them to all processes.
 func reaperMain() int {
 	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	_, _ = io.Copy(io.Discard, os.Stdin)

@@ -11,23 +11,23 @@ import (
 	"github.com/redlock-go/redlock/internal/history"
 )
 
-// reportEnv names a file to which each scenario appends its row of the table in faults.md, after its number; see
-// report.sh.
+// reportEnv names an environment variable with a file. Each scenario appends to the file its number and its row of
+// the table in faults.md; see report.sh.
 const reportEnv = "REDLOCK_TEST_REPORT"
 
-// A summary describes a scenario from the view of the users of the locks.
+// A summary describes the effects of a scenario on users of locks.
 type summary struct {
-	calls, granted int           // of names that no other client uses, during the fault
-	median, worst  time.Duration // duration of those that were granted
-	failed         int           // failed calls of any kind on those names
-	lost           int           // locks held throughout that were lost
-	held           int           // all holds of the run
-	sample         string        // the most frequent error that is not contention
+	calls, granted int           // calls for names that no other client uses, during the fault
+	median, worst  time.Duration // durations of the granted calls
+	failed         int           // failed calls of any kind for those names
+	lost           int           // locks that were held throughout and were lost
+	held           int           // number of all holds of the run
+	sample         string        // the most frequent error, except that the name was held
 	calm           time.Duration // the median before the fault
-	gap            time.Duration // longest time for which a process did not check its long lock
+	gap            time.Duration // longest time in which a process did not check its long lock
 }
 
-// busy reports whether the machine was too busy for lost locks to mean anything: the processes or the masters did not
+// busy reports whether the machine was so busy that lost locks mean nothing: the processes or the masters did not
 // run for a large part of the TTL.
 func (s summary) busy(ttl time.Duration, links bool) bool {
 	return s.calm > 5*time.Millisecond || s.gap > ttl/4 || !links && s.worst > ttl/4
@@ -92,7 +92,7 @@ func medianAndWorst(list []time.Duration) (median, worst time.Duration) {
 	return list[len(list)/2], list[len(list)-1]
 }
 
-// mustKeep fails the test if locks were lost, or calls failed, although a majority of the masters was healthy.
+// mustKeep fails the test if locks were lost. If calls is set, it also fails the test if calls failed.
 func (x *deployment) mustKeep(s summary, calls bool) {
 	x.Helper()
 	if s.lost == 0 && (!calls || s.failed == 0) {
@@ -107,7 +107,7 @@ func (x *deployment) mustKeep(s summary, calls bool) {
 	x.Error(text)
 }
 
-// report logs the effect on users, and fails if locks were lost that should not have been.
+// report logs the effect on users. It fails the test if locks were lost although the scenario does not allow that.
 func (x *deployment) report() {
 	x.Helper()
 	s := summarise(x.history.Events, x.began, x.ended)
@@ -147,7 +147,8 @@ var (
 	addresses = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 )
 
-// shorten makes an error one line: of the masters that it lists it keeps the first, without its address.
+// shorten makes the text of an error one line. Of the masters that the text lists it keeps the first, without its
+// address.
 func shorten(text string) string {
 	if text == "" {
 		return ""

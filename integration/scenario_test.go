@@ -22,27 +22,27 @@ const (
 	checkBound  = 2 * time.Minute
 )
 
-// A scenario is a fault under a workload. With any fault, the history must be that of a lock, each process must end by
-// itself, work must continue afterwards, and no lock may be left on any master.
+// A scenario applies a fault while a workload runs. With any fault, the history must be that of a lock, each process
+// must end by itself, work must continue afterwards, and no lock may be left on a master.
 type scenario struct {
-	number int // in the list of all scenarios
+	number int // position in the list of all scenarios
 	name   string
 	short  bool // part of the short set
 	setup  func(t *testing.T) setup
 	links  bool                // the workload reaches the masters through links
 	aside  func(x *deployment) // runs before any client connects
 	fault  func(x *deployment)
-	// steady: locks that are held throughout must survive the fault. minority: a majority of the masters is healthy at
-	// each moment, so calls for uncontended names must not fail either.
+	// If steady is set, locks that are held throughout must survive the fault. If minority is set, a majority of the
+	// masters is healthy at each moment, so calls for uncontended names must not fail either.
 	steady, minority bool
 
-	durable bool          // the masters persist every write, and the deployment's options say so
-	ttl     time.Duration // of the workload's locks; 0 is scenarioTTL
-	// reach returns other addresses of the masters for the workload.
+	durable bool          // the masters persist every write, and the Lockers' options say so
+	ttl     time.Duration // TTL of the workload's locks; 0 for scenarioTTL
+	// reach returns the addresses at which the workload reaches the masters, if they differ from the usual ones.
 	reach func(x *deployment) []string
 }
 
-// A deployment is the masters of one scenario, and the processes that use them.
+// A deployment contains the masters of one scenario, and the processes that use them.
 type deployment struct {
 	*testing.T
 
@@ -50,11 +50,11 @@ type deployment struct {
 	list    []Master
 	links   []*link
 	args    workerArgs
-	locker  *redlock.Locker // an observer
+	locker  *redlock.Locker // a Locker in this process, for observation
 	workers []*client
 	retired []*client // killed by the scenario
 	history history.Tail
-	began   int64 // stamps of the beginning and the end of the fault
+	began   int64 // stamps of the start and the end of the fault
 	ended   int64
 	faults  []string // log of the faults, with times
 }
@@ -129,7 +129,7 @@ func (x *deployment) open() *redlock.Locker {
 		ctx, cancel := context.WithTimeout(context.Background(), hang)
 		defer cancel()
 		if err := l.Close(ctx); err != nil {
-			x.Errorf("close: %v", err)
+			x.Errorf("Close failed: %v", err)
 		}
 		p.Close()
 	})
@@ -142,8 +142,8 @@ func (x *deployment) bounded() context.Context {
 	return ctx
 }
 
-// admit makes all reachable masters vote at once. It must be called when there are no locks. A master that is late on a
-// busy machine is retried.
+// admit admits all reachable masters without waiting for their quarantines. It must be called while there are no
+// locks. It tries again if a master is late because the machine is busy.
 func (x *deployment) admit() {
 	x.Helper()
 	var err error
@@ -153,7 +153,7 @@ func (x *deployment) admit() {
 		}
 		x.wait(200 * time.Millisecond)
 	}
-	x.Logf("admitting: %v", err) // a scenario may be about an inaccessible master
+	x.Logf("Admit failed: %v", err) // a scenario may be about an inaccessible master
 }
 
 // spawn starts a process of the workload.
@@ -165,11 +165,11 @@ func (x *deployment) spawn(id string) {
 	x.workers = append(x.workers, startWorker(x, a))
 }
 
-// wait lets the workload run under the present fault.
+// wait lets the workload run for d.
 func (x *deployment) wait(d time.Duration) { pause(x.Context(), d) }
 
-// progress waits until every process has acquired its own name again, and some process each of the shared names, a slot
-// and the leadership.
+// progress waits until every process has acquired its own name again, and some process has acquired each shared
+// name, a slot and the leadership.
 func (x *deployment) progress(since string) {
 	x.Helper()
 	from := history.Stamp()
@@ -201,7 +201,7 @@ func (x *deployment) progress(since string) {
 	})
 }
 
-// checkWorkers ends the test if a process has ended by itself.
+// checkWorkers ends the test if a worker process has ended by itself.
 func (x *deployment) checkWorkers() {
 	x.Helper()
 	for _, w := range x.workers {
@@ -213,7 +213,7 @@ func (x *deployment) checkWorkers() {
 	}
 }
 
-// states returns the states of the masters as seen by this process, for messages.
+// states returns the states of the masters according to this process, for messages.
 func (x *deployment) states() string {
 	var b strings.Builder
 	for _, m := range x.locker.Admin().Masters() {
@@ -222,8 +222,9 @@ func (x *deployment) states() string {
 	return b.String()
 }
 
-// wholeHolds waits until each long lock is on all masters. A lock taken while a process is still connecting is on a
-// bare majority until its first extension, and a minority of the masters may be a majority of those.
+// wholeHolds waits until each long lock is on all masters. If a process acquires a lock while it is still
+// connecting, only a bare majority has the lock until its first extension. A minority of all masters may be a
+// majority of the masters that have the lock.
 func (x *deployment) wholeHolds() {
 	x.Helper()
 	whole := make(map[string]bool)
@@ -246,7 +247,7 @@ func (x *deployment) wholeHolds() {
 	})
 }
 
-// holding returns the number of masters that can hold a lock at all.
+// holding returns the number of masters that vote, and so can store a lock.
 func (x *deployment) holding() int {
 	n := 0
 	for _, m := range x.locker.Admin().Masters() {
@@ -257,8 +258,8 @@ func (x *deployment) holding() int {
 	return n
 }
 
-// voting waits until all masters vote, as seen by a process that keeps calling them: one that makes no calls may not
-// notice until its heartbeat that a master has lost its data.
+// voting waits until all masters vote, according to this process. Meanwhile this process keeps making calls, because
+// otherwise it may not notice until its next heartbeat that a master has lost its data.
 func (x *deployment) voting() {
 	x.Helper()
 	const turns = 25 // 20 ms each
@@ -277,7 +278,7 @@ func (x *deployment) voting() {
 	})
 }
 
-// eventually calls problem until it returns "", and ends the test if it still does not after bound.
+// eventually calls problem until it returns "". It ends the test if problem does not return "" within bound.
 func (x *deployment) eventually(bound time.Duration, problem func() string) {
 	x.Helper()
 	timer := time.NewTimer(bound)
@@ -292,12 +293,12 @@ func (x *deployment) eventually(bound time.Duration, problem func() string) {
 		select {
 		case <-tick.C:
 		case <-timer.C:
-			x.Fatalf("after %v: %s", bound, last)
+			x.Fatalf("after %v the problem remains: %s", bound, last)
 		}
 	}
 }
 
-// finish ends the processes, and checks for leftovers and for violations in their history.
+// finish ends the processes, and checks for locks that are left and for violations in the history.
 func (x *deployment) finish() {
 	x.Helper()
 	var wg sync.WaitGroup
@@ -314,7 +315,7 @@ func (x *deployment) finish() {
 	}
 }
 
-// noLocks waits until no master has the key of a lock: they are released, or expire.
+// noLocks waits until no master has the key of a lock, because all locks were released or have expired.
 func (x *deployment) noLocks() {
 	x.Helper()
 	for _, m := range x.list {
@@ -331,7 +332,7 @@ func (x *deployment) noLocks() {
 	}
 }
 
-// try sends a command to several masters and ends the test on an error.
+// try sends a command to several masters. It ends the test if that fails.
 func (x *deployment) try(list []Master, name string, args ...any) {
 	x.Helper()
 	for _, m := range list {
@@ -339,7 +340,7 @@ func (x *deployment) try(list []Master, name string, args ...any) {
 	}
 }
 
-// refusal returns the error of a lock attempt by this process, which must fail.
+// refusal tries to acquire a lock in this process, which must fail, and returns the error.
 func (x *deployment) refusal() error {
 	ctx, cancel := context.WithTimeout(x.Context(), patience)
 	defer cancel()

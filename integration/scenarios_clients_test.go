@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Faults of the processes that lock.
+// Faults of the client processes.
 var clientScenarios = []scenario{
 	{name: "one process stopped past its TTL, one killed", short: true, fault: func(x *deployment) {
 		stopped, killed := x.workers[0], x.workers[1]

@@ -6,7 +6,7 @@ import (
 	"github.com/redlock-go/redlock/internal/history"
 )
 
-// Faults between the processes and the masters.
+// Faults of the network between the client processes and the masters.
 var linkScenarios = []scenario{
 	{name: "links of 20 ms ± 15, one of 300 ± 100", links: true, minority: true, fault: func(x *deployment) {
 		for _, l := range x.links[:4] {
@@ -44,8 +44,8 @@ var linkScenarios = []scenario{
 	}},
 }
 
-// clear removes all disturbances, and ends the connections of the affected links. The report covers the time before,
-// because the end of these connections is not part of the fault.
+// clear removes all disturbances, and ends the connections of the affected links. The report does not cover the time
+// after that, because the end of these connections is not part of the fault.
 func (x *deployment) clear() {
 	x.ended = history.Stamp()
 	for _, l := range x.links {

@@ -2,7 +2,7 @@ package integration
 
 import "time"
 
-// Actions of operators, and crashes, of all masters in turn.
+// Faults in which all masters are restarted or crash, one after another.
 var restartScenarios = []scenario{
 	{name: "all five restarted empty, one after the other", minority: true, fault: func(x *deployment) {
 		for _, m := range x.list {

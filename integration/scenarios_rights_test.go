@@ -12,7 +12,8 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
-// documentedRights returns the minimum of rights of a user in docs/operations.md, as arguments of ACL SETUSER.
+// documentedRights returns the minimum rights of a user according to docs/operations.md, as arguments of ACL
+// SETUSER.
 func documentedRights(t testing.TB) []string {
 	t.Helper()
 	text, err := os.ReadFile("../docs/operations.md")
@@ -27,7 +28,7 @@ func documentedRights(t testing.TB) []string {
 	return strings.Fields(line)
 }
 
-// withoutChannel creates a user with the documented rights, except those to the channels.
+// withoutChannel creates a user that has the documented rights, except the rights to channels.
 func withoutChannel(x *deployment) {
 	x.Helper()
 	for _, m := range x.list {
@@ -41,12 +42,12 @@ func withoutChannel(x *deployment) {
 	}
 }
 
-// Rights on the masters, and authentication.
+// Faults of the users' rights and of authentication.
 var rightsScenarios = []scenario{
 	{name: "an ACL user without the channel", short: true, minority: true, aside: withoutChannel,
 		reach: as("lock:password"), fault: func(x *deployment) { x.wait(2 * time.Second) }},
 	{name: "a wrong password on one master", minority: true, aside: func(x *deployment) {
-		// The harness logs in as another user, so that the default user can be given a password.
+		// The test logs in as another user, so that the default user can get a password.
 		command(x, x.list[0], "ACL", "SETUSER", "harness", "on", ">harness", "~*", "+@all")
 		x.list[0] = login{x.list[0], "harness:harness"}
 		command(x, x.list[0], "ACL", "SETUSER", "default", ">right")
@@ -78,7 +79,7 @@ var rightsScenarios = []scenario{
 	}},
 }
 
-// as makes the workload log in to each master with these credentials.
+// as returns a function that makes the workload log in to each master with these credentials.
 func as(credentials string) func(x *deployment) []string {
 	return func(x *deployment) []string {
 		all := urls(x.list)
@@ -89,7 +90,7 @@ func as(credentials string) func(x *deployment) []string {
 	}
 }
 
-// A login is a master that the harness reaches with credentials.
+// A login is a master to which the test logs in with credentials.
 type login struct {
 	Master
 	credentials string
@@ -99,7 +100,8 @@ func (m login) URL() string {
 	return strings.Replace(m.Master.URL(), "://", "://"+m.credentials+"@", 1)
 }
 
-// speaksTLS configures masters that accept only TLS, from clients whose certificate has the same private authority.
+// speaksTLS configures masters that accept only TLS, and only from clients whose certificate was issued by the
+// private CA of the masters.
 func speaksTLS(t *testing.T) setup {
 	dir := redistest.Certificates(t)
 	cfg, err := redistest.ClientTLS(dir)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Faults of whole servers.
+// Faults of servers.
 var serverScenarios = []scenario{
 	{name: "healthy", short: true, minority: true, fault: func(x *deployment) { x.wait(2 * time.Second) }},
 	{name: "two of five paused", short: true, minority: true, fault: func(x *deployment) {
@@ -50,14 +50,14 @@ var serverScenarios = []scenario{
 
 func isCuttable(*testing.T) setup { return setup{cuttable: true} }
 
-// keepsAll configures masters that lose no data: each write is on disk before the reply.
+// keepsAll configures masters that lose no data, because each write is on disk before the reply.
 func keepsAll(*testing.T) setup {
 	return setup{args: []string{"--appendonly", "yes", "--appendfsync", "always"}}
 }
 
-// admitByHand does what an operator may do after a majority has lost its locks. The other masters are too few to grant
-// a lock or to extend one, so after one TTL there is no holder. Otherwise the masters that lost their data vote again
-// only after five minutes, because too few other masters are left to read their own max TTL from.
+// admitByHand does what an operator may do after a majority has lost its locks. The other masters are too few to
+// grant or extend a lock, so after one TTL no client holds one. Without this, the masters that lost their data vote
+// only after five minutes, because they cannot learn the max TTL from the few other masters.
 func (x *deployment) admitByHand() {
 	x.Helper()
 	x.wait(x.args.TTL + x.args.TTL/10)

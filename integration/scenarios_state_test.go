@@ -10,7 +10,7 @@ import (
 	"github.com/redlock-go/redlock/internal/history"
 )
 
-// Faults of the masters' data, or of their acceptance of writes.
+// Faults of the masters' data, or of their ability to write.
 var stateScenarios = []scenario{
 	{name: "FLUSHALL on two of five", short: true, minority: true, fault: func(x *deployment) {
 		x.try(x.list[:2], "FLUSHALL")
@@ -60,7 +60,7 @@ var stateScenarios = []scenario{
 	{name: "failover to a replica that missed locks", links: true, aside: attachReplica, minority: true,
 		fault: func(x *deployment) {
 			replica := x.list[5]
-			each(x, Master.Pause, replica) // it misses everything that is locked from now on
+			each(x, Master.Pause, replica) // the replica misses everything that is locked from now on
 			x.wait(time.Second)
 			each(x, Master.Kill, x.list[0])
 			each(x, Master.Resume, replica)
@@ -75,7 +75,7 @@ var stateScenarios = []scenario{
 // cannotSave configures masters whose directory is not writable.
 func cannotSave(*testing.T) setup { return setup{args: []string{"--dir", "/proc"}} }
 
-// attachReplica adds a sixth server as a replica of the first.
+// attachReplica starts a sixth server as a replica of the first.
 func attachReplica(x *deployment) {
 	replica := mastersWith(x, 1, setup{})[0]
 	host, port := x.list[0].Peer()
@@ -89,7 +89,8 @@ func attachReplica(x *deployment) {
 	x.list = append(x.list, replica)
 }
 
-// twoThenThree disables two masters, which must affect no lock, and then a third, after which the error contains word.
+// twoThenThree disables two masters, which must not affect any lock. Then it disables a third; after that, errors
+// must contain word.
 func (x *deployment) twoThenThree(word string, spoil func(m Master)) {
 	x.Helper()
 	for _, m := range x.list[:2] {

@@ -7,7 +7,7 @@ import (
 	"github.com/redlock-go/redlock/internal/long"
 )
 
-// All scenarios, or without -long the short set.
+// TestScenarios runs all scenarios, or only the short ones without -long.
 func TestScenarios(t *testing.T) {
 	t.Parallel()
 	for i, sc := range slices.Concat(serverScenarios, linkScenarios, stateScenarios, rightsScenarios, restartScenarios,

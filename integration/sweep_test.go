@@ -14,28 +14,28 @@ import (
 	"github.com/ory/dockertest/v3/docker"
 )
 
-// label is set on everything that a run makes. Its value is the session of the run.
+// label is the key of a label that is set on everything that a run creates. Its value is the session of the run.
 const label = "redlock-test-session"
 
-// newSession returns the start of this run, in seconds, and a random number.
+// newSession returns a name for the session of this run: its start in seconds, and a random number.
 func newSession() string { return fmt.Sprintf("%d-%08x", time.Now().Unix(), rand.Uint32()) }
 
-// stale reports whether a session began more than an hour ago. The reaper has removed what it left, unless the reaper
-// was killed, too.
+// stale reports whether a session began more than an hour ago. Something of such a session is left only if its
+// reaper was killed, too.
 func stale(session string) bool {
 	first, _, _ := strings.Cut(session, "-")
 	began, err := strconv.ParseInt(first, 10, 64)
 	return err != nil || time.Since(time.Unix(began, 0)) > time.Hour
 }
 
-// composeLabel is set by compose on everything that it makes. The tests name their projects by composePrefix and the
-// session.
+// composeLabel is set by compose on everything that it creates. The projects of the tests are named by composePrefix
+// and the session.
 const (
 	composeLabel  = "com.docker.compose.project"
 	composePrefix = "redlock-test-"
 )
 
-// sessionOf returns the session in the labels of a container or network, and whether there is one.
+// sessionOf returns the session in the labels of a container or network, and reports whether there is one.
 func sessionOf(labels map[string]string) (string, bool) {
 	if session, ok := labels[label]; ok {
 		return session, true
@@ -43,10 +43,10 @@ func sessionOf(labels map[string]string) (string, bool) {
 	return strings.CutPrefix(labels[composeLabel], composePrefix)
 }
 
-// sweep removes the containers, and then the networks, of the sessions that which selects. If another run is
-// removing the same ones, sweep waits until it has. A network that the engine does not remove is left after a while,
-// with a message: engines count the containers of a network wrongly after one of them could not be started (seen with
-// 20.10).
+// sweep removes the containers, and then the networks, of the sessions for which which returns true. If another run
+// is removing the same ones, sweep waits until that is done. If the engine refuses to remove a network, sweep gives
+// up after networkBound and logs a message: an engine may report wrong numbers of containers on a network after a
+// container could not be started (seen with 20.10).
 func (e *dockerEngine) sweep(which func(session string) bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*callBound)
 	defer cancel()
@@ -86,7 +86,7 @@ func (e *dockerEngine) removeNetworks(which func(session string) bool) error {
 	return errors.Join(errs...)
 }
 
-// ours lists the containers, running or not, of the sessions that which selects.
+// ours returns the containers, running or not, of the sessions for which which returns true.
 func (e *dockerEngine) ours(
 	ctx context.Context, which func(session string) bool,
 ) (list []docker.APIContainers, err error) {
@@ -99,8 +99,8 @@ func (e *dockerEngine) ours(
 	return list, err
 }
 
-// closeDocker removes everything that this run has left, including its network, and closes the connections to the
-// engine, which is not used afterwards.
+// closeDocker removes everything that this run has created, including its network. It closes the connections to the
+// engine, which must not be used afterwards.
 func closeDocker() error {
 	if engine == nil {
 		return nil
@@ -112,7 +112,7 @@ func closeDocker() error {
 	return errors.Join(err, theReaper.end())
 }
 
-// ignoreMissing drops errors that say that there is nothing to remove.
+// ignoreMissing returns nil for errors that say that there is nothing to remove, and all other errors unchanged.
 func ignoreMissing(err error) error {
 	var container *docker.NoSuchContainer
 	var network *docker.NoSuchNetwork

@@ -8,7 +8,7 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// Check reports no problem on any supported version.
+// Check reports no problem on any supported version of the servers.
 func TestCheckOfServerVersions(t *testing.T) {
 	five := masters(t, 5)
 	p, err := pool.Open(urls(five), pool.WithTimeout(time.Second), pool.WithDialTimeout(3*time.Second))

@@ -13,9 +13,9 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// workerArgs are the arguments of a worker.
+// workerArgs holds the arguments of a worker process.
 type workerArgs struct {
-	ID      string // prefix of the ids of its holds, and of its file name
+	ID      string // prefix of the ids of its holds, and of the name of its history
 	Dir     string // directory of the histories
 	URLs    []string
 	TLSDir  string // directory of the certificates; "" for no TLS
@@ -46,7 +46,7 @@ func runWorker(ctx context.Context, a workerArgs) (err error) {
 	return errors.Join(err, l.Close(end))
 }
 
-// options returns the options of every Locker of the deployment.
+// options returns the options of each Locker of the deployment.
 func (a workerArgs) options() []redlock.Option {
 	opts := []redlock.Option{redlock.WithTTL(a.TTL), redlock.WithMaxTTL(a.TTL)}
 	if a.Durable {
@@ -73,7 +73,7 @@ type client struct {
 	*worker.Process
 }
 
-// startWorker starts a process, which is killed and joined at the end of the test.
+// startWorker starts a worker process. At the end of the test the process is killed, if it still runs.
 func startWorker(t testing.TB, a workerArgs) *client {
 	t.Helper()
 	return &client{id: a.ID, Process: worker.Start(t, "workload", a, hang)}

@@ -12,17 +12,17 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// Other uses of locks: several names at once, slots with a minimum hold, leaderships.
+// Other uses of locks: several names together, slots with a minimum hold, leaderships.
 
 const (
 	slotName   = "slot"
 	leaderName = "leader"
 )
 
-// slotHold is how long a slot stays locked, even if it is unlocked at once.
+// slotHold is how long a slot stays locked, even if it is unlocked immediately.
 const slotHold = 300 * time.Millisecond
 
-// several acquires all the shared names at once. In the history each of them is a hold.
+// several acquires all shared names together. The history contains a hold for each name.
 func (w *workload) several(ctx context.Context, rnd *rand.Rand, id string) error {
 	names := make([]string, sharedNames)
 	for i := range names {
@@ -71,7 +71,8 @@ func (w *workload) several(ctx context.Context, rnd *rand.Rand, id string) error
 	return errors.Join(errs...)
 }
 
-// slot acquires a name with a minimum hold and unlocks it at once: no client may have it before the minimum has passed.
+// slot acquires a name with a minimum hold and unlocks it immediately. No other client may get the name before the
+// minimum hold has passed.
 func (w *workload) slot(ctx context.Context, _ *rand.Rand, id string) error {
 	bound, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -88,7 +89,8 @@ func (w *workload) slot(ctx context.Context, _ *rand.Rand, id string) error {
 	return errors.Join(err, w.unlock(lock, id))
 }
 
-// leader leads for a moment, again and again. A leadership is a hold that is valid until its context ends.
+// leader campaigns for a leadership and leads for a moment, again and again. In the history, a leadership is a hold
+// that is valid until its context ends.
 func (w *workload) leader(ctx context.Context, rnd *rand.Rand, id string) error {
 	term, since := 0, history.Stamp() // the leadership was won after this time
 	err := w.l.Lead(ctx, leaderName, func(lead context.Context) error {

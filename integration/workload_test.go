@@ -12,14 +12,14 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// hang bounds operations that must end by themselves.
+// hang is the maximum time of operations that must end by themselves.
 const hang = 120 * time.Second
 
-// patience is the deadline of each call of the workload: a longer wait counts as a failure for the user.
+// patience is the deadline of each call of the workload. A longer wait is a failure for the user.
 const patience = time.Second
 
-// The names of the workload. Shared ones are contended; an own one is used by one goroutine of one process, so only the
-// masters can prevent it from being locked; a long one is held from beginning to end.
+// The names of the workload. Several clients compete for a shared name. An own name is used by only one goroutine of
+// one process, so only the masters can prevent a lock of it. A long name is held from the beginning to the end.
 const (
 	sharedNames = 2
 	sharedName  = "shared-"
@@ -27,7 +27,8 @@ const (
 	longName    = "long-"
 )
 
-// workload is the load of one process until its context ends: six goroutines lock, wait, re-enter, extend and unlock.
+// workload is the load of one process, which ends with its context. Six goroutines lock, wait, re-enter, extend and
+// unlock.
 type workload struct {
 	args workerArgs
 	l    *redlock.Locker
@@ -68,7 +69,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// unexplained returns err unless a fault of masters explains it.
+// unexplained returns err, or nil if a fault of the masters explains err.
 func unexplained(err error) error {
 	if err == nil || history.KindOf(err) != history.KindOther {
 		return nil
@@ -76,7 +77,8 @@ func unexplained(err error) error {
 	return err
 }
 
-// lock acquires a name with the usual patience. It returns a nil lock without an error if the name could not be locked.
+// lock acquires a name, with patience as its deadline. It returns a nil lock without an error if the name could not
+// be locked.
 func (w *workload) lock(ctx context.Context, name, id string, try bool) (*redlock.Lock, error) {
 	bound, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -99,7 +101,7 @@ func (w *workload) unlock(lock *redlock.Lock, id string) error {
 	return unexplained(w.rec.Unlock(lock, id, func() error { return lock.Unlock(ctx) }))
 }
 
-// long holds its own name for as long as it can.
+// long holds a name of this process for as long as it can.
 func (w *workload) long(ctx context.Context, _ *rand.Rand, id string) error {
 	lock, err := w.lock(ctx, longName+w.args.ID, id, false)
 	if lock == nil {
@@ -118,7 +120,7 @@ func (w *workload) long(ctx context.Context, _ *rand.Rand, id string) error {
 	return errors.Join(err, w.unlock(lock, id))
 }
 
-// own acquires a name that no other client uses, for a moment.
+// own acquires and releases a name that no other client uses.
 func (w *workload) own(ctx context.Context, _ *rand.Rand, id string) error {
 	lock, err := w.lock(ctx, ownName+w.args.ID, id, false)
 	if lock == nil {
@@ -127,7 +129,7 @@ func (w *workload) own(ctx context.Context, _ *rand.Rand, id string) error {
 	return w.unlock(lock, id)
 }
 
-// shared acquires a contended name, and uses the lock in a random way.
+// shared acquires a name for which clients compete, and uses the lock in a random way.
 func (w *workload) shared(ctx context.Context, rnd *rand.Rand, id string) error {
 	if rnd.IntN(8) == 0 {
 		return w.several(ctx, rnd, id)
@@ -145,7 +147,7 @@ func (w *workload) shared(ctx context.Context, rnd *rand.Rand, id string) error 
 	}
 	hold := time.Duration(rnd.IntN(4)) * time.Millisecond
 	if rnd.IntN(100) == 0 {
-		hold = scenarioTTL + scenarioTTL/4 // sometimes hold longer than the TTL, by extensions
+		hold = scenarioTTL + scenarioTTL/4 // sometimes hold longer than the TTL, by extending the lock
 	}
 	mine, cancel := context.WithTimeout(lock.Context(ctx), hold)
 	<-mine.Done()
@@ -153,7 +155,7 @@ func (w *workload) shared(ctx context.Context, rnd *rand.Rand, id string) error 
 	return errors.Join(err, w.unlock(lock, id))
 }
 
-// reenter locks the name once more and releases that.
+// reenter locks the name once more and releases the inner lock.
 func (w *workload) reenter(ctx context.Context, outer *redlock.Lock, id string) error {
 	bound, cancel := context.WithTimeout(outer.Context(ctx), patience)
 	defer cancel()

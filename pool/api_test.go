@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// maxExported is the number of exported identifiers that package pool may have: types with their fields and methods,
+// maxExported is the maximum number of exported identifiers of package pool: types with their fields and methods,
 // functions, constants and variables. Identifiers that only this module needs belong in internal/transport.
 const maxExported = 45
 
@@ -37,7 +37,7 @@ func TestExportedIdentifiersAreFew(t *testing.T) {
 		}
 	}
 	if len(names) > maxExported {
-		t.Errorf("%d exported identifiers, more than %d: %s", len(names), maxExported, strings.Join(names, " "))
+		t.Errorf("there are %d exported identifiers, more than %d: %s", len(names), maxExported, strings.Join(names, " "))
 	}
 }
 
@@ -52,7 +52,7 @@ func exported(t *testing.T, decl ast.Decl) (names []string) {
 	}
 	switch decl := decl.(type) {
 	case *ast.FuncDecl:
-		add("", decl.Name) // methods of unexported types count, too: they may be reached through a value
+		add("", decl.Name) // also methods of unexported types, because callers may have a value of the type
 	case *ast.GenDecl:
 		for _, spec := range decl.Specs {
 			switch spec := spec.(type) {
@@ -61,7 +61,7 @@ func exported(t *testing.T, decl ast.Decl) (names []string) {
 			case *ast.TypeSpec:
 				add("", spec.Name)
 				if spec.Assign.IsValid() {
-					t.Errorf("%s is an alias: its fields and methods are not counted", spec.Name)
+					t.Errorf("%s is an alias, so its fields and methods would not be counted", spec.Name)
 				}
 				ast.Inspect(spec.Type, func(n ast.Node) bool {
 					if field, ok := n.(*ast.Field); ok {

@@ -17,7 +17,7 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// A pool of five masters, for redlock.New.
+// A pool of five masters, as redlock.New needs it.
 func Example() {
 	masters, err := pool.Open([]string{
 		"redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3", "redis://10.0.0.4", "redis://10.0.0.5",
@@ -29,7 +29,7 @@ func Example() {
 	defer masters.Close()
 }
 
-// Open does not block and does not need a master that is up. Invalid URLs are reported at once.
+// Open does not block, even if no master is up. It reports invalid URLs immediately.
 func ExampleOpen() {
 	_, err := pool.Open([]string{"redis://10.0.0.1", "10.0.0.2:6379"})
 	fmt.Println(errors.Is(err, pool.ErrInvalid))
@@ -64,7 +64,8 @@ func ExampleURL() {
 	// /run/redis/locks.sock
 }
 
-// New reports problems before anything is dialled. Neither the name nor the error contains the password.
+// New reports invalid masters before it dials any. Neither the name of the master nor the error contains the
+// password.
 func ExampleMaster() {
 	m := pool.URL("redis://lock:secret@10.0.0.1:99999")
 	_, err := pool.New([]pool.Master{m})
@@ -75,7 +76,7 @@ func ExampleMaster() {
 	// pool: master "redis://xxxxx@10.0.0.1:99999": the port is not in 1..65535
 }
 
-// A program with existing redigo pools can keep them. Each master gets one additional connection.
+// A program can keep its redigo pools. The library makes one additional connection to each master.
 func ExampleFromRedisPool() {
 	to := func(addr string) *redis.Pool {
 		return &redis.Pool{DialContext: func(ctx context.Context) (redis.Conn, error) {
@@ -95,7 +96,7 @@ func ExampleFromRedisPool() {
 	defer masters.Close()
 }
 
-// All options are checked at once. If one is invalid, nothing is dialled.
+// Open checks all options before it dials. If an option is invalid, it returns an error.
 func ExampleOption() {
 	dialer := &net.Dialer{KeepAlive: 15 * time.Second}
 	masters, err := pool.Open([]string{"redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"},
@@ -115,8 +116,8 @@ func ExampleOption() {
 	defer masters.Close()
 }
 
-// A secret manager rewrites the file when it rotates the password of the ACL user "lock". Each connection logs in with
-// the content of the file at that time.
+// A secret manager rewrites the file when it rotates the password of the ACL user "lock". Each connection logs in
+// with the content that the file has at that time.
 func ExampleWithCredentialsProvider() {
 	fromFile := func(context.Context) (user, password string, err error) {
 		text, err := os.ReadFile("/run/secrets/redis-lock")
@@ -131,7 +132,7 @@ func ExampleWithCredentialsProvider() {
 	defer masters.Close()
 }
 
-// If a reply takes longer than 200 ms, the master counts as down until it is connected again.
+// If a reply takes longer than 200 ms, the master is considered down until it is connected again.
 func ExampleWithTimeout() {
 	masters := redlocktest.New(3)
 	defer masters.Close()
@@ -146,7 +147,7 @@ func ExampleWithTimeout() {
 	// 3 masters
 }
 
-// A private certificate authority, and a client certificate.
+// The masters have certificates from a private certificate authority, and require a client certificate.
 func ExampleWithTLSConfig() {
 	config := &tls.Config{
 		RootCAs:      nil, // x509.NewCertPool(), with the authority's certificate
@@ -161,7 +162,7 @@ func ExampleWithTLSConfig() {
 	defer masters.Close()
 }
 
-// An ACL user of the masters. docs/operations.md lists the rights that it needs.
+// The library logs in as an ACL user of the masters. docs/operations.md lists the rights that this user needs.
 func ExampleWithCredentials() {
 	masters, err := pool.Open([]string{"redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"},
 		pool.WithCredentials("lock", os.Getenv("LOCK_PASSWORD")))
@@ -172,7 +173,7 @@ func ExampleWithCredentials() {
 	defer masters.Close()
 }
 
-// A dialer that reaches masters through a proxy, or in memory.
+// The dialer may reach the masters through a proxy, or in memory.
 func ExampleWithDialer() {
 	masters := redlocktest.New(3)
 	defer masters.Close()
@@ -190,7 +191,8 @@ func ExampleWithDialer() {
 	// 3 masters
 }
 
-// For caches of work that may be done twice, masters that evict keys may vote.
+// Masters that evict keys may vote. Use AllowEviction only if it does no harm that work is done twice, for example
+// to fill a cache.
 func ExampleAllowEviction() {
 	masters := redlocktest.New(1) // of a server, maxmemory-policy may be allkeys-lru
 	defer masters.Close()
@@ -212,7 +214,7 @@ func ExampleAllowEviction() {
 	// <nil>
 }
 
-// Masters have numbers, from 0, and names without credentials.
+// A pool numbers its masters from 0. The names of the masters contain no credentials.
 func ExamplePool() {
 	masters := redlocktest.New(3)
 	defer masters.Close()

@@ -7,13 +7,13 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// A round is one script sent to all masters. It wakes its caller once: with true at the quorum-th grant, with false if
-// too many masters refuse.
+// A round is one script sent to all masters. It wakes its caller once: with true when a quorum has granted, or with
+// false when too many masters have refused.
 type round struct {
-	votes    atomic.Uint64 // the number of grants in the low half, of other replies in the high half
+	votes    atomic.Uint64 // number of grants in the low half, of other replies in the high half
 	quorum   uint32
 	spare    uint32 // number of masters that may refuse
-	anyReply bool   // every reply counts as a grant
+	anyReply bool   // every reply is treated as a grant
 	wake     chan bool
 }
 
@@ -40,18 +40,18 @@ type request struct {
 // A conn is the connection to one master, with its reader and its writer.
 type conn struct {
 	redis  redis.Conn
-	queue  chan request // to the writer; closed by Close
-	flight chan *round  // from the writer to the reader: written or about to be, in order
+	queue  chan request // requests for the writer; closed by Close
+	flight chan *round  // rounds that the writer has sent or is about to send, in order; for the reader
 }
 
-// backlog is how many requests a connection holds for a hung master.
+// backlog is how many requests a connection queues for a hung master.
 const backlog = 1 << 16
 
 func newConn(c redis.Conn) *conn {
 	return &conn{redis: c, queue: make(chan request, backlog), flight: make(chan *round, backlog)}
 }
 
-// enqueue passes the request to the writer. If the master is too far behind, the request counts as refused.
+// enqueue passes the request to the writer. If the queue is full, the request is treated as refused.
 func (c *conn) enqueue(r request) {
 	select {
 	case c.queue <- r:
@@ -60,7 +60,7 @@ func (c *conn) enqueue(r request) {
 	}
 }
 
-// writeLoop sends everything queued since its last pass with one flush, until the queue is closed.
+// writeLoop sends all queued requests with one flush, again and again until the queue is closed.
 func (c *conn) writeLoop() {
 	defer close(c.flight)
 	for r := range c.queue {
@@ -75,13 +75,13 @@ func (c *conn) writeLoop() {
 			}
 		}
 		if errors.Join(err, c.redis.Flush()) != nil {
-			_ = c.redis.Close() // the reader notices it
+			_ = c.redis.Close() // readLoop notices that
 		}
 	}
 }
 
-// readLoop hands each reply to its round, the oldest in flight. It ends with the connection; rounds without a reply
-// then count as refused.
+// readLoop passes each reply to the oldest round in flight. It ends when the connection ends. Then it treats rounds
+// without a reply as refused.
 func (c *conn) readLoop() {
 	for {
 		reply, err := c.redis.Receive()

@@ -1,24 +1,25 @@
-// Package floor is a minimal lock over a majority of masters, which the benchmark compares with the library. It is not
-// a lock to be used.
+// Package floor is a minimal lock over a majority of masters, with which the benchmark compares the library. The
+// lock is not safe; do not use it elsewhere.
 //
-// A lock is a hash with one field. The acquire tests whether the key exists, and sets the field and the TTL. The
-// release deletes the key if the field is the caller's, and publishes that it is free. Both are scripts, sent to all
-// masters over one pipelined connection each. A caller continues when a majority has replied.
+// A lock is a hash with one field. The acquire script tests whether the key exists; if not, it sets the field and
+// the TTL. The release script deletes the key if the field is the caller's, and publishes that the name is free. The
+// scripts are sent to all masters over one pipelined connection each. A caller continues when a majority has
+// replied.
 //
 // It omits everything that makes such a lock safe or convenient:
 //
-//   - fences and tokens: a paused holder cannot be distinguished from its successor
-//   - admission: a master that lost its data votes at once
-//   - queues: clients cannot wait, and a message only says that a name is free
+//   - fences and tokens: a resource cannot distinguish a paused holder from its successor
+//   - admission: a master that lost its data votes immediately
+//   - queues: clients cannot wait, and a published message only says that a name is free
 //   - rollback: the keys of a failed attempt remain until their TTL expires
 //   - timeouts, reconnecting, extension, re-entry, tracing
 //
-// The additional time of the library is the cost of these features. A master that is down counts as refusing, so the
-// floor continues with the others. It does not wait for a master that hangs.
+// The library takes longer than the floor because of these features. The floor treats a master that is down as
+// refusing, and continues with the other masters. It does not wait for a master that hangs.
 //
-// The same connections can also send the library's own scripts ([DialLibrary]), without any of its rules on the client.
-// The difference from the library is then the cost of its client.
+// [DialLibrary] sends the library's scripts over the same connections, but does not apply the library's rules in the
+// client. The difference between this and the library is the cost of the library's client.
 //
-// Each connection has a writer, which sends everything queued since its last pass with one flush, and a reader, which
-// hands the replies to their rounds in order. The deciding reply wakes the caller, once.
+// Each connection has a writer and a reader. The writer sends all queued requests with one flush. The reader passes
+// the replies to their rounds in order. The reply that decides a round wakes the caller, once.
 package floor

@@ -15,7 +15,7 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// The scripts. Each returns 1 on success, and 0 if the name is held by another client.
+// The scripts. Each returns 1 on success. Otherwise it returns 0, since the caller does not have the name.
 const (
 	// KEYS: the lock. ARGV: the holder, the TTL in ms.
 	acquire = `if redis.call("exists", KEYS[1]) == 1 then return 0 end
@@ -29,33 +29,34 @@ redis.call("publish", KEYS[2], 1)
 return 1`
 )
 
-// ErrNoMajority is returned by Lock and Unlock if a majority of the masters did not grant the request.
+// ErrNoMajority is returned by Lock and Unlock if a majority of the masters did not execute the request
+// successfully.
 var ErrNoMajority = errors.New("floor: no majority")
 
 // A Floor is a set of masters with one connection each. Its methods are safe for concurrent use.
 type Floor struct {
 	prefix           string
-	millis           any // the TTL, boxed once
+	millis           any // the TTL in ms, boxed once
 	id               string
 	seq              atomic.Uint64
 	conns            []*conn
 	acquire, release any // SHA-1 of the scripts
-	admission        any // the key of the admission record for the library's scripts; nil for its own scripts
+	admission        any // key of the admission record, an argument of the library's scripts; nil for the floor's scripts
 	ballot           atomic.Int64
 	wg               sync.WaitGroup
 }
 
-// stamp begins the admission record that the library's scripts find on each master.
+// stamp is the beginning of the admission record that the library's scripts expect on each master.
 const stamp = "v3 0000000000000001"
 
 // Dial connects to the masters and loads the scripts. The keys of the locks begin with prefix and have the TTL ttl.
-// After an error no connection is left.
+// If Dial returns an error, it has closed all connections.
 func Dial(ctx context.Context, urls []string, prefix string, ttl time.Duration) (*Floor, error) {
 	return dial(ctx, urls, prefix, ttl, acquire, release, nil)
 }
 
-// DialLibrary connects like Dial, and uses the scripts of the library: the same work on the masters, over the floor's
-// connections.
+// DialLibrary is like Dial, but uses the scripts of the library. So the masters do the same work as for the library,
+// over the floor's connections.
 func DialLibrary(ctx context.Context, urls []string, prefix string, ttl time.Duration) (*Floor, error) {
 	return dial(ctx, urls, prefix, ttl, scripts.Acquire.Text, scripts.Release.Text, prefix+"admission")
 }
@@ -91,11 +92,11 @@ func dial(
 	return f, nil
 }
 
-// A Caller locks and unlocks for one goroutine, one lock at a time.
+// A Caller locks and unlocks names for one goroutine, which may hold one lock at a time.
 type Caller struct {
 	f       *Floor
 	wake    chan bool
-	key     any // of the present or last lock
+	key     any // of the present or previous lock
 	channel any
 	holder  any
 }
@@ -103,7 +104,7 @@ type Caller struct {
 // NewCaller returns a Caller for one goroutine.
 func (f *Floor) NewCaller() *Caller { return &Caller{f: f, wake: make(chan bool, 1)} }
 
-// Lock locks name, or returns ErrNoMajority.
+// Lock locks name. It returns ErrNoMajority if a majority has not granted the lock.
 func (c *Caller) Lock(name string) error {
 	f := c.f
 	key := f.prefix + name
@@ -115,7 +116,7 @@ func (c *Caller) Lock(name string) error {
 	return c.send([]any{f.acquire, 1, c.key, c.holder, f.millis})
 }
 
-// Unlock releases what Lock has locked, or returns ErrNoMajority.
+// Unlock releases the lock that Lock acquired last. It returns ErrNoMajority if a majority has not confirmed that.
 func (c *Caller) Unlock() error {
 	if c.f.admission != nil {
 		return c.send([]any{c.f.release, 1, c.key, c.holder})
@@ -123,7 +124,7 @@ func (c *Caller) Unlock() error {
 	return c.send([]any{c.f.release, 2, c.key, c.channel, c.holder})
 }
 
-// nextBallot returns the time in microseconds, or one more than the last ballot if that is larger.
+// nextBallot returns the present time in microseconds, or the last ballot plus one if that is larger.
 func (f *Floor) nextBallot() int64 {
 	for {
 		last := f.ballot.Load()
@@ -140,7 +141,8 @@ func (c *Caller) send(args []any) error {
 	return nil
 }
 
-// ask sends a script on every connection and waits until the round is decided.
+// ask sends a script on every connection and waits until the round is decided. It reports whether a quorum has
+// granted.
 func (f *Floor) ask(args []any, r *round) bool {
 	for _, c := range f.conns {
 		c.enqueue(request{args, r})
@@ -148,8 +150,9 @@ func (f *Floor) ask(args []any, r *round) bool {
 	return <-r.wake
 }
 
-// Close waits until every reachable master has answered all requests, including those of the slow minority in the last
-// rounds. It closes the connections and joins every goroutine. It must not be called during other calls.
+// Close waits until every reachable master has replied to all requests, including requests of earlier rounds that
+// were decided without a slow minority. Then it closes the connections and waits for all goroutines. The caller must
+// not call Close during other calls.
 func (f *Floor) Close() error {
 	n := len(f.conns)
 	last := newRound(n, n, make(chan bool, 1))

@@ -45,7 +45,7 @@ func mustClose(t testing.TB, f *Floor) {
 	}
 }
 
-// drive runs pairs on g goroutines, n in all.
+// drive locks and unlocks n names in total, on g goroutines.
 func drive(t testing.TB, f *Floor, g, n int) {
 	t.Helper()
 	var left atomic.Int64
@@ -66,9 +66,9 @@ func drive(t testing.TB, f *Floor, g, n int) {
 	wg.Wait()
 }
 
-// The floor must do the work that it is the reference for: the locks are on the masters while held, and gone
-// afterwards, each release is published, and each script ran once per master and pair. After Close the masters can be
-// checked at once.
+// The floor must do the work for which it is the reference: locks are on all masters while held, and are deleted
+// afterwards. Each release is published, and each script runs once per master and pair. After Close the masters can
+// be checked immediately.
 func TestFloorLocksAndUnlocksOnEveryMaster(t *testing.T) {
 	f, servers := open(t, 5)
 	const pairs = 500
@@ -78,26 +78,26 @@ func TestFloorLocksAndUnlocksOnEveryMaster(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := f.NewCaller().Lock("held"); !errors.Is(err, ErrNoMajority) {
-		t.Errorf("held name: error %v", err)
+		t.Errorf("Lock of a held name returned %v", err)
 	}
 	mustClose(t, f)
 	for i, s := range servers {
-		if n := calls(t, s.URL(), "evalsha"); n != 2*pairs+2+1 { // the last is from Close
-			t.Errorf("master %d has run %d scripts", i, n)
+		if n := calls(t, s.URL(), "evalsha"); n != 2*pairs+2+1 { // the last one is from Close
+			t.Errorf("master %d has executed %d scripts", i, n)
 		}
 		if n := calls(t, s.URL(), "publish"); n != pairs {
 			t.Errorf("master %d has published %d releases", i, n)
 		}
 		if keys := keys(t, s.URL()); !slices.Equal(keys, []string{prefix + "held"}) {
-			t.Errorf("master %d has %q", i, keys)
+			t.Errorf("master %d has the keys %q", i, keys)
 		}
 	}
 }
 
-// A dead minority counts as refusing, and is not waited for. Without a majority every call fails.
+// The floor treats a master that is down as refusing, and does not wait for it. Without a majority every call fails.
 func TestFloorWorksWithMajority(t *testing.T) {
 	f, servers := open(t, 3)
-	defer func() { _ = f.Close() }() // some connections have already ended
+	defer func() { _ = f.Close() }() // some connections have already ended, so Close may fail
 	drive(t, f, 4, 100)
 	if err := servers[0].Kill(); err != nil {
 		t.Fatal(err)
@@ -108,10 +108,10 @@ func TestFloorWorksWithMajority(t *testing.T) {
 	}
 	c := f.NewCaller()
 	if err := c.Lock("one"); !errors.Is(err, ErrNoMajority) {
-		t.Errorf("with one of three masters: error %v", err)
+		t.Errorf("Lock with one of three masters returned %v", err)
 	}
 	if err := c.Unlock(); !errors.Is(err, ErrNoMajority) {
-		t.Errorf("with one of three masters: error %v", err)
+		t.Errorf("Unlock with one of three masters returned %v", err)
 	}
 }
 
@@ -152,7 +152,7 @@ func calls(t testing.TB, url, command string) (n int) {
 	return 0
 }
 
-// The third of five grants wakes the caller with success, and the third refusal with failure.
+// A round wakes its caller once: with success at the third of five grants, or with failure at the third refusal.
 func TestRoundWakesOnce(t *testing.T) {
 	for _, c := range []struct {
 		votes   []bool
@@ -166,11 +166,11 @@ func TestRoundWakesOnce(t *testing.T) {
 		for i, v := range c.votes {
 			r.vote(v)
 			if woken := len(r.wake) == 1; woken != (i >= c.decides) {
-				t.Errorf("%v: after %d votes woken: %v", c.votes, i+1, woken)
+				t.Errorf("votes %v: after %d votes, caller is woken: %v", c.votes, i+1, woken)
 			}
 		}
 		if got := <-r.wake; got != c.votes[c.decides] {
-			t.Errorf("%v: %v", c.votes, got)
+			t.Errorf("votes %v: the result is %v", c.votes, got)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// Several names are locked together; the command gets all names and tokens, in the order of the arguments.
+// Several names are locked together. The command gets all names and tokens, in the order of the arguments.
 func TestRunLocksSeveralNames(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
@@ -19,7 +19,7 @@ func TestRunLocksSeveralNames(t *testing.T) {
 	p.hear("have it")
 	lines := strings.Split(p.said(), "\n")
 	if len(lines) < 5 || lines[0] != "b" || lines[1] != "a" || lines[4] != "have it" || len(lines[2]) != len(lines[3]) {
-		t.Errorf("the command printed %q", lines)
+		t.Errorf("the output of the command is %q", lines)
 	}
 	f.start("run", "--try", "a", "--", "true").ends(exitRunHeld, "held by")
 	f.start("run", "--try", "c", "b", "--", "true").ends(exitRunHeld, `"b"`)
@@ -37,7 +37,8 @@ func TestRunLocksSeveralNames(t *testing.T) {
 	p.ends(exitRunLost, redlock.ErrLost.Error()[len("redlock: "):])
 }
 
-// Readers share a name, a writer does not; such a name is no plain lock.
+// Several readers can lock a name, but only one writer. A name that is locked in this way cannot be locked as a
+// plain lock.
 func TestRunShared(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
@@ -52,7 +53,7 @@ func TestRunShared(t *testing.T) {
 	f.start("run", "--shared", "--min-hold", "1s", "a", "--", "true").ends(exitRunUsage, "minimum hold")
 }
 
-// As many commands run at a time as there are slots.
+// As many commands run at the same time as there are slots.
 func TestRunSlots(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
@@ -62,7 +63,7 @@ func TestRunSlots(t *testing.T) {
 	p.hear("have a:")
 	q.hear("have a:")
 	if p.said() == q.said() {
-		t.Errorf("both have %s", p.said())
+		t.Errorf("both commands run with the slot %s", p.said())
 	}
 	f.start("run", "--slots", "2", "--try", "a", "--", "true").ends(exitRunHeld, "each of 2 slots is held")
 	next := f.start("run", two...)
@@ -72,7 +73,7 @@ func TestRunSlots(t *testing.T) {
 	q.ends(0, "")
 	next.hear("have a:")
 	if next.said() != q.said() {
-		t.Errorf("the waiter got %s, and %s was released", next.said(), q.said())
+		t.Errorf("the waiter got %s, but %s was released", next.said(), q.said())
 	}
 	f.start("ls", "a:").ends(0, "a:2")
 	f.start("run", "--slots", "0", "a", "--", "true").ends(exitRunUsage, "0 slots")
@@ -87,13 +88,14 @@ func TestRunMaxHold(t *testing.T) {
 		"trap 'echo cleaned; exit 0' TERM; echo ready; while :; do sleep 0.05; done")
 	p.ends(exitRunLost, "reaches --max-hold 2s")
 	if took := time.Since(began); took < 1400*time.Millisecond || !strings.Contains(p.said(), "cleaned") {
-		t.Errorf("after %v:\n%s", took, p.said())
+		t.Errorf("the command ended after %v, with the output\n%s", took, p.said())
 	}
 	f.start("run", "--max-hold", "1s", "--grace", "1s", "a", "--", "true").ends(exitRunUsage, "longer than --grace")
 	f.start("run", "--max-hold", "1h", "a", "--", "true").ends(0, "")
 }
 
-// --quiet leaves the exit status alone to show what happened; --conflict-exit-code sets that of a lock held elsewhere.
+// With --quiet only the exit status shows what happened. --conflict-exit-code sets the status for a lock that
+// another client holds.
 func TestRunQuietWithAConflictExitCode(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
@@ -101,7 +103,7 @@ func TestRunQuietWithAConflictExitCode(t *testing.T) {
 	p.hear("have it")
 	q := f.start("run", "--quiet", "--try", "--conflict-exit-code", "0", "a", "--", "echo", "never")
 	if q.ends(0, ""); q.said() != "" {
-		t.Errorf("output %q", q.said())
+		t.Errorf("the output is %q, want none", q.said())
 	}
 	f.start("run", "--wait", "100ms", "--conflict-exit-code", "9", "a", "--", "true").ends(9, "held by")
 	f.start("run", "-q", "--priority", "7000", "b", "--", "true").ends(exitRunUsage, "7000")
@@ -110,7 +112,7 @@ func TestRunQuietWithAConflictExitCode(t *testing.T) {
 	p.ends(0, "")
 }
 
-// Fair waiters of several hosts are served in the order of their calls, those of a higher priority first.
+// Fair waiters of several hosts are served in the order of their calls. Waiters with a higher priority come first.
 func TestRunInOrder(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
@@ -122,12 +124,12 @@ func TestRunInOrder(t *testing.T) {
 	if !eventuallyTrue(func() bool {
 		return f.do(0, "ZCARD", "redlock:{a}:queue") == int64(2) && f.do(1, "ZCARD", "redlock:{a}:queue") == int64(2)
 	}) {
-		t.Fatal("they do not wait")
+		t.Fatal("the commands do not wait in the queue")
 	}
 	holder.stdin.Close()
 	urgent.hear("have it")
 	if fair.said() != "" {
-		t.Error("two holders")
+		t.Error("two commands hold the lock")
 	}
 	urgent.stdin.Close()
 	fair.hear("have it")

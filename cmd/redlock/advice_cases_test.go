@@ -26,7 +26,7 @@ func adviceCases() []adviceCase {
 		persistenceAdvice(), recordAdvice(), changeAdvice(), sentinelAdvice(), stoppingAdvice())
 }
 
-// setting changes settings of master 1.
+// setting returns a function that changes settings of master 1.
 func setting(pairs ...any) func(*adviceEnv) {
 	return func(e *adviceEnv) {
 		for i := 0; i < len(pairs); i += 2 {
@@ -35,7 +35,8 @@ func setting(pairs ...any) func(*adviceEnv) {
 	}
 }
 
-// asUser makes check log in to master 1 as a user with the documented rights, changed by rules.
+// asUser returns a function that makes check log in to master 1 as a user with the documented rights, changed by
+// rules.
 func asUser(rules ...string) func(*adviceEnv) {
 	return func(e *adviceEnv) {
 		words := []any{"ACL", "SETUSER", "lock", "on", ">secret"}
@@ -47,15 +48,15 @@ func asUser(rules ...string) func(*adviceEnv) {
 	}
 }
 
-// useURL gives check another URL of master 1.
+// useURL returns a function that makes check use another URL for master 1.
 func useURL(url func(e *adviceEnv) string) func(*adviceEnv, *printed) {
 	return func(e *adviceEnv, _ *printed) { e.urls[1] = url(e) }
 }
 
-// plainURL gives check the URL of master 1.
+// plainURL makes check use the plain URL of master 1.
 func plainURL(e *adviceEnv, _ *printed) { e.urls[1] = e.named(e.master.URL()) }
 
-// runForever runs a script on master 1 until it is killed.
+// runForever runs a script on master 1 until the script is killed.
 func runForever(e *adviceEnv) {
 	e.admin("CONFIG", "SET", "lua-time-limit", "1")
 	c, err := redis.Dial("unix", e.master.Unix())
@@ -143,7 +144,7 @@ func connectionAdvice() []adviceCase {
 	}
 }
 
-// outside returns an address of master 1 that is not of the loopback interface.
+// outside returns an address of master 1 that does not belong to the loopback interface.
 func (e *adviceEnv) outside() string {
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {
@@ -159,7 +160,7 @@ func (e *adviceEnv) outside() string {
 	return ""
 }
 
-// secure puts a server with TLS in the place of master 1, and lets check trust it.
+// secure replaces master 1 with a server that uses TLS. If trust is set, check trusts the certificate of the server.
 func secure(e *adviceEnv, trust bool) {
 	e.t.Helper()
 	if !strings.HasPrefix(e.urls[1], "rediss:") {
@@ -273,7 +274,7 @@ func serverAdvice() []adviceCase {
 	}
 }
 
-// loading makes master 1 load its data for five seconds.
+// loading makes master 1 load its data, which takes five seconds.
 func loading(e *adviceEnv) {
 	e.admin("EVAL", "for k = 1, 500 do redis.call('SET', 'other:' .. k, string.rep('x', 100)) end", 0)
 	e.admin("SAVE")
@@ -285,7 +286,7 @@ func loading(e *adviceEnv) {
 	})
 }
 
-// cluster starts a server that is a cluster of one node.
+// cluster starts a server that is a cluster with one node.
 func cluster(e *adviceEnv) *redisproc.Server {
 	s := redistest.Test(e.t, 1, redisproc.Config{Args: []string{"--cluster-enabled", "yes"}})[0]
 	words := []any{"CLUSTER", "ADDSLOTS"}
@@ -341,7 +342,7 @@ func writeAdvice() []adviceCase {
 	}
 }
 
-// failSnapshot makes the last snapshot of master 1 fail: a directory has the name of its file.
+// failSnapshot makes the snapshot of master 1 fail, because a directory has the name of the snapshot's file.
 func failSnapshot(e *adviceEnv) {
 	if err := os.Mkdir(filepath.Join(e.master.Dir(), "dump.rdb"), 0o700); err != nil {
 		e.t.Fatal(err)
@@ -405,10 +406,10 @@ func recordAdvice() []adviceCase {
 			e.admin("FLUSHALL")
 		}, apply: func(e *adviceEnv, f *printed) {
 			if !strings.HasPrefix(f.do, "nothing: ") {
-				e.t.Errorf("%s", f.do)
+				e.t.Errorf("the advice does not say that nothing is needed: %s", f.do)
 			}
 			if !eventuallyTrue(func() bool { return e.admin("EXISTS", "redlock:admission") == int64(1) }) {
-				e.t.Fatal("no quarantine has begun")
+				e.t.Fatal("the master has not begun a quarantine")
 			}
 			e.edit(1, func(r *scripts.Record) { r.Since -= (29 * time.Second).Microseconds() })
 		}},
@@ -464,7 +465,7 @@ func recordAdvice() []adviceCase {
 			list, text := e.check()
 			f := (&adviceCase{about: "writes", what: "OOM"}).finding(list)
 			if f == nil || len(f.masters) != 2 {
-				e.t.Fatalf("want one finding of two masters:\n%s", text)
+				e.t.Fatalf("there is not exactly one finding for two masters:\n%s", text)
 			}
 			e.follow(f)
 		}},

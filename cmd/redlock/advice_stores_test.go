@@ -22,7 +22,7 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
-// changeAdvice returns the cases of clients that have the file of another epoch.
+// changeAdvice returns the cases of clients whose configuration file is of another epoch.
 func changeAdvice() []adviceCase {
 	return []adviceCase{
 		{name: "an old epoch", new: true, about: "list", what: "out of date", spoil: func(e *adviceEnv) {
@@ -43,7 +43,7 @@ func changeAdvice() []adviceCase {
 			file := e.file(fmt.Sprintf(`{"epoch": %d, "masters": ["%s"]}`, epoch, strings.Join(urls, `", "`)))
 			e.flags, e.urls = []string{"--config", file}, nil
 			if code, said := command("set", file); code != exitDone || !strings.Contains(said, "next") {
-				e.t.Errorf("set: code %d\n%s", code, said)
+				e.t.Errorf("set ended with code %d and printed\n%s", code, said)
 			}
 		}},
 		{name: "an epoch too early", new: true, about: "quarantine", what: "not complete", spoil: func(e *adviceEnv) {
@@ -51,11 +51,11 @@ func changeAdvice() []adviceCase {
 			e.flags, e.urls = []string{"--config", files[1]}, nil
 		}, apply: func(e *adviceEnv, f *printed) {
 			if !strings.Contains(f.do, "with the file of epoch 1:") {
-				e.t.Errorf("%s", f.do)
+				e.t.Errorf("the advice does not name the file of epoch 1: %s", f.do)
 			}
 			file := filepath.Join(e.master.Dir(), "epoch1.json")
 			if code, said := command("set", file); code != exitDone || !strings.Contains(said, "next") {
-				e.t.Errorf("set: code %d\n%s", code, said)
+				e.t.Errorf("set ended with code %d and printed\n%s", code, said)
 			}
 			e.age(time.Minute, nil)
 			call(e.t, exitDone, "", "set", "--yes", "--finish", file)
@@ -82,8 +82,8 @@ func (e *adviceEnv) file(text string) string {
 	return name
 }
 
-// reconfigure puts a new server in the place of the third master, up to the raise of epoch 1 or to the finish. It
-// returns the files of epochs 1 and 2.
+// reconfigure replaces the third master with a new server. If finish is set, it completes the change; otherwise it
+// stops after it has raised the epoch. It returns the names of the configuration files of epochs 1 and 2.
 func (e *adviceEnv) reconfigure(finish bool) (files [2]string) {
 	e.t.Helper()
 	e.call(exitDone, "3 of 3 vote", "admit")
@@ -109,7 +109,7 @@ func (e *adviceEnv) reconfigure(finish bool) (files [2]string) {
 	return files
 }
 
-// sentinelAdvice returns the cases of sentinels.
+// sentinelAdvice returns the cases of masters behind sentinels.
 func sentinelAdvice() []adviceCase {
 	var port int
 	return []adviceCase{
@@ -154,7 +154,8 @@ func sentinelAdvice() []adviceCase {
 
 // stoppingAdvice returns the cases of a master that a replica may replace.
 func stoppingAdvice() []adviceCase {
-	// watched has one replica, the right settings, and a sentinel that begins no failover.
+	// watched returns a function that gives master 1 one replica, the required settings, and a sentinel that starts no
+	// failover.
 	watched := func(more ...any) func(*adviceEnv) {
 		return func(e *adviceEnv) {
 			e.attach()
@@ -220,18 +221,19 @@ func (e *adviceEnv) attach() {
 	e.replica = redistest.Test(e.t, 1, redisproc.Config{Args: []string{"--replicaof", host, at}})[0]
 }
 
-// behind names master 1 by its sentinels.
+// behind makes check use a URL with these sentinels for master 1.
 func (e *adviceEnv) behind(sentinels ...string) {
 	e.urls[1] = e.named("redis+sentinel://" + strings.Join(sentinels, ",") + "/master")
 }
 
-// watcher returns the only sentinel in the URL of master 1.
+// watcher returns the address of the sentinel in the URL of master 1, which must contain only one.
 func (e *adviceEnv) watcher() string {
 	s, _, _ := strings.Cut(strings.TrimPrefix(e.urls[1], "redis+sentinel://"), "/")
 	return s
 }
 
-// sentinel starts a sentinel that watches the server at addr; port 0 is a free one.
+// sentinel starts a sentinel that watches the server at addr, and returns its address. If port is 0, it uses a free
+// port.
 func (e *adviceEnv) sentinel(addr string, quorum, port int) string {
 	e.t.Helper()
 	path, err := redisproc.Find()
@@ -261,7 +263,7 @@ func startAt(t testing.TB, addr string, cmd *exec.Cmd) {
 	}
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // it was killed
+		_ = cmd.Wait() // the server was killed
 	})
 	if !eventuallyTrue(func() bool {
 		c, err := redis.Dial("tcp", addr)
@@ -270,12 +272,12 @@ func startAt(t testing.TB, addr string, cmd *exec.Cmd) {
 		}
 		return err == nil
 	}) {
-		t.Fatal("no answer")
+		t.Fatal("the server does not answer")
 	}
 }
 
-// rewriting returns the address of a proxy before master 1 that replaces text in its replies, of the same length, until
-// e.honest is set.
+// rewriting starts a proxy in front of master 1 and returns its address. In replies of the master, the proxy
+// replaces text with other text of the same length, until e.honest is set.
 func (e *adviceEnv) rewriting(pattern, by string) string {
 	e.t.Helper()
 	old := regexp.MustCompile(pattern)
@@ -319,8 +321,8 @@ func (e *adviceEnv) rewriting(pattern, by string) string {
 	return l.Addr().String()
 }
 
-// wrongClock names a server in the place of master 1 whose clock is some seconds ahead. It returns a function that
-// stops that server, and starts it again after its argument has run.
+// wrongClock replaces master 1 with a server whose clock is some seconds ahead. The function that it returns stops
+// this server, calls its argument, and starts the server again.
 func wrongClock(e *adviceEnv, seconds uint64) (restart func(stopped func())) {
 	e.t.Helper()
 	shim := filepath.Join(e.master.Dir(), "shift.so")
@@ -348,7 +350,7 @@ func wrongClock(e *adviceEnv, seconds uint64) (restart func(stopped func())) {
 	e.urls[1] = e.named("redis://" + addr)
 	return func(stopped func()) {
 		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // it was killed
+		_ = cmd.Wait() // the server was killed
 		stopped()
 		start()
 	}
@@ -367,9 +369,9 @@ func shift(e *adviceEnv, seconds uint64) {
 	}
 }
 
-// setClock sets the clock while the server is stopped, and starts the server after the max TTL.
+// setClock corrects the clock while the server is stopped, and starts the server again after the max TTL.
 func setClock(e *adviceEnv, _ *printed) {
-	if list, text := e.check(); len(list) != 1 { // its quarantine does not end before the clock is corrected
+	if list, text := e.check(); len(list) != 1 { // the quarantine of the server does not end before the clock is corrected
 		e.t.Error(text)
 	}
 	e.stopClock(func() {
@@ -378,7 +380,7 @@ func setClock(e *adviceEnv, _ *printed) {
 	})
 }
 
-// correctClock corrects it slowly.
+// correctClock corrects the clock in small steps.
 func correctClock(e *adviceEnv, _ *printed) {
 	for s := uint64(2); s > 0; s-- {
 		shift(e, s)
@@ -395,7 +397,7 @@ func fullDisk(e *adviceEnv) {
 		e.t.Fatal(err)
 	}
 	defer c.Close()
-	_, _ = c.Do("SET", "other", "1") // refused if the lock was extended since
+	_, _ = c.Do("SET", "other", "1") // refused if the lock was extended meanwhile; the error does not matter
 }
 
 func roomOnDisk(e *adviceEnv, _ *printed) { limit(e, unix.RLIM_INFINITY) }

@@ -30,34 +30,34 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// An adviceCase provokes one finding of check on master 1 of three, follows its advice as printed, and requires that
-// the finding is gone and that a held lock lives on.
+// An adviceCase provokes one finding of check on master 1 of three, and follows the advice of the finding as
+// printed. Afterwards the finding must have disappeared, and a held lock must still be held.
 type adviceCase struct {
 	name        string
-	args        []string // of master 1
-	new         bool     // the masters have not been admitted: there is no lock
-	about, what string   // the finding
+	args        []string // arguments of master 1
+	new         bool     // the masters have not been admitted, so no lock is held
+	about, what string   // the finding contains these texts
 	spoil       func(e *adviceEnv)
-	// apply follows advice that has more than commands. If it is nil the commands are run.
+	// apply follows advice that consists of more than commands. If it is nil, the commands in the advice are run.
 	apply func(e *adviceEnv, f *printed)
-	stays bool // the advice is to do nothing, or to decide
+	stays bool // the finding stays, because the advice is to do nothing, or to decide
 }
 
-// An adviceEnv is the deployment of one case.
+// An adviceEnv is the deployment with which one case runs.
 type adviceEnv struct {
 	*deployment
 	master *redisproc.Server // master 1
-	flags  []string          // of check
-	lock   *redlock.Lock     // held on the masters; nil if they are new
+	flags  []string          // additional flags of check
+	lock   *redlock.Lock     // held on the masters; nil if the masters are new
 
-	replica *redisproc.Server // of master 1
-	second  string            // a sentinel
-	honest  atomic.Bool       // the proxy before master 1 rewrites nothing
+	replica *redisproc.Server // the replica of master 1
+	second  string            // address of a second sentinel
+	honest  atomic.Bool       // the proxy in front of master 1 no longer changes replies
 
-	stopClock func(stopped func()) // restarts the server with a wrong clock
+	stopClock func(stopped func()) // stops the server with the wrong clock, calls stopped, and starts the server again
 }
 
-// A printed is a finding in the output of check.
+// A printed is a finding as check prints it.
 type printed struct {
 	masters                              []string
 	severity, about, what, endangers, do string
@@ -70,7 +70,7 @@ var (
 	shownList    = regexp.MustCompile(`record of this master has epoch \d+ and the masters \[([^]]*)\]`)
 )
 
-// check runs the command and returns its findings.
+// check runs the command check. It returns the findings and the whole output.
 func (e *adviceEnv) check() (list []printed, text string) {
 	e.t.Helper()
 	var out, errs bytes.Buffer
@@ -86,7 +86,7 @@ func (e *adviceEnv) check() (list []printed, text string) {
 			return list, text
 		}
 	}
-	e.t.Fatalf("code %d\n%s%s", code, text, errs.String())
+	e.t.Fatalf("check ended with code %d and printed\n%s%s", code, text, errs.String())
 	return nil, ""
 }
 
@@ -100,15 +100,15 @@ func (c *adviceCase) finding(list []printed) *printed {
 	return nil
 }
 
-// follow runs the commands of the advice: those of redlock with the URLs, those of Redis on the servers that are named
-// behind them, or else on the masters of the finding.
+// follow runs the commands that the advice contains. Commands of redlock get the URLs of the masters. Commands of
+// Redis are sent to the servers that the advice names after them, or to the masters of the finding.
 func (e *adviceEnv) follow(f *printed) {
 	e.t.Helper()
 	for _, m := range inBackquotes.FindAllStringSubmatch(f.do, -1) {
 		words := strings.Fields(m[1])
 		if words[0] == "redlock" {
 			if code, said := command(slices.Concat(words[1:], []string{"--yes"}, e.urls)...); code == exitUsage {
-				e.t.Fatalf("%q: %s", words, said)
+				e.t.Fatalf("the command %q was refused: %s", words, said)
 			}
 			continue
 		}
@@ -120,26 +120,26 @@ func (e *adviceEnv) follow(f *printed) {
 	}
 }
 
-// on sends a command to the servers with these addresses. SELECT counts for later commands of the case.
+// on sends a command to the servers with these addresses.
 func (e *adviceEnv) on(addrs []string, words ...string) {
 	e.t.Helper()
 	for _, addr := range addrs {
 		if !regexp.MustCompile(`^[0-9.]+:[0-9]+$`).MatchString(addr) {
-			addr = e.master.Addr() // it has another name
+			addr = e.master.Addr() // master 1 is listed under another name
 		}
 		c, err := redis.Dial("tcp", addr)
 		if err != nil {
 			e.t.Fatal(err)
 		}
 		defer c.Close()
-		if words[0] == "DEL" { // of records in another database, which a SELECT before it names
+		if words[0] == "DEL" { // deletes records in database 3, which the SELECT before it names
 			if _, err := c.Do("SELECT", 3); err != nil {
 				e.t.Fatal(err)
 			}
 		}
 		args := redis.Args{}.AddFlat(words[1:])
 		if _, err := c.Do(words[0], args...); err != nil {
-			e.t.Fatalf("%q on %s: %v", words, addr, err)
+			e.t.Fatalf("the command %q failed on %s: %v", words, addr, err)
 		}
 	}
 }
@@ -164,7 +164,7 @@ func (e *adviceEnv) replace(args ...string) {
 	e.master = redistest.Test(e.t, 1, redisproc.Config{Port: n, Args: args})[0]
 }
 
-// named returns a URL with the name of master 1, so that the list of masters stays the same.
+// named adds the name of master 1 to a URL, so that the list of masters does not change.
 func (e *adviceEnv) named(url string) string {
 	if strings.Contains(url, "?") {
 		return url + "&name=" + e.master.Addr()
@@ -187,7 +187,7 @@ func newAdviceEnv(t *testing.T, c *adviceCase) *adviceEnv {
 	return e
 }
 
-// lives fails the test unless the lock is held as before, by its client and no other one.
+// lives fails the test unless the lock is still held by its client.
 func (e *adviceEnv) lives() {
 	e.t.Helper()
 	if e.lock == nil {
@@ -200,10 +200,10 @@ func (e *adviceEnv) lives() {
 	}
 }
 
-// Every next step that check names is followed on real servers, as printed.
+// Each advice of check is followed on real servers as printed. It must be safe.
 func TestAdviceOfCheckIsSafe(t *testing.T) {
 	t.Parallel()
-	signal.Ignore(syscall.SIGXFSZ) // for servers whose files cannot grow
+	signal.Ignore(syscall.SIGXFSZ) // for servers whose files may not grow
 	var mu sync.Mutex
 	var said []string
 	t.Run("steps", func(t *testing.T) {
@@ -223,7 +223,7 @@ func TestAdviceOfCheckIsSafe(t *testing.T) {
 					f = c.finding(list)
 					return f != nil
 				}) {
-					t.Fatalf("no finding about %s with %q:\n%s", c.about, c.what, text)
+					t.Fatalf("there is no finding about %s with %q:\n%s", c.about, c.what, text)
 				}
 				mu.Lock()
 				said = append(said, f.do)
@@ -244,18 +244,19 @@ func TestAdviceOfCheckIsSafe(t *testing.T) {
 						t.Errorf("the advice requests an action: %s", f.do)
 					}
 				} else if !eventuallyTrue(gone) {
-					t.Errorf("after the advice %q:\n%s", f.do, text)
+					t.Errorf("the finding remains after the advice %q was followed:\n%s", f.do, text)
 				}
 				e.lives()
 			})
 		}
 	})
-	if !t.Failed() && len(said) == len(adviceCases()) { // none was skipped
+	if !t.Failed() && len(said) == len(adviceCases()) { // no case was skipped
 		stepsAreTried(t, said)
 	}
 }
 
-// stepsAreTried fails the test if a step was not printed, or if one was printed that is none of the constants.
+// stepsAreTried fails the test if a constant step was not printed, or if an advice was printed that is not a
+// constant step.
 func stepsAreTried(t *testing.T, said []string) {
 	t.Helper()
 	steps := slices.Concat(constantsOf(t, "../../internal/transport/steps.go"),
@@ -283,7 +284,7 @@ func constantsOf(t *testing.T, path string) (list []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := types.Config{Error: func(error) {}} // of imports, which constants do not need
+	config := types.Config{Error: func(error) {}} // ignore errors of imports, which constants do not need
 	pkg, _ := config.Check("steps", set, []*ast.File{file}, nil)
 	for _, name := range pkg.Scope().Names() {
 		c, ok := pkg.Scope().Lookup(name).(*types.Const)
@@ -292,12 +293,12 @@ func constantsOf(t *testing.T, path string) (list []string) {
 		}
 	}
 	if len(list) == 0 {
-		t.Fatalf("no steps in %s", path)
+		t.Fatalf("there are no steps in %s", path)
 	}
 	return list
 }
 
-// A finding takes its advice from the list of steps: it has no text of its own.
+// A finding takes its advice from the constants in steps.go, and contains no text of its own.
 func TestFindingsNameSteps(t *testing.T) {
 	files, err := filepath.Glob("../../internal/transport/check*.go")
 	if err != nil {
@@ -330,12 +331,12 @@ func TestFindingsNameSteps(t *testing.T) {
 				last = format.Args[0]
 			}
 			if lit, ok := last.(*ast.BasicLit); ok && len(lit.Value) > 30 {
-				t.Errorf("%s: advice that is no step: %s", path, lit.Value)
+				t.Errorf("%s: this advice is not a constant step: %s", path, lit.Value)
 			}
 			return true
 		})
 	}
 	if found < 20 {
-		t.Errorf("%d findings in the sources", found)
+		t.Errorf("only %d findings are in the sources", found)
 	}
 }

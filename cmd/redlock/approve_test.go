@@ -24,8 +24,8 @@ func (f *deployment) admissions() (all string) {
 	return all
 }
 
-// H98: an operator with a list of three of the five masters changes nothing. The error says that the list is wrong,
-// shows both lists, and does not suggest to replace a record. The clients go on.
+// H98: if an operator's list contains only three of the five masters, commands change nothing. The error says that
+// the list is wrong, shows both lists, and does not advise to replace a record. The clients continue.
 func TestWrongListChangesNothing(t *testing.T) {
 	t.Parallel()
 	f := newDeployment(t, 5, redisproc.Config{})
@@ -46,7 +46,7 @@ func TestWrongListChangesNothing(t *testing.T) {
 			!strings.Contains(text, "the list of this client is probably wrong: it has epoch 0 and the masters [") ||
 			strings.Contains(text, "redlock quarantine --master") ||
 			!strings.Contains(text, f.servers[4].Addr()) {
-			t.Errorf("%q: code %d\n%s", args, code, text)
+			t.Errorf("%q ended with code %d and printed\n%s", args, code, text)
 		}
 	}
 	c := &configfile.Config{Configuration: redlock.Configuration{Masters: short}, Prefix: "redlock"}
@@ -59,15 +59,15 @@ func TestWrongListChangesNothing(t *testing.T) {
 	if !eventuallyTrue(func() bool {
 		return bytes.Contains(page.state(), []byte(`{"verdict":"No lock can be taken with this list of masters. `))
 	}) {
-		t.Errorf("%s", page.state())
+		t.Errorf("the page shows the state %s", page.state())
 	}
 	if after := f.admissions(); after != before || k.Err() != nil {
-		t.Errorf("the holder: %v; records\n%sbefore\n%s", k.Err(), after, before)
+		t.Errorf("the error of the lock is %v; the records are\n%sand were\n%s", k.Err(), after, before)
 	}
 }
 
-// While the masters are changed, the old and the next set are counted separately: a majority of both together may be a
-// majority of neither.
+// While the masters are changed, the majorities of the old and of the next set are counted separately, because a
+// majority of all masters together may be a majority of neither set.
 func TestSetsAreCountedSeparately(t *testing.T) {
 	t.Parallel()
 	old, next := []string{"a", "b", "c"}, []string{"c", "d", "e", "f", "g"}
@@ -108,23 +108,23 @@ func TestSetsAreCountedSeparately(t *testing.T) {
 		}
 		text, _ := webVerdict(page, []redlock.Configuration{{Epoch: 1, Masters: old, Next: next}})
 		if text != c.verdict {
-			t.Errorf("%s: got  %s\nwant %s", c.states, text, c.verdict)
+			t.Errorf("%s: the verdict is %s\nwant %s", c.states, text, c.verdict)
 		}
 		if got := fmt.Sprint(agreement(&change{command: "x"}, sets(c.states))); got != cmp.Or(c.agreed, "<nil>") {
-			t.Errorf("%s: got  %s\nwant %s", c.states, got, c.agreed)
+			t.Errorf("%s: the agreement is %s\nwant %s", c.states, got, c.agreed)
 		}
 		if got := strings.Join(loses("c", sets(c.states)), "\n"); !strings.Contains(got, c.loses) {
-			t.Errorf("%s: got  %s\nwant %s", c.states, got, c.loses)
+			t.Errorf("%s: the loss is described as %s\nwant %s", c.states, got, c.loses)
 		}
 	}
 }
 
-// A command that may stop clients shows them and what will happen, and does nothing without an answer or --yes. A stray
-// record on a minority does not stop it.
+// A command that may stop clients shows these clients and the consequences. Without an answer or --yes it does
+// nothing. A wrong record on a minority of the masters does not prevent the command.
 func TestCommandsThatMayStopClientsAsk(t *testing.T) {
 	t.Parallel()
 	f := newDeployment(t, 5, redisproc.Config{})
-	f.call(exitDone, "5 of 5 vote", "admit") // new masters: no question
+	f.call(exitDone, "5 of 5 vote", "admit") // there is no question with new masters
 	k, before := f.holder("orders"), f.admissions()
 	addr := f.servers[0].Addr()
 	for _, args := range [][]string{
@@ -139,7 +139,7 @@ func TestCommandsThatMayStopClientsAsk(t *testing.T) {
 	call(t, exitUsage, "use --yes",
 		"release", "--force", "--masters", strings.Join(f.urls, " "), "orders")
 	if f.admissions() != before {
-		t.Error("a command without an answer has written")
+		t.Error("a command changed a record although it got no answer")
 	}
 	f.do(4, "SET", "redlock:admission", "v1 of an older program")
 	f.call(exitDone, "it will not vote for 30s: meanwhile 3 of 5 masters vote, 3 are needed\nclients: web-1\n",
@@ -150,7 +150,7 @@ func TestCommandsThatMayStopClientsAsk(t *testing.T) {
 	}
 }
 
-// Names may follow the URLs, as they do in other commands.
+// Names may follow the URLs, as in other commands.
 func TestURLsBeforeNames(t *testing.T) {
 	t.Parallel()
 	f := newDeployment(t, 3, redisproc.Config{})

@@ -12,7 +12,7 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// The clients' configuration file works for all commands during a change of the masters.
+// During a change of the masters, all commands work with the clients' configuration file.
 func TestCommandsFollowChangeOfMasters(t *testing.T) {
 	t.Parallel()
 	program, err := build()
@@ -30,7 +30,8 @@ func TestCommandsFollowChangeOfMasters(t *testing.T) {
 	f.start("who", "a").ends(0, "on 5 of 5 masters")
 	f.start("ls").ends(0, "a\n")
 	f.start("status").ends(0, "5 of 5 vote")
-	// A majority of one set holds by itself, for a client that has not noticed the change yet, or is ahead of it.
+	// A lock on a majority of only one set is also held: its client may not have noticed the change yet, or may be ahead
+	// of the other clients.
 	for i := 2; i < 5; i++ {
 		f.do(i, "HSET", "redlock:{b}", "x:1:y", 1)
 	}
@@ -44,7 +45,8 @@ func TestCommandsFollowChangeOfMasters(t *testing.T) {
 	holder.ends(exitRunLost, "the lock was lost")
 }
 
-// A client whose list is wrong or out of date is advised to correct it, and not to start a master that was removed.
+// If a client's list is wrong or out of date, the advice is to correct the list, and not to start a master that was
+// removed.
 func TestWrongListIsOneFinding(t *testing.T) {
 	t.Parallel()
 	f := newDeployment(t, 5, redisproc.Config{})
@@ -59,7 +61,7 @@ func TestWrongListIsOneFinding(t *testing.T) {
 			"only the record has ["+f.servers[0].Addr()+"]")
 		call(t, exitNoQuorum, "nothing was changed: ", "set", setText(t, wrong))
 	}
-	for i := range f.urls[1:] { // as after a change that has replaced a master that is down
+	for i := range f.urls[1:] { // as after a change that has replaced a master which is down
 		f.edit(i+1, func(r *scripts.Record) {
 			r.Masters, r.Epoch, r.Alone = strings.ReplaceAll(r.Masters, f.servers[0].Addr(), other.servers[0].Addr()), 2, 2
 		})
@@ -70,7 +72,7 @@ func TestWrongListIsOneFinding(t *testing.T) {
 	f.oneFinding(f.urls, "failure: list\n", "fix: use the file of epoch 2")
 }
 
-// oneFinding waits until check of these masters prints one finding, which has all these texts.
+// oneFinding waits until check of these masters prints exactly one finding, and all of these texts.
 func (f *deployment) oneFinding(urls []string, want ...string) {
 	f.t.Helper()
 	said := ""
@@ -80,6 +82,6 @@ func (f *deployment) oneFinding(urls []string, want ...string) {
 		lacking := slices.DeleteFunc(slices.Clone(want), func(text string) bool { return strings.Contains(said, text) })
 		return code == exitNoQuorum && strings.Count(said, "fix: ") == 1 && len(lacking) == 0
 	}) {
-		f.t.Errorf("want one finding with %q:\n%s", want, said)
+		f.t.Errorf("check does not print exactly one finding with %q:\n%s", want, said)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// wrappers run a command in a separate process group or session.
+// wrappers lists programs that run a command in a separate process group or session.
 var wrappers = map[string][]string{
 	"none":           nil,
 	"timeout":        {"timeout", "600"},
@@ -26,7 +26,7 @@ var wrappers = map[string][]string{
 
 var pidLine = regexp.MustCompile(`pid (\d+)`)
 
-// H107: TERM, and the loss of the lock, reach the command even if it has left the process group of redlock.
+// H107: TERM, and the loss of the lock, reach the command even if it is no longer in the process group of redlock.
 func TestRunEndsCommandsInOtherGroups(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
@@ -53,14 +53,15 @@ func TestRunEndsCommandsInOtherGroups(t *testing.T) {
 					t.Fatal(err)
 				}
 				if !eventuallyTrue(func() bool { return !running(pid) }) {
-					t.Errorf("the command is still running\n%s", p.said())
+					t.Errorf("the command is still running; output:\n%s", p.said())
 				}
 			})
 		}
 	}
 }
 
-// H108: redlock and the command continue when the reader of the log goes away, and a lost lock ends the command.
+// H108: if the reader of redlock's log ends, redlock and the command continue. If the lock is lost, the command is
+// ended.
 func TestRunWithoutReaderOfItsLog(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
@@ -89,10 +90,10 @@ func TestRunWithoutReaderOfItsLog(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
 	_ = r.Close()
-	f.do(0, "DEL", "redlock:{a}") // the master is repaired; the lock is not lost
+	f.do(0, "DEL", "redlock:{a}") // the lock is restored on this master, and is not lost
 	f.do(0, "CLIENT", "KILL", "TYPE", "normal")
 	repaired := func() bool { return fmt.Sprint(f.do(0, "EXISTS", "redlock:{a}")) == "1" }
-	if !eventuallyTrue(repaired) { // by an extension over the connection that was made again, which was logged before
+	if !eventuallyTrue(repaired) { // by an extension over a new connection, whose loss was logged before
 		t.Error("the lock is not on the master again")
 	}
 	if !running(cmd.Process.Pid) || !running(pid) {

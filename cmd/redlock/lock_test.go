@@ -15,14 +15,14 @@ import (
 	"testing"
 )
 
-// lock runs redlock lock and returns its standard output, without the end of the line.
+// lock runs redlock lock and returns its standard output without the final newline.
 func (f *votingDeployment) lock(args ...string) string {
 	f.t.Helper()
 	cmd := f.ask("lock", args...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
-		f.t.Fatalf("%q: %v", cmd.Args, err)
+		f.t.Fatalf("%q failed: %v", cmd.Args, err)
 	}
 	handle := strings.TrimSpace(string(out))
 	f.t.Cleanup(func() { _ = f.ask("unlock", handle).Run() })
@@ -44,12 +44,12 @@ func (f *votingDeployment) free(name string) {
 	}
 }
 
-// A lock outlives the command that has taken it, and keeps its token; unlock releases it, once.
+// A lock is held after the command that acquired it has ended, and keeps its token. unlock releases the lock, once.
 func TestLockHoldsUntilUnlock(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
 	handle := f.lock("--ttl", "2s", "--owner", "a script", "a")
-	f.start("run", "--wait", "3s", "a", "--", "true").ends(exitRunHeld, `held by "a script"`) // longer than the TTL
+	f.start("run", "--wait", "3s", "a", "--", "true").ends(exitRunHeld, `held by "a script"`) // longer than TTL
 	f.start("lock", "--try", "a").ends(exitRunHeld, `held by "a script"`)
 	token := handle[strings.LastIndex(handle, "-")+1:]
 	f.start("who", "--json", "a").ends(0, `"token":`+token)
@@ -58,11 +58,11 @@ func TestLockHoldsUntilUnlock(t *testing.T) {
 	f.start("unlock", handle).ends(exitRunLost, "had ended before")
 	f.start("unlock", "/etc/passwd").ends(exitRunUsage, "not a handle")
 	if _, err := os.Stat(handle); err == nil {
-		t.Error("the socket is left")
+		t.Error("the socket still exists")
 	}
 }
 
-// A lock of several names, as JSON.
+// With --json, a lock of several names is printed as JSON.
 func TestLockOfSeveralNames(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
@@ -71,7 +71,7 @@ func TestLockOfSeveralNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(r.Locks) != 2 || r.Locks[0].Name != "b" || r.Locks[1].Name != "a" || r.Locks[1].Token == 0 || r.PID == 0 {
-		t.Errorf("report %+v", r)
+		t.Errorf("the report is %+v", r)
 	}
 	f.start("run", "--try", "a", "--", "true").ends(exitRunHeld, "")
 	f.start("unlock", r.Handle).ends(0, "")
@@ -79,7 +79,8 @@ func TestLockOfSeveralNames(t *testing.T) {
 	f.free("b")
 }
 
-// A lock ends with the process of --while, also if no process waits for that one, and at its maximum hold.
+// A lock is released when the process of --while ends, even if the process becomes a zombie, and when its maximum
+// hold has passed.
 func TestLockEndsWithAProcess(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
@@ -116,7 +117,7 @@ func TestLockEndsWithAProcess(t *testing.T) {
 	}
 }
 
-// The loss of a lock is reported by unlock.
+// unlock reports that the lock was lost.
 func TestUnlockReportsTheLoss(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
@@ -136,11 +137,11 @@ func TestUnlockReportsTheLoss(t *testing.T) {
 	f.free("a")
 	f.start("unlock", r.Handle).ends(exitRunLost, "had ended before")
 	if _, err := os.Stat(r.Handle); err == nil {
-		t.Error("the socket of a killed process is left")
+		t.Error("the socket of a killed process still exists")
 	}
 }
 
-// A caller that ends before the handle is printed leaves no lock and no process that waits for one.
+// If the caller ends before the handle is printed, no lock is held, and no process waits for the lock.
 func TestCallerEndsBeforeHandle(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
@@ -150,7 +151,7 @@ func TestCallerEndsBeforeHandle(t *testing.T) {
 	waiting.signal(syscall.SIGKILL)
 	_ = waiting.cmd.Wait()
 	if !eventuallyTrue(func() bool { return f.do(0, "EXISTS", "redlock:{a}:queue") == int64(0) }) {
-		t.Fatal("it waits without its caller")
+		t.Fatal("a process waits for the lock although its caller has ended")
 	}
 	f.start("unlock", handle).ends(0, "")
 
@@ -162,14 +163,14 @@ func TestCallerEndsBeforeHandle(t *testing.T) {
 	read.Close()
 	cmd.Stdout = write
 	if err := cmd.Run(); cmd.ProcessState.ExitCode() != exitCannotRun {
-		t.Errorf("without a reader of the handle: %v", err)
+		t.Errorf("without a reader of the handle, the command ended with %v", err)
 	}
 	write.Close()
 	f.free("b")
 }
 
-// The process in the background keeps neither the output of the script nor its other files open, and is in no group
-// that the script signals.
+// The background process does not keep open the output or other files of the script. It does not belong to a process
+// group that the script signals.
 func TestLockKeepsNoFilesOfScript(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
@@ -177,17 +178,17 @@ func TestLockKeepsNoFilesOfScript(t *testing.T) {
 	script := exec.Command("sh", "-c", `exec 5>"$0"; h=$("$1" lock --config "$2" a); echo "$h"; kill -INT 0`, lines,
 		f.program, f.config)
 	script.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	out, _ := script.CombinedOutput() // it returns when all writing ends of the pipe are closed
+	out, _ := script.CombinedOutput() // returns when all writing ends of the pipe are closed
 	handle := strings.TrimSpace(string(out))
 	if !filepath.IsAbs(handle) {
-		t.Fatalf("output %q", handle)
+		t.Fatalf("the output is %q, want a handle", handle)
 	}
 	f.start("run", "--try", "a", "--", "true").ends(exitRunHeld, "")
 	c, err := net.Dial("unix", handle)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Close() // a connection without a request changes nothing
+	c.Close() // a connection without a request has no effect
 	f.start("unlock", "--quiet", handle).ends(0, "")
 	f.free("a")
 }

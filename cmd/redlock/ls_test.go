@@ -16,7 +16,7 @@ import (
 
 func TestScanSHA(t *testing.T) {
 	if sum := sha1.Sum([]byte(scanText)); hex.EncodeToString(sum[:]) != scan.SHA {
-		t.Errorf("SHA-1 %x", sum)
+		t.Errorf("the SHA-1 of the script is %x", sum)
 	}
 }
 
@@ -31,7 +31,7 @@ func (f *votingDeployment) hold(names ...string) {
 	}
 }
 
-// Names held on a quorum are listed, with any characters, among many foreign keys.
+// Names that are held on a quorum are listed, with all characters, among many keys of other programs.
 func TestLsListsTheNamesThatAreHeld(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
@@ -52,7 +52,7 @@ func TestLsListsTheNamesThatAreHeld(t *testing.T) {
 		p := f.start("ls", strings.Fields(args)...)
 		p.ends(0, "")
 		if got := p.said(); got != want {
-			t.Errorf("ls %s:\n%swant\n%s", args, got, want)
+			t.Errorf("ls %s printed\n%swant\n%s", args, got, want)
 		}
 	}
 	f.start("ls", "--most", "1", "--timeout", "1h").ends(exitDanger, "it has more names; see --most")
@@ -66,8 +66,8 @@ func TestLsListsTheNamesThatAreHeld(t *testing.T) {
 	f.start("ls").ends(exitNoQuorum, "connection refused")
 }
 
-// H110: 20 000 names, with -long 200 000, are listed, each with a fence. An incomplete list is reported as such, and
-// in JSON, too.
+// H110: 20 000 names are listed, or 200 000 with -long, each of which also has a fence. If the list is incomplete,
+// this is reported, also in JSON.
 func TestLsOfManyNames(t *testing.T) {
 	t.Parallel()
 	many := 20_000
@@ -86,7 +86,7 @@ func TestLsOfManyNames(t *testing.T) {
 		text     string
 		complete bool
 	}{
-		"--timeout 5m":    {0, "", true}, // the default of a minute is too short if busy
+		"--timeout 5m":    {0, "", true}, // the default of a minute is too short on a busy machine
 		"--most 1000":     {exitDanger, "the list is partial: 127.0.0.1", false},
 		"--timeout 200ms": {exitNoQuorum, "it has more keys than could be scanned in time; see --timeout", false},
 	} {
@@ -101,12 +101,12 @@ func TestLsOfManyNames(t *testing.T) {
 			t.Fatal(err)
 		}
 		if all := len(list.Names) == many; list.Complete != want.complete || all != want.complete {
-			t.Errorf("ls %s: %d names, complete: %v", args, len(list.Names), list.Complete)
+			t.Errorf("ls %s lists %d names; complete: %v", args, len(list.Names), list.Complete)
 		}
 	}
 }
 
-// A master with many keys gets many small steps, each of which takes less than a millisecond.
+// A master with many keys is scanned in many small steps, each of which takes less than a millisecond.
 func TestLsScansInSmallSteps(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
@@ -120,10 +120,10 @@ func TestLsScansInSmallSteps(t *testing.T) {
 	var calls, micros int
 	_, rest, _ := strings.Cut(text, "cmdstat_scan:")
 	if _, err := fmt.Sscanf(rest, "calls=%d,usec=%d,", &calls, &micros); err != nil {
-		t.Fatalf("%v: %s", err, text)
+		t.Fatalf("INFO cannot be parsed: %v: %s", err, text)
 	}
-	t.Logf("%d calls, %d us in %v", calls, micros, took)
+	t.Logf("there were %d calls, which took %d us, in %v", calls, micros, took)
 	if calls < 50000/scanStep/2 || took < time.Duration(calls-1)*scanPause {
-		t.Errorf("%d calls in %v", calls, took)
+		t.Errorf("there were %d calls in %v", calls, took)
 	}
 }

@@ -20,10 +20,10 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// hang bounds operations that normally take a moment.
+// hang is the maximum time of operations that normally take a moment.
 const hang = 60 * time.Second
 
-// eventuallyTrue polls a server or another process until ok holds, for at most hang.
+// eventuallyTrue calls ok until it returns true, for at most hang, and reports whether ok returned true.
 func eventuallyTrue(ok func() bool) bool {
 	for end := time.Now().Add(hang); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if ok() {
@@ -33,7 +33,7 @@ func eventuallyTrue(ok func() bool) bool {
 	return false
 }
 
-// A deployment is some servers on which the command is run.
+// A deployment consists of some servers on which the command is run.
 type deployment struct {
 	t       *testing.T
 	servers []*redisproc.Server
@@ -49,7 +49,8 @@ func newDeployment(t *testing.T, n int, cfg redisproc.Config) *deployment {
 	return f
 }
 
-// call runs the command with all URLs after args, and requires an exit code and a text in its output.
+// call runs the command with all URLs after args. It ends the test unless the exit code is code and the output
+// contains want.
 func (f *deployment) call(code int, want string, args ...string) {
 	f.t.Helper()
 	call(f.t, code, want, append(args, f.urls...)...)
@@ -59,18 +60,18 @@ func call(t *testing.T, code int, want string, args ...string) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	if got := run(args, &out, &errs); got != code || !strings.Contains(out.String()+errs.String(), want) {
-		t.Fatalf("%q: code %d, want %d with %q\n%s%s", args, got, code, want, out.String(), errs.String())
+		t.Fatalf("%q: code %d, want %d; want %q in the output\n%s%s", args, got, code, want, out.String(), errs.String())
 	}
 }
 
-// command runs the command like a shell, and returns its exit status and its output.
+// command runs the command as a shell does, and returns its exit status and its output.
 func command(args ...string) (code int, said string) {
 	var out bytes.Buffer
 	code = run(args, &out, &out)
 	return code, out.String()
 }
 
-// do sends a command to a server.
+// do sends a command to server i, and returns the reply.
 func (f *deployment) do(i int, command string, args ...any) any {
 	f.t.Helper()
 	c, err := redis.DialURL(f.urls[i])
@@ -85,12 +86,12 @@ func must(t testing.TB, c redis.Conn, words ...any) any {
 	t.Helper()
 	reply, err := c.Do(fmt.Sprint(words[0]), words[1:]...)
 	if err != nil {
-		t.Fatalf("%q: %v", words, err)
+		t.Fatalf("the command %q failed: %v", words, err)
 	}
 	return reply
 }
 
-// adminOf sends a command to a server through its socket.
+// adminOf sends a command to a server through its socket, and returns the reply.
 func adminOf(t testing.TB, s *redisproc.Server, words ...any) any {
 	t.Helper()
 	c, err := redis.Dial("unix", s.Unix())
@@ -101,7 +102,7 @@ func adminOf(t testing.TB, s *redisproc.Server, words ...any) any {
 	return must(t, c, words...)
 }
 
-// edit changes the record of master i.
+// edit changes the admission record of master i.
 func (f *deployment) edit(i int, change func(r *scripts.Record)) {
 	f.t.Helper()
 	text, err := redis.String(adminOf(f.t, f.servers[i], "GET", "redlock:admission"), nil)
@@ -116,7 +117,7 @@ func (f *deployment) edit(i int, change func(r *scripts.Record)) {
 	adminOf(f.t, f.servers[i], "SET", "redlock:admission", r.String())
 }
 
-// locker returns a client of the deployment, which has the label web-1.
+// locker returns a Locker of the deployment with the owner web-1.
 func (f *deployment) locker() *redlock.Locker {
 	f.t.Helper()
 	p, err := pool.Open(f.urls)
@@ -136,7 +137,7 @@ func (f *deployment) locker() *redlock.Locker {
 	return l
 }
 
-// holder returns a held lock of a client of the deployment.
+// holder returns a lock that a client of the deployment holds.
 func (f *deployment) holder(name string) *redlock.Lock {
 	f.t.Helper()
 	k, err := f.locker().TryLock(f.t.Context(), name)
@@ -158,7 +159,7 @@ func writeJSON(t testing.TB, path string, v any) {
 	}
 }
 
-// setText writes a file that names the masters.
+// setText writes a configuration file with these masters, and returns its path.
 func setText(t testing.TB, urls []string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "masters.json")
@@ -175,13 +176,13 @@ func TestUsageErrorsSendNothing(t *testing.T) {
 	} {
 		var out, errs bytes.Buffer
 		if code := run(args, &out, &errs); code != exitUsage || errs.Len() == 0 {
-			t.Errorf("%q: code %d, %q", args, code, errs.String())
+			t.Errorf("%q ended with code %d and printed %q", args, code, errs.String())
 		}
 	}
 }
 
-// H72: commands that read write nothing, on masters that vote or on new ones, with the prefix of the deployment or a
-// mistyped one. H75.
+// H72, H75: commands that only read write nothing. That is tested with masters that vote and with new masters, with
+// the prefix of the deployment and with a mistyped prefix.
 func TestReadingCommandsWriteNothing(t *testing.T) {
 	t.Parallel()
 	for id, verb := range map[string]string{
@@ -211,14 +212,14 @@ func TestReadingCommandsWriteNothing(t *testing.T) {
 				command(append(append([]string{verb}, flags...), args...)...)
 				after := changes()
 				if fmt.Sprint(before) != fmt.Sprint(after) {
-					t.Errorf("%s: %v changes on the masters, %v before", when, after, before)
+					t.Errorf("%s: the number of changes on the masters is %v, and was %v", when, after, before)
 				}
 			}
 			if verb != "set" { // set needs masters that vote
 				read("new masters")
 			}
 			f.call(exitDone, "3 of 3 vote", "admit")
-			if verb != "status" && verb != "check" { // these acquire and release a lock of their own name there
+			if verb != "status" && verb != "check" { // these acquire and release a lock of their own
 				read("masters that vote")
 			}
 			read("a mistyped prefix", "-prefix", "redlokc")
@@ -226,7 +227,7 @@ func TestReadingCommandsWriteNothing(t *testing.T) {
 	}
 }
 
-// H72: a command that raises the max TTL creates no key, as after a mistyped prefix.
+// H72: a command that raises the max TTL creates no key if there is no record, as with a mistyped prefix.
 func TestMistypedPrefixLeavesNoKey(t *testing.T) {
 	t.Parallel()
 	f := newDeployment(t, 3, redisproc.Config{})
@@ -249,21 +250,20 @@ func TestCheckReportsProblemsAndFixes(t *testing.T) {
 		"fix: `CONFIG SET maxmemory-policy noeviction`, and the same", ": failure: persistence\n",
 	} {
 		if code != exitNoQuorum || strings.Count(out.String(), want) != 1 {
-			t.Errorf("code %d, want %d with %q once for all masters\n%s%s", code, exitNoQuorum, want, out.String(),
+			t.Errorf("check: code %d, want %d; want %q once in the output\n%s%s", code, exitNoQuorum, want, out.String(),
 				errs.String())
 		}
 	}
 }
 
-// H72: the exit code of a check distinguishes a healthy deployment, one with a danger for locks, and one in which no
-// lock can be acquired.
+// H72: the exit code of check shows whether a deployment is healthy, has a danger for locks, or cannot grant locks.
 func TestExitCodeOfCheck(t *testing.T) {
 	t.Parallel()
 	f := newDeployment(t, 3, redisproc.Config{})
 	f.call(exitNoQuorum, "failure: quorum", "check")
 	f.call(exitDone, "3 of 3 vote", "admit")
 	f.call(exitDone, "locks can be taken: yes, one failure is survived\n", "check")
-	f.do(0, "CONFIG", "SET", "maxmemory-policy", "allkeys-lru") // only a notice, since there is no limit
+	f.do(0, "CONFIG", "SET", "maxmemory-policy", "allkeys-lru") // only a notice, since there is no memory limit
 	f.call(exitDone, "notice: eviction", "check")
 	f.do(0, "DEL", "redlock:admission")
 	f.call(exitDanger, "warning: quarantine", "check")
@@ -296,7 +296,8 @@ func TestGuardRaisesTheGuardTime(t *testing.T) {
 	f.call(exitDone, `unknown master "nobody:1"`, "check", "-durable", "nobody:1")
 }
 
-// A master that was admitted in another deployment stops this one. The error names the command that fixes it.
+// If a master was admitted in another deployment, this deployment cannot start. The error names the command that
+// fixes this.
 func TestQuarantineReplacesAStrayRecord(t *testing.T) {
 	t.Parallel()
 	f := newDeployment(t, 3, redisproc.Config{})
@@ -315,7 +316,7 @@ func TestQuarantineReplacesAStrayRecord(t *testing.T) {
 	f.call(exitDone, "quarantine, 30s left", "quarantine", "--yes", "-master", f.servers[2].Addr())
 }
 
-// If some masters vote, clients may hold locks that another master has lost: admit then requires --force.
+// If some masters vote, clients may hold locks that another master has lost. Then admit requires --force.
 func TestAdmitLeavesUsedDeployment(t *testing.T) {
 	t.Parallel()
 	f := newDeployment(t, 3, redisproc.Config{})

@@ -14,7 +14,7 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
-// The masters come from arguments, --masters, the file or the environment, and the first that is present is used.
+// The masters are taken from the arguments, --masters, the file or the environment, in this order.
 func TestPrecedenceOfMasterLists(t *testing.T) {
 	f := newDeployment(t, 3, redisproc.Config{})
 	const nobody = "redis://127.0.0.1:1"
@@ -29,7 +29,7 @@ func TestPrecedenceOfMasterLists(t *testing.T) {
 	call(t, exitUsage, mastersVariable, "status")
 }
 
-// A password and TLS certificates from the file do not appear in the arguments.
+// A password and TLS certificates in the file need not be in the arguments.
 func TestConfigFileWithPasswordAndCertificates(t *testing.T) {
 	t.Parallel()
 	f, dir, urls := &deployment{t: t}, redistest.Certificates(t), []string(nil)
@@ -62,7 +62,7 @@ func TestConfigFileWithPasswordAndCertificates(t *testing.T) {
 	call(t, exitUsage, `unknown field "gaurd"`, "status", "--config", write())
 }
 
-// With --json each command writes one value, including errors.
+// With --json each command writes one JSON value, also for an error.
 func TestEachCommandWritesJSON(t *testing.T) {
 	t.Parallel()
 	f := newDeployment(t, 3, redisproc.Config{})
@@ -71,7 +71,7 @@ func TestEachCommandWritesJSON(t *testing.T) {
 		t.Helper()
 		var out, errs bytes.Buffer
 		if got := run(append(args, "--json", "--config", file), &out, &errs); got != code {
-			t.Fatalf("%q: code %d, want %d\n%s%s", args, got, code, out.String(), errs.String())
+			t.Fatalf("%q ended with code %d, want %d; the output is\n%s%s", args, got, code, out.String(), errs.String())
 		}
 		v := make(map[string]any)
 		text := out.Bytes()
@@ -79,31 +79,31 @@ func TestEachCommandWritesJSON(t *testing.T) {
 			text = errs.Bytes()
 		}
 		if err := json.Unmarshal(text, &v); err != nil {
-			t.Fatalf("%q: %v\n%s", args, err, text)
+			t.Fatalf("the output of %q is not JSON: %v\n%s", args, err, text)
 		}
 		return v
 	}
 	if v := ask(exitDone, "admit"); v["voting"] != 3.0 || len(v["masters"].([]any)) != 3 {
-		t.Errorf("admit: %v", v)
+		t.Errorf("admit printed %v", v)
 	}
 	if v := ask(exitDone, "check"); len(v["findings"].([]any)) != 0 || v["status"] != 0.0 {
-		t.Errorf("check: %v", v)
+		t.Errorf("check printed %v", v)
 	}
 	if v := ask(exitDone, "guard"); v["masters"].([]any)[0].(map[string]any)["guard_ms"] != 30000.0 {
-		t.Errorf("guard: %v", v)
+		t.Errorf("guard printed %v", v)
 	}
 	if v := ask(exitDone, "set", file); v["open"] != 3.0 || v["next"] != nil {
-		t.Errorf("set: %v", v)
+		t.Errorf("set printed %v", v)
 	}
 	if v := ask(exitDone, "version"); v["version"] == "" {
-		t.Errorf("version: %v", v)
+		t.Errorf("version printed %v", v)
 	}
 	if v := ask(exitUsage, "quarantine"); !strings.Contains(v["error"].(string), `"master" not set`) {
-		t.Errorf("quarantine: %v", v)
+		t.Errorf("quarantine printed %v", v)
 	}
 }
 
-// Every command has help texts and an example that begins with the program's name or a shell comment.
+// Every command has help texts, and an example that begins with the program's name or with a shell comment.
 func TestEveryCommandHasExample(t *testing.T) {
 	t.Parallel()
 	var look func(c *cobra.Command)
@@ -125,7 +125,7 @@ func TestEveryCommandHasExample(t *testing.T) {
 	call(t, exitUsage, `unknown command "chekc"`, "chekc")
 }
 
-// The completion scripts exist, and their queries are answered.
+// Completion scripts exist, and the command answers their queries.
 func TestCompletionScripts(t *testing.T) {
 	t.Parallel()
 	for _, shell := range []string{"bash", "zsh", "fish"} {
@@ -136,7 +136,7 @@ func TestCompletionScripts(t *testing.T) {
 	call(t, exitDone, "json\n:8", "__complete", "status", "--config", "")
 }
 
-// H110: each flag has the default in its help: no two commands share a variable.
+// H110: each flag has the default that its help shows. That would not be so if two commands shared a variable.
 func TestFlagsHaveTheirDefaults(t *testing.T) {
 	t.Parallel()
 	var check func(cmd *cobra.Command)

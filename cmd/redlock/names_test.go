@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// H111: names that begin with a dash, or have unusual characters, are locked, printed and released exactly. A name that
-// is not UTF-8 is refused before anything is sent, by every command that takes one.
+// H111: names that begin with a dash, or contain unusual characters, are locked, printed and released unchanged. A
+// name that is not valid UTF-8 is refused by every command, before anything is sent.
 func TestUnusualNames(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
@@ -22,7 +22,7 @@ func TestUnusualNames(t *testing.T) {
 		var found struct{ Names []held }
 		if err := json.Unmarshal([]byte(list.said()), &found); err != nil || len(found.Names) != 1 ||
 			found.Names[0].Name != name {
-			t.Errorf("ls lists %+v, %v; want %q", found, err, name)
+			t.Errorf("ls lists %+v, %v, want %q", found, err, name)
 		}
 		f.start("release", "--force", "--yes", "--", name).ends(0, "")
 		p.stdin.Close()

@@ -15,7 +15,7 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc"
 )
 
-// A restrictedDeployment is three masters with an ACL user "app", and a directory with the file of --config.
+// A restrictedDeployment has three masters with an ACL user "app", and a directory for the file of --config.
 type restrictedDeployment struct {
 	*deployment
 	dir string
@@ -31,7 +31,7 @@ func newRestrictedDeployment(t *testing.T) *restrictedDeployment {
 	return f
 }
 
-// allow replaces the passwords of the user.
+// allow replaces the password of the user.
 func (f *restrictedDeployment) allow(password string) {
 	f.t.Helper()
 	for i := range f.urls {
@@ -48,7 +48,7 @@ func (f *restrictedDeployment) write(name, text string, mode os.FileMode) (path 
 	return path
 }
 
-// config writes the file of --config with these settings.
+// config writes the file for --config with these settings.
 func (f *restrictedDeployment) config(settings map[string]any) (path string) {
 	f.t.Helper()
 	settings["masters"], settings["user"] = f.urls, "app"
@@ -59,7 +59,7 @@ func (f *restrictedDeployment) config(settings map[string]any) (path string) {
 	return f.write("locks.json", string(text), 0o600)
 }
 
-// fails requires that the command reports want and does not show secret.
+// fails requires that the command fails with an output that contains want and does not contain secret.
 func fails(t *testing.T, want, secret string, args ...string) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -74,7 +74,7 @@ func TestPasswordFileIsReadForEachConnection(t *testing.T) {
 	t.Parallel()
 	const secret = "s3cr3t-pass"
 	f := newRestrictedDeployment(t)
-	path := f.config(map[string]any{"passwordFile": "pass"}) // relative to the directory of the configuration
+	path := f.config(map[string]any{"passwordFile": "pass"}) // relative to the directory of the configuration file
 	file := f.write("pass", secret+"\n", 0o600)
 	f.allow(secret)
 	call(t, exitDone, "3 of 3 vote", "status", "--config", path)
@@ -139,7 +139,7 @@ func TestSourcesOfThePasswordExcludeEachOther(t *testing.T) {
 	}
 }
 
-// "redlock run" reaps the orphans of its command, and kills its descendants, but no password command.
+// "redlock run" kills the descendants of its command, but does not kill or reap password commands.
 func TestRunLeavesPasswordCommandsAlone(t *testing.T) {
 	t.Parallel()
 	f := newRestrictedDeployment(t)
@@ -161,7 +161,7 @@ func TestRunLeavesPasswordCommandsAlone(t *testing.T) {
 		}
 		return len(text)
 	}
-	const each = 2 // connections to a master: for calls and for messages
+	const each = 2 // connections to each master, for calls and for messages
 	connected := func(i int) {
 		list := ""
 		if !eventuallyTrue(func() bool {
@@ -174,7 +174,7 @@ func TestRunLeavesPasswordCommandsAlone(t *testing.T) {
 	for i := range f.urls {
 		connected(i)
 	}
-	for range 2 { // each connection is made again with a single run of the password command
+	for range 2 { // each connection is made again with one run of the password command
 		for i := range f.urls {
 			before := count()
 			f.do(i, "CLIENT", "KILL", "USER", "app")
@@ -191,7 +191,8 @@ func TestRunLeavesPasswordCommandsAlone(t *testing.T) {
 	}
 }
 
-// reapOrphans leaves the exit status of a password command to its caller, and does not count the command as an orphan.
+// reapOrphans leaves the exit status of a password command to its caller, and does not treat this command as an
+// orphan.
 func TestHelpersAreNotReaped(t *testing.T) {
 	done := make(chan struct{})
 	ended := make(chan struct{})

@@ -26,19 +26,19 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// A procedure is a section of docs/operations.md. Its commands are run literally, in a directory with locks.json, on
-// servers that stand for 10.0.0.1, 10.0.0.2, and so on.
+// A procedure is a section of docs/operations.md. Its commands are run literally, in a directory with locks.json.
+// Servers of the test replace those with the addresses 10.0.0.1, 10.0.0.2, and so on.
 type procedure struct {
 	*deployment
 	commands []string
-	output   string // the block after the commands, if there is one
+	output   string // the block after the commands; "" if there is none
 	program  string
 	dir      string
 	dead     map[int]bool
-	to, from *strings.Replacer // between the addresses of the document and those of the servers
+	to, from *strings.Replacer // translate the addresses of the document to those of the servers, and back
 }
 
-// newProcedure starts n servers, and writes a file with the first five as the masters.
+// newProcedure starts n servers, and writes locks.json with the first five as masters.
 func newProcedure(t *testing.T, heading string, n int) *procedure {
 	t.Helper()
 	for _, tool := range []string{"bash", "jq", "redis-cli"} {
@@ -81,7 +81,7 @@ func newProcedure(t *testing.T, heading string, n int) *procedure {
 
 func (p *procedure) path() string { return filepath.Join(p.dir, "locks.json") }
 
-// sh runs a line of the document, and returns its output in the terms of the document.
+// sh runs a line of the document, and returns its output with the addresses of the document.
 func (p *procedure) sh(status int, line string) string {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.t.Context(), 5*time.Minute)
@@ -91,7 +91,7 @@ func (p *procedure) sh(status int, line string) string {
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Run(); cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != status {
-		p.t.Fatalf("%s\n%v, want status %d\n%s", line, err, status, p.from.Replace(out.String()))
+		p.t.Fatalf("%s\nended with %v, want status %d; the output is\n%s", line, err, status, p.from.Replace(out.String()))
 	}
 	return p.from.Replace(out.String())
 }
@@ -117,14 +117,14 @@ func (p *procedure) restart(masters ...int) {
 	}
 }
 
-// A member is a client of the file, which holds a lock of its own.
+// A member is a client that uses locks.json, and holds a lock of its own.
 type member struct {
 	*redlock.Locker
 	kept *redlock.Lock
 	shut func()
 }
 
-// join starts a client with this label. If follows is false it does not follow the file.
+// join starts a client with this label. If follows is false, the client does not follow changes of the file.
 func (p *procedure) join(label string, follows bool) *member {
 	p.t.Helper()
 	l, closeAll, err := redlockfile.Open(p.path(), redlock.WithOwner(label))
@@ -139,7 +139,7 @@ func (p *procedure) join(label string, follows bool) *member {
 		cancel()
 		ctx, cancel := context.WithTimeout(context.Background(), hang)
 		defer cancel()
-		_ = closeAll(ctx) // masters may be dead
+		_ = closeAll(ctx) // masters may be down
 	})}
 	p.t.Cleanup(m.shut)
 	within, stop := context.WithTimeout(p.t.Context(), hang)
@@ -148,15 +148,15 @@ func (p *procedure) join(label string, follows bool) *member {
 		p.t.Fatal(err)
 	}
 	out := func(o redlockinfo.Master) bool { return o.State != "voting" && o.State != "connecting" }
-	eventuallyTrue(func() bool { // wait: a new client may have the lock on a bare quorum, and a master of it may be killed
+	eventuallyTrue(func() bool { // a new client may have the lock on a bare quorum, and one of these masters may be killed
 		on, _ := private.HeldOn(m.kept)
 		return on >= len(slices.DeleteFunc(l.Admin().Masters(), out))
 	})
 	return m
 }
 
-// takeTurns makes the members lock one name in turns. It checks that each call succeeds, that no two hold the name at
-// once, and that tokens grow.
+// takeTurns makes the members lock one name in turns. It checks that each call succeeds, that no two members hold
+// the name at the same time, and that tokens increase.
 func (p *procedure) takeTurns(members ...*member) (turns *atomic.Int64, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -173,15 +173,15 @@ func (p *procedure) takeTurns(members ...*member) (turns *atomic.Int64, stop fun
 					return
 				}
 				if inside.Add(1) > 1 && k.Err() == nil {
-					p.t.Error("two clients hold the name at once")
+					p.t.Error("two clients hold the name at the same time")
 				}
 				if token := k.Token(); last.Swap(token) >= token {
-					p.t.Errorf("token %d does not grow", token)
+					p.t.Errorf("the token %d does not increase", token)
 				}
 				turns.Add(1)
 				inside.Add(-1)
 				err = k.Unlock(context.WithoutCancel(ctx))
-				if errors.Is(err, redlock.ErrLost) { // a release is not confirmed if a master of a bare quorum is killed
+				if errors.Is(err, redlock.ErrLost) { // an unconfirmed release is no loss
 					p.t.Errorf("a lock was lost: %v", err)
 				}
 			}
@@ -192,18 +192,18 @@ func (p *procedure) takeTurns(members ...*member) (turns *atomic.Int64, stop fun
 	return turns, stop
 }
 
-// moves waits for 20 more turns, and stops them.
+// moves waits for 20 more turns, and then calls stop.
 func (p *procedure) moves(turns *atomic.Int64, stop func()) {
 	p.t.Helper()
 	before := turns.Load()
 	if !eventuallyTrue(func() bool { return turns.Load() > before+20 || p.t.Failed() }) {
-		p.t.Error("no more turns")
+		p.t.Error("there were no more turns")
 	}
 	stop()
 }
 
-// pass makes the epochs of all records a minute older, in a short run. Before that each kept lock must be on both sets,
-// as it is after a minute.
+// pass makes the epochs of all records a minute older, unless -long is set. Before that it waits until each kept
+// lock is on both sets, as would be the case after a minute.
 func (p *procedure) pass(members []*member) {
 	p.t.Helper()
 	if long.Enabled() {
@@ -216,13 +216,13 @@ func (p *procedure) pass(members []*member) {
 		})
 	}
 	if !eventuallyTrue(carried) {
-		p.t.Fatal("the locks are not on both sets")
+		p.t.Fatal("the kept locks are not on both sets of masters")
 	}
 	p.age(59*time.Second, p.dead)
 }
 
-// The masters of a deployment are changed by the documented scripts. Meanwhile each client holds a lock throughout, one
-// of them a "redlock run", and the others lock one name in turns. The masters that leave are killed at the end.
+// The documented scripts change the masters of a deployment. Meanwhile each client holds a lock throughout, one of
+// them with "redlock run", and the others lock one name in turns. The masters that leave are killed at the end.
 func TestDocumentedChangesOfTheMasters(t *testing.T) {
 	t.Parallel()
 	for heading, c := range map[string]struct {
@@ -251,14 +251,14 @@ func TestDocumentedChangesOfTheMasters(t *testing.T) {
 				}
 				out := p.sh(exitDone, line)
 				if strings.HasPrefix(line, "redlock set new.json") && !strings.Contains(out, p.output) {
-					t.Errorf("the document has\n%s\nand the command prints\n%s", p.output, out)
+					t.Errorf("the document shows\n%s\nbut the command prints\n%s", p.output, out)
 				}
 			}
 			p.kill(c.leaves...)
 			p.moves(turns, stop)
 			for _, m := range members {
 				if on, n := private.HeldOn(m.kept); m.kept.Err() != nil || on < n/2+1 || n != c.masters {
-					t.Errorf("%s: %v, on %d of %d masters", m.kept.Name(), m.kept.Err(), on, n)
+					t.Errorf("the lock %s has the error %v and is on %d of %d masters", m.kept.Name(), m.kept.Err(), on, n)
 				}
 				if err := m.kept.Unlock(t.Context()); err != nil {
 					t.Error(err)
@@ -266,7 +266,7 @@ func TestDocumentedChangesOfTheMasters(t *testing.T) {
 			}
 			job.signal(syscall.SIGTERM)
 			job.ends(128+int(syscall.SIGTERM), "")
-			t.Logf("%d turns", turns.Load())
+			t.Logf("there were %d turns", turns.Load())
 		})
 	}
 }
@@ -284,7 +284,7 @@ func TestDocumentedRecoveryOfDownMajority(t *testing.T) {
 		t.Error(out)
 	}
 	if !eventuallyTrue(func() bool { return errors.Is(m.kept.Err(), redlock.ErrLost) }) {
-		t.Errorf("the holder: %v", m.kept.Err())
+		t.Errorf("the lock that should be lost has the error %v", m.kept.Err())
 	}
 	p.restart(0, 1, 2)
 	for _, line := range p.commands {
@@ -292,7 +292,7 @@ func TestDocumentedRecoveryOfDownMajority(t *testing.T) {
 	}
 	p.join("web-2", true)
 	if k, err := m.Lock(t.Context(), "kept by web-1"); err != nil || k.Token() <= m.kept.Token() {
-		t.Errorf("the name that was lost: %v, %v", k, err)
+		t.Errorf("locking the lost name again returned %v, %v", k, err)
 	}
 }
 
@@ -332,12 +332,12 @@ func TestDocumentedRecoveryOfLostMajority(t *testing.T) {
 		for _, line := range append(p.commands[:2:2], "stop all clients, and wait 30s;", "redlock admit --guard 30s") {
 			want, _, _ := strings.Cut(line, " #")
 			if want = strings.ReplaceAll(strings.TrimSpace(want), " DEL", ":6379 DEL"); !strings.Contains(out, want) {
-				t.Errorf("set %s: no %q in\n%s", step, want, out)
+				t.Errorf("set %s does not print %q, but\n%s", step, want, out)
 			}
 		}
 	}
 	if now := fmt.Sprintf("%s", p.do(3, "GET", "redlock:admission")); now != record {
-		t.Errorf("the record\n%s\nis now\n%s", record, now)
+		t.Errorf("the record changed from\n%s\nto\n%s", record, now)
 	}
 	m.shut()
 	for _, line := range p.commands {
@@ -346,7 +346,7 @@ func TestDocumentedRecoveryOfLostMajority(t *testing.T) {
 	p.join("web-1", true)
 }
 
-// Running locks are not affected by a wrong record of one master, nor by its replacement.
+// A wrong record on one master, and the replacement of this record, do not affect locks.
 func TestDocumentedReplacementOfAWrongRecord(t *testing.T) {
 	t.Parallel()
 	p := newProcedure(t, "A wrong record", 5)
@@ -355,7 +355,7 @@ func TestDocumentedReplacementOfAWrongRecord(t *testing.T) {
 	p.sh(exitDone, "redlock admit redis://10.0.0.2")
 	m := p.join("web-1", true)
 	for i, line := range p.commands {
-		if strings.HasPrefix(line, "until ") && !long.Enabled() { // 30 s
+		if strings.HasPrefix(line, "until ") && !long.Enabled() { // takes 30 s
 			line = "redlock status --config locks.json | grep '10.0.0.2:6379 .*quarantine, '"
 			line = strings.ReplaceAll(line, "10.0.0.2:6379 ", p.servers[1].Addr()+" ")
 		}
@@ -369,8 +369,8 @@ func TestDocumentedReplacementOfAWrongRecord(t *testing.T) {
 	p.join("web-2", true)
 }
 
-// A client that does not follow the file keeps a change from its next step. The change is given up before that step or
-// after it, and no lock ends but those of that client if the step was forced.
+// A client that does not follow the file prevents the next step of a change. The change is cancelled before or after
+// that step. No lock ends, except those of that client if the step was forced.
 func TestDocumentedEndOfAStuckChange(t *testing.T) {
 	t.Parallel()
 	for _, raised := range []bool{false, true} {
@@ -423,8 +423,8 @@ func TestDocumentedEndOfAStuckChange(t *testing.T) {
 	}
 }
 
-// A majority of the next masters is lost. Before --raise the clients that are started again with the old file lock as
-// before. After it empty servers take the names of the lost ones, and the change is given up.
+// A majority of the next masters is lost. Before --raise, clients that are started again with the old file can lock
+// as before. After --raise, empty servers take the place of the lost masters, and the change is cancelled.
 func TestDocumentedWaysBackFromLostNextMasters(t *testing.T) {
 	t.Parallel()
 	for _, raised := range []bool{false, true} {

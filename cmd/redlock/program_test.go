@@ -19,7 +19,7 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc"
 )
 
-var builtIn string // directory of the built program
+var builtIn string // directory of the program that was built for the tests
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -45,7 +45,8 @@ var build = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// votingDeployment is three masters that vote, named in a file. ask runs the built program on them.
+// A votingDeployment has three masters that vote, and a file that names them. ask returns commands of the built
+// program.
 type votingDeployment struct {
 	*deployment
 	program, config string
@@ -62,14 +63,14 @@ func newVotingDeployment(t *testing.T) *votingDeployment {
 	return &votingDeployment{f, program, setText(t, f.urls)}
 }
 
-// ask returns a call of the program.
+// ask returns a command that runs the program on the deployment.
 func (f *votingDeployment) ask(verb string, args ...string) *exec.Cmd {
 	cmd := exec.Command(f.program, append([]string{verb, "--config", f.config}, args...)...)
 	cmd.WaitDelay = hang
 	return cmd
 }
 
-// A process is the running program. Tests can wait for its output.
+// A process is a running program. Tests can wait for its output.
 type process struct {
 	t     *testing.T
 	cmd   *exec.Cmd
@@ -98,7 +99,7 @@ func (p *process) said() string {
 	return p.text.String()
 }
 
-// start starts the program, and ends it with the test.
+// start starts the program, and ends it at the end of the test.
 func (f *votingDeployment) start(verb string, args ...string) *process {
 	f.t.Helper()
 	p := &process{t: f.t, cmd: f.ask(verb, args...), wrote: make(chan struct{}, 1)}
@@ -122,7 +123,7 @@ func (p *process) hear(text string) {
 		select {
 		case <-p.wrote:
 		case <-bound:
-			p.t.Fatalf("no output %q:\n%s", text, p.said())
+			p.t.Fatalf("the program has not written %q:\n%s", text, p.said())
 		}
 	}
 }
@@ -134,22 +135,22 @@ func (p *process) signal(s os.Signal) {
 	}
 }
 
-// ends waits for the end, and requires this status and text.
+// ends waits until the program ends. It ends the test unless the exit status is status and the output contains want.
 func (p *process) ends(status int, want string) {
 	p.t.Helper()
 	if err := p.cmd.Wait(); p.cmd.ProcessState == nil {
 		p.t.Fatal(err)
 	}
 	if got := p.cmd.ProcessState.ExitCode(); got != status || !strings.Contains(p.said(), want) {
-		p.t.Fatalf("%q: status %d, want %d with %q\n%s", p.cmd.Args, got, status, want, p.said())
+		p.t.Fatalf("%q: status %d, want %d; want %q in the output\n%s", p.cmd.Args, got, status, want, p.said())
 	}
 }
 
-// A tomb is a named pipe. When it ends, all processes that held its writing end are dead.
+// A tomb is a named pipe. When all processes that hold its writing end have ended, its reader notices that.
 type tomb struct {
 	t    *testing.T
 	path string
-	end  chan string // receives the output once no process holds it any more
+	end  chan string // receives the output when no process holds the pipe any more
 }
 
 func newTomb(t *testing.T) *tomb {
@@ -159,10 +160,10 @@ func newTomb(t *testing.T) *tomb {
 		t.Fatal(err)
 	}
 	go func() {
-		text, _ := os.ReadFile(b.path) // opening waits for a writer, and reading for the end of all writers
+		text, _ := os.ReadFile(b.path) // opening waits for a writer, and reading waits for the end of all writers
 		b.end <- string(text)
 	}()
-	t.Cleanup(func() { // unblock the reader if no process opened it
+	t.Cleanup(func() { // unblock the reader if no process has opened the pipe
 		if w, err := os.OpenFile(b.path, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil {
 			w.Close()
 		}
@@ -170,7 +171,7 @@ func newTomb(t *testing.T) *tomb {
 	return b
 }
 
-// closes waits until no process holds it.
+// closes waits until no process holds the pipe, and returns the output.
 func (b *tomb) closes() (text string) {
 	b.t.Helper()
 	select {

@@ -11,7 +11,7 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// Without a terminal, release needs --yes, and may be given the id of the lease.
+// Without a terminal, release needs --yes. It accepts the id of a lease.
 func TestReleaseInScripts(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
@@ -26,12 +26,12 @@ func TestReleaseInScripts(t *testing.T) {
 	who.ends(0, "")
 	var seen struct{ Lease string }
 	if err := json.Unmarshal([]byte(who.said()), &seen); err != nil || seen.Lease == "" {
-		t.Fatalf("%v: %s", err, who.said())
+		t.Fatalf("the output of who is not as expected: %v: %s", err, who.said())
 	}
 	p := f.start("release", "--force", "--yes", "--json", "--lease", seen.Lease, "a")
 	p.ends(exitDone, `"released":3`)
 	if !strings.HasPrefix(p.said(), "{") || strings.Count(p.said(), "\n") != 1 {
-		t.Errorf("output:\n%s", p.said())
+		t.Errorf("the output is\n%s", p.said())
 	}
 	f.start("ls").ends(0, "b\n")
 	for _, s := range f.servers[:2] {
@@ -42,7 +42,7 @@ func TestReleaseInScripts(t *testing.T) {
 	f.start("release", "--force", "--yes", "b").ends(exitNoQuorum, "connection refused")
 }
 
-// A request reaches a holder that is subscribed, and takes the lock from no holder.
+// A request reaches a holder that is subscribed. It does not end the lock.
 func TestReleaseAsks(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
@@ -53,14 +53,14 @@ func TestReleaseAsks(t *testing.T) {
 		t.Fatal(err)
 	}
 	request := redlock.ReleaseRequested(lock.Context(t.Context()))
-	for end := time.Now().Add(hang); ; { // until the subscription is there
+	for end := time.Now().Add(hang); ; { // until the holder is subscribed
 		p := f.start("release", "--ask", "a")
 		_ = p.cmd.Wait()
 		if p.cmd.ProcessState.ExitCode() == exitDone {
 			break
 		}
 		if time.Now().After(end) {
-			t.Fatalf("not heard: %s", p.said())
+			t.Fatalf("the holder has not received the request: %s", p.said())
 		}
 	}
 	<-request

@@ -18,7 +18,7 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// The documented exit statuses.
+// run ends with the documented exit statuses.
 func TestRunExitStatus(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
@@ -53,7 +53,8 @@ func TestRunExitStatus(t *testing.T) {
 	}
 }
 
-// Of two runs of one name one waits, and gets a larger token. A third one that does not wait reports the holder.
+// If two runs lock the same name, one waits, and gets a larger token. A third run that does not wait reports the
+// holder.
 func TestRunWaitsForAnother(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
@@ -65,18 +66,19 @@ func TestRunWaitsForAnother(t *testing.T) {
 	f.start("run", "--wait", "300ms", "--json", "a", "--", "true").ends(exitRunHeld, `{"error":"redlock: lock`)
 	f.waiting("a")
 	if text := second.said(); text != "" {
-		t.Fatalf("the second printed %q while the first held the lock", text)
+		t.Fatalf("the second run printed %q while the first held the lock", text)
 	}
 	first.stdin.Close()
 	first.ends(3, "")
 	second.ends(0, "have it")
 	token := regexp.MustCompile(`(\d+) have it`)
 	if a, b := token.FindString(first.said()), token.FindString(second.said()); len(a) != len(b) || a >= b {
-		t.Errorf("tokens %q and then %q", a, b)
+		t.Errorf("the first token is %q, and the second is %q", a, b)
 	}
 }
 
-// H103: of several simultaneous runs with --try, as started by cron on several hosts, one runs its command.
+// H103: if several runs with --try start at the same time, as with cron on several hosts, exactly one runs its
+// command.
 func TestRunTryAtOneInstant(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
@@ -97,16 +99,16 @@ func TestRunTryAtOneInstant(t *testing.T) {
 			case status == 0 && strings.Contains(p.said(), "it runs"):
 				ran++
 			case status != exitRunHeld || !strings.Contains(p.said(), "held by"):
-				t.Errorf("round %d: status %d\n%s", round, status, p.said())
+				t.Errorf("in round %d a run ended with status %d and printed\n%s", round, status, p.said())
 			}
 		}
 		if ran != 1 {
-			t.Errorf("round %d: %d commands ran", round, ran)
+			t.Errorf("in round %d, %d commands ran, want 1", round, ran)
 		}
 	}
 }
 
-// H126: a name stays locked for the minimum hold even if the command has ended or redlock was killed.
+// H126: a name stays locked for the minimum hold, even if the command has ended, or redlock was killed.
 func TestRunKeepsTheNameForAMinimumHold(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
@@ -132,7 +134,7 @@ func TestRunKeepsTheNameForAMinimumHold(t *testing.T) {
 			f.start("run", "--try", how, "--", "true").ends(exitRunHeld, `"the first"`)
 			f.start("run", how, "--", "true").ends(0, "")
 			if took := time.Since(began); took < minimum {
-				t.Errorf("another run had the name %v after the first began", took)
+				t.Errorf("another run got the name %v after the start of the first", took)
 			}
 		})
 	}
@@ -152,7 +154,7 @@ func (f *votingDeployment) waiting(name string) {
 			return
 		}
 		if time.Now().After(end) {
-			f.t.Fatal("no client waits")
+			f.t.Fatal("no client waits for the name")
 		}
 	}
 }
@@ -198,8 +200,8 @@ func TestRunPassesSignalsOn(t *testing.T) {
 	}
 }
 
-// A command that ignores TERM, and its child, are dead at the end of the lock's validity. A majority of the masters
-// hangs, so only the clock shows that end.
+// If a command and its child ignore TERM, they are dead when the validity of the lock ends. A majority of the
+// masters hangs, so only the clock shows that end.
 func TestRunKillsTheCommandWithinTheValidity(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
@@ -215,7 +217,7 @@ func TestRunKillsTheCommandWithinTheValidity(t *testing.T) {
 	}
 	paused := time.Now()
 	end.closes()
-	// The last extension that a majority confirmed was sent before the pause. The rest is for slow machines.
+	// The last extension that a majority confirmed was sent before the pause. Slow machines get two more seconds.
 	if took := time.Since(paused); took > 3*time.Second+2*time.Second {
 		t.Errorf("the command lived for %v after the masters had stopped", took)
 	}
@@ -226,11 +228,12 @@ func TestRunKillsTheCommandWithinTheValidity(t *testing.T) {
 	}
 	p.ends(exitRunLost, "cannot be kept")
 	if !strings.Contains(p.said(), "term\n") {
-		t.Errorf("the command was not asked to end:\n%s", p.said())
+		t.Errorf("the command did not get TERM:\n%s", p.said())
 	}
 }
 
-// A lock that is deleted on the masters is lost at the next extension. A command that ends on TERM is not killed.
+// If the keys of a lock are deleted on the masters, the lock is lost at the next extension. A command that ends on
+// TERM is not killed.
 func TestRunEndsCommandOfLostLock(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
@@ -242,11 +245,11 @@ func TestRunEndsCommandOfLostLock(t *testing.T) {
 	}
 	p.ends(exitRunLost, "cleaned")
 	if !strings.Contains(p.said(), redlock.ErrLost.Error()[len("redlock: "):]) || !strings.Contains(p.said(), "status 4") {
-		t.Errorf("output:\n%s", p.said())
+		t.Errorf("the output is\n%s", p.said())
 	}
 }
 
-// When run is killed, the command and its child are killed too.
+// If redlock run is killed, the command and its child are also killed.
 func TestKillingRunKillsTheCommand(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
@@ -258,7 +261,7 @@ func TestKillingRunKillsTheCommand(t *testing.T) {
 	end.closes()
 }
 
-// A stopped run extends nothing, so the supervisor must end the command.
+// If redlock run is stopped, it cannot extend the lock, so the supervisor must end the command.
 func TestStoppedRunEndsCommandWithLock(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
@@ -272,7 +275,7 @@ func TestStoppedRunEndsCommandWithLock(t *testing.T) {
 	p.ends(exitRunLost, "")
 }
 
-// Processes that a command leaves running do not outlive the lock.
+// Processes that a command leaves running are killed before the lock is released.
 func TestRunKillsLeftProcesses(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
@@ -281,7 +284,7 @@ func TestRunKillsLeftProcesses(t *testing.T) {
 	end.closes()
 }
 
-// With one server whose clients have no restart guard a lock is taken at once, and its restart costs no wait.
+// With a single server and no restart guard, a lock is acquired immediately, also after a restart of the server.
 func TestRunWithoutTheRestartGuard(t *testing.T) {
 	t.Parallel()
 	program, err := build()
@@ -293,7 +296,7 @@ func TestRunWithoutTheRestartGuard(t *testing.T) {
 		t.Helper()
 		out, err := exec.Command(program, append([]string{"run", "a", "--wait", "20s"}, args...)...).CombinedOutput()
 		if err != nil {
-			t.Errorf("%q: %v: %s", args, err, out)
+			t.Errorf("%q failed: %v: %s", args, err, out)
 		}
 	}
 	run("--guard", "0", "--masters", s.URL(), "--", "true")
@@ -303,7 +306,7 @@ func TestRunWithoutTheRestartGuard(t *testing.T) {
 	run("--masters", s.URL()+"?guard=off", "--", "true")
 }
 
-// The warning about one master is printed once, and names the way to a restart without a pause.
+// The warning about a single master is printed once. It names the option that avoids a pause after a restart.
 func TestOneMasterWarningAppearsOnce(t *testing.T) {
 	t.Parallel()
 	program, err := build()
@@ -315,6 +318,6 @@ func TestOneMasterWarningAppearsOnce(t *testing.T) {
 	out, err := exec.Command(program, "run", "--masters", f.urls[0], "a", "--", "true").CombinedOutput()
 	if err != nil || strings.Count(string(out), "one master") != 1 ||
 		!strings.Contains(string(out), "WithDurableMasters") {
-		t.Errorf("%v\n%s", err, out)
+		t.Errorf("the command returned %v and printed\n%s", err, out)
 	}
 }

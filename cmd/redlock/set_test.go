@@ -11,8 +11,8 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// A change of the masters with the commands in the order of the documentation. The old masters must have had the epoch
-// for a minute; their records are rewritten so that most of it has passed.
+// The masters are changed with the commands of the documentation, in the same order. The old masters must have had
+// the epoch for a minute, so the test rewrites their records as if most of that time had passed.
 func TestSetChangesMasters(t *testing.T) {
 	t.Parallel()
 	f := newDeployment(t, 5, redisproc.Config{})
@@ -34,8 +34,8 @@ func TestSetChangesMasters(t *testing.T) {
 	call(t, exitDone, "next  stop the masters that are not in the file", "set", "--yes", "-raise", path)
 }
 
-// If the masters do not list their clients, --raise needs --force. A file with an earlier epoch than the deployment is
-// refused.
+// If the masters do not list their clients, --raise needs --force. If the epoch of a file is earlier than that of
+// the deployment, the file is refused.
 func TestRaiseWithoutClientList(t *testing.T) {
 	t.Parallel()
 	f := newDeployment(t, 3, redisproc.Config{Args: []string{"--rename-command", "CLIENT", ""}})
@@ -53,7 +53,7 @@ func TestRaiseWithoutClientList(t *testing.T) {
 	}
 }
 
-// age makes the epoch older by d in all records, but for masters that are dead.
+// age makes the epoch older by d in the records of all masters that are not in dead.
 func (f *deployment) age(d time.Duration, dead map[int]bool) {
 	f.t.Helper()
 	for i := range f.servers {

@@ -12,19 +12,19 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// records fails the test if a master's record does not contain its shard of three.
+// records fails the test unless the record of each master contains its shard. Each shard has three masters.
 func (f *deployment) records(shards ...string) {
 	f.t.Helper()
 	for i := range f.urls {
 		record := fmt.Sprintf("%s", f.do(i, "GET", "redlock:admission"))
 		if want := " group=" + shards[i/3] + " "; !strings.Contains(record, want) {
-			f.t.Errorf("master %d: %q does not contain %q", i, record, want)
+			f.t.Errorf("the record %[2]q of master %[1]d does not contain %[3]q", i, record, want)
 		}
 	}
 }
 
-// All commands support shards: a slash separates the masters of two. Commands that write admission records set, or
-// keep, the shard.
+// All commands support shards: a slash separates the masters of two shards. Commands that write admission records
+// write the shard, or keep it.
 func TestCommandsKnowShards(t *testing.T) {
 	f := newDeployment(t, 6, redisproc.Config{})
 	urls := slices.Concat(f.urls[:3], []string{"/"}, f.urls[3:])
@@ -52,7 +52,7 @@ func TestCommandsKnowShards(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.close()
-	for i := range 8 { // some in each shard
+	for i := range 8 { // so that each shard has some
 		name := fmt.Sprint("job", i)
 		if _, err := l.Lock(t.Context(), name); err != nil {
 			t.Fatal(err)
@@ -63,7 +63,7 @@ func TestCommandsKnowShards(t *testing.T) {
 	}
 	for k := range 2 {
 		if keys := f.do(3*k, "KEYS", "redlock:{job*}:fence").([]any); len(keys) == 0 || len(keys) == 8 {
-			t.Errorf("shard %d has %d of 8 names", k+1, len(keys))
+			t.Errorf("shard %d has %d of 8 names, want some", k+1, len(keys))
 		}
 	}
 
@@ -78,8 +78,8 @@ func TestCommandsKnowShards(t *testing.T) {
 	call(t, exitNoQuorum, "shard 2 of 2: failure: quorum", "check")
 }
 
-// quarantine does not replace records if all of them have another shard: that requires their deletion, with no client
-// running. A shard alone does not begin.
+// quarantine does not replace the records if all of them contain another shard. Then the records must be deleted
+// while no client runs. A single shard cannot be started alone.
 func TestQuarantineKeepsRecordsOfAnotherShard(t *testing.T) {
 	t.Parallel()
 	f := newDeployment(t, 6, redisproc.Config{})

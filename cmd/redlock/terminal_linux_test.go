@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inTerminal starts a command as the leader of a session with its own terminal. Writing to stdin of the process types
-// on the terminal.
+// inTerminal starts a command as the leader of a session with its own terminal. Text written to stdin of the process
+// is typed on the terminal.
 func (f *votingDeployment) inTerminal(cmd *exec.Cmd) *process {
 	f.t.Helper()
 	keyboard, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
@@ -46,7 +46,7 @@ func (f *votingDeployment) inTerminal(cmd *exec.Cmd) *process {
 			if n > 0 {
 				_, _ = p.Write([]byte(strings.ReplaceAll(string(b[:n]), "\r\n", "\n")))
 			}
-			if err != nil { // the last process on the terminal has ended
+			if err != nil { // the last process in the terminal has ended
 				return
 			}
 		}
@@ -64,7 +64,7 @@ func (p *process) types(text string) {
 
 const ctrlC, ctrlZ = "\x03", "\x1a"
 
-// In a terminal, Ctrl-C reaches the command once, and the status of the command is returned.
+// In a terminal, Ctrl-C reaches the command once, and redlock returns the status of the command.
 func TestCtrlCReachesTheCommandOnce(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
@@ -78,7 +78,7 @@ func TestCtrlCReachesTheCommandOnce(t *testing.T) {
 	p.ends(9, "")
 	p.hear("ends after 1")
 
-	// If its output is not the terminal, redlock leaves the foreground to others, and passes the interrupt on.
+	// If its output is not the terminal, redlock does not use the foreground, and passes the interrupt on.
 	p = f.inTerminal(exec.Command("sh", "-c", `trap : INT; "$0" "$@" | (trap '' INT; exec cat)`,
 		f.program, "run", "--config", f.config, "a", "--", "sh", "-c",
 		`trap 'echo interrupted; exit 0' INT; echo ready; while :; do sleep 0.05; done`))
@@ -88,7 +88,8 @@ func TestCtrlCReachesTheCommandOnce(t *testing.T) {
 	p.hear("interrupted")
 }
 
-// A command that reads the terminal can be stopped and continued with its lock, and the shell gets the terminal back.
+// A command that reads the terminal can be stopped and continued while its lock is held. Then the shell can use the
+// terminal again.
 func TestCtrlZStopsRunAndTheCommand(t *testing.T) {
 	t.Parallel()
 	p := newVotingDeployment(t).shell()
@@ -118,13 +119,13 @@ func (f *votingDeployment) shell() *process {
 	return f.inTerminal(cmd)
 }
 
-// H109: a command that reads the terminal, or writes to it under tostop, gets the terminal if the job of redlock is in
-// the foreground. In a background job, redlock reports why the command is stopped, and stops.
+// H109: if the job of redlock is in the foreground, a command may read the terminal, or write to it under tostop. In
+// a background job, redlock reports why the command is stopped, and stops, too.
 func TestCommandsThatUseTheTerminal(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, line    string
-		types, prints []string // alternating: expected output, and then input
+		types, prints []string // alternately an expected output, and the input after it
 	}{
 		{"reads it behind a pipe", `$P run --config $F a -- sh -c 'echo re""ady >&2; read x; echo got $x; exit 6' | cat`,
 			[]string{"words\n", ""}, []string{"ready", "got words"}},
@@ -152,7 +153,7 @@ func TestCommandsThatUseTheTerminal(t *testing.T) {
 	}
 }
 
-// A command that is stopped for longer than its lock is valid is dead when the shell continues it.
+// If a command is stopped for longer than the validity of its lock, it is dead when the shell continues it.
 func TestStoppedCommandDoesNotOutliveItsLock(t *testing.T) {
 	t.Parallel()
 	p := newVotingDeployment(t).shell()
@@ -192,7 +193,7 @@ func TestKillingBothProcessesKillsTheCommand(t *testing.T) {
 		_, rest, _ := strings.Cut(string(stat), ") ")
 		if fields := strings.Fields(rest); len(fields) > 1 && fields[1] == fmt.Sprint(p.cmd.Process.Pid) &&
 			strings.Contains(string(line), superviseCommand) {
-			// Stop it first, so that it cannot kill the command.
+			// Stop the supervisor first, so that it cannot kill the command.
 			stopped = syscall.Kill(pid, syscall.SIGSTOP) == nil
 		}
 	}
@@ -203,7 +204,7 @@ func TestKillingBothProcessesKillsTheCommand(t *testing.T) {
 	end.closes()
 }
 
-// release asks for confirmation in a terminal, and accepts only yes.
+// In a terminal, release asks for confirmation, and accepts only yes.
 func TestReleaseAsksInATerminal(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)

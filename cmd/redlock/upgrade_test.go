@@ -11,8 +11,8 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc"
 )
 
-// The procedure of docs/upgrades.md. Records of another version of the protocol stop a client, which writes nothing;
-// after they are deleted, and the masters admitted, locks are taken at once.
+// The procedure of docs/upgrades.md works. With records of another version of the protocol, a client cannot lock,
+// and writes nothing. When these records are deleted and the masters are admitted, names can be locked immediately.
 func TestProtocolUpgrade(t *testing.T) {
 	t.Parallel()
 	f := newDeployment(t, 3, redisproc.Config{})
@@ -38,7 +38,7 @@ func TestProtocolUpgrade(t *testing.T) {
 	f.call(exitNoQuorum, `has version "v2"`, "admit", "--timeout", "2s")
 	for i := range f.urls {
 		if record, err := redis.String(f.do(i, "GET", "redlock:admission"), nil); err != nil || record != old[i] {
-			t.Errorf("the record %q was replaced by %q, %v", old[i], record, err)
+			t.Errorf("the record %q was replaced with %q, %v", old[i], record, err)
 		}
 	}
 

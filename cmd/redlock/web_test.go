@@ -24,14 +24,14 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// reporter sends what a frame of the page shows to the test, at each change.
+// reporter is a script that sends the content of a frame of the page to the test, again and again.
 const reporter = `<script nonce="$1">
 addEventListener("load", () => setInterval(() => fetch("/seen", {method: "POST", body: JSON.stringify({
   width: innerWidth, wide: document.documentElement.scrollWidth, text: document.body.innerText,
   html: document.querySelectorAll("b").length, paper: getComputedStyle(document.body).backgroundColor})}), 100));
 </script></html>`
 
-// A screen is what one frame shows.
+// A screen is the content of one frame.
 type screen struct {
 	Width, Wide, HTML int
 	Text, Paper       string
@@ -45,7 +45,7 @@ type viewer struct {
 	wrote chan struct{}
 }
 
-// view starts a browser, which shows the page of s until the test ends.
+// view starts a browser that shows the page of s until the test ends.
 func view(t *testing.T, s http.Handler, scheme string) *viewer {
 	t.Helper()
 	browser := findBrowser(t)
@@ -111,7 +111,7 @@ func findBrowser(t *testing.T) string {
 	return ""
 }
 
-// sees waits until frames of both widths show the texts, and logs how long that took.
+// sees waits until the frames of both widths show all texts, and logs how long that took.
 func (v *viewer) sees(what string, texts ...string) {
 	v.t.Helper()
 	began, bound := time.Now(), time.After(hang)
@@ -127,7 +127,7 @@ func (v *viewer) sees(what string, texts ...string) {
 		}
 		v.mu.Unlock()
 		if missing == "" {
-			v.t.Logf("%s: seen after %v", what, time.Since(began).Round(10*time.Millisecond))
+			v.t.Logf("%s: the page showed it after %v", what, time.Since(began).Round(10*time.Millisecond))
 			return
 		}
 		select {
@@ -138,7 +138,7 @@ func (v *viewer) sees(what string, texts ...string) {
 	}
 }
 
-// page returns the page of a deployment, which the test reads itself.
+// page returns the page of a deployment, for requests by the test itself.
 func (f *votingDeployment) page(token string) http.Handler {
 	f.t.Helper()
 	masters := redlock.Configuration{Masters: f.urls}
@@ -152,7 +152,8 @@ func (f *votingDeployment) page(token string) http.Handler {
 	return (&webServer{token, newWebLooker(ctx, l)}).handler()
 }
 
-// The page shows in a browser what happens to the masters and the locks, at any width, in light and dark.
+// In a browser, the page shows what happens to the masters and the locks, at any width, with a light or dark
+// background.
 func TestPageShowsFaults(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
@@ -192,12 +193,12 @@ func (f *votingDeployment) looks(v *viewer, paper string) {
 	defer v.mu.Unlock()
 	for _, width := range []int{400, 1400} {
 		if s := v.shown[width]; s.Wide > width || s.HTML > 0 || s.Paper != paper {
-			f.t.Errorf("%d px: %+v", width, s)
+			f.t.Errorf("the frame of %d px shows %+v", width, s)
 		}
 	}
 }
 
-// A user that may not write sees everything: the names, and the time left of a quarantine.
+// A user without the right to write sees everything: the names, and the remaining time of a quarantine.
 func TestPageOnlyReads(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
@@ -228,10 +229,11 @@ func TestPageOnlyReads(t *testing.T) {
 			return
 		}
 	}
-	t.Errorf("no quarantine, or no name: %v %s", lines.Err(), last)
+	t.Errorf("the page shows no quarantine, or no name: %v %s", lines.Err(), last)
 }
 
-// Without a password only this host's own names are answered, with one only those who have it. Nothing is written.
+// Without a password, only requests to names of this host are answered. With a password, only requests that contain
+// it are answered. No request writes anything.
 func TestPageAccess(t *testing.T) {
 	t.Parallel()
 	open, closed := (&webServer{}).handler(), (&webServer{token: "0123456789abcdef"}).handler()
@@ -258,17 +260,18 @@ func TestPageAccess(t *testing.T) {
 		}
 		w := httptest.NewRecorder()
 		if c.to.ServeHTTP(w, r); w.Code != c.want {
-			t.Errorf("%+v: status %d", c, w.Code)
+			t.Errorf("the request %+v got the status %d", c, w.Code)
 		}
 		policy := w.Header().Get("Content-Security-Policy")
 		if c.want == 200 && (!strings.HasPrefix(policy, "default-src 'none'; script-src 'nonce-") ||
 			strings.Contains(policy, "http")) {
-			t.Errorf("policy %q", policy)
+			t.Errorf("the content security policy is %q", policy)
 		}
 	}
 }
 
-// The command prints its address, and a password unless only this host can reach the page; it ends at a signal.
+// The command prints its address. It also prints a password, unless only this host can reach the page. A signal ends
+// the command.
 func TestWebPrintsItsAddress(t *testing.T) {
 	f := newVotingDeployment(t)
 	p := f.start("web", "--listen", "127.0.0.1:0")

@@ -31,12 +31,12 @@ func TestWhoShowsHolderAndWaiters(t *testing.T) {
    1\. "the second" waits for \d+s
 `)
 	if !want.MatchString(one.said()) {
-		t.Errorf("output:\n%s", one.said())
+		t.Errorf("the output is\n%s", one.said())
 	}
 	j := f.start("who", "--json", "a")
 	j.ends(0, `"owner":"the first","since":"`)
 	if !strings.Contains(j.said(), `"on":3,"masters":3,"waiters":1,"queue":[{"place":1,"owner":"the second","for_ms":`) {
-		t.Errorf("output:\n%s", j.said())
+		t.Errorf("the output is\n%s", j.said())
 	}
 	first.stdin.Close()
 	first.ends(0, "")
@@ -54,7 +54,7 @@ func TestWhoShowsHolderAndWaiters(t *testing.T) {
 	f.start("who").ends(exitUsage, "give the name of a lock")
 }
 
-// who shows the value of a holder.
+// who prints the value that the holder has set.
 func TestWhoShowsTheValue(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)

@@ -9,7 +9,8 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// H115: complete texts. Unknown values, such as the start of a hold, are omitted, not printed as zero.
+// H115: who prints complete texts. It omits unknown values, such as the start of a hold, and does not print them as
+// zero.
 func TestWhoText(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 5, 1, 10, 20, 30, 0, time.UTC)
@@ -61,7 +62,7 @@ func TestWhoText(t *testing.T) {
 				`"queue":[{"place":1,"owner":"w","for_ms":3000}],"readers":0}` + "\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { // in which no time passes
+			synctest.Test(t, func(t *testing.T) { // no time passes in the bubble
 				for i := range c.who.Waiters {
 					c.who.Waiters[i].Since = time.Now().Add(-3 * time.Second)
 				}
@@ -73,7 +74,7 @@ func TestWhoText(t *testing.T) {
 					}
 					(&console{json: json, stdout: &out}).result(newJSONWho("n", c.who), whoText("n", c.who))
 					if got := out.String(); got != want {
-						t.Errorf("got\n%swant\n%s", got, want)
+						t.Errorf("who printed\n%swant\n%s", got, want)
 					}
 				}
 			})

@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// budgets are the numbers of exported identifiers that a package may have: types, functions, methods of exported types,
-// fields of exported structs, methods of exported interfaces, constants and variables. Lower one when a package
-// shrinks.
+// budgets lists the maximum numbers of exported identifiers of packages: types, functions, methods of exported
+// types, fields of exported structs, methods of exported interfaces, constants and variables. If a package shrinks,
+// reduce its number.
 var budgets = map[string]int{
 	"redlock":             110,
 	"redlock/redlockfile": 2,
@@ -86,7 +86,7 @@ func exported(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// members returns the exported fields of a struct, or the exported methods of an interface. Embedded ones do not count.
+// members returns the exported fields of a struct, or the exported methods of an interface, without embedded ones.
 func members(spec *ast.TypeSpec) (names []string) {
 	var list *ast.FieldList
 	switch typ := spec.Type.(type) {

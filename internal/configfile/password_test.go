@@ -6,13 +6,14 @@ import (
 	"time"
 )
 
-// A command that hangs is killed when the dial times out, and a child that keeps its output open delays nothing.
+// If a password command hangs, it is killed when the dial times out. A child of the command that keeps its output
+// open does not delay this.
 func TestPasswordCommandThatHangsIsKilled(t *testing.T) {
 	c := &Config{PasswordCommand: []string{"sh", "-c", "sleep 600 & wait"}}
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
 	begin := time.Now()
 	if _, err := c.runPasswordCommand(ctx); err == nil || time.Since(begin) > 30*time.Second {
-		t.Errorf("%v after %v", err, time.Since(begin))
+		t.Errorf("the password command returned %v after %v", err, time.Since(begin))
 	}
 }

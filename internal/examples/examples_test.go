@@ -19,12 +19,12 @@ const module = "github.com/redlock-go/redlock/"
 var packages = []string{"clock", "pool", "redlock", "redlock/redlockfile", "redlock/redlocktest",
 	"redlockgoredis", "redlockotel", "redlockprom", "redlockrueidis"}
 
-// internalCalls are calls that only this module can use, because their results have internal types.
+// internalCalls lists calls that only this module can use, because their results have internal types.
 var internalCalls = []string{"pool.Pool.Transport"}
 
-// Each exported function, method, constructor and option must be used in an example that pkg.go.dev shows next to it:
-// its own example, or one of its type (the receiver of a method, the result of a function). fmt and package errors call
-// Error, Unwrap and String; for these an example of the type is enough.
+// Each exported function, method, constructor and option must be used in an example that pkg.go.dev shows next to
+// it: in its own example, or in an example of its type (the receiver of a method, the result of a function). Error,
+// Unwrap and String are called by fmt and package errors, so an example of the type is enough for them.
 func TestEachExportedCallHasAnExample(t *testing.T) {
 	for _, path := range packages {
 		p, err := parse(filepath.Join("..", "..", path), module+path)
@@ -37,7 +37,7 @@ func TestEachExportedCallHasAnExample(t *testing.T) {
 	}
 }
 
-// parse parses one package with its tests.
+// parse parses the package in dir with its tests.
 func parse(dir, path string) (*doc.Package, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -58,7 +58,7 @@ func parse(dir, path string) (*doc.Package, error) {
 	return doc.NewFromFiles(fset, files, path)
 }
 
-// without returns a message for each call of p without an example, which names the example to write.
+// without returns a message for each call of p that has no example. The message names the example to write.
 func without(p *doc.Package) (sentences []string) {
 	look := func(call, example string, own, ofType []*doc.Example) {
 		name := call[strings.LastIndex(call, ".")+1:]
@@ -91,7 +91,7 @@ func without(p *doc.Package) (sentences []string) {
 	return sentences
 }
 
-// uses reports whether one of the examples uses a selector with this name.
+// uses reports whether an example uses a selector with this name.
 func uses(examples []*doc.Example, name string) (found bool) {
 	for _, e := range examples {
 		ast.Inspect(e.Code, func(n ast.Node) bool {
@@ -103,7 +103,7 @@ func uses(examples []*doc.Example, name string) (found bool) {
 	return found
 }
 
-// The check reports calls without an example, and accepts an example of the type for its calls.
+// The check reports calls without an example, and accepts an example of a type for the calls of this type.
 func TestCallWithoutExampleIsNamed(t *testing.T) {
 	const code = `package door
 type Door struct{}
@@ -138,6 +138,6 @@ func ExampleKnock() { door.Ring() }
 		"door.Door.Shut is used in no example that is beside it: write ExampleDoor_Shut, or use it in ExampleDoor",
 	}
 	if got := without(p); !slices.Equal(got, want) {
-		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		t.Errorf("the messages are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }

@@ -20,19 +20,19 @@ func TestCallsAreEncoded(t *testing.T) {
 		false: append([]string{"EVALSHA", s.SHA}, rest...), true: append([]string{"EVAL", s.Text}, rest...),
 	} {
 		if got := c.Words("stamp", asText); !reflect.DeepEqual(got, want) {
-			t.Errorf("as text %v: got %q, want %q", asText, got, want)
+			t.Errorf("with asText %v the words are %q, want %q", asText, got, want)
 		}
 	}
 	if keys, argv := c.Arguments("stamp"); len(keys) != 2 || !reflect.DeepEqual(argv, rest[3:]) {
-		t.Errorf("keys %q, arguments %q", keys, argv)
+		t.Errorf("the keys are %q, and the arguments are %q", keys, argv)
 	}
 	ping := frame.Command("ping", "PING", "x").Append(nil, "stamp", true)
 	if string(ping) != "*2\r\n$4\r\nPING\r\n$1\r\nx\r\n" {
-		t.Errorf("a command: %q", ping)
+		t.Errorf("a command without a script is encoded as %q", ping)
 	}
-	long := frame.New(s).With(strings.Repeat("x", 1000)) // beyond the room of a Call
+	long := frame.New(s).With(strings.Repeat("x", 1000)) // longer than the array in a Call
 	if got := long.Words("", false); len(got) != 4 || len(got[3]) != 1000 {
-		t.Errorf("a long argument: %d words", len(got))
+		t.Errorf("a call with a long argument has %d words, or a wrong argument", len(got))
 	}
 }
 
@@ -40,6 +40,6 @@ func TestCallIsOneAllocation(t *testing.T) {
 	s := &frame.Script{Name: "s", SHA: strings.Repeat("a", 40)}
 	key := "redlock:{orders:1}"
 	if n := testing.AllocsPerRun(100, func() { frame.New(s, key, "redlock:admission").Digits(1) }); n > 1 {
-		t.Errorf("%v allocations", n)
+		t.Errorf("a call takes %v allocations, want 1", n)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A history that was written by recorders is read back, grouped to holds and checked.
+// A history that recorders have written is read, grouped into holds, and checked.
 func TestRecordedHistory(t *testing.T) {
 	dir := t.TempDir()
 	put := func(process string, events ...Event) {
@@ -33,21 +33,21 @@ func TestRecordedHistory(t *testing.T) {
 	put("a", hold("a", 1, 10, 20, 22)...)
 	holds := read(t, dir)
 	if len(holds) != 2 || holds[0].ID != "a" || holds[0].Until != 20 || holds[1].Left != 32 {
-		t.Fatalf("holds %+v", holds)
+		t.Fatalf("the holds are %+v", holds)
 	}
 	if err := Check(holds); err != nil {
 		t.Error(err)
 	}
 	if gap := Gaps(holds)["n"]; gap != 5*time.Nanosecond {
-		t.Errorf("a gap of %v", gap)
+		t.Errorf("the gap is %v, want 5ns", gap)
 	}
-	put("c", hold("c", 2, 28, 40, 41)...) // both overlaps b and repeats its token
+	put("c", hold("c", 2, 28, 40, 41)...) // overlaps b, and has the same token
 	overlaps, tokens := Violations(read(t, dir))
 	if len(overlaps) != 1 || len(tokens) != 1 || !strings.Contains(overlaps[0], "c believed") {
-		t.Errorf("overlaps %q, tokens %q", overlaps, tokens)
+		t.Errorf("the overlaps are %q, and the violations by tokens are %q", overlaps, tokens)
 	}
 	if Check(read(t, dir)) == nil {
-		t.Error("violations are no error")
+		t.Error("Check returned no error for a history with violations")
 	}
 }
 

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// zeros is the kernel of machines that were copied and have not noticed it: all draw the same.
+// zeros simulates the random source of machines that were copied and have not noticed that: it returns the same
+// bytes on all of them.
 type zeros struct{}
 
 func (zeros) Read(b []byte) (int, error) {
@@ -20,7 +21,7 @@ func TestUniqueDiffersOnCopiesOfTheKernel(t *testing.T) {
 	defer func() { crand.Reader = given }()
 	crand.Reader = zeros{}
 	first := Unique()
-	time.Sleep(time.Millisecond) // no two machines are that exact
+	time.Sleep(time.Millisecond) // the times of two machines always differ a little
 	if Unique() == first {
 		t.Error("two copies have drawn the same number")
 	}
@@ -38,7 +39,7 @@ func TestUseReplacesSourceUntilRestored(t *testing.T) {
 	first, second := draw(), draw()
 	for i := range first {
 		if first[i] != second[i] {
-			t.Fatalf("number %d: %v and %v", i, first[i], second[i])
+			t.Fatalf("number %d is %v from one source, and %v from an equal one", i, first[i], second[i])
 		}
 	}
 	if given.Load() != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// One connection runs a list of commands; the replies are those of Redis 7.0, as far as they matter.
+// The replies to the commands of one connection are those of Redis 7.0, as far as clients depend on them.
 func TestCommands(t *testing.T) {
 	m := newMasters(t, 1)
 	c := dial(t, m, 0)
@@ -76,12 +76,12 @@ func TestCommands(t *testing.T) {
 		}
 		reply, err := c.Do(words[0], args...)
 		if got := show(reply, err); !strings.HasPrefix(got, step.want) || step.want == "" {
-			t.Errorf("%s: %s, want %s", step.command, got, step.want)
+			t.Errorf("the reply to %s is %s, want %s", step.command, got, step.want)
 		}
 	}
 }
 
-// show formats a reply for people.
+// show formats a reply as text.
 func show(reply any, err error) string {
 	switch v := reply.(type) {
 	case nil:
@@ -109,7 +109,7 @@ func TestScriptsAreCachedByLoadAndByEval(t *testing.T) {
 	_, bySHA := deployment.Inspect(&keys).Args("", false)
 	_, byText := deployment.Inspect(&keys).Args("", true)
 	if _, err := c.Do("EVALSHA", bySHA...); err == nil || !strings.HasPrefix(err.Error(), "NOSCRIPT") {
-		t.Errorf("unknown script: %v", err)
+		t.Errorf("EVALSHA of an unknown script returned %v", err)
 	}
 	if _, err := c.Do("EVAL", byText...); err != nil {
 		t.Error(err)
@@ -125,7 +125,7 @@ func TestScriptsAreCachedByLoadAndByEval(t *testing.T) {
 	}
 }
 
-// A client that violates the protocol is disconnected, without harm to other clients.
+// A client that violates the protocol is disconnected, and other clients are not affected.
 func TestWrongBytesEndTheConnection(t *testing.T) {
 	m := newMasters(t, 1)
 	for _, text := range []string{
@@ -135,7 +135,7 @@ func TestWrongBytesEndTheConnection(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		go func() { _, _ = nc.Write([]byte(text)) }() // ends with the connection at the latest
+		go func() { _, _ = nc.Write([]byte(text)) }() // ends when the connection ends, or earlier
 		if n, err := nc.Read(make([]byte, 1)); err == nil {
 			t.Errorf("%q was answered with %d bytes", text, n)
 		}
@@ -152,6 +152,6 @@ func TestWrongBytesEndTheConnection(t *testing.T) {
 	plain := redis.NewConn(nc, 0, 0)
 	go func() { _, _ = nc.Write([]byte("\r\n*0\r\nPING\r\n")) }() // blank lines and empty arrays are skipped
 	if got, err := redis.String(plain.Receive()); got != "PONG" {
-		t.Errorf("inline command: %q, %v", got, err)
+		t.Errorf("the reply to an inline command is %q, %v", got, err)
 	}
 }

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const prefix = scripts.Prefix("redlock")
 
-// deployment encodes the calls of a Locker with default options.
+// deployment encodes calls like a Locker with default options.
 var deployment = scripts.NewEncoder(prefix, 0)
 
 func newMasters(t *testing.T, n int, opts ...memory.Option) *memory.Masters {
@@ -30,7 +30,7 @@ func newMasters(t *testing.T, n int, opts ...memory.Option) *memory.Masters {
 	return m
 }
 
-// dial connects to a master like the pool.
+// dial connects to a master as the pool does.
 func dial(t *testing.T, m *memory.Masters, i int) redis.Conn {
 	t.Helper()
 	nc, err := m.Dial(t.Context(), "tcp", m.Master(i).Addr())
@@ -46,7 +46,7 @@ func load(t *testing.T, c redis.Conn) {
 	t.Helper()
 	for _, s := range scripts.All {
 		if sha, err := redis.String(c.Do("SCRIPT", "LOAD", s.Text)); err != nil || sha != s.SHA {
-			t.Fatalf("SCRIPT LOAD %s: %q, %v", s.Name, sha, err)
+			t.Fatalf("SCRIPT LOAD of %s returned %q, %v", s.Name, sha, err)
 		}
 	}
 }
@@ -56,7 +56,7 @@ func record(m *memory.Master) string {
 	return text
 }
 
-// acquire acquires a name with a valid ballot for the master's clock.
+// acquire acquires a name with a ballot that is valid for the master's clock.
 func acquire(c redis.Conn, m *memory.Master, name, id string) (scripts.Vote, error) {
 	ballot := m.Time().UnixMicro()
 	keys := prefix.Keys(name)
@@ -72,7 +72,7 @@ func acquire(c redis.Conn, m *memory.Master, name, id string) (scripts.Vote, err
 func mustGrant(t *testing.T, c redis.Conn, m *memory.Master, name, id string) {
 	t.Helper()
 	if v, err := acquire(c, m, name, id); err != nil || v.Outcome != quorum.Granted {
-		t.Fatalf("acquire of %s for %s: %+v, %v", name, id, v, err)
+		t.Fatalf("the acquire of %s for %s returned %+v, %v", name, id, v, err)
 	}
 }
 
@@ -113,19 +113,19 @@ func TestInfoHasCheckedFields(t *testing.T) {
 		t.Errorf("identity or time is missing: %q", all)
 	}
 	if some := info(t, c, "replication"); some["role"] != "master" || some["run_id"] != "" {
-		t.Errorf("INFO replication: %q", some)
+		t.Errorf("INFO replication returned %q", some)
 	}
 	m.Master(0).SetRole("slave")
 	replica := info(t, c)
 	if replica["role"] != "slave" || replica["master_replid"] == all["master_replid"] ||
 		identity(replica) != identity(all) {
-		t.Errorf("as a replica: %q", replica)
+		t.Errorf("the INFO of a replica is %q", replica)
 	}
 	m.Master(0).SetRole("master")
 	promoted := info(t, c)
 	if promoted["run_id"] != all["run_id"] || promoted["master_replid2"] != replica["master_replid"] ||
 		promoted["second_repl_offset"] == "-1" {
-		t.Errorf("after promotion: %q", promoted)
+		t.Errorf("the INFO after the promotion is %q", promoted)
 	}
 }
 
@@ -143,7 +143,7 @@ func TestListenGivesRealConnections(t *testing.T) {
 	load(t, c)
 	mustGrant(t, c, m.Master(1), "a", "me:1")
 	if _, on := m.Holder("a"); on != 1 {
-		t.Errorf("held on %d", on)
+		t.Errorf("the lock is held on %d masters, want 1", on)
 	}
 	m.Close()
 	if _, err := m.Listen(); err == nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/redlock-go/redlock/internal/property"
 )
 
-// randomRule returns two sets of up to seven masters each that may share some, or now and then one set.
+// randomRule returns a rule with two sets of up to seven masters that may overlap, or sometimes a rule with one set.
 func randomRule(r *rand.Rand) Rule {
 	some := func() (set Set) {
 		for range 1 + r.IntN(7) {
@@ -22,7 +22,7 @@ func randomRule(r *rand.Rand) Rule {
 	return Rule{Old: some(), Next: some()}
 }
 
-// listOf does naively what Set.All does.
+// listOf returns the same as Set.All, in the simplest way.
 func listOf(set Set) (list []int) {
 	for i := range Most {
 		if set>>i&1 == 1 {
@@ -32,7 +32,7 @@ func listOf(set Set) (list []int) {
 	return list
 }
 
-// naiveMajority counts the masters of a set that voted yes, one by one.
+// naiveMajority reports whether a majority of a set voted yes. It looks at one master after the other.
 func naiveMajority(set, yes Set) bool {
 	n, all := 0, listOf(set)
 	for _, i := range all {
@@ -47,22 +47,22 @@ func naiveWon(r Rule, yes Set) bool {
 	return naiveMajority(r.Old, yes) && (len(listOf(r.Next)) == 0 || naiveMajority(r.Next, yes))
 }
 
-// Won, Lost and WonHalf return the same as a plain count of the masters.
+// Won, Lost and WonHalf return the same results as naive counts of the masters.
 func TestRulesMatchCounting(t *testing.T) {
 	property.Check(t, func(t *testing.T, r *rand.Rand) {
 		ru, votes := randomRule(r), Set(r.Uint64())
 		if got, want := ru.Won(votes), naiveWon(ru, votes); got != want {
-			t.Errorf("%+v won by %b: %v", ru, votes, got)
+			t.Errorf("%+v: Won(%b) is %v", ru, votes, got)
 		}
 		if got, want := ru.Lost(votes), !naiveWon(ru, ru.All()&^votes); got != want {
-			t.Errorf("%+v lost by %b: %v", ru, votes, got)
+			t.Errorf("%+v: Lost(%b) is %v", ru, votes, got)
 		}
 		want := naiveMajority(ru.Old, votes) || ru.Joint() && naiveMajority(ru.Next, votes)
 		if got := ru.WonHalf(votes); got != want {
-			t.Errorf("%+v half won by %b: %v", ru, votes, got)
+			t.Errorf("%+v: WonHalf(%b) is %v", ru, votes, got)
 		}
 		if got := ru.N(); got != len(listOf(ru.Old|ru.Next)) {
-			t.Errorf("%+v has %d masters", ru, got)
+			t.Errorf("%+v: N is %d", ru, got)
 		}
 		if sets := ru.Sets(); sets[0] != ru.Old || ru.Joint() != (len(sets) == 2) || ru.Joint() && sets[1] != ru.Next {
 			t.Errorf("%+v has the sets %b", ru, sets)
@@ -77,8 +77,8 @@ func TestRulesMatchCounting(t *testing.T) {
 	})
 }
 
-// While the masters are changed, a round is decided by a majority of each set. The verdict is the result that all
-// possible outstanding votes lead to, according to a twin that tries them.
+// While the masters are changed, a round is decided by a majority of each set. The verdict is the result to which
+// all possible outstanding votes lead. The test tries all of them.
 func TestJointVerdict(t *testing.T) {
 	property.Check(t, func(t *testing.T, r *rand.Rand) {
 		ru := randomRule(r)
@@ -113,13 +113,14 @@ func TestJointVerdict(t *testing.T) {
 			want = Lost
 		}
 		if got := c.Verdict(); got != want {
-			t.Errorf("%+v, granted %b, open %b: verdict %d, want %d", ru, c.Of(granted), open, got, want)
+			t.Errorf("%+v, granted %b, open %b: the verdict is %d, want %d", ru, c.Of(granted), open, got, want)
 		}
 	})
 }
 
-// If one client has majorities of two sets, and another has a majority of one of them, alone or together with a third
-// set, the two clients share a master. That is why the masters can be changed while locks are held.
+// One client has majorities of two sets. Another client has a majority of one of these sets, alone or together with
+// a majority of a third set. Then the two clients have a common master. Therefore the masters can be changed while
+// locks are held.
 func TestJointQuorumsMeetThoseOfEachSet(t *testing.T) {
 	property.Check(t, func(t *testing.T, r *rand.Rand) {
 		both := randomRule(r)
@@ -131,13 +132,13 @@ func TestJointQuorumsMeetThoseOfEachSet(t *testing.T) {
 		for _, other := range []Rule{{Old: both.Old}, {Old: next.Old}, both, next} {
 			a, b := winning(r, both), winning(r, other)
 			if a&b == 0 {
-				t.Errorf("%b wins by %+v, and %b by %+v", a, both, b, other)
+				t.Errorf("%b wins with the rule %+v, and %b wins with %+v, but they have no common master", a, both, b, other)
 			}
 		}
 	})
 }
 
-// winning draws masters that win.
+// winning draws a set of masters that wins.
 func winning(r *rand.Rand, ru Rule) Set {
 	list := listOf(ru.All())
 	r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
@@ -160,12 +161,12 @@ func TestLeastIsSmallestQuorum(t *testing.T) {
 			}
 		}
 		if got := ru.Least(); got != least {
-			t.Errorf("%+v: %d, want %d", ru, got, least)
+			t.Errorf("%+v: Least is %d, want %d", ru, got, least)
 		}
 	})
 }
 
-// A configuration is within another that has its set; a joint one is within none.
+// A configuration is within another configuration that contains its set. A joint configuration is within no other.
 func TestWithinAsTable(t *testing.T) {
 	a, b := &Config{Rule: Rule{Old: 0b111}}, &Config{Epoch: 2, Rule: Rule{Old: 0b111000}}
 	other := &Config{Rule: Rule{Old: 0b1111}}
@@ -178,12 +179,13 @@ func TestWithinAsTable(t *testing.T) {
 		{b, a, false},
 	} {
 		if got := c.in.Within(c.of); got != c.want {
-			t.Errorf("%+v within %+v: %v", c.in.Rule, c.of.Rule, got)
+			t.Errorf("%+v within %+v is %v", c.in.Rule, c.of.Rule, got)
 		}
 	}
 }
 
-// A master votes in an odd epoch if its old set may act; one that is only in the next set needs nothing.
+// A master that is in the old set votes in an odd epoch only if this set may act. A master that is only in the next
+// set needs nothing.
 func TestNeedsAsTable(t *testing.T) {
 	for _, c := range []struct {
 		epoch  int64
@@ -195,12 +197,13 @@ func TestNeedsAsTable(t *testing.T) {
 			config.Rule.Next = 0b110
 		}
 		if got := config.Needs(c.master); got != c.want {
-			t.Errorf("epoch %d, master %d: %d, want %d", c.epoch, c.master, got, c.want)
+			t.Errorf("in epoch %d master %d needs %d, want %d", c.epoch, c.master, got, c.want)
 		}
 	}
 }
 
-// An unknown outcome does not write outside of the tally.
+// Votes with different outcomes are recorded separately, and a vote with an unknown outcome does not write outside
+// of the tally.
 func TestKindsAreKeptApart(t *testing.T) {
 	ta := Tally{Rule: Rule{Old: First(8)}}
 	for i, o := range allOutcomes {
@@ -208,10 +211,10 @@ func TestKindsAreKeptApart(t *testing.T) {
 	}
 	for i, o := range allOutcomes {
 		if ta.Of(o) != One(i) {
-			t.Errorf("%v: %b", o, ta.Of(o))
+			t.Errorf("the masters with the outcome %v are %b", o, ta.Of(o))
 		}
 	}
 	if want := ta.Of(failed) | ta.Of(abstained) | ta.Of(refused) | ta.Of(missing); ta.Unable() != want {
-		t.Errorf("unable are %b, want %b", ta.Unable(), want)
+		t.Errorf("the masters that are unable are %b, want %b", ta.Unable(), want)
 	}
 }

@@ -40,7 +40,7 @@ func count(votes []Outcome, outcomes ...Outcome) (sum int) {
 	return sum
 }
 
-// randomVotes returns the votes of some of n masters. Each round prefers some outcomes, so that rare mixtures occur.
+// randomVotes returns the votes of some of n masters. Each call prefers some outcomes, so that rare mixtures occur.
 func randomVotes(r *rand.Rand) (n int, votes []Outcome) {
 	if n = 1 + r.IntN(9); r.IntN(100) == 0 {
 		n = 1 + r.IntN(Most)
@@ -60,18 +60,19 @@ func TestQuorumIsMajorityOfConfigured(t *testing.T) {
 	for n := 1; n <= Most; n++ {
 		q := Quorum(n)
 		if 2*q <= n {
-			t.Errorf("two quorums of %d among %d masters need not meet", q, n)
+			t.Errorf("two quorums of %d among %d masters may have no common master", q, n)
 		}
 		if 2*(q-1) > n {
 			t.Errorf("%d of %d is more than a majority needs", q, n)
 		}
 		if (Rule{Old: First(n)}).Least() != q || !First(q).MajorityOf(First(n)) || First(q-1).MajorityOf(First(n)) {
-			t.Errorf("%d of %d: rule and set do not agree with the number", q, n)
+			t.Errorf("a quorum of %d among %d masters: the rule or the set has another quorum", q, n)
 		}
 	}
 }
 
-// completions counts, of all ways in which the open votes can come, those that end with a quorum and those that do not.
+// completions returns in how many of all possible completions of the open votes there is a quorum, and in how many
+// there is none.
 func completions(n, yes, open int) (with, without int) {
 	if open == 0 {
 		if 2*yes > n {
@@ -98,10 +99,10 @@ func TestVerdictHoldsForAllCompletions(t *testing.T) {
 	property.Check(t, func(t *testing.T, r *rand.Rand) {
 		n, votes := randomVotes(r)
 		if n-len(votes) > 10 {
-			votes = append(votes, make([]Outcome, n-len(votes)-10)...) // the twin takes 2^open steps
+			votes = append(votes, make([]Outcome, n-len(votes)-10)...) // completions takes 2^open steps
 		}
 		if got, want := tallyOf(n, votes).Verdict(), naiveVerdict(n, votes); got != want {
-			t.Errorf("%v of %d masters: verdict %d, want %d", votes, n, got, want)
+			t.Errorf("with the votes %v of %d masters the verdict is %d, want %d", votes, n, got, want)
 		}
 	})
 }
@@ -113,19 +114,19 @@ func TestVerdictOnceDecidedStays(t *testing.T) {
 		for i, o := range votes {
 			c.Add(i, o)
 			if got := bits.OnesCount64(uint64(c.In())); got != i+1 {
-				t.Errorf("%d votes are counted after %d", got, i+1)
+				t.Errorf("after %d votes, In has %d masters", got, i+1)
 			}
 			got := c.Verdict()
 			if decided != Pending && got != decided {
-				t.Errorf("%v of %d masters: verdict %d became %d at vote %d", votes, n, decided, got, i)
+				t.Errorf("with the votes %v of %d masters the verdict %d became %d at vote %d", votes, n, decided, got, i)
 			}
 			decided = got
 		}
 	})
 }
 
-// A better ballot is worth a round only if it could win a quorum: all masters that refused only the ballot, granted, or
-// have not answered then vote yes.
+// A round with a better ballot is worthwhile only if it could win a quorum. That assumes that all masters vote yes
+// which granted, have not answered, or refused only because of the ballot.
 func TestBallotOnlyMatchesPlainRule(t *testing.T) {
 	property.Check(t, func(t *testing.T, r *rand.Rand) {
 		n, votes := randomVotes(r)
@@ -134,10 +135,10 @@ func TestBallotOnlyMatchesPlainRule(t *testing.T) {
 		want := ballotAlone > 0 && 2*couldGrant > n
 		c := tallyOf(n, votes)
 		if got := c.BallotOnly(); got != want {
-			t.Errorf("%v of %d masters: a better ballot: %v, want %v", votes, n, got, want)
+			t.Errorf("with the votes %v of %d masters BallotOnly is %v, want %v", votes, n, got, want)
 		}
 		if c.BallotOnly() && c.Rule.Lost(c.Unable()) {
-			t.Errorf("%v of %d masters: a better ballot is tried although no quorum is possible", votes, n)
+			t.Errorf("with the votes %v of %d masters BallotOnly is true, although no quorum is possible", votes, n)
 		}
 	})
 }

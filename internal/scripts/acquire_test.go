@@ -12,14 +12,14 @@ import (
 	"github.com/redlock-go/redlock/internal/skew"
 )
 
-// Each kind of reply of an acquire, in the order of the script's checks, and the resulting keys.
+// An acquire gives each kind of reply, in the order of the script's checks, and leaves the right keys.
 func TestOrderOfAcquireReplies(t *testing.T) {
 	c := onServer(t)
 	now, mine, others := c.now(), grant(me, 1), grant(other, 1)
 	c.want(quorum.Granted, enc.Acquire(keys("a"), mine, ttl, now, now+31, nil))
 	want := map[string]string{mine: fmt.Sprint("1 ", now, " ", now+31)}
 	if got := c.fields("a"); !maps.Equal(got, want) || c.text(prefix.Fence("a")) != fmt.Sprint(now+31) {
-		t.Errorf("granted: lock %v, fence %s", got, c.text(prefix.Fence("a")))
+		t.Errorf("after the grant, the lock is %v and the fence is %s", got, c.text(prefix.Fence("a")))
 	}
 	if left := c.left(prefix.Fence("a")); left < 70_000 || left > 75_000 {
 		t.Errorf("the fence expires in %d ms", left)
@@ -27,43 +27,43 @@ func TestOrderOfAcquireReplies(t *testing.T) {
 	v := c.want(quorum.Held, acquire("a", others, now+100))
 	if !near(v.Left, ttl) || v.Holder != mine || v.Token != now || v.Free || v.Place != -1 || v.Fence != now+31 ||
 		v.Time < now {
-		t.Errorf("held: %+v", v)
+		t.Errorf("the reply for a held name is %+v", v)
 	}
 	if v = c.want(quorum.Stale, enc.Acquire(keys("a"), mine, ttl, now, now+30, nil)); v.Fence != now+31 || v.Time < now {
-		t.Errorf("smaller ballot of the same grant: %+v", v)
+		t.Errorf("the reply to a smaller ballot of the same lease is %+v", v)
 	}
 	c.want(quorum.Stale, acquire("b", mine, now-skew.Window.Microseconds()-second))
 	c.want(quorum.Ahead, acquire("b", mine, now+skew.Window.Microseconds()+10*second))
 	v = c.want(quorum.Missing, enc.Import(keys("b"), mine, others, ttl, now, now))
 	if v.Left != -1 || v.Fence != 0 || v.Time < now {
-		t.Errorf("missing: %+v", v)
+		t.Errorf("the reply for a missing lease is %+v", v)
 	}
 	v = c.want(quorum.Missing, enc.Import(keys("a"), grant(me, 2), others, ttl, now+50, now+50))
 	if !near(v.Left, ttl) {
-		t.Errorf("import of another's grant: %+v", v)
+		t.Errorf("the reply to an import of another client's lease is %+v", v)
 	}
 	if got := c.must("EXISTS", prefix.Lock("b"), prefix.Fence("b"), prefix.Queue("b")); got != int64(0) {
-		t.Errorf("refused, but %v keys exist", got)
+		t.Errorf("%v keys exist after a refusal", got)
 	}
 }
 
-// H59: a fence near the largest number does not lock a name forever. One ballot, at most 15 s above such a fence, is
-// accepted, and all digits are kept.
+// H59: a fence near the largest number does not lock a name forever. A ballot of at most 15 s above such a fence is
+// accepted, and keeps all digits.
 func TestFenceNearLargestNumber(t *testing.T) {
 	c := onServer(t)
 	const poison int64 = scripts.MaxBallot - 3
 	c.must("SET", prefix.Fence("a"), fmt.Sprint(poison))
 	if v := c.want(quorum.Stale, acquire("a", grant(me, 1), c.now())); v.Fence != poison {
-		t.Errorf("reported fence %d", v.Fence)
+		t.Errorf("the reported fence is %d", v.Fence)
 	}
 	c.want(quorum.Ahead, enc.Acquire(keys("a"), grant(me, 1), ttl, poison+1, poison+2, nil))
 	for b := poison + 1; b <= scripts.MaxBallot; b++ {
 		c.want(quorum.Granted, acquire("a", grant(me, 1), b))
 		if got := c.text(prefix.Fence("a")); got != fmt.Sprint(b) {
-			t.Errorf("fence %s, want %d", got, b)
+			t.Errorf("the fence is %s, want %d", got, b)
 		}
 	}
-	// The same for a fence an hour ahead, after the clocks were set back.
+	// This also applies to a fence that is an hour ahead after the clocks were set back.
 	ahead := c.now() + 3600*second
 	c.must("SET", prefix.Fence("b"), fmt.Sprint(ahead))
 	c.want(quorum.Ahead, acquire("b", grant(me, 1), ahead+skew.Window.Microseconds()+1))
@@ -73,7 +73,8 @@ func TestFenceNearLargestNumber(t *testing.T) {
 	}
 }
 
-// A fence that cannot be parsed is an error with a clear text, and never zero, which would admit old ballots.
+// If a fence cannot be parsed, the reply is an error that says so. The fence is not taken for 0, because that would
+// admit old ballots.
 func TestUnreadableFenceIsError(t *testing.T) {
 	c := onServer(t)
 	for _, fence := range []string{"", "x", "12x", "-5", "1e15", " 7", "7 ", "0x10", "nan"} {
@@ -83,10 +84,10 @@ func TestUnreadableFenceIsError(t *testing.T) {
 		c.wantError("BADFENCE", enc.Release(keys("a"), end), "")
 		reply, err := c.run(enc.Extend(keys("a"), grant(me, 1), ttl, 1, ""), "")
 		if v, derr := scripts.DecodeVote(reply); err != nil || derr == nil {
-			t.Errorf("fence %q was read as %+v, %v", fence, v, err)
+			t.Errorf("the fence %q was read as %+v, %v", fence, v, err)
 		}
 		if got := c.text(prefix.Fence("a")); got != fence {
-			t.Errorf("the fence was %q, is %q", fence, got)
+			t.Errorf("the fence was %q and is %q", fence, got)
 		}
 	}
 	if c.must("EXISTS", prefix.Lock("a")) != int64(0) {
@@ -94,7 +95,8 @@ func TestUnreadableFenceIsError(t *testing.T) {
 	}
 }
 
-// H54: a foreign key is an error, not a lock held by another client.
+// H54: if the key of a lock has another type, the reply is an error. The name is not reported as held by another
+// client.
 func TestForeignKeysAreErrors(t *testing.T) {
 	c := onServer(t)
 	c.must("SET", prefix.Lock("a"), "data")
@@ -109,17 +111,18 @@ func TestForeignKeysAreErrors(t *testing.T) {
 	}
 }
 
-// A client may have removed the TTL of the key (PERSIST). The release of an inner lock must not delete it.
+// A client may have removed the TTL of the key (PERSIST). Even then the release of an inner lock must not delete the
+// key.
 func TestInnerReleaseKeepsLockWithoutTTL(t *testing.T) {
 	c := onServer(t)
 	id := grant(me, 1)
 	c.must("HSET", prefix.Lock("a"), id, "2 1 1")
 	c.want(quorum.Granted, enc.Extend(keys("a"), id, 0, 1, ""))
 	if got := c.inspect("a"); got.ID != id || got.Depth != 1 || got.Left >= 0 {
-		t.Errorf("outer lock: %+v", got)
+		t.Errorf("the outer lock is %+v", got)
 	}
 	if v := c.want(quorum.Held, acquire("a", grant(other, 1), c.now())); v.Left != -1 || v.Token != 1 {
-		t.Errorf("acquire by another: %+v", v)
+		t.Errorf("the reply to another client's acquire is %+v", v)
 	}
 }
 
@@ -128,7 +131,7 @@ func TestInspectWritesNothing(t *testing.T) {
 	before := c.now()
 	got := c.inspect("a")
 	if want := (scripts.Holding{Left: -1, Time: got.Time}); got.Time < before || !reflect.DeepEqual(got, want) {
-		t.Errorf("free name: %+v", got)
+		t.Errorf("a free name is inspected as %+v", got)
 	}
 	if c.must("DBSIZE") != int64(0) {
 		t.Error("Inspect wrote a key")
@@ -141,6 +144,6 @@ func TestInspectWritesNothing(t *testing.T) {
 	want := scripts.Holding{ID: id, Depth: 3, Token: now, Left: got.Left, Fence: now + 3, Time: got.Time,
 		Record: "v3 whatever"}
 	if !near(got.Left, ttl) || got.Time < now || !reflect.DeepEqual(got, want) {
-		t.Errorf("held name: %+v, want %+v", got, want)
+		t.Errorf("a held name is inspected as %+v, want %+v", got, want)
 	}
 }

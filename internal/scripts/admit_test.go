@@ -10,7 +10,7 @@ import (
 
 const guard = 30 * time.Second
 
-// three and five are lists of masters in records.
+// three and five are lists of masters, as records contain them.
 const three, five = "a,b,c", "a,b,c,d,e"
 
 func (c *client) admit(r scripts.AdmitRequest) scripts.Admission {
@@ -26,7 +26,7 @@ func (c *client) admit(r scripts.AdmitRequest) scripts.Admission {
 	return a
 }
 
-// request returns a valid step: the caller has seen the present identity and record.
+// request returns a request for a step that is valid, because it contains the present identity and record.
 func (c *client) request(step scripts.AdmitStep) scripts.AdmitRequest {
 	c.t.Helper()
 	seen := c.admit(scripts.AdmitRequest{Step: scripts.AdmitRead})
@@ -36,28 +36,28 @@ func (c *client) request(step scripts.AdmitStep) scripts.AdmitRequest {
 	}
 }
 
-// wantAdmit runs a step and checks its result, and that the record changes only if the step succeeds.
+// wantAdmit runs a step and checks its result. It also checks that the record changes only if the step succeeds.
 func (c *client) wantAdmit(want scripts.AdmitResult, r scripts.AdmitRequest) scripts.Admission {
 	c.t.Helper()
 	before := c.text(prefix.Admission())
 	got := c.admit(r)
 	if got.Result != want {
-		c.t.Errorf("step %s: %+v, want result %d", r.Step, got, want)
+		c.t.Errorf("step %s returned %+v, want result %d", r.Step, got, want)
 	}
 	reads := got.Result != scripts.AdmitDone || r.Step == scripts.AdmitRead
 	if now := c.text(prefix.Admission()); now != got.Record || reads && now != before {
-		c.t.Errorf("step %s: the record was %q, is %q, and %q is reported", r.Step, before, now, got.Record)
+		c.t.Errorf("step %s: the record was %q and is %q, but %q is reported", r.Step, before, now, got.Record)
 	}
 	return got
 }
 
-// done runs a step that must succeed and returns the record.
+// done runs a step that must succeed, and returns the record.
 func (c *client) done(r scripts.AdmitRequest) scripts.Record {
 	c.t.Helper()
 	return parse(c.t, c.wantAdmit(scripts.AdmitDone, r).Record)
 }
 
-// parse parses a record and clears its stamp, which is new for each write.
+// parse parses a record and clears its stamp, which differs with each write.
 func parse(t testing.TB, text string) scripts.Record {
 	t.Helper()
 	r, err := scripts.ParseRecord(text)
@@ -77,9 +77,9 @@ func (c *client) has(r scripts.Record) {
 	c.must("SET", prefix.Admission(), r.String())
 }
 
-// H95, H80, H81: no step shortens the quarantine or writes a smaller epoch, regardless of the numbers that its client
-// has read. Only guard raises the max TTL of a master that votes, and no step lowers it. A quarantine begins and ends
-// with the max TTL that the client knows to be agreed.
+// H95, H80, H81: no step shortens the quarantine or writes a smaller epoch, regardless of the values that its client
+// has read. Only the step guard raises the max TTL of a master that votes, and no step reduces it. A quarantine
+// begins and ends with the max TTL that is agreed, as far as the client knows.
 func TestNumbersOfEachStep(t *testing.T) {
 	c := onServer(t)
 	before := scripts.Record{
@@ -107,15 +107,15 @@ func TestNumbersOfEachStep(t *testing.T) {
 					want = max(want, number)
 				}
 				if got.Longest != want || got.Quarantine != max(before.Quarantine, number) || got.Epoch < before.Epoch {
-					t.Errorf("%s with %v changed %+v to\n%+v", step, number, before, got)
+					t.Errorf("step %s with %v changed %+v to\n%+v", step, number, before, got)
 				}
 			}
 		}
 	}
 }
 
-// H98, H120: a step of a client whose masters differ from those of the record at its epoch writes nothing. An operator
-// may replace such a record, which starts a quarantine.
+// H98, H120: if a client's masters differ from those that the record contains for its epoch, a step of this client
+// writes nothing. An operator may replace such a record, which starts a quarantine.
 func TestAdmitRefusesOtherMasters(t *testing.T) {
 	c := onServer(t)
 	for _, admitted := range []bool{false, true} {
@@ -133,13 +133,13 @@ func TestAdmitRefusesOtherMasters(t *testing.T) {
 		c.wantAdmit(scripts.AdmitTooEarly, r)
 		r.Record.Epoch = 2
 		if got := c.done(r); got.Masters != three || got.Admitted {
-			t.Errorf("replaced by %+v", got)
+			t.Errorf("the record was replaced by %+v", got)
 		}
 	}
 }
 
-// H120: a master is admitted at once only if it has a quarantine of this server, or the record of the same durable
-// master.
+// H120: a master is admitted immediately only if its record describes a quarantine of this server, or is the record
+// of the same durable master.
 func TestAdmitNowNeedsTheServersOwnRecord(t *testing.T) {
 	c := onServer(t)
 	c.wantAdmit(scripts.AdmitTooEarly, c.request(scripts.AdmitNow))

@@ -12,8 +12,8 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// H65, H86: behind 100 000 dead waiters a release takes less than 5 ms of the server's time, and 200 scripts later they
-// are gone.
+// H65, H86: with 100 000 dead waiters in the queue, a release takes less than 5 ms of the server's time. After 200
+// scripts these waiters are removed.
 func TestReleaseBehindManyDeadWaitersIsShort(t *testing.T) {
 	const most = 5000 // us
 	dead := int64(100_000)
@@ -46,28 +46,28 @@ func TestReleaseBehindManyDeadWaitersIsShort(t *testing.T) {
 				c.must("HSET", prefix.Lock("a"), grant(me, i), fmt.Sprint("1 ", now, " ", now))
 				c.must("CONFIG", "RESETSTAT")
 				if !c.release("a", ending(grant(me, i))) {
-					t.Fatal("the grant was not found")
+					t.Fatal("the lease was not found")
 				}
 				took = append(took, c.spent("evalsha"))
 			}
-			// The server's time also passes while the machine runs something else, so only the faster half of the
-			// releases counts. Work that grew with the dead waiters would show in all of them.
+			// The server's time also passes while the machine runs something else, so the test considers only the faster half
+			// of the releases. If the work grew with the number of dead waiters, all releases would take longer.
 			slices.Sort(took)
-			t.Logf("the faster half of the releases took up to %v us, the slowest %v", took[100], took[190:])
+			t.Logf("the faster half of the releases took up to %v us, and the slowest took %v", took[100], took[190:])
 			if took[100] > most {
 				t.Errorf("the slower half of the releases took %v us and more", took[100])
 			}
 			if n := c.must("ZCARD", prefix.Queue("a")); what == "long dead" && n != int64(0) {
-				t.Errorf("%v waiters left after 200 releases", n)
+				t.Errorf("%v waiters are left after 200 releases", n)
 			}
 			if n := c.must("ZCARD", prefix.Queue("a")).(int64); n > dead-1600 {
-				t.Errorf("%v waiters left after 200 releases", n)
+				t.Errorf("%v waiters are left after 200 releases", n)
 			}
 		})
 	}
 }
 
-// spent returns the server time of a command in us since the statistics were reset.
+// spent returns the server's time for a command, in us, since the statistics were reset.
 func (c *client) spent(command string) (micros float64) {
 	c.t.Helper()
 	text, err := redis.String(c.must("INFO", "commandstats"), nil)

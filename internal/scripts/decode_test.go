@@ -42,7 +42,7 @@ func TestDecodeVote(t *testing.T) {
 			Time: year}},
 	} {
 		if got, err := scripts.DecodeVote(c.reply); err != nil || got != c.want {
-			t.Errorf("%v: %+v, %v; want %+v", c.reply, got, err, c.want)
+			t.Errorf("%v was decoded as %+v, %v; want %+v", c.reply, got, err, c.want)
 		}
 	}
 	for _, hostile := range []any{
@@ -71,7 +71,7 @@ func TestDecodeOthers(t *testing.T) {
 	}{{int64(1), true, true}, {int64(0), false, true}, {int64(2), false, false}, {nil, false, false}, {"1", false,
 		false}, {[]any{int64(1)}, false, false}} {
 		if there, err := scripts.DecodeReleased(c.reply); there != c.there || (err == nil) != c.ok {
-			t.Errorf("released %v: %v, %v", c.reply, there, err)
+			t.Errorf("the reply %v to a release was decoded as %v, %v", c.reply, there, err)
 		}
 	}
 	lock := []any{"me:1:", "2 33 44"}
@@ -82,12 +82,12 @@ func TestDecodeOthers(t *testing.T) {
 		First:   []string{"w1", "w2"},
 		Shares:  3,
 		Some:    []scripts.Share{{ID: "me:2r9:", Left: 2 * time.Millisecond}}}); err != nil || !reflect.DeepEqual(h, want) {
-		t.Errorf("holding %+v, %v", h, err)
+		t.Errorf("the reply to an inspection was decoded as %+v, %v", h, err)
 	}
 	a, err := scripts.DecodeAdmission([]any{int64(5), "r", int64(9), "a/b/7"})
 	if want := (scripts.Admission{Result: scripts.AdmitTooEarly, Record: "r", Time: 9,
 		Identity: "a/b/7"}); err != nil || a != want {
-		t.Errorf("admission %+v, %v", a, err)
+		t.Errorf("the reply to an admission was decoded as %+v, %v", a, err)
 	}
 	for _, hostile := range []any{nil, int64(1), []any{}, []any{lock, int64(1), "7", int64(5), "", int64(0), "w"},
 		[]any{int64(0), "m", int64(9), "a"}, []any{int64(7), "m", int64(9), "a"}} {
@@ -121,7 +121,7 @@ func TestRecordRoundTrip(t *testing.T) {
 		{Identity: "a1/b2/7", Home: scripts.Escape("/var/run/my redis% n=1 .sock"), Epoch: 1},
 	} {
 		if got, err := scripts.ParseRecord(r.String()); err != nil || got != r {
-			t.Errorf("%q: %+v, %v", r, got, err)
+			t.Errorf("the record %q was parsed as %+v, %v", r, got, err)
 		}
 	}
 	const rest = " longest=1 quarantine=1 state=admitted since=1"
@@ -147,30 +147,31 @@ func TestRecordRoundTrip(t *testing.T) {
 	}
 }
 
-// H98: a list depends on the names alone, and a name cannot be taken for two, or for another part of a record.
+// H98: a list of masters depends only on their names. No name can be taken for two names, or for another part of a
+// record.
 func TestListsOfMasters(t *testing.T) {
 	list := scripts.List([]string{"b:1", "/run/a b,c epoch=7", "mymaster@s1:26379,s2:26379"})
 	if list != scripts.List([]string{"mymaster@s1:26379,s2:26379", "b:1", "/run/a b,c epoch=7"}) {
-		t.Errorf("depends on the order: %q", list)
+		t.Errorf("the list depends on the order of the names: %q", list)
 	}
 	if strings.Count(list, ",") != 2 || strings.Contains(list, " ") {
-		t.Errorf("list %q", list)
+		t.Errorf("the list is %q", list)
 	}
 	if got := scripts.ShowList(list); got != "[/run/a b,c epoch=7 b:1 mymaster@s1:26379,s2:26379]" {
-		t.Errorf("shown as %q", got)
+		t.Errorf("the list is shown as %q", got)
 	}
 	r := scripts.Record{Identity: "a", Masters: list}
 	if got, err := scripts.ParseRecord(r.String()); err != nil || got != r {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("the record was parsed as %+v, %v", got, err)
 	}
 }
 
-// A record of another version is refused with an error that names both.
+// A record of another version is refused with an error that names both versions.
 func TestAnotherVersionIsRefusedByName(t *testing.T) {
 	for _, text := range []string{"v1 id=a/b guard=30000 epoch=0 state=admitted", "v2 id=a"} {
 		_, err := scripts.ParseRecord(text)
 		if err == nil || !strings.Contains(err.Error(), `"`+text[:2]+`"`) || !strings.Contains(err.Error(), "version v3") {
-			t.Errorf("%q: %v", text, err)
+			t.Errorf("the error about %q is %v", text, err)
 		}
 	}
 }

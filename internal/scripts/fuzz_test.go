@@ -10,7 +10,7 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts/reference"
 )
 
-// value decodes bytes to a reply of any shape that redigo may return.
+// value decodes bytes to a reply of any form that redigo may return.
 func value(b []byte, depth int) (reply any, rest []byte) {
 	if len(b) == 0 {
 		return nil, nil
@@ -49,7 +49,7 @@ func value(b []byte, depth int) (reply any, rest []byte) {
 	return list, b
 }
 
-// Decoding any reply gives an error, or a vote within its bounds.
+// Decoding a reply returns an error, or a vote whose values are within their limits.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte{1, 0, 0, 0, 0, 0, 0, 0, 1})
 	f.Add([]byte{5 + 6*7, 2, 2, 2, 100, 2, 0, 5 + 6*4, 3 + 6, 'x', 3 + 6, '1', 3 + 6*5, 't', 'o', 'k', 'e', 'n', 3 + 6,
@@ -76,7 +76,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// ParseRecord accepts only the output of String.
+// ParseRecord accepts only texts that String returns.
 func FuzzRecord(f *testing.F) {
 	for _, seed := range []string{
 		"", stamped + "id=a/b/-1 masters=a,b epoch=0 longest=30000 quarantine=30000 state=admitted since=7",
@@ -96,8 +96,8 @@ func FuzzRecord(f *testing.F) {
 	})
 }
 
-// H105: two names share a key, and two prefixes a channel, only if prefix, bucket and name are equal. The name can be
-// derived from the key, and the scripts publish on the channel to which the client subscribes.
+// H105: two names have the same key, or two prefixes the same channel, only if prefix, bucket and name are equal.
+// The name can be derived from the key, and the scripts publish on the channel to which the client subscribes.
 func FuzzNames(f *testing.F) {
 	f.Add("redlock", "orders:42", uint16(0), "redlock", "orders:4", uint16(0))
 	f.Add("p", "a}", uint16(0), "p", "a", uint16(0))
@@ -118,7 +118,7 @@ func FuzzNames(f *testing.F) {
 			for kind2, key2 := range others {
 				same := kind == kind2 && one == two && (name == name2 || kind == "admission")
 				if (key == key2) != same {
-					t.Fatalf("%q: %s of %q in %q; %q: %s of %q in %q", key, kind, name, one, key2, kind2, name2, two)
+					t.Fatalf("%q is the %s of %q in %q; %q is the %s of %q in %q", key, kind, name, one, key2, kind2, name2, two)
 				}
 			}
 			rest, _ := strings.CutPrefix(key, string(one)+":{")
@@ -141,7 +141,8 @@ func FuzzNames(f *testing.F) {
 	})
 }
 
-// tagged returns a prefix with the tag of a bucket, if it has one, and reports whether it is valid.
+// tagged returns a prefix with the tag of a bucket, or without a tag if bucket is 0. It reports whether the prefix
+// is valid.
 func tagged(prefix string, bucket uint16) (scripts.Prefix, bool) {
 	if bucket > 0 {
 		prefix += fmt.Sprintf("{%d}", bucket)
@@ -156,7 +157,7 @@ func keysByKind(p scripts.Prefix, name string) map[string]string {
 	}
 }
 
-// channelOfWakeUp returns the channel on which a release publishes while other waits for the name.
+// channelOfWakeUp returns the channel on which a release publishes a wake-up while other waits for the name.
 func channelOfWakeUp(p scripts.Prefix, name string, role scripts.Role) (channel string) {
 	const now = int64(1_700_000_000_000_000)
 	waiter := scripts.NewTicket(role, other, 7, "", now, 0).Waiter()
@@ -175,7 +176,7 @@ func channelOfWakeUp(p scripts.Prefix, name string, role scripts.Role) (channel 
 	return channel
 }
 
-// ParseWakeUp accepts only messages of the scripts, and returns everything in them.
+// ParseWakeUp accepts only messages of the scripts, and returns all of their content.
 func FuzzHint(f *testing.F) {
 	for _, seed := range []string{
 		"", "\n", "0000000000000077:me:9:\nredlock:{n}", "0000000000000077:me:9:a:b\nredlock:{n\n}",
@@ -193,7 +194,7 @@ func FuzzHint(f *testing.F) {
 		h, ok := p.ParseWakeUp(text)
 		if !ok {
 			if h != (scripts.WakeUp{}) {
-				t.Fatalf("%q was refused, and parsed as %+v", text, h)
+				t.Fatalf("%q was refused, but parsed as %+v", text, h)
 			}
 			return
 		}

@@ -15,7 +15,8 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts/reference"
 )
 
-// The script returns what INFO says, as its reference does, of a master with and without replicas, and of a replica.
+// The script returns the values of INFO, and the same as its Go reference. That is tested with a master without and
+// with replicas, and with a replica.
 func TestHeartbeatReadsInfo(t *testing.T) {
 	servers := redistest.Test(t, 2, redisproc.Config{Args: []string{"--repl-diskless-sync-delay", "0"}})
 	master, replica := clientOf(t, servers[0]), clientOf(t, servers[1])
@@ -24,7 +25,7 @@ func TestHeartbeatReadsInfo(t *testing.T) {
 		var decoded map[string]string
 		for _, withReplicas := range []bool{false, true} {
 			command, args := heartbeat.Call(withReplicas).Args("", false)
-			c.must("MULTI") // nothing changes between the two
+			c.must("MULTI") // so that nothing changes between the script and INFO
 			c.must(command, args...)
 			c.must("INFO")
 			both, err := redis.Strings(c.must("EXEC"), nil)
@@ -37,55 +38,55 @@ func TestHeartbeatReadsInfo(t *testing.T) {
 			_, argv := heartbeat.Call(withReplicas).Arguments("")
 			want, err := heartbeat.Decode(new(reference.State).Eval(0, env, heartbeat.Script, nil, argv).(string))
 			if err != nil || clock != "server_time_usec:"+want["server_time_usec"] {
-				t.Errorf("reference: %v, %v, want %s", want, err, clock)
+				t.Errorf("the reference returned %v, %v, want %s", want, err, clock)
 			}
 			decoded, err = heartbeat.Decode(reply)
 			if err != nil || len(decoded) != len(want) || decoded["server_time_usec"] == "" {
-				t.Errorf("%q: %v", reply, err)
+				t.Errorf("the reply %q was decoded with the error %v, or incompletely", reply, err)
 			}
 			for name, value := range want {
 				if name != "server_time_usec" && name != "slave0" && decoded[name] != value {
-					t.Errorf("%s is %q, of the reference %q", name, decoded[name], value)
+					t.Errorf("%s is %q, but the reference returned %q", name, decoded[name], value)
 				}
 			}
 		}
 		return decoded
 	}
 	if got := agree(master); got["role"] != "master" || got["connected_slaves"] != "0" {
-		t.Errorf("alone: %v", got)
+		t.Errorf("a master without replicas reports %v", got)
 	}
 	host, port, _ := net.SplitHostPort(servers[0].Addr())
 	replica.must("REPLICAOF", host, port)
 	for end := time.Now().Add(time.Minute); agree(master)["slave0"] != "state=online,lag=0"; {
 		if time.Now().After(end) {
-			t.Fatalf("with a replica: %v", agree(master))
+			t.Fatalf("a master with a replica reports %v", agree(master))
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
 	if got := agree(replica); got["role"] != "slave" {
-		t.Errorf("replica: %v", got)
+		t.Errorf("a replica reports %v", got)
 	}
 }
 
-// A reply with too few words is an error, and a field that a server does not report is left out.
+// A reply with too few words is an error. A field that a server does not report is omitted.
 func TestDecodeHeartbeat(t *testing.T) {
 	if fields, err := heartbeat.Decode("a b c d e f g"); err == nil {
-		t.Errorf("seven words: %v", fields)
+		t.Errorf("a reply of seven words was decoded as %v", fields)
 	}
 	fields, err := heartbeat.Decode("a b -1 master ? 0 noeviction 17 online,3 wait_bgsave,0")
 	if _, known := fields["connected_slaves"]; err != nil || known || fields["slave0"] != "state=online,lag=3" ||
 		fields["slave1"] != "state=wait_bgsave,lag=0" || fields["server_time_usec"] != "17" {
-		t.Errorf("%v, %v", fields, err)
+		t.Errorf("the reply was decoded as %v, %v", fields, err)
 	}
 	fields, err = heartbeat.Decode("= = = master 1 0 noeviction 17 0a1b2c online,3")
 	if err != nil || fields["run_id"] != heartbeat.Unchanged || fields[heartbeat.Digest] != "0a1b2c" ||
 		fields["slave0"] == "" {
-		t.Errorf("of a node of a cluster: %v, %v", fields, err)
+		t.Errorf("the reply of a node of a cluster was decoded as %v, %v", fields, err)
 	}
 }
 
-// In a cluster the digest changes with the slots of the node and with a slot that begins to move. The identity is left
-// out while the digest is the one in the call.
+// In a cluster the digest changes with the slots of the node, and when a slot begins to move. If the digest is that
+// in the call, the reply omits the identity.
 func TestHeartbeatOfAClusterNode(t *testing.T) {
 	bus, err := redisproc.FreePort()
 	if err != nil {
@@ -103,11 +104,11 @@ func TestHeartbeatOfAClusterNode(t *testing.T) {
 			if err == nil {
 				fields, err := heartbeat.Decode(reply)
 				if err != nil || fields["role"] != "master" || fields["server_time_usec"] == "" {
-					t.Fatalf("%q: %v", reply, err)
+					t.Fatalf("the reply %q was decoded with the error %v, or incompletely", reply, err)
 				}
 				return fields
 			}
-			if time.Now().After(end) { // until then the cluster is down
+			if time.Now().After(end) { // the cluster is still down
 				t.Fatal(err)
 			}
 		}
@@ -116,16 +117,16 @@ func TestHeartbeatOfAClusterNode(t *testing.T) {
 	again := beat(first[heartbeat.Digest])
 	if first["run_id"] == heartbeat.Unchanged || again["run_id"] != heartbeat.Unchanged ||
 		again["second_repl_offset"] != heartbeat.Unchanged || again[heartbeat.Digest] != first[heartbeat.Digest] {
-		t.Errorf("%v\nthen %v", first, again)
+		t.Errorf("the first reply was %v\nand the next %v", first, again)
 	}
 	c.must("CLUSTER", "DELSLOTS", 17)
 	c.must("CONFIG", "SET", "cluster-require-full-coverage", "no")
 	less := beat(first[heartbeat.Digest])
 	c.must("CLUSTER", "ADDSLOTS", 17)
 	if less["run_id"] != first["run_id"] || less[heartbeat.Digest] == first[heartbeat.Digest] {
-		t.Errorf("%v\nwith a slot less %v", first, less)
+		t.Errorf("the first reply was %v\nand with one slot less %v", first, less)
 	}
 	if back := beat(less[heartbeat.Digest]); back[heartbeat.Digest] != first[heartbeat.Digest] {
-		t.Errorf("%v\nwith all slots again %v", first, back)
+		t.Errorf("the first reply was %v\nand with all slots again %v", first, back)
 	}
 }

@@ -18,12 +18,13 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// mostInstructions bounds the instructions of a master for an acquire and a release of a free name. With Redis 7.0.15
-// they take 100 400; a plain hash lock, without fence, queue and admission record, takes 64 200.
+// mostInstructions is the maximum number of instructions of a master for an acquire and a release of a free name.
+// With Redis 7.0.15 they take 100 400. A plain hash lock, without fence, queue and admission record, takes 64 200.
 const mostInstructions = 105_000
 
-// TestInstructions counts the instructions of redis-server for one acquire and release of a new name: the count of 3500
-// pairs minus that of 500, which excludes the start. The count varies by less than 1 %:
+// TestInstructions counts the instructions of redis-server for one acquire and release of a new name. To exclude the
+// start of the server, it subtracts the count of 500 pairs from that of 3500 pairs. The count varies by less than 1
+// %:
 //
 //	go test -v -run TestInstructions ./internal/scripts
 func TestInstructions(t *testing.T) {
@@ -44,7 +45,7 @@ func TestInstructions(t *testing.T) {
 
 var collected = regexp.MustCompile(`Collected : ([0-9]+)`)
 
-// instructions runs a server for a number of pairs and returns its count.
+// instructions runs a server for a number of pairs, and returns the number of its instructions.
 func instructions(t *testing.T, pairs int) int {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "s")
@@ -80,14 +81,14 @@ func instructions(t *testing.T, pairs int) int {
 	}
 	for i := range 2 * pairs {
 		if reply, err := conn.Receive(); err != nil || reply != int64(1) {
-			t.Fatalf("call %d: %v, %v", i, reply, err)
+			t.Fatalf("the reply to call %d is %v, %v", i, reply, err)
 		}
 	}
 	_, _ = conn.Do("SHUTDOWN", "NOSAVE")
 	_ = cmd.Wait() // some versions return the status of a signal
 	found := collected.FindSubmatch(out.Bytes())
 	if found == nil {
-		t.Fatalf("no count in %s", out.Bytes())
+		t.Fatalf("the output of valgrind contains no count: %s", out.Bytes())
 	}
 	n, err := strconv.Atoi(string(found[1]))
 	if err != nil {
@@ -96,7 +97,7 @@ func instructions(t *testing.T, pairs int) int {
 	return n
 }
 
-// dialWhenUp connects to a server that is starting.
+// dialWhenUp connects to a server that is still starting.
 func dialWhenUp(t *testing.T, socket string) redis.Conn {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {

@@ -25,7 +25,7 @@ const (
 	second = int64(time.Second / time.Microsecond)
 )
 
-// Two owners, as a program has them.
+// The ids of two owners.
 const (
 	me    = "0d8c8be0-7f9a-4a3b-9a51-3f6f2f3c8a11"
 	other = "5b1e54f2-03c1-4e0c-8d5e-2f1f0a7f9c42"
@@ -33,7 +33,7 @@ const (
 
 var enc = scripts.NewEncoder(prefix, 3)
 
-// grant and keys return the id of a lease, and the keys of a name.
+// grant returns the id of a lease, and keys returns the keys of a name.
 func grant(owner string, number uint64) string {
 	return scripts.LeaseID(owner, number, "label")
 }
@@ -43,7 +43,7 @@ func keys(name string) *scripts.Keys {
 	return &k
 }
 
-// A client is one connection to one master that has the scripts loaded.
+// A client is one connection to a master.
 type client struct {
 	redis.Conn
 
@@ -51,7 +51,7 @@ type client struct {
 	dial func() redis.Conn
 }
 
-// onServer starts a real server for the test.
+// onServer starts a real server for the test, and connects to it.
 func onServer(t testing.TB, args ...string) *client {
 	t.Helper()
 	return clientOf(t, redistest.Test(t, 1, redisproc.Config{Args: args})[0])
@@ -84,12 +84,12 @@ func (c *client) must(command string, args ...any) any {
 	c.t.Helper()
 	reply, err := c.Do(command, args...)
 	if err != nil {
-		c.t.Fatalf("%s %.200v: %v", command, args, err)
+		c.t.Fatalf("the command %s %.200v failed: %v", command, args, err)
 	}
 	return reply
 }
 
-// text returns a string key, "" if it does not exist.
+// text returns the value of a string key, or "" if the key does not exist.
 func (c *client) text(key string) string {
 	c.t.Helper()
 	s, err := redis.String(c.must("GET", key), nil)
@@ -108,7 +108,7 @@ func (c *client) now() int64 {
 	return pair[0]*second + pair[1]
 }
 
-// run sends a call with the stamp that a connection would add; "" disables the guard.
+// run sends a call with a stamp, which a connection would add. If the stamp is "", the restart guard is disabled.
 func (c *client) run(call *frame.Call, stamp string) (any, error) {
 	command, args := call.Args(stamp, false)
 	return c.Do(command, args...)
@@ -118,26 +118,26 @@ func (c *client) stamped(call *frame.Call, stamp string) scripts.Vote {
 	c.t.Helper()
 	reply, err := c.run(call, stamp)
 	if err != nil {
-		c.t.Fatalf("%s: %v", call.Script.Name, err)
+		c.t.Fatalf("%s failed: %v", call.Script.Name, err)
 	}
 	v, err := scripts.DecodeVote(reply)
 	if err != nil {
-		c.t.Fatalf("%s: %v", call.Script.Name, err)
+		c.t.Fatalf("the reply to %s is invalid: %v", call.Script.Name, err)
 	}
 	return v
 }
 
-// want runs a call without the guard and requires one kind of reply.
+// want runs a call without the restart guard, and ends the test unless the reply is of this kind.
 func (c *client) want(kind quorum.Outcome, call *frame.Call) scripts.Vote {
 	c.t.Helper()
 	v := c.stamped(call, "")
 	if v.Outcome != kind {
-		c.t.Fatalf("%s: %+v, want %v", call.Script.Name, v, kind)
+		c.t.Fatalf("%s returned %+v, want %v", call.Script.Name, v, kind)
 	}
 	return v
 }
 
-// release reports whether one of the leases existed.
+// release runs a release, and reports whether one of its leases existed.
 func (c *client) release(name string, end scripts.Ending) bool {
 	c.t.Helper()
 	reply, err := c.run(enc.Release(keys(name), end), "")
@@ -170,22 +170,22 @@ func (c *client) wantError(code string, call *frame.Call, stamp string) {
 	reply, err := c.run(call, stamp)
 	var text redis.Error
 	if !errors.As(err, &text) || !strings.HasPrefix(inner(text), code+" ") {
-		c.t.Errorf("%s: %v, %v; want error %s", call.Script.Name, reply, err, code)
+		c.t.Errorf("%s returned %v, %v; want an error %s", call.Script.Name, reply, err, code)
 	}
 }
 
-// inner returns the error of a command inside a script. Servers before 7.0 wrap it in another text.
+// inner returns the error of a command inside a script. Servers before 7.0 put this error into another text.
 func inner(err redis.Error) string {
 	text := string(err)
 	i := strings.LastIndex(text, "@user_script:")
 	if i < 0 || !strings.HasPrefix(text, "ERR Error running script") {
 		return text
 	}
-	_, rest, _ := strings.Cut(strings.TrimSpace(text[i+len("@user_script:"):]), ": ") // after the number of the line
+	_, rest, _ := strings.Cut(strings.TrimSpace(text[i+len("@user_script:"):]), ": ") // after the line number
 	return strings.TrimPrefix(rest, "-")
 }
 
-// everything returns all keys of a name and their values. Of the TTLs it only shows whether there is one.
+// everything returns all keys of a name with their values. It reports TTLs only as present or absent.
 func (c *client) everything(name string) string {
 	c.t.Helper()
 	var b strings.Builder
@@ -218,14 +218,14 @@ func (c *client) fields(name string) map[string]string {
 	return m
 }
 
-// acquire returns an acquire with one ballot and no ticket.
+// acquire returns an acquire with a single ballot and without a ticket.
 func acquire(name, id string, ballot int64) *frame.Call {
 	return enc.Acquire(keys(name), id, ttl, ballot, ballot, nil)
 }
 
 func ending(ids ...string) scripts.Ending { return scripts.Ending{Leases: ids} }
 
-// near reports whether a remaining time is plausible.
+// near reports whether a remaining time is plausible: at most want, and at most 5 s less.
 func near(got, want time.Duration) bool { return got <= want && got >= want-5*time.Second }
 
 // admittedRecord admits the server, and returns the stamp of its record.

@@ -10,7 +10,7 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// A contender is one waiter with its own owner, whose inbox may have a subscriber.
+// A contender is one waiter with its own owner. The owner's inbox may have a subscriber.
 type contender struct {
 	*client
 
@@ -20,7 +20,7 @@ type contender struct {
 	asks   uint64
 }
 
-// contender returns one whose call was made at the given time; if deaf is set, its inbox has no subscriber.
+// contender returns a contender whose call was made at the given time. If deaf is set, its inbox has no subscriber.
 func (c *client) contender(owner string, at int64, priority int, deaf bool) *contender {
 	c.t.Helper()
 	p := &contender{client: c, owner: owner, ticket: scripts.NewTicket(scripts.Plain, owner, 7, "", at, priority)}
@@ -35,14 +35,14 @@ func (c *client) contender(owner string, at int64, priority int, deaf bool) *con
 	return p
 }
 
-// ask acquires with the ticket, each time as a new lease.
+// ask sends an acquire with the contender's ticket, for a new lease each time.
 func (p *contender) ask(name string, ballot int64) scripts.Vote {
 	p.t.Helper()
 	p.asks++
 	return p.stamped(enc.Acquire(keys(name), grant(p.owner, p.asks), ttl, ballot, ballot, p.ticket), "")
 }
 
-// wantHint waits for the next message in the inbox.
+// wantHint waits for the next message in the inbox, which must be a wake-up for the name.
 func (p *contender) wantHint(name string) {
 	p.t.Helper()
 	got, err := redis.Strings(p.ear.Receive())
@@ -52,11 +52,11 @@ func (p *contender) wantHint(name string) {
 	h, ok := prefix.ParseWakeUp(got[2])
 	if want := (scripts.WakeUp{Waiter: p.ticket.Waiter(), Number: 7, Name: name}); !ok || h != want ||
 		got[1] != prefix.Inbox(p.owner) {
-		p.t.Errorf("inbox received %q, parsed as %+v, want %+v", got, h, want)
+		p.t.Errorf("the inbox received %q, which is parsed as %+v, want %+v", got, h, want)
 	}
 }
 
-// counts returns how long a waiter counts from now on; negative if it does not.
+// counts returns how much longer a waiter is considered alive. The result is negative if that is no longer the case.
 func (c *client) counts(name string, ticket *scripts.Ticket) time.Duration {
 	c.t.Helper()
 	until, err := redis.Int64(c.Do("ZSCORE", prefix.Waiters(name), ticket.Waiter()))
@@ -75,7 +75,7 @@ func (c *client) queue(name string) []string {
 	return list
 }
 
-// H105: on a real server, wake-ups reach the inbox of every valid prefix.
+// H105: on a real server, wake-ups reach the inbox with every valid prefix.
 func TestWakeUpsReachTheInbox(t *testing.T) {
 	c := onServer(t)
 	for _, p := range []scripts.Prefix{"app", "app{17}", "a:b", "a:b{17}"} {
@@ -89,7 +89,7 @@ func TestWakeUpsReachTheInbox(t *testing.T) {
 		c.must("ZADD", p.Waiters("n"), now+10*second, waiter)
 		c.must("EVALSHA", scripts.Release.SHA, 4, p.Lock("n"), p.Fence("n"), p.Queue("n"), p.Waiters("n"), grant(me, 1))
 		if score, err := redis.Int64(c.must("ZSCORE", p.Waiters("n"), waiter), nil); err != nil || score > now+5*second {
-			t.Errorf("%q: the script found no subscriber; the waiter counts until %d, %v", p, score-now, err)
+			t.Errorf("%q: the script found no subscriber; the waiter is considered alive for %d us, %v", p, score-now, err)
 		}
 		got, err := redis.Strings(ear.Receive())
 		if h, ok := p.ParseWakeUp(got[len(got)-1]); err != nil || !ok || h.Name != "n" {
@@ -99,8 +99,8 @@ func TestWakeUpsReachTheInbox(t *testing.T) {
 	}
 }
 
-// A writer in front keeps later readers out for 8 s from its last acquire, though it counts for 20 s. If it acquires
-// again after that, it has its old place.
+// If a writer is first in the queue, later readers are refused until 8 s after the writer's last acquire, although
+// the writer is considered alive for 20 s. If the writer acquires again after that, it still has its old place.
 func TestSilentWriterInFrontLetsReadersPass(t *testing.T) {
 	c := onServer(t)
 	now := c.now()
@@ -111,7 +111,7 @@ func TestSilentWriterInFrontLetsReadersPass(t *testing.T) {
 		return c.stamped(enc.Acquire(k, id, ttl, at, at, scripts.NewTicket(k.Role(), owner, n, "", at, 0)), "")
 	}
 	if v := ask(&reader, me, 1, now); v.Outcome != quorum.Granted {
-		t.Fatalf("first reader: %+v", v)
+		t.Fatalf("the first reader got %+v", v)
 	}
 	front := c.contender("w", now+1, 0, false) // its inbox has a subscriber
 	ticket := scripts.NewTicket(scripts.Writer, front.owner, 7, "", now+1, 0)
@@ -120,7 +120,7 @@ func TestSilentWriterInFrontLetsReadersPass(t *testing.T) {
 			"")
 	}
 	if v := write(); v.Outcome != quorum.Held {
-		t.Fatalf("writer: %+v", v)
+		t.Fatalf("the writer got %+v", v)
 	}
 	asked := func(ago time.Duration) {
 		t.Helper()
@@ -128,13 +128,13 @@ func TestSilentWriterInFrontLetsReadersPass(t *testing.T) {
 	}
 	asked(7 * time.Second)
 	if v := ask(&reader, "late", 1, now+2); v.Outcome != quorum.Held || v.Left > time.Second {
-		t.Errorf("reader behind a writer that acquired 7 s ago: %+v", v)
+		t.Errorf("a reader behind a writer that acquired 7 s ago got %+v", v)
 	}
 	asked(8 * time.Second)
 	if v := ask(&reader, "late", 2, now+3); v.Outcome != quorum.Granted {
-		t.Errorf("reader behind a writer that acquired 8 s ago: %+v", v)
+		t.Errorf("a reader behind a writer that acquired 8 s ago got %+v", v)
 	}
 	if v := write(); v.Outcome != quorum.Held || v.Place != 0 {
-		t.Errorf("second acquire of the writer: %+v", v)
+		t.Errorf("the second acquire of the writer returned %+v", v)
 	}
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// Rights that connections need besides the scripts: for the handshake and the calls, and for subscriptions.
+// ofConnections lists rights that connections need in addition to those of the scripts: for the handshake, the
+// calls, and subscriptions.
 var ofConnections = []string{"info", "evalsha", "eval", "script|load", "time", "subscribe", "unsubscribe", "ping"}
 
 func TestRightsCoverScriptCommands(t *testing.T) {
@@ -30,18 +31,18 @@ func TestRightsCoverScriptCommands(t *testing.T) {
 	}
 	slices.Sort(used)
 	used = slices.Compact(used)
-	used = slices.DeleteFunc(used, func(name string) bool { return name == "cluster" }) // for buckets alone: docs/guide.md
+	used = slices.DeleteFunc(used, func(name string) bool { return name == "cluster" }) // for buckets: docs/guide.md
 	var listed []string
 	for _, r := range scripts.Rights {
 		listed = append(listed, r.Rule)
 	}
 	slices.Sort(listed)
 	if !slices.Equal(used, listed) {
-		t.Errorf("used   %q\nlisted %q", used, listed)
+		t.Errorf("the used rights are   %q\nbut the listed ones are %q", used, listed)
 	}
 }
 
-// The documentation lists the rights in these files.
+// The rights that these files list equal those of package scripts.
 func TestDocumentedRightsMatchList(t *testing.T) {
 	for file, prefix := range map[string]scripts.Prefix{"../../docs/operations.md": "redlock",
 		"../../pool/doc.go": "prefix"} {
@@ -56,7 +57,7 @@ func TestDocumentedRightsMatchList(t *testing.T) {
 	}
 }
 
-// A probe is denied if and only if the right is missing, and changes nothing.
+// A probe is denied if and only if the right is missing. Probes change no data.
 func TestProbesReportMissingRights(t *testing.T) {
 	server := redistest.Test(t, 1, redisproc.Config{})[0]
 	admin := dialUnix(t, server)
@@ -103,7 +104,7 @@ func TestProbesReportMissingRights(t *testing.T) {
 		err := do(user, words[0], redis.Args{}.AddFlat(words[1:])...)
 		if strings.HasSuffix(words[0], "GET") && (err == nil ||
 			!strings.HasPrefix(err.Error(), "NOPERM")) {
-			t.Errorf("%s of another's key: %v", r.Rule, err)
+			t.Errorf("the probe of %s for a key of another prefix returned %v", r.Rule, err)
 		}
 	}
 	if n, err := redis.Int(admin.Do("DBSIZE")); n != 0 || err != nil {

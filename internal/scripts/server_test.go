@@ -11,8 +11,8 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// H06: the release of a user without the right to publish still deletes the lock and replies. No waiter is removed, and
-// each still loses its turn after a second.
+// H06: if a user lacks the right to publish, its release still deletes the lock and replies. No waiter is removed,
+// but each loses its turn after a second.
 func TestReleaseWithoutRightsToTheChannel(t *testing.T) {
 	c := onServer(t)
 	c.must("ACL", "SETUSER", "locker", "on", ">pw", "~redlock:*", "resetchannels", "+@all")
@@ -26,21 +26,21 @@ func TestReleaseWithoutRightsToTheChannel(t *testing.T) {
 	user.want(quorum.Granted, acquire("a", grant(me, 1), now))
 	waiting.ask("a", now+1)
 	if !user.release("a", ending(grant(me, 1))) || len(c.fields("a")) != 0 {
-		t.Error("the grant was not found, or was not deleted")
+		t.Error("the lease was not found, or was not deleted")
 	}
 	if v := user.want(quorum.Held, acquire("a", grant(me, 2), now+2)); !v.Free || v.Left <= 0 || v.Left > time.Second {
-		t.Errorf("acquire behind a waiter that cannot be notified: %+v", v)
+		t.Errorf("an acquire behind a waiter that cannot be notified returned %+v", v)
 	}
 	if got := c.queue("a"); !slices.Equal(got, []string{waiting.ticket.Waiter()}) {
-		t.Errorf("queue %q", got)
+		t.Errorf("the queue is %q", got)
 	}
 	if d := c.counts("a", waiting.ticket); d > scripts.ToldCounts {
-		t.Errorf("the waiter counts for another %v", d)
+		t.Errorf("the waiter is considered alive for another %v", d)
 	}
 }
 
-// H56: at its memory limit a master refuses every write that needs memory, entirely. An existing lease can still be
-// released, its late messages are still refused, and the next waiter is notified.
+// H56: at its memory limit a master refuses every write that needs memory, without a partial effect. An existing
+// lease can still be released; then its late messages are still refused, and the next waiter is notified.
 func TestFullMasterGrantsNothing(t *testing.T) {
 	c := onServer(t)
 	now, id := c.now(), grant(me, 1)
@@ -51,17 +51,17 @@ func TestFullMasterGrantsNothing(t *testing.T) {
 	before := c.everything("a")
 	c.wantError("OOM", enc.Repair(keys("a"), id, "", ttl, now+1, now, 1, ""), "")
 	c.wantError("OOM", acquire("b", grant(me, 2), now), "")
-	c.want(quorum.Granted, enc.Extend(keys("a"), id, ttl, 2, "")) // the depth is not updated: only people read it
+	c.want(quorum.Granted, enc.Extend(keys("a"), id, ttl, 2, "")) // the depth, which only inspections use, is not updated
 	if got := c.everything("a"); got != before || c.must("EXISTS", prefix.Lock("b"), prefix.Fence("b")) != int64(0) {
-		t.Errorf("keys before:\n%safter:\n%s", before, got)
+		t.Errorf("the keys before are\n%sand after\n%s", before, got)
 	}
 	c.want(quorum.Granted, enc.Extend(keys("a"), id, ttl, 1, "")) // an extension needs no memory
 	if !c.release("a", scripts.Ending{Leases: []string{id}, Ballot: now + 1}) {
-		t.Error("the grant was not found")
+		t.Error("the lease was not found")
 	}
 	waiting.wantHint("a")
 	if c.release("b", scripts.Ending{Leases: []string{grant(me, 2)}, Ballot: now}) {
-		t.Error("the grant was found")
+		t.Error("a lease that was not granted was found")
 	}
 	for name, fence := range map[string]int64{"a": now + 1, "b": now} {
 		if len(c.fields(name)) != 0 || c.text(prefix.Fence(name)) != fmt.Sprint(fence) {
@@ -70,41 +70,42 @@ func TestFullMasterGrantsNothing(t *testing.T) {
 	}
 }
 
-// H56, H57: a replica replies with READONLY and changes nothing.
+// H56, H57: a replica answers calls with READONLY and changes nothing.
 func TestReplicaAnswersReadonly(t *testing.T) {
 	c := onServer(t)
 	now, id := c.now(), grant(me, 1)
 	c.want(quorum.Granted, acquire("a", id, now))
-	c.must("REPLICAOF", "127.0.0.1", "1") // the host does not exist, so the keys remain
+	c.must("REPLICAOF", "127.0.0.1", "1") // no server listens there, so the keys remain
 	before := c.everything("a")
 	c.wantError("READONLY", acquire("b", grant(me, 2), now+1), "")
 	c.wantError("READONLY", enc.Extend(keys("a"), id, ttl, 2, ""), "")
 	c.wantError("READONLY", enc.Release(keys("a"), ending(id)), "")
 	c.wantError("READONLY", enc.Admit(c.request(scripts.AdmitStart)), "")
 	if got := c.everything("a"); got != before {
-		t.Errorf("keys before:\n%safter:\n%s", before, got)
+		t.Errorf("the keys before are\n%sand after\n%s", before, got)
 	}
 	c.must("REPLICAOF", "NO", "ONE")
 	c.want(quorum.Granted, enc.Repair(keys("a"), id, "", ttl, now+1, now, 1, ""))
 }
 
-// H57: a failback keeps the run id, and changes the second replication id.
+// H57: if a server is a replica for a while and a master again, its run id is the same, and its second replication
+// id is different.
 func TestPromotionChangesIdentity(t *testing.T) {
 	c := onServer(t)
 	before := c.request(scripts.AdmitNow)
 	if !strings.HasSuffix(before.Identity, "/"+strings.Repeat("0", 40)+"/-1") {
-		t.Errorf("identity of a new server: %s", before.Identity)
+		t.Errorf("the identity of a new server is %s", before.Identity)
 	}
 	c.must("REPLICAOF", "127.0.0.1", "1")
 	c.must("REPLICAOF", "NO", "ONE")
 	after := c.request(scripts.AdmitNow)
 	if before.Identity == after.Identity || before.Identity[:41] != after.Identity[:41] {
-		t.Errorf("identity before %s, after %s", before.Identity, after.Identity)
+		t.Errorf("the identity before is %s, and after %s", before.Identity, after.Identity)
 	}
 	c.wantAdmit(scripts.AdmitOtherIdentity, before)
 }
 
-// One release ends as many grants as Lua can unpack, for the pending releases of one name.
+// One release can end thousands of leases of a name, as the pending releases of this name may need.
 func TestReleaseOfManyLeases(t *testing.T) {
 	c := onServer(t)
 	now := c.now()
@@ -115,6 +116,6 @@ func TestReleaseOfManyLeases(t *testing.T) {
 	c.want(quorum.Granted, acquire("a", ids[6999], now))
 	if !c.release("a", scripts.Ending{Leases: ids, Ballot: now}) || c.release("a", scripts.Ending{Leases: ids,
 		Ballot: now}) {
-		t.Error("the release did not end the grant")
+		t.Error("the release did not end the lease")
 	}
 }

@@ -17,26 +17,26 @@ import (
 	"github.com/redlock-go/redlock/internal/skew"
 )
 
-// H35: the library never computes a SHA-1, so this test checks the constants.
+// H35: the SHA constants equal the SHA-1 of the scripts. The library itself does not compute a SHA-1.
 func TestSHAConstantsMatchTexts(t *testing.T) {
 	seen := map[string]bool{}
 	for _, s := range scripts.All {
 		sum := sha1.Sum([]byte(s.Text))
 		if got := hex.EncodeToString(sum[:]); got != s.SHA {
-			t.Errorf("%s: constant %s, SHA-1 of the text %s", s.Name, s.SHA, got)
+			t.Errorf("%s: the constant is %s, but the SHA-1 of the text is %s", s.Name, s.SHA, got)
 		}
 		if seen[s.Name] || seen[s.SHA] {
 			t.Errorf("%s is listed twice", s.Name)
 		}
 		if s.Once != (s == scripts.Acquire || s == scripts.SharedAcquire) {
-			t.Errorf("%s: Once is %v", s.Name, s.Once)
+			t.Errorf("the field Once of %s is %v", s.Name, s.Once)
 		}
 		seen[s.Name], seen[s.SHA] = true, true
 	}
 }
 
-// A reader can keep one script in mind: at most 50 lines of code, none longer than 120 bytes, and a header that
-// documents its keys, arguments and replies, and why it is safe to repeat.
+// Scripts must be short enough to be understood as a whole: at most 50 lines of code, no line longer than 120 bytes,
+// and a header that documents the keys, arguments and replies, and says why the script is safe to repeat.
 func TestScriptsAreShort(t *testing.T) {
 	for _, file := range []string{
 		"now", "stamp", "record", "common", "extend_common", "acquire", "extend", "release", "inspect", "admit",
@@ -52,7 +52,7 @@ func TestScriptsAreShort(t *testing.T) {
 				code++
 			}
 			if len(line) > 120 {
-				t.Errorf("%s: line of %d bytes: %s", file, len(line), line)
+				t.Errorf("%s: a line has %d bytes: %s", file, len(line), line)
 			}
 		}
 		if code > 50 {
@@ -67,7 +67,7 @@ func TestScriptsAreShort(t *testing.T) {
 	}
 }
 
-// The times in the scripts equal the constants.
+// The times in the scripts equal the constants of the library.
 func TestScriptConstants(t *testing.T) {
 	texts := ""
 	for _, file := range []string{
@@ -94,8 +94,8 @@ func TestScriptConstants(t *testing.T) {
 	}
 }
 
-// Different prefixes, names and kinds have different keys, for names of any bytes. The alphabet is chosen to provoke
-// collisions.
+// Different prefixes, names and kinds have different keys, for names of any bytes. The names are composed of
+// characters that may lead to collisions.
 func TestKeysAreDistinct(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	word := func(pieces []string, most int) string {
@@ -127,7 +127,7 @@ func TestKeysAreDistinct(t *testing.T) {
 		claim(x.Inbox(name), fmt.Sprintf("the inbox of %q of %q", name, p))
 		claim(x.Admission(), fmt.Sprintf("the admission of %q", p))
 		if k := x.Keys(name); k.Lock() != x.Lock(name) {
-			t.Fatalf("keys %q and %q", k.Lock(), x.Lock(name))
+			t.Fatalf("the keys %q and %q of the same name differ", k.Lock(), x.Lock(name))
 		}
 	}
 }
@@ -138,49 +138,49 @@ func TestPrefixNameAndLabelAreChecked(t *testing.T) {
 		"a{17}": true, "a:b{17}": true, "{17}": false, ":": false, "a:": false, "a:{17}": false, "a::{1}": false,
 		long: false} {
 		if err := scripts.CheckPrefix(p); (err == nil) != ok {
-			t.Errorf("prefix %.20q: %v", p, err)
+			t.Errorf("CheckPrefix of %.20q returned %v", p, err)
 		}
 	}
 	for name, ok := range map[string]bool{"": false, "a": true, "\x00ÿ{}": true, "\xff\xfe": false, long: true,
 		long + "x": false} {
 		if err := scripts.CheckName(name); (err == nil) != ok {
-			t.Errorf("name %.20q: %v", name, err)
+			t.Errorf("CheckName of %.20q returned %v", name, err)
 		}
 	}
 	for label, ok := range map[string]bool{"": true, "host 7: worker/3 ä": true, "a\nb": false, long: false} {
 		if err := scripts.CheckLabel(label); (err == nil) != ok {
-			t.Errorf("label %.20q: %v", label, err)
+			t.Errorf("CheckLabel of %.20q returned %v", label, err)
 		}
 	}
 }
 
-// A refusal names the holder and the time, because the ids of grants and waiters end with the owner's label.
+// The ids of leases and waiters end with the label of their owner, so a refusal can name the holder.
 func TestIDsHaveOwnerAndLabel(t *testing.T) {
 	for _, label := range []string{"", "host 7", "a:b:c", "1700000000000000:x"} {
 		ticket := scripts.NewTicket(scripts.Plain, me, 12, label, 1_700_000_000_000_000, 3)
 		id := scripts.LeaseID(me, 12, label)
 		if want := "1700000000000000:" + id; ticket.Waiter() != want || id != me+":12:"+label {
-			t.Errorf("ids %q and %q", ticket.Waiter(), id)
+			t.Errorf("the ids are %q and %q", ticket.Waiter(), id)
 		}
 		for _, id := range []string{id, ticket.Waiter()} {
 			if owner, got := scripts.LeaseLabel(id); owner != me || got != label {
-				t.Errorf("%q: owner %q, label %q", id, owner, got)
+				t.Errorf("%q was parsed as owner %q with label %q", id, owner, got)
 			}
 		}
 	}
 	for _, id := range []string{"", "x", "x:y", "x:y:z", "x:-1:z", "x:01:z", "1700000000000000:x"} {
 		if owner, label := scripts.LeaseLabel(id); owner != "" || label != "" {
-			t.Errorf("%q: owner %q, label %q", id, owner, label)
+			t.Errorf("the invalid id %q was parsed as owner %q with label %q", id, owner, label)
 		}
 	}
 	early, late := scripts.NewTicket(scripts.Plain, me, 1, "", -5, 0).Waiter(),
 		scripts.NewTicket(scripts.Plain, me, 1, "", math.MaxInt64, 0).Waiter()
 	if len(early) != len(late) || early > late {
-		t.Errorf("times out of range: %q, %q", early, late)
+		t.Errorf("times out of range are encoded as %q and %q", early, late)
 	}
 }
 
-// The words of each call, in the order of the scripts' headers. S is the stamp.
+// Each call is encoded in the order that the header of its script documents. S is the stamp.
 func TestEncodedCalls(t *testing.T) {
 	e, k := scripts.NewEncoder("p", 7), scripts.Prefix("p").Keys("n")
 	ticket := scripts.NewTicket(scripts.Plain, "me", 9, "l", 77, 3)
@@ -225,24 +225,24 @@ func TestEncodedCalls(t *testing.T) {
 				stamped + "id= masters=a,b,c epoch=0 longest=1000 quarantine=0 state=quarantine since=0"},
 	} {
 		if got := strings.Join(c.call.Words("S", false), " "); got != "EVALSHA "+c.want {
-			t.Errorf("%s:\n got %s\nwant %s", c.what, got, c.want)
+			t.Errorf("%s is encoded as\n     %s\nwant %s", c.what, got, c.want)
 		}
 		text := c.call.Words("S", true)
 		if text[0] != "EVAL" || text[1] != c.call.Script.Text || strings.Join(text[2:], " ") != c.want[41:] {
-			t.Errorf("%s, with text: %q", c.what, text[2:])
+			t.Errorf("%s is encoded with the text as %q", c.what, text[2:])
 		}
 	}
 	if got := frame.Command("ping", "PING", "a b").Words("", false); !slices.Equal(got, []string{"PING", "a b"}) {
-		t.Errorf("command: %q", got)
+		t.Errorf("a command is encoded as %q", got)
 	}
 }
 
-// H13.
+// H13: Millis rounds up to whole milliseconds.
 func TestMillisRoundsUp(t *testing.T) {
 	for d, want := range map[time.Duration]int64{0: 0, 1: 1, time.Millisecond: 1, time.Millisecond + 1: 2,
 		500 * time.Microsecond: 1} {
 		if got := scripts.Millis(d); got != want {
-			t.Errorf("%v: %d ms, want %d (H13)", d, got, want)
+			t.Errorf("%v is rounded to %d ms, want %d (H13)", d, got, want)
 		}
 	}
 }

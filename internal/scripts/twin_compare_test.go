@@ -16,8 +16,8 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts/reference"
 )
 
-// letExpire waits for keys and waiters to expire that could otherwise expire before the call on one side, and after it
-// on the other.
+// letExpire waits for the expiry of keys and waiters that would expire soon. Otherwise they might expire before the
+// call on one side, and after the call on the other.
 func (w *twin) letExpire(keys []string) {
 	const margin = 10_000
 	wait := func(end int64) {
@@ -65,7 +65,7 @@ func (w *twin) count(call *frame.Call, reply any) {
 
 func (w *twin) fail(what string, server, pure any) {
 	w.t.Helper()
-	w.t.Fatalf("step %d: %s\n%s: server %s, reference %s", w.step, w.op, what, plain(server), plain(pure))
+	w.t.Fatalf("step %d: %s\n%s: the server has %s, the reference has %s", w.step, w.op, what, plain(server), plain(pure))
 }
 
 func plain(v any) string {
@@ -91,7 +91,7 @@ func micros(t testing.TB, reply any) int64 {
 	return pair[0]*second + pair[1]
 }
 
-// compare requires equal replies from both sides, except for tolerated differences in time.
+// compare requires equal replies of both sides, except for differences that the passing of time explains.
 func (w *twin) compare(what string, server, pure any) {
 	w.t.Helper()
 	same := false
@@ -109,7 +109,7 @@ func (w *twin) compare(what string, server, pure any) {
 		s, ok := server.([]any)
 		if same = ok && len(s) == len(p); same {
 			for i := range p {
-				// The remaining TTL of a lock, or of a waiter's second, follows the kind of the vote, which is a small
+				// The remaining TTL of a lock, or of a waiter's second, follows the outcome in a vote. The outcome is a small
 				// number.
 				left, isNumber := p[i].(int64)
 				if n, ok := s[i].(int64); ok && isNumber && i == 1 && left > 10 && w.sameMillis(n, left) {
@@ -130,7 +130,7 @@ func (w *twin) sameMicros(server, pure int64) bool {
 	return server-pure <= w.slack && pure-server <= w.slack
 }
 
-// sameRecord compares two records; their times may differ by the duration of the transaction.
+// sameRecord reports whether two records are equal. Their times may differ by the duration of the transaction.
 func (w *twin) sameRecord(server, pure string) bool {
 	s, err1 := scripts.ParseRecord(server)
 	p, err2 := scripts.ParseRecord(pure)
@@ -141,8 +141,8 @@ func (w *twin) sameRecord(server, pure string) bool {
 	return s == p
 }
 
-// compareKey compares one key; seen holds its PTTL, its GET, its HGETALL and its ZRANGE. If the passing of time may
-// explain a difference, the reference continues with the server's value.
+// compareKey compares one key. seen contains the replies of the server to PTTL, GET, HGETALL and ZRANGE. If the
+// passing of time may explain a difference, the reference adopts the server's value.
 func (w *twin) compareKey(key string, seen []any) {
 	w.t.Helper()
 	left, _ := seen[0].(int64)
@@ -196,8 +196,8 @@ func (w *twin) compareSet(key string, seen any, pure []reference.Field) {
 	}
 }
 
-// compareMessages requires that the server has published the same messages to each inbox, in the same order, as the
-// reference. A final message of the test shows that all others have arrived.
+// compareMessages requires that the server has published the same messages to each inbox as the reference, in the
+// same order. The test itself publishes a last message; when that arrives, all others have arrived.
 func (w *twin) compareMessages() {
 	w.must("PUBLISH", heard[0], "end")
 	var got []string

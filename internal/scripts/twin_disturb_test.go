@@ -9,7 +9,7 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts/reference"
 )
 
-// disturb changes keys without the scripts, in the same way on both sides.
+// disturb changes keys directly, and not with the scripts, in the same way on both sides.
 func (w *twin) disturb() {
 	now, name := w.now(), w.name()
 	key := pick(w, prefix.Lock(name), prefix.Lock(name), prefix.Fence(name), prefix.Fence(name), prefix.Admission(),
@@ -53,7 +53,7 @@ func (w *twin) disturb() {
 		}
 	case 9:
 		w.manyShares(name)
-	case 7: // a lock that never expires, with fields that the scripts do not write
+	case 7: // a lock without a TTL, with fields that the scripts do not write
 		fields := []reference.Field{{Name: grant(other, 1), Value: "1"}, {Name: grant(me, 1), Value: "2"}}[:1+w.rnd.IntN(2)]
 		w.op = fmt.Sprint("a hash without a time ", fields)
 		w.must("DEL", prefix.Lock(name))
@@ -64,7 +64,7 @@ func (w *twin) disturb() {
 	}
 }
 
-// manyShares adds shares to a lock with readers: some that count, or more expired ones than one script removes.
+// manyShares adds shares to a lock with readers: some valid shares, or more expired shares than one script removes.
 func (w *twin) manyShares(name string) {
 	lock, now := prefix.Lock(name), w.now()
 	if v := w.state.Look(now, lock); v.Type != reference.SortedSet && v.Type != reference.None {
@@ -92,8 +92,8 @@ func (w *twin) manyShares(name string) {
 	w.slack = max(w.slack, time.Since(sent).Microseconds()+2000)
 }
 
-// manyWaiters adds waiters to the front of a queue: a few without a subscriber, more dead ones than one script drops,
-// or some that are in only one of the two sets.
+// manyWaiters adds waiters to the front of a queue: a few without a subscriber, more dead waiters than one script
+// drops, or some that are in only one of the two sets of the queue.
 func (w *twin) manyWaiters() {
 	name, now := w.name(), w.now()
 	queue, waiters := prefix.Queue(name), prefix.Waiters(name)

@@ -23,9 +23,9 @@ import (
 
 const seedEnv = "REDLOCK_TEST_SEED"
 
-// TestServerAndReferenceAgree runs the same random operations on a real server and on package reference, with few
-// names, ids and ballots so that they collide, and with foreign values in some keys. Each reply and the keys after each
-// operation must be equal; times may differ by the duration of one transaction.
+// TestServerAndReferenceAgree runs the same random operations on a real server and on package reference. It uses few
+// names, ids and ballots, so that they collide, and foreign values in some keys. Each reply, and the keys after each
+// operation, must be equal; times may differ by the duration of a transaction.
 func TestServerAndReferenceAgree(t *testing.T) {
 	s := redistest.Test(t, 1, redisproc.Config{})[0]
 	seeds, steps := []uint64{1, 2, 3, 4, 5, rand.Uint64()}, 2500
@@ -35,7 +35,7 @@ func TestServerAndReferenceAgree(t *testing.T) {
 	if text := os.Getenv(seedEnv); text != "" {
 		seed, err := strconv.ParseUint(text, 10, 64)
 		if err != nil {
-			t.Fatalf("%s: %v", seedEnv, err)
+			t.Fatalf("the value of %s is not a seed: %v", seedEnv, err)
 		}
 		seeds = []uint64{seed}
 	}
@@ -52,11 +52,11 @@ func TestServerAndReferenceAgree(t *testing.T) {
 			}
 		})
 		if !ok {
-			t.Fatalf("again: %s=%d go test -run %s", seedEnv, seed, t.Name())
+			t.Fatalf("to repeat this: %s=%d go test -run %s", seedEnv, seed, t.Name())
 		}
 	}
 	if os.Getenv(seedEnv) != "" || !long.Enabled() {
-		return // too few operations for all replies to occur
+		return // there are too few operations for all replies
 	}
 	for _, reply := range []string{
 		"acquire 1", "acquire 2", "acquire 2 free", "acquire 3", "acquire 4", "acquire 5", "acquire 6",
@@ -74,28 +74,28 @@ func TestServerAndReferenceAgree(t *testing.T) {
 			t.Errorf("the operations gave the reply %q only %d times", reply, total[reply])
 		}
 	}
-	t.Logf("replies: %v", total)
+	t.Logf("the numbers of replies are %v", total)
 }
 
-// A twin drives both sides.
+// A twin runs operations on the server and on the reference.
 type twin struct {
 	*client
 
 	rnd      *rand.Rand
 	state    *reference.State
 	env      reference.Env
-	messages []string // published by the reference to a client
+	messages []string // messages that the reference has published to clients
 	listener redis.Conn
 	replies  map[string]int
 	step     int
 	op       string
-	t0, t1   int64 // the server's time before and after the last operation
-	slack    int64 // longest transaction so far, in us: the TTLs of a key may differ by that much
+	t0, t1   int64 // the server's time before and after the last operation, in us
+	slack    int64 // duration of the longest transaction so far, in us; the TTLs of a key may differ by that
 }
 
 var (
 	names = []string{"a", "b"}
-	// Three owners; two of their inboxes have a subscriber.
+	// Three owners. The inboxes of the first two have a subscriber.
 	owners = []string{me, other, "deaf"}
 	heard  = []string{prefix.Inbox(me), prefix.Inbox(other)}
 )
@@ -152,7 +152,7 @@ func newTwin(t *testing.T, s *redisproc.Server, seed uint64) *twin {
 
 func pick[T any](w *twin, of ...T) T { return of[w.rnd.IntN(len(of))] }
 
-// next runs one operation on both sides and compares them.
+// next runs one operation on both sides and compares the results.
 func (w *twin) next() {
 	switch n := w.rnd.IntN(100); {
 	case n < 42:
@@ -180,7 +180,8 @@ func (w *twin) next() {
 
 func (w *twin) name() string { return pick(w, names...) }
 
-// keys returns the keys of a name in a role. One name usually has plain locks, the other readers and writers.
+// keys returns the keys of a name in a role. Usually one name has plain locks, and the other has readers and
+// writers.
 func (w *twin) keys() *scripts.Keys {
 	name, role := w.name(), pick(w, scripts.Reader, scripts.Reader, scripts.Writer)
 	if w.rnd.IntN(20) == 0 == (name == "b") {
@@ -190,7 +191,8 @@ func (w *twin) keys() *scripts.Keys {
 	return &k
 }
 
-// id returns the id of a lease of the role of k, or sometimes of the other role of a lock with readers.
+// id returns the id of a lease in the role of k. For a lock with readers it sometimes returns a lease in the other
+// role.
 func (w *twin) id(k *scripts.Keys) string {
 	role := k.Role()
 	if role == scripts.Reader {
@@ -199,7 +201,7 @@ func (w *twin) id(k *scripts.Keys) string {
 	return scripts.ShareID(pick(w, me, me, other), pick(w, uint64(1), 2), role, 7, "label")
 }
 
-// value returns none, or one of a few versions. Two texts with one version occur as little as between clients.
+// value returns no value, or one of a few versions. As with real clients, each version has only one text.
 func (w *twin) value(k *scripts.Keys) scripts.Value {
 	version := pick(w, int64(0), 0, 1, 2, 3)
 	if version == 0 || k.Role() != scripts.Plain {
@@ -217,14 +219,15 @@ func (w *twin) life() time.Duration {
 	return pick(w, 20*time.Second, 30*time.Second, 60*time.Second)
 }
 
-// stamp returns the stamp that the caller expects: none, the present one, or another.
+// stamp returns the stamp that the caller expects: none, the present stamp, or another stamp.
 func (w *twin) stamp() string {
 	there, _ := w.state.Get(w.t1, prefix.Admission())
 	stamp := scripts.StampOf(there)
 	return pick(w, "", stamp, stamp, stamp, "v3 something else")
 }
 
-// ballot returns one near the fence, near the master's time, beyond the window, or near the largest number of Lua.
+// ballot returns a ballot near the fence, near the master's time, outside of the window, or near the largest number
+// of Lua.
 func (w *twin) ballot(name string) int64 {
 	raw, _ := w.state.Get(w.t1, prefix.Fence(name))
 	fence, _ := strconv.ParseInt(raw, 10, 64)
@@ -235,8 +238,8 @@ func (w *twin) ballot(name string) int64 {
 		fence+far/2, 0, scripts.MaxBallot)
 }
 
-// ticket returns one of few waiters, of equal and different rank. Its time is as old as the acquire, so that late ones
-// occur.
+// ticket returns one of few waiters, with equal or different ranks. The waiters do not depend on the present time,
+// so that late messages of a waiter occur.
 func (w *twin) ticket(role scripts.Role) *scripts.Ticket {
 	number := uint64(w.rnd.IntN(3))
 	return scripts.NewTicket(role, pick(w, owners...), number, "", int64(1_700_000_000_000_000+number%2), pick(w, 0, 0, 0,
@@ -263,7 +266,7 @@ func (w *twin) acquireCall() (*frame.Call, string) {
 	return enc.Acquire(k, w.id(k), w.life(), first, last, w.ticket(k.Role())), w.stamp()
 }
 
-// nameOf returns the name of the keys.
+// nameOf returns the name to which the keys belong.
 func nameOf(k *scripts.Keys) string {
 	name := strings.TrimPrefix(k.Lock(), string(prefix)+":{")
 	return strings.TrimSuffix(name, "}")
@@ -301,7 +304,7 @@ func (w *twin) admitCall() *frame.Call {
 	})
 }
 
-// record returns a record that a client may have written, about this server or another.
+// record returns a record that a client may have written, for this server or another server.
 func (w *twin) record() scripts.Record {
 	r := scripts.Record{
 		Stamp:    scripts.NewStamp(),
@@ -316,8 +319,8 @@ func (w *twin) record() scripts.Record {
 	return r
 }
 
-// both runs one call on both sides. On the server, one transaction contains the call, the clock before and after it,
-// and reads of every key.
+// both runs one call on both sides. On the server, one transaction contains the call, the reads of the clock before
+// and after it, and reads of every key.
 func (w *twin) both(call *frame.Call, stamp string) {
 	_, args := call.Args(stamp, false)
 	w.op = fmt.Sprint(call.Script.Name, " ", args[1:])
@@ -342,10 +345,10 @@ func (w *twin) both(call *frame.Call, stamp string) {
 	sent := time.Now()
 	answers, err := redis.Values(w.Do("EXEC"))
 	if err != nil {
-		w.t.Fatalf("step %d: %s: %v", w.step, w.op, err)
+		w.t.Fatalf("step %d: %s failed: %v", w.step, w.op, err)
 	}
 	w.t0, w.t1 = micros(w.t, answers[0]), micros(w.t, answers[2])
-	w.slack = max(w.slack, time.Since(sent).Microseconds()+2000) // it began before the server read its clock for the keys
+	w.slack = max(w.slack, time.Since(sent).Microseconds()+2000) // at least the duration of the transaction
 
 	nkeys, _ := strconv.Atoi(fmt.Sprint(args[1]))
 	texts := make([]string, len(args)-2)

@@ -19,14 +19,14 @@ func valueOf(t *testing.T, version int64, text string) scripts.Value {
 	return v
 }
 
-// A value belongs to one lease. A message that comes late or twice does not bring an older one back.
+// A value belongs to one lease. A late or duplicated message does not restore an older value.
 func TestValueBelongsToLease(t *testing.T) {
 	c := onServer(t)
 	now, id := c.now(), grant(me, 1)
 	shows := func(version int64, text string) {
 		t.Helper()
 		if h := c.inspect("a"); h.ID != id || h.Version != version || h.Value != text {
-			t.Errorf("%+v, want version %d, %q", h, version, text)
+			t.Errorf("the inspection returned %+v, want version %d with %q", h, version, text)
 		}
 	}
 	one, three := valueOf(t, 1, "10.0.0.1:80"), valueOf(t, 3, "a b\n\x00 7")
@@ -44,12 +44,12 @@ func TestValueBelongsToLease(t *testing.T) {
 		c.want(quorum.Granted, late)
 	}
 	if got := c.everything("a"); got != before {
-		t.Errorf("late messages changed\n%s to\n%s", before, got)
+		t.Errorf("late messages changed the keys\n%s to\n%s", before, got)
 	}
 	c.want(quorum.Granted, enc.Repair(keys("a"), id, "", ttl, now+1, now, 1, one))
 	shows(3, "a b\n\x00 7")
 	if v := c.want(quorum.Held, acquire("a", grant(other, 1), now+2)); v.Holder != id || v.Token != now {
-		t.Errorf("refused by %+v", v)
+		t.Errorf("the refusal is %+v", v)
 	}
 	long := valueOf(t, 4, strings.Repeat("x", scripts.MaxValue))
 	c.want(quorum.Granted, enc.Extend(keys("a"), id, ttl, 1, long))
@@ -70,7 +70,7 @@ func TestValueBelongsToLease(t *testing.T) {
 	shows(0, "")
 }
 
-// A full master says that it has not written a value, and extends the lease nevertheless.
+// A full master reports that it has not written a value, but it extends the lease.
 func TestFullMasterKeepsOldValue(t *testing.T) {
 	c := onServer(t)
 	id := grant(me, 1)
@@ -80,12 +80,12 @@ func TestFullMasterKeepsOldValue(t *testing.T) {
 	c.wantError("OOM", enc.Extend(keys("a"), id, 0, 1, valueOf(t, 2, "new")), "")
 	c.want(quorum.Granted, enc.Extend(keys("a"), id, time.Minute, 1, valueOf(t, 2, "new")))
 	if h := c.inspect("a"); h.Value != "old" || !near(h.Left, time.Minute) {
-		t.Errorf("%+v", h)
+		t.Errorf("the inspection of the full master returned %+v", h)
 	}
 	c.must("CONFIG", "SET", "maxmemory", "0")
 	c.want(quorum.Granted, enc.Extend(keys("a"), id, time.Minute, 1, valueOf(t, 2, "new")))
 	if h := c.inspect("a"); h.Value != "new" {
-		t.Errorf("%+v", h)
+		t.Errorf("the inspection returned %+v, want the new value", h)
 	}
 }
 
@@ -95,7 +95,7 @@ func TestValuesAreChecked(t *testing.T) {
 		strings.Repeat("x", scripts.MaxValue+1): false,
 	} {
 		if _, err := scripts.NewValue(1, text); (err == nil) != ok {
-			t.Errorf("value %.20q: %v", text, err)
+			t.Errorf("NewValue of %.20q returned %v", text, err)
 		}
 	}
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// clientEnv holds the URLs of the masters of a client. If it is set, the test binary runs as the client.
+// clientEnv is set to the URLs of the masters when the test binary must run as a client.
 const clientEnv = "REDLOCK_TEST_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// open returns a Locker for these masters.
+// open returns a Locker for the masters at urls.
 func open(urls []string) (*redlock.Locker, error) {
 	if strings.Contains(urls[len(urls)-1], "+cluster://") {
 		buckets, err := pool.OpenBuckets(urls)
@@ -56,11 +56,11 @@ func open(urls []string) (*redlock.Locker, error) {
 	return redlock.New(masters, redlock.WithTTL(2*time.Second))
 }
 
-// names are the locks of a client: enough for each shard of a cluster to have some.
+// names lists the locks of a client. They are enough for each shard of a cluster to have some.
 var names = strings.Fields("job-1 job-2 job-3 job-4 job-5 job-6")
 
 // lockAgain acquires each lock again and again, for 50 ms each time, until its standard input ends. For each hold it
-// prints the start and the end of the hold in ns of the machine's clock, the token, and the name.
+// prints the start and the end in ns of the machine's clock, the token, and the name.
 func lockAgain(urls []string, admit bool) error {
 	locker, err := open(urls)
 	if err != nil {
@@ -107,12 +107,12 @@ func hold1(ctx context.Context, locker *redlock.Locker, name string) error {
 	}
 	until := min(time.Now().UnixNano(), time.Now().Add(lock.Remaining()).UnixNano())
 	fmt.Println("held", from, until, lock.Token(), name)
-	_ = lock.Unlock(ctx) // the history shows the consequences of an error
+	_ = lock.Unlock(ctx) // if this fails, the history shows the consequences
 	time.Sleep(50 * time.Millisecond)
 	return nil
 }
 
-// read parses the output of a client as it arrives.
+// read parses the output of a client while the client writes it.
 func (p *process) read(out io.Reader) {
 	defer close(p.done)
 	for lines := bufio.NewScanner(out); lines.Scan(); {
@@ -133,12 +133,12 @@ func (p *process) read(out io.Reader) {
 	}
 }
 
-// A verdict is the result of checking a history.
+// A verdict is the result of the check of a history.
 type verdict struct {
 	holds    []*history.Hold
-	overlaps []string                 // locks with two holders at once
+	overlaps []string                 // locks that two clients held at the same time
 	shrunk   []string                 // tokens that did not increase
-	gaps     map[string]time.Duration // for each lock, the longest time without a holder
+	gaps     map[string]time.Duration // by lock: the longest time without a holder
 }
 
 // judge checks the holds of all clients together.
@@ -152,18 +152,18 @@ func judge(clients ...*process) (v verdict) {
 	return v
 }
 
-// longest and shortest return the largest and the smallest gap among the names.
+// longest returns the largest gap among the names, and shortest the smallest.
 func (v *verdict) longest() time.Duration  { return slices.Max(slices.Collect(maps.Values(v.gaps))) }
 func (v *verdict) shortest() time.Duration { return slices.Min(slices.Collect(maps.Values(v.gaps))) }
 
-// mustExclude fails the test if a lock had two holders at once or a token did not increase.
+// mustExclude fails the test if two clients held a lock at the same time, or if a token did not increase.
 func (v *verdict) mustExclude(t *testing.T) {
 	t.Helper()
 	for _, s := range v.overlaps {
-		t.Error("two holders: ", s)
+		t.Error("a lock had two holders: ", s)
 	}
 	for _, s := range v.shrunk {
-		t.Error("token did not increase: ", s)
+		t.Error("a token did not increase: ", s)
 	}
-	t.Logf("%d locks; longest times without a holder: %v", len(v.holds), v.gaps)
+	t.Logf("there were %d holds; the longest times without a holder are %v", len(v.holds), v.gaps)
 }

@@ -21,7 +21,8 @@ import (
 
 const six = "buckets=6"
 
-// H140: a first lock, and two errors: another number of buckets, and a node with the name of a plain master.
+// H140: a client acquires its first locks on a cluster. Errors are reported for another number of buckets, and for a
+// node of the cluster that is configured as a plain master.
 func TestLockOnCluster(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -30,7 +31,7 @@ func TestLockOnCluster(t *testing.T) {
 	locker, end := c.groups("buckets=7")
 	defer end()
 	for _, name := range names {
-		for { // until it has read the records
+		for { // repeat until the Locker has read the records
 			_, err := locker.TryLock(t.Context(), name, redlock.WithWaitLimit(time.Second))
 			if err == nil {
 				t.Fatalf("%s was locked with another number of buckets", name)
@@ -39,7 +40,7 @@ func TestLockOnCluster(t *testing.T) {
 				break
 			}
 			if strings.HasSuffix(bucketOf(locker, name), "{7}") {
-				break // this one is locked by no other client: it waits for the others
+				break // no other client uses this bucket, so the attempt waits for the other buckets
 			}
 			time.Sleep(50 * time.Millisecond)
 		}
@@ -58,7 +59,7 @@ func TestLockOnCluster(t *testing.T) {
 	}
 }
 
-// groups returns Lockers for all buckets; end closes them.
+// groups returns a Locker for all buckets. end closes the Locker.
 func (c *cluster) groups(parameters string) (g *redlock.Locker, end func()) {
 	c.t.Helper()
 	pools, err := pool.OpenBuckets([]string{c.url(parameters)})
@@ -82,8 +83,8 @@ func (c *cluster) used(left, right side) (a, b *process) {
 	return pair(c.t, left, right, c.url(six))
 }
 
-// tagOf returns the tag of the bucket to which a name belongs. Its Lockers are closed at once: they use only the
-// cluster, and would interfere with clients that use other masters as well.
+// tagOf returns the tag of the bucket to which a name belongs. It closes its Locker immediately, because the Locker
+// uses only the cluster, and would interfere with clients that use other masters as well.
 func (c *cluster) tagOf(name string) string {
 	g, end := c.groups(six)
 	defer end()
@@ -101,8 +102,8 @@ func bucketOf(l *redlock.Locker, name string) string {
 	return ""
 }
 
-// oneShardWaited fails the test if a lock was held twice, if locks of all shards had no holder for long, or if none
-// had.
+// oneShardWaited fails the test if a lock had two holders at the same time, if locks of all shards were without a
+// holder for long, or if no lock was without a holder for long.
 func oneShardWaited(t *testing.T, a, b *process) {
 	t.Helper()
 	v := judged(t, a, b)
@@ -114,7 +115,8 @@ func oneShardWaited(t *testing.T, a, b *process) {
 	}
 }
 
-// H141: failures of the master of one shard. Its buckets wait for the max TTL, the others continue.
+// H141: the master of one shard fails. The buckets of this shard wait for the max TTL, and the other buckets
+// continue.
 func TestFailedShard(t *testing.T) {
 	for name, trouble := range map[string]func(c *cluster, old, replica *server, tag string){
 		"it is killed and comes back": func(c *cluster, old, replica *server, tag string) {
@@ -127,7 +129,9 @@ func TestFailedShard(t *testing.T) {
 			c.has(replica, tag)
 			old.signal(syscall.SIGCONT)
 		},
-		"the replica takes its place by hand, and it takes that back": func(c *cluster, old, replica *server, tag string) {
+		"a manual failover promotes the replica, and the old master is promoted again": func(
+			c *cluster, old, replica *server, tag string,
+		) {
 			replica.must("CLUSTER", "FAILOVER", "FORCE") // without the consent of the master, so its last writes are lost
 			c.has(replica, tag)
 			eventually(c.t, "the old master is in sync as a replica", func() bool {
@@ -135,14 +139,14 @@ func TestFailedShard(t *testing.T) {
 				return strings.Contains(said, "state=online")
 			})
 			time.Sleep(5 * time.Second)                 // shorter changes may go unnoticed: see package redlock
-			old.must("CLUSTER", "FAILOVER", "TAKEOVER") // without the consent of the master or the other shards
+			old.must("CLUSTER", "FAILOVER", "TAKEOVER") // without the consent of the master or of the other shards
 			c.has(old, tag)
 		},
 		"the replica takes its place while it is frozen": func(c *cluster, old, replica *server, tag string) {
 			old.signal(syscall.SIGSTOP)
 			replica.must("CLUSTER", "FAILOVER", "TAKEOVER")
 			c.has(replica, tag)
-			time.Sleep(2 * time.Second) // it executes the commands sent meanwhile when it resumes
+			time.Sleep(2 * time.Second) // when the server resumes, it executes the commands that were sent meanwhile
 			old.signal(syscall.SIGCONT)
 		},
 		"all its data is deleted": func(_ *cluster, old, _ *server, _ string) { old.must("FLUSHALL") },
@@ -160,8 +164,9 @@ func TestFailedShard(t *testing.T) {
 	}
 }
 
-// H141: one master is partitioned away together with a client, and its replica on the other side is promoted. Its locks
-// have one holder, and those of the other shards continue on the side of their masters.
+// H141: one master is partitioned away together with a client, and its replica on the other side is promoted. The
+// locks of this master have only one holder at a time. Clients on the side of the other masters continue to use the
+// locks of the other shards.
 func TestClusterPartition(t *testing.T) {
 	needsLong(t)
 	left, right, cut := apart(t)
@@ -181,13 +186,13 @@ func TestClusterPartition(t *testing.T) {
 		}
 		return masters == 3 && strings.Contains(said, "master,fail")
 	})
-	time.Sleep(10 * time.Second) // a client that would get a lock twice does so by now, or in the quarantine below
+	time.Sleep(10 * time.Second) // if a client gets a lock twice, that happens by now, or in the quarantine below
 	cut(false)
 	holdsAfter(t, time.Now().Add(2*time.Second), a, b)
 	oneShardWaited(t, a, b)
 }
 
-// H142: all slots of one shard are moved to another under load.
+// H142: all slots of one shard are moved to another shard under load.
 func TestReshardUnderLoad(t *testing.T) {
 	needsLong(t)
 	c := newCluster(t)
@@ -202,8 +207,8 @@ func TestReshardUnderLoad(t *testing.T) {
 	}
 }
 
-// H143: the slot of a bucket begins to move, some of its keys leave, and then the move is cancelled. The locks in these
-// keys are lost there, although the server and its admission record are the same.
+// H143: the slot of a bucket begins to move, and some of its keys are moved. Then the move is cancelled. The locks
+// in these keys are lost on the server, although the server and its admission record have not changed.
 func TestCancelledSlotMigration(t *testing.T) {
 	needsLong(t)
 	c := newCluster(t)
@@ -218,10 +223,10 @@ func TestCancelledSlotMigration(t *testing.T) {
 	}
 	for _, key := range strings.Split(keys, "\n") {
 		if !strings.HasSuffix(key, ":admission") {
-			_, _ = from.do("MIGRATE", to.at.ip, to.portText(), key, "0", "1000") // a missing key has expired
+			_, _ = from.do("MIGRATE", to.at.ip, to.portText(), key, "0", "1000") // if a key is missing, it has expired
 		}
 	}
-	time.Sleep(4 * time.Second) // longer than a heartbeat, so the clients notice it
+	time.Sleep(4 * time.Second) // longer than a heartbeat, so the clients notice the move
 	from.must("CLUSTER", "SETSLOT", slot, "STABLE")
 	to.must("CLUSTER", "SETSLOT", slot, "STABLE")
 	holdsAfter(t, time.Now().Add(2*time.Second), a, b)
@@ -231,7 +236,7 @@ func TestCancelledSlotMigration(t *testing.T) {
 	}
 }
 
-// H144: a cluster together with four plain masters. The failover of a shard costs no lock.
+// H144: a cluster is used together with four plain masters. The failover of a shard does not interrupt any lock.
 func TestClusterBesidePlainMasters(t *testing.T) {
 	needsLong(t)
 	c := newCluster(t)

@@ -11,7 +11,8 @@ import (
 )
 
 // Connections to masters behind Sentinel, to the nodes of a cluster and to the owners of its buckets log in with the
-// password that is valid when they are made. The sentinels, which know no user, get no login.
+// password that is valid when the connection is made. The sentinels have no users, and connections to them do not
+// log in.
 func TestCredentialsFromAProvider(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]func(t *testing.T) (url string, servers []*server){
@@ -55,7 +56,7 @@ func TestCredentialsFromAProvider(t *testing.T) {
 				var last transport.Event
 				defer func() {
 					if t.Failed() {
-						t.Logf("the last event: %+v", last)
+						t.Logf("the last event is %+v", last)
 					}
 				}()
 				eventually(t, "the master is up with a new session", func() bool {

@@ -12,14 +12,15 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc"
 )
 
-// A cluster has three masters with a replica each.
+// A cluster has three masters, each with a replica.
 type cluster struct {
 	t     *testing.T
 	nodes []*server
 }
 
-// newCluster makes a cluster with redis-cli, with the settings that make a master stop by itself. The nodes are on the
-// given sides; redis-cli picks masters on all sides, and places no replica on the side of its master.
+// newCluster creates a cluster with redis-cli, with the settings that make a partitioned master stop. The nodes are
+// on the given sides. redis-cli chooses masters on all sides, and does not place a replica on the side of its
+// master.
 func newCluster(t *testing.T, at ...side) *cluster {
 	t.Helper()
 	if len(at) == 0 {
@@ -52,7 +53,7 @@ func newCluster(t *testing.T, at ...side) *cluster {
 				(strings.Contains(said, "master_link_status:up") || strings.Contains(said, "state=online"))
 		})
 	}
-	for _, n := range c.nodes { // only now: while a busy machine makes the cluster no node may be taken for dead
+	for _, n := range c.nodes { // only now: on a busy machine, nodes may seem dead while the cluster is being created
 		for setting, value := range map[string]string{"min-replicas-to-write": "1", "cluster-node-timeout": "5000"} {
 			if _, err := n.do("CONFIG", "SET", setting, value); err != nil {
 				t.Fatal(err)
@@ -62,12 +63,12 @@ func newCluster(t *testing.T, at ...side) *cluster {
 	return c
 }
 
-// tool runs redis-cli --cluster.
+// tool runs redis-cli --cluster with these arguments.
 func (c *cluster) tool(args ...string) {
 	c.t.Helper()
 	args = append(append([]string{"--cluster"}, args...), "--cluster-yes")
 	if out, err := c.nodes[0].at.command("redis-cli", args...).CombinedOutput(); err != nil {
-		c.t.Fatalf("redis-cli %v: %v: %.2000s", args, err, out)
+		c.t.Fatalf("the command redis-cli %v failed: %v: %.2000s", args, err, out)
 	}
 }
 
@@ -75,7 +76,7 @@ func (c *cluster) url(parameters string) string {
 	return fmt.Sprintf("redis+cluster://%s,%s,%s?%s", c.nodes[0].addr(), c.nodes[1].addr(), c.nodes[5].addr(), parameters)
 }
 
-// id returns the id of the node in the cluster.
+// id returns the id of a node in the cluster.
 func (c *cluster) id(n *server) string {
 	c.t.Helper()
 	id, err := n.do("CLUSTER", "MYID")
@@ -85,7 +86,7 @@ func (c *cluster) id(n *server) string {
 	return id
 }
 
-// owner returns the master that owns the slot of a tag, and the slot.
+// owner returns the master that owns the slot of a tag, and the number of the slot.
 func (c *cluster) owner(tag string) (n *server, slot string) {
 	c.t.Helper()
 	for _, n := range c.nodes {
@@ -116,7 +117,7 @@ func (c *cluster) replicaOf(master *server) *server {
 	return nil
 }
 
-// has waits until n is the master that owns the slot of a tag.
+// has waits until node n owns the slot of a tag.
 func (c *cluster) has(n *server, tag string) {
 	c.t.Helper()
 	eventually(c.t, n.addr()+" owns the slot", func() bool {

@@ -31,8 +31,8 @@ func TestLockBehindSentinel(t *testing.T) {
 	holdsAfter(t, time.Now(), a)
 }
 
-// H131, H133: without the required settings the master has no vote, and both the pool and check report the reason and
-// the fix. With the missing setting the master votes.
+// H131, H133: without the required settings the master has no vote, and both the pool and a check report the reason
+// and the fix. When the missing setting is set, the master votes.
 func TestMasterWithoutReplicasIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newService(t, loopback, loopback, "min-replicas-to-write 1", "min-replicas-max-lag 3")
@@ -62,7 +62,7 @@ func TestMasterWithoutReplicasIsRefused(t *testing.T) {
 		if err != nil || !slices.ContainsFunc(list, func(f transport.Finding) bool {
 			return f.About == about && f.Severity == severity && strings.Contains(f.What, what)
 		}) {
-			t.Errorf("check does not report %v about %s with %q: %v, %v", severity, about, what, list, err)
+			t.Errorf("the check does not report %v about %s with %q: %v, %v", severity, about, what, list, err)
 		}
 	}
 	refused := func(e transport.Event) bool {
@@ -89,8 +89,9 @@ func TestMasterWithoutReplicasIsRefused(t *testing.T) {
 	})
 }
 
-// H127: the old master is partitioned away together with one client. With the settings one of the clients holds the
-// lock, and the other one can again after the partition. Without them both hold it.
+// H127: the old master is partitioned away together with one client. With the required settings one client holds the
+// lock, and after the partition the other client can acquire it again. Without the settings both clients hold the
+// lock.
 func TestPartition(t *testing.T) {
 	needsLong(t)
 	for name, safe := range map[string]bool{"with the settings one holder": true, "without them two": false} {
@@ -107,7 +108,7 @@ func TestPartition(t *testing.T) {
 			at := time.Now()
 			s.promoted(t)
 			if safe {
-				time.Sleep(10 * time.Second) // a client that would get the lock twice does so by now, or in the quarantine below
+				time.Sleep(10 * time.Second) // if a client gets the lock twice, that happens by now, or in the quarantine below
 			} else {
 				holdsAfter(t, at.Add(10*time.Second), b)
 				time.Sleep(2 * time.Second)
@@ -123,13 +124,13 @@ func TestPartition(t *testing.T) {
 			case len(v.overlaps) == 0:
 				t.Error("no lock had two holders: the partition had no effect")
 			default:
-				t.Logf("two holders %d times", len(v.overlaps))
+				t.Logf("the lock had two holders %d times", len(v.overlaps))
 			}
 		})
 	}
 }
 
-// H130: a single service whose master is killed, or frozen for long enough, and comes back.
+// H130: the master of a single service is killed, or frozen for long enough, and comes back.
 func TestFailover(t *testing.T) {
 	needsLong(t)
 	for name, signals := range map[string][2]syscall.Signal{
@@ -154,7 +155,8 @@ func TestFailover(t *testing.T) {
 	}
 }
 
-// H130: two of five masters are behind Sentinel. The failover of one of them, and then of the other, costs no lock.
+// H130: two of five masters are behind Sentinel. The failovers of these two, one after the other, do not interrupt
+// any lock.
 func TestTwoOfFiveBehindSentinel(t *testing.T) {
 	needsLong(t)
 	var urls []string
@@ -172,11 +174,11 @@ func TestTwoOfFiveBehindSentinel(t *testing.T) {
 	holdsAfter(t, time.Now().Add(time.Second), a, b)
 	v := judged(t, a, b)
 	if v.longest() > 20*time.Second { // a promoted master votes after 30 s at the earliest
-		t.Errorf("the lock had no holder for %v: a failover cost more than one vote", v.longest())
+		t.Errorf("the lock had no holder for %v, so a failover affected more than one vote", v.longest())
 	}
 }
 
-// H131: locks continue while no sentinel answers, and also after all are back.
+// H131: locks continue to work while no sentinel answers, and also when all sentinels are back.
 func TestAllSentinelsDown(t *testing.T) {
 	needsLong(t)
 	s := newService(t, loopback, loopback, stops...)

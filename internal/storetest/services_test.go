@@ -25,17 +25,17 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
-// patience bounds every wait.
+// patience is the maximum time of every wait.
 const patience = 120 * time.Second
 
-// A side is one side of the network: a namespace, or "" for loopback.
+// A side is one side of the network: a network namespace, or "" for the loopback interface.
 type side struct{ space, ip string }
 
 var loopback = side{"", "127.0.0.1"}
 
 var networks atomic.Int32
 
-// apart makes two sides with a link between them. cut takes the link down and brings it up again.
+// apart creates two sides with a link between them. cut takes the link down, or brings it up again.
 func apart(t *testing.T) (left, right side, cut func(down bool)) {
 	t.Helper()
 	if _, err := exec.LookPath("ip"); err != nil || os.Geteuid() != 0 {
@@ -50,10 +50,10 @@ func apart(t *testing.T) (left, right side, cut func(down bool)) {
 				strings.Contains(said, "Unknown device") {
 				t.Skipf("needs the right to make network namespaces, and a kernel with bridges: %s", out)
 			}
-			t.Fatalf("ip %v: %v: %s", args, err, out)
+			t.Fatalf("the command ip %v failed: %v: %s", args, err, out)
 		}
 	}
-	for _, space := range []string{left.space, right.space, n} { // the last one is the switch between them
+	for _, space := range []string{left.space, right.space, n} { // the last one contains the switch between the sides
 		run("netns", "add", space)
 		t.Cleanup(func() { run("netns", "del", space) })
 		run("-n", space, "link", "set", "lo", "up")
@@ -67,7 +67,7 @@ func apart(t *testing.T) (left, right side, cut func(down bool)) {
 		run("-n", s.space, "link", "set", "net", "up")
 		run("-n", n, "link", "set", port, "master", "switch", "up")
 	}
-	// Both links stay up: packets are lost without any notification.
+	// The links themselves stay up, so packets are lost without any notification.
 	return left, right, func(down bool) {
 		if down {
 			run("-n", n, "link", "set", "to1", "nomaster")
@@ -77,7 +77,7 @@ func apart(t *testing.T) (left, right side, cut func(down bool)) {
 	}
 }
 
-// command returns a command that runs at s and ends with this test.
+// command returns a command that runs on side s and ends with this test.
 func (s side) command(name string, args ...string) *exec.Cmd {
 	if s.space != "" {
 		args = append([]string{"netns", "exec", s.space, name}, args...)
@@ -88,8 +88,8 @@ func (s side) command(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// start runs cmd until the test has ended. The thread that starts it also waits for it, because the child's death
-// signal is tied to the thread.
+// start runs cmd until the test ends. The thread that starts the child also waits for it, because the child gets its
+// death signal when this thread ends.
 func start(t *testing.T, cmd *exec.Cmd) (ended <-chan struct{}) {
 	t.Helper()
 	done, begun := make(chan struct{}), make(chan error, 1)
@@ -100,7 +100,7 @@ func start(t *testing.T, cmd *exec.Cmd) (ended <-chan struct{}) {
 		err := cmd.Start()
 		begun <- err
 		if err == nil {
-			_ = cmd.Wait() // it was killed
+			_ = cmd.Wait() // the process was killed
 		}
 	}()
 	if err := <-begun; err != nil {
@@ -113,7 +113,7 @@ func start(t *testing.T, cmd *exec.Cmd) (ended <-chan struct{}) {
 	return done
 }
 
-// A server is a master, a replica or a sentinel, and can be restarted.
+// A server is a master, a replica or a sentinel. It can be restarted.
 type server struct {
 	t     *testing.T
 	at    side
@@ -172,7 +172,8 @@ func (s *server) signal(sig syscall.Signal) {
 	}
 }
 
-// do runs redis-cli on the side of the server, since this test is on neither side.
+// do sends a command to the server. It runs redis-cli on the side of the server, unless that is the loopback
+// interface.
 func (s *server) do(args ...string) (string, error) {
 	if s.at == loopback {
 		c, err := redis.Dial("tcp", s.addr(), redis.DialConnectTimeout(time.Second), redis.DialReadTimeout(time.Second))
@@ -198,7 +199,7 @@ func (s *server) do(args ...string) (string, error) {
 	return string(out), err
 }
 
-// must runs a command that must succeed.
+// must runs a command and ends the test if the command fails.
 func (s *server) must(args ...string) {
 	s.t.Helper()
 	if _, err := s.do(args...); err != nil {
@@ -216,12 +217,12 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// A service is a master with two replicas, and three sentinels that monitor it.
+// A service is a master with two replicas, and three sentinels that monitor the master.
 type service struct {
 	servers, sentinels []*server // the first server is the initial master
 }
 
-// newService starts the initial master on side first, and everything else on side rest.
+// newService starts the initial master on the side first, and all other servers on the side rest.
 func newService(t *testing.T, first, rest side, settings ...string) *service {
 	t.Helper()
 	s := &service{servers: []*server{newServer(t, first, append(settings, "")...)}}
@@ -251,7 +252,7 @@ func newService(t *testing.T, first, rest side, settings ...string) *service {
 	return s
 }
 
-// after reports whether value follows key.
+// after reports whether key is followed by value in fields.
 func after(fields []string, key, value string) bool {
 	for i := range len(fields) - 1 {
 		if fields[i] == key {
@@ -261,7 +262,8 @@ func after(fields []string, key, value string) bool {
 	return false
 }
 
-// stops holds the settings with which a master stops by itself if down-after-milliseconds is 5000.
+// stops lists the settings with which a master stops if its replicas do not answer, for a down-after-milliseconds of
+// 5000.
 var stops = []string{"min-replicas-to-write 2", "min-replicas-max-lag 3"}
 
 func (s *service) url(query string) string {
@@ -272,7 +274,7 @@ func (s *service) url(query string) string {
 	return "redis+sentinel://" + strings.Join(hosts, ",") + "/job" + query
 }
 
-// promoted waits until the sentinels report another master than the first.
+// promoted waits until the sentinels report a master other than the first one.
 func (s *service) promoted(t *testing.T) {
 	t.Helper()
 	eventually(t, "a replica is promoted", func() bool {
@@ -281,7 +283,7 @@ func (s *service) promoted(t *testing.T) {
 	})
 }
 
-// A process is a client that acquires locks.
+// A process is a client process that acquires locks.
 type process struct {
 	name     string
 	stdin    io.Closer
@@ -293,7 +295,7 @@ type process struct {
 	said  []string
 }
 
-// run starts a client on one side; with admit it admits the masters first.
+// run starts a client on one side. If admit is set, the client first admits the masters.
 func run(t *testing.T, name string, at side, admit bool, urls ...string) *process {
 	t.Helper()
 	exe, err := os.Executable()
@@ -337,7 +339,7 @@ func run(t *testing.T, name string, at side, admit bool, urls ...string) *proces
 	return p
 }
 
-// pair starts two clients that lock in turns; the first one admits the masters.
+// pair starts two clients that acquire the same locks. The first one admits the masters.
 func pair(t *testing.T, left, right side, urls ...string) (a, b *process) {
 	t.Helper()
 	a, b = run(t, "a", left, true, urls...), run(t, "b", right, false, urls...)
@@ -346,7 +348,7 @@ func pair(t *testing.T, left, right side, urls ...string) (a, b *process) {
 	return a, b
 }
 
-// judged ends the clients, and fails the test if two of them held a lock at once.
+// judged stops the clients. It fails the test if two of them held a lock at the same time.
 func judged(t *testing.T, clients ...*process) verdict {
 	t.Helper()
 	for _, p := range clients {
@@ -357,7 +359,7 @@ func judged(t *testing.T, clients ...*process) verdict {
 	return v
 }
 
-// stop ends the client and waits for its last line.
+// stop ends the client and waits for its last line of output.
 func (p *process) stop() {
 	_ = p.stdin.Close() // it may already be closed
 	select {
@@ -372,7 +374,7 @@ func (p *process) list() []*history.Hold {
 	return append([]*history.Hold(nil), p.holds...)
 }
 
-// holdsAfter waits until each lock was acquired after the given time by any of the clients.
+// holdsAfter waits until one of the clients has held each lock after the given time.
 func holdsAfter(t *testing.T, at time.Time, clients ...*process) {
 	t.Helper()
 	eventually(t, "each lock is acquired again", func() bool {

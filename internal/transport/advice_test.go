@@ -12,7 +12,7 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
-// H56, H114: the errors of each mistake quote the reply of the server and name the fix, without any password.
+// H56, H114: each error that a mistake causes quotes the server's reply, names the fix, and contains no password.
 func TestErrorsSayWhatToDo(t *testing.T) {
 	plain := startServer(t)
 	withPassword := startServer(t, "--requirepass", "secret")
@@ -60,12 +60,12 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 			err := waitDown(t, p, 0, ErrDown)
 			for want := range strings.SplitSeq(c.want, "|") {
 				if !strings.Contains(err.Error(), want) {
-					t.Errorf("%s\nwant %q", err, want)
+					t.Errorf("the error does not contain %[2]q: %[1]s", err, want)
 				}
 			}
 			for _, err := range []error{err, p.Send(0, inspect("x"), Stamp{}, newMailbox())} {
 				if text := err.Error(); strings.Contains(text, "secret") || strings.Contains(text, ":wrong@") {
-					t.Errorf("password in the error: %s", text)
+					t.Errorf("the error contains a password: %s", text)
 				}
 			}
 		})
@@ -78,7 +78,7 @@ func TestIPv6Addresses(t *testing.T) {
 	for _, bad := range []string{"redis://::1:6379", "redis://::1", "redis://fe80::1:2:6379"} {
 		_, err := Open([]string{bad})
 		if err == nil || !strings.Contains(err.Error(), "redis://[::1]:6379") {
-			t.Errorf("%s: %v", bad, err)
+			t.Errorf("Open of %s does not suggest brackets: %v", bad, err)
 		}
 	}
 	for given, want := range map[string]string{
@@ -95,7 +95,7 @@ func TestIPv6Addresses(t *testing.T) {
 		t.Skipf("needs IPv6: %v", err)
 	}
 	defer raw.Close()
-	go func() { // to the server, which listens on IPv4 only
+	go func() { // forwards to the server, which listens on IPv4 only
 		for {
 			in, err := raw.Accept()
 			if err != nil {
@@ -107,7 +107,7 @@ func TestIPv6Addresses(t *testing.T) {
 	waitUp(t, open(t, []string{"redis://" + raw.Addr().String()}))
 }
 
-// relay copies a connection to and from an address until either ends.
+// relay copies data between a connection and an address until one of them ends.
 func relay(in net.Conn, addr string) {
 	out, err := net.Dial("tcp", addr)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
-// A sharedNode is a node of a cluster, and the buckets on it.
+// A sharedNode is a node of a cluster with several buckets.
 type sharedNode struct {
 	t     *testing.T
 	conn  redis.Conn
@@ -52,12 +52,12 @@ func (n *sharedNode) do(command string, args ...any) string {
 	n.t.Helper()
 	text, err := redis.String(n.conn.Do(command, args...))
 	if err != nil {
-		n.t.Fatalf("%s %v: %v", command, args, err)
+		n.t.Fatalf("the command %s %v failed: %v", command, args, err)
 	}
 	return text
 }
 
-// sessions returns the number of the session of each, 0 for one that is down.
+// sessions returns the session number of each transport, or 0 for a transport that is down.
 func sessions(of []*Transport) (list []uint64) {
 	for _, p := range of {
 		list = append(list, state(p, 0).Session)
@@ -65,19 +65,19 @@ func sessions(of []*Transport) (list []uint64) {
 	return list
 }
 
-// stay fails the test unless each reports one more heartbeat on the session that it has.
+// stay fails the test unless each transport reports another heartbeat, and still has the session of want.
 func (n *sharedNode) stay(of []*Transport, want []uint64) {
 	n.t.Helper()
 	for i, p := range of {
 		before := state(p, 0).Info.Time
 		eventually(n.t, "a heartbeat", func() bool { return state(p, 0).Info.Time > before || state(p, 0).Err != nil })
 		if e := state(p, 0); e.Session != want[i] {
-			n.t.Errorf("%s: session %d, %v, want %d", p.Addr(0), e.Session, e.Err, want[i])
+			n.t.Errorf("%s: the session is %d (%v), want %d", p.Addr(0), e.Session, e.Err, want[i])
 		}
 	}
 }
 
-// H143: the buckets of a cluster that are on one node share heartbeats.
+// H143: the buckets of a cluster that are on the same node share heartbeats.
 func TestSharedHeartbeats(t *testing.T) {
 	n := newSharedNode(t)
 	for _, part := range []struct {
@@ -93,8 +93,8 @@ func TestSharedHeartbeats(t *testing.T) {
 	}
 }
 
-// A slot begins to move while all clients are idle. The heartbeats of another bucket show that, and only the
-// bucket in this slot loses its vote.
+// A slot begins to move while all clients are idle. The heartbeats that another bucket sends report that, and only
+// the bucket in this slot loses its vote.
 func showsThatASlotMoves(t *testing.T, n *sharedNode) {
 	t.Helper()
 	moving := n.on[len(n.on)-1]
@@ -114,7 +114,7 @@ func showsThatASlotMoves(t *testing.T, n *sharedNode) {
 	if state(moving, 0).Info.Moves == 0 {
 		t.Error("Moves is 0 after the move was cancelled")
 	}
-	n.do("CLUSTER", "SETSLOT", slot, "NODE", id) // it is gone, and this node answers MOVED
+	n.do("CLUSTER", "SETSLOT", slot, "NODE", id) // the slot has moved, and this node answers MOVED
 	eventually(t, "the bucket leaves the node", func() bool {
 		e := state(moving, 0)
 		return e.Err == nil && e.Info.RunID != state(n.on[0], 0).Info.RunID || e.Err != nil
@@ -122,13 +122,13 @@ func showsThatASlotMoves(t *testing.T, n *sharedNode) {
 	n.stay(rest, before)
 }
 
-// A node that is no longer fit loses its vote in all its buckets by one heartbeat.
+// When a node is no longer fit, all of its buckets lose their vote because of one heartbeat.
 func isJudgedByAll(t *testing.T, n *sharedNode) {
 	t.Helper()
 	before := sessions(n.other)
 	n.do("CONFIG", "SET", "maxmemory", "100mb")
 	n.do("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
-	for _, p := range n.on[:len(n.on)-1] { // without the one whose slot has moved
+	for _, p := range n.on[:len(n.on)-1] { // except the bucket whose slot has moved
 		if err := waitDown(t, p, 0, ErrRefused); !strings.Contains(err.Error(), "allkeys-lru") {
 			t.Error(err)
 		}
@@ -136,7 +136,7 @@ func isJudgedByAll(t *testing.T, n *sharedNode) {
 	n.stay(n.other, before)
 }
 
-// If the connection that sends the heartbeats ends, another one sends them, and no session ends.
+// If the connection that sends the heartbeats ends, another connection sends them, and no other session ends.
 func anotherSessionSendsThem(t *testing.T, n *sharedNode) {
 	t.Helper()
 	rest := slices.Clone(n.on[1:])
@@ -149,7 +149,7 @@ func anotherSessionSendsThem(t *testing.T, n *sharedNode) {
 	eventually(t, "one of the others sends them", func() bool { return senders(rest) == 1 })
 }
 
-// A user without the right to run scripts reads INFO and CLUSTER NODES in each heartbeat, for each bucket by itself.
+// If a user has no right to run scripts, each bucket reads INFO and CLUSTER NODES in each heartbeat.
 func withoutTheScript(t *testing.T, n *sharedNode) {
 	t.Helper()
 	before := sessions(n.on)
@@ -171,6 +171,6 @@ func withoutTheScript(t *testing.T, n *sharedNode) {
 		n.stay(n.on, before)
 	}
 	if calls := asked() - first; calls > 10*rounds*len(n.on) {
-		t.Errorf("%d INFO in %d heartbeats of %d buckets", calls, rounds, len(n.on))
+		t.Errorf("there were %d calls of INFO in %d heartbeats of %d buckets", calls, rounds, len(n.on))
 	}
 }

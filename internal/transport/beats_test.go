@@ -15,16 +15,16 @@ import (
 	"github.com/redlock-go/redlock/internal/heartbeat"
 )
 
-// A fakeNode is a node of a cluster. A slot begins to move at one heartbeat, is at rest right after it, and begins to
-// move once more at a later heartbeat.
+// A fakeNode is a node of a cluster. At heartbeat first, a slot begins to move, and immediately stops. At heartbeat
+// again, it begins to move once more.
 type fakeNode struct {
 	*fake
-	first, again int                  // these heartbeats
-	beats        int                  // so far
+	first, again int                  // numbers of heartbeats
+	beats        int                  // number of heartbeats so far
 	conns        map[string]io.Writer // the last connection that has asked for the slot of a tag
-	broken       io.Writer            // no command arrives over it
-	reset        io.Writer            // it ends at the next command
-	owner        string               // another node, which has got the slots; "" if this one has them
+	broken       io.Writer            // commands over this connection do not arrive
+	reset        io.Writer            // this connection ends at the next command
+	owner        string               // address of another node that now has the slots; "" if this node has them
 }
 
 // begin starts the server.
@@ -33,14 +33,14 @@ func (n *fakeNode) begin(runID string) {
 	n.extra, n.fake.on = "cluster_enabled:1\r\n", n.on
 }
 
-// openNode opens buckets of a cluster of one node.
+// openNode opens the buckets of a cluster with one node.
 func openNode(t *testing.T, buckets int, n *fakeNode) []*Transport {
 	t.Helper()
 	n.begin("a1")
 	return openNodes(t, buckets, n.dial)
 }
 
-// openNodes opens buckets of a cluster that dial connects to.
+// openNodes opens the buckets of a cluster to which dial connects.
 func openNodes(
 	t *testing.T, buckets int, dial func(ctx context.Context, network, addr string) (net.Conn, error),
 ) []*Transport {
@@ -88,21 +88,22 @@ func (n *fakeNode) on(w io.Writer, cmd []string) (handled bool, err error) {
 	return true, err
 }
 
-// H143: a slot begins to move, which is cancelled before the node is asked about it, and begins to move once more.
+// H143: a slot begins to move. The move is cancelled before the client asks the node about it, and begins once more.
+// The client must notice that.
 func TestSlotThatMovesAgainIsNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		node := &fakeNode{first: 10, again: 12} // it is asked about the slot by heartbeat 11
+		node := &fakeNode{first: 10, again: 12} // heartbeat 11 asks the node about the slot
 		of := openNode(t, 1, node)
 		p := of[0]
 		settle(20 * DefaultHeartbeat)
 		if e := state(p, 0); !leaving(e.Err) {
-			t.Errorf("%d heartbeats, and the bucket still votes: %+v", node.beats, e)
+			t.Errorf("after %d heartbeats the bucket still votes: %+v", node.beats, e)
 		}
 	})
 }
 
-// H150: a connection breaks, as in a firewall that forgets it, while others with the same node work: it is replaced
-// although no call is made.
+// H150: a connection breaks silently, as if a firewall forgets it, while other connections to the same node work.
+// The broken connection is replaced although no call is made.
 func TestBrokenConnectionIsReplacedBesideOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const buckets = 5
@@ -115,14 +116,14 @@ func TestBrokenConnectionIsReplacedBesideOthers(t *testing.T) {
 			node.set(func() { node.broken = node.conns[Bucket{i + 1, buckets}.Tag()] })
 			settle(2 * buckets * DefaultHeartbeat)
 			if now := sessions(of); !slices.Equal(now, before) {
-				t.Errorf("after the connection of bucket %d broke the sessions are %v, want %v", i+1, now, before)
+				t.Errorf("after the connection of bucket %d broke, the sessions are %v, want %v", i+1, now, before)
 			}
 		}
 	})
 }
 
-// H150: a connection ends just when its session is to send the heartbeat for another one, which gets a heartbeat in
-// time all the same.
+// H150: a connection ends just when its session must send the heartbeat for another session. The other session still
+// gets a heartbeat in time.
 func TestHeartbeatOfEndedSessionIsSentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const buckets = 2
@@ -135,24 +136,24 @@ func TestHeartbeatOfEndedSessionIsSentAgain(t *testing.T) {
 			defer p.Watch(func(e Event) {
 				longest[i], last = max(longest[i], time.Since(last)), time.Now()
 				if e.Err != nil {
-					last = last.Add(time.Hour) // only the other session counts
+					last = last.Add(time.Hour) // ignore the gap of the session that ended
 				}
 			})()
 		}
-		for i := range 2 * buckets { // twice each: one time of two it does not lead
+		for i := range 2 * buckets { // twice for each bucket, because it sends the heartbeats only one time of two
 			node.set(func() { node.reset = node.conns[Bucket{i/2 + 1, buckets}.Tag()] })
 			settle(10 * DefaultHeartbeat)
 		}
 		for i := range of {
 			if most := DefaultHeartbeat + of[i].Timeout(0); longest[i] > most {
-				t.Errorf("bucket %d has got no heartbeat for %v, longer than %v", i+1, longest[i], most)
+				t.Errorf("bucket %d got no heartbeat for %v, which is longer than %v", i+1, longest[i], most)
 			}
 		}
 	})
 }
 
-// H151: after its slot has moved, a bucket subscribes on the node that has it now. A script there that publishes a
-// message counts only the receivers on its own node, and takes a waiter without any for dead.
+// H151: after its slot has moved, a bucket subscribes on the node that now has the slot. A script on that node that
+// publishes a message considers a waiter dead if no connection to the same node receives the message.
 func TestSubscriptionFollowsTheSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second := &fakeNode{again: math.MaxInt}, &fakeNode{again: math.MaxInt}
@@ -168,21 +169,21 @@ func TestSubscriptionFollowsTheSlot(t *testing.T) {
 		defer sub.Close()
 		settle(time.Second)
 		if first.subscribers() != 1 || second.subscribers() != 0 {
-			t.Fatal("no subscription on the node with the slot")
+			t.Fatal("there is no subscription on the node with the slot")
 		}
 		first.set(func() { first.owner = "n2:7000" })
 		settle(3 * DefaultHeartbeat)
 		if e := state(p, 0); e.Info.RunID != "a2" {
-			t.Fatalf("the bucket has not followed: %+v", e)
+			t.Fatalf("the bucket did not follow its slot: %+v", e)
 		}
 		if second.subscribers() != 1 || sub.Confirmed() != 1 {
-			t.Error("no subscription on the node that has the slot now")
+			t.Error("there is no subscription on the node that now has the slot")
 		}
 	})
 }
 
-// H151: the subscription is made again while a node is asked that does not know of the move yet. It goes to the node
-// that had the slot, and follows all the same.
+// H151: the subscription is made again when the node that is asked does not know of the move yet. It is made on the
+// node that had the slot, and follows the slot later.
 func TestSubscriptionFollowsInSpiteOfAStaleNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes := map[string]*fakeNode{}
@@ -200,7 +201,7 @@ func TestSubscriptionFollowsInSpiteOfAStaleNode(t *testing.T) {
 		defer sub.Close()
 		settle(time.Second)
 		if first.subscribers() != 1 {
-			t.Fatal("no subscription on the node with the slot")
+			t.Fatal("there is no subscription on the node with the slot")
 		}
 		first.set(func() { first.owner = "n3:7000" })
 		names("n3:7000")
@@ -208,7 +209,7 @@ func TestSubscriptionFollowsInSpiteOfAStaleNode(t *testing.T) {
 		for state(p, 0).Info.RunID != "a2" && time.Now().Before(end) {
 			settle(time.Millisecond)
 		}
-		names("n2:7000") // the calls do not ask it again
+		names("n2:7000") // so calls do not ask the stale node again
 		for first.subscribers() == 0 && time.Now().Before(end) {
 			settle(time.Millisecond)
 		}
@@ -218,7 +219,7 @@ func TestSubscriptionFollowsInSpiteOfAStaleNode(t *testing.T) {
 		names("n3:7000")
 		settle(3 * DefaultHeartbeat)
 		if second.subscribers() != 1 || sub.Confirmed() != 1 {
-			t.Error("no subscription on the node that has the slot now")
+			t.Error("there is no subscription on the node that now has the slot")
 		}
 	})
 }

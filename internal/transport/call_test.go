@@ -13,7 +13,7 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// lua returns a call of the given script, without keys.
+// lua returns a call of the given script without keys.
 func lua(name, text string, args ...any) *frame.Call {
 	sum := sha1.Sum([]byte(text))
 	sha := hex.EncodeToString(sum[:])
@@ -46,7 +46,7 @@ func acquireOf(name string, ballot int64) *frame.Call {
 	return encoder.Acquire(keysOf(name), "me:1:"+name, patience, ballot, ballot, nil)
 }
 
-// An answer holds the arguments of one Reply.
+// An answer holds the arguments of one call of Reply.
 type answer struct {
 	master int
 	value  any
@@ -82,7 +82,7 @@ func (m *mailbox) count() int {
 	return len(m.answers)
 }
 
-// next waits for an answer.
+// next waits for the next answer.
 func (m *mailbox) next(t testing.TB) answer {
 	t.Helper()
 	timer := time.NewTimer(patience)
@@ -91,12 +91,12 @@ func (m *mailbox) next(t testing.TB) answer {
 	case a := <-m.ch:
 		return a
 	case <-timer.C:
-		t.Fatal("no reply")
+		t.Fatal("there was no reply in time")
 		return answer{}
 	}
 }
 
-// call sends a call and waits for the reply; the error may come from either.
+// call sends a call and waits for the reply. The error is that of Send or that of the reply.
 func call(t testing.TB, p *Transport, i int, c *frame.Call, st Stamp) (any, error) {
 	t.Helper()
 	box := newMailbox()
@@ -107,8 +107,9 @@ func call(t testing.TB, p *Transport, i int, c *frame.Call, st Stamp) (any, erro
 	return a.value, a.err
 }
 
-// open makes a Transport and closes it at the end of the test. With real servers the default timeouts are long, so that
-// a busy machine does not fail a test of something else. With fakes they are those of the package.
+// open creates a Transport and closes it at the end of the test. With real servers it uses long timeouts by default,
+// so that tests which do not test timeouts pass on a busy machine. With fakes it uses the default timeouts of the
+// package.
 func open(t testing.TB, urls []string, opts ...Option) *Transport {
 	t.Helper()
 	var given Config
@@ -134,7 +135,7 @@ func urls(servers []*server) []string {
 	return list
 }
 
-// state returns the present state of a master, as Watch reports it.
+// state returns the present state of a master according to Watch.
 func state(p *Transport, i int) Event {
 	var last Event
 	p.Watch(func(e Event) {
@@ -154,7 +155,7 @@ func waitUp(t testing.TB, p *Transport) {
 	}
 }
 
-// waitDown waits until master i is down because of is, and returns the reason.
+// waitDown waits until master i is down with an error that matches is, and returns the error.
 func waitDown(t testing.TB, p *Transport, i int, is error) error {
 	t.Helper()
 	if !poll(func() bool { return errors.Is(state(p, i).Err, is) }) {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// grown runs f with four fakes and a pool of the first two.
+// grown runs f with four fakes and a Transport of the first two.
 func grown(t *testing.T, f func(t *testing.T, ms ears, p *Transport)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -30,7 +30,8 @@ func ask(t *testing.T, p *Transport, i int) error {
 }
 
 // A master that is added is dialled with the options of the others, joins the existing subscriptions, and is reported
-// to watchers. A master that is retired loses its connections, and the others are unaffected. Numbers do not change.
+// to watchers. A master that is retired loses its connections, and the other masters are not affected. The numbers
+// of masters do not change.
 func TestMastersComeAndGo(t *testing.T) {
 	grown(t, func(t *testing.T, ms ears, p *Transport) {
 		e := newEar()
@@ -47,40 +48,40 @@ func TestMastersComeAndGo(t *testing.T) {
 		confirmed(t, s, 2)
 		numbers, err := p.Add(URL(ms.urls()[2]), URL(ms.urls()[1]), URL(ms.urls()[3]))
 		if err != nil || len(numbers) != 3 || numbers[0] != 2 || numbers[1] != 1 || numbers[2] != 3 || p.N() != 4 {
-			t.Fatalf("numbers %v of %d, %v", numbers, p.N(), err)
+			t.Fatalf("Add returned the numbers %v of %d masters, and the error %v", numbers, p.N(), err)
 		}
 		confirmed(t, s, 4)
 		publish(ms, "a")
 		e.want(t, 4, 4)
 		mu.Lock()
 		if len(up) != 4 {
-			t.Errorf("watcher saw %v", up)
+			t.Errorf("the watcher saw the masters %v", up)
 		}
 		mu.Unlock()
 		for i := range 4 {
 			if err := ask(t, p, i); err != nil {
-				t.Errorf("master %d: %v", i, err)
+				t.Errorf("a call to master %d failed: %v", i, err)
 			}
 		}
 
 		p.Retain(0)
 		p.Retain(0)
-		p.Release(0, true) // another client uses it
+		p.Release(0, true) // another client still uses it
 		if err := ask(t, p, 0); err != nil {
-			t.Errorf("master with another user: %v", err)
+			t.Errorf("a call to a master that another client uses failed: %v", err)
 		}
 		p.Release(0, true)
 		synctest.Wait()
 		confirmed(t, s, 3)
 		if err := ask(t, p, 0); !errors.Is(err, ErrRetired) {
-			t.Errorf("retired master: %v", err)
+			t.Errorf("a call to a retired master returned %v", err)
 		}
 		if err := s.Err(0); !errors.Is(err, ErrRetired) {
-			t.Errorf("subscription on a retired master: %v", err)
+			t.Errorf("the subscription on a retired master has the error %v", err)
 		}
-		settle(time.Minute) // it is not dialled again
+		settle(time.Minute) // a retired master is not dialled again
 		if n := ms[0].connections(); n != 0 {
-			t.Errorf("%d connections to a retired master", n)
+			t.Errorf("there are %d connections to a retired master", n)
 		}
 		if _, ok := p.Find("m0:6379"); ok {
 			t.Error("Find returned a retired master")
@@ -89,7 +90,7 @@ func TestMastersComeAndGo(t *testing.T) {
 			t.Error(err)
 		}
 		if again, err := p.Add(URL(ms.urls()[0])); err != nil || again[0] != 4 {
-			t.Errorf("adding its name again: %v, %v", again, err)
+			t.Errorf("adding the name of the retired master again returned %v, %v", again, err)
 		}
 		synctest.Wait()
 		if err := ask(t, p, 4); err != nil {
@@ -99,7 +100,7 @@ func TestMastersComeAndGo(t *testing.T) {
 	})
 }
 
-// Invalid masters are rejected before anything is dialled, and a closed Transport rejects all.
+// Add rejects invalid masters before it dials any. It returns an error if the Transport is closed.
 func TestAddRejectsInvalidMasters(t *testing.T) {
 	grown(t, func(t *testing.T, ms ears, p *Transport) {
 		for _, list := range [][]Master{
@@ -108,7 +109,7 @@ func TestAddRejectsInvalidMasters(t *testing.T) {
 			{{}},
 		} {
 			if numbers, err := p.Add(list...); !errors.Is(err, ErrInvalid) || numbers != nil {
-				t.Errorf("%v, %v", numbers, err)
+				t.Errorf("Add of an invalid list returned %v, %v", numbers, err)
 			}
 		}
 		if p.N() != 2 || ms[2].connections() != 0 {
@@ -118,7 +119,7 @@ func TestAddRejectsInvalidMasters(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := p.Add(URL(ms.urls()[2])); !errors.Is(err, ErrClosed) {
-			t.Errorf("after Close: %v", err)
+			t.Errorf("Add after Close returned %v", err)
 		}
 	})
 }

@@ -15,17 +15,17 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// Check leaves no key on a master, not even for a moment, and no connection (H72).
+// H72: Check leaves no key on a master, not even for a moment, and no connection.
 func TestCheckLeavesNothing(t *testing.T) {
 	s := startServer(t)
 	p := open(t, []string{s.url()})
 	waitUp(t, p)
 	before := strings.Count(s.text("CLIENT", "LIST"), "\n")
 	if findings, err := p.Check(t.Context(), checkOptions()); err != nil || len(findings) != 0 {
-		t.Errorf("%v, %v", findings, err)
+		t.Errorf("Check returned %v, %v", findings, err)
 	}
 	if n := s.do("DBSIZE"); n != int64(0) {
-		t.Errorf("%v keys left", n)
+		t.Errorf("%v keys are left", n)
 	}
 	eventually(t, "connection closed", func() bool { return strings.Count(s.text("CLIENT", "LIST"), "\n") == before })
 }
@@ -34,11 +34,11 @@ func TestCheckRejectsUnknownDurableMaster(t *testing.T) {
 	p := open(t, []string{"redis://m1"}, WithDialer(newFake("a1").dial))
 	opts := CheckOptions{Durable: []string{"m2:6379"}}
 	if findings, err := p.Check(t.Context(), opts); !errors.Is(err, ErrInvalid) || findings != nil {
-		t.Errorf("%v, %v", findings, err)
+		t.Errorf("Check returned %v, %v", findings, err)
 	}
 }
 
-// checkOptions returns those of a client with the prefix of the tests.
+// checkOptions returns the options of a client with the prefix of the tests.
 func checkOptions() CheckOptions {
 	opts := CheckOptions{
 		Prefix: string(testPrefix), Key: testPrefix.Lock("check of writes"), Record: testPrefix.Admission(),
@@ -49,7 +49,7 @@ func checkOptions() CheckOptions {
 	return opts
 }
 
-// States that a real server cannot be put into here are played by fakes: other clocks, versions and states.
+// Fakes simulate clocks, versions and states that real servers cannot have here.
 func TestCheckOfClocksVersionsAndStates(t *testing.T) {
 	const now = 1_700_000_000_000_000
 	at := func(d time.Duration) string { return fmt.Sprintf("server_time_usec:%d\r\n", now+d.Microseconds()) }
@@ -88,25 +88,25 @@ func checkFakes(t *testing.T, extra, about string, severity Severity, what strin
 	ms := newEars(3)
 	ms[2].extra = extra
 	p := open(t, ms.urls(), WithDialer(ms.dial),
-		WithClock(clock.New(func() clock.Instant { return clock.At(7, 9) }))) // one query at a time
+		WithClock(clock.New(func() clock.Instant { return clock.At(7, 9) }))) // so only one query at a time
 	findings, err := p.Check(t.Context(), checkOptions())
 	switch {
 	case err != nil:
 		t.Error(err)
 	case about == "" && len(findings) == 0:
 	case len(findings) != 1:
-		t.Errorf("got %v, want one about %q", findings, about)
+		t.Errorf("Check found %v, want one finding about %q", findings, about)
 	default:
 		if f := findings[0]; f.Master != "m2:6379" || f.About != about || f.Severity != severity || !strings.Contains(f.What,
 			what) {
-			t.Errorf("%v, want %v about %s with %q", f, severity, about, what)
+			t.Errorf("the finding is %v, want a finding of severity %v about %s that contains %q", f, severity, about, what)
 		}
 	}
 	_ = p.Close()
 	synctest.Wait()
 }
 
-// H31: a check of masters that never answer ends with its context, or else within two dial timeouts.
+// H31: a check of masters that never answer ends with its context, or within two dial timeouts.
 func TestCheckIsBoundedInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		silent := newFake("a")
@@ -116,20 +116,20 @@ func TestCheckIsBoundedInTime(t *testing.T) {
 		findings, err := p.Check(t.Context(), checkOptions())
 		if took := time.Since(start); err != nil || took != time.Second || len(findings) != 1 ||
 			!strings.Contains(findings[0].What, "timed out") {
-			t.Errorf("%v, %v after %v", findings, err, took)
+			t.Errorf("Check returned %v, %v after %v", findings, err, took)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		start = time.Now()
 		if findings, _ := p.Check(ctx, checkOptions()); time.Since(start) != 100*time.Millisecond || len(findings) != 1 {
-			t.Errorf("%v after %v", findings, time.Since(start))
+			t.Errorf("Check with a deadline found %v after %v", findings, time.Since(start))
 		}
 		_ = p.Close()
 		synctest.Wait()
 	})
 }
 
-// finding returns what Check says about a topic of the only master.
+// finding returns the findings of Check about a topic.
 func finding(t *testing.T, p *Transport, about string) (said []Finding) {
 	t.Helper()
 	findings, err := p.Check(t.Context(), checkOptions())
@@ -144,7 +144,7 @@ func finding(t *testing.T, p *Transport, about string) (said []Finding) {
 	return said
 }
 
-// H116: an admission record of the same prefix in another database of the server is reported.
+// H116: Check reports an admission record of the same prefix in another database of the server.
 func TestCheckNamesOtherDatabases(t *testing.T) {
 	s := startServer(t)
 	c, err := redis.Dial("unix", s.socket(), redis.DialDatabase(3))
@@ -155,28 +155,30 @@ func TestCheckNamesOtherDatabases(t *testing.T) {
 	}
 	said := finding(t, open(t, []string{s.url()}), "databases")
 	if len(said) != 1 || said[0].Severity != Warning || !strings.Contains(said[0].What, "[3]") {
-		t.Errorf("%v", said)
+		t.Errorf("the findings are %v", said)
 	}
 }
 
-// H113: advice about rights grants the missing ones, and revokes none of a user that is shared with an application.
+// H113: advice about rights grants the missing rights. It does not revoke any right, because the user may be shared
+// with an application.
 func TestCheckGrantsMissingRightsOnly(t *testing.T) {
 	s := startServer(t)
 	s.do("ACL", "SETUSER", "app", "on", "nopass", "~*", "&*", "+@all", "-hset")
 	said := finding(t, open(t, []string{"redis://app:any@" + s.addr}), "rights")
 	if len(said) != 1 || !strings.Contains(said[0].Do, "`ACL SETUSER app +hset`") {
-		t.Errorf("%v", said)
+		t.Errorf("the findings are %v", said)
 	}
 }
 
-// H112: a server without SCRIPT LOAD gets the text of the scripts, and on one without EVAL they are loaded.
+// H112: a server without SCRIPT LOAD receives the text of the scripts with EVAL. On a server without EVAL the
+// scripts are loaded.
 func TestScriptsAreLoadedOrSent(t *testing.T) {
 	for _, command := range []string{"SCRIPT", "EVAL"} {
 		t.Run(command, func(t *testing.T) {
 			p := open(t, []string{startServer(t, "--rename-command", command, "").url()})
 			waitUp(t, p)
 			if said := finding(t, p, "rights"); len(said) != 1 || said[0].Severity != Warning {
-				t.Errorf("it costs no vote: %v", said)
+				t.Errorf("want one warning, because the master can vote: %v", said)
 			}
 			for range 2 {
 				if _, err := call(t, p, 0, encoder.Inspect(keysOf("x")), Stamp{}); err != nil {

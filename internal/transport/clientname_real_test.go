@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// CLIENT LIST shows the name of the client and of the library, on the connection for calls and on that for messages.
+// CLIENT LIST shows the name of the client and of the library, on connections for calls and on connections for
+// messages.
 func TestConnectionsHaveTheNameOfTheClient(t *testing.T) {
 	s := newServer(t)
 	p := open(t, []string{s.url()})
@@ -19,7 +20,7 @@ func TestConnectionsHaveTheNameOfTheClient(t *testing.T) {
 		})
 	}
 	named("redlock", 2)
-	p.SetClientName("web 1/é", 0) // connections for messages that are up keep their name
+	p.SetClientName("web 1/é", 0) // existing connections for messages keep their name
 	named("web-1/-;epoch=0", 1)
 	s.do("CLIENT", "KILL", "TYPE", "pubsub")
 	named("web-1/-;epoch=0", 2)
@@ -27,12 +28,12 @@ func TestConnectionsHaveTheNameOfTheClient(t *testing.T) {
 	named("redlock;epoch=3", 1)
 	list := s.text("CLIENT", "LIST")
 	if strings.Contains(list, "lib-name=") && strings.Count(list, "lib-name=redlock ") != 2 {
-		t.Errorf("the library is not named:\n%s", list)
+		t.Errorf("CLIENT LIST does not show the name of the library:\n%s", list)
 	}
 }
 
-// Neither a user without the right nor a server without the command keeps a master from voting, and Check does not
-// advise to grant the right.
+// A master votes even if the user lacks the right to set names, or the server does not know the command. Check does
+// not advise to grant the right.
 func TestNamesAreOptional(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -61,7 +62,7 @@ func TestNamesAreOptional(t *testing.T) {
 			}
 			for _, f := range findings {
 				if strings.Contains(strings.ToLower(fmt.Sprint(f)), "client|") || f.About == "rights" {
-					t.Errorf("%+v", f)
+					t.Errorf("there is a finding about names: %+v", f)
 				}
 			}
 		})

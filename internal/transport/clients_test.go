@@ -15,6 +15,6 @@ func TestClientsOf(t *testing.T) {
 		"id=9 addr=127.0.0.1:7 name= flags=N\n"
 	want := []Client{{"web-2/7", 1}, {"web-1/9", 0}}
 	if got := clientsOf(text, "own/1;epoch=0"); !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
+		t.Errorf("clientsOf returned %v, want %v", got, want)
 	}
 }

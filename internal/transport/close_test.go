@@ -14,7 +14,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// H37: Close answers outstanding calls, joins all goroutines, and may be called again and concurrently.
+// H37: Close answers outstanding calls and waits for all goroutines. It may be called repeatedly and concurrently.
 func TestCloseAnswersAndJoins(t *testing.T) {
 	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
 		srv.hang()
@@ -35,7 +35,7 @@ func TestCloseAnswersAndJoins(t *testing.T) {
 					t.Error(err)
 				}
 				if box.count() != 3 {
-					t.Errorf("%d replies when Close returned", box.count())
+					t.Errorf("only %d of 3 calls had a reply when Close returned", box.count())
 				}
 			})
 		}
@@ -47,15 +47,15 @@ func TestCloseAnswersAndJoins(t *testing.T) {
 			a := box.next(t)
 			var e *Error
 			if !errors.As(a.err, &e) || !errors.Is(e, ErrClosed) || e.Unknown != unknown {
-				t.Errorf("reply %d: %v", i, a.err)
+				t.Errorf("the error of reply %d is %v", i, a.err)
 			}
 		}
 		if err := p.Send(0, inspect("x"), Stamp{}, box); !errors.Is(err, ErrClosed) ||
 			!strings.Contains(err.Error(), "the pool is closed") {
-			t.Errorf("Send after Close: %v", err)
+			t.Errorf("Send after Close returned %v", err)
 		}
 		if !errors.Is(last.Err, ErrClosed) {
-			t.Errorf("last event: %+v", last)
+			t.Errorf("the last event is %+v", last)
 		}
 		called := false
 		p.Watch(func(e Event) { called = errors.Is(e.Err, ErrClosed) })()
@@ -66,7 +66,7 @@ func TestCloseAnswersAndJoins(t *testing.T) {
 	})
 }
 
-// Close ends attempts to connect in any phase.
+// Close ends an attempt to connect in any phase.
 func TestCloseWhileConnecting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := open(t, []string{"redis://m1"}, WithDialer((&fake{unserved: true}).dial), WithDialTimeout(time.Hour))
@@ -74,12 +74,12 @@ func TestCloseWhileConnecting(t *testing.T) {
 		start := time.Now()
 		_ = p.Close()
 		if took := time.Since(start); took != 0 {
-			t.Errorf("took %v", took)
+			t.Errorf("Close took %v", took)
 		}
 	})
 }
 
-// A Reply may call Send and AddPending while the pool is being closed.
+// A Reply may call Send and AddPending while the Transport is being closed.
 func TestCloseUnderLoad(t *testing.T) {
 	servers := []*server{startServer(t), startServer(t), startServer(t)}
 	p := open(t, urls(servers), WithTimeout(patience))
@@ -106,7 +106,7 @@ func TestCloseUnderLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s, a := sent.Load(), answered.Load(); s != a {
-		t.Errorf("%d sent, %d answered", s, a)
+		t.Errorf("%d calls were sent, but %d were answered", s, a)
 	}
 }
 
@@ -114,7 +114,7 @@ type replyFunc func(int, any, error)
 
 func (f *replyFunc) Reply(i int, v any, err error) { (*f)(i, v, err) }
 
-// Events of one master arrive in order, at each watcher, without a gap. No event follows stop.
+// Each watcher receives all events of a master in order. No event follows after stop has returned.
 func TestEventsComeInOrder(t *testing.T) {
 	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
 		var late []Event
@@ -122,7 +122,7 @@ func TestEventsComeInOrder(t *testing.T) {
 		var events []Event
 		stop := p.Watch(func(e Event) {
 			events = append(events, e)
-			once.Do(func() { // a watcher may be added from a handler
+			once.Do(func() { // a handler may add a watcher
 				p.Watch(func(e Event) { late = append(late, e) })
 			})
 		})
@@ -135,12 +135,12 @@ func TestEventsComeInOrder(t *testing.T) {
 		up := uint64(0)
 		for i, e := range events {
 			if e.Session != 0 && e.Session != up && (e.Session != up+1 || i > 0 && events[i-1].Err == nil) {
-				t.Errorf("event %d: %+v after session %d", i, e, up)
+				t.Errorf("event %d is %+v after session %d", i, e, up)
 			}
 			up = max(up, e.Session)
 		}
 		if up != 6 || len(late) != len(events) {
-			t.Errorf("%d sessions; %d events, %d for the second watcher", up, len(events), len(late))
+			t.Errorf("there were %d sessions, %d events, and %d events for the second watcher", up, len(events), len(late))
 		}
 		stop()
 		n := len(events)
@@ -148,12 +148,12 @@ func TestEventsComeInOrder(t *testing.T) {
 		pass(time.Second)
 		stop()
 		if len(events) != n {
-			t.Error("called after stop")
+			t.Error("the watcher was called after stop")
 		}
 	})
 }
 
-// A master that stays down for the same reason is reported once.
+// If a master stays down for the same reason, this is reported once.
 func TestSameReasonIsReportedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newFake("a1")
@@ -163,7 +163,7 @@ func TestSameReasonIsReportedOnce(t *testing.T) {
 		p.Watch(func(Event) { events.Add(1) })
 		pass(10 * time.Second)
 		if n := events.Load(); n != 1 || srv.dialled() < 5 {
-			t.Errorf("%d events, %d attempts", n, srv.dialled())
+			t.Errorf("there were %d events in %d attempts to connect", n, srv.dialled())
 		}
 		_ = p.Close()
 	})
@@ -176,12 +176,12 @@ func TestTransient(t *testing.T) {
 		&Error{Err: ErrTimeout}:                             {false, false},
 	} {
 		if got := [2]bool{Transient(err), Answered(err)}; got != want {
-			t.Errorf("%v: %v", err, got)
+			t.Errorf("Transient and Answered of %v are %v", err, got)
 		}
 	}
 }
 
-// errors.Is still works if the password is a word that occurs in the error texts of this package.
+// errors.Is works even if the password is a word that occurs in the error texts of this package.
 func TestPasswordsInsideErrorTexts(t *testing.T) {
 	for _, word := range []string{"refused", "cluster", "e", "closed"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -190,29 +190,29 @@ func TestPasswordsInsideErrorTexts(t *testing.T) {
 			p := open(t, []string{"redis://m1"}, WithDialer(srv.dial), WithCredentials("", word))
 			err := waitDown(t, p, 0, ErrRefused)
 			if !strings.Contains(err.Error(), "refused: it is a cluster node") {
-				t.Errorf("%q: %v", word, err)
+				t.Errorf("password %q: the reason for the refusal is %v", word, err)
 			}
 			srv.set(func() { srv.extra = "" })
 			waitUp(t, p)
 			srv.hang()
 			if _, err := call(t, p, 0, inspect("x"), Stamp{}); !errors.Is(err, ErrTimeout) {
-				t.Errorf("%q: %v", word, err)
+				t.Errorf("password %q: the call to a hung server returned %v", word, err)
 			}
 			srv.resume()
 			_ = p.Close()
 			if err := p.Send(0, inspect("x"), Stamp{}, newMailbox()); !errors.Is(err, ErrClosed) {
-				t.Errorf("%q: %v", word, err)
+				t.Errorf("password %q: Send after Close returned %v", word, err)
 			}
 		})
 	}
 }
 
-// H35: nothing computes SHA-1, which panics if only FIPS 140 algorithms are allowed.
+// H35: the package does not compute SHA-1 at run time, since that panics if only FIPS 140 algorithms are allowed.
 func TestWorksInFIPSMode(t *testing.T) {
 	needsServers(t)
 	cmd := exec.Command(os.Args[0], "-test.run=^TestInfoOfARealServer$", "-test.v", "-long")
 	cmd.Env = append(os.Environ(), "GODEBUG=fips140=only")
 	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "PASS: TestInfoOfARealServer") {
-		t.Errorf("%v\n%s", err, out)
+		t.Errorf("the test in FIPS mode failed: %v\n%s", err, out)
 	}
 }

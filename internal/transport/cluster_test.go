@@ -21,12 +21,12 @@ func TestEachBucketHasItsPool(t *testing.T) {
 		tag := fmt.Sprintf("{%d}", i+1)
 		if b := p.Bucket(); b != (Bucket{i + 1, 3}) || b.Tag() != tag || p.Addr(0) != "cluster@n1:7000,n2:6379"+tag ||
 			p.Addr(1) != "plain:6379" || !p.FailsOver(0) || p.FailsOver(1) || p.master(0).cfg.TLS == nil {
-			t.Errorf("%+v: %q, %q", b, p.Addr(0), p.Addr(1))
+			t.Errorf("bucket %+v has the masters %q and %q, or wrong options", b, p.Addr(0), p.Addr(1))
 		}
 		_ = p.Close()
 	}
 	if len(pools) != 3 || (Bucket{}).Tag() != "" {
-		t.Errorf("%d pools", len(pools))
+		t.Errorf("OpenBuckets returned %d transports", len(pools))
 	}
 	for _, c := range []struct {
 		urls []string
@@ -45,7 +45,7 @@ func TestEachBucketHasItsPool(t *testing.T) {
 	} {
 		if _, err := OpenBuckets(c.urls); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.says) ||
 			strings.Contains(err.Error(), "secret") {
-			t.Errorf("%q: %v", c.urls, err)
+			t.Errorf("OpenBuckets of %q returned %v", c.urls, err)
 		}
 	}
 	if _, err := Open([]string{"redis+cluster://n1?buckets=2"}); !errors.Is(err, ErrInvalid) ||
@@ -54,11 +54,11 @@ func TestEachBucketHasItsPool(t *testing.T) {
 	}
 }
 
-// The slots equal those of CLUSTER KEYSLOT.
+// slotOf returns the same slots as CLUSTER KEYSLOT.
 func TestSlotsOfTags(t *testing.T) {
 	for tag, slot := range map[string]int{"{foo}": 12182, "{1}": 9842, "{123456789}": 12739} {
 		if got := slotOf(tag); got != slot {
-			t.Errorf("%s: %d, want %d", tag, got, slot)
+			t.Errorf("the slot of %s is %d, want %d", tag, got, slot)
 		}
 	}
 	var shards [3]int
@@ -66,7 +66,7 @@ func TestSlotsOfTags(t *testing.T) {
 		shards[slotOf(Bucket{i + 1, 64}.Tag())*3/16384]++
 	}
 	if slices.Min(shards[:]) < 14 {
-		t.Errorf("64 buckets on three shards: %v", shards)
+		t.Errorf("the numbers of buckets on three shards are %v, which is too uneven", shards)
 	}
 }
 
@@ -81,7 +81,7 @@ func TestMovedTo(t *testing.T) {
 	}
 }
 
-// readNodes returns the number of replicas, connected or not, and whether the slot is being moved.
+// readNodes returns the number of replicas, connected or not, and reports whether the slot is being moved.
 func TestReadNodes(t *testing.T) {
 	nodes := func(slots string) string {
 		return "aa n1:7000@1 myself,master - 0 1 1 connected 0-9999 " + slots + "\n" +
@@ -93,12 +93,12 @@ func TestReadNodes(t *testing.T) {
 	for slots, moving := range map[string]bool{"": false, "[9842->-ee]": true, "[9842-<-ee]": true, "[98->-ee]": false} {
 		replicas, got, err := readNodes(nodes(slots), 9842)
 		if replicas != 2 || got != moving || err != nil {
-			t.Errorf("%q: %d replicas, moving %v, %v", slots, replicas, got, err)
+			t.Errorf("%q: readNodes returned %d replicas, moving %v, error %v", slots, replicas, got, err)
 		}
 	}
 	for _, text := range []string{"", "aa n1:7000@1 master\n", strings.ReplaceAll(nodes(""), "myself,", "")} {
 		if _, _, err := readNodes(text, 1); err == nil {
-			t.Errorf("%q: accepted", text)
+			t.Errorf("readNodes accepted %q", text)
 		}
 	}
 	for err, want := range map[error]bool{
@@ -106,20 +106,20 @@ func TestReadNodes(t *testing.T) {
 		redis.Error("TRYAGAIN Multiple keys request"): true, redis.Error("CLUSTERDOWN"): false, ErrTimeout: false,
 	} {
 		if leaving(err) != want {
-			t.Errorf("%v: leaving is %v", err, !want)
+			t.Errorf("leaving(%v) is %v", err, !want)
 		}
 	}
 }
 
-// H143: a node whose slot is moving or has moved reports that in the reply to a call. The connection ends, and the next
-// ones count a move, for which each prefix begins one quarantine.
+// H143: if a slot is moving or has moved, the node reports that in the reply to a call. Then the connection ends,
+// and the next connection increases the number of moves. For each move, each prefix begins one quarantine.
 func TestMovingSlotEndsConnection(t *testing.T) {
 	for _, reply := range []string{"-MOVED 1 a:1\r\n", "-ASK 1 a:1\r\n", "-TRYAGAIN Multiple keys\r\n"} {
 		f := newFake("a")
 		p := open(t, []string{"redis://h"}, WithDialer(f.dial))
 		waitUp(t, p)
 		if n := state(p, 0).Info.Moves; n != 0 || !p.Settled(0, n, "p") {
-			t.Errorf("%d moves on the first connection", n)
+			t.Errorf("the number of moves is %d on the first connection, or a quarantine is missing", n)
 		}
 		session := state(p, 0).Session
 		reconnected := func() bool {
@@ -128,12 +128,12 @@ func TestMovingSlotEndsConnection(t *testing.T) {
 		}
 		f.set(func() { f.answer = func([]string) string { return reply } })
 		if _, err := call(t, p, 0, inspect("x"), Stamp{}); err == nil || !Answered(err) {
-			t.Errorf("%q: %v", reply, err)
+			t.Errorf("%q: the call returned %v", reply, err)
 		}
 		eventually(t, "second connection", reconnected)
 		moves := state(p, 0).Info.Moves
 		if moves == 0 {
-			t.Errorf("%q: no move on the next connection", reply)
+			t.Errorf("%q: the number of moves is 0 on the next connection", reply)
 		}
 		f.set(func() { f.answer = func([]string) string { return ":1\r\n" } })
 		for _, settled := range []bool{false, true} {
@@ -145,7 +145,7 @@ func TestMovingSlotEndsConnection(t *testing.T) {
 			eventually(t, "another connection", reconnected)
 			if n := state(p, 0).Info.Moves; n != moves || p.Settled(0, n, "p") != settled || p.Settled(0, n+1, "p") ||
 				p.Settled(0, n, "other") {
-				t.Errorf("%q: %d moves, want %d, with a quarantine begun: %v", reply, n, moves, settled)
+				t.Errorf("%q: the number of moves is %d, want %d; quarantine begun: %v", reply, n, moves, settled)
 			}
 		}
 		_ = p.Close()

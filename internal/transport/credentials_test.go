@@ -18,11 +18,11 @@ import (
 	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
-// A vault is a provider whose password changes with each call.
+// A vault is a credentials provider whose password changes with each call.
 type vault struct {
 	mu      sync.Mutex
 	calls   int
-	limits  []time.Duration // time left in each call; 0 without a deadline
+	limits  []time.Duration // time left in each call; 0 if there is no deadline
 	problem func(ctx context.Context) error
 }
 
@@ -56,7 +56,7 @@ func (v *vault) count() int {
 	return v.calls
 }
 
-// recordLogins returns the AUTH commands that f has read.
+// recordLogins makes f record AUTH commands, and returns a function that returns them.
 func recordLogins(f *fake) (logins func() []string) {
 	var list []string
 	f.on = func(_ io.Writer, cmd []string) (bool, error) {
@@ -84,28 +84,29 @@ func TestProviderIsCalledForEachConnection(t *testing.T) {
 			time.Sleep(time.Second)
 			synctest.Wait()
 		}
-		sub := p.Subscribe("channel", newEar()) // a second connection
+		sub := p.Subscribe("channel", newEar()) // needs a second connection
 		time.Sleep(time.Second)
 		synctest.Wait()
 		sub.Close()
 		want := []string{"app " + secret + "1", "app " + secret + "2", "app " + secret + "3", "app " + secret + "4"}
 		if !slices.Equal(logins(), want) {
-			t.Errorf("logins: %q", logins())
+			t.Errorf("the logins are %q", logins())
 		}
 		if !slices.Equal(v.limits, slices.Repeat([]time.Duration{700 * time.Millisecond}, 4)) {
-			t.Errorf("time left in each call: %v", v.limits)
+			t.Errorf("the time left in each call is %v", v.limits)
 		}
 		m.cutAll(true)
 		time.Sleep(time.Minute)
 		if n := v.count(); n != 4 {
-			t.Errorf("%d calls, although the server accepts no connection", n)
+			t.Errorf("the provider was called %d times, although the server accepts no connection", n)
 		}
 		_ = p.Close()
 	})
 }
 
-// A provider that fails in any way keeps its own master down, with the reason and no secret. The master comes back with
-// the provider, and the other master, which has the same provider, is not affected.
+// If a provider fails in any way, its own master is down; the reason is reported without a secret. When the provider
+// works again, the master comes up. The other master, which has the same provider and is still connected, is not
+// affected.
 func TestFailingProviderKeepsMasterDown(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -154,22 +155,23 @@ func failingProvider(t *testing.T, problem func(ctx context.Context) error, says
 	if err == nil || !errors.Is(err, ErrDown) || errors.Is(err, ErrTimeout) != timeout ||
 		errors.Is(err, ErrClosed) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
 		fault.IsCode(err, "NOAUTH") || !strings.Contains(err.Error(), says) {
-		t.Fatalf("%v", err)
+		t.Fatalf("the reason is %v", err)
 	}
 	mustNotShow(t, err)
 	if _, err := call(t, p, 1, inspect("x"), Stamp{}); err != nil {
-		t.Errorf("the other master: %v", err)
+		t.Errorf("a call to the other master failed: %v", err)
 	}
 	v.set(nil)
 	time.Sleep(5 * time.Second)
 	synctest.Wait()
 	if s := state(p, 0); s.Err != nil {
-		t.Errorf("after the provider has recovered: %v", s.Err)
+		t.Errorf("the master is still down after the provider has recovered: %v", s.Err)
 	}
 	_ = p.Close()
 }
 
-// A provider that ignores the end of its context is called once. Close does not wait for it.
+// If a provider ignores the end of its context, it is not called again before it returns. Close does not wait for
+// it.
 func TestHungProviderIsCalledOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hang := make(chan struct{})
@@ -179,14 +181,14 @@ func TestHungProviderIsCalledOnce(t *testing.T) {
 		synctest.Wait()
 		err := state(p, 0).Err
 		if v.count() != 1 || !errors.Is(err, ErrTimeout) || !strings.Contains(err.Error(), "an earlier call") {
-			t.Errorf("%d calls, %v", v.count(), err)
+			t.Errorf("the provider was called %d times; the reason is %v", v.count(), err)
 		}
 		v.set(nil)
 		close(hang)
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
 		if s := state(p, 0); s.Err != nil {
-			t.Errorf("after the provider has returned: %v", s.Err)
+			t.Errorf("the master is still down after the provider has returned: %v", s.Err)
 		}
 		hang = make(chan struct{})
 		v.set(func(context.Context) error { <-hang; return nil })
@@ -213,7 +215,8 @@ func TestEmptyPasswordIsError(t *testing.T) {
 	})
 }
 
-// Each node of a cluster, and the owner of the slot, is a connection with a login. Sentinels get none.
+// The provider is called for each connection to a node of a cluster, also while the node with the slot is searched.
+// Sentinels do not use the provider.
 func TestProviderOfClusterAndSentinel(t *testing.T) {
 	v := &vault{}
 	common := defaults()
@@ -231,12 +234,12 @@ func TestProviderOfClusterAndSentinel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m.set(func() { m.delay = time.Millisecond }) // both log in before one of them has found the owner
+		m.set(func() { m.delay = time.Millisecond }) // so both nodes are asked before one of them has found the owner
 		if _, err = cfg.FindFunc(t.Context()); err != nil {
 			t.Error(err)
 		}
 		if len(logins()) != 2 {
-			t.Errorf("logins to two nodes: %q", logins())
+			t.Errorf("the logins to two nodes are %q", logins())
 		}
 	})
 	cfg, err := URL("redis+sentinel://s1/job").settings(common)
@@ -244,7 +247,7 @@ func TestProviderOfClusterAndSentinel(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s := cfg.failover.finder.Sentinels[0]; cfg.Provider == nil || s.Provider != nil {
-		t.Errorf("the sentinel has a provider: %v; the master: %v", s.Provider, cfg.Provider)
+		t.Errorf("the provider of the sentinel is set: %v; that of the master: %v", s.Provider, cfg.Provider)
 	}
 }
 
@@ -263,7 +266,7 @@ func TestCredentialsExcludeAProvider(t *testing.T) {
 	} {
 		_, err := New([]Master{list.m}, list.opts...)
 		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), says) {
-			t.Errorf("want %q: %v", says, err)
+			t.Errorf("the error does not contain %q: %v", says, err)
 			continue
 		}
 		mustNotShow(t, err)
@@ -282,7 +285,7 @@ func TestCredentialsExcludeAProvider(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := configs[0]; (got.Provider != nil) != c.provides || c.provides && got.Password != "" {
-			t.Errorf("%q: provider %v, password %q", c.m.Name, got.Provider, got.Password)
+			t.Errorf("%q has the provider %v and the password %q", c.m.Name, got.Provider, got.Password)
 		}
 	}
 }

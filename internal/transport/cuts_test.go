@@ -14,7 +14,7 @@ import (
 	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
-// A ticket is the Receiver of one call, and records its outcome.
+// A ticket is the Receiver of one call. It records the outcome of the call.
 type ticket struct {
 	id      string
 	mu      sync.Mutex
@@ -31,14 +31,14 @@ func (k *ticket) Reply(_ int, _ any, err error) {
 	}
 }
 
-// A history records the calls that the servers have run.
+// A history records the calls that the servers have executed.
 type history struct {
 	mu  sync.Mutex
 	ran map[string]int
 }
 
-// answer runs a call, or replies that the script is not known, or closes the connection before or after running the
-// call.
+// answer returns a function that answers calls. At random it executes a call, replies that the script is not known,
+// or closes the connection before or after it executes the call.
 func (l *history) answer(rnd *rand.Rand) func(cmd []string) string {
 	return func(cmd []string) string {
 		l.mu.Lock()
@@ -75,8 +75,8 @@ func trouble(rnd *rand.Rand, srv *fake) {
 	}
 }
 
-// Each call that was sent gets exactly one reply, regardless of failures of connections. A call that is reported to
-// have had no effect has not run, and no call runs twice.
+// Each call that was sent gets exactly one reply, regardless of failures of connections. If the reply says that a
+// call had no effect, the server has not executed the call. No call is executed twice.
 func TestEachCallGetsExactlyOneReply(t *testing.T) {
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -123,7 +123,7 @@ func oneReplyEach(t *testing.T, seed uint64) {
 	}
 }
 
-// sendAtRandom returns the tickets of the calls that were accepted.
+// sendAtRandom sends calls and returns the tickets of those that were accepted.
 func sendAtRandom(p *Transport, rnd *rand.Rand, g, calls int) []*ticket {
 	var list []*ticket
 	for n := range calls {
@@ -153,18 +153,18 @@ func (k *ticket) check(t *testing.T, book *history) {
 	var reply redis.Error
 	switch {
 	case k.replies != 1:
-		t.Errorf("call %s: %d replies", k.id, k.replies)
+		t.Errorf("call %s got %d replies", k.id, k.replies)
 	case ran > 1:
-		t.Errorf("call %s ran %d times", k.id, ran)
+		t.Errorf("call %s was executed %d times", k.id, ran)
 	case k.err != nil && errors.As(k.err, &reply) && fault.Code(reply) == "NOSCRIPT":
 		if ran != 0 || k.err.Unknown || k.err.Op != "acquire" {
-			t.Errorf("call %s failed because its script is not known (%v), but ran %d times", k.id, k.err, ran)
+			t.Errorf("call %s failed because its script is not known (%v), but was executed %d times", k.id, k.err, ran)
 		}
 	case k.err == nil || errors.As(k.err, &reply):
 		if ran != 1 || k.err != nil && k.err.Unknown {
-			t.Errorf("call %s was answered (%v), but ran %d times", k.id, k.err, ran)
+			t.Errorf("call %s was answered (%v), but was executed %d times", k.id, k.err, ran)
 		}
 	case !k.err.Unknown && ran != 0:
-		t.Errorf("call %s was reported to have had no effect (%v), but ran", k.id, k.err)
+		t.Errorf("call %s was reported to have had no effect (%v), but was executed", k.id, k.err)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// The address of a server that cannot be reached is in the text once.
+// If a server cannot be reached, the error contains the server's address only once.
 func TestErrorTextsNameAddressOnce(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -17,11 +17,11 @@ func TestErrorTextsNameAddressOnce(t *testing.T) {
 	_ = l.Close()
 	want := "pool: " + addr + ": connect: master is down: connection refused"
 	if err := waitDown(t, open(t, []string{"redis://" + addr}), 0, ErrDown); err.Error() != want {
-		t.Errorf("got  %v\nwant %s", err, want)
+		t.Errorf("the error is  %v\nwant %s", err, want)
 	}
 }
 
-// The place in a script, which Redis 7 adds to some errors, is not in the text of an error.
+// The error does not contain the position in a script that Redis 7 adds to some errors.
 func TestErrorTextsNameNoScript(t *testing.T) {
 	for reply, want := range map[redis.Error]string{
 		"OOM command not allowed when used memory > 'maxmemory'. " +
@@ -30,7 +30,7 @@ func TestErrorTextsNameNoScript(t *testing.T) {
 		"ERR script: none": "pool: a:1: acquire: ERR script: none",
 	} {
 		if got := (&Error{Addr: "a:1", Op: "acquire", Err: reply}).Error(); got != want {
-			t.Errorf("got  %s\nwant %s", got, want)
+			t.Errorf("the error is  %s\nwant %s", got, want)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
-// H134: whether a real server stops scripts when its replicas are gone agrees with its version.
+// H134: stopsScripts derives correctly from the version whether a server stops scripts when its replicas are gone.
 func TestScriptsStopWithoutReplicasByVersion(t *testing.T) {
 	c, err := redis.DialURL(redistest.Test(t, 1, redisproc.Config{})[0].URL())
 	if err != nil {
@@ -29,7 +29,7 @@ func TestScriptsStopWithoutReplicasByVersion(t *testing.T) {
 	}
 	const said = "NOREPLICAS"
 	if _, err := c.Do("SET", "a", "1"); err == nil || !strings.Contains(err.Error(), said) {
-		t.Fatalf("a command: %v", err)
+		t.Fatalf("a write without replicas returned %v", err)
 	}
 	_, err = c.Do("EVAL", "return redis.call('SET', KEYS[1], '1')", 1, "a")
 	if stops := err != nil && strings.Contains(err.Error(), said); stops != info.stopsScripts() {

@@ -18,33 +18,34 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts/reference"
 )
 
-// A fake is a server in this process, connected by net.Pipe: a write ends only when the other side has read it. Inside
-// a synctest bubble it makes every timeout exact.
+// A fake is a server in this process. Clients connect through net.Pipe, so a write ends only when the other side has
+// read it. In a synctest bubble all timeouts are exact.
 type fake struct {
 	mu    sync.Mutex
 	runID string
-	extra string // more lines of INFO
-	info  string // replaces INFO, if set
+	extra string // additional lines of INFO
+	info  string // the reply to INFO if not ""
 	// answer returns the reply to a script call, in RESP; "" closes the connection.
 	answer func(cmd []string) string
-	// mute blocks the server until it is closed; nil while the server reads.
+	// mute is not nil while the server hangs. It is closed when the server resumes.
 	mute chan struct{}
-	// hangOn makes the server hang at the first call with this key.
+	// hangOn is a key. The server begins to hang at the first call with this key.
 	hangOn   string
-	log      [][]string // script calls, in the order they were read
+	log      [][]string // script calls, in the order in which they were read
 	dials    int
 	conns    []net.Conn
 	served   map[*fakeConn]bool
-	unserved bool // accepts connections but never reads from them
-	stopped  bool // refuses connections
-	// lateOn is a command whose next reply is computed at once but written only after late.
+	unserved bool // the server accepts connections but never reads from them
+	stopped  bool // the server refuses connections
+	// lateOn is a command. The next reply to it is computed immediately, but written only after late.
 	lateOn string
 	late   time.Duration
 	delay  time.Duration // before each reply
-	// on handles a command in place of the server, unless it returns false. An error closes the connection.
+	// on handles a command instead of the server, unless it returns false. If it returns an error, the connection is
+	// closed.
 	on   func(w io.Writer, cmd []string) (handled bool, err error)
-	seen map[string]int // number of each command since the last call of counted
-	subs int            // connections that sent a command of a subscription, since the last call of subscribers
+	seen map[string]int // by command: its number since the last call of counted
+	subs int            // number of connections with a subscription command since the last call of subscribers
 }
 
 // A fakeConn is the server's side of one connection.
@@ -52,7 +53,7 @@ type fakeConn struct {
 	net.Conn
 	writeMu  sync.Mutex
 	channels map[string]bool // guarded by fake.mu
-	listens  bool            // it has sent a command of a subscription; guarded by fake.mu
+	listens  bool            // the client has sent a subscription command; guarded by fake.mu
 }
 
 func (c *fakeConn) say(text string) error {
@@ -108,7 +109,7 @@ func (f *fake) cut() {
 	_ = c.Close()
 }
 
-// cutAll closes every connection; with stop it also refuses new ones.
+// cutAll closes every connection. If stop is set, the server also refuses new connections.
 func (f *fake) cutAll(stop bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -125,7 +126,7 @@ func (f *fake) connections() int {
 	return len(f.served)
 }
 
-// publish sends a message to every connection that has subscribed, unless the server hangs.
+// publish sends a message to every connection that has subscribed to the channel, unless the server hangs.
 func (f *fake) publish(channel, payload string) {
 	f.mu.Lock()
 	var to []*fakeConn
@@ -158,7 +159,7 @@ func (f *fake) dialled() int {
 	return f.dials
 }
 
-// counted returns the number of such commands since the previous call.
+// counted returns how often the command was received since the previous call of counted.
 func (f *fake) counted(cmd string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -166,7 +167,8 @@ func (f *fake) counted(cmd string) int {
 	return f.seen[cmd]
 }
 
-// subscribers returns the number of connections for subscriptions since the previous call.
+// subscribers returns the number of connections that sent a subscription command since the previous call of
+// subscribers.
 func (f *fake) subscribers() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -221,7 +223,7 @@ func (f *fake) serve(c *fakeConn) {
 	}
 }
 
-// handle counts a command, and calls f.on.
+// handle counts a command, and then calls f.on.
 func (f *fake) handle(c *fakeConn, cmd []string) (handled bool, err error) {
 	f.mu.Lock()
 	f.seen[cmd[0]]++
@@ -241,7 +243,7 @@ func ofSubscription(cmd []string) bool {
 	return slices.Contains([]string{"SUBSCRIBE", "UNSUBSCRIBE", "PING"}, cmd[0])
 }
 
-// subscribe replies to the commands of a subscription connection, and returns "" for others.
+// subscribe returns the reply to a subscription command, or "" for other commands.
 func (f *fake) subscribe(c *fakeConn, cmd []string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -294,7 +296,7 @@ func (f *fake) infoLocked() string {
 		"role:master\r\nmaxmemory_policy:noeviction\r\nserver_time_usec:1700000000000000\r\n%s", f.runID, noID, f.extra)
 }
 
-// heartbeatLocked replies to the script of a heartbeat, with an error if INFO is answered by one.
+// heartbeatLocked returns the reply to the script of a heartbeat. It is an error if the reply to INFO is an error.
 func (f *fake) heartbeatLocked(args []string) string {
 	if strings.HasPrefix(f.info, "-") {
 		return f.info
@@ -308,7 +310,7 @@ func (f *fake) heartbeatLocked(args []string) string {
 	return bulk(reply)
 }
 
-// polite replies to the commands of a subscription as a real server does.
+// polite returns the reply to a subscription command as a real server sends it.
 func polite(cmd []string) string {
 	if cmd[0] == "PING" {
 		return "*2\r\n$4\r\npong\r\n$0\r\n\r\n"

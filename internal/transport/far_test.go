@@ -12,7 +12,7 @@ import (
 	"github.com/redlock-go/redlock/clock"
 )
 
-// far is a connection over a network with a round-trip time of rtt, which delays the replies only.
+// far is a connection over a network with the round-trip time rtt. Only the replies are delayed.
 type far struct {
 	net.Conn
 	rtt  time.Duration
@@ -70,7 +70,8 @@ func (f *far) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// A distant master that answers each request well within the timeout is connected, with the default options.
+// A Transport connects to a distant master that answers each request well within the timeout. This works with the
+// default options.
 func TestFarMasterIsConnected(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -91,9 +92,9 @@ func TestFarMasterIsConnected(t *testing.T) {
 				synctest.Wait()
 				e := state(p, 0)
 				if e.Session == 0 {
-					t.Errorf("after 30 s and %d connections: %v", srv.dialled(), e.Err)
+					t.Errorf("after 30 s and %d connections the master is not up: %v", srv.dialled(), e.Err)
 				} else if e.Session > 1 {
-					t.Errorf("session %d after 30 s", e.Session)
+					t.Errorf("the session after 30 s is %d, want the first one", e.Session)
 				}
 				_ = p.Close()
 			})
@@ -101,8 +102,8 @@ func TestFarMasterIsConnected(t *testing.T) {
 	}
 }
 
-// The identity of the server is checked once per heartbeat also while pending releases are sent, before the session is
-// opened.
+// The identity of the server is checked once per heartbeat, also while pending releases are sent, before the session
+// is opened.
 func TestReleasesDoNotDelayIdentityCheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newFake("a1")
@@ -132,19 +133,19 @@ func TestReleasesDoNotDelayIdentityCheck(t *testing.T) {
 			pass(10 * time.Millisecond)
 		}
 		if id := state(p, 0).Info.RunID; id != "b2" {
-			t.Errorf("identity is %q, %v after the change", id, time.Since(start))
+			t.Errorf("the identity is still %q, %v after the change", id, time.Since(start))
 		}
 		_ = p.Close()
 	})
 }
 
-// A check of a distant master costs a few round trips, not one per question.
+// A check of a distant master takes a few round trips, not one for each query.
 func TestCheckOfFarMasterEndsInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newFake("a1")
 		p := open(t, []string{"redis://m1"}, WithDialer(farAway(srv.dial, 240*time.Millisecond)))
 		if findings, err := p.Check(t.Context(), checkOptions()); err != nil || len(findings) != 0 {
-			t.Errorf("%v, %v", findings, err)
+			t.Errorf("Check returned %v, %v", findings, err)
 		}
 		_ = p.Close()
 		synctest.Wait()

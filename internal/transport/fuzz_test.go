@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// For any name of a master, New accepts it or returns an error that matches ErrInvalid and does not contain the
-// password. The name of an accepted master contains no password, and parsing it gives the same master.
+// For any URL of a master, New accepts the master or returns an error that matches ErrInvalid and does not contain
+// the password. The name of an accepted master does not contain the password.
 func FuzzURL(f *testing.F) {
 	for _, seed := range []string{
 		"redis://10.0.0.1:6379", "redis://user:s3cret-word@host:6380/2", "rediss://:s3cret-word@[::1]:6379",
@@ -26,11 +26,11 @@ func FuzzURL(f *testing.F) {
 		_, configs, err := settings([]Master{m}, nil)
 		if err != nil {
 			if !errors.Is(err, ErrInvalid) {
-				t.Fatalf("%q: %v", raw, err)
+				t.Fatalf("%q: the error does not match ErrInvalid: %v", raw, err)
 			}
 			if _, secret, ok := strings.Cut(raw, "s3cret"); ok && strings.HasPrefix(secret, "-word@") &&
 				strings.Contains(err.Error(), "s3cret-word") {
-				t.Fatalf("password in the error: %v", err)
+				t.Fatalf("the error contains the password: %v", err)
 			}
 			return
 		}
@@ -44,12 +44,12 @@ func FuzzURL(f *testing.F) {
 			}
 		}
 		if configs[0].Database < 0 {
-			t.Fatalf("%q is database %d", raw, configs[0].Database)
+			t.Fatalf("%q selects the database %d", raw, configs[0].Database)
 		}
 	})
 }
 
-// Any INFO is parsed without harm, and its verdict is nil or an error that matches ErrRefused.
+// Any INFO can be parsed. Its verdict is nil or an error that matches ErrRefused.
 func FuzzInfo(f *testing.F) {
 	f.Add("redis_version:7.0.15\r\nrun_id:a\r\nmaster_replid:b\r\nrole:master\r\nmaxmemory:0\r\nserver_time_usec:1\r\n")
 	f.Add("run_id:\nrole:slave\n\n::\nmaxmemory:9223372036854775808\r\nloading:1")
@@ -60,14 +60,14 @@ func FuzzInfo(f *testing.F) {
 		if err := i.verdict(&Config{}); err != nil && !errors.Is(err, ErrRefused) {
 			t.Fatal(err)
 		} else if err == nil && (i.RunID == "" || i.Role != "master") {
-			t.Fatalf("%q is fit", text)
+			t.Fatalf("the INFO %q is judged as fit", text)
 		}
 		read := []facts{{cfg: &Config{}, info: i, text: fields}, {cfg: &Config{}, text: fields}}
 		read[0].judge(&CheckOptions{})
 		compare(read, 0)
 		for _, f := range read[0].findings {
 			if f.What == "" || f.Endangers == "" || f.Do == "" {
-				t.Fatalf("%#v", f)
+				t.Fatalf("a field of the finding is empty: %#v", f)
 			}
 		}
 	})

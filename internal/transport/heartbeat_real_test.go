@@ -33,7 +33,7 @@ func (c countingConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// counting returns a dial function whose connections to addr count their bytes.
+// counting returns an option. It adds the bytes of all connections to the address of to bytes.
 func counting(bytes *atomic.Int64, of string) Option {
 	return WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := new(net.Dialer).DialContext(ctx, network, addr)
@@ -44,13 +44,13 @@ func counting(bytes *atomic.Int64, of string) Option {
 	})
 }
 
-// An idle connection costs a master and the network less than 1 kB in 10 s.
+// An idle connection causes less than 1 kB of traffic in 10 s.
 func TestIdleConnectionIsCheap(t *testing.T) {
 	s := newServer(t)
 	cheap(t, s, s.url())
 }
 
-// The same for a master behind sentinels, with two replicas.
+// An idle connection to a master behind sentinels, with two replicas, causes less than 1 kB of traffic in 10 s.
 func TestIdleConnectionBehindSentinelsIsCheap(t *testing.T) {
 	s := newServer(t, "--min-replicas-to-write", "2")
 	for range 2 {
@@ -60,7 +60,7 @@ func TestIdleConnectionBehindSentinelsIsCheap(t *testing.T) {
 	cheap(t, s, "redis+sentinel://"+sentinel+"/master", WithSentinelCredentials("", "secret"))
 }
 
-// cheap measures the heartbeats of a client of s.
+// cheap checks the traffic of the heartbeats of a client of s.
 func cheap(t *testing.T, s *server, url string, opts ...Option) {
 	t.Helper()
 	var bytes atomic.Int64
@@ -68,13 +68,13 @@ func cheap(t *testing.T, s *server, url string, opts ...Option) {
 	cheapIn(t, p, &bytes)
 }
 
-// cheapIn measures bytes while p receives heartbeats of its first master.
+// cheapIn checks the bytes that are counted while p receives heartbeats from its first master.
 func cheapIn(t *testing.T, p *Transport, bytes *atomic.Int64) {
 	t.Helper()
 	const beats = 40
 	at := make(chan int64, 1+beats)
 	stop := p.Watch(func(e Event) {
-		if e.Err != nil { // until the replicas have connected
+		if e.Err != nil { // the replicas have not connected yet
 			return
 		}
 		select {
@@ -89,14 +89,14 @@ func cheapIn(t *testing.T, p *Transport, bytes *atomic.Int64) {
 		last = <-at
 	}
 	in10s := float64(last-first) / beats * (10 * time.Second).Seconds() / DefaultHeartbeat.Seconds()
-	t.Logf("%d bytes for each heartbeat, %.0f in 10 s", (last-first)/beats, in10s)
+	t.Logf("there are %d bytes for each heartbeat, %.0f in 10 s", (last-first)/beats, in10s)
 	if in10s >= 1000 {
-		t.Errorf("an idle client costs %.0f bytes in 10 s", in10s)
+		t.Errorf("an idle client causes %.0f bytes in 10 s", in10s)
 	}
 }
 
-// A client of a cluster has a connection for each bucket. While they are idle, all of those to a node together cost it
-// less than 1 kB in 10 s.
+// A client of a cluster has a connection for each bucket. While all of these are idle, the connections to each node
+// together cause less than 1 kB of traffic in 10 s.
 func TestIdleClientOfAClusterIsCheap(t *testing.T) {
 	addrs, _ := redistest.Cluster(t, redisproc.Config{}, false)
 	bytes := make(map[string]*atomic.Int64)
@@ -118,7 +118,7 @@ func TestIdleClientOfAClusterIsCheap(t *testing.T) {
 	}
 }
 
-// openCluster opens all buckets of a cluster. On a busy machine the timeouts are generous.
+// openCluster opens all buckets of a cluster, with timeouts that are long enough for a busy machine.
 func openCluster(t *testing.T, addrs []string, buckets int, opts ...Option) []*Transport {
 	t.Helper()
 	opts = append(opts, WithTimeout(longestTimeout), WithDialTimeout(time.Minute))
@@ -141,7 +141,7 @@ func openBuckets(t *testing.T, addrs string, buckets int, opts ...Option) []*Tra
 	return of
 }
 
-// senders returns the number of sessions that send heartbeats, and 0 until each session has one that counts.
+// senders returns the number of sessions that send heartbeats, or 0 until heartbeats are sent for each session.
 func senders(of []*Transport) (n int) {
 	for _, p := range of {
 		b, s := p.master(0).beats, p.master(0).state.Load().sess
@@ -161,7 +161,7 @@ func senders(of []*Transport) (n int) {
 	return n
 }
 
-// The script of a heartbeat reads the same values as INFO. If the user may not run it, heartbeats use INFO.
+// The script of a heartbeat reads the same values as INFO. If the user may not run the script, heartbeats use INFO.
 func TestHeartbeatEqualsInfo(t *testing.T) {
 	for _, right := range []string{"+evalsha", "-evalsha"} {
 		t.Run(right, func(t *testing.T) {
@@ -171,11 +171,11 @@ func TestHeartbeatEqualsInfo(t *testing.T) {
 			s.do("ACL", "SETUSER", "default", right)
 			first, again := state(p, 0).Info, beatAgain(t, p).Info
 			if again.Time <= first.Time || again.RTT <= 0 || first.MaxMemory != 100<<20 {
-				t.Errorf("first %+v, then %+v", first, again)
+				t.Errorf("the first heartbeat read %+v, and the next %+v", first, again)
 			}
 			first.Time, first.Read, first.RTT = again.Time, again.Read, again.RTT
 			if first != again {
-				t.Errorf("first %+v\nthen  %+v", first, again)
+				t.Errorf("the values differ: first %+v\nthen  %+v", first, again)
 			}
 			s.do("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
 			_ = waitDown(t, p, 0, ErrRefused)

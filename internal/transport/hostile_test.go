@@ -12,7 +12,8 @@ import (
 	"github.com/redlock-go/redlock/internal/transport/wire"
 )
 
-// once sends a text and continues; no more replies come until the next command.
+// once returns a function that sends a text. The server then continues to read, and replies again at the next
+// command.
 func once(text string) func(io.Writer) bool {
 	return func(w io.Writer) bool {
 		_, err := io.WriteString(w, text)
@@ -20,11 +21,11 @@ func once(text string) func(io.Writer) bool {
 	}
 }
 
-// forever sends begin, and then a text again and again, with pauses.
+// forever returns a function that sends begin, and then a text again and again, with pauses.
 func forever(begin, text string, pause time.Duration) func(io.Writer) bool {
 	return func(w io.Writer) bool {
 		_, err := io.WriteString(w, begin)
-		for more := []byte(text); err == nil; { // converted once, because allocations of the server are counted too
+		for more := []byte(text); err == nil; { // converted only once, because allocations of the server are counted, too
 			if pause > 0 {
 				pass(pause)
 			}
@@ -34,7 +35,7 @@ func forever(begin, text string, pause time.Duration) func(io.Writer) bool {
 	}
 }
 
-// hostilities are texts that a server may send instead of a reply.
+// hostilities lists texts that a server may send instead of a reply.
 var hostilities = map[string]func(io.Writer) bool{
 	"a bulk string of a gigabyte": once("$999999999\r\n"),
 	"one that is just too large":  forever("$1048577\r\n", strings.Repeat("x", 4096), 0),
@@ -71,8 +72,9 @@ var hostilities = map[string]func(io.Writer) bool{
 	"an error without a text":         once("-\r\n"),
 }
 
-// For any text that a server sends instead of any reply: calls to it are answered within the timeout, by an error or by
-// the value it sent; its memory use is bounded; it is redialled with pauses; and the other master is not affected.
+// For any text that a server sends instead of any reply, each call to the server gets an error or the value that the
+// server sent, within the timeout. The memory use is bounded, the server is redialled with pauses, and the other
+// master is not affected.
 func TestHostileServerAffectsOwnCallsOnly(t *testing.T) {
 	for name, say := range hostilities {
 		t.Run(name, func(t *testing.T) {
@@ -111,16 +113,16 @@ func sufferHostility(t *testing.T, at string, say func(io.Writer) bool) {
 	h.cut()
 	runtime.ReadMemStats(&after)
 	if dials > 60 {
-		t.Errorf("%s: %d connections in half a minute", at, dials)
+		t.Errorf("%s: there were %d connections in half a minute", at, dials)
 	}
-	// A reply is read into at most as many bytes as it may have; the pieces of a line are doubled.
+	// The buffer for a reply is at most as large as a reply may be. While a line is read, its buffer doubles.
 	if most := uint64(dials+1) * 2 * wire.MaxReply; after.TotalAlloc-before.TotalAlloc > most {
 		t.Errorf("%s: %d connections allocated %d bytes, more than %d", at, dials, after.TotalAlloc-before.TotalAlloc,
 			most)
 	}
 	settle(5 * time.Second)
 	if _, err := call(t, p, 0, inspect("x"), Stamp{}); err != nil {
-		t.Errorf("%s: did not come up again: %v", at, err)
+		t.Errorf("%s: the master did not come up again: %v", at, err)
 	}
 	if e := state(p, 1); e.Session != 1 {
 		t.Errorf("%s: the other master was affected: %+v", at, e)
@@ -134,7 +136,7 @@ type slot chan answer
 
 func (s slot) Reply(master int, value any, err error) { s <- answer{master, value, err} }
 
-// askOne sends one call. The reply of the bad server may be anything, that of the good one comes at once.
+// askOne sends one call. The hostile server may send any reply. The reply of the other server must come immediately.
 func askOne(t *testing.T, p *Transport, i int) {
 	t.Helper()
 	start, to := time.Now(), make(slot, 1)
@@ -146,13 +148,13 @@ func askOne(t *testing.T, p *Transport, i int) {
 	}
 	took := time.Since(start)
 	if i == 1 && (a.err != nil || a.value != int64(1) || took != 0) {
-		t.Errorf("the other master: %v, %v after %v", a.value, a.err, took)
+		t.Errorf("the other master replied %v, %v after %v", a.value, a.err, took)
 	}
 	if took > DefaultTimeout {
-		t.Errorf("answered after %v", took)
+		t.Errorf("the call was answered only after %v", took)
 	}
 	var e *Error
 	if a.err != nil && !errors.As(a.err, &e) {
-		t.Errorf("not an *Error: %v", a.err)
+		t.Errorf("the error is not an *Error: %v", a.err)
 	}
 }

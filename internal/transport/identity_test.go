@@ -14,10 +14,11 @@ import (
 	"github.com/redlock-go/redlock/clock"
 )
 
-// field returns one field of INFO.
+// field returns one field of the server's INFO.
 func field(s *server, name string) string { return infoFields(s.text("INFO"))[name] }
 
-// beatAgain waits for two heartbeats, the second of which was sent after this call, and returns the last event.
+// beatAgain waits for two heartbeats, the second of which was sent after the call of beatAgain, and returns the last
+// event.
 func beatAgain(t *testing.T, p *Transport) (last Event) {
 	t.Helper()
 	var mu sync.Mutex
@@ -30,12 +31,13 @@ func beatAgain(t *testing.T, p *Transport) (last Event) {
 	eventually(t, "heartbeats", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
-		return n > 2 // the first event is the present state
+		return n > 2 // the first event only reports the present state
 	})
 	return last
 }
 
-// attach requests a full copy of the data as a backup does (redis-cli --rdb), and returns when the server sends it.
+// attach requests a full copy of the data, as a backup does (redis-cli --rdb). It returns when the server sends
+// data.
 func attach(t *testing.T, s *server) net.Conn {
 	t.Helper()
 	c, err := net.Dial("unix", s.socket())
@@ -57,15 +59,15 @@ func follow(t *testing.T, s, master *server) {
 	eventually(t, "replica link is up", func() bool { return field(s, "master_link_status") == "up" })
 }
 
-// H69: a backup, a snapshot, a first replica, and the later end of the backlog change master_replid, but do not end the
-// session.
+// H69: a backup, a snapshot, a first replica, and the later release of the backlog change master_replid, but do not
+// end the session.
 func TestIdentityWithBackupsAndReplicas(t *testing.T) {
 	srv := startServer(t, "--repl-backlog-ttl", "1", "--repl-diskless-sync-delay", "0")
 	p := open(t, []string{srv.url()}, WithHeartbeat(20*time.Millisecond))
 	waitUp(t, p)
 	first := state(p, 0)
 	if i := first.Info; !i.BacklogKnown || i.BacklogTTL != time.Second {
-		t.Errorf("info: %+v", i)
+		t.Errorf("the INFO of the master is %+v", i)
 	}
 	ids := map[string]bool{}
 	same := func(after string) {
@@ -73,7 +75,7 @@ func TestIdentityWithBackupsAndReplicas(t *testing.T) {
 		ids[field(srv, "master_replid")] = true
 		e := beatAgain(t, p)
 		if e.Session != first.Session || e.Info.Identity() != first.Info.Identity() || e.Info.BacklogTTL != time.Second {
-			t.Errorf("after %s: %+v", after, e)
+			t.Errorf("the event after %s is %+v", after, e)
 		}
 	}
 	freed := func() {
@@ -96,11 +98,12 @@ func TestIdentityWithBackupsAndReplicas(t *testing.T) {
 	freed()
 	same("it has gone")
 	if len(ids) < 4 {
-		t.Errorf("master_replid had %d values, want at least 4", len(ids))
+		t.Errorf("master_replid had %d different values, want at least 4", len(ids))
 	}
 }
 
-// H57: a master that was a replica meanwhile has another identity, no matter how much it copied from its master.
+// H57: a master that was a replica in the meantime has another identity, regardless of how much it copied from its
+// master.
 func TestIdentityOfPromotedReplica(t *testing.T) {
 	for name, while := range map[string]func(t *testing.T, srv, other *server){
 		"full sync": follow,
@@ -109,7 +112,7 @@ func TestIdentityOfPromotedReplica(t *testing.T) {
 			other.do("REPLICAOF", "NO", "ONE")
 			follow(t, srv, other)
 			if n := field(other, "sync_partial_ok"); n != "1" {
-				t.Errorf("%s partial syncs", n)
+				t.Errorf("there were %s partial syncs, want 1", n)
 			}
 		},
 		"before the sync": func(t *testing.T, srv, other *server) {
@@ -137,7 +140,7 @@ func TestIdentityOfPromotedReplica(t *testing.T) {
 			srv.do("REPLICAOF", "NO", "ONE")
 			now := infoOf(infoFields(srv.text("INFO")))
 			if now.RunID != before.Info.RunID || now.Identity() == before.Info.Identity() || now.freedFrom(before.Info) {
-				t.Errorf("identity was %s, is %s", before.Info.Identity(), now.Identity())
+				t.Errorf("the identity was %s and is %s", before.Info.Identity(), now.Identity())
 			}
 			eventually(t, "new session", func() bool {
 				e := state(p, 0)
@@ -147,8 +150,8 @@ func TestIdentityOfPromotedReplica(t *testing.T) {
 	}
 }
 
-// H69: the trace of a promotion in the identity disappears when the backlog is freed. An event reports that, and the
-// session continues.
+// H69: a promotion changes the identity, and this change disappears when the server frees its backlog. An event
+// reports that, and the session continues.
 func TestIdentityAfterFreedBacklog(t *testing.T) {
 	srv, other := startServer(t, "--repl-backlog-ttl", "1"), startServer(t, "--repl-diskless-sync-delay", "0")
 	follow(t, srv, other)
@@ -157,7 +160,7 @@ func TestIdentityAfterFreedBacklog(t *testing.T) {
 	waitUp(t, p)
 	before := state(p, 0)
 	if id := before.Info.ReplID2; id == noID || len(id) != 40 {
-		t.Fatalf("master_replid2 is %s after a promotion", id)
+		t.Fatalf("master_replid2 is %q after a promotion", id)
 	}
 	var mu sync.Mutex
 	var told []Event
@@ -177,7 +180,7 @@ func TestIdentityAfterFreedBacklog(t *testing.T) {
 	defer mu.Unlock()
 	if e := told[0]; e.Session != before.Session || e.Info.Identity() != e.Info.RunID+"/"+noID+"/-1" ||
 		!e.Info.freedFrom(before.Info) {
-		t.Errorf("event %+v", e)
+		t.Errorf("the event after the release of the backlog is %+v", e)
 	}
 }
 
@@ -197,23 +200,23 @@ func TestFreedFrom(t *testing.T) {
 		{"half of it", promoted, Info{RunID: "a", ReplID2: noID, SecondOffset: 7}, false},
 	} {
 		if got := c.after.freedFrom(c.before); got != c.want {
-			t.Errorf("%s: %v", c.what, got)
+			t.Errorf("%s: freedFrom returned %v", c.what, got)
 		}
 	}
 }
 
-// The right to CONFIG GET is optional; without it the backlog's TTL is unknown.
+// The right to CONFIG GET is optional. Without this right the TTL of the backlog is unknown.
 func TestBacklogTTLMayBeUnknown(t *testing.T) {
 	srv := startServer(t)
 	srv.do(minimum...)
 	p := open(t, []string{lockUser(srv)})
 	waitUp(t, p)
 	if i := state(p, 0).Info; i.BacklogKnown || i.BacklogTTL != 0 {
-		t.Errorf("info: %+v", i)
+		t.Errorf("the INFO of the master is %+v", i)
 	}
 }
 
-// H66: setting the wall clock back by an hour delays neither heartbeats nor redials nor the watchdog.
+// H66: if the wall clock is set back by an hour, heartbeats, redials and the watchdog are not delayed.
 func TestWallClockSetBackDelaysNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var back atomic.Int64
@@ -233,35 +236,35 @@ func TestWallClockSetBackDelaysNothing(t *testing.T) {
 		})()
 		settle(10 * time.Second)
 		if beats != 4 {
-			t.Fatalf("%d events in 10 s", beats)
+			t.Fatalf("there were %d events in 10 s, want 4", beats)
 		}
 		before := state(p, 0).Info
 		back.Store(int64(time.Hour))
 		settle(9 * time.Second)
 		if i := state(p, 0).Info; beats != 7 || i.RTT != 0 || i.Read.Sub(before.Read) != 9*time.Second {
-			t.Errorf("%d events in 19 s; read %v later", beats, i.Read.Sub(before.Read))
+			t.Errorf("there were %d events in 19 s; the last INFO was read %v after the first", beats, i.Read.Sub(before.Read))
 		}
 		srv.cut()
 		settle(time.Second)
 		if e := state(p, 0); e.Session != 2 {
-			t.Errorf("a second after the cut: %+v", e)
+			t.Errorf("a second after the cut the state is %+v", e)
 		}
 		srv.hang()
 		if _, err := call(t, p, 0, inspect("x"), Stamp{}); !errors.Is(err, ErrTimeout) {
-			t.Errorf("a hung master: %v", err)
+			t.Errorf("a call to a hung master returned %v", err)
 		}
 		srv.resume()
 		settle(2 * time.Second)
 		if e := state(p, 0); e.Session != 3 {
-			t.Errorf("after the hang: %+v", e)
+			t.Errorf("the state after the hang is %+v", e)
 		}
 		_ = p.Close()
 		synctest.Wait()
 	})
 }
 
-// If a master does not know the script of an acquire, the acquire is not sent again: behind its release it would take
-// the lock with no holder. Its caller gets an error, and the next acquire carries the text.
+// If a master does not know the script of an acquire, the acquire is not sent again: after its release it would lock
+// the name for no client. The caller gets an error, and the next acquire contains the text of the script.
 func TestAcquireIsNotSentBehindRelease(t *testing.T) {
 	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
 		srv.set(func() {
@@ -277,10 +280,10 @@ func TestAcquireIsNotSentBehindRelease(t *testing.T) {
 		a := box.next(t)
 		var e *Error
 		if !errors.As(a.err, &e) || e.Unknown || e.Op != "acquire" || !strings.Contains(e.Error(), "NOSCRIPT") {
-			t.Errorf("acquire: %v, %v", a.value, a.err)
+			t.Errorf("the acquire returned %v, %v", a.value, a.err)
 		}
 		if a := box.next(t); a.err != nil {
-			t.Errorf("release: %v", a.err)
+			t.Errorf("the release returned %v", a.err)
 		}
 		for range 3 {
 			_, _ = call(t, p, 0, acquireOf("x", 2), Stamp{})
@@ -293,7 +296,7 @@ func TestAcquireIsNotSentBehindRelease(t *testing.T) {
 		}
 		got := strings.Join(kinds, ", ")
 		if want := "EVALSHA 10, EVALSHA 10, EVAL 10, EVAL 10, EVALSHA 10, EVAL 10"; got != want {
-			t.Errorf("sent %s, want %s", got, want)
+			t.Errorf("the commands were %s, want %s", got, want)
 		}
 	})
 }

@@ -35,25 +35,25 @@ func TestURLs(t *testing.T) {
 	} {
 		m := URL(c.url)
 		if m.err != nil {
-			t.Errorf("%s: %v", c.url, m.err)
+			t.Errorf("the URL %s is rejected: %v", c.url, m.err)
 			continue
 		}
 		cfg, err := m.settings(defaults())
 		if err != nil {
-			t.Errorf("%s: %v", c.url, err)
+			t.Errorf("the settings of %s are rejected: %v", c.url, err)
 		}
 		if m.network != c.network || m.addr != c.addr || m.useTLS != c.useTLS || cfg.User != c.user ||
 			cfg.Password != c.password || cfg.Database != c.database {
-			t.Errorf("%s: %+v, user %q, password %q, database %d", c.url, m, cfg.User, cfg.Password, cfg.Database)
+			t.Errorf("%s is parsed as %+v, user %q, password %q, database %d", c.url, m, cfg.User, cfg.Password, cfg.Database)
 		}
 	}
 }
 
-// Invalid settings are rejected before anything is dialled. The error matches ErrInvalid, quotes the value, and
-// contains no password.
+// Invalid settings are rejected before any connection is dialled. The error matches ErrInvalid, quotes the value, and
+// does not contain a password.
 func TestInvalidSettingsAreRejected(t *testing.T) {
 	dial := func(context.Context, string, string) (net.Conn, error) {
-		t.Error("dialled")
+		t.Error("a connection was dialled")
 		return nil, errors.New("no")
 	}
 	shared := &redis.Pool{Dial: func() (redis.Conn, error) { return nil, errors.New("no") }}
@@ -114,15 +114,15 @@ func TestInvalidSettingsAreRejected(t *testing.T) {
 		p, err := New(c.masters, append([]Option{WithDialer(dial)}, c.opts...)...)
 		if err == nil {
 			_ = p.Close()
-			t.Errorf("accepted: %+v", c)
+			t.Errorf("these settings were accepted: %+v", c)
 			continue
 		}
 		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.says) || !strings.HasPrefix(err.Error(),
 			"pool: ") {
-			t.Errorf("%q does not contain %q", c.says, err)
+			t.Errorf("the text %q is not in the error %q", c.says, err)
 		}
 		if strings.Contains(err.Error(), "cret") || strings.Contains(err.Error(), "user:") {
-			t.Errorf("password in the error: %q", err)
+			t.Errorf("the error contains a password: %q", err)
 		}
 	}
 }
@@ -138,20 +138,20 @@ func TestParseInfo(t *testing.T) {
 		Cluster: true, Loading: true,
 		Policy: "allkeys-lru", MaxMemory: 104857600, Replicas: 2, Reading: Reading{Time: 17}}
 	if valkey != want {
-		t.Errorf("%+v", valkey)
+		t.Errorf("the INFO of Valkey is parsed as %+v", valkey)
 	}
 	if got := infoOf(infoFields("maxmemory:x\nrun_id")); got != (Info{}) {
-		t.Errorf("%+v", got)
+		t.Errorf("an invalid INFO is parsed as %+v", got)
 	}
 	if id := want.Identity(); id != "abc/ghi/77" {
-		t.Errorf("identity %q", id)
+		t.Errorf("the identity is %q", id)
 	}
 }
 
 func TestVerdict(t *testing.T) {
 	good := Info{RunID: "a", ReplID2: "b", Role: "master", Policy: "allkeys-lru", Reading: Reading{Time: 1}}
 	if err := good.verdict(&Config{}); err != nil {
-		t.Errorf("eviction policy without a memory limit: %v", err)
+		t.Errorf("a server with an eviction policy, but without a memory limit, is refused: %v", err)
 	}
 	for name, spoil := range map[string]func(*Info){
 		"run_id":           func(i *Info) { i.RunID = "" },
@@ -165,7 +165,7 @@ func TestVerdict(t *testing.T) {
 		bad := good
 		spoil(&bad)
 		if err := bad.verdict(&Config{}); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), name) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: the verdict is %v", name, err)
 		}
 	}
 }
@@ -174,15 +174,15 @@ func TestInstantsUseGivenClock(t *testing.T) {
 	at := clock.At(7, 9)
 	bubble(t, func(t *testing.T, p *Transport, _ *fake) {
 		if i := state(p, 0).Info; i.Read != at || i.RTT != 0 {
-			t.Errorf("info: %+v", i)
+			t.Errorf("the INFO of the master is %+v", i)
 		}
 		if d := p.Timeout(0); d != 40*time.Millisecond {
-			t.Errorf("timeout %v", d)
+			t.Errorf("the timeout is %v", d)
 		}
 	}, WithClock(clock.New(func() clock.Instant { return at })), WithTimeout(40*time.Millisecond))
 }
 
-// Warnings lists the settings of a *redis.Pool that have no effect, and no others.
+// Warnings lists the settings of a *redis.Pool that have no effect, and no other settings.
 func TestWarningsListIgnoredPoolSettings(t *testing.T) {
 	dial := func() (redis.Conn, error) { return nil, errors.New("nobody") }
 	p, err := New([]Master{
@@ -200,6 +200,6 @@ func TestWarningsListIgnoredPoolSettings(t *testing.T) {
 	list := p.Warnings()
 	if len(list) != 1 || !strings.Contains(list[0], `"full"`) || !strings.Contains(list[0],
 		": TestOnBorrow, TestOnBorrowContext, MaxIdle, MaxActive, IdleTimeout, Wait, MaxConnLifetime;") {
-		t.Errorf("%q", list)
+		t.Errorf("the warnings are %q", list)
 	}
 }

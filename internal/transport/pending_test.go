@@ -19,7 +19,7 @@ func pendingRelease(name string, ballot int64, grants ...string) PendingRelease 
 		}}
 }
 
-// ending returns the arguments after the keys of a release call.
+// ending returns the arguments after the keys of a release call, as one text.
 func ending(ballot int64, grants ...string) string {
 	words := append([]string{"", grants[0], fmt.Sprintf("%016d", ballot), "0", "", "", "0"}, grants[1:]...)
 	return strings.Join(words, " ")
@@ -32,8 +32,8 @@ func releaseCalls(srv *fake) [][]string {
 	})
 }
 
-// H03, H94: the pending releases of an unreachable master are sent first when it is back: one call per name, with all
-// ids and the largest ballot, before any call that is sent then.
+// H03, H94: the pending releases of an unreachable master are sent first when the master is up again. There is one
+// call per name, with all ids and the largest ballot, before any other call.
 func TestPendingReleasesAreMergedAndSentFirst(t *testing.T) {
 	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
 		srv.hang()
@@ -44,7 +44,7 @@ func TestPendingReleasesAreMergedAndSentFirst(t *testing.T) {
 			t.Fatal("AddPending refused a release")
 		}
 		if n := p.Pending(0); n != 2 {
-			t.Errorf("%d pending releases", n)
+			t.Errorf("there are %d pending releases, want 2", n)
 		}
 		first := false
 		defer p.Watch(func(e Event) {
@@ -58,41 +58,41 @@ func TestPendingReleasesAreMergedAndSentFirst(t *testing.T) {
 		synctest.Wait()
 		calls := slices.DeleteFunc(srv.calls(), func(cmd []string) bool { return cmd[3] == testPrefix.Lock("lost") })
 		if len(calls) != 3 {
-			t.Fatalf("calls: %v", calls)
+			t.Fatalf("the calls are %v", calls)
 		}
 		if got := strings.Join(calls[1], " "); !strings.HasSuffix(got, ending(7, "a", "b")) {
-			t.Errorf("release of n: %s", got)
+			t.Errorf("the release call of n is %s", got)
 		}
 		if got := strings.Join(calls[0], " "); !strings.HasSuffix(got, ending(3, "c")) || calls[2][1] != scripts.Inspect.SHA {
-			t.Errorf("calls: %v", calls)
+			t.Errorf("the calls are %v", calls)
 		}
 		if n := p.Pending(0); n != 0 {
-			t.Errorf("%d releases still pending", n)
+			t.Errorf("%d releases are still pending", n)
 		}
 		pass(10 * time.Second)
 		if n := len(releaseCalls(srv)); n != 2 {
-			t.Errorf("%d release calls", n)
+			t.Errorf("there were %d release calls, want 2", n)
 		}
 	})
 }
 
-// A master that is up gets pending releases with the next heartbeat.
+// If a master is up, pending releases are sent with the next heartbeat.
 func TestPendingReleasesAreSentOnTheHeartbeat(t *testing.T) {
 	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
 		p.AddPending(0, pendingRelease("n", 7, "a"))
 		synctest.Wait()
 		if len(srv.calls()) != 0 || p.Pending(0) != 1 {
-			t.Error("sent too early")
+			t.Error("the release was sent before the heartbeat, or is not pending")
 		}
 		pass(3100 * time.Millisecond)
 		synctest.Wait()
 		if len(releaseCalls(srv)) != 1 || p.Pending(0) != 0 {
-			t.Errorf("release calls %v, pending %d", releaseCalls(srv), p.Pending(0))
+			t.Errorf("the release calls are %v, and %d releases are pending", releaseCalls(srv), p.Pending(0))
 		}
 	})
 }
 
-// H56: after a transient error the release stays pending; any other error ends it.
+// H56: after a transient error the release stays pending. After any other error it is dropped.
 func TestTransientErrorsKeepReleasePending(t *testing.T) {
 	for reply, stays := range map[string]bool{
 		"-OOM command not allowed": true, "-MISCONF errors": true, "-BUSY Redis is busy": true, "-LOADING x": true,
@@ -107,20 +107,20 @@ func TestTransientErrorsKeepReleasePending(t *testing.T) {
 				pass(3100 * time.Millisecond)
 				synctest.Wait()
 				if got := p.Pending(0) == 1; got != stays {
-					t.Errorf("pending: %v", got)
+					t.Errorf("the release is pending: %v", got)
 				}
 				srv.set(func() { srv.answer = func([]string) string { return ":1\r\n" } })
 				pass(3100 * time.Millisecond)
 				synctest.Wait()
 				if n := p.Pending(0); n != 0 {
-					t.Errorf("%d pending at the end", n)
+					t.Errorf("%d releases are pending at the end", n)
 				}
 			})
 		})
 	}
 }
 
-// READONLY leaves the release pending and closes the connection; the next connection sends it.
+// After READONLY the release stays pending and the connection is closed. The next connection sends the release.
 func TestReleaseStaysPendingAfterReadonly(t *testing.T) {
 	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
 		replies := []string{"-READONLY x\r\n", ":1\r\n"}
@@ -135,12 +135,12 @@ func TestReleaseStaysPendingAfterReadonly(t *testing.T) {
 		pass(6 * time.Second)
 		synctest.Wait()
 		if n := p.Pending(0); n != 0 || len(releaseCalls(srv)) != 2 || state(p, 0).Session != 2 {
-			t.Errorf("pending %d, release calls %v, %+v", n, releaseCalls(srv), state(p, 0))
+			t.Errorf("%d releases are pending after the calls %v; the state is %+v", n, releaseCalls(srv), state(p, 0))
 		}
 	})
 }
 
-// A release call that is lost with its connection is sent again.
+// If a connection ends before the reply to a release call, the call is sent again.
 func TestLostReleaseIsRepeated(t *testing.T) {
 	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
 		lose := 3
@@ -156,13 +156,13 @@ func TestLostReleaseIsRepeated(t *testing.T) {
 		pass(10 * time.Second)
 		synctest.Wait()
 		if p.Pending(0) != 0 || len(releaseCalls(srv)) != 4 {
-			t.Errorf("pending %d, release calls %d", p.Pending(0), len(releaseCalls(srv)))
+			t.Errorf("%d releases are pending after %d release calls", p.Pending(0), len(releaseCalls(srv)))
 		}
 	})
 }
 
-// An error reply that ends the connection does not answer the requests behind it: a release stays pending, and a call
-// does not count as answered.
+// If an error reply ends the connection, the requests after it have no reply: a release stays pending, and a call is
+// not reported as answered.
 func TestConnectionEndIsNoReply(t *testing.T) {
 	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
 		srv.set(func() { srv.answer, srv.info = func([]string) string { return ":1\r\n" }, readOnly })
@@ -176,23 +176,23 @@ func TestConnectionEndIsNoReply(t *testing.T) {
 		}
 		srv.resume() // the heartbeat is refused
 		if a := box.next(t); a.err == nil || Answered(a.err) || NotLoaded(a.err) || Transient(a.err) {
-			t.Errorf("call without a reply: %v", a.err)
+			t.Errorf("the error of a call without a reply is %v", a.err)
 		}
 		if n := p.Pending(0); n != 1 {
-			t.Errorf("%d pending after the end of the connection", n)
+			t.Errorf("%d releases are pending after the end of the connection", n)
 		}
 		if err := p.Send(0, inspect("x"), Stamp{}, box); err == nil || Answered(err) {
-			t.Errorf("call that was not sent: %v", err)
+			t.Errorf("the error of a call that was not sent is %v", err)
 		}
 		srv.set(func() { srv.info = "" })
 		waitUp(t, p)
 		if n := p.Pending(0); n != 0 {
-			t.Errorf("%d pending at the end", n)
+			t.Errorf("%d releases are pending at the end", n)
 		}
 	})
 }
 
-// Leases added while a release call is in flight are sent too.
+// Leases that are added while a release call is in flight are also sent.
 func TestPendingReleaseGrowsWhileSent(t *testing.T) {
 	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
 		srv.set(func() {
@@ -211,16 +211,17 @@ func TestPendingReleaseGrowsWhileSent(t *testing.T) {
 		synctest.Wait()
 		got := releaseCalls(srv)
 		if p.Pending(0) != 0 || len(got) != 3 {
-			t.Fatalf("pending %d, release calls %v", p.Pending(0), got)
+			t.Fatalf("%d releases are pending, and the release calls are %v", p.Pending(0), got)
 		}
 		ends := func(i int, text string) bool { return strings.HasSuffix(strings.Join(got[i], " "), text) }
 		if !ends(1, ending(7, "b")) || !ends(2, ending(9, "b")) {
-			t.Errorf("release calls %v", got)
+			t.Errorf("the release calls are %v", got)
 		}
 	})
 }
 
-// Many pending releases, and many leases, are sent in calls of bounded size, before the session is reported.
+// Many pending releases, and releases of many leases, are sent in calls of limited size, before the session is
+// reported.
 func TestManyPendingReleasesAreSent(t *testing.T) {
 	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
 		srv.set(func() { srv.runID = "" }) // the server is refused
@@ -244,7 +245,7 @@ func TestManyPendingReleasesAreSent(t *testing.T) {
 		waitUp(t, p)
 		synctest.Wait()
 		if n := len(releaseCalls(srv)); atUp != 0 || n != 1003 {
-			t.Errorf("pending when up: %d; release calls %d", atUp, n)
+			t.Errorf("%d releases were pending when the master was up; there were %d release calls", atUp, n)
 		}
 	})
 }
@@ -254,7 +255,7 @@ func TestPendingReleasesAreBounded(t *testing.T) {
 		p := open(t, []string{"redis://m1"}, WithDialer((&fake{unserved: true}).dial))
 		for i := range maxPending {
 			if !p.AddPending(0, pendingRelease(fmt.Sprint(i), 1, "a")) {
-				t.Fatalf("release %d was refused", i)
+				t.Fatalf("the pending release %d was refused", i)
 			}
 		}
 		if p.AddPending(0, pendingRelease("more", 1, "a")) {
@@ -277,8 +278,8 @@ func TestPendingReleasesAreBounded(t *testing.T) {
 	})
 }
 
-// H119: the pending releases of one master are also bounded in bytes, and releases that have been sent free their
-// share.
+// H119: the size of a master's pending releases in bytes is also limited. Releases that have been sent no longer
+// count.
 func TestPendingReleasesAreBoundedInBytes(t *testing.T) {
 	var l pendingList
 	long := strings.Repeat("n", 1<<20)
@@ -287,7 +288,7 @@ func TestPendingReleasesAreBoundedInBytes(t *testing.T) {
 		accepted++
 	}
 	if accepted < 16 || accepted > 64 {
-		t.Errorf("%d names of a megabyte were accepted", accepted)
+		t.Errorf("%d names of a megabyte were accepted, want 16 to 64", accepted)
 	}
 	grants := make([]string, 100)
 	for i := range grants {
@@ -301,7 +302,7 @@ func TestPendingReleasesAreBoundedInBytes(t *testing.T) {
 		l.finish(r, true)
 	}
 	if l.bytes != 0 || !l.add(PendingRelease{Name: long, Leases: []string{"a"}}) {
-		t.Errorf("%d bytes are counted without pending releases", l.bytes)
+		t.Errorf("%d bytes are counted, or a release is refused, although none is pending", l.bytes)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/redlock-go/redlock/clock"
 )
 
-// A master whose socket accepts no more bytes blocks the writer, but no client.
+// If the socket of a master accepts no more bytes, only the writer blocks, and not the callers.
 func TestFullSocketBlocksNoCaller(t *testing.T) {
 	srv := startServer(t)
 	p := open(t, []string{srv.url()}, WithTimeout(200*time.Millisecond))
@@ -30,18 +30,18 @@ func TestFullSocketBlocksNoCaller(t *testing.T) {
 		a := box.next(t)
 		var e *Error
 		if !errors.As(a.err, &e) || !errors.Is(e, ErrTimeout) {
-			t.Errorf("reply: %v", a.err)
+			t.Errorf("the reply is %v", a.err)
 		} else if e.Unknown {
 			unknown++
 		}
 	}
 	if unknown == 0 || unknown == sent {
-		t.Errorf("outcome unknown for %d of %d calls", unknown, sent)
+		t.Errorf("the outcome of %d of %d calls is unknown", unknown, sent)
 	}
 }
 
-// H57: a master that becomes a replica answers a script with READONLY. The call gets that error, and the connection is
-// closed and refused until the server is a master again.
+// H57: a master that has become a replica answers a script with READONLY. The call gets this error. The connection
+// is closed, and new ones are refused until the server is a master again.
 func TestReadonlyClosesTheConnection(t *testing.T) {
 	srv, other := startServer(t), startServer(t)
 	p := open(t, []string{srv.url()}, WithHeartbeat(time.Hour), WithTimeout(5*time.Second))
@@ -55,25 +55,26 @@ func TestReadonlyClosesTheConnection(t *testing.T) {
 	_, err := call(t, p, 0, write, Stamp{})
 	var e *Error
 	if !errors.As(err, &e) || e.Unknown || !strings.Contains(err.Error(), "READONLY") {
-		t.Errorf("call to a replica: %v", err)
+		t.Errorf("a call to a replica returned %v", err)
 	}
 	if err := waitDown(t, p, 0, ErrRefused); !strings.Contains(err.Error(), "replica") {
-		t.Errorf("reason: %v", err)
+		t.Errorf("the reason is %v", err)
 	}
 	if !poll(func() bool {
 		return strings.Contains(state(p, 0).Err.Error(), `"slave"`) || strings.Contains(state(p, 0).Err.Error(), "loading")
 	}) {
-		t.Errorf("reason on redial: %v", state(p, 0).Err)
+		t.Errorf("the reason after redialing is %v", state(p, 0).Err)
 	}
 	srv.do("REPLICAOF", "NO", "ONE")
 	waitUp(t, p)
 	if now := state(p, 0); now.Info.Identity() == old.Info.Identity() || now.Info.RunID != old.Info.RunID {
-		t.Errorf("a failback changes only the second replication id: before %s, after %s", old.Info.Identity(),
+		t.Errorf("a failback must change only the identity, not the run id: it was %s and is %s", old.Info.Identity(),
 			now.Info.Identity())
 	}
 }
 
-// H52, H50: a server that is not fit is refused with an error that names the fix. Once fixed, it comes up by itself.
+// H52, H50: an unfit server is refused with an error that names the fix. After the fix the server comes up without
+// further action.
 func TestUnfitMastersAreRefused(t *testing.T) {
 	master := startServer(t)
 	for _, c := range []struct {
@@ -98,11 +99,11 @@ func TestUnfitMastersAreRefused(t *testing.T) {
 			err := waitDown(t, p, 0, ErrRefused)
 			for _, s := range c.says {
 				if !strings.Contains(err.Error(), s) {
-					t.Errorf("%q does not contain %q", s, err)
+					t.Errorf("the text %q is not in the error %q", s, err)
 				}
 			}
 			if err := p.Send(0, inspect("x"), Stamp{}, newMailbox()); !errors.Is(err, ErrRefused) || !errors.Is(err, ErrDown) {
-				t.Errorf("Send: %v", err)
+				t.Errorf("Send to an unfit master returned %v", err)
 			}
 			if c.repair != nil {
 				srv.do(c.repair...)
@@ -117,11 +118,12 @@ func TestEvictionMayBeAllowed(t *testing.T) {
 	p := open(t, []string{srv.url()}, AllowEviction())
 	waitUp(t, p)
 	if i := state(p, 0).Info; i.Policy != "allkeys-lru" || i.MaxMemory != 100<<20 {
-		t.Errorf("info: %+v", i)
+		t.Errorf("the INFO of the master is %+v", i)
 	}
 }
 
-// H50: of two addresses of one server the later connection is refused, and takes over when the first is gone.
+// H50: if two masters have addresses of the same server, the later connection is refused. It is accepted when the
+// earlier one has ended.
 func TestSameServerBehindTwoNamesIsRefused(t *testing.T) {
 	srv := startServer(t)
 	p := open(t, []string{srv.url(), "unix://" + srv.socket()})
@@ -135,11 +137,11 @@ func TestSameServerBehindTwoNamesIsRefused(t *testing.T) {
 	}
 	if err := state(p, second).Err; !strings.Contains(err.Error(), p.Addr(1-second)) || !strings.Contains(err.Error(),
 		"two votes") {
-		t.Errorf("reason: %v", err)
+		t.Errorf("the reason is %v", err)
 	}
 }
 
-// The Info of a real server.
+// The Info of a real server contains plausible values.
 func TestInfoOfARealServer(t *testing.T) {
 	srv := startServer(t, "--appendonly", "yes")
 	p := open(t, []string{srv.url()})
@@ -150,13 +152,13 @@ func TestInfoOfARealServer(t *testing.T) {
 	i := state(p, 0).Info
 	if len(i.RunID) != 40 || i.ReplID2 != noID || i.SecondOffset != -1 || !i.BacklogKnown || i.BacklogTTL != time.Hour ||
 		i.Role != "master" || i.Version == "" || i.Policy != "noeviction" {
-		t.Errorf("info: %+v", i)
+		t.Errorf("the INFO of the master is %+v", i)
 	}
 	now := time.Now().UnixMicro()
 	if d := now - i.Time; d < -int64(time.Minute/1000) || d > int64(time.Minute/1000) {
-		t.Errorf("server time is %d, local time %d", i.Time, now)
+		t.Errorf("the server's time is %d, and the local time is %d", i.Time, now)
 	}
 	if i.RTT <= 0 || i.Read == (clock.Instant{}) {
-		t.Errorf("RTT %v, read %v", i.RTT, i.Read)
+		t.Errorf("the round trip took %v, and INFO was read at %v", i.RTT, i.Read)
 	}
 }

@@ -22,11 +22,12 @@ const secret = "s3cr3t-pass"
 func mustNotShow(t *testing.T, err error) {
 	t.Helper()
 	if strings.Contains(err.Error(), secret) {
-		t.Errorf("password in the error: %q", err)
+		t.Errorf("the error contains the password: %q", err)
 	}
 }
 
-// minimum is a command that creates a user with the fewest rights, for the prefix of the tests.
+// minimum is a command that creates a user with the fewest rights that the library needs for the prefix of the
+// tests.
 var minimum = append([]any{"ACL", "SETUSER", "lock", "reset", "on", ">" + secret}, words(testPrefix.Rule())...)
 
 func words(text string) (list []any) {
@@ -38,7 +39,7 @@ func words(text string) (list []any) {
 
 func lockUser(s *server) string { return "redis://lock:" + secret + "@" + s.addr }
 
-// A scene returns calls that together run every command of every script.
+// A scene returns calls that together execute every command of every script.
 func scene(up Event, name string) []*frame.Call {
 	keys, at := keysOf(name), up.Info.Time+1
 	const ttl = 10 * time.Second
@@ -47,13 +48,13 @@ func scene(up Event, name string) []*frame.Call {
 	return []*frame.Call{
 		encoder.Acquire(keys, "g:1:", ttl, at, at, nil),
 		encoder.Acquire(keys, "g:1:", ttl, at+1, at+1, nil),
-		encoder.Acquire(keys, "g:2:", ttl, at+2, at+2, ticket), // held by another: it waits
+		encoder.Acquire(keys, "g:2:", ttl, at+2, at+2, ticket), // held by another lease, so this waiter is queued
 		encoder.Acquire(keys, "g:3:", ttl, at+2, at+2, later),
 		encoder.Extend(keys, "g:1:", 2*ttl, 2, ""),
-		encoder.Extend(keys, "g:2:", ttl, 1, ""), // missing
+		encoder.Extend(keys, "g:2:", ttl, 1, ""), // this lease is missing
 		encoder.Inspect(keys),
 		encoder.Import(keys, "g:4:", "g:1:", ttl, at+3, at+3),
-		encoder.Release(keys, scripts.Ending{Leases: []string{"g:4:"}, Ballot: at + 3}), // notifies
+		encoder.Release(keys, scripts.Ending{Leases: []string{"g:4:"}, Ballot: at + 3}), // publishes a wake-up
 		encoder.Acquire(keys, "g:5:", ttl, at+4, at+4, later),
 		encoder.Acquire(keys, "g:2:", ttl, at+5, at+5, ticket),
 		encoder.Release(keys, scripts.Ending{Leases: []string{"g:2:"}, Waiter: ticket}),
@@ -67,18 +68,18 @@ func admit(step scripts.AdmitStep, identity, seen string) *frame.Call {
 		Record: scripts.Record{Masters: "a", Epoch: 1, Longest: time.Minute, Quarantine: time.Minute}})
 }
 
-// everyScript runs every command of every script.
+// everyScript executes every command of every script.
 func everyScript(t *testing.T, p *Transport, name string) {
 	t.Helper()
 	up := state(p, 0)
 	admitted := func(c *frame.Call) scripts.Admission {
 		v, err := call(t, p, 0, c, Stamp{})
 		if err != nil {
-			t.Fatalf("admit: %v", err)
+			t.Fatalf("the admission failed: %v", err)
 		}
 		a, err := scripts.DecodeAdmission(v)
 		if err != nil {
-			t.Fatalf("admit: %v", err)
+			t.Fatalf("the reply to the admission is invalid: %v", err)
 		}
 		return a
 	}
@@ -89,16 +90,16 @@ func everyScript(t *testing.T, p *Transport, name string) {
 	begun := admitted(admit(scripts.AdmitStart, read.Identity, read.Record))
 	now := admitted(admit(scripts.AdmitNow, read.Identity, begun.Record))
 	if now.Result != scripts.AdmitDone {
-		t.Errorf("not admitted: %+v", now)
+		t.Errorf("the master was not admitted: %+v", now)
 	}
 	for i, c := range scene(up, name) {
 		if _, err := call(t, p, 0, c, Stamp{Session: up.Session, Text: scripts.StampOf(now.Record)}); err != nil {
-			t.Errorf("%d, %s: %v", i, c.Script.Name, err)
+			t.Errorf("call %d (%s) failed: %v", i, c.Script.Name, err)
 		}
 	}
 }
 
-// The documented minimum of rights is enough for all scripts. Without the rights to load scripts or to publish
+// The documented minimum of rights is sufficient for all scripts. Without the rights to load scripts or to publish,
 // everything still works (H06). Without INFO nothing works, and the error names the right to grant (H60).
 func TestLeastRightsSuffice(t *testing.T) {
 	srv := startServer(t)
@@ -121,7 +122,7 @@ func TestLeastRightsSuffice(t *testing.T) {
 	err := waitDown(t, p, 0, ErrRefused)
 	for _, s := range []string{"NOPERM", "ACL SETUSER lock +info", "@dangerous"} {
 		if !strings.Contains(err.Error(), s) {
-			t.Errorf("%q does not contain %q", s, err)
+			t.Errorf("the text %q is not in the error %q", s, err)
 		}
 	}
 	mustNotShow(t, err)
@@ -131,20 +132,20 @@ func TestLeastRightsSuffice(t *testing.T) {
 
 	p = open(t, []string{lockUser(srv) + "/3"})
 	if err := waitDown(t, p, 0, ErrDown); !strings.Contains(err.Error(), "select: NOPERM") {
-		t.Errorf("without +select: %v", err)
+		t.Errorf("without the right to SELECT the reason is %v", err)
 	}
 	without("+select")
 	waitUp(t, p)
 }
 
-// Each of the documented rights is needed, and the error of a script without it names the user, the right and the
-// command that grants it.
+// Each documented right is needed. Without a right, the error of a script names the user, the right, and the command
+// that grants the right.
 func TestEachRightIsNeeded(t *testing.T) {
 	srv := startServer(t)
 	for _, r := range scripts.Rights {
 		right := r.Rule
 		if r.Lacking != "" || right == "eval" || right == "evalsha" || right == "info" {
-			continue // the first is optional, and nothing works without the others
+			continue // the rights with Lacking are optional, and without the others nothing works
 		}
 		srv.do("FLUSHALL")
 		srv.do(append(minimum[:len(minimum):len(minimum)], "-"+right)...)
@@ -154,13 +155,13 @@ func TestEachRightIsNeeded(t *testing.T) {
 			t.Errorf("%s is not needed", right)
 		} else if text := err.Error(); !strings.Contains(text, "grant the user lock the right to run ") ||
 			!strings.Contains(text, "`ACL SETUSER lock +") || !strings.Contains(text, "+"+right) {
-			t.Errorf("without %s: %s", right, text)
+			t.Errorf("the error without the right %s is %s", right, text)
 		}
 		_ = p.Close()
 	}
 }
 
-// deniedScript returns the error of the first script that lacks a right.
+// deniedScript returns the error of the first script that needs a right which the user lacks.
 func deniedScript(t *testing.T, p *Transport) error {
 	up := state(p, 0)
 	for _, c := range append([]*frame.Call{admit(scripts.AdmitStart, up.Info.Identity(), "")}, scene(up, "n")...) {
@@ -183,15 +184,16 @@ func TestUnixSocketAndDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := srv.text("INFO", "keyspace"); !strings.Contains(got, "db5:keys=1") || strings.Contains(got, "db0") {
-		t.Errorf("keyspace: %s", got)
+		t.Errorf("the keyspace of the server is %s", got)
 	}
 	bad := open(t, []string{srv.url() + "/9999"})
 	if err := waitDown(t, bad, 0, ErrDown); !strings.Contains(err.Error(), "out of range") {
-		t.Errorf("database out of the server's range: %v", err)
+		t.Errorf("the reason for a database number that is too large is %v", err)
 	}
 }
 
-// A *redis.Pool dials our connection, which does not count against its limit; connections that it holds are not used.
+// The library dials its connection with the Dial functions of a *redis.Pool. This connection does not count against
+// the limit of the *redis.Pool, and connections of the *redis.Pool are not used.
 func TestConnectionsFromARedisPool(t *testing.T) {
 	srv := startServer(t)
 	for name, rp := range map[string]*redis.Pool{
@@ -210,19 +212,20 @@ func TestConnectionsFromARedisPool(t *testing.T) {
 			defer p.Close()
 			waitUp(t, p)
 			if p.Addr(0) != "shared" || rp.ActiveCount() != 0 {
-				t.Errorf("addr %q, active %d", p.Addr(0), rp.ActiveCount())
+				t.Errorf("the address is %q, and %d connections of the *redis.Pool are active", p.Addr(0), rp.ActiveCount())
 			}
 			slow := lua("slow",
 				"local t = redis.call('TIME') repeat local n = redis.call('TIME') "+
 					"until n[1] ~= t[1] or n[2] - t[2] > 100000 return 1")
 			if _, err := call(t, p, 0, slow, Stamp{}); err != nil {
-				t.Errorf("the read timeout of the pool applies: %v", err)
+				t.Errorf("the read timeout of the *redis.Pool applies to a call: %v", err)
 			}
 		})
 	}
 }
 
-// H34: errors of a foreign pool's dial function are shown without credentials, and its timeouts match ErrTimeout.
+// H34: errors of the dial function of a *redis.Pool are reported without credentials, and its timeouts match
+// ErrTimeout.
 func TestErrorsOfARedisPoolAreCleaned(t *testing.T) {
 	fails := []error{
 		errors.New("dial redis://user:" + secret + "@h:1: refused"),
@@ -241,7 +244,7 @@ func TestErrorsOfARedisPoolAreCleaned(t *testing.T) {
 	}
 }
 
-// TLS with a private CA and a client certificate. Without the CA the server is not trusted.
+// TLS works with a private CA and a client certificate. Without the CA the server is not trusted.
 func TestTLS(t *testing.T) {
 	needsServers(t)
 	dir := redistest.Certificates(t)
@@ -270,7 +273,7 @@ func TestTLS(t *testing.T) {
 	} {
 		bad := open(t, []string{url}, WithTLSConfig(conf))
 		if err := waitDown(t, bad, 0, ErrDown); !strings.Contains(err.Error(), name) {
-			t.Errorf("%q does not contain %q", name, err)
+			t.Errorf("the text %q is not in the error %q", name, err)
 		}
 	}
 }

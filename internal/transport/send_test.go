@@ -11,8 +11,8 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// Calls of one goroutine reach a master in the order in which they were sent, and their replies come in that order,
-// regardless of concurrent senders, which share one connection.
+// The calls of one goroutine reach a master in the order in which they were sent, and their replies arrive in the
+// same order. Concurrent senders share one connection.
 func TestCallsOfOneSenderStayInOrder(t *testing.T) {
 	srv := startServer(t)
 	p := open(t, []string{srv.url()}, WithTimeout(patience))
@@ -24,7 +24,7 @@ func TestCallsOfOneSenderStayInOrder(t *testing.T) {
 		wg.Go(func() {
 			box := newMailbox()
 			c := lua("incr", script, fmt.Sprint("counter", g))
-			if g == 0 { // loads the script, also for the others
+			if g == 0 { // also loads the script for the other senders
 				if _, err := call(t, p, 0, c, Stamp{}); err != nil {
 					t.Error(err)
 				}
@@ -47,11 +47,11 @@ func TestCallsOfOneSenderStayInOrder(t *testing.T) {
 	}
 	wg.Wait()
 	if n := strings.Count(srv.text("CLIENT", "LIST", "TYPE", "normal"), " addr=127.0.0.1:"); n != 1 {
-		t.Errorf("%d senders have %d connections", senders, n)
+		t.Errorf("%d senders have %d connections, want 1", senders, n)
 	}
 }
 
-// SCRIPT FLUSH under load is not visible to callers, and the script is cached again.
+// Callers do not notice SCRIPT FLUSH under load, and the script is cached again.
 func TestFlushedScriptsAreSentAgainOnce(t *testing.T) {
 	srv := startServer(t)
 	p := open(t, []string{srv.url()}, WithTimeout(patience))
@@ -72,7 +72,7 @@ func TestFlushedScriptsAreSentAgainOnce(t *testing.T) {
 		a := box.next(t)
 		n, ok := a.value.(int64)
 		if a.err != nil || !ok || seen[n] {
-			t.Fatalf("reply %v, %v; seen before: %v", a.value, a.err, seen[n])
+			t.Fatalf("the reply is %v, %v; the same reply was received before: %v", a.value, a.err, seen[n])
 		}
 		seen[n] = true
 	}
@@ -84,14 +84,14 @@ func TestFlushedScriptsAreSentAgainOnce(t *testing.T) {
 	}
 	exists, err := redis.Int64s(srv.do("SCRIPT", "EXISTS", c.Script.SHA), nil)
 	if err != nil || exists[0] != 1 {
-		t.Errorf("cached: %v, %v", exists, err)
+		t.Errorf("the script is not cached: %v, %v", exists, err)
 	}
 	if e := state(p, 0); e.Session != 1 {
-		t.Errorf("session %d", e.Session)
+		t.Errorf("the session is %d, want the first one", e.Session)
 	}
 }
 
-// Each master gets its own copy of the call with its own stamp, also when the script is sent again with its text.
+// Each master gets its own copy of the call with its own stamp, also if the script is sent again with its text.
 func TestStampIsWrittenPerMaster(t *testing.T) {
 	servers := []*server{startServer(t), startServer(t)}
 	p := open(t, urls(servers))
@@ -102,13 +102,13 @@ func TestStampIsWrittenPerMaster(t *testing.T) {
 			text := fmt.Sprint("stamp", i)
 			got, err := redis.String(call(t, p, i, c, Stamp{Session: state(p, i).Session, Text: text}))
 			if err != nil || got != text+"|b|c" {
-				t.Errorf("master %d: %q, %v", i, got, err)
+				t.Errorf("master %d replied %q, %v", i, got, err)
 			}
 		}
 	}
 }
 
-// A call stamped for another session is refused and never written.
+// A call with the stamp of another session is refused and not written.
 func TestCallOfAnotherSessionIsNeverWritten(t *testing.T) {
 	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
 		old := state(p, 0).Session
@@ -117,19 +117,19 @@ func TestCallOfAnotherSessionIsNeverWritten(t *testing.T) {
 		pass(time.Second)
 		now := state(p, 0).Session
 		if now <= old {
-			t.Fatalf("sessions %d, %d", old, now)
+			t.Fatalf("the session after the cut is not larger: %d, %d", old, now)
 		}
 		box := newMailbox()
 		err := p.Send(0, inspect("x"), Stamp{Session: old}, box)
 		var e *Error
 		if !errors.As(err, &e) || !errors.Is(err, ErrSession) || e.Unknown || e.Op != "inspect" {
-			t.Errorf("old session: %v", err)
+			t.Errorf("a call for the old session returned %v", err)
 		}
 		if n := len(srv.calls()); n != 0 {
 			t.Errorf("%d calls were written", n)
 		}
 		if _, err := call(t, p, 0, inspect("x"), Stamp{Session: now}); err != nil {
-			t.Errorf("present session: %v", err)
+			t.Errorf("a call for the present session returned %v", err)
 		}
 	})
 }
@@ -143,14 +143,14 @@ func TestErrorRepliesAreReturned(t *testing.T) {
 	var e *Error
 	var reply redis.Error
 	if !errors.As(err, &e) || !errors.As(err, &reply) || e.Unknown || e.Op != "wrong" || errors.Is(err, ErrDown) {
-		t.Errorf("error: %v", err)
+		t.Errorf("the error of the call is %v", err)
 	}
 	if _, err := call(t, p, 0, lua("fine", "return 1"), Stamp{}); err != nil {
-		t.Errorf("after an error reply: %v", err)
+		t.Errorf("a call after an error reply failed: %v", err)
 	}
 }
 
-// The queue has an exact bound, and Send fails at once when it is full.
+// The queue has an exact limit. If the queue is full, Send fails immediately.
 func TestFullQueueRefuses(t *testing.T) {
 	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
 		srv.hang()
@@ -163,7 +163,7 @@ func TestFullQueueRefuses(t *testing.T) {
 		err := p.Send(0, inspect("x"), Stamp{}, box)
 		var e *Error
 		if !errors.Is(err, ErrQueueFull) || !errors.As(err, &e) || e.Unknown || !strings.Contains(err.Error(), "10") {
-			t.Errorf("full queue: %v", err)
+			t.Errorf("Send to a full queue returned %v", err)
 		}
 		srv.resume()
 		for range 10 {
@@ -171,13 +171,13 @@ func TestFullQueueRefuses(t *testing.T) {
 				t.Error(a.err)
 			}
 			if err := p.Send(0, inspect("x"), Stamp{}, newMailbox()); err != nil {
-				t.Errorf("after a reply: %v", err)
+				t.Errorf("Send after a reply failed: %v", err)
 			}
 		}
 	}, WithQueueLimit(10))
 }
 
-// Reply may call Send: no lock is held.
+// A chain is a Receiver whose Reply calls Send, which is allowed because no lock is held.
 type chain struct {
 	p    *Transport
 	left int
@@ -207,12 +207,13 @@ func TestReplyMaySend(t *testing.T) {
 	})
 }
 
-// A signal is a Receiver that only wakes.
+// A signal is a Receiver that only wakes the caller.
 type signal chan struct{}
 
 func (s signal) Reply(int, any, error) { s <- struct{}{} }
 
-// In the steady state a call costs no allocation in this package. redigo decodes the reply of this script without one.
+// In the steady state this package allocates nothing for a call. redigo decodes the reply of this script without an
+// allocation.
 func TestSendAllocatesNothing(t *testing.T) {
 	srv := startServer(t)
 	p := open(t, []string{srv.url()}, WithTimeout(patience), WithHeartbeat(time.Hour))
@@ -236,7 +237,7 @@ func TestSendAllocatesNothing(t *testing.T) {
 		send()
 	}
 	if n := testing.AllocsPerRun(200, send) / batch; n > 0.1 {
-		t.Errorf("%v allocations a call", n)
+		t.Errorf("there are %v allocations per call", n)
 	}
 }
 

@@ -18,7 +18,8 @@ import (
 	"github.com/redlock-go/redlock/internal/transport/sentinel"
 )
 
-// H132: URLs of masters behind Sentinel.
+// H132: valid URLs of masters behind Sentinel are parsed, and invalid URLs are rejected without the password in the
+// error.
 func TestURLsOfMastersBehindSentinel(t *testing.T) {
 	for _, c := range []struct {
 		url, name, user, password string
@@ -36,16 +37,16 @@ func TestURLsOfMastersBehindSentinel(t *testing.T) {
 		m := URL(c.url)
 		cfg, err := m.settings(defaults())
 		if err != nil {
-			t.Errorf("%s: %v", c.url, err)
+			t.Errorf("the URL %s is rejected: %v", c.url, err)
 			continue
 		}
 		if m.Name != c.name || cfg.User != c.user || cfg.Password != c.password || cfg.Database != c.database ||
 			m.useTLS != c.useTLS || cfg.failover.twoHold != c.twoHolders || !slices.Equal(m.nodes, c.sentinels) {
-			t.Errorf("%s: %+v, user %q, password %q, database %d", c.url, m, cfg.User, cfg.Password, cfg.Database)
+			t.Errorf("%s is parsed as %+v, user %q, password %q, database %d", c.url, m, cfg.User, cfg.Password, cfg.Database)
 		}
 		for _, s := range cfg.failover.finder.Sentinels {
 			if s.User != "" || s.Password != "" || (s.TLS != nil) != c.useTLS {
-				t.Errorf("%s: target of a sentinel is %+v", c.url, s)
+				t.Errorf("%s: the target of a sentinel is %+v", c.url, s)
 			}
 		}
 	}
@@ -66,7 +67,7 @@ func TestURLsOfMastersBehindSentinel(t *testing.T) {
 	} {
 		_, err := Open([]string{url})
 		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "secret") {
-			t.Errorf("%s: %v", url, err)
+			t.Errorf("the error about %s is %v", url, err)
 		}
 	}
 	_, err := Open([]string{"redis://h"}, WithSentinelCredentials("", "secret"))
@@ -78,7 +79,7 @@ func TestURLsOfMastersBehindSentinel(t *testing.T) {
 	}
 }
 
-// H127: which settings of the replicas are dangerous.
+// H127: settings of the replicas that are dangerous are reported.
 func TestDangerousReplicaSettings(t *testing.T) {
 	const s = time.Second
 	for _, c := range []struct {
@@ -104,12 +105,12 @@ func TestDangerousReplicaSettings(t *testing.T) {
 		if what, do := c.stop.danger(c.rule, &Info{Version: "7.0.15", Replicas: c.connected}, "lock"); c.says == "" &&
 			what != "" ||
 			!strings.Contains(what, c.says) || (what == "") != (do == "") {
-			t.Errorf("%+v, %+v: %q, %q", c.stop, c.rule, what, do)
+			t.Errorf("for %+v and %+v the danger is %q, and the advice is %q", c.stop, c.rule, what, do)
 		}
 	}
 }
 
-// H134: before 6.2.7, min-replicas-to-write did not stop the writes of scripts, and so of locks.
+// H134: before 6.2.7, min-replicas-to-write did not stop writes by scripts, and locks are such writes.
 func TestDangerousRedisVersions(t *testing.T) {
 	stop, rule := stopping{replicas: 1, lag: 3 * time.Second}, promotion{1, 5 * time.Second}
 	for _, c := range []struct {
@@ -123,26 +124,26 @@ func TestDangerousRedisVersions(t *testing.T) {
 	} {
 		info := &Info{Version: c.version, Valkey: c.valkey, Replicas: 1}
 		if what, do := stop.danger(rule, info, "lock"); (what == "") != c.safe || !c.safe && !strings.Contains(do, "6.2.7") {
-			t.Errorf("%q: %q, %q", c.version, what, do)
+			t.Errorf("for version %q the danger is %q, and the advice is %q", c.version, what, do)
 		}
 	}
 }
 
-// H136: a promoted server does not know the min-replicas-max-lag of its predecessor, or after what silence it was
-// replaced. Its own settings may be shorter.
+// H136: a promoted server does not know the min-replicas-max-lag of the master that it replaced, or after what time
+// of silence it was promoted. Its own settings may be shorter.
 func TestPromotedServerWaitsLongest(t *testing.T) {
 	f := failoverAfter(1, 15*time.Second)
 	info := &Info{Version: "7.0.15", Replicas: 1}
 	fields := infoFields("connected_slaves:1\r\nslave0:ip=b,port=1,state=online,offset=1,lag=0")
 	if err := f.verdict(&stopping{replicas: 1, lag: time.Second}, info, fields); err != nil ||
 		info.Late != 12*time.Second {
-		t.Errorf("%v, %v", info.Late, err)
+		t.Errorf("the wait is %v, and the error is %v", info.Late, err)
 	}
 }
 
-// H135: one sentinel knows of a promotion before the other two, which lead the next session to the old master once
-// more. That session ends when they know as well: the address of the session counts, not whether the answer has
-// changed.
+// H135: one sentinel knows of a promotion earlier than the other two sentinels, which lead the next session to the
+// old master again. That session must end when the other sentinels know of the promotion, too. So the address that
+// is compared must be that of the session, and not the previous answer of the sentinels.
 func TestSessionWithOldMasterEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake("a")
@@ -184,7 +185,7 @@ func TestSessionWithOldMasterEnds(t *testing.T) {
 		}
 		time.Sleep(25 * time.Second)
 		if addr, id := at(); addr != "old:1" || id != 1 {
-			t.Fatalf("session %d is with %s, but the master has not changed", id, addr)
+			t.Fatalf("the master has not changed, but session %d is with %s", id, addr)
 		}
 		f.set(func() { promoted = true })
 		time.Sleep(8 * time.Second)
@@ -200,7 +201,7 @@ func TestSessionWithOldMasterEnds(t *testing.T) {
 	})
 }
 
-// H129: a master that has not heard from its replicas recently is refused, no matter how many it last counted.
+// H129: a master without recent replies of its replicas is refused, regardless of how many replicas it reports.
 func TestMasterWithoutRecentReplicasIsRefused(t *testing.T) {
 	stop := stopping{replicas: 2, lag: 3 * time.Second}
 	fields := func(lines ...string) map[string]string {
@@ -211,9 +212,9 @@ func TestMasterWithoutRecentReplicasIsRefused(t *testing.T) {
 	if err := stop.alone(two); err != nil {
 		t.Error(err)
 	}
-	for _, third := range []string{"io-thread=0", "type=replica"} { // as Redis 8 and Valkey 8 report it
+	for _, third := range []string{"io-thread=0", "type=replica"} { // as Redis 8 and Valkey 8 report them
 		if err := stop.alone(fields("connected_slaves:2", near+","+third, "slave1:state=online,lag=3,"+third)); err != nil {
-			t.Errorf("%s: %v", third, err)
+			t.Errorf("with the field %s the master is refused: %v", third, err)
 		}
 	}
 	for _, other := range []string{
@@ -221,12 +222,12 @@ func TestMasterWithoutRecentReplicasIsRefused(t *testing.T) {
 		"slave1:ip=b,port=1,state=online,offset=1,lag=4", "slave1:ip=b,port=1,state=send_bulk,offset=1,lag=0", "",
 	} {
 		if err := stop.alone(fields("connected_slaves:2", near, other)); !errors.Is(err, ErrRefused) {
-			t.Errorf("%q: %v", other, err)
+			t.Errorf("with the replica %q the master is not refused: %v", other, err)
 		}
 	}
 }
 
-// sentinelSays returns a reply to SENTINEL MASTER.
+// sentinelSays returns a reply to SENTINEL MASTER that contains texts.
 func sentinelSays(texts ...string) string {
 	out := "*" + strconv.Itoa(len(texts)) + "\r\n"
 	for _, s := range texts {
@@ -235,7 +236,7 @@ func sentinelSays(texts ...string) string {
 	return out
 }
 
-// sentinelOf returns a sentinel whose replies to SENTINEL MASTER reply returns.
+// sentinelOf returns a fake sentinel that answers SENTINEL MASTER with the result of reply.
 func sentinelOf(reply func() string) *fake {
 	f := newFake("s")
 	f.on = func(w io.Writer, cmd []string) (bool, error) {
@@ -248,7 +249,8 @@ func sentinelOf(reply func() string) *fake {
 	return f
 }
 
-// H132: credentials of the master are not sent to a sentinel, nor those of the sentinels to the master.
+// H132: the credentials of a master are not sent to its sentinels, and those of the sentinels are not sent to the
+// master.
 func TestMasterAndSentinelSecretsStaySeparate(t *testing.T) {
 	s, m := sentinelOf(func() string {
 		return sentinelSays("ip", "m", "port", "1", "config-epoch", "0", "num-slaves", "1",
@@ -279,7 +281,7 @@ func TestMasterAndSentinelSecretsStaySeparate(t *testing.T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if strings.Contains(sent[s], "master-word") || strings.Contains(sent[m], "sentinel-word") {
-		t.Errorf("to the sentinel: %q, to the master: %q", sent[s], sent[m])
+		t.Errorf("the sentinel received %q, and the master received %q", sent[s], sent[m])
 	}
 	cfg, err := URL("rediss+sentinel://s:1/job").settings(Config{sentinels: defaults().Target})
 	if err != nil || cfg.failover.finder.Sentinels[0].TLS == cfg.TLS {
@@ -291,20 +293,21 @@ func TestMasterAndSentinelSecretsStaySeparate(t *testing.T) {
 	}
 }
 
-// failoverAfter returns the failover of a master whose sentinels have reported this rule.
+// failoverAfter returns the failover of a master whose sentinels have reported this number of replicas and this time
+// of silence.
 func failoverAfter(replicas int, silence time.Duration) *failover {
 	f := &failover{finder: &sentinel.Finder{}}
 	f.found(sentinel.Place{Replicas: replicas, DownAfter: silence})
 	return f
 }
 
-// replaceable makes the master have one replica, which is promoted after five seconds of silence.
+// replaceable configures a master with one replica that is promoted after five seconds of silence.
 func replaceable(c *Config) error {
 	c.failover = failoverAfter(1, 5*time.Second)
 	return nil
 }
 
-// H136: a client with a long heartbeat still notices in time that a master is partitioned away.
+// H136: a client with a long heartbeat still notices in time that a master is partitioned away from its replicas.
 func TestLongHeartbeatNoticesPartition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake("a")
@@ -317,14 +320,14 @@ func TestLongHeartbeatNoticesPartition(t *testing.T) {
 		f.set(func() { f.extra = strings.Replace(f.extra, "lag=0", "lag=9", 1) })
 		time.Sleep(DefaultHeartbeat + time.Second)
 		if _, err := call(t, p, 0, inspect("x"), Stamp{}); !errors.Is(err, ErrRefused) {
-			t.Errorf("without its replica: %v", err)
+			t.Errorf("a call to a master without its replica returned %v", err)
 		}
 		_ = p.Close()
 	})
 }
 
-// H129: a master that has been silent for longer than a heartbeat takes may have been replaced while it and this
-// process were frozen. It gets no call until it has reported that its replicas are still connected.
+// H129: if a master and this process were frozen, and the master has been silent for longer than a heartbeat takes,
+// it may have been replaced. It gets no call until it has reported that its replicas are still connected.
 func TestPossiblyReplacedMasterGetsNoCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake("a")
@@ -344,17 +347,17 @@ func TestPossiblyReplacedMasterGetsNoCall(t *testing.T) {
 			}
 			frozen.Add(int64(time.Hour))
 			if _, err := call(t, p, 0, inspect("x"), Stamp{}); fails != errors.Is(err, ErrTimeout) {
-				t.Errorf("after the freeze: %v", err)
+				t.Errorf("a call after the freeze returned %v", err)
 			}
 			time.Sleep(DefaultHeartbeat + time.Second)
 			waitUp(t, p)
 			if _, err := call(t, p, 0, inspect("x"), Stamp{}); err != nil {
-				t.Errorf("after a heartbeat: %v", err)
+				t.Errorf("a call after a heartbeat failed: %v", err)
 			}
 			f.set(func() { f.extra = strings.Replace(f.extra, "lag=0", "lag=9", 1) })
 			time.Sleep(DefaultHeartbeat + time.Second)
 			if _, err := call(t, p, 0, inspect("x"), Stamp{}); fails != errors.Is(err, ErrRefused) {
-				t.Errorf("without its replica: %v", err)
+				t.Errorf("a call to a master without its replica returned %v", err)
 			}
 			f.set(func() { f.extra = strings.Replace(f.extra, "lag=9", "lag=0", 1) })
 			_ = p.Close()
@@ -362,12 +365,12 @@ func TestPossiblyReplacedMasterGetsNoCall(t *testing.T) {
 	})
 }
 
-// A client that allows two holders keeps a quarantine as long as clients that do not.
+// A client that allows two holders must wait as long in a quarantine as clients that do not.
 func TestTwoHolderClientWaitsAsLong(t *testing.T) {
 	f := failoverAfter(2, 5*time.Second)
 	f.twoHold = true
 	info := Info{}
 	if err := f.verdict(&stopping{}, &info, nil); err != nil || info.Late != 12*time.Second {
-		t.Errorf("%v, %v", info.Late, err)
+		t.Errorf("the wait is %v, and the error is %v", info.Late, err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
-// patience bounds every wait of a test. Only a failing test waits that long.
+// patience is the maximum time of every wait of a test. Only a failing test waits that long.
 const patience = 20 * time.Second
 
 // A server is one server process of a test.
@@ -23,7 +23,7 @@ type server struct {
 	dir, addr, port string
 }
 
-// needsServers skips a test that starts servers, without -long or a program.
+// needsServers skips a test that starts servers unless -long is set and a server program is installed.
 func needsServers(t testing.TB) {
 	t.Helper()
 	if !long.Enabled() {
@@ -32,14 +32,14 @@ func needsServers(t testing.TB) {
 	redistest.Need(t)
 }
 
-// startServer runs a server with DEBUG commands, and stops it at the end of the test.
+// startServer runs a server that allows DEBUG commands, and stops it at the end of the test. It needs -long.
 func startServer(t testing.TB, args ...string) *server {
 	t.Helper()
 	needsServers(t)
 	return newServer(t, append([]string{"--enable-debug-command", "yes"}, args...)...)
 }
 
-// newServer runs a server on a free port of 127.0.0.1, also without -long, and stops it at the end of the test.
+// newServer runs a server on a free port of 127.0.0.1, and stops it at the end of the test. It does not need -long.
 func newServer(t testing.TB, args ...string) *server {
 	t.Helper()
 	s := redistest.Test(t, 1, redisproc.Config{Args: args})[0]
@@ -53,7 +53,7 @@ func newServer(t testing.TB, args ...string) *server {
 func (s *server) socket() string { return s.Unix() }
 func (s *server) url() string    { return s.URL() }
 
-// pause makes the server hang, and resume continues it.
+// pause makes the server hang; resume continues it.
 func (s *server) pause()  { s.must(s.Pause()) }
 func (s *server) resume() { s.must(s.Resume()) }
 func (s *server) kill()   { s.must(s.Kill()) }
@@ -65,7 +65,7 @@ func (s *server) must(err error) {
 	}
 }
 
-// do runs one command on a separate connection.
+// do sends one command on a separate connection and returns the reply.
 func (s *server) do(args ...any) any {
 	s.t.Helper()
 	c, err := redis.Dial("unix", s.socket())
@@ -73,7 +73,7 @@ func (s *server) do(args ...any) any {
 	defer c.Close()
 	v, err := c.Do(fmt.Sprint(args[0]), args[1:]...)
 	if err != nil {
-		s.t.Fatalf("%v: %v", args, err)
+		s.t.Fatalf("the command %v failed: %v", args, err)
 	}
 	return v
 }
@@ -85,7 +85,7 @@ func (s *server) text(args ...any) string {
 	return text
 }
 
-// poll calls ok until it returns true, or until patience has passed.
+// poll calls ok until ok returns true or patience has passed, and reports whether ok returned true.
 func poll(ok func() bool) bool {
 	for end := time.Now().Add(patience); !ok(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -98,6 +98,6 @@ func poll(ok func() bool) bool {
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	if !poll(ok) {
-		t.Fatalf("timed out waiting for: %s", what)
+		t.Fatalf("timed out while waiting for: %s", what)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/redlock-go/redlock/internal/transport/wire"
 )
 
-// rudely runs f in a bubble with a pool of one fake, whose replies to the commands of a subscription on returns.
+// rudely runs f in a bubble with a Transport of one fake. on returns the fake's replies to subscription commands.
 func rudely(t *testing.T, on func(cmd []string) string, f func(t *testing.T, r *fake, p *Transport)) {
 	t.Helper()
 	virtual(t, 1, func(t *testing.T, ms ears, p *Transport) {
@@ -25,7 +25,8 @@ func rudely(t *testing.T, on func(cmd []string) string, f func(t *testing.T, r *
 	})
 }
 
-// answerSubscriptions sets the replies to the commands of a subscription; "" closes the connection.
+// answerSubscriptions sets the function that returns the replies to subscription commands. If it returns "", the
+// connection is closed.
 func (f *fake) answerSubscriptions(reply func(cmd []string) string) {
 	f.set(func() {
 		f.on = func(w io.Writer, cmd []string) (bool, error) {
@@ -55,8 +56,8 @@ func settle(d time.Duration) {
 
 const noPerm = "-NOPERM No permissions to access a channel\r\n"
 
-// H56: a user without channel rights gets an error, and refused subscriptions are retried rarely. Once the user has the
-// right, all of them become active.
+// H56: if the user lacks the right to channels, Err returns an error, and refused subscriptions are seldom retried.
+// When the user has the right, all subscriptions become active.
 func TestRefusedSubscriptionsAreRetriedRarely(t *testing.T) {
 	rudely(t, func([]string) string { return noPerm }, func(t *testing.T, r *fake, p *Transport) {
 		r.set(func() { r.delay = time.Millisecond })
@@ -67,7 +68,7 @@ func TestRefusedSubscriptionsAreRetriedRarely(t *testing.T) {
 		}
 		settle(time.Second)
 		if n := r.counted("SUBSCRIBE"); n != 100 {
-			t.Errorf("%d commands initially", n)
+			t.Errorf("there were %d SUBSCRIBE commands initially, want 100", n)
 		}
 		for _, s := range subs {
 			var reply redis.Error
@@ -77,10 +78,10 @@ func TestRefusedSubscriptionsAreRetriedRarely(t *testing.T) {
 		}
 		settle(10 * time.Minute)
 		if n := r.counted("SUBSCRIBE"); n < 15*100 || n > 20*100 {
-			t.Errorf("%d commands in 10 min", n)
+			t.Errorf("there were %d SUBSCRIBE commands in 10 min", n)
 		}
 		if n := r.subscribers(); n != 1 {
-			t.Errorf("%d connections", n)
+			t.Errorf("there were %d connections, want 1", n)
 		}
 		for _, s := range subs[:50] {
 			s.Close()
@@ -88,22 +89,22 @@ func TestRefusedSubscriptionsAreRetriedRarely(t *testing.T) {
 		r.answerSubscriptions(polite)
 		settle(time.Minute)
 		if n := r.counted("SUBSCRIBE"); n != 50 {
-			t.Errorf("%d commands for 50 channels", n)
+			t.Errorf("there were %d SUBSCRIBE commands for 50 channels", n)
 		}
 		for _, s := range subs[50:] {
 			if confirmedCount(s) != 1 || s.Err(0) != nil {
-				t.Fatalf("not active: %v", s.Err(0))
+				t.Fatalf("the subscription is not active: %v", s.Err(0))
 			}
 			s.Close()
 		}
 		if _, g := e.heard(); g != 50 {
-			t.Errorf("%d renewals", g)
+			t.Errorf("there were %d renewals, want 50", g)
 		}
 		settle(time.Second)
 	})
 }
 
-// If some of many channels are refused, the others become active at once.
+// If some of many channels are refused, the other channels become active immediately.
 func TestRefusedChannelDoesNotDelayOthers(t *testing.T) {
 	picky := func(cmd []string) string {
 		for _, c := range cmd[1:] {
@@ -124,18 +125,18 @@ func TestRefusedChannelDoesNotDelayOthers(t *testing.T) {
 		settle(time.Second)
 		for _, s := range good {
 			if confirmedCount(s) != 1 {
-				t.Fatalf("not active: %v", s.Err(0))
+				t.Fatalf("the subscription is not active: %v", s.Err(0))
 			}
 		}
 		for _, s := range bad {
 			if confirmedCount(s) != 0 {
-				t.Fatal("stands")
+				t.Fatal("a refused subscription is active")
 			}
 		}
 		r.counted("SUBSCRIBE")
 		settle(10 * time.Minute)
 		if n := r.counted("SUBSCRIBE"); n > 20*len(bad) {
-			t.Errorf("%d commands in 10 min", n)
+			t.Errorf("there were %d SUBSCRIBE commands in 10 min", n)
 		}
 		for _, s := range append(good, bad...) {
 			s.Close()
@@ -144,24 +145,24 @@ func TestRefusedChannelDoesNotDelayOthers(t *testing.T) {
 	})
 }
 
-// After a transient error the connection is made again with pauses, until the subscription is active.
+// After a transient error the connection is made again, with pauses, until the subscription is active.
 func TestTransientRefusalIsRetried(t *testing.T) {
 	rudely(t, func([]string) string { return "-BUSY a script is running\r\n" }, func(t *testing.T, r *fake, p *Transport) {
 		s := p.Subscribe("a", newEar())
 		settle(30 * time.Second)
 		if n := r.subscribers(); n < 20 || n > 80 || !errors.Is(s.Err(0), ErrDown) {
-			t.Errorf("%d connections in 30 s: %v", n, s.Err(0))
+			t.Errorf("there were %d connections in 30 s; Err returned %v", n, s.Err(0))
 		}
 		r.answerSubscriptions(polite)
 		settle(2 * time.Second)
 		if confirmedCount(s) != 1 {
-			t.Errorf("not active: %v", s.Err(0))
+			t.Errorf("the subscription is not active: %v", s.Err(0))
 		}
 		s.Close()
 	})
 }
 
-// Subscriptions work for a user with neither the right to PING nor to UNSUBSCRIBE.
+// Subscriptions work for a user without the rights to PING and UNSUBSCRIBE.
 func TestMissingRightsToPingAndUnsubscribe(t *testing.T) {
 	mean := func(cmd []string) string {
 		if cmd[0] == "SUBSCRIBE" {
@@ -177,20 +178,20 @@ func TestMissingRightsToPingAndUnsubscribe(t *testing.T) {
 			x := p.Subscribe(fmt.Sprint(i%10), e)
 			synctest.Wait()
 			if confirmedCount(x) != 1 {
-				t.Fatalf("not active: %v", x.Err(0))
+				t.Fatalf("the subscription is not active: %v", x.Err(0))
 			}
 			x.Close()
 			synctest.Wait()
 		}
 		if n := r.subscribers(); n != 1 || confirmedCount(s) != 1 {
-			t.Errorf("%d connections, %v", n, s.Err(0))
+			t.Errorf("there were %d connections; Err returned %v", n, s.Err(0))
 		}
 		s.Close()
 	})
 }
 
-// If a server sends garbage, the connection ends and is made again with pauses; calls on the other connection are not
-// affected.
+// If a server sends garbage, the connection ends and is made again with pauses. Calls on the other connection are
+// not affected.
 func TestHostileServer(t *testing.T) {
 	tooLarge := map[string]bool{"large bulk": true, "large array": true, "array that has no length": true,
 		"negative array":     true,
@@ -221,19 +222,19 @@ func TestHostileServer(t *testing.T) {
 				s := p.Subscribe("a", newEar())
 				settle(30 * time.Second)
 				if n := r.subscribers(); n < 20 || n > 80 {
-					t.Errorf("%d connections in 30 s", n)
+					t.Errorf("there were %d connections in 30 s", n)
 				}
 				err := s.Err(0)
 				if !errors.Is(err, ErrDown) || errors.Is(err, wire.ErrReplySize) != tooLarge[name] {
 					t.Errorf("Err returned %v", err)
 				}
 				if _, err := call(t, p, 0, inspect("x"), Stamp{}); err != nil || state(p, 0).Session != 1 {
-					t.Errorf("the other connection: %v", err)
+					t.Errorf("a call on the other connection failed: %v", err)
 				}
 				r.answerSubscriptions(polite)
 				settle(2 * time.Second)
 				if confirmedCount(s) != 1 {
-					t.Errorf("not active: %v", s.Err(0))
+					t.Errorf("the subscription is not active: %v", s.Err(0))
 				}
 				s.Close()
 			})
@@ -241,14 +242,14 @@ func TestHostileServer(t *testing.T) {
 	}
 }
 
-// A channel name that is too long gives a Subscription whose Err says so.
+// If the name of a channel is too long, Err of the Subscription reports that.
 func TestOverlongChannel(t *testing.T) {
 	rudely(t, polite, func(t *testing.T, r *fake, p *Transport) {
 		long := p.Subscribe(strings.Repeat("x", feed.MaxChannel+1), newEar())
 		s := p.Subscribe(strings.Repeat("x", feed.MaxChannel), newEar())
 		settle(time.Second)
 		if confirmedCount(long) != 0 || !errors.Is(long.Err(0), ErrInvalid) || confirmedCount(s) != 1 {
-			t.Errorf("%v, %v", long.Err(0), s.Err(0))
+			t.Errorf("Err returned %v for the channel that is too long, and %v for the other", long.Err(0), s.Err(0))
 		}
 		long.Close()
 		s.Close()
@@ -256,8 +257,8 @@ func TestOverlongChannel(t *testing.T) {
 	})
 }
 
-// H40: if a channel is closed and subscribed to again while the server is slow, at most one command is outstanding, and
-// the last desired state is reached.
+// H40: if a channel is closed and subscribed to again while the server is slow, at most one command is outstanding,
+// and the last desired state is reached.
 func TestQuickChangesNeitherCrossNorPileUp(t *testing.T) {
 	rudely(t, polite, func(t *testing.T, r *fake, p *Transport) {
 		e := newEar()
@@ -275,18 +276,18 @@ func TestQuickChangesNeitherCrossNorPileUp(t *testing.T) {
 			}
 		}
 		if n := r.counted("SUBSCRIBE"); n > 2 {
-			t.Errorf("%d commands in 100 ms with answers after 100 ms", n)
+			t.Errorf("there were %d commands in 100 ms, although each reply takes 100 ms", n)
 		}
 		last := newEar()
 		s := p.Subscribe("a", last)
 		settle(time.Second)
 		if _, g := last.heard(); confirmedCount(s) != 1 || g != 1 {
-			t.Errorf("%d renewals: %v", g, s.Err(0))
+			t.Errorf("there were %d renewals; Err returned %v", g, s.Err(0))
 		}
 		s.Close()
 		settle(time.Second)
 		if n := r.subscribers(); n != 1 || confirmedCount(stays) != 1 {
-			t.Errorf("%d connections", n)
+			t.Errorf("there were %d connections, want 1", n)
 		}
 		stays.Close()
 		settle(time.Second)

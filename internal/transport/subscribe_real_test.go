@@ -10,7 +10,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// realPool starts n servers and a pool of them.
+// realPool starts n servers and opens a Transport of them.
 func realPool(t testing.TB, n int, opts ...Option) ([]*server, *Transport) {
 	t.Helper()
 	servers := make([]*server, n)
@@ -43,7 +43,7 @@ func untilHeard(t testing.TB, e *ear, messages, renewed int) {
 	})
 }
 
-// A message of a real server arrives, and after the last Close the server has no subscription left.
+// A message of a real server arrives. After the last Close the server has no subscriptions left.
 func TestRealMessages(t *testing.T) {
 	servers, p := realPool(t, 3)
 	e := newEar()
@@ -53,7 +53,7 @@ func TestRealMessages(t *testing.T) {
 	untilHeard(t, e, 0, 6)
 	for _, s := range servers {
 		if n := s.do("PUBLISH", "a", "free"); n != int64(1) {
-			t.Errorf("%v receivers", n)
+			t.Errorf("the message was received by %v connections, want 1", n)
 		}
 		s.do("PUBLISH", "c", "free")
 	}
@@ -71,8 +71,8 @@ func TestRealMessages(t *testing.T) {
 	a.Close()
 }
 
-// H06, H56: a user without the right to a channel gets an error, and other channels are not affected. Once the user has
-// the right, the subscription becomes active by itself.
+// H06, H56: if a user lacks the right to a channel, Err returns an error, and other channels are not affected. When
+// the user has the right, the subscription becomes active without further action.
 func TestRealUserWithoutChannelRights(t *testing.T) {
 	srv := startServer(t)
 	srv.do("ACL", "SETUSER", "lock", "on", ">pass", "~*", "resetchannels", "&mine:*", "+@all")
@@ -94,13 +94,13 @@ func TestRealUserWithoutChannelRights(t *testing.T) {
 			return errors.As(s.Err(0), &reply) && strings.HasPrefix(string(reply), "NOPERM")
 		})
 		if confirmedCount(s) != 0 {
-			t.Error("subscription is active without the right")
+			t.Error("a subscription is active without the right")
 		}
 	}
 	if _, g := e.heard(); g != len(mine) {
-		t.Errorf("%d renewals for %d subscriptions", g, len(mine))
+		t.Errorf("there were %d renewals of %d subscriptions", g, len(mine))
 	}
-	// Revoking a right ends connections, but granting one does not; CLIENT KILL ends them here.
+	// Revoking a right ends connections, but granting a right does not, so CLIENT KILL ends them here.
 	srv.do("ACL", "SETUSER", "lock", "allchannels")
 	srv.do("CLIENT", "KILL", "TYPE", "pubsub")
 	for _, s := range append(mine, others...) {
@@ -108,7 +108,7 @@ func TestRealUserWithoutChannelRights(t *testing.T) {
 	}
 }
 
-// A master described by a *redis.Pool gets one more connection, dialled by that pool, for subscriptions.
+// If a master is described by a *redis.Pool, the *redis.Pool dials one more connection for subscriptions.
 func TestRealSubscriptionOfARedisPool(t *testing.T) {
 	srv := startServer(t)
 	foreign := &redis.Pool{Dial: func() (redis.Conn, error) { return redis.Dial("unix", srv.socket()) }}

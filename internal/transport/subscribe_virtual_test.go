@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// An ear is a Listener that records all calls.
+// An ear is a Listener that records all calls of its methods.
 type ear struct {
 	mu       sync.Mutex
 	renewed  map[int]int
@@ -42,7 +42,7 @@ func (e *ear) Resubscribed(master int) {
 	}
 }
 
-// heard returns the number of messages, and of renewed subscriptions on all masters.
+// heard returns the number of messages, and the number of renewed subscriptions on all masters.
 func (e *ear) heard() (messages, renewed int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -55,11 +55,11 @@ func (e *ear) heard() (messages, renewed int) {
 func (e *ear) want(t *testing.T, messages, renewed int) {
 	t.Helper()
 	if m, g := e.heard(); m != messages || g != renewed {
-		t.Errorf("%d messages and %d renewals, want %d and %d", m, g, messages, renewed)
+		t.Errorf("there were %d messages and %d renewals, want %d and %d", m, g, messages, renewed)
 	}
 }
 
-// ears is a pool of fakes, for tests of subscriptions.
+// ears lists fakes that are masters of a Transport, for tests of subscriptions.
 type ears []*fake
 
 func (ms ears) dial(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -87,7 +87,7 @@ func newEars(n int) ears {
 
 func channel(name string) string { return "redlock:inbox:" + name }
 
-// publish makes every master publish on the channel of name.
+// publish makes every master publish a message on the channel of a name.
 func publish(ms ears, name string) {
 	for _, m := range ms {
 		m.publish(channel(name), "hint")
@@ -95,7 +95,7 @@ func publish(ms ears, name string) {
 	synctest.Wait()
 }
 
-// virtual runs f in a bubble with n fakes and a pool that is up.
+// virtual runs f in a bubble with n fakes and a Transport of them that is up.
 func virtual(t *testing.T, n int, f func(t *testing.T, ms ears, p *Transport), opts ...Option) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -109,7 +109,7 @@ func virtual(t *testing.T, n int, f func(t *testing.T, ms ears, p *Transport), o
 		for _, m := range ms {
 			m.resume()
 		}
-		settle(10 * time.Second) // let the fakes' goroutines end
+		settle(10 * time.Second) // until the goroutines of the fakes have ended
 	})
 }
 
@@ -120,7 +120,7 @@ func confirmed(t *testing.T, s *Subscription, want int) {
 	t.Helper()
 	synctest.Wait()
 	if n := confirmedCount(s); n != want {
-		t.Errorf("active on %d masters, want %d (%v)", n, want, s.Err(0))
+		t.Errorf("the subscription is active on %d masters, want %d (%v)", n, want, s.Err(0))
 	}
 }
 
@@ -128,13 +128,13 @@ func connections(t *testing.T, ms ears, want int) {
 	t.Helper()
 	for i, m := range ms {
 		if n := m.connections(); n != want {
-			t.Errorf("master %d: %d connections, want %d", i, n, want)
+			t.Errorf("master %d has %d connections, want %d", i, n, want)
 		}
 	}
 }
 
-// H40: Resubscribed comes when the subscription is active, and a message published after that arrives, from every
-// master.
+// H40: Resubscribed is called when a subscription is active on a master. A message that the master publishes after
+// that arrives.
 func TestMessagesArriveOnceSubscribed(t *testing.T) {
 	virtual(t, 5, func(t *testing.T, ms ears, p *Transport) {
 		connections(t, ms, 1)
@@ -161,13 +161,14 @@ func TestMessagesArriveOnceSubscribed(t *testing.T) {
 		e.want(t, 10, 5)
 		other.want(t, 10, 5)
 		if err := s.Err(0); !errors.Is(err, ErrClosed) {
-			t.Errorf("closed subscription: %v", err)
+			t.Errorf("the error of a closed subscription is %v", err)
 		}
 		late.Close()
 	})
 }
 
-// The connection is opened when first needed, closed with its goroutines after the idle time, and opened again.
+// The connection is opened when it is first needed. After the idle time it is closed, and its goroutines end. Later
+// it is opened again.
 func TestConnectionIsClosedAfterTheIdleTime(t *testing.T) {
 	virtual(t, 3, func(t *testing.T, ms ears, p *Transport) {
 		settle(time.Minute)
@@ -192,7 +193,7 @@ func TestConnectionIsClosedAfterTheIdleTime(t *testing.T) {
 	})
 }
 
-// H40: after a cut, all channels are subscribed to again, and each listener is notified.
+// H40: after connections were cut, all channels are subscribed to again, and each listener is notified.
 func TestGapAfterACut(t *testing.T) {
 	virtual(t, 3, func(t *testing.T, ms ears, p *Transport) {
 		ears := make([]*ear, 700)
@@ -206,7 +207,7 @@ func TestGapAfterACut(t *testing.T) {
 		ms[1].cutAll(false)
 		synctest.Wait()
 		for i := range ears {
-			confirmed(t, subs[i], 3) // redialled at once
+			confirmed(t, subs[i], 3) // redialled immediately
 			ears[i].want(t, 0, 4)
 		}
 		publish(ms, "3")
@@ -217,7 +218,7 @@ func TestGapAfterACut(t *testing.T) {
 		ears[3].want(t, 5, 4)
 		settle(10 * time.Second)
 		if err := subs[0].Err(1); !errors.Is(err, ErrDown) {
-			t.Errorf("stopped master: %v", err)
+			t.Errorf("the error of a stopped master is %v", err)
 		}
 		ms[1].cutAll(false)
 		settle(time.Second)
@@ -229,7 +230,7 @@ func TestGapAfterACut(t *testing.T) {
 	})
 }
 
-// H31, H36: the heartbeat detects a hung master, which delays no client, and is redialled when it answers again.
+// H31, H36: the heartbeat detects a hung master. The master delays no client, and is redialled when it answers again.
 func TestHungMasterIsRedialled(t *testing.T) {
 	virtual(t, 3, func(t *testing.T, ms ears, p *Transport) {
 		e := newEar()
@@ -239,7 +240,7 @@ func TestHungMasterIsRedialled(t *testing.T) {
 		settle(DefaultHeartbeat + DefaultTimeout + time.Millisecond)
 		confirmed(t, s, 2)
 		if err := s.Err(0); !errors.Is(err, ErrTimeout) || !errors.Is(err, ErrDown) {
-			t.Errorf("hung master: %v", err)
+			t.Errorf("the error of a hung master is %v", err)
 		}
 		fresh := newEar()
 		other := p.Subscribe(channel("b"), fresh)
@@ -255,8 +256,7 @@ func TestHungMasterIsRedialled(t *testing.T) {
 	})
 }
 
-// A master that hangs from the start cannot prevent any client from subscribing, closing a subscription, or closing the
-// pool.
+// If a master hangs from the start, clients can still subscribe, close subscriptions, and close the Transport.
 func TestCloseJoinsWhileAMasterHangs(t *testing.T) {
 	virtual(t, 3, func(t *testing.T, ms ears, p *Transport) {
 		ms[2].hang()
@@ -276,7 +276,7 @@ func TestCloseJoinsWhileAMasterHangs(t *testing.T) {
 		confirmed(t, after, 0)
 		for _, s := range []*Subscription{s, after} {
 			if err := s.Err(0); !errors.Is(err, ErrClosed) {
-				t.Errorf("after Close: %v", err)
+				t.Errorf("the error after Close is %v", err)
 			}
 			s.Close()
 		}
@@ -284,8 +284,8 @@ func TestCloseJoinsWhileAMasterHangs(t *testing.T) {
 	})
 }
 
-// A master that is down is dialled with growing pauses while there are listeners, no matter how often they come and go,
-// and not at all when there are none.
+// While there are listeners, a master that is down is dialled with growing pauses, regardless of how often listeners
+// come and go. Without listeners it is not dialled.
 func TestDownMasterIsDialledWithPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ms := newEars(1)
@@ -299,20 +299,20 @@ func TestDownMasterIsDialledWithPauses(t *testing.T) {
 		settle(30 * time.Second)
 		dials.Store(0)
 		settle(30 * time.Second)
-		alone := dials.Swap(0) // dials of the connection for commands
+		alone := dials.Swap(0) // dials of the connection for calls
 		for range 3000 {
 			s := p.Subscribe(channel("a"), newEar())
 			settle(10 * time.Millisecond)
 			s.Close()
 		}
 		if n := dials.Load() - alone; n < 20 || n > 80 {
-			t.Errorf("%d attempts in 30 s", n)
+			t.Errorf("there were %d attempts in 30 s", n)
 		}
 		settle(30 * time.Second)
 		dials.Store(0)
 		settle(30 * time.Second)
 		if n := dials.Load() - alone; n > 10 {
-			t.Errorf("%d attempts in 30 s without listeners", n)
+			t.Errorf("there were %d attempts in 30 s without listeners", n)
 		}
 		ms[0].cutAll(false)
 		settle(2 * time.Second)
@@ -322,7 +322,8 @@ func TestDownMasterIsDialledWithPauses(t *testing.T) {
 	})
 }
 
-// A listener may subscribe and close during its calls. A listener that was closed before a message is not called.
+// A listener may subscribe and close subscriptions while it is being called. A listener that was closed before a
+// message is not called.
 func TestListenersMayUseThePool(t *testing.T) {
 	virtual(t, 2, func(t *testing.T, ms ears, p *Transport) {
 		inner, second := newEar(), newEar()
@@ -348,7 +349,7 @@ func TestListenersMayUseThePool(t *testing.T) {
 		confirmed(t, in, 2)
 		publish(ms, "a")
 		if m, _ := e.heard(); m < 1 || m > 2 {
-			t.Errorf("%d messages", m)
+			t.Errorf("the listener received %d messages, want 1 or 2", m)
 		}
 		publish(ms, "a")
 		confirmed(t, s, 0)
@@ -383,19 +384,19 @@ func TestListenersAreCalledInOrder(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		if len(order) != 33 {
-			t.Errorf("%d calls", len(order))
+			t.Errorf("there were %d calls, want 33", len(order))
 		}
 		for i, n := range order {
 			if n%3 == 0 || i > 0 && order[i-1] >= n {
-				t.Fatalf("called in order %v", order)
+				t.Fatalf("the listeners were called in the order %v", order)
 			}
 		}
 	})
 }
 
 // Subscriptions are opened and closed at random, on slow masters that are cut and hang. At the end every open
-// subscription is active and gets its message once from each master, and no other does. Nothing is left when all are
-// closed.
+// subscription is active and gets its message once from each master, and no other subscription gets a message. When
+// all are closed, only the connections for calls are left.
 func TestChurnLosesNoSubscription(t *testing.T) {
 	for seed := range uint64(30) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -448,7 +449,7 @@ func churn(t *testing.T, ms ears, p *Transport, seed uint64) {
 		for _, h := range list {
 			confirmed(t, h.sub, len(ms))
 			if m, g := h.ear.heard(); g < len(ms) || m != len(ms) {
-				t.Errorf("%d messages and %d renewals on channel %d: %q", m, g, h.name, h.ear.messages)
+				t.Errorf("there were %d messages and %d renewals on channel %d: %q", m, g, h.name, h.ear.messages)
 			}
 			h.sub.Close()
 		}
@@ -457,7 +458,8 @@ func churn(t *testing.T, ms ears, p *Transport, seed uint64) {
 	connections(t, ms, 1)
 }
 
-// disturb delays a master's messages, and also cuts and hangs it unless kind is set. It leaves the master healthy.
+// disturb delays a master's messages. Unless kind is set, it also cuts the master's connections and makes it hang.
+// At the end the master is healthy.
 func disturb(m *fake, rnd *rand.Rand, kind bool) {
 	m.set(func() { m.delay = time.Duration(rnd.IntN(1500)) * time.Microsecond })
 	for range 12 {

@@ -15,7 +15,7 @@ import (
 	"github.com/redlock-go/redlock/internal/transport/wire"
 )
 
-// bubble runs f inside a synctest bubble with a pool of one fake master that is up.
+// bubble runs f in a synctest bubble with a Transport of one fake master that is up.
 func bubble(t *testing.T, f func(t *testing.T, p *Transport, srv *fake), opts ...Option) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -23,7 +23,7 @@ func bubble(t *testing.T, f func(t *testing.T, p *Transport, srv *fake), opts ..
 		p := open(t, []string{"redis://m1"}, append([]Option{WithDialer(srv.dial)}, opts...)...)
 		synctest.Wait()
 		if state(p, 0).Session != 1 {
-			t.Fatalf("not up: %v", state(p, 0).Err)
+			t.Fatalf("the master is not up: %v", state(p, 0).Err)
 		}
 		f(t, p, srv)
 		_ = p.Close()
@@ -31,11 +31,11 @@ func bubble(t *testing.T, f func(t *testing.T, p *Transport, srv *fake), opts ..
 	})
 }
 
-// A reply is overdue exactly one timeout after the call, also when the session was idle before. The outcome of written
-// calls is unknown, that of calls queued behind them is known, and the master is redialled.
+// A reply is overdue exactly one timeout after the call, also if the session was idle before. Then the outcome of
+// calls that were written is unknown, calls that were still queued have had no effect, and the master is redialled.
 func TestOverdueReplyEndsTheSession(t *testing.T) {
 	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
-		idle := time.NewTimer(730 * time.Millisecond) // no multiple of the timeout
+		idle := time.NewTimer(730 * time.Millisecond) // not a multiple of the timeout
 		<-idle.C
 		srv.hang()
 		box := newMailbox()
@@ -44,39 +44,40 @@ func TestOverdueReplyEndsTheSession(t *testing.T) {
 			if err := p.Send(0, inspect("x"), Stamp{}, box); err != nil {
 				t.Fatal(err)
 			}
-			synctest.Wait() // the server has read the first, the writer is blocked in the second, and the third is queued
+			synctest.Wait() // the server has read the first call, the writer blocks in the second, and the third is queued
 		}
 		for i, unknown := range []bool{true, true, false} {
 			a := box.next(t)
 			var e *Error
 			if !errors.As(a.err, &e) || !errors.Is(e, ErrTimeout) || !errors.Is(e, ErrDown) || e.Unknown != unknown {
-				t.Errorf("reply %d: %v", i, a.err)
+				t.Errorf("the error of reply %d is %v", i, a.err)
 			}
 			if e.Op != "inspect" || e.Addr != "m1:6379" {
-				t.Errorf("op %q, addr %q", e.Op, e.Addr)
+				t.Errorf("the error has the operation %q and the address %q", e.Op, e.Addr)
 			}
 		}
 		if took := time.Since(start); took != 500*time.Millisecond {
-			t.Errorf("answered after %v", took)
+			t.Errorf("the calls were answered after %v, want 500ms", took)
 		}
 		if err := p.Send(0, inspect("x"), Stamp{}, box); !errors.Is(err, ErrDown) || !errors.Is(err, ErrTimeout) {
-			t.Errorf("Send to a hung master: %v", err)
+			t.Errorf("Send to a hung master returned %v", err)
 		}
 		srv.resume()
 		waitUp(t, p)
 		if e := state(p, 0); e.Session != 2 {
-			t.Errorf("session %d", e.Session)
+			t.Errorf("the session is %d, want 2", e.Session)
 		}
 		if _, err := call(t, p, 0, inspect("x"), Stamp{}); err != nil {
 			t.Error(err)
 		}
 		if box.count() != 3 {
-			t.Errorf("%d replies", box.count())
+			t.Errorf("there were %d replies, want 3", box.count())
 		}
 	})
 }
 
-// A master that becomes a replica and a master again during the handshake has the identity of the end of the handshake.
+// If a master becomes a replica and a master again during the handshake, its reported identity is that at the end of
+// the handshake.
 func TestOldInfoIsReadAgain(t *testing.T) {
 	for _, slow := range []string{"INFO", "SCRIPT"} {
 		t.Run(slow, func(t *testing.T) {
@@ -89,14 +90,14 @@ func TestOldInfoIsReadAgain(t *testing.T) {
 				srv.set(func() { srv.runID = "b2" })
 				waitUp(t, p)
 				if e := state(p, 0); e.Info.RunID != "b2" || srv.dialled() != 1 {
-					t.Errorf("identity %q after %d connections", e.Info.RunID, srv.dialled())
+					t.Errorf("the identity is %q after %d connections", e.Info.RunID, srv.dialled())
 				}
 			})
 		})
 	}
 }
 
-// The first heartbeat is due one interval after INFO was sent, not after its reply.
+// The first heartbeat is due one interval after INFO was sent, not one interval after its reply.
 func TestFirstHeartbeatCountsFromInfo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newFake("a1")
@@ -107,18 +108,18 @@ func TestFirstHeartbeatCountsFromInfo(t *testing.T) {
 		srv.set(func() { srv.runID = "b2" })
 		waitUp(t, p)
 		if id := state(p, 0).Info.RunID; id != "a1" {
-			t.Fatalf("identity %q", id)
+			t.Fatalf("the identity is %q", id)
 		}
 		for state(p, 0).Info.RunID != "b2" {
 			pass(10 * time.Millisecond)
 		}
 		if took := time.Since(start); took > DefaultHeartbeat+DefaultTimeout {
-			t.Errorf("change detected after %v", took)
+			t.Errorf("the change was detected only after %v", took)
 		}
 	})
 }
 
-// oneBatch sends calls so that the writer takes them as one batch, to a server that hangs at the call named hangOn.
+// oneBatch sends calls to a server that hangs at the call named hangOn. The writer takes the calls as one batch.
 func oneBatch(t *testing.T, p *Transport, srv *fake, hangOn string, calls ...*frame.Call) *mailbox {
 	t.Helper()
 	srv.hang()
@@ -145,23 +146,24 @@ func TestOverdueReplyInABatch(t *testing.T) {
 	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
 		box := oneBatch(t, p, srv, "b", inspect("a"), inspect("b"), inspect("c"))
 		if a := box.next(t); a.err != nil || box.count() != 1 {
-			t.Errorf("reply %v, count %d", a, box.count())
+			t.Errorf("the first reply is %v, and there are %d replies", a, box.count())
 		}
 		pass(501 * time.Millisecond)
 		synctest.Wait()
 		if box.count() != 3 {
-			t.Fatalf("%d replies", box.count())
+			t.Fatalf("there were %d replies, want 3", box.count())
 		}
 		for range 2 {
 			if a := box.next(t); !errors.Is(a.err, ErrTimeout) {
-				t.Errorf("reply %v", a)
+				t.Errorf("the reply is %v, want a timeout", a)
 			}
 		}
 		srv.resume()
 	})
 }
 
-// Calls that a blocked writer has not reached are known to have had no effect, even within its batch.
+// Calls that a blocked writer has not begun to write are reported to have had no effect, even if they are in its
+// batch.
 func TestUnwrittenCallsHadNoEffect(t *testing.T) {
 	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
 		big := lua("big", "return 1", strings.Repeat("x", 2*wire.FlushAt))
@@ -170,14 +172,15 @@ func TestUnwrittenCallsHadNoEffect(t *testing.T) {
 		for i, unknown := range []bool{true, true, false, false} {
 			var e *Error
 			if a := box.next(t); !errors.As(a.err, &e) || e.Unknown != unknown {
-				t.Errorf("reply %d: %.100v", i, a.err)
+				t.Errorf("reply %d is %.100v", i, a.err)
 			}
 		}
 		srv.resume()
 	})
 }
 
-// H34: a dial that hangs, a handshake that hangs, and an i/o timeout of the network all match ErrTimeout.
+// H34: the errors of a dial that hangs, of a handshake that hangs, and of an i/o timeout of the network all match
+// ErrTimeout.
 func TestEveryTimeoutIsTheSameError(t *testing.T) {
 	hanging := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		<-ctx.Done()
@@ -196,10 +199,10 @@ func TestEveryTimeoutIsTheSameError(t *testing.T) {
 				p := open(t, []string{"redis://m1"}, WithDialer(dial))
 				err := waitDown(t, p, 0, ErrTimeout)
 				if !errors.Is(err, ErrDown) || errors.Is(err, ErrConnecting) {
-					t.Errorf("error: %v", err)
+					t.Errorf("the reason is %v", err)
 				}
 				if took := time.Since(start); took > 1100*time.Millisecond {
-					t.Errorf("took %v", took)
+					t.Errorf("the timeout took %v", took)
 				}
 				_ = p.Close()
 			})
@@ -220,21 +223,21 @@ func TestSendBeforeFirstConnection(t *testing.T) {
 		synctest.Wait()
 		err := p.Send(0, inspect("x"), Stamp{}, newMailbox())
 		if !errors.Is(err, ErrConnecting) || !errors.Is(err, ErrDown) {
-			t.Errorf("error: %v", err)
+			t.Errorf("Send before the first connection returned %v", err)
 		}
 		if e := state(p, 0); e != (Event{}) {
-			t.Errorf("state: %+v", e)
+			t.Errorf("the state before the first connection is %+v", e)
 		}
 		_ = waitDown(t, p, 0, ErrTimeout)
 		if err := p.Send(0, inspect("x"), Stamp{}, newMailbox()); errors.Is(err, ErrConnecting) {
-			t.Errorf("after the first attempt: %v", err)
+			t.Errorf("Send after the first attempt returned %v", err)
 		}
 		_ = p.Close()
 	})
 }
 
-// H57: a heartbeat reads INFO again. If the server is the same, an event reports its new time and state; if not, the
-// session ends.
+// H57: each heartbeat reads INFO again. If the server is still the same, an event reports its new time and state. If
+// it is another server, the session ends.
 func TestHeartbeatReportsAndChecks(t *testing.T) {
 	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
 		var events []Event
@@ -245,21 +248,21 @@ func TestHeartbeatReportsAndChecks(t *testing.T) {
 		synctest.Wait()
 		if n := len(events); n != 2 || events[1].Info.Replicas != 2 || events[1].Session != 1 ||
 			events[1].Info.Read == (clock.Instant{}) {
-			t.Fatalf("events: %+v", events)
+			t.Fatalf("the events are %+v", events)
 		}
 		srv.set(func() { srv.runID = "b2" })
 		pass(3100 * time.Millisecond)
 		synctest.Wait()
 		if n := len(events); n != 4 || events[2].Err == nil || events[3].Session != 2 || events[3].Info.RunID != "b2" {
-			t.Fatalf("events: %+v", events)
+			t.Fatalf("the events are %+v", events)
 		}
 		if err := events[2].Err; !strings.Contains(err.Error(), "identity has changed") || !errors.Is(err, ErrRefused) {
-			t.Errorf("error: %v", err)
+			t.Errorf("the reason is %v", err)
 		}
 		srv.set(func() { srv.extra = "maxmemory:100\r\nmaxmemory_policy:allkeys-lru\r\n" })
 		pass(3100 * time.Millisecond)
 		if err := p.Send(0, inspect("x"), Stamp{}, newMailbox()); !errors.Is(err, ErrRefused) {
-			t.Errorf("after the policy changed: %v", err)
+			t.Errorf("Send after the policy has changed returned %v", err)
 		}
 		srv.set(func() { srv.extra = "" })
 		waitUp(t, p)
@@ -269,20 +272,20 @@ func TestHeartbeatReportsAndChecks(t *testing.T) {
 // pass lets d pass in a bubble.
 func pass(d time.Duration) { <-time.After(d) }
 
-// A heartbeat that hangs becomes overdue like any request.
+// A heartbeat that hangs becomes overdue like any other request.
 func TestHungHeartbeatEndsTheSession(t *testing.T) {
 	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
 		srv.hang()
 		pass(3600 * time.Millisecond)
 		synctest.Wait()
 		if e := state(p, 0); !errors.Is(e.Err, ErrTimeout) {
-			t.Errorf("state: %+v", e)
+			t.Errorf("the state is %+v", e)
 		}
 		srv.resume()
 	})
 }
 
-// The pauses between attempts grow up to a bound, and the attempts never stop.
+// The pauses between attempts grow up to a limit, and the attempts never stop.
 func TestRedialBacksOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var dials atomic.Int64
@@ -294,18 +297,18 @@ func TestRedialBacksOff(t *testing.T) {
 		pass(500 * time.Millisecond)
 		synctest.Wait()
 		if n := dials.Swap(0); n < 4 || n > 9 {
-			t.Errorf("%d attempts in the first half second", n)
+			t.Errorf("there were %d attempts in the first half second", n)
 		}
 		pass(100 * time.Second)
 		synctest.Wait()
 		if n := dials.Load(); n < 95 || n > 210 {
-			t.Errorf("%d attempts in 100 s", n)
+			t.Errorf("there were %d attempts in 100 s", n)
 		}
 		_ = p.Close()
 	})
 }
 
-// H33: the pool notices the end of an idle connection, and redials before anything is written.
+// H33: the Transport notices the end of an idle connection, and redials before a call is written.
 func TestStaleConnectionIsRedialledBeforeUse(t *testing.T) {
 	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
 		pass(1500 * time.Millisecond)
@@ -319,8 +322,8 @@ func TestStaleConnectionIsRedialledBeforeUse(t *testing.T) {
 	})
 }
 
-// H101: the time that a call spends in the queue is not attributed to the server. A slow server is up as long as it
-// answers, no matter how many calls wait. It is down one timeout after its last reply.
+// H101: the timeout does not include the time that a call waits in the queue. A slow server is up as long as it
+// replies, regardless of how many calls wait. It is down one timeout after its last reply.
 func TestTimeInTheQueueDoesNotCount(t *testing.T) {
 	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
 		srv.set(func() { srv.delay = 400 * time.Millisecond })
@@ -344,11 +347,11 @@ func TestTimeInTheQueueDoesNotCount(t *testing.T) {
 		pass(time.Second)
 		for i := range 10 {
 			if a := box.next(t); a.err != nil {
-				t.Errorf("reply %d: %v", i, a.err)
+				t.Errorf("the error of reply %d is %v", i, a.err)
 			}
 		}
-		if silent > 910*time.Millisecond { // the next reply may be under way
-			t.Errorf("hung server detected after %v", silent)
+		if silent > 910*time.Millisecond { // the next reply may be in flight
+			t.Errorf("the hung server was detected only after %v", silent)
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package mutants
 
-// List has a row for each mutant and suite that kills it: first those that schedules kill, then those that tests kill.
+// List has a row for each mutant and each suite that kills it. Mutants that schedules kill come before those that
+// tests kill.
 var List = []Mutant{
 	{Name: "restart-guard", Wrong: "a master that restarted empty votes again at once: two holders",
 		Suite: Sim, Kinds: "amnesia", Shows: "two holders"},

@@ -20,29 +20,29 @@ import (
 
 // A Mutant is a row of List.
 type Mutant struct {
-	Name  string // of its comments
-	Wrong string // the fault without the protection, or the protection, with the id of a hazard
-	Suite string // the directory of the package that kills it
+	Name  string // the name in its comments
+	Wrong string // the fault without the protection, or the protection, often with the id of a hazard
+	Suite string // the directory of the package whose tests kill the mutant
 
 	Tests string // a pattern of tests of Suite that fail, without the prefix Test
 
 	// If Suite is Sim: the kinds of schedules that kill the mutant soonest, a part of the description of the violation,
-	// and the first schedule to try if few kill it.
+	// and the first schedule to try if few schedules kill the mutant.
 	Kinds, Shows string
 	First        uint64
 }
 
-// Sim is the suite of schedules.
+// Sim is the directory of the suite of schedules.
 const Sim = "verify/sim"
 
 // An edit replaces some bytes of a file.
 type edit struct {
-	file        string // absolute
+	file        string // absolute path
 	begin, end  int    // byte offsets
 	replacement string
 }
 
-// sources are the directories with protections.
+// sources lists the directories that contain protections.
 var sources = []string{"clock", "cmd/redlock", "internal", "pool", "redlock"}
 
 var comment = regexp.MustCompile(`^\s*//mutant:(\S+) (.*)$`)
@@ -74,7 +74,7 @@ func scanFile(path string, all map[string][]edit) error {
 	if err != nil {
 		return err
 	}
-	var waiting [][]string // comments whose line follows
+	var waiting [][]string // comments above the line that they change
 	for i, line := range strings.Split(string(text), "\n") {
 		if m := comment.FindStringSubmatch(line); m != nil {
 			waiting = append(waiting, m[1:])
@@ -93,7 +93,7 @@ func scanFile(path string, all map[string][]edit) error {
 	return nil
 }
 
-// change returns the edit of the statement or expression that begins on a line.
+// change returns the edit, described by how, of the statement or expression that begins on a line.
 func change(files *token.FileSet, file *ast.File, text []byte, line int, how string) (e edit, err error) {
 	offset := func(p token.Pos) int { return files.Position(p).Offset }
 	n := beginning(files, file, line)
@@ -122,7 +122,7 @@ func change(files *token.FileSet, file *ast.File, text []byte, line int, how str
 		begin, end = list[0].Pos(), list[len(list)-1].End()
 		e.replacement = expression
 		if operator := map[string]string{"false": "&&", "true": "||"}[expression]; operator != "" && len(list) == 1 {
-			// The variables in it remain used, as the compiler demands.
+			// Keep the original operand, so that its variables remain used, as the compiler demands.
 			e.replacement = fmt.Sprintf("(%s %s (%s))", expression, operator, text[offset(begin):offset(end)])
 		}
 	}
@@ -130,8 +130,8 @@ func change(files *token.FileSet, file *ast.File, text []byte, line int, how str
 	return e, nil
 }
 
-// beginning returns the outermost statement, case or declaration that begins on a line. For a function on one line that
-// is the statement in it.
+// beginning returns the outermost statement, case or declaration that begins on a line. For a function on one line
+// it returns the statement in the function.
 func beginning(files *token.FileSet, file *ast.File, line int) (found ast.Node) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		if n == nil || found != nil {
@@ -187,7 +187,7 @@ func flatten(list []ast.Expr) (operands []ast.Expr) {
 	return operands
 }
 
-// apply returns the files of a mutant, by their paths.
+// apply returns the changed files of a mutant, by path.
 func apply(edits []edit) (map[string][]byte, error) {
 	slices.SortFunc(edits, func(a, b edit) int { return b.begin - a.begin }) // so that offsets remain valid
 	texts := map[string][]byte{}
@@ -209,7 +209,8 @@ func apply(edits []edit) (map[string][]byte, error) {
 	return texts, nil
 }
 
-// Overlay writes the files of a mutant to dir, and returns the argument of the go command's flag -overlay.
+// Overlay writes the changed files of a mutant to dir, and returns the argument for the -overlay flag of the go
+// command.
 func Overlay(root, name, dir string) (string, error) {
 	all, err := Scan(root)
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 
 const root = "../.."
 
-// The list and the comments in the sources have the same mutants, and each of them compiles.
+// The list and the comments in the sources contain the same mutants, and each mutant compiles.
 func TestEachMutantCompiles(t *testing.T) {
 	all, err := Scan(absolute(t))
 	if err != nil {
@@ -34,28 +34,28 @@ func TestEachMutantCompiles(t *testing.T) {
 	for _, m := range List {
 		listed[m.Name] = true
 		if len(all[m.Name]) == 0 {
-			t.Errorf("no comment in the sources has the mutant %q", m.Name)
+			t.Errorf("no comment in the sources names the mutant %q", m.Name)
 		}
 	}
 	c := newCompiler(t)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if !listed[name] {
-			t.Errorf("%s: the mutant %q is not in the list", all[name][0].file, name)
+			t.Errorf("%s: List does not contain the mutant %q", all[name][0].file, name)
 		}
 		texts, err := apply(all[name])
 		if err != nil {
-			t.Errorf("mutant %s: %v", name, err)
+			t.Errorf("the mutant %s cannot be applied: %v", name, err)
 			continue
 		}
 		for path := range texts {
 			if err := c.compile(filepath.Dir(path), texts); err != nil {
-				t.Errorf("mutant %s: %v", name, err)
+				t.Errorf("the mutant %s does not compile: %v", name, err)
 			}
 		}
 	}
 }
 
-// A compiler checks packages, with the compiled packages that they import.
+// A compiler type-checks packages, using the compiled packages that they import.
 type compiler struct {
 	packages map[string]listedPackage // by directory
 	exports  map[string]string        // by import path
@@ -92,7 +92,7 @@ func newCompiler(t *testing.T) *compiler {
 	return c
 }
 
-// compile checks the package of a directory, with other texts of some files.
+// compile type-checks the package in a directory, with other texts of some files.
 func (c *compiler) compile(dir string, texts map[string][]byte) error {
 	p, ok := c.packages[dir]
 	if !ok {
@@ -115,7 +115,7 @@ func (c *compiler) compile(dir string, texts map[string][]byte) error {
 	return err
 }
 
-// The named tests of a suite fail with each mutant.
+// The tests that List names fail with their mutant.
 func TestMutantsAreKilled(t *testing.T) {
 	if !long.Enabled() || race.Enabled {
 		t.Skip("needs -long, without -race: it builds a package and runs its tests for each mutant")
@@ -149,9 +149,9 @@ func killed(t *testing.T, m Mutant) {
 	}
 	cmd := exec.Command("go", args...)
 	cmd.Dir = absolute(t)
-	cmd.Env = append(os.Environ(), "GOFLAGS=-overlay="+overlay) // also if a test builds the command
+	cmd.Env = append(os.Environ(), "GOFLAGS=-overlay="+overlay) // for tests that build the command, too
 	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "--- FAIL") {
-		t.Errorf("the tests did not fail: %v\n%s", err, out)
+		t.Errorf("the tests passed with the mutant, or did not run: %v\n%s", err, out)
 	} else {
 		t.Logf("%.400s", out)
 	}

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// An agenda runs functions at their due times, in one goroutine and with the simulation's lock held.
+// An agenda runs functions at their due times, in one goroutine and with simulation.mu held.
 type agenda struct {
 	w     *simulation
 	timer *time.Timer
 	end   chan struct{}
 	ended chan struct{}
-	due   dueHeap // guarded by simulation.mu, as all below
+	due   dueHeap // guarded by simulation.mu, like next and count
 	next  int64   // when the timer fires, in ns since the start
 	count int
 }
@@ -29,7 +29,7 @@ func newAgenda(w *simulation) *agenda {
 	return a
 }
 
-// add makes f run at due. The simulation's lock is held.
+// add makes the agenda run f at due. The caller must hold simulation.mu.
 func (a *agenda) add(due time.Time, f func()) {
 	a.count++
 	at := int64(due.Sub(a.w.start))
@@ -63,7 +63,7 @@ func (a *agenda) run() {
 	}
 }
 
-// stop ends the goroutine. Functions that are due later do not run.
+// stop ends the goroutine of the agenda. Functions that are due later do not run.
 func (a *agenda) stop() {
 	close(a.end)
 	<-a.ended

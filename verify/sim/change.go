@@ -11,20 +11,19 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// A move is a change of the masters in a run: from which to which, and when each client is notified. The first client
-// also acts for the operator: it writes the epoch, and finishes the change as soon as the masters show that it is
-// complete.
+// A move is a change of the masters in a run. The first client also acts for the operator: it raises the epoch, and
+// finishes the change as soon as the masters show that it is complete.
 type move struct {
-	old, next []int           // masters; the sets may overlap
-	both      []time.Duration // by client: when it is to use both sets
-	alone     []time.Duration // ... and the next one alone: by its own timer, which is independent of the others
-	never     int             // a client that is not notified; -1 for none
-	raise     time.Duration   // when to write the epoch
-	abort     time.Duration   // when to give the change up; 0: never
-	fresh     bool            // the next masters have no record initially
+	old, next []int           // numbers of the masters; the sets may overlap
+	both      []time.Duration // by client: when it is notified of the joint configuration
+	alone     []time.Duration // ... and of the final one, by its own timer, which is independent of the others
+	never     int             // the client that is not notified; -1 for none
+	raise     time.Duration   // when to raise the epoch
+	abort     time.Duration   // when to cancel the change; 0: never
+	fresh     bool            // the next masters initially have no record
 }
 
-// setOf returns the masters in the initial record of master i; nil if it has no record.
+// setOf returns the masters in the initial record of master i, or nil if master i has no record.
 func (w *simulation) setOf(i int) (set []int) {
 	m := w.plan.move
 	switch {
@@ -43,7 +42,7 @@ func (w *simulation) setOf(i int) (set []int) {
 	return set
 }
 
-// change draws a change of the masters, combined with all sorts of faults.
+// change draws a change of the masters, combined with faults of several kinds.
 func (p *plan) change(r *rand.Rand) {
 	p.masters = 5
 	sets := [][2][]int{
@@ -77,14 +76,14 @@ func (p *plan) change(r *rand.Rand) {
 	}
 }
 
-// drawAbort draws whether a change of the masters is given up.
+// drawAbort draws whether and when a change of the masters is cancelled.
 func (p *plan) drawAbort(r *rand.Rand) {
 	if p.move != nil && r.IntN(3) == 0 {
 		p.move.abort = p.move.raise + between(r, 0, 100*time.Second)
 	}
 }
 
-// stateOf returns the state of this epoch.
+// stateOf returns the configuration of an epoch.
 func (w *simulation) stateOf(epoch int64) redlock.Configuration {
 	urls := func(which []int) (list []string) {
 		for _, i := range which {
@@ -102,7 +101,7 @@ func (w *simulation) stateOf(epoch int64) redlock.Configuration {
 	return redlock.Configuration{Epoch: 2, Masters: urls(m.next)}
 }
 
-// voters returns the masters that hold locks at the end.
+// voters returns the masters that vote at the end of the run.
 func (w *simulation) voters() []*server {
 	if w.plan.move == nil {
 		return w.servers
@@ -118,7 +117,7 @@ func (w *simulation) voters() []*server {
 	return list
 }
 
-// mayForgetIn reports whether a set tolerates that s loses its data.
+// mayForgetIn reports whether the set of masters tolerates that s loses its data.
 func (w *simulation) mayForgetIn(s *server, set []int) bool {
 	recent := 0
 	for _, i := range set {
@@ -129,7 +128,8 @@ func (w *simulation) mayForgetIn(s *server, set []int) bool {
 	return !slices.Contains(set, s.index) || recent < (len(set)-1)/2
 }
 
-// A configurer notifies one client of the configurations, and performs the operator's actions for the first one.
+// A configurer notifies one client of the configurations. For the first client it also performs the operator's
+// actions.
 type configurer struct {
 	*worker
 	raised, finished, aborted bool
@@ -168,12 +168,12 @@ func (k *configurer) run() {
 	}
 }
 
-// give gives a configuration to a Locker.
+// give calls Reconfigure of l with the configuration of an epoch.
 func (k *configurer) give(l *redlock.Locker, epoch int64) {
 	w := k.c.w
 	w.mu.Lock()
 	w.note(k.c.index, -1, "is notified of the state", "", epoch)
-	w.loose = true // pending releases for masters that are left are dropped
+	w.loose = true // the client drops pending releases for masters that are no longer used
 	w.mu.Unlock()
 	ctx, cancel := k.within(k.ctx, 20*time.Millisecond+k.upTo(5*time.Second))
 	defer cancel()
@@ -182,13 +182,13 @@ func (k *configurer) give(l *redlock.Locker, epoch int64) {
 	defer w.mu.Unlock()
 	if err == nil {
 		w.note(k.c.index, -1, "uses the state", "", epoch)
-		if k.random.IntN(4) > 0 { // otherwise it is not saved, and the next Locker begins with the previous one
+		if k.random.IntN(4) > 0 { // otherwise it is not saved, and the next Locker begins with the previous configuration
 			k.c.file = w.stateOf(epoch)
 		}
 	}
 }
 
-// operate writes the epoch, and finishes the change once that is possible, or gives it up.
+// operate raises the epoch, and finishes the change once that is possible, or cancels the change.
 func (k *configurer) operate(l *redlock.Locker) {
 	w := k.c.w
 	ctx, cancel := k.within(k.ctx, 100*time.Millisecond)
@@ -213,8 +213,8 @@ func (k *configurer) operate(l *redlock.Locker) {
 	}
 }
 
-// complete takes the first client to the end of the change, without faults: that must be possible, however far it got.
-// A separate Locker performs the operator's actions, like a command.
+// complete completes the change of the masters for the first client, after the faults. That must be possible at any
+// stage of the change. A separate Locker performs the operator's actions, as a command does.
 func (w *simulation) complete() {
 	if w.plan.move == nil {
 		return
@@ -244,7 +244,8 @@ func (w *simulation) complete() {
 	}
 }
 
-// giveUp cancels the change, unless the next masters may act alone, and sets w.aborted.
+// giveUp cancels the change, unless the next masters may already act alone. It sets w.aborted if it cancels the
+// change.
 func (w *simulation) giveUp(ctx context.Context, c *client) error {
 	l, err := c.begin("operator", w.stateOf(1))
 	if err != nil {
@@ -264,7 +265,7 @@ func (w *simulation) giveUp(ctx context.Context, c *client) error {
 		w.sleep(2 * time.Second)
 	}
 	tools, old := private.Of(l), len(w.plan.move.old)
-	for on := 0; on < old && ctx.Err() == nil; { // as documented, for masters that were down
+	for on := 0; on < old && ctx.Err() == nil; { // as documented, repeat this for masters that were down
 		if err := tools.RaiseEpoch(ctx); err == nil {
 			state, _ := tools.Change(ctx)
 			on = min(state.Raised, state.Open)
@@ -282,7 +283,7 @@ func (w *simulation) giveUp(ctx context.Context, c *client) error {
 	return ctx.Err()
 }
 
-// finish writes the epoch, and makes the next masters act alone when that is allowed.
+// finish raises the epoch, and makes the next masters act alone when that is allowed.
 func (w *simulation) finish(ctx context.Context, c *client) error {
 	l, err := c.begin("operator", w.stateOf(1))
 	if err != nil {

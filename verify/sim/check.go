@@ -13,8 +13,8 @@ import (
 	"github.com/redlock-go/redlock/verify/sim/trace"
 )
 
-// write writes to a resource that refuses tokens smaller than the largest it has seen. A write that it accepts must not
-// come from an older hold than the previous one.
+// write writes to a resource that refuses tokens smaller than the largest it has seen. A write that the resource
+// accepts must not come from an older hold than the previous write.
 func (w *simulation) write(b *belief) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -44,15 +44,15 @@ func (w *simulation) checkHolds() {
 	}
 }
 
-// overlaps returns the violations among the spans: two of one name at the same time, or a token that is not larger than
-// those of the spans that began before. With faults that are not tolerated, overlaps are allowed, and a token must be
-// larger than those of the spans that had begun before its call.
+// overlaps returns the violations among the spans: two spans of a name at the same time, or a token that is not
+// larger than the tokens of all spans that began before. With faults that are not tolerated, spans may overlap, and
+// a token must only be larger than the tokens of the spans that had begun before the call that acquired it.
 func overlaps(list []span, start time.Time, beyond bool) (problems []string) {
 	list = slices.Clone(list)
 	slices.SortStableFunc(list, func(a, b span) int {
 		return cmp.Or(cmp.Compare(a.name, b.name), a.from.Compare(b.from), cmp.Compare(a.token, b.token))
 	})
-	var ends, wrote span // the span that ends last, of all and of those of writers
+	var ends, wrote span // the span that ends last, of all spans and of the writers' spans
 	for i, t := range list {
 		if i == 0 || list[i-1].name != t.name {
 			ends, wrote = t, span{}
@@ -102,8 +102,8 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// settle checks the final state after the faults: nothing of ended leases is left, and a new lock can be acquired and
-// is on all masters.
+// settle checks the final state after the faults: nothing of ended leases remains, and a new lock can be acquired
+// and reaches all masters.
 func (w *simulation) settle() {
 	p := &w.plan
 	w.sleep(p.rest())
@@ -134,8 +134,8 @@ func (w *simulation) settle() {
 	}
 }
 
-// checkKeys reports locks on the masters when nothing is held, so all leases have ended. With relics it ignores leases
-// that were restored from a snapshot and may not have expired.
+// checkKeys reports locks that are still on the masters. It must be called when nothing is held, so that all leases
+// have ended. If relics is set, it ignores leases that were restored from a snapshot and may not have expired.
 func (w *simulation) checkKeys(when string, relics bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -148,12 +148,12 @@ func (w *simulation) checkKeys(when string, relics bool) {
 	}
 }
 
-// longestWait is the maximum time until a free name is acquired without a notification: the longest pause of a waiter.
+// longestWait is the maximum time in which a waiter acquires a free name without a notification: its longest pause.
 const longestWait = 6 * time.Second
 
 // patience returns the maximum time until a free name can be acquired after the faults.
 func (w *simulation) patience(admitted bool) time.Duration {
-	if w.plan.kind == backups { // no master lost data, so there is no reason to wait
+	if w.plan.kind == backups { // no master has lost data, so there is no reason to wait
 		return leastQuarantine / 2
 	}
 	if admitted {
@@ -162,19 +162,19 @@ func (w *simulation) patience(admitted bool) time.Duration {
 	return longestWait + w.quarantine() + w.plan.guard
 }
 
-// checkRepair reports a lock that cannot be acquired without faults, or that is not restored on a master that has lost
-// it.
+// checkRepair reports a lock that cannot be acquired without faults, or that is not restored on a master that has
+// lost it.
 func (w *simulation) checkRepair() {
 	c, name := w.clients[0], w.plan.names[0]
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	k := newWorker(c, 0, ctx)
 	admitted := k.random.IntN(10) > 0 && w.plan.kind != setback && w.plan.kind != backups
-	if admitted { // nothing is held, so nothing need be waited for
+	if admitted { // nothing is held, so no quarantine is needed
 		admitted = c.now().Admin().Admit(ctx) == nil
 	}
 	asked := time.Now()
-	ttl := slices.Min(w.plan.guards) // after a total loss of data any client's max TTL may apply
+	ttl := slices.Min(w.plan.guards) // after a loss of all data, the max TTL of any client may apply
 	take := func() (*redlock.Lock, error) { return c.now().Lock(ctx, name, redlock.WithTTL(ttl)) }
 	if s := c.now().RWLock(name); w.plan.readers && k.random.IntN(2) == 0 {
 		take = func() (*redlock.Lock, error) { return s.RLock(ctx, redlock.WithTTL(ttl)) }
@@ -207,12 +207,13 @@ func (w *simulation) checkRepair() {
 		w.sleep(ttl)
 		w.checkAll(lock, "a TTL after a master has dropped it")
 	}
-	_ = lock.Unlock(ctx) // its leftovers are checked
+	_ = lock.Unlock(ctx) // checkKeys checks that it leaves nothing behind
 	w.sleep(w.plan.rest())
 	w.checkKeys("after its release", false)
 }
 
-// agreeing returns the masters that vote and whose clocks are so near to the median that they accept its ballots.
+// agreeing returns the masters that vote and whose clocks are so near to their median that they accept ballots of that
+// time.
 func (w *simulation) agreeing() []*server {
 	voters := w.voters()
 	times := make([]int64, len(voters))
@@ -227,7 +228,7 @@ func (w *simulation) agreeing() []*server {
 	})
 }
 
-// checkAll reports a lock that is not on all masters.
+// checkAll reports a lock that is not on all masters that agreeing returns.
 func (w *simulation) checkAll(lock *redlock.Lock, when string) {
 	w.mu.Lock()
 	on := 0

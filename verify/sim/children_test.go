@@ -22,12 +22,12 @@ const (
 	tellEvery    = 10_000 // runs between progress reports
 )
 
-// A line is a report of a child process: a seed that it begins, the violations of a seed, or the final summary.
+// A line is one report of a child process: that it begins a seed, the violations of a seed, or the final summary.
 type line struct {
 	Begin *uint64  `json:",omitempty"`
 	Bad   *badSeed `json:",omitempty"`
 	Sum   *summary `json:",omitempty"`
-	// Other is a run that differs from the first one of its seed.
+	// Other is a run that differs from the first run of its seed.
 	Other *difference `json:",omitempty"`
 }
 
@@ -87,7 +87,7 @@ func one(t *testing.T, seed uint64) (r *Result) {
 	return r
 }
 
-// TestChild runs schedules for a test in another process.
+// TestChild runs schedules on behalf of a test in another process.
 func TestChild(t *testing.T) {
 	if !isChild() {
 		return
@@ -125,27 +125,27 @@ func TestChild(t *testing.T) {
 	report(line{Sum: &sum})
 }
 
-// A child describes the schedules for a process.
+// A child describes the schedules that a child process runs.
 type child struct {
 	first uint64
 	seeds int
-	kinds string // run only these, separated by commas; "" for all
-	kind  string // of all its schedules; "" for the kind of each seed
+	kinds string // only schedules of these kinds, separated by commas; "" for all
+	kind  string // the kind of all schedules; "" for the kind of each seed
 	until string // stop after a violation whose description contains this
 	again int    // number of runs per schedule; 0 is one run without comparison
 
-	binary string // "" for this one
+	binary string // the test binary; "" for this one
 	other  func(difference)
 }
 
-// runAgain starts the process for seeds that are run repeatedly.
+// runAgain runs the child process for seeds that are run repeatedly.
 func (c child) runAgain(t *testing.T, other func(difference)) summary {
 	t.Helper()
 	c.other = other
 	return c.run(t, func() {}, func(badSeed) {})
 }
 
-// run starts the process, waits for it, and passes on each seed that begins and each violation.
+// run runs the child process. It calls begun for each seed that begins, and bad for each seed with violations.
 func (c child) run(t *testing.T, begun func(), bad func(badSeed)) summary {
 	t.Helper()
 	binary := c.binary
@@ -195,7 +195,7 @@ func (c child) run(t *testing.T, begun func(), bad func(badSeed)) summary {
 	return sum
 }
 
-// inParallel divides n schedules among processes, one per processor.
+// inParallel distributes n schedules over processes, one for each processor.
 func inParallel(t *testing.T, n int, bad func(badSeed)) (sum summary) {
 	t.Helper()
 	processes, binary := max(1, min(runtime.NumCPU(), n/10)), without(t, *withoutGiven)
@@ -205,7 +205,7 @@ func inParallel(t *testing.T, n int, bad func(badSeed)) (sum summary) {
 	began := time.Now()
 	begun := func() {
 		if k := all.Add(1); k%tellEvery == 0 {
-			t.Logf("%d of %d after %v", k, n, time.Since(began).Round(time.Second))
+			t.Logf("%d of %d schedules have begun after %v", k, n, time.Since(began).Round(time.Second))
 		}
 	}
 	for i := range processes {

@@ -25,22 +25,22 @@ type client struct {
 	// Guarded by simulation.mu.
 	locker  *redlock.Locker
 	old     []*redlock.Locker        // closed Lockers
-	closing bool                     // one is being closed
+	closing bool                     // a Locker is being closed
 	left    map[*redlock.Locker]bool // Lockers whose Close has returned
 	beliefs []*belief                // present spans
 	machine
-	unblocked chan struct{}         // closed when callbacks that block go on
-	file      redlock.Configuration // what a Locker begins with, if the masters are changed
+	unblocked chan struct{}         // closed when callbacks that block may return
+	file      redlock.Configuration // the configuration with which a Locker begins, if the masters are changed
 }
 
-// A machine is the machine of a client.
+// machine is the state of the client's machine.
 type machine struct {
 	asleep     bool
 	awake      chan struct{} // closed on wake-up; not nil while asleep
-	woken      time.Time     // last wake-up
-	jumped     time.Time     // when its clocks last deviated from its timers, in the time of the bubble
-	turned     bool          // its wall clock was set forward, so its earlier validity is unknown
-	freezeNext time.Duration // all machines stop for that long before it next reads a reply
+	woken      time.Time     // when it last woke up
+	jumped     time.Time     // when its clocks last deviated from its timers, by the time of the bubble
+	turned     bool          // its wall clock was set forward, so the validity before that is unknown
+	freezeNext time.Duration // all machines stop for this long before the client next reads a reply
 }
 
 func newClient(w *simulation, i int) (*client, error) {
@@ -68,8 +68,8 @@ func newClient(w *simulation, i int) (*client, error) {
 		if p.lists != nil && p.lists[i] != nil && !slices.Contains(p.lists[i], j) {
 			continue
 		}
-		// A round is sent to all masters at one instant. The timeouts differ, so that the requests do not become
-		// overdue at one instant.
+		// A round is sent to all masters at the same instant. The timeouts differ, so that the requests do not time out at
+		// the same instant.
 		masters = append(masters, pool.URL("redis://"+s.addr, pool.WithTimeout(p.timeout+time.Duration(j*maxClients+i)*tick)))
 	}
 	var err error
@@ -86,7 +86,7 @@ func newClient(w *simulation, i int) (*client, error) {
 	return c, err
 }
 
-// begin makes a Locker.
+// begin creates a Locker.
 func (c *client) begin(label string, file redlock.Configuration) (*redlock.Locker, error) {
 	guard := c.w.plan.guards[c.index]
 	if c.w.plan.oneLabel {
@@ -103,14 +103,14 @@ func (c *client) begin(label string, file redlock.Configuration) (*redlock.Locke
 	return redlock.New(c.pool, opts...)
 }
 
-// now returns the client's present Locker.
+// now returns the present Locker of the client.
 func (c *client) now() *redlock.Locker {
 	c.w.mu.Lock()
 	defer c.w.mu.Unlock()
 	return c.locker
 }
 
-// trace returns a trace that records events of leases.
+// trace returns the trace callbacks of the client, which record events of leases.
 func (c *client) trace() *redlockinfo.Trace {
 	note := func(what, name string, n int64, err error) {
 		w := c.w
@@ -143,7 +143,7 @@ func (c *client) trace() *redlockinfo.Trace {
 	}}
 }
 
-// waitAwake waits while the client is suspended, and reports whether it was.
+// waitAwake waits until the client is not suspended, and reports whether it had to wait.
 func (k *worker) waitAwake() (slept bool) {
 	c := k.c
 	w := c.w
@@ -179,7 +179,7 @@ func (k *worker) upTo(d time.Duration) time.Duration {
 
 func (k *worker) chance(p float64) bool { return k.random.Float64() < p }
 
-// sleep waits for d, or until the run or done ends. It reports whether d has passed.
+// sleep waits until d has passed, the run has ended, or done is closed. It reports whether d has passed.
 func (k *worker) sleep(d time.Duration, done <-chan struct{}) bool {
 	timer := time.NewTimer(time.Until(k.c.w.instant(time.Now().Add(d), k.slot)))
 	defer timer.Stop()
@@ -192,13 +192,13 @@ func (k *worker) sleep(d time.Duration, done <-chan struct{}) bool {
 	return false
 }
 
-// within returns a context that ends after about d.
+// within returns a child of ctx that ends after about d.
 func (k *worker) within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithDeadline(ctx, k.c.w.instant(time.Now().Add(d), k.slot))
 }
 
-// call makes one call of the library and checks that it ends with its context. A suspended client gets the result when
-// it wakes up.
+// call makes one call of the library and checks that the call ends with its context. If the client is suspended,
+// call returns when the client wakes up.
 func (k *worker) call(what string, ctx context.Context, f func() error) error {
 	err := f()
 	if end, ok := ctx.Deadline(); ok {
@@ -210,7 +210,7 @@ func (k *worker) call(what string, ctx context.Context, f func() error) error {
 	return err
 }
 
-// spinning returns a retry with pauses from the seed.
+// spinning returns a retry policy whose pauses come from the seed.
 func (k *worker) spinning() redlock.LockOption {
 	return redlock.WithRetry(redlock.Retry{Pause: func(n int) time.Duration {
 		pause := time.Duration(min(n, 8))*time.Millisecond + k.upTo(10*time.Millisecond+k.c.w.plan.most/50)

@@ -7,13 +7,13 @@ import (
 	"github.com/redlock-go/redlock/clock"
 )
 
-// A watch is the clock of one client: two readings that follow true time at a rate, with separate origins.
+// A watch is the clock of one client. Its boot and wall readings follow true time at a rate, with separate origins.
 type watch struct {
 	now     func() time.Time // true time
 	mu      sync.Mutex
 	base    time.Time
 	rate    float64
-	boot    time.Duration // how far each reading is ahead
+	boot    time.Duration // boot and wall: how far each reading is ahead of true time
 	wall    time.Duration
 	stopped bool // the machine is suspended, or its virtual machine is frozen
 	at      time.Time
@@ -23,7 +23,7 @@ func newWatch(now func() time.Time, rate float64, boot, wall time.Duration) *wat
 	return &watch{now: now, base: now(), rate: rate, boot: boot, wall: wall}
 }
 
-// clock returns the watch in the form that the library reads.
+// clock returns the watch as a clock for the library.
 func (k *watch) clock() *clock.Clock {
 	return clock.New(func() clock.Instant {
 		k.mu.Lock()
@@ -44,7 +44,7 @@ func (k *watch) stop() {
 	k.stopped, k.at = true, k.now()
 }
 
-// start restarts both readings, as if they had not stopped. If a virtual machine was frozen, its steady clock has
+// start restarts both readings, as if they had not stopped. If the virtual machine was frozen, its boot clock has
 // missed that time; if it was paused, both clocks have.
 func (k *watch) start(frozen, paused bool) {
 	k.mu.Lock()
@@ -59,14 +59,14 @@ func (k *watch) start(frozen, paused bool) {
 	k.stopped = false
 }
 
-// miss makes the steady clock miss d of the time that has passed, as in a virtual machine that was frozen.
+// miss makes the boot clock miss d of the time that has passed, as in a virtual machine that was frozen.
 func (k *watch) miss(d time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.boot -= time.Duration(float64(d) * k.rate)
 }
 
-// turn sets the wall clock.
+// turn changes the wall clock by the given time.
 func (k *watch) turn(by time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

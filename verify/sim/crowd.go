@@ -13,13 +13,13 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// A dying client has many waiters, each with its own Locker, and dies with all of them.
+// dying is a client with many waiters, each with its own Locker, that dies with all of them.
 type dying struct {
 	c       *client
 	lockers []*redlock.Locker
 	calls   sync.WaitGroup
 	stop    context.CancelFunc
-	once    sync.Once // end
+	once    sync.Once // calls end
 	died    time.Time // guarded by simulation.mu
 }
 
@@ -60,7 +60,7 @@ func (w *simulation) startDying() error {
 	return nil
 }
 
-// always locks again and again.
+// always acquires and releases a lock again and again.
 func (w *simulation) always(ctx context.Context, l *redlock.Locker, priority int) {
 	for ctx.Err() == nil {
 		if lock, err := l.Lock(ctx, w.plan.names[0], redlock.WithPriority(priority)); err == nil {
@@ -69,8 +69,8 @@ func (w *simulation) always(ctx context.Context, l *redlock.Locker, priority int
 	}
 }
 
-// die partitions the client away forever. Either its connections end, or the masters do not notice and keep writing to
-// them. The client continues to run without effect on any client.
+// die partitions the client away forever. Either its connections end, or the masters do not notice and keep writing
+// to them. The client continues to run, without effect on other clients.
 func (d *dying) die() {
 	w := d.c.w
 	d.died = w.now()
@@ -87,8 +87,8 @@ func (d *dying) die() {
 	w.restarts.Go(func() { d.once.Do(d.end) })
 }
 
-// quit ends all calls at a moment when nothing can be sent to the masters, although their messages arrive: the waiters
-// remain in the queues.
+// quit ends all calls while no connection can send, although subscriptions stay open. So the waiters remain in the
+// queues of the masters.
 func (d *dying) quit() {
 	w := d.c.w
 	d.died = w.now()
@@ -105,7 +105,7 @@ func (d *dying) quit() {
 	w.at(5*time.Millisecond, slotFaults, d.stop)
 }
 
-// checkBuried reports dead waiters that masters still keep, or that have blocked all other clients.
+// checkBuried reports dead waiters that masters still keep, or that have blocked all other clients for too long.
 func (w *simulation) checkBuried() {
 	d := w.dying
 	if d == nil {
@@ -127,7 +127,7 @@ func (w *simulation) checkBuried() {
 	}
 }
 
-// longestGap returns the longest time in which no client held the name.
+// longestGap returns the longest time after from in which no span of list was held.
 func longestGap(list []span, from time.Time) (gap time.Duration) {
 	list = slices.Clone(list)
 	slices.SortFunc(list, func(a, b span) int { return a.from.Compare(b.from) })
@@ -145,7 +145,7 @@ func (w *simulation) endDying() {
 	}
 }
 
-// end stops the client, which can no longer reach a master.
+// end stops the Lockers of the client, which can no longer reach a master.
 func (d *dying) end() {
 	d.stop()
 	d.calls.Wait()
@@ -159,10 +159,10 @@ func (d *dying) end() {
 	}
 }
 
-// deadLabel is part of the ids of waiters that die.
+// deadLabel is part of the id of each waiter of the dying client.
 const deadLabel = "dead"
 
-// dead returns the number of members of a sorted set that are dead waiters.
+// dead returns the number of dead waiters in the sorted sets of the server.
 func (s *server) dead() (n int) {
 	now := s.clock.now()
 	for _, key := range s.State.Keys(now) {

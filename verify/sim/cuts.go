@@ -1,9 +1,9 @@
 package sim
 
-// separate cuts the link of a client to one master, or a part of its links.
+// separate cuts the link of a client to one master, or some of the client's links.
 func (w *simulation) separate(c *client, s *server, f fault, up, down bool) {
 	if 4*w.cut() > len(w.clients)*len(w.servers) {
-		return // a network that is cut everywhere shows nothing
+		return // if almost all links are cut, nothing is tested
 	}
 	d, alone := w.upTo(w.plan.guard), w.random.IntN(2) == 0
 	if f == stall {
@@ -21,7 +21,7 @@ func (w *simulation) separate(c *client, s *server, f fault, up, down bool) {
 	}
 }
 
-// cut returns the number of cut links.
+// cut returns the number of links that are cut.
 func (w *simulation) cut() (n int) {
 	for _, c := range w.clients {
 		for _, l := range c.inOrder {

@@ -1,9 +1,9 @@
-// Package sim runs the library under faults, in virtual time, from a seed: thousands of schedules a minute, each of
-// which can be repeated and printed in words.
+// Package sim runs the library under faults, in virtual time. A seed determines each run, so a run can be repeated
+// and printed as text. Package sim runs thousands of schedules a minute.
 //
-// Package redlock, the pool and the protocol of the connections are the real ones. The masters are in memory; package
-// reference, which a test of package scripts compares with real servers, executes their scripts. The simulated network
-// is between the two. Everything runs in a testing/synctest bubble.
+// Package redlock, the pool and the protocol of the connections are the real ones. The masters are in memory:
+// package reference, which a test of package scripts compares with real servers, executes their scripts. The pool
+// and the masters communicate over a simulated network. Everything runs in a testing/synctest bubble.
 //
 //	workers --> redlock --> pool --> conn --> link (delays, cuts) --> server --> reference
 //	   |                                                                            ^
@@ -20,21 +20,20 @@
 //
 // # Reproducibility
 //
-// Every random choice comes from the seed: one source of numbers for the plan, one for the faults, one for each link
-// and each worker, so that the choices of one do not depend on the others. Pauses and identities that the library draws
-// also come from the seed.
+// Every random choice comes from the seed. The plan, the faults, each link and each worker have their own sources of
+// random numbers, so their choices do not depend on one another. The pauses and identities that the library draws
+// come from the seed, too.
 //
 // Every event has its own instant: a whole microsecond plus some nanoseconds that are unique to its link, worker or
-// cause. So the seed also determines the order of events, as long as the runtime runs one goroutine at a time. The
-// tests ensure that with one processor per process, and with garbage collections between runs. A test compares the
+// cause. So the seed also determines the order of events, as long as the runtime runs one goroutine at a time.
+// Therefore the tests use one processor per process, and collect garbage only between runs. A test compares the
 // transcripts of repeated runs.
 //
 // # Concurrency
 //
-// agenda runs due functions, in one goroutine, with simulation.mu held. simulation.mu guards the network, the masters
-// and the records of the run. It is held only briefly, and never while the library is called. Workers call the library
-// without it.
+// The agenda runs due functions, in one goroutine, with simulation.mu locked. simulation.mu guards the network, the
+// masters and the records of the run. It is locked only briefly, and never while a worker calls the library.
 //
-// To add a fault: add a constant and a case in faults.go, a weight in plan.go, and its end in simulation.calm if it
-// lasts. To add a mutant: see package mutants.
+// To add a fault: add a constant and a case in faults.go and a weight in plan.go, and, if the fault lasts, end it in
+// simulation.calm. To add a mutant: see package mutants.
 package sim

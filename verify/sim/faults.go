@@ -18,7 +18,7 @@ const (
 	crashFull                // ... with all of its data
 	flush                    // a master's keys are deleted
 	restore                  // a master restarts from an older snapshot
-	failback                 // a master is a replica for a while, and has lost locks when it is a master again
+	failback                 // a master is a replica for a while; when it is a master again, it has lost locks
 	scriptFlush              // a master loses its cached scripts
 	stall                    // messages of one client to one master are delayed
 	cutOff                   // connections break
@@ -30,29 +30,30 @@ const (
 	splitDown                // ... it does not receive their messages
 	suspend                  // a client's machine sleeps, or its virtual machine is frozen
 	turnBack                 // a client's wall clock is set back
-	turnOn                   // ... forward
-	slew                     // the rate of a master's clock changes to the opposite error
+	turnOn                   // ... is set forward
+	slew                     // the error of the rate of a master's clock changes its sign
 	restart                  // a client closes its Locker and creates another
 	evict                    // a master drops the key of a lock: not tolerated
 	leap                     // a master's clock jumps forward: not tolerated
-	leapAll                  // the machines of all clients stop at once, with their network
+	leapAll                  // the machines of all clients stop together, with their network
 	leapReply                // ... just before a client reads the reply of a master
 	stopProcess              // a process is stopped while its machine continues
-	emptyAll                 // all masters restart without their data at once
+	emptyAll                 // all masters restart together without their data
 	backup                   // all masters, or all but one, get another replication id without loss of data
 	leave                    // like restart, but Close has a short deadline, mostly while masters hang
 	lapseOne                 // a master loses a vote while messages of a round that may repair it are late
-	notify                   // masters publish messages about a lease: again, late, and false
+	notify                   // masters publish messages about a lease: repeatedly, late, or without a reason
 	faultKinds
 )
 
-// The mixture uses the faults before leapAll. The last beyondFaults of them are not tolerated.
+// Runs of the kinds mixture and excess draw from the faults before leapAll. The last beyondFaults of these faults are
+// not tolerated, so only excess draws them.
 const (
 	olderFaults  = leapAll
 	beyondFaults = 2
 )
 
-// fault causes one fault, drawn by its weight. The simulation's lock is held.
+// fault causes one fault, drawn by its weight. The caller must hold simulation.mu.
 func (w *simulation) fault() {
 	total := 0
 	for _, n := range w.plan.weights {
@@ -130,7 +131,7 @@ func (w *simulation) make(f fault) {
 
 func (w *simulation) makeClock(f fault, s *server, c *client) {
 	switch f {
-	case turnBack: // not while it is also frozen: both of its clocks would miss the same time
+	case turnBack: // not if clients are also frozen: both of their clocks would miss the same time
 		if !w.plan.frozen {
 			w.turn(c, -w.upTo(2*time.Minute))
 		}
@@ -155,12 +156,13 @@ func (w *simulation) makeClock(f fault, s *server, c *client) {
 	}
 }
 
-// mayForget reports whether s may lose its data: normally only a minority does so within a max TTL.
+// mayForget reports whether s may lose its data. Normally only a minority of the masters does so within a
+// quarantine.
 func (w *simulation) mayForget(s *server) bool {
 	if m := w.plan.move; m != nil { // a minority of each set
 		return w.mayForgetIn(s, m.old) && w.mayForgetIn(s, m.next)
 	}
-	// A client with a shorter max TTL than its deployment is safe only if no more than a minority loses its data.
+	// Sometimes more masters may lose their data. That is safe unless some client has a max TTL below the deployment's.
 	if w.random.IntN(20) == 0 && slices.Min(w.plan.guards) == w.plan.guard {
 		return true
 	}
@@ -179,7 +181,7 @@ const leastQuarantine = 30 * time.Second
 // quarantine returns the length of a quarantine.
 func (w *simulation) quarantine() time.Duration { return max(w.plan.guard, leastQuarantine) }
 
-// forget records that a master has lost data.
+// forget records that a master has lost its data.
 func (s *server) forget() {
 	s.forgot = s.w.now()
 	s.ended = map[string]bool{}
@@ -215,8 +217,8 @@ func (w *simulation) crash(s *server, f fault) {
 	})
 }
 
-// notify makes a master publish messages about the lease that it has: that its owner should check it, or is requested
-// to release it. Each is repeated at a random time, when the lease may have ended.
+// notify makes a master publish messages that tell the owner of a lease on the master to check it, or that request
+// its release. Each message is repeated at a random time, when the lease may have ended.
 func (w *simulation) notify(s *server) {
 	name := w.plan.names[w.random.IntN(len(w.plan.names))]
 	id, _ := s.holder(name)
@@ -233,7 +235,7 @@ func (w *simulation) notify(s *server) {
 	}
 }
 
-// recall restores the last snapshot. Its locks may have been released since; they last until their TTL expires.
+// recall restores the last snapshot. Its locks may have been released since; then they last until their TTLs expire.
 func (s *server) recall() {
 	s.State = s.saved.Clone()
 	clear(s.relics)
@@ -244,7 +246,8 @@ func (s *server) recall() {
 	}
 }
 
-// disconnect ends the connections for which wanted returns true, or all if it is nil; data in flight is lost.
+// disconnect ends the connections for which wanted returns true, or all connections if wanted is nil. Data in flight
+// is lost.
 func (s *server) disconnect(wanted func(*conn) bool) {
 	for _, c := range s.w.clients {
 		for _, n := range append([]*conn(nil), c.links[s.addr].conns...) {
@@ -256,9 +259,9 @@ func (s *server) disconnect(wanted func(*conn) bool) {
 	}
 }
 
-// failback makes a master a replica for longer than a heartbeat takes to detect it, and then a master again, with its
-// admission record and without recent locks. Connections stay open. A client that is asleep throughout would not
-// notice, which is documented as not tolerated, so its connection breaks.
+// failback makes a master a replica, for longer than a heartbeat needs to detect that, and then a master again, with
+// its admission record and without recent locks. Connections stay open, except those of clients that may not have
+// noticed: the documentation says that a change which a client does not notice is not tolerated.
 func (w *simulation) failback(s *server) {
 	if s.down || s.Replica || !w.mayForget(s) {
 		return
@@ -277,7 +280,7 @@ func (w *simulation) failback(s *server) {
 	}
 	s.Replica, s.replicaSince = true, began
 	s.forget()
-	// The fault lasts its full time even if the faults end earlier: a change within a heartbeat is not tolerated.
+	// The fault lasts for d even if the faults end earlier, because a change within a heartbeat is not tolerated.
 	d := w.plan.heartbeat + 3*w.plan.timeout + w.plan.spike + w.upTo(w.plan.heartbeat)
 	w.calmFrom = later(w.calmFrom, time.Now().Add(d))
 	w.at(d, slotFaults, func() {
@@ -292,8 +295,8 @@ func (w *simulation) failback(s *server) {
 	})
 }
 
-// suspend stops a client's machine: its clocks, and everything on its connections. Its goroutines continue, but no data
-// reaches them. If machine is false only the process is stopped, and the clocks continue.
+// suspend stops a client's machine with its clocks and its connections. The client's goroutines continue, but no
+// data reaches them. If machine is false, only the process is stopped, and the clocks continue.
 func (w *simulation) suspend(c *client, machine bool) {
 	if c.asleep {
 		return
@@ -333,7 +336,7 @@ func (w *simulation) suspend(c *client, machine bool) {
 	})
 }
 
-// duplicate executes a script once more, later, as if an old connection had kept a copy of it.
+// duplicate executes commands once more, later, as if an old connection had kept a copy of them.
 func (w *simulation) duplicate(n *conn, commands []command) {
 	if !w.faults || w.plan.twice == 0 || n.l.random.Float64() >= w.plan.twice {
 		return
@@ -353,7 +356,7 @@ func (w *simulation) duplicate(n *conn, commands []command) {
 	w.repeats = later(w.repeats, due)
 }
 
-// ending calls f once: after d, or when the faults end if that is earlier.
+// ending calls f once, after d or when the faults end, if that is earlier.
 func (w *simulation) ending(d time.Duration, f func()) {
 	done := false
 	once := func() {
@@ -366,7 +369,7 @@ func (w *simulation) ending(d time.Duration, f func()) {
 	w.at(d, slotFaults, once)
 }
 
-// calm ends every fault that lasts. The simulation's lock is held.
+// calm ends all faults. The caller must hold simulation.mu.
 func (w *simulation) calm() {
 	w.faults = false
 	for _, f := range w.endings {
@@ -378,7 +381,7 @@ func (w *simulation) calm() {
 	}
 	for _, s := range w.servers {
 		s.mute = 0
-		if s.set(s.off(), 1); w.plan.beyond { // nothing else keeps the clocks together during a quarantine
+		if s.set(s.off(), 1); w.plan.beyond { // in these runs the masters' clocks may differ too much
 			w.setBack = max(w.setBack, s.off())
 			s.set(0, 1)
 		}

@@ -2,10 +2,10 @@ package sim
 
 import "time"
 
-// freezeAll stops the machines of all clients, and their network, together for less than the longest validity. When
-// they resume, their clocks have advanced, or only the wall clocks if they are virtual machines; the masters have
-// advanced, too. Timers do not show the freeze. suspend freezes one machine while others continue. With reply, the
-// freeze happens when the client is about to read the next reply of a master.
+// freezeAll stops the machines of all clients, and their network, for less than the longest validity. When the
+// machines resume, their clocks and the clocks of the masters have advanced. If the clients run in virtual machines,
+// only their wall clocks have. Timers do not notice the freeze. (suspend stops one machine while others continue.)
+// If reply is set, the freeze happens when the client is about to read the next reply of a master.
 func (w *simulation) freezeAll(c *client, reply bool) {
 	d := w.upTo(w.plan.most)
 	if reply {
@@ -15,7 +15,7 @@ func (w *simulation) freezeAll(c *client, reply bool) {
 	w.leapBy(d)
 }
 
-// leapBy makes d of true time pass at once. The simulation's lock is held.
+// leapBy makes d of true time pass instantly. The caller must hold simulation.mu.
 func (w *simulation) leapBy(d time.Duration) {
 	w.note(-1, -1, "all machines stop for", "", int64(d))
 	w.leaped.Add(int64(d))
@@ -27,7 +27,7 @@ func (w *simulation) leapBy(d time.Duration) {
 	}
 }
 
-// readNext starts a freeze that was to happen before the next reply is read.
+// readNext starts the freeze that must happen before the next reply is read, if there is one.
 func (c *client) readNext() {
 	if d := c.freezeNext; d > 0 && c.w.faults {
 		c.freezeNext = 0
@@ -36,10 +36,10 @@ func (c *client) readNext() {
 	}
 }
 
-// farthestTurn is the maximum change of a wall clock in the kind for that.
+// farthestTurn is the maximum change of a wall clock in runs of the kind setback.
 const farthestTurn = 3 * time.Hour
 
-// turn sets a client's wall clock. In the kind for that it is set by hours, and sometimes on all clients.
+// turn sets a client's wall clock. In runs of the kind setback, the change may be hours, and may affect all clients.
 func (w *simulation) turn(c *client, by time.Duration) {
 	all := []*client{c}
 	if w.plan.kind == setback {
@@ -64,8 +64,8 @@ func (w *simulation) turn(c *client, by time.Duration) {
 	}
 }
 
-// forgetAndTurn makes a majority of the masters lose their data, and soon sets all clients' wall clocks back, while
-// their guards are inactive.
+// forgetAndTurn makes a majority of the masters lose their data, and soon after sets the wall clocks of all clients
+// back, while their restart guards are inactive.
 func (w *simulation) forgetAndTurn() {
 	for _, s := range w.servers[:len(w.servers)/2+1] {
 		w.note(-1, s.index, "loses all its keys", "", 0)

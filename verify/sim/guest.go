@@ -8,9 +8,9 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// A guest is an additional client with one waiting call at a time. It is either a hermit, which reaches only a minority
-// of the masters forever, or may lock only on a minority, has the highest priority and never wins; or a distant client,
-// which must be served nevertheless.
+// A guest is an additional client with one waiting call at a time. In runs of the kind lonely, it reaches only a
+// minority of the masters, or may lock only on a minority; it has the highest priority, and never acquires a lock.
+// In runs of the kind far, it is distant from the masters, but its calls must succeed.
 type guest struct {
 	c    *client
 	call sync.WaitGroup
@@ -50,7 +50,7 @@ func (w *simulation) startGuest() error {
 	return nil
 }
 
-// visit locks again and again, and reports a call that takes too long.
+// visit acquires and releases a lock again and again, and reports a call that takes too long.
 func (g *guest) visit(k *worker) {
 	w := g.c.w
 	for k.sleep(k.upTo(50*time.Millisecond), nil) {
@@ -65,7 +65,7 @@ func (g *guest) visit(k *worker) {
 	}
 }
 
-// endGuest ends its call. Its Locker is closed with the others.
+// endGuest ends the call of the guest. Its Locker is closed with the others.
 func (w *simulation) endGuest() {
 	if g := w.guest; g != nil {
 		g.stop()

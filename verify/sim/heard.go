@@ -8,25 +8,25 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// Positions of the arguments of scripts, counted from 0 after the keys; a test compares them with the library's
-// encoding.
+// Positions of the arguments of scripts, counted from 0 after the keys. TestWordPositions compares them with the
+// library's encoding.
 const (
-	// Of an acquire; an extension has its id and its TTL in the same positions.
+	// Of an acquire. An extension has its id and its TTL at the same positions.
 	wordID, wordTTL, wordFirst, wordLast, wordMode, wordWaiter = 1, 2, 3, 4, 5, 6
 
-	wordRepairPrevious = 8 // of a repair: the lease that it replaces
+	wordRepairPrevious = 8 // of a repair: the lease that the repair replaces
 
 	wordEndGrant, wordEndBallot, wordKeep, wordEndWaiter, wordRank = 0, 1, 2, 3, 4 // of a release
 
-	wordGrants = 6 // further leases of a release begin here
+	wordGrants = 6 // further leases of a release begin at this position
 
-	wordStep = 0 // of a step of an admission
+	wordStep = 0 // of an admission: its step
 )
 
-// repairs names acquires that restore a lease, or transfer it to another client.
+// repairs describes acquires that restore a lease, or transfer it to another client.
 const repairs = "repair or import"
 
-// Descriptions of a release without a lease.
+// Descriptions of a release that contains no lease.
 const (
 	leaves = "leave"
 	joins  = "join"
@@ -37,14 +37,14 @@ type message struct {
 	script *frame.Script
 	words  []string
 	what   string
-	id, by string // by: the lease that causes the refusal
+	id, by string // by is the lease that causes the refusal
 	ballot int64
 	code   int64    // negative for an error
-	free   bool     // the name is free, and another waiter is first
+	free   bool     // the name is free, but another waiter is first
 	grants []string // the leases that a release ends
 }
 
-// modeOf returns the mode of an acquire, which may be omitted if there is no ticket.
+// modeOf returns the mode of an acquire. The mode may be omitted if the acquire has no ticket.
 func modeOf(words []string) string {
 	if mode := word(words, wordMode); mode != "" {
 		return mode
@@ -52,7 +52,7 @@ func modeOf(words []string) string {
 	return "acquire"
 }
 
-// read decodes a call and its reply.
+// read decodes a call of a script and its reply.
 func read(one *frame.Script, words []string, reply any) message {
 	m := message{script: one, words: words, what: one.Name, code: -1}
 	switch v := reply.(type) {
@@ -92,7 +92,7 @@ func read(one *frame.Script, words []string, reply any) message {
 	return m
 }
 
-// word returns one argument of a script; "" if it was omitted.
+// word returns one argument of a script, or "" if the argument was omitted.
 func word(words []string, i int) string {
 	if i >= len(words) {
 		return ""
@@ -100,8 +100,8 @@ func word(words []string, i int) string {
 	return words[i]
 }
 
-// heard records a script that a master has executed, and checks it against earlier ones: after a master has executed
-// the end of a lease, the lease must never be on it again.
+// heard records a script that a master has executed, and checks it against earlier scripts: after a master has
+// executed the release of a lease, it must never have the lease again.
 func (w *simulation) heard(n *conn, s *server, m message) {
 	switch m.script {
 	case scripts.Acquire, scripts.SharedAcquire:
@@ -110,9 +110,9 @@ func (w *simulation) heard(n *conn, s *server, m message) {
 		switch {
 		case !granted:
 			s.no[m.id] = s.no[m.id] || asks
-		case asks && role == scripts.Reader && s.had[m.id]: // a duplicated acquire of a reader may last until its TTL
+		case asks && role == scripts.Reader && s.had[m.id]: // a duplicated acquire of a reader may remain until its TTL
 			w.loose = true
-		case asks && s.no[m.id]: // a duplicate of a refused acquire is not undone: it lasts until its TTL
+		case asks && s.no[m.id]: // a duplicate of a refused acquire is not undone, so it remains until its TTL
 			w.loose = true
 		case s.ended[m.id] && !w.leapt:
 			w.problemLocked("%s is on master %d again, after its end was executed there", m.id, s.index)
@@ -134,10 +134,11 @@ func (w *simulation) heard(n *conn, s *server, m message) {
 // A block is a range of ballots, inclusive.
 type block struct{ first, last int64 }
 
-// ask records what a client sends, before anything happens to it. Each acquire must be for a new lease, since a release
-// of the old one may still be in flight. An import is sent again with the same id, but with ballots above those of
-// earlier rounds, because the reply to one round could otherwise be taken for that to another. If a master did not know
-// a script, it is sent again with its text, which is not another round.
+// ask records an acquire that a client sends, before anything can happen to the message. Each acquire must be for a
+// new lease, since a release of the old lease may still be in flight. An import is sent again with the same id, but
+// its ballots must be above those of earlier rounds, because the reply to one round could otherwise be taken for the
+// reply to another. A script that a master did not know is sent again with its text; that does not start a new
+// round.
 func (l *link) ask(c command) {
 	if c[0] != "EVALSHA" || c[1] != scripts.Acquire.SHA && c[1] != scripts.SharedAcquire.SHA {
 		return
@@ -149,7 +150,7 @@ func (l *link) ask(c command) {
 	words := c[3+keys:]
 	id, now, mode := words[wordID], block{number(words[wordFirst]), number(words[wordLast])}, modeOf(words)
 	if mode == "repair" {
-		return // it extends nothing that a client relies on, and may be retried after a refusal as ahead
+		return // it extends nothing that a client relies on, and may be retried if its ballot was ahead
 	}
 	before, again := l.asked[id]
 	switch {

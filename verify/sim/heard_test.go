@@ -8,7 +8,7 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// The simulator decodes the id of a lease, ballots, the mode and the waiter as the library has encoded them.
+// The simulator decodes the id of a lease, the ballots, the mode and the waiter as the library has encoded them.
 func TestWordPositions(t *testing.T) {
 	enc, keys := scripts.NewEncoder(prefix, 0), prefix.Keys("a")
 	ticket := scripts.NewTicket(scripts.Plain, "L", 1, "me", 0, 0)
@@ -23,14 +23,14 @@ func TestWordPositions(t *testing.T) {
 	} {
 		w := words(c)
 		if w[wordID] != "the grant" || number(w[wordFirst]) != 4711 || number(w[wordLast]) != 4711 || modeOf(w) != mode {
-			t.Errorf("%s: %q", mode, w)
+			t.Errorf("the words of the mode %s are decoded wrongly: %q", mode, w)
 		}
 		if mode == "acquire" && w[wordWaiter] != ticket.Waiter() {
-			t.Errorf("%s: %q", mode, w)
+			t.Errorf("the waiter of the mode %s is decoded wrongly: %q", mode, w)
 		}
 	}
 	if w := words(enc.Extend(&keys, "the grant", time.Second, 1, "")); w[wordID] != "the grant" {
-		t.Errorf("extend: %q", w)
+		t.Errorf("the id of an extension is decoded wrongly: %q", w)
 	}
 	for what, end := range map[string]scripts.Ending{
 		scripts.Release.Name: {Leases: []string{"the grant"}, Ballot: 4713, Waiter: ticket, Back: true, AskBallot: 1},
@@ -41,7 +41,7 @@ func TestWordPositions(t *testing.T) {
 			id = "the grant"
 		}
 		if m.what != what || m.ballot != end.Ballot || m.id != id {
-			t.Errorf("%s: %+v", what, m)
+			t.Errorf("the message %q is decoded wrongly: %+v", what, m)
 		}
 	}
 	shared := prefix.KeysOf("a", scripts.Reader)
@@ -52,18 +52,18 @@ func TestWordPositions(t *testing.T) {
 	} {
 		w := words(c)
 		if w[wordID] != "the grant" || number(w[wordFirst]) != 4711 || number(w[wordLast]) != 4711 || modeOf(w) != mode {
-			t.Errorf("%s of a share: %q", mode, w)
+			t.Errorf("the words of the mode %s of a share are decoded wrongly: %q", mode, w)
 		}
 	}
 	if w := words(enc.Extend(&shared, "the grant", time.Second, 1, "")); w[wordID] != "the grant" {
-		t.Errorf("extend of a share: %q", w)
+		t.Errorf("the id of an extension of a share is decoded wrongly: %q", w)
 	}
 	end := scripts.Ending{Leases: []string{"the grant"}, Ballot: 4713, Waiter: ticket}
 	if m := read(scripts.SharedRelease, words(enc.Release(&shared, end)), int64(0)); m.id != "the grant" ||
 		m.ballot != 4713 {
-		t.Errorf("release of a share: %+v", m)
+		t.Errorf("the release of a share is decoded wrongly: %+v", m)
 	}
 	if w := words(enc.Admit(scripts.AdmitRequest{Step: scripts.AdmitStart})); w[wordStep] != "start" {
-		t.Errorf("admit: %q", w)
+		t.Errorf("the step of an admission is decoded wrongly: %q", w)
 	}
 }

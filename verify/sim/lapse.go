@@ -2,13 +2,13 @@ package sim
 
 import "time"
 
-// A lapse makes repairs dangerous. A master lacks the lock that one client holds, votes for another client, and loses
-// its data with the vote. Meanwhile the reply of a third master to the holder's round of extensions is late; or the
-// holder reaches the forgetful master only then, and the third one no longer. The other client's messages to the third
-// master are late, too, and arrive when the lock has expired there.
+// A lapse makes repairs dangerous. A master without the lock of the holder votes for another client, and then loses
+// its data with this vote. Meanwhile a third master's reply to the holder's extension is late; or the holder reaches
+// the forgetful master only after the loss, and no longer reaches the third master. The other client's messages to
+// the third master are late, too, and arrive when the holder's lock has expired there.
 type lapse struct {
 	w                 *simulation
-	holder, other     *link // to the forgetful master, and to the third one
+	holder, other     *link // links to the forgetful master
 	holders3, others3 *link
 	how               int
 }
@@ -20,7 +20,8 @@ const (
 	lapseKinds
 )
 
-// lapse begins a lapse of s. The steps are drawn around the timeout of the pool: later replies do not count.
+// lapse begins a lapse of s. The timeout of the pool determines when its parts happen, because later replies are
+// ignored.
 func (w *simulation) lapse(s *server, c *client) {
 	if w.lapsing || s.down || !w.mayForget(s) {
 		return
@@ -36,12 +37,12 @@ func (w *simulation) lapse(s *server, c *client) {
 	w.note(c.index, s.index, "is cut off, before a lapse of the kind", "", int64(l.how))
 	l.holder.sever()
 	t := w.plan.timeout
-	at := w.plan.most + w.upTo(t) // until its lock has expired there
+	at := w.plan.most + w.upTo(t) // until the lock of the holder has expired on s
 	l.step(at, func() {
 		l.holders3.downCut = l.how == lateReply
 		l.holder.refuse = l.how == lateRound
 	})
-	const connects = 100 * time.Millisecond // maximum
+	const connects = 100 * time.Millisecond // maximum time to connect
 	at += connects
 	l.step(at, func() { l.holders3.upCut = true })
 	asks := at + t/10 + w.upTo(t/4)
@@ -66,7 +67,7 @@ func (l *lapse) step(d time.Duration, f func()) {
 	})
 }
 
-// forget makes the master lose its data, and the holder reach it again.
+// forget makes the master lose its data, and lets the holder reach the master again.
 func (l *lapse) forget() {
 	s := l.holder.s
 	l.w.note(l.other.c.index, s.index, "loses what it has voted for", "", 0)
@@ -83,7 +84,7 @@ func (l *lapse) forget() {
 	}
 }
 
-// sever breaks the connections of a link, on which no client can connect until it is opened.
+// sever breaks the connections of a link. No client can connect until the link is opened.
 func (l *link) sever() {
 	l.refuse = true
 	for _, n := range append([]*conn(nil), l.conns...) {
@@ -91,7 +92,7 @@ func (l *link) sever() {
 	}
 }
 
-// pass opens one direction of a link, or both; waiting messages arrive now.
+// pass opens the given directions of a link. Messages that were held back arrive now.
 func (l *link) pass(up, down bool) {
 	upCut, downCut, refuse, denied := l.upCut && !up, l.downCut && !down, l.refuse, l.denied
 	l.open()

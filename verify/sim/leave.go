@@ -8,8 +8,8 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// leave closes the Locker of a client with a context that has ended or soon ends, mostly while so many masters hang
-// that nothing is confirmed. The simulation's lock is held.
+// leave closes the Locker of a client with a context that has ended or soon ends. Usually it also makes a majority
+// of the masters hang, so that nothing is confirmed. The caller must hold simulation.mu.
 func (w *simulation) leave(c *client) {
 	if w.random.IntN(3) > 0 {
 		d := w.upTo(w.plan.guard)
@@ -26,8 +26,8 @@ func (w *simulation) leave(c *client) {
 	w.at(w.upTo(30*time.Millisecond), slotFaults, func() { c.restart(limit) })
 }
 
-// restart closes the Locker, with a context that ends after about d, and creates another one. If d is 0 the context has
-// already ended. The simulation's lock is held.
+// restart closes the Locker, with a context that ends after about d, and creates another one. If d is 0, the context
+// has already ended. The caller must hold simulation.mu.
 func (c *client) restart(d time.Duration) {
 	w := c.w
 	if c.asleep || c.closing || !w.faults {
@@ -61,7 +61,8 @@ func (c *client) restart(d time.Duration) {
 	})
 }
 
-// checkLeft reports locks that a Locker still holds when its Close has returned, with or without an error.
+// checkLeft reports locks that a Locker still holds when its Close has returned, whether or not Close returned an
+// error.
 func (c *client) checkLeft(l *redlock.Locker) {
 	w := c.w
 	w.mu.Lock()

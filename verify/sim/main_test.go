@@ -22,14 +22,14 @@ var (
 	untilBad     = flag.String("until", "", "stop after the first violation that has this in its words")
 )
 
-// childEnv makes a process run schedules for another, and report to its standard output.
+// childEnv is set in a process that runs schedules for another process, and reports on its standard output.
 const childEnv = "REDLOCK_SIM_CHILD"
 
 func TestMain(m *testing.M) {
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // faults are expected here
 	flag.Parse()
 	if isChild() || *oneSeed >= 0 {
-		// For reproducible runs, only one goroutine may run at a time, and the collector only between runs.
+		// For reproducible runs, only one goroutine may run at a time, and the garbage collector only between runs.
 		runtime.GOMAXPROCS(1)
 		debug.SetGCPercent(-1)
 	}

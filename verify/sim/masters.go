@@ -11,7 +11,7 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// emptyAll restarts all masters at once without their data.
+// emptyAll restarts all masters together without their data.
 func (w *simulation) emptyAll() {
 	for _, s := range w.servers {
 		w.note(-1, s.index, "restarts without its memory", "", 0)
@@ -23,7 +23,7 @@ func (w *simulation) emptyAll() {
 	}
 }
 
-// backup gives masters another replication id, like a replica that attaches, or a backlog that is freed. They lose no
+// backup gives masters another replication id, as when a replica attaches or a backlog is freed. The masters lose no
 // data.
 func (w *simulation) backup() {
 	for i, s := range w.servers {
@@ -38,7 +38,7 @@ func (w *simulation) backup() {
 	}
 }
 
-// cutApart partitions the chosen minority away, and records that.
+// cutApart partitions the chosen minority away from all clients, and records that.
 func (w *simulation) cutApart() {
 	for _, c := range w.clients {
 		for _, i := range w.plan.apart {
@@ -49,7 +49,8 @@ func (w *simulation) cutApart() {
 	}
 }
 
-// joinAgain ends that, after the checks that every client is served without the minority.
+// joinAgain ends the lasting partitions. It is called after the checks that every client is served without the
+// minority.
 func (w *simulation) joinAgain() {
 	w.endGuest()
 	w.mu.Lock()
@@ -104,7 +105,7 @@ type contender struct {
 	l *redlock.Locker
 }
 
-// contenders returns three of each client.
+// contenders returns maxBusy contenders for each client.
 func (w *simulation) contenders(ctx context.Context) (list []contender) {
 	for _, c := range w.clients {
 		for n := range maxBusy {
@@ -122,7 +123,8 @@ func (w *simulation) contenders(ctx context.Context) (list []contender) {
 	return list
 }
 
-// served acquires a lock and releases it, and reports a call that takes too long.
+// served acquires and releases a lock. It reports a call that takes too long, and returns whether the call
+// succeeded.
 func (c contender) served() bool {
 	w := c.c.w
 	asked := time.Now()
@@ -203,7 +205,7 @@ func (w *simulation) checkGuardTime() {
 	}
 }
 
-// together runs f for each contender concurrently, and waits.
+// together runs f for all contenders concurrently, and waits for them.
 func together(list []contender, f func(contender)) {
 	var all sync.WaitGroup
 	for _, c := range list {

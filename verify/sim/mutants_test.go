@@ -16,7 +16,7 @@ import (
 // mutantSeeds is the maximum number of schedules until a mutant is killed.
 const mutantSeeds = 8000
 
-// without builds this package's tests with a mutant, and returns the binary; "" for no mutant, which is this binary.
+// without builds this package's tests with a mutant, and returns the binary. Without a mutant it returns "".
 func without(t *testing.T, name string) (binary string) {
 	t.Helper()
 	if name == "" {
@@ -37,25 +37,25 @@ func without(t *testing.T, name string) (binary string) {
 	binary = filepath.Join(dir, "sim.test")
 	build := exec.Command("go", "test", "-c", "-ldflags=-s -w", "-overlay", overlay, "-o", binary, ".")
 	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+		t.Fatalf("the mutant cannot be built: %v\n%s", err, out)
 	}
 	return binary
 }
 
-// The kinds of the mutants exist.
+// The kinds that the list of mutants names exist.
 func TestMutantsHaveKinds(t *testing.T) {
 	for _, m := range mutants.Of(mutants.Sim) {
 		for _, kind := range strings.Split(m.Kinds, ",") {
 			if !slices.Contains(kindNames[:], kind) {
-				t.Errorf("mutant %s: unknown kind %q", m.Name, kind)
+				t.Errorf("the mutant %s names the unknown kind %q", m.Name, kind)
 			}
 		}
 	}
 }
 
-// Each mutant, which removes one protection, is killed by some schedule, and the same schedule finds no violation in
-// the original: the checks can fail, and each protection is needed. Protections in the masters' scripts are removed
-// from the reference.
+// Each mutant removes one protection. Some schedule kills it, and the same schedule finds no violation in the
+// original code. So the checks can fail, and each protection is needed. Protections in the masters' scripts are
+// removed from package reference.
 func TestMutantsAreKilled(t *testing.T) {
 	if !long.Enabled() || race.Enabled {
 		t.Skip("needs -long, without -race: it builds a binary for each mutant")
@@ -84,9 +84,9 @@ func killed(t *testing.T, m mutants.Mutant) {
 	}
 	t.Logf("found after %v, by schedule %d of its kinds: %s", time.Since(began).Round(time.Millisecond), sum.Runs,
 		found.Problems[at])
-	t.Logf("seed %d: %s", found.Seed, m.Wrong)
+	t.Logf("seed %d kills the mutant: %s", found.Seed, m.Wrong)
 	intact := child{first: found.Seed, seeds: 1}
 	intact.run(t, func() {}, func(b badSeed) {
-		t.Errorf("seed %d finds a violation in the original, too: %s", b.Seed, b.Problems)
+		t.Errorf("seed %d finds a violation in the original code, too: %s", b.Seed, b.Problems)
 	})
 }

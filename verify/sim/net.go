@@ -19,14 +19,14 @@ type link struct {
 	c      *client
 	s      *server
 	random *rand.Rand
-	slot   int // makes the arrival times on this link different from those of all others
+	slot   int // distinguishes the arrival times on this link from those of all others
 
 	upCut, downCut bool             // nothing passes; messages wait, as for a retransmission
 	refuse         bool             // no client can connect
-	denied         bool             // the client's user has no right to locks on this master
-	slow           [2]time.Duration // additional delay of its messages, up and down
-	conns          []*conn          // those that may still deliver data
-	asked          map[string]block // by hold: the ballots that have been sent
+	denied         bool             // the master refuses the locks of the client, as if its user lacked the right
+	slow           [2]time.Duration // additional delay of messages to the master and back
+	conns          []*conn          // connections that may still deliver data
+	asked          map[string]block // by lease: the ballots that have been sent
 	generation     int
 	dialAt         time.Time // earliest time of the next connection
 }
@@ -35,13 +35,13 @@ type link struct {
 // simulation.mu.
 type conn struct {
 	l    *link
-	slot int // of the link, plus the number of the connection
+	slot int // the slot of the link, plus the number of the connection
 	nearEnd
 	underWay
 	farEnd
 }
 
-// The nearEnd of a connection is the client's side.
+// nearEnd is the client's side of a connection.
 type nearEnd struct {
 	in     []byte
 	closed bool          // closed by the client
@@ -60,26 +60,26 @@ type underWay struct {
 	upFlight         int // messages in flight to the master
 }
 
-// The farEnd of a connection is the master's side.
+// farEnd is the master's side of a connection.
 type farEnd struct {
-	dead   bool // arriving data is lost
+	dead   bool // data that arrives is lost
 	out    []byte
 	client memory.Client
 }
 
-// at runs f, with the simulation's lock held, after about d, at a time that is unique to slot.
+// at runs f after about d, at a time that is unique to slot and with simulation.mu held. It returns that time.
 func (w *simulation) at(d time.Duration, slot int, f func()) time.Time {
 	due := w.instant(time.Now().Add(d), slot)
 	w.agenda.add(due, f)
 	return due
 }
 
-// instant returns the first instant not before t that belongs to slot.
+// instant returns the first instant after t that belongs to slot.
 func (w *simulation) instant(t time.Time, slot int) time.Time {
 	return t.Truncate(tick).Add(tick + time.Duration(slot)*tickPart)
 }
 
-// latency draws the delay of the next message; way is 0 to the master, 1 back.
+// latency draws the delay of the next message; way is 0 to the master, and 1 from the master.
 func (l *link) latency(way int) time.Duration {
 	p := &l.w.plan
 	d := p.latency + l.slow[way]
@@ -98,7 +98,7 @@ var (
 	errReset       = &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 )
 
-// dial connects the client's pool.
+// dial implements the dialer of the client's pool.
 func (c *client) dial(ctx context.Context, _, addr string) (net.Conn, error) {
 	w := c.w
 	w.mu.Lock()
@@ -194,7 +194,7 @@ func (n *conn) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Close closes the connection. Data written before may still arrive.
+// Close closes the connection. Data that was written before may still arrive.
 func (n *conn) Close() error {
 	w := n.l.w
 	w.mu.Lock()
@@ -219,7 +219,7 @@ func (n *conn) signal() {
 	}
 }
 
-// forget drops a connection that can no longer deliver data.
+// forget removes the connection from its link if it can no longer deliver data.
 func (n *conn) forget() {
 	if !n.closed || !n.dead && (n.upFlight > 0 || len(n.upHeld) > 0) {
 		return
@@ -233,7 +233,7 @@ func (n *conn) forget() {
 	}
 }
 
-// send sends commands to the master.
+// send sends commands to the master, or holds them back while the link is cut.
 func (n *conn) send(commands []command) {
 	if n.dead {
 		return
@@ -256,7 +256,7 @@ func (n *conn) send(commands []command) {
 	})
 }
 
-// flush sends the master's replies to the client.
+// flush sends the master's replies to the client, or holds them back while the link is cut.
 func (n *conn) flush() {
 	if len(n.out) == 0 {
 		return
@@ -282,7 +282,7 @@ func (n *conn) flush() {
 	})
 }
 
-// open opens cut directions; waiting messages arrive now, in order.
+// open ends all cuts of the link; messages that were held back are sent now, in order.
 func (l *link) open() {
 	l.upCut, l.downCut, l.refuse, l.denied = false, false, false, false
 	for _, n := range append([]*conn(nil), l.conns...) {
@@ -299,8 +299,8 @@ func (l *link) open() {
 	}
 }
 
-// cut ends a connection like a broken network. Data in flight to the client is lost, and data in flight to the master
-// too, unless arrives is set.
+// cut ends a connection, as a broken network does. Data in flight to the client is lost; data in flight to the
+// master is also lost, unless arrives is set.
 func (n *conn) cut(arrives bool) {
 	n.reset = true
 	n.signal()
@@ -337,7 +337,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// The rest of net.Conn. The pool uses its own timeouts.
+// The remaining methods of net.Conn. Deadlines have no effect, because the pool uses its own timeouts.
 func (n *conn) LocalAddr() net.Addr              { return address("client") }
 func (n *conn) RemoteAddr() net.Addr             { return address(n.l.s.addr) }
 func (n *conn) SetDeadline(time.Time) error      { return nil }

@@ -8,42 +8,42 @@ import (
 	"time"
 )
 
-// A kind is the focus of a run.
+// A kind determines what a run concentrates on.
 type kind int
 
-// The kinds. The last one includes faults beyond what the documentation says is tolerated; see plan.beyond.
+// The kinds. Runs of the kind excess include faults that are not tolerated according to the documentation.
 const (
 	contention  kind = iota // no faults but a network with different delays: many clients compete for one name
-	amnesia                 // masters restart empty, are flushed, restored from a snapshot, fail back
+	amnesia                 // masters restart empty, are flushed, are restored from a snapshot, or fail back
 	lateness                // messages are delayed, lost, duplicated, or arrive on an old connection
 	partition               // links cut, one way or both
-	suspension              // clients are suspended and frozen, and hurry after waking up
-	clocks                  // rates with the maximum error that the drift allows for, locks used to their end
-	oldness                 // no client locks for longer than fences are kept, and clients lose time meanwhile
+	suspension              // clients are suspended and frozen, and extend their locks soon after waking up
+	clocks                  // clocks run as wrong as the drift allows, and locks are used until they expire
+	oldness                 // no client locks for longer than fences are kept, and clocks of clients stop meanwhile
 	deployments             // clients with different max TTLs
 	mixture                 // any combination from the seed
 	excess                  // faults that are not tolerated
-	changes                 // the masters are changed; clients are notified at different times, and one perhaps never
-	freezes                 // processes, machines, and all machines stop for part of the validity
+	changes                 // the masters are changed; clients are notified at different times, one perhaps never
+	freezes                 // a process, a machine, or all machines stop for less than the validity of a lock
 	setback                 // wall clocks jump back and forward by hours, while masters are in quarantine and calls wait
 	leaving                 // Lockers are closed with contexts in any state, while masters hang
 	strangers               // clients with different lists of masters, or with the same id
-	emptied                 // all masters lose their data at once; clients with different max TTLs
+	emptied                 // all masters lose their data together; clients have different max TTLs
 	backups                 // masters get another replication id without loss of data
-	crowd                   // many waiters die at once, while others continue
-	lasting                 // a minority is partitioned away forever, and every client must be served; a new client starts
+	crowd                   // many waiters die together, while others continue
+	lasting                 // a minority is partitioned away forever; all clients, also a new one, must acquire locks
 	lonely                  // a client reaches only a minority, forever, and waits in front of all others
-	quitting                // many calls of a client end without a release, and it continues
-	far                     // a distant client waits while near ones try all the time
+	quitting                // many calls of a client end without a release, and the client continues
+	far                     // a distant client waits while near clients try all the time
 	several                 // several names are locked together, in any order
 	minimum                 // locks with a minimum hold, also after an early unlock
 	readers                 // names with readers and writers
-	paused                  // machines stop with both of their clocks
+	paused                  // machines stop, and both of their clocks with them
 	lapses                  // a master forgets a vote while messages of a round that may repair it are late
-	lingers                 // locks linger after their Unlock
+	lingers                 // locks linger after Unlock
 )
 
-// kindOf returns the kind of a run: kinds that share a last digit of the seed alternate.
+// kindOf returns the kind of a run. The last digit of the seed selects a list of kinds, which alternate.
 func kindOf(s *Setup) kind {
 	if i := slices.Index(kindNames[:], s.Kind); i >= 0 {
 		return kind(i)
@@ -52,7 +52,7 @@ func kindOf(s *Setup) kind {
 	return list[s.Seed/10%uint64(len(list))]
 }
 
-// kindsOf lists the kinds of the seeds, by their last digit.
+// kindsOf lists the kinds of runs, indexed by the last digit of the seed.
 var kindsOf = [10][]kind{
 	{contention, freezes, far}, {amnesia, setback}, {lateness, leaving, quitting}, {partition, strangers, several},
 	{suspension, emptied, minimum}, {clocks, backups, readers}, {oldness, lasting, paused}, {deployments, crowd},
@@ -66,8 +66,8 @@ var kindNames = [...]string{
 	"paused", "lapses", "lingers",
 }
 
-// A plan holds everything that is drawn before a run begins. Each seed draws which faults occur, and how often: a run
-// with a few of every event finds less than many runs with few frequent events.
+// A plan holds everything that is drawn before a run begins, for example which faults occur and how often. In a
+// run only some kinds of faults occur, but often: that finds more than runs in which each kind occurs a few times.
 type plan struct {
 	kind kind
 	size
@@ -82,20 +82,20 @@ type plan struct {
 
 // A size holds the numbers of masters, clients and workers.
 type size struct {
-	masters, clients, busy int // busy: workers per client
+	masters, clients, busy int // busy is the number of workers per client
 	names                  []string
 }
 
-// The times of a deployment.
+// times holds the durations of a run.
 type times struct {
-	guard              time.Duration   // of the deployment
-	guards             []time.Duration // of each client
-	least, most        time.Duration   // TTLs
+	guard              time.Duration   // the max TTL of the deployment
+	guards             []time.Duration // the max TTL of each client
+	least, most        time.Duration   // shortest and longest TTL
 	length             time.Duration   // how long the clients work
 	heartbeat, timeout time.Duration
 }
 
-// A network holds the delays.
+// A network describes the delays and duplicates of messages.
 type network struct {
 	latency, jitter, spike time.Duration
 	spikes                 float64       // probability that a message is late by up to spike
@@ -103,18 +103,18 @@ type network struct {
 	twice                  float64       // probability that a message is executed twice
 }
 
-// The weather holds the faults.
+// The weather describes the faults of a run.
 type weather struct {
 	every   time.Duration   // mean time from fault to fault
 	weights [faultKinds]int // weight of each fault
 	rate    float64         // error of the rates of the clocks
-	lean    float64         // 1 if the masters run fast and the clients slow, -1 the other way
+	lean    float64         // 1 if the masters' clocks are fast and the clients' slow, -1 if the opposite
 	spread  time.Duration   // initial distance between the masters' clocks
 	frozen  bool            // suspensions also stop the steady clock
 	beyond  bool            // includes faults that are not tolerated
 }
 
-// Habits describe how a worker uses a lock.
+// Habits describe how a worker uses a lock. Fields of type float64 are probabilities.
 type habits struct {
 	idle                     time.Duration // longest pause between two calls
 	dwell                    time.Duration // longest time that a lock is used
@@ -122,23 +122,23 @@ type habits struct {
 	hand, hurry, write, keep float64
 	again                    float64       // probability that a handle is delivered twice
 	longest                  time.Duration // minimum duration of a hold that is used to its end
-	byHand                   float64       // probability that a holder's pause ends with an extension
-	values                   float64       // ... that it sets the value of its lock before
+	byHand                   float64       // probability that a holder calls Extend after a pause
+	values                   float64       // probability that a holder sets the value of its lock before a pause
 }
 
-// manners are the shares of calls with a retry policy, of fair calls and of calls with local hand-offs, and the
+// manners holds the fractions of calls with a retry policy, of fair calls and of calls with local hand-offs, and the
 // behaviour of each client's trace callbacks.
 type manners struct {
 	retry, fair, handoff float64
 	callbacks            []callback
 }
 
-// A callback is what the vote callback of a client does, besides the reports that the checks need.
+// A callback describes what the vote callback of a client does in addition to recording the vote for the checks.
 type callback int
 
 const (
 	returns callback = iota
-	blocks           // until the workers have ended: nothing of the client is delivered before that
+	blocks           // until the workers have ended; no event of the client is delivered before that
 	panics
 )
 
@@ -175,7 +175,7 @@ func draw(s *Setup) plan {
 	} else {
 		p.stress(r)
 	}
-	more := rand.New(rand.NewPCG(s.Seed, 3)) // a separate source: the plans of other seeds do not change
+	more := rand.New(rand.NewPCG(s.Seed, 3)) // a separate source, so that the plans of older seeds do not change
 	p.again = some(more, 0.7)
 	if p.again > 0 && (p.kind == amnesia || p.kind == strangers) {
 		p.hand = 0.4 * more.Float64()
@@ -193,7 +193,7 @@ func draw(s *Setup) plan {
 			p.guards[i] = 2 * p.guard
 		}
 	}
-	p.callbacks = make([]callback, p.clients+2) // a guest and a client that dies have plain ones
+	p.callbacks = make([]callback, p.clients+2) // the callbacks of a guest and of a dying client return
 	if p.kind <= mixture || p.kind == lapses {
 		for i := range p.clients {
 			p.callbacks[i] = callback(pick(more, 0, 0, 0, 0, 0, 0, int(blocks), int(panics)))
@@ -230,7 +230,7 @@ func (p *plan) stress(r *rand.Rand) {
 	case oldness:
 		p.weights[suspend] = 1
 		p.every = 30 * time.Second
-		p.length, p.heartbeat, p.timeout = 300*time.Second, 5*time.Minute, 5*time.Minute // connections survive a sleep
+		p.length, p.heartbeat, p.timeout = 300*time.Second, 5*time.Minute, 5*time.Minute // connections survive a suspension
 		p.idle, p.frozen = 140*time.Second, r.IntN(3) > 0
 		p.clients, p.busy = pick(r, 2, 3), 1
 		p.most, p.rate = min(p.most, 500*time.Millisecond), 0
@@ -247,7 +247,7 @@ func (p *plan) stress(r *rand.Rand) {
 	}
 }
 
-// contention draws different links, or split votes, or ballots that are far behind.
+// contention draws different delays of the links, or split votes, or ballots that are far behind.
 func (p *plan) contention(r *rand.Rand) {
 	p.timeout *= 2
 	p.unlike = between(r, 0, p.timeout/3)
@@ -255,12 +255,12 @@ func (p *plan) contention(r *rand.Rand) {
 	p.retry = float64(pick(r, 0, 1, 2)) / 2
 	p.weights[split] = pick(r, 0, 1, 2)
 	switch r.IntN(3) {
-	case 0: // a client that was frozen has a wrong masters' time until a heartbeat
+	case 0: // a client that was frozen is wrong about the masters' time until a heartbeat
 		p.weights[suspend], p.frozen = 2, true
 		p.timeout, p.heartbeat = time.Second, 3*time.Second
 		p.every, p.toEnd, p.extend = p.every/2, 0.3, 0.3
 		p.masters, p.most = 3, 300*time.Millisecond
-	case 1: // split votes over a slow network, and locks that are used to their end
+	case 1: // split votes over a slow network, and locks that are used until they expire
 		p.latency = between(r, 3*time.Millisecond, 8*time.Millisecond)
 		p.jitter = between(r, time.Millisecond, 15*time.Millisecond)
 		p.masters, p.clients, p.most, p.unlike = pick(r, 3, 3, 5), pick(r, 3, 4), 250*time.Millisecond, 0
@@ -268,7 +268,8 @@ func (p *plan) contention(r *rand.Rand) {
 	}
 }
 
-// amnesia draws masters that lose their data: in short runs they do not vote again, in long ones their quarantines end.
+// amnesia draws masters that lose their data. In short runs they do not vote again; in long runs their quarantines
+// end.
 func (p *plan) amnesia(r *rand.Rand) {
 	p.heartbeat = between(r, 100*time.Millisecond, 400*time.Millisecond)
 	p.guard = max(p.guard, 2*p.heartbeat+4*p.timeout)
@@ -289,7 +290,7 @@ func (p *plan) amnesia(r *rand.Rand) {
 	p.weights[split] += 1 + r.IntN(4)
 }
 
-// slowly draws a deployment with this max TTL, and a run long enough for quarantines to end.
+// slowly draws a deployment with the max TTL guard, and a run long enough for quarantines to end.
 func (p *plan) slowly(r *rand.Rand, guard time.Duration) {
 	p.guard, p.least, p.most = guard, guard/4, guard
 	p.length = 2*max(guard, leastQuarantine) + between(r, 10*time.Second, 60*time.Second)
@@ -298,22 +299,22 @@ func (p *plan) slowly(r *rand.Rand, guard time.Duration) {
 	p.idle, p.dwell = between(r, 10*time.Millisecond, 2*time.Second), between(r, 10*time.Millisecond, 5*time.Second)
 }
 
-// suspension draws machines that stop.
+// suspension draws suspended machines.
 func (p *plan) suspension(r *rand.Rand) {
 	p.few(r, suspend, suspend, cutOff, stall, flush)
 	p.hurry, p.keep = max(p.hurry, 0.3), 0.2
 	p.masters = pick(r, 2, 3, 4, 5)
 	p.most = min(p.most, 300*time.Millisecond)
-	if r.IntN(2) == 0 { // so that connections survive a sleep
+	if r.IntN(2) == 0 { // so that connections survive a suspension
 		p.timeout, p.heartbeat = 2*time.Second, 3*time.Second
 	}
-	if r.IntN(3) == 0 { // a client that wakes after its TTL tries to extend its lock, after another has held it
+	if r.IntN(3) == 0 { // a client that wakes after its TTL tries to extend its lock after another client has held it
 		p.masters, p.clients, p.hurry, p.extend = pick(r, 2, 4), 2, 0.9, 0.2
 		p.most, p.dwell, p.toEnd = 120*time.Millisecond, 100*time.Millisecond, 0.5
 	}
 }
 
-// few gives a weight to some of these faults.
+// few gives a weight to some faults of the list, at least to one.
 func (p *plan) few(r *rand.Rand, list ...fault) {
 	for _, f := range list {
 		p.weights[f] += r.IntN(4)
@@ -341,7 +342,7 @@ func (p *plan) mixed(r *rand.Rand) {
 	}
 }
 
-// rest returns how long it takes, without faults, until every pending release is delivered.
+// rest returns the time after which, without faults, every pending release has been delivered.
 func (p *plan) rest() time.Duration {
 	if p.kind == oldness { // connections never break in this kind
 		return time.Second
@@ -367,7 +368,7 @@ func between(r *rand.Rand, from, to time.Duration) time.Duration {
 	return (from + time.Duration(r.Int64N(int64(to-from)+1))).Round(10 * time.Microsecond)
 }
 
-// some returns 0 half of the time, otherwise a value up to most.
+// some returns 0 half of the time, and otherwise a value up to most.
 func some(r *rand.Rand, most float64) float64 {
 	if r.IntN(2) == 0 {
 		return 0

@@ -7,35 +7,35 @@ import (
 
 // extras holds the additions of the newer kinds to a plan.
 type extras struct {
-	lists    [][]int // the list of masters of each client; nil: all
-	rolling  bool    // ... from a configuration that is changed to the next without a change of the masters
+	lists    [][]int // the list of masters of each client; nil: all masters
+	rolling  bool    // ... because some clients already use a new list, without a change of the epoch
 	bare     bool    // ... and no master has a record initially
 	oneLabel bool    // all clients have the same label
 	partitions
-	waiters  int           // waiters that die in a separate process
-	silent   bool          // ... without an end of their connections that the masters notice
-	long     bool          // the last client has a longer max TTL than the deployment
-	away     time.Duration // how far away the guest is, each way
-	together bool          // several names are locked as one
+	waiters  int           // number of waiters of the dying client
+	silent   bool          // ... whose connections do not end, so that the masters do not notice its death
+	long     bool          // the last client has a max TTL above that of the deployment
+	away     time.Duration // additional delay of the guest's messages in each direction
+	together bool          // several names are locked together
 	linger   bool          // locks linger
-	slots    int           // most calls acquire one of so many slots of slotsName, which are the names; 0: none do
+	slots    int           // most calls acquire one of this many slots of slotsName; names lists the slots; 0: no slots
 	minHold  bool          // some locks have a minimum hold
 	sharing
 }
 
-// partitions are those of a plan.
+// partitions holds the lasting partitions of a plan.
 type partitions struct {
 	apart    []int // masters that are partitioned from all clients forever
 	hidden   []int // ... only from the guest
-	up, down bool  // ... the cut directions
+	up, down bool  // ... in which directions
 	cutAfter time.Duration
 }
 
-// sharing says how a plan uses readers and writers.
+// sharing describes how a plan uses readers and writers.
 type sharing struct {
 	readers bool    // names have readers and writers
-	endless bool    // ... and an endless stream of readers must not starve a writer
-	reads   float64 // fraction of readers
+	endless bool    // ... and readers that arrive endlessly must not starve a writer
+	reads   float64 // probability that a call acquires a reader's lock
 }
 
 // stressNewer draws the faults of the newer kinds.
@@ -82,7 +82,7 @@ func (p *plan) stressNewer(r *rand.Rand) {
 	}
 }
 
-// lingers draws locks of one TTL that linger, and faults of masters and clients while they are idle.
+// lingers draws lingering locks with the same TTL, and faults of masters and clients while these locks are idle.
 func (p *plan) lingers(r *rand.Rand) {
 	p.few(r, crashEmpty, crashFull, flush, suspend, suspend, stall, cutOff, loseReply)
 	p.weights[notify] = 2
@@ -92,15 +92,15 @@ func (p *plan) lingers(r *rand.Rand) {
 	p.idle, p.dwell = between(r, time.Millisecond, 60*time.Millisecond), between(r, time.Millisecond, 30*time.Millisecond)
 	p.retry, p.fair, p.toEnd, p.hand = some(r, 0.3), some(r, 0.2), some(r, 0.2), 0
 	p.every = between(r, 50*time.Millisecond, 400*time.Millisecond)
-	if r.IntN(2) == 0 { // connections outlive a suspension
+	if r.IntN(2) == 0 { // connections survive a suspension
 		p.timeout, p.heartbeat = 2*time.Second, 3*time.Second
 	}
 }
 
-// slotsName is the name in runs with slots: the calls acquire its slots.
+// slotsName is the name in runs with slots; the calls acquire its slots.
 const slotsName = "s"
 
-// drawSlots turns some runs of older kinds into runs with two or three slots. The calls wait in the queues.
+// drawSlots turns some runs of older kinds into runs with two or three slots, without retry policies.
 func (p *plan) drawSlots(r *rand.Rand) {
 	if p.kind > mixture || p.kind == oldness || r.IntN(12) > 0 {
 		return
@@ -110,7 +110,7 @@ func (p *plan) drawSlots(r *rand.Rand) {
 	p.clients, p.busy, p.retry = max(p.clients, pick(r, 3, 4)), max(p.busy, 2), 0
 }
 
-// freezes draws holds that are not extended, and freezes that are shorter than their validity.
+// freezes draws holds that are often not extended, and freezes that are shorter than the validity of a lock.
 func (p *plan) freezes(r *rand.Rand) {
 	p.few(r, suspend, leapAll, leapReply, stopProcess)
 	p.weights[cutOff] = pick(r, 0, 0, 1)
@@ -123,8 +123,9 @@ func (p *plan) freezes(r *rand.Rand) {
 	p.frozen = r.IntN(2) == 0
 }
 
-// paused draws machines that stop together with both of their clocks, for up to several TTLs, and locks that are used
-// to their end. Heartbeats are frequent, because the stop is not visible before the next one.
+// paused draws machines that stop together with both of their clocks, for up to several TTLs, and locks that are
+// used until they expire. Heartbeats are frequent, because a client does not notice a stop before its next
+// heartbeat.
 func (p *plan) paused(r *rand.Rand) {
 	p.weights[suspend] = 3
 	p.weights[cutOff] = pick(r, 0, 0, 1)
@@ -136,14 +137,14 @@ func (p *plan) paused(r *rand.Rand) {
 	p.every *= 4
 }
 
-// shownAfter returns how long after a pause the masters may not have shown its full length: a heartbeat of each, plus
-// pauses that are too short to be detected.
+// shownAfter returns the maximum time from the end of a pause until replies of the masters have shown its full
+// length to the client. It is the time of a heartbeat of each master, plus the pauses that are too short to be
+// detected.
 func (p *plan) shownAfter() time.Duration {
 	return p.heartbeat + 4*(p.latency+p.jitter) + 100*time.Millisecond
 }
 
-// setback draws masters that lose their data, and wall clocks that are set while the guards of the clients are
-// inactive.
+// setback draws masters that lose their data, and client clocks that are set while all restart guards are inactive.
 func (p *plan) setback(r *rand.Rand) {
 	p.few(r, crashEmpty, flush, failback)
 	p.weights[turnBack] = 2
@@ -152,7 +153,7 @@ func (p *plan) setback(r *rand.Rand) {
 	p.every /= 2
 }
 
-// leaving draws Lockers that are closed while they hold locks, calls wait and masters hang.
+// leaving draws Lockers that are closed while they hold locks, calls wait, and masters hang.
 func (p *plan) leaving(r *rand.Rand) {
 	p.weights[leave] = 3
 	p.weights[hang] = pick(r, 0, 1, 2)
@@ -164,7 +165,7 @@ func (p *plan) leaving(r *rand.Rand) {
 	p.timeout = between(r, 50*time.Millisecond, 300*time.Millisecond)
 }
 
-// strangers draws clients that use only some of the others' masters, or that have the label of another.
+// strangers draws clients that use only some masters of the other clients, or that have the same label.
 func (p *plan) strangers(r *rand.Rand) {
 	p.weights[cutOff] = pick(r, 0, 1)
 	p.toEnd, p.hand = 0.2, 0
@@ -185,8 +186,8 @@ func (p *plan) strangers(r *rand.Rand) {
 	}
 }
 
-// rollingChange draws clients some of which have a list with replaced or omitted masters. Links are not cut: a client
-// sees the records of all masters that are up, which is how conflicts between first records are avoided.
+// rollingChange draws some clients with a list of masters that differs from that of the others. No link is cut: a
+// client must see the records of all masters that are up, otherwise their first records could conflict.
 func (p *plan) rollingChange(r *rand.Rand) {
 	p.slowly(r, between(r, 2*time.Second, 20*time.Second))
 	p.rolling, p.bare = true, r.IntN(3) > 0
@@ -210,7 +211,7 @@ func (p *plan) rollingChange(r *rand.Rand) {
 	}
 }
 
-// emptied draws masters that all lose their data at once, and clients with other max TTLs than the deployment.
+// emptied draws masters that all lose their data together, and clients whose max TTL differs from the deployment's.
 func (p *plan) emptied(r *rand.Rand) {
 	p.guard = between(r, 800*time.Millisecond, 1500*time.Millisecond)
 	p.least, p.most = p.guard/2, p.guard
@@ -223,14 +224,14 @@ func (p *plan) emptied(r *rand.Rand) {
 	if p.long = r.IntN(2) == 0; p.long {
 		return
 	}
-	// A quarantine lasts at least half a minute, so the longest TTLs are above that.
+	// A quarantine lasts at least half a minute, so only a longer max TTL makes a difference.
 	p.weights[emptyAll] = 1
 	p.guard = between(r, 50*time.Second, 90*time.Second)
 	p.least, p.most, p.dwell, p.heartbeat = 45*time.Second, p.guard, time.Second, between(r, time.Second, 3*time.Second)
 	p.every, p.length, p.idle = between(r, 40*time.Second, 80*time.Second), 3*p.guard, 5*time.Second
 }
 
-// lasting draws a minority of masters that is partitioned away forever, and hardly anything else.
+// lasting draws a minority of masters that is partitioned away forever, and almost no other faults.
 func (p *plan) lasting(r *rand.Rand) {
 	p.masters, p.clients, p.busy = pick(r, 3, 4, 5, 5), pick(r, 2, 3), 1
 	p.guard = between(r, 900*time.Millisecond, 1500*time.Millisecond)
@@ -244,8 +245,9 @@ func (p *plan) lasting(r *rand.Rand) {
 	p.every *= 2
 }
 
-// crowd draws a client with many waiters that dies, and others that continue for longer than a dead waiter may count.
-// If no master notices the death, the dead waiters are few, because each costs the others a second.
+// crowd draws a client with many waiters that dies, and clients that run for longer than a dead waiter may stay
+// queued. If no master notices the death, there are only a few dead waiters, because each delays the others by a
+// second.
 func (p *plan) crowd(r *rand.Rand) {
 	p.clients, p.busy, p.names = 3, 3, []string{"a"}
 	p.waiters = pick(r, 15, 20, 30, 40)
@@ -260,13 +262,13 @@ func (p *plan) crowd(r *rand.Rand) {
 	p.weights[cutOff] = pick(r, 0, 1)
 }
 
-// lonely draws a client that reaches only a minority of the masters, and whose calls have the highest priority. Another
-// master is down.
+// lonely draws a client that reaches only a minority of the masters, and whose calls have the highest priority. One
+// of the masters that it cannot reach is partitioned away from all clients.
 func (p *plan) lonely(r *rand.Rand) {
 	p.masters, p.clients, p.busy, p.names = pick(r, 3, 5, 5), pick(r, 2, 3), 1, []string{"a"}
 	p.guard = between(r, 900*time.Millisecond, 1500*time.Millisecond)
 	p.hidden = r.Perm(p.masters)[:p.masters/2+1]
-	p.apart, p.up, p.down = p.hidden[:1], true, true // so that the others need one that the guest reaches
+	p.apart, p.up, p.down = p.hidden[:1], true, true // so the others need a master that the guest reaches
 	p.cutAfter = between(r, 0, p.length/2)
 	p.toEnd, p.retry, p.fair, p.hand, p.keep = 0, 0, 0.5, 0, 0
 	p.idle, p.dwell = time.Millisecond, between(r, time.Millisecond, 30*time.Millisecond)
@@ -274,7 +276,7 @@ func (p *plan) lonely(r *rand.Rand) {
 	p.every *= 2
 }
 
-// far draws a distant client that waits, and near ones that retry by themselves all the time.
+// far draws a distant client that waits in the queue, and near clients that retry all the time.
 func (p *plan) far(r *rand.Rand) {
 	p.masters, p.clients, p.busy, p.names = pick(r, 3, 3, 5), 2, pick(r, 1, 2), []string{"a"}
 	p.away = between(r, 20*time.Millisecond, 120*time.Millisecond)
@@ -286,7 +288,7 @@ func (p *plan) far(r *rand.Rand) {
 	p.length, p.every = between(r, 6*time.Second, 8*time.Second), time.Minute
 }
 
-// several draws clients that lock several names together, and single ones of these.
+// several draws clients that lock several names together, and single names of these.
 func (p *plan) several(r *rand.Rand) {
 	p.few(r, split, cutOff, stall, loseReply, suspend, restart, flush)
 	p.together, p.names = true, []string{"a", "b", "c"}[:pick(r, 2, 3, 3)]
@@ -295,7 +297,7 @@ func (p *plan) several(r *rand.Rand) {
 	p.every *= 2
 }
 
-// minimum draws locks with a minimum hold, most of them released before its end, and Lockers that are closed.
+// minimum draws locks with a minimum hold, most of which are released before its end, and Lockers that are closed.
 func (p *plan) minimum(r *rand.Rand) {
 	p.few(r, split, cutOff, stall, loseReply, suspend, restart, crashEmpty, flush)
 	p.minHold, p.together = true, r.IntN(4) == 0
@@ -310,7 +312,7 @@ func (p *plan) minimum(r *rand.Rand) {
 	p.every *= 2
 }
 
-// share draws names with many readers and few writers, or an endless stream of readers and hardly any faults.
+// share draws names with many readers and few writers, or readers that arrive endlessly and few faults.
 func (p *plan) share(r *rand.Rand) {
 	p.readers, p.reads, p.hand = true, 0.4+0.5*r.Float64(), some(r, 0.5)
 	p.idle, p.dwell = between(r, time.Millisecond, 10*time.Millisecond), between(r, time.Millisecond, 100*time.Millisecond)
@@ -325,12 +327,12 @@ func (p *plan) share(r *rand.Rand) {
 	p.spikes, p.spike = some(r, 0.1), between(r, p.timeout, 6*p.timeout)
 	p.twice = some(r, 0.05)
 	p.toEnd = some(r, 0.3)
-	if r.IntN(2) == 0 { // as in lateness: leftovers are detected
+	if r.IntN(2) == 0 { // as in lateness, to detect leftovers
 		p.heartbeat, p.timeout = p.heartbeat/4, p.timeout/2
 	}
 }
 
-// lapses draws holders that extend by hand, TTLs below twice the timeout, and masters that lose votes.
+// lapses draws holders that call Extend, TTLs below twice the timeout, and masters that lose votes.
 func (p *plan) lapses(r *rand.Rand) {
 	p.masters, p.clients, p.busy, p.names = 3, 2, 1, []string{"a"}
 	p.timeout = between(r, 450*time.Millisecond, 600*time.Millisecond)

@@ -6,12 +6,12 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// lossGrace is how late the lock's context may report a loss to a running client: the library checks the clocks every
-// tenth of a second.
+// lossGrace is how late the lock's context may report a loss to a running client, because the library checks
+// the clocks every tenth of a second.
 const lossGrace = 150 * time.Millisecond
 
-// checkGiven reports a call that succeeded without remaining validity. It runs at the instant at which the call has
-// returned; nothing freezes within an instant.
+// checkGiven reports a call that succeeded without remaining validity. It must be called at the instant at which the
+// call has returned. No freeze can happen within that instant.
 func (w *simulation) checkGiven(what string, lock *redlock.Lock, err error) {
 	if err != nil {
 		return
@@ -32,9 +32,9 @@ func (b *belief) checkErr() {
 	}
 }
 
-// checkNotified reports a loss of which the client was notified too late, or not yet. Delays count from the end of the
-// validity, or from when the clocks continued after a freeze. If the masters' clocks have leapt relative to those of
-// the client, it may only just have learnt that the validity has expired. The simulation's lock is held.
+// checkNotified reports a loss of which the client was notified too late, or not yet. Delays are measured from the
+// end of the validity, or from the end of a freeze. If the masters' clocks have leapt relative to those of the
+// client, the client may only just have learned that the validity has expired. The caller must hold simulation.mu.
 func (b *belief) checkNotified(left time.Duration) {
 	w := b.c.w
 	late := min(-left, time.Since(b.c.jumped))

@@ -12,7 +12,7 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// shared acquires the lock of a reader or the writer of a name.
+// shared acquires the lock of a reader or of the writer of a name.
 func (k *worker) shared(l *redlock.Locker, name string, opts []redlock.LockOption) {
 	w := k.c.w
 	ctx, cancel := k.within(k.ctx, k.upTo(2*w.plan.most))
@@ -42,7 +42,7 @@ func (k *worker) shared(l *redlock.Locker, name string, opts []redlock.LockOptio
 	k.hold(b, opts)
 }
 
-// innerOf re-enters the lock of an RWLock. A reader that requests the writer's lock is refused at once.
+// innerOf acquires the RWLock of b again. A reader that requests the writer's lock must be refused immediately.
 func (k *worker) innerOf(ctx context.Context, b *belief, opts []redlock.LockOption) (*redlock.Lock, error) {
 	if !b.reads && k.random.IntN(2) == 0 {
 		return b.shared.Lock(ctx, opts...)
@@ -56,7 +56,7 @@ func (k *worker) innerOf(ctx context.Context, b *belief, opts []redlock.LockOpti
 	return b.shared.RLock(ctx, opts...)
 }
 
-// downgrade turns a writer's lock into a reader's, and uses that.
+// downgrade turns a writer's lock into a reader's lock, and uses the reader's lock.
 func (k *worker) downgrade(b *belief, opts []redlock.LockOption) {
 	w := k.c.w
 	ctx, cancel := k.within(k.ctx, k.upTo(w.plan.most))
@@ -71,7 +71,7 @@ func (k *worker) downgrade(b *belief, opts []redlock.LockOption) {
 		return err
 	})
 	if err != nil {
-		k.unlock(b.lock) // if it was lost before, this removes its leftovers
+		k.unlock(b.lock) // if the lock was lost before, this removes its leftovers
 		return
 	}
 	next := k.begin(b.locker, lock, b.asked, 0)
@@ -82,7 +82,8 @@ func (k *worker) downgrade(b *belief, opts []redlock.LockOption) {
 	k.hold(next, opts)
 }
 
-// inGap returns writers that held between a writer's lock and the reader's lock that it became.
+// inGap returns the violations by writers that held between a writer's lock and the reader's lock to which it was
+// downgraded.
 func inGap(list []span) (problems []string) {
 	for _, t := range list {
 		for _, o := range list {
@@ -95,8 +96,8 @@ func inGap(list []span) (problems []string) {
 	return problems
 }
 
-// checkEndless reports a writer that does not get the lock while readers arrive endlessly. The workers of one client
-// read, in turn so that there is always one; those of the others write a few times.
+// checkEndless reports a writer that does not get the lock while readers arrive endlessly. The first worker writes a
+// few times. All others read, so that there is always a reader.
 func (w *simulation) checkEndless() {
 	if !w.plan.endless {
 		return
@@ -138,7 +139,7 @@ func (w *simulation) checkEndless() {
 	readers.Wait()
 }
 
-// sawShares examines a reply to an acquire of a lock with readers.
+// sawShares examines the reply to an acquire of a reader's or writer's lock.
 func (o *observer) sawShares(m *message, kind quorum.Outcome, over bool) {
 	role, _ := scripts.ShareOf(m.id)
 	by, _ := scripts.ShareOf(m.by)
@@ -148,7 +149,7 @@ func (o *observer) sawShares(m *message, kind quorum.Outcome, over bool) {
 	o.reach(lateReader, kind == quorum.Stale && role == scripts.Reader && over)
 }
 
-// writeShared writes like write, for an RWLock. The resource refuses tokens smaller than that of the last writer.
+// writeShared is like write for an RWLock, whose resource refuses tokens smaller than that of the last writer.
 func (w *simulation) writeShared(b *belief, last span, wrote bool) {
 	if wrote && b.from.Before(last.from) {
 		w.problemLocked("%s: the resource has accepted token %d of client %d, older than token %d of the writer %d", b.name,

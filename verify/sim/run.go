@@ -15,7 +15,7 @@ import (
 	"github.com/redlock-go/redlock/verify/sim/trace"
 )
 
-// Every event gets a unique instant: a whole tick, plus the slot of its source, so that no two events coincide and the
+// Every event gets a unique instant: a whole tick, plus the slot of its source. So no two events coincide, and the
 // seed determines their order.
 const (
 	tick     = time.Microsecond
@@ -34,11 +34,11 @@ const (
 const (
 	prefix = scripts.Prefix("sim")
 
-	// callGrace is how much later than its context a call may return: the grace of a release, plus a margin.
+	// callGrace is how late a call may return after the end of its context: the grace of a release, plus a margin.
 	callGrace = 15 * time.Millisecond
 )
 
-// A simulation is one run. mu guards all fields that are not marked read only; it is never held while waiting.
+// A simulation is one run. mu guards all fields that are not marked read only. It must not be locked while waiting.
 type simulation struct {
 	Setup
 	plan     plan // read only
@@ -46,7 +46,7 @@ type simulation struct {
 	dying    *dying
 	guest    *guest
 	start    time.Time    // read only
-	leaped   atomic.Int64 // how many ns true time is ahead of the bubble's
+	leaped   atomic.Int64 // how many ns true time is ahead of the time of the bubble
 	servers  []*server    // read only
 	clients  []*client    // read only
 	agenda   *agenda
@@ -64,12 +64,12 @@ type troubles struct {
 	endings  []func()
 	calmFrom time.Time     // end of the last fault that cannot be ended early
 	repeats  time.Time     // when the last duplicated message has been executed
-	loose    bool          // a key may last until its TTL expires
-	aborting bool          // it was tried to give a change of the masters up
-	aborted  bool          // ... and that was done
-	setBack  time.Duration // maximum amount by which a master's clock was set back at the end: keys last longer by that
+	loose    bool          // a key may remain until its TTL expires
+	aborting bool          // the operator has begun to cancel the change of the masters
+	aborted  bool          // ... and has completed that
+	setBack  time.Duration // maximum amount by which a master's clock was set back at the end, so that keys last longer
 	lapsing  bool          // a lapse is in progress
-	leapt    bool          // masters' clocks were so far apart that one may have refused to raise a fence
+	leapt    bool          // the masters' clocks differed so much that one may have refused to raise a fence
 }
 
 // The books record the history of a run.
@@ -77,17 +77,17 @@ type books struct {
 	log       []entry
 	problems  []string
 	spans     []span
-	written   map[string]span  // by name: the last writer that the resource has accepted
-	wins      map[win]string   // the lease of each token
-	shown     map[holdOf]int64 // the newest value of each hold that a quorum has had
+	written   map[string]span  // by name: the last hold whose write the resource has accepted
+	wins      map[win]string   // the lease to which each token belongs
+	shown     map[holdOf]int64 // by hold: the number of its newest value that a quorum has had
 	valuesSet int64
-	asked     map[string]time.Time // by lease: when the call that acquired it began; zero if unknown
+	asked     map[string]time.Time // by lease: when the call that acquired it began; the zero time if unknown
 	count     Counts
-	rules     *trace.Checker // checks the rules of the specification
+	rules     *trace.Checker // checks the transition rules of the specification
 }
 
-// Counts holds the numbers of acquired locks, of imports among them, of repairs of a lease on a master, of writes to
-// the resource, of connections, and of executed scripts.
+// Counts holds the numbers of acquired locks, imported locks, repairs, accepted writes, connections, and executed
+// scripts.
 type Counts struct{ Locks, Imports, Repairs, Writes, Connections, Scripts int }
 
 // A Result is the result of a run.
@@ -101,7 +101,7 @@ type Result struct {
 	reached [situationCount]bool
 }
 
-// Run runs one seed, inside a synctest bubble, and returns when all its goroutines have ended.
+// Run runs one seed and returns when all its goroutines have ended. It must be called in a synctest bubble.
 func Run(setup Setup) (*Result, error) {
 	w := &simulation{Setup: setup, start: time.Now()}
 	w.troubles = troubles{faults: true, random: rand.New(rand.NewPCG(setup.Seed, 1))}
@@ -145,7 +145,7 @@ func (w *simulation) begin() error {
 	for i := range w.plan.masters {
 		s := newServer(w, i)
 		s.set(w.upTo(w.plan.spread)-w.plan.spread/2, 1+w.plan.lean*w.plan.rate)
-		if w.random.IntN(2) == 0 { // it was a replica once
+		if w.random.IntN(2) == 0 { // the master was a replica once
 			s.promote()
 		}
 		if set := w.setOf(i); set != nil {
@@ -185,14 +185,14 @@ func (w *simulation) bad() bool {
 	return len(w.problems) > 0
 }
 
-// work lets the workers work while faults happen, ends both, and waits for the workers.
+// work runs the workers while faults happen, ends the workers and the faults, and waits for the workers.
 func (w *simulation) work() {
 	var workers sync.WaitGroup
 	var stops []context.CancelFunc
 	for _, c := range w.clients {
 		for n := range w.plan.busy {
 			ctx, stop := context.WithCancel(context.Background())
-			stops = append(stops, stop) // separately, because the children of one context end in no particular order
+			stops = append(stops, stop) // one for each, because the children of a context end in no particular order
 			workers.Go(newWorker(c, n, ctx).run)
 		}
 	}
@@ -230,7 +230,7 @@ func (w *simulation) work() {
 	w.restarts.Wait()
 	for _, c := range w.clients {
 		close(c.unblocked)
-		w.sleep(tick) // in which the client delivers its events
+		w.sleep(tick) // meanwhile the client delivers its events
 	}
 }
 

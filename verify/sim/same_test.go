@@ -55,11 +55,11 @@ func TestSameSeedRepeatsRun(t *testing.T) {
 	})
 	t.Logf("%d runs of %d seeds, %d differ", sum.Runs, sameSeeds, different)
 	if sum.Runs != n*sameSeeds {
-		t.Errorf("%d runs", sum.Runs)
+		t.Errorf("the number of runs is %d", sum.Runs)
 	}
 }
 
-// again runs seeds repeatedly, and reports transcripts that differ from the first one.
+// again runs each seed several times, and reports transcripts that differ from the first one.
 func again(t *testing.T, out *json.Encoder, times int) {
 	t.Helper()
 	sum := summary{}
@@ -88,7 +88,7 @@ func again(t *testing.T, out *json.Encoder, times int) {
 	}
 }
 
-// firstDifference returns the first line in which two transcripts differ, with the line before.
+// firstDifference returns the first lines in which two transcripts differ, with a few lines around them.
 func firstDifference(a, b string) (inA, inB string) {
 	x, y := strings.Split(a, "\n"), strings.Split(b, "\n")
 	for i := range min(len(x), len(y)) {
@@ -100,5 +100,5 @@ func firstDifference(a, b string) (inA, inB string) {
 	return fmt.Sprintf("%d lines", len(x)), fmt.Sprintf("%d lines", len(y))
 }
 
-// isChild reports whether this process runs schedules for another.
+// isChild reports whether this process runs schedules for another process.
 func isChild() bool { return os.Getenv(childEnv) != "" }

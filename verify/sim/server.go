@@ -12,7 +12,7 @@ import (
 	"github.com/redlock-go/redlock/verify/sim/trace"
 )
 
-// A server is one in-memory master, as package memory has it, with the simulator's network and clock. Its fields are
+// A server is one in-memory master, as in package memory, with the simulator's network and clock. Its fields are
 // guarded by simulation.mu.
 type server struct {
 	w     *simulation
@@ -38,12 +38,12 @@ type ailment struct {
 
 // A past is the simulator's record of a server's data.
 type past struct {
-	forgot time.Time        // last loss of data
+	forgot time.Time        // when it last lost data
 	saved  *reference.State // last snapshot; nil if none
-	relics map[string]bool  // leases restored from it
-	no     map[string]bool  // leases whose acquire it has refused
-	had    map[string]bool  // leases whose acquire it has granted
-	ended  map[string]bool  // leases whose release it has executed since its last loss of data
+	relics map[string]bool  // leases restored from the snapshot
+	no     map[string]bool  // leases whose acquire the server has refused
+	had    map[string]bool  // leases whose acquire the server has granted
+	ended  map[string]bool  // leases whose release the server has executed since its last loss of data
 }
 
 // An arrival is a batch of commands received while the server hung.
@@ -52,7 +52,7 @@ type arrival struct {
 	commands []command
 }
 
-// skewed is a clock that showed micros at base and runs at rate.
+// skewed is a clock that showed micros at the time base, and since then runs at rate.
 type skewed struct {
 	w      *simulation
 	base   time.Time
@@ -64,13 +64,13 @@ func (c skewed) now() int64 {
 	return c.micros + int64(float64(c.w.since(c.base).Microseconds())*c.rate)
 }
 
-// set makes the clock differ by offset from true time now, and run at rate from then on.
+// set sets the clock of s to true time plus offset, and makes it run at rate from now on.
 func (s *server) set(offset time.Duration, rate float64) {
 	now := s.w.now()
 	s.clock = skewed{w: s.w, base: now, micros: now.UnixMicro() + offset.Microseconds(), rate: rate}
 }
 
-// off returns how far its clock is ahead of true time.
+// off returns how far the clock of s is ahead of true time.
 func (s *server) off() time.Duration {
 	return time.Duration(s.clock.now()-s.w.now().UnixMicro()) * time.Microsecond
 }
@@ -85,21 +85,21 @@ func newServer(w *simulation, i int) *server {
 	return s
 }
 
-// another returns a hexadecimal number that no server had before.
+// another returns a hexadecimal number that it has not returned before for any server.
 func (s *server) another() string {
 	s.identity++
 	return fmt.Sprintf("%x%x", s.index+10, s.identity)
 }
 
-// restart gives the server a new run id. It has not been a replica since.
+// restart gives the server a new run id, as if its process had restarted as a master.
 func (s *server) restart() {
 	s.Env.RunID, s.Env.ReplID2, s.Env.Offset = s.another(), "", 0
 	s.ReplID = s.Env.RunID
 	s.lost(trace.Restart)
 }
 
-// promote makes a replica a master again. It gets a new replication id. The second one is that of its former master,
-// usually always the same one, so that only the offset distinguishes two promotions.
+// promote makes a replica a master again, with a new replication id. The second replication id is that of its former
+// master. This is usually the same id each time, so only the offset distinguishes two promotions.
 func (s *server) promote() {
 	s.ReplID = s.another()
 	s.Env.ReplID2, s.Env.Offset = fmt.Sprintf("%040x", s.index+1), int64(s.identity)*100
@@ -109,7 +109,7 @@ func (s *server) promote() {
 	s.lost(trace.Restart)
 }
 
-// admit writes an admission record for a set of masters.
+// admit writes an admission record for a set of masters to the server.
 func (s *server) admit(set []int) {
 	names := make([]string, len(set))
 	for k, i := range set {
@@ -125,7 +125,7 @@ func (s *server) admit(set []int) {
 
 func addrOf(i int) string { return fmt.Sprintf("master-%d:6379", i+1) }
 
-// message gives a connection a message of a channel that it has subscribed to.
+// message sends a message of a subscribed channel to a connection.
 func (s *server) message(n *conn, reply any) {
 	m := reply.([]any)
 	h, ok := prefix.ParseWakeUp(m[2].(string))
@@ -135,7 +135,7 @@ func (s *server) message(n *conn, reply any) {
 	n.flush()
 }
 
-// receive executes commands in the order of their arrival, or stores them while the server hangs.
+// receive executes commands in the order of their arrival, or stores them if the server hangs.
 func (s *server) receive(n *conn, commands []command) {
 	if s.hung {
 		n.upFlight++
@@ -150,14 +150,14 @@ func (s *server) receive(n *conn, commands []command) {
 	n.flush()
 }
 
-// hang stops execution for d.
+// hang makes the server hang for d, in which it executes no commands.
 func (s *server) hang(d time.Duration) {
 	s.w.note(-1, s.index, "hangs for", "", int64(d))
 	s.hung = true
 	s.w.ending(d, s.resume)
 }
 
-// resume ends a hang: commands received meanwhile are executed, even if the client has disconnected.
+// resume ends a hang. It executes the commands that were received meanwhile, even if their client has disconnected.
 func (s *server) resume() {
 	s.hung = false
 	backlog := s.backlog
@@ -213,7 +213,7 @@ func (s *server) script(n *conn, c command) any {
 	return reply
 }
 
-// holder returns the lease of a name on this server, "" if it is free, and its remaining TTL.
+// holder returns the lease of a name on this server and its remaining TTL. The lease is "" if the name is free.
 func (s *server) holder(name string) (id string, left time.Duration) {
 	now := s.clock.now()
 	if v := s.State.Look(now, prefix.Lock(name)); v.Type == reference.SortedSet {

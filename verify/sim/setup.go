@@ -8,14 +8,15 @@ import (
 // A Setup identifies a run. Equal setups give identical runs.
 type Setup struct {
 	Seed uint64
-	// Kind is the name of the kind; "" is the kind of the seed.
+	// Kind is the name of the kind of the run. If it is "", the seed determines the kind.
 	Kind string
 	// Trace receives the events of the schedule, one JSON object per line; nil for none.
 	Trace io.Writer
 }
 
-// now returns true time. It is ahead of the bubble's time by all freezes of the whole network, which no timer shows.
+// now returns true time, which is ahead of the bubble's time by all freezes of the whole network. Timers do not
+// notice these.
 func (w *simulation) now() time.Time { return time.Now().Add(time.Duration(w.leaped.Load())) }
 
-// since returns the true time since t, which is a true time.
+// since returns the true time since t, which must be a true time.
 func (w *simulation) since(t time.Time) time.Duration { return w.now().Sub(t) }

@@ -15,10 +15,11 @@ const (
 	shortSeeds  = 30
 )
 
-// For any tolerated faults of messages, connections, masters' data, clocks and clients: two holds of a name never
-// overlap in true time, tokens increase, a resource that checks them accepts no older writer, nothing is left on a
-// master, a hold returns to all of them, every call ends, and no goroutine is left. For other faults: all of these
-// except the first. H01-H05, H10, H14, H20-H26, H30, H31, H37, H51-H53, H55, H57, H58.
+// Tolerated faults affect messages, connections, data of masters, clocks and clients. With them, two holds of a name
+// never overlap in true time, and tokens increase. A resource that checks tokens accepts no older writer. Nothing
+// remains on a master, a held lock is restored on all masters, every call ends, and no goroutine remains. With other
+// faults all of this applies, except that holds may overlap. H01-H05, H10, H14, H20-H26, H30, H31, H37, H51-H53,
+// H55, H57, H58.
 func TestSchedules(t *testing.T) {
 	if *oneSeed >= 0 {
 		printTranscript(t, uint64(*oneSeed))
@@ -40,7 +41,7 @@ func TestSchedules(t *testing.T) {
 			t.Errorf("%v\n%s\nagain: go test ./verify/sim -run '^TestSchedules$' -args -seed %d -kind %q",
 				b.Problems, tail(b.Transcript), b.Seed, *kindForce)
 		case worst <= 100:
-			t.Errorf("seed %d: %.300s", b.Seed, b.Problems[0])
+			t.Errorf("seed %d has found a violation: %.300s", b.Seed, b.Problems[0])
 		}
 	})
 	t.Logf("%d schedules in %v: %d locks, %d handed on, %d repairs, %d writes, %d connections, %d scripts; "+
@@ -48,7 +49,7 @@ func TestSchedules(t *testing.T) {
 		sum.Repairs, sum.Writes, sum.Connections, sum.Scripts, worst)
 	reachedAll(t, sum)
 	if sum.Runs != n {
-		t.Errorf("want %d schedules", n)
+		t.Errorf("there were fewer than %d schedules", n)
 	}
 	little := sum.Locks < 3*n || sum.Imports == 0 || sum.Repairs < n/10 || sum.Writes < n
 	if n >= shortSeeds && *kindForce+*kindGiven+*withoutGiven == "" && little {
@@ -59,13 +60,14 @@ func TestSchedules(t *testing.T) {
 // allReachedIn is the number of schedules that must reach every situation.
 const allReachedIn = 10_000
 
-// reachedAll prints how often each situation was reached, and reports those that were not reached in enough schedules.
+// reachedAll logs how often each situation was reached. After enough schedules it reports situations that were not
+// reached.
 func reachedAll(t *testing.T, sum summary) {
 	t.Helper()
 	for i, n := range sum.Reached {
 		t.Logf("%7d  %s", n, situationNames[i])
 		if n == 0 && sum.Runs >= allReachedIn && *kindForce+*kindGiven == "" {
-			t.Errorf("none of %d schedules has reached %s", sum.Runs, situationNames[i])
+			t.Errorf("none of %d schedules has reached the situation %q", sum.Runs, situationNames[i])
 		}
 	}
 }

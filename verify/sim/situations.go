@@ -9,9 +9,9 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// A situation is rare but important. All runs together must reach each of them, because the checks prove nothing about
-// situations that do not occur. Situations are detected from the events of a run: scripts that masters have executed,
-// and events of clients.
+// A situation is rare but important. The runs of a long test must reach each situation, because the checks prove
+// nothing about situations that do not occur. Situations are detected from the events of a run, which are the
+// scripts that masters have executed and the events of clients.
 type situation int
 
 // The situations, in the order of situationNames.
@@ -116,27 +116,27 @@ var situationNames = [situationCount]string{
 	"a change of the masters that is given up under load",
 }
 
-// A grantSeen is the known history of one lease.
+// A grantSeen records the history of one lease.
 type grantSeen struct {
-	on       map[int8]*conn // by master: the connection on which it was granted
-	over     map[int8]bool  // its release has been executed
+	on       map[int8]*conn // by master: the connection on which the lease was granted
+	over     map[int8]bool  // by master: the release of the lease has been executed
 	won      bool
 	tokens   map[int64]bool
-	forgot   map[int8]bool // the master has lost its data since
+	forgot   map[int8]bool // by master: the master has lost its data since the grant
 	granted  time.Duration // when a master first granted it
-	released time.Duration // when a minority's lease was first rolled back
+	released time.Duration // when the lease was first rolled back from a minority
 }
 
 // An observer detects the situations of a run.
 type observer struct {
 	reached    [situationCount]bool
 	grants     map[string]*grantSeen
-	last       map[int8]string // by master: the last grant that it granted
+	last       map[int8]string // by master: the lease that it last granted
 	quarantine map[int8]int8   // by master: the client that began its quarantine
-	holding    map[int8]int    // by client: locks that its workers use
+	holding    map[int8]int    // by client: number of locks that its workers use
 	asleep     map[int8]bool
 	epochs     map[int8]int64
-	rolledBack time.Duration // when a minority's lease was last rolled back
+	rolledBack time.Duration // when a lease was last rolled back from a minority
 	forgot     time.Duration // when a master last lost its data while a lock was held
 	apart      bool
 }
@@ -248,7 +248,7 @@ func (o *observer) sawRelease(e *entry, n *conn) {
 	g.over[e.master] = true
 }
 
-// saw records all other events, with the words of the transcript.
+// saw records an event that is not a message. It recognizes events by the words of the transcript.
 func (o *observer) saw(e *entry, masters int) {
 	switch {
 	case e.what == "holds":

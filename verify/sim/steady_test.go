@@ -13,12 +13,13 @@ import (
 	"github.com/redlock-go/redlock/internal/race"
 )
 
-// A seed determines everything except the random choices of the Go runtime. With an unchanged runtime, one processor,
-// no collector, and no preemption by signals, 1 run in 20 of 300 seeds still differs; disabling the end of time slices
-// makes no difference. The causes are all of these: which branch of a select is taken if several are ready, which of
-// two timers of one instant runs first, the first key of an iteration over a map, and that a goroutine that calls
-// Gosched is put in front after every 61st switch since the start of the process. So these runs use a runtime without
-// these choices. If an edit no longer applies, because the runtime has another version, the tests that need it fail.
+// steadyEdits are edits that make the Go runtime deterministic. A seed determines everything except the random
+// choices of the runtime. With an unchanged runtime, one processor, no garbage collection, and no preemption by
+// signals, 1 run in 20 of 300 seeds still differs. Disabling the end of time slices makes no difference. The causes
+// are: which ready branch of a select is taken, which of two timers with the same instant runs first, the first key
+// of an iteration over a map, and that, after every 61st switch since the start of the process, a goroutine that
+// calls Gosched is put first in the queue. The edits remove these choices. If an edit does not apply, because the
+// runtime is of another version, the tests that need it fail.
 var steadyEdits = []struct{ file, text, replacement string }{
 	{"rand.go", "func cheaprand() uint32 {\n", "func cheaprand() uint32 {\n\tif true {\n\t\treturn 0\n\t}\n"},
 	{"rand.go", "func maps_rand() uint64 {\n\treturn rand()\n", "func maps_rand() uint64 {\n\treturn 1 << 40\n"},
@@ -28,7 +29,7 @@ var steadyEdits = []struct{ file, text, replacement string }{
 
 var steadyDir string // directory of the binary; removed by TestMain
 
-// steady returns this package's test binary with a deterministic runtime. It is built once.
+// steady returns this package's test binary with a deterministic runtime. It builds the binary once.
 var steady = sync.OnceValues(func() (binary string, err error) {
 	if steadyDir, err = os.MkdirTemp("", "sim"); err != nil {
 		return "", err
@@ -72,7 +73,7 @@ var steady = sync.OnceValues(func() (binary string, err error) {
 	return binary, nil
 })
 
-// An editError is an edit of the runtime that does not apply.
+// An editError reports an edit of the runtime that does not apply.
 type editError struct{ file, text string }
 
 func (e *editError) Error() string { return "runtime/" + e.file + " does not have once: " + e.text }

@@ -10,8 +10,8 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// together locks some of the names at once, in any order, uses them for a while, and releases them. Each has its own
-// span; all of them must be held at the same time.
+// together locks some of the names together, in any order, uses them for a while, and releases them. Each name has
+// its own span. All names must be held at the same time.
 func (k *worker) together() {
 	w := k.c.w
 	p := &w.plan
@@ -83,8 +83,8 @@ func (k *worker) terms(ttl time.Duration) []redlock.LockOption {
 	return nil
 }
 
-// lead campaigns for a name for a while, and uses each of its leaderships as a lock, by a re-entry. The re-entered lock
-// must end before another client leads, which is checked for every lock.
+// lead campaigns for a name for a while, and acquires each of its leaderships again as a lock, which it uses. This
+// lock must end before another client leads. That is checked as for every lock.
 func (k *worker) lead(name string) {
 	w := k.c.w
 	p := &w.plan

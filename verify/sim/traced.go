@@ -8,7 +8,7 @@ import (
 	"github.com/redlock-go/redlock/verify/sim/trace"
 )
 
-// traced passes one event to the checker of the specification's rules. w.mu is held.
+// traced passes one event to the checker of the specification's rules. The caller must hold w.mu.
 func (w *simulation) traced(e *trace.Event) {
 	e.At = w.since(w.start)
 	if w.Setup.Trace != nil {

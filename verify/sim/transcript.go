@@ -14,19 +14,19 @@ import (
 type entry struct {
 	at             time.Duration
 	client, master int8   // -1 for none
-	what, name, by string // by: the hold or waiter that causes a refusal
+	what, name, by string // by is the lease or waiter that causes a refusal
 	n              int64
 	code           int64
 	message        bool
 	err            error
 }
 
-// note records a fault, or an action of a client. The simulation's lock is held.
+// note records a fault, or an action of a client. The caller must hold simulation.mu.
 func (w *simulation) note(client, master int, what, name string, n int64) {
 	w.record(entry{at: w.since(w.start), client: int8(client), master: int8(master), what: what, name: name, n: n})
 }
 
-// record records an event other than a message, and passes it to the observer.
+// record records an event that is not a message, and passes the event to the observer.
 func (w *simulation) record(e entry) {
 	w.log = append(w.log, e)
 	w.seen.saw(&e, len(w.voters()))
@@ -80,7 +80,7 @@ func (e *entry) String() string {
 	return b.String()
 }
 
-// answer describes the reply of a master in a word.
+// answer describes a reply of a master in one or a few words.
 func answer(what string, code int64) string {
 	switch {
 	case code < 0:
@@ -97,7 +97,7 @@ func answer(what string, code int64) string {
 	return quorum.Outcome(code).String()
 }
 
-// Transcript returns all events in words, a line each.
+// Transcript returns all events as text, one per line.
 func (r *Result) Transcript() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "seed %d, %s\n", r.Seed, r.plan.String())

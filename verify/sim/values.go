@@ -15,8 +15,8 @@ type holdOf struct {
 	token int64
 }
 
-// drawValues makes the holders of a third of the runs set values: not in runs in which masters come back with older
-// data, which they show until the next extension.
+// drawValues makes the holders in a third of the runs set values. It excludes runs in which masters are restored
+// with older values, which they return until the next extension.
 func (p *plan) drawValues(r *rand.Rand) {
 	if chance := 0.5 * r.Float64(); r.IntN(3) == 0 && p.weights[restore] == 0 && p.kind != deployments &&
 		!p.beyond && !p.readers {
@@ -27,7 +27,8 @@ func (p *plan) drawValues(r *rand.Rand) {
 // showValue sets the value of a lock, and makes a client inspect the name.
 func (k *worker) showValue(b *belief) {
 	w := k.c.w
-	if b.shared != nil || w.plan.values == 0 || !k.chance(w.plan.values) { // no draw in other runs
+	// Without values, draw no random number, so that runs without values do not change.
+	if b.shared != nil || w.plan.values == 0 || !k.chance(w.plan.values) {
 		return
 	}
 	of := holdOf{b.name, b.token}
@@ -51,8 +52,9 @@ func (k *worker) showValue(b *belief) {
 	k.lookAt(b.name)
 }
 
-// lookAt makes a client inspect a name. The inspection must show the newest value that a quorum of the masters had when
-// it began, or a newer one, and none of another lease, or of an earlier holder of the lease.
+// lookAt makes a client inspect a name. The reported value must be at least as new as the newest value that a quorum
+// of the masters had when the inspection began. It must not be the value of another lease, or of an earlier holder
+// of the same lease.
 func (k *worker) lookAt(name string) {
 	w := k.c.w
 	other := w.clients[k.random.IntN(len(w.clients))]
@@ -89,8 +91,8 @@ func (k *worker) lookAt(name string) {
 	w.checkSuccessor(name, h.ID, of, number, began)
 }
 
-// behind reports whether a client uses former masters alone, while another uses the next ones alone: its inspections
-// show what the former masters remember.
+// behind reports whether a client uses only the former masters while another client already uses only the next ones.
+// The former masters may have an outdated value.
 func (w *simulation) behind(c *client) bool {
 	last := int64(0)
 	for _, o := range w.clients {
@@ -99,7 +101,8 @@ func (w *simulation) behind(c *client) bool {
 	return c.now().Admin().Configuration()[0].Epoch+1 < last
 }
 
-// checkSuccessor reports a value that is shown although another hold of its lease had begun before the inspection.
+// checkSuccessor reports a value that was returned although another hold of its lease had begun before the
+// inspection.
 func (w *simulation) checkSuccessor(name, lease string, of, number int64, began time.Time) {
 	for _, c := range w.clients {
 		for _, b := range c.beliefs {
@@ -111,7 +114,7 @@ func (w *simulation) checkSuccessor(name, lease string, of, number int64, began 
 	}
 }
 
-// leaseOf returns the id of the lease of a hold; "" if it is not known.
+// leaseOf returns the id of the lease of a hold, or "" if the id is not known.
 func (w *simulation) leaseOf(h holdOf) string {
 	for _, c := range w.clients {
 		if id := w.wins[win{c.index, h.name, h.token}]; id != "" {

@@ -12,10 +12,10 @@ import (
 	"github.com/redlock-go/redlock/verify/sim/trace"
 )
 
-// longestLinger is less than the rest of a run, after which nothing may be left of finished locks.
+// longestLinger is less than plan.rest, after which nothing may be left of finished locks.
 const longestLinger = 300 * time.Millisecond
 
-// run takes locks until the run ends.
+// run acquires locks until the run ends.
 func (k *worker) run() {
 	p := &k.c.w.plan
 	for k.sleep(k.upTo(p.idle), nil) {
@@ -47,7 +47,7 @@ func (k *worker) one() {
 	opts = append(opts, redlock.WithMinHold(minimum))
 	ctx, cancel := k.within(k.ctx, k.upTo(2*most))
 	defer cancel()
-	if k.random.IntN(12) == 0 { // the client cancels
+	if k.random.IntN(12) == 0 { // the call is cancelled
 		stop := time.AfterFunc(time.Until(w.instant(time.Now().Add(k.upTo(20*time.Millisecond)), k.slot)), cancel)
 		defer stop.Stop()
 	}
@@ -74,8 +74,8 @@ func (k *worker) one() {
 	k.hold(b, opts)
 }
 
-// anySlot returns the name and the options of a call for any slot if the plan has slots; a few of its calls lock one
-// slot by its name.
+// anySlot returns the name and the options of a call. If the plan has slots, most calls ask for any slot, and a few
+// lock one slot by its name.
 func (k *worker) anySlot(name string, opts []redlock.LockOption) (string, []redlock.LockOption) {
 	if p := &k.c.w.plan; p.slots > 0 && k.random.IntN(8) > 0 {
 		return slotsName, append(slices.Clip(opts), redlock.WithSlots(p.slots))
@@ -83,7 +83,7 @@ func (k *worker) anySlot(name string, opts []redlock.LockOption) (string, []redl
 	return name, opts
 }
 
-// sawSlots checks a lock that was acquired in a run with slots: its name is that of a slot.
+// sawSlots checks, in a run with slots, that the name of the acquired lock is that of a slot.
 func (w *simulation) sawSlots(lock *redlock.Lock) {
 	if w.plan.slots == 0 {
 		return
@@ -102,7 +102,7 @@ func (w *simulation) sawSlots(lock *redlock.Lock) {
 	w.seen.reach(allSlotsHeld, len(held) == w.plan.slots)
 }
 
-// options returns the options of a call, and the validity that it must leave.
+// options returns the options of a call, and the validity that must be left when the call returns.
 func (k *worker) options(most time.Duration) (opts []redlock.LockOption, wanted time.Duration) {
 	p := &k.c.w.plan
 	least := min(p.least, p.guards[k.c.index]/2)
@@ -125,14 +125,14 @@ func (k *worker) options(most time.Duration) (opts []redlock.LockOption, wanted 
 	return opts, wanted
 }
 
-// sawTakeover records that a call took over an idle lock, if no time has passed since asked.
+// sawTakeover records that a call took over an idle lock, which is so if no time has passed since asked.
 func (w *simulation) sawTakeover(asked time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.seen.reach(takenOver, w.plan.linger && w.now().Equal(asked))
 }
 
-// manner returns how a call waits.
+// manner returns the options that determine how a call waits.
 func (k *worker) manner() []redlock.LockOption {
 	p := &k.c.w.plan
 	switch {
@@ -148,59 +148,59 @@ func (k *worker) manner() []redlock.LockOption {
 	})}
 }
 
-// A span is a period of true time in which one Lock was believed to be held.
+// A span is a period of true time in which a client believed that it held a Lock.
 type span struct {
 	name     string
 	client   int
 	token    int64
-	asked    time.Time // when the call that acquired the hold began; the hold may have been handed off since
-	granted  time.Time // when the first master granted it
+	asked    time.Time // when the call that acquired the lease began; the hold may have been handed off since
+	granted  time.Time // when the first master granted the lease
 	from, to time.Time
 	minimum  time.Duration // the minimum hold
 	reads    bool          // held by a reader
-	follows  int64         // token of the writer's lock that became this one; 0 if none did
-	unaware  time.Time     // until then its client may not have noticed that its machine was paused
+	follows  int64         // token of the writer's lock that was downgraded to this one; 0 for none
+	unaware  time.Time     // until then the client may not have noticed that its machine was paused
 }
 
-// A win is a token that one client got for a name.
+// A win identifies a token that a client got for a name.
 type win struct {
 	client int
 	name   string
 	token  int64
 }
 
-// won records which hold a token belongs to.
+// won records the lease to which a token belongs.
 func (w *simulation) won(client int, i redlockinfo.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.wins[win{client, i.Name, i.Token}] = i.ID
 }
 
-// minimum draws a minimum hold, 0 in most kinds.
+// minimum draws the minimum hold of a call. In most kinds it is 0.
 func (k *worker) minimum() time.Duration {
 	if !k.c.w.plan.minHold || k.random.IntN(3) == 0 {
 		return 0
 	}
 	w := k.c.w
 	w.mu.Lock()
-	w.loose = true // the masters reserve the name
+	w.loose = true // the masters reserve the name after an early unlock
 	w.mu.Unlock()
 	return k.upTo(w.plan.guards[k.c.index] * 9 / 10)
 }
 
-// askedLocked returns when the call that acquired the hold of t began; the zero time if unknown. The first holder is
-// the one that acquired it.
+// askedLocked returns when the call that acquired the lease of t began, or the zero time if unknown. This is the
+// call of the first holder of the lease.
 func (w *simulation) askedLocked(t span) time.Time {
 	id := w.wins[win{t.client, t.name, t.token}]
 	if id == "" {
-		return time.Time{} // a callback blocks the report
+		return time.Time{} // a callback that blocks delays the report of the lease
 	}
 	if first, known := w.asked[id]; known {
 		return first
 	}
 	for other, of := range w.wins {
 		if of == id && other.token < t.token {
-			t.asked = time.Time{} // handed off by a client that did not acquire it
+			t.asked = time.Time{} // handed off by an earlier holder, whose call is not known
 		}
 	}
 	w.asked[id] = t.asked
@@ -216,9 +216,9 @@ type belief struct {
 	ctx    context.Context // of the lock
 	seen   time.Time       // last moment at which validity was certainly left
 	over   time.Time       // when its context ended; guarded by simulation.mu
-	late   bool            // the validity had expired when the call returned, because the client was suspended in it
+	late   bool            // the validity had expired when the call returned, because the client was suspended
 	stop   func() bool
-	shared *redlock.RWLock // its RWLock; nil for a plain lock
+	shared *redlock.RWLock // the RWLock of lock; nil for a plain lock
 }
 
 func (k *worker) begin(l *redlock.Locker, lock *redlock.Lock, asked time.Time, wanted time.Duration) *belief {
@@ -257,14 +257,14 @@ func (k *worker) begin(l *redlock.Locker, lock *redlock.Lock, asked time.Time, w
 	return b
 }
 
-// look records that validity is left, if it is.
+// look records the present time as the last at which validity was left, if any is left.
 func (b *belief) look() {
 	if b.lock.Remaining() > 0 {
 		b.seen = b.c.w.now()
 	}
 }
 
-// end records the end of the span: now, or when the validity had expired.
+// end records the end of the span, which is now or when the validity expired.
 func (k *worker) end(b *belief) {
 	w := k.c.w
 	now := w.now()
@@ -323,14 +323,14 @@ func (k *worker) hold(b *belief, opts []redlock.LockOption) {
 	b.look()
 	k.end(b)
 	k.giveBack(b, opts)
-	if p.values > 0 && b.shared == nil { // often the next holder has the lock by then
+	if p.values > 0 && b.shared == nil { // by then the next holder often has the lock
 		k.sleep(k.upTo(2*time.Millisecond), nil)
 		k.lookAt(b.name)
 	}
 }
 
-// requested reports whether another client has requested the release of the lock. Only some holders ask, in plans with
-// such requests: those that do are subscribed.
+// requested reports whether another client has requested the release of the lock. In plans with such requests, three
+// quarters of the holders check this, and only those are subscribed.
 func (b *belief) requested() bool {
 	if b.c.w.plan.weights[notify] == 0 || b.token%4 == 0 {
 		return false
@@ -343,7 +343,7 @@ func (b *belief) requested() bool {
 	}
 }
 
-// extend extends a lock by hand, several times in a row, like a client that has slept and may lose the lock.
+// extend calls Extend several times in a row, like a client that was suspended and may lose its lock.
 func (k *worker) extend(b *belief) {
 	for range 1 + k.random.IntN(4) {
 		ctx, cancel := k.within(k.ctx, k.upTo(20*time.Millisecond))
@@ -362,7 +362,7 @@ func (k *worker) extend(b *belief) {
 	}
 }
 
-// inner re-enters a held lock.
+// inner acquires a held lock again, as a re-entry.
 func (k *worker) inner(b *belief, opts []redlock.LockOption) {
 	ctx, cancel := k.within(b.lock.Context(k.ctx), k.upTo(100*time.Millisecond))
 	defer cancel()
@@ -392,8 +392,8 @@ func (k *worker) unlock(lock *redlock.Lock) {
 	_ = k.call("Unlock", ctx, func() error { return lock.Unlock(ctx) })
 }
 
-// giveBack releases a lock, exports it to another client, or leaves it until it expires. It may write once more, like a
-// client that has not noticed the end.
+// giveBack releases a lock, downgrades it, exports it to another client, or leaves it until it expires. Then it may
+// write once more, like a client that has not noticed the end of its hold.
 func (k *worker) giveBack(b *belief, opts []redlock.LockOption) {
 	w := k.c.w
 	p := &w.plan
@@ -414,8 +414,8 @@ func (k *worker) giveBack(b *belief, opts []redlock.LockOption) {
 	}
 }
 
-// export exports a lock, and makes a worker of another client import and hold it. The handle may be delivered twice:
-// then one more client imports it, or tries to, a while later.
+// export exports a lock, and makes a worker of another client import and hold it. Sometimes the handle is delivered
+// twice: a while later another client tries to import it, too.
 func (k *worker) export(b *belief) {
 	w := k.c.w
 	handle, err := b.lock.Export()
@@ -424,7 +424,7 @@ func (k *worker) export(b *belief) {
 		return
 	}
 	w.mu.Lock()
-	w.loose = true // without an import on some master the key lasts until its TTL expires
+	w.loose = true // a master that does not receive the import keeps the key until its TTL expires
 	w.mu.Unlock()
 	hold := k.importIt(handle, b.name)
 	if k.chance(w.plan.again) {
@@ -435,7 +435,7 @@ func (k *worker) export(b *belief) {
 	hold()
 }
 
-// importIt makes a client import the handle, and returns a function that holds the lock.
+// importIt makes a client import the handle. It returns a function that uses the lock.
 func (k *worker) importIt(handle, name string) (hold func()) {
 	w := k.c.w
 	other := w.clients[k.random.IntN(len(w.clients))]
@@ -466,7 +466,7 @@ func (k *worker) importIt(handle, name string) (hold func()) {
 	w.mu.Unlock()
 	b := next.begin(l, lock, asked, ttl/2)
 	return func() {
-		next.waitAwake() // a sleeping client checks nothing
+		next.waitAwake() // a suspended client checks nothing
 		next.hold(b, opts)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts/reference"
 )
 
-// The network of a walkthrough. Each message and each reply takes a millisecond plus a few nanoseconds that are unique
-// to its link, so that all arrive at different instants and in the same order each time.
+// The network of a walkthrough. Each message and each reply takes a millisecond plus a few nanoseconds that are
+// unique to its link. So all messages arrive at different instants, and in the same order in each run.
 
 var (
 	errCut     = errors.New("connection reset")
@@ -30,19 +30,19 @@ type link struct {
 	delay  time.Duration // of each message, one way
 	cut    bool          // no client can connect
 	deaf   bool          // wake-ups are dropped
-	hold   [2]bool       // messages sent from now on are delayed, by direction
+	hold   [2]bool       // by direction: messages sent from now on are delayed
 	conns  []*conn
-	sent   [][]string // all commands
+	sent   [][]string // all commands that were sent
 }
 
 // A conn is one connection, as the client's pool uses it.
 type conn struct {
-	net.Conn // takes the client's deadlines; carries no data
+	net.Conn // has the client's deadlines; carries no data
 	l        *link
 	master   net.Conn // the master's side
 	lanes    [2]lane
 	rest     string     // an incomplete command
-	pending  [][]string // at the master, without a reply
+	pending  [][]string // commands at the master without a reply
 	in       []byte     // received but not read
 	closed   bool       // closed by the client
 	reset    bool       // closed by the network or the master
@@ -58,7 +58,7 @@ type lane struct {
 	held   []func()
 }
 
-// put calls arrive after the delay, or holds it.
+// put lets a message arrive after the delay, or holds the message if the direction is held.
 func (n *lane) put(way int, arrive func()) {
 	if n.c.l.hold[way] || len(n.held) > 0 {
 		n.held = append(n.held, arrive)
@@ -85,7 +85,7 @@ func (n *lane) fly(arrive func()) {
 	})
 }
 
-// deliver calls everything held, in order.
+// deliver sends all held messages, in order.
 func (n *lane) deliver() {
 	held := n.held
 	n.held = nil
@@ -94,7 +94,7 @@ func (n *lane) deliver() {
 	}
 }
 
-// dial connects a client's pool.
+// dial implements the dialer of a client's pool.
 func (p *client) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	w := p.w
 	w.mu.Lock()
@@ -126,7 +126,7 @@ func (p *client) dial(ctx context.Context, network, addr string) (net.Conn, erro
 	return c, nil
 }
 
-// Write implements net.Conn: it puts commands on their way to the master.
+// Write implements net.Conn. It sends commands to the master.
 func (c *conn) Write(b []byte) (int, error) {
 	w := c.l.p.w
 	w.mu.Lock()
@@ -144,7 +144,7 @@ func (c *conn) Write(b []byte) (int, error) {
 		w.nameAll(c.l.p, args)
 		c.lanes[up].put(up, func() {
 			c.pending = append(c.pending, args)
-			_, _ = c.master.Write(encoded(args)) // listen notices if the master has gone
+			_, _ = c.master.Write(encoded(args)) // listen notices if the master is down
 		})
 	}
 	return len(b), nil
@@ -197,7 +197,7 @@ func (c *conn) answerLocked(value any) {
 	}
 }
 
-// plain returns a reply as package memory writes it.
+// plain converts a reply to the types that package memory writes.
 func plain(value any) any {
 	switch v := value.(type) {
 	case []byte:
@@ -243,14 +243,14 @@ func (c *conn) Close() error {
 	return nil
 }
 
-// leaveLocked closes the master's side of a connection that the client has closed, when no data is in flight.
+// leaveLocked closes the master's side of a connection if the client has closed it and no data is in flight.
 func (c *conn) leaveLocked() {
 	if c.closed && c.lanes[up].flying+len(c.lanes[up].held)+len(c.pending) == 0 {
 		_ = c.master.Close()
 	}
 }
 
-// resetLocked ends a connection like a broken network: data in flight is lost.
+// resetLocked ends a connection as a broken network does. Data in flight is lost.
 func (c *conn) resetLocked() {
 	c.reset, c.pending = true, nil
 	if c.master != nil {

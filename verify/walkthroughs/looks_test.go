@@ -16,9 +16,9 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// Steps that inspect the state, and steps that write to masters directly.
+// Steps that inspect the state, and steps that send commands directly to masters.
 
-// together describes each master with f, and groups those with the same description.
+// together describes each master with f, and groups masters with the same description.
 func (s *step) together(f func(n int, m *memory.Master) string) string {
 	lines, order := map[string][]int{}, []string(nil)
 	for i := range s.masters.N() {
@@ -35,7 +35,7 @@ func (s *step) together(f func(n int, m *memory.Master) string) string {
 	return b.String()
 }
 
-// whoHolds describes who holds a name, according to the masters and to each client.
+// whoHolds describes the holder of a name, according to the masters and according to each client.
 func (s *step) whoHolds(name string) string {
 	text := "at " + seconds(s.now()) + "\n" + s.together(func(_ int, m *memory.Master) string {
 		id, depth, left := m.Holds(name)
@@ -57,7 +57,7 @@ func (s *step) whoHolds(name string) string {
 	return text
 }
 
-// word describes a name from the view of a client.
+// word describes the state of a name at a client.
 func (p *client) word(name string) string {
 	k := p.lock(name)
 	switch {
@@ -73,7 +73,7 @@ func (p *client) word(name string) string {
 	return "does not hold it"
 }
 
-// show describes the keys of the masters, the queues, or the masters as seen by a client.
+// show describes the keys of the masters, the queues, or the masters' state at a client.
 func (s *step) show(what string) string {
 	return s.together(func(n int, m *memory.Master) string {
 		switch what {
@@ -131,7 +131,8 @@ func (s *step) queueWords(master int) string {
 	return fmt.Sprint(h.Waiters, " waiting: ", strings.Join(slices.Compact(list), ", "))
 }
 
-// repeat delivers the last message of a kind once more, on a separate connection: repeat acquire from A to 3.
+// repeat delivers the last message of a kind once more, on a separate connection. Example: repeat acquire from A to
+// 3.
 func (s *step) repeat() {
 	for _, n := range numbers(s.words[5]) {
 		l := s.client(s.words[3]).links[n-1]
@@ -151,7 +152,7 @@ func (s *step) repeat() {
 	s.passes(settles)
 }
 
-// crowd makes a number of clients wait for orders on each master, and die.
+// crowd makes a number of clients wait for the name orders on each master, and die.
 func (s *step) crowd() {
 	keys, encoder := prefix.Keys("orders"), scripts.NewEncoder(prefix, 0)
 	count, _ := strconv.Atoi(s.words[1])
@@ -171,7 +172,7 @@ func (s *step) eval(master int, c *frame.Call) any {
 	return s.ask(master, c.Words("", true))
 }
 
-// ask sends one command to a master on a separate connection, and returns the reply.
+// ask sends a command to a master on a separate connection, and returns the reply.
 func (s *step) ask(master int, args []string) any {
 	nc, err := s.masters.Dial(context.Background(), "tcp", s.masters.Master(master-1).Addr())
 	if err != nil {

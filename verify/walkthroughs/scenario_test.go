@@ -34,9 +34,9 @@ type scenario struct {
 	ahead   time.Duration                    // how far the scenario is ahead of the bubble, after freezes
 	wrong   map[*memory.Master]time.Duration // offsets of the masters' clocks
 	clients []*client
-	news    []entry           // since the last step
+	news    []entry           // events since the last step
 	short   map[string]string // short names of ids
-	tokens  map[string]int64  // the largest for each name
+	tokens  map[string]int64  // by name: the largest token
 	handle  string            // the last exported handle
 }
 
@@ -51,13 +51,13 @@ type client struct {
 	boot, wall time.Duration // how far its two clocks are ahead of the bubble
 	dead       bool
 	locks      map[string][]*redlock.Lock      // by name; the innermost last
-	waiting    map[string]int                  // calls under way, by name
-	cancels    map[string][]context.CancelFunc // of all calls, by name
+	waiting    map[string]int                  // by name: number of calls in progress
+	cancels    map[string][]context.CancelFunc // by name: cancel functions of all calls
 	gates      []chan struct{}                 // block callbacks of the client
 }
 
-// steady is the source of the random part of pauses: it always returns the same value, so that the first client stays
-// first.
+// steady is the source of the random part of pauses. It always returns the same value, so that the first client also
+// wakes first.
 type steady struct{}
 
 func (steady) Uint64() uint64 { return 0x9e3779b97f4a7c15 }
@@ -90,7 +90,7 @@ func (w *scenario) close() {
 		_ = p.Close(ctx) // errors do not matter after the walkthrough
 		cancel()
 	}
-	<-time.After(time.Minute) // lets late operations end
+	<-time.After(time.Minute) // until late operations have ended
 	for _, p := range w.clients {
 		_ = p.pool.Close()
 	}
@@ -103,7 +103,7 @@ func (w *scenario) close() {
 // now returns the time of the walkthrough.
 func (w *scenario) now() time.Duration { return time.Since(w.start) + w.ahead }
 
-// passes lets time pass, and waits until everything due at its end has been done.
+// passes lets d pass, and waits until all goroutines have done what was due.
 func (w *scenario) passes(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
@@ -112,7 +112,7 @@ func (w *scenario) passes(d time.Duration) {
 	w.checkLocked()
 }
 
-// checkLocked fails the walkthrough if two clients consider themselves holders of one name.
+// checkLocked fails the walkthrough if two clients believe that they hold a name.
 func (w *scenario) checkLocked() {
 	holders := map[string]string{}
 	for _, p := range w.clients {
@@ -179,7 +179,7 @@ func (p *client) options(o options) []redlock.Option {
 	return opts
 }
 
-// lockOptions returns the options of a call.
+// lockOptions returns the options of a call of the client.
 func (p *client) lockOptions(o options) (opts []redlock.LockOption) {
 	if d := o.duration("ttl"); d > 0 {
 		opts = append(opts, redlock.WithTTL(d))
@@ -205,13 +205,13 @@ func (p *client) lockOptions(o options) (opts []redlock.LockOption) {
 	return opts
 }
 
-// gate returns a channel that blocks a callback of the client until the walkthrough has ended.
+// gate returns a channel that blocks a callback of the client until the walkthrough ends.
 func (p *client) gate() chan struct{} {
 	p.gates = append(p.gates, make(chan struct{}))
 	return p.gates[len(p.gates)-1]
 }
 
-// hanging returns a retry whose pause hangs until the gate is closed.
+// hanging returns a retry policy whose Pause function blocks until the gate is closed.
 func hanging(gate <-chan struct{}) redlock.LockOption {
 	return redlock.WithRetry(redlock.Retry{Pause: func(int) time.Duration {
 		<-gate
@@ -219,7 +219,7 @@ func hanging(gate <-chan struct{}) redlock.LockOption {
 	}})
 }
 
-// clock returns the clock of the client's machine: time since its start, and the wall clock.
+// clock returns the clock of the client's machine, with the time since its start and the wall clock.
 func (p *client) clock() *clock.Clock {
 	return clock.New(func() clock.Instant {
 		p.w.clocks.RLock()
@@ -229,8 +229,8 @@ func (p *client) clock() *clock.Clock {
 	})
 }
 
-// freeze advances the scenario by d at once, while no timer of any client runs. Both clocks of p's machine show the
-// time that has passed. With virtual, the host of a virtual machine has stopped it, and only the wall clock shows it.
+// freeze advances the scenario by d instantly, while no timer of any client runs. Both clocks of p's machine
+// advance, too. If virtual is set, the host of p's virtual machine was frozen, and only its wall clock advances.
 func (w *scenario) freeze(p *client, d time.Duration, virtual bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -249,7 +249,7 @@ func (w *scenario) freeze(p *client, d time.Duration, virtual bool) {
 	}
 }
 
-// lock returns the innermost lock of a name that the client has acquired and not unlocked; nil if there is none.
+// lock returns the innermost lock of a name that the client has acquired and not unlocked, or nil if there is none.
 func (p *client) lock(name string) *redlock.Lock {
 	if list := p.locks[name]; len(list) > 0 {
 		return list[len(list)-1]
@@ -257,7 +257,8 @@ func (p *client) lock(name string) *redlock.Lock {
 	return nil
 }
 
-// call runs f as a call of the client, and records its result as cannot or did.
+// call runs f as a call of the client. It records done if f succeeds; otherwise it records that the client cannot do
+// what.
 func (p *client) call(
 	o options, what, done, name string, f func(ctx context.Context) (*redlock.Lock, error),
 ) {
@@ -293,7 +294,7 @@ func (p *client) call(
 	}()
 }
 
-// gotLocked records a lock, and reports its end when it comes.
+// gotLocked records a lock, and the end of the lock when that happens.
 func (p *client) gotLocked(k *redlock.Lock) {
 	w, name, left := p.w, k.Name(), k.Remaining()
 	p.locks[name] = append(p.locks[name], k)
@@ -313,7 +314,7 @@ func (p *client) gotLocked(k *redlock.Lock) {
 	}()
 }
 
-// say records an action of a client. The scenario's lock is held.
+// say records an action of a client. The caller must hold the scenario's mu.
 func (w *scenario) say(p *client, format string, args ...any) {
 	w.log(entry{who: p.name, what: fmt.Sprintf(format, args...)})
 }

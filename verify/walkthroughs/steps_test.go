@@ -17,17 +17,17 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// The steps of a walkthrough, which doc.go lists.
+// The steps of a walkthrough. doc.go lists them.
 
 const (
-	oneWay  = time.Millisecond      // of a message
+	oneWay  = time.Millisecond      // the delay of a message in each direction
 	settles = 10 * time.Millisecond // duration of a step with an action of a client or a delivery
 )
 
-// options are the key=value words of a step.
+// options holds the key=value words of a step.
 type options map[string]string
 
-// known lists all keys.
+// known lists all keys of options.
 var known = []string{
 	"backoff", "by", "cancelled", "extension", "fresh", "guard", "handoff", "label", "masters", "minimum", "trace",
 	"tries", "ttl",
@@ -39,7 +39,7 @@ func (o options) number(key string) int {
 	return n
 }
 
-// duration returns 0 if there is no such key.
+// duration returns the value of a key, or 0 if the step does not contain the key.
 func (o options) duration(key string) time.Duration {
 	if o[key] == "" {
 		return 0
@@ -47,7 +47,7 @@ func (o options) duration(key string) time.Duration {
 	return span(o[key])
 }
 
-// numbers parses a list such as 1-3,5; it returns nil if the text is not one.
+// numbers parses a list such as 1-3,5. It returns nil if the text is not such a list.
 func numbers(text string) (list []int) {
 	for part := range strings.SplitSeq(text, ",") {
 		first, last, isSpan := strings.Cut(part, "-")
@@ -73,7 +73,7 @@ type step struct {
 	o     options
 }
 
-// run executes one step, and returns the resulting events.
+// run executes one step, and returns the events that it causes.
 func (w *scenario) run(t *testing.T, td *datadriven.TestData) (text string) {
 	defer func() {
 		if r := recover(); r != nil { // a word is missing or unknown
@@ -135,7 +135,7 @@ func span(word string) time.Duration {
 	return d
 }
 
-// of returns the meaning of a word.
+// of returns the meaning of a word, and panics if the word has none.
 func of[V any](meanings map[string]V, word string) V {
 	v, known := meanings[word]
 	if !known {
@@ -146,7 +146,7 @@ func of[V any](meanings map[string]V, word string) V {
 
 var signs = map[string]time.Duration{"back": -1, "behind": -1, "forward": 1, "ahead": 1}
 
-// client returns the client with this name; nil if there is none.
+// client returns the client with this name, or nil if there is none.
 func (w *scenario) client(name string) *client {
 	i := slices.IndexFunc(w.clients, func(p *client) bool { return p.name == name })
 	if i < 0 {
@@ -160,7 +160,7 @@ func (p *client) link(addr string) *link {
 	return p.links[slices.Index(p.w.masters.URLs(), "redis://"+addr)]
 }
 
-// toMasters executes masters 5, or an event on some masters: masters 1-3 restart empty.
+// toMasters executes a step such as "masters 5", or an event on some masters such as "masters 1-3 restart empty".
 func (s *step) toMasters() {
 	list := numbers(s.words[1])
 	if s.masters == nil {
@@ -176,7 +176,7 @@ func (s *step) toMasters() {
 	}
 }
 
-// infinitive returns a verb without its ending.
+// infinitive returns the infinitive of a verb in the third person.
 func infinitive(verb string) string {
 	switch verb {
 	case "has":
@@ -189,7 +189,7 @@ func infinitive(verb string) string {
 	return strings.TrimSuffix(verb, "s")
 }
 
-// refusals are the error replies to scripts.
+// refusals contains the error replies to scripts.
 var refusals = map[string]string{
 	"well":    "",
 	"OOM":     "OOM command not allowed when used memory > 'maxmemory'.",
@@ -235,10 +235,10 @@ func (s *step) toMaster(m *memory.Master, verb, what string) {
 	}
 }
 
-// directions maps a word to the directions of a link.
+// directions contains the directions of a link that a word names.
 var directions = map[string][2]bool{"messages": {up: true}, "answers": {down: true}, "everything": {true, true}}
 
-// network executes an event on links of a client: hold messages from A to 3; hold answers from 3 to A.
+// network executes an event on links of a client. Examples: hold messages from A to 3; hold answers from 3 to A.
 func (s *step) network() {
 	verb, list, concerns := s.words[0], []int(nil), [2]bool{}
 	if slices.Contains([]string{"hold", "let", "deliver"}, verb) {
@@ -293,7 +293,7 @@ func (l *link) change(verb string, concerns [2]bool, by time.Duration) {
 	}
 }
 
-// toClient executes an action of a client: A locks orders; A locks orders again.
+// toClient executes an action of a client. Examples: A locks orders; A locks orders again.
 func (s *step) toClient() {
 	last := len(s.words) - 1
 	again := s.words[last] == "again"
@@ -337,7 +337,7 @@ func (s *step) call(p *client, verb, name string, again bool) {
 			cancel()
 		}
 	case "export":
-		s.handle, _ = k.Export() // its end is reported
+		s.handle, _ = k.Export() // the end of the lock is recorded
 	case "import":
 		p.call(o, "import "+name, "", name, func(ctx context.Context) (*redlock.Lock, error) {
 			return p.Import(ctx, s.handle, opts...)
@@ -349,7 +349,7 @@ func (s *step) call(p *client, verb, name string, again bool) {
 	case "raise":
 		p.call(o, "raise the max TTL", "has raised the max TTL to "+o["guard"], "",
 			only(func(ctx context.Context) error { return p.Admin().RaiseMaxTTL(ctx, o.duration("guard")) }))
-	case "die": // as by SIGKILL: it does nothing more that others would notice
+	case "die": // as by SIGKILL: the client does nothing more that others could notice
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		p.dead = true

@@ -17,8 +17,8 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// The report of a walkthrough: one line for each message and its reply. Masters with the same message and reply are
-// grouped.
+// The report of a walkthrough has one line for each message and its reply. Masters with the same message and reply
+// are grouped.
 
 const prefix = scripts.Prefix(private.DefaultPrefix)
 
@@ -26,22 +26,22 @@ const prefix = scripts.Prefix(private.DefaultPrefix)
 type entry struct {
 	at     time.Duration
 	who    string // name of the client
-	master int    // 0: none
+	master int    // number of the master; 0 for none
 	what   string
-	answer string // of the master; "" for a message of the master to the client
+	answer string // reply of the master; "" for a message of the master to the client
 }
 
-// log records an entry with the time. The scenario's lock is held.
+// log records an entry with the present time. The caller must hold the scenario's mu.
 func (w *scenario) log(e entry) {
 	e.at = w.now()
 	w.news = append(w.news, e)
 }
 
-// report reports the new entries.
+// report returns the entries since the last report as text.
 func (w *scenario) report() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	slices.SortStableFunc(w.news, func(a, b entry) int { // actions of clients at one instant have no order
+	slices.SortStableFunc(w.news, func(a, b entry) int { // actions of several clients at one instant have no fixed order
 		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.master, b.master), cmp.Compare(a.who, b.who),
 			cmp.Compare(a.what, b.what))
 	})
@@ -69,7 +69,7 @@ func (w *scenario) report() string {
 	return b.String()
 }
 
-// mastersText names masters: "master 3", "masters 1-3 5".
+// mastersText names masters, for example "master 3" or "masters 1-3 5".
 func mastersText(on []int) string {
 	slices.Sort(on)
 	text := "masters"
@@ -111,7 +111,7 @@ func seconds(d time.Duration) string {
 	return strconv.FormatFloat(d.Truncate(time.Millisecond).Seconds(), 'f', 3, 64)
 }
 
-// ballot formats a ballot as a time of the walkthrough, or as a number if it is not one.
+// ballot formats a ballot as a time of the walkthrough, or as a number if it is no such time.
 func (w *scenario) ballot(us int64) string {
 	since := us - w.start.UnixMicro()
 	if since < 0 || since > 1e12 {
@@ -122,13 +122,13 @@ func (w *scenario) ballot(us int64) string {
 
 var address = regexp.MustCompile(`master-(\d+):6379`)
 
-// plainly returns the text of an error with the names of the walkthrough.
+// plainly returns the text of an error in which addresses are replaced by the masters' names.
 func plainly(err error) string {
 	return address.ReplaceAllString(strings.TrimPrefix(err.Error(), "redlock: "), "master $1")
 }
 
-// nameAll names the ids in a message of p: A1 is the first lease of client A, wA1 its first waiter. The scenario's lock
-// is held.
+// nameAll gives short names to the ids in a message of p: A1 is the first lease of client A, wA1 its first waiter.
+// The caller must hold the scenario's mu.
 func (w *scenario) nameAll(p *client, args []string) {
 	s := scriptOf(args)
 	if s == scripts.Acquire || s == scripts.Extend {
@@ -159,7 +159,7 @@ func (w *scenario) name(id string) string {
 	return w.short[id]
 }
 
-// scriptOf returns the script that a command runs; nil if there is none.
+// scriptOf returns the script that a command runs, or nil if it runs none.
 func scriptOf(args []string) *frame.Script {
 	for _, s := range scripts.All {
 		if len(args) > 3 && (args[0] == "EVALSHA" && s.SHA == args[1] || args[0] == "EVAL" && s.Text == args[1]) {
@@ -169,7 +169,7 @@ func scriptOf(args []string) *frame.Script {
 	return nil
 }
 
-// arg returns ARGV[n] of a script; "" if it has fewer.
+// arg returns ARGV[n] of a script, or "" if the script has fewer arguments.
 func arg(args []string, n int) string {
 	keys, _ := strconv.Atoi(args[2])
 	if 2+keys+n >= len(args) {
@@ -195,7 +195,7 @@ func (w *scenario) logHint(l *link, payload string) {
 	w.log(entry{who: l.p.name, master: l.master, what: h.Name + " is free, and " + w.name(h.Waiter) + " is first"})
 }
 
-// logMessage records a message that a master has answered. Messages that do not affect locks are omitted.
+// logMessage records a message and the reply of a master. It omits messages that do not affect locks.
 func (w *scenario) logMessage(l *link, args []string, reply any) {
 	e := entry{who: l.p.name, master: l.master}
 	switch scriptOf(args) {
@@ -248,7 +248,7 @@ func (w *scenario) extendWords(args []string) string {
 	return "extend " + text + " by " + millis(arg(args, 3)) + depth
 }
 
-// voteWords describes a vote.
+// voteWords describes the vote in a reply.
 func (w *scenario) voteWords(reply any, yes string) string {
 	if e, ok := reply.(redis.Error); ok {
 		return "error " + string(e)
@@ -310,7 +310,7 @@ func (w *scenario) releaseWords(args []string, reply any) (what, answer string) 
 	return what, fmt.Sprint("error ", reply)
 }
 
-// admitWords are the steps of an admission that write.
+// admitWords describes the steps of an admission that write.
 var admitWords = map[string]string{
 	"start": "begin a quarantine", "end": "end the quarantine", "now": "admit at once", "guard": "raise the max TTL",
 	"settle": "settle the max TTL", "epoch": "raise the epoch", "rewrite": "rewrite the record",

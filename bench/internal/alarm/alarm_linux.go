@@ -8,14 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An Alarm is for one goroutine at a time. It occupies no thread: it waits for the kernel's timer through the
-// netpoller.
+// An Alarm may be used by one goroutine at a time. A sleeping goroutine does not occupy a thread, because it waits
+// for a kernel timer through the netpoller.
 type Alarm struct {
 	fd   int
 	file *os.File
 }
 
-// New returns an Alarm, which must be closed.
+// New returns an Alarm. The caller must close it.
 func New() (*Alarm, error) {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
 	if err != nil {
@@ -24,7 +24,7 @@ func New() (*Alarm, error) {
 	return &Alarm{fd: fd, file: os.NewFile(uintptr(fd), "timer")}, nil
 }
 
-// Sleep returns after d, or at once if d is not positive.
+// Sleep returns after d, or immediately if d is not positive.
 func (a *Alarm) Sleep(d time.Duration) error {
 	if d <= 0 {
 		return nil

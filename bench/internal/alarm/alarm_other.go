@@ -5,13 +5,13 @@ package alarm
 
 import "time"
 
-// An Alarm is for one goroutine at a time.
+// An Alarm may be used by one goroutine at a time.
 type Alarm struct{}
 
 // New returns an Alarm.
 func New() (*Alarm, error) { return &Alarm{}, nil }
 
-// Sleep returns after d, or at once if d is not positive.
+// Sleep returns after d, or immediately if d is not positive.
 func (*Alarm) Sleep(d time.Duration) error {
 	time.Sleep(d)
 	return nil

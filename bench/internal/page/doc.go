@@ -1,3 +1,3 @@
-// Package page renders results as one self-contained HTML page: a sentence, a few large numbers, plots, the targets,
-// and collapsed tables. It does not depend on locks.
+// Package page formats results as one self-contained HTML page with a sentence, a few large numbers, plots, the
+// targets, and collapsed tables. It contains nothing that is specific to locks.
 package page

@@ -20,45 +20,45 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// A Picture is a group of panels that share their axes.
+// A Picture is a group of panels with the same axes.
 type Picture struct {
 	Title, Text string
 	X, Y        string // axis labels
 	LogX, LogY  bool
-	XTicks      []plot.Tick // nil: chosen from the range
+	XTicks      []plot.Tick // nil: ticks are chosen from the range
 	Across      int         // number of panels side by side if there is room
 	Panels      []Panel
 }
 
-// A Panel has a line for each contender. If Rows is set, each line has its own row, named at the left; otherwise the
-// names are at the ends of the lines.
+// A Panel has a line for each contender. If Rows is set, each line has its own row, and its name is to the left.
+// Otherwise the names are at the ends of the lines.
 type Panel struct {
 	Title string
 	Rows  bool
 	Lines []Line
 }
 
-// A Line belongs to one contender, whose colour is Colours[Colour].
+// A Line shows the values of one contender in the colour Colours[Colour].
 type Line struct {
 	Who    string
 	Colour int
 	Points plotter.XYs
 }
 
-// Sizes in points; a row is one line of a panel with rows.
+// Sizes in points. row is the height of one line in a panel with rows.
 const (
 	wide, narrow   = 490, 262
-	single, shared = 280, 165 // heights of a picture of one panel, and of one of several
-	frame          = 52       // height outside of the lines
+	single, shared = 280, 165 // heights of a picture with one panel, and with several
+	frame          = 52       // height of everything outside of the lines
 	row, letter    = 21, 10
 )
 
-// Placeholder colours, which the page's style sheet replaces for light and dark screens.
+// Placeholder colours. The style sheet of the page replaces them for light and dark screens.
 var ink, grid = color.RGBA{1, 1, 1, 255}, color.RGBA{2, 2, 2, 255}
 
 func placeholder(i int) color.RGBA { return color.RGBA{3, 3, uint8(i), 255} }
 
-// svg renders the picture as an element of a page.
+// svg returns the picture as an element of a page.
 func (p Picture) svg(width vg.Length, across int) (template.HTML, error) {
 	across = min(across, len(p.Panels))
 	rows := (len(p.Panels) + across - 1) / across
@@ -102,7 +102,7 @@ func (p Picture) svg(width vg.Length, across int) (template.HTML, error) {
 	return template.HTML(styled(out.String())), nil
 }
 
-// styled converts an SVG document to an element with the colours and fonts of the page.
+// styled returns an SVG document as an element with the colours and fonts of the page.
 func styled(svg string) string {
 	svg = svg[strings.Index(svg, "<svg"):]
 	list := []string{"#010101", "var(--ink)", "#020202", "var(--grid)", "Liberation Sans", "Liberation Sans,Arial"}
@@ -112,7 +112,7 @@ func styled(svg string) string {
 	return strings.NewReplacer(list...).Replace(svg)
 }
 
-// plot draws one panel, with the given height for the lines.
+// plot draws one panel. height is the height of the lines.
 func (p Picture) plot(panel Panel, height vg.Length) (*plot.Plot, error) {
 	q := plot.New()
 	q.BackgroundColor = color.Transparent
@@ -150,7 +150,7 @@ func (p Picture) plot(panel Panel, height vg.Length) (*plot.Plot, error) {
 	return q, nil
 }
 
-// scale gives an axis the range of all panels together.
+// scale gives an axis the common range of all panels.
 func (p Picture) scale(a *plot.Axis, log bool, of func(plotter.XY) float64) {
 	a.Min, a.Max = math.Inf(1), math.Inf(-1)
 	for _, panel := range p.Panels {
@@ -168,7 +168,7 @@ func (p Picture) scale(a *plot.Axis, log bool, of func(plotter.XY) float64) {
 	}
 }
 
-// evenTicks places labels at two to nine round numbers.
+// evenTicks labels two to nine round numbers.
 func evenTicks(least, most float64) (list []plot.Tick) {
 	step := math.Pow(10, math.Floor(math.Log10(most-least)))
 	if most-least < 4*step {
@@ -180,8 +180,8 @@ func evenTicks(least, most float64) (list []plot.Tick) {
 	return list
 }
 
-// logTicks places labels at 1, 2, 5 and their multiples by powers of ten, or only at powers of ten if there are three
-// of them. A range with few of either is labelled like an even one.
+// logTicks labels 1, 2, 5 and their products with powers of ten, or only powers of ten if there are at least three.
+// A small range gets the labels of evenTicks.
 func logTicks(least, most float64) (list []plot.Tick) {
 	if most/least < 5 {
 		return evenTicks(least, most)
@@ -201,13 +201,13 @@ func logTicks(least, most float64) (list []plot.Tick) {
 	return list
 }
 
-// plain formats a number with two digits for people.
+// plain formats a number with two digits.
 func plain(v float64) string {
 	short, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 2, 64), 64) // cannot fail: it parses FormatFloat's output
 	return strconv.FormatFloat(short, 'f', -1, 64)
 }
 
-// nudges moves the names at the ends of lines up or down, so that none covers another.
+// nudges returns how far to move the names at the ends of lines up or down, so that no name covers another.
 func nudges(panel Panel, y *plot.Axis, height vg.Length) []vg.Length {
 	at, order := make([]vg.Length, len(panel.Lines)), make([]int, len(panel.Lines))
 	for i, l := range panel.Lines {
@@ -222,7 +222,7 @@ func nudges(panel Panel, y *plot.Axis, height vg.Length) []vg.Length {
 	return moved
 }
 
-// add draws a line with its name, or with its points and the value of the first.
+// add draws a line with its name, or with its points and the value of the first point.
 func (p Picture) add(q *plot.Plot, l Line, rows bool, above vg.Length) error {
 	line, points, err := plotter.NewLinePoints(l.Points)
 	if err != nil {
@@ -243,7 +243,7 @@ func (p Picture) add(q *plot.Plot, l Line, rows bool, above vg.Length) error {
 	labels.TextStyle[0].Color = placeholder(l.Colour)
 	labels.TextStyle[0].Font = font.Font{Typeface: "Liberation", Variant: "Sans", Size: letter}
 	q.Add(line, labels)
-	if p.LogX { // waits and faults have too many points
+	if p.LogX { // lines of waits and faults have too many points
 		q.Add(points)
 	}
 	return nil

@@ -17,14 +17,14 @@ import (
 type Proxy struct {
 	listener net.Listener
 	target   string
-	half     time.Duration // half of the round trip
+	half     time.Duration // half of the round trip to a distant master
 	delay    atomic.Int64  // additional round-trip delay in ns
 	pumps    sync.WaitGroup
 	accepts  sync.WaitGroup
-	conns    []net.Conn // added by accept
+	conns    []net.Conn // connections of both sides; added by accept
 }
 
-// New listens on a free port and forwards to the master at a redis:// URL. The Proxy must be closed.
+// New listens on a free port and forwards to the master at a redis:// URL. The caller must close the Proxy.
 func New(master string, roundTrip time.Duration) (*Proxy, error) {
 	u, err := url.Parse(master)
 	if err != nil || u.Scheme != "redis" || u.Port() == "" {
@@ -39,13 +39,13 @@ func New(master string, roundTrip time.Duration) (*Proxy, error) {
 	return p, nil
 }
 
-// URL returns the URL of the master through p.
+// URL returns the URL under which clients reach the master through p.
 func (p *Proxy) URL() string { return "redis://" + p.listener.Addr().String() }
 
-// SetDelay delays everything that arrives from now on by d per round trip; 0 removes the delay.
+// SetDelay delays all data that arrives from now on by d per round trip. 0 removes the delay.
 func (p *Proxy) SetDelay(d time.Duration) { p.delay.Store(int64(d)) }
 
-// Close closes all connections and joins every goroutine.
+// Close closes all connections and waits for every goroutine.
 func (p *Proxy) Close() error {
 	err := p.listener.Close()
 	p.accepts.Wait()
@@ -73,24 +73,24 @@ func (p *Proxy) accept() {
 	}
 }
 
-// A chunk is the result of one read, with the time at which it is forwarded.
+// A chunk is the data of one read, with the time when it must be forwarded.
 type chunk struct {
 	due  time.Time
 	data []byte
 }
 
-// Slow is the minimum delay of a slow master: its requests are only read once per slowTick.
+// Slow is the minimum delay of a slow master. Its proxy reads requests only every slowTick.
 const Slow = 50 * time.Millisecond
 
-// slowTick is how often the proxy of a slow master reads. If the proxy, and then the master, woke up for each request
-// and reply, they would take so much processor time from the other masters and the client that the benchmark would
-// measure that.
+// slowTick is the interval at which the proxy of a slow master reads. If the proxy, and then the master, woke up for
+// each request and reply, they would take processor time from the other masters and the client, and the benchmark
+// would measure that.
 const slowTick = 10 * time.Millisecond
 
 func (p *Proxy) slow() bool { return time.Duration(p.delay.Load()) >= Slow }
 
-// pump reads without waiting, so that each chunk's delay counts from its own arrival. Data of a slow master waits in
-// the kernel's buffers until the next tick.
+// pump reads without waiting, so that the delay of each chunk is measured from its own arrival. Data of a slow
+// master waits in the kernel's buffers until the next tick.
 func (p *Proxy) pump(to, from net.Conn) {
 	chunks := make(chan chunk, 1<<16)
 	p.pumps.Go(func() {
@@ -119,8 +119,8 @@ func (p *Proxy) pump(to, from net.Conn) {
 	}
 }
 
-// due returns when data that arrives now is forwarded. For a slow master that is at the next tick: the data has waited
-// for one tick already, so both together are at least the delay.
+// due returns when to forward data that arrives now. For a slow master that is the start of a tick. The data has
+// already waited for up to one tick, so both waits together are about the delay.
 func (p *Proxy) due(now time.Time) time.Time {
 	at := now.Add(p.half + time.Duration(p.delay.Load())/2)
 	if p.slow() {
@@ -129,7 +129,7 @@ func (p *Proxy) due(now time.Time) time.Time {
 	return at
 }
 
-// deliver writes each chunk when it is due, until the channel is closed. It continues to receive after an error, so
+// deliver writes each chunk when it is due, until the channel is closed. After an error it still receives chunks, so
 // that the sender does not block on the channel.
 func deliver(to io.WriteCloser, chunks <-chan chunk) {
 	timer, err := alarm.New()
@@ -143,7 +143,7 @@ func deliver(to io.WriteCloser, chunks <-chan chunk) {
 		if err == nil {
 			_, err = to.Write(c.data)
 		}
-		if err != nil { // let the other side notice it
+		if err != nil { // so that the other side notices the error
 			_ = to.Close()
 		}
 	}

@@ -23,7 +23,7 @@ func TestChunksAreDeliveredWhenDue(t *testing.T) {
 	var got writes
 	deliver(&got, chunks)
 	if took := time.Since(due); strings.Join(got, " ") != "a b c d" || took < time.Millisecond {
-		t.Errorf("got %q after %v", got, took)
+		t.Errorf("the proxy has written %q after %v", got, took)
 	}
 }
 
@@ -37,7 +37,7 @@ func (w *writes) Write(p []byte) (int, error) {
 
 func (w *writes) Close() error { return nil }
 
-// The delay of each reply counts from its own arrival, so replies that arrive together are forwarded together.
+// The delay of each reply is measured from its own arrival, so replies that arrive together are forwarded together.
 func TestProxyDelaysRepliesWithoutLimitingThem(t *testing.T) {
 	echo, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -67,7 +67,7 @@ func TestProxyDelaysRepliesWithoutLimitingThem(t *testing.T) {
 	}
 	got := make([]byte, 3)
 	if _, err := io.ReadFull(c, got); err != nil || string(got) != "one" {
-		t.Fatalf("%q, %v", got, err)
+		t.Fatalf("the client received %q; error %v", got, err)
 	}
 	if took := time.Since(start); took < delay {
 		t.Errorf("the reply came after %v, before the delay of %v", took, delay)

@@ -13,9 +13,10 @@ import (
 	"github.com/redlock-go/redlock/internal/skew"
 )
 
-// H84: if the master's clock is not set back, every granted ballot is larger than all that were granted, or reported as
-// dead, before. Expired fences make no difference, regardless of the TTLs: the ballot of an acquire or a release is at
-// most 15 s from the master's time, or from a fence that is ahead, and fences are kept for 60 s.
+// H84: if the master's clock is not set back, every granted ballot is larger than all ballots that were granted, or
+// reported as dead, before. This is so even if fences have expired, regardless of the TTLs: the ballot of an acquire
+// or a release differs by at most 15 s from the master's time, or from a fence that is ahead, and fences are kept
+// for 60 s.
 func TestAcceptedBallotsGrow(t *testing.T) {
 	const us = int64(time.Second / time.Microsecond)
 	window := skew.Window.Microseconds()
@@ -64,12 +65,12 @@ func TestAcceptedBallotsGrow(t *testing.T) {
 		}
 	}
 	if granted < 5000 || expired < 5000 {
-		t.Errorf("only %d grants, and %d steps without a fence", granted, expired)
+		t.Errorf("there were only %d grants, and %d steps without a fence", granted, expired)
 	}
 }
 
-// H84: a master accepts a ballot that is as far ahead as the window allows, and loses its fences. After a quarantine of
-// two windows it refuses that ballot, of a plain lock and of a shared one.
+// H84: a master accepts a ballot that is as far ahead as the window allows, and then loses its fences. After a
+// quarantine of two windows the master refuses that ballot, for a plain lock and for shared locks.
 func TestQuarantineOfTwoWindows(t *testing.T) {
 	window := skew.Window.Microseconds()
 	enc := scripts.NewEncoder("redlock", 0)
@@ -83,13 +84,13 @@ func TestQuarantineOfTwoWindows(t *testing.T) {
 			return empty.Eval(at, reference.Env{}, call.Script, keys, args)
 		}
 		if got := acquire(1, now, ballot); got != int64(quorum.Granted) {
-			t.Errorf("role %v: ballot at the end of the window: %v", role, got)
+			t.Errorf("role %v: the reply to a ballot at the end of the window is %v", role, got)
 		}
 		if got, ok := acquire(2, now+2*window, ballot).([]any); !ok || got[0] != int64(quorum.Stale) {
-			t.Errorf("role %v: two windows later: %v", role, got)
+			t.Errorf("role %v: two windows later the reply to the same ballot is %v", role, got)
 		}
 		if got := acquire(3, now+2*window, ballot+1); got != int64(quorum.Granted) {
-			t.Errorf("role %v: larger ballot: %v", role, got)
+			t.Errorf("role %v: the reply to a larger ballot is %v", role, got)
 		}
 	}
 }

@@ -17,8 +17,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Package scripts compares the replies with those of a real server; these tests cover the Go code that has no
-// counterpart there.
+// A test of package scripts compares the replies of this package with those of a real server. The tests here cover
+// the Go code without a counterpart on the server.
 
 const now = int64(946684800_000_000)
 
@@ -30,7 +30,7 @@ func TestKeysStayThroughTheirLastMillisecond(t *testing.T) {
 		left int64
 	}{{now, 10}, {now + 999, 10}, {now + 1000, 9}, {now + 10_000, 0}, {now + 10_999, 0}, {now + 11_000, -2}} {
 		if left := s.Clone().TTL(c.at, "a"); left != c.left {
-			t.Errorf("after %d us: %d ms left, want %d", c.at-now, left, c.left)
+			t.Errorf("after %d us the TTL is %d ms, want %d", c.at-now, left, c.left)
 		}
 	}
 	if _, there := s.Get(now+11_000, "a"); there {
@@ -48,24 +48,24 @@ func TestHelpers(t *testing.T) {
 	s.SetHash("none")
 	s.SetOther("other")
 	if got := s.Keys(now); !slices.Equal(got, []string{"hash", "other", "text"}) {
-		t.Errorf("keys %q", got)
+		t.Errorf("the keys are %q", got)
 	}
 	if got := s.Hash(now, "hash"); !maps.Equal(got, map[string]string{"f": "1", "g": "2"}) {
-		t.Errorf("hash %v", got)
+		t.Errorf("the hash is %v", got)
 	}
 	if _, ok := s.Get(now, "hash"); ok || s.Hash(now, "text") != nil || s.TTL(now, "text") != -1 {
 		t.Error("a key was read as another type")
 	}
 	if !s.Expire(now, "text", 5) || s.TTL(now, "text") != 5 || s.Expire(now, "nobody", 5) || !s.Expire(now, "text",
 		0) || s.Delete(now, "text") {
-		t.Error("wrong result of Expire")
+		t.Error("Expire or Delete returned a wrong result")
 	}
 	if !s.Delete(now, "other") || s.Delete(now, "other") {
-		t.Error("wrong result of Delete")
+		t.Error("Delete returned a wrong result")
 	}
 	s.Flush()
 	if got := s.Keys(now); len(got) != 0 || s.String() != "" {
-		t.Errorf("after Flush: %q", got)
+		t.Errorf("after Flush the keys are %q", got)
 	}
 }
 
@@ -76,12 +76,12 @@ func TestClonesShareNothing(t *testing.T) {
 	before := s.String()
 	c := s.Clone()
 	if c.String() != before {
-		t.Errorf("clone %q", c)
+		t.Errorf("the clone is %q", c)
 	}
 	keys := []string{"redlock:{a}", "redlock:admission"}
 	c.Eval(now, reference.Env{}, scripts.Extend, keys, []string{"", "me:1", "5000", "2", "0"})
 	if c.String() == before || s.String() != before {
-		t.Errorf("original %q, clone %q", &s, c)
+		t.Errorf("the original is %q, and the clone is %q", &s, c)
 	}
 	look := s.Look(now, "redlock:{a}")
 	look.Fields[0].Value = "9"
@@ -94,7 +94,7 @@ func TestClonesShareNothing(t *testing.T) {
 	}
 }
 
-// The same state, time and call give the same reply, messages and state.
+// The same state, time and call give the same reply, messages and new state.
 func TestEvalDependsOnItsArgumentsAlone(t *testing.T) {
 	const lock = "redlock:{a}"
 	const admission, waiter = "redlock:admission", "0946684799000000:other:7:"
@@ -138,27 +138,28 @@ func TestEvalDependsOnItsArgumentsAlone(t *testing.T) {
 			}}
 			reply := state.Eval(now, env, step.script, step.keys, step.args)
 			if !reflect.DeepEqual(reply, step.want) || out != step.out {
-				t.Errorf("step %d:\n%v, %q; want\n%v, %q", i, reply, out, step.want, step.out)
+				t.Errorf("step %d returned\n%v, %q; want\n%v, %q", i, reply, out, step.want, step.out)
 			}
 		}
 		if twin.String() != s.String() {
-			t.Errorf("step %d: %q and %q", i, &s, twin)
+			t.Errorf("after step %d the states differ: %q and %q", i, &s, twin)
 		}
 	}
 }
 
-// H106: a hash of another program at the key of a lock is an error, and is not read.
+// H106: if another program has stored a hash at the key of a lock, the reply is an error, and the hash is not read.
 func TestForeignHashIsNotRead(t *testing.T) {
 	const lock = "redlock:{a}"
 	var s reference.State
 	s.SetHash(lock, reference.Field{Name: "name", Value: "a"}, reference.Field{Name: "text", Value: "b"})
 	reply := s.Eval(now, reference.Env{RunID: "abc"}, scripts.Inspect, []string{lock, "redlock:admission"}, nil)
 	if reply != reference.NoLock {
-		t.Errorf("reply %v, want %v", reply, reference.NoLock)
+		t.Errorf("the reply is %v, want %v", reply, reference.NoLock)
 	}
 }
 
-// H86: for any queue, one script notifies or removes 8 waiters, and drops 500 that no longer count.
+// H86: for any queue, one script notifies or removes at most 8 waiters, and drops at most 500 waiters that have
+// expired.
 func TestScriptHandlesBoundedWaiters(t *testing.T) {
 	names := []string{"redlock:{a}", "redlock:{a}:fence", "redlock:{a}:queue", "redlock:{a}:waiters"}
 	for counts, want := range map[int64]int{now + 1: 2000 - 8, now: 2000 - 500 - 8} {
@@ -172,12 +173,12 @@ func TestScriptHandlesBoundedWaiters(t *testing.T) {
 		env := reference.Env{Publish: func(string, string) int { told++; return 0 }}
 		s.Eval(now, env, scripts.Release, names, []string{"me:1:"})
 		if left := len(s.Look(now, names[2]).Fields); left != want || told > 8 {
-			t.Errorf("%d of 2000 waiters left, want %d; %d were notified", left, want, told)
+			t.Errorf("%d of 2000 waiters are left, want %d; %d were notified", left, want, told)
 		}
 	}
 }
 
-// A call that package scripts never encodes is an error, not a panic, and is never granted.
+// A call that package scripts never encodes gets an error. It does not cause a panic, and is not granted.
 func TestMalformedCallsAreErrors(t *testing.T) {
 	names := []string{"lock", "admission"}
 	for _, script := range scripts.All {
@@ -188,7 +189,7 @@ func TestMalformedCallsAreErrors(t *testing.T) {
 				t.Errorf("%s with %d arguments was granted", script.Name, n)
 			}
 			if e, ok := reply.(reference.Error); ok && !strings.HasPrefix(e.Error(), "ERR ") {
-				t.Errorf("%s with %d arguments: %v", script.Name, n, e)
+				t.Errorf("%s with %d arguments returned %v", script.Name, n, e)
 			}
 		}
 	}

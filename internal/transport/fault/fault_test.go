@@ -22,21 +22,21 @@ func TestScrubHidesCredentials(t *testing.T) {
 	} {
 		clean := Scrub(err, "secret")
 		if strings.Contains(clean.Error(), "secret") {
-			t.Errorf("%q", clean)
+			t.Errorf("the cleaned error contains the password: %q", clean)
 		}
 		for e := errors.Unwrap(clean); e != nil; e = errors.Unwrap(e) {
 			if strings.Contains(e.Error(), "secret") {
-				t.Errorf("%q in the chain", e)
+				t.Errorf("the chain of the cleaned error contains the password: %q", e)
 			}
 		}
 	}
 	clean := Scrub(fmt.Errorf("auth: %w", redis.Error("ERR secret")), "secret")
 	var reply redis.Error
 	if !errors.As(clean, &reply) || reply != "ERR xxxxx" {
-		t.Errorf("not an error reply any more: %#v", clean)
+		t.Errorf("the cleaned error is no longer an error reply: %#v", clean)
 	}
 	if err := Scrub(fmt.Errorf("read: %w", io.EOF), "read"); !errors.Is(err, io.EOF) {
-		t.Errorf("%v is not EOF", err)
+		t.Errorf("the cleaned error is no longer EOF: %v", err)
 	}
 	plain := errors.New("connection refused")
 	if got := Scrub(plain, "secret"); !errors.Is(got, plain) || !errors.Is(plain, got) {
@@ -54,12 +54,12 @@ func TestCode(t *testing.T) {
 		"":                            "",
 	} {
 		if got := Code(redis.Error(text)); got != want {
-			t.Errorf("%q: %q, not %q", text, got, want)
+			t.Errorf("the code of %q is %q, want %q", text, got, want)
 		}
 	}
 }
 
-// The deadline of a dial is a timeout of the master, not a deadline of a caller.
+// The deadline of a dial is reported as a timeout of the master, not as a deadline of the caller.
 func TestTimeoutIsNoDeadlineOfCaller(t *testing.T) {
 	err := Explain(fmt.Errorf("dial: %w", context.DeadlineExceeded), "", time.Second)
 	if !errors.Is(err, ErrTimeout) || errors.Is(err, context.DeadlineExceeded) {

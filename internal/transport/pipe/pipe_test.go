@@ -25,7 +25,7 @@ type answer struct {
 
 func (s slot) Reply(_ int, value any, err error) { s <- answer{value, err} }
 
-// A failure records the arguments of ErrorFunc.
+// A failure records the arguments of a call of ErrorFunc.
 type failure struct {
 	op      string
 	cause   error
@@ -34,7 +34,7 @@ type failure struct {
 
 func (f *failure) Error() string { return f.op + ": " + f.cause.Error() }
 
-// piped runs f in a bubble with a running Pipe and the server's end of its connection.
+// piped runs f in a synctest bubble with a running Pipe and the server's end of its connection.
 func piped(t *testing.T, f func(p *Pipe, server net.Conn)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -62,16 +62,16 @@ func piped(t *testing.T, f func(p *Pipe, server net.Conn)) {
 	})
 }
 
-// long returns a call larger than the write buffer, which is therefore written separately.
+// long returns a call that is larger than the write buffer, so it is written separately.
 func long() *frame.Call {
 	return frame.Command("long", "ECHO", strings.Repeat("x", wire.FlushAt))
 }
 
-// A server may send more replies than it got requests, and close the connection: requests that were not yet written
-// then have replies too.
+// A server may send more replies than it has received requests, and close the connection. Then requests that were
+// not written yet also have replies.
 func TestRepliesBeforeRequests(t *testing.T) {
 	piped(t, func(p *Pipe, server net.Conn) {
-		// The first write blocks until the server reads, so the others are taken as one batch.
+		// The first write blocks until the server reads, so the writer takes the other requests as one batch.
 		var slots []slot
 		for range 6 {
 			s := make(slot, 1)
@@ -87,7 +87,7 @@ func TestRepliesBeforeRequests(t *testing.T) {
 		if _, err := io.ReadFull(server, make([]byte, first)); err != nil {
 			t.Fatal(err)
 		}
-		synctest.Wait() // the writer has taken the others, and is blocked in the first of them
+		synctest.Wait() // the writer has taken the others, and blocks while it writes the first of them
 		_, _ = io.WriteString(server, strings.Repeat(":1\r\n", 6))
 		_ = server.Close()
 		for i, s := range slots {
@@ -98,8 +98,8 @@ func TestRepliesBeforeRequests(t *testing.T) {
 	})
 }
 
-// When the connection ends, the outcome of requests that were started is unknown, and that of the requests behind them
-// is known.
+// When the connection ends, the outcome of a request is unknown if its writing had begun. The requests after that
+// certainly have no effect.
 func TestEndAnswersEverything(t *testing.T) {
 	piped(t, func(p *Pipe, server net.Conn) {
 		var slots []slot
@@ -115,13 +115,13 @@ func TestEndAnswersEverything(t *testing.T) {
 		for i, s := range slots {
 			var f *failure
 			if a := <-s; !errors.As(a.err, &f) || f.unknown != (i == 0) || f.op != "long" {
-				t.Errorf("reply %d is %v, %+v", i, a.value, a.err)
+				t.Errorf("reply %d is %v, and the error is %+v", i, a.value, a.err)
 			}
 		}
 	})
 }
 
-// Calls of users count against the limit, and calls of the pool do not.
+// The limit applies to calls of users, and not to calls of the pool itself.
 func TestLimitAppliesToUsers(t *testing.T) {
 	piped(t, func(p *Pipe, _ net.Conn) {
 		for range 10 {
@@ -130,7 +130,7 @@ func TestLimitAppliesToUsers(t *testing.T) {
 			}
 		}
 		if err := p.Send(long(), "", make(slot, 1)); !errors.Is(err, fault.ErrQueueFull) {
-			t.Errorf("beyond the limit: %v", err)
+			t.Errorf("Send beyond the limit returned %v", err)
 		}
 		if !p.Queue(long(), func(any, error) {}) {
 			t.Error("Queue refused a call of the pool")

@@ -16,7 +16,7 @@ import (
 
 func bulk(s string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(s), s) }
 
-// confirmations returns the replies of a server to SUBSCRIBE.
+// confirmations returns the replies of a server to SUBSCRIBE for these channels.
 func confirmations(channels ...string) string {
 	var b strings.Builder
 	for i, channel := range channels {
@@ -25,7 +25,7 @@ func confirmations(channels ...string) string {
 	return b.String()
 }
 
-// Valid replies pass no matter how they are split, and an invalid one is found in any position.
+// Valid replies are accepted regardless of how they are split, and an invalid reply is detected at any position.
 func TestFrugalConnectionScansAnyPieces(t *testing.T) {
 	legal := confirmations("a", "bb\r\n$999999999\r\n", "") + "+PONG\r\n-ERR what\r\n:12\r\n$-1\r\n*-1\r\n*0\r\n" +
 		bulk(strings.Repeat("x", MaxReply/2)) + "*2\r\n$4\r\npong\r\n$0\r\n\r\n"
@@ -46,18 +46,19 @@ func TestFrugalConnectionScansAnyPieces(t *testing.T) {
 			}
 			return true
 		}
-		for range 2 { // the first pass must leave no state behind
+		for range 2 { // the first pass must not leave any state behind
 			if !scan(legal) {
-				t.Fatalf("seed %d: valid reply refused", seed)
+				t.Fatalf("seed %d: a valid reply was refused", seed)
 			}
 		}
 		if scan(bad) {
-			t.Fatalf("seed %d: invalid reply accepted", seed)
+			t.Fatalf("seed %d: an invalid reply was accepted", seed)
 		}
 	}
 }
 
-// Elements of all arrays are counted, no matter how the reply is split, and the count starts again with the next reply.
+// The elements of all arrays of a reply are counted, regardless of how the reply is split. The count starts again
+// with the next reply.
 func TestFrugalCountsElementsOfAllArrays(t *testing.T) {
 	numbers := func(n int) string { return fmt.Sprintf("*%d\r\n", n) + strings.Repeat(":1\r\n", n) }
 	for text, fine := range map[string]bool{
@@ -77,14 +78,14 @@ func TestFrugalCountsElementsOfAllArrays(t *testing.T) {
 				ok = f.scan([]byte(rest[:min(size, len(rest))]))
 			}
 			if ok != fine {
-				t.Errorf("%.40q in pieces of %d: %v", text, size, ok)
+				t.Errorf("scan of %.40q in pieces of %d returned %v", text, size, ok)
 			}
 		}
 	}
 }
 
-// BenchmarkFrugal measures the check of announced lengths: a full buffer of the shortest replies, one of refusals, and
-// the text of INFO.
+// BenchmarkFrugal measures the check of the lengths in replies: a full buffer of the shortest replies, a full buffer
+// of refusals, and the text of INFO.
 func BenchmarkFrugal(b *testing.B) {
 	held := "*4\r\n:2\r\n:9876\r\n$16\r\n1700000000000000\r\n:1700000000000000\r\n"
 	for name, text := range map[string]string{
@@ -98,14 +99,14 @@ func BenchmarkFrugal(b *testing.B) {
 			b.ReportAllocs()
 			for p := []byte(text); b.Loop(); {
 				if !f.scan(p) {
-					b.Fatal("refused")
+					b.Fatal("a valid reply was refused")
 				}
 			}
 		})
 	}
 }
 
-// A script is a connection that returns the given pieces of text.
+// A script is a connection that returns its text in pieces of n bytes.
 type script struct {
 	net.Conn
 	text []byte
@@ -123,8 +124,8 @@ func (s *script) Read(p []byte) (int, error) {
 
 func (s *script) Close() error { return nil }
 
-// For any bytes in any pieces: replies are read until the connection ends, they do not depend on how the bytes are
-// split, and none exceeds the bounds.
+// For any bytes, split in any way, replies are read until the connection ends. The replies do not depend on how the
+// bytes are split, and no reply exceeds the limits.
 func FuzzReplies(f *testing.F) {
 	for _, seed := range []string{
 		":1\r\n", "+OK\r\n-ERR no\r\n", "*4\r\n:2\r\n:100\r\n$1\r\n7\r\n:1700000000000000\r\n", "$-1\r\n*-1\r\n*0\r\n",
@@ -137,9 +138,10 @@ func FuzzReplies(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte, n uint16) {
 		whole, piecewise := replies(t, text, 1<<16), replies(t, text, int(n)+1)
-		// A bad length discards the rest of its piece: one list may be longer, but both begin alike.
+		// After a wrong length the rest of the piece is discarded, so one list may be longer, but both have the same
+		// beginning.
 		if k := min(len(whole), len(piecewise)); !reflect.DeepEqual(whole[:k], piecewise[:k]) {
-			t.Fatalf("split in two ways it is %q and %q", whole[:k], piecewise[:k])
+			t.Fatalf("the bytes, split in two ways, are read as %q and %q", whole[:k], piecewise[:k])
 		}
 	})
 }
@@ -156,10 +158,10 @@ func replies(t *testing.T, text []byte, n int) []any {
 			return list
 		}
 		if size := sizeOf(value); size > MaxReply {
-			t.Fatalf("a reply of %d bytes", size)
+			t.Fatalf("a reply has %d bytes, which is too large", size)
 		}
 		if list = append(list, value); len(list) > len(text) {
-			t.Fatal("more replies than bytes")
+			t.Fatal("there are more replies than bytes")
 		}
 	}
 }

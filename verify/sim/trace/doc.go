@@ -1,8 +1,8 @@
 // Package trace checks the masters of a simulated schedule against the transition rules of the specification
-// (verify/spec). A schedule is a list of events: each call that a master has executed, with its reply, each time that a
-// master loses its data or becomes another incarnation, and each hold that a client begins. The checker keeps its own
-// state of the masters, which it derives from the events alone. It shares only the parsing of admission records and the
-// codes of replies with the scripts and the library.
+// (verify/spec). A schedule is a list of events: the calls that a master has executed, with their replies, losses of
+// a master's data, changes of a master's incarnation, and the holds that clients begin. The checker derives its own
+// state of the masters from the events alone. It shares only the parsing of admission records and the codes of
+// replies with the scripts and the library.
 //
 //	rule        step of the specification              requirement
 //	votes       redlock.pml, GRANTS; RECORD_IN_SCRIPT  a master that votes grants, under the record that the call expects
@@ -16,7 +16,7 @@
 //	quarantine  admission.pml, admit; QUARANTINE       a quarantine ends after its time, by the master's clock
 //	record      admission.pml, WRITE                   only a raise gives a voter a longer TTL; no quarantine shrinks
 //
-// The masters do not show that a majority confirms a lease before a repair (MAJORITY_FIRST). Exclusion is a claim, not
-// a rule of a step: the simulator checks it with the holds of all clients. The checker does not cover names with shared
-// locks (shares.pml), or majorities while the set of masters changes.
+// The events do not show whether a majority confirmed a lease before a repair (MAJORITY_FIRST). Exclusion is a
+// result of the rules, and not a rule itself: the simulator checks it with the holds of all clients. The checker
+// does not cover names with shared locks (shares.pml), or majorities while the set of masters changes.
 package trace

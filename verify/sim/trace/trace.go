@@ -10,7 +10,7 @@ import (
 	"github.com/redlock-go/redlock/internal/skew"
 )
 
-// Kinds of events. The first five are calls.
+// Kinds of events. The first five are calls that acquire, keep or end a lease.
 const (
 	Acquire = "acquire"
 	Repair  = "repair"
@@ -34,21 +34,21 @@ type Event struct {
 	Name     string        `json:"name,omitempty"`
 	Lease    string        `json:"lease,omitempty"`
 	Previous string        `json:"previous,omitempty"` // the lease that a repair or an import may replace
-	Ended    []string      `json:"ended,omitempty"`    // leases that a release ends
+	Ended    []string      `json:"ended,omitempty"`    // the leases that a release ends
 	Stamp    string        `json:"stamp,omitempty"`    // of the record that the call expects; "" without a restart guard
-	First    int64         `json:"first,omitempty"`    // ballots
-	Last     int64         `json:"last,omitempty"`     // the fence that a release leaves
+	First    int64         `json:"first,omitempty"`    // First and Last are the ballots of an acquire
+	Last     int64         `json:"last,omitempty"`     // for a release: the fence that it leaves
 	TTL      time.Duration `json:"ttl,omitempty"`      // for a release: how long the lease is kept
 	Reply    int64         `json:"reply,omitempty"`    // code of the reply; -1 for an error
 	Admission
 	Token  int64 `json:"token,omitempty"`
-	Unread bool  `json:"unread,omitempty"` // the client has closed the connection, so the reply does not count
+	Unread bool  `json:"unread,omitempty"` // the client has closed the connection, so it ignores the reply
 }
 
 // Admission is the part of an Event about the admission record of the master.
 type Admission struct {
-	Record string `json:"record,omitempty"` // after the call
-	Step   string `json:"step,omitempty"`   // of an admission
+	Record string `json:"record,omitempty"` // the record after the call
+	Step   string `json:"step,omitempty"`   // the step of an admission
 	Own    bool   `json:"own,omitempty"`    // the record belongs to the master's present incarnation
 }
 
@@ -59,13 +59,13 @@ type Checker struct {
 	quorum   int // 0 to skip checks of majorities
 	masters  []master
 	shared   map[string]bool
-	ranges   map[string][]ballots // of granted leases, by name
+	ranges   map[string][]ballots // by name: the ballots of granted leases
 	problems []string
 }
 
 type master struct {
 	names   map[string]*name
-	missing map[string]string // by lease: the record under which the master last reported that it lacks it
+	missing map[string]string // by lease: the record under which the master last reported that it lacks the lease
 	record  string
 	own     bool
 	offset  int64 // of its clock from the time of the schedule, in microseconds
@@ -73,7 +73,7 @@ type master struct {
 
 // A name is the state of one name on one master.
 type name struct {
-	lease   string // "" if free
+	lease   string // the lease that holds the name; "" if the name is free
 	expires int64  // in the master's time
 	fence   int64
 	unknown bool // the master may have old data
@@ -82,11 +82,11 @@ type name struct {
 type ballots struct {
 	lease       string
 	first, last int64
-	masters     map[int]bool // those that have granted it
+	masters     map[int]bool // the masters that have granted the range
 }
 
-// NewChecker returns a Checker of n masters. If the set of masters changes during the schedule, it does not check
-// majorities.
+// NewChecker returns a Checker of n masters. If the set of masters changes during the schedule, changes must be set;
+// then the Checker does not check majorities.
 func NewChecker(n int, changes bool) *Checker {
 	c := &Checker{quorum: n/2 + 1, masters: make([]master, n), shared: map[string]bool{}, ranges: map[string][]ballots{}}
 	if changes {
@@ -132,7 +132,7 @@ func (c *Checker) Check(e *Event) []string {
 			n = &name{}
 			m.names[e.Name] = n
 		}
-		if n.lease != "" && e.Clock >= n.expires { // it has expired, to within a millisecond
+		if n.lease != "" && e.Clock >= n.expires { // the lease has expired, give or take a millisecond
 			n.lease, n.unknown = "", true
 		}
 		c.call(m, n, e)
@@ -140,14 +140,14 @@ func (c *Checker) Check(e *Event) []string {
 	return c.problems
 }
 
-// forget makes the data of a master unknown: it may be empty, or have old data.
+// forget makes the recorded data of a master unknown, because the master may be empty, or have old data.
 func (m *master) forget() {
 	for _, n := range m.names {
 		*n = name{unknown: true}
 	}
 }
 
-// clock makes the fences and leases of a master unknown if its clock was set since the last event.
+// clock makes the recorded fences and leases of a master unknown if its clock was set since the last event.
 func (c *Checker) clock(m *master, e *Event) {
 	offset := e.Clock - e.At.Microseconds()
 	if d := offset - m.offset; m.offset != 0 && (d > 1e6 || d < -1e6) {
@@ -200,7 +200,7 @@ func (c *Checker) grant(m *master, n *name, e *Event) {
 	if !again && n.lease != e.Lease && e.First <= n.fence {
 		c.broken("fence", e, "the ballot %d is not above %d", e.First, n.fence)
 	}
-	follows := n.unknown || e.First == e.Last && e.First <= n.fence+1 // a fence that is itself ahead
+	follows := n.unknown || e.First == e.Last && e.First <= n.fence+1 // the fence itself is ahead
 	if !again && (e.First <= e.Clock-window || e.Last > e.Clock+window && !follows) {
 		c.broken("window", e, "the ballots are %d and %d us from the master's time", e.First-e.Clock, e.Last-e.Clock)
 	}
@@ -216,7 +216,7 @@ func (c *Checker) grant(m *master, n *name, e *Event) {
 	c.rangeOf(e).masters[e.Master] = true
 }
 
-// repair checks the evidence for a repair.
+// repair checks that the master has reported that it lacks the lease that a repair restores.
 func (c *Checker) repair(m *master, e *Event) {
 	lacks, ok := m.missing[e.Lease]
 	switch {
@@ -261,7 +261,7 @@ func (c *Checker) release(n *name, e *Event) {
 	}
 }
 
-// rangeOf returns the ballots of the lease of e.
+// rangeOf returns the ballots of the lease of e. It adds them if they are not known.
 func (c *Checker) rangeOf(e *Event) *ballots {
 	list := c.ranges[e.Name]
 	for i := range list {

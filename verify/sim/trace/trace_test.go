@@ -15,7 +15,7 @@ const (
 	pause  = stamp + " id=a masters=a,b,c epoch=0 longest=10000 quarantine=30000 state=quarantine since=1000000"
 )
 
-// on returns an event of master 0 at a time of its clock, with lease "A" of name "n".
+// on returns an event of master 0 at the given time of its clock, for lease "A" of name "n".
 func on(clock int64, kind string, reply int64, with func(e *trace.Event)) trace.Event {
 	e := trace.Event{
 		At: time.Duration(clock) * time.Microsecond, Clock: clock, Kind: kind, Name: "n", Lease: "A", Reply: reply,
@@ -41,7 +41,7 @@ func other(e *trace.Event) { e.Lease = "B" }
 // older changes e to lease "B" with a ballot of 100 s.
 func older(e *trace.Event) { e.Lease, e.First, e.Last = "B", 100*second, 100*second }
 
-// Each rule of the specification is violated by one list of events, and only by its last event.
+// Each list of events violates the rule of its name with its last event, and no other rule.
 func TestEventsThatBreakARule(t *testing.T) {
 	repair := func(clock int64, with func(e *trace.Event)) trace.Event {
 		return grant(clock, func(e *trace.Event) {
@@ -83,19 +83,19 @@ func TestEventsThatBreakARule(t *testing.T) {
 			problems := c.Check(&list[i])
 			switch last := i == len(list)-1; {
 			case last && (len(problems) != 1 || !strings.Contains(problems[0], `"`+rule+`"`)):
-				t.Errorf("%s: %q", rule, problems)
+				t.Errorf("%s: the last event violates the rules %q", rule, problems)
 			case !last && len(problems) > 0:
-				t.Errorf("%s: event %d: %q", rule, i, problems)
+				t.Errorf("%s: event %d violates the rules %q", rule, i, problems)
 			}
 		}
 	}
 }
 
-// Events that the specification allows violate no rule.
+// Events that the specification allows do not violate a rule.
 func TestEventsThatBreakNoRule(t *testing.T) {
 	list := []trace.Event{
 		grant(100*second, nil),
-		grant(100*second+1, func(e *trace.Event) { e.First, e.Last = 100*second, 100*second }), // duplicated
+		grant(100*second+1, func(e *trace.Event) { e.First, e.Last = 100*second, 100*second }), // a duplicate
 		grant(100*second, func(e *trace.Event) { e.Master = 1 }),
 		{Kind: trace.Hold, Name: "n", Token: 100 * second},
 		on(105*second, trace.Extend, 1, nil),
@@ -108,7 +108,7 @@ func TestEventsThatBreakNoRule(t *testing.T) {
 	c := trace.NewChecker(3, false)
 	for i := range list {
 		if problems := c.Check(&list[i]); problems != nil {
-			t.Errorf("event %d: %q", i, problems)
+			t.Errorf("event %d violates the rules %q", i, problems)
 		}
 	}
 }
