@@ -34,7 +34,7 @@ func newOwnerContext(parent context.Context, holds []*Hold, together bool) *owne
 // Context returns a copy of parent that owns the name of h and ends with it. Calls with one parent return one context,
 // so that a long hold does not collect contexts which nothing ends before it.
 func (h *Hold) Context(parent context.Context) context.Context {
-	if !reflect.TypeOf(parent).Comparable() {
+	if !reflect.ValueOf(parent).Comparable() { // a comparable type may contain a value that is not
 		return Owning(parent, []*Hold{h}, false)
 	}
 	//mutant:one-context = Owning(parent, []*Hold{h}, false)
