@@ -128,6 +128,22 @@ func TestOrderOfNamesWithinContext(t *testing.T) {
 	})
 }
 
+// Locks that have ended make no call wait for itself, so a context that is detached from them orders no names.
+func TestEndedLocksOrderNoNames(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.locker()
+		s := w.all(l, []string{"b", "d"})
+		detached := context.WithoutCancel(s.Context(w.Context()))
+		w.noError(s.Unlock(w.Context()))
+		k, err := l.Lock(detached, "a")
+		w.must(err)
+		w.unlock(k)
+		both, err := l.LockAll(detached, []string{"a", "c"})
+		w.must(err)
+		w.unlock(both)
+	})
+}
+
 // A failed call leaves no keys: a refused try, a wait whose limit or context ends, a closed Locker, invalid names and
 // options.
 func TestLocksThatFailLeaveNothing(t *testing.T) {

@@ -100,3 +100,20 @@ func TestTokenOfAContext(t *testing.T) {
 	mustUnlock(t, inner)
 	mustUnlock(t, outer)
 }
+
+// A requestContext is a context of a program that is a value, and that cannot be the key of a map.
+type requestContext struct {
+	context.Context
+	values any
+}
+
+// A parent of a comparable type may contain a value that cannot be compared.
+func TestContextOfAParentThatCannotBeCompared(t *testing.T) {
+	k := mustLock(t, nearLocker(t), "a")
+	ctx := k.Context(requestContext{t.Context(), map[string]string{"user": "1"}})
+	if got := TokenOf(ctx); got != k.Token() {
+		t.Errorf("token %d, want %d", got, k.Token())
+	}
+	mustUnlock(t, k)
+	<-ctx.Done()
+}

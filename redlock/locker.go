@@ -383,7 +383,7 @@ func (l *shard) try(
 	if err := l.heldHere(name); err != nil {
 		return err
 	}
-	return l.queue.Share(ctx, name, func() error {
+	return l.queue.Share(ctx, name, &cfg.Terms, func() error {
 		if err := l.heldHere(name); err != nil {
 			return err
 		}

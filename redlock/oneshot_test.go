@@ -225,3 +225,21 @@ func TestTryLockWithLateMasterReportsHolder(t *testing.T) {
 		})
 	}
 }
+
+// Calls of one Locker share an attempt, but not a refusal that is due to the terms of the call that made it.
+func TestSharedAttemptIsRefusedByItsOwnTerms(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l, other := w.locker(), w.locker()
+		held := w.take(other, "a")
+		w.delay(20*time.Millisecond, 0, 1, 2) // a round takes 40 ms
+		var wg sync.WaitGroup
+		wg.Go(func() { w.isError(errOf(l.TryLock(w.Context(), "a")), redlock.ErrHeld) })
+		after(time.Millisecond)
+		wg.Go(func() { w.noError(held.Unlock(w.Context())) })
+		short := redlock.WithTTL(50 * time.Millisecond)
+		wg.Go(func() { _, _ = l.TryLock(w.Context(), "a", short) })
+		after(time.Millisecond)
+		w.unlock(w.tryTake(l, "a"))
+		wg.Wait()
+	})
+}

@@ -132,7 +132,7 @@ func mayEnter(own *lease.Hold, role scripts.Role) error {
 	switch has := own.Lease().Role(); {
 	case (has == scripts.Plain) != (role == scripts.Plain):
 		return errLockKind
-	case has == scripts.Reader && role == scripts.Writer:
+	case has == scripts.Reader && role == scripts.Writer && own.Err() == nil: // else re-entry says why it ended
 		return errUpgrade
 	}
 	return nil

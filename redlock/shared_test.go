@@ -360,3 +360,17 @@ func TestLateAcquireOfAbsentWriterLetsReadersIn(t *testing.T) {
 		equal(w, w.queued("x"), 0, "masters with a waiter")
 	})
 }
+
+// A context whose reader's lock has ended is no reader that would become the writer.
+func TestEndedReaderDoesNotUpgrade(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		s := w.locker().RWLock("a")
+		r, err := s.RLock(w.Context())
+		w.must(err)
+		detached := context.WithoutCancel(r.Context(w.Context()))
+		w.noError(r.Unlock(w.Context()))
+		err = errOf(s.Lock(detached))
+		w.isError(err, redlock.ErrReleased)
+		w.notError(err, redlock.ErrInvalid)
+	})
+}

@@ -3,6 +3,7 @@ package lease
 import (
 	"context"
 	"reflect"
+	"slices"
 )
 
 // An ownerContext is a context that owns names. Its Err compares with the clocks.
@@ -34,7 +35,7 @@ func newOwnerContext(parent context.Context, holds []*Hold, together bool) *owne
 // Context returns a copy of parent that owns the name of h and ends with it. Calls with one parent return one context,
 // so that a long hold does not collect contexts which nothing ends before it.
 func (h *Hold) Context(parent context.Context) context.Context {
-	if !reflect.TypeOf(parent).Comparable() {
+	if !reflect.ValueOf(parent).Comparable() { // a comparable type may contain a value that is not
 		return Owning(parent, []*Hold{h}, false)
 	}
 	//mutant:one-context = Owning(parent, []*Hold{h}, false)
@@ -102,11 +103,13 @@ func Owns(ctx context.Context, m *Manager) bool {
 }
 
 // OutOfOrder reports whether a call with ctx must not wait for name: ctx does not own it, and owns, among names that
-// were locked as one by m or a Manager that shares its order, one that comes after it.
+// were locked as one by m or a Manager that shares its order, one that comes after it and is still held.
 func OutOfOrder(ctx context.Context, m *Manager, name string) bool {
 	for c := innermost(ctx); c != nil; c = innermost(c.Context) {
-		last := c.holds[len(c.holds)-1].lease
-		if c.together && last.m.first.Load() == m.first.Load() && name < last.Name {
+		after := func(h *Hold) bool {
+			return h.lease.m.first.Load() == m.first.Load() && name < h.lease.Name && h.Err() == nil
+		}
+		if c.together && slices.ContainsFunc(c.holds, after) {
 			return InnermostOf(ctx, m, name) == nil
 		}
 	}

@@ -2,6 +2,7 @@ package waitqueue
 
 import (
 	"context"
+	"errors"
 
 	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/redlock/internal/lease"
@@ -12,13 +13,14 @@ import (
 // number of them costs the masters one round at a time.
 type attempt struct {
 	number uint64 // in the order of the attempts
+	terms  *lease.Terms
 	done   chan struct{}
 	err    error // of those that share it; nil: try again. Written before done is closed
 }
 
 // Share runs try for a call that does not queue, or waits for another call of this Locker that tries the same name. If
-// that attempt began after this call, its refusal is this call's too.
-func (q *Queue) Share(ctx context.Context, name string, try func() error) error {
+// that attempt began after this call, its refusal is this call's too, unless it is due to other terms.
+func (q *Queue) Share(ctx context.Context, name string, terms *lease.Terms, try func() error) error {
 	q.mu.Lock()
 	before := q.attempts
 	for {
@@ -35,13 +37,13 @@ func (q *Queue) Share(ctx context.Context, name string, try func() error) error 
 		case <-q.Manager.Closing:
 			return &round.Failure{Cause: lease.ErrClosed, Left: -1}
 		}
-		if a.number > before && a.err != nil {
+		if a.number > before && a.err != nil && (*a.terms == *terms || !ofTerms(a.err)) {
 			return a.err
 		}
 		q.mu.Lock()
 	}
 	q.attempts++
-	a := &attempt{number: q.attempts, done: make(chan struct{})}
+	a := &attempt{number: q.attempts, terms: terms, done: make(chan struct{})}
 	q.trying[name] = a
 	q.mu.Unlock()
 	defer func() {
@@ -55,4 +57,10 @@ func (q *Queue) Share(ctx context.Context, name string, try func() error) error 
 		a.err = err
 	}
 	return err
+}
+
+// ofTerms reports whether a refusal depends on the terms of the call.
+func ofTerms(err error) bool {
+	f, ok := round.AsFailure(err)
+	return ok && (errors.Is(f.Decision, round.ErrTooSlow) || errors.Is(f.Decision, round.ErrTTLTooLong))
 }
