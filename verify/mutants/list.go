@@ -122,8 +122,6 @@ var List = []Mutant{
 		Suite: "internal/scripts", Tests: "PrefixNameAndLabelAreChecked"},
 	{Name: "one-shard", Wrong: "a deployment of a single shard never begins",
 		Suite: "redlock", Tests: "OneShardBegins"},
-	{Name: "returned-confirm", Wrong: "no master confirms a lease without background extension after its restart",
-		Suite: "redlock", Tests: "RestartedMastersConfirmLockThatIsNotExtended"},
 	{Name: "leave-unsent", Wrong: "H101: a call that ends before its turn leaves queues that it never joined",
 		Suite: "redlock", Tests: "CallsWithoutATurnSendNothing"},
 	{Name: "loaded-or-sent", Wrong: "H112: scripts need both SCRIPT LOAD and EVAL",

@@ -156,7 +156,6 @@ const forever = time.Duration(math.MaxInt64)
 func (l *Lease) renewInLocked(now clock.Instant) time.Duration {
 	wait := l.checkInLocked(now)
 	if !l.ownership.terms.Extend {
-		//mutant:returned-confirm = false
 		if l.on.lost != 0 { // those that are back may confirm the lease
 			wait = min(wait, until(l.renewal.soon, now))
 		}
