@@ -136,17 +136,16 @@ func (l *Lease) Run(now clock.Instant) (after func()) {
 }
 
 // renewLocked sends an extension, and another one later unless this one is confirmed. Without extension in the
-// background it sends one that prolongs nothing, because of a message about the lease or of masters that are back.
+// background it sends one that prolongs nothing, because of a message about the lease.
 func (l *Lease) renewLocked(now clock.Instant) *extension {
 	l.checkedLocked(now)
-	l.renewal.soon = clock.Instant{}
 	if !l.ownership.terms.Extend {
 		//mutant:check-prolongs = l.extendLocked("extend", 0)
 		return l.checkLocked("check", "")
 	}
 	e := l.extendLocked("extend", 0)
 	e.retry = now.Add(l.validity.retryIn(now))
-	l.renewal.retry = e.retry
+	l.renewal.soon, l.renewal.retry = clock.Instant{}, e.retry
 	return e
 }
 
@@ -156,9 +155,6 @@ const forever = time.Duration(math.MaxInt64)
 func (l *Lease) renewInLocked(now clock.Instant) time.Duration {
 	wait := l.checkInLocked(now)
 	if !l.ownership.terms.Extend {
-		if l.on.lost != 0 { // those that are back may confirm the lease
-			wait = min(wait, until(l.renewal.soon, now))
-		}
 		return wait
 	}
 	if l.renewal.retry == (clock.Instant{}) {
