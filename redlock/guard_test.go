@@ -100,21 +100,6 @@ func TestLockSurvivesRestartOfAllMasters(t *testing.T) {
 	}
 }
 
-// Masters that restart one after the other with their data confirm a lock as soon as they are back, also if it is not
-// extended in the background. The lock that no master has lost does not end.
-func TestRestartedMastersConfirmLockThatIsNotExtended(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		k := w.take(w.locker(), "a", redlock.WithExtension(false), redlock.WithTTL(30*time.Second))
-		for i := range 3 {
-			after(5 * time.Second)
-			w.restart(true, i)
-		}
-		after(5 * time.Second)
-		w.wantHeld(k, 3)
-		atMost(w, k.Remaining(), 10*time.Second, "remaining validity")
-	})
-}
-
 // Without the guard and without the background extension a lock that the masters have lost is noticed when it is used.
 func TestLossWithoutGuardIsNoticedByUse(t *testing.T) {
 	for name, use := range map[string]func(w *cluster, k *redlock.Lock) error{
