@@ -19,8 +19,8 @@ func monotonic(t *testing.T) int64 {
 	return ts.Nano()
 }
 
-// H14: the steady reading advances at least as much as Go's monotonic clock, and also during a suspension. Elapsed
-// times are compared, not readings, since a container may shift the origin of either clock.
+// H14: the steady reading advances at least as much as Go's monotonic clock, and also during a suspension. The test
+// compares elapsed times and not readings, since a container may shift the origin of either clock.
 func TestBootClockIsNotSlower(t *testing.T) {
 	var c *clock.Clock
 	tick := time.NewTicker(time.Millisecond)

@@ -12,7 +12,7 @@ import (
 
 const second = int64(time.Second)
 
-// H14: time that one of the two clocks misses is counted by the other.
+// H14: Sub returns the larger difference, so time that only one of the two clocks misses is included.
 func TestSubReturnsLargerDifference(t *testing.T) {
 	for _, c := range []struct {
 		name       string
@@ -56,11 +56,11 @@ func TestAddMovesBothReadings(t *testing.T) {
 func TestSkewGrowsIfSteadyClockStops(t *testing.T) {
 	at := clock.At(5*second, 9*second)
 	if at.Skew() != 4*second {
-		t.Fatalf("skew %d", at.Skew())
+		t.Fatalf("skew is %d, want 4 s", at.Skew())
 	}
 	frozen := clock.At(6*second, 70*second)
 	if gained := frozen.Skew() - at.Skew(); gained != 60*second {
-		t.Errorf("a freeze of 60 s shows as %v", time.Duration(gained))
+		t.Errorf("a freeze of 60 s increased the skew by %v", time.Duration(gained))
 	}
 }
 
@@ -129,7 +129,7 @@ func TestClocksMayBeReadConcurrently(t *testing.T) {
 					for range 1000 {
 						now := c.Now()
 						if now.Steady() < last.Steady() {
-							t.Errorf("from %d back to %d", last.Steady(), now.Steady())
+							t.Errorf("the steady clock went back from %d to %d", last.Steady(), now.Steady())
 							return
 						}
 						last = now

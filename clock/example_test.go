@@ -27,7 +27,7 @@ func ExampleNew() {
 	// 10s
 }
 
-// Runtime follows the clock of package time, which inside testing/synctest is that of the bubble.
+// Runtime uses the clock of package time. Inside testing/synctest, this is the clock of the bubble.
 func ExampleRuntime() {
 	c := clock.Runtime()
 	fmt.Println(c.Now().Sub(c.Now()) < time.Minute)
@@ -35,8 +35,8 @@ func ExampleRuntime() {
 	// true
 }
 
-// The time that has passed is the larger difference of two clocks. Here the machine was frozen for an hour: the clock
-// that cannot be set stopped, the wall clock did not.
+// The time that has passed is the larger difference of two clocks. In this example the machine was frozen for an
+// hour, during which the clock that cannot be set stopped and the wall clock did not.
 func ExampleInstant() {
 	before := clock.At(int64(5*time.Second), int64(100*time.Hour))
 	after := clock.At(int64(6*time.Second), int64(101*time.Hour))

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A machineOf has clocks that the test sets, in nanoseconds.
+// A machineOf simulates a machine with clocks that the test sets, in nanoseconds.
 type machineOf struct {
 	monotonic, wall, boot int64
 	bootReads             int
@@ -24,7 +24,7 @@ func (m *machineOf) pass(monotonic, wall, boot time.Duration) {
 	m.boot += int64(boot)
 }
 
-// H14: the boot clock is read only after the wall clock has moved, and no suspension is missed.
+// H14: the boot clock is read only after the wall clock has moved, and yet every suspension is included in the time.
 func TestSuspendedTimeCounts(t *testing.T) {
 	for _, c := range []struct {
 		name                  string
@@ -56,15 +56,15 @@ func TestSuspendedTimeCounts(t *testing.T) {
 	}
 }
 
-// H149: a machine sleeps for 9.9 s, which Linux measures as 9 s by a clock that shows whole seconds. No lock may last
-// longer for that.
+// H149: a machine sleeps for 9.9 s several times. Linux measures 9 s, because it uses a clock that shows whole
+// seconds. Sub must return at least the real time, so that no lock lasts too long.
 func TestSuspensionMeasuredInWholeSecondsCountsInFull(t *testing.T) {
 	m := machineOf{monotonic: 5, wall: 1_700_000_000e9, boot: 7e9}
 	s := m.system()
 	from := s.now()
 	for slept := time.Duration(0); slept < time.Minute; slept += 9900 * time.Millisecond {
 		if passed := s.now().Sub(from); passed < slept {
-			t.Errorf("%v counted of %v", passed, slept)
+			t.Errorf("Sub returned %v after %v", passed, slept)
 		}
 		m.pass(0, 9*time.Second, 9*time.Second)
 	}
@@ -80,7 +80,7 @@ func TestShortSuspensionsAddUp(t *testing.T) {
 		s.now()
 	}
 	if got := time.Duration(s.now().Steady() - from.Steady()); got < each*times-time.Duration(precision) {
-		t.Errorf("%v counted of %v", got, each*times)
+		t.Errorf("the steady clock advanced by %v during %v", got, each*times)
 	}
 }
 
@@ -92,11 +92,11 @@ func TestWithoutBootClock(t *testing.T) {
 	m.pass(time.Second, time.Hour, 0)
 	to := s.now()
 	if to.Steady()-from.Steady() != int64(time.Second) || to.Sub(from) != time.Hour {
-		t.Errorf("%v steady and %v in all", time.Duration(to.Steady()-from.Steady()), to.Sub(from))
+		t.Errorf("the steady clock advanced by %v, Sub returned %v", time.Duration(to.Steady()-from.Steady()), to.Sub(from))
 	}
 }
 
-// A thread that is preempted between the readings of two clocks tries again.
+// If a thread is preempted between the readings of the two clocks, the clocks are read again.
 func TestPreemptedReadingIsRepeated(t *testing.T) {
 	m := machineOf{monotonic: 5, wall: 1_700_000_000e9, boot: 7e9}
 	s := m.system()
@@ -113,7 +113,7 @@ func TestPreemptedReadingIsRepeated(t *testing.T) {
 	}
 	s.now()
 	if got := time.Duration(s.suspended.Load() - from); got != time.Minute {
-		t.Errorf("%v counted as suspended, want a minute", got)
+		t.Errorf("the suspended time grew by %v, want a minute", got)
 	}
 }
 

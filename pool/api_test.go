@@ -52,7 +52,7 @@ func exported(t *testing.T, decl ast.Decl) (names []string) {
 	}
 	switch decl := decl.(type) {
 	case *ast.FuncDecl:
-		add("", decl.Name) // methods of unexported types count, too: they may be reached through a value
+		add("", decl.Name) // count methods of unexported types, too: callers may get a value of the type
 	case *ast.GenDecl:
 		for _, spec := range decl.Specs {
 			switch spec := spec.(type) {

@@ -42,7 +42,8 @@ func ExampleWithSentinelTLS() {
 	// mymaster@10.0.0.3:26379,10.0.0.4:26379,10.0.0.5:26379
 }
 
-// For work that may be done twice, a master that takes writes without its replicas may vote. A Locker logs the warning.
+// AllowTwoHolders lets a master vote although it accepts writes without its replicas. Use it only if it does no harm
+// that work is done twice. A Locker logs a warning about it.
 func ExampleAllowTwoHolders() {
 	p, err := pool.Open([]string{"redis+sentinel://10.0.0.3/mymaster"}, pool.AllowTwoHolders())
 	if err != nil {
@@ -55,7 +56,7 @@ func ExampleAllowTwoHolders() {
 	// mymaster@10.0.0.3:26379
 }
 
-// Each bucket of a cluster has a pool. Masters that are not clusters are in all of them.
+// Each bucket of a cluster has a pool. Masters that are not clusters are in all of these pools.
 func ExampleOpenBuckets() {
 	pools, err := pool.OpenBuckets([]string{"redis+cluster://10.0.0.1:7000,10.0.0.2:7000?buckets=2", "redis://10.0.0.9"})
 	if err != nil {

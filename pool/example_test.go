@@ -17,7 +17,7 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// A pool of five masters, for redlock.New.
+// This example makes a Pool of five masters, for redlock.New.
 func Example() {
 	masters, err := pool.Open([]string{
 		"redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3", "redis://10.0.0.4", "redis://10.0.0.5",
@@ -29,7 +29,7 @@ func Example() {
 	defer masters.Close()
 }
 
-// Open does not block and does not need a master that is up. Invalid URLs are reported at once.
+// Open does not block and does not need a master that is up. It returns an error for an invalid URL.
 func ExampleOpen() {
 	_, err := pool.Open([]string{"redis://10.0.0.1", "10.0.0.2:6379"})
 	fmt.Println(errors.Is(err, pool.ErrInvalid))
@@ -75,7 +75,7 @@ func ExampleMaster() {
 	// pool: master "redis://xxxxx@10.0.0.1:99999": the port is not in 1..65535
 }
 
-// A program with existing redigo pools can keep them. Each master gets one additional connection.
+// A program can continue to use its redigo pools. Package pool makes its own connections with their dial functions.
 func ExampleFromRedisPool() {
 	to := func(addr string) *redis.Pool {
 		return &redis.Pool{DialContext: func(ctx context.Context) (redis.Conn, error) {
@@ -95,11 +95,11 @@ func ExampleFromRedisPool() {
 	defer masters.Close()
 }
 
-// All options are checked at once. If one is invalid, nothing is dialled.
+// Open checks all options. If one of them is invalid, nothing is dialled.
 func ExampleOption() {
 	dialer := &net.Dialer{KeepAlive: 15 * time.Second}
 	masters, err := pool.Open([]string{"redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"},
-		pool.WithTimeout(300*time.Millisecond),              // maximum silence of a master before it counts as down
+		pool.WithTimeout(300*time.Millisecond),              // maximum silence of a master before it is considered down
 		pool.WithDialTimeout(time.Second),                   // limit for making a connection, with its handshake
 		pool.WithHeartbeat(3*time.Second),                   // interval of checks of an idle master
 		pool.WithRedial(20*time.Millisecond, 2*time.Second), // pause between attempts to connect
@@ -131,7 +131,8 @@ func ExampleWithCredentialsProvider() {
 	defer masters.Close()
 }
 
-// If a reply takes longer than 200 ms, the master counts as down until it is connected again.
+// If a master sends nothing for 200 ms while a request waits for its reply, the master is down until it is connected
+// again.
 func ExampleWithTimeout() {
 	masters := redlocktest.New(3)
 	defer masters.Close()
@@ -146,7 +147,7 @@ func ExampleWithTimeout() {
 	// 3 masters
 }
 
-// A private certificate authority, and a client certificate.
+// WithTLSConfig sets a private certificate authority and a client certificate.
 func ExampleWithTLSConfig() {
 	config := &tls.Config{
 		RootCAs:      nil, // x509.NewCertPool(), with the authority's certificate
@@ -161,7 +162,7 @@ func ExampleWithTLSConfig() {
 	defer masters.Close()
 }
 
-// An ACL user of the masters. docs/operations.md lists the rights that it needs.
+// WithCredentials logs in as an ACL user of the masters. docs/operations.md lists the rights that the user needs.
 func ExampleWithCredentials() {
 	masters, err := pool.Open([]string{"redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"},
 		pool.WithCredentials("lock", os.Getenv("LOCK_PASSWORD")))
@@ -172,7 +173,7 @@ func ExampleWithCredentials() {
 	defer masters.Close()
 }
 
-// A dialer that reaches masters through a proxy, or in memory.
+// WithDialer sets a dialer, for example one that connects through a proxy, or to masters in memory.
 func ExampleWithDialer() {
 	masters := redlocktest.New(3)
 	defer masters.Close()
@@ -190,7 +191,8 @@ func ExampleWithDialer() {
 	// 3 masters
 }
 
-// For caches of work that may be done twice, masters that evict keys may vote.
+// AllowEviction lets masters vote although they may evict locks. Use it only if it does no harm that work is done
+// twice.
 func ExampleAllowEviction() {
 	masters := redlocktest.New(1) // of a server, maxmemory-policy may be allkeys-lru
 	defer masters.Close()
@@ -212,7 +214,7 @@ func ExampleAllowEviction() {
 	// <nil>
 }
 
-// Masters have numbers, from 0, and names without credentials.
+// The masters of a Pool have numbers, from 0, and names without credentials.
 func ExamplePool() {
 	masters := redlocktest.New(3)
 	defer masters.Close()
