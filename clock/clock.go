@@ -9,12 +9,12 @@ type Instant struct {
 	wall int64 // nanoseconds since 1970 on the clock that people and NTP set
 }
 
-// At returns an Instant from two readings in nanoseconds: one of a clock that is never set and counts from any origin,
-// and one of the wall clock. It is for clocks made by [New], in tests and simulations.
+// At returns an Instant from two readings in nanoseconds: one of a clock that is never set and has any origin, and
+// one of the wall clock. It is for clocks made by [New], in tests and simulations.
 func At(boot, wall int64) Instant { return Instant{boot: boot, wall: wall} }
 
-// Sub returns the time that has passed from u to t: the larger of the differences of the two clocks. It is negative
-// only if both are.
+// Sub returns the time that has passed from u to t: the larger of the differences of the two clocks. The result is
+// negative only if both differences are negative.
 func (t Instant) Sub(u Instant) time.Duration {
 	//mutant:both-clocks = time.Duration(t.boot - u.boot)
 	return time.Duration(max(t.boot-u.boot, t.wall-u.wall))
@@ -25,12 +25,12 @@ func (t Instant) Add(d time.Duration) Instant {
 	return Instant{boot: t.boot + int64(d), wall: t.wall + int64(d)}
 }
 
-// Steady returns the reading of the clock that cannot be set, in nanoseconds from an arbitrary origin. It orders the
-// entries of a schedule; decisions about validity use [Instant.Sub].
+// Steady returns the reading of the clock that cannot be set, in nanoseconds from an arbitrary origin. It is used to
+// order the entries of a schedule; decisions about validity must use [Instant.Sub].
 func (t Instant) Steady() int64 { return t.boot }
 
-// Skew returns how far the wall clock is ahead of the steady one, in nanoseconds from an arbitrary origin. When the
-// skew grows, the wall clock was set forward, or the machine was frozen; then every entry of a schedule ordered by
+// Skew returns how far the wall clock is ahead of the steady clock, in nanoseconds from an arbitrary origin. If the
+// skew has grown, the wall clock was set forward, or the machine was frozen, so every entry of a schedule ordered by
 // [Instant.Steady] must be checked.
 func (t Instant) Skew() int64 { return t.wall - t.boot }
 
@@ -42,8 +42,8 @@ type Clock struct {
 // New returns a Clock that calls now for its readings. The function must be safe for concurrent use and must not block.
 func New(now func() Instant) *Clock { return &Clock{now: now} }
 
-// Runtime returns a Clock that follows [time.Now] alone, without the system's own clocks. Inside a testing/synctest
-// bubble it therefore shows the bubble's time.
+// Runtime returns a Clock that uses only [time.Now], and not the system's own clocks. So inside a testing/synctest
+// bubble it returns the bubble's time.
 func Runtime() *Clock {
 	read := goTime()
 	return New(func() Instant {

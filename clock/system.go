@@ -9,33 +9,34 @@ import (
 // precision bounds the error of the boot clock. It is less than the drift that a lock allows for.
 const precision = int64(100 * time.Microsecond)
 
-// unmeasured is how much longer a suspension may last than Linux counts. Where no other clock runs during a suspension,
-// Linux measures it by one that shows whole seconds (timekeeping_suspend in kernel/time/timekeeping.c: "each can add ~1
-// second drift error"). Both the boot clock and the wall clock then lack the rest.
+// unmeasured is how much longer a suspension may last than Linux measures. If no other clock runs during a
+// suspension, Linux uses a clock that shows whole seconds (timekeeping_suspend in kernel/time/timekeeping.c: "each
+// can add ~1 second drift error"). Both the boot clock and the wall clock are then behind by the rest.
 const unmeasured = int64(time.Second)
 
-// A system reads the clocks of this machine. It reads the boot clock with a system call, which costs more than all
-// else that a lock computes, and the others without. So it adds the suspended time, which is the boot clock minus the
-// monotonic one, and reads it anew only if the wall clock has moved against the monotonic clock: when Linux counts a
-// suspension, it sets the boot clock and the wall clock forward by the same time, in one step
-// (__timekeeping_inject_sleeptime in kernel/time/timekeeping.c). A suspension goes uncounted only if the wall clock is
+// A system reads the clocks of this machine. The boot clock needs a system call, which costs more than all other
+// computations for a lock; the other clocks do not. So a system stores the suspended time, which is the boot clock
+// minus the monotonic clock, and reads the boot clock again only if the wall clock has moved against the monotonic
+// clock: after a suspension, Linux sets the boot clock and the wall clock forward by the same time, in one step
+// (__timekeeping_inject_sleeptime in kernel/time/timekeeping.c). A suspension is missed only if the wall clock is
 // also set back by the length of the suspension, to within precision, before the next reading.
 //
-// For each suspension it adds unmeasured to the wall clock, so that a lock ends too early rather than too late. It does
-// not add it to the boot clock, which minimum holds and ballots follow: for them, too much is as wrong as too little.
+// For each suspension a system adds unmeasured to the wall clock, so that a lock ends too early rather than too late.
+// It does not add unmeasured to the boot clock, because minimum holds and ballots use that clock, and for them too
+// much time is as wrong as too little.
 type system struct {
 	read func() (monotonic, wall int64) // without a system call
-	boot func() (int64, bool)           // whether there is a boot clock
+	boot func() (int64, bool)           // the result is false if there is no boot clock
 
 	suspended atomic.Int64 // never decreases
-	unsure    atomic.Int64 // unmeasured for each suspension since the first reading
-	skew      atomic.Int64 // wall clock minus monotonic clock, when suspended was read; 0: it was not
-	mu        sync.Mutex   // one goroutine reads the boot clock
+	unsure    atomic.Int64 // the sum of unmeasured for all suspensions since the first reading
+	skew      atomic.Int64 // wall clock minus monotonic clock when suspended was last read; 0: never read
+	mu        sync.Mutex   // held while a goroutine reads the boot clock
 }
 
 var machine = system{read: goTime(), boot: readBoot}
 
-// goTime returns a function that reads both clocks of [time.Now]. The monotonic one counts from 1.
+// goTime returns a function that reads both clocks of [time.Now]. The monotonic readings begin with 1.
 func goTime() func() (monotonic, wall int64) {
 	origin := time.Now()
 	return func() (int64, int64) {
@@ -59,8 +60,8 @@ func (s *system) hasMoved(skew int64) bool {
 	return moved > precision || moved < -precision
 }
 
-// updateSuspended reads the boot clock between two readings of the monotonic clock. If they are apart because this
-// thread was preempted, it tries again.
+// updateSuspended reads the boot clock between two readings of the monotonic clock. If these two differ by more than
+// precision, because this thread was preempted, it tries again.
 func (s *system) updateSuspended() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,7 +80,7 @@ func (s *system) updateSuspended() {
 	}
 }
 
-// recordSuspended records by how much the boot clock is ahead of the monotonic one. s.mu is held.
+// recordSuspended records total, by which the boot clock is ahead of the monotonic clock. The caller must hold s.mu.
 func (s *system) recordSuspended(total int64) {
 	last := s.suspended.Load()
 	s.suspended.Store(max(last, total))

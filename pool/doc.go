@@ -1,5 +1,5 @@
 // Package pool names the N independent Redis or Valkey masters of a deployment, and connects to them. A Locker of
-// package redlock takes its locks over a Pool.
+// package redlock uses a Pool to acquire its locks.
 //
 //	masters, err := pool.Open([]string{"redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"})
 //	if err != nil {
@@ -16,34 +16,35 @@
 //
 // A Pool connects in the background, with one connection per master regardless of the number of callers, and a second
 // one for notifications while a caller waits for a lock. A master goes down when its connection ends, or when it has
-// sent nothing for the timeout ([WithTimeout]) while a request waits for its reply. Attempts to connect continue while
-// a master is down, so a master that is fixed comes back by itself. Errors contain no password. Credentials that expire
-// are obtained for each connection ([WithCredentialsProvider]).
+// sent nothing for the timeout ([WithTimeout]) while a request waits for its reply. Attempts to connect continue
+// while a master is down, so a master that has been fixed is used again without further action. Errors contain no
+// password. Credentials that expire are obtained for each connection ([WithCredentialsProvider]).
 //
 // A server is refused, with an error that names the problem and the fix ([ErrRefused]), if:
 //   - its role is not master;
-//   - it is a cluster node that is not named as one;
+//   - it is a cluster node, but its URL is not that of a cluster, or the reverse;
 //   - it is loading;
 //   - it has a memory limit and a policy that evicts keys (unless [AllowEviction]);
-//   - its INFO may not be read, or lacks the server's identity or clock;
+//   - the user has no right to INFO, or INFO contains no identity or no clock;
 //   - another master of the Pool is the same server; or
-//   - it is behind Sentinel, and may keep taking writes while a replica is promoted (unless [AllowTwoHolders];
-//     docs/guide.md).
+//   - it is behind Sentinel or in a cluster, and may keep accepting writes while a replica is promoted (unless
+//     [AllowTwoHolders]; docs/guide.md).
 //
 // # Rights
 //
-// "redlock check" and Check of a Locker report which rights a user lacks, and the rule of ACL SETUSER that grants them;
-// for keys that begin with prefix it is
+// "redlock check" and Check of a Locker report which rights a user lacks, and the rule of ACL SETUSER that grants
+// them. For keys that begin with prefix, the whole rule is
 //
 //	~prefix:* resetchannels &prefix:* -@all +info +evalsha +eval +script|load +get +getrange +set +exists +hexists +hget
 //	+hset +hdel +hlen +hscan +zadd +zrem +zcard +zrange +zrangebyscore +zrank +zscore +pttl +pexpire +time
 //	+publish +subscribe +unsubscribe +ping
 //
-// INFO is in the category @dangerous, which is often revoked as a whole. Scripts run with the rights of the user, hence
-// the commands inside them. A master behind Sentinel also needs +config|get, and a database other than 0 needs +select.
-// Without +script|load, scripts are sent in full if the server has not cached them, and acquire once per connection.
-// Without +publish, or without the channel, locks are released but no waiter is notified. A waiter without +subscribe,
-// +unsubscribe and +ping receives no notification. Both then rely on TTLs and polling. With +config|get the pool reads
-// repl-backlog-ttl, and Check reads the persistence settings. With +client|setname, and +client|setinfo since Redis
-// 7.2, CLIENT LIST shows the label and epoch of the client and this library; without them, ACL LOG shows the attempts.
+// INFO is in the category @dangerous, which is often revoked as a whole. Scripts run with the rights of the user, so
+// the rule contains the commands that they use. A master behind Sentinel also needs +config|get, and a database other
+// than 0 needs +select. Without +script|load, scripts are sent in full if the server has not cached them, and acquire
+// once per connection. Without +publish, or without the right to the channel, locks are released but no waiter is
+// notified. A waiter without +subscribe, +unsubscribe and +ping receives no notification. In both cases waiters rely
+// on TTLs and polling. With +config|get the pool reads repl-backlog-ttl, and Check reads the persistence settings.
+// With +client|setname, and +client|setinfo since Redis 7.2, CLIENT LIST shows the label and epoch of the client and
+// the name of this library; without these rights, ACL LOG shows the attempts.
 package pool

@@ -26,7 +26,7 @@ type Finding struct {
 	// "version", "rights", "writes", "memory", "persistence", "replicas", "loading", "failover", "sentinels",
 	// "databases".
 	About string
-	// What states the problem, Endangers the risk, and Do the one next step, with commands in backquotes.
+	// What states the problem, Endangers the risk, and Do the next step, with commands in backquotes.
 	What, Endangers, Do string
 }
 

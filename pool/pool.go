@@ -25,10 +25,10 @@ type Pool struct{ transport *transport.Transport }
 // All clients must use the same masters. A client with another list acquires no lock, and gets an error that shows both
 // lists. To replace a master use "redlock set", see docs/operations.md.
 //
-// A URL, except that of a master behind Sentinel, must lead to one server at any time. Two servers behind one name, by
-// DNS or by a virtual IP address, are not safe: each may vote as the same master for different clients, and two clients
-// may hold one lock. A client with a shorter max TTL than the other clients is not protected either when a majority
-// of the masters loses its data at once; see "What is not guaranteed" in package redlock.
+// A URL, except that of a master behind Sentinel, must lead to one server at any time. Two servers behind one name,
+// by DNS or by a virtual IP address, are not safe: each may vote as the same master for different clients, and two
+// clients may hold one lock. If a majority of the masters loses its data together, a client with a shorter max TTL
+// than the other clients is not protected either; see "What is not guaranteed" in package redlock.
 func Open(urls []string, opts ...Option) (*Pool, error) {
 	masters := make([]Master, len(urls))
 	for i, u := range urls {
@@ -38,8 +38,8 @@ func Open(urls []string, opts ...Option) (*Pool, error) {
 }
 
 // New connects to the masters in the background. It does not block, and succeeds even if no master is up. An error
-// matches [ErrInvalid]; nothing has been dialled then. The Pool must be closed. The rule for names in [Open] applies
-// here, too.
+// matches [ErrInvalid]; nothing has been dialled then. The Pool must be closed. The rules in [Open] for the masters
+// of all clients apply here, too.
 func New(masters []Master, opts ...Option) (*Pool, error) {
 	t, err := transport.New(unwrap(masters), options(opts)...)
 	if err != nil {
@@ -76,7 +76,7 @@ func (p *Pool) N() int { return p.transport.N() }
 func (p *Pool) Addr(i int) string { return p.transport.Addr(i) }
 
 // Close closes every connection. It returns nil when every goroutine has ended, also when called again. Close the
-// Lockers over the Pool first: their later calls fail with an error that matches [ErrClosed].
+// Lockers that use the Pool first, because their later calls fail with an error that matches [ErrClosed].
 func (p *Pool) Close() error { return p.transport.Close() }
 
 // Transport returns the connections themselves, for the other packages of this module.
@@ -85,10 +85,10 @@ func (p *Pool) Transport() *transport.Transport { return p.transport }
 // A Master is one server, and how to reach it; made by [URL] or [FromRedisPool].
 type Master struct {
 	// Name identifies the master in its admission record, in errors and in logs. It is host:port, or the path of a
-	// socket, unless ?name= in the URL or the caller sets another; it contains no credentials. All clients must use the
-	// same name for a master: a client whose masters have names other than those in the admission records acquires no
-	// lock. So the name must not change. Set it if clients reach the same master at different addresses. To replace the
-	// server behind a name, use "redlock set" with a new name.
+	// socket, unless ?name= in the URL or the caller sets another name; it contains no credentials. All clients must use
+	// the same name for a master: a client whose masters have names other than those in the admission records acquires
+	// no lock. So the name must not change. Set a name if clients reach the same master at different addresses. To
+	// replace the server behind a name, use "redlock set" with a new name.
 	Name string
 
 	master transport.Master
@@ -115,31 +115,31 @@ func unwrap(masters []Master) []transport.Master {
 //
 // The name identifies the master in admission records and errors, see [Master]; clients that reach one master at
 // different addresses must set the same name. To replace a master by another one, use "redlock set"
-// (docs/operations.md); a change of the URLs alone does not do it. Without a name of its own, a master behind Sentinel
-// is named service@ with the sentinels' addresses in order, and a cluster is named cluster@ with the given nodes. Set a
-// name if these addresses may change.
+// (docs/operations.md); to change only the URLs is not enough. Unless a name is given, a master behind Sentinel is
+// named service@ followed by the sorted addresses of the sentinels, and a cluster is named cluster@ followed by those
+// of the given nodes. Set a name if these addresses may change.
 //
 // guard=off, in the URLs of all masters, is the same as redlock.WithoutRestartGuard.
 //
-// The last two schemes may also begin with valkey, rediss or valkeys. redis+sentinel is the master of that name behind
-// sentinels, whose port is 26379 unless given; user and password are those of the master. redis+cluster is a cluster
-// with some of its nodes, for [OpenBuckets]. Such masters vote only if no failover can lead to two holders: see
-// docs/guide.md.
+// The last two schemes may also begin with valkey, rediss or valkeys. redis+sentinel is the master that the sentinels
+// monitor under the name service; the hosts are those of the sentinels, with port 26379 unless given, and user and
+// password are those of the master. redis+cluster is a cluster, of which the hosts are some of the nodes, for
+// [OpenBuckets]. Such masters vote only if no failover can lead to two holders: see docs/guide.md.
 //
 // The port is 6379 unless given, the host localhost. A user without a colon is taken as a password, as redis-cli does.
 // Special characters in user and password are percent-encoded. [New] returns an error if rawurl is invalid.
 func URL(rawurl string, opts ...Option) Master { return wrap(transport.URL(rawurl, options(opts)...)) }
 
 // FromRedisPool describes a master by an existing pool, whose DialContext, or else Dial, makes connections that then
-// belong to this package alone. Nothing else of p is used: a Locker logs its settings that have no effect. name is that
-// of [Master], and must not contain credentials. Options about TLS, credentials, database and dialer are refused. Dial,
-// which has no context, must return by itself: Close waits for it.
+// belong to this package alone. Nothing else of p is used, and a Locker logs those settings of p that have no effect.
+// name is the Name of the [Master], and must not contain credentials. Options about TLS, credentials, database and
+// dialer are refused. Dial, which has no context, must not block forever, because Close waits for it.
 func FromRedisPool(name string, p *redis.Pool, opts ...Option) Master {
 	return wrap(transport.FromRedisPool(name, p, options(opts)...))
 }
 
-// An Option sets how masters are reached. An Option of [New] or [Open] applies to all masters. One of [URL] or
-// [FromRedisPool] applies to that master and takes precedence. New returns [ErrInvalid] for invalid options.
+// An Option sets how masters are reached. An Option of [New] or [Open] applies to all masters. An Option of [URL] or
+// [FromRedisPool] applies to one master and takes precedence. New returns [ErrInvalid] for invalid options.
 type Option func(*transport.Config) error
 
 func options(opts []Option) []transport.Option {

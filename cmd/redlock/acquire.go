@@ -21,7 +21,7 @@ import (
 
 // How run and lock acquire locks.
 
-// tryBound is how long --try waits for the masters. It does not wait for the holder.
+// tryBound is how long --try waits for the masters. --try does not wait for the holder.
 const tryBound = 10 * time.Second
 
 // acquireLong is the part of the help texts of run and lock about the flags that both have.
@@ -39,7 +39,7 @@ type acquireFlags struct {
 	priority, slots, conflict   int
 	quiet                       bool
 	owner                       string
-	flags                       *pflag.FlagSet // tells which of them were given
+	flags                       *pflag.FlagSet // shows which flags were given
 }
 
 func (f *acquireFlags) add(cmd *cobra.Command) {
@@ -76,7 +76,8 @@ func (f *acquireFlags) check(names []string) error {
 	return nil
 }
 
-// lockerOptions returns the options of the Locker. It may wait long for a quorum, and logs the reason.
+// lockerOptions returns the options of the Locker. The Locker logs why it waits, because it may wait long for a
+// quorum.
 func (f *acquireFlags) lockerOptions() []redlock.Option {
 	log := slog.Default()
 	if f.quiet {
@@ -100,7 +101,7 @@ func (f *acquireFlags) lockerOptions() []redlock.Option {
 type locks struct {
 	of     []*redlock.Lock // in the order of the names; each name once
 	unlock func(context.Context) error
-	done   <-chan struct{} // closed when the first of them ends
+	done   <-chan struct{} // closed when the first of the locks ends
 }
 
 // lock acquires the locks of all names.
@@ -162,7 +163,7 @@ func (k *locks) Remaining() time.Duration {
 	return left
 }
 
-// Err returns nil while all of them are held.
+// Err returns nil while all of the locks are held.
 func (k *locks) Err() error {
 	for _, lock := range k.of {
 		if err := lock.Err(); err != nil {
@@ -240,7 +241,7 @@ func (f *acquireFlags) status(err error) int {
 	return exitRunNoQuorum
 }
 
-// releaseBound bounds a release of which the holder does not know how long the lock would have been valid.
+// releaseBound bounds a release if the validity of the locks has already ended.
 const releaseBound = time.Second
 
 // release releases the locks. It reports a release that no quorum has confirmed.

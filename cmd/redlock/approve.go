@@ -17,14 +17,14 @@ import (
 // A change is an operation that may stop or endanger clients.
 type change struct {
 	command string
-	target  string   // the master whose record may be another than that of the others; "" if there is none
-	effects []string // what will happen, a line each
+	target  string   // the master whose record may differ from those of the other masters; "" for none
+	effects []string // what will happen, in lines
 	question,
 	undone string // the question, and what to report if the answer is no
 }
 
-// approve reads what the masters say, refuses a change if the list of masters is wrong, shows what will happen to which
-// clients, and asks. It returns nil if the change may be made.
+// approve reads the states of the masters, refuses a change if the list of masters is wrong, shows the effects of the
+// change and the affected clients, and asks the user for confirmation. It returns nil if the change may be made.
 func approve(ctx context.Context, con *console, c *client, ch *change) error {
 	if err := agreement(ch, c.setsOf(c.settled(ctx))); err != nil {
 		return err
@@ -33,8 +33,8 @@ func approve(ctx context.Context, con *console, c *client, ch *change) error {
 	return con.confirm(ch.command, ch.question, ch.undone)
 }
 
-// agreement returns an error unless a quorum of each set of masters was read, and no majority of those has another
-// list. A minority stops nothing: its records may be stray ones.
+// agreement returns an error unless a quorum of each set of masters was read, and fewer than half of these masters
+// have records with another list. A minority with another list is ignored, because its records may be stray.
 func agreement(ch *change, sets []masterSet) error {
 	for _, set := range sets {
 		var others []redlockinfo.Master
@@ -80,8 +80,8 @@ type masterSet struct {
 	masters []redlockinfo.Master
 }
 
-// setsOf divides a list of masters: into those of each shard, and into the old and the next ones while they are
-// changed.
+// setsOf divides a list of masters into the sets of each shard: one set, or the old and the next masters while they
+// are changed.
 func (c *client) setsOf(list []redlockinfo.Master) (sets []masterSet) {
 	configurations := c.Admin().Configuration()
 	for i, shard := range shardsOf(list) {
@@ -115,7 +115,7 @@ func affected(ctx context.Context, pools []*pool.Pool) string {
 	return "clients: " + strings.Join(labels, ", ")
 }
 
-// connected returns the clients that are connected to each master, by address.
+// connected returns the clients that are connected to each master, indexed by the name of the master.
 func connected(ctx context.Context, pools []*pool.Pool) map[string][]transport.Client {
 	all := map[string][]transport.Client{}
 	for _, p := range pools {

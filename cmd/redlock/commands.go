@@ -36,7 +36,7 @@ Exit status: 0 if a quorum can grant a lock, else 2.`,
 		Example: `  redlock status --config locks.json`,
 	}, func(ctx context.Context, c *client) error {
 		c.settled(ctx)
-		_ = c.Healthy(ctx) // the states have the reasons
+		_ = c.Healthy(ctx) // the states contain the reasons
 		return showMasters(&a.console, c, c.Admin().Masters(), nil)
 	})
 }
@@ -59,7 +59,8 @@ If masters have been used before, it shows the clients that are connected, and a
 	return cmd
 }
 
-// admit lets all masters vote. It asks if masters have been used before, unless all of them vote already.
+// admit lets all masters vote. It asks for confirmation if masters have been used before, unless all of them vote
+// already.
 func admit(ctx context.Context, con *console, c *client, force bool) error {
 	list := c.settled(ctx)
 	if err := inUse(c.setsOf(list)); err != nil && !force {
@@ -80,7 +81,7 @@ func admit(ctx context.Context, con *console, c *client, force bool) error {
 	return perform(ctx, con, c, ch, c.Admin().Admit)
 }
 
-// inUse returns the error for admitting the masters of a set if only some of them vote.
+// inUse returns an error if only some masters of a set vote, because clients may then hold locks.
 func inUse(sets []masterSet) error {
 	for _, set := range sets {
 		if n := count(set.masters, nil, "voting"); n > 0 && n < len(set.masters) {
@@ -138,7 +139,8 @@ effects, and asks for confirmation; in scripts, without a terminal, --yes is nee
 	return cmd
 }
 
-// perform makes a change if the user approves it, and reports the masters. Without ch it does not ask.
+// perform makes a change if the user approves it, and prints the states of the masters. If ch is nil, it does not
+// ask.
 func perform(ctx context.Context, con *console, c *client, ch *change, do func(context.Context) error) error {
 	if ch != nil {
 		if err := approve(ctx, con, c, ch); err != nil {
@@ -172,7 +174,7 @@ func check(ctx context.Context, con *console, c *client) error {
 	return leave(code)
 }
 
-// findingsText returns the text of the findings. It lists a finding that several masters share once.
+// findingsText returns the text of the findings. A finding that is the same for several masters is listed once.
 func findingsText(list []pool.Finding) (text string) {
 	for len(list) > 0 {
 		f, masters := list[0], []string{}
@@ -181,7 +183,7 @@ func findingsText(list []pool.Finding) (text string) {
 			if g.Master = f.Master; g != f {
 				return false
 			}
-			if !slices.Contains(masters, master) { // that of a cluster is in each shard
+			if !slices.Contains(masters, master) { // a cluster is a master of each shard
 				masters = append(masters, master)
 			}
 			return true
@@ -206,7 +208,7 @@ func canLock(spare int) string {
 }
 
 // showMasters prints the masters of a deployment, and whether a quorum of each shard votes; during a change of the
-// masters, a quorum of each set. err is the error of the operation before it, if that failed.
+// masters, a quorum of each set. err is the error of the preceding operation, or nil.
 func showMasters(con *console, c *client, list []redlockinfo.Master, err error) error {
 	status, code, text := jsonStatus{Masters: jsonMasters(list)}, exitDone, ""
 	configurations := c.Admin().Configuration()

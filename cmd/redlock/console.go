@@ -18,16 +18,16 @@ import (
 // A console prints results and errors, as text or as JSON, and asks the user.
 type console struct {
 	json           bool
-	yes            bool // the user need not be asked
+	yes            bool // do not ask the user for confirmation
 	stdout, stderr io.Writer
 }
 
 // result prints a result: v as JSON, or the text.
 func (c *console) result(v any, text string) {
-	_ = c.write(v, text) // the reader has gone
+	_ = c.write(v, text) // fails if the reader has gone
 }
 
-// write is result for those that need the error.
+// write is result for callers that need the error.
 func (c *console) write(v any, text string) error {
 	if c.json {
 		return encode(c.stdout, v)
@@ -36,7 +36,7 @@ func (c *console) write(v any, text string) error {
 	return err
 }
 
-// say prints a line about what is going on, unless the output is JSON.
+// say prints a line about the progress, unless the output is JSON.
 func (c *console) say(to io.Writer, line string) {
 	if !c.json {
 		fmt.Fprintln(to, line)
@@ -46,7 +46,7 @@ func (c *console) say(to io.Writer, line string) {
 // complain prints an error.
 func (c *console) complain(err error) {
 	if c.json {
-		_ = encode(c.stderr, map[string]string{"error": err.Error()}) // ignored, as for text: the reader has gone
+		_ = encode(c.stderr, map[string]string{"error": err.Error()}) // fails if the reader has gone
 		return
 	}
 	fmt.Fprintln(c.stderr, err)
@@ -59,8 +59,9 @@ func encode(to io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// addYes adds the flag that answers the question of a command that may stop or endanger clients. If asks, unless it is
-// nil, returns true and the user cannot be asked, the command fails before anything is sent.
+// addYes adds the flag --yes to a command that asks for confirmation, because it may stop or endanger clients. If
+// asks is not nil and returns true, and there is no terminal to ask the user, the command fails before anything is
+// sent.
 func (c *console) addYes(cmd *cobra.Command, asks func() bool) {
 	cmd.Flags().BoolVar(&c.yes, "yes", false, "do not ask for confirmation")
 	work := cmd.RunE
@@ -76,7 +77,7 @@ func errNoTerminal(command string) error {
 	return fmt.Errorf("redlock %s: no terminal to ask for confirmation; use --yes", command)
 }
 
-// confirm returns nil if the answer to a question is yes. undone is what to report if it is not.
+// confirm returns nil if the answer to a question is yes. undone is the text of the error if it is not.
 func (c *console) confirm(command, question, undone string) error {
 	switch {
 	case c.yes:
@@ -85,7 +86,7 @@ func (c *console) confirm(command, question, undone string) error {
 		return errNoTerminal(command)
 	}
 	fmt.Fprint(c.stderr, question, " [y/N] ")
-	line, _ := bufio.NewReader(os.Stdin).ReadString('\n') // the end of the input means no
+	line, _ := bufio.NewReader(os.Stdin).ReadString('\n') // if the input ends, the answer is no
 	if line = strings.ToLower(strings.TrimSpace(line)); line == "y" || line == "yes" {
 		return nil
 	}

@@ -86,7 +86,7 @@ func signalDescendants(s syscall.Signal, group int) {
 	for _, p := range descendants() {
 		if p.group != group {
 			//mutant:signal-descendants drop
-			_ = syscall.Kill(p.pid, s) // it has ended, or belongs to another user
+			_ = syscall.Kill(p.pid, s) // fails if it has ended, or belongs to another user
 		}
 	}
 }
@@ -101,8 +101,9 @@ func signalCommand(s syscall.Signal, pid, group int) {
 	}
 }
 
-// killDescendants sends KILL to all descendants. A process that has received it starts no other, so when two passes in
-// a row find no new process, none is missing: one pass may miss a process whose parent ends meanwhile.
+// killDescendants sends KILL to all descendants. A process that has received KILL starts no other process. One pass
+// may miss a process whose parent ends meanwhile, so killDescendants stops only after two passes in a row have found
+// no new process.
 func killDescendants() {
 	type id struct {
 		pid   int
@@ -114,14 +115,14 @@ func killDescendants() {
 		for _, p := range descendants() {
 			if id := (id{p.pid, p.start}); !killed[id] {
 				killed[id], quiet = true, 0
-				_ = syscall.Kill(p.pid, syscall.SIGKILL) // it has ended, or belongs to another user
+				_ = syscall.Kill(p.pid, syscall.SIGKILL) // fails if it has ended, or belongs to another user
 			}
 		}
 	}
 }
 
-// reapOrphans reaps children that have ended, except one and password commands. As process 1, or after the supervisor
-// has died, this process inherits the children of others.
+// reapOrphans reaps children that have ended, except the process except and password commands. As process 1, or after
+// the supervisor has died, this process inherits the children of other processes.
 func reapOrphans(except int) {
 	self := os.Getpid()
 	helpers.startMu.Lock()

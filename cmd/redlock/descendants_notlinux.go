@@ -5,7 +5,7 @@ package main
 import "syscall"
 
 // Only Linux keeps track of descendants whose parents have died, and lists them. On other systems, a process that has
-// left the group of the command is out of reach, except the command itself.
+// left the group of the command cannot be found, except the command itself.
 
 func dieWithThread(*syscall.SysProcAttr, syscall.Signal) {}
 
@@ -16,7 +16,7 @@ func signalDescendants(syscall.Signal, int) {}
 // signalCommand sends s to the command if it has left the group.
 func signalCommand(s syscall.Signal, pid, group int) {
 	if own, err := syscall.Getpgid(pid); err == nil && own != group {
-		_ = syscall.Kill(pid, s) // it has ended, or belongs to another user
+		_ = syscall.Kill(pid, s) // fails if it has ended, or belongs to another user
 	}
 }
 

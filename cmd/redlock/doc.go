@@ -6,7 +6,7 @@
 //	redlock unlock HANDLE     releases such a lock
 //	redlock check [URL...]    reports the problems of each master, their risks, and the fixes
 //	redlock status [URL...]   shows the state of each master
-//	redlock admit [URL...]    makes all masters vote at once, if no lock is held on them
+//	redlock admit [URL...]    makes all masters vote immediately, if no lock is held on them
 //	redlock quarantine --master ADDR [URL...]
 //	                          puts one master into quarantine, to replace its admission record
 //	redlock guard [--set 60s] [URL...]
@@ -29,8 +29,8 @@
 // --config or the environment variable REDLOCK_MASTERS; the first of these that is present is used. Every user of the
 // machine can read a password in an argument in the list of processes, but not one in the file or in the environment.
 //
-// If names are sharded, a slash separates the masters of two shards, and the file has "shards".
-// The masters of each shard are changed separately: set takes a file of one shard, which "shard" identifies.
+// If names are sharded, a slash separates the masters of two shards, and the file contains "shards". The masters of
+// each shard are changed separately: set takes a file of one shard, which "shard" identifies.
 //
 // A command writes to the masters only the requested change. So check, status, who, ls, web, guard without --set, and
 // set without --raise and --finish write nothing, and only quarantine and run start a quarantine.
@@ -60,7 +60,7 @@
 //	   |     |
 //	   |   pipe: end of the lock's validity
 //	   |     |
-//	   |   supervisor     leads the group; ignores signals; kills the group when the validity or the pipe ends
+//	   |   supervisor     leads the group; drops signals; kills the group when the validity or the pipe ends
 //	   |
 //	   command            in the group of the supervisor, with its children
 //
@@ -68,11 +68,11 @@
 //
 //	the lock ends or is lost              by run, and at the end of the validity by the supervisor too
 //	run is stopped (kill -STOP, Ctrl-Z)   by the supervisor, when the validity ends
-//	run is killed (kill -9), or crashes   by the supervisor, at once
+//	run is killed (kill -9), or crashes   by the supervisor, immediately
 //	run and supervisor are killed         on Linux the kernel kills the command, not its children; elsewhere nothing
 //	the machine is suspended or frozen    by both, at most a twentieth of a second after it resumes
 //
 // A process that has left the group (setsid, a daemon, a container that the command asked a server to start) is not
-// killed. Windows has no such groups: there a lost lock kills only the command, and if run is killed, the command
+// killed. Windows has no such groups, so a lost lock kills only the command there, and if run is killed, the command
 // continues.
 package main

@@ -6,7 +6,7 @@ import (
 )
 
 // helpers are the running password commands. They are children of this process and do not belong to the command that
-// "run" runs: they must be neither killed with it nor reaped with its orphans.
+// "run" runs, so they must be neither killed with that command nor reaped with its orphans.
 var helpers helperSet
 
 type helperSet struct {
@@ -29,8 +29,8 @@ func (s *helperSet) wait(cmd *exec.Cmd) error {
 	return cmd.Wait()
 }
 
-// has reports whether a process is a running password command. One that has just been started may be missing, unless
-// startMu is held.
+// has reports whether a process is a running password command. Unless startMu is held, a process that has just been
+// started may be missing.
 func (s *helperSet) has(pid int) bool {
 	_, ok := s.pids.Load(pid)
 	return ok

@@ -21,16 +21,16 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// The command lock has two processes: the one that the user starts, and the holder, which it starts with the same
-// arguments in a session of its own.
+// The command lock uses two processes: the process that the user starts, and the holder, which that process starts
+// with the same arguments in a new session.
 //
 //	redlock lock ──starts──► holder: acquires the lock, listens on the socket
 //	     ◄──report: handle── (file 3)
 //	prints the handle
 //	     ──one byte────────► (standard input) keeps the lock from now on
 //
-// If the standard input of the holder ends before the byte, the first process was killed or could not print the handle:
-// then nothing else would ever unlock the lock, and the holder releases it.
+// If the standard input of the holder ends before the byte, the first process was killed or could not print the
+// handle. No other process would then ever unlock the lock, so the holder releases it.
 
 // startHolder starts the holder and prints the handle.
 func startHolder(con *console) error {
@@ -69,7 +69,7 @@ func startHolder(con *console) error {
 		return &exit{r.Status, errors.New(r.Error)}
 	}
 	if err := con.write(&r, r.Handle+"\n"); err != nil {
-		return failed(err) // with this process the standard input of the holder ends
+		return failed(err) // the standard input of the holder ends when this process exits
 	}
 	if _, err := accept.Write([]byte{'\n'}); err != nil {
 		return failed(errors.New("the process in the background has ended"))
@@ -81,11 +81,11 @@ func startHolder(con *console) error {
 // open. The holder must not inherit a locked file or the writing end of a pipe from the script.
 func closeFilesOnExec() {
 	for fd := 3; fd < 256; fd++ {
-		syscall.CloseOnExec(fd) // it does nothing for a number that is not open
+		syscall.CloseOnExec(fd) // no effect on a number that is not open
 	}
 }
 
-// hold runs the holder: it acquires the lock, reports it, and keeps it until one of the ends that lockLong lists.
+// hold runs the holder: it acquires the lock, reports it, and keeps it until one of the events that lockLong lists.
 func hold(con *console, f *lockFlags, names []string, open func() (*client, error)) error {
 	reports := os.NewFile(3, "report")
 	syscall.CloseOnExec(3)
@@ -104,7 +104,7 @@ func hold(con *console, f *lockFlags, names []string, open func() (*client, erro
 		errors.As(err, &e)
 		r = heldReport{Status: e.code, Error: err.Error()}
 	}
-	_ = gob.NewEncoder(reports).Encode(&r) // a parent that has ended shows in accepted
+	_ = gob.NewEncoder(reports).Encode(&r) // if the parent has ended, awaitAcceptance notices it
 	reports.Close()
 	if err == nil {
 		h.keep()
@@ -121,7 +121,7 @@ type holder struct {
 	signals   chan os.Signal
 	ended     chan struct{} // closed when the process of --while has ended; never without --while
 	accepted  chan bool     // receives whether the handle was printed
-	abandoned chan struct{} // closed when it was not
+	abandoned chan struct{} // closed if the handle was not printed
 }
 
 // awaitAcceptance waits for the byte that says that the handle was printed.
@@ -214,7 +214,7 @@ func (h *holder) keep() {
 		case <-h.ended:
 		case <-h.locks.done:
 		case <-tick.C:
-			if h.locks.Err() == nil { // the clock of a machine that was suspended wakes no goroutine
+			if h.locks.Err() == nil { // done may be late, since timers ignore suspended time
 				continue
 			}
 		}
@@ -252,7 +252,8 @@ func (h *holder) answer(c net.Conn) {
 	_ = json.NewEncoder(c).Encode(r) // unlock may have given up
 }
 
-// pollProcess does the work of watchProcess on systems where only polling shows the end of a process that is no child.
+// pollProcess does the work of watchProcess on systems where the end of a process that is not a child can be noticed
+// only by polling.
 func (h *holder) pollProcess(pid int) error {
 	exists := func() bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
 	if !exists() {

@@ -20,17 +20,18 @@ func catchBrokenPipes() {}
 func endAtBrokenPipes() {}
 
 // passedOn lists the signals for the command. A console sends an interrupt to the command as well as to this process,
-// which must only not end because of it.
+// so this process need only catch the interrupt.
 var passedOn = []os.Signal{os.Interrupt}
 
-// interrupts lists the signals that end an operation without an end of its own.
+// interrupts lists the signals that end a command which would otherwise run forever.
 var interrupts = passedOn
 
 func ends(s os.Signal) bool { return s == os.Interrupt }
 
 func signalNumber(os.Signal) int { return 2 }
 
-// A job is the command. Its children are out of reach, and the command continues if this process is killed.
+// A job is the command. The children of the command cannot be found, and the command continues if this process is
+// killed.
 type job struct {
 	process *os.Process
 	done    chan int

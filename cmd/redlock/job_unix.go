@@ -18,13 +18,13 @@ import (
 	"github.com/redlock-go/redlock/clock"
 )
 
-// passedOn lists the signals that are passed on to the command. SIGTSTP is not one of them: after a Go program has once
-// received it, it can no longer be stopped by it, which suspend needs.
+// passedOn lists the signals that are passed on to the command. SIGTSTP is not among them, because it can no longer
+// stop a Go program that has once caught it, and suspend stops this process with it.
 var passedOn = []os.Signal{
 	syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH,
 }
 
-// interrupts lists the signals that end an operation without an end of its own.
+// interrupts lists the signals that end a command which would otherwise run forever.
 var interrupts = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP}
 
 // ends reports whether a signal ends the wait for a lock.
@@ -37,15 +37,15 @@ func signalNumber(s os.Signal) int {
 	return int(n)
 }
 
-// catchBrokenPipes turns a write to a pipe without a reader into an error. By default it would end this process in the
-// middle of its work, only because its reports are no longer read.
+// catchBrokenPipes turns a write to a pipe without a reader into an error. By default such a write would end this
+// process in the middle of its work, only because its reports are no longer read.
 func catchBrokenPipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
 // endAtBrokenPipes undoes catchBrokenPipes.
 func endAtBrokenPipes() { signal.Reset(syscall.SIGPIPE) }
 
 // A job is the command and its descendants, under the supervisor (see supervisor_unix.go), in whose process group the
-// command starts. The supervisor is not reaped before end, so the number of the group is not reused before.
+// command starts. Only end reaps the supervisor, so the number of the group is not reused earlier.
 type job struct {
 	supervisor *os.Process
 	group      int
@@ -62,7 +62,7 @@ type job struct {
 
 // newJob starts the supervisor, and waits until it is ready. notice reports later events to the user.
 func newJob(notice func(error)) (*job, error) {
-	becomeSubreaper() // so that its descendants remain in reach if the supervisor is killed
+	becomeSubreaper() // so that the descendants of the supervisor can be found if it is killed
 	out, in, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -94,9 +94,9 @@ func newJob(notice func(error)) (*job, error) {
 	return j, nil
 }
 
-// startSupervisor starts the supervisor with two more open files. They keep their numbers, because the command inherits
-// all files that this process was started with. A stopped supervisor is continued when this process dies, so that it
-// notices the death.
+// startSupervisor starts the supervisor with two more open files. The files keep their numbers, so that they do not
+// replace other files that the command inherits from this process. A stopped supervisor is continued when this
+// process dies, so that the supervisor notices that.
 func startSupervisor(orders, reports *os.File) (*os.Process, error) {
 	path, err := os.Executable()
 	if err != nil {
@@ -146,7 +146,8 @@ func (j *job) start(path string, argv, env []string) error {
 	return nil
 }
 
-// follow waits for the end of the command. If the supervisor dies, it kills the command.
+// follow waits for the end of the command, and reports it to done. If the supervisor dies, follow reports that the
+// command was killed, and end then kills it.
 func (j *job) follow() {
 	for {
 		var r report
@@ -181,7 +182,7 @@ func (j *job) suspend() {
 	_ = syscall.Kill(0, syscall.SIGTSTP) // the shell that waits for this group must see it stopped
 	select {
 	case <-continued:
-	case <-time.After(200 * time.Millisecond): // the system did not stop it, since no shell would continue it
+	case <-time.After(200 * time.Millisecond): // the system did not stop this process, since no shell would continue it
 	}
 	if lent {
 		j.terminal.lend(j.group)
@@ -189,8 +190,8 @@ func (j *job) suspend() {
 	_ = syscall.Kill(-j.group, syscall.SIGCONT) // fails only if the group does not exist
 }
 
-// signal passes a signal on: to the group, and to the command if it has left the group, as under timeout or setsid. A
-// signal to end goes to all descendants, as from a service manager.
+// signal passes a signal on to the group, and to the command if it has left the group, as timeout and setsid do. TERM
+// and CONT are sent to all descendants, as a service manager does.
 func (j *job) signal(s os.Signal) {
 	n, ok := s.(syscall.Signal)
 	if !ok {

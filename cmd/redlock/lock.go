@@ -16,8 +16,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// holdCommand is the hidden first argument with which the command lock starts itself as the process that holds the
-// lock; the other arguments follow.
+// holdCommand is the hidden first argument with which the command lock starts this program as the process that holds
+// the lock. The arguments of lock follow it.
 const holdCommand = "__hold"
 
 // defaultMaxHold bounds a lock of the command lock that is not tied to a process.
@@ -116,9 +116,9 @@ func (f *lockFlags) check(names []string) error {
 	return f.acquireFlags.check(names)
 }
 
-// A heldReport is sent by the process that holds a lock to the one that the user has started.
+// A heldReport is sent by the process that holds a lock to the process that the user has started.
 type heldReport struct {
-	Status int        `json:"-"` // not 0: the lock is not held
+	Status int        `json:"-"` // 0 if the lock is held
 	Error  string     `json:"-"`
 	Handle string     `json:"handle"`
 	PID    int        `json:"pid"`
@@ -136,7 +136,7 @@ type unlockReport struct {
 	Error  string
 }
 
-// The message with which unlock asks for the release, and how long it waits for the answer.
+// The message with which unlock requests the release, and how long unlock waits for the answer.
 const (
 	unlockRequest = "unlock\n"
 	unlockBound   = 15 * time.Second
@@ -180,7 +180,7 @@ func requestUnlock(ctx context.Context, handle string) (status int, err error) {
 	c, err := (&net.Dialer{}).DialContext(ctx, "unix", handle)
 	switch {
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
-		_ = os.Remove(handle) // of a process that was killed
+		_ = os.Remove(handle) // the process was killed
 		return exitRunLost, errHoldEnded
 	case err != nil:
 		return exitRunNoQuorum, err
@@ -194,7 +194,7 @@ func requestUnlock(ctx context.Context, handle string) (status int, err error) {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return exitRunNoQuorum, errors.New("the process that holds the lock does not answer")
-	case err != nil: // it has ended meanwhile
+	case err != nil: // the process has ended meanwhile
 		return exitRunLost, errHoldEnded
 	case r.Status != exitDone:
 		return r.Status, errors.New(r.Error)

@@ -23,7 +23,7 @@ import (
 //go:embed ls.lua
 var scanText string
 
-// scan is one step through the keys of a master. A test checks the SHA-1.
+// scan is the script of one step of a scan through the keys of a master. A test checks the SHA-1.
 var scan = &frame.Script{Name: "scan", SHA: "689fa927dc00a120a9a5763cd4628ecf9fc1a5e7", Text: scanText}
 
 // Pace of a scan: each step examines about scanStep keys, which takes some 0.2 ms of the master's time. A pause
@@ -32,8 +32,8 @@ const (
 	scanStep  = 250
 	scanPause = 5 * time.Millisecond
 
-	scanFailures = 5                      // how often a step is repeated
-	scanRetry    = 500 * time.Millisecond // pause before that
+	scanFailures = 5                      // how many times a failed step is repeated
+	scanRetry    = 500 * time.Millisecond // pause before each repetition
 )
 
 func lsCommand(a *app) *cobra.Command {
@@ -109,7 +109,7 @@ var (
 	errTimedOut = errors.New("it has more keys than could be scanned in time; see --timeout")
 )
 
-// scan scans one master. before is the prefix of all keys.
+// scan scans one master. before is the common beginning of the keys of all locks.
 func (m *scanned) scan(ctx context.Context, t *transport.Transport, i int, before, begins string, most int) error {
 	pattern := globText.Replace(before+begins) + "*}"
 	cursor, failures := "0", 0
@@ -117,7 +117,7 @@ func (m *scanned) scan(ctx context.Context, t *transport.Transport, i int, befor
 		began := time.Now()
 		next, keys, err := nextKeys(ctx, t, i, cursor, pattern)
 		switch {
-		// A busy master may answer a step too late. The cursor is still valid when it is connected again.
+		// A busy master may answer a step too late. The cursor is still valid when the master is connected again.
 		case err != nil && cursor != "0" && !transport.Answered(err) && failures < scanFailures && pause(ctx, scanRetry):
 			failures++
 			continue
@@ -142,7 +142,7 @@ func (m *scanned) scan(ctx context.Context, t *transport.Transport, i int, befor
 	}
 }
 
-// pause waits for d, and reports false if ctx has ended before that.
+// pause waits for d, and reports whether d has passed before ctx ended.
 func pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):
@@ -233,8 +233,8 @@ func holders(found []*scanned) map[string][]string {
 	return on
 }
 
-// isHeld reports whether a majority of a set is in addrs. A client that has not noticed a change yet holds its locks on
-// one set alone.
+// isHeld reports whether a majority of a set is in addrs. One set is enough, since a client that has not noticed a
+// change yet holds its locks on one set alone.
 func isHeld(sets [][]string, addrs []string) bool {
 	return slices.ContainsFunc(sets, func(set []string) bool { return majority(set, addrs) })
 }

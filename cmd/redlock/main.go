@@ -56,14 +56,14 @@ func execute(a *app, args []string) int {
 	return usageStatus(cmd)
 }
 
-// An app is what all commands of one call share.
+// An app holds the data that all commands of one call share.
 type app struct {
 	console
 	deployment deploymentFlags
 	holder     bool // this process holds a lock in the background: see lock.go
 }
 
-// An exit ends a command with a status. err is printed; it is nil if that was already done.
+// An exit ends a command with a status. err is printed; it is nil if the error was already printed.
 type exit struct {
 	code int
 	err  error
@@ -88,7 +88,7 @@ func leave(code int) error {
 	return &exit{code: code}
 }
 
-// wrongCall returns the error for incorrect usage; nothing was sent.
+// wrongCall returns the error for incorrect usage. The caller must not have sent anything.
 func wrongCall(cmd *cobra.Command, err error) error { return &exit{usageStatus(cmd), err} }
 
 func usageStatus(cmd *cobra.Command) int {

@@ -32,8 +32,8 @@ type deploymentFlags struct {
 	guard         time.Duration
 	durable       string
 	ca, cert, key string
-	timeout       time.Duration // for most commands
-	fromFile      bool          // the masters are those of config
+	timeout       time.Duration // of most commands
+	fromFile      bool          // the masters come from the file config
 }
 
 func (f *deploymentFlags) add(flags *pflag.FlagSet) {
@@ -63,7 +63,7 @@ func (f *deploymentFlags) read(cmd *cobra.Command, args []string) (*configfile.C
 			return nil, err
 		}
 		info, err := os.Stat(f.config)
-		f.fromFile = err == nil && info.Mode().IsRegular() && (len(c.Masters) > 0 || len(c.Shards) > 0) // no pipe of a shell
+		f.fromFile = err == nil && info.Mode().IsRegular() && (len(c.Masters) > 0 || len(c.Shards) > 0) // not a shell's pipe
 	}
 	for _, list := range [][]string{args, f.masters} {
 		if urls := splitURLs(list); len(urls) > 0 {
@@ -112,7 +112,7 @@ func splitURLs(texts []string) (urls []string) {
 // observer makes a Locker that writes no admission records.
 var observer = private.Option[redlock.Option](private.Settings{Observer: true})
 
-// A client is the Locker of one run of this program, with the pool and the settings that it was made from.
+// A client is the Locker of one run of this program, with the pools and the settings from which it was made.
 type client struct {
 	*redlock.Locker
 	tools   private.Tools
@@ -155,7 +155,8 @@ func (c *client) close() {
 	_ = c.shut(ctx) // undelivered releases expire
 }
 
-// within returns the context of an operation. After a question, which may have taken long, a new one is needed.
+// within returns a context for an operation. After a question to the user, which may take long, a new context is
+// needed.
 func (c *client) within() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), c.timeout)
 }
@@ -166,7 +167,7 @@ func (c *client) settled(ctx context.Context) []redlockinfo.Master {
 	return c.Admin().Masters()
 }
 
-// observe calls work with a client that writes nothing by itself. urls are from the arguments.
+// observe calls work with a client that writes no admission records. urls are the URLs in the arguments.
 func (a *app) observe(cmd *cobra.Command, urls []string, work func(*client) error) error {
 	c, err := a.deployment.read(cmd, urls)
 	if err != nil {
@@ -184,14 +185,15 @@ func (a *app) observeConfig(cmd *cobra.Command, c *configfile.Config, work func(
 	return work(l)
 }
 
-// onMasters completes a command of one operation on the masters in its arguments.
+// onMasters makes cmd run one operation on the masters that its arguments name.
 func (a *app) onMasters(cmd *cobra.Command, operation func(context.Context, *client) error) *cobra.Command {
 	a.deployment.addTimeout(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.observe(cmd, args, a.bounded(operation)) }
 	return cmd
 }
 
-// bounded makes work of one operation, which ends within the timeout, and prints warnings about the configuration.
+// bounded returns a function for observe that prints the warnings about the configuration, and runs the operation
+// within the timeout.
 func (a *app) bounded(operation func(context.Context, *client) error) func(*client) error {
 	return func(c *client) error {
 		for _, w := range c.tools.Warnings() {

@@ -59,12 +59,12 @@ func releaseCommand(a *app) *cobra.Command {
 	flags := cmd.Flags()
 	flags.BoolVar(&ask, "ask", false, "request the lock from its holder, which may release it")
 	flags.BoolVar(&force, "force", false, "take the lock from its holder without a request")
-	a.addYes(cmd, func() bool { return force && !ask }) // both are an error, which comes first
+	a.addYes(cmd, func() bool { return force && !ask }) // both flags together are an error, which must come first
 	flags.StringVar(&lease, "lease", "", "release only this lease, as printed by who --json")
 	return cmd
 }
 
-// requestRelease requests the holder of a name to release it.
+// requestRelease asks the holder of a name to release it.
 func requestRelease(con *console, c *client, name string) error {
 	ctx, cancel := c.within()
 	defer cancel()
@@ -81,7 +81,7 @@ func requestRelease(con *console, c *client, name string) error {
 	return nil
 }
 
-// forceRelease shows the lease, and takes it away if the user says yes.
+// forceRelease shows the lease, and releases it if the user confirms.
 func forceRelease(con *console, c *client, name, lease string) error {
 	ctx, cancel := c.within()
 	defer cancel()

@@ -164,8 +164,8 @@ func cannotRun(err error) int {
 	return exitCannotRun
 }
 
-// catchSignals starts to receive the signals to pass on, except those that this process ignores from its start, as
-// under nohup: the command ignores them too.
+// catchSignals starts to receive the signals to pass on, except those that were ignored when this process started, as
+// by nohup, because the command ignores them, too.
 func catchSignals() (signals chan os.Signal, stop func()) {
 	signals = make(chan os.Signal, 16)
 	for _, s := range passedOn {
@@ -189,7 +189,7 @@ type runner struct {
 	kill  clock.Instant // when to kill a command that was asked to end
 }
 
-// underLock takes the lock and runs the command. Its error has the exit status.
+// underLock takes the lock and runs the command. Its error contains the exit status.
 func (r *runner) underLock(l *redlock.Locker, path string, argv []string) error {
 	job, err := newJob(func(err error) {
 		r.complain(err)
@@ -225,7 +225,7 @@ func (r *runner) underLock(l *redlock.Locker, path string, argv []string) error 
 	return leave(status)
 }
 
-// look is how often the lock is checked: the clock of a machine that was suspended wakes no goroutine.
+// look is the interval at which the lock is checked. Timers alone could be late, because they ignore suspended time.
 const look = 50 * time.Millisecond
 
 // hold waits for the end of the command, and ends it if the lock cannot be kept.

@@ -201,7 +201,8 @@ func (s *setCall) late(ctx context.Context) (list []string, known bool) {
 	return slices.Compact(list), known
 }
 
-// awaitClients waits until every connected client uses the file. The error says which ones do not when ctx ends.
+// awaitClients waits until every connected client uses the file. If ctx ends, the error names the clients that do not
+// use it.
 func (s *setCall) awaitClients(ctx context.Context, con *console) error {
 	for shown := ""; ; {
 		late, known := s.late(ctx)
@@ -228,7 +229,8 @@ func (s *setCall) awaitClients(ctx context.Context, con *console) error {
 	}
 }
 
-// finish waits until the change is complete, if that happens within the timeout, and makes the next masters act alone.
+// finish waits until the change is complete, if that will be within the timeout, and makes the next masters act
+// alone.
 func (s *setCall) finish(ctx context.Context, con *console) error {
 	c, err := s.tools.Change(ctx)
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 // lock has died. It drops all signals that can be caught, because signals to the group are for the command.
 const superviseCommand = "__supervise"
 
-// An order is sent to the supervisor. Start is set once.
+// An order is sent to the supervisor. Start is set in only one order.
 type order struct {
 	Start      *startOrder
 	Boot, Wall int64 // end of the validity, on both clocks
@@ -34,10 +34,10 @@ type startOrder struct {
 	Argv, Env []string // Env is added to the environment
 }
 
-// A report is sent by the supervisor. The zero report means that it is ready.
+// A report is sent by the supervisor. The zero report means that the supervisor is ready.
 type report struct {
-	PID     int           // the command was started
-	Errno   syscall.Errno // why it was not started
+	PID     int           // process id of the command, if it was started
+	Errno   syscall.Errno // why the command was not started
 	Stopped syscall.Signal
 	Done    bool
 	Status  int // as in shells
@@ -49,7 +49,7 @@ func orderUntil(end clock.Instant) order {
 }
 
 // left returns how long the lock is valid from now on. On Linux all processes share a clock that cannot be set; on
-// other systems each has its own, so only the wall clock is compared.
+// other systems each process has its own steady clock, so only the wall clock is compared.
 func (o order) left(now clock.Instant) time.Duration {
 	left := time.Duration(o.Wall - (now.Steady() + now.Skew()))
 	if runtime.GOOS == "linux" {
@@ -78,11 +78,11 @@ func supervise(args []string) {
 		files[i] = os.NewFile(uintptr(fd), arg)
 	}
 	s := &supervisor{orders: gob.NewDecoder(files[0]), reports: gob.NewEncoder(files[1])}
-	_ = s.reports.Encode(report{}) // if the other process has died, the orders end
+	_ = s.reports.Encode(report{}) // if the other process has died, serve notices it
 	s.serve()
 }
 
-// dropSignals catches all signals that this process did not ignore from its start. They must not be ignored instead,
+// dropSignals catches all signals that this process did not ignore from its start. It must not ignore them instead,
 // because the command would inherit that.
 func dropSignals() {
 	dropped := make(chan os.Signal, 1)
@@ -132,8 +132,8 @@ func (s *supervisor) serve() {
 	}
 }
 
-// command starts the command and reports its end. Afterwards it reaps orphans. The kernel sends the signal of
-// dieWithThread when the thread that has started the command ends.
+// command starts the command and reports its end. Afterwards it reaps orphans. It keeps its thread, because the
+// kernel would send the signal of dieWithThread if the thread that started the command ended.
 func (s *supervisor) command(o *startOrder) {
 	runtime.LockOSThread()
 	attr := &syscall.SysProcAttr{Setpgid: true, Pgid: syscall.Getpid()}
@@ -167,7 +167,7 @@ func (s *supervisor) command(o *startOrder) {
 	}
 }
 
-// killAll kills all descendants, then the group, and this process with it.
+// killAll kills all descendants, and then the group, which includes this process.
 func killAll() {
 	killDescendants()
 	_ = syscall.Kill(0, syscall.SIGKILL) // it does not return

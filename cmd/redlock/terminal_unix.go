@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A terminal is the controlling terminal of this process, or none. One process group is in its foreground: it may read
-// the terminal, and gets Ctrl-C and Ctrl-Z.
+// A terminal is the controlling terminal of this process, or none. One process group is in the foreground of a
+// terminal. This group may read the terminal, and gets Ctrl-C and Ctrl-Z.
 type terminal struct {
 	fd int // -1 if there is none
 	mu sync.Mutex
@@ -25,7 +25,7 @@ func openTerminal() *terminal {
 	return &terminal{fd: fd}
 }
 
-// lend gives the foreground to a group, if this process or that group has it, and reports whether that group has it.
+// lend gives the foreground to a group if this process has it, and reports whether the group then has the foreground.
 func (t *terminal) lend(group int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -38,7 +38,7 @@ func (t *terminal) lend(group int) bool {
 	return false
 }
 
-// takeBack gives the foreground to this process, if the group has it, and reports whether it had.
+// takeBack gives the foreground to this process if the group has it, and reports whether the group had it.
 func (t *terminal) takeBack(group int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

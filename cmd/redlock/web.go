@@ -96,13 +96,13 @@ type webServer struct {
 	looker *webLooker
 }
 
-// handler returns the whole server: two paths that are only read.
+// handler returns the handler of all requests: GET of the page and of its events.
 func (s *webServer) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", s.page)
 	mux.HandleFunc("GET /events", s.events)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if s.token == "" && !localHost(r.Host) { // another site that has given its name an address of this host
+		if s.token == "" && !localHost(r.Host) { // a site whose name leads to an address of this host
 			http.Error(w, "use the address that redlock web has printed", http.StatusForbidden)
 			return
 		}
@@ -125,7 +125,7 @@ func localHost(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// page sends the page, which runs no script but its own.
+// page sends the page. Its policy allows no scripts other than those of the page.
 func (s *webServer) page(w http.ResponseWriter, _ *http.Request) {
 	nonce := rand.Text()
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -136,7 +136,7 @@ func (s *webServer) page(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprint(w, strings.ReplaceAll(webPage, "NONCE", nonce))
 }
 
-// events sends the state once a second, until the viewer goes.
+// events sends the state once a second, until the viewer disconnects.
 func (s *webServer) events(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
@@ -144,7 +144,7 @@ func (s *webServer) events(w http.ResponseWriter, r *http.Request) {
 	defer ticker.Stop()
 	for to := http.NewResponseController(w); ; {
 		state := s.looker.state()
-		_ = to.SetWriteDeadline(time.Now().Add(10 * time.Second)) // a server without deadlines has no bound
+		_ = to.SetWriteDeadline(time.Now().Add(10 * time.Second)) // fails if the server has no deadlines
 		if _, err := fmt.Fprintf(w, "data: %s\n\n", state); err != nil || to.Flush() != nil {
 			return
 		}

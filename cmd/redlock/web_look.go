@@ -27,7 +27,7 @@ const (
 	webPause = 500 * time.Millisecond // between two scans
 	webNews  = 40                     // losses and refusals on the page
 	webNames = 200                    // names on the page
-	webScan  = 100_000                // names of a master, for one scan
+	webScan  = 100_000                // maximum number of names of a master in one scan
 )
 
 // A webState is what the page shows. Durations are in milliseconds.
@@ -72,7 +72,7 @@ type webLooker struct {
 
 	mu     sync.Mutex // guards the rest
 	looked time.Time
-	last   []byte // the state then
+	last   []byte // the state at that time
 	sight  map[string]webHold
 	states map[string]webMaster
 	news   []webEvent // the newest first
@@ -87,11 +87,12 @@ type webFound struct {
 // A webHold is a lock as it was seen last.
 type webHold struct {
 	redlockinfo.Inspection
-	full  time.Duration // the longest time left that was seen: about its TTL
+	full  time.Duration // the longest remaining time that was seen, which is about the TTL
 	until time.Time
 }
 
-// overdue reports that the holder has not extended the lock, which it does each third of the TTL.
+// overdue reports whether the holder is late to extend the lock: less than half of the TTL is left, although a holder
+// extends its lock after each third of the TTL. A kept lock is never overdue.
 func (h webHold) overdue() bool { return !h.Kept && h.Left < h.full/2 }
 
 func newWebLooker(ctx context.Context, c *client) *webLooker {
@@ -100,7 +101,7 @@ func newWebLooker(ctx context.Context, c *client) *webLooker {
 	}
 }
 
-// state returns the state as JSON. It reads the masters unless it has just done so.
+// state returns the state as JSON. It reads the masters, unless the last state is less than about a second old.
 func (w *webLooker) state() []byte {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -123,7 +124,7 @@ func (w *webLooker) state() []byte {
 	s.Names = w.holders(ctx, names[:min(len(names), webNames)])
 	s.News = w.news
 	var text bytes.Buffer
-	_ = encode(&text, s) // a buffer takes everything
+	_ = encode(&text, s) // cannot fail, since it writes to a buffer
 	w.last, w.looked = bytes.TrimSpace(text.Bytes()), time.Now()
 	return w.last
 }
@@ -183,7 +184,7 @@ func (m *webMaster) ask(ctx context.Context, t *transport.Transport, i int) {
 	for key, value := range info(ctx, t, i, "errorstats") {
 		code := strings.TrimPrefix(key, "errorstat_")
 		n, err := strconv.ParseInt(strings.TrimPrefix(value, "count="), 10, 64)
-		if err == nil && code != "NOSCRIPT" && code != "ERR" { // usual: a new script, a command of a newer version
+		if err == nil && code != "NOSCRIPT" && code != "ERR" { // usual after a new script, or a command of a newer version
 			m.refused[code] = n
 		}
 	}
@@ -200,7 +201,7 @@ func info(ctx context.Context, t *transport.Transport, i int, section string) ma
 	return values
 }
 
-// compare records how a master differs from when it was seen last.
+// compare records the changes of a master since it was last seen.
 func (w *webLooker) compare(m webMaster) {
 	key := fmt.Sprint(m.Shard, m.Addr)
 	last, known := w.states[key]
@@ -233,7 +234,8 @@ func (w *webLooker) record(class string, count int64, text string) {
 	w.news = w.news[:min(len(w.news), webNews)]
 }
 
-// holders returns who holds the names, and those that were held before. It records the locks that were lost.
+// holders returns the holders of the given names, and of the names that were held before. It records the locks that
+// were lost.
 func (w *webLooker) holders(ctx context.Context, names []string) []webName {
 	names = slices.AppendSeq(slices.Clone(names), maps.Keys(w.sight))
 	slices.Sort(names)
@@ -254,7 +256,7 @@ func (w *webLooker) holders(ctx context.Context, names []string) []webName {
 		last := w.sight[name]
 		seen := webHold{now[i], now[i].Left, time.Now().Add(now[i].Left)}
 		switch {
-		case errs[i] != nil: // unknown: shown as before
+		case errs[i] != nil: // the holder is unknown, so show the last state
 			seen = last
 		case last.ID == seen.ID:
 			seen.full = max(seen.full, last.full)
@@ -270,8 +272,9 @@ func (w *webLooker) holders(ctx context.Context, names []string) []webName {
 	return list
 }
 
-// webVerdict says whether locks can be taken, and how many failures are survived, in the worst set: of the masters of a
-// shard, and of the old and the next masters while they are changed.
+// webVerdict returns a text that says whether locks can be acquired, and how many more masters may fail. The masters
+// of a shard are one set, or two sets, the old and the next masters, while they are changed; the text is about the
+// worst set.
 func webVerdict(list []webMaster, shards []redlock.Configuration) (text, class string) {
 	least := math.MaxInt
 	for i, shard := range shards {

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watchProcess closes h.ended when a process ends. It fails if no process has this number. The file descriptor of the
-// process shows its end even if its parent does not wait for it, and never refers to a later process with the same
-// number.
+// watchProcess closes h.ended when a process ends. It fails if no process has this number. The process file
+// descriptor reports the end of the process even if the parent does not wait for it, and never refers to a later
+// process with the same number.
 func (h *holder) watchProcess(pid int) error {
 	fd, err := unix.PidfdOpen(pid, 0)
 	switch {

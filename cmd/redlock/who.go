@@ -120,8 +120,8 @@ func who(ctx context.Context, con *console, c *client, names []string, watch boo
 	}
 }
 
-// wrongList returns the error of a master whose record says that this command has a wrong list of masters. Then the
-// replies describe another deployment than the one that the clients use.
+// wrongList returns the error of a master whose record shows that this command has a wrong list of masters. In that
+// case the replies do not describe the deployment that the clients use.
 func (c *client) wrongList(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -140,9 +140,9 @@ func labels(w redlockinfo.Inspection) (list []string) {
 type (
 	jsonWho struct {
 		Name    string       `json:"name"`
-		Held    bool         `json:"held"`           // also if it is kept
+		Held    bool         `json:"held"`           // also true if Kept is
 		Kept    bool         `json:"kept"`           // unlocked, and locked for others until a minimum hold has ended
-		Idle    bool         `json:"idle,omitempty"` // may be unused: its client releases it when another asks for it
+		Idle    bool         `json:"idle,omitempty"` // may be unused; its client releases it if another client wants it
 		Lease   string       `json:"lease,omitempty"`
 		Owner   string       `json:"owner,omitempty"`
 		Since   *time.Time   `json:"since,omitempty"`
@@ -203,7 +203,7 @@ func since(t time.Time) string {
 	return t.Format(" since " + time.DateTime)
 }
 
-// whoText returns a text about who holds a name and who waits for it.
+// whoText returns a text about the holder and the waiters of a name.
 func whoText(name string, w redlockinfo.Inspection) string {
 	var text strings.Builder
 	left := max(0, w.Left).Round(time.Millisecond)

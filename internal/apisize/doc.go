@@ -1,2 +1,2 @@
-// Package apisize has no code. Its test keeps the exported API of each package within a budget.
+// Package apisize contains only a test, which limits the number of exported identifiers of each package.
 package apisize

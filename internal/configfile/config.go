@@ -21,8 +21,8 @@ import (
 // A Config describes a deployment.
 type Config struct {
 	redlock.Configuration
-	Shard           string   `json:"shard"`  // that the masters are, as 2/3
-	Shards          []Shard  `json:"shards"` // instead of the masters
+	Shard           string   `json:"shard"`  // which shard the masters are, as 2/3
+	Shards          []Shard  `json:"shards"` // replaces Masters
 	Prefix          string   `json:"prefix"`
 	Guard           string   `json:"guard"` // the max TTL; empty for the default
 	Durable         []string `json:"durable"`
@@ -36,7 +36,7 @@ type Config struct {
 
 	// Change makes Open use the epoch and the next masters.
 	Change bool `json:"-"`
-	// Run runs a password command; nil for its own method.
+	// Run runs a password command. If it is nil, the Run method of the command is used.
 	Run func(*exec.Cmd) error `json:"-"`
 
 	shard [2]int // parsed from Shard: number and total
@@ -45,7 +45,7 @@ type Config struct {
 // New returns a Config without masters.
 func New() *Config { return &Config{Prefix: private.DefaultPrefix} }
 
-// Read reads the file and checks it. Relative paths in it become relative to its directory.
+// Read reads and checks the file. Relative paths in the file are interpreted relative to its directory.
 func Read(path string) (*Config, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -170,7 +170,7 @@ func (c *Config) urls() (urls []string) {
 	return urls
 }
 
-// Name replaces the masters of c. A slash separates those of two shards.
+// Name replaces the masters of c by those with the given URLs. An element "/" separates the masters of two shards.
 func (c *Config) Name(urls []string) {
 	c.Configuration, c.Shards, c.Change = redlock.Configuration{}, nil, false
 	for {

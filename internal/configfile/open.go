@@ -27,7 +27,7 @@ func (c *Config) checkShards() error {
 	return nil
 }
 
-// inChange reports whether s has an epoch to use.
+// inChange reports whether s contains an epoch or next masters, which Open then uses.
 func inChange(s redlock.Configuration) bool { return s.Epoch != 0 || len(s.Next) > 0 }
 
 // shards returns the part of c for each shard.
@@ -66,8 +66,8 @@ func (c *Config) openPools() ([]*pool.Pool, error) {
 	return []*pool.Pool{p}, err
 }
 
-// Open makes the pools, one for each shard or bucket, and a Locker over them. opts take precedence over c. shut closes
-// the Locker, which releases its locks until ctx ends, and then the pools.
+// Open makes the pools, one for each shard or bucket, and a Locker over them. opts take precedence over c. shut
+// closes the Locker, which tries to release its locks until ctx ends, and then the pools.
 func (c *Config) Open(opts ...redlock.Option) (
 	l *redlock.Locker, pools []*pool.Pool, shut func(ctx context.Context) error, err error,
 ) {
@@ -88,7 +88,7 @@ func (c *Config) Open(opts ...redlock.Option) (
 			return nil, pools, nil, err
 		}
 		pools = append(pools, more...)
-		set := redlock.Configuration{} // the masters of its pool
+		set := redlock.Configuration{} // the masters of the pool
 		if one.Change {
 			set, changes = one.Configuration, true
 		}

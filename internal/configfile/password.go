@@ -16,7 +16,8 @@ import (
 const (
 	// maxPassword is the maximum length of a password in bytes. Tokens of identity providers have a few thousand.
 	maxPassword = 64 << 10
-	// commandDialTimeout is the dial timeout if each dial runs a command: those of cloud providers take seconds.
+	// commandDialTimeout is the dial timeout if each dial runs a command, because the commands of cloud providers take
+	// seconds.
 	commandDialTimeout = 5 * time.Second
 )
 
@@ -110,7 +111,7 @@ func onePassword(source, text string) (string, error) {
 	return password, nil
 }
 
-// limitedOutput stores the output of a command, and fails if that is too long for a password.
+// limitedOutput stores the output of a command. Write fails if the output is too long for a password.
 type limitedOutput struct {
 	strings.Builder
 	full bool

@@ -10,12 +10,13 @@ type Script struct {
 	Name string // for errors and traces
 	SHA  string // of Text
 	Text string
-	// Once: if the master does not know the script (NOSCRIPT), a call is not sent again behind later calls.
+	// Once reports that a call must not be sent again, behind later calls, if the master does not know the script
+	// (NOSCRIPT).
 	Once bool
 }
 
-// A Call is one script with its arguments, or another command, encoded once for any number of masters. It is
-// immutable once it has its words.
+// A Call is one script with its arguments, or another command, encoded once for any number of masters. It must not be
+// changed after its words have been added.
 type Call struct {
 	Script *Script
 	body   []byte // the words after the SHA-1 of the script, as bulk strings, without the stamp
@@ -24,14 +25,14 @@ type Call struct {
 	room   [320]byte
 }
 
-// New returns a call of s with its keys. The arguments follow.
+// New returns a call of s with its keys. The caller then adds the arguments.
 func New(s *Script, keys ...string) *Call {
 	c := begin(s)
 	c.Number(int64(len(keys)))
 	return c.With(keys...)
 }
 
-// Command returns a call of a command that is not a script. op is its name in errors.
+// Command returns a call of a command that is not a script. op is the name of the command in errors.
 func Command(op string, words ...string) *Call { return begin(&Script{Name: op}).With(words...) }
 
 func begin(s *Script) *Call {
@@ -90,8 +91,8 @@ func AppendDigits(b []byte, n int64) []byte {
 	return append(b, d...)
 }
 
-// Append appends the command for one master to b, with the stamp of its admission record. If asText is set it contains
-// the text of the script instead of its SHA-1.
+// Append appends the command for one master to b, with the stamp of its admission record. If asText is set, the
+// command contains the text of the script instead of its SHA-1.
 func (c *Call) Append(b []byte, stamp string, asText bool) []byte {
 	n := c.words
 	if c.split > 0 {

@@ -1,3 +1,3 @@
-// Package frame has the calls that go to masters: a script with its arguments, or another command, encoded once for any
-// number of masters. Package scripts says which scripts and arguments there are.
+// Package frame represents the calls that are sent to masters: a script with its arguments, or another command. A
+// call is encoded once for any number of masters. Package scripts defines the scripts and their arguments.
 package frame

@@ -28,20 +28,20 @@ var (
 	callWithReplicas = frame.New(Script).With("replicas")
 )
 
-// Digest is the field of a heartbeat in a cluster that changes with the identity of the node, its slots, and the number
-// of its replicas.
+// Digest is the name of the field in the reply of a cluster node that changes when the identity of the node, its
+// slots, or the number of its replicas change.
 const Digest = "digest"
 
-// Unchanged replaces the fields of the identity if the digest is the one in the call.
+// Unchanged is the value of each field of the identity if the digest equals the digest in the call.
 const Unchanged = "="
 
-// ClusterCall returns the call of a heartbeat to the node that owns the slot of tag. The reply has the field
-// [Digest] and the state of each replica. digest is that of the last heartbeat, if there was one.
+// ClusterCall returns the call of a heartbeat to the node that owns the slot of tag. The reply contains the field
+// [Digest] and the state of each replica. digest is that of the last reply, or "".
 func ClusterCall(tag, digest string) *frame.Call {
 	return frame.New(Script, tag).With(cmp.Or(digest, noField))
 }
 
-// Call returns the call of a heartbeat. If replicas is set, the reply has the state of each replica.
+// Call returns the call of a heartbeat. If replicas is set, the reply contains the state of each replica.
 func Call(replicas bool) *frame.Call {
 	if replicas {
 		return callWithReplicas
@@ -49,8 +49,8 @@ func Call(replicas bool) *frame.Call {
 	return call
 }
 
-// Decode decodes the reply to a heartbeat. It returns fields of INFO, of the replicas only "state" and "lag",
-// and Digest.
+// Decode decodes the reply to a heartbeat. It returns fields in the form of INFO, of which those of replicas contain
+// only "state" and "lag", and Digest.
 func Decode(text string) (map[string]string, error) {
 	words := strings.Fields(text)
 	if len(words) < len(replyFields) {

@@ -18,7 +18,7 @@ type Hold struct {
 	Token    int64
 	Call     int64 // start of the lock call
 	From     int64 // when the call returned
-	Until    int64 // no other client may hold the lock before: the release, the last reported validity, or a minimum hold
+	Until    int64 // until when no other client may hold it: the release, the last reported validity, or a minimum hold
 	Left     int64 // when the release was confirmed; Never if it was not
 	Seq      int64 // numbers the holds, for the model
 }
@@ -65,8 +65,9 @@ func Holds(history []Event) ([]*Hold, error) {
 	return all, nil
 }
 
-// Violations returns the holds that were valid while another one of their name was, and those whose token is not larger
-// than all before. The holds must be in the order of acquisition. A hold without a token has 0.
+// Violations returns the holds that were valid while another hold of the same name was valid, and the holds whose
+// token is not larger than all earlier tokens of the name. The holds must be in the order of acquisition. The token
+// of a hold without a token is 0.
 func Violations(holds []*Hold) (overlaps, tokens []string) {
 	longest, largest := make(map[string]*Hold), make(map[string]*Hold)
 	for _, h := range holds {
@@ -97,7 +98,7 @@ func Check(holds []*Hold) error {
 	return nil
 }
 
-// Gaps returns for each name the longest time between two holds, 0 if there was none.
+// Gaps returns for each name the longest time between two consecutive holds; 0 if there was no gap.
 func Gaps(holds []*Hold) map[string]time.Duration {
 	gaps, ends := make(map[string]time.Duration), make(map[string]int64)
 	for _, h := range holds {

@@ -17,7 +17,7 @@ import (
 
 // Kinds of events.
 const (
-	Lock    = "lock"    // a hold begins; also failed attempts
+	Lock    = "lock"    // a call that begins a hold, or fails
 	Reenter = "reenter" // one more lock of the same hold
 	Extend  = "extend"
 	Alive   = "alive" // the lock was checked, and valid
@@ -27,7 +27,7 @@ const (
 	Unlock  = "unlock"
 )
 
-// An Event is one line of a history: a call with its outcome. Times are in nanoseconds, from Stamp.
+// An Event is one line of a history: a call with its outcome. Times are in nanoseconds and come from Stamp.
 type Event struct {
 	Op, Name, Hold string
 	Call, Ret      int64
@@ -41,7 +41,7 @@ type Event struct {
 // OK reports whether the call succeeded.
 func (e Event) OK() bool { return e.Err == "" }
 
-// Stamp reads a clock that all processes of this machine share and that cannot be set, if there is one.
+// Stamp reads a clock that all processes of this machine share. On Linux, that clock cannot be set.
 func Stamp() int64 {
 	if runtime.GOOS == "linux" {
 		return (*clock.Clock)(nil).Now().Steady()
@@ -49,14 +49,14 @@ func Stamp() int64 {
 	return time.Now().UnixNano()
 }
 
-// A Recorder writes the history of one process. Each event is one write, so the history of a killed process ends early
-// but has no other defect.
+// A Recorder writes the history of one process. Each event is written by one write, so the history of a killed
+// process ends early but has no other defect.
 type Recorder struct {
 	mu sync.Mutex
 	f  *os.File
 }
 
-// NewRecorder appends to a file of a directory.
+// NewRecorder returns a Recorder that appends to the file name.jsonl in dir.
 func NewRecorder(dir, name string) (*Recorder, error) {
 	f, err := os.OpenFile(filepath.Join(dir, name+".jsonl"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	return &Recorder{f: f}, err
@@ -124,7 +124,7 @@ func Until(lock *redlock.Lock) int64 {
 	return now + int64(lock.Remaining())
 }
 
-// kinds are the outcomes that faults explain.
+// kinds are the errors that may occur because of injected faults.
 var kinds = []struct {
 	name string
 	err  error

@@ -15,7 +15,8 @@ type Tail struct {
 	Events []Event
 }
 
-// More reads the new lines. An incomplete line is left for later; that of a killed process is never read.
+// More reads the new lines. An incomplete line is read by a later call, when it is complete; the incomplete last line
+// of a killed process is never read.
 func (h *Tail) More() error {
 	if h.read == nil {
 		h.read = map[string]int64{}

@@ -1,3 +1,3 @@
-// Package jitter draws the random part of pauses and of the ids of leases. A simulator can replace the source, so that
-// a seed decides them too. Safety depends on these numbers only for a process that is copied while it runs.
+// Package jitter draws the random part of pauses and of the ids of leases. A simulator can replace the source, so
+// that its seed determines these numbers, too. Safety depends on them only if a process is copied while it runs.
 package jitter

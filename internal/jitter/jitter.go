@@ -15,7 +15,7 @@ type source struct {
 	r  *rand.Rand // guarded by mu
 }
 
-var given atomic.Pointer[source] // nil means that of the runtime
+var given atomic.Pointer[source] // nil means the source of the runtime
 
 // Int64N returns a number in [0, n). n must be positive. It is safe for concurrent use.
 func Int64N(n int64) int64 {
@@ -39,10 +39,11 @@ func Float64() float64 {
 	return s.r.Float64()
 }
 
-// Unique returns a random number that a copy of this process does not draw as well: the kernel draws it, since the
-// state of the runtime's source is copied. If the hypervisor does not tell the kernel of a copy (VM generation ID), the
-// kernels of both draw the same numbers for a while, but the time of the call in nanoseconds differs. With [Use], where
-// no process is copied, it is 0. It is safe for concurrent use.
+// Unique returns a random number that a copy of this process does not draw, too. It comes from the kernel, because a
+// copy of the process has the same state of the runtime's source. If the hypervisor does not notify the kernel that
+// the machine was copied (VM generation ID), both kernels draw the same numbers for a while, so Unique combines the
+// number with the time of the call in nanoseconds. After [Use], Unique returns 0, because simulated processes are not
+// copied. It is safe for concurrent use.
 func Unique() uint32 {
 	if given.Load() != nil {
 		return 0

@@ -1,3 +1,3 @@
-// Package long adds the flag -long to the tests that import it. Without it, long suites are skipped, and others run
-// with fewer cases.
+// Package long adds the flag -long to the tests that import it. Without the flag, long suites are skipped, and other
+// tests run fewer cases.
 package long

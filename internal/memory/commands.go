@@ -22,7 +22,8 @@ const (
 		"Are you sure your configuration is correct?"
 )
 
-// A command executes one command; args includes its name. It returns answered if it has queued its replies itself.
+// A command describes a supported command. run executes it; args includes its name. run returns answered if it has
+// sent its replies itself.
 type command struct {
 	least int // minimum number of args, with the name
 	run   func(s *Server, c *Client, args []string) any
@@ -85,7 +86,7 @@ func IsScript(command string) bool {
 	return strings.EqualFold(command, "EVALSHA") || strings.EqualFold(command, "EVAL")
 }
 
-// Find returns the script of EVALSHA or EVAL, and its arguments, or the error reply. EVAL also loads it.
+// Find returns the script of EVALSHA or EVAL, and its arguments, or the error reply. EVAL also loads the script.
 func (s *Server) Find(args []string) (script *frame.Script, keys, argv []string, failed reference.Error) {
 	if len(args) < 3 {
 		return nil, nil, nil, errArgs + reference.Error(" for '"+strings.ToLower(args[0])+"' command")

@@ -33,7 +33,7 @@ type answer struct {
 	text []byte
 }
 
-// serve takes a connection over. If it returns an error, the caller must close the connection.
+// serve starts to serve a connection. If it returns an error, the caller must close the connection.
 func (m *Master) serve(nc net.Conn) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -175,7 +175,7 @@ func (c *conn) commandLocked(args []string) bool {
 		c.answerLocked(failed)
 		return true
 	}
-	if script == heartbeat.Script { // the faults of scripts are for those of locks
+	if script == heartbeat.Script { // the injected faults affect only the scripts of locks
 		m.counts[script.Name]++
 		c.answerLocked(m.server.Eval(script, keys, argv))
 		return true
@@ -196,7 +196,8 @@ func (c *conn) commandLocked(args []string) bool {
 	return true
 }
 
-// write writes the replies in order, as many at once as are due, and then closes the connection.
+// write writes the replies in order, and combines those that are due. When there are no more, it closes the
+// connection.
 func (c *conn) write() {
 	defer func() {
 		c.m.mu.Lock()

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// info returns the reply of INFO: the lines of Redis 7.0 that a lock's client may need. sections are the
-// requested sections, empty for all.
+// info returns the reply of INFO: the lines of Redis 7.0 that a client of locks may need. sections are the requested
+// sections; if there are none, info returns all.
 func (s *Server) info(sections []string) string {
 	now := s.Now()
 	all := len(sections) == 0

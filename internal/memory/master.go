@@ -35,7 +35,7 @@ type faults struct {
 	noReply  int
 	noEffect int
 	work     time.Duration // duration of a script
-	busy     time.Time     // when the scripts executed so far end
+	busy     time.Time     // when the scripts that have been started end
 	hung     chan struct{} // not nil while the master hangs; closed by Resume
 	down     bool
 }
@@ -78,8 +78,8 @@ func (m *Master) Delay(d time.Duration) {
 	m.faults.delay = d
 }
 
-// ScriptTime makes each script take d of the master's time: scripts run one after the other, on all connections
-// together. The default is 0.
+// ScriptTime makes each script take d of the master's time: scripts of all connections run one after the other. The
+// default is 0.
 func (m *Master) ScriptTime(d time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -111,7 +111,7 @@ func (m *Master) resumeLocked() {
 }
 
 // CutConnections ends every connection like a broken network: data in flight, in either direction, is lost. New
-// connections can be made at once.
+// connections can be made immediately.
 func (m *Master) CutConnections() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -133,9 +133,9 @@ func (m *Master) Stop() {
 }
 
 // Restart simulates a crash and a new start: connections are cut, cached scripts and subscriptions are lost, and the
-// run id changes. The keys are lost too unless keepMemory says that they had been written to disk. A Hang ends. In
-// either case the admission ends: a Locker puts the master through a quarantine before it votes, unless Admit is
-// called.
+// run id changes. The keys are lost too, unless keepMemory is set, which simulates that they had been written to
+// disk. A Hang ends. With or without the keys, the master is no longer admitted: a Locker puts it through a
+// quarantine before it votes, unless Admit is called.
 func (m *Master) Restart(keepMemory bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -151,7 +151,7 @@ func (m *Master) Restart(keepMemory bool) {
 }
 
 // Refuse makes every script fail with this error, such as "OOM command not allowed when used memory > 'maxmemory'.",
-// without an effect. "" ends it.
+// without an effect. Refuse("") ends this.
 func (m *Master) Refuse(text string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -198,7 +198,7 @@ func (m *Master) SetRole(role string) {
 	switch {
 	case replica == m.server.Replica:
 		return
-	case !replica: // promoted: it keeps the id of its former master
+	case !replica: // a promoted server keeps the id of its former master
 		m.server.Env.ReplID2, m.server.Env.Offset = m.server.ReplID, 1
 	default:
 		m.server.Env.ReplID2, m.server.Env.Offset = "", 0
@@ -267,7 +267,8 @@ func (m *Master) rename(names string) {
 }
 
 // Holds returns the lease id of name on this master, its depth, and its remaining TTL; "" and zeros if the name is
-// free. Of readers it returns the one whose share expires last; depth is their number.
+// free. If readers hold the name, id is that of the reader whose share expires last, and depth is the number of
+// readers.
 func (m *Master) Holds(name string) (id string, depth int, left time.Duration) {
 	m.change(func(now int64, s *reference.State) {
 		lock := m.set.prefix.Lock(name)
@@ -317,7 +318,7 @@ func (m *Master) Connections() int {
 	return len(m.conns)
 }
 
-// change calls f with the lock held.
+// change calls f with the master's time and keyspace while it holds m.mu.
 func (m *Master) change(f func(now int64, s *reference.State)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -47,11 +47,11 @@ type options struct {
 func Fresh() Option { return func(o *options) { o.fresh = true } }
 
 // Prefix sets the prefix of the keys, which must be that of the Lockers. The default is "redlock". Methods that take
-// the name of a lock use it.
+// the name of a lock use this prefix.
 func Prefix(prefix string) Option { return func(o *options) { o.prefix = prefix } }
 
-// Shard makes masters that are admitted as shard number of so many: see redlock.NewSharded. The default is that there
-// is only one shard.
+// Shard makes masters that are admitted as shard number of the given number of shards: see redlock.NewSharded. The
+// default is that names are not sharded.
 func Shard(number, of int) Option {
 	return func(o *options) { o.shard = scripts.Shard{Number: number, Of: of} }
 }
@@ -99,15 +99,16 @@ func (m *Masters) URLs() []string {
 	return urls
 }
 
-// Pool returns a new pool of these masters. It follows the time package, as the masters do, and so does a Locker over
-// it. The options are applied after those that set the dialer and the clock. The caller must close the pool.
+// Pool returns a new pool of these masters. The pool and a Locker that uses it take the time from package time, as
+// the masters do. The options are applied after those that set the dialer and the clock. The caller must close the
+// pool.
 func (m *Masters) Pool(opts ...pool.Option) (*pool.Pool, error) {
 	ours := []pool.Option{pool.WithDialer(m.Dial), transport.WithClock(clock.Runtime())}
 	return pool.Open(m.URLs(), append(ours, opts...)...)
 }
 
 // Dial connects to one of the addresses in URLs without leaving the process; it is for [pool.WithDialer]. A stopped
-// master refuses the connection; one that hangs accepts it, as a kernel does for its process.
+// master refuses the connection; a master that hangs accepts it, as the kernel does for a process that hangs.
 func (m *Masters) Dial(ctx context.Context, _, addr string) (net.Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -199,15 +200,16 @@ func (m *Masters) Free(name string) {
 	}
 }
 
-// Lose deletes the lock of name on every master without notification, as if its TTL had expired. Its holder has lost
-// it, and notices at its next extension, a third of the TTL after the last one.
+// Lose deletes the lock of name on every master without notification, as if its TTL had expired. The holder has then
+// lost the lock, and notices that at its next extension, a third of the TTL after the last one.
 func (m *Masters) Lose(name string) {
 	for _, one := range m.list {
 		one.Evict(name)
 	}
 }
 
-// Holder returns the lease id that holds name on most masters, and their number; "" and 0 if the name is free.
+// Holder returns the id of the lease that holds name on most masters, and the number of these masters; "" and 0 if
+// the name is free.
 func (m *Masters) Holder(name string) (id string, on int) {
 	count := map[string]int{}
 	for _, one := range m.list {

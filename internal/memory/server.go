@@ -8,8 +8,8 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts/reference"
 )
 
-// A Server is the state of a master, which executes commands. It has neither a network nor a lock: Master and the
-// simulator provide these.
+// A Server holds the state of a master and executes commands on it. It has neither a network nor a mutex; Master and
+// the simulator provide these.
 type Server struct {
 	State   *reference.State
 	Env     reference.Env // without its functions
@@ -30,10 +30,10 @@ type Server struct {
 	subs    map[string][]*Client
 }
 
-// A Client is one connection, as the server sees it.
+// A Client is the server's side of one connection.
 type Client struct {
-	Reply   func(reply any) // takes the replies of a command, in order
-	Message func(reply any) // takes a message of a channel
+	Reply   func(reply any) // called with the replies of each command, in order
+	Message func(reply any) // called with each message of a channel
 
 	channels []string
 }
@@ -98,7 +98,7 @@ func (s *Server) Eval(script *frame.Script, keys, argv []string) any {
 		env.Publish = s.Publish
 		return s.State.Eval(now, env, script, keys, argv)
 	}
-	// A replica stops a script at its first write. Expired keys do not count as written.
+	// A replica stops a script at its first write. To delete an expired key is not a write.
 	s.State.Keys(now) // drop expired keys
 	trial := s.State.Clone()
 	env.Publish = func(channel, _ string) int { return s.Listeners(channel) }

@@ -17,8 +17,8 @@ const (
 
 // Settings are options of a Locker, or of one call. A zero field sets nothing.
 type Settings struct {
-	// Clock replaces that of the pool. Observer makes the Locker write no admission records. Shard is the number of the
-	// only shard that the Locker has, of Shards. These are options of a Locker.
+	// These are options of a Locker. Clock replaces the clock of the pool. Observer makes the Locker write no admission
+	// records. Shard is the number of the only shard that the Locker uses, and Shards is the number of all shards.
 	Clock         *clock.Clock
 	Observer      bool
 	Shard, Shards int
@@ -35,31 +35,31 @@ type Handoffs struct {
 	Within time.Duration
 }
 
-// A Change is the progress of a change of the masters, as they report it.
+// A Change is the progress of a change of the masters, as the masters report it.
 type Change struct {
-	// Raised is the number of old masters with the epoch in their records, or a later one: they refuse clients with an
-	// earlier configuration. RaisedAll reports whether they are a majority.
+	// Raised is the number of old masters whose records contain the epoch or a later one, so that they refuse clients
+	// with an earlier configuration. RaisedAll reports whether these masters are a majority.
 	Raised    int
 	RaisedAll bool
-	// Complete reports whether a majority has had the epoch for so long that no lease depends on the old masters alone.
-	// Left is the time until then.
+	// Complete reports whether a majority has stored the epoch for so long that no lease depends on the old masters
+	// alone. Left is the time until Complete becomes true.
 	Complete bool
 	Left     time.Duration
-	// Open is the number of next masters that may act alone; of all masters if the epoch is even. OpenAll reports
-	// whether they are a majority.
+	// Open is the number of next masters, or of all masters if the epoch is even, whose records say that the
+	// configuration is final. OpenAll reports whether these masters are a majority.
 	Open    int
 	OpenAll bool
 }
 
-// Tools are calls of one Locker.
+// Tools are the calls of one Locker that package redlock does not export.
 type Tools interface {
 	Warnings() []string
 	Logger() *slog.Logger
-	Spare() int                        // masters that may still fail; -1: no lock can be taken
-	Settle(ctx context.Context)        // until each master has answered or is known to be down
+	Spare() int                        // number of masters that may still fail; -1: no lock can be acquired
+	Settle(ctx context.Context)        // waits until each master has answered or is known to be down
 	Shard(name string) int             // the number of the shard of a name, from 1
 	Member(locks any, name string) any // the *redlock.Lock of a name in a *redlock.Locks; nil: it has no such name
-	WrongList() error                  // error of a master whose record says that the list of the Locker is wrong
+	WrongList() error                  // error if a master's record says that the list of the Locker is wrong
 	Change(ctx context.Context) (Change, error)
 	RaiseEpoch(ctx context.Context) error
 	FinishChange(ctx context.Context) error
@@ -73,7 +73,7 @@ var (
 	heldOnFunc     func(lock any) (on, n int)
 )
 
-// ErrIncomplete is what a step of a change returns until enough masters have reported the step before it.
+// ErrIncomplete is the error that a step of a change returns until enough masters have reported the previous step.
 var ErrIncomplete error
 
 // Provide sets the tools; package redlock calls it.
@@ -94,5 +94,5 @@ func Of(locker any) Tools { return toolsFunc(locker) }
 // Deployment returns the prefix and the max TTL that these options, a []redlock.Option, set for a Locker.
 func Deployment(opts any) (prefix string, maxTTL time.Duration) { return deploymentFunc(opts) }
 
-// HeldOn returns on how many of the n masters a *redlock.Lock is, as far as its Locker knows.
+// HeldOn returns on how many of the n masters a *redlock.Lock is held, as far as its Locker knows.
 func HeldOn(lock any) (on, n int) { return heldOnFunc(lock) }

@@ -1,2 +1,2 @@
-// Package property checks a claim with many random inputs, in tests.
+// Package property runs a test with many random inputs.
 package property

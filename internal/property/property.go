@@ -8,13 +8,13 @@ import (
 	"github.com/redlock-go/redlock/internal/long"
 )
 
-// Cases is the number of inputs to try; without -long it is a tenth of that.
+// Cases is the number of inputs to try. Without -long, a tenth of that number is tried.
 const Cases = 50_000
 
 var seedFlag = flag.Uint64("property.seed", 0, "repeat the one case of a property test that a failure has named")
 
-// Check calls f with Cases sources of random numbers, each from its own seed. A failure names the seed, and
-// -property.seed repeats that one case.
+// Check calls f with Cases sources of random numbers, each from its own seed. If f fails, Check logs the seed;
+// -property.seed repeats the case with that seed.
 func Check(t *testing.T, f func(t *testing.T, r *rand.Rand)) {
 	t.Helper()
 	first, n := rand.Uint64(), uint64(Cases)
@@ -32,5 +32,5 @@ func Check(t *testing.T, f func(t *testing.T, r *rand.Rand)) {
 	}
 }
 
-// Repeats reports whether a single case is repeated, in which case a test should not count the cases it saw.
+// Repeats reports whether a single case is repeated. A test then should not check how many cases occurred.
 func Repeats() bool { return *seedFlag != 0 }

@@ -21,11 +21,11 @@ type Config struct {
 // N returns the number of masters.
 func (c *Config) N() int { return len(c.Order) }
 
-// Same reports whether both name the same masters in the same state.
+// Same reports whether c and o have the same epoch and the same rule.
 func (c *Config) Same(o *Config) bool { return c.Epoch == o.Epoch && c.Rule == o.Rule }
 
-// Needs returns the epoch up to which the record of master i must let a set act alone before i may vote here. A master
-// that is only in the next set votes together with the old one, and needs nothing.
+// Needs returns the least value of Alone that the record of master i must contain before i may vote in c. It is 0 for
+// a master that is only in the next set, because such a master votes only together with the old set.
 func (c *Config) Needs(i int) int64 {
 	switch {
 	case c.Epoch%2 == 0:
@@ -36,19 +36,19 @@ func (c *Config) Needs(i int) int64 {
 	return 0
 }
 
-// Within reports whether c is one set that is also one of those of o.
+// Within reports whether c has a single set, which is also one of the sets of o.
 func (c *Config) Within(o *Config) bool {
 	return !c.Rule.Joint() && (c.Rule.Old == o.Rule.Old || c.Rule.Old == o.Rule.Next)
 }
 
-// Following returns c that also has the masters of next admitted.
+// Following returns a copy of c with which the masters of next are admitted, too.
 func (c *Config) Following(next *Config) *Config {
 	f := *c
 	f.Slots, f.Follow, f.Slowest, f.Prepared = next.Slots, next.Rule, max(c.Slowest, next.Slowest), next.Next
 	return &f
 }
 
-// Final returns the configuration of the old masters alone, at a later epoch.
+// Final returns the configuration in which the old masters of c vote alone, with the given epoch.
 func (c *Config) Final(epoch int64) *Config {
 	f := *c
 	f.Epoch, f.Rule, f.Next, f.Prepared, f.Order = epoch, Rule{Old: c.Rule.Old}, "", "", nil

@@ -1,8 +1,9 @@
-// Package quorum says which votes decide. It is pure: no I/O, no time, no lock.
+// Package quorum decides what the votes of masters result in. It does no I/O, and uses neither clocks nor mutexes.
 //
-// A lock is won, extended or confirmed by a majority of the N configured masters, whether they answer or not. While the
-// masters are changed there are two sets, the old and the next, and a majority of each is needed (as in Raft's joint
-// consensus). Two majorities of one set share a master; every safety argument of this library relies on that:
+// A lock is won, extended or confirmed by a majority of the N configured masters, whether they answer or not. While
+// the masters are changed there are two sets, the old and the next, and a majority of each is needed (as in Raft's
+// joint consensus). Two majorities of one set share a master, and every safety argument of this library relies on
+// that. The types are:
 //
 //	Set      masters, as bits of their numbers in the pool
 //	Rule     one or two sets, and what a majority of them is

@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// Most is the largest number of masters: a Set is one word.
+// Most is the largest number of masters, since a Set has 64 bits.
 const Most = 64
 
 // A Set is a set of masters: bit i is master i of the pool.
@@ -34,14 +34,14 @@ func (s Set) All() iter.Seq[int] {
 	}
 }
 
-// Quorum returns the number of votes that decide among n masters.
+// Quorum returns the number of votes that are a majority of n masters.
 func Quorum(n int) int { return n/2 + 1 }
 
 // MajorityOf reports whether s has a majority of set.
 func (s Set) MajorityOf(set Set) bool { return 2*(s&set).Len() > set.Len() }
 
-// A Rule says which votes decide: a majority of Old, and if there is a Next, a majority of that too. The two may
-// share masters.
+// A Rule says which votes win: a majority of Old and, if Next is not empty, also a majority of Next. Both sets may
+// contain the same masters.
 type Rule struct {
 	Old  Set // the present masters; the only set while they are not being changed
 	Next Set // 0 while the masters are not being changed
@@ -69,7 +69,7 @@ func (r Rule) Won(votes Set) bool {
 	return votes.MajorityOf(r.Old) && (r.Next == 0 || votes.MajorityOf(r.Next))
 }
 
-// Lost reports whether the votes against leave no majority in one of the sets.
+// Lost reports whether the masters that voted no make a majority impossible in one of the sets.
 func (r Rule) Lost(against Set) bool { return !r.Won(r.All() &^ against) }
 
 // WonHalf reports whether the votes have a majority of one of the sets.
@@ -77,7 +77,7 @@ func (r Rule) WonHalf(votes Set) bool {
 	return votes.MajorityOf(r.Old) || r.Next != 0 && votes.MajorityOf(r.Next)
 }
 
-// Least returns the smallest number of votes that can decide.
+// Least returns the smallest number of votes that can win.
 func (r Rule) Least() int {
 	old := Quorum(r.Old.Len())
 	if r.Next == 0 {
@@ -87,7 +87,7 @@ func (r Rule) Least() int {
 	return max(old, next, old+next-(r.Old&r.Next).Len())
 }
 
-// Of returns the rule of those sets that master i is in.
+// Of returns the rule reduced to those sets that contain master i.
 func (r Rule) Of(i int) Rule {
 	switch {
 	case !r.Next.Has(i):

@@ -2,10 +2,11 @@ package quorum
 
 import "strconv"
 
-// An Outcome is the vote of one master: the result of a call there.
+// An Outcome is the vote of one master, that is, the result of a call to that master.
 type Outcome uint8
 
-// The outcomes, with the numbers that the scripts reply. No script replies Failed, which means no reply or an error.
+// The outcomes, with the numbers that the scripts reply. Failed means that there was no reply, or an error; no script
+// replies it.
 const (
 	Failed    Outcome = 0
 	Granted   Outcome = 1
@@ -19,7 +20,7 @@ const (
 
 var outcomeNames = [...]string{"failed", "granted", "held", "too old", "too new", "missing", "not voting", "refused"}
 
-// String returns the name of o that errors and traces use.
+// String returns the name of o in errors and traces.
 func (o Outcome) String() string {
 	if int(o) < len(outcomeNames) {
 		return outcomeNames[o]
@@ -27,7 +28,7 @@ func (o Outcome) String() string {
 	return "outcome(" + strconv.Itoa(int(o)) + ")"
 }
 
-// A Verdict is what the votes of a round decide so far.
+// A Verdict is the result of the votes of a round that have arrived so far.
 type Verdict uint8
 
 // The verdicts.
@@ -37,10 +38,10 @@ const (
 	Lost                   // in one set no majority can vote yes
 )
 
-// A Tally counts the votes of one round, one a master.
+// A Tally counts the votes of one round, one vote per master.
 type Tally struct {
 	Rule Rule
-	by   [8]Set // the masters that voted so, by Outcome
+	by   [8]Set // the masters that voted with each Outcome
 }
 
 // Add counts the vote of master i.
@@ -57,7 +58,7 @@ func (t *Tally) In() (in Set) {
 	return in
 }
 
-// Verdict returns the decision of the votes so far.
+// Verdict returns the result of the votes so far.
 func (t *Tally) Verdict() Verdict {
 	yes := t.by[Granted]
 	switch {
@@ -70,12 +71,12 @@ func (t *Tally) Verdict() Verdict {
 }
 
 // Unable returns the set of masters that cannot vote yes, regardless of the holder: they failed, are not admitted,
-// refuse the TTL or the epoch, or miss the lease of the round.
+// refuse the TTL or the epoch, or do not store the lease of the round.
 func (t *Tally) Unable() Set {
 	return t.by[Failed] | t.by[Abstained] | t.by[Refused] | t.by[Missing]
 }
 
-// BallotOnly reports, of a round that was lost, whether a better ballot could have won it.
+// BallotOnly reports whether a round that was lost could have been won with another ballot.
 func (t *Tally) BallotOnly() bool {
 	return t.by[Stale]|t.by[Ahead] != 0 && !t.Rule.Lost(t.Unable()|t.by[Held])
 }

@@ -1,16 +1,16 @@
 // Package redisproc starts real redis-server (or valkey-server) processes, for tests and for the benchmark.
 //
-// A [Server] is one process in its own temporary directory, on a free port of 127.0.0.1 and on a Unix socket. It keeps
-// nothing on disk unless its [Config] asks for persistence. Its life cycle:
+// A [Server] is one process in its own temporary directory, on a free port of 127.0.0.1 and on a Unix socket. It
+// writes no data to disk unless its [Config] enables persistence. Its life cycle is:
 //
 //	Start --> up --Pause--> paused --Resume--> up
 //	           |                |
 //	           +--Kill----------+--> down --Restart--> up (same port; empty without persistence)
 //	           +--Stop, from any state--> gone, with its directory
 //
-// On Linux no server outlives this process, however it ends: the kernel kills the child when the thread that started it
-// dies. A goroutine per server keeps that thread until the child is gone. On other Unix systems a parent that is killed
-// with SIGKILL leaves its servers behind.
+// On Linux no server outlives this process, however it ends: the kernel kills the child when the thread that started
+// it dies. So a goroutine per server keeps that thread until the child has ended. On other Unix systems a parent that
+// is killed with SIGKILL leaves its servers behind.
 //
 // All methods are safe for concurrent use; those that change the state wait for each other.
 package redisproc

@@ -13,8 +13,8 @@ import (
 // Env is the environment variable with the path of the server's program; it overrides the search in PATH.
 const Env = "REDLOCK_REDIS_SERVER"
 
-// Find returns the path of the server's program: the value of [Env], or else redis-server or valkey-server in PATH. The
-// error says how to install one.
+// Find returns the path of the server's program: the value of [Env], or else redis-server or valkey-server in PATH.
+// The error says how to install a server.
 func Find() (string, error) {
 	if name := os.Getenv(Env); name != "" {
 		path, err := exec.LookPath(name)
@@ -34,7 +34,7 @@ func Find() (string, error) {
 
 var versionPattern = regexp.MustCompile(`\bv=(\d+(?:\.\d+)*)`)
 
-// versions caches the result of version by path, because a test starts hundreds of servers.
+// versions caches the result of version for each path, because a test may start hundreds of servers.
 var versions sync.Map
 
 // version returns the version of the program at path, such as "7.0.15".

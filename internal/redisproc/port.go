@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// The range of ports to choose from. They need no privileges, and exclude the ephemeral ports of outgoing connections,
-// which begin at 32768 on Linux and higher elsewhere.
+// The range of ports to choose from. These ports need no privileges. The range excludes the ephemeral ports of
+// outgoing connections, because those begin at 32768 on Linux and higher on other systems.
 const (
 	lowestPort  = 15000
 	highestPort = 32767
@@ -20,15 +20,16 @@ const (
 const portRange = "/proc/sys/net/ipv4/ip_local_port_range"
 
 // reserved holds a UDP socket for each port that FreePort has returned, until the process ends. Servers that tests
-// start use TCP alone, so the socket keeps the port from other callers of FreePort, also in other processes.
+// start use TCP alone, so the socket only prevents other callers of FreePort, also in other processes, from getting
+// the port.
 var reserved struct {
 	sync.Mutex
 	sockets []net.PacketConn
 }
 
-// FreePort returns a port of 127.0.0.1 on which nothing listens now, and which no other caller of FreePort has. It is
-// not an ephemeral port, as one chosen by the system would be: an outgoing connection could occupy such a port when a
-// server is started or while it is down.
+// FreePort returns a port of 127.0.0.1 on which nothing listens now, and which no other caller of FreePort has. It
+// avoids ephemeral ports, from which the system would choose, because an outgoing connection could occupy such a port
+// before a server is started or while it is down.
 func FreePort() (int, error) {
 	return freePort(lowestPort, min(highestPort, firstOutgoing()-1))
 }
@@ -59,7 +60,7 @@ func freePort(low, high int) (int, error) {
 	return 0, fmt.Errorf("redisproc: no free port: %w", last)
 }
 
-// firstOutgoing returns the first ephemeral port, or one above all ports if the system does not report it.
+// firstOutgoing returns the first ephemeral port, or a number above all ports if the system does not report it.
 func firstOutgoing() int {
 	first := 1 << 16
 	if text, err := os.ReadFile(portRange); err == nil {

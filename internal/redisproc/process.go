@@ -24,7 +24,7 @@ type process struct {
 
 // launch starts the program with its output appended to the file log. The goroutine that starts it also waits for it,
 // on a locked thread: the kernel ties the child's death signal to the thread that forked, not to the process, and Go
-// may end threads at any time. terminate and kill join the goroutine.
+// may end threads at any time. terminate and kill wait for the goroutine.
 func launch(path string, args []string, log string) (*process, error) {
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -57,7 +57,7 @@ func launch(path string, args []string, log string) (*process, error) {
 	return p, nil
 }
 
-// running reports whether the process is running. It may be called on nil, as may terminate and kill.
+// running reports whether the process is running. p may be nil, also in terminate and kill.
 func (p *process) running() bool {
 	if p == nil {
 		return false
@@ -70,7 +70,7 @@ func (p *process) running() bool {
 	}
 }
 
-// terminate sends SIGTERM, kills the process if it has not ended after the bound, and returns when it is gone.
+// terminate sends SIGTERM, kills the process if it has not ended after bound, and returns when the process has ended.
 func (p *process) terminate(bound time.Duration) {
 	if !p.running() {
 		return
@@ -113,8 +113,8 @@ func ready(ctx context.Context, p *process, socket string) error {
 	}
 }
 
-// ping returns nil if the server has answered. Requests for a password or a client certificate count as answers; the
-// reply that it is still loading its data does not.
+// ping returns nil if the server has answered. The errors NOAUTH and NOPERM are answers, too. A reply that the server
+// is still loading its data is not.
 func ping(ctx context.Context, socket string) error {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", socket)
@@ -137,7 +137,7 @@ func ping(ctx context.Context, socket string) error {
 	}
 }
 
-// tail returns the end of a file, or the error of reading it.
+// tail returns the end of a file, or the text of the error if the file cannot be read.
 func tail(path string) string {
 	const most = 4 << 10
 	f, err := os.Open(path)

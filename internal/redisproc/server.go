@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// startBound is how long a server may take to answer after its start, stopBound how long it may take to stop.
+// startBound is how long a server may take to answer after its start, and stopBound how long it may take to stop.
 const (
 	startBound = 20 * time.Second
 	stopBound  = 3 * time.Second
@@ -160,8 +160,8 @@ func (s *Server) Output() string { return tail(s.logPath()) }
 
 func (s *Server) logPath() string { return filepath.Join(filepath.Dir(s.socket), "log") }
 
-// Stop ends the process, first by SIGTERM and after 3 s by SIGKILL, waits for it, and removes its temporary directory.
-// A second Stop does nothing and returns nil.
+// Stop ends the process, first with SIGTERM and after 3 s with SIGKILL, waits for it, and removes its temporary
+// directory. A second Stop does nothing and returns nil.
 func (s *Server) Stop() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -176,8 +176,8 @@ func (s *Server) Stop() error {
 	return nil
 }
 
-// Kill ends the process by SIGKILL, and waits until it is gone. The address is kept for Restart. If no process runs,
-// Kill does nothing.
+// Kill ends the process with SIGKILL, and waits until it has ended. The address is kept for Restart. If no process
+// runs, Kill does nothing.
 func (s *Server) Kill() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,8 +185,8 @@ func (s *Server) Kill() error {
 	return nil
 }
 
-// Restart kills the process, if one runs, starts a new one on the same port and waits until it answers, until ctx ends,
-// or for 20 s. The new one is empty unless Args enables persistence. After an error no process runs.
+// Restart kills the process, if one runs, starts a new one on the same port and waits until it answers, until ctx
+// ends, or for 20 s. The new server is empty unless Args enables persistence. After an error no process runs.
 func (s *Server) Restart(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -197,7 +197,7 @@ func (s *Server) Restart(ctx context.Context) error {
 	return s.launchLocked(ctx)
 }
 
-// Pause stops the process by SIGSTOP: it keeps its connections and answers nothing.
+// Pause stops the process with SIGSTOP. The process then keeps its connections but does not answer.
 func (s *Server) Pause() error { return s.signal("pause", pauseSignal) }
 
 // Resume continues a paused process, which then reads all pending input.
@@ -215,8 +215,8 @@ func (s *Server) signal(what string, sig os.Signal) error {
 	return nil
 }
 
-// launchLocked starts a process and waits for its first answer. If another process has taken the port, it retries: with
-// another port on the first start, with the same one until ctx ends on a restart.
+// launchLocked starts a process and waits for its first answer. If another process uses the port, launchLocked tries
+// again: with another port on the first start, and with the same port, until ctx ends, on a restart.
 func (s *Server) launchLocked(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startBound)
 	defer cancel()

@@ -13,16 +13,18 @@ import (
 // A Vote is the answer of one master to an acquire or an extension.
 type Vote struct {
 	Outcome quorum.Outcome
-	// Left is the time until the name may become free. Held: the remaining TTL of the lock, negative if the key never
-	// expires; if the name is free, the rest of the woken waiter's second. Missing: the remaining TTL of another
-	// lease, negative if the name is free.
+	// Left is the time until the name may become free. If Held, it is the remaining TTL of the lock, negative if the key
+	// never expires; but if Free, it is the rest of the second that the first waiter has. If Missing, it is the remaining
+	// TTL of another lease, negative if the name is free.
 	Left time.Duration
-	// Free: the name is free here, and another waiter is first (Held). A Left of 0 then means "try again at once".
+	// Free reports whether the name is free on this master, but another waiter is first (Held). If Left is 0 then, the
+	// caller may try again immediately.
 	Free bool
-	// Holder is the id of the current lease, Token the one it was won with (Held and not Free).
+	// Holder is the id of the current lease, and Token the token with which it was won (Held and not Free).
 	Holder string
 	Token  int64
-	// Lingers: the current lease may have no holder. Its owner was notified, and gives it up then (Held and not Free).
+	// Lingers reports whether the current lease may have no holder (Held and not Free). The owner of the lease was
+	// notified, and releases it if it has no holder.
 	Lingers bool
 	// Place is the caller's position in the queue, from 0; -1 if it is not in the queue (Held, Stale, Ahead).
 	Place int
@@ -34,8 +36,8 @@ type Vote struct {
 	Record string
 }
 
-// DecodeVote decodes the reply of an acquire or an extension. A reply that none of our scripts returns is an error,
-// which costs only the vote of that master.
+// DecodeVote decodes the reply of an acquire or an extension. It returns an error for a reply that no script of this
+// package returns. Only the vote of that master is lost then.
 func DecodeVote(reply any) (Vote, error) {
 	if reply == any(int64(quorum.Granted)) {
 		return Vote{Outcome: quorum.Granted, Place: -1}, nil
@@ -63,7 +65,7 @@ func DecodeVote(reply any) (Vote, error) {
 	return v, nil
 }
 
-// DecodeReleased decodes the reply of a release: whether the lease existed.
+// DecodeReleased decodes the reply of a release, and reports whether a lease existed.
 func DecodeReleased(reply any) (bool, error) {
 	if n, ok := reply.(int64); ok && (n == 0 || n == 1) {
 		return n == 1, nil
@@ -76,7 +78,8 @@ type Holding struct {
 	ID    string // of the lease; "" if the name is free
 	Depth int
 	Token int64
-	// Lingers: the lease may have no holder, and is given up then as soon as another client asks for the name.
+	// Lingers reports whether the lease may have no holder. If it has none, it is released when another client tries to
+	// acquire the name.
 	Lingers bool
 	Value   string // of the lease, with its version; "" and 0 if it has none
 	Version int64
@@ -127,7 +130,7 @@ type Admission struct {
 // An AdmitResult is the result of a step of an admission.
 type AdmitResult int64
 
-// The results, with the numbers that the script uses. Only AdmitDone has written, or read.
+// The results, with the numbers that the script uses. The step was carried out only if the result is AdmitDone.
 const (
 	AdmitDone          AdmitResult = 1
 	AdmitOtherIdentity AdmitResult = 2 // the identity differs from the caller's
@@ -208,8 +211,8 @@ type leaseText struct {
 	value   string
 }
 
-// lease reads the field of a lock: the lease's id, then "depth token ballot" and perhaps " version value". All are zero
-// if the name is free. A foreign hash may have any value.
+// lease reads the field of a lock: the lease's id, then "depth token ballot" and perhaps " version value". All fields
+// are zero if the name is free. A hash that was not written by the scripts may contain anything.
 func (f *fields) lease() (g leaseText) {
 	list := f.texts()
 	if len(list) < 2 {
@@ -243,7 +246,7 @@ func (f *fields) texts() (list []string) {
 // fence reads a fence, which is a decimal text.
 func (f *fields) fence() int64 { return f.plain("fence", f.text()) }
 
-// plain reads a decimal text. A text that is not a plain number is an error of that master, never zero.
+// plain reads a decimal text. Any other text is an error, because zero could be taken for a valid number.
 func (f *fields) plain(what, s string) int64 {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n < 0 {
@@ -253,7 +256,7 @@ func (f *fields) plain(what, s string) int64 {
 }
 
 // left reads the remaining milliseconds of a key, as PTTL returns them: -1 if it never expires, less if it does not
-// exist. The result is bounded, since a client may have given a key a TTL beyond a Duration.
+// exist. The result is bounded, since a TTL may be too large for a time.Duration.
 func (f *fields) left(never time.Duration) time.Duration {
 	switch n := f.number(); {
 	case n == -1:

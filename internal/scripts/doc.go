@@ -1,8 +1,8 @@
 // Package scripts contains the Lua scripts that run on the masters, five for plain locks and three for locks with
-// readers, with the encoding of their arguments and the decoding of their replies. Each script's file
-// documents its keys, arguments and replies, and why it is safe to repeat. A script begins with its common case;
-// functions that only its other cases need are in common.lua and included after that. The parts now.lua, stamp.lua and
-// record.lua state once what several scripts include: time, window, stamp and record. The package does no I/O.
+// readers, with the encoding of their arguments and the decoding of their replies. Each script's file documents its
+// keys, arguments and replies, and why it is safe to repeat. A script begins with its common case; functions that only
+// its other cases need are in common.lua and included after that. The parts now.lua, stamp.lua and record.lua are
+// included by several scripts. The package does no I/O.
 //
 // # Keys
 //
@@ -28,24 +28,24 @@
 //
 // # Late messages
 //
-// A lease's id is used once, and each of its acquires carries a ballot, which is the masters' time in microseconds. A
-// master grants only ballots above its fence, less than 15 s behind its own time and at most 15 s ahead of it (one
-// ballot may follow a fence that is itself ahead). A release deletes the lease. If an acquire may still be in flight,
-// the release also raises the fence to its ballot. In either order, the attempt does not hold the name afterwards. The
-// fence expires 60 s after the latest ballot that the master accepts, or after itself if it is later. By then every
-// acceptable ballot is larger, so the fence is no longer needed, regardless of the TTL.
+// The id of a lease is never reused, and each acquire of it contains a ballot, which is the masters' time in
+// microseconds. A master grants only ballots above its fence, less than 15 s behind its own time and at most 15 s ahead
+// of it (one ballot may follow a fence that is itself ahead). A release deletes the lease. If an acquire may still be
+// in flight, the release also raises the fence to its ballot. In either order, the attempt does not hold the name
+// afterwards. The fence expires 60 s after the latest ballot that the master accepts, or after the fence itself if that
+// is later. By then every acceptable ballot is larger, so the fence is no longer needed, regardless of the TTL.
 //
-// Depth is written as an absolute number, TTLs are never shortened, and an extension never creates a key. A value
-// replaces only one with a smaller version, which the holder counts; it is part of the lease, so it ends with it. A
-// message that is delivered twice finds its effect already present, or a fence that refuses it.
+// Depth is written as an absolute number, and an extension neither shortens a TTL nor creates a key. A value replaces
+// only a value with a smaller version, and is deleted with its lease. So a message that is delivered twice finds its
+// effect already present, or a fence refuses it.
 //
 // # Waiting
 //
-// A free name belongs to the first waiter that counts. Waking it lowers the time until which it counts to at most one
-// second from now, and publishes a wake-up. During that second no client behind it is granted the name. If no client
-// receives the wake-up, the waiter is removed and the next one is woken. One script drops at most 500 waiters that no
-// longer count, and wakes or removes at most 8, so its work does not grow with the number of dead waiters: behind 100
-// 000 of them it took at most 1 ms.
+// A waiter counts until 20 s after its last acquire. A free name is reserved for the first waiter that counts. To wake
+// this waiter, a script publishes a wake-up, and lets the waiter count for at most one more second. During that second
+// no client behind this waiter is granted the name. If no client receives the wake-up, the waiter is removed and the
+// next one is woken. One script drops at most 500 waiters that no longer count, and wakes or removes at most 8, so its
+// work does not grow with the number of dead waiters: behind 100 000 of them it took at most 1 ms.
 //
 // Ids of waiters are compared as texts, by Redis byte by byte and by Lua in the order of the server's locale. Both give
 // the same order, because an id begins with a time of 16 digits and a UUID.
@@ -53,8 +53,8 @@
 // # Readers and writers
 //
 // A name has plain locks, or readers and writers. For the latter the lock is a sorted set: lease id by the expiry of
-// its share, in the master's time. With a single expiry for the key, a reader that extends would keep the shares of
-// dead readers, too. If a script for one kind meets a lock of the other kind, it finds a value of the wrong type and
+// its share, in the master's time. With one expiry for the whole key, a reader's extension would also extend the shares
+// of dead readers. If a script for one kind meets a lock of the other kind, it finds a value of the wrong type and
 // changes nothing. So a name cannot be used as both, and no script of a plain lock depends on readers.
 //
 // Why no writer holds a name together with another holder. On one master:
@@ -66,21 +66,21 @@
 // share in the script that begins the reader's. If one of two holders is a writer, each has a quorum of masters, and
 // the two quorums share a master. Both were granted, extended or repaired there, and from that moment each share
 // counted for the TTL. The validity of a holder is counted from an earlier moment, less the drift. So while both were
-// valid, both shares would have counted there at once. Two readers may share masters, and need no such guarantee. The
+// valid, both shares would have counted on that master. Two readers may share masters, and need no such guarantee. The
 // admission record and the quarantine protect shares as they protect plain locks.
 //
 // Why tokens grow. A token is the first ballot of the acquire that won. Each master has two fences. Writers raise the
 // fence of plain locks, and every ballot must be above it. Readers raise the readers' fence, and only a writer's ballot
-// must be above it. Take a writer, and a lease that was won earlier, or granted earlier on the master that their
-// quorums share: the earlier lease has raised a fence there that is below the writer's ballot. So a writer's token is
-// larger than those of all before it, and a reader's larger than those of all writers before it. Readers do not refuse
+// must be above it. If a lease was won before a writer's, or granted before it on the master that the two quorums
+// share, it has raised a fence on that master, and the writer's ballot is above that fence. So a writer's token is
+// larger than all earlier tokens, and a reader's is larger than those of all earlier writers. Readers do not refuse
 // each other's ballots in any order, so the tokens of two readers are not ordered.
 //
 // Late messages. A writer's acquire that arrives after its own release finds a high enough fence, like that of a plain
 // lock. A reader raises only the readers' fence, which refuses no reader. So if an acquire may follow a release, the
 // release raises the common fence to the reader's ballot, which refuses that acquire. It may also refuse a concurrent
-// acquire of another reader, which retries at once with a larger ballot. TCP delivers no acquire twice, and the client
-// sends none twice. A second delivery after the release would keep a share without a holder until its expiry.
+// acquire of another reader, which retries immediately with a larger ballot. TCP delivers no acquire twice, and the
+// client sends none twice. A second delivery after the release would keep a share without a holder until its expiry.
 //
 // Order. The queue is that of plain locks. A free name belongs to the first waiter. While readers hold the name, a
 // reader is admitted unless another waiter comes before it. A writer in front keeps out all that come after it, so

@@ -28,8 +28,8 @@ func LeaseText(depth int, token, ballot int64) string {
 	return string(frame.AppendDigits(append(frame.AppendDigits(b, token), ' '), ballot))
 }
 
-// A Depth is how often a lease is locked by its holder. With Lingers the lease may be kept without a holder, until
-// another client asks for the name.
+// A Depth is the number of times that the holder has locked a lease. With the bit Lingers, the lease may be kept
+// without a holder until another client tries to acquire the name.
 type Depth int
 
 // Lingers is a bit of a Depth.
@@ -64,8 +64,8 @@ func (e *Encoder) onLock(s *frame.Script, k *Keys) *frame.Call {
 	return c
 }
 
-// Acquire encodes an acquire with the ballots first to last. If it is refused, a caller with a ticket is in the queue
-// afterwards; t is nil for a caller without one.
+// Acquire encodes an acquire with the ballots first to last. If the acquire is refused, the master puts a caller with a
+// ticket into the queue. t is nil for a caller without a ticket.
 func (e *Encoder) Acquire(k *Keys, lease string, ttl time.Duration, first, last int64, t *Ticket) *frame.Call {
 	c := e.acquire(k, lease, ttl, first, last)
 	if t != nil {
@@ -92,15 +92,16 @@ func addTicket(c *frame.Call, t *Ticket) {
 	c.Number(t.rank)
 }
 
-// Repair encodes the restoration of a lease on a master that lost it: a fresh ballot, and the token that the lease was
-// won with. In the same round a majority has confirmed the lease to the caller. previous is the lease that it has taken
-// over and that a master may still have; "" for none. A share has no value.
+// Repair encodes a call that restores a lease on a master that has lost it, with a fresh ballot and the token with
+// which the lease was won. The caller may send it only in a round in which a majority has confirmed the lease. previous
+// is the lease that this lease took over and that the master may still store, or "" if there is none. For a share,
+// value must be empty.
 func (e *Encoder) Repair(
 	k *Keys, lease, previous string, ttl time.Duration, ballot, token int64, depth Depth, value Value,
 ) *frame.Call {
 	c := e.acquire(k, lease, ttl, ballot, ballot)
 	c.Text("repair")
-	if k.role == Plain { // a share has no token and no depth there
+	if k.role == Plain { // masters store no token and no depth of a share
 		c.Digits(token)
 		c.Text(depth.String())
 	}
@@ -113,8 +114,8 @@ func (e *Encoder) Repair(
 	return c
 }
 
-// Import encodes the takeover of the lease previous, if it is held, as lease. With the keys of a reader it is a
-// downgrade: previous is the writer's.
+// Import encodes the replacement of the lease previous by lease, if the master still stores previous. With the keys of
+// a reader, the call is a downgrade, and previous must be the writer's lease.
 func (e *Encoder) Import(k *Keys, lease, previous string, ttl time.Duration, first, last int64) *frame.Call {
 	mode := "import"
 	if k.role != Plain {
@@ -124,8 +125,8 @@ func (e *Encoder) Import(k *Keys, lease, previous string, ttl time.Duration, fir
 	return c.With(mode, previous)
 }
 
-// Extend encodes an extension or a re-entry. With a TTL of 0 it encodes only the release of an inner lock, or only a
-// new value. With "" the value stays as it is. A share has no value.
+// Extend encodes an extension or a re-entry. If ttl is 0, the call only changes the depth, after the release of an
+// inner lock, or the value. If value is "", the value does not change. For a share, value must be empty.
 func (e *Encoder) Extend(k *Keys, lease string, ttl time.Duration, depth Depth, value Value) *frame.Call {
 	script := Extend
 	if k.role != Plain {
@@ -148,15 +149,15 @@ func (e *Encoder) Extend(k *Keys, lease string, ttl time.Duration, depth Depth, 
 type Ending struct {
 	// Leases has several elements if releases are pending, or after an import, and none if only the waiter leaves.
 	Leases []string
-	// Ballot is the largest that was sent with the leases, if an acquire may arrive after this release; otherwise 0. It
-	// becomes the fence.
+	// Ballot is the largest ballot that was sent with the leases if one of their acquires may arrive after this release,
+	// and 0 otherwise. The script raises the fence to Ballot.
 	Ballot int64
-	// Keep is how long the leases remain nevertheless, rounded up; 0 ends them now. It shortens a TTL, and never
-	// prolongs it. Shares always end now.
+	// Keep is how long the masters still keep the leases, rounded up; if it is 0, the leases end immediately. Keep may
+	// shorten a TTL, but never prolongs it. Shares end immediately, regardless of Keep.
 	Keep time.Duration
-	// Waiter leaves the queue; nil for none. With Back it stays in, or returns to, the queue: a caller that continues
-	// to wait rolls back. AskBallot is then a ballot of the acquire that is rolled back, or the masters' time: a waiter
-	// whose last acquire is 20 s old no longer counts.
+	// Waiter is the waiter that leaves the queue, or nil. If Back is set, the waiter stays in the queue, or returns to it,
+	// because its caller rolls back an acquire but continues to wait. AskBallot is then a ballot of that acquire, or the
+	// masters' time; if it is older than 20 s, the waiter leaves.
 	Waiter    *Ticket
 	Back      bool
 	AskBallot int64
@@ -204,8 +205,8 @@ func (e *Encoder) Inspect(k *Keys) *frame.Call {
 // An AdmitStep is a step of the admit script.
 type AdmitStep string
 
-// The steps of an admission. All but AdmitRead write. Each needs the identity and the record that the caller saw, and
-// never lowers a max TTL, a quarantine or an epoch.
+// The steps of an admission. All but AdmitRead write. Each of these needs the identity and the record that the caller
+// saw, and never lowers a max TTL, a quarantine or an epoch.
 const (
 	AdmitRead AdmitStep = "read"
 	// AdmitStart starts a quarantine. AdmitReplace does so even if the record names other masters. AdmitEnd ends a
@@ -220,7 +221,7 @@ const (
 	AdmitSettle AdmitStep = "settle"
 	// AdmitEpoch raises the epoch: Masters, Next, Epoch and Alone are written.
 	AdmitEpoch AdmitStep = "epoch"
-	// AdmitRewrite writes the identity again after a backlog was freed, which does not count as a change of it.
+	// AdmitRewrite writes the new identity after the server has freed its backlog, since the server is still the same.
 	AdmitRewrite AdmitStep = "rewrite"
 )
 
@@ -230,8 +231,8 @@ type AdmitRequest struct {
 	// Identity is the identity of the server, and Seen its record, as the caller has read them; Seen is "" if there is no
 	// record.
 	Identity, Seen string
-	// Median is the masters' time in microseconds: their median, or the latest clock that is not far from it. A master
-	// further from it than Tolerance starts and ends no quarantine.
+	// Median is the masters' time in microseconds: the median of their clocks, or the latest clock that is not far from
+	// the median. A master whose clock differs from Median by more than Tolerance neither starts nor ends a quarantine.
 	Median    int64
 	Tolerance time.Duration
 	// Record is the record to write. The script sets Identity, Admitted, Since and Raised. A record without a stamp

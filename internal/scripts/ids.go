@@ -9,7 +9,7 @@ import (
 	"github.com/redlock-go/redlock/internal/frame"
 )
 
-// MaxLabel is the maximum length of a label in bytes: it is in every grant and in every waiter of a queue.
+// MaxLabel is the maximum length of a label in bytes: the ids of leases and of waiters contain it.
 const MaxLabel = 64
 
 // CheckLabel returns an error if label, the human-readable name of an owner, is invalid.
@@ -26,13 +26,13 @@ func CheckLabel(label string) error {
 }
 
 // LeaseID returns the id of a lease: <owner>:<number>:<label>. In this package, owner always means the UUID of a
-// Locker. The owner gives each lease another number; the label is for people. An id is never used twice.
+// Locker. The owner gives each lease a new number; the label is for people. An id is never used twice.
 func LeaseID(owner string, number uint64, label string) string {
 	return grantID(owner, number, "", label)
 }
 
-// ShareID returns the id of a lease in a role, made at a time of the masters in microseconds. The id of a reader or a
-// writer contains both: <owner>:<number>r<time>:<label>, or w instead of r.
+// ShareID returns the id of a lease in a role. at is the masters' time in microseconds. The id of a reader or a writer
+// contains the role and the time: <owner>:<number>r<time>:<label>, or w instead of r.
 func ShareID(owner string, number uint64, role Role, at int64, label string) string {
 	if role == Plain {
 		return LeaseID(owner, number, label)
@@ -50,14 +50,14 @@ func grantID(owner string, number uint64, mark, label string) string {
 // 2286. So the order of the ids as texts is the order of their times.
 const timeDigits = 16
 
-// A Ticket is the rank of a waiter: first by priority, the higher first, then by the masters' time of its call, then by
-// its id. It is the same on all masters.
+// A Ticket determines the place of a waiter in the queue. Waiters are ordered by priority, the highest first, then by
+// the masters' time of their calls, then by their ids. This order is the same on all masters.
 type Ticket struct {
 	waiter string
 	rank   int64
 }
 
-// Is reports whether t is the ticket of the waiter with this id. It may be nil.
+// Is reports whether t is the ticket of the waiter with this id. t may be nil.
 func (t *Ticket) Is(waiter string) bool { return t != nil && t.waiter == waiter }
 
 // NewTicket returns the ticket of an owner's waiter with this number, for a role. at is the masters' time of its call,
@@ -96,7 +96,7 @@ type parts struct {
 	since        int64
 }
 
-// cutID splits the id of a lease or of a waiter into its parts, and reports whether it is one.
+// cutID splits the id of a lease or of a waiter into its parts, and reports whether id is such an id.
 func cutID(id string) (p parts, ok bool) {
 	if len(id) > timeDigits && id[timeDigits] == ':' && strings.Trim(id[:timeDigits], "0123456789") == "" {
 		p.timed, id = true, id[timeDigits+1:]
@@ -124,16 +124,16 @@ func cutID(id string) (p parts, ok bool) {
 
 // A WakeUp is a message to an inbox, for a waiter or about a lease. It is not a vote, and a wrong one costs one round.
 //
-// It notifies a waiter that on one master the name is free, and that this waiter is the first. It notifies the owner of
-// a lease that another client wants the name, or may have it already: the owner checks the lease. With Release another
-// client also requests that the lock is unlocked.
+// A message for a waiter says that on one master the name is free and the waiter is the first. A message about a lease
+// says that another client wants the name, or may have it already, so the owner of the lease should check it. If
+// Release is set, another client also requests that the lock be unlocked.
 type WakeUp struct {
 	Waiter string // "" in a message about a lease
 	Lease  string // the id of the lease, or ""
 	Number uint64 // the number of the waiter among those of its owner
 	Name   string
 	Role   Role
-	// Probe: the name is not free. The message only tests whether the waiter still listens.
+	// Probe reports that the name is not free, and the message only tests whether the waiter still listens.
 	Probe   bool
 	Release bool // about a lease: see above
 }
@@ -153,8 +153,8 @@ func (p Prefix) Notify(k *Keys, id string, release bool) *frame.Call {
 }
 
 // ParseWakeUp parses a message of an inbox, and reports whether it is a wake-up for a lock of p. A message consists of
-// the id of the waiter or the lease, a newline, and the lock's key; a probe ends with one more newline, a request with
-// releaseMark.
+// the id of the waiter or the lease, a newline, and the lock's key; a probe ends with one more newline, a request to
+// release with releaseMark.
 func (p Prefix) ParseWakeUp(payload string) (WakeUp, bool) {
 	id, key, _ := strings.Cut(payload, "\n")
 	key, probe := strings.CutSuffix(key, "\n")

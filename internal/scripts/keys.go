@@ -21,8 +21,8 @@ const (
 //
 // The lock of a name has the key P:{name}, and its other keys are P:{name}:kind. A prefix has no ":{", so the first
 // ":{" of a key ends the prefix. A key that ends in "}" is a lock; in any other key the last "}:" begins the kind. So
-// no two names, kinds or prefixes share a key, even if a name contains such characters. The scripts find the prefix of
-// an inbox in the same way.
+// no two names, kinds or prefixes share a key, even if a name contains such characters. The scripts use the same rule
+// to find the prefix of the inbox channels.
 //
 // The prefix of a bucket of a cluster ends in its number in braces: P{17}. The braces put all keys of the bucket into
 // one hash slot, the admission record included. A colon before the tag would make a ":{", so no prefix ends in a colon.
@@ -53,8 +53,8 @@ func CheckPrefix(p string) error {
 // MaxValue is the maximum length of a value in bytes.
 const MaxValue = 1 << 10
 
-// A Value is what the holder of a lease shows to others, with a version that grows with each change: as the masters
-// keep it after the ballot of the lease. "" is none.
+// A Value is a text that the holder of a lease shows to other clients, with a version that grows with each change. It
+// has the form in which masters store it after the ballot of the lease. "" means that there is no value.
 type Value string
 
 // NewValue returns a value, or an error if text is too long or not UTF-8.
@@ -68,8 +68,8 @@ func NewValue(version int64, text string) (Value, error) {
 	return Value(string(frame.AppendDigits([]byte{' '}, version)) + " " + text), nil
 }
 
-// CheckName returns an error if name is invalid. A name is any valid UTF-8: JSON, logs and metrics could show two
-// different invalid names in the same way.
+// CheckName returns an error if name is invalid. A name must be valid UTF-8, because JSON, logs and metrics could show
+// two different invalid names as the same text.
 func CheckName(name string) error {
 	switch {
 	case name == "":
@@ -125,7 +125,7 @@ func (p Prefix) Fence(name string) string { return p.of(name, "fence") }
 // Queue returns the key of the waiters for name, in their order.
 func (p Prefix) Queue(name string) string { return p.of(name, "queue") }
 
-// Waiters returns the key of the times until which the waiters for name count.
+// Waiters returns the key of the times until which the waiters for name are considered.
 func (p Prefix) Waiters(name string) string { return p.of(name, "waiters") }
 
 // Reads returns the key of the readers' fence of name: the largest ballot of a reader that was accepted.
@@ -133,8 +133,8 @@ func (p Prefix) Reads(name string) string { return p.of(name, "reads") }
 
 func (p Prefix) of(name, kind string) string { return p.Lock(name) + ":" + kind }
 
-// Inbox returns the channel on which the waiters of an owner get their wake-ups. Inbox("") is the beginning of all
-// channels.
+// Inbox returns the channel on which the waiters of an owner get their wake-ups. Inbox("") is the common beginning of
+// the names of these channels.
 func (p Prefix) Inbox(owner string) string { return string(p) + ":inbox:" + owner }
 
 // Admission returns the key of the master's admission record.

@@ -12,11 +12,11 @@ import (
 	"github.com/redlock-go/redlock/internal/jitter"
 )
 
-// recordVersion is the version of the admission records. A client of another version is refused with an error that
-// names both.
+// recordVersion is the version of the admission records. A client refuses a record of another version with an error
+// that names both versions.
 const recordVersion = "v3"
 
-// noStamp is written for a Record without a stamp, as in tests.
+// noStamp is written for a Record without a stamp, for example in tests.
 const noStamp = "0000000000000000"
 
 // NewStamp returns a stamp that no other record has.
@@ -44,8 +44,8 @@ type Record struct {
 	// [List].
 	Masters, Next string
 	Epoch         int64
-	// Raised is when this epoch was written here; Alone is the largest epoch whose configuration is final. Both are 0
-	// if the epoch is.
+	// Raised is when this epoch was written here; Alone is the largest epoch whose configuration is final. Both are 0 if
+	// Epoch is 0.
 	Raised, Alone int64
 	// Longest is the max TTL of the deployment, Quarantine the length of a quarantine.
 	Longest, Quarantine time.Duration
@@ -54,10 +54,10 @@ type Record struct {
 	Since int64
 }
 
-// A Shard is one of several sets of masters over which names are sharded: Number of Of, from 1.
+// A Shard is one of the Of sets of masters over which names are sharded. Number is from 1 to Of.
 type Shard struct{ Number, Of int }
 
-// String returns the form of records, such as "2/3".
+// String returns g as it is written in records, such as "2/3".
 func (g Shard) String() string { return fmt.Sprintf("%d/%d", g.Number, g.Of) }
 
 func parseShard(text string) (g Shard) {
@@ -67,10 +67,10 @@ func parseShard(text string) (g Shard) {
 	return g
 }
 
-// Escape returns the name of a master in the form of records.
+// Escape returns the name of a master as it is written in records.
 func Escape(name string) string { return url.PathEscape(name) }
 
-// List returns the names of masters in the form of records, in an order that does not depend on theirs.
+// List returns the names of masters as they are written in records. The result does not depend on the order of names.
 func List(names []string) string {
 	escaped := make([]string, len(names))
 	for i, name := range names {
@@ -80,7 +80,7 @@ func List(names []string) string {
 	return strings.Join(escaped, ",")
 }
 
-// ShowList returns a list of masters in the form of errors.
+// ShowList returns a list made by List in the form that errors contain.
 func ShowList(list string) string {
 	names := strings.Split(list, ",")
 	for i, name := range names {

@@ -10,11 +10,11 @@ import (
 	"github.com/redlock-go/redlock/internal/heartbeat"
 )
 
-// Constants of the scripts. A test compares these with their texts.
+// Constants of the scripts. A test compares these with the texts of the scripts.
 const (
-	WaiterCounts = 20 * time.Second // how long a waiter counts after its last acquire
-	ToldCounts   = time.Second      // how long, at most, a woken waiter counts
-	FenceKept    = 75 * time.Second // how long a fence is kept; longer by what it is ahead beyond the window
+	WaiterCounts = 20 * time.Second // how long after its last acquire a waiter is considered
+	ToldCounts   = time.Second      // how long, at most, a woken waiter is considered
+	FenceKept    = 75 * time.Second // how long a fence is kept; longer if it is ahead of the window
 	MaxBallot    = 1<<53 - 1        // largest ballot: Lua's numbers are exact only below 2^53
 )
 

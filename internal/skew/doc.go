@@ -1,2 +1,2 @@
-// Package skew judges how far the clock of a master is off the median of the masters.
+// Package skew judges how far the clock of a master differs from the median of the masters' clocks.
 package skew

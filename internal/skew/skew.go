@@ -6,19 +6,20 @@ import (
 )
 
 const (
-	// Window is how far a ballot may be off a master's time. A master that is further off the median has no vote.
+	// Window is how far a ballot may differ from a master's time. A master whose clock differs more from the median has
+	// no vote.
 	Window = 15 * time.Second
-	// Agree is how far a clock may be off before that is a risk: NTP keeps clocks closer.
+	// Agree is how far a clock may differ without a risk. Clocks that NTP corrects differ less.
 	Agree = time.Second
 )
 
-// Excludes reports whether a clock that is this far off costs a master its vote.
+// Excludes reports whether a master loses its vote because its clock is off by off.
 func Excludes(off time.Duration) bool { return max(off, -off) > Window }
 
-// Risky reports whether a clock that is this far off needs correction.
+// Risky reports whether a clock that is off by off needs correction.
 func Risky(off time.Duration) bool { return max(off, -off) > Agree }
 
-// Text describes how far a clock is off.
+// Text returns a phrase that says how far a clock is off.
 func Text(off time.Duration) string {
 	unit, word := time.Second, "ahead of"
 	if off < 0 {

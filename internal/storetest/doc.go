@@ -8,6 +8,6 @@
 //	cluster_test.go      scenarios in a cluster
 //	credentials_test.go  credentials that change, in both
 //
-// The longest scenario takes 90 s, since a promoted master waits for at least 30 s. Without -long the tests only
-// acquire first locks, and log in again.
+// The longest scenario takes 90 s, since the quarantine of a promoted master lasts at least 30 s. Without -long the
+// tests only acquire first locks, and log in again.
 package storetest

@@ -6,19 +6,20 @@ import (
 	"time"
 )
 
-// beats lets one heartbeat count for all sessions with the same server. In a cluster the Transport of each bucket has a
-// session with the node, and all sessions of an idle client together should cost the node no more than one.
+// beats shares one heartbeat among all sessions with the same server. In a cluster the Transport of each bucket has a
+// session with the node, and all sessions of an idle client together should not cost the node more than a single
+// session.
 //
-// A heartbeat shows that the server is still the same, is fit, and answers. That holds for all sessions: the server
-// process of a connection does not change. It does not show that the connection of another session still works. So the
-// sessions send in turn, and one of them, the leader, decides when. Each connection is then used regularly, and a
-// broken one is replaced.
+// A heartbeat shows that the server is still the same, is fit, and answers. This is true for all sessions, because
+// the server process at the other end of a connection does not change. But a heartbeat does not show that the
+// connection of another session still works. So the sessions send in turn, and one of them, the leader, decides when.
+// Each connection is then used regularly, and a broken one is replaced.
 type beats struct {
 	mu       sync.Mutex            // held while heartbeats are sent or judged; held before watchers.mu and Pipe.mu
-	sessions map[string][]*session // those that are open, by the run id of the server
+	sessions map[string][]*session // the open sessions, by the run id of the server
 }
 
-// join adds a session. b.mu is held.
+// join adds a session. The caller must hold b.mu.
 func (b *beats) join(s *session) {
 	if b.sessions == nil {
 		b.sessions = make(map[string][]*session)
@@ -26,8 +27,9 @@ func (b *beats) join(s *session) {
 	b.sessions[s.info.RunID] = append(b.sessions[s.info.RunID], s)
 }
 
-// leave removes a session. When it has returned, no other session judges a heartbeat for s. If s has not finished the
-// heartbeat of a leader, another session sends it again: otherwise the leader would get none for two intervals.
+// leave removes a session. When leave has returned, no heartbeat of another session is judged for s. If s has not
+// finished a heartbeat that a leader decided to send, another session sends it again, because otherwise the leader
+// would get no heartbeat for two intervals.
 func (b *beats) leave(s *session) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -46,8 +48,8 @@ func (b *beats) leave(s *session) {
 	}
 }
 
-// covered returns how long s need not lead. A heartbeat that another session has led counts for one interval, and the
-// next one has a quarter of the timeout to arrive. b.mu is held.
+// covered returns how long s need not decide to send a heartbeat. A heartbeat led by another session is enough for
+// one interval, and the next one may take a quarter of the timeout to arrive. The caller must hold beats.mu.
 func (s *session) covered() time.Duration {
 	if !s.byOther {
 		return 0
@@ -57,11 +59,11 @@ func (s *session) covered() time.Duration {
 	return cfg.heartbeat + cfg.timeout/4 - cfg.clock.Now().Sub(*s.lastInfo.Load())
 }
 
-// next returns the session whose turn it is to send a heartbeat for s: the one that has sent none for the longest time,
-// of those whose heartbeats count for s. b.mu is held.
+// next returns the session whose turn it is to send a heartbeat for s: of the sessions whose heartbeats are also
+// valid for s, the one that has not sent a heartbeat for the longest time. The caller must hold b.mu.
 func (b *beats) next(s *session) *session {
 	next := s
-	if !s.open() { // no other session's heartbeat is judged for it
+	if !s.open() { // the heartbeats of other sessions are not judged for s
 		return s
 	}
 	for _, other := range b.sessions[s.info.RunID] {
@@ -74,13 +76,13 @@ func (b *beats) next(s *session) *session {
 	return next
 }
 
-// spread lets the other sessions with the server judge a heartbeat of s. In a cluster, a session whose node has changed
-// since it last read CLUSTER NODES sends a heartbeat of its own. b.mu is held.
+// spread lets the other sessions with the server judge a heartbeat of s. In a cluster, a session sends its own
+// heartbeat if the node has changed since that session last read CLUSTER NODES. The caller must hold b.mu.
 func (b *beats) spread(s *session, h heard) {
 	for _, other := range b.sessions[s.info.RunID] {
 		switch {
 		case other == s:
-		case other.m.cfg.tag != "" && h.digest() == "": // its heartbeats are as well without one
+		case other.m.cfg.tag != "" && h.digest() == "": // without digests, each session must send its own heartbeats
 		case !other.knows(h):
 			other.send(h.digest(), s.leader)
 		default:

@@ -34,7 +34,7 @@ type Finding struct {
 	// "version", "rights", "writes", "memory", "persistence", "replicas", "loading", "failover", "sentinels",
 	// "databases".
 	About string
-	// What states the problem, Endangers the risk, and Do the one next step, with commands in backquotes.
+	// What states the problem, Endangers the risk, and Do the next step, with commands in backquotes.
 	What, Endangers, Do string
 }
 
@@ -48,7 +48,7 @@ type Right struct {
 // CheckOptions holds the settings of the lockers that [Transport.Check] needs to know.
 type CheckOptions struct {
 	Prefix    string  // key prefix of the locks
-	Key       string  // a key of the prefix that no lock has
+	Key       string  // a key with the prefix that no lock uses
 	Record    string  // the key of the admission record
 	Rights    []Right // on the keys and channels of the prefix; those for subscriptions come last
 	Unguarded bool    // the restart guard is off, so masters must never lose data
@@ -107,13 +107,13 @@ type facts struct {
 	permissions
 	storage
 
-	stop    stopping          // set if a replica may be promoted in its place
+	stop    stopping          // set if the master may be replaced by a replica
 	answers []sentinel.Answer // one per sentinel
 
 	findings []Finding
 }
 
-// permissions say what the user of a master may not do.
+// permissions lists what the user of a master may not do.
 type permissions struct {
 	lacking        []Right  // the rights that the user lacks
 	grants         []string // rules of ACL SETUSER that grant the lacking rights and revoke none
@@ -124,7 +124,7 @@ type permissions struct {
 // storage says whether a master retains its data.
 type storage struct {
 	durable         bool     // listed in CheckOptions.Durable
-	wrong, durables []string // settings that are wrong, if a client relies on them, and the steps
+	wrong, durables []string // wrong settings on which a client relies, and the steps
 	noConfig        bool     // the server has no CONFIG
 	denied          string   // why the settings cannot be read
 }
@@ -181,7 +181,8 @@ func (f *facts) otherDatabases(c *wire.Conn, opts *CheckOptions) {
 // durableSettings make a server persist every write before it replies.
 var durableSettings = [][2]string{{"appendonly", "yes"}, {"appendfsync", "always"}, {"no-appendfsync-on-rewrite", "no"}}
 
-// questions returns INFO and the commands that read the remaining facts. Those about messages must come last.
+// questions returns INFO and the commands that read the remaining facts. The probes of rights for subscriptions must
+// come last.
 func (f *facts) questions(cfg *Config, opts *CheckOptions) (list []wire.Question) {
 	ask := func(op string, take func(reply any, refused redis.Error), command ...string) {
 		list = append(list, wire.Question{Op: op, Command: command, TakeFunc: func(reply any) error {
@@ -226,7 +227,8 @@ func (f *facts) questions(cfg *Config, opts *CheckOptions) (list []wire.Question
 	return list
 }
 
-// probed records the reply to a command that tests a right: refused, if the user lacks it.
+// probed records the result of the command that tests a right. refused is the error reply to the command, or "" if
+// there was none; its text tells whether the user lacks the right.
 func (f *facts) probed(right Right, refused redis.Error, prefix string) {
 	text := strings.ToLower(string(refused))
 	switch {

@@ -20,7 +20,7 @@ func (f *facts) find(s Severity, about, what, endangers, do string) {
 	f.findings = append(f.findings, Finding{f.name, s, about, what, endangers, do})
 }
 
-// judge applies the rules that need no other master.
+// judge applies the rules that need no data of other masters.
 func (f *facts) judge(opts *CheckOptions) {
 	if f.failed != nil {
 		f.connection()
@@ -130,7 +130,7 @@ func (f *facts) version() {
 	}
 }
 
-// memory warns before the memory limit is reached, beyond which every acquire fails.
+// memory warns before the memory limit is reached, because every acquire fails when it is reached.
 func (f *facts) memory() {
 	used, limit := number(f.text["used_memory"]), f.info.MaxMemory
 	if limit > 0 && used >= limit/10*9 && fault.Code(f.write) != "OOM" {
@@ -278,7 +278,8 @@ func compare(read []facts, i int) {
 	f.clock(-offsets[len(offsets)/2])
 }
 
-// clock reports a clock whose offset from the median of all, in microseconds, is too large.
+// clock reports the clock if its offset from the median of all clocks is too large. off is that offset in
+// microseconds.
 func (f *facts) clock(off int64) {
 	const most = int64(1<<63-1) / int64(time.Microsecond)
 	d := time.Duration(max(-most, min(off, most))) * time.Microsecond

@@ -10,7 +10,7 @@ import (
 
 // The rules of [Transport.Check] for a master that may be replaced by one of its replicas.
 
-// failsOver reports what a failover costs and endangers.
+// failsOver reports the cost of a failover, and the danger if the master may keep granting locks during it.
 func (f *facts) failsOver(rule promotion) {
 	what, do := f.stop.danger(rule, &f.info, f.user)
 	switch {
@@ -60,7 +60,7 @@ func (f *facts) sentinels() (rule promotion, ok bool) {
 	return promotion{best.Replicas, best.DownAfter}, true
 }
 
-// behind warns of replicas that have been silent for long.
+// behind warns of replicas that are not in sync, or have been silent for long.
 func (f *facts) behind() {
 	for i := range f.info.Replicas {
 		lag, ok := lagOf(f.text, i)

@@ -17,8 +17,9 @@ const library = "redlock"
 // epochMark separates the label and the epoch in the name of a connection, as in web-1/17;epoch=0.
 const epochMark = ";epoch="
 
-// SetClientName sets the name of the connections, which CLIENT LIST shows, to the label of the client and the epoch of
-// its configuration. The last call counts. Characters that Redis does not allow in it are replaced by '-'.
+// SetClientName sets the name of the connections, which CLIENT LIST shows, to the label of the client and the epoch
+// of its configuration. A later call replaces the name. Characters that Redis does not allow in a name are replaced
+// by '-'.
 func (t *Transport) SetClientName(label string, epoch int64) {
 	name := strings.Map(func(r rune) rune {
 		if r <= ' ' || r > '~' {
@@ -42,7 +43,7 @@ func (t *Transport) clientName() string {
 }
 
 // introduction returns the commands by which operators recognize a connection. Their replies do not matter: Redis
-// before 7.2 does not know CLIENT SETINFO, and a user needs no right to them.
+// before 7.2 does not know CLIENT SETINFO, and the user may lack the rights.
 func introduction(name string) (list [][]string) {
 	list = [][]string{{"CLIENT", "SETNAME", name}, {"CLIENT", "SETINFO", "LIB-NAME", library}}
 	if v := libraryVersion(); v != "" {
@@ -67,8 +68,8 @@ var libraryVersion = sync.OnceValue(func() string {
 })
 
 // introduce returns the introduction for the handshake, or nothing if a *redis.Pool makes the connection, since its
-// dial function may name it. The introduction is the end of the handshake: a server that refuses a connection, for
-// example because it has too many, replies so to the first command.
+// dial function may name it. The introduction must not begin the handshake, because its replies are ignored: a server
+// that refuses a connection, for example because it has too many, says so in the reply to the first command.
 func (s *session) introduce() (list []wire.Question) {
 	if s.m.cfg.Foreign != nil {
 		return nil

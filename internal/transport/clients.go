@@ -17,9 +17,9 @@ type Client struct {
 	Epoch int64
 }
 
-// Clients returns, by the address of the master, the clients that are connected to it, without this one. A client over
-// a *redis.Pool, or without the right to CLIENT SETNAME, is not in it. A master that does not answer within the dial
-// timeout, or whose user may not run CLIENT LIST, is absent.
+// Clients returns the clients that are connected to each master, except this one, indexed by the name of the master.
+// It omits clients that connect with a *redis.Pool or lack the right to CLIENT SETNAME. A master that does not answer
+// within the dial timeout, or whose user may not run CLIENT LIST, is absent.
 func (t *Transport) Clients(ctx context.Context) map[string][]Client {
 	all := map[string][]Client{}
 	var mu sync.Mutex
@@ -47,8 +47,9 @@ func (t *Transport) Clients(ctx context.Context) map[string][]Client {
 	return all
 }
 
-// clientsOf returns the clients in the reply to CLIENT LIST, without own. A connection for messages is left out,
-// because its name may have an old epoch: its client has another connection.
+// clientsOf returns the clients in the reply to CLIENT LIST, except own. It omits connections that are used for
+// messages, because their names may contain an old epoch; each such client also has another connection, which is
+// listed.
 func clientsOf(text, own string) []Client {
 	list := []Client{}
 	for line := range strings.Lines(text) {

@@ -21,7 +21,7 @@ const MaxBuckets = 300
 
 // A Bucket identifies the bucket of a cluster that a Transport serves. The zero Bucket is for a Transport without a
 // cluster.
-type Bucket struct{ Number, Of int } // from 1
+type Bucket struct{ Number, Of int } // Number is counted from 1
 
 // Tag returns the hash tag that follows the prefix in the bucket's keys, such as "{17}", which puts all of them into
 // one hash slot. It is "" for the zero Bucket.
@@ -71,7 +71,7 @@ func OpenBuckets(urls []string, opts ...Option) ([]*Transport, error) {
 		p, err := build(list, shared, opts)
 		if err != nil {
 			for _, before := range pools[:i] {
-				_ = before.Close() // it has sent nothing yet
+				_ = before.Close() // nothing has been sent yet
 			}
 			return nil, err
 		}
@@ -81,7 +81,7 @@ func OpenBuckets(urls []string, opts ...Option) ([]*Transport, error) {
 	return pools, nil
 }
 
-// parseCluster removes the parameters from u and leaves a URL of one node.
+// parseCluster sets the number of buckets from the parameters of u, and checks the other parameters.
 func (m *Master) parseCluster(u *url.URL) error {
 	const form = "it is redis+cluster://[user:password@]host:port,host:port,...?buckets=64[&allow=two-holders][&name=...]"
 	q := u.Query()
@@ -99,7 +99,7 @@ func (cfg *Config) inCluster(m *Master) {
 	for i, addr := range m.nodes {
 		seeds[i] = cfg.Target
 		seeds[i].Network, seeds[i].Addr = "tcp", addr
-		if cfg.credentials != nil { // all seeds are asked at once, and a Provider makes one call at a time
+		if cfg.credentials != nil { // all seeds are queried concurrently, but a Provider makes one call at a time
 			seeds[i].Provider = wire.NewProvider(cfg.credentials)
 		}
 	}
@@ -108,7 +108,7 @@ func (cfg *Config) inCluster(m *Master) {
 	cfg.failover = &failover{twoHold: cfg.twoHolders}
 }
 
-// owner asks all nodes at once for the owner of tag's slot, and returns the first answer.
+// owner queries all nodes concurrently for the owner of tag's slot, and returns the first answer.
 func owner(ctx context.Context, nodes []wire.Target, tag string) (addr string, err error) {
 	var causes []string
 	for _, a := range wire.Poll(ctx, nodes, 1, func(ctx context.Context, t *wire.Target) (string, error) {
@@ -133,8 +133,8 @@ func owner(ctx context.Context, nodes []wire.Target, tag string) (addr string, e
 		strings.Join(causes, "; "))
 }
 
-// movedTo returns the address in a MOVED reply, and "" for any other reply. A node that does not know the host of
-// another leaves it out, which means its own host.
+// movedTo returns the address in a MOVED reply, and "" for any other reply. If a node does not know the host of the
+// owner, it omits the host, and the client must use the host that it has asked.
 func movedTo(reply redis.Error, asked string) string {
 	words := strings.Fields(string(reply))
 	if len(words) != 3 || words[0] != "MOVED" {
@@ -168,18 +168,19 @@ func (s *stopping) slotQuestions(tag string) []wire.Question {
 	}
 }
 
-// errMoving is why a bucket does not vote while its slot is being moved: its locks migrate one by one.
+// errMoving is the reason why a bucket does not vote while its slot is being moved: the locks in the slot migrate one
+// by one.
 var errMoving = errors.New("its hash slot is being moved: locks leave it one by one")
 
-// leaving reports whether err means that the slot is being moved, or has moved. The locks in it may then be lost, even
-// if the same node owns it again afterwards.
+// leaving reports whether err means that the slot is being moved, or has moved. The locks in the slot may then be
+// lost, even if the same node owns the slot again afterwards.
 func leaving(err error) bool {
 	return errors.Is(err, errMoving) ||
 		fault.IsCode(err, "MOVED") || fault.IsCode(err, "ASK") || fault.IsCode(err, "TRYAGAIN")
 }
 
-// readNodes reads the reply of CLUSTER NODES: how many replicas the node that was asked has, connected or not, and
-// whether the slot is being moved from or to it.
+// readNodes parses the reply of CLUSTER NODES. It returns how many replicas the queried node has, connected or not,
+// and whether the slot is being moved from or to that node.
 func readNodes(text string, slot int) (replicas int, moving bool, err error) {
 	self := ""
 	masters := map[string]int{}

@@ -1,6 +1,6 @@
-// Package transport holds the connections to N independent Redis or Valkey masters, and sends calls over them. It knows
-// nothing of locks and their scripts: it sends a [frame.Call] to a master and returns the reply. The packages above it
-// decide what a vote means. Package pool is the part of it that users see.
+// Package transport holds the connections to N independent Redis or Valkey masters, and sends calls over them. It
+// knows nothing of locks and their scripts: it sends a [frame.Call] to a master and returns the reply. The packages
+// above it decide what a vote means. Package pool is its public API.
 //
 // # Packages
 //
@@ -13,8 +13,8 @@
 //
 // # Goroutines
 //
-// A master has one connection for calls, regardless of the number of callers. A call costs no goroutine, no timer and,
-// in the steady state, no allocation here.
+// A master has one connection for calls, regardless of the number of callers. A call starts no goroutine and no timer
+// and, in the steady state, allocates nothing in this package.
 //
 //	Send --> queue --> writer --> socket --> reader --> Receiver.Reply
 //	(append)      (takes all of it,             (in the order of writing)
@@ -25,11 +25,12 @@
 //	feed.run     master       New .. Close     the same for the subscription connection, while there are listeners
 //	pipe.write   connection   up .. down       writes batches
 //	pipe.mind    connection   up .. down       watchdog and heartbeat, one timer
-//	follow       master       New .. Close     hears its sentinels, if it has any
-//	(watcher)    Watch        Watch .. stop    hands events on
+//	follow       master       New .. Close     queries its sentinels and subscribes to them, if it has any
+//	(watcher)    Watch        Watch .. stop    calls the handler for each event
 //
-// Each is joined by the one that started it, and run and the watchers by Close, so a Transport can live inside a
-// testing/synctest bubble with a dialer that returns net.Pipe.
+// Close waits until the goroutines of the masters and the watchers have ended, and each of these waits for the
+// goroutines that it has started. So a Transport can live inside a testing/synctest bubble with a dialer that returns
+// net.Pipe.
 //
 // # States of a master
 //
@@ -42,29 +43,29 @@
 //	                 |                                                             |
 //	                 +----------- at once, if it has served for a while <-- down <-+
 //
-// A master goes down when its connection ends, when a script is answered with READONLY, when a heartbeat finds another
-// identity ([Info.Identity]) or an unfit server, or when the server has sent nothing for the timeout ([WithTimeout])
-// while a request was written or being written; time in the queue does not count. While a master is down or refused,
-// Send fails at once with the last reason, and attempts to connect continue, so a master that is fixed comes back by
-// itself.
+// A master goes down when its connection ends, when a script is answered with READONLY, when a heartbeat finds
+// another identity ([Info.Identity]) or an unfit server, or when the server has sent nothing for the timeout
+// ([WithTimeout]) while a request was written or being written; time in the queue does not count. While a master is
+// down or refused, Send fails immediately with the last reason. Attempts to connect continue, so a master that has
+// been fixed is used again without further action.
 //
 // A server is refused, with an error that names the problem and the fix, if:
 //   - its role is not master;
-//   - it is a cluster node;
+//   - it is a cluster node, but its master was not given as a cluster, or the reverse;
 //   - it is loading;
 //   - it has a memory limit and a policy that evicts keys (unless [AllowEviction]);
-//   - its INFO may not be read, or has no identity or clock;
+//   - the user has no right to INFO, or INFO contains no identity or no clock;
 //   - another master of the Transport is the same server; or
-//   - it is behind Sentinel, and may keep taking writes while a replica is promoted (unless [AllowTwoHolders];
-//     docs/guide.md).
+//   - it is behind Sentinel or in a cluster, and may keep accepting writes while a replica is promoted (unless
+//     [AllowTwoHolders]; docs/guide.md).
 //
 // # Guarantees
 //
 //   - Each Send that returned nil gets exactly one Reply, also when the Transport is closed. A Send that failed gets
-//     none, and nothing of it is ever written.
+//     no Reply, and no part of its call is ever written.
 //   - Calls to one master are written and answered in the order of their Sends, except as [Transport.Send] says.
-//   - A call is written only on the session that was up when it was sent, and a stamped one only on the session of its
-//     stamp. Nothing is ever repeated on a second connection, pending releases excepted.
+//   - A call is written only on the session that was up when it was sent, and a stamped call only on the session of
+//     its stamp. Only pending releases are ever sent again on another connection.
 //   - Error.Unknown is true if and only if a byte of the call may have been written and its reply was not read. When it
 //     is false the call has had no effect, except for what an error reply itself implies.
 //   - Replies of a server use at most a megabyte of memory per connection; connections of a *redis.Pool are trusted.
@@ -73,7 +74,7 @@
 //
 // # Locks
 //
-//	changeMu        the list of masters, and their users; held before the others while one is added or ended
+//	changeMu        the list of masters, and their users; taken before the other locks when a master is added or ended
 //	beats.mu        heartbeats of the sessions with one server; held before watchers.mu and Pipe.mu
 //	master.mu       its connState, and its end; held before Pipe.mu
 //	Hub.mu          everything about subscriptions; held before Pipe.mu

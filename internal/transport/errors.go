@@ -25,21 +25,22 @@ var (
 	ErrSession    = fault.ErrSession    // the call was stamped for a session other than the present one
 )
 
-// Error reports why one master gave no answer, or the error that it answered. Its text never contains credentials.
+// Error reports why one master did not reply, or the error with which it replied. Its text never contains
+// credentials.
 type Error struct {
 	Addr string // names the master as [Transport.Addr] does
 	// Op is the name of the script, if the error is about one call. Otherwise it is the step that failed: "connect",
 	// "credentials", "auth", "select", "info", "script load", "config get", "client" while connecting; "read", "write",
 	// "watchdog", "heartbeat", "close" of a connection that was up; "send"; "subscribe" and "subscription".
 	Op  string
-	Err error // the cause: a redis.Error if the master answered one
+	Err error // the cause: a redis.Error if the master replied with an error
 	// User is the name that the client logs in with; "" if it is not known.
 	User string
 	// Unknown reports whether the call may have had, or may still have, an effect: a byte of it may have been written,
 	// and its reply was not read.
 	Unknown bool
 
-	scripts []*frame.Script // those of the client; see denied
+	scripts []*frame.Script // the scripts of the client; see denied
 }
 
 // Error returns what failed, why, and how to fix it if that is known.
@@ -58,7 +59,7 @@ func (e *Error) withoutAdvice() string {
 		said = text // the rest is for the authors of the script
 	}
 	said = strings.Replace(said, "dial tcp "+e.Addr+": connect: ", "", 1) // the text begins with the address
-	// The server may be well if its settings, or those of this client, are wrong.
+	// In these cases the server may be up, because the cause is a setting of the server or of this client.
 	switch {
 	case e.Op == "auth", e.Op == "credentials", e.Op == "select", errors.Is(e.Err, ErrRefused),
 		fault.IsCode(e.Err, "NOAUTH"):
@@ -74,8 +75,8 @@ func (e *Error) withoutAdvice() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// answerOf returns the error that a master answered to the call itself. A reply that ended the connection is deeper in
-// the chain.
+// answerOf returns the error that a master answered to the call itself. An error reply that ended the connection is
+// not an answer to the call, and is deeper in the chain.
 func answerOf(err error) (reply redis.Error, ok bool) {
 	if err == nil {
 		return "", false
@@ -99,15 +100,15 @@ func Transient(err error) bool {
 	return fault.Transient(reply)
 }
 
-// NotLoaded reports whether a master had lost the script of an acquire. The acquire had no effect. See
+// NotLoaded reports whether the master did not know the script of an acquire. Such an acquire had no effect. See
 // [Transport.Send].
 func NotLoaded(err error) bool { return hasCode(err, "NOSCRIPT") }
 
 // IsWrongType reports whether a master answered that a key holds a value of another type.
 func IsWrongType(err error) bool { return hasCode(err, "WRONGTYPE") }
 
-// ConcernsKey reports whether a master answered that the data of one key is not what the script expects. Other names
-// work.
+// ConcernsKey reports whether a master answered that the data of one key is not what the script expects. Locks with
+// other names are not affected.
 func ConcernsKey(err error) bool { return IsWrongType(err) || hasCode(err, "BADFENCE") }
 
 func hasCode(err error, code string) bool {

@@ -16,12 +16,13 @@ import (
 
 // A failover describes a master that may be replaced by one of its replicas. If such a master is partitioned away
 // together with some clients, it keeps serving them while a replica is promoted for the others, and both grant locks.
-// So the master votes only if it stops by itself before a promotion: it must refuse writes unless all its replicas have
-// been in contact recently.
+// So the master may vote only if it stops granting locks before a replica is promoted, that is, if it refuses writes
+// unless all its replicas have been in contact recently.
 type failover struct {
 	twoHold bool // an operator has accepted that two clients may hold a lock; see AllowTwoHolders
-	// finder looks up the master at its sentinels, and rule is the one that they last reported, nil if not yet known.
-	// finder is nil in a cluster, where the node itself reports the rule, and replies with MOVED when the slot moves.
+	// finder queries the sentinels of the master, and rule is the promotion rule that they last reported, or nil if it
+	// is not yet known. finder is nil in a cluster, where the node itself reports the rule, and replies with MOVED if
+	// the slot has moved.
 	finder *sentinel.Finder
 	rule   atomic.Pointer[promotion]
 }
@@ -29,7 +30,7 @@ type failover struct {
 // found stores the rule that sentinels have reported.
 func (f *failover) found(p sentinel.Place) { f.rule.Store(&promotion{p.Replicas, p.DownAfter}) }
 
-// A promotion is the rule by which a replica is promoted.
+// A promotion describes when a replica is promoted.
 type promotion struct {
 	replicas int           // known replicas, connected or not
 	after    time.Duration // how long the master must be silent
@@ -44,18 +45,19 @@ type stopping struct {
 	age      int           // heartbeats since these settings were read
 }
 
-// slack is how much later than min-replicas-max-lag a master stops: it counts in whole seconds, and checks once a
-// second.
+// slack is how much later than min-replicas-max-lag a master may stop, because it measures the lag in whole seconds
+// and checks it once a second.
 const slack = 2 * time.Second
 
-// longestLag is the largest allowed min-replicas-max-lag, and Redis's default. It is fixed because no client knows the
-// settings of a server that has been replaced, or after what silence it was replaced: its nodes or sentinels may have
-// had other settings then.
+// longestLag is the largest allowed min-replicas-max-lag, and Redis's default. It is fixed because no client knows
+// the settings that a replaced server had, or how long that server was silent before it was replaced: the nodes or
+// sentinels may have had other settings then.
 const longestLag = 10 * time.Second
 
-// longestTimeout is the largest allowed [WithTimeout]. A master that is frozen while a replica is promoted executes the
-// commands it has been sent once it wakes. The last of them is sent at most a heartbeat and a timeout after it was last
-// heard from (see stale). The promoted replica must still be waiting then, and waits for longestLag + slack.
+// longestTimeout is the largest allowed [WithTimeout]. A master that is frozen while a replica is promoted executes
+// the commands it was sent meanwhile as soon as it continues. The last of these commands is sent at most a heartbeat
+// and a timeout after the master was last heard from (see stale). The promoted replica must still allow for locks of
+// the old master at that time; it does so for longestLag + slack (see Info.Late).
 const longestTimeout = longestLag + slack - DefaultHeartbeat
 
 const stoppingSettings = "min-replicas-*"
@@ -71,8 +73,8 @@ func (s *stopping) take(reply any) {
 	s.err = err
 }
 
-// danger returns a sentence on why a lock may have two holders while the master is partitioned away, or "" if it
-// cannot.
+// danger returns why a lock may have two holders while the master is partitioned away, and the step that prevents it.
+// It returns "" if a lock cannot have two holders.
 func (s *stopping) danger(rule promotion, i *Info, user string) (what, do string) {
 	replicas := max(rule.replicas, i.Replicas, 1)
 	longest := min(longestLag, (rule.after - slack).Truncate(time.Second))
@@ -98,7 +100,8 @@ func (s *stopping) danger(rule promotion, i *Info, user string) (what, do string
 	return "", ""
 }
 
-// alone returns an error if the master is partitioned away now: it still takes writes until it notices.
+// alone returns an error if the master may be partitioned away now, because such a master accepts writes until it
+// notices.
 func (s *stopping) alone(fields map[string]string) error {
 	near := 0
 	for i := range int(number(fields["connected_slaves"])) {
@@ -144,7 +147,7 @@ func (f *failover) verdict(s *stopping, i *Info, fields map[string]string) error
 	}
 	i.Late = longestLag + slack // the min-replicas-max-lag of its predecessor is not known
 	switch {
-	case f.twoHold: // other clients may rely on the settings: this one must not end a quarantine too early for them
+	case f.twoHold: // Late is set, too: other clients may rely on the settings and need the full quarantine
 		return nil
 	case rule == nil:
 		return fault.Refused("it is not known yet when a replica would replace it")
@@ -156,12 +159,13 @@ func (f *failover) verdict(s *stopping, i *Info, fields map[string]string) error
 	return s.alone(fields)
 }
 
-// Every settingsEvery-th heartbeat reads the settings again: they change only by hand, and an idle client should cost
-// its master little. Each new connection reads them, too.
+// Every settingsEvery-th heartbeat reads the settings again. That is often enough, since only operators change them,
+// and an idle client should cost its master little. Each new connection reads them, too.
 const settingsEvery = 4
 
-// questions returns the commands that are sent before each INFO and whose replies decide on the master. tag is the
-// bucket's hash tag. settings says whether the settings are read, and nodes whether the bucket's slot is looked up.
+// questions returns the commands that are sent before each INFO. Their replies decide whether the master may vote.
+// tag is the bucket's hash tag. settings says whether the settings are read, and nodes whether the bucket's slot is
+// looked up.
 func (s *stopping) questions(tag string, settings, nodes bool) (list []wire.Question) {
 	if settings {
 		list = append(list, configGet(stoppingSettings, s.take))
@@ -207,9 +211,9 @@ func AllowTwoHolders() Option { return option(true, func(c *Config) { c.twoHolde
 // cluster. It panics if there is no master i.
 func (t *Transport) FailsOver(i int) bool { return t.master(i).cfg.failover != nil }
 
-// follow ends a session whose server is no longer the current master. It compares the address of the session with each
-// answer, rather than waiting for the answer to change: right after a promotion some sentinels still report the old
-// address, and a session may be made with it after others have reported the new one.
+// follow ends a session whose server is no longer the current master. It compares the address of the session with
+// each answer, rather than waiting for the answer to change: right after a promotion some sentinels still report the
+// old address, and a session with the old address may begin after other sentinels have reported the new one.
 func (m *master) follow() {
 	f := m.cfg.failover
 	f.finder.Follow(m.ctx, func(p sentinel.Place) {

@@ -12,9 +12,9 @@ import (
 	"github.com/redlock-go/redlock/internal/transport/wire"
 )
 
-// greet reads the identity of a server, checks that it is fit, and loads the scripts. The age of an INFO counts from
-// when it was requested, because the reply may be delayed or this process may sleep. If it is older than a heartbeat
-// may be, greet requests it once more.
+// greet reads the identity of a server, checks that it is fit, and loads the scripts. The age of an INFO is measured
+// from the request, because the reply may be delayed or this process may sleep. If the INFO is older than the
+// heartbeat interval and the timeout, greet requests it once more.
 func (s *session) greet(c *wire.Conn) (op string, err error) {
 	cfg := &s.m.cfg
 	s.addr = c.Addr
@@ -79,7 +79,7 @@ func unknownCommand(refusal redis.Error) bool {
 	return strings.HasPrefix(strings.ToLower(string(refusal)), "err unknown command")
 }
 
-// askServer reads the run id of the server of a connection. It is "" if the server refuses.
+// askServer reads the run id of the server of a connection. server is "" if the server refuses INFO.
 func askServer(c *wire.Conn) (server, op string, err error) {
 	op, err = c.Ask([]wire.Question{{
 		Op: "info", Command: []string{"INFO", "server"}, TakeFunc: func(reply any) error {

@@ -14,8 +14,8 @@ import (
 // Info is what a master reports about itself: at the start of each connection, and again on each heartbeat.
 type Info struct {
 	RunID        string
-	ReplID2      string // master_replid2: set by a promotion, zeros before one and after the backlog was freed
-	SecondOffset int64  // second_repl_offset: -1 with the zeros
+	ReplID2      string // master_replid2: set by a promotion; zeros before it, and after the backlog was freed
+	SecondOffset int64  // second_repl_offset: -1 if ReplID2 is zeros
 	Role         string // "master", "slave"
 	Version      string // "7.0.15"; of Valkey its own version
 	Valkey       bool
@@ -24,8 +24,8 @@ type Info struct {
 	Policy       string // maxmemory_policy
 	MaxMemory    int64  // bytes; 0 is no limit
 	Replicas     int
-	// BacklogTTL is repl-backlog-ttl: how long the backlog, and ReplID2 with it, is kept without replicas; 0 is
-	// forever. It is read once a connection. BacklogKnown is false if CONFIG GET is not allowed.
+	// BacklogTTL is repl-backlog-ttl: how long the backlog, and with it ReplID2, is kept without replicas; 0 is forever.
+	// It is read once per connection. BacklogKnown is false if CONFIG GET is not allowed.
 	BacklogTTL   time.Duration
 	BacklogKnown bool
 	// Late is how long the server that this one has replaced may have continued to grant locks while it was partitioned
@@ -33,12 +33,12 @@ type Info struct {
 	// ([Transport.FailsOver]).
 	Late time.Duration
 	// Moves counts the connections that have ended because the hash slot of the bucket was being moved. With each move,
-	// its locks may be lost, even if the identity is the same. See [Transport.Settled].
+	// the locks in the slot may be lost, even if the identity stays the same. See [Transport.Settled].
 	Moves uint64
 	Reading
 }
 
-// A Reading is what one exchange shows of the clock of a master.
+// A Reading is the time of a master's clock, read in one exchange.
 type Reading struct {
 	Time int64         // in us since 1970, at Read
 	Read clock.Instant // the local instant that corresponds to Time: the middle of the exchange
@@ -73,7 +73,7 @@ func infoFields(text string) map[string]string {
 	return fields
 }
 
-// infoOf converts the fields. Those that a server does not report are zero.
+// infoOf converts fields of INFO to an Info. Fields that a server does not report are zero.
 func infoOf(f map[string]string) Info {
 	return Info{
 		RunID:        f["run_id"],
@@ -97,7 +97,8 @@ func (i *Info) readAt(clk *clock.Clock, asked clock.Instant) {
 	i.Read = asked.Add(i.RTT / 2)
 }
 
-// stopsScripts reports whether min-replicas-to-write applies to the writes of scripts. Before Redis 6.2.7 it did not.
+// stopsScripts reports whether min-replicas-to-write applies to the writes of scripts. In Redis before 6.2.7 it does
+// not.
 func (i *Info) stopsScripts() bool {
 	var major, minor, patch int
 	_, err := fmt.Sscanf(i.Version, "%d.%d.%d", &major, &minor, &patch)
@@ -155,7 +156,7 @@ func (i Info) unfit(cfg *Config) (list []Finding) {
 	return list
 }
 
-// Advice in errors. Check replaces it by a step for this server.
+// Advice for error messages. Check replaces it with an instruction for the server in question.
 const (
 	nameMaster = "name its master in its place, or make it a master again (REPLICAOF NO ONE); redlock check says which"
 	noEviction = "set maxmemory-policy to noeviction, by CONFIG SET or in the parameters of a managed service"

@@ -118,7 +118,7 @@ func checkMasterName(name string) error {
 	return nil
 }
 
-// Err returns the problem of m, or nil if there is none. [New] and [Transport.Add] fail with it.
+// Err returns the problem of m, or nil if there is none. [New] and [Transport.Add] return this error.
 func (m Master) Err() error { return m.err }
 
 // parse sets the fields of m from raw. Its errors contain no part of raw that may be a password.
@@ -178,7 +178,8 @@ func (m *Master) parse(raw string) error {
 	return nil
 }
 
-// parseScheme sets the fields of m from the scheme of u, and reports whether it is that of a cluster or of sentinels.
+// parseScheme sets the fields of m from the scheme of u, and reports whether the scheme is that of a cluster or of
+// sentinels.
 func (m *Master) parseScheme(u *url.URL, hosts string) (isStore bool, err error) {
 	scheme, kind, isStore := strings.Cut(u.Scheme, "+")
 	if isStore {
@@ -215,7 +216,7 @@ func noScheme(raw string) error {
 func checkKeys(q url.Values, form string, keys ...string) error {
 	for key, values := range q {
 		if !slices.Contains(keys, key) || len(values) != 1 {
-			if strings.Contains(key, "@") { // text before it may be a password
+			if strings.Contains(key, "@") { // the text before the @ may be a password
 				key = fault.Hidden
 			}
 			return fmt.Errorf("the parameter %q is unknown, or given twice%s", key, form)
@@ -321,7 +322,8 @@ func (m Master) settings(common Config) (Config, error) {
 	return cfg, nil
 }
 
-// distinct refuses a server that is listed twice. One server behind two names is found later by its run id.
+// distinct returns an error if two masters have the same name, address or pool. A server with two addresses is
+// detected later, by its run id.
 func distinct(masters []Master) error {
 	const why = "one server would have two votes, and its failure would cost both; two databases of a server are " +
 		"still one server"

@@ -24,8 +24,8 @@ const (
 	DefaultQueueLimit  = 32768
 )
 
-// An Option sets how masters are reached. Package pool documents the options. It is an alias, so that an option of this
-// package is one of package pool, too: [WithClock] is for the tests and simulations of this module.
+// An Option sets how masters are reached. Package pool documents the options. It is an alias, so options of this
+// package can be passed to package pool, too: tests and simulations of this module pass [WithClock].
 type Option = func(*Config) error
 
 // Config is the configuration of one master, made from the defaults by the options.
@@ -54,7 +54,8 @@ func defaults() Config {
 	}
 }
 
-// apply sets what opts say. Credentials of one kind replace those of the other kind that were set before.
+// apply applies opts. Credentials of one kind, fixed or from a provider, replace those of the other kind that an
+// earlier call has set.
 func (cfg *Config) apply(opts []Option) error {
 	cfg.fixedLogin, cfg.providedLogin = false, false
 	for _, o := range opts {
@@ -132,7 +133,7 @@ func WithTimeout(d time.Duration) Option {
 	return positive("timeout", d, func(c *Config) { c.timeout = d })
 }
 
-// WithDialTimeout bounds making a connection, from dialling to the end of the handshake.
+// WithDialTimeout bounds the time to make a connection, from dialling to the end of the handshake.
 func WithDialTimeout(d time.Duration) Option {
 	return positive("dial timeout", d, func(c *Config) { c.DialTimeout = d })
 }
@@ -148,7 +149,7 @@ func WithRedial(minimum, maximum time.Duration) Option {
 		"the redial pauses %v and %v are not 0 < min <= max", minimum, maximum)
 }
 
-// WithQueueLimit sets how many requests of one master may be queued or in flight; beyond it Send fails with
+// WithQueueLimit sets how many requests of one master may be queued or in flight. If there are more, Send fails with
 // [ErrQueueFull].
 func WithQueueLimit(n int) Option {
 	return option(n >= 1, func(c *Config) { c.queueLimit = n }, "the queue limit %d is below 1", n)
@@ -163,5 +164,5 @@ func WithScripts(list ...*frame.Script) Option {
 }
 
 // WithClock replaces the real clock, for tests and simulations. A Locker over the pool uses the same clock. Timeouts,
-// heartbeats and pauses follow the time package instead.
+// heartbeats and pauses still use the time package.
 func WithClock(clk *clock.Clock) Option { return option(true, func(c *Config) { c.clock = clk }, "") }

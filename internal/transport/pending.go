@@ -12,18 +12,19 @@ import (
 const (
 	maxPending       = 65536    // names
 	maxPendingLeases = 8192     // leases per name
-	maxPendingBytes  = 64 << 20 // as PendingRelease.bytes counts them
+	maxPendingBytes  = 64 << 20 // as PendingRelease.bytes estimates them
 	leasesPerCall    = 1024     // leases per release call; Lua's unpack has a limit of about 8000
-	resendWindow     = 64       // release calls in flight at once, so that none gets older than the timeout
+	resendWindow     = 64       // release calls in flight together, so that none gets older than the timeout
 )
 
-// A PendingRelease could not be delivered to a master, or may not have been.
+// A PendingRelease is a release that a master has not received, or may not have received.
 type PendingRelease struct {
 	Name   string   // the lock name; a master has one pending release per name
 	Leases []string // the ids of the leases to release
 	Ballot int64    // the largest ballot that the leases have sent
 	// CallFunc encodes the release of some of the leases. The call must not name a waiter, because a late release would
-	// put back a waiter that has left. When releases are merged, the CallFunc of the first is kept. It must not block.
+	// put a waiter that has left back into the queue. When releases are merged, the CallFunc of the first is kept. It
+	// must not block.
 	CallFunc func(ids []string, ballot int64) *frame.Call
 }
 
@@ -133,7 +134,7 @@ func (l *pendingList) finish(p PendingRelease, done bool) {
 	switch {
 	case !there || !done:
 		return
-	case known.Ballot > p.Ballot: // all ids again, with the larger ballot: repeating a release is harmless
+	case known.Ballot > p.Ballot: // send all ids again, with the larger ballot: repeating a release is harmless
 	case len(known.Leases) > len(p.Leases):
 		l.bytes -= known.bytes()
 		known.Leases = slices.Clone(known.Leases[len(p.Leases):])

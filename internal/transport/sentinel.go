@@ -66,7 +66,8 @@ func (m *Master) parseStore(u *url.URL, kind, hosts string) (err error) {
 	return nil
 }
 
-// parseSentinel removes the parameters and the master's name from u; the path becomes the database.
+// parseSentinel sets the master's name from the path of u, replaces the path by the database, and checks the
+// parameters.
 func (m *Master) parseSentinel(u *url.URL) error {
 	const form = "it is redis+sentinel://[user:password@]host:port,host:port,.../service" +
 		"[?db=0][&allow=two-holders][&name=...], where service is the master's name for the sentinels"
@@ -107,8 +108,8 @@ func (cfg *Config) behindSentinels(m *Master) {
 	}
 }
 
-// firstHost removes the hosts from a URL of sentinels or of a cluster, and leaves the first, because package url
-// accepts only one.
+// firstHost removes all hosts except the first from a URL of sentinels or of a cluster, because package url accepts
+// only one host. hosts is the list that was in the URL.
 func firstHost(raw string) (one, hosts string) {
 	scheme, rest, _ := strings.Cut(raw, "://")
 	if !strings.Contains(scheme, "+") {

@@ -20,19 +20,19 @@ type session struct {
 	m        *master
 	id       uint64
 	addr     string // the dialled address
-	server   string // its run id
+	server   string // the run id of the server
 	pipe     *pipe.Pipe
 	info     Info                          // after the handshake, guarded by beats.mu
 	infoSent clock.Instant                 // when INFO was sent in the handshake
-	lastInfo atomic.Pointer[clock.Instant] // when the last INFO that was answered was sent
+	lastInfo atomic.Pointer[clock.Instant] // when the latest INFO that was answered was sent
 	byText   bool                          // the user has no right to load scripts
-	name     atomic.Pointer[string]        // as last sent; nil if this package does not name the connection
+	name     atomic.Pointer[string]        // the name last sent; nil if this package does not name the connection
 
 	// Guarded by master.beats.mu after the handshake.
 	beating bool          // a heartbeat of its own is outstanding
-	sent    clock.Instant // when it last sent one
-	leader  *session      // the session that decided to send it
-	byOther bool          // another session with the server led the last heartbeat
+	sent    clock.Instant // when the session last sent a heartbeat
+	leader  *session      // the session that decided to send that heartbeat
+	byOther bool          // another session with the server decided to send the last heartbeat
 	digest  string        // digest of the node of a cluster when CLUSTER NODES was last read; see [heartbeat.Digest]
 	stop    stopping      // as last read, if the master can be replaced by a replica
 }
@@ -98,14 +98,15 @@ type heard struct {
 // digest returns the digest of a node of a cluster; see [heartbeat.Digest].
 func (h heard) digest() string { return h.fields[heartbeat.Digest] }
 
-// knows reports whether s has read CLUSTER NODES since the node has been as in h.
+// knows reports whether s last read CLUSTER NODES when the digest of the node was that of h. It returns true if the
+// master is not a cluster.
 func (s *session) knows(h heard) bool {
 	//mutant:nodes-unread = true
 	return s.m.cfg.tag == "" || h.digest() != "" && h.digest() == s.digest
 }
 
-// beat queues a heartbeat of the session whose turn it is, unless the last one still counts, and the releases that are
-// still pending. It returns when it wants to be called again.
+// beat queues a heartbeat of the session whose turn it is, unless a recent heartbeat of another session is enough. It
+// also queues the releases that are still pending. It returns the time until it must be called again.
 func (s *session) beat() (next time.Duration) {
 	b := s.m.beats
 	b.mu.Lock()
@@ -121,8 +122,9 @@ func (s *session) beat() (next time.Duration) {
 	return next
 }
 
-// send queues a heartbeat that leader has decided to send, if none is outstanding. In a cluster, if the digest of a
-// heartbeat is given, it also reads CLUSTER NODES. beats.mu is held.
+// send queues a heartbeat that leader has decided to send, if none is outstanding. In a cluster, digest is the digest
+// in the reply to an earlier heartbeat, or ""; if it is not "", send also reads CLUSTER NODES. The caller must hold
+// beats.mu.
 func (s *session) send(digest string, leader *session) {
 	if s.beating {
 		return
@@ -185,8 +187,8 @@ func (s *session) sendInFull() {
 }
 
 // take processes the reply to a heartbeat of s that was sent at asked, for all sessions with the server. nodes says
-// that CLUSTER NODES was read with it. Otherwise, in a cluster, a changed digest makes s read it, and send a heartbeat
-// again.
+// whether CLUSTER NODES was read together with the heartbeat. If not, and the digest of a cluster node has changed, s
+// reads CLUSTER NODES and sends another heartbeat.
 func (s *session) take(
 	asked clock.Instant, reply any, readFunc func(clock.Instant, any) (Info, map[string]string, error), nodes bool,
 ) {
@@ -211,8 +213,8 @@ func (s *session) take(
 	s.m.beats.spread(s, h)
 }
 
-// readHeartbeat parses the reply of the heartbeat script. Other fields of INFO do not change while the server runs, or
-// prevent the script while the server loads.
+// readHeartbeat parses the reply of the heartbeat script. The script omits fields of INFO that do not change while
+// the server runs. It also omits the loading state, because a server that is loading refuses scripts.
 func (s *session) readHeartbeat(asked clock.Instant, reply any) (Info, map[string]string, error) {
 	text, err := redis.String(reply, nil)
 	if err != nil {
@@ -228,8 +230,8 @@ func (s *session) readHeartbeat(asked clock.Instant, reply any) (Info, map[strin
 	return i, fields, err
 }
 
-// judge processes a heartbeat. It ends the session if the server is another one, may have lost locks, or is no longer
-// fit.
+// judge processes a heartbeat. It ends the session if the server has been replaced, may have lost locks, or is no
+// longer fit.
 func (s *session) judge(h heard) {
 	s.lastInfo.Store(&h.asked)
 	info := h.info
@@ -240,12 +242,12 @@ func (s *session) judge(h heard) {
 	info.Moves = s.info.Moves
 	info.BacklogTTL, info.BacklogKnown = s.info.BacklogTTL, s.info.BacklogKnown
 	s.info = info
-	if s.open() { // the session has not been reported before it is open
+	if s.open() { // watchers are notified of a session only once it is open
 		s.m.transport.watchers.emit(Event{Master: s.m.index, Session: s.id, Info: info})
 	}
 }
 
-// accept returns why the session must end, and sets Info.Late.
+// accept returns why the session must end, or nil if it need not. It sets Info.Late.
 func (s *session) accept(info *Info, fields map[string]string) error {
 	if info.Identity() != s.info.Identity() && !info.freedFrom(s.info) {
 		return fault.Refused(fmt.Sprintf("its identity has changed from %s to %s on one connection: it may have lost locks",

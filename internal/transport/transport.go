@@ -18,8 +18,8 @@ import (
 type Transport struct {
 	list     atomic.Pointer[[]*master] // by number; the list is replaced by a longer one, never changed
 	watchers watchers
-	claims   sync.Map // run id to the *master that is connected to the server
-	settled  sync.Map // settlement to Info.Moves when it was made
+	claims   sync.Map // maps the run id of a server to the *master that is connected to it
+	settled  sync.Map // maps a settlement to the Info.Moves with which it was recorded
 	hub      feed.Hub
 	common   []Option
 	bucket   Bucket
@@ -44,7 +44,8 @@ func Open(urls []string, opts ...Option) (*Transport, error) {
 // matches [ErrInvalid]; nothing has been dialled then. The Transport must be closed.
 func New(masters []Master, opts ...Option) (*Transport, error) { return build(masters, nil, opts) }
 
-// build is New for masters whose sessions share heartbeats with those of other Transports, if shared is not nil.
+// build implements New. If shared is not nil, sessions with the same server share heartbeats with all Transports that
+// use shared.
 func build(masters []Master, shared *beats, opts []Option) (*Transport, error) {
 	common, configs, err := settings(masters, opts)
 	switch {
@@ -105,7 +106,7 @@ func (t *Transport) Addr(i int) string { return t.master(i).Name }
 // Clock returns the clock set by WithClock, or nil, the real clock, if none was set.
 func (t *Transport) Clock() *clock.Clock { return t.master(0).cfg.clock }
 
-// Timeout returns how old an outstanding request of master i may be before the master counts as down.
+// Timeout returns the timeout of master i; see [WithTimeout].
 func (t *Transport) Timeout(i int) time.Duration { return t.master(i).cfg.timeout }
 
 // Stamp is the part of a call that differs between masters: the stamp of the master's admission record, valid on one
@@ -128,9 +129,9 @@ type Receiver interface {
 // Transport is closed, or the session is not the stamped one. The call must not be changed afterwards.
 //
 // Calls to one master are written in the order of their Sends, except that a call which the master answers with
-// NOSCRIPT is written again, with the script's text, after the calls that are queued by then. An acquire is not written
-// again: behind its own release it would take the lock with no holder. It gets NOSCRIPT, and the next acquire carries
-// the text.
+// NOSCRIPT is written again, with the script's text, after the calls that are queued by then. An acquire is not
+// written again, because it could then run after its own release and take the lock for no holder. Instead, its
+// Receiver gets NOSCRIPT, and the next acquire contains the script's text.
 func (t *Transport) Send(i int, c *frame.Call, s Stamp, to Receiver) error {
 	m := t.master(i)
 	state := m.state.Load()
@@ -150,19 +151,20 @@ func (t *Transport) Send(i int, c *frame.Call, s Stamp, to Receiver) error {
 	return nil
 }
 
-// A settlement says that the quarantine of a prefix on a master was begun after a move of its slot.
+// A settlement identifies the quarantine of a prefix on a master that was begun after a move of the slot.
 type settlement struct {
 	master int
 	prefix string
 }
 
-// Settle records that the quarantine of a prefix on master i was begun after this many moves ([Info.Moves]), for other
-// users of the Transport and for later sessions.
+// Settle records that the quarantine of a prefix on master i was begun when the number of moves ([Info.Moves]) was
+// moves. The record is also for other users of the Transport and for later sessions.
 func (t *Transport) Settle(i int, moves uint64, prefix string) {
 	t.settled.Store(settlement{i, prefix}, moves)
 }
 
-// Settled reports whether a quarantine of the prefix on master i was begun after this many moves, or none is needed.
+// Settled reports whether a quarantine of the prefix on master i was begun after the given number of moves. It
+// returns true if moves is 0, because no quarantine is needed then.
 func (t *Transport) Settled(i int, moves uint64, prefix string) bool {
 	last, known := t.settled.Load(settlement{i, prefix})
 	//mutant:moves-of-prefix 3= true
@@ -192,8 +194,8 @@ func (t *Transport) Unguarded() (n int) {
 }
 
 // Add adds masters, and returns the number of each. A master whose name is already known keeps its number and its
-// options; one that has been retired gets a new number. The options of [New] apply to the added masters too. Add does
-// not block. An error matches [ErrInvalid] or [ErrClosed]; nothing has been dialled then.
+// options. A retired master gets a new number. The options of [New] apply to the added masters too. Add does not
+// block. An error matches [ErrInvalid] or [ErrClosed]; nothing has been dialled then.
 func (t *Transport) Add(masters ...Master) (numbers []int, err error) {
 	t.changeMu.Lock()
 	defer t.changeMu.Unlock()

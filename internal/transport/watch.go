@@ -18,7 +18,7 @@ type Event struct {
 type watchers struct {
 	mu     sync.Mutex
 	news   *sync.Cond    // signals an event, a stop, or the end
-	last   map[int]Event // by master; omits those whose first attempt to connect has not ended
+	last   map[int]Event // by master; a master is absent until its first attempt to connect has ended
 	list   map[*watcher]bool
 	closed bool
 }
@@ -67,7 +67,8 @@ func (t *Transport) Watch(f func(Event)) (stop func()) {
 	}
 }
 
-// next waits for the next event of w. It returns false at the end, after which f is not called.
+// next waits for the next event of w. It returns false if w was stopped or the Transport was closed; the handler is
+// not called again then.
 func (ws *watchers) next(w *watcher) (e Event, ok bool) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()

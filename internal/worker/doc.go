@@ -1,3 +1,3 @@
-// Package worker runs parts of tests in processes of their own: the test binary starts itself as a worker, which does
-// one role until its standard input ends. Lines of its standard output are its messages to the test.
+// Package worker runs parts of tests in separate processes. The test binary starts itself as a worker, which performs
+// one role until its standard input ends. The lines of the worker's standard output are its messages to the test.
 package worker

@@ -28,11 +28,11 @@ const (
 // Role returns the role of this process; "" if it is no worker.
 func Role() string { return os.Getenv(roleEnv) }
 
-// Main runs f with the arguments of Start in this process, and returns its exit code. The context ends at TERM, and
-// when the standard input ends: then the test has ended or wants the worker to end. A goroutine that is left is an
-// error.
+// Main runs f with the arguments of Start in this process, and returns its exit code. The context ends at SIGTERM,
+// and when the standard input ends, because the test has then ended or wants the worker to end. If a goroutine still
+// runs afterwards, Main reports an error.
 func Main[A any](f func(ctx context.Context, args A) error) int {
-	signal.Ignore(os.Interrupt) // of a terminal: the test ends the workers
+	signal.Ignore(os.Interrupt) // an interrupt from a terminal is for the test, which ends the workers
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer cancel()
 	var args A
@@ -64,7 +64,7 @@ func fail(err error) int {
 // Say writes one line to the test.
 func Say(format string, args ...any) { fmt.Printf(format+"\n", args...) }
 
-// A Process is a worker, as its test sees it.
+// A Process represents a worker in the test that started it.
 type Process struct {
 	Cmd   *exec.Cmd
 	Lines chan string // its output; closed at the end
@@ -77,7 +77,8 @@ type Process struct {
 	trash    bytes.Buffer
 }
 
-// Start starts a process, which is killed and joined at the end of the test. Waiting for it fails after patience.
+// Start starts a worker. At the end of the test, the worker is killed and waited for. Methods that wait for the
+// worker fail after patience.
 func Start(t testing.TB, role string, args any, patience time.Duration, env ...string) *Process {
 	t.Helper()
 	text, err := json.Marshal(args)
@@ -115,10 +116,10 @@ func Start(t testing.TB, role string, args any, patience time.Duration, env ...s
 	return p
 }
 
-// Errors returns what the worker has written to its standard error. It must have ended.
+// Errors returns what the worker has written to its standard error. The worker must have ended.
 func (p *Process) Errors() string { return p.trash.String() }
 
-// Kill ends the worker at once, and returns when it is gone.
+// Kill kills the worker, and returns when the process has ended.
 func (p *Process) Kill() {
 	_ = p.Cmd.Process.Kill() // it may have ended
 	for range p.Lines {
@@ -126,7 +127,7 @@ func (p *Process) Kill() {
 	<-p.Ended
 }
 
-// Line returns the next line that begins with a word, without that word. It skips other lines before it.
+// Line returns the rest of the next line that begins with word. It skips other lines.
 func (p *Process) Line(word string) string {
 	p.t.Helper()
 	timer := time.NewTimer(p.patience)
@@ -165,7 +166,7 @@ func (p *Process) Finish() {
 	}
 }
 
-// Join waits until the process has ended. It may be called by any goroutine, as Finish.
+// Join waits until the process has ended. Like Finish, it may be called by any goroutine.
 func (p *Process) Join() {
 	p.t.Helper()
 	timer := time.NewTimer(2 * p.patience)

@@ -17,9 +17,9 @@ import (
 // slots is the number of hash slots of a cluster.
 const slots = 16384
 
-// Cluster starts three masters without replicas, makes a cluster of them and returns their addresses; if it is secure,
-// those for TLS, and a configuration that trusts their certificate. It needs Redis 7 or Valkey: older servers have no
-// cluster-port.
+// Cluster starts a cluster of three masters without replicas and returns their addresses. If secure is set, it
+// returns their addresses for TLS, and a configuration that trusts their certificate. It needs Redis 7 or Valkey:
+// older servers have no cluster-port.
 func Cluster(t testing.TB, cfg redisproc.Config, secure bool) (addrs []string, trust *tls.Config) {
 	t.Helper()
 	if secure {
@@ -80,7 +80,7 @@ func startNode(t testing.TB, cfg redisproc.Config, secure bool) *node {
 	cfg.Args = append(args, cfg.Args...)
 	s := Test(t, 1, cfg)[0]
 	if !secure {
-		_, ports[1], _ = net.SplitHostPort(s.Addr()) // it has a port
+		_, ports[1], _ = net.SplitHostPort(s.Addr()) // cannot fail: the address has a port
 	}
 	conn, err := redis.Dial("unix", s.Unix())
 	if err != nil {

@@ -1,2 +1,2 @@
-// Package redistest starts the servers that one test needs and stops them with it.
+// Package redistest starts the servers that a test needs, and stops them when the test ends.
 package redistest

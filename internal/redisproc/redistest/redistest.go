@@ -6,7 +6,7 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc"
 )
 
-// Need skips the test if no server program is installed, with a message that says how to install one.
+// Need skips the test if no server program is installed. The message says how to install one.
 func Need(t testing.TB) {
 	t.Helper()
 	if _, err := redisproc.Find(); err != nil {

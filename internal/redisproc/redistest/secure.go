@@ -40,7 +40,8 @@ func trusting(t testing.TB, dir string) *tls.Config {
 	return &tls.Config{RootCAs: cfg.RootCAs}
 }
 
-// SecureIn is Secure with the certificates in dir; clients says whether clients need one: yes, no or optional.
+// SecureIn is Secure with the certificates in dir. clients says whether clients need a certificate: yes, no or
+// optional.
 func SecureIn(t testing.TB, dir, clients string) (s *redisproc.Server, addr string) {
 	t.Helper()
 	Need(t)
@@ -84,9 +85,9 @@ func ClientTLS(dir string) (*tls.Config, error) {
 	return &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
 }
 
-// Certificates makes a directory with the certificate of a private authority (ca.pem), and with certificates for
-// 127.0.0.1 that it has signed, of servers (server.pem, server.key) and of clients (client.pem, client.key). Any user
-// may read them, because a server in a container runs as another user.
+// Certificates makes a directory with the certificate of a private CA (ca.pem), and with certificates for 127.0.0.1
+// that this CA has signed, of servers (server.pem, server.key) and of clients (client.pem, client.key). Any user may
+// read the files, because a server in a container runs as another user.
 func Certificates(t testing.TB) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -104,7 +105,7 @@ func Certificates(t testing.TB) (dir string) {
 	return dir
 }
 
-// issue writes a certificate and its key. The first call makes the authority, which signs the others.
+// issue writes a certificate and its key. The first call makes the CA, which signs the certificates of later calls.
 func issue(dir, name string, serial int64, authority **x509.Certificate, signer **ecdsa.PrivateKey) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc"
 )
 
-// Sentinel starts one sentinel that watches s by the name "master", and requires a password. It returns its address
-// once it answers.
+// Sentinel starts a sentinel that monitors s under the name "master" and requires the password. It returns the
+// address of the sentinel once the sentinel answers.
 func Sentinel(t testing.TB, s *redisproc.Server, password string) (addr string) {
 	t.Helper()
 	path, err := redisproc.Find()

@@ -45,7 +45,7 @@ func (c *call) ask() ask {
 	return a
 }
 
-// acquire does what the script does without its fast path, which gives the same answers.
+// acquire models the script without its fast path, because that path gives the same replies.
 func (c *call) acquire() any {
 	lock, a := c.key(1), c.ask()
 	c.get(c.fenceKey(), "")
@@ -134,7 +134,7 @@ func ballotAndValue(lease string) (ballot float64, value string) {
 	return number(found[1]), found[2]
 }
 
-// laterValue returns the value with the larger version, that of b if both have the same.
+// laterValue returns the value with the larger version, or b if both versions are equal.
 func laterValue(a, b string) string {
 	if versionOf(a) > versionOf(b) {
 		return a

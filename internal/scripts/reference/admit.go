@@ -9,7 +9,7 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// A record holds the words of an admission record by their keys; the last of a kind counts.
+// A record maps the keys of an admission record to their values. If a key occurs twice, the last value is used.
 type record map[string]string
 
 var (
@@ -90,7 +90,7 @@ func (c *call) admit() any {
 	return answer(scripts.AdmitDone)
 }
 
-// longestTTL returns the max TTL that a step writes. Only guard raises that of a master that votes.
+// longestTTL returns the max TTL that a step writes. Only AdmitGuard raises the max TTL of a master that votes.
 func longestTTL(step scripts.AdmitStep, old, wanted record) float64 {
 	switch {
 	case starts(step), step == scripts.AdmitEnd, step == scripts.AdmitNow && old["state"] == "quarantine":

@@ -7,9 +7,10 @@
 // operations on both, and compares every reply and the resulting keys.
 //
 // Beyond the scripts, the package models the behavior of Redis that scripts can observe. Keys have a type, and a wrong
-// type is an error. Expiry has whole milliseconds, and a key exists through the whole of its last one. Numbers are
-// Lua's, 64-bit floating point. If a script fails, its earlier writes remain.
+// type is an error. Expiry times are whole milliseconds, and a key exists until the end of its last millisecond.
+// Numbers are Lua's, 64-bit floating point. If a script fails, its earlier writes remain.
 //
 // It does not model memory limits, replicas, and users' rights except the one to publish. Arguments must be encoded by
-// package scripts. An argument that is not a number gives an error as on a real master, with another text.
+// package scripts. If an argument should be a number and is not, the result is an error as on a real master, but with
+// another text.
 package reference

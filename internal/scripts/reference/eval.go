@@ -91,7 +91,7 @@ func (s *State) Eval(now int64, env Env, script *frame.Script, keys, args []stri
 	return noScript
 }
 
-// A call is one run of a script. key and arg count from 1, as in Lua.
+// A call is one run of a script. The indices of key and arg begin with 1, as in Lua.
 type call struct {
 	state *State
 	now   int64
@@ -161,7 +161,7 @@ func (v Value) has(name string) bool {
 	return ok
 }
 
-// lease returns the one field of a lock. It does not read a foreign hash, which may be large.
+// lease returns the one field of a lock. It refuses any other hash, which may be large.
 func (c *call) lease(lock string) []any {
 	fields := c.typed(lock, Hash).Fields
 	//mutant:foreign-hash = len(fields) == 0
@@ -186,7 +186,7 @@ func (c *call) waitersKey() string { return c.key(1) + ":waiters" }
 // noFence is the fence in the replies of acquire if there is none.
 const noFence = "0000000000000000"
 
-// fence returns a fence: its text and its number.
+// fence returns the text and the number of a fence. absent is the text that is used if the key does not exist.
 func (c *call) fence(key, absent string) (text string, top float64) {
 	text = c.get(key, absent)
 	if text == "" || strings.Trim(text, "0123456789") != "" {
@@ -197,7 +197,8 @@ func (c *call) fence(key, absent string) (text string, top float64) {
 
 const window = float64(skew.Window / 1000) // in us
 
-// raise sets the fence, which is kept for 60 s after the latest ballot that this master accepts, or after itself.
+// raise sets the fence, which is kept until 60 s after the latest ballot that this master accepts, or 60 s after the
+// fence itself if that is later.
 func (c *call) raise(fence, ballot string) {
 	ahead := max(0, number(ballot)-float64(c.now)-window)
 	//mutant:fence-kept -> c.state.Set(c.now, fence, ballot, 1000+int64(math.Ceil(ahead/1000)))

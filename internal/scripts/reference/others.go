@@ -32,8 +32,8 @@ func (c *call) extend() any {
 	return int64(quorum.Granted)
 }
 
-// refuse returns the reply to an extension under another admission record than the expected one, or nil if it is
-// allowed.
+// refuse returns the reply to an extension that is refused, because the admission record is not the expected one and
+// forbids the extension, or nil if it is allowed.
 func (c *call) refuse(ttl float64, epoch string) any {
 	expected := c.arg(1)
 	if expected == "" {

@@ -52,7 +52,7 @@ func (c *call) join(w waiter) int64 {
 	return int64(c.state.lookup(c.now, queue).place(w.id))
 }
 
-// drop removes waiters that no longer count.
+// drop removes waiters whose time has passed.
 func (c *call) drop() {
 	var dead []string
 	for _, f := range c.typed(c.waitersKey(), SortedSet).Fields {
@@ -80,7 +80,8 @@ func inboxOf(lock, owner string) string {
 	return strings.TrimSuffix(stemOfLock.FindString(lock), "{") + "inbox:" + owner
 }
 
-// wake wakes the first waiter, unless it is the caller or comes after it. woken is false if there is no such waiter.
+// wake wakes the first waiter, unless that is the caller or comes after the caller. woken is false if no waiter comes
+// before the caller.
 func (c *call) wake(caller waiter) (left int64, woken bool) {
 	lock, waiters := c.key(1), c.waitersKey()
 	for range mostWoken {
@@ -117,7 +118,7 @@ func (c *call) hint(lock, id string) int {
 	return c.publish(inboxOf(lock, owner), id+"\n"+lock)
 }
 
-// recall notifies the owner of a lease that may linger of a refusal by it.
+// recall notifies the owner of a lease that may linger that another client was refused because of the lease.
 func (c *call) recall(lock string) {
 	if held := c.lease(lock); lingers.MatchString(held[1].(string)) {
 		c.hint(lock, held[0].(string))

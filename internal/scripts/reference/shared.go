@@ -18,7 +18,7 @@ var (
 
 const mostOver = 500
 
-// holder returns the share that expires last, and the time left to it; "" if no share counts.
+// holder returns the share that expires last, and its remaining time; id is "" if all shares have expired.
 func (c *call) holder() (id string, left int64) {
 	shares := c.typed(c.key(1), SortedSet).Fields
 	if len(shares) == 0 {
@@ -39,7 +39,7 @@ func (c *call) holder() (id string, left int64) {
 	return "", 0
 }
 
-// ends returns the expiry of a lease's share, or 0 if it has none.
+// ends returns the expiry of a lease's share, or 0 if there is none or it has expired.
 func (c *call) ends(id string) int64 {
 	text, there := c.typed(c.key(1), SortedSet).field(id)
 	if at := (Field{Value: text}).score(); there && at > c.now {
@@ -56,7 +56,8 @@ func (c *call) share(id string, ttl int64) {
 	}
 }
 
-// invite wakes the first waiter, like wake, for a name held by readers.
+// invite is wake for a name that readers hold. If the first waiter is a writer, it only probes whether its client
+// listens.
 func (c *call) invite(caller waiter) (left int64, woken bool) {
 	for range mostWoken {
 		queue := c.typed(c.queue(), SortedSet).Fields
@@ -87,7 +88,7 @@ func (c *call) invite(caller waiter) (left int64, woken bool) {
 // fences returns the fence and the readers' fence.
 func (c *call) fences() (raw string, top, reads float64) {
 	c.get(c.fenceKey(), "0")
-	c.get(c.readsKey(), "0") // the script reads both before it looks at either
+	c.get(c.readsKey(), "0") // the script reads both before it checks either
 	raw, top = c.fence(c.fenceKey(), "0")
 	_, reads = c.fence(c.readsKey(), "0")
 	return raw, top, reads
@@ -161,8 +162,8 @@ func (c *call) sharedAcquire() any {
 	return int64(quorum.Granted)
 }
 
-// grantShare gives the caller its share, in place of the one that it replaces, and raises the fence of its role. The
-// caller's present share counts until mine, and reads is the readers' fence.
+// grantShare gives the caller its share, deletes the share that it replaces, and raises the fence of its role. mine is
+// the expiry of the caller's present share, or 0, and reads is the readers' fence.
 func (c *call) grantShare(a ask, writer, replaces bool, mine int64, reads float64) {
 	if mine < c.now+a.ttl*1000 {
 		c.share(a.id, a.ttl)
@@ -179,7 +180,7 @@ func (c *call) grantShare(a ask, writer, replaces bool, mine int64, reads float6
 }
 
 // sharedRefusal returns the reply if others hold the name, or a waiter comes before the caller; nil if the caller may
-// have it.
+// have the name.
 func (c *call) sharedRefusal(a ask, writer, own, queued bool, held string, left int64, raw string) any {
 	//mutant:readers-wait 4= false
 	//mutant:writer-alone 3= false

@@ -87,7 +87,8 @@ func (s *State) Hash(now int64, key string) map[string]string {
 	return m
 }
 
-// Shares returns the shares of a lock with readers that count, in order of their expiry; nil if there are none.
+// Shares returns the shares of a lock with readers that have not expired, in the order of their expiry; nil if there
+// are none.
 func (s *State) Shares(now int64, key string) (shares []Field) {
 	if v := s.lookup(now, key); v.Type == SortedSet {
 		for _, f := range v.Fields {
@@ -120,7 +121,7 @@ func (s *State) Keys(now int64) []string {
 	return slices.Sorted(maps.Keys(s.keys))
 }
 
-// Set makes key a string; ttl is in milliseconds, and 0 keeps it forever.
+// Set makes key a string; ttl is in milliseconds, and 0 means that the key does not expire.
 func (s *State) Set(now int64, key, text string, ttl int64) {
 	v := Value{Type: String, Text: text}
 	if ttl != 0 {
@@ -248,7 +249,7 @@ func (f Field) score() int64 {
 	return n
 }
 
-// place does ZRANK: -1 if the set lacks the member.
+// place does ZRANK: it returns the index of a member, or -1 if the set does not contain it.
 func (v Value) place(member string) int {
 	return slices.IndexFunc(v.Fields, func(f Field) bool { return f.Name == member })
 }

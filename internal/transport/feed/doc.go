@@ -1,7 +1,7 @@
 // Package feed receives messages that masters publish, over one connection per master for all channels and listeners.
 //
-// The Hub holds the desired subscriptions, once for all masters. The feed of each master brings its connection into
-// line. The states of a channel on one connection are:
+// The Hub holds the desired subscriptions, once for all masters. The feed of each master makes the subscriptions of
+// its connection agree with them. The states of a channel on one connection are:
 //
 //	                 wanted                     confirmed: Resubscribed
 //	(off) ----------------------> SUBSCRIBE ------------------> active ----+ new listener: SUBSCRIBE again
@@ -15,6 +15,6 @@
 // back to off.
 //
 // The package does not use redigo's PubSubConn, which cannot match the confirmation of a command to that command, and
-// reports a refused SUBSCRIBE like the end of the connection. The connection is a [pipe.Pipe] like that for calls: a
-// value that is not a message answers the oldest command.
+// reports a refused SUBSCRIBE like the end of the connection. The connection is a [pipe.Pipe], as for calls: a value
+// that is not a message is the reply to the oldest command.
 package feed

@@ -15,11 +15,12 @@ type Source struct {
 	Target *wire.Target
 	Owner  pipe.Owner
 	Redial wire.Pauses
-	// ServerFunc, if set, returns the run id of the server to which the calls go, "" while there is none. A script there
-	// that publishes a message counts only the receivers on its own server, so the connection follows.
+	// ServerFunc, if set, returns the run id of the server to which the calls go, or "" while there is none. A script
+	// that publishes a message counts only the receivers on its own server, so subscriptions must use the same server as
+	// the calls.
 	ServerFunc func() string
-	// AskFunc, set with ServerFunc, reads the run id of the server of a connection, "" if it does not say it. A node or a
-	// sentinel that lags behind may have named another server than that of the calls.
+	// AskFunc, set with ServerFunc, reads the run id of the server of a connection, or returns "" if the server refuses.
+	// It is needed because a node or a sentinel with outdated data may have named a server other than that of the calls.
 	AskFunc func(c *wire.Conn) (server, op string, err error)
 	// IntroductionFunc, if set, returns commands that are sent first. Their replies do not matter.
 	IntroductionFunc func() [][]string
@@ -35,7 +36,7 @@ type feed struct {
 	src  Source
 	wake chan struct{} // wakes await
 
-	server string // to which this connection was made; if it is not known, the first of ServerFunc since then
+	server string // run id of the server of this connection; if not known, the first result of ServerFunc
 
 	// Guarded by hub.mu.
 	pipe   *pipe.Pipe      // nil while there is no connection
@@ -79,8 +80,8 @@ func (f *feed) run() {
 	}
 }
 
-// greet reads where the connection leads, and nothing else of INFO: a client that receives a message queries all
-// masters before it relies on it.
+// greet reads the run id of the server. It does not check whether the server is fit, because a client that receives a
+// message queries all masters before it relies on the message.
 func (f *feed) greet(c *wire.Conn) (op string, err error) {
 	if f.src.ServerFunc != nil {
 		f.server, op, err = f.src.AskFunc(c)
@@ -104,7 +105,7 @@ func (f *feed) await() bool {
 var errUnused = errors.New("pool: no subscription")
 
 // serve runs one connection until it ends. It reports whether the connection was closed because it had no listeners.
-// Outstanding commands get no reply then: the next connection starts from the beginning.
+// Outstanding commands then get no reply, because the next connection sends all subscriptions again.
 func (f *feed) serve(c *wire.Conn) (unused bool) {
 	h, owner := f.hub, f.src.Owner
 	owner.BeatFunc, owner.PushFunc = f.beat, f.push

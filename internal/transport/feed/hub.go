@@ -13,9 +13,9 @@ import (
 const MaxChannel = 128 << 10
 
 // A Listener is notified of messages and of renewed subscriptions. Notifications are neither complete nor reliable. A
-// message may have been repeated by a replica, so it must name its writer if the listener relies on it. Messages are
-// lost when a connection ends, while a master is down, and if the user has no right to subscribe. A listener must work
-// without them.
+// message may come from a replica, which repeats the messages of its master, so the payload must name the writer if
+// the listener relies on that. Messages are lost when a connection ends, while a master is down, and if the user has
+// no right to subscribe. A listener must work without them.
 //
 // Calls for one master do not overlap, calls for different masters may. No lock is held during them. They must not
 // block, since all listeners of that master wait meanwhile. They may call every method of the pool and of a
@@ -118,10 +118,11 @@ func (s *Subscription) Confirmed() (set uint64) {
 	return set
 }
 
-// Err returns why the subscription is not active on a master, as the error of the pool, or nil if it is. The error
-// matches ErrClosed after the Subscription or the pool is closed, ErrDown and its cause while there is no connection,
-// and ErrConnecting while the first connection is being made or a reply is awaited. It is a redis.Error such as NOPERM
-// if the master refuses. Refused subscriptions are retried about twice a minute. Err does not block.
+// Err returns the error that explains why the subscription is not active on a master, or nil if it is active. The
+// error matches ErrClosed after the Subscription or the pool is closed, ErrDown and its cause while there is no
+// connection, and ErrConnecting while the first connection is being made or a reply is awaited. It wraps a
+// redis.Error such as NOPERM if the master refuses the subscription. A refused subscription is retried about twice a
+// minute. Err does not block.
 func (s *Subscription) Err(master int) error {
 	h := s.hub
 	h.mu.Lock()

@@ -12,7 +12,7 @@ import (
 	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
-// retryRefused is how long a refused channel is not tried again; the next heartbeat after it retries.
+// retryRefused is how long a feed waits before it tries a refused channel again. It does so on the next heartbeat.
 const retryRefused = 30 * time.Second
 
 // A leg is one channel on one connection.
@@ -61,9 +61,9 @@ func (f *feed) orderLocked(channel string) {
 }
 
 // answered processes the reply to the command of a leg: it records the result, notifies the listeners concerned, and
-// sends the next command. An error ends the connection: the reply belongs to another command, or is a refusal that may
-// not recur. The connection is then made again with growing pauses. A refused channel is retried after a while. A user
-// without the right to UNSUBSCRIBE continues to receive messages, which are dropped.
+// sends the next command. An error means that the reply belongs to another command, or is a refusal that may not
+// recur. The caller must then end the connection, which is made again with growing pauses. A refused channel is
+// retried after a while. A user without the right to UNSUBSCRIBE continues to receive messages, which are dropped.
 func (f *feed) answered(l *leg, reply any) error {
 	refusal, refused := reply.(redis.Error)
 	switch {
@@ -110,8 +110,8 @@ func answers(reply any, command, arg string) bool {
 	return string(kind) == strings.ToLower(command) && string(about) == arg
 }
 
-// beat ends a connection to a server that the calls have left. Otherwise it sends a PING, whose reply has two forms or
-// is a refusal, and retries refused channels that are due.
+// beat ends the connection if the calls now go to another server. It also sends a PING, whose reply has two forms or
+// is a refusal, and retries the refused channels that are due.
 func (f *feed) beat() (next time.Duration) {
 	if f.left() {
 		f.pipe.Kill("subscription", errLeft)
@@ -133,7 +133,7 @@ func (f *feed) beat() (next time.Duration) {
 	return f.src.Owner.Heartbeat
 }
 
-// errLeft ends a connection to a server that the calls have left.
+// errLeft ends a connection to a server if the calls now go to another server.
 var errLeft = errors.New("another server has taken its place")
 
 // left reports whether the calls go to another server than this connection.

@@ -37,7 +37,8 @@ type Owner struct {
 	// ExplainFunc converts the error that ended the connection into one for users; nil means the end of the
 	// stream.
 	ExplainFunc func(error) error
-	// BeatFunc is called after a heartbeat, by a goroutine of the Pipe, and then each time that it returns.
+	// BeatFunc is called by a goroutine of the Pipe after the first heartbeat interval, and then again after each time
+	// that it returns.
 	BeatFunc func() (next time.Duration)
 	// PushFunc, if set, gets every value that the server sends, and reports whether the value was not a reply.
 	PushFunc func(value any) bool
@@ -83,8 +84,8 @@ type ending struct {
 	unbegun  int // number of requests at the end of inflight that had not been started when writing failed
 }
 
-// New makes a Pipe over c, which it owns. With byText, scripts of the kind Once are sent with their text until one has
-// been answered.
+// New makes a Pipe over c; the Pipe owns c from then on. If byText is set, scripts of the kind Once are sent with
+// their text until one of these calls has been answered.
 func New(c *wire.Conn, byText bool, owner Owner) *Pipe {
 	p := &Pipe{conn: c, owner: owner, base: time.Now(), ended: make(chan struct{}), byText: byText}
 	p.wake.L = &p.mu
@@ -127,9 +128,9 @@ func (p *Pipe) add(r request) bool {
 
 func (p *Pipe) addLocked(r request) { p.queue = append(p.queue, r) }
 
-// Run reads and writes until the connection ends, must end, or ctx ends. It is called on the reader's goroutine. age is
-// the time since the last heartbeat. Run returns the operation that failed and the cause, and leaves requests without a
-// reply to Drain.
+// Run reads and writes until the connection ends, must end, or ctx ends. The calling goroutine becomes the reader.
+// age is the time since the last heartbeat. Run returns the operation that failed and the cause, and leaves requests
+// without a reply to Drain.
 func (p *Pipe) Run(ctx context.Context, age time.Duration) (op string, cause error) {
 	var wg sync.WaitGroup
 	wg.Go(p.write)
@@ -150,7 +151,7 @@ func (p *Pipe) Run(ctx context.Context, age time.Duration) (op string, cause err
 	return op, p.owner.ExplainFunc(err)
 }
 
-// Drain answers every request that has no reply. It is called after Run.
+// Drain answers every request that has no reply, with an error. It must be called after Run.
 func (p *Pipe) Drain(cause error) {
 	begun := append(p.in.taken[p.in.next:], p.inflight...)
 	unknown := max(0, len(begun)-p.end.unbegun) // a server may have replied to requests that were not yet written
@@ -159,7 +160,7 @@ func (p *Pipe) Drain(cause error) {
 	}
 }
 
-// Kill ends the connection without waiting. Only the first reason is kept; a nil reason is none.
+// Kill ends the connection without waiting. Only the first reason that is not nil is kept.
 func (p *Pipe) Kill(op string, reason error) {
 	p.mu.Lock()
 	if p.end.reason == nil && reason != nil {
@@ -233,9 +234,9 @@ func starved(timeout time.Duration) bool {
 	return time.Since(began) > timeout/64
 }
 
-// left returns how long the server may still be silent. The timeout counts from the last reply, or from when the writer
-// took the oldest request without a reply if that was later. If no request waits for a reply, left returns the whole
-// timeout, since no later request can be overdue before.
+// left returns how long the server may still be silent. The timeout is measured from the last data that the server
+// sent, or from the time when the writer took the oldest request without a reply if that was later. If no request
+// waits for a reply, left returns the whole timeout, since no later request can be overdue before that.
 func (p *Pipe) left() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

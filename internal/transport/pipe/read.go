@@ -15,7 +15,7 @@ type reader struct {
 }
 
 // read hands replies to their receivers until the connection ends or must end. It always waits in a read, also when
-// nothing is outstanding, so it notices the end of the connection at once.
+// nothing is outstanding, so it notices the end of the connection immediately.
 func (p *Pipe) read() error {
 	for {
 		value, err := p.conn.Receive()
@@ -38,7 +38,7 @@ func (p *Pipe) read() error {
 			return err
 		}
 		if !r.counted && p.Reason() != nil {
-			return nil // a call of the pool found that the session must end, so later replies do not count
+			return nil // a call of the pool found that the session must end, so later replies are ignored
 		}
 	}
 }
@@ -94,10 +94,10 @@ func (p *Pipe) deliver(r *request, value any) error {
 	return nil
 }
 
-// again handles a reply from a server that does not know a script, which then caches the text that comes with EVAL. It
-// reports whether the call is sent again. A script of the kind Once is not sent again, because an acquire could run
-// behind its own release: its caller is notified, and later calls of the script carry the text until one of them has
-// been answered.
+// again handles the reply to a call of a script. If the server does not know the script, the call is sent again by
+// EVAL with the script's text, which the server then caches. again reports whether the call is sent again. A script
+// of the kind Once is not sent again, because an acquire could then run after its own release. Its Receiver gets
+// NOSCRIPT, and later calls of the script contain the text until one of them has been answered.
 func (p *Pipe) again(r *request, reply redis.Error) bool {
 	isOnce, unknown := r.call.Script.Once, fault.Code(reply) == "NOSCRIPT"
 	resend := unknown && !isOnce && !r.eval

@@ -24,8 +24,8 @@ func (p *Pipe) write() {
 	}
 }
 
-// await waits until the queue is not empty, and moves all of it into flight. It returns nil when the connection has
-// ended.
+// await waits until the queue is not empty, and moves all its requests to inflight. It returns nil when the
+// connection has ended.
 func (p *Pipe) await() []request {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -33,8 +33,8 @@ func (p *Pipe) await() []request {
 		p.wake.Wait()
 	}
 	if p.out.busy {
-		// Callers that are ready to run add to the batch first: fewer and larger writes outweigh the short delay. A
-		// single caller has nothing to wait for.
+		// Let callers that are ready to run add to the batch first: fewer and larger writes outweigh the short delay. With
+		// a single caller, no other request can be added, so do not wait.
 		p.mu.Unlock()
 		runtime.Gosched()
 		p.mu.Lock()
@@ -75,7 +75,7 @@ func (p *Pipe) writeBatch(batch []request) (begun int, err error) {
 			frames = frames[:0]
 		}
 	}
-	if cap(frames) <= 2*flushAt { // do not keep the memory of a script's text, which may be long and is rare
+	if cap(frames) <= 2*flushAt { // drop a buffer that grew for a script's text: texts may be long and are rarely sent
 		p.out.frames = frames[:0]
 	}
 	return begun, err

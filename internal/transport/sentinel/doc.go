@@ -1,6 +1,6 @@
-// Package sentinel gets the address of a master from its sentinels, and follows failovers. It holds no state but its
-// goroutines.
+// Package sentinel gets the address of a master from its sentinels, and follows failovers. It has no state other than
+// its goroutines.
 //
-// A sentinel that was partitioned away during a failover still reports the old address. So a majority of the configured
-// sentinels must have answered, and the answer with the latest failover epoch counts.
+// A sentinel that was partitioned away during a failover still reports the old address. So a majority of the
+// configured sentinels must have answered, and the answer with the latest failover epoch is used.
 package sentinel

@@ -11,11 +11,11 @@ import (
 	"github.com/redlock-go/redlock/internal/transport/wire"
 )
 
-// Period is how often the sentinels are queried again, and each subscription to them is tested with PING.
+// Period is the interval at which the sentinels are queried again, and each subscription to them is tested with PING.
 const Period = 10 * time.Second
 
-// Follow calls f with each place that Find returns: now, every [Period], and whenever a sentinel announces a failover,
-// until ctx ends. It subscribes to all sentinels, because one that is partitioned away announces nothing.
+// Follow calls take with each place that Find returns: now, every [Period], and whenever a sentinel announces a
+// failover, until ctx ends. It subscribes to all sentinels, because one that is partitioned away announces nothing.
 func (f *Finder) Follow(ctx context.Context, take func(Place)) {
 	news := make(chan struct{}, 1)
 	var wg sync.WaitGroup

@@ -15,14 +15,14 @@ import (
 	"github.com/redlock-go/redlock/internal/transport/wire"
 )
 
-// A Place is the address of a master, and the rule of its failover.
+// A Place is the address of a master, and the settings of its failover.
 type Place struct {
 	Addr      string        // host:port
 	Epoch     int64         // increases with each failover
 	Replicas  int           // known replicas, connected or not: any of them may be promoted
 	DownAfter time.Duration // how long the master must be silent before a failover
 	Sentinels int           // number of sentinels that monitor it
-	Quorum    int           // number of sentinels that must find it silent
+	Quorum    int           // number of sentinels that must agree that it is down
 }
 
 // An Answer is the reply of one sentinel.
@@ -34,7 +34,7 @@ type Finder struct {
 	Sentinels []wire.Target
 }
 
-// Find queries all sentinels at once, and returns as soon as a majority has answered, or when ctx ends.
+// Find queries all sentinels concurrently, and returns as soon as a majority has answered, or when ctx ends.
 func (f *Finder) Find(ctx context.Context) (Place, error) {
 	need := len(f.Sentinels)/2 + 1
 	answers := wire.Poll(ctx, f.Sentinels, need, f.ask)

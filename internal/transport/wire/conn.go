@@ -56,13 +56,13 @@ func (c *Conn) Flush() error {
 // Raw reports whether Write may be used. It may not be on a connection made by a *redis.Pool.
 func (c *Conn) Raw() bool { return c.buf != nil }
 
-// Write writes encoded commands at once. Commands buffered by Send must be flushed first.
+// Write writes encoded commands immediately. Commands buffered by Send must be flushed first.
 func (c *Conn) Write(commands []byte) error {
 	_, err := c.buf.Conn.Write(commands)
 	return err
 }
 
-// Receive waits for the next reply, without a limit. An error reply is a value of type redis.Error; any error means
+// Receive waits for the next reply, without a timeout. An error reply is a value of type redis.Error; any error means
 // that the connection is unusable.
 func (c *Conn) Receive() (value any, err error) {
 	if timed, ok := c.conn.(redis.ConnWithTimeout); ok {
@@ -124,6 +124,6 @@ func (c *Conn) write(list []Question) error {
 // Close closes the connection and ends any read or write under way. It may be called more than once.
 func (c *Conn) Close() {
 	if !c.closed.Swap(true) {
-		_ = c.conn.Close() // the peer may be gone, which is no concern here
+		_ = c.conn.Close() // an error does not matter, for example if the peer is gone
 	}
 }

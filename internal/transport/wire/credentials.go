@@ -21,7 +21,7 @@ type Provider struct {
 	last atomic.Pointer[login]
 }
 
-// login is an ACL user, or "", and its password, or "" for no login.
+// login is an ACL user, which may be empty, and its password, which is empty if there is no login.
 type login struct{ user, password string }
 
 // NewProvider returns a Provider that calls f.
@@ -72,7 +72,7 @@ func (p *Provider) obtain(ctx context.Context) (l login, err error) {
 	select {
 	case a := <-result:
 		switch {
-		case a.err != nil && ctx.Err() != nil: // its error is that of ctx in most cases
+		case a.err != nil && ctx.Err() != nil: // mostly the error of ctx; report the timeout
 		case a.err != nil:
 			return l, fmt.Errorf("the credentials provider failed: %w", a.err)
 		case a.password == "":

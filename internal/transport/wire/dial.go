@@ -45,7 +45,7 @@ func (t *Target) Connect(ctx context.Context, step func(*Conn) (op string, err e
 		c.Close()
 		close(closed)
 	})
-	if t.Provider != nil { // not earlier: while the server cannot be reached, no credentials are needed
+	if t.Provider != nil { // only now: if the server cannot be reached, no credentials are needed
 		op = "credentials"
 		l, err = t.Provider.obtain(ctx)
 	}
@@ -75,15 +75,15 @@ func (t *Target) Query(ctx context.Context, q Question) error {
 	return err
 }
 
-// An Answer is what one server has answered.
+// An Answer is the answer of one server to a query.
 type Answer[T any] struct {
 	Addr  string
 	Value T
 	Err   error
 }
 
-// Poll calls ask for all servers at once, and returns the answers in the order in which they come. It ends the context
-// of the others when enough have answered without an error.
+// Poll calls ask for all servers concurrently, and returns the answers in the order in which they come. When enough
+// servers have answered without an error, Poll ends the context of the remaining calls and omits their answers.
 func Poll[T any](
 	ctx context.Context, targets []Target, enough int, ask func(context.Context, *Target) (T, error),
 ) (list []Answer[T]) {
@@ -96,7 +96,7 @@ func Poll[T any](
 			answers <- Answer[T]{targets[i].Addr, value, err}
 		}()
 	}
-	for range targets { // wait for all: the context ends those that are not needed
+	for range targets { // wait for all calls: the context ends those that are not needed
 		a := <-answers
 		if enough == 0 {
 			continue
@@ -195,7 +195,7 @@ type Pauses struct {
 	next     time.Duration
 }
 
-// Served records how long the last connection was in use, and reports whether to redial at once.
+// Served records how long the last connection was in use, and reports whether to redial immediately.
 func (p *Pauses) Served(d time.Duration) bool {
 	if d < p.Max {
 		return false
