@@ -14,8 +14,8 @@ type Clock struct {
 	Off  time.Duration // the same, negative if Own is behind
 }
 
-// A Fact is the knowledge of one client about one master. When the connection ends, the last record is kept with Read
-// false, because its numbers still count.
+// A Fact is the knowledge of one client about one master. When the connection ends, Read becomes false, and the last
+// record is kept, because its numbers are still used.
 type Fact struct {
 	Clock
 	Settled  bool // up, or known to be down
@@ -27,15 +27,16 @@ type Fact struct {
 	Bad      error          // why Text is not a record of this version
 	Err      error          // why it is down, or why the last step failed
 	Asked    uint64         // number of the step whose reply Text is; steps are numbered in the order of sending
-	Began    uint64         // number of the last step sent before this quarantine was first seen
-	Lost     time.Duration  // how long it has been down, or unknown, while this client looked; 0 if it is up
+	Began    uint64         // number of the last step sent before the present quarantine was first seen
+	Lost     time.Duration  // how long it has been down or unknown while this client observed it; 0 if it is up
 	Backlog  time.Duration  // its repl-backlog-ttl; 0: never freed, or unknown
 	Moved    bool           // its hash slot was being moved, so it may have lost data, regardless of its identity
 	Late     time.Duration  // how long the server that this one has replaced may continue to grant locks
 	Home     string         // its address, if the operator says that it persists every write
 }
 
-// Learn stores the record in the reply to step number asked; last is the number of the last step that was sent.
+// Learn parses the record that a master returned in reply to step number asked, and stores it in f. last is the
+// number of the last step that was sent.
 func (f *Fact) Learn(text string, asked, last uint64) {
 	before, was := f.Record, f.Read
 	f.Read, f.Text, f.Asked = true, text, asked
@@ -61,8 +62,8 @@ func (f *Fact) hasRecord() bool { return f.Text != "" && f.Bad == nil }
 // shown reports whether a valid record was read on this connection.
 func (f *Fact) shown() bool { return f.Read && f.hasRecord() }
 
-// own reports whether the record was written for the server that is connected. A server whose backlog was freed since
-// then is the same.
+// own reports whether the record was written for the server that is connected. A server that has only freed its
+// backlog since then is still the same server.
 func (f *Fact) own() bool {
 	//mutant:second-offset 3= strings.HasPrefix(f.Identity, strings.TrimRight(f.Record.Identity, "0123456789"))
 	//mutant:identity-beyond-run-id 3= runID(f.Record.Identity) == runID(f.Identity)
@@ -72,8 +73,9 @@ func (f *Fact) own() bool {
 // durable reports whether the operator says that the master persists every write, and it has never been a replica.
 func (f *Fact) durable() bool { return f.Home != "" && !promoted(f.Identity) }
 
-// remembers reports whether the master has kept all its data: it is durable, and its record contains the address at
-// which we reach it. A record that was copied by replication has another address.
+// remembers reports whether the master has kept all its data. It has if it is durable, and its record admits it and
+// contains the address at which this client reaches it. A record that was copied by replication contains another
+// address.
 func (f *Fact) remembers() bool {
 	return f.durable() && f.shown() && f.Record.Admitted && f.Record.Home == f.Home
 }
@@ -94,21 +96,22 @@ func runID(identity string) string {
 // promoted reports whether the server has been a replica.
 func promoted(identity string) bool { return !strings.HasSuffix(identity, noReplid2) }
 
-// freed reports whether the identity changed only because the server freed its replication backlog, and master_replid2
-// with it. That does not mean that it has lost data.
+// freed reports whether the identity has changed only because the server freed its replication backlog, which also
+// resets master_replid2. Such a server has not lost data.
 func freed(from, to string) bool { return from != to && to == runID(from)+noReplid2 }
 
 // A Memory counts how often the master at one address may have lost its leases.
 type Memory struct {
-	identity    string // of the last server counted
+	identity    string // of the server that was counted last
 	Incarnation uint64 // from 1; 0 until it has been up
 }
 
-// Forget records that the master may have lost data since, regardless of its identity.
+// Forget records that the master may have lost data, even if its identity stays the same.
 func (m *Memory) Forget() { m.identity = "" }
 
-// See compares the master with its previous state. Every restart changes the identity and counts as a loss of data,
-// even if the data is still there, unless the master is a durable one.
+// See compares the master with its previous state, and increases Incarnation if it may have lost data. A restart
+// changes the identity, and is treated as a loss of data even if the data is still there, unless the master is a
+// durable one.
 func (m *Memory) See(f *Fact) {
 	if !f.Up || f.Identity == m.identity {
 		return
@@ -118,8 +121,8 @@ func (m *Memory) See(f *Fact) {
 		m.Incarnation++
 	case freed(m.identity, f.Identity): // the same server
 	case f.durable() && !f.Read && f.Err == nil:
-		// Its record, which is being read, shows whether it has kept its data: See is called again with it. If that
-		// fails, it has not shown that.
+		// Its record, which is being read, will show whether the master has kept its data: then See is called again. If the
+		// record cannot be read, the data is treated as lost.
 		return
 	case !f.remembers():
 		m.Incarnation++

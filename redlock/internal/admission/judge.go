@@ -14,7 +14,7 @@ import (
 const (
 	// Shortest is the minimum quarantine: ballots are accepted within 15 s of a master's time on either side.
 	Shortest = 30 * time.Second
-	// Look is how often a record is read again that another client may change without notification.
+	// Look is the interval at which a record is read again if another client may change it without a notification.
 	Look = time.Second
 )
 
@@ -32,11 +32,11 @@ type Deployment struct {
 	Config   *quorum.Config
 	Guard    time.Duration // the client's max TTL; 0: the guard is off
 	Shard    scripts.Shard // the shard of these masters; zero if there are no shards
-	Agreed   bool          // a master of one of the shards has voted, or all masters of all shards have records
-	Stranger bool          // not Agreed, and a master of one of the shards has another shard
-	Observer bool          // starts, ends and writes nothing
-	Now      quorum.Set    // according to an operator these hold no lock, so they need no quarantine
-	Facts    []Fact        // by the number in the pool
+	Agreed   bool          // a master of a shard was admitted before, or the records of all masters name their shards
+	Stranger bool          // not Agreed, and the record of some master names another shard
+	Observer bool          // the client writes no records, so it starts and ends no quarantines
+	Now      quorum.Set    // masters that hold no lock according to an operator, so they need no quarantine
+	Facts    []Fact        // indexed by the number of the master in the pool
 	Clocks   ballot.Reading
 	Addr     func(i int) string // returns the name of master i for errors
 }
@@ -83,7 +83,7 @@ func (f *Deployment) Judge(i int) (State, Move) {
 // off.
 const Unread = "-"
 
-// judgeUp judges like Judge, for a master that is up, with the guard on.
+// judgeUp implements Judge for a master that is up, if the guard is on.
 func (f *Deployment) judgeUp(i int, st *State) Move {
 	fact := &f.Facts[i]
 	if !fact.Read {
@@ -143,19 +143,19 @@ func (f *Deployment) vote(i int, st *State) (m Move) {
 	//mutant:together = false
 	case r.Alone < c.Needs(i):
 		return st.block(f.incomplete(i))
-	case r.Longest < f.Guard: // it may be raised; TTLs above it are not sent
+	case r.Longest < f.Guard: // look again, since it may be raised; until then longer TTLs are not sent
 		m.Look = Look
 	}
 	switch {
 	case r.Identity != fact.Identity: // its backlog was freed
 		return f.write(scripts.AdmitRewrite, i)
-	case fact.Home != "" && r.Home == "": // it has become a durable one
+	case fact.Home != "" && r.Home == "": // the master has become a durable one
 		return f.write(scripts.AdmitNow, i)
 	}
 	return m
 }
 
-// start returns the action for a master without its own record: it is new, or may have lost locks.
+// start returns the action for a master that has no record of its own, because it is new or may have lost its data.
 func (f *Deployment) start(i int, st *State) Move {
 	if f.Observer && !f.Now.Has(i) {
 		if err := f.wrongClock(i); err != nil {
@@ -166,7 +166,7 @@ func (f *Deployment) start(i int, st *State) Move {
 		return Move{Look: Look}
 	}
 	for j := range f.Config.Follow.All().All() {
-		if f.Facts[j].unknown() { // its record may count
+		if f.Facts[j].unknown() { // wait, since its record may be needed
 			return Move{}
 		}
 	}
@@ -188,7 +188,8 @@ func (f *Deployment) start(i int, st *State) Move {
 	return f.write(scripts.AdmitStart, i)
 }
 
-// comparable reports whether the clock of master i may start or end a quarantine. If not, it returns the action.
+// comparable reports whether the clock of master i can be compared with the median and is near it, as the start and
+// the end of a quarantine require. If not, it returns the action for the master.
 func (f *Deployment) comparable(i int, st *State) (m Move, ok bool) {
 	own := f.Config.Follow.Of(i)
 	if !own.Won(f.Clocks.Known) {
@@ -220,7 +221,8 @@ func (f *Deployment) quarantine(i int, st *State) Move {
 	fact := &f.Facts[i]
 	r := &fact.Record
 	st.Phase, st.Over = InQuarantine, r.Since+r.Quarantine.Microseconds()
-	// The clocks may have been set since it began. The start used the later clock, so the end uses the earlier one.
+	// The clocks may have been set since the quarantine began. Its start was computed from the later clock, so its end
+	// is compared with the earlier one.
 	left := ballot.Span(max(0, st.Over-min(fact.Own, f.Clocks.Median)))
 	if st.Err == nil {
 		st.Err = fmt.Errorf("%w until %s by its clock, since it is new or may have forgotten locks", ErrQuarantine,
@@ -249,7 +251,7 @@ func (f *Deployment) quarantine(i int, st *State) Move {
 	if m, ok := f.comparable(i, st); !ok {
 		return m
 	}
-	if r.Since > f.Clocks.Latest+skew.Window.Microseconds() { // the clocks were ahead, and have been corrected
+	if r.Since > f.Clocks.Latest+skew.Window.Microseconds() { // the clocks were ahead at its start
 		return f.write(scripts.AdmitStart, i)
 	}
 	//mutant:lost-masters = false
@@ -272,7 +274,8 @@ func (f *Deployment) quarantine(i int, st *State) Move {
 	return f.admit(scripts.AdmitEnd, i)
 }
 
-// admit returns the step that makes master i vote. With it the master accepts the agreed max TTL.
+// admit returns the step that makes master i vote. The master then accepts TTLs up to agreedTTL or, if that is not
+// known, up to the largest max TTL that was read.
 func (f *Deployment) admit(step scripts.AdmitStep, i int) Move {
 	m := f.write(step, i)
 	//mutant:agreed-ttl -> m.Record.Longest = f.largest().Longest
@@ -282,12 +285,12 @@ func (f *Deployment) admit(step scripts.AdmitStep, i int) Move {
 	return m
 }
 
-// agreedTTL returns the max TTL with which master i may be admitted; 0 if that cannot be known yet. It counts the
-// records that were read since the quarantine of master i was first seen.
+// agreedTTL returns the max TTL with which master i may be admitted, or 0 if that cannot be known yet. It considers
+// only records that were read after the quarantine of master i was first seen.
 //
-// It is the max TTL of the masters that vote: each of them has a quarantine of at least that. If none of these votes,
-// clients may have begun with different max TTLs on different masters. Then it is the one in a majority of the records,
-// or the largest of all masters.
+// If any masters vote, the result is their max TTL, since their quarantines last at least that long. If no master
+// votes, clients may have started with different max TTLs on different masters. Then the result is the max TTL that a
+// majority of the records contain or, if there is none and all records were read, the largest of all masters.
 func (f *Deployment) agreedTTL(i int) (agreed time.Duration) {
 	fresh, _ := f.readSince(i)
 	having := map[time.Duration]quorum.Set{}
@@ -314,9 +317,9 @@ func (f *Deployment) agreedTTL(i int) (agreed time.Duration) {
 	return 0
 }
 
-// readSince returns the masters whose records were read since the quarantine of master i was first seen here and
-// contain this configuration (fresh), and those not read since (stale). A master that was read and has no record is in
-// neither, because reading it again would prevent its own quarantine from beginning.
+// readSince returns two sets: fresh are the masters whose records were read after the quarantine of master i was
+// first seen, and contain this configuration; stale are the masters that were not read after that. A master that was
+// read and has no record is in neither set, because reading it again would prevent its own quarantine from beginning.
 func (f *Deployment) readSince(i int) (fresh, stale quorum.Set) {
 	for j := range f.Config.Follow.All().All() {
 		switch fact := &f.Facts[j]; {

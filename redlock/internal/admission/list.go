@@ -10,8 +10,8 @@ import (
 	"github.com/redlock-go/redlock/internal/skew"
 )
 
-// agrees reports whether the record of master j contains this client's configuration, or the one before it: the same
-// masters, as the same shard. Only such a master votes.
+// agrees reports whether the record of master j contains the shard of this client, and the masters of its
+// configuration or of the configuration before it. Only a master whose record agrees votes.
 func (f *Deployment) agrees(j int) bool {
 	c, r := f.Config, &f.Facts[j].Record
 	switch {
@@ -23,7 +23,7 @@ func (f *Deployment) agrees(j int) bool {
 		prepared := !c.Rule.All().Has(j) && r.Masters == c.Prepared && r.Next == ""
 		//mutant:master-list = true
 		return prepared || r.Masters == c.Masters && r.Next == c.Next
-	case !c.Rule.Old.Has(j): // only in the next set, so it decides nothing alone
+	case !c.Rule.Old.Has(j): // the master is only in the next set, so it decides nothing alone
 		return true
 	case r.Epoch%2 == 1:
 		return r.Next == c.Masters
@@ -32,14 +32,15 @@ func (f *Deployment) agrees(j int) bool {
 	return r.Masters == c.Masters
 }
 
-// objects reports whether the record that was read on the present connection to master j has another configuration.
+// objects reports whether the record that was read on the present connection to master j contains another
+// configuration.
 func (f *Deployment) objects(j int) bool {
 	//mutant:dead-record = f.Facts[j].hasRecord() && !f.agrees(j)
 	return f.Facts[j].shown() && !f.agrees(j)
 }
 
-// established reports whether a majority has been admitted in this client's configuration, by the last records that
-// were read.
+// established reports whether a majority has been admitted in this client's configuration, according to the records
+// that were read last.
 func (f *Deployment) established() bool {
 	var admitted quorum.Set
 	for j := range f.Config.Rule.All().All() {
@@ -50,7 +51,7 @@ func (f *Deployment) established() bool {
 	return f.Config.Rule.Won(admitted)
 }
 
-// read returns the masters whose records, or the lack of one, were read on the present connections.
+// read returns the masters that have reported, on the present connection, their record or that they have none.
 func (f *Deployment) read() (set quorum.Set) {
 	for j := range f.Config.Follow.All().All() {
 		if f.Facts[j].Read {
@@ -60,8 +61,8 @@ func (f *Deployment) read() (set quorum.Set) {
 	return set
 }
 
-// mayWrite returns why this client may not write its configuration into the record of master i, which has none or the
-// same; nil if it may.
+// mayWrite returns nil if this client may write its configuration into the record of master i, and otherwise the
+// reason why not. The caller must have checked that the record of master i does not contain another configuration.
 func (f *Deployment) mayWrite(i int) error {
 	all := f.Config.Rule.All()
 	//mutant:stray-record = !all.Has(i)
@@ -77,8 +78,9 @@ func (f *Deployment) mayWrite(i int) error {
 	return nil
 }
 
-// mayReplace returns why an operator of this client may not replace the record of master i. It returns nil if that is
-// safe: a majority has this configuration, or no other master has another one.
+// mayReplace returns nil if an operator may replace the record of master i, and otherwise the reason why not.
+// Replacing it is safe if the records of a majority contain this client's configuration, or if a majority was read
+// and no record of another master contains a different configuration.
 func (f *Deployment) mayReplace(i int) error {
 	all := f.Config.Follow.All()
 	var agree quorum.Set
@@ -100,12 +102,13 @@ func (f *Deployment) mayReplace(i int) error {
 	return err
 }
 
-// seen reports whether every relevant record has been read, so that the quarantine of master i may end. If not, gather
-// are the masters whose records must be read again.
+// seen reports whether every relevant record has been read, so that the quarantine of master i may end. If not,
+// gather contains the masters whose records must be read again.
 //
-// A majority must have shown this configuration since the quarantine began. As long as none has been admitted in it,
-// every master must have shown it, unless it has been down for a quarantine or since this client started: otherwise a
-// client with another list could begin on the others at the same time.
+// A majority must have shown this configuration since the quarantine began. Until a majority has been admitted in
+// this configuration, every master must have shown it, because a client with another list could otherwise begin on
+// the other masters at the same time. Exceptions are masters on which no client can write a record, and masters that
+// have been down for the time of a quarantine or since this client started.
 func (f *Deployment) seen(i int) (gather quorum.Set, ok bool) {
 	fresh, stale := f.readSince(i)
 	own, all := f.Config.Follow.Of(i), f.Config.Rule.All()
@@ -118,10 +121,11 @@ func (f *Deployment) seen(i int) (gather quorum.Set, ok bool) {
 	}
 	for j := range all.All() {
 		fact := &f.Facts[j]
-		// No client writes a record there.
+		// No client writes a record on such a master.
 		stuck := fact.Err != nil || fact.Bad != nil || skew.Excludes(fact.Away) || f.shortBacklog(j) != nil
-		// After a shorter outage it may vote for clients of another list. An operator knows which masters are down; and a
-		// client that has never read its record does not wait, since it may not live for that long.
+		// After a shorter outage the master may vote for clients with another list. There are two cases without a wait: an
+		// operator admits master i, and knows which masters are down; or this client has never read the record of the
+		// master, and the client may not run for as long as a quarantine lasts.
 		//mutant:short-outage = true
 		gone := f.Now.Has(i) || fact.Asked == 0 || fact.Lost >= f.largest().Quarantine
 		//mutant:first-records 1= false
@@ -132,9 +136,9 @@ func (f *Deployment) seen(i int) (gather quorum.Set, ok bool) {
 	return 0, true
 }
 
-// Adopts returns the epoch of a final configuration with this client's masters that a majority of them has; 0 if there
-// is none. This is how a client that gets its masters by plain URLs follows a change of the others, and how a client in
-// a joint configuration learns that the change was cancelled.
+// Adopts returns the epoch of a later final configuration that has this client's masters and is in the records of a
+// majority of them; 0 if there is none. With it a client whose masters are plain URLs follows the changes that other
+// clients make, and a client in a joint configuration learns that the change was cancelled.
 func (f *Deployment) Adopts() int64 {
 	c := f.Config
 	names := map[int64]quorum.Set{}
@@ -152,8 +156,8 @@ func (f *Deployment) Adopts() int64 {
 	return 0
 }
 
-// otherMasters returns the error of master i about the record of master j, which has another configuration. It does not
-// contain i, so that masters with the same error are listed together.
+// otherMasters returns the error of master i if the record of master j contains another configuration. The text does
+// not name master i, so that masters with the same error are listed together.
 func (f *Deployment) otherMasters(i, j int) error {
 	c, r, record := f.Config, &f.Facts[j].Record, "the record of this master"
 	if i != j {
@@ -191,8 +195,9 @@ func (f *Deployment) otherMasters(i, j int) error {
 		ErrMasterList, here, record, there, stray), stepList)
 }
 
-// strayness reports whether the record of master j is a stray one: sure if a majority of the masters has this client's
-// configuration, perhaps if a majority was read and no other master objects. Then mayReplace allows to replace it.
+// strayness reports whether the record of master j is a stray one. sure is true if the records of a majority contain
+// this client's configuration, perhaps if a majority was read and no other master objects. In both cases mayReplace
+// allows an operator to replace the record.
 func (f *Deployment) strayness(j int) (sure, perhaps bool) {
 	var agree quorum.Set
 	others := false

@@ -10,7 +10,8 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/ballot"
 )
 
-// write returns a step that writes the record of master i with the largest numbers that were read anywhere.
+// write returns the action that writes the record of master i with the largest numbers that were read on any master.
+// An observer does not write, but reads the record again later.
 func (f *Deployment) write(step scripts.AdmitStep, i int) Move {
 	if f.Observer && !f.Now.Has(i) {
 		return Move{Look: Look}
@@ -32,18 +33,18 @@ func (f *Deployment) record(i int) scripts.Record {
 	return r
 }
 
-// span returns how long a quarantine of master i must last. A promoted master waits for longer, because the server that
-// it replaces may have granted locks until then.
+// span returns how long a quarantine of master i must last. A promoted master waits longer, because the server that
+// it replaces may have continued to grant locks.
 func (f *Deployment) span(i int) time.Duration {
 	r := f.largest()
 	//mutant:deployment-guard-time = r.Quarantine
 	return max(r.Quarantine, r.Longest+f.Facts[i].Late)
 }
 
-// Request returns the step of m for master i in the form of the script. The script compares the master's clock with the
-// median, and a quarantine begins at the later of the two. There the latest clock is used instead of the median: if
-// several clocks are set forward during a quarantine, the latest was right before. The tolerance is increased
-// accordingly.
+// Request returns the arguments of the script that performs the step of m on master i. The script compares the
+// master's clock with the median, and begins a quarantine at the later of the two. For a step that begins a
+// quarantine, Request passes the latest clock instead of the median: if several clocks are set forward during the
+// quarantine, the latest clock was the right one at its beginning. Request increases the tolerance accordingly.
 func (f *Deployment) Request(i int, m Move) scripts.AdmitRequest {
 	fact := &f.Facts[i]
 	req := scripts.AdmitRequest{
@@ -61,17 +62,17 @@ func (f *Deployment) Request(i int, m Move) scripts.AdmitRequest {
 }
 
 // Quarantine returns the step that puts master i into quarantine, even for an observer, and even if its record lists
-// other masters. The error is why that is not safe.
+// other masters. The error says why that is not safe.
 func (f *Deployment) Quarantine(i int) (scripts.AdmitRequest, error) {
 	return f.Request(i, Move{Step: scripts.AdmitReplace, Record: f.record(i)}), f.mayReplace(i)
 }
 
-// largest returns a record with the largest numbers that were read anywhere, the length of a quarantine, and the latest
-// of the configurations that agree with this client's.
+// largest returns a record with the largest numbers that were read on any master, the length of a quarantine, and the
+// latest of the configurations that agree with this client's.
 //
-// If there is no record, this client begins the deployment with its max TTL and its epoch. Until it has read the
-// records of a quorum it cannot know that there is none: then the longest TTL is at most [Shortest], since no
-// quarantine is shorter.
+// If there is no record, this client begins the deployment with its max TTL and its epoch. Until this client has read
+// the records of a quorum, it cannot know that there is no record. So the longest TTL is then at most [Shortest],
+// because no quarantine is shorter than that.
 func (f *Deployment) largest() scripts.Record {
 	r := scripts.Record{Quarantine: max(f.Guard, Shortest), Epoch: -1}
 	var looked quorum.Set

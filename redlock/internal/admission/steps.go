@@ -9,8 +9,9 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// The next steps that errors about a master name. Each is one step, and safe if it is followed literally; commands are
-// in backquotes. A test of the command follows each of them on real servers, and fails if a step has no case there.
+// The instructions that errors about a master contain. Each is safe if it is followed literally; commands are in
+// backquotes. A test of the command redlock follows each instruction on real servers, and fails if an instruction has
+// no test case.
 const (
 	StepNothing = "nothing: it votes by itself after the quarantine, as long as a client that takes locks runs"
 	StepAgain   = "nothing: run `redlock check` again in a moment"
@@ -30,11 +31,12 @@ const (
 	stepBacklog = "`CONFIG SET repl-backlog-ttl %d`"
 )
 
-// setClock is the step for a clock that is wrong. The command, which admits nothing, finds wrong clocks itself.
+// setClock is the instruction for a wrong clock. Admin.Check detects wrong clocks by itself, and then omits this
+// text.
 const setClock = "stop this server, set its clock, and start it after the max TTL has passed: if the clock of a " +
 	"running server jumps, its locks can end early"
 
-// advised is an error and the step that fixes its cause.
+// advised is an error and the instruction that fixes its cause.
 type advised struct {
 	error
 	step string
@@ -44,7 +46,7 @@ type advised struct {
 // Error implements error.
 func (e *advised) Error() string { return e.error.Error() + "; " + e.step }
 
-// Unwrap returns the error without the step.
+// Unwrap returns the error without the instruction.
 func (e *advised) Unwrap() error { return e.error }
 
 func advise(err error, step string, args ...any) error {
@@ -55,7 +57,7 @@ func adviseList(err error, step string, args ...any) error {
 	return &advised{err, fmt.Sprintf(step, args...), true}
 }
 
-// Names reports whether the list of record r has a master of this name.
+// Names reports whether a list of record r contains a master of this name.
 func Names(r *scripts.Record, name string) bool {
 	return slices.Contains(strings.Split(r.Masters+","+r.Next, ","), scripts.Escape(name))
 }
@@ -66,7 +68,7 @@ func WrongList(err error) bool {
 	return errors.As(err, &e) && e.list
 }
 
-// Advice returns the step that err names, or [StepOthers], and err without it.
+// Advice returns err without its instruction, and the instruction, or [StepOthers] if err has none.
 //
 //nolint:staticcheck // ST1008: the cause is a result, not a failure of this function
 func Advice(err error) (cause error, step string) {

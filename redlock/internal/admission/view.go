@@ -24,20 +24,20 @@ var phaseNames = [...]string{"connecting", "down", "quarantine", "voting", "bloc
 // String returns the name of p in traces and errors.
 func (p Phase) String() string { return phaseNames[p] }
 
-// A State holds the data on one master that a round needs.
+// A State describes one master as far as rounds need it.
 type State struct {
 	Phase   Phase
 	Session uint64 // of its connection; 0 if there is none
 	Stamp   string // of its admission record, as calls expect it; "" if the guard is off
-	// Text is its admission record, read on this session, and Record what it says; both are zero if there is none, or if
-	// the guard is off.
+	// Text is its admission record, read on this session, and Record is the parsed Text. Both are zero if there is no
+	// record, or if the guard is off.
 	Text   string
 	Record scripts.Record
-	Agrees bool // whether the masters and the shard of Record are those of the client's configuration or of the one before
-	// Incarnation increases whenever another server, or one that may have lost data, is found at this address. Leases of
-	// an older incarnation count as lost.
+	Agrees bool // Record has the shard of the client, and the masters of its configuration or of the one before
+	// Incarnation increases whenever another server, or one that may have lost data, is found at this address. The
+	// master is considered to have lost the leases of older incarnations.
 	Incarnation uint64
-	Over        int64 // InQuarantine: its end, in microseconds of the master's clock
+	Over        int64 // if Phase is InQuarantine: the end of the quarantine, in microseconds of the master's clock
 	Read        int64 // the master's time when the record was read, us
 	Admitted    bool  // its record admits it, at any epoch
 	// Backlog is its repl-backlog-ttl; 0: never freed, or unknown. If it is below the max TTL, the master has no
@@ -45,20 +45,20 @@ type State struct {
 	Backlog  time.Duration
 	ClockOff bool          // its clock is more than 15 s off the median: it votes, but waiters should not rely on it
 	Off      time.Duration // how far its clock is ahead of the median, negative if it is behind
-	// Err is why it does not vote; nil if it does. Its text is from when the View was made, so a remaining time in it
-	// may be a second old. Over is exact.
+	// Err is why the master does not vote; nil if it votes. Its text was made with the View, so a remaining time in the
+	// text may be a second old. Over is exact.
 	Err error
 }
 
-// A View is the common state for all rounds that begin now. Neither it nor the data it points to is ever changed.
+// A View is the common state for all rounds that begin now. A View, and the data that it points to, is never changed.
 type View struct {
 	Config     *quorum.Config
-	Masters    []State // by the number in the pool; at least Config.Slots
+	Masters    []State // indexed by the number in the pool; at least Config.Slots
 	Voting     quorum.Set
 	Connecting quorum.Set
 	Encoder    *scripts.Encoder
-	// If the masters are a shard: whether the records of all of them contain it, whether one has been admitted as one
-	// of it, and whether the record of one contains another shard.
+	// If the masters are a shard: Named is true if the records of all of them contain this shard, Begun if one of them
+	// was admitted as a master of this shard, and Other if the record of one of them contains another shard.
 	Named, Begun, Other bool
 }
 

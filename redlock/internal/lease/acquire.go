@@ -26,13 +26,13 @@ type Attempt struct {
 	Ticket *scripts.Ticket // nil: the caller does not wait in the masters' queues
 	// Join is called before the ticket is sent, not while the call waits for its turn.
 	Join func()
-	// Waits reports whether the waiter of the ticket may be in the masters' queues. It is called by the goroutine of a
-	// vote.
+	// Waits reports whether the waiter of the ticket may be in the masters' queues. It is called on the goroutine that
+	// received a vote.
 	Waits func() bool
-	// Complete is called when the last vote of the round is in; nil: no client is notified.
+	// Complete is called when the last vote of the round has come; nil: nothing is called.
 	Complete func()
 	Stats    *AcquireStats // nil: not recorded
-	// Patience bounds how long the call waits while too many rounds are under way; 0: only the context does.
+	// Patience bounds how long the call waits while too many rounds are under way; 0: only the context bounds it.
 	Patience time.Duration
 }
 
@@ -40,7 +40,7 @@ type Attempt struct {
 // records nothing.
 type AcquireStats struct {
 	Rounds int // that were sent
-	// Granted of N masters had said yes when the last round was decided or given up.
+	// Granted of N masters had granted the lease when the last round was decided or given up.
 	Granted, N int
 	// Place is the place of the call when it first waited in a queue, from 1; 0: it has not waited in one.
 	Place int
@@ -80,14 +80,16 @@ func (s *AcquireStats) RecordPlace(place int) {
 	}
 }
 
-// attemptsAtOnce is how many attempts may follow each other at once, while only their ballots are refused.
+// attemptsAtOnce is how many attempts may follow each other without a pause, as long as only their ballots are
+// refused.
 const attemptsAtOnce = 3
 
 // Acquire makes one attempt: it asks the masters of the current view for a new lease, and waits for their decision or
-// the end of ctx. If only the ballot was refused, it tries again at once, with another lease and another token range.
-// On success the lease is won and not yet live: see Hold.Start. On failure everything that may have been granted is
-// being rolled back, and Acquire does not wait for that; the ticket keeps its place in the queues. The error is a
-// *round.Failure, or one of ballots. The round is nil if nothing was sent: no quorum votes, or limiter.enter failed.
+// the end of ctx. If only the ballot was refused, it tries again immediately, with another lease and another token
+// range. On success the lease is won, but not yet live: see Hold.Start. On failure everything that may have been
+// granted is being rolled back, and Acquire does not wait for that; the ticket keeps its place in the queues. The
+// error is a *round.Failure, or one of ballots. The round is nil if nothing was sent: no quorum votes, or
+// limiter.enter failed.
 func (m *Manager) Acquire(ctx context.Context, a *Attempt) (*Lease, *round.Round, error) {
 	for try := 1; ; try++ {
 		l, r, call, err := m.prepare(ctx, a)
@@ -147,8 +149,8 @@ func (m *Manager) prepare(ctx context.Context, a *Attempt) (*Lease, *round.Round
 	return l, r, encode(a.Keys, l.ID, a.Terms.leaseTTL(0, m.Drift), first, last, a.Ticket), nil
 }
 
-// Start makes h the first hold of a lease that was won, which becomes live. It fails with a *round.Failure if the
-// Manager has closed, or too many masters have lost the lease meanwhile; then the lease has been released.
+// Start makes h the first hold of a lease that was won, and makes the lease live. It fails with a *round.Failure if
+// the Manager has closed, or if too many masters have lost the lease meanwhile; then the lease has been released.
 func (h *Hold) Start(l *Lease, terms *Terms) error {
 	now := l.m.Clock.Now()
 	if l.Role() != scripts.Plain {
@@ -159,7 +161,7 @@ func (h *Hold) Start(l *Lease, terms *Terms) error {
 	l.mu.Lock()
 	h.beginLocked(l, terms, now)
 	open := l.m.timers.Add(&l.renewal.entry, l, l.nextRunLocked(now))
-	view := l.m.View() // after Add: later changes come by Manager.Changed
+	view := l.m.View() // read after Add, because Manager.Changed handles later changes
 	l.on.lose(l.on.has &^ same(l.sent.view, view))
 	lacks := newlyReachable(l.sent.view, view) &^ l.on.has
 	why := l.goneLocked()
@@ -168,7 +170,7 @@ func (h *Hold) Start(l *Lease, terms *Terms) error {
 	}
 	if why != nil {
 		end := l.endLocked(&reason{err: why.err, sends: true}) // nothing is reported
-		l.ownership.terms.MinHold = 0                          // the caller does not get it
+		l.ownership.terms.MinHold = 0                          // the caller does not get the lease
 		l.mu.Unlock()
 		end.finish()
 		return &round.Failure{Decision: why.err}
@@ -211,7 +213,7 @@ func (l *Lease) awaitQuorum(ctx context.Context, r *round.Round, terms *Terms) e
 		return r.Failure(tooSlow(left, terms), nil)
 	}
 	if took := now.Sub(r.Start); took > r.View.Config.Slowest {
-		// Another client's repair may rely on it: a master that has forgotten its vote for l no longer counts for l.
+		// Another client's repair may rely on this failure: it may have repaired a master that has forgotten its vote for l.
 		return r.Failure(fmt.Errorf("%w: the replies took %v, longer than the timeout of %v", round.ErrTooSlow,
 			took.Round(time.Millisecond), r.View.Config.Slowest), nil)
 	}
@@ -245,11 +247,11 @@ func (m *services) recordRefusals(r *round.Round, name string) {
 	for _, set := range t.Rule.Sets() {
 		var fences []int64
 		r.Each(func(i int, v *round.Vote) {
-			if v.Time > 0 && set.Has(i) && !t.Unable().Has(i) { // those do not show their fence, or cannot grant
+			if v.Time > 0 && set.Has(i) && !t.Unable().Has(i) { // the others show no fence, or cannot grant
 				fences = append(fences, v.Fence)
 			}
 		})
-		ill := t.Unable() & set &^ r.View.Connecting // those may be well: nothing is known of them yet
+		ill := t.Unable() & set &^ r.View.Connecting // masters that are still connecting may work
 		floor = max(floor, ballot.Floor(fences, set.Len(), ill.Len()))
 	}
 	m.Ballots.Saw(now, name, floor)
@@ -260,8 +262,8 @@ type voteRecorder struct {
 	lease    *Lease
 	complete func()
 	waits    func() bool
-	active   atomic.Bool // it counts in Manager.rounds
-	late     quorum.Set  // masters whose votes are still to be rolled back if they come as grants; guarded by Lease.mu
+	active   atomic.Bool // the round is counted in Manager.rounds
+	late     quorum.Set  // masters that have not voted, and whose grants must be rolled back; guarded by Lease.mu
 }
 
 // OnVote implements round.VoteObserver.
@@ -301,9 +303,9 @@ func mayHold(v *round.Vote) bool {
 	return v.Outcome == quorum.Granted || v.Unsure()
 }
 
-// undo releases the lease of a lost round on each master that has granted it or may still grant it. It returns at once.
-// If refusals alone decided the round, the masters that have not answered yet will hardly grant the acquire: undo sends
-// a roll-back to such a master only if its answer is no refusal.
+// undo releases the lease of a lost round on each master that has granted it or may still grant it. It does not wait.
+// If refusals alone decided the round, the masters that have not answered yet are unlikely to grant the acquire, so
+// such a master is sent a roll-back only if its answer, when it comes, is not a refusal.
 func (l *Lease) undo(r *round.Round) {
 	var set, late quorum.Set
 	l.mu.Lock()
@@ -330,7 +332,7 @@ func (l *Lease) rollBack(set quorum.Set) {
 	}
 }
 
-// keepingPlace returns what becomes of the waiter in a roll-back: it keeps its place in the queue.
+// keepingPlace returns the Ending for a roll-back after which the waiter keeps its place in the queue.
 func (l *Lease) keepingPlace() scripts.Ending {
 	if l.ticket == nil {
 		return scripts.Ending{}
@@ -339,7 +341,7 @@ func (l *Lease) keepingPlace() scripts.Ending {
 	return scripts.Ending{Waiter: l.ticket, Back: true, AskBallot: l.sent.ballot}
 }
 
-// newLease makes a lease with an id of its own.
+// newLease makes a lease with a new id.
 func (m *Manager) newLease(name string, keys *scripts.Keys, t *scripts.Ticket) *Lease {
 	l := &Lease{m: &m.services, Name: name, wire: wire{keys: keys, ticket: t}}
 	//mutant:new-ids = uint64(len(name))
@@ -353,17 +355,17 @@ func (m *Manager) newLease(name string, keys *scripts.Keys, t *scripts.Ticket) *
 	return l
 }
 
-// nextNumber returns the number of the next lease. A running process can be copied, as by two starts of one snapshot
-// of its machine. The copies have the same owner and counter, so a random part tells their leases apart. It has at
-// most 16 digits: with a label of up to ten bytes, Redis keeps the lock in its compact form (hash-max-listpack-value,
-// 64 bytes).
+// nextNumber returns the number of the next lease. A running process can be copied, for example if one snapshot of its
+// machine is started twice. The copies have the same owner and counter, so a random part distinguishes their leases.
+// The number has at most 16 digits, so that Redis keeps a lock with a label of up to ten bytes in its compact form
+// (hash-max-listpack-value, 64 bytes).
 func (m *Manager) nextNumber() uint64 {
 	//mutant:copied-client = uint64(jitter.Unique())*0 + m.number.Add(1)
 	return uint64(jitter.Unique())<<20 + m.number.Add(1)
 }
 
-// warn notifies the owners of other leases that masters have reported in a round that was won: a majority has lost
-// those leases.
+// warn notifies the owners of other leases that masters have reported in a round that was won, because a majority of
+// the masters has lost those leases.
 func (a *voteRecorder) warn(r *round.Round, i int, v *round.Vote, decides bool) {
 	set := quorum.Set(0)
 	switch {

@@ -9,35 +9,35 @@
 //	   v                      ended, and released when its holder unlocks
 //	rolled back
 //
-// A lease is one id on the masters (after an import, also the id that it replaces); an id is never used twice. What
-// the masters have been sent, and may therefore hold, is the type sent. What a caller holds is its ownership: token,
-// depth, holds, terms. A lease that is handed off within the Locker gets a new ownership with the next token; to the
-// masters nothing has changed.
+// A lease is one id on the masters (after an import, also the id that it replaces); an id is never used twice. The
+// type sent records what the masters have been sent, and may therefore hold. The type ownership is what a caller
+// holds: token, depth, holds, terms. A lease that is handed off within the Locker gets a new ownership with the next
+// token; for the masters nothing changes.
 //
 // # Rules
 //
 //   - Validity is TTL - (now - start) - drift, after the Redis documentation on distributed locks. It is computed
-//     again at each check, and the elapsed time is the larger of what the boot clock and the wall clock say. No end is
-//     ever stored.
+//     again at each check, and the elapsed time is the larger of what the boot clock and the wall clock say. The end
+//     is never stored.
 //   - A lost attempt is rolled back on each master that granted it, or has not refused it yet; see Lease.undo.
 //   - A repair is queued with mu held and the state checked under mu. The state becomes ended under mu, and the release
 //     is queued after that. So no repair follows the release of its lease. Attempts have ended by then: a lease that is
 //     trying has one owner.
-//   - A release carries a ballot only to a master to which an acquire may still be on its way over another connection.
-//     On the connection of the acquire, the acquire came first.
-//   - A master has lost the lease if its last answer was "missing", or if another server, or one that may have
-//     forgotten, is at its address since it last granted, confirmed or was repaired. When the others are no quorum,
+//   - A release carries a ballot only if an acquire may still be on its way to the master over another connection.
+//     Over one connection the acquire arrives first.
+//   - A master has lost the lease if its last answer was "missing", or if the server at its address has changed, or
+//     may have forgotten, since it last granted or confirmed the lease or was repaired. When the others are no quorum,
 //     the lease ends. A server that was restarted may have forgotten, unless it is a durable master.
-//   - A master that was restarted is sent an extension at once, and has the lease again when it confirms. If a
+//   - A master that was restarted is sent an extension immediately, and has the lease again when it confirms it. If a
 //     majority has restarted before the first of them has confirmed, the lease ends, although every key may be there.
-//   - A master that lacks the lease is given it back (repair) by a round in which a majority has confirmed it. In a
-//     joint configuration a majority of one set repairs only masters that vote, and a majority of both sets also those
-//     in quarantine.
+//   - A master that lacks the lease gets it back by a repair, after a round in which a majority has confirmed the
+//     lease. In a joint configuration a majority of one set repairs only masters that vote, and a majority of both
+//     sets also those in quarantine.
 //
 // # What proves that a master has not forgotten
 //
-// A master counts for a lease only on evidence that it has not lost data since. Each message that makes it count
-// carries this evidence with it:
+// A master counts as one that has a lease only with evidence that it has not lost data since. Each message that makes
+// a master count carries this evidence:
 //
 //	message           why the master counts then       what proves that it has forgotten nothing since
 //	acquire, import   it votes for the lease           it votes by the record that the round expects, and the script
@@ -60,13 +60,13 @@
 //	other steps                                        makes a master vote that did not
 //
 // A repaired master has the lease, so its confirmation of the next extension is a vote like any other. A release makes
-// no master count. With the restart guard off there are no records, and the session alone is compared: a
-// master that restarts is said to keep its data, and an extension is sent to it at once.
+// no master count. With the restart guard off there are no records, and only the session is compared: according to the
+// operator a master that restarts keeps its data, and an extension is sent to it immediately.
 //
 // A lock with a TTL below the pool's timeout is given to no master in quarantine: it could expire on the other masters
-// before an acquire that the repaired master has granted and forgotten is overdue there. For the same reason an acquire
-// that takes longer than the timeout fails, regardless of its validity. All clients of a deployment need the same
-// timeout.
+// while an acquire of another client, which the repaired master has granted and forgotten, can still win. For the same
+// reason an acquire that takes longer than the timeout fails, regardless of its validity. All clients of a deployment
+// need the same timeout.
 //
 // # Handoffs
 //
@@ -83,18 +83,18 @@
 //   - The range has tokens left. The call that won the lease has reserved as many as its Handoffs. It has reserved none
 //     if its ballot had to begin above the masters' present time (ballot.Propose): a name that changes hands fast
 //     would run ahead of the clock.
-//   - The call that gives the lease has Handoffs above 0, and the lease was won less than its HandoffTime ago.
-//   - No re-entry is under way, and no holder has set a value: it would be shown as that of the next holder.
-//   - The first call of the local queue is not fair. Its TTL is at least that of the lease, and it wants no
-//     more validity than is left.
+//   - The call that hands the lease off has Handoffs above 0, and the lease was won less than its HandoffTime ago.
+//   - No re-entry is under way, and no holder has set a value, which would be shown as that of the next holder.
+//   - The first call of the local queue is not fair. Its TTL is at least that of the lease, and it requires no more
+//     validity than is left.
 //
-// A token costs a microsecond of the fence. With 1000, the most that can be set, the fence is a millisecond ahead of
-// the clock; an acquire of another client that comes within it is refused as stale, and is repeated above it.
+// Each reserved token puts the fence a microsecond further ahead of the clock. With 1000, the maximum, the fence is a
+// millisecond ahead; another client's acquire within that time is refused as stale, and repeated above the fence.
 //
 // # Locks
 //
 // Lease.mu is not held while anything waits, while a context is cancelled, or while a function of the caller runs. The
-// locks of the Manager's timers, of the ballots and of the local queue may be taken while it is held, never before it.
-// One goroutine of the Manager extends all live leases, and ends those that have expired (package due), for a reason of
-// the table in end.go.
+// locks of the Manager's timers, of the ballots and of the local queue may be taken while it is held, and it is never
+// taken while one of them is held. One goroutine of the Manager extends all live leases, and ends those that have
+// expired (package due), with a reason from the table in end.go.
 package lease

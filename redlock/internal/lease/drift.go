@@ -20,8 +20,9 @@ type Drift struct {
 //mutant:drift = Drift{Constant: time.Nanosecond}
 var DefaultDrift = Drift{Factor: 0.01, Constant: 2 * time.Millisecond}
 
-// Of returns the drift over ttl, rounded up to the nanosecond. ttl is not negative and d passes [Drift.Check]; a drift
-// that overflows is the maximum Duration, since one that wrapped around would lengthen a validity.
+// Of returns the drift over ttl, rounded up to the nanosecond. ttl must not be negative, and d must pass
+// [Drift.Check]. If the drift overflows, Of returns the maximum Duration, since a drift that wrapped around would
+// lengthen a validity.
 func (d Drift) Of(ttl time.Duration) time.Duration {
 	share := time.Duration(math.Ceil(float64(ttl) * d.Factor))
 	if d.Constant > math.MaxInt64-share {

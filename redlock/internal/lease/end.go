@@ -19,20 +19,21 @@ var (
 	ErrNested   = errors.New("redlock: the lock is locked more than once; unlock the inner locks first")
 )
 
-// A reason says why a lease ends, and what its end does. In each case its contexts end first, and the next local waiter
-// contends once the release, if any, is sent. Without one, the last Unlock sends it, or the lease continues elsewhere.
+// A reason says why a lease ends, and what is done then. In each case its contexts end first, and the next local
+// waiter contends last, after the release if sends is set. If it is not set, the last Unlock sends the release, or the
+// lease continues elsewhere.
 type reason struct {
-	err     error // of its holds from then on
-	sends   bool  // the release
+	err     error // the error of its holds from then on
+	sends   bool  // the release is sent
 	joins   bool  // a fair local waiter joins the masters' queues before the release
 	lost    bool  // it is reported as lost
 	ended   bool  // it is reported as released, with outcome
 	outcome error
 }
 
-// The reasons for which a lease ends. A lease without a holder ends as unused, regardless of the cause. An attempt that
-// does not win its lease is rolled back instead: see Lease.undo. The first two ways of losing a lock differ for the log
-// and for people: callers see both as ErrLost.
+// The reasons for which a lease ends. A lease without a holder ends as unused, regardless of the cause. An attempt
+// that does not win its lease is rolled back instead: see Lease.undo. The first two reasons differ only in their
+// texts, for the log and for people: both are ErrLost.
 var (
 	expired    = &reason{err: fmt.Errorf("%w: no majority extended it in time", ErrLost), lost: true}
 	forgotten  = &reason{err: fmt.Errorf("%w: too few masters still have it", ErrLost), lost: true}
@@ -44,15 +45,16 @@ var (
 	unused     = &reason{err: errors.New("redlock: the idle lock is released"), sends: true}
 )
 
-// An ending is the end of a lease that is still to be finished, once no lock is held. The zero ending is none.
+// An ending is the end of a lease. finish must be called for it as soon as no lock is held. The zero ending does
+// nothing.
 type ending struct {
 	lease *Lease
 	why   *reason
 	holds []holding
 }
 
-// endLocked ends a live or idle lease for a reason; with nil it continues. The caller finishes the ending when it has
-// unlocked l.mu.
+// endLocked ends a live or idle lease for a reason, and does nothing if why is nil. The caller must call finish of the
+// ending after it has unlocked l.mu.
 func (l *Lease) endLocked(why *reason) ending {
 	if why == nil || l.state != live && l.state != idle {
 		return ending{}
@@ -68,8 +70,8 @@ func (l *Lease) endLocked(why *reason) ending {
 	return ending{l, why, l.ownership.endLocked(why.err)}
 }
 
-// endContexts ends the contexts of the holds. If several leases end at once, the contexts of all of them end before the
-// first is finished.
+// endContexts ends the contexts of the holds. If several leases end together, endContexts is called for all of them
+// before the first finish.
 func (e ending) endContexts() {
 	for _, h := range e.holds {
 		h.endContexts(e.why.err)

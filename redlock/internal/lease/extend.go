@@ -10,19 +10,20 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
-// An extension is one round that prolongs a lease: by the Manager, by Extend or by a re-entry.
+// An extension is one round that prolongs a lease. The Manager, Extend and re-entries send extensions.
 type extension struct {
 	round.Round
 	lease    *Lease
 	ttl      time.Duration
-	retry    clock.Instant // of one by the Manager: when the next is due unless this one is confirmed
-	check    bool          // it prolongs nothing: only the masters' answers count
+	retry    clock.Instant // when the Manager repeats it unless it is confirmed; zero if the Manager did not send it
+	check    bool          // it prolongs nothing, and only shows whether the masters have the lease
 	skipped  []round.Skipped
 	repaired quorum.Set // masters that were sent a repair by this round; guarded by l.mu
 }
 
-// extendLocked queues a round that prolongs the lease, to ttl if that is longer than its terms say, and writes its
-// depth and its value. l.mu is held and l is live. The caller records the skipped votes after it has released the lock.
+// extendLocked queues a round that prolongs the lease, to ttl if that is longer than the TTL of its terms, and writes
+// its depth and its value. The caller must hold l.mu, and l must be live. When the caller has released l.mu, it must
+// record the skipped votes.
 func (l *Lease) extendLocked(op string, ttl time.Duration) *extension {
 	view := l.m.View()
 	e := &extension{lease: l}
@@ -34,8 +35,8 @@ func (l *Lease) extendLocked(op string, ttl time.Duration) *extension {
 	return e
 }
 
-// checkLocked queues a round that writes the depth and a value, and prolongs nothing. Its answers show whether the
-// masters still have the lease.
+// checkLocked queues a round that writes the depth and a value, but does not prolong the lease. The answers show
+// whether the masters still have the lease.
 func (l *Lease) checkLocked(op string, value scripts.Value) *extension {
 	e := &extension{lease: l, check: true}
 	e.Init(l.m.Sender, l.m.View(), op, e)
@@ -84,8 +85,8 @@ func (e *extension) confirmedLocked(now clock.Instant) {
 	l.scheduleLocked(now)
 }
 
-// repairLocked gives the lease back to the masters that lack it, as far as the round proves that they may have it.
-// After a freeze the validity may be over before the end of the lease is noticed; then it repairs none.
+// repairLocked sends a repair to each master that lacks the lease and may get it because of this round: see
+// repairable. It sends none if the validity has expired, which the Manager may notice late after a freeze.
 func (e *extension) repairLocked() {
 	missing := repairable(&e.Round, e.ttl) &^ e.repaired
 	if missing == 0 || e.lease.validity.left(e.lease.m.Clock.Now()) <= 0 {
@@ -98,7 +99,7 @@ func (e *extension) repairLocked() {
 }
 
 // Extend prolongs the lease by its TTL from now and waits for the decision. On failure nothing has changed. It
-// succeeds only with validity left at its return.
+// succeeds only if validity is left when it returns.
 func (h *Hold) Extend(ctx context.Context) error {
 	e, err := h.prolong(ctx, "extend", 0, 0)
 	if err != nil && e != nil && e.worthAnother(ctx) {
@@ -107,9 +108,9 @@ func (h *Hold) Extend(ctx context.Context) error {
 	return err
 }
 
-// prolong sends an extension, to ttl if that is longer than before, with as many holds more, and waits for the
-// decision. It returns nil only if a majority confirmed the lease and h is held at this instant. The extension is
-// nil if nothing was sent.
+// prolong sends an extension and waits for the decision. ttl is the new TTL if it is longer than that of the lease;
+// more is the number of holds that are being added. It returns nil only if a majority confirmed the lease and h is
+// held at this instant. The extension is nil if nothing was sent.
 func (h *Hold) prolong(ctx context.Context, op string, ttl time.Duration, more int) (*extension, error) {
 	if err := h.lockHeld(); err != nil {
 		return nil, &round.Failure{Decision: err}
@@ -136,7 +137,8 @@ func (h *Hold) decided(ctx context.Context, e *extension) error {
 }
 
 // SetValue sets the value of the lease, writes it to the masters and waits for the decision. Later extensions and
-// repairs carry it, so masters that lack it get it then, also if this round fails. text is valid: see scripts.NewValue.
+// repairs carry the value, so masters that this round does not reach get it then, even if the round fails. text must
+// be valid: see scripts.NewValue.
 func (h *Hold) SetValue(ctx context.Context, text string) error {
 	if err := h.lockHeld(); err != nil {
 		return &round.Failure{Decision: err}
@@ -154,8 +156,8 @@ func (h *Hold) SetValue(ctx context.Context, text string) error {
 	return h.decided(ctx, e)
 }
 
-// worthAnother reports whether the round has given the lease to masters that had not got it yet, so that another
-// round may be confirmed, in a joint configuration.
+// worthAnother reports whether another round may be confirmed, because this round, in a joint configuration, has
+// repaired masters that lacked the lease.
 func (e *extension) worthAnother(ctx context.Context) bool {
 	if !e.View.Config.Rule.Joint() || !e.Complete(ctx) {
 		return false
@@ -165,8 +167,8 @@ func (e *extension) worthAnother(ctx context.Context) bool {
 	return e.repaired != 0
 }
 
-// Reenter makes inner one more hold of the lease of h: it is extended, and its depth is one more. A failure leaves
-// the lease as it was. It succeeds only with the wanted validity left.
+// Reenter makes inner another hold of the lease of h, extends the lease, and increases its depth by one. It succeeds
+// only if the validity that terms require is left. A failure leaves the lease as it was.
 func (h *Hold) Reenter(ctx context.Context, inner *Hold, terms *Terms) error {
 	e, err := h.prolong(ctx, "re-enter", terms.TTL, 1)
 	if e == nil {
@@ -178,13 +180,13 @@ func (h *Hold) Reenter(ctx context.Context, inner *Hold, terms *Terms) error {
 	defer l.mu.Unlock()
 	o := &l.ownership
 	o.entering--
-	if left := l.validity.left(now); err == nil && h.ended != nil { // it ended meanwhile
+	if left := l.validity.left(now); err == nil && h.ended != nil { // the lease ended meanwhile
 		err = e.Failure(h.ended, nil)
 	} else if err == nil && left < terms.Least {
 		err = e.Failure(tooSlow(left, terms), nil)
 	}
 	if err != nil {
-		l.extendSoonLocked(now, 0) // the masters have got another depth
+		l.extendSoonLocked(now, 0) // masters may have stored the larger depth
 		return err
 	}
 	inner.lease, inner.token = l, o.token

@@ -9,8 +9,8 @@ import (
 	"github.com/redlock-go/redlock/clock"
 )
 
-// A Hold is one Lock of a lease: the first one, or a re-entry. It is not the text that Lock.Export gives. The zero
-// Hold becomes usable when Start, TakeOver, Reenter or a handoff succeeds. All methods are safe for concurrent use.
+// A Hold is one Lock of a lease: the first one, or a re-entry. The zero Hold becomes usable when Start, TakeOver,
+// Reenter or a handoff succeeds. All methods are safe for concurrent use.
 type Hold struct {
 	lease *Lease
 	token int64
@@ -18,10 +18,10 @@ type Hold struct {
 	// Guarded by l.mu.
 	ended    error         // nil while it is held
 	unlocked bool          // Unlock was called
-	lasted   time.Duration // how long the ownership lasted that the Unlock has ended
+	lasted   time.Duration // how long the ownership lasted, if Unlock of this hold has ended it
 	done     chan struct{}
-	contexts map[context.Context]*ownerContext // by parent, or by themselves: see bind
-	prune    int                               // the number of contexts at which those that have ended are dropped
+	contexts map[context.Context]*ownerContext // the key is the parent, or the ownerContext itself: see bind
+	prune    int                               // when there are this many contexts, those that have ended are dropped
 }
 
 var closedChan = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
@@ -43,7 +43,7 @@ func (h *Hold) Lease() *Lease { return h.lease }
 // Token returns the fencing token.
 func (h *Hold) Token() int64 { return h.token }
 
-// Info describes the lease as it is for h.
+// Info describes the lease with the token of h, and without validity if h has ended.
 func (h *Hold) Info() Info {
 	i := h.lease.Info()
 	h.lease.mu.Lock()
@@ -66,8 +66,8 @@ func (h *Hold) Lasted() time.Duration {
 }
 
 // Forgo gives up the minimum hold of a lock that is not returned to its caller, whether it has ended or not. If Close
-// has ended the lock and the masters keep the name, Forgo releases the name. For a re-entry it does nothing: the caller
-// has had the outer lock.
+// has ended the lock and the masters keep the name, Forgo releases the name. For a re-entry it does nothing, because
+// the caller has had the outer lock.
 func (h *Hold) Forgo() {
 	h.lease.mu.Lock()
 	kept := false
@@ -100,8 +100,8 @@ func (h *Hold) HasLeft(least time.Duration) bool {
 	return h.ended == nil && h.lease.leftLocked(now) > 0 && h.lease.validity.left(now) >= least
 }
 
-// Err returns nil while h is held, and then why it ended. It compares with the clocks: a lease whose validity has
-// expired is ended by the call that finds out.
+// Err returns nil while h is held, and then why it ended. It compares the validity with the clocks, and ends the lease
+// if the validity has expired.
 func (h *Hold) Err() error {
 	err := h.lockHeld()
 	if err == nil {
@@ -110,7 +110,7 @@ func (h *Hold) Err() error {
 	return err
 }
 
-// lockHeld locks the lease of h while h is held. Else it returns why h has ended, and nothing is locked.
+// lockHeld locks the lease of h if h is held. Otherwise it locks nothing, and returns why h has ended.
 func (h *Hold) lockHeld() error {
 	l := h.lease
 	now := l.m.Clock.Now()
@@ -124,8 +124,8 @@ func (h *Hold) lockHeld() error {
 	return err
 }
 
-// Settle sets whether the lease is extended from now on, and its maximum hold from now. It does nothing for a re-entry:
-// these are terms of the first hold.
+// Settle sets whether the lease is extended from now on, and its maximum hold from now. It does nothing for a
+// re-entry, because these are terms of the first hold.
 func (h *Hold) Settle(terms *Terms) {
 	if h.lockHeld() != nil {
 		return
@@ -155,8 +155,8 @@ func (h *Hold) Done() <-chan struct{} {
 	return h.done
 }
 
-// Requested returns a channel that is closed when another client requests that the lock is unlocked. The Locker
-// subscribes to its inbox for that. It returns nil for a hold that has ended.
+// Requested returns a channel that is closed when another client requests the release of the lock. It makes the Locker
+// subscribe to its inbox. It returns nil for a hold that has ended.
 func (h *Hold) Requested() <-chan struct{} {
 	if h.lockHeld() != nil {
 		return nil
@@ -177,7 +177,8 @@ func (h *Hold) Requested() <-chan struct{} {
 // leastPrune is the number of contexts of a hold at which those that have ended by themselves are first dropped.
 const leastPrune = 32
 
-// bind makes c end when h ends, or at once if it has, and returns it; or the context that is bound for key already.
+// bind makes c end when h ends, or immediately if h has ended, and returns c. If a context is already bound for key,
+// bind cancels c and returns that context.
 func (h *Hold) bind(key context.Context, c *ownerContext) *ownerContext {
 	h.lease.mu.Lock()
 	var known *ownerContext

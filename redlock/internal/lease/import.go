@@ -15,17 +15,17 @@ func (m *Manager) NewImport(name string, keys *scripts.Keys, previous string) *L
 	return l
 }
 
-// Inherits records that the lease which l takes over was this Manager's own, and was sent this ballot: both are
-// released with l in any case.
+// Inherits records that the lease that l takes over was this Manager's own, and that ballot is the largest that was
+// sent for it. So the release of l also releases that lease on all masters.
 func (l *Lease) Inherits(ballot int64) {
 	all := l.m.View().Config.Rule.All()
 	l.sent.to, l.sent.mixed, l.sent.ballot = all, all, ballot
 }
 
-// Import acquires the lease that another process has exported: under a new id, on the voting masters that still
-// have the previous id. As in an acquire, the round decides which client has the name. Import sends one round. The
-// caller repeats it on the same lease, so that masters which an earlier round has taken over still count, until Import
-// succeeds or the caller gives up and calls Abandon.
+// Import acquires the lease that another process has exported: under a new id, on the voting masters that still have
+// the previous id. As in an acquire, the round decides which client has the name. Import sends one round. The caller
+// repeats it on the same lease, so that masters on which an earlier round has taken the lease over still count, until
+// Import succeeds or the caller gives up and calls Abandon.
 func (l *Lease) Import(ctx context.Context, op string, terms *Terms, above int64, s *AcquireStats) error {
 	m := l.m
 	view := m.View()
@@ -36,8 +36,8 @@ func (l *Lease) Import(ctx context.Context, op string, terms *Terms, above int64
 	}
 	l.sent.mixed |= r.Asked() // an acquire of the exporter, over a connection of its own, may still arrive
 	ttl := terms.leaseTTL(0, m.Drift)
-	// Only masters that vote count. The specification is safe without this: a master that still has the exporter's
-	// lease has not forgotten it. It keeps one rule for all rounds that acquire a lock.
+	// Only masters that vote count. The specification is safe without this restriction, since a master that still has the
+	// exporter's lease has not forgotten it. The restriction keeps one rule for all rounds that acquire a lock.
 	//mutant:import-votes = round.NeedsRecord
 	need := round.NeedsVote
 	if l.Role() != scripts.Plain {
@@ -59,8 +59,9 @@ func (l *Lease) Import(ctx context.Context, op string, terms *Terms, above int64
 	return err
 }
 
-// importFailed sets the decision of a lost import in f. During a change of the masters, if a majority of one set has
-// confirmed the import, importFailed also repairs the masters that lack it and may be repaired: the next round may win.
+// importFailed records in f the error with which a failed import ends. If the masters are being changed and a majority
+// of one set has confirmed the import, importFailed also sends repairs to the masters that do not have the lease and
+// may be repaired, so that the next round may win.
 func (l *Lease) importFailed(ctx context.Context, r *round.Round, f *round.Failure, terms *Terms, first int64) {
 	t := r.Tally()
 	if t.Rule.Joint() && r.Complete(ctx) {

@@ -14,34 +14,36 @@ import (
 //	          shows this lease; or has taken the lease from its holder by force
 //	release   a client requests that the lock is unlocked
 //
-// Either releases an idle lease, and keeps one that is held from becoming idle. A check also makes the Manager extend
-// the lease at once, which shows whether the masters still have it. No message is trusted: a false one costs a round, a
-// lost one the time until the next extension. A message for another lease, or one that has ended, changes nothing.
+// Either kind releases an idle lease, and prevents a lease that is held from becoming idle. A check also makes the
+// Manager extend the lease immediately, which shows whether the masters still have it. Messages are not trusted: a
+// false message costs a round, and a lost message costs the time until the next extension. A message about another
+// lease, or about a lease that has ended, changes nothing.
 //
 // A Locker is subscribed to its inbox while one of its leases has been live for listenAfter, may linger, or has a
-// holder that has called ReleaseRequested. An earlier message is lost.
+// holder that has called ReleaseRequested. Messages that come before are lost.
 
 const (
-	// listenAfter is how long a lease is live before its Locker subscribes to the inbox: a short lock costs no
+	// listenAfter is how long a lease is live before its Locker subscribes to the inbox, so that short locks cost no
 	// subscription.
 	listenAfter = time.Second
-	// checkPause is the least time between two extensions of one lease that messages cause, and checkPace between those
-	// of all leases of a Locker: a flood of messages costs the masters no more.
+	// checkPause is the minimum time between two extensions that messages cause for one lease, and checkPace the minimum
+	// for all leases of a Locker. They bound what a flood of messages costs the masters.
 	checkPause = 100 * time.Millisecond
 	checkPace  = time.Millisecond
 )
 
-// An inbox records what messages about a lease have said.
+// An inbox records whether messages about a lease can arrive, and whether one was a request.
 type inbox struct {
 	listens   bool // the Locker is subscribed because of the lease
 	requested bool // another client has requested a release
 }
 
-// The messages of a lease that have an effect later. A lease has none until a message or its holder needs it.
+// messages records the later effects of messages about a lease. It is not allocated until a message or the holder
+// needs it.
 type messages struct {
-	due     clock.Instant // when the Manager is to extend the lease because of a message; zero: no message is new
-	checked clock.Instant // when it last did
-	// requested is closed when another client requests a release. It is for the holder with this token.
+	due     clock.Instant // when the Manager is to extend the lease because of a message; zero: no message is pending
+	checked clock.Instant // when it last did so
+	// requested is closed when another client requests a release. It belongs to the holder whose token is in holder.
 	requested chan struct{}
 	holder    int64
 }
@@ -53,7 +55,7 @@ func (l *Lease) messagesLocked() *messages {
 	return l.messages
 }
 
-// listenLocked subscribes the Locker to its inbox until the lease ends. It is live.
+// listenLocked subscribes the Locker to its inbox until the lease ends. The lease must be live.
 func (l *Lease) listenLocked() {
 	if !l.inbox.listens {
 		l.inbox.listens = true
@@ -155,9 +157,9 @@ func (p *pacer) next(now clock.Instant) clock.Instant {
 	return at
 }
 
-// addressees are the leases that a message may be about and the local queue does not know, by their ids: those with
-// readers, and those that may linger and are not live yet, since a message may arrive before the call knows that it has
-// won the lease.
+// addressees holds, by id, the leases that messages may be about and that the local queue does not know. These are the
+// leases of an RWLock, and leases that may linger and are not live yet, since a message may arrive before the call
+// knows that it has won the lease.
 type addressees struct {
 	mu     sync.Mutex
 	leases map[string]*Lease

@@ -12,26 +12,26 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
-// Terms are the terms of a caller.
+// Terms are the options of the call that acquires or re-enters a lease.
 type Terms struct {
 	TTL     time.Duration
 	Least   time.Duration // the validity that must be left when the call returns
 	MaxHold time.Duration // 0: no limit
-	MinHold time.Duration // the masters keep the name for so long, also after its Unlock
+	MinHold time.Duration // the masters keep the name for this long, even after its Unlock
 	Extend  bool          // in the background
 	Async   bool          // Unlock does not wait for the masters
-	Long    bool          // the holder keeps the lease for as long as it can: HeldLong does not report it
-	// Handoffs of the call that wins the lease is how often it may be handed off until its release. A later holder with 0
-	// does not hands it off. HandoffTime is of the holder that unlocks: it hands the lease off only if less than this has
-	// passed since the lease was won. See the package documentation.
+	Long    bool          // the holder is expected to keep the lease for long, so HeldLong does not report it
+	// Handoffs, in the terms of the call that wins the lease, is how often the lease may be handed off until its release.
+	// A later holder with Handoffs 0 does not hand it off. A holder that unlocks hands the lease off only if less than
+	// its HandoffTime has passed since the lease was won. See the package documentation.
 	Handoffs    int
 	HandoffTime time.Duration
 	// Linger bounds how long the lease is kept after the last Unlock, for the next call of the Locker; 0: it is released.
 	Linger time.Duration
 }
 
-// remainingMinHold returns the part of MinHold that is left after held. The drift is added to it, for clocks that run
-// fast, here or there.
+// remainingMinHold returns the part of MinHold that is left after held. It includes the drift, since the clock of the
+// client or of a master may run fast.
 func (t *Terms) remainingMinHold(held time.Duration, d Drift) time.Duration {
 	if t.MinHold == 0 {
 		return 0
@@ -47,7 +47,7 @@ func (t *Terms) maxHandoffs() int {
 	return t.Handoffs
 }
 
-// leaseTTL returns the TTL that is sent to the masters for a lease that was won held ago.
+// leaseTTL returns the TTL that is sent to the masters. held is the time since the lease was won.
 func (t *Terms) leaseTTL(held time.Duration, d Drift) time.Duration {
 	//mutant:minimum-asked = t.TTL
 	return max(t.TTL, t.remainingMinHold(held, d))
@@ -68,7 +68,7 @@ type Lease struct {
 	m        *services
 	Name     string
 	ID       string
-	replaces string // of an import: the id by which masters may know it still; else ""
+	replaces string // for an import, the id by which masters may still know the lease; else ""
 	wire
 
 	mu    sync.Mutex
@@ -84,27 +84,27 @@ type Lease struct {
 	value     *value // nil: no holder has set one
 }
 
-// wire is what all messages of a lease have in common.
+// wire holds what all messages of a lease have in common.
 type wire struct {
 	keys     *scripts.Keys
 	ticket   *scripts.Ticket // of the waiter; nil if it has none
 	recorder voteRecorder
 }
 
-// wakeups are how a holder hears that another client wants the lease.
+// wakeups holds the state of the messages by which a holder learns that another client wants the lease.
 type wakeups struct {
-	Listens  bool // for the Waiters alone, guarded by their lock: the inbox is open because of the lease
+	Listens  bool // the inbox is open because of the lease; only the Waiters use it, guarded by their lock
 	inbox    inbox
 	messages *messages
 }
 
-// holders says which masters have the lease, and by which configuration that was a majority.
+// holders records which masters have the lease, and the configuration in which they were a majority.
 type holders struct {
 	config *quorum.Config
 	on     masters
 }
 
-// A value is the latest that a holder has set. Extensions and repairs carry it.
+// A value is the latest value that a holder has set. Extensions and repairs carry it to the masters.
 type value struct {
 	version int64
 	text    scripts.Value
@@ -132,7 +132,7 @@ func (l *Lease) ids() []string {
 	return []string{l.ID}
 }
 
-// masters are those that have the lease by their last answer, and those that have lost it.
+// masters records which masters have the lease according to their last answer, and which have lost it.
 type masters struct{ has, lost quorum.Set }
 
 //mutant:lost-since-confirmation = m.has|set, m.lost
@@ -143,18 +143,18 @@ func (m *masters) lose(set quorum.Set) { m.has, m.lost = m.has&^set, m.lost|set 
 // handoffs, and for taking the lease over while it lingers.
 type tokenRange struct {
 	next, last int64
-	handoffs   int // left until the release
+	handoffs   int // how many are left until the release
 	won        clock.Instant
 }
 
-// A renewal says when the Manager extends a lease: at the first of these, or when the validity says.
+// A renewal determines when the Manager extends a lease: at the earliest of these times and of validity.extendIn.
 type renewal struct {
-	soon  clock.Instant // ExtendSoon was called; zero: it was not
-	retry clock.Instant // the last extension has not been confirmed; zero: it was
+	soon  clock.Instant // when ExtendSoon is to take effect; zero: it was not called
+	retry clock.Instant // when to repeat the last extension; zero: it was confirmed
 	entry due.Entry[*Lease]
 }
 
-// An ownership is what a caller has from its Lock to its last Unlock, re-entries included.
+// An ownership is the state of a caller from its Lock to its last Unlock, including re-entries.
 type ownership struct {
 	token    int64
 	depth    int   // holds that are not unlocked
@@ -176,7 +176,7 @@ func (l *Lease) giveUp() {
 	l.state = ended
 }
 
-// A holding is a Hold, as its lease knows it.
+// A holding is the part of a Hold that its lease uses.
 type holding interface {
 	Holder
 	endLocked(cause error)
@@ -184,12 +184,12 @@ type holding interface {
 }
 
 // heldLocked returns how long ago the ownership began. A wall clock that was set forward must not free the name too
-// early, so it uses the boot clock alone.
+// early, so heldLocked uses only the boot clock.
 func (l *Lease) heldLocked(now clock.Instant) time.Duration {
 	return time.Duration(now.Steady() - l.ownership.began.Steady())
 }
 
-// same returns the masters at whose addresses the same servers still are, and have not forgotten since.
+// same returns the masters whose addresses still belong to the same servers, which have not lost data since then.
 func same(then, now *admission.View) (set quorum.Set) {
 	for i := range min(len(then.Masters), len(now.Masters)) {
 		if then.Masters[i].Incarnation == now.Masters[i].Incarnation {
@@ -199,7 +199,8 @@ func same(then, now *admission.View) (set quorum.Set) {
 	return set
 }
 
-// markHeldLocked records that master i confirmed the lease in a round that used the view then.
+// markHeldLocked records that master i confirmed the lease in a round that used the view then, unless its server may
+// have lost data since.
 func (l *Lease) markHeldLocked(then *admission.View, i int) {
 	l.on.gain(quorum.One(i))
 	l.on.lose(quorum.One(i) &^ same(then, l.m.View()))
@@ -215,7 +216,8 @@ func (l *Lease) recordVoteLocked(r *round.Round, i int, o quorum.Outcome) {
 	}
 }
 
-// leftLocked returns how long the holder may rely on the lease: the validity, or the rest of the maximum hold if less.
+// leftLocked returns how long the holder may rely on the lease: the validity, or the rest of the maximum hold if that
+// is less.
 func (l *Lease) leftLocked(now clock.Instant) time.Duration {
 	left := l.validity.left(now)
 	if m := l.ownership.terms.MaxHold; m > 0 {
@@ -231,7 +233,7 @@ type Info struct {
 	Left    time.Duration
 	Held    time.Duration // since the ownership began
 	Kept    time.Duration // of a lease that has ended: for how long its minimum hold still lasts
-	On      int           // masters that are up and have it by their last answer
+	On      int           // masters that are up and have the lease according to their last answer
 	Expects int           // masters of the configuration
 }
 
@@ -256,7 +258,8 @@ func (l *Lease) Info() Info {
 	return i
 }
 
-// HeldLong reports, once for each ownership, that it has lasted for at least d although nothing bounds it.
+// HeldLong reports whether the ownership has lasted for at least d without a maximum hold. It returns true only once
+// for each ownership.
 func (l *Lease) HeldLong(d time.Duration) bool {
 	now := l.m.Clock.Now()
 	l.mu.Lock()
@@ -267,7 +270,7 @@ func (l *Lease) HeldLong(d time.Duration) bool {
 	return long
 }
 
-// Config returns the configuration by which the lease was last won or confirmed.
+// Config returns the configuration in which the lease was last won or confirmed.
 func (l *Lease) Config() *quorum.Config {
 	l.mu.Lock()
 	defer l.mu.Unlock()

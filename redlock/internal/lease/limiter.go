@@ -11,19 +11,21 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
-// The bounds of a limiter, in acquire rounds under way. The least still fills the batches that the masters are sent.
+// The bounds of a limiter, in acquire rounds under way. leastRounds is still enough to fill the batches that are sent
+// to the masters.
 const (
 	leastRounds = 64
 	firstRounds = 256
 	mostRounds  = 1024
 )
 
-// A limiter bounds the acquire rounds of one Locker that are under way, so that the queues to the masters stay short:
-// extensions, releases and heartbeats, which are not bounded, are then never far from the front. Calls beyond the bound
-// wait here, first come, first served.
+// A limiter bounds the acquire rounds of one Locker that are under way, so that the queues to the masters stay short,
+// and extensions, releases and heartbeats, which are not bounded, are sent soon. Calls beyond the bound wait here in
+// the order of their arrival.
 //
-// The bound follows the delay of the rounds. Each round decided in time raises it by one, and each later one lowers it
-// by one. So it settles where half of the rounds are in time, or at its end.
+// The bound adapts to the delay of the rounds. Each round that is decided in time raises the bound by one, and each
+// round that is decided later lowers it by one. So the bound settles where half of the rounds are in time, or at its
+// minimum or maximum.
 type limiter struct {
 	mu      sync.Mutex
 	limit   int
@@ -37,8 +39,9 @@ type waiting struct {
 	turn chan struct{} // closed when the call may begin
 }
 
-// enter waits until one more round may begin; leave ends it. It returns the reason if the call may not begin:
-// round.ErrOverloaded after patience, unless that is 0, the error of ctx, or ErrClosed once closing is closed.
+// enter waits until one more round may begin; the caller must end the round with leave. It returns the reason if the
+// call may not begin: round.ErrOverloaded after patience, unless that is 0, the error of ctx, or ErrClosed once
+// closing is closed.
 func (l *limiter) enter(ctx context.Context, closing <-chan struct{}, patience time.Duration) error {
 	l.mu.Lock()
 	//mutant:bounded-rounds = true
@@ -73,7 +76,7 @@ func (l *limiter) giveUp(place *list.Element, w *waiting, err error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	select {
-	case <-w.turn: // it came before this goroutine ran
+	case <-w.turn: // the turn came before this goroutine ran
 		//mutant:late-turn = false
 		if errors.Is(err, round.ErrOverloaded) {
 			return nil
@@ -87,7 +90,7 @@ func (l *limiter) giveUp(place *list.Element, w *waiting, err error) error {
 }
 
 // leave ends a round. inTime reports whether it was decided within a quarter of the time after which a silent master
-// counts as down.
+// is considered down.
 func (l *limiter) leave(inTime bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,8 +104,8 @@ func (l *limiter) leave(inTime bool) {
 	l.admitLocked()
 }
 
-// admitLocked lets the first waiting calls begin, as many as the bound allows. Those whose contexts have ended are
-// passed over: in a busy process they may take a while to run and to leave.
+// admitLocked lets the first waiting calls begin, as many as the bound allows. It skips calls whose contexts have
+// ended, because in a busy process it may take a while until they run and leave.
 func (l *limiter) admitLocked() {
 	for l.active < l.limit && l.waiting.Len() > 0 {
 		w := l.waiting.Remove(l.waiting.Front()).(*waiting)
@@ -113,8 +116,8 @@ func (l *limiter) admitLocked() {
 	}
 }
 
-// failurePace is for how long a call that found no quorum counts as a round under way. It slows down callers that try
-// again at once, and which would leave the connections to the masters no processor time to be made again.
+// failurePace is how long a call that found no quorum is counted as a round under way. It slows down callers that try
+// again immediately, since they would leave no processor time for connecting to the masters again.
 const failurePace = 20 * time.Millisecond
 
 // reportNotSent reports a call that ends before anything was sent.

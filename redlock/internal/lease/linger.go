@@ -9,12 +9,12 @@ import (
 // ahead of the masters' time, and the acquire of another client within that time is refused once as stale.
 const lingerTokens = 100_000
 
-// A linger says whether a lease may be kept after its last Unlock without a holder, so that the next call of the Locker
-// takes it over without a message to the masters.
+// A linger records whether and how long a lease may be kept without a holder after its last Unlock, so that the next
+// call of the Locker takes the lease over without a message to the masters.
 //
-// The masters know that the lease may linger: its depth ends with "~". When another client is refused because of it,
-// the script publishes a message to the owner's inbox. An idle lease is then released; one that is held does not become
-// idle, and the extension that follows the message writes its depth without "~": see inbox.go.
+// The depth of such a lease on the masters ends with "~". When another client is refused because of the lease, the
+// script therefore publishes a message to the owner's inbox. An idle lease is then released. A lease that is held does
+// not become idle, and the extension that follows the message writes its depth without "~": see inbox.go.
 type linger struct {
 	allowed  bool  // the acquire announced it to the masters
 	recalled bool  // another client wants the name
@@ -42,9 +42,10 @@ func (l *Lease) depthLocked() scripts.Depth {
 	return depth
 }
 
-// lingerLocked makes the lease idle when its last hold is unlocked, if it may linger and has tokens left, no call waits
-// for the name, a quorum of masters can send a recall, and no holder has set a value. It is not extended while it is
-// idle. A TTL after it was won it is released all the same: a recall may have been lost.
+// lingerLocked makes the lease idle when its last hold is unlocked, if it may linger and has tokens left, no call
+// waits for the name, a quorum of masters can send a recall, and no holder has set a value. The lease is not extended
+// while it is idle. lingerLocked returns false if the lease must be released, also if it was won more than a TTL ago,
+// because a recall may have been lost.
 func (l *Lease) lingerLocked(now clock.Instant) bool {
 	d, entering := l.ownership.terms.Linger, l.ownership.entering > 0
 	switch {
@@ -75,7 +76,7 @@ func (l *Lease) endIdle() {
 }
 
 // TakeOver makes h the first hold of an idle lease, with the next token. It sends nothing and does not wait. It
-// reports false if the lease has ended; a lease that does not suit the terms is released.
+// returns false if the lease has ended, or does not suit the terms; in the latter case it releases the lease.
 func (h *Hold) TakeOver(l *Lease, terms *Terms) bool {
 	now := l.m.Clock.Now()
 	l.mu.Lock()
@@ -102,8 +103,8 @@ func (h *Hold) TakeOver(l *Lease, terms *Terms) bool {
 	return true
 }
 
-// suitsLocked reports whether a call with these terms can use an idle lease. The masters must not keep it for longer
-// than the TTL of the call.
+// suitsLocked reports whether a call with these terms can use an idle lease. The masters must not keep the lease for
+// longer than the TTL of the call.
 func (l *Lease) suitsLocked(terms *Terms, now clock.Instant) bool {
 	//mutant:idle-validity 3= true
 	return terms.MinHold == 0 && l.validity.ttl <= terms.TTL && l.validity.left(now) >= terms.Least

@@ -16,7 +16,7 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
-// repairPace is the pause between two leases that are extended because a master has come back.
+// repairPace is the interval at which leases are extended, one after the other, because a master has come back.
 const repairPace = 20 * time.Microsecond
 
 // Events reports what happens to leases. Its methods queue a report and do not block. They are called with no lock
@@ -24,11 +24,12 @@ const repairPace = 20 * time.Microsecond
 type Events interface {
 	Attempted(l *Lease, r *round.Round, ballot int64, err error) // a round was decided, or given up
 	NotSent(op, name string, f *round.Failure)                   // nothing was sent
-	// Acquired reports the first hold of an ownership. It has one end: Lost of its lease, or Released.
+	// Acquired reports the first hold of an ownership. Exactly one report of its end follows: Lost for its lease, or
+	// Released.
 	Acquired(h Holder)
 	Extended(l *Lease, err error)
 	Repaired(l *Lease, master int)
-	Lost(l *Lease, cause error)   // it ended before its release
+	Lost(l *Lease, cause error)   // the lease ended before its release
 	Released(h Holder, err error) // the last hold was unlocked, exported, handed off, or its Manager closed
 }
 
@@ -39,18 +40,19 @@ type Holder interface {
 	Info() Info
 }
 
-// Waiters is the local queue. It learns of the ends of leases directly, since they wake the next waiter: that is part
-// of the lock and not of its trace. Its methods do not block, and are called with no lock held
-// unless they say otherwise.
+// Waiters is the local queue. A lease notifies it directly, and not through Events, since waking the next waiter is
+// part of the lock and not of its trace. Its methods do not block, and are called with no lock held unless their
+// comments say otherwise.
 type Waiters interface {
 	Releasing(l *Lease) // the release is about to be sent
 	Ended(l *Lease)     // the lease is no longer held here
-	// MayIdle reports whether l may linger: no call waits for the name, and a quorum of masters can send recalls. It is
-	// called with the lease's lock held.
+	// MayIdle reports whether l may linger, that is, whether no call waits for the name and a quorum of masters can send
+	// recalls. It is called with the lease's lock held.
 	MayIdle(l *Lease) bool
-	// Idle is MayIdle, and gives l to the next call if so.
+	// Idle reports the same as MayIdle. If it returns true, the next call for the name takes l over.
 	Idle(l *Lease) bool
-	// Listen subscribes to the inbox, for messages about l, until Ended. It is called with the lease's lock held.
+	// Listen subscribes to the inbox, for messages about l, until Ended is called for l. It is called with the lease's
+	// lock held.
 	Listen(l *Lease)
 }
 
@@ -67,19 +69,19 @@ type Env struct {
 	Closing <-chan struct{}
 	Events  Events
 	Waiters Waiters // set before the first lease
-	// Enter is called when a message is sent that no call may be waiting for, and Leave when it is answered. Close of
-	// the Locker waits for these answers: only then may the pool be closed.
+	// Enter is called when a message is sent whose answer no call may be waiting for, and Leave when the answer has come.
+	// Close of the Locker waits for these answers, because the pool may be closed after it.
 	Enter, Leave func()
 }
 
-// services are what a lease uses of its Manager.
+// services is the part of a Manager that leases use.
 type services struct {
 	Env
 	timers     *due.Timers[*Lease] // the live leases
 	rounds     limiter             // of acquires
 	addressees addressees
 	checks     pacer
-	first      atomic.Pointer[services] // represents all those that lock names as one in one order
+	first      atomic.Pointer[services] // equal for all Managers that share one order of names: see Share
 }
 
 // A Manager acquires leases, and extends and ends all live leases of one Locker. It never waits for the network, except
@@ -97,14 +99,14 @@ func NewManager(env Env) *Manager {
 	return m
 }
 
-// Share makes m and first, which other Managers may share as well, lock names as one in one order.
+// Share makes m use one order of names together with first and with all other Managers that share it: see OutOfOrder.
 func (m *Manager) Share(first *Manager) { m.first.Store(&first.services) }
 
 // All returns every live lease.
 func (m *Manager) All() []*Lease { return m.timers.All() }
 
-// Run implements due.Task: it extends the lease, or ends it and its contexts. The function that it returns does the
-// rest.
+// Run implements due.Task. It extends the lease, or ends the lease and its contexts if it has expired. The function
+// that it returns finishes the end, or records the votes of masters to which no extension was sent.
 func (l *Lease) Run(now clock.Instant) (after func()) {
 	var e *extension
 	l.mu.Lock()
@@ -135,8 +137,8 @@ func (l *Lease) Run(now clock.Instant) (after func()) {
 	return nil
 }
 
-// renewLocked sends an extension, and another one later unless this one is confirmed. Without extension in the
-// background it sends one that prolongs nothing, because of a message about the lease.
+// renewLocked sends an extension, and sets when it is repeated unless it is confirmed. For a lease that is not
+// extended in the background it sends only a check, because of a message about the lease.
 func (l *Lease) renewLocked(now clock.Instant) *extension {
 	l.checkedLocked(now)
 	if !l.ownership.terms.Extend {
@@ -163,8 +165,8 @@ func (l *Lease) renewInLocked(now clock.Instant) time.Duration {
 	return min(wait, until(l.renewal.soon, now), until(l.renewal.retry, now))
 }
 
-// until returns the time from now to at, by the boot clock alone: it only makes us wait. It is forever for the zero
-// Instant.
+// until returns the time from now to at, or forever if at is zero. It uses only the boot clock, because the result
+// only determines how long to wait.
 func until(at, now clock.Instant) time.Duration {
 	if at == (clock.Instant{}) {
 		return forever
@@ -186,9 +188,9 @@ func (l *Lease) nextRunLocked(now clock.Instant) int64 {
 	return now.Steady() + int64(max(0, wait))
 }
 
-// ExtendSoon extends the lease after a pause, so that masters which lack it are given it. It does so while an
-// extension is under way, too: that one may have come too early for them. A lease that lingers is extended when it is
-// taken over.
+// ExtendSoon extends the lease after a pause, so that masters that lack the lease get it. It does so even while
+// another extension is under way, since that may have been sent too early for them. A lease that lingers is extended
+// when it is taken over.
 func (l *Lease) ExtendSoon(after time.Duration) {
 	now := l.m.Clock.Now()
 	l.mu.Lock()
@@ -206,8 +208,8 @@ func (l *Lease) extendSoonLocked(now clock.Instant, after time.Duration) {
 	}
 }
 
-// newlyReachable returns the masters that accept calls of a round that follows now, and may have rejected those of a
-// round that followed then: they have another session or another record, or have begun to vote.
+// newlyReachable returns the masters that accept the calls of a round that uses the view now, and may have rejected
+// those of a round that used the view then: they have another session or another record, or have begun to vote.
 func newlyReachable(then, now *admission.View) (set quorum.Set) {
 	for i := range now.Masters {
 		master, before := &now.Masters[i], admission.State{}
@@ -222,7 +224,8 @@ func newlyReachable(then, now *admission.View) (set quorum.Set) {
 	return set
 }
 
-// unsure returns the masters of up that may have lost leases. With the restart guard off a restart does not show that.
+// unsure returns the masters of up that may have lost leases although the view does not show it, because the restart
+// guard is off.
 func unsure(now *admission.View, up quorum.Set) (set quorum.Set) {
 	for i := range up.All() {
 		if now.Masters[i].Stamp == "" {
@@ -232,7 +235,8 @@ func unsure(now *admission.View, up quorum.Set) (set quorum.Set) {
 	return set
 }
 
-// Changed handles a changed view: it drops what masters have forgotten, and repairs missing leases.
+// Changed handles a changed view. It ends the leases that too many masters may have forgotten, and extends the leases
+// that a reachable master lacks, so that they are repaired.
 func (m *Manager) Changed(old, now *admission.View) {
 	forgot, up := quorum.First(now.Config.Slots)&^same(old, now), newlyReachable(old, now)
 	if forgot|up == 0 {
@@ -274,8 +278,8 @@ type posted struct{ m *services }
 // Reply implements transport.Receiver.
 func (p posted) Reply(int, any, error) { p.m.Leave() }
 
-// EndAll ends every live lease with ErrClosed: first the contexts of all, then it sends the releases. It also ends the
-// Manager's goroutine. From here on no lease becomes live. It does not wait.
+// EndAll ends every live lease with ErrClosed: it ends the contexts of all leases, and then sends the releases. It
+// also ends the Manager's goroutine. Afterwards no lease becomes live. EndAll does not wait.
 func (m *Manager) EndAll() {
 	m.timers.Close()
 	var ends []ending
@@ -290,5 +294,5 @@ func (m *Manager) EndAll() {
 	finishAll(ends)
 }
 
-// Stopped returns a channel that is closed when the goroutine has ended, which EndAll ends.
+// Stopped ends the Manager's goroutine, if EndAll has not, and returns a channel that is closed when it has ended.
 func (m *Manager) Stopped() <-chan struct{} { return m.timers.Close() }

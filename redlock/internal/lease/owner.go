@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// An ownerContext is a context that owns names. Its Err compares with the clocks.
+// An ownerContext is a context that owns names. Its Err compares the validity with the clocks.
 type ownerContext struct {
 	context.Context
-	holds    []*Hold // of Managers that share one order, by name
-	together bool    // they were taken as one
+	holds    []*Hold // sorted by name; their Managers share one order
+	together bool    // the names were locked as one, by LockAll
 	cancel   context.CancelCauseFunc
 }
 
@@ -18,7 +18,7 @@ type ownerContext struct {
 type ownerKey struct{}
 
 // Owning returns a copy of parent that owns the names of holds, and ends when the first of them ends, with its cause.
-// together: they are the names that were locked as one, sorted.
+// together must be true if the names were locked as one; then holds must be sorted by name.
 func Owning(parent context.Context, holds []*Hold, together bool) context.Context {
 	c := newOwnerContext(parent, holds, together)
 	for _, h := range holds {
@@ -33,7 +33,7 @@ func newOwnerContext(parent context.Context, holds []*Hold, together bool) *owne
 }
 
 // Context returns a copy of parent that owns the name of h and ends with it. Calls with one parent return one context,
-// so that a long hold does not collect contexts which nothing ends before it.
+// so that a long hold does not collect contexts that end only with the hold.
 func (h *Hold) Context(parent context.Context) context.Context {
 	if !reflect.ValueOf(parent).Comparable() { // a comparable type may contain a value that is not
 		return Owning(parent, []*Hold{h}, false)
@@ -57,7 +57,7 @@ func (c *ownerContext) Err() error {
 	}
 	for _, h := range c.holds {
 		if cause := h.Err(); cause != nil {
-			c.cancel(cause) // the client that has ended it may not have come to this context yet
+			c.cancel(cause) // the goroutine that has ended h may not have cancelled c yet
 		}
 	}
 	return c.Context.Err()
@@ -69,7 +69,8 @@ func innermost(ctx context.Context) *ownerContext {
 	return c
 }
 
-// Innermost returns the one hold of the innermost owner in ctx; nil if there is none, or it has several.
+// Innermost returns the hold of the innermost context in ctx that owns names. It returns nil if there is no such
+// context, or if that context has several holds.
 func Innermost(ctx context.Context) *Hold {
 	if c := innermost(ctx); c != nil && len(c.holds) == 1 {
 		return c.holds[0]
@@ -102,8 +103,9 @@ func Owns(ctx context.Context, m *Manager) bool {
 	return false
 }
 
-// OutOfOrder reports whether a call with ctx must not wait for name: ctx does not own it, and owns, among names that
-// were locked as one by m or a Manager that shares its order, one that comes after it and is still held.
+// OutOfOrder reports whether a call with ctx must not wait for name, since it could deadlock: ctx does not own name,
+// and owns names that were locked as one, by m or a Manager that shares its order, of which at least one is still held
+// and sorts after name.
 func OutOfOrder(ctx context.Context, m *Manager, name string) bool {
 	for c := innermost(ctx); c != nil; c = innermost(c.Context) {
 		after := func(h *Hold) bool {

@@ -15,15 +15,16 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
-// A releasing is a release or a roll-back under way. An undelivered release is pending in the pool.
+// A releasing is a release or a roll-back under way. If it cannot be delivered to a master, it becomes pending in the
+// pool.
 type releasing struct {
 	round.Round
 	lease *Lease
-	keep  time.Duration // 0: the lease ends now; else the masters keep it for so long, and then it ends
+	keep  time.Duration // 0: the lease ends now; else the masters keep it for this long, and then it ends
 }
 
-// release sends the end of l to every master that may have it, and returns the round. Nothing is waited for. The
-// lease is ended, or was never live.
+// release sends the release of l to every master that may have it, and returns the round without waiting. l must have
+// ended, or must never have been live.
 func (l *Lease) release(op string) *round.Round {
 	return l.sendRelease(op, l.sent.to, scripts.Ending{Waiter: l.ticket})
 }
@@ -63,14 +64,15 @@ func (l *Lease) sendRelease(op string, set quorum.Set, end scripts.Ending) *roun
 	return &r.Round
 }
 
-// Removes reports whether the release of l takes this waiter out of the queue of a master.
+// Removes reports whether the release of l removes this waiter from the queue of the master.
 func (l *Lease) Removes(waiter string, master int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.ticket.Is(waiter) && l.sent.to.Has(master)
 }
 
-// remainingMinHold returns for how long the masters keep the lease that ends now, because of its minimum hold.
+// remainingMinHold returns how long the masters must still keep the name of a lease that ends now, because of its
+// minimum hold.
 func (l *Lease) remainingMinHold() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -80,8 +82,8 @@ func (l *Lease) remainingMinHold() time.Duration {
 	return l.ownership.terms.remainingMinHold(l.heldLocked(l.m.Clock.Now()), l.m.Drift)
 }
 
-// endRule returns the rule that confirms the end of the lease: the one by which it was won, or the current one if that
-// is one of its sets.
+// endRule returns the rule that decides whether the end of the lease is confirmed: that of the configuration in which
+// the lease was won or last confirmed, or the current rule if that consists of one of its sets.
 func (l *Lease) endRule(now *quorum.Config) quorum.Rule {
 	if l.config == nil || now.Within(l.config) {
 		return now.Rule
@@ -89,10 +91,10 @@ func (l *Lease) endRule(now *quorum.Config) quorum.Rule {
 	return l.config.Rule
 }
 
-// OnVote implements round.VoteObserver. An undelivered release is pending, without its waiter: late, it would put
-// back a waiter that is gone, or remove one that has tried again. If a minimum hold keeps the name, only the
-// ballot is pending, so that a late acquire is refused. The rest would come too late: the master keeps the name to the
-// end of its TTL.
+// OnVote implements round.VoteObserver. A release that was not delivered becomes pending, without its waiter: if it
+// arrived late, it could put back a waiter that is gone, or remove one that has tried again. If a minimum hold keeps
+// the name, only the ballot becomes pending, so that a late acquire is refused. The rest would come too late, so the
+// master keeps the name until the end of its TTL.
 func (r *releasing) OnVote(_ *round.Round, i int, v *round.Vote, _, last bool) {
 	l := r.lease
 	if v.Outcome == quorum.Failed && (!transport.Answered(v.Err) || transport.Transient(v.Err)) {
@@ -118,12 +120,12 @@ const grace = 10 * time.Millisecond
 
 var errUnconfirmed = errors.New("the masters did not confirm the release while the lock was valid")
 
-// confirmed waits until a quorum has confirmed a release, which was sent in any case: until ctx ends and a moment
-// longer, so that a release with a cancelled context is confirmed as a rule, and no longer than left. The error is a
+// confirmed waits until a quorum has confirmed a release. It waits until grace after the end of ctx, so that a release
+// with a cancelled context is usually confirmed, and no longer than left, the remaining validity. The error is a
 // *round.Failure.
 func confirmed(ctx context.Context, r *round.Round, left time.Duration) error {
 	var over <-chan time.Time
-	if left < r.View.Config.Slowest { // else the pool's own timeout comes first, and answers for every master
+	if left < r.View.Config.Slowest { // else the pool's timeout comes first, and ends the round
 		over = time.After(max(left, grace))
 	}
 	select {
@@ -148,11 +150,10 @@ func confirmed(ctx context.Context, r *round.Round, left time.Duration) error {
 }
 
 // Unlock ends h. The last Unlock of a lease ends the lease: it is handed off to the hold that next returns, or
-// released. next is called with the lease's lock held and gets the validity left; it is nil if the lease may not
-// be handed off.
+// released. next is called with the lease's lock held. It must be nil if the lease may not be handed off.
 //
-// It sends regardless of the state of ctx, and waits for a quorum until ctx ends, and no longer than the validity
-// lasts. With Terms.Async it does not wait. With Terms.Linger nothing is sent if the lease can be kept. Errors are
+// Unlock sends the release regardless of the state of ctx. It waits for a quorum until ctx ends or the validity has
+// expired; with Terms.Async it does not wait. With Terms.Linger it sends nothing if the lease can be kept. Errors are
 // *round.Failure: ErrReleased for the second call; the reason if h had ended before, although a release is sent;
 // ErrNoQuorum or the error of ctx if the release was not confirmed. In each case h is no longer held.
 func (h *Hold) Unlock(ctx context.Context, next ChooseSuccessor) error {
@@ -189,7 +190,7 @@ func (h *Hold) Unlock(ctx context.Context, next ChooseSuccessor) error {
 		h.endContexts(ErrReleased)
 		l.m.Events.Released(h, nil)
 		//mutant:offer-after-end = false
-		if !l.m.Waiters.Idle(l) { // not offered before: the contexts of the last holder have ended when the next begins
+		if !l.m.Waiters.Idle(l) { // offered only now, so that the last holder's contexts end before the next hold begins
 			l.endIdle()
 		}
 		return nil
@@ -206,8 +207,8 @@ func (h *Hold) Unlock(ctx context.Context, next ChooseSuccessor) error {
 	return err
 }
 
-// unlockInner removes h from a lease that other holds keep, and sends the masters the depth. The lock of the lease is
-// held on entry.
+// unlockInner removes h from a lease that has other holds, and sends the new depth to the masters. The caller must
+// hold the lock of the lease; unlockInner releases it.
 func (h *Hold) unlockInner(ctx context.Context, left time.Duration) error {
 	l := h.lease
 	l.ownership.holds = slices.DeleteFunc(l.ownership.holds, func(other holding) bool { return other == holding(h) })
@@ -234,12 +235,12 @@ type Successor struct {
 	OnHandoff func()
 }
 
-// ChooseSuccessor chooses the successor of a lease with this much validity and TTL left; nil if there is none.
+// ChooseSuccessor returns the successor for a lease with this TTL of which this much validity is left, or nil.
 type ChooseSuccessor func(left, ttl time.Duration) *Successor
 
-// successorLocked returns the call that gets the lease, or nil to release the lease. A successor needs tokens and time
-// left, and no re-entry under way; a lease whose release was requested is for another client, and the value of a lease
-// is that of the last holder.
+// successorLocked returns the call that gets the lease, or nil if the lease is to be released: another client has
+// requested the release, a holder has set a value, a re-entry is under way, no tokens or no time for hand-offs are
+// left, or next returns nil.
 func (h *Hold) successorLocked(next ChooseSuccessor, now clock.Instant) *Successor {
 	l := h.lease
 	o := &l.ownership
@@ -257,8 +258,8 @@ func (h *Hold) successorLocked(next ChooseSuccessor, now clock.Instant) *Success
 	return next(l.validity.left(now), l.validity.ttl)
 }
 
-// handOff ends the ownership, of which h is the last hold, and begins that of the successor, with the next token. To
-// the masters it is the same lease. The lease's lock is held on entry.
+// handOff ends the ownership, of which h is the last hold, and begins that of the successor, with the next token. For
+// the masters it is the same lease. The caller must hold the lease's lock; handOff releases it.
 func (h *Hold) handOff(successor *Successor, now clock.Instant) {
 	l := h.lease
 	l.ownership.endLocked(ErrReleased)
@@ -272,14 +273,15 @@ func (h *Hold) handOff(successor *Successor, now clock.Instant) {
 	successor.OnHandoff()
 }
 
-// Export ends the lease here without releasing it, and returns what another process needs to take it over: the id and
-// the largest ballot that was sent, so that a late repair is refused. A repair of a master whose fence a client has set
-// into the future is left out: one such fence must not become every client's.
+// Export ends the lease here without releasing it, and returns what another process needs to take it over: the id, and
+// the largest ballot that was sent, so that a late repair is refused. A ballot of a repair that is ahead of the
+// masters' time is left out, because the fence of a single master, which a client may have set too high, must not
+// affect the others.
 func (h *Hold) Export() (id string, ballot int64, err error) {
 	return h.endWithoutRelease(exported)
 }
 
-// Downgrade ends h like Export, for a lease that another one of this Manager replaces at once; the lease is released.
+// Downgrade ends h like Export, but with ErrReleased. Another lease of this Manager replaces the lease immediately.
 func (h *Hold) Downgrade() (id string, ballot int64, err error) {
 	return h.endWithoutRelease(downgraded)
 }

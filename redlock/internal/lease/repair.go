@@ -9,13 +9,14 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
-// repairable returns the masters that may be given the lease by the confirmations of r: those that lack it, once a
-// majority has confirmed it. In a joint configuration a majority of one set is enough for masters that vote, so that a
-// lease of the old set alone is given to the next. A master in quarantine may have forgotten a vote for a client of the
-// other set alone; it is repaired only after both sets have confirmed the lease.
+// repairable returns the masters that lack the lease and may get it, because a majority has confirmed it in r. In a
+// joint configuration a majority of one set is enough to repair masters that vote, so that a lease that only the old
+// set has is also given to the next set. A master in quarantine may have forgotten a vote for a client that uses only
+// the other set, so it is repaired only after both sets have confirmed the lease.
 //
 // A lock with a TTL below the pool's timeout is given to no master in quarantine: the lock could expire on the masters
-// that confirmed it before an acquire that the repaired master has granted and forgotten is overdue there.
+// that confirmed it while an acquire of another client, which the repaired master has granted and forgotten, can still
+// win.
 func repairable(r *round.Round, ttl time.Duration) quorum.Set {
 	t := r.Tally()
 	confirmed, missing := t.Of(quorum.Granted), t.Of(quorum.Missing)
@@ -31,10 +32,11 @@ func repairable(r *round.Round, ttl time.Duration) quorum.Set {
 	return 0
 }
 
-// repairLocked gives the lease to master i, which is repairable by r, with a fresh ballot and the token that the other
-// masters have. The repair follows the session and the admission record of r: a master that has restarted or lost its
-// data since r began may have forgotten a vote for another client, and rejects it. A master that has another lease
-// refuses the repair as well. The next extension tries again. l.mu is held, and l has not ended.
+// repairLocked sends the lease to master i, which must be repairable because of r, with a fresh ballot and the token
+// that the other masters have. The repair carries the session and the admission record of r: a master that has
+// restarted or lost its data since r began may have forgotten a vote for another client, so it rejects the repair. A
+// master that has another lease refuses the repair as well. The next extension tries again. The caller must hold l.mu,
+// and l must not have ended.
 func (l *Lease) repairLocked(r *round.Round, i int, ttl time.Duration, token int64) {
 	//mutant:repair-session = l.m, l.m.View()
 	m, view := l.m, r.View
@@ -48,7 +50,7 @@ func (l *Lease) repairLocked(r *round.Round, i int, ttl time.Duration, token int
 	call := view.Encoder.Repair(l.keys, l.ID, l.replaces, ttl, ballot, token, l.depthLocked(), value)
 	l.sent.touchRepair(view, i, ballot)
 	master := &view.Masters[i]
-	// The next extension sees whether it worked.
+	// The next extension shows whether the repair succeeded.
 	_ = m.Sender.Pool.Send(i, call, transport.Stamp{Session: master.Session, Text: master.Stamp}, &repairing{l, r})
 }
 

@@ -5,7 +5,7 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/admission"
 )
 
-// sent records the messages sent to the masters that can create a lease, and so which masters may have it.
+// sent records to which masters messages were sent that can create the lease, and so which masters may have it.
 type sent struct {
 	to     quorum.Set      // masters to which an acquire, an import or a repair may have been written
 	view   *admission.View // of the first round, with the sessions that it used
@@ -33,8 +33,8 @@ func (s *sent) touch(view *admission.View, i int, ballot int64) {
 	s.ballot = max(s.ballot, ballot)
 }
 
-// touchRepair records a repair, whose ballot concerns this master only. The release of a repaired lease carries its
-// ballot, over any session, so that a refused repair is not granted if it is executed again after the release.
+// touchRepair records a repair, whose ballot concerns only this master. The release of a repaired lease carries this
+// ballot over any session, so that a refused repair is not granted if it is executed again after the release.
 func (s *sent) touchRepair(view *admission.View, i int, ballot int64) {
 	s.touch(view, i, 0)
 	s.mixed |= quorum.One(i)
@@ -52,7 +52,7 @@ func (s *sent) last(i int) int64 {
 	return max(s.repair[i], s.ballot)
 }
 
-// session returns the session over which master i was sent everything; 0 if there was more than one.
+// session returns the session over which all messages to master i were sent; 0 if there was more than one session.
 func (s *sent) session(i int) uint64 {
 	if s.view == nil || s.mixed.Has(i) || i >= len(s.view.Masters) {
 		return 0
