@@ -108,8 +108,8 @@ func planFaults(b *bench) (plan [][]task) {
 	return plan
 }
 
-// underFault opens a contender, warms it up with healthy masters, starts the fault, runs one caller from that moment on,
-// and ends the fault. Then it closes the contender, so that the contender can send its pending releases.
+// underFault opens a contender, warms it up with healthy masters, starts the fault, runs one caller from then on, and
+// ends the fault. Then it closes the contender, so that the contender can send its pending releases.
 func underFault(ctx context.Context, b *bench, f fault, e entrant, round int) (s *sample, err error) {
 	set := b.setting(e.name)
 	proxies, urls, err := between(set.URLs, f)

@@ -16,7 +16,7 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// H30: an Unlock whose context has ended still releases, and returns nil if the masters are fast.
+// H30: an Unlock whose context has ended still releases the lock, and returns nil if the masters are fast.
 func TestUnlockWithDeadContextReleases(t *testing.T) {
 	for _, delay := range []time.Duration{0, 100 * time.Millisecond} {
 		subtest(t, delay.String(), 3, func(w *cluster) {
@@ -39,8 +39,8 @@ func TestUnlockWithDeadContextReleases(t *testing.T) {
 	}
 }
 
-// H31: an Unlock without a deadline waits for the masters no longer than the lock was valid. Then the release is not
-// confirmed, for lack of a quorum.
+// H31: an Unlock without a deadline waits for the masters no longer than the lock was valid. After that it returns
+// ErrNoQuorum, because the release is not confirmed.
 func TestUnlockWaitsWhileLockIsValid(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		k := w.take(w.over(w.pool(pool.WithTimeout(time.Minute))), "n", redlock.WithTTL(500*time.Millisecond),
@@ -55,8 +55,8 @@ func TestUnlockWaitsWhileLockIsValid(t *testing.T) {
 	})
 }
 
-// H31, H32: with a majority that hangs, or is dead, or refuses, every call returns with its context, and its error
-// matches the context's error together with the errors of the masters.
+// H31, H32: if a majority hangs, is dead, refuses commands or is slow, every call returns with its context. If the
+// context is the reason, the error matches the error of the context.
 func TestEveryCallReturnsWithItsContext(t *testing.T) {
 	for how, harm := range map[string]func(m *memory.Master){
 		"hung":    func(m *memory.Master) { m.Hang() },
@@ -104,7 +104,7 @@ func everyCall(w *cluster, harm func(m *memory.Master), long time.Duration) {
 			if took := time.Since(start); took > long+15*time.Millisecond {
 				w.Errorf("%s took %v with a context of %v: %v", name, took, long, err)
 			}
-			if name == "lock" || name == "do" { // these wait as long as they may
+			if name == "lock" || name == "do" { // these calls wait until their context ends
 				w.isError(err, context.DeadlineExceeded)
 			}
 			if err != nil && ctx.Err() == nil {
@@ -123,7 +123,7 @@ func everyCall(w *cluster, harm func(m *memory.Master), long time.Duration) {
 	})
 }
 
-// H36: the constructor needs no master, and a minority that hangs or is dead adds nothing to the time of a lock.
+// H36: New needs no master, and a minority of masters that hang or are dead does not prolong a lock.
 func TestHungMinorityAddsNoTime(t *testing.T) {
 	for how, harm := range map[string]func(m *memory.Master){
 		"hung":    func(m *memory.Master) { m.Hang() },
@@ -155,7 +155,7 @@ func TestHungMinorityAddsNoTime(t *testing.T) {
 	}
 }
 
-// H36: no master is alive when the Locker is made; it locks when they start.
+// H36: no master is alive when the Locker is made. The Locker acquires locks when the masters have started.
 func TestNewNeedsNoMaster(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		w.hang()
@@ -179,14 +179,14 @@ func TestNewNeedsNoMaster(t *testing.T) {
 		})
 		k := w.take(l, "a")
 		if took := time.Since(start); took < 10*time.Second || took > 13*time.Second {
-			w.Errorf("it took %v", took)
+			w.Errorf("the lock took %v, want 10 to 13 s", took)
 		}
 		_ = k.Unlock(w.Context())
 	})
 }
 
-// H37: Close releases all held locks in about one round trip, ends the contexts and the waiting calls, and joins its
-// goroutines; a second Close is harmless.
+// H37: Close releases all held locks in about one round trip, ends their contexts and the waiting calls, and stops
+// its goroutines; a second Close is harmless.
 func TestCloseReleasesEverything(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		p := w.pool()
@@ -206,7 +206,7 @@ func TestCloseReleasesEverything(t *testing.T) {
 		w.isError(waiting.fails(time.Second), redlock.ErrClosed)
 		for n, ctx := range contexts {
 			if ctx.Err() == nil {
-				w.Fatalf("the context of lock %d goes on", n)
+				w.Fatalf("the context of lock %d has not ended", n)
 			}
 			w.isError(context.Cause(ctx), redlock.ErrClosed)
 			w.wantOn(fmt.Sprint("n", n), 0)
@@ -215,11 +215,11 @@ func TestCloseReleasesEverything(t *testing.T) {
 		w.isError(errOf(l.Lock(w.Context(), "a")), redlock.ErrClosed)
 		w.isError(errOf(k.Export()), redlock.ErrClosed)
 		w.delay(0)
-		w.over(p) // the pool lives on
+		w.over(p) // the pool is still open
 	})
 }
 
-// H38: which error each end of a lock gives.
+// H38: after each kind of end of a lock, the calls and the context return the error of that end.
 func TestErrorIdentities(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
@@ -233,7 +233,7 @@ func TestErrorIdentities(t *testing.T) {
 		w.isError(k.Err(), redlock.ErrReleased)
 		_, err := l.Lock(ctx, "released")
 		if err == nil {
-			w.Error("locked with the context of a lock that has ended")
+			w.Error("the name was locked with the context of a lock that has ended")
 		}
 
 		k = w.take(l, "lost")
@@ -259,7 +259,8 @@ func TestErrorIdentities(t *testing.T) {
 	})
 }
 
-// H32: cancelled, timed out and used up are distinguished, and what the masters said last is in each.
+// H32: the errors of calls that were cancelled, have timed out, or have used up their tries differ, and each
+// contains the last replies of the masters.
 func TestCancelledAndExhaustedErrorsDiffer(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
@@ -299,7 +300,7 @@ func TestCancelledAndExhaustedErrorsDiffer(t *testing.T) {
 	})
 }
 
-// With the context of a lock that has ended, in any way, the name cannot be locked.
+// A name cannot be locked with the context of a lock that has ended, regardless of how the lock ended.
 func TestContextOfEndedLockOwnsNothing(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
@@ -309,11 +310,11 @@ func TestContextOfEndedLockOwnsNothing(t *testing.T) {
 			"lost":     func(k *redlock.Lock) { w.masters.Lose("lost"); _ = k.Extend(w.Context()) },
 		} {
 			k := w.take(l, name)
-			ctx := context.WithoutCancel(k.Context(w.Context())) // not ended, and still of that lock
+			ctx := context.WithoutCancel(k.Context(w.Context())) // it does not end, but still belongs to the lock
 			end(k)
 			got, err := l.TryLock(ctx, name)
 			if got != nil || err == nil {
-				w.Errorf("%s: locked with its context", name)
+				w.Errorf("%s: the name was locked with the context of the ended lock", name)
 			}
 			w.isError(err, k.Err())
 			w.noError(errOf(l.TryLock(ctx, name+" other")))
@@ -351,7 +352,7 @@ func TestInnerUnlockKeepsOuter(t *testing.T) {
 			w.unlock(inner)
 			depth(2-i, 28*time.Second)
 			if k.Until().Before(until) || k.Err() != nil {
-				w.Errorf("valid until %v, before %v; %v", k.Until(), until, k.Err())
+				w.Errorf("the outer lock is valid until %v, was until %v; %v", k.Until(), until, k.Err())
 			}
 		}
 		after(time.Minute)
@@ -359,12 +360,13 @@ func TestInnerUnlockKeepsOuter(t *testing.T) {
 		err := k.Unlock(w.Context())
 		synctest.Wait()
 		if err != nil || w.on("a") != 0 {
-			w.Errorf("%v, on %d", err, w.on("a"))
+			w.Errorf("Unlock returned %v, and the lock is on %d masters", err, w.on("a"))
 		}
 	})
 }
 
-// H29: ownership is the context's. Another goroutine without it waits, and one with it does not.
+// H29: a lock is owned by a context. Another goroutine that uses the owner's context does not wait for the lock, and
+// a goroutine that uses a different context waits.
 func TestOwnershipIsThroughContext(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
@@ -374,7 +376,7 @@ func TestOwnershipIsThroughContext(t *testing.T) {
 		inner, other := w.call(ctx, l, "a"), w.call(w.Context(), l, "a")
 		after(time.Minute)
 		if other.over() {
-			w.Error("the goroutine without the context got in")
+			w.Error("the goroutine with a different context got the lock")
 		}
 		w.unlockAll(inner.gets(time.Second), k)
 		w.wantLater(other.gets(time.Second), k)

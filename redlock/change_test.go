@@ -13,8 +13,8 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// admitted makes the admission records of these masters name only them, as if no others had ever been admitted with
-// them.
+// admitted makes the admission records of these masters list only these masters, as if no others had ever been
+// admitted with them.
 func (w *cluster) admitted(which ...int) {
 	w.Helper()
 	names := make([]string, len(which))
@@ -49,7 +49,7 @@ func (w *cluster) onOf(name string, which ...int) (n int) {
 func (w *cluster) change(l *redlock.Locker, s redlock.Configuration) {
 	w.Helper()
 	w.must(l.Admin().Reconfigure(w.within(time.Minute), s))
-	synctest.Wait() // all of the next are there, not a majority alone
+	synctest.Wait() // wait for all next masters, not only for a majority
 }
 
 var changes = map[string]struct{ old, next []int }{
@@ -60,8 +60,8 @@ var changes = map[string]struct{ old, next []int }{
 	"one becomes three":       {[]int{0}, []int{1, 2, 3}},
 }
 
-// The masters are changed while locks are held, one of them throughout; at each step another client has another
-// configuration, and the two exclude each other.
+// The masters are changed while locks are held, one of them during the whole change. At each step another client has
+// a different configuration, and the locks of the two clients exclude each other.
 func TestMastersAreChangedWhileLocksAreHeld(t *testing.T) {
 	for name, c := range changes {
 		subtest(t, name, 10, func(w *cluster) {
@@ -80,12 +80,12 @@ func TestMastersAreChangedWhileLocksAreHeld(t *testing.T) {
 				for i, l := range []*redlock.Locker{a, b} {
 					k := w.take(l, "x")
 					if _, err := []*redlock.Locker{b, a}[i].TryLock(w.Context(), "x"); !errors.Is(err, redlock.ErrHeld) {
-						w.Errorf("%s: locker %d does not see the other's: %v", when, 1-i, err)
+						w.Errorf("%s: locker %d does not see the lock of the other: %v", when, 1-i, err)
 					}
 					w.unlock(k)
 				}
 				if held.Err() != nil || held.Remaining() <= 0 {
-					w.Fatalf("%s: the lock that was held is %v", when, held.Err())
+					w.Fatalf("%s: the lock that is held throughout has ended with %v", when, held.Err())
 				}
 			}
 			token := held.Token()
@@ -104,7 +104,7 @@ func TestMastersAreChangedWhileLocksAreHeld(t *testing.T) {
 			equal(w, w.onOf("throughout", c.next...), len(c.next), "next masters with the lock")
 			err := a.FinishChange(w.Context())
 			if !errors.Is(err, redlock.ErrIncomplete) || !strings.Contains(err.Error(), "for another ") {
-				w.Errorf("finished at once: %v", err)
+				w.Errorf("the change was finished too early: %v", err)
 			}
 			w.isError(a.Admin().Reconfigure(w.Context(), next), redlock.ErrIncomplete)
 			after(61 * time.Second)
@@ -120,7 +120,7 @@ func TestMastersAreChangedWhileLocksAreHeld(t *testing.T) {
 				w.Error("the token has changed")
 			}
 			if on, n := held.HeldOn(); on != len(c.next) || n != len(c.next) {
-				w.Errorf("it is on %d of %d", on, n)
+				w.Errorf("the lock is on %d of %d masters", on, n)
 			}
 			w.noError(a.RaiseEpoch(w.Context()))
 			apart("at the end")
@@ -142,7 +142,8 @@ var (
 	oldThree          = []int{0, 1, 2}
 )
 
-// states returns the configurations of a change, for which it admits the masters.
+// states returns the configurations before, during and after a change. It first admits the masters of each set
+// separately.
 func (w *cluster) states(old, next []int) (first, both, last redlock.Configuration) {
 	w.Helper()
 	w.admittedApart(old, next)
@@ -152,14 +153,14 @@ func (w *cluster) states(old, next []int) (first, both, last redlock.Configurati
 }
 
 // A client that never gets the next configuration continues until the epoch is raised. Then the old masters grant it
-// nothing, and its lock ends with its validity. The same holds for a client that is started with an old file. The error
-// says why.
+// nothing, and its lock ends with its validity. The same holds for a client that is started with an old file. The
+// error says that the masters have been changed.
 func TestClientWithOldMastersIsRefused(t *testing.T) {
 	virtual(t, 10, func(w *cluster) {
 		_, both, last := w.states(oldFive, nextFive)
 		current, late := w.some(oldFive), w.some(oldFive)
 		w.change(current, both)
-		k := w.take(late, "old") // some clients use both sets, this one the old set alone
+		k := w.take(late, "old") // the other client uses both sets, this one only the old set
 		synctest.Wait()
 		w.isError(errOf(current.TryLock(w.Context(), "old")), redlock.ErrHeld)
 		synctest.Wait() // the next masters have rolled back what they had granted
@@ -175,7 +176,7 @@ func TestClientWithOldMastersIsRefused(t *testing.T) {
 		again := w.some(oldFive)
 		for i, l := range []*redlock.Locker{late, again} {
 			_, err := l.TryLock(w.Context(), "other")
-			if i == 0 { // it reads the records of its masters
+			if i == 0 { // after the first attempt it reads the records of its masters
 				synctest.Wait()
 				_, err = l.TryLock(w.Context(), "other")
 			}
@@ -193,8 +194,8 @@ func TestClientWithOldMastersIsRefused(t *testing.T) {
 	})
 }
 
-// A majority of the old masters counts from the time at which its last member got the epoch, and a master that loses
-// its data starts again.
+// The time for which a majority of the old masters has had the epoch is measured from the moment at which the last
+// of this majority got it. For a master that loses its data the time starts again.
 func TestForgetfulMasterRestartsEpoch(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		_, both, _ := w.states(oldThree, []int{2, 3, 4})
@@ -215,7 +216,7 @@ func TestForgetfulMasterRestartsEpoch(t *testing.T) {
 	})
 }
 
-// An invalid configuration is rejected before any master is added to the pool.
+// An invalid configuration is rejected before any of its masters is added to the pool.
 func TestInvalidConfigurationsAreRejected(t *testing.T) {
 	virtual(t, 10, func(w *cluster) {
 		first, both, last := w.states(oldFive, nextFive)
@@ -250,7 +251,7 @@ func TestInvalidConfigurationsAreRejected(t *testing.T) {
 	})
 }
 
-// A lock that was acquired on the old masters alone is exported to a client that uses both sets.
+// A lock that was acquired only on the old masters can be exported to a client that uses both sets.
 func TestLockOfOldMastersIsImported(t *testing.T) {
 	virtual(t, 10, func(w *cluster) {
 		_, both, _ := w.states(oldFive, nextFive)
@@ -267,7 +268,7 @@ func TestLockOfOldMastersIsImported(t *testing.T) {
 	})
 }
 
-// While the next masters are down nothing changes; the change continues when they are up.
+// While the next masters are down the configuration does not change; the change succeeds when they are up.
 func TestChangeWaitsForMajorityOfNext(t *testing.T) {
 	virtual(t, 10, func(w *cluster) {
 		_, both, _ := w.states(oldFive, nextFive)
@@ -280,15 +281,15 @@ func TestChangeWaitsForMajorityOfNext(t *testing.T) {
 			w.Errorf("configuration in use: %v", l.Set())
 		}
 		w.restart(true, 5, 6, 7)
-		after(40 * time.Second) // its quarantine, since it is another process
+		after(40 * time.Second) // the quarantine, since the servers are new processes
 		w.change(l, both)
 		w.unlock(w.take(l, "a"))
 	})
 }
 
-// H147: the next masters may act alone, and a client that holds a lock on them is cut off. Two of the three lose their
-// data. They may have forgotten that they may act alone, and the lock, so the change cannot be given up before their
-// quarantine has ended: the old masters would grant the lock again.
+// H147: the next masters may act alone, and a client that holds a lock on them is cut off. Two of these three
+// masters lose their data, so they may have forgotten the lock, and also that they may act alone. The change must
+// not be aborted before their quarantine has ended, because the old masters would grant the lock again.
 func TestAbortAfterNextMastersHaveForgotten(t *testing.T) {
 	virtual(t, 6, func(w *cluster) {
 		urls := w.masters.URLs()
@@ -314,7 +315,7 @@ func TestAbortAfterNextMastersHaveForgotten(t *testing.T) {
 		}
 		after(time.Minute)
 		if err := l.AbortChange(w.within(time.Minute)); err != nil || k.Err() == nil {
-			w.Errorf("after the quarantine: %v; the lock: %v", err, k.Err())
+			w.Errorf("after the quarantine AbortChange returned %v; the lock ended with %v", err, k.Err())
 		}
 		w.locks("the client", l)
 

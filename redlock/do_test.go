@@ -13,8 +13,8 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// H121: a Do whose function succeeds and whose release no quorum confirms succeeds. The release is logged, counted, and
-// delivered when the masters are back.
+// H121: Do succeeds if its function succeeds, even if no quorum confirms the release. The release is then logged and
+// counted, and delivered when the masters are back.
 func TestDoWithUnconfirmedRelease(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		var book logbook
@@ -33,7 +33,7 @@ func TestDoWithUnconfirmedRelease(t *testing.T) {
 				w.Errorf("%s: the log does not report the release:\n%s", name, text)
 			}
 			if n := l.Stats().Unconfirmed - before; n != 1 {
-				w.Errorf("%s: %d releases were counted", name, n)
+				w.Errorf("%s: %d releases were counted as unconfirmed, want 1", name, n)
 			}
 			w.resume()
 			after(3 * time.Second)
@@ -52,7 +52,8 @@ func TestDoWithUnconfirmedRelease(t *testing.T) {
 	})
 }
 
-// H121: errors of an inner lock are not mistaken for those of the outer one, and a loss of the outer one is joined.
+// H121: Do does not report the errors of an inner lock as errors of the outer lock, and joins a loss of the outer
+// lock with the error of the function.
 func TestDoSeparatesOuterAndInnerErrors(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
@@ -70,7 +71,7 @@ func TestDoSeparatesOuterAndInnerErrors(t *testing.T) {
 		w.isError(err, errWork)
 		w.notError(err, redlock.ErrLost)
 		if errors.As(err, &e) || !strings.Contains(err.Error(), `do "inner"`) {
-			w.Errorf("%v; found %v", err, e)
+			w.Errorf("%v; errors.As found %v", err, e)
 		}
 		err = l.Do(w.Context(), "outer", func(ctx context.Context) error {
 			_, err := l.TryLock(ctx, "held")
@@ -84,7 +85,7 @@ func TestDoSeparatesOuterAndInnerErrors(t *testing.T) {
 			err = do(func(ctx context.Context) error { return lose(ctx, "outer") })
 			w.isError(err, errWork, redlock.ErrLost)
 			if !errors.As(err, &e) || e.Op != "do" || e.Name != "outer" {
-				w.Errorf("%s: %v; found %v", name, err, e)
+				w.Errorf("%s: %v; errors.As found %v", name, err, e)
 			}
 		}
 		err = l.Do(w.Context(), "outer", func(context.Context) error { w.masters.Lose("outer"); return nil })
@@ -97,8 +98,8 @@ func TestDoSeparatesOuterAndInnerErrors(t *testing.T) {
 	})
 }
 
-// H122: after a loss a leader campaigns again, regardless of what its function returns. The log says so, with the
-// owner.
+// H122: a leader that has lost its lock campaigns again, regardless of what its function returns. The log reports
+// this, with the owner.
 func TestLeadAfterLoss(t *testing.T) {
 	for how, result := range map[string]func(ctx context.Context) error{
 		"nil":   func(context.Context) error { return nil },
@@ -155,7 +156,8 @@ func TestLeadAtShutdown(t *testing.T) {
 	}
 }
 
-// H117: Drain waits for a function of Do, which may lock more names meanwhile, and lets no other call in.
+// H117: Drain waits until the function of a Do has returned. The function may lock more names in the meantime, and
+// all other calls are refused.
 func TestDrainWaitsForDo(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
@@ -177,13 +179,13 @@ func TestDrainWaitsForDo(t *testing.T) {
 		began := time.Now()
 		w.noError(l.Drain(w.within(time.Minute)))
 		if took := time.Since(began); took < 10*time.Second {
-			w.Errorf("it took %v", took)
+			w.Errorf("Drain took only %v", took)
 		}
 		w.noError(<-result)
 	})
 }
 
-// H117: when its context ends, Drain ends the remaining locks.
+// H117: if the context of Drain ends, Drain ends the remaining locks.
 func TestDrainEndsWithItsContext(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
@@ -207,14 +209,14 @@ func TestTryDo(t *testing.T) {
 		}
 		w.unlock(k)
 		w.must(l.TryDo(w.Context(), "n", f))
-		w.must(other.TryDo(w.Context(), "n", f)) // it was released
+		w.must(other.TryDo(w.Context(), "n", f)) // the lock was released
 		equal(w, ran, 2, "runs")
 	})
 }
 
 // Tests of Lead and Watch.
 
-// A term is one leadership, as seen by its function.
+// A term is one leadership, as its function sees it.
 type term struct {
 	who   int
 	token int64
@@ -222,8 +224,8 @@ type term struct {
 	leave chan error // the return value of the function, which ignores its context
 }
 
-// campaign starts a separate client that campaigns for name. terms receives each of its leaderships; ended receives the
-// result of Lead.
+// campaign starts a separate client that campaigns for name. Each of its leaderships is sent to terms, and the
+// result of Lead to ended.
 func (w *cluster) campaign(
 	ctx context.Context, l *redlock.Locker, who int, terms chan<- term, opts ...redlock.LockOption,
 ) (ended chan error) {
@@ -238,8 +240,8 @@ func (w *cluster) campaign(
 	return ended
 }
 
-// Returning nil ends the leadership and the campaign; returning an error ends the leadership, and the client campaigns
-// again after a pause.
+// If the function of a leader returns nil, the leadership and the campaign end. If it returns an error, only the
+// leadership ends, and the client campaigns again after a pause.
 func TestLeaderReturns(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		terms := make(chan term)
@@ -273,7 +275,7 @@ func TestLeaderReturns(t *testing.T) {
 	})
 }
 
-// A function that fails each time does not spin: its client pauses for at least a second each time.
+// If the function of a leader fails each time, its client pauses for at least a second after each failure.
 func TestFailingLeaderPauses(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
@@ -282,13 +284,14 @@ func TestFailingLeaderPauses(t *testing.T) {
 		err := l.Lead(ctx, "boss", func(context.Context) error { n++; return errors.New("mine") })
 		w.isError(err, context.DeadlineExceeded)
 		if n < 10 || n > 20 {
-			w.Errorf("client led %d times in 20 s", n)
+			w.Errorf("the client led %d times in 20 s", n)
 		}
 	})
 }
 
-// The leader's context ends before another can lead. While a majority of the masters is away no client leads, and one
-// leads again when they are back. A function that hangs past its context blocks its own client, and no other.
+// The context of a leader ends before another client can lead. While a majority of the masters is down no client
+// leads, and a client leads again when the masters are back. A function that ignores the end of its context blocks
+// only its own client.
 func TestLeaderEndsBeforeNextLeads(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		terms := make(chan term, 2)
@@ -323,7 +326,7 @@ func TestLeaderEndsBeforeNextLeads(t *testing.T) {
 	})
 }
 
-// Close ends a leader's context and a campaign.
+// Close ends the context of a leader, and the campaign of a client that does not lead.
 func TestCloseEndsLeaders(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		terms := make(chan term, 2)
@@ -347,7 +350,7 @@ func TestCloseEndsLeaders(t *testing.T) {
 	})
 }
 
-// A Watch reports each change once, also of the value, and inspects once a second.
+// Watch reports each change once, also a change of the value, and inspects once a second.
 func TestWatchReportsLeader(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l, observer := w.locker(redlock.WithOwner("the first")), w.locker()
@@ -384,7 +387,7 @@ func TestWatchReportsLeader(t *testing.T) {
 		}
 		w.unlock(k)
 		if h := <-reports; h.ID != "" {
-			w.Errorf("reported %+v after the end", h)
+			w.Errorf("reported %+v after the end of the lock", h)
 		}
 		w.stop(0, 1)
 		after(20 * time.Second)

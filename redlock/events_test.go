@@ -16,7 +16,7 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// A calls records the calls of a trace as they end.
+// A calls collects the events of the calls of a trace.
 type calls struct {
 	mu    sync.Mutex
 	ended []redlockinfo.Event
@@ -30,7 +30,7 @@ func (c *calls) trace() *redlockinfo.Trace {
 	})
 }
 
-// last returns the call that ended last.
+// last returns the event of the call that ended last.
 func (c *calls) last() redlockinfo.Event {
 	synctest.Wait() // calls are reported shortly after their end
 	c.mu.Lock()
@@ -38,8 +38,8 @@ func (c *calls) last() redlockinfo.Event {
 	return c.ended[len(c.ended)-1]
 }
 
-// A trace reports how long a call waited, in which place, with how many attempts and votes, and how long a lock was
-// held.
+// The events of calls contain how long a call waited, in which place, with how many attempts and votes, and how long
+// a lock was held.
 func TestTraceHasTimeOfCall(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		var c calls
@@ -65,7 +65,7 @@ func TestTraceHasTimeOfCall(t *testing.T) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		var places []int
-		for _, i := range c.ended[1:] { // behind the first lock
+		for _, i := range c.ended[1:] { // without the first lock
 			if i.Op == "unlock" && i.Token == k.Token() && (i.Held < 2*time.Second || i.Held > 2100*time.Millisecond ||
 				i.Err != nil) {
 				w.Errorf("an unlock after two seconds: %+v", i)
@@ -78,15 +78,15 @@ func TestTraceHasTimeOfCall(t *testing.T) {
 				w.Errorf("a call that waited: %+v", i)
 			}
 		}
-		// The first call of each Locker is first in the local queue, or second in those of the masters; the other is behind
-		// it.
+		// The first call of each Locker is first in the local queue, or second in the masters' queues; the other call is
+		// behind one of these.
 		if slices.Sort(places); !slices.Equal(places, []int{1, 1, 2}) {
 			w.Errorf("the places are %v", places)
 		}
 	})
 }
 
-// The event of a failed call has the outcome of its error.
+// The event of a failed call contains the error of the call, with its outcome.
 func TestTraceHasOutcomes(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		var c calls
@@ -138,8 +138,8 @@ func TestTraceHasOutcomes(t *testing.T) {
 	})
 }
 
-// Several traces all get every event. The function of a Do, and the calls in it, get the context that the traces made
-// for the Do, one after the other.
+// Each of several traces gets every event. The function of a Do, and the calls in it, get the context to which each
+// of the traces in turn has added its values.
 func TestSeveralTraces(t *testing.T) {
 	type key struct{}
 	virtual(t, 3, func(w *cluster) {
@@ -177,7 +177,7 @@ func TestSeveralTraces(t *testing.T) {
 	})
 }
 
-// Each vote is reported once, with how long it took.
+// Each vote is reported once, with the time that it took.
 func TestVotesAreReportedOnce(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		var votes []redlockinfo.Event
@@ -200,7 +200,7 @@ func TestVotesAreReportedOnce(t *testing.T) {
 	})
 }
 
-// An eventCounter counts the holds and the Dos that have begun and not ended in a trace.
+// An eventCounter counts the holds and the calls of Do that have begun in a trace and not ended.
 type eventCounter struct {
 	mu       sync.Mutex
 	held     map[string]int       // by the id of the lease
@@ -215,7 +215,7 @@ func (c *eventCounter) trace() *redlockinfo.Trace {
 	return &redlockinfo.Trace{Do: c.do, Event: c.event}
 }
 
-// do implements Trace.Do. The returned context counts the ends of its call.
+// do implements Trace.Do. The returned context contains a counter of the ends of its call.
 func (c *eventCounter) do(ctx context.Context, _ string) context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -244,7 +244,7 @@ func (c *eventCounter) event(e redlockinfo.Event) {
 		}
 		c.dos--
 		if ends, ok := e.Context.Value(c).(*int); !ok || *ends > 0 {
-			c.wrong = append(c.wrong, fmt.Sprintf("the end %+v has no begin, or is the second", e))
+			c.wrong = append(c.wrong, fmt.Sprintf("the end %+v has no beginning, or is a second end", e))
 		} else {
 			*ends++
 		}
@@ -254,8 +254,8 @@ func (c *eventCounter) event(e redlockinfo.Event) {
 	}
 }
 
-// H71: in a trace each hold that begins ends exactly once: released, lost, at its maximum hold, handed off to a
-// goroutine or exported to a process, or closed with its Locker.
+// H71: in a trace each hold that begins also ends exactly once, whether it is released, lost, at its maximum hold,
+// handed off to another goroutine, exported to another process, or ended by Close of its Locker.
 func TestEachHoldEndsOnceInTrace(t *testing.T) {
 	for name, steps := range map[string][]string{
 		"release and loss": {"lock", "try", "unlock", "again", "lose", "limit", "wait"},
@@ -274,7 +274,7 @@ func TestEachHoldEndsOnceInTrace(t *testing.T) {
 				}
 				for k := r.pop(); k != nil && name != "close"; k = r.pop() {
 					_ = k.Unlock(w.Context())
-					synctest.Wait() // the next call in the local queue has the lock
+					synctest.Wait() // now the next call in the local queue has the lock
 				}
 				w.must(r.l.Close(w.within(time.Minute)))
 				r.step("lock") // on a closed Locker
@@ -289,7 +289,7 @@ func TestEachHoldEndsOnceInTrace(t *testing.T) {
 	}
 }
 
-// A randomRun makes random calls and remembers the locks.
+// A randomRun makes random calls and stores the acquired locks.
 type randomRun struct {
 	w        *cluster
 	l, other *redlock.Locker
@@ -355,7 +355,7 @@ func (r *randomRun) step(what string) {
 	}
 }
 
-// use makes a step with a lock that is held.
+// use performs the step what with the held lock k.
 func (r *randomRun) use(ctx context.Context, what string, k *redlock.Lock) {
 	switch what {
 	case "unlock":

@@ -15,8 +15,8 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// H51: a quorum counts over the configured masters, however few are connected; two Lockers that see different masters
-// never both win.
+// H51: a quorum is a majority of the configured masters, however few of them are connected, so two Lockers that
+// reach different masters never both win.
 func TestQuorumIsOfConfiguredMasters(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		w.wire.block(2, 3, 4)
@@ -33,8 +33,9 @@ func TestQuorumIsOfConfiguredMasters(t *testing.T) {
 	})
 }
 
-// restartEmpty plays H53: a hold is on three of five masters, one of the three restarts empty, and a second client
-// tries as long as the validity of the first lasts. It reports whether both held the name at once.
+// restartEmpty runs the schedule of H53: a lock is on three of five masters, one of the three restarts empty, and a
+// second client tries to lock the name as long as the first lock is valid. It reports whether both clients held the
+// name at the same time.
 func restartEmpty(w *cluster, opts ...redlock.Option) (twice bool) {
 	opts = append(opts, redlock.WithExtension(false))
 	w.wire.block(3, 4)
@@ -57,16 +58,16 @@ func restartEmpty(w *cluster, opts ...redlock.Option) (twice bool) {
 	return twice
 }
 
-// H53: with the guard a master that restarts empty does not grant a held lock again; without it, it does.
+// H53: with the guard, a master that restarts empty does not vote, so it does not grant a held lock again.
 func TestMasterRestartedEmptyDoesNotVote(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		if restartEmpty(w) {
-			w.Error("two holders at once, with the guard on")
+			w.Error("two holders at the same time, with the guard on")
 		}
 	})
 }
 
-// H53: the same without the guard shows the violation that the guard prevents.
+// H53: without the guard, the same schedule shows the violation that the guard prevents.
 func TestWithoutGuardTwoHolders(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		if !restartEmpty(w, redlock.WithoutRestartGuard()) {
@@ -76,15 +77,16 @@ func TestWithoutGuardTwoHolders(t *testing.T) {
 	})
 }
 
-// Without the guard, or as durable masters, masters vote at once after a restart, and a lock survives it if they have
-// kept their data. If they have lost it, the holder learns so as soon as they are back.
+// Masters without the guard, and durable masters, vote immediately after a restart. A lock survives the restart of
+// all masters if they have kept their data. If they have lost their data, the holder learns of the loss as soon as
+// the masters are back.
 func TestLockSurvivesRestartOfAllMasters(t *testing.T) {
 	for _, n := range []int{1, 3} {
 		for _, keeps := range []bool{true, false} {
 			subtest(t, fmt.Sprintf("%d masters, data kept %v", n, keeps), n, func(w *cluster) {
 				l := w.locker(map[bool]redlock.Option{true: redlock.WithDurableMasters(),
 					false: redlock.WithoutRestartGuard()}[keeps])
-				after(5 * time.Second) // the records of durable masters say so
+				after(5 * time.Second) // until the records say that the masters are durable
 				k := w.take(l, "a", redlock.WithTTL(20*time.Second))
 				w.restart(keeps)
 				after(2 * time.Second)
@@ -100,7 +102,8 @@ func TestLockSurvivesRestartOfAllMasters(t *testing.T) {
 	}
 }
 
-// Without the guard and without the background extension a lock that the masters have lost is noticed when it is used.
+// Without the guard and without the background extension, the loss of a lock on the masters is noticed when the lock
+// is used.
 func TestLossWithoutGuardIsNoticedByUse(t *testing.T) {
 	for name, use := range map[string]func(w *cluster, k *redlock.Lock) error{
 		"extend":    func(w *cluster, k *redlock.Lock) error { return k.Extend(w.Context()) },
@@ -120,8 +123,8 @@ func TestLossWithoutGuardIsNoticedByUse(t *testing.T) {
 	}
 }
 
-// H55, H73: a re-entry keeps the token, and each later hold has a larger one, even after the fences have expired, a
-// minute later, or the masters have lost them.
+// H55, H73: a re-entry keeps the token, and each later hold has a larger token, even if the fences have expired
+// after a minute, or if the masters have lost them.
 func TestTokensGrowAfterDataLoss(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
@@ -160,7 +163,7 @@ func TestTokensGrowAfterDataLoss(t *testing.T) {
 	})
 }
 
-// Short-lived clients finish the quarantine together.
+// Clients that run only for half a second each complete the quarantine of new masters together.
 func TestShortLivedClientsFinishQuarantine(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		start := time.Now()
@@ -177,12 +180,12 @@ func TestShortLivedClientsFinishQuarantine(t *testing.T) {
 				break
 			}
 			if time.Since(start) > 2*time.Minute {
-				w.Fatalf("not over after %v: %v", time.Since(start), err)
+				w.Fatalf("no client has the lock after %v: %v", time.Since(start), err)
 			}
 			after(1700 * time.Millisecond)
 		}
 		if took := time.Since(start); took < 30*time.Second || took > 40*time.Second {
-			w.Errorf("it took %v", took)
+			w.Errorf("the quarantine took %v", took)
 		}
 	}, memory.Fresh())
 }
@@ -210,14 +213,14 @@ func TestQuarantineNeedsQuorumOfRecords(t *testing.T) {
 		}
 		w.restart(true, 2)
 		w.take(l, "a")
-		if took := time.Since(start); took < 90*time.Second || took > 110*time.Second { // the last one began again
+		if took := time.Since(start); took < 90*time.Second || took > 110*time.Second { // that of master 2 began again
 			w.Errorf("it took %v", took)
 		}
 	}, memory.Fresh())
 }
 
-// While no quorum votes no client sends acquires. A master that loses its data then is still detected, so that its
-// quarantine does not begin only when those of the others have ended.
+// While no quorum votes, clients send no acquires. If another master loses its data at that time, the loss is still
+// detected, so its quarantine begins before those of the others have ended.
 func TestDataLossWithoutQuorumIsDetected(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
@@ -274,8 +277,9 @@ func TestWrongClockIsNotMedian(t *testing.T) {
 
 // Schedules that were found by reading the code, and that broke a guarantee.
 
-// While Admit waits for the last server to start, the others vote and clients lock. One of those restarts empty: the
-// pending Admit must not let it vote. The caller's assertion was true only when it called.
+// While Admit waits for the last server to start, the other servers already vote and clients acquire locks. Then one
+// of the voting servers restarts empty. The pending Admit must not admit it: the caller's assertion held when Admit
+// was called, but no longer holds.
 func TestPendingAdmitRejectsForgetfulMaster(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		w.masters.Master(2).Stop() // this master starts later than the others
@@ -311,13 +315,13 @@ func TestRefusedQuarantineIsError(t *testing.T) {
 		err := l.Admin().Quarantine(w.Context(), m.Addr())
 		after(time.Second)
 		if text, _ := m.Get(defaultPrefix.Admission()); err == nil && !strings.Contains(text, "state=quarantine") {
-			w.Errorf("no error, and its record is %q; the Locker has it as %+v", text, l.Masters()[0])
+			w.Errorf("no error, but the record is %q; the Locker reports %+v", text, l.Masters()[0])
 		}
 	})
 }
 
-// H143: the slot of a bucket was moved, and the quarantine that this costs is over. A Locker that is made later over
-// the same connections begins no other.
+// H143: the move of a bucket's slot costs one quarantine. A Locker that is made over the same connections after that
+// quarantine does not begin another.
 func TestMoveOfSlotCostsOneQuarantine(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		clk := clock.Runtime()
@@ -356,9 +360,9 @@ func (w *cluster) movedWithWrongClock() (l *redlock.Locker, start func() *redloc
 	return l, start
 }
 
-// H143: while a master cannot begin the quarantine for the move of its slot, since its clock is wrong, an operator
-// writes other numbers into its record, and the connection on which the move was noticed ends. It begins the quarantine
-// all the same, before it votes.
+// H143: a master cannot begin the quarantine for the move of its slot yet, because its clock is wrong. In the
+// meantime an operator writes other numbers into its record, and the connection on which the move was noticed ends.
+// The master must still begin the quarantine before it votes.
 func TestOtherNumbersDoNotReplaceQuarantineOfMove(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l, start := w.movedWithWrongClock()

@@ -21,8 +21,8 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// H14: a client was suspended for an hour. Its timers stopped, but one of the clocks went on. The context ends within a
-// tenth of a second of waking, and nothing is sent for the hold before that.
+// H14: a client was suspended for an hour. Its timers stopped, but at least one of its clocks went on. The context
+// of its lock ends within a tenth of a second after the client wakes, and no extension is sent before that.
 func TestSuspendedClientReportsLossOnWaking(t *testing.T) {
 	for name, by := range map[string][2]time.Duration{
 		"both clocks":             {time.Hour, time.Hour},
@@ -72,7 +72,7 @@ func TestLossIsReportedBeforeKeyExpires(t *testing.T) {
 	}
 }
 
-// H25: a limit ends the hold: its context ends first, and then extensions stop.
+// H25: when the maximum hold is reached, the context of the lock ends first, and then the extensions stop.
 func TestMaxHoldEndsContextAndExtensions(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
@@ -82,16 +82,16 @@ func TestMaxHoldEndsContextAndExtensions(t *testing.T) {
 		equal(w, took, 25*time.Second, "time until the end")
 		n := len(w.wire.sent("extend"))
 		if n == 0 || w.on("a") != 3 {
-			w.Errorf("%d extensions, on %d masters at the end", n, w.on("a"))
+			w.Errorf("%d extensions; at the end the lock is on %d masters", n, w.on("a"))
 		}
 		after(11 * time.Second)
 		if m := len(w.wire.sent("extend")); m != n || w.on("a") != 0 {
-			w.Errorf("%d extensions after the end, on %d masters", m-n, w.on("a"))
+			w.Errorf("%d extensions after the end; the lock is on %d masters", m-n, w.on("a"))
 		}
 	})
 }
 
-// H26: a master that restarted empty gets the complete hold back, and HeldOn shows the loss and the repair.
+// H26: a master that restarted empty gets the complete hold back, and HeldOn reports the loss and the repair.
 func TestLockReturnsToAllMasters(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		l := w.locker()
@@ -107,7 +107,7 @@ func TestLockReturnsToAllMasters(t *testing.T) {
 			after(8 * time.Second)
 			on, _ := k.HeldOn()
 			if id, depth, _ := m.Holds("a"); on != 5 || id == "" || depth != 2 {
-				w.Errorf("master %d is back: held on %d; there by %q, depth %d", i, on, id, depth)
+				w.Errorf("master %d is back: held on %d masters, on this one by %q with depth %d", i, on, id, depth)
 			}
 		}
 		if k.Err() != nil || k.Token() != token {
@@ -122,8 +122,8 @@ func TestLockReturnsToAllMasters(t *testing.T) {
 	})
 }
 
-// The error of a failed extension says why for each master: which were down, and how many answered but did not have the
-// hold.
+// The error of a failed extension contains the reason for each master: which masters were down, and how many
+// answered but did not have the lock.
 func TestFailedExtensionCountsMissing(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		k := w.take(w.locker(redlock.WithExtension(false)), "a")
@@ -135,14 +135,15 @@ func TestFailedExtensionCountsMissing(t *testing.T) {
 	})
 }
 
-// pause stops the client's machine with both of its clocks: the clocks of these masters, or of all, are ahead by d.
+// pause simulates that the client's machine, with both of its clocks, was suspended for d: it sets the clocks of the
+// given masters, or of all masters, ahead of the client's by d.
 func (w *cluster) pause(d time.Duration, which ...int) {
 	w.each(func(_ int, m *memory.Master) { m.SetClock(time.Until(m.Time())+d, 1) }, which...)
 }
 
-// H118: a machine that has stopped with both of its clocks learns it from the masters' clocks: a lock whose validity
-// has passed meanwhile ends by the next heartbeat, long before its next extension. One with more validity loses that
-// time.
+// H118: a client whose machine has stopped, with both of its clocks, learns this from the masters' clocks. A lock
+// whose validity has passed in the meantime ends at the next heartbeat, long before its next extension. A lock with
+// more validity loses the time of the stop.
 func TestFreezeOfBothClocksLosesLock(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		l, other := w.locker(), w.locker()
@@ -166,7 +167,7 @@ func TestFreezeOfBothClocksLosesLock(t *testing.T) {
 	})
 }
 
-// H118: a refusal shows it before the heartbeat.
+// H118: the reply that refuses an acquire shows the freeze of both clocks even before the next heartbeat.
 func TestRefusalShowsFreezeOfBothClocks(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		l, other := w.locker(redlock.WithExtension(false)), w.locker()
@@ -180,7 +181,7 @@ func TestRefusalShowsFreezeOfBothClocks(t *testing.T) {
 	})
 }
 
-// H118: the clocks of a minority, and those of a majority that are set one after the other, end no lock.
+// H118: no lock ends because the clocks of a minority are set forward, or those of a majority one after the other.
 func TestClocksOfAMinorityEndNoLock(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		k := w.take(w.locker(), "a", redlock.WithTTL(10*time.Second))
@@ -198,7 +199,7 @@ func TestClocksOfAMinorityEndNoLock(t *testing.T) {
 	})
 }
 
-// H76: after a freeze a lock and its contexts report their end before any timer has run.
+// H76: after a freeze, Err of a lock and of its contexts reports their end before any timer has run.
 func TestFirstErrAfterFreezeReportsLoss(t *testing.T) {
 	for name, look := range map[string]func(k *redlock.Lock, ctx context.Context) error{
 		"lock":    func(k *redlock.Lock, _ context.Context) error { return k.Err() },
@@ -218,7 +219,7 @@ func TestFirstErrAfterFreezeReportsLoss(t *testing.T) {
 }
 
 // H77: the first lock of a client is on all masters as soon as the client is connected to all of them, although it
-// connects to two of them slightly later. From then on the restart of any single master does not end it.
+// connects to two of them slightly later. From then on the restart of any single master does not end the lock.
 func TestFirstLockIsOnAllMasters(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		random := seeded(77)
@@ -263,7 +264,7 @@ func TestErrorNamesHangingMasters(t *testing.T) {
 			w.each(func(_ int, m *memory.Master) {
 				said := regexp.MustCompile(regexp.QuoteMeta(m.Addr()) + `[,:] [^;]*?\d(ms|s)\b`)
 				if !said.MatchString(fmt.Sprint(err)) {
-					w.Errorf("with %v it does not say that %s has not answered, and for how long: %v", d, m.Addr(), err)
+					w.Errorf("with %v the error does not say for how long %s has not answered: %v", d, m.Addr(), err)
 				}
 			}, 1, 2, 4)
 			w.resume() // the pool's own timeout must not expire
@@ -281,8 +282,8 @@ func TestForeignKeyIsExplained(t *testing.T) {
 	})
 }
 
-// Over a closed pool every call fails at once, with a context that never ends: the pool will have no masters again. The
-// log says that the pool was closed before its Locker.
+// Over a closed pool every call fails immediately, even if its context allows it to wait, because the pool will have
+// no masters again. The log says that the pool was closed before its Locker.
 func TestCallsOverClosedPoolFail(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		var h logbook
@@ -330,7 +331,7 @@ func TestCloseDuringReconfigure(t *testing.T) {
 }
 
 // H148: a virtual machine is started several times from one snapshot of its memory. The copies of a Locker have the
-// same UUID and count their leases alike, and only one of them at a time has the name.
+// same UUID and the same counter of leases, but only one copy at a time holds the name.
 func TestCopiesOfOneClientExcludeEachOther(t *testing.T) { //nolint:paralleltest // it sets the source of all UUIDs
 	t.Cleanup(func() { uuid.SetRand(nil) })
 	bubble(t, 5, func(w *cluster) {
@@ -345,7 +346,7 @@ func TestCopiesOfOneClientExcludeEachOther(t *testing.T) { //nolint:paralleltest
 		var wg sync.WaitGroup
 		for i, l := range copies {
 			wg.Go(func() {
-				after(time.Duration(i) * 10 * time.Microsecond) // no two machines are that exact
+				after(time.Duration(i) * 10 * time.Microsecond) // two machines never act at exactly the same time
 				for range 20 {
 					k := w.take(l, "n")
 					if n := holders.Add(1); n > 1 {

@@ -18,8 +18,8 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// Export ends every context of the hold before it returns, and with them the extensions and the release by Close. The
-// masters keep the hold for the importer.
+// Export ends every context of the hold before it returns. It also stops the extensions, and the lock is not
+// released by Close. The masters keep the lock for the importer.
 func TestExportEndsContextsFirst(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
@@ -29,13 +29,13 @@ func TestExportEndsContextsFirst(t *testing.T) {
 		handle := w.export(k)
 		for i, ctx := range contexts {
 			if ctx.Err() == nil {
-				w.Errorf("context %d goes on", i)
+				w.Errorf("context %d has not ended", i)
 			}
 			w.isError(context.Cause(ctx), redlock.ErrExported)
 		}
 		_, err := l.TryLock(contexts[0], "a")
 		if err == nil {
-			w.Error("re-entered with the context of a lock that was handed off")
+			w.Error("the name was locked with the context of an exported lock")
 		}
 		synctest.Wait() // the acquire has been written to the slowest master too
 		w.wire.clear()
@@ -54,7 +54,8 @@ func TestExportEndsContextsFirst(t *testing.T) {
 	})
 }
 
-// Of several importers of one handle at most one wins, whether they import concurrently or one after the other.
+// Of several clients that import one handle at most one wins, whether they import it concurrently or one after the
+// other.
 func TestOneImporterWins(t *testing.T) {
 	for seed := range uint64(40) {
 		bubble(t, 5, func(w *cluster) {
@@ -84,8 +85,8 @@ func TestOneImporterWins(t *testing.T) {
 	}
 }
 
-// A handle whose validity has expired imports nothing and creates nothing, whether the name is free by then or held by
-// another client.
+// The import of a handle whose validity has expired fails and creates no keys, whether the name is free or held by
+// another client by then.
 func TestExpiredHandleImportsNothing(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
@@ -95,7 +96,7 @@ func TestExpiredHandleImportsNothing(t *testing.T) {
 		w.wantOn("a", 0)
 		after(time.Millisecond) // for a larger ballot than that of the import
 		k := w.take(w.locker(redlock.WithOwner("next")), "a")
-		synctest.Wait() // all masters have it before the import raises their fences
+		synctest.Wait() // all masters have the lock before the import raises their fences
 		w.isError(errOf(l.Import(w.Context(), handle)), redlock.ErrLost)
 		synctest.Wait()
 		if id, on := w.holder("a"); id != "next" || on != 3 || k.Err() != nil {
@@ -117,7 +118,7 @@ func TestImportWithoutMajorityLeavesNothing(t *testing.T) {
 	})
 }
 
-// Late messages of the exporter, extensions and re-entries of any depth, do not change the imported hold.
+// Late messages of the exporter (extensions, and re-entries of any depth) do not change the imported hold.
 func TestLateExtensionOfExporter(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
@@ -136,14 +137,14 @@ func TestLateExtensionOfExporter(t *testing.T) {
 				w.Errorf("a late %s was granted", s.script())
 			}
 			if now := pictureOf(m, "a"); labelOf(now.id) != "importer" || now.left != before.left || now.depth != 1 {
-				w.Errorf("a late %s made %+v of %+v", s.script(), now, before)
+				w.Errorf("a late %s left the state %+v, and it was %+v before", s.script(), now, before)
 			}
 		}
 		w.noError(next.Extend(w.Context()))
 	})
 }
 
-// A hold that was re-entered is not exported, and stays held.
+// A lock that was re-entered cannot be exported, and stays held.
 func TestNestedLockIsNotExported(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
@@ -159,16 +160,15 @@ func TestNestedLockIsNotExported(t *testing.T) {
 	})
 }
 
-// H145: an import needs votes, like an acquire: only masters that vote for this client count. Otherwise a handle that
-// is delivered twice could be imported twice, the second time through a master that has lost the first import.
-
-// H145.
+// H145: like an acquire, an import needs votes, and only masters that vote for this client can give them. Otherwise
+// a handle that is delivered twice could be imported twice, the second time through a master that has lost the first
+// import.
 func TestMastersInQuarantineImportNothing(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		a, b := w.locker(), w.locker()
 		handle := w.export(w.take(a, "x", redlock.WithTTL(25*time.Second)))
 		after(100 * time.Millisecond)
-		for i := range 2 { // they come back with the exported lease, as it was in their last save
+		for i := range 2 { // they restart with the exported lease
 			w.masters.Master(i).Restart(true)
 		}
 		after(2 * time.Second)
@@ -176,7 +176,7 @@ func TestMastersInQuarantineImportNothing(t *testing.T) {
 	})
 }
 
-// H63: a client that names three of the five masters of a deployment imports nothing, as it locks nothing. H145.
+// H63, H145: a client that lists three of the five masters of a deployment can neither import nor acquire locks.
 func TestClientWithOtherMastersImportsNothing(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		a := w.locker()
@@ -195,8 +195,8 @@ func TestClientWithOtherMastersImportsNothing(t *testing.T) {
 	})
 }
 
-// An import restores the lock on masters that have lost it. A master that it did not reach still has the exported
-// lease, and gets the imported one as soon as it is back.
+// An import restores the lock on masters that have lost it. A master that the import did not reach still has the
+// exported lease, and gets the imported lease as soon as the master is back.
 func TestImportReplacesExportedLease(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		a, b := w.locker(), w.locker()
@@ -215,7 +215,7 @@ func TestImportReplacesExportedLease(t *testing.T) {
 	})
 }
 
-// Lead returns if its context owns the name by a lock that has ended, since it can never lead again.
+// Lead returns if its context belongs to a lock of the name that has ended, since it could never lead again.
 func TestLeadWithEndedLockReturns(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
@@ -233,8 +233,8 @@ func TestLeadWithEndedLockReturns(t *testing.T) {
 	})
 }
 
-// A call that contends for a name goes before the calls that wait behind it, even if a lock that was won by an import
-// is handed off meanwhile.
+// A call that already contends for a name gets the lock before the calls that wait behind it, even if a lock that
+// was acquired by an import is handed off in the meantime.
 func TestImportedLockGoesToContender(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		other, l := w.locker(), w.locker()
@@ -250,7 +250,8 @@ func TestImportedLockGoesToContender(t *testing.T) {
 	})
 }
 
-// A backoff panics in an import, in a client that recovers: the shares already taken over are released.
+// If the pause function of a retry policy panics in an import, and the caller recovers, the shares that the import
+// has already taken over are released.
 func TestPanicInImportLeavesNothing(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		giver := w.locker()
@@ -267,8 +268,9 @@ func TestPanicInImportLeavesNothing(t *testing.T) {
 	})
 }
 
-// Two clients import one handle at once (a job that was delivered twice), while one of three masters is down. Each gets
-// one master. They give up when the exported lock must have expired, and others get the name.
+// Two clients import one handle at the same time, as for a job that was delivered twice, while one of three masters
+// is down. Each client gets one master. Both give up when the exported lock must have expired, and then other
+// clients get the name.
 func TestTwoImportsOfOneHandleEnd(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		giver, a, b, other := w.peer("client"), w.peer("client"), w.peer("client"), w.peer("client")
@@ -299,8 +301,9 @@ func TestTwoImportsOfOneHandleEnd(t *testing.T) {
 	})
 }
 
-// H02: the last message of a hold before its export is a repair. If that is still in transit when the new owner has
-// taken over and released, it is refused like every late message, even if the new owner's ballots are behind.
+// H02: the last message of a hold before its export is a repair. If the repair is still in transit when the new
+// owner has imported and released the lock, the master refuses it like every late message, even if the ballots of
+// the new owner are behind.
 func TestLateRepairOfExportedLeaseIsRefused(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		behind := newShiftClock(1)

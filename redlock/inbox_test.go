@@ -25,19 +25,19 @@ func (w *cluster) notify(name, id string, release bool, which ...int) {
 	}
 }
 
-// idOf returns the id of the lease of name that most masters have.
+// idOf returns the id of the lease that most masters have for name.
 func (w *cluster) idOf(name string) string {
 	id, _ := w.masters.Holder(name)
 	return id
 }
 
-// An operator is a client with administration.
+// An operator is a client that also has administrative calls.
 type operator interface {
 	client
 	Admin() redlock.Admin
 }
 
-// force takes the lock of name from its holder, as an operator.
+// force ends the lock of name by a forced release.
 func (w *cluster) force(l operator, name string) {
 	w.Helper()
 	who := w.inspect(l, name)
@@ -47,9 +47,9 @@ func (w *cluster) force(l operator, name string) {
 var hearCases = []struct {
 	name string
 	opts []redlock.LockOption
-	// lose makes the masters forget the lock of p, which has held it for two seconds.
+	// lose makes the masters forget the lock that p has held for two seconds.
 	lose   func(w *cluster, p *peer)
-	within time.Duration // the lock ends
+	within time.Duration // the lock must end within this time
 }{
 	{"forced release", nil, func(w *cluster, _ *peer) { w.force(w.locker(), "n") }, 3 * trip},
 	{"forced release, not extended", []redlock.LockOption{redlock.WithExtension(false)},
@@ -75,8 +75,8 @@ var hearCases = []struct {
 	}, 3 * trip},
 }
 
-// A holder that is subscribed learns within a few round trips that it has lost the lock, and otherwise at its next
-// extension. A lock that is held for less than a second costs no subscription.
+// A subscribed holder learns within a few round trips that it has lost the lock, and a holder without a subscription
+// learns it at its next extension. A lock that is held for less than a second costs no subscription.
 func TestHolderHears(t *testing.T) {
 	for _, c := range hearCases {
 		subtest(t, c.name, 5, func(w *cluster) {
@@ -102,7 +102,7 @@ func TestHolderHears(t *testing.T) {
 	})
 }
 
-// False messages end no lock, and do not prolong one that is not extended.
+// False messages do not end a lock, and do not prolong a lock that is not extended in the background.
 func TestHolderHearsNonsense(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		w.delay(trip / 2)
@@ -124,7 +124,7 @@ func TestHolderHearsNonsense(t *testing.T) {
 	})
 }
 
-// A flood of messages costs at most ten rounds a second for each lock, and a thousand for all.
+// A flood of messages causes at most ten rounds a second for each lock, and a thousand for all locks together.
 func TestFloodOfMessages(t *testing.T) {
 	const locks, flood = 150, 20
 	virtual(t, 5, func(w *cluster) {
@@ -165,7 +165,7 @@ func TestFloodOfMessages(t *testing.T) {
 	})
 }
 
-// requested reports whether a request has come.
+// requested reports whether c has received a request.
 func requested(c <-chan struct{}) bool {
 	synctest.Wait()
 	select {
@@ -230,7 +230,7 @@ var requestCases = []struct {
 		after(5 * trip)
 		w.request(other, "n")
 		if !requested(c) || !requested(redlock.ReleaseRequested(k.Context(w.Context()))) {
-			w.Error("both have the same request")
+			w.Error("the hold and its re-entry have not both received the request")
 		}
 		w.unlock(inner)
 		w.unlock(k)
@@ -251,7 +251,7 @@ var requestCases = []struct {
 		}
 		w.unlock(k)
 		if redlock.ReleaseRequested(k.Context(w.Context())) != nil {
-			w.Error("a lock that has ended can be requested")
+			w.Error("the release of an ended lock can be requested")
 		}
 	}},
 	{"with a local waiter", func(w *cluster, p, other *peer) {
@@ -340,7 +340,7 @@ var requestCases = []struct {
 		}
 		w.unlock(k)
 		if first := <-next; first != other.id {
-			w.Errorf("%s has the lock, handed off by the holder whose lock was requested", first)
+			w.Errorf("%s has the lock first: the holder handed it off locally despite the request", first)
 		}
 		<-next
 		after(trip)
@@ -376,7 +376,7 @@ var requestCases = []struct {
 	}},
 }
 
-// A request reaches the present holder of a name, and nothing else.
+// A request for a release reaches the present holders of the name, and no other lock.
 func TestReleaseRequested(t *testing.T) {
 	for _, c := range requestCases {
 		subtest(t, c.name, 5, func(w *cluster) {
@@ -450,7 +450,8 @@ func TestForcedReleaseEndsOneLease(t *testing.T) {
 	})
 }
 
-// If no quorum is reached the error says so; a master that was reached has a fence above the lease.
+// A forced release raises the fence above the token of the lease on each master that it reaches. If these are no
+// quorum, it returns ErrNoQuorum.
 func TestForcedReleaseRaisesFence(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		look := w.locker(redlock.WithObserver())
@@ -476,7 +477,7 @@ func TestForcedReleaseRaisesFence(t *testing.T) {
 	})
 }
 
-// holding returns the answer of master i about a name.
+// holding returns what master i stores for a name.
 func (w *cluster) holding(i int, name string) scripts.Holding {
 	w.Helper()
 	keys := defaultPrefix.Keys(name)

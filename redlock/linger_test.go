@@ -16,9 +16,9 @@ import (
 // trip is the time of a message to a master and back.
 const trip = 20 * time.Millisecond
 
-// idle leaves a lock of p unused, and returns its token.
+// idle leaves a lock of p lingering, and returns the token of that lock.
 func idle(w *cluster, p *peer, opts ...redlock.LockOption) int64 {
-	w.unlock(w.take(p, "n")) // it subscribes
+	w.unlock(w.take(p, "n")) // this subscribes p
 	after(time.Second)
 	k := w.take(p, "n", opts...)
 	w.unlock(k)
@@ -50,7 +50,7 @@ var lingerCases = []struct {
 			w.isError(k.Err(), redlock.ErrReleased)
 		}
 		if took, n := time.Since(began), w.count("acquire")-before; took != 0 || n != 0 {
-			w.Errorf("100 locks took %v and %d acquires", took, n)
+			w.Errorf("100 calls of Lock and TryLock took %v and caused %d acquires", took, n)
 		}
 	}},
 	{"a lock whose value was set does not linger", func(w *cluster, p, _ *peer) {
@@ -71,7 +71,7 @@ var lingerCases = []struct {
 	{"ends with its validity", func(w *cluster, p, other *peer) {
 		token := idle(w, p, redlock.WithTTL(time.Second), redlock.WithLinger(time.Hour))
 		other.tampering(lost)
-		p.tampering(lost) // no recall
+		p.tampering(lost) // p receives no recall
 		k, took := other.waits("n").timed(2 * time.Second)
 		if took > 1100*time.Millisecond || k.Token() <= token {
 			w.Errorf("the other client has token %d after %v; the idle lock had %d", k.Token(), took, token)
@@ -126,7 +126,7 @@ var lingerCases = []struct {
 		w.nothingLeft("n") // it was recalled
 	}},
 	{"a recall before the lock is known to be won", func(w *cluster, p, other *peer) {
-		w.unlock(w.take(p, "m", redlock.WithLinger(time.Hour))) // both are subscribed
+		w.unlock(w.take(p, "m", redlock.WithLinger(time.Hour))) // now both clients are subscribed
 		w.unlock(w.take(other, "l", redlock.WithLinger(time.Hour)))
 		after(5 * trip)
 		w.delay(5*trip, 2, 3, 4) // the others refuse, and publish the recall, before a majority has answered
@@ -141,7 +141,7 @@ var lingerCases = []struct {
 		before := w.count("acquire")
 		w.unlock(w.take(p, "n", redlock.WithFair()))
 		if w.count("acquire") == before {
-			w.Error("it took the idle lock over")
+			w.Error("the fair call took over the idle lock")
 		}
 	}},
 	{"a fair call that waits", func(w *cluster, p, _ *peer) {
@@ -185,7 +185,7 @@ var lingerCases = []struct {
 		after(time.Minute)
 		k := w.take(p, "n")
 		if on, _ := k.HeldOn(); on < 3 {
-			w.Errorf("it is on %d masters", on)
+			w.Errorf("the lock is on %d masters, want at least 3", on)
 		}
 		w.unlock(k)
 	}},
@@ -209,7 +209,7 @@ var lingerCases = []struct {
 	}},
 }
 
-// A lock that lingers is taken over without a message, and is given up as soon as another client asks for its name.
+// A lock that lingers is taken over without a message, and is released as soon as another client requests its name.
 func TestLinger(t *testing.T) {
 	for _, c := range lingerCases {
 		subtest(t, c.name, 5, func(w *cluster) {
@@ -220,10 +220,11 @@ func TestLinger(t *testing.T) {
 	}
 }
 
-// Schedules that were found by attacking WithLinger.
+// Schedules that were found by attacks on WithLinger.
 
-// Clients that wait in the masters' queues get the name one after the other without a pause. Only an acquire that is
-// refused recalls a lock: waiting calls do not try again for a second or more.
+// Clients that wait in the masters' queues get the name one after the other without a pause, although their locks
+// may linger. Only an acquire that is refused recalls a lock, and waiting calls do not send another acquire for a
+// second or more.
 func TestLingerAmongWaiters(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		const clients = 8
@@ -242,12 +243,13 @@ func TestLingerAmongWaiters(t *testing.T) {
 	})
 }
 
-// A lock does not linger while another call of the same Locker tries to acquire its name, although it gets no message.
+// A lock does not linger while another call of the same Locker tries to acquire its name, even if the Locker
+// receives no messages.
 func TestNoLingerWhileCallAcquires(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		w.delay(trip / 2)
 		p := w.peer("p", redlock.WithLinger(4*time.Second))
-		w.unlock(w.take(p, "m", redlock.WithLinger(time.Hour))) // it is subscribed
+		w.unlock(w.take(p, "m", redlock.WithLinger(time.Hour))) // now p is subscribed
 		after(5 * trip)
 		p.tampering(lost)
 		shot := make(chan *redlock.Lock)
@@ -256,7 +258,7 @@ func TestNoLingerWhileCallAcquires(t *testing.T) {
 			shot <- k
 		}()
 		after(trip / 4)
-		waits := w.call(w.Context(), p, "n") // it also sends an acquire, and is refused
+		waits := w.call(w.Context(), p, "n") // this call sends an acquire, too, and is refused
 		k := <-shot
 		after(2 * trip)
 		p.tampering(nil)
@@ -265,8 +267,8 @@ func TestNoLingerWhileCallAcquires(t *testing.T) {
 	})
 }
 
-// A recall counts even if it arrives before the call knows that it has won: two clients acquire at one instant, and the
-// one that is refused does not try again for a second.
+// A recall that arrives before the call knows that it has won still ends the lingering. Two clients acquire a name
+// at the same instant, and the client that is refused does not try again for a second, so it depends on the recall.
 func TestLingerIsRecalledEarly(t *testing.T) {
 	for _, n := range []int{1, 3, 5} {
 		subtest(t, strconv.Itoa(n), n, func(w *cluster) {
@@ -274,7 +276,7 @@ func TestLingerIsRecalledEarly(t *testing.T) {
 			var both []*peer
 			for _, id := range []string{"a", "b"} {
 				p := w.peer(id, redlock.WithLinger(4*time.Second))
-				w.unlock(w.take(p, id, redlock.WithLinger(time.Hour))) // it is subscribed
+				w.unlock(w.take(p, id, redlock.WithLinger(time.Hour))) // now p is subscribed
 				both = append(both, p)
 			}
 			after(time.Second)
@@ -288,14 +290,15 @@ func TestLingerIsRecalledEarly(t *testing.T) {
 				}
 				all.Wait()
 				if took := time.Since(start); took > 100*time.Millisecond {
-					w.Fatalf("the clients had name %d once each after %v", i, took)
+					w.Fatalf("each client had name %d once only after %v", i, took)
 				}
 			}
 		})
 	}
 }
 
-// The contexts of a holder have ended, and its end is reported, before the next hold begins.
+// When a lingering lock is taken over, the contexts of the last holder have ended, and the end of its hold has been
+// reported, before the next hold begins.
 func TestLingerEndsContextsFirst(t *testing.T) {
 	type key struct{}
 	virtual(t, 5, func(w *cluster) {
@@ -327,11 +330,11 @@ func TestLingerEndsContextsFirst(t *testing.T) {
 				alive++
 			}
 			contexts = nil
-			for i := range 200 { // ending them takes a moment
+			for i := range 200 { // to end them takes a moment
 				contexts = append(contexts, k.Context(context.WithValue(w.Context(), key{}, i)))
 			}
 		}
-		for range 200 { // few at a time: none of the events is dropped
+		for range 200 { // only a few at a time, so that no event is dropped
 			var all sync.WaitGroup
 			for range 2 {
 				all.Go(func() {
@@ -344,13 +347,14 @@ func TestLingerEndsContextsFirst(t *testing.T) {
 			after(time.Millisecond)
 		}
 		if twice > 0 || held != 0 || alive > 0 || p.Stats().Dropped > 0 {
-			w.Errorf("%d times a holder began before the end of the last one was reported, %d times before its contexts had "+
-				"ended; %d hold it in the end; %d events were dropped", twice, alive, held, p.Stats().Dropped)
+			w.Errorf("%d holds began before the end of the last hold was reported, %d before the last contexts had "+
+				"ended; %d holds have not ended; %d events were dropped", twice, alive, held, p.Stats().Dropped)
 		}
 	})
 }
 
-// A lock lingers, the masters lose it, and the client imports a lock of the same name. The inbox still closes later.
+// A lock lingers, the masters lose it, and the client imports another lock of the same name. The inbox must still
+// close later.
 func TestLingerIsReplaced(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		p, other := w.peer("p", redlock.WithLinger(3*time.Second)), w.peer("other")
@@ -362,7 +366,7 @@ func TestLingerIsReplaced(t *testing.T) {
 	})
 }
 
-// A master that has lost a lock while it lingered has it again soon after it is taken over.
+// If a master loses a lock while the lock lingers, the lock is repaired there soon after a call has taken it over.
 func TestLingerIsRepaired(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		p := w.peer("p", redlock.WithLinger(time.Minute), redlock.WithTTL(20*time.Second))
@@ -373,13 +377,14 @@ func TestLingerIsRepaired(t *testing.T) {
 		k := w.take(p, "n")
 		after(500 * time.Millisecond)
 		if on, n := k.HeldOn(); on != n || w.count("acquire") > before+1 {
-			w.Errorf("it is on %d masters of %d, after %d acquires or repairs", on, n, w.count("acquire")-before)
+			w.Errorf("the lock is on %d of %d masters, after %d acquires or repairs", on, n, w.count("acquire")-before)
 		}
 		w.unlock(k)
 	})
 }
 
-// Only the Locker that keeps an unused lock knows that it is unused; others know only that it may be.
+// Inspect shows that a lock lingers: the Locker that keeps the unused lock knows that it is unused, and other
+// Lockers know only that it may be unused.
 func TestLingerIsShown(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		p, other := w.peer("p", redlock.WithLinger(time.Minute)), w.peer("other")
@@ -401,7 +406,8 @@ func TestLingerIsShown(t *testing.T) {
 	})
 }
 
-// A waiting client gets the name although all messages to the client that reuses it again and again are lost.
+// A waiting client gets the name, although the other client reuses its lingering lock again and again and receives
+// no messages.
 func TestLingerWithoutMessagesEnds(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		w.delay(time.Millisecond)

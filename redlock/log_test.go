@@ -48,7 +48,8 @@ func TestLongHoldIsLoggedOnce(t *testing.T) {
 	})
 }
 
-// A call whose context never ends, and that waits for a lock of its own Locker, may wait for itself.
+// The log warns once about a call that waits for a lock of its own Locker with a context that never ends, because
+// such a call may wait for itself.
 func TestSelfDeadlockIsLogged(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		var h logbook
@@ -72,7 +73,7 @@ func TestSelfDeadlockIsLogged(t *testing.T) {
 
 const outOfMemory = "OOM command not allowed when used memory > 'maxmemory'."
 
-// noLog fails the test if there are lines since the last call.
+// noLog fails the test if there are lines since the last call of since.
 func (w *cluster) noLog(b *logbook) {
 	w.Helper()
 	if lines := b.since(); len(lines) != 0 {
@@ -80,7 +81,7 @@ func (w *cluster) noLog(b *logbook) {
 	}
 }
 
-// wantStates fails the test unless the states of the masters have these first letters.
+// wantStates fails the test unless the states of the masters begin with these letters, in the order of the masters.
 func (w *cluster) wantStates(l *redlock.Locker, initials string) {
 	w.Helper()
 	got := ""
@@ -136,7 +137,7 @@ var healthCases = []struct {
 		err := l.Healthy(w.Context())
 		w.says(err, redlock.ErrNoQuorum, "hset")
 		w.refuse("", 0, 1, 2)
-		after(6 * time.Second) // it is tried again
+		after(6 * time.Second) // the client has probed the masters again
 		w.wantStates(l, "vvvvv")
 	}},
 	{"a minority", func(w *cluster, l *redlock.Locker, h *logbook) {
@@ -191,7 +192,8 @@ var healthCases = []struct {
 	}},
 }
 
-// Masters that are connected and admitted, and grant nothing, are not healthy anywhere.
+// If masters are connected and admitted but grant no locks, Healthy, the states of the masters and the log report
+// it.
 func TestHealth(t *testing.T) {
 	for _, c := range healthCases {
 		subtest(t, c.name, 5, func(w *cluster) {
@@ -201,8 +203,8 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// The clock of one voting master jumps, and is set right again: both are logged once. A master that comes back with a
-// wrong clock is logged as failing, and not as one that votes.
+// If the clock of a voting master jumps and is corrected later, each of the two events is logged once. A master that
+// recovers from a hang with a wrong clock is logged as failing, and not as voting.
 func TestWrongClockIsLogged(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		var h logbook
@@ -234,7 +236,7 @@ func TestWrongClockIsLogged(t *testing.T) {
 type logbook struct {
 	mu    sync.Mutex
 	lines []string
-	read  int // lines that since has returned
+	read  int // number of lines that since has returned
 }
 
 // Write implements io.Writer.
@@ -266,7 +268,7 @@ func (b *logbook) since() []string {
 	return lines
 }
 
-// logged returns how many lines have all of these texts.
+// logged returns the number of lines that contain all of these texts.
 func (b *logbook) logged(texts ...string) (n int) {
 	synctest.Wait()
 	b.mu.Lock()
@@ -279,7 +281,7 @@ func (b *logbook) logged(texts ...string) (n int) {
 	return n
 }
 
-// wants fails the test unless n lines have all of these texts.
+// wants fails the test unless n lines contain all of these texts.
 func (b *logbook) wants(w *cluster, n int, texts ...string) {
 	w.Helper()
 	if got := b.logged(texts...); got != n {
@@ -287,8 +289,8 @@ func (b *logbook) wants(w *cluster, n int, texts ...string) {
 	}
 }
 
-// H115: in JSON the list of masters contains only masters, and the hint is a separate attribute. A client that gets no
-// lock logs that after 1, 3, 7 and 15 s, and nothing once the masters vote.
+// H115: in JSON the list of masters contains only masters, and the hint is a separate attribute. A client that
+// cannot acquire locks logs this after 1, 3, 7 and 15 s, and no more once the masters vote.
 func TestLogInJSON(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		var book logbook
@@ -374,7 +376,8 @@ func TestLogReportsMastersAndLosses(t *testing.T) {
 	})
 }
 
-// A dial that hangs must not appear as a deadline either, since no context of the caller has expired.
+// If a dial hangs, the error of the call does not match context.DeadlineExceeded, since no context of the caller has
+// expired.
 func TestHangingDialIsNoDeadline(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		p, err := pool.Open(w.urls(0, 1, 2), transport.WithClock(clock.Runtime()), pool.WithDialer(
@@ -407,7 +410,7 @@ func TestWaitReadyErrorHasReasons(t *testing.T) {
 
 var remaining = regexp.MustCompile(`expires in [0-9.ms]+`)
 
-// The most common mistakes, and the complete texts of their errors.
+// The errors of the most common mistakes have exactly these texts, which explain the mistakes.
 func TestCommonMistakesAreExplained(t *testing.T) {
 	bubble(t, 3, func(w *cluster) {
 		l, other := w.locker(redlock.WithOwner("web-1")), w.locker(redlock.WithOwner("web-2"))

@@ -16,8 +16,8 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// An operator who knows that nothing is held admits the masters at once. Admit continues until all masters vote, or its
-// context ends; then its error names those that do not.
+// Admit lets masters vote without a quarantine. It continues until all masters vote or its context ends; then its
+// error names the masters that do not vote.
 func TestAdmit(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		start := time.Now()
@@ -31,7 +31,7 @@ func TestAdmit(t *testing.T) {
 		time.AfterFunc(5*time.Second, func() { w.restart(false, 2) })
 		w.must(l.Admin().Admit(w.within(time.Minute)))
 		w.wantSince(start, 15*time.Second)
-		w.each(func(_ int, m *memory.Master) { m.Flush() }, 0, 1) // an idle client counts them as voting
+		w.each(func(_ int, m *memory.Master) { m.Flush() }, 0, 1) // an idle client still considers them voting
 		w.must(l.Admin().Admit(w.within(time.Minute)))
 		w.each(func(i int, m *memory.Master) {
 			if text := recordOf(m); !strings.Contains(text, "state=admitted") {
@@ -41,9 +41,9 @@ func TestAdmit(t *testing.T) {
 	}, memory.Fresh())
 }
 
-// H80: the max TTL is raised in two steps. While one master cannot be written no master accepts a longer TTL, and the
-// others have the longer quarantine. H120: while one is known to be down nothing is written. H70: until then a longer
-// TTL is refused at once, naming the command.
+// H80: the max TTL is raised in two steps. If one master cannot be written, no master accepts a longer TTL, but the
+// others already have the longer quarantine. H120: if one master is known to be down, nothing is written. H70: until
+// the max TTL is raised, a longer TTL is refused immediately, and the error names the command that raises it.
 func TestRaiseMaxTTL(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		l := w.locker()
@@ -96,7 +96,8 @@ func TestRaiseMaxTTL(t *testing.T) {
 	})
 }
 
-// H72: a mistyped prefix is found, and leaves nothing behind. A healthy deployment has no finding about votes.
+// H72: Check reports the missing quorum that results from a mistyped prefix, and leaves no keys. For a healthy
+// deployment it reports nothing about votes.
 func TestCheckFailsWithoutVotingQuorum(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		wrong := w.locker(redlock.WithObserver(), redlock.WithPrefix("redlcok"))
@@ -107,7 +108,7 @@ func TestCheckFailsWithoutVotingQuorum(t *testing.T) {
 		}
 		for i := range 3 {
 			for _, key := range w.masters.Master(i).Keys() {
-				if strings.HasPrefix(key, "redlcok") && !strings.Contains(key, "check of writes") { // a key of one second
+				if strings.HasPrefix(key, "redlcok") && !strings.Contains(key, "check of writes") { // expires after 1 s
 					w.Errorf("master %d has %s", i, key)
 				}
 			}
@@ -118,8 +119,8 @@ func TestCheckFailsWithoutVotingQuorum(t *testing.T) {
 	})
 }
 
-// findings returns the subjects of what Check finds about the votes of the masters. Other findings are about commands
-// that these masters do not have.
+// findings returns the subjects of those findings of Check that are about the votes of the masters. The other
+// findings are about commands that masters in memory do not have.
 func (w *cluster) findings(l *redlock.Locker) (about []string) {
 	w.Helper()
 	findings, err := l.Admin().Check(w.Context())
@@ -132,7 +133,7 @@ func (w *cluster) findings(l *redlock.Locker) (about []string) {
 	return about
 }
 
-// The time until the masters vote is in the error, in the trace and in the findings of Check.
+// The time until the masters vote is reported in the error, in the trace and in the findings of Check.
 func TestTimeOfQuarantineIsReported(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		var left []time.Duration
@@ -227,7 +228,8 @@ func TestMasterList(t *testing.T) {
 			}
 		}
 	})
-	// A client of the second list reads the record of master 1 between two outages of that master, which it never loses.
+	// A client with the second list reads the record of master 1 between two outages of that master, which never loses
+	// its record.
 	subtest(t, "ShortOutages", 4, func(w *cluster) {
 		a := w.client(0, 1, 2)
 		w.must(a.Admin().Admit(w.within(time.Minute)), a.Close(w.Context()))
@@ -238,7 +240,7 @@ func TestMasterList(t *testing.T) {
 		w.masters.Master(0).Resume()
 		after(20 * time.Second)
 		w.masters.Master(0).Hang()
-		after(15 * time.Second) // and are over
+		after(15 * time.Second) // and end
 		w.masters.Master(0).Resume()
 		after(15 * time.Second)
 		w.locks("the first list", w.client(0, 1, 2))
@@ -261,8 +263,8 @@ func TestMasterList(t *testing.T) {
 	})
 }
 
-// H98: a master that is down for a moment has not been down for a quarantine because the client was frozen or its wall
-// clock was set forward.
+// H98: if a client is frozen, or its wall clock is set forward, while a master is down for a moment, the client must
+// not conclude that the master was down for a whole quarantine.
 func TestMasterListAndClocks(t *testing.T) {
 	for what, leap := range map[string]func(w *cluster, c *shiftClock){
 		"SetForward": func(_ *cluster, c *shiftClock) { c.jump(0, time.Minute) },
@@ -295,7 +297,7 @@ func TestMasterListAndClocks(t *testing.T) {
 	}
 }
 
-// H104: a dead master whose last record names other masters stops no client that has seen it.
+// H104: a dead master whose last record lists other masters does not block a client that has read that record.
 func TestStrayRecord(t *testing.T) {
 	subtest(t, "OfDeadMaster", 7, func(w *cluster) {
 		a := w.client(0, 1, 2, 3, 4)
@@ -312,7 +314,8 @@ func TestStrayRecord(t *testing.T) {
 		w.locks("ten minutes after it has died", a)
 		w.locks("a new client", w.client(0, 1, 2, 3, 4))
 	}, memory.Fresh())
-	// H124: a stray record on a live master stops no client either, and a command with a wrong list does not write one.
+	// H124: a stray record on a live master does not block clients either, and a command with a wrong list writes no
+	// such record.
 	subtest(t, "OfLiveMaster", 5, func(w *cluster) {
 		a := w.client(0, 1, 2, 3, 4)
 		w.locks("before", a)
@@ -328,18 +331,19 @@ func TestStrayRecord(t *testing.T) {
 		w.restart(false, 0)
 		after(40 * time.Second)
 		if s := a.Masters(); s[0].State != "voting" || s[1].State != "blocked" {
-			w.Errorf("beside a stray record: %+v", s[:2])
+			w.Errorf("with a stray record on one master: %+v", s[:2])
 		}
 		w.must(a.Admin().Quarantine(w.Context(), "master-2:6379"))
 		after(40 * time.Second)
 		if s := a.Masters()[1]; s.State != "voting" {
-			w.Errorf("the stray record was replaced: %+v", s)
+			w.Errorf("after the stray record was replaced: %+v", s)
 		}
 		w.says(a.Admin().Quarantine(w.Context(), "elsewhere:1"), redlock.ErrInvalid, "elsewhere:1")
 	})
 }
 
-// H120: a client that does not follow the configuration admits no master.
+// H120: while the masters are being changed, Admit fails for a client with a plain list of the old or the next
+// masters, and writes nothing.
 func TestAdmitNowOfAnOldListWritesNothing(t *testing.T) {
 	virtual(t, 6, func(w *cluster) {
 		urls := w.masters.URLs()
@@ -348,7 +352,7 @@ func TestAdmitNowOfAnOldListWritesNothing(t *testing.T) {
 		w.must(l.Admin().Admit(w.within(time.Minute)), w.client(5).Admin().Admit(w.within(time.Minute)),
 			l.Admin().Reconfigure(w.within(time.Minute), both), l.RaiseEpoch(w.within(time.Minute)))
 		w.restart(false, 1)
-		after(5 * time.Second) // it is in quarantine
+		after(5 * time.Second) // the restarted master is in quarantine
 		w.must(l.Close(w.within(time.Second)))
 		w.restart(false, 2)
 		before := w.records()
@@ -363,7 +367,7 @@ func TestAdmitNowOfAnOldListWritesNothing(t *testing.T) {
 	}, memory.Fresh())
 }
 
-// H98: after a change plain lists of the new masters work, also in clients that were there before.
+// H98: after a change, plain lists of the new masters work, also in clients that were started before its end.
 func TestPlainListAfterAChange(t *testing.T) {
 	virtual(t, 4, func(w *cluster) {
 		urls := w.masters.URLs()
@@ -381,9 +385,9 @@ func TestPlainListAfterAChange(t *testing.T) {
 		late := w.client(3, 2, 1)
 		w.locks("a new client", late)
 		if late.Set().Epoch != 2 {
-			w.Errorf("it follows %v", late.Set())
+			w.Errorf("the new client follows %v", late.Set())
 		}
-		for i, plain := range [][]string{{urls[2], urls[3], urls[1]}, urls[:3]} { // as a file says that is followed
+		for i, plain := range [][]string{{urls[2], urls[3], urls[1]}, urls[:3]} { // as from a followed file
 			err := late.Admin().Reconfigure(w.within(time.Minute), redlock.Configuration{Masters: plain})
 			if (err == nil) != (i == 0) {
 				w.Errorf("plain list %v: %v", plain, err)
@@ -393,8 +397,8 @@ func TestPlainListAfterAChange(t *testing.T) {
 	}, memory.Fresh())
 }
 
-// H147: a change is aborted after its epoch was raised. Clients with the joint configuration, and a lock that one
-// holds, continue on the old masters; the next masters can no longer become final.
+// H147: a change is aborted after its epoch was raised. Clients with the joint configuration continue on the old
+// masters, and so does a lock that one of them holds; the next masters can no longer become final.
 func TestAbortChange(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		urls := w.masters.URLs()
@@ -417,7 +421,7 @@ func TestAbortChange(t *testing.T) {
 		if w.records() != before {
 			w.Errorf("a refused call has written\n%s", w.records())
 		}
-		for on, i := range []int{3, 4} { // the lock is confirmed by one before the other is back
+		for on, i := range []int{3, 4} { // one confirms the lock before the other is back
 			w.masters.Master(i).Restart(true)
 			everywhere(4 + on)
 		}
@@ -430,13 +434,13 @@ func TestAbortChange(t *testing.T) {
 		}
 		after(time.Minute)
 		if held.Err() != nil || l.Set().Epoch != 2 || len(l.Set().Next) != 0 {
-			w.Errorf("the holder: %v; it follows %v", held.Err(), l.Set())
+			w.Errorf("the lock ended with %v; the client follows %v", held.Err(), l.Set())
 		}
 		w.locks("the client", l)
 		w.locks("a plain list of the old masters", w.client(0, 1, 2))
 		late := w.start(w.poolOver(urls), redlock.WithConfiguration(both))
 		if err := late.FinishChange(w.within(5 * time.Minute)); err == nil {
-			w.Error("the change that was given up is finished")
+			w.Error("an aborted change was finished")
 		}
 		_, err := w.start(w.poolOver(urls[2:]), redlock.WithConfiguration(redlock.Configuration{Epoch: 2,
 			Masters: urls[2:]})).

@@ -29,7 +29,7 @@ type peer struct {
 	pool    *pool.Pool
 
 	mu     sync.Mutex
-	conns  map[*peerConn]bool // true: of subscriptions
+	conns  map[*peerConn]bool // true: has a subscription
 	dead   bool
 	deaf   bool
 	mute   bool                                      // its messages are lost, and its connections stay open
@@ -40,7 +40,7 @@ type peer struct {
 	answer lie                                       // replaces replies; nil: none
 }
 
-// A direction identifies the messages between a client and one master that go one way.
+// A direction identifies the messages that go one way between a client and one master.
 type direction struct {
 	master int
 	back   bool // to the client
@@ -54,7 +54,7 @@ func (w *cluster) peer(id string, opts ...redlock.Option) *peer {
 	return w.starting(id, w.masters.URLs(), nil, opts...).ready()
 }
 
-// cutOff starts a client that cannot reach one of the masters.
+// cutOff starts a client that cannot reach one master.
 func (w *cluster) cutOff(from int, opts ...redlock.Option) *peer {
 	w.Helper()
 	return w.starting("client", w.masters.URLs(), []int{from}, opts...).ready()
@@ -66,7 +66,8 @@ func (w *cluster) configured(c redlock.Configuration) *peer {
 	return w.starting("client", slices.Concat(c.Masters, c.Next), nil, redlock.WithConfiguration(c)).ready()
 }
 
-// starting starts a client over these masters, without waiting for them, that cannot reach some.
+// starting starts a client of the masters with these URLs that cannot reach the blocked ones. It does not wait for
+// the masters.
 func (w *cluster) starting(id string, urls []string, blocked []int, opts ...redlock.Option) *peer {
 	w.Helper()
 	p := w.newPeer(id)
@@ -239,7 +240,7 @@ func (p *peer) cut(which ...int) {
 	}
 }
 
-// mustNotTake fails the test if p gets the lock while held, which must be valid, is.
+// mustNotTake fails the test if p acquires the lock while held is valid, or if held is not valid.
 func (p *peer) mustNotTake(held *redlock.Lock) {
 	p.cluster.Helper()
 	other, err := p.TryLock(p.cluster.Context(), "x")
@@ -251,7 +252,7 @@ func (p *peer) mustNotTake(held *redlock.Lock) {
 	}
 }
 
-// deafen ends the subscriptions, and makes every new one end, until hear is called.
+// deafen ends the subscriptions of p, and every new subscription until hear is called.
 func (p *peer) deafen() {
 	p.mu.Lock()
 	p.deaf = true
@@ -271,14 +272,14 @@ func (p *peer) hear() {
 	p.deaf = false
 }
 
-// tampering makes f replace each message by those that it returns.
+// tampering replaces each published message by the messages that f returns for it.
 func (p *peer) tampering(f func(master int, payload string) []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.tamper = f
 }
 
-// lost drops every message, for tampering.
+// lost is a function for tampering that drops every message.
 func lost(int, string) []string { return nil }
 
 // A peerConn is one connection of a peer.
@@ -327,7 +328,7 @@ func (c *peerConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// record keeps the commands in b.
+// record adds the commands in b to c.open.
 func (c *peerConn) record(b []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -338,7 +339,7 @@ func (c *peerConn) record(b []byte) {
 	}
 }
 
-// replaced returns a reply, or what replaces it.
+// replaced returns the text that replaces a reply, or the reply itself.
 func (c *peerConn) replaced(reply []byte) []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -452,8 +453,8 @@ func (p *peer) inbox() string {
 	return v.inbox
 }
 
-// taken acquires the name, and waits until all masters have granted it. From then on messages take time: two attempts
-// of one instant carry the same ballot.
+// taken acquires the name, and waits until all masters have granted it. From then on messages take some time,
+// because two attempts at the same instant would have the same ballot.
 func (w *cluster) taken(l client, opts ...redlock.LockOption) *redlock.Lock {
 	w.Helper()
 	w.delay(10 * time.Microsecond)
@@ -462,7 +463,7 @@ func (w *cluster) taken(l client, opts ...redlock.LockOption) *redlock.Lock {
 	return k
 }
 
-// holder returns the label of the owner that has name on most masters, and their number.
+// holder returns the label of the owner that holds name on most masters, and the number of these masters.
 func (w *cluster) holder(name string) (label string, on int) {
 	id, on := w.masters.Holder(name)
 	return labelOf(id), on

@@ -57,7 +57,7 @@ func farLocker(t *testing.T, opts ...Option) *Locker {
 	return l
 }
 
-// tracedLocker returns a farLocker and a function that returns the number of its attempts.
+// tracedLocker returns a farLocker and a function that returns the number of attempts of this Locker.
 func tracedLocker(t *testing.T, opts ...Option) (l *Locker, attempts func() int64) {
 	t.Helper()
 	var n atomic.Int64
@@ -68,7 +68,7 @@ func tracedLocker(t *testing.T, opts ...Option) (l *Locker, attempts func() int6
 	}
 }
 
-// isInvalid checks that err wraps ErrInvalid and contains each of the texts.
+// isInvalid checks that err wraps ErrInvalid, begins with the package name and contains each of the texts.
 func isInvalid(t *testing.T, err error, texts ...string) {
 	t.Helper()
 	if !errors.Is(err, ErrInvalid) {
@@ -280,8 +280,8 @@ func TestCallOptionsOverrideLocker(t *testing.T) {
 	}
 }
 
-// H10, H11, H13: with any accepted options, a hold that is won at once is valid: its validity is positive, is at least
-// the minimum, and ends before the TTL on the masters.
+// H10, H11, H13: with any accepted options, a hold that is won immediately is valid: its validity is positive, is at
+// least the minimum, and ends before the TTL on the masters.
 func TestAcceptedOptionsLeaveValidity(t *testing.T) {
 	accepted := 0
 	property.Check(t, func(t *testing.T, r *rand.Rand) {
@@ -345,7 +345,8 @@ func changing(old, next int) Configuration {
 	return s
 }
 
-// In a joint configuration each set is checked by itself: 3 and 3 are odd numbers, although six masters vote.
+// New warns about risky settings. In a joint configuration it checks each set separately, so there is no warning for
+// three old and three next masters, although six is an even number.
 func TestWarningsOfAllowedConfigurations(t *testing.T) {
 	for _, c := range []struct {
 		n    int
@@ -385,7 +386,8 @@ func TestWarningsOfAllowedConfigurations(t *testing.T) {
 	}
 }
 
-// guard=off in the URLs of all masters is WithoutRestartGuard; in some of them it is an error.
+// guard=off in the URLs of all masters has the effect of WithoutRestartGuard; in the URLs of only some masters it is
+// an error.
 func TestURLsTurnOffGuard(t *testing.T) {
 	for _, c := range []struct{ urls, want string }{
 		{"redis://127.0.0.1:1?guard=off redis://127.0.0.1:2?guard=off&name=b redis://127.0.0.1:3?guard=off",
@@ -460,7 +462,7 @@ func TestDelays(t *testing.T) {
 	}
 }
 
-// H41: pauses are random, so that calls that were refused together do not retry together.
+// H41: pauses are random, so that calls that were refused at the same time do not retry at the same time.
 func TestRandomPartSpreads(t *testing.T) {
 	seen := make(map[time.Duration]bool)
 	cfg := defaultConfig()
@@ -472,15 +474,15 @@ func TestRandomPartSpreads(t *testing.T) {
 	}
 }
 
-// A waiting call without a subscription uses its own delays, not those of its Locker, and continues when its policy
-// would give up.
+// A waiting call without a subscription uses its own delays, not those of its Locker, and continues to poll when its
+// tries are used up.
 func TestPausesOfCallApply(t *testing.T) {
 	c := defaultConfig()
 	cfg, err := c.lock.with([]LockOption{WithDelays(Delays{Fixed: 7 * ms, Growth: 2, Cap: 20 * ms})}, &c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // each call begins again
+	for range 2 { // Pauses begins with the first pause each time
 		next := cfg.Pauses()
 		for _, want := range []time.Duration{7 * ms, 14 * ms, 20 * ms, 20 * ms} {
 			if got := next(); got != want {
@@ -496,7 +498,8 @@ func TestPausesOfCallApply(t *testing.T) {
 	}
 }
 
-// Any data after a configuration are an error: half of a file may have been overwritten.
+// ParseConfiguration rejects data after the configuration, because such a file may have been overwritten only in
+// part.
 func TestParseConfigurationRejectsTrailingData(t *testing.T) {
 	const set = `{"epoch": 1, "masters": ["a:1"], "next": ["b:1"]}`
 	for _, end := range []string{"", " \n\t"} {

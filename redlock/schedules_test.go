@@ -26,7 +26,8 @@ var forAMinute = []redlock.Option{
 	redlock.WithMaxTTL(time.Minute), redlock.WithTTL(time.Minute), redlock.WithExtension(false),
 }
 
-// The last Unlock ends the hold, even if re-entries are under way: no caller would be left to unlock it.
+// The last Unlock ends the hold, even if a re-entry is in progress, because no caller would be left to unlock it
+// later.
 func TestUnlockDuringReentry(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		c := w.peer("client")
@@ -44,7 +45,8 @@ func TestUnlockDuringReentry(t *testing.T) {
 	})
 }
 
-// A hold that ended by its limit while a re-entry was under way is released by the last Unlock, not left to its TTL.
+// A hold that reached its maximum while a re-entry was in progress is released by the last Unlock, and does not
+// remain until its TTL expires.
 func TestUnlockAfterLossDuringReentry(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		c := w.peer("client")
@@ -60,7 +62,7 @@ func TestUnlockAfterLossDuringReentry(t *testing.T) {
 	})
 }
 
-// H28: a repair that comes after a longer re-entry does not shorten the key that the re-entry counts on.
+// H28: a repair that arrives after a longer re-entry does not shorten the TTL on which the re-entry relies.
 func TestLateRepairDoesNotShortenKey(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		c, d := w.peer("client"), w.peer("client")
@@ -84,7 +86,7 @@ func TestLateRepairDoesNotShortenKey(t *testing.T) {
 	})
 }
 
-// A failed re-entry with a longer TTL does not make the extensions of the hold loop without pauses.
+// A failed re-entry with a longer TTL does not cause extensions in a loop without pauses.
 func TestExtensionsDoNotSpinAfterFailedReentry(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		c := w.peer("client", redlock.WithTTL(time.Second))
@@ -99,7 +101,7 @@ func TestExtensionsDoNotSpinAfterFailedReentry(t *testing.T) {
 	})
 }
 
-// Of a concurrent Export and Unlock one wins: a handle that was returned is valid.
+// If Export and Unlock run concurrently, one of them wins: a handle that Export has returned is valid.
 func TestExportDuringUnlock(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
@@ -129,7 +131,7 @@ func TestCloseWaitsForUnlock(t *testing.T) {
 			k := w.take(l, "x")
 			ctx := k.Context(w.Context())
 			var cancels []context.CancelFunc
-			for range 200 { // ending them takes a moment
+			for range 200 { // to end them takes a moment
 				_, cancel := context.WithCancel(ctx)
 				cancels = append(cancels, cancel)
 			}
@@ -150,8 +152,9 @@ func TestCloseWaitsForUnlock(t *testing.T) {
 	})
 }
 
-// A virtual machine stops for a minute after it was refused a lock. Its ballots are a minute old. All masters show that
-// by their time, and the client uses it, although the reading from before the freeze was more exact.
+// A virtual machine stops for a minute after it was refused a lock, so its ballots are a minute old. All masters
+// report this by their time, and the client uses that time, although its reading from before the stop was more
+// exact.
 func TestFreeNameAfterFreeze(t *testing.T) {
 	for _, refused := range []bool{false, true} {
 		bubble(t, 3, func(w *cluster) {
@@ -171,8 +174,8 @@ func TestFreeNameAfterFreeze(t *testing.T) {
 	}
 }
 
-// An unbounded call has won, and before it returns two of three masters restart empty, or the machine sleeps for half
-// of its TTL. The call retries until its context ends.
+// A call without a limit has won, but before it returns two of three masters restart empty, or the machine sleeps
+// for half of the TTL. The call must retry until its context ends.
 func TestUnboundedLockDoesNotGiveUp(t *testing.T) {
 	for _, how := range []string{"restart", "sleep"} {
 		subtest(t, how, 3, func(w *cluster) {
@@ -198,13 +201,13 @@ func TestUnboundedLockDoesNotGiveUp(t *testing.T) {
 				w.Errorf("after %v of 2 minutes: %v", time.Since(began), err)
 				return
 			}
-			_ = k.Unlock(w.Context()) // if two masters have restarted it may have been lost since
+			_ = k.Unlock(w.Context()) // if two masters have restarted, the lock may be lost
 		})
 	}
 }
 
-// When the wait limit expires, a call fails with ErrHeld or ErrNoQuorum and not with context.DeadlineExceeded, even if
-// it is in no queue.
+// When its wait limit expires, a call fails with ErrHeld or ErrNoQuorum and not with context.DeadlineExceeded, even
+// if the call is in no queue.
 func TestWaitLimitOfCallsWithoutQueue(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
@@ -237,8 +240,8 @@ func TestWaitLimitOfCallsWithoutQueue(t *testing.T) {
 
 // Single schedules of waiting that once broke a guarantee, each written out step by step.
 
-// H31: a call whose context ends at the same moment at which it gets a hold by hand-off returns, regardless of the
-// masters.
+// H31: if the context of a call ends at the moment at which the call gets a hold by hand-off, the call returns
+// without waiting for the masters.
 func TestHandoffToCancelledCallDelaysNone(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		ctx, cancel := context.WithCancel(w.Context())
@@ -248,7 +251,7 @@ func TestHandoffToCancelledCallDelaysNone(t *testing.T) {
 			if moment == "released" && release.CompareAndSwap(true, false) {
 				w.hang()
 				cancel()
-				after(0) // the parked call sees its context end before its turn
+				after(0) // the parked call notices the end of its context first
 			}
 		})
 		first := w.take(l, "x")
@@ -263,7 +266,7 @@ func TestHandoffToCancelledCallDelaysNone(t *testing.T) {
 	})
 }
 
-// A key with a TTL that overflows a Duration does not make a waiter loop without pauses.
+// A waiter for a key with a TTL that overflows a Duration does not retry in a loop without pauses.
 func TestWaiterBehindEndlessTTLDoesNotSpin(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
@@ -282,7 +285,7 @@ func TestWaiterBehindEndlessTTLDoesNotSpin(t *testing.T) {
 	})
 }
 
-// do makes a master execute one call, on a separate connection.
+// do sends one call to master i on a separate connection, and returns the reply.
 func (w *cluster) do(i int, call *frame.Call) (any, error) {
 	w.Helper()
 	command, args := call.Args("", false)
@@ -298,7 +301,8 @@ func (w *cluster) raw(i int, command string, args ...any) (any, error) {
 	return c.Do(command, args...)
 }
 
-// H12: the masters get durations only, so a client whose wall clock is hours off locks for as long as any other.
+// H12: the masters get only durations, so the locks of a client whose wall clock is hours off last as long as those
+// of any other client.
 func TestWallClockDoesNotAffectTTL(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		for _, off := range []time.Duration{-5 * time.Hour, 5 * time.Hour} {
@@ -316,7 +320,7 @@ func TestWallClockDoesNotAffectTTL(t *testing.T) {
 				}
 			}
 			if left := lock.Remaining(); left <= 9*time.Second || left > redlock.DefaultTTL {
-				w.Errorf("clock off by %v: %v of validity", off, left)
+				w.Errorf("clock off by %v: %v of validity are left", off, left)
 			}
 			w.unlock(lock)
 			synctest.Wait() // until the slowest master has released it, before another client requests it
@@ -324,7 +328,8 @@ func TestWallClockDoesNotAffectTTL(t *testing.T) {
 	})
 }
 
-// H27: a name whose extension fails on every master, and a master that hangs, delay the extension of no other name.
+// H27: the extensions of other names are not delayed by a name whose extension fails on every master, or by a master
+// that hangs.
 func TestOneNameThatFailsDelaysNoOther(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		c := w.peer("client")
@@ -347,7 +352,7 @@ func TestOneNameThatFailsDelaysNoOther(t *testing.T) {
 			}
 		}
 		if !errors.Is(bad.Err(), redlock.ErrLost) {
-			w.Errorf("the lock whose keys are gone: %v", bad.Err())
+			w.Errorf("the lock whose keys are gone ended with %v", bad.Err())
 		}
 		w.masters.Master(4).Resume()
 	})

@@ -26,7 +26,7 @@ type shardedCluster struct {
 	sets []*memory.Masters
 }
 
-// shardedClusters runs f in a bubble with k sets of three masters each, which are not admitted.
+// shardedClusters runs f in a bubble with k sets of three masters each. The masters are not admitted.
 func shardedClusters(t *testing.T, k int, f func(w *shardedCluster)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -49,7 +49,7 @@ func (w *shardedCluster) pool(set int) *pool.Pool {
 	return p
 }
 
-// shards distributes names over these sets, in their order.
+// shards returns a Locker that distributes names over these sets, in their order.
 func (w *shardedCluster) shards(sets ...int) *redlock.Locker {
 	w.Helper()
 	var pools []*pool.Pool
@@ -62,7 +62,7 @@ func (w *shardedCluster) shards(sets ...int) *redlock.Locker {
 	return l
 }
 
-// admitted returns shards whose masters vote.
+// admitted returns a Locker like shards, whose masters have been admitted and vote.
 func (w *shardedCluster) admitted(sets ...int) *redlock.Locker {
 	w.Helper()
 	g := w.shards(sets...)
@@ -93,8 +93,8 @@ func (w *shardedCluster) try(l *redlock.Locker, name string) error {
 	return lock.Unlock(w.Context())
 }
 
-// New masters complete their quarantine, each name is locked only in its shard, and a shard that is down affects only
-// its names, even for a client that starts meanwhile.
+// New masters complete their quarantine, and each name is locked only in its shard. A shard that is down affects
+// only its own names, even in a client that starts while the shard is down.
 func TestShardDownAffectsOnlyItsNames(t *testing.T) {
 	shardedClusters(t, 3, func(w *shardedCluster) {
 		g := w.shards(0, 1, 2)
@@ -128,9 +128,9 @@ func TestShardDownAffectsOnlyItsNames(t *testing.T) {
 	})
 }
 
-// Shards begin only when all their masters were seen. If a majority sufficed, one of its masters could lose its record
-// and another be unreachable when a client without shards starts: that client would find a majority whose records name
-// no shard.
+// Shards begin to vote only when all of their masters have been seen. If a majority sufficed, one of its masters
+// could lose its record while another is unreachable. A client without shards that starts then would find a majority
+// whose records contain no shard.
 func TestShardsBeginWhenAllMastersWereSeen(t *testing.T) {
 	shardedClusters(t, 2, func(w *shardedCluster) {
 		late := w.sets[1].Master(2)
@@ -153,8 +153,8 @@ func TestOneShardBegins(t *testing.T) {
 	})
 }
 
-// Clients with different numbers of shards begin on new masters, some of which are down, hang, and restart with their
-// data or, a minority, without. No name is ever locked on two sets of masters.
+// Clients with different numbers of shards start on new masters. Some of these masters are down, hang, or restart,
+// with their data or, if they are a minority, without. No name is ever locked on two sets of masters.
 func TestUnlikeShardsNeverBothWin(t *testing.T) {
 	seeds := rounds(9, 2)
 	plans := [][]int{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}, {0, 1}, {1, 0}, {0}}
@@ -176,7 +176,7 @@ func TestUnlikeShardsNeverBothWin(t *testing.T) {
 				w.disturb(rnd)
 				if rnd.IntN(4) == 0 {
 					ctx, cancel := context.WithTimeout(w.Context(), time.Second)
-					_ = clients[chosen[rnd.IntN(3)]].Admin().Admit(ctx) // may fail
+					_ = clients[chosen[rnd.IntN(3)]].Admin().Admit(ctx) // the call may fail
 					cancel()
 				}
 				after(time.Duration(rnd.IntN(40)) * time.Second)
@@ -225,9 +225,9 @@ func (w *shardedCluster) disturb(rnd *rand.Rand) {
 	}
 }
 
-// Tests of the calls of a sharded Locker.
+// Tests of the calls of a Locker with several shards.
 
-// A client that holds names of several shards may not wait for a name that sorts before them, in any shard.
+// A client that holds names of several shards must not wait for a name that sorts before them, in any shard.
 func TestOrderAcrossShards(t *testing.T) {
 	shardedClusters(t, 2, func(w *shardedCluster) {
 		g := w.admitted(0, 1)
@@ -244,7 +244,7 @@ func TestOrderAcrossShards(t *testing.T) {
 		all, err := g.TryLockAll(w.Context(), []string{names[0], names[1]})
 		w.isError(err, redlock.ErrHeld)
 		if all != nil {
-			w.Error("one of two is held, and both were locked")
+			w.Error("both names were locked, although one of them is held")
 		}
 		w.noError(again.Unlock(w.Context()), held.Unlock(w.Context()))
 		after(time.Second)
@@ -255,7 +255,7 @@ func TestOrderAcrossShards(t *testing.T) {
 	})
 }
 
-// Each call about one name goes to the shard of the name; a Locker of another shard refuses the name.
+// Each call for one name goes to the shard of the name, and a Locker of another shard refuses the name.
 func TestCallsUseShardOfName(t *testing.T) {
 	shardedClusters(t, 2, func(w *shardedCluster) {
 		g, other := w.admitted(0, 1), w.shards(0, 1)
@@ -265,7 +265,7 @@ func TestCallsUseShardOfName(t *testing.T) {
 			lock := w.takeWith(g, ctx, name)
 			who, err := other.Inspect(ctx, name)
 			if err != nil || who.Token != lock.Token() || who.N != 3 {
-				w.Errorf("who: %+v, %v", who, err)
+				w.Errorf("inspect by another client: %+v, %v", who, err)
 			}
 			for h, err := range other.Watch(ctx, name) {
 				if err != nil || h.ID != who.ID {
@@ -308,7 +308,7 @@ func TestCallsUseShardOfName(t *testing.T) {
 	})
 }
 
-// Calls about all masters report each shard.
+// Calls that concern all masters report the results of each shard.
 func TestCallsAboutAllMasters(t *testing.T) {
 	shardedClusters(t, 2, func(w *shardedCluster) {
 		g := w.admitted(0, 1)
@@ -337,7 +337,7 @@ func TestCallsAboutAllMasters(t *testing.T) {
 		err = g.WaitReady(short)
 		w.says(err, redlock.ErrNoQuorum, "shard 2 of 2: ")
 		if strings.Contains(err.Error(), "shard 1 of 2") {
-			w.Errorf("shard 1 is ready: %v", err)
+			w.Errorf("the error names shard 1, which is ready: %v", err)
 		}
 		w.isError(g.Admin().Quarantine(ctx, "nobody"), redlock.ErrInvalid)
 		// The second shard also has a master of this name, and a majority of the shard is down.
@@ -360,8 +360,8 @@ func TestCallsAboutAllMasters(t *testing.T) {
 	})
 }
 
-// A shard that has lost all its records begins again, even without one master that never comes back, since the other
-// shard has the number.
+// A shard that has lost all its records votes again, even without one master that never comes back, since the other
+// shard still has records with the number of shards.
 func TestShardThatLostAllRecordsRecovers(t *testing.T) {
 	shardedClusters(t, 2, func(w *shardedCluster) {
 		first := w.admitted(0, 1)
@@ -375,7 +375,8 @@ func TestShardThatLostAllRecordsRecovers(t *testing.T) {
 	})
 }
 
-// The number of shards is changed with no client running: the records are deleted, and the masters admitted again.
+// The number of shards can be changed while no client runs: the records are deleted, and the masters are admitted
+// again.
 func TestShardCountChangesWithoutClients(t *testing.T) {
 	shardedClusters(t, 3, func(w *shardedCluster) {
 		old := w.admitted(0, 1)
@@ -393,7 +394,8 @@ func TestShardCountChangesWithoutClients(t *testing.T) {
 	})
 }
 
-// The masters of one shard are changed while locks are held: the next masters join the shard by themselves.
+// The masters of one shard are changed while locks are held. The next masters get the records of the shard without
+// further calls.
 func TestReconfigureShard(t *testing.T) {
 	shardedClusters(t, 3, func(w *shardedCluster) {
 		dial := func(ctx context.Context, network, addr string) (net.Conn, error) { // the next masters are next-1 to next-3

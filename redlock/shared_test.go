@@ -64,7 +64,8 @@ func TestReadersShareWriterExcludes(t *testing.T) {
 	})
 }
 
-// The order is that of the queue: readers before the writer hold together, readers behind it follow it.
+// Readers and writers get the lock in the order of the queue: the readers ahead of a writer hold it together, and
+// the readers behind the writer get it after the writer.
 func TestReadersAndWritersKeepOrder(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		holder := w.wlock(w.locker().RWLock("x"))
@@ -156,17 +157,17 @@ func TestDowngrade(t *testing.T) {
 			w.Errorf("the reader has lost its lock: %v", reader.Err())
 		}
 		if len(got) > 0 {
-			w.Error("a writer came beside the reader")
+			w.Error("a writer got the lock while the reader held it")
 		}
 		w.unlockAll(reader)
 		if last := <-got; last != "w" {
-			w.Errorf("%q came last", last)
+			w.Errorf("the last holder was %q", last)
 		}
 	})
 }
 
 // A reader cannot become a writer, and a name cannot be a plain lock and an RWLock at the same time. Readers and
-// writers re-enter.
+// writers can re-enter as readers.
 func TestRefusedUpgradesKindsAndReentries(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		l := w.locker()
@@ -225,7 +226,7 @@ func TestReadersAreExtendedAndRepaired(t *testing.T) {
 	})
 }
 
-// A downgrade that no quorum answers fails with its context, and leaves no keys.
+// A downgrade that gets no answers from a quorum fails when its context ends, and leaves no keys.
 func TestDowngradeWithoutQuorumLeavesNothing(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		writer := w.wlock(w.locker().RWLock("x"))
@@ -242,8 +243,8 @@ func TestDowngradeWithoutQuorumLeavesNothing(t *testing.T) {
 	})
 }
 
-// A writer whose lock the masters have lost, and that does not know it yet, cannot downgrade: another writer may have
-// held the name meanwhile.
+// A writer cannot downgrade a lock that the masters have lost, even if the writer does not know of the loss yet:
+// another writer may have held the name in the meantime.
 func TestLostWriterCannotDowngrade(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		writer := w.wlock(w.locker().RWLock("x"), redlock.WithExtension(false))
@@ -255,7 +256,8 @@ func TestLostWriterCannotDowngrade(t *testing.T) {
 	})
 }
 
-// The master that missed the downgrade still has the writer's share, and gets the reader's when that has expired.
+// A master that missed a downgrade still has the writer's share, and gets the reader's share when the writer's has
+// expired.
 func TestDowngradeMissedByMaster(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		writer := w.wlock(w.locker().RWLock("x"), redlock.WithTTL(3*time.Second))
@@ -295,9 +297,11 @@ func TestTraceOfReaders(t *testing.T) {
 	})
 }
 
-// H125: the replies to the first round of a downgrade are lost, and a later round wins. Its ballot is the reader's
-// token, so it must be a fence: the next writer's token is larger. A fence that is ahead of the clocks makes every
-// ballot count. The validity counts from the later round, and so must the TTLs of the shares.
+// H125: the replies to the first round of a downgrade are lost, and a later round wins. The ballot of the later
+// round becomes the reader's token, so the masters must raise their fences to it: the token of the next writer must
+// be larger. The test starts with a fence ahead of the clocks, so that a fence which is too low by a single ballot
+// is noticed. The validity of the lease is measured from the start of the later round, so the TTLs of the shares
+// must be, too.
 func TestDowngradeOfSeveralRoundsRaisesFences(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		high := strconv.FormatInt(time.Now().Add(12*time.Second).UnixMicro(), 10)
@@ -334,8 +338,8 @@ func TestDowngradeOfSeveralRoundsRaisesFences(t *testing.T) {
 	})
 }
 
-// H125: a writer's acquire that arrives after the writer has given up queues it again. It must not keep readers out for
-// the 8 s that a queued writer counts: its client removes it.
+// H125: a writer's acquire that arrives after the writer has given up puts the writer into the queue again. A queued
+// writer keeps readers out for 8 s, but this one must not, so its client removes it.
 func TestLateAcquireOfAbsentWriterLetsReadersIn(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		first := w.rlock(w.locker().RWLock("x"))
@@ -344,7 +348,7 @@ func TestLateAcquireOfAbsentWriterLetsReadersIn(t *testing.T) {
 		late := w.wire.sent("shared acquire")
 		late = slices.DeleteFunc(late, func(s sent) bool { return s.arg(6) == "" })
 		if len(late) == 0 || w.queued("x") != 0 {
-			w.Fatalf("%d asks with a waiter, %d waiters", len(late), w.queued("x"))
+			w.Fatalf("%d acquires with a waiter were sent, %d masters have a waiter", len(late), w.queued("x"))
 		}
 		for _, s := range late {
 			w.replay(s)
@@ -355,7 +359,7 @@ func TestLateAcquireOfAbsentWriterLetsReadersIn(t *testing.T) {
 		start := time.Now()
 		second := w.rlock(w.locker().RWLock("x"))
 		w.wantSince(start, 2*time.Second)
-		w.unlockAll(first, second) // the reader may wait on a master that has let it in late
+		w.unlockAll(first, second) // a master that let the reader in late may still list it as a waiter
 		after(10 * time.Millisecond)
 		equal(w, w.queued("x"), 0, "masters with a waiter")
 	})

@@ -26,7 +26,7 @@ import (
 // A tester is a test with the calls and checks that most tests need.
 type tester struct{ testing.TB }
 
-// A client is a *redlock.Locker, or has one.
+// A client is a *redlock.Locker, or embeds one.
 type client interface {
 	Lock(ctx context.Context, name string, opts ...redlock.LockOption) (*redlock.Lock, error)
 	TryLock(ctx context.Context, name string, opts ...redlock.LockOption) (*redlock.Lock, error)
@@ -116,7 +116,7 @@ func (c tester) must(errs ...error) {
 	}
 }
 
-// noError is like must, and goes on with the test.
+// noError is like must, but the test continues.
 func (c tester) noError(errs ...error) {
 	c.Helper()
 	if err := errors.Join(errs...); err != nil {
@@ -132,7 +132,7 @@ func (c tester) isError(err error, want ...error) {
 	c.Helper()
 	for _, e := range want {
 		if !errors.Is(err, e) {
-			c.Errorf("got %v; want %v in it", err, e)
+			c.Errorf("%v does not match %v", err, e)
 		}
 	}
 }
@@ -198,7 +198,7 @@ func (c tester) wantSince(start time.Time, most time.Duration) {
 	}
 }
 
-// over reports whether a lock, or a context, has reported its end.
+// over reports whether a lock or a context has ended.
 func over(x interface{ Done() <-chan struct{} }) bool {
 	select {
 	case <-x.Done():
@@ -208,8 +208,9 @@ func over(x interface{ Done() <-chan struct{} }) bool {
 	}
 }
 
-// Most tests run the real coordinator and the real pool over in-memory masters, in a bubble
-// whose time moves only when everything in it waits: a second of virtual time takes microseconds, and times are exact.
+// Most tests run the real coordinator and the real pool over in-memory masters, in a bubble of testing/synctest. Its
+// time advances only when all goroutines in it wait, so a second of virtual time takes microseconds, and times are
+// exact.
 
 // A cluster is one bubble with masters, and the wire between them and the Lockers.
 type cluster struct {
@@ -240,7 +241,7 @@ func bubble(t *testing.T, n int, f func(w *cluster), opts ...memory.Option) {
 	})
 }
 
-// after waits for d of the bubble's time, and then until everything in it waits.
+// after waits for d of the bubble's time, and then until all other goroutines of the bubble wait.
 func after(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
@@ -333,7 +334,7 @@ func (w *cluster) delay(d time.Duration, which ...int) {
 	w.each(func(_ int, m *memory.Master) { m.Delay(d) }, which...)
 }
 
-// restart starts masters again, with their data or empty.
+// restart starts masters again, with their data if keep is set, otherwise empty.
 func (w *cluster) restart(keep bool, which ...int) {
 	w.each(func(_ int, m *memory.Master) { m.Restart(keep) }, which...)
 }

@@ -14,11 +14,11 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// unpolled are delays longer than any test: a client that makes progress was woken.
+// unpolled are delays longer than any test, so a waiter with them makes progress only if it is woken.
 var unpolled = redlock.WithDelays(redlock.Delays{Fixed: time.Hour})
 
-// A release wakes the next waiter. It has the lock two round trips after Unlock was called: half for the release, half
-// for the wake-up, and one for its acquire.
+// A release wakes the next waiter, which has the lock two round trips after Unlock was called: half a trip for the
+// release, half for the wake-up, and one for the acquire.
 func TestReleaseWakesNextWaiter(t *testing.T) {
 	for name, opts := range map[string][]redlock.Option{"guarded": nil, "unguarded": {redlock.WithoutRestartGuard()}} {
 		subtest(t, name, 5, func(w *cluster) {
@@ -35,7 +35,7 @@ func TestReleaseWakesNextWaiter(t *testing.T) {
 			after(10 * time.Millisecond)
 			equal(w, w.count("acquire")-before, 5, "acquires after the release")
 			if on, _ := next.HeldOn(); on != 5 || w.on("n") != 5 {
-				w.Errorf("known to be held on %d, held on %d", on, w.on("n"))
+				w.Errorf("HeldOn reports %d masters, and %d hold the lock, want 5", on, w.on("n"))
 			}
 			w.delay(0)
 			w.unlock(next)
@@ -44,8 +44,8 @@ func TestReleaseWakesNextWaiter(t *testing.T) {
 	}
 }
 
-// With every subscription cut, from the start or later, waiting still ends: by polling if the holder releases, and by
-// the TTL if it is killed.
+// If every subscription is cut, from the start or later, a waiter still gets the lock: it polls, and so notices a
+// release, and it retries when the TTL of a killed holder has expired.
 func TestWaitEndsWithoutSubscriptions(t *testing.T) {
 	for _, when := range []string{"before", "while waiting"} {
 		bubble(t, 5, func(w *cluster) {
@@ -64,7 +64,7 @@ func TestWaitEndsWithoutSubscriptions(t *testing.T) {
 			next, took := c.timed(time.Minute)
 			longest := redlock.DefaultDelays.Cap + redlock.DefaultDelays.Random
 			if took > longest && when == "before" || took > 5*time.Second {
-				w.Errorf("%s: %v after the release", when, took)
+				w.Errorf("subscriptions cut %s: acquired %v after the release", when, took)
 			}
 			w.unlock(next)
 
@@ -74,7 +74,7 @@ func TestWaitEndsWithoutSubscriptions(t *testing.T) {
 			a.kill()
 			next, took = c.timed(time.Minute)
 			if took < left || took > redlock.DefaultTTL+50*time.Millisecond {
-				w.Errorf("%s: %v after the holder was killed, with %v of validity left", when, took, left)
+				w.Errorf("%s: acquired %v after the holder was killed, with %v of validity left", when, took, left)
 			}
 			w.unlock(next)
 			w.nothingLeft("n")
@@ -82,8 +82,8 @@ func TestWaitEndsWithoutSubscriptions(t *testing.T) {
 	}
 }
 
-// All wake-ups are lost in transit, although the masters count their receivers: the first and the second waiter try
-// again within a second, the others within five.
+// All wake-ups are lost in transit, although PUBLISH counts their receivers as usual. The first and the second
+// waiter then try again within a second, the others within five.
 func TestWaitEndsByPollIfMessagesAreLost(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		k := w.take(w.peer("holder"), "n")
@@ -103,7 +103,7 @@ func TestWaitEndsByPollIfMessagesAreLost(t *testing.T) {
 					}
 				}
 				if time.Since(start) > 5100*time.Millisecond {
-					w.Fatalf("no client has it after 5 s, with %d waiting", len(calls)-i)
+					w.Fatalf("no client has the lock after 5 s, with %d waiting", len(calls)-i)
 				}
 			}
 		}
@@ -123,7 +123,7 @@ func TestWakeUpIsForOneName(t *testing.T) {
 		next := c.gets(time.Second)
 		after(500 * time.Millisecond)
 		if n := w.count("acquire") - before; n != 3 || d.over() {
-			w.Errorf("%d acquires on 3 masters", n)
+			w.Errorf("%d acquires on 3 masters, or the waiter for another name has a lock", n)
 		}
 		w.unlock(other)
 		last := d.gets(time.Second)
@@ -154,8 +154,8 @@ func TestWaitingIsCheap(t *testing.T) {
 	})
 }
 
-// Votes are replies. After any wake-up, however often, a waiter attempts the lock, and the masters decide: a wake-up
-// while another client holds the name, or a false one, only costs a round.
+// A wake-up is not a vote. A woken waiter sends acquires, and the replies of the masters decide. So a false wake-up,
+// or one that arrives while another client holds the name, costs only a round.
 func TestWakeUpsAreNotVotes(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		a, b := w.peer("a"), w.peer("b")
@@ -179,11 +179,11 @@ func TestWakeUpsAreNotVotes(t *testing.T) {
 			}
 			after(100 * time.Millisecond)
 			if c.over() || k.Err() != nil || w.on("n") != 5 {
-				w.Fatalf("wake-ups %s: another waiter has it, or the first holder has lost it: %v", name, k.Err())
+				w.Fatalf("after wake-ups %s the waiter has the lock, or the holder has lost it: %v", name, k.Err())
 			}
 		}
 		if w.count("acquire") == before {
-			w.Error("it has asked no client, so this shows nothing")
+			w.Error("the wake-ups have caused no acquire, so this test shows nothing")
 		}
 		w.unlock(k)
 		next := c.gets(5 * time.Second)
@@ -191,7 +191,7 @@ func TestWakeUpsAreNotVotes(t *testing.T) {
 		releases := len(b.cluster.wire.sent("release"))
 		w.publish(b, hints)
 		if on := w.on("n"); on != 5 || next.Err() != nil || len(b.cluster.wire.sent("release")) != releases {
-			w.Errorf("a late wake-up ended its lease: on %d masters, %v", on, next.Err())
+			w.Errorf("late wake-ups have changed the new lock: it is on %d masters, %v", on, next.Err())
 		}
 		w.delay(0)
 		w.unlock(next)
@@ -225,7 +225,7 @@ func (w *cluster) waiters(i int, name string) []string {
 	w.must(err)
 	seen, err := scripts.DecodeHolding(reply)
 	if err != nil || seen.Waiters != len(seen.First) {
-		w.Fatalf("%d waiters, %d are shown; %v", seen.Waiters, len(seen.First), err)
+		w.Fatalf("%d waiters, but %d are listed; %v", seen.Waiters, len(seen.First), err)
 	}
 	return seen.First
 }
@@ -239,8 +239,8 @@ func (w *cluster) labels(i int, name string) (list []string) {
 	return list
 }
 
-// H82: a waiter does not need wake-ups from a quorum. With two of five masters down and the wake-ups of a third lost,
-// it tries soon after the first wake-up, however long it has waited.
+// H82: a waiter does not need wake-ups from a quorum. If two of five masters are down and only one of the others
+// delivers its wake-up, the waiter sends acquires soon after that wake-up, however long it has waited.
 func TestWaiterTriesAfterFirstWakeUp(t *testing.T) {
 	for _, wait := range []time.Duration{1500 * time.Millisecond, 15500 * time.Millisecond} {
 		subtest(t, wait.String(), 5, func(w *cluster) { firstHint(w, wait) })
@@ -252,7 +252,7 @@ func firstHint(w *cluster, wait time.Duration) {
 	a, b := w.peer("a"), w.peer("b")
 	k := w.taken(a, redlock.WithTTL(30*time.Second))
 	c := w.call(w.Context(), b, "n", unpolled)
-	after(wait) // half a second after its last attempt, so the subscriptions, which count as wake-ups, are long past
+	after(wait) // half a second after the last attempt, and long after the subscriptions, which also wake it
 	b.tampering(func(master int, payload string) []string {
 		if master == 0 {
 			return []string{payload}
@@ -271,9 +271,9 @@ func firstHint(w *cluster, wait time.Duration) {
 	w.nothingLeft("n")
 }
 
-// H88: a waiter that is first on a minority, if the name is free, and refused by the others wins only those few, rolls
-// back, and is woken by its own rollback. Its attempts become rarer: the pause after a first wake-up doubles with each
-// lost round, up to a second.
+// H88: a waiter is first in the queue of a minority of the masters, on which the name is free, and the other masters
+// refuse it. Each of its rounds wins only that minority and is rolled back, and the rollback wakes the waiter again.
+// So the pause after a first wake-up doubles with each lost round, up to a second.
 func TestPauseAfterFirstWakeUpDoubles(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		w.masters.Take("n", time.Hour)
@@ -292,7 +292,7 @@ func TestPauseAfterFirstWakeUpDoubles(t *testing.T) {
 		after(30 * time.Second)
 		all := times()
 		if n := len(all); n > 12+30 || n < 20 {
-			w.Errorf("it has asked %d times in 30 s", n)
+			w.Errorf("the waiter has sent master 0 %d acquires in 30 s", n)
 		}
 		if pause := all[len(all)-1].Sub(all[len(all)-2]); pause < 900*time.Millisecond {
 			w.Errorf("the last pause was %v", pause)
@@ -310,8 +310,8 @@ func TestPauseAfterFirstWakeUpDoubles(t *testing.T) {
 	})
 }
 
-// H83: a leader with a standby survives any number of restarts of the masters, one after the other: a repair ignores
-// the queue, and works in quarantine.
+// H83: a leader with a standby keeps its lock through any number of restarts of the masters, one after the other,
+// because a repair ignores the queue and is also accepted by a master in quarantine.
 func TestRepairIgnoresQueueAndQuarantine(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		leader, standby := w.peer("leader"), w.peer("standby")
@@ -324,17 +324,17 @@ func TestRepairIgnoresQueueAndQuarantine(t *testing.T) {
 			after(6 * time.Second)
 			id, _, _ := m.Holds("n")
 			if on, _ := k.HeldOn(); on != 5 || labelOf(id) != "leader" || k.Err() != nil || c.over() {
-				w.Fatalf("restart %d: the leader has it on %d masters, there has %q: %v", n, on, labelOf(id), k.Err())
+				w.Fatalf("restart %d: held on %d masters, on the restarted one by %q: %v", n, on, labelOf(id), k.Err())
 			}
 			if state := leader.Masters()[n%5].State; state != "quarantine" {
-				w.Fatalf("restart %d: the master is %s, so this shows nothing", n, state)
+				w.Fatalf("restart %d: the master is %s, so this test shows nothing", n, state)
 			}
 			after(30 * time.Second) // the master votes again before the next restart
 		}
-		w.each(func(_ int, m *memory.Master) { m.Evict("n") }, 0, 3) // and the queues are there
+		w.each(func(_ int, m *memory.Master) { m.Evict("n") }, 0, 3) // only the lock's keys: the queues remain
 		after(6 * time.Second)
 		if on, _ := k.HeldOn(); on != 5 || w.on("n") != 5 || k.Err() != nil {
-			w.Errorf("with a queue the leader has it on %d masters: %v", w.on("n"), k.Err())
+			w.Errorf("with queues on the masters, %d of them have the leader's lock: %v", w.on("n"), k.Err())
 		}
 		w.unlock(k)
 		next := c.gets(5 * time.Second)
@@ -344,9 +344,9 @@ func TestRepairIgnoresQueueAndQuarantine(t *testing.T) {
 	})
 }
 
-// H93: one of three masters has a clock that is 20 s off. A client that reaches only that one and one more has no
-// majority of voters, since that master refuses every ballot that the others accept; the client's waiter does not block
-// others.
+// H93: one of three masters has a clock that is 20 s off. A client that reaches only that master and one other
+// cannot win a quorum, since that master refuses every ballot that the others accept. The waiter of this client does
+// not block other clients.
 func TestMasterWithWrongClockIsNoVoter(t *testing.T) {
 	for _, off := range []time.Duration{20 * time.Second, -20 * time.Second} {
 		bubble(t, 3, func(w *cluster) {
@@ -362,7 +362,7 @@ func TestMasterWithWrongClockIsNoVoter(t *testing.T) {
 			w.masters.Free("n")
 			k, took := b.timed(30 * time.Second)
 			if took > 3*time.Second || a.over() {
-				w.Errorf("clock off by %v: the other has it after %v", off, took)
+				w.Errorf("clock off by %v: the other has the lock after %v, or the one that is cut off", off, took)
 			}
 			cutOff.cluster.wire.block()
 			w.masters.Master(0).SetClock(0, 1)
@@ -373,8 +373,8 @@ func TestMasterWithWrongClockIsNoVoter(t *testing.T) {
 	}
 }
 
-// H41: goroutines of one client that wait for one name cost the masters as much as one contender, and get it in the
-// order in which they called.
+// H41: goroutines of one client that wait for one name cost the masters as much as one contender, and get the lock
+// in the order of their calls.
 func TestOneContenderForManyGoroutines(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		holder := w.take(w.peer("holder"), "n", redlock.WithTTL(30*time.Second))
@@ -385,7 +385,7 @@ func TestOneContenderForManyGoroutines(t *testing.T) {
 			calls = append(calls, w.call(w.Context(), p, "n", unpolled, redlock.WithHandoff(0, 0)))
 		}
 		after(900 * time.Millisecond)                  // the head of the queue tries again after a second
-		if n := w.count("acquire") - before; n > 3*5 { // refused; queued after the subscription; and at most one more
+		if n := w.count("acquire") - before; n > 3*5 { // one is refused, the next one queues, perhaps one more
 			w.Errorf("%d acquires of a hundred goroutines on 5 masters", n)
 		}
 		w.delay(time.Millisecond)
@@ -399,13 +399,13 @@ func TestOneContenderForManyGoroutines(t *testing.T) {
 	})
 }
 
-// A contender that gives up at any step leaves no trace: the call parked behind it continues at once, and the masters
-// have no keys of it.
+// A contender may give up at any moment of its call: the call that is parked behind it continues immediately, and
+// the masters keep no keys of the cancelled call.
 func TestCancelledContenderLeavesNothing(t *testing.T) {
 	for step, at := range map[string]struct {
 		deaf, release bool
-		queued        time.Duration // until the release
-		cancel        time.Duration // after the call, or after the release
+		queued        time.Duration // time from the call to the release
+		cancel        time.Duration // time from the call, or from the release, to the cancellation
 	}{
 		"first attempt under way": {cancel: 10 * time.Millisecond},
 		"refused on half the way": {cancel: 30 * time.Millisecond},
@@ -453,7 +453,7 @@ func TestCancelledContenderLeavesNothing(t *testing.T) {
 	}
 }
 
-// A parked call that gives up costs the masters nothing, and the others keep their order.
+// A parked call that gives up sends nothing to the masters, and the other parked calls keep their order.
 func TestCancelledParkedCallLeavesNothing(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		p := w.peer("p")
@@ -478,8 +478,8 @@ func TestCancelledParkedCallLeavesNothing(t *testing.T) {
 	})
 }
 
-// When the context of a parked call ends, its error has the reason why the contender in front of it waits: the name is
-// held, or no quorum, with the failed masters.
+// When the context of a parked call ends, the call's error contains the reason why the contender ahead of it waits:
+// the name is held, or there is no quorum, with the masters that failed.
 func TestParkedCallGetsReasonOfContender(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		p := w.peer("p")
@@ -523,27 +523,27 @@ func TestCloseEndsEveryWait(t *testing.T) {
 	})
 }
 
-// inOrder releases k and then the lock of each call as it is acquired, and fails the test if the order differs from
-// that of the list.
+// inOrder releases k, and then the lock of each call when that call has acquired it. It fails the test if the calls
+// acquire the lock in another order than that of the list.
 func (w *cluster) inOrder(k *redlock.Lock, calls []*call) {
 	w.Helper()
 	for i, c := range calls {
-		after(5 * time.Millisecond) // the next one of the same Locker joins the queues only now
+		after(5 * time.Millisecond) // the next call of the same Locker joins the queues only now
 		go w.unlock(k)
 		last := k
 		k = c.gets(2 * time.Second)
 		w.wantLater(k, last)
 		for j, later := range calls[i+1:] {
 			if later.over() {
-				w.Fatalf("number %d got it before, or together with, number %d", i+1+j, i)
+				w.Fatalf("call %d got the lock before call %d, or together with it", i+1+j, i)
 			}
 		}
 	}
 	w.unlock(k)
 }
 
-// With healthy masters fair waiters of many processes get the lock in the order in which they called, and no newcomer
-// overtakes them while it passes from one to the next.
+// With healthy masters, fair waiters of many processes get the lock in the order in which they called, and no later
+// call overtakes them while the lock passes from one waiter to the next.
 func TestFairWaitersAreServedInOrder(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		k := w.take(w.peer("holder"), "n", redlock.WithTTL(30*time.Second))
@@ -561,8 +561,8 @@ func TestFairWaitersAreServedInOrder(t *testing.T) {
 	})
 }
 
-// A name becomes free without a release, since its holder was killed. A fair newcomer does not get it: the masters
-// grant it to the first waiter.
+// A name becomes free without a release, because its holder was killed. A fair call that comes later does not get
+// the lock: the masters grant it to the first waiter.
 func TestFairCallWaitsBehindEarlierOne(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		holder, a, b := w.peer("holder"), w.peer("a"), w.peer("b")
@@ -571,14 +571,14 @@ func TestFairCallWaitsBehindEarlierOne(t *testing.T) {
 		after(9 * time.Second)
 		first := w.call(w.Context(), a, "n", redlock.WithFair())
 		after(100 * time.Millisecond)
-		a.hang() // it cannot poll when the TTL has expired, but its inbox is subscribed
+		a.hang() // a cannot poll when the TTL has expired, but its inbox is subscribed
 		holder.kill()
 		after(time.Second)
 		w.wantOn("n", 0)
 		second := w.call(w.Context(), b, "n", redlock.WithFair())
 		after(3 * time.Millisecond)
 		if second.over() {
-			w.Fatal("the newcomer took it")
+			w.Fatal("the later call got the lock")
 		}
 		a.wake()
 		k := first.gets(100 * time.Millisecond)
@@ -588,8 +588,8 @@ func TestFairCallWaitsBehindEarlierOne(t *testing.T) {
 	})
 }
 
-// A waiter of a higher priority gets the lock before all queued waiters of a lower one, of any process, and waiters of
-// the same priority keep their order.
+// A waiter of a higher priority gets the lock before all queued waiters of lower priorities, also before those of
+// other processes. Waiters of the same priority keep their order.
 func TestHigherPriorityGoesFirst(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		k := w.take(w.peer("holder"), "n", redlock.WithTTL(30*time.Second))
@@ -611,13 +611,13 @@ func TestHigherPriorityGoesFirst(t *testing.T) {
 	})
 }
 
-// A client that does not know the masters' time yet does not go before all others.
+// A fair call of a client that does not know the masters' time yet does not overtake earlier fair calls.
 func TestFairCallOfNewClientQueuesLast(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		held := w.take(w.locker(), "x")
 		old := w.call(w.Context(), w.locker(), "x", redlock.WithFair())
 		after(time.Second)
-		late := w.call(w.Context(), w.start(w.pool()), "x", redlock.WithFair()) // at once, before it knows anything
+		late := w.call(w.Context(), w.start(w.pool()), "x", redlock.WithFair()) // before it knows the masters' time
 		after(2 * time.Second)
 		w.inOrder(held, []*call{old, late})
 	})

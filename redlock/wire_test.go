@@ -87,7 +87,8 @@ func (v *wire) dial(ctx context.Context, network, addr string) (net.Conn, error)
 	return &wireConn{Conn: nc, v: v, master: i}, nil
 }
 
-// block blocks new connections of the Lockers behind the wire to masters.
+// block blocks new connections to the given masters from the Lockers that use this wire; it replaces the list of an
+// earlier call.
 func (v *wire) block(which ...int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -97,7 +98,7 @@ func (v *wire) block(which ...int) {
 	}
 }
 
-// sent returns the scripts with these names, or all, that were written so far; clear discards them.
+// sent returns the scripts with these names, or all commands, that were written since the last clear.
 func (v *wire) sent(names ...string) (list []sent) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

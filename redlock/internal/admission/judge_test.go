@@ -73,7 +73,7 @@ func pending(identity string, since int64, quarantine time.Duration) scripts.Rec
 	return r
 }
 
-// quarantined returns the fact of a server in quarantine with everything read since it began.
+// quarantined returns the fact of a server in quarantine, with all records read since the quarantine began.
 func quarantined(since int64, quarantine time.Duration) Fact {
 	f := with("a"+zeros, pending("a"+zeros, since, quarantine))
 	f.Began = 0
@@ -85,7 +85,7 @@ func changed(f Fact, how func(*Fact)) Fact {
 	return f
 }
 
-// H128: each row is about master 0 of five; the others vote.
+// H128: Judge returns the phase and the step of each row for master 0 of five, while the other masters vote.
 func TestJudgeAsTable(t *testing.T) {
 	again := strings.Replace(taken, "7", "8", 1)
 	backlog := func(d time.Duration) func(*Fact) { return func(f *Fact) { f.Backlog = d } }
@@ -176,8 +176,8 @@ func TestJudgeAsTable(t *testing.T) {
 	}
 }
 
-// H75, H80, H81, H128: every record that is written has the largest numbers that were read anywhere, and a quarantine
-// lasts for the largest of them, the client's max TTL and 30 s.
+// H75, H80, H81, H128: every record that is written contains the largest numbers that were read from any master, and
+// its quarantine is at least the largest of these numbers, the client's max TTL and 30 s.
 func TestNumbersOfAWrittenRecord(t *testing.T) {
 	other := func(longest, quarantine time.Duration) Fact {
 		r := record("x" + zeros)
@@ -222,7 +222,8 @@ func TestNumbersOfAWrittenRecord(t *testing.T) {
 	}
 }
 
-// Nothing is started while another master may still show a record, because that may count.
+// No quarantine begins while the record of another master has yet to be read, since its numbers may be larger, or
+// while the clocks of too few masters can be compared.
 func TestFirstStartWaitsForOthers(t *testing.T) {
 	for name, other := range map[string]Fact{"not heard of": {}, "not read": {Settled: true, Up: true}} {
 		if st, m := deployment(empty("a"+zeros), other).Judge(0); st.Phase != Connecting || m.Step != "" {
@@ -237,7 +238,7 @@ func TestFirstStartWaitsForOthers(t *testing.T) {
 	}
 }
 
-// H81: only a client that has read the records of a quorum since a quarantine began may end it.
+// H81: only a client that has read the records of a quorum since a quarantine began may end that quarantine.
 func TestFinishNeedsRecordsReadSinceBegin(t *testing.T) {
 	over := epoch - guard.Microseconds()
 	own := quarantined(over, guard)
@@ -252,20 +253,20 @@ func TestFinishNeedsRecordsReadSinceBegin(t *testing.T) {
 		}
 		st, m := f.Judge(0)
 		if asked < 2 && (m.Step != "" || m.Gather != quorum.First(5)&^quorum.First(int(asked)+1)) {
-			t.Errorf("%d read since: step %q, gathers %b", asked, m.Step, m.Gather)
+			t.Errorf("%d records read since: step %q, gathers %b", asked, m.Step, m.Gather)
 		}
 		if asked >= 2 && m.Step != scripts.AdmitEnd {
-			t.Errorf("%d read since: step %q, %v", asked, m.Step, st.Phase)
+			t.Errorf("%d records read since: step %q, %v", asked, m.Step, st.Phase)
 		}
 	}
 	f := deployment(own, empty("b"+zeros), empty("c"+zeros), empty("d"+zeros))
 	if _, m := f.Judge(0); m.Step == scripts.AdmitEnd {
-		t.Error("masters without a record counted as read")
+		t.Error("masters without a record are considered read")
 	}
 }
 
-// H98, H104, H124: a master whose record lists other masters does not vote. It does not block the others if a majority
-// has been admitted in this client's configuration. Otherwise the client writes nothing anywhere.
+// H98, H104, H124: a master whose record lists other masters does not vote. It does not block the others if a
+// majority has been admitted in this client's configuration. Otherwise the client writes to no master.
 func TestAnotherListOfMasters(t *testing.T) {
 	stray := record("s" + zeros)
 	stray.Masters = "a,b,c"
@@ -317,8 +318,8 @@ func TestAnotherListOfMasters(t *testing.T) {
 	}
 }
 
-// H98: which records agree with the configuration of a client. Master 0 is only in the old set, 1 in both, 2 only in
-// the next, and 3 in none, and is being prepared.
+// H98: agrees reports whether the record of a master matches the configuration of a client. Master 0 is only in the
+// old set, 1 in both sets, 2 only in the next set, and 3 in neither, but it is being prepared.
 func TestRecordsThatAgree(t *testing.T) {
 	final := &quorum.Config{Epoch: 2, Rule: quorum.Rule{Old: 0b0110}, Masters: "bc"}
 	joint := &quorum.Config{Epoch: 1, Rule: quorum.Rule{Old: 0b0011, Next: 0b0110}, Masters: "ab", Next: "bc"}
@@ -348,7 +349,8 @@ func TestRecordsThatAgree(t *testing.T) {
 	}
 }
 
-// H98: a client with the masters of a final configuration adopts its epoch if a majority has it.
+// H98: a client that has the masters of a final configuration adopts the epoch of that configuration if the records
+// of a majority contain it.
 func TestAdopts(t *testing.T) {
 	final := record("f" + zeros)
 	final.Epoch, final.Raised, final.Alone = 4, epoch, 4
@@ -374,8 +376,9 @@ func TestAdopts(t *testing.T) {
 	}
 }
 
-// H98: the first masters are admitted when all list this client's masters, read since the quarantine began, or are down
-// for a quarantine. H120: no master is admitted at once before, and none without the records of a majority.
+// H98: the first masters are admitted only when each of the others has shown this client's list since the quarantine
+// began, cannot be written, or has been down for a quarantine or since this client started. H120: if an operator
+// admits a master, a short outage of another is enough, but the records of a majority are still needed.
 func TestFirstMastersAgree(t *testing.T) {
 	over := epoch - guard.Microseconds()
 	first := func() *Deployment {
@@ -421,8 +424,9 @@ func TestFirstMastersAgree(t *testing.T) {
 	}
 }
 
-// H90: the incarnation changes when the server may have lost data: after a restart, unless it is durable and has its
-// record, and after a promotion, but not when a backlog was freed.
+// H90: the incarnation of a master changes when its server may have lost data: after a promotion, and after a
+// restart, unless the server is durable and still has its own record. The incarnation does not change when a backlog
+// was freed.
 func TestIncarnations(t *testing.T) {
 	durable := record("a" + zeros)
 	durable.Home = "h:1"
@@ -452,7 +456,7 @@ func TestIncarnations(t *testing.T) {
 			m.See(&c.facts[i])
 		}
 		if got := int(m.Incarnation - before); before != 1 || got != c.grows {
-			t.Errorf("%s: from %d by %d, want %d", c.name, before, got, c.grows)
+			t.Errorf("%s: the incarnation %d increased by %d, want %d", c.name, before, got, c.grows)
 		}
 	}
 }
@@ -473,7 +477,7 @@ func TestIdentityChangesAreDetected(t *testing.T) {
 	}
 }
 
-// A client that only observes names the clock of a master as the reason, as a client that acquires locks does.
+// An observer reports the wrong clock of a master as the reason, as a client that acquires locks does.
 func TestObserverSeesAWrongClock(t *testing.T) {
 	for name, fact := range map[string]Fact{"no record": empty("a" + zeros), "in quarantine": quarantined(epoch, guard)} {
 		f := deployment(changed(fact, func(f *Fact) { f.Away, f.Off = time.Minute, time.Minute }))
@@ -484,7 +488,7 @@ func TestObserverSeesAWrongClock(t *testing.T) {
 	}
 }
 
-// H80: a master that is admitted gets the max TTL of those that vote, not the largest one that was read.
+// H80: a master that is admitted gets the max TTL of the masters that vote, not the largest max TTL that was read.
 func TestAdmittedMasterGetsTheAgreedMaxTTL(t *testing.T) {
 	r := pending("a"+zeros, epoch-300e6, 5*time.Minute)
 	r.Longest = 5 * time.Minute
