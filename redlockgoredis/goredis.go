@@ -37,8 +37,8 @@ func New(servers []*redis.UniversalOptions, opts ...pool.Option) (*pool.Pool, er
 	return pool.New(masters)
 }
 
-// Master returns the master that a client with these options uses, as they are given to NewClient or returned by
-// [redis.Client.Options]. An error matches [pool.ErrInvalid].
+// Master returns the master that a client with these options uses. The options may be those for NewClient, or the
+// result of [redis.Client.Options]. An error matches [pool.ErrInvalid].
 func Master(o *redis.Options, opts ...pool.Option) (pool.Master, error) {
 	if o == nil {
 		return pool.Master{}, invalid("the options are nil")
@@ -94,7 +94,8 @@ func Buckets(o *redis.ClusterOptions, n int, opts ...pool.Option) ([]*pool.Pool,
 	return pool.OpenBuckets([]string{name}, append(own, opts...)...)
 }
 
-// reach returns the beginning of the scheme, and the options for dialling, TLS and the login that go-redis would use.
+// reach returns the first part of the URL's scheme, and the options for the dialling, the TLS and the login of
+// go-redis.
 func reach(o *redis.Options) (scheme string, own []pool.Option) {
 	scheme = "redis"
 	switch {
@@ -123,13 +124,13 @@ func reach(o *redis.Options) (scheme string, own []pool.Option) {
 	return scheme, append(own, pool.WithDatabase(o.DB))
 }
 
-// A listener ignores credentials that come later.
+// A listener ignores later credentials.
 type listener struct{ _ byte }
 
 func (*listener) OnNext(auth.Credentials) {}
 func (*listener) OnError(error)           {}
 
-// present returns the present credentials of p.
+// present returns the credentials that p provides now.
 func present(p auth.StreamingCredentialsProvider) (user, password string, err error) {
 	c, cancel, err := p.Subscribe(&listener{})
 	if err != nil {

@@ -116,7 +116,7 @@ func reach(o *rueidis.ClientOption) (scheme string, own []pool.Option) {
 	return scheme, own
 }
 
-// An address is a net.Addr of the text in the options.
+// An address is an address in the options as a net.Addr.
 type address string
 
 // Network implements net.Addr.
