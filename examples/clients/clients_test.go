@@ -25,7 +25,7 @@ func addresses(t *testing.T) (list []string) {
 	return list
 }
 
-// locks acquires a lock over a pool, and closes the pool.
+// locks acquires a lock on the masters of a pool, and closes the pool.
 func locks(t *testing.T, p *pool.Pool, err error) {
 	t.Helper()
 	if err != nil {
@@ -54,7 +54,7 @@ func TestProgramLocksByEachClient(t *testing.T) {
 			t.Errorf("%s: %q, %v", client, out.String(), err)
 		}
 		if client == "redigo" {
-			continue // it reads a URL when it dials
+			continue // redigo parses the URL only when it dials
 		}
 		if err := run(ctx, client, []string{"http://127.0.0.1:1"}, &out); err == nil {
 			t.Errorf("%s accepts an invalid master", client)
@@ -109,6 +109,6 @@ func TestPoolsOfRedigoMakeMasters(t *testing.T) {
 	defer l.Close(context.Background())
 	_, err = l.TryLock(t.Context(), "job")
 	if err == nil || !strings.Contains(err.Error(), "no password today") || asked.Load() == 0 {
-		t.Errorf("asked %d times: %v", asked.Load(), err)
+		t.Errorf("the password was requested %d times: %v", asked.Load(), err)
 	}
 }

@@ -18,7 +18,7 @@ import (
 func TestProgramLeads(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.json")
 	if err := run(t.Context(), path, io.Discard); err == nil {
-		t.Error("the program starts without its file")
+		t.Error("the program started without a file")
 	}
 	write(t, path, redlock.Configuration{Masters: testmasters.Listen(t, 3)})
 	ctx, stop := context.WithCancel(t.Context())

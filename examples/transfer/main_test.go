@@ -32,7 +32,8 @@ func accounts(t *testing.T, names ...string) (path string, db *sql.DB) {
 	return path, db
 }
 
-// Clients that move money concurrently in all directions lose none, create none, and never deadlock.
+// When clients move money concurrently in all directions, the sum of all accounts does not change, and no transfer
+// deadlocks.
 func TestTransfersInAllDirections(t *testing.T) {
 	names := []string{"a", "b", "c"}
 	_, db := accounts(t, names...)
@@ -57,11 +58,11 @@ func TestTransfersInAllDirections(t *testing.T) {
 	wg.Wait()
 	sum := int64(0)
 	if err := db.QueryRow(`SELECT sum(balance) FROM accounts`).Scan(&sum); err != nil || sum != 300 {
-		t.Errorf("the accounts have %d together, %v", sum, err)
+		t.Errorf("the sum of all accounts is %d, %v", sum, err)
 	}
 }
 
-// A transfer of a holder that has lost one of its locks changes neither account.
+// A transfer by a holder that has lost its locks, or one of them, changes neither account.
 func TestLateTransferChangesNeitherAccount(t *testing.T) {
 	_, db := accounts(t, "a", "b")
 	_, urls := testmasters.Start(t, 3)
@@ -81,18 +82,18 @@ func TestLateTransferChangesNeitherAccount(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := move(ctx, db, "a", "b", 50, old[0], old[1]); !errors.Is(err, errFenced) {
-		t.Errorf("the late transfer: %v", err)
+		t.Errorf("the late transfer returned %v", err)
 	}
-	// A single current token is not enough.
+	// One current token and one late token are not enough.
 	if err := move(ctx, db, "a", "b", 50, old[0]+1_000_000_000, old[1]); !errors.Is(err, errFenced) {
-		t.Errorf("the transfer with one late token: %v", err)
+		t.Errorf("the transfer with one late token returned %v", err)
 	}
 	var a, b int64
 	err = db.QueryRow(`SELECT (SELECT balance FROM accounts WHERE name = 'a'),
 		(SELECT balance FROM accounts WHERE name = 'b')`).
 		Scan(&a, &b)
 	if err != nil || a != 110 || b != 90 {
-		t.Errorf("the accounts have %d and %d, %v", a, b, err)
+		t.Errorf("the balances are %d and %d, %v", a, b, err)
 	}
 }
 
