@@ -263,7 +263,7 @@ func TestSpansSayWhatACallTook(t *testing.T) {
 	})
 }
 
-// The metrics have the names and units of the semantic conventions where these have one, and count each thing once.
+// The metrics use the names and units of the semantic conventions where these define them, and count each event once.
 func TestMetricsOfLocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := observed(t)

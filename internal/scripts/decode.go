@@ -91,8 +91,8 @@ type Holding struct {
 	Waiters int      // the length of the queue
 	First   []string // the ids of the first ten waiters, in order
 
-	Shares int     // of a lock with readers: number of shares that count
-	Some   []Share // the first hundred of them to expire, in that order
+	Shares int     // of a lock with readers: number of shares that have not expired
+	Some   []Share // the hundred shares that expire first, in that order
 }
 
 // A Share is a lease of a lock with readers: a reader's, or that of the writer.
