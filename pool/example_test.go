@@ -218,7 +218,7 @@ func ExampleAllowEviction() {
 func ExamplePool() {
 	masters := redlocktest.New(3)
 	defer masters.Close()
-	p, err := masters.Pool() // it calls Open
+	p, err := masters.Pool() // Pool calls pool.Open
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -130,7 +130,7 @@ type heldLock struct {
 	Token int64  `json:"token"`
 }
 
-// An unlockReport is the answer of the process that holds a lock to unlock.
+// An unlockReport is what the process that holds a lock sends to the command unlock.
 type unlockReport struct {
 	Status int
 	Error  string

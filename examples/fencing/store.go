@@ -9,8 +9,8 @@ import (
 	_ "modernc.org/sqlite" // registers the driver "sqlite"
 )
 
-// errFenced is returned to a writer whose token is smaller than that of a row, because another client has acquired
-// the lock since.
+// errFenced is returned to a writer whose token is smaller than the token in the row, because another client has
+// acquired the lock since.
 var errFenced = errors.New("refused: a later holder of the lock has written")
 
 // A store is the resource that the lock protects: a table that stores with each row the largest token with which the

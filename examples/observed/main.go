@@ -70,7 +70,7 @@ func run(
 		return err
 	}
 	tracers := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter))
-	defer func() { err = errors.Join(err, tracers.Shutdown(context.WithoutCancel(ctx))) }() // the last spans
+	defer func() { err = errors.Join(err, tracers.Shutdown(context.WithoutCancel(ctx))) }() // exports the last spans
 	collector := redlockprom.New()
 	watcher, err := redlockotel.New(redlockotel.WithTracerProvider(tracers))
 	if err != nil {

@@ -17,7 +17,7 @@ type Vote struct {
 	// never expires; but if Free, it is the rest of the second that the first waiter has. If Missing, it is the remaining
 	// TTL of another lease, negative if the name is free.
 	Left time.Duration
-	// Free reports whether the name is free on this master, but another waiter is first (Held). If Left is 0 then, the
+	// Free reports whether the name is free on this master but reserved for another waiter (Held). If Left is 0 then, the
 	// caller may try again immediately.
 	Free bool
 	// Holder is the id of the current lease, and Token the token with which it was won (Held and not Free).
@@ -75,7 +75,7 @@ func DecodeReleased(reply any) (bool, error) {
 
 // A Holding is the state of a name on one master.
 type Holding struct {
-	ID    string // of the lease; "" if the name is free
+	ID    string // the id of the lease; "" if the name is free
 	Depth int
 	Token int64
 	// Lingers reports whether the lease may have no holder. If it has none, it is released when another client tries to

@@ -135,7 +135,7 @@ type WakeUp struct {
 	Role   Role
 	// Probe reports that the name is not free, and the message only tests whether the waiter still listens.
 	Probe   bool
-	Release bool // about a lease: see above
+	Release bool // in a message about a lease: see above
 }
 
 // releaseMark ends a message that requests a release.

@@ -117,7 +117,7 @@ type facts struct {
 type permissions struct {
 	lacking        []Right  // the rights that the user lacks
 	grants         []string // rules of ACL SETUSER that grant the lacking rights and revoke none
-	noEval, noLoad bool     // EVAL, SCRIPT LOAD may not be used
+	noEval, noLoad bool     // the user has no right to EVAL, to SCRIPT LOAD
 	renamed        []string // commands that the server does not know
 }
 

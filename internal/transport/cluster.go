@@ -150,7 +150,8 @@ func movedTo(reply redis.Error, asked string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// slotQuestions read whether a node owns the slot of tag, whether the slot is being moved, and the number of replicas.
+// slotQuestions returns questions that read whether a node owns the slot of tag, whether the slot is being moved, and
+// the number of replicas.
 func (s *stopping) slotQuestions(tag string) []wire.Question {
 	return []wire.Question{
 		{Op: "find slot", Command: []string{"EXISTS", tag}, TakeFunc: wire.Refusal},

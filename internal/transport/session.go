@@ -29,7 +29,7 @@ type session struct {
 	name     atomic.Pointer[string]        // the name last sent; nil if this package does not name the connection
 
 	// Guarded by master.beats.mu after the handshake.
-	beating bool          // a heartbeat of its own is outstanding
+	beating bool          // a heartbeat that this session has sent is outstanding
 	sent    clock.Instant // when the session last sent a heartbeat
 	leader  *session      // the session that decided to send that heartbeat
 	byOther bool          // another session with the server decided to send the last heartbeat

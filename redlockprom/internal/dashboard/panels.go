@@ -4,7 +4,7 @@ package main
 // metrics, and of note.
 type panel struct {
 	title   string
-	kind    string // of the panel; "": timeseries
+	kind    string // the type of the panel; "" means timeseries
 	unit    string // of Grafana
 	note    string
 	metrics []string
