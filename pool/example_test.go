@@ -194,7 +194,7 @@ func ExampleWithDialer() {
 // AllowEviction lets masters vote although they may evict locks. Use it only if it does no harm that work is done
 // twice.
 func ExampleAllowEviction() {
-	masters := redlocktest.New(1) // of a server, maxmemory-policy may be allkeys-lru
+	masters := redlocktest.New(1) // a real master may have maxmemory-policy allkeys-lru
 	defer masters.Close()
 	p, err := masters.Pool(pool.AllowEviction())
 	if err != nil {

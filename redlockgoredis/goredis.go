@@ -78,9 +78,9 @@ func Failover(o *redis.FailoverOptions, opts ...pool.Option) (pool.Master, error
 	return pool.URL(name, append(own, opts...)...), nil
 }
 
-// Buckets makes a Pool for each of n buckets of the cluster that a cluster client with these options uses, with
-// [pool.OpenBuckets], for redlock.NewSharded. All clients must use the same n. The caller must close each Pool. An
-// error matches [pool.ErrInvalid]; nothing has been dialled then.
+// Buckets calls [pool.OpenBuckets] for the cluster that a cluster client with these options uses. It returns a Pool for
+// each of n buckets, for redlock.NewSharded. All clients must use the same n. The caller must close each Pool. An error
+// matches [pool.ErrInvalid]; nothing has been dialled then.
 func Buckets(o *redis.ClusterOptions, n int, opts ...pool.Option) ([]*pool.Pool, error) {
 	if o == nil || len(o.Addrs) == 0 {
 		return nil, invalid("a cluster needs Addrs")

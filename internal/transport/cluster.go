@@ -32,7 +32,7 @@ func (b Bucket) Tag() string {
 	return "{" + strconv.Itoa(b.Number) + "}"
 }
 
-// Bucket returns the bucket that p serves; see [OpenBuckets].
+// Bucket returns the bucket that t serves; see [OpenBuckets].
 func (t *Transport) Bucket() Bucket { return t.bucket }
 
 // Buckets returns the number of buckets of a master that is a cluster (redis+cluster://), and 0 for any other master.

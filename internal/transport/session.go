@@ -34,7 +34,7 @@ type session struct {
 	leader  *session      // the session that decided to send that heartbeat
 	byOther bool          // another session with the server decided to send the last heartbeat
 	digest  string        // digest of the node of a cluster when CLUSTER NODES was last read; see [heartbeat.Digest]
-	stop    stopping      // as last read, if the master can be replaced by a replica
+	stop    stopping      // the settings last read, if the master can be replaced by a replica
 }
 
 // open reports whether Send may use s.
