@@ -34,7 +34,7 @@ func TestSubReturnsLargerDifference(t *testing.T) {
 			from := clock.At(1000*second, 1_700_000_000*second)
 			to := clock.At((1000+c.boot)*second, (1_700_000_000+c.wall)*second)
 			if got := to.Sub(from); got != c.want {
-				t.Errorf("Sub: %v, want %v", got, c.want)
+				t.Errorf("Sub returned %v, want %v", got, c.want)
 			}
 		})
 	}
@@ -48,7 +48,7 @@ func TestAddMovesBothReadings(t *testing.T) {
 		d := time.Duration(r.Int64N(1<<50) - 1<<49)
 		later := at.Add(d)
 		if later.Sub(at) != d || at.Sub(later) != -d || later.Steady()-at.Steady() != int64(d) || later.Skew() != at.Skew() {
-			t.Fatalf("seed %d: %v + %v gives %v", seed, at, d, later)
+			t.Fatalf("seed %d: Add: %v plus %v is %v, with wrong differences", seed, at, d, later)
 		}
 	}
 }
@@ -94,11 +94,11 @@ func TestNewReadsTheGivenFunction(t *testing.T) {
 	c := clock.New(func() clock.Instant { return now })
 	from := c.Now()
 	if from != now {
-		t.Fatalf("Now is %v", from)
+		t.Fatalf("Now returned %v, not the reading of the function", from)
 	}
 	now = now.Add(time.Minute)
 	if got := c.Now().Sub(from); got != time.Minute {
-		t.Errorf("Sub: %v", got)
+		t.Errorf("Sub returned %v, want a minute", got)
 	}
 }
 
@@ -111,7 +111,7 @@ func TestRuntimeFollowsBubble(t *testing.T) {
 		}
 		<-time.After(72 * time.Hour)
 		if got := c.Now().Sub(from); got != 72*time.Hour {
-			t.Errorf("after 72 h of the bubble the clock shows %v", got)
+			t.Errorf("Sub returned %v after 72 h of the bubble's time", got)
 		}
 		if got := c.Now().Skew() - from.Skew(); got != 0 {
 			t.Errorf("the readings drifted apart by %v", time.Duration(got))

@@ -46,11 +46,11 @@ func TestSuspendedTimeCounts(t *testing.T) {
 			m.bootReads = 0
 			m.pass(c.monotonic, c.wall, c.boot)
 			if got := time.Duration(s.now().Steady() - from.Steady()); got != c.boot {
-				t.Errorf("%v passed on the steady clock, want %v", got, c.boot)
+				t.Errorf("the steady clock advanced by %v, want %v", got, c.boot)
 			}
 			s.now()
 			if m.bootReads != c.reads {
-				t.Errorf("boot clock read %d times, want %d", m.bootReads, c.reads)
+				t.Errorf("the boot clock was read %d times, want %d", m.bootReads, c.reads)
 			}
 		})
 	}

@@ -37,7 +37,7 @@ func TestExportedIdentifiersAreFew(t *testing.T) {
 		}
 	}
 	if len(names) > maxExported {
-		t.Errorf("%d exported identifiers, more than %d: %s", len(names), maxExported, strings.Join(names, " "))
+		t.Errorf("there are %d exported identifiers, more than %d: %s", len(names), maxExported, strings.Join(names, " "))
 	}
 }
 

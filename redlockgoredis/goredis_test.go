@@ -109,7 +109,7 @@ func TestCredentials(t *testing.T) {
 	}
 	defer l.Close(context.Background())
 	if _, err := l.TryLock(t.Context(), "a"); err == nil || strings.Contains(err.Error(), "wrong") {
-		t.Errorf("with a wrong password: %v", err)
+		t.Errorf("a lock was acquired with a wrong password, or the error contains it: %v", err)
 	}
 }
 
@@ -201,7 +201,7 @@ func TestRefused(t *testing.T) {
 		"no address": {Addrs: []string{"a:b:c"}},
 	} {
 		if _, err := redlockgoredis.New([]*redis.UniversalOptions{o}); !errors.Is(err, pool.ErrInvalid) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("New with %s returned %v", name, err)
 		}
 	}
 	_, none := redlockgoredis.Master(nil)
@@ -214,7 +214,7 @@ func TestRefused(t *testing.T) {
 	_, zero := redlockgoredis.Buckets(&redis.ClusterOptions{Addrs: []string{"a:1"}}, 0)
 	for i, err := range []error{none, socket, replica, sentinels, empty, zero} {
 		if !errors.Is(err, pool.ErrInvalid) {
-			t.Errorf("%d: %v", i, err)
+			t.Errorf("call %d with invalid options returned %v", i, err)
 		}
 	}
 }

@@ -199,11 +199,11 @@ func TestSpansHaveParents(t *testing.T) {
 			"request", "request > redlock do", "request > redlock do > redlock lock", "request > redlock do > redlock unlock",
 			"request > redlock do > update", inner + "extend", inner + "lock", inner + "unlock",
 		}; !slices.Equal(got, want) {
-			t.Errorf("%q, want %q", got, want)
+			t.Errorf("the spans are %q, want %q", got, want)
 		}
 		for _, s := range f.spans.GetSpans() {
 			if s.Status.Code != codes.Unset {
-				t.Errorf("%s: %+v", s.Name, s.Status)
+				t.Errorf("the span %s has the unexpected status %+v", s.Name, s.Status)
 			}
 		}
 	})
@@ -258,7 +258,7 @@ func TestSpansSayWhatACallTook(t *testing.T) {
 		err := k.Unlock(t.Context())
 		if s, at := f.last(); at["error.type"] != "released" || s.Status.Code != codes.Error ||
 			s.Status.Description != err.Error() || at["redlock.held"] != "" {
-			t.Errorf("%v %v", at, s.Status)
+			t.Errorf("the span of a second unlock has the attributes %v and the status %v", at, s.Status)
 		}
 	})
 }
@@ -415,7 +415,7 @@ func TestScopeHasASchema(t *testing.T) {
 		f := observed(t)
 		k := f.lock("a")
 		if s, _ := f.last(); s.InstrumentationScope.SchemaURL != semconv.SchemaURL {
-			t.Errorf("spans: %+v", s.InstrumentationScope)
+			t.Errorf("the scope of the spans is %+v", s.InstrumentationScope)
 		}
 		var all metricdata.ResourceMetrics
 		if err := errors.Join(f.reader.Collect(t.Context(), &all), k.Unlock(t.Context())); err != nil {
@@ -423,7 +423,7 @@ func TestScopeHasASchema(t *testing.T) {
 		}
 		for _, m := range all.ScopeMetrics {
 			if m.Scope.SchemaURL != semconv.SchemaURL {
-				t.Errorf("metrics: %+v", m.Scope)
+				t.Errorf("the scope of the metrics is %+v", m.Scope)
 			}
 		}
 	})
@@ -452,7 +452,7 @@ func TestWithNamesAddsAttributes(t *testing.T) {
 		}
 		for id := range plain.series() {
 			if strings.Contains(id, "name=order") {
-				t.Errorf("%s", id)
+				t.Errorf("the series %s has a name without WithNames", id)
 			}
 		}
 	})

@@ -167,7 +167,7 @@ func TestValueChangesAreCounted(t *testing.T) {
 		for _, value := range []string{"v1", "v2", strings.Repeat("x", 1025)} {
 			err := redlock.SetValue(ctx, value)
 			if len(value) <= 1024 && err != nil || len(value) > 1024 && !errors.Is(err, redlock.ErrInvalid) {
-				t.Fatalf("a value of %d bytes: %v", len(value), err)
+				t.Fatalf("SetValue of %d bytes returned %v", len(value), err)
 			}
 		}
 		f.has(map[string]float64{
@@ -235,7 +235,7 @@ func TestEachMasterHasMetrics(t *testing.T) {
 	})
 }
 
-// The name of a lock is a label only if the program requests it. Names with any bytes are allowed.
+// The name of a lock is a label only if the program requests it. A name that is not UTF-8 does not break the metrics.
 func TestNamesAreLabelsOnRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := observed(t, redlockprom.WithNames(func(name string) string {
@@ -243,7 +243,7 @@ func TestNamesAreLabelsOnRequest(t *testing.T) {
 			return kind
 		}))
 		if _, err := f.Lock(t.Context(), "\xff:1"); err != nil {
-			t.Logf("a name that is not UTF-8: %v", err)
+			t.Logf("a name that is not UTF-8 is refused: %v", err)
 		}
 		for _, name := range []string{"order:1", "order:2", "user:1"} {
 			if err := f.lock(name).Unlock(t.Context()); err != nil {
@@ -256,7 +256,7 @@ func TestNamesAreLabelsOnRequest(t *testing.T) {
 		})
 		for id := range observed(t).series() {
 			if strings.Contains(id, "name=") {
-				t.Errorf("%s", id)
+				t.Errorf("the series %s has a name label without WithNames", id)
 			}
 		}
 	})
@@ -272,7 +272,7 @@ func TestMetricNames(t *testing.T) {
 		}
 		problems, err := testutil.GatherAndLint(f.registry)
 		if err != nil || len(problems) > 0 {
-			t.Errorf("%+v, %v", problems, err)
+			t.Errorf("the metrics have the problems %+v, %v", problems, err)
 		}
 	})
 }

@@ -157,7 +157,7 @@ func TestRefused(t *testing.T) {
 		"TLS over a socket": {InitAddress: []string{"/s"}, TLSConfig: &tls.Config{}},
 	} {
 		if _, err := redlockrueidis.New([]rueidis.ClientOption{o}); !errors.Is(err, pool.ErrInvalid) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("New with %s returned %v", name, err)
 		}
 	}
 	if _, err := redlockrueidis.Buckets(rueidis.ClientOption{}, 3); !errors.Is(err, pool.ErrInvalid) {

@@ -32,7 +32,7 @@ func TestProgramsPrintOneValue(t *testing.T) {
 		}()
 	}
 	if a, b := <-lines, <-lines; a != b {
-		t.Errorf("outputs %q and %q", a, b)
+		t.Errorf("the programs printed %q and %q, want the same value", a, b)
 	}
 	stop()
 	for range 2 {

@@ -51,7 +51,7 @@ func TestProgramLocksByEachClient(t *testing.T) {
 	for _, client := range []string{"go-redis", "rueidis", "redigo"} {
 		var out strings.Builder
 		if err := run(ctx, client, urls, &out); err != nil || !strings.HasPrefix(out.String(), "locked, token ") {
-			t.Errorf("%s: %q, %v", client, out.String(), err)
+			t.Errorf("with the client %s the program printed %q, %v", client, out.String(), err)
 		}
 		if client == "redigo" {
 			continue // redigo parses the URL only when it dials
@@ -71,7 +71,7 @@ func TestClusterHasPoolForEachBucket(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := len(locker.Admin().Masters()); len(pools) != 3 || n != 3 {
-		t.Errorf("%d pools, %d masters", len(pools), n)
+		t.Errorf("there are %d pools and %d masters, want 3 and 3", len(pools), n)
 	}
 	if err := locker.Close(t.Context()); err != nil {
 		t.Error(err)

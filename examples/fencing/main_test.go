@@ -51,7 +51,7 @@ func TestStoppedHolderDetectsLossAndIsFenced(t *testing.T) {
 	woken := time.Now()
 	var late int64
 	program.expect("ended %d us after waking: redlock: the lock was lost", &late)
-	t.Logf("the context ended %d us after waking; reported here after %v", late, time.Since(woken))
+	t.Logf("the context ended %d us after waking; the report came after %v", late, time.Since(woken))
 	if time.Duration(late)*time.Microsecond > bound {
 		t.Errorf("the context ended %d us after waking, more than %v", late, bound)
 	}

@@ -40,7 +40,7 @@ func TestNextProcessLeads(t *testing.T) {
 	first := next()
 	seen, err := testmasters.Locker(t, urls).Inspect(t.Context(), "leader")
 	if err != nil || seen.Token != first.token || seen.Value != address() {
-		t.Errorf("%+v, %v: want the value %q", seen, err, address())
+		t.Errorf("the name is in the state %+v, %v; want the value %q", seen, err, address())
 	}
 	stop[first.who]()
 	second := next()

@@ -162,7 +162,7 @@ func TestProgramIsObserved(t *testing.T) {
 	for _, name := range []string{"redlock lock", "write", "redlock unlock"} {
 		path := "job > redlock do > " + name
 		if seen[path] == 0 {
-			t.Errorf("no span is %q: %v", path, seen)
+			t.Errorf("there is no span with the path %q in %v", path, seen)
 		}
 	}
 }

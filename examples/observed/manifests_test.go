@@ -218,7 +218,7 @@ func TestMastersAreIndependent(t *testing.T) {
 		Selector       selector
 	}](t, all, "PodDisruptionBudget/masters")
 	if budget.MaxUnavailable != 1 || !selects(budget.Selector.MatchLabels, pods) {
-		t.Errorf("the disruption budget is %+v", budget)
+		t.Errorf("the disruption budget is not for one of the masters at a time: %+v", budget)
 	}
 }
 
@@ -308,6 +308,6 @@ func TestConfigurationOfTheMasters(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range findings {
-		t.Errorf("%+v", f)
+		t.Errorf("Check found a problem: %+v", f)
 	}
 }

@@ -49,7 +49,7 @@ func TestTransfersInAllDirections(t *testing.T) {
 				from, to := names[i], names[(i+1+random.IntN(2))%3]
 				err := transfer(ctx, l, db, from, to, 1+random.Int64N(30))
 				if err != nil && !strings.Contains(err.Error(), "CHECK constraint") { // the balance is too small
-					t.Errorf("%s to %s: %v", from, to, err)
+					t.Errorf("the transfer from %s to %s failed: %v", from, to, err)
 					return
 				}
 			}
@@ -106,12 +106,12 @@ func TestProgram(t *testing.T) {
 	for _, args := range [][]string{nil, {path, "a", "b", "-1", urls[0]}, append([]string{path, "a", "b", "500"}, urls...),
 		append([]string{path, "a", "nobody", "5"}, urls...), append([]string{path, "a", "a", "5"}, urls...)} {
 		if err := run(t.Context(), args); err == nil {
-			t.Errorf("%q: no error", args)
+			t.Errorf("the program returned no error for the arguments %q", args)
 		}
 	}
 	var text string
 	err := db.QueryRow(`SELECT group_concat(name || balance) FROM accounts`).Scan(&text)
 	if want := "a60,b140"; text != want || err != nil {
-		t.Errorf("the accounts are %s, %v; want %s", text, err, want)
+		t.Errorf("the balances are %s, %v; want %s", text, err, want)
 	}
 }
