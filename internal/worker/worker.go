@@ -77,8 +77,8 @@ type Process struct {
 	trash    bytes.Buffer
 }
 
-// Start starts a worker. At the end of the test, the worker is killed and waited for. Methods that wait for the
-// worker fail after patience.
+// Start starts a worker. At the end of the test, the worker is killed and waited for. Line fails the test after
+// patience, and Join and Finish fail it after twice that time.
 func Start(t testing.TB, role string, args any, patience time.Duration, env ...string) *Process {
 	t.Helper()
 	text, err := json.Marshal(args)
