@@ -1,4 +1,5 @@
-// Package clock measures time for locks. It includes the time for which the machine is suspended or frozen.
+// Package clock measures time for locks. The measured time includes the time for which the machine is suspended or
+// frozen.
 //
 // A master expires a key according to its own clock, which continues while this machine is suspended, while its
 // virtual machine is frozen for a migration, or while its process is stopped. Go's monotonic clock stops during a

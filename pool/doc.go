@@ -41,10 +41,10 @@
 //
 // INFO is in the category @dangerous, which is often revoked as a whole. Scripts run with the rights of the user, so
 // the rule contains the commands that they use. A master behind Sentinel also needs +config|get, and a database other
-// than 0 needs +select. Without +script|load, scripts are sent in full if the server has not cached them, and acquire
-// once per connection. Without +publish, or without the right to the channel, locks are released but no waiter is
-// notified. A waiter without +subscribe, +unsubscribe and +ping receives no notification. In both cases waiters rely
-// on TTLs and polling. With +config|get the pool reads repl-backlog-ttl, and Check reads the persistence settings.
-// With +client|setname, and +client|setinfo since Redis 7.2, CLIENT LIST shows the label and epoch of the client and
-// the name of this library; without these rights, ACL LOG shows the attempts.
+// than 0 needs +select. Without +script|load, scripts are sent in full if the server has not cached them, and the
+// script of acquires is sent in full once per connection. Without +publish, or without the right to the channel, locks
+// are released but no waiter is notified. A waiter without +subscribe, +unsubscribe and +ping receives no notification.
+// In both cases waiters rely on TTLs and polling. With +config|get the pool reads repl-backlog-ttl, and Check reads the
+// persistence settings. With +client|setname, and +client|setinfo since Redis 7.2, CLIENT LIST shows the label and
+// epoch of the client and the name of this library; without these rights, ACL LOG shows the attempts.
 package pool

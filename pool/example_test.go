@@ -194,7 +194,7 @@ func ExampleWithDialer() {
 // Masters that evict keys may vote. Use AllowEviction only if it does no harm that work is done twice, for example
 // to fill a cache.
 func ExampleAllowEviction() {
-	masters := redlocktest.New(1) // of a server, maxmemory-policy may be allkeys-lru
+	masters := redlocktest.New(1) // a real master may have maxmemory-policy allkeys-lru
 	defer masters.Close()
 	p, err := masters.Pool(pool.AllowEviction())
 	if err != nil {
@@ -218,7 +218,7 @@ func ExampleAllowEviction() {
 func ExamplePool() {
 	masters := redlocktest.New(3)
 	defer masters.Close()
-	p, err := masters.Pool() // it calls Open
+	p, err := masters.Pool() // Pool calls pool.Open
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -10,7 +10,7 @@ import (
 	"github.com/redlock-go/redlock/redlockgoredis"
 )
 
-// Three masters, one of them behind sentinels.
+// New makes a pool of three masters, of which one is behind sentinels.
 func ExampleNew() {
 	masters, err := redlockgoredis.New([]*redis.UniversalOptions{
 		{Addrs: []string{"10.0.0.1:6379"}, Username: "lock", Password: "secret"},
@@ -26,7 +26,7 @@ func ExampleNew() {
 	}
 }
 
-// Clients that exist, of which each is connected to one master.
+// Master uses the options of existing clients, each of which is connected to one master.
 func ExampleMaster() {
 	var masters []pool.Master
 	for _, addr := range []string{"10.0.0.1:6379", "10.0.0.2:6379", "10.0.0.3:6379"} {
@@ -51,10 +51,10 @@ func ExampleFailover() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	m.Name = "locks" // the sentinels may get other addresses
+	m.Name = "locks" // the default name contains the sentinels' addresses, which may change
 }
 
-// A cluster is one master for each of its buckets.
+// Buckets makes a pool for each bucket of a cluster.
 func ExampleBuckets() {
 	pools, err := redlockgoredis.Buckets(&redis.ClusterOptions{Addrs: []string{"10.0.0.1:6379", "10.0.0.2:6379"}}, 64)
 	if err != nil {

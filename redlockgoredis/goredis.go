@@ -37,8 +37,8 @@ func New(servers []*redis.UniversalOptions, opts ...pool.Option) (*pool.Pool, er
 	return pool.New(masters)
 }
 
-// Master returns the master that a client with these options uses, as they are given to NewClient or returned by
-// [redis.Client.Options]. An error matches [pool.ErrInvalid].
+// Master returns the master that a client with these options uses. The options may be those for NewClient, or the
+// result of [redis.Client.Options]. An error matches [pool.ErrInvalid].
 func Master(o *redis.Options, opts ...pool.Option) (pool.Master, error) {
 	if o == nil {
 		return pool.Master{}, invalid("the options are nil")
@@ -78,9 +78,9 @@ func Failover(o *redis.FailoverOptions, opts ...pool.Option) (pool.Master, error
 	return pool.URL(name, append(own, opts...)...), nil
 }
 
-// Buckets makes a Pool for each of n buckets of the cluster that a cluster client with these options uses, with
-// [pool.OpenBuckets], for redlock.NewSharded. All clients must use the same n. The caller must close each Pool. An
-// error matches [pool.ErrInvalid]; nothing has been dialled then.
+// Buckets calls [pool.OpenBuckets] for the cluster that a cluster client with these options uses. It returns a Pool for
+// each of n buckets, for redlock.NewSharded. All clients must use the same n. The caller must close each Pool. An error
+// matches [pool.ErrInvalid]; nothing has been dialled then.
 func Buckets(o *redis.ClusterOptions, n int, opts ...pool.Option) ([]*pool.Pool, error) {
 	if o == nil || len(o.Addrs) == 0 {
 		return nil, invalid("a cluster needs Addrs")
@@ -94,7 +94,8 @@ func Buckets(o *redis.ClusterOptions, n int, opts ...pool.Option) ([]*pool.Pool,
 	return pool.OpenBuckets([]string{name}, append(own, opts...)...)
 }
 
-// reach returns the beginning of the scheme, and the options for dialling, TLS and the login that go-redis would use.
+// reach returns the first part of the URL's scheme, and the options for the dialling, the TLS and the login of
+// go-redis.
 func reach(o *redis.Options) (scheme string, own []pool.Option) {
 	scheme = "redis"
 	switch {
@@ -123,13 +124,13 @@ func reach(o *redis.Options) (scheme string, own []pool.Option) {
 	return scheme, append(own, pool.WithDatabase(o.DB))
 }
 
-// A listener ignores credentials that come later.
+// A listener ignores later credentials.
 type listener struct{ _ byte }
 
 func (*listener) OnNext(auth.Credentials) {}
 func (*listener) OnError(error)           {}
 
-// present returns the present credentials of p.
+// present returns the credentials that p provides now.
 func present(p auth.StreamingCredentialsProvider) (user, password string, err error) {
 	c, cancel, err := p.Subscribe(&listener{})
 	if err != nil {

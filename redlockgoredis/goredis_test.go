@@ -21,10 +21,10 @@ import (
 	"github.com/redlock-go/redlock/redlockgoredis"
 )
 
-// user is an ACL user "lock" with the password "secret", for servers.
+// user configures servers with an ACL user "lock" that has the password "secret".
 var user = redisproc.Config{Args: []string{"--user", "lock", "on", ">secret", "~*", "&*", "+@all"}}
 
-// locks acquires a lock over p, and closes p. Each of its masters is voted in by hand, and must then hold the lock.
+// locks makes a Locker over p and calls holds. It closes p.
 func locks(t *testing.T, p *pool.Pool, err error) {
 	t.Helper()
 	if err != nil {
@@ -35,7 +35,7 @@ func locks(t *testing.T, p *pool.Pool, err error) {
 	holds(t, l, err)
 }
 
-// holds acquires some locks by l, and closes l.
+// holds admits the masters of l, acquires some locks, checks that all masters vote, and closes l.
 func holds(t *testing.T, l *redlock.Locker, err error) {
 	t.Helper()
 	if err != nil {
@@ -62,7 +62,7 @@ func holds(t *testing.T, l *redlock.Locker, err error) {
 	}
 }
 
-// counted are credentials that a client asks for.
+// counted provides credentials and counts the calls.
 type counted struct{ asked, cancelled atomic.Int32 }
 
 func (c *counted) plain() (string, string) {
@@ -80,7 +80,7 @@ func (c *counted) Subscribe(auth.CredentialsListener) (auth.Credentials, auth.Un
 	return auth.NewBasicCredentials("lock", "secret"), func() error { c.cancelled.Add(1); return nil }, nil
 }
 
-// Each kind of credentials of go-redis logs in.
+// Connections log in with each kind of credentials of go-redis, and no error contains a wrong password.
 func TestCredentials(t *testing.T) {
 	servers := redistest.Test(t, 4, user)
 	var c counted
@@ -96,7 +96,7 @@ func TestCredentials(t *testing.T) {
 	p, err := redlockgoredis.New(options)
 	locks(t, p, err)
 	if c.asked.Load() < 3 || c.cancelled.Load() < 1 {
-		t.Errorf("asked %d times, subscriptions ended %d times", c.asked.Load(), c.cancelled.Load())
+		t.Errorf("the providers were called %d times, and %d subscriptions ended", c.asked.Load(), c.cancelled.Load())
 	}
 	options[0].Password = "wrong"
 	if p, err = redlockgoredis.New(options[:1]); err != nil {
@@ -109,11 +109,12 @@ func TestCredentials(t *testing.T) {
 	}
 	defer l.Close(context.Background())
 	if _, err := l.TryLock(t.Context(), "a"); err == nil || strings.Contains(err.Error(), "wrong") {
-		t.Errorf("with a wrong password: %v", err)
+		t.Errorf("a lock was acquired with a wrong password, or the error contains it: %v", err)
 	}
 }
 
-// TLS, a Unix socket, a dial function, and the options of a client that exists.
+// Locks can be acquired with TLS, a Unix socket and a dial function, also if the options come from an existing
+// client.
 func TestConnections(t *testing.T) {
 	servers := redistest.Test(t, 2, user)
 	_, secure, trust := redistest.Secure(t)
@@ -144,11 +145,11 @@ func TestConnections(t *testing.T) {
 		locks(t, p, err)
 	}
 	if dialled.Load() < 2 {
-		t.Errorf("dialled %d times", dialled.Load())
+		t.Errorf("the dial function was called %d times", dialled.Load())
 	}
 }
 
-// A master behind a sentinel with a password.
+// A lock can be acquired on a master behind a sentinel that requires a password.
 func TestSentinel(t *testing.T) {
 	server := redistest.Test(t, 1, user)[0]
 	sentinel := redistest.Sentinel(t, server, "watch")
@@ -162,7 +163,7 @@ func TestSentinel(t *testing.T) {
 	locks(t, p, err)
 }
 
-// A cluster has a pool for each bucket, also with the options of a client that exists.
+// Locks can be acquired on the buckets of a cluster, also if the options come from an existing client.
 func TestBuckets(t *testing.T) {
 	for _, secure := range []bool{false, true} {
 		t.Run(fmt.Sprint("TLS ", secure), func(t *testing.T) { onCluster(t, secure) })
@@ -183,7 +184,7 @@ func onCluster(t *testing.T, secure bool) {
 		l, err := redlock.NewSharded(pools)
 		holds(t, l, err)
 		if keys, err := client.Exists(t.Context(), "redlock{1}:admission").Result(); keys != 1 || err != nil {
-			t.Errorf("the record of bucket 1: %d, %v", keys, err)
+			t.Errorf("%d admission records of bucket 1 exist, want 1: %v", keys, err)
 		}
 		for _, p := range pools {
 			if err := p.Close(); err != nil {
@@ -200,7 +201,7 @@ func TestRefused(t *testing.T) {
 		"no address": {Addrs: []string{"a:b:c"}},
 	} {
 		if _, err := redlockgoredis.New([]*redis.UniversalOptions{o}); !errors.Is(err, pool.ErrInvalid) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("New with %s returned %v", name, err)
 		}
 	}
 	_, none := redlockgoredis.Master(nil)
@@ -213,7 +214,7 @@ func TestRefused(t *testing.T) {
 	_, zero := redlockgoredis.Buckets(&redis.ClusterOptions{Addrs: []string{"a:1"}}, 0)
 	for i, err := range []error{none, socket, replica, sentinels, empty, zero} {
 		if !errors.Is(err, pool.ErrInvalid) {
-			t.Errorf("%d: %v", i, err)
+			t.Errorf("call %d with invalid options returned %v", i, err)
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/redlock-go/redlock/redlockotel"
 )
 
-// A program has one Watcher for its Locker. By default it uses the global providers of package otel.
+// A program needs one Watcher for its Locker. By default the Watcher uses the global providers of package otel.
 func ExampleWatcher() {
 	ctx := context.Background()
 	spans := tracetest.NewInMemoryExporter()
@@ -62,7 +62,7 @@ func ExampleOption() {
 	// true <nil>
 }
 
-// inMemory returns a Locker over masters in memory. done closes both.
+// inMemory returns a Locker over masters in memory. done closes the Locker and the masters.
 func inMemory(opts ...redlock.Option) (locker *redlock.Locker, done func()) {
 	masters := redlocktest.New(3)
 	p, err := masters.Pool()

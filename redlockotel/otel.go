@@ -43,8 +43,8 @@ var version = sync.OnceValue(func() string {
 type Watcher struct {
 	tracers trace.TracerProvider
 	meters  metric.MeterProvider
-	names   func(name string) string // nil: metrics have no names
-	known   sync.Map                 // the values of redlock.name that were held: their series continue at 0
+	names   func(name string) string // nil: metrics do not contain names
+	known   sync.Map                 // the values of redlock.name of locks that were held; their series continue with 0
 
 	tracer trace.Tracer
 	meter  metric.Meter
@@ -126,14 +126,15 @@ func (w *Watcher) Trace() *redlockinfo.Trace {
 	}}
 }
 
-// do implements redlockinfo.Trace.Do. It starts the span of a Do, which its function needs in its context.
+// do implements redlockinfo.Trace.Do. It starts the span of a Do, because the context of the function must contain
+// the span.
 func (w *Watcher) do(ctx context.Context, name string) context.Context {
 	ctx, span := w.tracer.Start(ctx, "redlock do", trace.WithAttributes(text("redlock.name", name)))
 	return context.WithValue(ctx, w, span)
 }
 
-// call ends the span of a Do, and records the span of any other call. Calls are reported late, so the span gets the
-// times of the call.
+// call ends the span of a Do, and records the span of any other call. Calls are reported late, so the span is given
+// the times of the call.
 func (w *Watcher) call(i redlockinfo.Event) {
 	ctx := i.Context
 	span, _ := ctx.Value(w).(trace.Span)
@@ -189,14 +190,14 @@ func (w *Watcher) vote(v redlockinfo.Event) {
 	ctx, at := context.Background(), address(v.Master)
 	w.votes.Add(ctx, 1, metric.WithAttributes(append(at, text("redlock.vote", v.State))...))
 	if v.Err != nil && (v.State == "not voting" || v.State == "refused") {
-		return // the master was not asked: it has no vote
+		return // nothing was sent to the master, since it has no vote
 	}
 	at = append(at, semconv.DBSystemNameRedis, semconv.DBOperationName("EVALSHA"))
 	w.latency.Record(ctx, v.Elapsed.Seconds(), metric.WithAttributes(append(at, failure(v.Err)...)...))
 }
 
-// failure returns the attributes of an operation that failed with err: of an error reply its code, as the semantic
-// conventions for Redis have it, else a word. A nil err has none.
+// failure returns the attributes of an operation that failed with err: the code if err is an error reply, as the
+// semantic conventions for Redis require, and otherwise a word. It returns none if err is nil.
 func failure(err error) []attribute.KeyValue {
 	var reply redis.Error
 	word := string(dbconv.ErrorTypeOther)
@@ -219,7 +220,7 @@ func failure(err error) []attribute.KeyValue {
 	return []attribute.KeyValue{semconv.ErrorTypeKey.String(word)}
 }
 
-// attributes returns the given attributes and, if they apply, those of the name of the lock and of an error.
+// attributes returns attrs, the name of the lock if metrics contain names, and the outcome if err is not nil.
 func (w *Watcher) attributes(name string, err error, attrs ...attribute.KeyValue) metric.MeasurementOption {
 	if w.names != nil {
 		attrs = append(attrs, text("redlock.name", w.names(name)))
@@ -230,7 +231,7 @@ func (w *Watcher) attributes(name string, err error, attrs ...attribute.KeyValue
 	return metric.WithAttributes(attrs...)
 }
 
-// text returns an attribute with a text of the program.
+// text returns an attribute with a text of the program, which need not be valid UTF-8.
 func text(key, value string) attribute.KeyValue {
 	return attribute.String(key, strings.ToValidUTF8(value, "\ufffd"))
 }
@@ -246,12 +247,12 @@ func address(name string) []attribute.KeyValue {
 	return append(attrs, semconv.ServerAddress(host), semconv.ServerPort(n))
 }
 
-// states are those of redlockinfo.Master.
+// states lists the states of redlockinfo.Master.
 var states = []string{"connecting", "down", "quarantine", "voting", "failing", "blocked"}
 
 // Watch registers the metrics that are read from l at each collection: the held locks, the counts of [redlock.Stats],
-// and the state of the masters. It returns an error if an instrument cannot be created. stop unregisters them; call it
-// before l is discarded.
+// and the state of the masters. It returns an error if an instrument cannot be created. stop unregisters these
+// metrics; the caller must call it before it discards l.
 func (w *Watcher) Watch(l *redlock.Locker) (stop func() error, err error) {
 	var errs [11]error
 	total := func(err *error, name, unit, help string) (c metric.Int64ObservableCounter) {
@@ -338,7 +339,8 @@ func observeMasters(
 	}
 }
 
-// count returns the number of names for each value of the attribute redlock.name, keyed by one name for each value.
+// count returns how many of the names have each value of the attribute redlock.name. The key is one name with that
+// value.
 func (w *Watcher) count(names []string) map[string]int64 {
 	if w.names == nil {
 		return map[string]int64{"": int64(len(names))}

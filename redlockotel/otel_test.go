@@ -28,8 +28,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A deployment is a Locker over three masters in memory, with the spans and metrics that the OpenTelemetry SDK gets
-// from it.
+// A deployment is a Locker over three masters in memory, with the spans and metrics that the OpenTelemetry SDK
+// receives from the Locker.
 type deployment struct {
 	*testing.T
 	*redlock.Locker
@@ -94,7 +94,7 @@ func after(d time.Duration) {
 	synctest.Wait()
 }
 
-// tree lists the ended spans, each with the names of its ancestors.
+// tree returns the ended spans, each with the names of its ancestors.
 func (f *deployment) tree() (list []string) {
 	synctest.Wait() // calls are reported a little after their end
 	names, parents := map[trace.SpanID]string{}, map[trace.SpanID]trace.SpanID{}
@@ -126,8 +126,8 @@ func (f *deployment) last() (tracetest.SpanStub, map[string]string) {
 	return s, attrs
 }
 
-// has fails the test if a series does not have the given value. A series is a name, a unit and attributes; its value is
-// that of a sum or a gauge, or the count of a histogram.
+// has fails the test if a series does not have the given value. The key is the name, the unit and the attributes of
+// the series. The value is that of a sum or a gauge, or the count of a histogram.
 func (f *deployment) has(want map[string]float64) {
 	f.Helper()
 	got := f.series()
@@ -199,18 +199,18 @@ func TestSpansHaveParents(t *testing.T) {
 			"request", "request > redlock do", "request > redlock do > redlock lock", "request > redlock do > redlock unlock",
 			"request > redlock do > update", inner + "extend", inner + "lock", inner + "unlock",
 		}; !slices.Equal(got, want) {
-			t.Errorf("%q, want %q", got, want)
+			t.Errorf("the spans are %q, want %q", got, want)
 		}
 		for _, s := range f.spans.GetSpans() {
 			if s.Status.Code != codes.Unset {
-				t.Errorf("%s: %+v", s.Name, s.Status)
+				t.Errorf("the span %s has the unexpected status %+v", s.Name, s.Status)
 			}
 		}
 	})
 }
 
-// A span has the name, place, attempts, votes and token of the call, how long the lock was held, and how the call
-// failed.
+// The span of a call contains the name, the place in the queue, the attempts, the votes and the token, the time for
+// which the lock was held, and the error.
 func TestSpansSayWhatACallTook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := observed(t)
@@ -231,7 +231,7 @@ func TestSpansSayWhatACallTook(t *testing.T) {
 		}()
 		after(3 * time.Second)
 		if _, err := f.TryLock(t.Context(), "orders:42"); err == nil {
-			t.Fatal("two holders")
+			t.Fatal("two clients hold the lock")
 		}
 		if s, at := f.last(); s.Name != "redlock try lock" || at["error.type"] != "held" || s.Status.Code != codes.Unset {
 			t.Errorf("%s %v %v", s.Name, at, s.Status)
@@ -258,18 +258,18 @@ func TestSpansSayWhatACallTook(t *testing.T) {
 		err := k.Unlock(t.Context())
 		if s, at := f.last(); at["error.type"] != "released" || s.Status.Code != codes.Error ||
 			s.Status.Description != err.Error() || at["redlock.held"] != "" {
-			t.Errorf("%v %v", at, s.Status)
+			t.Errorf("the span of a second unlock has the attributes %v and the status %v", at, s.Status)
 		}
 	})
 }
 
-// The metrics have the names and units of the semantic conventions where these have one, and count each thing once.
+// The metrics use the names and units of the semantic conventions where these define them, and count each event once.
 func TestMetricsOfLocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := observed(t)
 		a, b := f.lock("a"), f.lock("b")
 		if _, err := f.TryLock(t.Context(), "a"); err == nil {
-			t.Fatal("two holders")
+			t.Fatal("two clients hold the lock")
 		}
 		f.has(map[string]float64{
 			"redlock.held {lock} {}": 2, "redlock.wait.duration s {redlock.operation=lock}": 2,
@@ -285,7 +285,7 @@ func TestMetricsOfLocks(t *testing.T) {
 		f.masters.Lose("b")
 		after(4 * time.Second)
 		if b.Err() == nil {
-			t.Fatal("the name is held")
+			t.Fatal("the lock is still held after it was lost")
 		}
 		f.has(map[string]float64{
 			"redlock.waiting {call} {redlock.reason=held}": 0, "redlock.waiting {call} {redlock.reason=no_quorum}": 0,
@@ -294,7 +294,7 @@ func TestMetricsOfLocks(t *testing.T) {
 	})
 }
 
-// SetValue is a call: it has a span, with its outcome, and is counted.
+// Each call of SetValue has a span with its outcome, and is counted.
 func TestValueChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := observed(t)
@@ -323,7 +323,7 @@ func TestValueChanges(t *testing.T) {
 	})
 }
 
-// Each master has its votes, its latency and its state.
+// The metrics contain the votes, the latency and the state of each master.
 func TestMetricsOfMasters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := observed(t)
@@ -352,22 +352,22 @@ func TestMetricsOfMasters(t *testing.T) {
 			"db.client.operation.duration s {db.operation.name=EVALSHA,db.system.name=redis,error.type=down," + at(0) + "}": 1,
 		})
 		f.masters.Master(1).Stop()
-		f.masters.Master(1).Restart(false) // empty: it has a quarantine
+		f.masters.Master(1).Restart(false) // the master is empty, so its quarantine begins
 		after(10 * time.Second)
 		f.has(map[string]float64{"redlock.quorum 1 {}": 0})
 		if left := f.series()["redlock.master.quarantine.left s {"+at(1)+"}"]; left < 15 || left > 25 {
-			t.Errorf("ten seconds after the start the quarantine has %v s left", left)
+			t.Errorf("the quarantine lasts another %v s, ten seconds after the start", left)
 		}
 		if err := f.stop(); err != nil {
 			t.Error(err)
 		}
 		if _, there := f.series()["redlock.quorum 1 {}"]; there {
-			t.Error("the masters are reported after stop")
+			t.Error("the masters are still reported after stop")
 		}
 	})
 }
 
-// A master in quarantine is sent nothing, so it has a vote and no latency.
+// Nothing is sent to a master in quarantine, so its missing vote is counted, but no latency.
 func TestMasterInQuarantineHasNoLatency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := observed(t)
@@ -385,7 +385,7 @@ func TestMasterInQuarantineHasNoLatency(t *testing.T) {
 	})
 }
 
-// A failed operation has the type of its error, and of an error reply the status code.
+// The metric of a failed operation contains the type of the error and, after an error reply, the status code.
 func TestFailedOperations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := observed(t)
@@ -402,19 +402,20 @@ func TestFailedOperations(t *testing.T) {
 			"db.operation.name=EVALSHA,db.system.name=redis,server.address=master-3,",
 		} {
 			if series["db.client.operation.duration s {"+want+"server.port=6379}"] == 0 {
-				t.Errorf("no %s in %v", want, series)
+				t.Errorf("there is no series with %s in %v", want, series)
 			}
 		}
 	})
 }
 
-// The scope of spans and metrics has the version of the conventions. That of the module is unknown in its own test.
+// The scope of spans and metrics contains the schema URL of the conventions. The test does not check the version of
+// the module, because it is unknown in the module's own tests.
 func TestScopeHasASchema(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := observed(t)
 		k := f.lock("a")
 		if s, _ := f.last(); s.InstrumentationScope.SchemaURL != semconv.SchemaURL {
-			t.Errorf("spans: %+v", s.InstrumentationScope)
+			t.Errorf("the scope of the spans is %+v", s.InstrumentationScope)
 		}
 		var all metricdata.ResourceMetrics
 		if err := errors.Join(f.reader.Collect(t.Context(), &all), k.Unlock(t.Context())); err != nil {
@@ -422,7 +423,7 @@ func TestScopeHasASchema(t *testing.T) {
 		}
 		for _, m := range all.ScopeMetrics {
 			if m.Scope.SchemaURL != semconv.SchemaURL {
-				t.Errorf("metrics: %+v", m.Scope)
+				t.Errorf("the scope of the metrics is %+v", m.Scope)
 			}
 		}
 	})
@@ -451,7 +452,7 @@ func TestWithNamesAddsAttributes(t *testing.T) {
 		}
 		for id := range plain.series() {
 			if strings.Contains(id, "name=order") {
-				t.Errorf("%s", id)
+				t.Errorf("the series %s has a name without WithNames", id)
 			}
 		}
 	})

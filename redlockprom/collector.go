@@ -40,16 +40,16 @@ var (
 	panics = prometheus.NewDesc("redlock_callback_panics_total", "Callbacks that panicked.", nil, nil)
 )
 
-// states are those of redlockinfo.Master.
+// states lists the states of redlockinfo.Master.
 var states = []string{"connecting", "down", "quarantine", "voting", "failing", "blocked"}
 
 // A Collector collects the metrics of one Locker. It implements [prometheus.Collector]. In a program with several
 // Lockers make one Collector for each, and register each with a distinct label; see [prometheus.WrapRegistererWith].
 type Collector struct {
-	names  func(name string) string // nil: no name labels
+	names  func(name string) string // nil: metrics have no name labels
 	locker atomic.Pointer[redlock.Locker]
 	held   *prometheus.Desc
-	known  sync.Map // the labels of names that were held: their series continue at 0
+	known  sync.Map // the labels of names that were held; their series continue with 0
 
 	waits, holds, latency           *prometheus.HistogramVec
 	lost, attempts, extended, votes *prometheus.CounterVec
@@ -64,8 +64,8 @@ type Option func(*Collector)
 // names.
 func WithNames(f func(name string) string) Option { return func(c *Collector) { c.names = f } }
 
-// New returns a Collector. Its metrics are 0 until a Locker is made with its Trace; those that are read from the Locker
-// are absent until Watch is called.
+// New returns a Collector. Its metrics are 0 until a Locker is made with the Trace of the Collector. The metrics that
+// are read from the Locker are absent until Watch is called.
 func New(opts ...Option) *Collector {
 	c := &Collector{}
 	for _, o := range opts {
@@ -128,10 +128,10 @@ func (c *Collector) Trace() *redlockinfo.Trace {
 }
 
 // Watch sets the Locker from which Collect reads the held locks, the counts of [redlock.Stats], and the state of the
-// masters. Watch(nil) ends that; call it before l is discarded.
+// masters. After Watch(nil), Collect reads no Locker; the caller must call it before it discards l.
 func (c *Collector) Watch(l *redlock.Locker) { c.locker.Store(l) }
 
-// labels returns the values, and the name of the lock if it is a label.
+// labels returns values, and the label of the lock's name if metrics have name labels.
 func (c *Collector) labels(name string, values ...string) []string {
 	if c.names != nil {
 		values = append(values, strings.ToValidUTF8(c.names(name), "\ufffd"))

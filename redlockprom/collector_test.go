@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A deployment is a Locker over three masters in memory, with the metrics that Prometheus gets from it.
+// A deployment is a Locker over three masters in memory, with the metrics that Prometheus reads from it.
 type deployment struct {
 	*testing.T
 	*redlock.Locker
@@ -116,7 +116,7 @@ func TestCounters(t *testing.T) {
 		f := observed(t)
 		a, b := f.lock("a"), f.lock("b")
 		if _, err := f.TryLock(t.Context(), "a"); err == nil {
-			t.Fatal("two holders")
+			t.Fatal("two clients hold the lock")
 		}
 		f.has(map[string]float64{
 			"redlock_held{}": 2, "redlock_hold_seconds{}": 0, "redlock_wait_seconds{op=lock,outcome=ok}": 2,
@@ -132,7 +132,7 @@ func TestCounters(t *testing.T) {
 		}
 		after(4 * time.Second) // the lock is extended every third of its TTL
 		if b.Err() == nil {
-			t.Fatal("the name is held")
+			t.Fatal("the lock is still held after it was lost")
 		}
 		f.has(map[string]float64{
 			"redlock_held{}": 0, "redlock_hold_seconds{}": 2, "redlock_lost_total{reason=lost}": 1,
@@ -154,12 +154,12 @@ func TestExtensionsAreCounted(t *testing.T) {
 		after(4 * time.Second)
 		f.has(map[string]float64{"redlock_extensions_total{outcome=ok}": 1})
 		if n := f.series()["redlock_extensions_total{outcome=no_quorum}"]; n == 0 {
-			t.Error("two of three masters hang, and no failed extension is counted")
+			t.Error("two of three masters hang, but no failed extension is counted")
 		}
 	})
 }
 
-// A change of a value is counted with its outcome, also one that is refused.
+// Each change of a value is counted with its outcome, also if it is refused.
 func TestValueChangesAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := observed(t)
@@ -167,7 +167,7 @@ func TestValueChangesAreCounted(t *testing.T) {
 		for _, value := range []string{"v1", "v2", strings.Repeat("x", 1025)} {
 			err := redlock.SetValue(ctx, value)
 			if len(value) <= 1024 && err != nil || len(value) > 1024 && !errors.Is(err, redlock.ErrInvalid) {
-				t.Fatalf("a value of %d bytes: %v", len(value), err)
+				t.Fatalf("SetValue of %d bytes returned %v", len(value), err)
 			}
 		}
 		f.has(map[string]float64{
@@ -176,7 +176,7 @@ func TestValueChangesAreCounted(t *testing.T) {
 	})
 }
 
-// Each master has its votes, its latency and its state, once a Locker is watched.
+// The metrics contain the votes, the latency and the state of each master while a Locker is watched.
 func TestEachMasterHasMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := observed(t)
@@ -219,12 +219,12 @@ func TestEachMasterHasMetrics(t *testing.T) {
 		f.masters.Master(1).Stop()
 		after(time.Millisecond)
 		f.has(map[string]float64{"redlock_quorum{}": 0})
-		f.masters.Master(1).Restart(false) // empty: it has a quarantine
+		f.masters.Master(1).Restart(false) // the master is empty, so its quarantine begins
 		after(10 * time.Second)
 		f.has(map[string]float64{"redlock_quorum{}": 0, "redlock_master_voting{master=" + addr(1) + "}": 0})
 		left := f.series()["redlock_master_quarantine_left_seconds{master="+addr(1)+"}"]
 		if left < 15 || left > 25 {
-			t.Errorf("ten seconds after the start the quarantine has %v s left", left)
+			t.Errorf("the quarantine lasts another %v s, ten seconds after the start", left)
 		}
 		f.masters.Master(0).Restart(true)
 		after(time.Minute)
@@ -235,7 +235,7 @@ func TestEachMasterHasMetrics(t *testing.T) {
 	})
 }
 
-// The name of a lock, of any bytes, is a label only if the program requests it.
+// The name of a lock is a label only if the program requests it. A name that is not UTF-8 does not break the metrics.
 func TestNamesAreLabelsOnRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := observed(t, redlockprom.WithNames(func(name string) string {
@@ -243,7 +243,7 @@ func TestNamesAreLabelsOnRequest(t *testing.T) {
 			return kind
 		}))
 		if _, err := f.Lock(t.Context(), "\xff:1"); err != nil {
-			t.Logf("a name that is not UTF-8: %v", err)
+			t.Logf("a name that is not UTF-8 is refused: %v", err)
 		}
 		for _, name := range []string{"order:1", "order:2", "user:1"} {
 			if err := f.lock(name).Unlock(t.Context()); err != nil {
@@ -256,7 +256,7 @@ func TestNamesAreLabelsOnRequest(t *testing.T) {
 		})
 		for id := range observed(t).series() {
 			if strings.Contains(id, "name=") {
-				t.Errorf("%s", id)
+				t.Errorf("the series %s has a name label without WithNames", id)
 			}
 		}
 	})
@@ -272,7 +272,7 @@ func TestMetricNames(t *testing.T) {
 		}
 		problems, err := testutil.GatherAndLint(f.registry)
 		if err != nil || len(problems) > 0 {
-			t.Errorf("%+v, %v", problems, err)
+			t.Errorf("the metrics have the problems %+v, %v", problems, err)
 		}
 	})
 }

@@ -13,30 +13,31 @@
 //	redlock_held                                    locks that are held now
 //	redlock_waiting{reason}                         calls that wait now: "held", or "no_quorum"
 //	redlock_lost_total{reason}                      locks that ended before their release: "lost", "max_hold"
-//	redlock_attempts_total{outcome}                 rounds that asked the masters for a lock
+//	redlock_attempts_total{outcome}                 rounds that tried to acquire a lock
 //	redlock_extensions_total{outcome}               extensions of held locks that a quorum confirmed ("ok") or not
 //	redlock_value_changes_total{outcome}            calls of SetValue that wrote the value to a quorum ("ok") or not
-//	redlock_votes_total{master,vote}                what each master said: see [redlockinfo.Event.State]
-//	redlock_vote_seconds{master}                    how long each master took to answer; of those that answered
+//	redlock_votes_total{master,vote}                replies of each master: see [redlockinfo.Event.State]
+//	redlock_vote_seconds{master}                    how long each master took to answer, if it answered
 //	redlock_master_voting{master}                   1 if the master votes and is not failing
-//	redlock_master_state{master,state}              1 for its state, 0 for the others: see [redlockinfo.Master]
-//	redlock_master_epoch{master}                    the epoch of its admission record
-//	redlock_master_pending_releases{master}         names of which it still has to get a release
-//	redlock_master_quarantine_left_seconds{master}  how long its quarantine still lasts
+//	redlock_master_state{master,state}              1 for the present state, 0 for the others: see [redlockinfo.Master]
+//	redlock_master_epoch{master}                    the epoch of the master's admission record
+//	redlock_master_pending_releases{master}         names whose release the master has not received yet
+//	redlock_master_quarantine_left_seconds{master}  remaining quarantine of the master
 //	redlock_quorum                                  1 if a quorum of masters can grant a lock
 //	redlock_unconfirmed_releases_total              releases that no quorum confirmed in time
 //	redlock_events_dropped_total                    log records and trace events that were dropped
 //	redlock_callback_panics_total                   callbacks that panicked
 //
-// Held locks, the masters, and the lines from redlock_quorum on are read from the Locker that is passed to Watch, and
-// are exact. The others are derived from events, which are dropped while the queue of the Locker is full: see
-// [redlockinfo.Trace]. redlock_events_dropped_total counts the dropped events.
+// Held locks, waiting calls, the masters, and the metrics from redlock_quorum on are read from the Locker that is
+// passed to Watch, and are exact. The other metrics are derived from events, which are dropped while the queue of the
+// Locker is full: see [redlockinfo.Trace]. redlock_events_dropped_total counts the dropped events.
 //
-// An outcome is a word of [redlock.Outcome], a vote a state of [redlockinfo.Event]. A master is an address.
+// The label outcome is a result of [redlock.Outcome], vote is a State of [redlockinfo.Event], and master is an
+// address.
 //
-// By default the name of a lock is not a label, since most programs have more names than a Prometheus server can hold.
-// [WithNames] maps names to a few labels. A series with a name begins with its first event, not with 0, so the first
-// loss of a name does not show as an increase.
+// By default the name of a lock is not a label, since most programs have more names than a Prometheus server can
+// hold. [WithNames] maps names to a few labels. A series with a name begins with its first event and not with 0, so
+// Prometheus does not see the first loss of a name as an increase.
 //
-// The parts of one Collector are safe for concurrent use.
+// A Collector is safe for concurrent use.
 package redlockprom

@@ -14,7 +14,7 @@ import (
 	"github.com/redlock-go/redlock/redlockprom"
 )
 
-// A program has one Collector for its Locker, and registers it with its other metrics.
+// A program needs one Collector for its Locker, and registers it with the other metrics of the program.
 func ExampleCollector() {
 	metrics := redlockprom.New()
 	locker, done := inMemory(redlock.WithTrace(metrics.Trace()))
@@ -38,7 +38,7 @@ redlock_held 1
 	// <nil> true true
 }
 
-// There are many orders; the metrics distinguish only the kind of name.
+// WithNames maps the names of many orders to one label, so the metrics distinguish only the kinds of names.
 func ExampleWithNames() {
 	metrics := redlockprom.New(redlockprom.WithNames(func(name string) string {
 		kind, _, _ := strings.Cut(name, ":")
@@ -62,7 +62,7 @@ redlock_held{name="orders"} 1
 	// <nil>
 }
 
-// inMemory returns a Locker over masters in memory. done closes both.
+// inMemory returns a Locker over masters in memory. done closes the Locker and the masters.
 func inMemory(opts ...redlock.Option) (locker *redlock.Locker, done func()) {
 	masters := redlocktest.New(3)
 	p, err := masters.Pool()

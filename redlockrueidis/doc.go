@@ -3,18 +3,18 @@
 //	masters, err := redlockrueidis.New([]rueidis.ClientOption{first, second, third}) // one for each master
 //	locker, err := redlock.New(masters)
 //
-// The pool has connections of its own. From the options it takes the addresses, the database, the dialer or dial
-// function, TLS, the credentials or AuthCredentialsFn, and the sentinels with their TLS and credentials. Timeouts are
-// not taken, since those of rueidis are long for votes; pass options of package pool, such as [pool.WithTimeout].
-// They apply to each master and take precedence. Other options of rueidis, such as those of caches and pipelines,
-// have no meaning here.
+// The pool makes its own connections. From the options it takes the addresses, the database, the dialer or dial
+// function, TLS, the credentials or AuthCredentialsFn, and the sentinels with their TLS and credentials. It does not
+// take the timeouts, since those of rueidis are too long for votes; pass options of package pool, such as
+// [pool.WithTimeout]. Options of package pool apply to each master and take precedence. Other options of rueidis,
+// such as those of caches and pipelines, have no effect.
 //
 // Several addresses in one ClientOption are one cluster, or the sentinels of one master, and never a list of
-// independent masters. A cluster has several hash slots and needs [Buckets].
+// independent masters. A cluster needs [Buckets], because its keys are in different hash slots.
 //
-// AuthCredentialsFn is called for each connection, with the first address of the options as its Address. It has no
-// context, so a dial that waits for it ends when it returns. A connection keeps its login; RefreshAfter is not used.
+// AuthCredentialsFn is called for each connection, with the first address of the options as its Address. The function
+// has no context, so a call of it cannot be cancelled. A connection keeps its login; RefreshAfter is not used.
 //
-// A dial function makes all connections, also those to sentinels, and must speak TLS itself if TLS is wanted, as
-// rueidis expects. DialCtxFn takes precedence over DialFn.
+// A dial function makes all connections, also those to sentinels. As in rueidis, it must do the TLS handshake itself
+// if TLS is used. DialCtxFn takes precedence over DialFn.
 package redlockrueidis

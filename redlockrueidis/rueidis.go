@@ -71,9 +71,9 @@ func failover(o *rueidis.ClientOption, opts []pool.Option) (pool.Master, error) 
 	return pool.URL(name, append(own, opts...)...), nil
 }
 
-// Buckets makes a Pool for each of n buckets of the cluster that a client with these options uses, with
-// [pool.OpenBuckets], for redlock.NewSharded. All clients must use the same n. The caller must close each Pool. An
-// error matches [pool.ErrInvalid]; nothing has been dialled then.
+// Buckets calls [pool.OpenBuckets] for the cluster that a client with these options uses. It returns a Pool for each of
+// n buckets, for redlock.NewSharded. All clients must use the same n. The caller must close each Pool. An error matches
+// [pool.ErrInvalid]; nothing has been dialled then.
 func Buckets(o rueidis.ClientOption, n int, opts ...pool.Option) ([]*pool.Pool, error) {
 	if len(o.InitAddress) == 0 || o.Sentinel.MasterSet != "" {
 		return nil, invalid("%q is no cluster", o.InitAddress)
@@ -116,7 +116,7 @@ func reach(o *rueidis.ClientOption) (scheme string, own []pool.Option) {
 	return scheme, own
 }
 
-// An address is a net.Addr of the text in the options.
+// An address is an address in the options as a net.Addr.
 type address string
 
 // Network implements net.Addr.

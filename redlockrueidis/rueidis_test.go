@@ -19,10 +19,10 @@ import (
 	"github.com/redlock-go/redlock/redlockrueidis"
 )
 
-// user is an ACL user "lock" with the password "secret", for servers.
+// user configures servers with an ACL user "lock" that has the password "secret".
 var user = redisproc.Config{Args: []string{"--user", "lock", "on", ">secret", "~*", "&*", "+@all"}}
 
-// locks acquires a lock over p, and closes p. Each of its masters is voted in by hand, and must then hold the lock.
+// locks makes a Locker over p and calls holds. It closes p.
 func locks(t *testing.T, p *pool.Pool, err error) {
 	t.Helper()
 	if err != nil {
@@ -33,7 +33,7 @@ func locks(t *testing.T, p *pool.Pool, err error) {
 	holds(t, l, err)
 }
 
-// holds acquires some locks by l, and closes l.
+// holds admits the masters of l, acquires some locks, checks that all masters vote, and closes l.
 func holds(t *testing.T, l *redlock.Locker, err error) {
 	t.Helper()
 	if err != nil {
@@ -60,7 +60,7 @@ func holds(t *testing.T, l *redlock.Locker, err error) {
 	}
 }
 
-// A password, a function for credentials, TLS, a Unix socket, and dial functions.
+// Locks can be acquired with a password, a function for credentials, TLS, a Unix socket, and a dial function.
 func TestServers(t *testing.T) {
 	servers := redistest.Test(t, 4, user)
 	_, secure, trust := redistest.Secure(t)
@@ -78,7 +78,7 @@ func TestServers(t *testing.T) {
 			AuthCredentialsFn: func(c rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error) {
 				asked.Add(1)
 				if got := c.Address.Network() + " " + c.Address.String(); got != "tcp "+servers[1].Addr() {
-					t.Errorf("asked for %s", got)
+					t.Errorf("the credentials are requested for %s", got)
 				}
 				return rueidis.AuthCredentials{Username: "lock", Password: "secret"}, nil
 			},
@@ -94,11 +94,11 @@ func TestServers(t *testing.T) {
 	}, pool.WithDialTimeout(10*time.Second))
 	locks(t, p, err)
 	if dialled.Load() == 0 || asked.Load() == 0 {
-		t.Errorf("dialled %d times, asked %d times", dialled.Load(), asked.Load())
+		t.Errorf("the dial function was called %d times, the one for credentials %d times", dialled.Load(), asked.Load())
 	}
 }
 
-// A master behind a sentinel with a password.
+// A lock can be acquired on a master behind a sentinel that requires a password.
 func TestSentinel(t *testing.T) {
 	server := redistest.Test(t, 1, user)[0]
 	sentinel := redistest.Sentinel(t, server, "watch")
@@ -112,7 +112,7 @@ func TestSentinel(t *testing.T) {
 	locks(t, p, err)
 }
 
-// A cluster has a pool for each bucket.
+// Locks can be acquired on the buckets of a cluster.
 func TestBuckets(t *testing.T) {
 	for _, secure := range []bool{false, true} {
 		t.Run(fmt.Sprint("TLS ", secure), func(t *testing.T) { onCluster(t, secure) })
@@ -142,7 +142,7 @@ func onCluster(t *testing.T, secure bool) {
 	defer client.Close()
 	keys, err := client.Do(t.Context(), client.B().Exists().Key("redlock{1}:admission").Build()).AsInt64()
 	if keys != 1 || err != nil {
-		t.Errorf("the record of bucket 1: %d, %v", keys, err)
+		t.Errorf("%d admission records of bucket 1 exist, want 1: %v", keys, err)
 	}
 }
 
@@ -157,7 +157,7 @@ func TestRefused(t *testing.T) {
 		"TLS over a socket": {InitAddress: []string{"/s"}, TLSConfig: &tls.Config{}},
 	} {
 		if _, err := redlockrueidis.New([]rueidis.ClientOption{o}); !errors.Is(err, pool.ErrInvalid) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("New with %s returned %v", name, err)
 		}
 	}
 	if _, err := redlockrueidis.Buckets(rueidis.ClientOption{}, 3); !errors.Is(err, pool.ErrInvalid) {

@@ -97,7 +97,7 @@ func (f *acquireFlags) lockerOptions() []redlock.Option {
 	return opts
 }
 
-// locks are the locks of all names of a call.
+// locks are the locks of all names that run or lock acquires.
 type locks struct {
 	of     []*redlock.Lock // in the order of the names; each name once
 	unlock func(context.Context) error
@@ -220,7 +220,7 @@ func acquire(
 	watch.Wait()
 	if cause != nil {
 		if err == nil {
-			_ = k.release(con, op, f.ttl) // it prints its own errors
+			_ = k.release(con, op, f.ttl) // release prints its errors
 		}
 		return nil, cause
 	}

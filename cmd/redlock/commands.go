@@ -207,8 +207,8 @@ func canLock(spare int) string {
 	return fmt.Sprintf("yes, %d failures are survived", spare)
 }
 
-// showMasters prints the masters of a deployment, and whether a quorum of each shard votes; during a change of the
-// masters, a quorum of each set. err is the error of the preceding operation, or nil.
+// showMasters prints the masters of a deployment, and whether a quorum of each shard votes. During a change of the
+// masters, a quorum of each set is needed. err is the error of the preceding operation, or nil.
 func showMasters(con *console, c *client, list []redlockinfo.Master, err error) error {
 	status, code, text := jsonStatus{Masters: jsonMasters(list)}, exitDone, ""
 	configurations := c.Admin().Configuration()

@@ -147,7 +147,7 @@ func (h *holder) begin(l *redlock.Locker, names []string) (r heldReport, err err
 	}
 	r.PID = os.Getpid()
 	if r.Handle, err = h.listen(h.locks.of[0].Token()); err != nil {
-		_ = h.release() // it prints its own errors
+		_ = h.release() // release prints its errors
 		return r, &exit{exitCannotRun, fmt.Errorf("redlock lock: %w", err)}
 	}
 	for _, k := range h.locks.of {
@@ -191,7 +191,7 @@ func socketDir() (string, error) {
 	return dir, nil
 }
 
-// keep holds the lock until its end.
+// keep holds the lock until one of the events that lockLong lists.
 func (h *holder) keep() {
 	defer h.socket.Close() // it removes the file
 	requests := make(chan net.Conn)

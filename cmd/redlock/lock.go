@@ -130,7 +130,7 @@ type heldLock struct {
 	Token int64  `json:"token"`
 }
 
-// An unlockReport is the answer of the process that holds a lock to unlock.
+// An unlockReport is what the process that holds a lock sends to the command unlock.
 type unlockReport struct {
 	Status int
 	Error  string
@@ -172,8 +172,7 @@ func unlockCommand(a *app) *cobra.Command {
 
 var errHoldEnded = errors.New("the lock had ended before, or the process that held it")
 
-// requestUnlock asks the process that holds the lock of a handle to release it. A status that is not 0 comes with an
-// error.
+// requestUnlock asks the process with this handle to release its lock. If status is not 0, err is not nil.
 func requestUnlock(ctx context.Context, handle string) (status int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, unlockBound)
 	defer cancel()

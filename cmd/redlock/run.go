@@ -205,11 +205,11 @@ func (r *runner) underLock(l *redlock.Locker, path string, argv []string) error 
 	}
 	r.began = (*clock.Clock)(nil).Now()
 	if r.watch(lock, job); r.lost != nil { // the supervisor gets the end of the validity before the command starts
-		_ = r.giveBack(lock) // it prints its own errors
+		_ = r.giveBack(lock) // giveBack prints its errors
 		return &exit{exitRunLost, errors.New("redlock run: the command was not started")}
 	}
 	if err := job.start(path, argv, lock.env()); err != nil {
-		_ = r.giveBack(lock) // it prints its own errors
+		_ = r.giveBack(lock) // giveBack prints its errors
 		return &exit{cannotRun(err), fmt.Errorf("redlock run: %w", err)}
 	}
 	status := r.hold(lock, job)

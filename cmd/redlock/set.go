@@ -99,7 +99,7 @@ type setCall struct {
 	file string
 }
 
-// set performs a step of a change, if there is one, and shows the plan.
+// set performs the requested step of a change, if one is requested, and shows the plan.
 func set(ctx context.Context, con *console, s *setCall, step setStep) error {
 	s.settled(ctx)
 	if err := s.tools.WrongList(); err != nil {

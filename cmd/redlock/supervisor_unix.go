@@ -61,7 +61,7 @@ func (o order) left(now clock.Instant) time.Duration {
 // A supervisor is the second process of a run.
 type supervisor struct {
 	orders  *gob.Decoder
-	reports *gob.Encoder // used by the command's goroutine after the start
+	reports *gob.Encoder // after the start, used only by the goroutine of command
 }
 
 // supervise runs the supervisor. It never returns.
@@ -106,7 +106,7 @@ func (s *supervisor) serve() {
 		}
 	}()
 	var now *clock.Clock
-	var end clock.Instant // zero before the command is started
+	var end clock.Instant // zero before the first order with an end
 	timer := time.NewTimer(time.Hour)
 	for {
 		select {

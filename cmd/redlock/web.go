@@ -92,7 +92,7 @@ func serveWeb(ctx context.Context, stdout io.Writer, s *webServer, listen string
 
 // A webServer serves the page and its events.
 type webServer struct {
-	token  string // "" for none
+	token  string // the password; "" for none
 	looker *webLooker
 }
 

@@ -13,22 +13,23 @@ import (
 
 // A Cache is one cached value, in a directory that many programs share. It is safe for concurrent use.
 //
-// Readers hold the lock together, so they do not block each other. A program that finds the cache too old acquires the
-// lock of the writer, checks again, since another may have been faster, and rebuilds. Then it downgrades to a reader's
-// lock, so that the others continue at once. The name of an RWLock must not be locked by Locker.Lock or Locker.TryLock.
+// Readers hold the lock together, so they do not block each other. A program that finds the cache too old acquires
+// the writer's lock, checks the cache again, since another program may have been faster, and rebuilds it. Then the
+// program downgrades its lock to a reader's lock, so that other readers can continue immediately. The name of an
+// RWLock must not be locked by Locker.Lock or Locker.TryLock.
 //
-// A program that was stopped while it rebuilt may resume when another program has acquired its lock. Readers ignore its
-// late file: a file is named by the token of its lock, and the file with the largest token is the cache.
+// A program that was stopped while it rebuilt may resume when another program has acquired its lock. Readers ignore
+// the late file of the first program, because the name of a file is the token of the lock with which it was written,
+// and the file with the largest token is the cache.
 type Cache struct {
 	Shared *redlock.RWLock // one name for each cache
 	Dir    string          // a separate directory, shared by all programs
 	MaxAge time.Duration
-	Build  func(ctx context.Context) ([]byte, error) // takes long, and must not run twice at once
+	Build  func(ctx context.Context) ([]byte, error) // takes long, so it must not run twice together
 	Now    func() time.Time
 }
 
-// Get returns the cached value. If the value is too old, Get rebuilds it, or waits if another program rebuilds it
-// already.
+// Get returns the cached value. If the value is too old, Get rebuilds it, or waits while another program rebuilds it.
 func (c *Cache) Get(ctx context.Context) (value []byte, err error) {
 	err = c.Shared.DoRead(ctx, func(context.Context) (err error) {
 		value, err = c.read()
@@ -48,7 +49,7 @@ func (c *Cache) Get(ctx context.Context) (value []byte, err error) {
 	if err := c.rebuild(lock.Context(ctx)); err != nil {
 		return nil, err
 	}
-	reader, err := lock.Downgrade(ctx) // from now on others may read
+	reader, err := lock.Downgrade(ctx) // from now on other programs may read
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +57,7 @@ func (c *Cache) Get(ctx context.Context) (value []byte, err error) {
 	return c.read()
 }
 
-// rebuild writes a new file, and removes the older ones. ctx ends when the lock is lost.
+// rebuild writes a new file, and removes the older files. ctx must end when the lock is lost.
 func (c *Cache) rebuild(ctx context.Context) error {
 	value, err := c.Build(ctx)
 	if err != nil {

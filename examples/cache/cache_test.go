@@ -43,7 +43,7 @@ func programs(t *testing.T, n int, test func(t *testing.T, lockers []*redlock.Lo
 	})
 }
 
-// With any number of clients, one builds the value in each period, and all get the newest.
+// With several clients, only one client builds the value in each period, and all clients get the newest value.
 func TestOneRebuildsAndAllRead(t *testing.T) {
 	programs(t, 4, func(t *testing.T, lockers []*redlock.Locker) {
 		dir, builds, building := t.TempDir(), atomic.Int64{}, atomic.Int64{}
@@ -52,7 +52,7 @@ func TestOneRebuildsAndAllRead(t *testing.T) {
 			c := &Cache{Shared: lockers[i%4].RWLock("cache"), Dir: dir, MaxAge: 3 * time.Second, Now: time.Now}
 			c.Build = func(ctx context.Context) ([]byte, error) {
 				if building.Add(1) > 1 {
-					t.Error("two builds at once")
+					t.Error("two clients build the value together")
 				}
 				defer building.Add(-1)
 				time.Sleep(time.Second) // virtual time
@@ -67,7 +67,7 @@ func TestOneRebuildsAndAllRead(t *testing.T) {
 						return
 					}
 					if string(value) < fmt.Sprintf("value %d", before) {
-						t.Errorf("%q, after %d had been built", value, before)
+						t.Errorf("the value is %q, but value %d was built before", value, before)
 					}
 					time.Sleep(time.Duration(200+i) * time.Millisecond)
 				}
@@ -78,12 +78,12 @@ func TestOneRebuildsAndAllRead(t *testing.T) {
 			t.Errorf("the value was built %d times in five periods", n)
 		}
 		if files, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || len(files) != 1 {
-			t.Errorf("files left: %q, %v", files, err)
+			t.Errorf("the directory contains the files %q, want one: %v", files, err)
 		}
 	})
 }
 
-// A value that a client writes after another has acquired its lock is not read.
+// If a client writes a value after another client has acquired the lock, that value is not read.
 func TestLateRebuildIsNotRead(t *testing.T) {
 	programs(t, 2, func(t *testing.T, lockers []*redlock.Locker) {
 		var caches [2]*Cache
@@ -96,19 +96,19 @@ func TestLateRebuildIsNotRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		late := lock.Context(context.Background()) // its owner is stopped before it writes
+		late := lock.Context(context.Background()) // simulates a client that is stopped before it writes
 		if err := lock.Unlock(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if value, err := caches[1].Get(t.Context()); string(value) != "of 1" || err != nil {
-			t.Fatalf("%q, %v", value, err)
+			t.Fatalf("Get returned %q, %v", value, err)
 		}
 		if err := caches[0].rebuild(late); err != nil {
 			t.Fatal(err)
 		}
 		for _, c := range caches {
 			if value, err := c.Get(t.Context()); string(value) != "of 1" || err != nil {
-				t.Errorf("%q, %v", value, err)
+				t.Errorf("after the late rebuild, Get returned %q, %v", value, err)
 			}
 		}
 	})
@@ -120,11 +120,11 @@ func TestFailedRebuild(t *testing.T) {
 		c := &Cache{Shared: lockers[0].RWLock("cache"), Dir: t.TempDir(), MaxAge: time.Minute, Now: time.Now}
 		c.Build = func(context.Context) ([]byte, error) { return nil, os.ErrPermission }
 		if _, err := c.Get(t.Context()); err == nil {
-			t.Error("no error")
+			t.Error("Get returned no error although the build failed")
 		}
 		c.Build = func(context.Context) ([]byte, error) { return []byte("value"), nil }
 		if value, err := c.Get(t.Context()); string(value) != "value" || err != nil {
-			t.Errorf("%q, %v", value, err)
+			t.Errorf("after the failed rebuild, Get returned %q, %v", value, err)
 		}
 	})
 }

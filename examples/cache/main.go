@@ -1,5 +1,5 @@
-// Command cache prints a value once a second. The value takes a second to build, so it is kept in a directory that many
-// programs share: one of them rebuilds it, and all of them read it.
+// Command cache prints a value once a second. The value takes a second to build, so it is cached in a directory that
+// many programs share. One of the programs rebuilds the value, and all of them read it.
 //
 //	go run ./examples/cache -dir /tmp/cache redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3
 package main
@@ -58,7 +58,7 @@ func run(ctx context.Context, urls []string, dir string, maxAge time.Duration, o
 	}
 }
 
-// build stands in for expensive work.
+// build simulates expensive work.
 func build(ctx context.Context) ([]byte, error) {
 	if err := sleep(ctx, time.Second); err != nil {
 		return nil, err

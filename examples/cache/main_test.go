@@ -12,7 +12,7 @@ import (
 	"github.com/redlock-go/redlock/examples/internal/testmasters"
 )
 
-// Two clients print the value that one of them has built.
+// Two programs print the same value, which one of them has built.
 func TestProgramsPrintOneValue(t *testing.T) {
 	urls, dir := testmasters.Listen(t, 3), filepath.Join(t.TempDir(), "cache")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -32,7 +32,7 @@ func TestProgramsPrintOneValue(t *testing.T) {
 		}()
 	}
 	if a, b := <-lines, <-lines; a != b {
-		t.Errorf("outputs %q and %q", a, b)
+		t.Errorf("the programs printed %q and %q, want the same value", a, b)
 	}
 	stop()
 	for range 2 {

@@ -25,7 +25,7 @@ func addresses(t *testing.T) (list []string) {
 	return list
 }
 
-// locks acquires a lock over a pool, and closes the pool.
+// locks acquires a lock on the masters of a pool, and closes the pool.
 func locks(t *testing.T, p *pool.Pool, err error) {
 	t.Helper()
 	if err != nil {
@@ -51,10 +51,10 @@ func TestProgramLocksByEachClient(t *testing.T) {
 	for _, client := range []string{"go-redis", "rueidis", "redigo"} {
 		var out strings.Builder
 		if err := run(ctx, client, urls, &out); err != nil || !strings.HasPrefix(out.String(), "locked, token ") {
-			t.Errorf("%s: %q, %v", client, out.String(), err)
+			t.Errorf("with the client %s the program printed %q, %v", client, out.String(), err)
 		}
 		if client == "redigo" {
-			continue // it reads a URL when it dials
+			continue // redigo parses the URL only when it dials
 		}
 		if err := run(ctx, client, []string{"http://127.0.0.1:1"}, &out); err == nil {
 			t.Errorf("%s accepts an invalid master", client)
@@ -71,7 +71,7 @@ func TestClusterHasPoolForEachBucket(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := len(locker.Admin().Masters()); len(pools) != 3 || n != 3 {
-		t.Errorf("%d pools, %d masters", len(pools), n)
+		t.Errorf("there are %d pools and %d masters, want 3 and 3", len(pools), n)
 	}
 	if err := locker.Close(t.Context()); err != nil {
 		t.Error(err)
@@ -109,6 +109,6 @@ func TestPoolsOfRedigoMakeMasters(t *testing.T) {
 	defer l.Close(context.Background())
 	_, err = l.TryLock(t.Context(), "job")
 	if err == nil || !strings.Contains(err.Error(), "no password today") || asked.Load() == 0 {
-		t.Errorf("asked %d times: %v", asked.Load(), err)
+		t.Errorf("the password was requested %d times: %v", asked.Load(), err)
 	}
 }

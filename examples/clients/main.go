@@ -51,8 +51,8 @@ func run(ctx context.Context, client string, urls []string, out io.Writer) error
 	})
 }
 
-// from makes a pool of masters from the options of another client. A program has these options already; here the client
-// reads them from URLs.
+// from makes a pool of masters from the options of another Redis client. A real program already has such options;
+// this example makes them from URLs.
 func from(client string, urls []string) (*pool.Pool, error) {
 	switch client {
 	case "go-redis":

@@ -8,7 +8,7 @@ import (
 	"github.com/redlock-go/redlock/pool"
 )
 
-// fromRedigo makes a pool from those of redigo that a program has, by the names of the masters.
+// fromRedigo makes a pool of masters from the redigo pools of a program. The keys are the names of the masters.
 func fromRedigo(pools map[string]*redis.Pool) (*pool.Pool, error) {
 	var masters []pool.Master
 	for name, p := range pools {

@@ -6,7 +6,7 @@ import (
 	"github.com/jonboulle/clockwork"
 )
 
-// A skewed clock has a fixed offset, like the clock of a host. Its timers are correct.
+// A skewed clock simulates the clock of a host that is off by a fixed offset. Its timers are correct.
 type skewed struct {
 	clockwork.Clock
 	by time.Duration

@@ -1,9 +1,9 @@
-// Command cron runs a job at fixed times, on one host of many, although their clocks differ.
+// Command cron runs a job at fixed times, each time on one host of many, although the clocks of the hosts differ.
 //
 //	cron -every 1m -file runs.txt redis://10.0.0.1:6379 redis://10.0.0.2:6379 redis://10.0.0.3:6379
 //
-// Start it on several hosts. The job writes a line with its time's number and its token. See the README beside this
-// file.
+// Start it on several hosts. The job writes a line with the number of the time and the token of the lock. See the
+// README in this directory.
 package main
 
 import (
@@ -74,7 +74,7 @@ func run(ctx context.Context, args []string) (err error) {
 	return nil
 }
 
-// report does the job, in a millisecond.
+// report does the job, which takes a millisecond.
 func report(slots *Slots, file string) error {
 	lock := slots.Run(jobName)
 	time.Sleep(time.Millisecond)
@@ -82,6 +82,6 @@ func report(slots *Slots, file string) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(f, lock.Name(), lock.Token()) // one write: lines of several programs do not mix
+	_, err = fmt.Fprintln(f, lock.Name(), lock.Token()) // one write, so lines of several programs do not mix
 	return errors.Join(err, f.Close())
 }

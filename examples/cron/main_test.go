@@ -31,7 +31,8 @@ import (
 
 var slotCount = flag.Int("slots", 20, "for how many times of the job TestSlotRunsOnce runs")
 
-// childArgs makes a copy of the test binary run the program, with the arguments of the variable.
+// childArgs is the environment variable that makes a copy of the test binary run the program with the arguments in
+// the variable.
 const childArgs = "REDLOCK_EXAMPLE_CRON"
 
 func TestMain(m *testing.M) {
@@ -53,8 +54,8 @@ func TestMain(m *testing.M) {
 
 const every = 1200 * time.Millisecond
 
-// A stretch is a time in which a program could not run its job: from the slot before first until the program has
-// reported a slot other than last.
+// A stretch is a period in which a program could not run its job. It begins with the slot before first, and ends when
+// the program has reported a slot after last.
 type stretch struct {
 	first, last int64
 	why         string
@@ -98,7 +99,7 @@ func (h *host) start() {
 			number, what, _ := strings.Cut(lines.Text(), " ")
 			slot, err := strconv.ParseInt(number, 10, 64)
 			if err != nil {
-				h.Errorf("it says %q", lines.Text())
+				h.Errorf("the program wrote the unexpected line %q", lines.Text())
 				continue
 			}
 			h.mu.Lock()
@@ -116,7 +117,7 @@ func (h *host) signal(s os.Signal) {
 	}
 }
 
-// gone records a time in which the program could not run its job.
+// gone records that the program could not run its job between from and now.
 func (h *host) gone(from time.Time, why string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -143,9 +144,9 @@ func (h *host) reason(slot int64) string {
 	return strings.Join(append(reasons, h.told[slot]...), ", ")
 }
 
-// Three programs with clocks up to half a second apart, over five masters, run a job of a millisecond once per slot,
-// while programs are killed and stopped, and masters die, hang and restart empty. Each program reports why it did not
-// run a slot.
+// Three programs whose clocks differ by up to half a second run a job of a millisecond. The job runs at most once per
+// slot, although programs are killed and stopped, and masters die, hang and restart empty. If a slot was not run, the
+// test logs why each program did not run it.
 func TestSlotRunsOnce(t *testing.T) {
 	if !long.Enabled() {
 		t.Skip("needs -long: it takes half a minute")
@@ -185,14 +186,14 @@ func TestSlotRunsOnce(t *testing.T) {
 		}
 	}
 	slots := int(last.Sub(first) / every)
-	t.Logf("%d slots, %d of them run, %d not", slots, slots-missed, missed)
+	t.Logf("of %d slots, %d were run and %d were not", slots, slots-missed, missed)
 	if missed > slots/2 {
 		t.Error("most slots were not run")
 	}
 }
 
-// fault injects one fault into a program or a master, and returns its description. A majority of the masters always
-// votes: at most one of them restarts empty and is in quarantine.
+// fault injects one fault into a program or a master, and returns a description of the fault. A majority of the
+// masters always votes, because only the first master restarts empty and is then in quarantine.
 func fault(t *testing.T, hosts []*host, servers []*redisproc.Server) string {
 	t.Helper()
 	h, began := hosts[rand.IntN(len(hosts))], time.Now()
@@ -230,7 +231,7 @@ func fault(t *testing.T, hosts []*host, servers []*redisproc.Server) string {
 	return fmt.Sprint("nothing for ", long)
 }
 
-// runsOf returns the slots that were run, with their tokens.
+// runsOf returns the tokens with which the job ran, indexed by slot.
 func runsOf(t *testing.T, file string) map[int64][]int64 {
 	t.Helper()
 	text, err := os.ReadFile(file)

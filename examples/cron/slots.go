@@ -12,12 +12,13 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// Slots is a gocron.Locker: of all programs that schedule a job for the same times, exactly one runs it at each time.
+// Slots is a gocron.Locker. Of all programs that schedule a job for the same times, at most one runs the job at each
+// time.
 //
-// Each time has a separate name. A program locks it only while its clock is within Splay of that time, and checks the
-// clock again when it has the lock. So all programs that get this far do so within twice Splay plus the largest
-// difference of two clocks, Apart. The first of them keeps the name locked for that long, even if it dies, and no other
-// program gets it.
+// Each time has a separate name. A program locks the name only while its clock is within Splay of that time, and
+// checks the clock again when it has the lock. So the successful checks of all programs happen within twice Splay
+// plus Apart, which is the largest difference of two clocks. The first program keeps the name locked for that long,
+// even if the program dies, so no other program can lock the name in time.
 type Slots struct {
 	Locker *redlock.Locker
 	Now    func() time.Time              // the clock of the scheduler
@@ -33,21 +34,21 @@ type Slots struct {
 // errLate is returned for a run that is too early or too late for its time.
 var errLate = errors.New("it is not the time of the job, so another program may have run it")
 
-// slot returns the number of the time that is nearest to now.
+// slot returns the number of the time that is nearest to now, and reports whether now is within Splay of that time.
 func (s *Slots) slot() (slot int64, near bool) {
 	now := s.Now()
 	at := now.Round(s.Every)
 	return at.UnixNano() / int64(s.Every), now.Sub(at).Abs() <= s.Splay
 }
 
-// Lock implements gocron.Locker: an error means that the job does not run here this time.
+// Lock implements gocron.Locker. If it returns an error, this program does not run the job this time.
 func (s *Slots) Lock(ctx context.Context, job string) (gocron.Lock, error) {
 	slot, near := s.slot()
 	if !near {
 		s.Tell(slot, "late")
 		return nil, errLate
 	}
-	// Wait a moment, since a round may have no winner.
+	// Wait a moment, since no program may win a round.
 	lock, err := s.Locker.Lock(ctx, fmt.Sprintf("%s/%d", job, slot),
 		redlock.WithMinHold(2*s.Splay+s.Apart), redlock.WithWaitLimit(s.Splay/2))
 	if err != nil {
@@ -55,7 +56,7 @@ func (s *Slots) Lock(ctx context.Context, job string) (gocron.Lock, error) {
 		return nil, err
 	}
 	if now, near := s.slot(); now != slot || !near {
-		_ = lock.Unlock(ctx) // the name stays locked: no other client has run it by now, and no client will
+		_ = lock.Unlock(ctx) // the name stays locked, so no program runs the job this time
 		s.Tell(slot, "late: locked too late")
 		return nil, errLate
 	}
@@ -69,8 +70,8 @@ func (s *Slots) Lock(ctx context.Context, job string) (gocron.Lock, error) {
 	return lock, nil
 }
 
-// Run returns the lock of the current run of a job. Its context ends when the lock is lost; send its token with each
-// write of the job.
+// Run returns the lock of the current run of a job. Its context ends when the lock is lost; the job must send its
+// token with each write.
 func (s *Slots) Run(job string) *redlock.Lock {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,10 +1,11 @@
-// Command fencing shows a limit of locks, and how the token solves it. It locks the name of an item, writes an amount
-// to a table, and then, like a faulty program, writes once more after it has lost the lock.
+// Command fencing shows a limit of locks, and how the token overcomes it. It locks the name of an item, writes an
+// amount to a table, and then, like a faulty program, writes once more after it has lost the lock.
 //
 //	fencing stock.db apples redis://10.0.0.1:6379 ...
 //
-// Stop it with SIGSTOP, or by Ctrl-Z, for longer than its TTL of two seconds, let another one take the lock
-// meanwhile, and continue it: its context ends at once, and the table refuses its late write.
+// Stop the command with SIGSTOP, or with Ctrl-Z, for longer than its TTL of two seconds, let another copy acquire the
+// lock meanwhile, and continue the first one. Then its context ends immediately, and the table refuses its late
+// write.
 package main
 
 import (
@@ -79,8 +80,8 @@ func work(ctx context.Context, table *store, item string, token int64, out io.Wr
 	return nil
 }
 
-// watch returns, when ctx has ended, the time at which this process resumed after it was stopped. It reads the clock
-// every millisecond, and takes a gap of half a second as a stop.
+// watch returns, when ctx has ended, the time at which this process resumed after it was stopped. watch reads the
+// clock every millisecond, and assumes that the process was stopped if half a second is missing.
 func watch(ctx context.Context) <-chan time.Time {
 	woken := make(chan time.Time, 1)
 	go func() {

@@ -16,11 +16,12 @@ import (
 	"github.com/redlock-go/redlock/examples/internal/testmasters"
 )
 
-// bound is the time after waking within which the context of a lost lock must end.
+// bound is the time after the process resumes within which the context of a lost lock must end.
 const bound = 100 * time.Millisecond
 
-// A real process is stopped past its TTL while it holds the lock, and another acquires the lock and writes. When the
-// first resumes, its context ends within 100 ms as it measures, and the table refuses its late write.
+// A process is stopped until its TTL has expired while it holds the lock, and another client acquires the lock and
+// writes. When the process resumes, its context ends within 100 ms, as the process measures, and the table refuses
+// its late write.
 func TestStoppedHolderDetectsLossAndIsFenced(t *testing.T) {
 	_, urls := testmasters.Start(t, 5)
 	other := testmasters.Locker(t, urls)
@@ -43,32 +44,32 @@ func TestStoppedHolderDetectsLossAndIsFenced(t *testing.T) {
 	}
 	defer table.close()
 	if err := table.set(ctx, "apples", 2, lock.Token()); err != nil || lock.Token() <= first {
-		t.Fatalf("the new holder's write with token %d after %d: %v", lock.Token(), first, err)
+		t.Fatalf("the write of the new holder failed, or its token %d is not larger than %d: %v", lock.Token(), first, err)
 	}
 
 	program.signal(syscall.SIGCONT)
 	woken := time.Now()
 	var late int64
 	program.expect("ended %d us after waking: redlock: the lock was lost", &late)
-	t.Logf("the context ended %d us after waking; reported here after %v", late, time.Since(woken))
+	t.Logf("the context ended %d us after waking; the report came after %v", late, time.Since(woken))
 	if time.Duration(late)*time.Microsecond > bound {
 		t.Errorf("the context ended %d us after waking, more than %v", late, bound)
 	}
 	if line := program.line(); !strings.Contains(line, errFenced.Error()) {
-		t.Errorf("the late write: %q", line)
+		t.Errorf("the late write was not refused: %q", line)
 	}
 	if err := program.cmd.Wait(); err != nil {
 		t.Errorf("the program ended with %v: %s", err, program.errors.String())
 	}
 	if amount, token, err := table.get(ctx, "apples"); amount != 2 || token != lock.Token() || err != nil {
-		t.Errorf("the table has %d by token %d, %v; want 2 by %d", amount, token, err, lock.Token())
+		t.Errorf("the table contains %d with token %d, %v; want 2 with %d", amount, token, err, lock.Token())
 	}
 	if lock.Err() != nil {
-		t.Errorf("the new holder's lock: %v", lock.Err())
+		t.Errorf("the new holder has lost its lock: %v", lock.Err())
 	}
 }
 
-// A process is the program of this directory, running.
+// A process is a running copy of the program in this directory.
 type process struct {
 	t      *testing.T
 	cmd    *exec.Cmd

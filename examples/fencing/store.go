@@ -9,14 +9,15 @@ import (
 	_ "modernc.org/sqlite" // registers the driver "sqlite"
 )
 
-// errFenced is returned to a writer whose token is smaller than one that was seen: another client has acquired its
-// lock.
+// errFenced is returned to a writer whose token is smaller than the token in the row, because another client has
+// acquired the lock since.
 var errFenced = errors.New("refused: a later holder of the lock has written")
 
-// A store is the resource: a table that keeps, with each row, the largest token that has written it.
+// A store is the resource that the lock protects: a table that stores with each row the largest token with which the
+// row was written.
 type store struct{ db *sql.DB }
 
-// openStore opens or creates the database in a file. Several processes may have it open.
+// openStore opens or creates the database in a file. Several processes may open the same file.
 func openStore(ctx context.Context, path string) (*store, error) {
 	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(5000)")
 	if err != nil {
@@ -32,8 +33,8 @@ func openStore(ctx context.Context, path string) (*store, error) {
 
 func (s *store) close() error { return s.db.Close() }
 
-// set writes an amount under the token of the lock. Fencing needs only that the comparison and the write are one atomic
-// statement. An equal token is the same holder writing again.
+// set writes an amount with the token of the lock. Fencing works because the comparison and the write are one atomic
+// statement. An equal token is accepted, because the same holder writes again.
 func (s *store) set(ctx context.Context, item string, amount, token int64) error {
 	const write = `INSERT INTO stock (item, amount, token) VALUES (?1, ?2, ?3)
 		ON CONFLICT (item) DO UPDATE SET amount = ?2, token = ?3 WHERE token <= ?3`

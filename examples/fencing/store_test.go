@@ -32,13 +32,13 @@ func TestTableRefusesSmallerToken(t *testing.T) {
 	}{{10, 5, false}, {11, 5, false}, {12, 4, true}, {13, 9, false}, {14, 5, true}, {15, 8, true}, {16, 9, false}} {
 		err := s.set(t.Context(), "apples", c.amount, c.token)
 		if errors.Is(err, errFenced) != c.refused || err != nil && !c.refused {
-			t.Errorf("amount %d with token %d: %v, want refused: %v", c.amount, c.token, err, c.refused)
+			t.Errorf("the write of %d with token %d returned %v, want refused: %v", c.amount, c.token, err, c.refused)
 		}
 	}
 	if amount, token, err := s.get(t.Context(), "apples"); amount != 16 || token != 9 || err != nil {
-		t.Errorf("%d by %d, %v", amount, token, err)
+		t.Errorf("the table contains %d with token %d, %v; want 16 with 9", amount, token, err)
 	}
 	if err := s.set(t.Context(), "pears", 1, 1); err != nil {
-		t.Errorf("another item has a separate token: %v", err)
+		t.Errorf("the token of one item affects another item: %v", err)
 	}
 }

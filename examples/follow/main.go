@@ -1,5 +1,6 @@
-// Command follow leads, if no other client does, on the masters of a file. When the file changes, it changes to the new
-// masters and keeps its lock. The file has the format that "redlock set" reads: see docs/operations.md.
+// Command follow leads, unless another client does, on the masters that a file lists. When the file changes, the
+// command changes to the new masters and keeps its lock. The format of the file is that of "redlock set": see
+// docs/operations.md.
 //
 //	echo '{"masters": ["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"]}' >locks.json
 //	go run ./examples/follow locks.json
@@ -40,7 +41,7 @@ func run(ctx context.Context, path string, out io.Writer) (err error) {
 	go redlockfile.Follow(ctx, locker, path)
 	return locker.Lead(ctx, "leader", func(ctx context.Context) error {
 		fmt.Fprintln(out, "leading, token", redlock.TokenOf(ctx))
-		<-ctx.Done() // the work of the leader ends with this
+		<-ctx.Done() // the leader must stop its work when ctx ends
 		return context.Cause(ctx)
 	})
 }

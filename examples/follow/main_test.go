@@ -18,7 +18,7 @@ import (
 func TestProgramLeads(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.json")
 	if err := run(t.Context(), path, io.Discard); err == nil {
-		t.Error("the program starts without its file")
+		t.Error("the program started without a file")
 	}
 	write(t, path, redlock.Configuration{Masters: testmasters.Listen(t, 3)})
 	ctx, stop := context.WithCancel(t.Context())
@@ -27,7 +27,7 @@ func TestProgramLeads(t *testing.T) {
 	go func() { ended <- errors.Join(run(ctx, path, out), out.Close()) }()
 	var token int64
 	if _, err := fmt.Fscanf(in, "leading, token %d\n", &token); err != nil || token == 0 {
-		t.Errorf("token %d, %v", token, err)
+		t.Errorf("the program printed the token %d, %v", token, err)
 	}
 	stop()
 	if err := <-ended; !errors.Is(err, context.Canceled) {

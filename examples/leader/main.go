@@ -1,9 +1,9 @@
-// Command leader runs on several hosts; one of them at a time is the leader and works.
+// Command leader runs on several hosts. One process at a time is the leader and works.
 //
 //	go run ./examples/leader redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3
 //
-// Stop the leader, by Ctrl-C or SIGTERM: it ends its work and resigns, and another one leads at once. If it is killed,
-// another one leads when its TTL has expired.
+// If the leader is stopped, with Ctrl-C or SIGTERM, it ends its work and resigns, and another process leads
+// immediately. If the leader is killed, another process leads when the TTL of its lock has expired.
 package main
 
 import (
@@ -45,10 +45,10 @@ func run(ctx context.Context, urls []string, work func(ctx context.Context, toke
 		_ = locker.Close(over) // what could not be released expires after its TTL
 	}()
 	err = locker.Lead(ctx, "leader", func(ctx context.Context) error {
-		if err := redlock.SetValue(ctx, address()); err != nil { // others see it: redlock who leader
+		if err := redlock.SetValue(ctx, address()); err != nil { // redlock who leader shows it
 			return err
 		}
-		return work(ctx, redlock.TokenOf(ctx)) // Lead resigns after it has returned
+		return work(ctx, redlock.TokenOf(ctx)) // Lead resigns after work has returned
 	})
 	if errors.Is(err, ctx.Err()) {
 		return nil // asked to stop
@@ -56,14 +56,14 @@ func run(ctx context.Context, urls []string, work func(ctx context.Context, toke
 	return err
 }
 
-// address returns what others are to know of the leader, such as its address and its version.
+// address returns what other clients should know about the leader, such as its address and its version.
 func address() string {
 	host, _ := os.Hostname()
 	return fmt.Sprintf("%s/%d v1", host, os.Getpid())
 }
 
-// work does the work of the leader; replace it by yours. It must return soon after ctx ends, when this process is no
-// longer the leader. If it returns an error, the process resigns and campaigns again.
+// work does the work of the leader; replace it with your own function. It must return soon after ctx ends, because
+// this process is then no longer the leader. If work returns an error, the process resigns and campaigns again.
 func work(ctx context.Context, token int64) error {
 	log.Printf("leads, with the token %d", token)
 	for {

@@ -8,7 +8,7 @@ import (
 	"github.com/redlock-go/redlock/examples/internal/testmasters"
 )
 
-// One of two processes leads. When it is stopped, it ends its work and resigns, and the other one leads.
+// One of two processes leads. When the leader is stopped, it ends its work and resigns, and the other process leads.
 func TestNextProcessLeads(t *testing.T) {
 	urls := testmasters.Listen(t, 3)
 	type term struct {
@@ -40,17 +40,17 @@ func TestNextProcessLeads(t *testing.T) {
 	first := next()
 	seen, err := testmasters.Locker(t, urls).Inspect(t.Context(), "leader")
 	if err != nil || seen.Token != first.token || seen.Value != address() {
-		t.Errorf("%+v, %v: want the value %q", seen, err, address())
+		t.Errorf("the name is in the state %+v, %v; want the value %q", seen, err, address())
 	}
 	stop[first.who]()
 	second := next()
 	select {
-	case <-ended: // before the other one began
+	case <-ended: // the first term ended before the second began
 	default:
 		t.Error("two processes lead")
 	}
 	if second.who == first.who || second.token <= first.token {
-		t.Errorf("%+v leads after %+v", second, first)
+		t.Errorf("the second term is %+v after %+v, want the other process and a larger token", second, first)
 	}
 	stop[second.who]()
 	for who := range 2 {

@@ -1,4 +1,4 @@
-// Command lock locks one name, on the masters that are named as arguments, and works while it holds the lock.
+// Command lock locks one name, on the masters whose URLs are the arguments, and works while it holds the lock.
 //
 //	go run ./examples/lock redis://10.0.0.1:6379 redis://10.0.0.2:6379 redis://10.0.0.3:6379
 package main
@@ -27,8 +27,8 @@ func main() {
 	}, redlock.WithWaitLimit(10*time.Second))) // then Do returns ErrHeld or ErrNoQuorum
 }
 
-// work does the work of the program; replace it by yours. The resource that it writes to rejects a token below the
-// largest that it has seen.
+// work does the work of the program; replace it with your own function. The resource to which it writes must reject a
+// token that is smaller than the largest token it has seen.
 func work(ctx context.Context, token int64) error {
 	fmt.Println("locked; each write carries the token", token)
 	return ctx.Err()

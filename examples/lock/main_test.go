@@ -23,6 +23,6 @@ func TestProgramLocks(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	if h, err := locker.Inspect(ctx, "orders:42"); err != nil || h.ID != "" {
-		t.Errorf("afterwards the name is held by %q (%v)", h.ID, err)
+		t.Errorf("after the program has ended, the name is still held by %q (%v)", h.ID, err)
 	}
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// both runs f while holding the name by redsync and by this library. All programs acquire the two in this order, so
-// they cannot deadlock. The redsync lock is not extended: f must return within expiry.
+// both runs f while it holds the name with redsync and with this library. All programs acquire the two locks in this
+// order, so they cannot deadlock. The redsync lock is not extended, so f must return within expiry.
 func both(
 	ctx context.Context, rs *redsync.Redsync, locker *redlock.Locker, name string, expiry time.Duration,
 	f func(ctx context.Context, token int64) error,

@@ -13,8 +13,9 @@ import (
 	"github.com/redlock-go/redlock/examples/internal/testmasters"
 )
 
-// A migration in two steps: programs that use only redsync run together with programs that use both, and then those
-// that use both with those that use only this library. No two hold the name at once.
+// A migration has two steps. First, programs that use only redsync run together with programs that use both
+// libraries. Then programs that use both run together with programs that use only this library. In both steps, no two
+// programs hold the name together.
 func TestMigrationInTwoSteps(t *testing.T) {
 	_, urls := testmasters.Start(t, 3)
 	locker := testmasters.Locker(t, urls)
@@ -24,9 +25,9 @@ func TestMigrationInTwoSteps(t *testing.T) {
 	var inside atomic.Int32
 	work := func(context.Context, int64) error {
 		if n := inside.Add(1); n != 1 {
-			t.Errorf("%d holders at once", n)
+			t.Errorf("%d programs hold the name together", n)
 		}
-		_, err := locker.Inspect(ctx, "n") // takes some round trips, in which another could acquire the name
+		_, err := locker.Inspect(ctx, "n") // takes time in which another program could acquire the name
 		inside.Add(-1)
 		return err
 	}
@@ -63,7 +64,7 @@ func TestMigrationInTwoSteps(t *testing.T) {
 	}
 }
 
-// byRedsync runs f as a program did before the migration.
+// byRedsync runs f as a program does before the migration.
 func byRedsync(ctx context.Context, rs *redsync.Redsync, f func(context.Context, int64) error) error {
 	m := rs.NewMutex("n")
 	if err := m.LockContext(ctx); err != nil {

@@ -4,7 +4,7 @@
 //	go run ./examples/observed -listen 127.0.0.1:2112 redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3
 //	go run ./examples/observed -config locks.json
 //
-// README.md has useful queries. The alerting rules are in deploy/prometheus.
+// README.md lists useful queries. The alerting rules are in deploy/prometheus.
 package main
 
 import (
@@ -70,7 +70,7 @@ func run(
 		return err
 	}
 	tracers := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter))
-	defer func() { err = errors.Join(err, tracers.Shutdown(context.WithoutCancel(ctx))) }() // the last spans
+	defer func() { err = errors.Join(err, tracers.Shutdown(context.WithoutCancel(ctx))) }() // exports the last spans
 	collector := redlockprom.New()
 	watcher, err := redlockotel.New(redlockotel.WithTracerProvider(tracers))
 	if err != nil {
@@ -90,8 +90,8 @@ func run(
 	return shut(over)
 }
 
-// ready answers 200 if a quorum of the masters votes, and otherwise 503 with the reason of each master that does not
-// vote.
+// ready replies with status 200 if a quorum of the masters votes, and otherwise with status 503 and the reason why
+// each of the other masters does not vote.
 func ready(w http.ResponseWriter, r *http.Request, locker *redlock.Locker) {
 	ctx, cancel := context.WithTimeout(r.Context(), time.Second)
 	defer cancel()

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const ttl = 2 * time.Second
 
-// A running is the running program with its own masters.
+// A running represents a running copy of the program, with its own masters.
 type running struct {
 	*testing.T
 	servers []*redisproc.Server
@@ -54,7 +54,8 @@ func (b *buffer) String() string {
 	return b.buf.String()
 }
 
-// start runs the program over five masters, which vote. It gets them as URLs, or in a file.
+// start runs the program over five masters that vote. The program gets their URLs as arguments, or in a file if
+// inFile is set.
 func start(t *testing.T, inFile bool) *running {
 	t.Helper()
 	servers, urls := testmasters.Start(t, 5)
@@ -114,12 +115,13 @@ func (r *running) eventually(what string, is func() (bool, string)) {
 		select {
 		case <-tick.C:
 		case <-bound:
-			r.Fatalf("%s: not within a minute; %s", what, said)
+			r.Fatalf("the program is not in the state %q after a minute: %s", what, said)
 		}
 	}
 }
 
-// The program exports its metrics at /metrics, and a span of each call, with the lock as a child of the job.
+// The program exports its metrics at /metrics, and a span of each call. The span of a lock is a child of the span of
+// the job.
 func TestProgramIsObserved(t *testing.T) {
 	r := start(t, true)
 	want := []string{
@@ -160,7 +162,7 @@ func TestProgramIsObserved(t *testing.T) {
 	for _, name := range []string{"redlock lock", "write", "redlock unlock"} {
 		path := "job > redlock do > " + name
 		if seen[path] == 0 {
-			t.Errorf("no span is %q: %v", path, seen)
+			t.Errorf("there is no span with the path %q in %v", path, seen)
 		}
 	}
 }

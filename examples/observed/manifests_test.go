@@ -93,13 +93,13 @@ type workload struct {
 	Claims []struct{ Metadata struct{ Name string } } `yaml:"volumeClaimTemplates"`
 }
 
-// versions has the API version of each kind in the manifests.
+// versions contains the API version of each kind in the manifests.
 var versions = map[string]string{
 	"Namespace": "v1", "ConfigMap": "v1", "Service": "v1", "StatefulSet": "apps/v1", "Deployment": "apps/v1",
 	"PodDisruptionBudget": "policy/v1", "NetworkPolicy": "networking.k8s.io/v1",
 }
 
-// parse returns the documents of a file by kind and name.
+// parse returns the documents of a file, indexed by kind and name.
 func parse(t *testing.T, file string) map[string]manifest {
 	t.Helper()
 	text, err := os.ReadFile(manifests + file)
@@ -141,7 +141,7 @@ func spec[T any](t *testing.T, all map[string]manifest, id string) (s T) {
 	return s
 }
 
-// selects reports whether a selector has labels and selects pods with these.
+// selects reports whether the selector s is not empty and selects pods with the labels pods.
 func selects(s, pods labels) bool {
 	for k, v := range s {
 		if pods[k] != v {
@@ -151,7 +151,7 @@ func selects(s, pods labels) bool {
 	return len(s) > 0
 }
 
-// masterURLs returns the URLs of the services that lead to one master each, by the name of the master.
+// masterURLs returns the URLs of the services that lead to one master each, indexed by the name of the master.
 func masterURLs(t *testing.T, all map[string]manifest, masters workload) map[string]string {
 	t.Helper()
 	const podName = "statefulset.kubernetes.io/pod-name" // a label that Kubernetes adds
@@ -176,7 +176,8 @@ func masterURLs(t *testing.T, all map[string]manifest, masters workload) map[str
 	return urls
 }
 
-// The five masters run on five nodes and have a service each. At most one of them restarts at a time.
+// The five masters run on different nodes, each master has its own service, and at most one master restarts at a
+// time.
 func TestMastersAreIndependent(t *testing.T) {
 	all := parse(t, "masters.yaml")
 	masters := spec[workload](t, all, "StatefulSet/master")
@@ -199,7 +200,7 @@ func TestMastersAreIndependent(t *testing.T) {
 	const maxTTL = 30.0 // s, the default of WithMaxTTL
 	if guard := maxTTL; masters.UpdateStrategy.Type != "RollingUpdate" ||
 		float64(masters.MinReadySeconds) < guard+30 {
-		t.Errorf("a rollout (%+v) waits for %d s between masters", masters.UpdateStrategy, masters.MinReadySeconds)
+		t.Errorf("a rollout (%+v) waits for only %d s between masters", masters.UpdateStrategy, masters.MinReadySeconds)
 	}
 	if len(masters.Claims) != 1 {
 		t.Error("the masters have no separate volumes")
@@ -217,11 +218,12 @@ func TestMastersAreIndependent(t *testing.T) {
 		Selector       selector
 	}](t, all, "PodDisruptionBudget/masters")
 	if budget.MaxUnavailable != 1 || !selects(budget.Selector.MatchLabels, pods) {
-		t.Errorf("the disruption budget is %+v", budget)
+		t.Errorf("the disruption budget is not for one of the masters at a time: %+v", budget)
 	}
 }
 
-// The client has the URLs of the five services, uses /ready as its readiness probe, and reaches the masters.
+// The client is configured with the URLs of the five services, uses /ready as its readiness probe, and may connect to
+// the masters.
 func TestClientReachesTheMasters(t *testing.T) {
 	all := parse(t, "masters.yaml")
 	masters := spec[workload](t, all, "StatefulSet/master")
@@ -306,6 +308,6 @@ func TestConfigurationOfTheMasters(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range findings {
-		t.Errorf("%+v", f)
+		t.Errorf("Check found a problem: %+v", f)
 	}
 }

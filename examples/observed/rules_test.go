@@ -17,8 +17,8 @@ const (
 	runbooks  = "https://github.com/redlock-go/redlock/blob/main/docs/operations.md#"
 )
 
-// Each rule has the fields that an operator needs, and a section in the documentation. The documentation has no other
-// rules.
+// Each rule contains the fields that an operator needs, and is described in a section of the documentation. The
+// documentation describes no other rules.
 func TestRulesAreComplete(t *testing.T) {
 	text, err := os.ReadFile(rulesFile)
 	if err != nil {
@@ -68,7 +68,7 @@ func TestRulesAreComplete(t *testing.T) {
 	}
 }
 
-// Prometheus accepts the rules, and they fire and do not fire for the series of alerts_test.yml.
+// Prometheus accepts the rules, and for the series in alerts_test.yml they fire as the file expects.
 func TestRulesPassPromtool(t *testing.T) {
 	promtool, err := exec.LookPath("promtool")
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlockfile"
 )
 
-// open makes a Locker over the masters of the file config, which it follows until ctx ends, or over those at urls. shut
-// closes the Locker, and the connections after it.
+// open makes a Locker over the masters in the file config, or over those at urls if config is empty. Until ctx ends,
+// the Locker follows changes of the file. shut closes the Locker, and then the connections.
 func open(ctx context.Context, config string, urls []string, opts ...redlock.Option) (
 	locker *redlock.Locker, shut func(context.Context) error, err error,
 ) {
@@ -42,7 +42,7 @@ const (
 	waiting  = 2 * time.Second // the maximum time that a job waits for its lock
 )
 
-// work runs jobs and leads, until ctx ends.
+// work runs jobs, and lead, until ctx ends.
 func work(ctx context.Context, locker *redlock.Locker, tracer trace.Tracer) {
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -60,8 +60,8 @@ func work(ctx context.Context, locker *redlock.Locker, tracer trace.Tracer) {
 	}
 }
 
-// job runs a short task under a lock. Its span is the parent of the span of the lock, whose child is the span of the
-// write.
+// job runs a short task under a lock. The span of the job is the parent of the span of the lock, which is the parent
+// of the span of the write.
 func job(ctx context.Context, locker *redlock.Locker, tracer trace.Tracer, name string) {
 	ctx, span := tracer.Start(ctx, "job")
 	defer span.End()

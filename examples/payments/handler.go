@@ -11,11 +11,11 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// A Handler pays the order in the request path. Its test needs no server.
+// A Handler pays the order in the request path. The test of this type needs no server.
 type Handler struct {
 	Locker *redlock.Locker // one for the whole program, created at its start and closed at its end
-	// Pay writes with the token, to a table that refuses a smaller one than it has seen: see examples/fencing. It does
-	// nothing for an order that is already paid.
+	// Pay must write with the token, to a table that refuses a token smaller than the largest one it has seen: see
+	// examples/fencing. Pay must do nothing if the order is already paid.
 	Pay func(ctx context.Context, order string, token int64) error
 }
 
@@ -30,14 +30,14 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return err
 	}, redlock.WithWaitLimit(2*time.Second))
 	switch {
-	case paid: // err is not nil if the lock ended early, or its release is not confirmed
+	case paid: // err is not nil if the lock ended early, or its release was not confirmed
 		if err != nil {
 			slog.Warn("paid", "order", order, "error", err)
 		}
 		fmt.Fprintln(w, "paid")
 	case !began && errors.Is(err, redlock.ErrHeld):
 		http.Error(w, "another client is paying this order", http.StatusConflict)
-	case !began: // too few masters answer, or too late, or this server is closing
+	case !began: // too few masters answered in time, or this server is closing
 		slog.Warn("not tried", "order", order, "error", err)
 		http.Error(w, "not tried; ask again", http.StatusServiceUnavailable)
 	default: // also ErrLost: Pay may have written before it stopped; the client retries, and Pay detects that

@@ -40,7 +40,7 @@ func TestEachOrderIsPaidByOne(t *testing.T) {
 			t.Error(status)
 		}
 		masters.Master(0).Stop()
-		masters.Master(1).Hang() // two of five: a majority is left
+		masters.Master(1).Hang() // two of five fail, so a majority remains
 		if status := ask(h); status != http.StatusOK {
 			t.Error(status)
 		}

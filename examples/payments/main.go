@@ -1,4 +1,5 @@
-// Command payments serves orders. With any number of servers, only one at a time pays an order.
+// Command payments serves orders over HTTP. Any number of servers may run, but only one of them at a time pays an
+// order.
 //
 //	go run ./examples/payments -listen 127.0.0.1:8080 redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3
 //	curl -X POST http://127.0.0.1:8080/orders/42
@@ -36,8 +37,9 @@ func main() {
 	}
 }
 
-// run serves orders until ctx ends. It closes the listener. Then the order matters: first the server, which waits for
-// payments that have begun and still need their locks, then the Locker, which releases what is left, then the pool.
+// run serves orders until ctx ends, and closes l. It shuts down in this order: first the server, which waits for
+// payments that have begun and still need their locks, then the Locker, which releases the remaining locks, then the
+// pool.
 func run(ctx context.Context, urls []string, l net.Listener) error {
 	defer l.Close()
 	masters, err := pool.Open(urls)
@@ -56,7 +58,7 @@ func run(ctx context.Context, urls []string, l net.Listener) error {
 	}()
 	mux := http.NewServeMux()
 	mux.Handle("POST /orders/{order}", &Handler{Locker: locker, Pay: pay})
-	mux.HandleFunc("GET /ready", func(w http.ResponseWriter, r *http.Request) { // send traffic elsewhere meanwhile
+	mux.HandleFunc("GET /ready", func(w http.ResponseWriter, r *http.Request) { // for a load balancer
 		if err := locker.Healthy(r.Context()); err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		}
@@ -78,7 +80,7 @@ func run(ctx context.Context, urls []string, l net.Listener) error {
 	return err
 }
 
-// pay only prints; replace it by your payment, see Handler.Pay.
+// pay only prints a line. Replace it with your payment; see Handler.Pay.
 func pay(ctx context.Context, order string, token int64) error {
 	fmt.Printf("order %s is paid with the token %d\n", order, token)
 	return ctx.Err()

@@ -13,7 +13,7 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// A stage has the masters of the demonstration, and two clients that lock the same name.
+// A stage holds the masters of the demonstration, and two clients that lock the same name.
 type stage struct {
 	out        io.Writer
 	began      time.Time

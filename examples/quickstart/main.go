@@ -1,4 +1,4 @@
-// Command quickstart is a demonstration of ten seconds, on five masters that it starts itself.
+// Command quickstart shows the library at work in ten seconds, on five masters that the command starts itself.
 //
 //	go run ./examples/quickstart
 package main

@@ -9,7 +9,7 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
-// The demonstration runs to its end on servers, and in memory.
+// The demonstration runs to its end, both on servers and on masters in memory.
 func TestDemonstration(t *testing.T) {
 	for what, bring := range map[string]func(context.Context, int) (*deployment, error){
 		"the masters that it chooses": bring,
@@ -17,7 +17,7 @@ func TestDemonstration(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			if what != "in memory" {
-				redistest.Need(t) // otherwise the demonstration uses masters in memory
+				redistest.Need(t) // without Redis servers the demonstration would fall back to masters in memory
 			}
 			t.Parallel()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

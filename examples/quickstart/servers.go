@@ -8,12 +8,12 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// A deployment has the masters of the demonstration, and the faults that it injects.
+// A deployment holds the masters of the demonstration, and functions that inject faults.
 type deployment struct {
 	what    string
 	urls    []string
 	kill    func(i int) error
-	restart func(ctx context.Context, i int) error // empty
+	restart func(ctx context.Context, i int) error // without data
 	hang    func(i int) error
 	goOn    func(i int) error
 	close   func() error

@@ -2,9 +2,10 @@
 //
 //	transfer bank.db FROM TO AMOUNT redis://10.0.0.1:6379 ...
 //
-// Two transfers between the same accounts in opposite directions do not deadlock: LockAll sorts its names. The table
-// keeps the token of the last writer of each account, and refuses a transfer with a smaller one, so a program that is
-// stopped until its locks have expired moves nothing when it resumes.
+// Two transfers between the same accounts in opposite directions do not deadlock, because DoAll locks the names in a
+// sorted order. The table stores the token of the last writer of each account, and refuses a transfer with a smaller
+// token. So if a program is stopped until its locks have expired and other programs have written, it moves nothing
+// when it resumes.
 package main
 
 import (
@@ -65,10 +66,10 @@ func transfer(ctx context.Context, locker *redlock.Locker, db *sql.DB, from, to 
 	})
 }
 
-// errFenced is returned if a later holder of a lock has written to its account.
+// errFenced is returned if a later holder of an account's lock has written to the account.
 var errFenced = errors.New("the token is older than the last writer's")
 
-// move writes both accounts, each with its token, or neither.
+// move writes both accounts, each with the token of its lock, or neither of them.
 func move(ctx context.Context, db *sql.DB, from, to string, amount, fromToken, toToken int64) error {
 	if from == to {
 		return errors.New("the accounts are one and the same")

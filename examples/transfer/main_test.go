@@ -32,7 +32,8 @@ func accounts(t *testing.T, names ...string) (path string, db *sql.DB) {
 	return path, db
 }
 
-// Clients that move money concurrently in all directions lose none, create none, and never deadlock.
+// When clients move money concurrently in all directions, the sum of all accounts does not change, and no transfer
+// deadlocks.
 func TestTransfersInAllDirections(t *testing.T) {
 	names := []string{"a", "b", "c"}
 	_, db := accounts(t, names...)
@@ -48,7 +49,7 @@ func TestTransfersInAllDirections(t *testing.T) {
 				from, to := names[i], names[(i+1+random.IntN(2))%3]
 				err := transfer(ctx, l, db, from, to, 1+random.Int64N(30))
 				if err != nil && !strings.Contains(err.Error(), "CHECK constraint") { // the balance is too small
-					t.Errorf("%s to %s: %v", from, to, err)
+					t.Errorf("the transfer from %s to %s failed: %v", from, to, err)
 					return
 				}
 			}
@@ -57,11 +58,11 @@ func TestTransfersInAllDirections(t *testing.T) {
 	wg.Wait()
 	sum := int64(0)
 	if err := db.QueryRow(`SELECT sum(balance) FROM accounts`).Scan(&sum); err != nil || sum != 300 {
-		t.Errorf("the accounts have %d together, %v", sum, err)
+		t.Errorf("the sum of all accounts is %d, %v", sum, err)
 	}
 }
 
-// A transfer of a holder that has lost one of its locks changes neither account.
+// A transfer by a holder that has lost its locks, or one of them, changes neither account.
 func TestLateTransferChangesNeitherAccount(t *testing.T) {
 	_, db := accounts(t, "a", "b")
 	_, urls := testmasters.Start(t, 3)
@@ -81,18 +82,18 @@ func TestLateTransferChangesNeitherAccount(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := move(ctx, db, "a", "b", 50, old[0], old[1]); !errors.Is(err, errFenced) {
-		t.Errorf("the late transfer: %v", err)
+		t.Errorf("the late transfer returned %v", err)
 	}
-	// A single current token is not enough.
+	// One current token and one late token are not enough.
 	if err := move(ctx, db, "a", "b", 50, old[0]+1_000_000_000, old[1]); !errors.Is(err, errFenced) {
-		t.Errorf("the transfer with one late token: %v", err)
+		t.Errorf("the transfer with one late token returned %v", err)
 	}
 	var a, b int64
 	err = db.QueryRow(`SELECT (SELECT balance FROM accounts WHERE name = 'a'),
 		(SELECT balance FROM accounts WHERE name = 'b')`).
 		Scan(&a, &b)
 	if err != nil || a != 110 || b != 90 {
-		t.Errorf("the accounts have %d and %d, %v", a, b, err)
+		t.Errorf("the balances are %d and %d, %v", a, b, err)
 	}
 }
 
@@ -105,12 +106,12 @@ func TestProgram(t *testing.T) {
 	for _, args := range [][]string{nil, {path, "a", "b", "-1", urls[0]}, append([]string{path, "a", "b", "500"}, urls...),
 		append([]string{path, "a", "nobody", "5"}, urls...), append([]string{path, "a", "a", "5"}, urls...)} {
 		if err := run(t.Context(), args); err == nil {
-			t.Errorf("%q: no error", args)
+			t.Errorf("the program returned no error for the arguments %q", args)
 		}
 	}
 	var text string
 	err := db.QueryRow(`SELECT group_concat(name || balance) FROM accounts`).Scan(&text)
 	if want := "a60,b140"; text != want || err != nil {
-		t.Errorf("the accounts are %s, %v; want %s", text, err, want)
+		t.Errorf("the balances are %s, %v; want %s", text, err, want)
 	}
 }

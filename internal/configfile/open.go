@@ -52,7 +52,7 @@ func (c *Config) Configurations() (list []redlock.Configuration) {
 	return list
 }
 
-// openPools makes the pool of one shard, or those of the buckets of a cluster.
+// openPools makes the pool of one shard, or one pool for each bucket of a cluster.
 func (c *Config) openPools() ([]*pool.Pool, error) {
 	opts, err := c.poolOptions()
 	if err != nil {

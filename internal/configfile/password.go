@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// maxPassword is the maximum length of a password in bytes. Tokens of identity providers have a few thousand.
+	// maxPassword is the maximum length of a password in bytes. Tokens of identity providers may be a few thousand bytes
+	// long.
 	maxPassword = 64 << 10
 	// commandDialTimeout is the dial timeout if each dial runs a command, because the commands of cloud providers take
 	// seconds.

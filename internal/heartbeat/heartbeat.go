@@ -49,8 +49,8 @@ func Call(replicas bool) *frame.Call {
 	return call
 }
 
-// Decode decodes the reply to a heartbeat. It returns fields in the form of INFO, of which those of replicas contain
-// only "state" and "lag", and Digest.
+// Decode decodes the reply to a heartbeat. It returns the fields in the form of INFO, and Digest. The fields of
+// replicas contain only "state" and "lag".
 func Decode(text string) (map[string]string, error) {
 	words := strings.Fields(text)
 	if len(words) < len(replyFields) {

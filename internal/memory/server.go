@@ -98,7 +98,7 @@ func (s *Server) Eval(script *frame.Script, keys, argv []string) any {
 		env.Publish = s.Publish
 		return s.State.Eval(now, env, script, keys, argv)
 	}
-	// A replica stops a script at its first write. To delete an expired key is not a write.
+	// A replica stops a script at its first write. Deleting an expired key is not a write.
 	s.State.Keys(now) // drop expired keys
 	trial := s.State.Clone()
 	env.Publish = func(channel, _ string) int { return s.Listeners(channel) }

@@ -45,8 +45,8 @@ type Change struct {
 	// alone. Left is the time until Complete becomes true.
 	Complete bool
 	Left     time.Duration
-	// Open is the number of next masters, or of all masters if the epoch is even, whose records say that the
-	// configuration is final. OpenAll reports whether these masters are a majority.
+	// Open is the number of next masters, or of all masters if the epoch is even, whose records allow these masters to
+	// act alone. OpenAll reports whether Open is a majority.
 	Open    int
 	OpenAll bool
 }

@@ -7,8 +7,8 @@ import "time"
 type Config struct {
 	Epoch int64
 	Rule  Rule
-	Order []int // the masters as they were named, those of both sets once
-	Slots int   // above the number of every master
+	Order []int // the masters in the given order; a master of both sets is listed once
+	Slots int   // larger than the number of every master
 	// Follow is Rule, or the rule of the next configuration while its masters are being admitted.
 	Follow Rule
 	// Masters and Next name the masters of the two sets, as admission records do; Next is "" if there is one set.

@@ -17,7 +17,7 @@ type Vote struct {
 	// never expires; but if Free, it is the rest of the second that the first waiter has. If Missing, it is the remaining
 	// TTL of another lease, negative if the name is free.
 	Left time.Duration
-	// Free reports whether the name is free on this master, but another waiter is first (Held). If Left is 0 then, the
+	// Free reports whether the name is free on this master but reserved for another waiter (Held). If Left is 0 then, the
 	// caller may try again immediately.
 	Free bool
 	// Holder is the id of the current lease, and Token the token with which it was won (Held and not Free).
@@ -75,7 +75,7 @@ func DecodeReleased(reply any) (bool, error) {
 
 // A Holding is the state of a name on one master.
 type Holding struct {
-	ID    string // of the lease; "" if the name is free
+	ID    string // the id of the lease; "" if the name is free
 	Depth int
 	Token int64
 	// Lingers reports whether the lease may have no holder. If it has none, it is released when another client tries to
@@ -91,8 +91,8 @@ type Holding struct {
 	Waiters int      // the length of the queue
 	First   []string // the ids of the first ten waiters, in order
 
-	Shares int     // of a lock with readers: number of shares that count
-	Some   []Share // the first hundred of them to expire, in that order
+	Shares int     // of a lock with readers: number of shares that have not expired
+	Some   []Share // the hundred shares that expire first, in that order
 }
 
 // A Share is a lease of a lock with readers: a reader's, or that of the writer.

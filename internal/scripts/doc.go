@@ -12,7 +12,7 @@
 //	                  " version value" if the holder has set a value
 //	P:{name}:fence    string: the largest ballot that was accepted for the name, or that a release has ended
 //	P:{name}:reads    string: of a lock with readers, the largest ballot of a reader that was accepted
-//	P:{name}:queue    sorted set: waiter by rank; P:{name}:waiters: waiter by the time until which it counts
+//	P:{name}:queue    sorted set: waiters by rank; P:{name}:waiters: by the time until which a waiter counts
 //	P:admission       string: the record that admits this master to vote; see [Record]
 //	P:inbox:<owner>   channel: wake-ups for the waiters of one owner; see [WakeUp]
 //
@@ -59,13 +59,13 @@
 //
 // Why no writer holds a name together with another holder. On one master:
 //
-//	a writer is granted only if no share counts; a reader only if no writer's does
-//	a share counts until its expiry or its release; an extension prolongs one that counts, and creates none
+//	a writer's share is granted only if no other share counts, a reader's only if no writer's share counts
+//	a share counts, that is, is valid, until its expiry or its release; an extension prolongs only such a share
 //
 // So no writer's share ever counts on a master together with another. The one exception, a downgrade, ends the writer's
 // share in the script that begins the reader's. If one of two holders is a writer, each has a quorum of masters, and
 // the two quorums share a master. Both were granted, extended or repaired there, and from that moment each share
-// counted for the TTL. The validity of a holder is counted from an earlier moment, less the drift. So while both were
+// counted for the TTL. The validity of a holder is measured from an earlier moment, minus the drift. So while both were
 // valid, both shares would have counted on that master. Two readers may share masters, and need no such guarantee. The
 // admission record and the quarantine protect shares as they protect plain locks.
 //
@@ -76,17 +76,17 @@
 // larger than all earlier tokens, and a reader's is larger than those of all earlier writers. Readers do not refuse
 // each other's ballots in any order, so the tokens of two readers are not ordered.
 //
-// Late messages. A writer's acquire that arrives after its own release finds a high enough fence, like that of a plain
-// lock. A reader raises only the readers' fence, which refuses no reader. So if an acquire may follow a release, the
-// release raises the common fence to the reader's ballot, which refuses that acquire. It may also refuse a concurrent
-// acquire of another reader, which retries immediately with a larger ballot. TCP delivers no acquire twice, and the
-// client sends none twice. A second delivery after the release would keep a share without a holder until its expiry.
+// Late messages. A writer's acquire that arrives after its own release is refused by the fence, as for a plain lock. A
+// reader raises only the readers' fence, which refuses no reader. So if an acquire may follow a release, the release
+// raises the common fence to the reader's ballot, which refuses that acquire. It may also refuse a concurrent acquire
+// of another reader, which retries immediately with a larger ballot. TCP delivers no acquire twice, and the client
+// sends none twice. A second delivery after the release would keep a share without a holder until its expiry.
 //
-// Order. The queue is that of plain locks. A free name belongs to the first waiter. While readers hold the name, a
-// reader is admitted unless another waiter comes before it. A writer in front keeps out all that come after it, so
-// readers do not starve writers. An admitted reader wakes the next waiter if that is a reader, and so on; the last
-// reader that leaves wakes the writer. A waiting writer is not woken while readers hold the name. The scripts only
-// test, with a probe instead of a wake-up, whether its client still listens, so a dead writer in front blocks no
+// Order. The queue is the same as for plain locks. A free name belongs to the first waiter. While readers hold the
+// name, a reader is admitted unless another waiter comes before it. If the first waiter is a writer, no later waiter is
+// admitted, so readers do not starve writers. An admitted reader wakes the next waiter if that is a reader, and so on;
+// the last reader that leaves wakes the writer. A waiting writer is not woken while readers hold the name. The scripts
+// only test, with a probe instead of a wake-up, whether its client still listens, so a dead writer in front blocks no
 // client. A writer in front that hangs keeps later readers out until 8 s after its last acquire.
 //
 // # Memory per name

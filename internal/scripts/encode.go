@@ -32,7 +32,7 @@ func LeaseText(depth int, token, ballot int64) string {
 // without a holder until another client tries to acquire the name.
 type Depth int
 
-// Lingers is a bit of a Depth.
+// Lingers is the bit of a Depth that marks a lease which may linger.
 const Lingers Depth = 1 << 30
 
 // String returns the text of d in a lease.

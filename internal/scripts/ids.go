@@ -130,12 +130,12 @@ func cutID(id string) (p parts, ok bool) {
 type WakeUp struct {
 	Waiter string // "" in a message about a lease
 	Lease  string // the id of the lease, or ""
-	Number uint64 // the number of the waiter among those of its owner
+	Number uint64 // the number that the owner has given to the waiter
 	Name   string
 	Role   Role
 	// Probe reports that the name is not free, and the message only tests whether the waiter still listens.
 	Probe   bool
-	Release bool // about a lease: see above
+	Release bool // in a message about a lease: see above
 }
 
 // releaseMark ends a message that requests a release.

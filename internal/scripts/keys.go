@@ -19,10 +19,10 @@ const (
 // A Prefix begins every key of a deployment on its masters. Lockers with different prefixes are independent of each
 // other.
 //
-// The lock of a name has the key P:{name}, and its other keys are P:{name}:kind. A prefix has no ":{", so the first
-// ":{" of a key ends the prefix. A key that ends in "}" is a lock; in any other key the last "}:" begins the kind. So
-// no two names, kinds or prefixes share a key, even if a name contains such characters. The scripts use the same rule
-// to find the prefix of the inbox channels.
+// The lock of a name has the key P:{name}, and its other keys are P:{name}:kind. A prefix contains no ":{", so the
+// first ":{" of a key ends the prefix. A key that ends in "}" is a lock; in any other key the kind follows the last
+// "}:". So no two names, kinds or prefixes share a key, even if a name contains such characters. The scripts use the
+// same rule to find the prefix of the inbox channels.
 //
 // The prefix of a bucket of a cluster ends in its number in braces: P{17}. The braces put all keys of the bucket into
 // one hash slot, the admission record included. A colon before the tag would make a ":{", so no prefix ends in a colon.

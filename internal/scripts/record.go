@@ -40,8 +40,7 @@ type Record struct {
 	Identity string // run_id/master_replid2/second_repl_offset of the server that was admitted
 	Home     string // the name of a durable master, as [Escape] writes it; "" for any other
 	Shard    Shard  // the zero Shard if names are not sharded
-	// Masters lists all masters of the configuration, and Next those of the next one in a joint configuration: see
-	// [List].
+	// Masters lists all masters of the configuration: see [List]. In a joint configuration, Next lists the next masters.
 	Masters, Next string
 	Epoch         int64
 	// Raised is when this epoch was written here; Alone is the largest epoch whose configuration is final. Both are 0 if

@@ -6,7 +6,7 @@ import "strings"
 type Right struct {
 	// Rule is the word after the + in ACL SETUSER.
 	Rule string
-	// Lacking describes what does not work without it; "" if no lock can be acquired or kept.
+	// Lacking describes what does not work without the right; "" if no lock can be acquired or kept.
 	Lacking string
 
 	probe []string

@@ -13,13 +13,13 @@ const (
 	Agree = time.Second
 )
 
-// Excludes reports whether a master loses its vote because its clock is off by off.
+// Excludes reports whether a master has no vote if its clock differs from the median by off.
 func Excludes(off time.Duration) bool { return max(off, -off) > Window }
 
-// Risky reports whether a clock that is off by off needs correction.
+// Risky reports whether a clock that differs from the median by off needs correction.
 func Risky(off time.Duration) bool { return max(off, -off) > Agree }
 
-// Text returns a phrase that says how far a clock is off.
+// Text returns a phrase that says how far a clock differs from the median.
 func Text(off time.Duration) string {
 	unit, word := time.Second, "ahead of"
 	if off < 0 {

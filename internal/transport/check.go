@@ -41,7 +41,7 @@ type Finding struct {
 // A Right is a command that the user of a client needs on a master.
 type Right struct {
 	Rule    string   // the word after the + in ACL SETUSER
-	Lacking string   // what does not work without it; "" if no lock can be acquired or kept
+	Lacking string   // what does not work without the right; "" if no lock can be acquired or kept
 	Probe   []string // a command that needs the right and changes nothing
 }
 
@@ -62,7 +62,7 @@ type CheckOptions struct {
 // by master and then by severity, the most severe first. An empty list means that no problem was found.
 //
 // Check writes nothing: it tests rights, and whether a master takes writes, with commands that change nothing. Data
-// that it has no right to read is reported as a finding.
+// that the user has no right to read is reported as a finding.
 //
 // Check returns within the dial timeout ([WithDialTimeout]) of the slowest master, twice that behind sentinels, or when
 // ctx ends. A master that has not answered by then is reported as a finding. The error reports invalid options and
@@ -117,7 +117,7 @@ type facts struct {
 type permissions struct {
 	lacking        []Right  // the rights that the user lacks
 	grants         []string // rules of ACL SETUSER that grant the lacking rights and revoke none
-	noEval, noLoad bool     // EVAL, SCRIPT LOAD may not be used
+	noEval, noLoad bool     // the user has no right to EVAL, to SCRIPT LOAD
 	renamed        []string // commands that the server does not know
 }
 

@@ -67,9 +67,10 @@ var libraryVersion = sync.OnceValue(func() string {
 	return ""
 })
 
-// introduce returns the introduction for the handshake, or nothing if a *redis.Pool makes the connection, since its
-// dial function may name it. The introduction must not begin the handshake, because its replies are ignored: a server
-// that refuses a connection, for example because it has too many, says so in the reply to the first command.
+// introduce returns the introduction for the handshake, or nothing if a *redis.Pool makes the connection, since the
+// dial function of that pool may set a name. The introduction must not begin the handshake, because its replies are
+// ignored: a server that refuses a connection, for example because it has too many, says so in the reply to the first
+// command.
 func (s *session) introduce() (list []wire.Question) {
 	if s.m.cfg.Foreign != nil {
 		return nil

@@ -32,7 +32,7 @@ func (b Bucket) Tag() string {
 	return "{" + strconv.Itoa(b.Number) + "}"
 }
 
-// Bucket returns the bucket that p serves; see [OpenBuckets].
+// Bucket returns the bucket that t serves; see [OpenBuckets].
 func (t *Transport) Bucket() Bucket { return t.bucket }
 
 // Buckets returns the number of buckets of a master that is a cluster (redis+cluster://), and 0 for any other master.
@@ -150,7 +150,8 @@ func movedTo(reply redis.Error, asked string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// slotQuestions read whether a node owns the slot of tag, whether the slot is being moved, and the number of replicas.
+// slotQuestions returns questions that read whether a node owns the slot of tag, whether the slot is being moved, and
+// the number of replicas.
 func (s *stopping) slotQuestions(tag string) []wire.Question {
 	return []wire.Question{
 		{Op: "find slot", Command: []string{"EXISTS", tag}, TakeFunc: wire.Refusal},

@@ -6,7 +6,7 @@
 //
 //	internal/transport           masters by number, sessions, pending releases, events, checks
 //	internal/transport/sentinel  the address of a master behind Sentinel, and its failovers
-//	internal/transport/feed      subscriptions: one more connection per master; its doc has the states of a channel
+//	internal/transport/feed      subscriptions: one more connection per master; its doc lists the states of a channel
 //	internal/transport/pipe      one connection in use: queue, writer, reader, watchdog, one reply for each request
 //	internal/transport/wire      making a connection, with redigo: dialling, logging in, bounds on the data from a server
 //	internal/transport/fault     errors: sentinels, causes, texts without credentials
@@ -43,11 +43,11 @@
 //	                 |                                                             |
 //	                 +----------- at once, if it has served for a while <-- down <-+
 //
-// A master goes down when its connection ends, when a script is answered with READONLY, when a heartbeat finds
-// another identity ([Info.Identity]) or an unfit server, or when the server has sent nothing for the timeout
-// ([WithTimeout]) while a request was written or being written; time in the queue does not count. While a master is
-// down or refused, Send fails immediately with the last reason. Attempts to connect continue, so a master that has
-// been fixed is used again without further action.
+// A master goes down when its connection ends, when a script is answered with READONLY, when a heartbeat finds another
+// identity ([Info.Identity]) or an unfit server, or when the server has sent nothing for the timeout ([WithTimeout])
+// while a request was written or being written; time in the queue is not included. While a master is down or refused,
+// Send fails immediately with the last reason. Attempts to connect continue, so a master that has been fixed is used
+// again without further action.
 //
 // A server is refused, with an error that names the problem and the fix, if:
 //   - its role is not master;

@@ -119,8 +119,8 @@ func (s *stopping) alone(fields map[string]string) error {
 // replica returns the name of the INFO field about replica i.
 func replica(i int) string { return "slave" + strconv.Itoa(i) }
 
-// lagOf returns the time since replica i was last heard from. ok is false if it is not in sync. Newer servers add
-// further words behind the lag.
+// lagOf returns the time since replica i was last heard from. ok is false if the replica is not in sync. Newer servers
+// add further words after the lag.
 func lagOf(fields map[string]string, i int) (lag time.Duration, ok bool) {
 	seconds, online := -1, false
 	for word := range strings.SplitSeq(fields[replica(i)], ",") {
@@ -182,7 +182,7 @@ func (s *stopping) questions(tag string, settings, nodes bool) (list []wire.Ques
 	return list
 }
 
-// configGet returns a question about settings.
+// configGet returns a question that reads the settings that match pattern.
 func configGet(pattern string, take func(reply any)) wire.Question {
 	return wire.Question{Op: "config get", Command: []string{"CONFIG", "GET", pattern}, TakeFunc: func(reply any) error {
 		take(reply)

@@ -13,7 +13,7 @@ import (
 )
 
 // greet reads the identity of a server, checks that it is fit, and loads the scripts. The age of an INFO is measured
-// from the request, because the reply may be delayed or this process may sleep. If the INFO is older than the
+// from the request, because the reply may be delayed or this process may sleep. If the INFO is older than both the
 // heartbeat interval and the timeout, greet requests it once more.
 func (s *session) greet(c *wire.Conn) (op string, err error) {
 	cfg := &s.m.cfg

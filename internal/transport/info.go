@@ -51,7 +51,7 @@ const noID = "0000000000000000000000000000000000000000"
 // Identity returns "run_id/master_replid2/second_repl_offset". A changed identity means that the server may have lost
 // locks: it has restarted, or was a replica and was promoted. The one exception is a server that has freed its
 // replication backlog, and with it the record of a promotion: from run_id/X/n to run_id/000.../-1. Such a session
-// continues, and its next event has the new identity. master_replid is not included, because a backup or a first
+// continues, and its next event contains the new identity. master_replid is not included, because a backup or a first
 // replica changes it.
 func (i Info) Identity() string {
 	return i.RunID + "/" + i.ReplID2 + "/" + strconv.FormatInt(i.SecondOffset, 10)

@@ -18,7 +18,7 @@ type master struct {
 	transport *Transport
 	index     int
 	cfg       Config
-	beats     *beats          // the sessions that share heartbeats with those of this master
+	beats     *beats          // shares heartbeats among the sessions with one server
 	ctx       context.Context // ends with the master; its cause is the reason
 	cancel    context.CancelCauseFunc
 	pending   pendingList
@@ -57,7 +57,7 @@ func (m *master) countMove(err error) {
 	}
 }
 
-// server returns the run id of the server of the session, "" if there is none.
+// server returns the run id of the server of the session, or "" if there is no session.
 func (m *master) server() string {
 	if s := m.state.Load().sess; s != nil {
 		return s.server
@@ -126,7 +126,7 @@ func (m *master) setDown(op string, err error) {
 	m.transport.watchers.emit(Event{Master: m.index, Err: failed})
 }
 
-// end ends m for the given reason: from then on Send fails, and the connections are being closed.
+// end ends m for the given reason. From then on Send fails. end does not wait until the connections are closed.
 func (m *master) end(why error) {
 	m.mu.Lock()
 	if m.ctx.Err() == nil {

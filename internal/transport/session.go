@@ -29,12 +29,12 @@ type session struct {
 	name     atomic.Pointer[string]        // the name last sent; nil if this package does not name the connection
 
 	// Guarded by master.beats.mu after the handshake.
-	beating bool          // a heartbeat of its own is outstanding
+	beating bool          // a heartbeat that this session has sent is outstanding
 	sent    clock.Instant // when the session last sent a heartbeat
 	leader  *session      // the session that decided to send that heartbeat
 	byOther bool          // another session with the server decided to send the last heartbeat
 	digest  string        // digest of the node of a cluster when CLUSTER NODES was last read; see [heartbeat.Digest]
-	stop    stopping      // as last read, if the master can be replaced by a replica
+	stop    stopping      // the settings last read, if the master can be replaced by a replica
 }
 
 // open reports whether Send may use s.

@@ -1,8 +1,8 @@
 package transport
 
 // The next steps that findings name. Each is one step, and safe if it is followed literally. Commands are in
-// backquotes; those of Redis are for the master of the finding, unless another server is named. A test of "redlock
-// check" follows each step on real servers, and fails if a step has no test case.
+// backquotes; commands of Redis are for the master of the finding, unless the step names another server. A test of
+// "redlock check" follows each step on real servers, and fails if a step has no test case.
 const (
 	stepNothing   = "nothing: "
 	stepStart     = "start the server; its log says why it ended"

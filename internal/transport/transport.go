@@ -103,7 +103,7 @@ func (t *Transport) N() int { return len(*t.list.Load()) }
 // Addr returns the name of master i: see [Master]. It contains no credentials.
 func (t *Transport) Addr(i int) string { return t.master(i).Name }
 
-// Clock returns the clock set by WithClock, or nil, the real clock, if none was set.
+// Clock returns the clock set by WithClock. If none was set, it returns nil, which is the real clock.
 func (t *Transport) Clock() *clock.Clock { return t.master(0).cfg.clock }
 
 // Timeout returns the timeout of master i; see [WithTimeout].
@@ -229,8 +229,8 @@ func (t *Transport) Retain(i int) {
 	t.master(i).users++
 }
 
-// Release drops a reference. If retire is set and it was the last one, the master is retired: its connections are
-// closed, outstanding requests and every later Send fail with [ErrRetired], and its pending releases are dropped.
+// Release drops a reference. If retire is set and that was the last reference, the master is retired: its connections
+// are closed, outstanding requests and every later Send fail with [ErrRetired], and its pending releases are dropped.
 // Release does not block.
 func (t *Transport) Release(i int, retire bool) {
 	t.changeMu.Lock()

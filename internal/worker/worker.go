@@ -41,7 +41,7 @@ func Main[A any](f func(ctx context.Context, args A) error) int {
 	}
 	var input sync.WaitGroup
 	input.Go(func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // ends with the test
+		_, _ = io.Copy(io.Discard, os.Stdin) // returns when the test ends
 		cancel()
 	})
 	if err := f(ctx, args); err != nil {
@@ -77,8 +77,8 @@ type Process struct {
 	trash    bytes.Buffer
 }
 
-// Start starts a worker. At the end of the test, the worker is killed and waited for. Methods that wait for the
-// worker fail after patience.
+// Start starts a worker. At the end of the test, the worker is killed and waited for. Line fails the test after
+// patience, and Join and Finish fail it after twice that time.
 func Start(t testing.TB, role string, args any, patience time.Duration, env ...string) *Process {
 	t.Helper()
 	text, err := json.Marshal(args)
@@ -156,7 +156,7 @@ func (p *Process) Signal(s os.Signal) {
 	}
 }
 
-// Finish asks the worker to end, and waits until it has, without an error.
+// Finish asks the worker to end, waits until it has ended, and fails the test if it ended with an error.
 func (p *Process) Finish() {
 	p.t.Helper()
 	_ = p.stdin.Close() // the worker may have ended

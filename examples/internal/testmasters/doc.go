@@ -1,3 +1,3 @@
-// Package testmasters provides the masters and the Lockers of the tests of the examples. Other tests do not need it:
-// docs/testing.md shows the calls that they use.
+// Package testmasters provides masters and Lockers for the tests of the examples. Tests of other programs do not need
+// this package: docs/testing.md shows the calls for them.
 package testmasters

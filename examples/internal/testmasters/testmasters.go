@@ -12,8 +12,8 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// Start starts n servers, which vote at once, and stops them at the end of the test. It skips the test if no server
-// program is installed.
+// Start starts n servers, which vote immediately, and stops them at the end of the test. It skips the test if no
+// server program is installed.
 func Start(t testing.TB, n int) (servers []*redisproc.Server, urls []string) {
 	t.Helper()
 	servers = redistest.Test(t, n, redisproc.Config{})
@@ -40,7 +40,7 @@ func Listen(t testing.TB, n int) (urls []string) {
 	return urls
 }
 
-// Locker returns the Locker of one more client over these masters. All of them must answer at the end of the test.
+// Locker returns the Locker of a new client over the masters at urls. All masters must answer at the end of the test.
 func Locker(t testing.TB, urls []string) *redlock.Locker {
 	t.Helper()
 	p, err := pool.Open(urls)

@@ -125,7 +125,8 @@ func (c *call) judge(a *ask, top float64) quorum.Outcome {
 	return quorum.Granted
 }
 
-// ballotAndValue returns the ballot and the value of a lease; a hash that the scripts have not written may have none.
+// ballotAndValue returns the ballot and the value of a lease. They may be 0 and "" if the scripts have not written the
+// hash.
 func ballotAndValue(lease string) (ballot float64, value string) {
 	found := wordsOfLease.FindStringSubmatch(lease)
 	if found == nil {

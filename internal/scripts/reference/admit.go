@@ -105,7 +105,7 @@ func starts(step scripts.AdmitStep) bool {
 	return step == scripts.AdmitStart || step == scripts.AdmitReplace
 }
 
-// step applies one step to a record, and returns nil if it cannot.
+// step returns the record that results from one step, or nil if the step cannot be applied to the record old.
 func (c *call) step(step scripts.AdmitStep, old, wanted record, median, quarantine float64) record {
 	now, next := float64(c.now), old
 	replid, offset := c.env.secondary()

@@ -10,7 +10,7 @@
 // type is an error. Expiry times are whole milliseconds, and a key exists until the end of its last millisecond.
 // Numbers are Lua's, 64-bit floating point. If a script fails, its earlier writes remain.
 //
-// It does not model memory limits, replicas, and users' rights except the one to publish. Arguments must be encoded by
-// package scripts. If an argument should be a number and is not, the result is an error as on a real master, but with
-// another text.
+// It does not model memory limits, replicas, or users' rights, except the right to publish. Arguments must be encoded
+// by package scripts. If an argument should be a number and is not, the result is an error as on a real master, but
+// with another text.
 package reference

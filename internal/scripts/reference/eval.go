@@ -116,7 +116,7 @@ func (c *call) arg(i int) string {
 	return c.args[i-1]
 }
 
-// argOr returns an optional argument, or left if it is missing.
+// argOr returns an optional argument, or left if the argument is missing.
 func (c *call) argOr(i int, left string) string {
 	if !c.has(i) {
 		return left

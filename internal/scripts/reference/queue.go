@@ -18,7 +18,7 @@ const (
 	mostWoken = 8
 )
 
-// A waiter is in the queue, or may be put there; without an id there is no waiter.
+// A waiter is in the queue, or may be put into the queue. A waiter with an empty id means that there is none.
 type waiter struct {
 	id    string
 	rank  int64

@@ -13,13 +13,13 @@ import (
 const MaxChannel = 128 << 10
 
 // A Listener is notified of messages and of renewed subscriptions. Notifications are neither complete nor reliable. A
-// message may come from a replica, which repeats the messages of its master, so the payload must name the writer if
-// the listener relies on that. Messages are lost when a connection ends, while a master is down, and if the user has
-// no right to subscribe. A listener must work without them.
+// message may come from a replica, which repeats the messages of its master, so the payload must name the writer if the
+// listener relies on that. Messages are lost when a connection ends, while a master is down, and if the user has no
+// right to subscribe. A listener must work without messages.
 //
-// Calls for one master do not overlap, calls for different masters may. No lock is held during them. They must not
-// block, since all listeners of that master wait meanwhile. They may call every method of the pool and of a
-// Subscription, except that they must not close the pool.
+// Calls for one master do not overlap; calls for different masters may overlap. No lock is held during a call. A method
+// must not block, since all listeners of that master wait meanwhile. It may call every method of the pool and of a
+// Subscription, except that it must not close the pool.
 type Listener interface {
 	// Message gets a published message. It may come before the first Resubscribed.
 	Message(master int, channel, payload string)

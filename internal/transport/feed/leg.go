@@ -22,8 +22,8 @@ type leg struct {
 	out       string // the outstanding command; "" if none
 	refused   error  // why the server refused the channel; nil if it did not
 	refusedAt time.Time
-	// Listeners with seq <= notified have been notified by Resubscribed. Those with seq <= requested will be when out
-	// is confirmed.
+	// Listeners with seq <= notified have been notified by Resubscribed. Listeners with seq <= requested will be notified
+	// when the command out is confirmed.
 	notified, requested uint64
 }
 

@@ -20,7 +20,8 @@ type Receiver interface {
 	Reply(master int, value any, err error)
 }
 
-// ReplyFunc is a Receiver for the pool's own calls. The reply may be a redis.Error; ended reports why there is none.
+// ReplyFunc is a Receiver for the pool's own calls. The reply may be a redis.Error. If there is no reply, ended is the
+// reason.
 type ReplyFunc func(reply any, ended error)
 
 // Reply implements Receiver.
@@ -50,7 +51,7 @@ type request struct {
 	to      Receiver
 	text    string // text of the stamp
 	since   int64  // when the writer took it; see Pipe.now
-	counted bool   // counts against the limit, as a call of a user
+	counted bool   // a call of a user, which is included in the limit
 	eval    bool   // send the text of the script
 }
 
@@ -60,7 +61,7 @@ type Pipe struct {
 	owner       Owner
 	base        time.Time // origin of the times of requests; time.Since is cheaper than time.Now
 	outstanding atomic.Int64
-	waiting     atomic.Int64 // since of the oldest request in taken; 0 if there is none
+	waiting     atomic.Int64 // the field since of the oldest request in taken; 0 if there is none
 	lastRead    atomic.Int64 // when the server last sent anything
 
 	ended chan struct{}
@@ -186,8 +187,8 @@ func (p *Pipe) Reason() error {
 }
 
 // mind ends the connection when ctx ends, or when the server has sent nothing for the timeout while a request was
-// written or being written. Time in the queue does not count: a server that answers is up, no matter how long the queue
-// is. mind also starts heartbeats. It uses monotonic time.
+// written or being written. Time in the queue is not included, because a server that answers is up, no matter how long
+// the queue is. mind also starts heartbeats. It uses monotonic time.
 func (p *Pipe) mind(ctx context.Context, age time.Duration) {
 	timeout, heartbeat := p.owner.Timeout, p.owner.Heartbeat
 	first := max(heartbeat-age, 0)
@@ -226,8 +227,8 @@ func (p *Pipe) mind(ctx context.Context, age time.Duration) {
 // mostYields is how many times mind yields to the other goroutines of a starved process before it ends the connection.
 const mostYields = 4
 
-// starved lets every goroutine that is ready run, and reports whether that took so long that the reader may not have
-// run since its reply arrived. The delay was then in this process, not in the server.
+// starved lets every goroutine that is ready run, and reports whether that took so long that a reply may have arrived
+// that the reader could not read yet. The delay is then in this process, not in the server.
 func starved(timeout time.Duration) bool {
 	began := time.Now()
 	runtime.Gosched()

@@ -107,7 +107,7 @@ func (p *Pipe) again(r *request, reply redis.Error) bool {
 	}
 	if resend {
 		r.eval = true
-		p.addLocked(*r) // also if the connection has ended: Drain answers it
+		p.addLocked(*r) // also if the connection has ended, since Drain then answers it
 	}
 	p.mu.Unlock()
 	p.wake.Signal()

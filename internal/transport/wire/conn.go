@@ -53,7 +53,7 @@ func (c *Conn) Flush() error {
 	return c.buf.out.Flush()
 }
 
-// Raw reports whether Write may be used. It may not be on a connection made by a *redis.Pool.
+// Raw reports whether Write may be used. Write cannot be used on a connection made by a *redis.Pool.
 func (c *Conn) Raw() bool { return c.buf != nil }
 
 // Write writes encoded commands immediately. Commands buffered by Send must be flushed first.

@@ -98,9 +98,9 @@ func panicked(v any) error {
 // query matches the query of a URL, where tokens and signatures are.
 var query = regexp.MustCompile(`\?[^\s"']*=[^\s"']*`)
 
-// scrub returns an error with the text of err, without credentials. The chain of err is dropped: a context error in it
-// would be taken for that of a caller, and an error of another pool for one of this pool. The Error method of err is
-// code of the caller, too, and may panic.
+// scrub returns an error with the text of err, without credentials. The chain of err is dropped, because a context
+// error in it would be taken for an error of the caller's context, and an error of another pool for an error of this
+// pool. The Error method of err is the caller's code and may panic, so scrub must be called where panics are recovered.
 func (p *Provider) scrub(err error, password string) error {
 	text := fault.ScrubText(query.ReplaceAllString(err.Error(), "?"+fault.Hidden), password)
 	if last := p.last.Load(); last != nil {

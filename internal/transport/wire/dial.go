@@ -21,7 +21,7 @@ type Target struct {
 	Network, Addr  string
 	TLS            *tls.Config // nil for a connection without TLS
 	User, Password string
-	Provider       *Provider // if set, returns the user and the password of each connection instead
+	Provider       *Provider // if set, replaces User and Password for each connection
 	Database       int
 	Dialer         func(ctx context.Context, network, addr string) (net.Conn, error)
 	// FindFunc, if set, returns the address for each connection instead of Addr, which then only names the server.

@@ -38,8 +38,8 @@ func (f *frugal) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// scan reports whether all lengths announced in p are within bounds. A line that is in one piece costs one search for
-// its end.
+// scan reports whether all lengths announced in p are within bounds. If a line is in one piece, the only cost is a
+// search for its end.
 func (f *frugal) scan(p []byte) bool {
 	for len(p) > 0 {
 		if f.skip > 0 {

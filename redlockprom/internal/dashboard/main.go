@@ -20,13 +20,13 @@ func main() {
 	}
 }
 
-// The selector of the dashboard's variables, and the place for it in the queries.
+// The selector of the dashboard's variables, and the placeholder for it in the queries.
 const (
 	place    = "SEL"
 	selector = `job=~"$job", instance=~"$instance"`
 )
 
-// A grid of Grafana is 24 columns wide. A row has four panels.
+// The grid of Grafana is 24 columns wide, so a row consists of four panels.
 const panelWidth, panelHeight = 6, 8
 
 // object is a JSON object; encoding/json sorts its keys.

@@ -66,7 +66,8 @@ func series(t *testing.T) map[string][]string {
 	return all
 }
 
-// histograms returns the names of the histograms. Each event metric has a series after one event.
+// histograms returns the names of the histograms. It reports an event for each of them first, since a histogram has
+// no series before.
 func histograms(t *testing.T) (names []string) {
 	t.Helper()
 	c := redlockprom.New()
@@ -95,8 +96,8 @@ var (
 	grouping = regexp.MustCompile(`\b(?:by|without|on|ignoring)\s*\(([^)]*)\)`)
 )
 
-// checkQuery returns the metrics that a query reads. It returns an error for a metric that is not in all, and for a
-// label that no metric of the query has, or that the metric of a selector lacks.
+// checkQuery returns the metrics that a query reads. It returns an error if a metric is not in all, if a grouping
+// uses a label that no metric of the query has, or if a selector uses a label that its metric does not have.
 func checkQuery(all map[string][]string, expr string) (metrics []string, err error) {
 	bare := quoted.ReplaceAllString(expr, "")
 	labels := map[string]bool{}
@@ -140,13 +141,13 @@ func TestCheckQuery(t *testing.T) {
 		`redlock_votes_total / on (x) redlock_held`:                  false,
 	} {
 		if _, err := checkQuery(all, expr); (err == nil) != valid {
-			t.Errorf("%s: %v", expr, err)
+			t.Errorf("checkQuery of %s returned %v", expr, err)
 		}
 	}
 }
 
-// Each query of the dashboard reads metrics and labels that the collector exports, and names them in the description of
-// its panel. Each metric is on a panel.
+// Each query of the dashboard reads metrics and labels that the collector exports, and the description of the panel
+// names these metrics. Each metric is on a panel.
 func TestQueriesMatchTheCollector(t *testing.T) {
 	all := series(t)
 	var dashboard struct {
@@ -196,7 +197,7 @@ func base(name string) string {
 	return name
 }
 
-// Each alert, and each query of the example, reads metrics and labels that the collector exports.
+// Each alert, and each query in the README of the example, reads metrics and labels that the collector exports.
 func TestAlertsMatchTheCollector(t *testing.T) {
 	all := series(t)
 	for path, pattern := range map[string]string{alerts: `(?m)^ *expr: (.*)$`, readme: "(?s)```promql\n(.*?)```"} {

@@ -16,7 +16,7 @@ type metricInfo struct {
 	labels []string
 }
 
-// descText matches the text of a prometheus.Desc, which has no other way to its fields.
+// descText matches the text of a prometheus.Desc, because its fields cannot be read in any other way.
 var descText = regexp.MustCompile(`^Desc\{fqName: "([^"]*)", help: "([^"]*)",.* variableLabels: \{([^}]*)\}`)
 
 // exported returns the metrics of a collector by name.
@@ -28,7 +28,7 @@ func exported() (map[string]metricInfo, error) {
 	}()
 	metrics := map[string]metricInfo{}
 	var err error
-	for d := range descs { // to the end, so that Describe returns
+	for d := range descs { // read all, so that Describe returns
 		m := descText.FindStringSubmatch(d.String())
 		if m == nil {
 			err = fmt.Errorf("unknown format of a description: %s", d)

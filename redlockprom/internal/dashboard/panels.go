@@ -1,9 +1,10 @@
 package main
 
-// A panel is a graph, or a timeline of states. Its description is the help text of its metrics, and note.
+// A panel is a graph, or a timeline of states. The description of the panel consists of the help texts of the
+// metrics, and of note.
 type panel struct {
 	title   string
-	kind    string // of the panel; "": timeseries
+	kind    string // the type of the panel; "" means timeseries
 	unit    string // of Grafana
 	note    string
 	metrics []string
