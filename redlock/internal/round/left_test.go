@@ -11,7 +11,8 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
-// freeIn returns when the master is free according to a vote: a key exists through the whole of its last millisecond.
+// freeIn returns the time after which the master is free according to v. That is one millisecond after Left, because
+// a key exists until the end of its last millisecond.
 func freeIn(v round.Vote) time.Duration {
 	if v.Left < 0 || v.Free {
 		return v.Left
