@@ -21,8 +21,8 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// scriptTime is the duration of a script on the masters of these tests: each carries 2 500 pairs of acquire and release
-// a second, so ten thousand calls at once would keep it busy for eight times the pool's timeout.
+// scriptTime is the duration of a script on the masters of these tests. A master can execute 2 500 pairs of acquire
+// and release a second, so ten thousand simultaneous calls would keep it busy for eight times the pool's timeout.
 const scriptTime = 200 * time.Microsecond
 
 // A load is one client with many goroutines over five busy masters, in virtual time.
@@ -79,7 +79,7 @@ type traffic struct {
 	try, cut          bool
 }
 
-// one acquires and releases one lock.
+// one acquires and releases one lock, and reports whether it succeeded.
 func (l *load) one(ctx context.Context, tr traffic, goroutine, n int) bool {
 	name := fmt.Sprintf("own-%d-%d", goroutine, n%4)
 	if tr.names > 0 {
@@ -103,7 +103,8 @@ func (l *load) one(ctx context.Context, tr traffic, goroutine, n int) bool {
 	return false
 }
 
-// pairs runs the traffic and returns how many locks were taken and released from the first second on.
+// pairs runs the traffic, and returns the number of locks that were acquired and released within d. It starts to
+// count after a first second, or later if the connections are cut.
 func (l *load) pairs(tr traffic, d time.Duration) int64 {
 	ctx, cancel := context.WithCancel(l.Context())
 	var counted atomic.Bool
@@ -133,13 +134,14 @@ func (l *load) pairs(tr traffic, d time.Duration) int64 {
 	return done
 }
 
-// H101: a client with far more calls than the masters can serve gets the throughput of one with sixty-four. No master
-// counts as down, no held lock is lost, and two seconds later the next lock is taken at once.
+// H101: a client with far more calls than the masters can serve has the throughput of a client with sixty-four
+// calls. No master is considered down, no held lock is lost, and two seconds later the next lock is acquired
+// immediately.
 func TestOverload(t *testing.T) {
 	sizes := []int{64, 512, 10_000, 50_000}
 	short := !long.Enabled() || race.Enabled
 	if short {
-		sizes = []int{64, 1_000} // the race detector knows 8 128 goroutines
+		sizes = []int{64, 1_000} // the race detector allows 8 128 goroutines
 	}
 	for _, tr := range []traffic{
 		{try: true}, {try: true, names: 4}, {}, {names: 4},
@@ -185,8 +187,8 @@ func (l *load) overload(tr traffic, least *int64) {
 	l.Logf("%d pairs a second", n)
 }
 
-// H101: a TryLock waits for its turn for ten timeouts of the pool, and only then fails: of calls that the masters can
-// serve within that time none fails.
+// H101: a TryLock waits for its turn for ten timeouts of the pool, and fails only after that. So no call fails if
+// the masters can serve all calls within that time.
 func TestTryLockWaitsForItsTurn(t *testing.T) {
 	loaded(t, func(l *load) {
 		for i := range 5 {
@@ -217,8 +219,8 @@ func TestTryLockWaitsForItsTurn(t *testing.T) {
 	})
 }
 
-// H101: thousands of calls wait, and the subscription of each master is cut: all of them try again, and no master
-// counts as down because of that.
+// H101: thousands of calls wait, and the subscription of each master is cut. All calls try again, and no master is
+// considered down because of that.
 func TestOverloadByResubscription(t *testing.T) {
 	waiters := 8_000
 	if !long.Enabled() || race.Enabled {
@@ -250,7 +252,7 @@ func TestOverloadByResubscription(t *testing.T) {
 	})
 }
 
-// H101: calls of one client that try one name at once cost the masters a single round, not one for each call.
+// H101: calls of one client that try to lock one name at the same time share a single round.
 func TestTryLocksShareAttempts(t *testing.T) {
 	loaded(t, func(l *load) {
 		before := l.masters.Master(0).Commands()["acquire"]
@@ -268,7 +270,7 @@ func TestTryLocksShareAttempts(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		after(time.Second) // a quorum decides before the last master
+		after(time.Second) // for the last master, which answers after the decision
 		if n := l.masters.Master(0).Commands()["acquire"] - before; n != 1 || won.Load() != 1 {
 			l.Errorf("%d rounds, %d calls have won", n, won.Load())
 		}
