@@ -52,7 +52,7 @@ func ExampleLocker_Admin() {
 	// master-3:6379 voting
 }
 
-// A health tester: it neither sends nor blocks.
+// Masters can serve a health check, because it neither sends messages nor blocks.
 func ExampleAdmin_Masters() {
 	locker, _, done := inMemory()
 	defer done()

@@ -91,7 +91,7 @@ func ExampleWithExtension() {
 	// true
 }
 
-// Calls are served in order, regardless of their process.
+// Fair calls are served in order, regardless of their process.
 func ExampleWithFair() {
 	ctx := context.Background()
 	locker, _, done := inMemory()
@@ -193,7 +193,7 @@ func ExampleWithOwner() {
 	// billing on web-7 <nil>
 }
 
-// Two services on the same masters with independent names.
+// Two services can use the same masters with independent names.
 func ExampleWithPrefix() {
 	masters := redlocktest.New(3, redlocktest.Prefix("billing"))
 	defer masters.Close()
@@ -220,7 +220,7 @@ func ExampleWithMaxTTL() {
 	// true
 }
 
-// A durable master votes at once after a restart with its data.
+// A durable master votes immediately after a restart with its data.
 func ExampleWithDurableMasters() {
 	ctx := context.Background()
 	locker, masters, done := inMemory(redlock.WithDurableMasters()) // no name: all masters
@@ -234,7 +234,7 @@ func ExampleWithDurableMasters() {
 	// <nil>
 }
 
-// Without the guard a master that restarts empty votes at once.
+// Without the guard a master that restarts empty votes immediately.
 func ExampleWithoutRestartGuard() {
 	locker, _, done := inMemory(redlock.WithoutRestartGuard())
 	defer done()

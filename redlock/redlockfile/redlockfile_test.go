@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A program locks with the masters, the login and the prefix of the file.
+// Open returns a Locker with the masters, the login and the prefix of the file.
 func TestOpen(t *testing.T) {
 	config := map[string]any{"prefix": "shop", "passwordFile": "pass"}
 	var urls []string

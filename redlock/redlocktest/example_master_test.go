@@ -10,7 +10,7 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// A minority of one master in three may fail in any way: the majority continues.
+// One of three masters may fail in any way, because the other two are a majority.
 func ExampleMaster() {
 	ctx := context.Background()
 	masters := redlocktest.New(3)
