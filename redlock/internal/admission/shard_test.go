@@ -19,8 +19,8 @@ func sharded(f Fact, g scripts.Shard) Fact {
 	return f
 }
 
-// Judge returns the phase and the step of each row for master 0 of five, which are shard 2 of 3. The records of the
-// other masters contain this shard, and are in quarantine, except for one if voted is set.
+// Judge returns the phase and the step of each row for master 0 of five, which are shard 2 of 3. The other masters
+// have records with this shard and are in quarantine; if voted is set, one of them was admitted before.
 func TestJudgeOfAShard(t *testing.T) {
 	id := "a" + zeros
 	over := epoch - guard.Microseconds()
@@ -100,8 +100,8 @@ func TestAnotherShardOnOneMaster(t *testing.T) {
 	}
 }
 
-// Named reports whether all masters have shown the shard on their present connections, and Begun whether one of them
-// has been admitted in it.
+// Named reports whether all masters have shown the shard on their present connections. Begun reports whether one of
+// them has been admitted in it.
 func TestNamedAndBegun(t *testing.T) {
 	f := deployment(empty("a" + zeros))
 	f.Shard = second

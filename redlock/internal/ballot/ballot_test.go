@@ -127,8 +127,8 @@ func TestHighFenceIsForgotten(t *testing.T) {
 	}
 }
 
-// H59: if a quorum of the masters has replied, Floor is not below the fences of a quorum. A minority of poisoned
-// masters does not raise it above the fences of the healthy masters, however few votes a round has.
+// H59: if a quorum of the masters has replied, the fences of at least a quorum are at or below Floor. A minority of
+// poisoned masters does not raise Floor above the fences of the healthy masters, however few votes a round has.
 func TestFloorAsNaive(t *testing.T) {
 	property(t, func(t *testing.T, r *rand.Rand) {
 		n := 1 + r.IntN(7)
@@ -306,7 +306,7 @@ func TestBallotsOfANameDoNotFall(t *testing.T) {
 			}
 			got, _, err := b.Propose(at(us), name, near, 0)
 			if err != nil || got <= near || got <= told[name] || got < last[name] || got >= scripts.MaxBallot {
-				t.Errorf("%q above %d, told %d, last %d: %d, %v", name, near, told[name], last[name], got, err)
+				t.Errorf("%q above %d, fence %d, last ballot %d: %d, %v", name, near, told[name], last[name], got, err)
 			}
 			last[name] = got
 		}

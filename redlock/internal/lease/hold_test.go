@@ -57,15 +57,15 @@ func TestExtendSoon(t *testing.T) {
 		}
 		after(20 * time.Millisecond)
 		if got := b.takeLog(); !slices.Equal(got, []string{"extended false", "extended false"}) {
-			t.Errorf("with one under way: %q", got)
+			t.Errorf("with one extension in progress the log is %q", got)
 		}
 		l.ExtendSoon(0)
 		after(time.Millisecond)
-		l.ExtendSoon(2 * time.Second) // later than a retry would come; the confirmation does not cancel it
+		l.ExtendSoon(2 * time.Second) // later than a retry; the confirmation must not cancel it
 		after(2010 * time.Millisecond)
 		delay(0)
 		if got := b.takeLog(); !slices.Equal(got, []string{"extended false", "extended false"}) {
-			t.Errorf("with one wanted later: %q", got)
+			t.Errorf("with one extension requested for later the log is %q", got)
 		}
 		now := b.Manager.Clock.Now()
 		l.mu.Lock()
@@ -76,7 +76,7 @@ func TestExtendSoon(t *testing.T) {
 		l.ExtendSoon(time.Hour) // a later time does not delay the earlier one
 		after(2 * time.Millisecond)
 		if got := b.takeLog(); !slices.Equal(got, []string{"extended false"}) {
-			t.Errorf("while a retry is due in a second: %q", got)
+			t.Errorf("with a retry that is due in a second the log is %q", got)
 		}
 	})
 }
@@ -189,7 +189,7 @@ func TestConfirmedAsTable(t *testing.T) {
 	const ms = time.Millisecond
 	for _, c := range []struct {
 		name       string
-		after      time.Duration // when two of three votes come
+		after      time.Duration // time after which two of three votes arrive
 		kind       quorum.Outcome
 		left       time.Duration
 		cancelled  bool

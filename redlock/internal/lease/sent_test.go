@@ -18,8 +18,8 @@ type letter struct {
 	repair  bool
 }
 
-// A sent agrees with a list of all messages on the masters, the session if there was only one, and the largest
-// ballot.
+// The fields of sent agree with a list of all messages: the masters that were sent a message, the session if there
+// was only one, and the largest ballot.
 func TestSentMatchesAListOfAllMessages(t *testing.T) {
 	property.Check(t, func(t *testing.T, r *rand.Rand) {
 		var s sent

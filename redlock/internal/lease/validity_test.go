@@ -65,7 +65,7 @@ func TestValidityCountsTheLargerElapsedTime(t *testing.T) {
 }
 
 // H61: after any freezes, each seen by one clock or by both, the remaining validity is the TTL minus the drift and
-// the larger sum of the two clocks. The maximum hold uses the same elapsed time.
+// the larger of the two times that have passed on the clocks. The maximum hold uses the same elapsed time.
 func TestSeveralFreezesAddUpToTheLargerClock(t *testing.T) {
 	property.Check(t, func(t *testing.T, r *rand.Rand) {
 		v, _ := randomValidity(r)
@@ -108,7 +108,7 @@ func TestSeveralFreezesAddUpToTheLargerClock(t *testing.T) {
 	})
 }
 
-// H15: the time until the next extension is measured from the start of the last extension. It is a third of the TTL.
+// H15: an extension is due when a third of the TTL has passed since the start of the last extension.
 func TestExtensionIsDueAfterThirdOfTTL(t *testing.T) {
 	property.Check(t, func(t *testing.T, r *rand.Rand) {
 		v, drift := randomValidity(r)

@@ -207,7 +207,7 @@ func TestAbort(t *testing.T) {
 	}
 	given.Masters[0] = admission.State{Record: scripts.Record{Epoch: 2, Alone: 2, Masters: "abc"}}
 	if _, err := Finish(given); err == nil {
-		t.Error("finished although an old master says that the change was given up")
+		t.Error("finished although the record of an old master says that the change was cancelled")
 	}
 	if _, err := Abort(seen(0b00110|0b01000, alone)); err == nil {
 		t.Error("the change was cancelled although the next masters may act alone")

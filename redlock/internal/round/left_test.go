@@ -20,7 +20,8 @@ func freeIn(v round.Vote) time.Duration {
 	return v.Left + ms
 }
 
-// naiveFree computes in a simple way the first time at which a majority of a set is free; -1 if waiting does not help.
+// naiveFree computes in a simple way the first time at which a majority of a set is free, or -1 if waiting does not
+// help.
 func naiveFree(set quorum.Set, votes map[int]round.Vote) time.Duration {
 	freeAt := func(at time.Duration) bool {
 		n := 0

@@ -130,7 +130,7 @@ func TestShardsAgree(t *testing.T) {
 	}
 	all[0].Record(true, false, false)
 	all[2].Record(true, false, false)
-	all[2].Record(false, false, false) // Named is never reset
+	all[2].Record(false, false, false) // a shard that was named stays named
 	if agreed(all[0]) {
 		t.Error("agreed though one shard was not seen")
 	}

@@ -23,7 +23,7 @@ type testClient struct {
 	t       *testing.T
 	closing chan struct{}
 	once    sync.Once       // closes closing
-	view    *admission.View // what the Manager sees; nil: what the voters see
+	view    *admission.View // the view of the Manager; nil: the view of the monitor
 
 	// handing, unless nil, is called when an ownership has ended by a hand-off, before the successor is notified.
 	handing func()
@@ -105,7 +105,7 @@ type pending struct {
 	err    chan error // capacity 1
 }
 
-// start calls Lock in a goroutine, and returns when it waits or has returned.
+// start calls Lock in a goroutine, and returns when Lock waits or has returned.
 func (p *testClient) start(c *Call) *pending {
 	ctx, cancel := context.WithCancel(p.t.Context())
 	l := &pending{Call: c, cancel: cancel, err: make(chan error, 1)}
