@@ -77,7 +77,7 @@ func ExampleWithMinHold() {
 	// true <nil>
 }
 
-// Without extension a lock ends with its first validity.
+// Without extension a lock ends when its first validity has expired.
 func ExampleWithExtension() {
 	ctx := context.Background()
 	locker, _, done := inMemory()
@@ -104,7 +104,7 @@ func ExampleWithFair() {
 	// <nil>
 }
 
-// A user's request goes before waiting jobs, regardless of their process and their waiting time.
+// A user's request gets the lock before waiting jobs, regardless of their process and their waiting time.
 func ExampleWithPriority() {
 	ctx := context.Background()
 	locker, _, done := inMemory()
@@ -159,7 +159,7 @@ func ExampleWithRetry() {
 	// true
 }
 
-// A retry policy: one retry, without a pause.
+// This retry policy allows one retry, without a pause.
 func ExampleRetry() {
 	ctx := context.Background()
 	locker, masters, done := inMemory()

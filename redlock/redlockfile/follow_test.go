@@ -102,7 +102,7 @@ func listen(t *testing.T) (urls []string) {
 	return urls
 }
 
-// A program follows the file of the command until its context ends.
+// A program can follow the configuration file of the command until ctx ends.
 func ExampleFollow() {
 	path, remove := writeFile(`{"masters": ["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"]}`)
 	defer remove()

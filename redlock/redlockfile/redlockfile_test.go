@@ -99,7 +99,7 @@ func writeFile(text string) (path string, remove func()) {
 	return path, func() { _ = os.RemoveAll(dir) }
 }
 
-// One file serves the program and the command: redlock status --config locks.json.
+// The program and the command can use the same file: redlock status --config locks.json.
 func ExampleOpen() {
 	path, remove := writeFile(`{
 		"masters": ["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"], "prefix": "shop", "guard": "1m"

@@ -132,7 +132,7 @@ func ExampleMasters() {
 	// [redis://master-1:6379 redis://master-2:6379 redis://master-3:6379]
 }
 
-// Take shows what the program does when another client holds the name.
+// Take simulates another client that holds the name, to test what the program does then.
 func ExampleMasters_Take() {
 	masters := redlocktest.New(3)
 	defer masters.Close()
@@ -146,7 +146,7 @@ func ExampleMasters_Take() {
 	// true
 }
 
-// Free shows what the program does when it has waited, and the name becomes free.
+// Free releases the name of Take, to test what a waiting program does when the name becomes free.
 func ExampleMasters_Free() {
 	masters := redlocktest.New(3)
 	defer masters.Close()
@@ -165,7 +165,7 @@ func ExampleMasters_Free() {
 	// <nil>
 }
 
-// Lose shows whether the work stops when the lock is lost.
+// Lose simulates the loss of a lock, to test whether the work stops.
 func ExampleMasters_Lose() {
 	masters := redlocktest.New(3)
 	defer masters.Close()
@@ -232,7 +232,7 @@ func ExampleMasters_Listen() {
 	// 3 true
 }
 
-// Fresh shows how the program starts on masters that have not been admitted.
+// Fresh makes masters that have not been admitted, to test how the program starts on them.
 func ExampleFresh() {
 	masters := redlocktest.New(3, redlocktest.Fresh())
 	defer masters.Close()
@@ -269,7 +269,7 @@ func ExampleMaxTTL() {
 	// <nil>
 }
 
-// Masters of one of two shards. A test of sharded names makes one set of masters for each shard.
+// Shard makes the masters of one of two shards. A test of sharded names makes one set of masters for each shard.
 func ExampleShard() {
 	var shards []*pool.Pool
 	for number := 1; number <= 2; number++ {
