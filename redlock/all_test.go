@@ -33,7 +33,7 @@ func TestLockAllSortsNames(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
 		s := w.all(l, []string{"b", "c", "a", "b"})
-		after(time.Millisecond) // the last votes
+		after(time.Millisecond) // until the last votes have arrived
 		ctx := s.Context(w.Context())
 		for _, name := range []string{"a", "b", "c"} {
 			if s.Of(name).Token() == 0 || redlock.TokenOf(ctx, name) != s.Of(name).Token() || w.on(name) != 3 {
@@ -118,19 +118,19 @@ func TestOrderOfNamesWithinContext(t *testing.T) {
 		for _, locks := range []*redlock.Locks{tried, inner} {
 			w.unlock(locks)
 		}
-		after(time.Millisecond) // the last votes
+		after(time.Millisecond) // until the last votes have arrived
 		if s.Context(w.Context()).Err() != nil || w.on("b") != 3 {
 			w.Error("the inner Unlock has released the outer locks")
 		}
-		other := w.locker() // a separate Locker has a separate order
+		other := w.locker() // the order applies to each Locker separately
 		k := w.takeWith(other, ctx, "a")
 		w.noError(k.Unlock(w.Context()), s.Unlock(w.Context()))
 		w.nothingLeft("a", "b", "c", "d", "e")
 	})
 }
 
-// A failed call leaves no keys: a refused try, a wait whose limit or context ends, a closed Locker, invalid names and
-// options.
+// A call that fails leaves no keys, whether it is refused, its wait limit or its context ends, its Locker is closed,
+// or its names or options are invalid.
 func TestLocksThatFailLeaveNothing(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()

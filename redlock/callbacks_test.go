@@ -51,8 +51,8 @@ func callbacks(f func()) map[string]redlock.Option {
 	return list
 }
 
-// everything uses l in all ways that cause events while one lock is held, and fails the test if anything differs
-// from a Locker without callbacks. The cluster must have four masters, so that there is a warning.
+// everything uses l in all ways that cause events while one lock is held, and fails the test if l behaves
+// differently from a Locker without callbacks. The cluster must have four masters, so that there is a warning.
 func (w *cluster) everything(l *redlock.Locker) {
 	w.Helper()
 	ctx := w.within(10 * time.Minute)
@@ -279,7 +279,7 @@ func TestSlowCallback(t *testing.T) {
 		}
 		release()
 		synctest.Wait()
-		s := l.Stats() // now, since masters that answer after the majority add events too
+		s := l.Stats() // read now, since masters that answer after the majority add events
 		if missing != s.Dropped || missing < 100 {
 			w.Errorf("%d events were dropped, and %d logged", s.Dropped, missing)
 		}

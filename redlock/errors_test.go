@@ -52,7 +52,7 @@ func sampleMasterErrors() []error {
 	}
 }
 
-// H05, H32, H34, H56: one error contains the decision, why the wait ended, and the reply of each master.
+// H05, H32, H34, H56: a LockError wraps the decision, the reason why the wait ended, and the reply of each master.
 func TestLockErrorWrapsAllCauses(t *testing.T) {
 	errs := sampleMasterErrors()
 	for name, decision := range sentinels {

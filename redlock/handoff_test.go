@@ -69,7 +69,7 @@ func TestContextAfterHandoffOwnsNothing(t *testing.T) {
 		w.isError(errOf(k.Export()), redlock.ErrReleased)
 		w.isError(k.Unlock(w.Context()), redlock.ErrReleased)
 		if k.Remaining() > 0 || next.Err() != nil || w.on("n") != 5 {
-			w.Errorf("%v left of the old, the new is %v, on %d masters", k.Remaining(), next.Err(), w.on("n"))
+			w.Errorf("%v left of the old lock; the new lock: %v, on %d masters", k.Remaining(), next.Err(), w.on("n"))
 		}
 		inner := w.takeWith(p, next.Context(w.Context()), "n")
 		if inner.Token() != next.Token() {

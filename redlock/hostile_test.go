@@ -109,6 +109,6 @@ func sufferLies(w *cluster, l, other *peer) {
 			w.Errorf("lock %d: token %d after %d", n, k.Token(), last)
 		}
 		last = k.Token()
-		after(time.Duration(n) * 300 * time.Millisecond) // connections come back, heartbeats pass
+		after(time.Duration(n) * 300 * time.Millisecond) // connections are restored, and heartbeats are sent
 	}
 }

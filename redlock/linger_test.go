@@ -97,7 +97,7 @@ var lingerCases = []struct {
 			w.must(k.Err())
 			w.unlock(k)
 		}
-		atMost(w, w.count("acquire"), 5*12, "acquires") // one a TTL
+		atMost(w, w.count("acquire"), 5*12, "acquires") // one for each TTL
 	}},
 	{"another client's Lock", func(w *cluster, p, other *peer) {
 		token := idle(w, p)

@@ -205,7 +205,7 @@ func TestNameKeptForDeadWaiterIsNotHeld(t *testing.T) {
 		_, err := other.TryLock(w.Context(), "a")
 		w.isError(err, redlock.ErrNoQuorum)
 		w.notError(err, redlock.ErrHeld)
-		after(time.Second) // the waiter has missed its second
+		after(time.Second) // the second for which the masters keep the name
 		k := w.tryTake(other, "a")
 		_ = k.Unlock(w.Context())
 		waiter.silence(false)

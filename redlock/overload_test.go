@@ -31,8 +31,8 @@ type load struct {
 	masters *memory.Masters
 	pool    *pool.Pool
 	locker  *redlock.Locker
-	silent  atomic.Int64 // masters that were found down because they did not answer
-	lost    atomic.Int64 // locks
+	silent  atomic.Int64 // number of times that a master was down because it did not answer
+	lost    atomic.Int64 // number of lost locks
 
 	mu    sync.Mutex
 	conns []net.Conn
@@ -75,7 +75,7 @@ func (l *load) dial(ctx context.Context, network, addr string) (net.Conn, error)
 
 // A traffic describes the repeated calls of the goroutines of a load.
 type traffic struct {
-	goroutines, names int // 0 names: each goroutine has its own
+	goroutines, names int // 0 names: each goroutine has its own names
 	try, cut          bool
 }
 
@@ -148,7 +148,7 @@ func TestOverload(t *testing.T) {
 		{try: true, cut: true}, {try: true, names: 4, cut: true}, {cut: true}, {names: 4, cut: true},
 	} {
 		if short && (tr.cut != (tr.names > 0) || tr.cut == tr.try) {
-			continue // two of the eight
+			continue // only two of the eight run
 		}
 		var least int64
 		for _, tr.goroutines = range sizes {

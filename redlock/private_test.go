@@ -37,7 +37,7 @@ func (l *Locker) FinishChange(ctx context.Context) error { return private.Of(l).
 
 func (l *Locker) AbortChange(ctx context.Context) error { return private.Of(l).AbortChange(ctx) }
 
-// WithShard makes the Locker serve shard number of the given number of shards.
+// WithShard makes the Locker serve the shard with this number. of is the number of all shards.
 func WithShard(number, of int) Option {
 	return private.Option[Option](private.Settings{Shard: number, Shards: of})
 }

@@ -34,7 +34,7 @@ type replicated struct {
 	aof      bool
 	replica  *redisproc.Server
 	promoted atomic.Bool
-	copy     string // of the files, if there is one
+	copy     string // directory with a copy of the files, or ""
 }
 
 func never(bool) bool { return false }

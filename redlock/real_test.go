@@ -219,14 +219,14 @@ func TestOnlyDurableMastersWithDataVoteAtOnce(t *testing.T) {
 	f.restart(1)
 	stateOf(t, l, 1, "quarantine")
 
-	f.demote(2, 4) // it gets the data of another master, before a change of role and before a restart
+	f.demote(2, 4) // master 2 gets the data of master 4, and changes its role
 	f.do(2, "REPLICAOF", "NO", "ONE")
 	stateOf(t, l, 2, "quarantine")
 	f.admit(l)
 	f.must(l.Close(bounded(t)))
 	f.demote(2, 4)
 	f.do(2, "REPLICAOF", "NO", "ONE")
-	eventually(t, hang, func() string { // otherwise it restarts with its own data
+	eventually(t, hang, func() string { // otherwise master 2 restarts with its old data
 		text := string(f.do(2, "INFO", "persistence").([]byte))
 		if !strings.Contains(text, "aof_rewrite_in_progress:0") || !strings.Contains(text, "aof_rewrite_scheduled:0") {
 			return "the append-only file is still being rewritten"

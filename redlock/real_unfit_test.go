@@ -29,7 +29,7 @@ type ailment struct {
 func ailments() []ailment {
 	set := func(pairs ...any) func(*deployment, int) {
 		return func(f *deployment, i int) {
-			for k := 0; k < len(pairs); k += 2 { // Redis 6 sets one at a time
+			for k := 0; k < len(pairs); k += 2 { // Redis 6 sets only one parameter at a time
 				f.do(i, "CONFIG", "SET", pairs[k], pairs[k+1])
 			}
 		}

@@ -50,7 +50,7 @@ func TestPendingReleaseNamesNoWaiter(t *testing.T) {
 		w.each(func(_ int, m *memory.Master) { m.Evict("n") }, 3, 4)
 		w.delay(100 * time.Microsecond)
 		p := w.peer("p")
-		first := w.call(w.Context(), p, "other") // the inbox is open, so the first acquire has a ticket
+		first := w.call(w.Context(), p, "other") // this opens the inbox, so the acquire of n has a ticket
 		k := first.gets(time.Second)
 		w.masters.Take("queued", time.Hour)
 		ctx, cancel := context.WithCancel(w.Context())
