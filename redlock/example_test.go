@@ -168,7 +168,7 @@ func ExampleLocker_TryLock() {
 	// another does it
 }
 
-// Drain lets the work under way finish before a shutdown.
+// Drain lets the work in progress finish before a shutdown.
 func ExampleLocker_Drain() {
 	locker, _, done := inMemory()
 	defer done()

@@ -71,7 +71,7 @@ var lies = map[string]lie{
 }
 
 // A minority of masters with false replies loses only its votes: locks are acquired, extended and released as fast
-// as without these masters, tokens are those of the other masters, and the locks of other clients are respected.
+// as without these masters, tokens follow the other masters, and the locks of other clients are respected.
 func TestHostileMinorityLosesItsVotes(t *testing.T) {
 	for name, say := range lies {
 		subtest(t, name, 5, func(w *cluster) {

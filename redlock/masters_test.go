@@ -96,8 +96,8 @@ func TestRaiseMaxTTL(t *testing.T) {
 	})
 }
 
-// H72: Check reports the missing quorum that results from a mistyped prefix, and leaves no keys. For a healthy
-// deployment it reports nothing about votes.
+// H72: Check reports the missing quorum that results from a mistyped prefix, and leaves no keys behind. For a
+// healthy deployment it reports nothing about votes.
 func TestCheckFailsWithoutVotingQuorum(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		wrong := w.locker(redlock.WithObserver(), redlock.WithPrefix("redlcok"))

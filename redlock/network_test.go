@@ -19,9 +19,9 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// A peer is one client: a Locker with its own pool and wire. It can be killed, hung, cut off from masters, or prevented
-// from subscribing. Its messages can be late, held back or lost, and those that the masters publish to it can be lost,
-// duplicated or reordered.
+// A peer is one client: a Locker with its own pool and wire. It can be killed, hung, cut off from masters, or
+// prevented from subscribing. Its messages can be late, held back or lost, and the messages that the masters publish
+// to it can be lost, duplicated or reordered.
 type peer struct {
 	*redlock.Locker
 	id      string

@@ -37,7 +37,7 @@ func suspendedRole(ctx context.Context, l *redlock.Locker, a workerArgs) error {
 	return nil
 }
 
-// A resource refuses writes whose token is smaller than one that it has seen.
+// A resource refuses writes whose token is smaller than the largest token that it has seen.
 type resource struct{ seen int64 }
 
 func (r *resource) write(token int64) bool {

@@ -178,9 +178,9 @@ func TestRepairByOneSet(t *testing.T) {
 	}
 }
 
-// changing returns the joint configuration of a change, and the configuration of a client that uses one set alone.
-// Without next the masters change from 0, 1 and 2 to 3, and that client uses the old set. With next they change from
-// 3 to 0, 1 and 2. Then changing allows the next set to act alone, and that client uses the next set.
+// changing returns the joint configuration of a change, and the configuration of a client that uses only one set.
+// Without next, the masters change from 0, 1 and 2 to 3, and that client uses the old set. With next, they change
+// from 3 to 0, 1 and 2, the change is finished, and that client uses the next set.
 func (w *cluster) changing(next bool) (both, one redlock.Configuration) {
 	w.Helper()
 	if !next {
@@ -197,8 +197,8 @@ func (w *cluster) changing(next bool) (both, one redlock.Configuration) {
 }
 
 // H97: one master that loses a vote would be enough for two holders if a master were repaired before a majority has
-// confirmed the lock. Master 2 loses its vote for the second client, and would count for the first client in place
-// of master 1, which the extension has not reached.
+// confirmed the lock. Master 2 loses its vote for the second client, and would then vote for the first client in
+// place of master 1, which the extension has not reached.
 func TestRepairNeedsMajority(t *testing.T) {
 	for name, c := range lockPairs {
 		subtest(t, name, 3, func(w *cluster) {

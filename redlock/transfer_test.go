@@ -85,7 +85,7 @@ func TestRefusalDoesNotRepeatHandle(t *testing.T) {
 	}
 }
 
-// An accepted text is exactly the one that String returns, so each handle has exactly one text.
+// parseHandle accepts only the text that String returns, so each handle has exactly one text.
 func FuzzHandle(f *testing.F) {
 	for _, h := range sampleHandles {
 		text := h.String()

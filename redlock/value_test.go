@@ -102,7 +102,7 @@ func TestValueReachesAllMasters(t *testing.T) {
 		k := w.take(w.locker(), "n", redlock.WithExtension(false))
 		have := func(values ...string) {
 			w.Helper()
-			synctest.Wait() // a SetValue waits for a quorum alone
+			synctest.Wait() // SetValue waits only for a quorum
 			for i, value := range values {
 				if h := w.holding(i, "n"); h.ID == "" || h.Value != value {
 					w.Errorf("master %d shows %q, want %q", i, h.Value, value)

@@ -59,7 +59,7 @@ func TestJudgeOfAShard(t *testing.T) {
 		}
 		if c.voted {
 			f.Facts[3] = sharded(with("f3"+zeros, record("f3"+zeros)), second)
-			f.Facts[3].Lose() // its record still counts
+			f.Facts[3].Lose() // its record is still considered
 			f.Facts[3].Lost = guard
 		}
 		if c.now {

@@ -51,7 +51,7 @@ func TestExtendSoon(t *testing.T) {
 			}
 		}
 		delay(5 * time.Millisecond)
-		for range 2 { // the first is under way when the second is requested
+		for range 2 { // the first is in progress when the second is requested
 			l.ExtendSoon(0)
 			after(time.Millisecond)
 		}
@@ -81,7 +81,7 @@ func TestExtendSoon(t *testing.T) {
 	})
 }
 
-// While the masters are changed, a lease that was won by the old set alone uses the old set until both sets have
+// While the masters are changed, a lease that was won only by the old set uses the old set until both sets have
 // confirmed an extension. The unlock of an inner lock, which only the old set confirms, does not change that.
 func TestInnerUnlockInJointConfiguration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

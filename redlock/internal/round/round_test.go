@@ -233,8 +233,8 @@ func TestTooLongAsTable(t *testing.T) {
 	})
 }
 
-// Refusal reports that a call need not be sent to a master if the master is down, refuses the TTL, or does not meet
-// the need of the call.
+// Refusal reports whether a call need not be sent to a master because the master is down, refuses the TTL, or does
+// not meet the need of the call.
 func TestRefusalAsTable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, 3)
