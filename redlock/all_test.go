@@ -12,7 +12,7 @@ import (
 
 // Tests of LockAll.
 
-// all locks names by one LockAll.
+// all locks names with one LockAll.
 func (w *cluster) all(l client, names []string, opts ...redlock.LockOption) *redlock.Locks {
 	w.Helper()
 	s, err := l.LockAll(w.Context(), names, opts...)
@@ -20,7 +20,7 @@ func (w *cluster) all(l client, names []string, opts ...redlock.LockOption) *red
 	return s
 }
 
-// free checks that the masters have no lock of these names.
+// free fails the test if the masters have a lock of these names.
 func (w *cluster) free(names ...string) {
 	w.Helper()
 	after(100 * time.Millisecond)
@@ -33,16 +33,16 @@ func TestLockAllSortsNames(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
 		s := w.all(l, []string{"b", "c", "a", "b"})
-		after(time.Millisecond) // the last votes
+		after(time.Millisecond) // until the last votes have arrived
 		ctx := s.Context(w.Context())
 		for _, name := range []string{"a", "b", "c"} {
 			if s.Of(name).Token() == 0 || redlock.TokenOf(ctx, name) != s.Of(name).Token() || w.on(name) != 3 {
-				w.Errorf("%q: token %d, by the context %d, on %d masters", name, s.Of(name).Token(), redlock.TokenOf(ctx, name),
+				w.Errorf("%q: token %d, in the context %d, on %d masters", name, s.Of(name).Token(), redlock.TokenOf(ctx, name),
 					w.on(name))
 			}
 		}
 		if s.Of("d") != nil || redlock.TokenOf(ctx, "d") != 0 || redlock.TokenOf(ctx) != 0 {
-			w.Error("a token without a name")
+			w.Error("a token was returned without a held name")
 		}
 		after(time.Minute) // the locks are extended
 		w.noError(s.Context(w.Context()).Err(), ctx.Err(), s.Unlock(w.Context()))
@@ -53,7 +53,7 @@ func TestLockAllSortsNames(t *testing.T) {
 	})
 }
 
-// The context ends when any of the names is lost, with the cause; the others are then released by Unlock.
+// If any of the names is lost, the context ends with the cause of the loss, and Unlock releases the other names.
 func TestLostNameEndsContextOfAll(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
@@ -69,7 +69,8 @@ func TestLostNameEndsContextOfAll(t *testing.T) {
 	})
 }
 
-// If one name is refused, the names before it stay held, and those after it are free for others.
+// While LockAll waits for one name, the names before it stay held, and the names after it are free for other
+// clients.
 func TestWaiterHoldsOnlyEarlierNames(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		l, other := w.locker(), w.locker()
@@ -93,8 +94,8 @@ func TestWaiterHoldsOnlyEarlierNames(t *testing.T) {
 	})
 }
 
-// Within the context of a LockAll, a name that is held re-enters; one that comes before another is refused, if the
-// call would wait.
+// In the context of a LockAll, a held name is re-entered. A call that would wait is refused if its name sorts before
+// a held name.
 func TestOrderOfNamesWithinContext(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
@@ -117,11 +118,11 @@ func TestOrderOfNamesWithinContext(t *testing.T) {
 		for _, locks := range []*redlock.Locks{tried, inner} {
 			w.unlock(locks)
 		}
-		after(time.Millisecond) // the last votes
+		after(time.Millisecond) // until the last votes have arrived
 		if s.Context(w.Context()).Err() != nil || w.on("b") != 3 {
 			w.Error("the inner Unlock has released the outer locks")
 		}
-		other := w.locker() // a separate Locker has a separate order
+		other := w.locker() // the order applies to each Locker separately
 		k := w.takeWith(other, ctx, "a")
 		w.noError(k.Unlock(w.Context()), s.Unlock(w.Context()))
 		w.nothingLeft("a", "b", "c", "d", "e")
@@ -144,8 +145,8 @@ func TestEndedLocksOrderNoNames(t *testing.T) {
 	})
 }
 
-// A failed call leaves no keys: a refused try, a wait whose limit or context ends, a closed Locker, invalid names and
-// options.
+// A call that fails leaves no keys, whether it is refused, its wait limit or its context ends, its Locker is closed,
+// or its names or options are invalid.
 func TestLocksThatFailLeaveNothing(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
@@ -188,7 +189,8 @@ func TestLocksThatFailLeaveNothing(t *testing.T) {
 	})
 }
 
-// A name that is lost during the wait for another is acquired again: all are held at the return.
+// A name that LockAll loses while it waits for another name is acquired again, so that all names are held at the
+// return.
 func TestLockAllReacquiresLostName(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
@@ -209,7 +211,8 @@ func TestLockAllReacquiresLostName(t *testing.T) {
 	})
 }
 
-// Without contention, several names cost about one round trip: each master gets the acquires of all names at once.
+// Without contention, LockAll of several names takes about one round trip, because each master gets the acquires of
+// all names together.
 func TestSeveralNamesTakeOneRoundTrip(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		l := w.locker()
@@ -227,8 +230,8 @@ func TestSeveralNamesTakeOneRoundTrip(t *testing.T) {
 	})
 }
 
-// H146: while LockAll waits for one name it holds those before it. With any options these locks last as long as the
-// wait, and the call keeps its turn.
+// H146: while LockAll waits for one name, it holds the names before it. With any options the locks of these names
+// last as long as the wait, and the call keeps its place in the queue.
 func TestLockAllWaitsWithAnyOptions(t *testing.T) {
 	for name, opts := range map[string][]redlock.LockOption{
 		"none":              nil,
@@ -252,7 +255,7 @@ func TestLockAllWaitsWithAnyOptions(t *testing.T) {
 	}
 }
 
-// busy makes n clients lock name in turn, and hold it for each, until ctx ends.
+// busy makes n clients lock name again and again until ctx ends. Each client holds the lock for the time hold.
 func (w *cluster) busy(ctx context.Context, n int, name string, hold time.Duration) {
 	for range n {
 		l := w.locker()
@@ -269,8 +272,8 @@ func (w *cluster) busy(ctx context.Context, n int, name string, hold time.Durati
 	}
 }
 
-// The maximum hold of several names counts from the time at which all are held; WithExtension applies from then on,
-// too. H146.
+// H146: the maximum hold of several names is measured from the time at which all of them are held, and WithExtension
+// applies from that time, too.
 func TestLockAllOptionsApplyOnceAllAreHeld(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		held := w.take(w.locker(), "b")

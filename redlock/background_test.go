@@ -20,7 +20,7 @@ type call struct {
 	took time.Duration
 }
 
-// call starts to lock name, and returns once the call waits.
+// call starts to lock name, and returns once the call waits or has ended.
 func (w *cluster) call(ctx context.Context, l client, name string, opts ...redlock.LockOption) *call {
 	c := &call{w: w, done: make(chan struct{})}
 	start := time.Now()
@@ -39,7 +39,7 @@ func (p *peer) waits(name string, opts ...redlock.LockOption) *call {
 	c := p.cluster.call(p.cluster.Context(), p.Locker, name, opts...)
 	after(time.Second)
 	if c.over() {
-		p.cluster.Fatalf("%s is not waited for: %v", name, c.err)
+		p.cluster.Fatalf("the call for %s does not wait: %v", name, c.err)
 	}
 	return c
 }
@@ -54,7 +54,7 @@ func (c *call) over() bool {
 	}
 }
 
-// gets waits for the lock, at most for the bound.
+// gets waits at most bound until the call has acquired the lock.
 func (c *call) gets(bound time.Duration) *redlock.Lock {
 	c.w.Helper()
 	k, _ := c.timed(bound)
@@ -74,7 +74,7 @@ func (c *call) timed(bound time.Duration) (*redlock.Lock, time.Duration) {
 	return c.lock, time.Since(start)
 }
 
-// fails waits for the error, at most for the bound.
+// fails waits at most bound until the call has failed, and returns its error.
 func (c *call) fails(bound time.Duration) error {
 	c.w.Helper()
 	select {
@@ -83,7 +83,7 @@ func (c *call) fails(bound time.Duration) error {
 		c.w.Fatalf("still waiting after %v", bound)
 	}
 	if c.err == nil {
-		c.w.Fatal("it got the lock")
+		c.w.Fatal("the call got the lock")
 	}
 	return c.err
 }
@@ -98,8 +98,8 @@ func (w *cluster) queued(name string) (n int) {
 	return n
 }
 
-// nothingLeft fails the test if the masters have more than fences and records, or any client is still subscribed
-// after the time for which inboxes stay open.
+// nothingLeft fails the test if the masters have more than admission records and fences, or if any client is still
+// subscribed after the time for which inboxes stay open.
 func (w *cluster) nothingLeft(names ...string) {
 	w.Helper()
 	after(100 * time.Millisecond) // for messages in transit

@@ -51,8 +51,8 @@ func callbacks(f func()) map[string]redlock.Option {
 	return list
 }
 
-// everything uses l in all ways that cause events while one lock is held, and fails the test if anything differs from a
-// Locker without callbacks. There are four masters, which causes a warning.
+// everything uses l in all ways that cause events while one lock is held, and fails the test if l behaves
+// differently from a Locker without callbacks. The cluster must have four masters, so that there is a warning.
 func (w *cluster) everything(l *redlock.Locker) {
 	w.Helper()
 	ctx := w.within(10 * time.Minute)
@@ -80,7 +80,7 @@ func (w *cluster) everything(l *redlock.Locker) {
 	w.stop(0)
 	<-lateCtx.Done()
 	if off := time.Since(end).Abs(); off > 100*time.Millisecond {
-		w.Errorf("a context ended %v from the end of its validity, after %v", off, took)
+		w.Errorf("a context ended %v off the end of its validity; the loss took %v", off, took)
 	}
 	w.restart(true, 0)
 	after(2 * time.Minute)
@@ -90,8 +90,8 @@ func (w *cluster) everything(l *redlock.Locker) {
 	w.must(kept.Unlock(ctx))
 }
 
-// H99: a log handler or a callback that blocks forever stops only other events: locks are renewed, contexts end in
-// time, waiters are woken, calls return, and Close returns with its context.
+// H99: a log handler or a callback that blocks forever delays only other events: locks are renewed, contexts end in
+// time, waiters are woken, calls return, and Close returns when its context ends.
 func TestBlockedCallback(t *testing.T) {
 	for name := range callbacks(nil) {
 		subtest(t, name, 4, func(w *cluster) {
@@ -113,7 +113,8 @@ func TestBlockedCallback(t *testing.T) {
 	}
 }
 
-// H100: a log handler or a callback that panics each time changes nothing. Panics are counted, and logged once each.
+// H100: a log handler or a callback that panics each time does not affect the locks. Panics are counted, and each is
+// logged once.
 func TestPanickingCallback(t *testing.T) {
 	for name := range callbacks(nil) {
 		subtest(t, name, 4, func(w *cluster) {
@@ -137,8 +138,8 @@ func TestPanickingCallback(t *testing.T) {
 	}
 }
 
-// H100: a Trace.Do that panics, on the goroutine of the call, changes nothing either. A panic of the function of a Do
-// propagates to the caller, and the lock is released.
+// H100: a Trace.Do that panics on the goroutine of the call does not affect the call. A panic of the function of a
+// Do propagates to the caller, and the lock is released.
 func TestPanickingDo(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker(redlock.WithTrace(&redlockinfo.Trace{Do: func(context.Context,
@@ -152,7 +153,7 @@ func TestPanickingDo(t *testing.T) {
 			w.Error("the panic of the callback propagated")
 		}
 		if !ran || l.Stats().Panics != 1 {
-			w.Errorf("it ran: %v; %+v", ran, l.Stats())
+			w.Errorf("the function ran: %v; %+v", ran, l.Stats())
 		}
 		f := func(context.Context) error { panic("mine") }
 		for name, call := range map[string]func(){
@@ -168,7 +169,7 @@ func TestPanickingDo(t *testing.T) {
 	})
 }
 
-// H100: a callback that ends its goroutine, as FailNow of a test does, stops no later event.
+// H100: a callback that ends its goroutine, as FailNow of a test does, does not stop later events.
 func TestCallbackThatExits(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		var n atomic.Int64
@@ -184,7 +185,7 @@ func TestCallbackThatExits(t *testing.T) {
 	})
 }
 
-// H99: when many locks end at once, all contexts have ended before the first record is logged.
+// H99: when many locks end at the same time, all contexts have ended before the first record is logged.
 func TestContextsEndBeforeTheLog(t *testing.T) {
 	count := rounds(10_000, 2000)
 	for _, how := range []string{"expired", "restarted", "closed"} {
@@ -240,8 +241,8 @@ func TestContextsEndBeforeTheLog(t *testing.T) {
 	}
 }
 
-// H99: events keep their order and their times, however late they are delivered. Those that do not fit into the queue
-// are counted, and the log has the number.
+// H99: events keep their order and their times, however late they are delivered. Events that do not fit into the
+// queue are counted, and the log contains their number.
 func TestSlowCallback(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		block := make(chan struct{})
@@ -278,7 +279,7 @@ func TestSlowCallback(t *testing.T) {
 		}
 		release()
 		synctest.Wait()
-		s := l.Stats() // now, since masters that answer after the majority add events too
+		s := l.Stats() // read now, since masters that answer after the majority add events
 		if missing != s.Dropped || missing < 100 {
 			w.Errorf("%d events were dropped, and %d logged", s.Dropped, missing)
 		}

@@ -55,8 +55,8 @@ func TestUnlockWaitsWhileLockIsValid(t *testing.T) {
 	})
 }
 
-// H31, H32: if a majority hangs, is dead, refuses commands or is slow, every call returns with its context. If the
-// context is the reason, the error matches the error of the context.
+// H31, H32: if a majority hangs, is dead, refuses commands or is slow, every call returns when its context ends at
+// the latest. Lock and Do wait until then, and their errors match the error of the context.
 func TestEveryCallReturnsWithItsContext(t *testing.T) {
 	for how, harm := range map[string]func(m *memory.Master){
 		"hung":    func(m *memory.Master) { m.Hang() },
@@ -123,7 +123,8 @@ func everyCall(w *cluster, harm func(m *memory.Master), long time.Duration) {
 	})
 }
 
-// H36: New needs no master, and a minority of masters that hang or are dead does not prolong a lock.
+// H36: New needs no master, and a minority of masters that hang or are dead does not add to the time that a lock
+// takes.
 func TestHungMinorityAddsNoTime(t *testing.T) {
 	for how, harm := range map[string]func(m *memory.Master){
 		"hung":    func(m *memory.Master) { m.Hang() },

@@ -205,7 +205,7 @@ func TestForgetfulMasterRestartsEpoch(t *testing.T) {
 		after(20 * time.Second)
 		w.stop(1)
 		w.restart(false, 1)
-		after(35 * time.Second) // its quarantine
+		after(35 * time.Second) // the quarantine of master 1
 		w.unlock(w.take(current, "a"))
 		w.stop(0)
 		after(10 * time.Second)

@@ -83,7 +83,7 @@ func TestContextsAreMadeWhileTheLockEnds(t *testing.T) {
 	}
 }
 
-// TokenOf returns the token of the innermost lock that owns the context.
+// TokenOf returns the token of the innermost lock to which the context belongs.
 func TestTokenOfAContext(t *testing.T) {
 	l := nearLocker(t)
 	if got := TokenOf(t.Context()); got != 0 {

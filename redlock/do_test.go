@@ -262,7 +262,7 @@ func TestLeaderReturns(t *testing.T) {
 			w.Errorf("%v later client %d leads with token %d after %d", time.Since(failed), two.who, two.token, one.token)
 		}
 		w.isError(context.Cause(one.ctx), redlock.ErrReleased)
-		after(3 * time.Second) // the first campaigns again
+		after(3 * time.Second) // the first client campaigns again
 		two.leave <- nil
 		w.noError(<-endedSecond)
 		again := <-terms

@@ -52,7 +52,7 @@ func sampleMasterErrors() []error {
 	}
 }
 
-// H05, H32, H34, H56: one error contains the decision, why the wait ended, and the reply of each master.
+// H05, H32, H34, H56: a LockError wraps the decision, the reason why the wait ended, and the reply of each master.
 func TestLockErrorWrapsAllCauses(t *testing.T) {
 	errs := sampleMasterErrors()
 	for name, decision := range sentinels {
@@ -100,7 +100,7 @@ func TestLockErrorGivesItsPartsToAs(t *testing.T) {
 		t.Errorf("an empty LockError wraps %v", got)
 	}
 	if errors.As(failed("lock", "n", &round.Failure{Decision: ErrHeld}), &whole); whole.masters != nil {
-		t.Error("a list of masters without a failure")
+		t.Error("the error lists masters, although none has failed")
 	}
 }
 
@@ -171,7 +171,7 @@ func TestFailuresBecomeOneError(t *testing.T) {
 		t.Errorf("%+v", err)
 	}
 	if again := failed("other", "m", err); !errors.Is(again, err) {
-		t.Errorf("an error in an error: %v", again)
+		t.Errorf("a LockError was wrapped in another: %v", again)
 	}
 	for _, closed := range []error{ErrClosed, &round.Failure{Decision: ErrClosed},
 		&round.Failure{Decision: ErrHeld, Cause: ErrClosed}} {
@@ -180,15 +180,15 @@ func TestFailuresBecomeOneError(t *testing.T) {
 		}
 	}
 	if got := failed("lock", "n", invalid("x")); !errors.Is(got, ErrInvalid) || errors.As(got, &e) {
-		t.Errorf("an option became %v", got)
+		t.Errorf("an error about an option became %v", got)
 	}
 	if got := failed("lock", "n", ErrTokensExhausted); !errors.Is(got, ErrTokensExhausted) || !errors.As(got, &e) ||
 		failed("lock", "n", nil) != nil {
-		t.Errorf("a ballot became %v", got)
+		t.Errorf("ErrTokensExhausted became %v", got)
 	}
 }
 
-// A name can have 64 KiB of any bytes, which is too much for a log line.
+// The text of an error is a single line of bounded length, although a name can have 64 KiB of any bytes.
 func TestLockErrorTextIsOneBoundedLine(t *testing.T) {
 	err := &LockError{Op: "lock", Name: strings.Repeat("a\n\x00", 20_000), decided: ErrHeld}
 	if text := err.Error(); len(text) > 500 || strings.ContainsAny(text, "\n\x00") {
@@ -196,7 +196,7 @@ func TestLockErrorTextIsOneBoundedLine(t *testing.T) {
 	}
 }
 
-// H32: the error contains the cause of the context together with its error.
+// H32: contextError wraps both the error of the context and its cause.
 func TestContextErrorHasTheCause(t *testing.T) {
 	if err := contextError(context.Background()); err != nil {
 		t.Errorf("a live context: %v", err)

@@ -203,8 +203,8 @@ func TestVotesAreReportedOnce(t *testing.T) {
 // An eventCounter counts the holds and the calls of Do that have begun in a trace and not ended.
 type eventCounter struct {
 	mu       sync.Mutex
-	held     map[string]int       // by the id of the lease
-	since    map[string]time.Time // the begin of the last hold
+	held     map[string]int       // indexed by the id of the lease
+	since    map[string]time.Time // the beginning of the last hold
 	dos      int
 	outcomes map[string]int // of all calls
 	wrong    []string
@@ -355,7 +355,7 @@ func (r *randomRun) step(what string) {
 	}
 }
 
-// use performs the step what with the held lock k.
+// use performs the random step what with k.
 func (r *randomRun) use(ctx context.Context, what string, k *redlock.Lock) {
 	switch what {
 	case "unlock":

@@ -45,7 +45,7 @@ func ExampleLocker_LockAll() {
 	// <nil>
 }
 
-// All or nothing: one of the names is held, so none is locked.
+// TryLockAll locks all names or none. Here another client holds one of the names, so none is locked.
 func ExampleLocker_TryLockAll() {
 	locker, masters, done := inMemory()
 	defer done()
@@ -73,13 +73,13 @@ func ExampleLocks() {
 	// <nil> <nil>
 }
 
-// The label of a metric.
+// Outcome returns the word for an error, for example as the label of a metric.
 func ExampleOutcome() {
 	fmt.Println(redlock.Outcome(nil), redlock.Outcome(redlock.ErrHeld), redlock.Outcome(context.Canceled))
 	// Output: ok held canceled
 }
 
-// Only one process at a time runs the loop. Another one continues when it dies.
+// Lead runs the function in only one process at a time. Another process continues when the leader dies.
 func ExampleLocker_Lead() {
 	locker, _, done := inMemory()
 	defer done()

@@ -9,7 +9,7 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// A readiness probe: a master that is connected may still grant nothing.
+// Healthy can serve a readiness probe, because a master that is connected may still grant nothing.
 func ExampleLocker_Healthy() {
 	locker, masters, done := inMemory()
 	defer done()

@@ -53,7 +53,7 @@ func ExampleReleaseRequested() {
 	// <nil>
 }
 
-// A leader shows its address, and others find it.
+// A leader sets its address as the value of the lock, and others find it there.
 func ExampleSetValue() {
 	ctx := context.Background()
 	locker, _, done := inMemory()
@@ -73,7 +73,7 @@ func ExampleSetValue() {
 	// "" <nil>
 }
 
-// The context of a lock ends when the lock does, so that the work stops by itself.
+// The context of a lock ends together with the lock, so that the work stops by itself.
 func ExampleLock_Context() {
 	ctx := context.Background()
 	locker, masters, done := inMemory(redlock.WithTTL(100 * time.Millisecond))
@@ -107,7 +107,7 @@ func ExampleLock_Done() {
 	// held too long: true
 }
 
-// A check before each write is cheap: Err compares with the clocks and sends nothing.
+// A check before each write is cheap, because Err compares times and sends nothing.
 func ExampleLock_Err() {
 	ctx := context.Background()
 	locker, _, done := inMemory()

@@ -24,7 +24,7 @@ func ExampleLocker_WaitReady() {
 	// <nil>
 }
 
-// The first calls of an operator.
+// An operator usually begins with the configuration and the findings of Check.
 func ExampleAdmin() {
 	ctx := context.Background()
 	locker, _, done := inMemory()
@@ -52,7 +52,7 @@ func ExampleLocker_Admin() {
 	// master-3:6379 voting
 }
 
-// A health tester: it neither sends nor blocks.
+// Masters can serve a health check, because it neither sends messages nor blocks.
 func ExampleAdmin_Masters() {
 	locker, _, done := inMemory()
 	defer done()
@@ -208,7 +208,7 @@ func ExampleAdmin_Quarantine() {
 }
 
 // A client takes part in a change from three masters to three others. The command redlock set guides an operator
-// through it: each step begins when all clients have completed the previous one.
+// through the change: each step begins when all clients have completed the previous one.
 func ExampleAdmin_Reconfigure() {
 	ctx := context.Background()
 	old, next := redlocktest.New(3), redlocktest.New(3)

@@ -77,7 +77,7 @@ func ExampleWithMinHold() {
 	// true <nil>
 }
 
-// Without extension a lock ends with its first validity.
+// Without extension a lock ends when its first validity has expired.
 func ExampleWithExtension() {
 	ctx := context.Background()
 	locker, _, done := inMemory()
@@ -91,7 +91,7 @@ func ExampleWithExtension() {
 	// true
 }
 
-// Calls are served in order, regardless of their process.
+// Fair calls are served in order, regardless of their process.
 func ExampleWithFair() {
 	ctx := context.Background()
 	locker, _, done := inMemory()
@@ -104,7 +104,7 @@ func ExampleWithFair() {
 	// <nil>
 }
 
-// A user's request goes before waiting jobs, regardless of their process and their waiting time.
+// A user's request gets the lock before waiting jobs, regardless of their process and their waiting time.
 func ExampleWithPriority() {
 	ctx := context.Background()
 	locker, _, done := inMemory()
@@ -159,7 +159,7 @@ func ExampleWithRetry() {
 	// true
 }
 
-// A retry policy: one retry, without a pause.
+// This retry policy allows one retry, without a pause.
 func ExampleRetry() {
 	ctx := context.Background()
 	locker, masters, done := inMemory()
@@ -193,7 +193,7 @@ func ExampleWithOwner() {
 	// billing on web-7 <nil>
 }
 
-// Two services on the same masters with independent names.
+// Two services can use the same masters with independent names.
 func ExampleWithPrefix() {
 	masters := redlocktest.New(3, redlocktest.Prefix("billing"))
 	defer masters.Close()
@@ -220,7 +220,7 @@ func ExampleWithMaxTTL() {
 	// true
 }
 
-// A durable master votes at once after a restart with its data.
+// A durable master votes immediately after a restart with its data.
 func ExampleWithDurableMasters() {
 	ctx := context.Background()
 	locker, masters, done := inMemory(redlock.WithDurableMasters()) // no name: all masters
@@ -234,7 +234,7 @@ func ExampleWithDurableMasters() {
 	// <nil>
 }
 
-// Without the guard a master that restarts empty votes at once.
+// Without the guard a master that restarts empty votes immediately.
 func ExampleWithoutRestartGuard() {
 	locker, _, done := inMemory(redlock.WithoutRestartGuard())
 	defer done()

@@ -39,7 +39,8 @@ func shardsInMemory() (locker *redlock.Locker, done func()) {
 	}
 }
 
-// One pool for each shard. All clients name the same shards, with the same masters, in the same order.
+// NewSharded takes one pool for each shard. All clients must list the same shards, with the same masters, in the
+// same order.
 func ExampleNewSharded() {
 	var shards []*pool.Pool
 	for _, urls := range [][]string{
@@ -67,7 +68,7 @@ func ExampleNewSharded() {
 	fmt.Println(err)
 }
 
-// Locks on a Redis Cluster: each of its buckets is a shard, with its own hash slot.
+// Each bucket of a Redis Cluster is used as a shard, with its own hash slot.
 func ExampleNewSharded_cluster() {
 	buckets, err := pool.OpenBuckets([]string{"redis+cluster://10.0.0.1:7000,10.0.0.2:7000,10.0.0.3:7000?buckets=64"})
 	if err != nil {
@@ -89,7 +90,7 @@ func ExampleNewSharded_cluster() {
 	fmt.Println(err)
 }
 
-// Several shards as one Locker: operator calls apply to all of them.
+// One Locker serves several shards, and operator calls apply to all of them.
 func ExampleNewSharded_operate() {
 	locker, done := shardsInMemory()
 	defer done()
@@ -112,7 +113,7 @@ func ExampleNewSharded_operate() {
 	// closed: <nil> 1
 }
 
-// Names of several shards as one lock.
+// Names of several shards can be locked together.
 func ExampleNewSharded_together() {
 	locker, done := shardsInMemory()
 	defer done()

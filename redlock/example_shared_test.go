@@ -8,7 +8,7 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// Several readers hold the name together. A writer holds it alone, with a larger token than theirs.
+// Several readers hold the name together. A writer holds it alone, with a larger token than those of the readers.
 func ExampleLocker_RWLock() {
 	locker, _, done := inMemory()
 	defer done()

@@ -30,7 +30,7 @@ func inMemory(opts ...redlock.Option) (locker *redlock.Locker, masters *redlockt
 	}
 }
 
-// check ends an example on an error.
+// check ends an example if err is not nil.
 func check(err error) {
 	if err != nil {
 		panic(err)
@@ -147,7 +147,7 @@ func ExampleLocker_Lock_again() {
 	// one token: true
 }
 
-// A job that every server starts, and only one of them runs.
+// A job that every server starts, but only one server runs.
 func ExampleLocker_TryLock() {
 	ctx := context.Background()
 	locker, masters, done := inMemory()
@@ -168,7 +168,7 @@ func ExampleLocker_TryLock() {
 	// another does it
 }
 
-// Drain lets the work under way finish before a shutdown.
+// Drain lets the work in progress finish before a shutdown.
 func ExampleLocker_Drain() {
 	locker, _, done := inMemory()
 	defer done()

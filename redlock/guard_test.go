@@ -114,7 +114,7 @@ func TestLossWithoutGuardIsNoticedByUse(t *testing.T) {
 			w.each(func(_ int, m *memory.Master) { m.Restart(false) })
 			after(3 * time.Second)
 			if k.Err() != nil {
-				w.Errorf("before it is used: %v", k.Err())
+				w.Errorf("before the lock is used: %v", k.Err())
 			}
 			w.isError(use(w, k), redlock.ErrLost)
 			w.isError(k.Err(), redlock.ErrLost)
@@ -214,7 +214,7 @@ func TestQuarantineNeedsQuorumOfRecords(t *testing.T) {
 		w.restart(true, 2)
 		w.take(l, "a")
 		if took := time.Since(start); took < 90*time.Second || took > 110*time.Second { // that of master 2 began again
-			w.Errorf("it took %v", took)
+			w.Errorf("the lock was acquired after %v", took)
 		}
 	}, memory.Fresh())
 }
@@ -269,13 +269,13 @@ func TestWrongClockIsNotMedian(t *testing.T) {
 		w.restart(false, 0)
 		c := w.cutOff(2, redlock.WithTTL(5*time.Second))
 		after(4 * time.Second)
-		w.masters.Master(0).SetClock(0, 1) // NTP
+		w.masters.Master(0).SetClock(0, 1) // NTP corrects the clock
 		after(5 * time.Second)
 		c.mustNotTake(held)
 	})
 }
 
-// Schedules that were found by reading the code, and that broke a guarantee.
+// The following schedules were found by reading the code. Each of them has broken a guarantee.
 
 // While Admit waits for the last server to start, the other servers already vote and clients acquire locks. Then one
 // of the voting servers restarts empty. The pending Admit must not admit it: the caller's assertion held when Admit
@@ -305,7 +305,7 @@ func TestPendingAdmitRejectsForgetfulMaster(t *testing.T) {
 	})
 }
 
-// If the script refuses to put a master into quarantine because its clock is off, the caller gets an error.
+// If the script refuses to put a master into quarantine because the master's clock is off, the caller gets an error.
 func TestRefusedQuarantineIsError(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()

@@ -41,7 +41,7 @@ func TestHandoffSendsNoMessage(t *testing.T) {
 		token := k.Token()
 		w.unlock(k)
 		after(time.Millisecond)
-		next := w.take(w.peer("next"), "n") // the fence is the end of the block
+		next := w.take(w.peer("next"), "n") // the fence is the last token reserved for hand-offs
 		if next.Token() <= token {
 			w.Errorf("token %d after %d", next.Token(), token)
 		}
@@ -50,8 +50,8 @@ func TestHandoffSendsNoMessage(t *testing.T) {
 	})
 }
 
-// After a hand-off the old context and Lock own nothing: the context has ended, and neither can re-enter, extend or
-// export the successor's hold.
+// After a hand-off the previous holder owns nothing: its context has ended, and neither the context nor the Lock can
+// re-enter, extend or export the successor's hold.
 func TestContextAfterHandoffOwnsNothing(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		p := w.peer("p")
@@ -62,14 +62,14 @@ func TestContextAfterHandoffOwnsNothing(t *testing.T) {
 		next := c.gets(time.Second)
 		equal(w, over(k), true, "Done is closed")
 		w.isError(context.Cause(ctx), redlock.ErrReleased)
-		old := context.WithoutCancel(ctx) // not ended, and still of that lock
+		old := context.WithoutCancel(ctx) // it does not end, but still belongs to the old lock
 		w.isError(errOf(p.Lock(old, "n")), redlock.ErrReleased)
 		w.isError(errOf(p.TryLock(old, "n")), redlock.ErrReleased)
 		w.isError(k.Extend(w.Context()), redlock.ErrReleased)
 		w.isError(errOf(k.Export()), redlock.ErrReleased)
 		w.isError(k.Unlock(w.Context()), redlock.ErrReleased)
 		if k.Remaining() > 0 || next.Err() != nil || w.on("n") != 5 {
-			w.Errorf("%v left of the old, the new is %v, on %d masters", k.Remaining(), next.Err(), w.on("n"))
+			w.Errorf("%v left of the old lock; the new lock: %v, on %d masters", k.Remaining(), next.Err(), w.on("n"))
 		}
 		inner := w.takeWith(p, next.Context(w.Context()), "n")
 		if inner.Token() != next.Token() {
@@ -114,13 +114,13 @@ func TestLockAfterHandoffBehavesNormally(t *testing.T) {
 	})
 }
 
-// Hand-offs are bounded in number and in time. After the last one the name is released, and a
-// waiter of another process gets its turn.
+// Local hand-offs are bounded in number and in time. After the last hand-off the name is released, and a waiter of
+// another process gets the lock.
 func TestHandoffsAreBounded(t *testing.T) {
 	for name, bound := range map[string]struct {
-		hold []redlock.LockOption // of all of them
-		rest time.Duration        // for which each holds it
-		most int                  // times that it is handed off
+		hold []redlock.LockOption // options of all calls
+		rest time.Duration        // time for which each call holds the lock
+		most int                  // number of hand-offs
 	}{
 		"off":     {hold: []redlock.LockOption{redlock.WithHandoff(0, 0)}},
 		"times":   {hold: []redlock.LockOption{redlock.WithHandoff(3, time.Minute)}, most: 3},
@@ -134,7 +134,7 @@ func TestHandoffsAreBounded(t *testing.T) {
 			w.delay(100 * time.Microsecond)
 			k := w.take(p, "n", bound.hold...)
 			other := w.call(w.Context(), q, "n", unpolled)
-			after(time.Millisecond) // later waiters are behind it
+			after(time.Millisecond) // later waiters are behind this call
 			var calls []*call
 			for range redlock.DefaultHandoffs + 4 {
 				opts := append(bound.hold[:len(bound.hold):len(bound.hold)], unpolled)
@@ -151,7 +151,7 @@ func TestHandoffsAreBounded(t *testing.T) {
 				}
 			}
 			if handed != bound.most || !other.over() {
-				w.Errorf("handed off %d times, want %d; the other process has it: %t", handed, bound.most, other.over())
+				w.Errorf("handed off %d times, want %d; the other process has the lock: %t", handed, bound.most, other.over())
 			}
 			got := other.gets(time.Second)
 			w.wantLater(got, k)

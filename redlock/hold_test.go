@@ -273,7 +273,8 @@ func TestErrorNamesHangingMasters(t *testing.T) {
 	})
 }
 
-// H79: the error for a foreign key under the name of a lock's key contains the key, its master, and a remedy.
+// H79: if a foreign key has the name of a lock's key, the error contains the name of the key, and says that the key
+// has another type.
 func TestForeignKeyIsExplained(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		key := defaultPrefix.Lock("n")

@@ -13,10 +13,11 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// A lie replaces a reply to a command; ok is false if it leaves the reply of the master.
+// A lie replaces the reply to a command with text. If ok is false, the reply is not replaced.
 type lie = func(s *sent, reply []byte) (text string, ok bool)
 
-// instead replaces every reply to the scripts of locks by a text. Admissions are not changed, so that the masters vote.
+// instead replaces every reply to the scripts of locks with text. It does not replace replies to the admission
+// script, so that the masters vote.
 func instead(text string) lie {
 	return func(s *sent, _ []byte) (string, bool) {
 		return text, slices.Contains([]string{"acquire", "extend", "release", "inspect"}, s.script())
@@ -25,7 +26,7 @@ func instead(text string) lie {
 
 var serverTime = regexp.MustCompile(`server_time_usec:\d+`)
 
-// clockOf replaces the clock in the replies to INFO and to heartbeats.
+// clockOf replaces the time in the replies to INFO and to heartbeats with text.
 func clockOf(text string) lie {
 	return func(s *sent, reply []byte) (string, bool) {
 		_, info, _ := bytes.Cut(reply, []byte("\r\n"))
@@ -69,8 +70,8 @@ var lies = map[string]lie{
 	"a clock that is an hour slow": clockOf("946681200000000"),
 }
 
-// A minority of masters with false replies costs only its votes: locks are acquired, extended and released as fast as
-// without it, tokens are those of the other masters, and the locks of others are respected.
+// A minority of masters with false replies loses only its votes: locks are acquired, extended and released as fast
+// as without these masters, tokens follow the other masters, and the locks of other clients are respected.
 func TestHostileMinorityLosesItsVotes(t *testing.T) {
 	for name, say := range lies {
 		subtest(t, name, 5, func(w *cluster) {
@@ -100,7 +101,7 @@ func sufferLies(w *cluster, l, other *peer) {
 		k := w.take(l, "a")
 		inner := w.takeWith(l, k.Context(w.Context()), "a")
 		if _, err := other.TryLock(w.Context(), "a"); err == nil || errors.Is(err, redlock.ErrTooSlow) {
-			w.Fatalf("another, while it is held: %v", err)
+			w.Fatalf("TryLock of another client while the lock is held: %v", err)
 		}
 		w.must(k.Extend(w.Context()), inner.Unlock(w.Context()), k.Unlock(w.Context()))
 		w.wantSince(start, 2*time.Second)
@@ -108,6 +109,6 @@ func sufferLies(w *cluster, l, other *peer) {
 			w.Errorf("lock %d: token %d after %d", n, k.Token(), last)
 		}
 		last = k.Token()
-		after(time.Duration(n) * 300 * time.Millisecond) // connections come back, heartbeats pass
+		after(time.Duration(n) * 300 * time.Millisecond) // connections are restored, and heartbeats are sent
 	}
 }

@@ -71,7 +71,7 @@ func TestOneImporterWins(t *testing.T) {
 					k, err := l.Import(ctx, handle, redlock.WithExtension(false))
 					if err == nil {
 						won.Add(1)
-						<-k.Done() // not released: no other client may get it meanwhile
+						<-k.Done() // the lock is not released, so no other client may get it
 					}
 				})
 			}
@@ -183,7 +183,7 @@ func TestClientWithOtherMastersImportsNothing(t *testing.T) {
 		p, err := pool.Open(w.urls(0, 1, 2), transport.WithClock(clock.Runtime()), pool.WithDialer(
 			func(ctx context.Context, network, addr string) (net.Conn, error) {
 				if "redis://"+addr == w.masters.URLs()[2] {
-					return nil, errBlocked // so the deployment has a majority without the two that are left
+					return nil, errBlocked // so masters 2, 3 and 4 are a majority without this client
 				}
 				return w.wire.dial(ctx, network, addr)
 			}))

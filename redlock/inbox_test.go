@@ -327,7 +327,7 @@ var requestCases = []struct {
 		k := w.take(p, "n")
 		c := redlock.ReleaseRequested(k.Context(w.Context()))
 		next := make(chan string)
-		for _, of := range []*peer{other, p} { // other is in front
+		for _, of := range []*peer{other, p} { // other is ahead of p in the queue
 			go func() {
 				k := w.take(of, "n")
 				next <- of.id
@@ -444,7 +444,7 @@ func TestForcedReleaseEndsOneLease(t *testing.T) {
 		}
 		after(redlock.DefaultTTL)
 		if on := w.on("n"); on != 5 || next.Err() != nil {
-			w.Errorf("the next holder has it on %d masters: %v", on, next.Err())
+			w.Errorf("the lock of the next holder is on %d masters: %v", on, next.Err())
 		}
 		_ = next.Unlock(w.Context())
 	})

@@ -97,7 +97,7 @@ var lingerCases = []struct {
 			w.must(k.Err())
 			w.unlock(k)
 		}
-		atMost(w, w.count("acquire"), 5*12, "acquires") // one a TTL
+		atMost(w, w.count("acquire"), 5*12, "acquires") // one for each TTL
 	}},
 	{"another client's Lock", func(w *cluster, p, other *peer) {
 		token := idle(w, p)
@@ -129,7 +129,7 @@ var lingerCases = []struct {
 		w.unlock(w.take(p, "m", redlock.WithLinger(time.Hour))) // now both clients are subscribed
 		w.unlock(w.take(other, "l", redlock.WithLinger(time.Hour)))
 		after(5 * trip)
-		w.delay(5*trip, 2, 3, 4) // the others refuse, and publish the recall, before a majority has answered
+		w.delay(5*trip, 2, 3, 4) // masters 0 and 1 refuse, and publish the recall, before a majority has answered
 		mine := w.call(w.Context(), p, "n")
 		after(trip / 4)
 		its := w.call(w.Context(), other, "n")
@@ -222,9 +222,9 @@ func TestLinger(t *testing.T) {
 
 // Schedules that were found by attacks on WithLinger.
 
-// Clients that wait in the masters' queues get the name one after the other without a pause, although their locks
-// may linger. Only an acquire that is refused recalls a lock, and waiting calls do not send another acquire for a
-// second or more.
+// Clients that use WithLinger and wait in the masters' queues get the name one after the other without a pause. A
+// lock must not linger while they wait: only an acquire that is refused recalls a lock, and waiting calls do not
+// send another acquire for a second or more.
 func TestLingerAmongWaiters(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		const clients = 8

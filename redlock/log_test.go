@@ -119,7 +119,7 @@ var healthCases = []struct {
 		w.isError(l.WaitReady(w.within(5*time.Second)), redlock.ErrNoQuorum, context.DeadlineExceeded)
 		w.refuse("", 0, 1, 2)
 		k := call.gets(2 * time.Second)
-		after(time.Second) // for the votes after the majority
+		after(time.Second) // until the votes after the majority have arrived
 		w.must(l.Healthy(w.Context()))
 		w.wantStates(l, "vvvvv")
 		h.wants(w, 3, "grants locks again")

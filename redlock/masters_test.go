@@ -96,8 +96,8 @@ func TestRaiseMaxTTL(t *testing.T) {
 	})
 }
 
-// H72: Check reports the missing quorum that results from a mistyped prefix, and leaves no keys. For a healthy
-// deployment it reports nothing about votes.
+// H72: Check reports the missing quorum that results from a mistyped prefix, and leaves no keys behind. For a
+// healthy deployment it reports nothing about votes.
 func TestCheckFailsWithoutVotingQuorum(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		wrong := w.locker(redlock.WithObserver(), redlock.WithPrefix("redlcok"))
@@ -240,7 +240,7 @@ func TestMasterList(t *testing.T) {
 		w.masters.Master(0).Resume()
 		after(20 * time.Second)
 		w.masters.Master(0).Hang()
-		after(15 * time.Second) // and end
+		after(15 * time.Second) // and end now
 		w.masters.Master(0).Resume()
 		after(15 * time.Second)
 		w.locks("the first list", w.client(0, 1, 2))
@@ -387,7 +387,7 @@ func TestPlainListAfterAChange(t *testing.T) {
 		if late.Set().Epoch != 2 {
 			w.Errorf("the new client follows %v", late.Set())
 		}
-		for i, plain := range [][]string{{urls[2], urls[3], urls[1]}, urls[:3]} { // as from a followed file
+		for i, plain := range [][]string{{urls[2], urls[3], urls[1]}, urls[:3]} { // like those of a followed file
 			err := late.Admin().Reconfigure(w.within(time.Minute), redlock.Configuration{Masters: plain})
 			if (err == nil) != (i == 0) {
 				w.Errorf("plain list %v: %v", plain, err)
@@ -421,7 +421,7 @@ func TestAbortChange(t *testing.T) {
 		if w.records() != before {
 			w.Errorf("a refused call has written\n%s", w.records())
 		}
-		for on, i := range []int{3, 4} { // one confirms the lock before the other is back
+		for on, i := range []int{3, 4} { // one master confirms the lock before the other is back
 			w.masters.Master(i).Restart(true)
 			everywhere(4 + on)
 		}

@@ -24,7 +24,7 @@ func TestHeldLockIsSmall(t *testing.T) {
 		w.must(err)
 		w.Cleanup(func() { _ = p.Close() })
 		extended := 0
-		l := w.over(p, redlock.WithTrace(redlock.On("extended", func(h redlockinfo.Event) { // the schedule or a connection
+		l := w.over(p, redlock.WithTrace(redlock.On("extended", func(h redlockinfo.Event) { // scheduled or after a connect
 			if mu.Lock(); h.ID != "" {
 				extended++
 			}
@@ -68,7 +68,7 @@ func heapNow() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// A pair of Lock and Unlock of a lock that lingers sends nothing.
+// BenchmarkLinger measures a pair of Lock and Unlock of a lock that lingers, which sends nothing.
 func BenchmarkLinger(b *testing.B) {
 	masters := memory.New(5)
 	b.Cleanup(masters.Close)
@@ -86,7 +86,7 @@ func BenchmarkLinger(b *testing.B) {
 		}
 	}
 	pair()
-	time.Sleep(time.Second) // it subscribes
+	time.Sleep(time.Second) // the Locker subscribes
 	b.ReportAllocs()
 	for b.Loop() {
 		pair()

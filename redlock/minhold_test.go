@@ -14,7 +14,7 @@ import (
 
 const minHold = 12 * time.Second // longer than the default TTL, shorter than the default max TTL
 
-// keptUntil fails the test if l acquires name before a given time, or much later.
+// keptUntil fails the test if l acquires name before until, or much later.
 func (w *cluster) keptUntil(l *redlock.Locker, name string, until time.Time) {
 	w.Helper()
 	w.isError(errOf(l.TryLock(w.Context(), name)), redlock.ErrHeld)
@@ -27,7 +27,7 @@ func (w *cluster) keptUntil(l *redlock.Locker, name string, until time.Time) {
 	w.nothingLeft(name)
 }
 
-// kept reports whether an inspection shows name as kept.
+// kept reports whether an inspection shows that name is kept after its unlock.
 func (w *cluster) kept(l *redlock.Locker, name string) bool {
 	w.Helper()
 	h := w.inspect(l, name)
@@ -37,7 +37,8 @@ func (w *cluster) kept(l *redlock.Locker, name string) bool {
 	return h.Kept
 }
 
-// H126: however a lock ends before its minimum hold, the masters keep the name, and no client acquires it earlier.
+// H126: in whatever way a lock ends before the end of its minimum hold, the masters keep the name, and no client
+// acquires it before that time.
 func TestMinHoldKeepsName(t *testing.T) {
 	for how, end := range map[string]func(w *cluster, p *peer, k *redlock.Lock){
 		"unlocked":         func(w *cluster, _ *peer, k *redlock.Lock) { w.unlock(k) },
@@ -53,7 +54,7 @@ func TestMinHoldKeepsName(t *testing.T) {
 			w.restart(false, 1)
 			after(4 * time.Second)
 			if w.on("n") != 5 {
-				w.Error("it was not repaired")
+				w.Error("the lock was not repaired on the restarted master")
 			}
 			w.unlock(k)
 		},
@@ -77,8 +78,8 @@ func TestMinHoldKeepsName(t *testing.T) {
 	}
 }
 
-// An inspection shows that an unlocked name is kept, and its last holder. One master that got the unlock is enough: the
-// others may never get it.
+// Inspect shows that an unlocked name is kept, and its last holder. It is enough that one master has received the
+// unlock, since the others may never receive it.
 func TestInspectShowsKeptName(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		p, other := w.peer("p"), w.peer("other")
@@ -106,7 +107,7 @@ func TestKeptNameIsNotHandedOff(t *testing.T) {
 		inner := w.takeWith(p, k.Context(w.Context()), "n")
 		w.unlock(inner)
 		if w.kept(p.Locker, "n") {
-			w.Error("the Unlock of an inner lock ended it")
+			w.Error("the Unlock of an inner lock ended the hold")
 		}
 		within := context.WithoutCancel(k.Context(w.Context()))
 		w.unlock(k)
@@ -121,7 +122,8 @@ func TestKeptNameIsNotHandedOff(t *testing.T) {
 	})
 }
 
-// A name that the caller does not get is not kept: after a roll-back, and after a LockAll that failed.
+// The masters do not keep a name that a call has not acquired: neither after a roll-back, nor after a LockAll that
+// failed.
 func TestFailedCallsKeepNothing(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		p, other := w.peer("p"), w.peer("other")
@@ -153,7 +155,7 @@ func TestFailedCallsKeepNothing(t *testing.T) {
 	})
 }
 
-// The event of a trace reports how long a name is kept.
+// The event that reports the end of a lock contains the time for which the name is still kept.
 func TestTraceHasMinHold(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		events := make(chan redlockinfo.Event, 3)
@@ -180,8 +182,8 @@ func TestTraceHasMinHold(t *testing.T) {
 
 // Schedules that once broke minimum holds. See redlock.WithMinHold.
 
-// A call that gives up a re-entry does not give up the minimum hold of the re-entered lock, which was acquired. The
-// Unlock of the outer lock ends the context of the inner call, so the two coincide.
+// A call that gives up a re-entry does not end the minimum hold of the lock that it re-entered. Here the Unlock of
+// the outer lock ends the context of the inner call, so both happen at the same time.
 func TestAbandonedReentryKeepsMinHold(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		p, other := w.peer("p"), w.peer("other")
@@ -274,7 +276,7 @@ func TestDefaultMinHold(t *testing.T) {
 		l := w.locker(redlock.WithMinHold(minHold))
 		w.unlock(w.take(l, "n", redlock.WithTries(3)))
 		if !w.kept(l, "n") {
-			w.Error("it is not kept")
+			w.Error("the name is not kept")
 		}
 		first := w.take(l, "m", redlock.WithMinHold(0))
 		next := w.call(w.Context(), l, "m", redlock.WithMinHold(0))

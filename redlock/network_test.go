@@ -19,9 +19,9 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// A peer is one client: a Locker with its own pool and wire. It can be killed, hung, cut off from masters, or prevented
-// from subscribing. Its messages can be late, held back or lost, and those that the masters publish to it can be lost,
-// duplicated or reordered.
+// A peer is one client: a Locker with its own pool and wire. It can be killed, hung, cut off from masters, or
+// prevented from subscribing. Its messages can be late, held back or lost, and the messages that the masters publish
+// to it can be lost, duplicated or reordered.
 type peer struct {
 	*redlock.Locker
 	id      string
@@ -272,7 +272,7 @@ func (p *peer) hear() {
 	p.deaf = false
 }
 
-// tampering replaces each published message by the messages that f returns for it.
+// tampering replaces each published message with the messages that f returns for it.
 func (p *peer) tampering(f func(master int, payload string) []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -343,7 +343,7 @@ func (c *peerConn) record(b []byte) {
 func (c *peerConn) replaced(reply []byte) []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.open) == 0 { // a message
+	if len(c.open) == 0 { // a message of a subscription
 		return reply
 	}
 	s := c.open[0]

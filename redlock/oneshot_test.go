@@ -46,7 +46,8 @@ func atOneInstant(n int, f func(i int) (*redlock.Lock, error)) []shot {
 	return shots
 }
 
-// oneWinner checks that one caller has the lock and that the others were refused because of it, in time.
+// oneWinner fails the test unless exactly one caller has the lock, the others were refused because it is held, and
+// each call took at most within.
 func (w *cluster) oneWinner(what string, shots []shot, within time.Duration) {
 	w.Helper()
 	winners := 0
@@ -56,7 +57,7 @@ func (w *cluster) oneWinner(what string, shots []shot, within time.Duration) {
 		case s.err == nil:
 			winners++
 		case !errors.Is(s.err, redlock.ErrHeld) || !errors.As(s.err, &e) || e.Holder == "":
-			w.Errorf("%s: refused for %v", what, s.err)
+			w.Errorf("%s: refused with %v", what, s.err)
 		}
 		if s.took > within {
 			w.Errorf("%s: a call took %v", what, s.took)
@@ -72,8 +73,8 @@ func (w *cluster) oneWinner(what string, shots []shot, within time.Duration) {
 	}
 }
 
-// H103: of any number of callers of TryLock at one instant one wins, and the others are refused because it holds the
-// lock, within half a second.
+// H103: of any number of callers of TryLock at one instant one wins, and the others are refused within half a second
+// because the winner holds the lock.
 func TestSimultaneousTryLocksHaveOneWinner(t *testing.T) {
 	for _, masters := range []int{3, 5} {
 		for _, most := range []time.Duration{0, 3 * time.Millisecond, 12 * time.Millisecond} {
@@ -97,7 +98,8 @@ func TestSimultaneousTryLocksHaveOneWinner(t *testing.T) {
 	}
 }
 
-// H103: the same for callers that have just started: they wait a moment for masters that are still connecting.
+// H103: callers that have just started also have one winner, because they wait a moment for masters that are still
+// connecting.
 func TestSimultaneousNewClientsHaveOneWinner(t *testing.T) {
 	for _, most := range []time.Duration{0, 12 * time.Millisecond} {
 		subtest(t, fmt.Sprint("delays up to ", most), 5, func(w *cluster) {
@@ -119,8 +121,9 @@ func TestSimultaneousNewClientsHaveOneWinner(t *testing.T) {
 	}
 }
 
-// H103: as long as the votes leave no majority to any client, a call that does not wait is refused as undecided after
-// half a second, or after the limit of its wait. No client holds the name, and the error names no holder.
+// H103: while the votes are split so that no client can get a majority, a call that does not wait is refused as
+// undecided after half a second, or after the limit of its wait. No client holds the name, and the error names no
+// holder.
 func TestSplitVotesAreNotHeld(t *testing.T) {
 	for _, c := range []struct {
 		limit time.Duration
@@ -141,7 +144,7 @@ func TestSplitVotesAreNotHeld(t *testing.T) {
 				w.Errorf("%v", err)
 			}
 			if took := time.Since(began); took > c.limit || took < c.limit/2 {
-				w.Errorf("it took %v", took)
+				w.Errorf("TryLock took %v", took)
 			}
 			_, err = l.TryLock(w.within(20*time.Millisecond), "a", c.opts...)
 			w.isError(err, context.DeadlineExceeded)
@@ -157,7 +160,7 @@ func subtest(t *testing.T, name string, n int, f func(w *cluster), opts ...memor
 	t.Run(name, func(t *testing.T) { virtual(t, n, f, opts...) })
 }
 
-// split leaves the votes of a client that has died on two of five masters, and stops a third.
+// split leaves the votes of a client that has died on two of five masters, and stops one of the others.
 func (w *cluster) split(name string) {
 	w.masters.Take(name, time.Minute)
 	for _, i := range []int{2, 3, 4} {
@@ -166,8 +169,8 @@ func (w *cluster) split(name string) {
 	w.stop(4)
 }
 
-// H103, H93: masters whose clocks are off cannot vote. That does not count as another holder, and the error names those
-// masters.
+// H103, H93: masters whose clocks are off cannot vote. The error does not report this as another holder, and names
+// those masters.
 func TestWrongClocksAreNotHeld(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		for i, off := range []time.Duration{0, 0, -time.Hour, time.Hour, 2 * time.Hour} {
@@ -187,7 +190,8 @@ func TestWrongClocksAreNotHeld(t *testing.T) {
 	})
 }
 
-// H103: while the masters keep a free name for a waiter that has died, no client holds it.
+// H103: while the masters keep a free name for a waiter that has died, another client is refused, but not with
+// ErrHeld.
 func TestNameKeptForDeadWaiterIsNotHeld(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		waiter := w.peer("waiter")
@@ -201,7 +205,7 @@ func TestNameKeptForDeadWaiterIsNotHeld(t *testing.T) {
 		_, err := other.TryLock(w.Context(), "a")
 		w.isError(err, redlock.ErrNoQuorum)
 		w.notError(err, redlock.ErrHeld)
-		after(time.Second) // the waiter has missed its second
+		after(time.Second) // the second for which the masters keep the name
 		k := w.tryTake(other, "a")
 		_ = k.Unlock(w.Context())
 		waiter.silence(false)

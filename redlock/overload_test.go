@@ -21,8 +21,8 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// scriptTime is the duration of a script on the masters of these tests: each carries 2 500 pairs of acquire and release
-// a second, so ten thousand calls at once would keep it busy for eight times the pool's timeout.
+// scriptTime is the duration of a script on the masters of these tests. A master can execute 2 500 pairs of acquire
+// and release a second, so ten thousand simultaneous calls would keep it busy for eight times the pool's timeout.
 const scriptTime = 200 * time.Microsecond
 
 // A load is one client with many goroutines over five busy masters, in virtual time.
@@ -31,8 +31,8 @@ type load struct {
 	masters *memory.Masters
 	pool    *pool.Pool
 	locker  *redlock.Locker
-	silent  atomic.Int64 // masters that were found down because they did not answer
-	lost    atomic.Int64 // locks
+	silent  atomic.Int64 // number of times that a master was down because it did not answer
+	lost    atomic.Int64 // number of lost locks
 
 	mu    sync.Mutex
 	conns []net.Conn
@@ -75,11 +75,11 @@ func (l *load) dial(ctx context.Context, network, addr string) (net.Conn, error)
 
 // A traffic describes the repeated calls of the goroutines of a load.
 type traffic struct {
-	goroutines, names int // 0 names: each goroutine has its own
+	goroutines, names int // 0 names: each goroutine has its own names
 	try, cut          bool
 }
 
-// one acquires and releases one lock.
+// one acquires and releases one lock, and reports whether it succeeded.
 func (l *load) one(ctx context.Context, tr traffic, goroutine, n int) bool {
 	name := fmt.Sprintf("own-%d-%d", goroutine, n%4)
 	if tr.names > 0 {
@@ -103,7 +103,8 @@ func (l *load) one(ctx context.Context, tr traffic, goroutine, n int) bool {
 	return false
 }
 
-// pairs runs the traffic and returns how many locks were taken and released from the first second on.
+// pairs runs the traffic, and returns the number of locks that were acquired and released within d. It starts to
+// count after a first second, or later if the connections are cut.
 func (l *load) pairs(tr traffic, d time.Duration) int64 {
 	ctx, cancel := context.WithCancel(l.Context())
 	var counted atomic.Bool
@@ -133,20 +134,21 @@ func (l *load) pairs(tr traffic, d time.Duration) int64 {
 	return done
 }
 
-// H101: a client with far more calls than the masters can serve gets the throughput of one with sixty-four. No master
-// counts as down, no held lock is lost, and two seconds later the next lock is taken at once.
+// H101: a client with far more calls than the masters can serve has the throughput of a client with sixty-four
+// calls. No master is considered down, no held lock is lost, and two seconds later the next lock is acquired
+// immediately.
 func TestOverload(t *testing.T) {
 	sizes := []int{64, 512, 10_000, 50_000}
 	short := !long.Enabled() || race.Enabled
 	if short {
-		sizes = []int{64, 1_000} // the race detector knows 8 128 goroutines
+		sizes = []int{64, 1_000} // the race detector allows 8 128 goroutines
 	}
 	for _, tr := range []traffic{
 		{try: true}, {try: true, names: 4}, {}, {names: 4},
 		{try: true, cut: true}, {try: true, names: 4, cut: true}, {cut: true}, {names: 4, cut: true},
 	} {
 		if short && (tr.cut != (tr.names > 0) || tr.cut == tr.try) {
-			continue // two of the eight
+			continue // only two of the eight run
 		}
 		var least int64
 		for _, tr.goroutines = range sizes {
@@ -210,8 +212,8 @@ func TestCallsWithoutATurnSendNothing(t *testing.T) {
 	})
 }
 
-// H101: a TryLock waits for its turn for ten timeouts of the pool, and only then fails: of calls that the masters can
-// serve within that time none fails.
+// H101: a TryLock waits for its turn for ten timeouts of the pool, and fails only after that. So no call fails if
+// the masters can serve all calls within that time.
 func TestTryLockWaitsForItsTurn(t *testing.T) {
 	loaded(t, func(l *load) {
 		for i := range 5 {
@@ -242,8 +244,8 @@ func TestTryLockWaitsForItsTurn(t *testing.T) {
 	})
 }
 
-// H101: thousands of calls wait, and the subscription of each master is cut: all of them try again, and no master
-// counts as down because of that.
+// H101: thousands of calls wait, and the subscription of each master is cut. All calls try again, and no master is
+// considered down because of that.
 func TestOverloadByResubscription(t *testing.T) {
 	waiters := 8_000
 	if !long.Enabled() || race.Enabled {
@@ -275,7 +277,7 @@ func TestOverloadByResubscription(t *testing.T) {
 	})
 }
 
-// H101: calls of one client that try one name at once cost the masters a single round, not one for each call.
+// H101: calls of one client that try to lock one name at the same time share a single round.
 func TestTryLocksShareAttempts(t *testing.T) {
 	loaded(t, func(l *load) {
 		before := l.masters.Master(0).Commands()["acquire"]
@@ -293,7 +295,7 @@ func TestTryLocksShareAttempts(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		after(time.Second) // a quorum decides before the last master
+		after(time.Second) // for the last master, which answers after the decision
 		if n := l.masters.Master(0).Commands()["acquire"] - before; n != 1 || won.Load() != 1 {
 			l.Errorf("%d rounds, %d calls have won", n, won.Load())
 		}

@@ -37,12 +37,12 @@ func (l *Locker) FinishChange(ctx context.Context) error { return private.Of(l).
 
 func (l *Locker) AbortChange(ctx context.Context) error { return private.Of(l).AbortChange(ctx) }
 
-// WithShard makes the Locker that of one shard of a given number of shards.
+// WithShard makes the Locker serve the shard with this number. of is the number of all shards.
 func WithShard(number, of int) Option {
 	return private.Option[Option](private.Settings{Shard: number, Shards: of})
 }
 
-// Until returns when the lock ends unless it is extended.
+// Until returns the time at which the lock ends unless it is extended.
 func (k *Lock) Until() time.Time { return time.Now().Add(k.Remaining()) }
 
 func WithClock(k *clock.Clock) Option { return private.Option[Option](private.Settings{Clock: k}) }
@@ -62,7 +62,7 @@ func WithHandoff(times int, atMost time.Duration) LockOption {
 // WithTries bounds the tries, with the default pauses.
 func WithTries(n int) LockOption { return WithRetry(Retry{Tries: n}) }
 
-// Delays are the pauses of calls that wait in the queues as well.
+// Delays are the pauses between attempts, also of calls that wait in a queue.
 type Delays = delays
 
 func WithDelays(d Delays) LockOption { return lockOption(func(c *lockConfig) { c.delays = d }) }
@@ -98,13 +98,13 @@ var (
 	ErrOrder      = errOrder
 )
 
-// HeldOn returns how many of the n masters are connected and known to have the lock, for the tests.
+// HeldOn returns how many of the n masters are connected and known to have the lock.
 func (k *Lock) HeldOn() (on, n int) { return heldOn(k) }
 
-// Interrupt makes l call f at moments of its calls, on their goroutines, if no callback of a user runs: when the vote
-// that decides a round is counted ("vote"), when a round is decided ("attempt"), and when a lock was "acquired",
-// "extended" or "released". So a test can stop the client, its machine or its masters there. It is called before l is
-// used.
+// Interrupt makes l call f, on the goroutines of its calls, at moments at which no callback of a user runs: when the
+// vote that decides a round is counted ("vote"), when a round is decided ("attempt"), and when a lock was
+// "acquired", "extended" or "released". In f a test can stop the client, its machine or its masters. Interrupt must
+// be called before l is used.
 func Interrupt(l *Locker, f func(moment string)) {
 	l.shards[0].leases.Events = interrupted{l.shards[0].leases.Events, f}
 	report := l.shards[0].sender.OnVote
@@ -118,7 +118,7 @@ func Interrupt(l *Locker, f func(moment string)) {
 	}
 }
 
-// interrupted are Events that come after a moment.
+// interrupted calls f before it passes certain events on to Events.
 type interrupted struct {
 	lease.Events
 	f func(moment string)

@@ -24,17 +24,17 @@ type amnesia struct {
 	name string
 	// before is called when the master is admitted and nothing is held yet; forget is called later, during the hold.
 	before, forget func(a *replicated)
-	// remembers is true if the lock still exists: then even without the guard no other client gets it.
+	// remembers reports whether the lock still exists, so that no other client gets it even without the guard.
 	remembers func(aof bool) bool
 }
 
-// A replicated is a deployment whose master 0 has a replica, and may be replaced by it.
+// A replicated is a deployment whose master 0 has a replica, which may replace it.
 type replicated struct {
 	*deployment
 	aof      bool
 	replica  *redisproc.Server
 	promoted atomic.Bool
-	copy     string // of the files, if there is one
+	copy     string // directory with a copy of the files, or ""
 }
 
 func never(bool) bool { return false }
@@ -56,8 +56,8 @@ func amnesias() []amnesia {
 	}
 }
 
-// H53, H57: a master that loses a lock in any of these ways, with persistence or without, does not grant it again. With
-// the guard off, each way makes it grant the lock again.
+// H53, H57: a master that loses a lock in any of these ways, with persistence or without, does not grant the lock
+// again. With the guard off it grants the lock again, unless it still remembers the lock.
 func TestForgetfulMasterDoesNotGrantHeldLock(t *testing.T) {
 	if !long.Enabled() {
 		t.Skip("needs -long: it starts a hundred servers")
@@ -90,7 +90,7 @@ func forgetUnderAHold(t *testing.T, a amnesia, aof, guarded bool) {
 	}
 	a.before(x)
 	lock := x.everywhere(holder)
-	for _, i := range []int{3, 4} { // the hold is on 0, 1 and 2
+	for _, i := range []int{3, 4} { // so the lock is on 0, 1 and 2
 		x.do(i, "DEL", redlock.DefaultPrefix+":{n}")
 	}
 	until := lock.Until()
@@ -98,7 +98,7 @@ func forgetUnderAHold(t *testing.T, a amnesia, aof, guarded bool) {
 	tries, two := thief(t, other, lock, until)
 	t.Logf("%d tries, two holders: %v", tries, two)
 	if want := !guarded && !a.remembers(aof); two != want {
-		t.Errorf("two holders at once: %v, want %v", two, want)
+		t.Errorf("two holders at the same time: %v, want %v", two, want)
 	}
 	got := x.take(other, "n")
 	x.wantLater(got, lock)
@@ -113,8 +113,8 @@ func forgetUnderAHold(t *testing.T, a amnesia, aof, guarded bool) {
 	}
 }
 
-// everywhere locks "n" on all masters. It may need several attempts, since on a busy machine an attempt skips a master
-// that was silent for a moment.
+// everywhere locks "n" on all masters. It may need several attempts, because on a busy machine an attempt skips a
+// master that did not answer for a moment.
 func (f *deployment) everywhere(l *redlock.Locker) *redlock.Lock {
 	f.Helper()
 	for end := time.Now().Add(hang); ; {
@@ -144,7 +144,8 @@ func newReplicated(t *testing.T, aof bool) *replicated {
 	return x
 }
 
-// reach connects like dial, with the promoted replica at the address of master 0.
+// reach returns a pool like dial. Once the replica is promoted, connections to the address of master 0 lead to the
+// replica.
 func (x *replicated) reach() *pool.Pool {
 	return x.dial(pool.WithHeartbeat(100*time.Millisecond),
 		pool.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -163,7 +164,8 @@ func (x *replicated) atItsAddress() *deployment {
 	return x.deployment
 }
 
-// promote makes the replica a master while it has the record and does not have the lock yet.
+// promote makes the replica a master when the replica has the admission record of master 0, and before a lock is
+// acquired.
 func (x *replicated) promote() {
 	x.Helper()
 	replica := &deployment{tester: x.tester, servers: []*redisproc.Server{x.replica}}
@@ -189,7 +191,7 @@ func (x *replicated) keepCopy() {
 	}
 	eventually(x, hang, func() string { // otherwise files may be deleted while they are copied
 		if text := string(x.do(0, "INFO", "persistence").([]byte)); !strings.Contains(text, "aof_rewrite_in_progress:0") {
-			return "its file is being written again"
+			return "the append-only file is being rewritten"
 		}
 		return ""
 	})
@@ -224,7 +226,7 @@ func files(dir string) fs.FS { return dataFiles{os.DirFS(dir)} }
 
 type dataFiles struct{ fs.FS }
 
-// Skip files that are not data, at the top of the directory: the socket, and logs.
+// ReadDir lists a directory. In the top directory it omits what is not data: the socket and the logs.
 func (d dataFiles) ReadDir(name string) ([]fs.DirEntry, error) {
 	list, err := fs.ReadDir(d.FS, name)
 	if name != "." {

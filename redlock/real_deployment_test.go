@@ -22,14 +22,16 @@ import (
 // hang is how long a test waits for an event that should come soon. It only bounds the time of a failure.
 const hang = 20 * time.Second
 
-// A deployment has the real masters of one test. Each Locker made from it has its own pool, as in another process.
+// A deployment contains the real masters of one test. Each Locker made from it has its own pool, as in another
+// process.
 type deployment struct {
 	tester
 	servers []*redisproc.Server
 	urls    []string
 }
 
-// newDeployment starts n masters, with further arguments for the server program. They are stopped with the test.
+// newDeployment starts n masters, with further arguments for the server program. They are stopped at the end of the
+// test.
 func newDeployment(t testing.TB, n int, args ...string) *deployment {
 	t.Helper()
 	f := &deployment{tester: tester{t}, servers: redistest.Test(t, n, redisproc.Config{Args: args})}
@@ -59,7 +61,7 @@ func (f *deployment) locker(opts ...redlock.Option) *redlock.Locker {
 	return locker(f, f.dial(), opts...)
 }
 
-// admitted returns a Locker like locker, with every master admitted at once.
+// admitted returns a Locker like locker, after it has admitted every master without a quarantine.
 func (f *deployment) admitted(opts ...redlock.Option) *redlock.Locker {
 	f.Helper()
 	l := f.locker(opts...)
@@ -80,7 +82,7 @@ func (f *deployment) pause(masters ...int) {
 	f.Helper()
 	f.Cleanup(func() {
 		for _, i := range masters {
-			_ = f.servers[i].Resume() // it may have been killed since
+			_ = f.servers[i].Resume() // the server may have been killed since
 		}
 	})
 	for _, i := range masters {
@@ -159,15 +161,16 @@ func (f *deployment) record(i int) string {
 
 const admissionKey = redlock.DefaultPrefix + ":admission"
 
-// hasten makes the quarantines of masters end after left, which is at least the TTL of all locks. A quarantine lasts
-// for half a minute and more, since ballots may be 15 s off; no message of a test is.
+// hasten makes the quarantines of masters end after left, which must be at least the TTL of all locks. A normal
+// quarantine lasts at least half a minute, because ballots may be off by 15 s. The tests can shorten it, because no
+// message in them has a ballot that is off.
 func (f *deployment) hasten(left time.Duration, masters ...int) {
 	f.Helper()
 	for _, i := range masters {
 		eventually(f, hang, func() string {
 			r, err := scripts.ParseRecord(f.record(i))
 			if err != nil || r.Admitted {
-				return fmt.Sprintf("master %d is in no quarantine: %q", i, f.record(i))
+				return fmt.Sprintf("master %d is not in quarantine: %q", i, f.record(i))
 			}
 			before := r.String()
 			r.Since -= (r.Quarantine - left).Microseconds()
@@ -180,8 +183,8 @@ func (f *deployment) hasten(left time.Duration, masters ...int) {
 	}
 }
 
-// noLocks waits until no master has the key of a lock. bound must be well below the TTL of the locks: then they were
-// released, and did not expire.
+// noLocks waits until no master has the key of a lock. bound must be well below the TTL of the locks, so that the
+// keys cannot have expired instead of being released.
 func (f *deployment) noLocks(bound time.Duration) {
 	f.Helper()
 	for i := range f.servers {
@@ -203,7 +206,7 @@ func states(l *redlock.Locker) string {
 	return b.String()
 }
 
-// stateOf waits until l sees master i in a state.
+// stateOf waits until l reports this state of master i.
 func stateOf(t testing.TB, l *redlock.Locker, i int, state string) {
 	t.Helper()
 	eventually(t, hang, func() string {
@@ -313,9 +316,9 @@ func startWorker(t testing.TB, role string, a workerArgs, env ...string) *worker
 // guardTime is the max TTL of deployments whose quarantines a test waits for.
 const guardTime = 3 * time.Second
 
-// thief tries to acquire the name of lock until the validity of lock has expired, even if the loss is reported earlier.
-// It reports whether it got the name before that: for a holder that does not learn of the loss, that means two holders
-// at once.
+// thief tries to acquire the name of lock up to the time until, at which the validity of lock expires, even if the
+// loss is reported earlier. It reports whether it got the name before that time: for a holder that does not learn of
+// the loss, that means two holders at the same time.
 func thief(t *testing.T, l *redlock.Locker, lock *redlock.Lock, until time.Time) (tries int, twoHolders bool) {
 	t.Helper()
 	if left := time.Until(until); left < guardTime/10 {
@@ -328,7 +331,7 @@ func thief(t *testing.T, l *redlock.Locker, lock *redlock.Lock, until time.Time)
 		tries++
 		if err == nil {
 			twoHolders = time.Now().Before(until)
-			// The cause may be detected just now, and end the connections that carry the release.
+			// The loss may be detected just now, which ends the connections that carry the release.
 			if err := stolen.Unlock(bounded(t)); err != nil && !errors.Is(err, redlock.ErrLost) &&
 				!errors.Is(err, redlock.ErrNoQuorum) {
 				t.Error(err)

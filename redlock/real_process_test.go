@@ -37,7 +37,7 @@ func suspendedRole(ctx context.Context, l *redlock.Locker, a workerArgs) error {
 	return nil
 }
 
-// A resource refuses writes whose token is smaller than one that it has seen.
+// A resource refuses writes whose token is smaller than the largest token that it has seen.
 type resource struct{ seen int64 }
 
 func (r *resource) write(token int64) bool {
@@ -48,8 +48,8 @@ func (r *resource) write(token int64) bool {
 	return true
 }
 
-// H14, H24: a holder that was stopped past its TTL detects the loss when it resumes, at once and by its own timer.
-// Another client has the lock meanwhile, the resource refuses the late write, and the late Unlock does not affect the
+// H14, H24: a holder that was stopped past its TTL detects the loss by its own timer as soon as it resumes. Another
+// client has the lock in the meantime, the resource refuses the late write, and the late Unlock does not affect the
 // new holder.
 func TestStoppedHolderDetectsLoss(t *testing.T) {
 	t.Parallel()
@@ -76,24 +76,24 @@ func TestStoppedHolderDetectsLoss(t *testing.T) {
 	resumed := time.Now()
 	ended := w.Line("ended")
 	if late := time.Since(resumed); late > time.Second {
-		t.Errorf("its context ended %v after it ran on", late)
+		t.Errorf("the context of the stopped holder ended %v after the holder resumed", late)
 	}
 	f.resume(0, 1, 2, 3, 4)
 	if !strings.HasPrefix(ended, "lost=true ") {
-		t.Errorf("its context ended so: %s", ended)
+		t.Errorf("the context of the stopped holder ended with %s", ended)
 	}
 	if late := number(t, w.Line("write")); late != token || res.write(late) {
 		t.Errorf("the late write with token %d was accepted after %d", late, lock.Token())
 	}
 	if text := w.Line("unlocked"); !strings.HasPrefix(text, "lost=true again=true ") {
-		t.Errorf("its Unlock: %s", text)
+		t.Errorf("the Unlock of the stopped holder reported %s", text)
 	}
 	w.Finish()
 	if err := lock.Extend(bounded(t)); err != nil || lock.Err() != nil {
-		t.Errorf("the new holder was hurt: %v, %v", err, lock.Err())
+		t.Errorf("the new holder was affected: %v, %v", err, lock.Err())
 	}
 	if on, n := lock.HeldOn(); on < n/2+1 {
-		t.Errorf("the new holder is left on %d of %d", on, n)
+		t.Errorf("the lock of the new holder is left on %d of %d masters", on, n)
 	}
 	f.noError(lock.Unlock(bounded(t)))
 	f.noLocks(hang)
@@ -135,15 +135,16 @@ func sha1Allowed() (allowed bool) {
 	return true
 }
 
-// H35: with only FIPS 140-3 algorithms allowed, where computing a SHA-1 panics, a client starts, locks and unlocks.
+// H35: a client starts, locks and unlocks in a process that allows only FIPS 140-3 algorithms, where the computation
+// of a SHA-1 panics.
 func TestLocksWithOnlyFIPSAlgorithmsAllowed(t *testing.T) {
 	t.Parallel()
 	f := newDeployment(t, 3)
 	f.admitted()
-	f.do(0, "SCRIPT", "FLUSH") // so that NOSCRIPT is met as well
+	f.do(0, "SCRIPT", "FLUSH") // so that the worker gets NOSCRIPT as well
 	w := startWorker(t, "pair", workerArgs{URLs: f.urls, Name: "n"}, "GODEBUG=fips140=only")
 	if text := w.Line("paired,"); text != "fips=true sha1=false" {
-		t.Errorf("the worker did not run as meant: %s", text)
+		t.Errorf("unexpected report of the worker: %s", text)
 	}
 	w.Finish()
 	f.noLocks(hang)

@@ -47,9 +47,9 @@ func used(b *testing.B) float64 {
 	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e3
 }
 
-// BenchmarkSizing has the figures of docs/performance.md, as processor times: what a pair of Lock and Unlock of a free
-// name costs each of five masters and the program, with one call at a time and with 64, which share messages; and what
-// a heartbeat costs a master.
+// BenchmarkSizing measures the figures of docs/performance.md, as processor times: the cost of a pair of Lock and
+// Unlock of a free name for each of five masters and for the client program, with one call at a time and with 64
+// calls, which share messages; and the cost of a heartbeat for a master.
 func BenchmarkSizing(b *testing.B) {
 	for _, calls := range []int{1, 64} {
 		b.Run(fmt.Sprint("calls=", calls), func(b *testing.B) {

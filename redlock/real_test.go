@@ -47,8 +47,8 @@ func TestLockUnlockOnRealMasters(t *testing.T) {
 	}
 }
 
-// A user who lacks one right ends the acquire script between two writes. Its writes are rolled back, since a key
-// without a TTL would never expire.
+// If a user lacks one right, the acquire script ends between two writes. The first write must be rolled back, since
+// a key without a TTL would never expire.
 func TestPartialAcquireIsRolledBack(t *testing.T) {
 	t.Parallel()
 	f := newDeployment(t, 3)
@@ -172,8 +172,9 @@ func TestPasswordsRotateUnderLoad(t *testing.T) {
 // durableArgs are the settings of a master that never loses a write that it has acknowledged.
 var durableArgs = []string{"--appendonly", "yes", "--appendfsync", "always", "--no-appendfsync-on-rewrite", "no"}
 
-// Masters that fsync every write, and are configured as durable, are killed and vote at once when they are back, with
-// their data. A lock on exactly those masters is not granted again, and the next acquire need not wait for the max TTL.
+// Masters that fsync every write, and are configured as durable, are killed. When they are back with their data,
+// they vote immediately: a lock on exactly these masters is not granted again, and the next acquire need not wait
+// for the max TTL.
 func TestDurableMastersVoteAtOnceAndRemember(t *testing.T) {
 	t.Parallel()
 	f := newDeployment(t, 5, durableArgs...)
@@ -198,8 +199,8 @@ func TestDurableMastersVoteAtOnceAndRemember(t *testing.T) {
 	f.noError(got.Unlock(bounded(t)))
 }
 
-// A master that is not configured as durable waits, and so does a durable one that has lost its data or was a replica
-// in between.
+// A master that is not configured as durable goes into quarantine after a restart, and so does a durable master that
+// has lost its data or was a replica in between.
 func TestOnlyDurableMastersWithDataVoteAtOnce(t *testing.T) {
 	t.Parallel()
 	f := newDeployment(t, 5, append([]string{"--repl-diskless-sync-delay", "0"}, durableArgs...)...)
@@ -218,17 +219,17 @@ func TestOnlyDurableMastersWithDataVoteAtOnce(t *testing.T) {
 	f.restart(1)
 	stateOf(t, l, 1, "quarantine")
 
-	f.demote(2, 4) // now with the data of another master, by a change of role and in a new process
+	f.demote(2, 4) // master 2 gets the data of master 4, and changes its role
 	f.do(2, "REPLICAOF", "NO", "ONE")
 	stateOf(t, l, 2, "quarantine")
 	f.admit(l)
 	f.must(l.Close(bounded(t)))
 	f.demote(2, 4)
 	f.do(2, "REPLICAOF", "NO", "ONE")
-	eventually(t, hang, func() string { // otherwise it comes back with its own data
+	eventually(t, hang, func() string { // otherwise master 2 restarts with its old data
 		text := string(f.do(2, "INFO", "persistence").([]byte))
 		if !strings.Contains(text, "aof_rewrite_in_progress:0") || !strings.Contains(text, "aof_rewrite_scheduled:0") {
-			return "its file is still being written again"
+			return "the append-only file is still being rewritten"
 		}
 		return ""
 	})

@@ -18,7 +18,7 @@ import (
 // An ailment is a fault that makes a master unable to vote while it runs and answers.
 type ailment struct {
 	name   string
-	text   string // is in the aggregate error
+	text   string // the error of the call must contain it
 	infect func(f *deployment, i int)
 	// user and password are the credentials that the Lockers send to faulty masters.
 	user, password string
@@ -29,7 +29,7 @@ type ailment struct {
 func ailments() []ailment {
 	set := func(pairs ...any) func(*deployment, int) {
 		return func(f *deployment, i int) {
-			for k := 0; k < len(pairs); k += 2 { // Redis 6 sets one at a time
+			for k := 0; k < len(pairs); k += 2 { // Redis 6 sets only one parameter at a time
 				f.do(i, "CONFIG", "SET", pairs[k], pairs[k+1])
 			}
 		}
@@ -64,8 +64,8 @@ func ailments() []ailment {
 	}
 }
 
-// breakSaving makes the server's last snapshot fail, after which the server refuses writes: a directory has the name of
-// the snapshot file.
+// breakSaving makes a snapshot of the server fail, because a directory has the name of the snapshot file. After that
+// the server refuses writes.
 func breakSaving(f *deployment, i int) {
 	f.Helper()
 	f.must(os.Mkdir(filepath.Join(f.servers[i].Dir(), "dump.rdb"), 0o700))
@@ -81,8 +81,9 @@ func breakSaving(f *deployment, i int) {
 	})
 }
 
-// H52, H54, H56, H57, H60: with any fault of a minority the lock works. With a fault of a majority the error is "no
-// quorum", never "held", and contains each master and its reply. No error contains a password.
+// H52, H54, H56, H57, H60: locks work while a minority of the masters has any of the faults. If a majority has the
+// fault, the error is ErrNoQuorum, not ErrHeld, and contains each faulty master and its reply. No error contains a
+// password.
 func TestUnhealthyMinorityIsTolerated(t *testing.T) {
 	t.Parallel()
 	for _, a := range ailments() {
@@ -113,7 +114,7 @@ func TestUnhealthyMinorityIsTolerated(t *testing.T) {
 	}
 }
 
-// fallIll applies a fault to a master, and makes later Lockers log in with the credentials of the fault.
+// fallIll applies the fault a to master i. If a has a password, Lockers that are created later log in with it.
 func (f *deployment) fallIll(i int, a *ailment) {
 	f.Helper()
 	a.infect(f, i)
@@ -142,6 +143,6 @@ func TestSameServerTwiceHasOneVote(t *testing.T) {
 	stateOf(t, l, 1, "down")
 	if _, err := l.TryLock(bounded(t), "n"); !errors.Is(err, redlock.ErrNoQuorum) ||
 		!strings.Contains(err.Error(), "same server") {
-		t.Errorf("one server twice granted a majority: %v", err)
+		t.Errorf("one server with two names granted a majority: %v", err)
 	}
 }

@@ -14,14 +14,14 @@ import (
 )
 
 // H92: a release over the connection of its acquire carries no ballot, and raises no fence. Otherwise a near client
-// that tries all the time would keep the ballots of a distant one stale forever.
+// that tries again and again would keep the ballots of a distant client stale forever.
 func TestReleaseOnSameConnectionRaisesNoFence(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		w.masters.Take("n", time.Hour)
 		w.each(func(_ int, m *memory.Master) { m.Evict("n") }, 3, 4)
 		w.delay(100 * time.Microsecond)
 		near := w.peer("near")
-		for range 50 { // each is granted on two, and rolled back there
+		for range 50 { // two masters grant each attempt, which is rolled back there
 			w.isError(errOf(near.TryLock(w.Context(), "n")), redlock.ErrHeld)
 			after(10 * time.Millisecond)
 		}
@@ -36,21 +36,21 @@ func TestReleaseOnSameConnectionRaisesNoFence(t *testing.T) {
 		}
 		w.each(func(i int, m *memory.Master) {
 			if fence, there := m.Get(defaultPrefix.Fence("n")); there {
-				w.Errorf("master %d, which has refused all, has the fence %s", i, fence)
+				w.Errorf("master %d, which has refused all acquires, has the fence %s", i, fence)
 			}
 		}, 0, 1, 2)
 	})
 }
 
-// H02, H94: a pending release carries the ballot, since the acquire may still arrive, and names no waiter: a late
-// release would restore a waiter that has left, or remove one that has tried again.
+// H02, H94: a pending release carries the ballot, since the acquire may still arrive. It names no waiter, since a
+// late release would restore a waiter that has left, or remove a waiter that has tried again.
 func TestPendingReleaseNamesNoWaiter(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		w.masters.Take("n", time.Hour)
 		w.each(func(_ int, m *memory.Master) { m.Evict("n") }, 3, 4)
 		w.delay(100 * time.Microsecond)
 		p := w.peer("p")
-		first := w.call(w.Context(), p, "other") // the inbox is open, so the first acquire has a ticket
+		first := w.call(w.Context(), p, "other") // this opens the inbox, so the acquire of n has a ticket
 		k := first.gets(time.Second)
 		w.masters.Take("queued", time.Hour)
 		ctx, cancel := context.WithCancel(w.Context())
@@ -58,7 +58,7 @@ func TestPendingReleaseNamesNoWaiter(t *testing.T) {
 		waiting := w.call(ctx, p, "queued")
 		after(time.Second)
 		p.cluster.wire.clear()
-		w.masters.Master(3).DropReplies(1) // it grants, the reply is lost, and the connection ends
+		w.masters.Master(3).DropReplies(1) // the master grants, its reply is lost, and the connection ends
 		c := w.call(w.Context(), p, "n")
 		after(3 * time.Second)
 		pending := 0
@@ -70,10 +70,10 @@ func TestPendingReleaseNamesNoWaiter(t *testing.T) {
 			if s.waiter() != "" || s.master != 3 {
 				w.Errorf("the release on master %d carries the ballot %s and names the waiter %q", s.master, s.ballot(), s.waiter())
 			}
-			w.replay(s) // and once more, later still
+			w.replay(s) // the release is delivered once more, even later
 		}
 		if pending == 0 {
-			w.Error("no release was pending, so the test proves nothing")
+			w.Error("no release was pending, so this test shows nothing")
 		}
 		for i := range 5 {
 			if n := len(w.waiters(i, "n")); n != 1 {
@@ -92,9 +92,9 @@ func TestPendingReleaseNamesNoWaiter(t *testing.T) {
 	})
 }
 
-// H90: masters restart one after the other, each with its data, and the lock is confirmed or repaired in between. Only
-// restarts since the last confirmation count, so the lock survives any number of them, and also a restart of all five
-// durable masters at once.
+// H90: masters restart one after the other, each with its data, and the lock is confirmed or repaired in between.
+// Only restarts after the last confirmation matter, so the lock survives any number of restarts, and also a restart
+// of all five durable masters at the same time.
 func TestRestartsCountSinceLastConfirmation(t *testing.T) {
 	bubble(t, 5, func(w *cluster) {
 		k := w.take(w.locker(), "a")
@@ -106,7 +106,7 @@ func TestRestartsCountSinceLastConfirmation(t *testing.T) {
 	})
 	bubble(t, 5, func(w *cluster) {
 		l := w.locker(redlock.WithDurableMasters())
-		after(5 * time.Second) // the records say so
+		after(5 * time.Second) // until the records say that the masters are durable
 		k := w.take(l, "a")
 		w.restart(true)
 		after(6 * time.Second)
@@ -114,7 +114,7 @@ func TestRestartsCountSinceLastConfirmation(t *testing.T) {
 	})
 }
 
-// Unlock with WithAsyncUnlock does not wait for the masters, and everything else is as with an Unlock that waits.
+// With WithAsyncUnlock, Unlock does not wait for the masters, and otherwise works like an Unlock that waits.
 func TestAsyncUnlock(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -127,7 +127,7 @@ func TestAsyncUnlock(t *testing.T) {
 			equal(w, time.Since(began), 0, "elapsed time")
 			w.isError(k.Err(), redlock.ErrReleased)
 			if w.on("n") != 5 {
-				w.Error("the masters have freed the name already, so this shows nothing")
+				w.Error("the masters have freed the name already, so this test shows nothing")
 			}
 			after(trip)
 			w.nothingLeft("n")
@@ -229,8 +229,9 @@ func TestRepeatedMessageChangesNothing(t *testing.T) {
 	})
 }
 
-// H10, H11: a quorum that is reached too late is ErrTooSlow and is rolled back. The start is measured for each attempt,
-// so the next one, when the masters are fast again, has the TTL less its own time and the drift.
+// H10, H11: a quorum that is reached too late is ErrTooSlow and is rolled back. The start is measured for each
+// attempt, so the validity of the next attempt, when the masters are fast again, is the TTL minus the time of that
+// attempt and the drift.
 func TestTooLittleValidityIsRolledBack(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		l := w.over(w.pool(pool.WithTimeout(20 * time.Second)))
@@ -261,8 +262,8 @@ func TestTooLittleValidityIsRolledBack(t *testing.T) {
 	})
 }
 
-// H15: the validity of an extension counts from its start, not from its answer, and an answer after the end does not
-// revive the lock.
+// H15: the validity after an extension is measured from the start of the extension, not from its reply, and a reply
+// after the end does not revive the lock.
 func TestLateExtensionReplyCountsFromStart(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.over(w.pool(pool.WithTimeout(20*time.Second)), redlock.WithTTL(3*time.Second))
@@ -286,8 +287,8 @@ func TestLateExtensionReplyCountsFromStart(t *testing.T) {
 	})
 }
 
-// A caller that is refused by the masters that decide sends no roll-back to those that have not answered yet, unless
-// one of them grants the lock after all.
+// A caller that a majority of the masters has refused sends no roll-back to masters that have not answered yet,
+// except to a master that grants the lock later.
 func TestRollbackOnlyWhereGranted(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		a, b := w.peer("a"), w.peer("b")
@@ -302,7 +303,7 @@ func TestRollbackOnlyWhereGranted(t *testing.T) {
 				w.Errorf("%d roll-backs, want %d", n, releases)
 			}
 			if n := w.on("n"); n != on {
-				w.Errorf("on %d masters, want %d", n, on)
+				w.Errorf("the lock is on %d masters, want %d", n, on)
 			}
 		}
 		refused(0, 5)

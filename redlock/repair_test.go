@@ -71,8 +71,9 @@ func (a attempt) excludes(w *cluster, k *redlock.Lock) {
 	}
 }
 
-// H96: a master may lose a vote after it has reported that it lacks a lock, and before the round of that report is
-// confirmed. The repair of that round must not make it count for the lock: the other client relies on the vote.
+// H96: a master may lose its vote for another client after it has reported that it lacks a lock, and before a
+// majority confirms that lock in the same round. The repair of that round must not give the lock to this master,
+// because the other client relies on the lost vote.
 func TestRepair(t *testing.T) {
 	for name, c := range lockPairs {
 		for how, forget := range map[string]func(m *memory.Master){
@@ -89,11 +90,11 @@ func TestRepair(t *testing.T) {
 				w.must(err)
 				a.cluster.wire.block()
 				at(50)
-				// A round of extensions: 0 confirms and 2 lacks the lock. The confirmation of 1 arrives late.
+				// In a round of extensions master 0 confirms the lock, 2 lacks it, and the reply of 1 is late.
 				a.holdReplies(1)
 				first := w.extend(held)
 				at(400)
-				// 0 refuses the second client, 2 grants it, and its message to 1 is late.
+				// Master 0 refuses the second client, 2 grants it the lock, and its message to 1 is late.
 				b.hold(1)
 				got := w.try(b.Locker, c.second, brief...)
 				at(410)
@@ -109,14 +110,15 @@ func TestRepair(t *testing.T) {
 				b.release()
 				got.excludes(w, held)
 				a.release()
-				w.Log(<-second) // it may have failed: the lock may have ended
+				w.Log(<-second) // the extension may fail, since the lock may have ended
 			})
 		}
 	}
 }
 
-// H123: during a change of the masters, a master loses its vote for a client that uses one set alone. The holder uses
-// both sets, and only the other set confirms its lock: it must not repair the master, which is in quarantine.
+// H123: during a change of the masters, a master loses its vote for a client that uses only one set. The holder uses
+// both sets, and only the other set confirms its lock, so the holder must not repair the master, which is in
+// quarantine.
 func TestRepairByOneSet(t *testing.T) {
 	kept := func(_ *cluster, k *redlock.Lock) *redlock.Lock { return k }
 	downgraded := func(w *cluster, k *redlock.Lock) *redlock.Lock {
@@ -153,7 +155,7 @@ func TestRepairByOneSet(t *testing.T) {
 					h.cut(1, 2) // the holder reaches only 0 and 3
 					at(9540)
 					w.must(held.Err())
-					// 2 grants the client of one set, whose message to 1 is late.
+					// Master 2 grants the lock to the client of one set, whose message to 1 is late.
 					l.hold(1)
 					got := w.try(l.Locker, c.second)
 					at(9545)
@@ -176,9 +178,9 @@ func TestRepairByOneSet(t *testing.T) {
 	}
 }
 
-// changing returns the joint configuration of a change from masters 0, 1 and 2 to master 3, and the configuration of a
-// client that uses only the old set. With next it first completes that change, and returns the joint configuration of
-// the change back, and the configuration with only its next set.
+// changing returns the joint configuration of a change, and the configuration of a client that uses only one set.
+// Without next, the masters change from 0, 1 and 2 to 3, and that client uses the old set. With next, they change
+// from 3 to 0, 1 and 2, the change is finished, and that client uses the next set.
 func (w *cluster) changing(next bool) (both, one redlock.Configuration) {
 	w.Helper()
 	if !next {
@@ -194,9 +196,9 @@ func (w *cluster) changing(next bool) (both, one redlock.Configuration) {
 	return both, last
 }
 
-// H97: one master that loses a vote is enough for two holders, if a master is repaired before a majority has confirmed
-// the lock: 2 loses its vote for the second client, and counts for the first instead of 1, which the extension has not
-// reached.
+// H97: one master that loses a vote would be enough for two holders if a master were repaired before a majority has
+// confirmed the lock. Master 2 loses its vote for the second client, and would then vote for the first client in
+// place of master 1, which the extension has not reached.
 func TestRepairNeedsMajority(t *testing.T) {
 	for name, c := range lockPairs {
 		subtest(t, name, 3, func(w *cluster) {
@@ -223,8 +225,8 @@ func TestRepairNeedsMajority(t *testing.T) {
 			b.release()
 			got.excludes(w, held)
 			a.release()
-			w.Log(<-first)  // it may have failed: the lock may have ended
-			w.Log(<-second) // it may have failed: the lock may have ended
+			w.Log(<-first)  // the extension may fail, since the lock may have ended
+			w.Log(<-second) // the extension may fail, since the lock may have ended
 		})
 	}
 }

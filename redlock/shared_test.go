@@ -339,7 +339,7 @@ func TestDowngradeOfSeveralRoundsRaisesFences(t *testing.T) {
 }
 
 // H125: a writer's acquire that arrives after the writer has given up puts the writer into the queue again. A queued
-// writer keeps readers out for 8 s, but this one must not, so its client removes it.
+// writer keeps readers out for 8 s, but this one must not, so its client removes the writer from the queue.
 func TestLateAcquireOfAbsentWriterLetsReadersIn(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		first := w.rlock(w.locker().RWLock("x"))

@@ -15,7 +15,7 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// slotsOf are the names of k slots of "n".
+// slotsOf returns the names of k slots of "n".
 func slotsOf(k int) (names []string) {
 	for i := range k {
 		names = append(names, fmt.Sprint("n:", i+1))
@@ -63,8 +63,8 @@ func TestEachSlotHasOneHolder(t *testing.T) {
 	}
 }
 
-// A waiter gets the first slot that is released, and leaves the queues of the others. Neither it nor any other client
-// needs to poll.
+// A waiter gets the first slot that is released, and leaves the queues of the other slots. No client needs to poll
+// for this.
 func TestWaiterGetsFirstFreeSlot(t *testing.T) {
 	for freed := range 3 {
 		bubble(t, 5, func(w *cluster) {
@@ -79,7 +79,7 @@ func TestWaiterGetsFirstFreeSlot(t *testing.T) {
 			go w.unlock(held[freed])
 			k, took := c.timed(time.Second)
 			if took > 4*time.Millisecond || k.Name() != slotsOf(3)[freed] {
-				w.Errorf("it got %s after %v", k.Name(), took)
+				w.Errorf("the waiter got %s after %v", k.Name(), took)
 			}
 			after(10 * time.Millisecond)
 			for _, name := range slotsOf(3) {
@@ -95,8 +95,8 @@ func TestWaiterGetsFirstFreeSlot(t *testing.T) {
 	}
 }
 
-// All slots become free at one instant. The first waiter may win several, keeps one, and releases the others at once:
-// each waiter has a slot after two hand-overs at most.
+// All slots become free at the same instant. The first waiter may win several slots. It keeps one of them and
+// releases the others immediately, so each waiter has a slot after at most two hand-overs.
 func TestSlotsWonTogetherAreReleasedAtOnce(t *testing.T) {
 	for _, opts := range [][]redlock.LockOption{nil, {redlock.WithFair()}, {redlock.WithMinHold(2 * time.Second)}} {
 		bubble(t, 5, func(w *cluster) {
@@ -183,7 +183,8 @@ func TestCancelledWaiterForSlotsLeavesNothing(t *testing.T) {
 	}
 }
 
-// The calls of one Locker hand slots over locally, also if they wait for all of them, and hold each slot once.
+// The calls of one Locker hand slots over to each other locally, also while all of them wait, and each slot has one
+// holder at a time.
 func TestCallsOfOneLockerShareSlots(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
@@ -216,7 +217,8 @@ func TestCallsOfOneLockerShareSlots(t *testing.T) {
 	})
 }
 
-// A context that owns a slot re-enters it, and takes no second one; it does not own the slots above k.
+// A call with the context of a slot re-enters that slot, and acquires no second one. With k slots, the context of a
+// slot above k owns none of them.
 func TestSlotIsReentered(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
@@ -239,12 +241,13 @@ func TestSlotIsReentered(t *testing.T) {
 	})
 }
 
-// A waiter for slots gets one that lingers at another client, and a client takes its own over without a message.
+// A slot that lingers at one client is given to another client that waits for a slot. The client at which a slot
+// lingers can acquire that slot again without sending a message.
 func TestSlotLingers(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		a, b := w.peer("a"), w.peer("b")
 		opts := []redlock.LockOption{redlock.WithSlots(2), redlock.WithLinger(time.Minute), redlock.WithTTL(20 * time.Second)}
-		w.unlock(w.take(a, "n", opts...)) // it subscribes
+		w.unlock(w.take(a, "n", opts...)) // this subscribes a
 		after(time.Second)
 		first := w.take(a, "n", opts...)
 		w.unlock(first)
@@ -257,7 +260,7 @@ func TestSlotLingers(t *testing.T) {
 		other := w.take(b, "n", redlock.WithSlots(2))
 		both := w.take(b, "n", redlock.WithSlots(2))
 		if other.Name() == both.Name() {
-			w.Errorf("two locks of %s", both.Name())
+			w.Errorf("two locks have the slot %s", both.Name())
 		}
 		w.unlockAll(other, both)
 		w.nothingLeft(slotsOf(2)...)
@@ -286,7 +289,8 @@ func TestInvalidUsesOfSlotsAreRefused(t *testing.T) {
 	})
 }
 
-// A wait that ends with its limit shows the slot that may be free first; without a quorum it is no ErrHeld.
+// If a wait for slots ends at its limit, the error names the slot that may become free first. Without a quorum the
+// error is not ErrHeld.
 func TestErrorOfWaitForSlots(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		holder, l := w.peer("holder").Locker, w.peer("waiter").Locker

@@ -9,15 +9,15 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// textCases are the whole texts of the errors of Healthy, and of a Lock that has reached its wait limit. The masters
-// answer after 4 ms. #1 is the address of a master, * a label or a time.
+// textCases contains the complete texts of the errors of Healthy, and of a Lock that has reached its wait limit. The
+// masters answer after 4 ms. In the texts #1 is the address of a master, and * is a label or a time.
 var textCases = []struct {
 	name    string
 	prepare func(w *cluster, l *redlock.Locker)
 	later   func(w *cluster) // after 1.5 s
 	limit   time.Duration    // 0: 2004 ms, within the third attempt
 	lock    string
-	healthy string // "": it is not asked
+	healthy string // "": Healthy is not called
 }{
 	{
 		name:    "out of memory",
@@ -59,7 +59,8 @@ func heldByAnother(w *cluster, _ *redlock.Locker) {
 	w.take(w.peer("holder"), "n", redlock.WithTTL(30*time.Second))
 }
 
-// A call that ends says why each master has not granted, as far as any attempt has shown it.
+// The error of a call that ends without a lock says why each master has not granted the lock, as far as any attempt
+// has shown it.
 func TestTextsOfCallsThatEnd(t *testing.T) {
 	for _, c := range textCases {
 		subtest(t, c.name, 5, func(w *cluster) {

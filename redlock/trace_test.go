@@ -73,7 +73,7 @@ func BenchmarkTrace(b *testing.B) {
 	}
 }
 
-// If there is no trace, nothing is allocated for it: neither for a call nor for what happens in it.
+// If there is no trace, no memory is allocated for events, neither for those of a call nor for those within it.
 func TestMissingTraceAllocatesNothing(t *testing.T) {
 	l := nearLocker(t)
 	k := mustLock(t, l, "n")
@@ -90,7 +90,8 @@ func TestMissingTraceAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Each error of the package has a distinct word, even inside an error of a call that names masters.
+// Outcome returns a distinct word for each error of the package, even if that is wrapped in a LockError which also
+// contains errors of masters.
 func TestOutcomeNamesEachError(t *testing.T) {
 	seen := map[string]error{}
 	for _, o := range outcomes {

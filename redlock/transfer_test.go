@@ -76,7 +76,7 @@ func TestHandleOfAnotherVersionIsRefused(t *testing.T) {
 }
 
 // The text of an error is bounded for any input, and never contains a whole handle, since any client with the handle
-// can take the lock.
+// can import the lock.
 func TestRefusalDoesNotRepeatHandle(t *testing.T) {
 	text := sampleHandles[0].String()
 	_, err := parseHandle(text + "!")
@@ -85,7 +85,7 @@ func TestRefusalDoesNotRepeatHandle(t *testing.T) {
 	}
 }
 
-// An accepted text is exactly the one that String returns, so each handle has exactly one text.
+// parseHandle accepts only the text that String returns, so each handle has exactly one text.
 func FuzzHandle(f *testing.F) {
 	for _, h := range sampleHandles {
 		text := h.String()
@@ -132,7 +132,7 @@ func TestImportWithDeadContextSendsNothing(t *testing.T) {
 	}
 }
 
-// The tries bound an import like a Lock, and each failed try is reported with the refusals of the masters.
+// A retry policy ends an import like a Lock, and the error contains the failures of the masters.
 func TestImportGivesUpAfterItsTries(t *testing.T) {
 	l := farLocker(t)
 	text := exportedLock{prefix: DefaultPrefix, name: "n", id: "i", token: 1}.String()
@@ -148,7 +148,7 @@ func TestImportGivesUpAfterItsTries(t *testing.T) {
 	}
 }
 
-// H79: an Unlock, an Extend and an Export of the nil lock of a failed call are errors.
+// H79: Unlock, Extend and Export return an error for a nil lock, such as that of a failed call.
 func TestNilLockReturnsErrors(t *testing.T) {
 	var k *Lock
 	isInvalid(t, k.Unlock(t.Context()), "the lock is nil")
@@ -163,7 +163,7 @@ func (s *Locks) Of(name string) *Lock {
 	return k
 }
 
-// Any handle that could be given out is read back as it was.
+// Each handle of a valid lock is parsed to the same lock again, and handles of other locks are refused.
 func FuzzHandleRoundTrip(f *testing.F) {
 	f.Add("redlock", "orders:42", "a-b-c:7", int64(7))
 	f.Add("p", "\xff\x00{}", "i", int64(scripts.MaxBallot))
@@ -172,7 +172,7 @@ func FuzzHandleRoundTrip(f *testing.F) {
 		fit := scripts.CheckPrefix(prefix) == nil && scripts.CheckName(name) == nil && id != "" && len(id) <= 512 &&
 			token >= 0 && token <= scripts.MaxBallot
 		if got, err := parseHandle(want.String()); (err == nil) != fit || fit && got != want {
-			t.Fatalf("%+v, %v; want %+v, in order: %v", got, err, want, fit)
+			t.Fatalf("%+v, %v; want %+v, valid: %v", got, err, want, fit)
 		}
 	})
 }

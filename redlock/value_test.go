@@ -12,7 +12,7 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// shows fails the test unless an inspection by l shows this value of name.
+// shows fails the test unless Inspect of l reports this value of name.
 func (w *cluster) shows(l client, name, value string) {
 	w.Helper()
 	who := w.inspect(l, name)
@@ -26,7 +26,7 @@ func (w *cluster) setValue(k *redlock.Lock, value string) {
 	w.must(redlock.SetValue(k.Context(w.Context()), value))
 }
 
-// valueCases are the ways in which a lock with a value ends. The next holder must not be shown with that value.
+// valueCases are the ways in which a lock with a value ends. The value must not be reported for the next holder.
 var valueCases = []struct {
 	name string
 	end  func(w *cluster, p *peer, k *redlock.Lock)
@@ -93,15 +93,16 @@ func TestValueEndsWithLock(t *testing.T) {
 	}
 }
 
-// A value that a quorum has is shown by any quorum of the masters, also if masters with an older one answer. It comes
-// to the others with the next extension, or with the lock itself. So does a value that no quorum has got yet.
+// A value that a quorum has stored is reported by any quorum of the masters, even if masters with an older value
+// answer, too. The other masters get the value with the next extension, or with the lock itself. A value that no
+// quorum has stored yet also reaches all masters in this way.
 func TestValueReachesAllMasters(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		look := w.locker(redlock.WithObserver())
 		k := w.take(w.locker(), "n", redlock.WithExtension(false))
 		have := func(values ...string) {
 			w.Helper()
-			synctest.Wait() // a SetValue waits for a quorum alone
+			synctest.Wait() // SetValue waits only for a quorum
 			for i, value := range values {
 				if h := w.holding(i, "n"); h.ID == "" || h.Value != value {
 					w.Errorf("master %d shows %q, want %q", i, h.Value, value)
@@ -135,7 +136,7 @@ func TestValueReachesAllMasters(t *testing.T) {
 	})
 }
 
-// An old message that arrives once more changes no value.
+// An old message that arrives once more does not change the value.
 func TestLateValueIsIgnored(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		p := w.peer("p")
@@ -158,7 +159,8 @@ func TestLateValueIsIgnored(t *testing.T) {
 	})
 }
 
-// Every kind of call for a plain lock has values, of the innermost lock or of the one that is named.
+// SetValue works in every kind of call for a plain lock. It sets the value of the innermost lock, or of the lock
+// with the given name.
 func TestEachKindOfLockHasValue(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
@@ -217,7 +219,8 @@ func TestInvalidValueIsRefused(t *testing.T) {
 	})
 }
 
-// SetValue is reported as a call, also when it is refused, is not decided, or comes after the loss of the lock.
+// SetValue is reported as a call, also if it is refused, if its outcome is not known, or if the lock has been lost
+// before.
 func TestTraceReportsValues(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		var c calls

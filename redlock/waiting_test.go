@@ -112,7 +112,7 @@ func TestWaitEndsByPollIfMessagesAreLost(t *testing.T) {
 	})
 }
 
-// A wake-up about one name wakes no client that waits for another name.
+// A wake-up for one name does not wake clients that wait for other names.
 func TestWakeUpIsForOneName(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		a, b := w.peer("a"), w.peer("b")
@@ -133,8 +133,8 @@ func TestWakeUpIsForOneName(t *testing.T) {
 	})
 }
 
-// While nothing happens, waiting costs the masters next to nothing: no new subscription, and one acquire per master and
-// second.
+// While nothing happens, waiting costs the masters very little: no new subscription, and one acquire a second on
+// each master.
 func TestWaitingIsCheap(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		k := w.take(w.peer("a"), "n")

@@ -37,8 +37,8 @@ func (v *volume) check(errs ...error) {
 	}
 }
 
-// swap replaces the data as the kubelet does (pkg/volume/util/atomic_writer.go): a new directory, a symbolic link to it
-// that replaces ..data, and the end of the old directory. locks.json stays the same link.
+// swap replaces the data as the kubelet does (pkg/volume/util/atomic_writer.go): it makes a new directory and a
+// symbolic link to it that replaces ..data, and removes the old directory. locks.json stays the same link.
 func (v *volume) swap(text []byte) {
 	v.t.Helper()
 	next, err := os.MkdirTemp(v.dir, "..2026_")
@@ -51,8 +51,8 @@ func (v *volume) swap(text []byte) {
 	v.data = next
 }
 
-// A client follows a ConfigMap from three masters to three and three others together. Text that is no configuration
-// changes nothing. A lock stays held throughout.
+// A client follows a ConfigMap from three masters to a joint configuration of these and three others. Text that is
+// no configuration changes nothing, and a lock stays held throughout.
 func TestFollowAConfigMap(t *testing.T) {
 	old, next := listen(t), listen(t)
 	v := newVolume(t, marshal(t, redlock.Configuration{Masters: old}))
@@ -78,7 +78,7 @@ func TestFollowAConfigMap(t *testing.T) {
 			break
 		}
 		if time.Now().After(end) {
-			t.Fatalf("it uses %+v", c)
+			t.Fatalf("the client uses %+v", c)
 		}
 	}
 	if err := lock.Err(); err != nil {
@@ -102,7 +102,7 @@ func listen(t *testing.T) (urls []string) {
 	return urls
 }
 
-// A program follows the file of the command until its context ends.
+// A program can follow the configuration file of the command until ctx ends.
 func ExampleFollow() {
 	path, remove := writeFile(`{"masters": ["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"]}`)
 	defer remove()

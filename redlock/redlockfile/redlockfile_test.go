@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A program locks with the masters, the login and the prefix of the file.
+// Open returns a Locker with the masters, the login and the prefix of the file.
 func TestOpen(t *testing.T) {
 	config := map[string]any{"prefix": "shop", "passwordFile": "pass"}
 	var urls []string
@@ -99,7 +99,7 @@ func writeFile(text string) (path string, remove func()) {
 	return path, func() { _ = os.RemoveAll(dir) }
 }
 
-// One file serves the program and the command: redlock status --config locks.json.
+// The program and the command can use the same file: redlock status --config locks.json.
 func ExampleOpen() {
 	path, remove := writeFile(`{
 		"masters": ["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"], "prefix": "shop", "guard": "1m"

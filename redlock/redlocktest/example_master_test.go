@@ -10,7 +10,7 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// A minority of one master in three may fail in any way: the majority continues.
+// One of three masters may fail in any way, because the other two are a majority.
 func ExampleMaster() {
 	ctx := context.Background()
 	masters := redlocktest.New(3)
@@ -41,7 +41,7 @@ func ExampleMaster() {
 	// master 1 forgets all: <nil>
 }
 
-// Without a majority a call ends with its context.
+// Without a majority a call waits until its context ends.
 func ExampleMaster_Hang() {
 	masters := redlocktest.New(3)
 	defer masters.Close()
@@ -75,7 +75,7 @@ func ExampleMaster_Admit() {
 	// <nil>
 }
 
-// Masters with a round trip of a millisecond.
+// Delay gives the masters a round trip of a millisecond.
 func ExampleMaster_Delay() {
 	masters := redlocktest.New(3)
 	defer masters.Close()
@@ -114,7 +114,8 @@ func ExampleMaster_Refuse() {
 	// <nil>
 }
 
-// After a lost reply it is not known whether the master has granted the lock. The library rolls back, or finds out.
+// After a lost reply it is not known whether the master has granted the lock. The library then rolls back, or finds
+// out.
 func ExampleMaster_lostMessages() {
 	ctx := context.Background()
 	masters := redlocktest.New(3)

@@ -14,7 +14,7 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// A test without a server: what does the program do when the name is held by another client, and when it loses a lock?
+// A test without a server checks what the program does when another client holds the name, and when it loses a lock.
 func Example() {
 	ctx := context.Background()
 	masters := redlocktest.New(5)
@@ -54,7 +54,8 @@ func Example() {
 	// lost: true
 }
 
-// A test with a Locker of its own: what does the program do when it loses a lock? The function is the body of a test.
+// A test with a separate Locker checks what the program does when it loses a lock. The function is the body of a
+// test.
 func ExampleNewLocker() {
 	test := func(t *testing.T) {
 		locker, masters := redlocktest.NewLocker(t, 5, redlock.WithTTL(2*time.Second))
@@ -131,7 +132,7 @@ func ExampleMasters() {
 	// [redis://master-1:6379 redis://master-2:6379 redis://master-3:6379]
 }
 
-// What does the program do when another client holds the name?
+// Take simulates another client that holds the name, to test what the program does then.
 func ExampleMasters_Take() {
 	masters := redlocktest.New(3)
 	defer masters.Close()
@@ -145,7 +146,7 @@ func ExampleMasters_Take() {
 	// true
 }
 
-// What does the program do when it has waited, and the name becomes free?
+// Free releases the name of Take, to test what a waiting program does when the name becomes free.
 func ExampleMasters_Free() {
 	masters := redlocktest.New(3)
 	defer masters.Close()
@@ -164,7 +165,7 @@ func ExampleMasters_Free() {
 	// <nil>
 }
 
-// Does the work stop when the lock is lost?
+// Lose simulates the loss of a lock, to test whether the work stops.
 func ExampleMasters_Lose() {
 	masters := redlocktest.New(3)
 	defer masters.Close()
@@ -231,7 +232,7 @@ func ExampleMasters_Listen() {
 	// 3 true
 }
 
-// How does the program start on masters that have not been admitted?
+// Fresh makes masters that have not been admitted, to test how the program starts on them.
 func ExampleFresh() {
 	masters := redlocktest.New(3, redlocktest.Fresh())
 	defer masters.Close()
@@ -268,7 +269,7 @@ func ExampleMaxTTL() {
 	// <nil>
 }
 
-// Masters of one of two shards. A test of sharded names makes one set of masters for each shard.
+// Shard makes the masters of one of two shards. A test of sharded names makes one set of masters for each shard.
 func ExampleShard() {
 	var shards []*pool.Pool
 	for number := 1; number <= 2; number++ {

@@ -15,7 +15,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A Locker of NewLocker locks at once, with any prefix and any max TTL, and Take uses the same keys.
+// The Locker that NewLocker returns acquires locks immediately, with any prefix and any max TTL, and Take uses the
+// same keys.
 func TestNewLocker(t *testing.T) {
 	for name, opts := range map[string][]redlock.Option{
 		"defaults":   nil,

@@ -11,7 +11,7 @@ import (
 
 var second = scripts.Shard{Number: 2, Of: 3}
 
-// sharded returns the fact of a server whose record contains a shard.
+// sharded returns f with the shard g in its record.
 func sharded(f Fact, g scripts.Shard) Fact {
 	r := f.Record
 	r.Shard = g
@@ -19,7 +19,8 @@ func sharded(f Fact, g scripts.Shard) Fact {
 	return f
 }
 
-// Each row is about master 0 of five that are shard 2 of 3; the others have records of it, in quarantine unless voted.
+// Judge returns the phase and the step of each row for master 0 of five, which are shard 2 of 3. The other masters
+// have records with this shard and are in quarantine; if voted is set, one of them was admitted before.
 func TestJudgeOfAShard(t *testing.T) {
 	id := "a" + zeros
 	over := epoch - guard.Microseconds()
@@ -58,7 +59,7 @@ func TestJudgeOfAShard(t *testing.T) {
 		}
 		if c.voted {
 			f.Facts[3] = sharded(with("f3"+zeros, record("f3"+zeros)), second)
-			f.Facts[3].Lose() // its record still counts
+			f.Facts[3].Lose() // its record is still considered
 			f.Facts[3].Lost = guard
 		}
 		if c.now {
@@ -78,8 +79,8 @@ func TestJudgeOfAShard(t *testing.T) {
 	}
 }
 
-// The shard counts at every epoch. A client of another shard, or of none, gets no vote from such a master, and begins
-// nothing if no majority has its shard.
+// The shard in a record is checked at every epoch. A client of another shard, or of none, gets no vote from that
+// master, and starts no quarantine unless a majority of the records contain its own shard.
 func TestAnotherShardOnOneMaster(t *testing.T) {
 	id := "f2" + zeros
 	later := record(id)
@@ -99,8 +100,8 @@ func TestAnotherShardOnOneMaster(t *testing.T) {
 	}
 }
 
-// A shard is named if all masters have it on their present connections, and has begun once one of them has been
-// admitted.
+// Named reports whether all masters have shown the shard on their present connections. Begun reports whether one of
+// them has been admitted in it.
 func TestNamedAndBegun(t *testing.T) {
 	f := deployment(empty("a" + zeros))
 	f.Shard = second
@@ -125,7 +126,8 @@ func TestNamedAndBegun(t *testing.T) {
 	}
 }
 
-// A client that has seen another shard somewhere, and none of its own that has begun, claims no new master.
+// A client that has found another shard on some master, while none of its own shards has begun, writes no record to
+// a new master.
 func TestStrangerClaimsNothing(t *testing.T) {
 	f := deployment(empty("a" + zeros))
 	f.Shard, f.Stranger, f.Now = second, true, quorum.First(5)

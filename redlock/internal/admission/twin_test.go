@@ -63,7 +63,7 @@ func twin(f *Deployment, i int) (Phase, scripts.AdmitStep) {
 			freed := x.Up && x.Identity[1:] == zeros && x.Record.Identity[:1] == x.Identity[:1]
 			some = some || x.Up && x.Record.Admitted && (freed || x.Record.Identity == x.Identity)
 		case !x.Settled || x.Lost < needed && (x.Up && x.Away <= 15*time.Second || !x.Up && x.Asked > 0):
-			waits = true // if none has been admitted
+			waits = true // matters only if none has been admitted
 		}
 		if agrees(x) && x.Record.Admitted {
 			admitted++

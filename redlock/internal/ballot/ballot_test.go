@@ -72,7 +72,8 @@ func TestBallotIsAboveTheFence(t *testing.T) {
 	}
 }
 
-// A range begins at the present time, or has no spare ballots: fences stay within one range of the clock.
+// A range has spare ballots only if it begins at the present time. So fences are never ahead of the clock by more
+// than one range.
 func TestSpareBallotsOnlyAtPresentTime(t *testing.T) {
 	b := knowing(0, 0, 0)
 	if first, last, err := b.Propose(at(0), "a", 0, 32); err != nil || first != epoch || last != epoch+32 {
@@ -106,7 +107,7 @@ func TestBallotsEndBelow2To53(t *testing.T) {
 	}
 }
 
-// H59: a fence that came from too few votes is replaced by the next one that the masters report.
+// H59: a high fence that came from too few votes is replaced by the next fence that the masters report.
 func TestHighFenceIsForgotten(t *testing.T) {
 	b := knowing(0, 0, 0, 0, 0)
 	for _, c := range []struct{ saw, want int64 }{
@@ -126,8 +127,8 @@ func TestHighFenceIsForgotten(t *testing.T) {
 	}
 }
 
-// H59: the floor is above every fence of a quorum of healthy masters, and no minority of poisoned ones raises it,
-// however few votes a round has.
+// H59: if a quorum of the masters has replied, the fences of at least a quorum are at or below Floor. A minority of
+// poisoned masters does not raise Floor above the fences of the healthy masters, however few votes a round has.
 func TestFloorAsNaive(t *testing.T) {
 	property(t, func(t *testing.T, r *rand.Rand) {
 		n := 1 + r.IntN(7)
@@ -162,10 +163,11 @@ func TestFloorAsNaive(t *testing.T) {
 	})
 }
 
-// naiveMedian returns the lower of the middle values.
+// naiveMedian returns the lower of the two middle values.
 func naiveMedian(known map[int]int64) int64 { return naiveMiddle(known, 1) }
 
-// naiveMiddle returns the earlier of two middle offsets with less 1, the later one with 0.
+// naiveMiddle returns the middle offset. Of two middle offsets it returns the earlier one if less is 1, and the
+// later one if less is 0.
 func naiveMiddle(known map[int]int64, less int) int64 {
 	var all []int64
 	for _, off := range known {
@@ -218,7 +220,8 @@ func TestClockEstimates(t *testing.T) {
 	})
 }
 
-// With two masters the earlier clock is the median, and the later one counts for the beginning of a quarantine.
+// With two masters Median is the earlier clock, and Latest, which the start of a quarantine uses, is the later clock
+// unless that is too far ahead.
 func TestClocksOfTwoMasters(t *testing.T) {
 	if got := knowing(0, 9_000_000).Read(at(0)); got.Median != epoch || got.Latest != epoch+9_000_000 {
 		t.Errorf("%+v", got)
@@ -262,12 +265,12 @@ func TestImpossibleTimesAreIgnored(t *testing.T) {
 	}
 }
 
-// A refinement counts if it is better than the last one; a reading of INFO starts again.
+// A refinement is used if it is more exact than the last one. After a new reading of INFO any refinement is used.
 func TestRefinementsGetBetter(t *testing.T) {
 	c := NewClocks(quorum.First(1))
 	c.Refine(0, epoch, at(0), time.Millisecond)
 	if c.Read(at(0)).Known != 0 {
-		t.Error("a refinement without a reading was taken")
+		t.Error("a refinement without a reading was used")
 	}
 	c.Learn(0, epoch, at(0), 0)
 	for _, x := range []struct {
@@ -277,17 +280,17 @@ func TestRefinementsGetBetter(t *testing.T) {
 		before := c.Own(at(0), 0)
 		c.Refine(0, before+1, at(0), x.within)
 		if taken := c.Own(at(0), 0) != before; taken != x.taken {
-			t.Errorf("within %v: taken is %v", x.within, taken)
+			t.Errorf("within %v: it was used: %v", x.within, taken)
 		}
 	}
 	c.Learn(0, epoch, at(0), 0)
 	if c.Refine(0, epoch+7, at(0), time.Hour); c.Own(at(0), 0) != epoch+7 {
-		t.Error("the first refinement after a new reading was not taken")
+		t.Error("the first refinement after a new reading was not used")
 	}
 }
 
-// For one name, as time passes, ballots do not decrease until the masters report a fence, and are above it then. They
-// are above each floor, and in range.
+// As time passes, the ballots of a name do not decrease until the masters report a fence, and from then on they are
+// above that fence. They are always above the fence given to Propose, and below the maximum.
 func TestBallotsOfANameDoNotFall(t *testing.T) {
 	property(t, func(t *testing.T, r *rand.Rand) {
 		b := knowing(r.Int64N(1000), r.Int64N(1000), r.Int64N(1000))
@@ -303,7 +306,7 @@ func TestBallotsOfANameDoNotFall(t *testing.T) {
 			}
 			got, _, err := b.Propose(at(us), name, near, 0)
 			if err != nil || got <= near || got <= told[name] || got < last[name] || got >= scripts.MaxBallot {
-				t.Errorf("%q above %d, told %d, last %d: %d, %v", name, near, told[name], last[name], got, err)
+				t.Errorf("%q above %d, fence %d, last ballot %d: %d, %v", name, near, told[name], last[name], got, err)
 			}
 			last[name] = got
 		}

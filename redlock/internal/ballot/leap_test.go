@@ -10,12 +10,12 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// H118: time that has passed for a majority of the masters and not for this machine counts as missed time, once.
+// H118: time that has passed for a majority of the masters but not for this machine is counted once, as missed time.
 func TestMissedTime(t *testing.T) {
 	const s = time.Second
 	type show struct {
-		after time.Duration // since the first readings, on this machine
-		leap  time.Duration // of the master
+		after time.Duration // time since the first readings, on this machine
+		leap  time.Duration // time by which the masters have run ahead since
 		of    quorum.Set
 	}
 	for name, c := range map[string]struct {
@@ -65,7 +65,7 @@ func TestMissedTime(t *testing.T) {
 	}
 }
 
-// H118: elapsed time is the largest of three clocks, never their sum.
+// H118: the elapsed time is the largest of the times that three clocks show, never a sum of them.
 func TestLargestOfThreeClocksCounts(t *testing.T) {
 	clocks := NewClocks(quorum.First(3))
 	boot, wall := time.Second, time.Second
@@ -83,7 +83,7 @@ func TestLargestOfThreeClocksCounts(t *testing.T) {
 		t.Errorf("%v passed", d)
 	}
 	boot, wall = boot+time.Second, wall+time.Second
-	learn(41 * time.Second) // and 20 s missed by both
+	learn(41 * time.Second) // both clocks have missed another 20 s
 	if d := counting.Now().Sub(began); d != 41*time.Second {
 		t.Errorf("%v passed", d)
 	}
@@ -92,7 +92,8 @@ func TestLargestOfThreeClocksCounts(t *testing.T) {
 	}
 }
 
-// A master whose clock is too far ahead for ballots has no offset to correct. The others show the pause without it.
+// A master whose clock is beyond the range of ballots has no offset that could be corrected. The other masters show
+// the missed time without it.
 func TestMissedTimeWithClockBeyondBallots(t *testing.T) {
 	clocks := NewClocks(quorum.First(3))
 	now := time.Hour

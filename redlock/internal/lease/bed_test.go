@@ -28,7 +28,7 @@ type managerBed struct {
 	logged []string
 }
 
-// newBed makes one inside the bubble in which the test runs, and waits until all masters vote.
+// newBed returns a managerBed with n masters, and waits until all of them vote. The test must run in a bubble.
 func newBed(t *testing.T, n int, opts ...pool.Option) *managerBed {
 	b := newQuietBed(t, n, opts...)
 	b.Run()
@@ -39,7 +39,7 @@ func newBed(t *testing.T, n int, opts ...pool.Option) *managerBed {
 	return b
 }
 
-// newQuietBed returns a bed before anything is known of the masters.
+// newQuietBed returns a managerBed that does not know anything of its masters yet.
 func newQuietBed(t *testing.T, n int, opts ...pool.Option) *managerBed {
 	t.Helper()
 	b := &managerBed{Bed: testbed.New(t, n, opts...), t: t, closing: make(chan struct{})}
@@ -59,7 +59,7 @@ func newQuietBed(t *testing.T, n int, opts ...pool.Option) *managerBed {
 // Listen implements Waiters.
 func (b *managerBed) Listen(*Lease) {}
 
-// terms are those of tests: a TTL of 10 s, extended.
+// terms returns the terms that the tests use: a TTL of 10 s, with extension.
 func terms() *Terms {
 	return &Terms{
 		TTL: 10 * time.Second, Least: 5 * time.Second, Extend: true, Handoffs: 3, HandoffTime: 100 * time.Millisecond,
@@ -77,7 +77,7 @@ func (b *managerBed) acquire(t *Terms) (*Lease, error) {
 	return l, err
 }
 
-// lock holds the name n.
+// lock acquires the name n, and returns the hold.
 func (b *managerBed) lock(t *Terms) *Hold {
 	b.t.Helper()
 	l, err := b.acquire(t)
@@ -91,7 +91,7 @@ func (b *managerBed) lock(t *Terms) *Hold {
 	return h
 }
 
-// change shows the Manager another view than that of the voters.
+// change makes the Manager use a view that f has changed, instead of the view of the monitor.
 func (b *managerBed) change(f func(v *admission.View)) {
 	v := *b.Monitor.View()
 	v.Masters = append([]admission.State(nil), v.Masters...)
@@ -121,7 +121,7 @@ func (b *managerBed) takeLog() (logged []string) {
 	return logged
 }
 
-// Attempted implements Events, as all that follow.
+// Attempted and the following methods implement Events.
 func (b *managerBed) Attempted(_ *Lease, _ *round.Round, _ int64, err error) {
 	b.logf("attempted %v", err != nil)
 }
@@ -138,13 +138,13 @@ func (b *managerBed) Ended(*Lease)                             { b.logf("ended")
 func (b *managerBed) MayIdle(*Lease) bool                      { return false }
 func (b *managerBed) Idle(*Lease) bool                         { return false }
 
-// after lets virtual time pass, and runs what is due then.
+// after waits for d of virtual time, and then until all other goroutines wait.
 func after(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
 
-// Outcomes of votes by short names.
+// Short names for outcomes of votes.
 const (
 	staleVote     = quorum.Stale
 	admissionVote = quorum.Abstained

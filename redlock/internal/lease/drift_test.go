@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// H11: the constant is part of the drift, and the share is rounded to the safe side.
+// H11: the drift includes the constant, and the part that depends on the TTL is rounded up.
 func TestDriftOf(t *testing.T) {
 	for _, c := range []struct {
 		drift Drift

@@ -13,12 +13,12 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
-// bound binds a context to h.
+// bindTo returns a context that is bound to h.
 func bindTo(t *testing.T, h *Hold) context.Context {
 	return h.Context(t.Context())
 }
 
-// A holder whose own terms allow no hand-off releases a lease that was handed to it.
+// A holder whose terms allow no hand-offs releases its lease, even if the holder got the lease by a hand-off.
 func TestHolderWithoutHandoffsReleases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, 3)
@@ -37,8 +37,8 @@ func TestHolderWithoutHandoffsReleases(t *testing.T) {
 	})
 }
 
-// If a master comes up while an extension is under way, another extension follows and gives it the lease. If it comes
-// up while a failed extension waits for its retry, the extension is sent at once.
+// If a master comes up while an extension is in progress, another extension follows, which gives the master the
+// lease. If a master comes up while a failed extension waits for its retry, the extension is sent immediately.
 func TestExtendSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, 3)
@@ -51,21 +51,21 @@ func TestExtendSoon(t *testing.T) {
 			}
 		}
 		delay(5 * time.Millisecond)
-		for range 2 { // the first is under way when the second is requested
+		for range 2 { // the first is in progress when the second is requested
 			l.ExtendSoon(0)
 			after(time.Millisecond)
 		}
 		after(20 * time.Millisecond)
 		if got := b.takeLog(); !slices.Equal(got, []string{"extended false", "extended false"}) {
-			t.Errorf("with one under way: %q", got)
+			t.Errorf("with one extension in progress the log is %q", got)
 		}
 		l.ExtendSoon(0)
 		after(time.Millisecond)
-		l.ExtendSoon(2 * time.Second) // later than a retry would come; the confirmation does not cancel it
+		l.ExtendSoon(2 * time.Second) // later than a retry; the confirmation must not cancel it
 		after(2010 * time.Millisecond)
 		delay(0)
 		if got := b.takeLog(); !slices.Equal(got, []string{"extended false", "extended false"}) {
-			t.Errorf("with one wanted later: %q", got)
+			t.Errorf("with one extension requested for later the log is %q", got)
 		}
 		now := b.Manager.Clock.Now()
 		l.mu.Lock()
@@ -76,13 +76,13 @@ func TestExtendSoon(t *testing.T) {
 		l.ExtendSoon(time.Hour) // a later time does not delay the earlier one
 		after(2 * time.Millisecond)
 		if got := b.takeLog(); !slices.Equal(got, []string{"extended false"}) {
-			t.Errorf("while a retry is due in a second: %q", got)
+			t.Errorf("with a retry that is due in a second the log is %q", got)
 		}
 	})
 }
 
-// While the masters are changed, a lease that was won by the old set alone uses the old set until an extension has
-// been confirmed by both. The unlock of an inner lock, which only the old set confirms, does not change that.
+// While the masters are changed, a lease that was won only by the old set uses the old set until both sets have
+// confirmed an extension. The unlock of an inner lock, which only the old set confirms, does not change that.
 func TestInnerUnlockInJointConfiguration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, 6)
@@ -109,14 +109,14 @@ func TestInnerUnlockInJointConfiguration(t *testing.T) {
 			t.Errorf("the outer lock ended: %v", err)
 		}
 		if h.Lease().Config() != &old {
-			t.Error("it uses the joint configuration, which has not confirmed it")
+			t.Error("the lease uses the joint configuration, whose next set has not confirmed it")
 		}
 		if err := h.Extend(t.Context()); err != nil {
 			t.Fatalf("the extension: %v", err)
 		}
 		synctest.Wait()
 		if h.Lease().Config() != &joint || h.Err() != nil {
-			t.Errorf("after the extension it uses %+v, %v", h.Lease().Config(), h.Err())
+			t.Errorf("after the extension the lease uses %+v, %v", h.Lease().Config(), h.Err())
 		}
 	})
 }
@@ -151,12 +151,13 @@ func TestFailedReentryIsUndone(t *testing.T) {
 		}
 		synctest.Wait()
 		if _, depth, _ := b.Masters.Master(0).Holds("n"); depth != 1 || h.Lease().Info().Depth != 1 {
-			t.Errorf("the depth is %d there, %d here", depth, h.Lease().Info().Depth)
+			t.Errorf("the depth is %d on the master, %d in the client", depth, h.Lease().Info().Depth)
 		}
 	})
 }
 
-// H102: a lock that is held for days and gives each request a context does not grow.
+// H102: a lock that is held for days, and from which each request gets a context, does not keep contexts that have
+// ended.
 func TestContextsAreNotKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, 3)
@@ -177,17 +178,18 @@ func TestContextsAreNotKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		if lasting.Err() == nil {
-			t.Error("one that has not ended was forgotten")
+			t.Error("a context that had not ended was forgotten")
 		}
 	})
 }
 
-// A release whose context has ended is still confirmed, by masters that are near; one that hangs is not waited for.
+// confirmed waits until its context ends, but no longer than the remaining validity. In both cases it waits at least
+// a moment, so that near masters can confirm the release.
 func TestConfirmedAsTable(t *testing.T) {
 	const ms = time.Millisecond
 	for _, c := range []struct {
 		name       string
-		after      time.Duration // when two of three votes come
+		after      time.Duration // time after which two of three votes arrive
 		kind       quorum.Outcome
 		left       time.Duration
 		cancelled  bool

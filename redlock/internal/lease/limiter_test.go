@@ -11,7 +11,7 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
-// entering calls enter in a goroutine of its own.
+// entering calls enter in a separate goroutine.
 func entering(ctx context.Context, l *limiter, closing <-chan struct{}, patience time.Duration) <-chan error {
 	done := make(chan error, 1)
 	go func() { done <- l.enter(ctx, closing, patience) }()
@@ -39,7 +39,7 @@ func TestLimiterAdmitsInOrder(t *testing.T) {
 	})
 }
 
-// H101: a call that gives up leaves its place, and says why.
+// H101: a call that gives up leaves the waiting list, and returns the reason.
 func TestLimiterCallsGiveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &limiter{limit: leastRounds, active: leastRounds}
@@ -63,8 +63,8 @@ func TestLimiterCallsGiveUp(t *testing.T) {
 	})
 }
 
-// H101: a call whose patience has ended uses a turn that comes before the call has left: in a busy process most turns
-// come that late.
+// H101: a call whose patience has ended still uses a turn that comes before the call has left the list, because in a
+// busy process most turns come that late.
 func TestLimiterUsesATurnThatComesLate(t *testing.T) {
 	l := &limiter{limit: leastRounds, active: leastRounds}
 	w := &waiting{t.Context(), make(chan struct{})}
@@ -78,7 +78,7 @@ func TestLimiterUsesATurnThatComesLate(t *testing.T) {
 	}
 }
 
-// H101: the turn of a call whose context has ended is the next one's.
+// H101: a call whose context has ended does not use its turn, and the next call gets it.
 func TestLimiterWastesNoTurn(t *testing.T) {
 	l := &limiter{limit: leastRounds, active: leastRounds}
 	ended, cancel := context.WithCancel(t.Context())
@@ -94,7 +94,8 @@ func TestLimiterWastesNoTurn(t *testing.T) {
 	}
 }
 
-// H101: the bound grows with rounds that are decided in time, shrinks with others, and has two ends.
+// H101: the limit grows with each round that is decided in time and shrinks with each other round, between a minimum
+// and a maximum.
 func TestLimiterFollowsTheDelay(t *testing.T) {
 	l := &limiter{limit: firstRounds}
 	var limits []int

@@ -18,7 +18,8 @@ type letter struct {
 	repair  bool
 }
 
-// sent agrees with a list of all messages: the masters, the one session, and the largest ballot.
+// The fields of sent agree with a list of all messages: the masters that were sent a message, the session if there
+// was only one, and the largest ballot.
 func TestSentMatchesAListOfAllMessages(t *testing.T) {
 	property.Check(t, func(t *testing.T, r *rand.Rand) {
 		var s sent
@@ -82,7 +83,7 @@ func checkSent(t *testing.T, s *sent, i int, list []letter, asked int64) {
 	}
 }
 
-// A range has as many tokens as there are handoffs, and one more.
+// A range contains one token more than there are hand-offs.
 func TestTokensOfARange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, 3)
@@ -93,7 +94,7 @@ func TestTokensOfARange(t *testing.T) {
 			l := h.Lease()
 			n, last := l.tokens.last-h.Token(), l.sent.last(0)
 			if n != int64(handoff) || l.tokens.next != h.Token()+1 || last != l.tokens.last {
-				t.Errorf("%d handoff: %+v after token %d, the masters were sent %d", handoff, l.tokens, h.Token(), last)
+				t.Errorf("%d hand-offs: %+v after token %d, the masters were sent %d", handoff, l.tokens, h.Token(), last)
 			}
 			if err := h.Unlock(t.Context(), nil); err != nil {
 				t.Fatal(err)
@@ -109,7 +110,7 @@ func TestTokensOfARange(t *testing.T) {
 	})
 }
 
-// A fence that is ahead is learned from the refusals; a master that abstained shows none (H59).
+// H59: a client learns from refusals that a fence is ahead of the clocks. A master that abstained reports no fence.
 func TestFencesAreLearnedFromRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, 5)

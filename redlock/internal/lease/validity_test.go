@@ -31,8 +31,8 @@ func randomValidity(r *rand.Rand) (validity, Drift) {
 	return validity{start: start, ttl: ttl, drift: drift.Of(ttl)}, drift
 }
 
-// H11: validity = TTL - elapsed - drift, against exact arithmetic. Nothing but the rounding of one nanosecond lies
-// between the two, and it lies on the safe side.
+// H11: the remaining validity is TTL - elapsed - drift. It is at most one nanosecond less than the exact result, and
+// never more.
 func TestValidityIsExact(t *testing.T) {
 	property.Check(t, func(t *testing.T, r *rand.Rand) {
 		v, drift := randomValidity(r)
@@ -43,14 +43,15 @@ func TestValidityIsExact(t *testing.T) {
 		exact.Sub(new(big.Float).SetInt64(int64(v.ttl-elapsed)), exact)
 		got := v.left(v.start.Add(elapsed))
 		less, _ := exact.Sub(exact, new(big.Float).SetInt64(int64(got))).Float64()
-		if less < -0.02 || less > 1.02 { // a fiftieth: the last place of a product over a day
+		if less < -0.02 || less > 1.02 { // 0.02: the last bit of a float64 product for a day
 			t.Errorf("%+v after %v: %d ns are left, %v off", v, elapsed, got, less)
 		}
 	})
 }
 
-// H14, H61: time that only one of the clocks has seen, in a suspension or a freeze, is off the validity; a wall clock
-// that is set back does not give it back.
+// H14, H61: the validity decreases by the larger of the times that have passed on the two clocks, so it includes a
+// suspension or a freeze that only one of them has seen. A wall clock that is set back does not increase the
+// validity.
 func TestValidityCountsTheLargerElapsedTime(t *testing.T) {
 	property.Check(t, func(t *testing.T, r *rand.Rand) {
 		v, _ := randomValidity(r)
@@ -63,8 +64,8 @@ func TestValidityCountsTheLargerElapsedTime(t *testing.T) {
 	})
 }
 
-// H61: after any freezes, each seen by one clock or the other, the remaining validity is at most the TTL minus the
-// larger sum of the clocks. The maximum hold uses the same.
+// H61: after any freezes, each seen by one clock or by both, the remaining validity is the TTL minus the drift and
+// the larger of the two times that have passed on the clocks. The maximum hold uses the same elapsed time.
 func TestSeveralFreezesAddUpToTheLargerClock(t *testing.T) {
 	property.Check(t, func(t *testing.T, r *rand.Rand) {
 		v, _ := randomValidity(r)
@@ -102,12 +103,12 @@ func TestSeveralFreezesAddUpToTheLargerClock(t *testing.T) {
 		switch {
 		case valid <= 0 && (!errors.Is(cause, ErrLost) || errors.Is(cause, ErrMaxHold)),
 			valid > 0 && want <= 0 && !errors.Is(cause, ErrMaxHold), want > 0 && cause != nil:
-			t.Errorf("%v of validity, %v in all are left: it has ended for %v", valid, want, cause)
+			t.Errorf("%v of validity, %v in all are left: the lock has ended with %v", valid, want, cause)
 		}
 	})
 }
 
-// H15: an extension counts from its own start, and is due when a third of the TTL has expired.
+// H15: an extension is due when a third of the TTL has passed since the start of the last extension.
 func TestExtensionIsDueAfterThirdOfTTL(t *testing.T) {
 	property.Check(t, func(t *testing.T, r *rand.Rand) {
 		v, drift := randomValidity(r)
@@ -118,7 +119,7 @@ func TestExtensionIsDueAfterThirdOfTTL(t *testing.T) {
 	})
 }
 
-// H13: the masters keep a lock at least as long as the caller wanted, and its holder relies on at most that.
+// H13: the masters keep a lock at least as long as its TTL, and its holder relies on at most the TTL.
 func TestMastersKeepLockLongerThanValidity(t *testing.T) {
 	property.Check(t, func(t *testing.T, r *rand.Rand) {
 		v, _ := randomValidity(r)
@@ -132,7 +133,8 @@ func TestMastersKeepLockLongerThanValidity(t *testing.T) {
 	})
 }
 
-// H23: retries of a failed extension are short, and leave room for another before the end.
+// H23: the pauses before retries of a failed extension are short, and leave time for another retry before the
+// validity ends.
 func TestExtensionRetriesFitIntoTheValidity(t *testing.T) {
 	property.Check(t, func(t *testing.T, r *rand.Rand) {
 		v, _ := randomValidity(r)
@@ -153,7 +155,8 @@ func TestExtensionRetriesFitIntoTheValidity(t *testing.T) {
 	})
 }
 
-// At the very end the pause is its least value, never zero: a schedule that is late must not spin.
+// The pause before a retry is at least a millisecond, even after the end of the validity, so that late retries do
+// not loop without pauses.
 func TestShortestExtensionRetry(t *testing.T) {
 	v := validity{start: clock.At(1, 1), ttl: time.Second, drift: DefaultDrift.Of(time.Second)}
 	for _, late := range []time.Duration{-time.Millisecond, 0, time.Hour} {

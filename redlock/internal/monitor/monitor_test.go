@@ -86,13 +86,13 @@ func config(p *transport.Transport, from, to int) *quorum.Config {
 	return c
 }
 
-// after lets time pass, and then all goroutines come to rest.
+// after waits for d of virtual time, and then until all other goroutines wait.
 func after(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
 
-// phases fails the test if the masters are in other phases.
+// phases fails the test unless the masters are in the phases want; the last of these applies to all further masters.
 func (r *rig) phases(when string, want ...admission.Phase) {
 	r.Helper()
 	for i, m := range r.View().Masters {
@@ -102,7 +102,7 @@ func (r *rig) phases(when string, want ...admission.Phase) {
 	}
 }
 
-// scripts returns how many steps the masters have answered.
+// scripts returns the number of admission scripts that the masters have executed together.
 func (r *rig) scripts() (n int) {
 	for i := range r.masters.N() {
 		n += r.masters.Master(i).Commands()["admit"]
@@ -110,11 +110,12 @@ func (r *rig) scripts() (n int) {
 	return n
 }
 
-// A client that has just started waits for its masters, and never for a minority of them.
+// When a client has just started, Ready waits for its masters, but not for a minority of them. Later it does not
+// wait for masters that are known to be down.
 func TestReadyWaitsForAQuorumAlone(t *testing.T) {
 	virtual(t, 5, func(r *rig) {
 		if !r.View().Hopeful() {
-			r.Error("there is no hope at the beginning")
+			r.Error("Hopeful is false at the beginning")
 		}
 		view, err := r.Ready(r.Context())
 		if err != nil || view.Voting.Len() < 3 {
@@ -160,13 +161,13 @@ func TestDoubtsAndReads(t *testing.T) {
 		r.phases("after the doubt", admission.InQuarantine, admission.Voting)
 		r.masters.Master(1).Flush()
 		if view, err := r.ReadRecords(r.Context()); err != nil || view.Masters[1].Phase == admission.Voting {
-			r.Errorf("after a look: %v, %v", view.Masters[1].Phase, err)
+			r.Errorf("after ReadRecords: %v, %v", view.Masters[1].Phase, err)
 		}
 	}, nil)
 }
 
-// No step is sent without a reason: an idle deployment costs the heartbeat of the pool, one in quarantine a script a
-// second.
+// No admission script is sent without a reason: an idle deployment gets only the heartbeats of the pool, and a
+// quarantine costs about one script a second.
 func TestIdleDeploymentsGetNoSteps(t *testing.T) {
 	virtual(t, 3, func(r *rig) {
 		after(time.Second)
@@ -183,8 +184,9 @@ func TestIdleDeploymentsGetNoSteps(t *testing.T) {
 	}, nil)
 }
 
-// If all masters restart empty at one moment, each begins its quarantine, in whatever order they answer. The reads of
-// records that the first quarantine needs before its end do not prevent the others from beginning.
+// If all masters restart empty at the same moment, each of them begins its quarantine, in whatever order they
+// answer. The reads of records that the first quarantine needs before its end do not prevent the others from
+// beginning.
 func TestSimultaneousRestartsAllBegin(t *testing.T) {
 	for range 30 {
 		virtual(t, 3, func(r *rig) {
@@ -207,8 +209,8 @@ func TestSimultaneousRestartsAllBegin(t *testing.T) {
 	}
 }
 
-// Two masters are in quarantine, and wait for what the others know, which restart empty. Those get records all the
-// same, and no step is sent without a pause.
+// Two masters are in quarantine and wait for the records of the three others, which restart empty. The three masters
+// still get records, and no script is sent without a pause.
 func TestMastersWithoutRecordsGetThem(t *testing.T) {
 	virtual(t, 5, func(r *rig) {
 		after(5 * time.Second)
@@ -227,7 +229,8 @@ func TestMastersWithoutRecordsGetThem(t *testing.T) {
 	}, nil, memory.Fresh())
 }
 
-// H56, H60: a master that refuses the script reports why, and gets another step every second, no more often.
+// H56, H60: the state of a master that refuses the admission script contains the reason, and the script is sent
+// again only once a second.
 func TestRefusedScriptSaysWhy(t *testing.T) {
 	virtual(t, 3, func(r *rig) {
 		r.masters.Master(0).Refuse("NOPERM this user has no permissions to run the 'evalsha' command")
@@ -239,17 +242,17 @@ func TestRefusedScriptSaysWhy(t *testing.T) {
 				r.Errorf("master %d: %v", i, err)
 			}
 		}
-		if got := r.masters.Master(0).Commands()["admit"]; got > 70 { // each is sent with its text once more
+		if got := r.masters.Master(0).Commands()["admit"]; got > 70 { // each is sent once more with its text
 			r.Errorf("%d scripts in 30 s", got)
 		}
 		r.masters.Master(0).Refuse("")
 		r.masters.Master(1).Refuse("")
 		after(35 * time.Second)
-		r.phases("mended", admission.Voting)
+		r.phases("after the refusals", admission.Voting)
 	}, nil, memory.Fresh())
 }
 
-// H72: an observer writes no record, and reports that there is none.
+// H72: an observer writes no record, and reports masters without a record as in quarantine.
 func TestObserverWritesNothing(t *testing.T) {
 	virtual(t, 3, func(r *rig) {
 		after(2 * time.Minute)
@@ -274,8 +277,8 @@ func TestWithoutTheGuardEveryMasterVotes(t *testing.T) {
 	}, func(s *monitor.Settings) { s.Guard = 0 }, memory.Fresh())
 }
 
-// A configuration that is followed has its masters admitted, and they do not vote; one that is used counts at once;
-// those that leave are given back to the pool after some time.
+// The masters of a configuration that is followed are admitted, but do not vote. The masters of a configuration that
+// is used vote immediately. Masters that leave the configuration are returned to the pool after some time.
 func TestConfigurationsAreFollowedAndLeft(t *testing.T) {
 	virtual(t, 6, func(r *rig) {
 		now, next := config(r.pool, 0, 3), config(r.pool, 3, 6)
@@ -307,12 +310,13 @@ func TestConfigurationsAreFollowedAndLeft(t *testing.T) {
 			r.Errorf("known after 29 s: %v, after 31 s: %v", early, late)
 		}
 		if _, known := r.pool.Find(r.pool.Addr(3)); !known {
-			r.Error("a master that is in use was given back")
+			r.Error("a master that is in use was returned to the pool")
 		}
 	}, nil, memory.Fresh())
 }
 
-// H63, H124: a stray record costs the vote of its master until it is replaced by a quarantine, by hand, and no other.
+// H63, H124: a master with a stray record does not vote until an operator puts the master into quarantine, which
+// replaces the record. The other masters continue to vote.
 func TestQuarantineByHandOfAStrayRecord(t *testing.T) {
 	virtual(t, 3, func(r *rig) {
 		stray := scripts.Record{
@@ -332,8 +336,8 @@ func TestQuarantineByHandOfAStrayRecord(t *testing.T) {
 		}
 		r.phases("replaced", admission.Voting, admission.InQuarantine, admission.Voting)
 		after(59 * time.Second)
-		r.phases("its minute counts on", admission.Voting, admission.InQuarantine, admission.Voting)
+		r.phases("a second before its minute is over", admission.Voting, admission.InQuarantine, admission.Voting)
 		after(3 * time.Second)
-		r.phases("over", admission.Voting)
+		r.phases("after its minute", admission.Voting)
 	}, nil)
 }

@@ -30,7 +30,7 @@ var states = []*quorum.Config{
 	conf(0, old, 0), conf(1, old, next), conf(2, next, 0), conf(3, next, old), conf(4, old, 0),
 }
 
-// masters returns five admitted ones, seen at this moment of their clocks.
+// masters returns the states of five admitted masters, whose records were read when their clocks showed now.
 func masters(now int64) []admission.State {
 	list := make([]admission.State, 5)
 	for i := range list {
@@ -134,7 +134,7 @@ func TestRaiseAndFinishNeedRecords(t *testing.T) {
 	}
 }
 
-// H98: the numbers of a record count only for the masters that it lists.
+// H98: the epochs in a record are used only if the record lists the masters of this client's configuration.
 func TestRecordsOfAnotherChange(t *testing.T) {
 	joint := conf(1, old, next)
 	joint.Masters, joint.Next = "abc", "bcde"
@@ -167,7 +167,8 @@ func TestRecordsOfAnotherChange(t *testing.T) {
 
 func masters5() []admission.State { return masters(1e15) }
 
-// H147: a change can be cancelled until the next masters may act alone. After the cancellation they never may.
+// H147: a change can be cancelled until the next masters may act alone. After it was cancelled, the next masters can
+// no longer be allowed to act alone.
 func TestAbort(t *testing.T) {
 	joint := conf(1, old, next)
 	joint.Masters, joint.Next = "abc", "bcde"
@@ -206,7 +207,7 @@ func TestAbort(t *testing.T) {
 	}
 	given.Masters[0] = admission.State{Record: scripts.Record{Epoch: 2, Alone: 2, Masters: "abc"}}
 	if _, err := Finish(given); err == nil {
-		t.Error("finished although an old master says that the change was given up")
+		t.Error("finished although the record of an old master says that the change was cancelled")
 	}
 	if _, err := Abort(seen(0b00110|0b01000, alone)); err == nil {
 		t.Error("the change was cancelled although the next masters may act alone")

@@ -22,7 +22,7 @@ import (
 
 const ms = time.Millisecond
 
-// newBed makes masters that vote, inside the bubble in which the test runs.
+// newBed returns a Bed with n masters that vote. The test must run in a bubble.
 func newBed(t *testing.T, n int) *testbed.Bed {
 	t.Helper()
 	b := testbed.New(t, n)
@@ -61,7 +61,8 @@ func (b *voteLog) OnVote(_ *round.Round, i int, _ *round.Vote, decides, last boo
 	}
 }
 
-// Each vote is reported once. One decides, before any waiting caller is woken; one is the last.
+// Each vote is reported to the observer once. Exactly one vote is reported as deciding, before any waiting caller is
+// woken, and exactly one as the last.
 func TestEachVoteIsReportedAndOneDecides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, 5)
@@ -104,7 +105,7 @@ func TestCompleteWaitsForTheLastVote(t *testing.T) {
 			t.Error("Complete returned true without the third vote")
 		}
 		if v := rd.Vote(2); !v.Unsure() {
-			t.Error("Unsure is false for a vote that has not come")
+			t.Error("Unsure is false for a vote that has not arrived")
 		}
 		rd.Record(2, voteOf(quorum.Held))
 		if !rd.Complete(t.Context()) || rd.Vote(2).Outcome != quorum.Held {
@@ -113,7 +114,8 @@ func TestCompleteWaitsForTheLastVote(t *testing.T) {
 	})
 }
 
-// Votes that may have had an effect: a call without a reply, and one with an error reply.
+// Unsure reports whether a call may have had an effect on the master: it is true for a lost reply, and false for a
+// call that was not sent.
 func TestUnsureAsTable(t *testing.T) {
 	for _, c := range []struct {
 		vote round.Vote
@@ -136,7 +138,7 @@ func TestUnsureAsTable(t *testing.T) {
 	}
 }
 
-// If nothing was sent, the error names each master that does not vote.
+// If nothing was sent, the error of NoQuorum names each master that does not vote.
 func TestMastersThatDoNotVoteAreNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, 3)
@@ -153,8 +155,8 @@ func TestMastersThatDoNotVoteAreNamed(t *testing.T) {
 	})
 }
 
-// H05, H56: each failed vote has a text that describes the problem. A lease, and a refusal because of another holder,
-// are not problems.
+// H05, H56: the failure of a round contains, for each failed vote, a text that describes the problem. It is no
+// problem if a master has granted the lease, does not have it, or refuses because of another holder.
 func TestComplaintsAsTable(t *testing.T) {
 	old := scripts.Record{Identity: "a/b/c", Masters: "a", Epoch: 4, Raised: 1, Longest: 30 * time.Second,
 		Admitted: true}.String()
@@ -197,8 +199,8 @@ func TestComplaintsAsTable(t *testing.T) {
 	}
 }
 
-// H70: a quorum refuses the TTL as too long, in its replies or because of its known records. Refusals because of an old
-// epoch do not count.
+// H70: TooLong reports whether so many masters refuse the TTL as too long, in their replies or according to their
+// known records, that a majority is impossible. Refusals because of an old epoch are ignored.
 func TestTooLongAsTable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, 3)
@@ -231,7 +233,8 @@ func TestTooLongAsTable(t *testing.T) {
 	})
 }
 
-// A call need not be sent to a master that is down, refuses the TTL, or does not meet the need of the call.
+// Refusal reports whether a call need not be sent to a master because the master is down, refuses the TTL, or does
+// not meet the need of the call.
 func TestRefusalAsTable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, 3)
@@ -265,8 +268,9 @@ func TestRefusalAsTable(t *testing.T) {
 	})
 }
 
-// H05, H103: a lost round is held only if one lease has a majority, or a waiter is first on a majority. Split votes are
-// undecided, and masters that cannot vote leave no quorum.
+// H05, H103: the decision of a lost round is ErrHeld only if one holder has a majority, or if a majority of the
+// masters keeps the free name for a waiter. It is ErrUndecided if the votes are split, and ErrNoQuorum if too many
+// masters cannot vote.
 func TestDecisionOfALostRound(t *testing.T) {
 	heldBy := func(id string) scripts.Vote { return scripts.Vote{Outcome: quorum.Held, Holder: id, Token: 7} }
 	free := scripts.Vote{Outcome: quorum.Held, Free: true}

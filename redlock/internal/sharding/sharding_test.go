@@ -9,14 +9,14 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// kinds are names as clients have them.
+// kinds contains functions that return typical names of clients.
 var kinds = map[string]func(i int) string{
 	"numbers":    func(i int) string { return fmt.Sprint(i) },
 	"orders":     func(i int) string { return fmt.Sprint("orders:", i) },
 	"at the end": func(i int) string { return fmt.Sprintf("customer/%d/invoices", i) },
 }
 
-// Of 100 000 names each shard has its share within 5 %.
+// Each shard gets its share of 100 000 names, within 5 %.
 func TestNamesAreDistributedEvenly(t *testing.T) {
 	const names = 100_000
 	for kind, name := range kinds {
@@ -34,19 +34,19 @@ func TestNamesAreDistributedEvenly(t *testing.T) {
 	}
 }
 
-// An added shard takes its share of the names from the others, and no other name moves.
+// An added shard takes its share of the names from the other shards, and no other name moves.
 func TestAddedShardTakesItsShare(t *testing.T) {
 	for n := 1; n < 20; n++ {
 		for i := range 5000 {
 			name := fmt.Sprint("job-", i)
 			if before, after := Pick(name, n), Pick(name, n+1); after != before && after != n+1 {
-				t.Fatalf("%q goes from shard %d of %d to %d of %d", name, before, n, after, n+1)
+				t.Fatalf("%q moves from shard %d of %d to %d of %d", name, before, n, after, n+1)
 			}
 		}
 	}
 }
 
-// Clients of two versions must find a name in the same shard, so these never change.
+// Clients of two versions must find a name in the same shard, so the shards of these names must never change.
 func TestNamesStayWhereTheyAre(t *testing.T) {
 	for name, want := range map[string][]int{
 		"":               {1, 1, 9, 15},
@@ -75,7 +75,7 @@ func TestShardsAreChecked(t *testing.T) {
 	}
 }
 
-// members returns n members, and counts of how often each was notified.
+// members returns n members, and the numbers of times that each was notified.
 func members(n int) (list []*Member, again []int) {
 	again = make([]int, n)
 	for i := range n {
@@ -89,7 +89,8 @@ func agreed(m *Member) bool {
 	return agreed
 }
 
-// If a master says that it is another shard, all members are notified, until it is fixed or the shards have begun.
+// If a master shows another shard, all members are notified of it, and once more when that is fixed. It is ignored
+// when the shards have begun.
 func TestStrangerIsReported(t *testing.T) {
 	all, again := members(2)
 	if err := Join(all); err != nil {
@@ -129,7 +130,7 @@ func TestShardsAgree(t *testing.T) {
 	}
 	all[0].Record(true, false, false)
 	all[2].Record(true, false, false)
-	all[2].Record(false, false, false) // never reset
+	all[2].Record(false, false, false) // a shard that was named stays named
 	if agreed(all[0]) {
 		t.Error("agreed though one shard was not seen")
 	}
@@ -159,12 +160,12 @@ func TestMemberJoinsOnce(t *testing.T) {
 	if err := Join(all); err == nil {
 		t.Error("joined twice")
 	}
-	if err := Join([]*Member{all[0], others[1]}); err != nil { // the failed one has changed nothing
+	if err := Join([]*Member{all[0], others[1]}); err != nil { // the failed Join has changed nothing
 		t.Error(err)
 	}
 }
 
-// Of simultaneous records the last one notifies all members.
+// If all members record at the same time, all of them are notified after the last record.
 func TestMembersAreNotifiedInAnyOrder(t *testing.T) {
 	for range 200 {
 		var notified sync.WaitGroup
@@ -183,11 +184,12 @@ func TestMembersAreNotifiedInAnyOrder(t *testing.T) {
 			wg.Go(func() { m.Record(true, false, false) })
 		}
 		wg.Wait()
-		notified.Wait() // hangs if one was not notified
+		notified.Wait() // hangs if a member was not notified
 	}
 }
 
-// What Shards add to a pair of Lock and Unlock: they find the shard of the name, and its Locker checks it.
+// BenchmarkOverheadOfAPair measures what shards add to a pair of Lock and Unlock: finding the shard of the name, and
+// the check of the name by the Locker of the shard.
 func BenchmarkOverheadOfAPair(b *testing.B) {
 	for _, n := range []int{2, 10, 100, Most} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -23,7 +23,7 @@ type testClient struct {
 	t       *testing.T
 	closing chan struct{}
 	once    sync.Once       // closes closing
-	view    *admission.View // what the Manager sees; nil: what the voters see
+	view    *admission.View // the view of the Manager; nil: the view of the monitor
 
 	// handing, unless nil, is called when an ownership has ended by a hand-off, before the successor is notified.
 	handing func()
@@ -32,7 +32,8 @@ type testClient struct {
 	events []string
 }
 
-// newTestClient makes one inside the bubble in which the test runs, and waits until all masters vote.
+// newTestClient returns a testClient with n masters, and waits until all of them vote. The test must run in a
+// bubble.
 func newTestClient(t *testing.T, n int) *testClient {
 	t.Helper()
 	p := &testClient{Bed: testbed.New(t, n), t: t, closing: make(chan struct{})}
@@ -66,7 +67,7 @@ func newTestClient(t *testing.T, n int) *testClient {
 	return p
 }
 
-// terms are those of tests.
+// terms returns the terms that the tests use.
 func terms() *lease.Terms {
 	return &lease.Terms{
 		TTL: 10 * time.Second, Least: 5 * time.Second, Extend: true, Handoffs: 3, HandoffTime: 100 * time.Millisecond,
@@ -78,7 +79,7 @@ func keysOf(name string) *scripts.Keys {
 	return &keys
 }
 
-// call makes a call for the name n.
+// call returns a call for the name n.
 func (p *testClient) call(priority int, fair bool) *Call {
 	c := &Call{
 		Name: "n", Keys: keysOf("n"), Terms: terms(), Hold: &lease.Hold{}, Priority: priority, Fair: fair,
@@ -97,14 +98,14 @@ func (tenMilliseconds) Pauses() func() time.Duration {
 	return func() time.Duration { return 10 * time.Millisecond }
 }
 
-// A pending is a Lock under way.
+// A pending is a call of Lock that is in progress.
 type pending struct {
 	*Call
 	cancel context.CancelFunc
 	err    chan error // capacity 1
 }
 
-// start calls Lock in a goroutine, and returns when it waits or has returned.
+// start calls Lock in a goroutine, and returns when Lock waits or has returned.
 func (p *testClient) start(c *Call) *pending {
 	ctx, cancel := context.WithCancel(p.t.Context())
 	l := &pending{Call: c, cancel: cancel, err: make(chan error, 1)}
@@ -135,7 +136,7 @@ func (p *testClient) subscribed() bool {
 	return p.inbox != nil
 }
 
-// Attempted implements lease.Events, as all that follow.
+// Attempted and the following methods implement lease.Events.
 func (p *testClient) Attempted(_ *lease.Lease, _ *round.Round, _ int64, err error) {
 	p.logf("attempted %v", err == nil)
 }
@@ -171,19 +172,19 @@ func (p *testClient) Message(master int, _, payload string) {
 // Resubscribed implements transport.Listener.
 func (p *testClient) Resubscribed(master int) { p.Queue.Resubscribed(master) }
 
-// A fakeSub is on the masters that a test says.
+// A fakeSub is a Subscription that the masters of the set have confirmed.
 type fakeSub quorum.Set
 
 func (s fakeSub) Confirmed() uint64 { return uint64(s) }
 func (s fakeSub) Close()            {}
 
-// after lets virtual time pass, and runs what is due then.
+// after waits for d of virtual time, and then until all other goroutines wait.
 func after(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
 
-// vote returns a vote of the master itself.
+// vote returns the vote of a master with this outcome, place in the queue and remaining TTL.
 func vote(k quorum.Outcome, place int, left time.Duration) round.Vote {
 	return round.Vote{Vote: scripts.Vote{Outcome: k, Place: place, Left: left}}
 }

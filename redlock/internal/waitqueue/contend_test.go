@@ -106,7 +106,7 @@ var dueCases = []dueCase{
 		nothing: true, standing: 5, since: 500 * ms, want: 500 * ms, wantNoQuorum: true},
 }
 
-// A contender waits as long as each case of a table says.
+// A contender waits as long as each row of dueCases says, and records whether there is no quorum.
 func TestDueAsTable(t *testing.T) {
 	for _, c := range dueCases {
 		t.Run(c.name, func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestDueAsTable(t *testing.T) {
 	}
 }
 
-// contention returns that of the case.
+// contention returns the contention that c describes.
 func (c *dueCase) contention(p *testClient) *contention {
 	call := p.call(0, false)
 	call.wake = make(chan struct{}, 1)
@@ -150,8 +150,9 @@ func (c *dueCase) contention(p *testClient) *contention {
 	return n
 }
 
-// Twice the usual spread between the masters, if that is more than 2 ms: from the first reply to the one that
-// makes a quorum. Masters to which nothing was sent do not count.
+// After a lost attempt, a contender that gets a first wake-up waits for twice the usual spread of the masters'
+// replies, if that is more than 2 ms. The spread is the time from the first reply to the reply that makes a quorum.
+// Masters to which nothing was sent are ignored.
 func TestFirstWakeUpWaitsTwiceTheSpread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newTestClient(t, 5)
@@ -168,7 +169,8 @@ func TestFirstWakeUpWaitsTwiceTheSpread(t *testing.T) {
 	})
 }
 
-// A master whose clock is off refuses every ballot: it is no voter (H93). One that refuses a ballot otherwise is one.
+// H93: a master whose clock is off refuses every ballot, so it is not a voter. A master that refuses a ballot for
+// another reason is a voter.
 func TestVotersAsTable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newTestClient(t, 5)
@@ -203,7 +205,8 @@ func TestVotersAsTable(t *testing.T) {
 	})
 }
 
-// A quorum that votes again between an attempt that sent nothing and the wait that follows is not overlooked.
+// If a quorum votes again after an attempt that sent nothing and before the wait that follows, the contender does
+// not wait.
 func TestQuorumThatReturnsBeforeWaitIsNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newTestClient(t, 3)
@@ -211,12 +214,12 @@ func TestQuorumThatReturnsBeforeWaitIsNoticed(t *testing.T) {
 		n := c.contention(p)
 		p.view = nil
 		if d := n.untilAttemptLocked(); d > 0 {
-			t.Errorf("it waits for %v", d)
+			t.Errorf("the contender waits for %v", d)
 		}
 	})
 }
 
-// H78: a call that could not send an attempt names the masters, too.
+// H78: the error of a call that could not send an attempt names the masters, too.
 func TestCallThatCouldNotSendNamesTheMasters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newTestClient(t, 3)
@@ -231,13 +234,13 @@ func TestCallThatCouldNotSendNamesTheMasters(t *testing.T) {
 		err := p.Lock(ctx, p.call(0, false))
 		for i := range 3 {
 			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), p.Masters.Master(i).Addr()) {
-				t.Errorf("it does not name master %d: %v", i, err)
+				t.Errorf("the error does not name master %d: %v", i, err)
 			}
 		}
 	})
 }
 
-// The subscription ends a while after the last waiter, and not while there is one.
+// The inbox is closed some time after the last waiter has left, and not while a call waits.
 func TestInboxStaysOpenForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newTestClient(t, 3)
@@ -245,16 +248,16 @@ func TestInboxStaysOpenForAWhile(t *testing.T) {
 		l := p.start(p.call(0, false))
 		after(time.Minute)
 		if !p.subscribed() {
-			t.Fatal("it ended while a client waits")
+			t.Fatal("the inbox was closed while a call waits")
 		}
 		l.cancel()
 		l.is()
 		after(inboxIdle - ms)
 		if !p.subscribed() {
-			t.Error("it ended at once")
+			t.Error("the inbox was closed immediately")
 		}
 		if after(2 * ms); p.subscribed() {
-			t.Error("it is kept forever")
+			t.Error("the inbox was not closed")
 		}
 	})
 }

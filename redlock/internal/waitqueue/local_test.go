@@ -10,21 +10,21 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/lease"
 )
 
-// A twin implements the rule of the local queue plainly.
+// A twin implements the rule of the local queue in the simplest way.
 type twin struct {
 	holder    *lease.Lease
 	contender *Call
 	waiting   []*Call
 }
 
-// move makes the first waiting call the contender, if the rule says so.
+// move makes the first waiting call the contender if there is no holder and no contender.
 func (w *twin) move() {
 	if w.holder == nil && w.contender == nil && len(w.waiting) > 0 {
 		w.contender, w.waiting = w.waiting[0], w.waiting[1:]
 	}
 }
 
-// insert inserts a call behind those of a higher priority, and earlier ones of its own.
+// insert inserts c behind the calls of higher priorities and the earlier calls of the same priority.
 func (w *twin) insert(c *Call) {
 	at := 0
 	for at < len(w.waiting) && (w.waiting[at].Priority > c.Priority ||
@@ -73,14 +73,14 @@ func (g *game) step() {
 		c := w.contender
 		outranked := len(w.waiting) > 0 && w.waiting[0].Priority > c.Priority
 		if g.q.yieldLocked(c) != outranked {
-			panic("it gives way, or not, for no reason")
+			panic("the contender must yield exactly to a call of higher priority")
 		}
 		if outranked {
 			w.contender = nil
 			w.insert(c)
 			w.move()
 		}
-	case pick < 8 && w.contender != nil: // it has won
+	case pick < 8 && w.contender != nil: // the contender has won
 		w.contender, w.holder = nil, &lease.Lease{Name: "n"}
 		g.q.mu.Lock()
 		nq := g.q.names["n"]
@@ -90,7 +90,7 @@ func (g *game) step() {
 		w.holder = &lease.Lease{Name: "n"}
 		g.q.RecordHold(w.holder)
 	case pick < 10 && w.holder != nil:
-		g.q.Ended(&lease.Lease{Name: "n"}) // an earlier one does not end the later
+		g.q.Ended(&lease.Lease{Name: "n"}) // the end of an earlier lease does not end the hold
 		h := w.holder
 		w.holder = nil
 		w.move()
@@ -98,7 +98,7 @@ func (g *game) step() {
 	case pick < 11 && w.holder != nil:
 		if successor := g.q.Successor("n")(9*time.Second, 10*time.Second); successor != nil {
 			if successor.Hold != w.waiting[0].Hold {
-				panic("it goes to another than the first")
+				panic("the successor is not the first waiting call")
 			}
 			successor.OnHandoff()
 			w.waiting = w.waiting[1:]
@@ -112,8 +112,8 @@ func (g *game) step() {
 	}
 }
 
-// The local queue does what its rule says, in any order things happen: the call that becomes the contender was first,
-// no call is forgotten, and nothing is kept of a name that no client wants.
+// The local queue behaves like its twin in any order of events: the first waiting call becomes the contender, no
+// call is forgotten, and the queue of a name without calls is deleted.
 func TestLocalQueueMatchesTwin(t *testing.T) {
 	for seed := range uint64(500) {
 		g := &game{q: idleQueue(), r: rand.New(rand.NewPCG(seed, 1))}
@@ -141,7 +141,7 @@ func TestLocalQueueMatchesTwin(t *testing.T) {
 	}
 }
 
-// A lease is handed off to the first waiting call, if that is not fair and the lease suits its terms.
+// Successor returns the first waiting call, unless this call is fair or its terms do not accept the lease.
 func TestSuccessorAsTable(t *testing.T) {
 	for _, c := range []struct {
 		name      string
