@@ -145,13 +145,14 @@ func (l operator) change(ctx context.Context) (c private.Change, err error) {
 
 // raiseEpoch writes the epoch of this Locker's configuration into the records of all masters that can be reached. Once
 // a majority of the old masters has it, clients with an earlier configuration acquire nothing there, and their locks
-// end with their validity. So it is called when every client uses the joint configuration. Those clients read each
-// record once more. With an even epoch it ends a change: from then on clients that still use the joint configuration
-// are refused.
+// end with their validity. So it must be called only when every client uses the joint configuration. These clients
+// then read each record again. With an even epoch raiseEpoch ends a change: from then on clients that still use the
+// joint configuration are refused.
 //
-// It fails if the epoch is even and no majority says that the set is final. It returns ErrNoQuorum with the reason of
-// each master that does not have the epoch, if it did not reach a majority of each set. Other errors are that of ctx,
-// ErrClosed, and ErrInvalid for epoch 0. Records that were written stay, and calling it again is harmless.
+// It fails if the epoch is even and the records of no majority say that the set is final. It returns ErrNoQuorum with
+// the reason of each master that does not have the epoch, if it did not reach a majority of each set. Other errors are
+// that of ctx, ErrClosed, and ErrInvalid for epoch 0. Records that were written stay, and calling it again is
+// harmless.
 func (l operator) raiseEpoch(ctx context.Context) error { return l.writeChange(ctx, reconfig.Raise) }
 
 // finishChange makes the next masters of this Locker's configuration final, once the change is complete: see change. If

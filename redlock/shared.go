@@ -124,7 +124,8 @@ func (c *lockConfig) shared() (*lockConfig, error) {
 	return &changed, nil
 }
 
-// mayEnter returns an error if a context whose lock of a name is own must not lock the name in this role.
+// mayEnter returns an error if a context must not lock a name in this role. own is the lock of the name that the
+// context owns, or nil.
 func mayEnter(own *lease.Hold, role scripts.Role) error {
 	if own == nil {
 		return nil

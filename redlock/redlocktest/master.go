@@ -37,7 +37,7 @@ func (m *Master) Resume() { m.m.Resume() }
 func (m *Master) Delay(d time.Duration) { m.m.Delay(d) }
 
 // Refuse makes every script fail with this error, such as "OOM command not allowed when used memory > 'maxmemory'.",
-// without an effect. "" ends it.
+// without an effect. An empty text ends this.
 func (m *Master) Refuse(text string) { m.m.Refuse(text) }
 
 // DropReplies executes the next n scripts, but drops their replies and cuts their connections.
