@@ -97,7 +97,7 @@ func (a Admin) Quarantine(ctx context.Context, addr string) error {
 //
 // It returns ErrInvalid if d is out of range, below the value of a master, or above the repl-backlog-ttl of a master,
 // and if the restart guard is off. It returns ErrNoQuorum with the reason of each master that does not have the new
-// value. Other errors are that of ctx, and ErrClosed.
+// value. Other errors are the error of ctx, and ErrClosed.
 func (a Admin) RaiseMaxTTL(ctx context.Context, d time.Duration) error {
 	return a.l.each(func(_ int, s *shard) error { return operator{s}.raiseMaxTTL(ctx, d) })
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/multilock"
 )
 
-// errOrder is returned if the context holds several names by LockAll and the requested name sorts before one of them.
+// errOrder is returned if the context owns several names of a LockAll and the requested name sorts before one of them.
 // Clients that lock in different orders could wait for each other forever. Nothing was sent.
 var errOrder = misuse("redlock: the name comes before one that this context holds by LockAll, " +
 	"so waiting for it could deadlock: lock all of them by one LockAll, or use TryLock")
@@ -163,8 +163,8 @@ const mostSlots = 100
 // first. If the slots fail for several reasons, the call returns the error of a slot that is not held.
 //
 // With a context that owns one of the k slots, the call re-enters that slot and takes no second one. Clients may use
-// different k: the largest one bounds the holders, so raise k in all clients together or one after the other, and
-// expect the former number of holders until the last client has a smaller k.
+// different k: the largest one bounds the holders, so k can be raised in all clients together or one after the other,
+// and a smaller k has an effect only when the last client uses it.
 //
 // WithSlots cannot be combined with [WithRetry]. It is an option of a call: [New] and the other calls refuse it. A call
 // that waits costs the masters k times as much as one for a plain lock.

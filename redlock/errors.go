@@ -95,7 +95,7 @@ type LockError struct {
 	slots   int               // number of slots of the name, if each is held; 0: the call was not for slots
 	since   time.Time         // start of the current hold by the masters' clocks; zero if unknown
 	here    bool              // this Locker itself holds the name, by a lock whose context was not passed to the call
-	masters *multierror.Error // those that failed in the last round, each a transport.Error; nil if none did
+	masters *multierror.Error // errors of the masters that failed in the last round, each a transport.Error
 }
 
 // failed returns the error of a call from the failure of its last round.
@@ -197,7 +197,7 @@ func (e *LockError) decision() string {
 // joined returns the texts of the errors of masters. A text that several masters share appears once, with all their
 // names.
 func joined(errs []error) (texts []string) {
-	names := map[string][]string{} // by text
+	names := map[string][]string{} // indexed by text
 	for _, err := range errs {
 		name, said := addressed(err)
 		if names[said] == nil {
@@ -272,7 +272,7 @@ func Outcome(err error) string {
 	return "other"
 }
 
-// outcomes lists the words for errors. The first match applies, since an error also wraps those of single masters.
+// outcomes lists the words for errors. The first match applies, since an error also wraps errors of single masters.
 var outcomes = []struct {
 	err  error
 	word string

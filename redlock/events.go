@@ -242,7 +242,7 @@ func (e *events) Released(h lease.Holder, err error) {
 
 // Stats holds the counts of one Locker. They are exact even while events of a [redlockinfo.Trace] are dropped.
 type Stats struct {
-	Held []string // the names held now, once for each lock; re-entries do not count
+	Held []string // the names held now, once for each lock, without re-entries
 	// Waiting contains, by reason, the number of calls that wait in Lock, Do or LockAll: "held" if another lock has the
 	// name, or another client is first; "no_quorum" if no quorum of the masters can grant it.
 	Waiting     map[string]int

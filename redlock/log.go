@@ -58,7 +58,7 @@ type journal struct {
 type shortage struct {
 	able, needed int      // masters that can grant a lock, and how many of them are needed
 	waiting      int      // calls that wait because of that
-	masters      troubles // those that grant none
+	masters      troubles // the masters that grant none
 	reason       string   // of a waiting call; "" if none waits
 	quarantine   bool     // masters are in quarantine, and no quorum votes
 }

@@ -473,7 +473,7 @@ const (
 //
 // Healthy evaluates the replies to the last acquires. If a master has granted no lock for 30 s, Healthy locks and
 // releases a probe name on all masters, which takes two round trips; otherwise it sends nothing. It does not wait for
-// masters to come back; [Locker.WaitReady] does. Other errors are that of ctx, and ErrClosed.
+// masters to come back; [Locker.WaitReady] does. Other errors are the error of ctx, and ErrClosed.
 func (l *Locker) Healthy(ctx context.Context) error {
 	return l.each(func(_ int, s *shard) error { return s.healthy(ctx) })
 }

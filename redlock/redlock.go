@@ -239,11 +239,11 @@ func (l *shard) checkName(name string) error {
 // With a context that owns the name ([Lock.Context]) Lock re-enters the lock instead: one more Unlock is then needed.
 // Of its options only the TTL and the retries apply; extension and maximum hold stay those of the outermost Lock.
 //
-// Errors: ErrInvalid before anything is sent; an error that wraps that of ctx if ctx ended the wait, together with the
-// last refusals of the masters; ErrHeld or ErrNoQuorum if the tries are used up; ErrTTLTooLong immediately if a quorum
-// refuses the TTL; ErrLost, ErrReleased or ErrExported for a context whose lock has ended; ErrClosed. On failure
-// nothing is held: what some masters granted is rolled back. A master that cannot be reached frees the name when the
-// TTL has expired.
+// Errors: ErrInvalid before anything is sent; an error that wraps the error of ctx if ctx ended the wait, together
+// with the last refusals of the masters; ErrHeld or ErrNoQuorum if the tries are used up; ErrTTLTooLong immediately if
+// a quorum refuses the TTL; ErrLost, ErrReleased or ErrExported for a context whose lock has ended; ErrClosed. On
+// failure nothing is held: what some masters granted is rolled back. A master that cannot be reached frees the name
+// when the TTL has expired.
 func (l *Locker) Lock(ctx context.Context, name string, opts ...LockOption) (*Lock, error) {
 	return l.take(ctx, name, opts, true)
 }
@@ -347,8 +347,8 @@ func (l *Locker) RWLock(name string) *RWLock { return &RWLock{l.of(name), name} 
 // on the others. Of several imports of one handle at most one succeeds.
 //
 // Like [Locker.Lock] it retries until ctx ends or the tries are used up. Errors: ErrInvalid if text is not a handle of
-// this prefix, before anything is sent; ErrLost if a majority no longer has the lock; those of Lock. On failure the
-// imported lease is released.
+// this prefix, before anything is sent; ErrLost if a majority no longer has the lock; the errors of Lock. On failure
+// the imported lease is released.
 func (l *Locker) Import(ctx context.Context, text string, opts ...LockOption) (*Lock, error) {
 	from, _ := parseHandle(text) // importLock reports the error
 	return l.of(from.name).importLock(ctx, text, opts)

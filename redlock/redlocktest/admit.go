@@ -21,7 +21,7 @@ import (
 // Locker.
 //
 // It must only be used for servers on which no client can hold a lock. Calling it again is harmless. The error names
-// each server that was not admitted; the others are.
+// each server that was not admitted; the other servers are admitted.
 func Admit(ctx context.Context, urls ...string) error {
 	errs, list := make([]error, len(urls)), make([]string, len(urls))
 	for i, u := range urls {

@@ -20,7 +20,7 @@ const window = int64(skew.Window / time.Microsecond)
 // Clocks are safe for concurrent use.
 type Clocks struct {
 	mu      sync.Mutex
-	by      []offset   // by master
+	by      []offset   // indexed by master
 	members quorum.Set // the masters whose clocks are used
 	known   quorum.Set // the members whose offset was read
 	early   int64      // the earlier of two middle offsets

@@ -43,7 +43,7 @@ type shownLeap struct {
 
 // Counting returns a clock that follows base and adds the missed time to both of its readings. So the time between two
 // of its instants is the largest of what the steady clock, the wall clock and the masters show. If a wall clock is set
-// only after the masters have shown the same pause, the pause counts twice: a lock then ends early.
+// only after the masters have shown the same pause, the pause is counted twice, so a lock ends early.
 func (c *Clocks) Counting(base *clock.Clock) *clock.Clock {
 	return clock.New(func() clock.Instant { return c.counted(base.Now()) })
 }

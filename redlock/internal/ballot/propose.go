@@ -23,7 +23,7 @@ type Ballots struct {
 	*Clocks
 
 	mu   sync.Mutex
-	high map[string]int64 // by name: the fence, or our last ballot, if that is above the present time
+	high map[string]int64 // of each name: the fence, or our last ballot, if that is above the present time
 }
 
 // New returns the ballots of a client that uses the masters in set.

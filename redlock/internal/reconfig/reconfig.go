@@ -191,7 +191,7 @@ func (s Seen) needed() (longest time.Duration) {
 type Writing struct {
 	Rule   quorum.Rule    // the masters; a majority of each set must get them
 	Record scripts.Record // Masters, Next, Epoch and Alone
-	Voting bool           // a master in quarantine must not get them, or does not count if it has them
+	Voting bool           // a master in quarantine must not get them, and is not counted if it has them
 }
 
 // Raise returns the numbers that make the masters refuse clients with an earlier epoch.

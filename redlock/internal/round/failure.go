@@ -105,7 +105,7 @@ func (f *Failure) blame(err error) {
 // A Need is the condition for sending a call to a master.
 type Need uint8
 
-// Each need includes those before it.
+// Each Need includes the ones before it.
 const (
 	NeedsConnection Need = iota // for an extension, which only confirms existing locks, even in quarantine
 	NeedsRecord                 // for a downgrade, which is accepted only under the record in the view

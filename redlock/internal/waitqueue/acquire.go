@@ -20,9 +20,9 @@ const (
 )
 
 // Try makes the attempts of a call that does not wait for another holder. While the votes are split it tries again
-// until limit has passed, so that one of several simultaneous callers wins. The caller with the most votes tries first.
-// The others pause for some more round trips, with a random part; meanwhile their votes are rolled back, and the first
-// can win. The pauses grow.
+// until limit has passed, so that one of several simultaneous callers wins. The caller with the most votes tries
+// first. The other callers pause for some more round trips, with a random part; meanwhile their votes are rolled back,
+// so that the first can win. The pauses grow.
 func (q *Queue) Try(ctx context.Context, a *lease.Attempt, limit time.Duration) (*lease.Lease, error) {
 	began := time.Now()
 	for n := 1; ; n++ {

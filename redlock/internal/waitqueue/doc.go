@@ -18,11 +18,11 @@
 // release. Calls of an RWLock are never in the local queue: each of them is a contender, and the masters keep the
 // order.
 //
-// Calls that do not wait here make attempts of their own: TryLock, and those with a limit of attempts or a backoff of
-// their own (acquire.go). While the Locker holds the name they send nothing.
-// If their votes are split between callers of one instant, so that no lease has a majority, they try again for half a
-// second: first the caller with the most votes, and the others after a random pause of two to four round trips more, in
-// which their votes are rolled back.
+// TryLock, and calls with a limit of attempts or a backoff of their own, do not wait here, but make attempts of their
+// own (acquire.go). While the Locker holds the name, they send nothing. If the votes are split between calls that were
+// made at the same instant, so that no lease has a majority, they try again for half a second. The call with the most
+// votes tries first. The others first pause for two to four more round trips, at random, in which their votes are
+// rolled back.
 //
 // # When the contender tries again
 //
