@@ -48,9 +48,9 @@ func (a Admin) Check(ctx context.Context) ([]pool.Finding, error) {
 	return gather(a.l, func(s *shard) ([]pool.Finding, error) { return operator{s}.check(ctx) })
 }
 
-// Admit lets all masters vote at once, without quarantine. Call it only if no client holds a lock of this prefix: on
-// new masters, in tests, in benchmarks. If a client does hold one, two clients may hold its name at the same time until
-// the TTL has expired.
+// Admit lets all masters vote immediately, without quarantine. Call it only if no client holds a lock of this prefix:
+// on new masters, in tests, in benchmarks. If a client does hold one, two clients may hold its name at the same time
+// until the TTL has expired.
 //
 // Admit returns when every master votes. It retries masters that are down or cannot be admitted until ctx ends, so it
 // may be called while servers start. A voting master that loses its data meanwhile is not admitted again: it waits in
@@ -97,7 +97,7 @@ func (a Admin) Quarantine(ctx context.Context, addr string) error {
 //
 // It returns ErrInvalid if d is out of range, below the value of a master, or above the repl-backlog-ttl of a master,
 // and if the restart guard is off. It returns ErrNoQuorum with the reason of each master that does not have the new
-// value. Other errors are that of ctx, and ErrClosed.
+// value. Other errors are the error of ctx, and ErrClosed.
 func (a Admin) RaiseMaxTTL(ctx context.Context, d time.Duration) error {
 	return a.l.each(func(_ int, s *shard) error { return operator{s}.raiseMaxTTL(ctx, d) })
 }
@@ -112,15 +112,17 @@ func (a Admin) Configuration() []Configuration {
 	return list
 }
 
-// Reconfigure makes this Locker use the next configuration, one for each shard. Held locks stay valid. c is the current
-// configuration, or its masters without an epoch, which changes nothing, or the one that follows it. docs/operations.md
-// shows how to move the clients of a deployment from one configuration to the next, and why it is safe.
+// Reconfigure makes this Locker use the next configuration, one for each shard. Held locks stay valid. c must be the
+// configuration that follows the current one. If c is the current configuration, or only lists its masters without an
+// epoch, Reconfigure changes nothing. docs/operations.md shows how to move the clients of a deployment from one
+// configuration to the next, and why it is safe.
 //
-// When it changes from one set of masters to a joint configuration, it waits until a majority of the next masters
-// votes: new masters are in quarantine first. From then on every acquire and extension needs a majority of each set,
-// and held locks are extended to the next masters. When it changes from a joint configuration to the next set, it waits
-// until each held lock that is extended is on a majority of the next masters. Then the old masters get releases only;
-// after the max TTL their connections are closed unless another Locker of the pool uses them.
+// When Reconfigure changes from one set of masters to a joint configuration, it waits until a majority of the next
+// masters votes: new masters are in quarantine first. From then on every acquire and extension needs a majority of
+// each set, and held locks are extended to the next masters. When Reconfigure changes from a joint configuration to
+// the next set, it waits until each held lock that is extended is on a majority of the next masters. Then the old
+// masters get releases only; after the max TTL their connections are closed unless another Locker of the pool uses
+// them.
 //
 // On failure nothing has changed. The error is ErrInvalid if c is not a valid successor; a description if c is the next
 // set alone and the masters do not allow that yet (redlock set --finish); ErrNoQuorum with the error of ctx if too
@@ -136,10 +138,11 @@ func (a Admin) Reconfigure(ctx context.Context, c ...Configuration) error {
 // ForceRelease takes the lease with this id from its holder; [Locker.Inspect] returns the id. Use it if the holder is
 // dead or hangs and waiting for its TTL takes too long.
 //
-// ForceRelease endangers the resource that the lock protects. A message to the holder makes it look at once, so a
-// holder that is alive and reachable learns of the loss within two round trips; else at its next extension, a third of
-// its TTL later. Until then two clients may believe that they hold the name. Only a resource that refuses a smaller
-// token than it has seen is safe: the next holder has a larger one. [Admin.RequestRelease] endangers nothing.
+// ForceRelease endangers the resource that the lock protects. A message makes the holder check its lock immediately,
+// so a holder that is alive and reachable learns of the loss within two round trips. If the message is lost, the
+// holder learns of the loss at its next extension, a third of its TTL later. Until then two clients may believe that
+// they hold the name. Only a resource that refuses a smaller token than it has seen is safe: the next holder has a
+// larger one. [Admin.RequestRelease] endangers nothing.
 //
 // On every master that can be reached it deletes this lease and no other, and raises the fence to a new ballot, so that
 // late messages of the holder are refused. Then it wakes the first waiter, as any release does.
@@ -205,13 +208,14 @@ func (t tools) Settle(ctx context.Context) {
 	_ = t.each(func(_ int, s *shard) error {
 		_, err := s.voters.Await(ctx, (*admission.View).Settled)
 		return err
-	}) // an early end shows in the states
+	}) // ignore the error: if ctx ends early, the states show it
 }
 
 // Shard returns the number of the shard of a name.
 func (t tools) Shard(name string) int { return sharding.Pick(name, len(t.shards)) }
 
-// Spare returns how many more masters may fail, in the worst case, before no lock can be taken; -1 if none can be now.
+// Spare returns how many more masters may fail, in the worst case, before no lock can be acquired; -1 if no lock can
+// be acquired now.
 func (t tools) Spare() int {
 	spare := math.MaxInt
 	for _, s := range t.shards {

@@ -15,7 +15,7 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/multilock"
 )
 
-// errOrder is returned if the context holds several names by LockAll and the requested name sorts before one of them.
+// errOrder is returned if the context owns several names of a LockAll and the requested name sorts before one of them.
 // Clients that lock in different orders could wait for each other forever. Nothing was sent.
 var errOrder = misuse("redlock: the name comes before one that this context holds by LockAll, " +
 	"so waiting for it could deadlock: lock all of them by one LockAll, or use TryLock")
@@ -110,7 +110,7 @@ func (s *Locks) settle(ctx context.Context, cfg *lockConfig) error {
 	return nil
 }
 
-// dropAll releases locks with an ended context, so it hardly waits.
+// dropAll releases locks. It passes an ended context, so that it hardly waits.
 func dropAll(locks []*Lock) {
 	for _, k := range locks {
 		k.hold.Forgo()
@@ -130,7 +130,7 @@ func (s *Locks) Context(parent context.Context) context.Context {
 	return lease.Owning(parent, handles, true)
 }
 
-// Unlock releases all the locks at once: see [Lock.Unlock]. It joins their errors.
+// Unlock releases all the locks together: see [Lock.Unlock]. It joins their errors.
 func (s *Locks) Unlock(ctx context.Context) error {
 	if s == nil {
 		return errNoLock
@@ -157,14 +157,14 @@ const mostSlots = 100
 // returns its token, and [Locker.Inspect] takes the name of a slot.
 //
 // A call first tries the slots one after the other, from a random one on; if all are held and it may wait, it waits in
-// the queues of all of them. It keeps the first slot that it gets, leaves the other queues, and releases at once a slot
-// that it got at the same moment. Priorities and fair order apply in each queue. [ErrHeld] means that each slot is held
-// or promised to a waiter, at the moment at which it was tried; the error shows the slot that may be free first. If the
-// slots fail for several reasons, the call returns the error of a slot that is not held.
+// the queues of all of them. It keeps the first slot that it gets, leaves the other queues, and immediately releases
+// any slot that it got at the same moment. Priorities and fair order apply in each queue. [ErrHeld] means that each
+// slot is held or promised to a waiter, at the moment at which it was tried; the error shows the slot that may be free
+// first. If the slots fail for several reasons, the call returns the error of a slot that is not held.
 //
 // With a context that owns one of the k slots, the call re-enters that slot and takes no second one. Clients may use
-// different k: the largest one bounds the holders, so raise k in all clients at once or one after the other, and expect
-// the former number of holders until the last client has a smaller k.
+// different k: the largest one bounds the holders, so k can be raised in all clients together or one after the other,
+// and a smaller k has an effect only when the last client uses it.
 //
 // WithSlots cannot be combined with [WithRetry]. It is an option of a call: [New] and the other calls refuse it. A call
 // that waits costs the masters k times as much as one for a plain lock.
@@ -225,7 +225,7 @@ func (l *Locker) newSlotCall(name string, k int, opts []LockOption) (*slotCall, 
 	}
 	s := &slotCall{l: l, name: name, names: slotNames(name, k)}
 	first := l.of(name)
-	called := first.cfg.clock.Now() // all attempts have the place in the queues of this moment
+	called := first.cfg.clock.Now() // determines the place of all attempts in the queues
 	s.opts = append(append([]LockOption{}, opts...), lockOption(func(c *lockConfig) { c.slots, c.called = false, called }))
 	var err error
 	if s.cfg, err = first.cfg.lock.with(s.opts, &first.cfg); err != nil {
@@ -234,7 +234,7 @@ func (l *Locker) newSlotCall(name string, k int, opts []LockOption) (*slotCall, 
 	if s.cfg.bounded() {
 		return nil, invalid("a call for slots waits in the queues: WithSlots excludes WithRetry")
 	}
-	s.opts = append(s.opts, lockOption(func(c *lockConfig) { c.waitLimit = 0 })) // one context has the limit of all
+	s.opts = append(s.opts, lockOption(func(c *lockConfig) { c.waitLimit = 0 })) // one context limits the wait for all
 	for _, n := range s.names {
 		if err := l.of(n).checkName(n); err != nil {
 			return nil, err
@@ -263,9 +263,9 @@ func (s *slotCall) one(ctx context.Context, i int, wait bool, stats *lease.Acqui
 	return s.l.of(name).take(ctx, name, scripts.Plain, s.opts, wait, stats)
 }
 
-// try tries the slots, one after the other: several attempts at once could take several slots from others for a moment.
-// It begins with those that this Locker has, since they cost no message: a lock may linger there. It continues from a
-// random slot, so that clients rarely try the same.
+// try tries the slots, one after the other: concurrent attempts could briefly take several slots from other clients.
+// It begins with the slots that this Locker already has: a lock may linger there, so that the slot costs no message.
+// It continues from a random slot, so that clients rarely try the same.
 func (s *slotCall) try(ctx context.Context, stats *lease.AcquireStats) (*Lock, error) {
 	k := len(s.names)
 	first := int(jitter.Int64N(int64(k)))
@@ -289,7 +289,7 @@ func (s *slotCall) try(ctx context.Context, stats *lease.AcquireStats) (*Lock, e
 	return nil, s.refusal(errs)
 }
 
-// await waits for all slots at once until it gets the first of them, or all have failed.
+// await waits for all slots concurrently until it gets the first of them, or all have failed.
 func (s *slotCall) await(ctx context.Context, stats *lease.AcquireStats) (*Lock, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

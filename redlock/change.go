@@ -145,18 +145,20 @@ func (l operator) change(ctx context.Context) (c private.Change, err error) {
 
 // raiseEpoch writes the epoch of this Locker's configuration into the records of all masters that can be reached. Once
 // a majority of the old masters has it, clients with an earlier configuration acquire nothing there, and their locks
-// end with their validity. So it is called when every client uses the joint configuration. Those clients read each
-// record once more. With an even epoch it ends a change: from then on clients that still use the joint configuration
-// are refused.
+// end with their validity. So it must be called only when every client uses the joint configuration. These clients
+// then read each record again. With an even epoch raiseEpoch ends a change: from then on clients that still use the
+// joint configuration are refused.
 //
-// It fails if the epoch is even and no majority says that the set is final. It returns ErrNoQuorum with the reason of
-// each master that does not have the epoch, if it did not reach a majority of each set. Other errors are that of ctx,
-// ErrClosed, and ErrInvalid for epoch 0. Records that were written stay, and calling it again is harmless.
+// It fails if the epoch is even and the records of no majority say that the set is final. It returns ErrNoQuorum with
+// the reason of each master that does not have the epoch, if it did not reach a majority of each set. Other errors are
+// the error of ctx, ErrClosed, and ErrInvalid for epoch 0. Records that were written stay, and calling it again is
+// harmless.
 func (l operator) raiseEpoch(ctx context.Context) error { return l.writeChange(ctx, reconfig.Raise) }
 
-// finishChange makes the next masters of this Locker's configuration final, once the change is complete: see change. If
-// the old masters do not show that it is complete, finishChange writes nothing and returns an error with the time that
-// is left. It does not wait, and it does not check whether clients use the joint configuration; those that do continue.
+// finishChange makes the next masters of this Locker's configuration final, once the change is complete: see change.
+// If the old masters do not show that it is complete, finishChange writes nothing and returns an error with the time
+// that is left. It does not wait, and it does not check whether clients use the joint configuration; clients that use
+// it continue.
 //
 // It returns ErrInvalid if the epoch is even, and otherwise the errors of raiseEpoch.
 func (l operator) finishChange(ctx context.Context) error { return l.writeChange(ctx, reconfig.Finish) }
@@ -194,13 +196,13 @@ func (l operator) writeNumbers(ctx context.Context, w reconfig.Writing) error {
 
 // abortChange abandons a change of the masters, and makes the old masters of this Locker's configuration final again,
 // at the next epoch: {"epoch": 2, "masters": [the old]} after epoch 1. It undoes raiseEpoch, as long as finishChange
-// has not made the next masters final. It needs a majority of the next masters that votes, too, which it first prevents
-// from becoming final. Clients with the joint configuration adopt the new one by themselves and keep their locks. The
-// next change begins at the epoch that follows.
+// has not made the next masters final. It also needs a majority of the next masters that votes, because it first
+// prevents the next masters from becoming final. Clients with the joint configuration adopt the new one by themselves
+// and keep their locks. The next change begins at the epoch that follows.
 //
-// It returns ErrInvalid if the epoch is even, or the next masters are final already. If too few records can be written,
-// it writes none and returns ErrNoQuorum with the reason of each master. Other errors are that of ctx, and ErrClosed.
-// Calling it again is harmless.
+// It returns ErrInvalid if the epoch is even, or the next masters are final already. If too few records can be
+// written, it writes none and returns ErrNoQuorum with the reason of each master. Other errors are the error of ctx,
+// and ErrClosed. Calling it again is harmless.
 func (l operator) abortChange(ctx context.Context) error {
 	return l.withRecords(ctx, "change", func(view *admission.View) error {
 		list, err := reconfig.Abort(l.seen(view, nil))

@@ -21,8 +21,8 @@ func (k *Lock) during(ctx context.Context, f func(ctx context.Context) error) (e
 	return f(k.Context(ctx))
 }
 
-// finish releases k and returns nil, or why k had ended before. A release that no quorum confirmed in time does not
-// count as an error: the pool delivers it in the background, and finish logs it.
+// finish releases k and returns nil, or why k had ended before. A release that no quorum confirmed in time is not an
+// error: the pool delivers it in the background, and finish logs it.
 func (k *Lock) finish(ctx context.Context) error {
 	err := k.Unlock(ctx)
 	var e *LockError
@@ -72,10 +72,10 @@ type functionError struct{ err error }
 // Error implements error.
 func (e *functionError) Error() string { return e.err.Error() }
 
-// Is reports whether the error is target, which is not of this package.
+// Is reports whether the error wraps target. It returns false for targets that are errors of this package.
 func (e *functionError) Is(target error) bool { return !isOwn(target) && errors.Is(e.err, target) }
 
-// As finds an error that is not of this package.
+// As implements the As of package errors for targets that are not errors of this package.
 func (e *functionError) As(target any) bool {
 	switch target.(type) {
 	case **LockError, **transport.Error:
@@ -134,9 +134,9 @@ const leadPause = time.Second
 // resumes, its first call of Err reports the loss. While no quorum of masters can be reached no client leads, and Lead
 // continues to campaign.
 //
-// Lead returns the error of ctx once ctx has ended and f has returned, [ErrClosed] after Close, and ErrInvalid or
-// ErrTTLTooLong at once. If ctx owns the name by a lock that has ended, it returns why that lock ended. opts are those
-// of Lock; with [WithRetry] Lead gives up after as many tries.
+// Lead returns the error of ctx once ctx has ended and f has returned, [ErrClosed] after Close, and immediately
+// ErrInvalid or ErrTTLTooLong. If ctx owns the name by a lock that has ended, it returns why that lock ended. opts are
+// those of Lock; with [WithRetry] Lead gives up after as many tries.
 func (l *Locker) Lead(ctx context.Context, name string, f func(ctx context.Context) error, opts ...LockOption) error {
 	opts = append(slices.Clip(opts), lockOption(func(c *lockConfig) { c.Long = true }))
 	for {
@@ -195,10 +195,10 @@ func (l *shard) logTerm(k *Lock, err, lost error) {
 // watchPause is the time between two inspections of a Watch.
 const watchPause = time.Second
 
-// Watch reports the holder or leader of name: at once, and then whenever the holder or its value ([SetValue]) changes;
-// without a holder, ID is "". It inspects the name once a second and does not compete for it. If an inspection fails,
-// Watch reports the error, once until an inspection succeeds again. It ends with ctx, with the Locker, or with the
-// loop:
+// Watch reports the holder or leader of name: immediately, and then whenever the holder or its value ([SetValue])
+// changes; without a holder, ID is "". It inspects the name once a second and does not compete for it. If an
+// inspection fails, Watch reports the error, once until an inspection succeeds again. It ends with ctx, with the
+// Locker, or with the loop:
 //
 //	for h, err := range locker.Watch(ctx, "orders/leader") { ... }
 //

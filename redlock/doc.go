@@ -26,43 +26,43 @@
 //
 // # How a lock is won
 //
-// Lock reads the clocks of its machine, then sends one script to all masters at once: "if no client has this name, no
-// client waits before me, and my ballot is above your fence, it is mine for the TTL". The ballot is the masters' time
-// in microseconds, as this client estimates it. Each acquire has a range of ballots: the first must be above the fence
+// Lock reads the clocks of its machine, then sends one script to all masters: "if no client has this name, no client
+// waits before me, and my ballot is above your fence, it is mine for the TTL". The ballot is the masters' time in
+// microseconds, as this client estimates it. Each acquire carries a range of ballots: the first must be above the fence
 // and becomes the token, the last becomes the fence, and the others are the tokens of local hand-offs. The third
 // "granted" of five decides. The validity is the TTL less the drift and the time since before the script was sent. If
 // less than half of the TTL is left, the attempt has failed, and is undone on every master that granted or did not
 // answer. Undelivered releases are queued for a master and sent first when it is back. An acquire that arrives after
-// its own undoing finds a higher fence.
+// its release is below the fence.
 //
 // # How a waiter gets it
 //
 // Of the calls of a Locker that wait for one name, one sends attempts; the others wait behind it and cost the masters
-// next to nothing. A lock may be handed on between them without the masters, at most 32 times and for 100 ms. TryLock,
+// next to nothing. A lock may be handed off between them without the masters, at most 32 times and for 100 ms. TryLock,
 // and calls with [WithRetry], do not queue: each sends attempts of its own. Between clients, each master keeps a queue:
-// by priority, then by the masters' time of the call. A free name belongs to the first waiter that counts; a release
-// sends it a wake-up, and it has one second to acquire. Wake-ups may be lost: a waiter also tries again when the
+// by priority, then by the masters' time of the call. A free name belongs to the first waiter that has not expired;
+// when a release wakes it, it has one second to acquire. Wake-ups may be lost: a waiter also tries again when the
 // reported TTLs have expired, and every few seconds. If a round trip takes half a second or more, a waiter may lose its
 // turn.
 //
 // With [WithLinger] a lock that no call waits for stays with its Locker after the last Unlock, and the next call takes
-// it over with the next token of its range. When a master refuses another client because of it, the script publishes a
-// message to the inbox of the Locker, which then releases the lock. Such a message also makes a holder check a lock
-// that was released by force, and requests a release ([ReleaseRequested]). One that is lost or false endangers nothing.
+// it over with the next token of its range. When a master refuses another client because of this lock, the script
+// publishes a message to the inbox of the Locker, which then releases it. Messages also make a holder check a lock that
+// was released by force, and request a release ([ReleaseRequested]). A lost or false message endangers nothing.
 //
 // # How it is kept
 //
-// A held lock is extended every third of the TTL. A master that lacks it, because it lost its data or was away, is
-// given it back after a majority has confirmed it in the same round, unless the master has lost data since that round
+// A held lock is extended every third of the TTL. A master that lacks the lock, because it lost its data or was down,
+// gets it back after a majority has confirmed the lock in a round, unless the master has lost data since that round
 // began: it may have forgotten a vote for another client (internal/lease/doc.go lists what proves that it has not). A
-// lock ends early when so many masters count as having lost it that the others are no majority. A restarted master
-// counts so until it has confirmed the lock again, which is requested as soon as it is back. [Lock.Err] and the Err of
-// its contexts compare with the clocks at each call; time for which the machine was suspended or frozen counts.
+// lock ends early when so many masters have lost it that the others are no majority. A restarted master is treated as
+// one that has lost the lock until it confirms it again, which is requested as soon as it is back. [Lock.Err] and the
+// Err of its contexts compare the validity with the clocks at each call, including time of suspension or freezing.
 //
 // # Masters that restart
 //
 // A master that restarts empty could grant a name that is still held, and no client can see whether it is empty. So
-// each has an admission record, which identifies the server process and states that nothing from before can be alive.
+// each has an admission record, which identifies the server process and states that no earlier lock can be valid.
 // Without a valid record a master is in quarantine, for the max TTL of the deployment and at least 30 s, even if it has
 // all its data, unless it is named by [WithDurableMasters]. New masters wait too, unless an operator who knows that
 // nothing is held calls [Admin.Admit] (or: redlock admit). Restart masters one after the other: if a majority restarts
@@ -72,8 +72,8 @@
 //
 // [Locker.LockAll] takes several names as one lock. [Locker.Lead] runs a function in one process at a time. A name of
 // [Locker.RWLock] has many readers or one writer. [NewSharded] distributes names over shards, since all masters see all
-// locks. [WithSlots] admits k holders by k locks, each with one holder. A counter of k on each master would be unsafe:
-// the master that two majorities share may admit both, so k*N/(N/2+1) clients could hold the name (5 for k = 3, N = 5).
+// locks. [WithSlots] admits k holders with k locks, one holder each. A counter of k on each master would be unsafe: the
+// master that two majorities share may admit both, so k*N/(N/2+1) clients could hold the name (5 for k = 3, N = 5).
 //
 // # Limits
 //
@@ -83,8 +83,8 @@
 // name (DNS, virtual IP); a master that becomes a replica and a master again within one heartbeat (3 s) of an idle
 // connection; clients with different max TTLs or timeouts; clients with different lists of masters during an outage
 // (docs/operations.md); clocks that were far ahead and are set right, after which masters lose data; a virtual machine
-// that is frozen and whose clock is set back within one validity; a process copied while it holds a lock. A machine
-// that stops with both clocks learns it from the masters in 3 s. Order of waiters is best effort. See docs/protocol.md.
+// that is frozen and whose clock is set back within one validity; a process copied while it holds a lock. If both
+// clocks of a machine stop, the masters show it in 3 s. Order of waiters is best effort. See docs/protocol.md.
 //
 // # Inside: one lock, from Lock to the script and back
 //

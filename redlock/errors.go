@@ -35,13 +35,13 @@ var (
 var (
 	// ErrOverloaded means that too many calls of this Locker were under way, and nothing was sent. See [Locker.TryLock].
 	ErrOverloaded = round.ErrOverloaded
-	// ErrTTLTooLong means that the TTL is above the max TTL that a quorum of the masters has. The call ends at once.
+	// ErrTTLTooLong means that the TTL is above the max TTL that a quorum of the masters has. The call ends immediately.
 	ErrTTLTooLong = round.ErrTTLTooLong
 	// ErrTokensExhausted means that a token would be 2^53 or more, beyond which the masters' numbers are not exact.
 	ErrTokensExhausted = ballot.ErrTokensExhausted
-	// ErrMasterList means that the admission records name other masters than those of this Locker, which acquires nothing
-	// with the votes of such masters; or another number of shards, or another shard: see [NewSharded]. The text shows both
-	// and a remedy: see docs/operations.md.
+	// ErrMasterList means that admission records name other masters than those of this Locker, another number of shards,
+	// or another shard: see [NewSharded]. The Locker acquires nothing with the votes of masters that have such a record.
+	// The text shows what the Locker and the record name, and a remedy: see docs/operations.md.
 	ErrMasterList = admission.ErrMasterList
 	// ErrMaxHold means that the lock was held as long as [WithMaxHold] allows. It wraps ErrLost.
 	ErrMaxHold = lease.ErrMaxHold
@@ -86,15 +86,16 @@ type LockError struct {
 
 	decided error // is or wraps one of the sentinels; nil if the context ended the call first
 	cause   error // the error of the context that ended the call, nil if none did
-	// granted of n masters granted in the last round, and quorum were needed. missing masters do not have the lease. open
-	// masters had not answered when the round was decided. If nothing was sent, granted masters can grant a lock.
+	// Numbers of masters in the last round: granted of n granted, quorum were needed, missing did not have the lease, and
+	// open had not answered when the round was decided. If unsent is true, nothing was sent, and granted masters can
+	// grant a lock.
 	granted, quorum, n, missing, open int
 	unsent                            bool
 
-	slots   int               // of the name, each of which is held; 0: the call was not for slots
+	slots   int               // number of slots of the name, if each is held; 0: the call was not for slots
 	since   time.Time         // start of the current hold by the masters' clocks; zero if unknown
 	here    bool              // this Locker itself holds the name, by a lock whose context was not passed to the call
-	masters *multierror.Error // those that failed in the last round, each a transport.Error; nil if none did
+	masters *multierror.Error // errors of the masters that failed in the last round, each a transport.Error
 }
 
 // failed returns the error of a call from the failure of its last round.
@@ -196,7 +197,7 @@ func (e *LockError) decision() string {
 // joined returns the texts of the errors of masters. A text that several masters share appears once, with all their
 // names.
 func joined(errs []error) (texts []string) {
-	names := map[string][]string{} // by text
+	names := map[string][]string{} // indexed by text
 	for _, err := range errs {
 		name, said := addressed(err)
 		if names[said] == nil {
@@ -271,7 +272,7 @@ func Outcome(err error) string {
 	return "other"
 }
 
-// outcomes lists the words for errors. The first match applies, since an error also wraps those of single masters.
+// outcomes lists the words for errors. The first match applies, since an error also wraps errors of single masters.
 var outcomes = []struct {
 	err  error
 	word string

@@ -21,7 +21,7 @@ type events struct {
 	trace       *redlockinfo.Trace
 	clock       *clock.Clock
 	addr        func(master int) string
-	unconfirmed atomic.Uint64 // releases
+	unconfirmed atomic.Uint64 // releases that no quorum confirmed in time
 }
 
 // join returns a Trace that calls all of the traces, one after the other.
@@ -71,7 +71,7 @@ func (e *events) post(v redlockinfo.Event) {
 // errUnfinished is the error of a call that did not return, because it panicked or its goroutine ended.
 var errUnfinished = errors.New("redlock: the call has not returned")
 
-// A tracedCall is reported when the call ends.
+// A tracedCall is the event of a call. It is reported when the call ends.
 type tracedCall struct {
 	redlockinfo.Event
 	course *lease.AcquireStats // allocated separately, since the lock keeps it
@@ -97,7 +97,7 @@ func (e *events) call(ctx context.Context, op, name string, f func(*tracedCall) 
 	return err
 }
 
-// acquiring reports a call like call, for one that acquires a lock.
+// acquiring runs f and reports it as one call, like call does, for a call that acquires a lock.
 func (e *events) acquiring(
 	ctx context.Context, op, name string, f func(*lease.AcquireStats) (*Lock, error),
 ) (k *Lock, err error) {
@@ -144,7 +144,7 @@ func (e *events) lock(kind string, h lease.Holder, err error) {
 	}
 }
 
-// grant posts an event about all holds of a lease.
+// grant posts an event about a lease, and so about all its holds.
 func (e *events) grant(kind string, g *lease.Lease, err error) {
 	if e.trace.Event != nil {
 		e.describe(kind, g, g.Info(), err)
@@ -242,9 +242,9 @@ func (e *events) Released(h lease.Holder, err error) {
 
 // Stats holds the counts of one Locker. They are exact even while events of a [redlockinfo.Trace] are dropped.
 type Stats struct {
-	Held []string // the names held now, once for each lock; re-entries do not count
-	// Waiting has the number of calls that wait in Lock, Do or LockAll by reason: "held" if another lock has the name, or
-	// another client is first; "no_quorum" if no quorum of the masters can grant it.
+	Held []string // the names held now, once for each lock, without re-entries
+	// Waiting contains, by reason, the number of calls that wait in Lock, Do or LockAll: "held" if another lock has the
+	// name, or another client is first; "no_quorum" if no quorum of the masters can grant it.
 	Waiting     map[string]int
 	Unconfirmed uint64 // releases that no quorum confirmed in time; the background delivers them
 	Dropped     uint64 // log records and events dropped because their queue was full

@@ -77,7 +77,8 @@ func (hs holdings) add(a answer, addr func(int) string) round.Vote {
 }
 
 // common returns the most frequent answer and the masters that gave it. In a joint configuration an answer with a
-// majority of one set takes precedence: a client that does not know of the change holds by the old set alone.
+// majority of one set takes precedence: a client that does not know of the change needs a majority of the old set
+// only.
 func (hs holdings) common(rule quorum.Rule) (id string, on quorum.Set) {
 	given := make(map[string]quorum.Set, 2)
 	for i, h := range hs {
@@ -94,7 +95,7 @@ func (hs holdings) common(rule quorum.Rule) (id string, on quorum.Set) {
 	return id, on
 }
 
-// inspection combines the answers. Left counts from the time of the answers.
+// inspection combines the answers. Left is measured from the time of the answers.
 func (hs holdings) inspection(rule quorum.Rule) redlockinfo.Inspection {
 	h := redlockinfo.Inspection{Client: redlockinfo.Client{On: len(hs)}, Waiters: hs.queue()}
 	for _, a := range hs {
@@ -117,11 +118,11 @@ func (hs holdings) inspection(rule quorum.Rule) redlockinfo.Inspection {
 		h.Idle = h.Idle || hs[i].Lingers
 		h.Kept = h.Kept || hs[i].Depth == 0 // its client has unlocked it: the other masters learn of it later, or never
 	}
-	if h.Kept { // the holder that has set it is gone
+	if h.Kept { // the holder that has set the value has unlocked
 		h.Value = ""
 	}
 	h.Since = heldSince(id, h.Token)
-	for _, set := range rule.Sets() { // a majority of each set that has it keeps it that long
+	for _, set := range rule.Sets() { // Left is how long a majority of each set keeps it
 		if !on.MajorityOf(set) {
 			continue
 		}
@@ -135,8 +136,8 @@ func (hs holdings) inspection(rule quorum.Rule) redlockinfo.Inspection {
 	return h
 }
 
-// heldSince returns the time since which a lock is held, from its token or, for readers and writers, for which token is
-// 0, from its id. It returns the zero time if neither shows it.
+// heldSince returns when a lock was acquired. It takes the time from the token or, if token is 0 as for readers and
+// writers, from the id. It returns the zero time if neither contains a time.
 func heldSince(id string, token int64) time.Time {
 	if token == 0 {
 		_, token = scripts.ShareOf(id)
@@ -147,7 +148,7 @@ func heldSince(id string, token int64) time.Time {
 	return time.UnixMicro(token)
 }
 
-// readers returns the readers that a quorum has, and the number of readers that a quorum counts.
+// readers returns the readers that a quorum of masters reports, and the number of readers according to a quorum.
 func (hs holdings) readers(rule quorum.Rule) (list []redlockinfo.Client, count int) {
 	on := make(map[string]quorum.Set)
 	var counts []int
@@ -178,7 +179,7 @@ func (hs holdings) readers(rule quorum.Rule) (list []redlockinfo.Client, count i
 
 // askAll inspects name on all masters, and waits for all that can be reached. It fails if fewer than a quorum answered.
 func (l operator) askAll(ctx context.Context, op, name string) (*admission.View, *round.Round, holdings, error) {
-	view, _ := l.voters.Await(ctx, (*admission.View).Settled) // an early end shows in the votes
+	view, _ := l.voters.Await(ctx, (*admission.View).Settled) // ignore the error: if ctx ends early, the votes show it
 	r, keys := l.sender.New(view, op, nil), scripts.Prefix(l.cfg.prefix).Keys(name)
 	hs := make(holdings)
 	cause := l.toAll(ctx, view, view.Encoder.Inspect(&keys), func(a answer) { r.Record(a.master, hs.add(a, l.pool.Addr)) })
@@ -327,7 +328,7 @@ func (l operator) forceRelease(ctx context.Context, name, id string) (released i
 			}
 		}
 		//mutant:forced-notice = false
-		if !notified && view.Config.Rule.Won(without) { // not before: its holder would extend it on the others
+		if !notified && view.Config.Rule.Won(without) { // not before: the holder would extend it on the other masters
 			notify()
 		}
 	})

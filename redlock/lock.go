@@ -40,8 +40,8 @@ func (k *Lock) Remaining() time.Duration { return k.hold.Remaining() }
 // is never late.
 func (k *Lock) Done() <-chan struct{} { return k.hold.Done() }
 
-// Err returns nil while the lock is held, and afterwards why it ended: ErrReleased, ErrLost, ErrMaxHold, ErrExported or
-// ErrClosed. It compares with the clocks at each call.
+// Err returns nil while the lock is held, and afterwards why it ended: ErrReleased, ErrLost, ErrMaxHold, ErrExported
+// or ErrClosed. It compares the validity with the clocks at each call.
 func (k *Lock) Err() error { return k.hold.Err() }
 
 // Extend extends the lock by its TTL from now, without waiting for the next background extension. When it returns nil,
@@ -72,10 +72,10 @@ func (k *Lock) extend(ctx context.Context) error {
 // of this Locker wait for the name, Unlock may hand the lock to the first of them instead; then it sends nothing and
 // does not wait. With [WithAsyncUnlock] it does not wait either.
 //
-// Unlock returns ErrReleased for the second call. It returns ErrLost, once, if the lock had ended before; the keys that
-// are left on the masters are released all the same. It returns ErrNoQuorum, or the error of ctx, if no quorum
-// confirmed the release: masters that were not reached get the release later, and their keys expire with their TTL at
-// the latest. In each case the lock is no longer held. Unlock of a nil Lock, as a failed call returns it, is an error.
+// Unlock returns ErrReleased for the second call. It returns ErrLost, once, if the lock had ended before; the keys
+// that are left on the masters are still released. It returns ErrNoQuorum, or the error of ctx, if no quorum confirmed
+// the release: masters that were not reached get the release later, and their keys expire with their TTL at the
+// latest. In each case the lock is no longer held. Unlock of a nil Lock, as a failed call returns it, is an error.
 func (k *Lock) Unlock(ctx context.Context) error {
 	if k == nil {
 		return errNoLock
@@ -113,8 +113,8 @@ var errNoLock = invalid("the lock is nil: the call that should have returned it 
 // [context.Cause]), and that owns the name: [Locker.Lock] and [Locker.Do] with it, or with a context made from it,
 // re-enter the lock. Code that gets this context may act as the holder; no other code can.
 //
-// Its Err compares with the clocks at each call, so it is exact even after the machine was suspended. The Err of a
-// context derived from it, and the Done of both, may then be up to a tenth of a second late.
+// Its Err compares the validity with the clocks at each call, so it is exact even after the machine was suspended. The
+// Err of a context derived from it, and the Done of both, may then be up to a tenth of a second late.
 func (k *Lock) Context(parent context.Context) context.Context {
 	return k.hold.Context(parent)
 }
@@ -139,11 +139,11 @@ func ReleaseRequested(ctx context.Context, name ...string) <-chan struct{} {
 // leader. It is UTF-8 of at most 1 KiB, and empty until it is set. ctx comes from [Lock.Context], or is the context of
 // the function of [Locker.Do] or [Locker.Lead].
 //
-// SetValue writes the value at once, and returns nil once a quorum of masters has it: from then on no inspection shows
-// an earlier value, unless masters are restarted with older data, or the client that inspects has former masters. It
-// does not extend the lock. If it returns [ErrNoQuorum] or the error of ctx, some masters may have the value; the next
-// extensions bring it to the others. The value ends with the lock, or when another process imports the lock. A lock
-// whose value was set is released at its last Unlock: it is neither handed off nor kept by [WithLinger].
+// SetValue writes the value immediately, and returns nil once a quorum of masters has it: from then on no inspection
+// shows an earlier value, unless masters are restarted with older data, or the client that inspects still uses former
+// masters. It does not extend the lock. If it returns [ErrNoQuorum] or the error of ctx, some masters may have the
+// value; the next extensions bring it to the others. The value ends with the lock, or when another process imports the
+// lock. A lock whose value was set is released at its last Unlock: it is neither handed off nor kept by [WithLinger].
 //
 // It returns [ErrInvalid], and sends nothing, for an invalid value, for a lock of an [RWLock], which has no value, and
 // if no such lock owns ctx.
@@ -268,7 +268,7 @@ func (l *shard) importAs(
 			return l.sender.NoQuorum(view, op, err)
 		}
 		if l.cfg.guard > 0 && l.cfg.clock.Now().Sub(began) > l.cfg.guard {
-			return &round.Failure{Decision: ErrLost} // it has expired; shares already taken over block others
+			return &round.Failure{Decision: ErrLost} // the lock has expired, and leases taken over so far block others
 		}
 		return g.Import(ctx, op, &cfg.Terms, from.token, course)
 	})

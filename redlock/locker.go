@@ -103,7 +103,8 @@ func newShard(t *transport.Transport, cfg config) (*shard, error) {
 	return l, nil
 }
 
-// start runs the voters. It closes l.closed when they have stopped and all calls, grants and events have ended.
+// start starts the monitor of the masters. It closes l.closed when the monitor has stopped and all calls, leases and
+// events have ended.
 func (l *shard) start() {
 	idle := make(chan struct{})
 	l.calls.Store(1)
@@ -153,7 +154,8 @@ func (l *shard) build(first *quorum.Config, id string) {
 	l.leases.Waiters = l.queue
 }
 
-// viewed emits an event for each master whose state differs between two Views.
+// viewed handles a new View: it reports the View to the leases, the other shards and the log, and emits an event for
+// each master whose state has changed.
 func (l *shard) viewed(last, next *admission.View) {
 	l.leases.Changed(last, next)
 	if l.member != nil {
@@ -179,7 +181,7 @@ func (l *shard) viewed(last, next *admission.View) {
 }
 
 // shortage describes why no lock can be acquired: no majority of the masters can grant one, or calls wait without a
-// quorum. It returns nil if neither is so, and once l is closed.
+// quorum. It returns nil if neither is true, or if l is closed.
 func (l *shard) shortage() *shortage {
 	if !l.enter() {
 		return nil
@@ -240,8 +242,8 @@ type lockAndCall struct {
 	waitqueue.Call
 }
 
-// take implements Lock and TryLock of Locker and RWLock. stats counts its rounds; nil: this is a call of its own, which
-// is traced.
+// take implements Lock and TryLock of Locker and RWLock. stats counts its rounds. If stats is nil, the call is not
+// part of another one, and is traced.
 func (l *shard) take(
 	ctx context.Context, name string, role scripts.Role, opts []LockOption, wait bool, stats *lease.AcquireStats,
 ) (*Lock, error) {
@@ -317,8 +319,8 @@ func (l *shard) owned(ctx context.Context, name string, role scripts.Role, wait 
 	return own, nil
 }
 
-// again reports, after a pause, whether an unbounded call retries: it had won the lock, but the lock ended before the
-// call returned.
+// again reports whether an unbounded call retries after err, because it had won the lock, but the lock ended before
+// the call returned. It pauses before it returns true.
 func (l *shard) again(ctx context.Context, err error) bool {
 	var e *LockError
 	if !errors.As(err, &e) || e.cause != nil || errors.Is(err, ErrMaxHold) ||
@@ -333,8 +335,8 @@ func (l *shard) again(ctx context.Context, err error) bool {
 	return true
 }
 
-// refusal returns the error of a call that did not get the lock. The error says so if this Locker itself holds the
-// name.
+// refusal returns the error of a call that did not get the lock. If this Locker itself holds the name, the error says
+// so.
 func (l *shard) refusal(name string, err error) error {
 	err = failed("lock", name, err)
 	var e *LockError
@@ -361,8 +363,8 @@ func (l *shard) stillGood(k *Lock, cfg *lockConfig) (*Lock, error) {
 	return nil, &LockError{Op: "lock", Name: k.Name(), decided: errTooSlow}
 }
 
-// try makes one decided attempt without waiting in the queues. A call that does not wait fails with ErrOverloaded if it
-// gets no turn within turnTimeouts.
+// try makes attempts until the votes decide, without waiting in the queues. A call that does not wait fails with
+// ErrOverloaded if it gets no turn within turnTimeouts.
 func (l *shard) try(
 	ctx context.Context, name string, cfg *lockConfig, k *Lock, stats *lease.AcquireStats, wait bool,
 ) error {

@@ -41,7 +41,7 @@ type journal struct {
 	*dispatch.Queue
 	info     func(master int, st *admission.State) redlockinfo.Master
 	shortage func() *shortage // why no lock can be acquired; nil if one can, or the Locker is closed
-	known    quorum.Set       // masters whose first state was seen; only viewed uses it and poolClosed
+	known    quorum.Set       // masters whose first state was seen; only viewed uses known and poolClosed
 
 	poolClosed bool
 
@@ -49,7 +49,7 @@ type journal struct {
 	alarm  *time.Timer   // runs while no lock can be acquired; nil if one can, or the Locker is closed
 	since  time.Time     // when the alarm was set first
 	due    time.Time     // of the next warning
-	pause  time.Duration // before it
+	pause  time.Duration // before the next warning
 	warned bool
 	closed bool
 }
@@ -58,7 +58,7 @@ type journal struct {
 type shortage struct {
 	able, needed int      // masters that can grant a lock, and how many of them are needed
 	waiting      int      // calls that wait because of that
-	masters      troubles // those that grant none
+	masters      troubles // the masters that grant none
 	reason       string   // of a waiting call; "" if none waits
 	quarantine   bool     // masters are in quarantine, and no quorum votes
 }

@@ -52,8 +52,8 @@ func (l *shard) stopped(op string, cause error) error {
 	return failed(op, l.cfg.prefix, &round.Failure{Cause: cause})
 }
 
-// An operator has the calls about the masters of one shard, and about the locks that any client has there: see [Admin]
-// and [Locker.Inspect].
+// An operator implements the calls about the masters of one shard, and about the locks that any client holds on them:
+// see [Admin] and [Locker.Inspect].
 type operator struct{ *shard }
 
 // withRecords runs f as a call, with a View for which all records were read again.
@@ -195,7 +195,7 @@ func (l operator) raiseQuarantines(ctx context.Context, all quorum.Rule, g time.
 	return errors.New("the admission records keep changing: run it again when no master restarts")
 }
 
-// disagrees returns an error if the record of a master has another configuration than its view.
+// disagrees returns an error if the record of a master contains another configuration than that of this client.
 func disagrees(st *admission.State) error {
 	if st.Agrees {
 		return nil
@@ -292,7 +292,7 @@ func (l operator) check(ctx context.Context) ([]pool.Finding, error) {
 		return nil, ErrClosed
 	}
 	defer l.leave()
-	view, _ := l.voters.ReadRecords(ctx) // an early end shows in the states
+	view, _ := l.voters.ReadRecords(ctx) // ignore the error: the states show which masters were not read
 	if _ = l.unhealthy(ctx); ctx.Err() == nil {
 		view = l.voters.View()
 	}
@@ -414,7 +414,7 @@ func findings(m *redlockinfo.Master, guard, longest time.Duration, failures []st
 	wrongClock := slices.Contains(failures, "clock")
 	switch m.State {
 	case admission.InQuarantine.String():
-		if wrongClock { // it stays there until the clock is corrected
+		if wrongClock { // the master stays in quarantine until its clock is corrected
 			break
 		}
 		what := plain(m.Err)
@@ -455,7 +455,7 @@ func findings(m *redlockinfo.Master, guard, longest time.Duration, failures []st
 }
 
 const (
-	// probeAge is how long a granted lock counts as evidence that a master grants locks.
+	// probeAge is how long a granted lock is accepted as evidence that a master grants locks.
 	probeAge = 30 * time.Second
 	// probeBound bounds a probe if masters do not answer.
 	probeBound = 2 * time.Second
@@ -473,7 +473,7 @@ const (
 //
 // Healthy evaluates the replies to the last acquires. If a master has granted no lock for 30 s, Healthy locks and
 // releases a probe name on all masters, which takes two round trips; otherwise it sends nothing. It does not wait for
-// masters to come back; [Locker.WaitReady] does. Other errors are that of ctx, and ErrClosed.
+// masters to come back; [Locker.WaitReady] does. Other errors are the error of ctx, and ErrClosed.
 func (l *Locker) Healthy(ctx context.Context) error {
 	return l.each(func(_ int, s *shard) error { return s.healthy(ctx) })
 }
@@ -540,7 +540,7 @@ func (l *shard) probe(ctx context.Context) {
 	l.leases.Post(sent, view.Encoder.Release(&keys, scripts.Ending{Leases: []string{r.LeaseID}, Ballot: last}))
 }
 
-// healthChanged reports that a master starts or stops failing.
+// healthChanged reports that a master has started or stopped failing, and schedules a probe while a master is failing.
 func (l *shard) healthChanged(i int) {
 	view := l.voters.View()
 	if i < len(view.Masters) {
@@ -552,8 +552,8 @@ func (l *shard) healthChanged(i int) {
 	l.recheckLater()
 }
 
-// recheckLater probes after a pause, again and again while a master is failing: a client that acquires no locks learns
-// so that the master has recovered.
+// recheckLater probes after a pause, and repeats this while a master is failing. So even a client that acquires no
+// locks learns that the master has recovered.
 func (l *shard) recheckLater() {
 	if l.sender.Health.Failing() != 0 && l.rechecks.CompareAndSwap(false, true) {
 		time.AfterFunc(recheckPause, l.recheck)

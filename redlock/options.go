@@ -37,8 +37,8 @@ const (
 	defaultHandoffs    = 32
 	defaultHandoffTime = 100 * time.Millisecond
 
-	// A TryLock waits for its turn for this many timeouts of the pool. With fewer, callers that fail and try again at
-	// once take the processor time of those that get a lock.
+	// A TryLock waits for its turn for this many timeouts of the pool. With fewer, callers that fail and try again
+	// immediately take the processor time of those that get a lock.
 	turnTimeouts = 10
 )
 
@@ -176,10 +176,10 @@ func WithMinHold(d time.Duration) LockOption {
 func WithAsyncUnlock() LockOption { return lockOption(func(c *lockConfig) { c.Async = true }) }
 
 // WithLinger keeps the lock for up to d after its last Unlock, so that the next Lock or TryLock of the name by this
-// Locker takes it over with the next token: at once, without a message to the masters. The lock is not extended
+// Locker takes it over with the next token, immediately and without a message to the masters. The lock is not extended
 // meanwhile, so it is kept no longer than its validity. When another client tries to acquire the name, the masters
 // notify this one, which releases the lock; a lock that is in use is released at its next Unlock. 0, the default,
-// releases the lock at once.
+// releases the lock immediately.
 //
 // Another client waits for such a name up to two round trips longer than for a free one. If the notification is lost,
 // that client tries again after a second or more, and a lingering lock is released at the latest one TTL after it was
@@ -225,15 +225,16 @@ func WithMaxTTL(g time.Duration) Option {
 	return lockerOption(func(c *config) { c.guard, c.noGuard = g, false })
 }
 
-// WithoutRestartGuard turns the restart guard off: a master that restarts empty votes at once, and then two clients may
-// hold a name at the same time. Use it only with masters that never lose data, such as those that fsync every write.
-// Use it for all clients of a prefix or for none: a client without the guard ignores the max TTL of the deployment and
-// the epoch of its [Configuration]. guard=off in the URLs of all masters is the same.
+// WithoutRestartGuard turns the restart guard off: a master that restarts empty votes immediately, and then two
+// clients may hold a name at the same time. Use it only with masters that never lose data, such as those that fsync
+// every write. Use it for all clients of a prefix or for none: a client without the guard ignores the max TTL of the
+// deployment and the epoch of its [Configuration]. guard=off in the URLs of all masters is the same.
 //
-// After masters have restarted, a lock is kept, and its background extension is sent at once: it finds out whether they
-// still have the lock. With [WithExtension](false) nothing is sent. If they have lost the lock, its Err stays nil until
-// its validity ends, while another client may hold the name; only [Lock.Extend] and [SetValue] find that out, and
-// return [ErrLost]. Leave the background extension on, or call Extend before each step that needs the lock.
+// After masters have restarted, a lock is kept, and its background extension is sent immediately, to find out whether
+// they still have the lock. With [WithExtension](false) nothing is sent. If the masters have lost the lock, its Err
+// stays nil until its validity ends, while another client may hold the name; only [Lock.Extend] and [SetValue] find
+// that out, and return [ErrLost]. Leave the background extension on, or call Extend before each step that needs the
+// lock.
 func WithoutRestartGuard() Option {
 	return lockerOption(func(c *config) { c.guard, c.noGuard = 0, true })
 }
@@ -376,8 +377,8 @@ func (c *lockConfig) with(opts []LockOption, l *config) (*lockConfig, error) {
 }
 
 // WithDurableMasters lists the masters, named as by [pool.Pool.Addr], that never lose a write that they have
-// acknowledged; without arguments, all masters. Such a master votes at once after a restart with its data, instead of
-// waiting in quarantine, and the locks on it still count. If it restarts empty, or with the data of another server, it
+// acknowledged; without arguments, all masters. Such a master votes immediately after a restart with its data, instead
+// of waiting in quarantine, and its locks stay valid. If it restarts empty, or with the data of another server, it
 // waits as any other master does. Other masters wait after each restart, whether they have kept their data or not.
 //
 // The caller asserts that these masters are set up for that (appendonly yes, appendfsync always,
@@ -469,7 +470,7 @@ func (c *lockConfig) pause(n int) time.Duration {
 	return c.delays.Delay(n, jitter.Float64())
 }
 
-// Pauses implements queue.Delays. The pauses never end.
+// Pauses implements waitqueue.Delays. The function that it returns may be called any number of times.
 func (c *lockConfig) Pauses() func() time.Duration {
 	n := 0
 	return func() time.Duration {

@@ -18,16 +18,16 @@ import (
 )
 
 // A Locker acquires locks on the masters of one pool ([New]) or of several shards ([NewSharded]). For each shard it
-// runs two goroutines, regardless of the number of locks: one finds out which masters may vote, one extends held locks.
-// A third runs while there are log records or events of a [redlockinfo.Trace] to deliver. All methods are safe for
-// concurrent use.
+// runs two goroutines, regardless of the number of locks: one finds out which masters may vote, one extends held
+// locks. A third goroutine runs while there are log records or events of a [redlockinfo.Trace] to deliver. All methods
+// are safe for concurrent use.
 type Locker struct {
 	shards []*shard
 }
 
-// New makes a Locker over the masters of p. It returns [ErrInvalid] if an option is out of range, and otherwise neither
-// blocks nor needs a reachable master. The caller owns the pool: several Lockers may share it, and the caller closes it
-// after them.
+// New makes a Locker over the masters of p. It returns [ErrInvalid] if an option is out of range. It does not block,
+// and needs no reachable master. The caller owns the pool: several Lockers may share it, and the caller must close it
+// after all of them.
 func New(p *pool.Pool, opts ...Option) (*Locker, error) {
 	cfg, err := configure(opts)
 	if err != nil {
@@ -46,11 +46,11 @@ func New(p *pool.Pool, opts ...Option) (*Locker, error) {
 // each name belongs to one shard, by rendezvous hashing. So capacity grows with the number of shards, and a shard
 // without a quorum affects its own names only. The limit is 300 shards.
 //
-// All clients must name the same shards in the same order. The number of a shard is in the admission records of its
-// masters: a client with another number of shards, or another order, acquires nothing there and gets [ErrMasterList],
-// which shows both layouts and the command that replaces a stray record. New shards begin to vote only when one client
-// has seen all masters of all shards, so all must be up once at the very first start. docs/performance.md shows how to
-// change the number of shards.
+// All clients must name the same shards in the same order. The admission records of masters contain the number of
+// their shard and the number of shards. A client with another number of shards, or another order, acquires nothing on
+// these masters and gets [ErrMasterList], which shows both layouts and the command that replaces a stray record. The
+// masters of new shards begin to vote only when one client has reached all masters of all shards, so all of them must
+// be up at the very first start. docs/performance.md shows how to change the number of shards.
 //
 // For a cluster (redis+cluster://) pass the pools of [pool.OpenBuckets]: each of its buckets is a shard. Otherwise
 // names, options and errors are those of New. NewSharded does not close the pools either.
@@ -111,7 +111,7 @@ func newLocker(pools []*transport.Transport, cfg *config, numbers []scripts.Shar
 		cancel()
 		for _, s := range l.shards {
 			s.start()
-			_ = s.close(over) // it holds nothing
+			_ = s.close(over) // the shard holds no locks
 		}
 		return nil, err
 	}
@@ -189,7 +189,7 @@ func (l *Locker) of(name string) *shard {
 	return l.shards[sharding.Pick(name, len(l.shards))-1]
 }
 
-// each calls f for all shards at once, and joins the errors.
+// each calls f for all shards concurrently, and joins the errors.
 func (l *Locker) each(f func(i int, s *shard) error) error {
 	if len(l.shards) == 1 {
 		return f(0, l.shards[0])
@@ -234,17 +234,17 @@ func (l *shard) checkName(name string) error {
 
 // Lock acquires the lock of name. It waits while another client holds it, and while no quorum of masters can be
 // reached, until ctx ends, [WithWaitLimit] has expired, or its tries are used up ([WithRetry]). Calls without a bound
-// of tries wait their turn, first behind those of this Locker, then in the masters' queues. A call that gives up leaves
-// the queues; on an unreachable master the entry expires 20 s after its last attempt.
+// of tries wait their turn, first behind the other calls of this Locker, then in the masters' queues. A call that
+// gives up leaves the queues; on an unreachable master the entry expires 20 s after its last attempt.
 //
 // With a context that owns the name ([Lock.Context]) Lock re-enters the lock instead: one more Unlock is then needed.
-// Of the options the TTL and the retries apply; extension and maximum hold stay those of the outermost Lock.
+// Of its options only the TTL and the retries apply; extension and maximum hold stay those of the outermost Lock.
 //
-// Errors: ErrInvalid before anything is sent; an error that wraps that of ctx if ctx ended the wait, together with the
-// last refusals of the masters; ErrHeld or ErrNoQuorum if the tries are used up; ErrTTLTooLong at once if a quorum
-// refuses the TTL; ErrLost, ErrReleased or ErrExported for a context whose lock has ended; ErrClosed. On failure
-// nothing is held: what some masters granted is rolled back. A master that cannot be reached frees the name when the
-// TTL has expired.
+// Errors: ErrInvalid before anything is sent; an error that wraps the error of ctx if ctx ended the wait, together
+// with the last refusals of the masters; ErrHeld or ErrNoQuorum if the tries are used up; ErrTTLTooLong immediately if
+// a quorum refuses the TTL; ErrLost, ErrReleased or ErrExported for a context whose lock has ended; ErrClosed. On
+// failure nothing is held: what some masters granted is rolled back. A master that cannot be reached frees the name
+// when the TTL has expired.
 func (l *Locker) Lock(ctx context.Context, name string, opts ...LockOption) (*Lock, error) {
 	return l.take(ctx, name, opts, true)
 }
@@ -287,11 +287,11 @@ func (l *Locker) TryLock(ctx context.Context, name string, opts ...LockOption) (
 // Do runs f while holding the lock of name. The context that f gets ends when the lock is lost, with the cause
 // [ErrLost], and owns the name. A panic of f releases the lock.
 //
-// Do returns the error of f, joined with a [*LockError] of the Op "do" if the lock ended before f returned: ErrLost, or
-// ErrClosed. If the lock could not be acquired, f does not run, and Do returns the error of Lock. So a LockError in the
-// result is about this lock: errors of this package that f returns are about other locks; errors.Is and errors.As do
-// not find them in the result, whose text includes theirs. A release that no quorum confirmed in time is no error of
-// Do: it is delivered in the background, logged and counted ([Stats.Unconfirmed]).
+// Do returns the error of f, joined with a [*LockError] of the Op "do" if the lock ended before f returned: ErrLost,
+// or ErrClosed. If the lock could not be acquired, f does not run, and Do returns the error of Lock. So a LockError in
+// the result is about this lock. Errors of this package that f returns are about other locks, so errors.Is and
+// errors.As do not find them in the result, but its text includes theirs. A release that no quorum confirmed in time
+// is not an error of Do: it is delivered in the background, logged and counted ([Stats.Unconfirmed]).
 //
 // ctx bounds the wait and the work. For work that must continue after the client of a request has gone, pass
 // context.WithoutCancel(ctx) and [WithWaitLimit].
@@ -310,17 +310,18 @@ func (l *Locker) TryDo(ctx context.Context, name string, f func(ctx context.Cont
 }
 
 // LockAll acquires the locks of all names, or none. It waits as [Locker.Lock] does, and returns when all of them are
-// held at once. Clients that lock the same names in any order never deadlock: names are sorted, and a client that waits
-// for one holds only names that sort earlier.
+// held at the same time. Clients that lock the same names in any order never deadlock: names are sorted, and a client
+// that waits for one holds only names that sort earlier.
 //
-// It attempts all names at once. If some are refused, it keeps the names before the first refused one, releases the
-// others, and waits for the refused one; then it attempts the rest again. Repeated names count once. Names that ctx
-// owns are re-entered. With a context of [Locks.Context], LockAll and Lock return [ErrInvalid] for a name that comes
-// before the last of those Locks, since waiting for it could deadlock: lock all names by one LockAll, or use TryLock.
+// It attempts all names concurrently. If some are refused, it keeps the names before the first refused one, releases
+// the others, and waits for the refused one; then it attempts the rest again. Repeated names are locked once. Names
+// that ctx owns are re-entered. With a context of [Locks.Context], LockAll and Lock return [ErrInvalid] for a name
+// that sorts before the last name of those Locks, since waiting for it could deadlock: lock all names with one
+// LockAll, or use TryLock.
 //
-// The options apply to each name, the wait limit to all together; the maximum hold counts from the moment at which all
-// are held. Errors are those of Lock; its LockError names the name that could not be locked. On failure nothing is
-// held, as with Lock.
+// The options apply to each name, the wait limit to all together; the maximum hold is measured from the moment at
+// which all are held. Errors are those of Lock; its LockError names the name that could not be locked. On failure
+// nothing is held, as with Lock.
 func (l *Locker) LockAll(ctx context.Context, names []string, opts ...LockOption) (*Locks, error) {
 	return takeAll(ctx, l.of, names, opts, true)
 }
@@ -347,8 +348,8 @@ func (l *Locker) RWLock(name string) *RWLock { return &RWLock{l.of(name), name} 
 // on the others. Of several imports of one handle at most one succeeds.
 //
 // Like [Locker.Lock] it retries until ctx ends or the tries are used up. Errors: ErrInvalid if text is not a handle of
-// this prefix, before anything is sent; ErrLost if a majority no longer has the lock; those of Lock. On failure the
-// imported lease is released.
+// this prefix, before anything is sent; ErrLost if a majority no longer has the lock; the errors of Lock. On failure
+// the imported lease is released.
 func (l *Locker) Import(ctx context.Context, text string, opts ...LockOption) (*Lock, error) {
 	from, _ := parseHandle(text) // importLock reports the error
 	return l.of(from.name).importLock(ctx, text, opts)
@@ -390,11 +391,11 @@ func (l *Locker) Stats() Stats {
 
 // Drain waits until no lock is held and no call is under way, and then closes the Locker as [Locker.Close] does.
 //
-// From now on new calls that acquire a lock return [ErrClosed]. Those with a context of a lock that is held
-// ([Lock.Context], or that of a function of [Locker.Do]) still work, so that the work under way can finish, and calls
-// that wait for a lock continue. [Locker.Lead] ends with its context: cancel that first. If ctx ends before all locks
-// are released, the remaining locks end as by Close, and Drain returns the error of ctx. Drain may be called more than
-// once, and concurrently with Close.
+// From now on new calls that acquire a lock return [ErrClosed]. Calls with a context of a lock that is held
+// ([Lock.Context], or the context of a function of [Locker.Do]) still work, so that the work under way can finish, and
+// calls that wait for a lock continue. [Locker.Lead] ends with its context: cancel that first. If ctx ends before all
+// locks are released, Drain ends the remaining locks as Close does, and returns the error of ctx. Drain may be called
+// more than once, and concurrently with Close.
 func (l *Locker) Drain(ctx context.Context) error {
 	for _, s := range l.shards {
 		s.drains.Store(true)
@@ -405,13 +406,13 @@ func (l *Locker) Drain(ctx context.Context) error {
 }
 
 // Close also releases the locks of [Locker.Do] functions that are still running: their contexts end with the cause
-// [ErrClosed], and another client may hold the name at once. To shut down, stop the work first, and then close:
+// [ErrClosed], and another client may hold the name immediately. To shut down, stop the work first, and then close:
 //
 //	server.Shutdown(ctx) // or cancel the context of the work, and wait for it
 //	locker.Drain(ctx)    // waits for the locks that are still held
 //	pool.Close()
 //
-// Close releases all held locks at once and waits for the goroutines of the Locker to end. Waiting calls return
+// Close releases all held locks immediately, and waits for the goroutines of the Locker to end. Waiting calls return
 // ErrClosed.
 //
 // The releases are sent first, regardless of the state of ctx. Then Close waits until each master has answered and the

@@ -17,8 +17,8 @@ var errUpgrade = misuse("redlock: this context holds a reader's lock of the name
 // one TTL, and other readers not at all.
 //
 // Calls are served in the order in which they arrive: a reader that arrives after a waiting writer waits behind it, so
-// readers never starve writers. All calls, also those of one Locker, wait in the queues of the masters, by
-// priority and time of the call. There are no local hand-offs.
+// readers never starve writers. All calls, even calls of one Locker, wait in the queues of the masters, by priority
+// and time of the call. There are no local hand-offs.
 //
 // A writer's token is larger than those of all readers and writers before it. A reader's token is larger than those of
 // all writers before it, and smaller than those of all writers after it: a resource that keeps the largest token of a
@@ -124,7 +124,8 @@ func (c *lockConfig) shared() (*lockConfig, error) {
 	return &changed, nil
 }
 
-// mayEnter returns an error if a context whose lock of a name is own must not lock the name in this role.
+// mayEnter returns an error if a context must not lock a name in this role. own is the lock of the name that the
+// context owns, or nil.
 func mayEnter(own *lease.Hold, role scripts.Role) error {
 	if own == nil {
 		return nil

@@ -10,7 +10,7 @@ import (
 // Open reads the file and makes a Locker with its masters and options; opts take precedence. It does not block, and
 // succeeds even if no master is up. [Follow] follows later changes of the file.
 //
-// shut closes the Locker, then its connections. Call it once, when the work that needs locks has ended.
+// shut closes the Locker, then its connections. It must be called once, when the work that needs locks has ended.
 func Open(path string, opts ...redlock.Option) (
 	locker *redlock.Locker, shut func(ctx context.Context) error, err error,
 ) {

@@ -1,3 +1,3 @@
-// Package redlockinfo has the types by which a redlock.Locker reports to people and monitoring: the events of a
+// Package redlockinfo contains the types with which a redlock.Locker reports to people and monitoring: the events of a
 // [Trace], the state of each [Master], and the [Inspection] of a name. A program that only locks does not need it.
 package redlockinfo

@@ -8,13 +8,14 @@ import (
 // A Trace is a pair of callbacks that a redlock.Locker calls when something happens, for logs, metrics and spans.
 // Either may be nil. They never see credentials.
 //
-// Event runs on a goroutine of its own, beside the locks: events are queued when they happen, with their times, and
-// delivered one at a time in that order. A callback that blocks delays the events behind it, and the log, and nothing
-// else. The queue holds 16384 events; while it is full, further ones are dropped and counted (redlock.Stats), and the
-// log shows the number when the queue has caught up. So a Trace must not count starts and ends: redlock.Locker.Stats
-// has the exact numbers. A callback that panics is recovered, counted and logged.
+// Event runs on a separate goroutine, and does not delay locks: events are queued when they happen, with their times,
+// and delivered one at a time in that order. A callback that blocks delays the events behind it, and the log, and
+// nothing else. The queue holds 16384 events; while it is full, further ones are dropped and counted (redlock.Stats),
+// and the log shows the number when the queue has caught up. So a Trace must not count starts and ends:
+// redlock.Locker.Stats returns the exact numbers. A callback that panics is recovered, counted and logged.
 //
-// redlock.Locker.Close delivers queued events, until its context ends. A callback that calls Close waits for itself.
+// redlock.Locker.Close delivers queued events, until its context ends. A callback must not call Close, which would
+// wait for the callback.
 type Trace struct {
 	// Do runs on the goroutine of a redlock.Locker.Do, before the lock is requested. It returns the context with which the
 	// Do continues, derived from ctx, so that the span of the Do is the parent of spans in its function. The callback
@@ -59,17 +60,17 @@ type Event struct {
 	// an error).
 	State   string
 	Elapsed time.Duration // how long it took
-	Held    time.Duration // since the lock was acquired; of one that was unlocked, until then
-	// Left is the validity left; of a lock that has ended, how long the masters still keep the name, by
+	Held    time.Duration // how long the lock has been held, or was held until its Unlock
+	// Left is the remaining validity or, if the lock has ended, how long the masters still keep the name because of
 	// redlock.WithMinHold.
 	Left     time.Duration
 	Attempts int // the rounds that were sent; 0 if the lock was handed off
-	// Place is the place of the call when it first waited: 1 is the first, of this Locker's calls for the name or in
-	// the queues of the masters. 0: it has not waited in one.
+	// Place is the place of the call when it first waited: 1 is the first, of this Locker's calls for the name or in the
+	// queues of the masters. 0: it has not waited in a queue.
 	Place int
 	Votes Votes // the votes of the masters
 	Err   error // nil: it succeeded
 }
 
-// Votes counts the votes on an attempt: Granted of N masters said yes.
+// Votes counts the votes on an attempt: Granted of N masters granted it.
 type Votes struct{ Granted, N int }

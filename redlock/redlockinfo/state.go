@@ -16,7 +16,7 @@ type Master struct {
 	Err     error         // why it does not vote
 }
 
-// An Inspection reports who holds a name and who waits for it, as the masters say.
+// An Inspection reports which clients hold a name and wait for it, according to the masters.
 type Inspection struct {
 	// Client is the holder: the writer, if a redlock.RWLock is held by one. Its ID is "" if no lease has a quorum; On
 	// is then the number of masters that answered.
@@ -28,18 +28,19 @@ type Inspection struct {
 	// Left is the time for which at least a quorum keeps the lease if it is not extended: the quorum-th largest TTL,
 	// less the time of the inspection and the drift.
 	Left time.Duration
-	// Kept reports that the lock was unlocked, and that a minimum hold keeps the name from others; see
+	// Kept reports whether the lock was unlocked, but a minimum hold still keeps the name from other clients; see
 	// redlock.WithMinHold.
 	Kept bool
-	// Idle reports that the lock is not in use, and is released as soon as another client asks for it; see
-	// redlock.WithLinger. Only the Locker that keeps the lock knows that. To others Idle reports that it may be so.
+	// Idle reports whether the lock is not in use, and is released as soon as another client requests it; see
+	// redlock.WithLinger. Only the Locker that keeps the lock knows that. For other Lockers, Idle reports whether the
+	// lock may be in this state.
 	Idle bool
-	// Readers are those of a redlock.RWLock that a quorum reports, the oldest first: of the first hundred of each
-	// master. ReaderCount is the number of all.
+	// Readers are the readers of a redlock.RWLock that a quorum of masters reports, the oldest first. Each master reports
+	// at most a hundred. ReaderCount is the number of all readers.
 	Readers     []Client
 	ReaderCount int
-	// Waiters are the clients that wait, in the order of the queue: of the first ten of each master. WaiterCount is the
-	// number of all. A waiter whose client has died is in the queue for up to 21 s.
+	// Waiters are the clients that wait, in the order of the queue. Each master reports its first ten. WaiterCount is the
+	// number of all waiters. A waiter whose client has died is in the queue for up to 21 s.
 	Waiters     []Client
 	WaiterCount int
 }

@@ -15,12 +15,13 @@ import (
 	"github.com/redlock-go/redlock/pool"
 )
 
-// Admit lets real servers vote at once: fresh ones that a test has started, in containers for example. Name all of
-// them, as redis:// or rediss:// URLs. It waits for servers that do not answer yet, until ctx ends, and admits them for
-// the prefix and the max TTL that package redlock has by default; for others use the Admit of a Locker.
+// Admit lets real servers vote immediately: new servers that a test has started, for example in containers. urls must
+// name all of them, as redis:// or rediss:// URLs. It waits for servers that do not answer yet, until ctx ends, and
+// admits them for the prefix and the max TTL that package redlock has by default; for others use the Admit of a
+// Locker.
 //
 // It must only be used for servers on which no client can hold a lock. Calling it again is harmless. The error names
-// each server that was not admitted; the others are.
+// each server that was not admitted; the other servers are admitted.
 func Admit(ctx context.Context, urls ...string) error {
 	errs, list := make([]error, len(urls)), make([]string, len(urls))
 	for i, u := range urls {

@@ -19,11 +19,11 @@
 // # Admission
 //
 // A real master that has not been admitted goes through a quarantine first, since it may have lost locks. Masters made
-// by New and NewLocker have lost nothing and are admitted, so a Locker can lock at once. Use [Prefix] and [MaxTTL] with
-// New for a Locker that has them, and [Fresh] to test the quarantine. [Master.Restart] and [Master.Flush] cause a
+// by New and NewLocker have lost nothing and are admitted, so a Locker can lock immediately. Use [Prefix] and [MaxTTL]
+// with New for a Locker that has them, and [Fresh] to test the quarantine. [Master.Restart] and [Master.Flush] cause a
 // quarantine as on a real master; [Master.Admit] ends it.
 //
-// [Admit] makes real servers vote at once that a test has just started.
+// [Admit] lets real servers vote immediately after a test has started them.
 //
 // [Masters.Close], or the end of the test of NewLocker, ends and joins all goroutines of the masters. All methods are
 // safe for concurrent use.

@@ -13,9 +13,9 @@ type Master struct{ m *memory.Master }
 func (m *Master) Stop() { m.m.Stop() }
 
 // Restart simulates a crash and a new start: connections are cut, cached scripts and subscriptions are lost, and the
-// run id changes. The keys are lost too unless keepMemory says that they had been written to disk. A Hang ends. In
-// either case the admission ends: a Locker puts the master through a quarantine before it votes, unless Admit is
-// called.
+// run id changes. The keys are lost too, unless keepMemory says that they had been written to disk. Restart also ends
+// a Hang. The master is no longer admitted, even if it has kept its keys: a Locker puts the master through a
+// quarantine before it votes, unless Admit is called.
 func (m *Master) Restart(keepMemory bool) { m.m.Restart(keepMemory) }
 
 // Flush deletes every key, including the master's admission record.
@@ -37,7 +37,7 @@ func (m *Master) Resume() { m.m.Resume() }
 func (m *Master) Delay(d time.Duration) { m.m.Delay(d) }
 
 // Refuse makes every script fail with this error, such as "OOM command not allowed when used memory > 'maxmemory'.",
-// without an effect. "" ends it.
+// without an effect. An empty text ends this.
 func (m *Master) Refuse(text string) { m.m.Refuse(text) }
 
 // DropReplies executes the next n scripts, but drops their replies and cuts their connections.

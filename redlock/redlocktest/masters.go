@@ -12,9 +12,10 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// NewLocker returns a Locker over n new masters, and the masters. They have lost nothing, are admitted for the prefix
-// and the max TTL of the options, and connected: locks can be acquired at once. Both are closed when the test ends.
-// NewLocker fails the test if an option is invalid. Inside a testing/synctest bubble everything follows its clock.
+// NewLocker returns a Locker over n new masters, and the masters. The masters are admitted for the prefix and the max
+// TTL of the options, and are connected, so locks can be acquired immediately. The Locker and the masters are closed
+// when the test ends. NewLocker fails the test if an option is invalid. Inside a testing/synctest bubble the Locker
+// and the masters follow the clock of the bubble.
 func NewLocker(t testing.TB, n int, opts ...redlock.Option) (*redlock.Locker, *Masters) {
 	t.Helper()
 	prefix, maxTTL := private.Deployment(opts)

@@ -20,9 +20,9 @@ const window = int64(skew.Window / time.Microsecond)
 // Clocks are safe for concurrent use.
 type Clocks struct {
 	mu      sync.Mutex
-	by      []offset   // by master
-	members quorum.Set // the masters that count
-	known   quorum.Set // those whose offset was read
+	by      []offset   // indexed by master
+	members quorum.Set // the masters whose clocks are used
+	known   quorum.Set // the members whose offset was read
 	early   int64      // the earlier of two middle offsets
 	upper   int64      // the later of two middle offsets
 	late    int64      // the latest offset that is within window of early
@@ -57,10 +57,10 @@ func (c *Clocks) Learn(i int, t int64, at clock.Instant, within time.Duration) {
 	c.compareLocked(i, reading{t, at, within})
 }
 
-// Refine learns from a reading in a reply, timed by the counting clock. It replaces the offset if the reading is better
-// than the last refinement, or contradicts it: then this machine was frozen, or a clock was set. Waiters need the
-// precision: they follow each other within a round trip, and a ballot that is behind the clock of the last holder is
-// refused.
+// Refine learns from a reading in a reply; at must be an instant of the counting clock. It replaces the offset if the
+// reading is more precise than the last refinement, or contradicts it because this machine was frozen or a clock was
+// set. Waiters need the precision: they follow each other within a round trip, and a ballot below that of the last
+// holder is refused.
 func (c *Clocks) Refine(i int, t int64, at clock.Instant, within time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -153,7 +153,7 @@ func (c *Clocks) Away(i int) time.Duration {
 }
 
 // Off returns how far the clock of master i is ahead of the median, negative if it is behind; 0 if it is not known. Of
-// two middle clocks the farther one is used: if they differ much, it is not known which one is right.
+// two middle clocks Off uses the farther one because, if they differ much, it is not known which one is right.
 func (c *Clocks) Off(i int) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,17 +9,18 @@ import (
 	"github.com/redlock-go/redlock/internal/quorum"
 )
 
-// A leap of one master counts if a majority shows one within leapWindow, since each is read on its heartbeat. If
-// heartbeats are rarer, it is the time between two readings: the pause was in all of these times.
-// Differences that a slow clock can explain do not count: leapSlack, and a fiftieth of the time between two readings.
+// A leap is accepted if the clocks of a majority of masters show one within leapWindow, since each clock is read on
+// its heartbeat. If heartbeats are rarer, the window is the time between two readings, which then includes the pause.
+// Differences that a slow clock can explain are ignored: up to leapSlack and a fiftieth of the time between two
+// readings.
 const (
 	leapWindow = 10 * time.Second
 	leapSlack  = 20 * time.Millisecond
 )
 
 // leaps detects time that both clocks of this machine have missed. A hypervisor that pauses the machine stops both of
-// its clocks, and may set none afterwards: then only the masters' clocks show the duration. A master whose clock is set
-// looks the same, so a majority is required.
+// its clocks, and may not correct them afterwards: then only the masters' clocks show the duration. A master whose
+// clock is set looks the same, so a majority is required.
 type leaps struct {
 	missed atomic.Int64 // total in nanoseconds
 	read   []reading    // the last one of each master
@@ -42,7 +43,7 @@ type shownLeap struct {
 
 // Counting returns a clock that follows base and adds the missed time to both of its readings. So the time between two
 // of its instants is the largest of what the steady clock, the wall clock and the masters show. If a wall clock is set
-// only after the masters have shown the same pause, the pause counts twice: a lock then ends early.
+// only after the masters have shown the same pause, the pause is counted twice, so a lock ends early.
 func (c *Clocks) Counting(base *clock.Clock) *clock.Clock {
 	return clock.New(func() clock.Instant { return c.counted(base.Now()) })
 }
@@ -76,7 +77,7 @@ func (c *Clocks) compareLocked(i int, now reading) {
 	}
 }
 
-// missLocked adds missed time. It corrects the earlier readings, whose instants do not include it.
+// missLocked adds missed time. It corrects the earlier readings, whose instants do not include the missed time.
 func (c *Clocks) missLocked(by time.Duration) {
 	l := &c.leaps
 	for i := range l.shown {

@@ -17,13 +17,13 @@ var ErrTokensExhausted = errors.New("redlock: fencing tokens of this name exhaus
 // safety.
 const maxHigh = 4096
 
-// Ballots proposes ballots. A fence far ahead, written by mistake or on purpose, costs its own name one step per try
-// and does not affect other names. Ballots are safe for concurrent use.
+// Ballots proposes ballots. A fence that was set far ahead of the clock, by mistake or on purpose, raises only the
+// ballots of its own name, by one with each try. Ballots are safe for concurrent use.
 type Ballots struct {
 	*Clocks
 
 	mu   sync.Mutex
-	high map[string]int64 // by name: the fence, or our last ballot, if that is above the present time
+	high map[string]int64 // of each name: the fence, or our last ballot, if that is above the present time
 }
 
 // New returns the ballots of a client that uses the masters in set.
@@ -68,8 +68,9 @@ func (b *Ballots) Repair(now clock.Instant, fence int64) (int64, error) {
 	return ballot, nil
 }
 
-// Saw stores the fence that the votes of a round show for name; see [Floor]. It replaces the previous one: a fence that
-// was too high, because there were few votes, must not stay forever, and one that is too low costs a refusal.
+// Saw stores the fence that the votes of a round show for name; see [Floor]. It replaces the previous fence, since a
+// fence that is too high, because there were few votes, must not stay forever, whereas a fence that is too low costs
+// only a refusal.
 func (b *Ballots) Saw(now clock.Instant, name string, fence int64) {
 	t := b.Median(now)
 	b.mu.Lock()
@@ -90,10 +91,11 @@ func (b *Ballots) rememberLocked(name string, fence int64) {
 // next returns the ballot above a fence, which may be any number.
 func next(fence int64) int64 { return min(fence, scripts.MaxBallot) + 1 }
 
-// Floor returns the quorum-th smallest of the fences that the votes of a round show among n masters: a ballot above it
-// can win. Of the n masters, ill ones are known to have failed. Since a minority may be faulty, the rest of that
-// minority may have shown poisoned fences: as many of the largest fences are ignored. A round that is lost early has
-// votes of few masters, all of which may be poisoned. Floor sorts fences.
+// Floor returns a fence above which a ballot can win: the quorum-th smallest of the fences that the votes of a round
+// show. n is the number of masters, of which ill are known to have failed. A minority of the masters may be faulty, so
+// those of the minority that have not failed may have shown fences that are too high: Floor ignores as many of the
+// largest fences. If a round was lost early, so few masters have voted that all their fences may be too high, and
+// Floor returns 0. It sorts fences.
 func Floor(fences []int64, n, ill int) int64 {
 	q := quorum.Quorum(n)
 	at := min(q, len(fences)-max(0, n-q-ill)) - 1

@@ -16,7 +16,7 @@ const capacity = 1 << 14
 // A Queue delivers the events of one Locker. All methods are safe for concurrent use, and none of them blocks.
 type Queue struct {
 	handler slog.Handler
-	owner   slog.Attr // of every record
+	owner   slog.Attr // an attribute of every record
 
 	mu       sync.Mutex
 	pending  []func()
@@ -106,7 +106,7 @@ func (q *Queue) run() {
 }
 
 // next takes the first pending callback. It returns nil if none is pending: then the goroutine ends. The number of
-// dropped events is logged when the queue has caught up, or when as many were dropped again as fit into it.
+// dropped events is logged when the queue has caught up, or when as many events were dropped as it can hold.
 func (q *Queue) next() func() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -135,7 +135,7 @@ func (q *Queue) endLocked() {
 	}
 }
 
-// handle hands a record to the handler. A panic of the handler is counted: it could not be logged.
+// handle passes a record to the handler. A panic of the handler is only counted, since it could not be logged.
 func (q *Queue) handle(r slog.Record) {
 	defer func() {
 		if recover() != nil {

@@ -11,23 +11,25 @@ import (
 const (
 	// watchPeriod bounds how late a task runs after a suspension.
 	watchPeriod = 100 * time.Millisecond
-	// leastPause is the shortest sleep. If timers run faster than the clock, shorter ones would never arrive.
+	// leastPause is the shortest sleep. If timers run faster than the clock, a sequence of ever shorter sleeps would
+	// never reach the time of the task.
 	leastPause = 20 * time.Microsecond
-	// skewStep is by how much the wall clock must gain on the boot clock for every task to run. Less is the slewing of
-	// NTP.
+	// skewStep is the gain of the wall clock on the boot clock at which every task is run. A smaller gain is normal: NTP
+	// slews the wall clock.
 	skewStep = time.Millisecond
 )
 
-// A Task runs when it is due, on the goroutine of its Timers. Run must not block. It calls Timers.Reschedule. The
-// function that it returns, unless it is nil, is called after all due tasks have run, so that it delays none of them.
+// A Task runs when it is due, on the goroutine of its Timers. Run must not block. It calls Timers.Reschedule or
+// Timers.Remove. The function that it returns, unless it is nil, is called after all due tasks have run, so that it
+// delays none of them.
 type Task interface {
 	Run(now clock.Instant) (after func())
 }
 
-// An Entry is the place of one Task in Timers. The zero Entry is in none.
+// An Entry is the place of one Task in Timers. The zero Entry is in no Timers.
 type Entry[T Task] struct {
 	task  T
-	index int   // in the heap, from 1; 0: in none; guarded by Timers.mu, like at
+	index int   // in the heap, from 1; 0: in no heap; guarded by Timers.mu, as is at
 	at    int64 // when it is due, on the boot clock
 }
 
@@ -51,7 +53,7 @@ func New[T Task](c *clock.Clock) *Timers[T] {
 	return t
 }
 
-// Add adds a Task that is due at an instant of the boot clock. It reports false after Close.
+// Add adds a Task that is due at an instant of the boot clock. It returns false after Close.
 func (t *Timers[T]) Add(e *Entry[T], x T, at int64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -106,8 +108,8 @@ func (t *Timers[T]) All() []T {
 	return all
 }
 
-// Close makes Add refuse from now on, and ends the goroutine. The tasks stay. It returns a channel that is
-// closed when the goroutine has ended.
+// Close makes Add return false from now on, and ends the goroutine. The tasks stay in the heap. It returns a channel
+// that is closed when the goroutine has ended.
 func (t *Timers[T]) Close() (ended <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -166,7 +168,7 @@ func (t *Timers[T]) run() {
 	}
 }
 
-// collectDue appends the tasks that are due. They stay in the heap, put off until Run reschedules them.
+// collectDue appends the tasks that are due. They stay in the heap, with a later time until Run reschedules them.
 func (t *Timers[T]) collectDue(due []T, now clock.Instant) []T {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -191,7 +193,7 @@ func (t *Timers[T]) untilNext() time.Duration {
 	return wait
 }
 
-// entries are a heap, the first due first.
+// entries is a heap ordered by when the entries are due.
 type entries[T Task] []*Entry[T]
 
 func (q entries[T]) Len() int           { return len(q) }

@@ -88,7 +88,7 @@ const attemptsAtOnce = 3
 // the end of ctx. If only the ballot was refused, it tries again immediately, with another lease and another token
 // range. On success the lease is won, but not yet live: see Hold.Start. On failure everything that may have been
 // granted is being rolled back, and Acquire does not wait for that; the ticket keeps its place in the queues. The
-// error is a *round.Failure, or one of ballots. The round is nil if nothing was sent: no quorum votes, or
+// error is a *round.Failure, or one of package ballot. The round is nil if nothing was sent: no quorum votes, or
 // limiter.enter failed.
 func (m *Manager) Acquire(ctx context.Context, a *Attempt) (*Lease, *round.Round, error) {
 	for try := 1; ; try++ {

@@ -11,7 +11,7 @@ type sent struct {
 	view   *admission.View // of the first round, with the sessions that it used
 	mixed  quorum.Set      // masters that were sent a repair, or a message over another session than in the first round
 	ballot int64           // the largest of all rounds
-	repair map[int]int64   // the largest ballot of a repair by master; nil: none was sent
+	repair map[int]int64   // the largest ballot of a repair, indexed by master; nil: none was sent
 }
 
 // acquire records that an acquire or an import with this last ballot was sent to the masters of set.

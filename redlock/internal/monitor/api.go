@@ -13,23 +13,24 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/admission"
 )
 
-// View returns the View that a round uses which begins now.
+// View returns the View for a round that begins now.
 func (m *Monitor) View() *admission.View { return m.view.Load() }
 
-// Changed returns a channel that is closed with the next View that differs. Take it before the View that is looked at.
+// Changed returns a channel that is closed when a different View is published. To miss no change, callers must call
+// Changed before View.
 func (m *Monitor) Changed() <-chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.changed
 }
 
-// Ready returns the present View. It waits for a better one only while no quorum votes and one may in a moment, never
-// for a minority. The error is why ctx ended, or Settings.Closed; the View is there in every case.
+// Ready returns the present View. It waits only while no quorum votes but a quorum may soon vote; it does not wait for
+// the rest of the masters. The error says why ctx ended, or is Settings.Closed. The View is never nil.
 func (m *Monitor) Ready(ctx context.Context) (*admission.View, error) {
 	return m.Await(ctx, func(view *admission.View) bool { return !view.Hopeful() })
 }
 
-// Await waits until ok is true of the View, and returns it. It returns the errors of Ready.
+// Await waits until ok returns true for the View, and returns the View. It returns the errors of Ready.
 func (m *Monitor) Await(ctx context.Context, ok func(*admission.View) bool) (*admission.View, error) {
 	for {
 		view := m.view.Load()
@@ -50,8 +51,8 @@ func (m *Monitor) Await(ctx context.Context, ok func(*admission.View) bool) (*ad
 	}
 }
 
-// Doubt makes Run read the record of master i again: a vote has shown another one than a round expected. A record that
-// is known by now is not read again.
+// Doubt makes Run read the record of master i again, because a vote has shown a record that the round did not expect.
+// If Run already knows the shown record, it does not read the record again.
 func (m *Monitor) Doubt(i int, shown string) {
 	m.enqueue(func() {
 		if f := &m.facts[i]; f.Text != shown {
@@ -60,11 +61,11 @@ func (m *Monitor) Doubt(i int, shown string) {
 	})
 }
 
-// Reevaluate makes Run decide again, because something that it uses has changed.
+// Reevaluate makes Run decide again. It must be called when the result of Settings.AgreedFunc has changed.
 func (m *Monitor) Reevaluate() { m.enqueue(func() {}) }
 
-// SetConfig replaces the configuration, and returns when the View uses it, or after Close. Masters that leave are
-// notified of releases until the longest TTL has expired; then the pool may close their connections.
+// SetConfig replaces the configuration, and returns when the View uses it, or after Close. Masters that are not in c
+// are sent releases until the longest TTL has expired; then the pool may close their connections.
 func (m *Monitor) SetConfig(c *quorum.Config) {
 	m.settings.Clocks.Use(masters(c))
 	seen := make(chan struct{})
@@ -78,18 +79,18 @@ func (m *Monitor) SetConfig(c *quorum.Config) {
 	}
 }
 
-// Admit admits masters without their quarantine until ok is true of the View, or ctx ends. The caller asserts that no
-// client holds a lock. A master that has voted since needs its quarantine all the same. Admit returns the
-// errors of Ready.
+// Admit admits masters without their quarantine until ok returns true for the View, or ctx ends. The caller asserts
+// that no client holds a lock. A master that has voted during the call, and needs a quarantine then, is not admitted
+// without it. Admit returns the errors of Ready.
 func (m *Monitor) Admit(ctx context.Context, ok func(*admission.View) bool) (*admission.View, error) {
 	m.enqueue(func() { m.byHand = byHand{calls: m.byHand.calls + 1} })
 	defer m.enqueue(func() { m.byHand.calls-- })
 	return m.Await(ctx, ok)
 }
 
-// ReadRecords waits until something is known of each master, and reads all records once more: a record that no client
-// has used for a while may have changed. The View uses the answers. It returns the errors of
-// Ready.
+// ReadRecords waits until the state of each master is known, and reads all records again, since records that this
+// client has not used for a while may have changed. The View that it returns contains the answers. It returns the
+// errors of Ready.
 func (m *Monitor) ReadRecords(ctx context.Context) (*admission.View, error) {
 	view, err := m.Await(ctx, (*admission.View).Settled)
 	if err == nil {
@@ -99,14 +100,14 @@ func (m *Monitor) ReadRecords(ctx context.Context) (*admission.View, error) {
 	return m.View(), err
 }
 
-// Step sends one step to master i, and returns when the View uses the answer. It returns the errors of Ready, or the
-// reason why there was no answer.
+// Step sends one step to master i, and returns when the View contains the answer. It returns the errors of Ready, or
+// the reason why there was no answer.
 func (m *Monitor) Step(ctx context.Context, i int, req scripts.AdmitRequest) error {
 	failed, err := m.sendSteps(ctx, quorum.One(i), func() (scripts.AdmitRequest, error) { return req, nil })
 	return cmp.Or(err, failed)
 }
 
-// Quarantine puts master i into quarantine, also if its record names other masters, unless the other records say that
+// Quarantine puts master i into quarantine, even if its record names other masters, unless the other records say that
 // this client's list is wrong. Otherwise it behaves like Step.
 func (m *Monitor) Quarantine(ctx context.Context, i int) error {
 	failed, err := m.sendSteps(ctx, quorum.One(i), func() (scripts.AdmitRequest, error) {
@@ -119,7 +120,8 @@ func (m *Monitor) Quarantine(ctx context.Context, i int) error {
 	return err
 }
 
-// sendSteps sends a step to several masters. failed is why one of them has not answered; the rest is as for Step.
+// sendSteps sends a step to several masters. failed says why one of them has not answered. err is one of the errors of
+// Ready.
 func (m *Monitor) sendSteps(
 	ctx context.Context, set quorum.Set, req func() (scripts.AdmitRequest, error),
 ) (failed, err error) {

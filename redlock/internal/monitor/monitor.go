@@ -22,11 +22,12 @@ type Settings struct {
 	Prefix   scripts.Prefix
 	Guard    time.Duration          // restart guard; 0: it is off, and every master that is up votes
 	Durable  func(addr string) bool // whether a master remembers every write; nil: none does
-	Observer bool                   // writes nothing
+	Observer bool                   // the Monitor writes no records
 	Shard    scripts.Shard          // the shard of the masters; zero without shards
-	// AgreedFunc returns admission.Deployment.Agreed and Stranger. Reevaluate reports that they have changed.
+	// AgreedFunc returns the values for admission.Deployment.Agreed and Stranger. Reevaluate must be called when they
+	// change.
 	AgreedFunc func() (agreed, stranger bool)
-	Closed     error // of calls that wait after Close
+	Closed     error // returned by calls that wait when Close is called
 	// OnView is called with each View that differs, by the goroutine of Run and with no lock held. It must not block, nor
 	// call SetConfig, ReadRecords, Step or Quarantine.
 	OnView func(last, next *admission.View)
@@ -48,8 +49,8 @@ type Monitor struct {
 	config   *quorum.Config
 	facts    []admission.Fact
 	tracks   []track
-	sent     uint64        // steps
-	after    []func()      // done when the View uses all that was in the inbox
+	sent     uint64        // number of steps so far
+	after    []func()      // called when the View contains the effects of the inbox
 	retained quorum.Set    // masters registered with the pool as in use
 	looked   clock.Instant // when decide last began
 	byHand   byHand
@@ -61,7 +62,7 @@ type byHand struct {
 	voted quorum.Set // masters that vote, or have voted, since the last call began
 }
 
-// A track is what Run knows of a master besides the facts.
+// A track is what Run knows about a master besides the facts.
 type track struct {
 	session    uint64
 	moves      uint64 // Info.Moves of the session
@@ -70,7 +71,7 @@ type track struct {
 	doneStep   scripts.AdmitStep // the last step, if it was done
 	sentAt     clock.Instant     // when the last step was sent
 	failedStep scripts.AdmitStep // the last step that ended in an error
-	refusedAt  clock.Instant     // when the last step was answered by a refusal; zero: it was not
+	refusedAt  clock.Instant     // when the last step was refused; zero: it was not refused
 	pause      time.Duration     // no step is sent for this long after refusedAt
 	read       int64             // the master's time when its record was read
 }
@@ -92,7 +93,7 @@ func New(settings Settings, c *quorum.Config) *Monitor {
 	return m
 }
 
-// Run follows the masters until Close.
+// Run tracks the state of the masters, and admits them, until Close is called.
 func (m *Monitor) Run() {
 	defer m.settings.Pool.Watch(func(e transport.Event) { m.enqueue(func() { m.recordEvent(e) }) })()
 	defer func() { m.release(m.retained) }()
@@ -131,11 +132,11 @@ func (m *Monitor) enqueue(do func()) {
 	m.mu.Unlock()
 	select {
 	case m.wake <- struct{}{}:
-	default: // it was notified already
+	default: // Run was woken already
 	}
 }
 
-// grow makes room for masters up to n: another user of the pool may have named them.
+// grow makes room for n masters. Another user of the pool may have added some of them.
 func (m *Monitor) grow(n int) {
 	for i := len(m.facts); i < n; i++ {
 		f := admission.Fact{}
@@ -153,20 +154,20 @@ func (m *Monitor) recordEvent(e transport.Event) {
 	f, t := &m.facts[e.Master], &m.tracks[e.Master]
 	if e.Err != nil {
 		if f.Up {
-			f.Lost = -max(0, m.settings.Clock.Now().Sub(m.looked)) // for which it was up
+			f.Lost = -max(0, m.settings.Clock.Now().Sub(m.looked)) // countOutages will add this time, in which it was up
 		}
 		f.Lose()
 		f.Err, t.session, t.inFlight, t.refusedAt = e.Err, 0, false, clock.Instant{}
 		return
 	}
 	fresh := e.Session != t.session
-	if fresh || e.Info.RTT <= m.config.Slowest { // a longer one was stretched by a suspension
+	if fresh || e.Info.RTT <= m.config.Slowest { // a longer round trip included a suspension
 		m.settings.Clocks.Learn(e.Master, e.Info.Time, e.Info.Read, e.Info.RTT/2)
 	}
 	if fresh {
 		f.Lose()
 		f.Up, f.Lost, t.session, t.inFlight, t.refusedAt = true, 0, e.Session, false, clock.Instant{}
-		// Another Locker of the pool may have begun the quarantine before this one was made.
+		// Before this Locker was made, another Locker of the pool may have begun the quarantine that the moves require.
 		//
 		//mutant:one-quarantine = e.Info.Moves > 0
 		f.Moved = !m.settings.Pool.Settled(e.Master, e.Info.Moves, string(m.settings.Prefix))
@@ -201,21 +202,21 @@ func (m *Monitor) decide() time.Duration {
 			m.byHand.voted |= quorum.One(i)
 		}
 		switch {
-		case !c.Rule.All().Has(i): // it is only being admitted
+		case !c.Rule.All().Has(i): // the master is only being admitted
 		case st.Phase == admission.Voting:
 			next.Voting |= quorum.One(i)
 		case st.Phase == admission.Connecting:
 			next.Connecting |= quorum.One(i)
 		}
 	}
-	// While no quorum votes no client acquires, so none would notice that a voting master has lost its record.
+	// While no quorum votes, no client acquires locks, and so none would notice that a voting master has lost its record.
 	//mutant:deployment-guard-time = false
 	if m.settings.Guard > 0 && !c.Rule.Won(next.Voting) {
 		for i := range next.Voting.All() {
 			idle = min(idle, m.makeMove(i, admission.Move{Look: admission.Look}, deployment, now))
 		}
 	}
-	for i := range next.Masters { // also of those that have left: a lease may still use them
+	for i := range next.Masters { // also those that have left the configuration: a lease may use them
 		t, st := &m.tracks[i], &next.Masters[i]
 		st.Session, st.Incarnation, st.Read = t.session, t.memory.Incarnation, t.read
 		switch {
@@ -229,8 +230,9 @@ func (m *Monitor) decide() time.Duration {
 	return max(idle, time.Millisecond)
 }
 
-// countOutages adds the time since the last look to the outages of the masters that are down. A client that was frozen
-// has not looked, and its wall clock may have been set forward: no more than two looks count at once.
+// countOutages adds the time since its last call to the outages of the masters that are down. It adds at most twice
+// admission.Look, because a client that was frozen has not observed the masters, and its wall clock may have been set
+// forward.
 func (m *Monitor) countOutages(now clock.Instant) {
 	//mutant:frozen-outage -> passed := now.Sub(m.looked)
 	passed := min(now.Sub(m.looked), 2*admission.Look)
@@ -242,7 +244,7 @@ func (m *Monitor) countOutages(now clock.Instant) {
 	}
 }
 
-// deployment returns what package admission decides by at this instant.
+// deployment returns the input for the decisions of package admission at this instant.
 func (m *Monitor) deployment(at clock.Instant) *admission.Deployment {
 	m.grow(m.config.Slots)
 	for i := range m.facts {
@@ -264,7 +266,7 @@ func (m *Monitor) deployment(at clock.Instant) *admission.Deployment {
 	}
 }
 
-// publish makes next what rounds use, and notifies the observers of a difference.
+// publish makes next the current View, and notifies the observers if it differs from the last one.
 func (m *Monitor) publish(next *admission.View) {
 	last := m.view.Load()
 	differs := last.Config != next.Config || last.Named != next.Named || last.Begun != next.Begun ||
@@ -281,14 +283,14 @@ func (m *Monitor) publish(next *admission.View) {
 	}
 }
 
-// same reports whether a and b are equal for those that wait for a change.
+// same reports whether a and b are equal, except for fields of which observers need no notification.
 func same(a, b admission.State) bool {
 	a.Err, b.Err, a.Read, b.Read, a.Off, b.Off = nil, nil, 0, 0, 0, 0
 	return a == b
 }
 
-// applyConfig makes c the configuration. Masters that it does not have are notified of releases until the longest TTL
-// has expired.
+// applyConfig makes c the configuration. Masters that are not in c are sent releases until the longest TTL has
+// expired.
 func (m *Monitor) applyConfig(c *quorum.Config) {
 	left := m.config.Rule.All() &^ masters(c)
 	m.config = c
@@ -300,7 +302,7 @@ func (m *Monitor) applyConfig(c *quorum.Config) {
 	time.AfterFunc(longest, func() { m.enqueue(func() { m.release(left &^ masters(m.config)) }) })
 }
 
-// masters returns the masters of c, and those that it admits.
+// masters returns the masters of c, and the next masters that are being admitted.
 func masters(c *quorum.Config) quorum.Set { return c.Rule.All() | c.Follow.All() }
 
 // retain registers masters as in use with the pool.
@@ -311,7 +313,8 @@ func (m *Monitor) retain(set quorum.Set) {
 	m.retained |= set
 }
 
-// release notifies the pool that masters are no longer used here. Those that are still named stay for the next Locker.
+// release notifies the pool that masters are no longer used here. The pool keeps the masters that the configuration
+// still contains, for the next Locker.
 func (m *Monitor) release(set quorum.Set) {
 	for i := range (set & m.retained).All() {
 		m.settings.Pool.Release(i, !masters(m.config).Has(i))

@@ -12,7 +12,7 @@ import (
 // never exceeds any wait between two evaluations.
 const never = time.Hour
 
-// makeMove makes the move for master i if it is due, and returns when to check again at the latest.
+// makeMove makes the move for master i if it is due, and returns the time after which to check again at the latest.
 func (m *Monitor) makeMove(i int, move admission.Move, d *admission.Deployment, now clock.Instant) time.Duration {
 	for j := range move.Gather.All() {
 		if f, t := &m.facts[j], &m.tracks[j]; f.Up && !t.inFlight && t.pauseLeft(now) <= 0 {
@@ -38,9 +38,9 @@ func (m *Monitor) makeMove(i int, move admission.Move, d *admission.Deployment, 
 		step = scripts.AdmitRead
 	case step == "":
 		return never
-	case t.refusedAt != (clock.Instant{}): // others may have been quicker: look before the next try
+	case t.refusedAt != (clock.Instant{}): // another client may have been quicker: read the record before the next try
 		step = scripts.AdmitRead
-	case step == t.doneStep: // it was done, and changed nothing
+	case step == t.doneStep: // the step was done, and changed nothing
 		t.refusedAt, t.pause = now, admission.Look
 		return t.pause
 	}
@@ -49,7 +49,7 @@ func (m *Monitor) makeMove(i int, move admission.Move, d *admission.Deployment, 
 	return never
 }
 
-// pauseLeft returns for how long no step is sent to a master that has refused the last one.
+// pauseLeft returns how long no step is sent to a master that has refused the last step.
 func (t *track) pauseLeft(now clock.Instant) time.Duration {
 	if t.refusedAt == (clock.Instant{}) {
 		return 0
@@ -57,7 +57,7 @@ func (t *track) pauseLeft(now clock.Instant) time.Duration {
 	return t.pause - now.Sub(t.refusedAt)
 }
 
-// sendStep sends one step. Its answer goes to Run, and then to done, when the View uses it, if that is not nil.
+// sendStep sends one step. Run records the answer and, when the View contains it, calls done unless done is nil.
 func (m *Monitor) sendStep(i int, req scripts.AdmitRequest, done func(error)) {
 	m.sent++
 	t := &m.tracks[i]
@@ -96,7 +96,7 @@ func (m *Monitor) recordAnswer(i int, step scripts.AdmitStep, number uint64, adm
 	f, t := &m.facts[i], &m.tracks[i]
 	t.inFlight, t.doneStep, t.refusedAt = false, "", clock.Instant{}
 	if err == nil && (step != scripts.AdmitRead || t.failedStep == scripts.AdmitRead) {
-		f.Err = nil // that a record can be read does not say that it can be written
+		f.Err = nil // that a record can be read does not show that it can be written
 	}
 	if err != nil {
 		f.Err, t.failedStep = err, step
@@ -124,8 +124,8 @@ func (m *Monitor) recordAnswer(i int, step scripts.AdmitStep, number uint64, adm
 	}
 }
 
-// decides reports whether a step decides anew whether the master may vote. The others keep what its record says, which
-// may be from before the move of its slot.
+// decides reports whether a step decides again whether the master may vote. The other steps keep the decision in its
+// record, which may be from before the move of its hash slot.
 func decides(step scripts.AdmitStep) bool {
 	return step == scripts.AdmitStart || step == scripts.AdmitReplace || step == scripts.AdmitNow
 }

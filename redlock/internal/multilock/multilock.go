@@ -4,16 +4,16 @@ import "sync"
 
 // A Source acquires and releases the things. They are numbered in the order that all clients use.
 type Source[T any] struct {
-	Try     func(i int) (T, error) // acquires a thing if it is free; called for several at once
-	Wait    func(i int) (T, error) // waits for it
-	Held    func(T) bool           // reports whether it is still held
+	Try     func(i int) (T, error) // acquires a thing if it is free; called for several concurrently
+	Wait    func(i int) (T, error) // waits for a thing and acquires it
+	Held    func(T) bool           // reports whether a thing is still held
 	Release func([]T)              // releases things
 }
 
-// Acquire acquires the things 0 to n-1, or none. It tries all at once. Those before the first refusal are kept, the
-// others are released, and Acquire waits for the refused one; then it tries the rest again. Things that are lost during
-// the wait are acquired again, with all that come after them. Without wait Acquire fails at the first refusal. If Wait
-// panics, everything held is released.
+// Acquire acquires the things 0 to n-1, or none. It tries all things concurrently. If one is refused, Acquire keeps
+// the things before the first refused one, releases the others, waits for the refused one, and then tries the rest
+// again. If a thing is lost during the wait, Acquire acquires it again, together with all things after it. If wait is
+// false, Acquire fails at the first refusal. If Wait panics, everything held is released.
 func Acquire[T any](n int, wait bool, from *Source[T]) (all []T, err error) {
 	var held []T
 	defer func() {
@@ -44,8 +44,8 @@ func Acquire[T any](n int, wait bool, from *Source[T]) (all []T, err error) {
 	}
 }
 
-// tryMissing tries each name that is not held yet, and returns the locks that are held then. The error is that of the
-// first refusal.
+// tryMissing tries each thing that is not held yet, and returns the things that are held afterwards. The error is that
+// of the first refusal.
 func tryMissing[T any](held []T, n int, from *Source[T]) ([]T, error) {
 	got, errs := make([]T, n), make([]error, n)
 	var wg sync.WaitGroup

@@ -26,8 +26,8 @@
 //	                                                        Raise: epoch 2. Clients at epoch 1 are refused.
 //
 // A change can be given up as long as no majority of the next masters has alone 2. Abort writes epoch 2 with the list
-// of the old masters, first to a majority of the next ones that votes, which then refuses Finish, and then, with alone
-// 2, to the old ones.
+// of the old masters. It writes first to a majority of the next masters that votes; these then refuse Finish. Then it
+// writes to the old masters, with alone 2.
 //
 // The clock of a process is not used. How long a master has had its epoch is the difference of two readings of its own
 // clock.

@@ -15,7 +15,7 @@ import (
 // Seen is the deployment as seen by one client.
 type Seen struct {
 	Config  *quorum.Config    // in use
-	Masters []admission.State // by the number in the pool
+	Masters []admission.State // indexed by the number in the pool
 	Carried bool              // each lease here that is extended is on a majority of the next masters
 }
 
@@ -58,7 +58,8 @@ func Next(s Seen, want *quorum.Config) (Step, error) {
 	return Adopt, nil
 }
 
-// MayFollow checks an epoch alone, before any change of the masters.
+// MayFollow returns an error if this client must not change to a configuration of this epoch, regardless of its
+// masters.
 func MayFollow(s Seen, epoch int64) error {
 	now := s.Config.Epoch
 	switch {
@@ -72,7 +73,7 @@ func MayFollow(s Seen, epoch int64) error {
 	return nil
 }
 
-// follows checks that the masters of want can come after those of the present configuration.
+// follows returns an error if the masters of want must not follow those of the present configuration.
 func (s Seen) follows(want *quorum.Config) error {
 	now := s.Config
 	switch {
@@ -110,7 +111,7 @@ func (s Seen) mayActAlone(set quorum.Set, epoch int64, list string) quorum.Set {
 	return s.those(set, func(_ int, st *admission.State) bool { return st.Record.Alone >= epoch && names(st, final) })
 }
 
-// names reports whether a record has the configuration c, or the one before it, or a later epoch.
+// names reports whether a record contains the configuration c, or the one before it, or a later epoch.
 func names(st *admission.State, c *quorum.Config) bool {
 	switch {
 	case st.Record.Epoch > c.Epoch:
@@ -123,7 +124,7 @@ func names(st *admission.State, c *quorum.Config) bool {
 	return st.Record.Masters == c.Masters
 }
 
-// those returns the masters of a set for which is returns true. Masters that are down are not included.
+// those returns the masters of a set for which the function is returns true. It omits masters that are down.
 func (s Seen) those(set quorum.Set, is func(i int, st *admission.State) bool) (yes quorum.Set) {
 	for i := range set.All() {
 		if i < len(s.Masters) && s.Masters[i].Phase != admission.Down && is(i, &s.Masters[i]) {
@@ -177,8 +178,8 @@ func Look(s Seen) (p Progress) {
 
 // needed returns how long a majority of the old masters must have had the epoch: until the last lock of the old set
 // alone has ended, and every ballot that a next master accepts is above all that the old masters have accepted. A
-// ballot is accepted within 15 s of a master's time on either side. A quarantine counts like a TTL, because it is never
-// shorter than the longest TTL of a master that cannot be seen now.
+// ballot is accepted within 15 s of a master's time on either side. A quarantine is treated like a TTL, because it is
+// never shorter than the longest TTL of a master that cannot be seen now.
 func (s Seen) needed() (longest time.Duration) {
 	for i := range s.Config.Rule.All().All() {
 		longest = max(longest, s.Masters[i].Record.Longest, s.Masters[i].Record.Quarantine)
@@ -190,7 +191,7 @@ func (s Seen) needed() (longest time.Duration) {
 type Writing struct {
 	Rule   quorum.Rule    // the masters; a majority of each set must get them
 	Record scripts.Record // Masters, Next, Epoch and Alone
-	Voting bool           // a master in quarantine must not get them, or does not count if it has them
+	Voting bool           // a master in quarantine must not get them, and is not counted if it has them
 }
 
 // Raise returns the numbers that make the masters refuse clients with an earlier epoch.
@@ -235,9 +236,10 @@ func Finish(s Seen) (Writing, error) {
 	return w, nil
 }
 
-// Abort returns the numbers that make the old masters act alone again. The first writing prevents the next masters from
-// acting alone, and requires that a majority of them votes and has not been allowed to: one in quarantine may have
-// forgotten that, and a lock. Only after it may the second writing be made.
+// Abort returns two writings that make the old masters act alone again. The first prevents the next masters from
+// acting alone. It requires a majority of next masters that vote and have not been allowed to act alone, because a
+// master in quarantine may have forgotten that it was allowed, and that it granted a lock. The second writing must
+// follow the first.
 func Abort(s Seen) (list []Writing, err error) {
 	c, p := s.Config, Look(s)
 	switch {

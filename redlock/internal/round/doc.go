@@ -1,7 +1,7 @@
-// Package round sends one script to all masters at once and counts their replies. It is the only place in this library
-// where votes are counted: those of acquire, import, extension, release and inspection. Releases and inspections are
-// sent by their callers, master by master, and only counted here. A repair is not a round: it is sent to one master,
-// and the next extension shows whether it succeeded.
+// Package round sends one script to all masters and counts their replies. It is the only place in this library where
+// votes are counted: the votes on acquires, imports, extensions, releases and inspections. Releases and inspections
+// are sent by their callers, master by master, and only counted here. A repair is not a round: it is sent to one
+// master, and the next extension shows whether it succeeded.
 //
 //	New ──► Send or Record, once for each master ──► Done: decided ──► Complete: all votes are in
 //

@@ -40,8 +40,8 @@ type Failure struct {
 	Unsent   bool          // nothing was sent; Granted is how many masters can grant a lock
 	Left     time.Duration // when a quorum may be free, according to the refusals; negative if unknown
 	Holder   string        // id of the lease held on a majority of masters; "" if there is none
-	Token    int64         // its token
-	Lingers  bool          // it may have no holder; its client was notified, and releases it then
+	Token    int64         // the token of that lease
+	Lingers  bool          // that lease may have no holder; its client was notified, and then releases it
 	Masters  []error       // the failure of each master
 }
 
@@ -105,11 +105,11 @@ func (f *Failure) blame(err error) {
 // A Need is the condition for sending a call to a master.
 type Need uint8
 
-// Each need includes those before it.
+// Each Need includes the ones before it.
 const (
-	NeedsConnection Need = iota // an extension: it only confirms existing locks, even in quarantine
-	NeedsRecord                 // a downgrade: it is accepted under the record in the view
-	NeedsVote                   // an acquire or an import
+	NeedsConnection Need = iota // for an extension, which only confirms existing locks, even in quarantine
+	NeedsRecord                 // for a downgrade, which is accepted only under the record in the view
+	NeedsVote                   // for an acquire or an import
 )
 
 // Refusal reports whether a call need not be sent to a master because it does not meet the need. It returns the vote of
@@ -170,13 +170,14 @@ func (r *Round) Failure(decision, cause error) *Failure {
 	f.Holder, f.Token, _ = r.holderLocked()
 	f.Lingers = f.Holder != "" && r.lingersLocked(f.Holder)
 	if errors.Is(decision, ErrUndecided) {
-		f.Left = -1 // minorities of other clients, which end as soon as those clients have their replies
+		f.Left = -1 // minority leases of other clients end as soon as those clients have their replies
 	}
 	return f
 }
 
-// Decision returns why a round was lost, by the votes so far. ErrHeld means that another lease has a majority, or that
-// a majority of the masters keeps the free name for a waiter; only a lease has a holder in the Failure.
+// Decision returns why a round was lost, according to the votes so far. ErrHeld means that another lease has a
+// majority, or that a majority of the masters keeps the free name for a waiter; in the second case the Failure names
+// no holder.
 func (r *Round) Decision() error {
 	switch {
 	case r.TooLong():
@@ -197,8 +198,8 @@ func (r *Round) Decision() error {
 	return ErrUndecided
 }
 
-// unableLocked returns the masters that could vote for no client: those of the tally, and those that refused the ballot
-// because their clock is off.
+// unableLocked returns the masters that cannot vote for any client: those that the tally counts as unable, and those
+// that refused the ballot because their clock is off.
 func (r *Round) unableLocked() quorum.Set {
 	unable := r.tally.Unable()
 	for i := range (r.tally.Of(quorum.Stale) | r.tally.Of(quorum.Ahead)).All() {
@@ -210,7 +211,7 @@ func (r *Round) unableLocked() quorum.Set {
 	return unable
 }
 
-// reservedLocked returns the masters on which the name is free and belongs to a waiter.
+// reservedLocked returns the masters on which the name is free, but reserved for a waiter.
 func (r *Round) reservedLocked() (set quorum.Set) {
 	for i := range r.tally.Of(quorum.Held).All() {
 		if r.votes[i].Free {
@@ -220,8 +221,8 @@ func (r *Round) reservedLocked() (set quorum.Set) {
 	return set
 }
 
-// Leads reports whether this round has more votes than any other client, or as many and the smaller id. Of callers that
-// see the same votes exactly one leads. None does while a master keeps the name for a waiter.
+// Leads reports whether this round has more votes than any other client, or as many votes and the smaller id. Exactly
+// one of the callers that see the same votes leads. While a master keeps the name for a waiter, none of them leads.
 func (r *Round) Leads() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -274,7 +275,7 @@ func (r *Round) lingersLocked(id string) bool {
 }
 
 // refusalsLocked returns, for each lease, the masters that refuse because of it. Readers of a name do not exclude each
-// other, and a master names one of them: they count as one lease.
+// other, and a master reports only one of them, so all readers are treated as one lease.
 func (r *Round) refusalsLocked() map[string]quorum.Set {
 	by := make(map[string]quorum.Set)
 	for i := range (r.tally.Of(quorum.Held) &^ r.reservedLocked()).All() {
@@ -287,8 +288,8 @@ func (r *Round) refusalsLocked() map[string]quorum.Set {
 	return by
 }
 
-// complaintLocked returns the problem of the vote of master i. It is nil for a lease, and for a refusal because another
-// client holds the name.
+// complaintLocked returns the problem that the vote of master i shows. It returns nil if the vote was granted, and if
+// it was refused because another client holds the name.
 func (r *Round) complaintLocked(i int, v *Vote, waited time.Duration) error {
 	switch {
 	case !v.in:
@@ -360,8 +361,8 @@ func (r *Round) refusal(v *Vote) error {
 	return fmt.Errorf("%w: its admission record is %q", ErrTTLTooLong, v.Record)
 }
 
-// freeInLocked returns when enough refusing masters of the set are free for a quorum, -1 if that is not known. Those
-// that did not refuse count as free.
+// freeInLocked returns the time until the name is free on so many refusing masters of the set that a quorum can grant
+// it, or -1 if that time is not known. On masters that could vote and did not refuse, the name is considered free.
 func (r *Round) freeInLocked(set quorum.Set) time.Duration {
 	held := r.tally.Of(quorum.Held) & set
 	unable := (r.tally.Of(quorum.Failed) | r.tally.Of(quorum.Abstained) | r.tally.Of(quorum.Refused)) & set

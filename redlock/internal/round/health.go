@@ -13,9 +13,9 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/admission"
 )
 
-// Health records what the last acquires say of each master. A master may be connected and admitted, and still grant
-// nothing: it is out of memory, or the user may not run the commands of the script. Such a master is failing until it
-// grants a lock again. Acquires are sent to it all the same. A Health is safe for concurrent use.
+// Health records what the last acquires show about each master. A master may be connected and admitted, and still
+// grant nothing: it is out of memory, or the user may not run the commands of the script. Such a master is failing
+// until it grants a lock again. Acquires are still sent to it. A Health is safe for concurrent use.
 type Health struct {
 	// OnChange is called when a master begins or ceases to fail, with no lock held. It must not block.
 	OnChange func(master int)
@@ -27,12 +27,13 @@ type Health struct {
 	errs    map[int]error // why the failing masters fail
 }
 
-// NewHealth returns a Health that knows nothing.
+// NewHealth returns a Health without any records.
 func NewHealth(onChange func(master int)) *Health {
 	return &Health{OnChange: onChange, began: time.Now(), errs: map[int]error{}}
 }
 
-// saw records the vote of a master on an acquire. A refusal says nothing: it may have written nothing.
+// saw records the vote of a master on an acquire. It ignores refusals, since a master may refuse an acquire without
+// writing, and so without showing that it can write.
 func (h *Health) saw(i int, v *Vote) {
 	switch {
 	case h == nil:
@@ -46,7 +47,7 @@ func (h *Health) saw(i int, v *Vote) {
 	}
 }
 
-// set records why a master fails; nil: it does not.
+// set records the reason err why master i fails, or, if err is nil, that the master does not fail.
 func (h *Health) set(i int, err error) {
 	h.mu.Lock()
 	before := h.errs[i]
@@ -101,7 +102,7 @@ func (s *Sender) Able(view *admission.View) (able quorum.Set) {
 	return able
 }
 
-// Trouble returns why master i, in this state, grants nothing; nil if it can grant a lock.
+// Trouble returns why master i grants nothing in the state m; nil if it can grant a lock.
 func (s *Sender) Trouble(i int, m *admission.State) error {
 	switch {
 	case m.Phase != admission.Voting:

@@ -15,13 +15,13 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/admission"
 )
 
-// A Sender is shared by all rounds of one Locker.
+// A Sender sends rounds. All rounds of one Locker share it.
 type Sender struct {
 	Pool  *transport.Transport
 	Clock *clock.Clock
 	// Doubt is called when a master has shown another admission record than that in the View.
 	Doubt func(master int, shown string)
-	// Health learns from the votes on acquires; nil: it is not recorded.
+	// Health records the votes on acquires; nil: they are not recorded.
 	Health *Health
 	// OnVote queues the report of a vote, before the vote takes effect; nil: votes are not reported. It must not block.
 	OnVote func(r *Round, master int, v *Vote, decides bool)
@@ -63,7 +63,7 @@ type Round struct {
 
 	sender   *Sender
 	observer VoteObserver // nil if there is none
-	asked    quorum.Set   // the masters that vote; those outside of the rule decide nothing
+	asked    quorum.Set   // the masters that vote; the votes of masters outside of the rule decide nothing
 	done     chan struct{}
 	began    time.Time
 
@@ -106,9 +106,9 @@ type Skipped struct {
 	Vote   Vote
 }
 
-// SendAll queues the call to every master of the round, each with its session and record, and returns which. For the
-// others no call is needed, see [Sender.Refusal], or sending failed: RecordAll records their votes, once no lock is
-// held.
+// SendAll queues the call to every master of the round, with the session and the record of the master, and returns in
+// sent to which. The other masters are in skipped: they need no call, see [Sender.Refusal], or sending failed. The
+// caller must pass skipped to RecordAll as soon as it holds no lock.
 func (r *Round) SendAll(c *frame.Call, ttl time.Duration, need Need) (sent quorum.Set, skipped []Skipped) {
 	for i := range r.asked.All() {
 		v, no := r.sender.Refusal(r.View, i, ttl, need)
@@ -137,13 +137,13 @@ func (r *Round) Reply(i int, value any, err error) {
 	v := Vote{Err: err}
 	switch {
 	case err != nil:
-		if transport.NotLoaded(err) { // the script was not loaded and had no effect, as with a refused ballot
+		if transport.NotLoaded(err) { // like a refused ballot: the script was not loaded, and had no effect
 			v.Outcome = quorum.Stale
 		}
-	case value == int64(0): // only a release answers so: the lease was not found
+	case value == int64(0): // only a release returns 0: it has not found the lease
 		v.Outcome = quorum.Missing
 	default:
-		// None of our scripts answers so: the effect is unknown.
+		// A reply that cannot be decoded is from none of our scripts, so the effect of the call is unknown.
 		if v.Vote, err = scripts.DecodeVote(value); err != nil {
 			v.Vote, v.Err = scripts.Vote{}, &transport.Error{Addr: r.sender.Pool.Addr(i), Op: r.Op, Err: err, Unknown: true}
 		}
@@ -151,7 +151,7 @@ func (r *Round) Reply(i int, value any, err error) {
 	r.Record(i, v)
 }
 
-// Record counts the vote of master i. Each master has one vote.
+// Record counts the vote of master i. It must be called only once for each master.
 func (r *Round) Record(i int, v Vote) {
 	v.in, v.After = true, time.Since(r.began)
 	r.mu.Lock()

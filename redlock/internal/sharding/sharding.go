@@ -18,8 +18,8 @@ func Check(g scripts.Shard) error {
 	return nil
 }
 
-// Pick returns the number, from 1, of the shard of n to which name belongs. It must never change: clients of two
-// versions would find one name in two shards.
+// Pick returns the number, from 1, of the shard of n to which name belongs. The result must never change, because
+// clients of two versions would otherwise look for one name in two shards.
 func Pick(name string, n int) (shard int) {
 	hash := uint64(14695981039346656037) // FNV-1a
 	for i := range len(name) {
@@ -50,7 +50,7 @@ type Member struct {
 	named     atomic.Bool
 	begun     atomic.Bool
 	other     atomic.Bool
-	notified  atomic.Bool // all members were notified after they have agreed
+	notified  atomic.Bool // all members were notified after Agreed became true
 	all       atomic.Pointer[[]*Member]
 }
 
@@ -68,8 +68,9 @@ func Join(all []*Member) error {
 	return nil
 }
 
-// Record records that all masters of the shard have records that name it, and that one of them has been admitted as one
-// of it. Neither is ever reset. other reports whether a master now says that it belongs to another shard.
+// Record records the state of the shard: named is true if the records of all its masters name the shard, begun if one
+// of its masters was admitted as a master of the shard, and other if the record of a master names another shard. Only
+// other can become false again.
 func (m *Member) Record(named, begun, other bool) {
 	news := named && !m.named.Swap(true)
 	news = begun && !m.begun.Swap(true) || news

@@ -17,10 +17,10 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
-// Prefix is that of the keys.
+// Prefix is the prefix of the keys.
 const Prefix = scripts.Prefix("redlock")
 
-// A Bed is one program's view of some masters. Make it inside a synctest bubble.
+// A Bed contains the parts of one client that are below leases. Make it inside a synctest bubble.
 type Bed struct {
 	Masters *memory.Masters
 	Pool    *transport.Transport
@@ -32,7 +32,7 @@ type Bed struct {
 	OnView func(last, next *admission.View)
 }
 
-// New makes a Bed over n masters that are admitted. It ends with the test.
+// New makes a Bed over n masters that are admitted. The Bed is closed when the test ends.
 func New(t testing.TB, n int, opts ...pool.Option) *Bed {
 	t.Helper()
 	b := &Bed{Masters: memory.New(n), Clock: clock.Runtime()}
@@ -68,5 +68,5 @@ func New(t testing.TB, n int, opts ...pool.Option) *Bed {
 	return b
 }
 
-// Run begins to follow the masters.
+// Run starts the Monitor.
 func (b *Bed) Run() { go b.Monitor.Run() }

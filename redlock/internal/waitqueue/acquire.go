@@ -14,15 +14,15 @@ import (
 
 // The times of a call that does not wait for a holder and whose votes are split.
 const (
-	DefaultUndecided = 500 * time.Millisecond // for which it tries again
-	lateVotes        = 50 * time.Millisecond  // for which a lost round waits for the votes that are left
+	DefaultUndecided = 500 * time.Millisecond // how long it tries again
+	lateVotes        = 50 * time.Millisecond  // how long a lost round waits for the missing votes
 	leastRound       = time.Millisecond       // pauses are multiples of a round trip, or of this if it is shorter
 )
 
 // Try makes the attempts of a call that does not wait for another holder. While the votes are split it tries again
-// until limit has passed, so that one of several simultaneous callers wins. The caller with the most votes tries first.
-// The others pause for some more round trips, with a random part; meanwhile their votes are rolled back, and the first
-// can win. The pauses grow.
+// until limit has passed, so that one of several simultaneous callers wins. The caller with the most votes tries
+// first. The other callers pause for some more round trips, with a random part; meanwhile their votes are rolled back,
+// so that the first can win. The pauses grow.
 func (q *Queue) Try(ctx context.Context, a *lease.Attempt, limit time.Duration) (*lease.Lease, error) {
 	began := time.Now()
 	for n := 1; ; n++ {
@@ -57,8 +57,9 @@ func (q *Queue) Try(ctx context.Context, a *lease.Attempt, limit time.Duration) 
 	}
 }
 
-// lateFailure waits for the votes that have not come yet, and returns how the round failed by all votes. It waits until
-// limit if the votes that have come name one holder, since the others may show that it has a majority.
+// lateFailure waits for the votes that have not come yet, and returns how the round failed according to all votes. It
+// waits for up to limit if the votes that have come name one holder, since the others may show that this holder has a
+// majority.
 func lateFailure(ctx context.Context, r *round.Round, limit time.Duration) *round.Failure {
 	wait := lateVotes
 	//mutant:late-holder = false
@@ -93,16 +94,16 @@ func roundTrip(r *round.Round) time.Duration {
 	return trip
 }
 
-// undecided reports whether a call that does not wait tries again after f: no lease has a majority. A name that is kept
-// for a waiter has no holder yet, and a lease that lingers may have none any more.
+// undecided reports whether a call that does not wait for a holder tries again after f, because no lease has a
+// majority. A name that is kept for a waiter has no holder yet, and a lease that lingers may have none any more.
 func undecided(f *round.Failure) bool {
 	//mutant:kept-for-waiter 4= false
 	return f.Cause == nil && (errors.Is(f.Decision, round.ErrUndecided) ||
 		errors.Is(f.Decision, round.ErrHeld) && (f.Holder == "" || f.Lingers))
 }
 
-// WithLastFailure returns err. If that only says why the caller stopped waiting, it adds the failure of the last
-// attempt.
+// WithLastFailure returns err. If err only says why the caller stopped waiting, WithLastFailure adds last, the failure
+// of the last attempt.
 func WithLastFailure(last, err error) error {
 	now, ok := round.AsFailure(err)
 	if before, told := round.AsFailure(last); told && ok && now.Decision == nil && now.Cause != nil {

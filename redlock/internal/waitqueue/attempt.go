@@ -15,11 +15,12 @@ type attempt struct {
 	number uint64 // in the order of the attempts
 	terms  *lease.Terms
 	done   chan struct{}
-	err    error // of those that share it; nil: try again. Written before done is closed
+	err    error // of the calls that share it; nil: they try again. Written before done is closed
 }
 
 // Share runs try for a call that does not queue, or waits for another call of this Locker that tries the same name. If
-// that attempt began after this call, its refusal is this call's too, unless it is due to other terms.
+// the attempt of the other call began after this call, its refusal is also the result of this call, unless the refusal
+// is due to other terms.
 func (q *Queue) Share(ctx context.Context, name string, terms *lease.Terms, try func() error) error {
 	q.mu.Lock()
 	before := q.attempts

@@ -21,25 +21,25 @@ const (
 	awayPause  = time.Second          // while no quorum of masters can vote
 )
 
-// A contention is what one call knows of its attempts while it is the contender.
+// A contention is what one call knows about its attempts while it is the contender.
 type contention struct {
 	q       *Queue
 	c       *Call
-	unwatch func() bool          // ends the watch for an own lock, while the call is in the local queue
+	unwatch func() bool          // stops watchOwnHold, which runs while the call is in the local queue
 	wakeUps int                  // consecutive lost attempts that wake-ups have caused
-	round   *round.Round         // of the last attempt; nil: nothing was sent, since too few masters vote
+	round   *round.Round         // of the last attempt; nil: nothing was sent, since too few masters voted
 	ticket  bool                 // the last attempt carried the ticket
 	decided time.Time            // when the last attempt was decided; a suspension only delays the next
-	failure *round.Failure       // how
+	failure *round.Failure       // how the last attempt failed
 	before  *round.Failure       // why the call waited before it became the contender; nil if it did not wait
-	held    *round.Failure       // of the last attempt that another client's lease refused; nil: none was
-	lost    int                  // attempts since then
+	held    *round.Failure       // of the last attempt that failed because of another client's lease; nil: none
+	lost    int                  // attempts that failed since then
 	pauses  func() time.Duration // from the first refusal on
 	pause   time.Duration        // until the next attempt, if no wake-ups can arrive
 }
 
-// Lock waits for the name until the lease of c.Hold is live, or until ctx ends. An error is a *round.Failure, or
-// one of ballot; then nothing is held, and possible leases are being rolled back.
+// Lock waits for the name until the lease of c.Hold is live, or until ctx ends. An error is a *round.Failure, or one
+// of package ballot. After an error nothing is held, and leases that masters may have granted are being rolled back.
 //
 // Its one loop does what the state of the call requires: a queued call sleeps until it is signalled; the contender
 // makes an attempt, or sleeps until the next is due.
@@ -48,7 +48,7 @@ func (q *Queue) Lock(ctx context.Context, c *Call) error {
 		if !c.Fair && c.Hold.TakeOver(l, c.Terms) {
 			return nil
 		}
-		l.Message(false) // it is released
+		l.Message(false) // this releases the lease
 	}
 	defer q.leave(c)
 	n := &contention{q: q, c: c}
@@ -61,7 +61,7 @@ func (q *Queue) Lock(ctx context.Context, c *Call) error {
 		switch {
 		case state == holding:
 			return nil
-		case state != acquiring: // the views of others do not concern it
+		case state != acquiring: // only the contender reacts to a changed view
 			changed = nil
 		case pause <= 0:
 			var l *lease.Lease
@@ -87,7 +87,7 @@ func (q *Queue) Lock(ctx context.Context, c *Call) error {
 	}
 }
 
-// watch begins or ends the watch for a lock of this Locker that keeps the call waiting.
+// watch starts watchOwnHold for the call if on is true, and otherwise stops it.
 func (n *contention) watch(on bool) {
 	switch {
 	case on && n.unwatch == nil:
@@ -98,8 +98,8 @@ func (n *contention) watch(on bool) {
 	}
 }
 
-// next returns the state of the call and, for the contender, how long to wait before its next attempt. A call with a
-// better priority takes the contender's place.
+// next returns the state of the call and, for the contender, how long to wait before its next attempt. The contender
+// goes back to the local queue if a call with a higher priority waits there.
 func (n *contention) next() (waiterState, time.Duration) {
 	q, c := n.q, n.c
 	q.mu.Lock()
@@ -135,8 +135,8 @@ func (n *contention) refused(err error) {
 	n.pause = n.pauses() // one per refusal, used if no wake-ups can arrive
 }
 
-// abandon ends the waiting of a call for a cause, and returns its failure. A call that is getting a lease by a hand-off
-// waits until it has the lease, and gives it back.
+// abandon ends the waiting of a call for a cause, and returns its failure. If a lease is being handed off to the call,
+// abandon waits until the call has the lease, and unlocks it.
 func (n *contention) abandon(ctx context.Context, cause error) error {
 	q, c := n.q, n.c
 	var f *round.Failure
@@ -149,19 +149,20 @@ func (n *contention) abandon(ctx context.Context, cause error) error {
 	}
 	state := q.leave(c)
 	for state == handoff {
-		<-c.wake // a moment: the holder that hands the lease off waits for nothing
+		<-c.wake // this is short: the holder that hands the lease off does not block
 		state = q.leave(c)
 	}
 	if state == holding {
 		over, cancel := context.WithCancel(ctx)
 		cancel()
-		_ = c.Hold.Unlock(over, q.Successor(c.Name)) // sent, and not waited for
+		_ = c.Hold.Unlock(over, q.Successor(c.Name)) // sends the release without waiting
 	}
 	return f
 }
 
 // prepare returns the next attempt, with the ticket if wake-ups can arrive and a quorum can vote. The first attempt of
-// a Locker that has not waited yet carries no ticket: it subscribes after a refusal, so a free name needs none of that.
+// a Locker that is not subscribed carries no ticket. The Locker subscribes only after a refusal, so a free name costs
+// no subscription.
 func (n *contention) prepare(ctx context.Context) (*lease.Attempt, error) {
 	q, c := n.q, n.c
 	view, err := q.Ready(ctx)
@@ -193,7 +194,8 @@ func (n *contention) prepare(ctx context.Context) (*lease.Attempt, error) {
 	return a, nil
 }
 
-// ended returns the error of a call of which err ended the last attempt, in which the masters may not have decided.
+// ended returns the error of a call whose last attempt failed with err. If the masters did not decide that attempt,
+// ended adds the failure before it.
 func (n *contention) ended(err error) error {
 	switch {
 	case n.failure != nil:
@@ -207,8 +209,9 @@ func (n *contention) ended(err error) error {
 	return err
 }
 
-// orHeld returns f. But if f reports a single attempt without a quorum, orHeld returns the refusal before it, which
-// names the holder; also after several such attempts, if a quorum of masters can vote.
+// orHeld returns f, or the last refusal because of another lease, which names the holder, with the cause of f. It
+// returns the refusal if f was ended by a cause and reports no quorum, and either at most one attempt has failed since
+// the refusal or a quorum of masters can vote now.
 func (n *contention) orHeld(f *round.Failure) *round.Failure {
 	if n.held == nil || f.Cause == nil || !errors.Is(f.Decision, round.ErrNoQuorum) {
 		return f
@@ -233,11 +236,12 @@ func (n *contention) abandonedBy(cause error) *round.Failure {
 	return n.orHeld(n.failure.Ended(cause))
 }
 
-// untilAttemptLocked returns how long to wait before the next attempt; not positive: try at once. The four cases are:
+// untilAttemptLocked returns how long to wait before the next attempt. If the result is not positive, the contender
+// tries immediately. The four cases are:
 //
-//	too few masters can vote           a second since the last attempt; at once when they can again
+//	too few masters can vote           a second since the last attempt; none when they can vote again
 //	it is in the queues                until wake-ups come, and no longer than pollDelay
-//	it is not, and is subscribed       it tries at once, and joins the queues by that attempt
+//	it is not, and is subscribed       none: that attempt joins the queues
 //	it is not subscribed               the pause of its Delays, or less if the name may be free earlier
 func (n *contention) untilAttemptLocked() time.Duration {
 	q, since := n.q, time.Since(n.decided)
@@ -286,7 +290,7 @@ func (q *Queue) waits(c *Call) bool {
 }
 
 // able returns the masters that could vote in the last round. A master whose clock is far off the median refuses every
-// ballot that the others accept: it is no voter.
+// ballot that the others accept, so it is not included.
 func (n *contention) able(t *quorum.Tally) quorum.Set {
 	able := t.Of(quorum.Granted) | t.Of(quorum.Held)
 	for i := range (t.Of(quorum.Stale) | t.Of(quorum.Ahead)).All() {
@@ -298,7 +302,7 @@ func (n *contention) able(t *quorum.Tally) quorum.Set {
 	return able
 }
 
-// returned reports whether the masters have changed since the last attempt, and a quorum of them may vote.
+// returned reports whether the view has changed since the last attempt, and a quorum of masters may vote now.
 func (n *contention) returned() bool {
 	now := n.q.Manager.View()
 	return (n.round == nil || n.round.View != now) && now.Config.Rule.Won(now.Voting)
@@ -319,8 +323,8 @@ func (n *contention) voters() quorum.Verdict {
 	return quorum.Pending
 }
 
-// pollDelay returns how long to wait without any wake-up: until the name may be free, by the times that came with the
-// refusals, and no longer than a pause that depends on the place in the queues.
+// pollDelay returns how long to wait if no wake-up comes: until the name may be free according to the TTLs in the
+// refusals, but no longer than a pause that depends on the place in the queues.
 func (n *contention) pollDelay(since time.Duration) time.Duration {
 	pause := otherPause
 	n.round.Each(func(_ int, v *round.Vote) {
@@ -342,10 +346,11 @@ func (n *contention) orFree(pause time.Duration) time.Duration {
 // answered reports whether a vote comes from the master itself: a master to which nothing was sent has a vote too.
 func answered(v *round.Vote) bool { return v.Outcome != quorum.Failed && v.Err == nil }
 
-// wakeUpDelayLocked returns how long to wait for further wake-ups: not at all after the first one. The holder has sent
-// its release to all masters at once, so on each of them it is ahead of an attempt that follows the wake-up of one. If
-// such an attempt is lost all the same, the next one waits for the wake-ups of a quorum, or for a short delay after the
-// first, which doubles with each attempt that is lost. Without any wake-up it is an hour.
+// wakeUpDelayLocked returns how long to wait for further wake-ups; it returns an hour before the first wake-up. After
+// the first one the contender does not wait: the holder has sent its release to all masters together, so on each
+// master the release arrives before the attempt that the wake-up of one master has caused. If such an attempt is lost
+// anyway, the next attempt waits for the wake-ups of a quorum, or for a short delay after the first one, which doubles
+// with each lost attempt.
 func (n *contention) wakeUpDelayLocked() time.Duration {
 	switch {
 	case n.c.woken == 0:

@@ -1,7 +1,8 @@
 // Package waitqueue decides which call of one Locker contends for a name, and when it makes its attempts.
 //
-// The one rule of waiting is kept by the masters: a free name belongs to the first waiter that counts; once woken,
-// it has one second to acquire the name. This package is the other half, in the client.
+// The masters enforce the one rule of waiting: a free name belongs to the first waiter in the queue whose entry has
+// not expired. When that waiter is woken, it has one second to acquire the name. This package is the client's half of
+// waiting.
 //
 //	Lock ──► local queue ──► contender ──────► holder ──► (released)
 //	         (by priority,    │      ▲            │
@@ -11,38 +12,42 @@
 //
 // Of the calls of one Locker that wait for one name, one is the contender, the first by priority and time of call. The
 // others wait in the local queue and cost the masters nothing. When the last lock of a lease is unlocked, the lease
-// may be handed off to the first of them (see package lease); else it is released, and the first becomes the contender.
-// A fair call in the local queue costs the masters a little: it subscribes to the inbox when it comes, and if it is
-// first when the lease is released, it joins the masters' queues just before the release. A call of a name with readers
-// (RWLock) never is in the local queue: each is a contender, and the masters keep the order.
+// may be handed off to the first of them (see package lease); else it is released, and the first becomes the
+// contender. A fair call in the local queue costs the masters a little: it subscribes to the inbox when it enters the
+// local queue, and if it is first there when the lease is released, it joins the masters' queues just before the
+// release. Calls of an RWLock are never in the local queue: each of them is a contender, and the masters keep the
+// order.
 //
-// Calls that do not wait here make attempts of their own: TryLock, and those with a limit of attempts or a backoff of
-// their own (acquire.go). While the Locker holds the name they send nothing.
-// If their votes are split between callers of one instant, so that no lease has a majority, they try again for half a
-// second: first the caller with the most votes, and the others after a random pause of two to four round trips more, in
-// which their votes are rolled back.
+// TryLock, and calls with a limit of attempts or a backoff of their own, do not wait here, but make attempts of their
+// own (acquire.go). While the Locker holds the name, they send nothing. If the votes are split between calls that were
+// made at the same instant, so that no lease has a majority, they try again for half a second. The call with the most
+// votes tries first. The others first pause for two to four more round trips, at random, in which their votes are
+// rolled back.
 //
 // # When the contender tries again
 //
 // Each attempt goes to all masters that may vote; the votes are the replies. A contender that was refused waits until
 // one of these comes first:
 //
-//   - the first wake-up of a master, which says that it is first there;
-//   - if an attempt that a wake-up has caused was lost: wake-ups from a quorum, or 2 ms after the first, or twice the
-//     spread of the last replies. This doubles, up to 1 s, with each such attempt in a row;
-//   - the times left of a quorum of refusals have ended;
-//   - a second since its attempt was decided if it is first or second in a queue, five seconds elsewhere;
-//   - a subscription is made again, which counts as a wake-up from that master.
+//   - the first wake-up of a master, which means that the contender is first in the queue of that master;
+//   - if an attempt that a wake-up has caused was lost: wake-ups from a quorum, or the end of a delay after the first
+//     wake-up. The delay is 2 ms or, if that is longer, twice the spread of the last replies. It doubles, up to 1 s,
+//     with each such attempt in a row;
+//   - the TTLs that a quorum of refusals has reported have expired;
+//   - a second has passed since its last attempt was decided, if it is first or second in a queue; otherwise five
+//     seconds;
+//   - the subscription on a master is made again, which is treated as a wake-up from that master.
 //
-// Wake-ups are not trusted: they only cause an attempt. It joins the queues of the masters only while it is subscribed
-// on a quorum of them, and only while a quorum of them can vote: a waiter that cannot win must not block others. A
-// Locker subscribes when one of its calls has to wait. So the first contender that has to wait makes at least two
-// attempts: one without a ticket, and one with it when the subscription is made. Without a quorum of voters it leaves
-// the queues and tries without a ticket every second. That there is none is remembered for all names of the Locker.
+// Wake-ups are not trusted: they only cause an attempt. A contender joins the queues of the masters only while it is
+// subscribed on a quorum of them, and only while a quorum of them can vote: a waiter that cannot win must not block
+// others. A Locker subscribes when one of its calls has to wait. So the first contender that has to wait makes at
+// least two attempts: one without a ticket, and one with a ticket when the subscription is made. Without a quorum of
+// voters a contender leaves the queues and tries without a ticket every second. The Locker remembers for all names
+// that there is no such quorum.
 //
 // A waiter keeps its id, and so its place, for the whole call. Each attempt is for a new lease; the roll-back of a
-// lost attempt puts the waiter back. A wake-up for a waiter that this Locker no longer has is answered by leaving the
-// queue; not while it holds the name, since the release takes the waiter out.
+// lost attempt puts the waiter back. If a wake-up is for a waiter that this Locker no longer has, the Locker removes
+// the waiter from the queue, unless the Locker holds the name and its release will remove the waiter.
 //
 // # Files
 //

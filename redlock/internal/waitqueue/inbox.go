@@ -32,7 +32,8 @@ func (q *Queue) openInboxLocked() {
 	}
 }
 
-// unsubscribeLocked undoes subscribeLocked. From now on this Locker answers a wake-up for c by leaving that queue.
+// unsubscribeLocked undoes subscribeLocked. Afterwards, when a master sends a wake-up for c, the Locker removes c from
+// the queue of that master.
 func (q *Queue) unsubscribeLocked(c *Call) {
 	if q.subscribers[c.seq] == nil {
 		return
@@ -82,7 +83,8 @@ func (q *Queue) closeInboxLaterLocked() {
 	}
 }
 
-// Close ends the subscription if no client waits. Once the Manager is closing, the last call that waits ends it.
+// Close closes the inbox if no call and no lease needs it. Once the Manager is closing, the last call or lease that
+// needed the inbox closes it.
 func (q *Queue) Close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -124,7 +126,7 @@ func (q *Queue) WakeUp(master int, h scripts.WakeUp) {
 	if l := q.Holder(h.Name); l != nil && l.Removes(h.Waiter, master) {
 		return
 	}
-	// It has got the name elsewhere, or has given up.
+	// The waiter has won the name on other masters, or has given up.
 	keys := q.Manager.Prefix.KeysOf(h.Name, h.Role)
 	//mutant:hint-for-nobody -> _ = keys
 	q.removeWaiter(&keys, h.Ticket(), quorum.One(master))
@@ -144,8 +146,8 @@ func (q *Queue) message(h scripts.WakeUp) {
 	}
 }
 
-// Resubscribed records that a master has confirmed the subscription, for the first time or again: earlier messages are
-// lost, so every waiter acts as if it had got a wake-up.
+// Resubscribed records that a master has confirmed the subscription, for the first time or again. Earlier messages may
+// have been lost, so every waiter acts as if it had got a wake-up from that master.
 func (q *Queue) Resubscribed(master int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

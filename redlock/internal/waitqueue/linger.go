@@ -14,7 +14,7 @@ type lingering struct {
 	none bool // no further lease becomes idle
 }
 
-// StopLingering makes Idle report false from now on.
+// StopLingering makes Idle and MayIdle return false from now on.
 func (q *Queue) StopLingering() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

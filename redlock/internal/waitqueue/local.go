@@ -25,8 +25,8 @@ type Env struct {
 	Subscribe func() Subscription
 	// Starved is called, with no lock held, when a call begins to wait because no quorum can grant its name.
 	Starved func()
-	// OwnHold is called, with no lock held, when a call without an end has waited for a second for a lease of this same
-	// Locker, once for each lease.
+	// OwnHold is called, with no lock held, when a call whose context never ends has waited for a second for a lease of
+	// this same Locker. It is called once for each lease.
 	OwnHold func(l *lease.Lease)
 }
 
@@ -35,29 +35,29 @@ type Queue struct {
 	Env
 
 	mu          sync.Mutex
-	calls       uint64 // so far
-	noQuorum    bool   // after the last attempt: no quorum of masters can vote, for any name
+	calls       uint64 // how many so far
+	noQuorum    bool   // according to the last attempt, no quorum of masters can vote, for any name
 	names       map[string]*nameQueue
-	inbox       Subscription // nil: no client waits, or has for a while
+	inbox       Subscription // nil: it has not been needed for inboxIdle, or ever
 	idle        *time.Timer  // closes inbox
 	subscribers map[uint64]*Call
 	refused     map[*Call]bool // contenders whose last attempt has failed
 	listening   int            // leases that need the inbox
 
-	attempts uint64 // so far, of calls that do not queue
+	attempts uint64 // how many so far, of calls that do not queue
 	trying   map[string]*attempt
 
 	lingering
 }
 
-// A nameQueue holds the calls of this Locker for one name. It is in Queue.names while a client here holds or wants the
-// name.
+// A nameQueue holds the calls of this Locker for one name. It is in Queue.names while this Locker holds the name, or
+// one of its calls waits for the name.
 type nameQueue struct {
-	holder    *lease.Lease   // nil: no client here
-	contender *Call          // nil: no client here
-	waiting   []*Call        // the others, by priority and then by call
-	idle      bool           // holder lingers, and is the next call's
-	refusal   *round.Failure // why the others do not get the name: heldLocally, or how the contender's last attempt failed
+	holder    *lease.Lease   // nil: this Locker does not hold the name
+	contender *Call          // nil: no call of this Locker contends for the name
+	waiting   []*Call        // the local queue, by priority and then by seq
+	idle      bool           // holder lingers, and the next call takes it over
+	refusal   *round.Failure // why calls must wait: heldLocally, or how the contender's last attempt failed
 	noticed   *lease.Lease   // the last one that OwnHold was called for
 }
 
@@ -76,12 +76,12 @@ type Call struct {
 	Hold     *lease.Hold         // becomes the first hold of a new lease, or of one that is handed off
 	Priority int
 	Fair     bool
-	Called   clock.Instant // dates the ticket
+	Called   clock.Instant // when the call began, for its place in the masters' queues
 	Delays   Delays
 
 	names *nameQueue
 	own   nameQueue     // becomes the nameQueue of a name that has none yet
-	seq   uint64        // in the order of the calls; also the number of the waiter
+	seq   uint64        // numbers the calls in their order; also the number of the waiter
 	wake  chan struct{} // capacity 1: check again; nil until the call first waits
 
 	waiter
@@ -165,8 +165,8 @@ func (c *Call) signal() {
 	}
 }
 
-// insert puts c behind the calls of a higher priority and the earlier calls of its own. It returns the number of calls
-// ahead of c.
+// insert puts c behind the calls of a higher priority and the earlier calls of its own priority. It returns the number
+// of calls ahead of c.
 func (nq *nameQueue) insert(c *Call) (behind int) {
 	at := len(nq.waiting)
 	for at > 0 && nq.waiting[at-1].after(c) {
@@ -181,8 +181,8 @@ func (c *Call) after(o *Call) bool {
 	return c.Priority < o.Priority || c.Priority == o.Priority && c.seq > o.seq
 }
 
-// sleep waits until c is to check its state again: it was signalled, the view has changed, or pause has ended. It
-// returns why the call must end, nil if it need not.
+// sleep waits until c must check its state again, because it was signalled, the view has changed, or pause has ended.
+// It returns why the call must end, or nil if the call continues.
 func (q *Queue) sleep(ctx context.Context, c *Call, changed <-chan struct{}, pause <-chan time.Time) error {
 	select {
 	case <-c.wake:
@@ -207,7 +207,7 @@ func (q *Queue) recordFailure(c *Call, f *round.Failure) {
 	}
 }
 
-// yieldLocked puts the contender c back into the local queue if one with a better priority waits there, and reports
+// yieldLocked puts the contender c back into the local queue if a call with a higher priority waits there, and reports
 // whether it did.
 func (q *Queue) yieldLocked(c *Call) bool {
 	nq := c.names
@@ -291,7 +291,7 @@ func (q *Queue) recordHoldLocked(l *lease.Lease) {
 		nq = &nameQueue{}
 		q.names[l.Name] = nq
 	}
-	q.takeIdleLocked(nq) // a former holder is there if the masters have lost it, and this Locker does not know it yet
+	q.takeIdleLocked(nq) // nq still has a holder if the masters have lost its lease, and this Locker has not noticed that
 	nq.holder, nq.refusal = l, heldLocally
 	if l.MayLinger() {
 		q.listenLocked(l)

@@ -8,7 +8,7 @@ import (
 
 // How a call joins the queues of the masters, and leaves them.
 
-// ticketLocked returns the ticket of c. The masters' time is known.
+// ticketLocked returns the ticket of c. The masters' time must be known.
 func (q *Queue) ticketLocked(c *Call) *scripts.Ticket {
 	if c.ticket == nil {
 		m := q.Manager
@@ -33,18 +33,18 @@ func (q *Queue) leaveMastersLocked(c *Call) {
 	}
 }
 
-// removeWaiter removes a waiter from the queues of some masters. If it cannot be delivered, it is not kept pending:
-// late, it could remove a waiter that has tried again.
+// removeWaiter removes a waiter from the queues of some masters. If the message cannot be delivered, it does not
+// become pending, because a late one could remove a waiter that has tried again.
 func (q *Queue) removeWaiter(keys *scripts.Keys, t *scripts.Ticket, set quorum.Set) {
 	q.Manager.Post(set, q.Manager.View().Encoder.Release(keys, scripts.Ending{Waiter: t}))
 }
 
-// Releasing makes a fair call that is first in the local queue join the masters' queues just before the release of l is
-// sent, over the same connections. Otherwise the release would wake another client's waiter, although the call came
-// first. The message is a release of nothing, which puts the waiter into the queues.
+// Releasing makes a fair call that is first in the local queue join the masters' queues just before the release of l
+// is sent, over the same connections. Otherwise the release would wake another client's waiter, although the call came
+// first. The message is a release without a lease, which only puts the waiter into the queues.
 func (q *Queue) Releasing(l *lease.Lease) {
 	q.mu.Lock()
-	defer q.mu.Unlock() // held to the end: a call that ends meanwhile leaves the queues after it has joined them
+	defer q.mu.Unlock() // held to the end, so that a call that ends meanwhile leaves the queues only after this join
 	nq := q.names[l.Name]
 	if l.Role() != scripts.Plain || nq == nil || len(nq.waiting) == 0 || !nq.waiting[0].Fair ||
 		!q.receivingLocked() || q.noQuorum {

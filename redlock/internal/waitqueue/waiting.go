@@ -7,14 +7,15 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
-// ownHoldPause is how long a call without an end waits for a lease of its own Locker before OwnHold is called.
+// ownHoldPause is how long a call whose context never ends waits for a lease of its own Locker before OwnHold is
+// called.
 const ownHoldPause = time.Second
 
 // Waiting counts the calls that wait.
 type Waiting struct {
 	Held     int            // another lock of this or of another Locker has the name, or another client is first
 	NoQuorum int            // no quorum of the masters can grant the name
-	Failure  *round.Failure // of one of the latter; nil if there is none
+	Failure  *round.Failure // of one of the calls in NoQuorum; nil if there is none
 }
 
 // Waiting returns how many calls wait now, and why.
@@ -47,8 +48,8 @@ func starved(f *round.Failure) bool {
 		!errors.Is(f.Decision, round.ErrOverloaded)
 }
 
-// watchOwnHold calls OwnHold if a lease of this Locker keeps c waiting for ownHoldPause. It looks after that time, and
-// then at growing intervals of up to a minute, until stop is called.
+// watchOwnHold calls OwnHold if a lease of this Locker keeps c waiting for ownHoldPause. It checks after that time,
+// and then at growing intervals of up to a minute, until stop is called.
 func (q *Queue) watchOwnHold(c *Call) (stop func() bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
