@@ -42,7 +42,7 @@ type inbox struct {
 // needs it.
 type messages struct {
 	due     clock.Instant // when the Manager is to extend the lease because of a message; zero: no message is pending
-	checked clock.Instant // when it last did so
+	checked clock.Instant // when the Manager last did so
 	// requested is closed when another client requests a release. It belongs to the holder whose token is in holder.
 	requested chan struct{}
 	holder    int64
@@ -144,7 +144,7 @@ func later(a, b clock.Instant) clock.Instant {
 // A pacer limits the rate of extensions that messages cause, over all leases of a Locker.
 type pacer struct {
 	mu   sync.Mutex
-	free clock.Instant // when the next may be sent
+	free clock.Instant // when the next extension may be sent
 }
 
 // next returns when the next extension may be sent, now at the earliest.

@@ -10,7 +10,7 @@ type sent struct {
 	to     quorum.Set      // masters to which an acquire, an import or a repair may have been written
 	view   *admission.View // of the first round, with the sessions that it used
 	mixed  quorum.Set      // masters that were sent a repair, or a message over another session than in the first round
-	ballot int64           // the largest of all rounds
+	ballot int64           // the largest ballot of all rounds
 	repair map[int]int64   // the largest ballot of a repair, indexed by master; nil: none was sent
 }
 
