@@ -47,8 +47,8 @@ type journal struct {
 
 	mu     sync.Mutex
 	alarm  *time.Timer   // runs while no lock can be acquired; nil if one can, or the Locker is closed
-	since  time.Time     // when the alarm was set first
-	due    time.Time     // of the next warning
+	since  time.Time     // when the alarm was first set
+	due    time.Time     // time of the next warning
 	pause  time.Duration // before the next warning
 	warned bool
 	closed bool
@@ -59,7 +59,7 @@ type shortage struct {
 	able, needed int      // masters that can grant a lock, and how many of them are needed
 	waiting      int      // calls that wait because of that
 	masters      troubles // the masters that grant none
-	reason       string   // of a waiting call; "" if none waits
+	reason       string   // why a call waits; "" if none waits
 	quarantine   bool     // masters are in quarantine, and no quorum votes
 }
 
@@ -68,7 +68,7 @@ type trouble struct {
 	Master string  `json:"master"`
 	State  string  `json:"state"`
 	Reason string  `json:"reason"`
-	Left   float64 `json:"left,omitempty"` // of a quarantine, in seconds
+	Left   float64 `json:"left,omitempty"` // the rest of a quarantine, in seconds
 }
 
 // String returns the trouble for log handlers that write text.
