@@ -106,7 +106,7 @@ func (l operator) adopt(want *quorum.Config) {
 	}
 }
 
-// seen returns the input of reconfig.
+// seen returns the input for package reconfig. want is the configuration to change to, or nil.
 func (l operator) seen(view *admission.View, want *quorum.Config) reconfig.Seen {
 	s := reconfig.Seen{Config: view.Config, Masters: view.Masters, Carried: true}
 	if want == nil {
@@ -274,7 +274,7 @@ func (s *Configuration) check() error {
 	return nil
 }
 
-// lists reports whether s is a plain list, without an epoch, with the masters of now, which is final.
+// lists reports whether s is a plain list without an epoch that contains the masters of now, and now is final.
 func (s *Configuration) lists(now Configuration) bool {
 	names := slices.Clone(s.Masters)
 	for i, name := range names {

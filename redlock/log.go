@@ -24,9 +24,9 @@ import (
 // logs that a master grants locks again, that locks can be acquired again, and that a lock has reached its max hold.
 //
 // The message of a record is constant, and its attributes are data: owner ([WithOwner]), master, state, reason, lock,
-// token, and times in seconds (left, held, for). Advice is in the attribute hint. None has a password. Records go
-// through the event queue of the Locker (see [redlockinfo.Trace]) and keep their original times: a handler that blocks
-// or panics delays or loses records, but never a lock. slog.DiscardHandler turns the log off.
+// token, and times in seconds (left, held, for). Advice is in the attribute hint. No record contains a password.
+// Records go through the event queue of the Locker (see [redlockinfo.Trace]) and keep their original times: a handler
+// that blocks or panics delays or loses records, but never a lock. slog.DiscardHandler turns the log off.
 func WithLogger(log *slog.Logger) Option { return lockerOption(func(c *config) { c.log = log }) }
 
 // The pauses between two warnings that no lock can be acquired, and between two checks whether that has changed.
@@ -144,7 +144,7 @@ func (j *journal) viewed(last, next *admission.View) {
 			continue
 		}
 		switch known := j.known.Has(i); {
-		case errors.Is(now.Err, transport.ErrClosed): // the states of its masters no longer matter
+		case errors.Is(now.Err, transport.ErrClosed): // the states of the masters no longer matter
 			if !j.poolClosed {
 				j.poolClosed = true
 				j.Log(slog.LevelError, "redlock: pool was closed before its Locker",
@@ -152,7 +152,7 @@ func (j *journal) viewed(last, next *admission.View) {
 			}
 		case now.Phase == admission.Down:
 			j.master(slog.LevelWarn, "redlock: master is down", &m)
-		case clock: // it begins to vote with a wrong clock, which was logged
+		case clock: // the master begins to vote with a wrong clock, which was logged
 		case known && now.Phase == admission.Voting:
 			j.master(slog.LevelInfo, "redlock: master votes", &m)
 		case known:

@@ -78,8 +78,8 @@ func (e ending) endContexts() {
 	}
 }
 
-// finish ends the contexts, sends the release, wakes the next local waiter and reports the end, as the reason says. It
-// returns the round of the release; nil if none was sent.
+// finish ends the contexts, sends the release, wakes the next local waiter and reports the end, as its reason requires.
+// It returns the round of the release; nil if none was sent.
 func (e ending) finish() (r *round.Round) {
 	if e.why == nil {
 		return nil

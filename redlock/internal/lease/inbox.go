@@ -91,7 +91,7 @@ func (l *Lease) Message(release bool) {
 	end.finish()
 }
 
-// requestLocked closes the channel of the holder, which may have none.
+// requestLocked closes the channel that Requested has returned to the holder, if there is one.
 func (l *Lease) requestLocked() {
 	m := l.messages
 	if m == nil || m.holder != l.ownership.token {

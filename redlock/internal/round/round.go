@@ -97,7 +97,7 @@ func (r *Round) Judge(rule quorum.Rule, also quorum.Set) {
 	r.tally.Rule, r.asked = rule, rule.All()|also
 }
 
-// Asked returns the set of masters that vote here.
+// Asked returns the set of masters that vote in this round.
 func (r *Round) Asked() quorum.Set { return r.asked }
 
 // A Skipped is the vote of a master to which no call was sent.
