@@ -183,7 +183,7 @@ var _ = private.Provide(
 	func(lock any) (on, n int) { return heldOn(lock.(*Lock)) },
 )
 
-// heldOn returns how many of the n masters are connected and known to have the lock. That is usually n, and fewer for a
+// heldOn returns how many of the n masters are connected and known to have the lock. on is usually n, but smaller for a
 // moment after Lock, until the last masters have answered.
 func heldOn(k *Lock) (on, n int) {
 	i := k.hold.Lease().Info()
@@ -243,7 +243,7 @@ func (t tools) WrongList() error {
 	return nil
 }
 
-// Member returns the *Lock of name in locks, which is a *Locks; nil if it has no such name.
+// Member returns the *Lock of name in locks, which must be a *Locks; nil if locks does not contain the name.
 func (tools) Member(locks any, name string) any {
 	for _, k := range locks.(*Locks).locks {
 		if k.Name() == name {

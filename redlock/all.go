@@ -25,7 +25,8 @@ type Locks struct {
 	locks []*Lock // sorted by name, without duplicates
 }
 
-// during runs f while s is held, unless acquiring s failed with the error taken.
+// during runs f while s is held. taken is the error of acquiring s; if it is not nil, during returns it and does not
+// run f.
 func (s *Locks) during(ctx context.Context, f func(ctx context.Context) error, taken error) (err error) {
 	if taken != nil {
 		return taken

@@ -30,7 +30,7 @@ func (l operator) reconfigure(ctx context.Context, s Configuration) (err error) 
 	if l.cfg.guard == 0 && s.Epoch > 0 {
 		return errUnguarded
 	}
-	return l.withRecords(ctx, "change", func(*admission.View) error { // an idle client has old records
+	return l.withRecords(ctx, "change", func(*admission.View) error { // the records of an idle client are old
 		select {
 		case l.changing <- struct{}{}:
 			defer func() { <-l.changing }()
@@ -75,7 +75,7 @@ func (l operator) changeTo(ctx context.Context, want *quorum.Config) error {
 			return nil
 		case step == reconfig.Carry:
 			again = time.After(20 * time.Millisecond) // extended leases send no notification
-		case view.Config.Follow != want.Rule: // Prepare closes moved, unless the Locker is closed
+		case view.Config.Follow != want.Rule: // SetConfig closes moved, unless the Locker is closed
 			l.voters.SetConfig(view.Config.Following(want))
 		}
 		select {
@@ -92,8 +92,8 @@ func (l operator) changeTo(ctx context.Context, want *quorum.Config) error {
 	}
 }
 
-// adopt makes the Locker use want. If want has two sets, leases that use one set are soon extended, one after the
-// other.
+// adopt makes the Locker use want. If want has two sets, the leases that use only one of them are extended soon, at
+// random times.
 func (l operator) adopt(want *quorum.Config) {
 	l.voters.SetConfig(want)
 	if !want.Rule.Joint() {
@@ -106,7 +106,7 @@ func (l operator) adopt(want *quorum.Config) {
 	}
 }
 
-// seen returns the input of reconfig.
+// seen returns the input for package reconfig. want is the configuration to change to, or nil.
 func (l operator) seen(view *admission.View, want *quorum.Config) reconfig.Seen {
 	s := reconfig.Seen{Config: view.Config, Masters: view.Masters, Carried: true}
 	if want == nil {
@@ -274,7 +274,7 @@ func (s *Configuration) check() error {
 	return nil
 }
 
-// lists reports whether s is a plain list, without an epoch, with the masters of now, which is final.
+// lists reports whether s is a plain list without an epoch that contains the masters of now, and now is final.
 func (s *Configuration) lists(now Configuration) bool {
 	names := slices.Clone(s.Masters)
 	for i, name := range names {

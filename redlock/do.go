@@ -115,7 +115,7 @@ func (l *shard) do(
 	return l.events.call(ctx, "do", name, run)
 }
 
-// leadPause is the minimum pause of a failed leader; the maximum is twice as long, the length random.
+// leadPause is the minimum pause after a leader has failed. The length is random; the maximum is twice as long.
 const leadPause = time.Second
 
 // Lead campaigns for the leadership of name, which is the lock of that name, and runs f while it leads. The context of

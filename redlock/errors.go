@@ -82,7 +82,7 @@ type LockError struct {
 	Op     string        // the call: "lock", "re-enter", "extend", "set value", "unlock", ..., or one about the masters
 	Name   string        // of the lock; the key prefix in a call about the masters
 	Holder string        // the label of the client whose lease has a majority; "" if no lease has one
-	Left   time.Duration // when that lease expires unless it is extended; 0 if the masters do not say
+	Left   time.Duration // time until that lease expires unless it is extended; 0 if it is not known
 
 	decided error // is or wraps one of the sentinels; nil if the context ended the call first
 	cause   error // the error of the context that ended the call, nil if none did
@@ -93,7 +93,7 @@ type LockError struct {
 	unsent                            bool
 
 	slots   int               // number of slots of the name, if each is held; 0: the call was not for slots
-	since   time.Time         // start of the current hold by the masters' clocks; zero if unknown
+	since   time.Time         // start of the current hold according to the masters' clocks; zero if unknown
 	here    bool              // this Locker itself holds the name, by a lock whose context was not passed to the call
 	masters *multierror.Error // errors of the masters that failed in the last round, each a transport.Error
 }

@@ -43,7 +43,7 @@ func (l operator) inspect(ctx context.Context, name string) (redlockinfo.Inspect
 	return i, nil
 }
 
-// answers receives the replies to one call. Its buffer has room for all of them.
+// answers receives the replies to one call. Its buffer must have room for all of them.
 type answers chan answer
 
 type answer struct {
@@ -214,7 +214,7 @@ func (l operator) toAll(ctx context.Context, view *admission.View, call *frame.C
 func (hs holdings) queue() (list []redlockinfo.Client) {
 	type waiter struct {
 		redlockinfo.Client
-		waited time.Duration // by the masters' clocks
+		waited time.Duration // according to the masters' clocks
 		places int
 	}
 	seen := make(map[string]*waiter)
@@ -269,7 +269,7 @@ func (l operator) requestRelease(ctx context.Context, name string) (heard int, e
 	keys := prefix.Keys(name)
 	for _, id := range ids {
 		if owner, _ := scripts.LeaseLabel(id); owner == "" {
-			continue // no holder, or none of this library
+			continue // no holder, or not a lock of this library
 		}
 		received := 0
 		err = l.toAll(ctx, view, prefix.Notify(&keys, id, true), func(a answer) {

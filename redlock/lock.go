@@ -15,9 +15,9 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
-// A Lock is one acquisition of a name. It is released once and not locked again. While it is held it is extended in
-// the background; when it ends otherwise than by Unlock, its Done closes and its contexts end. All methods are safe
-// for concurrent use.
+// A Lock is one acquisition of a name. It is released once and not locked again. While it is held it is extended in the
+// background; when it ends in any other way than by Unlock, its Done is closed and its contexts end. All methods are
+// safe for concurrent use.
 type Lock struct {
 	l    *shard
 	hold lease.Hold

@@ -207,7 +207,7 @@ func (l *shard) shortage() *shortage {
 
 // A listener passes the messages of the inbox to the queue.
 type listener struct {
-	*waitqueue.Queue // for Resubscribed
+	*waitqueue.Queue // implements Resubscribed
 	prefix           scripts.Prefix
 }
 

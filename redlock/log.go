@@ -24,9 +24,9 @@ import (
 // logs that a master grants locks again, that locks can be acquired again, and that a lock has reached its max hold.
 //
 // The message of a record is constant, and its attributes are data: owner ([WithOwner]), master, state, reason, lock,
-// token, and times in seconds (left, held, for). Advice is in the attribute hint. None has a password. Records go
-// through the event queue of the Locker (see [redlockinfo.Trace]) and keep their original times: a handler that blocks
-// or panics delays or loses records, but never a lock. slog.DiscardHandler turns the log off.
+// token, and times in seconds (left, held, for). Advice is in the attribute hint. No record contains a password.
+// Records go through the event queue of the Locker (see [redlockinfo.Trace]) and keep their original times: a handler
+// that blocks or panics delays or loses records, but never a lock. slog.DiscardHandler turns the log off.
 func WithLogger(log *slog.Logger) Option { return lockerOption(func(c *config) { c.log = log }) }
 
 // The pauses between two warnings that no lock can be acquired, and between two checks whether that has changed.
@@ -47,8 +47,8 @@ type journal struct {
 
 	mu     sync.Mutex
 	alarm  *time.Timer   // runs while no lock can be acquired; nil if one can, or the Locker is closed
-	since  time.Time     // when the alarm was set first
-	due    time.Time     // of the next warning
+	since  time.Time     // when the alarm was first set
+	due    time.Time     // time of the next warning
 	pause  time.Duration // before the next warning
 	warned bool
 	closed bool
@@ -59,7 +59,7 @@ type shortage struct {
 	able, needed int      // masters that can grant a lock, and how many of them are needed
 	waiting      int      // calls that wait because of that
 	masters      troubles // the masters that grant none
-	reason       string   // of a waiting call; "" if none waits
+	reason       string   // why a call waits; "" if none waits
 	quarantine   bool     // masters are in quarantine, and no quorum votes
 }
 
@@ -68,7 +68,7 @@ type trouble struct {
 	Master string  `json:"master"`
 	State  string  `json:"state"`
 	Reason string  `json:"reason"`
-	Left   float64 `json:"left,omitempty"` // of a quarantine, in seconds
+	Left   float64 `json:"left,omitempty"` // the rest of a quarantine, in seconds
 }
 
 // String returns the trouble for log handlers that write text.
@@ -144,7 +144,7 @@ func (j *journal) viewed(last, next *admission.View) {
 			continue
 		}
 		switch known := j.known.Has(i); {
-		case errors.Is(now.Err, transport.ErrClosed): // the states of its masters no longer matter
+		case errors.Is(now.Err, transport.ErrClosed): // the states of the masters no longer matter
 			if !j.poolClosed {
 				j.poolClosed = true
 				j.Log(slog.LevelError, "redlock: pool was closed before its Locker",
@@ -152,7 +152,7 @@ func (j *journal) viewed(last, next *admission.View) {
 			}
 		case now.Phase == admission.Down:
 			j.master(slog.LevelWarn, "redlock: master is down", &m)
-		case clock: // it begins to vote with a wrong clock, which was logged
+		case clock: // the master begins to vote with a wrong clock, which was logged
 		case known && now.Phase == admission.Voting:
 			j.master(slog.LevelInfo, "redlock: master votes", &m)
 		case known:

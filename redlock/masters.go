@@ -402,8 +402,8 @@ func (l *shard) deployment() string {
 	return fmt.Sprintf("shard %d of %d", l.cfg.layout.Number, l.cfg.layout.Of)
 }
 
-// findings returns the problems of the admission of one master. guard is the max TTL of this client, longest that of
-// the deployment. It does not report again that the master is down, or a problem that failures explains.
+// findings returns the problems of the admission of one master. guard is the max TTL of this client, and longest the
+// max TTL of the deployment. It does not report again that the master is down, or a problem that failures explains.
 func findings(m *redlockinfo.Master, guard, longest time.Duration, failures []string) (list []pool.Finding) {
 	find := func(s pool.Severity, about, what, endangers, do string) {
 		list = append(list, pool.Finding{

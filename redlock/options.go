@@ -73,7 +73,7 @@ type config struct {
 	durable  []string // addresses; nil: none; empty: all
 	observer bool
 	sets     []Configuration // indexed by shard
-	set      *Configuration  // of this shard; nil: the masters of the pool
+	set      *Configuration  // the configuration of this shard; nil: the masters of the pool
 	layout   scripts.Shard
 }
 
@@ -494,7 +494,7 @@ func (l *shard) repeat(ctx context.Context, op, name string, cfg *lockConfig, on
 			return failed(op, name, err)
 		}
 		if view := l.voters.View(); view.Config.Rule.Won(view.Voting) {
-			changed = nil // a quorum votes, so the full pause is due
+			changed = nil // a quorum votes, so wait for the full pause
 		}
 		select {
 		case <-time.After(delay):
@@ -561,7 +561,7 @@ func (l *shard) waitReady(ctx context.Context) error {
 		if err != nil {
 			return failed("wait for a quorum of", l.cfg.prefix, l.sender.NoQuorum(view, "vote", err))
 		}
-		_, _ = l.voters.Await(ctx, (*admission.View).Settled) // a quorum votes, also if this ends early
+		_, _ = l.voters.Await(ctx, (*admission.View).Settled) // ignore the error: a quorum votes in any case
 		f := l.unhealthy(ctx)
 		if f == nil {
 			return nil

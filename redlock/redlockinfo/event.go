@@ -27,20 +27,21 @@ type Trace struct {
 
 // An Event is something that has happened. Kind says what, and which other fields are set:
 //
-//	call          a call has ended, however: Op, Context, Elapsed, Token, Attempts, Place, the votes of its last attempt;
-//	              Held after an "unlock" that ended a lock
+//	call          a call has ended, even by a panic: Op, Context, Elapsed, Token, Attempts, Place, the votes of its
+//	              last attempt; Held after an "unlock" that ended a lock
 //	attempt       a round of an acquire or an import was decided or given up: ID, Token, Elapsed, the votes
 //	vote          a master has replied: Op, Master, State, Elapsed; Err if it gave no vote
-//	acquired      a lock was won, or handed off to a local waiter; re-entries excepted. Each has one end:
-//	released      it was unlocked, and the release is confirmed or given up; handed off; exported; or released by Close
+//	acquired      a lock was won, or handed off to a local waiter; except re-entries. Each ends as released or lost:
+//	released      it was unlocked, handed off, exported, or released by Close: Err
 //	lost          it ended before its release
 //	extended      an extension was decided
 //	repaired      a master that lacked a lock has it again: Master
 //	master        the state of a master has changed: Master, State, Left
 //	reconfigured  a redlock.Admin.Reconfigure has ended; Token is the epoch
-//	warning       the configuration is allowed, and has a risk: Err
+//	warning       the configuration is valid, but has a risk: Err
 //
-// The kinds acquired to extended have ID, Token, Held and Left. A call that ends during Close may be reported after it.
+// Events of the kinds acquired to extended have ID, Token, Held and Left. A call that ends during Close may be reported
+// after Close has returned.
 type Event struct {
 	Kind string
 	Time time.Time // when it happened; of a call, when it began

@@ -18,7 +18,7 @@ type Master struct {
 
 // An Inspection reports which clients hold a name and wait for it, according to the masters.
 type Inspection struct {
-	// Client is the holder: the writer, if a redlock.RWLock is held by one. Its ID is "" if no lease has a quorum; On
+	// Client is the holder; of a redlock.RWLock it is the writer, not a reader. Its ID is "" if no lease has a quorum; On
 	// is then the number of masters that answered.
 	Client
 	Token int64 // the fencing token; 0 for a writer

@@ -31,7 +31,7 @@
 // repl-backlog-ttl is shorter than the max TTL has no vote, if CONFIG may be read. A replica has no vote; the pool
 // refuses it.
 //
-// A durable master, which according to its operator persists every write before it replies, votes at once after a
+// A durable master, which according to its operator persists every write before it replies, votes immediately after a
 // restart. It is recognized by its old record, which contains the address. A promoted server is never taken for one,
 // since a replica would carry that record too.
 //

@@ -11,7 +11,7 @@ import (
 type Clock struct {
 	Own  int64         // an estimate, in microseconds
 	Away time.Duration // distance of Own from the median
-	Off  time.Duration // the same, negative if Own is behind
+	Off  time.Duration // Away with a sign: negative if Own is behind the median
 }
 
 // A Fact is the knowledge of one client about one master. When the connection ends, Read becomes false, and the last
@@ -117,7 +117,7 @@ func (m *Memory) See(f *Fact) {
 		return
 	}
 	switch {
-	case m.identity == "": // up for the first time
+	case m.identity == "": // up for the first time, or since Forget
 		m.Incarnation++
 	case freed(m.identity, f.Identity): // the same server
 	case f.durable() && !f.Read && f.Err == nil:

@@ -50,7 +50,8 @@ type Move struct {
 	Gather quorum.Set        // read the records of these masters again
 }
 
-// Judge returns the state of master i, and the next action for it. The caller adds the session and the incarnation.
+// Judge returns the state of master i, and the next action for it. The caller must add the session and the incarnation
+// to the state.
 func (f *Deployment) Judge(i int) (State, Move) {
 	fact := &f.Facts[i]
 	st := State{Err: fact.Err, ClockOff: skew.Excludes(fact.Away), Off: fact.Off, Backlog: fact.Backlog}
@@ -70,7 +71,7 @@ func (f *Deployment) Judge(i int) (State, Move) {
 		st.Admitted = fact.own() && st.Record.Admitted
 		if st.Agrees = f.agrees(i); st.Agrees {
 			st.Stamp = scripts.StampOf(fact.Text)
-		} // otherwise the master itself checks the epoch that the call carries
+		} // otherwise the stamp stays Unread, and the script checks the epoch that the call carries
 	}
 	m := f.judgeUp(i, &st)
 	if st.Phase == Connecting && fact.Err != nil { // steps fail, so do not wait for this master
@@ -147,7 +148,7 @@ func (f *Deployment) vote(i int, st *State) (m Move) {
 		m.Look = Look
 	}
 	switch {
-	case r.Identity != fact.Identity: // its backlog was freed
+	case r.Identity != fact.Identity: // the server has freed its backlog
 		return f.write(scripts.AdmitRewrite, i)
 	case fact.Home != "" && r.Home == "": // the master has become a durable one
 		return f.write(scripts.AdmitNow, i)

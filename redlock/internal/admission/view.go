@@ -28,7 +28,7 @@ func (p Phase) String() string { return phaseNames[p] }
 type State struct {
 	Phase   Phase
 	Session uint64 // of its connection; 0 if there is none
-	Stamp   string // of its admission record, as calls expect it; "" if the guard is off
+	Stamp   string // the stamp of its admission record that calls expect; "" if the guard is off
 	// Text is its admission record, read on this session, and Record is the parsed Text. Both are zero if there is no
 	// record, or if the guard is off.
 	Text   string

@@ -23,8 +23,8 @@ const (
 // clock is set looks the same, so a majority is required.
 type leaps struct {
 	missed atomic.Int64 // total in nanoseconds
-	read   []reading    // the last one of each master
-	shown  []shownLeap  // the last one of each master
+	read   []reading    // the last reading of each master
+	shown  []shownLeap  // the last leap of each master
 }
 
 // A reading is the time t that a master's clock showed at the instant at, with a maximum error of within.

@@ -39,7 +39,7 @@ type Attempt struct {
 // AcquireStats counts the rounds and votes of one call. Only the goroutine of the call uses it. A nil AcquireStats
 // records nothing.
 type AcquireStats struct {
-	Rounds int // that were sent
+	Rounds int // rounds that were sent
 	// Granted of N masters had granted the lease when the last round was decided or given up.
 	Granted, N int
 	// Place is the place of the call when it first waited in a queue, from 1; 0: it has not waited in one.
@@ -156,7 +156,7 @@ func (h *Hold) Start(l *Lease, terms *Terms) error {
 	if l.Role() != scripts.Plain {
 		l.m.addressees.add(l)
 	} else if l.linger.allowed {
-		defer l.m.addressees.remove(l) // the local queue knows it by now
+		defer l.m.addressees.remove(l) // the local queue knows l by now
 	}
 	l.mu.Lock()
 	h.beginLocked(l, terms, now)

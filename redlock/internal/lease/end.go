@@ -19,15 +19,15 @@ var (
 	ErrNested   = errors.New("redlock: the lock is locked more than once; unlock the inner locks first")
 )
 
-// A reason says why a lease ends, and what is done then. In each case its contexts end first, and the next local
-// waiter contends last, after the release if sends is set. If it is not set, the last Unlock sends the release, or the
+// A reason says why a lease ends, and what is done then. In each case its contexts end first, and the next local waiter
+// contends last, after the release if sends is set. If sends is not set, the last Unlock sends the release, or the
 // lease continues elsewhere.
 type reason struct {
 	err     error // the error of its holds from then on
 	sends   bool  // the release is sent
 	joins   bool  // a fair local waiter joins the masters' queues before the release
-	lost    bool  // it is reported as lost
-	ended   bool  // it is reported as released, with outcome
+	lost    bool  // the lease is reported as lost
+	ended   bool  // the lease is reported as released, with outcome
 	outcome error
 }
 
@@ -38,7 +38,7 @@ var (
 	expired    = &reason{err: fmt.Errorf("%w: no majority extended it in time", ErrLost), lost: true}
 	forgotten  = &reason{err: fmt.Errorf("%w: too few masters still have it", ErrLost), lost: true}
 	overdue    = &reason{err: ErrMaxHold, lost: true}
-	released   = &reason{err: ErrReleased, sends: true, joins: true} // Unlock reports it when it is confirmed
+	released   = &reason{err: ErrReleased, sends: true, joins: true} // Unlock reports it when the release is confirmed
 	closed     = &reason{err: ErrClosed, sends: true, ended: true, outcome: ErrClosed}
 	exported   = &reason{err: ErrExported, ended: true, outcome: ErrExported}
 	downgraded = &reason{err: ErrReleased, ended: true}
@@ -78,8 +78,8 @@ func (e ending) endContexts() {
 	}
 }
 
-// finish ends the contexts, sends the release, wakes the next local waiter and reports the end, as the reason says. It
-// returns the round of the release; nil if none was sent.
+// finish ends the contexts, sends the release, wakes the next local waiter and reports the end, as its reason requires.
+// It returns the round of the release; nil if none was sent.
 func (e ending) finish() (r *round.Round) {
 	if e.why == nil {
 		return nil

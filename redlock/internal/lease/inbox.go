@@ -42,7 +42,7 @@ type inbox struct {
 // needs it.
 type messages struct {
 	due     clock.Instant // when the Manager is to extend the lease because of a message; zero: no message is pending
-	checked clock.Instant // when it last did so
+	checked clock.Instant // when the Manager last did so
 	// requested is closed when another client requests a release. It belongs to the holder whose token is in holder.
 	requested chan struct{}
 	holder    int64
@@ -91,7 +91,7 @@ func (l *Lease) Message(release bool) {
 	end.finish()
 }
 
-// requestLocked closes the channel of the holder, which may have none.
+// requestLocked closes the channel that Requested has returned to the holder, if there is one.
 func (l *Lease) requestLocked() {
 	m := l.messages
 	if m == nil || m.holder != l.ownership.token {
@@ -144,7 +144,7 @@ func later(a, b clock.Instant) clock.Instant {
 // A pacer limits the rate of extensions that messages cause, over all leases of a Locker.
 type pacer struct {
 	mu   sync.Mutex
-	free clock.Instant // when the next may be sent
+	free clock.Instant // when the next extension may be sent
 }
 
 // next returns when the next extension may be sent, now at the earliest.

@@ -18,7 +18,7 @@ type Terms struct {
 	Least   time.Duration // the validity that must be left when the call returns
 	MaxHold time.Duration // 0: no limit
 	MinHold time.Duration // the masters keep the name for this long, even after its Unlock
-	Extend  bool          // in the background
+	Extend  bool          // the lease is extended in the background
 	Async   bool          // Unlock does not wait for the masters
 	Long    bool          // the holder is expected to keep the lease for long, so HeldLong does not report it
 	// Handoffs, in the terms of the call that wins the lease, is how often the lease may be handed off until its release.
@@ -63,7 +63,7 @@ const (
 	ended
 )
 
-// A Lease is one id on the masters.
+// A Lease is what the masters have granted, or may have granted, to one id.
 type Lease struct {
 	m        *services
 	Name     string
@@ -118,7 +118,7 @@ func (l *Lease) valueLocked() scripts.Value {
 	return l.value.text
 }
 
-// Role returns the role of the lease for its name.
+// Role returns the kind of lock: plain, reader or writer.
 func (l *Lease) Role() scripts.Role { return l.keys.Role() }
 
 // Events returns the Events of the Manager.
@@ -159,7 +159,7 @@ type ownership struct {
 	token    int64
 	depth    int   // holds that are not unlocked
 	entering int32 // re-entries under way, which have no Hold yet
-	reported bool  // by HeldLong
+	reported bool  // HeldLong has returned true
 	terms    Terms
 	began    clock.Instant
 	holds    []holding
@@ -189,7 +189,8 @@ func (l *Lease) heldLocked(now clock.Instant) time.Duration {
 	return time.Duration(now.Steady() - l.ownership.began.Steady())
 }
 
-// same returns the masters whose addresses still belong to the same servers, which have not lost data since then.
+// same returns the masters with the same incarnation in both views: the same server is at the address, and has not lost
+// data in between.
 func same(then, now *admission.View) (set quorum.Set) {
 	for i := range min(len(then.Masters), len(now.Masters)) {
 		if then.Masters[i].Incarnation == now.Masters[i].Incarnation {
@@ -232,7 +233,7 @@ type Info struct {
 	Depth   int
 	Left    time.Duration
 	Held    time.Duration // since the ownership began
-	Kept    time.Duration // of a lease that has ended: for how long its minimum hold still lasts
+	Kept    time.Duration // how long the minimum hold of a lease that has ended still lasts
 	On      int           // masters that are up and have the lease according to their last answer
 	Expects int           // masters of the configuration
 }

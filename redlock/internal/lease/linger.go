@@ -5,8 +5,8 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// lingerTokens is how many tokens the acquire of a lease that may linger reserves: its fence is then at most 100 ms
-// ahead of the masters' time, and the acquire of another client within that time is refused once as stale.
+// lingerTokens is how many tokens the acquire of a lease that may linger reserves. So the fence is at most 100 ms ahead
+// of the masters' time, and an acquire of another client within that time is refused once as stale.
 const lingerTokens = 100_000
 
 // A linger records whether and how long a lease may be kept without a holder after its last Unlock, so that the next
@@ -52,7 +52,7 @@ func (l *Lease) lingerLocked(now clock.Instant) bool {
 	case d == 0, entering, !l.mayLingerLocked(), l.tokens.next > l.tokens.last:
 		return false
 	//mutant:linger-value = false
-	case l.value != nil: // it is that of the last holder
+	case l.value != nil: // the value is that of the last holder
 		return false
 	//mutant:linger-lost-recall 1= false
 	case now.Sub(l.tokens.won) >= l.ownership.terms.TTL, !l.m.Waiters.MayIdle(l):

@@ -64,7 +64,7 @@ type Env struct {
 	Ballots *ballot.Ballots
 	View    func() *admission.View
 	Prefix  scripts.Prefix
-	Owner   string // the UUID of the Locker, which begins the ids of its leases and waiters
+	Owner   string // the UUID of the Locker, with which the ids of its leases and waiters begin
 	Label   string // for people: what WithOwner sets
 	Closing <-chan struct{}
 	Events  Events
@@ -78,7 +78,7 @@ type Env struct {
 type services struct {
 	Env
 	timers     *due.Timers[*Lease] // the live leases
-	rounds     limiter             // of acquires
+	rounds     limiter             // bounds the acquire rounds under way
 	addressees addressees
 	checks     pacer
 	first      atomic.Pointer[services] // equal for all Managers that share one order of names: see Share
@@ -88,7 +88,7 @@ type services struct {
 // in Acquire and Import.
 type Manager struct {
 	services
-	number atomic.Uint64 // of the ids
+	number atomic.Uint64 // counts the ids
 }
 
 // NewManager starts the Manager's goroutine. EndAll ends it.

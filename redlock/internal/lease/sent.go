@@ -5,12 +5,12 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/admission"
 )
 
-// sent records to which masters messages were sent that can create the lease, and so which masters may have it.
+// sent records which masters were sent messages that can create the lease, and so which masters may have it.
 type sent struct {
 	to     quorum.Set      // masters to which an acquire, an import or a repair may have been written
 	view   *admission.View // of the first round, with the sessions that it used
 	mixed  quorum.Set      // masters that were sent a repair, or a message over another session than in the first round
-	ballot int64           // the largest of all rounds
+	ballot int64           // the largest ballot of all rounds
 	repair map[int]int64   // the largest ballot of a repair, indexed by master; nil: none was sent
 }
 

@@ -21,15 +21,15 @@ type Settings struct {
 	Clocks   *ballot.Clocks
 	Prefix   scripts.Prefix
 	Guard    time.Duration          // restart guard; 0: it is off, and every master that is up votes
-	Durable  func(addr string) bool // whether a master remembers every write; nil: none does
+	Durable  func(addr string) bool // whether a master persists every write; nil: none does
 	Observer bool                   // the Monitor writes no records
 	Shard    scripts.Shard          // the shard of the masters; zero without shards
 	// AgreedFunc returns the values for admission.Deployment.Agreed and Stranger. Reevaluate must be called when they
 	// change.
 	AgreedFunc func() (agreed, stranger bool)
 	Closed     error // returned by calls that wait when Close is called
-	// OnView is called with each View that differs, by the goroutine of Run and with no lock held. It must not block, nor
-	// call SetConfig, ReadRecords, Step or Quarantine.
+	// OnView is called with each View that differs from the last one, on the goroutine of Run and with no lock held. It
+	// must not block, nor call SetConfig, ReadRecords, Step or Quarantine.
 	OnView func(last, next *admission.View)
 }
 
@@ -45,7 +45,7 @@ type Monitor struct {
 	inbox   []func()      // guarded by mu; what Run is to do next
 	changed chan struct{} // guarded by mu; closed and replaced with each View that differs
 
-	// The rest belongs to the goroutine of Run.
+	// Only the goroutine of Run uses the rest.
 	config   *quorum.Config
 	facts    []admission.Fact
 	tracks   []track
@@ -220,7 +220,7 @@ func (m *Monitor) decide() time.Duration {
 		t, st := &m.tracks[i], &next.Masters[i]
 		st.Session, st.Incarnation, st.Read = t.session, t.memory.Incarnation, t.read
 		switch {
-		case m.settings.Guard == 0: // each master is said to keep its data; if not, the next extension finds no lease
+		case m.settings.Guard == 0: // masters are assumed to keep their data; if one does not, an extension finds no lease
 			st.Incarnation = min(st.Incarnation, 1)
 		case st.Stamp == "":
 			st.Stamp = admission.Unread

@@ -96,7 +96,7 @@ func (m *Monitor) recordAnswer(i int, step scripts.AdmitStep, number uint64, adm
 	f, t := &m.facts[i], &m.tracks[i]
 	t.inFlight, t.doneStep, t.refusedAt = false, "", clock.Instant{}
 	if err == nil && (step != scripts.AdmitRead || t.failedStep == scripts.AdmitRead) {
-		f.Err = nil // that a record can be read does not show that it can be written
+		f.Err = nil // not after a read that follows a failed write: reading does not show that writing works
 	}
 	if err != nil {
 		f.Err, t.failedStep = err, step
@@ -119,7 +119,7 @@ func (m *Monitor) recordAnswer(i int, step scripts.AdmitStep, number uint64, adm
 		}
 	case scripts.AdmitOtherIdentity, scripts.AdmitClockDiffers, scripts.AdmitOtherMasters:
 		t.refusedAt, t.pause = m.settings.Clock.Now(), admission.Look
-	case scripts.AdmitTooEarly: // its clock is a little behind our estimate
+	case scripts.AdmitTooEarly: // the master's clock is a little behind our estimate
 		t.refusedAt, t.pause = m.settings.Clock.Now(), admission.Look/10
 	}
 }

@@ -14,9 +14,9 @@ import (
 
 // Seen is the deployment as seen by one client.
 type Seen struct {
-	Config  *quorum.Config    // in use
+	Config  *quorum.Config    // the configuration in use
 	Masters []admission.State // indexed by the number in the pool
-	Carried bool              // each lease here that is extended is on a majority of the next masters
+	Carried bool              // each lease that this client extends is on a majority of the next masters
 }
 
 // A Step is the next step towards another configuration.
@@ -25,7 +25,7 @@ type Step uint8
 // Steps towards another configuration.
 const (
 	Stay    Step = iota // the client already uses it
-	Prepare             // have the next masters admitted, and call Next again
+	Prepare             // admit the next masters, and call Next again
 	Carry               // extend the leases, so that the next masters have them, and call Next again
 	Adopt               // use it
 )
@@ -142,7 +142,7 @@ func incomplete(ready, set quorum.Set) error {
 
 // Progress is the progress of the change away from the old masters of an odd epoch, or to the masters of an even one.
 type Progress struct {
-	Raised    quorum.Set    // the old masters with the epoch, or a later one
+	Raised    quorum.Set    // the old masters whose records have the epoch or a later one
 	RaisedAll bool          // Raised contains a majority
 	Open      quorum.Set    // masters of the final configuration whose records allow it to act alone
 	OpenAll   bool          // Open contains a majority

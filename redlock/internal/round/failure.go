@@ -38,7 +38,7 @@ type Failure struct {
 	Quorum   int
 	N        int
 	Unsent   bool          // nothing was sent; Granted is how many masters can grant a lock
-	Left     time.Duration // when a quorum may be free, according to the refusals; negative if unknown
+	Left     time.Duration // time until a quorum may be free, according to the refusals; negative if unknown
 	Holder   string        // id of the lease held on a majority of masters; "" if there is none
 	Token    int64         // the token of that lease
 	Lingers  bool          // that lease may have no holder; its client was notified, and then releases it

@@ -80,7 +80,7 @@ func (h *Health) failure(i int) error {
 	return h.errs[i]
 }
 
-// Unknown returns the masters of set that have not granted a lock for this long, or are failing.
+// Unknown returns the masters of set that have granted no lock in the last age, or are failing.
 func (h *Health) Unknown(set quorum.Set, age time.Duration) (unknown quorum.Set) {
 	for i := range set.All() {
 		at := h.granted[i].Load()

@@ -97,7 +97,7 @@ func (r *Round) Judge(rule quorum.Rule, also quorum.Set) {
 	r.tally.Rule, r.asked = rule, rule.All()|also
 }
 
-// Asked returns the set of masters that vote here.
+// Asked returns the set of masters that vote in this round.
 func (r *Round) Asked() quorum.Set { return r.asked }
 
 // A Skipped is the vote of a master to which no call was sent.
@@ -106,9 +106,9 @@ type Skipped struct {
 	Vote   Vote
 }
 
-// SendAll queues the call to every master of the round, with the session and the record of the master, and returns in
-// sent to which. The other masters are in skipped: they need no call, see [Sender.Refusal], or sending failed. The
-// caller must pass skipped to RecordAll as soon as it holds no lock.
+// SendAll queues the call to the masters of the round, with the session and the record of each. sent contains the
+// masters to which the call was queued. skipped contains the others, which need no call, see [Sender.Refusal], or to
+// which sending failed. The caller must pass skipped to RecordAll as soon as it holds no lock.
 func (r *Round) SendAll(c *frame.Call, ttl time.Duration, need Need) (sent quorum.Set, skipped []Skipped) {
 	for i := range r.asked.All() {
 		v, no := r.sender.Refusal(r.View, i, ttl, need)
@@ -137,7 +137,7 @@ func (r *Round) Reply(i int, value any, err error) {
 	v := Vote{Err: err}
 	switch {
 	case err != nil:
-		if transport.NotLoaded(err) { // like a refused ballot: the script was not loaded, and had no effect
+		if transport.NotLoaded(err) { // treat it like a refused ballot: the script was not loaded, and had no effect
 			v.Outcome = quorum.Stale
 		}
 	case value == int64(0): // only a release returns 0: it has not found the lease

@@ -54,7 +54,7 @@ type Member struct {
 	all       atomic.Pointer[[]*Member]
 }
 
-// Join introduces the members of all shards to each other. It fails if one of them has been joined before.
+// Join connects the members of all shards. It fails if one of them has been joined before.
 func Join(all []*Member) error {
 	for i, m := range all {
 		if !m.all.CompareAndSwap(nil, &all) {
@@ -79,7 +79,7 @@ func (m *Member) Record(named, begun, other bool) {
 	}
 }
 
-// notify calls AgainFunc of all members, if that may change something.
+// notify calls AgainFunc of all members, unless they were notified after Agreed became true.
 func (m *Member) notify() {
 	all := m.all.Load()
 	if all == nil || m.notified.Load() {

@@ -14,10 +14,10 @@ import (
 // How long a contender waits before its next attempt.
 const (
 	//mutant:delay-after-wake-up = time.Second
-	leastDelay = 2 * time.Millisecond // after the first wake-up, if an attempt that one has caused was lost
-	mostDelay  = time.Second          // the same, after many refusals
+	leastDelay = 2 * time.Millisecond // after the first wake-up, if an attempt that a wake-up has caused was lost
+	mostDelay  = time.Second          // the maximum of that delay, which doubles with each lost attempt
 	firstPause = time.Second          // without a wake-up, if it is first or second in a queue
-	otherPause = 5 * time.Second      // elsewhere
+	otherPause = 5 * time.Second      // without a wake-up, if it is farther back in all queues
 	awayPause  = time.Second          // while no quorum of masters can vote
 )
 
@@ -29,12 +29,12 @@ type contention struct {
 	wakeUps int                  // consecutive lost attempts that wake-ups have caused
 	round   *round.Round         // of the last attempt; nil: nothing was sent, since too few masters voted
 	ticket  bool                 // the last attempt carried the ticket
-	decided time.Time            // when the last attempt was decided; a suspension only delays the next
+	decided time.Time            // when the last attempt was decided; a suspension only delays the next one
 	failure *round.Failure       // how the last attempt failed
 	before  *round.Failure       // why the call waited before it became the contender; nil if it did not wait
 	held    *round.Failure       // of the last attempt that failed because of another client's lease; nil: none
 	lost    int                  // attempts that failed since then
-	pauses  func() time.Duration // from the first refusal on
+	pauses  func() time.Duration // nil until the first refusal
 	pause   time.Duration        // until the next attempt, if no wake-ups can arrive
 }
 
@@ -248,7 +248,7 @@ func (n *contention) untilAttemptLocked() time.Duration {
 	voters := n.voters()
 	n.c.unsure = voters == quorum.Pending
 	switch voters {
-	case quorum.Lost: // a client that cannot win must not be first
+	case quorum.Lost: // leave the queues, in which a client that cannot win must not be first
 		//mutant:voters-leave = n.round == nil
 		q.noQuorum = true
 		//mutant:voters-leave drop

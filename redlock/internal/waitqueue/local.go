@@ -58,10 +58,10 @@ type nameQueue struct {
 	waiting   []*Call        // the local queue, by priority and then by seq
 	idle      bool           // holder lingers, and the next call takes it over
 	refusal   *round.Failure // why calls must wait: heldLocally, or how the contender's last attempt failed
-	noticed   *lease.Lease   // the last one that OwnHold was called for
+	noticed   *lease.Lease   // the last lease for which OwnHold was called
 }
 
-// heldLocally refuses a call while the same Locker holds the name.
+// heldLocally is the failure of a call that waits while its own Locker holds the name.
 var heldLocally = &round.Failure{Decision: round.ErrHeld, Left: -1}
 
 // Delays makes the pauses of one call between attempts, used if no wake-ups can arrive.
@@ -91,7 +91,7 @@ type Call struct {
 type waiter struct {
 	state  waiterState
 	ticket *scripts.Ticket // made when it is first sent, and kept
-	joined bool            // the masters may have it in their queues
+	joined bool            // the waiter may be in the queues of the masters
 	unsure bool            // it is not known yet whether a quorum of masters can vote
 	woken  quorum.Set      // masters that have sent a wake-up since the last attempt
 	first  time.Time       // when the first of them did
@@ -310,10 +310,10 @@ func (q *Queue) Ended(l *lease.Lease) {
 	}
 }
 
-// Successor returns a function that chooses the call to which a lease of name is handed off; see package lease. It
-// considers the first of the local queue alone, so that no client is passed over: a fair call there, or one with
-// a shorter TTL or more validity than the lease has, prevents the handoff. The lease's lock is held when the
-// function is called.
+// Successor returns a function that chooses the call to which a lease of name is handed off; see package lease. The
+// function considers only the first call of the local queue, so that no other call overtakes it. It returns nil if that
+// call is fair, has a shorter TTL than the lease, or requires more validity than is left. The lease's lock is held when
+// the function is called.
 func (q *Queue) Successor(name string) lease.ChooseSuccessor {
 	return func(left, ttl time.Duration) *lease.Successor {
 		q.mu.Lock()

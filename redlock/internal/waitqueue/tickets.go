@@ -33,8 +33,8 @@ func (q *Queue) leaveMastersLocked(c *Call) {
 	}
 }
 
-// removeWaiter removes a waiter from the queues of some masters. If the message cannot be delivered, it does not
-// become pending, because a late one could remove a waiter that has tried again.
+// removeWaiter removes a waiter from the queues of some masters. If the message cannot be delivered, it does not become
+// pending, because a late message could remove a waiter that has tried again.
 func (q *Queue) removeWaiter(keys *scripts.Keys, t *scripts.Ticket, set quorum.Set) {
 	q.Manager.Post(set, q.Manager.View().Encoder.Release(keys, scripts.Ending{Waiter: t}))
 }
