@@ -56,8 +56,8 @@
 // gets it back after a majority has confirmed the lock in a round, unless the master has lost data since that round
 // began: it may have forgotten a vote for another client (internal/lease/doc.go lists what proves that it has not). A
 // lock ends early when so many masters have lost it that the others are no majority. A restarted master is treated as
-// one that has lost the lock until it confirms it again, which is requested as soon as it is back. [Lock.Err] and the
-// Err of its contexts compare the validity with the clocks at each call, including time of suspension or freezing.
+// one that has lost the lock until it confirms it again, which the extension requests as soon as it is back. [Lock.Err]
+// and the Err of its contexts compare the validity with the clocks at each call, including time of suspension.
 //
 // # Masters that restart
 //
