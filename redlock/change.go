@@ -314,8 +314,8 @@ func (s *Configuration) join(p *transport.Transport) (*quorum.Config, error) {
 		}
 	}
 	if p.N()+len(added) > quorum.Most {
-		return nil, invalid("the pool has had %d masters, the maximum is %d: make a new pool and Locker",
-			p.N(), quorum.Most)
+		return nil, invalid("the pool has had %d masters and %d more are to be added, but a pool has at most %d over its "+
+			"lifetime: make a new pool and Locker", p.N(), len(added), quorum.Most)
 	}
 	if _, err := p.Add(added...); err != nil {
 		return nil, invalid("%v", err)

@@ -97,7 +97,7 @@ func (f *acquireFlags) lockerOptions() []redlock.Option {
 	return opts
 }
 
-// locks are the locks of all names that run or lock acquires.
+// locks are the locks that the command "run" or "lock" acquires, one for each name.
 type locks struct {
 	of     []*redlock.Lock // in the order of the names; each name once
 	unlock func(context.Context) error

@@ -223,8 +223,8 @@ func (s *setCall) awaitClients(ctx context.Context, con *console) error {
 		select {
 		case <-time.After(200 * time.Millisecond):
 		case <-ctx.Done():
-			return fmt.Errorf("redlock set: nothing was changed: not every client uses this file yet: %s; give it to them or "+
-				"stop them, or, if their locks may end: --force", text)
+			return fmt.Errorf("redlock set: nothing was changed, because not every client uses this file yet: %s; give the "+
+				"file to these clients or stop them, or use --force if they may lose their locks", text)
 		}
 	}
 }

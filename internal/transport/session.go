@@ -24,7 +24,7 @@ type session struct {
 	pipe     *pipe.Pipe
 	info     Info                          // after the handshake, guarded by beats.mu
 	infoSent clock.Instant                 // when INFO was sent in the handshake
-	lastInfo atomic.Pointer[clock.Instant] // when the latest INFO that was answered was sent
+	lastInfo atomic.Pointer[clock.Instant] // when the latest answered INFO was sent
 	byText   bool                          // the user has no right to load scripts
 	name     atomic.Pointer[string]        // the name last sent; nil if this package does not name the connection
 

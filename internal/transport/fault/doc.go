@@ -1,3 +1,3 @@
-// Package fault provides the errors of connections: sentinels, errors that match several sentinels, and texts without
-// credentials.
+// Package fault provides the errors of connections: sentinel errors, errors that match several of them, and error texts
+// from which credentials have been removed.
 package fault

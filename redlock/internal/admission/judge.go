@@ -104,7 +104,7 @@ func (f *Deployment) judgeUp(i int, st *State) Move {
 	return f.start(i, st)
 }
 
-// block records that the master needs operator action, perhaps on its record.
+// block marks the master as blocked until an operator acts, for example on its admission record.
 func (st *State) block(err error) Move {
 	st.Phase, st.Err = Blocked, err
 	return Move{Look: Look}

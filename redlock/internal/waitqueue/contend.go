@@ -272,8 +272,8 @@ func (n *contention) untilAttemptLocked() time.Duration {
 	return n.orFree(n.pause) - since
 }
 
-// votesComplete makes c check again, when all votes of its last attempt are in, if c did not know whether a quorum can
-// vote.
+// votesComplete is called when all votes of the last attempt of c have come. If c did not know whether a quorum can
+// vote, it checks again.
 func (q *Queue) votesComplete(c *Call) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
