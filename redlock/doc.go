@@ -19,7 +19,7 @@
 //	    ../internal/scripts/acquire.lua TestRepeatedMessageChangesNothing
 //	3 tokens are ballots; each master keeps the largest ballot that it has accepted as its fence, and accepts only larger
 //	    internal/ballot/propose.go      TestTokensGrowAfterDataLoss
-//	4 a master that may have forgotten does not vote until nothing from before can be alive
+//	4 a master that may have forgotten does not vote until no earlier lock can be valid
 //	    internal/admission/judge.go     TestMasterRestartedEmptyDoesNotVote
 //	5 while its client runs, a holder learns of expiry before any master can reassign the name
 //	    internal/lease/validity.go      TestLossIsReportedBeforeKeyExpires
