@@ -222,7 +222,7 @@ type slotCall struct {
 // newSlotCall returns a call for k slots of name. It sends nothing.
 func (l *Locker) newSlotCall(name string, k int, opts []LockOption) (*slotCall, error) {
 	if k < 1 || k > mostSlots {
-		return nil, invalid("%d slots: there are 1 to %d", k, mostSlots)
+		return nil, invalid("the number of slots is %d: it must be from 1 to %d", k, mostSlots)
 	}
 	s := &slotCall{l: l, name: name, names: slotNames(name, k)}
 	first := l.of(name)

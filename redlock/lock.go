@@ -230,7 +230,8 @@ func (l *shard) importLock(ctx context.Context, text string, opts []LockOption) 
 			return nil, err
 		}
 		if from.prefix != l.cfg.prefix {
-			return nil, invalid("the handle is of the key prefix %q, this Locker's is %q", from.prefix, l.cfg.prefix)
+			return nil, invalid("the handle was exported with the key prefix %q, but this Locker uses %q",
+				from.prefix, l.cfg.prefix)
 		}
 		cfg, err := l.configOf(from.name, scripts.Plain, opts)
 		if err != nil {

@@ -60,7 +60,7 @@ func NewSharded(pools []*pool.Pool, opts ...Option) (*Locker, error) {
 		return nil, err
 	}
 	if len(pools) == 0 || len(pools) > sharding.Most {
-		return nil, invalid("%d shards: there are 1 to %d", len(pools), sharding.Most)
+		return nil, invalid("the number of pools is %d: it must be from 1 to %d", len(pools), sharding.Most)
 	}
 	all := make([]*transport.Transport, len(pools))
 	for i, p := range pools {

@@ -69,7 +69,7 @@ func (f *acquireFlags) check(names []string) error {
 	case f.maxHold < 0:
 		return fmt.Errorf("--max-hold %v is negative", f.maxHold)
 	case len(names) > 1 && (f.shared || f.exclusive || f.flags.Changed("slots")):
-		return errors.New("--shared, --exclusive and --slots take one name")
+		return errors.New("--shared, --exclusive and --slots can be used with a single name only")
 	case f.conflict < 0 || f.conflict > 255:
 		return fmt.Errorf("--conflict-exit-code %d: must be from 0 to 255", f.conflict)
 	}

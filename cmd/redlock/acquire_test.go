@@ -76,7 +76,7 @@ func TestRunSlots(t *testing.T) {
 		t.Errorf("the waiter got %s, but %s was released", next.said(), q.said())
 	}
 	f.start("ls", "a:").ends(0, "a:2")
-	f.start("run", "--slots", "0", "a", "--", "true").ends(exitRunUsage, "0 slots")
+	f.start("run", "--slots", "0", "a", "--", "true").ends(exitRunUsage, "of slots is 0")
 }
 
 // A command is ended before its maximum hold has passed.

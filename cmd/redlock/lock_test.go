@@ -101,17 +101,17 @@ func TestLockEndsWithAProcess(t *testing.T) {
 	f.lock("--max-hold", "1s", "a")
 	f.free("a")
 	for want, args := range map[string][]string{
-		"without a bound":       {"--max-hold", "0", "a"},
-		"the name of a lock":    {},
-		"number of a process":   {"--while", "-1", "a"},
-		"minimum hold -1s":      {"--min-hold", "-1s", "a"},
-		"take one name":         {"--shared", "a", "b"},
-		"none of the others":    {"--shared", "--slots", "2", "a"},
-		"101 slots":             {"--slots", "101", "a"},
-		"must be from 0 to 255": {"--conflict-exit-code", "256", "a"},
-		"--max-hold -1s is":     {"--max-hold", "-1s", "a"},
-		"from -1000 to 1000":    {"--priority", "1001", "a"},
-		"unknown flag: --grac":  {"--grace", "1s", "a"},
+		"without a bound":         {"--max-hold", "0", "a"},
+		"the name of a lock":      {},
+		"number of a process":     {"--while", "-1", "a"},
+		"minimum hold -1s":        {"--min-hold", "-1s", "a"},
+		"with a single name only": {"--shared", "a", "b"},
+		"none of the others":      {"--shared", "--slots", "2", "a"},
+		"of slots is 101":         {"--slots", "101", "a"},
+		"must be from 0 to 255":   {"--conflict-exit-code", "256", "a"},
+		"--max-hold -1s is":       {"--max-hold", "-1s", "a"},
+		"from -1000 to 1000":      {"--priority", "1001", "a"},
+		"unknown flag: --grac":    {"--grace", "1s", "a"},
 	} {
 		f.start("lock", args...).ends(exitRunUsage, want)
 	}
