@@ -154,6 +154,9 @@ func (r *Round) Reply(i int, value any, err error) {
 // Record counts the vote of master i. It must be called only once for each master.
 func (r *Round) Record(i int, v Vote) {
 	v.in, v.After = true, time.Since(r.began)
+	if r.LeaseID != "" {
+		r.sender.Health.saw(i, &v) // before the vote counts: a caller of Complete reads the health next
+	}
 	r.mu.Lock()
 	r.votes[i] = v
 	vote := &r.votes[i] // written only once
@@ -178,9 +181,6 @@ func (r *Round) Record(i int, v Vote) {
 func (r *Round) report(i int, v *Vote, decides, last bool) {
 	if (v.Outcome == quorum.Abstained || v.Outcome == quorum.Refused) && v.Err == nil {
 		r.sender.Doubt(i, v.Record)
-	}
-	if r.LeaseID != "" {
-		r.sender.Health.saw(i, v)
 	}
 	if r.observer != nil {
 		r.observer.OnVote(r, i, v, decides, last)
