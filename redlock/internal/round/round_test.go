@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
+
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
@@ -328,6 +330,29 @@ func TestDecisionOfALostRound(t *testing.T) {
 				known && f.Holder != x.holder || rd.Leads() != x.leads {
 				t.Errorf("%+v: %v by %q, leads: %v", x.votes, got, f.Holder, rd.Leads())
 			}
+		}
+	})
+}
+
+// When all votes of a round have come, the health of each master is known: a vote counts only after that.
+func TestHealthIsKnownBeforeTheVoteCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, 3)
+		var r *round.Round
+		var counted, seen quorum.Set
+		health := round.NewHealth(func(master int) {
+			tally := r.Tally()
+			seen |= quorum.One(master)
+			counted |= tally.In() & quorum.One(master)
+		})
+		silent := round.Sender{Pool: b.Pool, Clock: b.Clock, Doubt: b.Sender.Doubt, Health: health}
+		r = silent.New(b.Monitor.View(), "probe", nil)
+		r.LeaseID = "lease"
+		for i := range 3 {
+			r.Record(i, round.Vote{Err: &transport.Error{Err: redis.Error("OOM")}})
+		}
+		if seen != quorum.First(3) || counted != 0 {
+			t.Errorf("the health of %b was reported, of %b after their votes", seen, counted)
 		}
 	})
 }
