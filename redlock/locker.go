@@ -149,7 +149,7 @@ func (l *shard) build(first *quorum.Config, id string) {
 	l.queue = waitqueue.New(waitqueue.Env{
 		Manager: l.leases, Ready: l.voters.Ready, Changed: l.voters.Changed,
 		Subscribe: func() waitqueue.Subscription { return l.pool.Subscribe(prefix.Inbox(id), &listener{l.queue, prefix}) },
-		Starved:   func() { l.journal.watch() }, OwnHold: l.events.ownHold,
+		Starved:   l.journal.starved, OwnHold: l.events.ownHold,
 	})
 	l.leases.Waiters = l.queue
 }

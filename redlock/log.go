@@ -177,7 +177,23 @@ func (j *journal) watch() {
 	switch {
 	case j.alarm != nil && !short:
 		j.recoveredLocked()
-	case j.alarm == nil && short && !j.closed:
+	case short:
+		j.alarmLocked()
+	}
+}
+
+// starved sets the alarm, because a call has begun to wait without a quorum. It does not count the waiting calls: in an
+// outage each of them calls starved.
+func (j *journal) starved() {
+	//mutant:starved-counts -> j.shortage(); j.mu.Lock()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.alarmLocked()
+}
+
+// alarmLocked sets the alarm unless it is set.
+func (j *journal) alarmLocked() {
+	if j.alarm == nil && !j.closed {
 		j.since, j.pause, j.warned = time.Now(), firstWarning, false
 		j.due = j.since.Add(j.pause)
 		j.alarm = time.AfterFunc(j.pause, j.ring)

@@ -1,15 +1,20 @@
 package redlock
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/go-multierror"
 
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/redlock/internal/dispatch"
 	"github.com/redlock-go/redlock/redlock/internal/lease"
 	"github.com/redlock-go/redlock/redlock/internal/round"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
@@ -110,4 +115,28 @@ func TestOutcomeNamesEachError(t *testing.T) {
 			t.Errorf("%v is %q, want %q", err, got, want)
 		}
 	}
+}
+
+// H101: in an outage each call that waits sets the alarm of the log, and none of them counts the others. With fifty
+// thousand calls that took minutes, during which the local queue was locked.
+func TestStarvedCallsDoNotCountOneAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		counted, log := 0, new(bytes.Buffer)
+		j := &journal{
+			Queue:    dispatch.New(slog.NewTextHandler(log, nil), slog.String("owner", "web-1")),
+			shortage: func() *shortage { counted++; return &shortage{} },
+		}
+		defer j.close()
+		for range 1000 {
+			j.starved()
+		}
+		if counted != 0 {
+			t.Errorf("the waiting calls were counted %d times", counted)
+		}
+		time.Sleep(time.Minute) // virtual time
+		synctest.Wait()
+		if counted == 0 || !strings.Contains(log.String(), "no lock can be acquired") {
+			t.Errorf("counted %d times, logged %q", counted, log)
+		}
+	})
 }

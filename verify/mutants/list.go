@@ -122,6 +122,8 @@ var List = []Mutant{
 		Suite: "internal/scripts", Tests: "PrefixNameAndLabelAreChecked"},
 	{Name: "one-shard", Wrong: "a deployment of a single shard never begins",
 		Suite: "redlock", Tests: "OneShardBegins"},
+	{Name: "starved-counts", Wrong: "H101: in an outage each call that waits counts all others",
+		Suite: "redlock", Tests: "StarvedCallsDoNotCountOneAnother"},
 	{Name: "leave-unsent", Wrong: "H101: a call that ends before its turn leaves queues that it never joined",
 		Suite: "redlock", Tests: "CallsWithoutATurnSendNothing"},
 	{Name: "loaded-or-sent", Wrong: "H112: scripts need both SCRIPT LOAD and EVAL",
