@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -121,22 +122,23 @@ func TestOutcomeNamesEachError(t *testing.T) {
 // thousand calls that took minutes, during which the local queue was locked.
 func TestStarvedCallsDoNotCountOneAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		counted, log := 0, new(bytes.Buffer)
+		var counted atomic.Int32
+		log := new(bytes.Buffer)
 		j := &journal{
 			Queue:    dispatch.New(slog.NewTextHandler(log, nil), slog.String("owner", "web-1")),
-			shortage: func() *shortage { counted++; return &shortage{} },
+			shortage: func() *shortage { counted.Add(1); return &shortage{} },
 		}
 		defer j.close()
 		for range 1000 {
 			j.starved()
 		}
-		if counted != 0 {
-			t.Errorf("the waiting calls were counted %d times", counted)
+		if n := counted.Load(); n != 0 {
+			t.Errorf("the waiting calls were counted %d times", n)
 		}
 		time.Sleep(time.Minute) // virtual time
 		synctest.Wait()
-		if counted == 0 || !strings.Contains(log.String(), "no lock can be acquired") {
-			t.Errorf("counted %d times, logged %q", counted, log)
+		if counted.Load() == 0 || !strings.Contains(log.String(), "no lock can be acquired") {
+			t.Errorf("counted %d times, logged %q", counted.Load(), log)
 		}
 	})
 }
