@@ -15,7 +15,7 @@ race: ## run the tests of the library, the command and the examples with the rac
 	go test -race -timeout 20m $(patsubst %,./%/...,$(filter-out bench integration verify,$(modules)))
 
 long-library: ## run the tests of the library that need real servers, or more time than a change waits for (five minutes)
-	go test -count=1 ./redlock ./internal/transport ./internal/scripts -long
+	go test -count=1 -timeout 20m ./redlock ./internal/transport ./internal/scripts -long
 
 long: ## run the long suites on real servers (an hour), and the other tests with the race detector
 	go test -race -timeout 20m ./bench/... ./integration/... ./verify/...

@@ -21,14 +21,14 @@ import (
 func (w *twin) letExpire(keys []string) {
 	const margin = 10_000
 	wait := func(end int64) {
-		if now := w.now(); end >= now && end <= now+margin {
-			for w.now() <= end+w.slack {
+		if now := w.now(); end >= now && end <= now+margin+w.slack() {
+			for w.now() <= end+w.slack() {
 			}
 		}
 	}
 	for _, key := range keys {
 		now := w.now()
-		if left := w.state.TTL(now, key); left >= 0 && left*1000 <= w.slack+margin {
+		if left := w.state.TTL(now, key); left >= 0 && left*1000 <= w.slack()+margin {
 			wait(now + left*1000 + 1000)
 		}
 		if strings.HasSuffix(key, "}:waiters") ||
@@ -127,7 +127,7 @@ func (w *twin) compare(what string, server, pure any) {
 func (w *twin) sameMillis(server, pure int64) bool { return w.sameMicros(server*1000, pure*1000) }
 
 func (w *twin) sameMicros(server, pure int64) bool {
-	return server-pure <= w.slack && pure-server <= w.slack
+	return server-pure <= w.slack() && pure-server <= w.slack()
 }
 
 // sameRecord reports whether two records are equal. Their times may differ by the duration of the transaction.

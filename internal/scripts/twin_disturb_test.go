@@ -89,7 +89,7 @@ func (w *twin) manyShares(name string) {
 	sent := time.Now()
 	w.must("PEXPIRE", lock, 40_000)
 	w.state.Expire(w.now(), lock, 40_000)
-	w.slack = max(w.slack, time.Since(sent).Microseconds()+2000)
+	w.took(sent)
 }
 
 // manyWaiters adds waiters to the front of a queue: a few without a subscriber, more dead waiters than one script

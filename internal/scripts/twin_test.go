@@ -90,7 +90,7 @@ type twin struct {
 	step     int
 	op       string
 	t0, t1   int64 // the server's time before and after the last operation, in us
-	slack    int64 // duration of the longest transaction so far, in us; the TTLs of a key may differ by that
+	longest  int64 // duration of the longest transaction so far, in us
 }
 
 var (
@@ -348,7 +348,7 @@ func (w *twin) both(call *frame.Call, stamp string) {
 		w.t.Fatalf("step %d: %s failed: %v", w.step, w.op, err)
 	}
 	w.t0, w.t1 = micros(w.t, answers[0]), micros(w.t, answers[2])
-	w.slack = max(w.slack, time.Since(sent).Microseconds()+2000) // at least the duration of the transaction
+	w.took(sent)
 
 	nkeys, _ := strconv.Atoi(fmt.Sprint(args[1]))
 	texts := make([]string, len(args)-2)
@@ -362,6 +362,15 @@ func (w *twin) both(call *frame.Call, stamp string) {
 		w.compareKey(key, answers[3+4*i:])
 	}
 }
+
+// took records the duration of a transaction that was sent at that time.
+func (w *twin) took(sent time.Time) {
+	w.longest = max(w.longest, time.Since(sent).Microseconds()+2000)
+}
+
+// slack returns how much the TTLs of a key may differ, in us. The server takes the time for a transaction at some moment
+// in it, both in the transaction that sets the key's expiry and in the one that reads its TTL.
+func (w *twin) slack() int64 { return 2 * w.longest }
 
 func allKeys() []string {
 	keys := []string{prefix.Admission()}
