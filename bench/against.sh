@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Compares this tree with another commit: the benchmarks of both run in turn, one round each, and significant
-# differences are printed.
+# Compares this tree with another commit: runs one round of each benchmark alternately, ROUNDS times, and prints the
+# significant differences.
 #
 #   bench/against.sh COMMIT ROUNDS [FLAG...]
 #   bench/against.sh HEAD~1 5 -scenario pairs -goroutines 1,64
 #
-# The flags are passed to both benchmarks. Run it on a quiet machine. The other commit is checked out in a temporary directory,
-# which is removed.
+# The script passes the flags to both benchmarks. Run it on an idle machine. It checks the other commit out in a temporary
+# directory, which it removes at the end.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 commit=$1 rounds=$2

@@ -16,18 +16,18 @@ type bench struct {
 	masters *masters
 	report  *report
 	prefix  string         // prefix of all keys; each run has a new one
-	holds   map[string]int // by contender: number of holds in this scenario; see took
+	holds   map[string]int // name of a contender -> number of its holds in this scenario; see took
 }
 
 // A task is one measurement of one contender.
 type task struct {
 	name     string
-	once     bool // only in the first round
-	tolerant bool // a failure only becomes a note
+	once     bool // runs only in the first round
+	tolerant bool // an error only adds a note to the report
 	run      func(ctx context.Context, round int) error
 }
 
-// turns returns a group of tasks, one for each entrant.
+// turns returns a group with one task for each entrant in list.
 func turns(name string, list []entrant, run func(ctx context.Context, e entrant, round int) error) (group []task) {
 	for _, e := range list {
 		once := func(ctx context.Context, round int) error { return run(ctx, e, round) }
@@ -36,7 +36,7 @@ func turns(name string, list []entrant, run func(ctx context.Context, e entrant,
 	return group
 }
 
-// prefixOf returns the key prefix of a contender. It is not a prefix of another contender's key prefix.
+// prefixOf returns the key prefix of a contender. No contender's prefix is a prefix of another contender's.
 func (b *bench) prefixOf(who string) string { return b.prefix + "-" + slug(who) + "." }
 
 func (b *bench) setting(who string) setting {
@@ -47,8 +47,9 @@ func (b *bench) add(scenario, kase, who string, m metric, value float64) {
 	b.report.Figures.add(scenario, kase, who, m, value)
 }
 
-// A scenario is one kind of measurement. Its plan lists the groups of tasks of a round. The tasks of a group are
-// compared with each other, so they run one after the other, in an order that rotates from round to round.
+// A scenario is one kind of measurement. Its plan returns groups of tasks, and each round runs all groups. The results
+// of a group are compared with each other, so its tasks run one after the other, in an order that rotates from round
+// to round.
 type scenario struct {
 	name, help string
 	weight     float64 // approximate duration of a task in multiples of config.duration, to estimate the remaining time
@@ -57,14 +58,14 @@ type scenario struct {
 
 // scenarios lists all scenarios, in the order in which they are measured.
 var scenarios = []scenario{
-	{scenarioPairs, "lock, unlock and both, by goroutines, each with its own names", 2, planPairs},
-	{scenarioLoad, "64 to 50 000 callers at once, each with its own names", 4, planLoad},
-	{scenarioContention, "one name, several processes: rate, hand-over, order", 3, planContention},
-	{scenarioSplit, "processes that want one free name at one instant", 20, planSplit},
-	{scenarioFaults, "masters hung, dead or slow (needs masters that it starts)", 3, planFaults},
+	{scenarioPairs, "latency and rate of lock and unlock; each goroutine has its own names", 2, planPairs},
+	{scenarioLoad, "64 to 50 000 concurrent callers, each with its own names", 4, planLoad},
+	{scenarioContention, "1 to 20 processes that share one name: rate, hand-off, order", 3, planContention},
+	{scenarioSplit, "3 to 9 processes that simultaneously lock one free name", 20, planSplit},
+	{scenarioFaults, "hung, dead or slow masters (not with -masters)", 3, planFaults},
 }
 
-// measureAll opens the masters and runs the scenarios. It always closes everything that it has opened.
+// measureAll opens the masters and runs the scenarios. It closes everything that it has opened, also after an error.
 func measureAll(ctx context.Context, c *config, p *progress) (r *report, err error) {
 	defer p.clear()
 	m, err := openMasters(ctx, c)
@@ -78,7 +79,7 @@ func measureAll(ctx context.Context, c *config, p *progress) (r *report, err err
 		return nil, err
 	}
 	err = measureRounds(ctx, b, p)
-	if m.servers == nil { // given masters continue to run, so remove the keys
+	if m.servers == nil { // the masters of -masters continue to run, so remove the keys
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeBound)
 		defer cancel()
 		err = errors.Join(err, m.sweep(ctx, b.prefix))
@@ -90,11 +91,11 @@ func measureAll(ctx context.Context, c *config, p *progress) (r *report, err err
 	return r, nil
 }
 
-// budget is the maximum time for all rounds of the default run: a minute, minus the time to open and close
-// everything.
+// budget is the maximum duration of all rounds of the default run: a minute, less the time to open and close the
+// masters and contenders.
 const budget = 55 * time.Second
 
-// measureRounds runs all rounds, or as many as the budget allows.
+// measureRounds runs all rounds. If cfg.hurry is set, it does not start a round that would probably exceed budget.
 func measureRounds(ctx context.Context, b *bench, p *progress) error {
 	plans := make([][][]task, len(scenarios))
 	total := 0.0
@@ -114,7 +115,7 @@ func measureRounds(ctx context.Context, b *bench, p *progress) error {
 		}
 		done := time.Duration(round + 1)
 		if used := time.Since(began); b.cfg.hurry && round+1 < b.cfg.rounds && used+used/done > budget {
-			b.report.note("%d of %d rounds: there is no time for more", done, b.cfg.rounds)
+			b.report.note("only %d of %d rounds were measured: the default run takes at most a minute", done, b.cfg.rounds)
 			b.report.Parameters.Rounds = int(done)
 			break
 		}

@@ -16,19 +16,18 @@ import (
 type contender interface {
 	// caller returns a caller for one goroutine.
 	caller() caller
-	// close closes its connections. ctx bounds the time in which it sends pending requests.
+	// close sends pending requests until ctx ends, and closes the connections.
 	close(ctx context.Context) error
 }
 
 // A caller is used by one goroutine.
 type caller interface {
-	// tryLock makes one attempt; lock waits until it has the lock or ctx ends.
+	// tryLock makes one attempt. lock waits until it has acquired the lock or ctx ends.
 	tryLock(ctx context.Context, name string) (held, error)
 	lock(ctx context.Context, name string) (held, error)
 }
 
-// A held lock must be released once. Unlock returns when as many masters have confirmed the release as the contender
-// waits for.
+// A held lock must be released once. The contender decides how many confirmations Unlock waits for.
 type held interface {
 	Unlock(ctx context.Context) error
 }
@@ -37,21 +36,21 @@ type held interface {
 type setting struct {
 	URLs     []string
 	Names    []string // names of the masters in the admission records, if URLs are those of proxies
-	Prefix   string   // of all keys
+	Prefix   string   // prefix of all keys
 	Fair     bool     // serve waiters in order
-	Priority int      // of every lock; 0 is the default
-	Rounds   bool     // count the rounds of the library, which costs a little
+	Priority int      // priority of every lock; 0 is the default
+	Rounds   bool     // count the rounds of each acquire, which costs some time; library only
 }
 
 // An entrant describes a contender.
 type entrant struct {
 	name      string
-	wire      []string // commands that the contender itself sends, named as in commandstats; scripts run others
+	wire      []string // commands that the client sends, as named by INFO commandstats; not those of its scripts
 	open      func(ctx context.Context, s setting) (contender, error)
-	suffix    string // suffix of the keys of its locks; "" if all keys under its prefix are locks
+	suffix    string // suffix of its lock keys; "" if all keys under its prefix are lock keys
 	peer      bool   // the contender is from another project
 	pairsOnly bool   // the contender cannot wait for a held name
-	variant   bool   // a variant of another contender; only measured in pairs
+	variant   bool   // a variant of another contender, measured only in pairs
 }
 
 // Names of the contenders, also used in the report.
@@ -102,7 +101,7 @@ func shut(ctx context.Context, c contender) error {
 	return c.close(ctx)
 }
 
-// ideal is a mutex in one process. It is the upper bound for a lock over a network.
+// ideal is a mutex in this process as a contender. Its rate is an upper bound for a lock over a network.
 type ideal struct{ mu sync.Mutex }
 
 func (i *ideal) caller() caller { return i }

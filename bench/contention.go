@@ -36,7 +36,7 @@ var (
 	oneProcess  = shape{processes: 1, goroutines: 64, hold: time.Millisecond, pause: 5 * time.Millisecond}
 	eightPaused = shape{processes: 8, goroutines: 1, hold: time.Millisecond, pause: 5 * time.Millisecond}
 	eightGreedy = shape{processes: 8, goroutines: 1, hold: time.Millisecond}
-	// The two processes alternate: when one locks again, the other holds the name, so each release hands the name over.
+	// The processes alternate: when one of them locks again, the other holds the name, so each release is a hand-off.
 	twoInTurns  = shape{processes: 2, goroutines: 1, hold: 3 * time.Millisecond, pause: time.Millisecond}
 	twentyPlain = shape{processes: 20, goroutines: 1, hold: time.Millisecond, pause: 5 * time.Millisecond}
 	twentyFair  = shape{processes: 20, goroutines: 1, hold: time.Millisecond, pause: 5 * time.Millisecond, fair: true}
@@ -58,24 +58,24 @@ var (
 	mAlone      = metric{"alone p50", "us", less}
 	mHandRatio  = metric{"hand-off/alone", "", less}
 	mOvertaken  = metric{"overtaken max", "1", less}
-	mPreferred  = metric{"let ahead", "", more}
+	mPreferred  = metric{"let ahead", "", more} // fraction of waiters that the process with priority overtakes
 	mViolations = metric{"violations", "1", less}
 )
 
-// aloneLocks is the number of uncontended locks with which each run is compared.
+// aloneLocks is the number of uncontended locks that each run measures for comparison.
 const aloneLocks = 100
 
-// planContention runs each shape with the ideal and with each contender in turn.
+// planContention runs each shape with the local mutex and with each contender in turn.
 func planContention(b *bench) (plan [][]task) {
 	shapes := []shape{oneProcess, eightPaused, eightGreedy, twoInTurns, twentyPlain, twentyFair, twentyFirst}
 	switch {
-	case b.cfg.brief: // only hand-overs and waits
+	case b.cfg.brief: // only hand-offs and waits
 		shapes = []shape{eightPaused, twoInTurns}
 	case b.cfg.short:
 		shapes = shapes[:4]
 	}
 	for _, s := range shapes {
-		var ideal float64 // result of this round
+		var ideal float64 // rate of the local mutex in this round
 		plan = append(plan, []task{{name: s.String() + ", " + nameIdeal, run: func(context.Context, int) error {
 			c, err := contendLocally(s, b.cfg.duration)
 			if err == nil {
@@ -108,8 +108,8 @@ type contended struct {
 	turnList
 	gaveUp   turnList
 	job      Job
-	commands float64 // per hold and master; NaN if unknown
-	alone    []time.Duration
+	commands float64         // per hold and master; NaN if unknown
+	alone    []time.Duration // durations of uncontended locks
 }
 
 func newContended(j Job, answers ...Answer) *contended {
@@ -127,8 +127,8 @@ func (c *contended) rate() float64 {
 	return float64(c.during(c.job.Start, c.job.Stop)) / time.Duration(c.job.Stop-c.job.Start).Seconds()
 }
 
-// startLead is how far the common start of several workers is in the future. It must be longer than it takes to send
-// the job to all of them.
+// startLead is the time from creating a job to its start, which is common to all workers. Sending the job to all
+// workers must take less time.
 const startLead = 50 * time.Millisecond
 
 // jobFor returns the job of each process of the shape, for a run of duration d.
@@ -146,7 +146,8 @@ func contendLocally(s shape, d time.Duration) (*contended, error) {
 	return newContended(j, a), err
 }
 
-// contend runs the shape with the masters and new workers.
+// contend runs the shape in new worker processes on the masters. Before that it measures uncontended locks and warms
+// the workers up.
 func contend(ctx context.Context, b *bench, e entrant, s shape, round int) (c *contended, err error) {
 	workers, err := startCrew(ctx, s.processes, e.name, b.cfg.duration+workerGrace, func(i int) setting {
 		set := b.setting(e.name)
@@ -165,7 +166,7 @@ func contend(ctx context.Context, b *bench, e entrant, s shape, round int) (c *c
 	if err != nil {
 		return nil, err
 	}
-	// A warm-up, so that all clients have waited once before the measurement.
+	// Warm up, so that each client has waited at least once before the measurement.
 	if _, err := contendFor(ctx, b, workers, e, s, name+"-warm", b.cfg.duration/5); err != nil {
 		return nil, err
 	}
@@ -182,7 +183,7 @@ func contend(ctx context.Context, b *bench, e entrant, s shape, round int) (c *c
 	return c, err
 }
 
-// lockAlone makes the first worker lock names that no other client uses.
+// lockAlone makes the first worker lock names that no other client uses, and returns the duration of each Lock.
 func lockAlone(ctx context.Context, b *bench, workers *crew, e entrant, name string) ([]time.Duration, error) {
 	j := Job{Name: name, Count: aloneLocks, Tolerant: e.peer}
 	answers, err := workers.call(ctx, workers.members[:1], "Alone", func(int) any { return j })
@@ -207,7 +208,7 @@ func addContention(b *bench, s shape, who string, c *contended, ideal float64) {
 	add(mHolds, c.rate())
 	add(mOfIdeal, c.rate()/ideal)
 	waits := c.waits(c.job.Start, c.job.Stop)
-	waits = append(waits, c.gaveUp.waits(c.job.Start, c.job.Stop)...) // longer than all others
+	waits = append(waits, c.gaveUp.waits(c.job.Start, c.job.Stop)...) // longer than all other waits
 	p50, p99 := percentile(waits, 50), percentile(waits, 99)
 	add(mWait50, millis(p50))
 	add(mWait99, millis(p99))
@@ -231,6 +232,6 @@ func addContention(b *bench, s shape, who string, c *contended, ideal float64) {
 	n := c.overlaps()
 	add(mViolations, float64(n))
 	if n > 0 {
-		b.report.note("%s, %s: %d holds began before the one before had ended, or had a token that was not larger", s, who, n)
+		b.report.note("%s, %s: %d holds began before the previous hold had ended, or had too small a token", s, who, n)
 	}
 }

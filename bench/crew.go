@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A crew is a number of worker processes, each with its own client.
+// A crew is a group of worker processes, each with its own client.
 type crew struct {
 	members []*member
 	jobs    time.Duration // maximum duration of a job
@@ -25,8 +25,8 @@ type member struct {
 	stderr bytes.Buffer
 }
 
-// startCrew starts n workers that use the named contender, and returns when all are connected. If it returns an
-// error, no worker is left. jobs is the maximum duration of a job.
+// startCrew starts n workers with the named contender, worker i with the setting s(i), and returns when all of them
+// are connected. After an error no worker continues to run. jobs is the maximum duration of a job.
 func startCrew(ctx context.Context, n int, contender string, jobs time.Duration, s func(i int) setting) (*crew, error) {
 	c := &crew{jobs: jobs}
 	for range n {
@@ -66,17 +66,17 @@ func startMember() (*member, error) {
 	return m, nil
 }
 
-// do sends every worker its job and returns the answers of all workers.
+// do makes worker i run op with the job j(i), for each worker of c, and returns all answers.
 func (c *crew) do(ctx context.Context, op string, j func(i int) Job) ([]Answer, error) {
 	return c.call(ctx, c.members, op, func(i int) any { return j(i) })
 }
 
-// crewBound is the maximum time that a crew may take in addition to its jobs.
+// crewBound is the maximum duration of a call, in addition to the maximum duration of a job.
 const crewBound = 20 * time.Second
 
-var errSilent = errors.New("bench: a worker has not answered in time, and was ended")
+var errSilent = errors.New("bench: a worker did not answer in time, so all workers were killed")
 
-// call makes each member run an operation. If ctx ends first, or if the operation takes too long, it kills all
+// call makes the members run op and returns their answers. If ctx ends first, or if op takes too long, call kills all
 // workers.
 func (c *crew) call(ctx context.Context, members []*member, op string, arg func(i int) any) ([]Answer, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, crewBound+c.jobs, errSilent)
@@ -105,9 +105,9 @@ func (c *crew) kill() {
 	}
 }
 
-// close ends the workers. It kills workers that do not end within closeBound.
+// close ends the workers by closing their input. It kills workers that continue for more than closeBound and a second.
 func (c *crew) close() error {
-	timer := time.AfterFunc(closeBound+time.Second, c.kill) // Wait then returns an error
+	timer := time.AfterFunc(closeBound+time.Second, c.kill) // makes Wait return an error
 	defer timer.Stop()
 	for _, m := range c.members {
 		_ = m.client.Close()

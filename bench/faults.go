@@ -14,19 +14,19 @@ import (
 
 const scenarioFaults = "faults"
 
-// awayBy is the round trip to the masters in the second half of the faults. If the client and the masters share the
-// processors of one machine, much of the cost of a fault is that they compete for processors. In production, the
-// masters are on other machines.
+// awayBy is the simulated round-trip time to the masters in the second half of the faults. Without it, much of the
+// cost of a fault is that client and masters compete for the processors of one machine. In production, the masters are
+// on other machines.
 const awayBy = 2 * time.Millisecond
 
-// mendBound is the maximum time to end a fault.
+// mendBound is the maximum time to end a fault and to admit the masters again.
 const mendBound = 30 * time.Second
 
 // A fault is one kind of failure of some of the masters.
 type fault struct {
-	kind  string // hung, dead, slow, or healthy
-	count int    // number of masters affected
-	away  time.Duration
+	kind  string        // hung, dead, slow, or healthy
+	count int           // number of masters affected
+	away  time.Duration // simulated round-trip time to the masters
 }
 
 // Kinds of faults.
@@ -40,8 +40,8 @@ const (
 // oneDead is the fault that the summary shows.
 var oneDead = fault{kind: dead, count: 1}
 
-// nearFaults lists the faults to measure with masters at this distance. The first is no fault, and is the base of
-// the ratios.
+// nearFaults lists the faults to measure with a simulated round-trip time of away. The first entry is healthy; the
+// ratios are relative to it.
 func nearFaults(away time.Duration) []fault {
 	return []fault{
 		{healthy, 0, away},
@@ -50,7 +50,7 @@ func nearFaults(away time.Duration) []fault {
 	}
 }
 
-// everyFault returns the faults of masters without an additional distance, and with it.
+// everyFault returns all faults, first without a simulated round-trip time, then with awayBy.
 func everyFault() []fault { return slices.Concat(nearFaults(0), nearFaults(awayBy)) }
 
 func (f fault) String() string {
@@ -72,14 +72,14 @@ var (
 // planFaults runs one caller of each contender with each fault. Each round measures healthy masters first.
 func planFaults(b *bench) (plan [][]task) {
 	if b.masters.servers == nil {
-		b.report.note("faults are not measured: they need servers that the benchmark has started itself")
+		b.report.note("faults are not measured, because the benchmark does not stop or kill the masters of -masters")
 		return nil
 	}
 	faults := everyFault()
 	if b.cfg.brief {
 		faults = faults[:3]
 	}
-	base := map[string]float64{} // by contender: p50 with healthy masters in this round
+	base := map[string]float64{} // contender -> p50 with healthy masters in this round
 	for _, f := range faults {
 		list := slices.DeleteFunc(slices.Clone(b.cfg.entrants), func(e entrant) bool { return e.variant })
 		if f.kind == hung { // a peer would wait until the master resumes
@@ -108,8 +108,8 @@ func planFaults(b *bench) (plan [][]task) {
 	return plan
 }
 
-// underFault opens a contender, warms it up with healthy masters, starts the fault, runs one caller from then on, and
-// ends the fault. Then it closes the contender, so that the contender can send its pending releases.
+// underFault opens a contender, warms it up on healthy masters, starts the fault, measures one caller, and ends the
+// fault. It closes the contender last, so that the contender can send its pending releases.
 func underFault(ctx context.Context, b *bench, f fault, e entrant, round int) (s *sample, err error) {
 	set := b.setting(e.name)
 	proxies, urls, err := between(set.URLs, f)
@@ -130,7 +130,7 @@ func underFault(ctx context.Context, b *bench, f fault, e entrant, round int) (s
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, shut(ctx, c)) }()
-	// Do not read the masters' load, because a hung master would not reply.
+	// The run has no masters whose load it reads, because a hung master would not reply.
 	r := run{contender: c, goroutines: 1, duration: b.cfg.duration / 5, cold: true, label: "fault-", masters: &masters{}}
 	before, err := r.measure(ctx)
 	if err != nil {
@@ -155,8 +155,8 @@ func underFault(ctx context.Context, b *bench, f fault, e entrant, round int) (s
 	return s, err
 }
 
-// faultCurve returns the duration of pairs before and after the start of a fault, as the median of the pairs that
-// ended in each step.
+// faultCurve returns the duration of a pair before and after the start of a fault: for each step, the median of the
+// pairs that ended in it.
 func faultCurve(kase, who string, struck time.Time, step time.Duration, samples ...*sample) curve {
 	var x, y []float64
 	for _, s := range samples {
@@ -190,7 +190,8 @@ func between(urls []string, f fault) (proxies []*proxy.Proxy, near []string, err
 	return proxies, near, nil
 }
 
-// strike starts the fault. In each round it affects another server. A slow master is slow because of its proxy.
+// strike starts the fault. Hung and dead servers are different ones in each round. Slow masters are always the first
+// f.count masters, which have proxies.
 func strike(b *bench, f fault, round int, proxies []*proxy.Proxy) (err error) {
 	for i := range f.count {
 		switch s := hit(b, round+i); f.kind {
@@ -205,7 +206,7 @@ func strike(b *bench, f fault, round int, proxies []*proxy.Proxy) (err error) {
 	return err
 }
 
-// endFault ends the fault.
+// endFault ends the fault that strike started.
 func endFault(ctx context.Context, b *bench, f fault, round int, proxies []*proxy.Proxy) (err error) {
 	for i := range f.count {
 		switch s := hit(b, round+i); f.kind {

@@ -47,7 +47,7 @@ func (l *figures) add(scenario, kase, who string, m metric, value float64) {
 	f.spread = *newSpread(append(f.Rounds, rounded(value, 6)))
 }
 
-// set replaces the values of a figure by one value over all rounds so far.
+// set replaces the values of a figure with one value that covers all rounds so far.
 func (l *figures) set(scenario, kase, who string, m metric, value float64) {
 	if f := l.find(scenario, kase, who, m); f != nil {
 		f.Rounds = nil
@@ -119,7 +119,8 @@ func appendNew(list []string, s string) []string {
 	return append(list, s)
 }
 
-// Groups of peers with which a figure is compared.
+// These functions select the peers with which a figure is compared: all variants of redsync, those that return with
+// the majority, and those that wait for all masters.
 func anyRedsync(who string) bool   { return strings.HasPrefix(who, "redsync/") }
 func earlyRedsync(who string) bool { return anyRedsync(who) && strings.HasSuffix(who, failFast) }
 func lateRedsync(who string) bool  { return anyRedsync(who) && !earlyRedsync(who) }
@@ -143,10 +144,10 @@ type curve struct {
 // Kinds of curves.
 const (
 	curveWaits = "waits" // X percent of the waits took at most Y ms
-	curveFault = "fault" // pairs that ended X ms after the fault took Y ms; Y is the median of a few pairs
+	curveFault = "fault" // pairs that ended X ms after the start of the fault took Y ms, the median of a few pairs
 )
 
-// newCurve returns a curve with as many digits as a plot shows.
+// newCurve returns a curve whose values are rounded to the digits that a plot shows. It modifies x and y.
 func newCurve(kind, kase, who string, x, y []float64) curve {
 	for i := range x {
 		x[i], y[i] = rounded(x[i], 5), rounded(y[i], 4)
@@ -157,7 +158,7 @@ func newCurve(kind, kase, who string, x, y []float64) curve {
 // waitShares holds the X values of a curve of waits, in percent.
 var waitShares = []float64{50, 60, 70, 80, 90, 95, 98, 99, 99.5, 99.9}
 
-// waitsCurve returns the curve of sorted waits. It omits shares above which there is less than one wait.
+// waitsCurve returns the curve of sorted waits. It omits each percentile above which there is less than one wait.
 func waitsCurve(kase, who string, waits []time.Duration) curve {
 	var x, y []float64
 	for _, p := range waitShares {
@@ -168,7 +169,8 @@ func waitsCurve(kase, who string, waits []time.Duration) curve {
 	return newCurve(curveWaits, kase, who, x, y)
 }
 
-// setCurve replaces the curve of the same kind, case and contender, so the report has the curve of the last round.
+// setCurve adds c, or replaces the curve of the same kind, case and contender. So the report has the curves of the
+// last round.
 func (r *report) setCurve(c curve) {
 	same := func(o curve) bool { return o.Kind == c.Kind && o.Case == c.Case && o.Who == c.Who }
 	r.Curves = append(slices.DeleteFunc(r.Curves, same), c)

@@ -17,7 +17,7 @@ import (
 // A config holds the settings of the command line.
 type config struct {
 	masters    []string // URLs; nil if the program starts the masters
-	chosen     []string // scenarios
+	chosen     []string // names of the scenarios to measure
 	brief      bool     // the default run, which measures only what the summary shows
 	entrants   []entrant
 	goroutines []int
@@ -41,7 +41,8 @@ type output struct {
 
 func (c *config) wants(scenario string) bool { return slices.Contains(c.chosen, scenario) }
 
-const usageHead = `Bench measures what a lock over a majority of masters costs, beside redsync and a plain floor.
+const usageHead = `Bench measures the cost of a lock over a majority of masters, compared with redsync
+and with a minimal lock, the floor.
 
 usage: go run ./bench [flags]
 
@@ -55,8 +56,8 @@ var (
 
 const usageTail = `
 exit codes: 0 measured, 1 failed, 2 wrong flags, 130 interrupted,
-  3 a target is not met (with -check; with -short: in every round by more than twice its bound, and on a busy machine
-    only if it compares contenders)
+  3 a target is missed (only with -check). With -short, every round must miss the target by a factor of more than two;
+    on a busy machine, only targets that compare contenders count.
 `
 
 func newFlags(c *config) *flag.FlagSet {
@@ -67,24 +68,24 @@ func newFlags(c *config) *flag.FlagSet {
 			return errors.Join(err, parse(c, list))
 		}
 	}
-	fs.String("masters", "", "`list` of masters, host:port or redis:// URLs; without it five are started")
-	fs.Func("goroutines", "`list` of numbers of concurrent callers (default 1,8,64)", of(parseGoroutines))
-	fs.Func("scenario", "`list` of what to measure in full, or all, which takes many minutes; without it the parts of\n"+
-		strings.Join(defaultScenarios, ", ")+" that the summary shows", of(parseScenarios))
+	fs.String("masters", "", "`list` of masters, host:port or redis:// URLs (default: the benchmark starts five)")
+	fs.Func("goroutines", "`list` of caller counts for the scenario pairs (default 1,8,64)", of(parseGoroutines))
+	fs.Func("scenario", "`list` of scenarios to measure in full, or all, which takes many minutes (default: the parts\n"+
+		"of "+strings.Join(defaultScenarios, ", ")+" that the summary shows)", of(parseScenarios))
 	fs.Func("impl", "`list` of contenders, or all; see below (default "+strings.Join(defaultImpl, ",")+")",
 		of(parseEntrants))
-	fs.IntVar(&c.rounds, "rounds", 3, "rounds; the median over them is printed (2 with -short)")
+	fs.IntVar(&c.rounds, "rounds", 3, "number of rounds; the output shows medians over all rounds (2 with -short)")
 	fs.DurationVar(&c.duration, "duration", 500*time.Millisecond, "length of one measurement (100ms with -short)")
-	fs.BoolVar(&c.short, "short", false, "a few seconds, for continuous integration; -check fails beyond twice a bound")
-	fs.BoolVar(&c.verbose, "v", false, "all tables before the summary; -scenario prints them too")
+	fs.BoolVar(&c.short, "short", false, "measure for a few seconds, for continuous integration; see the exit codes")
+	fs.BoolVar(&c.verbose, "v", false, "print all tables before the summary; -scenario implies -v")
 	fs.BoolVar(&c.check, "check", false, "print the targets of this project, with the cause of each miss, and exit with "+
-		"3 if one is not met")
-	fs.BoolVar(&c.json, "json", false, "one JSON document on standard output instead of text")
-	fs.StringVar(&c.out, "out", "", "write the JSON document to this `file` as well")
-	fs.StringVar(&c.html, "html", "", "write a page with plots to this `file` as well")
-	fs.StringVar(&c.compare, "compare", "", "print what differs from the run in this JSON `file`, or list of files, "+
-		"by more than chance")
-	fs.StringVar(&c.from, "from", "", "measure nothing, and show the run in this JSON `file`, or list of files")
+		"code 3 if a target is missed")
+	fs.BoolVar(&c.json, "json", false, "print one JSON document instead of text")
+	fs.StringVar(&c.out, "out", "", "also write the JSON document to `file`")
+	fs.StringVar(&c.html, "html", "", "also write an HTML page with plots to `file`")
+	fs.StringVar(&c.compare, "compare", "", "print the significant differences from the run saved in a JSON `file`, or "+
+		"in a list of files")
+	fs.StringVar(&c.from, "from", "", "do not measure; show the run saved in a JSON `file`, or in a list of files")
 	return fs
 }
 
@@ -126,7 +127,7 @@ func parseFlags(args []string, out io.Writer) (*config, error) {
 	}
 	c.hurry = c.brief && !given["rounds"]
 	c.verbose = c.verbose || !c.brief
-	if given["masters"] { // package flag would quote it in an error, and it may contain a password
+	if given["masters"] { // package flag would quote the value, which may contain a password, in its errors
 		list, err := splitList(fs.Lookup("masters").Value.String())
 		if err := errors.Join(err, parseMasters(&c, list)); err != nil {
 			return nil, usage("-masters: %v", err)
@@ -136,11 +137,11 @@ func parseFlags(args []string, out io.Writer) (*config, error) {
 	case fs.NArg() > 0:
 		return nil, usage("unexpected argument %q", fs.Arg(0))
 	case c.rounds < 1 || c.rounds > 10_000:
-		return nil, usage("-rounds %d is not from 1 to 10000", c.rounds)
+		return nil, usage("-rounds %d: must be from 1 to 10000", c.rounds)
 	case c.duration < time.Millisecond || c.duration > time.Hour:
-		return nil, usage("-duration %v is not from 1ms to 1h", c.duration)
+		return nil, usage("-duration %v: must be from 1ms to 1h", c.duration)
 	case len(c.chosen) == 1 && c.wants(scenarioFaults) && len(c.masters) > 0:
-		return nil, usage("-scenario faults stops and kills masters, so it needs processes that it has started itself")
+		return nil, usage("-scenario faults: cannot be used with -masters, because it stops and kills masters")
 	}
 	return &c, nil
 }
@@ -153,7 +154,7 @@ func writeHelp(fs *flag.FlagSet, out io.Writer) {
 	for _, s := range scenarios {
 		fmt.Fprintf(out, "  %-12s %s\n", s.name, s.help)
 	}
-	fmt.Fprint(out, "\ncontenders, by name or by the first part of the name:\n")
+	fmt.Fprint(out, "\ncontenders (-impl accepts a name, or the part before a slash or a space):\n")
 	for _, e := range entrants {
 		fmt.Fprintf(out, "  %s\n", e.name)
 	}
@@ -171,7 +172,7 @@ func splitList(text string) (list []string, err error) {
 		}
 	}
 	if len(list) == 0 {
-		return nil, errors.New("it names none")
+		return nil, errors.New("the list is empty")
 	}
 	return list, nil
 }
@@ -186,7 +187,7 @@ func parseScenarios(c *config, list []string) error {
 	}
 	for _, s := range c.chosen {
 		if !slices.Contains(names, s) {
-			return fmt.Errorf("%q is none of %s", s, strings.Join(names, ", "))
+			return fmt.Errorf("%q is not one of %s", s, strings.Join(names, ", "))
 		}
 	}
 	return nil
@@ -203,14 +204,15 @@ func parseGoroutines(c *config, list []string) error {
 	return nil
 }
 
-// parseEntrants selects the contenders that a list names: by name, by a prefix of their names, or by "all".
+// parseEntrants selects the contenders of a list. An element is a full name, the part of a name before a slash or a
+// space, or "all".
 func parseEntrants(c *config, list []string) error {
 	for _, s := range list {
 		n := len(c.entrants)
 		_, err := entrantNamed(s)
 		for _, e := range entrants {
 			begins := strings.HasPrefix(e.name, s+" ") || strings.HasPrefix(e.name, s+"/")
-			fits := s == "all" || e.name == s || err != nil && begins // a full name selects only one contender
+			fits := s == "all" || e.name == s || err != nil && begins // a full name selects only that contender
 			if fits && !slices.ContainsFunc(c.entrants, func(f entrant) bool { return f.name == e.name }) {
 				c.entrants = append(c.entrants, e)
 			}

@@ -12,9 +12,9 @@ import (
 // clock, which all processes of the machine share.
 type turn struct {
 	Process   int
-	Asked     int64 // before Lock
-	Got       int64 // after Lock
-	Releasing int64 // before Unlock
+	Asked     int64 // time before Lock
+	Got       int64 // time after Lock
+	Releasing int64 // time before Unlock
 	Token     int64 // 0 if the contender has no tokens
 	Rounds    int64 // rounds of the acquire, if they are counted
 	// GaveUp is set if the lock was not acquired in time. Then Got and Releasing are the time when the wait ended.
@@ -37,8 +37,8 @@ func newTurnList(all []turn) (h, gaveUp turnList) {
 	return h, gaveUp
 }
 
-// overlaps returns the number of holds that began before another hold had ended, plus the number of holds whose
-// token is not larger than those of earlier holds. Each of these violates mutual exclusion.
+// overlaps returns the number of holds that began before another hold had ended, plus the number of holds whose token
+// is not larger than those of earlier holds. Each of these holds is a violation.
 func (h turnList) overlaps() int {
 	holds := make([]*history.Hold, len(h))
 	for i, t := range h {
@@ -71,8 +71,9 @@ func (h turnList) waits(start, end int64) []time.Duration {
 	return list
 }
 
-// handOffs returns the sorted times from the start of a release until the next holder has the lock, for next holders
-// that were already waiting. If across is set, it returns only hand-offs between processes.
+// handOffs returns the sorted times from the start of a release until the next holder has the lock. It omits holders
+// that were not yet waiting at the start of the release. If across is set, it returns only hand-offs between
+// processes.
 func (h turnList) handOffs(across bool) []time.Duration {
 	var list []time.Duration
 	for i := 1; i < len(h); i++ {
@@ -98,9 +99,9 @@ func (h turnList) overtaken() []int {
 	return counts
 }
 
-// preferred returns how often process p overtook waiters of other processes: of all requests of other processes that
-// were waiting when a request of p began, the fraction that acquired the lock after p. It returns NaN if there were
-// none.
+// preferred returns the fraction of waiters that process p overtakes. The waiters are all requests of other processes
+// that were waiting when a request of p began; p overtakes those that acquired the lock after that request. preferred
+// returns NaN if there were no waiters.
 func (h turnList) preferred(p int) float64 {
 	after, waiting := 0, 0
 	for i, t := range h {

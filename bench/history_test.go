@@ -22,25 +22,25 @@ func TestHistoryOfTwoWorkers(t *testing.T) {
 		t.Errorf("there are %d holds from 10 to 32, want 2", n)
 	}
 	if w := h.waits(0, 20); !slices.Equal(w, []time.Duration{10, 17}) {
-		t.Errorf("the waits are %v", w)
+		t.Errorf("the waits are %v, want 10ns and 17ns", w)
 	}
 	if d := h.handOffs(true); !slices.Equal(d, []time.Duration{2, 2}) {
-		t.Errorf("the hand-offs are %v", d)
+		t.Errorf("the hand-offs are %v, want 2ns twice", d)
 	}
 }
 
 func TestHandOffsAcrossProcessesOnly(t *testing.T) {
 	h, _ := newTurnList([]turn{
 		{Process: 0, Asked: 0, Got: 1, Releasing: 10},
-		{Process: 0, Asked: 2, Got: 11, Releasing: 20},  // was waiting, in the same process
-		{Process: 1, Asked: 3, Got: 25, Releasing: 30},  // was waiting, in another process
+		{Process: 0, Asked: 2, Got: 11, Releasing: 20},  // was waiting; same process as the last holder
+		{Process: 1, Asked: 3, Got: 25, Releasing: 30},  // was waiting; another process
 		{Process: 0, Asked: 31, Got: 32, Releasing: 33}, // no client was waiting
 	})
 	if d := h.handOffs(true); !slices.Equal(d, []time.Duration{5}) {
-		t.Errorf("the hand-offs between processes are %v", d)
+		t.Errorf("the hand-offs between processes are %v, want only 5ns", d)
 	}
 	if d := h.handOffs(false); !slices.Equal(d, []time.Duration{1, 5}) {
-		t.Errorf("all hand-offs are %v", d)
+		t.Errorf("all hand-offs are %v, want 1ns and 5ns", d)
 	}
 }
 
@@ -63,7 +63,8 @@ func TestHistoryReportsOverlapsAndTokens(t *testing.T) {
 	}
 }
 
-// The reference is the definition of overtaken: how many requested later and acquired the lock earlier.
+// overtaken agrees with its definition in random histories: the number of turns that requested the lock later and
+// acquired it earlier.
 func TestOvertakenMatchesDefinition(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
@@ -89,7 +90,7 @@ func TestOvertakenMatchesDefinition(t *testing.T) {
 func TestPreferredCountsPassedWaiters(t *testing.T) {
 	h, _ := newTurnList([]turn{
 		{Process: 0, Asked: 1, Got: 3},
-		{Process: 1, Asked: 1, Got: 6}, // overtaken by the next one
+		{Process: 1, Asked: 1, Got: 6}, // overtaken by process 2
 		{Process: 2, Asked: 2, Got: 4},
 		{Process: 1, Asked: 5, Got: 7}, // requested too late to be overtaken
 	})

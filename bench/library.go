@@ -19,7 +19,7 @@ const openBound = 15 * time.Second
 // libraryWire lists the commands that the library sends.
 var libraryWire = []string{"evalsha", "eval", "subscribe", "unsubscribe"}
 
-// library is this library as a contender.
+// library is package redlock as a contender.
 type library struct {
 	masters *pool.Pool
 	locker  *redlock.Locker
@@ -30,7 +30,7 @@ type library struct {
 type attemptsKey struct{}
 
 // withAttempts returns a context for one call of lock, and a channel that receives the number of attempts of this
-// call when the call has been traced. The library must have been opened with setting.Rounds.
+// call after its end. The library must have been opened with setting.Rounds.
 func withAttempts(ctx context.Context) (context.Context, <-chan int64) {
 	attempts := make(chan int64, 1)
 	return context.WithValue(ctx, attemptsKey{}, attempts), attempts
@@ -95,7 +95,7 @@ func (l *library) admit(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, openBound)
 	defer cancel()
 	if err := l.locker.Admin().Admit(ctx); err != nil {
-		return fmt.Errorf("bench: the masters are not admitted: %w", err)
+		return fmt.Errorf("bench: cannot admit the masters: %w", err)
 	}
 	return nil
 }
@@ -143,7 +143,7 @@ type floorCaller struct{ c *floor.Caller }
 func (c floorCaller) tryLock(_ context.Context, name string) (held, error) { return c, c.c.Lock(name) }
 
 func (c floorCaller) lock(context.Context, string) (held, error) {
-	return nil, errors.New("bench: the floor does not wait")
+	return nil, errors.New("bench: the floor cannot wait for a lock")
 }
 
 // Unlock implements held.

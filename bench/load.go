@@ -11,7 +11,7 @@ import (
 
 const scenarioLoad = "load"
 
-// Numbers of concurrent callers. The table has one row for each number.
+// Counts of concurrent callers. The table has one row for each.
 const (
 	usualLoad    = 64
 	heavyLoad    = 10_000
@@ -26,8 +26,8 @@ var (
 	mHeldLost  = metric{"held locks lost", "1", less}    // 1 if a lock that was held during the whole run was lost
 )
 
-// planLoad measures the library with increasing numbers of callers, each with its own names. With -short it omits
-// the largest number. The numbers between the smallest and the largest two are measured only in the first round.
+// planLoad measures the library with increasing counts of callers, each with its own names. With -short it omits 50
+// 000 callers. It measures 512 and 4096 callers only in the first round.
 func planLoad(b *bench) [][]task {
 	var group []task
 	for _, n := range loads {
@@ -54,7 +54,7 @@ func underLoad(ctx context.Context, b *bench, n int) (err error) {
 	if err != nil {
 		return fmt.Errorf("bench: %w", err)
 	}
-	duration := max(b.cfg.duration, time.Duration(n)*100*time.Microsecond) // so that each caller runs
+	duration := max(b.cfg.duration, time.Duration(n)*100*time.Microsecond) // long enough for every caller to run
 	r := run{contender: c, wire: libraryWire, goroutines: n, duration: duration, masters: b.masters, label: "load-"}
 	s, err := r.measure(ctx)
 	if err != nil {
@@ -82,8 +82,8 @@ func underLoad(ctx context.Context, b *bench, n int) (err error) {
 	return nil
 }
 
-// loadTargets returns the targets under load: ten thousand callers, and fifty thousand, reach at least 0.9 of the
-// throughput of 64, no master is considered down, and no held lock is lost.
+// loadTargets returns the targets under load: 10 000 and 50 000 callers reach at least 0.9 of the throughput of 64
+// callers, all masters vote, and no held lock is lost.
 func loadTargets(l figures) (list []target) {
 	find := func(n int, m metric) *figure {
 		return l.find(scenarioLoad, "callers at once, each with its own names", goroutinesCase(n), m)
@@ -94,7 +94,7 @@ func loadTargets(l figures) (list []target) {
 		}
 		name := goroutinesCase(n)
 		rate := ratio(find(n, mRate), find(usualLoad, mRate))
-		list = append(list, atLeast(name+": pairs/s, of those with 64", 0.9, rate, whyTurns))
+		list = append(list, atLeast(name+": pairs/s / with 64 goroutines", 0.9, rate, whyTurns))
 		for _, m := range []metric{mNotVoting, mHeldLost} {
 			list = append(list, atMost(name+": "+m.name, 0, &find(n, m).spread, ""))
 		}

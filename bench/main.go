@@ -59,7 +59,7 @@ func command(args []string, stdout io.Writer, stderr *os.File) int {
 	return exitOK
 }
 
-// obtain measures, or reads saved reports instead.
+// obtain returns the report of a new measurement, or with -from the saved report.
 func obtain(ctx context.Context, c *config, p *progress) (*report, error) {
 	if c.compare != "" { // report an unreadable file before measuring
 		if _, err := readReport(c.compare); err != nil {
@@ -72,8 +72,8 @@ func obtain(ctx context.Context, c *config, p *progress) (*report, error) {
 	return measureAll(ctx, c, p)
 }
 
-// deliverAll writes the report in every requested form. To stdout it writes the JSON document, or the tables, the
-// targets, and last the summary. It also writes the requested files, and the comparison.
+// deliverAll writes the requested files. To stdout it writes the JSON document, or else the requested tables and
+// targets and the summary; then the comparison, if it is requested.
 func deliverAll(r *report, c *config, stdout io.Writer) error {
 	page := func(w io.Writer) error { return writePage(w, r, c.check) }
 	err := errors.Join(writeFile(c.out, r.writeJSON), writeFile(c.html, page))

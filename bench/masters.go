@@ -26,7 +26,7 @@ type masters struct {
 	servers []*redisproc.Server // the servers that were started; nil if the masters were given
 }
 
-// openMasters uses the masters of the command line. Without these it starts some, which close ends.
+// openMasters returns the masters of -masters. Without this flag it starts servers, which close stops.
 func openMasters(ctx context.Context, c *config) (*masters, error) {
 	if len(c.masters) > 0 {
 		return &masters{urls: c.masters}, nil
@@ -115,7 +115,7 @@ type load struct {
 	cpu      float64 // seconds, user and system
 }
 
-// load returns the number of calls of the named commands, and the processor time.
+// load returns the number of calls of the named commands, and the processor time, of all masters together.
 func (m *masters) load(ctx context.Context, names []string) (l load, err error) {
 	err = m.eachInfo(ctx, "commandstats", func(info string) error {
 		l.commands += commandCounts(info, names)

@@ -18,7 +18,7 @@ const lockTTL = 10 * time.Second
 const namesPerWorker = 16
 
 // A pair is one lock that was acquired and released.
-type pair struct{ began, lock, unlock time.Duration } // began is the time since the start of the run
+type pair struct{ began, lock, unlock time.Duration } // began is the time from the start of the run to Lock
 
 // A sample is the result of one run.
 type sample struct {
@@ -33,7 +33,7 @@ type sample struct {
 	commands  float64 // per pair and master
 }
 
-// times returns the sorted durations of one part of all pairs.
+// times returns part(p) of all pairs p, sorted.
 func (s *sample) times(part func(pair) time.Duration) []time.Duration {
 	list := make([]time.Duration, len(s.pairs))
 	for i, p := range s.pairs {
@@ -53,14 +53,14 @@ type run struct {
 	wire       []string // see entrant.wire
 	goroutines int
 	duration   time.Duration
-	masters    *masters // the masters whose load is measured; its URLs are empty if masters may not reply
+	masters    *masters // the masters whose load is measured; without URLs if a master may not reply
 	label      string   // used in the names of the locks
 	cold       bool     // no warm-up
 	reuse      bool     // each goroutine locks the same few names in turn, instead of a new name for each pair
 }
 
-// measure runs all workers for the duration, after a warm-up of a fifth of the duration. It records how many pairs
-// fail, and returns an error if all pairs fail.
+// measure runs all workers for the duration. Unless r.cold is set, a warm-up of a fifth of the duration precedes.
+// measure counts the pairs that fail, and returns an error if all pairs fail.
 func (r run) measure(ctx context.Context) (*sample, error) {
 	workers := make([]*worker, r.goroutines)
 	for i := range workers {
@@ -111,7 +111,7 @@ func (r run) measure(ctx context.Context) (*sample, error) {
 // cpuTime returns the user and system time that this process has used.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // fails only for wrong arguments
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // fails only for invalid arguments
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
@@ -146,7 +146,7 @@ func (w *worker) name() string {
 	return string(strconv.AppendInt(append(text[:0], w.label...), int64(i), 10)) // one allocation
 }
 
-// drive lets the workers run for d and returns the time until all workers have ended.
+// drive runs the workers for d and returns the time until all of them have ended.
 func (r run) drive(ctx context.Context, workers []*worker, d time.Duration) (time.Duration, error) {
 	var wg sync.WaitGroup
 	var stop atomic.Bool

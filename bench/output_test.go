@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// runOf returns a report with one figure of the library that has these values.
+// runOf returns a report with one figure of the library, whose rounds have these values.
 func runOf(m metric, values ...float64) *report {
 	r := &report{Format: reportFormat, Parameters: parametersInfo{Rounds: len(values)}}
 	for _, v := range values {
@@ -19,7 +19,7 @@ func runOf(m metric, values ...float64) *report {
 	return r
 }
 
-// A difference is reported only if it is significant, with the right direction.
+// The comparison lists only significant differences, and judges correctly whether the new run is better or worse.
 func TestComparisonReportsSignificantDifferences(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -30,7 +30,8 @@ func TestComparisonReportsSignificantDifferences(t *testing.T) {
 		{"faster", mRate, []float64{10, 11, 10, 12, 11}, []float64{20, 21, 20, 22, 21}, "better"},
 		{"slower", mRate, []float64{20, 21, 20, 22, 21}, []float64{10, 11, 10, 12, 11}, "worse"},
 		{"more allocations", mAllocs, []float64{20, 21, 20, 22, 21}, []float64{30, 31, 30, 32, 31}, "worse"},
-		{"the same", mRate, []float64{10, 12, 11, 13, 12}, []float64{11, 12, 10, 13, 11}, "1 figures do not differ"},
+		{"the same", mRate, []float64{10, 12, 11, 13, 12}, []float64{11, 12, 10, 13, 11},
+			"1 figures do not differ significantly"},
 		{"too few rounds", mRate, []float64{10, 11, 12}, []float64{20, 21, 22}, "fewer than 4 rounds"},
 	} {
 		var out bytes.Buffer
@@ -47,7 +48,7 @@ func TestComparisonReportsSignificantDifferences(t *testing.T) {
 	}
 }
 
-// The report of a saved run can be written in every form without measuring again.
+// A saved report can be written in every form without measuring again.
 func TestSavedRunIsShownAgain(t *testing.T) {
 	dir := t.TempDir()
 	kept, again, page := filepath.Join(dir, "a.json"), filepath.Join(dir, "b.json"), filepath.Join(dir, "p.html")
@@ -63,14 +64,14 @@ func TestSavedRunIsShownAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	if b, err := os.ReadFile(again); err != nil || !bytes.Equal(a, b) {
-		t.Errorf("the document differs after saving it again: %v", err)
+		t.Errorf("saving the report again changes it: %v", err)
 	}
 	if info, err := os.Stat(page); err != nil || info.Size() < 1000 {
 		t.Errorf("the page is missing or short: %v, %v", info, err)
 	}
 }
 
-// Several runs are merged into one report with the rounds of all runs.
+// The reports of two runs are merged into one report with the rounds of both.
 func TestRunsAreMerged(t *testing.T) {
 	dir := t.TempDir()
 	a, b := filepath.Join(dir, "a.json"), filepath.Join(dir, "b.json")

@@ -14,8 +14,7 @@ import (
 	"github.com/redlock-go/redlock/bench/internal/page"
 )
 
-// writePage writes the report as one page of HTML. The page contains the targets of this project only if check is
-// set.
+// writePage writes the report as one HTML page. The page contains the targets of this project only if check is set.
 func writePage(w io.Writer, r *report, check bool) error {
 	p := page.Page{
 		Title:    pageTitle(r),
@@ -32,8 +31,8 @@ func writePage(w io.Writer, r *report, check bool) error {
 	}{
 		{lineOne, "How long does it take to lock and unlock a name?"},
 		{lineDead, "And while one master is dead?"},
-		{lineRate, "How many locks can 64 callers of one program take?"},
-		{lineHand, "How soon does a waiting program get a lock that is released?"},
+		{lineRate, "How many locks do 64 callers of one process complete?"},
+		{lineHand, "How soon does a waiting process acquire a released lock?"},
 	} {
 		if mine, redsync, _ := n.of(r.Figures); mine != nil {
 			value, unit := shown(mine)
@@ -66,7 +65,7 @@ func pageTargets(r *report) (list []page.Target) {
 			class = "met"
 		}
 		list = append(list, page.Target{
-			Class: class, Name: t.Name, Text: t.measured() + ", wanted is " + bound.Replace(t.Target),
+			Class: class, Name: t.Name, Text: t.measured() + ", the target is " + bound.Replace(t.Target),
 			Reason: strings.TrimSpace(t.reason() + " " + cause(r, t.Why)),
 		})
 	}
@@ -102,10 +101,10 @@ func cause(r *report, why string) string {
 func pageTitle(r *report) string {
 	mine, redsync, _ := lineOne.of(r.Figures)
 	if mine == nil {
-		return fmt.Sprintf("What a lock over %d masters costs", r.Masters.N)
+		return fmt.Sprintf("The cost of a lock over %d masters", r.Masters.N)
 	}
 	value, unit := shown(mine)
-	s := fmt.Sprintf("To lock and unlock a name takes %s %s", value, unit)
+	s := fmt.Sprintf("Locking and unlocking a name takes %s %s", value, unit)
 	if redsync != nil {
 		value, unit = shown(redsync)
 		s += fmt.Sprintf(", %s redsync's %s %s", inWords(mine, redsync), value, unit)
@@ -124,11 +123,11 @@ func sentence(r *report) string {
 		return fmt.Sprintf("Measured over %d masters.", r.Masters.N)
 	}
 	value, unit := shown(floor)
-	return fmt.Sprintf("Over %d masters a plain hash lock, which is not safe, takes %s %s. The rest is the price of "+
-		"fencing tokens, restarts that forget no lock, and waiting in order.", r.Masters.N, value, unit)
+	return fmt.Sprintf("A minimal lock over %d masters, which is not safe, takes %s %s. The difference is the "+
+		"price of fencing tokens, protection after restarts, and queues.", r.Masters.N, value, unit)
 }
 
-// inWords compares the time mine with the time other, in words.
+// inWords returns the relation between the times mine and other, in words.
 func inWords(mine, other *figure) string {
 	switch s := ratio(mine, other); {
 	case s == nil || s.void():
@@ -167,7 +166,7 @@ func pageLine(who string, points plotter.XYs) page.Line {
 func latencyPicture(l figures) page.Picture {
 	p := page.Picture{
 		Title: "How long does a lock take?", X: "ms", LogX: true, Across: 1,
-		Text: "Half of all locks took no longer than the first point, 90 % than the second, 99 % than the third.",
+		Text: "The points of each line are the median, the 90th percentile and the 99th percentile.",
 	}
 	for _, n := range goroutinesIn(l) {
 		panel := page.Panel{Title: goroutinesCase(n), Rows: true}
@@ -187,7 +186,7 @@ func latencyPicture(l figures) page.Picture {
 	return p
 }
 
-// goroutinesIn returns the numbers of goroutines for which pairs were measured.
+// goroutinesIn returns the goroutine counts for which pairs were measured.
 func goroutinesIn(l figures) (list []int) {
 	for _, f := range l {
 		var n int
@@ -202,7 +201,7 @@ func goroutinesIn(l figures) (list []int) {
 func ratePicture(l figures) page.Picture {
 	p := page.Picture{
 		Title: "How many locks a second?", X: "goroutines", Y: "locks a second", LogX: true, Across: 1,
-		Text: "Each goroutine locks and unlocks names of its own, in one process.",
+		Text: "All goroutines run in one process. Each locks and unlocks its own names.",
 	}
 	var panel page.Panel
 	for _, who := range l.who(scenarioPairs) {
@@ -225,15 +224,15 @@ func ratePicture(l figures) page.Picture {
 
 func waitsPicture(r *report) page.Picture {
 	p := page.Picture{
-		Title: "How long do programs wait for the same name?", X: "share of waits", Y: "ms at most", LogY: true, Across: 2,
-		Text: "Several programs want one name: how long so many of their waits took at most.",
+		Title: "How long do processes wait for the same name?", X: "share of waits", Y: "ms at most", LogY: true, Across: 2,
+		Text: "2, 8 or 20 processes lock one name. The lines show percentiles of their waits.",
 	}
 	nines := func(share float64) float64 { return -math.Log10(1 - share/100) } // each further nine has the same width
 	for _, share := range []float64{50, 90, 99, 99.9} {
 		p.XTicks = append(p.XTicks, plot.Tick{Value: nines(share), Label: fmt.Sprintf("%g %%", share)})
 	}
 	for _, s := range []shape{eightPaused, twoInTurns, twentyPlain, twentyFair} {
-		title := fmt.Sprintf("%d programs, %v hold, %v pause", s.processes, s.hold, s.pause)
+		title := fmt.Sprintf("%d processes, %v hold, %v pause", s.processes, s.hold, s.pause)
 		if s.fair {
 			title += ", fair"
 		}
@@ -245,9 +244,9 @@ func waitsPicture(r *report) page.Picture {
 
 func faultsPicture(r *report) page.Picture {
 	p := page.Picture{
-		Title: "What happens when masters fail?", X: "ms", Y: "ms a lock", LogY: true, Across: 2,
-		Text: "One caller locks and unlocks while masters stop answering: how long a lock took at that time. " +
-			"redsync is left out where a master hangs: it would wait for as long.",
+		Title: "What happens when masters fail?", X: "ms", Y: "ms per pair", LogY: true, Across: 2,
+		Text: "One caller locks and unlocks while masters fail. The lines show how long a pair took at each time. " +
+			"redsync is omitted if a master hangs, because it would wait until the master resumes.",
 	}
 	half := millis(r.Parameters.Duration / 2)
 	for i, label := range []string{"fault", fmt.Sprint(half), fmt.Sprint(2 * half)} {

@@ -46,7 +46,7 @@ func writtenPage(t *testing.T) string {
 	return out.String()
 }
 
-// The page must be self-contained, because it is copied into papers and mails.
+// The page must be self-contained, so that it can be copied as one file.
 func TestPageLoadsNothing(t *testing.T) {
 	page := writtenPage(t)
 	for _, bad := range []string{"<script", "<link", "@import", "src=", "url(", "#0303", "#0101", "e+0"} {
@@ -55,9 +55,9 @@ func TestPageLoadsNothing(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		"To lock and unlock a name takes 0.2 ms", "redsync: ", "library / it", "one hung", "what safety costs",
+		"Locking and unlocking a name takes 0.2 ms", "redsync: ", "library / row", "one hung", "what safety costs",
 		`class="missed"`, "How long does a lock take?", "How many locks a second?",
-		"How long do programs wait for the same name?", "What happens when masters fail?",
+		"How long do processes wait for the same name?", "What happens when masters fail?",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page does not contain %q", want)
@@ -65,8 +65,8 @@ func TestPageLoadsNothing(t *testing.T) {
 	}
 }
 
-// The page answers the question of a user: the verdict comes first, then whether the machine was busy. The page
-// contains the targets of this project only on request, each missed target with the measured cause.
+// The page begins with the result, followed by the warning that the machine was busy. It contains the targets of this
+// project only with -check, each missed target with the measured cause.
 func TestPageAnswersUser(t *testing.T) {
 	r := fullReport()
 	r.Busy = "The machine was busy"
@@ -79,11 +79,11 @@ func TestPageAnswersUser(t *testing.T) {
 	}
 	at := 0
 	for _, text := range []string{
-		"<h1>To lock and unlock", "The machine was busy", "a plain hash lock, which is not safe", "How long does it take",
+		"<h1>Locking and unlocking", "The machine was busy", "which is not safe", "How long does it take",
 	} {
 		next := strings.Index(plain.String()[at:], text)
 		if next < 0 {
-			t.Fatalf("%q is not on the page in this order", text)
+			t.Fatalf("the page does not contain %q after the previous texts", text)
 		}
 		at += next
 	}
@@ -112,27 +112,27 @@ func TestPageWithoutFigures(t *testing.T) {
 // that is clipped or covers other text. It also counts the plots.
 const looks = `<script>
 addEventListener("load", () => {
-  const told = {width: innerWidth, scrolls: document.documentElement.scrollWidth > innerWidth, pictures: 0, bad: []};
+  const found = {width: innerWidth, scrolls: document.documentElement.scrollWidth > innerWidth, pictures: 0, bad: []};
   for (const svg of document.querySelectorAll("svg")) {
     const frame = svg.getBoundingClientRect();
     if (frame.width == 0) continue;
-    told.pictures++;
+    found.pictures++;
     const seen = [];
     for (const text of svg.querySelectorAll("text")) {
       const at = text.getBoundingClientRect();
       if (at.left < frame.left - 1 || at.right > frame.right + 1 || at.top < frame.top - 1 ||
           at.bottom > frame.bottom + 1 ||
-          at.right > innerWidth) told.bad.push("cut off: " + text.textContent);
+          at.right > innerWidth) found.bad.push("cut off: " + text.textContent);
       for (const other of seen) {
         const wide = Math.min(at.right, other.at.right) - Math.max(at.left, other.at.left);
         const high = Math.min(at.bottom, other.at.bottom) - Math.max(at.top, other.at.top);
-        if (wide > 2 && high > 5) told.bad.push(text.textContent + " covers " + other.name);
+        if (wide > 2 && high > 5) found.bad.push(text.textContent + " covers " + other.name);
       }
       seen.push({at: at, name: text.textContent});
     }
   }
-  told.paper = getComputedStyle(document.body).backgroundColor;
-  parent.postMessage(JSON.stringify(told), "*");
+  found.paper = getComputedStyle(document.body).backgroundColor;
+  parent.postMessage(JSON.stringify(found), "*");
 });
 </script>`
 
@@ -168,18 +168,18 @@ func TestPageInABrowser(t *testing.T) {
 			write("framed.html", fmt.Sprintf(framed, screen.width)))
 		_, title, _ := strings.Cut(dom, "<title>")
 		title, _, _ = strings.Cut(title, "</title>")
-		var told struct {
+		var found struct {
 			Width, Pictures int
 			Scrolls         bool
 			Bad             []string
 			Paper           string
 		}
-		if err := json.Unmarshal([]byte(html.UnescapeString(title)), &told); err != nil {
+		if err := json.Unmarshal([]byte(html.UnescapeString(title)), &found); err != nil {
 			t.Fatalf("the title %q is not the result of the script: %v", title, err)
 		}
-		if told.Width != screen.width || told.Scrolls || told.Pictures != 4 || len(told.Bad) > 0 ||
-			told.Paper != screen.paper {
-			t.Errorf("the page of %d px has problems: %+v", screen.width, told)
+		if found.Width != screen.width || found.Scrolls || found.Pictures != 4 || len(found.Bad) > 0 ||
+			found.Paper != screen.paper {
+			t.Errorf("at a width of %d px the page has problems: %+v", screen.width, found)
 		}
 	}
 }
@@ -192,8 +192,8 @@ func findBrowser(t *testing.T) string {
 			return path
 		}
 	}
-	t.Skip("needs Chromium or Chrome: install one (Debian: apt-get install chromium), or name its program in " +
-		"REDLOCK_BROWSER")
+	t.Skip("needs Chromium or Chrome: install one (Debian: apt-get install chromium), or set REDLOCK_BROWSER to " +
+		"its path")
 	return ""
 }
 

@@ -65,7 +65,7 @@ func pairs(ctx context.Context, b *bench, e entrant, n int) error {
 	add(mConnections, float64(connections-before))
 	add(mFailures, 10_000*float64(s.failed)/float64(max(len(s.pairs), 1)))
 	if s.failed > 0 {
-		b.report.note("%s, %s: %d of %d pairs failed in a round; the first: %v",
+		b.report.note("%s, %s: %d of %d pairs failed in a round; first error: %v",
 			goroutinesCase(n), e.name, s.failed, s.failed+len(s.pairs), firstLine(s.firstErr))
 	}
 	b.addRemains(scenarioPairs, rateCase(n), e.name, left, len(s.pairs))

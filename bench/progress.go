@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A progress shows the running task, the round, and an estimate of the remaining time, in one line on a terminal
-// that is overwritten.
+// A progress shows the running task, the round, and an estimate of the remaining time. It overwrites one line of the
+// terminal.
 type progress struct {
 	w           io.Writer
 	began       time.Time
@@ -38,10 +38,10 @@ func (p *progress) say(weight float64, format string, args ...any) {
 	fmt.Fprintf(p.w, "\r\x1b[K%.79s", text)
 }
 
-// timeLeft returns an estimate of the remaining time, from the speed so far.
+// timeLeft returns an estimate of the remaining time, based on the tasks that have ended.
 func timeLeft(used time.Duration, done, total float64) string {
 	if done == 0 {
-		return "begins"
+		return "time left unknown"
 	}
 	return time.Duration(float64(used)*(total-done)/done).Round(time.Second).String() + " left"
 }

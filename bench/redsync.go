@@ -53,7 +53,7 @@ func (c *redsyncContender) tryLock(ctx context.Context, name string) (held, erro
 	return redsyncHeld{m}, m.TryLockContext(ctx)
 }
 
-// lock starts again when redsync has used up its tries, as users of redsync do.
+// lock calls LockContext again after redsync has used up its tries, as users of redsync do.
 func (c *redsyncContender) lock(ctx context.Context, name string) (held, error) {
 	m := c.mutex(name)
 	for {
@@ -72,7 +72,7 @@ type redsyncHeld struct{ m *redsync.Mutex }
 // Unlock implements held.
 func (h redsyncHeld) Unlock(ctx context.Context) error {
 	if ok, err := h.m.UnlockContext(ctx); !ok {
-		return fmt.Errorf("bench: redsync has not unlocked: %w", err)
+		return fmt.Errorf("bench: redsync cannot unlock: %w", err)
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// remains holds the numbers of a contender's leftovers on all masters together, after its last lock was released.
+// remains counts what a contender has left on all masters together after the release of its last lock.
 type remains struct {
 	locks int           // keys of locks
 	keys  int           // keys of any kind
@@ -48,7 +48,7 @@ func (b *bench) took(who string, holds int) {
 	b.holds[who] += holds
 }
 
-// countLeft counts the leftovers of a round on the masters, that is keys of locks and other keys, and removes them.
+// countLeft adds the keys that are left on the masters after a round to the report, and removes them.
 func (b *bench) countLeft(ctx context.Context, scenario string) error {
 	for _, e := range entrants {
 		holds := b.holds[e.name]
@@ -69,8 +69,8 @@ func (b *bench) countLeft(ctx context.Context, scenario string) error {
 	return nil
 }
 
-// leftBehind waits up to a second until no keys of locks remain, removes all keys under prefix, and returns what it
-// has removed. The keys of locks end with suffix.
+// leftBehind waits up to a second until no lock keys remain, counts the remaining keys under prefix, and removes them.
+// Lock keys end with suffix.
 func (m *masters) leftBehind(ctx context.Context, prefix, suffix string) (r remains, err error) {
 	for range 50 {
 		if r, err = m.remains(ctx, prefix, suffix); err != nil || ctx.Err() != nil || r.locks == 0 {
@@ -96,7 +96,8 @@ func (m *masters) remains(ctx context.Context, prefix, suffix string) (r remains
 	return r, err
 }
 
-// weigh adds the bytes and the longest remaining TTL of keys of one master. A key may expire meanwhile.
+// weigh adds the bytes and the longest remaining TTL of keys of one master. A key may have expired since it was
+// listed.
 func (r *remains) weigh(c redis.Conn, keys []string) error {
 	var errs []error
 	for _, k := range keys {

@@ -90,7 +90,7 @@ func newReport(c *config, m *masters) *report {
 		_, _ = fmt.Sscan(string(text), &load)
 	}
 	if load > float64(r.Machine.CPUs)/2 {
-		r.Busy = fmt.Sprintf("The machine was busy (load %.1f on %d processors): these figures say little.", load,
+		r.Busy = fmt.Sprintf("The machine was busy (load %.1f on %d processors): the figures are unreliable.", load,
 			r.Machine.CPUs)
 	}
 	return r
@@ -143,7 +143,7 @@ func readReport(paths string) (all *report, err error) {
 			return nil, fmt.Errorf("bench: %s: %w", path, err)
 		}
 		if r.Format != reportFormat {
-			return nil, fmt.Errorf("bench: %s has format %d, not %d: measure it again", path, r.Format, reportFormat)
+			return nil, fmt.Errorf("bench: %s: format %d, want format %d: measure again", path, r.Format, reportFormat)
 		}
 		if all == nil {
 			all = r
@@ -166,6 +166,6 @@ func (r *report) headline() string {
 	if r.Masters.Version != "" {
 		s += ", " + r.Masters.Version
 	}
-	return s + fmt.Sprintf("; %s %s/%s, %d processors; %d rounds of %v; medians with the least and the most", r.Machine.Go,
-		r.Machine.OS, r.Machine.Arch, r.Machine.CPUs, r.Parameters.Rounds, r.Parameters.Duration)
+	return s + fmt.Sprintf("; %s %s/%s, %d processors; %d rounds of %v; medians, smallest and largest values",
+		r.Machine.Go, r.Machine.OS, r.Machine.Arch, r.Machine.CPUs, r.Parameters.Rounds, r.Parameters.Duration)
 }

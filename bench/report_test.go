@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// madeReport returns a report in which the library takes 200 us and reaches 90 pairs/s, and the floor 160 us and
-// 100.
+// madeReport returns a report in which the library takes 200 us and reaches 90 pairs/s, and the floor takes 160 us and
+// reaches 100 pairs/s.
 func madeReport() *report {
 	r := &report{
 		Format: reportFormat, Masters: mastersInfo{N: 5},
@@ -45,7 +45,7 @@ func TestTargetsAreMetMissedOrOpen(t *testing.T) {
 		"pair latency, 1 goroutine / floor":           "NOT MET",
 		"throughput, 64 goroutines / floor":           "met",
 		"throughput, 512 goroutines / redsync/redigo": "not measured",
-		"connections a master":                        "NOT MET",
+		"connections per master":                      "NOT MET",
 		"lock keys left behind, per 10 000 pairs":     "met",
 		"median latency with one hung / all healthy":  "met",
 		"median latency with two slow / all healthy":  "met",
@@ -64,7 +64,7 @@ func TestTargetsAreMetMissedOrOpen(t *testing.T) {
 	if found != len(want) {
 		t.Errorf("only %d of %d targets were found", found, len(want))
 	}
-	// The target is one connection, and 2.5 were measured. All other targets are missed by less than half.
+	// The connections exceed their target by a factor of 2.5. All other missed targets are missed by a smaller factor.
 	if !missed(r.Targets, false, true) || !missed(r.Targets, true, true) {
 		t.Error("a target that is missed by a factor of 2.5 does not count as missed")
 	}
@@ -92,7 +92,7 @@ func TestTargetsAgainstPeers(t *testing.T) {
 	r.Targets = targetsOf(r.Figures)
 	want := map[string]float64{
 		"pair latency, 1 goroutine / best redsync without early return": 200.0 / 320,
-		"pair latency, 1 goroutine / best redsync with it":              200.0 / 160,
+		"pair latency, 1 goroutine / best redsync with early return":    200.0 / 160,
 	}
 	for _, g := range r.Targets {
 		if v, ok := want[g.Name]; ok {
@@ -103,18 +103,18 @@ func TestTargetsAgainstPeers(t *testing.T) {
 		}
 	}
 	if len(want) > 0 {
-		t.Errorf("these targets are missing: %v", want)
+		t.Errorf("the report lacks these targets: %v", want)
 	}
 }
 
 // If only some rounds meet a target, the verdict says so.
 func TestVerdictReportsDisagreement(t *testing.T) {
 	g := atMost("x", 10, newSpread([]float64{9, 11, 8}), "")
-	if got := g.verdict(); got != "met, not in every round" {
+	if got := g.verdict(); got != "met, but not in every round" {
 		t.Errorf("the verdict of an upper bound is %q", got)
 	}
 	g = atLeast("x", 10, newSpread([]float64{9, 11, 8}), "")
-	if got := g.verdict(); got != "NOT MET, in some rounds met" {
+	if got := g.verdict(); got != "NOT MET, but met in some rounds" {
 		t.Errorf("the verdict of a lower bound is %q", got)
 	}
 }
@@ -136,7 +136,7 @@ func TestReportRoundTrip(t *testing.T) {
 		t.Errorf("the figure was read as %+v", f)
 	}
 	if err := r.writeJSON(&again); err != nil || again.String() != out.String() {
-		t.Errorf("the document differs after saving it again: %v", err)
+		t.Errorf("writing the report again changes it: %v", err)
 	}
 }
 

@@ -26,7 +26,8 @@ import (
 //
 //	go test ./bench -run '^$' -bench Scale -benchtime 1x
 
-// scaleLocker returns a Locker over n new servers, or over the servers at urls.
+// scaleLocker returns a Locker over the servers at urls, or over n new servers if urls is nil, and the URLs of its
+// servers.
 func scaleLocker(b *testing.B, n int, urls []string, options ...redlock.Option) (*redlock.Locker, []string) {
 	b.Helper()
 	if urls == nil {
@@ -97,7 +98,7 @@ func holdMany(b *testing.B, n int) {
 	locks := takeMany(b, l, n)
 	b.ReportMetric(float64(n)/time.Since(began).Seconds(), "taken/s")
 	b.ReportMetric((memoryNow()-before)/float64(n), "B/lock")
-	b.ReportMetric(loadOver(lockTTL*2/5+time.Second), "cores") // above TTL/3, so each lock is extended
+	b.ReportMetric(loadOver(lockTTL*2/5+time.Second), "cores") // longer than TTL/3: each lock is extended
 	e.mu.Lock()
 	late := sorted(e.late)
 	e.mu.Unlock()
@@ -110,8 +111,8 @@ func holdMany(b *testing.B, n int) {
 	runtime.KeepAlive(locks)
 }
 
-// Ten thousand goroutines wait for a thousand held names. While nothing happens, they may use at most 100 MiB and
-// 0.02 of a processor.
+// 10 000 goroutines wait for 1000 held names. While no lock is released, they may use at most 100 MiB and 0.02 of a
+// processor.
 func BenchmarkScaleWaiting(b *testing.B) {
 	const waiting, names = 10_000, 1000
 	for b.Loop() {
@@ -124,7 +125,7 @@ func BenchmarkScaleWaiting(b *testing.B) {
 		for i := range waiting {
 			all.Go(func() {
 				if _, err := l.Lock(ctx, heldName+strconv.Itoa(i%names)); !errors.Is(err, context.Canceled) {
-					b.Errorf("Lock of a held name returned: %v", err)
+					b.Errorf("Lock of a held name returned %v, want context.Canceled", err)
 				}
 			})
 		}
@@ -142,7 +143,7 @@ func BenchmarkScaleWaiting(b *testing.B) {
 // extensions records the locks that are acquired and extended, and how late each extension is confirmed. An
 // extension is due a third of the TTL after the start of the previous round.
 type extensions struct {
-	started []atomic.Int64 // by the number in the name: start of the last round in ns
+	started []atomic.Int64 // index: number in the name; value: start of the last round in ns
 	lost    atomic.Int64
 
 	mu   sync.Mutex
@@ -195,7 +196,7 @@ func takeMany(b *testing.B, l *redlock.Locker, n int) []*redlock.Lock {
 	return locks
 }
 
-// eachOf calls f with the numbers below n, from the given number of goroutines.
+// eachOf calls f(0) to f(n-1) from the given number of goroutines.
 func eachOf(b *testing.B, goroutines, n int, f func(i int) error) {
 	b.Helper()
 	errs := make([]error, goroutines)
@@ -222,7 +223,7 @@ func memoryNow() float64 {
 	return float64(m.HeapAlloc + m.StackInuse)
 }
 
-// loadOver sleeps for d, and returns how many processors this process has used on average meanwhile.
+// loadOver sleeps for d and returns the average number of processors that this process has used in this time.
 func loadOver(d time.Duration) float64 {
 	start := time.Now()
 	before := cpuTime()

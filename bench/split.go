@@ -11,7 +11,7 @@ import (
 
 const scenarioSplit = "split"
 
-// splitSizes are the numbers of processes that start at the same time.
+// splitSizes lists the counts of processes that start simultaneously.
 var splitSizes = []int{3, 5, 9}
 
 // Metrics of the scenario split.
@@ -27,25 +27,24 @@ var (
 )
 
 const (
-	splitTrials = 360                   // for each number of processes, in all rounds together
-	splitBudget = 5 * time.Second       // for the trials of one round
-	splitLead   = 10 * time.Millisecond // like startLead, for workers that get many jobs
+	splitTrials = 360                   // for each count of processes, in all rounds together
+	splitBudget = 5 * time.Second       // maximum time for the trials of one round
+	splitLead   = 10 * time.Millisecond // like startLead, but shorter, because each worker gets many jobs
 )
 
 // instants holds, for the trials of all rounds, the times until the first of several clients has its lock.
 type instants struct {
 	one    []time.Duration // all clients lock one name
 	own    []time.Duration // each client locks its own name
-	rounds []int64         // rounds of the first holder if all lock one name; 0 if unknown
-	each   []time.Duration // of each client, if each locks its own name
-	alone  []time.Duration // uncontended locks of one client
-	nobody int             // number of trials in which no client got the one name
+	rounds []int64         // rounds of the first holder if all clients lock one name; 0 if unknown
+	each   []time.Duration // duration of each Lock if each client locks its own name
+	alone  []time.Duration // durations of uncontended locks of one client
+	nobody int             // number of trials in which no client acquired the one name
 }
 
-// planSplit makes k processes lock one free name at the same time, and measures the time until the first has the
-// lock. In as many trials each process locks its own name. These trials show how long k processes that start
-// together wait without contention. Their time until the first has its lock is a lower bound for any way to resolve
-// contention.
+// planSplit makes k processes simultaneously lock one free name, and measures the time until the first holds the lock.
+// For comparison, it makes as many trials in which each process locks its own name. The time until the first process
+// of such a trial holds its lock is a lower bound for every method that resolves contention.
 func planSplit(b *bench) (plan [][]task) {
 	all := map[string]*instants{} // high percentiles need the trials of all rounds
 	for _, k := range splitSizes {
@@ -90,7 +89,7 @@ func split(ctx context.Context, b *bench, e entrant, k, round int, all *instants
 	over := time.Now().Add(splitBudget)
 	for trial := range trials {
 		if time.Now().After(over) {
-			b.report.note("split, %s: not all trials were made, since each took long", e.name)
+			b.report.note("split, %s: some trials were omitted after %v", e.name, splitBudget)
 			break
 		}
 		if err := splitOnce(ctx, b, workers, e, fmt.Sprintf("%s-%d", name, trial), all); err != nil {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A spread is the median of a figure over the rounds, with the smallest and the largest value. The pointer to a
-// spread is nil if the figure was not measured.
+// A spread is the median of a figure over the rounds, with the smallest and the largest value. A nil *spread means
+// that the figure was not measured.
 type spread struct {
 	Median float64 `json:"median"`
 	Min    float64 `json:"min"`
@@ -82,7 +82,7 @@ func digits(v float64) int {
 	return 3
 }
 
-// rounded returns v with this number of digits. More digits would be noise, and make a saved run large.
+// rounded returns v with this number of significant digits. More digits would be noise, and make a saved run large.
 func rounded(v float64, digits int) float64 {
 	r, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', digits, 64), 64) // cannot fail: FormatFloat wrote the text
 	return r

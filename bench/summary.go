@@ -17,16 +17,16 @@ type line struct {
 	name           string
 	scenario, kase string
 	m              metric
-	floor          string // contender that takes the place of the floor; "" for the floor
+	floor          string // contender to show in the column of the floor; "" for the floor
 }
 
 var (
-	lineOne   = line{"one lock, taken and released, us", scenarioPairs, latencyCase(opPair, 1), mP50, ""}
-	lineDead  = line{"  the same, one master dead, us", scenarioFaults, oneDead.String(), mP50, ""}
-	lineRate  = line{"locks a second, 64 callers", scenarioPairs, rateCase(64), mRate, ""}
-	lineHand  = line{"hand-over of two programs, us *", scenarioContention, twoInTurns.String(), mHandOff, nameIdeal}
-	lineBytes = line{"bytes left on a master for a name", scenarioPairs, rateCase(64), mBytes, ""}
-	lineKept  = line{"  for at most, s", scenarioPairs, rateCase(64), mKept, ""}
+	lineOne   = line{"lock and unlock, us", scenarioPairs, latencyCase(opPair, 1), mP50, ""}
+	lineDead  = line{"  with one dead master, us", scenarioFaults, oneDead.String(), mP50, ""}
+	lineRate  = line{"locks per second, 64 callers", scenarioPairs, rateCase(64), mRate, ""}
+	lineHand  = line{"hand-off between processes, us *", scenarioContention, twoInTurns.String(), mHandOff, nameIdeal}
+	lineBytes = line{"bytes per name left on a master", scenarioPairs, rateCase(64), mBytes, ""}
+	lineKept  = line{"  kept for at most, s", scenarioPairs, rateCase(64), mKept, ""}
 )
 
 var summaryLines = []line{lineOne, lineDead, lineRate, lineHand, lineBytes, lineKept}
@@ -57,7 +57,7 @@ func writeSummary(w io.Writer, r *report) error {
 	}
 	if rows != "" {
 		text += fmt.Sprintf(summaryForm, "", nameLibrary, "redsync", "ratio", nameFloor, "ratio") + rows
-		text += "ratio: the library's over it; ~: the rounds disagree; * beside a local mutex\n"
+		text += "ratio: library / other; ~: not significant; *: compared with a local mutex\n"
 	}
 	notes := r.Notes
 	if len(notes) > summaryNotes {
@@ -71,7 +71,7 @@ func writeSummary(w io.Writer, r *report) error {
 		}
 	}
 	if more := len(r.Notes) - len(notes); more > 0 {
-		text += fmt.Sprintf("and %d more notes: -v shows them\n", more)
+		text += fmt.Sprintf("%d more notes: -v shows them\n", more)
 	}
 	_, err := io.WriteString(w, text)
 	return err
@@ -84,10 +84,10 @@ func verdict(r *report) (text string) {
 		text = r.Busy + "\n"
 	}
 	if mine, redsync, _ := lineOne.of(r.Figures); mine != nil {
-		text += fmt.Sprintf("A lock and its release take %s us%s.\n", brief(mine), compared(mine, redsync, "that of redsync"))
+		text += fmt.Sprintf("Lock and unlock take %s us%s.\n", brief(mine), compared(mine, redsync, "that of redsync"))
 	}
 	if mine, redsync, _ := lineRate.of(r.Figures); mine != nil {
-		text += fmt.Sprintf("64 callers take %s locks a second%s.\n", brief(mine),
+		text += fmt.Sprintf("64 callers complete %s locks per second%s.\n", brief(mine),
 			compared(mine, redsync, "as many as with redsync"))
 	}
 	return text

@@ -47,21 +47,21 @@ func summaryOf(t *testing.T, r *report) string {
 
 func TestSummary(t *testing.T) {
 	const want = `
-The machine was busy (load 8.4 on 2 processors): these figures say little.
-A lock and its release take 195 us, 0.60 times that of redsync.
-64 callers take 22778 locks a second, 2.63 times as many as with redsync.
+The machine was busy (load 8.4 on 2 processors): the figures are unreliable.
+Lock and unlock take 195 us, 0.60 times that of redsync.
+64 callers complete 22778 locks per second, 2.63 times as many as with redsync.
 5 masters (redis 7.0.15), 2 processors, 2 rounds of 500ms
                                     library   redsync   ratio     floor    ratio
-one lock, taken and released, us        195       326    0.60       176     1.11
-  the same, one master dead, us         181       306    0.59       180    ~1.01
-locks a second, 64 callers            22778      8650    2.63     33500     0.68
-hand-over of two programs, us *         439     90718    0.00      3.60      123
-bytes left on a master for a name       104         0       -         0        -
-  for at most, s                       60.0         0       -         0        -
-ratio: the library's over it; ~: the rounds disagree; * beside a local mutex
+lock and unlock, us                     195       326    0.60       176     1.11
+  with one dead master, us              181       306    0.59       180    ~1.01
+locks per second, 64 callers          22778      8650    2.63     33500     0.68
+hand-off between processes, us *        439     90718    0.00      3.60      123
+bytes per name left on a master         104         0       -         0        -
+  kept for at most, s                  60.0         0       -         0        -
+ratio: library / other; ~: not significant; *: compared with a local mutex
 `
 	r := summaryReport()
-	r.Busy = "The machine was busy (load 8.4 on 2 processors): these figures say little."
+	r.Busy = "The machine was busy (load 8.4 on 2 processors): the figures are unreliable."
 	if got := summaryOf(t, r); got != want {
 		t.Errorf("the summary is:\n%s\nwant:\n%s", got, want)
 	}
@@ -108,7 +108,7 @@ func TestVerbosity(t *testing.T) {
 		if strings.Contains(out, "pairs: rate, 64 goroutines") != c.tables || strings.Contains(out, "NOT MET") != c.targets {
 			t.Errorf("with %s the wrong parts are shown:\n%s", c.flags, out)
 		}
-		if !strings.HasSuffix(out, "beside a local mutex\n") {
+		if !strings.HasSuffix(out, "compared with a local mutex\n") {
 			t.Errorf("%s: the summary does not come last:\n%s", c.flags, out)
 		}
 	}
@@ -121,7 +121,7 @@ func TestProgressShowsTimeLeft(t *testing.T) {
 		used        time.Duration
 		done, total float64
 		want        string
-	}{{0, 0, 10, "begins"}, {10 * time.Second, 2, 10, "40s left"}, {90 * time.Second, 9, 10, "10s left"}} {
+	}{{0, 0, 10, "time left unknown"}, {10 * time.Second, 2, 10, "40s left"}, {90 * time.Second, 9, 10, "10s left"}} {
 		if got := timeLeft(c.used, c.done, c.total); got != c.want {
 			t.Errorf("with %v of %v done in %v, the estimate is %q, want %q", c.done, c.total, c.used, got, c.want)
 		}

@@ -42,7 +42,7 @@ func tableOf(title string, l figures) page.Table {
 	scenario, kase := l[0].Scenario, l[0].Case
 	mine := l.find(scenario, kase, nameLibrary, chief)
 	if len(who) > 1 && mine != nil {
-		t.Heads = append(t.Heads, "library / it ("+chief.name+")")
+		t.Heads = append(t.Heads, "library / row ("+chief.name+")")
 	}
 	for _, w := range who {
 		row := []string{w}
@@ -97,7 +97,7 @@ func writeTargets(w io.Writer, list []target) error {
 		}
 	}
 	if open > 0 {
-		fmt.Fprintf(out, "  %d others are not measured by this run\n", open)
+		fmt.Fprintf(out, "  %d other targets: not measured by this run\n", open)
 	}
 	if err := out.Flush(); err != nil {
 		return err

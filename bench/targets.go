@@ -23,7 +23,7 @@ type target struct {
 	// Floor is the value of the floor in the same case, or of FloorOf. If the floor misses the target as well, the
 	// reason is the machine rather than the library. Floor is nil if there is no such figure.
 	Floor *float64 `json:"floor"`
-	// FloorOf names the source of Floor if that is not the floor.
+	// FloorOf describes the source of Floor if that is not the floor.
 	FloorOf string `json:"floorOf,omitempty"`
 	// Absolute is set if the figure is an absolute time, which is not compared with another contender. On a busy
 	// machine such a target may be missed.
@@ -40,12 +40,15 @@ func (t *target) beyond(v, slack float64) bool {
 	return v > t.Bound*slack
 }
 
+// floorItself describes Floor if FloorOf is empty.
+const floorItself = "for the floor"
+
 // floor returns a description of Floor, or "" if Floor is nil.
 func (t *target) floor() string {
 	if t.Floor == nil {
 		return ""
 	}
-	return fmt.Sprintf("%.4g %s", *t.Floor, cmp.Or(t.FloorOf, "of the floor itself"))
+	return fmt.Sprintf("%.4g %s", *t.Floor, cmp.Or(t.FloorOf, floorItself))
 }
 
 func (t *target) measured() string { return fmt.Sprintf("%.4g", *t.Measured) }
@@ -55,39 +58,39 @@ func (t *target) verdict() string {
 	case t.Met == nil:
 		return "not measured"
 	case *t.Met && t.Void:
-		return "met, not in every round"
+		return "met, but not in every round"
 	case *t.Met:
 		return "met"
 	case t.Void:
-		return "NOT MET, in some rounds met"
+		return "NOT MET, but met in some rounds"
 	}
 	return "NOT MET"
 }
 
-// reason explains why a target is missed, or is met only in some rounds.
+// reason explains why a target is missed, or met only in some rounds.
 func (t *target) reason() string {
 	var list []string
 	if !*t.Met && t.Why != "" {
 		list = append(list, t.Why)
 	}
 	if !*t.Met && t.Floor != nil {
-		list = append(list, fmt.Sprintf("%.4g is what it comes to %s.", *t.Floor, cmp.Or(t.FloorOf, "with the floor")))
+		list = append(list, fmt.Sprintf("The value is %.4g %s.", *t.Floor, cmp.Or(t.FloorOf, floorItself)))
 	}
 	if t.Void {
-		list = append(list, fmt.Sprintf("The rounds disagree: the best came to %.4g.", t.Best))
+		list = append(list, fmt.Sprintf("The rounds disagree: the value of the best round is %.4g.", t.Best))
 	}
 	return strings.Join(list, " ")
 }
 
 // Causes of misses that are known.
 const (
-	whySafety  = "Fences, tokens, admission and queues are work of the servers' scripts: this is what safety costs."
+	whySafety  = "The servers' scripts check fences, tokens, admission and queues: this is what safety costs."
 	whyEarly   = "With early return redsync does not wait for the slower masters, and leaves keys behind on them."
-	whyClient  = "The client checks validity, keeps what it holds, and can extend it: this is what that costs."
-	whyTurns   = "Five servers and their clients take turns on the same few processors."
-	whyBoxed   = "redigo takes each argument of a call in a piece of memory of its own."
-	whyInstant = "Programs that start at one instant wait for a processor first."
-	whyOneLess = "On few processors, one process more or less changes which run side by side."
+	whyClient  = "The library's client records its locks, checks their validity, and extends them, which takes time."
+	whyTurns   = "Five servers and their clients share the same few processors."
+	whyBoxed   = "redigo allocates memory for each argument of a call."
+	whyInstant = "Processes that start simultaneously wait for a processor first."
+	whyOneLess = "On few processors, one process more or less changes which processes run simultaneously."
 )
 
 func atMost(name string, bound float64, s *spread, why string) target {
@@ -128,7 +131,7 @@ func over(l figures, scenario, kase string, m metric, fits func(who string) bool
 	return ratio(l.find(scenario, kase, nameLibrary, m), l.best(scenario, kase, m, fits))
 }
 
-// only returns a function that accepts one contender.
+// only returns a function that accepts only this contender.
 func only(name string) func(who string) bool { return func(who string) bool { return who == name } }
 
 func pairTargets(l figures) (list []target) {
@@ -144,9 +147,9 @@ func pairTargets(l figures) (list []target) {
 		absolute(atMost("pair latency, 1 goroutine, with WithLinger, us", 3,
 			l.spread(scenarioPairs, one, nameLinger, mP50), "")),
 		atMost("pair latency, 1 goroutine / best redsync without early return", 0.8, latency(lateRedsync), whySafety),
-		atMost("pair latency, 1 goroutine / best redsync with it", 1.15, latency(earlyRedsync), whyEarly))
-	// The first version, which sent many calls as one script, was 2.7 and 2.1 times as fast as the peers. The bounds
-	// relative to the peers are 0.85 of these results.
+		atMost("pair latency, 1 goroutine / best redsync with early return", 1.15, latency(earlyRedsync), whyEarly))
+	// The first version, which sent many calls as one script, was 2.7 times as fast as redsync/redigo and 2.1 times as
+	// fast as redsync/rueidis. The bounds are 0.85 of these results.
 	for _, n := range []int{64, 512} {
 		for _, peer := range []struct {
 			name  string
@@ -157,15 +160,15 @@ func pairTargets(l figures) (list []target) {
 		}
 	}
 	of := func(m metric) *spread { return l.of(scenarioPairs, many, m) }
-	allocations := atMost("allocations a pair", 20, of(mAllocs), whyBoxed)
+	allocations := atMost("allocations per pair", 20, of(mAllocs), whyBoxed)
 	allocations.Floor = l.median(scenarioPairs, many, nameFloor, mAllocs)
 	return append(list,
-		atMost("client cpu a pair, 64 goroutines / best redsync", 0.25,
+		atMost("client cpu per pair, 64 goroutines / best redsync", 0.25,
 			over(l, scenarioPairs, many, mClientCPU, lateRedsync), ""),
 		allocations,
-		atMost("connections a master", 1, of(mConnections), ""),
+		atMost("connections per master", 1, of(mConnections), ""),
 		atMost("lock keys left behind, per 10 000 pairs", 0, of(mLeft), ""),
-		atMost("any key is kept for, s", 76, of(mKept), ""))
+		atMost("longest time until a key expires, s", 76, of(mKept), ""))
 }
 
 func waitTargets(l figures) (list []target) {
@@ -177,7 +180,7 @@ func waitTargets(l figures) (list []target) {
 		name := fmt.Sprintf("8 processes, %v pause: ", s.pause)
 		list = append(list,
 			absolute(atLeast(name+"of ideal", 0.55, of(s, mOfIdeal), whyTurns)),
-			atMost(name+"commands a master and hold", 4, of(s, mCommands), ""),
+			atMost(name+"commands per master and hold", 4, of(s, mCommands), ""),
 			atMost(name+"wait p99 / p50", 4, of(s, mWaitRatio), whyTurns))
 	}
 	worst := of(twentyFair, mOvertaken)
@@ -186,20 +189,20 @@ func waitTargets(l figures) (list []target) {
 	}
 	rate := func(s shape) *figure { return l.find(scenarioContention, s.String(), nameLibrary, mHolds) }
 	return append(list,
-		atMost("fair, 20 processes: most overtakings of a wait", 5, worst, whyTurns),
+		atMost("fair, 20 processes: maximum number of holds that overtake a wait", 5, worst, whyTurns),
 		atLeast("fair, 20 processes: holds/s / unfair", 0.7, ratio(rate(twentyFair), rate(twentyPlain)), whyTurns),
-		atLeast("priority: share of those queued that let it ahead", 0.95, of(twentyFirst, mPreferred), ""))
+		atLeast("priority: fraction of waiters that are overtaken", 0.95, of(twentyFirst, mPreferred), ""))
 }
 
 func splitTargets(l figures) (list []target) {
 	for _, k := range splitSizes {
 		kase := splitCase(k)
 		of := func(m metric) *spread { return l.of(scenarioSplit, kase, m) }
-		t := atMost(kase+": p99 until one has it / uncontended lock", 5, of(mFirstOver), whyInstant)
-		t.Floor, t.FloorOf = l.median(scenarioSplit, kase, nameLibrary, mOwnOver), "of processes with a name each"
+		t := atMost(kase+": p99 until the first hold / uncontended lock", 5, of(mFirstOver), whyInstant)
+		t.Floor, t.FloorOf = l.median(scenarioSplit, kase, nameLibrary, mOwnOver), "if each process has its own name"
 		list = append(list, t,
-			atMost(kase+": p99 until one has it / uncontended locks of as many", 5, of(mFirstOwn), whyInstant),
-			atMost(kase+": rounds until one has it, p99", 3, of(mRounds99), ""))
+			atMost(kase+": p99 until the first hold / simultaneous uncontended locks", 5, of(mFirstOwn), whyInstant),
+			atMost(kase+": p99 of the rounds until the first hold", 3, of(mRounds99), ""))
 	}
 	return list
 }

@@ -47,7 +47,7 @@ type Answer struct {
 	Locks []time.Duration // duration of each Lock in Alone
 }
 
-// workerGrace is how long goroutines that are still waiting at the end of a job may wait for the lock.
+// workerGrace is the time for which goroutines may continue to wait for the lock after the end of a job.
 const workerGrace = 5 * time.Second
 
 // pipe combines the standard input and output of a worker, in the worker or in its parent.
@@ -101,9 +101,9 @@ func (w *Worker) Contend(j Job, a *Answer) error {
 	return errors.Join(errs...)
 }
 
-// contendAlone runs one goroutine of Contend. If a wait has not ended when ctx ends, it is recorded as ended then.
-// The duration of a hold must be precise, because all other clients wait for its end. So contendAlone uses an alarm:
-// a timer of Go is up to a millisecond late if the process reads something meanwhile, such as a late reply.
+// contendAlone runs one goroutine of Contend. If ctx ends during a wait, the turn is recorded with GaveUp. The
+// duration of a hold must be precise, because all other clients wait for its end. So contendAlone uses an alarm: Go's
+// timers are up to a millisecond late if the process reads something meanwhile, such as a late reply.
 func contendAlone(ctx context.Context, c caller, j Job, process int) ([]turn, error) {
 	list := make([]turn, 0, 1024)
 	holding, err := alarm.New()

@@ -7,13 +7,13 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// A round is one script sent to all masters. It wakes its caller once: with true when a quorum has granted, or with
-// false when too many masters have refused.
+// A round is one script sent to all masters. It sends one value on wake: true when a quorum has granted, or false when
+// too many masters have refused.
 type round struct {
 	votes    atomic.Uint64 // number of grants in the low half, of other replies in the high half
 	quorum   uint32
 	spare    uint32 // number of masters that may refuse
-	anyReply bool   // every reply is treated as a grant
+	anyReply bool   // every vote counts as a grant
 	wake     chan bool
 }
 
@@ -44,7 +44,7 @@ type conn struct {
 	flight chan *round  // rounds that the writer has sent or is about to send, in order; for the reader
 }
 
-// backlog is how many requests a connection queues for a hung master.
+// backlog is the maximum number of requests that a connection queues, for example for a hung master.
 const backlog = 1 << 16
 
 func newConn(c redis.Conn) *conn {
@@ -75,13 +75,13 @@ func (c *conn) writeLoop() {
 			}
 		}
 		if errors.Join(err, c.redis.Flush()) != nil {
-			_ = c.redis.Close() // readLoop notices that
+			_ = c.redis.Close() // makes Receive in readLoop fail
 		}
 	}
 }
 
-// readLoop passes each reply to the oldest round in flight. It ends when the connection ends. Then it treats rounds
-// without a reply as refused.
+// readLoop passes each reply to the oldest round in flight. When the connection has ended, readLoop treats this and
+// all later rounds without a reply as refused, until Close.
 func (c *conn) readLoop() {
 	for {
 		reply, err := c.redis.Receive()

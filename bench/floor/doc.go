@@ -6,7 +6,7 @@
 // scripts are sent to all masters over one pipelined connection each. A caller continues when a majority has
 // replied.
 //
-// It omits everything that makes such a lock safe or convenient:
+// The floor omits everything that makes such a lock safe or convenient:
 //
 //   - fences and tokens: a resource cannot distinguish a paused holder from its successor
 //   - admission: a master that lost its data votes immediately
@@ -18,7 +18,7 @@
 // refusing, and continues with the other masters. It does not wait for a master that hangs.
 //
 // [DialLibrary] sends the library's scripts over the same connections, but does not apply the library's rules in the
-// client. The difference between this and the library is the cost of the library's client.
+// client. The time that the library needs in addition is the cost of the library's client.
 //
 // Each connection has a writer and a reader. The writer sends all queued requests with one flush. The reader passes
 // the replies to their rounds in order. The reply that decides a round wakes the caller, once.

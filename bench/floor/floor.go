@@ -15,7 +15,8 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// The scripts. Each returns 1 on success. Otherwise it returns 0, since the caller does not have the name.
+// The scripts return 1 on success. acquire returns 0 if the name is locked, and release returns 0 if the caller does
+// not hold the lock.
 const (
 	// KEYS: the lock. ARGV: the holder, the TTL in ms.
 	acquire = `if redis.call("exists", KEYS[1]) == 1 then return 0 end
@@ -96,7 +97,7 @@ func dial(
 type Caller struct {
 	f       *Floor
 	wake    chan bool
-	key     any // of the present or previous lock
+	key     any // key of the current or last lock
 	channel any
 	holder  any
 }
@@ -116,7 +117,7 @@ func (c *Caller) Lock(name string) error {
 	return c.send([]any{f.acquire, 1, c.key, c.holder, f.millis})
 }
 
-// Unlock releases the lock that Lock acquired last. It returns ErrNoMajority if a majority has not confirmed that.
+// Unlock releases the lock that Lock acquired last. It returns ErrNoMajority if no majority has confirmed the release.
 func (c *Caller) Unlock() error {
 	if c.f.admission != nil {
 		return c.send([]any{c.f.release, 1, c.key, c.holder})
@@ -124,7 +125,7 @@ func (c *Caller) Unlock() error {
 	return c.send([]any{c.f.release, 2, c.key, c.channel, c.holder})
 }
 
-// nextBallot returns the present time in microseconds, or the last ballot plus one if that is larger.
+// nextBallot returns the current time in microseconds, or the last ballot plus one if that is larger.
 func (f *Floor) nextBallot() int64 {
 	for {
 		last := f.ballot.Load()
@@ -150,9 +151,9 @@ func (f *Floor) ask(args []any, r *round) bool {
 	return <-r.wake
 }
 
-// Close waits until every reachable master has replied to all requests, including requests of earlier rounds that
-// were decided without a slow minority. Then it closes the connections and waits for all goroutines. The caller must
-// not call Close during other calls.
+// Close waits until every reachable master has replied to all requests, also to those of rounds that a majority has
+// decided earlier. Then it closes the connections and waits for all goroutines. The caller must not call Close during
+// other calls.
 func (f *Floor) Close() error {
 	n := len(f.conns)
 	last := newRound(n, n, make(chan bool, 1))

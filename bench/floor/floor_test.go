@@ -66,9 +66,9 @@ func drive(t testing.TB, f *Floor, g, n int) {
 	wg.Wait()
 }
 
-// The floor must do the work for which it is the reference: locks are on all masters while held, and are deleted
-// afterwards. Each release is published, and each script runs once per master and pair. After Close the masters can
-// be checked immediately.
+// 500 pairs of Lock and Unlock run each script once per pair on every master, publish each release, and leave no key.
+// A lock that is still held has its key on every master. The masters can be checked directly after Close, which waits
+// for all replies.
 func TestFloorLocksAndUnlocksOnEveryMaster(t *testing.T) {
 	f, servers := open(t, 5)
 	const pairs = 500
@@ -78,18 +78,18 @@ func TestFloorLocksAndUnlocksOnEveryMaster(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := f.NewCaller().Lock("held"); !errors.Is(err, ErrNoMajority) {
-		t.Errorf("Lock of a held name returned %v", err)
+		t.Errorf("Lock of a held name returned %v, want ErrNoMajority", err)
 	}
 	mustClose(t, f)
 	for i, s := range servers {
 		if n := calls(t, s.URL(), "evalsha"); n != 2*pairs+2+1 { // the last one is from Close
-			t.Errorf("master %d has executed %d scripts", i, n)
+			t.Errorf("master %d has executed %d scripts, want %d", i, n, 2*pairs+2+1)
 		}
 		if n := calls(t, s.URL(), "publish"); n != pairs {
-			t.Errorf("master %d has published %d releases", i, n)
+			t.Errorf("master %d has published %d releases, want %d", i, n, pairs)
 		}
 		if keys := keys(t, s.URL()); !slices.Equal(keys, []string{prefix + "held"}) {
-			t.Errorf("master %d has the keys %q", i, keys)
+			t.Errorf("master %d has the keys %q, want only that of the held lock", i, keys)
 		}
 	}
 }
@@ -108,10 +108,10 @@ func TestFloorWorksWithMajority(t *testing.T) {
 	}
 	c := f.NewCaller()
 	if err := c.Lock("one"); !errors.Is(err, ErrNoMajority) {
-		t.Errorf("Lock with one of three masters returned %v", err)
+		t.Errorf("Lock with one of three masters returned %v, want ErrNoMajority", err)
 	}
 	if err := c.Unlock(); !errors.Is(err, ErrNoMajority) {
-		t.Errorf("Unlock with one of three masters returned %v", err)
+		t.Errorf("Unlock with one of three masters returned %v, want ErrNoMajority", err)
 	}
 }
 
@@ -166,7 +166,7 @@ func TestRoundWakesOnce(t *testing.T) {
 		for i, v := range c.votes {
 			r.vote(v)
 			if woken := len(r.wake) == 1; woken != (i >= c.decides) {
-				t.Errorf("votes %v: after %d votes, caller is woken: %v", c.votes, i+1, woken)
+				t.Errorf("votes %v: after %d votes, the caller is woken: %v", c.votes, i+1, woken)
 			}
 		}
 		if got := <-r.wake; got != c.votes[c.decides] {
@@ -178,6 +178,6 @@ func TestRoundWakesOnce(t *testing.T) {
 func TestDialReportsMissingMaster(t *testing.T) {
 	urls := append(urlsOf(redistest.Test(t, 1, redisproc.Config{Name: "floor"})), "redis://127.0.0.1:1")
 	if _, err := Dial(t.Context(), urls, prefix, time.Second); err == nil {
-		t.Fatal("no error although one master is missing")
+		t.Fatal("Dial returned no error although one master is unreachable")
 	}
 }

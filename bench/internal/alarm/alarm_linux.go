@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An Alarm may be used by one goroutine at a time. A sleeping goroutine does not occupy a thread, because it waits
-// for a kernel timer through the netpoller.
+// An Alarm is a kernel timer for one goroutine at a time. A sleeping goroutine does not block a thread, because it
+// reads the timer through Go's network poller.
 type Alarm struct {
 	fd   int
 	file *os.File

@@ -1,6 +1,6 @@
 //go:build !linux
 
-// Package alarm sleeps as precisely as the system allows. On this system it uses Go's own timers.
+// Package alarm uses Go's own timers on systems other than Linux.
 package alarm
 
 import "time"

@@ -35,8 +35,8 @@ type Table struct {
 	Rows  [][]string
 }
 
-// Colours are the colours of contenders on light and on dark screens. They can be distinguished without red or
-// green.
+// Colours holds the colours of contenders on light and on dark screens. They differ also for readers who cannot
+// distinguish red from green.
 var Colours = [][2]string{
 	{"#0b62a8", "#63b1ee"}, {"#6a6a6a", "#a8a8a8"}, {"#bf5208", "#f5a05c"}, {"#8a3fa0", "#cf9cf0"},
 	{"#8c6a00", "#e2c15a"}, {"#0c7a58", "#52cfa6"}, {"#1d1d1d", "#f2f2f2"}, {"#a03050", "#f090a8"}, {"#405090", "#a8b4e8"},

@@ -49,7 +49,7 @@ type Line struct {
 const (
 	wide, narrow   = 490, 262
 	single, shared = 280, 165 // heights of a picture with one panel, and with several
-	frame          = 52       // height of everything outside of the lines
+	frame          = 52       // height of everything outside the area of the lines
 	row, letter    = 21, 10
 )
 
@@ -112,7 +112,7 @@ func styled(svg string) string {
 	return strings.NewReplacer(list...).Replace(svg)
 }
 
-// plot draws one panel. height is the height of the lines.
+// plot draws one panel. height is the height of the area of the lines.
 func (p Picture) plot(panel Panel, height vg.Length) (*plot.Plot, error) {
 	q := plot.New()
 	q.BackgroundColor = color.Transparent
@@ -168,7 +168,7 @@ func (p Picture) scale(a *plot.Axis, log bool, of func(plotter.XY) float64) {
 	}
 }
 
-// evenTicks labels two to nine round numbers.
+// evenTicks returns labelled ticks at two to ten round numbers.
 func evenTicks(least, most float64) (list []plot.Tick) {
 	step := math.Pow(10, math.Floor(math.Log10(most-least)))
 	if most-least < 4*step {
@@ -180,8 +180,8 @@ func evenTicks(least, most float64) (list []plot.Tick) {
 	return list
 }
 
-// logTicks labels 1, 2, 5 and their products with powers of ten, or only powers of ten if there are at least three.
-// A small range gets the labels of evenTicks.
+// logTicks returns ticks at 1, 2, 5 and their products with powers of ten. If there are at least three powers of ten,
+// only these have labels. For a small range it returns the ticks of evenTicks.
 func logTicks(least, most float64) (list []plot.Tick) {
 	if most/least < 5 {
 		return evenTicks(least, most)
@@ -201,13 +201,13 @@ func logTicks(least, most float64) (list []plot.Tick) {
 	return list
 }
 
-// plain formats a number with two digits.
+// plain formats a number with two significant digits.
 func plain(v float64) string {
 	short, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 2, 64), 64) // cannot fail: it parses FormatFloat's output
 	return strconv.FormatFloat(short, 'f', -1, 64)
 }
 
-// nudges returns how far to move the names at the ends of lines up or down, so that no name covers another.
+// nudges returns how far up to move the name at the end of each line, so that no name covers another.
 func nudges(panel Panel, y *plot.Axis, height vg.Length) []vg.Length {
 	at, order := make([]vg.Length, len(panel.Lines)), make([]int, len(panel.Lines))
 	for i, l := range panel.Lines {
@@ -222,7 +222,7 @@ func nudges(panel Panel, y *plot.Axis, height vg.Length) []vg.Length {
 	return moved
 }
 
-// add draws a line with its name, or with its points and the value of the first point.
+// add draws a line. Its label is the name, at the end of the line, or, if rows is set, the value of the first point.
 func (p Picture) add(q *plot.Plot, l Line, rows bool, above vg.Length) error {
 	line, points, err := plotter.NewLinePoints(l.Points)
 	if err != nil {
@@ -243,7 +243,7 @@ func (p Picture) add(q *plot.Plot, l Line, rows bool, above vg.Length) error {
 	labels.TextStyle[0].Color = placeholder(l.Colour)
 	labels.TextStyle[0].Font = font.Font{Typeface: "Liberation", Variant: "Sans", Size: letter}
 	q.Add(line, labels)
-	if p.LogX { // lines of waits and faults have too many points
+	if p.LogX { // the lines of the other plots have too many points
 		q.Add(points)
 	}
 	return nil

@@ -79,18 +79,19 @@ type chunk struct {
 	data []byte
 }
 
-// Slow is the minimum delay of a slow master. Its proxy reads requests only every slowTick.
+// Slow is the smallest delay that simulates a slow master. A proxy with this delay or more reads only every slowTick.
 const Slow = 50 * time.Millisecond
 
-// slowTick is the interval at which the proxy of a slow master reads. If the proxy, and then the master, woke up for
-// each request and reply, they would take processor time from the other masters and the client, and the benchmark
-// would measure that.
+// slowTick is the interval at which the proxy of a slow master reads. If the proxy and the master woke up for each
+// request and reply, they would take processor time from the other masters and the client, and the benchmark would
+// measure this effect.
 const slowTick = 10 * time.Millisecond
 
 func (p *Proxy) slow() bool { return time.Duration(p.delay.Load()) >= Slow }
 
-// pump reads without waiting, so that the delay of each chunk is measured from its own arrival. Data of a slow
-// master waits in the kernel's buffers until the next tick.
+// pump copies data to a goroutine that forwards each chunk when it is due. Since pump does not wait for that, the
+// delay of each chunk begins at its own arrival. Data of a slow master waits in the kernel's buffers until the next
+// tick.
 func (p *Proxy) pump(to, from net.Conn) {
 	chunks := make(chan chunk, 1<<16)
 	p.pumps.Go(func() {
@@ -119,10 +120,10 @@ func (p *Proxy) pump(to, from net.Conn) {
 	}
 }
 
-// due returns when to forward data that arrives now. For a slow master that is the start of a tick. The data has
-// already waited for up to one tick, so both waits together are about the delay.
-func (p *Proxy) due(now time.Time) time.Time {
-	at := now.Add(p.half + time.Duration(p.delay.Load())/2)
+// due returns when to forward data that was read at the given time. For a slow master that is the start of a tick. The
+// data has already waited up to one tick to be read, so both waits together are about half of the delay.
+func (p *Proxy) due(read time.Time) time.Time {
+	at := read.Add(p.half + time.Duration(p.delay.Load())/2)
 	if p.slow() {
 		return at.Truncate(slowTick)
 	}

@@ -23,7 +23,7 @@ func TestChunksAreDeliveredWhenDue(t *testing.T) {
 	var got writes
 	deliver(&got, chunks)
 	if took := time.Since(due); strings.Join(got, " ") != "a b c d" || took < time.Millisecond {
-		t.Errorf("the proxy has written %q after %v", got, took)
+		t.Errorf("the proxy has written %q after %v, want a, b, c and d after at least 1ms", got, took)
 	}
 }
 
@@ -37,7 +37,7 @@ func (w *writes) Write(p []byte) (int, error) {
 
 func (w *writes) Close() error { return nil }
 
-// The delay of each reply is measured from its own arrival, so replies that arrive together are forwarded together.
+// A reply through the proxy arrives no earlier than the configured delay.
 func TestProxyDelaysRepliesWithoutLimitingThem(t *testing.T) {
 	echo, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
