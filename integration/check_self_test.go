@@ -8,13 +8,13 @@ import (
 	"github.com/redlock-go/redlock/internal/history"
 )
 
-// at returns the events of one hold, which is locked by a call 1 ms before from, is unlocked at until, and has its
-// unlock confirmed at left.
-func at(name, id string, token, from, until, left int64) []history.Event {
+// at returns the events of one hold. Its Lock call lasts from from-1 to from, and its Unlock call from until to
+// confirmed.
+func at(name, id string, token, from, until, confirmed int64) []history.Event {
 	return []history.Event{
 		{Op: history.Lock, Name: name, Hold: id, Call: from - 1, Ret: from, Token: token, Until: until + 5},
 		{Op: history.Leave, Name: name, Hold: id, Call: until},
-		{Op: history.Unlock, Name: name, Hold: id, Call: until, Ret: left},
+		{Op: history.Unlock, Name: name, Hold: id, Call: until, Ret: confirmed},
 	}
 }
 
@@ -40,8 +40,8 @@ func kept(name, id string, call, until int64) []history.Event {
 	return []history.Event{{Op: history.Kept, Name: name, Hold: id, Call: call, Ret: call, Until: until}}
 }
 
-// The checker accepts valid histories, including unusual ones, and finds violations. The history.Check of intervals
-// and the model each find the violations that they can find.
+// checkHistory accepts valid histories. For each violation, by names the checks that find it: history.Check, which
+// compares intervals, the model, or both.
 func TestHistoryCheckerFindsViolations(t *testing.T) {
 	for name, h := range map[string][]history.Event{
 		"one after the other": join(at("n", "a", 1, 10, 20, 22), at("n", "b", 2, 21, 30, 32)),
@@ -53,8 +53,8 @@ func TestHistoryCheckerFindsViolations(t *testing.T) {
 			during(history.Inner, "n", "a", 0, 13, 14), during(history.Extend, "n", "a", 1, 15, 16)),
 		"failures say nothing":  {{Op: history.Lock, Name: "n", Hold: "a", Call: 1, Ret: 2, Kind: "held", Err: "held"}},
 		"unlock not confirmed":  join(at("n", "a", 1, 10, 20, 22)[:2], at("n", "b", 2, 21, 30, 32)),
-		"kept, then another":    join(at("n", "a", 1, 10, 20, 22), kept("n", "a", 11, 40), at("n", "b", 2, 41, 50, 52)),
-		"released while asking": join(at("n", "a", 1, 10, 20, 40), at("n", "b", 2, 25, 30, 32)),
+		"minimum hold, another": join(at("n", "a", 1, 10, 20, 22), kept("n", "a", 11, 40), at("n", "b", 2, 41, 50, 52)),
+		"granted in an unlock":  join(at("n", "a", 1, 10, 20, 40), at("n", "b", 2, 25, 30, 32)),
 	} {
 		if err := checkHistory(h, time.Minute); err != nil {
 			t.Errorf("%s: the history is valid, but the check returned %v", name, err)
@@ -62,12 +62,12 @@ func TestHistoryCheckerFindsViolations(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		h  []history.Event
-		by string // the methods that find the violation
+		by string // the checks that find the violation
 	}{
 		"overlap":        {h: join(at("n", "a", 1, 10, 20, 22), at("n", "b", 2, 15, 30, 32)), by: "interval model"},
 		"inclusion":      {h: join(at("n", "a", 1, 10, 40, 42), at("n", "b", 2, 15, 20, 22)), by: "interval model"},
 		"before its end": {h: join(lost("n", "a", 1, 10, 20), at("n", "b", 2, 24, 30, 32)), by: "interval model"},
-		"while it was kept": {
+		"during a minimum hold": {
 			h: join(at("n", "a", 1, 10, 20, 22), kept("n", "a", 11, 40), at("n", "b", 2, 30, 50, 52)), by: "interval model"},
 		"the token falls": {h: join(at("n", "a", 2, 10, 20, 22), at("n", "b", 1, 25, 30, 32)), by: "interval model"},
 		"the token stays": {h: join(at("n", "a", 2, 10, 20, 22), at("n", "b", 2, 25, 30, 32)), by: "interval model"},
@@ -75,10 +75,10 @@ func TestHistoryCheckerFindsViolations(t *testing.T) {
 			h: join(at("n", "a", 1, 10, 20, 22), during(history.Reenter, "n", "a", 2, 11, 12)), by: "model"},
 		"extended after the release": {
 			h: join(at("n", "a", 1, 10, 20, 22), during(history.Extend, "n", "a", 1, 23, 24)), by: "model"},
-		"extended while another had it": {
+		"extended during another hold": {
 			h:  join(lost("n", "a", 1, 10, 20), at("n", "b", 2, 26, 30, 32), during(history.Extend, "n", "a", 1, 27, 29)),
 			by: "model"},
-		"inner unlock ended it": {
+		"inner unlock without re-entry": {
 			h: join(at("n", "a", 1, 10, 20, 22), during(history.Inner, "n", "a", 0, 13, 14)), by: "model"},
 	} {
 		holds, err := history.Holds(c.h)
@@ -86,10 +86,10 @@ func TestHistoryCheckerFindsViolations(t *testing.T) {
 			t.Fatalf("%s: the history cannot be read: %v", name, err)
 		}
 		if err := history.Check(holds); (err != nil) != strings.Contains(c.by, "interval") {
-			t.Errorf("%s: the check of intervals returned %v", name, err)
+			t.Errorf("%s: history.Check returned %v", name, err)
 		}
 		if err := checkModel(c.h, holds, time.Minute); (err != nil) != strings.Contains(c.by, "model") {
-			t.Errorf("%s: the check of the model returned %v", name, err)
+			t.Errorf("%s: checkModel returned %v", name, err)
 		}
 	}
 }

@@ -64,7 +64,8 @@ var lockModel = porcupine.Model{
 }
 
 // operations converts the history for the model. The end of a hold is an operation that begins when the hold is no
-// longer valid for its holder. It may take effect at any later time, unless its release was confirmed.
+// longer valid for its holder. It takes effect before its release is confirmed, or at any later time if the release is
+// not confirmed.
 func operations(events []history.Event, holds []*history.Hold) []porcupine.Operation {
 	var ops []porcupine.Operation
 	byID := make(map[string]*history.Hold, len(holds))
@@ -101,7 +102,7 @@ func checkModel(events []history.Event, holds []*history.Hold, bound time.Durati
 	case porcupine.Ok:
 		return nil
 	case porcupine.Unknown:
-		return fmt.Errorf("the model has come to no decision about %d holds in %v", len(holds), bound)
+		return fmt.Errorf("the model check of %d holds has not ended within %v", len(holds), bound)
 	default:
 		return fmt.Errorf("no order of the %d holds explains what the callers saw", len(holds))
 	}

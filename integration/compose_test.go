@@ -107,7 +107,7 @@ func freePorts(t *testing.T) string {
 			return fmt.Sprint(port / 10)
 		}
 	}
-	t.Fatal("found no five consecutive free ports")
+	t.Fatal("found no five free ports that differ only in their last digit, from 1 to 5")
 	return ""
 }
 

@@ -84,7 +84,7 @@ func (c *container) state() string {
 	return b.String()
 }
 
-// Cut disconnects the container from its network. So its published port no longer works.
+// Cut disconnects the container from its network, which also disables the container's published port.
 func (c *container) Cut(ctx context.Context) error {
 	return c.engine.pool.Client.DisconnectNetwork(c.network,
 		docker.NetworkConnectionOptions{Container: c.id, Context: ctx})
@@ -100,7 +100,7 @@ func (c *container) Join(ctx context.Context) error {
 	return awaitPing(ctx, c.url, c.setup.dial...)
 }
 
-// endpoint requests the fixed address of the container on the network, if it has one.
+// endpoint returns the settings with the container's fixed address on the network, or nil if it has none.
 func (c *container) endpoint() *docker.EndpointConfig {
 	if c.address == "" {
 		return nil
@@ -108,8 +108,8 @@ func (c *container) endpoint() *docker.EndpointConfig {
 	return &docker.EndpointConfig{IPAMConfig: &docker.EndpointIPAMConfig{IPv4Address: c.address}}
 }
 
-// remove removes the container in any state. A frozen process does not handle signals, so remove first resumes it,
-// and ignores the error if it was not frozen.
+// remove removes the container in any state. A frozen process does not handle signals, so remove first resumes the
+// container. It ignores the error of a container that is not frozen.
 func (c *container) remove() error {
 	_ = c.engine.pool.Client.UnpauseContainer(c.id)
 	ctx, cancel := context.WithTimeout(context.Background(), callBound)

@@ -18,16 +18,16 @@
 //
 //   - no two holds of a name may have been valid at the same time, according to their holders, and tokens must have
 //     increased (history.Check);
-//   - some order of the calls must explain all results, in a model of a lock with tokens (lockModel, checked by
-//     porcupine);
+//   - at least one order of the calls must explain all results, in a model of a lock with tokens (lockModel, checked
+//     by porcupine);
 //   - each process must end by itself, and work must have continued after the fault;
 //   - no master may have the key of a lock.
 //
-// If a majority of the masters was healthy throughout, no held lock may have been lost. This is not required, and a
-// message is logged instead, if the machine was so busy that processes did not run for a quarter of the TTL.
+// If a majority of the masters was healthy throughout, no held lock may have been lost. A lost lock is only logged if
+// the machine was so busy that processes did not run for a quarter of the TTL.
 //
 // The nightmare combines all faults at random. If a scenario fails, it keeps its history and its log of faults in a
-// directory that it prints. Both use times of the same clock.
+// directory that it prints. The times in the history and in the log are from the same clock.
 //
 // # Environment
 //

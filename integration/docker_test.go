@@ -64,7 +64,7 @@ func (e *dockerEngine) prepare() (err error) {
 		return err
 	}
 	if err := e.sweep(stale); err != nil {
-		return fmt.Errorf("cannot remove what an earlier run has left: %w", err)
+		return fmt.Errorf("cannot remove the leftovers of an earlier run: %w", err)
 	}
 	if err := startReaper(e.session); err != nil {
 		return err
@@ -169,7 +169,7 @@ func (e *dockerEngine) startOne(ctx context.Context, name string, s setup) (*con
 	return nil, fmt.Errorf("%s: %w", name, err)
 }
 
-// serverCommand is the beginning of the command line of each master. Its own arguments follow.
+// serverCommand is the beginning of the command line of each master. The arguments of its setup follow.
 var serverCommand = []string{
 	"redis-server", "--save", "", "--appendonly", "no", "--maxmemory-policy", "noeviction",
 	"--protected-mode", "no", // the server listens on the container's network, not only on loopback
@@ -213,7 +213,7 @@ func (e *dockerEngine) run(name string, s setup) (*container, error) {
 		}
 	})
 	if err != nil {
-		// The call leaves a container behind if it could be created but not started.
+		// RunWithOptions leaves a container behind if the container was created but could not be started.
 		return nil, errors.Join(err, ignoreMissing(e.pool.Client.RemoveContainer(docker.RemoveContainerOptions{ID: full,
 			Force: true, RemoveVolumes: true})))
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // H74: the tests pass with and without a Docker engine, an image, a way to pull an image, and a redis-server. A
-// skipped test names what it needs. This test repeats one scenario in each environment that can be simulated here.
+// skipped test names what it needs. This test runs two other tests in each environment that can be simulated here.
 func TestTestsPassInEachEnvironment(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -24,7 +24,7 @@ func TestTestsPassInEachEnvironment(t *testing.T) {
 	for _, one := range []struct {
 		name           string
 		env            []string
-		engine, server bool     // the case needs an engine, or a server
+		engine, server bool     // simulating the environment needs an engine, or a server
 		says           []string // substrings of the expected output
 	}{
 		{"no engine, a server", noEngine, false, true,

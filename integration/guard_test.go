@@ -37,7 +37,7 @@ func TestHistoryWithoutGuardIsRejected(t *testing.T) {
 			each(t, Master.Start, five[:3]...)
 			again := recorded(t, rec, second, "second", 3*time.Second)
 			if (again != nil) != off {
-				t.Errorf("another client acquired the lock: %v", again != nil)
+				t.Errorf("another client acquired the lock: %v, want %v", again != nil, off)
 			}
 			if err := h.More(); err != nil {
 				t.Fatal(err)
@@ -53,7 +53,7 @@ func TestHistoryWithoutGuardIsRejected(t *testing.T) {
 	}
 }
 
-// recorded locks the name "n" within a bound and records that in the history. It returns nil if the lock failed.
+// recorded locks the name "n" within a bound and records the call in the history. It returns nil if the call failed.
 func recorded(t *testing.T, rec *history.Recorder, l *redlock.Locker, hold string, bound time.Duration) *redlock.Lock {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), bound)

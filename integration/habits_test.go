@@ -80,7 +80,7 @@ func TestOtherLibrariesAreIndependent(t *testing.T) {
 	for _, name := range []string{"orders:42", redisson, "redisson_lock__channel:{orders:43}"} {
 		lock := take(t, l, name)
 		if on, n := private.HeldOn(lock); on < 3 || n != 5 {
-			t.Errorf("%s is held on %d of %d masters", name, on, n)
+			t.Errorf("%s is held on %d of %d masters, want 3 to 5 of 5", name, on, n)
 		}
 		for _, m := range five {
 			command(t, m, "PUBLISH", "redisson_lock__channel:{orders:43}", "0")
@@ -107,12 +107,12 @@ func TestOtherLibrariesAreIndependent(t *testing.T) {
 	give(t, ours)
 	for _, m := range five {
 		if depth, err := redis.Int(command(t, m, "HGET", redisson, holder), nil); err != nil || depth != 1 {
-			t.Errorf("%s: Redisson's holder has depth %d, %v", m.Name(), depth, err)
+			t.Errorf("%s: Redisson's holder has depth %d, want 1; error %v", m.Name(), depth, err)
 		}
 	}
 }
 
-// A numbered is a master with another database number.
+// A numbered is a master whose URL selects the database n.
 type numbered struct {
 	Master
 	n int
@@ -141,7 +141,7 @@ func TestDatabasesOtherThanZero(t *testing.T) {
 		}
 		waited <- err
 	}()
-	give(t, a) // the waiter in database 5 may receive the wake-up, which must not affect it
+	give(t, a) // the wake-up may reach the waiter in database 5, and must not affect that waiter
 	if b.Err() != nil || b.Extend(ctx) != nil {
 		t.Errorf("the lock in database 5 ended when that in database 0 was released: %v", b.Err())
 	}
@@ -201,7 +201,7 @@ func TestClientsOfRESP3(t *testing.T) {
 	}()
 	(&deployment{T: t}).eventually(hang, func() string {
 		if n := command(t, five[0], "ZCARD", "redlock:{job}:queue"); n != int64(1) {
-			return fmt.Sprintf("%v wait on the first master", n)
+			return fmt.Sprintf("%v clients wait on the first master, want 1", n)
 		}
 		return ""
 	})

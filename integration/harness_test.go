@@ -16,9 +16,9 @@ import (
 // readyBound is the maximum time until a master answers.
 const readyBound = 2 * time.Minute
 
-// A Master is one real server on which a test may inflict faults. If it is paused, killed or cut at the end of the
-// test, it is removed all the same. Methods with a context return when their effect is complete, and may be called
-// from any goroutine.
+// A Master is one real server on which a test may inflict faults. The server is removed at the end of the test in any
+// state: paused, killed or cut. Methods with a context return when their effect is complete, and may be called from
+// any goroutine.
 type Master interface {
 	// Name returns the name of the master in messages.
 	Name() string
@@ -76,7 +76,7 @@ type setup struct {
 type backend struct {
 	name         string
 	start        func(t testing.TB, n int, s setup) []Master
-	noContainers error // why the masters are not containers; nil if they are
+	noContainers error // the reason why the masters are not containers; nil if they are
 }
 
 // chooseBackend chooses the backend once for all tests of a run.
@@ -93,7 +93,7 @@ var chooseBackend = sync.OnceValues(func() (*backend, error) {
 		return b, err
 	case "":
 	default:
-		return nil, fmt.Errorf("REDLOCK_TEST_MASTERS=%q is neither docker nor process", want)
+		return nil, fmt.Errorf("REDLOCK_TEST_MASTERS=%q: must be docker or process", want)
 	}
 	b, dockerErr := dockerBackend()
 	if dockerErr == nil {
@@ -215,7 +215,7 @@ func command(t testing.TB, m Master, name string, args ...any) any {
 	defer c.Close()
 	reply, err := c.Do(name, args...)
 	if err != nil {
-		t.Fatalf("%s has refused the command %s: %v", m.Name(), name, err)
+		t.Fatalf("%s: the command %s failed: %v", m.Name(), name, err)
 	}
 	return reply
 }

@@ -17,8 +17,8 @@ import (
 
 const rootModule = "github.com/redlock-go/redlock"
 
-// released lists the directories of the modules that users import or install. All other modules require the first
-// one, which is the root.
+// released lists the directories of the modules that users import or install. The first is the root module, which all
+// others require.
 var released = []string{".", "cmd/redlock", "redlockgoredis", "redlockotel", "redlockprom", "redlockrueidis"}
 
 // user is the source of a program that imports the released modules.
@@ -37,7 +37,7 @@ import (
 	"github.com/redlock-go/redlock/redlockrueidis"
 )
 
-// The clients' options are of no use here.
+// The program needs none of these functions, but imports their packages.
 var _, _ = redlockgoredis.Master, redlockrueidis.Master
 
 func main() {
@@ -101,7 +101,7 @@ func TestReleasedModulesCanBeInstalled(t *testing.T) {
 		rootModule+"/redlockgoredis@"+version, rootModule+"/redlockrueidis@"+version)
 	run(dir, "go", "mod", "tidy")
 	if out := run(dir, "go", "run", "."); out != "locked: <nil>\n" {
-		t.Error(out)
+		t.Errorf("the program printed %q", out)
 	}
 }
 
@@ -114,8 +114,8 @@ func goEnv(t *testing.T, name string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// serve writes the released modules as files of a module proxy. All modules get the version of the root that they
-// require.
+// serve writes the released modules as files of a module proxy. It returns the directory of the proxy, and the version
+// of all modules: that of the root module in their go.mod files.
 func serve(t *testing.T) (proxy, version string) {
 	t.Helper()
 	proxy = t.TempDir()

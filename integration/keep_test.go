@@ -10,11 +10,11 @@ import (
 	"github.com/redlock-go/redlock/internal/history"
 )
 
-// artifactsEnv names an environment variable with the directory for files of failed scenarios. By default it is the
+// artifactsEnv names an environment variable with the directory for files of failed scenarios. The default is the
 // system's temporary directory.
 const artifactsEnv = "REDLOCK_TEST_ARTIFACTS"
 
-// keep copies the histories and the log of faults of a failed scenario to a directory that remains.
+// keep copies the histories and the log of faults of a failed scenario to a directory that is not removed.
 func (x *deployment) keep() {
 	x.Helper()
 	if !x.Failed() {

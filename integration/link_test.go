@@ -108,7 +108,7 @@ func swallow(stream string) toxic {
 	return toxic{Type: "timeout", Stream: stream, Toxicity: 1, Attributes: map[string]any{"timeout": 0}}
 }
 
-// breakOff ends each connection after that many bytes from the master, even in the middle of a reply. The client
+// breakOff ends each connection after this number of bytes from the master, even in the middle of a reply. The client
 // sees that the connection is reset. The second toxic passes all data; it is needed because the proxy resets
 // connections only if there is a toxic of the type reset_peer.
 func breakOff(bytes int) []toxic {

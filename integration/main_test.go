@@ -11,8 +11,8 @@ import (
 	"github.com/redlock-go/redlock/internal/worker"
 )
 
-// proxyLeaks lists goroutines that toxiproxy 2.5 leaks. If a connection ends while data passes through a link, they
-// wait forever to forward the data. No other goroutine may be left.
+// proxyLeaks lists goroutines that toxiproxy 2.5 leaks: if a connection ends while data passes through a link, these
+// goroutines wait forever to forward the data. No other goroutine may be left.
 var proxyLeaks = []goleak.Option{
 	goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*BandwidthToxic).Pipe"),
 	goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*LatencyToxic).Pipe"),

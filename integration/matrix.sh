@@ -4,7 +4,7 @@
 #
 #   integration/matrix.sh            everything: about half an hour on two cores
 #   integration/matrix.sh -short     the short set on every version, as processes only: about three minutes
-#   integration/matrix.sh -other     the same, without the version that the tests use by default
+#   integration/matrix.sh -other     like -short, without the newest Redis, which the tests use by default
 #
 # The short sets run two at a time. The script prints a line for each run, and the output of failed runs. The exit status
 # is that of the worst run.
@@ -15,7 +15,7 @@ export LC_ALL=C
 mode=${1:-all}
 versions=$(image/debian.sh) || exit 1
 if [ -z "$versions" ]; then
-  echo "matrix.sh: no version can be had here" >&2
+  echo "matrix.sh: image/debian.sh found no version of Redis or Valkey" >&2
   exit 1
 fi
 work=$(mktemp -d)

@@ -12,7 +12,7 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// miniredis is refused, both at the first Lock and by a check. The error and the finding name package redlocktest.
+// TryLock and Check refuse miniredis. The error of TryLock and a finding of Check name package redlocktest.
 func TestMiniredisIsRefused(t *testing.T) {
 	s := miniredis.RunT(t)
 	p, err := pool.Open([]string{"redis://" + s.Addr()})

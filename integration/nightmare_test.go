@@ -13,16 +13,15 @@ import (
 	"github.com/redlock-go/redlock/internal/long"
 )
 
-// nightmareEnv sets the default of the flag -nightmare. It is for runs of several packages, to which flags cannot be
-// passed.
+// nightmareEnv sets the default of the flag -nightmare, for runs of several packages, which cannot pass this flag.
 const nightmareEnv = "REDLOCK_TEST_NIGHTMARE"
 
 // shortNightmare is the maximum duration without -long.
 const shortNightmare = 5 * time.Second
 
 var (
-	nightmareFor  = flag.Duration("nightmare", nightmareDefault(), "how long the nightmare lasts; also "+nightmareEnv)
-	nightmareSeed = flag.Uint64("nightmare-seed", 0, "replays the faults of a nightmare in their order; 0 is a new one")
+	nightmareFor  = flag.Duration("nightmare", nightmareDefault(), "duration of the nightmare; default: "+nightmareEnv)
+	nightmareSeed = flag.Uint64("nightmare-seed", 0, "seed of the nightmare whose faults to repeat; 0: a new seed")
 )
 
 func nightmareDefault() time.Duration {
@@ -52,14 +51,14 @@ func TestNightmare(t *testing.T) {
 		for end := time.Now().Add(length); time.Now().Before(end); {
 			n.round()
 		}
-		x.note("order returns")
+		x.note("waiting until all masters vote")
 		n.order()
 	}}.run(t)
-	t.Logf("there were %d faults: %s", len(n.deployment.faults), strings.Join(n.kinds(), ", "))
+	t.Logf("the log of faults has %d lines; the faults are: %s", len(n.deployment.faults), strings.Join(n.kinds(), ", "))
 }
 
 // A nightmare chooses the faults. Masters that may have lost their locks get time to be admitted again before other
-// masters lose theirs. A loss by a majority is a separate scenario, because the operator has to wait then.
+// masters lose theirs. Losses by a majority are in separate scenarios, because an operator must end their quarantines.
 type nightmare struct {
 	*deployment
 
@@ -67,14 +66,15 @@ type nightmare struct {
 	counts map[string]int
 }
 
-// A bane is one kind of fault. do begins the fault. If do returns a function, that ends the fault.
+// A bane is one kind of fault. do begins the fault for some masters, by index. The function that do returns ends the
+// fault, unless it is nil.
 type bane struct {
 	name string
 	do   func(n *nightmare, some []int) (end func())
 	most int // maximum number of masters affected
 }
 
-// forgetful lists the banes that make masters lose their data. At most one of these is active at a time.
+// forgetful lists the banes that make masters lose their data. At most one of them is active at a time.
 var forgetful = []bane{
 	{name: "restart empty", most: 2, do: func(n *nightmare, some []int) func() {
 		each(n, Master.Kill, n.some(some)...)
@@ -114,7 +114,7 @@ var lasting = []bane{
 	}},
 }
 
-// crossing lists the banes that disturb links, in addition to the other banes.
+// crossing lists the banes that disturb links. They may be combined with those of lasting and personal.
 var crossing = []bane{
 	{name: "slow", most: 5, do: onLinks(func(n *nightmare) []toxic {
 		return []toxic{slow(1+n.rnd.IntN(80), 1+n.rnd.IntN(60))}
@@ -178,7 +178,8 @@ func (n *nightmare) some(which []int) []Master {
 	return list
 }
 
-// round runs up to three faults together, at most one of which makes masters lose their data, and then pauses.
+// round runs up to three faults together. If one of them makes masters lose their data, round then waits until all
+// masters vote, and otherwise for a moment.
 func (n *nightmare) round() {
 	var ends []func()
 	forgets := n.rnd.IntN(4) == 0
@@ -199,7 +200,7 @@ func (n *nightmare) round() {
 			ends[i]()
 		}
 	}
-	n.note("over")
+	n.note("the faults of this round have ended")
 	if forgets {
 		n.voting()
 		return

@@ -20,8 +20,8 @@ func processBackend() (*backend, error) {
 	return &backend{name: "processes of " + path, start: startProcesses}, nil
 }
 
-// startProcesses starts n servers one after the other, which takes some ten milliseconds each. A server that the
-// test will cut from the network is behind a link.
+// startProcesses starts n servers one after the other, which takes about ten milliseconds each. A server that the test
+// will cut from the network is behind a link.
 func startProcesses(t testing.TB, n int, s setup) []Master {
 	t.Helper()
 	list := make([]Master, n)

@@ -7,9 +7,9 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// hasten ends the deployment's quarantines after one TTL of the workload. A normal quarantine lasts at least half a
-// minute, because ballots may be off by 15 s; no message of these tests has a ballot that is off. hasten does not
-// shorten the quarantine of a master that does not answer.
+// hasten ends the deployment's quarantines after one TTL of the workload. A normal quarantine lasts at least 30 s,
+// because a ballot may differ by 15 s from the masters' time; no ballot of these tests does. hasten does not shorten
+// the quarantine of a master that does not answer.
 func (x *deployment) hasten() {
 	for i, m := range x.locker.Admin().Masters() {
 		if m.State == "quarantine" && m.Left > x.args.TTL {

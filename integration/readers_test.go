@@ -21,7 +21,7 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// Operations on a lock with readers.
+// Operations on a readers-writer lock.
 type (
 	share struct {
 		op   string // shareRead, shareWrite, shareEnd, shareDown
@@ -43,7 +43,7 @@ const (
 	shareDown  = "downgrade" // the writer becomes a reader, with a new token
 )
 
-// sharedModel is a lock with readers. A writer holds the lock alone, and its token is larger than all earlier
+// sharedModel is a readers-writer lock. A writer holds the lock alone, and its token is larger than all earlier
 // tokens. A reader's token is larger than those of all earlier writers.
 var sharedModel = porcupine.Model{
 	Init: func() any { return shared{} },
@@ -87,7 +87,7 @@ func explained(ops []porcupine.Operation, bound time.Duration) error {
 	case porcupine.Ok:
 		return nil
 	case porcupine.Unknown:
-		return fmt.Errorf("the model has come to no decision about %d operations in %v", len(ops), bound)
+		return fmt.Errorf("the model check of %d operations has not ended within %v", len(ops), bound)
 	default:
 		return fmt.Errorf("no order of the %d operations explains what the callers saw", len(ops))
 	}
@@ -106,17 +106,17 @@ func TestReadersModelFindsViolations(t *testing.T) {
 	}{
 		"readers together, then a writer": {[]porcupine.Operation{did(shareRead, 1, 5, 0, 10), did(shareRead, 2, 4, 0, 12),
 			did(shareEnd, 1, 0, 20, 22), did(shareEnd, 2, 0, 21, 23), did(shareWrite, 3, 6, 1, 30)}, true},
-		"a downgrade beside a reader": {[]porcupine.Operation{did(shareWrite, 1, 5, 0, 10), did(shareDown, 1, 7, 20, 22),
+		"a reader during a downgrade": {[]porcupine.Operation{did(shareWrite, 1, 5, 0, 10), did(shareDown, 1, 7, 20, 22),
 			did(shareRead, 2, 6, 12, 25)}, true},
-		"a writer beside a reader": {[]porcupine.Operation{did(shareRead, 1, 5, 0, 10), did(shareWrite, 2, 6, 11, 12),
+		"a writer together with a reader": {[]porcupine.Operation{did(shareRead, 1, 5, 0, 10), did(shareWrite, 2, 6, 11, 12),
 			did(shareEnd, 1, 0, 20, 22)}, false},
-		"a reader beside a writer": {[]porcupine.Operation{did(shareWrite, 1, 5, 0, 10), did(shareRead, 2, 6, 11, 12),
+		"a reader together with a writer": {[]porcupine.Operation{did(shareWrite, 1, 5, 0, 10), did(shareRead, 2, 6, 11, 12),
 			did(shareEnd, 1, 0, 20, 22)}, false},
 		"two writers": {[]porcupine.Operation{did(shareWrite, 1, 5, 0, 10), did(shareWrite, 2, 6, 11, 12),
 			did(shareEnd, 1, 0, 20, 22)}, false},
-		"a writer below a reader": {[]porcupine.Operation{did(shareRead, 1, 5, 0, 10), did(shareEnd, 1, 0, 11, 12),
+		"a writer with a reader's token": {[]porcupine.Operation{did(shareRead, 1, 5, 0, 10), did(shareEnd, 1, 0, 11, 12),
 			did(shareWrite, 2, 5, 13, 14)}, false},
-		"a reader below a writer": {[]porcupine.Operation{did(shareWrite, 1, 5, 0, 10), did(shareEnd, 1, 0, 11, 12),
+		"a reader with a writer's token": {[]porcupine.Operation{did(shareWrite, 1, 5, 0, 10), did(shareEnd, 1, 0, 11, 12),
 			did(shareRead, 2, 5, 13, 14)}, false},
 		"a downgrade after another writer": {[]porcupine.Operation{did(shareWrite, 1, 5, 0, 10), did(shareEnd, 1, 0, 11, 12),
 			did(shareWrite, 2, 6, 13, 14), did(shareDown, 1, 7, 15, 16)}, false},
@@ -147,9 +147,9 @@ func (r *reading) put(ops ...porcupine.Operation) {
 	r.ops = append(r.ops, ops...)
 }
 
-// one acquires a lock, perhaps downgrades it, and ends it in one of several ways. The recorded end is when the hold
-// was no longer valid for its holder, or when the holder began to release it. The model accepts the same histories
-// if other clients get the lock later than that, and regardless of whether the release was confirmed.
+// one acquires a lock, downgrades it at random, and ends it in one of several ways. The recorded end is the end of the
+// hold's validity for its holder, or the start of the release if that is earlier. So the model also accepts histories
+// in which other clients acquire the lock later, and does not need to know whether the release was confirmed.
 func (r *reading) one(ctx context.Context, rnd *rand.Rand, s *redlock.RWLock) {
 	op, take, extend := shareRead, s.RLock, rnd.IntN(4) > 0
 	if rnd.IntN(3) == 0 {
@@ -179,7 +179,7 @@ func (r *reading) one(ctx context.Context, rnd *rand.Rand, s *redlock.RWLock) {
 		lock = reader
 		time.Sleep(time.Duration(rnd.IntN(60)) * time.Millisecond)
 	}
-	if !extend && rnd.IntN(30) == 0 { // wait until the lock expires, which the holder notices
+	if !extend && rnd.IntN(30) == 0 { // wait until the holder notices the expiry
 		<-lock.Done()
 	}
 	over, call := history.Until(lock), history.Stamp()
@@ -190,7 +190,7 @@ func (r *reading) one(ctx context.Context, rnd *rand.Rand, s *redlock.RWLock) {
 func (r *reading) ended(id, at int64) { r.put(did(shareEnd, id, 0, at, at)) }
 
 // Readers and writers of four clients use five real servers. A minority of the servers is repeatedly paused, and one
-// server is killed and restarted. Some order of the operations must be one that a lock with readers allows.
+// server is killed and restarted. At least one order of the operations must be valid for a readers-writer lock.
 func TestHistoriesOfReadersOnRealServers(t *testing.T) {
 	servers := redistest.Test(t, 5, redisproc.Config{})
 	var urls []string
@@ -241,7 +241,7 @@ func TestHistoriesOfReadersOnRealServers(t *testing.T) {
 	for _, o := range r.ops {
 		ops[o.Input.(share).op]++
 	}
-	t.Logf("the numbers of operations are %v", ops)
+	t.Logf("numbers of operations: %v", ops)
 	if few := 2 * rounds; ops[shareRead] < few || ops[shareWrite] < few/2 || ops[shareDown] < few/10 {
 		t.Error("too few operations for a meaningful check")
 	}
@@ -264,7 +264,7 @@ func disturb(ctx context.Context, t *testing.T, servers []*redisproc.Server, rou
 		if err := a.Pause(); err != nil {
 			t.Fatal(err)
 		}
-		if i < rounds/2 { // later the killed master does not vote, so only one is paused
+		if i < rounds/2 { // later the killed master does not vote, so only one other is paused
 			if err := b.Pause(); err != nil {
 				t.Fatal(err)
 			}

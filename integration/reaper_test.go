@@ -12,12 +12,12 @@ import (
 	"github.com/ory/dockertest/v3"
 )
 
-// reaperEnv is set only in a reaper, to the session whose leftovers it removes.
+// reaperEnv is set only in a reaper, to the session whose containers and networks the reaper removes.
 const reaperEnv = "REDLOCK_TEST_REAPER"
 
-// A reaper is a process of this test binary that outlives the tests, however they end: by an interrupt, a panic or a
-// kill. Its standard input ends with the tests. Then it removes the containers and networks of their session, and
-// exits.
+// A reaper is a process of this test binary that outlives the tests, even if they end by an interrupt, a panic or a
+// kill. The end of the tests ends the reaper's standard input. Then the reaper removes the containers and networks of
+// the tests' session, and exits.
 type reaper struct {
 	cmd *exec.Cmd
 	tie io.WriteCloser

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs every scenario, one at a time, and writes its effect on users into the table of integration/faults.md, between the two
-# marks. It takes about four minutes on an otherwise idle machine.
+# Runs every scenario, one at a time, and writes the effects on users into the table of integration/faults.md, between the
+# two marks. The script takes about four minutes on an otherwise idle machine.
 set -euo pipefail
 cd "$(dirname "$0")"
 export LC_ALL=C
@@ -13,7 +13,7 @@ awk -v rows="$rows" '
   !inside { print }
   /<!-- faults: begin/ {
     inside = 1
-    print "| fault | calls that got the lock | median | worst | lost | what the others read |"
+    print "| fault | calls that got the lock | median | worst | lost | most frequent error |"
     print "| --- | --- | --- | --- | --- | --- |"
     while (("sort " rows) | getline row) { sub(/^[0-9]+ /, "", row); print row }
   }

@@ -22,12 +22,12 @@ type summary struct {
 	failed         int           // failed calls of any kind for those names
 	lost           int           // locks that were held throughout and were lost
 	held           int           // number of all holds of the run
-	sample         string        // the most frequent error, except that the name was held
+	sample         string        // the most frequent error for names that only one client uses
 	calm           time.Duration // the median before the fault
-	gap            time.Duration // longest time in which a process did not check its long lock
+	gap            time.Duration // longest time between two checks of a long lock
 }
 
-// busy reports whether the machine was so busy that lost locks mean nothing: the processes or the masters did not
+// busy reports whether the machine was so busy that lost locks are not a failure: the processes or the masters did not
 // run for a large part of the TTL.
 func (s summary) busy(ttl time.Duration, links bool) bool {
 	return s.calm > 5*time.Millisecond || s.gap > ttl/4 || !links && s.worst > ttl/4
@@ -98,10 +98,11 @@ func (x *deployment) mustKeep(s summary, calls bool) {
 	if s.lost == 0 && (!calls || s.failed == 0) {
 		return
 	}
-	text := fmt.Sprintf("%d locks were lost, and %d calls failed, although a majority of the masters was well: %s", s.lost,
-		s.failed, s.sample)
+	text := fmt.Sprintf("%d locks were lost, and %d calls failed, although a majority of the masters was healthy: %s",
+		s.lost, s.failed, s.sample)
 	if s.busy(x.args.TTL, x.links != nil) {
-		x.Logf("%s (ignored, machine too busy: %v before the fault, %v between two checks of a lock)", text, s.calm, s.gap)
+		x.Logf("%s (ignored, machine too busy: a call took %v before the fault, and %v passed between two checks of a lock)",
+			text, s.calm, s.gap)
 		return
 	}
 	x.Error(text)
@@ -115,8 +116,8 @@ func (x *deployment) report() {
 		x.Errorf("no call was made during the fault")
 		return
 	}
-	x.Logf("%d of %d calls got the lock, in %v (median), %v (worst); %d locks lost; %d holds in all; the fault took %v; "+
-		"most frequent error: %s",
+	x.Logf("%d of %d calls got the lock, in %v (median), %v (worst); %d locks lost; %d holds in total; the fault took "+
+		"%v; most frequent error: %s",
 		s.granted, s.calls, s.median.Round(10*time.Microsecond), s.worst.Round(100*time.Microsecond), s.lost, s.held,
 		time.Duration(x.ended-x.began).Round(time.Millisecond), s.sample)
 	if x.sc.steady || x.sc.minority {
@@ -147,8 +148,8 @@ var (
 	addresses = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 )
 
-// shorten makes the text of an error one line. Of the masters that the text lists it keeps the first, without its
-// address.
+// shorten returns an error text as one line for the table. If the text lists several masters, shorten keeps only the
+// first, without its address.
 func shorten(text string) string {
 	if text == "" {
 		return ""

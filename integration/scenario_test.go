@@ -22,7 +22,7 @@ const (
 	checkBound  = 2 * time.Minute
 )
 
-// A scenario applies a fault while a workload runs. With any fault, the history must be that of a lock, each process
+// A scenario applies a fault while a workload runs. With any fault, the history must be valid for a lock, each process
 // must end by itself, work must continue afterwards, and no lock may be left on a master.
 type scenario struct {
 	number int // position in the list of all scenarios
@@ -168,8 +168,8 @@ func (x *deployment) spawn(id string) {
 // wait lets the workload run for d.
 func (x *deployment) wait(d time.Duration) { pause(x.Context(), d) }
 
-// progress waits until every process has acquired its own name again, and some process has acquired each shared
-// name, a slot and the leadership.
+// progress waits until every process has locked its own name and checked its long lock again, and some process has
+// locked each shared name, a slot and the leadership.
 func (x *deployment) progress(since string) {
 	x.Helper()
 	from := history.Stamp()
@@ -222,9 +222,8 @@ func (x *deployment) states() string {
 	return b.String()
 }
 
-// wholeHolds waits until each long lock is on all masters. If a process acquires a lock while it is still
-// connecting, only a bare majority has the lock until its first extension. A minority of all masters may be a
-// majority of the masters that have the lock.
+// wholeHolds waits until each long lock is on all masters. If a process acquires a lock while it is still connecting,
+// only a bare majority has the lock until its first extension, and a fault of a minority could end it.
 func (x *deployment) wholeHolds() {
 	x.Helper()
 	whole := make(map[string]bool)
@@ -332,7 +331,7 @@ func (x *deployment) noLocks() {
 	}
 }
 
-// try sends a command to several masters. It ends the test if that fails.
+// try sends a command to each master of list. It ends the test if a command fails.
 func (x *deployment) try(list []Master, name string, args ...any) {
 	x.Helper()
 	for _, m := range list {
@@ -340,7 +339,8 @@ func (x *deployment) try(list []Master, name string, args ...any) {
 	}
 }
 
-// refusal tries to acquire a lock in this process, which must fail, and returns the error.
+// refusal tries to acquire a lock in this process, and returns the error. If the lock is granted, refusal releases it
+// and returns an error that says so.
 func (x *deployment) refusal() error {
 	ctx, cancel := context.WithTimeout(x.Context(), patience)
 	defer cancel()

@@ -55,9 +55,9 @@ func keepsAll(*testing.T) setup {
 	return setup{args: []string{"--appendonly", "yes", "--appendfsync", "always"}}
 }
 
-// admitByHand does what an operator may do after a majority has lost its locks. The other masters are too few to
-// grant or extend a lock, so after one TTL no client holds one. Without this, the masters that lost their data vote
-// only after five minutes, because they cannot learn the max TTL from the few other masters.
+// admitByHand does what an operator may do after a majority has lost its locks. The other masters are too few to grant
+// or extend a lock, so after one TTL no client holds a lock. Without this admission, the masters that lost their data
+// would vote only after five minutes, because they cannot learn the max TTL from the few other masters.
 func (x *deployment) admitByHand() {
 	x.Helper()
 	x.wait(x.args.TTL + x.args.TTL/10)

@@ -104,7 +104,7 @@ func (x *deployment) twoThenThree(word string, spoil func(m Master)) {
 	spoil(x.list[2])
 	x.eventually(hang, func() string {
 		if err := x.refusal(); !strings.Contains(err.Error(), word) {
-			return fmt.Sprintf("%v does not say %s", err, word)
+			return fmt.Sprintf("the error %v does not contain %s", err, word)
 		}
 		return ""
 	})

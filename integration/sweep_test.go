@@ -14,14 +14,15 @@ import (
 	"github.com/ory/dockertest/v3/docker"
 )
 
-// label is the key of a label that is set on everything that a run creates. Its value is the session of the run.
+// label is the key of a label on every container and network that a run creates. The value of the label is the session
+// of the run.
 const label = "redlock-test-session"
 
-// newSession returns a name for the session of this run: its start in seconds, and a random number.
+// newSession returns a name for the session of this run: the start of the run in seconds, and a random number.
 func newSession() string { return fmt.Sprintf("%d-%08x", time.Now().Unix(), rand.Uint32()) }
 
-// stale reports whether a session began more than an hour ago. Something of such a session is left only if its
-// reaper was killed, too.
+// stale reports whether a session began more than an hour ago. Such a session has leftovers only if its reaper was
+// killed, too.
 func stale(session string) bool {
 	first, _, _ := strings.Cut(session, "-")
 	began, err := strconv.ParseInt(first, 10, 64)
@@ -43,8 +44,8 @@ func sessionOf(labels map[string]string) (string, bool) {
 	return strings.CutPrefix(labels[composeLabel], composePrefix)
 }
 
-// sweep removes the containers, and then the networks, of the sessions for which which returns true. If another run
-// is removing the same ones, sweep waits until that is done. If the engine refuses to remove a network, sweep gives
+// sweep removes the containers, and then the networks, of the sessions for which which returns true. If another run is
+// removing the same containers or networks, sweep waits for it. If the engine refuses to remove a network, sweep gives
 // up after networkBound and logs a message: an engine may report wrong numbers of containers on a network after a
 // container could not be started (seen with 20.10).
 func (e *dockerEngine) sweep(which func(session string) bool) error {
@@ -58,7 +59,7 @@ func (e *dockerEngine) sweep(which func(session string) bool) error {
 			(refused.Status == http.StatusConflict || refused.Status == http.StatusForbidden)
 		switch {
 		case err == nil && busy && time.Now().After(patient):
-			fmt.Fprintln(os.Stderr, "integration: a network is left:", networks)
+			fmt.Fprintln(os.Stderr, "integration: cannot remove a network:", networks)
 			return nil
 		case !busy || ctx.Err() != nil:
 			return errors.Join(err, networks)

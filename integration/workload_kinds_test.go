@@ -62,7 +62,7 @@ func (w *workload) several(ctx context.Context, rnd *rand.Rand, id string) error
 	over, cancelUnlock := context.WithTimeout(context.Background(), patience)
 	defer cancelUnlock()
 	var errs []error
-	for _, name := range names { // in sequence, since each is a line of the history
+	for _, name := range names { // one after the other, as the history records one call each
 		_, err := w.rec.Call(history.Event{Op: history.Unlock, Name: name, Hold: of(name)}, func() (*redlock.Lock, error) {
 			return nil, member(name).Unlock(over)
 		})

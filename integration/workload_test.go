@@ -19,7 +19,7 @@ const hang = 120 * time.Second
 const patience = time.Second
 
 // The names of the workload. Several clients compete for a shared name. An own name is used by only one goroutine of
-// one process, so only the masters can prevent a lock of it. A long name is held from the beginning to the end.
+// one process, so only a fault of the masters can prevent its lock. A long name is held from the beginning to the end.
 const (
 	sharedNames = 2
 	sharedName  = "shared-"
@@ -77,8 +77,8 @@ func unexplained(err error) error {
 	return err
 }
 
-// lock acquires a name, with patience as its deadline. It returns a nil lock without an error if the name could not
-// be locked.
+// lock acquires a name, with patience as its deadline. It returns a nil lock without an error if a fault of the
+// masters explains the failure.
 func (w *workload) lock(ctx context.Context, name, id string, try bool) (*redlock.Lock, error) {
 	bound, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the image redlock-test/redis:local from the installed redis-server and the libraries that it is linked with, so
-# that the integration tests have an image if no registry can be reached. It needs a Docker engine. debian.sh in this
-# directory makes images of other versions.
+# that the integration tests have an image if no registry can be reached. The script needs a Docker engine. debian.sh in
+# this directory makes images of other versions.
 set -euo pipefail
 export LC_ALL=C
 # shellcheck source=common.sh
@@ -18,7 +18,8 @@ done
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 
-# install_program puts a program into the image, and each library that the loader would find for it, at its own path.
+# install_program PROGRAM copies a program, and each library that the loader finds for the program, into the image. Each
+# library keeps its path.
 install_program() {
   local file
   install -D -m 0755 "$(readlink -f "$(command -v "$1")")" "$root/usr/local/bin/$1"

@@ -17,7 +17,7 @@ source "$(dirname "$0")/common.sh"
 
 trees=${REDLOCK_TEST_TREES:-${XDG_CACHE_HOME:-$HOME/.cache}/redlock-test}
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
-# Of two suites with the same version the later one counts.
+# If two suites have the same version, the later suite is used.
 sources=(
   "bookworm redis-server" # 7.0
   "trixie redis-server"   # 8.0
@@ -62,7 +62,7 @@ unpack() {
   local -r prefix=${server%-server}
   rm -rf "$all"
   mkdir -p "$all"
-  # Besides its own package a server only needs libraries.
+  # In addition to its own package, a server needs only libraries.
   for file in "$work"/apt/cache/archives/{lib,lua,zlib,"$prefix"}*.deb; do dpkg -x "$file" "$all"; done
   libs=$(dirname "$(find "$all" -name libc.so.6 | head -1)")
   triplet=$(basename "$libs")
@@ -108,7 +108,7 @@ make_tree() {
 if [ "${1:-}" != -n ]; then
   mapfile -t found < <(archives)
   if [ ${#found[@]} -eq 0 ]; then
-    tell "this machine is not configured with a Debian archive whose keys it has; only what is there already is used"
+    tell "this machine has no Debian archive whose keys are installed; only existing trees are used"
   fi
   for source in "${sources[@]}"; do
     read -r suite package <<<"$source"
@@ -137,7 +137,7 @@ for key in $(printf '%s\n' "${!program[@]}" | sort -V); do
       import_tree "$(dirname "$path")/root" "$image"
       docker image inspect -f '{{.Id}}' "$image" >"$id"
     fi
-    docker tag "$image" "${image%.*}" # redis:8 is the newest of 8.x, since they come in order
+    docker tag "$image" "${image%.*}" # redis:8 is the newest 8.x, because the versions are sorted
   fi
   echo "${key%%:*}-$version $path $image"
 done
