@@ -5,7 +5,7 @@
 --       The other keys of a name begin with the lock's: lock:fence, lock:queue, lock:waiters.
 -- ARGV  1 stamp of the admission record that the connection expects; '' without the restart guard
 --       2 lease id   3 TTL in ms   4 first ballot   5 last ballot, both of 16 digits
---       6 mode, absent for an acquire without a ticket, and then its own arguments:
+--       6 mode, followed by its arguments; absent for an acquire without a ticket:
 --         mode      7          8       9          10
 --         acquire   waiter     rank    depth                   waiter and rank (less is earlier) are '' without a
 --                                                              ticket; depth is '1~' if the lease may linger, or absent
@@ -15,22 +15,23 @@
 -- Reply 1                                               granted
 --       {2, ms left, 0, {id, 'depth token ballot'}, place, fence, time us}   held by another lease
 --       {2, ms left, 1, {}, place, fence, time us}      free, and another waiter is first
---       {3, place, fence, time us}     stale: the ballot is not above the fence, or 15 s old
---       {4, place, fence, time us}     ahead: the ballot is too far in the future
+--       {3, place, fence, time us}     stale: the first ballot is not above the fence, or at least 15 s old
+--       {4, place, fence, time us}     ahead: the last ballot is too far in the future
 --       {5, ms left (-2: free), fence, time us}         missing: no lease here to import
---       {6, record or '', time us}     abstained: the admission record is another than the caller expects
---       place is the caller's in the queue from 0; -1 without a ticket, or if its attempt is older than 20 s
+--       {6, record or '', time us}     abstained: the admission record is not the one that the caller expects
+--       place is the caller's index in the queue; -1 without a ticket, or if the first ballot is older than 20 s
 --
--- A lease may linger if its depth ends with '~': its owner may keep it without a holder. When another lease is refused
--- because of it, the owner receives a message in its inbox, and gives it up.
+-- A lease may linger if its depth ends with '~': its owner may keep the lease without a holder. If the script refuses
+-- another lease because of such a lease, it publishes a message to the inbox of the owner, which then releases the
+-- lease if it has no holder.
 --
--- Safe to repeat. If the lease is there with this ballot, nothing is written and the answer is 1 again. If it was there
--- and has ended, the fence rejects the ballot: the fence is at least that ballot. A message that was refused may be
--- granted when it arrives once more; the release that follows an attempt of unknown outcome ends that.
--- The first write is one that a full master refuses, so a script that fails for lack of memory has granted nothing.
+-- Safe to repeat. If the lease exists with this ballot, the lease does not change and the reply is 1 again. If the
+-- lease has ended, the fence rejects the ballot, because the fence is at least that ballot. A refused message may be
+-- granted if it is delivered again; the release that follows an attempt of unknown outcome ends such a lease.
+-- The first write is a command that a full master refuses, so a script that fails for lack of memory grants nothing.
 -- Each mode expects the admission record that the caller had read before its round began: a master that may have lost
--- data since then has another record, and rejects the call. A repair also works in quarantine, if its round saw that
--- quarantine.
+-- data since then has another record, and rejects the call. A repair also works in quarantine, if the expected record
+-- is that of the quarantine.
 
 -- The common case: this master votes, the name is free, no client waits, and the ballots are new.
 local call, lock, id, first, last = redis.call, KEYS[1], ARGV[2], ARGV[4], ARGV[5]
@@ -63,23 +64,23 @@ if lease then
   local accepted, kept = string.match(lease, '^%S+ %d+ (%d+)(.*)$')
   accepted = tonumber(accepted or 0)
   if ballot <= accepted then return ballot == accepted and 1 or {3, join(waiter, rank, asked), fence, now} end
-  if kept and string.sub(kept, 2, 17) > string.sub(value or '', 2, 17) then value = kept end -- the later version
+  if kept and string.sub(kept, 2, 17) > string.sub(value or '', 2, 17) then value = kept end -- the larger version
 elseif mode == 'import' and not replaces then return {5, left, fence, now}
 elseif left ~= -2 and not replaces then
   -- A lock has one field, with at most 1 KiB of value. The hash of another program may be large, and is not read.
   local held = call('HLEN', lock) == 1 and call('HSCAN', lock, 0)[2]
   if not held or #held[1] + #held[2] > 1500 then return redis.error_reply('WRONGTYPE the hash is no lock') end
   if string.find(held[2], '^%d+~') then publish(held[1], '') end
-  held[2] = string.match(held[2], '^%S+ %S+ %S+') or held[2] -- without the value
+  held[2] = string.match(held[2], '^%S+ %S+ %S+') or held[2] -- omit the value
   return {2, left, 0, held, join(waiter, rank, asked), fence, now}
 elseif queued and mode == 'acquire' then
   local counts = wake(waiter, rank)
   if counts then return {2, math.ceil(counts / 1000), 1, {}, join(waiter, rank, asked), fence, now} end
 end
--- The quarantine is at least two windows long, so it outlasts every ballot that a master can have accepted before: one
--- of exactly now - 15 s is rejected.
+-- A quarantine lasts at least two windows. After it, every ballot that a master can have accepted before is stale, even
+-- a ballot of exactly now - 15 s.
 if asked <= top or asked <= now - window then return {3, join(waiter, rank, asked), fence, now} end
--- One ballot may follow a fence that is itself ahead: clocks that were ahead and are set right must cost no waiting.
+-- A single ballot may follow a fence that is itself ahead: after clocks that were ahead are corrected, no client waits.
 local latest = (asked == ballot and math.max(now, top) or now) + window
 if ballot > latest then return {4, join(waiter, rank, asked), fence, now} end
 call('HSET', lock, id, (depth or '1') .. ' ' .. (token or first) .. ' ' .. last .. (value or ''))

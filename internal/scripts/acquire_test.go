@@ -22,7 +22,7 @@ func TestOrderOfAcquireReplies(t *testing.T) {
 		t.Errorf("after the grant, the lock is %v and the fence is %s", got, c.text(prefix.Fence("a")))
 	}
 	if left := c.left(prefix.Fence("a")); left < 70_000 || left > 75_000 {
-		t.Errorf("the fence expires in %d ms", left)
+		t.Errorf("the fence expires in %d ms, want 70000 to 75000", left)
 	}
 	v := c.want(quorum.Held, acquire("a", others, now+100))
 	if !near(v.Left, ttl) || v.Holder != mine || v.Token != now || v.Free || v.Place != -1 || v.Fence != now+31 ||
@@ -43,7 +43,7 @@ func TestOrderOfAcquireReplies(t *testing.T) {
 		t.Errorf("the reply to an import of another client's lease is %+v", v)
 	}
 	if got := c.must("EXISTS", prefix.Lock("b"), prefix.Fence("b"), prefix.Queue("b")); got != int64(0) {
-		t.Errorf("%v keys exist after a refusal", got)
+		t.Errorf("%v keys exist after refusals of a free name, want none", got)
 	}
 }
 
@@ -54,7 +54,7 @@ func TestFenceNearLargestNumber(t *testing.T) {
 	const poison int64 = scripts.MaxBallot - 3
 	c.must("SET", prefix.Fence("a"), fmt.Sprint(poison))
 	if v := c.want(quorum.Stale, acquire("a", grant(me, 1), c.now())); v.Fence != poison {
-		t.Errorf("the reported fence is %d", v.Fence)
+		t.Errorf("the reported fence is %d, want %d", v.Fence, poison)
 	}
 	c.want(quorum.Ahead, enc.Acquire(keys("a"), grant(me, 1), ttl, poison+1, poison+2, nil))
 	for b := poison + 1; b <= scripts.MaxBallot; b++ {
@@ -69,7 +69,7 @@ func TestFenceNearLargestNumber(t *testing.T) {
 	c.want(quorum.Ahead, acquire("b", grant(me, 1), ahead+skew.Window.Microseconds()+1))
 	c.want(quorum.Granted, acquire("b", grant(me, 1), ahead+skew.Window.Microseconds()))
 	if left := c.left(prefix.Fence("b")); left < 3600_000 {
-		t.Errorf("a fence an hour ahead expires in %d ms", left)
+		t.Errorf("a fence an hour ahead expires in %d ms, want more than an hour", left)
 	}
 }
 
@@ -111,8 +111,8 @@ func TestForeignKeysAreErrors(t *testing.T) {
 	}
 }
 
-// A client may have removed the TTL of the key (PERSIST). Even then the release of an inner lock must not delete the
-// key.
+// The key of a lock has no TTL, because another program has removed it (PERSIST). The release of an inner lock must not
+// delete the key.
 func TestInnerReleaseKeepsLockWithoutTTL(t *testing.T) {
 	c := onServer(t)
 	id := grant(me, 1)

@@ -1,34 +1,35 @@
--- Reads or changes the admission record of this master: whether it has forgotten nothing for long enough to vote.
+-- Reads or changes the admission record of this master, which states whether the master may vote.
 --
 -- KEYS  1 admission record
 -- ARGV  1 the step   2 identity (run_id/master_replid2/second_repl_offset) that the connection has read
 --       3 the record that the caller has read, '' for none
---       4 the masters' time in us: the median of their clocks; with start the latest clock that is not far off it
---       5 how far this master's time may be from that, in us
+--       4 the masters' time in us: the median of their clocks; with start the latest clock that is near the median
+--       5 the maximum difference between this master's time and ARGV 4, in us
 --       6 the wanted record, with a new stamp; the step decides which parts are used
--- Steps read             nothing is written
---       start            the wanted record, in quarantine since the later of this master's time and that of ARGV 4
---       replace          the same, also over a record that names other masters: an operator says that none needs it
---       now              the wanted record, admitted, over one of this server that names the same masters at the same
---                        epoch, or over that of the durable master of the same name
---       end              admitted, if the quarantine was this server's and has lasted for what both records need
---       epoch            masters, next, epoch and alone of the wanted record
---       guard, settle    no more than what every step does: see below
---       rewrite          the identity, if the server is the same and its replication backlog was freed
--- Reply {1, record, time us, identity}   written, or (read) as it is
---       {2, record, time us, identity}   not written: the identity is another than the caller's
---       {3, record, time us, identity}   not written: the record is another than the one that the caller has read
+-- Steps read             writes nothing
+--       start            writes the wanted record, in quarantine since this master's time, or since ARGV 4 if later
+--       replace          like start, but also if the record names other masters, which an operator has allowed
+--       now              writes the wanted record, admitted, if the record is of this server, or of an admitted durable
+--                        master with the same name
+--       end              admits, if the quarantine is this server's and has lasted for as long as both records require
+--       epoch            writes masters, next, epoch and alone of the wanted record
+--       guard, settle    write only what every step writes: see below
+--       rewrite          writes the identity, if the server is the same and has freed its replication backlog
+-- Reply {1, record, time us, identity}   written; with read: the record as it is
+--       {2, record, time us, identity}   not written: the identity is not that of ARGV 2
+--       {3, record, time us, identity}   not written: the record is not that of ARGV 3
 --       {4, record, time us, identity}   not written (start, replace, end): this master's clock is too far from ARGV 4
---       {5, record, time us, identity}   not written: the quarantine is not over, or there is none; the record is not
---                                        of this server, or cannot be read; it has a larger epoch than the wanted
+--       {5, record, time us, identity}   not written: there is no quarantine, or it has not ended; or the record is of
+--                                        another server, cannot be read, or has a larger epoch than the wanted record
 --       {6, record, time us, identity}   not written: the record names other masters at the wanted epoch
 --
--- Every step keeps the larger quarantine of the two records. The longest TTL is that of the wanted record when a
--- quarantine begins or ends (the writer has seen it agreed on), the larger of both for guard, and stays otherwise: a
--- master that votes gets a longer one only from an operator, after all have the quarantine. Safe to repeat: each change
--- compares with exactly what was read. The identity is read here, from the server itself, so no record is ever written
--- for another server. With an epoch above 0 the record has the time of this epoch here (raised): each write of another
--- epoch, and of a whole record, sets it again, so that a record that was lost shows no older time.
+-- Every step but read writes the larger quarantine of the two records. The longest TTL is that of the wanted record if
+-- a quarantine begins or ends, because the caller has seen the masters agree on it. With guard it is the larger of both
+-- records, and otherwise it does not change: only an operator gives a voting master a longer one, after all masters
+-- have the longer quarantine. Safe to repeat: the record is written only if it is exactly the one that the caller has
+-- read. The script reads the identity from the server itself, so a record is never written for another server. If the
+-- epoch is above 0, the record has the time at which this master got this epoch (raised). Each write of another epoch,
+-- and of a whole record, sets this time, so that a record that was lost does not return with an older time.
 local call = redis.call
 -- include now.lua
 -- include record.lua

@@ -26,7 +26,7 @@ func (c *client) admit(r scripts.AdmitRequest) scripts.Admission {
 	return a
 }
 
-// request returns a request for a step that is valid, because it contains the present identity and record.
+// request returns a valid request for a step: it contains the present identity and record.
 func (c *client) request(step scripts.AdmitStep) scripts.AdmitRequest {
 	c.t.Helper()
 	seen := c.admit(scripts.AdmitRequest{Step: scripts.AdmitRead})
@@ -78,8 +78,8 @@ func (c *client) has(r scripts.Record) {
 }
 
 // H95, H80, H81: no step shortens the quarantine or writes a smaller epoch, regardless of the values that its client
-// has read. Only the step guard raises the max TTL of a master that votes, and no step reduces it. A quarantine
-// begins and ends with the max TTL that is agreed, as far as the client knows.
+// has read. Only the step guard raises the max TTL of a master that votes, and no step reduces it. When a quarantine
+// begins or ends, the record gets the max TTL of the request.
 func TestNumbersOfEachStep(t *testing.T) {
 	c := onServer(t)
 	before := scripts.Record{

@@ -37,7 +37,7 @@ type Vote struct {
 }
 
 // DecodeVote decodes the reply of an acquire or an extension. It returns an error for a reply that no script of this
-// package returns. Only the vote of that master is lost then.
+// package returns; the caller then has no vote of that master.
 func DecodeVote(reply any) (Vote, error) {
 	if reply == any(int64(quorum.Granted)) {
 		return Vote{Outcome: quorum.Granted, Place: -1}, nil
@@ -81,7 +81,7 @@ type Holding struct {
 	// Lingers reports whether the lease may have no holder. If it has none, it is released when another client tries to
 	// acquire the name.
 	Lingers bool
-	Value   string // of the lease, with its version; "" and 0 if it has none
+	Value   string // value of the lease; "" with Version 0 if it has none
 	Version int64
 	Left    time.Duration // negative if the name is free, or the key never expires
 	Fence   int64
@@ -91,11 +91,11 @@ type Holding struct {
 	Waiters int      // the length of the queue
 	First   []string // the ids of the first ten waiters, in order
 
-	Shares int     // of a lock with readers: number of shares that have not expired
-	Some   []Share // the hundred shares that expire first, in that order
+	Shares int     // number of unexpired shares of a readers-writer lock
+	Some   []Share // up to a hundred unexpired shares, in the order of their expiry
 }
 
-// A Share is a lease of a lock with readers: a reader's, or that of the writer.
+// A Share is the share of one lease, a reader's or the writer's, of a readers-writer lock.
 type Share struct {
 	ID   string
 	Left time.Duration
@@ -167,7 +167,7 @@ func newFields(reply any) *fields {
 
 func (f *fields) next() (v any) {
 	if len(f.rest) == 0 {
-		f.fail("the reply is too short")
+		f.fail("the reply has too few elements")
 		return nil
 	}
 	v, f.rest = f.rest[0], f.rest[1:]
@@ -184,7 +184,7 @@ func (f *fields) number() int64 {
 	v := f.next()
 	n, ok := v.(int64)
 	if !ok {
-		f.fail("unexpected %Tinstead of a number", v)
+		f.fail("unexpected %T instead of a number", v)
 	}
 	return n
 }
@@ -196,7 +196,7 @@ func (f *fields) text() string {
 	case string:
 		return v
 	default:
-		f.fail("unexpected %Tinstead of a text", v)
+		f.fail("unexpected %T instead of a text", v)
 		return ""
 	}
 }
@@ -246,11 +246,12 @@ func (f *fields) texts() (list []string) {
 // fence reads a fence, which is a decimal text.
 func (f *fields) fence() int64 { return f.plain("fence", f.text()) }
 
-// plain reads a decimal text. Any other text is an error, because zero could be taken for a valid number.
+// plain reads a decimal text. Any other text is an error, because the caller could take a zero in its place for a
+// valid number.
 func (f *fields) plain(what, s string) int64 {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n < 0 {
-		f.fail("the %s %.40q is not a plain number", what, s)
+		f.fail("the %s %.40q is not a decimal number", what, s)
 	}
 	return n
 }

@@ -1,8 +1,8 @@
-// Package scripts contains the Lua scripts that run on the masters, five for plain locks and three for locks with
-// readers, with the encoding of their arguments and the decoding of their replies. Each script's file documents its
-// keys, arguments and replies, and why it is safe to repeat. A script begins with its common case; functions that only
-// its other cases need are in common.lua and included after that. The parts now.lua, stamp.lua and record.lua are
-// included by several scripts. The package does no I/O.
+// Package scripts contains the Lua scripts that run on the masters, five for plain locks and three for readers-writer
+// locks, encodes their arguments, and decodes their replies. The file of each script documents the keys, arguments and
+// replies, and why the script is safe to repeat. A script begins with its common case; functions that only the other
+// cases need are in common.lua and included after the common case. Several scripts include now.lua, stamp.lua and
+// record.lua. The package does no I/O.
 //
 // # Keys
 //
@@ -11,7 +11,7 @@
 //	P:{name}          hash with one field, while the name is held: <lease id> = "depth token ballot", and then
 //	                  " version value" if the holder has set a value
 //	P:{name}:fence    string: the largest ballot that was accepted for the name, or that a release has ended
-//	P:{name}:reads    string: of a lock with readers, the largest ballot of a reader that was accepted
+//	P:{name}:reads    string: the largest ballot that was accepted from a reader, for a readers-writer lock
 //	P:{name}:queue    sorted set: waiters by rank; P:{name}:waiters: by the time until which a waiter counts
 //	P:admission       string: the record that admits this master to vote; see [Record]
 //	P:inbox:<owner>   channel: wake-ups for the waiters of one owner; see [WakeUp]
@@ -31,9 +31,9 @@
 // The id of a lease is never reused, and each acquire of it contains a ballot, which is the masters' time in
 // microseconds. A master grants only ballots above its fence, less than 15 s behind its own time and at most 15 s ahead
 // of it (one ballot may follow a fence that is itself ahead). A release deletes the lease. If an acquire may still be
-// in flight, the release also raises the fence to its ballot. In either order, the attempt does not hold the name
-// afterwards. The fence expires 60 s after the latest ballot that the master accepts, or after the fence itself if that
-// is later. By then every acceptable ballot is larger, so the fence is no longer needed, regardless of the TTL.
+// in flight, the release also raises the fence to the ballot of that acquire. In either order, the acquire does not
+// hold the name afterwards. The fence expires 60 s after the latest ballot that the master accepts, or after the fence
+// itself if that is later. By then every acceptable ballot is larger, so no TTL needs a longer fence.
 //
 // Depth is written as an absolute number, and an extension neither shortens a TTL nor creates a key. A value replaces
 // only a value with a smaller version, and is deleted with its lease. So a message that is delivered twice finds its
@@ -43,19 +43,19 @@
 //
 // A waiter counts until 20 s after its last acquire. A free name is reserved for the first waiter that counts. To wake
 // this waiter, a script publishes a wake-up, and lets the waiter count for at most one more second. During that second
-// no client behind this waiter is granted the name. If no client receives the wake-up, the waiter is removed and the
-// next one is woken. One script drops at most 500 waiters that no longer count, and wakes or removes at most 8, so its
-// work does not grow with the number of dead waiters: behind 100 000 of them it took at most 1 ms.
+// no client behind this waiter is granted the name. If no client receives the wake-up, the script removes the waiter
+// and wakes the next waiter. One script drops at most 500 waiters that no longer count, and wakes or removes at most 8,
+// so its work does not grow with the number of dead waiters: with 100 000 dead waiters it took at most 1 ms.
 //
 // Ids of waiters are compared as texts, by Redis byte by byte and by Lua in the order of the server's locale. Both give
 // the same order, because an id begins with a time of 16 digits and a UUID.
 //
 // # Readers and writers
 //
-// A name has plain locks, or readers and writers. For the latter the lock is a sorted set: lease id by the expiry of
-// its share, in the master's time. With one expiry for the whole key, a reader's extension would also extend the shares
-// of dead readers. If a script for one kind meets a lock of the other kind, it finds a value of the wrong type and
-// changes nothing. So a name cannot be used as both, and no script of a plain lock depends on readers.
+// A name has plain locks, or readers and writers. A readers-writer lock is a sorted set of lease ids, scored by the
+// expiry of their shares in the master's time. With one expiry for the whole key, a reader's extension would also
+// extend the shares of dead readers. If a script for one kind meets a lock of the other kind, it finds a value of the
+// wrong type and changes nothing. So a name cannot be used as both, and no script of a plain lock depends on readers.
 //
 // Why no writer holds a name together with another holder. On one master:
 //

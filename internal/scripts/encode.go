@@ -210,7 +210,7 @@ type AdmitStep string
 const (
 	AdmitRead AdmitStep = "read"
 	// AdmitStart starts a quarantine. AdmitReplace does so even if the record names other masters. AdmitEnd ends a
-	// quarantine whose time has passed. AdmitNow ends one that may end early.
+	// quarantine whose time has passed. AdmitNow ends a quarantine that may end early.
 	AdmitStart   AdmitStep = "start"
 	AdmitReplace AdmitStep = "replace"
 	AdmitEnd     AdmitStep = "end"
@@ -221,7 +221,7 @@ const (
 	AdmitSettle AdmitStep = "settle"
 	// AdmitEpoch raises the epoch: Masters, Next, Epoch and Alone are written.
 	AdmitEpoch AdmitStep = "epoch"
-	// AdmitRewrite writes the new identity after the server has freed its backlog, since the server is still the same.
+	// AdmitRewrite writes the new identity of a server that has freed its replication backlog, and is still the same.
 	AdmitRewrite AdmitStep = "rewrite"
 )
 

@@ -1,5 +1,5 @@
--- What both extends share. Under another admission record than the expected one they refuse an old epoch, and a TTL
--- that is longer than the record allows.
+-- The common part of extend.lua and shared_extend.lua. If the admission record is not the expected one, the scripts
+-- refuse an epoch that is older than the record's, and a TTL that is longer than the record allows.
 -- include stamp.lua
 local record = expected and '' or call('GETRANGE', KEYS[2], 0, 65535)
 if record ~= '' then

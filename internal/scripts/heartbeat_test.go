@@ -15,8 +15,8 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts/reference"
 )
 
-// The script returns the values of INFO, and the same as its Go reference. That is tested with a master without and
-// with replicas, and with a replica.
+// The heartbeat script returns the same values as INFO, and as its model in package reference: on a master without
+// replicas, on a master with a replica, and on the replica.
 func TestHeartbeatReadsInfo(t *testing.T) {
 	servers := redistest.Test(t, 2, redisproc.Config{Args: []string{"--repl-diskless-sync-delay", "0"}})
 	master, replica := clientOf(t, servers[0]), clientOf(t, servers[1])
@@ -85,8 +85,8 @@ func TestDecodeHeartbeat(t *testing.T) {
 	}
 }
 
-// In a cluster the digest changes with the slots of the node, and when a slot begins to move. If the digest is that
-// in the call, the reply omits the identity.
+// In a cluster, the digest changes with the slots of the node. If the call contains the current digest, the reply
+// omits the identity.
 func TestHeartbeatOfAClusterNode(t *testing.T) {
 	bus, err := redisproc.FreePort()
 	if err != nil {

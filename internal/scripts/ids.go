@@ -16,9 +16,10 @@ const MaxLabel = 64
 func CheckLabel(label string) error {
 	switch {
 	case len(label) > MaxLabel:
-		return fmt.Errorf("the label has %d bytes, the maximum is %d (it begins %q)", len(label), MaxLabel, label[:MaxLabel])
+		return fmt.Errorf("the label has %d bytes, the maximum is %d (it begins with %q)",
+			len(label), MaxLabel, label[:MaxLabel])
 	case strings.ContainsFunc(label, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		return fmt.Errorf("the label %q has a control character", label)
+		return fmt.Errorf("the label %q contains a control character", label)
 	case !utf8.ValidString(label):
 		return fmt.Errorf("the label %q is not UTF-8", label)
 	}
@@ -122,7 +123,7 @@ func cutID(id string) (p parts, ok bool) {
 	return p, ok && err == nil && strconv.FormatUint(number, 10) == text
 }
 
-// A WakeUp is a message to an inbox, for a waiter or about a lease. It is not a vote, and a wrong one costs one round.
+// A WakeUp is a message to an inbox, for a waiter or about a lease. It is not a vote: a wrong wake-up costs one round.
 //
 // A message for a waiter says that on one master the name is free and the waiter is the first. A message about a lease
 // says that another client wants the name, or may have it already, so the owner of the lease should check it. If

@@ -2,11 +2,11 @@
 --
 -- KEYS  1 lock   2 admission record
 -- ARGV  none
--- Reply {{fields of the lock}, ms left (-2: free), fence, time us, record or '', waiters, {the first ten},
---        shares, {the first hundred, each with the time us at which it ends}}
+-- Reply {{fields of the lock}, ms left (-2: free), fence, time us, record or '', count of waiters, {first ten waiters},
+--        count of shares, {first hundred shares, each with its expiry in us}}
 --
--- Safe to repeat: it only reads. A hash of another program, which may be large, is not read and is an error. A lock
--- with readers is a sorted set and has no fields.
+-- Safe to repeat: the script only reads. A hash of another program may be large: it is not read, and is an error. A
+-- readers-writer lock is a sorted set and has no fields.
 local call, fields, shares, number = redis.call, {}, {}, 0
 local left = call('PTTL', KEYS[1])
 -- include now.lua

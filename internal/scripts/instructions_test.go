@@ -23,10 +23,9 @@ import (
 const mostInstructions = 105_000
 
 // TestInstructions counts the instructions of redis-server for one acquire and release of a new name. To exclude the
-// start of the server, it subtracts the count of 500 pairs from that of 3500 pairs. The count varies by less than 1
-// %:
+// start of the server, it subtracts the count of 500 pairs from that of 3500 pairs. The count varies by less than 1 %:
 //
-//	go test -v -run TestInstructions ./internal/scripts
+//	go test -v -run TestInstructions ./internal/scripts -long
 func TestInstructions(t *testing.T) {
 	if !long.Enabled() || race.Enabled {
 		t.Skip("needs -long, without -race: it runs redis-server in an emulator")

@@ -36,16 +36,16 @@ func CheckPrefix(p string) error {
 	base := bucketTag.ReplaceAllString(p, "")
 	switch {
 	case p == "":
-		return errors.New("the key prefix is empty: without one the keys of locks mix with your data")
+		return errors.New("the key prefix is empty: without a prefix, the keys of locks could mix with your data")
 	case len(p) > maxPrefix:
 		return fmt.Errorf("the key prefix has %d bytes, the maximum is %d", len(p), maxPrefix)
 	case !utf8.ValidString(p):
 		return fmt.Errorf("the key prefix %q is not UTF-8", p)
 	case strings.ContainsAny(base, "{}") || base == "":
-		return fmt.Errorf("the key prefix %q has a brace: keys of different prefixes could collide", p)
+		return fmt.Errorf("the key prefix %q contains a brace: keys of different prefixes could collide", p)
 	//mutant:prefix-colon = false
 	case strings.HasSuffix(base, ":"):
-		return fmt.Errorf("the key prefix %q ends in a colon: leave it out, the keys have one after the prefix", base)
+		return fmt.Errorf("the key prefix %q ends in a colon: omit the colon, since every key has one after the prefix", base)
 	}
 	return nil
 }
@@ -75,7 +75,7 @@ func CheckName(name string) error {
 	case name == "":
 		return errors.New("the name of the lock is empty")
 	case len(name) > MaxName:
-		return fmt.Errorf("the name of the lock has %d bytes, the maximum is %d (it begins %q)",
+		return fmt.Errorf("the name of the lock has %d bytes, the maximum is %d (it begins with %q)",
 			len(name), MaxName, name[:32])
 	//mutant:utf8-names = false
 	case !utf8.ValidString(name):
@@ -90,8 +90,8 @@ type Role uint8
 // The roles. A name has plain locks, or readers and writers, but not both.
 const (
 	Plain  Role = iota // the only holder of a plain lock
-	Reader             // one of many that hold a lock with readers
-	Writer             // the only holder of a lock with readers
+	Reader             // one of many readers that hold a readers-writer lock
+	Writer             // the only holder of a readers-writer lock
 )
 
 // mark returns the mark of r after the number in an id.
@@ -122,10 +122,10 @@ func (p Prefix) Lock(name string) string { return string(p) + ":{" + name + "}" 
 // Fence returns the key of the fence of name.
 func (p Prefix) Fence(name string) string { return p.of(name, "fence") }
 
-// Queue returns the key of the waiters for name, in their order.
+// Queue returns the key of the waiters for name, in the order of their ranks.
 func (p Prefix) Queue(name string) string { return p.of(name, "queue") }
 
-// Waiters returns the key of the times until which the waiters for name are considered.
+// Waiters returns the key of the times until which the waiters for name count.
 func (p Prefix) Waiters(name string) string { return p.of(name, "waiters") }
 
 // Reads returns the key of the readers' fence of name: the largest ballot of a reader that was accepted.
@@ -133,7 +133,7 @@ func (p Prefix) Reads(name string) string { return p.of(name, "reads") }
 
 func (p Prefix) of(name, kind string) string { return p.Lock(name) + ":" + kind }
 
-// Inbox returns the channel on which the waiters of an owner get their wake-ups. Inbox("") is the common beginning of
+// Inbox returns the channel on which the waiters of an owner receive their wake-ups. Inbox("") is the common prefix of
 // the names of these channels.
 func (p Prefix) Inbox(owner string) string { return string(p) + ":inbox:" + owner }
 

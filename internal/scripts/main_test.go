@@ -108,7 +108,7 @@ func (c *client) now() int64 {
 	return pair[0]*second + pair[1]
 }
 
-// run sends a call with a stamp, which a connection would add. If the stamp is "", the restart guard is disabled.
+// run sends a call with a stamp, which otherwise the transport adds. If the stamp is "", the restart guard is disabled.
 func (c *client) run(call *frame.Call, stamp string) (any, error) {
 	command, args := call.Args(stamp, false)
 	return c.Do(command, args...)

@@ -10,7 +10,8 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// A contender is one waiter with its own owner. The owner's inbox may have a subscriber.
+// A contender is a waiter with its own owner. ear is a subscriber of the owner's inbox, or nil. asks counts its
+// acquires.
 type contender struct {
 	*client
 
@@ -56,7 +57,7 @@ func (p *contender) wantHint(name string) {
 	}
 }
 
-// counts returns how much longer a waiter is considered alive. The result is negative if that is no longer the case.
+// counts returns how much longer a waiter counts. The result is negative if the waiter no longer counts.
 func (c *client) counts(name string, ticket *scripts.Ticket) time.Duration {
 	c.t.Helper()
 	until, err := redis.Int64(c.Do("ZSCORE", prefix.Waiters(name), ticket.Waiter()))
@@ -89,7 +90,7 @@ func TestWakeUpsReachTheInbox(t *testing.T) {
 		c.must("ZADD", p.Waiters("n"), now+10*second, waiter)
 		c.must("EVALSHA", scripts.Release.SHA, 4, p.Lock("n"), p.Fence("n"), p.Queue("n"), p.Waiters("n"), grant(me, 1))
 		if score, err := redis.Int64(c.must("ZSCORE", p.Waiters("n"), waiter), nil); err != nil || score > now+5*second {
-			t.Errorf("%q: the script found no subscriber; the waiter is considered alive for %d us, %v", p, score-now, err)
+			t.Errorf("%q: the script found no subscriber; the waiter counts for another %d us, error %v", p, score-now, err)
 		}
 		got, err := redis.Strings(ear.Receive())
 		if h, ok := p.ParseWakeUp(got[len(got)-1]); err != nil || !ok || h.Name != "n" {
@@ -100,7 +101,7 @@ func TestWakeUpsReachTheInbox(t *testing.T) {
 }
 
 // If a writer is first in the queue, later readers are refused until 8 s after the writer's last acquire, although
-// the writer is considered alive for 20 s. If the writer acquires again after that, it still has its old place.
+// the writer counts for 20 s. If the writer acquires again after that, it still has its old place.
 func TestSilentWriterInFrontLetsReadersPass(t *testing.T) {
 	c := onServer(t)
 	now := c.now()

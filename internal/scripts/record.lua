@@ -1,4 +1,4 @@
--- Returns the fields of an admission record; none if it cannot be read.
+-- Returns the fields of an admission record, or no fields if the record cannot be read.
 local function fields(record)
   local values = {}
   for key, value in string.gmatch(string.match(record, '^v3 .*') or '', ' (%l+)=(%S+)') do values[key] = value end

@@ -1,18 +1,19 @@
--- Ends leases of one name, now or after a while, takes a waiter out of the queue or puts it back, and wakes the next.
+-- Ends leases of one name, now or after a minimum hold, removes a waiter from the queue or puts it back, and wakes the
+-- next waiter.
 --
 -- KEYS  1 lock; the other keys are made from it, as in acquire.lua
--- ARGV  1 lease id, '' if only a waiter leaves. What comes after the last one that is needed is left out:
---       2 the largest ballot that was sent with the leases, if an acquire may arrive after this; '0' for none
---       3 ms for which the leases are kept, unlocked and without a holder; '0': they end now
---       4 waiter, '' for none   5 its rank, if it is put back into the queue; '' if it leaves
---       6 a ballot of the attempt that is rolled back, or the masters' present time (with a rank)
+-- ARGV  1 lease id, '' if only a waiter leaves. Arguments after the last one that is needed are omitted:
+--       2 the largest ballot that was sent with the leases, if an acquire may arrive after the release, or '0'
+--       3 ms for which the leases are kept, unlocked and without a holder; '0': the leases end now
+--       4 waiter, '' for none   5 rank of the waiter, if it is put back into the queue; '' if it leaves
+--       6 with a rank: a ballot of the attempt that is rolled back, or the masters' present time
 --       7... further lease ids
--- Reply 1 if one of the leases was there, 0 if none was
+-- Reply 1 if at least one of the leases existed, otherwise 0
 --
--- Safe to repeat: the second time no lease is there, or it ends no later than before; the waiter is where it was put,
--- and the fence is high enough. The next waiter may be woken again, which costs it a round. What follows the deletion
--- cannot undo it: a full master and a user without rights to the channel still release. A hash without fields is no
--- key, so the lock is free when its lease is deleted.
+-- Safe to repeat: a repeated release finds no lease, or a lease that ends no later than before; the waiter has its
+-- place or has left, and the fence is high enough. The next waiter may be woken again, which costs that waiter a
+-- round. No later step can undo the deletion, so a release also succeeds on a full master and without rights to the
+-- channel. Redis deletes a hash with its last field, so the lock is free when its lease is deleted.
 
 -- The common case: one lease ends, and no client waits.
 local call, lock = redis.call, KEYS[1]
@@ -37,8 +38,8 @@ if waiter ~= '' and (rank == '' or join(waiter, rank, tonumber(ARGV[6])) < 0) th
 if ballot > 0 then
   local top = number(call('GET', fence_key) or '0')
   if not top then return bad_fence() end
-  -- Not above what an acquire could raise it to. A ballot beyond that is rejected now, but not later, as the master's
-  -- time passes. Clients propose ballots near the masters' time, so it takes a clock that is 15 s wrong.
+  -- Do not raise the fence above what an acquire could raise it to. An acquire with a larger ballot is rejected now,
+  -- and may be granted later. This needs a clock that is 15 s wrong: clients propose ballots near the masters' time.
   if ballot > top and ballot <= math.max(now, top) + window then raise(fence_key, ARGV[2]) end
 end
 if call('EXISTS', queue) == 1 and call('EXISTS', lock) == 0 then

@@ -12,7 +12,7 @@ type Right struct {
 	probe []string
 }
 
-// Placeholders in a probe for the key and the channel to test, and for the words of the rule.
+// Placeholders in a probe for the key and the channel to test.
 const (
 	probeKey     = "\x00key"
 	probeChannel = "\x00channel"
@@ -20,7 +20,7 @@ const (
 
 const (
 	deaf = "waiters are not notified of releases, and poll every few seconds"
-	slow = "each script is sent in full once after a restart of the master"
+	slow = "after a restart of the master, each script is sent in full once"
 )
 
 // Rights lists everything that a user needs, in the order of the documentation. A test compares it with the commands in

@@ -12,10 +12,10 @@ import (
 
 // Constants of the scripts. A test compares these with the texts of the scripts.
 const (
-	WaiterCounts = 20 * time.Second // how long after its last acquire a waiter is considered
-	ToldCounts   = time.Second      // how long, at most, a woken waiter is considered
-	FenceKept    = 75 * time.Second // how long a fence is kept; longer if it is ahead of the window
-	MaxBallot    = 1<<53 - 1        // largest ballot: Lua's numbers are exact only below 2^53
+	WaiterCounts = 20 * time.Second // how long a waiter counts after its last acquire
+	ToldCounts   = time.Second      // how long a woken waiter counts at most
+	FenceKept    = 75 * time.Second // TTL of a fence; longer if the fence is ahead of the window
+	MaxBallot    = 1<<53 - 1        // largest ballot: Lua's numbers are exact only up to 2^53
 )
 
 //go:embed *.lua
@@ -37,18 +37,18 @@ var include = regexp.MustCompile(`(?m)^ *-- include (\w+\.lua)\n`)
 
 // SHA-1 of each text in hexadecimal. They are constants, because computing SHA-1 panics where FIPS 140 forbids it.
 const (
-	acquireSHA = "7f6e1f00d825297364b92d8bef5cd5a96ac93f29"
-	extendSHA  = "46486b7ead07ca0be4df9d0c5b3a801c7d15324a"
-	releaseSHA = "465e908747043d6e2c3abbc796f2e48c840f730e"
-	inspectSHA = "172547af3ef69946882e49e0e4b9ddff58b41a63"
-	admitSHA   = "0cb2d40489ef676a9c35ac03965bbb093c0d566e"
+	acquireSHA = "63d26a4a69ae5673fb4ee3d1acbd1ab846bdc7e9"
+	extendSHA  = "e2718f5e49840ada8a243e32a5cc36fcd8532dbb"
+	releaseSHA = "3dea21b696755bb97000dff44fde14343e79b63f"
+	inspectSHA = "42cf83ead4a0402f06dc661b894491b08c15d56a"
+	admitSHA   = "49b39f797e93888dba5524199385df85366eec40"
 
-	sharedAcquireSHA = "0ec5cc42127f9d526a1e6a1f34bd7655965fa969"
-	sharedExtendSHA  = "0594557a2f0b2575a92d5f399c738db0803df6de"
-	sharedReleaseSHA = "3f9a38627a8f703c1c08bf25290c2a022ff48d18"
+	sharedAcquireSHA = "612a5883610188d53de4563f925578ddaa8e5efd"
+	sharedExtendSHA  = "5b5aacfbf4d2ada58fe6039063712a0d7bb827c3"
+	sharedReleaseSHA = "90567b7dae8e76e88e1fd638b62e21822935b517"
 )
 
-// script returns the script that is in the file of its name.
+// script returns the script whose file has this name, with underscores for spaces. once: see frame.Script.
 func script(name, sha string, once bool) *frame.Script {
 	return &frame.Script{Name: name, SHA: sha, Text: text(strings.ReplaceAll(name, " ", "_") + ".lua"), Once: once}
 }
@@ -61,7 +61,7 @@ var (
 	Inspect = script("inspect", inspectSHA, false)
 	Admit   = script("admit", admitSHA, false)
 
-	// Scripts of locks with readers.
+	// Scripts of readers-writer locks.
 	SharedAcquire = script("shared acquire", sharedAcquireSHA, true)
 	SharedExtend  = script("shared extend", sharedExtendSHA, false)
 	SharedRelease = script("shared release", sharedReleaseSHA, false)

@@ -35,7 +35,7 @@ func TestReleaseWithoutRightsToTheChannel(t *testing.T) {
 		t.Errorf("the queue is %q", got)
 	}
 	if d := c.counts("a", waiting.ticket); d > scripts.ToldCounts {
-		t.Errorf("the waiter is considered alive for another %v", d)
+		t.Errorf("the waiter counts for another %v, want at most a second", d)
 	}
 }
 

@@ -1,36 +1,36 @@
--- Acquires a share of one name for one lease: a reader's, beside other readers, or a writer's, alone. The first line
--- that applies is the answer.
+-- Acquires a share of one name for one lease: a reader's share, together with other readers, or the writer's, alone.
 --
--- KEYS  1 lock (sorted set: lease id by the time at which its share ends)   2 admission record
+-- KEYS  1 lock (sorted set of lease ids, scored by the expiry of their shares)   2 admission record
 --       The other keys of a name begin with the lock's: lock:fence, lock:reads, lock:queue, lock:waiters.
--- ARGV  1 stamp of the admission record that the connection expects; '' when the guard is off
+-- ARGV  1 stamp of the admission record that the connection expects; '' without the restart guard
 --       2 lease id   3 TTL in ms   4 first ballot   5 last ballot
---       6 mode, absent for an acquire without a ticket, and then its own arguments:
+--       6 mode, followed by its arguments; absent for an acquire without a ticket:
 --         mode        7          8
 --         acquire     waiter     rank       less is earlier
 --         repair      previous              the id of the writer's lease that becomes this reader's, or absent
 --         downgrade   previous              the same
 -- Reply 1                                               granted
---       {2, ms left, 0, {id, '1'}, place, fence, time us}   held: by a writer; for a writer by readers; or another
---                                                       waiter comes before this reader
+--       {2, ms left, 0, {id, '1'}, place, fence, time us}   held: by a writer; by readers, if the caller is a
+--                                                       writer, or if another waiter comes before the caller
 --       {2, ms left, 1, {}, place, fence, time us}      free, and another waiter is first
---       {3, place, fence, time us}     stale: the ballot is not above the fence, or 15 s old
---       {4, place, fence, time us}     ahead: the ballot is too far in the future
+--       {3, place, fence, time us}     stale: the first ballot is not above the fence, or at least 15 s old
+--       {4, place, fence, time us}     ahead: the last ballot is too far in the future
 --       {5, ms left (-2: free), fence, time us}         missing: no writer's lease here to become a reader's
---       {6, record or '', time us}     abstained: the admission record is another than the caller expects
+--       {6, record or '', time us}     abstained: the admission record is not the one that the caller expects
 --
--- A reader's ballot must be above the fence, which writers raise. A writer's must be above the readers' fence, too. So
--- readers do not make each other's asks stale, and a writer's token is larger than those of all before it.
+-- A reader's ballot must be above the fence, which writers raise. A writer's ballot must also be above the readers'
+-- fence. So readers do not make the acquires of other readers stale, and a writer's token is larger than all earlier
+-- tokens.
 --
--- A downgrade is sent in several rounds. Each round that is granted prolongs the share, since the validity counts from
--- that round, and raises the readers' fence to its ballot, which is the token if the round wins.
+-- A downgrade may be sent in several rounds. Each granted round prolongs the share, because the validity counts from
+-- that round, and raises the readers' fence to the ballot of that round, which is the token if the round wins.
 --
--- Safe to repeat. If the lease has its share, nothing is written and the answer is 1 again. If a writer's share has
+-- Safe to repeat. If the lease has a share, the share does not change and the reply is 1 again. If a writer's share has
 -- ended, the fence refuses a late message. A reader's acquire that is repeated after its release may create a share
--- without a holder, until it expires; a release that an acquire may follow raises the fence instead. The first write
--- for a lease is one that a master without free memory refuses. Each mode expects the admission record that the caller
--- had read before its round began, as in acquire.lua. Repair and downgrade also work in quarantine, if their round saw
--- that quarantine.
+-- without a holder, which lasts until it expires; to prevent this, a release that an acquire may follow raises the
+-- fence. A full master refuses the first write for a lease. Each mode expects the admission record that the caller had
+-- read before its round began, as in acquire.lua. Repair and downgrade also work in quarantine, if the expected record
+-- is that of the quarantine.
 local call, lock = redis.call, KEYS[1]
 -- include common.lua
 -- include shared_common.lua
@@ -63,10 +63,10 @@ end
 if refused then
   return {2, math.ceil(wait / 1000), free, held and {held, '1'} or {}, join(waiter, rank, first), fence, now}
 end
--- The quarantine is at least two windows long, so it outlasts every ballot that a master can have accepted before: one
--- of exactly now - 15 s is refused.
+-- A quarantine lasts at least two windows. After it, every ballot that a master can have accepted before is stale, even
+-- a ballot of exactly now - 15 s.
 if first <= top or first <= now - window then return {3, join(waiter, rank, first), fence, now} end
--- One ballot may follow a fence that is itself ahead: clocks that were ahead and are set right must cost no waiting.
+-- A single ballot may follow a fence that is itself ahead: after clocks that were ahead are corrected, no client waits.
 local latest = now + window
 if first == last and top > now then latest = top + window end
 if last > latest then return {4, join(waiter, rank, first), fence, now} end

@@ -1,11 +1,11 @@
--- The functions that the scripts of a lock with readers share; they follow common.lua.
+-- Functions that the scripts of readers-writer locks share. The scripts include this file after common.lua.
 --
--- The lock is a sorted set: lease id by the time at which its share ends. lock:reads is the readers' fence. The id of a
--- writer's lease has a w behind its number, a reader's an r; so have the ids of their waiters. On one master a writer
--- whose share counts is alone. A plain lock is a hash, so a name that is used as both is an error of type in both.
+-- The lock is a sorted set of lease ids, scored by the expiry of their shares. lock:reads is the readers' fence. The id
+-- of a writer's lease or waiter has a w after its number, that of a reader an r. While a writer's share counts on a
+-- master, no other share counts there. A plain lock is a hash, so a name that is used as both gives errors of type.
 local reads_key = lock .. ':reads'
 
--- Returns the share that ends last, and for how many us it counts; nil if none counts. Expired shares are removed.
+-- Returns the lease whose share expires last, and the us until then; nil if no share counts. Removes expired shares.
 local function holder()
   local id, ends = unpack(call('ZRANGE', lock, -1, -1, 'WITHSCORES'))
   if not id then return nil end
@@ -16,24 +16,24 @@ end
 
 local function writes(id) return string.find(id, '^[^:]*:%d+w') ~= nil end
 
--- Returns until when the share of a lease counts; 0 if it has none.
+-- Returns the expiry of the share of a lease, or 0 if the lease has no share that counts.
 local function ends(id)
   local at = tonumber(call('ZSCORE', lock, id) or 0)
   return at > now and at or 0
 end
 
--- A share lasts ttl ms from now. The key lasts as long as the longest share.
+-- Sets the expiry of a share to ttl ms from now. The key lasts at least as long.
 local function share(id, ttl)
   call('ZADD', lock, now + ttl * 1000, id)
   if call('PTTL', lock) < ttl then call('PEXPIRE', lock, ttl) end
 end
 
--- Wakes the first waiter while readers have the name: a reader as wake does. A writer must wait for them, and gets a
--- probe, a message that ends in a newline and wakes nothing. It is removed if no client receives the probe, and its
--- client has it leave if it waits no more: a late acquire may have queued it again. As long as it counts it keeps the
--- readers out that come after it, so that writers are not starved. One that has sent no attempt for 8 s hangs, and is
--- removed. It counts for 20 s from its last attempt, and sends one at least every 5 s; if it sends another, it has its
--- old place. Returns what wake returns.
+-- Notifies the first waiter while readers hold the name. A reader is woken as by wake. A writer must wait for the
+-- readers, and receives a probe: a message that ends in a newline and does not wake the writer. The writer is removed
+-- if no client receives the probe. If the writer no longer waits, but was queued again by a late acquire, its client
+-- removes it. A writer that counts refuses the readers behind it, so that readers do not starve writers. A writer
+-- counts for 20 s after its last attempt, and sends an attempt at least every 5 s. After 8 s without an attempt the
+-- writer is taken for hung, and removed; its next attempt restores its old place. Returns the same as wake.
 local function invite(caller, rank)
   for _ = 1, 8 do
     local first, score = unpack(call('ZRANGE', queue, 0, 0, 'WITHSCORES'))

@@ -1,14 +1,15 @@
--- Extends the share of a lease that is there.
+-- Extends the existing share of a lease.
 --
 -- KEYS  1 lock   2 admission record
 -- ARGV  1 stamp of the admission record that the connection expects; '' without the restart guard   2 lease id
---       3 TTL in ms; 0 leaves the time as it is   4 epoch
--- Reply 1                                              still there; at least the TTL is left, never less than before
---       {5, ms left (-2: free), fence, time us}        missing; ms left is the time of others; the larger fence
---       {7, record, time us}                           refused: the TTL is too long, or the epoch is an old one
+--       3 TTL in ms; 0: no change   4 epoch
+-- Reply 1                                              extended: at least the TTL is left, never less than before
+--       {5, ms left (-2: free), fence, time us}        missing: ms left is that of the key; fence is the larger of both
+--       {7, record, time us}                           refused: the TTL is too long, or the epoch is too old
 --
--- Safe to repeat: it sets, never adds; it never creates, and never shortens. It works in quarantine: a share that is
--- here is here. A full master refuses it: unlike the key's time, the time of a share is data.
+-- Safe to repeat: the script sets an absolute expiry, creates no share, and shortens none. It works in quarantine,
+-- because a share that exists was not forgotten. A full master refuses it: unlike the TTL of a key, the expiry of a
+-- share is data.
 local call, lock, ttl, epoch = redis.call, KEYS[1], tonumber(ARGV[3]), ARGV[4]
 -- include now.lua
 local ends = tonumber(call('ZSCORE', lock, ARGV[2]) or 0)

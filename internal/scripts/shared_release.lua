@@ -1,18 +1,18 @@
--- Ends shares of one name, takes a waiter out of the queue or puts it back, and wakes the next.
+-- Ends shares of one name, removes a waiter from the queue or puts it back, and wakes the next waiter.
 --
 -- KEYS  1 lock; the other keys are made from it, as in shared_acquire.lua
--- ARGV  1 lease id, '' if only a waiter leaves. What comes after the last one that is needed is left out:
---       2 the largest ballot that was sent with the leases, if an acquire may arrive after this; '0' for none
---       3 '0', as in a plain release: shares end now
---       4 waiter, '' for none   5 its rank, if it is put back into the queue; '' if it leaves
---       6 a ballot of the attempt that is rolled back, or the masters' present time (with a rank)
+-- ARGV  1 lease id, '' if only a waiter leaves. Arguments after the last one that is needed are omitted:
+--       2 the largest ballot that was sent with the leases, if an acquire may arrive after the release, or '0'
+--       3 '0': shares have no minimum hold
+--       4 waiter, '' for none   5 rank of the waiter, if it is put back into the queue; '' if it leaves
+--       6 with a rank: a ballot of the attempt that is rolled back, or the masters' present time
 --       7... further lease ids
--- Reply 1 if one of the leases was there, 0 if none was
+-- Reply 1 if at least one of the leases existed, otherwise 0
 --
--- Safe to repeat: the second time no share is there, the waiter is where it was put, and the fence is high enough. The
--- next waiter may be woken again, which costs it a round. The ballot becomes the fence of all, also if it was a
--- reader's: it rejects the reader's acquire when that arrives. Other readers that send an acquire just then send it
--- again with a larger ballot.
+-- Safe to repeat: a repeated release finds no share, the waiter has its place or has left, and the fence is high
+-- enough. The next waiter may be woken again, which costs that waiter a round. The ballot raises the common fence,
+-- even if it was a reader's: so the fence rejects this reader's acquire if it arrives later. The fence may also reject
+-- a concurrent acquire of another reader, which then retries with a larger ballot.
 local call, lock = redis.call, KEYS[1]
 -- include common.lua
 -- include shared_common.lua
@@ -23,8 +23,8 @@ if waiter ~= '' and (rank == '' or join(waiter, rank, tonumber(ARGV[6])) < 0) th
 if ballot > 0 then
   local top = number(call('GET', fence_key) or '0')
   if not top then return bad_fence() end
-  -- Not above what an acquire could raise it to. A ballot beyond that is rejected now, but not later, as the master's
-  -- time passes. Clients propose ballots near the masters' time, so it takes a clock that is 15 s wrong.
+  -- Do not raise the fence above what an acquire could raise it to. An acquire with a larger ballot is rejected now,
+  -- and may be granted later. This needs a clock that is 15 s wrong: clients propose ballots near the masters' time.
   if ballot > top and ballot <= math.max(now, top) + window then raise(fence_key, ARGV[2]) end
 end
 if call('EXISTS', queue) == 0 then return present end

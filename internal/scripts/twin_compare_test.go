@@ -109,8 +109,7 @@ func (w *twin) compare(what string, server, pure any) {
 		s, ok := server.([]any)
 		if same = ok && len(s) == len(p); same {
 			for i := range p {
-				// The remaining TTL of a lock, or of a waiter's second, follows the outcome in a vote. The outcome is a small
-				// number.
+				// In a vote, element 1 is a remaining TTL in ms, which may differ, or a small number, which must be equal.
 				left, isNumber := p[i].(int64)
 				if n, ok := s[i].(int64); ok && isNumber && i == 1 && left > 10 && w.sameMillis(n, left) {
 					continue

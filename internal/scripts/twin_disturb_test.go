@@ -45,7 +45,7 @@ func (w *twin) disturb() {
 		w.op = "a string at " + key
 		w.must("SET", key, "17")
 		w.state.Set(now, key, "17", 0)
-	case 8: // repair the record
+	case 8: // keep only the record
 		w.op = "DEL of all but the record"
 		for _, key := range allKeys()[1:] {
 			w.must("DEL", key)
@@ -55,7 +55,7 @@ func (w *twin) disturb() {
 		w.manyShares(name)
 	case 7: // a lock without a TTL, with fields that the scripts do not write
 		fields := []reference.Field{{Name: grant(other, 1), Value: "1"}, {Name: grant(me, 1), Value: "2"}}[:1+w.rnd.IntN(2)]
-		w.op = fmt.Sprint("a hash without a time ", fields)
+		w.op = fmt.Sprint("a hash without a TTL ", fields)
 		w.must("DEL", prefix.Lock(name))
 		for _, f := range fields {
 			w.must("HSET", prefix.Lock(name), f.Name, f.Value)
@@ -64,7 +64,7 @@ func (w *twin) disturb() {
 	}
 }
 
-// manyShares adds shares to a lock with readers: some valid shares, or more expired shares than one script removes.
+// manyShares adds shares to a readers-writer lock: some valid shares, or more expired shares than one script removes.
 func (w *twin) manyShares(name string) {
 	lock, now := prefix.Lock(name), w.now()
 	if v := w.state.Look(now, lock); v.Type != reference.SortedSet && v.Type != reference.None {

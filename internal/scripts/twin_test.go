@@ -71,10 +71,10 @@ func TestServerAndReferenceAgree(t *testing.T) {
 		"shared release 1", "shared release WRONGTYPE", "shared release BADFENCE", "probe",
 	} {
 		if total[reply] < 3 {
-			t.Errorf("the operations gave the reply %q only %d times", reply, total[reply])
+			t.Errorf("the operations gave the reply %q only %d times, want 3 or more", reply, total[reply])
 		}
 	}
-	t.Logf("the numbers of replies are %v", total)
+	t.Logf("numbers of replies: %v", total)
 }
 
 // A twin runs operations on the server and on the reference.
@@ -191,7 +191,7 @@ func (w *twin) keys() *scripts.Keys {
 	return &k
 }
 
-// id returns the id of a lease in the role of k. For a lock with readers it sometimes returns a lease in the other
+// id returns the id of a lease in the role of k. For a readers-writer lock it sometimes returns a lease in the other
 // role.
 func (w *twin) id(k *scripts.Keys) string {
 	role := k.Role()
@@ -363,13 +363,14 @@ func (w *twin) both(call *frame.Call, stamp string) {
 	}
 }
 
-// took records the duration of a transaction that was sent at that time.
+// took records the duration of a transaction that was sent at the time sent.
 func (w *twin) took(sent time.Time) {
 	w.longest = max(w.longest, time.Since(sent).Microseconds()+2000)
 }
 
-// slack returns how much the TTLs of a key may differ, in us. The server takes the time for a transaction at some moment
-// in it, both in the transaction that sets the key's expiry and in the one that reads its TTL.
+// slack returns the permitted difference between the TTLs of a key on both sides, in us. The server reads its clock at
+// some moment of a transaction. This applies to the transaction that sets the expiry, and to the one that reads the
+// TTL.
 func (w *twin) slack() int64 { return 2 * w.longest }
 
 func allKeys() []string {

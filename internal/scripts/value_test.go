@@ -70,7 +70,8 @@ func TestValueBelongsToLease(t *testing.T) {
 	shows(0, "")
 }
 
-// A full master reports that it has not written a value, but it extends the lease.
+// A full master refuses a call that only writes a value. It executes an extension with a new value, but keeps the old
+// value.
 func TestFullMasterKeepsOldValue(t *testing.T) {
 	c := onServer(t)
 	id := grant(me, 1)

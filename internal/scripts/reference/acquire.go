@@ -106,7 +106,7 @@ func (c *call) acquire() any {
 	return int64(quorum.Granted)
 }
 
-// judge compares the ballots with the fence top and with this master's time.
+// judge compares the ballots with the fence top and with this master's time, and returns Granted, Stale or Ahead.
 func (c *call) judge(a *ask, top float64) quorum.Outcome {
 	now := float64(c.now)
 	//mutant:window-edge 2= a.first < now-window

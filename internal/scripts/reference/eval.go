@@ -54,12 +54,12 @@ const (
 	noScript    Error = "NOSCRIPT No matching script. Please use EVAL."
 )
 
-// Eval runs a script at now. The reply is an int64, a []any of int64, string and []any, or an Error. args are ARGV,
-// without the keys.
+// Eval runs a script at the time now. The reply is an int64, a []any of int64, string and []any, or an Error. args are
+// ARGV, without the keys.
 func (s *State) Eval(now int64, env Env, script *frame.Script, keys, args []string) (reply any) {
 	c := &call{state: s, now: now, env: env, keys: keys, args: args}
 	defer func() {
-		// An Error was raised by redis.call in the script, and ends the script there.
+		// A panic with an Error models an error of redis.call, which ends the script.
 		switch e := recover().(type) {
 		case nil:
 		case Error:
@@ -116,10 +116,10 @@ func (c *call) arg(i int) string {
 	return c.args[i-1]
 }
 
-// argOr returns an optional argument, or left if the argument is missing.
-func (c *call) argOr(i int, left string) string {
+// argOr returns an optional argument, or absent if the argument is missing.
+func (c *call) argOr(i int, absent string) string {
 	if !c.has(i) {
-		return left
+		return absent
 	}
 	return c.args[i-1]
 }
@@ -145,7 +145,7 @@ func (c *call) typed(key string, want Type) Value {
 	return v
 }
 
-// get does GET; it returns absent if the key does not exist.
+// get models GET. It returns absent if the key does not exist.
 func (c *call) get(key, absent string) string {
 	if v := c.typed(key, String); v.Type == String {
 		return v.Text
@@ -155,7 +155,7 @@ func (c *call) get(key, absent string) string {
 
 func (c *call) exists(key string) bool { return c.state.lookup(c.now, key).Type != None }
 
-// has reports whether a hash has a field: HEXISTS.
+// has models HEXISTS: it reports whether a hash has a field.
 func (v Value) has(name string) bool {
 	_, ok := v.field(name)
 	return ok
@@ -183,7 +183,7 @@ func (c *call) readsKey() string   { return c.key(1) + ":reads" }
 func (c *call) queue() string      { return c.key(1) + ":queue" }
 func (c *call) waitersKey() string { return c.key(1) + ":waiters" }
 
-// noFence is the fence in the replies of acquire if there is none.
+// noFence is the fence in the replies of acquire if the name has no fence.
 const noFence = "0000000000000000"
 
 // fence returns the text and the number of a fence. absent is the text that is used if the key does not exist.

@@ -13,10 +13,9 @@ import (
 	"github.com/redlock-go/redlock/internal/skew"
 )
 
-// H84: if the master's clock is not set back, every granted ballot is larger than all ballots that were granted, or
-// reported as dead, before. This is so even if fences have expired, regardless of the TTLs: the ballot of an acquire
-// or a release differs by at most 15 s from the master's time, or from a fence that is ahead, and fences are kept
-// for 60 s.
+// H84: if the master's clock is not set back, every granted ballot is larger than all ballots that were granted or
+// released before. This holds regardless of the TTLs, even if fences have expired: the ballot of an acquire or a
+// release differs by at most 15 s from the master's time, or from a fence that is ahead, and fences are kept for 60 s.
 func TestAcceptedBallotsGrow(t *testing.T) {
 	const us = int64(time.Second / time.Microsecond)
 	window := skew.Window.Microseconds()
@@ -65,7 +64,7 @@ func TestAcceptedBallotsGrow(t *testing.T) {
 		}
 	}
 	if granted < 5000 || expired < 5000 {
-		t.Errorf("there were only %d grants, and %d steps without a fence", granted, expired)
+		t.Errorf("%d grants and %d steps without a fence are too few, want 5000 of each", granted, expired)
 	}
 }
 
@@ -84,13 +83,13 @@ func TestQuarantineOfTwoWindows(t *testing.T) {
 			return empty.Eval(at, reference.Env{}, call.Script, keys, args)
 		}
 		if got := acquire(1, now, ballot); got != int64(quorum.Granted) {
-			t.Errorf("role %v: the reply to a ballot at the end of the window is %v", role, got)
+			t.Errorf("role %v: the reply to a ballot at the end of the window is %v, want granted", role, got)
 		}
 		if got, ok := acquire(2, now+2*window, ballot).([]any); !ok || got[0] != int64(quorum.Stale) {
-			t.Errorf("role %v: two windows later the reply to the same ballot is %v", role, got)
+			t.Errorf("role %v: two windows later the reply to the same ballot is %v, want stale", role, got)
 		}
 		if got := acquire(3, now+2*window, ballot+1); got != int64(quorum.Granted) {
-			t.Errorf("role %v: the reply to a larger ballot is %v", role, got)
+			t.Errorf("role %v: the reply to a larger ballot is %v, want granted", role, got)
 		}
 	}
 }

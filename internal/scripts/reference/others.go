@@ -32,8 +32,8 @@ func (c *call) extend() any {
 	return int64(quorum.Granted)
 }
 
-// refuse returns the reply to an extension that is refused, because the admission record is not the expected one and
-// forbids the extension, or nil if it is allowed.
+// refuse returns the reply to an extension that the admission record forbids, or nil if the extension is allowed. An
+// extension with the expected record is always allowed.
 func (c *call) refuse(ttl float64, epoch string) any {
 	expected := c.arg(1)
 	if expected == "" {
@@ -100,8 +100,8 @@ func (c *call) endWait() {
 	}
 }
 
-// firstShown is the number of waiters that an inspection returns, sharesShown the number of shares of a lock with
-// readers.
+// firstShown is the number of waiters that an inspection returns, sharesShown the number of shares of a readers-writer
+// lock.
 const (
 	firstShown  = 10
 	sharesShown = 100

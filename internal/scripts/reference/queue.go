@@ -18,7 +18,7 @@ const (
 	mostWoken = 8
 )
 
-// A waiter is in the queue, or may be put into the queue. A waiter with an empty id means that there is none.
+// A waiter is in the queue, or may join it. An empty id means that there is no waiter.
 type waiter struct {
 	id    string
 	rank  int64
@@ -80,8 +80,8 @@ func inboxOf(lock, owner string) string {
 	return strings.TrimSuffix(stemOfLock.FindString(lock), "{") + "inbox:" + owner
 }
 
-// wake wakes the first waiter, unless that is the caller or comes after the caller. woken is false if no waiter comes
-// before the caller.
+// wake wakes the first waiter, unless that is the caller or comes after the caller. left is how long the woken waiter
+// counts, in us. woken is false if no waiter comes before the caller.
 func (c *call) wake(caller waiter) (left int64, woken bool) {
 	lock, waiters := c.key(1), c.waitersKey()
 	for range mostWoken {

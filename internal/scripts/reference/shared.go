@@ -9,7 +9,7 @@ import (
 	"github.com/redlock-go/redlock/internal/quorum"
 )
 
-// Scripts of locks with readers.
+// Scripts of readers-writer locks.
 
 var (
 	ofWriter       = regexp.MustCompile(`(?s)^[^:]*:[0-9]+w`)
@@ -18,7 +18,8 @@ var (
 
 const mostOver = 500
 
-// holder returns the share that expires last, and its remaining time; id is "" if all shares have expired.
+// holder returns the lease whose share expires last, and the remaining time of this share in us. id is "" if all
+// shares have expired.
 func (c *call) holder() (id string, left int64) {
 	shares := c.typed(c.key(1), SortedSet).Fields
 	if len(shares) == 0 {
@@ -56,8 +57,8 @@ func (c *call) share(id string, ttl int64) {
 	}
 }
 
-// invite is wake for a name that readers hold. If the first waiter is a writer, it only probes whether its client
-// listens.
+// invite is like wake, for a name that readers hold. If the first waiter is a writer, invite only probes whether the
+// client of this writer listens.
 func (c *call) invite(caller waiter) (left int64, woken bool) {
 	for range mostWoken {
 		queue := c.typed(c.queue(), SortedSet).Fields
@@ -162,8 +163,8 @@ func (c *call) sharedAcquire() any {
 	return int64(quorum.Granted)
 }
 
-// grantShare gives the caller its share, deletes the share that it replaces, and raises the fence of its role. mine is
-// the expiry of the caller's present share, or 0, and reads is the readers' fence.
+// grantShare grants the caller its share, deletes the share that it replaces, and raises the fence of its role. mine
+// is the expiry of the caller's present share, or 0, and reads is the readers' fence.
 func (c *call) grantShare(a ask, writer, replaces bool, mine int64, reads float64) {
 	if mine < c.now+a.ttl*1000 {
 		c.share(a.id, a.ttl)
@@ -179,8 +180,8 @@ func (c *call) grantShare(a ask, writer, replaces bool, mine int64, reads float6
 	}
 }
 
-// sharedRefusal returns the reply if others hold the name, or a waiter comes before the caller; nil if the caller may
-// have the name.
+// sharedRefusal returns the reply if other leases hold the name, or a waiter comes before the caller. It returns nil
+// if the caller may acquire the name.
 func (c *call) sharedRefusal(a ask, writer, own, queued bool, held string, left int64, raw string) any {
 	//mutant:readers-wait 4= false
 	//mutant:writer-alone 3= false
@@ -228,7 +229,7 @@ func (c *call) sharedExtend() any {
 	return int64(quorum.Granted)
 }
 
-// plainNumber returns tonumber(text), or 0.
+// plainNumber models Lua's tonumber. It returns 0 if text is not a number.
 func plainNumber(text string) float64 {
 	n, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 	if err != nil || math.IsNaN(n) {

@@ -29,8 +29,8 @@ type Value struct {
 	Type   Type
 	Text   string  // of a String
 	Fields []Field // of a Hash, or the members and scores of a SortedSet, in order
-	// Expires is the last moment at which the key exists, in microseconds of the master's clock and whole milliseconds;
-	// 0 if the key does not expire.
+	// Expires is the start of the last millisecond in which the key exists, in microseconds of the master's clock; 0 if
+	// the key does not expire.
 	Expires int64
 }
 
@@ -74,7 +74,7 @@ func (s *State) Get(now int64, key string) (string, bool) {
 	return v.Text, v.Type == String
 }
 
-// Hash returns the fields of a hash, nil if there is none.
+// Hash returns the fields of a hash, or nil if there is no hash.
 func (s *State) Hash(now int64, key string) map[string]string {
 	v := s.lookup(now, key)
 	if v.Type != Hash {
@@ -87,8 +87,8 @@ func (s *State) Hash(now int64, key string) map[string]string {
 	return m
 }
 
-// Shares returns the shares of a lock with readers that have not expired, in the order of their expiry; nil if there
-// are none.
+// Shares returns the unexpired shares of a readers-writer lock, in the order of their expiry, or nil if there are
+// none.
 func (s *State) Shares(now int64, key string) (shares []Field) {
 	if v := s.lookup(now, key); v.Type == SortedSet {
 		for _, f := range v.Fields {
@@ -178,8 +178,8 @@ func (s *State) Clone() *State {
 	return c
 }
 
-// String returns all keys and their values in a fixed order, so that equal states have equal texts. It includes expired
-// keys that have not been found to be expired.
+// String returns all keys and their values in a fixed order, so that equal states have equal texts. It includes
+// expired keys that have not been deleted yet.
 func (s *State) String() string {
 	var b strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(s.keys)) {
@@ -199,7 +199,7 @@ func (v Value) field(name string) (string, bool) {
 	return "", false
 }
 
-// setField does HSET of one field: it creates the hash if needed, and keeps its TTL.
+// setField models HSET of one field: it creates the hash if needed, and keeps its TTL.
 func (s *State) setField(now int64, key, name, value string) {
 	v := s.lookup(now, key)
 	v.Type = Hash
@@ -214,7 +214,7 @@ func (s *State) setField(now int64, key, name, value string) {
 	s.put(key, v)
 }
 
-// deleteFields does HDEL and ZREM: it returns how many of the fields existed, and deletes the key with its last field.
+// deleteFields models HDEL and ZREM: it returns how many of the fields existed, and deletes a key without fields.
 func (s *State) deleteFields(now int64, key string, names ...string) int {
 	v := s.lookup(now, key)
 	kept := slices.DeleteFunc(slices.Clone(v.Fields), func(f Field) bool { return slices.Contains(names, f.Name) })
@@ -230,7 +230,7 @@ func (s *State) deleteFields(now int64, key string, names ...string) int {
 	return n
 }
 
-// SetScore does ZADD: it adds a member to a sorted set, or moves it. The members of a sorted set are ordered by their
+// SetScore models ZADD: it adds a member to a sorted set, or moves it. The members of a sorted set are ordered by their
 // scores, then by their bytes.
 func (s *State) SetScore(now int64, key, member string, score int64) {
 	v := s.lookup(now, key)
@@ -249,7 +249,7 @@ func (f Field) score() int64 {
 	return n
 }
 
-// place does ZRANK: it returns the index of a member, or -1 if the set does not contain it.
+// place models ZRANK: it returns the index of a member, or -1 if the set does not contain it.
 func (v Value) place(member string) int {
 	return slices.IndexFunc(v.Fields, func(f Field) bool { return f.Name == member })
 }
