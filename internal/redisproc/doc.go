@@ -8,9 +8,9 @@
 //	           +--Kill----------+--> down --Restart--> up (same port; empty without persistence)
 //	           +--Stop, from any state--> gone, with its directory
 //
-// On Linux no server outlives this process, however it ends: the kernel kills the child when the thread that started
-// it dies. So a goroutine per server keeps that thread until the child has ended. On other Unix systems a parent that
-// is killed with SIGKILL leaves its servers behind.
+// On Linux no server outlives the process that started it, even after a SIGKILL: the kernel kills the server when the
+// thread that started it ends. So a goroutine per server occupies that thread until the server has ended. On other
+// Unix systems, a process that is killed with SIGKILL leaves its servers behind.
 //
 // All methods are safe for concurrent use; those that change the state wait for each other.
 package redisproc

@@ -19,7 +19,7 @@ func Find() (string, error) {
 	if name := os.Getenv(Env); name != "" {
 		path, err := exec.LookPath(name)
 		if err != nil {
-			return "", fmt.Errorf("redisproc: %s=%q is not a program that can be run: %w", Env, name, err)
+			return "", fmt.Errorf("redisproc: %s=%q: cannot run this program: %w", Env, name, err)
 		}
 		return path, nil
 	}
@@ -29,7 +29,7 @@ func Find() (string, error) {
 		}
 	}
 	return "", fmt.Errorf("redisproc: neither redis-server nor valkey-server is in PATH: install one (Debian, Ubuntu: "+
-		"apt-get install redis-server; macOS: brew install redis), or name its program in %s", Env)
+		"apt-get install redis-server; macOS: brew install redis), or set %s to the path of its program", Env)
 }
 
 var versionPattern = regexp.MustCompile(`\bv=(\d+(?:\.\d+)*)`)
@@ -50,7 +50,7 @@ func version(ctx context.Context, path string) (string, error) {
 	}
 	found := versionPattern.FindSubmatch(out)
 	if found == nil {
-		return "", fmt.Errorf("redisproc: %s --version says %.100q, which names no version", path, out)
+		return "", fmt.Errorf("redisproc: %s --version: the output contains no version: %.100q", path, out)
 	}
 	v := string(found[1])
 	versions.Store(path, v)

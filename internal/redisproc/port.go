@@ -19,9 +19,9 @@ const (
 // portRange is the file with the ephemeral port range of Linux.
 const portRange = "/proc/sys/net/ipv4/ip_local_port_range"
 
-// reserved holds a UDP socket for each port that FreePort has returned, until the process ends. Servers that tests
-// start use TCP alone, so the socket only prevents other callers of FreePort, also in other processes, from getting
-// the port.
+// reserved holds a UDP socket for each port that FreePort has returned, until the process ends. The servers that tests
+// start use only TCP, so the sockets only prevent other callers of FreePort, also in other processes, from getting
+// these ports.
 var reserved struct {
 	sync.Mutex
 	sockets []net.PacketConn
@@ -37,7 +37,7 @@ func FreePort() (int, error) {
 func freePort(low, high int) (int, error) {
 	var last error
 	for range 100 {
-		port := 0 // chosen by the system if no other port is free
+		port := 0 // the system chooses a port if the range is empty
 		if low <= high {
 			port = low + rand.IntN(high-low+1)
 		}

@@ -22,9 +22,9 @@ type process struct {
 	err  error // returned by Wait; read after done is closed
 }
 
-// launch starts the program with its output appended to the file log. The goroutine that starts it also waits for it,
-// on a locked thread: the kernel ties the child's death signal to the thread that forked, not to the process, and Go
-// may end threads at any time. terminate and kill wait for the goroutine.
+// launch starts the program with its output in the file log, which it overwrites. The goroutine that starts the
+// process also waits for it, on a locked thread: the kernel ties the child's death signal to the thread that forked,
+// not to the process, and Go may end threads at any time. terminate and kill wait for the goroutine.
 func launch(path string, args []string, log string) (*process, error) {
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -57,7 +57,7 @@ func launch(path string, args []string, log string) (*process, error) {
 	return p, nil
 }
 
-// running reports whether the process is running. p may be nil, also in terminate and kill.
+// running reports whether the process is running. For running, terminate and kill, p may be nil.
 func (p *process) running() bool {
 	if p == nil {
 		return false
@@ -113,8 +113,8 @@ func ready(ctx context.Context, p *process, socket string) error {
 	}
 }
 
-// ping returns nil if the server has answered. The errors NOAUTH and NOPERM are answers, too. A reply that the server
-// is still loading its data is not.
+// ping returns nil if the server has answered. The errors NOAUTH and NOPERM are answers, too. The error that the
+// server is still loading its data is not an answer.
 func ping(ctx context.Context, socket string) error {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", socket)
@@ -133,7 +133,7 @@ func ping(ctx context.Context, socket string) error {
 	case strings.HasPrefix(line, "+PONG"), strings.HasPrefix(line, "-NOAUTH"), strings.HasPrefix(line, "-NOPERM"):
 		return nil
 	default:
-		return fmt.Errorf("PING is answered by %.100q", line)
+		return fmt.Errorf("unexpected reply to PING: %.100q", line)
 	}
 }
 

@@ -37,10 +37,10 @@ func TestFailedStartLeavesNothing(t *testing.T) {
 	defer l.Close()
 	_, err = redisproc.Start(t.Context(), redisproc.Config{Port: l.Addr().(*net.TCPAddr).Port})
 	if err == nil || !strings.Contains(err.Error(), "in use") {
-		t.Errorf("the error about a port in use is %v", err)
+		t.Errorf("the error about a used port is %v, want one that contains \"in use\"", err)
 	}
 	if n := left(); n != 0 {
-		t.Errorf("%d directories are left", n)
+		t.Errorf("%d directories are left after failed starts, want none", n)
 	}
 }
 
@@ -48,10 +48,10 @@ func TestFindSaysHowToGetOne(t *testing.T) {
 	t.Setenv(redisproc.Env, "")
 	t.Setenv("PATH", t.TempDir())
 	if _, err := redisproc.Find(); err == nil || !strings.Contains(err.Error(), redisproc.Env) {
-		t.Errorf("with an empty PATH the error is %v", err)
+		t.Errorf("with an empty PATH the error is %v, want one that names the environment variable", err)
 	}
 	t.Setenv(redisproc.Env, "/no/such/program")
 	if _, err := redisproc.Find(); err == nil || !strings.Contains(err.Error(), "/no/such/program") {
-		t.Errorf("with a wrong %s the error is %v", redisproc.Env, err)
+		t.Errorf("with a wrong %s the error is %v, want one that contains its value", redisproc.Env, err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// startBound is how long a server may take to answer after its start, and stopBound how long it may take to stop.
+// startBound is the maximum time until a server answers after its start, stopBound the maximum time until it stops.
 const (
 	startBound = 20 * time.Second
 	stopBound  = 3 * time.Second
@@ -21,12 +21,12 @@ const (
 
 // Config configures a server. The zero Config is a server without persistence, on a free port.
 type Config struct {
-	// Args are appended to the package's own arguments and override them, such as "--maxmemory", "10mb".
+	// Args are appended to the package's own arguments and override them. Example: "--maxmemory", "10mb".
 	Args []string
 	// Dir is the working directory; it must exist, and is not removed. The default is a new temporary one, which Stop
 	// removes.
 	Dir string
-	// Port is the TCP port on 127.0.0.1; 0 takes a free one.
+	// Port is the TCP port on 127.0.0.1; 0 means a free port.
 	Port int
 	// Name is used in errors and in the name of the temporary directory. The default is "redis".
 	Name string
@@ -145,7 +145,7 @@ func (s *Server) Name() string { return s.cfg.Name }
 // Version returns the server's version, such as "7.0.15".
 func (s *Server) Version() string { return s.version }
 
-// PID returns the process id, or 0 if no process runs.
+// PID returns the process ID, or 0 if no process runs.
 func (s *Server) PID() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,7 +191,7 @@ func (s *Server) Restart(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.gone {
-		return fmt.Errorf("redisproc: %s is stopped", s.cfg.Name)
+		return fmt.Errorf("redisproc: cannot restart %s: it was stopped by Stop", s.cfg.Name)
 	}
 	s.proc.kill()
 	return s.launchLocked(ctx)
@@ -207,7 +207,7 @@ func (s *Server) signal(what string, sig os.Signal) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.proc.running() {
-		return fmt.Errorf("redisproc: cannot %s %s: it does not run", what, s.cfg.Name)
+		return fmt.Errorf("redisproc: cannot %s %s: its process is not running", what, s.cfg.Name)
 	}
 	if err := s.proc.cmd.Process.Signal(sig); err != nil {
 		return fmt.Errorf("redisproc: cannot %s %s: %w", what, s.cfg.Name, err)
@@ -216,7 +216,8 @@ func (s *Server) signal(what string, sig os.Signal) error {
 }
 
 // launchLocked starts a process and waits for its first answer. If another process uses the port, launchLocked tries
-// again: with another port on the first start, and with the same port, until ctx ends, on a restart.
+// again until ctx ends: on the first start with another port, unless Config.Port is set, and on a restart with the
+// same port.
 func (s *Server) launchLocked(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startBound)
 	defer cancel()
@@ -255,7 +256,7 @@ func (s *Server) tryLocked(ctx context.Context, port int) error {
 	}
 	if err := ready(ctx, p, s.socket); err != nil {
 		p.kill()
-		return fmt.Errorf("redisproc: %s: %w; its output ends:\n%s", s.cfg.Name, err, s.Output())
+		return fmt.Errorf("redisproc: %s: %w; its output ends with:\n%s", s.cfg.Name, err, s.Output())
 	}
 	s.proc = p
 	return nil

@@ -4,7 +4,7 @@ package redisproc
 
 import "os"
 
-// No Redis server exists for these systems; the package compiles so that its importers do.
+// No Redis server exists for these systems. The package compiles so that packages that import it compile, too.
 var (
 	termSignal   = os.Kill
 	pauseSignal  = os.Interrupt

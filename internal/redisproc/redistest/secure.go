@@ -76,7 +76,7 @@ func ClientTLS(dir string) (*tls.Config, error) {
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("%s has no certificate", dir)
+		return nil, fmt.Errorf("%s/ca.pem contains no certificate", dir)
 	}
 	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "client.pem"), filepath.Join(dir, "client.key"))
 	if err != nil {
