@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// budgets lists the maximum numbers of exported identifiers of packages: types, functions, methods of exported
+// budgets maps packages to the maximum number of their exported identifiers: types, functions, methods of exported
 // types, fields of exported structs, methods of exported interfaces, constants and variables. If a package shrinks,
 // reduce its number.
 var budgets = map[string]int{
@@ -50,7 +50,7 @@ func exported(t *testing.T, dir string) (names []string) {
 		files = append(files, f)
 	}
 	if len(files) == 0 {
-		t.Fatalf("%s has no files", dir)
+		t.Fatalf("%s contains no Go files", dir)
 	}
 	p, err := doc.NewFromFiles(fset, files, dir)
 	if err != nil {

@@ -58,14 +58,14 @@ func parse(dir, path string) (*doc.Package, error) {
 	return doc.NewFromFiles(fset, files, path)
 }
 
-// without returns a message for each call of p that has no example. The message names the example to write.
+// without returns a message for each call of p that has no example. The message names the example that is missing.
 func without(p *doc.Package) (sentences []string) {
 	look := func(call, example string, own, ofType []*doc.Example) {
 		name := call[strings.LastIndex(call, ".")+1:]
 		if slices.Contains(internalCalls, p.Name+"."+call) || uses(own, name) || uses(ofType, name) {
 			return
 		}
-		sentence := fmt.Sprintf("%s.%s is used in no example that is beside it: write %s", p.Name, call, example)
+		sentence := fmt.Sprintf("%s.%s has no example that pkg.go.dev shows next to it: write %s", p.Name, call, example)
 		if base, _, isMethod := strings.Cut(strings.TrimPrefix(example, "Example"), "_"); isMethod {
 			sentence += ", or use it in Example" + base
 		}
@@ -133,9 +133,9 @@ func ExampleKnock() { door.Ring() }
 		t.Fatal(err)
 	}
 	want := []string{
-		"door.Knock is used in no example that is beside it: write ExampleKnock",
-		"door.Ring is used in no example that is beside it: write ExampleRing",
-		"door.Door.Shut is used in no example that is beside it: write ExampleDoor_Shut, or use it in ExampleDoor",
+		"door.Knock has no example that pkg.go.dev shows next to it: write ExampleKnock",
+		"door.Ring has no example that pkg.go.dev shows next to it: write ExampleRing",
+		"door.Door.Shut has no example that pkg.go.dev shows next to it: write ExampleDoor_Shut, or use it in ExampleDoor",
 	}
 	if got := without(p); !slices.Equal(got, want) {
 		t.Errorf("the messages are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
