@@ -156,7 +156,7 @@ func underFault(ctx context.Context, b *bench, f fault, e entrant, round int) (s
 }
 
 // faultCurve returns the duration of a pair before and after the start of a fault: for each step, the median of the
-// pairs that ended in it.
+// pairs that ended in that step.
 func faultCurve(kase, who string, struck time.Time, step time.Duration, samples ...*sample) curve {
 	var x, y []float64
 	for _, s := range samples {

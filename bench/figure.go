@@ -74,7 +74,7 @@ func (l figures) spread(scenario, kase, who string, m metric) *spread {
 	return nil
 }
 
-// median returns the median of the figure, or nil if there is no such figure.
+// median returns the median of a figure, or nil if the figure was not measured.
 func (l figures) median(scenario, kase, who string, m metric) *float64 {
 	if f := l.find(scenario, kase, who, m); f != nil {
 		return &f.Median
@@ -82,7 +82,7 @@ func (l figures) median(scenario, kase, who string, m metric) *float64 {
 	return nil
 }
 
-// of returns the spread of a figure of the library, or nil if it was not measured.
+// of returns the spread of a figure of the library, or nil if the figure was not measured.
 func (l figures) of(scenario, kase string, m metric) *spread {
 	if f := l.find(scenario, kase, nameLibrary, m); f != nil {
 		return &f.spread

@@ -89,7 +89,7 @@ func newFlags(c *config) *flag.FlagSet {
 	return fs
 }
 
-// errUsage is wrapped by errors in the command line.
+// errUsage is wrapped by all errors about the command line.
 var errUsage = errors.New("see -h")
 
 func usage(format string, args ...any) error {

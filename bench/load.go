@@ -26,8 +26,8 @@ var (
 	mHeldLost  = metric{"held locks lost", "1", less}    // 1 if a lock that was held during the whole run was lost
 )
 
-// planLoad measures the library with increasing counts of callers, each with its own names. With -short it omits 50
-// 000 callers. It measures 512 and 4096 callers only in the first round.
+// planLoad measures the library with increasing counts of callers, each with its own names. With -short it omits the
+// largest count. It measures 512 and 4096 callers only in the first round.
 func planLoad(b *bench) [][]task {
 	var group []task
 	for _, n := range loads {

@@ -59,8 +59,8 @@ type run struct {
 	reuse      bool     // each goroutine locks the same few names in turn, instead of a new name for each pair
 }
 
-// measure runs all workers for the duration. Unless r.cold is set, a warm-up of a fifth of the duration precedes.
-// measure counts the pairs that fail, and returns an error if all pairs fail.
+// measure runs all workers for the duration. Unless r.cold is set, it first warms them up for a fifth of the duration.
+// It counts the pairs that fail, and returns an error if all pairs fail.
 func (r run) measure(ctx context.Context) (*sample, error) {
 	workers := make([]*worker, r.goroutines)
 	for i := range workers {

@@ -26,8 +26,8 @@ import (
 //
 //	go test ./bench -run '^$' -bench Scale -benchtime 1x
 
-// scaleLocker returns a Locker over the servers at urls, or over n new servers if urls is nil, and the URLs of its
-// servers.
+// scaleLocker returns a Locker over the servers at urls, or over n new servers if urls is nil. It also returns the
+// URLs.
 func scaleLocker(b *testing.B, n int, urls []string, options ...redlock.Option) (*redlock.Locker, []string) {
 	b.Helper()
 	if urls == nil {
@@ -111,8 +111,8 @@ func holdMany(b *testing.B, n int) {
 	runtime.KeepAlive(locks)
 }
 
-// 10 000 goroutines wait for 1000 held names. While no lock is released, they may use at most 100 MiB and 0.02 of a
-// processor.
+// 10 000 goroutines wait for 1000 held names. While no lock is released, the process may use at most 100 MiB for the
+// waiting, and 0.02 of a processor.
 func BenchmarkScaleWaiting(b *testing.B) {
 	const waiting, names = 10_000, 1000
 	for b.Loop() {
@@ -160,7 +160,7 @@ func (e *extensions) trace() *redlockinfo.Trace {
 			e.lost.Add(1)
 		case "extended":
 			if h.Err != nil {
-				return // only the retry is recorded, as a late extension
+				return // not recorded: the retry is recorded as a late extension
 			}
 			if last := e.confirmed(h); last > 0 {
 				late := max(0, time.Duration(time.Now().UnixNano()-last)-lockTTL/3)

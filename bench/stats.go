@@ -27,8 +27,8 @@ func newSpread(values []float64) *spread {
 	return &spread{Median: (v[(len(v)-1)/2] + v[len(v)/2]) / 2, Min: v[0], Max: v[len(v)-1], Rounds: values}
 }
 
-// ratio returns the spread of a divided by b in each round. It omits rounds in which b is 0. It returns nil if a or
-// b is missing.
+// ratio returns the spread of the ratios a/b of all rounds. It omits rounds in which b is 0. It returns nil if a or b
+// is nil.
 func ratio(a, b *figure) *spread {
 	if a == nil || b == nil {
 		return nil

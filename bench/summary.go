@@ -77,7 +77,7 @@ func writeSummary(w io.Writer, r *report) error {
 	return err
 }
 
-// verdict returns a sentence about the cost of a lock, or "" if that was not measured. If the machine was busy, the
+// verdict returns sentences about the cost of a lock, or "" if that was not measured. If the machine was busy, the
 // first line says so.
 func verdict(r *report) (text string) {
 	if r.Busy != "" {

@@ -24,8 +24,8 @@ func tables(l figures) (list []page.Table) {
 	return list
 }
 
-// tableOf returns a table of the figures of one case. It compares the contenders by the first metric for which more
-// or less is better.
+// tableOf returns a table of the figures of one case. It compares the contenders by the first metric for which a
+// larger or a smaller value is better.
 func tableOf(title string, l figures) page.Table {
 	t := page.Table{Title: title, Heads: []string{""}}
 	var metrics, who []string

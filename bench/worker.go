@@ -84,7 +84,7 @@ func (w *Worker) Open(s Setup, _ *Answer) error {
 	return err
 }
 
-// Contend makes goroutines lock and unlock one name from Start to Stop.
+// Contend makes j.Goroutines goroutines lock and unlock one name from j.Start to j.Stop.
 func (w *Worker) Contend(j Job, a *Answer) error {
 	ctx, cancel := context.WithDeadline(context.Background(), time.Unix(0, j.Stop).Add(workerGrace))
 	defer cancel()
@@ -140,8 +140,8 @@ func contendAlone(ctx context.Context, c caller, j Job, process int) ([]turn, er
 	return list, nil
 }
 
-// Once acquires the lock at Start and releases it immediately. If it does not acquire the lock, the answer contains
-// no turn.
+// Once acquires the lock at j.Start and releases it immediately. If the lock is not acquired in time, the answer
+// contains no turn.
 func (w *Worker) Once(j Job, a *Answer) error {
 	ctx, cancel := context.WithDeadline(context.Background(), time.Unix(0, j.Start).Add(workerGrace))
 	defer cancel()
@@ -168,7 +168,7 @@ func (w *Worker) Once(j Job, a *Answer) error {
 	return err
 }
 
-// Alone measures Count locks that no other client uses, one after the other.
+// Alone measures j.Count locks that no other client uses, one after the other.
 func (w *Worker) Alone(j Job, a *Answer) error {
 	ctx, cancel := context.WithTimeout(context.Background(), workerGrace)
 	defer cancel()

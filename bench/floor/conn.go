@@ -80,8 +80,8 @@ func (c *conn) writeLoop() {
 	}
 }
 
-// readLoop passes each reply to the oldest round in flight. When the connection has ended, readLoop treats this and
-// all later rounds without a reply as refused, until Close.
+// readLoop passes each reply to the oldest round in flight. After the end of the connection it treats every round
+// without a reply as refused, until Close.
 func (c *conn) readLoop() {
 	for {
 		reply, err := c.redis.Receive()

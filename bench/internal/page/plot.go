@@ -30,8 +30,8 @@ type Picture struct {
 	Panels      []Panel
 }
 
-// A Panel has a line for each contender. If Rows is set, each line has its own row, and its name is to the left.
-// Otherwise the names are at the ends of the lines.
+// A Panel has a line for each contender. If Rows is set, each line has its own row, with the name of the contender to
+// the left. Otherwise the names are at the ends of the lines.
 type Panel struct {
 	Title string
 	Rows  bool
