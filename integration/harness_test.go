@@ -107,7 +107,8 @@ var chooseBackend = sync.OnceValues(func() (*backend, error) {
 	return b, nil
 })
 
-// needMasters returns the backend. It skips the test if there is none.
+// needMasters returns the backend. If there is none, it skips the test, or fails the test if REDLOCK_TEST_MASTERS is
+// set.
 func needMasters(t testing.TB) *backend {
 	t.Helper()
 	b, err := chooseBackend()

@@ -20,7 +20,7 @@ type summary struct {
 	calls, granted int           // calls for names that no other client uses, during the fault
 	median, worst  time.Duration // durations of the granted calls
 	failed         int           // failed calls of any kind for those names
-	lost           int           // locks that were held throughout and were lost
+	lost           int           // locks that were held since before the fault and were lost
 	held           int           // number of all holds of the run
 	sample         string        // the most frequent error for names that only one client uses
 	calm           time.Duration // the median before the fault
