@@ -17,8 +17,8 @@ type Vote struct {
 	// never expires; but if Free, it is the rest of the second that the first waiter has. If Missing, it is the remaining
 	// TTL of another lease, negative if the name is free.
 	Left time.Duration
-	// Free reports whether the name is free on this master but reserved for another waiter (Held). If Left is 0 then, the
-	// caller may try again immediately.
+	// Free reports whether the name is free on this master but reserved for another waiter (Held). If Left is 0, too,
+	// the caller may try again immediately.
 	Free bool
 	// Holder is the id of the current lease, and Token the token with which it was won (Held and not Free).
 	Holder string

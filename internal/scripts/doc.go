@@ -78,16 +78,16 @@
 //
 // Late messages. A writer's acquire that arrives after its own release is refused by the fence, as for a plain lock. A
 // reader raises only the readers' fence, which refuses no reader. So if an acquire may follow a release, the release
-// raises the common fence to the reader's ballot, which refuses that acquire. It may also refuse a concurrent acquire
-// of another reader, which retries immediately with a larger ballot. TCP delivers no acquire twice, and the client
-// sends none twice. A second delivery after the release would keep a share without a holder until its expiry.
+// raises the common fence to the reader's ballot, and the fence refuses that acquire. It may also refuse a concurrent
+// acquire of another reader, which retries immediately with a larger ballot. TCP delivers no acquire twice, and the
+// client sends none twice. A second delivery after the release would keep a share without a holder until its expiry.
 //
 // Order. The queue is the same as for plain locks. A free name belongs to the first waiter. While readers hold the
 // name, a reader is admitted unless another waiter comes before it. If the first waiter is a writer, no later waiter is
 // admitted, so readers do not starve writers. An admitted reader wakes the next waiter if that is a reader, and so on;
 // the last reader that leaves wakes the writer. A waiting writer is not woken while readers hold the name. The scripts
-// only test, with a probe instead of a wake-up, whether its client still listens, so a dead writer in front blocks no
-// client. A writer in front that hangs keeps later readers out until 8 s after its last acquire.
+// only test, with a probe instead of a wake-up, whether the writer's client still listens, so a dead writer in front
+// blocks no client. A writer in front that hangs keeps later readers out until 8 s after its last acquire.
 //
 // # Memory per name
 //

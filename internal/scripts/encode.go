@@ -205,8 +205,8 @@ func (e *Encoder) Inspect(k *Keys) *frame.Call {
 // An AdmitStep is a step of the admit script.
 type AdmitStep string
 
-// The steps of an admission. All but AdmitRead write. Each of these needs the identity and the record that the caller
-// saw, and never lowers a max TTL, a quarantine or an epoch.
+// The steps of an admission. All but AdmitRead write. A step that writes needs the identity and the record that the
+// caller saw, and never lowers a quarantine or an epoch.
 const (
 	AdmitRead AdmitStep = "read"
 	// AdmitStart starts a quarantine. AdmitReplace does so even if the record names other masters. AdmitEnd ends a
@@ -215,8 +215,8 @@ const (
 	AdmitReplace AdmitStep = "replace"
 	AdmitEnd     AdmitStep = "end"
 	AdmitNow     AdmitStep = "now"
-	// AdmitGuard and AdmitSettle raise the quarantine and the max TTL, and change nothing else: AdmitGuard for an
-	// operator, AdmitSettle for a client that has read larger numbers on other masters.
+	// AdmitGuard and AdmitSettle raise the quarantine: AdmitGuard for an operator, AdmitSettle for a client that has read
+	// a longer quarantine on other masters. AdmitGuard also raises the max TTL.
 	AdmitGuard  AdmitStep = "guard"
 	AdmitSettle AdmitStep = "settle"
 	// AdmitEpoch raises the epoch: Masters, Next, Epoch and Alone are written.

@@ -126,7 +126,7 @@ func cutID(id string) (p parts, ok bool) {
 // A WakeUp is a message to an inbox, for a waiter or about a lease. It is not a vote: a wrong wake-up costs one round.
 //
 // A message for a waiter says that on one master the name is free and the waiter is the first. A message about a lease
-// says that another client wants the name, or may have it already, so the owner of the lease should check it. If
+// says that another client wants the name, or may hold it already, so the owner of the lease should check the lease. If
 // Release is set, another client also requests that the lock be unlocked.
 type WakeUp struct {
 	Waiter string // "" in a message about a lease

@@ -88,8 +88,8 @@ func TestReplicaAnswersReadonly(t *testing.T) {
 	c.want(quorum.Granted, enc.Repair(keys("a"), id, "", ttl, now+1, now, 1, ""))
 }
 
-// H57: if a server is a replica for a while and a master again, its run id is the same, and its second replication
-// id is different.
+// H57: if a server becomes a replica and then a master again, its run id stays the same, and its second replication id
+// changes.
 func TestPromotionChangesIdentity(t *testing.T) {
 	c := onServer(t)
 	before := c.request(scripts.AdmitNow)

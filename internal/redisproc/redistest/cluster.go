@@ -18,8 +18,8 @@ import (
 const slots = 16384
 
 // Cluster starts a cluster of three masters without replicas and returns their addresses. If secure is set, it
-// returns their addresses for TLS, and a configuration that trusts their certificate. It needs Redis 7 or Valkey:
-// older servers have no cluster-port.
+// returns their addresses for TLS, and a configuration that trusts their certificate. Cluster needs Redis 7 or
+// Valkey: older servers have no cluster-port.
 func Cluster(t testing.TB, cfg redisproc.Config, secure bool) (addrs []string, trust *tls.Config) {
 	t.Helper()
 	if secure {

@@ -125,8 +125,7 @@ func (c *call) judge(a *ask, top float64) quorum.Outcome {
 	return quorum.Granted
 }
 
-// ballotAndValue returns the ballot and the value of a lease. They may be 0 and "" if the scripts have not written the
-// hash.
+// ballotAndValue returns the ballot and the value of a lease, or 0 and "" for a text that the scripts do not write.
 func ballotAndValue(lease string) (ballot float64, value string) {
 	found := wordsOfLease.FindStringSubmatch(lease)
 	if found == nil {

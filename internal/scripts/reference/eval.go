@@ -19,9 +19,9 @@ type Env struct {
 	RunID, ReplID2 string
 	Offset         int64
 	// Publish delivers a message and returns the number of receivers. A negative result means that the user has no
-	// right to publish. It is called while the script runs; nil is a master without subscribers.
+	// right to publish. Publish is called while the script runs. nil means that there are no subscribers.
 	Publish func(channel, payload string) int
-	// InfoFunc returns the reply of INFO, for heartbeats; nil is a server that reports nothing.
+	// InfoFunc returns the reply of INFO, for heartbeats. nil means an empty reply.
 	InfoFunc func() string
 }
 
