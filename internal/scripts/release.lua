@@ -1,7 +1,7 @@
 -- Ends leases of one name, now or after a minimum hold, removes a waiter from the queue or puts it back, and wakes the
 -- next waiter.
 --
--- KEYS  1 lock; the other keys are made from it, as in acquire.lua
+-- KEYS  1 lock; the other keys of the name begin with this key, as in acquire.lua
 -- ARGV  1 lease id, '' if only a waiter leaves. Arguments after the last one that is needed are omitted:
 --       2 the largest ballot that was sent with the leases, if an acquire may arrive after the release, or '0'
 --       3 ms for which the leases are kept, unlocked and without a holder; '0': the leases end now

@@ -39,13 +39,13 @@ var include = regexp.MustCompile(`(?m)^ *-- include (\w+\.lua)\n`)
 const (
 	acquireSHA = "63d26a4a69ae5673fb4ee3d1acbd1ab846bdc7e9"
 	extendSHA  = "e2718f5e49840ada8a243e32a5cc36fcd8532dbb"
-	releaseSHA = "3dea21b696755bb97000dff44fde14343e79b63f"
+	releaseSHA = "f3cc8115a4e36f87775bf25ce6711b6ed222651e"
 	inspectSHA = "42cf83ead4a0402f06dc661b894491b08c15d56a"
 	admitSHA   = "49b39f797e93888dba5524199385df85366eec40"
 
 	sharedAcquireSHA = "612a5883610188d53de4563f925578ddaa8e5efd"
 	sharedExtendSHA  = "5b5aacfbf4d2ada58fe6039063712a0d7bb827c3"
-	sharedReleaseSHA = "90567b7dae8e76e88e1fd638b62e21822935b517"
+	sharedReleaseSHA = "659ea8ca41e94fd616e491f2d7ed44fa4ae5c531"
 )
 
 // script returns the script whose file has this name, with underscores for spaces. once: see frame.Script.

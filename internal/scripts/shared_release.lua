@@ -1,6 +1,6 @@
 -- Ends shares of one name, removes a waiter from the queue or puts it back, and wakes the next waiter.
 --
--- KEYS  1 lock; the other keys are made from it, as in shared_acquire.lua
+-- KEYS  1 lock; the other keys of the name begin with this key, as in shared_acquire.lua
 -- ARGV  1 lease id, '' if only a waiter leaves. Arguments after the last one that is needed are omitted:
 --       2 the largest ballot that was sent with the leases, if an acquire may arrive after the release, or '0'
 --       3 '0': shares have no minimum hold
@@ -11,8 +11,8 @@
 --
 -- Safe to repeat: a repeated release finds no share, the waiter has its place or has left, and the fence is high
 -- enough. The next waiter may be woken again, which costs that waiter a round. The ballot raises the common fence,
--- even if it was a reader's: so the fence rejects this reader's acquire if it arrives later. The fence may also reject
--- a concurrent acquire of another reader, which then retries with a larger ballot.
+-- even if the lease is a reader's, so that the fence rejects the acquire of this reader if it arrives later. The fence
+-- may also reject a concurrent acquire of another reader, which then retries with a larger ballot.
 local call, lock = redis.call, KEYS[1]
 -- include common.lua
 -- include shared_common.lua
