@@ -49,13 +49,13 @@ func checkOptions() CheckOptions {
 	return opts
 }
 
-// Fakes simulate clocks, versions and states that real servers cannot have here.
+// Check is tested with clocks, versions and states that only fakes can have here.
 func TestCheckOfClocksVersionsAndStates(t *testing.T) {
 	const now = 1_700_000_000_000_000
 	at := func(d time.Duration) string { return fmt.Sprintf("server_time_usec:%d\r\n", now+d.Microseconds()) }
 	for _, c := range []struct {
 		name     string
-		extra    string // of the third of three masters
+		extra    string // additional lines in the INFO of the third of three masters
 		about    string
 		severity Severity
 		what     string
@@ -87,8 +87,8 @@ func TestCheckOfClocksVersionsAndStates(t *testing.T) {
 func checkFakes(t *testing.T, extra, about string, severity Severity, what string) {
 	ms := newEars(3)
 	ms[2].extra = extra
-	p := open(t, ms.urls(), WithDialer(ms.dial),
-		WithClock(clock.New(func() clock.Instant { return clock.At(7, 9) }))) // so only one query at a time
+	// This client's clock stands still, so only the masters' clocks differ.
+	p := open(t, ms.urls(), WithDialer(ms.dial), WithClock(clock.New(func() clock.Instant { return clock.At(7, 9) })))
 	findings, err := p.Check(t.Context(), checkOptions())
 	switch {
 	case err != nil:
@@ -129,7 +129,7 @@ func TestCheckIsBoundedInTime(t *testing.T) {
 	})
 }
 
-// finding returns the findings of Check about a topic.
+// finding returns the findings of Check with the topic about.
 func finding(t *testing.T, p *Transport, about string) (said []Finding) {
 	t.Helper()
 	findings, err := p.Check(t.Context(), checkOptions())
