@@ -59,7 +59,7 @@ func TestJudgeOfAShard(t *testing.T) {
 		}
 		if c.voted {
 			f.Facts[3] = sharded(with("f3"+zeros, record("f3"+zeros)), second)
-			f.Facts[3].Lose() // its record is still considered
+			f.Facts[3].Lose() // the record still counts
 			f.Facts[3].Lost = guard
 		}
 		if c.now {
@@ -79,8 +79,8 @@ func TestJudgeOfAShard(t *testing.T) {
 	}
 }
 
-// The shard in a record is checked at every epoch. A client of another shard, or of none, gets no vote from that
-// master, and starts no quarantine unless a majority of the records contain its own shard.
+// The shard in a record is checked at every epoch. A client of another shard, or of none, gets no vote from a master
+// with this record, and starts no quarantine unless a majority of the records contain its own shard.
 func TestAnotherShardOnOneMaster(t *testing.T) {
 	id := "f2" + zeros
 	later := record(id)
@@ -101,7 +101,7 @@ func TestAnotherShardOnOneMaster(t *testing.T) {
 }
 
 // Named reports whether all masters have shown the shard on their present connections. Begun reports whether one of
-// them has been admitted in it.
+// the masters has been admitted in this shard.
 func TestNamedAndBegun(t *testing.T) {
 	f := deployment(empty("a" + zeros))
 	f.Shard = second
@@ -126,8 +126,8 @@ func TestNamedAndBegun(t *testing.T) {
 	}
 }
 
-// A client that has found another shard on some master, while none of its own shards has begun, writes no record to
-// a new master.
+// A client that has found another shard on a master, before any of its own shards has begun to vote, writes no record
+// to a new master.
 func TestStrangerClaimsNothing(t *testing.T) {
 	f := deployment(empty("a" + zeros))
 	f.Shard, f.Stranger, f.Now = second, true, quorum.First(5)

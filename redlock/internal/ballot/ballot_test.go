@@ -18,7 +18,7 @@ import (
 // epoch is a plausible time of masters, in microseconds.
 const epoch = int64(1_700_000_000_000_000)
 
-// at returns the instant at which the steady clock shows us.
+// at returns the instant with these readings of both clocks, in microseconds.
 func at(us int64) clock.Instant { return clock.At(us*1000, us*1000) }
 
 // property runs f with many seeds.
@@ -32,7 +32,8 @@ func property(t *testing.T, f func(t *testing.T, r *rand.Rand)) {
 	}
 }
 
-// knowing returns the ballots of a client that knows the time of all masters, which differ from epoch by these offsets.
+// knowing returns the ballots of a client that knows the clocks of all masters. The clocks differ from epoch by these
+// offsets, in microseconds.
 func knowing(offsets ...int64) *Ballots {
 	b := New(quorum.First(len(offsets)))
 	for i, off := range offsets {
@@ -80,7 +81,7 @@ func TestSpareBallotsOnlyAtPresentTime(t *testing.T) {
 		t.Errorf("%d to %d, %v", first, last, err)
 	}
 	if first, last, err := b.Propose(at(0), "a", epoch+32, 32); err != nil || first != epoch+33 || last != first {
-		t.Errorf("above the last block: %d to %d, %v", first, last, err)
+		t.Errorf("above the last range: %d to %d, %v", first, last, err)
 	}
 }
 
@@ -147,7 +148,7 @@ func TestFloorAsNaive(t *testing.T) {
 			highest = max(highest, fences[k])
 		}
 		if got := Floor(slices.Clone(fences), n, ill); got > highest {
-			t.Errorf("%v of %d masters, %d ill: %d", fences, n, ill, got)
+			t.Errorf("the fences are %v, of %d masters, %d of them poisoned: Floor returned %d", fences, n, ill, got)
 		}
 		if got := Floor(slices.Clone(fences), n, n-heard); heard >= quorum.Quorum(n) {
 			below := 0
@@ -221,7 +222,7 @@ func TestClockEstimates(t *testing.T) {
 }
 
 // With two masters Median is the earlier clock, and Latest, which the start of a quarantine uses, is the later clock
-// unless that is too far ahead.
+// unless the later clock is too far ahead.
 func TestClocksOfTwoMasters(t *testing.T) {
 	if got := knowing(0, 9_000_000).Read(at(0)); got.Median != epoch || got.Latest != epoch+9_000_000 {
 		t.Errorf("%+v", got)
@@ -280,7 +281,7 @@ func TestRefinementsGetBetter(t *testing.T) {
 		before := c.Own(at(0), 0)
 		c.Refine(0, before+1, at(0), x.within)
 		if taken := c.Own(at(0), 0) != before; taken != x.taken {
-			t.Errorf("within %v: it was used: %v", x.within, taken)
+			t.Errorf("within %v: the refinement was used: %v", x.within, taken)
 		}
 	}
 	c.Learn(0, epoch, at(0), 0)

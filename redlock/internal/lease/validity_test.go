@@ -50,7 +50,7 @@ func TestValidityIsExact(t *testing.T) {
 }
 
 // H14, H61: the validity decreases by the larger of the times that have passed on the two clocks, so it includes a
-// suspension or a freeze that only one of them has seen. A wall clock that is set back does not increase the
+// suspension or a freeze that only one of the clocks has counted. A wall clock that is set back does not increase the
 // validity.
 func TestValidityCountsTheLargerElapsedTime(t *testing.T) {
 	property.Check(t, func(t *testing.T, r *rand.Rand) {
@@ -64,7 +64,7 @@ func TestValidityCountsTheLargerElapsedTime(t *testing.T) {
 	})
 }
 
-// H61: after any freezes, each seen by one clock or by both, the remaining validity is the TTL minus the drift and
+// H61: after any freezes, each counted by one clock or by both, the remaining validity is the TTL minus the drift and
 // the larger of the two times that have passed on the clocks. The maximum hold uses the same elapsed time.
 func TestSeveralFreezesAddUpToTheLargerClock(t *testing.T) {
 	property.Check(t, func(t *testing.T, r *rand.Rand) {
@@ -146,7 +146,7 @@ func TestExtensionRetriesFitIntoTheValidity(t *testing.T) {
 		rest, pause := v.left(now), v.retryIn(now)
 		switch {
 		case pause < time.Millisecond:
-			t.Errorf("%+v: a retry after %v is a flood", v, pause)
+			t.Errorf("%+v: a retry after %v, want at least a millisecond", v, pause)
 		case pause > max(rest/3, time.Millisecond):
 			t.Errorf("%+v: a retry after %v of the %v that are left", v, pause, rest)
 		case pause > max(v.ttl*16/100, time.Millisecond):

@@ -167,7 +167,7 @@ func TestDoubtsAndReads(t *testing.T) {
 }
 
 // No admission script is sent without a reason: an idle deployment gets only the heartbeats of the pool, and a
-// quarantine costs about one script a second.
+// quarantine causes about one script a second.
 func TestIdleDeploymentsGetNoSteps(t *testing.T) {
 	virtual(t, 3, func(r *rig) {
 		after(time.Second)
@@ -184,9 +184,9 @@ func TestIdleDeploymentsGetNoSteps(t *testing.T) {
 	}, nil)
 }
 
-// If all masters restart empty at the same moment, each of them begins its quarantine, in whatever order they
-// answer. The reads of records that the first quarantine needs before its end do not prevent the others from
-// beginning.
+// If all masters restart empty at the same moment, each of them begins its quarantine, regardless of the order in
+// which they answer. The reads of records that the first quarantine needs before its end do not prevent the others
+// from beginning.
 func TestSimultaneousRestartsAllBegin(t *testing.T) {
 	for range 30 {
 		virtual(t, 3, func(r *rig) {
@@ -242,7 +242,7 @@ func TestRefusedScriptSaysWhy(t *testing.T) {
 				r.Errorf("master %d: %v", i, err)
 			}
 		}
-		if got := r.masters.Master(0).Commands()["admit"]; got > 70 { // each is sent once more with its text
+		if got := r.masters.Master(0).Commands()["admit"]; got > 70 { // each script is sent once more with its text
 			r.Errorf("%d scripts in 30 s", got)
 		}
 		r.masters.Master(0).Refuse("")
@@ -270,35 +270,36 @@ func TestWithoutTheGuardEveryMasterVotes(t *testing.T) {
 	virtual(t, 3, func(r *rig) {
 		r.masters.Master(2).Stop()
 		after(10 * time.Second)
-		r.phases("at once", admission.Voting, admission.Voting, admission.Down)
+		r.phases("immediately", admission.Voting, admission.Voting, admission.Down)
 		if r.scripts() != 0 || r.View().Masters[0].Stamp != "" {
 			r.Errorf("%d scripts, record %q", r.scripts(), r.View().Masters[0].Stamp)
 		}
 	}, func(s *monitor.Settings) { s.Guard = 0 }, memory.Fresh())
 }
 
-// The masters of a configuration that is followed are admitted, but do not vote. The masters of a configuration that
-// is used vote immediately. Masters that leave the configuration are returned to the pool after some time.
+// The masters of the next configuration are admitted while the client still uses the old one, but do not vote. The
+// masters of the configuration in use vote immediately. Masters that leave the configuration are returned to the pool
+// after some time.
 func TestConfigurationsAreFollowedAndLeft(t *testing.T) {
 	virtual(t, 6, func(r *rig) {
 		now, next := config(r.pool, 0, 3), config(r.pool, 3, 6)
 		r.SetConfig(now)
 		if v := r.View(); v.Config != now || v.Voting&^quorum.First(3) != 0 {
-			r.Errorf("used: %+v", v)
+			r.Errorf("the view does not use the configuration: %+v", v)
 		}
 		both := *next
 		both.Rule = quorum.Rule{Old: now.Rule.Old, Next: next.Rule.Old}
 		both.Masters, both.Next = now.Masters, next.Masters
 		r.SetConfig(now.Following(&both))
 		after(35 * time.Second)
-		r.phases("followed", admission.Voting)
+		r.phases("the next masters are admitted", admission.Voting)
 		if v := r.View(); v.Voting != quorum.First(3) {
-			r.Errorf("%b vote while the others are followed", v.Voting)
+			r.Errorf("%b vote while the next masters are admitted", v.Voting)
 		}
 		before := r.View().Masters[0].Incarnation
 		r.SetConfig(next)
 		if v := r.View(); v.Voting != next.Rule.Old {
-			r.Errorf("%b vote afterwards", v.Voting)
+			r.Errorf("%b vote in the next configuration", v.Voting)
 		}
 		if got := r.View().Masters[0].Incarnation; got != before || got == 0 {
 			r.Errorf("a master that left has incarnation %d, then %d: leases that still use it would be lost", before, got)

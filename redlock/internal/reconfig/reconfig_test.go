@@ -58,7 +58,7 @@ func TestNextAsTable(t *testing.T) {
 		name    string
 		now     *quorum.Config
 		seen    []admission.State
-		behind  bool // some lease is not on the next masters
+		behind  bool // a lease is not on the next masters
 		want    *quorum.Config
 		step    Step
 		problem string
@@ -120,7 +120,7 @@ func TestRaiseAndFinishNeedRecords(t *testing.T) {
 		t.Errorf("finish: %+v, %v", w, err)
 	}
 	if _, err := Raise(Seen{Config: states[2], Masters: masters(now)}); !errors.Is(err, admission.ErrIncomplete) {
-		t.Errorf("epoch 2 was raised although it may not act alone: %v", err)
+		t.Errorf("epoch 2 was raised although the next masters still need the old ones: %v", err)
 	}
 	open := having(masters(now), next, func(s *admission.State) { s.Record.Alone = 2 })
 	if w, err = Raise(Seen{Config: states[2], Masters: open}); err != nil || w.Record.Alone != 2 {
@@ -157,7 +157,7 @@ func TestRecordsOfAnotherChange(t *testing.T) {
 		t.Errorf("a client uses next masters of another change: %v", err)
 	}
 	if step, err := Next(Seen{Config: joint, Masters: ours, Carried: true}, final); step != Adopt || err != nil {
-		t.Errorf("step %d, %v", step, err)
+		t.Errorf("Next returned step %d, %v, want Adopt", step, err)
 	}
 	w := Writing{Record: record(joint)}
 	if w.Has(&others[0]) || w.May(&others[0]) || !w.Has(&ours[0]) {
@@ -167,8 +167,8 @@ func TestRecordsOfAnotherChange(t *testing.T) {
 
 func masters5() []admission.State { return masters(1e15) }
 
-// H147: a change can be cancelled until the next masters may act alone. After it was cancelled, the next masters can
-// no longer be allowed to act alone.
+// H147: a change can be aborted until the next masters may decide without the old masters. After an abort the next
+// masters can no longer get this permission.
 func TestAbort(t *testing.T) {
 	joint := conf(1, old, next)
 	joint.Masters, joint.Next = "abc", "bcde"
@@ -189,7 +189,7 @@ func TestAbort(t *testing.T) {
 	}
 	s := seen(0b00010, alone)
 	if first.May(&s.Masters[1]) || !first.May(&s.Masters[2]) {
-		t.Error("the change was cancelled on a master that allows the next ones to act alone, or not on the other")
+		t.Error("the abort is written to a master with Alone set, or not to a master without it")
 	}
 	aborted := admission.State{Record: scripts.Record{Epoch: 2, Masters: "abc"}}
 	if !first.Has(&aborted) || second.Has(&aborted) || !second.May(&aborted) {
@@ -199,7 +199,7 @@ func TestAbort(t *testing.T) {
 	finish.Record.Alone = 2
 	if raise := (Writing{Record: scripts.Record{Masters: "bcde", Epoch: 2, Alone: 2}}); finish.May(&aborted) ||
 		finish.Has(&aborted) || raise.May(&aborted) || raise.Has(&aborted) {
-		t.Error("the change continues after it was cancelled")
+		t.Error("the change continues after the abort")
 	}
 	given := seen(0b00111, func(s *admission.State) { s.Record.Raised = s.Read - time.Hour.Microseconds() })
 	if _, err := Finish(given); err != nil {
@@ -207,12 +207,12 @@ func TestAbort(t *testing.T) {
 	}
 	given.Masters[0] = admission.State{Record: scripts.Record{Epoch: 2, Alone: 2, Masters: "abc"}}
 	if _, err := Finish(given); err == nil {
-		t.Error("finished although the record of an old master says that the change was cancelled")
+		t.Error("the change was finished although the record of an old master says that it was aborted")
 	}
 	if _, err := Abort(seen(0b00110|0b01000, alone)); err == nil {
-		t.Error("the change was cancelled although the next masters may act alone")
+		t.Error("the change was aborted although a majority of the next masters has Alone set")
 	}
 	if _, err := Abort(Seen{Config: states[2], Masters: masters5()}); err == nil {
-		t.Error("cancelled without a change")
+		t.Error("Abort succeeded although no change is in progress")
 	}
 }

@@ -157,8 +157,8 @@ func TestMastersThatDoNotVoteAreNamed(t *testing.T) {
 	})
 }
 
-// H05, H56: the failure of a round contains, for each failed vote, a text that describes the problem. It is no
-// problem if a master has granted the lease, does not have it, or refuses because of another holder.
+// H05, H56: the failure of a round contains, for each failed vote, a text that describes the problem. There is no such
+// text if a master has granted the lease, does not have it, or refuses because of another holder.
 func TestComplaintsAsTable(t *testing.T) {
 	old := scripts.Record{Identity: "a/b/c", Masters: "a", Epoch: 4, Raised: 1, Longest: 30 * time.Second,
 		Admitted: true}.String()
@@ -285,7 +285,7 @@ func TestDecisionOfALostRound(t *testing.T) {
 		for _, x := range []struct {
 			votes  []scripts.Vote
 			off    quorum.Set // masters whose clocks are off
-			next   quorum.Set // of a joint configuration, in which the first three are the old set
+			next   quorum.Set // next set of a joint configuration; the old set is the first three masters
 			want   error
 			holder string
 			leads  bool
@@ -334,7 +334,8 @@ func TestDecisionOfALostRound(t *testing.T) {
 	})
 }
 
-// When all votes of a round have come, the health of each master is known: a vote counts only after that.
+// A vote counts only after the health of its master was recorded. So when all votes of a round have arrived, the
+// health of each master is known.
 func TestHealthIsKnownBeforeTheVoteCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, 3)
@@ -352,7 +353,7 @@ func TestHealthIsKnownBeforeTheVoteCounts(t *testing.T) {
 			r.Record(i, round.Vote{Err: &transport.Error{Err: redis.Error("OOM")}})
 		}
 		if seen != quorum.First(3) || counted != 0 {
-			t.Errorf("the health of %b was reported, of %b after their votes", seen, counted)
+			t.Errorf("the health of the masters %b was recorded, of %b only after their votes had counted", seen, counted)
 		}
 	})
 }

@@ -75,7 +75,7 @@ func TestShardsAreChecked(t *testing.T) {
 	}
 }
 
-// members returns n members, and the numbers of times that each was notified.
+// members returns n members, and how often each of them was notified.
 func members(n int) (list []*Member, again []int) {
 	again = make([]int, n)
 	for i := range n {
@@ -89,8 +89,8 @@ func agreed(m *Member) bool {
 	return agreed
 }
 
-// If a master shows another shard, all members are notified of it, and once more when that is fixed. It is ignored
-// when the shards have begun.
+// If a master has a record of another shard, all members are notified, and notified once more when the record is
+// corrected. When the shards have begun to vote, such a record is ignored.
 func TestStrangerIsReported(t *testing.T) {
 	all, again := members(2)
 	if err := Join(all); err != nil {
@@ -111,13 +111,14 @@ func TestStrangerIsReported(t *testing.T) {
 	}
 }
 
-// After Join, the shards agree once the masters of each shard all name it, or once one shard has begun.
+// After Join, the shards agree as soon as all masters of each shard have named it, or as soon as one shard has begun
+// to vote.
 func TestShardsAgree(t *testing.T) {
 	all, again := members(3)
 	for _, m := range all {
 		m.Record(true, true, false)
 		if agreed(m) {
-			t.Error("agreed before they were joined")
+			t.Error("the members agreed before Join")
 		}
 	}
 	if err := Join(all); err != nil || !agreed(all[2]) || again[0] == 0 {
@@ -132,7 +133,7 @@ func TestShardsAgree(t *testing.T) {
 	all[2].Record(true, false, false)
 	all[2].Record(false, false, false) // a shard that was named stays named
 	if agreed(all[0]) {
-		t.Error("agreed though one shard was not seen")
+		t.Error("the members agreed although one shard was not named")
 	}
 	before := again[2]
 	all[1].Record(true, false, false)
@@ -158,7 +159,7 @@ func TestMemberJoinsOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := Join(all); err == nil {
-		t.Error("joined twice")
+		t.Error("a member joined twice")
 	}
 	if err := Join([]*Member{all[0], others[1]}); err != nil { // the failed Join has changed nothing
 		t.Error(err)

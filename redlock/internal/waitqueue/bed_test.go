@@ -23,7 +23,7 @@ type testClient struct {
 	t       *testing.T
 	closing chan struct{}
 	once    sync.Once       // closes closing
-	view    *admission.View // the view of the Manager; nil: the view of the monitor
+	view    *admission.View // the view of the Manager, or nil for the view of the monitor
 
 	// handing, unless nil, is called when an ownership has ended by a hand-off, before the successor is notified.
 	handing func()

@@ -23,16 +23,16 @@ const (
 	abstained = quorum.Abstained
 )
 
-// A dueCase is what a contender over five masters knows when it decides how long to wait.
+// A dueCase is the state of a contender over five masters, and the time that it must wait before its next attempt.
 type dueCase struct {
 	name     string
 	votes    []round.Vote // of the last round; fewer than five: the others have not answered
 	nothing  bool         // nothing was sent, since no quorum votes
 	ticket   bool
-	standing int // masters that have confirmed the inbox
+	standing int // number of masters that have confirmed the inbox
 	noQuorum bool
-	lost     int           // earlier attempts that wake-ups have caused
-	wakeUps  []int         // masters that have given a wake-up
+	lost     int           // number of failed attempts that wake-ups have caused
+	wakeUps  []int         // masters that have sent a wake-up
 	firstAt  time.Duration // how long ago the first of these wake-ups came
 	since    time.Duration // how long ago the round was decided
 
@@ -185,7 +185,7 @@ func TestVotersAsTable(t *testing.T) {
 			{join(votes(2, first), votes(3, down)), nil, quorum.Lost},
 			{votes(5, vote(stale, -1, 0)), nil, quorum.Won},
 			{votes(5, vote(stale, -1, 0)), []int{0, 1, 2}, quorum.Lost},
-			{votes(5, first), []int{0, 1, 2}, quorum.Won}, // they keep the name for another client: their clocks do not matter
+			{votes(5, first), []int{0, 1, 2}, quorum.Won}, // a held name: the clocks do not matter
 			{join(votes(2, first), votes(3, vote(quorum.Ahead, -1, 0))), []int{2, 3}, quorum.Won},
 			{join(votes(2, first), votes(3, vote(quorum.Ahead, -1, 0))), []int{2, 3, 4}, quorum.Lost},
 		} {
