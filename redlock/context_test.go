@@ -57,7 +57,7 @@ func TestContextEndsWithParent(t *testing.T) {
 	cancel(why)
 	<-ctx.Done()
 	if !errors.Is(context.Cause(ctx), why) {
-		t.Errorf("cause %v", context.Cause(ctx))
+		t.Errorf("the cause is %v, want %v", context.Cause(ctx), why)
 	}
 	if other.Err() != nil || k.Err() != nil {
 		t.Error("the end of one context ended the lock")
@@ -101,13 +101,14 @@ func TestTokenOfAContext(t *testing.T) {
 	mustUnlock(t, outer)
 }
 
-// A requestContext is a context of a program that is a value, and that cannot be the key of a map.
+// A requestContext is a context that a program has defined as a struct, not as a pointer. The field values may make it
+// unusable as the key of a map.
 type requestContext struct {
 	context.Context
 	values any
 }
 
-// A parent of a comparable type may contain a value that cannot be compared.
+// The parent of a context may be of a comparable type and contain a value that cannot be compared.
 func TestContextOfAParentThatCannotBeCompared(t *testing.T) {
 	k := mustLock(t, nearLocker(t), "a")
 	ctx := k.Context(requestContext{t.Context(), map[string]string{"user": "1"}})

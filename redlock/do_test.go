@@ -52,7 +52,7 @@ func TestDoWithUnconfirmedRelease(t *testing.T) {
 	})
 }
 
-// H121: Do does not report the errors of an inner lock as errors of the outer lock, and joins a loss of the outer
+// H121: Do does not report the errors of an inner lock as errors of the outer lock, and joins the loss of the outer
 // lock with the error of the function.
 func TestDoSeparatesOuterAndInnerErrors(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
@@ -216,16 +216,16 @@ func TestTryDo(t *testing.T) {
 
 // Tests of Lead and Watch.
 
-// A term is one leadership, as its function sees it.
+// A term is one leadership: one call of the function of Lead.
 type term struct {
-	who   int
+	who   int // number of the client
 	token int64
 	ctx   context.Context
-	leave chan error // the return value of the function, which ignores its context
+	leave chan error // the function returns the error that it receives, and ignores ctx
 }
 
-// campaign starts a separate client that campaigns for name. Each of its leaderships is sent to terms, and the
-// result of Lead to ended.
+// campaign makes l, the client with the number who, campaign for the name "boss" in the background. Each leadership is
+// sent to terms, and the result of Lead is sent to ended.
 func (w *cluster) campaign(
 	ctx context.Context, l *redlock.Locker, who int, terms chan<- term, opts ...redlock.LockOption,
 ) (ended chan error) {
@@ -297,7 +297,7 @@ func TestLeaderEndsBeforeNextLeads(t *testing.T) {
 		terms := make(chan term, 2)
 		ctx, cancel := context.WithCancel(w.Context())
 		first, second := w.locker(), w.locker()
-		endedFirst := w.campaign(ctx, first, 1, terms, redlock.WithExtension(false)) // so the leadership ends with its TTL
+		endedFirst := w.campaign(ctx, first, 1, terms, redlock.WithExtension(false)) // ends after a TTL
 		one := <-terms
 		endedSecond := w.campaign(ctx, second, 2, terms)
 		two := <-terms

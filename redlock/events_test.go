@@ -16,7 +16,7 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// A calls collects the events of the calls of a trace.
+// A calls stores the events that report the end of a call.
 type calls struct {
 	mu    sync.Mutex
 	ended []redlockinfo.Event
@@ -38,8 +38,8 @@ func (c *calls) last() redlockinfo.Event {
 	return c.ended[len(c.ended)-1]
 }
 
-// The events of calls contain how long a call waited, in which place, with how many attempts and votes, and how long
-// a lock was held.
+// The event of a call contains the time that the call took, its place in the queue, its attempts and votes, and how
+// long the lock was held.
 func TestTraceHasTimeOfCall(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		var c calls
@@ -86,7 +86,8 @@ func TestTraceHasTimeOfCall(t *testing.T) {
 	})
 }
 
-// The event of a failed call contains the error of the call, with its outcome.
+// The event of a failed call contains the error that the caller gets. Outcome returns the expected word for this
+// error.
 func TestTraceHasOutcomes(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		var c calls
@@ -96,7 +97,7 @@ func TestTraceHasOutcomes(t *testing.T) {
 			w.Helper()
 			i := c.last()
 			if i.Op != op || redlock.Outcome(i.Err) != outcome || !errors.Is(err, i.Err) {
-				w.Errorf("want %s to end with %s: %+v; the caller has %v", op, outcome, i, err)
+				w.Errorf("want op %s with outcome %s: %+v; the caller got %v", op, outcome, i, err)
 			}
 		}
 		_, err := l.TryLock(w.Context(), "n")
@@ -121,7 +122,7 @@ func TestTraceHasOutcomes(t *testing.T) {
 		err = k.Extend(w.Context())
 		fails("extend", "released", err)
 		if !recovered(func() { _ = l.Do(w.Context(), "m", func(context.Context) error { panic("of the caller") }) }) {
-			w.Error("nothing panicked")
+			w.Error("the panic did not reach the caller of Do")
 		}
 		if i := c.last(); i.Op != "do" || i.Err == nil {
 			w.Errorf("a call that has panicked: %+v", i)
@@ -138,8 +139,8 @@ func TestTraceHasOutcomes(t *testing.T) {
 	})
 }
 
-// Each of several traces gets every event. The function of a Do, and the calls in it, get the context to which each
-// of the traces in turn has added its values.
+// Each of several traces gets every event. The function that Do runs, and the calls in it, get a context to which each
+// trace has added its values, in the order of the traces.
 func TestSeveralTraces(t *testing.T) {
 	type key struct{}
 	virtual(t, 3, func(w *cluster) {
@@ -204,7 +205,7 @@ func TestVotesAreReportedOnce(t *testing.T) {
 type eventCounter struct {
 	mu       sync.Mutex
 	held     map[string]int       // indexed by the id of the lease
-	since    map[string]time.Time // the beginning of the last hold
+	since    map[string]time.Time // start of the last hold
 	dos      int
 	outcomes map[string]int // of all calls
 	wrong    []string
@@ -215,7 +216,7 @@ func (c *eventCounter) trace() *redlockinfo.Trace {
 	return &redlockinfo.Trace{Do: c.do, Event: c.event}
 }
 
-// do implements Trace.Do. The returned context contains a counter of the ends of its call.
+// do implements Trace.Do. The returned context contains a counter of the events that end the call.
 func (c *eventCounter) do(ctx context.Context, _ string) context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -254,8 +255,8 @@ func (c *eventCounter) event(e redlockinfo.Event) {
 	}
 }
 
-// H71: in a trace each hold that begins also ends exactly once, whether it is released, lost, at its maximum hold,
-// handed off to another goroutine, exported to another process, or ended by Close of its Locker.
+// H71: in a trace each hold that begins also ends exactly once, whether it is released, lost, ended by its maximum
+// hold, handed off to another goroutine, exported to another process, or ended by Close of its Locker.
 func TestEachHoldEndsOnceInTrace(t *testing.T) {
 	for name, steps := range map[string][]string{
 		"release and loss": {"lock", "try", "unlock", "again", "lose", "limit", "wait"},
@@ -355,7 +356,7 @@ func (r *randomRun) step(what string) {
 	}
 }
 
-// use performs the random step what with k.
+// use performs the step named what on k.
 func (r *randomRun) use(ctx context.Context, what string, k *redlock.Lock) {
 	switch what {
 	case "unlock":
@@ -375,7 +376,7 @@ func (r *randomRun) use(ctx context.Context, what string, k *redlock.Lock) {
 	case "export":
 		handle, err := k.Export()
 		if err != nil {
-			r.keep(k, nil) // the lock is held more than once
+			r.keep(k, nil) // a lock that is held more than once cannot be exported
 			return
 		}
 		r.keep([]*redlock.Locker{r.l, r.other}[r.random.IntN(2)].Import(ctx, handle))

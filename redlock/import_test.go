@@ -18,8 +18,8 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// Export ends every context of the hold before it returns. It also stops the extensions, and the lock is not
-// released by Close. The masters keep the lock for the importer.
+// Export ends every context of the hold before it returns, and stops the extensions. Close does not release an
+// exported lock: the masters keep it for the importer.
 func TestExportEndsContextsFirst(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
@@ -105,7 +105,7 @@ func TestExpiredHandleImportsNothing(t *testing.T) {
 	})
 }
 
-// A failed import releases the shares that it took over, and leaves no keys.
+// A failed import releases the shares that it took over, so that no master has a lock of the name.
 func TestImportWithoutMajorityLeavesNothing(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		l := w.locker()
@@ -153,7 +153,7 @@ func TestNestedLockIsNotExported(t *testing.T) {
 		w.isError(errOf(k.Export()), redlock.ErrInvalid)
 		w.isError(errOf(inner.Export()), redlock.ErrInvalid)
 		if k.Err() != nil || inner.Err() != nil {
-			w.Errorf("%v, %v", k.Err(), inner.Err())
+			w.Errorf("after a failed export the errors of the locks are %v and %v", k.Err(), inner.Err())
 		}
 		_ = inner.Unlock(w.Context())
 		w.export(k)
@@ -168,7 +168,7 @@ func TestMastersInQuarantineImportNothing(t *testing.T) {
 		a, b := w.locker(), w.locker()
 		handle := w.export(w.take(a, "x", redlock.WithTTL(25*time.Second)))
 		after(100 * time.Millisecond)
-		for i := range 2 { // they restart with the exported lease
+		for i := range 2 { // each restarts with its data, and so with the exported lease
 			w.masters.Master(i).Restart(true)
 		}
 		after(2 * time.Second)
@@ -215,7 +215,7 @@ func TestImportReplacesExportedLease(t *testing.T) {
 	})
 }
 
-// Lead returns if its context belongs to a lock of the name that has ended, since it could never lead again.
+// Lead returns if its context belongs to an ended lock of the name, since such a call could never lead.
 func TestLeadWithEndedLockReturns(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
@@ -227,14 +227,14 @@ func TestLeadWithEndedLockReturns(t *testing.T) {
 		defer cancel()
 		if err := l.Lead(ctx, "x", func(context.Context) error { return nil }); !errors.Is(err, redlock.ErrLost) ||
 			ctx.Err() != nil {
-			w.Errorf("%v, and its context ended with %v", err, ctx.Err())
+			w.Errorf("Lead returned %v, want ErrLost; its context ended with %v", err, ctx.Err())
 		}
 		_ = k.Unlock(w.Context())
 	})
 }
 
-// A call that already contends for a name gets the lock before the calls that wait behind it, even if a lock that
-// was acquired by an import is handed off in the meantime.
+// A waiting call that sends the attempts for its Locker gets the lock before the calls that wait behind it, even if a
+// lock that was acquired by an import is handed off in the meantime.
 func TestImportedLockGoesToContender(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		other, l := w.locker(), w.locker()
@@ -259,7 +259,7 @@ func TestPanicInImportLeavesNothing(t *testing.T) {
 		w.stop(1, 2)
 		l := w.locker(redlock.WithRetry(redlock.Retry{Pause: func(int) time.Duration { panic("a policy") }}))
 		if !recovered(func() { _, _ = l.Import(w.Context(), text) }) {
-			w.Error("nothing panicked")
+			w.Error("the panic did not reach the caller of Import")
 		}
 		after(2 * time.Second)
 		if id, _, left := w.masters.Master(0).Holds("x"); id != "" {
@@ -268,9 +268,9 @@ func TestPanicInImportLeavesNothing(t *testing.T) {
 	})
 }
 
-// Two clients import one handle at the same time, as for a job that was delivered twice, while one of three masters
-// is down. Each client gets one master. Both give up when the exported lock must have expired, and then other
-// clients get the name.
+// Two clients import one handle at the same time, as for a job that was delivered twice, while one of three masters is
+// down. Each client gets the share of one master. Both give up when the exported lock must have expired, and then
+// another client gets the name.
 func TestTwoImportsOfOneHandleEnd(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		giver, a, b, other := w.peer("client"), w.peer("client"), w.peer("client"), w.peer("client")
@@ -301,9 +301,9 @@ func TestTwoImportsOfOneHandleEnd(t *testing.T) {
 	})
 }
 
-// H02: the last message of a hold before its export is a repair. If the repair is still in transit when the new
-// owner has imported and released the lock, the master refuses it like every late message, even if the ballots of
-// the new owner are behind.
+// H02: the last message of a hold before its export is a repair. If the repair is still in transit when the new owner
+// has imported and released the lock, the master refuses it like every late message, even if the clock of the new
+// owner, and so its ballots, are behind.
 func TestLateRepairOfExportedLeaseIsRefused(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		behind := newShiftClock(1)

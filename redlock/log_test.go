@@ -73,7 +73,7 @@ func TestSelfDeadlockIsLogged(t *testing.T) {
 
 const outOfMemory = "OOM command not allowed when used memory > 'maxmemory'."
 
-// noLog fails the test if there are lines since the last call of since.
+// noLog fails the test if lines were logged since the last call of b.since.
 func (w *cluster) noLog(b *logbook) {
 	w.Helper()
 	if lines := b.since(); len(lines) != 0 {
@@ -168,7 +168,7 @@ var healthCases = []struct {
 		}
 		equal(w, w.count("acquire")-before, 5, "acquires by 100 checks within 10 s")
 	}},
-	{"none beside locks", func(w *cluster, l *redlock.Locker, _ *logbook) {
+	{"no probe soon after a lock", func(w *cluster, l *redlock.Locker, _ *logbook) {
 		w.unlock(w.take(l, "n"))
 		after(time.Second)
 		before := w.count("acquire")
@@ -192,8 +192,8 @@ var healthCases = []struct {
 	}},
 }
 
-// If masters are connected and admitted but grant no locks, Healthy, the states of the masters and the log report
-// it.
+// If masters are connected and admitted but grant no locks, Healthy, the states of the masters and the log report the
+// problem.
 func TestHealth(t *testing.T) {
 	for _, c := range healthCases {
 		subtest(t, c.name, 5, func(w *cluster) {
@@ -258,7 +258,7 @@ func (b *logbook) option() redlock.Option {
 	})))
 }
 
-// since returns the lines since the last call.
+// since returns the lines that were logged since its last call.
 func (b *logbook) since() []string {
 	synctest.Wait()
 	b.mu.Lock()
@@ -289,8 +289,8 @@ func (b *logbook) wants(w *cluster, n int, texts ...string) {
 	}
 }
 
-// H115: in JSON the list of masters contains only masters, and the hint is a separate attribute. A client that
-// cannot acquire locks logs this after 1, 3, 7 and 15 s, and no more once the masters vote.
+// H115: in JSON the list of masters contains only masters, and the hint is a separate attribute. A client that cannot
+// acquire locks logs a warning after 1, 3, 7 and 15 s, until the masters vote.
 func TestLogInJSON(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		var book logbook

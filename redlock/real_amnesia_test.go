@@ -28,7 +28,7 @@ type amnesia struct {
 	remembers func(aof bool) bool
 }
 
-// A replicated is a deployment whose master 0 has a replica, which may replace it.
+// A replicated is a deployment whose master 0 has a replica, which may replace master 0.
 type replicated struct {
 	*deployment
 	aof      bool
@@ -164,8 +164,8 @@ func (x *replicated) atItsAddress() *deployment {
 	return x.deployment
 }
 
-// promote makes the replica a master when the replica has the admission record of master 0, and before a lock is
-// acquired.
+// promote waits until the replica has the admission record of master 0, and makes the replica a master. It must be
+// called before a lock is acquired.
 func (x *replicated) promote() {
 	x.Helper()
 	replica := &deployment{tester: x.tester, servers: []*redisproc.Server{x.replica}}

@@ -144,7 +144,7 @@ func TestShardsBeginWhenAllMastersWereSeen(t *testing.T) {
 	})
 }
 
-// A single shard begins by itself, as several do.
+// A single shard completes its first quarantine without an operator, as several shards do.
 func TestOneShardBegins(t *testing.T) {
 	shardedClusters(t, 1, func(w *shardedCluster) {
 		g := w.shards(0)
@@ -217,7 +217,7 @@ func (w *shardedCluster) disturb(rnd *rand.Rand) {
 	case 1, 2:
 		m.Restart(true)
 	case 3:
-		m.Restart(at != 0) // always the same master of each set
+		m.Restart(at != 0) // only master 0 of each set loses its data
 	case 4:
 		m.Hang()
 	case 5:
@@ -237,7 +237,7 @@ func TestOrderAcrossShards(t *testing.T) {
 		ctx := held.Context(w.Context())
 		w.isError(errOf(g.Lock(ctx, names[0])), redlock.ErrOrder)
 		w.isError(errOf(g.LockAll(ctx, []string{names[3], names[0]})), redlock.ErrOrder)
-		again, err := g.LockAll(ctx, names[1:3]) // the context owns them
+		again, err := g.LockAll(ctx, names[1:3]) // ctx belongs to the locks of these names
 		if err != nil || again.Of(names[1]).Token() != held.Of(names[1]).Token() {
 			w.Errorf("re-entry: %v", err)
 		}
@@ -314,12 +314,12 @@ func TestCallsAboutAllMasters(t *testing.T) {
 		g := w.admitted(0, 1)
 		ctx := w.Context()
 		if list := g.Ready(ctx); len(list) != 6 || list[0].Shard != 1 || list[5].Shard != 2 || len(g.Masters()) != 6 {
-			w.Errorf("%+v", list)
+			w.Errorf("Ready returned %+v", list)
 		}
 		w.noError(g.Admin().RaiseMaxTTL(ctx, time.Minute))
 		for _, m := range g.Masters() {
 			if m.MaxTTL != time.Minute {
-				w.Errorf("%+v", m)
+				w.Errorf("the max TTL was not raised: %+v", m)
 			}
 		}
 		for i := range 2 {
@@ -330,7 +330,7 @@ func TestCallsAboutAllMasters(t *testing.T) {
 		w.noError(err)
 		about := slices.IndexFunc(findings, func(f pool.Finding) bool { return f.About == "quorum" })
 		if about < 0 || findings[about].Master != "shard 2 of 2" {
-			w.Errorf("%+v", findings)
+			w.Errorf("Check found %+v", findings)
 		}
 		short, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
@@ -349,7 +349,7 @@ func TestCallsAboutAllMasters(t *testing.T) {
 			w.Errorf("quarantine: %+v", g.Masters()[2])
 		}
 		if len(g.Warnings()) != 0 {
-			w.Errorf("%q", g.Warnings())
+			w.Errorf("the warnings are %q, want none", g.Warnings())
 		}
 		lock := w.takeWith(g, ctx, in(2, 1)[0][0])
 		closing, cancel := context.WithTimeout(ctx, 10*time.Second)

@@ -44,11 +44,11 @@ func TestMadeUpHandleIsRefused(t *testing.T) {
 		"no name":                `"p" 5`,
 		"no id":                  `"p" "n" 5`,
 		"no token":               `"p" "n" "i" `,
-		"token longer than fit":  `"p" "n" "i" 99999999999999999999`,
+		"token beyond 64 bits":   `"p" "n" "i" 99999999999999999999`,
 		"token in long form":     `"p" "n" "i" 05`,
-		"token below nothing":    `"p" "n" "i" -5`,
+		"negative token":         `"p" "n" "i" -5`,
 		"token of 2^53":          `"p" "n" "i" 9007199254740992`,
-		"a line behind it":       "\"p\" \"n\" \"i\" 5\n",
+		"line break at the end":  "\"p\" \"n\" \"i\" 5\n",
 		"two spaces":             `"p"  "n" "i" 5`,
 		"unfinished text":        `"p" "n" "i 5`,
 		"text with other escape": `"\x70" "n" "i" 5`,
@@ -132,7 +132,7 @@ func TestImportWithDeadContextSendsNothing(t *testing.T) {
 	}
 }
 
-// A retry policy ends an import like a Lock, and the error contains the failures of the masters.
+// A retry policy ends an import as it ends a Lock, and the error contains the failures of the masters.
 func TestImportGivesUpAfterItsTries(t *testing.T) {
 	l := farLocker(t)
 	text := exportedLock{prefix: DefaultPrefix, name: "n", id: "i", token: 1}.String()

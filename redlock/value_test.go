@@ -49,7 +49,7 @@ var valueCases = []struct {
 		w.setValue(k, "second")
 		w.unlock(k)
 		if who, err := p.Inspect(w.Context(), "n"); err != nil || !who.Kept || who.Value != "" {
-			w.Errorf("%+v, %v", who, err)
+			w.Errorf("Inspect of a kept name returned %+v, %v", who, err)
 		}
 		after(6 * time.Second)
 	}},
@@ -119,7 +119,7 @@ func TestValueReachesAllMasters(t *testing.T) {
 		after(time.Second)
 		have("second", "second", "second", "first", "first")
 		if who := w.inspect(look, "n"); who.On != 5 || who.Value != "second" {
-			w.Errorf("%+v", who)
+			w.Errorf("Inspect returned %+v", who)
 		}
 		w.masters.Master(0).Evict("n")
 		w.must(k.Extend(w.Context()))
@@ -233,7 +233,7 @@ func TestTraceReportsValues(t *testing.T) {
 			i := c.last()
 			if i.Op != "set value" || i.Name != "n" || i.Token != k.Token() || !errors.Is(i.Err, is) ||
 				(is == nil) != (i.Err == nil) {
-				w.Errorf("%v: %+v", err, i)
+				w.Errorf("SetValue returned %v, and its event is %+v", err, i)
 			}
 		}
 		reported(redlock.SetValue(ctx, "v1"), nil)
