@@ -17,8 +17,8 @@ import (
 type sharedNode struct {
 	t     *testing.T
 	conn  redis.Conn
-	on    []*Transport // the buckets on the node; the first bucket sends the heartbeats
-	other []*Transport // the buckets on other nodes
+	on    []*Transport // one for each bucket on the node; the first sends the heartbeats
+	other []*Transport // one for each bucket on the other nodes
 }
 
 func newSharedNode(t *testing.T) *sharedNode {
@@ -65,7 +65,8 @@ func sessions(of []*Transport) (list []uint64) {
 	return list
 }
 
-// stay fails the test unless each transport reports another heartbeat and still has its session number in want.
+// stay fails the test unless each transport reports another heartbeat and still has the session with its number in
+// want.
 func (n *sharedNode) stay(of []*Transport, want []uint64) {
 	n.t.Helper()
 	for i, p := range of {

@@ -15,16 +15,16 @@ import (
 	"github.com/redlock-go/redlock/internal/heartbeat"
 )
 
-// A fakeNode is a fake cluster node. A slot begins to move at the heartbeat with the number first, and this move is
-// cancelled immediately. The slot begins to move again at the heartbeat with the number again.
+// A fakeNode is a fake cluster node. At heartbeat briefMove a slot begins to move, and the move is cancelled
+// immediately. From heartbeat lastMove on, the slot is moving.
 type fakeNode struct {
 	*fake
-	first, again int                  // see above
-	beats        int                  // number of heartbeats so far
-	conns        map[string]io.Writer // by hash tag: the connection that last sent EXISTS for the tag
-	broken       io.Writer            // commands over this connection do not arrive
-	reset        io.Writer            // this connection ends at the next command
-	owner        string               // address of another node that now has the slots; "" if this node has them
+	briefMove, lastMove int                  // heartbeat numbers
+	beats               int                  // number of heartbeats so far
+	conns               map[string]io.Writer // by hash tag: the connection that last sent EXISTS for the tag
+	broken              io.Writer            // commands over this connection do not arrive
+	reset               io.Writer            // this connection ends at the next command
+	owner               string               // address of another node that now has the slots; "" if this node has them
 }
 
 // begin creates the fake server.
@@ -66,7 +66,7 @@ func (n *fakeNode) on(w io.Writer, cmd []string) (handled bool, err error) {
 	if cmd[0] == "EXISTS" {
 		n.conns[cmd[1]] = w
 	}
-	if n.beats >= n.again || beat && n.beats == n.first {
+	if n.beats >= n.lastMove || beat && n.beats == n.briefMove {
 		slots, digest = fmt.Sprintf("%s [%d->-b]", slots, slotOf("{1}")), "d1"
 	}
 	reply := ":0\r\n"
@@ -92,7 +92,7 @@ func (n *fakeNode) on(w io.Writer, cmd []string) (handled bool, err error) {
 // slot begins to move again. The client must notice the second move.
 func TestSlotThatMovesAgainIsNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		node := &fakeNode{first: 10, again: 12} // heartbeat 11 asks the node about the slot
+		node := &fakeNode{briefMove: 10, lastMove: 12} // the client queries the slot at heartbeat 11
 		of := openNode(t, 1, node)
 		p := of[0]
 		settle(20 * DefaultHeartbeat)
@@ -107,7 +107,7 @@ func TestSlotThatMovesAgainIsNoticed(t *testing.T) {
 func TestBrokenConnectionIsReplacedBesideOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const buckets = 5
-		node := &fakeNode{again: math.MaxInt}
+		node := &fakeNode{lastMove: math.MaxInt}
 		of := openNode(t, buckets, node)
 		settle(10 * DefaultHeartbeat)
 		for i := range of {
@@ -127,7 +127,7 @@ func TestBrokenConnectionIsReplacedBesideOthers(t *testing.T) {
 func TestHeartbeatOfEndedSessionIsSentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const buckets = 2
-		node := &fakeNode{again: math.MaxInt}
+		node := &fakeNode{lastMove: math.MaxInt}
 		of := openNode(t, buckets, node)
 		settle(10*DefaultHeartbeat + time.Millisecond)
 		longest := make([]time.Duration, buckets)
@@ -140,7 +140,7 @@ func TestHeartbeatOfEndedSessionIsSentAgain(t *testing.T) {
 				}
 			})()
 		}
-		for i := range 2 * buckets { // twice for each bucket, since it is the sender of the heartbeats only every other time
+		for i := range 2 * buckets { // twice for each bucket, since only every other reset hits the sender of the heartbeats
 			node.set(func() { node.reset = node.conns[Bucket{i/2 + 1, buckets}.Tag()] })
 			settle(10 * DefaultHeartbeat)
 		}
@@ -156,7 +156,7 @@ func TestHeartbeatOfEndedSessionIsSentAgain(t *testing.T) {
 // dead if its message reaches no connection to the node that runs the script.
 func TestSubscriptionFollowsTheSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		first, second := &fakeNode{again: math.MaxInt}, &fakeNode{again: math.MaxInt}
+		first, second := &fakeNode{lastMove: math.MaxInt}, &fakeNode{lastMove: math.MaxInt}
 		first.begin("a1")
 		second.begin("a2")
 		p := openNodes(t, 1, func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -188,7 +188,7 @@ func TestSubscriptionFollowsInSpiteOfAStaleNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes := map[string]*fakeNode{}
 		for id, addr := range map[string]string{"a0": "n1:7000", "a1": "n2:7000", "a2": "n3:7000"} {
-			nodes[addr] = &fakeNode{again: math.MaxInt}
+			nodes[addr] = &fakeNode{lastMove: math.MaxInt}
 			nodes[addr].begin(id)
 		}
 		asked, first, second := nodes["n1:7000"], nodes["n2:7000"], nodes["n3:7000"]

@@ -96,7 +96,7 @@ func (m *mailbox) next(t testing.TB) answer {
 	}
 }
 
-// call sends a call and waits for the reply. The error is that of Send or that of the reply.
+// call sends a call and waits for the reply. It returns the error of Send or of the reply.
 func call(t testing.TB, p *Transport, i int, c *frame.Call, st Stamp) (any, error) {
 	t.Helper()
 	box := newMailbox()

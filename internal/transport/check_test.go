@@ -49,7 +49,7 @@ func checkOptions() CheckOptions {
 	return opts
 }
 
-// Check is tested with clocks, versions and states that only fakes can have here.
+// Check reports problems of clocks, versions and states. Fakes simulate problems that real servers cannot have here.
 func TestCheckOfClocksVersionsAndStates(t *testing.T) {
 	const now = 1_700_000_000_000_000
 	at := func(d time.Duration) string { return fmt.Sprintf("server_time_usec:%d\r\n", now+d.Microseconds()) }
@@ -129,15 +129,15 @@ func TestCheckIsBoundedInTime(t *testing.T) {
 	})
 }
 
-// finding returns the findings of Check with the topic about.
-func finding(t *testing.T, p *Transport, about string) (said []Finding) {
+// finding returns the findings of Check whose topic (About) is topic.
+func finding(t *testing.T, p *Transport, topic string) (said []Finding) {
 	t.Helper()
 	findings, err := p.Check(t.Context(), checkOptions())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range findings {
-		if f.About == about {
+		if f.About == topic {
 			said = append(said, f)
 		}
 	}

@@ -37,7 +37,7 @@ type fake struct {
 	served   map[*fakeConn]bool
 	unserved bool // the server accepts connections but never reads from them
 	stopped  bool // the server refuses connections
-	// lateOn is a command. The next reply to it is computed immediately, but written only after late.
+	// lateOn is a command. The next reply to it is computed immediately, but written only after the duration late.
 	lateOn string
 	late   time.Duration
 	delay  time.Duration // before each reply

@@ -33,7 +33,7 @@ func (c countingConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// counting returns an option that adds the sizes of all reads and writes of connections to server to bytes.
+// counting returns an option that counts in bytes the traffic of all connections to the address server.
 func counting(bytes *atomic.Int64, server string) Option {
 	return WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := new(net.Dialer).DialContext(ctx, network, addr)

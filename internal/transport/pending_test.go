@@ -32,8 +32,8 @@ func releaseCalls(srv *fake) [][]string {
 	})
 }
 
-// H03, H94: the pending releases of an unreachable master are sent first when the master is up again. There is one
-// call per name, with all ids and the largest ballot, before any other call.
+// H03, H94: the pending releases of an unreachable master are sent first when the master is up again. Before any other
+// call there is one release call for each name, with all lease ids and the largest ballot.
 func TestPendingReleasesAreMergedAndSentFirst(t *testing.T) {
 	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
 		srv.hang()

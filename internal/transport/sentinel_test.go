@@ -79,7 +79,7 @@ func TestURLsOfMastersBehindSentinel(t *testing.T) {
 	}
 }
 
-// H127: settings of the replicas that are dangerous are reported.
+// H127: dangerous settings of the replicas are reported.
 func TestDangerousReplicaSettings(t *testing.T) {
 	const s = time.Second
 	for _, c := range []struct {
@@ -149,7 +149,8 @@ func TestSessionWithOldMasterEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake("a")
 		f.extra = "connected_slaves:1\r\nslave0:ip=b,port=1,state=online,offset=1,lag=0\r\n"
-		var promoted, told, spread bool // guarded by f.mu; told: s1 has reported it; spread: all know it
+		// All three are guarded by f.mu. told: s1 has reported the promotion. spread: all sentinels know of the promotion.
+		var promoted, told, spread bool
 		where := func(sentinel string) (addr string, up bool) {
 			switch {
 			case spread || promoted && sentinel == "s1:1":
@@ -228,7 +229,7 @@ func TestMasterWithoutRecentReplicasIsRefused(t *testing.T) {
 	}
 }
 
-// sentinelSays returns a reply to SENTINEL MASTER that contains texts.
+// sentinelSays returns a reply to SENTINEL MASTER that contains the given texts.
 func sentinelSays(texts ...string) string {
 	out := "*" + strconv.Itoa(len(texts)) + "\r\n"
 	for _, s := range texts {

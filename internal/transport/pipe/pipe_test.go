@@ -67,8 +67,8 @@ func long() *frame.Call {
 	return frame.Command("long", "ECHO", strings.Repeat("x", wire.FlushAt))
 }
 
-// A server may send more replies than it has read requests, and close the connection. These replies also answer
-// requests that were not written yet.
+// A server reads one request, sends six replies, and closes the connection. These replies also answer requests that
+// were not written yet.
 func TestRepliesBeforeRequests(t *testing.T) {
 	piped(t, func(p *Pipe, server net.Conn) {
 		// The first write blocks until the server reads, so the writer takes the other requests as one batch.
