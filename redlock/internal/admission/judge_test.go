@@ -20,7 +20,7 @@ const (
 	taken = "/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa/7" // master_replid2 and second_repl_offset after a promotion
 )
 
-// list returns the list of the first n masters.
+// list returns the list of the first n masters, with one letter for each.
 func list(n int) string { return "abcdefg"[:n] }
 
 // config returns the configuration of n masters at epoch 0.
@@ -157,10 +157,10 @@ func TestJudgeAsTable(t *testing.T) {
 			f := deployment(c.own)
 			st, m := f.Judge(0)
 			if st.Phase != c.phase || m.Step != c.step || !strings.Contains(fmt.Sprint(st.Err), c.err) {
-				t.Errorf("%v, step %q, %v; want %v, step %q, %s", st.Phase, m.Step, st.Err, c.phase, c.step, c.err)
+				t.Errorf("Judge returned %v, step %q, %v; want %v, step %q, %s", st.Phase, m.Step, st.Err, c.phase, c.step, c.err)
 			}
 			if (st.Phase == Voting) != (st.Err == nil) && st.Phase != Connecting {
-				t.Errorf("%v with error %v", st.Phase, st.Err)
+				t.Errorf("the phase %v has the error %v", st.Phase, st.Err)
 			}
 			if st.ClockOff != (c.own.Away > 15*time.Second) {
 				t.Errorf("ClockOff is %v for a clock that is %v off (H93)", st.ClockOff, c.own.Away)
@@ -171,7 +171,7 @@ func TestJudgeAsTable(t *testing.T) {
 			}
 			f.Observer, f.Guard = false, 0
 			if st, m := f.Judge(0); c.own.Up && st.Phase != Voting || m.Step != "" {
-				t.Errorf("guard off: %v, step %q", st.Phase, m.Step)
+				t.Errorf("with the guard off Judge returned %v, step %q", st.Phase, m.Step)
 			}
 		})
 	}
@@ -223,19 +223,19 @@ func TestNumbersOfAWrittenRecord(t *testing.T) {
 	}
 }
 
-// No quarantine begins while the record of another master has yet to be read, since its numbers may be larger, or
-// while the clocks of too few masters can be compared.
+// No quarantine begins while the record of another master has yet to be read, since that record may contain a longer
+// max TTL or quarantine, or while the clocks of too few masters can be compared.
 func TestFirstStartWaitsForOthers(t *testing.T) {
 	for name, other := range map[string]Fact{"not heard of": {}, "not read": {Settled: true, Up: true}} {
 		if st, m := deployment(empty("a"+zeros), other).Judge(0); st.Phase != Connecting || m.Step != "" {
-			t.Errorf("%s: %v, step %q", name, st.Phase, m.Step)
+			t.Errorf("%s: Judge returned %v, step %q, want to wait", name, st.Phase, m.Step)
 		}
 	}
 	f := deployment(empty("a" + zeros))
 	f.Clocks.Known = quorum.First(2)
 	st, m := f.Judge(0)
 	if st.Phase != Blocked || m.Step != "" || !strings.Contains(st.Err.Error(), "3 masters can be compared; 2 can") {
-		t.Errorf("too few clocks: %v, step %q, %v", st.Phase, m.Step, st.Err)
+		t.Errorf("with too few clocks Judge returned %v, step %q, %v", st.Phase, m.Step, st.Err)
 	}
 }
 
@@ -257,7 +257,7 @@ func TestFinishNeedsRecordsReadSinceBegin(t *testing.T) {
 			t.Errorf("%d records read since: step %q, gathers %b", asked, m.Step, m.Gather)
 		}
 		if asked >= 2 && m.Step != scripts.AdmitEnd {
-			t.Errorf("%d records read since: step %q, %v", asked, m.Step, st.Phase)
+			t.Errorf("with %d records read since: step %q, phase %v, want the end of the quarantine", asked, m.Step, st.Phase)
 		}
 	}
 	f := deployment(own, empty("b"+zeros), empty("c"+zeros), empty("d"+zeros))
@@ -277,7 +277,7 @@ func TestAnotherListOfMasters(t *testing.T) {
 		for i := range f.Facts {
 			st, m := f.Judge(i)
 			if (st.Phase == Blocked) != want.Has(i) || want.Has(i) && m.Step != "" {
-				t.Errorf("%s, master %d: %v, step %q, %v", when, i, st.Phase, m.Step, st.Err)
+				t.Errorf("%s: for master %d Judge returned %v, step %q, %v", when, i, st.Phase, m.Step, st.Err)
 			}
 			for _, part := range []string{"[a b c]", "[abcde]", "redlock quarantine --master master1"} {
 				if want.Has(i) && (!errors.Is(st.Err, ErrMasterList) || !strings.Contains(st.Err.Error(), part)) {
@@ -372,7 +372,7 @@ func TestAdopts(t *testing.T) {
 			f.Facts[i] = with("f"+zeros, r)
 		}
 		if got := f.Adopts(); got != c.want {
-			t.Errorf("%s: epoch %d, want %d", name, got, c.want)
+			t.Errorf("%s: Adopts returned epoch %d, want %d", name, got, c.want)
 		}
 	}
 }
@@ -484,7 +484,7 @@ func TestObserverSeesAWrongClock(t *testing.T) {
 		f := deployment(changed(fact, func(f *Fact) { f.Away, f.Off = time.Minute, time.Minute }))
 		f.Observer = true
 		if st, m := f.Judge(0); st.Phase != Blocked || m.Step != "" || !strings.Contains(st.Err.Error(), "is 1m0s ahead") {
-			t.Errorf("%s: %v, step %q, %v", name, st.Phase, m.Step, st.Err)
+			t.Errorf("%s: Judge returned %v, step %q, %v", name, st.Phase, m.Step, st.Err)
 		}
 	}
 }

@@ -59,7 +59,7 @@ func TestMissedTime(t *testing.T) {
 				}
 			}
 			if missed := counting.Now().Sub(began) - (now - time.Hour); missed < c.at || missed > c.most {
-				t.Errorf("missed %v, want %v to %v", missed, c.at, c.most)
+				t.Errorf("the missed time is %v, want %v to %v", missed, c.at, c.most)
 			}
 		})
 	}
@@ -89,7 +89,7 @@ func TestLargestOfThreeClocksCounts(t *testing.T) {
 		t.Errorf("%v passed, want 41 s", d)
 	}
 	if got := clocks.Median(counting.Now()); got != epoch+41_000_000 {
-		t.Errorf("median %d", got)
+		t.Errorf("the median is %d", got)
 	}
 }
 

@@ -34,7 +34,7 @@ func newBed(t *testing.T, n int, opts ...pool.Option) *managerBed {
 	b.Run()
 	synctest.Wait()
 	if v := b.Monitor.View(); v.Voting != v.Config.Rule.All() {
-		t.Fatalf("%b vote of %d", v.Voting, n)
+		t.Fatalf("only the masters %b of %d vote", v.Voting, n)
 	}
 	return b
 }

@@ -130,7 +130,7 @@ func TestRefusedTTLOfReentryIsReported(t *testing.T) {
 		long.TTL = time.Minute
 		err := h.Reenter(t.Context(), &Hold{}, long)
 		if f, ok := round.AsFailure(err); !ok || !errors.Is(f.Decision, round.ErrTTLTooLong) {
-			t.Errorf("%v, want ErrTTLTooLong", err)
+			t.Errorf("Reenter returned %v, want ErrTTLTooLong", err)
 		}
 		synctest.Wait()
 		if i := h.Lease().Info(); h.Err() != nil || i.Depth != 1 || i.Left > 10*time.Second {
@@ -147,7 +147,7 @@ func TestFailedReentryIsUndone(t *testing.T) {
 		greedy := terms()
 		greedy.Least = time.Hour
 		if err := h.Reenter(t.Context(), &Hold{}, greedy); !errors.Is(err, round.ErrTooSlow) {
-			t.Errorf("%v, want ErrTooSlow", err)
+			t.Errorf("Reenter returned %v, want ErrTooSlow", err)
 		}
 		synctest.Wait()
 		if _, depth, _ := b.Masters.Master(0).Holds("n"); depth != 1 || h.Lease().Info().Depth != 1 {
@@ -183,7 +183,7 @@ func TestContextsAreNotKept(t *testing.T) {
 	})
 }
 
-// confirmed waits until the round is decided, its context ends, or the remaining validity is over. In the last two
+// confirmed waits until the round is decided, its context ends, or the remaining validity has expired. In the last two
 // cases it waits at least 10 ms in all, so that near masters can confirm the release.
 func TestConfirmedAsTable(t *testing.T) {
 	const ms = time.Millisecond

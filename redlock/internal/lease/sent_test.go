@@ -60,7 +60,7 @@ func TestSentMatchesAListOfAllMessages(t *testing.T) {
 // checkSent compares the record of one master with all messages sent to it.
 func checkSent(t *testing.T, s *sent, i int, list []letter, asked int64) {
 	if got := s.to.Has(i); got != (len(list) > 0) {
-		t.Errorf("master %d: sent to: %v, %v", i, got, list)
+		t.Errorf("master %d: sent reports a message: %v; the messages are %v", i, got, list)
 	}
 	if len(list) == 0 {
 		if s.last(i) != 0 {
@@ -70,7 +70,7 @@ func checkSent(t *testing.T, s *sent, i int, list []letter, asked int64) {
 	}
 	one := !slices.ContainsFunc(list, func(l letter) bool { return l.session != list[0].session })
 	if got := s.session(i); got != 0 && (!one || got != list[0].session) {
-		t.Errorf("master %d: session %d for %v", i, got, list)
+		t.Errorf("master %d: the session is %d for the messages %v", i, got, list)
 	}
 	// The result may include the ballot of a round that left this master out: that only raises the fence to the fence of
 	// the other masters.

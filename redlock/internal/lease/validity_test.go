@@ -94,7 +94,7 @@ func TestSeveralFreezesAddUpToTheLargerClock(t *testing.T) {
 			want = min(want, m-elapsed)
 		}
 		if got := l.leftLocked(now); got != want {
-			t.Errorf("%v are left, want %v", got, want)
+			t.Errorf("%v of validity are left, want %v", got, want)
 		}
 		why, cause := l.expiredLocked(now), error(nil)
 		if why != nil {
@@ -161,7 +161,7 @@ func TestShortestExtensionRetry(t *testing.T) {
 	v := validity{start: clock.At(1, 1), ttl: time.Second, drift: DefaultDrift.Of(time.Second)}
 	for _, late := range []time.Duration{-time.Millisecond, 0, time.Hour} {
 		if got := v.retryIn(v.start.Add(v.ttl - v.drift + late)); got != time.Millisecond {
-			t.Errorf("%v after the end: %v", late, got)
+			t.Errorf("%v after the end the pause is %v, want 1ms", late, got)
 		}
 	}
 }

@@ -78,7 +78,7 @@ func TestLeftUntilQuorumMayBeFree(t *testing.T) {
 				want = max(want, naiveFree(set, votes))
 			}
 			if got := rd.Failure(round.ErrHeld, nil).Left; got != want {
-				t.Errorf("%+v, %v: %v, want %v", config.Rule, votes, got, want)
+				t.Errorf("with the rule %+v and the votes %v Left is %v, want %v", config.Rule, votes, got, want)
 			}
 		})
 	})

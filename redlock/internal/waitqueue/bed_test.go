@@ -62,7 +62,7 @@ func newTestClient(t *testing.T, n int) *testClient {
 	})
 	synctest.Wait()
 	if v := p.Monitor.View(); v.Voting != v.Config.Rule.All() {
-		t.Fatalf("%b vote of %d", v.Voting, n)
+		t.Fatalf("only the masters %b of %d vote", v.Voting, n)
 	}
 	return p
 }

@@ -114,7 +114,7 @@ func TestDueAsTable(t *testing.T) {
 				p := newTestClient(t, 5)
 				n := c.contention(p)
 				if got := n.untilAttemptLocked(); got != c.want || p.noQuorum != c.wantNoQuorum {
-					t.Errorf("in %v, no quorum %v; want %v, %v", got, p.noQuorum, c.want, c.wantNoQuorum)
+					t.Errorf("the next attempt is in %v, no quorum: %v; want %v, %v", got, p.noQuorum, c.want, c.wantNoQuorum)
 				}
 			})
 		})
@@ -164,7 +164,7 @@ func TestFirstWakeUpWaitsTwiceTheSpread(t *testing.T) {
 		}
 		n.c.wakeLocked(2)
 		if got := n.untilAttemptLocked(); got != 14*ms {
-			t.Errorf("in %v, want 14ms", got)
+			t.Errorf("the next attempt is in %v, want 14ms", got)
 		}
 	})
 }
@@ -199,7 +199,7 @@ func TestVotersAsTable(t *testing.T) {
 				n.round.Record(i, v)
 			}
 			if got := n.voters(); got != c.want {
-				t.Errorf("%v, clocks of %v off: %d, want %d", c.votes, c.off, got, c.want)
+				t.Errorf("for the votes %v, with the clocks of %v off, voters returned %d, want %d", c.votes, c.off, got, c.want)
 			}
 		}
 	})

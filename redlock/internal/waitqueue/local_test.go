@@ -127,7 +127,7 @@ func TestLocalQueueMatchesTwin(t *testing.T) {
 				continue
 			}
 			if nq == nil || nq.holder != w.holder || nq.contender != w.contender || !slices.Equal(nq.waiting, w.waiting) {
-				t.Fatalf("seed %d, step %d: %+v, want %+v", seed, n, nq, w)
+				t.Fatalf("seed %d, step %d: the local queue is %+v, want %+v", seed, n, nq, w)
 			}
 			for _, c := range w.waiting {
 				if c.state != queued {
