@@ -111,7 +111,7 @@ func TestOrderOfNamesWithinContext(t *testing.T) {
 		inner, err := l.LockAll(ctx, []string{"d", "b", "e"})
 		w.must(err)
 		if inner.Of("b").Token() != s.Of("b").Token() || inner.Of("e").Token() == 0 {
-			w.Errorf("tokens %d and %d of b, %d of e", inner.Of("b").Token(), s.Of("b").Token(), inner.Of("e").Token())
+			w.Errorf("the tokens of b are %d and %d, of e %d", inner.Of("b").Token(), s.Of("b").Token(), inner.Of("e").Token())
 		}
 		tried, err := l.TryLockAll(ctx, []string{"a", "c"}) // does not wait
 		w.must(err)
@@ -205,7 +205,7 @@ func TestLockAllReacquiresLostName(t *testing.T) {
 		s := <-got
 		for _, name := range []string{"a", "b", "c"} {
 			if w.on(name) < 2 {
-				w.Errorf("%q is on %d masters", name, w.on(name))
+				w.Errorf("%q is on %d masters, want at least 2", name, w.on(name))
 			}
 		}
 		w.noError(s.Context(w.Context()).Err(), s.Unlock(w.Context()))
@@ -231,8 +231,8 @@ func TestSeveralNamesTakeOneRoundTrip(t *testing.T) {
 	})
 }
 
-// H146: while LockAll waits for one name, it holds the names before it. With each of these options LockAll keeps the
-// earlier names and its place in the queue for the whole wait.
+// H146: while LockAll waits for one name, it holds the names before it. With each option in the table LockAll keeps
+// the earlier names and its place in the queue for the whole wait.
 func TestLockAllWaitsWithAnyOptions(t *testing.T) {
 	for name, opts := range map[string][]redlock.LockOption{
 		"none":              nil,

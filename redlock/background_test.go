@@ -68,7 +68,7 @@ func (c *call) timed(bound time.Duration) (*redlock.Lock, time.Duration) {
 	select {
 	case <-c.done:
 	case <-time.After(bound + 1):
-		c.w.Fatalf("still waiting after %v", bound)
+		c.w.Fatalf("the call still waits after %v", bound)
 	}
 	c.w.must(c.err)
 	return c.lock, time.Since(start)
@@ -81,7 +81,7 @@ func (c *call) fails(bound time.Duration) error {
 	select {
 	case <-c.done:
 	case <-time.After(bound):
-		c.w.Fatalf("still waiting after %v", bound)
+		c.w.Fatalf("the call still waits after %v", bound)
 	}
 	if c.err == nil {
 		c.w.Fatal("the call got the lock")

@@ -154,7 +154,7 @@ func TestPanickingDo(t *testing.T) {
 			w.Error("the panic of the callback propagated")
 		}
 		if !ran || l.Stats().Panics != 1 {
-			w.Errorf("the function ran: %v; %+v", ran, l.Stats())
+			w.Errorf("the function ran: %v; the statistics are %+v, want one panic", ran, l.Stats())
 		}
 		f := func(context.Context) error { panic("mine") }
 		for name, call := range map[string]func(){

@@ -39,8 +39,8 @@ func TestUnlockWithDeadContextReleases(t *testing.T) {
 	}
 }
 
-// H31: an Unlock without a deadline waits for the masters no longer than the lock was valid. After that it returns
-// ErrNoQuorum, because the release is not confirmed.
+// H31: an Unlock without a deadline waits for the masters no longer than the remaining validity of the lock. After
+// that it returns ErrNoQuorum, because the release is not confirmed.
 func TestUnlockWaitsWhileLockIsValid(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		k := w.take(w.over(w.pool(pool.WithTimeout(time.Minute))), "n", redlock.WithTTL(500*time.Millisecond),

@@ -109,7 +109,7 @@ func TestMastersAreChangedWhileLocksAreHeld(t *testing.T) {
 			w.isError(a.Admin().Reconfigure(w.Context(), next), redlock.ErrIncomplete)
 			after(61 * time.Second)
 			if is, err := b.Change(w.Context()); err != nil || !is.RaisedAll || !is.Complete || is.OpenAll {
-				w.Errorf("after two max TTLs: %+v, %v", is, err)
+				w.Errorf("after two max TTLs Change returned %+v, %v", is, err)
 			}
 			w.must(a.FinishChange(w.Context()))
 			w.change(b, next)
@@ -152,8 +152,8 @@ func (w *cluster) states(old, next []int) (first, both, last redlock.Configurati
 	return first, both, redlock.Configuration{Epoch: 2, Masters: both.Next}
 }
 
-// A client that never receives the next configuration works until the epoch is raised. After that the old masters
-// grant nothing to the client, and its lock ends with its validity. A client that is started with the old
+// A client that never receives the next configuration can acquire locks until the epoch is raised. After that the old
+// masters grant nothing to the client, and its lock ends with its validity. A client that is started with the old
 // configuration is refused, too. Both get ErrOldMasters.
 func TestClientWithOldMastersIsRefused(t *testing.T) {
 	virtual(t, 10, func(w *cluster) {
@@ -165,7 +165,7 @@ func TestClientWithOldMastersIsRefused(t *testing.T) {
 		w.isError(errOf(current.TryLock(w.Context(), "old")), redlock.ErrHeld)
 		synctest.Wait() // the votes of the next masters are rolled back
 		if h, err := current.Inspect(w.Context(), "old"); err != nil || h.ID == "" || h.On != 5 {
-			w.Errorf("inspection with both sets: %+v, %v", h, err)
+			w.Errorf("the inspection with both sets returned %+v, %v", h, err)
 		}
 		after(15 * time.Second)
 		if k.Err() != nil {
@@ -225,7 +225,7 @@ func TestInvalidConfigurationsAreRejected(t *testing.T) {
 			w.Helper()
 			err := l.Admin().Reconfigure(w.Context(), s)
 			if !errors.Is(err, redlock.ErrInvalid) || !strings.Contains(err.Error(), text) {
-				w.Errorf("%+v: %v, want %q", s, err, text)
+				w.Errorf("Reconfigure to %+v returned %v, want an error with %q", s, err, text)
 			}
 		}
 		twice := append(w.urls(5, 6), w.urls(5)...)
@@ -245,7 +245,7 @@ func TestInvalidConfigurationsAreRejected(t *testing.T) {
 		refused(l, first, "already, later than")
 		refused(l, redlock.Configuration{Epoch: 2, Masters: w.urls(5, 6, 7)}, "names others")
 		if is := l.Set(); is.Epoch != 1 || len(is.Masters) != 5 || len(is.Next) != 5 {
-			w.Errorf("configuration in use: %+v", is)
+			w.Errorf("the configuration in use is %+v, want epoch 1", is)
 		}
 		w.isError(unguarded.RaiseEpoch(w.Context()), redlock.ErrInvalid)
 	})
@@ -278,7 +278,7 @@ func TestChangeWaitsForMajorityOfNext(t *testing.T) {
 		w.isError(err, redlock.ErrNoQuorum)
 		w.unlock(w.take(l, "a"))
 		if l.Set().Epoch != 0 {
-			w.Errorf("configuration in use: %v", l.Set())
+			w.Errorf("the configuration in use is %v, want epoch 0", l.Set())
 		}
 		w.restart(true, 5, 6, 7)
 		after(40 * time.Second) // the quarantine, since the servers are new processes

@@ -53,7 +53,7 @@ func TestContextEndsWithParent(t *testing.T) {
 	k := mustLock(t, nearLocker(t), "a")
 	parent, cancel := context.WithCancelCause(t.Context())
 	ctx, other := k.Context(parent), k.Context(t.Context())
-	why := errors.New("the request is over")
+	why := errors.New("the request has ended")
 	cancel(why)
 	<-ctx.Done()
 	if !errors.Is(context.Cause(ctx), why) {
@@ -92,7 +92,7 @@ func TestTokenOfAContext(t *testing.T) {
 	outer, inner := mustLock(t, l, "outer"), mustLock(t, l, "inner")
 	ctx := outer.Context(t.Context())
 	if got := TokenOf(ctx); got != outer.Token() {
-		t.Errorf("token %d, want %d", got, outer.Token())
+		t.Errorf("the token is %d, want %d", got, outer.Token())
 	}
 	if got := TokenOf(inner.Context(ctx)); got != inner.Token() {
 		t.Errorf("token %d of the inner context, want %d", got, inner.Token())
@@ -113,7 +113,7 @@ func TestContextOfAParentThatCannotBeCompared(t *testing.T) {
 	k := mustLock(t, nearLocker(t), "a")
 	ctx := k.Context(requestContext{t.Context(), map[string]string{"user": "1"}})
 	if got := TokenOf(ctx); got != k.Token() {
-		t.Errorf("token %d, want %d", got, k.Token())
+		t.Errorf("the token is %d, want %d", got, k.Token())
 	}
 	mustUnlock(t, k)
 	<-ctx.Done()

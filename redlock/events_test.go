@@ -47,7 +47,7 @@ func TestTraceHasTimeOfCall(t *testing.T) {
 		k := w.take(first, "n")
 		if i := c.last(); i.Op != "lock" || i.Name != "n" || i.Attempts != 1 || i.Votes.Granted < 3 || i.Votes.N != 5 ||
 			i.Token != k.Token() || i.Place != 0 || i.Elapsed != 0 || i.Err != nil {
-			w.Errorf("a lock that was free: %+v", i)
+			w.Errorf("the event of a lock that was free is %+v", i)
 		}
 		var waiting sync.WaitGroup
 		for _, l := range []*redlock.Locker{second, second, first} {
@@ -75,13 +75,13 @@ func TestTraceHasTimeOfCall(t *testing.T) {
 			}
 			places = append(places, i.Place)
 			if i.Elapsed < 1900*time.Millisecond || i.Elapsed > 5*time.Second || i.Err != nil {
-				w.Errorf("a call that waited: %+v", i)
+				w.Errorf("the event of a call that waited is %+v", i)
 			}
 		}
-		// The first call of each Locker is first in the local queue, or second in the masters' queues; the other call is
-		// behind one of these.
+		// The first waiting call of each Locker has place 1. The other call waits behind a call of the same Locker, and has
+		// place 2.
 		if slices.Sort(places); !slices.Equal(places, []int{1, 1, 2}) {
-			w.Errorf("the places are %v", places)
+			w.Errorf("the places are %v, want 1, 1 and 2", places)
 		}
 	})
 }
@@ -117,7 +117,7 @@ func TestTraceHasOutcomes(t *testing.T) {
 		err = k.Unlock(w.Context())
 		fails("unlock", "released", err)
 		if i := c.last(); i.Held != 0 || i.Token != k.Token() {
-			w.Errorf("a second unlock: %+v", i)
+			w.Errorf("the event of a second unlock is %+v", i)
 		}
 		err = k.Extend(w.Context())
 		fails("extend", "released", err)
@@ -125,13 +125,13 @@ func TestTraceHasOutcomes(t *testing.T) {
 			w.Error("the panic did not reach the caller of Do")
 		}
 		if i := c.last(); i.Op != "do" || i.Err == nil {
-			w.Errorf("a call that has panicked: %+v", i)
+			w.Errorf("the event of a call that has panicked is %+v", i)
 		}
 		w.stop(0, 1)
 		_, err = l.TryLock(w.Context(), "n")
 		fails("try lock", "no_quorum", err)
 		if i := c.last(); i.Votes.N != 3 {
-			w.Errorf("no quorum: %+v", i)
+			w.Errorf("the event of a call without a quorum is %+v", i)
 		}
 		w.noError(l.Close(w.Context()))
 		_, err = l.Lock(w.Context(), "n")
@@ -173,7 +173,7 @@ func TestSeveralTraces(t *testing.T) {
 			"a unlock in ab", "b unlock in ab", "a do in ab", "b do in ab",
 		}
 		if !slices.Equal(order, want) {
-			w.Errorf("%q, want %q", order, want)
+			w.Errorf("the events are %q, want %q", order, want)
 		}
 	})
 }
@@ -194,7 +194,7 @@ func TestVotesAreReportedOnce(t *testing.T) {
 		for i, v := range votes {
 			if late := v.Elapsed - time.Duration(i+1)*20*time.Millisecond; v.Master != w.masters.Master(i).Addr() ||
 				v.State != "granted" || late < 0 || late > time.Millisecond {
-				w.Errorf("vote %d: %+v", i, v)
+				w.Errorf("the event of vote %d is %+v", i, v)
 			}
 		}
 		w.unlock(k)

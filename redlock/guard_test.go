@@ -133,7 +133,7 @@ func TestTokensGrowAfterDataLoss(t *testing.T) {
 			w.Helper()
 			k := w.take(l, "a")
 			if k.Token() <= last || k.Token() >= scripts.MaxBallot {
-				w.Errorf("%s: token %d after %d", when, k.Token(), last)
+				w.Errorf("%s: the token is %d, want more than %d", when, k.Token(), last)
 			}
 			last = k.Token()
 			inner := w.takeWith(l, k.Context(w.Context()), "a")
@@ -185,13 +185,13 @@ func TestShortLivedClientsFinishQuarantine(t *testing.T) {
 			after(1700 * time.Millisecond)
 		}
 		if took := time.Since(start); took < 30*time.Second || took > 40*time.Second {
-			w.Errorf("the quarantine took %v", took)
+			w.Errorf("the quarantine took %v, want 30 to 40 s", took)
 		}
 	}, memory.Fresh())
 }
 
-// A quarantine begins when the clocks of a quorum can be compared, and ends when the records of a quorum have been
-// read: until then no master votes.
+// A quarantine begins only when the clocks of a quorum can be compared, and ends only when the records of a quorum
+// have been read. Until then no master votes.
 func TestQuarantineNeedsQuorumOfRecords(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		w.stop(1, 2, 3, 4)
@@ -220,7 +220,7 @@ func TestQuarantineNeedsQuorumOfRecords(t *testing.T) {
 }
 
 // While no quorum votes, clients send no acquires. If another master loses its data at that time, the loss is still
-// detected, so its quarantine begins before those of the others have ended.
+// detected, so the quarantine of this master begins before the quarantines of the others end.
 func TestDataLossWithoutQuorumIsDetected(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
@@ -232,7 +232,7 @@ func TestDataLossWithoutQuorumIsDetected(t *testing.T) {
 		after(2 * time.Second)
 		for i, m := range l.Masters() {
 			if m.State != "quarantine" {
-				w.Errorf("master %d is %s", i, m.State)
+				w.Errorf("master %d is %s, want quarantine", i, m.State)
 			}
 		}
 	})

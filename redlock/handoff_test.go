@@ -102,7 +102,7 @@ func TestLockAfterHandoffBehavesNormally(t *testing.T) {
 		w.ends(lost.Context(w.Context()), redlock.DefaultTTL, redlock.ErrLost)
 		taken, err := w.peer("q").Import(w.Context(), w.export(exported))
 		if err != nil || taken.Token() <= exported.Token() {
-			w.Fatalf("imported: %v", err)
+			w.Fatalf("Import returned %v, or a token that is not larger", err)
 		}
 		w.ends(bounded.Context(w.Context()), time.Minute, redlock.ErrMaxHold)
 		w.isError(bounded.Unlock(w.Context()), redlock.ErrMaxHold)

@@ -57,7 +57,7 @@ func TestLossIsReportedBeforeKeyExpires(t *testing.T) {
 			w.hang()
 			w.ends(ctx, time.Minute, redlock.ErrLost)
 			if late := time.Since(until); rate == 1 && late.Abs() > time.Millisecond || late > 100*time.Millisecond {
-				w.Errorf("reported %v after the end", late)
+				w.Errorf("the loss was reported %v after the end of the validity", late)
 			}
 			w.each(func(i int, m *memory.Master) {
 				if _, _, left := m.Holds("a"); left <= 0 {
@@ -111,7 +111,7 @@ func TestLockReturnsToAllMasters(t *testing.T) {
 			}
 		}
 		if k.Err() != nil || k.Token() != token {
-			w.Errorf("%v; token %d, before %d", k.Err(), k.Token(), token)
+			w.Errorf("the lock ended with %v; its token is %d, want %d", k.Err(), k.Token(), token)
 		}
 		after(40 * time.Second) // the quarantines
 		_, _ = inner.Unlock(w.Context()), k.Unlock(w.Context())
@@ -240,7 +240,7 @@ func TestFirstLockIsOnAllMasters(t *testing.T) {
 			}))), fmt.Sprint("n", run))
 			after(100 * time.Millisecond)
 			if on, n := k.HeldOn(); on != n || w.on(k.Name()) != n {
-				w.Errorf("run %d: on %d of %d masters", run, on, n)
+				w.Errorf("run %d: the lock is on %d of %d masters", run, on, n)
 			}
 			m := w.masters.Master(run % 5)
 			m.Restart(false)
@@ -285,8 +285,8 @@ func TestForeignKeyIsExplained(t *testing.T) {
 	})
 }
 
-// Over a closed pool every call fails immediately, even if its context allows it to wait, because a closed pool stays
-// closed. The log says that the pool was closed before its Locker.
+// Over a closed pool every call fails immediately, even if the context of the call allows a wait, because a closed
+// pool stays closed. The log says that the pool was closed before its Locker.
 func TestCallsOverClosedPoolFail(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		var h logbook
@@ -304,7 +304,7 @@ func TestCallsOverClosedPoolFail(t *testing.T) {
 			began := time.Now()
 			err := errOf(call())
 			if !errors.Is(err, redlock.ErrClosed) && !errors.Is(err, pool.ErrClosed) || time.Since(began) > time.Second {
-				w.Errorf("%s: %v after %v", name, err, time.Since(began))
+				w.Errorf("%s returned %v after %v, want ErrClosed immediately", name, err, time.Since(began))
 			}
 		}
 		after(time.Second)

@@ -81,7 +81,7 @@ func TestHostileMinorityLosesItsVotes(t *testing.T) {
 	}
 }
 
-// lied starts a client to which some masters lie.
+// lied starts a client to which the masters in liars lie.
 func (w *cluster) lied(liars map[int]bool, f lie) *peer {
 	w.Helper()
 	p := w.newPeer("client")
@@ -106,7 +106,7 @@ func sufferLies(w *cluster, l, other *peer) {
 		w.must(k.Extend(w.Context()), inner.Unlock(w.Context()), k.Unlock(w.Context()))
 		w.wantSince(start, 2*time.Second)
 		if k.Token() <= last || k.Token() > time.Now().Add(15*time.Second).UnixMicro() {
-			w.Errorf("lock %d: token %d after %d", n, k.Token(), last)
+			w.Errorf("lock %d: the token %d is not above %d, or far ahead of the time", n, k.Token(), last)
 		}
 		last = k.Token()
 		after(time.Duration(n) * 300 * time.Millisecond) // connections are restored, and heartbeats are sent

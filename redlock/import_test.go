@@ -47,15 +47,14 @@ func TestExportEndsContextsFirst(t *testing.T) {
 		}
 		next := w.imported(w.locker(), handle)
 		if next.Token() <= k.Token() || next.Remaining() < 9*time.Second {
-			w.Errorf("token %d after %d, %v left", next.Token(), k.Token(), next.Remaining())
+			w.Errorf("token %d, want more than %d; valid for %v", next.Token(), k.Token(), next.Remaining())
 		}
 		after(time.Minute)
 		w.unlock(next)
 	})
 }
 
-// Of several clients that import one handle at most one wins, whether they import it concurrently or one after the
-// other.
+// If several clients import one handle, concurrently or one after the other, at most one of them wins.
 func TestOneImporterWins(t *testing.T) {
 	for seed := range uint64(40) {
 		bubble(t, 5, func(w *cluster) {
@@ -77,7 +76,7 @@ func TestOneImporterWins(t *testing.T) {
 			}
 			all.Wait()
 			if n := won.Load(); n > 1 {
-				w.Errorf("seed %d: %d importers won", seed, n)
+				w.Errorf("seed %d: %d importers won, want at most 1", seed, n)
 			}
 			w.delay(0)
 			after(time.Second)
@@ -100,7 +99,7 @@ func TestExpiredHandleImportsNothing(t *testing.T) {
 		w.isError(errOf(l.Import(w.Context(), handle)), redlock.ErrLost)
 		synctest.Wait()
 		if id, on := w.holder("a"); id != "next" || on != 3 || k.Err() != nil {
-			w.Errorf("held by %s on %d, %v", id, on, k.Err())
+			w.Errorf("%q holds the name on %d masters, want \"next\" on 3; the lock ended with %v", id, on, k.Err())
 		}
 	})
 }

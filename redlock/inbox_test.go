@@ -317,7 +317,7 @@ var requestCases = []struct {
 		equal(w, w.request(other, "n"), 2, "readers with the request")
 		for _, k := range []*redlock.Lock{one, two} {
 			if !requested(redlock.ReleaseRequested(k.Context(w.Context()))) {
-				w.Error("a reader has no request")
+				w.Error("a reader has not received the request")
 			}
 			w.unlock(k)
 		}
@@ -367,7 +367,7 @@ var requestCases = []struct {
 		after(time.Second)
 		w.request(other, "n")
 		if next := <-leads; next == first {
-			w.Errorf("%s leads again", next)
+			w.Errorf("%s leads again, want the other client", next)
 		}
 		stop()
 		<-both
@@ -397,7 +397,7 @@ func TestInspectShowsHolderAndQueue(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		look := w.locker(redlock.WithObserver())
 		if who, err := look.Inspect(w.Context(), "n"); err != nil || who.ID != "" || who.N != 5 || len(who.Waiters) != 0 {
-			w.Errorf("a free name: %+v, %v", who, err)
+			w.Errorf("Inspect of a free name returned %+v, %v", who, err)
 		}
 		k := w.take(w.locker(redlock.WithOwner("holder")), "n")
 		w.peer("b").waits("n")
@@ -411,13 +411,13 @@ func TestInspectShowsHolderAndQueue(t *testing.T) {
 			got := who.Waiters[i]
 			if got.Owner != want || got.On != 5 || time.Since(got.Since) < time.Duration(2-i)*time.Second ||
 				time.Since(got.Since) > 3*time.Second {
-				w.Errorf("place %d: %+v, want %q", i, got, want)
+				w.Errorf("the waiter in place %d is %+v, want %q", i, got, want)
 			}
 		}
 		w.stop(0, 1)
 		after(time.Second)
 		if who, err := look.Inspect(w.Context(), "n"); err != nil || who.On != 3 || who.N != 5 {
-			w.Errorf("two masters are down: %+v, %v", who, err)
+			w.Errorf("with two masters down Inspect returned %+v, %v", who, err)
 		}
 		w.stop(2)
 		after(time.Second)
@@ -434,7 +434,7 @@ func TestForcedReleaseEndsOneLease(t *testing.T) {
 		waiting := w.peer("next").waits("n")
 		who := w.inspect(look, "n")
 		if n, err := look.Admin().ForceRelease(w.Context(), "n", who.ID); n != 5 || err != nil {
-			w.Fatalf("released on %d masters, %v", n, err)
+			w.Fatalf("ForceRelease returned %d masters, %v, want 5", n, err)
 		}
 		next := waiting.gets(time.Second)
 		w.wantLater(next, k)
@@ -461,7 +461,7 @@ func TestForcedReleaseRaisesFence(t *testing.T) {
 		after(time.Second)
 		before := []scripts.Holding{w.holding(0, "n"), w.holding(1, "n"), w.holding(2, "n")}
 		if n, err := look.Admin().ForceRelease(w.Context(), "n", who.ID); n != 3 || err != nil {
-			w.Fatalf("released on %d masters, %v", n, err)
+			w.Fatalf("ForceRelease returned %d masters, %v, want 3", n, err)
 		}
 		for i, was := range before {
 			if h := w.holding(i, "n"); h.ID != "" || h.Fence <= was.Fence || was.Fence < k.Token() {

@@ -43,7 +43,7 @@ var lingerCases = []struct {
 			k, err := lock(w.Context(), "n")
 			w.must(err)
 			if k.Token() <= token {
-				w.Fatalf("token %d follows %d", k.Token(), token)
+				w.Fatalf("the token is %d, want more than %d", k.Token(), token)
 			}
 			token = k.Token()
 			w.unlock(k)
@@ -85,7 +85,7 @@ var lingerCases = []struct {
 		after(700 * time.Millisecond)
 		k := w.tryTake(p, "n", ttl)
 		if left := k.Remaining(); left < 900*time.Millisecond {
-			w.Errorf("%v left of a new lock", left)
+			w.Errorf("a new lock is valid for %v, want at least 900 ms", left)
 		}
 		w.unlock(k)
 	}},
@@ -204,7 +204,7 @@ var lingerCases = []struct {
 	{"counts as not held", func(w *cluster, p, _ *peer) {
 		idle(w, p)
 		if held := p.Stats().Held; len(held) > 0 {
-			w.Errorf("held: %q", held)
+			w.Errorf("the idle lock is reported as held: %q", held)
 		}
 	}},
 }

@@ -78,7 +78,7 @@ func TestRaiseMaxTTL(t *testing.T) {
 		w.must(l.Admin().RaiseMaxTTL(w.within(time.Minute), 5*time.Minute))
 		for _, m := range l.Masters() {
 			if m.MaxTTL != 5*time.Minute {
-				w.Errorf("%+v", m)
+				w.Errorf("the max TTL is not 5 min: %+v", m)
 			}
 		}
 		after(3 * time.Second)
@@ -114,7 +114,7 @@ func TestCheckFailsWithoutVotingQuorum(t *testing.T) {
 			}
 		}
 		if about := w.findings(w.locker(redlock.WithObserver())); len(about) > 0 {
-			w.Errorf("a healthy deployment: %v", about)
+			w.Errorf("Check of a healthy deployment found %v", about)
 		}
 	})
 }
@@ -146,14 +146,14 @@ func TestTimeOfQuarantineIsReported(t *testing.T) {
 		w.isError(err, redlock.ErrQuarantine)
 		w.says(err, redlock.ErrNoQuorum, "quarantine until 00:00:30 UTC by its clock, since ", "Admit")
 		if len(left) != 3 || left[0] < 29*time.Second || left[0] > 31*time.Second {
-			w.Errorf("the trace reports %v", left)
+			w.Errorf("the trace reports the remaining times %v, want three of about 30 s", left)
 		}
 		if about := w.findings(l); !slices.Equal(about, []string{"quorum", "quarantine", "quarantine", "quarantine"}) {
 			w.Errorf("Check finds %v", about)
 		}
 		w.must(l.Admin().Admit(w.Context()))
 		if about := w.findings(l); len(about) > 0 {
-			w.Errorf("voting masters: %v", about)
+			w.Errorf("Check of voting masters found %v", about)
 		}
 		w.must(l.Close(w.Context()))
 		w.isError(errOf(l.Admin().Check(w.Context())), redlock.ErrClosed)
@@ -178,7 +178,7 @@ func (w *cluster) locks(what string, l *redlock.Locker) {
 	w.Helper()
 	k, err := l.Lock(w.within(10*time.Second), "free")
 	if err != nil {
-		w.Errorf("%s: %v", what, err)
+		w.Errorf("%s: Lock returned %v", what, err)
 		return
 	}
 	w.unlock(k)
@@ -222,14 +222,14 @@ func TestMasterList(t *testing.T) {
 						w.Errorf("%v, admit %v: both hold the name", lists, admit)
 					}
 					if bErr == nil && aErr == nil || !errors.Is(errors.Join(aErr, bErr), redlock.ErrMasterList) {
-						w.Errorf("%v, admit %v: %v, %v", lists, admit, aErr, bErr)
+						w.Errorf("%v, admit %v: the calls returned %v and %v, want ErrMasterList once", lists, admit, aErr, bErr)
 					}
 				}, memory.Fresh())
 			}
 		}
 	})
-	// A client with the second list reads the record of master 1 between two outages of that master, which never loses
-	// its record.
+	// Client b, whose list differs in one master, reads the record of master 1 between two outages of that master. Master
+	// 1 never loses its record.
 	subtest(t, "ShortOutages", 4, func(w *cluster) {
 		a := w.client(0, 1, 2)
 		w.must(a.Admin().Admit(w.within(time.Minute)), a.Close(w.Context()))
@@ -367,7 +367,8 @@ func TestAdmitNowOfAnOldListWritesNothing(t *testing.T) {
 	}, memory.Fresh())
 }
 
-// H98: after a change, plain lists of the new masters work, also in clients that were started before its end.
+// H98: after a change, plain lists of the new masters work, also in clients that were started before the end of the
+// change.
 func TestPlainListAfterAChange(t *testing.T) {
 	virtual(t, 4, func(w *cluster) {
 		urls := w.masters.URLs()
@@ -390,7 +391,7 @@ func TestPlainListAfterAChange(t *testing.T) {
 		for i, plain := range [][]string{{urls[2], urls[3], urls[1]}, urls[:3]} { // as in a file that is watched
 			err := late.Admin().Reconfigure(w.within(time.Minute), redlock.Configuration{Masters: plain})
 			if (err == nil) != (i == 0) {
-				w.Errorf("plain list %v: %v", plain, err)
+				w.Errorf("Reconfigure to the plain list %v returned %v", plain, err)
 			}
 		}
 		w.says(errOf(w.client(0, 1, 2).TryLock(w.Context(), "n")), redlock.ErrOldMasters)

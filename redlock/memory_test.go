@@ -55,7 +55,7 @@ func TestHeldLockIsSmall(t *testing.T) {
 			w.Errorf("a held lock takes %d bytes, the maximum is %d", each, most)
 		}
 		if extended != count {
-			w.Errorf("%d extensions of %d locks", extended, count)
+			w.Errorf("there were %d extensions of %d locks, want one each", extended, count)
 		}
 	})
 }

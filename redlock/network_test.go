@@ -32,10 +32,10 @@ type peer struct {
 	conns  map[*peerConn]bool // true: has a subscription
 	dead   bool
 	deaf   bool
-	mute   bool                                      // its messages are lost, and its connections stay open
+	mute   bool                                      // the client's messages are lost, but its connections stay open
 	frozen chan struct{}                             // not nil while the client hangs
 	tamper func(master int, payload string) []string // nil: all messages pass
-	late   func(master int) time.Duration            // delays of its messages; nil: none
+	late   func(master int) time.Duration            // delays of the client's messages; nil: none
 	held   map[direction]chan struct{}               // closed to let the messages pass
 	answer lie                                       // replaces replies; nil: none
 }
@@ -43,7 +43,7 @@ type peer struct {
 // A direction identifies the messages that go one way between a client and one master.
 type direction struct {
 	master int
-	back   bool // to the client
+	back   bool // true: from the master to the client
 }
 
 var errKilled = errors.New("the client is dead")
@@ -100,7 +100,7 @@ func (p *peer) ready() *peer {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(w.Context()), time.Minute)
 		defer cancel()
 		if err := p.Close(ctx); err != nil && len(w.wire.blocked) == 0 {
-			w.Errorf("close: %v", err)
+			w.Errorf("Close at the end of the test returned %v", err)
 		}
 	})
 	p.Ready(w.Context())
@@ -150,14 +150,15 @@ func (p *peer) lateBy(f func(master int) time.Duration) {
 	p.late = f
 }
 
-// silence drops all messages of p, if on is set, while its connections stay open, as if its process had stopped.
+// silence starts the loss of all messages of p, or ends it if on is false. The connections of p stay open, as if its
+// process had stopped.
 func (p *peer) silence(on bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.mute = on
 }
 
-// hold keeps messages to master i, and holdReplies those from it, in transit until release.
+// hold keeps messages to master i in transit until release is called, and holdReplies does the same with replies.
 func (p *peer) hold(i int)        { p.keep(direction{master: i}) }
 func (p *peer) holdReplies(i int) { p.keep(direction{i, true}) }
 

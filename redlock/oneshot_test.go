@@ -57,7 +57,7 @@ func (w *cluster) oneWinner(what string, shots []shot, limit time.Duration) {
 		case s.err == nil:
 			winners++
 		case !errors.Is(s.err, redlock.ErrHeld) || !errors.As(s.err, &e) || e.Holder == "":
-			w.Errorf("%s: refused with %v", what, s.err)
+			w.Errorf("%s: a call was refused with %v, want ErrHeld and the holder", what, s.err)
 		}
 		if s.took > limit {
 			w.Errorf("%s: a call took %v, want at most %v", what, s.took, limit)
@@ -141,10 +141,10 @@ func TestSplitVotesAreNotHeld(t *testing.T) {
 			w.notError(err, redlock.ErrHeld)
 			var e *redlock.LockError
 			if !errors.As(err, &e) || e.Holder != "" || e.Left != 0 {
-				w.Errorf("%v", err)
+				w.Errorf("the error names a holder: %v", err)
 			}
 			if took := time.Since(began); took > c.limit || took < c.limit/2 {
-				w.Errorf("TryLock took %v", took)
+				w.Errorf("TryLock took %v, which is too short or too long", took)
 			}
 			_, err = l.TryLock(w.within(20*time.Millisecond), "a", c.opts...)
 			w.isError(err, context.DeadlineExceeded)
@@ -183,7 +183,7 @@ func TestWrongClocksAreNotHeld(t *testing.T) {
 		w.notError(err, redlock.ErrHeld)
 		if text := err.Error(); !strings.Contains(text, "its clock is 1h0m0s ahead of the median of the masters") ||
 			!strings.Contains(text, w.masters.Master(3).Addr()) {
-			w.Errorf("%v", err)
+			w.Errorf("the error does not name the masters with wrong clocks: %v", err)
 		}
 		w.wantSince(began, 100*time.Millisecond)
 		synctest.Wait()

@@ -72,7 +72,7 @@ func tracedLocker(t *testing.T, opts ...Option) (l *Locker, attempts func() int6
 func isInvalid(t *testing.T, err error, texts ...string) {
 	t.Helper()
 	if !errors.Is(err, ErrInvalid) {
-		t.Fatalf("%v, want ErrInvalid", err)
+		t.Fatalf("the error is %v, want ErrInvalid", err)
 	}
 	if !strings.HasPrefix(err.Error(), "redlock: ") {
 		t.Errorf("%q does not begin with the package name", err)
@@ -181,7 +181,7 @@ func TestCallRefusesOptionsOutOfRange(t *testing.T) {
 				"Lock":    func() error { _, err := l.Lock(t.Context(), "n", c.opts...); return err },
 				"Import":  func() error { _, err := l.Import(t.Context(), handle, c.opts...); return err },
 				"Do": func() error {
-					return l.Do(t.Context(), "n", func(context.Context) error { t.Error("the body ran"); return nil }, c.opts...)
+					return l.Do(t.Context(), "n", func(context.Context) error { t.Error("f ran"); return nil }, c.opts...)
 				},
 			} {
 				err := call()
@@ -213,7 +213,7 @@ func TestNamesAndHandlesAreCheckedFirst(t *testing.T) {
 	// Every character is allowed in a name, and so is the maximum length: these calls fail only for lack of masters.
 	for _, name := range []string{long[1:], "\x00", "{}", "ÿ", " "} {
 		if err := try(name); !errors.Is(err, ErrNoQuorum) || errors.Is(err, ErrInvalid) || !errors.Is(err, errNoRoute) {
-			t.Errorf("a name of %d bytes: %v", len(name), err)
+			t.Errorf("a name of %d bytes was refused with %v, want ErrNoQuorum", len(name), err)
 		}
 	}
 }
@@ -256,7 +256,7 @@ func TestBoundsThemselvesAreAllowed(t *testing.T) {
 			o.applyLocker(&c)
 		}
 		if err := c.check(); err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: the options were refused: %v", name, err)
 		}
 	}
 }
@@ -312,7 +312,7 @@ func TestAcceptedOptionsLeaveValidity(t *testing.T) {
 			t.Errorf("%+v leaves %v of a TTL of %v, at least %v is wanted", c.drift, left, c.lock.TTL, c.lock.Least)
 		}
 		if c.guard > 0 && c.lock.TTL > c.guard {
-			t.Errorf("TTL %v, max TTL %v", c.lock.TTL, c.guard)
+			t.Errorf("the TTL %v is above the max TTL %v", c.lock.TTL, c.guard)
 		}
 	})
 	if !property.Repeats() && long.Enabled() && accepted < property.Cases/100 {
@@ -324,7 +324,7 @@ func TestAcceptedOptionsLeaveValidity(t *testing.T) {
 func TestDefaultLabelFits(t *testing.T) {
 	for _, host := range []string{"", "h", strings.Repeat("h", 63), strings.Repeat("h", 255), "a\nb"} {
 		if got := labelOfProcess(host, 4_194_304); scripts.CheckLabel(got) != nil || !strings.HasSuffix(got, "/4194304") {
-			t.Errorf("%q gives %q", host, got)
+			t.Errorf("the label for the host %q is %q", host, got)
 		}
 	}
 	if got := labelOfProcess("web-1", 12); got != "web-1/12" {
@@ -345,7 +345,7 @@ func changing(old, next int) Configuration {
 	return s
 }
 
-// New warns about risky settings. In a joint configuration it checks each set separately, so there is no warning for
+// New warns about risky settings. In a joint configuration New checks each set separately, so there is no warning for
 // three old and three next masters, although six is an even number.
 func TestWarningsOfAllowedConfigurations(t *testing.T) {
 	for _, c := range []struct {
@@ -376,11 +376,11 @@ func TestWarningsOfAllowedConfigurations(t *testing.T) {
 		}
 		got := l.Warnings()
 		if len(got) != len(c.want) || len(traced) != len(c.want) {
-			t.Errorf("%d masters: %q, traced %q", c.n, got, traced)
+			t.Errorf("%d masters: the warnings are %q, and %q were traced", c.n, got, traced)
 		}
 		for i := range min(len(got), len(c.want)) {
 			if !strings.Contains(got[i], c.want[i]) || traced[i] != got[i] {
-				t.Errorf("%d masters: %q, want %q", c.n, got[i], c.want[i])
+				t.Errorf("%d masters: the warning is %q, want %q", c.n, got[i], c.want[i])
 			}
 		}
 	}
@@ -433,7 +433,7 @@ func TestWarningsOfARedisPool(t *testing.T) {
 	}
 	if list := l.Warnings(); len(list) != 2 || !slices.Equal(list, traced) ||
 		!strings.Contains(list[1], "not apply: MaxActive") {
-		t.Errorf("%q, traced %q", list, traced)
+		t.Errorf("the warnings are %q, and %q were traced", list, traced)
 	}
 }
 
@@ -457,7 +457,7 @@ func TestDelays(t *testing.T) {
 		{Delays{Growth: 2, Cap: time.Hour}, 4000, 0, 0},
 	} {
 		if got := c.d.Delay(c.n, c.random); got != c.want {
-			t.Errorf("%+v, retry %d: %v, want %v", c.d, c.n, got, c.want)
+			t.Errorf("%+v: the delay before retry %d is %v, want %v", c.d, c.n, got, c.want)
 		}
 	}
 }
@@ -486,14 +486,14 @@ func TestPausesOfCallApply(t *testing.T) {
 		next := cfg.Pauses()
 		for _, want := range []time.Duration{7 * ms, 14 * ms, 20 * ms, 20 * ms} {
 			if got := next(); got != want {
-				t.Errorf("a pause of %v, want %v", got, want)
+				t.Errorf("the pause is %v, want %v", got, want)
 			}
 		}
 	}
 	next := (&lockConfig{delays: Delays{Fixed: ms}, tries: 1}).Pauses()
 	for range 3 {
 		if got := next(); got != ms {
-			t.Errorf("a pause of %v after the last try", got)
+			t.Errorf("the pause after the last try is %v, want 1ms", got)
 		}
 	}
 }
@@ -505,7 +505,7 @@ func TestParseConfigurationRejectsTrailingData(t *testing.T) {
 	for _, end := range []string{"", " \n\t"} {
 		if s, err := ParseConfiguration([]byte(set + end)); err != nil || s.Epoch != 1 || len(s.Masters) != 1 ||
 			len(s.Next) != 1 {
-			t.Errorf("followed by %q: %+v, %v", end, s, err)
+			t.Errorf("with %q at the end ParseConfiguration returned %+v, %v", end, s, err)
 		}
 	}
 	for _, end := range []string{"}", "]", "x", ",", set, "\n}", "null"} {

@@ -231,7 +231,7 @@ func TestTryLockWaitsForItsTurn(t *testing.T) {
 					case errors.Is(err, redlock.ErrOverloaded):
 						failed.Add(1)
 					default:
-						l.Errorf("call %d: %v", i, err)
+						l.Errorf("call %d returned %v", i, err)
 					}
 				})
 			}

@@ -57,7 +57,7 @@ func amnesias() []amnesia {
 }
 
 // H53, H57: a master that loses a lock in any of these ways, with persistence or without, does not grant the lock
-// again. With the guard off it grants the lock again, unless it still remembers the lock.
+// again. With the guard off this master grants the lock again, unless it still has the lock.
 func TestForgetfulMasterDoesNotGrantHeldLock(t *testing.T) {
 	if !long.Enabled() {
 		t.Skip("needs -long: it starts a hundred servers")

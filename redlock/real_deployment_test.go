@@ -232,7 +232,7 @@ func eventually(t testing.TB, bound time.Duration, problem func() string) {
 		}
 		select {
 		case <-timer.C:
-			t.Fatalf("still after %v: %s", bound, last)
+			t.Fatalf("the problem still exists after %v: %s", bound, last)
 		case <-tick.C:
 		}
 	}
@@ -317,9 +317,9 @@ func startWorker(t testing.TB, role string, a workerArgs, env ...string) *worker
 // guardTime is the max TTL of deployments whose quarantines a test waits for.
 const guardTime = 3 * time.Second
 
-// thief tries again and again to acquire the name of lock, even if the loss of lock is reported, but only until end,
-// the end of the validity of lock. It reports whether it got the name before end: if the holder does not learn of the
-// loss, that means two holders at the same time.
+// thief tries to acquire the name of lock until it succeeds, or until end, when the validity of lock expires. thief
+// continues even if the loss of lock is reported earlier. It reports whether it got the name before end: if the holder
+// does not learn of the loss, that means two holders at the same time.
 func thief(t *testing.T, l *redlock.Locker, lock *redlock.Lock, end time.Time) (tries int, twoHolders bool) {
 	t.Helper()
 	if left := time.Until(end); left < guardTime/10 {

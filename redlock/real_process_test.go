@@ -64,7 +64,7 @@ func TestStoppedHolderDetectsLoss(t *testing.T) {
 	w.Signal(stopSignal)
 	lock := f.take(l, "n")
 	if lock.Token() <= token || !res.write(lock.Token()) {
-		t.Fatalf("token %d after %d", lock.Token(), token)
+		t.Fatalf("the token of the next holder is %d, want more than %d", lock.Token(), token)
 	}
 	select {
 	case line := <-w.Lines:

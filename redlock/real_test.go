@@ -209,7 +209,7 @@ func TestOnlyDurableMastersWithDataVoteAtOnce(t *testing.T) {
 	l := locker(t, f.dial(pool.WithHeartbeat(100*time.Millisecond)), opts...)
 	f.admit(l)
 	if w := l.Warnings(); len(w) != 0 {
-		t.Errorf("warnings: %q", w)
+		t.Errorf("the warnings are %q, want none", w)
 	}
 	f.restart(0, 3)
 	stateOf(t, l, 0, "voting")

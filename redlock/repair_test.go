@@ -94,7 +94,8 @@ func TestRepair(t *testing.T) {
 				a.holdReplies(1)
 				first := w.extend(held)
 				at(400)
-				// Master 0 refuses the second client, master 2 grants it the lock, and its message to master 1 is late.
+				// Master 0 refuses the second client, and master 2 grants it the lock. The message of the second client to master
+				// 1 is late.
 				b.hold(1)
 				got := w.try(b.Locker, c.second, brief...)
 				at(410)

@@ -38,7 +38,7 @@ func TestUnlockDuringReentry(t *testing.T) {
 		after(2 * time.Millisecond)
 		w.unlock(lock)
 		if err := inner.fails(time.Second); !errors.Is(err, redlock.ErrReleased) && !errors.Is(err, context.Canceled) {
-			w.Errorf("the re-entry: %v", err)
+			w.Errorf("the re-entry returned %v", err)
 		}
 		after(time.Second)
 		w.wantOn("x", 0)
@@ -184,7 +184,7 @@ func TestUnboundedLockDoesNotGiveUp(t *testing.T) {
 			c := newShiftClock(1)
 			l := w.locker(redlock.WithClock(c.clock()))
 			redlock.Interrupt(l, func(moment string) {
-				if moment != "attempt" || !armed.CompareAndSwap(true, false) { // stop the client here once
+				if moment != "attempt" || !armed.CompareAndSwap(true, false) { // interfere only once
 					return
 				}
 				if how == "sleep" {
@@ -198,7 +198,7 @@ func TestUnboundedLockDoesNotGiveUp(t *testing.T) {
 			began := time.Now()
 			k, err := l.Lock(ctx, "x")
 			if err != nil {
-				w.Errorf("after %v of 2 minutes: %v", time.Since(began), err)
+				w.Errorf("Lock gave up after %v of 2 minutes: %v", time.Since(began), err)
 				return
 			}
 			_ = k.Unlock(w.Context()) // if two masters have restarted, the lock may be lost
@@ -348,7 +348,7 @@ func TestOneNameThatFailsDelaysNoOther(t *testing.T) {
 		after(time.Minute)
 		for _, k := range locks {
 			if left := k.Remaining(); k.Err() != nil || left < redlock.DefaultTTL/3 {
-				w.Errorf("%s: %v left, %v", k.Name(), left, k.Err())
+				w.Errorf("%s is valid for %v, and ended with %v", k.Name(), left, k.Err())
 			}
 		}
 		if !errors.Is(bad.Err(), redlock.ErrLost) {

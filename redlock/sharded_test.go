@@ -239,7 +239,7 @@ func TestOrderAcrossShards(t *testing.T) {
 		w.isError(errOf(g.LockAll(ctx, []string{names[3], names[0]})), redlock.ErrOrder)
 		again, err := g.LockAll(ctx, names[1:3]) // ctx belongs to the locks of these names
 		if err != nil || again.Of(names[1]).Token() != held.Of(names[1]).Token() {
-			w.Errorf("re-entry: %v", err)
+			w.Errorf("the re-entry returned %v, or another token", err)
 		}
 		all, err := g.TryLockAll(w.Context(), []string{names[0], names[1]})
 		w.isError(err, redlock.ErrHeld)
@@ -265,11 +265,11 @@ func TestCallsUseShardOfName(t *testing.T) {
 			lock := w.takeWith(g, ctx, name)
 			who, err := other.Inspect(ctx, name)
 			if err != nil || who.Token != lock.Token() || who.N != 3 {
-				w.Errorf("inspect by another client: %+v, %v", who, err)
+				w.Errorf("Inspect by another client returned %+v, %v", who, err)
 			}
 			for h, err := range other.Watch(ctx, name) {
 				if err != nil || h.ID != who.ID {
-					w.Errorf("watch: %+v, %v", h, err)
+					w.Errorf("Watch reported %+v, %v", h, err)
 				}
 				break
 			}
@@ -279,10 +279,10 @@ func TestCallsUseShardOfName(t *testing.T) {
 			}
 			h, err := g.Inspect(ctx, name)
 			if err != nil || h.Token != lock.Token() {
-				w.Errorf("inspect: %+v, %v", h, err)
+				w.Errorf("Inspect returned %+v, %v", h, err)
 			}
 			if n, err := g.Admin().ForceRelease(ctx, name, h.ID); n < 2 || err != nil {
-				w.Errorf("force release: %d, %v", n, err)
+				w.Errorf("ForceRelease returned %d, %v", n, err)
 			}
 			w.isError(lock.Extend(ctx), redlock.ErrLost)
 
@@ -298,10 +298,10 @@ func TestCallsUseShardOfName(t *testing.T) {
 				return ctx.Err()
 			})
 			if err != nil {
-				w.Errorf("lead: %v", err)
+				w.Errorf("Lead returned %v", err)
 			}
 			if err = g.Do(ctx, name, context.Context.Err); err != nil {
-				w.Errorf("do: %v", err)
+				w.Errorf("Do returned %v", err)
 			}
 		}
 		w.isError(errOf(g.Import(ctx, "nonsense")), redlock.ErrInvalid)
@@ -343,10 +343,10 @@ func TestCallsAboutAllMasters(t *testing.T) {
 		// The second shard also has a master of this name, and a majority of the shard is down.
 		if err := g.Admin().Quarantine(ctx, g.Masters()[2].Addr); err == nil || !strings.HasPrefix(err.Error(),
 			"shard 2 of 2: ") {
-			w.Errorf("quarantine: %v", err)
+			w.Errorf("Quarantine returned %v, want an error of shard 2", err)
 		}
 		if g.Masters()[2].State != "quarantine" {
-			w.Errorf("quarantine: %+v", g.Masters()[2])
+			w.Errorf("the master is not in quarantine: %+v", g.Masters()[2])
 		}
 		if len(g.Warnings()) != 0 {
 			w.Errorf("the warnings are %q, want none", g.Warnings())
@@ -424,7 +424,7 @@ func TestReconfigureShard(t *testing.T) {
 		w.noError(lock.Err(), lock.Unlock(ctx), w.try(g, lock.Name()))
 		for i := range 3 {
 			if record, _ := w.sets[2].Master(i).Get("redlock:admission"); !strings.Contains(record, " group=2/2 ") {
-				w.Errorf("next master %d: %s", i+1, record)
+				w.Errorf("the record of next master %d is %s", i+1, record)
 			}
 		}
 	})

@@ -77,7 +77,7 @@ func TestReadersAndWritersKeepOrder(t *testing.T) {
 			wg.Go(func() {
 				k, err := take(s)
 				if err != nil {
-					w.Errorf("%s: %v", what, err)
+					w.Errorf("the call %q returned %v", what, err)
 					return
 				}
 				mu.Lock()
@@ -136,7 +136,7 @@ func TestDowngrade(t *testing.T) {
 				}
 				k, err := take(w.Context())
 				if err != nil {
-					w.Errorf("%s: %v", what, err)
+					w.Errorf("the call %q returned %v", what, err)
 					got <- "error"
 					return
 				}
@@ -147,7 +147,7 @@ func TestDowngrade(t *testing.T) {
 		after(3 * time.Second)
 		reader := w.downgrade(writer)
 		if first := <-got; first != "r" {
-			w.Errorf("%q acquired the name first", first)
+			w.Errorf("%q acquired the name first, want the reader \"r\"", first)
 		}
 		w.isError(writer.Err(), redlock.ErrReleased)
 		w.isError(context.Cause(ctx), redlock.ErrReleased)
@@ -161,7 +161,7 @@ func TestDowngrade(t *testing.T) {
 		}
 		w.unlockAll(reader)
 		if last := <-got; last != "w" {
-			w.Errorf("the last holder was %q", last)
+			w.Errorf("the last holder was %q, want the writer \"w\"", last)
 		}
 	})
 }
@@ -198,7 +198,7 @@ func TestRefusedUpgradesKindsAndReentries(t *testing.T) {
 		writer := w.wlock(s)
 		inner, err := s.RLock(writer.Context(w.Context()))
 		if err != nil || inner.Token() != writer.Token() {
-			w.Errorf("a writer that reads: %v, %v", inner, err)
+			w.Errorf("RLock of the writer returned %v, %v", inner, err)
 		}
 		w.isError(errOf(writer.Downgrade(w.Context())), redlock.ErrInvalid)
 		w.unlockAll(inner, writer)
@@ -212,7 +212,7 @@ func TestReadersAreExtendedAndRepaired(t *testing.T) {
 		r := w.rlock(s)
 		after(time.Minute)
 		if r.Err() != nil {
-			w.Fatalf("after a minute: %v", r.Err())
+			w.Fatalf("after a minute the reader's lock has ended: %v", r.Err())
 		}
 		w.restart(false, 0, 1)
 		after(40 * time.Second)

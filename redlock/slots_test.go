@@ -80,7 +80,7 @@ func TestWaiterGetsFirstFreeSlot(t *testing.T) {
 			go w.unlock(held[freed])
 			k, took := c.timed(time.Second)
 			if took > 4*time.Millisecond || k.Name() != slotsOf(3)[freed] {
-				w.Errorf("the waiter got %s after %v", k.Name(), took)
+				w.Errorf("the waiter got %s after %v, want the slot that was released", k.Name(), took)
 			}
 			after(10 * time.Millisecond)
 			for _, name := range slotsOf(3) {
@@ -119,7 +119,7 @@ func TestSlotsWonTogetherAreReleasedAtOnce(t *testing.T) {
 			}
 			slices.Sort(names)
 			if !slices.Equal(names, slotsOf(3)) {
-				w.Errorf("the waiters have %q", names)
+				w.Errorf("the waiters have the slots %q, want each slot once", names)
 			}
 			w.delay(0)
 		})

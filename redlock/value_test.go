@@ -17,7 +17,7 @@ func (w *cluster) shows(l client, name, value string) {
 	w.Helper()
 	who := w.inspect(l, name)
 	if who.Value != value {
-		w.Errorf("%s shows %q, want %q: %+v", name, who.Value, value, who)
+		w.Errorf("the value of %s is %q, want %q: %+v", name, who.Value, value, who)
 	}
 }
 
@@ -105,7 +105,7 @@ func TestValueReachesAllMasters(t *testing.T) {
 			synctest.Wait() // SetValue waits only for a quorum
 			for i, value := range values {
 				if h := w.holding(i, "n"); h.ID == "" || h.Value != value {
-					w.Errorf("master %d shows %q, want %q", i, h.Value, value)
+					w.Errorf("master %d has the value %q, want %q", i, h.Value, value)
 				}
 			}
 		}
@@ -148,7 +148,7 @@ func TestLateValueIsIgnored(t *testing.T) {
 		for _, s := range p.cluster.wire.sent("extend") {
 			w.replay(s)
 			if h := w.holding(s.master, "n"); h.Value != "third" {
-				w.Errorf("master %d shows %q", s.master, h.Value)
+				w.Errorf("master %d has the value %q, want \"third\"", s.master, h.Value)
 			}
 		}
 		w.unlock(k)

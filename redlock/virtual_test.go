@@ -55,7 +55,7 @@ func (c tester) takeWith(l client, ctx context.Context, name string, opts ...red
 	c.Helper()
 	k, err := l.Lock(ctx, name, opts...)
 	if err != nil {
-		c.Fatalf("lock %s: %v", name, err)
+		c.Fatalf("Lock of %s returned %v", name, err)
 	}
 	return k
 }
@@ -97,7 +97,7 @@ func (c tester) unlock(k interface {
 }) {
 	c.Helper()
 	if err := k.Unlock(c.Context()); err != nil {
-		c.Errorf("unlock: %v", err)
+		c.Errorf("Unlock returned %v", err)
 	}
 }
 
@@ -277,7 +277,7 @@ func (w *cluster) over(p *pool.Pool, opts ...redlock.Option) *redlock.Locker {
 	l := w.start(p, opts...)
 	w.Cleanup(func() {
 		if err := l.Close(context.WithoutCancel(w.Context())); err != nil {
-			w.Errorf("close: %v", err)
+			w.Errorf("Close at the end of the test returned %v", err)
 		}
 	})
 	l.Ready(w.Context())
@@ -382,7 +382,7 @@ func (w *cluster) replay(s sent) any {
 	}
 	reply, err := c.Do(s.args[0], args...)
 	if err != nil {
-		w.Fatalf("the replay of %s: %v", s.script(), err)
+		w.Fatalf("the replay of %s returned %v", s.script(), err)
 	}
 	return reply
 }

@@ -58,7 +58,7 @@ func TestWaitEndsWithoutSubscriptions(t *testing.T) {
 			b.deafen()
 			after(time.Duration(rounds(60, 15)) * time.Second)
 			if c.over() {
-				w.Fatal("two holders")
+				w.Fatal("the waiter got the lock while another client holds it")
 			}
 			w.unlock(k)
 			next, took := c.timed(time.Minute)
@@ -82,8 +82,8 @@ func TestWaitEndsWithoutSubscriptions(t *testing.T) {
 	}
 }
 
-// All wake-ups are lost in transit, although PUBLISH counts their receivers as usual. The first and the second
-// waiter then try again within a second, the others within five.
+// All wake-ups are lost in transit, although PUBLISH counts their receivers as usual. The first and the second waiter
+// then try again within a second, the other waiters within five seconds.
 func TestWaitEndsByPollIfMessagesAreLost(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		k := w.take(w.peer("holder"), "n")
@@ -295,7 +295,7 @@ func TestPauseAfterFirstWakeUpDoubles(t *testing.T) {
 			w.Errorf("the waiter has sent master 0 %d acquires in 30 s", n)
 		}
 		if pause := all[len(all)-1].Sub(all[len(all)-2]); pause < 900*time.Millisecond {
-			w.Errorf("the last pause was %v", pause)
+			w.Errorf("the last pause was %v, want at least 900 ms", pause)
 		}
 		for i := range 5 {
 			if got := w.labels(i, "n"); fmt.Sprint(got) != "[b]" {
@@ -470,7 +470,7 @@ func TestCancelledParkedCallLeavesNothing(t *testing.T) {
 		w.unlock(k)
 		k = first.gets(time.Second)
 		if last.over() {
-			w.Error("two holders")
+			w.Error("the last call got the lock together with the first")
 		}
 		w.unlock(k)
 		w.unlock(last.gets(time.Second))

@@ -110,7 +110,7 @@ func ExampleAdmit() {
 		return
 	}
 	defer locker.Close(ctx)
-	if err := locker.WaitReady(ctx); err != nil { // all masters are connected, so all get the lock
+	if err := locker.WaitReady(ctx); err != nil { // all masters are connected, so each gets the lock
 		fmt.Println(err)
 		return
 	}
