@@ -12,7 +12,7 @@ import (
 
 const second = int64(time.Second)
 
-// H14: if one of the two clocks misses time, Sub uses the other clock.
+// H14: Sub returns the larger of the differences of the two clocks, so time that one clock has missed still counts.
 func TestSubReturnsLargerDifference(t *testing.T) {
 	for _, c := range []struct {
 		name       string
@@ -27,8 +27,8 @@ func TestSubReturnsLargerDifference(t *testing.T) {
 		{"suspended, counted by the boot clock, wall clock not yet set", 61, 1, 61 * time.Second},
 		{"no time", 0, 0, 0},
 		{"no time, wall clock set back", 0, -5, 0},
-		{"asked the wrong way round", -7, -7, -7 * time.Second},
-		{"both negative, the larger is the lesser", -7, -9, -7 * time.Second},
+		{"later and earlier exchanged", -7, -7, -7 * time.Second},
+		{"both differences negative", -7, -9, -7 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			from := clock.At(1000*second, 1_700_000_000*second)
@@ -56,11 +56,11 @@ func TestAddMovesBothReadings(t *testing.T) {
 func TestSkewGrowsIfSteadyClockStops(t *testing.T) {
 	at := clock.At(5*second, 9*second)
 	if at.Skew() != 4*second {
-		t.Fatalf("the skew is %d", at.Skew())
+		t.Fatalf("the skew is %d, want %d", at.Skew(), 4*second)
 	}
 	frozen := clock.At(6*second, 70*second)
 	if gained := frozen.Skew() - at.Skew(); gained != 60*second {
-		t.Errorf("after a freeze of 60 s the skew has grown by %v", time.Duration(gained))
+		t.Errorf("after a freeze of 60 s the skew has grown by %v, want 60s", time.Duration(gained))
 	}
 }
 
@@ -94,7 +94,7 @@ func TestNewReadsTheGivenFunction(t *testing.T) {
 	c := clock.New(func() clock.Instant { return now })
 	from := c.Now()
 	if from != now {
-		t.Fatalf("Now returned %v", from)
+		t.Fatalf("Now returned %v, want %v", from, now)
 	}
 	now = now.Add(time.Minute)
 	if got := c.Now().Sub(from); got != time.Minute {

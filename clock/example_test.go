@@ -35,8 +35,8 @@ func ExampleRuntime() {
 	// true
 }
 
-// The time that has passed is the larger of the times that the two clocks have advanced. Here the machine was frozen
-// for an hour: the steady clock stopped, and the wall clock did not.
+// Sub returns the difference of the clock that has advanced more. Here the machine was frozen for an hour: the wall
+// clock went on, and the steady clock stopped.
 func ExampleInstant() {
 	before := clock.At(int64(5*time.Second), int64(100*time.Hour))
 	after := clock.At(int64(6*time.Second), int64(101*time.Hour))

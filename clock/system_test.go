@@ -34,7 +34,7 @@ func TestSuspendedTimeCounts(t *testing.T) {
 	}{
 		{"all agree", time.Second, time.Second, time.Second, 0},
 		{"suspended", time.Second, 61 * time.Second, 61 * time.Second, 1},
-		{"suspended for less than is noticed", time.Second, time.Second + 50*time.Microsecond, time.Second, 0},
+		{"suspended too briefly to notice", time.Second, time.Second + 50*time.Microsecond, time.Second, 0},
 		{"suspended, wall clock set back by a second", 0, 59 * time.Second, time.Minute, 1},
 		{"suspended, wall clock set back by an hour", 0, -59 * time.Minute, time.Minute, 1},
 		{"wall clock set forward", time.Second, time.Hour, time.Second, 1},
@@ -57,15 +57,15 @@ func TestSuspendedTimeCounts(t *testing.T) {
 	}
 }
 
-// H149: a machine is suspended for 9.9 s, which Linux measures as 9 s with a clock that only shows whole seconds.
-// This must not make locks last longer.
+// H149: a machine is suspended for 9.9 s. Linux measures a suspension in whole seconds, here 9 s. The missing 0.9 s
+// must not make locks last longer.
 func TestSuspensionMeasuredInWholeSecondsCountsInFull(t *testing.T) {
 	m := machineOf{monotonic: 5, wall: 1_700_000_000e9, boot: 7e9}
 	s := m.system()
 	from := s.now()
 	for slept := time.Duration(0); slept < time.Minute; slept += 9900 * time.Millisecond {
 		if passed := s.now().Sub(from); passed < slept {
-			t.Errorf("only %v of %v were measured", passed, slept)
+			t.Errorf("Sub returned %v after %v of suspension", passed, slept)
 		}
 		m.pass(0, 9*time.Second, 9*time.Second)
 	}
@@ -108,13 +108,13 @@ func TestPreemptedReadingIsRepeated(t *testing.T) {
 	s.boot = func() (int64, bool) {
 		boot := m.boot
 		if preempted++; preempted < 3 {
-			m.pass(time.Second, time.Second, time.Second) // before the monotonic clock is read again
+			m.pass(time.Second, time.Second, time.Second) // the thread is preempted before it reads the monotonic clock again
 		}
 		return boot, true
 	}
 	s.now()
 	if got := time.Duration(s.suspended.Load() - from); got != time.Minute {
-		t.Errorf("%v were measured as suspended, want a minute", got)
+		t.Errorf("the suspended time is %v, want a minute", got)
 	}
 }
 

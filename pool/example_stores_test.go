@@ -42,8 +42,8 @@ func ExampleWithSentinelTLS() {
 	// mymaster@10.0.0.3:26379,10.0.0.4:26379,10.0.0.5:26379
 }
 
-// AllowTwoHolders lets a master vote although it accepts writes without its replicas. Use it only if it does no harm
-// that work is done twice. The Locker logs a warning about it.
+// AllowTwoHolders lets a master vote although it accepts writes without its replicas. Use AllowTwoHolders only if it
+// does no harm to do work twice. The Locker logs a warning.
 func ExampleAllowTwoHolders() {
 	p, err := pool.Open([]string{"redis+sentinel://10.0.0.3/mymaster"}, pool.AllowTwoHolders())
 	if err != nil {

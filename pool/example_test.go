@@ -96,18 +96,18 @@ func ExampleFromRedisPool() {
 	defer masters.Close()
 }
 
-// Open checks all options before it dials. If an option is invalid, it returns an error.
+// Open checks all options before it dials. If an option is invalid, Open returns an error.
 func ExampleOption() {
 	dialer := &net.Dialer{KeepAlive: 15 * time.Second}
 	masters, err := pool.Open([]string{"redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"},
 		pool.WithTimeout(300*time.Millisecond),              // maximum silence of a master before it counts as down
-		pool.WithDialTimeout(time.Second),                   // limit for making a connection, with its handshake
+		pool.WithDialTimeout(time.Second),                   // limit for a connection attempt, with the handshake
 		pool.WithHeartbeat(3*time.Second),                   // interval of checks of an idle master
 		pool.WithRedial(20*time.Millisecond, 2*time.Second), // pause between attempts to connect
 		pool.WithQueueLimit(10_000),                         // limit of waiting calls per master
 		pool.WithCredentials("lock", "secret"),              // credentials in a URL take precedence
 		pool.WithDatabase(2),                                // a database in a URL takes precedence
-		pool.WithDialer(dialer.DialContext),                 // through a proxy, or to masters in memory
+		pool.WithDialer(dialer.DialContext),                 // dials through a proxy, or to masters in memory
 	)
 	if err != nil {
 		fmt.Println(err)
@@ -191,8 +191,8 @@ func ExampleWithDialer() {
 	// 3 masters
 }
 
-// Masters that evict keys may vote. Use AllowEviction only if it does no harm that work is done twice, for example
-// to fill a cache.
+// Masters that evict keys may vote. Use AllowEviction only if it does no harm to do work twice, for example to fill a
+// cache.
 func ExampleAllowEviction() {
 	masters := redlocktest.New(1) // a real master may have maxmemory-policy allkeys-lru
 	defer masters.Close()

@@ -20,7 +20,7 @@ func (w *cluster) all(l client, names []string, opts ...redlock.LockOption) *red
 	return s
 }
 
-// free fails the test if the masters have a lock of these names.
+// free fails the test if a master has a lock of one of these names.
 func (w *cluster) free(names ...string) {
 	w.Helper()
 	after(100 * time.Millisecond)
@@ -42,7 +42,7 @@ func TestLockAllSortsNames(t *testing.T) {
 			}
 		}
 		if s.Of("d") != nil || redlock.TokenOf(ctx, "d") != 0 || redlock.TokenOf(ctx) != 0 {
-			w.Error("a token was returned without a held name")
+			w.Error("a token was returned for a name that is not held")
 		}
 		after(time.Minute) // the locks are extended
 		w.noError(s.Context(w.Context()).Err(), ctx.Err(), s.Unlock(w.Context()))
@@ -111,7 +111,7 @@ func TestOrderOfNamesWithinContext(t *testing.T) {
 		inner, err := l.LockAll(ctx, []string{"d", "b", "e"})
 		w.must(err)
 		if inner.Of("b").Token() != s.Of("b").Token() || inner.Of("e").Token() == 0 {
-			w.Errorf("tokens %d and %d of b, %d of e", inner.Of("b").Token(), s.Of("b").Token(), inner.Of("e").Token())
+			w.Errorf("the tokens of b are %d and %d, of e %d", inner.Of("b").Token(), s.Of("b").Token(), inner.Of("e").Token())
 		}
 		tried, err := l.TryLockAll(ctx, []string{"a", "c"}) // does not wait
 		w.must(err)
@@ -129,7 +129,8 @@ func TestOrderOfNamesWithinContext(t *testing.T) {
 	})
 }
 
-// Locks that have ended make no call wait for itself, so a context that is detached from them orders no names.
+// A call cannot wait for a lock that has ended. So a context that is detached from ended locks, by WithoutCancel,
+// imposes no order on further names.
 func TestEndedLocksOrderNoNames(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
@@ -164,11 +165,11 @@ func TestLocksThatFailLeaveNothing(t *testing.T) {
 			s, err := f()
 			var e *redlock.LockError
 			if !errors.As(err, &e) || e.Name != "b" || s != nil {
-				w.Errorf("%d: %v, %v", i, s, err)
+				w.Errorf("case %d: want an error about \"b\": %v, %v", i, s, err)
 			}
 			w.isError(err, redlock.ErrHeld)
 			if deadline := errors.Is(err, context.DeadlineExceeded); deadline != (i == 3) {
-				w.Errorf("%d: %v", i, err)
+				w.Errorf("case %d: matches DeadlineExceeded: %v: %v", i, deadline, err)
 			}
 			w.free("a", "c")
 		}
@@ -204,7 +205,7 @@ func TestLockAllReacquiresLostName(t *testing.T) {
 		s := <-got
 		for _, name := range []string{"a", "b", "c"} {
 			if w.on(name) < 2 {
-				w.Errorf("%q is on %d masters", name, w.on(name))
+				w.Errorf("%q is on %d masters, want at least 2", name, w.on(name))
 			}
 		}
 		w.noError(s.Context(w.Context()).Err(), s.Unlock(w.Context()))
@@ -230,8 +231,8 @@ func TestSeveralNamesTakeOneRoundTrip(t *testing.T) {
 	})
 }
 
-// H146: while LockAll waits for one name, it holds the names before it. With any options the locks of these names
-// last as long as the wait, and the call keeps its place in the queue.
+// H146: while LockAll waits for one name, it holds the names before it. With each option in the table LockAll keeps
+// the earlier names and its place in the queue for the whole wait.
 func TestLockAllWaitsWithAnyOptions(t *testing.T) {
 	for name, opts := range map[string][]redlock.LockOption{
 		"none":              nil,
@@ -255,7 +256,8 @@ func TestLockAllWaitsWithAnyOptions(t *testing.T) {
 	}
 }
 
-// busy makes n clients lock name again and again until ctx ends. Each client holds the lock for the time hold.
+// busy makes n clients lock name again and again until ctx ends. Each client holds the lock for the duration hold each
+// time.
 func (w *cluster) busy(ctx context.Context, n int, name string, hold time.Duration) {
 	for range n {
 		l := w.locker()
@@ -272,8 +274,8 @@ func (w *cluster) busy(ctx context.Context, n int, name string, hold time.Durati
 	}
 }
 
-// H146: the maximum hold of several names is measured from the time at which all of them are held, and WithExtension
-// applies from that time, too.
+// H146: the maximum hold of several names is measured from the time at which all of them are held. WithExtension takes
+// effect at that time, too.
 func TestLockAllOptionsApplyOnceAllAreHeld(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		held := w.take(w.locker(), "b")
@@ -286,10 +288,10 @@ func TestLockAllOptionsApplyOnceAllAreHeld(t *testing.T) {
 		w.unlock(held)
 		s := <-got
 		if left := min(s.Of("a").Remaining(), s.Of("b").Remaining()); left < 4*time.Second {
-			w.Errorf("%v are left", left)
+			w.Errorf("the locks are valid for another %v, want at least 4 s", left)
 		}
 		after(6 * time.Second)
-		w.isError(context.Cause(s.Context(w.Context())), redlock.ErrLost) // it was not extended
+		w.isError(context.Cause(s.Context(w.Context())), redlock.ErrLost) // the locks were not extended
 		_ = s.Unlock(w.Context())
 
 		s = w.all(w.locker(), []string{"a", "b"}, redlock.WithMaxHold(8*time.Second))

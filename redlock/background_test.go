@@ -54,33 +54,34 @@ func (c *call) over() bool {
 	}
 }
 
-// gets waits at most bound until the call has acquired the lock.
+// gets waits until the call has acquired the lock. It fails the test if that takes longer than bound.
 func (c *call) gets(bound time.Duration) *redlock.Lock {
 	c.w.Helper()
 	k, _ := c.timed(bound)
 	return k
 }
 
-// timed is like gets, and returns the elapsed time too.
+// timed is like gets, and also returns the elapsed time.
 func (c *call) timed(bound time.Duration) (*redlock.Lock, time.Duration) {
 	c.w.Helper()
 	start := time.Now()
 	select {
 	case <-c.done:
 	case <-time.After(bound + 1):
-		c.w.Fatalf("still waiting after %v", bound)
+		c.w.Fatalf("the call still waits after %v", bound)
 	}
 	c.w.must(c.err)
 	return c.lock, time.Since(start)
 }
 
-// fails waits at most bound until the call has failed, and returns its error.
+// fails waits until the call has failed, and returns the error of the call. It fails the test if that takes longer
+// than bound.
 func (c *call) fails(bound time.Duration) error {
 	c.w.Helper()
 	select {
 	case <-c.done:
 	case <-time.After(bound):
-		c.w.Fatalf("still waiting after %v", bound)
+		c.w.Fatalf("the call still waits after %v", bound)
 	}
 	if c.err == nil {
 		c.w.Fatal("the call got the lock")
@@ -98,8 +99,8 @@ func (w *cluster) queued(name string) (n int) {
 	return n
 }
 
-// nothingLeft fails the test if the masters have more than admission records and fences, or if any client is still
-// subscribed after the time for which inboxes stay open.
+// nothingLeft fails the test if a master has keys other than admission records and fences, or if a client is still
+// subscribed when its inbox should have been closed.
 func (w *cluster) nothingLeft(names ...string) {
 	w.Helper()
 	after(100 * time.Millisecond) // for messages in transit

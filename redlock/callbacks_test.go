@@ -17,14 +17,14 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// recovered calls f like an HTTP server calls a handler, and reports whether it panicked.
+// recovered calls f, recovers from a panic as an HTTP server does around a handler, and reports whether f panicked.
 func recovered(f func()) (panicked bool) {
 	defer func() { panicked = recover() != nil }()
 	f()
 	return false
 }
 
-// A handlerFunc is a slog.Handler.
+// A handlerFunc is a slog.Handler that calls the function with each record.
 type handlerFunc func(r slog.Record)
 
 func (handlerFunc) Enabled(context.Context, slog.Level) bool { return true }
@@ -40,7 +40,8 @@ func (h handlerFunc) WithGroup(string) slog.Handler      { return h }
 // logTo returns a logger that calls f with each record.
 func logTo(f func(r slog.Record)) redlock.Option { return redlock.WithLogger(slog.New(handlerFunc(f))) }
 
-// callbacks returns options that set f as each callback and as the log handler.
+// callbacks returns one option for each kind of event, with a trace that calls f, and one with a log handler that
+// calls f.
 func callbacks(f func()) map[string]redlock.Option {
 	list := map[string]redlock.Option{"log": logTo(func(slog.Record) { f() })}
 	for _, kind := range []string{
@@ -98,7 +99,7 @@ func TestBlockedCallback(t *testing.T) {
 			block := make(chan struct{})
 			release := sync.OnceFunc(func() { close(block) })
 			defer release()
-			time.AfterFunc(time.Hour, release) // ends a test that fails
+			time.AfterFunc(time.Hour, release) // so that a failing test ends
 			l := w.locker(callbacks(func() { <-block })[name])
 			w.everything(l)
 			ctx := w.within(time.Second)
@@ -138,8 +139,8 @@ func TestPanickingCallback(t *testing.T) {
 	}
 }
 
-// H100: a Trace.Do that panics on the goroutine of the call does not affect the call. A panic of the function of a
-// Do propagates to the caller, and the lock is released.
+// H100: a Trace.Do that panics on the goroutine of the call does not affect the call. A panic of the function that
+// Locker.Do runs propagates to the caller, and the lock is released.
 func TestPanickingDo(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker(redlock.WithTrace(&redlockinfo.Trace{Do: func(context.Context,
@@ -153,7 +154,7 @@ func TestPanickingDo(t *testing.T) {
 			w.Error("the panic of the callback propagated")
 		}
 		if !ran || l.Stats().Panics != 1 {
-			w.Errorf("the function ran: %v; %+v", ran, l.Stats())
+			w.Errorf("the function ran: %v; the statistics are %+v, want one panic", ran, l.Stats())
 		}
 		f := func(context.Context) error { panic("mine") }
 		for name, call := range map[string]func(){
@@ -187,7 +188,7 @@ func TestCallbackThatExits(t *testing.T) {
 
 // H99: when many locks end at the same time, all contexts have ended before the first record is logged.
 func TestContextsEndBeforeTheLog(t *testing.T) {
-	count := rounds(5000, 2000) // the queue of events has room for both reports of each lock
+	count := rounds(5000, 2000) // the queue of events has room for two events of each lock
 	for _, how := range []string{"expired", "restarted", "closed"} {
 		subtest(t, how, 3, func(w *cluster) {
 			contexts, open := make([]context.Context, count), map[int]time.Time{}
@@ -230,7 +231,7 @@ func TestContextsEndBeforeTheLog(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			if records != count {
-				w.Errorf("%d records of %d ends", records, count)
+				w.Errorf("%d ends of locks were logged, want %d", records, count)
 			}
 			for i, at := range open { // if masters restarted, some locks are repaired in time, and expire later
 				if end := ends[i]; end.Equal(at) {
@@ -241,8 +242,8 @@ func TestContextsEndBeforeTheLog(t *testing.T) {
 	}
 }
 
-// H99: events keep their order and their times, however late they are delivered. Events that do not fit into the
-// queue are counted, and the log contains their number.
+// H99: events keep their order and their times, however late they are delivered. Events that do not fit into the queue
+// are dropped, and the log contains the number of dropped events.
 func TestSlowCallback(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		block := make(chan struct{})

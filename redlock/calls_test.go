@@ -39,8 +39,8 @@ func TestUnlockWithDeadContextReleases(t *testing.T) {
 	}
 }
 
-// H31: an Unlock without a deadline waits for the masters no longer than the lock was valid. After that it returns
-// ErrNoQuorum, because the release is not confirmed.
+// H31: an Unlock without a deadline waits for the masters no longer than the remaining validity of the lock. After
+// that it returns ErrNoQuorum, because the release is not confirmed.
 func TestUnlockWaitsWhileLockIsValid(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		k := w.take(w.over(w.pool(pool.WithTimeout(time.Minute))), "n", redlock.WithTTL(500*time.Millisecond),
@@ -55,8 +55,8 @@ func TestUnlockWaitsWhileLockIsValid(t *testing.T) {
 	})
 }
 
-// H31, H32: if a majority hangs, is dead, refuses commands or is slow, every call returns when its context ends at
-// the latest. Lock and Do wait until then, and their errors match the error of the context.
+// H31, H32: if a majority hangs, is dead, refuses commands or is slow, every call returns no later than the end of its
+// context. Lock and Do wait until then, and their errors match the error of the context.
 func TestEveryCallReturnsWithItsContext(t *testing.T) {
 	for how, harm := range map[string]func(m *memory.Master){
 		"hung":    func(m *memory.Master) { m.Hang() },
@@ -162,13 +162,13 @@ func TestNewNeedsNoMaster(t *testing.T) {
 		w.hang()
 		early := w.start(w.pool())
 		ctx := w.within(20 * time.Millisecond)
-		w.isError(errOf(early.TryLock(ctx, "a")), redlock.ErrNoQuorum, context.DeadlineExceeded) // no master is known
+		w.isError(errOf(early.TryLock(ctx, "a")), redlock.ErrNoQuorum, context.DeadlineExceeded) // no master has answered
 		w.resume()
 		w.stop()
 		start := time.Now()
 		l, err := redlock.New(w.pool(), redlock.WithClock(clock.Runtime()))
 		if err != nil || time.Since(start) != 0 {
-			w.Fatalf("%v after %v", err, time.Since(start))
+			w.Fatalf("New returned %v after %v, want nil immediately", err, time.Since(start))
 		}
 		defer l.Close(w.Context())
 		w.isError(errOf(l.TryLock(w.Context(), "a")), redlock.ErrNoQuorum, pool.ErrDown)
@@ -260,7 +260,7 @@ func TestErrorIdentities(t *testing.T) {
 	})
 }
 
-// H32: the errors of calls that were cancelled, have timed out, or have used up their tries differ, and each
+// H32: the errors of calls that were cancelled, have timed out, or have made their last attempt differ, and each
 // contains the last replies of the masters.
 func TestCancelledAndExhaustedErrorsDiffer(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
@@ -311,7 +311,7 @@ func TestContextOfEndedLockOwnsNothing(t *testing.T) {
 			"lost":     func(k *redlock.Lock) { w.masters.Lose("lost"); _ = k.Extend(w.Context()) },
 		} {
 			k := w.take(l, name)
-			ctx := context.WithoutCancel(k.Context(w.Context())) // it does not end, but still belongs to the lock
+			ctx := context.WithoutCancel(k.Context(w.Context())) // ctx does not end, but still belongs to the lock
 			end(k)
 			got, err := l.TryLock(ctx, name)
 			if got != nil || err == nil {
@@ -340,7 +340,7 @@ func TestInnerUnlockKeepsOuter(t *testing.T) {
 			synctest.Wait()
 			w.each(func(i int, m *memory.Master) {
 				if _, depth, left := m.Holds("a"); depth != want || left < least {
-					w.Errorf("master %d: depth %d, %v left; want %d, %v", i, depth, left, want, least)
+					w.Errorf("master %d: depth %d, TTL %v; want %d, at least %v", i, depth, left, want, least)
 				}
 			})
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// admitted makes the admission records of these masters list only these masters, as if no others had ever been
+// admitted makes the admission records of these masters list exactly these masters, as if no others had ever been
 // admitted with them.
 func (w *cluster) admitted(which ...int) {
 	w.Helper()
@@ -60,8 +60,8 @@ var changes = map[string]struct{ old, next []int }{
 	"one becomes three":       {[]int{0}, []int{1, 2, 3}},
 }
 
-// The masters are changed while locks are held, one of them during the whole change. At each step another client has
-// a different configuration, and the locks of the two clients exclude each other.
+// The masters are changed while a lock is held. After each step the locks of two clients exclude each other, even if
+// the clients use different configurations.
 func TestMastersAreChangedWhileLocksAreHeld(t *testing.T) {
 	for name, c := range changes {
 		subtest(t, name, 10, func(w *cluster) {
@@ -74,7 +74,7 @@ func TestMastersAreChangedWhileLocksAreHeld(t *testing.T) {
 			manual := w.take(a, "by hand", redlock.WithExtension(false), redlock.WithTTL(30*time.Second))
 			apart := func(when string) {
 				w.Helper()
-				for _, l := range []*redlock.Locker{a, b} { // after an epoch was written a TryLock may fail once
+				for _, l := range []*redlock.Locker{a, b} { // the first attempt after an epoch was written may fail
 					w.noError(w.take(l, "y").Unlock(w.Context()))
 				}
 				for i, l := range []*redlock.Locker{a, b} {
@@ -109,7 +109,7 @@ func TestMastersAreChangedWhileLocksAreHeld(t *testing.T) {
 			w.isError(a.Admin().Reconfigure(w.Context(), next), redlock.ErrIncomplete)
 			after(61 * time.Second)
 			if is, err := b.Change(w.Context()); err != nil || !is.RaisedAll || !is.Complete || is.OpenAll {
-				w.Errorf("after two max TTLs: %+v, %v", is, err)
+				w.Errorf("after two max TTLs Change returned %+v, %v", is, err)
 			}
 			w.must(a.FinishChange(w.Context()))
 			w.change(b, next)
@@ -152,20 +152,20 @@ func (w *cluster) states(old, next []int) (first, both, last redlock.Configurati
 	return first, both, redlock.Configuration{Epoch: 2, Masters: both.Next}
 }
 
-// A client that never gets the next configuration continues until the epoch is raised. Then the old masters grant it
-// nothing, and its lock ends with its validity. The same holds for a client that is started with an old file. The
-// error says that the masters have been changed.
+// A client that never receives the next configuration can acquire locks until the epoch is raised. After that the old
+// masters grant nothing to the client, and its lock ends with its validity. A client that is started with the old
+// configuration is refused, too. Both get ErrOldMasters.
 func TestClientWithOldMastersIsRefused(t *testing.T) {
 	virtual(t, 10, func(w *cluster) {
 		_, both, last := w.states(oldFive, nextFive)
 		current, late := w.some(oldFive), w.some(oldFive)
 		w.change(current, both)
-		k := w.take(late, "old") // the other client uses both sets, this one only the old set
+		k := w.take(late, "old") // late uses only the old set, and current uses both
 		synctest.Wait()
 		w.isError(errOf(current.TryLock(w.Context(), "old")), redlock.ErrHeld)
-		synctest.Wait() // the next masters have rolled back what they had granted
+		synctest.Wait() // the votes of the next masters are rolled back
 		if h, err := current.Inspect(w.Context(), "old"); err != nil || h.ID == "" || h.On != 5 {
-			w.Errorf("inspection with both sets: %+v, %v", h, err)
+			w.Errorf("the inspection with both sets returned %+v, %v", h, err)
 		}
 		after(15 * time.Second)
 		if k.Err() != nil {
@@ -176,7 +176,7 @@ func TestClientWithOldMastersIsRefused(t *testing.T) {
 		again := w.some(oldFive)
 		for i, l := range []*redlock.Locker{late, again} {
 			_, err := l.TryLock(w.Context(), "other")
-			if i == 0 { // after the first attempt it reads the records of its masters
+			if i == 0 { // a running client learns of the epoch at its first attempt
 				synctest.Wait()
 				_, err = l.TryLock(w.Context(), "other")
 			}
@@ -194,8 +194,8 @@ func TestClientWithOldMastersIsRefused(t *testing.T) {
 	})
 }
 
-// The time for which a majority of the old masters has had the epoch is measured from the moment at which the last
-// of this majority got it. For a master that loses its data the time starts again.
+// A change is complete when a majority of the old masters has had the epoch for two max TTLs. This time starts when
+// the last master of the majority gets the epoch, and starts again for a master that loses its data.
 func TestForgetfulMasterRestartsEpoch(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		_, both, _ := w.states(oldThree, []int{2, 3, 4})
@@ -211,7 +211,7 @@ func TestForgetfulMasterRestartsEpoch(t *testing.T) {
 		after(10 * time.Second)
 		is, err := current.Change(w.Context())
 		if err != nil || !is.RaisedAll || is.Complete || is.Left < 10*time.Second || is.Left > 16*time.Second {
-			w.Errorf("%+v, %v; the second master of the majority has had the epoch for 45 s of 60", is, err)
+			w.Errorf("Change returned %+v, %v; the second master of the majority has had the epoch for 45 s of 60", is, err)
 		}
 	})
 }
@@ -225,7 +225,7 @@ func TestInvalidConfigurationsAreRejected(t *testing.T) {
 			w.Helper()
 			err := l.Admin().Reconfigure(w.Context(), s)
 			if !errors.Is(err, redlock.ErrInvalid) || !strings.Contains(err.Error(), text) {
-				w.Errorf("%+v: %v, want %q", s, err, text)
+				w.Errorf("Reconfigure to %+v returned %v, want an error with %q", s, err, text)
 			}
 		}
 		twice := append(w.urls(5, 6), w.urls(5)...)
@@ -245,13 +245,13 @@ func TestInvalidConfigurationsAreRejected(t *testing.T) {
 		refused(l, first, "already, later than")
 		refused(l, redlock.Configuration{Epoch: 2, Masters: w.urls(5, 6, 7)}, "names others")
 		if is := l.Set(); is.Epoch != 1 || len(is.Masters) != 5 || len(is.Next) != 5 {
-			w.Errorf("configuration in use: %+v", is)
+			w.Errorf("the configuration in use is %+v, want epoch 1", is)
 		}
 		w.isError(unguarded.RaiseEpoch(w.Context()), redlock.ErrInvalid)
 	})
 }
 
-// A lock that was acquired only on the old masters can be exported to a client that uses both sets.
+// A lock that was acquired only on the old masters can be imported by a client that uses both sets.
 func TestLockOfOldMastersIsImported(t *testing.T) {
 	virtual(t, 10, func(w *cluster) {
 		_, both, _ := w.states(oldFive, nextFive)
@@ -278,7 +278,7 @@ func TestChangeWaitsForMajorityOfNext(t *testing.T) {
 		w.isError(err, redlock.ErrNoQuorum)
 		w.unlock(w.take(l, "a"))
 		if l.Set().Epoch != 0 {
-			w.Errorf("configuration in use: %v", l.Set())
+			w.Errorf("the configuration in use is %v, want epoch 0", l.Set())
 		}
 		w.restart(true, 5, 6, 7)
 		after(40 * time.Second) // the quarantine, since the servers are new processes
@@ -287,9 +287,9 @@ func TestChangeWaitsForMajorityOfNext(t *testing.T) {
 	})
 }
 
-// H147: the next masters may act alone, and a client that holds a lock on them is cut off. Two of these three
-// masters lose their data, so they may have forgotten the lock, and also that they may act alone. The change must
-// not be aborted before their quarantine has ended, because the old masters would grant the lock again.
+// H147: the next masters may already grant locks without the old masters, and a client that holds such a lock is cut
+// off. Two of these three masters lose their data, so they may have forgotten both the lock and this permission. The
+// change must not be aborted before their quarantine has ended, because the old masters would grant the lock again.
 func TestAbortAfterNextMastersHaveForgotten(t *testing.T) {
 	virtual(t, 6, func(w *cluster) {
 		urls := w.masters.URLs()

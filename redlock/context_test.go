@@ -53,11 +53,11 @@ func TestContextEndsWithParent(t *testing.T) {
 	k := mustLock(t, nearLocker(t), "a")
 	parent, cancel := context.WithCancelCause(t.Context())
 	ctx, other := k.Context(parent), k.Context(t.Context())
-	why := errors.New("the request is over")
+	why := errors.New("the request has ended")
 	cancel(why)
 	<-ctx.Done()
 	if !errors.Is(context.Cause(ctx), why) {
-		t.Errorf("cause %v", context.Cause(ctx))
+		t.Errorf("the cause is %v, want %v", context.Cause(ctx), why)
 	}
 	if other.Err() != nil || k.Err() != nil {
 		t.Error("the end of one context ended the lock")
@@ -92,7 +92,7 @@ func TestTokenOfAContext(t *testing.T) {
 	outer, inner := mustLock(t, l, "outer"), mustLock(t, l, "inner")
 	ctx := outer.Context(t.Context())
 	if got := TokenOf(ctx); got != outer.Token() {
-		t.Errorf("token %d, want %d", got, outer.Token())
+		t.Errorf("the token is %d, want %d", got, outer.Token())
 	}
 	if got := TokenOf(inner.Context(ctx)); got != inner.Token() {
 		t.Errorf("token %d of the inner context, want %d", got, inner.Token())
@@ -101,18 +101,19 @@ func TestTokenOfAContext(t *testing.T) {
 	mustUnlock(t, outer)
 }
 
-// A requestContext is a context of a program that is a value, and that cannot be the key of a map.
+// A requestContext is a context that a program has defined as a struct, not as a pointer. The field values may make it
+// unusable as the key of a map.
 type requestContext struct {
 	context.Context
 	values any
 }
 
-// A parent of a comparable type may contain a value that cannot be compared.
+// The parent of a context may be of a comparable type and contain a value that cannot be compared.
 func TestContextOfAParentThatCannotBeCompared(t *testing.T) {
 	k := mustLock(t, nearLocker(t), "a")
 	ctx := k.Context(requestContext{t.Context(), map[string]string{"user": "1"}})
 	if got := TokenOf(ctx); got != k.Token() {
-		t.Errorf("token %d, want %d", got, k.Token())
+		t.Errorf("the token is %d, want %d", got, k.Token())
 	}
 	mustUnlock(t, k)
 	<-ctx.Done()

@@ -25,7 +25,7 @@ func TestDoWithUnconfirmedRelease(t *testing.T) {
 		} {
 			before := l.Stats().Unconfirmed
 			if err := do(func(context.Context) error { w.hang(0, 1); return nil }); err != nil {
-				w.Errorf("%s: %v", name, err)
+				w.Errorf("%s returned %v, although its function succeeded", name, err)
 			}
 			synctest.Wait()
 			text := strings.Join(book.since(), "\n")
@@ -45,14 +45,14 @@ func TestDoWithUnconfirmedRelease(t *testing.T) {
 			cancel()
 			return nil
 		}); err != nil {
-			w.Errorf("with an ended context: %v", err)
+			w.Errorf("with an ended context Do returned %v", err)
 		}
 		w.delay(0)
 		after(3 * time.Second)
 	})
 }
 
-// H121: Do does not report the errors of an inner lock as errors of the outer lock, and joins a loss of the outer
+// H121: Do does not report the errors of an inner lock as errors of the outer lock, and joins the loss of the outer
 // lock with the error of the function.
 func TestDoSeparatesOuterAndInnerErrors(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
@@ -71,7 +71,7 @@ func TestDoSeparatesOuterAndInnerErrors(t *testing.T) {
 		w.isError(err, errWork)
 		w.notError(err, redlock.ErrLost)
 		if errors.As(err, &e) || !strings.Contains(err.Error(), `do "inner"`) {
-			w.Errorf("%v; errors.As found %v", err, e)
+			w.Errorf("Do returned %v; errors.As found %v, want none", err, e)
 		}
 		err = l.Do(w.Context(), "outer", func(ctx context.Context) error {
 			_, err := l.TryLock(ctx, "held")
@@ -85,7 +85,7 @@ func TestDoSeparatesOuterAndInnerErrors(t *testing.T) {
 			err = do(func(ctx context.Context) error { return lose(ctx, "outer") })
 			w.isError(err, errWork, redlock.ErrLost)
 			if !errors.As(err, &e) || e.Op != "do" || e.Name != "outer" {
-				w.Errorf("%s: %v; errors.As found %v", name, err, e)
+				w.Errorf("%s returned %v; errors.As found %v", name, err, e)
 			}
 		}
 		err = l.Do(w.Context(), "outer", func(context.Context) error { w.masters.Lose("outer"); return nil })
@@ -93,7 +93,7 @@ func TestDoSeparatesOuterAndInnerErrors(t *testing.T) {
 		err = l.Do(w.Context(), "outer", func(context.Context) error { return l.Close(w.Context()) })
 		w.isError(err, redlock.ErrClosed)
 		if !errors.As(err, &e) || e.Op != "do" {
-			w.Errorf("closed: %v", err)
+			w.Errorf("after Close the call returned %v", err)
 		}
 	})
 }
@@ -122,7 +122,7 @@ func TestLeadAfterLoss(t *testing.T) {
 			text := strings.Join(book.since(), "\n")
 			if err != nil || terms != 2 || strings.Contains(text, "function failed") ||
 				!strings.Contains(text, `msg="redlock: leadership was lost, campaigning again" owner=web-1 lock=boss`) {
-				w.Errorf("%v after %d terms; the log:\n%s", err, terms, text)
+				w.Errorf("Lead returned %v after %d terms, want 2; the log:\n%s", err, terms, text)
 			}
 		})
 	}
@@ -205,7 +205,7 @@ func TestTryDo(t *testing.T) {
 		start := time.Now()
 		err := l.TryDo(w.Context(), "n", f)
 		if !errors.Is(err, redlock.ErrHeld) || ran != 0 || time.Since(start) > time.Second {
-			w.Errorf("a held name: %v, %d runs, after %v", err, ran, time.Since(start))
+			w.Errorf("TryDo of a held name returned %v after %[3]v; the function ran %[2]d times", err, ran, time.Since(start))
 		}
 		w.unlock(k)
 		w.must(l.TryDo(w.Context(), "n", f))
@@ -216,16 +216,16 @@ func TestTryDo(t *testing.T) {
 
 // Tests of Lead and Watch.
 
-// A term is one leadership, as its function sees it.
+// A term is one leadership: one call of the function of Lead.
 type term struct {
-	who   int
+	who   int // number of the client
 	token int64
 	ctx   context.Context
-	leave chan error // the return value of the function, which ignores its context
+	leave chan error // the function returns the error that it receives, and ignores ctx
 }
 
-// campaign starts a separate client that campaigns for name. Each of its leaderships is sent to terms, and the
-// result of Lead to ended.
+// campaign makes l, the client with the number who, campaign for the name "boss" in the background. Each leadership is
+// sent to terms, and the result of Lead is sent to ended.
 func (w *cluster) campaign(
 	ctx context.Context, l *redlock.Locker, who int, terms chan<- term, opts ...redlock.LockOption,
 ) (ended chan error) {
@@ -267,7 +267,7 @@ func TestLeaderReturns(t *testing.T) {
 		w.noError(<-endedSecond)
 		again := <-terms
 		if again.who != 1 || again.token <= two.token {
-			w.Errorf("%d leads with token %d after %d", again.who, again.token, two.token)
+			w.Errorf("client %d leads with token %d, want client 1 and more than %d", again.who, again.token, two.token)
 		}
 		again.leave <- nil
 		w.noError(<-endedFirst)
@@ -297,7 +297,7 @@ func TestLeaderEndsBeforeNextLeads(t *testing.T) {
 		terms := make(chan term, 2)
 		ctx, cancel := context.WithCancel(w.Context())
 		first, second := w.locker(), w.locker()
-		endedFirst := w.campaign(ctx, first, 1, terms, redlock.WithExtension(false)) // so the leadership ends with its TTL
+		endedFirst := w.campaign(ctx, first, 1, terms, redlock.WithExtension(false)) // the leadership ends with its TTL
 		one := <-terms
 		endedSecond := w.campaign(ctx, second, 2, terms)
 		two := <-terms
@@ -315,7 +315,7 @@ func TestLeaderEndsBeforeNextLeads(t *testing.T) {
 		two.leave <- errors.New("mine")
 		three := <-terms
 		if three.who != two.who || three.token <= two.token {
-			w.Errorf("%d leads with token %d after %d", three.who, three.token, two.token)
+			w.Errorf("client %d leads with token %d, want the same client and more than %d", three.who, three.token, two.token)
 		}
 		cancel()
 		one.leave <- ctx.Err()
@@ -370,7 +370,7 @@ func TestWatchReportsLeader(t *testing.T) {
 			}
 		}()
 		if h := <-reports; h.ID != "" {
-			w.Errorf("first report: %+v", h)
+			w.Errorf("the first report is %+v, want no holder", h)
 		}
 		k := w.take(l, "boss")
 		if h := <-reports; h.Owner != "the first" || h.Token != k.Token() {
@@ -392,7 +392,7 @@ func TestWatchReportsLeader(t *testing.T) {
 		w.stop(0, 1)
 		after(20 * time.Second)
 		if len(failed) != 1 {
-			w.Errorf("without a majority: %d errors reported", len(failed))
+			w.Errorf("without a majority %d errors were reported, want 1", len(failed))
 		}
 		cancel()
 		<-done

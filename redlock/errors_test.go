@@ -29,7 +29,7 @@ func TestSentinelErrorsAreDistinct(t *testing.T) {
 	texts := map[string]string{}
 	for name, err := range sentinels {
 		if !strings.HasPrefix(err.Error(), "redlock: ") || strings.HasSuffix(err.Error(), ".") {
-			t.Errorf("%s: %q", name, err)
+			t.Errorf("the text of %s is %q", name, err)
 		}
 		if other, ok := texts[err.Error()]; ok {
 			t.Errorf("%s and %s have the same text", name, other)
@@ -38,7 +38,7 @@ func TestSentinelErrorsAreDistinct(t *testing.T) {
 		for other, target := range sentinels {
 			want := name == other || name == "ErrMaxHold" && other == "ErrLost"
 			if got := errors.Is(err, target); got != want {
-				t.Errorf("errors.Is(%s, %s) is %v", name, other, got)
+				t.Errorf("errors.Is(%s, %s) returned %v", name, other, got)
 			}
 		}
 	}
@@ -71,10 +71,10 @@ func TestLockErrorWrapsAllCauses(t *testing.T) {
 				}
 			}
 			if got := errors.Is(err, context.Canceled); got != errors.Is(cause, context.Canceled) {
-				t.Errorf("%s, %v: canceled is %v", name, cause, got)
+				t.Errorf("%s, %v: the error matches Canceled: %v", name, cause, got)
 			}
 			if got := errors.Is(err, context.DeadlineExceeded); got != errors.Is(cause, context.DeadlineExceeded) {
-				t.Errorf("%s, %v: deadline exceeded is %v", name, cause, got)
+				t.Errorf("%s, %v: the error matches DeadlineExceeded: %v", name, cause, got)
 			}
 		}
 	}
@@ -94,7 +94,7 @@ func TestLockErrorGivesItsPartsToAs(t *testing.T) {
 		t.Errorf("the first transport.Error is %+v", one)
 	}
 	if n := len(whole.masters.Errors); n != 3 {
-		t.Errorf("%d masters are listed", n)
+		t.Errorf("%d masters are listed, want 3", n)
 	}
 	if got := (&LockError{}).Unwrap(); got != nil {
 		t.Errorf("an empty LockError wraps %v", got)
@@ -158,7 +158,7 @@ func TestLockErrorText(t *testing.T) {
 	}
 }
 
-// failed returns a single LockError, never one inside another, and leaves ErrClosed as it is.
+// failed returns a single LockError, never a LockError inside another, and returns ErrClosed unchanged.
 func TestFailuresBecomeOneError(t *testing.T) {
 	failure := &round.Failure{
 		Decision: ErrHeld, Cause: context.Canceled, Granted: 1, Missing: 1, Quorum: 3, N: 5, Left: -1,
@@ -168,7 +168,7 @@ func TestFailuresBecomeOneError(t *testing.T) {
 	var e *LockError
 	if !errors.As(err, &e) || e.Op != "lock" || e.Holder != "host/3" || e.since.Unix() != 1_700_000_000 || e.Left != 0 ||
 		e.granted != 1 || e.missing != 1 || len(e.masters.Errors) != 3 || !errors.Is(err, context.Canceled) {
-		t.Errorf("%+v", err)
+		t.Errorf("failed returned %+v", err)
 	}
 	if again := failed("other", "m", err); !errors.Is(again, err) {
 		t.Errorf("a LockError was wrapped in another: %v", again)
@@ -192,31 +192,31 @@ func TestFailuresBecomeOneError(t *testing.T) {
 func TestLockErrorTextIsOneBoundedLine(t *testing.T) {
 	err := &LockError{Op: "lock", Name: strings.Repeat("a\n\x00", 20_000), decided: ErrHeld}
 	if text := err.Error(); len(text) > 500 || strings.ContainsAny(text, "\n\x00") {
-		t.Errorf("%d bytes: %.200q", len(text), text)
+		t.Errorf("the text has %d bytes or several lines: %.200q", len(text), text)
 	}
 }
 
 // H32: contextError wraps both the error of the context and its cause.
 func TestContextErrorHasTheCause(t *testing.T) {
 	if err := contextError(context.Background()); err != nil {
-		t.Errorf("a live context: %v", err)
+		t.Errorf("contextError of a live context returned %v", err)
 	}
 	cancelled, cancel := context.WithCancel(context.Background())
 	cancel()
 	if err := contextError(cancelled); !errors.Is(err, context.Canceled) || err.Error() != context.Canceled.Error() {
-		t.Errorf("canceled: %v", err)
+		t.Errorf("contextError of a canceled context returned %v", err)
 	}
 	caused, cancelCause := context.WithCancelCause(context.Background())
 	cancelCause(ErrMaxHold)
 	err := contextError(caused)
 	for _, target := range []error{context.Canceled, ErrMaxHold, ErrLost} {
 		if !errors.Is(err, target) {
-			t.Errorf("%v is not %v", err, target)
+			t.Errorf("%v does not match %v", err, target)
 		}
 	}
 	late, cancelLate := context.WithDeadlineCause(context.Background(), time.Unix(0, 0), io.ErrNoProgress)
 	defer cancelLate()
 	if err := contextError(late); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, io.ErrNoProgress) {
-		t.Errorf("late: %v", err)
+		t.Errorf("contextError after a deadline returned %v", err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// A calls collects the events of the calls of a trace.
+// A calls stores the events that report the end of a call.
 type calls struct {
 	mu    sync.Mutex
 	ended []redlockinfo.Event
@@ -38,8 +38,8 @@ func (c *calls) last() redlockinfo.Event {
 	return c.ended[len(c.ended)-1]
 }
 
-// The events of calls contain how long a call waited, in which place, with how many attempts and votes, and how long
-// a lock was held.
+// The event of a call contains the time that the call took, its place in the queue, its attempts and votes, and how
+// long the lock was held.
 func TestTraceHasTimeOfCall(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		var c calls
@@ -47,7 +47,7 @@ func TestTraceHasTimeOfCall(t *testing.T) {
 		k := w.take(first, "n")
 		if i := c.last(); i.Op != "lock" || i.Name != "n" || i.Attempts != 1 || i.Votes.Granted < 3 || i.Votes.N != 5 ||
 			i.Token != k.Token() || i.Place != 0 || i.Elapsed != 0 || i.Err != nil {
-			w.Errorf("a lock that was free: %+v", i)
+			w.Errorf("the event of a lock that was free is %+v", i)
 		}
 		var waiting sync.WaitGroup
 		for _, l := range []*redlock.Locker{second, second, first} {
@@ -75,18 +75,19 @@ func TestTraceHasTimeOfCall(t *testing.T) {
 			}
 			places = append(places, i.Place)
 			if i.Elapsed < 1900*time.Millisecond || i.Elapsed > 5*time.Second || i.Err != nil {
-				w.Errorf("a call that waited: %+v", i)
+				w.Errorf("the event of a call that waited is %+v", i)
 			}
 		}
-		// The first call of each Locker is first in the local queue, or second in the masters' queues; the other call is
-		// behind one of these.
+		// The first waiting call of each Locker has place 1. The other call waits behind a call of the same Locker, and has
+		// place 2.
 		if slices.Sort(places); !slices.Equal(places, []int{1, 1, 2}) {
-			w.Errorf("the places are %v", places)
+			w.Errorf("the places are %v, want 1, 1 and 2", places)
 		}
 	})
 }
 
-// The event of a failed call contains the error of the call, with its outcome.
+// The event of a failed call contains the error that the caller gets. Outcome returns the expected word for this
+// error.
 func TestTraceHasOutcomes(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		var c calls
@@ -96,7 +97,7 @@ func TestTraceHasOutcomes(t *testing.T) {
 			w.Helper()
 			i := c.last()
 			if i.Op != op || redlock.Outcome(i.Err) != outcome || !errors.Is(err, i.Err) {
-				w.Errorf("want %s to end with %s: %+v; the caller has %v", op, outcome, i, err)
+				w.Errorf("want op %s with outcome %s: %+v; the caller got %v", op, outcome, i, err)
 			}
 		}
 		_, err := l.TryLock(w.Context(), "n")
@@ -116,21 +117,21 @@ func TestTraceHasOutcomes(t *testing.T) {
 		err = k.Unlock(w.Context())
 		fails("unlock", "released", err)
 		if i := c.last(); i.Held != 0 || i.Token != k.Token() {
-			w.Errorf("a second unlock: %+v", i)
+			w.Errorf("the event of a second unlock is %+v", i)
 		}
 		err = k.Extend(w.Context())
 		fails("extend", "released", err)
 		if !recovered(func() { _ = l.Do(w.Context(), "m", func(context.Context) error { panic("of the caller") }) }) {
-			w.Error("nothing panicked")
+			w.Error("the panic did not reach the caller of Do")
 		}
 		if i := c.last(); i.Op != "do" || i.Err == nil {
-			w.Errorf("a call that has panicked: %+v", i)
+			w.Errorf("the event of a call that has panicked is %+v", i)
 		}
 		w.stop(0, 1)
 		_, err = l.TryLock(w.Context(), "n")
 		fails("try lock", "no_quorum", err)
 		if i := c.last(); i.Votes.N != 3 {
-			w.Errorf("no quorum: %+v", i)
+			w.Errorf("the event of a call without a quorum is %+v", i)
 		}
 		w.noError(l.Close(w.Context()))
 		_, err = l.Lock(w.Context(), "n")
@@ -138,8 +139,8 @@ func TestTraceHasOutcomes(t *testing.T) {
 	})
 }
 
-// Each of several traces gets every event. The function of a Do, and the calls in it, get the context to which each
-// of the traces in turn has added its values.
+// Each of several traces gets every event. The function that Do runs, and the calls in it, get a context to which each
+// trace has added its values, in the order of the traces.
 func TestSeveralTraces(t *testing.T) {
 	type key struct{}
 	virtual(t, 3, func(w *cluster) {
@@ -172,7 +173,7 @@ func TestSeveralTraces(t *testing.T) {
 			"a unlock in ab", "b unlock in ab", "a do in ab", "b do in ab",
 		}
 		if !slices.Equal(order, want) {
-			w.Errorf("%q, want %q", order, want)
+			w.Errorf("the events are %q, want %q", order, want)
 		}
 	})
 }
@@ -193,7 +194,7 @@ func TestVotesAreReportedOnce(t *testing.T) {
 		for i, v := range votes {
 			if late := v.Elapsed - time.Duration(i+1)*20*time.Millisecond; v.Master != w.masters.Master(i).Addr() ||
 				v.State != "granted" || late < 0 || late > time.Millisecond {
-				w.Errorf("vote %d: %+v", i, v)
+				w.Errorf("the event of vote %d is %+v", i, v)
 			}
 		}
 		w.unlock(k)
@@ -204,7 +205,7 @@ func TestVotesAreReportedOnce(t *testing.T) {
 type eventCounter struct {
 	mu       sync.Mutex
 	held     map[string]int       // indexed by the id of the lease
-	since    map[string]time.Time // the beginning of the last hold
+	since    map[string]time.Time // start of the last hold
 	dos      int
 	outcomes map[string]int // of all calls
 	wrong    []string
@@ -215,7 +216,7 @@ func (c *eventCounter) trace() *redlockinfo.Trace {
 	return &redlockinfo.Trace{Do: c.do, Event: c.event}
 }
 
-// do implements Trace.Do. The returned context contains a counter of the ends of its call.
+// do implements Trace.Do. The returned context contains a counter of the events that end the call.
 func (c *eventCounter) do(ctx context.Context, _ string) context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -254,8 +255,8 @@ func (c *eventCounter) event(e redlockinfo.Event) {
 	}
 }
 
-// H71: in a trace each hold that begins also ends exactly once, whether it is released, lost, at its maximum hold,
-// handed off to another goroutine, exported to another process, or ended by Close of its Locker.
+// H71: in a trace each hold that begins also ends exactly once, whether it is released, lost, ended by its maximum
+// hold, handed off to another goroutine, exported to another process, or ended by Close of its Locker.
 func TestEachHoldEndsOnceInTrace(t *testing.T) {
 	for name, steps := range map[string][]string{
 		"release and loss": {"lock", "try", "unlock", "again", "lose", "limit", "wait"},
@@ -355,7 +356,7 @@ func (r *randomRun) step(what string) {
 	}
 }
 
-// use performs the random step what with k.
+// use performs the step named what on k.
 func (r *randomRun) use(ctx context.Context, what string, k *redlock.Lock) {
 	switch what {
 	case "unlock":
@@ -375,7 +376,7 @@ func (r *randomRun) use(ctx context.Context, what string, k *redlock.Lock) {
 	case "export":
 		handle, err := k.Export()
 		if err != nil {
-			r.keep(k, nil) // the lock is held more than once
+			r.keep(k, nil) // a lock that is held more than once cannot be exported
 			return
 		}
 		r.keep([]*redlock.Locker{r.l, r.other}[r.random.IntN(2)].Import(ctx, handle))

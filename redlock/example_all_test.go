@@ -19,7 +19,7 @@ func ExampleLocker_DoAll() {
 		for _, account := range []string{from, to} {
 			fmt.Println(account, "has a token:", redlock.TokenOf(ctx, account) > 0)
 		}
-		return ctx.Err() // it ends when either lock is lost
+		return ctx.Err() // ctx ends when either lock is lost
 	})
 	fmt.Println(err)
 	// Output:
@@ -79,13 +79,13 @@ func ExampleOutcome() {
 	// Output: ok held canceled
 }
 
-// Lead runs the function in only one process at a time. Another process continues when the leader dies.
+// Lead runs the function in only one process at a time. When the leader dies, another process leads.
 func ExampleLocker_Lead() {
 	locker, _, done := inMemory()
 	defer done()
 	err := locker.Lead(context.Background(), "orders/leader", func(ctx context.Context) error {
 		fmt.Println("leads, with a token:", redlock.TokenOf(ctx) > 0)
-		return nil // or ctx.Err() when it ends: then it campaigns again
+		return nil // or ctx.Err() when ctx ends: then Lead campaigns again
 	})
 	fmt.Println(err)
 	// Output:

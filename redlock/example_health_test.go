@@ -9,7 +9,7 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// Healthy can serve a readiness probe, because a master that is connected may still grant nothing.
+// Healthy suits a readiness probe, because it also fails if connected masters grant no locks.
 func ExampleLocker_Healthy() {
 	locker, masters, done := inMemory()
 	defer done()

@@ -53,7 +53,7 @@ func ExampleReleaseRequested() {
 	// <nil>
 }
 
-// A leader sets its address as the value of the lock, and others find it there.
+// A leader sets its address as the value of the lock, and other clients read the value.
 func ExampleSetValue() {
 	ctx := context.Background()
 	locker, _, done := inMemory()
@@ -83,7 +83,7 @@ func ExampleLock_Context() {
 	check(err)
 	defer lock.Unlock(ctx)
 	work := lock.Context(ctx)
-	masters.Lose("orders:42") // say, all masters lost their data
+	masters.Lose("orders:42") // for example because all masters lost their data
 	<-work.Done()
 	fmt.Println(work.Err(), errors.Is(context.Cause(work), redlock.ErrLost))
 	// Output:
@@ -157,7 +157,7 @@ func ExampleLock_Unlock() {
 	// true
 }
 
-// Locks are extended in the background. Call Extend if that is turned off.
+// Locks are extended in the background. Call Extend if background extension is turned off.
 func ExampleLock_Extend() {
 	ctx := context.Background()
 	locker, _, done := inMemory()

@@ -52,7 +52,7 @@ func ExampleLocker_Admin() {
 	// master-3:6379 voting
 }
 
-// Masters can serve a health check, because it neither sends messages nor blocks.
+// Admin.Masters suits a health check, because it neither sends messages nor blocks.
 func ExampleAdmin_Masters() {
 	locker, _, done := inMemory()
 	defer done()
@@ -68,7 +68,7 @@ func ExampleAdmin_Masters() {
 	// 3 of 3
 }
 
-// New masters wait in quarantine. If no client can hold a lock on them, Admit ends it.
+// New masters wait in quarantine. If no client can hold a lock on them, Admit ends the quarantine.
 func ExampleAdmin_Admit() {
 	ctx := context.Background()
 	masters := redlocktest.New(3, redlocktest.Fresh())
@@ -136,7 +136,7 @@ func ExampleAdmin_ForceRelease() {
 	// released on 3 <nil>
 }
 
-// A long job hands its lock over when an operator, or the next release of the program, requests it.
+// A long job hands its lock over when an operator, or a new version of the program, requests it.
 func ExampleAdmin_RequestRelease() {
 	ctx := context.Background()
 	locker, _, done := inMemory()
@@ -196,7 +196,7 @@ func ExampleAdmin_RaiseMaxTTL() {
 	// <nil>
 }
 
-// A master with an unusable admission record is put into quarantine, and votes afterwards.
+// Quarantine puts a master with an unusable admission record into quarantine. Afterwards the master votes.
 func ExampleAdmin_Quarantine() {
 	ctx := context.Background()
 	locker, _, done := inMemory()

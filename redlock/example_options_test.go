@@ -12,7 +12,7 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// An option passed to New applies to all calls, one passed to a call only to that call.
+// An option of New applies to all calls. An option of a call applies only to that call.
 func ExampleLockOption() {
 	ctx := context.Background()
 	locker, _, done := inMemory(redlock.WithTTL(5 * time.Second))
@@ -29,8 +29,8 @@ func ExampleLockOption() {
 	// 5s 20s
 }
 
-// A shorter TTL frees the name sooner when the holder dies. A live holder keeps it as long as it likes: the lock is
-// extended every third of the TTL.
+// A shorter TTL frees the name sooner when the holder dies. A live holder can keep the name for any time, because the
+// lock is extended every third of the TTL.
 func ExampleWithTTL() {
 	ctx := context.Background()
 	locker, _, done := inMemory()
@@ -58,7 +58,7 @@ func ExampleWithMaxHold() {
 }
 
 // A job that must not run again within ten seconds: its name stays locked, regardless of which client ran the job and
-// how long it took.
+// how long the job took.
 func ExampleWithMinHold() {
 	ctx := context.Background()
 	locker, _, done := inMemory()

@@ -17,7 +17,7 @@ func ExampleWithSlots() {
 	masters.Take("partner:1", time.Minute) // another client
 	err := locker.Do(ctx, "partner", func(ctx context.Context) error {
 		fmt.Println("a slot is held:", redlock.TokenOf(ctx) > 0)
-		_, err := locker.TryLock(context.WithoutCancel(ctx), "partner", redlock.WithSlots(1)) // slot 1 alone
+		_, err := locker.TryLock(context.WithoutCancel(ctx), "partner", redlock.WithSlots(1)) // only slot 1
 		fmt.Println("slot 1 is held:", errors.Is(err, redlock.ErrHeld))
 		return nil
 	}, redlock.WithSlots(2), redlock.WithWaitLimit(time.Minute))

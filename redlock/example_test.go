@@ -110,7 +110,7 @@ func ExampleLocker_Do() {
 	err := locker.Do(context.Background(), "reports:monthly", func(ctx context.Context) error {
 		// ctx ends when the lock is lost: pass it to everything that the work calls.
 		return ctx.Err()
-	}, redlock.WithWaitLimit(5*time.Second)) // ErrHeld, if another client holds it for longer
+	}, redlock.WithWaitLimit(5*time.Second)) // ErrHeld if another client holds the name for longer
 	fmt.Println(err)
 	// Output:
 	// <nil>
@@ -120,7 +120,7 @@ func ExampleLocker_Do() {
 func ExampleLocker_Lock() {
 	locker, masters, done := inMemory()
 	defer done()
-	masters.Take("orders:42", time.Minute) // another client holds it
+	masters.Take("orders:42", time.Minute) // another client holds the name
 
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
@@ -130,7 +130,7 @@ func ExampleLocker_Lock() {
 	// true true
 }
 
-// Locking again with the context of a lock re-enters it.
+// Locking a name with the context of its lock re-enters the lock.
 func ExampleLocker_Lock_again() {
 	ctx := context.Background()
 	locker, _, done := inMemory()
@@ -139,7 +139,7 @@ func ExampleLocker_Lock_again() {
 	outer, err := locker.Lock(ctx, "orders:42")
 	check(err)
 	defer outer.Unlock(ctx)
-	inner, err := locker.Lock(outer.Context(ctx), "orders:42") // does not wait for itself
+	inner, err := locker.Lock(outer.Context(ctx), "orders:42") // does not wait for outer
 	check(err)
 	defer inner.Unlock(ctx)
 	fmt.Println("one token:", inner.Token() == outer.Token())

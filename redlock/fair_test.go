@@ -11,7 +11,7 @@ import (
 )
 
 // inOrder releases k, and then the lock of each call when that call has acquired it. It fails the test if the calls
-// acquire the lock in another order than that of the list.
+// acquire the lock in another order.
 func (w *cluster) inOrder(k *redlock.Lock, calls []*call) {
 	w.Helper()
 	for i, c := range calls {
@@ -104,7 +104,7 @@ func TestFairCallOfNewClientQueuesLast(t *testing.T) {
 		held := w.take(w.locker(), "x")
 		old := w.call(w.Context(), w.locker(), "x", redlock.WithFair())
 		after(time.Second)
-		late := w.call(w.Context(), w.start(w.pool()), "x", redlock.WithFair()) // before it knows the masters' time
+		late := w.call(w.Context(), w.start(w.pool()), "x", redlock.WithFair()) // does not know the time yet
 		after(2 * time.Second)
 		w.inOrder(held, []*call{old, late})
 	})

@@ -34,8 +34,8 @@ func TestQuorumIsOfConfiguredMasters(t *testing.T) {
 }
 
 // restartEmpty runs the schedule of H53: a lock is on three of five masters, one of the three restarts empty, and a
-// second client tries to lock the name as long as the first lock is valid. It reports whether both clients held the
-// name at the same time.
+// second client repeatedly tries to lock the name while the first lock is valid. It reports whether both clients held
+// the name at the same time.
 func restartEmpty(w *cluster, opts ...redlock.Option) (twice bool) {
 	opts = append(opts, redlock.WithExtension(false))
 	w.wire.block(3, 4)
@@ -71,7 +71,7 @@ func TestMasterRestartedEmptyDoesNotVote(t *testing.T) {
 func TestWithoutGuardTwoHolders(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		if !restartEmpty(w, redlock.WithoutRestartGuard()) {
-			w.Error("the violation was not found: this test cannot fail when the guard is broken")
+			w.Error("without the guard there were no two holders: the schedule cannot show that the guard works")
 		}
 		w.noError(w.locker(redlock.WithoutRestartGuard()).Admin().Admit(w.Context()))
 	})
@@ -123,8 +123,8 @@ func TestLossWithoutGuardIsNoticedByUse(t *testing.T) {
 	}
 }
 
-// H55, H73: a re-entry keeps the token, and each later hold has a larger token, even if the fences have expired
-// after a minute, or if the masters have lost them.
+// H55, H73: a re-entry keeps the token, and each later hold has a larger token, even if the fences have expired after
+// a minute, or if the masters have lost the fences.
 func TestTokensGrowAfterDataLoss(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
@@ -133,7 +133,7 @@ func TestTokensGrowAfterDataLoss(t *testing.T) {
 			w.Helper()
 			k := w.take(l, "a")
 			if k.Token() <= last || k.Token() >= scripts.MaxBallot {
-				w.Errorf("%s: token %d after %d", when, k.Token(), last)
+				w.Errorf("%s: the token is %d, want more than %d", when, k.Token(), last)
 			}
 			last = k.Token()
 			inner := w.takeWith(l, k.Context(w.Context()), "a")
@@ -142,8 +142,8 @@ func TestTokensGrowAfterDataLoss(t *testing.T) {
 			}
 			_, _ = inner.Unlock(w.Context()), k.Unlock(w.Context())
 		}
-		for range 50 { // all at one instant
-			next("at once")
+		for range 50 { // no time passes between them
+			next("at the same instant")
 		}
 		after(scripts.FenceKept + time.Second)
 		w.each(func(i int, m *memory.Master) {
@@ -163,7 +163,7 @@ func TestTokensGrowAfterDataLoss(t *testing.T) {
 	})
 }
 
-// Clients that run only for half a second each complete the quarantine of new masters together.
+// No client runs for longer than half a second. The quarantine of new masters still ends in time.
 func TestShortLivedClientsFinishQuarantine(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		start := time.Now()
@@ -185,42 +185,42 @@ func TestShortLivedClientsFinishQuarantine(t *testing.T) {
 			after(1700 * time.Millisecond)
 		}
 		if took := time.Since(start); took < 30*time.Second || took > 40*time.Second {
-			w.Errorf("the quarantine took %v", took)
+			w.Errorf("the quarantine took %v, want 30 to 40 s", took)
 		}
 	}, memory.Fresh())
 }
 
-// A quarantine begins when the clocks of a quorum can be compared, and ends when the records of a quorum have been
-// read: until then no master votes.
+// A quarantine begins only when the clocks of a quorum can be compared, and ends only when the records of a quorum
+// have been read. Until then no master votes.
 func TestQuarantineNeedsQuorumOfRecords(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		w.stop(1, 2, 3, 4)
 		l := w.locker()
 		after(6 * time.Minute)
 		if m := l.Masters()[0]; m.State == "voting" {
-			w.Errorf("alone: %+v", m)
+			w.Errorf("while all other masters are down: %+v", m)
 		}
 		w.restart(true, 1, 2)
 		start := time.Now()
 		after(5 * time.Second)
 		if m := l.Masters()[0]; m.State != "quarantine" || m.Left < 20*time.Second || m.Left > redlock.DefaultMaxTTL {
-			w.Errorf("with two of four others: %+v", m)
+			w.Errorf("with two of the four other masters up: %+v", m)
 		}
 		w.stop(2)
 		after(time.Minute)
 		if m := l.Masters()[0]; m.State == "voting" {
-			w.Errorf("with one of four others: %+v", m)
+			w.Errorf("with one of the four other masters up: %+v", m)
 		}
 		w.restart(true, 2)
 		w.take(l, "a")
-		if took := time.Since(start); took < 90*time.Second || took > 110*time.Second { // that of master 2 began again
+		if took := time.Since(start); took < 90*time.Second || took > 110*time.Second { // master 2 began a new quarantine
 			w.Errorf("the lock was acquired after %v", took)
 		}
 	}, memory.Fresh())
 }
 
 // While no quorum votes, clients send no acquires. If another master loses its data at that time, the loss is still
-// detected, so its quarantine begins before those of the others have ended.
+// detected, so the quarantine of this master begins before the quarantines of the others end.
 func TestDataLossWithoutQuorumIsDetected(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
@@ -232,7 +232,7 @@ func TestDataLossWithoutQuorumIsDetected(t *testing.T) {
 		after(2 * time.Second)
 		for i, m := range l.Masters() {
 			if m.State != "quarantine" {
-				w.Errorf("master %d is %s", i, m.State)
+				w.Errorf("master %d is %s, want quarantine", i, m.State)
 			}
 		}
 	})
@@ -246,7 +246,7 @@ func TestQuarantineUsesRecentRecords(t *testing.T) {
 		}
 		idle := w.peer("client", redlock.WithMaxTTL(10*time.Second), redlock.WithTTL(5*time.Second))
 		b := w.peer("client", forAMinute...)
-		w.masters.Master(0).Flush()                                                          // no connection notices
+		w.masters.Master(0).Flush()                                                          // no connection ends
 		if _, err := b.TryLock(w.Context(), "y", redlock.WithTTL(time.Second)); err != nil { // b contacts the master
 			w.Fatal(err)
 		}
@@ -278,8 +278,8 @@ func TestWrongClockIsNotMedian(t *testing.T) {
 // The following schedules were found by reading the code. Each of them has broken a guarantee.
 
 // While Admit waits for the last server to start, the other servers already vote and clients acquire locks. Then one
-// of the voting servers restarts empty. The pending Admit must not admit it: the caller's assertion held when Admit
-// was called, but no longer holds.
+// of the voting servers restarts empty. The pending Admit must not admit that server: the caller's assertion was true
+// when Admit was called, but is no longer true.
 func TestPendingAdmitRejectsForgetfulMaster(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		w.masters.Master(2).Stop() // this master starts later than the others
@@ -300,12 +300,12 @@ func TestPendingAdmitRejectsForgetfulMaster(t *testing.T) {
 		p.mustNotTake(held)
 		cancel()
 		if err := <-done; err == nil {
-			w.Error("the call ended before its context, although one master does not vote")
+			w.Error("Admit returned nil, although one master does not vote")
 		}
 	})
 }
 
-// If the script refuses to put a master into quarantine because the master's clock is off, the caller gets an error.
+// If the script refuses to put a master into quarantine because the master's clock is wrong, the caller gets an error.
 func TestRefusedQuarantineIsError(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
@@ -320,8 +320,8 @@ func TestRefusedQuarantineIsError(t *testing.T) {
 	})
 }
 
-// H143: the move of a bucket's slot costs one quarantine. A Locker that is made over the same connections after that
-// quarantine does not begin another.
+// H143: the move of a bucket's slot causes exactly one quarantine. A Locker that is made later over the same
+// connections does not begin another.
 func TestMoveOfSlotCostsOneQuarantine(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		clk := clock.Runtime()
@@ -360,9 +360,9 @@ func (w *cluster) movedWithWrongClock() (l *redlock.Locker, start func() *redloc
 	return l, start
 }
 
-// H143: a master cannot begin the quarantine for the move of its slot yet, because its clock is wrong. In the
-// meantime an operator writes other numbers into its record, and the connection on which the move was noticed ends.
-// The master must still begin the quarantine before it votes.
+// H143: a master cannot begin the quarantine for the move of its slot yet, because its clock is wrong. In the meantime
+// an operator changes the max TTL in its record, and the connection on which the move was noticed ends. The master
+// must still begin the quarantine before it votes.
 func TestOtherNumbersDoNotReplaceQuarantineOfMove(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l, start := w.movedWithWrongClock()

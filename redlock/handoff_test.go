@@ -25,25 +25,25 @@ func TestHandoffSendsNoMessage(t *testing.T) {
 			w.unlock(k)
 			var took time.Duration
 			if k, took = c.timed(time.Second); took != 0 {
-				w.Errorf("hand-over %d took %v", i, took)
+				w.Errorf("hand-off %d took %v, want no time", i, took)
 			}
 			if k.Token() != last.Token()+1 || k.Remaining() != left {
-				w.Errorf("token %d after %d, %v left after %v", k.Token(), last.Token(), k.Remaining(), left)
+				w.Errorf("token %d, want %d; validity %v, want %v", k.Token(), last.Token()+1, k.Remaining(), left)
 			}
 			w.isError(last.Err(), redlock.ErrReleased)
 		}
 		if n := w.count("acquire") + w.count("release") + w.count("extend"); n != before {
-			w.Errorf("%d messages to the masters", n-before)
+			w.Errorf("%d messages were sent to the masters, want none", n-before)
 		}
 		if id, on := w.holder("n"); id != "p" || on != 5 {
-			w.Errorf("held by %s on %d", id, on)
+			w.Errorf("%q holds the name on %d masters, want \"p\" on 5", id, on)
 		}
 		token := k.Token()
 		w.unlock(k)
 		after(time.Millisecond)
 		next := w.take(w.peer("next"), "n") // the fence is the last token reserved for hand-offs
 		if next.Token() <= token {
-			w.Errorf("token %d after %d", next.Token(), token)
+			w.Errorf("the next token is %d, want more than %d", next.Token(), token)
 		}
 		w.unlock(next)
 		w.nothingLeft("n")
@@ -62,7 +62,7 @@ func TestContextAfterHandoffOwnsNothing(t *testing.T) {
 		next := c.gets(time.Second)
 		equal(w, over(k), true, "Done is closed")
 		w.isError(context.Cause(ctx), redlock.ErrReleased)
-		old := context.WithoutCancel(ctx) // it does not end, but still belongs to the old lock
+		old := context.WithoutCancel(ctx) // old does not end, but still belongs to the old lock
 		w.isError(errOf(p.Lock(old, "n")), redlock.ErrReleased)
 		w.isError(errOf(p.TryLock(old, "n")), redlock.ErrReleased)
 		w.isError(k.Extend(w.Context()), redlock.ErrReleased)
@@ -73,7 +73,7 @@ func TestContextAfterHandoffOwnsNothing(t *testing.T) {
 		}
 		inner := w.takeWith(p, next.Context(w.Context()), "n")
 		if inner.Token() != next.Token() {
-			w.Errorf("re-entered with token %d, the hold's is %d", inner.Token(), next.Token())
+			w.Errorf("the re-entry has the token %d, want %d", inner.Token(), next.Token())
 		}
 		w.unlock(inner)
 		w.unlock(next)
@@ -96,13 +96,13 @@ func TestLockAfterHandoffBehavesNormally(t *testing.T) {
 		bounded := handed(w, p, "bounded", redlock.WithMaxHold(time.Minute))
 		after(30 * time.Second)
 		if on, _ := long.HeldOn(); on != 5 || long.Remaining() < 5*time.Second {
-			w.Errorf("on %d masters, %v left", on, long.Remaining())
+			w.Errorf("the lock is on %d masters and valid for %v, want 5 masters and at least 5 s", on, long.Remaining())
 		}
 		w.masters.Lose("lost")
 		w.ends(lost.Context(w.Context()), redlock.DefaultTTL, redlock.ErrLost)
 		taken, err := w.peer("q").Import(w.Context(), w.export(exported))
 		if err != nil || taken.Token() <= exported.Token() {
-			w.Fatalf("imported: %v", err)
+			w.Fatalf("Import returned %v, or a token that is not larger", err)
 		}
 		w.ends(bounded.Context(w.Context()), time.Minute, redlock.ErrMaxHold)
 		w.isError(bounded.Unlock(w.Context()), redlock.ErrMaxHold)
@@ -180,7 +180,7 @@ func TestLastUnlockHandsOff(t *testing.T) {
 		equal(w, took, 0, "elapsed time")
 		synctest.Wait()
 		if _, depth, _ := w.masters.Master(0).Holds("n"); depth != 1 {
-			w.Errorf("depth %d", depth)
+			w.Errorf("the depth is %d, want 1", depth)
 		}
 		w.unlock(next)
 		w.nothingLeft("n")

@@ -57,7 +57,7 @@ func TestLossIsReportedBeforeKeyExpires(t *testing.T) {
 			w.hang()
 			w.ends(ctx, time.Minute, redlock.ErrLost)
 			if late := time.Since(until); rate == 1 && late.Abs() > time.Millisecond || late > 100*time.Millisecond {
-				w.Errorf("reported %v after the end", late)
+				w.Errorf("the loss was reported %v after the end of the validity", late)
 			}
 			w.each(func(i int, m *memory.Master) {
 				if _, _, left := m.Holds("a"); left <= 0 {
@@ -111,7 +111,7 @@ func TestLockReturnsToAllMasters(t *testing.T) {
 			}
 		}
 		if k.Err() != nil || k.Token() != token {
-			w.Errorf("%v; token %d, before %d", k.Err(), k.Token(), token)
+			w.Errorf("the lock ended with %v; its token is %d, want %d", k.Err(), k.Token(), token)
 		}
 		after(40 * time.Second) // the quarantines
 		_, _ = inner.Unlock(w.Context()), k.Unlock(w.Context())
@@ -143,7 +143,7 @@ func (w *cluster) pause(d time.Duration, which ...int) {
 
 // H118: a client whose machine has stopped, with both of its clocks, learns this from the masters' clocks. A lock
 // whose validity has passed in the meantime ends at the next heartbeat, long before its next extension. A lock with
-// more validity loses the time of the stop.
+// more validity loses only the time of the stop.
 func TestFreezeOfBothClocksLosesLock(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		l, other := w.locker(), w.locker()
@@ -154,7 +154,7 @@ func TestFreezeOfBothClocksLosesLock(t *testing.T) {
 		w.pause(10 * time.Second)
 		after(3100 * time.Millisecond)
 		if left := manual.Remaining(); left > 16*time.Second || left < 15*time.Second || manual.Err() != nil {
-			w.Errorf("%v of the validity are left, %v", left, manual.Err())
+			w.Errorf("the lock is valid for %v, want 15 to 16 s; its error is %v", left, manual.Err())
 		}
 		w.pause(40 * time.Second)
 		after(3200 * time.Millisecond)
@@ -181,7 +181,8 @@ func TestRefusalShowsFreezeOfBothClocks(t *testing.T) {
 	})
 }
 
-// H118: no lock ends because the clocks of a minority are set forward, or those of a majority one after the other.
+// H118: a lock does not end when the clocks of a minority are set forward, or the clocks of a majority one after the
+// other.
 func TestClocksOfAMinorityEndNoLock(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		k := w.take(w.locker(), "a", redlock.WithTTL(10*time.Second))
@@ -193,7 +194,7 @@ func TestClocksOfAMinorityEndNoLock(t *testing.T) {
 			}
 			after(15 * time.Second)
 			if k.Err() != nil || k.Remaining() < 5*time.Second {
-				w.Error(fmt.Sprint("step ", step, ": "), k.Remaining(), k.Err())
+				w.Errorf("step %d: the lock is valid for %v; its error is %v", step, k.Remaining(), k.Err())
 			}
 		}
 	})
@@ -212,14 +213,15 @@ func TestFirstErrAfterFreezeReportsLoss(t *testing.T) {
 			after(time.Second)
 			c.jump(time.Minute, time.Minute)
 			if look(k, ctx) == nil {
-				w.Errorf("%s: ended %v ago, and the first Err after the freeze is nil", name, -k.Remaining())
+				w.Errorf("%s: the validity ended %v ago, but the first Err after the freeze is nil", name, -k.Remaining())
 			}
 		})
 	}
 }
 
-// H77: the first lock of a client is on all masters as soon as the client is connected to all of them, although it
-// connects to two of them slightly later. From then on the restart of any single master does not end the lock.
+// H77: the first lock of a client is on all masters as soon as the client is connected to all of them, although
+// connecting to two of them takes slightly longer. From then on the restart of any single master does not end the
+// lock.
 func TestFirstLockIsOnAllMasters(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		random := seeded(77)
@@ -238,11 +240,11 @@ func TestFirstLockIsOnAllMasters(t *testing.T) {
 			}))), fmt.Sprint("n", run))
 			after(100 * time.Millisecond)
 			if on, n := k.HeldOn(); on != n || w.on(k.Name()) != n {
-				w.Errorf("run %d: on %d of %d masters", run, on, n)
+				w.Errorf("run %d: the lock is on %d of %d masters", run, on, n)
 			}
 			m := w.masters.Master(run % 5)
 			m.Restart(false)
-			m.Admit(redlock.DefaultPrefix, redlock.DefaultMaxTTL) // its quarantine is no part of this test
+			m.Admit(redlock.DefaultPrefix, redlock.DefaultMaxTTL) // without a quarantine, which would only delay this test
 			after(11 * time.Second)
 			if over(k) {
 				w.Fatalf("run %d: the lock is lost with the restart of one master: %v", run, k.Err())
@@ -267,7 +269,7 @@ func TestErrorNamesHangingMasters(t *testing.T) {
 					w.Errorf("with %v the error does not say for how long %s has not answered: %v", d, m.Addr(), err)
 				}
 			}, 1, 2, 4)
-			w.resume() // the pool's own timeout must not expire
+			w.resume() // before the pool's own timeout expires
 			after(time.Second)
 		}
 	})
@@ -283,8 +285,8 @@ func TestForeignKeyIsExplained(t *testing.T) {
 	})
 }
 
-// Over a closed pool every call fails immediately, even if its context allows it to wait, because the pool will have
-// no masters again. The log says that the pool was closed before its Locker.
+// Over a closed pool every call fails immediately, even if the context of the call allows a wait, because a closed
+// pool stays closed. The log says that the pool was closed before its Locker.
 func TestCallsOverClosedPoolFail(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		var h logbook
@@ -302,7 +304,7 @@ func TestCallsOverClosedPoolFail(t *testing.T) {
 			began := time.Now()
 			err := errOf(call())
 			if !errors.Is(err, redlock.ErrClosed) && !errors.Is(err, pool.ErrClosed) || time.Since(began) > time.Second {
-				w.Errorf("%s: %v after %v", name, err, time.Since(began))
+				w.Errorf("%s returned %v after %v, want ErrClosed immediately", name, err, time.Since(began))
 			}
 		}
 		after(time.Second)
@@ -347,7 +349,7 @@ func TestCopiesOfOneClientExcludeEachOther(t *testing.T) { //nolint:paralleltest
 		var wg sync.WaitGroup
 		for i, l := range copies {
 			wg.Go(func() {
-				after(time.Duration(i) * 10 * time.Microsecond) // two machines never act at exactly the same time
+				after(time.Duration(i) * 10 * time.Microsecond) // separate machines never act at exactly the same time
 				for range 20 {
 					k := w.take(l, "n")
 					if n := holders.Add(1); n > 1 {

@@ -16,8 +16,8 @@ import (
 // A lie replaces the reply to a command with text. If ok is false, the reply is not replaced.
 type lie = func(s *sent, reply []byte) (text string, ok bool)
 
-// instead replaces every reply to the scripts of locks with text. It does not replace replies to the admission
-// script, so that the masters vote.
+// instead returns a lie that replaces every reply to the scripts of locks with text. It does not replace replies to
+// the admission script, so that the masters vote.
 func instead(text string) lie {
 	return func(s *sent, _ []byte) (string, bool) {
 		return text, slices.Contains([]string{"acquire", "extend", "release", "inspect"}, s.script())
@@ -26,7 +26,7 @@ func instead(text string) lie {
 
 var serverTime = regexp.MustCompile(`server_time_usec:\d+`)
 
-// clockOf replaces the time in the replies to INFO and to heartbeats with text.
+// clockOf returns a lie that replaces the time in the replies to INFO and to heartbeats with text.
 func clockOf(text string) lie {
 	return func(s *sent, reply []byte) (string, bool) {
 		_, info, _ := bytes.Cut(reply, []byte("\r\n"))
@@ -55,23 +55,23 @@ var lies = map[string]lie{
 	"wrong types":                  instead("*4\r\n+2\r\n*0\r\n$-1\r\n:1\r\n"),
 	"a text":                       instead("$5\r\nhello\r\n"),
 	"null":                         instead("$-1\r\n"),
-	"no code of a script":          instead("*3\r\n:" + most + "\r\n$1\r\n0\r\n:1\r\n"),
+	"an unknown code":              instead("*3\r\n:" + most + "\r\n$1\r\n0\r\n:1\r\n"),
 	"held forever":                 instead("*4\r\n:2\r\n:" + most + "\r\n$1\r\n0\r\n:1\r\n"),
 	"held, free long ago":          instead("*4\r\n:2\r\n:-" + most + "\r\n$1\r\n0\r\n:1\r\n"),
-	"stale, the fence at the end":  instead("*3\r\n:3\r\n$16\r\n9007199254740991\r\n:1\r\n"),
-	"stale, the fence beyond it":   instead("*3\r\n:3\r\n$19\r\n" + most + "\r\n:" + most + "\r\n"),
-	"ahead, and time runs back":    instead("*3\r\n:4\r\n$1\r\n0\r\n:-" + most + "\r\n"),
-	"ahead, and it is far later":   instead("*3\r\n:4\r\n$1\r\n0\r\n:" + most + "\r\n"),
+	"stale, the largest fence":     instead("*3\r\n:3\r\n$16\r\n9007199254740991\r\n:1\r\n"),
+	"stale, a fence too large":     instead("*3\r\n:3\r\n$19\r\n" + most + "\r\n:" + most + "\r\n"),
+	"ahead, a negative time":       instead("*3\r\n:4\r\n$1\r\n0\r\n:-" + most + "\r\n"),
+	"ahead, a time far too late":   instead("*3\r\n:4\r\n$1\r\n0\r\n:" + most + "\r\n"),
 	"missing":                      instead("*4\r\n:5\r\n$1\r\n0\r\n:1\r\n:-2\r\n"),
 	"abstained, with a long text":  instead("*3\r\n:6\r\n$20000\r\n" + strings.Repeat("x", 20000) + "\r\n:1\r\n"),
-	"refused, by no record":        instead("*3\r\n:7\r\n$7\r\nnothing\r\n:1\r\n"),
+	"refused, an invalid record":   instead("*3\r\n:7\r\n$7\r\nnothing\r\n:1\r\n"),
 	"a clock at the end of time":   clockOf(most),
 	"a clock before all time":      clockOf("-" + most),
 	"a clock that is an hour slow": clockOf("946681200000000"),
 }
 
-// A minority of masters with false replies loses only its votes: locks are acquired, extended and released as fast
-// as without these masters, tokens follow the other masters, and the locks of other clients are respected.
+// A minority of masters with false replies loses only its votes: locks are acquired, extended and released as fast as
+// without these masters, tokens depend only on the other masters, and the locks of other clients are respected.
 func TestHostileMinorityLosesItsVotes(t *testing.T) {
 	for name, say := range lies {
 		subtest(t, name, 5, func(w *cluster) {
@@ -81,7 +81,7 @@ func TestHostileMinorityLosesItsVotes(t *testing.T) {
 	}
 }
 
-// lied starts a client to which some masters lie.
+// lied starts a client to which the masters in liars lie.
 func (w *cluster) lied(liars map[int]bool, f lie) *peer {
 	w.Helper()
 	p := w.newPeer("client")
@@ -106,7 +106,7 @@ func sufferLies(w *cluster, l, other *peer) {
 		w.must(k.Extend(w.Context()), inner.Unlock(w.Context()), k.Unlock(w.Context()))
 		w.wantSince(start, 2*time.Second)
 		if k.Token() <= last || k.Token() > time.Now().Add(15*time.Second).UnixMicro() {
-			w.Errorf("lock %d: token %d after %d", n, k.Token(), last)
+			w.Errorf("lock %d: the token %d is not above %d, or far ahead of the time", n, k.Token(), last)
 		}
 		last = k.Token()
 		after(time.Duration(n) * 300 * time.Millisecond) // connections are restored, and heartbeats are sent

@@ -18,8 +18,8 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// Export ends every context of the hold before it returns. It also stops the extensions, and the lock is not
-// released by Close. The masters keep the lock for the importer.
+// Export ends every context of the hold before it returns, and stops the extensions. Close does not release an
+// exported lock: the masters keep it for the importer.
 func TestExportEndsContextsFirst(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
@@ -47,15 +47,14 @@ func TestExportEndsContextsFirst(t *testing.T) {
 		}
 		next := w.imported(w.locker(), handle)
 		if next.Token() <= k.Token() || next.Remaining() < 9*time.Second {
-			w.Errorf("token %d after %d, %v left", next.Token(), k.Token(), next.Remaining())
+			w.Errorf("token %d, want more than %d; valid for %v", next.Token(), k.Token(), next.Remaining())
 		}
 		after(time.Minute)
 		w.unlock(next)
 	})
 }
 
-// Of several clients that import one handle at most one wins, whether they import it concurrently or one after the
-// other.
+// If several clients import one handle, concurrently or one after the other, at most one of them wins.
 func TestOneImporterWins(t *testing.T) {
 	for seed := range uint64(40) {
 		bubble(t, 5, func(w *cluster) {
@@ -77,7 +76,7 @@ func TestOneImporterWins(t *testing.T) {
 			}
 			all.Wait()
 			if n := won.Load(); n > 1 {
-				w.Errorf("seed %d: %d importers won", seed, n)
+				w.Errorf("seed %d: %d importers won, want at most 1", seed, n)
 			}
 			w.delay(0)
 			after(time.Second)
@@ -100,12 +99,12 @@ func TestExpiredHandleImportsNothing(t *testing.T) {
 		w.isError(errOf(l.Import(w.Context(), handle)), redlock.ErrLost)
 		synctest.Wait()
 		if id, on := w.holder("a"); id != "next" || on != 3 || k.Err() != nil {
-			w.Errorf("held by %s on %d, %v", id, on, k.Err())
+			w.Errorf("%q holds the name on %d masters, want \"next\" on 3; the lock ended with %v", id, on, k.Err())
 		}
 	})
 }
 
-// A failed import releases the shares that it took over, and leaves no keys.
+// A failed import releases the shares that it took over, so that no master has a lock of the name.
 func TestImportWithoutMajorityLeavesNothing(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		l := w.locker()
@@ -153,7 +152,7 @@ func TestNestedLockIsNotExported(t *testing.T) {
 		w.isError(errOf(k.Export()), redlock.ErrInvalid)
 		w.isError(errOf(inner.Export()), redlock.ErrInvalid)
 		if k.Err() != nil || inner.Err() != nil {
-			w.Errorf("%v, %v", k.Err(), inner.Err())
+			w.Errorf("after a failed export the errors of the locks are %v and %v", k.Err(), inner.Err())
 		}
 		_ = inner.Unlock(w.Context())
 		w.export(k)
@@ -168,7 +167,7 @@ func TestMastersInQuarantineImportNothing(t *testing.T) {
 		a, b := w.locker(), w.locker()
 		handle := w.export(w.take(a, "x", redlock.WithTTL(25*time.Second)))
 		after(100 * time.Millisecond)
-		for i := range 2 { // they restart with the exported lease
+		for i := range 2 { // each restarts with its data, and so with the exported lease
 			w.masters.Master(i).Restart(true)
 		}
 		after(2 * time.Second)
@@ -215,7 +214,7 @@ func TestImportReplacesExportedLease(t *testing.T) {
 	})
 }
 
-// Lead returns if its context belongs to a lock of the name that has ended, since it could never lead again.
+// Lead returns if its context belongs to an ended lock of the name, since such a call could never lead.
 func TestLeadWithEndedLockReturns(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
@@ -227,14 +226,14 @@ func TestLeadWithEndedLockReturns(t *testing.T) {
 		defer cancel()
 		if err := l.Lead(ctx, "x", func(context.Context) error { return nil }); !errors.Is(err, redlock.ErrLost) ||
 			ctx.Err() != nil {
-			w.Errorf("%v, and its context ended with %v", err, ctx.Err())
+			w.Errorf("Lead returned %v, want ErrLost; its context ended with %v", err, ctx.Err())
 		}
 		_ = k.Unlock(w.Context())
 	})
 }
 
-// A call that already contends for a name gets the lock before the calls that wait behind it, even if a lock that
-// was acquired by an import is handed off in the meantime.
+// A waiting call that sends the attempts for its Locker gets the lock before the calls that wait behind it, even if a
+// lock that was acquired by an import is handed off in the meantime.
 func TestImportedLockGoesToContender(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		other, l := w.locker(), w.locker()
@@ -259,7 +258,7 @@ func TestPanicInImportLeavesNothing(t *testing.T) {
 		w.stop(1, 2)
 		l := w.locker(redlock.WithRetry(redlock.Retry{Pause: func(int) time.Duration { panic("a policy") }}))
 		if !recovered(func() { _, _ = l.Import(w.Context(), text) }) {
-			w.Error("nothing panicked")
+			w.Error("the panic did not reach the caller of Import")
 		}
 		after(2 * time.Second)
 		if id, _, left := w.masters.Master(0).Holds("x"); id != "" {
@@ -268,9 +267,9 @@ func TestPanicInImportLeavesNothing(t *testing.T) {
 	})
 }
 
-// Two clients import one handle at the same time, as for a job that was delivered twice, while one of three masters
-// is down. Each client gets one master. Both give up when the exported lock must have expired, and then other
-// clients get the name.
+// Two clients import one handle at the same time, as for a job that was delivered twice, while one of three masters is
+// down. Each client gets the share of one master. Both give up when the exported lock must have expired, and then
+// another client gets the name.
 func TestTwoImportsOfOneHandleEnd(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		giver, a, b, other := w.peer("client"), w.peer("client"), w.peer("client"), w.peer("client")
@@ -301,9 +300,9 @@ func TestTwoImportsOfOneHandleEnd(t *testing.T) {
 	})
 }
 
-// H02: the last message of a hold before its export is a repair. If the repair is still in transit when the new
-// owner has imported and released the lock, the master refuses it like every late message, even if the ballots of
-// the new owner are behind.
+// H02: the last message of a hold before its export is a repair. If the repair is still in transit when the new owner
+// has imported and released the lock, the master refuses it like every late message, even if the clock of the new
+// owner, and so its ballots, are behind.
 func TestLateRepairOfExportedLeaseIsRefused(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		behind := newShiftClock(1)

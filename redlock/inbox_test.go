@@ -13,7 +13,7 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// notify publishes a message about a lease of name on some masters, or on all if none is given.
+// notify publishes a message about the lease with this id on the given masters, or on all masters if none is given.
 func (w *cluster) notify(name, id string, release bool, which ...int) {
 	w.Helper()
 	keys := defaultPrefix.Keys(name)
@@ -47,7 +47,7 @@ func (w *cluster) force(l operator, name string) {
 var hearCases = []struct {
 	name string
 	opts []redlock.LockOption
-	// lose makes the masters forget the lock that p has held for two seconds.
+	// lose makes p lose the lock, which p has held for two seconds.
 	lose   func(w *cluster, p *peer)
 	within time.Duration // the lock must end within this time
 }{
@@ -76,7 +76,7 @@ var hearCases = []struct {
 }
 
 // A subscribed holder learns within a few round trips that it has lost the lock, and a holder without a subscription
-// learns it at its next extension. A lock that is held for less than a second costs no subscription.
+// learns of the loss at its next extension. A lock that is held for less than a second causes no subscription.
 func TestHolderHears(t *testing.T) {
 	for _, c := range hearCases {
 		subtest(t, c.name, 5, func(w *cluster) {
@@ -84,7 +84,7 @@ func TestHolderHears(t *testing.T) {
 			p := w.peer("p")
 			k := w.take(p, "n", c.opts...)
 			if p.inbox() != "" {
-				w.Error("a new lock costs a subscription")
+				w.Error("a new lock has caused a subscription")
 			}
 			after(2 * time.Second)
 			c.lose(w, p)
@@ -141,7 +141,7 @@ func TestFloodOfMessages(t *testing.T) {
 			after(time.Millisecond)
 		}
 		if n, most := (w.count("extend")-before)/5, 1+int(time.Since(began)/(100*time.Millisecond)); n > most {
-			w.Errorf("messages about one lock cost %d rounds in %v, want at most %d", n, time.Since(began), most)
+			w.Errorf("messages about one lock caused %d rounds in %v, want at most %d", n, time.Since(began), most)
 		}
 		var ids []string
 		for _, k := range all {
@@ -157,7 +157,7 @@ func TestFloodOfMessages(t *testing.T) {
 			after(10 * time.Millisecond)
 		}
 		if n, most := (w.count("extend")-before)/5, 1+int(time.Since(began)/time.Millisecond); n > most {
-			w.Errorf("messages about %d locks cost %d rounds in %v, want at most %d", locks, n, time.Since(began), most)
+			w.Errorf("messages about %d locks caused %d rounds in %v, want at most %d", locks, n, time.Since(began), most)
 		}
 		for _, k := range all {
 			w.must(k.Err())
@@ -176,7 +176,7 @@ func requested(c <-chan struct{}) bool {
 	}
 }
 
-// request requests the release of name, and returns how many holders have received it.
+// request requests the release of name, and returns the number of holders that have received the request.
 func (w *cluster) request(l operator, name string) int {
 	w.Helper()
 	n, err := l.Admin().RequestRelease(w.Context(), name)
@@ -214,7 +214,7 @@ var requestCases = []struct {
 		}
 		w.unlock(k)
 	}},
-	{"before the holder looks", func(w *cluster, p, other *peer) {
+	{"before ReleaseRequested is called", func(w *cluster, p, other *peer) {
 		k := w.take(p, "n")
 		after(2 * time.Second)
 		if n := w.request(other, "n"); n != 1 || !requested(redlock.ReleaseRequested(k.Context(w.Context()))) {
@@ -278,7 +278,7 @@ var requestCases = []struct {
 		after(5 * trip)
 		w.request(other, "n")
 		if !requested(c) {
-			w.Error("no request")
+			w.Error("the request has not arrived")
 		}
 		w.unlock(k)
 	}},
@@ -317,7 +317,7 @@ var requestCases = []struct {
 		equal(w, w.request(other, "n"), 2, "readers with the request")
 		for _, k := range []*redlock.Lock{one, two} {
 			if !requested(redlock.ReleaseRequested(k.Context(w.Context()))) {
-				w.Error("a reader has no request")
+				w.Error("a reader has not received the request")
 			}
 			w.unlock(k)
 		}
@@ -367,7 +367,7 @@ var requestCases = []struct {
 		after(time.Second)
 		w.request(other, "n")
 		if next := <-leads; next == first {
-			w.Errorf("%s leads again", next)
+			w.Errorf("%s leads again, want the other client", next)
 		}
 		stop()
 		<-both
@@ -376,7 +376,7 @@ var requestCases = []struct {
 	}},
 }
 
-// A request for a release reaches the present holders of the name, and no other lock.
+// A request for a release reaches the present holders of the name, and no holder of another lock.
 func TestReleaseRequested(t *testing.T) {
 	for _, c := range requestCases {
 		subtest(t, c.name, 5, func(w *cluster) {
@@ -397,7 +397,7 @@ func TestInspectShowsHolderAndQueue(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		look := w.locker(redlock.WithObserver())
 		if who, err := look.Inspect(w.Context(), "n"); err != nil || who.ID != "" || who.N != 5 || len(who.Waiters) != 0 {
-			w.Errorf("a free name: %+v, %v", who, err)
+			w.Errorf("Inspect of a free name returned %+v, %v", who, err)
 		}
 		k := w.take(w.locker(redlock.WithOwner("holder")), "n")
 		w.peer("b").waits("n")
@@ -405,19 +405,19 @@ func TestInspectShowsHolderAndQueue(t *testing.T) {
 		who, err := look.Inspect(w.Context(), "n")
 		if err != nil || who.Owner != "holder" || who.Token != k.Token() || who.On != 5 ||
 			who.Left <= 0 || len(who.Waiters) != 2 {
-			w.Fatalf("%+v, %v", who, err)
+			w.Fatalf("Inspect returned %+v, %v", who, err)
 		}
 		for i, want := range []string{"b", "a"} {
 			got := who.Waiters[i]
 			if got.Owner != want || got.On != 5 || time.Since(got.Since) < time.Duration(2-i)*time.Second ||
 				time.Since(got.Since) > 3*time.Second {
-				w.Errorf("place %d: %+v, want %q", i, got, want)
+				w.Errorf("the waiter in place %d is %+v, want %q", i, got, want)
 			}
 		}
 		w.stop(0, 1)
 		after(time.Second)
 		if who, err := look.Inspect(w.Context(), "n"); err != nil || who.On != 3 || who.N != 5 {
-			w.Errorf("two masters are down: %+v, %v", who, err)
+			w.Errorf("with two masters down Inspect returned %+v, %v", who, err)
 		}
 		w.stop(2)
 		after(time.Second)
@@ -434,7 +434,7 @@ func TestForcedReleaseEndsOneLease(t *testing.T) {
 		waiting := w.peer("next").waits("n")
 		who := w.inspect(look, "n")
 		if n, err := look.Admin().ForceRelease(w.Context(), "n", who.ID); n != 5 || err != nil {
-			w.Fatalf("released on %d masters, %v", n, err)
+			w.Fatalf("ForceRelease returned %d masters, %v, want 5", n, err)
 		}
 		next := waiting.gets(time.Second)
 		w.wantLater(next, k)
@@ -450,8 +450,8 @@ func TestForcedReleaseEndsOneLease(t *testing.T) {
 	})
 }
 
-// A forced release raises the fence above the token of the lease on each master that it reaches. If these are no
-// quorum, it returns ErrNoQuorum.
+// A forced release raises the fence above the token of the lease on each master that it reaches. If these masters are
+// no quorum, ForceRelease returns ErrNoQuorum.
 func TestForcedReleaseRaisesFence(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		look := w.locker(redlock.WithObserver())
@@ -461,11 +461,11 @@ func TestForcedReleaseRaisesFence(t *testing.T) {
 		after(time.Second)
 		before := []scripts.Holding{w.holding(0, "n"), w.holding(1, "n"), w.holding(2, "n")}
 		if n, err := look.Admin().ForceRelease(w.Context(), "n", who.ID); n != 3 || err != nil {
-			w.Fatalf("released on %d masters, %v", n, err)
+			w.Fatalf("ForceRelease returned %d masters, %v, want 3", n, err)
 		}
 		for i, was := range before {
 			if h := w.holding(i, "n"); h.ID != "" || h.Fence <= was.Fence || was.Fence < k.Token() {
-				w.Errorf("master %d: %+v, before it %+v", i, h, was)
+				w.Errorf("master %d: %+v; before the forced release %+v", i, h, was)
 			}
 		}
 		w.stop(2)
@@ -477,7 +477,7 @@ func TestForcedReleaseRaisesFence(t *testing.T) {
 	})
 }
 
-// holding returns what master i stores for a name.
+// holding returns the state of a name on master i.
 func (w *cluster) holding(i int, name string) scripts.Holding {
 	w.Helper()
 	keys := defaultPrefix.Keys(name)

@@ -13,7 +13,7 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// trip is the time of a message to a master and back.
+// trip is the round-trip time to a master.
 const trip = 20 * time.Millisecond
 
 // idle leaves a lock of p lingering, and returns the token of that lock.
@@ -33,7 +33,7 @@ var lingerCases = []struct {
 	name string
 	run  func(w *cluster, p, other *peer)
 }{
-	{"takes over at once", func(w *cluster, p, _ *peer) {
+	{"is taken over immediately", func(w *cluster, p, _ *peer) {
 		token, before, began := idle(w, p), w.count("acquire"), time.Now()
 		for i := range 100 {
 			lock := p.Lock
@@ -43,7 +43,7 @@ var lingerCases = []struct {
 			k, err := lock(w.Context(), "n")
 			w.must(err)
 			if k.Token() <= token {
-				w.Fatalf("token %d follows %d", k.Token(), token)
+				w.Fatalf("the token is %d, want more than %d", k.Token(), token)
 			}
 			token = k.Token()
 			w.unlock(k)
@@ -85,7 +85,7 @@ var lingerCases = []struct {
 		after(700 * time.Millisecond)
 		k := w.tryTake(p, "n", ttl)
 		if left := k.Remaining(); left < 900*time.Millisecond {
-			w.Errorf("%v left of a new lock", left)
+			w.Errorf("a new lock is valid for %v, want at least 900 ms", left)
 		}
 		w.unlock(k)
 	}},
@@ -123,7 +123,7 @@ var lingerCases = []struct {
 		w.wantSince(began, 6*trip)
 		w.unlock(k)
 		after(trip)
-		w.nothingLeft("n") // it was recalled
+		w.nothingLeft("n") // the lock was recalled
 	}},
 	{"a recall before the lock is known to be won", func(w *cluster, p, other *peer) {
 		w.unlock(w.take(p, "m", redlock.WithLinger(time.Hour))) // now both clients are subscribed
@@ -204,7 +204,7 @@ var lingerCases = []struct {
 	{"counts as not held", func(w *cluster, p, _ *peer) {
 		idle(w, p)
 		if held := p.Stats().Held; len(held) > 0 {
-			w.Errorf("held: %q", held)
+			w.Errorf("the idle lock is reported as held: %q", held)
 		}
 	}},
 }
@@ -220,10 +220,10 @@ func TestLinger(t *testing.T) {
 	}
 }
 
-// Schedules that were found by attacks on WithLinger.
+// Schedules that were found by trying to break WithLinger.
 
-// Clients that use WithLinger and wait in the masters' queues get the name one after the other without a pause. A
-// lock must not linger while they wait: only an acquire that is refused recalls a lock, and waiting calls do not
+// Clients that use WithLinger and wait in the masters' queues get the name one after the other without a pause. A lock
+// must not linger while such clients wait: only an acquire that is refused recalls a lock, and waiting calls do not
 // send another acquire for a second or more.
 func TestLingerAmongWaiters(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
@@ -290,7 +290,7 @@ func TestLingerIsRecalledEarly(t *testing.T) {
 				}
 				all.Wait()
 				if took := time.Since(start); took > 100*time.Millisecond {
-					w.Fatalf("each client had name %d once only after %v", i, took)
+					w.Fatalf("it took %v until both clients had held name %d once", took, i)
 				}
 			}
 		})
@@ -330,7 +330,7 @@ func TestLingerEndsContextsFirst(t *testing.T) {
 				alive++
 			}
 			contexts = nil
-			for i := range 200 { // to end them takes a moment
+			for i := range 200 { // so many that ending them takes a moment
 				contexts = append(contexts, k.Context(context.WithValue(w.Context(), key{}, i)))
 			}
 		}
@@ -353,8 +353,8 @@ func TestLingerEndsContextsFirst(t *testing.T) {
 	})
 }
 
-// A lock lingers, the masters lose it, and the client imports another lock of the same name. The inbox must still
-// close later.
+// A lock lingers, the masters lose it, and the client imports another lock of the same name. The inbox must still be
+// closed later.
 func TestLingerIsReplaced(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		p, other := w.peer("p", redlock.WithLinger(3*time.Second)), w.peer("other")
@@ -366,7 +366,8 @@ func TestLingerIsReplaced(t *testing.T) {
 	})
 }
 
-// If a master loses a lock while the lock lingers, the lock is repaired there soon after a call has taken it over.
+// If a master loses a lock while the lock lingers, the lock is repaired on this master soon after a call has taken it
+// over.
 func TestLingerIsRepaired(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		p := w.peer("p", redlock.WithLinger(time.Minute), redlock.WithTTL(20*time.Second))
@@ -393,14 +394,14 @@ func TestLingerIsShown(t *testing.T) {
 			for _, l := range []*redlock.Locker{p.Locker, other.Locker} {
 				i, err := l.Inspect(w.Context(), "n")
 				if w.must(err); !i.Idle {
-					w.Errorf("%+v", i)
+					w.Errorf("Inspect does not report the idle lock: %+v", i)
 				}
 			}
 		}
 		k := w.take(p, "n")
 		i, err := p.Inspect(w.Context(), "n")
 		if w.must(err); i.Idle {
-			w.Errorf("in use: %+v", i)
+			w.Errorf("Inspect reports a lock in use as idle: %+v", i)
 		}
 		w.unlock(k)
 	})

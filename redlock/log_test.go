@@ -73,11 +73,11 @@ func TestSelfDeadlockIsLogged(t *testing.T) {
 
 const outOfMemory = "OOM command not allowed when used memory > 'maxmemory'."
 
-// noLog fails the test if there are lines since the last call of since.
+// noLog fails the test if lines were logged since the last call of b.since.
 func (w *cluster) noLog(b *logbook) {
 	w.Helper()
 	if lines := b.since(); len(lines) != 0 {
-		w.Errorf("log: %q", lines)
+		w.Errorf("unexpected lines in the log: %q", lines)
 	}
 }
 
@@ -108,10 +108,10 @@ var healthCases = []struct {
 		call := w.call(w.Context(), l, "n")
 		after(1200 * time.Millisecond)
 		if got := l.Stats().Waiting; got["held"] != 1 || got["no_quorum"] != 1 {
-			w.Errorf("waiting: %v", got)
+			w.Errorf("the waiting calls are %v, want one held and one no_quorum", got)
 		}
 		if h.logged("no lock can be acquired", "waiting=1", "OOM", "master-1") == 0 {
-			w.Errorf("after a second: %q", h.lines)
+			w.Errorf("after a second the log does not report the outage: %q", h.lines)
 		}
 		w.wantStates(l, "fffvv")
 		err := l.Healthy(w.Context())
@@ -127,7 +127,7 @@ var healthCases = []struct {
 		w.unlockAll(k, held)
 		w.unlock(waiting.gets(time.Second))
 		if got := l.Stats().Waiting; got["held"] != 0 || got["no_quorum"] != 0 {
-			w.Errorf("waiting: %v", got)
+			w.Errorf("the waiting calls are %v, want none", got)
 		}
 	}},
 	{"an idle client", func(w *cluster, l *redlock.Locker, h *logbook) {
@@ -168,7 +168,7 @@ var healthCases = []struct {
 		}
 		equal(w, w.count("acquire")-before, 5, "acquires by 100 checks within 10 s")
 	}},
-	{"none beside locks", func(w *cluster, l *redlock.Locker, _ *logbook) {
+	{"no probe soon after a lock", func(w *cluster, l *redlock.Locker, _ *logbook) {
 		w.unlock(w.take(l, "n"))
 		after(time.Second)
 		before := w.count("acquire")
@@ -181,19 +181,19 @@ var healthCases = []struct {
 		after(10 * time.Second)
 		_, err := l.TryLock(w.Context(), "n")
 		if errors.Is(err, redlock.ErrHeld) || !strings.Contains(err.Error(), "clock") {
-			w.Errorf("TryLock: %v", err)
+			w.Errorf("TryLock returned %v, want an error about clocks", err)
 		}
 		err = l.Healthy(w.Context())
 		w.says(err, redlock.ErrNoQuorum, "clock")
 		w.wantStates(l, "ffdvv")
 		if h.logged("no lock can be acquired", "clock") == 0 {
-			w.Errorf("%q", h.lines)
+			w.Errorf("the log does not report the clocks: %q", h.lines)
 		}
 	}},
 }
 
-// If masters are connected and admitted but grant no locks, Healthy, the states of the masters and the log report
-// it.
+// If masters are connected and admitted but grant no locks, Healthy, the states of the masters and the log report the
+// problem.
 func TestHealth(t *testing.T) {
 	for _, c := range healthCases {
 		subtest(t, c.name, 5, func(w *cluster) {
@@ -258,7 +258,7 @@ func (b *logbook) option() redlock.Option {
 	})))
 }
 
-// since returns the lines since the last call.
+// since returns the lines that were logged since its last call.
 func (b *logbook) since() []string {
 	synctest.Wait()
 	b.mu.Lock()
@@ -285,12 +285,12 @@ func (b *logbook) logged(texts ...string) (n int) {
 func (b *logbook) wants(w *cluster, n int, texts ...string) {
 	w.Helper()
 	if got := b.logged(texts...); got != n {
-		w.Errorf("%d lines with %q, want %d: %q", got, texts, n, b.lines)
+		w.Errorf("%d lines of the log contain %q, want %d: %q", got, texts, n, b.lines)
 	}
 }
 
-// H115: in JSON the list of masters contains only masters, and the hint is a separate attribute. A client that
-// cannot acquire locks logs this after 1, 3, 7 and 15 s, and no more once the masters vote.
+// H115: in JSON the list of masters contains only masters, and the hint is a separate attribute. A client that cannot
+// acquire locks logs a warning after 1, 3, 7 and 15 s, until the masters vote.
 func TestLogInJSON(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		var book logbook
@@ -300,7 +300,7 @@ func TestLogInJSON(t *testing.T) {
 		after(200 * time.Millisecond)
 		lines := book.since()
 		if len(lines) != 1 {
-			w.Fatalf("log: %q", lines)
+			w.Fatalf("the log is %q, want one line", lines)
 		}
 		var line map[string]any
 		w.must(json.Unmarshal([]byte(lines[0]), &line))
@@ -311,11 +311,11 @@ func TestLogInJSON(t *testing.T) {
 			m, _ := m.(map[string]any)
 			if m["master"] != w.masters.Master(i).Addr() || m["state"] != "quarantine" || m["left"] != 29. ||
 				!strings.HasPrefix(fmt.Sprint(m["reason"]), "the master is in quarantine until ") {
-				w.Errorf("master %d: %v", i, m)
+				w.Errorf("the attribute of master %d is %v", i, m)
 			}
 		}
 		if len(masters) != 3 {
-			w.Errorf("masters: %v", masters)
+			w.Errorf("the masters are %v, want three", masters)
 		}
 		want := map[string]any{
 			"level": "WARN", "msg": "redlock: no lock can be acquired", "owner": "web-1", "for": 1., "able": 0.,
@@ -323,7 +323,7 @@ func TestLogInJSON(t *testing.T) {
 			"hint": "if no client can hold a lock on these masters, redlock admit (Admin.Admit) ends the quarantine",
 		}
 		if !reflect.DeepEqual(line, want) {
-			w.Errorf("log: %v, want %v", line, want)
+			w.Errorf("the log is %v, want %v", line, want)
 		}
 		after(13500 * time.Millisecond)
 		if lines := book.since(); len(lines) != 2 {
@@ -399,7 +399,7 @@ func TestWaitReadyErrorHasReasons(t *testing.T) {
 		err := l.WaitReady(w.within(10 * time.Second))
 		if !errors.Is(err, redlock.ErrNoQuorum) || !errors.Is(err, redlock.ErrQuarantine) ||
 			!errors.Is(err, context.DeadlineExceeded) {
-			w.Errorf("during the quarantine: %v", err)
+			w.Errorf("during the quarantine WaitReady returned %v", err)
 		}
 		w.noError(l.WaitReady(w.Context()))
 		w.noError(errOf(l.TryLock(w.Context(), "x")))

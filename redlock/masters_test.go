@@ -16,8 +16,8 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// Admit lets masters vote without a quarantine. It continues until all masters vote or its context ends; then its
-// error names the masters that do not vote.
+// Admit lets masters vote without a quarantine. It waits until all masters vote or its context ends. In the second
+// case the error names the masters that do not vote.
 func TestAdmit(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		start := time.Now()
@@ -53,7 +53,7 @@ func TestRaiseMaxTTL(t *testing.T) {
 		w.says(l.Admin().RaiseMaxTTL(w.within(time.Minute), 5*time.Minute), redlock.ErrNoQuorum, w.masters.Master(4).Addr(),
 			"4 of 5", "quorum is 5")
 		if recordOf(w.masters.Master(0)) != before {
-			w.Errorf("a refused call has written %s", recordOf(w.masters.Master(0)))
+			w.Errorf("a refused call has changed the record to %s", recordOf(w.masters.Master(0)))
 		}
 		w.restart(true, 4)
 		after(40 * time.Second)
@@ -78,7 +78,7 @@ func TestRaiseMaxTTL(t *testing.T) {
 		w.must(l.Admin().RaiseMaxTTL(w.within(time.Minute), 5*time.Minute))
 		for _, m := range l.Masters() {
 			if m.MaxTTL != 5*time.Minute {
-				w.Errorf("%+v", m)
+				w.Errorf("the max TTL is not 5 min: %+v", m)
 			}
 		}
 		after(3 * time.Second)
@@ -91,20 +91,20 @@ func TestRaiseMaxTTL(t *testing.T) {
 		}
 		w.isError(w.locker(redlock.WithoutRestartGuard()).Admin().RaiseMaxTTL(w.Context(), time.Minute), redlock.ErrInvalid)
 		if recordOf(w.masters.Master(0)) != before {
-			w.Errorf("a refused call has written %s", recordOf(w.masters.Master(0)))
+			w.Errorf("a refused call has changed the record to %s", recordOf(w.masters.Master(0)))
 		}
 	})
 }
 
-// H72: Check reports the missing quorum that results from a mistyped prefix, and leaves no keys behind. For a
-// healthy deployment it reports nothing about votes.
+// H72: Check reports the missing quorum that results from a mistyped prefix, and leaves no keys behind. For a healthy
+// deployment Check reports nothing about votes.
 func TestCheckFailsWithoutVotingQuorum(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		wrong := w.locker(redlock.WithObserver(), redlock.WithPrefix("redlcok"))
 		after(time.Minute)
 		findings, err := wrong.Admin().Check(w.Context())
 		if err != nil || len(findings) == 0 || findings[0].Severity != pool.Failure || findings[0].About != "quorum" {
-			w.Fatalf("%v, %v", findings, err)
+			w.Fatalf("Check returned %v, %v", findings, err)
 		}
 		for i := range 3 {
 			for _, key := range w.masters.Master(i).Keys() {
@@ -114,7 +114,7 @@ func TestCheckFailsWithoutVotingQuorum(t *testing.T) {
 			}
 		}
 		if about := w.findings(w.locker(redlock.WithObserver())); len(about) > 0 {
-			w.Errorf("a healthy deployment: %v", about)
+			w.Errorf("Check of a healthy deployment found %v", about)
 		}
 	})
 }
@@ -146,14 +146,14 @@ func TestTimeOfQuarantineIsReported(t *testing.T) {
 		w.isError(err, redlock.ErrQuarantine)
 		w.says(err, redlock.ErrNoQuorum, "quarantine until 00:00:30 UTC by its clock, since ", "Admit")
 		if len(left) != 3 || left[0] < 29*time.Second || left[0] > 31*time.Second {
-			w.Errorf("the trace reports %v", left)
+			w.Errorf("the trace reports the remaining times %v, want three of about 30 s", left)
 		}
 		if about := w.findings(l); !slices.Equal(about, []string{"quorum", "quarantine", "quarantine", "quarantine"}) {
 			w.Errorf("Check finds %v", about)
 		}
 		w.must(l.Admin().Admit(w.Context()))
 		if about := w.findings(l); len(about) > 0 {
-			w.Errorf("voting masters: %v", about)
+			w.Errorf("Check of voting masters found %v", about)
 		}
 		w.must(l.Close(w.Context()))
 		w.isError(errOf(l.Admin().Check(w.Context())), redlock.ErrClosed)
@@ -173,12 +173,12 @@ func (w *cluster) records() (all string) {
 	return all
 }
 
-// locks fails the test unless l gets a lock.
+// locks fails the test unless l acquires and releases a lock.
 func (w *cluster) locks(what string, l *redlock.Locker) {
 	w.Helper()
 	k, err := l.Lock(w.within(10*time.Second), "free")
 	if err != nil {
-		w.Errorf("%s: %v", what, err)
+		w.Errorf("%s: Lock returned %v", what, err)
 		return
 	}
 	w.unlock(k)
@@ -222,14 +222,14 @@ func TestMasterList(t *testing.T) {
 						w.Errorf("%v, admit %v: both hold the name", lists, admit)
 					}
 					if bErr == nil && aErr == nil || !errors.Is(errors.Join(aErr, bErr), redlock.ErrMasterList) {
-						w.Errorf("%v, admit %v: %v, %v", lists, admit, aErr, bErr)
+						w.Errorf("%v, admit %v: the calls returned %v and %v, want ErrMasterList once", lists, admit, aErr, bErr)
 					}
 				}, memory.Fresh())
 			}
 		}
 	})
-	// A client with the second list reads the record of master 1 between two outages of that master, which never loses
-	// its record.
+	// Client b, whose list differs in one master, reads the record of master 1 between two outages of that master. Master
+	// 1 never loses its record.
 	subtest(t, "ShortOutages", 4, func(w *cluster) {
 		a := w.client(0, 1, 2)
 		w.must(a.Admin().Admit(w.within(time.Minute)), a.Close(w.Context()))
@@ -240,7 +240,7 @@ func TestMasterList(t *testing.T) {
 		w.masters.Master(0).Resume()
 		after(20 * time.Second)
 		w.masters.Master(0).Hang()
-		after(15 * time.Second) // and end now
+		after(15 * time.Second) // the quarantines end now
 		w.masters.Master(0).Resume()
 		after(15 * time.Second)
 		w.locks("the first list", w.client(0, 1, 2))
@@ -361,13 +361,14 @@ func TestAdmitNowOfAnOldListWritesNothing(t *testing.T) {
 			w.says(c.Admin().Admit(w.within(5*time.Second)), redlock.ErrOldMasters)
 			after(time.Minute)
 			if got := w.records(); got != before {
-				w.Errorf("%v has written\n%s\nover\n%s", plain, got, before)
+				w.Errorf("the client with the list %v has changed the records to\n%s\nfrom\n%s", plain, got, before)
 			}
 		}
 	}, memory.Fresh())
 }
 
-// H98: after a change, plain lists of the new masters work, also in clients that were started before its end.
+// H98: after a change, plain lists of the new masters work, also in clients that were started before the end of the
+// change.
 func TestPlainListAfterAChange(t *testing.T) {
 	virtual(t, 4, func(w *cluster) {
 		urls := w.masters.URLs()
@@ -385,12 +386,12 @@ func TestPlainListAfterAChange(t *testing.T) {
 		late := w.client(3, 2, 1)
 		w.locks("a new client", late)
 		if late.Set().Epoch != 2 {
-			w.Errorf("the new client follows %v", late.Set())
+			w.Errorf("the new client uses %v", late.Set())
 		}
-		for i, plain := range [][]string{{urls[2], urls[3], urls[1]}, urls[:3]} { // like those of a followed file
+		for i, plain := range [][]string{{urls[2], urls[3], urls[1]}, urls[:3]} { // as in a file that is watched
 			err := late.Admin().Reconfigure(w.within(time.Minute), redlock.Configuration{Masters: plain})
 			if (err == nil) != (i == 0) {
-				w.Errorf("plain list %v: %v", plain, err)
+				w.Errorf("Reconfigure to the plain list %v returned %v", plain, err)
 			}
 		}
 		w.says(errOf(w.client(0, 1, 2).TryLock(w.Context(), "n")), redlock.ErrOldMasters)
@@ -398,7 +399,7 @@ func TestPlainListAfterAChange(t *testing.T) {
 }
 
 // H147: a change is aborted after its epoch was raised. Clients with the joint configuration continue on the old
-// masters, and so does a lock that one of them holds; the next masters can no longer become final.
+// masters, and so does a lock that one of them holds; the next masters can no longer replace the old ones.
 func TestAbortChange(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		urls := w.masters.URLs()
@@ -434,7 +435,7 @@ func TestAbortChange(t *testing.T) {
 		}
 		after(time.Minute)
 		if held.Err() != nil || l.Set().Epoch != 2 || len(l.Set().Next) != 0 {
-			w.Errorf("the lock ended with %v; the client follows %v", held.Err(), l.Set())
+			w.Errorf("the lock ended with %v; the client uses %v", held.Err(), l.Set())
 		}
 		w.locks("the client", l)
 		w.locks("a plain list of the old masters", w.client(0, 1, 2))
@@ -453,7 +454,7 @@ func TestAbortChange(t *testing.T) {
 }
 
 // A first start does not wait for a master that is down, hung or full, whose clock is an hour off, or whose record has
-// another version. That also holds if no client runs as long as a quarantine.
+// another version. The same is true if no client runs as long as a quarantine.
 func TestFirstStartDespiteBadMaster(t *testing.T) {
 	for what, spoil := range map[string]func(m *memory.Master){
 		"stopped": (*memory.Master).Stop,

@@ -24,7 +24,7 @@ func TestHeldLockIsSmall(t *testing.T) {
 		w.must(err)
 		w.Cleanup(func() { _ = p.Close() })
 		extended := 0
-		l := w.over(p, redlock.WithTrace(redlock.On("extended", func(h redlockinfo.Event) { // scheduled or after a connect
+		l := w.over(p, redlock.WithTrace(redlock.On("extended", func(h redlockinfo.Event) { // also after a connect
 			if mu.Lock(); h.ID != "" {
 				extended++
 			}
@@ -55,7 +55,7 @@ func TestHeldLockIsSmall(t *testing.T) {
 			w.Errorf("a held lock takes %d bytes, the maximum is %d", each, most)
 		}
 		if extended != count {
-			w.Errorf("%d extensions of %d locks", extended, count)
+			w.Errorf("there were %d extensions of %d locks, want one each", extended, count)
 		}
 	})
 }

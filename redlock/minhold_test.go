@@ -14,12 +14,12 @@ import (
 
 const minHold = 12 * time.Second // longer than the default TTL, shorter than the default max TTL
 
-// keptUntil fails the test if l acquires name before until, or much later.
-func (w *cluster) keptUntil(l *redlock.Locker, name string, until time.Time) {
+// keptUntil fails the test if l acquires name before end, or much later than end.
+func (w *cluster) keptUntil(l *redlock.Locker, name string, end time.Time) {
 	w.Helper()
 	w.isError(errOf(l.TryLock(w.Context(), name)), redlock.ErrHeld)
 	lock := w.take(l, name)
-	late := time.Since(until)
+	late := time.Since(end)
 	if drift := minHold/100 + 2*time.Millisecond; late < 0 || late > drift+10*time.Millisecond {
 		w.Errorf("acquired %v after the end of the minimum hold", late)
 	}
@@ -32,19 +32,19 @@ func (w *cluster) kept(l *redlock.Locker, name string) bool {
 	w.Helper()
 	h := w.inspect(l, name)
 	if h.Kept && (h.Token == 0 || h.Left <= 0) {
-		w.Errorf("%+v", h)
+		w.Errorf("the inspection of a kept name lacks the token or the time left: %+v", h)
 	}
 	return h.Kept
 }
 
-// H126: in whatever way a lock ends before the end of its minimum hold, the masters keep the name, and no client
+// H126: regardless of how a lock ends before the end of its minimum hold, the masters keep the name, and no client
 // acquires it before that time.
 func TestMinHoldKeepsName(t *testing.T) {
 	for how, end := range map[string]func(w *cluster, p *peer, k *redlock.Lock){
 		"unlocked":         func(w *cluster, _ *peer, k *redlock.Lock) { w.unlock(k) },
 		"its Locker ended": func(w *cluster, p *peer, _ *redlock.Lock) { _ = p.Close(w.Context()) },
 		"its client died":  func(_ *cluster, p *peer, _ *redlock.Lock) { p.kill() },
-		"unlocked when only two of five masters hear of it": func(w *cluster, _ *peer, k *redlock.Lock) {
+		"unlocked on only two of five masters": func(w *cluster, _ *peer, k *redlock.Lock) {
 			w.hang(0, 1, 2)
 			_ = k.Unlock(w.Context())
 			w.resume(0, 1, 2)
@@ -90,7 +90,7 @@ func TestInspectShowsKeptName(t *testing.T) {
 		w.resume(1, 2)
 		h := w.inspect(other, "n")
 		if !h.Kept || h.Token != k.Token() || h.On < 3 || h.Left > minHold || h.Left < minHold-2*time.Second {
-			w.Errorf("%+v", h)
+			w.Errorf("Inspect returned %+v", h)
 		}
 		w.isError(k.Err(), redlock.ErrReleased)
 		w.isError(k.Extend(w.Context()), redlock.ErrReleased)
@@ -167,23 +167,23 @@ func TestTraceHasMinHold(t *testing.T) {
 			return <-events
 		}
 		if i := end(); i.Left > 10*time.Second || i.Held != time.Second {
-			w.Errorf("%+v", i)
+			w.Errorf("the event is %+v", i)
 		}
 		if i := end(redlock.WithMinHold(minHold)); i.Left < minHold-time.Second || i.Left > minHold || i.Held != time.Second {
-			w.Errorf("%+v", i)
+			w.Errorf("the event is %+v", i)
 		}
 		exported := w.take(l, "m", redlock.WithMinHold(minHold))
 		w.export(exported)
 		if i := <-events; i.Left > minHold || !errors.Is(i.Err, redlock.ErrExported) {
-			w.Errorf("%+v", i)
+			w.Errorf("the event is %+v", i)
 		}
 	})
 }
 
 // Schedules that once broke minimum holds. See redlock.WithMinHold.
 
-// A call that gives up a re-entry does not end the minimum hold of the lock that it re-entered. Here the Unlock of
-// the outer lock ends the context of the inner call, so both happen at the same time.
+// A call that gives up a re-entry does not end the minimum hold of the lock that it re-entered. Here the Unlock of the
+// outer lock ends the context of the inner call, so the end of the hold and the end of the call coincide.
 func TestAbandonedReentryKeepsMinHold(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		p, other := w.peer("p"), w.peer("other")
@@ -198,7 +198,7 @@ func TestAbandonedReentryKeepsMinHold(t *testing.T) {
 		after(2 * time.Second)
 		w.unlock(k)
 		if err := <-failed; err == nil {
-			w.Error("the context of an unlocked lock acquired another")
+			w.Error("LockAll succeeded with the context of an unlocked lock")
 		}
 		w.unlock(b)
 		next := w.take(other, "a")

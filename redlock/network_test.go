@@ -32,10 +32,10 @@ type peer struct {
 	conns  map[*peerConn]bool // true: has a subscription
 	dead   bool
 	deaf   bool
-	mute   bool                                      // its messages are lost, and its connections stay open
+	mute   bool                                      // the client's messages are lost, but its connections stay open
 	frozen chan struct{}                             // not nil while the client hangs
 	tamper func(master int, payload string) []string // nil: all messages pass
-	late   func(master int) time.Duration            // delays of its messages; nil: none
+	late   func(master int) time.Duration            // delays of the client's messages; nil: none
 	held   map[direction]chan struct{}               // closed to let the messages pass
 	answer lie                                       // replaces replies; nil: none
 }
@@ -43,21 +43,21 @@ type peer struct {
 // A direction identifies the messages that go one way between a client and one master.
 type direction struct {
 	master int
-	back   bool // to the client
+	back   bool // true: from the master to the client
 }
 
 var errKilled = errors.New("the client is dead")
 
-// peer starts a client whose Locker has this label, and waits until it knows the masters.
+// peer starts a client whose Locker has this label, and waits until the client knows the masters.
 func (w *cluster) peer(id string, opts ...redlock.Option) *peer {
 	w.Helper()
 	return w.starting(id, w.masters.URLs(), nil, opts...).ready()
 }
 
-// cutOff starts a client that cannot reach one master.
-func (w *cluster) cutOff(from int, opts ...redlock.Option) *peer {
+// cutOff starts a client that cannot reach the given master.
+func (w *cluster) cutOff(master int, opts ...redlock.Option) *peer {
 	w.Helper()
-	return w.starting("client", w.masters.URLs(), []int{from}, opts...).ready()
+	return w.starting("client", w.masters.URLs(), []int{master}, opts...).ready()
 }
 
 // configured starts a client with this configuration.
@@ -66,8 +66,8 @@ func (w *cluster) configured(c redlock.Configuration) *peer {
 	return w.starting("client", slices.Concat(c.Masters, c.Next), nil, redlock.WithConfiguration(c)).ready()
 }
 
-// starting starts a client of the masters with these URLs that cannot reach the blocked ones. It does not wait for
-// the masters.
+// starting starts a client of the masters with these URLs. The client cannot reach the masters in blocked. starting
+// does not wait for the masters.
 func (w *cluster) starting(id string, urls []string, blocked []int, opts ...redlock.Option) *peer {
 	w.Helper()
 	p := w.newPeer(id)
@@ -84,7 +84,7 @@ func (w *cluster) newPeer(id string) *peer {
 	return p
 }
 
-// open starts the Locker.
+// open creates the pool and the Locker of p.
 func (p *peer) open(urls []string, opts ...redlock.Option) *peer {
 	p.cluster.Helper()
 	p.pool = p.cluster.poolOver(urls, pool.WithDialer(p.dial), pool.WithRedial(10*time.Millisecond, 40*time.Millisecond))
@@ -92,7 +92,7 @@ func (p *peer) open(urls []string, opts ...redlock.Option) *peer {
 	return p
 }
 
-// ready waits until p knows the masters. From then on Close must succeed at the end of the test.
+// ready waits until p knows the masters. It also registers a cleanup that fails the test unless Close succeeds.
 func (p *peer) ready() *peer {
 	w := p.cluster
 	w.Cleanup(func() {
@@ -100,7 +100,7 @@ func (p *peer) ready() *peer {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(w.Context()), time.Minute)
 		defer cancel()
 		if err := p.Close(ctx); err != nil && len(w.wire.blocked) == 0 {
-			w.Errorf("close: %v", err)
+			w.Errorf("Close at the end of the test returned %v", err)
 		}
 	})
 	p.Ready(w.Context())
@@ -150,14 +150,15 @@ func (p *peer) lateBy(f func(master int) time.Duration) {
 	p.late = f
 }
 
-// silence drops all messages of p while its connections stay open, as if its process had stopped.
+// silence starts the loss of all messages of p, or ends it if on is false. The connections of p stay open, as if its
+// process had stopped.
 func (p *peer) silence(on bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.mute = on
 }
 
-// hold keeps messages to master i, and holdReplies those from it, in transit until release.
+// hold keeps messages to master i in transit until release is called, and holdReplies does the same with replies.
 func (p *peer) hold(i int)        { p.keep(direction{master: i}) }
 func (p *peer) holdReplies(i int) { p.keep(direction{i, true}) }
 
@@ -178,8 +179,8 @@ func (p *peer) release() {
 	synctest.Wait()
 }
 
-// kill ends the client like SIGKILL: its connections end, and it has no further effect on others. Its calls continue
-// without success until the test ends.
+// kill ends the client like SIGKILL: its connections end, and the client has no further effect on other clients. Its
+// calls continue without success until the test ends.
 func (p *peer) kill() {
 	p.mu.Lock()
 	p.dead = true
@@ -209,7 +210,8 @@ func (p *peer) wake() {
 	synctest.Wait()
 }
 
-// pass waits while the client hangs, or messages of this direction are held, and reports whether c is still open.
+// pass waits while the client hangs, or while messages in this direction are held, and reports whether c is still
+// open.
 func (c *peerConn) pass(back bool) bool {
 	c.p.mu.Lock()
 	gates := []chan struct{}{c.p.frozen, c.p.held[direction{c.master, back}]}
@@ -227,7 +229,7 @@ func (c *peerConn) pass(back bool) bool {
 	return true
 }
 
-// cut ends a peer's connections to some masters and blocks new ones until block is called again.
+// cut ends a peer's connections to some masters and blocks new ones until the next call of wire.block.
 func (p *peer) cut(which ...int) {
 	p.cluster.wire.block(which...)
 	p.mu.Lock()
@@ -240,15 +242,15 @@ func (p *peer) cut(which ...int) {
 	}
 }
 
-// mustNotTake fails the test if p acquires the lock while held is valid, or if held is not valid.
+// mustNotTake fails the test if p acquires "x" while held is valid, or if held is not valid.
 func (p *peer) mustNotTake(held *redlock.Lock) {
 	p.cluster.Helper()
 	other, err := p.TryLock(p.cluster.Context(), "x")
 	if err == nil && held.Err() == nil && held.Remaining() > 0 {
-		p.cluster.Errorf("two holders: the first has %v left, the second %v", held.Remaining(), other.Remaining())
+		p.cluster.Errorf("two holders: the locks are valid for %v and %v", held.Remaining(), other.Remaining())
 	}
 	if held.Err() != nil || held.Remaining() <= 0 {
-		p.cluster.Errorf("the first lock ended before: %v", held.Err())
+		p.cluster.Errorf("the first lock has ended too early: %v", held.Err())
 	}
 }
 
@@ -288,7 +290,7 @@ type peerConn struct {
 	p      *peer
 	master int
 	in     *bufio.Reader
-	out    bytes.Buffer // read from the master, and tampered with
+	out    bytes.Buffer // bytes from the master, after tampering
 
 	mu     sync.Mutex
 	rest   []byte // the start of an incomplete command
@@ -436,7 +438,7 @@ type hint struct {
 	payload string
 }
 
-// publish repeats the wake-ups that a peer has received, from the same masters.
+// publish publishes the given wake-ups to a peer once more, each on the master that published it before.
 func (w *cluster) publish(p *peer, all []hint) {
 	w.Helper()
 	for _, h := range all {
@@ -445,7 +447,7 @@ func (w *cluster) publish(p *peer, all []hint) {
 	after(10 * time.Millisecond)
 }
 
-// inbox returns the channel of the peer's wake-ups, or "" if it has never waited.
+// inbox returns the channel of the peer's wake-ups, or "" if the peer has never waited.
 func (p *peer) inbox() string {
 	v := p.cluster.wire
 	v.mu.Lock()
@@ -453,8 +455,8 @@ func (p *peer) inbox() string {
 	return v.inbox
 }
 
-// taken acquires the name, and waits until all masters have granted it. From then on messages take some time,
-// because two attempts at the same instant would have the same ballot.
+// taken acquires "n", and waits until all masters have granted it. It also delays all messages from then on, because
+// two attempts at the same instant would have the same ballot.
 func (w *cluster) taken(l client, opts ...redlock.LockOption) *redlock.Lock {
 	w.Helper()
 	w.delay(10 * time.Microsecond)

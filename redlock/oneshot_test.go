@@ -47,8 +47,8 @@ func atOneInstant(n int, f func(i int) (*redlock.Lock, error)) []shot {
 }
 
 // oneWinner fails the test unless exactly one caller has the lock, the others were refused because it is held, and
-// each call took at most within.
-func (w *cluster) oneWinner(what string, shots []shot, within time.Duration) {
+// each call took at most limit.
+func (w *cluster) oneWinner(what string, shots []shot, limit time.Duration) {
 	w.Helper()
 	winners := 0
 	for _, s := range shots {
@@ -57,10 +57,10 @@ func (w *cluster) oneWinner(what string, shots []shot, within time.Duration) {
 		case s.err == nil:
 			winners++
 		case !errors.Is(s.err, redlock.ErrHeld) || !errors.As(s.err, &e) || e.Holder == "":
-			w.Errorf("%s: refused with %v", what, s.err)
+			w.Errorf("%s: a call was refused with %v, want ErrHeld and the holder", what, s.err)
 		}
-		if s.took > within {
-			w.Errorf("%s: a call took %v", what, s.took)
+		if s.took > limit {
+			w.Errorf("%s: a call took %v, want at most %v", what, s.took, limit)
 		}
 	}
 	if winners != 1 {
@@ -73,8 +73,8 @@ func (w *cluster) oneWinner(what string, shots []shot, within time.Duration) {
 	}
 }
 
-// H103: of any number of callers of TryLock at one instant one wins, and the others are refused within half a second
-// because the winner holds the lock.
+// H103: if any number of callers call TryLock at one instant, one wins, and the others are refused within half a
+// second because the winner holds the lock.
 func TestSimultaneousTryLocksHaveOneWinner(t *testing.T) {
 	for _, masters := range []int{3, 5} {
 		for _, most := range []time.Duration{0, 3 * time.Millisecond, 12 * time.Millisecond} {
@@ -141,10 +141,10 @@ func TestSplitVotesAreNotHeld(t *testing.T) {
 			w.notError(err, redlock.ErrHeld)
 			var e *redlock.LockError
 			if !errors.As(err, &e) || e.Holder != "" || e.Left != 0 {
-				w.Errorf("%v", err)
+				w.Errorf("the error names a holder: %v", err)
 			}
 			if took := time.Since(began); took > c.limit || took < c.limit/2 {
-				w.Errorf("TryLock took %v", took)
+				w.Errorf("TryLock took %v, which is too short or too long", took)
 			}
 			_, err = l.TryLock(w.within(20*time.Millisecond), "a", c.opts...)
 			w.isError(err, context.DeadlineExceeded)
@@ -160,7 +160,7 @@ func subtest(t *testing.T, name string, n int, f func(w *cluster), opts ...memor
 	t.Run(name, func(t *testing.T) { virtual(t, n, f, opts...) })
 }
 
-// split leaves the votes of a client that has died on two of five masters, and stops one of the others.
+// split leaves the votes of a client that has died on two of five masters, and stops one of the other three.
 func (w *cluster) split(name string) {
 	w.masters.Take(name, time.Minute)
 	for _, i := range []int{2, 3, 4} {
@@ -183,7 +183,7 @@ func TestWrongClocksAreNotHeld(t *testing.T) {
 		w.notError(err, redlock.ErrHeld)
 		if text := err.Error(); !strings.Contains(text, "its clock is 1h0m0s ahead of the median of the masters") ||
 			!strings.Contains(text, w.masters.Master(3).Addr()) {
-			w.Errorf("%v", err)
+			w.Errorf("the error does not name the masters with wrong clocks: %v", err)
 		}
 		w.wantSince(began, 100*time.Millisecond)
 		synctest.Wait()
@@ -230,7 +230,8 @@ func TestTryLockWithLateMasterReportsHolder(t *testing.T) {
 	}
 }
 
-// Calls of one Locker share an attempt, but not a refusal that is due to the terms of the call that made it.
+// Calls of one Locker share an attempt, but not a refusal that is caused by the options of the call that made the
+// attempt.
 func TestSharedAttemptIsRefusedByItsOwnTerms(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l, other := w.locker(), w.locker()

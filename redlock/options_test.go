@@ -68,11 +68,11 @@ func tracedLocker(t *testing.T, opts ...Option) (l *Locker, attempts func() int6
 	}
 }
 
-// isInvalid checks that err wraps ErrInvalid, begins with the package name and contains each of the texts.
+// isInvalid fails the test unless err wraps ErrInvalid, begins with the package name and contains each of the texts.
 func isInvalid(t *testing.T, err error, texts ...string) {
 	t.Helper()
 	if !errors.Is(err, ErrInvalid) {
-		t.Fatalf("%v, want ErrInvalid", err)
+		t.Fatalf("the error is %v, want ErrInvalid", err)
 	}
 	if !strings.HasPrefix(err.Error(), "redlock: ") {
 		t.Errorf("%q does not begin with the package name", err)
@@ -92,23 +92,23 @@ var lockOptionCases = []struct {
 }{
 	{"TTL of nothing", []LockOption{WithTTL(0)}, []string{"TTL 0s", "10ms", "30s"}},
 	{"TTL below nothing", []LockOption{WithTTL(-time.Second)}, []string{"TTL -1s", "10ms"}},
-	{"TTL under the minimum", []LockOption{WithTTL(MinTTL - 1)}, []string{"TTL 9.999999ms", "10ms"}},
+	{"TTL below the minimum", []LockOption{WithTTL(MinTTL - 1)}, []string{"TTL 9.999999ms", "10ms"}},
 	{"H13: TTL of 500 us, which is 0 ms", []LockOption{WithTTL(500 * time.Microsecond)}, []string{"TTL 500µs", "10ms"}},
 	{"TTL above the max TTL", []LockOption{WithTTL(DefaultMaxTTL + 1)}, []string{"TTL 30.000000001s",
 		"max TTL 30s"}},
 	{"TTL of 292 years", []LockOption{WithTTL(math.MaxInt64)}, []string{"TTL 2562047h47m16.854775807s", "max TTL 30s"}},
-	{"minimum validity below nothing", []LockOption{WithMinValidity(-time.Millisecond)}, []string{"-1ms"}},
+	{"negative minimum validity", []LockOption{WithMinValidity(-time.Millisecond)}, []string{"-1ms"}},
 	{"minimum validity of the TTL", []LockOption{WithMinValidity(10 * time.Second)}, []string{"10s", "9.898s", "102ms"}},
-	{"minimum validity one more than is left", []LockOption{WithMinValidity(9898*time.Millisecond + 1)},
+	{"minimum validity 1 ns too long", []LockOption{WithMinValidity(9898*time.Millisecond + 1)},
 		[]string{"9.898000001s", "at most 9.898s"}},
-	{"maximum hold below nothing", []LockOption{WithMaxHold(-time.Minute)}, []string{"-1m0s"}},
-	{"tries below nothing", []LockOption{WithTries(-1)}, []string{"-1 tries"}},
-	{"wait limit of nothing", []LockOption{WithWaitLimit(0)}, []string{"wait limit must be positive"}},
-	{"minimum hold below nothing", []LockOption{WithMinHold(-1)}, []string{"-1ns"}},
+	{"negative maximum hold", []LockOption{WithMaxHold(-time.Minute)}, []string{"-1m0s"}},
+	{"negative tries", []LockOption{WithTries(-1)}, []string{"-1 tries"}},
+	{"wait limit of 0", []LockOption{WithWaitLimit(0)}, []string{"wait limit must be positive"}},
+	{"negative minimum hold", []LockOption{WithMinHold(-1)}, []string{"-1ns"}},
 	{"minimum hold of the max TTL", []LockOption{WithMinHold(DefaultMaxTTL)}, []string{"30s"}},
 	{"minimum hold of 292 years", []LockOption{WithMinHold(math.MaxInt64)}, []string{"2562047h47m16.854775807s"}},
 	{"nil", []LockOption{nil}, []string{"nil option"}},
-	{"nil behind a good one", []LockOption{WithTTL(time.Second), nil}, []string{"nil option"}},
+	{"nil after a valid option", []LockOption{WithTTL(time.Second), nil}, []string{"nil option"}},
 }
 
 // lockerOptionCases are invalid options of a Locker only.
@@ -123,20 +123,20 @@ var lockerOptionCases = []struct {
 	{"colon at the end of the prefix", []Option{WithPrefix("app:")}, []string{`"app:"`, "colon"}}, // H105
 	{"colon before a bucket's tag", []Option{WithPrefix("b:{17}")}, []string{`"b:"`, "colon"}},
 	{"long prefix", []Option{WithPrefix(strings.Repeat("p", 1025))}, []string{"1025 bytes", "1024"}},
-	{"drift of everything", []Option{WithDrift(lease.Drift{Factor: 1})}, []string{"factor 1 "}},
+	{"drift of the whole TTL", []Option{WithDrift(lease.Drift{Factor: 1})}, []string{"factor 1 "}},
 	{"drift that is no number", []Option{WithDrift(lease.Drift{Factor: math.NaN()})}, []string{"NaN"}},
-	{"drift without end", []Option{WithDrift(lease.Drift{Factor: math.Inf(1)})}, []string{"+Inf"}},
-	{"drift the other way", []Option{WithDrift(lease.Drift{Factor: -0.5})}, []string{"-0.5"}},
-	{"drift constant below nothing", []Option{WithDrift(lease.Drift{Constant: -ms})}, []string{"-1ms"}},
-	{"drift eats the TTL", []Option{WithDrift(lease.Drift{Constant: 10 * time.Second})},
+	{"infinite drift", []Option{WithDrift(lease.Drift{Factor: math.Inf(1)})}, []string{"+Inf"}},
+	{"negative drift factor", []Option{WithDrift(lease.Drift{Factor: -0.5})}, []string{"-0.5"}},
+	{"negative drift constant", []Option{WithDrift(lease.Drift{Constant: -ms})}, []string{"-1ms"}},
+	{"drift as long as the TTL", []Option{WithDrift(lease.Drift{Constant: 10 * time.Second})},
 		[]string{"drift of 10s leaves nothing", "TTL of 10s"}},
-	{"drift eats more than there is", []Option{WithDrift(lease.Drift{Factor: 0.5, Constant: math.MaxInt64})},
+	{"drift longer than the TTL", []Option{WithDrift(lease.Drift{Factor: 0.5, Constant: math.MaxInt64})},
 		[]string{"drift of 2562047h", "TTL of 10s"}},
 	{"drift leaves less than half", []Option{WithDrift(lease.Drift{Factor: 0.6})}, []string{"5s", "4s", "6s"}},
 	{"max TTL of nothing", []Option{WithMaxTTL(0)}, []string{"max TTL 0s", "10ms", "24h0m0s",
 		"WithoutRestartGuard"}},
 	{"max TTL below nothing", []Option{WithMaxTTL(-5 * time.Second)}, []string{"max TTL -5s", "10ms"}},
-	{"max TTL under the least TTL", []Option{WithMaxTTL(MinTTL - 1), WithTTL(MinTTL)}, []string{"9.999999ms", "10ms"}},
+	{"max TTL below the minimum TTL", []Option{WithMaxTTL(MinTTL - 1), WithTTL(MinTTL)}, []string{"9.999999ms", "10ms"}},
 	{"max TTL of more than a day", []Option{WithMaxTTL(MaxTTL + 1)}, []string{"24h0m0.000000001s"}},
 	{"max TTL below the TTL", []Option{WithMaxTTL(9 * time.Second)}, []string{"TTL 10s", "max TTL 9s"}},
 	{"long label", []Option{WithOwner(strings.Repeat("i", 65))}, []string{"65 bytes", "64"}},
@@ -181,7 +181,7 @@ func TestCallRefusesOptionsOutOfRange(t *testing.T) {
 				"Lock":    func() error { _, err := l.Lock(t.Context(), "n", c.opts...); return err },
 				"Import":  func() error { _, err := l.Import(t.Context(), handle, c.opts...); return err },
 				"Do": func() error {
-					return l.Do(t.Context(), "n", func(context.Context) error { t.Error("the body ran"); return nil }, c.opts...)
+					return l.Do(t.Context(), "n", func(context.Context) error { t.Error("f ran"); return nil }, c.opts...)
 				},
 			} {
 				err := call()
@@ -213,7 +213,7 @@ func TestNamesAndHandlesAreCheckedFirst(t *testing.T) {
 	// Every character is allowed in a name, and so is the maximum length: these calls fail only for lack of masters.
 	for _, name := range []string{long[1:], "\x00", "{}", "ÿ", " "} {
 		if err := try(name); !errors.Is(err, ErrNoQuorum) || errors.Is(err, ErrInvalid) || !errors.Is(err, errNoRoute) {
-			t.Errorf("a name of %d bytes: %v", len(name), err)
+			t.Errorf("a name of %d bytes was refused with %v, want ErrNoQuorum", len(name), err)
 		}
 	}
 }
@@ -256,7 +256,7 @@ func TestBoundsThemselvesAreAllowed(t *testing.T) {
 			o.applyLocker(&c)
 		}
 		if err := c.check(); err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: the options were refused: %v", name, err)
 		}
 	}
 }
@@ -276,7 +276,7 @@ func TestCallOptionsOverrideLocker(t *testing.T) {
 	}
 	// The default minimum validity is half of the TTL of the call, not of the Locker.
 	if least := got.Least; least != 3*time.Second {
-		t.Errorf("at least %v of 6s must be left", least)
+		t.Errorf("the minimum validity is %v, want 3s", least)
 	}
 }
 
@@ -312,7 +312,7 @@ func TestAcceptedOptionsLeaveValidity(t *testing.T) {
 			t.Errorf("%+v leaves %v of a TTL of %v, at least %v is wanted", c.drift, left, c.lock.TTL, c.lock.Least)
 		}
 		if c.guard > 0 && c.lock.TTL > c.guard {
-			t.Errorf("TTL %v, max TTL %v", c.lock.TTL, c.guard)
+			t.Errorf("the TTL %v is above the max TTL %v", c.lock.TTL, c.guard)
 		}
 	})
 	if !property.Repeats() && long.Enabled() && accepted < property.Cases/100 {
@@ -324,11 +324,11 @@ func TestAcceptedOptionsLeaveValidity(t *testing.T) {
 func TestDefaultLabelFits(t *testing.T) {
 	for _, host := range []string{"", "h", strings.Repeat("h", 63), strings.Repeat("h", 255), "a\nb"} {
 		if got := labelOfProcess(host, 4_194_304); scripts.CheckLabel(got) != nil || !strings.HasSuffix(got, "/4194304") {
-			t.Errorf("%q gives %q", host, got)
+			t.Errorf("the label for the host %q is %q", host, got)
 		}
 	}
 	if got := labelOfProcess("web-1", 12); got != "web-1/12" {
-		t.Errorf("%q", got)
+		t.Errorf("the label is %q, want web-1/12", got)
 	}
 }
 
@@ -345,7 +345,7 @@ func changing(old, next int) Configuration {
 	return s
 }
 
-// New warns about risky settings. In a joint configuration it checks each set separately, so there is no warning for
+// New warns about risky settings. In a joint configuration New checks each set separately, so there is no warning for
 // three old and three next masters, although six is an even number.
 func TestWarningsOfAllowedConfigurations(t *testing.T) {
 	for _, c := range []struct {
@@ -376,11 +376,11 @@ func TestWarningsOfAllowedConfigurations(t *testing.T) {
 		}
 		got := l.Warnings()
 		if len(got) != len(c.want) || len(traced) != len(c.want) {
-			t.Errorf("%d masters: %q, traced %q", c.n, got, traced)
+			t.Errorf("%d masters: the warnings are %q, and %q were traced", c.n, got, traced)
 		}
 		for i := range min(len(got), len(c.want)) {
 			if !strings.Contains(got[i], c.want[i]) || traced[i] != got[i] {
-				t.Errorf("%d masters: %q, want %q", c.n, got[i], c.want[i])
+				t.Errorf("%d masters: the warning is %q, want %q", c.n, got[i], c.want[i])
 			}
 		}
 	}
@@ -433,7 +433,7 @@ func TestWarningsOfARedisPool(t *testing.T) {
 	}
 	if list := l.Warnings(); len(list) != 2 || !slices.Equal(list, traced) ||
 		!strings.Contains(list[1], "not apply: MaxActive") {
-		t.Errorf("%q, traced %q", list, traced)
+		t.Errorf("the warnings are %q, and %q were traced", list, traced)
 	}
 }
 
@@ -457,7 +457,7 @@ func TestDelays(t *testing.T) {
 		{Delays{Growth: 2, Cap: time.Hour}, 4000, 0, 0},
 	} {
 		if got := c.d.Delay(c.n, c.random); got != c.want {
-			t.Errorf("%+v, retry %d: %v, want %v", c.d, c.n, got, c.want)
+			t.Errorf("%+v: the delay before retry %d is %v, want %v", c.d, c.n, got, c.want)
 		}
 	}
 }
@@ -482,18 +482,18 @@ func TestPausesOfCallApply(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // Pauses begins with the first pause each time
+	for range 2 { // each call of Pauses starts again with the first pause
 		next := cfg.Pauses()
 		for _, want := range []time.Duration{7 * ms, 14 * ms, 20 * ms, 20 * ms} {
 			if got := next(); got != want {
-				t.Errorf("a pause of %v, want %v", got, want)
+				t.Errorf("the pause is %v, want %v", got, want)
 			}
 		}
 	}
 	next := (&lockConfig{delays: Delays{Fixed: ms}, tries: 1}).Pauses()
 	for range 3 {
 		if got := next(); got != ms {
-			t.Errorf("a pause of %v after the last try", got)
+			t.Errorf("the pause after the last try is %v, want 1ms", got)
 		}
 	}
 }
@@ -505,7 +505,7 @@ func TestParseConfigurationRejectsTrailingData(t *testing.T) {
 	for _, end := range []string{"", " \n\t"} {
 		if s, err := ParseConfiguration([]byte(set + end)); err != nil || s.Epoch != 1 || len(s.Masters) != 1 ||
 			len(s.Next) != 1 {
-			t.Errorf("followed by %q: %+v, %v", end, s, err)
+			t.Errorf("with %q at the end ParseConfiguration returned %+v, %v", end, s, err)
 		}
 	}
 	for _, end := range []string{"}", "]", "x", ",", set, "\n}", "null"} {

@@ -75,8 +75,8 @@ func (l *load) dial(ctx context.Context, network, addr string) (net.Conn, error)
 
 // A traffic describes the repeated calls of the goroutines of a load.
 type traffic struct {
-	goroutines, names int // 0 names: each goroutine has its own names
-	try, cut          bool
+	goroutines, names int  // 0 names: each goroutine has its own names
+	try, cut          bool // try: TryLock instead of Lock; cut: all connections are cut once
 }
 
 // one acquires and releases one lock, and reports whether it succeeded.
@@ -148,7 +148,7 @@ func TestOverload(t *testing.T) {
 		{try: true, cut: true}, {try: true, names: 4, cut: true}, {cut: true}, {names: 4, cut: true},
 	} {
 		if short && (tr.cut != (tr.names > 0) || tr.cut == tr.try) {
-			continue // only two of the eight run
+			continue // only two of the eight cases run
 		}
 		var least int64
 		for _, tr.goroutines = range sizes {
@@ -181,18 +181,18 @@ func (l *load) overload(tr traffic, least *int64) {
 	}
 	_ = held.Unlock(l.Context())
 	if n < *least*9/10 {
-		l.Errorf("%d pairs, a smaller load had %d", n, *least)
+		l.Errorf("%d pairs of Lock and Unlock, but %d under a smaller load", n, *least)
 	}
 	*least = max(*least, n)
 	l.Logf("%d pairs a second", n)
 }
 
-// H101: a call that ends while it waits for its turn sends nothing, also if this client is subscribed to its inbox, so
-// that attempts join the queues of the masters. Otherwise thousands of such calls would fill the connections.
+// H101: a call that ends while it waits for its turn sends nothing, even if the client is subscribed to its inbox and
+// its attempts join the queues of the masters. Otherwise thousands of such calls would fill the connections.
 func TestCallsWithoutATurnSendNothing(t *testing.T) {
 	loaded(t, func(l *load) {
 		l.take(l.locker, "held")
-		after(2 * time.Second) // the client subscribes after one
+		after(2 * time.Second) // the client subscribes after one second
 		before := l.masters.Master(0).Commands()
 		ctx, cancel := context.WithCancel(l.Context())
 		var wg sync.WaitGroup
@@ -231,7 +231,7 @@ func TestTryLockWaitsForItsTurn(t *testing.T) {
 					case errors.Is(err, redlock.ErrOverloaded):
 						failed.Add(1)
 					default:
-						l.Errorf("call %d: %v", i, err)
+						l.Errorf("call %d returned %v", i, err)
 					}
 				})
 			}
@@ -297,7 +297,7 @@ func TestTryLocksShareAttempts(t *testing.T) {
 		wg.Wait()
 		after(time.Second) // for the last master, which answers after the decision
 		if n := l.masters.Master(0).Commands()["acquire"] - before; n != 1 || won.Load() != 1 {
-			l.Errorf("%d rounds, %d calls have won", n, won.Load())
+			l.Errorf("%d rounds, and %d calls have won, want one each", n, won.Load())
 		}
 		for i := range l.masters.N() {
 			l.masters.Master(i).Hang()

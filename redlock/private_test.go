@@ -37,9 +37,9 @@ func (l *Locker) FinishChange(ctx context.Context) error { return private.Of(l).
 
 func (l *Locker) AbortChange(ctx context.Context) error { return private.Of(l).AbortChange(ctx) }
 
-// WithShard makes the Locker serve the shard with this number. of is the number of all shards.
-func WithShard(number, of int) Option {
-	return private.Option[Option](private.Settings{Shard: number, Shards: of})
+// WithShard makes the Locker serve the shard with this number, out of a total of shards.
+func WithShard(number, total int) Option {
+	return private.Option[Option](private.Settings{Shard: number, Shards: total})
 }
 
 // Until returns the time at which the lock ends unless it is extended.
@@ -59,7 +59,7 @@ func WithHandoff(times int, atMost time.Duration) LockOption {
 	return private.Option[LockOption](private.Settings{Handoffs: &private.Handoffs{Most: times, Within: atMost}})
 }
 
-// WithTries bounds the tries, with the default pauses.
+// WithTries limits the number of attempts, with the default pauses.
 func WithTries(n int) LockOption { return WithRetry(Retry{Tries: n}) }
 
 // Delays are the pauses between attempts, also of calls that wait in a queue.

@@ -28,7 +28,7 @@ type amnesia struct {
 	remembers func(aof bool) bool
 }
 
-// A replicated is a deployment whose master 0 has a replica, which may replace it.
+// A replicated is a deployment whose master 0 has a replica, which may replace master 0.
 type replicated struct {
 	*deployment
 	aof      bool
@@ -57,7 +57,7 @@ func amnesias() []amnesia {
 }
 
 // H53, H57: a master that loses a lock in any of these ways, with persistence or without, does not grant the lock
-// again. With the guard off it grants the lock again, unless it still remembers the lock.
+// again. With the guard off this master grants the lock again, unless it still has the lock.
 func TestForgetfulMasterDoesNotGrantHeldLock(t *testing.T) {
 	if !long.Enabled() {
 		t.Skip("needs -long: it starts a hundred servers")
@@ -164,8 +164,8 @@ func (x *replicated) atItsAddress() *deployment {
 	return x.deployment
 }
 
-// promote makes the replica a master when the replica has the admission record of master 0, and before a lock is
-// acquired.
+// promote waits until the replica has the admission record of master 0, and makes the replica a master. It must be
+// called before a lock is acquired.
 func (x *replicated) promote() {
 	x.Helper()
 	replica := &deployment{tester: x.tester, servers: []*redisproc.Server{x.replica}}

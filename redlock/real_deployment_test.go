@@ -30,8 +30,8 @@ type deployment struct {
 	urls    []string
 }
 
-// newDeployment starts n masters, with further arguments for the server program. They are stopped at the end of the
-// test.
+// newDeployment starts n masters, with further arguments for the server program. The masters are stopped at the end of
+// the test.
 func newDeployment(t testing.TB, n int, args ...string) *deployment {
 	t.Helper()
 	f := &deployment{tester: tester{t}, servers: redistest.Test(t, n, redisproc.Config{Args: args})}
@@ -41,7 +41,7 @@ func newDeployment(t testing.TB, n int, args ...string) *deployment {
 	return f
 }
 
-// calm is the timeout of pools whose masters answer even on a busy machine.
+// calm is a timeout that is long enough for masters on a busy machine.
 const calm = 5 * time.Second
 
 // dial returns a pool over all masters, which is closed at the end of the test.
@@ -161,9 +161,9 @@ func (f *deployment) record(i int) string {
 
 const admissionKey = redlock.DefaultPrefix + ":admission"
 
-// hasten makes the quarantines of masters end after left, which must be at least the TTL of all locks. A normal
-// quarantine lasts at least half a minute, because ballots may be off by 15 s. The tests can shorten it, because no
-// message in them has a ballot that is off.
+// hasten makes the quarantines of masters end after the time left, which must be at least the TTL of all locks. A
+// normal quarantine lasts at least half a minute, because ballots may be off by 15 s. The tests can shorten it,
+// because no message in them has a ballot that is off.
 func (f *deployment) hasten(left time.Duration, masters ...int) {
 	f.Helper()
 	for _, i := range masters {
@@ -197,7 +197,7 @@ func (f *deployment) noLocks(bound time.Duration) {
 	}
 }
 
-// states returns the states of the masters of l, for messages.
+// states returns the states of the masters of l, for failure messages.
 func states(l *redlock.Locker) string {
 	var b strings.Builder
 	for _, m := range l.Masters() {
@@ -217,7 +217,8 @@ func stateOf(t testing.TB, l *redlock.Locker, i int, state string) {
 	})
 }
 
-// eventually calls problem until it reports none, and fails the test if it still reports one after bound.
+// eventually calls problem until it returns "". It fails the test with the last problem if that takes longer than
+// bound.
 func eventually(t testing.TB, bound time.Duration, problem func() string) {
 	t.Helper()
 	timer := time.NewTimer(bound)
@@ -231,7 +232,7 @@ func eventually(t testing.TB, bound time.Duration, problem func() string) {
 		}
 		select {
 		case <-timer.C:
-			t.Fatalf("still after %v: %s", bound, last)
+			t.Fatalf("the problem still exists after %v: %s", bound, last)
 		case <-tick.C:
 		}
 	}
@@ -244,7 +245,7 @@ func bounded(t testing.TB) context.Context {
 	return ctx
 }
 
-// must returns the value of a call that must not fail.
+// must returns a function that returns the value of a call, and fails the test if the call has failed.
 func must[T any](t testing.TB) func(v T, err error) T {
 	return func(v T, err error) T {
 		t.Helper()
@@ -255,7 +256,7 @@ func must[T any](t testing.TB) func(v T, err error) T {
 	}
 }
 
-// demote makes master i a replica of another, and waits until it has copied the data.
+// demote makes master i a replica of another, and waits until the data is copied.
 func (f *deployment) demote(i, of int) {
 	f.Helper()
 	host, port, _ := strings.Cut(f.servers[of].Addr(), ":")
@@ -316,21 +317,21 @@ func startWorker(t testing.TB, role string, a workerArgs, env ...string) *worker
 // guardTime is the max TTL of deployments whose quarantines a test waits for.
 const guardTime = 3 * time.Second
 
-// thief tries to acquire the name of lock up to the time until, at which the validity of lock expires, even if the
-// loss is reported earlier. It reports whether it got the name before that time: for a holder that does not learn of
-// the loss, that means two holders at the same time.
-func thief(t *testing.T, l *redlock.Locker, lock *redlock.Lock, until time.Time) (tries int, twoHolders bool) {
+// thief tries to acquire the name of lock until it succeeds, or until end, when the validity of lock expires. thief
+// continues even if the loss of lock is reported earlier. It reports whether it got the name before end: if the holder
+// does not learn of the loss, that means two holders at the same time.
+func thief(t *testing.T, l *redlock.Locker, lock *redlock.Lock, end time.Time) (tries int, twoHolders bool) {
 	t.Helper()
-	if left := time.Until(until); left < guardTime/10 {
+	if left := time.Until(end); left < guardTime/10 {
 		t.Fatalf("this machine is too slow for the test: %v of validity left", left)
 	}
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for time.Now().Before(until) {
+	for time.Now().Before(end) {
 		stolen, err := l.TryLock(bounded(t), lock.Name())
 		tries++
 		if err == nil {
-			twoHolders = time.Now().Before(until)
+			twoHolders = time.Now().Before(end)
 			// The loss may be detected just now, which ends the connections that carry the release.
 			if err := stolen.Unlock(bounded(t)); err != nil && !errors.Is(err, redlock.ErrLost) &&
 				!errors.Is(err, redlock.ErrNoQuorum) {

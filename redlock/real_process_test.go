@@ -19,8 +19,8 @@ func number(t testing.TB, text string) int64 {
 	return must[int64](t)(strconv.ParseInt(text, 10, 64))
 }
 
-// suspendedRole holds one lock and reports its end. It writes to the resource late, without checking its lock; fencing
-// tokens protect against that.
+// suspendedRole holds one lock and reports its end. After that it writes to the resource without checking its lock.
+// Fencing tokens protect against such a late write.
 func suspendedRole(ctx context.Context, l *redlock.Locker, a workerArgs) error {
 	lock, err := l.Lock(ctx, a.Name)
 	if err != nil {
@@ -64,7 +64,7 @@ func TestStoppedHolderDetectsLoss(t *testing.T) {
 	w.Signal(stopSignal)
 	lock := f.take(l, "n")
 	if lock.Token() <= token || !res.write(lock.Token()) {
-		t.Fatalf("token %d after %d", lock.Token(), token)
+		t.Fatalf("the token of the next holder is %d, want more than %d", lock.Token(), token)
 	}
 	select {
 	case line := <-w.Lines:
@@ -99,7 +99,7 @@ func TestStoppedHolderDetectsLoss(t *testing.T) {
 	f.noLocks(hang)
 }
 
-// pairRole locks and unlocks once, and so runs all code that hashes or draws random numbers.
+// pairRole makes each kind of call that hashes or generates random numbers, three times.
 func pairRole(ctx context.Context, l *redlock.Locker, a workerArgs) error {
 	for range 3 {
 		lock, err := l.Lock(ctx, a.Name)

@@ -6,5 +6,5 @@ import (
 	"os"
 )
 
-// Processes cannot be stopped on this platform; the tests that need this run only on Unix, with a server.
+// Processes cannot be stopped on this platform. The tests that stop processes run only on Unix, with a server.
 var stopSignal, continueSignal os.Signal = os.Kill, os.Kill

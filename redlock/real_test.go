@@ -38,12 +38,12 @@ func TestLockUnlockOnRealMasters(t *testing.T) {
 	f.isError(errOf(f.locker().TryLock(t.Context(), "orders:42")), redlock.ErrHeld)
 	inner := f.takeWith(l, lock.Context(t.Context()), "orders:42")
 	if h := f.inspect(l, "orders:42"); h.On < 3 || h.Left <= 0 || h.Left > redlock.DefaultTTL {
-		t.Errorf("inspected %+v of a hold that is locked twice", h)
+		t.Errorf("Inspect of a lock that was re-entered returned %+v", h)
 	}
 	f.must(inner.Unlock(t.Context()), lock.Unlock(t.Context()))
 	f.isError(lock.Unlock(t.Context()), redlock.ErrReleased)
 	if h := f.inspect(l, "orders:42"); h.ID != "" {
-		t.Errorf("inspected %+v of a free name", h)
+		t.Errorf("Inspect of a free name returned %+v", h)
 	}
 }
 
@@ -209,7 +209,7 @@ func TestOnlyDurableMastersWithDataVoteAtOnce(t *testing.T) {
 	l := locker(t, f.dial(pool.WithHeartbeat(100*time.Millisecond)), opts...)
 	f.admit(l)
 	if w := l.Warnings(); len(w) != 0 {
-		t.Errorf("warnings: %q", w)
+		t.Errorf("the warnings are %q, want none", w)
 	}
 	f.restart(0, 3)
 	stateOf(t, l, 0, "voting")
@@ -246,6 +246,6 @@ func TestCheckVerifiesDurableMasters(t *testing.T) {
 	findings := must[[]pool.Finding](t)(l.Admin().Check(bounded(t)))
 	if len(findings) != 1 || findings[0].Master != f.servers[1].Addr() || findings[0].Severity != pool.Failure ||
 		!strings.Contains(findings[0].What, "appendfsync is everysec") {
-		t.Errorf("%v", findings)
+		t.Errorf("Check found %v", findings)
 	}
 }

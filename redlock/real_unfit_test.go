@@ -18,7 +18,7 @@ import (
 // An ailment is a fault that makes a master unable to vote while it runs and answers.
 type ailment struct {
 	name   string
-	text   string // the error of the call must contain it
+	text   string // the error of the call must contain this text
 	infect func(f *deployment, i int)
 	// user and password are the credentials that the Lockers send to faulty masters.
 	user, password string
@@ -130,7 +130,7 @@ func TestSameServerTwiceHasOneVote(t *testing.T) {
 	f := newDeployment(t, 2)
 	f.urls = append(f.urls, "unix://"+f.servers[0].Unix())
 	l := f.locker()
-	ctx, cancel := context.WithTimeout(bounded(t), 2*time.Second) // Admit retries the third until its context ends
+	ctx, cancel := context.WithTimeout(bounded(t), 2*time.Second) // Admit retries the third master until its context ends
 	defer cancel()
 	err := l.Admin().Admit(ctx)
 	if err == nil || !strings.Contains(err.Error(), "same server") {

@@ -32,7 +32,7 @@ func TestReleaseOnSameConnectionRaisesNoFence(t *testing.T) {
 			}
 		}
 		if len(releases) != 2*50 {
-			w.Errorf("%d releases", len(releases))
+			w.Errorf("there were %d releases, want 100", len(releases))
 		}
 		w.each(func(i int, m *memory.Master) {
 			if fence, there := m.Get(defaultPrefix.Fence("n")); there {
@@ -77,7 +77,7 @@ func TestPendingReleaseNamesNoWaiter(t *testing.T) {
 		}
 		for i := range 5 {
 			if n := len(w.waiters(i, "n")); n != 1 {
-				w.Errorf("%d waiters on master %d", n, i)
+				w.Errorf("%d waiters on master %d, want 1", n, i)
 			}
 		}
 		w.masters.Free("n")
@@ -206,11 +206,11 @@ func TestRepeatedMessageChangesNothing(t *testing.T) {
 				before := pictureOf(m, "a")
 				for range 2 {
 					if got := fmt.Sprint(w.replay(s)); got != answer {
-						w.Errorf("%s repeated on master %d: %s, want %s", script, s.master, got, answer)
+						w.Errorf("the repeated %s on master %d returned %s, want %s", script, s.master, got, answer)
 					}
 				}
 				if now := pictureOf(m, "a"); !reflect.DeepEqual(now, before) {
-					w.Errorf("%s repeated on master %d: %+v, before %+v", script, s.master, now, before)
+					w.Errorf("the repeated %s on master %d left %+v, and before it was %+v", script, s.master, now, before)
 				}
 			}
 		}
@@ -229,9 +229,9 @@ func TestRepeatedMessageChangesNothing(t *testing.T) {
 	})
 }
 
-// H10, H11: a quorum that is reached too late is ErrTooSlow and is rolled back. The start is measured for each
-// attempt, so the validity of the next attempt, when the masters are fast again, is the TTL minus the time of that
-// attempt and the drift.
+// H10, H11: an acquire whose quorum is reached too late returns ErrTooSlow and is rolled back. The start is measured
+// for each attempt, so the validity of the next attempt, when the masters are fast again, is the TTL minus the time of
+// that attempt and the drift.
 func TestTooLittleValidityIsRolledBack(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		l := w.over(w.pool(pool.WithTimeout(20 * time.Second)))

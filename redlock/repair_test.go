@@ -90,11 +90,12 @@ func TestRepair(t *testing.T) {
 				w.must(err)
 				a.cluster.wire.block()
 				at(50)
-				// In a round of extensions master 0 confirms the lock, 2 lacks it, and the reply of 1 is late.
+				// In a round of extensions master 0 confirms the lock, master 2 lacks it, and the reply of master 1 is late.
 				a.holdReplies(1)
 				first := w.extend(held)
 				at(400)
-				// Master 0 refuses the second client, 2 grants it the lock, and its message to 1 is late.
+				// Master 0 refuses the second client, and master 2 grants it the lock. The message of the second client to master
+				// 1 is late.
 				b.hold(1)
 				got := w.try(b.Locker, c.second, brief...)
 				at(410)
@@ -106,7 +107,7 @@ func TestRepair(t *testing.T) {
 				at(460)
 				a.hold(1)
 				second := w.extend(held)
-				at(660) // the lock on 1 has expired
+				at(660) // the lock on master 1 has expired
 				b.release()
 				got.excludes(w, held)
 				a.release()
@@ -152,10 +153,10 @@ func TestRepairByOneSet(t *testing.T) {
 					held, err := c.first(h.Locker, w.Context(), c.opts...)
 					w.must(err)
 					at(10)
-					h.cut(1, 2) // the holder reaches only 0 and 3
+					h.cut(1, 2) // the holder reaches only masters 0 and 3
 					at(9540)
 					w.must(held.Err())
-					// Master 2 grants the lock to the client of one set, whose message to 1 is late.
+					// Master 2 grants the lock to the client of one set. The message of this client to master 1 is late.
 					l.hold(1)
 					got := w.try(l.Locker, c.second)
 					at(9545)
@@ -169,7 +170,7 @@ func TestRepairByOneSet(t *testing.T) {
 					at(9650)
 					held = c.then(w, held)
 					_ = held.Extend(w.Context())
-					at(10030) // the lock on 1 has expired
+					at(10030) // the lock on master 1 has expired
 					l.release()
 					got.excludes(w, held)
 				})
@@ -221,7 +222,7 @@ func TestRepairNeedsMajority(t *testing.T) {
 			first := w.extend(held)
 			at(460)
 			second := w.extend(held)
-			at(610) // the lock on 1 has expired
+			at(610) // the lock on master 1 has expired
 			b.release()
 			got.excludes(w, held)
 			a.release()

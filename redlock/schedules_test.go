@@ -38,7 +38,7 @@ func TestUnlockDuringReentry(t *testing.T) {
 		after(2 * time.Millisecond)
 		w.unlock(lock)
 		if err := inner.fails(time.Second); !errors.Is(err, redlock.ErrReleased) && !errors.Is(err, context.Canceled) {
-			w.Errorf("the re-entry: %v", err)
+			w.Errorf("the re-entry returned %v", err)
 		}
 		after(time.Second)
 		w.wantOn("x", 0)
@@ -122,7 +122,7 @@ func TestExportDuringUnlock(t *testing.T) {
 	})
 }
 
-// H37: Close waits for an Unlock that came first, so the pool can be closed after it.
+// H37: Close waits for an Unlock that started before, so the pool can be closed after Close.
 func TestCloseWaitsForUnlock(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		for range rounds(200, 40) {
@@ -131,7 +131,7 @@ func TestCloseWaitsForUnlock(t *testing.T) {
 			k := w.take(l, "x")
 			ctx := k.Context(w.Context())
 			var cancels []context.CancelFunc
-			for range 200 { // to end them takes a moment
+			for range 200 { // so many that ending them takes a moment
 				_, cancel := context.WithCancel(ctx)
 				cancels = append(cancels, cancel)
 			}
@@ -152,9 +152,9 @@ func TestCloseWaitsForUnlock(t *testing.T) {
 	})
 }
 
-// A virtual machine stops for a minute after it was refused a lock, so its ballots are a minute old. All masters
-// report this by their time, and the client uses that time, although its reading from before the stop was more
-// exact.
+// A virtual machine stops for a minute, in the second run after it was refused a lock, so its ballots are a minute
+// old. The replies of all masters contain their time, and the client uses this time, although its reading from before
+// the stop was more exact.
 func TestFreeNameAfterFreeze(t *testing.T) {
 	for _, refused := range []bool{false, true} {
 		bubble(t, 3, func(w *cluster) {
@@ -174,8 +174,8 @@ func TestFreeNameAfterFreeze(t *testing.T) {
 	}
 }
 
-// A call without a limit has won, but before it returns two of three masters restart empty, or the machine sleeps
-// for half of the TTL. The call must retry until its context ends.
+// A call without a limit has won. Before it returns, two of three masters restart empty, or the machine sleeps for
+// more than half of the TTL. The call must retry until its context ends.
 func TestUnboundedLockDoesNotGiveUp(t *testing.T) {
 	for _, how := range []string{"restart", "sleep"} {
 		subtest(t, how, 3, func(w *cluster) {
@@ -184,7 +184,7 @@ func TestUnboundedLockDoesNotGiveUp(t *testing.T) {
 			c := newShiftClock(1)
 			l := w.locker(redlock.WithClock(c.clock()))
 			redlock.Interrupt(l, func(moment string) {
-				if moment != "attempt" || !armed.CompareAndSwap(true, false) { // stop the client here once
+				if moment != "attempt" || !armed.CompareAndSwap(true, false) { // interfere only once
 					return
 				}
 				if how == "sleep" {
@@ -198,7 +198,7 @@ func TestUnboundedLockDoesNotGiveUp(t *testing.T) {
 			began := time.Now()
 			k, err := l.Lock(ctx, "x")
 			if err != nil {
-				w.Errorf("after %v of 2 minutes: %v", time.Since(began), err)
+				w.Errorf("Lock gave up after %v of 2 minutes: %v", time.Since(began), err)
 				return
 			}
 			_ = k.Unlock(w.Context()) // if two masters have restarted, the lock may be lost
@@ -313,7 +313,7 @@ func TestWallClockDoesNotAffectTTL(t *testing.T) {
 			})
 			c := w.peer("client", redlock.WithClock(skewed))
 			lock := w.take(c, "x")
-			synctest.Wait() // the slowest master has it too
+			synctest.Wait() // the slowest master has the lock, too
 			for i := range w.masters.N() {
 				if _, _, left := w.masters.Master(i).Holds("x"); left <= 0 || left > redlock.DefaultTTL {
 					w.Errorf("clock off by %v: master %d keeps the lock for %v", off, i, left)
@@ -323,7 +323,7 @@ func TestWallClockDoesNotAffectTTL(t *testing.T) {
 				w.Errorf("clock off by %v: %v of validity are left", off, left)
 			}
 			w.unlock(lock)
-			synctest.Wait() // until the slowest master has released it, before another client requests it
+			synctest.Wait() // until the slowest master has released the lock
 		}
 	})
 }
@@ -348,7 +348,7 @@ func TestOneNameThatFailsDelaysNoOther(t *testing.T) {
 		after(time.Minute)
 		for _, k := range locks {
 			if left := k.Remaining(); k.Err() != nil || left < redlock.DefaultTTL/3 {
-				w.Errorf("%s: %v left, %v", k.Name(), left, k.Err())
+				w.Errorf("%s is valid for %v, and ended with %v", k.Name(), left, k.Err())
 			}
 		}
 		if !errors.Is(bad.Err(), redlock.ErrLost) {

@@ -144,7 +144,7 @@ func TestShardsBeginWhenAllMastersWereSeen(t *testing.T) {
 	})
 }
 
-// A single shard begins by itself, as several do.
+// A single shard completes its first quarantine without an operator, as several shards do.
 func TestOneShardBegins(t *testing.T) {
 	shardedClusters(t, 1, func(w *shardedCluster) {
 		g := w.shards(0)
@@ -217,7 +217,7 @@ func (w *shardedCluster) disturb(rnd *rand.Rand) {
 	case 1, 2:
 		m.Restart(true)
 	case 3:
-		m.Restart(at != 0) // always the same master of each set
+		m.Restart(at != 0) // only master 0 of each set loses its data
 	case 4:
 		m.Hang()
 	case 5:
@@ -237,9 +237,9 @@ func TestOrderAcrossShards(t *testing.T) {
 		ctx := held.Context(w.Context())
 		w.isError(errOf(g.Lock(ctx, names[0])), redlock.ErrOrder)
 		w.isError(errOf(g.LockAll(ctx, []string{names[3], names[0]})), redlock.ErrOrder)
-		again, err := g.LockAll(ctx, names[1:3]) // the context owns them
+		again, err := g.LockAll(ctx, names[1:3]) // ctx belongs to the locks of these names
 		if err != nil || again.Of(names[1]).Token() != held.Of(names[1]).Token() {
-			w.Errorf("re-entry: %v", err)
+			w.Errorf("the re-entry returned %v, or another token", err)
 		}
 		all, err := g.TryLockAll(w.Context(), []string{names[0], names[1]})
 		w.isError(err, redlock.ErrHeld)
@@ -265,11 +265,11 @@ func TestCallsUseShardOfName(t *testing.T) {
 			lock := w.takeWith(g, ctx, name)
 			who, err := other.Inspect(ctx, name)
 			if err != nil || who.Token != lock.Token() || who.N != 3 {
-				w.Errorf("inspect by another client: %+v, %v", who, err)
+				w.Errorf("Inspect by another client returned %+v, %v", who, err)
 			}
 			for h, err := range other.Watch(ctx, name) {
 				if err != nil || h.ID != who.ID {
-					w.Errorf("watch: %+v, %v", h, err)
+					w.Errorf("Watch reported %+v, %v", h, err)
 				}
 				break
 			}
@@ -279,10 +279,10 @@ func TestCallsUseShardOfName(t *testing.T) {
 			}
 			h, err := g.Inspect(ctx, name)
 			if err != nil || h.Token != lock.Token() {
-				w.Errorf("inspect: %+v, %v", h, err)
+				w.Errorf("Inspect returned %+v, %v", h, err)
 			}
 			if n, err := g.Admin().ForceRelease(ctx, name, h.ID); n < 2 || err != nil {
-				w.Errorf("force release: %d, %v", n, err)
+				w.Errorf("ForceRelease returned %d, %v", n, err)
 			}
 			w.isError(lock.Extend(ctx), redlock.ErrLost)
 
@@ -298,10 +298,10 @@ func TestCallsUseShardOfName(t *testing.T) {
 				return ctx.Err()
 			})
 			if err != nil {
-				w.Errorf("lead: %v", err)
+				w.Errorf("Lead returned %v", err)
 			}
 			if err = g.Do(ctx, name, context.Context.Err); err != nil {
-				w.Errorf("do: %v", err)
+				w.Errorf("Do returned %v", err)
 			}
 		}
 		w.isError(errOf(g.Import(ctx, "nonsense")), redlock.ErrInvalid)
@@ -314,12 +314,12 @@ func TestCallsAboutAllMasters(t *testing.T) {
 		g := w.admitted(0, 1)
 		ctx := w.Context()
 		if list := g.Ready(ctx); len(list) != 6 || list[0].Shard != 1 || list[5].Shard != 2 || len(g.Masters()) != 6 {
-			w.Errorf("%+v", list)
+			w.Errorf("Ready returned %+v", list)
 		}
 		w.noError(g.Admin().RaiseMaxTTL(ctx, time.Minute))
 		for _, m := range g.Masters() {
 			if m.MaxTTL != time.Minute {
-				w.Errorf("%+v", m)
+				w.Errorf("the max TTL was not raised: %+v", m)
 			}
 		}
 		for i := range 2 {
@@ -330,7 +330,7 @@ func TestCallsAboutAllMasters(t *testing.T) {
 		w.noError(err)
 		about := slices.IndexFunc(findings, func(f pool.Finding) bool { return f.About == "quorum" })
 		if about < 0 || findings[about].Master != "shard 2 of 2" {
-			w.Errorf("%+v", findings)
+			w.Errorf("Check found %+v", findings)
 		}
 		short, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
@@ -343,13 +343,13 @@ func TestCallsAboutAllMasters(t *testing.T) {
 		// The second shard also has a master of this name, and a majority of the shard is down.
 		if err := g.Admin().Quarantine(ctx, g.Masters()[2].Addr); err == nil || !strings.HasPrefix(err.Error(),
 			"shard 2 of 2: ") {
-			w.Errorf("quarantine: %v", err)
+			w.Errorf("Quarantine returned %v, want an error of shard 2", err)
 		}
 		if g.Masters()[2].State != "quarantine" {
-			w.Errorf("quarantine: %+v", g.Masters()[2])
+			w.Errorf("the master is not in quarantine: %+v", g.Masters()[2])
 		}
 		if len(g.Warnings()) != 0 {
-			w.Errorf("%q", g.Warnings())
+			w.Errorf("the warnings are %q, want none", g.Warnings())
 		}
 		lock := w.takeWith(g, ctx, in(2, 1)[0][0])
 		closing, cancel := context.WithTimeout(ctx, 10*time.Second)
@@ -424,7 +424,7 @@ func TestReconfigureShard(t *testing.T) {
 		w.noError(lock.Err(), lock.Unlock(ctx), w.try(g, lock.Name()))
 		for i := range 3 {
 			if record, _ := w.sets[2].Master(i).Get("redlock:admission"); !strings.Contains(record, " group=2/2 ") {
-				w.Errorf("next master %d: %s", i+1, record)
+				w.Errorf("the record of next master %d is %s", i+1, record)
 			}
 		}
 	})

@@ -77,7 +77,7 @@ func TestReadersAndWritersKeepOrder(t *testing.T) {
 			wg.Go(func() {
 				k, err := take(s)
 				if err != nil {
-					w.Errorf("%s: %v", what, err)
+					w.Errorf("the call %q returned %v", what, err)
 					return
 				}
 				mu.Lock()
@@ -136,7 +136,7 @@ func TestDowngrade(t *testing.T) {
 				}
 				k, err := take(w.Context())
 				if err != nil {
-					w.Errorf("%s: %v", what, err)
+					w.Errorf("the call %q returned %v", what, err)
 					got <- "error"
 					return
 				}
@@ -147,7 +147,7 @@ func TestDowngrade(t *testing.T) {
 		after(3 * time.Second)
 		reader := w.downgrade(writer)
 		if first := <-got; first != "r" {
-			w.Errorf("%q acquired the name first", first)
+			w.Errorf("%q acquired the name first, want the reader \"r\"", first)
 		}
 		w.isError(writer.Err(), redlock.ErrReleased)
 		w.isError(context.Cause(ctx), redlock.ErrReleased)
@@ -161,7 +161,7 @@ func TestDowngrade(t *testing.T) {
 		}
 		w.unlockAll(reader)
 		if last := <-got; last != "w" {
-			w.Errorf("the last holder was %q", last)
+			w.Errorf("the last holder was %q, want the writer \"w\"", last)
 		}
 	})
 }
@@ -198,7 +198,7 @@ func TestRefusedUpgradesKindsAndReentries(t *testing.T) {
 		writer := w.wlock(s)
 		inner, err := s.RLock(writer.Context(w.Context()))
 		if err != nil || inner.Token() != writer.Token() {
-			w.Errorf("a writer that reads: %v, %v", inner, err)
+			w.Errorf("RLock of the writer returned %v, %v", inner, err)
 		}
 		w.isError(errOf(writer.Downgrade(w.Context())), redlock.ErrInvalid)
 		w.unlockAll(inner, writer)
@@ -212,7 +212,7 @@ func TestReadersAreExtendedAndRepaired(t *testing.T) {
 		r := w.rlock(s)
 		after(time.Minute)
 		if r.Err() != nil {
-			w.Fatalf("after a minute: %v", r.Err())
+			w.Fatalf("after a minute the reader's lock has ended: %v", r.Err())
 		}
 		w.restart(false, 0, 1)
 		after(40 * time.Second)
@@ -221,7 +221,7 @@ func TestReadersAreExtendedAndRepaired(t *testing.T) {
 		w.unlockAll(r)
 		synctest.Wait()
 		if errors.Is(r.Err(), redlock.ErrLost) {
-			w.Error("lost")
+			w.Error("the reader has lost its lock")
 		}
 	})
 }
@@ -256,8 +256,8 @@ func TestLostWriterCannotDowngrade(t *testing.T) {
 	})
 }
 
-// A master that missed a downgrade still has the writer's share, and gets the reader's share when the writer's has
-// expired.
+// A master that missed a downgrade still has the writer's share, and gets the reader's share when the writer's share
+// has expired.
 func TestDowngradeMissedByMaster(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		writer := w.wlock(w.locker().RWLock("x"), redlock.WithTTL(3*time.Second))
@@ -292,7 +292,7 @@ func TestTraceOfReaders(t *testing.T) {
 		want := []string{"rlock ok", "try lock invalid", "try lock lock_kind", "unlock ok", "lock ok", "try rlock held",
 			"downgrade ok", "unlock ok"}
 		if !slices.Equal(ops, want) {
-			w.Errorf("notified %q, want %q", ops, want)
+			w.Errorf("the trace has the calls %q, want %q", ops, want)
 		}
 	})
 }
@@ -339,7 +339,8 @@ func TestDowngradeOfSeveralRoundsRaisesFences(t *testing.T) {
 }
 
 // H125: a writer's acquire that arrives after the writer has given up puts the writer into the queue again. A queued
-// writer keeps readers out for 8 s, but this one must not, so its client removes the writer from the queue.
+// writer keeps readers out for 8 s. The client of this writer must prevent that, so it removes the writer from the
+// queue.
 func TestLateAcquireOfAbsentWriterLetsReadersIn(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		first := w.rlock(w.locker().RWLock("x"))
@@ -359,13 +360,14 @@ func TestLateAcquireOfAbsentWriterLetsReadersIn(t *testing.T) {
 		start := time.Now()
 		second := w.rlock(w.locker().RWLock("x"))
 		w.wantSince(start, 2*time.Second)
-		w.unlockAll(first, second) // a master that let the reader in late may still list it as a waiter
+		w.unlockAll(first, second) // a late master may still list the reader as a waiter
 		after(10 * time.Millisecond)
 		equal(w, w.queued("x"), 0, "masters with a waiter")
 	})
 }
 
-// A context whose reader's lock has ended is no reader that would become the writer.
+// If the reader's lock of a context has ended, a writer's lock with this context is not an upgrade: the error is
+// ErrReleased.
 func TestEndedReaderDoesNotUpgrade(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		s := w.locker().RWLock("a")

@@ -32,7 +32,8 @@ func (w *cluster) holdSlots(k int) (held []*redlock.Lock) {
 	return held
 }
 
-// If many clients try at one instant, as many win as there are slots, each with a different slot.
+// If several clients try to acquire one of three slots at the same instant, each wins a different slot, and clients
+// without a slot get ErrHeld.
 func TestEachSlotHasOneHolder(t *testing.T) {
 	for _, clients := range []int{1, 3, 8} {
 		bubble(t, 5, func(w *cluster) {
@@ -79,7 +80,7 @@ func TestWaiterGetsFirstFreeSlot(t *testing.T) {
 			go w.unlock(held[freed])
 			k, took := c.timed(time.Second)
 			if took > 4*time.Millisecond || k.Name() != slotsOf(3)[freed] {
-				w.Errorf("the waiter got %s after %v", k.Name(), took)
+				w.Errorf("the waiter got %s after %v, want the slot that was released", k.Name(), took)
 			}
 			after(10 * time.Millisecond)
 			for _, name := range slotsOf(3) {
@@ -95,8 +96,8 @@ func TestWaiterGetsFirstFreeSlot(t *testing.T) {
 	}
 }
 
-// All slots become free at the same instant. The first waiter may win several slots. It keeps one of them and
-// releases the others immediately, so each waiter has a slot after at most two hand-overs.
+// All slots become free at the same instant. The first waiter may win several slots. This waiter keeps one slot and
+// releases the others immediately, so each waiter has a slot after at most two releases.
 func TestSlotsWonTogetherAreReleasedAtOnce(t *testing.T) {
 	for _, opts := range [][]redlock.LockOption{nil, {redlock.WithFair()}, {redlock.WithMinHold(2 * time.Second)}} {
 		bubble(t, 5, func(w *cluster) {
@@ -118,7 +119,7 @@ func TestSlotsWonTogetherAreReleasedAtOnce(t *testing.T) {
 			}
 			slices.Sort(names)
 			if !slices.Equal(names, slotsOf(3)) {
-				w.Errorf("the waiters have %q", names)
+				w.Errorf("the waiters have the slots %q, want each slot once", names)
 			}
 			w.delay(0)
 		})
@@ -183,7 +184,7 @@ func TestCancelledWaiterForSlotsLeavesNothing(t *testing.T) {
 	}
 }
 
-// The calls of one Locker hand slots over to each other locally, also while all of them wait, and each slot has one
+// The calls of one Locker hand slots off to each other locally, also while all of them wait, and each slot has one
 // holder at a time.
 func TestCallsOfOneLockerShareSlots(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
@@ -217,15 +218,15 @@ func TestCallsOfOneLockerShareSlots(t *testing.T) {
 	})
 }
 
-// A call with the context of a slot re-enters that slot, and acquires no second one. With k slots, the context of a
-// slot above k owns none of them.
+// A call with the context of a slot re-enters that slot, and does not acquire a second one. For a call with k slots,
+// the context of a slot whose number is above k belongs to none of them.
 func TestSlotIsReentered(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
 		k := w.take(l, "n", redlock.WithSlots(3))
 		again, err := l.TryLock(k.Context(w.Context()), "n", redlock.WithSlots(3))
 		if err != nil || again.Name() != k.Name() || again.Token() != k.Token() {
-			w.Fatalf("%v, %v", again, err)
+			w.Fatalf("the re-entry returned %v, %v", again, err)
 		}
 		w.unlock(again)
 		w.unlock(k)
@@ -234,7 +235,7 @@ func TestSlotIsReentered(t *testing.T) {
 		third := w.take(l, "n:3")
 		two, err := l.TryLock(third.Context(w.Context()), "n", redlock.WithSlots(2))
 		if err != nil || two.Name() == third.Name() {
-			w.Fatalf("%v, %v", two, err)
+			w.Fatalf("TryLock with two slots returned %v, %v", two, err)
 		}
 		w.unlockAll(two, third)
 		w.nothingLeft(slotsOf(3)...)
@@ -254,7 +255,7 @@ func TestSlotLingers(t *testing.T) {
 		before := w.count("acquire")
 		again := w.take(a, "n", opts...)
 		if n := w.count("acquire"); n != before || again.Name() != first.Name() {
-			w.Errorf("%d acquires for %s, which lingered, and got %s", n-before, first.Name(), again.Name())
+			w.Errorf("slot %s lingered, but the client got %s with %d acquires", first.Name(), again.Name(), n-before)
 		}
 		w.unlock(again)
 		other := w.take(b, "n", redlock.WithSlots(2))

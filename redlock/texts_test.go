@@ -14,7 +14,7 @@ import (
 var textCases = []struct {
 	name    string
 	prepare func(w *cluster, l *redlock.Locker)
-	later   func(w *cluster) // after 1.5 s
+	later   func(w *cluster) // is called after 1.5 s
 	limit   time.Duration    // 0: 2004 ms, within the third attempt
 	lock    string
 	healthy string // "": Healthy is not called
@@ -59,8 +59,8 @@ func heldByAnother(w *cluster, _ *redlock.Locker) {
 	w.take(w.peer("holder"), "n", redlock.WithTTL(30*time.Second))
 }
 
-// The error of a call that ends without a lock says why each master has not granted the lock, as far as any attempt
-// has shown it.
+// The error of a call that ends without a lock says why each master has not granted the lock, as far as the attempts
+// have shown the reason.
 func TestTextsOfCallsThatEnd(t *testing.T) {
 	for _, c := range textCases {
 		subtest(t, c.name, 5, func(w *cluster) {
@@ -83,7 +83,7 @@ func TestTextsOfCallsThatEnd(t *testing.T) {
 	}
 }
 
-// matches compares the text of err with a pattern of textCases.
+// matches fails the test unless the text of err matches want, a pattern as in textCases.
 func (w *cluster) matches(err error, want string) {
 	w.Helper()
 	got := "nil"

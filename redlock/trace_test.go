@@ -79,7 +79,7 @@ func BenchmarkTrace(b *testing.B) {
 	}
 }
 
-// If there is no trace, no memory is allocated for events, neither for those of a call nor for those within it.
+// Without a trace, the events of a call, and the events within a call, allocate no memory.
 func TestMissingTraceAllocatesNothing(t *testing.T) {
 	l := nearLocker(t)
 	k := mustLock(t, l, "n")
@@ -96,14 +96,14 @@ func TestMissingTraceAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Outcome returns a distinct word for each error of the package, even if that is wrapped in a LockError which also
+// Outcome returns a distinct word for each error of the package, even if the error is wrapped in a LockError that also
 // contains errors of masters.
 func TestOutcomeNamesEachError(t *testing.T) {
 	seen := map[string]error{}
 	for _, o := range outcomes {
 		word := Outcome(&LockError{decided: o.err, masters: &multierror.Error{Errors: []error{context.Canceled}}})
 		if word != o.word || seen[word] != nil {
-			t.Errorf("%v is %q, as is %v", o.err, word, seen[word])
+			t.Errorf("the word for %v is %q, want %q; so far this was the word for %v", o.err, word, o.word, seen[word])
 		}
 		seen[word] = o.err
 	}
@@ -113,13 +113,13 @@ func TestOutcomeNamesEachError(t *testing.T) {
 		"no_quorum": &LockError{decided: ErrNoQuorum, masters: &multierror.Error{Errors: []error{ErrTTLTooLong}}},
 	} {
 		if got := Outcome(err); got != want {
-			t.Errorf("%v is %q, want %q", err, got, want)
+			t.Errorf("the word for %v is %q, want %q", err, got, want)
 		}
 	}
 }
 
-// H101: in an outage each call that waits sets the alarm of the log, and none of them counts the others. With fifty
-// thousand calls that took minutes, during which the local queue was locked.
+// H101: in an outage each waiting call makes sure that the outage will be logged, but does not count the waiting
+// calls. With fifty thousand calls, all these counts took minutes, during which the local queue was locked.
 func TestStarvedCallsDoNotCountOneAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var counted atomic.Int32
@@ -138,7 +138,7 @@ func TestStarvedCallsDoNotCountOneAnother(t *testing.T) {
 		time.Sleep(time.Minute) // virtual time
 		synctest.Wait()
 		if counted.Load() == 0 || !strings.Contains(log.String(), "no lock can be acquired") {
-			t.Errorf("counted %d times, logged %q", counted.Load(), log)
+			t.Errorf("after a minute the waiting calls were counted %d times, and the log is %q", counted.Load(), log)
 		}
 	})
 }

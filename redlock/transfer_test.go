@@ -25,7 +25,7 @@ var sampleHandles = []exportedLock{
 func refuses(t *testing.T, what, text string) {
 	t.Helper()
 	if h, err := parseHandle(text); !errors.Is(err, ErrInvalid) || h != (exportedLock{}) {
-		t.Errorf("%s: %q gives %+v, %v", what, text, h, err)
+		t.Errorf("%s: parseHandle of %q returned %+v, %v", what, text, h, err)
 	}
 }
 
@@ -37,18 +37,18 @@ func TestMadeUpHandleIsRefused(t *testing.T) {
 	}
 	body := func(fields ...string) []byte { return fmt.Appendf(nil, "%q %q %q ", fields[0], fields[1], fields[2]) }
 	if got, err := parseHandle(seal(append(body("p", "n", "i"), '5'))); err != nil || got.token != 5 {
-		t.Fatalf("well-formed handle: %+v, %v", got, err)
+		t.Fatalf("parseHandle of a well-formed handle returned %+v, %v", got, err)
 	}
 	for what, text := range map[string]string{
 		"nothing":                "",
 		"no name":                `"p" 5`,
 		"no id":                  `"p" "n" 5`,
 		"no token":               `"p" "n" "i" `,
-		"token longer than fit":  `"p" "n" "i" 99999999999999999999`,
+		"token beyond 64 bits":   `"p" "n" "i" 99999999999999999999`,
 		"token in long form":     `"p" "n" "i" 05`,
-		"token below nothing":    `"p" "n" "i" -5`,
+		"negative token":         `"p" "n" "i" -5`,
 		"token of 2^53":          `"p" "n" "i" 9007199254740992`,
-		"a line behind it":       "\"p\" \"n\" \"i\" 5\n",
+		"line break at the end":  "\"p\" \"n\" \"i\" 5\n",
 		"two spaces":             `"p"  "n" "i" 5`,
 		"unfinished text":        `"p" "n" "i 5`,
 		"text with other escape": `"\x70" "n" "i" 5`,
@@ -81,7 +81,7 @@ func TestRefusalDoesNotRepeatHandle(t *testing.T) {
 	text := sampleHandles[0].String()
 	_, err := parseHandle(text + "!")
 	if err == nil || strings.Contains(err.Error(), text) || len(err.Error()) > 300 {
-		t.Errorf("%v", err)
+		t.Errorf("the error is %v, want a short one without the handle", err)
 	}
 }
 
@@ -100,7 +100,7 @@ func FuzzHandle(f *testing.F) {
 		h, err := parseHandle(text)
 		if err != nil {
 			if !errors.Is(err, ErrInvalid) || h != (exportedLock{}) {
-				t.Fatalf("%q: %+v, %v", text, h, err)
+				t.Fatalf("parseHandle of %q returned %+v, %v", text, h, err)
 			}
 			return
 		}
@@ -108,7 +108,7 @@ func FuzzHandle(f *testing.F) {
 			t.Fatalf("%q is accepted, and written as %q", text, h.String())
 		}
 		if h.prefix == "" || h.name == "" || h.id == "" || h.token < 0 || h.token > scripts.MaxBallot {
-			t.Fatalf("%q gives %+v", text, h)
+			t.Fatalf("parseHandle of %q returned %+v", text, h)
 		}
 	})
 }
@@ -119,20 +119,20 @@ func TestImportWithDeadContextSendsNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if k, err := l.Import(ctx, text); k != nil || !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: %v, %v", k, err)
+		t.Errorf("Import with a cancelled context returned %v, %v", k, err)
 	}
 	if err := l.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if k, err := l.Import(t.Context(), text); k != nil || !errors.Is(err, ErrClosed) {
-		t.Errorf("closed: %v, %v", k, err)
+		t.Errorf("Import after Close returned %v, %v", k, err)
 	}
 	if n := attempts(); n != 0 {
 		t.Errorf("%d attempts were made", n)
 	}
 }
 
-// A retry policy ends an import like a Lock, and the error contains the failures of the masters.
+// A retry policy ends an import as it ends a Lock, and the error contains the failures of the masters.
 func TestImportGivesUpAfterItsTries(t *testing.T) {
 	l := farLocker(t)
 	text := exportedLock{prefix: DefaultPrefix, name: "n", id: "i", token: 1}.String()
@@ -144,7 +144,7 @@ func TestImportGivesUpAfterItsTries(t *testing.T) {
 		return 1
 	}}))
 	if !errors.Is(err, ErrNoQuorum) || !errors.Is(err, errNoRoute) || made != 3 {
-		t.Errorf("%v, %d pauses", err, made)
+		t.Errorf("Import returned %v after %d pauses, want 3", err, made)
 	}
 }
 
@@ -172,7 +172,7 @@ func FuzzHandleRoundTrip(f *testing.F) {
 		fit := scripts.CheckPrefix(prefix) == nil && scripts.CheckName(name) == nil && id != "" && len(id) <= 512 &&
 			token >= 0 && token <= scripts.MaxBallot
 		if got, err := parseHandle(want.String()); (err == nil) != fit || fit && got != want {
-			t.Fatalf("%+v, %v; want %+v, valid: %v", got, err, want, fit)
+			t.Fatalf("parseHandle returned %+v, %v; want %+v, valid: %v", got, err, want, fit)
 		}
 	})
 }

@@ -17,7 +17,7 @@ func (w *cluster) shows(l client, name, value string) {
 	w.Helper()
 	who := w.inspect(l, name)
 	if who.Value != value {
-		w.Errorf("%s shows %q, want %q: %+v", name, who.Value, value, who)
+		w.Errorf("the value of %s is %q, want %q: %+v", name, who.Value, value, who)
 	}
 }
 
@@ -49,7 +49,7 @@ var valueCases = []struct {
 		w.setValue(k, "second")
 		w.unlock(k)
 		if who, err := p.Inspect(w.Context(), "n"); err != nil || !who.Kept || who.Value != "" {
-			w.Errorf("%+v, %v", who, err)
+			w.Errorf("Inspect of a kept name returned %+v, %v", who, err)
 		}
 		after(6 * time.Second)
 	}},
@@ -105,7 +105,7 @@ func TestValueReachesAllMasters(t *testing.T) {
 			synctest.Wait() // SetValue waits only for a quorum
 			for i, value := range values {
 				if h := w.holding(i, "n"); h.ID == "" || h.Value != value {
-					w.Errorf("master %d shows %q, want %q", i, h.Value, value)
+					w.Errorf("master %d has the value %q, want %q", i, h.Value, value)
 				}
 			}
 		}
@@ -119,7 +119,7 @@ func TestValueReachesAllMasters(t *testing.T) {
 		after(time.Second)
 		have("second", "second", "second", "first", "first")
 		if who := w.inspect(look, "n"); who.On != 5 || who.Value != "second" {
-			w.Errorf("%+v", who)
+			w.Errorf("Inspect returned %+v", who)
 		}
 		w.masters.Master(0).Evict("n")
 		w.must(k.Extend(w.Context()))
@@ -148,7 +148,7 @@ func TestLateValueIsIgnored(t *testing.T) {
 		for _, s := range p.cluster.wire.sent("extend") {
 			w.replay(s)
 			if h := w.holding(s.master, "n"); h.Value != "third" {
-				w.Errorf("master %d shows %q", s.master, h.Value)
+				w.Errorf("master %d has the value %q, want \"third\"", s.master, h.Value)
 			}
 		}
 		w.unlock(k)
@@ -233,7 +233,7 @@ func TestTraceReportsValues(t *testing.T) {
 			i := c.last()
 			if i.Op != "set value" || i.Name != "n" || i.Token != k.Token() || !errors.Is(i.Err, is) ||
 				(is == nil) != (i.Err == nil) {
-				w.Errorf("%v: %+v", err, i)
+				w.Errorf("SetValue returned %v, and its event is %+v", err, i)
 			}
 		}
 		reported(redlock.SetValue(ctx, "v1"), nil)

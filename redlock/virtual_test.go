@@ -50,12 +50,12 @@ func (c tester) take(l client, name string, opts ...redlock.LockOption) *redlock
 	return c.takeWith(l, ctx, name, opts...)
 }
 
-// takeWith locks name with the context of the caller.
+// takeWith locks name with the context ctx.
 func (c tester) takeWith(l client, ctx context.Context, name string, opts ...redlock.LockOption) *redlock.Lock {
 	c.Helper()
 	k, err := l.Lock(ctx, name, opts...)
 	if err != nil {
-		c.Fatalf("lock %s: %v", name, err)
+		c.Fatalf("Lock of %s returned %v", name, err)
 	}
 	return k
 }
@@ -97,7 +97,7 @@ func (c tester) unlock(k interface {
 }) {
 	c.Helper()
 	if err := k.Unlock(c.Context()); err != nil {
-		c.Errorf("unlock: %v", err)
+		c.Errorf("Unlock returned %v", err)
 	}
 }
 
@@ -147,13 +147,13 @@ func (c tester) notError(err error, others ...error) {
 	}
 }
 
-// says fails the test unless err matches like and contains all the words.
-func (c tester) says(err, like error, words ...string) {
+// says fails the test unless err matches target and contains all the words.
+func (c tester) says(err, target error, words ...string) {
 	c.Helper()
-	c.isError(err, like)
+	c.isError(err, target)
 	for _, word := range words {
 		if !strings.Contains(fmt.Sprint(err), word) {
-			c.Errorf("no %q in %v", word, err)
+			c.Errorf("the text %q is not in the error %q", word, fmt.Sprint(err))
 		}
 	}
 }
@@ -186,7 +186,7 @@ func (c tester) wantHeld(k *redlock.Lock, n int) {
 func (c tester) wantLater(next, k *redlock.Lock) {
 	c.Helper()
 	if next.Token() <= k.Token() {
-		c.Errorf("token %d of %s after %d", next.Token(), k.Name(), k.Token())
+		c.Errorf("%s: the token %d is not larger than %d", k.Name(), next.Token(), k.Token())
 	}
 }
 
@@ -208,9 +208,9 @@ func over(x interface{ Done() <-chan struct{} }) bool {
 	}
 }
 
-// Most tests run the real coordinator and the real pool over in-memory masters, in a bubble of testing/synctest. Its
-// time advances only when all goroutines in it wait, so a second of virtual time takes microseconds, and times are
-// exact.
+// Most tests run the real coordinator and the real pool over in-memory masters, in a bubble of testing/synctest. The
+// time of a bubble advances only when all its goroutines wait, so a second of virtual time takes microseconds, and
+// times are exact.
 
 // A cluster is one bubble with masters, and the wire between them and the Lockers.
 type cluster struct {
@@ -222,8 +222,8 @@ type cluster struct {
 	peers []*peer
 }
 
-// virtual runs f in a bubble with n masters, which are admitted unless an option says otherwise. Pools and Lockers that
-// f makes are closed after it. Such tests run in parallel.
+// virtual runs f in a bubble with n masters, which are admitted unless an option says otherwise. Pools and Lockers
+// that f makes are closed when f has returned. Such tests run in parallel.
 func virtual(t *testing.T, n int, f func(w *cluster), opts ...memory.Option) {
 	t.Helper()
 	t.Parallel()
@@ -271,13 +271,13 @@ func (w *cluster) start(p *pool.Pool, opts ...redlock.Option) *redlock.Locker {
 	return l
 }
 
-// over makes a Locker over p and waits until it knows the masters.
+// over makes a Locker over p, and waits until the Locker knows the masters.
 func (w *cluster) over(p *pool.Pool, opts ...redlock.Option) *redlock.Locker {
 	w.Helper()
 	l := w.start(p, opts...)
 	w.Cleanup(func() {
 		if err := l.Close(context.WithoutCancel(w.Context())); err != nil {
-			w.Errorf("close: %v", err)
+			w.Errorf("Close at the end of the test returned %v", err)
 		}
 	})
 	l.Ready(w.Context())
@@ -382,12 +382,13 @@ func (w *cluster) replay(s sent) any {
 	}
 	reply, err := c.Do(s.args[0], args...)
 	if err != nil {
-		w.Fatalf("the replay of %s: %v", s.script(), err)
+		w.Fatalf("the replay of %s returned %v", s.script(), err)
 	}
 	return reply
 }
 
-// A shiftClock is the clock of one client: it follows the bubble's time at a rate, and can be set forward.
+// A shiftClock is the clock of one client. It runs at rate times the speed of the bubble's clock, and can be set
+// forward.
 type shiftClock struct {
 	mu   sync.Mutex
 	base time.Time

@@ -14,7 +14,7 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// unpolled are delays longer than any test, so a waiter with them makes progress only if it is woken.
+// unpolled sets delays that are longer than any test, so a waiter makes progress only if it is woken.
 var unpolled = redlock.WithDelays(redlock.Delays{Fixed: time.Hour})
 
 // A release wakes the next waiter, which has the lock two round trips after Unlock was called: half a trip for the
@@ -58,7 +58,7 @@ func TestWaitEndsWithoutSubscriptions(t *testing.T) {
 			b.deafen()
 			after(time.Duration(rounds(60, 15)) * time.Second)
 			if c.over() {
-				w.Fatal("two holders")
+				w.Fatal("the waiter got the lock while another client holds it")
 			}
 			w.unlock(k)
 			next, took := c.timed(time.Minute)
@@ -82,8 +82,8 @@ func TestWaitEndsWithoutSubscriptions(t *testing.T) {
 	}
 }
 
-// All wake-ups are lost in transit, although PUBLISH counts their receivers as usual. The first and the second
-// waiter then try again within a second, the others within five.
+// All wake-ups are lost in transit, although PUBLISH counts their receivers as usual. The first and the second waiter
+// then try again within a second, the other waiters within five seconds.
 func TestWaitEndsByPollIfMessagesAreLost(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		k := w.take(w.peer("holder"), "n")
@@ -155,7 +155,7 @@ func TestWaitingIsCheap(t *testing.T) {
 }
 
 // A wake-up is not a vote. A woken waiter sends acquires, and the replies of the masters decide. So a false wake-up,
-// or one that arrives while another client holds the name, costs only a round.
+// or a wake-up that arrives while another client holds the name, costs only a round.
 func TestWakeUpsAreNotVotes(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		a, b := w.peer("a"), w.peer("b")
@@ -166,13 +166,13 @@ func TestWakeUpsAreNotVotes(t *testing.T) {
 		before := w.count("acquire")
 		hints := w.hintsFor(b, "n")
 		for name, change := range map[string]func(i int, payload string) string{
-			"as they would be":       func(_ int, payload string) string { return payload },
-			"of another name":        func(_ int, payload string) string { return strings.Replace(payload, "{n}", "{m}", 1) },
-			"for another waiter":     func(_ int, payload string) string { return strings.Replace(payload, ":1:", ":77:", 1) },
-			"for the holder":         func(int, string) string { return w.idOf("n") + "\n" + defaultPrefix.Lock("n") },
-			"for no waiter":          func(int, string) string { return "\n" + defaultPrefix.Lock("n") },
-			"cut off":                func(_ int, payload string) string { return payload[:len(payload)/2] },
-			"with something in them": func(_ int, payload string) string { return payload + "\n1\n1" },
+			"without a change":      func(_ int, payload string) string { return payload },
+			"of another name":       func(_ int, payload string) string { return strings.Replace(payload, "{n}", "{m}", 1) },
+			"for another waiter":    func(_ int, payload string) string { return strings.Replace(payload, ":1:", ":77:", 1) },
+			"for the holder":        func(int, string) string { return w.idOf("n") + "\n" + defaultPrefix.Lock("n") },
+			"for no waiter":         func(int, string) string { return "\n" + defaultPrefix.Lock("n") },
+			"cut off":               func(_ int, payload string) string { return payload[:len(payload)/2] },
+			"with additional lines": func(_ int, payload string) string { return payload + "\n1\n1" },
 		} {
 			for i, hint := range hints {
 				w.replay(sent{master: hint.master, args: []string{"PUBLISH", b.inbox(), change(i, hint.payload)}})
@@ -240,7 +240,7 @@ func (w *cluster) labels(i int, name string) (list []string) {
 }
 
 // H82: a waiter does not need wake-ups from a quorum. If two of five masters are down and only one of the others
-// delivers its wake-up, the waiter sends acquires soon after that wake-up, however long it has waited.
+// delivers its wake-up, the waiter sends acquires soon after that wake-up, regardless of how long it has waited.
 func TestWaiterTriesAfterFirstWakeUp(t *testing.T) {
 	for _, wait := range []time.Duration{1500 * time.Millisecond, 15500 * time.Millisecond} {
 		subtest(t, wait.String(), 5, func(w *cluster) { firstHint(w, wait) })
@@ -252,7 +252,7 @@ func firstHint(w *cluster, wait time.Duration) {
 	a, b := w.peer("a"), w.peer("b")
 	k := w.taken(a, redlock.WithTTL(30*time.Second))
 	c := w.call(w.Context(), b, "n", unpolled)
-	after(wait) // half a second after the last attempt, and long after the subscriptions, which also wake it
+	after(wait) // half a second after the last attempt, and long after the subscriptions, which also wake b
 	b.tampering(func(master int, payload string) []string {
 		if master == 0 {
 			return []string{payload}
@@ -295,7 +295,7 @@ func TestPauseAfterFirstWakeUpDoubles(t *testing.T) {
 			w.Errorf("the waiter has sent master 0 %d acquires in 30 s", n)
 		}
 		if pause := all[len(all)-1].Sub(all[len(all)-2]); pause < 900*time.Millisecond {
-			w.Errorf("the last pause was %v", pause)
+			w.Errorf("the last pause was %v, want at least 900 ms", pause)
 		}
 		for i := range 5 {
 			if got := w.labels(i, "n"); fmt.Sprint(got) != "[b]" {
@@ -362,7 +362,7 @@ func TestMasterWithWrongClockIsNoVoter(t *testing.T) {
 			w.masters.Free("n")
 			k, took := b.timed(30 * time.Second)
 			if took > 3*time.Second || a.over() {
-				w.Errorf("clock off by %v: the other has the lock after %v, or the one that is cut off", off, took)
+				w.Errorf("clock off by %v: the other client had the lock after %v, or the client that is cut off has it", off, took)
 			}
 			cutOff.cluster.wire.block()
 			w.masters.Master(0).SetClock(0, 1)
@@ -385,7 +385,7 @@ func TestOneContenderForManyGoroutines(t *testing.T) {
 			calls = append(calls, w.call(w.Context(), p, "n", unpolled, redlock.WithHandoff(0, 0)))
 		}
 		after(900 * time.Millisecond)                  // the head of the queue tries again after a second
-		if n := w.count("acquire") - before; n > 3*5 { // one is refused, the next one queues, perhaps one more
+		if n := w.count("acquire") - before; n > 3*5 { // one is refused, the next joins the queue, and there may be a third
 			w.Errorf("%d acquires of a hundred goroutines on 5 masters", n)
 		}
 		w.delay(time.Millisecond)
@@ -399,24 +399,24 @@ func TestOneContenderForManyGoroutines(t *testing.T) {
 	})
 }
 
-// A contender may give up at any moment of its call: the call that is parked behind it continues immediately, and
-// the masters keep no keys of the cancelled call.
+// A contender may give up at any moment of its call. The call that is parked behind the contender continues
+// immediately, and the masters keep no keys of the cancelled call.
 func TestCancelledContenderLeavesNothing(t *testing.T) {
 	for step, at := range map[string]struct {
 		deaf, release bool
 		queued        time.Duration // time from the call to the release
 		cancel        time.Duration // time from the call, or from the release, to the cancellation
 	}{
-		"first attempt under way": {cancel: 10 * time.Millisecond},
-		"refused on half the way": {cancel: 30 * time.Millisecond},
-		"subscribing":             {cancel: 45 * time.Millisecond},
-		"asking again":            {cancel: 70 * time.Millisecond},
-		"queued":                  {cancel: time.Second},
-		"deaf":                    {cancel: time.Second, deaf: true},
-		"being released":          {release: true, queued: 500 * time.Millisecond, cancel: 10 * time.Millisecond},
-		"told":                    {release: true, queued: 500 * time.Millisecond, cancel: 30 * time.Millisecond},
-		"taking it":               {release: true, queued: 2 * time.Second, cancel: 50 * time.Millisecond},
-		"granted":                 {release: true, queued: 2 * time.Second, cancel: 70 * time.Millisecond},
+		"acquires in transit":      {cancel: 10 * time.Millisecond},
+		"refusals in transit":      {cancel: 30 * time.Millisecond},
+		"subscribing":              {cancel: 45 * time.Millisecond},
+		"70 ms after the call":     {cancel: 70 * time.Millisecond},
+		"queued":                   {cancel: time.Second},
+		"not subscribed":           {cancel: time.Second, deaf: true},
+		"release in transit":       {release: true, queued: 500 * time.Millisecond, cancel: 10 * time.Millisecond},
+		"wake-ups in transit":      {release: true, queued: 500 * time.Millisecond, cancel: 30 * time.Millisecond},
+		"next acquires in transit": {release: true, queued: 2 * time.Second, cancel: 50 * time.Millisecond},
+		"grants in transit":        {release: true, queued: 2 * time.Second, cancel: 70 * time.Millisecond},
 	} {
 		subtest(t, step, 5, func(w *cluster) {
 			holder := w.take(w.peer("holder"), "n", redlock.WithTTL(30*time.Second))
@@ -466,11 +466,11 @@ func TestCancelledParkedCallLeavesNothing(t *testing.T) {
 		err := gone.fails(2 * time.Second)
 		w.isError(err, context.DeadlineExceeded, redlock.ErrHeld)
 		w.notError(err, context.Canceled, redlock.ErrNoQuorum)
-		equal(w, w.count("acquire")+w.count("release"), before, "scripts were run for calls that are parked")
+		equal(w, w.count("acquire")+w.count("release"), before, "acquires and releases while the calls are parked")
 		w.unlock(k)
 		k = first.gets(time.Second)
 		if last.over() {
-			w.Error("two holders")
+			w.Error("the last call got the lock together with the first")
 		}
 		w.unlock(k)
 		w.unlock(last.gets(time.Second))

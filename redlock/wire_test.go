@@ -22,7 +22,7 @@ type sent struct {
 	args   []string
 }
 
-// script returns the name of the script that the command runs, or the command.
+// script returns the name of the script that the command runs, or the name of a command that runs no script.
 func (s *sent) script() string {
 	if s.args[0] == "EVALSHA" {
 		for _, one := range scripts.All {

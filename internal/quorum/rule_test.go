@@ -22,7 +22,7 @@ func randomRule(r *rand.Rand) Rule {
 	return Rule{Old: some(), Next: some()}
 }
 
-// listOf returns the same as Set.All, in the simplest way.
+// listOf returns the elements of Set.All. It is a simple reference implementation.
 func listOf(set Set) (list []int) {
 	for i := range Most {
 		if set>>i&1 == 1 {
@@ -32,7 +32,7 @@ func listOf(set Set) (list []int) {
 	return list
 }
 
-// naiveMajority reports whether a majority of a set voted yes. It looks at one master after the other.
+// naiveMajority reports whether yes contains a majority of set. It counts the masters one by one.
 func naiveMajority(set, yes Set) bool {
 	n, all := 0, listOf(set)
 	for _, i := range all {
@@ -77,8 +77,8 @@ func TestRulesMatchCounting(t *testing.T) {
 	})
 }
 
-// While the masters are changed, a round is decided by a majority of each set. The verdict is the result to which
-// all possible outstanding votes lead. The test tries all of them.
+// In a joint configuration a round needs a majority of each set. Verdict returns Won or Lost only if all combinations
+// of the outstanding votes lead to this result. The test tries all combinations.
 func TestJointVerdict(t *testing.T) {
 	property.Check(t, func(t *testing.T, r *rand.Rand) {
 		ru := randomRule(r)
@@ -138,7 +138,7 @@ func TestJointQuorumsMeetThoseOfEachSet(t *testing.T) {
 	})
 }
 
-// winning draws a set of masters that wins.
+// winning returns a random set of masters that is just large enough to win with the rule ru.
 func winning(r *rand.Rand, ru Rule) Set {
 	list := listOf(ru.All())
 	r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
@@ -148,7 +148,7 @@ func winning(r *rand.Rand, ru Rule) Set {
 			return set
 		}
 	}
-	panic("all masters do not win")
+	panic("the set of all masters does not win")
 }
 
 func TestLeastIsSmallestQuorum(t *testing.T) {
@@ -166,7 +166,8 @@ func TestLeastIsSmallestQuorum(t *testing.T) {
 	})
 }
 
-// A configuration is within another configuration that contains its set. A joint configuration is within no other.
+// A configuration with a single set is within each configuration that has this set. A joint configuration is within no
+// other.
 func TestWithinAsTable(t *testing.T) {
 	a, b := &Config{Rule: Rule{Old: 0b111}}, &Config{Epoch: 2, Rule: Rule{Old: 0b111000}}
 	other := &Config{Rule: Rule{Old: 0b1111}}
@@ -179,13 +180,13 @@ func TestWithinAsTable(t *testing.T) {
 		{b, a, false},
 	} {
 		if got := c.in.Within(c.of); got != c.want {
-			t.Errorf("%+v within %+v is %v", c.in.Rule, c.of.Rule, got)
+			t.Errorf("%+v within %+v is %v, want %v", c.in.Rule, c.of.Rule, got, c.want)
 		}
 	}
 }
 
-// A master that is in the old set votes in an odd epoch only if this set may act. A master that is only in the next
-// set needs nothing.
+// A master of the old set may vote in an odd epoch only if its record says that this set could decide alone in the
+// epoch before. A master that is only in the next set needs no such record.
 func TestNeedsAsTable(t *testing.T) {
 	for _, c := range []struct {
 		epoch  int64
@@ -202,8 +203,7 @@ func TestNeedsAsTable(t *testing.T) {
 	}
 }
 
-// Votes with different outcomes are recorded separately, and a vote with an unknown outcome does not write outside
-// of the tally.
+// A Tally records votes with different outcomes separately.
 func TestKindsAreKeptApart(t *testing.T) {
 	ta := Tally{Rule: Rule{Old: First(8)}}
 	for i, o := range allOutcomes {
@@ -211,7 +211,7 @@ func TestKindsAreKeptApart(t *testing.T) {
 	}
 	for i, o := range allOutcomes {
 		if ta.Of(o) != One(i) {
-			t.Errorf("the masters with the outcome %v are %b", o, ta.Of(o))
+			t.Errorf("the masters with the outcome %v are %b, want %b", o, ta.Of(o), One(i))
 		}
 	}
 	if want := ta.Of(failed) | ta.Of(abstained) | ta.Of(refused) | ta.Of(missing); ta.Unable() != want {

@@ -40,7 +40,8 @@ func count(votes []Outcome, outcomes ...Outcome) (sum int) {
 	return sum
 }
 
-// randomVotes returns the votes of some of n masters. Each call prefers some outcomes, so that rare mixtures occur.
+// randomVotes returns the votes of some of n masters. Each call prefers some outcomes, so that rare combinations
+// occur.
 func randomVotes(r *rand.Rand) (n int, votes []Outcome) {
 	if n = 1 + r.IntN(9); r.IntN(100) == 0 {
 		n = 1 + r.IntN(Most)
@@ -71,8 +72,8 @@ func TestQuorumIsMajorityOfConfigured(t *testing.T) {
 	}
 }
 
-// completions returns in how many of all possible completions of the open votes there is a quorum, and in how many
-// there is none.
+// completions returns the number of combinations of the open votes with which there is a quorum, and the number of
+// those with which there is none.
 func completions(n, yes, open int) (with, without int) {
 	if open == 0 {
 		if 2*yes > n {
@@ -125,8 +126,8 @@ func TestVerdictOnceDecidedStays(t *testing.T) {
 	})
 }
 
-// A round with a better ballot is worthwhile only if it could win a quorum. That assumes that all masters vote yes
-// which granted, have not answered, or refused only because of the ballot.
+// A round with a better ballot is worthwhile only if it could win a quorum with the votes of all masters that granted,
+// have not answered, or refused only because of the ballot.
 func TestBallotOnlyMatchesPlainRule(t *testing.T) {
 	property.Check(t, func(t *testing.T, r *rand.Rand) {
 		n, votes := randomVotes(r)

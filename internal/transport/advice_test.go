@@ -12,7 +12,7 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
-// H56, H114: each error that a mistake causes quotes the server's reply, names the fix, and contains no password.
+// H56, H114: the error for each of these mistakes quotes the server's reply, names the fix, and contains no password.
 func TestErrorsSayWhatToDo(t *testing.T) {
 	plain := startServer(t)
 	withPassword := startServer(t, "--requirepass", "secret")
@@ -107,7 +107,7 @@ func TestIPv6Addresses(t *testing.T) {
 	waitUp(t, open(t, []string{"redis://" + raw.Addr().String()}))
 }
 
-// relay copies data between a connection and an address until one of them ends.
+// relay copies data between in and a new connection to addr until one of the two connections ends.
 func relay(in net.Conn, addr string) {
 	out, err := net.Dial("tcp", addr)
 	if err != nil {

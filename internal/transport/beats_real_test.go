@@ -13,12 +13,12 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
-// A sharedNode is a node of a cluster with several buckets.
+// A sharedNode is a cluster node that has the slots of several buckets.
 type sharedNode struct {
 	t     *testing.T
 	conn  redis.Conn
-	on    []*Transport // the buckets on the node; the first one sends the heartbeats
-	other []*Transport // the buckets on other nodes
+	on    []*Transport // one for each bucket on the node; the first sends the heartbeats
+	other []*Transport // one for each bucket on the other nodes
 }
 
 func newSharedNode(t *testing.T) *sharedNode {
@@ -65,7 +65,8 @@ func sessions(of []*Transport) (list []uint64) {
 	return list
 }
 
-// stay fails the test unless each transport reports another heartbeat, and still has the session of want.
+// stay fails the test unless each transport reports another heartbeat and still has the session with its number in
+// want.
 func (n *sharedNode) stay(of []*Transport, want []uint64) {
 	n.t.Helper()
 	for i, p := range of {
@@ -93,8 +94,8 @@ func TestSharedHeartbeats(t *testing.T) {
 	}
 }
 
-// A slot begins to move while all clients are idle. The heartbeats that another bucket sends report that, and only
-// the bucket in this slot loses its vote.
+// A slot begins to move while all clients are idle. Another bucket sends the heartbeats, which report the move, and
+// only the bucket of this slot loses its vote.
 func showsThatASlotMoves(t *testing.T, n *sharedNode) {
 	t.Helper()
 	moving := n.on[len(n.on)-1]
@@ -122,7 +123,7 @@ func showsThatASlotMoves(t *testing.T, n *sharedNode) {
 	n.stay(rest, before)
 }
 
-// When a node is no longer fit, all of its buckets lose their vote because of one heartbeat.
+// If a heartbeat shows that a node is no longer fit to vote, all buckets on the node lose their vote.
 func isJudgedByAll(t *testing.T, n *sharedNode) {
 	t.Helper()
 	before := sessions(n.other)
@@ -146,7 +147,7 @@ func anotherSessionSendsThem(t *testing.T, n *sharedNode) {
 	}
 	n.on = rest
 	n.stay(rest, before)
-	eventually(t, "one of the others sends them", func() bool { return senders(rest) == 1 })
+	eventually(t, "another connection sends the heartbeats", func() bool { return senders(rest) == 1 })
 }
 
 // If a user has no right to run scripts, each bucket reads INFO and CLUSTER NODES in each heartbeat.

@@ -15,19 +15,19 @@ import (
 	"github.com/redlock-go/redlock/internal/heartbeat"
 )
 
-// A fakeNode is a node of a cluster. At heartbeat first, a slot begins to move, and immediately stops. At heartbeat
-// again, it begins to move once more.
+// A fakeNode is a fake cluster node. At heartbeat briefMove a slot begins to move, and the move is cancelled
+// immediately. From heartbeat lastMove on, the slot is moving.
 type fakeNode struct {
 	*fake
-	first, again int                  // numbers of heartbeats
-	beats        int                  // number of heartbeats so far
-	conns        map[string]io.Writer // the last connection that has asked for the slot of a tag
-	broken       io.Writer            // commands over this connection do not arrive
-	reset        io.Writer            // this connection ends at the next command
-	owner        string               // address of another node that now has the slots; "" if this node has them
+	briefMove, lastMove int                  // heartbeat numbers
+	beats               int                  // number of heartbeats so far
+	conns               map[string]io.Writer // by hash tag: the connection that last sent EXISTS for the tag
+	broken              io.Writer            // commands over this connection do not arrive
+	reset               io.Writer            // this connection ends at the next command
+	owner               string               // address of another node that now has the slots; "" if this node has them
 }
 
-// begin starts the server.
+// begin creates the fake server.
 func (n *fakeNode) begin(runID string) {
 	n.fake, n.conns = newFake(runID), map[string]io.Writer{}
 	n.extra, n.fake.on = "cluster_enabled:1\r\n", n.on
@@ -66,7 +66,7 @@ func (n *fakeNode) on(w io.Writer, cmd []string) (handled bool, err error) {
 	if cmd[0] == "EXISTS" {
 		n.conns[cmd[1]] = w
 	}
-	if n.beats >= n.again || beat && n.beats == n.first {
+	if n.beats >= n.lastMove || beat && n.beats == n.briefMove {
 		slots, digest = fmt.Sprintf("%s [%d->-b]", slots, slotOf("{1}")), "d1"
 	}
 	reply := ":0\r\n"
@@ -88,11 +88,11 @@ func (n *fakeNode) on(w io.Writer, cmd []string) (handled bool, err error) {
 	return true, err
 }
 
-// H143: a slot begins to move. The move is cancelled before the client asks the node about it, and begins once more.
-// The client must notice that.
+// H143: a slot begins to move. The move is cancelled before the client queries the node about the slot, and then the
+// slot begins to move again. The client must notice the second move.
 func TestSlotThatMovesAgainIsNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		node := &fakeNode{first: 10, again: 12} // heartbeat 11 asks the node about the slot
+		node := &fakeNode{briefMove: 10, lastMove: 12} // the client queries the slot at heartbeat 11
 		of := openNode(t, 1, node)
 		p := of[0]
 		settle(20 * DefaultHeartbeat)
@@ -102,12 +102,12 @@ func TestSlotThatMovesAgainIsNoticed(t *testing.T) {
 	})
 }
 
-// H150: a connection breaks silently, as if a firewall forgets it, while other connections to the same node work.
-// The broken connection is replaced although no call is made.
+// H150: a connection breaks silently, as if a firewall had dropped its state, while other connections to the same node
+// work. The broken connection is replaced although no call is made.
 func TestBrokenConnectionIsReplacedBesideOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const buckets = 5
-		node := &fakeNode{again: math.MaxInt}
+		node := &fakeNode{lastMove: math.MaxInt}
 		of := openNode(t, buckets, node)
 		settle(10 * DefaultHeartbeat)
 		for i := range of {
@@ -127,7 +127,7 @@ func TestBrokenConnectionIsReplacedBesideOthers(t *testing.T) {
 func TestHeartbeatOfEndedSessionIsSentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const buckets = 2
-		node := &fakeNode{again: math.MaxInt}
+		node := &fakeNode{lastMove: math.MaxInt}
 		of := openNode(t, buckets, node)
 		settle(10*DefaultHeartbeat + time.Millisecond)
 		longest := make([]time.Duration, buckets)
@@ -140,7 +140,7 @@ func TestHeartbeatOfEndedSessionIsSentAgain(t *testing.T) {
 				}
 			})()
 		}
-		for i := range 2 * buckets { // twice for each bucket, because it sends the heartbeats only one time of two
+		for i := range 2 * buckets { // twice for each bucket, since only every other reset hits the sender of the heartbeats
 			node.set(func() { node.reset = node.conns[Bucket{i/2 + 1, buckets}.Tag()] })
 			settle(10 * DefaultHeartbeat)
 		}
@@ -152,11 +152,11 @@ func TestHeartbeatOfEndedSessionIsSentAgain(t *testing.T) {
 	})
 }
 
-// H151: after its slot has moved, a bucket subscribes on the node that now has the slot. A script on that node that
-// publishes a message considers a waiter dead if no connection to the same node receives the message.
+// H151: after its slot has moved, a bucket subscribes on the node that now has the slot. A script considers a waiter
+// dead if its message reaches no connection to the node that runs the script.
 func TestSubscriptionFollowsTheSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		first, second := &fakeNode{again: math.MaxInt}, &fakeNode{again: math.MaxInt}
+		first, second := &fakeNode{lastMove: math.MaxInt}, &fakeNode{lastMove: math.MaxInt}
 		first.begin("a1")
 		second.begin("a2")
 		p := openNodes(t, 1, func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -182,13 +182,13 @@ func TestSubscriptionFollowsTheSlot(t *testing.T) {
 	})
 }
 
-// H151: the subscription is made again when the node that is asked does not know of the move yet. It is made on the
-// node that had the slot, and follows the slot later.
+// H151: the queried node does not know of the move of a slot yet. The subscription is then made on the node that had
+// the slot, and moves to the node with the slot later.
 func TestSubscriptionFollowsInSpiteOfAStaleNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes := map[string]*fakeNode{}
 		for id, addr := range map[string]string{"a0": "n1:7000", "a1": "n2:7000", "a2": "n3:7000"} {
-			nodes[addr] = &fakeNode{again: math.MaxInt}
+			nodes[addr] = &fakeNode{lastMove: math.MaxInt}
 			nodes[addr].begin(id)
 		}
 		asked, first, second := nodes["n1:7000"], nodes["n2:7000"], nodes["n3:7000"]
@@ -209,7 +209,7 @@ func TestSubscriptionFollowsInSpiteOfAStaleNode(t *testing.T) {
 		for state(p, 0).Info.RunID != "a2" && time.Now().Before(end) {
 			settle(time.Millisecond)
 		}
-		names("n2:7000") // so calls do not ask the stale node again
+		names("n2:7000") // the connection for calls already uses the new node
 		for first.subscribers() == 0 && time.Now().Before(end) {
 			settle(time.Millisecond)
 		}

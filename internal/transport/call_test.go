@@ -96,7 +96,7 @@ func (m *mailbox) next(t testing.TB) answer {
 	}
 }
 
-// call sends a call and waits for the reply. The error is that of Send or that of the reply.
+// call sends a call and waits for the reply. It returns the error of Send or of the reply.
 func call(t testing.TB, p *Transport, i int, c *frame.Call, st Stamp) (any, error) {
 	t.Helper()
 	box := newMailbox()
@@ -155,11 +155,11 @@ func waitUp(t testing.TB, p *Transport) {
 	}
 }
 
-// waitDown waits until master i is down with an error that matches is, and returns the error.
-func waitDown(t testing.TB, p *Transport, i int, is error) error {
+// waitDown waits until master i is down with an error that matches target, and returns the error.
+func waitDown(t testing.TB, p *Transport, i int, target error) error {
 	t.Helper()
-	if !poll(func() bool { return errors.Is(state(p, i).Err, is) }) {
-		t.Fatalf("master %d did not go down because of %v: %v", i, is, state(p, i).Err)
+	if !poll(func() bool { return errors.Is(state(p, i).Err, target) }) {
+		t.Fatalf("master %d did not go down because of %v: %v", i, target, state(p, i).Err)
 	}
 	return state(p, i).Err
 }

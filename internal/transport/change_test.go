@@ -30,8 +30,8 @@ func ask(t *testing.T, p *Transport, i int) error {
 }
 
 // A master that is added is dialled with the options of the others, joins the existing subscriptions, and is reported
-// to watchers. A master that is retired loses its connections, and the other masters are not affected. The numbers
-// of masters do not change.
+// to watchers. A master that is retired loses its connections, and the other masters are not affected. Each master
+// keeps its number.
 func TestMastersComeAndGo(t *testing.T) {
 	grown(t, func(t *testing.T, ms ears, p *Transport) {
 		e := newEar()
@@ -55,7 +55,7 @@ func TestMastersComeAndGo(t *testing.T) {
 		e.want(t, 4, 4)
 		mu.Lock()
 		if len(up) != 4 {
-			t.Errorf("the watcher saw the masters %v", up)
+			t.Errorf("the watcher saw the masters %v, want four masters", up)
 		}
 		mu.Unlock()
 		for i := range 4 {
@@ -66,7 +66,7 @@ func TestMastersComeAndGo(t *testing.T) {
 
 		p.Retain(0)
 		p.Retain(0)
-		p.Release(0, true) // another client still uses it
+		p.Release(0, true) // another client still uses the master
 		if err := ask(t, p, 0); err != nil {
 			t.Errorf("a call to a master that another client uses failed: %v", err)
 		}

@@ -49,13 +49,13 @@ func checkOptions() CheckOptions {
 	return opts
 }
 
-// Fakes simulate clocks, versions and states that real servers cannot have here.
+// Check reports problems of clocks, versions and states. Fakes simulate problems that real servers cannot have here.
 func TestCheckOfClocksVersionsAndStates(t *testing.T) {
 	const now = 1_700_000_000_000_000
 	at := func(d time.Duration) string { return fmt.Sprintf("server_time_usec:%d\r\n", now+d.Microseconds()) }
 	for _, c := range []struct {
 		name     string
-		extra    string // of the third of three masters
+		extra    string // additional lines in the INFO of the third of three masters
 		about    string
 		severity Severity
 		what     string
@@ -87,8 +87,8 @@ func TestCheckOfClocksVersionsAndStates(t *testing.T) {
 func checkFakes(t *testing.T, extra, about string, severity Severity, what string) {
 	ms := newEars(3)
 	ms[2].extra = extra
-	p := open(t, ms.urls(), WithDialer(ms.dial),
-		WithClock(clock.New(func() clock.Instant { return clock.At(7, 9) }))) // so only one query at a time
+	// This client's clock stands still, so only the masters' clocks differ.
+	p := open(t, ms.urls(), WithDialer(ms.dial), WithClock(clock.New(func() clock.Instant { return clock.At(7, 9) })))
 	findings, err := p.Check(t.Context(), checkOptions())
 	switch {
 	case err != nil:
@@ -129,15 +129,15 @@ func TestCheckIsBoundedInTime(t *testing.T) {
 	})
 }
 
-// finding returns the findings of Check about a topic.
-func finding(t *testing.T, p *Transport, about string) (said []Finding) {
+// finding returns the findings of Check whose topic (About) is topic.
+func finding(t *testing.T, p *Transport, topic string) (said []Finding) {
 	t.Helper()
 	findings, err := p.Check(t.Context(), checkOptions())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range findings {
-		if f.About == about {
+		if f.About == topic {
 			said = append(said, f)
 		}
 	}

@@ -79,7 +79,7 @@ func TestCloseWhileConnecting(t *testing.T) {
 	})
 }
 
-// A Reply may call Send and AddPending while the Transport is being closed.
+// Receiver.Reply may call Send and AddPending while the Transport is being closed.
 func TestCloseUnderLoad(t *testing.T) {
 	servers := []*server{startServer(t), startServer(t), startServer(t)}
 	p := open(t, urls(servers), WithTimeout(patience))
@@ -153,7 +153,7 @@ func TestEventsComeInOrder(t *testing.T) {
 	})
 }
 
-// If a master stays down for the same reason, this is reported once.
+// If a master stays down for the same reason, the watchers get one event.
 func TestSameReasonIsReportedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newFake("a1")

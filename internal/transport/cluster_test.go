@@ -66,7 +66,7 @@ func TestSlotsOfTags(t *testing.T) {
 		shards[slotOf(Bucket{i + 1, 64}.Tag())*3/16384]++
 	}
 	if slices.Min(shards[:]) < 14 {
-		t.Errorf("the numbers of buckets on three shards are %v, which is too uneven", shards)
+		t.Errorf("the bucket counts of the three shards are %v, want at least 14 each", shards)
 	}
 }
 
@@ -111,8 +111,8 @@ func TestReadNodes(t *testing.T) {
 	}
 }
 
-// H143: if a slot is moving or has moved, the node reports that in the reply to a call. Then the connection ends,
-// and the next connection increases the number of moves. For each move, each prefix begins one quarantine.
+// H143: a node whose slot is moving or has moved answers a call with an error. The connection then ends, and the next
+// connection increases the number of moves. Each prefix needs one quarantine for each move.
 func TestMovingSlotEndsConnection(t *testing.T) {
 	for _, reply := range []string{"-MOVED 1 a:1\r\n", "-ASK 1 a:1\r\n", "-TRYAGAIN Multiple keys\r\n"} {
 		f := newFake("a")

@@ -22,7 +22,7 @@ import (
 type vault struct {
 	mu      sync.Mutex
 	calls   int
-	limits  []time.Duration // time left in each call; 0 if there is no deadline
+	limits  []time.Duration // by call: time until its deadline, or 0 without a deadline
 	problem func(ctx context.Context) error
 }
 
@@ -104,9 +104,9 @@ func TestProviderIsCalledForEachConnection(t *testing.T) {
 	})
 }
 
-// If a provider fails in any way, its own master is down; the reason is reported without a secret. When the provider
-// works again, the master comes up. The other master, which has the same provider and is still connected, is not
-// affected.
+// If a credentials provider fails in any way when one master is dialled, this master is down, and the reason contains
+// no secret. When the provider works again, the master comes up. Another master with the same provider, which was
+// connected before, is not affected.
 func TestFailingProviderKeepsMasterDown(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -170,8 +170,8 @@ func failingProvider(t *testing.T, problem func(ctx context.Context) error, says
 	_ = p.Close()
 }
 
-// If a provider ignores the end of its context, it is not called again before it returns. Close does not wait for
-// it.
+// If a provider ignores the end of its context, it is not called again before it returns. Close does not wait for the
+// provider.
 func TestHungProviderIsCalledOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hang := make(chan struct{})
@@ -215,8 +215,8 @@ func TestEmptyPasswordIsError(t *testing.T) {
 	})
 }
 
-// The provider is called for each connection to a node of a cluster, also while the node with the slot is searched.
-// Sentinels do not use the provider.
+// The provider is called for each connection to a node of a cluster, including those that search for the node with the
+// slot. Sentinels do not use the provider.
 func TestProviderOfClusterAndSentinel(t *testing.T) {
 	v := &vault{}
 	common := defaults()
@@ -234,7 +234,7 @@ func TestProviderOfClusterAndSentinel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m.set(func() { m.delay = time.Millisecond }) // so both nodes are asked before one of them has found the owner
+		m.set(func() { m.delay = time.Millisecond }) // so that both nodes are queried before either has named the owner
 		if _, err = cfg.FindFunc(t.Context()); err != nil {
 			t.Error(err)
 		}

@@ -61,7 +61,7 @@ func (l *history) answer(rnd *rand.Rand) func(cmd []string) string {
 	}
 }
 
-// trouble disturbs a server at random.
+// trouble closes a connection of the server, makes the server hang, changes its run ID, or does nothing, at random.
 func trouble(rnd *rand.Rand, srv *fake) {
 	switch rnd.IntN(4) {
 	case 0:
@@ -75,8 +75,8 @@ func trouble(rnd *rand.Rand, srv *fake) {
 	}
 }
 
-// Each call that was sent gets exactly one reply, regardless of failures of connections. If the reply says that a
-// call had no effect, the server has not executed the call. No call is executed twice.
+// Each call that was sent gets exactly one reply, even if connections fail. If the reply says that a call had no
+// effect, the server has not executed the call. No call is executed twice.
 func TestEachCallGetsExactlyOneReply(t *testing.T) {
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -21,7 +21,7 @@ func TestErrorTextsNameAddressOnce(t *testing.T) {
 	}
 }
 
-// The error does not contain the position in a script that Redis 7 adds to some errors.
+// The error text omits the position in the script, which Redis 7 appends to some errors.
 func TestErrorTextsNameNoScript(t *testing.T) {
 	for reply, want := range map[redis.Error]string{
 		"OOM command not allowed when used memory > 'maxmemory'. " +

@@ -10,7 +10,8 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
-// H134: stopsScripts derives correctly from the version whether a server stops scripts when its replicas are gone.
+// H134: stopsScripts returns, from the version alone, whether the server rejects writes of scripts when it lacks
+// replicas.
 func TestScriptsStopWithoutReplicasByVersion(t *testing.T) {
 	c, err := redis.DialURL(redistest.Test(t, 1, redisproc.Config{})[0].URL())
 	if err != nil {

@@ -37,14 +37,14 @@ type fake struct {
 	served   map[*fakeConn]bool
 	unserved bool // the server accepts connections but never reads from them
 	stopped  bool // the server refuses connections
-	// lateOn is a command. The next reply to it is computed immediately, but written only after late.
+	// lateOn is a command. The next reply to it is computed immediately, but written only after the duration late.
 	lateOn string
 	late   time.Duration
 	delay  time.Duration // before each reply
 	// on handles a command instead of the server, unless it returns false. If it returns an error, the connection is
 	// closed.
 	on   func(w io.Writer, cmd []string) (handled bool, err error)
-	seen map[string]int // by command: its number since the last call of counted
+	seen map[string]int // by command: how often it was received since the last call of counted
 	subs int            // number of connections with a subscription command since the last call of subscribers
 }
 
@@ -296,7 +296,7 @@ func (f *fake) infoLocked() string {
 		"role:master\r\nmaxmemory_policy:noeviction\r\nserver_time_usec:1700000000000000\r\n%s", f.runID, noID, f.extra)
 }
 
-// heartbeatLocked returns the reply to the script of a heartbeat. It is an error if the reply to INFO is an error.
+// heartbeatLocked returns the reply to the script of a heartbeat, or the error reply that is set for INFO.
 func (f *fake) heartbeatLocked(args []string) string {
 	if strings.HasPrefix(f.info, "-") {
 		return f.info

@@ -70,8 +70,8 @@ func (f *far) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// A Transport connects to a distant master that answers each request well within the timeout. This works with the
-// default options.
+// A Transport connects to a distant master if each reply arrives well within the timeout, also with the default
+// options.
 func TestFarMasterIsConnected(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -102,8 +102,8 @@ func TestFarMasterIsConnected(t *testing.T) {
 	}
 }
 
-// The identity of the server is checked once per heartbeat, also while pending releases are sent, before the session
-// is opened.
+// The identity of the server is checked once per heartbeat interval, even before the session is opened, while pending
+// releases are sent.
 func TestReleasesDoNotDelayIdentityCheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newFake("a1")

@@ -49,7 +49,7 @@ func FuzzURL(f *testing.F) {
 	})
 }
 
-// Any INFO can be parsed. Its verdict is nil or an error that matches ErrRefused.
+// Any INFO can be parsed. The verdict on the INFO is nil or an error that matches ErrRefused.
 func FuzzInfo(f *testing.F) {
 	f.Add("redis_version:7.0.15\r\nrun_id:a\r\nmaster_replid:b\r\nrole:master\r\nmaxmemory:0\r\nserver_time_usec:1\r\n")
 	f.Add("run_id:\nrole:slave\n\n::\nmaxmemory:9223372036854775808\r\nloading:1")

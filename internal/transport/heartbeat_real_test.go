@@ -33,11 +33,11 @@ func (c countingConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// counting returns an option. It adds the bytes of all connections to the address of to bytes.
-func counting(bytes *atomic.Int64, of string) Option {
+// counting returns an option that counts in bytes the traffic of all connections to the address server.
+func counting(bytes *atomic.Int64, server string) Option {
 	return WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := new(net.Dialer).DialContext(ctx, network, addr)
-		if err != nil || addr != of {
+		if err != nil || addr != server {
 			return c, err
 		}
 		return countingConn{c, bytes}, nil
@@ -60,7 +60,7 @@ func TestIdleConnectionBehindSentinelsIsCheap(t *testing.T) {
 	cheap(t, s, "redis+sentinel://"+sentinel+"/master", WithSentinelCredentials("", "secret"))
 }
 
-// cheap checks the traffic of the heartbeats of a client of s.
+// cheap fails the test if an idle client of s causes 1 kB or more of traffic in 10 s.
 func cheap(t *testing.T, s *server, url string, opts ...Option) {
 	t.Helper()
 	var bytes atomic.Int64
@@ -68,7 +68,8 @@ func cheap(t *testing.T, s *server, url string, opts ...Option) {
 	cheapIn(t, p, &bytes)
 }
 
-// cheapIn checks the bytes that are counted while p receives heartbeats from its first master.
+// cheapIn counts the bytes of 40 heartbeats of p's first master, and fails the test if they amount to 1 kB or more in
+// 10 s at the default interval.
 func cheapIn(t *testing.T, p *Transport, bytes *atomic.Int64) {
 	t.Helper()
 	const beats = 40
@@ -95,7 +96,7 @@ func cheapIn(t *testing.T, p *Transport, bytes *atomic.Int64) {
 	}
 }
 
-// A client of a cluster has a connection for each bucket. While all of these are idle, the connections to each node
+// A client of a cluster has a connection for each bucket. While all of them are idle, the connections to each node
 // together cause less than 1 kB of traffic in 10 s.
 func TestIdleClientOfAClusterIsCheap(t *testing.T) {
 	addrs, _ := redistest.Cluster(t, redisproc.Config{}, false)
@@ -141,7 +142,8 @@ func openBuckets(t *testing.T, addrs string, buckets int, opts ...Option) []*Tra
 	return of
 }
 
-// senders returns the number of sessions that send heartbeats, or 0 until heartbeats are sent for each session.
+// senders returns the number of sessions that send heartbeats, or 0 if there is a session for which no heartbeat is
+// sent yet.
 func senders(of []*Transport) (n int) {
 	for _, p := range of {
 		b, s := p.master(0).beats, p.master(0).state.Load().sess

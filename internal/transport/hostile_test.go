@@ -12,8 +12,8 @@ import (
 	"github.com/redlock-go/redlock/internal/transport/wire"
 )
 
-// once returns a function that sends a text. The server then continues to read, and replies again at the next
-// command.
+// once returns a function that writes text. After the write the server continues to read, and writes the text again at
+// the next command.
 func once(text string) func(io.Writer) bool {
 	return func(w io.Writer) bool {
 		_, err := io.WriteString(w, text)
@@ -21,7 +21,7 @@ func once(text string) func(io.Writer) bool {
 	}
 }
 
-// forever returns a function that sends begin, and then a text again and again, with pauses.
+// forever returns a function that writes begin once, and then text repeatedly, with a pause before each text.
 func forever(begin, text string, pause time.Duration) func(io.Writer) bool {
 	return func(w io.Writer) bool {
 		_, err := io.WriteString(w, begin)
@@ -35,18 +35,19 @@ func forever(begin, text string, pause time.Duration) func(io.Writer) bool {
 	}
 }
 
-// hostilities lists texts that a server may send instead of a reply.
+// hostilities lists texts that a server may send instead of a reply. A function returns false if the connection must
+// be closed.
 var hostilities = map[string]func(io.Writer) bool{
 	"a bulk string of a gigabyte": once("$999999999\r\n"),
-	"one that is just too large":  forever("$1048577\r\n", strings.Repeat("x", 4096), 0),
+	"a string just too large":     forever("$1048577\r\n", strings.Repeat("x", 4096), 0),
 	"an array of 100 million":     once("*99999999\r\n"),
 	"arrays in arrays":            once(strings.Repeat("*1\r\n", 100_000)),
 	"large strings in an array":   forever("*32\r\n", bulk(strings.Repeat("x", 200_000)), 0),
 	"long lines in arrays": forever("*32\r\n", "*8\r\n"+strings.Repeat("+"+strings.Repeat("x",
 		16_000)+"\r\n", 8), 0),
-	"an array larger than any":        forever("*33\r\n", "$1\r\nx\r\n", 0),
+	"an array just too large":         forever("*33\r\n", "$1\r\nx\r\n", 0),
 	"a negative length":               once("$-7\r\n"),
-	"a length that no number has":     once("$" + strings.Repeat("9", 1<<20)),
+	"a length with a million digits":  once("$" + strings.Repeat("9", 1<<20)),
 	"a line without an end":           forever("+", strings.Repeat("x", 4096), 0),
 	"an error without an end":         forever("-ERR ", strings.Repeat("x", 4096), 0),
 	"another protocol":                once("HTTP/1.1 400 Bad Request\r\n\r\n"),
@@ -66,15 +67,15 @@ var hostilities = map[string]func(io.Writer) bool{
 	"a null array":                    once("*-1\r\n"),
 	"an array of nulls":               once("*6\r\n$-1\r\n$-1\r\n$-1\r\n$-1\r\n$-1\r\n$-1\r\n"),
 	"an array of nothing":             once("*0\r\n"),
-	"an arrayinstead of a number":     once("*2\r\n*1\r\n:1\r\n:1\r\n"),
+	"an array instead of a number":    once("*2\r\n*1\r\n:1\r\n:1\r\n"),
 	"an error inside an array":        once("*2\r\n:2\r\n-ERR no\r\n"),
-	"a number that no one can hold":   once(":99999999999999999999999\r\n"),
+	"a number of more than 64 bits":   once(":99999999999999999999999\r\n"),
 	"an error without a text":         once("-\r\n"),
 }
 
-// For any text that a server sends instead of any reply, each call to the server gets an error or the value that the
-// server sent, within the timeout. The memory use is bounded, the server is redialled with pauses, and the other
-// master is not affected.
+// If a server sends any of these texts instead of any reply, each call to the server gets, within the timeout, an
+// error or the value in the text. The memory use is bounded, the server is redialled with pauses, and the other master
+// is not affected.
 func TestHostileServerAffectsOwnCallsOnly(t *testing.T) {
 	for name, say := range hostilities {
 		t.Run(name, func(t *testing.T) {
@@ -115,7 +116,7 @@ func sufferHostility(t *testing.T, at string, say func(io.Writer) bool) {
 	if dials > 60 {
 		t.Errorf("%s: there were %d connections in half a minute", at, dials)
 	}
-	// The buffer for a reply is at most as large as a reply may be. While a line is read, its buffer doubles.
+	// The buffer for a reply has at most MaxReply bytes. While a line is read, its buffer grows by doubling.
 	if most := uint64(dials+1) * 2 * wire.MaxReply; after.TotalAlloc-before.TotalAlloc > most {
 		t.Errorf("%s: %d connections allocated %d bytes, more than %d", at, dials, after.TotalAlloc-before.TotalAlloc,
 			most)

@@ -36,8 +36,8 @@ func beatAgain(t *testing.T, p *Transport) (last Event) {
 	return last
 }
 
-// attach requests a full copy of the data, as a backup does (redis-cli --rdb). It returns when the server sends
-// data.
+// attach requests a full copy of the data, as a backup does (redis-cli --rdb). It returns when the first data has
+// arrived.
 func attach(t *testing.T, s *server) net.Conn {
 	t.Helper()
 	c, err := net.Dial("unix", s.socket())
@@ -150,8 +150,8 @@ func TestIdentityOfPromotedReplica(t *testing.T) {
 	}
 }
 
-// H69: a promotion changes the identity, and this change disappears when the server frees its backlog. An event
-// reports that, and the session continues.
+// H69: a promotion changes the identity, and the change disappears when the server frees its backlog. An event reports
+// the freed backlog, and the session continues.
 func TestIdentityAfterFreedBacklog(t *testing.T) {
 	srv, other := startServer(t, "--repl-backlog-ttl", "1"), startServer(t, "--repl-diskless-sync-delay", "0")
 	follow(t, srv, other)
@@ -263,12 +263,13 @@ func TestWallClockSetBackDelaysNothing(t *testing.T) {
 	})
 }
 
-// If a master does not know the script of an acquire, the acquire is not sent again: after its release it would lock
-// the name for no client. The caller gets an error, and the next acquire contains the text of the script.
+// A master may lack the script of an acquire in its cache. The acquire is then not sent again: if it arrived after its
+// own release, it would lock the name for no client. The caller gets an error, and the next acquire contains the text
+// of the script.
 func TestAcquireIsNotSentBehindRelease(t *testing.T) {
 	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
 		srv.set(func() {
-			srv.answer = func(cmd []string) string { // the server caches nothing
+			srv.answer = func(cmd []string) string { // the server caches no script
 				if cmd[0] == "EVALSHA" {
 					return "-NOSCRIPT No matching script\r\n"
 				}

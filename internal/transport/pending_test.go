@@ -32,8 +32,8 @@ func releaseCalls(srv *fake) [][]string {
 	})
 }
 
-// H03, H94: the pending releases of an unreachable master are sent first when the master is up again. There is one
-// call per name, with all ids and the largest ballot, before any other call.
+// H03, H94: the pending releases of an unreachable master are sent first when the master is up again. Before any other
+// call there is one release call for each name, with all lease ids and the largest ballot.
 func TestPendingReleasesAreMergedAndSentFirst(t *testing.T) {
 	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
 		srv.hang()
@@ -107,7 +107,7 @@ func TestTransientErrorsKeepReleasePending(t *testing.T) {
 				pass(3100 * time.Millisecond)
 				synctest.Wait()
 				if got := p.Pending(0) == 1; got != stays {
-					t.Errorf("the release is pending: %v", got)
+					t.Errorf("the release is pending: %v, want %v", got, stays)
 				}
 				srv.set(func() { srv.answer = func([]string) string { return ":1\r\n" } })
 				pass(3100 * time.Millisecond)
@@ -161,7 +161,7 @@ func TestLostReleaseIsRepeated(t *testing.T) {
 	})
 }
 
-// If an error reply ends the connection, the requests after it have no reply: a release stays pending, and a call is
+// If an error reply ends the connection, the requests behind it get no reply: a release stays pending, and a call is
 // not reported as answered.
 func TestConnectionEndIsNoReply(t *testing.T) {
 	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
@@ -192,7 +192,7 @@ func TestConnectionEndIsNoReply(t *testing.T) {
 	})
 }
 
-// Leases that are added while a release call is in flight are also sent.
+// A lease that is added to a pending release while its call is in flight is sent in a later call.
 func TestPendingReleaseGrowsWhileSent(t *testing.T) {
 	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
 		srv.set(func() {
@@ -269,7 +269,7 @@ func TestPendingReleasesAreBounded(t *testing.T) {
 			ids[i] = fmt.Sprint("id", i)
 		}
 		if p.AddPending(0, pendingRelease("1", 2, ids...)) {
-			t.Error("the number of grants is not bounded")
+			t.Error("the number of leases is not bounded")
 		}
 		_ = p.Close()
 		if p.AddPending(0, pendingRelease("1", 2, "b")) || p.Pending(0) != 0 {
@@ -295,7 +295,7 @@ func TestPendingReleasesAreBoundedInBytes(t *testing.T) {
 		grants[i] = fmt.Sprint(i, long)
 	}
 	if l.add(PendingRelease{Name: "0" + long, Leases: grants}) {
-		t.Error("further grants of a name were accepted")
+		t.Error("further leases of a name were accepted")
 	}
 	l.begin()
 	for r, ok := l.next(); ok; r, ok = l.next() {

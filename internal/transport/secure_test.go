@@ -39,7 +39,7 @@ func words(text string) (list []any) {
 
 func lockUser(s *server) string { return "redis://lock:" + secret + "@" + s.addr }
 
-// A scene returns calls that together execute every command of every script.
+// scene returns calls that together execute every command of every script.
 func scene(up Event, name string) []*frame.Call {
 	keys, at := keysOf(name), up.Info.Time+1
 	const ttl = 10 * time.Second
@@ -145,7 +145,7 @@ func TestEachRightIsNeeded(t *testing.T) {
 	for _, r := range scripts.Rights {
 		right := r.Rule
 		if r.Lacking != "" || right == "eval" || right == "evalsha" || right == "info" {
-			continue // the rights with Lacking are optional, and without the others nothing works
+			continue // a right with Lacking is optional, and without one of the three others nothing works
 		}
 		srv.do("FLUSHALL")
 		srv.do(append(minimum[:len(minimum):len(minimum)], "-"+right)...)
@@ -166,7 +166,7 @@ func deniedScript(t *testing.T, p *Transport) error {
 	up := state(p, 0)
 	for _, c := range append([]*frame.Call{admit(scripts.AdmitStart, up.Info.Identity(), "")}, scene(up, "n")...) {
 		_, err := call(t, p, 0, c, Stamp{})
-		// Inside a script the error text is not NOPERM.
+		// The error of a command that is denied inside a script may lack the word NOPERM.
 		for _, denial := range []string{"NOPERM", "can't run this command", "has no permissions"} {
 			if err != nil && strings.Contains(err.Error(), denial) {
 				return err

@@ -91,7 +91,8 @@ func TestFlushedScriptsAreSentAgainOnce(t *testing.T) {
 	}
 }
 
-// Each master gets its own copy of the call with its own stamp, also if the script is sent again with its text.
+// If a call is sent to several masters, each master gets its own stamp, even if the call is sent again with the text
+// of the script.
 func TestStampIsWrittenPerMaster(t *testing.T) {
 	servers := []*server{startServer(t), startServer(t)}
 	p := open(t, urls(servers))

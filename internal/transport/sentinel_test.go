@@ -79,7 +79,7 @@ func TestURLsOfMastersBehindSentinel(t *testing.T) {
 	}
 }
 
-// H127: settings of the replicas that are dangerous are reported.
+// H127: dangerous settings of the replicas are reported.
 func TestDangerousReplicaSettings(t *testing.T) {
 	const s = time.Second
 	for _, c := range []struct {
@@ -110,7 +110,7 @@ func TestDangerousReplicaSettings(t *testing.T) {
 	}
 }
 
-// H134: before 6.2.7, min-replicas-to-write did not stop writes by scripts, and locks are such writes.
+// H134: before Redis 6.2.7, min-replicas-to-write did not stop writes by scripts, and only scripts write locks.
 func TestDangerousRedisVersions(t *testing.T) {
 	stop, rule := stopping{replicas: 1, lag: 3 * time.Second}, promotion{1, 5 * time.Second}
 	for _, c := range []struct {
@@ -129,8 +129,9 @@ func TestDangerousRedisVersions(t *testing.T) {
 	}
 }
 
-// H136: a promoted server does not know the min-replicas-max-lag of the master that it replaced, or after what time
-// of silence it was promoted. Its own settings may be shorter.
+// H136: a promoted server knows neither the min-replicas-max-lag of its predecessor nor the silence after which the
+// server was promoted, and its own settings may be shorter. So the quarantine is as long as the longest allowed values
+// require.
 func TestPromotedServerWaitsLongest(t *testing.T) {
 	f := failoverAfter(1, 15*time.Second)
 	info := &Info{Version: "7.0.15", Replicas: 1}
@@ -141,14 +142,15 @@ func TestPromotedServerWaitsLongest(t *testing.T) {
 	}
 }
 
-// H135: one sentinel knows of a promotion earlier than the other two sentinels, which lead the next session to the
-// old master again. That session must end when the other sentinels know of the promotion, too. So the address that
-// is compared must be that of the session, and not the previous answer of the sentinels.
+// H135: one sentinel knows of a promotion before the other two, which direct the next session to the old master again.
+// This session must end when the other two know of the promotion, too. So the client must compare their answer with
+// the address of the session, and not with their previous answer.
 func TestSessionWithOldMasterEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake("a")
 		f.extra = "connected_slaves:1\r\nslave0:ip=b,port=1,state=online,offset=1,lag=0\r\n"
-		var promoted, told, spread bool // guarded by f.mu; told: a sentinel has reported the promotion
+		// All three are guarded by f.mu. told: s1 has reported the promotion. spread: all sentinels know of the promotion.
+		var promoted, told, spread bool
 		where := func(sentinel string) (addr string, up bool) {
 			switch {
 			case spread || promoted && sentinel == "s1:1":
@@ -227,7 +229,7 @@ func TestMasterWithoutRecentReplicasIsRefused(t *testing.T) {
 	}
 }
 
-// sentinelSays returns a reply to SENTINEL MASTER that contains texts.
+// sentinelSays returns a reply to SENTINEL MASTER that contains the given texts.
 func sentinelSays(texts ...string) string {
 	out := "*" + strconv.Itoa(len(texts)) + "\r\n"
 	for _, s := range texts {
@@ -326,8 +328,8 @@ func TestLongHeartbeatNoticesPartition(t *testing.T) {
 	})
 }
 
-// H129: if a master and this process were frozen, and the master has been silent for longer than a heartbeat takes,
-// it may have been replaced. It gets no call until it has reported that its replicas are still connected.
+// H129: a master that was silent for longer than a heartbeat takes, here because the master and this process were
+// frozen, may have been replaced. The master gets no call until it has reported that its replicas are still connected.
 func TestPossiblyReplacedMasterGetsNoCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake("a")
@@ -365,7 +367,7 @@ func TestPossiblyReplacedMasterGetsNoCall(t *testing.T) {
 	})
 }
 
-// A client that allows two holders must wait as long in a quarantine as clients that do not.
+// A quarantine lasts as long for a client that allows two holders as for other clients.
 func TestTwoHolderClientWaitsAsLong(t *testing.T) {
 	f := failoverAfter(2, 5*time.Second)
 	f.twoHold = true

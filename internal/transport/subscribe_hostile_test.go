@@ -16,16 +16,17 @@ import (
 	"github.com/redlock-go/redlock/internal/transport/wire"
 )
 
-// rudely runs f in a bubble with a Transport of one fake. on returns the fake's replies to subscription commands.
-func rudely(t *testing.T, on func(cmd []string) string, f func(t *testing.T, r *fake, p *Transport)) {
+// rudely runs f in a bubble with a Transport of one fake. The function reply returns the fake's replies to
+// subscription commands.
+func rudely(t *testing.T, reply func(cmd []string) string, f func(t *testing.T, r *fake, p *Transport)) {
 	t.Helper()
 	virtual(t, 1, func(t *testing.T, ms ears, p *Transport) {
-		ms[0].answerSubscriptions(on)
+		ms[0].answerSubscriptions(reply)
 		f(t, ms[0], p)
 	})
 }
 
-// answerSubscriptions sets the function that returns the replies to subscription commands. If it returns "", the
+// answerSubscriptions sets the function that returns the replies to subscription commands. If reply returns "", the
 // connection is closed.
 func (f *fake) answerSubscriptions(reply func(cmd []string) string) {
 	f.set(func() {
@@ -57,7 +58,7 @@ func settle(d time.Duration) {
 const noPerm = "-NOPERM No permissions to access a channel\r\n"
 
 // H56: if the user lacks the right to channels, Err returns an error, and refused subscriptions are seldom retried.
-// When the user has the right, all subscriptions become active.
+// When the right is granted, all subscriptions become active.
 func TestRefusedSubscriptionsAreRetriedRarely(t *testing.T) {
 	rudely(t, func([]string) string { return noPerm }, func(t *testing.T, r *fake, p *Transport) {
 		r.set(func() { r.delay = time.Millisecond })
@@ -190,8 +191,8 @@ func TestMissingRightsToPingAndUnsubscribe(t *testing.T) {
 	})
 }
 
-// If a server sends garbage, the connection ends and is made again with pauses. Calls on the other connection are
-// not affected.
+// If a server sends garbage, the connection ends and is made again with pauses. Calls, which use another connection,
+// are not affected.
 func TestHostileServer(t *testing.T) {
 	tooLarge := map[string]bool{"large bulk": true, "large array": true, "array that has no length": true,
 		"negative array":     true,
@@ -282,7 +283,7 @@ func TestQuickChangesNeitherCrossNorPileUp(t *testing.T) {
 		s := p.Subscribe("a", last)
 		settle(time.Second)
 		if _, g := last.heard(); confirmedCount(s) != 1 || g != 1 {
-			t.Errorf("there were %d renewals; Err returned %v", g, s.Err(0))
+			t.Errorf("there were %d renewals, want 1; Err returned %v", g, s.Err(0))
 		}
 		s.Close()
 		settle(time.Second)

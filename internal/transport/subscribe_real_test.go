@@ -72,7 +72,7 @@ func TestRealMessages(t *testing.T) {
 }
 
 // H06, H56: if a user lacks the right to a channel, Err returns an error, and other channels are not affected. When
-// the user has the right, the subscription becomes active without further action.
+// the right is granted, the subscription becomes active without further action.
 func TestRealUserWithoutChannelRights(t *testing.T) {
 	srv := startServer(t)
 	srv.do("ACL", "SETUSER", "lock", "on", ">pass", "~*", "resetchannels", "&mine:*", "+@all")

@@ -133,8 +133,8 @@ func connections(t *testing.T, ms ears, want int) {
 	}
 }
 
-// H40: Resubscribed is called when a subscription is active on a master. A message that the master publishes after
-// that arrives.
+// H40: Resubscribed is called when a subscription becomes active on a master. Every message that this master publishes
+// from then on arrives.
 func TestMessagesArriveOnceSubscribed(t *testing.T) {
 	virtual(t, 5, func(t *testing.T, ms ears, p *Transport) {
 		connections(t, ms, 1)
@@ -230,7 +230,8 @@ func TestGapAfterACut(t *testing.T) {
 	})
 }
 
-// H31, H36: the heartbeat detects a hung master. The master delays no client, and is redialled when it answers again.
+// H31, H36: the heartbeat detects a hung master. The hung master delays no client, and is redialled when it answers
+// again.
 func TestHungMasterIsRedialled(t *testing.T) {
 	virtual(t, 3, func(t *testing.T, ms ears, p *Transport) {
 		e := newEar()
@@ -394,9 +395,9 @@ func TestListenersAreCalledInOrder(t *testing.T) {
 	})
 }
 
-// Subscriptions are opened and closed at random, on slow masters that are cut and hang. At the end every open
-// subscription is active and gets its message once from each master, and no other subscription gets a message. When
-// all are closed, only the connections for calls are left.
+// Subscriptions are opened and closed at random, on slow masters that hang and whose connections are cut. At the end
+// every open subscription is active and gets its message once from each master, and no other subscription gets a
+// message. When all are closed, only the connections for calls are left.
 func TestChurnLosesNoSubscription(t *testing.T) {
 	for seed := range uint64(30) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -458,14 +459,14 @@ func churn(t *testing.T, ms ears, p *Transport, seed uint64) {
 	connections(t, ms, 1)
 }
 
-// disturb delays a master's messages. Unless kind is set, it also cuts the master's connections and makes it hang.
-// At the end the master is healthy.
-func disturb(m *fake, rnd *rand.Rand, kind bool) {
+// disturb delays a master's messages. Unless delayOnly is set, it also cuts the master's connections and makes the
+// master hang. At the end the master is healthy.
+func disturb(m *fake, rnd *rand.Rand, delayOnly bool) {
 	m.set(func() { m.delay = time.Duration(rnd.IntN(1500)) * time.Microsecond })
 	for range 12 {
 		<-time.After(time.Duration(rnd.IntN(40)) * time.Millisecond)
 		switch {
-		case kind:
+		case delayOnly:
 		case rnd.IntN(2) == 0:
 			m.cutAll(false)
 		default:

@@ -31,8 +31,8 @@ func bubble(t *testing.T, f func(t *testing.T, p *Transport, srv *fake), opts ..
 	})
 }
 
-// A reply is overdue exactly one timeout after the call, also if the session was idle before. Then the outcome of
-// calls that were written is unknown, calls that were still queued have had no effect, and the master is redialled.
+// A reply is overdue exactly one timeout after the call, also if the session was idle before. An overdue reply ends
+// the session: the outcome of written calls is unknown, queued calls have had no effect, and the master is redialled.
 func TestOverdueReplyEndsTheSession(t *testing.T) {
 	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
 		idle := time.NewTimer(730 * time.Millisecond) // not a multiple of the timeout
@@ -76,8 +76,8 @@ func TestOverdueReplyEndsTheSession(t *testing.T) {
 	})
 }
 
-// If a master becomes a replica and a master again during the handshake, its reported identity is that at the end of
-// the handshake.
+// If a master becomes a replica and a master again during the handshake, the reported identity is the one at the end
+// of the handshake.
 func TestOldInfoIsReadAgain(t *testing.T) {
 	for _, slow := range []string{"INFO", "SCRIPT"} {
 		t.Run(slow, func(t *testing.T) {
@@ -162,7 +162,7 @@ func TestOverdueReplyInABatch(t *testing.T) {
 	})
 }
 
-// Calls that a blocked writer has not begun to write are reported to have had no effect, even if they are in its
+// Calls that a blocked writer has not begun to write are reported to have had no effect, even if they belong to its
 // batch.
 func TestUnwrittenCallsHadNoEffect(t *testing.T) {
 	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
@@ -236,8 +236,8 @@ func TestSendBeforeFirstConnection(t *testing.T) {
 	})
 }
 
-// H57: each heartbeat reads INFO again. If the server is still the same, an event reports its new time and state. If
-// it is another server, the session ends.
+// H57: each heartbeat reads INFO again. If the identity of the server is the same, an event reports the new time and
+// state of the server. If the identity has changed, the session ends.
 func TestHeartbeatReportsAndChecks(t *testing.T) {
 	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
 		var events []Event

@@ -14,11 +14,11 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// A volume is the directory of a Kubernetes ConfigMap with locks.json.
+// A volume is a directory like that of a mounted Kubernetes ConfigMap with locks.json.
 type volume struct {
 	t    *testing.T
 	dir  string
-	data string // the directory that ..data leads to
+	data string // the directory to which ..data links
 }
 
 func newVolume(t *testing.T, text []byte) *volume {
@@ -38,7 +38,7 @@ func (v *volume) check(errs ...error) {
 }
 
 // swap replaces the data as the kubelet does (pkg/volume/util/atomic_writer.go): it makes a new directory and a
-// symbolic link to it that replaces ..data, and removes the old directory. locks.json stays the same link.
+// symbolic link to it that replaces ..data, and removes the old directory. The link locks.json does not change.
 func (v *volume) swap(text []byte) {
 	v.t.Helper()
 	next, err := os.MkdirTemp(v.dir, "..2026_")
@@ -51,8 +51,8 @@ func (v *volume) swap(text []byte) {
 	v.data = next
 }
 
-// A client follows a ConfigMap from three masters to a joint configuration of these and three others. Text that is
-// no configuration changes nothing, and a lock stays held throughout.
+// Follow applies a change of a ConfigMap from three masters to a joint configuration of these and three other masters.
+// A text that is no configuration changes nothing. A lock is held throughout.
 func TestFollowAConfigMap(t *testing.T) {
 	old, next := listen(t), listen(t)
 	v := newVolume(t, marshal(t, redlock.Configuration{Masters: old}))
@@ -78,7 +78,7 @@ func TestFollowAConfigMap(t *testing.T) {
 			break
 		}
 		if time.Now().After(end) {
-			t.Fatalf("the client uses %+v", c)
+			t.Fatalf("the client still uses %+v", c)
 		}
 	}
 	if err := lock.Err(); err != nil {
@@ -102,7 +102,7 @@ func listen(t *testing.T) (urls []string) {
 	return urls
 }
 
-// A program can follow the configuration file of the command until ctx ends.
+// Follow applies each change of the configuration file, which the command can also use, until ctx ends.
 func ExampleFollow() {
 	path, remove := writeFile(`{"masters": ["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"]}`)
 	defer remove()
@@ -114,7 +114,7 @@ func ExampleFollow() {
 		fmt.Println(err)
 		return
 	}
-	defer func() { _ = shut(ctx) }() // it returns what could not be released
+	defer func() { _ = shut(ctx) }() // the error says what could not be released
 	go redlockfile.Follow(ctx, locker, path)
 	fmt.Println(len(locker.Admin().Masters()), "masters")
 	// Output: 3 masters

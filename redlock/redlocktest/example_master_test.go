@@ -60,7 +60,7 @@ func ExampleMaster_Hang() {
 	// true
 }
 
-// A master that has restarted is in quarantine, unless the test admits it.
+// A master that has restarted is in quarantine. Admit ends the quarantine.
 func ExampleMaster_Admit() {
 	masters := redlocktest.New(1)
 	defer masters.Close()
@@ -75,7 +75,7 @@ func ExampleMaster_Admit() {
 	// <nil>
 }
 
-// Delay gives the masters a round trip of a millisecond.
+// Delay delays each request and each reply by a millisecond, so a round trip takes two.
 func ExampleMaster_Delay() {
 	masters := redlocktest.New(3)
 	defer masters.Close()
@@ -92,7 +92,7 @@ func ExampleMaster_Delay() {
 	// <nil> true
 }
 
-// A full master refuses every write. The error of a call says so if no majority is left.
+// A full master refuses every write. If no majority is left, the error of a call contains the refusals.
 func ExampleMaster_Refuse() {
 	masters := redlocktest.New(3)
 	defer masters.Close()
@@ -114,8 +114,8 @@ func ExampleMaster_Refuse() {
 	// <nil>
 }
 
-// After a lost reply it is not known whether the master has granted the lock. The library then rolls back, or finds
-// out.
+// After a lost reply the client does not know whether the master has granted the lock. The library handles such a
+// reply without help from the caller.
 func ExampleMaster_lostMessages() {
 	ctx := context.Background()
 	masters := redlocktest.New(3)
@@ -124,7 +124,7 @@ func ExampleMaster_lostMessages() {
 	defer done()
 
 	masters.Master(0).DropReplies(1)
-	masters.Master(1).DropRequests(1) // here not even the request arrives
+	masters.Master(1).DropRequests(1) // on this master not even the request arrives
 	fmt.Println(locker.Do(ctx, "orders:42", func(context.Context) error { return nil }))
 	// Output:
 	// <nil>

@@ -37,7 +37,7 @@ func Example() {
 	fmt.Println("held by another:", errors.Is(err, redlock.ErrHeld))
 
 	masters.Free("orders:42")
-	if err := locker.WaitReady(ctx); err != nil { // all five are connected then
+	if err := locker.WaitReady(ctx); err != nil { // waits until all five are connected
 		fmt.Println(err)
 		return
 	}
@@ -94,7 +94,7 @@ func ExampleAdmit() {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	urls := []string{"redis://127.0.0.1:32768", "redis://127.0.0.1:32769", "redis://127.0.0.1:32770"}
-	if err := redlocktest.Admit(ctx, urls...); err != nil { // it waits for servers that are still starting
+	if err := redlocktest.Admit(ctx, urls...); err != nil { // waits for servers that are still starting
 		fmt.Println(err)
 		return
 	}
@@ -110,7 +110,7 @@ func ExampleAdmit() {
 		return
 	}
 	defer locker.Close(ctx)
-	if err := locker.WaitReady(ctx); err != nil { // all are connected then, so that locks are on all of them
+	if err := locker.WaitReady(ctx); err != nil { // all masters are connected, so each gets the lock
 		fmt.Println(err)
 		return
 	}
@@ -132,7 +132,7 @@ func ExampleMasters() {
 	// [redis://master-1:6379 redis://master-2:6379 redis://master-3:6379]
 }
 
-// Take simulates another client that holds the name, to test what the program does then.
+// Take simulates another client that holds the name. Use it to test what the program does in this case.
 func ExampleMasters_Take() {
 	masters := redlocktest.New(3)
 	defer masters.Close()
@@ -174,7 +174,7 @@ func ExampleMasters_Lose() {
 
 	err := locker.Do(context.Background(), "orders:42", func(ctx context.Context) error {
 		masters.Lose("orders:42")
-		<-ctx.Done() // the next extension detects it
+		<-ctx.Done() // the next extension detects the loss
 		return nil
 	})
 	fmt.Println(errors.Is(err, redlock.ErrLost))
@@ -197,7 +197,7 @@ func ExampleMasters_Pool() {
 	// 3 masters
 }
 
-// A program that calls pool.Open itself needs the dialer.
+// A program that calls pool.Open itself reaches the masters with WithDialer.
 func ExampleMasters_Dial() {
 	masters := redlocktest.New(3)
 	defer masters.Close()
@@ -212,7 +212,7 @@ func ExampleMasters_Dial() {
 	// master-1:6379
 }
 
-// A program that takes URLs, but no dialer, needs ports.
+// A program that takes URLs, but no dialer, needs masters that listen on ports.
 func ExampleMasters_Listen() {
 	masters := redlocktest.New(3)
 	defer masters.Close()
@@ -289,7 +289,7 @@ func ExampleShard() {
 		return
 	}
 	defer locker.Close(context.Background())
-	_, err = locker.TryLock(context.Background(), "orders:42") // it belongs to shard 2
+	_, err = locker.TryLock(context.Background(), "orders:42") // this name belongs to shard 2
 	fmt.Println(err)
 	// Output: <nil>
 }

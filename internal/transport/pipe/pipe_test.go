@@ -67,8 +67,8 @@ func long() *frame.Call {
 	return frame.Command("long", "ECHO", strings.Repeat("x", wire.FlushAt))
 }
 
-// A server may send more replies than it has received requests, and close the connection. Then requests that were
-// not written yet also have replies.
+// A server reads one request, sends six replies, and closes the connection. These replies also answer requests that
+// were not written yet.
 func TestRepliesBeforeRequests(t *testing.T) {
 	piped(t, func(p *Pipe, server net.Conn) {
 		// The first write blocks until the server reads, so the writer takes the other requests as one batch.
@@ -98,8 +98,8 @@ func TestRepliesBeforeRequests(t *testing.T) {
 	})
 }
 
-// When the connection ends, the outcome of a request is unknown if its writing had begun. The requests after that
-// certainly have no effect.
+// When the connection ends, the outcome of a request whose write had begun is unknown. The requests behind it
+// certainly had no effect.
 func TestEndAnswersEverything(t *testing.T) {
 	piped(t, func(p *Pipe, server net.Conn) {
 		var slots []slot

@@ -138,7 +138,7 @@ func FuzzReplies(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte, n uint16) {
 		whole, piecewise := replies(t, text, 1<<16), replies(t, text, int(n)+1)
-		// After a wrong length the rest of the piece is discarded, so one list may be longer, but both have the same
+		// After an invalid length the rest of the piece is discarded, so one list may be longer, but both have the same
 		// beginning.
 		if k := min(len(whole), len(piecewise)); !reflect.DeepEqual(whole[:k], piecewise[:k]) {
 			t.Fatalf("the bytes, split in two ways, are read as %q and %q", whole[:k], piecewise[:k])

@@ -20,7 +20,7 @@ const (
 	taken = "/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa/7" // master_replid2 and second_repl_offset after a promotion
 )
 
-// list returns the list of the first n masters.
+// list returns the list of the first n masters, with one letter for each.
 func list(n int) string { return "abcdefg"[:n] }
 
 // config returns the configuration of n masters at epoch 0.
@@ -53,7 +53,8 @@ func empty(identity string) Fact {
 	return f
 }
 
-// deployment returns a Deployment with own as master 0 and healthy others, for a client whose max TTL is guard.
+// deployment returns a Deployment of five masters, for a client whose max TTL is guard. The fact of master 0 is own,
+// and masters that are not in others are healthy.
 func deployment(own Fact, others ...Fact) *Deployment {
 	f := &Deployment{
 		Config: config(5), Guard: guard, Facts: []Fact{own}, Addr: func(i int) string { return fmt.Sprint("master", i) },
@@ -156,13 +157,13 @@ func TestJudgeAsTable(t *testing.T) {
 			f := deployment(c.own)
 			st, m := f.Judge(0)
 			if st.Phase != c.phase || m.Step != c.step || !strings.Contains(fmt.Sprint(st.Err), c.err) {
-				t.Errorf("%v, step %q, %v; want %v, step %q, %s", st.Phase, m.Step, st.Err, c.phase, c.step, c.err)
+				t.Errorf("Judge returned %v, step %q, %v; want %v, step %q, %s", st.Phase, m.Step, st.Err, c.phase, c.step, c.err)
 			}
 			if (st.Phase == Voting) != (st.Err == nil) && st.Phase != Connecting {
-				t.Errorf("%v with error %v", st.Phase, st.Err)
+				t.Errorf("the phase %v has the error %v", st.Phase, st.Err)
 			}
 			if st.ClockOff != (c.own.Away > 15*time.Second) {
-				t.Error("wrong ClockOff (H93)")
+				t.Errorf("ClockOff is %v for a clock that is %v off (H93)", st.ClockOff, c.own.Away)
 			}
 			f.Observer = true
 			if _, m := f.Judge(0); m.Step != "" && m.Step != scripts.AdmitRead {
@@ -170,14 +171,14 @@ func TestJudgeAsTable(t *testing.T) {
 			}
 			f.Observer, f.Guard = false, 0
 			if st, m := f.Judge(0); c.own.Up && st.Phase != Voting || m.Step != "" {
-				t.Errorf("guard off: %v, step %q", st.Phase, m.Step)
+				t.Errorf("with the guard off Judge returned %v, step %q", st.Phase, m.Step)
 			}
 		})
 	}
 }
 
-// H75, H80, H81, H128: every record that is written contains the largest numbers that were read from any master, and
-// its quarantine is at least the largest of these numbers, the client's max TTL and 30 s.
+// H75, H80, H81, H128: every written record contains the largest max TTL and the largest quarantine that were read
+// from any master. The quarantine is also at least as long as this max TTL, the client's max TTL and 30 s.
 func TestNumbersOfAWrittenRecord(t *testing.T) {
 	other := func(longest, quarantine time.Duration) Fact {
 		r := record("x" + zeros)
@@ -195,7 +196,7 @@ func TestNumbersOfAWrittenRecord(t *testing.T) {
 		longest, quarantine time.Duration
 	}{
 		{"the others' are larger", 10 * time.Second, []Fact{blank, other(minute, minute)}, minute, minute},
-		{"the others' are smaller: the longest is the deployment's", 5 * minute,
+		{"the others' are smaller: the max TTL is the deployment's", 5 * minute,
 			[]Fact{blank, other(minute, minute), down, down, down}, minute, 5 * minute},
 		{"the max TTL is being raised: H80", guard, []Fact{blank, other(guard, 5*minute)}, guard, 5 * minute},
 		{"one that is down was read before", guard,
@@ -222,19 +223,19 @@ func TestNumbersOfAWrittenRecord(t *testing.T) {
 	}
 }
 
-// No quarantine begins while the record of another master has yet to be read, since its numbers may be larger, or
-// while the clocks of too few masters can be compared.
+// No quarantine begins while the record of another master has yet to be read, since that record may contain a longer
+// max TTL or quarantine, or while the clocks of too few masters can be compared.
 func TestFirstStartWaitsForOthers(t *testing.T) {
 	for name, other := range map[string]Fact{"not heard of": {}, "not read": {Settled: true, Up: true}} {
 		if st, m := deployment(empty("a"+zeros), other).Judge(0); st.Phase != Connecting || m.Step != "" {
-			t.Errorf("%s: %v, step %q", name, st.Phase, m.Step)
+			t.Errorf("%s: Judge returned %v, step %q, want to wait", name, st.Phase, m.Step)
 		}
 	}
 	f := deployment(empty("a" + zeros))
 	f.Clocks.Known = quorum.First(2)
 	st, m := f.Judge(0)
 	if st.Phase != Blocked || m.Step != "" || !strings.Contains(st.Err.Error(), "3 masters can be compared; 2 can") {
-		t.Errorf("too few clocks: %v, step %q, %v", st.Phase, m.Step, st.Err)
+		t.Errorf("with too few clocks Judge returned %v, step %q, %v", st.Phase, m.Step, st.Err)
 	}
 }
 
@@ -256,17 +257,17 @@ func TestFinishNeedsRecordsReadSinceBegin(t *testing.T) {
 			t.Errorf("%d records read since: step %q, gathers %b", asked, m.Step, m.Gather)
 		}
 		if asked >= 2 && m.Step != scripts.AdmitEnd {
-			t.Errorf("%d records read since: step %q, %v", asked, m.Step, st.Phase)
+			t.Errorf("with %d records read since: step %q, phase %v, want the end of the quarantine", asked, m.Step, st.Phase)
 		}
 	}
 	f := deployment(own, empty("b"+zeros), empty("c"+zeros), empty("d"+zeros))
 	if _, m := f.Judge(0); m.Step == scripts.AdmitEnd {
-		t.Error("masters without a record are considered read")
+		t.Error("masters without a record count as read")
 	}
 }
 
-// H98, H104, H124: a master whose record lists other masters does not vote. It does not block the others if a
-// majority has been admitted in this client's configuration. Otherwise the client writes to no master.
+// H98, H104, H124: a master whose record lists other masters does not vote. Such a master does not block the others if
+// a majority has been admitted in this client's configuration. Otherwise the client writes to no master.
 func TestAnotherListOfMasters(t *testing.T) {
 	stray := record("s" + zeros)
 	stray.Masters = "a,b,c"
@@ -276,7 +277,7 @@ func TestAnotherListOfMasters(t *testing.T) {
 		for i := range f.Facts {
 			st, m := f.Judge(i)
 			if (st.Phase == Blocked) != want.Has(i) || want.Has(i) && m.Step != "" {
-				t.Errorf("%s, master %d: %v, step %q, %v", when, i, st.Phase, m.Step, st.Err)
+				t.Errorf("%s: for master %d Judge returned %v, step %q, %v", when, i, st.Phase, m.Step, st.Err)
 			}
 			for _, part := range []string{"[a b c]", "[abcde]", "redlock quarantine --master master1"} {
 				if want.Has(i) && (!errors.Is(st.Err, ErrMasterList) || !strings.Contains(st.Err.Error(), part)) {
@@ -296,7 +297,7 @@ func TestAnotherListOfMasters(t *testing.T) {
 	}
 	blocked("a stray record before any master was admitted", quorum.First(5))
 	f.Facts[1].Lose()
-	blocked("it is down: H104", 0)
+	blocked("the master with the stray record is down: H104", 0)
 
 	f = deployment(with("a"+zeros, record("a"+zeros)), with("s"+zeros, stray))
 	if req, err := f.Quarantine(1); err != nil || req.Step != scripts.AdmitReplace || req.Record.Masters != list(5) ||
@@ -319,7 +320,7 @@ func TestAnotherListOfMasters(t *testing.T) {
 }
 
 // H98: agrees reports whether the record of a master matches the configuration of a client. Master 0 is only in the
-// old set, 1 in both sets, 2 only in the next set, and 3 in neither, but it is being prepared.
+// old set, 1 in both sets, 2 only in the next set, and 3 is in neither set, but is being prepared.
 func TestRecordsThatAgree(t *testing.T) {
 	final := &quorum.Config{Epoch: 2, Rule: quorum.Rule{Old: 0b0110}, Masters: "bc"}
 	joint := &quorum.Config{Epoch: 1, Rule: quorum.Rule{Old: 0b0011, Next: 0b0110}, Masters: "ab", Next: "bc"}
@@ -343,7 +344,7 @@ func TestRecordsThatAgree(t *testing.T) {
 		for i := range 4 {
 			f.Facts[i].Learn(c.record.String(), 1, 1)
 			if got := f.agrees(i); got != c.masters.Has(i) {
-				t.Errorf("epoch %d, record %v, master %d: %v", c.config.Epoch, c.record, i, got)
+				t.Errorf("epoch %d, record %v, master %d: agrees returned %v", c.config.Epoch, c.record, i, got)
 			}
 		}
 	}
@@ -371,14 +372,14 @@ func TestAdopts(t *testing.T) {
 			f.Facts[i] = with("f"+zeros, r)
 		}
 		if got := f.Adopts(); got != c.want {
-			t.Errorf("%s: epoch %d, want %d", name, got, c.want)
+			t.Errorf("%s: Adopts returned epoch %d, want %d", name, got, c.want)
 		}
 	}
 }
 
 // H98: the first masters are admitted only when each of the others has shown this client's list since the quarantine
-// began, cannot be written, or has been down for a quarantine or since this client started. H120: if an operator
-// admits a master, a short outage of another is enough, but the records of a majority are still needed.
+// began, cannot be written, or has been down for the time of a quarantine or since this client started. H120: if an
+// operator admits a master, a short outage of another is enough, but the records of a majority are still needed.
 func TestFirstMastersAgree(t *testing.T) {
 	over := epoch - guard.Microseconds()
 	first := func() *Deployment {
@@ -411,11 +412,11 @@ func TestFirstMastersAgree(t *testing.T) {
 	f := first()
 	f.Facts[4] = Fact{Settled: true, Lost: guard - 1, Asked: 1}
 	if _, m := f.Judge(0); m.Step != "" {
-		t.Errorf("one was down for less than a quarantine: step %q", m.Step)
+		t.Errorf("one master was down for less than a quarantine: step %q", m.Step)
 	}
 	f.Now = quorum.One(0)
 	if _, m := f.Judge(0); m.Step != scripts.AdmitNow {
-		t.Errorf("an operator admits, one is down: step %q", m.Step)
+		t.Errorf("an operator admits a master while another is down: step %q", m.Step)
 	}
 	f = deployment(empty("a"+zeros), Fact{Settled: true}, Fact{Settled: true}, Fact{Settled: true})
 	f.Now = quorum.First(5)
@@ -472,7 +473,7 @@ func TestIdentityChangesAreDetected(t *testing.T) {
 		{"a" + taken, "b" + zeros, false}, {"a" + taken, "a/" + x + "/7", false}, {"", "a" + zeros, false},
 	} {
 		if got := freed(c.from, c.to); got != c.freed {
-			t.Errorf("from %s to %s: %v", c.from, c.to, got)
+			t.Errorf("from %s to %s: freed returned %v", c.from, c.to, got)
 		}
 	}
 }
@@ -483,7 +484,7 @@ func TestObserverSeesAWrongClock(t *testing.T) {
 		f := deployment(changed(fact, func(f *Fact) { f.Away, f.Off = time.Minute, time.Minute }))
 		f.Observer = true
 		if st, m := f.Judge(0); st.Phase != Blocked || m.Step != "" || !strings.Contains(st.Err.Error(), "is 1m0s ahead") {
-			t.Errorf("%s: %v, step %q, %v", name, st.Phase, m.Step, st.Err)
+			t.Errorf("%s: Judge returned %v, step %q, %v", name, st.Phase, m.Step, st.Err)
 		}
 	}
 }
@@ -495,12 +496,12 @@ func TestAdmittedMasterGetsTheAgreedMaxTTL(t *testing.T) {
 	f := deployment(with("a"+zeros, r))
 	f.Facts[0].Began = 0
 	if _, m := f.Judge(0); m.Step != scripts.AdmitEnd || m.Record.Longest != guard || m.Record.Quarantine != r.Quarantine {
-		t.Errorf("step %q, %+v", m.Step, m.Record)
+		t.Errorf("step %q writes %+v", m.Step, m.Record)
 	}
 }
 
-// H91: a quarantine begins at the later of the master's clock and the median, so a clock that is set forward later does
-// not shorten it.
+// H91: a quarantine begins at the later of the master's clock and the median, so setting the master's clock forward
+// later does not shorten the quarantine.
 func TestQuarantineBeginsAtTheLaterClock(t *testing.T) {
 	const own = epoch - 14e6
 	f := deployment(changed(empty("a"+zeros), func(f *Fact) { f.Own = own }))
@@ -511,6 +512,6 @@ func TestQuarantineBeginsAtTheLaterClock(t *testing.T) {
 	s.Eval(own, reference.Env{RunID: "a"}, scripts.Admit, keys, args)
 	text, _ := s.Get(own, "p:admission")
 	if r, err := scripts.ParseRecord(text); err != nil || r.Since != epoch {
-		t.Errorf("%q, %v", text, err)
+		t.Errorf("the record is %q, %v; want it to begin at %d", text, err, epoch)
 	}
 }

@@ -59,7 +59,7 @@ func TestJudgeOfAShard(t *testing.T) {
 		}
 		if c.voted {
 			f.Facts[3] = sharded(with("f3"+zeros, record("f3"+zeros)), second)
-			f.Facts[3].Lose() // its record is still considered
+			f.Facts[3].Lose() // the record still counts
 			f.Facts[3].Lost = guard
 		}
 		if c.now {
@@ -68,10 +68,10 @@ func TestJudgeOfAShard(t *testing.T) {
 		st, m := f.Judge(0)
 		if st.Phase != c.phase || m.Step != c.step ||
 			c.err != "" && (st.Err == nil || !strings.Contains(st.Err.Error(), c.err)) {
-			t.Errorf("%s: %v, step %q, %v", c.name, st.Phase, m.Step, st.Err)
+			t.Errorf("%s: Judge returned %v, step %q, %v", c.name, st.Phase, m.Step, st.Err)
 		}
 		if c.phase == Blocked && !errors.Is(st.Err, ErrShardLayout) {
-			t.Errorf("%s: %v", c.name, st.Err)
+			t.Errorf("%s: the error is %v, want ErrShardLayout", c.name, st.Err)
 		}
 		if m.Step != "" && m.Record.Shard != second {
 			t.Errorf("%s: shard %v was written", c.name, m.Record.Shard)
@@ -79,15 +79,15 @@ func TestJudgeOfAShard(t *testing.T) {
 	}
 }
 
-// The shard in a record is checked at every epoch. A client of another shard, or of none, gets no vote from that
-// master, and starts no quarantine unless a majority of the records contain its own shard.
+// The shard in a record is checked at every epoch. A client of another shard, or of none, gets no vote from a master
+// with this record, and starts no quarantine unless a majority of the records contain its own shard.
 func TestAnotherShardOnOneMaster(t *testing.T) {
 	id := "f2" + zeros
 	later := record(id)
 	later.Epoch, later.Raised, later.Shard = 7, epoch, second
 	f := deployment(empty("a"+zeros), with("f1"+zeros, record("f1"+zeros)), with(id, later))
 	if st, m := f.Judge(2); !errors.Is(st.Err, ErrShardLayout) || m.Step != "" {
-		t.Errorf("%v, step %q", st.Err, m.Step)
+		t.Errorf("Judge returned %v, step %q, want ErrShardLayout and no step", st.Err, m.Step)
 	}
 	if st, _ := f.Judge(1); st.Phase != Voting {
 		t.Errorf("one record of another shard blocks a master: %v", st.Err)
@@ -95,13 +95,13 @@ func TestAnotherShardOnOneMaster(t *testing.T) {
 	f.Facts[1], f.Facts[3] = empty("f1"+zeros), empty("f3"+zeros)
 	for _, i := range []int{0, 1, 3} {
 		if st, m := f.Judge(i); !errors.Is(st.Err, ErrShardLayout) || m.Step != "" {
-			t.Errorf("master %d: %v, step %q", i, st.Err, m.Step)
+			t.Errorf("master %d: Judge returned %v, step %q, want ErrShardLayout and no step", i, st.Err, m.Step)
 		}
 	}
 }
 
 // Named reports whether all masters have shown the shard on their present connections. Begun reports whether one of
-// them has been admitted in it.
+// the masters has been admitted in this shard.
 func TestNamedAndBegun(t *testing.T) {
 	f := deployment(empty("a" + zeros))
 	f.Shard = second
@@ -126,8 +126,8 @@ func TestNamedAndBegun(t *testing.T) {
 	}
 }
 
-// A client that has found another shard on some master, while none of its own shards has begun, writes no record to
-// a new master.
+// A client that has found another shard on a master, before any of its own shards has begun to vote, writes no record
+// to a new master.
 func TestStrangerClaimsNothing(t *testing.T) {
 	f := deployment(empty("a" + zeros))
 	f.Shard, f.Stranger, f.Now = second, true, quorum.First(5)
@@ -135,7 +135,7 @@ func TestStrangerClaimsNothing(t *testing.T) {
 		f.Facts[i] = empty(f.Facts[i].Identity)
 	}
 	if st, m := f.Judge(0); st.Phase != Blocked || !errors.Is(st.Err, ErrShardLayout) || m.Step != "" {
-		t.Errorf("%v, %v, step %q", st.Phase, st.Err, m.Step)
+		t.Errorf("Judge returned %v, %v, step %q, want ErrShardLayout and no step", st.Phase, st.Err, m.Step)
 	}
 	if f.Other() {
 		t.Error("Other is true for empty masters")

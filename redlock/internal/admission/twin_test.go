@@ -42,7 +42,7 @@ func randomFact(r *rand.Rand) Fact {
 	return f
 }
 
-// twin implements Judge a second time, as a list of questions about one of three masters at epoch 0.
+// twin is a second implementation of Judge for one of three masters at epoch 0. The test compares the two.
 func twin(f *Deployment, i int) (Phase, scripts.AdmitStep) {
 	me := f.Facts[i]
 	needed, clocks, unknown, other := max(f.Guard, 30*time.Second), 0, false, false
@@ -52,7 +52,7 @@ func twin(f *Deployment, i int) (Phase, scripts.AdmitStep) {
 		}
 	}
 	fresh, admitted, waits := 0, 0, false
-	some, like := false, map[time.Duration]int{} // a voting master was read; records with this max TTL
+	some, like := false, map[time.Duration]int{} // some: a voting master was read; like: records by max TTL
 	agrees := func(x Fact) bool { return x.Text != "" && x.Record.Epoch == 0 && x.Record.Masters == list(3) }
 	for j, x := range f.Facts {
 		other = other || x.Read && x.Text != "" && !agrees(x)
@@ -63,7 +63,7 @@ func twin(f *Deployment, i int) (Phase, scripts.AdmitStep) {
 			freed := x.Up && x.Identity[1:] == zeros && x.Record.Identity[:1] == x.Identity[:1]
 			some = some || x.Up && x.Record.Admitted && (freed || x.Record.Identity == x.Identity)
 		case !x.Settled || x.Lost < needed && (x.Up && x.Away <= 15*time.Second || !x.Up && x.Asked > 0):
-			waits = true // matters only if none has been admitted
+			waits = true // matters only if no master has been admitted
 		}
 		if agrees(x) && x.Record.Admitted {
 			admitted++
@@ -150,7 +150,7 @@ func TestJudgeMatchesTwin(t *testing.T) {
 	for _, step := range []scripts.AdmitStep{"", scripts.AdmitRead, scripts.AdmitStart, scripts.AdmitEnd, scripts.AdmitNow,
 		scripts.AdmitSettle, scripts.AdmitRewrite} {
 		if seen[step] < 150 {
-			t.Errorf("step %q was drawn %d times", step, seen[step])
+			t.Errorf("step %q has occurred only %d times, want at least 150", step, seen[step])
 		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 // epoch is a plausible time of masters, in microseconds.
 const epoch = int64(1_700_000_000_000_000)
 
-// at returns the instant at which the steady clock shows us.
+// at returns the instant with these readings of both clocks, in microseconds.
 func at(us int64) clock.Instant { return clock.At(us*1000, us*1000) }
 
 // property runs f with many seeds.
@@ -32,7 +32,8 @@ func property(t *testing.T, f func(t *testing.T, r *rand.Rand)) {
 	}
 }
 
-// knowing returns the ballots of a client that knows the time of all masters, which differ from epoch by these offsets.
+// knowing returns the ballots of a client that knows the clocks of all masters. The clocks differ from epoch by these
+// offsets, in microseconds.
 func knowing(offsets ...int64) *Ballots {
 	b := New(quorum.First(len(offsets)))
 	for i, off := range offsets {
@@ -45,7 +46,7 @@ func mustPropose(t *testing.T, b *Ballots, us int64, name string, above int64) i
 	t.Helper()
 	first, last, err := b.Propose(at(us), name, above, 0)
 	if err != nil || first != last {
-		t.Fatalf("propose %q above %d: %d to %d, %v", name, above, first, last, err)
+		t.Fatalf("Propose for %q above %d returned %d to %d, %v", name, above, first, last, err)
 	}
 	return first
 }
@@ -54,7 +55,7 @@ func TestBallotIsTheMastersTime(t *testing.T) {
 	b := knowing(0, 0, 0)
 	for _, us := range []int64{0, 1, 5_000_000, 86_400_000_000} {
 		if got := mustPropose(t, b, us, "a", 0); got != epoch+us {
-			t.Errorf("after %d us: %d, want %d", us, got, epoch+us)
+			t.Errorf("after %d us Propose returned %d, want %d", us, got, epoch+us)
 		}
 	}
 }
@@ -64,10 +65,10 @@ func TestBallotIsAboveTheFence(t *testing.T) {
 		{epoch - 1, epoch}, {epoch, epoch + 1}, {epoch + 77, epoch + 78}, {scripts.MaxBallot - 2, scripts.MaxBallot - 1},
 	} {
 		if got := mustPropose(t, knowing(0, 0, 0), 0, "a", c.above); got != c.want {
-			t.Errorf("above %d: %d, want %d", c.above, got, c.want)
+			t.Errorf("above %d Propose returned %d, want %d", c.above, got, c.want)
 		}
 		if got, err := knowing(0, 0, 0).Repair(at(0), c.above); err != nil || got != c.want {
-			t.Errorf("repair above %d: %d, %v, want %d", c.above, got, err, c.want)
+			t.Errorf("above %d Repair returned %d, %v, want %d", c.above, got, err, c.want)
 		}
 	}
 }
@@ -77,10 +78,10 @@ func TestBallotIsAboveTheFence(t *testing.T) {
 func TestSpareBallotsOnlyAtPresentTime(t *testing.T) {
 	b := knowing(0, 0, 0)
 	if first, last, err := b.Propose(at(0), "a", 0, 32); err != nil || first != epoch || last != epoch+32 {
-		t.Errorf("%d to %d, %v", first, last, err)
+		t.Errorf("Propose returned %d to %d, %v, want 32 spare ballots", first, last, err)
 	}
 	if first, last, err := b.Propose(at(0), "a", epoch+32, 32); err != nil || first != epoch+33 || last != first {
-		t.Errorf("above the last block: %d to %d, %v", first, last, err)
+		t.Errorf("above the last range Propose returned %d to %d, %v, want no spare ballots", first, last, err)
 	}
 }
 
@@ -90,14 +91,14 @@ func TestBallotsEndBelow2To53(t *testing.T) {
 	for _, above := range []int64{most - 1, most, most + 1, 1 << 60, math.MaxInt64} {
 		b := knowing(0, 0, 0)
 		if got, _, err := b.Propose(at(0), "a", above, 0); !errors.Is(err, ErrTokensExhausted) || got != 0 {
-			t.Errorf("above %d: %d, %v", above, got, err)
+			t.Errorf("above %d Propose returned %d, %v", above, got, err)
 		}
 		if got, err := b.Repair(at(0), above); !errors.Is(err, ErrTokensExhausted) {
-			t.Errorf("repair above %d: %d, %v", above, got, err)
+			t.Errorf("above %d Repair returned %d, %v", above, got, err)
 		}
 		b.Saw(at(0), "b", above)
 		if got, _, err := b.Propose(at(0), "b", 0, 0); !errors.Is(err, ErrTokensExhausted) || got != 0 {
-			t.Errorf("above a fence of %d: %d, %v", above, got, err)
+			t.Errorf("above a fence of %d Propose returned %d, %v", above, got, err)
 		}
 	}
 	late := New(quorum.First(1))
@@ -115,7 +116,7 @@ func TestHighFenceIsForgotten(t *testing.T) {
 	} {
 		b.Saw(at(0), "a", c.saw)
 		if got := mustPropose(t, b, 0, "a", 0); got != c.want {
-			t.Errorf("above a fence of %d: %d, want %d", c.saw, got, c.want)
+			t.Errorf("above a fence of %d Propose returned %d, want %d", c.saw, got, c.want)
 		}
 	}
 	if len(b.high) != 0 {
@@ -147,7 +148,7 @@ func TestFloorAsNaive(t *testing.T) {
 			highest = max(highest, fences[k])
 		}
 		if got := Floor(slices.Clone(fences), n, ill); got > highest {
-			t.Errorf("%v of %d masters, %d ill: %d", fences, n, ill, got)
+			t.Errorf("with the fences %v, of %d masters, %d of which cannot vote, Floor returned %d", fences, n, ill, got)
 		}
 		if got := Floor(slices.Clone(fences), n, n-heard); heard >= quorum.Quorum(n) {
 			below := 0
@@ -157,7 +158,7 @@ func TestFloorAsNaive(t *testing.T) {
 				}
 			}
 			if below < quorum.Quorum(n) {
-				t.Errorf("%v of %d masters: only %d are below the floor %d", fences, n, below, got)
+				t.Errorf("the fences are %v, of %d masters: only %d are at or below the floor %d", fences, n, below, got)
 			}
 		}
 	})
@@ -202,7 +203,7 @@ func TestClockEstimates(t *testing.T) {
 			}
 		}
 		if got := c.Read(at(us)); got.Median != want || got.Latest != latest || got.Known.Len() != len(counted) {
-			t.Errorf("of %v at %d: %+v, want %d and %d", counted, us, got, want, latest)
+			t.Errorf("with the clocks %v at %d Read returned %+v, want %d and %d", counted, us, got, want, latest)
 		}
 		for i := range n {
 			own, ok := known[i]
@@ -214,20 +215,20 @@ func TestClockEstimates(t *testing.T) {
 				away = 0
 			}
 			if c.Own(at(us), i) != own || c.Away(i) != away {
-				t.Errorf("of %v master %d: own %d, away %v", known, i, c.Own(at(us), i), c.Away(i))
+				t.Errorf("with the clocks %v master %d has own time %d, away %v", known, i, c.Own(at(us), i), c.Away(i))
 			}
 		}
 	})
 }
 
 // With two masters Median is the earlier clock, and Latest, which the start of a quarantine uses, is the later clock
-// unless that is too far ahead.
+// unless the later clock is too far ahead.
 func TestClocksOfTwoMasters(t *testing.T) {
 	if got := knowing(0, 9_000_000).Read(at(0)); got.Median != epoch || got.Latest != epoch+9_000_000 {
-		t.Errorf("%+v", got)
+		t.Errorf("Read returned %+v", got)
 	}
 	if got := knowing(0, 16_000_000).Read(at(0)); got.Median != epoch || got.Latest != epoch {
-		t.Errorf("16 s apart: %+v", got)
+		t.Errorf("with clocks that are 16 s apart Read returned %+v", got)
 	}
 }
 
@@ -280,7 +281,7 @@ func TestRefinementsGetBetter(t *testing.T) {
 		before := c.Own(at(0), 0)
 		c.Refine(0, before+1, at(0), x.within)
 		if taken := c.Own(at(0), 0) != before; taken != x.taken {
-			t.Errorf("within %v: it was used: %v", x.within, taken)
+			t.Errorf("within %v: the refinement was used: %v", x.within, taken)
 		}
 	}
 	c.Learn(0, epoch, at(0), 0)
@@ -306,7 +307,8 @@ func TestBallotsOfANameDoNotFall(t *testing.T) {
 			}
 			got, _, err := b.Propose(at(us), name, near, 0)
 			if err != nil || got <= near || got <= told[name] || got < last[name] || got >= scripts.MaxBallot {
-				t.Errorf("%q above %d, fence %d, last ballot %d: %d, %v", name, near, told[name], last[name], got, err)
+				t.Errorf("Propose for %q above %d, with fence %d and last ballot %d, returned %d, %v", name, near, told[name],
+					last[name], got, err)
 			}
 			last[name] = got
 		}
@@ -340,7 +342,7 @@ func TestBallotsAreSafeForConcurrentUse(t *testing.T) {
 				b.Own(at(i), g)
 				got, _, err := b.Propose(at(i), name, last, 0)
 				if err != nil || got <= last {
-					t.Errorf("%q after %d: %d, %v", name, last, got, err)
+					t.Errorf("Propose for %q above %d returned %d, %v", name, last, got, err)
 					return
 				}
 				last = got

@@ -15,8 +15,8 @@ func TestMissedTime(t *testing.T) {
 	const s = time.Second
 	type show struct {
 		after time.Duration // time since the first readings, on this machine
-		leap  time.Duration // time by which the masters have run ahead since
-		of    quorum.Set
+		leap  time.Duration // time by which the masters' clocks have gained on this machine since
+		of    quorum.Set    // masters with this leap
 	}
 	for name, c := range map[string]struct {
 		shows    []show
@@ -59,13 +59,14 @@ func TestMissedTime(t *testing.T) {
 				}
 			}
 			if missed := counting.Now().Sub(began) - (now - time.Hour); missed < c.at || missed > c.most {
-				t.Errorf("missed %v, want %v to %v", missed, c.at, c.most)
+				t.Errorf("the missed time is %v, want %v to %v", missed, c.at, c.most)
 			}
 		})
 	}
 }
 
-// H118: the elapsed time is the largest of the times that three clocks show, never a sum of them.
+// H118: the elapsed time is the largest of the times that the boot clock, the wall clock and the masters' clocks show,
+// never a sum of them.
 func TestLargestOfThreeClocksCounts(t *testing.T) {
 	clocks := NewClocks(quorum.First(3))
 	boot, wall := time.Second, time.Second
@@ -80,20 +81,20 @@ func TestLargestOfThreeClocksCounts(t *testing.T) {
 	wall += 20 * time.Second // after a freeze of a virtual machine whose wall clock was set
 	learn(20 * time.Second)
 	if d := counting.Now().Sub(began); d != 20*time.Second {
-		t.Errorf("%v passed", d)
+		t.Errorf("%v passed, want 20 s", d)
 	}
 	boot, wall = boot+time.Second, wall+time.Second
 	learn(41 * time.Second) // both clocks have missed another 20 s
 	if d := counting.Now().Sub(began); d != 41*time.Second {
-		t.Errorf("%v passed", d)
+		t.Errorf("%v passed, want 41 s", d)
 	}
 	if got := clocks.Median(counting.Now()); got != epoch+41_000_000 {
-		t.Errorf("median %d", got)
+		t.Errorf("the median is %d", got)
 	}
 }
 
-// A master whose clock is beyond the range of ballots has no offset that could be corrected. The other masters show
-// the missed time without it.
+// A master whose clock is beyond the range of ballots has no offset that could be corrected. The missed time is
+// computed from the other masters.
 func TestMissedTimeWithClockBeyondBallots(t *testing.T) {
 	clocks := NewClocks(quorum.First(3))
 	now := time.Hour

@@ -34,12 +34,12 @@ func newBed(t *testing.T, n int, opts ...pool.Option) *managerBed {
 	b.Run()
 	synctest.Wait()
 	if v := b.Monitor.View(); v.Voting != v.Config.Rule.All() {
-		t.Fatalf("%b vote of %d", v.Voting, n)
+		t.Fatalf("only the masters %b of %d vote", v.Voting, n)
 	}
 	return b
 }
 
-// newQuietBed returns a managerBed that does not know anything of its masters yet.
+// newQuietBed returns a managerBed that knows nothing about its masters yet.
 func newQuietBed(t *testing.T, n int, opts ...pool.Option) *managerBed {
 	t.Helper()
 	b := &managerBed{Bed: testbed.New(t, n, opts...), t: t, closing: make(chan struct{})}
@@ -112,7 +112,7 @@ func (b *managerBed) logf(format string, args ...any) {
 	b.logged = append(b.logged, fmt.Sprintf(format, args...))
 }
 
-// takeLog returns the log records since the last call.
+// takeLog returns the log records since its last call.
 func (b *managerBed) takeLog() (logged []string) {
 	synctest.Wait()
 	b.mu.Lock()

@@ -27,7 +27,7 @@ func TestDriftOf(t *testing.T) {
 		{Drift{Constant: math.MaxInt64}, 0, math.MaxInt64},
 	} {
 		if got := c.drift.Of(c.ttl); got != c.want {
-			t.Errorf("%+v of %d ns: %d ns, want %d", c.drift, c.ttl, got, c.want)
+			t.Errorf("the drift %+v of %d ns is %d ns, want %d", c.drift, c.ttl, got, c.want)
 		}
 	}
 }
@@ -51,7 +51,7 @@ func TestDriftCheckRefusesInvalidDrift(t *testing.T) {
 		err := c.drift.Check()
 		switch {
 		case c.want == "" && err != nil:
-			t.Errorf("%+v: %v", c.drift, err)
+			t.Errorf("%+v was refused: %v", c.drift, err)
 		case c.want != "" && err == nil:
 			t.Errorf("%+v was accepted", c.drift)
 		case c.want != "" && (!strings.Contains(err.Error(), c.want)):

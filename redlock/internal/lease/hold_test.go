@@ -30,7 +30,7 @@ func TestHolderWithoutHandoffsReleases(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		noHandoff := func(_, _ time.Duration) *Successor { t.Error("handed off"); return nil }
+		noHandoff := func(_, _ time.Duration) *Successor { t.Error("the hold was handed off"); return nil }
 		if err := successor.Unlock(t.Context(), noHandoff); err != nil {
 			t.Error(err)
 		}
@@ -61,7 +61,7 @@ func TestExtendSoon(t *testing.T) {
 		}
 		l.ExtendSoon(0)
 		after(time.Millisecond)
-		l.ExtendSoon(2 * time.Second) // later than a retry; the confirmation must not cancel it
+		l.ExtendSoon(2 * time.Second) // later than a retry; the confirmation must not cancel this extension
 		after(2010 * time.Millisecond)
 		delay(0)
 		if got := b.takeLog(); !slices.Equal(got, []string{"extended false", "extended false"}) {
@@ -121,7 +121,7 @@ func TestInnerUnlockInJointConfiguration(t *testing.T) {
 	})
 }
 
-// H70: a re-entry with a TTL that the deployment does not allow fails with the reason, and leaves the lock as it was.
+// H70: a re-entry with a TTL that the deployment does not allow fails with the reason, and does not change the lock.
 func TestRefusedTTLOfReentryIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, 3)
@@ -130,7 +130,7 @@ func TestRefusedTTLOfReentryIsReported(t *testing.T) {
 		long.TTL = time.Minute
 		err := h.Reenter(t.Context(), &Hold{}, long)
 		if f, ok := round.AsFailure(err); !ok || !errors.Is(f.Decision, round.ErrTTLTooLong) {
-			t.Errorf("%v, want ErrTTLTooLong", err)
+			t.Errorf("Reenter returned %v, want ErrTTLTooLong", err)
 		}
 		synctest.Wait()
 		if i := h.Lease().Info(); h.Err() != nil || i.Depth != 1 || i.Left > 10*time.Second {
@@ -139,7 +139,7 @@ func TestRefusedTTLOfReentryIsReported(t *testing.T) {
 	})
 }
 
-// H28: a re-entry that fails leaves the depth as it was, also on the masters.
+// H28: a re-entry that fails does not change the depth, also on the masters.
 func TestFailedReentryIsUndone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, 3)
@@ -147,7 +147,7 @@ func TestFailedReentryIsUndone(t *testing.T) {
 		greedy := terms()
 		greedy.Least = time.Hour
 		if err := h.Reenter(t.Context(), &Hold{}, greedy); !errors.Is(err, round.ErrTooSlow) {
-			t.Errorf("%v, want ErrTooSlow", err)
+			t.Errorf("Reenter returned %v, want ErrTooSlow", err)
 		}
 		synctest.Wait()
 		if _, depth, _ := b.Masters.Master(0).Holds("n"); depth != 1 || h.Lease().Info().Depth != 1 {
@@ -178,13 +178,13 @@ func TestContextsAreNotKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		if lasting.Err() == nil {
-			t.Error("a context that had not ended was forgotten")
+			t.Error("a context that had not ended did not end with the lock")
 		}
 	})
 }
 
-// confirmed waits until its context ends, but no longer than the remaining validity. In both cases it waits at least
-// a moment, so that near masters can confirm the release.
+// confirmed waits until the round is decided, its context ends, or the remaining validity has expired. In the last two
+// cases it waits at least 10 ms in all, so that near masters can confirm the release.
 func TestConfirmedAsTable(t *testing.T) {
 	const ms = time.Millisecond
 	for _, c := range []struct {
@@ -220,7 +220,7 @@ func TestConfirmedAsTable(t *testing.T) {
 				}()
 				err := confirmed(ctx, rd, c.left)
 				if took := time.Since(began); took != c.wantWithin || (err == nil) != (c.want == nil) || !errors.Is(err, c.want) {
-					t.Errorf("after %v: %v", took, err)
+					t.Errorf("confirmed returned %v after %v, want %v after %v", err, took, c.want, c.wantWithin)
 				}
 				<-rd.Done()
 			})

@@ -19,7 +19,7 @@ func entering(ctx context.Context, l *limiter, closing <-chan struct{}, patience
 	return done
 }
 
-// H101: calls beyond the bound begin in the order in which they came, one for each round that ends.
+// H101: calls above the limit begin in the order of their arrival, one for each round that ends.
 func TestLimiterAdmitsInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &limiter{limit: leastRounds, active: leastRounds}
@@ -54,11 +54,11 @@ func TestLimiterCallsGiveUp(t *testing.T) {
 		synctest.Wait()
 		for i, want := range []error{round.ErrOverloaded, context.Canceled, ErrClosed} {
 			if err := <-calls[i]; !errors.Is(err, want) {
-				t.Errorf("call %d: %v", i, err)
+				t.Errorf("call %d returned %v, want %v", i, err, want)
 			}
 		}
 		if l.waiting.Len() > 0 || l.active != leastRounds {
-			t.Errorf("%d wait, %d are under way", l.waiting.Len(), l.active)
+			t.Errorf("%d calls wait, and %d rounds are under way", l.waiting.Len(), l.active)
 		}
 	})
 }
@@ -71,10 +71,10 @@ func TestLimiterUsesATurnThatComesLate(t *testing.T) {
 	place := l.waiting.PushBack(w)
 	l.leave(false)
 	if err := l.giveUp(place, w, round.ErrOverloaded); err != nil || l.active != leastRounds {
-		t.Errorf("%v, %d rounds are under way", err, l.active)
+		t.Errorf("giveUp returned %v, and %d rounds are under way", err, l.active)
 	}
 	if err := l.giveUp(place, w, context.Canceled); err == nil || l.active != leastRounds-1 {
-		t.Errorf("%v, %d rounds are under way", err, l.active)
+		t.Errorf("giveUp returned %v, and %d rounds are under way", err, l.active)
 	}
 }
 
@@ -107,6 +107,6 @@ func TestLimiterFollowsTheDelay(t *testing.T) {
 		}
 	}
 	if limits[0] != firstRounds+1 || slices.Max(limits) != mostRounds || l.limit != leastRounds {
-		t.Errorf("from %d to %d, and then to %d", limits[0], slices.Max(limits), l.limit)
+		t.Errorf("the limit changed from %d to %d, and then to %d", limits[0], slices.Max(limits), l.limit)
 	}
 }

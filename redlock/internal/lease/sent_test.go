@@ -25,7 +25,7 @@ func TestSentMatchesAListOfAllMessages(t *testing.T) {
 		var s sent
 		letters := map[int][]letter{}
 		sessions := []uint64{1, 2, 3, 4, 5}
-		asked := int64(0) // the largest ballot that is not a repair's
+		asked := int64(0) // the largest ballot of a message that is no repair
 		for ballot := int64(1); ballot < 2+r.Int64N(6); ballot++ {
 			if r.IntN(2) == 0 {
 				sessions[r.IntN(5)] += 10
@@ -60,7 +60,7 @@ func TestSentMatchesAListOfAllMessages(t *testing.T) {
 // checkSent compares the record of one master with all messages sent to it.
 func checkSent(t *testing.T, s *sent, i int, list []letter, asked int64) {
 	if got := s.to.Has(i); got != (len(list) > 0) {
-		t.Errorf("master %d: sent to: %v, %v", i, got, list)
+		t.Errorf("master %d: sent reports a message: %v; the messages are %v", i, got, list)
 	}
 	if len(list) == 0 {
 		if s.last(i) != 0 {
@@ -70,10 +70,10 @@ func checkSent(t *testing.T, s *sent, i int, list []letter, asked int64) {
 	}
 	one := !slices.ContainsFunc(list, func(l letter) bool { return l.session != list[0].session })
 	if got := s.session(i); got != 0 && (!one || got != list[0].session) {
-		t.Errorf("master %d: session %d for %v", i, got, list)
+		t.Errorf("master %d: the session is %d for the messages %v", i, got, list)
 	}
-	// A round that left this master out may add its ballot too: that only raises the fence to the fence of the other
-	// masters.
+	// The result may include the ballot of a round that left this master out: that only raises the fence to the fence of
+	// the other masters.
 	want := asked
 	for _, l := range list {
 		want = max(want, l.ballot)

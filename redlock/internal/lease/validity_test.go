@@ -50,7 +50,7 @@ func TestValidityIsExact(t *testing.T) {
 }
 
 // H14, H61: the validity decreases by the larger of the times that have passed on the two clocks, so it includes a
-// suspension or a freeze that only one of them has seen. A wall clock that is set back does not increase the
+// suspension or a freeze that only one of the clocks has counted. A wall clock that is set back does not increase the
 // validity.
 func TestValidityCountsTheLargerElapsedTime(t *testing.T) {
 	property.Check(t, func(t *testing.T, r *rand.Rand) {
@@ -64,7 +64,7 @@ func TestValidityCountsTheLargerElapsedTime(t *testing.T) {
 	})
 }
 
-// H61: after any freezes, each seen by one clock or by both, the remaining validity is the TTL minus the drift and
+// H61: after any freezes, each counted by one clock or by both, the remaining validity is the TTL minus the drift and
 // the larger of the two times that have passed on the clocks. The maximum hold uses the same elapsed time.
 func TestSeveralFreezesAddUpToTheLargerClock(t *testing.T) {
 	property.Check(t, func(t *testing.T, r *rand.Rand) {
@@ -94,7 +94,7 @@ func TestSeveralFreezesAddUpToTheLargerClock(t *testing.T) {
 			want = min(want, m-elapsed)
 		}
 		if got := l.leftLocked(now); got != want {
-			t.Errorf("%v are left, want %v", got, want)
+			t.Errorf("%v of validity are left, want %v", got, want)
 		}
 		why, cause := l.expiredLocked(now), error(nil)
 		if why != nil {
@@ -146,7 +146,7 @@ func TestExtensionRetriesFitIntoTheValidity(t *testing.T) {
 		rest, pause := v.left(now), v.retryIn(now)
 		switch {
 		case pause < time.Millisecond:
-			t.Errorf("%+v: a retry after %v is a flood", v, pause)
+			t.Errorf("%+v: a retry after %v, want at least a millisecond", v, pause)
 		case pause > max(rest/3, time.Millisecond):
 			t.Errorf("%+v: a retry after %v of the %v that are left", v, pause, rest)
 		case pause > max(v.ttl*16/100, time.Millisecond):
@@ -161,7 +161,7 @@ func TestShortestExtensionRetry(t *testing.T) {
 	v := validity{start: clock.At(1, 1), ttl: time.Second, drift: DefaultDrift.Of(time.Second)}
 	for _, late := range []time.Duration{-time.Millisecond, 0, time.Hour} {
 		if got := v.retryIn(v.start.Add(v.ttl - v.drift + late)); got != time.Millisecond {
-			t.Errorf("%v after the end: %v", late, got)
+			t.Errorf("%v after the end the pause is %v, want 1ms", late, got)
 		}
 	}
 }

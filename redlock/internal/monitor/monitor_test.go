@@ -92,7 +92,8 @@ func after(d time.Duration) {
 	synctest.Wait()
 }
 
-// phases fails the test unless the masters are in the phases want; the last of these applies to all further masters.
+// phases fails the test unless each master i is in the phase want[i]. The last phase in want also applies to all
+// further masters.
 func (r *rig) phases(when string, want ...admission.Phase) {
 	r.Helper()
 	for i, m := range r.View().Masters {
@@ -110,7 +111,7 @@ func (r *rig) scripts() (n int) {
 	return n
 }
 
-// When a client has just started, Ready waits for its masters, but not for a minority of them. Later it does not
+// When a client has just started, Ready waits for its masters, but not for a minority of them. Later Ready does not
 // wait for masters that are known to be down.
 func TestReadyWaitsForAQuorumAlone(t *testing.T) {
 	virtual(t, 5, func(r *rig) {
@@ -119,7 +120,7 @@ func TestReadyWaitsForAQuorumAlone(t *testing.T) {
 		}
 		view, err := r.Ready(r.Context())
 		if err != nil || view.Voting.Len() < 3 {
-			r.Errorf("%b vote, %v", view.Voting, err)
+			r.Errorf("after Ready the masters %b vote, want at least three; the error is %v", view.Voting, err)
 		}
 		after(time.Second)
 		r.phases("all are up", admission.Voting)
@@ -135,11 +136,11 @@ func TestReadyWaitsForAQuorumAlone(t *testing.T) {
 		ended, cancel := context.WithCancel(r.Context())
 		cancel()
 		if _, err := r.Await(ended, func(*admission.View) bool { return false }); !errors.Is(err, context.Canceled) {
-			r.Errorf("with an ended context: %v", err)
+			r.Errorf("with an ended context Await returned %v", err)
 		}
 		r.Close()
 		if _, err := r.Await(r.Context(), func(*admission.View) bool { return false }); !errors.Is(err, errClosed) {
-			r.Errorf("after Close: %v", err)
+			r.Errorf("after Close Await returned %v", err)
 		}
 	}, nil)
 }
@@ -161,13 +162,13 @@ func TestDoubtsAndReads(t *testing.T) {
 		r.phases("after the doubt", admission.InQuarantine, admission.Voting)
 		r.masters.Master(1).Flush()
 		if view, err := r.ReadRecords(r.Context()); err != nil || view.Masters[1].Phase == admission.Voting {
-			r.Errorf("after ReadRecords: %v, %v", view.Masters[1].Phase, err)
+			r.Errorf("after ReadRecords master 1 is in the phase %v; the error is %v", view.Masters[1].Phase, err)
 		}
 	}, nil)
 }
 
 // No admission script is sent without a reason: an idle deployment gets only the heartbeats of the pool, and a
-// quarantine costs about one script a second.
+// quarantine causes about one script a second.
 func TestIdleDeploymentsGetNoSteps(t *testing.T) {
 	virtual(t, 3, func(r *rig) {
 		after(time.Second)
@@ -184,9 +185,9 @@ func TestIdleDeploymentsGetNoSteps(t *testing.T) {
 	}, nil)
 }
 
-// If all masters restart empty at the same moment, each of them begins its quarantine, in whatever order they
-// answer. The reads of records that the first quarantine needs before its end do not prevent the others from
-// beginning.
+// If all masters restart empty at the same moment, each of them begins its quarantine, regardless of the order in
+// which they answer. The reads of records that the first quarantine needs before its end do not delay the other
+// quarantines.
 func TestSimultaneousRestartsAllBegin(t *testing.T) {
 	for range 30 {
 		virtual(t, 3, func(r *rig) {
@@ -239,10 +240,10 @@ func TestRefusedScriptSaysWhy(t *testing.T) {
 		r.phases("refusing", admission.Blocked, admission.Blocked, admission.InQuarantine)
 		for i, word := range []string{"NOPERM", "OOM"} {
 			if err := r.View().Masters[i].Err; err == nil || !strings.Contains(err.Error(), word) {
-				r.Errorf("master %d: %v", i, err)
+				r.Errorf("the error of master %d is %v", i, err)
 			}
 		}
-		if got := r.masters.Master(0).Commands()["admit"]; got > 70 { // each is sent once more with its text
+		if got := r.masters.Master(0).Commands()["admit"]; got > 70 { // each script is sent once more with its text
 			r.Errorf("%d scripts in 30 s", got)
 		}
 		r.masters.Master(0).Refuse("")
@@ -270,35 +271,36 @@ func TestWithoutTheGuardEveryMasterVotes(t *testing.T) {
 	virtual(t, 3, func(r *rig) {
 		r.masters.Master(2).Stop()
 		after(10 * time.Second)
-		r.phases("at once", admission.Voting, admission.Voting, admission.Down)
+		r.phases("immediately", admission.Voting, admission.Voting, admission.Down)
 		if r.scripts() != 0 || r.View().Masters[0].Stamp != "" {
-			r.Errorf("%d scripts, record %q", r.scripts(), r.View().Masters[0].Stamp)
+			r.Errorf("%d scripts were sent, and master 0 has the record %q, want none", r.scripts(), r.View().Masters[0].Stamp)
 		}
 	}, func(s *monitor.Settings) { s.Guard = 0 }, memory.Fresh())
 }
 
-// The masters of a configuration that is followed are admitted, but do not vote. The masters of a configuration that
-// is used vote immediately. Masters that leave the configuration are returned to the pool after some time.
+// The masters of the next configuration are admitted while the client still uses the old one, but do not vote. The
+// masters of the configuration in use vote immediately. Masters that leave the configuration are returned to the pool
+// after some time.
 func TestConfigurationsAreFollowedAndLeft(t *testing.T) {
 	virtual(t, 6, func(r *rig) {
 		now, next := config(r.pool, 0, 3), config(r.pool, 3, 6)
 		r.SetConfig(now)
 		if v := r.View(); v.Config != now || v.Voting&^quorum.First(3) != 0 {
-			r.Errorf("used: %+v", v)
+			r.Errorf("the view does not use the configuration: %+v", v)
 		}
 		both := *next
 		both.Rule = quorum.Rule{Old: now.Rule.Old, Next: next.Rule.Old}
 		both.Masters, both.Next = now.Masters, next.Masters
 		r.SetConfig(now.Following(&both))
 		after(35 * time.Second)
-		r.phases("followed", admission.Voting)
+		r.phases("the next masters are admitted", admission.Voting)
 		if v := r.View(); v.Voting != quorum.First(3) {
-			r.Errorf("%b vote while the others are followed", v.Voting)
+			r.Errorf("%b vote while the next masters are admitted", v.Voting)
 		}
 		before := r.View().Masters[0].Incarnation
 		r.SetConfig(next)
 		if v := r.View(); v.Voting != next.Rule.Old {
-			r.Errorf("%b vote afterwards", v.Voting)
+			r.Errorf("%b vote in the next configuration", v.Voting)
 		}
 		if got := r.View().Masters[0].Incarnation; got != before || got == 0 {
 			r.Errorf("a master that left has incarnation %d, then %d: leases that still use it would be lost", before, got)
@@ -307,7 +309,7 @@ func TestConfigurationsAreFollowedAndLeft(t *testing.T) {
 		_, early := r.pool.Find(r.pool.Addr(0))
 		after(2 * time.Second)
 		if _, late := r.pool.Find(r.pool.Addr(0)); !early || late {
-			r.Errorf("known after 29 s: %v, after 31 s: %v", early, late)
+			r.Errorf("master 0 is in the pool after 29 s: %v, want true; after 31 s: %v, want false", early, late)
 		}
 		if _, known := r.pool.Find(r.pool.Addr(3)); !known {
 			r.Error("a master that is in use was returned to the pool")
@@ -336,8 +338,8 @@ func TestQuarantineByHandOfAStrayRecord(t *testing.T) {
 		}
 		r.phases("replaced", admission.Voting, admission.InQuarantine, admission.Voting)
 		after(59 * time.Second)
-		r.phases("a second before its minute is over", admission.Voting, admission.InQuarantine, admission.Voting)
+		r.phases("a second before the minute has passed", admission.Voting, admission.InQuarantine, admission.Voting)
 		after(3 * time.Second)
-		r.phases("after its minute", admission.Voting)
+		r.phases("after the minute", admission.Voting)
 	}, nil)
 }

@@ -58,7 +58,7 @@ func TestNextAsTable(t *testing.T) {
 		name    string
 		now     *quorum.Config
 		seen    []admission.State
-		behind  bool // some lease is not on the next masters
+		behind  bool // a lease is not on the next masters
 		want    *quorum.Config
 		step    Step
 		problem string
@@ -83,7 +83,7 @@ func TestNextAsTable(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			step, err := Next(Seen{Config: c.now, Masters: c.seen, Carried: !c.behind}, c.want)
 			if step != c.step || (err == nil) != (c.problem == "") || err != nil && !strings.Contains(err.Error(), c.problem) {
-				t.Errorf("step %d, %v; want %d, %q", step, err, c.step, c.problem)
+				t.Errorf("Next returned step %d, %v; want %d, %q", step, err, c.step, c.problem)
 			}
 		})
 	}
@@ -101,7 +101,7 @@ func TestRaiseAndFinishNeedRecords(t *testing.T) {
 	}
 	w, err := Raise(raised(0, 0))
 	if err != nil || w.Rule != states[1].Rule || w.Record != (scripts.Record{Epoch: 1}) {
-		t.Errorf("raise: %+v, %v", w, err)
+		t.Errorf("Raise returned %+v, %v", w, err)
 	}
 	for _, c := range []struct {
 		seen Seen
@@ -112,25 +112,25 @@ func TestRaiseAndFinishNeedRecords(t *testing.T) {
 		{Seen{Config: states[0], Masters: masters(now)}, "no change is in progress"},
 	} {
 		if _, err := Finish(c.seen); err == nil || !strings.Contains(err.Error(), c.text) {
-			t.Errorf("finish: %v, want %q", err, c.text)
+			t.Errorf("Finish returned %v, want an error with %q", err, c.text)
 		}
 	}
 	w, err = Finish(raised(0b011, time.Minute))
 	if err != nil || w.Rule != (quorum.Rule{Old: next}) || w.Record.Epoch != 1 || w.Record.Alone != 2 {
-		t.Errorf("finish: %+v, %v", w, err)
+		t.Errorf("Finish returned %+v, %v", w, err)
 	}
 	if _, err := Raise(Seen{Config: states[2], Masters: masters(now)}); !errors.Is(err, admission.ErrIncomplete) {
-		t.Errorf("epoch 2 was raised although it may not act alone: %v", err)
+		t.Errorf("epoch 2 was raised although the next masters still need the old ones: %v", err)
 	}
 	open := having(masters(now), next, func(s *admission.State) { s.Record.Alone = 2 })
 	if w, err = Raise(Seen{Config: states[2], Masters: open}); err != nil || w.Record.Alone != 2 {
-		t.Errorf("raise epoch 2: %+v, %v", w, err)
+		t.Errorf("Raise of epoch 2 returned %+v, %v", w, err)
 	}
 	has := func(epoch, alone int64) bool {
 		return w.Has(&admission.State{Record: scripts.Record{Epoch: epoch, Alone: alone}})
 	}
 	if !has(2, 2) || has(2, 0) || has(0, 2) {
-		t.Error("wrong result of Has")
+		t.Error("Has must be true only for a record with epoch 2 and Alone 2")
 	}
 }
 
@@ -147,17 +147,17 @@ func TestRecordsOfAnotherChange(t *testing.T) {
 	}
 	ours, others := list("abc", "bcde"), list("abc", "bcdef")
 	if p := Look(Seen{Config: joint, Masters: ours}); !p.OpenAll || !p.RaisedAll {
-		t.Errorf("ours: %+v", p)
+		t.Errorf("Look at the records of this change returned %+v", p)
 	}
 	if p := Look(Seen{Config: joint, Masters: others}); p.OpenAll || p.RaisedAll {
-		t.Errorf("another change: %+v", p)
+		t.Errorf("Look at the records of another change returned %+v", p)
 	}
 	if _, err := Next(Seen{Config: joint, Masters: others, Carried: true}, final); !errors.Is(err,
 		admission.ErrIncomplete) {
 		t.Errorf("a client uses next masters of another change: %v", err)
 	}
 	if step, err := Next(Seen{Config: joint, Masters: ours, Carried: true}, final); step != Adopt || err != nil {
-		t.Errorf("step %d, %v", step, err)
+		t.Errorf("Next returned step %d, %v, want Adopt", step, err)
 	}
 	w := Writing{Record: record(joint)}
 	if w.Has(&others[0]) || w.May(&others[0]) || !w.Has(&ours[0]) {
@@ -167,8 +167,8 @@ func TestRecordsOfAnotherChange(t *testing.T) {
 
 func masters5() []admission.State { return masters(1e15) }
 
-// H147: a change can be cancelled until the next masters may act alone. After it was cancelled, the next masters can
-// no longer be allowed to act alone.
+// H147: a change can be aborted until the next masters may decide without the old masters. After an abort the next
+// masters can no longer get this permission.
 func TestAbort(t *testing.T) {
 	joint := conf(1, old, next)
 	joint.Masters, joint.Next = "abc", "bcde"
@@ -181,15 +181,15 @@ func TestAbort(t *testing.T) {
 	alone := func(s *admission.State) { s.Record.Alone = 2 }
 	list, err := Abort(seen(0b00010, alone))
 	if err != nil || len(list) != 2 || list[0].Rule.Old != next || list[1].Rule.Old != old {
-		t.Fatalf("%+v, %v", list, err)
+		t.Fatalf("Abort returned %+v, %v", list, err)
 	}
 	first, second := list[0], list[1]
 	if first.Record != (scripts.Record{Masters: "abc", Epoch: 2}) || second.Record.Alone != 2 {
-		t.Errorf("%+v", list)
+		t.Errorf("Abort returned %+v", list)
 	}
 	s := seen(0b00010, alone)
 	if first.May(&s.Masters[1]) || !first.May(&s.Masters[2]) {
-		t.Error("the change was cancelled on a master that allows the next ones to act alone, or not on the other")
+		t.Error("the abort is written to a master with Alone set, or not to a master without it")
 	}
 	aborted := admission.State{Record: scripts.Record{Epoch: 2, Masters: "abc"}}
 	if !first.Has(&aborted) || second.Has(&aborted) || !second.May(&aborted) {
@@ -199,7 +199,7 @@ func TestAbort(t *testing.T) {
 	finish.Record.Alone = 2
 	if raise := (Writing{Record: scripts.Record{Masters: "bcde", Epoch: 2, Alone: 2}}); finish.May(&aborted) ||
 		finish.Has(&aborted) || raise.May(&aborted) || raise.Has(&aborted) {
-		t.Error("the change continues after it was cancelled")
+		t.Error("the change continues after the abort")
 	}
 	given := seen(0b00111, func(s *admission.State) { s.Record.Raised = s.Read - time.Hour.Microseconds() })
 	if _, err := Finish(given); err != nil {
@@ -207,12 +207,12 @@ func TestAbort(t *testing.T) {
 	}
 	given.Masters[0] = admission.State{Record: scripts.Record{Epoch: 2, Alone: 2, Masters: "abc"}}
 	if _, err := Finish(given); err == nil {
-		t.Error("finished although the record of an old master says that the change was cancelled")
+		t.Error("the change was finished although the record of an old master says that it was aborted")
 	}
 	if _, err := Abort(seen(0b00110|0b01000, alone)); err == nil {
-		t.Error("the change was cancelled although the next masters may act alone")
+		t.Error("the change was aborted although a majority of the next masters has Alone set")
 	}
 	if _, err := Abort(Seen{Config: states[2], Masters: masters5()}); err == nil {
-		t.Error("cancelled without a change")
+		t.Error("Abort succeeded although no change is in progress")
 	}
 }

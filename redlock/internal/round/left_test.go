@@ -11,8 +11,8 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
-// freeIn returns the time after which the master is free according to v. That is one millisecond after Left, because
-// a key exists until the end of its last millisecond.
+// freeIn returns the time after which the master is free according to v: one millisecond more than Left, because a key
+// exists until the end of its last millisecond.
 func freeIn(v round.Vote) time.Duration {
 	if v.Left < 0 || v.Free {
 		return v.Left
@@ -20,8 +20,8 @@ func freeIn(v round.Vote) time.Duration {
 	return v.Left + ms
 }
 
-// naiveFree computes in a simple way the first time at which a majority of a set is free, or -1 if waiting does not
-// help.
+// naiveFree returns the first time at which a majority of a set is free, or -1 if waiting does not help. It tries all
+// reported times.
 func naiveFree(set quorum.Set, votes map[int]round.Vote) time.Duration {
 	freeAt := func(at time.Duration) bool {
 		n := 0
@@ -78,7 +78,7 @@ func TestLeftUntilQuorumMayBeFree(t *testing.T) {
 				want = max(want, naiveFree(set, votes))
 			}
 			if got := rd.Failure(round.ErrHeld, nil).Left; got != want {
-				t.Errorf("%+v, %v: %v, want %v", config.Rule, votes, got, want)
+				t.Errorf("with the rule %+v and the votes %v Left is %v, want %v", config.Rule, votes, got, want)
 			}
 		})
 	})

@@ -80,15 +80,15 @@ func TestEachVoteIsReportedAndOneDecides(t *testing.T) {
 			}
 			<-rd.Done()
 			if !rd.Complete(t.Context()) {
-				t.Fatal("Complete returned false")
+				t.Fatal("Complete returned false, want true")
 			}
 			wg.Wait()
 			if len(bk.masters) != 5 || len(bk.decides) != 1 || len(bk.last) != 1 || bk.open {
-				t.Fatalf("reported %v, decided by %v, ended by %v", bk.masters, bk.decides, bk.last)
+				t.Fatalf("the votes %v were reported, as deciding %v, as last %v", bk.masters, bk.decides, bk.last)
 			}
 			tally := rd.Tally()
 			if now := rd.Tally(); rd.Verdict() != tally.Verdict() || now.In() != rd.Asked() {
-				t.Fatalf("decided as %d, counted as %d", rd.Verdict(), tally.Verdict())
+				t.Fatalf("the verdict is %d, and that of the tally is %d", rd.Verdict(), tally.Verdict())
 			}
 		}
 	})
@@ -111,7 +111,7 @@ func TestCompleteWaitsForTheLastVote(t *testing.T) {
 		}
 		rd.Record(2, voteOf(quorum.Held))
 		if !rd.Complete(t.Context()) || rd.Vote(2).Outcome != quorum.Held {
-			t.Error("Complete returned false")
+			t.Error("Complete returned false, want true")
 		}
 	})
 }
@@ -152,13 +152,13 @@ func TestMastersThatDoNotVoteAreNamed(t *testing.T) {
 		f := b.Sender.NoQuorum(&view, "lock", context.Canceled)
 		if len(f.Masters) != 2 || !errors.Is(f, admission.ErrQuarantine) || !errors.Is(f, context.Canceled) ||
 			!strings.Contains(f.Masters[1].Error(), b.Pool.Addr(1)) || f.Left >= 0 {
-			t.Errorf("%+v", f)
+			t.Errorf("the failure is %+v", f)
 		}
 	})
 }
 
-// H05, H56: the failure of a round contains, for each failed vote, a text that describes the problem. It is no
-// problem if a master has granted the lease, does not have it, or refuses because of another holder.
+// H05, H56: the failure of a round contains, for each failed vote, a text that describes the problem. There is no such
+// text if a master has granted the lease, does not have it, or refuses because of another holder.
 func TestComplaintsAsTable(t *testing.T) {
 	old := scripts.Record{Identity: "a/b/c", Masters: "a", Epoch: 4, Raised: 1, Longest: 30 * time.Second,
 		Admitted: true}.String()
@@ -191,11 +191,11 @@ func TestComplaintsAsTable(t *testing.T) {
 			f := rd.Failure(round.ErrNoQuorum, nil)
 			switch {
 			case c.says == "" && len(f.Masters) != 0:
-				t.Errorf("%v: %v", c.vote.Outcome, f.Masters)
+				t.Errorf("the outcome %v has the complaints %v, want none", c.vote.Outcome, f.Masters)
 			case c.says == "":
 			case len(f.Masters) != 1 || c.is != nil && !errors.Is(f, c.is) || !strings.Contains(f.Masters[0].Error(), c.says) ||
 				!strings.Contains(f.Masters[0].Error(), b.Pool.Addr(0)):
-				t.Errorf("%v: %v", c.vote, f.Masters)
+				t.Errorf("the vote %v has the complaints %v", c.vote, f.Masters)
 			}
 		})
 	}
@@ -229,7 +229,7 @@ func TestTooLongAsTable(t *testing.T) {
 				rd.Record(i, v)
 			}
 			if got := rd.TooLong(); got != c.want {
-				t.Errorf("%v: %v", c.votes, got)
+				t.Errorf("for the votes %v TooLong returned %v", c.votes, got)
 			}
 		}
 	})
@@ -264,15 +264,15 @@ func TestRefusalAsTable(t *testing.T) {
 			view.Masters = []admission.State{c.state}
 			v, no := b.Sender.Refusal(&view, 0, c.ttl, c.need)
 			if no != c.no || v.Outcome != c.want || no != (v.Err != nil) {
-				t.Errorf("%+v, %v: %v, %+v", c.state, c.ttl, no, v)
+				t.Errorf("for %+v and a TTL of %v Refusal returned %v, %+v", c.state, c.ttl, no, v)
 			}
 		}
 	})
 }
 
 // H05, H103: the decision of a lost round is ErrHeld only if one holder has a majority, or if a majority of the
-// masters keeps the free name for a waiter. It is ErrUndecided if the votes are split, and ErrNoQuorum if too many
-// masters cannot vote.
+// masters keeps the free name for a waiter. The decision is ErrUndecided if the votes are split, and ErrNoQuorum if
+// too many masters cannot vote.
 func TestDecisionOfALostRound(t *testing.T) {
 	heldBy := func(id string) scripts.Vote { return scripts.Vote{Outcome: quorum.Held, Holder: id, Token: 7} }
 	free := scripts.Vote{Outcome: quorum.Held, Free: true}
@@ -285,7 +285,7 @@ func TestDecisionOfALostRound(t *testing.T) {
 		for _, x := range []struct {
 			votes  []scripts.Vote
 			off    quorum.Set // masters whose clocks are off
-			next   quorum.Set // of a joint configuration, in which the first three are the old set
+			next   quorum.Set // next set of a joint configuration; the old set is the first three masters
 			want   error
 			holder string
 			leads  bool
@@ -328,13 +328,15 @@ func TestDecisionOfALostRound(t *testing.T) {
 			known := undecided || errors.Is(x.want, round.ErrHeld)
 			if !errors.Is(got, x.want) || errors.Is(got, round.ErrUndecided) != undecided ||
 				known && f.Holder != x.holder || rd.Leads() != x.leads {
-				t.Errorf("%+v: %v by %q, leads: %v", x.votes, got, f.Holder, rd.Leads())
+				t.Errorf("for the votes %+v the decision is %v, the holder %q, and Leads returns %v", x.votes, got, f.Holder,
+					rd.Leads())
 			}
 		}
 	})
 }
 
-// When all votes of a round have come, the health of each master is known: a vote counts only after that.
+// A vote counts only after the health of its master was recorded. So when all votes of a round have arrived, the
+// health of each master is known.
 func TestHealthIsKnownBeforeTheVoteCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, 3)
@@ -352,7 +354,7 @@ func TestHealthIsKnownBeforeTheVoteCounts(t *testing.T) {
 			r.Record(i, round.Vote{Err: &transport.Error{Err: redis.Error("OOM")}})
 		}
 		if seen != quorum.First(3) || counted != 0 {
-			t.Errorf("the health of %b was reported, of %b after their votes", seen, counted)
+			t.Errorf("the health of the masters %b was recorded, of %b only after their votes had counted", seen, counted)
 		}
 	})
 }

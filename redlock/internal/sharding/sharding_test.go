@@ -58,7 +58,7 @@ func TestNamesStayWhereTheyAre(t *testing.T) {
 	} {
 		got := []int{Pick(name, 2), Pick(name, 3), Pick(name, 10), Pick(name, Most)}
 		if fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Errorf("%q: of 2, 3, 10 and %d shards %v; want %v", name, Most, got, want)
+			t.Errorf("%q: Pick of 2, 3, 10 and %d shards returned %v, want %v", name, Most, got, want)
 		}
 	}
 }
@@ -70,12 +70,12 @@ func TestShardsAreChecked(t *testing.T) {
 		{Number: -1, Of: 3}: false,
 	} {
 		if err := Check(g); (err == nil) != ok {
-			t.Errorf("%v: %v", g, err)
+			t.Errorf("Check of %v returned %v", g, err)
 		}
 	}
 }
 
-// members returns n members, and the numbers of times that each was notified.
+// members returns n members, and how often each of them was notified.
 func members(n int) (list []*Member, again []int) {
 	again = make([]int, n)
 	for i := range n {
@@ -89,8 +89,8 @@ func agreed(m *Member) bool {
 	return agreed
 }
 
-// If a master shows another shard, all members are notified of it, and once more when that is fixed. It is ignored
-// when the shards have begun.
+// If a master has a record of another shard, all members are notified, and notified once more when the record is
+// corrected. When the shards have begun to vote, such a record is ignored.
 func TestStrangerIsReported(t *testing.T) {
 	all, again := members(2)
 	if err := Join(all); err != nil {
@@ -98,30 +98,31 @@ func TestStrangerIsReported(t *testing.T) {
 	}
 	all[0].Record(false, false, true)
 	if agreed, stranger := all[1].Agreed(); agreed || !stranger || again[1] != 2 {
-		t.Errorf("agreed %v, stranger %v, notified %v", agreed, stranger, again)
+		t.Errorf("with a stranger: agreed %v, stranger %v; the members were notified %v times", agreed, stranger, again)
 	}
 	all[0].Record(false, false, false)
 	if _, stranger := all[1].Agreed(); stranger || again[1] != 3 {
-		t.Errorf("fixed: stranger %v, notified %v", stranger, again)
+		t.Errorf("after the correction: stranger %v; the members were notified %v times", stranger, again)
 	}
 	all[0].Record(false, false, true)
 	all[1].Record(false, true, false)
 	if agreed, stranger := all[0].Agreed(); !agreed || stranger {
-		t.Errorf("begun: agreed %v, stranger %v", agreed, stranger)
+		t.Errorf("after a shard has begun: agreed %v, stranger %v", agreed, stranger)
 	}
 }
 
-// After Join, the shards agree once the masters of each shard all name it, or once one shard has begun.
+// After Join, the shards agree as soon as all masters of each shard have named their shard, or as soon as one shard
+// has begun to vote.
 func TestShardsAgree(t *testing.T) {
 	all, again := members(3)
 	for _, m := range all {
 		m.Record(true, true, false)
 		if agreed(m) {
-			t.Error("agreed before they were joined")
+			t.Error("the members agreed before Join")
 		}
 	}
 	if err := Join(all); err != nil || !agreed(all[2]) || again[0] == 0 {
-		t.Errorf("joined: %v, agreed %v, notified %v", err, agreed(all[2]), again)
+		t.Errorf("Join returned %v; agreed %v; the members were notified %v times", err, agreed(all[2]), again)
 	}
 
 	all, again = members(3)
@@ -132,12 +133,12 @@ func TestShardsAgree(t *testing.T) {
 	all[2].Record(true, false, false)
 	all[2].Record(false, false, false) // a shard that was named stays named
 	if agreed(all[0]) {
-		t.Error("agreed though one shard was not seen")
+		t.Error("the members agreed although one shard was not named")
 	}
 	before := again[2]
 	all[1].Record(true, false, false)
 	if !agreed(all[0]) || !agreed(all[1]) || again[2] == before {
-		t.Errorf("all are named: notified %v", again)
+		t.Errorf("all shards are named, but not agreed; the members were notified %v times", again)
 	}
 
 	all, again = members(3)
@@ -147,7 +148,7 @@ func TestShardsAgree(t *testing.T) {
 	before = again[2]
 	all[1].Record(false, true, false)
 	if !agreed(all[0]) || again[2] == before {
-		t.Errorf("one has begun: notified %v", again)
+		t.Errorf("one shard has begun, but not agreed; the members were notified %v times", again)
 	}
 }
 
@@ -158,7 +159,7 @@ func TestMemberJoinsOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := Join(all); err == nil {
-		t.Error("joined twice")
+		t.Error("a member joined twice")
 	}
 	if err := Join([]*Member{all[0], others[1]}); err != nil { // the failed Join has changed nothing
 		t.Error(err)

@@ -23,7 +23,7 @@ type testClient struct {
 	t       *testing.T
 	closing chan struct{}
 	once    sync.Once       // closes closing
-	view    *admission.View // the view of the Manager; nil: the view of the monitor
+	view    *admission.View // the view of the Manager, or nil for the view of the monitor
 
 	// handing, unless nil, is called when an ownership has ended by a hand-off, before the successor is notified.
 	handing func()
@@ -62,7 +62,7 @@ func newTestClient(t *testing.T, n int) *testClient {
 	})
 	synctest.Wait()
 	if v := p.Monitor.View(); v.Voting != v.Config.Rule.All() {
-		t.Fatalf("%b vote of %d", v.Voting, n)
+		t.Fatalf("only the masters %b of %d vote", v.Voting, n)
 	}
 	return p
 }

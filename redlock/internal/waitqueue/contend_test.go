@@ -23,16 +23,16 @@ const (
 	abstained = quorum.Abstained
 )
 
-// A dueCase is what a contender over five masters knows when it decides how long to wait.
+// A dueCase is the state of a contender over five masters, and the time that it must wait before its next attempt.
 type dueCase struct {
 	name     string
 	votes    []round.Vote // of the last round; fewer than five: the others have not answered
 	nothing  bool         // nothing was sent, since no quorum votes
 	ticket   bool
-	standing int // masters that have confirmed the inbox
+	standing int // number of masters that have confirmed the inbox
 	noQuorum bool
-	lost     int           // earlier attempts that wake-ups have caused
-	wakeUps  []int         // masters that have given a wake-up
+	lost     int           // number of failed attempts that wake-ups have caused
+	wakeUps  []int         // masters that have sent a wake-up
 	firstAt  time.Duration // how long ago the first of these wake-ups came
 	since    time.Duration // how long ago the round was decided
 
@@ -114,7 +114,7 @@ func TestDueAsTable(t *testing.T) {
 				p := newTestClient(t, 5)
 				n := c.contention(p)
 				if got := n.untilAttemptLocked(); got != c.want || p.noQuorum != c.wantNoQuorum {
-					t.Errorf("in %v, no quorum %v; want %v, %v", got, p.noQuorum, c.want, c.wantNoQuorum)
+					t.Errorf("the next attempt is in %v, no quorum: %v; want %v, %v", got, p.noQuorum, c.want, c.wantNoQuorum)
 				}
 			})
 		})
@@ -164,7 +164,7 @@ func TestFirstWakeUpWaitsTwiceTheSpread(t *testing.T) {
 		}
 		n.c.wakeLocked(2)
 		if got := n.untilAttemptLocked(); got != 14*ms {
-			t.Errorf("in %v, want 14ms", got)
+			t.Errorf("the next attempt is in %v, want 14ms", got)
 		}
 	})
 }
@@ -185,7 +185,7 @@ func TestVotersAsTable(t *testing.T) {
 			{join(votes(2, first), votes(3, down)), nil, quorum.Lost},
 			{votes(5, vote(stale, -1, 0)), nil, quorum.Won},
 			{votes(5, vote(stale, -1, 0)), []int{0, 1, 2}, quorum.Lost},
-			{votes(5, first), []int{0, 1, 2}, quorum.Won}, // they keep the name for another client: their clocks do not matter
+			{votes(5, first), []int{0, 1, 2}, quorum.Won}, // a held name: the clocks do not matter
 			{join(votes(2, first), votes(3, vote(quorum.Ahead, -1, 0))), []int{2, 3}, quorum.Won},
 			{join(votes(2, first), votes(3, vote(quorum.Ahead, -1, 0))), []int{2, 3, 4}, quorum.Lost},
 		} {
@@ -199,7 +199,7 @@ func TestVotersAsTable(t *testing.T) {
 				n.round.Record(i, v)
 			}
 			if got := n.voters(); got != c.want {
-				t.Errorf("%v, clocks of %v off: %d, want %d", c.votes, c.off, got, c.want)
+				t.Errorf("for the votes %v, with the clocks of %v off, voters returned %d, want %d", c.votes, c.off, got, c.want)
 			}
 		}
 	})

@@ -10,7 +10,7 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/lease"
 )
 
-// A twin implements the rule of the local queue in the simplest way.
+// A twin is a simple reference implementation of the local queue.
 type twin struct {
 	holder    *lease.Lease
 	contender *Call
@@ -127,7 +127,7 @@ func TestLocalQueueMatchesTwin(t *testing.T) {
 				continue
 			}
 			if nq == nil || nq.holder != w.holder || nq.contender != w.contender || !slices.Equal(nq.waiting, w.waiting) {
-				t.Fatalf("seed %d, step %d: %+v, want %+v", seed, n, nq, w)
+				t.Fatalf("seed %d, step %d: the local queue is %+v, want %+v", seed, n, nq, w)
 			}
 			for _, c := range w.waiting {
 				if c.state != queued {
@@ -158,7 +158,7 @@ func TestSuccessorAsTable(t *testing.T) {
 	} {
 		q := idleQueue()
 		if q.Successor("n")(c.left, c.ttl) != nil {
-			t.Errorf("%s: there is a successor without a call", c.name)
+			t.Errorf("%s: there is a successor although no call waits", c.name)
 		}
 		q.RecordHold(&lease.Lease{Name: "n"})
 		first := &Call{Name: "n", Keys: &scripts.Keys{}, Terms: terms(), Hold: &lease.Hold{}}
