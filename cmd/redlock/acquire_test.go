@@ -37,8 +37,8 @@ func TestRunLocksSeveralNames(t *testing.T) {
 	p.ends(exitRunLost, redlock.ErrLost.Error()[len("redlock: "):])
 }
 
-// Several readers can lock a name, but only one writer. A name that is locked in this way cannot be locked as a
-// plain lock.
+// A name can be locked by several readers or by one writer. While readers or a writer hold a name, it cannot be locked
+// with a plain lock.
 func TestRunShared(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)

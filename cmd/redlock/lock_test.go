@@ -29,7 +29,7 @@ func (f *votingDeployment) lock(args ...string) string {
 	return handle
 }
 
-// free waits until a name is not held on any master.
+// free waits until no master has the lock of a name.
 func (f *votingDeployment) free(name string) {
 	f.t.Helper()
 	if n := int64(0); !eventuallyTrue(func() bool {
@@ -55,7 +55,7 @@ func TestLockHoldsUntilUnlock(t *testing.T) {
 	f.start("who", "--json", "a").ends(0, `"token":`+token)
 	f.start("unlock", handle).ends(0, "")
 	f.free("a")
-	f.start("unlock", handle).ends(exitRunLost, "had ended before")
+	f.start("unlock", handle).ends(exitRunLost, "had already ended")
 	f.start("unlock", "/etc/passwd").ends(exitRunUsage, "not a handle")
 	if _, err := os.Stat(handle); err == nil {
 		t.Error("the socket still exists")
@@ -96,20 +96,20 @@ func TestLockEndsWithAProcess(t *testing.T) {
 	}
 	f.free("a")
 	_ = other.Wait()
-	f.start("unlock", handle).ends(exitRunLost, "had ended before")
+	f.start("unlock", handle).ends(exitRunLost, "had already ended")
 	f.start("lock", "--while", strconv.Itoa(other.Process.Pid), "a").ends(exitRunUsage, "no such process")
 	f.lock("--max-hold", "1s", "a")
 	f.free("a")
 	for want, args := range map[string][]string{
-		"without a bound":         {"--max-hold", "0", "a"},
+		"without --while":         {"--max-hold", "0", "a"},
 		"the name of a lock":      {},
-		"number of a process":     {"--while", "-1", "a"},
+		"must be a process ID":    {"--while", "-1", "a"},
 		"minimum hold -1s":        {"--min-hold", "-1s", "a"},
 		"with a single name only": {"--shared", "a", "b"},
 		"none of the others":      {"--shared", "--slots", "2", "a"},
 		"of slots is 101":         {"--slots", "101", "a"},
 		"must be from 0 to 255":   {"--conflict-exit-code", "256", "a"},
-		"--max-hold -1s is":       {"--max-hold", "-1s", "a"},
+		"--max-hold -1s: must":    {"--max-hold", "-1s", "a"},
 		"from -1000 to 1000":      {"--priority", "1001", "a"},
 		"unknown flag: --grac":    {"--grace", "1s", "a"},
 	} {
@@ -117,7 +117,7 @@ func TestLockEndsWithAProcess(t *testing.T) {
 	}
 }
 
-// unlock reports that the lock was lost.
+// unlock reports that the lock was lost, or that the background process was killed.
 func TestUnlockReportsTheLoss(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
@@ -135,13 +135,13 @@ func TestUnlockReportsTheLoss(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.free("a")
-	f.start("unlock", r.Handle).ends(exitRunLost, "had ended before")
+	f.start("unlock", r.Handle).ends(exitRunLost, "had already ended")
 	if _, err := os.Stat(r.Handle); err == nil {
 		t.Error("the socket of a killed process still exists")
 	}
 }
 
-// If the caller ends before the handle is printed, no lock is held, and no process waits for the lock.
+// If the caller of redlock lock ends before the handle is printed, no lock is held, and no process waits for the lock.
 func TestCallerEndsBeforeHandle(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)

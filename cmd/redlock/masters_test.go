@@ -17,14 +17,14 @@ import (
 // The masters are taken from the arguments, --masters, the file or the environment, in this order.
 func TestPrecedenceOfMasterLists(t *testing.T) {
 	f := newDeployment(t, 3, redisproc.Config{})
-	const nobody = "redis://127.0.0.1:1"
-	all, file, wrong := strings.Join(f.urls, " "), setText(t, f.urls), setText(t, []string{nobody})
+	const unreachable = "redis://127.0.0.1:1"
+	all, file, wrong := strings.Join(f.urls, " "), setText(t, f.urls), setText(t, []string{unreachable})
 	t.Setenv(mastersVariable, all)
 	call(t, exitDone, "3 of 3 vote", "admit")
-	t.Setenv(mastersVariable, nobody)
+	t.Setenv(mastersVariable, unreachable)
 	call(t, exitDone, "3 of 3 vote", "status", "--config", file)
 	call(t, exitDone, "3 of 3 vote", "status", "--config", wrong, "--masters", strings.Join(f.urls, ","))
-	f.call(exitDone, "3 of 3 vote", "status", "--config", wrong, "--masters", nobody)
+	f.call(exitDone, "3 of 3 vote", "status", "--config", wrong, "--masters", unreachable)
 	t.Setenv(mastersVariable, "")
 	call(t, exitUsage, mastersVariable, "status")
 }
@@ -132,11 +132,11 @@ func TestCompletionScripts(t *testing.T) {
 		call(t, exitDone, "redlock", "completion", shell)
 	}
 	call(t, exitDone, "quarantine\tput one master into quarantine", "__complete", "q")
-	call(t, exitDone, "--finish\tlet the next masters act alone", "__complete", "set", "--fi")
+	call(t, exitDone, "--finish\tlet the next masters act without the old ones", "__complete", "set", "--fi")
 	call(t, exitDone, "json\n:8", "__complete", "status", "--config", "")
 }
 
-// H110: each flag has the default that its help shows. That would not be so if two commands shared a variable.
+// H110: each flag has the default that its help shows. If two commands shared a variable, the defaults could differ.
 func TestFlagsHaveTheirDefaults(t *testing.T) {
 	t.Parallel()
 	var check func(cmd *cobra.Command)

@@ -11,12 +11,12 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// Without a terminal, release needs --yes. It accepts the id of a lease.
+// Without a terminal, release needs --yes. With --lease, it releases only the lease with this ID.
 func TestReleaseInScripts(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
-	f.start("release", "a").ends(exitUsage, "with --force")
-	f.start("release", "--ask", "--force", "a").ends(exitUsage, "with --force")
+	f.start("release", "a").ends(exitUsage, "give either --ask")
+	f.start("release", "--ask", "--force", "a").ends(exitUsage, "give either --ask")
 	f.start("release", "--force", "a").ends(exitUsage, "no terminal to ask for confirmation")
 	f.start("release", "--force").ends(exitUsage, "give the name of one lock")
 	f.start("release", "--force", "--yes", "a").ends(exitDanger, `no client holds "a"`)
@@ -42,7 +42,7 @@ func TestReleaseInScripts(t *testing.T) {
 	f.start("release", "--force", "--yes", "b").ends(exitNoQuorum, "connection refused")
 }
 
-// A request reaches a holder that is subscribed. It does not end the lock.
+// release --ask sends a request to a holder that is subscribed, and does not end the lock.
 func TestReleaseAsks(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)

@@ -53,7 +53,7 @@ func TestRunExitStatus(t *testing.T) {
 	}
 }
 
-// If two runs lock the same name, one waits, and gets a larger token. A third run that does not wait reports the
+// If two runs lock the same name, the second waits, and gets a larger token. A third run, with --try, reports the
 // holder.
 func TestRunWaitsForAnother(t *testing.T) {
 	t.Parallel()
@@ -119,7 +119,7 @@ func TestRunKeepsTheNameForAMinimumHold(t *testing.T) {
 		"ended": func(p *process) {
 			p.stdin.Close()
 			p.ends(0, "")
-			f.start("who", "ended").ends(0, `"the first" has unlocked it, and held it since`)
+			f.start("who", "ended").ends(0, `unlocked by "the first", which had held it since`)
 			f.start("who", "--json", "ended").ends(0, `"held":true,"kept":true,`)
 		},
 		"killed": func(p *process) { p.signal(syscall.SIGKILL) },
@@ -134,7 +134,7 @@ func TestRunKeepsTheNameForAMinimumHold(t *testing.T) {
 			f.start("run", "--try", how, "--", "true").ends(exitRunHeld, `"the first"`)
 			f.start("run", how, "--", "true").ends(0, "")
 			if took := time.Since(began); took < minimum {
-				t.Errorf("another run got the name %v after the start of the first", took)
+				t.Errorf("another run got the name %v after the start of the first, want at least %v", took, minimum)
 			}
 		})
 	}
@@ -200,8 +200,8 @@ func TestRunPassesSignalsOn(t *testing.T) {
 	}
 }
 
-// If a command and its child ignore TERM, they are dead when the validity of the lock ends. A majority of the
-// masters hangs, so only the clock shows that end.
+// If a command and its child ignore TERM, they are dead when the validity of the lock ends. A majority of the masters
+// hangs, so redlock run learns of that end only from its clock.
 func TestRunKillsTheCommandWithinTheValidity(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
