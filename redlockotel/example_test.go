@@ -16,7 +16,7 @@ import (
 	"github.com/redlock-go/redlock/redlockotel"
 )
 
-// A program needs one Watcher for its Locker. By default the Watcher uses the global providers of package otel.
+// A program needs one Watcher for its Locker. By default, the Watcher uses the global providers of package otel.
 func ExampleWatcher() {
 	ctx := context.Background()
 	spans := tracetest.NewInMemoryExporter()
