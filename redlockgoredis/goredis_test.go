@@ -24,7 +24,7 @@ import (
 // user configures servers with an ACL user "lock" that has the password "secret".
 var user = redisproc.Config{Args: []string{"--user", "lock", "on", ">secret", "~*", "&*", "+@all"}}
 
-// locks makes a Locker over p and calls holds. It closes p.
+// locks creates a Locker over p, calls holds, and closes p.
 func locks(t *testing.T, p *pool.Pool, err error) {
 	t.Helper()
 	if err != nil {
@@ -62,7 +62,7 @@ func holds(t *testing.T, l *redlock.Locker, err error) {
 	}
 }
 
-// counted provides credentials and counts the calls.
+// counted provides credentials, and counts the calls and the ended subscriptions.
 type counted struct{ asked, cancelled atomic.Int32 }
 
 func (c *counted) plain() (string, string) {
@@ -109,7 +109,7 @@ func TestCredentials(t *testing.T) {
 	}
 	defer l.Close(context.Background())
 	if _, err := l.TryLock(t.Context(), "a"); err == nil || strings.Contains(err.Error(), "wrong") {
-		t.Errorf("a lock was acquired with a wrong password, or the error contains it: %v", err)
+		t.Errorf("a lock was acquired with a wrong password, or the error contains the password: %v", err)
 	}
 }
 
@@ -194,14 +194,14 @@ func onCluster(t *testing.T, secure bool) {
 	}
 }
 
-// Options that do not name one master are refused before anything is dialled.
+// Options that do not describe exactly one master are refused before anything is dialled.
 func TestRefused(t *testing.T) {
 	for name, o := range map[string]*redis.UniversalOptions{
 		"nil": nil, "a cluster": {Addrs: []string{"a:1", "b:1"}}, "one node": {Addrs: []string{"a:1"}, IsClusterMode: true},
 		"no address": {Addrs: []string{"a:b:c"}},
 	} {
 		if _, err := redlockgoredis.New([]*redis.UniversalOptions{o}); !errors.Is(err, pool.ErrInvalid) {
-			t.Errorf("New with %s returned %v", name, err)
+			t.Errorf("New with %s returned %v, want ErrInvalid", name, err)
 		}
 	}
 	_, none := redlockgoredis.Master(nil)
@@ -214,7 +214,7 @@ func TestRefused(t *testing.T) {
 	_, zero := redlockgoredis.Buckets(&redis.ClusterOptions{Addrs: []string{"a:1"}}, 0)
 	for i, err := range []error{none, socket, replica, sentinels, empty, zero} {
 		if !errors.Is(err, pool.ErrInvalid) {
-			t.Errorf("call %d with invalid options returned %v", i, err)
+			t.Errorf("call %d with invalid options returned %v, want ErrInvalid", i, err)
 		}
 	}
 }
