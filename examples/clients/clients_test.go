@@ -57,7 +57,7 @@ func TestProgramLocksByEachClient(t *testing.T) {
 			continue // redigo parses the URL only when it dials
 		}
 		if err := run(ctx, client, []string{"http://127.0.0.1:1"}, &out); err == nil {
-			t.Errorf("%s accepts an invalid master", client)
+			t.Errorf("with the client %s an invalid master is accepted", client)
 		}
 	}
 	if err := run(ctx, "another", urls, io.Discard); err == nil {

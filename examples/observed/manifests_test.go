@@ -200,7 +200,8 @@ func TestMastersAreIndependent(t *testing.T) {
 	const maxTTL = 30.0 // s, the default of WithMaxTTL
 	if guard := maxTTL; masters.UpdateStrategy.Type != "RollingUpdate" ||
 		float64(masters.MinReadySeconds) < guard+30 {
-		t.Errorf("a rollout (%+v) waits for only %d s between masters", masters.UpdateStrategy, masters.MinReadySeconds)
+		t.Errorf("the rollout (%+v) waits for %d s between masters, want a quarantine and 30 s more",
+			masters.UpdateStrategy, masters.MinReadySeconds)
 	}
 	if len(masters.Claims) != 1 {
 		t.Error("the masters have no separate volumes")
@@ -218,7 +219,7 @@ func TestMastersAreIndependent(t *testing.T) {
 		Selector       selector
 	}](t, all, "PodDisruptionBudget/masters")
 	if budget.MaxUnavailable != 1 || !selects(budget.Selector.MatchLabels, pods) {
-		t.Errorf("the disruption budget is not for one of the masters at a time: %+v", budget)
+		t.Errorf("the disruption budget does not limit evictions to one master at a time: %+v", budget)
 	}
 }
 
@@ -241,7 +242,7 @@ func TestClientReachesTheMasters(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := slices.Sorted(maps.Values(masterURLs(t, all, masters))); !slices.Equal(config.Masters, want) {
-		t.Errorf("the client has the masters %q, the services are %q", config.Masters, want)
+		t.Errorf("the client has the masters %q, want the services %q", config.Masters, want)
 	}
 	args := []string{fmt.Sprintf("-listen=:%d", c.Ports[0].ContainerPort), "-config=" + mount.MountPath + "/locks.json"}
 	if !slices.Equal(c.Args, args) || mount.Name != volume.Name || mount.SubPath != "" {

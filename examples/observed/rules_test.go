@@ -68,7 +68,7 @@ func TestRulesAreComplete(t *testing.T) {
 	}
 }
 
-// Prometheus accepts the rules, and for the series in alerts_test.yml they fire as the file expects.
+// promtool accepts the rules, and the unit tests of the rules in alerts_test.yml pass.
 func TestRulesPassPromtool(t *testing.T) {
 	promtool, err := exec.LookPath("promtool")
 	if err != nil {
