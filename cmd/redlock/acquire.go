@@ -19,7 +19,7 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// This file contains how "redlock run" and "redlock lock" acquire locks.
+// This file acquires locks for "redlock run" and "redlock lock".
 
 // tryBound limits how long --try waits for replies of the masters.
 const tryBound = 10 * time.Second
@@ -244,7 +244,7 @@ func (f *acquireFlags) status(err error) int {
 // releaseBound limits a release if the validity of the locks has already ended.
 const releaseBound = time.Second
 
-// release releases the locks. If no quorum confirms the release, it also prints the error.
+// release releases the locks. If no quorum confirms the release, release also prints the error.
 func (k *locks) release(con *console, op string, ttl time.Duration) error {
 	bound := releaseBound
 	if left := k.Remaining(); left > 0 {

@@ -26,7 +26,7 @@ func adviceCases() []adviceCase {
 		persistenceAdvice(), recordAdvice(), changeAdvice(), sentinelAdvice(), stoppingAdvice())
 }
 
-// setting returns a function that changes settings of master 1.
+// setting returns a function that changes settings of master 1. pairs contains names and values in turn.
 func setting(pairs ...any) func(*adviceEnv) {
 	return func(e *adviceEnv) {
 		for i := 0; i < len(pairs); i += 2 {
@@ -254,7 +254,7 @@ func serverAdvice() []adviceCase {
 				e.replace("--rename-command", "CONFIG", "", "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru")
 			},
 			apply: func(e *adviceEnv, f *printed) {
-				words := strings.Fields(f.do) // set NAME to VALUE in the parameters ...
+				words := strings.Fields(f.do) // the advice is "set NAME to VALUE in the parameters ..."
 				e.replace("--rename-command", "CONFIG", "", "--maxmemory", "100mb", "--"+words[1], words[3])
 			}},
 		{name: "old", about: "version", what: "6.0", apply: plainURL,

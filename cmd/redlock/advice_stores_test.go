@@ -43,7 +43,7 @@ func changeAdvice() []adviceCase {
 			file := e.file(fmt.Sprintf(`{"epoch": %d, "masters": ["%s"]}`, epoch, strings.Join(urls, `", "`)))
 			e.flags, e.urls = []string{"--config", file}, nil
 			if code, said := command("set", file); code != exitDone || !strings.Contains(said, "next") {
-				e.t.Errorf("set ended with code %d and printed\n%s", code, said)
+				e.t.Errorf("set ended with code %d, want 0 and a next step; it printed\n%s", code, said)
 			}
 		}},
 		{name: "an epoch too early", new: true, about: "quarantine", what: "not complete", spoil: func(e *adviceEnv) {
@@ -55,7 +55,7 @@ func changeAdvice() []adviceCase {
 			}
 			file := filepath.Join(e.master.Dir(), "epoch1.json")
 			if code, said := command("set", file); code != exitDone || !strings.Contains(said, "next") {
-				e.t.Errorf("set ended with code %d and printed\n%s", code, said)
+				e.t.Errorf("set ended with code %d, want 0 and a next step; it printed\n%s", code, said)
 			}
 			e.age(time.Minute, nil)
 			call(e.t, exitDone, "", "set", "--yes", "--finish", file)

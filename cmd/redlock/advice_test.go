@@ -86,7 +86,7 @@ func (e *adviceEnv) check() (list []printed, text string) {
 			return list, text
 		}
 	}
-	e.t.Fatalf("check ended with code %d and printed\n%s%s", code, text, errs.String())
+	e.t.Fatalf("the exit code %d does not match the output of check\n%s%s", code, text, errs.String())
 	return nil, ""
 }
 
@@ -242,7 +242,7 @@ func TestAdviceOfCheckIsSafe(t *testing.T) {
 				}
 				if c.stays {
 					if !strings.HasPrefix(f.do, "nothing: ") && !strings.HasPrefix(f.do, "decide ") {
-						t.Errorf("the advice requests an action: %s", f.do)
+						t.Errorf("the advice requests an action, want it to begin with nothing or decide: %s", f.do)
 					}
 				} else if !eventuallyTrue(gone) {
 					t.Errorf("the finding remains after the advice %q was followed:\n%s", f.do, text)

@@ -33,8 +33,9 @@ func approve(ctx context.Context, con *console, c *client, ch *change) error {
 	return con.confirm(ch.command, ch.question, ch.undone)
 }
 
-// agreement returns nil if, in each set, a quorum of the masters can be read, and fewer than half of those have a
-// record with another list of masters. A minority of such records is ignored: they may be left from another deployment.
+// agreement returns nil if, in each set, a quorum of the masters can be read, and fewer than half of the masters read
+// have a record with another list. A minority of such records is ignored, because these records may be left from
+// another deployment.
 func agreement(ch *change, sets []masterSet) error {
 	for _, set := range sets {
 		var others []redlockinfo.Master
@@ -144,7 +145,7 @@ func loses(addr string, sets []masterSet) (effects []string) {
 			effects = append(effects, fmt.Sprintf("the state of %s is %s", addr, set.masters[i].State))
 		}
 		effects = append(effects,
-			fmt.Sprintf("it will not vote for %v: meanwhile %d of %d %s vote, %d are needed", maxTTL, voting,
+			fmt.Sprintf("the master will not vote for %v: meanwhile %d of %d %s vote, %d are needed", maxTTL, voting,
 				len(set.masters), set.name, needed))
 		if voting < needed {
 			effects = append(effects, "no lock can be acquired or extended meanwhile: held locks end")

@@ -46,7 +46,7 @@ func TestWrongListChangesNothing(t *testing.T) {
 			!strings.Contains(text, "the list of this client is probably wrong: it has epoch 0 and the masters [") ||
 			strings.Contains(text, "redlock quarantine --master") ||
 			!strings.Contains(text, f.servers[4].Addr()) {
-			t.Errorf("%q ended with code %d and printed\n%s", args, code, text)
+			t.Errorf("%q ended with code %d, want an error about the list; it printed\n%s", args, code, text)
 		}
 	}
 	c := &configfile.Config{Configuration: redlock.Configuration{Masters: short}, Prefix: "redlock"}
@@ -59,10 +59,10 @@ func TestWrongListChangesNothing(t *testing.T) {
 	if !eventuallyTrue(func() bool {
 		return bytes.Contains(page.state(), []byte(`{"verdict":"No lock can be acquired with this list of masters. `))
 	}) {
-		t.Errorf("the page shows the state %s", page.state())
+		t.Errorf("the page does not show that the list is wrong: %s", page.state())
 	}
 	if after := f.admissions(); after != before || k.Err() != nil {
-		t.Errorf("the error of the lock is %v; the records are\n%sand were\n%s", k.Err(), after, before)
+		t.Errorf("the error of the lock is %v, want none; the records are\n%swant\n%s", k.Err(), after, before)
 	}
 }
 
@@ -88,18 +88,18 @@ func TestSetsAreCountedSeparately(t *testing.T) {
 	for _, c := range []struct{ states, verdict, agreed, loses string }{
 		{
 			"vvvvvvv", "Locks can be acquired: 3 of 3 old masters vote, 2 are needed, so 1 of them may fail", "",
-			"it will not vote for 30s: meanwhile 2 of 3 old masters vote, 2 are needed\n" +
-				"it will not vote for 30s: meanwhile 4 of 5 next masters vote, 3 are needed",
+			"the master will not vote for 30s: meanwhile 2 of 3 old masters vote, 2 are needed\n" +
+				"the master will not vote for 30s: meanwhile 4 of 5 next masters vote, 3 are needed",
 		},
 		{
 			"--vvvvv", "No lock can be acquired: 1 of 3 old masters vote, 2 are needed",
 			"redlock x: nothing was changed: 1 of 3 old masters can be read, 2 are needed; a: no answer; b: no answer",
-			"it will not vote for 30s: meanwhile 0 of 3 old masters vote, 2 are needed",
+			"the master will not vote for 30s: meanwhile 0 of 3 old masters vote, 2 are needed",
 		},
 		{
 			"vvv--v-", "No lock can be acquired: 2 of 5 next masters vote, 3 are needed",
 			"redlock x: nothing was changed: 2 of 5 next masters can be read, 3 are needed; d: no answer; e: no answer; " +
-				"g: no answer", "it will not vote for 30s: meanwhile 1 of 5 next masters vote, 3 are needed",
+				"g: no answer", "the master will not vote for 30s: meanwhile 1 of 5 next masters vote, 3 are needed",
 		},
 	} {
 		var page []webMaster
@@ -142,7 +142,7 @@ func TestCommandsThatMayStopClientsAsk(t *testing.T) {
 		t.Error("a command changed a record without a confirmation")
 	}
 	f.do(4, "SET", "redlock:admission", "v1 of an older program")
-	f.call(exitDone, "it will not vote for 30s: meanwhile 3 of 5 masters vote, 3 are needed\nclients: web-1\n",
+	f.call(exitDone, "the master will not vote for 30s: meanwhile 3 of 5 masters vote, 3 are needed\nclients: web-1\n",
 		"quarantine", "--yes", "--master", addr)
 	f.call(exitDanger, "no terminal to ask for confirmation", "admit", "--force")
 	if k.Err() != nil {

@@ -60,7 +60,8 @@ question.`,
 	return cmd
 }
 
-// admit makes all masters vote. If masters have been used before, and not all of them vote, it asks for confirmation.
+// admit makes all masters vote. If masters have been used before, and not all of them vote, admit asks for
+// confirmation.
 func admit(ctx context.Context, con *console, c *client, force bool) error {
 	list := c.settled(ctx)
 	if err := inUse(c.setsOf(list)); err != nil && !force {

@@ -59,7 +59,7 @@ func encode(to io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// addYes adds the flag --yes to cmd, which may ask for confirmation. asks reports whether cmd will ask; it is nil if
+// addYes adds the flag --yes to cmd, which may ask for confirmation. asks reports whether cmd will ask; asks is nil if
 // that is not known in advance. If cmd will ask, and there is neither --yes nor a terminal, cmd fails before it sends
 // anything.
 func (c *console) addYes(cmd *cobra.Command, asks func() bool) {

@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dieWithThread makes the kernel send s to the started process when the thread that starts it ends.
+// dieWithThread makes the kernel send s to a process that is started with attr, when the thread that has started the
+// process ends.
 func dieWithThread(attr *syscall.SysProcAttr, s syscall.Signal) { attr.Pdeathsig = s }
 
-// becomeSubreaper makes this process the parent of descendants whose own parent has died, so that they remain
-// descendants.
+// becomeSubreaper makes this process the new parent of its orphaned descendants, so that they remain descendants.
 func becomeSubreaper() {
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) // cannot fail since Linux 3.4
 }
@@ -82,7 +82,7 @@ func descendants() (list []procEntry) {
 	return list
 }
 
-// signalDescendants sends s to the descendants that are not in the group.
+// signalDescendants sends s to the descendants of this process that are not in group.
 func signalDescendants(s syscall.Signal, group int) {
 	for _, p := range descendants() {
 		if p.group != group {

@@ -98,7 +98,7 @@ func TestRunWithoutReaderOfItsLog(t *testing.T) {
 		t.Error("the lock is not on the master again")
 	}
 	if !running(cmd.Process.Pid) || !running(pid) {
-		t.Fatal("redlock or its command ended with the reader of its log")
+		t.Fatal("redlock or its command has ended because its output has no reader")
 	}
 	for i := range f.urls {
 		f.do(i, "DEL", "redlock:{a}")
@@ -108,7 +108,7 @@ func TestRunWithoutReaderOfItsLog(t *testing.T) {
 	}
 	var exit *exec.ExitError
 	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() < 0 {
-		t.Errorf("redlock ended with %v", err)
+		t.Errorf("redlock ended with %v, want an exit status other than 0", err)
 	}
 }
 

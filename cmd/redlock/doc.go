@@ -67,13 +67,13 @@
 //	   |
 //	   command            in the group of the supervisor, with its children
 //
-// So the whole group is killed with KILL in each of these cases:
+// Processes are killed (KILL) in these cases:
 //
-//	the lock ends or is lost              by run, and at the end of the validity by the supervisor too
-//	run is stopped (kill -STOP, Ctrl-Z)   by the supervisor, when the validity ends
-//	run is killed (kill -9), or crashes   by the supervisor, immediately
-//	run and supervisor are killed         on Linux the kernel kills the command, not its children; elsewhere neither
-//	the machine is suspended or frozen    by both, if the validity has ended, at most 50 ms after the machine resumes
+//	the lock ends or is lost              the group by run, and at the end of the validity by the supervisor too
+//	run is stopped (kill -STOP, Ctrl-Z)   the group by the supervisor, when the validity ends
+//	run is killed (kill -9), or crashes   the group by the supervisor, immediately
+//	run and supervisor are killed         on Linux the command, but not its children, by the kernel; elsewhere nothing
+//	the machine was suspended or frozen   the group by both, if the validity has ended, within 50 ms of the resumption
 //
 // On Linux, descendants of the command that have left the group (setsid, daemons) are killed too; on other systems they
 // are not. A process that a server starts for the command, such as a container, is not killed. Windows has no process

@@ -21,8 +21,8 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// "redlock lock" uses two processes: the process that the user starts, and the holder, which that process starts with
-// the same arguments in a new session.
+// "redlock lock" uses two processes: the user starts the first one, which starts the holder, with the same arguments,
+// in a new session.
 //
 //	redlock lock ──starts──► holder: acquires the lock, listens on the socket
 //	     ◄──report: handle── (file 3)
@@ -30,7 +30,7 @@ import (
 //	     ──one byte────────► (standard input) keeps the lock from now on
 //
 // If the standard input of the holder ends before the byte, the first process was killed or could not print the
-// handle. No other process would then ever unlock the lock, so the holder releases it.
+// handle. In that case no process can unlock the lock, so the holder releases the lock.
 
 // startHolder starts the holder, and prints the handle that the holder reports.
 func startHolder(con *console) error {
@@ -85,7 +85,8 @@ func closeFilesOnExec() {
 	}
 }
 
-// hold runs the holder: it acquires the lock, reports it, and keeps it until one of the events that lockLong lists.
+// hold runs the holder. It acquires the lock, reports the handle, and keeps the lock until one of the events that
+// lockLong lists.
 func hold(con *console, f *lockFlags, names []string, open func() (*client, error)) error {
 	reports := os.NewFile(3, "report")
 	syscall.CloseOnExec(3)
@@ -158,7 +159,7 @@ func (h *holder) begin(l *redlock.Locker, names []string) (r heldReport, err err
 
 func (h *holder) release() error { return h.locks.release(h.console, "redlock lock", h.flags.ttl) }
 
-// listen opens the socket. Its path is the handle.
+// listen opens the socket, and returns its path, which is the handle.
 func (h *holder) listen(token int64) (handle string, err error) {
 	dir, err := socketDir()
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 )
 
 // passedOn lists the signals that are passed on to the command. SIGTSTP is not caught, because suspend stops this
-// process with SIGTSTP, which cannot stop a Go program that has caught it once.
+// process with SIGTSTP, which cannot stop a Go program that has caught SIGTSTP before.
 var passedOn = []os.Signal{
 	syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH,
 }
@@ -95,8 +95,8 @@ func newJob(notice func(error)) (*job, error) {
 }
 
 // startSupervisor starts the supervisor with two more open files. The files keep their descriptors, so that they do not
-// replace other files that the command inherits. When this process dies, a stopped supervisor is continued, so that it
-// can kill the command.
+// replace other files that the command inherits. When this process dies, the kernel continues a stopped supervisor, so
+// that the supervisor can kill the command.
 func startSupervisor(orders, reports *os.File) (*os.Process, error) {
 	path, err := os.Executable()
 	if err != nil {
@@ -179,7 +179,7 @@ func (j *job) suspend() {
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, syscall.SIGCONT)
 	defer signal.Stop(continued)
-	_ = syscall.Kill(0, syscall.SIGTSTP) // the shell that waits for this group must see it stopped
+	_ = syscall.Kill(0, syscall.SIGTSTP) // the shell waits for this group, and must see that it stops
 	select {
 	case <-continued:
 	case <-time.After(200 * time.Millisecond): // SIGTSTP was ignored, since no shell would continue this group
@@ -217,8 +217,8 @@ func (j *job) kill() {
 	killDescendants()
 }
 
-// until sends the end of the validity, which is left after now, to the supervisor, unless it is at most a millisecond
-// later than the end that was sent before.
+// until sends the end of the validity, now+left, to the supervisor, unless this end is at most a millisecond later than
+// the end that was sent before.
 func (j *job) until(now clock.Instant, left time.Duration) {
 	end := now.Add(left)
 	if j.validity != (clock.Instant{}) && end.Sub(j.validity) <= time.Millisecond {

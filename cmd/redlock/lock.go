@@ -32,8 +32,8 @@ The lock is held until the first of these events:
   - the end of the process of --while, for example of "$$", the shell of a script
   - the end of --max-hold: by default one hour, or no limit with --while
   - the loss of the lock: no majority of the masters has extended it within the TTL
-  - the end of the background process: on TERM, INT, HUP or QUIT it releases the lock; if it is killed or stopped,
-    the lock ends with its TTL
+  - the end of the background process: on TERM, INT, HUP or QUIT the process releases the lock; if the process is
+    killed or stopped, the lock ends with its TTL
 
 The script learns of a loss only from the exit status of "redlock unlock". So send the token with each write, to a
 resource that refuses tokens smaller than the largest it has seen. If there is one name, the token is the part of
@@ -137,7 +137,7 @@ type unlockReport struct {
 	Error  string
 }
 
-// The message of "redlock unlock" to the background process, and the limit for each wait for a message.
+// The message with which "redlock unlock" requests the release, and the time limit for the messages of both sides.
 const (
 	unlockRequest = "unlock\n"
 	unlockBound   = 15 * time.Second

@@ -49,7 +49,7 @@ func TestLockHoldsUntilUnlock(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
 	handle := f.lock("--ttl", "2s", "--owner", "a script", "a")
-	f.start("run", "--wait", "3s", "a", "--", "true").ends(exitRunHeld, `held by "a script"`) // longer than TTL
+	f.start("run", "--wait", "3s", "a", "--", "true").ends(exitRunHeld, `held by "a script"`) // waits longer than the TTL
 	f.start("lock", "--try", "a").ends(exitRunHeld, `held by "a script"`)
 	token := handle[strings.LastIndex(handle, "-")+1:]
 	f.start("who", "--json", "a").ends(0, `"token":`+token)
@@ -58,7 +58,7 @@ func TestLockHoldsUntilUnlock(t *testing.T) {
 	f.start("unlock", handle).ends(exitRunLost, "had already ended")
 	f.start("unlock", "/etc/passwd").ends(exitRunUsage, "not a handle")
 	if _, err := os.Stat(handle); err == nil {
-		t.Error("the socket still exists")
+		t.Error("the socket still exists after unlock")
 	}
 }
 
@@ -71,7 +71,7 @@ func TestLockOfSeveralNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(r.Locks) != 2 || r.Locks[0].Name != "b" || r.Locks[1].Name != "a" || r.Locks[1].Token == 0 || r.PID == 0 {
-		t.Errorf("the report is %+v", r)
+		t.Errorf("the report is %+v, want the names b and a, tokens, and a process ID", r)
 	}
 	f.start("run", "--try", "a", "--", "true").ends(exitRunHeld, "")
 	f.start("unlock", r.Handle).ends(0, "")
@@ -163,14 +163,14 @@ func TestCallerEndsBeforeHandle(t *testing.T) {
 	read.Close()
 	cmd.Stdout = write
 	if err := cmd.Run(); cmd.ProcessState.ExitCode() != exitCannotRun {
-		t.Errorf("without a reader of the handle, the command ended with %v", err)
+		t.Errorf("without a reader of the handle, the command ended with %v, want status 126", err)
 	}
 	write.Close()
 	f.free("b")
 }
 
-// The background process does not keep open the output or other files of the script. It does not belong to a process
-// group that the script signals.
+// The background process keeps neither the output nor other files of the script open, and a signal to the process group
+// of the script does not reach the background process.
 func TestLockKeepsNoFilesOfScript(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)

@@ -176,7 +176,7 @@ func TestUsageErrorsSendNothing(t *testing.T) {
 	} {
 		var out, errs bytes.Buffer
 		if code := run(args, &out, &errs); code != exitUsage || errs.Len() == 0 {
-			t.Errorf("%q ended with code %d and printed %q", args, code, errs.String())
+			t.Errorf("%q ended with code %d and printed %q, want code 3 and an error", args, code, errs.String())
 		}
 	}
 }

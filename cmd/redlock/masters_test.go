@@ -14,7 +14,7 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
-// The masters are taken from the arguments, --masters, the file or the environment, in this order.
+// The masters are taken from the arguments, else from --masters, else from the file, else from the environment.
 func TestPrecedenceOfMasterLists(t *testing.T) {
 	f := newDeployment(t, 3, redisproc.Config{})
 	const unreachable = "redis://127.0.0.1:1"
@@ -29,7 +29,7 @@ func TestPrecedenceOfMasterLists(t *testing.T) {
 	call(t, exitUsage, mastersVariable, "status")
 }
 
-// A password and TLS certificates in the file need not be in the arguments.
+// The file of --config can contain the password and the paths of TLS certificates.
 func TestConfigFileWithPasswordAndCertificates(t *testing.T) {
 	t.Parallel()
 	f, dir, urls := &deployment{t: t}, redistest.Certificates(t), []string(nil)
@@ -84,22 +84,22 @@ func TestEachCommandWritesJSON(t *testing.T) {
 		return v
 	}
 	if v := ask(exitDone, "admit"); v["voting"] != 3.0 || len(v["masters"].([]any)) != 3 {
-		t.Errorf("admit printed %v", v)
+		t.Errorf("admit printed %v, want 3 voting masters", v)
 	}
 	if v := ask(exitDone, "check"); len(v["findings"].([]any)) != 0 || v["status"] != 0.0 {
-		t.Errorf("check printed %v", v)
+		t.Errorf("check printed %v, want no findings and status 0", v)
 	}
 	if v := ask(exitDone, "guard"); v["masters"].([]any)[0].(map[string]any)["guard_ms"] != 30000.0 {
-		t.Errorf("guard printed %v", v)
+		t.Errorf("guard printed %v, want guard_ms 30000", v)
 	}
 	if v := ask(exitDone, "set", file); v["open"] != 3.0 || v["next"] != nil {
-		t.Errorf("set printed %v", v)
+		t.Errorf("set printed %v, want open 3 and no next step", v)
 	}
 	if v := ask(exitDone, "version"); v["version"] == "" {
-		t.Errorf("version printed %v", v)
+		t.Errorf("version printed %v, want a version", v)
 	}
 	if v := ask(exitUsage, "quarantine"); !strings.Contains(v["error"].(string), `"master" not set`) {
-		t.Errorf("quarantine printed %v", v)
+		t.Errorf("quarantine printed %v, want an error about --master", v)
 	}
 }
 
@@ -113,7 +113,7 @@ func TestEveryCommandHasExample(t *testing.T) {
 		}
 		for _, line := range strings.Split(c.Long+"\n"+c.Example, "\n") {
 			if len(line) > 120 && !strings.HasPrefix(c.CommandPath(), "redlock completion") {
-				t.Errorf("%q has a line of %d bytes: %s", c.CommandPath(), len(line), line)
+				t.Errorf("%q has a line of %d bytes, want at most 120: %s", c.CommandPath(), len(line), line)
 			}
 		}
 		for _, sub := range c.Commands() {

@@ -26,8 +26,8 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// A procedure is a section of docs/operations.md. Its commands are run literally, in a directory with locks.json.
-// Servers of the test replace those with the addresses 10.0.0.1, 10.0.0.2, and so on.
+// A procedure is a section of docs/operations.md. The commands of the section are run literally, in a directory with
+// locks.json. Servers that the test has started take the place of 10.0.0.1, 10.0.0.2, and so on.
 type procedure struct {
 	*deployment
 	commands []string
@@ -258,7 +258,8 @@ func TestDocumentedChangesOfTheMasters(t *testing.T) {
 			p.moves(turns, stop)
 			for _, m := range members {
 				if on, n := private.HeldOn(m.kept); m.kept.Err() != nil || on < n/2+1 || n != c.masters {
-					t.Errorf("the lock %s has the error %v and is on %d of %d masters", m.kept.Name(), m.kept.Err(), on, n)
+					t.Errorf("the lock %s has the error %v and is on %d of %d masters, want a majority of %d", m.kept.Name(),
+						m.kept.Err(), on, n, c.masters)
 				}
 				if err := m.kept.Unlock(t.Context()); err != nil {
 					t.Error(err)
@@ -292,7 +293,7 @@ func TestDocumentedRecoveryOfDownMajority(t *testing.T) {
 	}
 	p.join("web-2", true)
 	if k, err := m.Lock(t.Context(), "kept by web-1"); err != nil || k.Token() <= m.kept.Token() {
-		t.Errorf("locking the lost name again returned %v, %v", k, err)
+		t.Errorf("locking the lost name again returned %v, %v; want a larger token", k, err)
 	}
 }
 
@@ -407,7 +408,7 @@ func TestDocumentedEndOfAStuckChange(t *testing.T) {
 					c := m.Admin().Configuration()[0]
 					return c.Epoch == 2 && len(c.Masters) == 5 && len(c.Next) == 0
 				}) {
-					t.Errorf("%s uses %+v", m.kept.Name(), m.Admin().Configuration())
+					t.Errorf("%s uses %+v, want epoch 2 with five masters", m.kept.Name(), m.Admin().Configuration())
 				}
 			}
 			p.moves(turns, stop)

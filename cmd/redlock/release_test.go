@@ -26,12 +26,12 @@ func TestReleaseInScripts(t *testing.T) {
 	who.ends(0, "")
 	var seen struct{ Lease string }
 	if err := json.Unmarshal([]byte(who.said()), &seen); err != nil || seen.Lease == "" {
-		t.Fatalf("the output of who is not as expected: %v: %s", err, who.said())
+		t.Fatalf("the output of who contains no lease: %v: %s", err, who.said())
 	}
 	p := f.start("release", "--force", "--yes", "--json", "--lease", seen.Lease, "a")
 	p.ends(exitDone, `"released":3`)
 	if !strings.HasPrefix(p.said(), "{") || strings.Count(p.said(), "\n") != 1 {
-		t.Errorf("the output is\n%s", p.said())
+		t.Errorf("the output is not one line of JSON:\n%s", p.said())
 	}
 	f.start("ls").ends(0, "b\n")
 	for _, s := range f.servers[:2] {

@@ -141,7 +141,7 @@ func (s *setCall) take(ctx context.Context, con *console, step setStep) error {
 	case !step.writes():
 		return nil
 	case s.lost(s.Admin().Masters(), false) != nil:
-		return errors.New("redlock set: nothing was changed: too many masters are down")
+		return errors.New("redlock set: nothing was changed: too many masters are down: follow the steps that are shown")
 	}
 	if err := approve(ctx, con, s.client, s.effects(ctx, step)); err != nil {
 		return err
@@ -204,7 +204,7 @@ func (s *setCall) late(ctx context.Context) (list []string, known bool) {
 }
 
 // awaitClients waits until every connected client uses the file. If ctx ends, the error names the clients that do not
-// use it.
+// use the file.
 func (s *setCall) awaitClients(ctx context.Context, con *console) error {
 	for shown := ""; ; {
 		late, known := s.late(ctx)
@@ -355,7 +355,7 @@ func (s *setCall) plan(c private.Change, masters []redlockinfo.Master, late []st
 	}
 }
 
-// count returns how many masters of a set, or of all masters if set is nil, are in a state.
+// count returns the number of masters in set that are in this state. If set is nil, all masters are counted.
 func count(masters []redlockinfo.Master, set []string, state string) (n int) {
 	for _, m := range masters {
 		if m.State == state && (set == nil || slices.Contains(set, m.Addr)) {

@@ -78,7 +78,7 @@ func TestCtrlCReachesTheCommandOnce(t *testing.T) {
 	p.ends(9, "")
 	p.hear("ends after 1")
 
-	// If its output is not the terminal, redlock does not use the foreground, and passes the interrupt on.
+	// If the output of redlock is not the terminal, redlock does not use the foreground, and passes the interrupt on.
 	p = f.inTerminal(exec.Command("sh", "-c", `trap : INT; "$0" "$@" | (trap '' INT; exec cat)`,
 		f.program, "run", "--config", f.config, "a", "--", "sh", "-c",
 		`trap 'echo interrupted; exit 0' INT; echo ready; while :; do sleep 0.05; done`))

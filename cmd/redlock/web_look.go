@@ -33,7 +33,7 @@ const (
 // A webState is what the page shows. Durations are in milliseconds.
 type webState struct {
 	Verdict string      `json:"verdict"`
-	Class   string      `json:"class"` // of the verdict: good, risk, bad
+	Class   string      `json:"class"` // of the verdict: "good", "risk" or "bad"
 	Masters []webMaster `json:"masters"`
 	Names   []webName   `json:"names"`
 	Held    int         `json:"held"`       // number of all held names
@@ -44,7 +44,7 @@ type webState struct {
 type webMaster struct {
 	jsonMaster
 	Votes   bool             `json:"votes"`
-	Latency float64          `json:"latency_ms"` // of INFO; 0 if the master did not answer
+	Latency float64          `json:"latency_ms"` // response time of INFO; 0 if the master did not answer
 	Used    int64            `json:"used"`       // bytes
 	Limit   int64            `json:"limit"`      // bytes; 0 for none
 	refused map[string]int64 // number of refused commands for each error code; nil if the master did not answer
@@ -58,7 +58,7 @@ type webName struct {
 // A webEvent is a loss, a refusal, or a change of a master.
 type webEvent struct {
 	At    time.Time `json:"at"`
-	Class string    `json:"class"` // good, risk, bad
+	Class string    `json:"class"` // "good", "risk" or "bad"
 	Text  string    `json:"text"`
 	Count int64     `json:"count"`
 }
@@ -72,7 +72,7 @@ type webLooker struct {
 
 	mu     sync.Mutex // guards the following fields
 	looked time.Time
-	last   []byte               // the state at the time looked
+	last   []byte               // the state that was read at looked
 	sight  map[string]webHold   // by name
 	states map[string]webMaster // by shard and address
 	news   []webEvent           // the newest first

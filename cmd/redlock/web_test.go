@@ -186,15 +186,16 @@ func TestPageShowsFaults(t *testing.T) {
 	f.looks(dark, "rgb(20, 22, 26)")
 }
 
-// looks checks that no frame scrolls sideways, that names are shown as text, and that the background has the color
-// paper.
+// looks fails the test if a frame is wider than its window, if a name was inserted as HTML, or if the background does
+// not have the color paper.
 func (f *votingDeployment) looks(v *viewer, paper string) {
 	f.t.Helper()
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, width := range []int{400, 1400} {
 		if s := v.shown[width]; s.Wide > width || s.HTML > 0 || s.Paper != paper {
-			f.t.Errorf("the frame of %d px shows %+v", width, s)
+			f.t.Errorf("the frame of %d px shows %+v, want no overflow, no HTML from names, and the background %s", width,
+				s, paper)
 		}
 	}
 }
@@ -231,7 +232,7 @@ func TestPageOnlyReads(t *testing.T) {
 			return
 		}
 	}
-	t.Errorf("the page shows no quarantine, or no name: %v %s", lines.Err(), last)
+	t.Errorf("the page does not show the quarantine or the name: %v: %s", lines.Err(), last)
 }
 
 // Without a password, only requests to names of this host are answered. With a password, only requests that contain the
