@@ -57,7 +57,7 @@ func holds(t *testing.T, l *redlock.Locker, err error) {
 	}
 	for _, m := range l.Admin().Masters() {
 		if m.State != "voting" {
-			t.Errorf("%s is %s: %v", m.Addr, m.State, m.Err)
+			t.Errorf("master %s is %s, want voting: %v", m.Addr, m.State, m.Err)
 		}
 	}
 }
@@ -96,7 +96,8 @@ func TestCredentials(t *testing.T) {
 	p, err := redlockgoredis.New(options)
 	locks(t, p, err)
 	if c.asked.Load() < 3 || c.cancelled.Load() < 1 {
-		t.Errorf("the providers were called %d times, and %d subscriptions ended", c.asked.Load(), c.cancelled.Load())
+		t.Errorf("the providers were called %d times, and %d subscriptions ended, want at least 3 and 1",
+			c.asked.Load(), c.cancelled.Load())
 	}
 	options[0].Password = "wrong"
 	if p, err = redlockgoredis.New(options[:1]); err != nil {
@@ -145,7 +146,7 @@ func TestConnections(t *testing.T) {
 		locks(t, p, err)
 	}
 	if dialled.Load() < 2 {
-		t.Errorf("the dial function was called %d times", dialled.Load())
+		t.Errorf("the dial function was called %d times, want at least 2", dialled.Load())
 	}
 }
 

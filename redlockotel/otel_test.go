@@ -169,7 +169,7 @@ func (f *deployment) series() map[string]float64 {
 					note(p.Attributes, p.Value)
 				}
 			default:
-				f.Fatalf("%s is a %T", m.Name, data)
+				f.Fatalf("the metric %s has the unexpected type %T", m.Name, data)
 			}
 		}
 	}
@@ -259,7 +259,8 @@ func TestSpansSayWhatACallTook(t *testing.T) {
 		err := k.Unlock(t.Context())
 		if s, at := f.last(); at["error.type"] != "released" || s.Status.Code != codes.Error ||
 			s.Status.Description != err.Error() || at["redlock.held"] != "" {
-			t.Errorf("the span of a second unlock has the attributes %v and the status %v", at, s.Status)
+			t.Errorf("the span of a second unlock has the attributes %v and the status %v, want the error and no hold", at,
+				s.Status)
 		}
 	})
 }

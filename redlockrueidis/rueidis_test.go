@@ -55,7 +55,7 @@ func holds(t *testing.T, l *redlock.Locker, err error) {
 	}
 	for _, m := range l.Admin().Masters() {
 		if m.State != "voting" {
-			t.Errorf("%s is %s: %v", m.Addr, m.State, m.Err)
+			t.Errorf("master %s is %s, want voting: %v", m.Addr, m.State, m.Err)
 		}
 	}
 }
@@ -94,7 +94,7 @@ func TestServers(t *testing.T) {
 	}, pool.WithDialTimeout(10*time.Second))
 	locks(t, p, err)
 	if dialled.Load() == 0 || asked.Load() == 0 {
-		t.Errorf("the dial function was called %d times, AuthCredentialsFn %d times", dialled.Load(), asked.Load())
+		t.Errorf("the dial function was called %d times, AuthCredentialsFn %d times, want both", dialled.Load(), asked.Load())
 	}
 }
 

@@ -22,12 +22,12 @@ func (c *Config) checkShards() error {
 		return nil
 	}
 	if n, err := fmt.Sscanf(c.Shard, "%d/%d", &c.shard[0], &c.shard[1]); n != 2 || err != nil {
-		return fmt.Errorf("shard %q: must have the form 2/3", c.Shard)
+		return fmt.Errorf("shard %q: must have the form 2/3 (number/total)", c.Shard)
 	}
 	return nil
 }
 
-// inChange reports whether s contains an epoch or next masters. If so, Open uses both.
+// inChange reports whether s contains an epoch or next masters. If so, Open passes s to the Locker.
 func inChange(s redlock.Configuration) bool { return s.Epoch != 0 || len(s.Next) > 0 }
 
 // shards returns a Config for each shard.

@@ -141,7 +141,7 @@ func TestCheckQuery(t *testing.T) {
 		`redlock_votes_total / on (x) redlock_held`:                  false,
 	} {
 		if _, err := checkQuery(all, expr); (err == nil) != valid {
-			t.Errorf("checkQuery of %s returned %v", expr, err)
+			t.Errorf("checkQuery of %s returned %v, want valid: %v", expr, err, valid)
 		}
 	}
 }
