@@ -18,9 +18,9 @@ import (
 // program downgrades its lock to a reader's lock, so that other readers can continue immediately. The name of an RWLock
 // must not be locked by Locker.Lock or Locker.TryLock.
 //
-// A program that was stopped while it rebuilt may resume when another program has acquired its lock. Readers ignore the
-// late file of the first program, because the name of each file is the token of the lock under which the file was
-// written, and the file with the largest token is the cache.
+// A program that was stopped while it rebuilt the cache may resume after another program has acquired the lock. Readers
+// ignore the late file of the first program, because the name of each file is the token of the lock under which the
+// file was written, and the file with the largest token is the cache.
 type Cache struct {
 	Shared *redlock.RWLock // one name for each cache
 	Dir    string          // a separate directory, shared by all programs

@@ -101,14 +101,14 @@ func TestLateRebuildIsNotRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		if value, err := caches[1].Get(t.Context()); string(value) != "of 1" || err != nil {
-			t.Fatalf("Get returned %q, %v", value, err)
+			t.Fatalf("Get returned %q, %v; want \"of 1\"", value, err)
 		}
 		if err := caches[0].rebuild(late); err != nil {
 			t.Fatal(err)
 		}
 		for _, c := range caches {
 			if value, err := c.Get(t.Context()); string(value) != "of 1" || err != nil {
-				t.Errorf("after the late rebuild, Get returned %q, %v", value, err)
+				t.Errorf("after the late rebuild, Get returned %q, %v; want \"of 1\"", value, err)
 			}
 		}
 	})
@@ -124,7 +124,7 @@ func TestFailedRebuild(t *testing.T) {
 		}
 		c.Build = func(context.Context) ([]byte, error) { return []byte("value"), nil }
 		if value, err := c.Get(t.Context()); string(value) != "value" || err != nil {
-			t.Errorf("after the failed rebuild, Get returned %q, %v", value, err)
+			t.Errorf("after the failed rebuild, Get returned %q, %v; want \"value\"", value, err)
 		}
 	})
 }

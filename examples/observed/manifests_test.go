@@ -116,10 +116,10 @@ func parse(t *testing.T, file string) map[string]manifest {
 		}
 		id := m.Kind + "/" + m.Metadata.Name
 		if versions[m.Kind] != m.APIVersion || m.Metadata.Name == "" {
-			t.Errorf("%s: %s has the API version %q", file, id, m.APIVersion)
+			t.Errorf("%s: %s has the API version %q, want %q", file, id, m.APIVersion, versions[m.Kind])
 		}
 		if m.Kind != "Namespace" && m.Metadata.Namespace != "redlock" {
-			t.Errorf("%s: %s is in the namespace %q", file, id, m.Metadata.Namespace)
+			t.Errorf("%s: %s is in the namespace %q, want redlock", file, id, m.Metadata.Namespace)
 		}
 		if _, twice := all[id]; twice {
 			t.Errorf("%s: %s is defined twice", file, id)
@@ -249,7 +249,7 @@ func TestClientReachesTheMasters(t *testing.T) {
 		t.Errorf("the client starts with %q and the volume %+v, want %q", c.Args, mount, args)
 	}
 	if get := c.Readiness.HTTPGet; get.Path != "/ready" || get.Port != c.Ports[0].Name || c.Liveness != nil {
-		t.Errorf("the client has the readiness probe %+v and the liveness probe %v", get, c.Liveness)
+		t.Errorf("the client has the readiness probe %+v, want /ready, and the liveness probe %v, want none", get, c.Liveness)
 	}
 	if !selects(client.Selector.MatchLabels, pods) {
 		t.Errorf("the selector %v does not select the pods %v", client.Selector.MatchLabels, pods)

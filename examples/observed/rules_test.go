@@ -59,7 +59,7 @@ func TestRulesAreComplete(t *testing.T) {
 				t.Errorf("%s has no expression or no summary", r.Alert)
 			}
 			if s := r.Labels["severity"]; s != "warning" && s != "critical" {
-				t.Errorf("%s has the severity %q", r.Alert, s)
+				t.Errorf("%s has the severity %q, want warning or critical", r.Alert, s)
 			}
 		}
 	}

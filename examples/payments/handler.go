@@ -11,7 +11,7 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// A Handler pays the order in the request path. The test of this type needs no server.
+// A Handler pays the order in the request path. The tests of a Handler need no Redis server.
 type Handler struct {
 	Locker *redlock.Locker // one for the whole program, created at its start and closed at its end
 	// Pay must write with the token, to a table that refuses a token smaller than the largest one it has seen: see
