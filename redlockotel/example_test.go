@@ -52,7 +52,7 @@ func ExampleOption() {
 	watch, err := redlockotel.New(
 		redlockotel.WithTracerProvider(sdktrace.NewTracerProvider()),
 		redlockotel.WithMeterProvider(sdkmetric.NewMeterProvider()),
-		redlockotel.WithNames(func(name string) string { // there are many orders; metrics distinguish only the kind of name
+		redlockotel.WithNames(func(name string) string { // metrics distinguish only kinds of names
 			kind, _, _ := strings.Cut(name, ":")
 			return kind
 		}),

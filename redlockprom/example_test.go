@@ -31,7 +31,7 @@ redlock_held 1
 `), "redlock_held")
 	})
 	descriptions, values := make(chan *prometheus.Desc, 100), make(chan prometheus.Metric, 1000)
-	metrics.Describe(descriptions) // as a registry does
+	metrics.Describe(descriptions) // registries make these two calls
 	metrics.Collect(values)
 	fmt.Println(err, len(descriptions) > 0, len(values) > 0)
 	// Output:

@@ -24,8 +24,8 @@ func (f *deployment) admissions() (all string) {
 	return all
 }
 
-// H98: if an operator's list contains only three of the five masters, commands change nothing. The error says that
-// the list is wrong, shows both lists, and does not advise to replace a record. The clients continue.
+// H98: if an operator's list contains only three of the five masters, commands change nothing. The error says that the
+// list is wrong, shows both lists, and does not advise to replace a record. The clients keep their locks.
 func TestWrongListChangesNothing(t *testing.T) {
 	t.Parallel()
 	f := newDeployment(t, 5, redisproc.Config{})

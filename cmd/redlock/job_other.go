@@ -20,7 +20,7 @@ func catchBrokenPipes() {}
 func endAtBrokenPipes() {}
 
 // passedOn lists the signals for the command. A console sends an interrupt to the command as well as to this process,
-// so this process only has to survive the interrupt.
+// so this process catches the interrupt only to survive it.
 var passedOn = []os.Signal{os.Interrupt}
 
 // interrupts lists the signals that end "redlock who --watch" and "redlock web".

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// If a password command hangs, it is killed when the dial times out. A child of the command that keeps the output open
-// does not delay the end.
+// If a password command hangs, the command is killed when the dial times out. A child of the command that keeps the
+// output open does not delay the return of runPasswordCommand.
 func TestPasswordCommandThatHangsIsKilled(t *testing.T) {
 	c := &Config{PasswordCommand: []string{"sh", "-c", "sleep 600 & wait"}}
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
