@@ -10,7 +10,7 @@ import (
 	"github.com/redlock-go/redlock/redlockgoredis"
 )
 
-// New makes a pool of three masters, of which one is behind sentinels.
+// New returns a pool of three masters, of which one is behind sentinels.
 func ExampleNew() {
 	masters, err := redlockgoredis.New([]*redis.UniversalOptions{
 		{Addrs: []string{"10.0.0.1:6379"}, Username: "lock", Password: "secret"},
@@ -54,7 +54,7 @@ func ExampleFailover() {
 	m.Name = "locks" // the default name contains the sentinels' addresses, which may change
 }
 
-// Buckets makes a pool for each bucket of a cluster.
+// Buckets returns a pool for each bucket of a cluster.
 func ExampleBuckets() {
 	pools, err := redlockgoredis.Buckets(&redis.ClusterOptions{Addrs: []string{"10.0.0.1:6379", "10.0.0.2:6379"}}, 64)
 	if err != nil {

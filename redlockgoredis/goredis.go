@@ -13,19 +13,20 @@ import (
 	"github.com/redlock-go/redlock/pool"
 )
 
-// New makes a Pool with [pool.New] from one UniversalOptions for each master: a server, or a master behind sentinels if
-// MasterName is set. An error matches [pool.ErrInvalid]; nothing has been dialled then. The Pool must be closed.
+// New calls [pool.New] for the masters that clients with these options use. Each UniversalOptions is for one master: a
+// server, or a master behind sentinels if MasterName is set. If New returns an error, the error matches
+// [pool.ErrInvalid], and nothing was dialled. Otherwise the caller must close the Pool.
 func New(servers []*redis.UniversalOptions, opts ...pool.Option) (*pool.Pool, error) {
 	masters := make([]pool.Master, len(servers))
 	for i, o := range servers {
 		var err error
 		switch {
 		case o == nil:
-			err = invalid("the options of master %d are nil", i+1)
+			err = invalid("the options of master %d are nil: give options for each master", i+1)
 		case o.MasterName != "":
 			masters[i], err = Failover(o.Failover(), opts...)
 		case len(o.Addrs) > 1 || o.IsClusterMode:
-			err = invalid("%q is a cluster, which has several slots: use Buckets; or give each master options of its own",
+			err = invalid("%q: the addresses of a cluster: use Buckets; for independent masters, use separate options",
 				o.Addrs)
 		default:
 			masters[i], err = Master(o.Simple(), opts...)
@@ -47,7 +48,7 @@ func Master(o *redis.Options, opts ...pool.Option) (pool.Master, error) {
 	u := url.URL{Scheme: scheme, Host: o.Addr}
 	if o.Network == "unix" || strings.HasPrefix(o.Addr, "/") {
 		if scheme == "rediss" {
-			return pool.Master{}, invalid("%s: TLS over a Unix socket", o.Addr)
+			return pool.Master{}, invalid("%s: TLS is not supported over a Unix socket", o.Addr)
 		}
 		u = url.URL{Scheme: "unix", Path: o.Addr}
 	}
@@ -61,7 +62,7 @@ func Failover(o *redis.FailoverOptions, opts ...pool.Option) (pool.Master, error
 	case o == nil || o.MasterName == "" || len(o.SentinelAddrs) == 0:
 		return pool.Master{}, invalid("a failover client needs MasterName and SentinelAddrs")
 	case o.ReplicaOnly:
-		return pool.Master{}, invalid("%s: ReplicaOnly: a replica has no vote", o.MasterName)
+		return pool.Master{}, invalid("%s: ReplicaOnly must not be set: a replica has no vote", o.MasterName)
 	}
 	scheme, own := reach(&redis.Options{
 		Dialer: o.Dialer, TLSConfig: o.TLSConfig, Username: o.Username, Password: o.Password, DB: o.DB,
@@ -79,8 +80,8 @@ func Failover(o *redis.FailoverOptions, opts ...pool.Option) (pool.Master, error
 }
 
 // Buckets calls [pool.OpenBuckets] for the cluster that a cluster client with these options uses. It returns a Pool for
-// each of n buckets, for redlock.NewSharded. All clients must use the same n. The caller must close each Pool. An error
-// matches [pool.ErrInvalid]; nothing has been dialled then.
+// each of n buckets, for redlock.NewSharded. All clients must use the same n. The caller must close each Pool. If
+// Buckets returns an error, the error matches [pool.ErrInvalid], and nothing was dialled.
 func Buckets(o *redis.ClusterOptions, n int, opts ...pool.Option) ([]*pool.Pool, error) {
 	if o == nil || len(o.Addrs) == 0 {
 		return nil, invalid("a cluster needs Addrs")
@@ -94,8 +95,8 @@ func Buckets(o *redis.ClusterOptions, n int, opts ...pool.Option) ([]*pool.Pool,
 	return pool.OpenBuckets([]string{name}, append(own, opts...)...)
 }
 
-// reach returns the first part of the URL's scheme, and the options for the dialling, the TLS and the login of
-// go-redis.
+// reach returns "redis" or "rediss", the beginning of the scheme of the URL, and the pool options for dialling, TLS and
+// the login.
 func reach(o *redis.Options) (scheme string, own []pool.Option) {
 	scheme = "redis"
 	switch {
@@ -124,13 +125,13 @@ func reach(o *redis.Options) (scheme string, own []pool.Option) {
 	return scheme, append(own, pool.WithDatabase(o.DB))
 }
 
-// A listener ignores later credentials.
+// A listener is an auth.CredentialsListener that ignores later credentials.
 type listener struct{ _ byte }
 
 func (*listener) OnNext(auth.Credentials) {}
 func (*listener) OnError(error)           {}
 
-// present returns the credentials that p provides now.
+// present returns the current credentials of p.
 func present(p auth.StreamingCredentialsProvider) (user, password string, err error) {
 	c, cancel, err := p.Subscribe(&listener{})
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 // user configures servers with an ACL user "lock" that has the password "secret".
 var user = redisproc.Config{Args: []string{"--user", "lock", "on", ">secret", "~*", "&*", "+@all"}}
 
-// locks makes a Locker over p and calls holds. It closes p.
+// locks creates a Locker over p, calls holds, and closes p.
 func locks(t *testing.T, p *pool.Pool, err error) {
 	t.Helper()
 	if err != nil {
@@ -57,12 +57,12 @@ func holds(t *testing.T, l *redlock.Locker, err error) {
 	}
 	for _, m := range l.Admin().Masters() {
 		if m.State != "voting" {
-			t.Errorf("%s is %s: %v", m.Addr, m.State, m.Err)
+			t.Errorf("master %s is %s, want voting: %v", m.Addr, m.State, m.Err)
 		}
 	}
 }
 
-// counted provides credentials and counts the calls.
+// counted provides credentials, and counts the calls and the ended subscriptions.
 type counted struct{ asked, cancelled atomic.Int32 }
 
 func (c *counted) plain() (string, string) {
@@ -96,7 +96,8 @@ func TestCredentials(t *testing.T) {
 	p, err := redlockgoredis.New(options)
 	locks(t, p, err)
 	if c.asked.Load() < 3 || c.cancelled.Load() < 1 {
-		t.Errorf("the providers were called %d times, and %d subscriptions ended", c.asked.Load(), c.cancelled.Load())
+		t.Errorf("the providers were called %d times, and %d subscriptions ended, want at least 3 and 1",
+			c.asked.Load(), c.cancelled.Load())
 	}
 	options[0].Password = "wrong"
 	if p, err = redlockgoredis.New(options[:1]); err != nil {
@@ -109,7 +110,7 @@ func TestCredentials(t *testing.T) {
 	}
 	defer l.Close(context.Background())
 	if _, err := l.TryLock(t.Context(), "a"); err == nil || strings.Contains(err.Error(), "wrong") {
-		t.Errorf("a lock was acquired with a wrong password, or the error contains it: %v", err)
+		t.Errorf("a lock was acquired with a wrong password, or the error contains the password: %v", err)
 	}
 }
 
@@ -145,7 +146,7 @@ func TestConnections(t *testing.T) {
 		locks(t, p, err)
 	}
 	if dialled.Load() < 2 {
-		t.Errorf("the dial function was called %d times", dialled.Load())
+		t.Errorf("the dial function was called %d times, want at least 2", dialled.Load())
 	}
 }
 
@@ -194,14 +195,14 @@ func onCluster(t *testing.T, secure bool) {
 	}
 }
 
-// Options that do not name one master are refused before anything is dialled.
+// Options that do not describe exactly one master are refused before anything is dialled.
 func TestRefused(t *testing.T) {
 	for name, o := range map[string]*redis.UniversalOptions{
 		"nil": nil, "a cluster": {Addrs: []string{"a:1", "b:1"}}, "one node": {Addrs: []string{"a:1"}, IsClusterMode: true},
 		"no address": {Addrs: []string{"a:b:c"}},
 	} {
 		if _, err := redlockgoredis.New([]*redis.UniversalOptions{o}); !errors.Is(err, pool.ErrInvalid) {
-			t.Errorf("New with %s returned %v", name, err)
+			t.Errorf("New with %s returned %v, want ErrInvalid", name, err)
 		}
 	}
 	_, none := redlockgoredis.Master(nil)
@@ -214,7 +215,7 @@ func TestRefused(t *testing.T) {
 	_, zero := redlockgoredis.Buckets(&redis.ClusterOptions{Addrs: []string{"a:1"}}, 0)
 	for i, err := range []error{none, socket, replica, sentinels, empty, zero} {
 		if !errors.Is(err, pool.ErrInvalid) {
-			t.Errorf("call %d with invalid options returned %v", i, err)
+			t.Errorf("call %d with invalid options returned %v, want ErrInvalid", i, err)
 		}
 	}
 }

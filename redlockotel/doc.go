@@ -1,4 +1,5 @@
-// Package redlockotel reports the spans of the calls of a [redlock.Locker], and its metrics, to OpenTelemetry.
+// Package redlockotel records the calls of a [redlock.Locker] as OpenTelemetry spans, and exports the metrics of the
+// Locker.
 //
 //	watch, err := redlockotel.New()
 //	locker, err := redlock.New(masters, redlock.WithTrace(watch.Trace()))
@@ -6,47 +7,47 @@
 //
 // # Spans
 //
-// Each call is a span, a child of the span in the context of the call: "redlock lock", "redlock try lock", "redlock
-// import", "redlock extend", "redlock set value", "redlock unlock", and "redlock do", which has the lock, the unlock,
-// and the spans of the function in between as its children. Attributes: redlock.name, redlock.token,
+// Each call is a span, which is a child of the span in the context of the call: "redlock lock", "redlock try lock",
+// "redlock import", "redlock extend", "redlock set value", "redlock unlock", and "redlock do", which has the lock, the
+// unlock, and the spans of the function in between as its children. Attributes: redlock.name, redlock.token,
 // redlock.attempts, redlock.place, redlock.votes.granted, redlock.masters, and redlock.held of an unlock, in seconds.
 // The span of a failed call has the attribute error.type, which is the result of [redlock.Outcome], and the status
-// Error. If the name of a try lock is held, only error.type is set.
+// Error. If a try lock fails because the name is held, only error.type is set.
 //
 // # Metrics
 //
 //	redlock.wait.duration           s            how long Lock, TryLock and Import took; by redlock.operation, error.type
-//	redlock.hold.duration           s            how long locks were held that have ended
+//	redlock.hold.duration           s            how long locks were held, recorded when they end
 //	redlock.held                    {lock}       locks that are held now
-//	redlock.waiting                 {call}       calls that wait now; by redlock.reason, "held" or "no_quorum"
+//	redlock.waiting                 {call}       calls that wait now; by redlock.reason: "held", "no_quorum"
 //	redlock.lost                    {lock}       locks that ended before their release; by error.type
 //	redlock.attempts                {attempt}    rounds that tried to acquire a lock; by error.type
-//	redlock.extensions              {extension}  extensions of held locks; by error.type
+//	redlock.extensions              {extension}  rounds that tried to extend a held lock; by error.type
 //	redlock.value.changes           {call}       calls of SetValue; by error.type
 //	redlock.events.dropped          {event}      log records and trace events that were dropped
 //	redlock.callback.panics         {panic}      callbacks that panicked
 //	redlock.releases.unconfirmed    {release}    releases that no quorum confirmed in time
-//	redlock.votes                   {vote}       replies of each master; by server.address, server.port, redlock.vote
-//	db.client.operation.duration    s            how long each master took to answer, or to fail; by error.type
+//	redlock.votes                   {vote}       votes of each master; by server.address, server.port, redlock.vote
+//	db.client.operation.duration    s            time until each master answered or failed; by error.type
 //	redlock.master.voting           {master}     1 if the master votes and is not failing; by server.address, server.port
-//	redlock.master.state            {master}     1 for the state of the master, 0 for other states; also by redlock.state
+//	redlock.master.state            {master}     1 for the current state, 0 for other states; also by redlock.state
 //	redlock.master.epoch            1            the epoch of the master's admission record
-//	redlock.master.pending_releases {release}    names whose release the master has not received yet
+//	redlock.master.pending_releases {release}    releases that the master has not received yet
 //	redlock.master.quarantine.left  s            remaining quarantine of the master
 //	redlock.quorum                  1            1 if a quorum of masters can grant a lock
 //
-// Held locks, waiting calls, the masters, the quorum and the three counts above redlock.votes are read from the
-// Locker that is passed to Watch, and are exact. The other metrics are derived from events. While the queue of the
-// Locker is full, events are dropped, and so are their spans: see [redlockinfo.Trace]. redlock.events.dropped counts
-// the dropped events.
+// redlock.held, redlock.waiting, redlock.quorum, the metrics of masters, and the three counters above redlock.votes are
+// read from the Locker that is passed to Watch, and are exact. The other metrics are derived from events. While the
+// event queue of the Locker is full, events and their spans are dropped: see [redlockinfo.Trace].
+// redlock.events.dropped counts the dropped events.
 //
-// db.client.operation.duration, error.type, db.response.status_code, server.address and server.port follow the
-// semantic conventions. The schema URL of the tracer and the meter contains the version of the conventions. The
-// instrumentation version is that of this module. If an operation failed with an error reply, error.type and
-// db.response.status_code are its code, such as OOM or NOPERM. Otherwise error.type is "timeout"; "refused" if the
-// server is not fit to hold locks; "down" if it is not connected, or the connection ended; "closed"; or "_OTHER".
-// Nothing is sent to a master in quarantine.
+// db.client.operation.duration, error.type, db.response.status_code, server.address and server.port follow the semantic
+// conventions. The schema URL of the tracer and the meter contains the version of the conventions. The instrumentation
+// version is the version of this module. If an operation failed with an error reply, error.type and
+// db.response.status_code are the code of the reply, such as OOM or NOPERM. Otherwise error.type is "timeout";
+// "refused" if the server is not fit to hold locks; "down" if the server is not connected, or the connection ended;
+// "closed"; or "_OTHER". Nothing is sent to a master in quarantine.
 //
-// The name of a lock is an attribute of spans. Only with [WithNames] is it also an attribute of metrics,
-// redlock.name, since most programs have more names than a metrics store can hold.
+// The name of a lock is an attribute of spans. It is an attribute of metrics, redlock.name, only with [WithNames],
+// because most programs have more names than a metrics store can hold.
 package redlockotel

@@ -16,7 +16,7 @@ import (
 	"github.com/redlock-go/redlock/redlockotel"
 )
 
-// A program needs one Watcher for its Locker. By default the Watcher uses the global providers of package otel.
+// A program needs one Watcher for its Locker. By default, the Watcher uses the global providers of package otel.
 func ExampleWatcher() {
 	ctx := context.Background()
 	spans := tracetest.NewInMemoryExporter()
@@ -52,7 +52,7 @@ func ExampleOption() {
 	watch, err := redlockotel.New(
 		redlockotel.WithTracerProvider(sdktrace.NewTracerProvider()),
 		redlockotel.WithMeterProvider(sdkmetric.NewMeterProvider()),
-		redlockotel.WithNames(func(name string) string { // there are many orders; metrics distinguish only the kind of name
+		redlockotel.WithNames(func(name string) string { // metrics distinguish only kinds of names
 			kind, _, _ := strings.Cut(name, ":")
 			return kind
 		}),

@@ -44,7 +44,7 @@ type Watcher struct {
 	tracers trace.TracerProvider
 	meters  metric.MeterProvider
 	names   func(name string) string // nil: metrics do not contain names
-	known   sync.Map                 // the values of redlock.name of locks that were held; their series continue with 0
+	known   sync.Map                 // values of redlock.name of locks that were held; their series continue with 0
 
 	tracer trace.Tracer
 	meter  metric.Meter
@@ -57,18 +57,18 @@ type Watcher struct {
 // An Option configures a [Watcher].
 type Option func(*Watcher)
 
-// WithTracerProvider sets the provider of the tracer; the default is the global one of package otel.
+// WithTracerProvider sets the provider of the tracer. The default is the global provider of package otel.
 func WithTracerProvider(p trace.TracerProvider) Option { return func(w *Watcher) { w.tracers = p } }
 
-// WithMeterProvider sets the provider of the meter; the default is the global one of package otel.
+// WithMeterProvider sets the provider of the meter. The default is the global provider of package otel.
 func WithMeterProvider(p metric.MeterProvider) Option { return func(w *Watcher) { w.meters = p } }
 
-// WithNames gives waits, holds, losses, attempts, extensions, value changes and held locks the attribute redlock.name,
-// which f derives from the name of the lock. f must have few distinct results. It is called concurrently, and also with
-// invalid names.
+// WithNames adds the attribute redlock.name to the metrics of waits, holds, losses, attempts, extensions, value changes
+// and held locks. The value of the attribute is the result of f for the name of the lock. f must have few distinct
+// results. f is called concurrently, and also with invalid names.
 func WithNames(f func(name string) string) Option { return func(w *Watcher) { w.names = f } }
 
-// New returns a Watcher. It fails if an instrument cannot be created.
+// New returns a Watcher, or an error if an instrument cannot be created.
 func New(opts ...Option) (*Watcher, error) {
 	w := &Watcher{tracers: otel.GetTracerProvider(), meters: otel.GetMeterProvider()}
 	for _, o := range opts {
@@ -89,14 +89,14 @@ func New(opts ...Option) (*Watcher, error) {
 	}
 	w.waits = histogram(&errs[0], "redlock.wait.duration", "Duration of calls that acquire a lock.",
 		.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60)
-	w.holds = histogram(&errs[1], "redlock.hold.duration", "How long locks were held.",
+	w.holds = histogram(&errs[1], "redlock.hold.duration", "Time for which locks were held.",
 		.001, .005, .01, .05, .1, .5, 1, 5, 10, 30, 60, 300, 900, 3600)
 	d := dbconv.ClientOperationDuration{}
 	w.latency = histogram(&errs[2], d.Name(), d.Description(), .001, .005, .01, .05, .1, .5, 1, 5, 10)
 	w.lost = counter(&errs[3], "redlock.lost", "{lock}", "Locks that ended before their release.")
-	w.attempts = counter(&errs[4], "redlock.attempts", "{attempt}", "Rounds of acquiring a lock.")
-	w.extended = counter(&errs[5], "redlock.extensions", "{extension}", "Extensions of held locks.")
-	w.votes = counter(&errs[6], "redlock.votes", "{vote}", "Replies of the master.")
+	w.attempts = counter(&errs[4], "redlock.attempts", "{attempt}", "Rounds that tried to acquire a lock.")
+	w.extended = counter(&errs[5], "redlock.extensions", "{extension}", "Rounds that tried to extend a held lock.")
+	w.votes = counter(&errs[6], "redlock.votes", "{vote}", "Votes of the master, including refusals and failures.")
 	w.values = counter(&errs[7], "redlock.value.changes", "{call}", "Calls that set the value of a lock.")
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
@@ -133,8 +133,8 @@ func (w *Watcher) do(ctx context.Context, name string) context.Context {
 	return context.WithValue(ctx, w, span)
 }
 
-// call ends the span of a Do, and records the span of any other call. Calls are reported late, so the span is given
-// the times of the call.
+// call ends the span of a Do, and records the span of any other call. The event of a call arrives late, so the span
+// gets the times in the event.
 func (w *Watcher) call(i redlockinfo.Event) {
 	ctx := i.Context
 	span, _ := ctx.Value(w).(trace.Span)
@@ -151,7 +151,7 @@ func (w *Watcher) call(i redlockinfo.Event) {
 	end(span, &i)
 }
 
-// end records the outcome of the call in its span, and ends the span.
+// end records the outcome of a call in the span of the call, and ends the span.
 func end(span trace.Span, i *redlockinfo.Event) {
 	defer span.End(trace.WithTimestamp(i.Time.Add(i.Elapsed)))
 	if !span.IsRecording() {
@@ -190,14 +190,14 @@ func (w *Watcher) vote(v redlockinfo.Event) {
 	ctx, at := context.Background(), address(v.Master)
 	w.votes.Add(ctx, 1, metric.WithAttributes(append(at, text("redlock.vote", v.State))...))
 	if v.Err != nil && (v.State == "not voting" || v.State == "refused") {
-		return // nothing was sent to the master, since it has no vote
+		return // nothing was sent to the master, because it has no vote
 	}
 	at = append(at, semconv.DBSystemNameRedis, semconv.DBOperationName("EVALSHA"))
 	w.latency.Record(ctx, v.Elapsed.Seconds(), metric.WithAttributes(append(at, failure(v.Err)...)...))
 }
 
 // failure returns the attributes of an operation that failed with err: the code if err is an error reply, as the
-// semantic conventions for Redis require, and otherwise a word. It returns none if err is nil.
+// semantic conventions for Redis require, and otherwise a word. If err is nil, failure returns no attributes.
 func failure(err error) []attribute.KeyValue {
 	var reply redis.Error
 	word := string(dbconv.ErrorTypeOther)
@@ -231,12 +231,12 @@ func (w *Watcher) attributes(name string, err error, attrs ...attribute.KeyValue
 	return metric.WithAttributes(attrs...)
 }
 
-// text returns an attribute with a text of the program, which need not be valid UTF-8.
+// text returns a string attribute. It replaces invalid UTF-8 in value.
 func text(key, value string) attribute.KeyValue {
 	return attribute.String(key, strings.ToValidUTF8(value, "\ufffd"))
 }
 
-// address returns the attributes of the address of a master.
+// address returns the attributes for the address of a master.
 func address(name string) []attribute.KeyValue {
 	attrs := make([]attribute.KeyValue, 0, 6)
 	host, port, err := net.SplitHostPort(name)
@@ -251,8 +251,8 @@ func address(name string) []attribute.KeyValue {
 var states = []string{"connecting", "down", "quarantine", "voting", "failing", "blocked"}
 
 // Watch registers the metrics that are read from l at each collection: the held locks, the counts of [redlock.Stats],
-// and the state of the masters. It returns an error if an instrument cannot be created. stop unregisters these
-// metrics; the caller must call it before it discards l.
+// and the state of the masters. It returns an error if an instrument cannot be created. stop unregisters these metrics.
+// Call stop before you discard l.
 func (w *Watcher) Watch(l *redlock.Locker) (stop func() error, err error) {
 	var errs [11]error
 	total := func(err *error, name, unit, help string) (c metric.Int64ObservableCounter) {
@@ -282,7 +282,7 @@ func (w *Watcher) Watch(l *redlock.Locker) (stop func() error, err error) {
 		metric.WithDescription("Calls that wait for a lock now."))
 	errs[8] = err
 	state, err := w.meter.Int64ObservableUpDownCounter("redlock.master.state", metric.WithUnit("{master}"),
-		metric.WithDescription("1 for the state of the master, 0 for the others."))
+		metric.WithDescription("1 for the current state of the master, 0 for other states."))
 	errs[9] = err
 	epoch, err := w.meter.Int64ObservableGauge("redlock.master.epoch", metric.WithUnit("1"),
 		metric.WithDescription("The epoch of the admission record of the master."))
@@ -314,7 +314,7 @@ func (w *Watcher) Watch(l *redlock.Locker) (stop func() error, err error) {
 	return r.Unregister, nil
 }
 
-// ended returns a context with which WaitReady does not wait.
+// ended returns a context that has ended, with which WaitReady returns immediately.
 func ended() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -339,7 +339,7 @@ func observeMasters(
 	}
 }
 
-// count returns how many of the names have each value of the attribute redlock.name. The key is one name with that
+// count returns the number of names for each value of the attribute redlock.name. The key is one of the names with that
 // value.
 func (w *Watcher) count(names []string) map[string]int64 {
 	if w.names == nil {

@@ -41,7 +41,7 @@ type deployment struct {
 	stop    func() error // of Watch
 }
 
-// observed returns a deployment inside the bubble of the test.
+// observed returns a deployment. It must be called in a bubble of package synctest.
 func observed(t *testing.T, opts ...redlockotel.Option) *deployment {
 	t.Helper()
 	f := &deployment{
@@ -88,7 +88,7 @@ func (f *deployment) lock(name string) *redlock.Lock {
 	return k
 }
 
-// after lets virtual time pass, and runs everything that is due then.
+// after waits for d in virtual time, and then until all other goroutines wait.
 func after(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
@@ -126,14 +126,14 @@ func (f *deployment) last() (tracetest.SpanStub, map[string]string) {
 	return s, attrs
 }
 
-// has fails the test if a series does not have the given value. The key is the name, the unit and the attributes of
-// the series. The value is that of a sum or a gauge, or the count of a histogram.
+// has fails the test if a series does not have the given value. The key is the name, the unit and the attributes of the
+// series. The value is the value of a sum or a gauge, or the count of a histogram.
 func (f *deployment) has(want map[string]float64) {
 	f.Helper()
 	got := f.series()
 	for id, v := range want {
 		if is, there := got[id]; !there || is != v {
-			f.Errorf("%s: want %v; got %v, %v; all: %v", id, v, is, there, got)
+			f.Errorf("%s: want %v; got %v, exists: %v; all series: %v", id, v, is, there, got)
 		}
 	}
 }
@@ -169,14 +169,15 @@ func (f *deployment) series() map[string]float64 {
 					note(p.Attributes, p.Value)
 				}
 			default:
-				f.Fatalf("%s is a %T", m.Name, data)
+				f.Fatalf("the metric %s has the unexpected type %T", m.Name, data)
 			}
 		}
 	}
 	return got
 }
 
-// The spans of calls are children of the caller's span, and the calls in a Do are children of its span.
+// The span of a call is a child of the span of the caller. The spans of the calls of a Do are children of the span of
+// the Do.
 func TestSpansHaveParents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := observed(t)
@@ -234,7 +235,7 @@ func TestSpansSayWhatACallTook(t *testing.T) {
 			t.Fatal("two clients hold the lock")
 		}
 		if s, at := f.last(); s.Name != "redlock try lock" || at["error.type"] != "held" || s.Status.Code != codes.Unset {
-			t.Errorf("%s %v %v", s.Name, at, s.Status)
+			t.Errorf("the span is %s with the attributes %v and the status %v", s.Name, at, s.Status)
 		}
 		if err := k.Unlock(t.Context()); err != nil {
 			t.Fatal(err)
@@ -253,12 +254,13 @@ func TestSpansSayWhatACallTook(t *testing.T) {
 			}
 		}
 		if seen != 2 {
-			t.Errorf("the spans lack a wait of three seconds and a hold: %+v", f.spans.GetSpans())
+			t.Errorf("the spans do not contain a wait of three seconds and a hold: %+v", f.spans.GetSpans())
 		}
 		err := k.Unlock(t.Context())
 		if s, at := f.last(); at["error.type"] != "released" || s.Status.Code != codes.Error ||
 			s.Status.Description != err.Error() || at["redlock.held"] != "" {
-			t.Errorf("the span of a second unlock has the attributes %v and the status %v", at, s.Status)
+			t.Errorf("the span of a second unlock has the attributes %v and the status %v, want the error and no hold", at,
+				s.Status)
 		}
 	})
 }
@@ -305,7 +307,7 @@ func TestValueChanges(t *testing.T) {
 		}
 		if s, at := f.last(); s.Name != "redlock set value" || at["redlock.name"] != "a" || s.Status.Code != codes.Unset ||
 			at["redlock.token"] != strconv.FormatInt(k.Token(), 10) {
-			t.Errorf("%s %v %v", s.Name, at, s.Status)
+			t.Errorf("the span is %s with the attributes %v and the status %v", s.Name, at, s.Status)
 		}
 		if err := k.Unlock(t.Context()); err != nil {
 			t.Fatal(err)
@@ -315,7 +317,7 @@ func TestValueChanges(t *testing.T) {
 		}
 		if s, at := f.last(); s.Name != "redlock set value" || at["error.type"] != "released" ||
 			s.Status.Code != codes.Error {
-			t.Errorf("%s %v %v", s.Name, at, s.Status)
+			t.Errorf("the span is %s with the attributes %v and the status %v", s.Name, at, s.Status)
 		}
 		f.has(map[string]float64{
 			"redlock.value.changes {call} {}": 1, "redlock.value.changes {call} {error.type=released}": 1,
@@ -352,11 +354,11 @@ func TestMetricsOfMasters(t *testing.T) {
 			"db.client.operation.duration s {db.operation.name=EVALSHA,db.system.name=redis,error.type=down," + at(0) + "}": 1,
 		})
 		f.masters.Master(1).Stop()
-		f.masters.Master(1).Restart(false) // the master is empty, so its quarantine begins
+		f.masters.Master(1).Restart(false) // the master is empty, so it is put into quarantine
 		after(10 * time.Second)
 		f.has(map[string]float64{"redlock.quorum 1 {}": 0})
 		if left := f.series()["redlock.master.quarantine.left s {"+at(1)+"}"]; left < 15 || left > 25 {
-			t.Errorf("the quarantine lasts another %v s, ten seconds after the start", left)
+			t.Errorf("after ten seconds the remaining quarantine is %v s, want 15 to 25 s", left)
 		}
 		if err := f.stop(); err != nil {
 			t.Error(err)
@@ -367,7 +369,7 @@ func TestMetricsOfMasters(t *testing.T) {
 	})
 }
 
-// Nothing is sent to a master in quarantine, so its missing vote is counted, but no latency.
+// Nothing is sent to a master in quarantine. The metrics count the missing vote of this master, but record no latency.
 func TestMasterInQuarantineHasNoLatency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := observed(t)
@@ -379,7 +381,7 @@ func TestMasterInQuarantineHasNoLatency(t *testing.T) {
 		f.has(map[string]float64{"redlock.votes {vote} {redlock.vote=not voting," + at + "}": 1})
 		for series := range f.series() {
 			if strings.HasPrefix(series, "db.client.operation.duration") && strings.Contains(series, at) {
-				t.Error(series)
+				t.Errorf("a latency was recorded: %s", series)
 			}
 		}
 	})
@@ -408,14 +410,14 @@ func TestFailedOperations(t *testing.T) {
 	})
 }
 
-// The scope of spans and metrics contains the schema URL of the conventions. The test does not check the version of
-// the module, because it is unknown in the module's own tests.
+// The scope of spans and metrics contains the schema URL of the conventions. The test does not check the version of the
+// module, because the version is unknown in the tests of the module itself.
 func TestScopeHasASchema(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := observed(t)
 		k := f.lock("a")
 		if s, _ := f.last(); s.InstrumentationScope.SchemaURL != semconv.SchemaURL {
-			t.Errorf("the scope of the spans is %+v", s.InstrumentationScope)
+			t.Errorf("the scope of the spans is %+v, want the schema URL of the conventions", s.InstrumentationScope)
 		}
 		var all metricdata.ResourceMetrics
 		if err := errors.Join(f.reader.Collect(t.Context(), &all), k.Unlock(t.Context())); err != nil {
@@ -423,13 +425,13 @@ func TestScopeHasASchema(t *testing.T) {
 		}
 		for _, m := range all.ScopeMetrics {
 			if m.Scope.SchemaURL != semconv.SchemaURL {
-				t.Errorf("the scope of the metrics is %+v", m.Scope)
+				t.Errorf("the scope of the metrics is %+v, want the schema URL of the conventions", m.Scope)
 			}
 		}
 	})
 }
 
-// The name of a lock is an attribute of metrics only if the program requests it.
+// The name of a lock is an attribute of metrics only with WithNames.
 func TestWithNamesAddsAttributes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := observed(t, redlockotel.WithNames(func(name string) string {

@@ -12,7 +12,7 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// The upper bounds of the buckets, in seconds.
+// The upper bounds of the histogram buckets, in seconds.
 var (
 	waitBuckets = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
 	holdBuckets = []float64{.001, .005, .01, .05, .1, .5, 1, 5, 10, 30, 60, 300, 900, 3600}
@@ -24,7 +24,7 @@ var (
 	waiting = prometheus.NewDesc("redlock_waiting", "Calls that wait for a lock now.", []string{"reason"}, nil)
 	voting  = prometheus.NewDesc("redlock_master_voting", "1 if the master votes and is not failing, else 0.",
 		[]string{"master"}, nil)
-	state = prometheus.NewDesc("redlock_master_state", "1 for the state of the master, 0 for the others.",
+	state = prometheus.NewDesc("redlock_master_state", "1 for the current state of the master, 0 for other states.",
 		[]string{"master", "state"}, nil)
 	epoch = prometheus.NewDesc("redlock_master_epoch", "The epoch of the admission record of the master.",
 		[]string{"master"}, nil)
@@ -43,13 +43,14 @@ var (
 // states lists the states of redlockinfo.Master.
 var states = []string{"connecting", "down", "quarantine", "voting", "failing", "blocked"}
 
-// A Collector collects the metrics of one Locker. It implements [prometheus.Collector]. In a program with several
-// Lockers make one Collector for each, and register each with a distinct label; see [prometheus.WrapRegistererWith].
+// A Collector collects the metrics of one Locker. It implements [prometheus.Collector]. If a program has several
+// Lockers, create a Collector for each Locker, and register each Collector with a distinct label; see
+// [prometheus.WrapRegistererWith].
 type Collector struct {
 	names  func(name string) string // nil: metrics have no name labels
 	locker atomic.Pointer[redlock.Locker]
 	held   *prometheus.Desc
-	known  sync.Map // the labels of names that were held; their series continue with 0
+	known  sync.Map // name labels of locks that were held; their series continue with 0
 
 	waits, holds, latency           *prometheus.HistogramVec
 	lost, attempts, extended, votes *prometheus.CounterVec
@@ -59,13 +60,13 @@ type Collector struct {
 // An Option configures a [Collector].
 type Option func(*Collector)
 
-// WithNames labels waits, holds, losses, attempts, extensions, value changes and held locks with the name that f
-// derives from the name of a lock. f must have few distinct results. It is called concurrently, and also with invalid
-// names.
+// WithNames adds the label name to the metrics of waits, holds, losses, attempts, extensions, value changes and held
+// locks. The value of the label is the result of f for the name of the lock. f must have few distinct results. f is
+// called concurrently, and also with invalid names.
 func WithNames(f func(name string) string) Option { return func(c *Collector) { c.names = f } }
 
-// New returns a Collector. Its metrics are 0 until a Locker is made with the Trace of the Collector. The metrics that
-// are read from the Locker are absent until Watch is called.
+// New returns a Collector. The metrics of events do not change until a Locker is created with the Trace of the
+// Collector. The metrics that are read from the Locker are absent until Watch is called.
 func New(opts ...Option) *Collector {
 	c := &Collector{}
 	for _, o := range opts {
@@ -85,15 +86,16 @@ func New(opts ...Option) *Collector {
 	}
 	c.waits = histogram("redlock_wait_seconds", "Duration of calls that acquire a lock.", waitBuckets,
 		named("op", "outcome"))
-	c.holds = histogram("redlock_hold_seconds", "How long locks were held.", holdBuckets, named())
-	c.latency = histogram("redlock_vote_seconds", "How long the master took to answer.", voteBuckets, []string{"master"})
+	c.holds = histogram("redlock_hold_seconds", "Time for which locks were held.", holdBuckets, named())
+	c.latency = histogram("redlock_vote_seconds", "Response time of the master.", voteBuckets, []string{"master"})
 	c.held = prometheus.NewDesc("redlock_held", "Locks that are held now.", named(), nil)
 	c.lost = counter("redlock_lost_total", "Locks that ended before their release.", named("reason"))
-	c.attempts = counter("redlock_attempts_total", "Rounds of acquiring a lock.", named("outcome"))
-	c.extended = counter("redlock_extensions_total", "Extensions of held locks.", named("outcome"))
+	c.attempts = counter("redlock_attempts_total", "Rounds that tried to acquire a lock.", named("outcome"))
+	c.extended = counter("redlock_extensions_total", "Rounds that tried to extend a held lock.", named("outcome"))
 	c.values = counter("redlock_value_changes_total", "Calls that set the value of a lock.", named("outcome"))
-	c.votes = counter("redlock_votes_total", "Replies of the master.", []string{"master", "vote"})
-	if c.names == nil { // so that the first event is an increase
+	c.votes = counter("redlock_votes_total", "Votes of the master, including refusals and failures.",
+		[]string{"master", "vote"})
+	if c.names == nil { // start the series at 0, so that the first event is an increase
 		c.holds.WithLabelValues()
 		c.lost.WithLabelValues(redlock.Outcome(redlock.ErrLost))
 		c.lost.WithLabelValues(redlock.Outcome(redlock.ErrMaxHold))
@@ -128,10 +130,10 @@ func (c *Collector) Trace() *redlockinfo.Trace {
 }
 
 // Watch sets the Locker from which Collect reads the held locks, the counts of [redlock.Stats], and the state of the
-// masters. After Watch(nil), Collect reads no Locker; the caller must call it before it discards l.
+// masters. After Watch(nil), Collect reads no Locker. Call Watch(nil) before you discard l.
 func (c *Collector) Watch(l *redlock.Locker) { c.locker.Store(l) }
 
-// labels returns values, and the label of the lock's name if metrics have name labels.
+// labels returns values, followed by the name label of the lock if metrics have name labels.
 func (c *Collector) labels(name string, values ...string) []string {
 	if c.names != nil {
 		values = append(values, strings.ToValidUTF8(c.names(name), "\ufffd"))
@@ -170,7 +172,7 @@ func (c *Collector) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. It does not wait for the masters.
+// Collect implements prometheus.Collector. Collect does not wait for the masters.
 func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	for _, v := range c.vecs() {
 		v.Collect(to)
@@ -203,11 +205,12 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 		gauge(quarantine, m.Left.Seconds(), m.Addr)
 	}
 	over, cancel := context.WithCancel(context.Background())
-	cancel() // WaitReady does not wait
+	cancel() // so that WaitReady returns immediately
 	gauge(quorum, one(l.WaitReady(over) == nil))
 }
 
-// collectHeld collects the number of held names for each label.
+// collectHeld sends the number of held names for each name label. Labels of names that were held before are sent with
+// 0.
 func (c *Collector) collectHeld(to chan<- prometheus.Metric, names []string) {
 	counts := map[string]int{}
 	if c.names == nil {

@@ -64,7 +64,8 @@ func (f *deployment) lock(name string) *redlock.Lock {
 	return k
 }
 
-// series returns the values of all series by name and labels; for a histogram, its count.
+// series returns the values of all series by name and labels. The value of a histogram is the count of its
+// observations.
 func (f *deployment) series() map[string]float64 {
 	f.Helper()
 	synctest.Wait() // votes after the deciding one arrive later
@@ -99,12 +100,12 @@ func (f *deployment) has(want map[string]float64) {
 	got := f.series()
 	for id, v := range want {
 		if is, there := got[id]; !there || is != v {
-			f.Errorf("%s: want %v; got %v, %v", id, v, is, there)
+			f.Errorf("%s: want %v; got %v, exists: %v", id, v, is, there)
 		}
 	}
 }
 
-// after lets virtual time pass, and runs everything that is due then.
+// after waits for d in virtual time, and then until all other goroutines wait.
 func after(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
@@ -130,7 +131,7 @@ func TestCounters(t *testing.T) {
 		for i := range 3 {
 			f.masters.Master(i).Evict("b")
 		}
-		after(4 * time.Second) // the lock is extended every third of its TTL
+		after(4 * time.Second) // the next extension detects the loss
 		if b.Err() == nil {
 			t.Fatal("the lock is still held after it was lost")
 		}
@@ -146,7 +147,7 @@ func TestExtensionsAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := observed(t)
 		f.lock("a")
-		after(4 * time.Second) // a lock is extended every third of its TTL
+		after(4 * time.Second) // a held lock is extended every third of its TTL
 		f.has(map[string]float64{"redlock_extensions_total{outcome=ok}": 1})
 		for i := range 2 {
 			f.masters.Master(i).Hang()
@@ -159,7 +160,7 @@ func TestExtensionsAreCounted(t *testing.T) {
 	})
 }
 
-// Each change of a value is counted with its outcome, also if it is refused.
+// Each call of SetValue is counted with its outcome, even if the value is refused.
 func TestValueChangesAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := observed(t)
@@ -184,7 +185,7 @@ func TestEachMasterHasMetrics(t *testing.T) {
 		k := f.lock("a")
 		addr := func(i int) string { return f.masters.Master(i).Addr() }
 		if _, there := f.series()["redlock_quorum{}"]; there {
-			t.Error("the masters are reported before Watch")
+			t.Error("the masters are reported although no Locker is watched")
 		}
 		f.metrics.Watch(f.Locker)
 		want := map[string]float64{"redlock_quorum{}": 1}
@@ -219,12 +220,12 @@ func TestEachMasterHasMetrics(t *testing.T) {
 		f.masters.Master(1).Stop()
 		after(time.Millisecond)
 		f.has(map[string]float64{"redlock_quorum{}": 0})
-		f.masters.Master(1).Restart(false) // the master is empty, so its quarantine begins
+		f.masters.Master(1).Restart(false) // the master is empty, so it is put into quarantine
 		after(10 * time.Second)
 		f.has(map[string]float64{"redlock_quorum{}": 0, "redlock_master_voting{master=" + addr(1) + "}": 0})
 		left := f.series()["redlock_master_quarantine_left_seconds{master="+addr(1)+"}"]
 		if left < 15 || left > 25 {
-			t.Errorf("the quarantine lasts another %v s, ten seconds after the start", left)
+			t.Errorf("after ten seconds the remaining quarantine is %v s, want 15 to 25 s", left)
 		}
 		f.masters.Master(0).Restart(true)
 		after(time.Minute)
@@ -235,7 +236,7 @@ func TestEachMasterHasMetrics(t *testing.T) {
 	})
 }
 
-// The name of a lock is a label only if the program requests it. A name that is not UTF-8 does not break the metrics.
+// The name of a lock is a label only with WithNames. A name that is not UTF-8 does not break the metrics.
 func TestNamesAreLabelsOnRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := observed(t, redlockprom.WithNames(func(name string) string {
@@ -272,7 +273,7 @@ func TestMetricNames(t *testing.T) {
 		}
 		problems, err := testutil.GatherAndLint(f.registry)
 		if err != nil || len(problems) > 0 {
-			t.Errorf("the metrics have the problems %+v, %v", problems, err)
+			t.Errorf("the linter found the problems %+v, %v", problems, err)
 		}
 	})
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/redlock-go/redlock/redlockprom"
 )
 
-// A program needs one Collector for its Locker, and registers it with the other metrics of the program.
+// A program needs one Collector for its Locker, and registers the Collector with its other metrics.
 func ExampleCollector() {
 	metrics := redlockprom.New()
 	locker, done := inMemory(redlock.WithTrace(metrics.Trace()))
@@ -31,14 +31,14 @@ redlock_held 1
 `), "redlock_held")
 	})
 	descriptions, values := make(chan *prometheus.Desc, 100), make(chan prometheus.Metric, 1000)
-	metrics.Describe(descriptions) // as a registry does
+	metrics.Describe(descriptions) // registries make these two calls
 	metrics.Collect(values)
 	fmt.Println(err, len(descriptions) > 0, len(values) > 0)
 	// Output:
 	// <nil> true true
 }
 
-// WithNames maps the names of many orders to one label, so the metrics distinguish only the kinds of names.
+// WithNames maps the names of many orders to one label, so metrics distinguish only kinds of names.
 func ExampleWithNames() {
 	metrics := redlockprom.New(redlockprom.WithNames(func(name string) string {
 		kind, _, _ := strings.Cut(name, ":")

@@ -1,20 +1,20 @@
-// Package redlockrueidis makes a [pool.Pool] from the options of rueidis clients.
+// Package redlockrueidis creates a [pool.Pool] from the options of rueidis clients.
 //
 //	masters, err := redlockrueidis.New([]rueidis.ClientOption{first, second, third}) // one for each master
 //	locker, err := redlock.New(masters)
 //
-// The pool makes its own connections. From the options it takes the addresses, the database, the dialer or dial
+// The pool makes its own connections. It uses these options of rueidis: the addresses, the database, the dialer or dial
 // function, TLS, the credentials or AuthCredentialsFn, and the sentinels with their TLS and credentials. It does not
-// take the timeouts, since those of rueidis are too long for votes; pass options of package pool, such as
-// [pool.WithTimeout]. Options of package pool apply to each master and take precedence. Other options of rueidis,
-// such as those of caches and pipelines, have no effect.
+// use the timeouts of rueidis, which are too long for votes; pass options of package pool, such as [pool.WithTimeout].
+// Options of package pool apply to each master and take precedence. Other options of rueidis, such as those of caches
+// and pipelines, have no effect.
 //
-// Several addresses in one ClientOption are one cluster, or the sentinels of one master, and never a list of
-// independent masters. A cluster needs [Buckets], because its keys are in different hash slots.
+// Two or more addresses in one ClientOption are the nodes of one cluster, or the sentinels of one master; they are
+// never independent masters. A cluster needs [Buckets], because its keys are in different hash slots.
 //
 // AuthCredentialsFn is called for each connection, with the first address of the options as its Address. The function
-// has no context, so a call of it cannot be cancelled. A connection keeps its login; RefreshAfter is not used.
+// takes no context, so its calls cannot be cancelled. A connection keeps its login; RefreshAfter is not used.
 //
-// A dial function makes all connections, also those to sentinels. As in rueidis, it must do the TLS handshake itself
-// if TLS is used. DialCtxFn takes precedence over DialFn.
+// A dial function makes all connections, also those to sentinels. As in rueidis, the dial function must also do the TLS
+// handshake if TLS is used. DialCtxFn takes precedence over DialFn.
 package redlockrueidis

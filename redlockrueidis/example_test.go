@@ -10,7 +10,7 @@ import (
 	"github.com/redlock-go/redlock/redlockrueidis"
 )
 
-// New makes a pool of three masters, of which one is behind sentinels.
+// New returns a pool of three masters, of which one is behind sentinels.
 func ExampleNew() {
 	masters, err := redlockrueidis.New([]rueidis.ClientOption{
 		{InitAddress: []string{"10.0.0.1:6379"}, Username: "lock", Password: "secret"},
@@ -29,7 +29,7 @@ func ExampleNew() {
 	}
 }
 
-// Master makes a master, whose name must be set if other clients reach the same master at another address.
+// Master returns a master. Set its name if other clients reach the same master at another address.
 func ExampleMaster() {
 	m, err := redlockrueidis.Master(rueidis.ClientOption{InitAddress: []string{"10.0.0.1:6379"}})
 	if err != nil {
@@ -43,7 +43,7 @@ func ExampleMaster() {
 	defer p.Close()
 }
 
-// Buckets makes a pool for each bucket of a cluster.
+// Buckets returns a pool for each bucket of a cluster.
 func ExampleBuckets() {
 	pools, err := redlockrueidis.Buckets(rueidis.ClientOption{InitAddress: []string{"10.0.0.1:6379", "10.0.0.2:6379"}}, 64)
 	if err != nil {

@@ -13,8 +13,9 @@ import (
 	"github.com/redlock-go/redlock/pool"
 )
 
-// New makes a Pool with [pool.New] from one ClientOption for each master. An error matches [pool.ErrInvalid]; nothing
-// has been dialled then. The Pool must be closed.
+// New calls [pool.New] for the masters that clients with these options use. Each ClientOption is for one master. If New
+// returns an error, the error matches [pool.ErrInvalid], and nothing was dialled. Otherwise the caller must close the
+// Pool.
 func New(servers []rueidis.ClientOption, opts ...pool.Option) (*pool.Pool, error) {
 	masters := make([]pool.Master, len(servers))
 	for i := range servers {
@@ -31,20 +32,20 @@ func New(servers []rueidis.ClientOption, opts ...pool.Option) (*pool.Pool, error
 func Master(o rueidis.ClientOption, opts ...pool.Option) (pool.Master, error) {
 	switch {
 	case o.ReplicaOnly:
-		return pool.Master{}, invalid("%q: ReplicaOnly: a replica has no vote", o.InitAddress)
+		return pool.Master{}, invalid("%q: ReplicaOnly must not be set: a replica has no vote", o.InitAddress)
 	case len(o.InitAddress) == 0:
-		return pool.Master{}, invalid("InitAddress is empty")
+		return pool.Master{}, invalid("InitAddress is empty: give the address of the master")
 	case o.Sentinel.MasterSet != "":
 		return failover(&o, opts)
 	case len(o.InitAddress) > 1:
-		return pool.Master{}, invalid("%q is a cluster, which has several slots: use Buckets; or give each master options "+
-			"of its own", o.InitAddress)
+		return pool.Master{}, invalid("%q: the addresses of a cluster: use Buckets; for independent masters, use "+
+			"separate options", o.InitAddress)
 	}
 	scheme, own := reach(&o)
 	u := url.URL{Scheme: scheme, Host: o.InitAddress[0]}
 	if strings.HasPrefix(o.InitAddress[0], "/") {
 		if scheme == "rediss" {
-			return pool.Master{}, invalid("%s: TLS over a Unix socket", o.InitAddress[0])
+			return pool.Master{}, invalid("%s: TLS is not supported over a Unix socket", o.InitAddress[0])
 		}
 		u = url.URL{Scheme: "unix", Path: o.InitAddress[0]}
 	}
@@ -57,8 +58,8 @@ func failover(o *rueidis.ClientOption, opts []pool.Option) (pool.Master, error) 
 	s := &o.Sentinel
 	scheme, own := reach(o)
 	if (s.TLSConfig == nil) != (o.TLSConfig == nil) || scheme == "redis" && s.TLSConfig != o.TLSConfig {
-		return pool.Master{}, invalid("%s: TLS to the master and to its sentinels must be alike: both or none, "+
-			"and with a dial function the same configuration", s.MasterSet)
+		return pool.Master{}, invalid("%s: use TLS for the master and its sentinels, or for neither; "+
+			"with a dial function, use the same TLSConfig for both", s.MasterSet)
 	}
 	if scheme == "rediss" {
 		own = append(own, pool.WithSentinelTLS(s.TLSConfig))
@@ -72,18 +73,19 @@ func failover(o *rueidis.ClientOption, opts []pool.Option) (pool.Master, error) 
 }
 
 // Buckets calls [pool.OpenBuckets] for the cluster that a client with these options uses. It returns a Pool for each of
-// n buckets, for redlock.NewSharded. All clients must use the same n. The caller must close each Pool. An error matches
-// [pool.ErrInvalid]; nothing has been dialled then.
+// n buckets, for redlock.NewSharded. All clients must use the same n. The caller must close each Pool. If Buckets
+// returns an error, the error matches [pool.ErrInvalid], and nothing was dialled.
 func Buckets(o rueidis.ClientOption, n int, opts ...pool.Option) ([]*pool.Pool, error) {
 	if len(o.InitAddress) == 0 || o.Sentinel.MasterSet != "" {
-		return nil, invalid("%q is no cluster", o.InitAddress)
+		return nil, invalid("%q: Buckets needs the addresses of a cluster, and no Sentinel.MasterSet", o.InitAddress)
 	}
 	scheme, own := reach(&o)
 	name := scheme + "+cluster://" + strings.Join(o.InitAddress, ",") + "?buckets=" + strconv.Itoa(n)
 	return pool.OpenBuckets([]string{name}, append(own, opts...)...)
 }
 
-// reach returns the scheme of the URL, and the options for dialling, TLS and the login.
+// reach returns "redis" or "rediss", the beginning of the scheme of the URL, and the pool options for dialling, TLS and
+// the login.
 func reach(o *rueidis.ClientOption) (scheme string, own []pool.Option) {
 	scheme = "redis"
 	dialer, secure := o.Dialer, o.TLSConfig
@@ -116,7 +118,7 @@ func reach(o *rueidis.ClientOption) (scheme string, own []pool.Option) {
 	return scheme, own
 }
 
-// An address is an address in the options as a net.Addr.
+// An address is an address in the options. It implements net.Addr.
 type address string
 
 // Network implements net.Addr.

@@ -22,7 +22,7 @@ import (
 // user configures servers with an ACL user "lock" that has the password "secret".
 var user = redisproc.Config{Args: []string{"--user", "lock", "on", ">secret", "~*", "&*", "+@all"}}
 
-// locks makes a Locker over p and calls holds. It closes p.
+// locks creates a Locker over p, calls holds, and closes p.
 func locks(t *testing.T, p *pool.Pool, err error) {
 	t.Helper()
 	if err != nil {
@@ -55,7 +55,7 @@ func holds(t *testing.T, l *redlock.Locker, err error) {
 	}
 	for _, m := range l.Admin().Masters() {
 		if m.State != "voting" {
-			t.Errorf("%s is %s: %v", m.Addr, m.State, m.Err)
+			t.Errorf("master %s is %s, want voting: %v", m.Addr, m.State, m.Err)
 		}
 	}
 }
@@ -94,7 +94,7 @@ func TestServers(t *testing.T) {
 	}, pool.WithDialTimeout(10*time.Second))
 	locks(t, p, err)
 	if dialled.Load() == 0 || asked.Load() == 0 {
-		t.Errorf("the dial function was called %d times, the one for credentials %d times", dialled.Load(), asked.Load())
+		t.Errorf("the dial function was called %d times, AuthCredentialsFn %d times, want both", dialled.Load(), asked.Load())
 	}
 }
 
@@ -146,7 +146,7 @@ func onCluster(t *testing.T, secure bool) {
 	}
 }
 
-// Options that do not name one master are refused before anything is dialled.
+// Options that do not describe exactly one master are refused before anything is dialled.
 func TestRefused(t *testing.T) {
 	at := []string{"a:1"}
 	for name, o := range map[string]rueidis.ClientOption{
@@ -157,7 +157,7 @@ func TestRefused(t *testing.T) {
 		"TLS over a socket": {InitAddress: []string{"/s"}, TLSConfig: &tls.Config{}},
 	} {
 		if _, err := redlockrueidis.New([]rueidis.ClientOption{o}); !errors.Is(err, pool.ErrInvalid) {
-			t.Errorf("New with %s returned %v", name, err)
+			t.Errorf("New with %s returned %v, want ErrInvalid", name, err)
 		}
 	}
 	if _, err := redlockrueidis.Buckets(rueidis.ClientOption{}, 3); !errors.Is(err, pool.ErrInvalid) {

@@ -19,19 +19,19 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// How run and lock acquire locks.
+// This file acquires locks for "redlock run" and "redlock lock".
 
-// tryBound is how long --try waits for the masters. --try does not wait for the holder.
+// tryBound limits how long --try waits for replies of the masters.
 const tryBound = 10 * time.Second
 
-// acquireLong is the part of the help texts of run and lock about the flags that both have.
-const acquireLong = `Several names are locked together, or none of them. With --shared any number of holders
-share the name, except while one has locked it with --exclusive; such a name is locked with one of these flags only.
-With --slots K at most K holders share the name: redlock takes any one of the locks NAME:1 to NAME:K. --fair waits its
-turn behind all earlier waiters of a name, on any host; --priority puts a waiter before those of a lower priority, and
-implies --fair.`
+// acquireLong describes the flags of acquireFlags in the help texts of run and lock.
+const acquireLong = `Several names are locked together: all of them or none. With --shared, any number of readers hold
+the name, except while a writer holds it with --exclusive; use one of these two flags whenever you lock this name.
+With --slots K, at most K holders share the name: redlock takes any one of the locks NAME:1 to NAME:K. With --fair,
+redlock waits behind all earlier waiters of the name on any host; with --priority, it waits before all waiters of a
+lower priority, and --fair is implied.`
 
-// acquireFlags are the flags of run and lock.
+// acquireFlags holds the flags that run and lock have in common.
 type acquireFlags struct {
 	wait, ttl, minHold, maxHold time.Duration
 	try, fair                   bool
@@ -45,29 +45,29 @@ type acquireFlags struct {
 func (f *acquireFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	f.flags = flags
-	flags.DurationVar(&f.wait, "wait", 0, "give up after this time; 0 for never")
+	flags.DurationVar(&f.wait, "wait", 0, "stop waiting for the lock after this time; 0 for no limit")
 	flags.BoolVar(&f.try, "try", false, "do not wait for another holder")
 	flags.DurationVar(&f.ttl, "ttl", private.DefaultTTL, "time for which the name stays locked if this machine dies")
 	flags.DurationVar(&f.minHold, "min-hold", 0, "minimum time for which the name stays locked, even after the release")
-	flags.BoolVar(&f.fair, "fair", false, "wait in the order of the calls of all clients")
+	flags.BoolVar(&f.fair, "fair", false, "wait behind all earlier waiters on any host")
 	flags.IntVar(&f.priority, "priority", 0, "priority among waiters, from -1000 to 1000")
 	flags.BoolVar(&f.shared, "shared", false, "lock as one of many readers")
 	flags.BoolVar(&f.exclusive, "exclusive", false, "lock as the only writer of a name that others lock with --shared")
-	flags.IntVar(&f.slots, "slots", 0, "share the name between this number of holders")
+	flags.IntVar(&f.slots, "slots", 0, "maximum number of simultaneous holders of the name")
 	flags.IntVar(&f.conflict, "conflict-exit-code", exitRunHeld, "exit status if another client holds the lock")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing; the exit status shows the result")
-	flags.StringVar(&f.owner, "owner", "", "label shown to other clients (default the host and the process id)")
+	flags.StringVar(&f.owner, "owner", "", "label shown to other clients (default the host and the process ID)")
 	cmd.MarkFlagsMutuallyExclusive("wait", "try")
 	cmd.MarkFlagsMutuallyExclusive("shared", "exclusive", "slots")
 }
 
-// check validates the flags for these names.
+// check returns an error if the flags are invalid, or cannot be used with these names.
 func (f *acquireFlags) check(names []string) error {
 	switch {
 	case f.wait < 0:
-		return fmt.Errorf("--wait %v is negative", f.wait)
+		return fmt.Errorf("--wait %v: must not be negative", f.wait)
 	case f.maxHold < 0:
-		return fmt.Errorf("--max-hold %v is negative", f.maxHold)
+		return fmt.Errorf("--max-hold %v: must not be negative", f.maxHold)
 	case len(names) > 1 && (f.shared || f.exclusive || f.flags.Changed("slots")):
 		return errors.New("--shared, --exclusive and --slots can be used with a single name only")
 	case f.conflict < 0 || f.conflict > 255:
@@ -76,8 +76,8 @@ func (f *acquireFlags) check(names []string) error {
 	return nil
 }
 
-// lockerOptions returns the options of the Locker. The Locker logs why it waits, because it may wait long for a
-// quorum.
+// lockerOptions returns the options of the Locker. Without --quiet, the Locker logs why it waits for a quorum, because
+// the wait may be long.
 func (f *acquireFlags) lockerOptions() []redlock.Option {
 	log := slog.Default()
 	if f.quiet {
@@ -99,12 +99,12 @@ func (f *acquireFlags) lockerOptions() []redlock.Option {
 
 // locks are the locks that the command "run" or "lock" acquires, one for each name.
 type locks struct {
-	of     []*redlock.Lock // in the order of the names; each name once
+	of     []*redlock.Lock // in the order of the names, without duplicates
 	unlock func(context.Context) error
 	done   <-chan struct{} // closed when the first of the locks ends
 }
 
-// lock acquires the locks of all names.
+// lock acquires the locks of all names, or none.
 func (f *acquireFlags) lock(ctx context.Context, l *redlock.Locker, names []string) (*locks, error) {
 	if len(names) > 1 {
 		return f.lockAll(ctx, l, names)
@@ -135,7 +135,7 @@ func (f *acquireFlags) lock(ctx context.Context, l *redlock.Locker, names []stri
 	return &locks{of: []*redlock.Lock{lock}, unlock: lock.Unlock, done: lock.Done()}, nil
 }
 
-// lockAll acquires several names.
+// lockAll implements lock for two or more names.
 func (f *acquireFlags) lockAll(ctx context.Context, l *redlock.Locker, names []string) (*locks, error) {
 	lockFunc := l.LockAll
 	if f.try {
@@ -163,7 +163,7 @@ func (k *locks) Remaining() time.Duration {
 	return left
 }
 
-// Err returns nil while all of the locks are held.
+// Err returns nil while all locks are held, and otherwise the error of the first lock that has ended.
 func (k *locks) Err() error {
 	for _, lock := range k.of {
 		if err := lock.Err(); err != nil {
@@ -173,7 +173,7 @@ func (k *locks) Err() error {
 	return nil
 }
 
-// env returns the variables that a command gets.
+// env returns the environment variables for the command.
 func (k *locks) env() []string {
 	var names, tokens []string
 	for _, lock := range k.of {
@@ -182,8 +182,8 @@ func (k *locks) env() []string {
 	return []string{"REDLOCK_NAME=" + strings.Join(names, "\n"), "REDLOCK_TOKEN=" + strings.Join(tokens, "\n")}
 }
 
-// acquire acquires the locks, and gives up when a signal comes that ends the program, or when stop is closed. Its
-// errors have an exit status. op is the name of the command.
+// acquire acquires the locks. It gives up if a signal arrives that ends the program, or if stop is closed. Its errors
+// are of type *exit. op, such as "redlock run", names the command in messages.
 func acquire(
 	con *console, l *redlock.Locker, f *acquireFlags, op string, names []string, signals <-chan os.Signal,
 	stop <-chan struct{},
@@ -230,7 +230,7 @@ func acquire(
 	return k, nil
 }
 
-// status returns the exit status for an error of an acquire.
+// status returns the exit status for an error of lock.
 func (f *acquireFlags) status(err error) int {
 	switch {
 	case errors.Is(err, redlock.ErrInvalid), errors.Is(err, redlock.ErrTTLTooLong):
@@ -241,10 +241,10 @@ func (f *acquireFlags) status(err error) int {
 	return exitRunNoQuorum
 }
 
-// releaseBound bounds a release if the validity of the locks has already ended.
+// releaseBound limits a release if the validity of the locks has already ended.
 const releaseBound = time.Second
 
-// release releases the locks. It reports a release that no quorum has confirmed.
+// release releases the locks. If no quorum confirms the release, release also prints the error.
 func (k *locks) release(con *console, op string, ttl time.Duration) error {
 	bound := releaseBound
 	if left := k.Remaining(); left > 0 {

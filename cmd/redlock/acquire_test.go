@@ -19,7 +19,7 @@ func TestRunLocksSeveralNames(t *testing.T) {
 	p.hear("have it")
 	lines := strings.Split(p.said(), "\n")
 	if len(lines) < 5 || lines[0] != "b" || lines[1] != "a" || lines[4] != "have it" || len(lines[2]) != len(lines[3]) {
-		t.Errorf("the output of the command is %q", lines)
+		t.Errorf("the output is %q, want the names b and a, two tokens, and \"have it\"", lines)
 	}
 	f.start("run", "--try", "a", "--", "true").ends(exitRunHeld, "held by")
 	f.start("run", "--try", "c", "b", "--", "true").ends(exitRunHeld, `"b"`)
@@ -37,8 +37,8 @@ func TestRunLocksSeveralNames(t *testing.T) {
 	p.ends(exitRunLost, redlock.ErrLost.Error()[len("redlock: "):])
 }
 
-// Several readers can lock a name, but only one writer. A name that is locked in this way cannot be locked as a
-// plain lock.
+// A name can be locked by several readers or by one writer. While readers or a writer hold a name, it cannot be locked
+// with a plain lock.
 func TestRunShared(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
@@ -53,7 +53,7 @@ func TestRunShared(t *testing.T) {
 	f.start("run", "--shared", "--min-hold", "1s", "a", "--", "true").ends(exitRunUsage, "minimum hold")
 }
 
-// As many commands run at the same time as there are slots.
+// As many commands can hold a name simultaneously as there are slots.
 func TestRunSlots(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
@@ -63,7 +63,7 @@ func TestRunSlots(t *testing.T) {
 	p.hear("have a:")
 	q.hear("have a:")
 	if p.said() == q.said() {
-		t.Errorf("both commands run with the slot %s", p.said())
+		t.Errorf("both commands run with the slot %s, want two slots", p.said())
 	}
 	f.start("run", "--slots", "2", "--try", "a", "--", "true").ends(exitRunHeld, "each of 2 slots is held")
 	next := f.start("run", two...)
@@ -73,13 +73,13 @@ func TestRunSlots(t *testing.T) {
 	q.ends(0, "")
 	next.hear("have a:")
 	if next.said() != q.said() {
-		t.Errorf("the waiter got %s, but %s was released", next.said(), q.said())
+		t.Errorf("the waiter got %s, want %s, which was released", next.said(), q.said())
 	}
 	f.start("ls", "a:").ends(0, "a:2")
 	f.start("run", "--slots", "0", "a", "--", "true").ends(exitRunUsage, "of slots is 0")
 }
 
-// A command is ended before its maximum hold has passed.
+// A command is ended before the time limit of --max-hold has passed.
 func TestRunMaxHold(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
@@ -88,7 +88,7 @@ func TestRunMaxHold(t *testing.T) {
 		"trap 'echo cleaned; exit 0' TERM; echo ready; while :; do sleep 0.05; done")
 	p.ends(exitRunLost, "reaches --max-hold 2s")
 	if took := time.Since(began); took < 1400*time.Millisecond || !strings.Contains(p.said(), "cleaned") {
-		t.Errorf("the command ended after %v, with the output\n%s", took, p.said())
+		t.Errorf("the command ended after %v, want at least 1.4s and the line cleaned; the output is\n%s", took, p.said())
 	}
 	f.start("run", "--max-hold", "1s", "--grace", "1s", "a", "--", "true").ends(exitRunUsage, "longer than --grace")
 	f.start("run", "--max-hold", "1h", "a", "--", "true").ends(0, "")

@@ -26,7 +26,7 @@ func adviceCases() []adviceCase {
 		persistenceAdvice(), recordAdvice(), changeAdvice(), sentinelAdvice(), stoppingAdvice())
 }
 
-// setting returns a function that changes settings of master 1.
+// setting returns a function that changes settings of master 1. pairs contains names and values in turn.
 func setting(pairs ...any) func(*adviceEnv) {
 	return func(e *adviceEnv) {
 		for i := 0; i < len(pairs); i += 2 {
@@ -35,8 +35,8 @@ func setting(pairs ...any) func(*adviceEnv) {
 	}
 }
 
-// asUser returns a function that makes check log in to master 1 as a user with the documented rights, changed by
-// rules.
+// asUser returns a function that makes check log in to master 1 as a user. The rules change the documented rights of
+// this user.
 func asUser(rules ...string) func(*adviceEnv) {
 	return func(e *adviceEnv) {
 		words := []any{"ACL", "SETUSER", "lock", "on", ">secret"}
@@ -144,7 +144,7 @@ func connectionAdvice() []adviceCase {
 	}
 }
 
-// outside returns an address of master 1 that does not belong to the loopback interface.
+// outside returns the address of master 1 on a network interface other than loopback.
 func (e *adviceEnv) outside() string {
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {
@@ -156,7 +156,7 @@ func (e *adviceEnv) outside() string {
 			return net.JoinHostPort(ip.IP.String(), port)
 		}
 	}
-	e.t.Skip("needs a network besides the loopback interface")
+	e.t.Skip("needs a network interface other than loopback")
 	return ""
 }
 
@@ -254,7 +254,7 @@ func serverAdvice() []adviceCase {
 				e.replace("--rename-command", "CONFIG", "", "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru")
 			},
 			apply: func(e *adviceEnv, f *printed) {
-				words := strings.Fields(f.do) // set NAME to VALUE in the parameters ...
+				words := strings.Fields(f.do) // the advice is "set NAME to VALUE in the parameters ..."
 				e.replace("--rename-command", "CONFIG", "", "--maxmemory", "100mb", "--"+words[1], words[3])
 			}},
 		{name: "old", about: "version", what: "6.0", apply: plainURL,
@@ -342,7 +342,7 @@ func writeAdvice() []adviceCase {
 	}
 }
 
-// failSnapshot makes the snapshot of master 1 fail, because a directory has the name of the snapshot's file.
+// failSnapshot makes snapshots of master 1 fail: it creates a directory with the name of the snapshot file.
 func failSnapshot(e *adviceEnv) {
 	if err := os.Mkdir(filepath.Join(e.master.Dir(), "dump.rdb"), 0o700); err != nil {
 		e.t.Fatal(err)
@@ -409,7 +409,7 @@ func recordAdvice() []adviceCase {
 				e.t.Errorf("the advice does not say that nothing is needed: %s", f.do)
 			}
 			if !eventuallyTrue(func() bool { return e.admin("EXISTS", "redlock:admission") == int64(1) }) {
-				e.t.Fatal("the master has not begun a quarantine")
+				e.t.Fatal("the master has not started its quarantine")
 			}
 			e.edit(1, func(r *scripts.Record) { r.Since -= (29 * time.Second).Microseconds() })
 		}},
@@ -465,7 +465,7 @@ func recordAdvice() []adviceCase {
 			list, text := e.check()
 			f := (&adviceCase{about: "writes", what: "OOM"}).finding(list)
 			if f == nil || len(f.masters) != 2 {
-				e.t.Fatalf("there is not exactly one finding for two masters:\n%s", text)
+				e.t.Fatalf("want one finding about two masters; check printed\n%s", text)
 			}
 			e.follow(f)
 		}},

@@ -22,7 +22,7 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
-// changeAdvice returns the cases of clients whose configuration file is of another epoch.
+// changeAdvice returns the cases of clients with the wrong epoch or the wrong shards.
 func changeAdvice() []adviceCase {
 	return []adviceCase{
 		{name: "an old epoch", new: true, about: "list", what: "out of date", spoil: func(e *adviceEnv) {
@@ -43,7 +43,7 @@ func changeAdvice() []adviceCase {
 			file := e.file(fmt.Sprintf(`{"epoch": %d, "masters": ["%s"]}`, epoch, strings.Join(urls, `", "`)))
 			e.flags, e.urls = []string{"--config", file}, nil
 			if code, said := command("set", file); code != exitDone || !strings.Contains(said, "next") {
-				e.t.Errorf("set ended with code %d and printed\n%s", code, said)
+				e.t.Errorf("set ended with code %d, want 0 and a next step; it printed\n%s", code, said)
 			}
 		}},
 		{name: "an epoch too early", new: true, about: "quarantine", what: "not complete", spoil: func(e *adviceEnv) {
@@ -55,7 +55,7 @@ func changeAdvice() []adviceCase {
 			}
 			file := filepath.Join(e.master.Dir(), "epoch1.json")
 			if code, said := command("set", file); code != exitDone || !strings.Contains(said, "next") {
-				e.t.Errorf("set ended with code %d and printed\n%s", code, said)
+				e.t.Errorf("set ended with code %d, want 0 and a next step; it printed\n%s", code, said)
 			}
 			e.age(time.Minute, nil)
 			call(e.t, exitDone, "", "set", "--yes", "--finish", file)
@@ -82,8 +82,8 @@ func (e *adviceEnv) file(text string) string {
 	return name
 }
 
-// reconfigure replaces the third master with a new server. If finish is set, it completes the change; otherwise it
-// stops after it has raised the epoch. It returns the names of the configuration files of epochs 1 and 2.
+// reconfigure replaces the third master with a new server. If finish is set, reconfigure completes the change;
+// otherwise it only raises the epoch. It returns the names of the configuration files of epochs 1 and 2.
 func (e *adviceEnv) reconfigure(finish bool) (files [2]string) {
 	e.t.Helper()
 	e.call(exitDone, "3 of 3 vote", "admit")
@@ -232,8 +232,8 @@ func (e *adviceEnv) watcher() string {
 	return s
 }
 
-// sentinel starts a sentinel that watches the server at addr, and returns its address. If port is 0, it uses a free
-// port.
+// sentinel starts a sentinel that watches the server at addr, and returns its address. If port is 0, the sentinel uses
+// a free port.
 func (e *adviceEnv) sentinel(addr string, quorum, port int) string {
 	e.t.Helper()
 	path, err := redisproc.Find()
@@ -321,8 +321,8 @@ func (e *adviceEnv) rewriting(pattern, by string) string {
 	return l.Addr().String()
 }
 
-// wrongClock replaces master 1 with a server whose clock is some seconds ahead. The function that it returns stops
-// this server, calls its argument, and starts the server again.
+// wrongClock replaces master 1 with a server whose clock is some seconds ahead. The returned function restart stops
+// this server, calls stopped, and starts the server again.
 func wrongClock(e *adviceEnv, seconds uint64) (restart func(stopped func())) {
 	e.t.Helper()
 	shim := filepath.Join(e.master.Dir(), "shift.so")
@@ -356,7 +356,7 @@ func wrongClock(e *adviceEnv, seconds uint64) (restart func(stopped func())) {
 	}
 }
 
-// shift sets the clock of that server this many seconds ahead.
+// shift sets the clock of the server of wrongClock this many seconds ahead.
 func shift(e *adviceEnv, seconds uint64) {
 	e.t.Helper()
 	f, err := os.OpenFile(filepath.Join(e.master.Dir(), "shift"), os.O_RDWR|os.O_CREATE, 0o600)

@@ -38,12 +38,12 @@ type adviceCase struct {
 	new         bool     // the masters have not been admitted, so no lock is held
 	about, what string   // the finding contains these texts
 	spoil       func(e *adviceEnv)
-	// apply follows advice that consists of more than commands. If it is nil, the commands in the advice are run.
+	// apply follows advice that consists of more than commands. If apply is nil, the commands in the advice are run.
 	apply func(e *adviceEnv, f *printed)
-	stays bool // the finding stays, because the advice is to do nothing, or to decide
+	stays bool // the finding remains, because the advice is to do nothing, or to make a decision
 }
 
-// An adviceEnv is the deployment with which one case runs.
+// An adviceEnv is the deployment on which one case runs.
 type adviceEnv struct {
 	*deployment
 	master *redisproc.Server // master 1
@@ -77,7 +77,7 @@ func (e *adviceEnv) check() (list []printed, text string) {
 	code := run(slices.Concat([]string{"check"}, e.flags, e.urls), &out, &errs)
 	text = out.String()
 	verdict := map[string]int{"yes, ": exitDone, "no": exitNoQuorum}
-	first, _, _ := strings.Cut(strings.TrimPrefix(text, "locks can be taken: "), "\n")
+	first, _, _ := strings.Cut(strings.TrimPrefix(text, "locks can be acquired: "), "\n")
 	for start, least := range verdict {
 		if strings.HasPrefix(first, start) && (code == exitNoQuorum) == (least == exitNoQuorum) && code != exitUsage {
 			for _, m := range printedFinding.FindAllStringSubmatch(text, -1) {
@@ -86,11 +86,11 @@ func (e *adviceEnv) check() (list []printed, text string) {
 			return list, text
 		}
 	}
-	e.t.Fatalf("check ended with code %d and printed\n%s%s", code, text, errs.String())
+	e.t.Fatalf("the exit code %d does not match the output of check\n%s%s", code, text, errs.String())
 	return nil, ""
 }
 
-// finding returns the finding of the case, or nil.
+// finding returns the finding in list that the case provokes, or nil.
 func (c *adviceCase) finding(list []printed) *printed {
 	for i := range list {
 		if list[i].about == c.about && strings.Contains(list[i].what, c.what) {
@@ -132,7 +132,7 @@ func (e *adviceEnv) on(addrs []string, words ...string) {
 			e.t.Fatal(err)
 		}
 		defer c.Close()
-		if words[0] == "DEL" { // deletes records in database 3, which the SELECT before it names
+		if words[0] == "DEL" { // the advice deletes records in database 3
 			if _, err := c.Do("SELECT", 3); err != nil {
 				e.t.Fatal(err)
 			}
@@ -200,7 +200,8 @@ func (e *adviceEnv) lives() {
 	}
 }
 
-// Each advice of check is followed on real servers as printed. It must be safe.
+// The advice of each finding of check is followed literally on real servers. The finding disappears, and no held lock
+// is lost.
 func TestAdviceOfCheckIsSafe(t *testing.T) {
 	t.Parallel()
 	signal.Ignore(syscall.SIGXFSZ) // for servers whose files may not grow
@@ -241,7 +242,7 @@ func TestAdviceOfCheckIsSafe(t *testing.T) {
 				}
 				if c.stays {
 					if !strings.HasPrefix(f.do, "nothing: ") && !strings.HasPrefix(f.do, "decide ") {
-						t.Errorf("the advice requests an action: %s", f.do)
+						t.Errorf("the advice requests an action, want it to begin with nothing or decide: %s", f.do)
 					}
 				} else if !eventuallyTrue(gone) {
 					t.Errorf("the finding remains after the advice %q was followed:\n%s", f.do, text)
@@ -255,8 +256,8 @@ func TestAdviceOfCheckIsSafe(t *testing.T) {
 	}
 }
 
-// stepsAreTried fails the test if a constant step was not printed, or if an advice was printed that is not a
-// constant step.
+// stepsAreTried fails the test if a constant in steps.go was not printed as advice, or if the printed advice is not one
+// of these constants.
 func stepsAreTried(t *testing.T, said []string) {
 	t.Helper()
 	steps := slices.Concat(constantsOf(t, "../../internal/transport/steps.go"),
@@ -271,12 +272,12 @@ func stepsAreTried(t *testing.T, said []string) {
 	}
 	for _, do := range said {
 		if !slices.ContainsFunc(patterns, func(p *regexp.Regexp) bool { return p.MatchString(do) }) {
-			t.Errorf("this advice is none of the steps: %s", do)
+			t.Errorf("the advice is not a constant in steps.go: %s", do)
 		}
 	}
 }
 
-// constantsOf returns the values of the constants in a file whose names begin with "step".
+// constantsOf returns the values of all constants in a file that have a name beginning with "step".
 func constantsOf(t *testing.T, path string) (list []string) {
 	t.Helper()
 	set := token.NewFileSet()
@@ -293,12 +294,12 @@ func constantsOf(t *testing.T, path string) (list []string) {
 		}
 	}
 	if len(list) == 0 {
-		t.Fatalf("there are no steps in %s", path)
+		t.Fatalf("%s has no constant with a name that begins with step", path)
 	}
 	return list
 }
 
-// A finding takes its advice from the constants in steps.go, and contains no text of its own.
+// All findings take their advice from the constants in steps.go, not from literals.
 func TestFindingsNameSteps(t *testing.T) {
 	files, err := filepath.Glob("../../internal/transport/check*.go")
 	if err != nil {
@@ -331,12 +332,12 @@ func TestFindingsNameSteps(t *testing.T) {
 				last = format.Args[0]
 			}
 			if lit, ok := last.(*ast.BasicLit); ok && len(lit.Value) > 30 {
-				t.Errorf("%s: this advice is not a constant step: %s", path, lit.Value)
+				t.Errorf("%s: the advice is a literal, want a constant in steps.go: %s", path, lit.Value)
 			}
 			return true
 		})
 	}
 	if found < 20 {
-		t.Errorf("only %d findings are in the sources", found)
+		t.Errorf("the sources contain %d findings, want at least 20", found)
 	}
 }

@@ -14,13 +14,13 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// A change is an operation that may stop or endanger clients.
+// A change is an operation that may end or endanger the locks of clients.
 type change struct {
 	command string
 	target  string   // the master whose record may differ from those of the other masters; "" for none
-	effects []string // what will happen, in lines
+	effects []string // one line each
 	question,
-	undone string // the question, and what to report if the answer is no
+	undone string // undone is the error text if the answer is no
 }
 
 // approve reads the states of the masters, refuses a change if the list of masters is wrong, shows the effects of the
@@ -33,8 +33,9 @@ func approve(ctx context.Context, con *console, c *client, ch *change) error {
 	return con.confirm(ch.command, ch.question, ch.undone)
 }
 
-// agreement returns an error unless a quorum of each set of masters was read, and fewer than half of these masters
-// have records with another list. A minority with another list is ignored, because its records may be stray.
+// agreement returns nil if, in each set, a quorum of the masters can be read, and fewer than half of the masters read
+// have a record with another list. A minority of such records is ignored, because these records may be left from
+// another deployment.
 func agreement(ch *change, sets []masterSet) error {
 	for _, set := range sets {
 		var others []redlockinfo.Master
@@ -52,7 +53,7 @@ func agreement(ch *change, sets []masterSet) error {
 		}
 		switch {
 		case len(others) > 0 && 2*len(others) >= read:
-			return fmt.Errorf("redlock %s: nothing was changed: %d of %d %s have another list: %w", ch.command,
+			return fmt.Errorf("redlock %s: nothing was changed: %d of %d %s have records with another list: %w", ch.command,
 				len(others), read, set.name, others[0].Err)
 		case read < needed:
 			return fmt.Errorf("redlock %s: nothing was changed: %d of %d %s can be read, %d are needed%s", ch.command,
@@ -74,14 +75,14 @@ func shardsOf(list []redlockinfo.Master) (shards [][]redlockinfo.Master) {
 	return shards
 }
 
-// A masterSet is a set of masters of which a majority is needed.
+// A masterSet is a set of masters of which a majority must vote.
 type masterSet struct {
-	name    string // in texts
+	name    string // "masters", "old masters" or "next masters"
 	masters []redlockinfo.Master
 }
 
-// setsOf divides a list of masters into the sets of each shard: one set, or the old and the next masters while they
-// are changed.
+// setsOf divides a list of masters into the sets of each shard: one set, or, during a change, the old and the next
+// masters.
 func (c *client) setsOf(list []redlockinfo.Master) (sets []masterSet) {
 	configurations := c.Admin().Configuration()
 	for i, shard := range shardsOf(list) {
@@ -100,7 +101,7 @@ func (c *client) setsOf(list []redlockinfo.Master) (sets []masterSet) {
 	return sets
 }
 
-// affected returns a line about the clients that are connected to the masters.
+// affected returns a line that lists the clients that are connected to the masters.
 func affected(ctx context.Context, pools []*pool.Pool) string {
 	var labels []string
 	for _, clients := range connected(ctx, pools) {
@@ -110,12 +111,12 @@ func affected(ctx context.Context, pools []*pool.Pool) string {
 	}
 	slices.Sort(labels)
 	if labels = slices.Compact(labels); len(labels) == 0 {
-		return "clients: none is connected, or they cannot be listed (CLIENT LIST)"
+		return "clients: no client is connected, or CLIENT LIST is not permitted"
 	}
 	return "clients: " + strings.Join(labels, ", ")
 }
 
-// connected returns the clients that are connected to each master, indexed by the name of the master.
+// connected returns the clients that are connected to each master, indexed by the address of the master.
 func connected(ctx context.Context, pools []*pool.Pool) map[string][]transport.Client {
 	all := map[string][]transport.Client{}
 	for _, p := range pools {
@@ -126,7 +127,7 @@ func connected(ctx context.Context, pools []*pool.Pool) map[string][]transport.C
 	return all
 }
 
-// loses returns what happens when master addr loses its vote for the max TTL.
+// loses returns the effects of a quarantine of master addr, one line each.
 func loses(addr string, sets []masterSet) (effects []string) {
 	for _, set := range sets {
 		i := slices.IndexFunc(set.masters, func(m redlockinfo.Master) bool { return m.Addr == addr })
@@ -141,10 +142,10 @@ func loses(addr string, sets []masterSet) (effects []string) {
 			}
 		}
 		if len(effects) == 0 {
-			effects = append(effects, fmt.Sprintf("%s is in the state %s", addr, set.masters[i].State))
+			effects = append(effects, fmt.Sprintf("the state of %s is %s", addr, set.masters[i].State))
 		}
 		effects = append(effects,
-			fmt.Sprintf("it will not vote for %v: meanwhile %d of %d %s vote, %d are needed", maxTTL, voting,
+			fmt.Sprintf("the master will not vote for %v: meanwhile %d of %d %s vote, %d are needed", maxTTL, voting,
 				len(set.masters), set.name, needed))
 		if voting < needed {
 			effects = append(effects, "no lock can be acquired or extended meanwhile: held locks end")

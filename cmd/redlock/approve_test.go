@@ -24,8 +24,8 @@ func (f *deployment) admissions() (all string) {
 	return all
 }
 
-// H98: if an operator's list contains only three of the five masters, commands change nothing. The error says that
-// the list is wrong, shows both lists, and does not advise to replace a record. The clients continue.
+// H98: if an operator's list contains only three of the five masters, commands change nothing. The error says that the
+// list is wrong, shows both lists, and does not advise to replace a record. The clients keep their locks.
 func TestWrongListChangesNothing(t *testing.T) {
 	t.Parallel()
 	f := newDeployment(t, 5, redisproc.Config{})
@@ -46,7 +46,7 @@ func TestWrongListChangesNothing(t *testing.T) {
 			!strings.Contains(text, "the list of this client is probably wrong: it has epoch 0 and the masters [") ||
 			strings.Contains(text, "redlock quarantine --master") ||
 			!strings.Contains(text, f.servers[4].Addr()) {
-			t.Errorf("%q ended with code %d and printed\n%s", args, code, text)
+			t.Errorf("%q ended with code %d, want an error about the list; it printed\n%s", args, code, text)
 		}
 	}
 	c := &configfile.Config{Configuration: redlock.Configuration{Masters: short}, Prefix: "redlock"}
@@ -57,12 +57,12 @@ func TestWrongListChangesNothing(t *testing.T) {
 	defer l.close()
 	page := newWebLooker(t.Context(), l)
 	if !eventuallyTrue(func() bool {
-		return bytes.Contains(page.state(), []byte(`{"verdict":"No lock can be taken with this list of masters. `))
+		return bytes.Contains(page.state(), []byte(`{"verdict":"No lock can be acquired with this list of masters. `))
 	}) {
-		t.Errorf("the page shows the state %s", page.state())
+		t.Errorf("the page does not show that the list is wrong: %s", page.state())
 	}
 	if after := f.admissions(); after != before || k.Err() != nil {
-		t.Errorf("the error of the lock is %v; the records are\n%sand were\n%s", k.Err(), after, before)
+		t.Errorf("the error of the lock is %v, want none; the records are\n%swant\n%s", k.Err(), after, before)
 	}
 }
 
@@ -87,19 +87,19 @@ func TestSetsAreCountedSeparately(t *testing.T) {
 	}
 	for _, c := range []struct{ states, verdict, agreed, loses string }{
 		{
-			"vvvvvvv", "Locks can be taken: 3 of 3 old masters vote, 2 are needed, so 1 of them may fail", "",
-			"it will not vote for 30s: meanwhile 2 of 3 old masters vote, 2 are needed\n" +
-				"it will not vote for 30s: meanwhile 4 of 5 next masters vote, 3 are needed",
+			"vvvvvvv", "Locks can be acquired: 3 of 3 old masters vote, 2 are needed, so 1 of them may fail", "",
+			"the master will not vote for 30s: meanwhile 2 of 3 old masters vote, 2 are needed\n" +
+				"the master will not vote for 30s: meanwhile 4 of 5 next masters vote, 3 are needed",
 		},
 		{
-			"--vvvvv", "No lock can be taken: 1 of 3 old masters vote, 2 are needed",
+			"--vvvvv", "No lock can be acquired: 1 of 3 old masters vote, 2 are needed",
 			"redlock x: nothing was changed: 1 of 3 old masters can be read, 2 are needed; a: no answer; b: no answer",
-			"it will not vote for 30s: meanwhile 0 of 3 old masters vote, 2 are needed",
+			"the master will not vote for 30s: meanwhile 0 of 3 old masters vote, 2 are needed",
 		},
 		{
-			"vvv--v-", "No lock can be taken: 2 of 5 next masters vote, 3 are needed",
+			"vvv--v-", "No lock can be acquired: 2 of 5 next masters vote, 3 are needed",
 			"redlock x: nothing was changed: 2 of 5 next masters can be read, 3 are needed; d: no answer; e: no answer; " +
-				"g: no answer", "it will not vote for 30s: meanwhile 1 of 5 next masters vote, 3 are needed",
+				"g: no answer", "the master will not vote for 30s: meanwhile 1 of 5 next masters vote, 3 are needed",
 		},
 	} {
 		var page []webMaster
@@ -111,20 +111,20 @@ func TestSetsAreCountedSeparately(t *testing.T) {
 			t.Errorf("%s: the verdict is %s\nwant %s", c.states, text, c.verdict)
 		}
 		if got := fmt.Sprint(agreement(&change{command: "x"}, sets(c.states))); got != cmp.Or(c.agreed, "<nil>") {
-			t.Errorf("%s: the agreement is %s\nwant %s", c.states, got, c.agreed)
+			t.Errorf("%s: agreement returned %s\nwant %s", c.states, got, c.agreed)
 		}
 		if got := strings.Join(loses("c", sets(c.states)), "\n"); !strings.Contains(got, c.loses) {
-			t.Errorf("%s: the loss is described as %s\nwant %s", c.states, got, c.loses)
+			t.Errorf("%s: loses returned %s\nwant %s", c.states, got, c.loses)
 		}
 	}
 }
 
-// A command that may stop clients shows these clients and the consequences. Without an answer or --yes it does
+// A command that may stop clients shows these clients and the consequences. Without a confirmation or --yes, it does
 // nothing. A wrong record on a minority of the masters does not prevent the command.
 func TestCommandsThatMayStopClientsAsk(t *testing.T) {
 	t.Parallel()
 	f := newDeployment(t, 5, redisproc.Config{})
-	f.call(exitDone, "5 of 5 vote", "admit") // there is no question with new masters
+	f.call(exitDone, "5 of 5 vote", "admit") // new masters: no confirmation is needed
 	k, before := f.holder("orders"), f.admissions()
 	addr := f.servers[0].Addr()
 	for _, args := range [][]string{
@@ -139,10 +139,10 @@ func TestCommandsThatMayStopClientsAsk(t *testing.T) {
 	call(t, exitUsage, "use --yes",
 		"release", "--force", "--masters", strings.Join(f.urls, " "), "orders")
 	if f.admissions() != before {
-		t.Error("a command changed a record although it got no answer")
+		t.Error("a command changed a record without a confirmation")
 	}
 	f.do(4, "SET", "redlock:admission", "v1 of an older program")
-	f.call(exitDone, "it will not vote for 30s: meanwhile 3 of 5 masters vote, 3 are needed\nclients: web-1\n",
+	f.call(exitDone, "the master will not vote for 30s: meanwhile 3 of 5 masters vote, 3 are needed\nclients: web-1\n",
 		"quarantine", "--yes", "--master", addr)
 	f.call(exitDanger, "no terminal to ask for confirmation", "admit", "--force")
 	if k.Err() != nil {
@@ -150,7 +150,7 @@ func TestCommandsThatMayStopClientsAsk(t *testing.T) {
 	}
 }
 
-// Names may follow the URLs, as in other commands.
+// who and ls accept names after the URLs of the masters.
 func TestURLsBeforeNames(t *testing.T) {
 	t.Parallel()
 	f := newDeployment(t, 3, redisproc.Config{})

@@ -30,7 +30,7 @@ func TestCommandsFollowChangeOfMasters(t *testing.T) {
 	f.start("who", "a").ends(0, "on 5 of 5 masters")
 	f.start("ls").ends(0, "a\n")
 	f.start("status").ends(0, "5 of 5 vote")
-	// A lock on a majority of only one set is also held: its client may not have noticed the change yet, or may be ahead
+	// ls also lists names that a majority of only one set has: the epoch of their holder may be earlier or later than that
 	// of the other clients.
 	for i := 2; i < 5; i++ {
 		f.do(i, "HSET", "redlock:{b}", "x:1:y", 1)
@@ -61,7 +61,7 @@ func TestWrongListIsOneFinding(t *testing.T) {
 			"only the record has ["+f.servers[0].Addr()+"]")
 		call(t, exitNoQuorum, "nothing was changed: ", "set", setText(t, wrong))
 	}
-	for i := range f.urls[1:] { // as after a change that has replaced a master which is down
+	for i := range f.urls[1:] { // as after a change that has replaced a master that was down
 		f.edit(i+1, func(r *scripts.Record) {
 			r.Masters, r.Epoch, r.Alone = strings.ReplaceAll(r.Masters, f.servers[0].Addr(), other.servers[0].Addr()), 2, 2
 		})
@@ -72,7 +72,7 @@ func TestWrongListIsOneFinding(t *testing.T) {
 	f.oneFinding(f.urls, "failure: list\n", "fix: use the file of epoch 2")
 }
 
-// oneFinding waits until check of these masters prints exactly one finding, and all of these texts.
+// oneFinding waits until check with these URLs prints exactly one finding, and all texts in want.
 func (f *deployment) oneFinding(urls []string, want ...string) {
 	f.t.Helper()
 	said := ""

@@ -16,11 +16,11 @@ import (
 func checkCommand(a *app) *cobra.Command {
 	return a.onMasters(&cobra.Command{
 		Use:   "check [URL...]",
-		Short: "report problems of the masters, their risks, and what to do",
-		Long: `Reports whether locks can be taken, and then the problems of the masters, their risks, and for each
-the one next step that fixes it. It acquires and releases a lock of a name of its own, and writes nothing else.
+		Short: "report the problems of the masters, their risks, and the fixes",
+		Long: `Reports whether locks can be acquired, and lists the problems of the masters. For each problem it shows the
+risk and the next step of the fix. It may acquire and release a probe lock, and writes nothing else.
 
-Exit status: 0 if nothing endangers locks, 1 if something does, 2 if no lock can be taken.`,
+Exit status: 0 if no problem endangers locks, 1 if one does, 2 if no lock can be acquired.`,
 		Example: `  redlock check redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3`,
 	}, func(ctx context.Context, c *client) error { return check(ctx, &a.console, c) })
 }
@@ -29,14 +29,14 @@ func statusCommand(a *app) *cobra.Command {
 	return a.onMasters(&cobra.Command{
 		Use:   "status [URL...]",
 		Short: "show the state of each master",
-		Long: `Shows the state of each master, and whether a quorum of them can grant a lock. It acquires and
-releases a lock of a name of its own, and writes nothing else.
+		Long: `Shows the state of each master, and whether a quorum of them can grant a lock. It may
+acquire and release a probe lock, and writes nothing else.
 
 Exit status: 0 if a quorum can grant a lock, else 2.`,
 		Example: `  redlock status --config locks.json`,
 	}, func(ctx context.Context, c *client) error {
 		c.settled(ctx)
-		_ = c.Healthy(ctx) // the states contain the reasons
+		_ = c.Healthy(ctx) // not needed: the states contain the reasons
 		return showMasters(&a.console, c, c.Admin().Masters(), nil)
 	})
 }
@@ -45,33 +45,34 @@ func admitCommand(a *app) *cobra.Command {
 	var force bool
 	cmd := a.onMasters(&cobra.Command{
 		Use:   "admit [URL...]",
-		Short: "let all masters vote at once, if no lock is held on them",
-		Long: `Lets all masters vote at once, without their quarantine. Use it only if no lock of this prefix
-is held on them, as on new masters. If a client does hold one, two holders at a
-time are possible until its TTL has expired. If some masters vote already, clients may hold locks
-on them; use --force then. If a record names other masters, or a later epoch, nothing is written.
+		Short: "make all masters vote immediately, if no lock is held on them",
+		Long: `Makes all masters vote immediately, without a quarantine. Use it only if no lock with this prefix is held on
+them, for example if they are new. If a client does hold a lock, a second client can acquire the same lock until the
+TTL has expired. If some masters vote already, clients may hold locks: the command then requires --force. If a record
+names other masters, or a later epoch, nothing is written.
 
-If masters have been used before, it shows the clients that are connected, and asks; --yes does it without asking.`,
+If masters have been used before, the command shows the connected clients, and asks for confirmation; --yes skips the
+question.`,
 		Example: `  redlock admit redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3`,
 	}, func(ctx context.Context, c *client) error { return admit(ctx, &a.console, c, force) })
 	a.addYes(cmd, nil)
-	cmd.Flags().BoolVar(&force, "force", false, "admit even if some of the masters vote already")
+	cmd.Flags().BoolVar(&force, "force", false, "admit all masters even if some of them vote already")
 	return cmd
 }
 
-// admit lets all masters vote. It asks for confirmation if masters have been used before, unless all of them vote
-// already.
+// admit makes all masters vote. If masters have been used before, and not all of them vote, admit asks for
+// confirmation.
 func admit(ctx context.Context, con *console, c *client, force bool) error {
 	list := c.settled(ctx)
 	if err := inUse(c.setsOf(list)); err != nil && !force {
 		return showMasters(con, c, list, err)
 	}
-	ch := &change{command: "admit", question: "Can no client hold a lock on them? Admit them?",
-		undone: "none was admitted"}
+	ch := &change{command: "admit", question: "Admit them, if no client can hold a lock?",
+		undone: "no master was admitted"}
 	for _, m := range list {
 		if m.State == "connecting" || m.State == "down" || m.State == "quarantine" {
-			ch.effects = append(ch.effects, fmt.Sprintf("%s votes at once: it is in the state %s, and may have forgotten a "+
-				"lock that a client still holds", m.Addr, m.State))
+			ch.effects = append(ch.effects, fmt.Sprintf("%s votes immediately: its state is %s, and it may have forgotten "+
+				"a lock that a client still holds", m.Addr, m.State))
 		}
 	}
 	used := slices.ContainsFunc(list, func(m redlockinfo.Master) bool { return m.MaxTTL > 0 })
@@ -81,12 +82,12 @@ func admit(ctx context.Context, con *console, c *client, force bool) error {
 	return perform(ctx, con, c, ch, c.Admin().Admit)
 }
 
-// inUse returns an error if only some masters of a set vote, because clients may then hold locks.
+// inUse returns an error if some, but not all, masters of a set vote, because clients may hold locks on them.
 func inUse(sets []masterSet) error {
 	for _, set := range sets {
 		if n := count(set.masters, nil, "voting"); n > 0 && n < len(set.masters) {
-			return fmt.Errorf("redlock admit: %d of %d %s vote, so clients may hold locks, and the others may have "+
-				"forgotten them; they vote by themselves after their quarantine. If no client can hold a lock: --force",
+			return fmt.Errorf("redlock admit: %d of %d %s vote, so clients may hold locks that the other masters "+
+				"have forgotten: wait for their quarantine to end, or use --force if no client can hold a lock",
 				n, len(set.masters), set.name)
 		}
 	}
@@ -98,19 +99,20 @@ func quarantineCommand(a *app) *cobra.Command {
 	cmd := a.onMasters(&cobra.Command{
 		Use:   "quarantine --master ADDR [URL...]",
 		Short: "put one master into quarantine, to replace its admission record",
-		Long: `Puts one master into quarantine, named as status names it. It replaces an admission record that cannot be
-read, or that names other masters and that no client needs: check that first. The URLs are those of all masters; if the
-other records say that this list is wrong, nothing is written. It shows its effects on the clients, and asks for
-confirmation; in scripts, without a terminal, --yes is needed.`,
+		Long: `Puts one master into quarantine; --master takes the address that status shows. This replaces an admission
+record that cannot be read, or one that names other masters: first check that no client needs that record. The URLs
+are those of all masters; if the records of the other masters show that this list is wrong, nothing is written. The
+command shows the effects on the clients, and asks for confirmation; without a terminal, as in scripts, --yes is
+required.`,
 		Example: `  redlock quarantine --master 10.0.0.2:6379 redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3`,
 	}, func(ctx context.Context, c *client) error {
 		return perform(ctx, &a.console, c, &change{
 			command: "quarantine", target: master, effects: loses(master, c.setsOf(c.settled(ctx))),
-			question: "Put it into quarantine?", undone: "nothing was changed",
+			question: "Put the master into quarantine?", undone: "nothing was changed",
 		}, func(ctx context.Context) error { return c.Admin().Quarantine(ctx, master) })
 	})
 	a.addYes(cmd, func() bool { return true })
-	cmd.Flags().StringVar(&master, "master", "", "address of the master, as status names it")
+	cmd.Flags().StringVar(&master, "master", "", "address of the master, as shown by status")
 	_ = cmd.MarkFlagRequired("master") // fails only for an unknown flag
 	return cmd
 }
@@ -120,27 +122,26 @@ func guardCommand(a *app) *cobra.Command {
 	cmd := a.onMasters(&cobra.Command{
 		Use:   "guard [--set DURATION] [URL...]",
 		Short: "show or raise the max TTL of the deployment",
-		Long: `Shows the max TTL of each master, the longest TTL that a client may use. With --set it is raised in the
-whole deployment while clients run, before any of them uses a longer TTL. For that all masters must be up. It shows the
-effects, and asks for confirmation; in scripts, without a terminal, --yes is needed.`,
+		Long: `Shows the max TTL of each master, which is the longest TTL that a client may use. --set raises the max TTL of
+the deployment while clients run; do so before any client uses a longer TTL. All masters must be up. The command shows
+the effects, and asks for confirmation; without a terminal, as in scripts, --yes is required.`,
 		Example: `  redlock guard --set 60s --config locks.json`,
 	}, func(ctx context.Context, c *client) error {
 		if set == 0 {
 			return showMasters(&a.console, c, c.settled(ctx), nil)
 		}
 		return perform(ctx, &a.console, c, &change{
-			command: "guard", question: "Raise it?", undone: "nothing was changed",
+			command: "guard", question: "Raise the max TTL?", undone: "nothing was changed",
 			effects: []string{fmt.Sprintf("every master accepts TTLs up to %v, and does not vote for %v after each restart; "+
-				"it cannot be lowered while clients run", set, max(set, 30*time.Second))},
+				"the max TTL cannot be lowered while clients run", set, max(set, 30*time.Second))},
 		}, func(ctx context.Context) error { return c.Admin().RaiseMaxTTL(ctx, set) })
 	})
 	a.addYes(cmd, func() bool { return set != 0 })
-	cmd.Flags().DurationVar(&set, "set", 0, "the new max TTL")
+	cmd.Flags().DurationVar(&set, "set", 0, "new max TTL")
 	return cmd
 }
 
-// perform makes a change if the user approves it, and prints the states of the masters. If ch is nil, it does not
-// ask.
+// perform calls do if the user approves ch, and prints the states of the masters. If ch is nil, perform does not ask.
 func perform(ctx context.Context, con *console, c *client, ch *change, do func(context.Context) error) error {
 	if ch != nil {
 		if err := approve(ctx, con, c, ch); err != nil {
@@ -153,13 +154,14 @@ func perform(ctx context.Context, con *console, c *client, ch *change, do func(c
 	return showMasters(con, c, c.settled(ctx), err)
 }
 
-// check reports the problems of the masters.
+// check prints whether locks can be acquired, and the problems of the masters.
 func check(ctx context.Context, con *console, c *client) error {
 	findings, err := c.Admin().Check(ctx)
 	if err != nil {
 		return &exit{exitDanger, err}
 	}
-	findings = slices.DeleteFunc(findings, func(f pool.Finding) bool { // about this command, which takes no locks
+	// The default max TTL of this command says nothing about the clients.
+	findings = slices.DeleteFunc(findings, func(f pool.Finding) bool {
 		return f.About == "max TTL" && f.Severity == pool.Notice && c.config.Guard == ""
 	})
 	code, spare := exitDone, c.tools.Spare()
@@ -170,11 +172,11 @@ func check(ctx context.Context, con *console, c *client) error {
 		code = exitDanger
 	}
 	verdict := canLock(spare)
-	con.result(jsonFindings(verdict, findings, code), "locks can be taken: "+verdict+"\n"+findingsText(findings))
+	con.result(jsonFindings(verdict, findings, code), "locks can be acquired: "+verdict+"\n"+findingsText(findings))
 	return leave(code)
 }
 
-// findingsText returns the text of the findings. A finding that is the same for several masters is listed once.
+// findingsText returns the text of the findings. Equal findings about different masters are listed once.
 func findingsText(list []pool.Finding) (text string) {
 	for len(list) > 0 {
 		f, masters := list[0], []string{}
@@ -183,7 +185,7 @@ func findingsText(list []pool.Finding) (text string) {
 			if g.Master = f.Master; g != f {
 				return false
 			}
-			if !slices.Contains(masters, master) { // a cluster is a master of each shard
+			if !slices.Contains(masters, master) { // a cluster may be a master of each shard
 				masters = append(masters, master)
 			}
 			return true
@@ -194,21 +196,23 @@ func findingsText(list []pool.Finding) (text string) {
 	return text
 }
 
-// canLock returns the verdict for a deployment in which spare more masters may fail.
+// canLock returns whether locks can be acquired, in words. spare is the number of masters that may still fail, or -1 if
+// there is no quorum.
 func canLock(spare int) string {
 	switch spare {
 	case -1:
 		return "no"
 	case 0:
-		return "yes, no failure is survived"
+		return "yes, but no more masters may fail"
 	case 1:
-		return "yes, one failure is survived"
+		return "yes, and one more master may fail"
 	}
-	return fmt.Sprintf("yes, %d failures are survived", spare)
+	return fmt.Sprintf("yes, and %d more masters may fail", spare)
 }
 
 // showMasters prints the masters of a deployment, and whether a quorum of each shard votes. During a change of the
-// masters, a quorum of each set is needed. err is the error of the preceding operation, or nil.
+// masters, a quorum of the old masters and one of the next masters is needed. err is the error of the preceding
+// operation, or nil.
 func showMasters(con *console, c *client, list []redlockinfo.Master, err error) error {
 	status, code, text := jsonStatus{Masters: jsonMasters(list)}, exitDone, ""
 	configurations := c.Admin().Configuration()
@@ -240,7 +244,7 @@ func showMasters(con *console, c *client, list []redlockinfo.Master, err error) 
 	return leave(code)
 }
 
-// mastersText returns a line about each master.
+// mastersText returns one line for each master.
 func mastersText(list []redlockinfo.Master) (text string) {
 	for _, m := range list {
 		text += fmt.Sprintf("%-28s %s", m.Addr, m.State)

@@ -15,19 +15,19 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A console prints results and errors, as text or as JSON, and asks the user.
+// A console prints results and errors, as text or as JSON, and asks the user for confirmation.
 type console struct {
 	json           bool
 	yes            bool // do not ask the user for confirmation
 	stdout, stderr io.Writer
 }
 
-// result prints a result: v as JSON, or the text.
+// result prints v as JSON, or text if the output is not JSON.
 func (c *console) result(v any, text string) {
-	_ = c.write(v, text) // fails if the reader has gone
+	_ = c.write(v, text) // fails if no process reads the output
 }
 
-// write is result for callers that need the error.
+// write is like result, and returns the error.
 func (c *console) write(v any, text string) error {
 	if c.json {
 		return encode(c.stdout, v)
@@ -36,7 +36,7 @@ func (c *console) write(v any, text string) error {
 	return err
 }
 
-// say prints a line about the progress, unless the output is JSON.
+// say prints a progress line, unless the output is JSON.
 func (c *console) say(to io.Writer, line string) {
 	if !c.json {
 		fmt.Fprintln(to, line)
@@ -46,7 +46,7 @@ func (c *console) say(to io.Writer, line string) {
 // complain prints an error.
 func (c *console) complain(err error) {
 	if c.json {
-		_ = encode(c.stderr, map[string]string{"error": err.Error()}) // fails if the reader has gone
+		_ = encode(c.stderr, map[string]string{"error": err.Error()}) // fails if no process reads the output
 		return
 	}
 	fmt.Fprintln(c.stderr, err)
@@ -59,9 +59,9 @@ func encode(to io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// addYes adds the flag --yes to a command that asks for confirmation, because it may stop or endanger clients. If
-// asks is not nil and returns true, and there is no terminal to ask the user, the command fails before anything is
-// sent.
+// addYes adds the flag --yes to cmd, which may ask for confirmation. asks reports whether cmd will ask; asks is nil if
+// that is not known in advance. If cmd will ask, and there is neither --yes nor a terminal, cmd fails before it sends
+// anything.
 func (c *console) addYes(cmd *cobra.Command, asks func() bool) {
 	cmd.Flags().BoolVar(&c.yes, "yes", false, "do not ask for confirmation")
 	work := cmd.RunE
@@ -74,10 +74,10 @@ func (c *console) addYes(cmd *cobra.Command, asks func() bool) {
 }
 
 func errNoTerminal(command string) error {
-	return fmt.Errorf("redlock %s: no terminal to ask for confirmation; use --yes", command)
+	return fmt.Errorf("redlock %s: no terminal to ask for confirmation: use --yes", command)
 }
 
-// confirm returns nil if the answer to a question is yes. undone is the text of the error if it is not.
+// confirm asks question, and returns nil if the answer is yes. Otherwise it returns an error with the text undone.
 func (c *console) confirm(command, question, undone string) error {
 	switch {
 	case c.yes:
@@ -93,7 +93,7 @@ func (c *console) confirm(command, question, undone string) error {
 	return errors.New("redlock " + command + ": " + undone)
 }
 
-// aside makes all reports, and the log, non-blocking.
+// aside makes all writes to stderr, and to the log, non-blocking.
 func (c *console) aside() {
 	w := newAside(c.stderr)
 	c.stderr = w
@@ -107,8 +107,8 @@ func (c *console) flush() {
 	}
 }
 
-// An aside writes in a separate goroutine, so that a writer that blocks (a full pipe, a stopped terminal) delays
-// nothing else. Output beyond the capacity of its queue is dropped.
+// An aside is a writer that never blocks. A goroutine writes the queued output, which may block (a full pipe, a stopped
+// terminal). If the queue is full, output is dropped.
 type aside struct {
 	to    io.Writer
 	queue chan func()
@@ -128,7 +128,7 @@ func newAside(to io.Writer) aside {
 func (w aside) Write(p []byte) (int, error) {
 	text := bytes.Clone(p)
 	select {
-	case w.queue <- func() { _, _ = w.to.Write(text) }: // continue if the reader has gone
+	case w.queue <- func() { _, _ = w.to.Write(text) }: // continue if no process reads the output
 	default:
 	}
 	return len(p), nil

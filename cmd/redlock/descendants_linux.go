@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dieWithThread makes the kernel send s to the started process when the thread that starts it ends.
+// dieWithThread makes the kernel send s to a process that is started with attr, when the thread that has started the
+// process ends.
 func dieWithThread(attr *syscall.SysProcAttr, s syscall.Signal) { attr.Pdeathsig = s }
 
-// becomeSubreaper makes this process the parent of descendants whose own parent has died, so that they remain
-// descendants.
+// becomeSubreaper makes this process the new parent of its orphaned descendants, so that they remain descendants.
 func becomeSubreaper() {
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) // cannot fail since Linux 3.4
 }
@@ -23,7 +23,7 @@ func becomeSubreaper() {
 type procEntry struct {
 	pid, parent, group int
 	state              byte
-	start              uint64 // identifies a process together with pid
+	start              uint64 // start time; with pid, identifies a process
 }
 
 // dead reports whether the process has ended and only needs to be reaped.
@@ -58,7 +58,8 @@ func processes() (list []procEntry) {
 	return list
 }
 
-// descendants returns the descendants of this process that have not ended, without password commands.
+// descendants returns the descendants of this process that have not ended, except password commands and their
+// descendants.
 func descendants() (list []procEntry) {
 	children := make(map[int][]procEntry)
 	for _, p := range processes() {
@@ -81,17 +82,17 @@ func descendants() (list []procEntry) {
 	return list
 }
 
-// signalDescendants sends s to the descendants that are not in the group.
+// signalDescendants sends s to the descendants of this process that are not in group.
 func signalDescendants(s syscall.Signal, group int) {
 	for _, p := range descendants() {
 		if p.group != group {
 			//mutant:signal-descendants drop
-			_ = syscall.Kill(p.pid, s) // fails if it has ended, or belongs to another user
+			_ = syscall.Kill(p.pid, s) // fails if the process has ended, or belongs to another user
 		}
 	}
 }
 
-// signalCommand sends s to the command if it has left the group.
+// signalCommand sends s to the command, whose process ID is pid, if the command has left the group.
 func signalCommand(s syscall.Signal, pid, group int) {
 	for _, p := range descendants() {
 		if p.pid == pid && p.group != group {
@@ -115,26 +116,26 @@ func killDescendants() {
 		for _, p := range descendants() {
 			if id := (id{p.pid, p.start}); !killed[id] {
 				killed[id], quiet = true, 0
-				_ = syscall.Kill(p.pid, syscall.SIGKILL) // fails if it has ended, or belongs to another user
+				_ = syscall.Kill(p.pid, syscall.SIGKILL) // fails if the process has ended, or belongs to another user
 			}
 		}
 	}
 }
 
-// reapOrphans reaps children that have ended, except the process except and password commands. As process 1, or after
-// the supervisor has died, this process inherits the children of other processes.
-func reapOrphans(except int) {
+// reapOrphans reaps children that have ended, except the process with the ID keep, and password commands. As process 1,
+// or after the supervisor has died, this process inherits the children of other processes.
+func reapOrphans(keep int) {
 	self := os.Getpid()
 	helpers.startMu.Lock()
 	defer helpers.startMu.Unlock()
 	for _, p := range processes() {
-		if p.parent == self && p.state == 'Z' && p.pid != except && !helpers.has(p.pid) {
+		if p.parent == self && p.state == 'Z' && p.pid != keep && !helpers.has(p.pid) {
 			_, _ = syscall.Wait4(p.pid, nil, syscall.WNOHANG, nil)
 		}
 	}
 }
 
-// survivors returns the ids of the descendants that have not ended.
+// survivors returns the process IDs of the descendants that have not ended.
 func survivors() (pids []int) {
 	for _, p := range descendants() {
 		pids = append(pids, p.pid)

@@ -13,10 +13,10 @@ func becomeSubreaper() {}
 
 func signalDescendants(syscall.Signal, int) {}
 
-// signalCommand sends s to the command if it has left the group.
+// signalCommand sends s to the command, whose process ID is pid, if the command has left the group.
 func signalCommand(s syscall.Signal, pid, group int) {
 	if own, err := syscall.Getpgid(pid); err == nil && own != group {
-		_ = syscall.Kill(pid, s) // fails if it has ended, or belongs to another user
+		_ = syscall.Kill(pid, s) // fails if the process has ended, or belongs to another user
 	}
 }
 

@@ -15,7 +15,8 @@ import (
 	"testing"
 )
 
-// wrappers lists programs that run a command in a separate process group or session.
+// wrappers contains programs that run their arguments as a command, most of them in a separate process group or
+// session.
 var wrappers = map[string][]string{
 	"none":           nil,
 	"timeout":        {"timeout", "600"},
@@ -26,7 +27,7 @@ var wrappers = map[string][]string{
 
 var pidLine = regexp.MustCompile(`pid (\d+)`)
 
-// H107: TERM, and the loss of the lock, reach the command even if it is no longer in the process group of redlock.
+// H107: on TERM, or when the lock is lost, the command ends even if it has left the process group of redlock run.
 func TestRunEndsCommandsInOtherGroups(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
@@ -60,8 +61,8 @@ func TestRunEndsCommandsInOtherGroups(t *testing.T) {
 	}
 }
 
-// H108: if the reader of redlock's log ends, redlock and the command continue. If the lock is lost, the command is
-// ended.
+// H108: if the reader of redlock's output ends, redlock and the command continue. If the lock is lost afterwards, the
+// command is ended.
 func TestRunWithoutReaderOfItsLog(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
@@ -90,14 +91,14 @@ func TestRunWithoutReaderOfItsLog(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
 	_ = r.Close()
-	f.do(0, "DEL", "redlock:{a}") // the lock is restored on this master, and is not lost
+	f.do(0, "DEL", "redlock:{a}") // the lock is not lost, and this master gets it back
 	f.do(0, "CLIENT", "KILL", "TYPE", "normal")
 	repaired := func() bool { return fmt.Sprint(f.do(0, "EXISTS", "redlock:{a}")) == "1" }
-	if !eventuallyTrue(repaired) { // by an extension over a new connection, whose loss was logged before
+	if !eventuallyTrue(repaired) { // by an extension over a new connection; the lost one was logged
 		t.Error("the lock is not on the master again")
 	}
 	if !running(cmd.Process.Pid) || !running(pid) {
-		t.Fatal("redlock or its command ended with the reader of its log")
+		t.Fatal("redlock or its command has ended because its output has no reader")
 	}
 	for i := range f.urls {
 		f.do(i, "DEL", "redlock:{a}")
@@ -107,7 +108,7 @@ func TestRunWithoutReaderOfItsLog(t *testing.T) {
 	}
 	var exit *exec.ExitError
 	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() < 0 {
-		t.Errorf("redlock ended with %v", err)
+		t.Errorf("redlock ended with %v, want an exit status other than 0", err)
 	}
 }
 

@@ -1,9 +1,9 @@
 // Command redlock inspects and administers the masters of a deployment of locks, and runs commands under a lock.
 //
 //	redlock run NAME... -- COMMAND [ARG...]
-//	                          runs a command while the lock is held
-//	redlock lock NAME...      takes a lock, holds it in the background, and prints a handle
-//	redlock unlock HANDLE     releases such a lock
+//	                          runs a command while the lock of NAME is held
+//	redlock lock NAME...      acquires a lock, holds it in the background, and prints a handle
+//	redlock unlock HANDLE     releases a lock that "redlock lock" holds
 //	redlock check [URL...]    reports the problems of each master, their risks, and the fixes
 //	redlock status [URL...]   shows the state of each master
 //	redlock admit [URL...]    makes all masters vote immediately, if no lock is held on them
@@ -14,11 +14,11 @@
 //	redlock set [--raise] [--finish] FILE
 //	                          shows the progress of a change of the masters, and performs the next step
 //	redlock who [--watch] NAME...
-//	                          shows the holder of a name, on how many masters, and the waiters
+//	                          shows the holder of a name, the number of masters that have the lock, and the waiters
 //	redlock ls [PREFIX]       lists the names that are held
 //	redlock web [URL...]      serves a page that shows the masters, the held names, and recent losses
-//	redlock release --force NAME
-//	                          takes a lock from its holder
+//	redlock release --ask|--force NAME
+//	                          asks the holder to release a lock, or takes the lock away
 //	redlock version           shows the version
 //	redlock completion SHELL  prints a completion script for bash, zsh, fish or PowerShell
 //
@@ -26,14 +26,17 @@
 // with one dash or two.
 //
 // Every command needs the URLs of all masters of the deployment. They come from the arguments, --masters, the file of
-// --config or the environment variable REDLOCK_MASTERS; the first of these that is present is used. Every user of the
-// machine can read a password in an argument in the list of processes, but not one in the file or in the environment.
+// --config or the environment variable REDLOCK_MASTERS; the first of these that is present is used. A password in an
+// argument is visible to every user of the machine in the process list; a password in the file or in the environment is
+// not.
 //
-// If names are sharded, a slash separates the masters of two shards, and the file contains "shards". The masters of
-// each shard are changed separately: set takes a file of one shard, which "shard" identifies.
+// If names are sharded, a slash in the list separates the masters of two shards, and the file has "shards" instead of
+// "masters". The masters of each shard are changed separately: the file of "redlock set" describes one shard, which
+// "shard" identifies.
 //
-// A command writes to the masters only the requested change. So check, status, who, ls, web, guard without --set, and
-// set without --raise and --finish write nothing, and only quarantine and run start a quarantine.
+// A command writes only the requested change to the masters. The commands who, ls, web, guard without --set, and set
+// without --raise, --finish and --abort write nothing; check and status may acquire and release a probe lock, and write
+// nothing else. Only quarantine, run and lock start a quarantine.
 //
 // # Exit status
 //
@@ -41,38 +44,38 @@
 //
 //	0    success; no problem found
 //	1    check has found something that endangers locks; or the operation failed, perhaps only on some masters
-//	2    fewer than a quorum of the masters, or of those of one shard, vote: no lock can be acquired there
+//	2    fewer masters vote than a quorum, in the deployment or in a shard: no lock can be acquired there
 //	3    usage error; nothing was sent
 //
-// run returns the status of its command, 128 plus the number of the signal that has ended it, or one of the following.
-// lock and unlock return 0 or one of the following.
+// run returns the status of its command, 128 plus the signal number if a signal has ended the command, or one of the
+// following. lock and unlock return 0 or one of the following.
 //
 //	64   usage error; nothing was sent
-//	69   no quorum of the masters could be reached
+//	69   too few masters can vote, or the votes are split between clients
 //	75   another client holds the lock; --conflict-exit-code sets another status
-//	76   the lock was lost, could not be kept, or reached its --max-hold, before the command or the unlock
+//	76   the lock was lost, could not be kept, or reached its --max-hold, before the command or the hold ended
 //	126  the command cannot be run
 //	127  the command was not found
 //
 // # The processes of run
 //
-//	redlock run ---- keeps the lock; starts both others; passes signals on; stops with the command (Ctrl-Z)
+//	redlock run ---- extends the lock; starts the supervisor; passes signals on; stops with the command (Ctrl-Z)
 //	   |     |
-//	   |   pipe: end of the lock's validity
+//	   |   pipe: orders, and the end of the lock's validity
 //	   |     |
-//	   |   supervisor     leads the group; drops signals; kills the group when the validity or the pipe ends
+//	   |   supervisor     starts the command; leads the group; drops signals; kills the group when validity or pipe end
 //	   |
 //	   command            in the group of the supervisor, with its children
 //
-// So the whole group is killed with KILL in each of these cases:
+// Processes are killed (KILL) in these cases:
 //
-//	the lock ends or is lost              by run, and at the end of the validity by the supervisor too
-//	run is stopped (kill -STOP, Ctrl-Z)   by the supervisor, when the validity ends
-//	run is killed (kill -9), or crashes   by the supervisor, immediately
-//	run and supervisor are killed         on Linux the kernel kills the command, not its children; elsewhere nothing
-//	the machine is suspended or frozen    by both, at most a twentieth of a second after it resumes
+//	the lock ends or is lost              the group by run, and at the end of the validity by the supervisor too
+//	run is stopped (kill -STOP, Ctrl-Z)   the group by the supervisor, when the validity ends
+//	run is killed (kill -9), or crashes   the group by the supervisor, immediately
+//	run and supervisor are killed         on Linux the command, but not its children, by the kernel; elsewhere nothing
+//	the machine was suspended or frozen   the group by both, if the validity has ended, within 50 ms of the resumption
 //
-// A process that has left the group (setsid, a daemon, a container that the command asked a server to start) is not
-// killed. Windows has no such groups, so a lost lock kills only the command there, and if run is killed, the command
-// continues.
+// On Linux, descendants of the command that have left the group (setsid, daemons) are killed too; on other systems they
+// are not. A process that a server starts for the command, such as a container, is not killed. Windows has no process
+// groups: if the lock is lost, only the command is killed, and if run is killed, the command continues.
 package main

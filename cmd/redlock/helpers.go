@@ -10,11 +10,11 @@ import (
 var helpers helperSet
 
 type helperSet struct {
-	pids    sync.Map   // process ids as int
-	startMu sync.Mutex // held until a new process is listed
+	pids    sync.Map   // process IDs as int
+	startMu sync.Mutex // held from the start of a process until pids contains it
 }
 
-// wait starts cmd and waits for its end.
+// wait starts cmd and waits until it has ended.
 func (s *helperSet) wait(cmd *exec.Cmd) error {
 	s.startMu.Lock()
 	err := cmd.Start()

@@ -21,8 +21,8 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// The command lock uses two processes: the process that the user starts, and the holder, which that process starts
-// with the same arguments in a new session.
+// "redlock lock" uses two processes: the user starts the first one, which starts the holder, with the same arguments,
+// in a new session.
 //
 //	redlock lock ──starts──► holder: acquires the lock, listens on the socket
 //	     ◄──report: handle── (file 3)
@@ -30,9 +30,9 @@ import (
 //	     ──one byte────────► (standard input) keeps the lock from now on
 //
 // If the standard input of the holder ends before the byte, the first process was killed or could not print the
-// handle. No other process would then ever unlock the lock, so the holder releases it.
+// handle. In that case no process can unlock the lock, so the holder releases the lock.
 
-// startHolder starts the holder and prints the handle.
+// startHolder starts the holder, and prints the handle that the holder reports.
 func startHolder(con *console) error {
 	failed := func(err error) error { return &exit{exitCannotRun, fmt.Errorf("redlock lock: %w", err)} }
 	path, err := os.Executable()
@@ -81,11 +81,12 @@ func startHolder(con *console) error {
 // open. The holder must not inherit a locked file or the writing end of a pipe from the script.
 func closeFilesOnExec() {
 	for fd := 3; fd < 256; fd++ {
-		syscall.CloseOnExec(fd) // no effect on a number that is not open
+		syscall.CloseOnExec(fd) // no effect if fd is not open
 	}
 }
 
-// hold runs the holder: it acquires the lock, reports it, and keeps it until one of the events that lockLong lists.
+// hold runs the holder. It acquires the lock, reports the handle, and keeps the lock until one of the events that
+// lockLong lists.
 func hold(con *console, f *lockFlags, names []string, open func() (*client, error)) error {
 	reports := os.NewFile(3, "report")
 	syscall.CloseOnExec(3)
@@ -120,11 +121,11 @@ type holder struct {
 	socket    *net.UnixListener
 	signals   chan os.Signal
 	ended     chan struct{} // closed when the process of --while has ended; never without --while
-	accepted  chan bool     // receives whether the handle was printed
+	accepted  chan bool     // receives true if the handle was printed, else false
 	abandoned chan struct{} // closed if the handle was not printed
 }
 
-// awaitAcceptance waits for the byte that says that the handle was printed.
+// awaitAcceptance waits for the byte that confirms that the handle was printed.
 func (h *holder) awaitAcceptance() {
 	_, err := bufio.NewReader(os.Stdin).ReadByte()
 	if err != nil {
@@ -158,14 +159,14 @@ func (h *holder) begin(l *redlock.Locker, names []string) (r heldReport, err err
 
 func (h *holder) release() error { return h.locks.release(h.console, "redlock lock", h.flags.ttl) }
 
-// listen opens the socket. Its path is the handle.
+// listen opens the socket, and returns its path, which is the handle.
 func (h *holder) listen(token int64) (handle string, err error) {
 	dir, err := socketDir()
 	if err != nil {
 		return "", err
 	}
 	random := make([]byte, 8)
-	_, _ = rand.Read(random) // it returns nil
+	_, _ = rand.Read(random) // never fails
 	handle = filepath.Join(dir, fmt.Sprintf("%s%x-%d", handlePrefix, random, token))
 	h.socket, err = net.ListenUnix("unix", &net.UnixAddr{Name: handle, Net: "unix"})
 	return handle, err
@@ -186,14 +187,14 @@ func socketDir() (string, error) {
 	}
 	of, ok := info.Sys().(*syscall.Stat_t)
 	if !info.IsDir() || info.Mode().Perm()&0o077 != 0 || !ok || int(of.Uid) != os.Getuid() {
-		return "", fmt.Errorf("%s is not a directory that only this user can reach", dir)
+		return "", fmt.Errorf("%s: must be a directory of this user with the mode 0700", dir)
 	}
 	return dir, nil
 }
 
 // keep holds the lock until one of the events that lockLong lists.
 func (h *holder) keep() {
-	defer h.socket.Close() // it removes the file
+	defer h.socket.Close() // removes the file of the socket
 	requests := make(chan net.Conn)
 	go h.serve(requests)
 	tick := time.NewTicker(look)
@@ -223,7 +224,7 @@ func (h *holder) keep() {
 	}
 }
 
-// serve passes on connections that request the release.
+// serve accepts connections, and sends those that request the release to requests.
 func (h *holder) serve(requests chan<- net.Conn) {
 	for {
 		c, err := h.socket.Accept()
@@ -239,7 +240,7 @@ func (h *holder) serve(requests chan<- net.Conn) {
 	}
 }
 
-// answer releases the lock and reports the result.
+// answer releases the lock, and sends the result to c.
 func (h *holder) answer(c net.Conn) {
 	defer c.Close()
 	r := unlockReport{}
@@ -252,8 +253,8 @@ func (h *holder) answer(c net.Conn) {
 	_ = json.NewEncoder(c).Encode(r) // unlock may have given up
 }
 
-// pollProcess does the work of watchProcess on systems where the end of a process that is not a child can be noticed
-// only by polling.
+// pollProcess implements watchProcess by polling, for systems that do not report the end of a process that is not a
+// child.
 func (h *holder) pollProcess(pid int) error {
 	exists := func() bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
 	if !exists() {

@@ -20,10 +20,10 @@ func catchBrokenPipes() {}
 func endAtBrokenPipes() {}
 
 // passedOn lists the signals for the command. A console sends an interrupt to the command as well as to this process,
-// so this process need only catch the interrupt.
+// so this process catches the interrupt only to survive it.
 var passedOn = []os.Signal{os.Interrupt}
 
-// interrupts lists the signals that end a command which would otherwise run forever.
+// interrupts lists the signals that end "redlock who --watch" and "redlock web".
 var interrupts = passedOn
 
 func ends(s os.Signal) bool { return s == os.Interrupt }
@@ -61,12 +61,12 @@ func (j *job) start(path string, argv, env []string) (err error) {
 
 func (j *job) signal(os.Signal) {}
 
-// terminate does nothing: no signal asks a process to end on this system.
+// terminate does nothing: this system has no signal that asks a process to end.
 func (j *job) terminate() {}
 
 func (j *job) kill() {
 	if j.process != nil {
-		_ = j.process.Kill() // fails if it has ended
+		_ = j.process.Kill() // fails if the command has ended
 	}
 }
 

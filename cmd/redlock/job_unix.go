@@ -18,13 +18,13 @@ import (
 	"github.com/redlock-go/redlock/clock"
 )
 
-// passedOn lists the signals that are passed on to the command. SIGTSTP is not among them, because it can no longer
-// stop a Go program that has once caught it, and suspend stops this process with it.
+// passedOn lists the signals that are passed on to the command. SIGTSTP is not caught, because suspend stops this
+// process with SIGTSTP, which cannot stop a Go program that has caught SIGTSTP before.
 var passedOn = []os.Signal{
 	syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH,
 }
 
-// interrupts lists the signals that end a command which would otherwise run forever.
+// interrupts lists the signals that end "redlock who --watch" and "redlock web".
 var interrupts = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP}
 
 // ends reports whether a signal ends the wait for a lock.
@@ -37,25 +37,25 @@ func signalNumber(s os.Signal) int {
 	return int(n)
 }
 
-// catchBrokenPipes turns a write to a pipe without a reader into an error. By default such a write would end this
-// process in the middle of its work, only because its reports are no longer read.
+// catchBrokenPipes makes a write to a pipe without a reader return an error. By default, such a write ends the process,
+// so that a lock would be lost only because its log is no longer read.
 func catchBrokenPipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
 // endAtBrokenPipes undoes catchBrokenPipes.
 func endAtBrokenPipes() { signal.Reset(syscall.SIGPIPE) }
 
-// A job is the command and its descendants, under the supervisor (see supervisor_unix.go), in whose process group the
-// command starts. Only end reaps the supervisor, so the number of the group is not reused earlier.
+// A job is the command and its descendants. The command starts in the process group of the supervisor (see
+// supervisor_unix.go). Only the method end reaps the supervisor, so the process group ID is not reused earlier.
 type job struct {
 	supervisor *os.Process
-	group      int
-	pipe       *os.File // for orders; when it is closed the supervisor kills the command
+	group      int      // process group ID, which is the process ID of the supervisor
+	pipe       *os.File // for orders; when it is closed, the supervisor kills the command
 	orders     *gob.Encoder
 	reports    *gob.Decoder
 	terminal   *terminal
-	command    int           // process id, once the command is started
+	command    int           // process ID, once the command is started
 	done       chan int      // receives the exit status of the command
-	notice     func(error)   // reports to the user
+	notice     func(error)   // prints an error
 	validity   clock.Instant // the last end of the validity that was sent to the supervisor
 	endOnce    sync.Once
 }
@@ -94,9 +94,9 @@ func newJob(notice func(error)) (*job, error) {
 	return j, nil
 }
 
-// startSupervisor starts the supervisor with two more open files. The files keep their numbers, so that they do not
-// replace other files that the command inherits from this process. A stopped supervisor is continued when this
-// process dies, so that the supervisor notices that.
+// startSupervisor starts the supervisor with two more open files. The files keep their descriptors, so that they do not
+// replace other files that the command inherits. When this process dies, the kernel continues a stopped supervisor, so
+// that the supervisor can kill the command.
 func startSupervisor(orders, reports *os.File) (*os.Process, error) {
 	path, err := os.Executable()
 	if err != nil {
@@ -146,8 +146,8 @@ func (j *job) start(path string, argv, env []string) error {
 	return nil
 }
 
-// follow waits for the end of the command, and reports it to done. If the supervisor dies, follow reports that the
-// command was killed, and end then kills it.
+// follow stops this process when the command is stopped, and sends the exit status of the command to j.done. If the
+// supervisor dies, follow sends the status of a killed command, and the method end then kills the command.
 func (j *job) follow() {
 	for {
 		var r report
@@ -179,10 +179,10 @@ func (j *job) suspend() {
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, syscall.SIGCONT)
 	defer signal.Stop(continued)
-	_ = syscall.Kill(0, syscall.SIGTSTP) // the shell that waits for this group must see it stopped
+	_ = syscall.Kill(0, syscall.SIGTSTP) // the shell waits for this group, and must see that it stops
 	select {
 	case <-continued:
-	case <-time.After(200 * time.Millisecond): // the system did not stop this process, since no shell would continue it
+	case <-time.After(200 * time.Millisecond): // SIGTSTP was ignored, since no shell would continue this group
 	}
 	if lent {
 		j.terminal.lend(j.group)
@@ -190,8 +190,8 @@ func (j *job) suspend() {
 	_ = syscall.Kill(-j.group, syscall.SIGCONT) // fails only if the group does not exist
 }
 
-// signal passes a signal on to the group, and to the command if it has left the group, as timeout and setsid do. TERM
-// and CONT are sent to all descendants, as a service manager does.
+// signal passes a signal on to the group, and to the command if the command has left the group, as timeout and setsid
+// do. TERM and CONT are sent to all descendants, as a service manager does.
 func (j *job) signal(s os.Signal) {
 	n, ok := s.(syscall.Signal)
 	if !ok {
@@ -217,7 +217,8 @@ func (j *job) kill() {
 	killDescendants()
 }
 
-// until informs the supervisor that the lock is valid for left from now on.
+// until sends the end of the validity, now+left, to the supervisor, unless this end is at most a millisecond later than
+// the end that was sent before.
 func (j *job) until(now clock.Instant, left time.Duration) {
 	end := now.Add(left)
 	if j.validity != (clock.Instant{}) && end.Sub(j.validity) <= time.Millisecond {
@@ -228,7 +229,8 @@ func (j *job) until(now clock.Instant, left time.Duration) {
 	_ = j.orders.Encode(orderUntil(end))
 }
 
-// end kills the remaining processes of the command, waits for their end, and takes the terminal back.
+// end kills the remaining processes of the command, waits up to a second until they have ended, and takes the terminal
+// back.
 func (j *job) end() {
 	j.endOnce.Do(func() {
 		j.kill()
@@ -240,7 +242,7 @@ func (j *job) end() {
 			time.Sleep(5 * time.Millisecond)
 		}
 		if len(left) > 0 {
-			j.notice(fmt.Errorf("redlock run: these processes of the command cannot be killed: %d", left))
+			j.notice(fmt.Errorf("redlock run: processes of the command cannot be killed: %d", left))
 		}
 	})
 }

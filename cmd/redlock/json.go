@@ -44,7 +44,7 @@ type (
 		Left     int64        `json:"left_ms,omitempty"`
 		Next     string       `json:"next,omitempty"`
 		Late     []string     `json:"late,omitempty"` // clients that use an earlier epoch
-		Lost     []string     `json:"lost,omitempty"` // what to do if a majority is lost for good
+		Lost     []string     `json:"lost,omitempty"` // what to do if a majority of the masters is lost for good
 		Masters  []jsonMaster `json:"masters"`
 	}
 	jsonAborted struct {

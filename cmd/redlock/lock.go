@@ -16,46 +16,47 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// holdCommand is the hidden first argument with which the command lock starts this program as the process that holds
-// the lock. The arguments of lock follow it.
+// holdCommand is the hidden first argument of the background process that "redlock lock" starts to hold the lock. The
+// arguments of "redlock lock" follow.
 const holdCommand = "__hold"
 
-// defaultMaxHold bounds a lock of the command lock that is not tied to a process.
+// defaultMaxHold is the default of "redlock lock --max-hold" without --while.
 const defaultMaxHold = time.Hour
 
-const lockLong = `Takes the lock of NAME, leaves a process in the background that holds it, and prints a handle for
-"redlock unlock". It is for scripts that lock in one step and unlock in another. If one command needs the lock, use
-"redlock run": it ends the command when the lock is lost, and needs no handle.
+const lockLong = `Acquires the lock of NAME, starts a background process that holds the lock, and prints a handle for
+"redlock unlock". Use it in scripts that lock in one step and unlock in another. If a single command needs the lock,
+use "redlock run", which ends the command when the lock is lost, and needs no handle.
 
-The lock is held until the first of these:
+The lock is held until the first of these events:
   - "redlock unlock HANDLE"
-  - the end of the process of --while, such as "$$", the shell of a script
-  - --max-hold, by default an hour without --while, and no bound with it
-  - the loss of the lock: no majority of the masters extends it within the TTL
-  - the end of the process in the background: by TERM, INT or HUP it releases the lock; if it is killed or stopped,
-    the lock ends with its TTL
+  - the end of the process of --while, for example of "$$", the shell of a script
+  - the end of --max-hold: by default one hour, or no limit with --while
+  - the loss of the lock: no majority of the masters has extended it within the TTL
+  - the end of the background process: on TERM, INT, HUP or QUIT the process releases the lock; if the process is
+    killed or stopped, the lock ends with its TTL
 
-The script does not learn of a loss before "redlock unlock", which reports it by its exit status. So send the token with
-each write, to a resource that refuses a smaller one than it has seen. For one name the token is what follows the last
-dash of the handle; --json prints all tokens. The handle is the path of a socket in $XDG_RUNTIME_DIR/redlock or in the
-directory for temporary files, which only this user can reach; so unlock runs on the same machine.
+The script learns of a loss only from the exit status of "redlock unlock". So send the token with each write, to a
+resource that refuses tokens smaller than the largest it has seen. If there is one name, the token is the part of
+the handle after the last dash; --json prints all tokens. The handle is the path of a socket in
+$XDG_RUNTIME_DIR/redlock or in the directory for temporary files. Only the same user can open the socket, and only
+on the same machine.
 
 ` + acquireLong + `
 
-Not on Windows. Exit status: 0, the lock is held; otherwise that of "redlock run".`
+Not available on Windows. Exit status: 0 if the lock is held; otherwise as listed in "redlock run --help".`
 
-const unlockLong = `Releases a lock, given the handle that "redlock lock" has printed, and ends the process that holds
-it.
+const unlockLong = `Releases the lock of a handle that "redlock lock" has printed, and ends the background process
+that holds the lock.
 
 Exit status:
    0  released
   64  usage error
-  69  too few masters have confirmed the release, or the process that holds the lock does not answer: the name stays
-      locked for at most its TTL
-  76  the lock had ended before: it was lost, unlocked, or at its --max-hold, its process of --while has ended, or the
-      process that held it`
+  69  too few masters have confirmed the release, so the name stays locked for at most the TTL; or the background
+      process does not answer
+  76  the lock had already ended: it was lost, unlocked, or at its --max-hold; or the process of --while, or the
+      background process, had ended`
 
-// lockFlags are the flags of lock.
+// lockFlags holds the flags of "redlock lock".
 type lockFlags struct {
 	acquireFlags
 	while int
@@ -65,7 +66,7 @@ func lockCommand(a *app) *cobra.Command {
 	f := &lockFlags{}
 	cmd := &cobra.Command{
 		Use:   "lock NAME...",
-		Short: "take a lock and hold it in the background",
+		Short: "acquire a lock, and hold it in the background",
 		Long:  lockLong,
 		Example: `  handle=$(redlock lock --while $$ --wait 1m deploy) || exit
   deploy --fence "${handle##*-}"
@@ -92,11 +93,11 @@ func lockCommand(a *app) *cobra.Command {
 	f.add(cmd)
 	cmd.Flags().DurationVar(&f.maxHold, "max-hold", 0,
 		"release the lock after this time (default 1h; none with --while)")
-	cmd.Flags().IntVar(&f.while, "while", 0, "release the lock when the process of this number ends")
+	cmd.Flags().IntVar(&f.while, "while", 0, "release the lock when the process with this ID ends")
 	return cmd
 }
 
-// check validates the flags, and sets the values that follow from them.
+// check validates the flags and the names, and sets the default of --max-hold.
 func (f *lockFlags) check(names []string) error {
 	while := f.flags.Changed("while")
 	if !while && !f.flags.Changed("max-hold") {
@@ -106,9 +107,9 @@ func (f *lockFlags) check(names []string) error {
 	case len(names) == 0:
 		return errors.New("redlock lock: give the name of a lock")
 	case while && f.while <= 0:
-		return fmt.Errorf("--while %d: it is the number of a process", f.while)
+		return fmt.Errorf("--while %d: must be a process ID greater than 0", f.while)
 	case !while && f.maxHold == 0:
-		return errors.New("--max-hold 0 is without a bound: it is allowed with --while")
+		return errors.New("--max-hold 0: must be greater than 0 without --while")
 	}
 	if err := checkNames(names); err != nil {
 		return err
@@ -116,7 +117,7 @@ func (f *lockFlags) check(names []string) error {
 	return f.acquireFlags.check(names)
 }
 
-// A heldReport is sent by the process that holds a lock to the process that the user has started.
+// A heldReport is what the background process sends to the process that the user has started.
 type heldReport struct {
 	Status int        `json:"-"` // 0 if the lock is held
 	Error  string     `json:"-"`
@@ -130,32 +131,32 @@ type heldLock struct {
 	Token int64  `json:"token"`
 }
 
-// An unlockReport is what the process that holds a lock sends to the command unlock.
+// An unlockReport is what the background process sends to "redlock unlock".
 type unlockReport struct {
 	Status int
 	Error  string
 }
 
-// The message with which unlock requests the release, and how long unlock waits for the answer.
+// The message with which "redlock unlock" requests the release, and the time limit for the messages of both sides.
 const (
 	unlockRequest = "unlock\n"
 	unlockBound   = 15 * time.Second
 )
 
-// handlePrefix begins the names of the sockets.
+// handlePrefix is the prefix of the file names of the sockets.
 const handlePrefix = "lock-"
 
 func unlockCommand(a *app) *cobra.Command {
 	var quiet bool
 	cmd := &cobra.Command{
 		Use:     "unlock HANDLE",
-		Short:   "release a lock that redlock lock has taken",
+		Short:   "release a lock that \"redlock lock\" holds",
 		Long:    unlockLong,
 		Example: `  redlock unlock "$handle"`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !strings.HasPrefix(filepath.Base(args[0]), handlePrefix) {
-				return wrongCall(cmd, fmt.Errorf("redlock unlock: %q is not a handle that redlock lock prints", args[0]))
+				return wrongCall(cmd, fmt.Errorf("redlock unlock: %q is not a handle: give the output of redlock lock", args[0]))
 			}
 			if quiet {
 				a.stderr = io.Discard
@@ -170,9 +171,9 @@ func unlockCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-var errHoldEnded = errors.New("the lock had ended before, or the process that held it")
+var errHoldEnded = errors.New("the lock, or the process that held it, had already ended")
 
-// requestUnlock asks the process with this handle to release its lock. If status is not 0, err is not nil.
+// requestUnlock asks the process with this handle to release its lock. err is nil only if status is 0.
 func requestUnlock(ctx context.Context, handle string) (status int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, unlockBound)
 	defer cancel()
@@ -193,7 +194,7 @@ func requestUnlock(ctx context.Context, handle string) (status int, err error) {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return exitRunNoQuorum, errors.New("the process that holds the lock does not answer")
-	case err != nil: // the process has ended meanwhile
+	case err != nil: // the process ended before it answered
 		return exitRunLost, errHoldEnded
 	case r.Status != exitDone:
 		return r.Status, errors.New(r.Error)

@@ -29,7 +29,7 @@ func (f *votingDeployment) lock(args ...string) string {
 	return handle
 }
 
-// free waits until a name is not held on any master.
+// free waits until no master has the lock of a name.
 func (f *votingDeployment) free(name string) {
 	f.t.Helper()
 	if n := int64(0); !eventuallyTrue(func() bool {
@@ -49,16 +49,16 @@ func TestLockHoldsUntilUnlock(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
 	handle := f.lock("--ttl", "2s", "--owner", "a script", "a")
-	f.start("run", "--wait", "3s", "a", "--", "true").ends(exitRunHeld, `held by "a script"`) // longer than TTL
+	f.start("run", "--wait", "3s", "a", "--", "true").ends(exitRunHeld, `held by "a script"`) // waits longer than the TTL
 	f.start("lock", "--try", "a").ends(exitRunHeld, `held by "a script"`)
 	token := handle[strings.LastIndex(handle, "-")+1:]
 	f.start("who", "--json", "a").ends(0, `"token":`+token)
 	f.start("unlock", handle).ends(0, "")
 	f.free("a")
-	f.start("unlock", handle).ends(exitRunLost, "had ended before")
+	f.start("unlock", handle).ends(exitRunLost, "had already ended")
 	f.start("unlock", "/etc/passwd").ends(exitRunUsage, "not a handle")
 	if _, err := os.Stat(handle); err == nil {
-		t.Error("the socket still exists")
+		t.Error("the socket still exists after unlock")
 	}
 }
 
@@ -71,7 +71,7 @@ func TestLockOfSeveralNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(r.Locks) != 2 || r.Locks[0].Name != "b" || r.Locks[1].Name != "a" || r.Locks[1].Token == 0 || r.PID == 0 {
-		t.Errorf("the report is %+v", r)
+		t.Errorf("the report is %+v, want the names b and a, tokens, and a process ID", r)
 	}
 	f.start("run", "--try", "a", "--", "true").ends(exitRunHeld, "")
 	f.start("unlock", r.Handle).ends(0, "")
@@ -96,20 +96,20 @@ func TestLockEndsWithAProcess(t *testing.T) {
 	}
 	f.free("a")
 	_ = other.Wait()
-	f.start("unlock", handle).ends(exitRunLost, "had ended before")
+	f.start("unlock", handle).ends(exitRunLost, "had already ended")
 	f.start("lock", "--while", strconv.Itoa(other.Process.Pid), "a").ends(exitRunUsage, "no such process")
 	f.lock("--max-hold", "1s", "a")
 	f.free("a")
 	for want, args := range map[string][]string{
-		"without a bound":         {"--max-hold", "0", "a"},
+		"without --while":         {"--max-hold", "0", "a"},
 		"the name of a lock":      {},
-		"number of a process":     {"--while", "-1", "a"},
+		"must be a process ID":    {"--while", "-1", "a"},
 		"minimum hold -1s":        {"--min-hold", "-1s", "a"},
 		"with a single name only": {"--shared", "a", "b"},
 		"none of the others":      {"--shared", "--slots", "2", "a"},
 		"of slots is 101":         {"--slots", "101", "a"},
 		"must be from 0 to 255":   {"--conflict-exit-code", "256", "a"},
-		"--max-hold -1s is":       {"--max-hold", "-1s", "a"},
+		"--max-hold -1s: must":    {"--max-hold", "-1s", "a"},
 		"from -1000 to 1000":      {"--priority", "1001", "a"},
 		"unknown flag: --grac":    {"--grace", "1s", "a"},
 	} {
@@ -117,7 +117,7 @@ func TestLockEndsWithAProcess(t *testing.T) {
 	}
 }
 
-// unlock reports that the lock was lost.
+// unlock reports that the lock was lost, or that the background process was killed.
 func TestUnlockReportsTheLoss(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
@@ -135,13 +135,13 @@ func TestUnlockReportsTheLoss(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.free("a")
-	f.start("unlock", r.Handle).ends(exitRunLost, "had ended before")
+	f.start("unlock", r.Handle).ends(exitRunLost, "had already ended")
 	if _, err := os.Stat(r.Handle); err == nil {
 		t.Error("the socket of a killed process still exists")
 	}
 }
 
-// If the caller ends before the handle is printed, no lock is held, and no process waits for the lock.
+// If the caller of redlock lock ends before the handle is printed, no lock is held, and no process waits for the lock.
 func TestCallerEndsBeforeHandle(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
@@ -163,14 +163,14 @@ func TestCallerEndsBeforeHandle(t *testing.T) {
 	read.Close()
 	cmd.Stdout = write
 	if err := cmd.Run(); cmd.ProcessState.ExitCode() != exitCannotRun {
-		t.Errorf("without a reader of the handle, the command ended with %v", err)
+		t.Errorf("without a reader of the handle, the command ended with %v, want status 126", err)
 	}
 	write.Close()
 	f.free("b")
 }
 
-// The background process does not keep open the output or other files of the script. It does not belong to a process
-// group that the script signals.
+// The background process keeps neither the output nor other files of the script open, and a signal to the process group
+// of the script does not reach the background process.
 func TestLockKeepsNoFilesOfScript(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)

@@ -23,8 +23,8 @@ import (
 //go:embed ls.lua
 var scanText string
 
-// scan is the script of one step of a scan through the keys of a master. A test checks the SHA-1.
-var scan = &frame.Script{Name: "scan", SHA: "689fa927dc00a120a9a5763cd4628ecf9fc1a5e7", Text: scanText}
+// scan is the script that runs one step of a scan through the keys of a master. A test checks the SHA-1.
+var scan = &frame.Script{Name: "scan", SHA: "6bb123fc6da9540b0606cfe7da3872ab8c2d5704", Text: scanText}
 
 // Pace of a scan: each step examines about scanStep keys, which takes some 0.2 ms of the master's time. A pause
 // follows, of at least scanPause and at least twenty times the duration of the step.
@@ -32,7 +32,7 @@ const (
 	scanStep  = 250
 	scanPause = 5 * time.Millisecond
 
-	scanFailures = 5                      // how many times a failed step is repeated
+	scanFailures = 5                      // maximum number of repetitions of a failed step
 	scanRetry    = 500 * time.Millisecond // pause before each repetition
 )
 
@@ -43,16 +43,17 @@ func lsCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls [URL...] [PREFIX]",
 		Short: "list the names that are held",
-		Long: `Lists the names that are held now, on a quorum of the masters, in order; with PREFIX only those that begin with
-it. It writes nothing. With --all it also lists names that fewer masters have: locks that are being acquired or
-released, and leftovers of holders that have died. Names with unusual characters are quoted.
+		Long: `Lists the names that a quorum of the masters holds now, sorted; with PREFIX, only names with this prefix. It
+writes nothing. With --all, it also lists names that fewer masters have: locks that are being acquired or released, and
+leftovers of holders that have died. Names with unusual characters are quoted.
 
-It scans all keys of all masters (SCAN), about 250 at a time with pauses, which costs a busy master little: at most
-about 50 000 keys a second. Names that are acquired or released meanwhile may be missing. It ends after --timeout, or
-after --most names of a master. A restricted user also needs the right +scan.
+The command scans all keys of all masters (SCAN), about 250 keys at a time with pauses, and at most about 50 000 keys
+per second, so that the scan costs a busy master little. Names that are acquired or released during the scan may be
+missing. The scan ends after --timeout, and on each master after --most names. A restricted user also needs the right
++scan.
 
-Exit status: 0; 1 if the list may lack names because it was cut off, or because a minority of the masters could not
-be read; 2 if fewer than a quorum could be read.`,
+Exit status: 0 if the list is complete; 1 if names may be missing, because the scan was cut off or a minority of the
+masters could not be read; 2 if fewer masters than a quorum could be read.`,
 		Example: `  redlock ls --config locks.json orders:
   redlock ls --json | jq -r '.names[].name'`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -62,7 +63,7 @@ be read; 2 if fewer than a quorum could be read.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			urls, names := cutURLs(args)
 			if most < 1 {
-				return wrongCall(cmd, fmt.Errorf("--most %d: 1 is the least", most))
+				return wrongCall(cmd, fmt.Errorf("--most %d: must be at least 1", most))
 			}
 			return a.observe(cmd, urls, func(c *client) error {
 				ctx, cancel := context.WithTimeoutCause(cmd.Context(), timeout, errTimedOut)
@@ -73,9 +74,9 @@ be read; 2 if fewer than a quorum could be read.`,
 		},
 	}
 	//mutant:ls-timeout -> cmd.Flags().DurationVar(&a.deployment.timeout, "timeout", time.Minute, "")
-	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "bound on the whole command")
-	cmd.Flags().BoolVar(&all, "all", false, "include names that no quorum has")
-	cmd.Flags().IntVar(&most, "most", 1_000_000, "maximum number of names of one master")
+	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "time limit of the whole command")
+	cmd.Flags().BoolVar(&all, "all", false, "also list names that fewer masters than a quorum have")
+	cmd.Flags().IntVar(&most, "most", 1_000_000, "number of names after which the scan of a master ends")
 	return cmd
 }
 
@@ -86,17 +87,16 @@ type scanned struct {
 	err   error // why the scan is incomplete
 }
 
-// scan scans the keys of all masters concurrently for names that begin with begins. On each master it ends after most
-// names.
-func (c *client) scan(ctx context.Context, begins string, most int) (list []*scanned) {
+// scan scans the keys of all masters concurrently for names with this prefix. On each master, it ends after most names.
+func (c *client) scan(ctx context.Context, prefix string, most int) (list []*scanned) {
 	var wg sync.WaitGroup
 	for _, p := range c.pools {
 		t := p.Transport()
-		before := c.config.Prefix + t.Bucket().Tag() + ":{"
+		keyPrefix := c.config.Prefix + t.Bucket().Tag() + ":{"
 		for i := range t.N() {
 			m := &scanned{names: make(map[string]bool), addr: t.Addr(i)}
 			list = append(list, m)
-			wg.Go(func() { m.err = m.scan(ctx, t, i, before, begins, most) })
+			wg.Go(func() { m.err = m.scan(ctx, t, i, keyPrefix, prefix, most) })
 		}
 	}
 	wg.Wait()
@@ -109,9 +109,9 @@ var (
 	errTimedOut = errors.New("it has more keys than could be scanned in time; see --timeout")
 )
 
-// scan scans one master. before is the common beginning of the keys of all locks.
-func (m *scanned) scan(ctx context.Context, t *transport.Transport, i int, before, begins string, most int) error {
-	pattern := globText.Replace(before+begins) + "*}"
+// scan scans the keys of master i. keyPrefix is the prefix of the keys of all locks.
+func (m *scanned) scan(ctx context.Context, t *transport.Transport, i int, keyPrefix, prefix string, most int) error {
+	pattern := globText.Replace(keyPrefix+prefix) + "*}"
 	cursor, failures := "0", 0
 	for {
 		began := time.Now()
@@ -126,7 +126,7 @@ func (m *scanned) scan(ctx context.Context, t *transport.Transport, i int, befor
 		}
 		failures = 0
 		for _, key := range keys {
-			name := strings.TrimSuffix(strings.TrimPrefix(key, before), "}")
+			name := strings.TrimSuffix(strings.TrimPrefix(key, keyPrefix), "}")
 			if scripts.CheckName(name) == nil { // otherwise the key is from another program
 				m.names[name] = true
 			}
@@ -152,10 +152,10 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// globText escapes the special characters of a pattern.
+// globText escapes the special characters of a glob pattern.
 var globText = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `^`, `\^`)
 
-// nextKeys runs one step of a scan.
+// nextKeys runs one step of a scan. It returns the next cursor and the keys that were found.
 func nextKeys(ctx context.Context, t *transport.Transport, i int, cursor, pattern string) (string, []string, error) {
 	list, err := redis.Values(ask(ctx, t, i, frame.New(scan).With(cursor, pattern, strconv.Itoa(scanStep))))
 	var next string
@@ -166,7 +166,7 @@ func nextKeys(ctx context.Context, t *transport.Transport, i int, cursor, patter
 	return next, keys, err
 }
 
-// ask sends a call to a master, and returns the reply.
+// ask sends a call to master i, and returns the reply.
 func ask(ctx context.Context, t *transport.Transport, i int, call *frame.Call) (any, error) {
 	came := make(reply, 1)
 	if err := t.Send(i, call, transport.Stamp{}, came); err != nil {
@@ -194,7 +194,7 @@ func (to reply) Reply(_ int, value any, err error) {
 	}{value, err}
 }
 
-// sets returns the addresses of the masters of each shard: one set, or two while the masters are changed.
+// sets returns the addresses of the masters of each shard: one set, or, during a change, the old and the next masters.
 func (c *client) sets() (list [][]string) {
 	for _, one := range c.Admin().Configuration() {
 		list = append(list, one.Masters)
@@ -216,7 +216,7 @@ func majority(set, addrs []string) bool {
 	return n > len(set)/2
 }
 
-// held is a name with the masters that hold it.
+// held is a name with the number of masters that hold it.
 type held struct {
 	Name string `json:"name"`
 	On   int    `json:"on"`
@@ -233,13 +233,13 @@ func holders(found []*scanned) map[string][]string {
 	return on
 }
 
-// isHeld reports whether a majority of a set is in addrs. One set is enough, since a client that has not noticed a
-// change yet holds its locks on one set alone.
+// isHeld reports whether addrs contains a majority of at least one set. One set is enough, because a client with an
+// earlier or later epoch than the others holds its locks on one set alone.
 func isHeld(sets [][]string, addrs []string) bool {
 	return slices.ContainsFunc(sets, func(set []string) bool { return majority(set, addrs) })
 }
 
-// showHeld prints the results of scanning the masters of the sets.
+// showHeld prints the names that the scan has found. sets are the sets of masters that were scanned.
 func showHeld(con *console, found []*scanned, sets [][]string, all bool) error {
 	code, asked := exitDone, []string(nil)
 	for _, m := range found {

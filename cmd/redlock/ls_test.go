@@ -16,7 +16,7 @@ import (
 
 func TestScanSHA(t *testing.T) {
 	if sum := sha1.Sum([]byte(scanText)); hex.EncodeToString(sum[:]) != scan.SHA {
-		t.Errorf("the SHA-1 of the script is %x", sum)
+		t.Errorf("the SHA-1 of the script is %x, want %s", sum, scan.SHA)
 	}
 }
 
@@ -31,7 +31,7 @@ func (f *votingDeployment) hold(names ...string) {
 	}
 }
 
-// Names that are held on a quorum are listed, with all characters, among many keys of other programs.
+// ls lists the names that a quorum holds, with unusual characters too, among many keys of other programs.
 func TestLsListsTheNamesThatAreHeld(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
@@ -66,8 +66,8 @@ func TestLsListsTheNamesThatAreHeld(t *testing.T) {
 	f.start("ls").ends(exitNoQuorum, "connection refused")
 }
 
-// H110: 20 000 names are listed, or 200 000 with -long, each of which also has a fence. If the list is incomplete,
-// this is reported, also in JSON.
+// H110: ls lists 20 000 names with fences, or 200 000 with -long. If the list is incomplete, ls reports this, in JSON
+// too.
 func TestLsOfManyNames(t *testing.T) {
 	t.Parallel()
 	many := 20_000
@@ -101,7 +101,7 @@ func TestLsOfManyNames(t *testing.T) {
 			t.Fatal(err)
 		}
 		if all := len(list.Names) == many; list.Complete != want.complete || all != want.complete {
-			t.Errorf("ls %s lists %d names; complete: %v", args, len(list.Names), list.Complete)
+			t.Errorf("ls %s lists %d names and prints complete: %v", args, len(list.Names), list.Complete)
 		}
 	}
 }
@@ -124,6 +124,6 @@ func TestLsScansInSmallSteps(t *testing.T) {
 	}
 	t.Logf("there were %d calls, which took %d us, in %v", calls, micros, took)
 	if calls < 50000/scanStep/2 || took < time.Duration(calls-1)*scanPause {
-		t.Errorf("there were %d calls in %v", calls, took)
+		t.Errorf("there were %d calls in %v, want smaller steps with pauses", calls, took)
 	}
 }

@@ -31,12 +31,12 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run runs the program once with these outputs and returns the exit status.
+// run executes the command line args, writes to stdout and stderr, and returns the exit status.
 func run(args []string, stdout, stderr io.Writer) int {
 	return execute(&app{console: console{stdout: stdout, stderr: stderr}}, args)
 }
 
-// execute runs the program once and returns the exit status.
+// execute executes the command line args with the outputs of a, and returns the exit status.
 func execute(a *app, args []string) int {
 	defer a.flush()
 	root := rootCommand(a)
@@ -56,14 +56,15 @@ func execute(a *app, args []string) int {
 	return usageStatus(cmd)
 }
 
-// An app holds the data that all commands of one call share.
+// An app holds the outputs and the flags that all commands use.
 type app struct {
 	console
 	deployment deploymentFlags
 	holder     bool // this process holds a lock in the background: see lock.go
 }
 
-// An exit ends a command with a status. err is printed; it is nil if the error was already printed.
+// An exit is the error of a command that ends with the status code. err is the error to print, or nil if it was already
+// printed.
 type exit struct {
 	code int
 	err  error
@@ -77,10 +78,10 @@ func (e *exit) Error() string {
 	return e.err.Error()
 }
 
-// Unwrap returns the error that is printed.
+// Unwrap returns the error to print.
 func (e *exit) Unwrap() error { return e.err }
 
-// leave returns the error of a command that ends with this status and has already printed everything; nil for 0.
+// leave returns an exit without an error to print, or nil if code is 0.
 func leave(code int) error {
 	if code == exitDone {
 		return nil
@@ -88,7 +89,7 @@ func leave(code int) error {
 	return &exit{code: code}
 }
 
-// wrongCall returns the error for incorrect usage. The caller must not have sent anything.
+// wrongCall returns a usage error. It must be called before anything was sent to the masters.
 func wrongCall(cmd *cobra.Command, err error) error { return &exit{usageStatus(cmd), err} }
 
 func usageStatus(cmd *cobra.Command) int {
@@ -101,34 +102,36 @@ func usageStatus(cmd *cobra.Command) int {
 
 const rootLong = `Inspects and administers the masters of a deployment of locks, and runs commands under a lock.
 
-The masters are all masters of the deployment: redis://[[user]:password@]host[:port], or rediss:// for TLS. They are
-named as arguments (by the commands that take no names of locks), by --masters, by the file of --config, or by the
-environment variable REDLOCK_MASTERS, with spaces between them. The first of these that is present is used. Other
-users can read a password in an argument in the list of processes, but not one in the file or in the environment.
+Every command needs the URLs of all masters of the deployment: redis://[[user]:password@]host[:port], or rediss://
+for TLS. They come from the arguments (of commands with [URL...] in their usage), from --masters, from the file of
+--config, or from the environment variable REDLOCK_MASTERS, separated by spaces. The first of these that is present
+is used. A password in an argument is visible to other users in the process list; a password in the file or in the
+environment is not.
 
-A master behind Sentinel is redis+sentinel://s1,s2,s3/mymaster, a cluster redis+cluster://n1,n2?buckets=64; what a
-failover of these costs and endangers is in docs/guide.md.
+The URL of a master behind Sentinel is redis+sentinel://s1,s2,s3/mymaster, and that of a cluster
+redis+cluster://n1,n2?buckets=64. Their failovers have costs and risks: see docs/guide.md.
 
 If names are sharded, a slash separates the masters of two shards: URL URL URL / URL URL URL.
 
-The file of --config is JSON. It may be the file that the clients use (see "redlock set"), with further fields. "run"
-and "lock" follow changes of its masters while they run:
+The file of --config is JSON. It may be the configuration file of the clients (see "redlock set"), with more fields.
+While "run" and "lock" are running, they apply changes of the masters in the file:
   {"masters": ["redis://a", "redis://b", "redis://c"], "prefix": "redlock", "user": "lock", "password": "...",
    "ca": "ca.pem", "cert": "client.pem", "key": "client.key", "guard": "30s", "durable": ["all"]}
-For a password that expires it has one of these instead of "password", read or run for each connection:
+For a password that expires, replace "password" with a file that is read, or a command that is run, for each
+connection:
   "passwordFile": "/run/secrets/redis-lock"
   "passwordCommand": ["vault", "kv", "get", "-field=password", "secret/redis-lock"]
-If names are sharded, it has "shards" instead of "masters":
+If names are sharded, replace "masters" with "shards":
   "shards": [{"masters": ["redis://a", ...]}, {"masters": ["redis://d", ...]}]
-or "shard": "2/3" and the masters of that shard alone. Paths in it are relative to its directory.
+or add "shard": "2/3" to the "masters" of that shard. Paths in the file are relative to its directory.
 Flags override the file.
 
 Flags may be written with one dash or two.
 
-Exit status (of all commands but run, lock and unlock, see "redlock run --help"):
+Exit status (of all commands except run, lock and unlock, see "redlock run --help"):
   0  success; no problem found
   1  check has found something that endangers locks; or the operation failed, perhaps only on some masters
-  2  fewer than a quorum of the masters, or of those of one shard, vote: no lock can be taken there
+  2  fewer masters vote than a quorum, in the deployment or in a shard: no lock can be acquired there
   3  usage error; nothing was sent`
 
 // rootCommand returns the tree of commands.
@@ -164,7 +167,8 @@ func rootCommand(a *app) *cobra.Command {
 	return root
 }
 
-// completeFiles registers the file types of flags for completion. No other flag or argument completes files.
+// completeFiles registers the file extensions that shells complete after flags. By default, other flags and arguments
+// complete no file names.
 func completeFiles(root *cobra.Command) {
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	for name, ext := range map[string]string{"config": "json", "ca": "pem", "cert": "pem", "key": "pem"} {
@@ -174,7 +178,7 @@ func completeFiles(root *cobra.Command) {
 	}
 }
 
-// addExamples adds examples to the commands that come from cobra.
+// addExamples adds examples to the commands that cobra generates.
 func addExamples(root *cobra.Command) {
 	for path, example := range map[string]string{
 		"help":                  "redlock help run",
@@ -190,7 +194,8 @@ func addExamples(root *cobra.Command) {
 	}
 }
 
-// longFlags adds the second dash to flags such as -prefix. Arguments after "--" are not changed.
+// longFlags returns args with a second dash before long flags that have only one, such as -prefix. Arguments after "--"
+// are not changed.
 func longFlags(root *cobra.Command, args []string) []string {
 	if len(args) > 0 && strings.HasPrefix(args[0], "__complete") {
 		return args

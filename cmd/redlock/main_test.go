@@ -64,7 +64,7 @@ func call(t *testing.T, code int, want string, args ...string) {
 	}
 }
 
-// command runs the command as a shell does, and returns its exit status and its output.
+// command runs the command line args, and returns the exit status and the output.
 func command(args ...string) (code int, said string) {
 	var out bytes.Buffer
 	code = run(args, &out, &out)
@@ -91,7 +91,7 @@ func must(t testing.TB, c redis.Conn, words ...any) any {
 	return reply
 }
 
-// adminOf sends a command to a server through its socket, and returns the reply.
+// adminOf sends a command to a server over its Unix socket, and returns the reply.
 func adminOf(t testing.TB, s *redisproc.Server, words ...any) any {
 	t.Helper()
 	c, err := redis.Dial("unix", s.Unix())
@@ -176,13 +176,12 @@ func TestUsageErrorsSendNothing(t *testing.T) {
 	} {
 		var out, errs bytes.Buffer
 		if code := run(args, &out, &errs); code != exitUsage || errs.Len() == 0 {
-			t.Errorf("%q ended with code %d and printed %q", args, code, errs.String())
+			t.Errorf("%q ended with code %d and printed %q, want code 3 and an error", args, code, errs.String())
 		}
 	}
 }
 
-// H72, H75: commands that only read write nothing. That is tested with masters that vote and with new masters, with
-// the prefix of the deployment and with a mistyped prefix.
+// H72, H75: commands that only read write nothing to masters that vote, to new masters, or with a mistyped prefix.
 func TestReadingCommandsWriteNothing(t *testing.T) {
 	t.Parallel()
 	for id, verb := range map[string]string{
@@ -219,7 +218,7 @@ func TestReadingCommandsWriteNothing(t *testing.T) {
 				read("new masters")
 			}
 			f.call(exitDone, "3 of 3 vote", "admit")
-			if verb != "status" && verb != "check" { // these acquire and release a lock of their own
+			if verb != "status" && verb != "check" { // these may acquire and release a probe lock
 				read("masters that vote")
 			}
 			read("a mistyped prefix", "-prefix", "redlokc")
@@ -235,7 +234,7 @@ func TestMistypedPrefixLeavesNoKey(t *testing.T) {
 	f.call(exitNoQuorum, `check whether the clients use the prefix "redlok"`, "check", "-prefix", "redlok")
 	for i := range f.urls {
 		if n := f.do(i, "DBSIZE"); n != int64(0) {
-			t.Errorf("master %d has %v keys", i, n)
+			t.Errorf("master %d has %v keys, want 0", i, n)
 		}
 	}
 }
@@ -246,7 +245,8 @@ func TestCheckReportsProblemsAndFixes(t *testing.T) {
 	var out, errs bytes.Buffer
 	code := run(append([]string{"check", "-durable", "all"}, f.urls...), &out, &errs)
 	for _, want := range []string{
-		"locks can be taken: no\n", ": failure: eviction\n", "risk: it has no vote", "pool.AllowEviction accepts that risk",
+		"locks can be acquired: no\n", ": failure: eviction\n", "risk: it has no vote",
+		"pool.AllowEviction accepts that risk",
 		"fix: `CONFIG SET maxmemory-policy noeviction`, and the same", ": failure: persistence\n",
 	} {
 		if code != exitNoQuorum || strings.Count(out.String(), want) != 1 {
@@ -262,7 +262,7 @@ func TestExitCodeOfCheck(t *testing.T) {
 	f := newDeployment(t, 3, redisproc.Config{})
 	f.call(exitNoQuorum, "failure: quorum", "check")
 	f.call(exitDone, "3 of 3 vote", "admit")
-	f.call(exitDone, "locks can be taken: yes, one failure is survived\n", "check")
+	f.call(exitDone, "locks can be acquired: yes, and one more master may fail\n", "check")
 	f.do(0, "CONFIG", "SET", "maxmemory-policy", "allkeys-lru") // only a notice, since there is no memory limit
 	f.call(exitDone, "notice: eviction", "check")
 	f.do(0, "DEL", "redlock:admission")
@@ -280,7 +280,7 @@ func TestGuardRaisesTheGuardTime(t *testing.T) {
 	f := newDeployment(t, 3, redisproc.Config{})
 	f.call(exitDone, "max TTL 30s", "admit")
 	f.call(exitDanger, "`CONFIG SET repl-backlog-ttl 7200`", "guard", "--yes", "-set", "2h")
-	f.call(exitDone, "locks can be taken: yes, one failure is survived\n", "check") // nothing was written
+	f.call(exitDone, "locks can be acquired: yes, and one more master may fail\n", "check") // nothing was written
 	for i := range f.urls {
 		f.do(i, "CONFIG", "SET", "repl-backlog-ttl", "7200")
 	}
@@ -291,7 +291,7 @@ func TestGuardRaisesTheGuardTime(t *testing.T) {
 		f.do(i, "DEL", "redlock:admission")
 	}
 	f.call(exitDone, "max TTL 10s", "admit", "-guard", "10s")
-	f.call(exitDone, "locks can be taken: yes, one failure is survived\n", "check")
+	f.call(exitDone, "locks can be acquired: yes, and one more master may fail\n", "check")
 	f.call(exitDone, "the deployment accepts TTLs up to 10s, the max TTL of this client is 20s", "check", "-guard", "20s")
 	f.call(exitDone, `unknown master "nobody:1"`, "check", "-durable", "nobody:1")
 }
@@ -307,7 +307,7 @@ func TestQuarantineReplacesAStrayRecord(t *testing.T) {
 	f.call(exitNoQuorum, "no master is named", "quarantine", "--yes", "-master", "nobody:1")
 	f.call(exitNoQuorum, addr, "quarantine", "--yes", "-master", addr)
 	if n := f.do(1, "DBSIZE"); n != int64(0) {
-		t.Errorf("another master has %v keys", n)
+		t.Errorf("another master has %v keys, want 0", n)
 	}
 	f.call(exitDone, "3 of 3 vote", "admit", "--yes")
 
@@ -316,7 +316,7 @@ func TestQuarantineReplacesAStrayRecord(t *testing.T) {
 	f.call(exitDone, "quarantine, 30s left", "quarantine", "--yes", "-master", f.servers[2].Addr())
 }
 
-// If some masters vote, clients may hold locks that another master has lost. Then admit requires --force.
+// If some masters vote, clients may hold locks that another master has lost. In that case admit requires --force.
 func TestAdmitLeavesUsedDeployment(t *testing.T) {
 	t.Parallel()
 	f := newDeployment(t, 3, redisproc.Config{})

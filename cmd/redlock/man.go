@@ -9,12 +9,12 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// manCommand prints redlock.1. It is hidden, because it is for developers and packagers.
+// manCommand prints redlock.1. The command is hidden, because only developers and packagers need it.
 func manCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "man",
 		Short:   "write the manual page",
-		Long:    `Writes the manual page, made from the same texts as the help.`,
+		Long:    `Writes the manual page, which is generated from the help texts.`,
 		Example: `  redlock man >redlock.1`,
 		Hidden:  true,
 		Args:    cobra.NoArgs,

@@ -21,10 +21,10 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// mastersVariable is the environment variable with the masters.
+// mastersVariable is the environment variable with the URLs of the masters.
 const mastersVariable = "REDLOCK_MASTERS"
 
-// deploymentFlags are the flags that select the deployment.
+// deploymentFlags holds the flags that select the deployment.
 type deploymentFlags struct {
 	config        string
 	masters       []string
@@ -32,29 +32,30 @@ type deploymentFlags struct {
 	guard         time.Duration
 	durable       string
 	ca, cert, key string
-	timeout       time.Duration // of most commands
-	fromFile      bool          // the masters come from the file config
+	timeout       time.Duration // limit of the whole command
+	fromFile      bool          // the masters come from config, a regular file
 }
 
 func (f *deploymentFlags) add(flags *pflag.FlagSet) {
-	flags.StringVar(&f.config, "config", "", "file with the masters and their credentials")
-	flags.StringArrayVar(&f.masters, "masters", nil, "URLs of all masters, with spaces between them")
+	flags.StringVar(&f.config, "config", "", "JSON file with the masters and their credentials")
+	flags.StringArrayVar(&f.masters, "masters", nil, "URLs of all masters, separated by spaces")
 	flags.StringVar(&f.prefix, "prefix", private.DefaultPrefix, "key prefix")
 	flags.DurationVar(&f.guard, "guard", private.DefaultMaxTTL,
-		"max TTL of a deployment that has none yet; 0 for clients with WithoutRestartGuard")
+		"max TTL to set if the deployment has none yet; 0 if its clients use WithoutRestartGuard")
 	flags.StringVar(&f.durable, "durable", "",
-		"comma-separated addresses of durable masters, as status shows them, or all")
-	flags.StringVar(&f.ca, "ca", "", "file of certificate authorities (PEM) for the masters")
-	flags.StringVar(&f.cert, "cert", "", "file of this client's certificate (PEM)")
-	flags.StringVar(&f.key, "key", "", "file of this client's key (PEM)")
+		"comma-separated addresses of the durable masters, as shown by status, or \"all\"")
+	flags.StringVar(&f.ca, "ca", "", "PEM file of the certificate authorities for the masters")
+	flags.StringVar(&f.cert, "cert", "", "PEM file of this client's certificate")
+	flags.StringVar(&f.key, "key", "", "PEM file of this client's private key")
 }
 
-// addTimeout adds the flag that bounds a whole command.
+// addTimeout adds the flag --timeout.
 func (f *deploymentFlags) addTimeout(flags *pflag.FlagSet) {
-	flags.DurationVar(&f.timeout, "timeout", 10*time.Second, "bound on the whole command")
+	flags.DurationVar(&f.timeout, "timeout", 10*time.Second, "time limit of the whole command")
 }
 
-// read combines all settings of the deployment; args are URLs.
+// read combines the settings in the arguments, the flags, the file and the environment. args are the URLs in the
+// arguments.
 func (f *deploymentFlags) read(cmd *cobra.Command, args []string) (*configfile.Config, error) {
 	c := configfile.New()
 	if f.config != "" {
@@ -63,7 +64,7 @@ func (f *deploymentFlags) read(cmd *cobra.Command, args []string) (*configfile.C
 			return nil, err
 		}
 		info, err := os.Stat(f.config)
-		f.fromFile = err == nil && info.Mode().IsRegular() && (len(c.Masters) > 0 || len(c.Shards) > 0) // not a shell's pipe
+		f.fromFile = err == nil && info.Mode().IsRegular() && (len(c.Masters) > 0 || len(c.Shards) > 0) // not a pipe
 	}
 	for _, list := range [][]string{args, f.masters} {
 		if urls := splitURLs(list); len(urls) > 0 {
@@ -83,7 +84,7 @@ func (f *deploymentFlags) read(cmd *cobra.Command, args []string) (*configfile.C
 	return c, nil
 }
 
-// override replaces settings of the file by flags that were given.
+// override replaces settings of the file with the values of the flags that were given.
 func (f *deploymentFlags) override(flags *pflag.FlagSet, c *configfile.Config) {
 	for name, to := range map[string]*string{"prefix": &c.Prefix, "ca": &c.CA, "cert": &c.Cert, "key": &c.Key} {
 		if flags.Changed(name) {
@@ -109,20 +110,20 @@ func splitURLs(texts []string) (urls []string) {
 	return urls
 }
 
-// observer makes a Locker that writes no admission records.
+// observer is the option of a Locker that writes no admission records.
 var observer = private.Option[redlock.Option](private.Settings{Observer: true})
 
-// A client is the Locker of one run of this program, with the pools and the settings from which it was made.
+// A client is a Locker with the settings and the pools from which it was created.
 type client struct {
 	*redlock.Locker
 	tools   private.Tools
 	config  *configfile.Config
 	pools   []*pool.Pool  // one for each shard
-	timeout time.Duration // of one operation
+	timeout time.Duration // limit of one operation
 	shut    func(context.Context) error
 }
 
-// open makes a client.
+// open creates a client.
 func (f *deploymentFlags) open(c *configfile.Config, opts ...redlock.Option) (*client, error) {
 	silent := redlock.WithLogger(slog.New(slog.DiscardHandler)) // the command prints its own reports
 	l, pools, shut, err := c.Open(append([]redlock.Option{silent}, opts...)...)
@@ -132,7 +133,8 @@ func (f *deploymentFlags) open(c *configfile.Config, opts ...redlock.Option) (*c
 	return &client{l, private.Of(l), c, pools, f.timeout, shut}, nil
 }
 
-// openFollowing makes a client that follows the masters of the file of --config until it is closed.
+// openFollowing creates a client. If the masters come from the file of --config, the client applies changes of the file
+// until it is closed.
 func (f *deploymentFlags) openFollowing(c *configfile.Config, opts ...redlock.Option) (*client, error) {
 	l, err := f.open(c, opts...)
 	if err != nil || !f.fromFile {
@@ -148,20 +150,21 @@ func (f *deploymentFlags) openFollowing(c *configfile.Config, opts ...redlock.Op
 	return l, nil
 }
 
-// close ends the client and its pools.
+// close closes the Locker and its pools.
 func (c *client) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	_ = c.shut(ctx) // undelivered releases expire
+	_ = c.shut(ctx) // undelivered releases expire with their TTLs
 }
 
-// within returns a context for an operation. After a question to the user, which may take long, a new context is
-// needed.
+// within returns a context that limits one operation to c.timeout. Call within again after a question to the user,
+// because the answer may take longer.
 func (c *client) within() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), c.timeout)
 }
 
-// settled returns the states of the masters once they are known, or ctx has ended.
+// settled waits until each master has answered or is known to be down, or ctx ends, and returns the states of the
+// masters.
 func (c *client) settled(ctx context.Context) []redlockinfo.Master {
 	c.tools.Settle(ctx)
 	return c.Admin().Masters()
@@ -185,14 +188,14 @@ func (a *app) observeConfig(cmd *cobra.Command, c *configfile.Config, work func(
 	return work(l)
 }
 
-// onMasters makes cmd run one operation on the masters that its arguments name.
+// onMasters makes cmd run operation. The arguments of cmd are URLs of masters.
 func (a *app) onMasters(cmd *cobra.Command, operation func(context.Context, *client) error) *cobra.Command {
 	a.deployment.addTimeout(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.observe(cmd, args, a.bounded(operation)) }
 	return cmd
 }
 
-// bounded returns a function for observe that prints the warnings about the configuration, and runs the operation
+// bounded returns a function for observe. The function prints warnings about the configuration, and runs operation
 // within the timeout.
 func (a *app) bounded(operation func(context.Context, *client) error) func(*client) error {
 	return func(c *client) error {

@@ -14,22 +14,22 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
-// The masters are taken from the arguments, --masters, the file or the environment, in this order.
+// The masters are taken from the arguments, else from --masters, else from the file, else from the environment.
 func TestPrecedenceOfMasterLists(t *testing.T) {
 	f := newDeployment(t, 3, redisproc.Config{})
-	const nobody = "redis://127.0.0.1:1"
-	all, file, wrong := strings.Join(f.urls, " "), setText(t, f.urls), setText(t, []string{nobody})
+	const unreachable = "redis://127.0.0.1:1"
+	all, file, wrong := strings.Join(f.urls, " "), setText(t, f.urls), setText(t, []string{unreachable})
 	t.Setenv(mastersVariable, all)
 	call(t, exitDone, "3 of 3 vote", "admit")
-	t.Setenv(mastersVariable, nobody)
+	t.Setenv(mastersVariable, unreachable)
 	call(t, exitDone, "3 of 3 vote", "status", "--config", file)
 	call(t, exitDone, "3 of 3 vote", "status", "--config", wrong, "--masters", strings.Join(f.urls, ","))
-	f.call(exitDone, "3 of 3 vote", "status", "--config", wrong, "--masters", nobody)
+	f.call(exitDone, "3 of 3 vote", "status", "--config", wrong, "--masters", unreachable)
 	t.Setenv(mastersVariable, "")
 	call(t, exitUsage, mastersVariable, "status")
 }
 
-// A password and TLS certificates in the file need not be in the arguments.
+// The file of --config can contain the password and the paths of TLS certificates.
 func TestConfigFileWithPasswordAndCertificates(t *testing.T) {
 	t.Parallel()
 	f, dir, urls := &deployment{t: t}, redistest.Certificates(t), []string(nil)
@@ -84,22 +84,22 @@ func TestEachCommandWritesJSON(t *testing.T) {
 		return v
 	}
 	if v := ask(exitDone, "admit"); v["voting"] != 3.0 || len(v["masters"].([]any)) != 3 {
-		t.Errorf("admit printed %v", v)
+		t.Errorf("admit printed %v, want 3 voting masters", v)
 	}
 	if v := ask(exitDone, "check"); len(v["findings"].([]any)) != 0 || v["status"] != 0.0 {
-		t.Errorf("check printed %v", v)
+		t.Errorf("check printed %v, want no findings and status 0", v)
 	}
 	if v := ask(exitDone, "guard"); v["masters"].([]any)[0].(map[string]any)["guard_ms"] != 30000.0 {
-		t.Errorf("guard printed %v", v)
+		t.Errorf("guard printed %v, want guard_ms 30000", v)
 	}
 	if v := ask(exitDone, "set", file); v["open"] != 3.0 || v["next"] != nil {
-		t.Errorf("set printed %v", v)
+		t.Errorf("set printed %v, want open 3 and no next step", v)
 	}
 	if v := ask(exitDone, "version"); v["version"] == "" {
-		t.Errorf("version printed %v", v)
+		t.Errorf("version printed %v, want a version", v)
 	}
 	if v := ask(exitUsage, "quarantine"); !strings.Contains(v["error"].(string), `"master" not set`) {
-		t.Errorf("quarantine printed %v", v)
+		t.Errorf("quarantine printed %v, want an error about --master", v)
 	}
 }
 
@@ -113,7 +113,7 @@ func TestEveryCommandHasExample(t *testing.T) {
 		}
 		for _, line := range strings.Split(c.Long+"\n"+c.Example, "\n") {
 			if len(line) > 120 && !strings.HasPrefix(c.CommandPath(), "redlock completion") {
-				t.Errorf("%q has a line of %d bytes: %s", c.CommandPath(), len(line), line)
+				t.Errorf("%q has a line of %d bytes, want at most 120: %s", c.CommandPath(), len(line), line)
 			}
 		}
 		for _, sub := range c.Commands() {
@@ -132,11 +132,11 @@ func TestCompletionScripts(t *testing.T) {
 		call(t, exitDone, "redlock", "completion", shell)
 	}
 	call(t, exitDone, "quarantine\tput one master into quarantine", "__complete", "q")
-	call(t, exitDone, "--finish\tlet the next masters act alone", "__complete", "set", "--fi")
+	call(t, exitDone, "--finish\tlet the next masters act without the old ones", "__complete", "set", "--fi")
 	call(t, exitDone, "json\n:8", "__complete", "status", "--config", "")
 }
 
-// H110: each flag has the default that its help shows. That would not be so if two commands shared a variable.
+// H110: each flag has the default that its help shows. If two commands shared a variable, the defaults could differ.
 func TestFlagsHaveTheirDefaults(t *testing.T) {
 	t.Parallel()
 	var check func(cmd *cobra.Command)

@@ -174,7 +174,7 @@ func TestRunLeavesPasswordCommandsAlone(t *testing.T) {
 	for i := range f.urls {
 		connected(i)
 	}
-	for range 2 { // each connection is made again with one run of the password command
+	for range 2 { // each new connection runs the password command once
 		for i := range f.urls {
 			before := count()
 			f.do(i, "CLIENT", "KILL", "USER", "app")
@@ -191,8 +191,7 @@ func TestRunLeavesPasswordCommandsAlone(t *testing.T) {
 	}
 }
 
-// reapOrphans leaves the exit status of a password command to its caller, and does not treat this command as an
-// orphan.
+// reapOrphans does not reap password commands, so that their callers get the exit status.
 func TestHelpersAreNotReaped(t *testing.T) {
 	done := make(chan struct{})
 	ended := make(chan struct{})

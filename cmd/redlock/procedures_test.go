@@ -26,8 +26,8 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// A procedure is a section of docs/operations.md. Its commands are run literally, in a directory with locks.json.
-// Servers of the test replace those with the addresses 10.0.0.1, 10.0.0.2, and so on.
+// A procedure is a section of docs/operations.md. The commands of the section are run literally, in a directory with
+// locks.json. Servers that the test has started take the place of 10.0.0.1, 10.0.0.2, and so on.
 type procedure struct {
 	*deployment
 	commands []string
@@ -124,7 +124,7 @@ type member struct {
 	shut func()
 }
 
-// join starts a client with this label. If follows is false, the client does not follow changes of the file.
+// join starts a client with this label. If follows is false, the client does not apply changes of the file.
 func (p *procedure) join(label string, follows bool) *member {
 	p.t.Helper()
 	l, closeAll, err := redlockfile.Open(p.path(), redlock.WithOwner(label))
@@ -168,7 +168,7 @@ func (p *procedure) takeTurns(members ...*member) (turns *atomic.Int64, stop fun
 				k, err := m.Lock(ctx, "turns")
 				if err != nil {
 					if ctx.Err() == nil {
-						p.t.Errorf("a call failed: %v", err)
+						p.t.Errorf("Lock failed: %v", err)
 					}
 					return
 				}
@@ -176,7 +176,7 @@ func (p *procedure) takeTurns(members ...*member) (turns *atomic.Int64, stop fun
 					p.t.Error("two clients hold the name at the same time")
 				}
 				if token := k.Token(); last.Swap(token) >= token {
-					p.t.Errorf("the token %d does not increase", token)
+					p.t.Errorf("the token %d is not larger than the previous token", token)
 				}
 				turns.Add(1)
 				inside.Add(-1)
@@ -192,18 +192,18 @@ func (p *procedure) takeTurns(members ...*member) (turns *atomic.Int64, stop fun
 	return turns, stop
 }
 
-// moves waits for 20 more turns, and then calls stop.
+// moves waits until the members have taken more than 20 turns, and then calls stop.
 func (p *procedure) moves(turns *atomic.Int64, stop func()) {
 	p.t.Helper()
 	before := turns.Load()
 	if !eventuallyTrue(func() bool { return turns.Load() > before+20 || p.t.Failed() }) {
-		p.t.Error("there were no more turns")
+		p.t.Error("the members do not take turns")
 	}
 	stop()
 }
 
-// pass makes the epochs of all records a minute older, unless -long is set. Before that it waits until each kept
-// lock is on both sets, as would be the case after a minute.
+// pass simulates that a minute has passed, unless -long is set. It waits until each kept lock is on both sets of
+// masters, and changes the records as if the epoch had been raised a minute ago.
 func (p *procedure) pass(members []*member) {
 	p.t.Helper()
 	if long.Enabled() {
@@ -221,8 +221,8 @@ func (p *procedure) pass(members []*member) {
 	p.age(59*time.Second, p.dead)
 }
 
-// The documented scripts change the masters of a deployment. Meanwhile each client holds a lock throughout, one of
-// them with "redlock run", and the others lock one name in turns. The masters that leave are killed at the end.
+// The documented scripts change the masters of a deployment. Each client holds a lock during the whole change, one of
+// them by "redlock run". The other clients also lock one name in turns. The removed masters are killed at the end.
 func TestDocumentedChangesOfTheMasters(t *testing.T) {
 	t.Parallel()
 	for heading, c := range map[string]struct {
@@ -258,7 +258,8 @@ func TestDocumentedChangesOfTheMasters(t *testing.T) {
 			p.moves(turns, stop)
 			for _, m := range members {
 				if on, n := private.HeldOn(m.kept); m.kept.Err() != nil || on < n/2+1 || n != c.masters {
-					t.Errorf("the lock %s has the error %v and is on %d of %d masters", m.kept.Name(), m.kept.Err(), on, n)
+					t.Errorf("the lock %s has the error %v and is on %d of %d masters, want a majority of %d", m.kept.Name(),
+						m.kept.Err(), on, n, c.masters)
 				}
 				if err := m.kept.Unlock(t.Context()); err != nil {
 					t.Error(err)
@@ -284,7 +285,7 @@ func TestDocumentedRecoveryOfDownMajority(t *testing.T) {
 		t.Error(out)
 	}
 	if !eventuallyTrue(func() bool { return errors.Is(m.kept.Err(), redlock.ErrLost) }) {
-		t.Errorf("the lock that should be lost has the error %v", m.kept.Err())
+		t.Errorf("the lock has the error %v, want ErrLost", m.kept.Err())
 	}
 	p.restart(0, 1, 2)
 	for _, line := range p.commands {
@@ -292,7 +293,7 @@ func TestDocumentedRecoveryOfDownMajority(t *testing.T) {
 	}
 	p.join("web-2", true)
 	if k, err := m.Lock(t.Context(), "kept by web-1"); err != nil || k.Token() <= m.kept.Token() {
-		t.Errorf("locking the lost name again returned %v, %v", k, err)
+		t.Errorf("locking the lost name again returned %v, %v; want a larger token", k, err)
 	}
 }
 
@@ -317,7 +318,7 @@ func TestDocumentedRecoveryOfLostMasters(t *testing.T) {
 	p.join("web-1", true)
 }
 
-// Each step of a change that needs the lost masters prints the steps of the document, and writes nothing.
+// If a majority of the masters is lost, each step of a change prints the documented recovery, and writes nothing.
 func TestDocumentedRecoveryOfLostMajority(t *testing.T) {
 	t.Parallel()
 	p := newProcedure(t, "A majority is lost for good, with its names", 6)
@@ -369,8 +370,8 @@ func TestDocumentedReplacementOfAWrongRecord(t *testing.T) {
 	p.join("web-2", true)
 }
 
-// A client that does not follow the file prevents the next step of a change. The change is cancelled before or after
-// that step. No lock ends, except those of that client if the step was forced.
+// A client that does not use the file prevents the next step of a change. The change is cancelled before or after that
+// step. No lock ends, except those of that client if the step was forced.
 func TestDocumentedEndOfAStuckChange(t *testing.T) {
 	t.Parallel()
 	for _, raised := range []bool{false, true} {
@@ -392,7 +393,7 @@ func TestDocumentedEndOfAStuckChange(t *testing.T) {
 			if raised {
 				late = "refused: stray (epoch 0)"
 				out := p.sh(exitDone, "redlock set --raise --force --yes locks.json")
-				if !strings.Contains(out, "at once, though these do not use this file: stray (epoch 0); clients that use") {
+				if !strings.Contains(out, "immediately, although these clients do not use this file: stray (epoch 0); clients") {
 					t.Error(out)
 				}
 			}
@@ -407,7 +408,7 @@ func TestDocumentedEndOfAStuckChange(t *testing.T) {
 					c := m.Admin().Configuration()[0]
 					return c.Epoch == 2 && len(c.Masters) == 5 && len(c.Next) == 0
 				}) {
-					t.Errorf("%s uses %+v", m.kept.Name(), m.Admin().Configuration())
+					t.Errorf("%s uses %+v, want epoch 2 with five masters", m.kept.Name(), m.Admin().Configuration())
 				}
 			}
 			p.moves(turns, stop)
@@ -476,7 +477,7 @@ func (p *procedure) follow(members ...*member) {
 	p.t.Helper()
 	for _, m := range members {
 		if !eventuallyTrue(func() bool { return m.Admin().Configuration()[0].Epoch == 1 }) {
-			p.t.Errorf("%s: the client does not follow the file", m.kept.Name())
+			p.t.Errorf("%s: the client does not use the file of epoch 1", m.kept.Name())
 		}
 	}
 }

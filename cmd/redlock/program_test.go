@@ -45,8 +45,7 @@ var build = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// A votingDeployment has three masters that vote, and a file that names them. ask returns commands of the built
-// program.
+// A votingDeployment has three masters that vote, the built program, and a configuration file with the masters.
 type votingDeployment struct {
 	*deployment
 	program, config string
@@ -63,14 +62,14 @@ func newVotingDeployment(t *testing.T) *votingDeployment {
 	return &votingDeployment{f, program, setText(t, f.urls)}
 }
 
-// ask returns a command that runs the program on the deployment.
+// ask returns a command that runs the program with the configuration file.
 func (f *votingDeployment) ask(verb string, args ...string) *exec.Cmd {
 	cmd := exec.Command(f.program, append([]string{verb, "--config", f.config}, args...)...)
 	cmd.WaitDelay = hang
 	return cmd
 }
 
-// A process is a running program. Tests can wait for its output.
+// A process is a running program. Tests can wait for the output of the program.
 type process struct {
 	t     *testing.T
 	cmd   *exec.Cmd
@@ -146,7 +145,7 @@ func (p *process) ends(status int, want string) {
 	}
 }
 
-// A tomb is a named pipe. When all processes that hold its writing end have ended, its reader notices that.
+// A tomb is a named pipe. Its reader notices when all processes that hold the writing end have ended.
 type tomb struct {
 	t    *testing.T
 	path string

@@ -9,43 +9,46 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-const releaseLong = `With --ask, requests the holder to release the lock, and returns at once: programs that use
-redlock.ReleaseRequested stop at a good point, others ignore it. It takes the lock from no holder and endangers nothing.
-Exit status: 0 if a holder has received the request; 1 if no client holds the name, or none is subscribed; 2 if fewer
-than a quorum of the masters were reached.
+const releaseLong = `With --ask, asks the holder to release the lock, and returns immediately. A program that uses
+redlock.ReleaseRequested releases the lock at a suitable point; other programs ignore the request. A request endangers
+no lock.
+Exit status of --ask: 0 if a holder has received the request; 1 if no client holds the name, or its holder is
+not subscribed to requests; 2 if no quorum of the masters was reached.
 
-With --force, takes the lock from its holder: shows the lease, asks for confirmation, and deletes only that lease on
-all masters that it reaches. It raises the fence, so that late messages of the holder are refused. Then the
-first waiter gets the name. In scripts, without a terminal, --yes is needed.
+With --force, takes the lock away from its holder: shows the lease, asks for confirmation, and deletes only that
+lease, on all masters that it reaches. It raises the fence, so that the masters refuse late messages of the holder.
+The first waiter then gets the name. Without a terminal, as in scripts, --yes is required.
 
-This endangers the resource that the lock protects. A live holder is notified at once if it can be reached, and
-otherwise detects the loss with its next extension, a third of its TTL later. It may write until then and longer, while
-the next client holds the name. Make sure that it is dead, or that the resource rejects a smaller token than it has
-seen. If the holder is dead, the name is free without this command when its TTL has expired.
+--force endangers the resource that the lock protects. A live holder is notified immediately if it can be reached;
+otherwise it detects the loss at its next extension, at most a third of its TTL later. Until its work has stopped,
+the holder may write although the next client holds the name. Make sure that the holder is dead, or that the
+resource rejects tokens smaller than the largest it has seen. If the holder is dead, wait instead: its name is free
+when the TTL has expired.
 
 Exit status of --force: 0 if the holder has lost the lock; 1 if no client holds the name, the lease is not that of
---lease, or the answer was no; 2 if so few masters were reached that the holder may keep it: then call it again.`
+--lease, or the answer was no; 2 if too few masters were reached, so that the holder may still have the lock: run
+the command again.`
 
 func releaseCommand(a *app) *cobra.Command {
 	var force, ask bool
 	var lease string
 	cmd := &cobra.Command{
 		Use:   "release --ask|--force NAME",
-		Short: "request a lock from its holder, or take it",
+		Short: "ask the holder to release a lock, or take the lock away",
 		Long:  releaseLong,
 		Example: `  redlock release --ask nightly-report
   redlock release --force nightly-report
   redlock release --force --yes --lease "$(redlock who --json deploy | jq -r .lease)" deploy`,
 		Args: func(_ *cobra.Command, names []string) error {
 			if len(names) != 1 {
-				return fmt.Errorf("redlock release: give the name of one lock, not %d", len(names))
+				return fmt.Errorf("redlock release: give the name of one lock, not %d names", len(names))
 			}
 			return checkNames(names)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if force == ask {
-				return wrongCall(cmd, errors.New("redlock release: use --ask to request the lock from its holder, or take it "+
-					"with --force; see redlock release --help"))
+				return wrongCall(cmd, errors.New("redlock release: give either --ask, to ask the holder, or --force, to take "+
+					"the lock away; see redlock release --help"))
 			}
 			return a.observe(cmd, nil, func(c *client) error {
 				if ask {
@@ -57,14 +60,14 @@ func releaseCommand(a *app) *cobra.Command {
 	}
 	a.deployment.addTimeout(cmd.Flags())
 	flags := cmd.Flags()
-	flags.BoolVar(&ask, "ask", false, "request the lock from its holder, which may release it")
-	flags.BoolVar(&force, "force", false, "take the lock from its holder without a request")
-	a.addYes(cmd, func() bool { return force && !ask }) // both flags together are an error, which must come first
+	flags.BoolVar(&ask, "ask", false, "ask the holder to release the lock")
+	flags.BoolVar(&force, "force", false, "take the lock away without asking the holder")
+	a.addYes(cmd, func() bool { return force && !ask }) // with both flags, the usage error comes first
 	flags.StringVar(&lease, "lease", "", "release only this lease, as printed by who --json")
 	return cmd
 }
 
-// requestRelease asks the holder of a name to release it.
+// requestRelease asks the holder of name to release the lock.
 func requestRelease(con *console, c *client, name string) error {
 	ctx, cancel := c.within()
 	defer cancel()
@@ -77,7 +80,7 @@ func requestRelease(con *console, c *client, name string) error {
 			"requests", name)}
 	}
 	con.result(map[string]any{"name": name, "heard": heard},
-		fmt.Sprintf("requested from %d holder(s) of %q\n", heard, name))
+		fmt.Sprintf("%d holder(s) of %q have received the request\n", heard, name))
 	return nil
 }
 
@@ -100,9 +103,9 @@ func forceRelease(con *console, c *client, name, lease string) error {
 	case w.ID == "":
 		err = fmt.Errorf("redlock release: no client holds %q", name)
 	case lease != "" && lease != w.ID:
-		err = fmt.Errorf("redlock release: %q is held by another lease, %s", name, w.ID)
+		err = fmt.Errorf("redlock release: %q is held by another lease than --lease: %s", name, w.ID)
 	default:
-		err = con.confirm("release", "The holder, if it is alive, may write until it detects the loss. Release it?",
+		err = con.confirm("release", "The holder, if it is alive, may write until it detects the loss. Release the lock?",
 			"nothing was released")
 	}
 	if err != nil {

@@ -11,12 +11,12 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// Without a terminal, release needs --yes. It accepts the id of a lease.
+// Without a terminal, release needs --yes. With --lease, it releases only the lease with this ID.
 func TestReleaseInScripts(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
-	f.start("release", "a").ends(exitUsage, "with --force")
-	f.start("release", "--ask", "--force", "a").ends(exitUsage, "with --force")
+	f.start("release", "a").ends(exitUsage, "give either --ask")
+	f.start("release", "--ask", "--force", "a").ends(exitUsage, "give either --ask")
 	f.start("release", "--force", "a").ends(exitUsage, "no terminal to ask for confirmation")
 	f.start("release", "--force").ends(exitUsage, "give the name of one lock")
 	f.start("release", "--force", "--yes", "a").ends(exitDanger, `no client holds "a"`)
@@ -26,12 +26,12 @@ func TestReleaseInScripts(t *testing.T) {
 	who.ends(0, "")
 	var seen struct{ Lease string }
 	if err := json.Unmarshal([]byte(who.said()), &seen); err != nil || seen.Lease == "" {
-		t.Fatalf("the output of who is not as expected: %v: %s", err, who.said())
+		t.Fatalf("the output of who contains no lease: %v: %s", err, who.said())
 	}
 	p := f.start("release", "--force", "--yes", "--json", "--lease", seen.Lease, "a")
 	p.ends(exitDone, `"released":3`)
 	if !strings.HasPrefix(p.said(), "{") || strings.Count(p.said(), "\n") != 1 {
-		t.Errorf("the output is\n%s", p.said())
+		t.Errorf("the output is not one line of JSON:\n%s", p.said())
 	}
 	f.start("ls").ends(0, "b\n")
 	for _, s := range f.servers[:2] {
@@ -42,7 +42,7 @@ func TestReleaseInScripts(t *testing.T) {
 	f.start("release", "--force", "--yes", "b").ends(exitNoQuorum, "connection refused")
 }
 
-// A request reaches a holder that is subscribed. It does not end the lock.
+// release --ask sends a request to a holder that is subscribed, and does not end the lock.
 func TestReleaseAsks(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// Exit statuses of run itself, lock and unlock. They use the numbers of sysexits.h where possible.
+// Exit statuses of run itself, lock and unlock. The first four are from sysexits.h.
 const (
 	exitRunUsage    = 64  // EX_USAGE
 	exitRunNoQuorum = 69  // EX_UNAVAILABLE
@@ -27,46 +27,52 @@ const (
 	exitSignal      = 128 // plus the number of the signal
 )
 
-const runLong = `Takes the lock of NAME, runs the command while it is held, and releases it. The command gets the
-fencing token in REDLOCK_TOKEN and the name in REDLOCK_NAME; of several names, one line for each, in the order of the
-arguments. Its standard input, output and error are those of redlock.
+const runLong = `Acquires the lock of NAME, runs the command while the lock is held, and releases the lock. The
+command gets the fencing token in REDLOCK_TOKEN and the name in REDLOCK_NAME. If there are several names, both
+variables have one line for each name, in the order of the arguments. The command inherits standard input, output and
+error.
 
 ` + acquireLong + `
 
-It waits while another client holds the name: with --wait at most that long, with --try not at all. If several hosts
-use --try at one instant, one of them gets the lock. If their votes are split, they try again for half a second.
+While another client holds the name, redlock waits: without a limit, or at most for --wait. With --try it does not
+wait. If several hosts use --try simultaneously, one of them gets the lock: if the votes are split between them,
+they retry for half a second.
 
-With --min-hold the name stays locked for at least that long, also when the command ends earlier; redlock does not wait
-for it. To run a job of cron on one of several hosts, use --try together with a --min-hold above the difference between
-the hosts' clocks: without it, a host that is late runs a short job again.
+With --min-hold, the name stays locked for at least this time, even if the command ends earlier; redlock itself ends
+with the command. To run a cron job on only one of several hosts, use --try, and a --min-hold that is longer than
+the difference between the clocks of the hosts. Otherwise a host whose clock is late may run a short job again.
 
-The command runs in a process group of its own. Signals to redlock (TERM, INT, HUP, QUIT, USR1, USR2, WINCH) are
-passed on to the group. If input and output are a terminal, the group is in its foreground, so that Ctrl-C and Ctrl-Z
-reach it once; redlock stops and continues with the command. A command that is stopped for longer than the lock is
-valid is killed. In a pipe, as before "| tee", the terminal is handed to the command when it first reads it; until
-then Ctrl-Z stops redlock alone. In the background redlock reports that the command is stopped, and stops too.
-Processes that the command has left running in its group are killed before the lock is released.
+The command runs in its own process group, to which redlock passes the signals TERM, INT, HUP, QUIT, USR1, USR2 and
+WINCH. If standard input and output are a terminal, the group gets the foreground, so that Ctrl-C and Ctrl-Z reach
+the command once; redlock stops and continues with the command. A command that is stopped for longer than the
+validity of the lock is killed. In a pipe, as before "| tee", the command gets the foreground when it first reads
+the terminal; until then, Ctrl-Z stops only redlock. If redlock is in the background, and the command is stopped
+because it uses the terminal, redlock reports this, and stops too. Processes that the command has left running in
+its group are killed before the lock is released.
 
-With --max-hold the command is ended like one whose lock is lost, so that it has ended by then.
+With --max-hold, the command is ended early enough to have ended within this time, as if the lock could not be kept.
 
-Put a name that begins with a dash behind another --: redlock run -- -name -- command.
+If a name begins with a dash, put another -- before the names: redlock run -- -name -- command.
 
-When the lock cannot be kept, the group gets TERM, as long as --grace before the validity of the lock ends, and KILL
-when it ends. When all masters have lost the lock at once, or a client has released it by force, the group gets TERM
-at once, and KILL after --grace. A second process of redlock, the first of the group, watches the first one: it kills
-the group when redlock has ended in any way (kill -9 too), or has been stopped for so long that the validity has
-expired. It cannot kill processes that have left the group (setsid). If it is killed at the same time as the first
-one, only Linux kills the command, and not its children. On Windows there is neither group nor second process: a lost
-lock kills the command, but not what the command has started, and the command outlives a redlock that is killed.
+If the lock cannot be kept, the group gets TERM when the remaining validity of the lock is --grace, and KILL when
+the validity ends. If a majority of the masters has lost the lock, or a client has released the lock by force, the
+group gets TERM immediately, and KILL after --grace. A second process of redlock, the supervisor, leads the group.
+It kills the group if redlock has ended for any reason (also by kill -9), or has been stopped until the validity has
+expired. On Linux, descendants that have left the group (setsid) are killed too; on other systems they are not. If
+redlock and the supervisor are killed at the same time, only Linux kills the command, and not its children. Windows
+has no process groups, and redlock uses no supervisor there: if the lock is lost, the command is killed, but not its
+children; if redlock is killed, the command continues.
 
-Exit status: that of the command; 128 and the number of the signal that has ended it. Those of redlock itself:
+Exit status: that of the command, or 128 plus the signal number if a signal has ended the command. redlock itself
+returns:
    64  usage error; nothing was sent
-   69  too few masters can vote, or their votes are split: no client holds the lock
+   69  too few masters can vote, or the votes are split between clients
    75  another client holds the lock (EX_TEMPFAIL); --conflict-exit-code sets another status
    76  the lock was lost, could not be kept, or reached its --max-hold, before the command had ended
-  126  the command cannot be run;  127  it was not found`
+  126  the command cannot be run
+  127  the command was not found`
 
-// runFlags are the flags of run.
+// runFlags holds the flags of "redlock run".
 type runFlags struct {
 	acquireFlags
 	grace time.Duration
@@ -85,7 +91,7 @@ func runCommand(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			names, command := namesAndCommand(args, cmd.ArgsLenAtDash())
 			if len(names) == 0 || len(command) == 0 {
-				return wrongCall(cmd, errors.New("redlock run: give the name, or several, then --, then the command"))
+				return wrongCall(cmd, errors.New("redlock run: give one or more names, then --, then the command"))
 			}
 			c, err := a.deployment.read(cmd, nil)
 			if err == nil {
@@ -119,13 +125,14 @@ func runCommand(a *app) *cobra.Command {
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().DurationVar(&f.maxHold, "max-hold", 0, "end the command after this time; 0 for never")
+	cmd.Flags().DurationVar(&f.maxHold, "max-hold", 0, "end the command within this time; 0 for no limit")
 	cmd.Flags().DurationVar(&f.grace, "grace", 0,
 		"time between TERM and KILL when the lock is lost (default a fifth of the TTL)")
 	return cmd
 }
 
-// namesAndCommand splits the arguments; dash is the number of arguments before the first "--", or -1 without one.
+// namesAndCommand splits the arguments into the names and the command. dash is the number of arguments before the first
+// "--", or -1 if there is none.
 func namesAndCommand(args []string, dash int) (names, command []string) {
 	if dash == 0 { // run -- -name -- command
 		if dash = slices.Index(args[min(1, len(args)):], "--") + 1; dash > 0 {
@@ -138,7 +145,7 @@ func namesAndCommand(args []string, dash int) (names, command []string) {
 	return args[:dash], args[dash:]
 }
 
-// check validates the flags, and sets the values that follow from them.
+// check validates the flags, and sets the default of --grace.
 func (f *runFlags) check(names []string) error {
 	if !f.flags.Changed("grace") {
 		f.grace = f.ttl / 5
@@ -148,15 +155,15 @@ func (f *runFlags) check(names []string) error {
 	}
 	switch {
 	case f.maxHold > 0 && f.maxHold <= f.grace:
-		return fmt.Errorf("--max-hold %v: it is longer than --grace, which is %v", f.maxHold, f.grace)
+		return fmt.Errorf("--max-hold %v: must be longer than --grace, which is %v", f.maxHold, f.grace)
 	case f.grace < 0 || f.grace > f.ttl/3:
-		return fmt.Errorf("--grace %v: it is from 0 to a third of the TTL of %v, since the command is asked so long before "+
-			"the lock ends", f.grace, f.ttl)
+		return fmt.Errorf("--grace %v: must be from 0 to a third of the TTL, which is %v, because the command gets TERM "+
+			"this long before the lock ends", f.grace, f.ttl)
 	}
 	return nil
 }
 
-// cannotRun returns the exit status for a command that cannot be run.
+// cannotRun returns the exit status for an error that prevented the start of the command.
 func cannotRun(err error) int {
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
 		return exitNotFound
@@ -164,8 +171,8 @@ func cannotRun(err error) int {
 	return exitCannotRun
 }
 
-// catchSignals starts to receive the signals to pass on, except those that were ignored when this process started, as
-// by nohup, because the command ignores them, too.
+// catchSignals returns a channel that receives the signals of passedOn. Signals that were ignored when this process
+// started, as with nohup, stay ignored, because the command ignores them, too.
 func catchSignals() (signals chan os.Signal, stop func()) {
 	signals = make(chan os.Signal, 16)
 	for _, s := range passedOn {
@@ -176,7 +183,7 @@ func catchSignals() (signals chan os.Signal, stop func()) {
 	return signals, func() { signal.Stop(signals) }
 }
 
-// A runner is one run of the command run.
+// A runner is one execution of "redlock run".
 type runner struct {
 	console
 	flags   *runFlags
@@ -185,11 +192,12 @@ type runner struct {
 
 	began clock.Instant // when the lock was acquired, or a little later
 	lost  error         // why the command was asked to end
-	end   clock.Instant // known end of the lock's validity
+	end   clock.Instant // last known end of the lock's validity
 	kill  clock.Instant // when to kill a command that was asked to end
 }
 
-// underLock takes the lock and runs the command. Its error contains the exit status.
+// underLock acquires the lock, runs the command, and releases the lock. Its error is nil if the command has succeeded,
+// and otherwise an *exit.
 func (r *runner) underLock(l *redlock.Locker, path string, argv []string) error {
 	job, err := newJob(func(err error) {
 		r.complain(err)
@@ -206,7 +214,7 @@ func (r *runner) underLock(l *redlock.Locker, path string, argv []string) error 
 	r.began = (*clock.Clock)(nil).Now()
 	if r.watch(lock, job); r.lost != nil { // the supervisor gets the end of the validity before the command starts
 		_ = r.giveBack(lock) // giveBack prints its errors
-		return &exit{exitRunLost, errors.New("redlock run: the command was not started")}
+		return &exit{exitRunLost, errors.New("redlock run: the command was not started, because the lock was lost")}
 	}
 	if err := job.start(path, argv, lock.env()); err != nil {
 		_ = r.giveBack(lock) // giveBack prints its errors
@@ -228,7 +236,8 @@ func (r *runner) underLock(l *redlock.Locker, path string, argv []string) error 
 // look is the interval at which the lock is checked. Timers alone could be late, because they ignore suspended time.
 const look = 50 * time.Millisecond
 
-// hold waits for the end of the command, and ends it if the lock cannot be kept.
+// hold waits until the command has ended, and returns the status of the command. If the lock cannot be kept, hold ends
+// the command.
 func (r *runner) hold(lock *locks, job *job) (status int) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -252,8 +261,8 @@ func (r *runner) hold(lock *locks, job *job) (status int) {
 	}
 }
 
-// watch checks whether the lock can be kept, and asks the command to end if not. It returns the time until the next
-// check.
+// watch checks whether the lock can be kept. If not, it asks the command to end, and later kills it. It returns the
+// time until the next check.
 func (r *runner) watch(lock *locks, job *job) time.Duration {
 	now, left, grace := (*clock.Clock)(nil).Now(), lock.Remaining(), r.flags.grace
 	switch err := lock.Err(); {
@@ -282,14 +291,14 @@ func (r *runner) watch(lock *locks, job *job) time.Duration {
 	return wait
 }
 
-// giveUp asks the command to end before it reports anything, because a write may fail or block.
+// giveUp first asks the command to end, and then prints why, because printing may block.
 func (r *runner) giveUp(job *job, why error) {
 	r.lost = why
 	job.terminate()
 	r.complain(why)
 }
 
-// giveBack releases the lock. It reports nothing if the loss of the lock was reported.
+// giveBack releases the lock. If the loss of the lock was already reported, giveBack prints nothing.
 func (r *runner) giveBack(lock *locks) error {
 	con := r.console
 	if r.lost != nil {

@@ -53,7 +53,7 @@ func TestRunExitStatus(t *testing.T) {
 	}
 }
 
-// If two runs lock the same name, one waits, and gets a larger token. A third run that does not wait reports the
+// If two runs lock the same name, the second waits, and gets a larger token. A third run, with --try, reports the
 // holder.
 func TestRunWaitsForAnother(t *testing.T) {
 	t.Parallel()
@@ -73,7 +73,7 @@ func TestRunWaitsForAnother(t *testing.T) {
 	second.ends(0, "have it")
 	token := regexp.MustCompile(`(\d+) have it`)
 	if a, b := token.FindString(first.said()), token.FindString(second.said()); len(a) != len(b) || a >= b {
-		t.Errorf("the first token is %q, and the second is %q", a, b)
+		t.Errorf("the first token is %q, and the second is %q, want a larger one", a, b)
 	}
 }
 
@@ -99,7 +99,7 @@ func TestRunTryAtOneInstant(t *testing.T) {
 			case status == 0 && strings.Contains(p.said(), "it runs"):
 				ran++
 			case status != exitRunHeld || !strings.Contains(p.said(), "held by"):
-				t.Errorf("in round %d a run ended with status %d and printed\n%s", round, status, p.said())
+				t.Errorf("in round %d a run ended with status %d, want 0 or 75; it printed\n%s", round, status, p.said())
 			}
 		}
 		if ran != 1 {
@@ -119,7 +119,7 @@ func TestRunKeepsTheNameForAMinimumHold(t *testing.T) {
 		"ended": func(p *process) {
 			p.stdin.Close()
 			p.ends(0, "")
-			f.start("who", "ended").ends(0, `"the first" has unlocked it, and held it since`)
+			f.start("who", "ended").ends(0, `unlocked by "the first", which had held it since`)
 			f.start("who", "--json", "ended").ends(0, `"held":true,"kept":true,`)
 		},
 		"killed": func(p *process) { p.signal(syscall.SIGKILL) },
@@ -134,7 +134,7 @@ func TestRunKeepsTheNameForAMinimumHold(t *testing.T) {
 			f.start("run", "--try", how, "--", "true").ends(exitRunHeld, `"the first"`)
 			f.start("run", how, "--", "true").ends(0, "")
 			if took := time.Since(began); took < minimum {
-				t.Errorf("another run got the name %v after the start of the first", took)
+				t.Errorf("another run got the name %v after the start of the first, want at least %v", took, minimum)
 			}
 		})
 	}
@@ -200,8 +200,8 @@ func TestRunPassesSignalsOn(t *testing.T) {
 	}
 }
 
-// If a command and its child ignore TERM, they are dead when the validity of the lock ends. A majority of the
-// masters hangs, so only the clock shows that end.
+// If a command and its child ignore TERM, they are dead when the validity of the lock ends. A majority of the masters
+// hangs, so redlock run learns of that end only from its clock.
 func TestRunKillsTheCommandWithinTheValidity(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
@@ -219,7 +219,7 @@ func TestRunKillsTheCommandWithinTheValidity(t *testing.T) {
 	end.closes()
 	// The last extension that a majority confirmed was sent before the pause. Slow machines get two more seconds.
 	if took := time.Since(paused); took > 3*time.Second+2*time.Second {
-		t.Errorf("the command lived for %v after the masters had stopped", took)
+		t.Errorf("the command lived for %v after the masters had stopped, want at most 5s", took)
 	}
 	for _, s := range f.servers[:2] {
 		if err := s.Resume(); err != nil {
@@ -245,7 +245,7 @@ func TestRunEndsCommandOfLostLock(t *testing.T) {
 	}
 	p.ends(exitRunLost, "cleaned")
 	if !strings.Contains(p.said(), redlock.ErrLost.Error()[len("redlock: "):]) || !strings.Contains(p.said(), "status 4") {
-		t.Errorf("the output is\n%s", p.said())
+		t.Errorf("the output does not contain the loss and the status 4:\n%s", p.said())
 	}
 }
 
@@ -261,7 +261,7 @@ func TestKillingRunKillsTheCommand(t *testing.T) {
 	end.closes()
 }
 
-// If redlock run is stopped, it cannot extend the lock, so the supervisor must end the command.
+// A stopped redlock run cannot extend the lock, so the supervisor must end the command.
 func TestStoppedRunEndsCommandWithLock(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
@@ -306,7 +306,7 @@ func TestRunWithoutTheRestartGuard(t *testing.T) {
 	run("--masters", s.URL()+"?guard=off", "--", "true")
 }
 
-// The warning about a single master is printed once. It names the option that avoids a pause after a restart.
+// The warning about a single master is printed once. The warning names the option that avoids a pause after a restart.
 func TestOneMasterWarningAppearsOnce(t *testing.T) {
 	t.Parallel()
 	program, err := build()
@@ -318,6 +318,6 @@ func TestOneMasterWarningAppearsOnce(t *testing.T) {
 	out, err := exec.Command(program, "run", "--masters", f.urls[0], "a", "--", "true").CombinedOutput()
 	if err != nil || strings.Count(string(out), "one master") != 1 ||
 		!strings.Contains(string(out), "WithDurableMasters") {
-		t.Errorf("the command returned %v and printed\n%s", err, out)
+		t.Errorf("the command returned %v, want one warning that names WithDurableMasters; it printed\n%s", err, out)
 	}
 }

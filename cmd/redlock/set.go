@@ -17,31 +17,33 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// A setStep is the step of a change that the flags of one call of "redlock set" request.
+// A setStep holds the flags of "redlock set" that request steps of a change.
 type setStep struct{ raise, finish, abort, force bool }
 
-// writes reports whether the step changes anything.
+// writes reports whether a step that writes is requested.
 func (s *setStep) writes() bool { return s.raise || s.finish || s.abort }
 
 func setCommand(a *app) *cobra.Command {
 	var step setStep
 	cmd := &cobra.Command{
 		Use:   "set [--raise | --finish | --abort] FILE",
-		Short: "take the deployment through a change of its masters",
-		Long: `Shows the plan of a change of the masters: the steps that are done, the next one and what it waits for, and the
-clients that have not followed yet. FILE is the configuration of the clients:
+		Short: "change the masters of the deployment, step by step",
+		Long: `Shows the plan of a change of the masters: the completed steps, the next step and what it waits for, and the
+clients that do not use FILE yet. FILE is the configuration file of the clients:
   {"epoch": 1, "masters": ["redis://old1", ...], "next": ["redis://next1", ...]}
-It may also have the other fields of the file of --config. If names are sharded, the file is of one shard and says
-which: {"shard": "2/3", "epoch": 1, ...}.
+It may also have the other fields of the file of --config. If names are sharded, the file describes one shard, and
+identifies it: {"shard": "2/3", "epoch": 1, ...}.
 
---raise writes its epoch, which refuses clients that use an earlier one. It waits within the timeout until every
-connected client uses the file, and otherwise writes nothing; with --force it does not wait. --finish lets the next
-masters act alone as soon as the old ones show that no lock depends on them alone; it waits for that within the timeout.
---abort cancels the change and lets the old masters act alone at the next epoch; it is refused once the next ones may
-act alone. Without these flags nothing is written. Each of them shows its effects on the clients, and asks for
-confirmation; in scripts, without a terminal, --yes is needed.
+--raise writes the epoch of FILE to the masters, which then refuse clients with an earlier epoch. First it waits,
+within the timeout, until every connected client uses FILE; otherwise it writes nothing. With --force it does not
+wait. --finish lets the next masters act without the old ones, once no lock depends on the old masters alone; it
+waits for this within the timeout. --abort cancels the change: the old masters act without the next ones again, at
+the next epoch. It is refused once the next masters may act without the old ones. Without these flags nothing is
+written. Each of these flags shows its effects on the clients, and asks for confirmation; without a terminal, as in
+scripts, --yes is required.
 
-If a majority of the old or of the next masters is down, it says what to do if they are lost for good.`,
+If a majority of the old or of the next masters is down, the command prints what to do if these masters are lost for
+good.`,
 		Example: `  redlock set locks.json
   redlock set --raise locks.json
   redlock set --finish --timeout 2m locks.json
@@ -49,7 +51,7 @@ If a majority of the old or of the next masters is down, it says what to do if t
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := setFile(args)
 			if err == nil && step.abort && (step.raise || step.finish) {
-				err = errors.New("redlock set: --abort excludes --raise and --finish")
+				err = errors.New("redlock set: --abort cannot be combined with --raise or --finish")
 			}
 			if err != nil {
 				return wrongCall(cmd, err)
@@ -65,25 +67,25 @@ If a majority of the old or of the next masters is down, it says what to do if t
 	}
 	a.deployment.addTimeout(cmd.Flags())
 	a.addYes(cmd, step.writes)
-	cmd.Flags().BoolVar(&step.raise, "raise", false, "write the epoch on the masters: every client uses the file")
-	cmd.Flags().BoolVar(&step.abort, "abort", false, "cancel the change: the old masters act alone again")
-	cmd.Flags().BoolVar(&step.finish, "finish", false, "let the next masters act alone, once the change is complete")
-	cmd.Flags().BoolVar(&step.force, "force", false, "raise although connected clients do not use the file")
+	cmd.Flags().BoolVar(&step.raise, "raise", false, "write the epoch of FILE, so that earlier epochs are refused")
+	cmd.Flags().BoolVar(&step.abort, "abort", false, "cancel the change: the old masters act without the next ones")
+	cmd.Flags().BoolVar(&step.finish, "finish", false, "let the next masters act without the old ones")
+	cmd.Flags().BoolVar(&step.force, "force", false, "with --raise, do not wait until every connected client uses FILE")
 	return cmd
 }
 
 // setFile reads the file of a change of the masters.
 func setFile(args []string) (*configfile.Config, error) {
 	if len(args) != 1 {
-		return nil, errors.New("redlock set: give one file, the configuration of the clients")
+		return nil, errors.New("redlock set: give one file: the configuration file of the clients")
 	}
 	c, err := configfile.Read(args[0])
 	if err != nil {
 		return nil, err
 	}
 	if len(c.Shards) > 0 {
-		return nil, fmt.Errorf(`%s: the masters are changed shard by shard: the file has "shard": "2/3", and the masters `+
-			"of that one", args[0])
+		return nil, fmt.Errorf(`%s: masters are changed shard by shard: give a file with "shard": "2/3", and the `+
+			"masters of that shard", args[0])
 	}
 	if err := c.CheckConfiguration(); err != nil {
 		return nil, fmt.Errorf("%s: %w", args[0], err)
@@ -92,7 +94,7 @@ func setFile(args []string) (*configfile.Config, error) {
 	return c, nil
 }
 
-// A setCall is one call of "redlock set" for a configuration.
+// A setCall is one call of "redlock set" with the configuration in a file.
 type setCall struct {
 	*client
 	redlock.Configuration
@@ -107,10 +109,10 @@ func set(ctx context.Context, con *console, s *setCall, step setStep) error {
 	}
 	failed := s.take(ctx, con, step)
 	if failed == nil && step.abort {
-		next := fmt.Sprintf("give the clients the file of epoch %d, with the old masters as the only ones; then redlock set "+
-			"--raise with it, for masters that were down", s.Epoch+1)
+		next := fmt.Sprintf("give the clients a file with epoch %d and only the old masters; then run redlock set --raise "+
+			"with this file, for masters that were down", s.Epoch+1)
 		con.result(jsonAborted{s.Epoch + 1, next},
-			fmt.Sprintf("epoch %d: the old masters act alone\nnext: %s\n", s.Epoch+1, next))
+			fmt.Sprintf("epoch %d: the old masters act without the next ones\nnext: %s\n", s.Epoch+1, next))
 		return nil
 	}
 	ctx, cancel := s.within()
@@ -128,18 +130,18 @@ func set(ctx context.Context, con *console, s *setCall, step setStep) error {
 	return nil
 }
 
-// take performs a step of a change.
+// take performs the requested step of a change.
 func (s *setCall) take(ctx context.Context, con *console, step setStep) error {
 	epoch := s.Epoch
 	s.Configuration = s.Admin().Configuration()[0]
 	switch {
 	case s.Epoch != epoch:
-		return fmt.Errorf("redlock set: %s has epoch %d, and the masters have gone on to epoch %d, which is shown here: "+
-			"write it into the file", s.file, epoch, s.Epoch)
+		return fmt.Errorf("redlock set: %s has epoch %d, but the masters have epoch %d: write the masters of that epoch, "+
+			"which are shown here, into the file", s.file, epoch, s.Epoch)
 	case !step.writes():
 		return nil
 	case s.lost(s.Admin().Masters(), false) != nil:
-		return errors.New("redlock set: nothing was changed: too many masters are down")
+		return errors.New("redlock set: nothing was changed: too many masters are down: follow the steps that are shown")
 	}
 	if err := approve(ctx, con, s.client, s.effects(ctx, step)); err != nil {
 		return err
@@ -165,28 +167,28 @@ func (s *setCall) take(ctx context.Context, con *console, step setStep) error {
 	return nil
 }
 
-// effects returns what a step will do, and the question about it.
+// effects returns the effects of a step, and the question that asks for confirmation.
 func (s *setCall) effects(ctx context.Context, step setStep) *change {
 	ch := &change{command: "set", question: "Continue?", undone: "nothing was changed"}
 	if step.raise {
 		when := "when every connected client uses this file"
 		if late, _ := s.late(ctx); step.force {
-			when = "at once, though these do not use this file: " + cmp.Or(strings.Join(late, ", "), "none")
+			when = "immediately, although these clients do not use this file: " + cmp.Or(strings.Join(late, ", "), "none")
 		}
-		ch.effects = append(ch.effects, fmt.Sprintf("the masters get the epoch %d %s; clients that use an earlier one "+
-			"acquire nothing from then on, and their locks end", s.Epoch, when))
+		ch.effects = append(ch.effects, fmt.Sprintf("the masters get epoch %d %s; clients with an earlier epoch "+
+			"can then acquire no lock, and their locks end", s.Epoch, when))
 	}
 	if step.finish {
-		ch.effects = append(ch.effects, "the next masters may act alone: there is no way back but another change")
+		ch.effects = append(ch.effects, "the next masters act without the old ones: only another change can undo this")
 	}
 	if step.abort {
 		ch.effects = append(ch.effects, fmt.Sprintf(
-			"the old masters act alone, with the epoch %d; clients follow by themselves", s.Epoch+1))
+			"the old masters act without the next ones, at epoch %d, which clients adopt by themselves", s.Epoch+1))
 	}
 	return ch
 }
 
-// late returns the connected clients that use an earlier epoch than the file. known is false if no old master lists its
+// late returns the connected clients with an earlier epoch than the file. known is false if no old master lists its
 // clients.
 func (s *setCall) late(ctx context.Context) (list []string, known bool) {
 	for addr, clients := range connected(ctx, s.pools) {
@@ -202,7 +204,7 @@ func (s *setCall) late(ctx context.Context) (list []string, known bool) {
 }
 
 // awaitClients waits until every connected client uses the file. If ctx ends, the error names the clients that do not
-// use it.
+// use the file.
 func (s *setCall) awaitClients(ctx context.Context, con *console) error {
 	for shown := ""; ; {
 		late, known := s.late(ctx)
@@ -211,8 +213,8 @@ func (s *setCall) awaitClients(ctx context.Context, con *console) error {
 		case ctx.Err() != nil:
 			text = shown
 		case !known:
-			return errors.New("redlock set: nothing was changed: no old master lists its clients (CLIENT LIST); if every " +
-				"client uses this file: --force")
+			return errors.New("redlock set: nothing was changed: no old master lists its clients (CLIENT LIST): use --force " +
+				"if every client uses this file")
 		//mutant:late-clients = true
 		case text == "":
 			return nil
@@ -223,21 +225,21 @@ func (s *setCall) awaitClients(ctx context.Context, con *console) error {
 		select {
 		case <-time.After(200 * time.Millisecond):
 		case <-ctx.Done():
-			return fmt.Errorf("redlock set: nothing was changed, because not every client uses this file yet: %s; give the "+
+			return fmt.Errorf("redlock set: nothing was changed: not every client uses this file yet: %s; give the "+
 				"file to these clients or stop them, or use --force if they may lose their locks", text)
 		}
 	}
 }
 
-// finish waits until the change is complete, if that will be within the timeout, and makes the next masters act
-// alone.
+// finish lets the next masters act without the old ones. If the change will be complete before the timeout, finish
+// waits for that.
 func (s *setCall) finish(ctx context.Context, con *console) error {
 	c, err := s.tools.Change(ctx)
 	if err != nil {
 		return err
 	}
 	if end, _ := ctx.Deadline(); c.RaisedAll && !c.OpenAll && c.Left > 0 && time.Now().Add(c.Left).Before(end) {
-		con.say(con.stdout, fmt.Sprintf("complete in %v, waiting", c.Left.Round(time.Second)))
+		con.say(con.stdout, fmt.Sprintf("waiting: the change can be finished in %v", c.Left.Round(time.Second)))
 		select {
 		case <-time.After(c.Left + 10*time.Millisecond):
 		case <-ctx.Done():
@@ -246,14 +248,14 @@ func (s *setCall) finish(ctx context.Context, con *console) error {
 	return s.tools.FinishChange(ctx)
 }
 
-// A planStep is a step of the plan of a change.
+// A planStep is one step in the plan of a change.
 type planStep struct {
 	done bool
 	text string
 }
 
-// show prints the masters and the plan of the change. If a majority of a set is down, it also prints what to do, and
-// returns true.
+// show prints the masters and the plan of the change. If a majority of the old or of the next masters is down, show
+// prints what to do instead of the plan, and returns true.
 func (s *setCall) show(ctx context.Context, con *console, c private.Change) (down bool) {
 	masters := s.Admin().Masters()
 	late, known := s.late(ctx)
@@ -281,7 +283,7 @@ func (s *setCall) show(ctx context.Context, con *console, c private.Change) (dow
 	return len(lost) > 0
 }
 
-// title returns what the change does.
+// title returns one line that describes the change.
 func (s *setCall) title() string {
 	switch {
 	case s.Epoch == 0:
@@ -312,20 +314,21 @@ func (s *setCall) plan(c private.Change, masters []redlockinfo.Master, late []st
 	case len(late) > 0:
 		follow.text += "; not yet: " + strings.Join(late, ", ")
 	case !known:
-		follow.text += "; they cannot be listed (CLIENT LIST)"
+		follow.text += "; the clients cannot be listed (CLIENT LIST)"
 	}
 	raise := fmt.Sprintf("redlock set --raise %s: %d of %d masters refuse clients with an earlier epoch", s.file, c.Raised,
 		len(s.Masters))
 	again := ""
 	if c.RaisedAll && c.Raised < len(s.Masters) {
-		again = "; repeat it when the others are up, which do not vote until then"
+		again = "; repeat this when the other masters are up, because they do not vote before"
 	}
 	switch {
 	case s.Epoch == 0:
 		return nil
 	case len(s.Next) == 0:
 		return []planStep{
-			{c.OpenAll, fmt.Sprintf("redlock set --finish with the file of epoch %d: %d of %d masters may act alone", s.Epoch-1,
+			{c.OpenAll, fmt.Sprintf("redlock set --finish with the file of epoch %d: %d of %d masters may act "+
+				"without the old ones", s.Epoch-1,
 				c.Open, len(s.Masters))},
 			follow,
 			{c.Raised == len(s.Masters), raise + again},
@@ -335,9 +338,10 @@ func (s *setCall) plan(c private.Change, masters []redlockinfo.Master, late []st
 	vote := fmt.Sprintf("the next masters vote: %d of %d", count(masters, s.Next, "voting"), len(s.Next))
 	voted := c.OpenAll || count(masters, s.Next, "voting") > len(s.Next)/2
 	if !voted {
-		vote += "; wait for the end of their quarantine, or, if they are new, redlock admit"
+		vote += "; wait for the end of their quarantine, or, if they are new, run redlock admit"
 	}
-	finish := fmt.Sprintf("redlock set --finish %s: %d of %d next masters may act alone", s.file, c.Open, len(s.Next))
+	finish := fmt.Sprintf("redlock set --finish %s: %d of %d next masters may act without the old ones", s.file,
+		c.Open, len(s.Next))
 	if c.RaisedAll && c.Left > 0 {
 		finish += fmt.Sprintf("; possible in %v", c.Left.Round(time.Second))
 	}
@@ -346,12 +350,12 @@ func (s *setCall) plan(c private.Change, masters []redlockinfo.Master, late []st
 		follow,
 		{c.RaisedAll, raise},
 		{c.OpenAll, finish},
-		{false, fmt.Sprintf(`write the file of epoch %d, with the next masters as its only ones, and continue with it`,
+		{false, fmt.Sprintf(`write the file of epoch %d, with the next masters as its only masters, and use that file`,
 			s.Epoch+1)},
 	}
 }
 
-// count returns the number of masters of a set that are in a state, or of all masters if set is nil.
+// count returns the number of masters in set that are in this state. If set is nil, all masters are counted.
 func count(masters []redlockinfo.Master, set []string, state string) (n int) {
 	for _, m := range masters {
 		if m.State == state && (set == nil || slices.Contains(set, m.Addr)) {
@@ -361,7 +365,8 @@ func count(masters []redlockinfo.Master, set []string, state string) (n int) {
 	return n
 }
 
-// lost returns what to do if a majority of a set is down.
+// lost returns what to do if a majority of the old or of the next masters is down, or nil if neither is. raised reports
+// whether a majority of the old masters has the epoch.
 func (s *setCall) lost(masters []redlockinfo.Master, raised bool) (lines []string) {
 	for k, set := range [][]string{s.Masters, s.Next} {
 		down, needed := count(masters, set, "down"), len(set)/2+1
@@ -371,8 +376,8 @@ func (s *setCall) lost(masters []redlockinfo.Master, raised bool) (lines []strin
 		title := fmt.Sprintf("%d of %d masters are down, and %d are needed: start them again; if they are lost for good:",
 			down, len(set), needed)
 		if k == 1 && !raised {
-			return []string{title, fmt.Sprintf("  1. start the clients again with the file of epoch %d: no majority refuses it",
-				s.Epoch-1)}
+			return []string{title, fmt.Sprintf("  1. start the clients again with the file of epoch %d: no majority refuses "+
+				"this epoch", s.Epoch-1)}
 		}
 		longest := private.DefaultMaxTTL
 		for _, m := range masters {

@@ -25,7 +25,7 @@ func TestSetChangesMasters(t *testing.T) {
 	call(t, exitDone, "3 of 3 masters refuse clients", "set", "--yes", "-raise", path)
 	call(t, exitDanger, "may live for another", "set", "--yes", "-finish", path)
 	f.age(59*time.Second, nil)
-	call(t, exitDone, "5 of 5 next masters may act alone\n  next  write the file of epoch 2",
+	call(t, exitDone, "5 of 5 next masters may act without the old ones\n  next  write the file of epoch 2",
 		"set", "--yes", "-finish", path)
 	call(t, exitNoQuorum, "max TTL 30s, epoch 1: redlock: the masters have changed",
 		append([]string{"status"}, f.urls[3:]...)...)
@@ -42,18 +42,18 @@ func TestRaiseWithoutClientList(t *testing.T) {
 	f.call(exitDone, "3 of 3 vote", "admit")
 	path := filepath.Join(t.TempDir(), "masters.json")
 	writeJSON(t, path, redlock.Configuration{Epoch: 1, Masters: f.urls, Next: f.urls[:1]})
-	call(t, exitDone, "next  every client uses this file; they cannot be listed (CLIENT LIST)", "set", path)
-	call(t, exitDanger, "if every client uses this file: --force", "set", "--yes", "--raise", path)
+	call(t, exitDone, "next  every client uses this file; the clients cannot be listed (CLIENT LIST)", "set", path)
+	call(t, exitDanger, "use --force if every client uses this file", "set", "--yes", "--raise", path)
 	call(t, exitDone, "0 of 3 masters refuse", "set", path)
 	call(t, exitDone, "3 of 3 masters refuse", "set", "--yes", "--raise", "--force", path)
-	call(t, exitDone, "epoch 2: the old masters act alone", "set", "--yes", "--abort", path)
+	call(t, exitDone, "epoch 2: the old masters act without the next ones", "set", "--yes", "--abort", path)
 	for _, step := range [][]string{nil, {"--yes", "--raise"}, {"--yes", "--finish"}, {"--yes", "--abort"}} {
 		args := append(append([]string{"set"}, step...), path)
-		call(t, exitDanger, "has epoch 1, and the masters have gone on to epoch 2, which is shown here", args...)
+		call(t, exitDanger, "has epoch 1, but the masters have epoch 2", args...)
 	}
 }
 
-// age makes the epoch older by d in the records of all masters that are not in dead.
+// age changes the records of all masters that are not in dead, as if the epoch had been raised earlier by d.
 func (f *deployment) age(d time.Duration, dead map[int]bool) {
 	f.t.Helper()
 	for i := range f.servers {

@@ -35,7 +35,7 @@ func TestCommandsKnowShards(t *testing.T) {
 	both(exitNoQuorum, "shard 2: 0 of 3 vote, 2 are needed", "status")
 	both(exitDone, "shard 2: 3 of 3 vote, 2 are needed", "admit")
 	f.records("1/2", "2/2")
-	both(exitDone, "locks can be taken: yes, one failure is survived\n", "check")
+	both(exitDone, "locks can be acquired: yes, and one more master may fail\n", "check")
 	both(exitDone, "max TTL 1m0s", "guard", "--yes", "--set", "60s")
 	f.records("1/2", "2/2")
 	f.call(exitNoQuorum, "it has no shards, and the record of this master has shard 1 of 2", "status")
@@ -52,7 +52,7 @@ func TestCommandsKnowShards(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.close()
-	for i := range 8 { // so that each shard has some
+	for i := range 8 { // enough names for each shard to have some
 		name := fmt.Sprint("job", i)
 		if _, err := l.Lock(t.Context(), name); err != nil {
 			t.Fatal(err)
@@ -63,7 +63,7 @@ func TestCommandsKnowShards(t *testing.T) {
 	}
 	for k := range 2 {
 		if keys := f.do(3*k, "KEYS", "redlock:{job*}:fence").([]any); len(keys) == 0 || len(keys) == 8 {
-			t.Errorf("shard %d has %d of 8 names, want some", k+1, len(keys))
+			t.Errorf("shard %d has %d of 8 names, want some, but not all", k+1, len(keys))
 		}
 	}
 
@@ -78,8 +78,8 @@ func TestCommandsKnowShards(t *testing.T) {
 	call(t, exitNoQuorum, "shard 2 of 2: failure: quorum", "check")
 }
 
-// quarantine does not replace the records if all of them contain another shard. Then the records must be deleted
-// while no client runs. A single shard cannot be started alone.
+// quarantine does not replace the records if all of them contain another shard. In that case the records must be
+// deleted while no client runs. A single shard cannot be started alone.
 func TestQuarantineKeepsRecordsOfAnotherShard(t *testing.T) {
 	t.Parallel()
 	f := newDeployment(t, 6, redisproc.Config{})

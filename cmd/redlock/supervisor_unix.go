@@ -15,18 +15,18 @@ import (
 	"github.com/redlock-go/redlock/clock"
 )
 
-// superviseCommand is the hidden command with which this program starts itself as the supervisor of a job. Its
-// arguments are the numbers of two open files: one to read orders from, one to write reports to.
+// superviseCommand is the hidden first argument of the supervisor of a job. Two file descriptors follow: the supervisor
+// reads orders from the first, and writes reports to the second.
 //
-// The supervisor leads the process group of the command that runs under a lock, and is its parent. It kills all of its
-// descendants, and its group, when the lock's validity ends, or when the orders end because the process that keeps the
-// lock has died. It drops all signals that can be caught, because signals to the group are for the command.
+// The supervisor is the parent of the command that runs under a lock, and leads the process group of the command. It
+// kills all of its descendants, and the group, when the validity of the lock ends, or when the orders end because
+// "redlock run" has died. It drops all signals that can be caught, because signals to the group are for the command.
 const superviseCommand = "__supervise"
 
 // An order is sent to the supervisor. Start is set in only one order.
 type order struct {
 	Start      *startOrder
-	Boot, Wall int64 // end of the validity, on both clocks
+	Boot, Wall int64 // end of the validity on the boot clock and on the wall clock
 }
 
 type startOrder struct {
@@ -36,11 +36,11 @@ type startOrder struct {
 
 // A report is sent by the supervisor. The zero report means that the supervisor is ready.
 type report struct {
-	PID     int           // process id of the command, if it was started
-	Errno   syscall.Errno // why the command was not started
-	Stopped syscall.Signal
-	Done    bool
-	Status  int // as in shells
+	PID     int            // process ID of the command, if it was started
+	Errno   syscall.Errno  // why the command was not started
+	Stopped syscall.Signal // the signal that has stopped the command, or 0
+	Done    bool           // the command has ended with Status
+	Status  int            // as in shells
 }
 
 // orderUntil returns the order for a validity that ends at end.
@@ -48,8 +48,8 @@ func orderUntil(end clock.Instant) order {
 	return order{Boot: end.Steady(), Wall: end.Steady() + end.Skew()}
 }
 
-// left returns how long the lock is valid from now on. On Linux all processes share a clock that cannot be set; on
-// other systems each process has its own steady clock, so only the wall clock is compared.
+// left returns the remaining validity of the lock at now. On Linux, all processes share the boot clock, which cannot be
+// set. On other systems, each process has its own steady clock, so only the wall clocks are compared.
 func (o order) left(now clock.Instant) time.Duration {
 	left := time.Duration(o.Wall - (now.Steady() + now.Skew()))
 	if runtime.GOOS == "linux" {
@@ -58,10 +58,10 @@ func (o order) left(now clock.Instant) time.Duration {
 	return left
 }
 
-// A supervisor is the second process of a run.
+// A supervisor is the state of the second process of "redlock run".
 type supervisor struct {
 	orders  *gob.Decoder
-	reports *gob.Encoder // after the start, used only by the goroutine of command
+	reports *gob.Encoder // used only by the goroutine of command, after its start
 }
 
 // supervise runs the supervisor. It never returns.
@@ -83,7 +83,7 @@ func supervise(args []string) {
 }
 
 // dropSignals catches all signals that this process did not ignore from its start. It must not ignore them instead,
-// because the command would inherit that.
+// because the command would inherit the ignored signals.
 func dropSignals() {
 	dropped := make(chan os.Signal, 1)
 	for n := syscall.Signal(1); n < 32; n++ {
@@ -132,8 +132,8 @@ func (s *supervisor) serve() {
 	}
 }
 
-// command starts the command and reports its end. Afterwards it reaps orphans. It keeps its thread, because the
-// kernel would send the signal of dieWithThread if the thread that started the command ended.
+// command starts the command, reports when the command stops or ends, and reaps orphans. It stays on its thread,
+// because the kernel sends the signal of dieWithThread when the thread that started the command ends.
 func (s *supervisor) command(o *startOrder) {
 	runtime.LockOSThread()
 	attr := &syscall.SysProcAttr{Setpgid: true, Pgid: syscall.Getpid()}
@@ -170,6 +170,6 @@ func (s *supervisor) command(o *startOrder) {
 // killAll kills all descendants, and then the group, which includes this process.
 func killAll() {
 	killDescendants()
-	_ = syscall.Kill(0, syscall.SIGKILL) // it does not return
+	_ = syscall.Kill(0, syscall.SIGKILL) // does not return
 	os.Exit(exitRunLost)
 }

@@ -78,7 +78,7 @@ func TestCtrlCReachesTheCommandOnce(t *testing.T) {
 	p.ends(9, "")
 	p.hear("ends after 1")
 
-	// If its output is not the terminal, redlock does not use the foreground, and passes the interrupt on.
+	// If the output of redlock is not the terminal, redlock does not use the foreground, and passes the interrupt on.
 	p = f.inTerminal(exec.Command("sh", "-c", `trap : INT; "$0" "$@" | (trap '' INT; exec cat)`,
 		f.program, "run", "--config", f.config, "a", "--", "sh", "-c",
 		`trap 'echo interrupted; exit 0' INT; echo ready; while :; do sleep 0.05; done`))
@@ -88,8 +88,8 @@ func TestCtrlCReachesTheCommandOnce(t *testing.T) {
 	p.hear("interrupted")
 }
 
-// A command that reads the terminal can be stopped and continued while its lock is held. Then the shell can use the
-// terminal again.
+// A command that reads the terminal can be stopped and continued while its lock is held. Afterwards the shell can use
+// the terminal again.
 func TestCtrlZStopsRunAndTheCommand(t *testing.T) {
 	t.Parallel()
 	p := newVotingDeployment(t).shell()
@@ -119,13 +119,13 @@ func (f *votingDeployment) shell() *process {
 	return f.inTerminal(cmd)
 }
 
-// H109: if the job of redlock is in the foreground, a command may read the terminal, or write to it under tostop. In
-// a background job, redlock reports why the command is stopped, and stops, too.
+// H109: if the job of redlock is in the foreground, a command may read the terminal, or write to the terminal in spite
+// of "stty tostop". In a background job, redlock reports why the command is stopped, and stops, too.
 func TestCommandsThatUseTheTerminal(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, line    string
-		types, prints []string // alternately an expected output, and the input after it
+		types, prints []string // the test types types[i] when the terminal shows prints[i]
 	}{
 		{"reads it behind a pipe", `$P run --config $F a -- sh -c 'echo re""ady >&2; read x; echo got $x; exit 6' | cat`,
 			[]string{"words\n", ""}, []string{"ready", "got words"}},
@@ -153,7 +153,7 @@ func TestCommandsThatUseTheTerminal(t *testing.T) {
 	}
 }
 
-// If a command is stopped for longer than the validity of its lock, it is dead when the shell continues it.
+// A command that is stopped for longer than the validity of its lock is killed before the shell continues redlock.
 func TestStoppedCommandDoesNotOutliveItsLock(t *testing.T) {
 	t.Parallel()
 	p := newVotingDeployment(t).shell()

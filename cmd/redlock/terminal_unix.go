@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A terminal is the controlling terminal of this process, or none. One process group is in the foreground of a
-// terminal. This group may read the terminal, and gets Ctrl-C and Ctrl-Z.
+// A terminal is the controlling terminal of this process, or none. Only the process group in the foreground of a
+// terminal may read the terminal, and gets Ctrl-C and Ctrl-Z.
 type terminal struct {
 	fd int // -1 if there is none
 	mu sync.Mutex
@@ -25,7 +25,8 @@ func openTerminal() *terminal {
 	return &terminal{fd: fd}
 }
 
-// lend gives the foreground to a group if this process has it, and reports whether the group then has the foreground.
+// lend puts group into the foreground if the group of this process is there, and reports whether group is in the
+// foreground now.
 func (t *terminal) lend(group int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -38,14 +39,14 @@ func (t *terminal) lend(group int) bool {
 	return false
 }
 
-// takeBack gives the foreground to this process if the group has it, and reports whether the group had it.
+// takeBack puts the group of this process into the foreground if group is there, and reports whether it did so.
 func (t *terminal) takeBack(group int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.foreground() == group && t.set(unix.Getpgrp()) == nil
 }
 
-// foreground returns the group that has the foreground; -1 if there is no terminal.
+// foreground returns the group in the foreground, or -1 if there is no terminal.
 func (t *terminal) foreground() int {
 	group, err := unix.IoctlGetInt(t.fd, unix.TIOCGPGRP)
 	if err != nil {
@@ -54,7 +55,7 @@ func (t *terminal) foreground() int {
 	return group
 }
 
-// set gives the foreground to a group. A process in the background may do so only while it ignores SIGTTOU.
+// set puts group into the foreground. A process in the background can do so only while it ignores SIGTTOU.
 func (t *terminal) set(group int) error {
 	signal.Ignore(syscall.SIGTTOU)
 	defer signal.Reset(syscall.SIGTTOU)

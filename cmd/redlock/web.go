@@ -21,21 +21,21 @@ import (
 //go:embed web.html
 var webPage string
 
-// webTokenVariable is the environment variable with the password of the page.
+// webTokenVariable is the environment variable that contains the password of the page.
 const webTokenVariable = "REDLOCK_WEB_TOKEN"
 
-const webLong = `Serves one page that shows the masters (state, votes, latency, memory, the time left of a quarantine),
-the names that are held with holder, age, time left and waiters, and recent losses and refusals. The page is
-updated once a second while a browser shows it; otherwise the command does not read.
+const webLong = `Serves a page that shows the masters (state, vote, latency, memory, remaining quarantine), the held
+names (holder, age, remaining TTL, waiters), and recent losses and refusals. While a browser shows the page, it is
+updated once a second; otherwise the command reads nothing from the masters.
 
-It only reads: it sends the masters INFO, SCAN and the script that "who" uses, and changes nothing. So it does not
-try to acquire a lock, as status does: a master that would refuse the scripts is shown as voting, until its count of
-refused commands grows. The names are found as by ls, so a master with very many keys shows new ones late. A
-restricted user also needs the right +scan.
+The command only reads: it sends INFO, SCAN and the script of "who" to the masters. Unlike status, it acquires no
+lock, so a master that would refuse the scripts is shown as voting until its number of refused commands grows. Names
+are found by scanning, as with ls, so new names on a master with very many keys appear late. A restricted user also
+needs the right +scan.
 
-By default only this host can reach the page. On any other address it requires a password, with any user name: the
-password in REDLOCK_WEB_TOKEN, or a new one, which is printed. The page itself has no TLS: on other networks put a
-proxy with TLS in front of it, or use ssh -L 8600:localhost:8600.`
+By default, only this host can reach the page. If --listen is another address, the page requires a password, with
+any user name: the value of REDLOCK_WEB_TOKEN, or a random password, which is printed. The server has no TLS: in
+other networks, put a TLS proxy in front of it, or use ssh -L 8600:localhost:8600.`
 
 func webCommand(a *app) *cobra.Command {
 	var listen string
@@ -48,7 +48,8 @@ func webCommand(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			token := os.Getenv(webTokenVariable)
 			if token != "" && len(token) < 16 {
-				return wrongCall(cmd, fmt.Errorf("redlock web: %s has fewer than 16 characters", webTokenVariable))
+				return wrongCall(cmd, fmt.Errorf("redlock web: %s has fewer than 16 characters: set a longer password",
+					webTokenVariable))
 			}
 			return a.observe(cmd, args, func(c *client) error {
 				ctx, stop := signal.NotifyContext(cmd.Context(), interrupts...)
@@ -60,7 +61,7 @@ func webCommand(a *app) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:8600", "address of the page")
+	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:8600", "address on which the page is served")
 	return cmd
 }
 
@@ -102,7 +103,7 @@ func (s *webServer) handler() http.Handler {
 	mux.HandleFunc("GET /{$}", s.page)
 	mux.HandleFunc("GET /events", s.events)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if s.token == "" && !localHost(r.Host) { // a site whose name leads to an address of this host
+		if s.token == "" && !localHost(r.Host) { // DNS rebinding: the name of another site leads to this host
 			http.Error(w, "use the address that redlock web has printed", http.StatusForbidden)
 			return
 		}
@@ -116,7 +117,7 @@ func (s *webServer) handler() http.Handler {
 	})
 }
 
-// localHost reports whether the Host of a request names this host.
+// localHost reports whether the Host header of a request is localhost or a loopback address.
 func localHost(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -125,7 +126,7 @@ func localHost(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// page sends the page. Its policy allows no scripts other than those of the page.
+// page sends the page. The content security policy allows only the script of the page.
 func (s *webServer) page(w http.ResponseWriter, _ *http.Request) {
 	nonce := rand.Text()
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -144,7 +145,7 @@ func (s *webServer) events(w http.ResponseWriter, r *http.Request) {
 	defer ticker.Stop()
 	for to := http.NewResponseController(w); ; {
 		state := s.looker.state()
-		_ = to.SetWriteDeadline(time.Now().Add(10 * time.Second)) // fails if the server has no deadlines
+		_ = to.SetWriteDeadline(time.Now().Add(10 * time.Second)) // fails if the connection has no deadlines
 		if _, err := fmt.Fprintf(w, "data: %s\n\n", state); err != nil || to.Flush() != nil {
 			return
 		}

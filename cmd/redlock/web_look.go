@@ -21,33 +21,33 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// The pace and the bounds of the page.
+// The intervals and the limits of the page.
 const (
 	webEvery = time.Second
 	webPause = 500 * time.Millisecond // between two scans
-	webNews  = 40                     // losses and refusals on the page
-	webNames = 200                    // names on the page
+	webNews  = 40                     // maximum number of events on the page
+	webNames = 200                    // maximum number of names on the page
 	webScan  = 100_000                // maximum number of names of a master in one scan
 )
 
 // A webState is what the page shows. Durations are in milliseconds.
 type webState struct {
 	Verdict string      `json:"verdict"`
-	Class   string      `json:"class"` // of the verdict: good, risk, bad
+	Class   string      `json:"class"` // of the verdict: "good", "risk" or "bad"
 	Masters []webMaster `json:"masters"`
 	Names   []webName   `json:"names"`
 	Held    int         `json:"held"`       // number of all held names
-	Scanned int64       `json:"scanned_ms"` // age of the list of names; -1 before the first
+	Scanned int64       `json:"scanned_ms"` // age of the list of names; -1 before the first scan
 	News    []webEvent  `json:"news"`
 }
 
 type webMaster struct {
 	jsonMaster
-	Votes   bool    `json:"votes"`
-	Latency float64 `json:"latency_ms"` // of INFO; 0 without an answer
-	Used    int64   `json:"used"`       // bytes
-	Limit   int64   `json:"limit"`      // bytes; 0 for none
-	refused map[string]int64
+	Votes   bool             `json:"votes"`
+	Latency float64          `json:"latency_ms"` // response time of INFO; 0 if the master did not answer
+	Used    int64            `json:"used"`       // bytes
+	Limit   int64            `json:"limit"`      // bytes; 0 for none
+	refused map[string]int64 // number of refused commands for each error code; nil if the master did not answer
 }
 
 type webName struct {
@@ -58,7 +58,7 @@ type webName struct {
 // A webEvent is a loss, a refusal, or a change of a master.
 type webEvent struct {
 	At    time.Time `json:"at"`
-	Class string    `json:"class"` // good, risk, bad
+	Class string    `json:"class"` // "good", "risk" or "bad"
 	Text  string    `json:"text"`
 	Count int64     `json:"count"`
 }
@@ -70,12 +70,12 @@ type webLooker struct {
 	scanning sync.Mutex
 	found    atomic.Pointer[webFound]
 
-	mu     sync.Mutex // guards the rest
+	mu     sync.Mutex // guards the following fields
 	looked time.Time
-	last   []byte // the state at that time
-	sight  map[string]webHold
-	states map[string]webMaster
-	news   []webEvent // the newest first
+	last   []byte               // the state that was read at looked
+	sight  map[string]webHold   // by name
+	states map[string]webMaster // by shard and address
+	news   []webEvent           // the newest first
 }
 
 // webFound is the result of a scan: the names that a quorum holds.
@@ -88,11 +88,11 @@ type webFound struct {
 type webHold struct {
 	redlockinfo.Inspection
 	full  time.Duration // the longest remaining time that was seen, which is about the TTL
-	until time.Time
+	until time.Time     // when the TTL expires
 }
 
-// overdue reports whether the holder is late to extend the lock: less than half of the TTL is left, although a holder
-// extends its lock after each third of the TTL. A kept lock is never overdue.
+// overdue reports whether less than half of the TTL is left: the holder is late, because it should extend the lock
+// every third of the TTL. A kept lock is never overdue.
 func (h webHold) overdue() bool { return !h.Kept && h.Left < h.full/2 }
 
 func newWebLooker(ctx context.Context, c *client) *webLooker {
@@ -114,7 +114,7 @@ func (w *webLooker) state() []byte {
 	s := webState{Masters: w.masters(ctx), Scanned: -1}
 	s.Verdict, s.Class = webVerdict(s.Masters, w.Admin().Configuration())
 	if err := w.tools.WrongList(); err != nil {
-		s.Verdict, s.Class = fmt.Sprintf("No lock can be taken with this list of masters. %v", err), "bad"
+		s.Verdict, s.Class = fmt.Sprintf("No lock can be acquired with this list of masters. %v", err), "bad"
 	}
 	var names []string
 	if found := w.found.Load(); found != nil {
@@ -129,7 +129,7 @@ func (w *webLooker) state() []byte {
 	return w.last
 }
 
-// find finds the held names, unless another scan is running or has just ended.
+// find scans for held names, unless another scan is running or has just ended.
 func (w *webLooker) find() {
 	if !w.scanning.TryLock() {
 		return
@@ -145,7 +145,7 @@ func (w *webLooker) find() {
 	w.found.Store(&webFound{slices.Sorted(maps.Keys(on)), time.Now()})
 }
 
-// masters returns the masters, with their replies to INFO, and records the changes.
+// masters returns the masters with data from INFO, and records changes of their states.
 func (w *webLooker) masters(ctx context.Context) (list []webMaster) {
 	for _, m := range jsonMasters(w.Admin().Masters()) {
 		list = append(list, webMaster{jsonMaster: m})
@@ -163,14 +163,14 @@ func (w *webLooker) masters(ctx context.Context) (list []webMaster) {
 		m := &list[k]
 		full := m.Limit > 0 && m.Used >= m.Limit
 		if m.Votes = m.State == "voting" && !full; m.State == "voting" && full {
-			m.State, m.Error = "memory full", "it grants no locks: give it memory, or raise maxmemory"
+			m.State, m.Error = "memory full", "it grants no locks: raise maxmemory, or remove other data"
 		}
 		w.compare(*m)
 	}
 	return list
 }
 
-// ask reads the memory of a master, and the commands that it has refused.
+// ask reads the memory use of a master, and its number of refused commands for each error code.
 func (m *webMaster) ask(ctx context.Context, t *transport.Transport, i int) {
 	began := time.Now()
 	memory := info(ctx, t, i, "memory")
@@ -184,13 +184,13 @@ func (m *webMaster) ask(ctx context.Context, t *transport.Transport, i int) {
 	for key, value := range info(ctx, t, i, "errorstats") {
 		code := strings.TrimPrefix(key, "errorstat_")
 		n, err := strconv.ParseInt(strings.TrimPrefix(value, "count="), 10, 64)
-		if err == nil && code != "NOSCRIPT" && code != "ERR" { // usual after a new script, or a command of a newer version
+		if err == nil && code != "NOSCRIPT" && code != "ERR" { // caused by new scripts and by unknown commands
 			m.refused[code] = n
 		}
 	}
 }
 
-// info returns one section of INFO, empty without an answer.
+// info returns one section of INFO, which is empty if the master does not answer.
 func info(ctx context.Context, t *transport.Transport, i int, section string) map[string]string {
 	text, _ := redis.String(ask(ctx, t, i, frame.Command("info", "INFO", section)))
 	values := make(map[string]string)
@@ -201,7 +201,7 @@ func info(ctx context.Context, t *transport.Transport, i int, section string) ma
 	return values
 }
 
-// compare records the changes of a master since it was last seen.
+// compare records the changes of a master since the last call.
 func (w *webLooker) compare(m webMaster) {
 	key := fmt.Sprint(m.Shard, m.Addr)
 	last, known := w.states[key]
@@ -214,7 +214,7 @@ func (w *webLooker) compare(m webMaster) {
 	}
 	for _, code := range slices.Sorted(maps.Keys(m.refused)) {
 		if n := m.refused[code] - last.refused[code]; last.refused != nil && n > 0 {
-			w.record("risk", n, m.Addr+" refuses commands of its clients: "+code)
+			w.record("risk", n, m.Addr+" refuses commands of clients: "+code)
 		}
 	}
 	if m.refused == nil { // no answer
@@ -223,7 +223,8 @@ func (w *webLooker) compare(m webMaster) {
 	w.states[key] = m
 }
 
-// record adds an event. If the event is in the list already, its count grows by count.
+// record adds an event to the news. If count > 0, and the news already contain this text, record increases the count of
+// that event.
 func (w *webLooker) record(class string, count int64, text string) {
 	same := func(e webEvent) bool { return count > 0 && e.Text == text }
 	if i := slices.IndexFunc(w.news, same); i >= 0 {
@@ -272,9 +273,9 @@ func (w *webLooker) holders(ctx context.Context, names []string) []webName {
 	return list
 }
 
-// webVerdict returns a text that says whether locks can be acquired, and how many more masters may fail. The masters
-// of a shard are one set, or two sets, the old and the next masters, while they are changed; the text is about the
-// worst set.
+// webVerdict returns a text that says whether locks can be acquired, and how many more masters may fail. A shard has
+// one set of masters, or, during a change, two: the old and the next masters. The text describes the set with the
+// fewest votes to spare.
 func webVerdict(list []webMaster, shards []redlock.Configuration) (text, class string) {
 	least := math.MaxInt
 	for i, shard := range shards {
@@ -301,11 +302,11 @@ func webVerdict(list []webMaster, shards []redlock.Configuration) (text, class s
 			}
 			switch {
 			case least < 0:
-				text, class = "No lock can be taken: "+text, "bad"
+				text, class = "No lock can be acquired: "+text, "bad"
 			case least == 0:
-				text = fmt.Sprintf("Locks can be taken: %s, so none of them may fail", text)
+				text = fmt.Sprintf("Locks can be acquired: %s, so none of them may fail", text)
 			default:
-				text = fmt.Sprintf("Locks can be taken: %s, so %d of them may fail", text, least)
+				text = fmt.Sprintf("Locks can be acquired: %s, so %d of them may fail", text, least)
 			}
 		}
 	}

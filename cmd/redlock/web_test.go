@@ -24,7 +24,7 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// reporter is a script that sends the content of a frame of the page to the test, again and again.
+// reporter is a script that sends the content of a frame to the test every 100 ms.
 const reporter = `<script nonce="$1">
 addEventListener("load", () => setInterval(() => fetch("/seen", {method: "POST", body: JSON.stringify({
   width: innerWidth, wide: document.documentElement.scrollWidth, text: document.body.innerText,
@@ -138,7 +138,7 @@ func (v *viewer) sees(what string, texts ...string) {
 	}
 }
 
-// page returns the page of a deployment, for requests by the test itself.
+// page returns the handler that serves the page of the deployment. token is the password, or "" for none.
 func (f *votingDeployment) page(token string) http.Handler {
 	f.t.Helper()
 	masters := redlock.Configuration{Masters: f.urls}
@@ -158,7 +158,7 @@ func TestPageShowsFaults(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
 	v := view(t, f.page(""), "1")
-	v.sees("the start", "Locks can be taken: 3 of 3 masters vote, 2 are needed, so 1 of them may fail",
+	v.sees("the start", "Locks can be acquired: 3 of 3 masters vote, 2 are needed, so 1 of them may fail",
 		"No client holds a name", "None seen")
 	const name = "<b>orders</b>"
 	holder := f.start("run", "--owner", "web-1", "--ttl", "3s", name, "--", "sh", "-c", "echo have it; read x")
@@ -176,29 +176,32 @@ func TestPageShowsFaults(t *testing.T) {
 	holder.signal(syscall.SIGKILL)
 	v.sees("a lost lock", `"`+name+`" was lost: "web-1" did not extend it in time, token `)
 	f.do(1, "CONFIG", "SET", "maxmemory", "1mb")
-	v.sees("a full master", "No lock can be taken: 1 of 3 masters vote, 2 are needed", "memory full")
+	v.sees("a full master", "No lock can be acquired: 1 of 3 masters vote, 2 are needed", "memory full")
 	other := f.start("run", "--wait", "1s", "b", "--", "true")
-	v.sees("a refusal", f.servers[1].Addr()+" refuses commands of its clients: OOM, ")
+	v.sees("a refusal", f.servers[1].Addr()+" refuses commands of clients: OOM, ")
 	other.ends(exitRunNoQuorum, "")
 	f.looks(v, "rgb(255, 255, 255)")
 	dark := view(t, f.page(""), "0")
-	dark.sees("the start, dark", "No lock can be taken")
+	dark.sees("the start, dark", "No lock can be acquired")
 	f.looks(dark, "rgb(20, 22, 26)")
 }
 
-// looks checks that no frame scrolls sideways, and that a name is shown as text.
+// looks fails the test if a frame is wider than its window, if a name was inserted as HTML, or if the background does
+// not have the color paper.
 func (f *votingDeployment) looks(v *viewer, paper string) {
 	f.t.Helper()
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, width := range []int{400, 1400} {
 		if s := v.shown[width]; s.Wide > width || s.HTML > 0 || s.Paper != paper {
-			f.t.Errorf("the frame of %d px shows %+v", width, s)
+			f.t.Errorf("the frame of %d px shows %+v, want no overflow, no HTML from names, and the background %s", width,
+				s, paper)
 		}
 	}
 }
 
-// A user without the right to write sees everything: the names, and the remaining time of a quarantine.
+// If the user of redlock web has no right to write, the page still shows the names, and the remaining time of a
+// quarantine.
 func TestPageOnlyReads(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
@@ -229,11 +232,11 @@ func TestPageOnlyReads(t *testing.T) {
 			return
 		}
 	}
-	t.Errorf("the page shows no quarantine, or no name: %v %s", lines.Err(), last)
+	t.Errorf("the page does not show the quarantine or the name: %v: %s", lines.Err(), last)
 }
 
-// Without a password, only requests to names of this host are answered. With a password, only requests that contain
-// it are answered. No request writes anything.
+// Without a password, only requests to names of this host are answered. With a password, only requests that contain the
+// password are answered. No request writes anything.
 func TestPageAccess(t *testing.T) {
 	t.Parallel()
 	open, closed := (&webServer{}).handler(), (&webServer{token: "0123456789abcdef"}).handler()
@@ -270,8 +273,8 @@ func TestPageAccess(t *testing.T) {
 	}
 }
 
-// The command prints its address. It also prints a password, unless only this host can reach the page. A signal ends
-// the command.
+// redlock web prints the address of the page. It also prints a password, unless only this host can reach the page. A
+// signal ends the command.
 func TestWebPrintsItsAddress(t *testing.T) {
 	f := newVotingDeployment(t)
 	p := f.start("web", "--listen", "127.0.0.1:0")

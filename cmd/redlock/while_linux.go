@@ -7,13 +7,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watchProcess closes h.ended when a process ends. It fails if no process has this number. The process file
-// descriptor reports the end of the process even if the parent does not wait for it, and never refers to a later
-// process with the same number.
+// watchProcess closes h.ended when the process pid ends. It returns an error if there is no such process. A pidfd
+// reports the end even if the parent does not reap the process, and never refers to a later process with the same ID.
 func (h *holder) watchProcess(pid int) error {
 	fd, err := unix.PidfdOpen(pid, 0)
 	switch {
-	case errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EPERM): // an old kernel, or a filter
+	case errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EPERM): // an old kernel, or a seccomp filter
 		return h.pollProcess(pid)
 	case err != nil:
 		return fmt.Errorf("--while %d: no such process", pid)

@@ -2,5 +2,5 @@
 
 package main
 
-// watchProcess closes h.ended when a process ends. It fails if no process has this number.
+// watchProcess closes h.ended when the process pid ends. It returns an error if there is no such process.
 func (h *holder) watchProcess(pid int) error { return h.pollProcess(pid) }

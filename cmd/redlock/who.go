@@ -20,14 +20,14 @@ func whoCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "who [URL...] NAME...",
 		Short: "show the holder of a name, and its waiters",
-		Long: `Shows for each name the label of its holder, since when, how much time is left until it must be extended,
-the token, the value that the holder shows, how many of the masters have the lock, and the waiters: place, label
-and waiting time. It writes nothing.
+		Long: `Shows the holder of each name: the label, the start of the hold, the time until the lock expires unless it is
+extended, the token, the value that the holder has set, and the number of masters that have the lock. It also shows
+the waiters: place, label and waiting time. It writes nothing.
 
-It is a snapshot: do not use it to decide whether something is safe to do. The queue is merged from the first ten
-waiters of each master. A waiter that has died stays in it for about twenty seconds.
+The output is a snapshot: do not use it to decide whether an action is safe. The queue is merged from the first ten
+waiters of each master. A waiter that has died stays in the queue for about twenty seconds.
 
-With --watch it repeats, and prints changes, until it is interrupted.`,
+With --watch, the command polls the masters, and prints each change, until it is interrupted.`,
 		Example: `  redlock who --config locks.json nightly-report
   redlock who --watch deploy`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -40,7 +40,7 @@ With --watch it repeats, and prints changes, until it is interrupted.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			urls, names := cutURLs(args)
 			if every < 100*time.Millisecond {
-				return wrongCall(cmd, fmt.Errorf("--every %v: 100ms is the least", every))
+				return wrongCall(cmd, fmt.Errorf("--every %v: must be at least 100ms", every))
 			}
 			return a.observe(cmd, urls, func(c *client) error {
 				ctx, stop := cmd.Context(), func() {}
@@ -54,13 +54,13 @@ With --watch it repeats, and prints changes, until it is interrupted.`,
 		},
 	}
 	a.deployment.addTimeout(cmd.Flags())
-	cmd.Flags().BoolVar(&watch, "watch", false, "repeat until interrupted")
-	cmd.Flags().DurationVar(&every, "every", time.Second, "interval of --watch")
+	cmd.Flags().BoolVar(&watch, "watch", false, "poll, and print changes, until interrupted")
+	cmd.Flags().DurationVar(&every, "every", time.Second, "polling interval of --watch")
 	return cmd
 }
 
-// cutURLs returns the URLs of masters with which args begin, and the names of locks after them. A slash separates the
-// masters of two shards.
+// cutURLs splits args into the URLs of masters at the beginning, and the names of locks after the URLs. A slash
+// separates the masters of two shards.
 func cutURLs(args []string) (urls, names []string) {
 	for len(args) > 0 && (strings.Contains(args[0], "://") || len(urls) > 0 && args[0] == "/") {
 		urls, args = append(urls, args[0]), args[1:]
@@ -68,7 +68,7 @@ func cutURLs(args []string) (urls, names []string) {
 	return urls, args
 }
 
-// checkNames returns an error for names that are not valid.
+// checkNames returns an error if a name is not valid.
 func checkNames(names []string) error {
 	for _, name := range names {
 		if err := scripts.CheckName(name); err != nil {
@@ -78,7 +78,7 @@ func checkNames(names []string) error {
 	return nil
 }
 
-// who prints the names once, or with watch whenever their states change, until ctx ends.
+// who prints the state of each name: once, or, if watch is set, whenever the state changes, until ctx ends.
 func who(ctx context.Context, con *console, c *client, names []string, watch bool, every time.Duration) error {
 	last := make(map[string]string)
 	wrong := c.wrongList(ctx)
@@ -120,8 +120,8 @@ func who(ctx context.Context, con *console, c *client, names []string, watch boo
 	}
 }
 
-// wrongList returns the error of a master whose record shows that this command has a wrong list of masters. In that
-// case the replies do not describe the deployment that the clients use.
+// wrongList returns the error of a master whose record shows that this command has a wrong list of masters. With a
+// wrong list, the replies do not describe the deployment that the clients use.
 func (c *client) wrongList(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -140,20 +140,20 @@ func labels(w redlockinfo.Inspection) (list []string) {
 type (
 	jsonWho struct {
 		Name    string       `json:"name"`
-		Held    bool         `json:"held"`           // also true if Kept is
-		Kept    bool         `json:"kept"`           // unlocked, and locked for others until a minimum hold has ended
-		Idle    bool         `json:"idle,omitempty"` // may be unused; its client releases it if another client wants it
+		Held    bool         `json:"held"`           // also true if Kept is true
+		Kept    bool         `json:"kept"`           // unlocked, but unavailable until the minimum hold has passed
+		Idle    bool         `json:"idle,omitempty"` // may be unused; then its client releases it for another client
 		Lease   string       `json:"lease,omitempty"`
 		Owner   string       `json:"owner,omitempty"`
 		Since   *time.Time   `json:"since,omitempty"`
 		Left    int64        `json:"left_ms,omitempty"`
 		Token   int64        `json:"token,omitempty"`
-		Value   string       `json:"value,omitempty"` // what the holder shows: redlock.SetValue
+		Value   string       `json:"value,omitempty"` // set by the holder with redlock.SetValue
 		On      int          `json:"on"`
 		Masters int          `json:"masters"`
 		Waiters int          `json:"waiters"`
 		Queue   []jsonWaiter `json:"queue"`
-		Readers int          `json:"readers"` // of a lock with readers; held is false then
+		Readers int          `json:"readers"` // number of readers of a readers-writer lock; if not 0, Held is false
 		ReadBy  []jsonReader `json:"read_by,omitempty"`
 	}
 	jsonReader struct {
@@ -203,7 +203,7 @@ func since(t time.Time) string {
 	return t.Format(" since " + time.DateTime)
 }
 
-// whoText returns a text about the holder and the waiters of a name.
+// whoText returns the holder and the waiters of a name as text.
 func whoText(name string, w redlockinfo.Inspection) string {
 	var text strings.Builder
 	left := max(0, w.Left).Round(time.Millisecond)
@@ -216,15 +216,15 @@ func whoText(name string, w redlockinfo.Inspection) string {
 	case w.ID == "":
 		fmt.Fprintf(&text, "%q: no client holds it, according to %d of %d masters\n", name, w.On, w.N)
 	case w.Kept:
-		fmt.Fprintf(&text, "%q: kept for another %v; %q has unlocked it, and held it%s, token %d, on %d of %d masters\n",
-			name, left, w.Owner, since(w.Since), w.Token, w.On, w.N)
+		fmt.Fprintf(&text, "%q: unlocked by %q, which had held it%s; unavailable for another %v (minimum hold), token %d, "+
+			"on %d of %d masters\n", name, w.Owner, since(w.Since), left, w.Token, w.On, w.N)
 	case w.Token == 0:
 		fmt.Fprintf(&text, "%q: held by the writer %q%s, %v left, on %d of %d masters\n",
 			name, w.Owner, since(w.Since), left, w.On, w.N)
 	default:
 		unused, value := "", ""
 		if w.Idle {
-			unused = "; it may be unused, and is released then when another client asks for it"
+			unused = "; it may be unused: its holder then releases it for another client"
 		}
 		if w.Value != "" {
 			value = fmt.Sprintf(", value %q", w.Value)

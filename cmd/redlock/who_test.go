@@ -12,7 +12,7 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// who prints the holder and the waiters, also with --watch.
+// who prints the holder and the waiters. With --watch, it prints each change.
 func TestWhoShowsHolderAndWaiters(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
@@ -31,12 +31,12 @@ func TestWhoShowsHolderAndWaiters(t *testing.T) {
    1\. "the second" waits for \d+s
 `)
 	if !want.MatchString(one.said()) {
-		t.Errorf("the output is\n%s", one.said())
+		t.Errorf("the output does not match the expected text:\n%s", one.said())
 	}
 	j := f.start("who", "--json", "a")
 	j.ends(0, `"owner":"the first","since":"`)
 	if !strings.Contains(j.said(), `"on":3,"masters":3,"waiters":1,"queue":[{"place":1,"owner":"the second","for_ms":`) {
-		t.Errorf("the output is\n%s", j.said())
+		t.Errorf("the output does not contain the holder and the waiter:\n%s", j.said())
 	}
 	first.stdin.Close()
 	first.ends(0, "")

@@ -9,8 +9,8 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// H115: who prints complete texts. It omits unknown values, such as the start of a hold, and does not print them as
-// zero.
+// H115: who prints the state of a name, and omits unknown values, such as the start of a hold. It does not print them
+// as zero.
 func TestWhoText(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 5, 1, 10, 20, 30, 0, time.UTC)
@@ -42,8 +42,8 @@ func TestWhoText(t *testing.T) {
 			`{"name":"n","held":true,"kept":false,"lease":"u:7:host/3","owner":"host/3","left_ms":7000,"on":5,"masters":5,` +
 				`"waiters":0,"queue":[],"readers":0}` + "\n"},
 		{"kept", with(func(w *redlockinfo.Inspection) { w.Kept = true }),
-			`"n": kept for another 7s; "host/3" has unlocked it, and held it since 2026-05-01 10:20:30, ` +
-				"token 1777630830000000, on 5 of 5 masters\n",
+			`"n": unlocked by "host/3", which had held it since 2026-05-01 10:20:30; unavailable for another 7s ` +
+				"(minimum hold), token 1777630830000000, on 5 of 5 masters\n",
 			`{"name":"n","held":true,"kept":true,"lease":"u:7:host/3","owner":"host/3","since":"2026-05-01T10:20:30Z",` +
 				`"left_ms":7000,"token":1777630830000000,"on":5,"masters":5,"waiters":0,"queue":[],"readers":0}` + "\n"},
 		{"read", redlockinfo.Inspection{Client: redlockinfo.Client{On: 5}, ReaderCount: 2, Readers: []redlockinfo.Client{

@@ -13,19 +13,19 @@ import (
 
 // A Cache is one cached value, in a directory that many programs share. It is safe for concurrent use.
 //
-// Readers hold the lock together, so they do not block each other. A program that finds the cache too old acquires
-// the writer's lock, checks the cache again, since another program may have been faster, and rebuilds it. Then the
-// program downgrades its lock to a reader's lock, so that other readers can continue immediately. The name of an
-// RWLock must not be locked by Locker.Lock or Locker.TryLock.
+// Readers hold the lock together, so they do not block each other. A program that finds the cache too old acquires the
+// writer's lock, checks the cache again, because another program may have been faster, and rebuilds the cache. Then the
+// program downgrades its lock to a reader's lock, so that other readers can continue immediately. The name of an RWLock
+// must not be locked by Locker.Lock or Locker.TryLock.
 //
-// A program that was stopped while it rebuilt may resume when another program has acquired its lock. Readers ignore
-// the late file of the first program, because the name of a file is the token of the lock with which it was written,
-// and the file with the largest token is the cache.
+// A program that was stopped while it rebuilt the cache may resume after another program has acquired the lock. Readers
+// ignore the late file of the first program, because the name of each file is the token of the lock under which the
+// file was written, and the file with the largest token is the cache.
 type Cache struct {
 	Shared *redlock.RWLock // one name for each cache
 	Dir    string          // a separate directory, shared by all programs
 	MaxAge time.Duration
-	Build  func(ctx context.Context) ([]byte, error) // takes long, so it must not run twice together
+	Build  func(ctx context.Context) ([]byte, error) // takes long, so only one program at a time runs it
 	Now    func() time.Time
 }
 
@@ -43,7 +43,7 @@ func (c *Cache) Get(ctx context.Context) (value []byte, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, lock.Unlock(ctx)) }() // the current lock: the writer's or the reader's
-	if value, err = c.read(); err != nil || value != nil {      // another program was faster
+	if value, err = c.read(); err != nil || value != nil {      // another program has rebuilt the value
 		return value, err
 	}
 	if err := c.rebuild(lock.Context(ctx)); err != nil {
@@ -85,7 +85,7 @@ func (c *Cache) rebuild(ctx context.Context) error {
 	return err
 }
 
-// read returns the value with the largest token; nil if there is none, or it is too old.
+// read returns the value with the largest token, or nil if there is no value or the value is too old.
 func (c *Cache) read() ([]byte, error) {
 	files, err := c.files()
 	if err != nil || len(files) == 0 {

@@ -16,7 +16,7 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// programs runs a test with some clients over five masters in memory, in a bubble of virtual time.
+// programs runs test with n clients over five masters in memory, in virtual time.
 func programs(t *testing.T, n int, test func(t *testing.T, lockers []*redlock.Locker)) {
 	synctest.Test(t, func(t *testing.T) {
 		masters := redlocktest.New(5)
@@ -43,7 +43,7 @@ func programs(t *testing.T, n int, test func(t *testing.T, lockers []*redlock.Lo
 	})
 }
 
-// With several clients, only one client builds the value in each period, and all clients get the newest value.
+// Of four clients, only one builds the value in each period, and all clients get the newest value.
 func TestOneRebuildsAndAllRead(t *testing.T) {
 	programs(t, 4, func(t *testing.T, lockers []*redlock.Locker) {
 		dir, builds, building := t.TempDir(), atomic.Int64{}, atomic.Int64{}
@@ -52,7 +52,7 @@ func TestOneRebuildsAndAllRead(t *testing.T) {
 			c := &Cache{Shared: lockers[i%4].RWLock("cache"), Dir: dir, MaxAge: 3 * time.Second, Now: time.Now}
 			c.Build = func(ctx context.Context) ([]byte, error) {
 				if building.Add(1) > 1 {
-					t.Error("two clients build the value together")
+					t.Error("two clients build the value at the same time")
 				}
 				defer building.Add(-1)
 				time.Sleep(time.Second) // virtual time
@@ -75,7 +75,7 @@ func TestOneRebuildsAndAllRead(t *testing.T) {
 		}
 		wg.Wait()
 		if n := builds.Load(); n != 5 {
-			t.Errorf("the value was built %d times in five periods", n)
+			t.Errorf("the value was built %d times in five periods, want 5", n)
 		}
 		if files, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || len(files) != 1 {
 			t.Errorf("the directory contains the files %q, want one: %v", files, err)
@@ -101,14 +101,14 @@ func TestLateRebuildIsNotRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		if value, err := caches[1].Get(t.Context()); string(value) != "of 1" || err != nil {
-			t.Fatalf("Get returned %q, %v", value, err)
+			t.Fatalf("Get returned %q, %v; want \"of 1\"", value, err)
 		}
 		if err := caches[0].rebuild(late); err != nil {
 			t.Fatal(err)
 		}
 		for _, c := range caches {
 			if value, err := c.Get(t.Context()); string(value) != "of 1" || err != nil {
-				t.Errorf("after the late rebuild, Get returned %q, %v", value, err)
+				t.Errorf("after the late rebuild, Get returned %q, %v; want \"of 1\"", value, err)
 			}
 		}
 	})
@@ -124,7 +124,7 @@ func TestFailedRebuild(t *testing.T) {
 		}
 		c.Build = func(context.Context) ([]byte, error) { return []byte("value"), nil }
 		if value, err := c.Get(t.Context()); string(value) != "value" || err != nil {
-			t.Errorf("after the failed rebuild, Get returned %q, %v", value, err)
+			t.Errorf("after the failed rebuild, Get returned %q, %v; want \"value\"", value, err)
 		}
 	})
 }

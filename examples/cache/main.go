@@ -20,8 +20,8 @@ import (
 
 func main() {
 	log.SetFlags(0)
-	dir := flag.String("dir", "cache", "the directory of the cache")
-	maxAge := flag.Duration("max-age", 10*time.Second, "how old the value may be")
+	dir := flag.String("dir", "cache", "directory of the cache")
+	maxAge := flag.Duration("max-age", 10*time.Second, "maximum age of the value")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()

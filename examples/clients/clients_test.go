@@ -51,13 +51,13 @@ func TestProgramLocksByEachClient(t *testing.T) {
 	for _, client := range []string{"go-redis", "rueidis", "redigo"} {
 		var out strings.Builder
 		if err := run(ctx, client, urls, &out); err != nil || !strings.HasPrefix(out.String(), "locked, token ") {
-			t.Errorf("with the client %s the program printed %q, %v", client, out.String(), err)
+			t.Errorf("with the client %s the program printed %q, %v; want a token", client, out.String(), err)
 		}
 		if client == "redigo" {
 			continue // redigo parses the URL only when it dials
 		}
 		if err := run(ctx, client, []string{"http://127.0.0.1:1"}, &out); err == nil {
-			t.Errorf("%s accepts an invalid master", client)
+			t.Errorf("with the client %s an invalid master is accepted", client)
 		}
 	}
 	if err := run(ctx, "another", urls, io.Discard); err == nil {
@@ -109,6 +109,7 @@ func TestPoolsOfRedigoMakeMasters(t *testing.T) {
 	defer l.Close(context.Background())
 	_, err = l.TryLock(t.Context(), "job")
 	if err == nil || !strings.Contains(err.Error(), "no password today") || asked.Load() == 0 {
-		t.Errorf("the password was requested %d times: %v", asked.Load(), err)
+		t.Errorf("the password was requested %d times, and TryLock returned %v; want the error of the password",
+			asked.Load(), err)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// dialCluster makes a Locker for a cluster. The pools are closed after it.
+// dialCluster returns a Locker over a cluster, and its pools. Close the Locker before the pools.
 func dialCluster(url string) (*redlock.Locker, []*pool.Pool, error) {
 	pools, err := pool.OpenBuckets([]string{url})
 	if err != nil {

@@ -51,8 +51,8 @@ func run(ctx context.Context, client string, urls []string, out io.Writer) error
 	})
 }
 
-// from makes a pool of masters from the options of another Redis client. A real program already has such options;
-// this example makes them from URLs.
+// from returns a pool of masters from the options of another Redis client. A real program already has such options;
+// this example parses them from URLs.
 func from(client string, urls []string) (*pool.Pool, error) {
 	switch client {
 	case "go-redis":
@@ -85,5 +85,5 @@ func from(client string, urls []string) (*pool.Pool, error) {
 		}
 		return fromRedigo(pools)
 	}
-	return nil, fmt.Errorf("no client is called %q", client)
+	return nil, fmt.Errorf("unknown client %q: use go-redis, rueidis or redigo", client)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/redlock-go/redlock/pool"
 )
 
-// fromRedigo makes a pool of masters from the redigo pools of a program. The keys are the names of the masters.
+// fromRedigo returns a pool of masters from the redigo pools of a program. The keys are the names of the masters.
 func fromRedigo(pools map[string]*redis.Pool) (*pool.Pool, error) {
 	var masters []pool.Master
 	for name, p := range pools {
@@ -17,7 +17,7 @@ func fromRedigo(pools map[string]*redis.Pool) (*pool.Pool, error) {
 	return pool.New(masters)
 }
 
-// withFreshPassword returns a master whose password changes: each connection fetches it.
+// withFreshPassword returns a master that calls password for each new connection.
 func withFreshPassword(addr string, password func(context.Context) (string, error)) pool.Master {
 	return pool.FromRedisPool(addr, &redis.Pool{DialContext: func(ctx context.Context) (redis.Conn, error) {
 		secret, err := password(ctx)

@@ -6,7 +6,7 @@ import (
 	"github.com/jonboulle/clockwork"
 )
 
-// A skewed clock simulates the clock of a host that is off by a fixed offset. Its timers are correct.
+// A skewed is a clock with a fixed error, like the clock of a host without NTP. Its timers are correct.
 type skewed struct {
 	clockwork.Clock
 	by time.Duration

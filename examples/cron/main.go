@@ -1,9 +1,9 @@
-// Command cron runs a job at fixed times, each time on one host of many, although the clocks of the hosts differ.
+// Command cron runs a job at fixed times, each time on at most one of many hosts, even if the hosts' clocks differ.
 //
 //	cron -every 1m -file runs.txt redis://10.0.0.1:6379 redis://10.0.0.2:6379 redis://10.0.0.3:6379
 //
-// Start it on several hosts. The job writes a line with the number of the time and the token of the lock. See the
-// README in this directory.
+// Start the command on several hosts. The job writes a line with the name and the token of the lock. See the README in
+// this directory.
 package main
 
 import (
@@ -35,7 +35,7 @@ const jobName = "report"
 
 func run(ctx context.Context, args []string) (err error) {
 	flags := flag.NewFlagSet("cron", flag.ContinueOnError)
-	every := flags.Duration("every", time.Minute, "the time between two runs")
+	every := flags.Duration("every", time.Minute, "time between two runs")
 	skew := flags.Duration("skew", 0, "simulated error of this host's clock")
 	apart := flags.Duration("apart", 500*time.Millisecond, "largest difference between the clocks of two hosts")
 	file := flags.String("file", "runs.txt", "file to which the job appends a line for each run")
@@ -43,7 +43,7 @@ func run(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	if *every < 2*time.Millisecond {
-		return fmt.Errorf("-every %v is too short", *every)
+		return fmt.Errorf("-every %v: must be at least 2ms", *every)
 	}
 	masters, err := pool.Open(flags.Args())
 	if err != nil {
@@ -82,6 +82,6 @@ func report(slots *Slots, file string) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(f, lock.Name(), lock.Token()) // one write, so lines of several programs do not mix
+	_, err = fmt.Fprintln(f, lock.Name(), lock.Token()) // one write, so that lines of different programs do not mix
 	return errors.Join(err, f.Close())
 }

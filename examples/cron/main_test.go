@@ -29,10 +29,10 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc"
 )
 
-var slotCount = flag.Int("slots", 20, "for how many times of the job TestSlotRunsOnce runs")
+var slotCount = flag.Int("slots", 20, "number of slots of TestSlotRunsOnce")
 
-// childArgs is the environment variable that makes a copy of the test binary run the program with the arguments in
-// the variable.
+// childArgs is an environment variable. If it contains arguments, the test binary runs the program with these
+// arguments.
 const childArgs = "REDLOCK_EXAMPLE_CRON"
 
 func TestMain(m *testing.M) {
@@ -54,8 +54,8 @@ func TestMain(m *testing.M) {
 
 const every = 1200 * time.Millisecond
 
-// A stretch is a period in which a program could not run its job. It begins with the slot before first, and ends when
-// the program has reported a slot after last.
+// A stretch is a period in which a program could not run its job. The period begins with the slot before first, and
+// ends when the program has reported a slot after last.
 type stretch struct {
 	first, last int64
 	why         string
@@ -124,7 +124,7 @@ func (h *host) gone(from time.Time, why string) {
 	h.away = append(h.away, stretch{slotAt(from.Add(h.skew)), slotAt(time.Now().Add(h.skew)) + 1, why})
 }
 
-// reason reports why the program did not run the job of a slot.
+// reason returns why the program did not run the job of a slot.
 func (h *host) reason(slot int64) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -139,14 +139,14 @@ func (h *host) reason(slot int64) string {
 		}
 	}
 	if h.told[slot] == nil {
-		reasons = append(reasons, "its scheduler left the slot out")
+		reasons = append(reasons, "its scheduler skipped the slot")
 	}
 	return strings.Join(append(reasons, h.told[slot]...), ", ")
 }
 
 // Three programs whose clocks differ by up to half a second run a job of a millisecond. The job runs at most once per
-// slot, although programs are killed and stopped, and masters die, hang and restart empty. If a slot was not run, the
-// test logs why each program did not run it.
+// slot, although programs are killed and stopped, and masters die, hang and restart empty. If no program ran the job of
+// a slot, the test logs the reason of each program.
 func TestSlotRunsOnce(t *testing.T) {
 	if !long.Enabled() {
 		t.Skip("needs -long: it takes half a minute")
@@ -188,7 +188,7 @@ func TestSlotRunsOnce(t *testing.T) {
 	slots := int(last.Sub(first) / every)
 	t.Logf("of %d slots, %d were run and %d were not", slots, slots-missed, missed)
 	if missed > slots/2 {
-		t.Error("most slots were not run")
+		t.Error("the job was not run in most slots")
 	}
 }
 
@@ -204,13 +204,13 @@ func fault(t *testing.T, hosts []*host, servers []*redisproc.Server) string {
 		<-h.done
 		h.start()
 		h.gone(began, "was killed")
-		return "a program killed, and started again"
+		return "a program was killed, and started again"
 	case 1:
 		h.signal(syscall.SIGSTOP)
 		time.Sleep(long)
 		h.signal(syscall.SIGCONT)
 		h.gone(began, "was stopped")
-		return fmt.Sprint("a program stopped for ", long)
+		return fmt.Sprint("a program was stopped for ", long)
 	case 2: // only the first master restarts empty
 		if err := errors.Join(servers[0].Kill(), servers[0].Restart(t.Context())); err != nil {
 			t.Fatal(err)
@@ -228,7 +228,7 @@ func fault(t *testing.T, hosts []*host, servers []*redisproc.Server) string {
 		return fmt.Sprint("a master hung for ", long)
 	}
 	time.Sleep(long)
-	return fmt.Sprint("nothing for ", long)
+	return fmt.Sprint("no fault for ", long)
 }
 
 // runsOf returns the tokens with which the job ran, indexed by slot.

@@ -15,24 +15,24 @@ import (
 // Slots is a gocron.Locker. Of all programs that schedule a job for the same times, at most one runs the job at each
 // time.
 //
-// Each time has a separate name. A program locks the name only while its clock is within Splay of that time, and
-// checks the clock again when it has the lock. So the successful checks of all programs happen within twice Splay
-// plus Apart, which is the largest difference of two clocks. The first program keeps the name locked for that long,
-// even if the program dies, so no other program can lock the name in time.
+// Each time has a separate name. A program locks the name only while its clock is within Splay of that time, and checks
+// the clock again when it has the lock. So the successful checks of all programs happen within twice Splay plus Apart.
+// The first program keeps the name locked for that long, even if the program dies, so no other program can lock the
+// name in time.
 type Slots struct {
 	Locker *redlock.Locker
 	Now    func() time.Time              // the clock of the scheduler
-	Every  time.Duration                 // between two times
-	Splay  time.Duration                 // how early or late a run may begin; less than half of Every
-	Apart  time.Duration                 // how far the clocks of two programs may be apart
+	Every  time.Duration                 // time between two runs
+	Splay  time.Duration                 // how early or late a run may start; less than half of Every
+	Apart  time.Duration                 // maximum difference between the clocks of two programs
 	Tell   func(slot int64, what string) // called with the outcome of each attempt
 
 	mu   sync.Mutex
-	runs map[string]*redlock.Lock // by job: the lock of the run under way
+	runs map[string]*redlock.Lock // the lock of the current run of each job
 }
 
 // errLate is returned for a run that is too early or too late for its time.
-var errLate = errors.New("it is not the time of the job, so another program may have run it")
+var errLate = errors.New("too early or too late for the job: another program may have run it")
 
 // slot returns the number of the time that is nearest to now, and reports whether now is within Splay of that time.
 func (s *Slots) slot() (slot int64, near bool) {
@@ -48,7 +48,7 @@ func (s *Slots) Lock(ctx context.Context, job string) (gocron.Lock, error) {
 		s.Tell(slot, "late")
 		return nil, errLate
 	}
-	// Wait a moment, since no program may win a round.
+	// Wait for a moment, because the votes of a round may be split, so that no program gets the lock.
 	lock, err := s.Locker.Lock(ctx, fmt.Sprintf("%s/%d", job, slot),
 		redlock.WithMinHold(2*s.Splay+s.Apart), redlock.WithWaitLimit(s.Splay/2))
 	if err != nil {
@@ -70,8 +70,8 @@ func (s *Slots) Lock(ctx context.Context, job string) (gocron.Lock, error) {
 	return lock, nil
 }
 
-// Run returns the lock of the current run of a job. Its context ends when the lock is lost; the job must send its
-// token with each write.
+// Run returns the lock of the current run of a job. The context of the lock ends when the lock is lost. The job must
+// send the token of the lock with each write.
 func (s *Slots) Run(job string) *redlock.Lock {
 	s.mu.Lock()
 	defer s.mu.Unlock()

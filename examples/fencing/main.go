@@ -1,11 +1,11 @@
-// Command fencing shows a limit of locks, and how the token overcomes it. It locks the name of an item, writes an
-// amount to a table, and then, like a faulty program, writes once more after it has lost the lock.
+// Command fencing shows a limit of locks, and how the token overcomes this limit. The command locks the name of an
+// item, writes an amount to a table, and then, like a faulty program, writes once more after it has lost the lock.
 //
 //	fencing stock.db apples redis://10.0.0.1:6379 ...
 //
 // Stop the command with SIGSTOP, or with Ctrl-Z, for longer than its TTL of two seconds, let another copy acquire the
-// lock meanwhile, and continue the first one. Then its context ends immediately, and the table refuses its late
-// write.
+// lock meanwhile, and continue the first copy. The context of the first copy ends immediately, and the table refuses
+// its late write.
 package main
 
 import (
@@ -72,16 +72,16 @@ func work(ctx context.Context, table *store, item string, token int64, out io.Wr
 	late := time.Since(<-woken)
 	fmt.Fprintln(out, "ended", late.Microseconds(), "us after waking:", context.Cause(ctx))
 
-	err := table.set(context.WithoutCancel(ctx), item, 3, token) // a mistake, which the table refuses
+	err := table.set(context.WithoutCancel(ctx), item, 3, token) // a bug, from which the table protects
 	fmt.Fprintln(out, "late write:", err)
 	if !errors.Is(err, errFenced) && errors.Is(context.Cause(ctx), redlock.ErrLost) {
-		return errors.New("no client has written since, so the table could not know; start another one while this is stopped")
+		return errors.New("the late write was not refused: let another copy write while this process is stopped")
 	}
 	return nil
 }
 
-// watch returns, when ctx has ended, the time at which this process resumed after it was stopped. watch reads the
-// clock every millisecond, and assumes that the process was stopped if half a second is missing.
+// watch returns a channel that receives, when ctx has ended, the time at which this process last resumed after a stop.
+// watch reads the clock every millisecond, and assumes a stop if more than half a second is missing.
 func watch(ctx context.Context) <-chan time.Time {
 	woken := make(chan time.Time, 1)
 	go func() {

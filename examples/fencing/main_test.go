@@ -16,7 +16,7 @@ import (
 	"github.com/redlock-go/redlock/examples/internal/testmasters"
 )
 
-// bound is the time after the process resumes within which the context of a lost lock must end.
+// bound is the maximum time between the resumption of a process and the end of the context of its lost lock.
 const bound = 100 * time.Millisecond
 
 // A process is stopped until its TTL has expired while it holds the lock, and another client acquires the lock and
@@ -122,6 +122,6 @@ func (p *process) expect(format string, values ...any) {
 	p.t.Helper()
 	line := p.line()
 	if _, err := fmt.Sscanf(line, format, values...); err != nil {
-		p.t.Fatalf("the program wrote %q, not %q: %v", line, format, err)
+		p.t.Fatalf("the program wrote %q, want %q: %v", line, format, err)
 	}
 }

@@ -1,4 +1,4 @@
-// Command follow leads, unless another client does, on the masters that a file lists. When the file changes, the
+// Command follow competes with other clients to be the leader. A file lists the masters. When the file changes, the
 // command changes to the new masters and keeps its lock. The format of the file is that of "redlock set": see
 // docs/operations.md.
 //
@@ -31,7 +31,7 @@ func main() {
 	}
 }
 
-// run leads, and follows the file, until ctx ends.
+// run campaigns, and applies changes of the file, until ctx ends.
 func run(ctx context.Context, path string, out io.Writer) (err error) {
 	locker, shut, err := redlockfile.Open(path)
 	if err != nil {

@@ -27,7 +27,7 @@ func TestProgramLeads(t *testing.T) {
 	go func() { ended <- errors.Join(run(ctx, path, out), out.Close()) }()
 	var token int64
 	if _, err := fmt.Fscanf(in, "leading, token %d\n", &token); err != nil || token == 0 {
-		t.Errorf("the program printed the token %d, %v", token, err)
+		t.Errorf("the program printed the token %d, %v; want a token", token, err)
 	}
 	stop()
 	if err := <-ended; !errors.Is(err, context.Canceled) {

@@ -34,7 +34,7 @@ func run(ctx context.Context, urls []string, work func(ctx context.Context, toke
 	if err != nil {
 		return err
 	}
-	defer masters.Close() // the last: deferred calls run in reverse
+	defer masters.Close() // closed last: deferred calls run in reverse order
 	locker, err := redlock.New(masters)
 	if err != nil {
 		return err
@@ -42,36 +42,36 @@ func run(ctx context.Context, urls []string, work func(ctx context.Context, toke
 	defer func() {
 		over, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
-		_ = locker.Close(over) // what could not be released expires after its TTL
+		_ = locker.Close(over) // unreleased locks expire after their TTL
 	}()
 	err = locker.Lead(ctx, "leader", func(ctx context.Context) error {
-		if err := redlock.SetValue(ctx, address()); err != nil { // redlock who leader shows it
+		if err := redlock.SetValue(ctx, address()); err != nil { // shown by "redlock who leader"
 			return err
 		}
 		return work(ctx, redlock.TokenOf(ctx)) // Lead resigns after work has returned
 	})
 	if errors.Is(err, ctx.Err()) {
-		return nil // asked to stop
+		return nil // stopped by the caller
 	}
 	return err
 }
 
-// address returns what other clients should know about the leader, such as its address and its version.
+// address returns the text that the leader shows to other clients, such as its address and its version.
 func address() string {
 	host, _ := os.Hostname()
 	return fmt.Sprintf("%s/%d v1", host, os.Getpid())
 }
 
-// work does the work of the leader; replace it with your own function. It must return soon after ctx ends, because
-// this process is then no longer the leader. If work returns an error, the process resigns and campaigns again.
+// work does the work of the leader; replace it with your own function. work must return soon after ctx ends, because
+// this process is no longer the leader then. If work returns an error, the process resigns and campaigns again.
 func work(ctx context.Context, token int64) error {
-	log.Printf("leads, with the token %d", token)
+	log.Printf("leading, token %d", token)
 	for {
 		select {
 		case <-time.After(time.Second):
-			log.Printf("works")
+			log.Printf("working")
 		case <-ctx.Done():
-			log.Printf("no longer leads: %v", context.Cause(ctx))
+			log.Printf("no longer leading: %v", context.Cause(ctx))
 			return nil
 		}
 	}

@@ -24,11 +24,11 @@ func main() {
 	defer locker.Close(ctx)
 	check(locker.Do(ctx, "orders:42", func(ctx context.Context) error { // waits while another client holds the lock
 		return work(ctx, redlock.TokenOf(ctx)) // ctx ends when the lock is lost
-	}, redlock.WithWaitLimit(10*time.Second))) // then Do returns ErrHeld or ErrNoQuorum
+	}, redlock.WithWaitLimit(10*time.Second))) // after 10 s, Do returns ErrHeld or ErrNoQuorum
 }
 
-// work does the work of the program; replace it with your own function. The resource to which it writes must reject a
-// token that is smaller than the largest token it has seen.
+// work does the work of the program; replace it with your own function. The resource to which work writes must reject
+// tokens smaller than the largest it has seen.
 func work(ctx context.Context, token int64) error {
 	fmt.Println("locked; each write carries the token", token)
 	return ctx.Err()

@@ -64,7 +64,7 @@ func run(ctx context.Context, urls []string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	return both(ctx, redsyncOver(urls), locker, "orders:42", 8*time.Second, func(_ context.Context, token int64) error {
-		fmt.Println("both are mine; the token is", token)
+		fmt.Println("both locks are held, token", token)
 		return nil
 	})
 }

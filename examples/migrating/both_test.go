@@ -13,9 +13,9 @@ import (
 	"github.com/redlock-go/redlock/examples/internal/testmasters"
 )
 
-// A migration has two steps. First, programs that use only redsync run together with programs that use both
-// libraries. Then programs that use both run together with programs that use only this library. In both steps, no two
-// programs hold the name together.
+// A migration has two steps. First, programs that use only redsync run together with programs that use both libraries.
+// Then programs that use both run together with programs that use only this library. In both steps, no two programs
+// hold the name at the same time.
 func TestMigrationInTwoSteps(t *testing.T) {
 	_, urls := testmasters.Start(t, 3)
 	locker := testmasters.Locker(t, urls)
@@ -25,7 +25,7 @@ func TestMigrationInTwoSteps(t *testing.T) {
 	var inside atomic.Int32
 	work := func(context.Context, int64) error {
 		if n := inside.Add(1); n != 1 {
-			t.Errorf("%d programs hold the name together", n)
+			t.Errorf("%d programs hold the name at the same time", n)
 		}
 		_, err := locker.Inspect(ctx, "n") // takes time in which another program could acquire the name
 		inside.Add(-1)
@@ -64,7 +64,7 @@ func TestMigrationInTwoSteps(t *testing.T) {
 	}
 }
 
-// byRedsync runs f as a program does before the migration.
+// byRedsync runs f under a lock of redsync, as a program does before the migration.
 func byRedsync(ctx context.Context, rs *redsync.Redsync, f func(context.Context, int64) error) error {
 	m := rs.NewMutex("n")
 	if err := m.LockContext(ctx); err != nil {

@@ -1,5 +1,5 @@
 // Command observed acquires locks until it is interrupted. It exports metrics to Prometheus, at /metrics, and writes an
-// OpenTelemetry span of each call to its output. /ready reports whether a quorum of the masters votes.
+// OpenTelemetry span of each call to standard output. /ready reports whether a quorum of the masters votes.
 //
 //	go run ./examples/observed -listen 127.0.0.1:2112 redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3
 //	go run ./examples/observed -config locks.json
@@ -32,9 +32,9 @@ import (
 
 func main() {
 	log.SetFlags(0)
-	address := flag.String("listen", "127.0.0.1:2112", "where /metrics is served")
-	ttl := flag.Duration("ttl", 10*time.Second, "of the locks")
-	config := flag.String("config", "", "file with the masters, which is followed; in place of URLs")
+	address := flag.String("listen", "127.0.0.1:2112", "address on which /metrics is served")
+	ttl := flag.Duration("ttl", 10*time.Second, "TTL of the locks")
+	config := flag.String("config", "", "file with the masters, instead of URLs; its changes are applied")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -47,7 +47,7 @@ func main() {
 	}
 }
 
-// run works with locks until ctx ends. It closes the listener.
+// run runs jobs under locks until ctx ends, and closes l.
 func run(
 	ctx context.Context, config string, urls []string, l net.Listener, spans io.Writer, opts ...redlock.Option,
 ) (err error) {
@@ -90,8 +90,8 @@ func run(
 	return shut(over)
 }
 
-// ready replies with status 200 if a quorum of the masters votes, and otherwise with status 503 and the reason why
-// each of the other masters does not vote.
+// ready replies with status 200 if a quorum of the masters votes, and otherwise with status 503 and the reason for each
+// master that does not vote.
 func ready(w http.ResponseWriter, r *http.Request, locker *redlock.Locker) {
 	ctx, cancel := context.WithTimeout(r.Context(), time.Second)
 	defer cancel()

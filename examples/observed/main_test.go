@@ -86,7 +86,7 @@ func start(t *testing.T, inFile bool) *running {
 	return r
 }
 
-// get requests a page.
+// get returns the body of a page.
 func get(ctx context.Context, url string) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -101,14 +101,14 @@ func get(ctx context.Context, url string) (string, error) {
 	return string(body), err
 }
 
-// eventually waits until is returns true. After a minute it fails the test with the text that is returns.
-func (r *running) eventually(what string, is func() (bool, string)) {
+// eventually waits until check returns true. After a minute, it fails the test with the text that check has returned.
+func (r *running) eventually(what string, check func() (bool, string)) {
 	r.Helper()
 	bound := time.After(time.Minute)
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		ok, said := is()
+		ok, said := check()
 		if ok {
 			return
 		}

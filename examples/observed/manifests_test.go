@@ -116,10 +116,10 @@ func parse(t *testing.T, file string) map[string]manifest {
 		}
 		id := m.Kind + "/" + m.Metadata.Name
 		if versions[m.Kind] != m.APIVersion || m.Metadata.Name == "" {
-			t.Errorf("%s: %s has the API version %q", file, id, m.APIVersion)
+			t.Errorf("%s: %s has the API version %q, want %q", file, id, m.APIVersion, versions[m.Kind])
 		}
 		if m.Kind != "Namespace" && m.Metadata.Namespace != "redlock" {
-			t.Errorf("%s: %s is in the namespace %q", file, id, m.Metadata.Namespace)
+			t.Errorf("%s: %s is in the namespace %q, want redlock", file, id, m.Metadata.Namespace)
 		}
 		if _, twice := all[id]; twice {
 			t.Errorf("%s: %s is defined twice", file, id)
@@ -200,7 +200,8 @@ func TestMastersAreIndependent(t *testing.T) {
 	const maxTTL = 30.0 // s, the default of WithMaxTTL
 	if guard := maxTTL; masters.UpdateStrategy.Type != "RollingUpdate" ||
 		float64(masters.MinReadySeconds) < guard+30 {
-		t.Errorf("a rollout (%+v) waits for only %d s between masters", masters.UpdateStrategy, masters.MinReadySeconds)
+		t.Errorf("the rollout (%+v) waits for %d s between masters, want a quarantine and 30 s more",
+			masters.UpdateStrategy, masters.MinReadySeconds)
 	}
 	if len(masters.Claims) != 1 {
 		t.Error("the masters have no separate volumes")
@@ -218,7 +219,7 @@ func TestMastersAreIndependent(t *testing.T) {
 		Selector       selector
 	}](t, all, "PodDisruptionBudget/masters")
 	if budget.MaxUnavailable != 1 || !selects(budget.Selector.MatchLabels, pods) {
-		t.Errorf("the disruption budget is not for one of the masters at a time: %+v", budget)
+		t.Errorf("the disruption budget does not limit evictions to one master at a time: %+v", budget)
 	}
 }
 
@@ -241,14 +242,14 @@ func TestClientReachesTheMasters(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := slices.Sorted(maps.Values(masterURLs(t, all, masters))); !slices.Equal(config.Masters, want) {
-		t.Errorf("the client has the masters %q, the services are %q", config.Masters, want)
+		t.Errorf("the client has the masters %q, want the services %q", config.Masters, want)
 	}
 	args := []string{fmt.Sprintf("-listen=:%d", c.Ports[0].ContainerPort), "-config=" + mount.MountPath + "/locks.json"}
 	if !slices.Equal(c.Args, args) || mount.Name != volume.Name || mount.SubPath != "" {
 		t.Errorf("the client starts with %q and the volume %+v, want %q", c.Args, mount, args)
 	}
 	if get := c.Readiness.HTTPGet; get.Path != "/ready" || get.Port != c.Ports[0].Name || c.Liveness != nil {
-		t.Errorf("the client has the readiness probe %+v and the liveness probe %v", get, c.Liveness)
+		t.Errorf("the client has the readiness probe %+v, want /ready, and the liveness probe %v, want none", get, c.Liveness)
 	}
 	if !selects(client.Selector.MatchLabels, pods) {
 		t.Errorf("the selector %v does not select the pods %v", client.Selector.MatchLabels, pods)

@@ -59,7 +59,7 @@ func TestRulesAreComplete(t *testing.T) {
 				t.Errorf("%s has no expression or no summary", r.Alert)
 			}
 			if s := r.Labels["severity"]; s != "warning" && s != "critical" {
-				t.Errorf("%s has the severity %q", r.Alert, s)
+				t.Errorf("%s has the severity %q, want warning or critical", r.Alert, s)
 			}
 		}
 	}
@@ -68,7 +68,7 @@ func TestRulesAreComplete(t *testing.T) {
 	}
 }
 
-// Prometheus accepts the rules, and for the series in alerts_test.yml they fire as the file expects.
+// promtool accepts the rules, and the unit tests of the rules in alerts_test.yml pass.
 func TestRulesPassPromtool(t *testing.T) {
 	promtool, err := exec.LookPath("promtool")
 	if err != nil {

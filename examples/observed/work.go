@@ -14,8 +14,8 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlockfile"
 )
 
-// open makes a Locker over the masters in the file config, or over those at urls if config is empty. Until ctx ends,
-// the Locker follows changes of the file. shut closes the Locker, and then the connections.
+// open creates a Locker over the masters in the file config, or over the masters at urls if config is empty. Until ctx
+// ends, the Locker applies changes of the file. shut closes the Locker, and then the connections.
 func open(ctx context.Context, config string, urls []string, opts ...redlock.Option) (
 	locker *redlock.Locker, shut func(context.Context) error, err error,
 ) {
@@ -39,10 +39,10 @@ func open(ctx context.Context, config string, urls []string, opts ...redlock.Opt
 const (
 	jobTime  = 20 * time.Millisecond
 	jobPause = 100 * time.Millisecond
-	waiting  = 2 * time.Second // the maximum time that a job waits for its lock
+	waiting  = 2 * time.Second // maximum time for which a job waits for its lock
 )
 
-// work runs jobs, and lead, until ctx ends.
+// work calls job and lead repeatedly until ctx ends.
 func work(ctx context.Context, locker *redlock.Locker, tracer trace.Tracer) {
 	var all sync.WaitGroup
 	defer all.Wait()

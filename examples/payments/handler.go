@@ -11,7 +11,7 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// A Handler pays the order in the request path. The test of this type needs no server.
+// A Handler pays the order in the request path. The tests of a Handler need no Redis server.
 type Handler struct {
 	Locker *redlock.Locker // one for the whole program, created at its start and closed at its end
 	// Pay must write with the token, to a table that refuses a token smaller than the largest one it has seen: see
@@ -32,16 +32,16 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case paid: // err is not nil if the lock ended early, or its release was not confirmed
 		if err != nil {
-			slog.Warn("paid", "order", order, "error", err)
+			slog.Warn("paid, but the lock ended early or its release was not confirmed", "order", order, "error", err)
 		}
 		fmt.Fprintln(w, "paid")
 	case !began && errors.Is(err, redlock.ErrHeld):
 		http.Error(w, "another client is paying this order", http.StatusConflict)
 	case !began: // too few masters answered in time, or this server is closing
-		slog.Warn("not tried", "order", order, "error", err)
-		http.Error(w, "not tried; ask again", http.StatusServiceUnavailable)
-	default: // also ErrLost: Pay may have written before it stopped; the client retries, and Pay detects that
-		slog.Error("not known to be paid", "order", order, "error", err)
-		http.Error(w, "not known to be paid; ask again", http.StatusInternalServerError)
+		slog.Warn("payment not started", "order", order, "error", err)
+		http.Error(w, "payment not started; try again", http.StatusServiceUnavailable)
+	default: // also ErrLost: Pay may have paid; the client retries, and Pay does nothing if the order is already paid
+		slog.Error("outcome of the payment is unknown", "order", order, "error", err)
+		http.Error(w, "outcome of the payment is unknown; try again", http.StatusInternalServerError)
 	}
 }

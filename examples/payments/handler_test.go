@@ -13,7 +13,7 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// inMemory runs a test over five masters in memory, in a bubble where seconds pass at once.
+// inMemory runs test with a Locker over five masters in memory, in virtual time.
 func inMemory(t *testing.T, test func(t *testing.T, masters *redlocktest.Masters, locker *redlock.Locker)) {
 	synctest.Test(t, func(t *testing.T) {
 		locker, masters := redlocktest.NewLocker(t, 5, redlock.WithLogger(slog.New(slog.DiscardHandler)))
@@ -29,27 +29,27 @@ func TestEachOrderIsPaidByOne(t *testing.T) {
 			return nil
 		}}
 		if status := ask(h); status != http.StatusOK {
-			t.Error(status)
+			t.Errorf("the status is %d, want %d", status, http.StatusOK)
 		}
-		masters.Take("orders:42", time.Minute) // another server pays it
+		masters.Take("orders:42", time.Minute) // another server is paying the order
 		if status := ask(h); status != http.StatusConflict {
-			t.Error(status)
+			t.Errorf("the status is %d, want %d", status, http.StatusConflict)
 		}
 		masters.Free("orders:42")
 		if status := ask(h); status != http.StatusOK {
-			t.Error(status)
+			t.Errorf("the status is %d, want %d", status, http.StatusOK)
 		}
 		masters.Master(0).Stop()
 		masters.Master(1).Hang() // two of five fail, so a majority remains
 		if status := ask(h); status != http.StatusOK {
-			t.Error(status)
+			t.Errorf("the status is %d, want %d", status, http.StatusOK)
 		}
 		masters.Master(2).Hang()
 		if status := ask(h); status != http.StatusServiceUnavailable {
-			t.Error(status)
+			t.Errorf("the status is %d, want %d", status, http.StatusServiceUnavailable)
 		}
 		if len(tokens) != 3 || tokens[0] >= tokens[1] || tokens[1] >= tokens[2] {
-			t.Errorf("tokens %d, want three that grow", tokens)
+			t.Errorf("the tokens are %d, want three increasing tokens", tokens)
 		}
 	})
 }
@@ -61,7 +61,7 @@ func TestClosingServerRefusesPayments(t *testing.T) {
 			t.Fatal(err)
 		}
 		if status := ask(&Handler{Locker: locker}); status != http.StatusServiceUnavailable {
-			t.Error(status)
+			t.Errorf("the status is %d, want %d", status, http.StatusServiceUnavailable)
 		}
 	})
 }
@@ -74,12 +74,12 @@ func TestPayingStopsWhenTheLockIsLost(t *testing.T) {
 			return ctx.Err()
 		}}
 		if status := ask(h); status != http.StatusInternalServerError {
-			t.Error(status)
+			t.Errorf("the status is %d, want %d", status, http.StatusInternalServerError)
 		}
 	})
 }
 
-// A master that restarts empty takes no lock away, and votes again after its quarantine.
+// If a master restarts empty, the lock is still held, and the master votes again after its quarantine.
 func TestPayingContinuesDuringRestart(t *testing.T) {
 	inMemory(t, func(t *testing.T, masters *redlocktest.Masters, locker *redlock.Locker) {
 		h := &Handler{Locker: locker, Pay: func(ctx context.Context, _ string, _ int64) error {
@@ -88,7 +88,7 @@ func TestPayingContinuesDuringRestart(t *testing.T) {
 			return ctx.Err()
 		}}
 		if status := ask(h); status != http.StatusOK {
-			t.Error(status)
+			t.Errorf("the status is %d, want %d", status, http.StatusOK)
 		}
 		if m := locker.Admin().Masters()[0]; m.State != "voting" {
 			t.Errorf("a minute after its restart the master is %s: %v", m.State, m.Err)

@@ -24,7 +24,7 @@ import (
 
 func main() {
 	log.SetFlags(0)
-	address := flag.String("listen", "127.0.0.1:8080", "where the orders are served")
+	address := flag.String("listen", "127.0.0.1:8080", "address of the server")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -46,7 +46,7 @@ func run(ctx context.Context, urls []string, l net.Listener) error {
 	if err != nil {
 		return err
 	}
-	defer masters.Close() // the last: deferred calls run in reverse
+	defer masters.Close() // closed last: deferred calls run in reverse order
 	locker, err := redlock.New(masters)
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func run(ctx context.Context, urls []string, l net.Listener) error {
 	defer func() {
 		over, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
-		_ = locker.Close(over) // what could not be released expires after its TTL
+		_ = locker.Close(over) // unreleased locks expire after their TTL
 	}()
 	mux := http.NewServeMux()
 	mux.Handle("POST /orders/{order}", &Handler{Locker: locker, Pay: pay})
@@ -82,6 +82,6 @@ func run(ctx context.Context, urls []string, l net.Listener) error {
 
 // pay only prints a line. Replace it with your payment; see Handler.Pay.
 func pay(ctx context.Context, order string, token int64) error {
-	fmt.Printf("order %s is paid with the token %d\n", order, token)
+	fmt.Printf("order %s is paid, token %d\n", order, token)
 	return ctx.Err()
 }

@@ -33,7 +33,7 @@ func TestProgramPays(t *testing.T) {
 	body, err := io.ReadAll(answer.Body)
 	answer.Body.Close()
 	if answer.StatusCode != http.StatusOK || string(body) != "paid\n" || err != nil {
-		t.Errorf("the response has the status %s and the body %q, %v", answer.Status, body, err)
+		t.Errorf("the response has the status %s and the body %q, %v; want 200 and \"paid\"", answer.Status, body, err)
 	}
 	stop()
 	if err := <-ended; err != nil {

@@ -56,7 +56,7 @@ func (s *stage) say(format string, args ...any) {
 	fmt.Fprintf(s.out, "%5.1f s  %s\n", time.Since(s.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// heldOn returns on how many of the n masters the name is locked.
+// heldOn returns the number of masters that have the lock of name, and the number of all masters.
 func (s *stage) heldOn(ctx context.Context, name string) (on, n int) {
 	i, err := s.a.Inspect(ctx, name)
 	if err != nil {
@@ -83,7 +83,7 @@ func (s *stage) play(ctx context.Context) error {
 			won <- lock
 		}
 	}()
-	s.say("program B waits for it")
+	s.say("program B waits for the lock")
 
 	if err := errors.Join(s.deployment.kill(3), s.deployment.kill(4)); err != nil {
 		return err
@@ -91,7 +91,7 @@ func (s *stage) play(ctx context.Context) error {
 	s.say("masters 4 and 5 are killed")
 	pause(ctx, 2500*time.Millisecond)
 	on, n := s.heldOn(ctx, name)
-	s.say("longer than a TTL later: A holds it still (%v), on %d of %d masters", first.Err() == nil, on, n)
+	s.say("longer than a TTL later: A still holds the lock (%v), on %d of %d masters", first.Err() == nil, on, n)
 
 	if err := s.deployment.restart(ctx, 4); err != nil {
 		return err
@@ -108,7 +108,7 @@ func (s *stage) play(ctx context.Context) error {
 	s.say("masters 2 and 3 hang. No majority can grant or extend anything")
 	lost := first.Context(ctx)
 	<-lost.Done()
-	s.say("A learns of the loss in time, while no other client can hold it: %v", context.Cause(lost))
+	s.say("A learns of the loss in time, before another client can hold the lock: %v", context.Cause(lost))
 
 	if err := errors.Join(s.deployment.goOn(1), s.deployment.goOn(2)); err != nil {
 		return err
@@ -118,9 +118,10 @@ func (s *stage) play(ctx context.Context) error {
 	case err := <-failed:
 		return err
 	case next := <-won:
-		s.say("program B holds it, token %d: a resource that has seen it refuses what A writes late", next.Token())
+		s.say("program B holds the lock, token %d: a resource that has seen this token refuses late writes of A",
+			next.Token())
 		if next.Token() <= first.Token() {
-			return fmt.Errorf("token %d after %d", next.Token(), first.Token())
+			return fmt.Errorf("the token of B is %d, want a larger token than that of A, %d", next.Token(), first.Token())
 		}
 		return next.Unlock(ctx)
 	}

@@ -27,8 +27,8 @@ func TestDemonstration(t *testing.T) {
 				t.Fatalf("%v\n%s", err, &out)
 			}
 			rest := out.String()
-			for _, line := range []string{"A holds", "B waits", "are killed", "holds it still (true)", "quarantine", "hang",
-				"A learns of the loss in time", "lost", "continue", "program B holds it"} {
+			for _, line := range []string{"A holds", "B waits", "are killed", "still holds the lock (true)", "quarantine",
+				"hang", "A learns of the loss in time", "lost", "continue", "program B holds the lock"} {
 				_, after, found := strings.Cut(rest, line)
 				if !found {
 					t.Fatalf("%q is missing or out of order:\n%s", line, &out)

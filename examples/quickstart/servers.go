@@ -10,7 +10,7 @@ import (
 
 // A deployment holds the masters of the demonstration, and functions that inject faults.
 type deployment struct {
-	what    string
+	what    string // description of the masters
 	urls    []string
 	kill    func(i int) error
 	restart func(ctx context.Context, i int) error // without data
@@ -65,7 +65,7 @@ func inMemory(n int) (*deployment, error) {
 		}
 	}
 	return &deployment{
-		what: "in memory, since no redis-server is installed",
+		what: "in memory, because no redis-server is installed",
 		urls: addrs,
 		kill: do((*redlocktest.Master).Stop),
 		restart: func(_ context.Context, i int) error {

@@ -4,8 +4,8 @@
 //
 // Two transfers between the same accounts in opposite directions do not deadlock, because DoAll locks the names in a
 // sorted order. The table stores the token of the last writer of each account, and refuses a transfer with a smaller
-// token. So if a program is stopped until its locks have expired and other programs have written, it moves nothing
-// when it resumes.
+// token. So if a program is stopped until its locks have expired and other programs have written, the program moves
+// nothing when it resumes.
 package main
 
 import (
@@ -38,7 +38,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	amount, err := strconv.ParseInt(args[3], 10, 64)
 	if err != nil || amount <= 0 {
-		return fmt.Errorf("the amount is %q: write a number above 0", args[3])
+		return fmt.Errorf("amount %q: must be an integer greater than 0", args[3])
 	}
 	db, err := open(ctx, args[0])
 	if err != nil {
@@ -67,12 +67,12 @@ func transfer(ctx context.Context, locker *redlock.Locker, db *sql.DB, from, to 
 }
 
 // errFenced is returned if a later holder of an account's lock has written to the account.
-var errFenced = errors.New("the token is older than the last writer's")
+var errFenced = errors.New("the token is smaller than that of the last writer")
 
 // move writes both accounts, each with the token of its lock, or neither of them.
 func move(ctx context.Context, db *sql.DB, from, to string, amount, fromToken, toToken int64) error {
 	if from == to {
-		return errors.New("the accounts are one and the same")
+		return errors.New("both accounts are the same: give two accounts")
 	}
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
@@ -96,7 +96,7 @@ func move(ctx context.Context, db *sql.DB, from, to string, amount, fromToken, t
 	return tx.Commit()
 }
 
-// open opens the table of accounts. A transfer that would make a balance negative fails.
+// open opens or creates the table of accounts. A transfer that would make a balance negative fails.
 func open(ctx context.Context, path string) (*sql.DB, error) {
 	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(10000)&_txlock=immediate")
 	if err != nil {

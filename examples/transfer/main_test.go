@@ -15,7 +15,8 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// accounts creates some accounts with 100 each, and returns their table.
+// accounts creates a database with these accounts, each with the balance 100, and returns its path and the open
+// database.
 func accounts(t *testing.T, names ...string) (path string, db *sql.DB) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "bank.db")
@@ -58,7 +59,7 @@ func TestTransfersInAllDirections(t *testing.T) {
 	wg.Wait()
 	sum := int64(0)
 	if err := db.QueryRow(`SELECT sum(balance) FROM accounts`).Scan(&sum); err != nil || sum != 300 {
-		t.Errorf("the sum of all accounts is %d, %v", sum, err)
+		t.Errorf("the sum of all accounts is %d, %v; want 300", sum, err)
 	}
 }
 
@@ -82,18 +83,18 @@ func TestLateTransferChangesNeitherAccount(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := move(ctx, db, "a", "b", 50, old[0], old[1]); !errors.Is(err, errFenced) {
-		t.Errorf("the late transfer returned %v", err)
+		t.Errorf("the late transfer returned %v, want errFenced", err)
 	}
 	// One current token and one late token are not enough.
 	if err := move(ctx, db, "a", "b", 50, old[0]+1_000_000_000, old[1]); !errors.Is(err, errFenced) {
-		t.Errorf("the transfer with one late token returned %v", err)
+		t.Errorf("the transfer with one late token returned %v, want errFenced", err)
 	}
 	var a, b int64
 	err = db.QueryRow(`SELECT (SELECT balance FROM accounts WHERE name = 'a'),
 		(SELECT balance FROM accounts WHERE name = 'b')`).
 		Scan(&a, &b)
 	if err != nil || a != 110 || b != 90 {
-		t.Errorf("the balances are %d and %d, %v", a, b, err)
+		t.Errorf("the balances are %d and %d, %v; want 110 and 90", a, b, err)
 	}
 }
 

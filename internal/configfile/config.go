@@ -21,7 +21,7 @@ import (
 // A Config describes a deployment.
 type Config struct {
 	redlock.Configuration
-	Shard           string   `json:"shard"`  // which shard the masters are, as 2/3
+	Shard           string   `json:"shard"`  // number of the shard and of all shards, as in "2/3"
 	Shards          []Shard  `json:"shards"` // replaces Masters
 	Prefix          string   `json:"prefix"`
 	Guard           string   `json:"guard"` // the max TTL; empty for the default
@@ -36,7 +36,7 @@ type Config struct {
 
 	// Change makes Open use the epoch and the next masters.
 	Change bool `json:"-"`
-	// Run runs a password command. If it is nil, the Run method of the command is used.
+	// Run runs a password command. If Run is nil, the Run method of the command is used.
 	Run func(*exec.Cmd) error `json:"-"`
 
 	shard [2]int // parsed from Shard: number and total
@@ -45,7 +45,7 @@ type Config struct {
 // New returns a Config without masters.
 func New() *Config { return &Config{Prefix: private.DefaultPrefix} }
 
-// Read reads and checks the file. Relative paths in the file are interpreted relative to its directory.
+// Read reads and checks the file at path. Relative paths in the file are relative to the directory of the file.
 func Read(path string) (*Config, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -58,11 +58,11 @@ func Read(path string) (*Config, error) {
 		return nil, fmt.Errorf("%s: invalid configuration of masters: %w", path, err)
 	}
 	if d.More() {
-		return nil, fmt.Errorf("%s: text after the configuration of masters", path)
+		return nil, fmt.Errorf("%s: unexpected text after the configuration of masters", path)
 	}
 	paths := []*string{&c.CA, &c.Cert, &c.Key, &c.PasswordFile}
 	if program := c.PasswordCommand; len(program) > 0 && filepath.Base(program[0]) != program[0] {
-		paths = append(paths, &program[0]) // a name without a directory is looked up in PATH
+		paths = append(paths, &program[0]) // a program without a directory is looked up in PATH
 	}
 	for _, p := range paths {
 		if *p != "" && !filepath.IsAbs(*p) {
@@ -92,7 +92,7 @@ func (c *Config) checkChange() error {
 	return c.CheckConfiguration()
 }
 
-// CheckConfiguration checks the epoch and the related fields.
+// CheckConfiguration returns an error if the epoch, the masters or the next masters are invalid.
 func (c *Config) CheckConfiguration() error {
 	text, err := json.Marshal(c.Configuration)
 	if err == nil {
@@ -109,7 +109,7 @@ func (c *Config) tls() (*tls.Config, error) {
 			return nil, err
 		}
 		if t.RootCAs = x509.NewCertPool(); !t.RootCAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("%s has no certificate in PEM", c.CA)
+			return nil, fmt.Errorf("%s: contains no certificate in PEM", c.CA)
 		}
 	}
 	if (c.Cert == "") != (c.Key == "") {
@@ -160,7 +160,8 @@ func (c *Config) lockerOptions() []redlock.Option {
 	return opts
 }
 
-// urls returns the URLs of the masters, each once.
+// urls returns the URLs of the masters. During a change, it returns the URLs of the old and the next masters, without
+// duplicates.
 func (c *Config) urls() (urls []string) {
 	for _, u := range slices.Concat(c.Masters, c.Next) {
 		if !c.Change || !slices.Contains(urls, u) { // old and next masters may overlap
@@ -170,7 +171,7 @@ func (c *Config) urls() (urls []string) {
 	return urls
 }
 
-// Name replaces the masters of c by those with the given URLs. An element "/" separates the masters of two shards.
+// Name replaces the masters of c with the masters at urls. An element "/" separates the masters of two shards.
 func (c *Config) Name(urls []string) {
 	c.Configuration, c.Shards, c.Change = redlock.Configuration{}, nil, false
 	for {

@@ -11,26 +11,26 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// A Shard is the masters of one shard.
+// A Shard contains the masters of one shard.
 type Shard = redlock.Configuration
 
 func (c *Config) checkShards() error {
 	if len(c.Shards) > 0 && (len(c.Masters) > 0 || c.Shard != "") {
-		return errors.New(`use either "shards" or "masters", not both`)
+		return errors.New(`"shards" and "masters" (or "shard") exclude each other: give one, not both`)
 	}
 	if c.Shard == "" {
 		return nil
 	}
 	if n, err := fmt.Sscanf(c.Shard, "%d/%d", &c.shard[0], &c.shard[1]); n != 2 || err != nil {
-		return fmt.Errorf("shard %q is not of the form 2/3", c.Shard)
+		return fmt.Errorf("shard %q: must have the form 2/3 (number/total)", c.Shard)
 	}
 	return nil
 }
 
-// inChange reports whether s contains an epoch or next masters, which Open then uses.
+// inChange reports whether s contains an epoch or next masters. If so, Open passes s to the Locker.
 func inChange(s redlock.Configuration) bool { return s.Epoch != 0 || len(s.Next) > 0 }
 
-// shards returns the part of c for each shard.
+// shards returns a Config for each shard.
 func (c *Config) shards() []*Config {
 	if len(c.Shards) == 0 {
 		return []*Config{c}
@@ -52,7 +52,7 @@ func (c *Config) Configurations() (list []redlock.Configuration) {
 	return list
 }
 
-// openPools makes the pool of one shard, or one pool for each bucket of a cluster.
+// openPools creates the pool of one shard, or one pool for each bucket of a cluster.
 func (c *Config) openPools() ([]*pool.Pool, error) {
 	opts, err := c.poolOptions()
 	if err != nil {
@@ -66,8 +66,8 @@ func (c *Config) openPools() ([]*pool.Pool, error) {
 	return []*pool.Pool{p}, err
 }
 
-// Open makes the pools, one for each shard or bucket, and a Locker over them. opts take precedence over c. shut
-// closes the Locker, which tries to release its locks until ctx ends, and then the pools.
+// Open creates a pool for each shard or bucket, and a Locker over the pools. opts take precedence over c. shut closes
+// the Locker, which tries to release its locks until ctx ends, and then closes the pools.
 func (c *Config) Open(opts ...redlock.Option) (
 	l *redlock.Locker, pools []*pool.Pool, shut func(ctx context.Context) error, err error,
 ) {
@@ -112,6 +112,6 @@ func (c *Config) Open(opts ...redlock.Option) (
 
 func closeAll(pools []*pool.Pool) {
 	for _, p := range pools {
-		_ = p.Close() // it returns nil
+		_ = p.Close() // never fails
 	}
 }

@@ -22,7 +22,7 @@ const (
 	commandDialTimeout = 5 * time.Second
 )
 
-// checkPassword checks that the file has at most one source of the password.
+// checkPassword returns an error if c has more than one source of the password.
 func (c *Config) checkPassword() error {
 	given := 0
 	for _, is := range []bool{c.Password != "", c.PasswordFile != "", c.PasswordCommand != nil} {
@@ -39,7 +39,7 @@ func (c *Config) checkPassword() error {
 	return nil
 }
 
-// credentials returns the options of the pool that log in.
+// credentials returns the options of the pool that contain the credentials.
 func (c *Config) credentials() []pool.Option {
 	read := c.readPassword
 	switch {
@@ -83,7 +83,7 @@ func (c *Config) runPasswordCommand(ctx context.Context) (string, error) {
 	var out limitedOutput
 	cmd := exec.CommandContext(ctx, c.PasswordCommand[0], c.PasswordCommand[1:]...)
 	cmd.Stdout = &out
-	cmd.WaitDelay = time.Second // a child of the command may keep its output open
+	cmd.WaitDelay = time.Second // a child of the command may keep the output open
 	run := c.Run
 	if run == nil {
 		run = (*exec.Cmd).Run
@@ -98,7 +98,7 @@ func (c *Config) runPasswordCommand(ctx context.Context) (string, error) {
 	return onePassword(name, out.String())
 }
 
-// onePassword returns the password in text, the content of a file or the output of a command.
+// onePassword returns the password in text, which is the content of a file, or the output of a command.
 func onePassword(source, text string) (string, error) {
 	password := strings.TrimRight(text, "\r\n")
 	switch {

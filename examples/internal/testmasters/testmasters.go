@@ -12,7 +12,7 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// Start starts n servers, which vote immediately, and stops them at the end of the test. It skips the test if no
+// Start starts n servers, which vote immediately, and stops them at the end of the test. Start skips the test if no
 // server program is installed.
 func Start(t testing.TB, n int) (servers []*redisproc.Server, urls []string) {
 	t.Helper()
@@ -28,7 +28,7 @@ func Start(t testing.TB, n int) (servers []*redisproc.Server, urls []string) {
 	return servers, urls
 }
 
-// Listen starts n masters in memory, which listen until the end of the test. It needs no server program.
+// Listen starts n masters in memory, which listen until the end of the test. Listen needs no server program.
 func Listen(t testing.TB, n int) (urls []string) {
 	t.Helper()
 	masters := redlocktest.New(n)

@@ -20,22 +20,22 @@ func main() {
 	}
 }
 
-// The selector of the dashboard's variables, and the placeholder for it in the queries.
+// place is the placeholder in queries. It is replaced with selector, which uses the variables of the dashboard.
 const (
 	place    = "SEL"
 	selector = `job=~"$job", instance=~"$instance"`
 )
 
-// The grid of Grafana is 24 columns wide, so a row consists of four panels.
+// The grid of Grafana has 24 columns, so a row consists of four panels.
 const panelWidth, panelHeight = 6, 8
 
 // object is a JSON object; encoding/json sorts its keys.
 type object = map[string]any
 
-// source is the data source that the variable of the dashboard selects.
+// source refers to the data source that the user selects on the dashboard.
 var source = object{"type": "prometheus", "uid": "${datasource}"}
 
-// generate returns the dashboard.
+// generate returns the dashboard as JSON.
 func generate() ([]byte, error) {
 	metrics, err := exported()
 	if err != nil {
@@ -72,7 +72,7 @@ func generate() ([]byte, error) {
 	return text.Bytes(), err
 }
 
-// variables returns the data source, the jobs and the instances that the user selects.
+// variables returns the variables of the dashboard: the data source, the jobs and the instances.
 func variables() []object {
 	values := func(name, query string) object {
 		return object{

@@ -40,7 +40,7 @@ func TestFileIsCurrent(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(read(t, file), want) {
-		t.Error("deploy/grafana/redlock.json is not current: " +
+		t.Error("deploy/grafana/redlock.json is out of date: run " +
 			"go run ./redlockprom/internal/dashboard >deploy/grafana/redlock.json")
 	}
 }
@@ -66,8 +66,8 @@ func series(t *testing.T) map[string][]string {
 	return all
 }
 
-// histograms returns the names of the histograms. It reports an event for each of them first, since a histogram has
-// no series before.
+// histograms returns the names of the histograms. It first reports an event for each histogram, because a histogram
+// without events has no series.
 func histograms(t *testing.T) (names []string) {
 	t.Helper()
 	c := redlockprom.New()
@@ -127,7 +127,7 @@ func checkQuery(all map[string][]string, expr string) (metrics []string, err err
 		}
 	}
 	if len(metrics) == 0 {
-		err = errors.Join(err, errors.New("it reads no metric"))
+		err = errors.Join(err, errors.New("the query reads no metric"))
 	}
 	return metrics, err
 }
@@ -141,13 +141,13 @@ func TestCheckQuery(t *testing.T) {
 		`redlock_votes_total / on (x) redlock_held`:                  false,
 	} {
 		if _, err := checkQuery(all, expr); (err == nil) != valid {
-			t.Errorf("checkQuery of %s returned %v", expr, err)
+			t.Errorf("checkQuery of %s returned %v, want valid: %v", expr, err, valid)
 		}
 	}
 }
 
-// Each query of the dashboard reads metrics and labels that the collector exports, and the description of the panel
-// names these metrics. Each metric is on a panel.
+// Each query of the dashboard uses metrics and labels that the collector exports, and the description of the panel
+// contains these metrics. Each metric is on a panel.
 func TestQueriesMatchTheCollector(t *testing.T) {
 	all := series(t)
 	var dashboard struct {
@@ -168,11 +168,12 @@ func TestQueriesMatchTheCollector(t *testing.T) {
 			}
 			for _, l := range regexp.MustCompile(`\{\{(\w+)\}\}`).FindAllStringSubmatch(q.LegendFormat, -1) {
 				if !regexp.MustCompile(`by \([^)]*\b` + l[1] + `\b`).MatchString(q.Expr) {
-					t.Errorf("panel %q: the legend %q has a label that %s does not return", p.Title, q.LegendFormat, q.Expr)
+					t.Errorf("panel %q: the legend %q contains a label that the query %s does not return", p.Title,
+						q.LegendFormat, q.Expr)
 				}
 			}
 			if !strings.Contains(q.Expr, selector) {
-				t.Errorf("panel %q: %s ignores the variables of the dashboard", p.Title, q.Expr)
+				t.Errorf("panel %q: the query %s does not use the variables of the dashboard", p.Title, q.Expr)
 			}
 			for _, m := range metrics {
 				shown[base(m)] = true
@@ -197,7 +198,7 @@ func base(name string) string {
 	return name
 }
 
-// Each alert, and each query in the README of the example, reads metrics and labels that the collector exports.
+// Each alert, and each query in the README of the example, uses metrics and labels that the collector exports.
 func TestAlertsMatchTheCollector(t *testing.T) {
 	all := series(t)
 	for path, pattern := range map[string]string{alerts: `(?m)^ *expr: (.*)$`, readme: "(?s)```promql\n(.*?)```"} {

@@ -16,7 +16,7 @@ type metricInfo struct {
 	labels []string
 }
 
-// descText matches the text of a prometheus.Desc, because its fields cannot be read in any other way.
+// descText matches the String of a prometheus.Desc, which does not export its fields.
 var descText = regexp.MustCompile(`^Desc\{fqName: "([^"]*)", help: "([^"]*)",.* variableLabels: \{([^}]*)\}`)
 
 // exported returns the metrics of a collector by name.
@@ -28,10 +28,10 @@ func exported() (map[string]metricInfo, error) {
 	}()
 	metrics := map[string]metricInfo{}
 	var err error
-	for d := range descs { // read all, so that Describe returns
+	for d := range descs { // receive all, so that Describe returns
 		m := descText.FindStringSubmatch(d.String())
 		if m == nil {
-			err = fmt.Errorf("unknown format of a description: %s", d)
+			err = fmt.Errorf("the description has an unknown format: %s", d)
 			continue
 		}
 		info := metricInfo{help: m[2]}

@@ -5,7 +5,7 @@ package main
 type panel struct {
 	title   string
 	kind    string // the type of the panel; "" means timeseries
-	unit    string // of Grafana
+	unit    string // a unit of Grafana
 	note    string
 	metrics []string
 	queries []query
@@ -13,7 +13,7 @@ type panel struct {
 	states  []state // of a timeline
 }
 
-// A query is one expression of PromQL. SEL in it is replaced by the selector of the dashboard's variables.
+// A query is one expression of PromQL. SEL in the expression is replaced with the constant selector.
 type query struct{ expr, legend string }
 
 // A state is the text and the color of one value.
@@ -29,7 +29,7 @@ type row struct {
 }
 
 var rows = []row{
-	{"Can locks be taken?", []panel{
+	{"Can locks be acquired?", []panel{
 		{
 			title: "Quorum", kind: "state-timeline", metrics: []string{"redlock_quorum"},
 			queries: []query{{`min by (instance) (redlock_quorum{SEL})`, "{{instance}}"}},
@@ -37,14 +37,14 @@ var rows = []row{
 		},
 		{
 			title: "Masters that vote", kind: "state-timeline", metrics: []string{"redlock_master_voting"},
-			note:    "A master is red if one of the clients does not count its vote.",
+			note:    "A master is red if it has no vote with at least one client.",
 			queries: []query{{`min by (master) (redlock_master_voting{SEL})`, "{{master}}"}},
 			states:  []state{{0, "no vote", "red"}, {1, "votes", "green"}},
 		},
 		{
-			title: "Masters out, by state", unit: "short",
+			title: "Masters that do not vote, by state", unit: "short",
 			metrics: []string{"redlock_master_state", "redlock_master_quarantine_left_seconds", "redlock_master_epoch"},
-			note:    "1 for each master that grants no locks, with its state, and the seconds left of a quarantine.",
+			note:    "1 for the state of each master that grants no locks; the remaining seconds of a quarantine; the epoch.",
 			queries: []query{
 				{`max by (master, state) (redlock_master_state{SEL, state!="voting"}) > 0`, "{{master}} {{state}}"},
 				{`max by (master) (redlock_master_quarantine_left_seconds{SEL}) > 0`, "{{master}} quarantine left"},
@@ -78,7 +78,7 @@ var rows = []row{
 		},
 		{
 			title: "Waiting calls", unit: "short", metrics: []string{"redlock_waiting"},
-			note: "By reason: another lock has the name, or no quorum of the masters can grant it.",
+			note: "By reason: another client holds the name, or no quorum of the masters can grant the lock.",
 			queries: []query{
 				{`sum by (instance, reason) (redlock_waiting{SEL})`, "{{instance}}: {{reason}}"},
 			},
