@@ -68,7 +68,7 @@ var List = []Mutant{
 		"validity, and no client lengthens a quarantine that is too short for it: two holders",
 		Suite: Sim, Kinds: "emptied", Shows: "two holders"},
 	{Name: "close-releases-first", Wrong: "a Locker keeps its locks although its Close has returned",
-		Suite: Sim, Kinds: "leaving", Shows: "holds the lock on"},
+		Suite: Sim, Kinds: "leaving", Shows: "still holds the lock"},
 	{Name: "one-second", Wrong: "a first waiter that hangs keeps the name from all others for as long as it counts",
 		Suite: Sim, Kinds: "crowd", Shows: "no client had the name"},
 	{Name: "voters-leave", Wrong: "a waiter that can reach only a minority is first, and no other client wins",

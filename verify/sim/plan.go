@@ -13,17 +13,17 @@ type kind int
 
 // The kinds. Runs of the kind excess include faults that are not tolerated according to the documentation.
 const (
-	contention  kind = iota // no faults but a network with different delays: many clients compete for one name
+	contention  kind = iota // many calls compete for few names, over links with different delays
 	amnesia                 // masters restart empty, are flushed, are restored from a snapshot, or fail back
 	lateness                // messages are delayed, lost, duplicated, or arrive on an old connection
-	partition               // links cut, one way or both
+	partition               // links are cut, in one or both directions
 	suspension              // clients are suspended and frozen, and extend their locks soon after waking up
 	clocks                  // clocks run as wrong as the drift allows, and locks are used until they expire
 	oldness                 // no client locks for longer than fences are kept, and clocks of clients stop meanwhile
 	deployments             // clients with different max TTLs
 	mixture                 // any combination from the seed
 	excess                  // faults that are not tolerated
-	changes                 // the masters are changed; clients are notified at different times, one perhaps never
+	changes                 // the masters are changed; clients are notified at different times, or one of them never
 	freezes                 // a process, a machine, or all machines stop for less than the validity of a lock
 	setback                 // wall clocks jump back and forward by hours, while masters are in quarantine and calls wait
 	leaving                 // Lockers are closed with contexts in any state, while masters hang
@@ -118,8 +118,8 @@ type weather struct {
 type habits struct {
 	idle                     time.Duration // longest pause between two calls
 	dwell                    time.Duration // longest time that a lock is used
-	toEnd, extend, reenter   float64
-	hand, hurry, write, keep float64
+	toEnd, extend, reenter   float64       // a lock is used until it expires; is extended in the background; is re-entered
+	hand, hurry, write, keep float64       // export or downgrade; Extend after waking up; write; no release of a lost lock
 	again                    float64       // probability that a handle is delivered twice
 	longest                  time.Duration // minimum duration of a hold that is used to its end
 	byHand                   float64       // probability that a holder calls Extend after a pause
@@ -255,7 +255,7 @@ func (p *plan) contention(r *rand.Rand) {
 	p.retry = float64(pick(r, 0, 1, 2)) / 2
 	p.weights[split] = pick(r, 0, 1, 2)
 	switch r.IntN(3) {
-	case 0: // a client that was frozen is wrong about the masters' time until a heartbeat
+	case 0: // a client that was frozen estimates the masters' time wrongly until its next heartbeat
 		p.weights[suspend], p.frozen = 2, true
 		p.timeout, p.heartbeat = time.Second, 3*time.Second
 		p.every, p.toEnd, p.extend = p.every/2, 0.3, 0.3
@@ -290,7 +290,7 @@ func (p *plan) amnesia(r *rand.Rand) {
 	p.weights[split] += 1 + r.IntN(4)
 }
 
-// slowly draws a deployment with the max TTL guard, and a run long enough for quarantines to end.
+// slowly draws a deployment whose max TTL is guard, and a run long enough for quarantines to end.
 func (p *plan) slowly(r *rand.Rand, guard time.Duration) {
 	p.guard, p.least, p.most = guard, guard/4, guard
 	p.length = 2*max(guard, leastQuarantine) + between(r, 10*time.Second, 60*time.Second)
@@ -356,9 +356,9 @@ func (p *plan) String() string {
 	fmt.Fprintf(&b, "%s: %d masters, %d clients with %d workers each, names %v, max TTL %v (of the clients %v), "+
 		"TTLs %v to %v, for %v\n", kindNames[p.kind], p.masters, p.clients, p.busy, p.names, p.guard, p.guards,
 		p.least, p.most, p.length)
-	fmt.Fprintf(&b, "  heartbeat %v, timeout %v, latency %v + %v, with a chance of %.3f + %v; twice %.3f; "+
-		"clocks wrong by %.4f, %v apart; frozen %v", p.heartbeat, p.timeout, p.latency, p.jitter, p.spikes, p.spike,
-		p.twice, p.rate, p.spread, p.frozen)
+	fmt.Fprintf(&b, "  heartbeat %v, timeout %v, latency %v + %v, with probability %.3f + %v; duplicates %.3f; "+
+		"clock rates wrong by %.4f, clocks %v apart; frozen %v", p.heartbeat, p.timeout, p.latency, p.jitter, p.spikes,
+		p.spike, p.twice, p.rate, p.spread, p.frozen)
 	return b.String()
 }
 
