@@ -87,8 +87,8 @@ func (m *Master) ScriptTime(d time.Duration) {
 	m.faults.work = d
 }
 
-// Hang stops execution and replies while connections stay open. Commands sent meanwhile wait, even if the sender has
-// closed the connection, and are executed after Resume; the clock continues.
+// Hang stops execution and replies while connections stay open. Commands that arrive wait until Resume and are then
+// executed, even if the sender has closed the connection. The clock continues.
 func (m *Master) Hang() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

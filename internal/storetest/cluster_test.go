@@ -148,7 +148,7 @@ func TestFailedShard(t *testing.T) {
 			old.signal(syscall.SIGSTOP)
 			replica.must("CLUSTER", "FAILOVER", "TAKEOVER")
 			c.has(replica, tag)
-			time.Sleep(2 * time.Second) // when the server resumes, it executes the commands that were sent meanwhile
+			time.Sleep(2 * time.Second) // when the server resumes, it executes the commands that arrived while it was frozen
 			old.signal(syscall.SIGCONT)
 		},
 		"all its data is deleted": func(_ *cluster, old, _ *server, _ string) { old.must("FLUSHALL") },

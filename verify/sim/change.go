@@ -172,7 +172,7 @@ func (k *configurer) run() {
 func (k *configurer) give(l *redlock.Locker, epoch int64) {
 	w := k.c.w
 	w.mu.Lock()
-	w.note(k.c.index, -1, "is notified of the state", "", epoch)
+	w.note(k.c.index, -1, "is notified of epoch", "", epoch)
 	w.loose = true // the client drops pending releases for masters that are no longer used
 	w.mu.Unlock()
 	ctx, cancel := k.within(k.ctx, 20*time.Millisecond+k.upTo(5*time.Second))
@@ -181,7 +181,7 @@ func (k *configurer) give(l *redlock.Locker, epoch int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err == nil {
-		w.note(k.c.index, -1, "uses the state", "", epoch)
+		w.note(k.c.index, -1, "uses epoch", "", epoch)
 		if k.random.IntN(4) > 0 { // otherwise the next Locker starts with the previous configuration
 			k.c.file = w.stateOf(epoch)
 		}
@@ -213,8 +213,8 @@ func (k *configurer) operate(l *redlock.Locker) {
 	}
 }
 
-// complete completes the change of the masters for the first client, after the faults. That must be possible at any
-// stage of the change. A separate Locker performs the operator's actions, as a command does.
+// complete completes the change of the masters for the first client, after the faults. Completion must be possible at
+// any stage of the change. A separate Locker performs the operator's actions, as a command does.
 func (w *simulation) complete() {
 	if w.plan.move == nil {
 		return
@@ -251,7 +251,7 @@ func (w *simulation) giveUp(ctx context.Context, c *client) error {
 		return err
 	}
 	w.mu.Lock()
-	c.old = append(c.old, l) // closed at the end
+	c.old = append(c.old, l) // closed at the end of the run
 	w.mu.Unlock()
 	epoch := func(l *redlock.Locker) int64 { return l.Admin().Configuration()[0].Epoch }
 	for err = private.Of(l).AbortChange(ctx); err != nil && epoch(l) < 2; err = private.Of(l).AbortChange(ctx) {
@@ -264,7 +264,7 @@ func (w *simulation) giveUp(ctx context.Context, c *client) error {
 		w.sleep(2 * time.Second)
 	}
 	tools, old := private.Of(l), len(w.plan.move.old)
-	for on := 0; on < old && ctx.Err() == nil; { // as documented, repeat this for masters that were down
+	for on := 0; on < old && ctx.Err() == nil; { // as documented, repeat RaiseEpoch for masters that were down
 		if err := tools.RaiseEpoch(ctx); err == nil {
 			state, _ := tools.Change(ctx)
 			on = min(state.Raised, state.Open)
@@ -289,7 +289,7 @@ func (w *simulation) finish(ctx context.Context, c *client) error {
 		return err
 	}
 	w.mu.Lock()
-	c.old = append(c.old, l) // closed at the end
+	c.old = append(c.old, l) // closed at the end of the run
 	w.mu.Unlock()
 	if err := private.Of(l).RaiseEpoch(ctx); err != nil {
 		return err

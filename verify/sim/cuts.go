@@ -34,7 +34,8 @@ func (w *simulation) cut() (n int) {
 }
 
 var separated = map[fault]string{
-	stall: "is not heard for", split: "is cut off for", splitUp: "is not heard, for", splitDown: "does not hear, for",
+	stall: "has its messages delayed for", split: "is cut off for",
+	splitUp: "cannot send for", splitDown: "cannot receive for",
 }
 
 // cutOff breaks the connections of client c, or of all clients, to master s.

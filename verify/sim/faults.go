@@ -36,7 +36,7 @@ const (
 	evict                    // a master drops the key of a lock: not tolerated
 	leap                     // a master's clock jumps forward: not tolerated
 	leapAll                  // the machines of all clients stop together, with their network
-	leapReply                // the same, just before a client reads the reply of a master
+	leapReply                // like leapAll, just before a client reads a reply of a master
 	stopProcess              // a process is stopped while its machine continues
 	emptyAll                 // all masters restart together without their data
 	backup                   // all masters, or all but one, get another replication id without loss of data
@@ -267,7 +267,7 @@ func (w *simulation) failback(s *server) {
 		return
 	}
 	began := w.now()
-	w.note(-1, s.index, "is made a replica, and loses what it has", "", 0)
+	w.note(-1, s.index, "becomes a replica, and loses recent data", "", 0)
 	now := s.clock.now()
 	record, _ := s.State.Get(now, prefix.Admission())
 	if s.saved != nil && w.random.IntN(2) == 0 {
@@ -287,7 +287,7 @@ func (w *simulation) failback(s *server) {
 		if !s.Replica || !s.replicaSince.Equal(began) {
 			return // the master has crashed since
 		}
-		w.note(-1, s.index, "is made a master again", "", 0)
+		w.note(-1, s.index, "becomes a master again", "", 0)
 		s.Replica = false
 		s.forgot = s.w.now()
 		s.promote()
@@ -348,7 +348,7 @@ func (w *simulation) duplicate(n *conn, commands []command) {
 		}
 		for _, c := range commands {
 			if c[0] == "EVALSHA" {
-				w.note(n.l.c.index, s.index, "is heard once more", "", 0)
+				w.note(n.l.c.index, s.index, "has a message executed again", "", 0)
 				s.script(n, c)
 			}
 		}

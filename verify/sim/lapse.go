@@ -70,7 +70,7 @@ func (l *lapse) step(d time.Duration, f func()) {
 // forget makes the master lose its data, and lets the holder reach the master again.
 func (l *lapse) forget() {
 	s := l.holder.s
-	l.w.note(l.other.c.index, s.index, "loses what it has voted for", "", 0)
+	l.w.note(l.other.c.index, s.index, "loses its data with the vote", "", 0)
 	if s.down {
 		return
 	}

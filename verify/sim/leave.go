@@ -33,7 +33,7 @@ func (c *client) restart(d time.Duration) {
 	if c.asleep || c.closing || !w.faults {
 		return
 	}
-	w.note(c.index, -1, "closes its Locker, and begins again", "", int64(d))
+	w.note(c.index, -1, "closes its Locker and creates another; the context of Close ends in", "", int64(d))
 	c.closing = true
 	c.old = append(c.old, c.locker)
 	file := c.file

@@ -116,7 +116,7 @@ func (w *simulation) contenders(ctx context.Context) (list []contender) {
 				return nil
 			}
 			w.mu.Lock()
-			c.old = append(c.old, l) // closed at the end
+			c.old = append(c.old, l) // closed at the end of the run
 			w.mu.Unlock()
 			list = append(list, contender{newWorker(c, n, ctx), l})
 		}
@@ -160,7 +160,7 @@ func (w *simulation) checkFresh() {
 		l := c.inOrder[i]
 		l.upCut, l.downCut, l.refuse = p.up, p.down, true
 	}
-	w.note(c.index, -1, "begins", "", 0)
+	w.note(c.index, -1, "starts", "", 0)
 	w.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

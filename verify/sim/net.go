@@ -21,7 +21,7 @@ type link struct {
 	random *rand.Rand
 	slot   int // distinguishes the arrival times on this link from those on all other links
 
-	upCut, downCut bool             // nothing passes; messages wait, as for a retransmission
+	upCut, downCut bool             // messages to the master, or from the master, are held back
 	refuse         bool             // the client cannot connect
 	denied         bool             // the master refuses the client's acquires, as if its user lacked the permission
 	slow           [2]time.Duration // additional delay of messages to the master and back

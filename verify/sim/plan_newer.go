@@ -27,7 +27,7 @@ type extras struct {
 type partitions struct {
 	apart    []int // masters that are partitioned from all clients forever
 	hidden   []int // ... only from the guest
-	up, down bool  // ... in which directions
+	up, down bool  // directions in which the masters in apart are cut off
 	cutAfter time.Duration
 }
 
@@ -143,7 +143,7 @@ func (p *plan) shownAfter() time.Duration {
 	return p.heartbeat + 4*(p.latency+p.jitter) + 100*time.Millisecond
 }
 
-// setback draws masters that lose their data, and client clocks that are set while all restart guards are inactive.
+// setback draws masters that lose their data, and wall clocks of clients that are set while masters are in quarantine.
 func (p *plan) setback(r *rand.Rand) {
 	p.few(r, crashEmpty, flush, failback)
 	p.weights[turnBack] = 2
@@ -164,7 +164,7 @@ func (p *plan) leaving(r *rand.Rand) {
 	p.timeout = between(r, 50*time.Millisecond, 300*time.Millisecond)
 }
 
-// strangers draws clients that use only some masters of the other clients, or that have the same label.
+// strangers draws clients whose lists contain only some of the masters, or clients with the same label.
 func (p *plan) strangers(r *rand.Rand) {
 	p.weights[cutOff] = pick(r, 0, 1)
 	p.toEnd, p.hand = 0.2, 0

@@ -39,7 +39,7 @@ const (
 	callGrace = 15 * time.Millisecond
 )
 
-// A simulation is one run. mu guards all fields that are not marked read only. It must not be locked while waiting.
+// A simulation is one run. mu guards all fields that are not marked read only. No goroutine may wait while it holds mu.
 type simulation struct {
 	Setup
 	plan     plan // read only
@@ -64,7 +64,7 @@ type troubles struct {
 	faults   bool // faults may still happen
 	endings  []func()
 	calmFrom time.Time     // end of the last fault that cannot be ended early
-	repeats  time.Time     // when the last duplicated message has been executed
+	repeats  time.Time     // when the last duplicate of a message is executed
 	loose    bool          // a key may remain until its TTL expires
 	aborting bool          // the operator has called AbortChange
 	aborted  bool          // the change of the masters has been cancelled

@@ -10,8 +10,8 @@ import (
 )
 
 // A situation is rare but important. The runs of a long test must reach each situation, because the checks prove
-// nothing about situations that do not occur. Situations are detected from the events of a run, which are the
-// scripts that masters have executed and the events of clients.
+// nothing about situations that do not occur. An observer detects situations from the events of a run: the scripts that
+// masters have executed, and the events of clients.
 type situation int
 
 // The situations, in the order of situationNames.
@@ -272,13 +272,13 @@ func (o *observer) saw(e *entry, masters int) {
 		o.reach(closedHolding, o.holding[e.client] > 0)
 	case strings.HasPrefix(e.what, "sets its wall clock"):
 		o.reach(turnedInQuarantine, len(o.quarantine) > 0)
-	case e.what == "uses the state":
+	case e.what == "uses epoch":
 		o.epochs[e.client] = e.n
 	case e.what == "FinishChange is done":
 		o.reach(changeFinished, true)
 	case e.what == "AbortChange is done":
 		o.reach(changeAborted, true)
-	case e.what == "is heard once more":
+	case e.what == "has a message executed again":
 		o.reach(executedTwice, true)
 	case e.what == "is cut off forever":
 		o.apart = true

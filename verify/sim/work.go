@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -444,7 +445,7 @@ func (k *worker) importIt(handle, name string) (hold func()) {
 	ttl := min(w.plan.most, w.plan.guards[other.index])
 	next := &worker{c: other, slot: k.slot, random: k.random, ctx: k.ctx}
 	w.mu.Lock()
-	w.note(k.c.index, other.index, "exports, to the client of the master's number,", name, 0)
+	w.note(k.c.index, -1, fmt.Sprintf("exports to client %d:", other.index), name, 0)
 	w.mu.Unlock()
 	next.waitAwake()
 	ctx, cancel := next.within(k.ctx, k.upTo(w.plan.most))

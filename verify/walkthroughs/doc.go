@@ -36,7 +36,7 @@
 //	client A B [ttl= guard= label= ...]    starts clients; guard: max TTL; masters=3: configured with the first three
 //	                                       masters only; without=4,5: cannot reach masters 4 and 5; tries=3: at most 3
 //	                                       attempts; trace=hangs, backoff=hangs: the callback does not return
-//	A locks orders [ttl= minimum= within= tries= extension=off handoff=off] [again: a re-entry]
+//	A locks orders [ttl= minimum= within= tries= extension=off handoff=off] [again]       again: a re-entry
 //	A tries orders; A unlocks orders; A extends orders; A gives up orders; A exports orders; B imports orders
 //	A closes; A admits; A raises guard=5m; A dies                  [within=100ms] [cancelled]
 //	wait 2s                                time passes
