@@ -74,8 +74,8 @@ var List = []Mutant{
 		Suite: Sim, Kinds: "lonely", Shows: "a lock took"},
 	{Name: "hint-for-nobody", Wrong: "waiters that left without a message delay the others by a second each",
 		Suite: Sim, Kinds: "quitting", Shows: "no client had the name"},
-	{Name: "kept-place", Wrong: "a waiter whose attempt was rolled back loses its place in the queue, so waiters acquire " +
-		"the name several times as late",
+	{Name: "kept-place", Wrong: "a waiter whose attempt was rolled back loses its place in the queue, so waiters " +
+		"acquire the name several times as late",
 		Suite: Sim, Kinds: "lasting", Shows: "on average"},
 	{Name: "minimum-kept", Wrong: "an Unlock frees the name immediately, regardless of the min hold",
 		Suite: Sim, Kinds: "minimum", Shows: "the minimum hold of"},
