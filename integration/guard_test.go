@@ -46,7 +46,7 @@ func TestHistoryWithoutGuardIsRejected(t *testing.T) {
 			if (err != nil) != off {
 				t.Errorf("the check of the history returned %v", err)
 			}
-			if off && !strings.Contains(err.Error(), "believed to have the lock") {
+			if off && !strings.Contains(err.Error(), "acquired the lock") {
 				t.Errorf("the history was rejected for another reason: %v", err)
 			}
 		})

@@ -17,10 +17,10 @@ type Hold struct {
 	Name, ID string
 	Token    int64
 	Call     int64 // start of the lock call
-	From     int64 // when the call returned
-	Until    int64 // until when no other client may hold it: the release, the last reported validity, or a minimum hold
-	Left     int64 // when the release was confirmed; Never if it was not
-	Seq      int64 // numbers the holds, for the model
+	From     int64 // return of the lock call
+	Until    int64 // no other client may hold the name earlier: start of the release, end of validity or of a minimum hold
+	Left     int64 // return of the successful unlock call; Never if there was none
+	Seq      int64 // position in the order of acquisition, from 1; identifies the hold in porcupine models
 }
 
 // Holds groups the events of each hold, in the order of acquisition.
@@ -30,7 +30,7 @@ func Holds(history []Event) ([]*Hold, error) {
 	for _, e := range history {
 		if e.Op == Lock && e.OK() {
 			if byID[e.Hold] != nil {
-				return nil, fmt.Errorf("the hold %s begins twice", e.Hold)
+				return nil, fmt.Errorf("hold %s: two successful lock events, want one", e.Hold)
 			}
 			h := &Hold{Name: e.Name, ID: e.Hold, Token: e.Token, Call: e.Call, From: e.Ret, Until: e.Until, Left: Never}
 			byID[e.Hold] = h
@@ -65,20 +65,21 @@ func Holds(history []Event) ([]*Hold, error) {
 	return all, nil
 }
 
-// Violations returns the holds that were valid while another hold of the same name was valid, and the holds whose
-// token is not larger than all earlier tokens of the name. The holds must be in the order of acquisition. The token
-// of a hold without a token is 0.
+// Violations describes the holds that were valid while another hold of the same name was valid, and the holds whose
+// token is not larger than all earlier tokens of the name. The holds must be in the order of acquisition. A token of 0
+// means that the hold has no token.
 func Violations(holds []*Hold) (overlaps, tokens []string) {
 	longest, largest := make(map[string]*Hold), make(map[string]*Hold)
 	for _, h := range holds {
 		if b := largest[h.Name]; b == nil || h.Token > b.Token {
 			largest[h.Name] = h
 		} else if h.Token != 0 {
-			tokens = append(tokens, fmt.Sprintf("%s: %s has token %d, after %s had %d", h.Name, h.ID, h.Token, b.ID, b.Token))
+			tokens = append(tokens, fmt.Sprintf("%s: token %d of %s is not larger than the earlier token %d of %s",
+				h.Name, h.Token, h.ID, b.Token, b.ID))
 		}
 		b := longest[h.Name]
 		if b != nil && h.From < b.Until {
-			overlaps = append(overlaps, fmt.Sprintf("%s: %s believed to have the lock %v before %s had to give it up", h.Name,
+			overlaps = append(overlaps, fmt.Sprintf("%s: %s acquired the lock %v before the hold of %s ended", h.Name,
 				h.ID, time.Duration(b.Until-h.From), b.ID))
 		}
 		if b == nil || h.Until > b.Until {

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// A history that recorders have written is read, grouped into holds, and checked.
+// Two recorders write one hold each, and the holds do not overlap: Check finds no violation. Then a third recorder
+// writes a hold that overlaps the second one and has the same token: Violations returns both faults.
 func TestRecordedHistory(t *testing.T) {
 	dir := t.TempDir()
 	put := func(process string, events ...Event) {
@@ -43,8 +44,8 @@ func TestRecordedHistory(t *testing.T) {
 	}
 	put("c", hold("c", 2, 28, 40, 41)...) // overlaps b, and has the same token
 	overlaps, tokens := Violations(read(t, dir))
-	if len(overlaps) != 1 || len(tokens) != 1 || !strings.Contains(overlaps[0], "c believed") {
-		t.Errorf("the overlaps are %q, and the violations by tokens are %q", overlaps, tokens)
+	if len(overlaps) != 1 || len(tokens) != 1 || !strings.Contains(overlaps[0], "c acquired") {
+		t.Errorf("Violations returned the overlaps %q and the tokens %q, want one each", overlaps, tokens)
 	}
 	if Check(read(t, dir)) == nil {
 		t.Error("Check returned no error for a history with violations")

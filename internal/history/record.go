@@ -17,11 +17,11 @@ import (
 
 // Kinds of events.
 const (
-	Lock    = "lock"    // a call that begins a hold, or fails
-	Reenter = "reenter" // one more lock of the same hold
+	Lock    = "lock"    // a call that starts a hold, or fails
+	Reenter = "reenter" // a lock call that re-enters the same hold
 	Extend  = "extend"
 	Alive   = "alive" // the lock was checked, and valid
-	Inner   = "inner" // an unlock that is not the last one
+	Inner   = "inner" // an unlock of a re-entry, which does not end the hold
 	Leave   = "leave" // the last unlock is about to be called; recorded before the call
 	Kept    = "kept"  // a minimum hold: no other client may hold the name before Until, even if the lock is lost
 	Unlock  = "unlock"
@@ -34,14 +34,15 @@ type Event struct {
 	Token          int64  `json:",omitempty"`
 	Until          int64  `json:",omitempty"` // end of the validity that was reported to the holder at Ret
 	On             int    `json:",omitempty"` // number of masters known to hold the lock
-	Kind           string `json:",omitempty"` // kind of the error, if it failed
+	Kind           string `json:",omitempty"` // result of KindOf, if the call failed
 	Err            string `json:",omitempty"`
 }
 
 // OK reports whether the call succeeded.
 func (e Event) OK() bool { return e.Err == "" }
 
-// Stamp reads a clock that all processes of this machine share. On Linux, that clock cannot be set.
+// Stamp returns the time, in nanoseconds, of a clock that all processes of this machine share. On Linux, that clock
+// cannot be set.
 func Stamp() int64 {
 	if runtime.GOOS == "linux" {
 		return (*clock.Clock)(nil).Now().Steady()
@@ -95,7 +96,7 @@ func (r *Recorder) Call(e Event, f func() (*redlock.Lock, error)) (*redlock.Lock
 	return lock, err
 }
 
-// Look records that the lock is valid, if it is.
+// Look records an Alive event if the lock is valid.
 func (r *Recorder) Look(lock *redlock.Lock, hold string) error {
 	e := Event{Op: Alive, Name: lock.Name(), Hold: hold, Call: Stamp(), Until: Until(lock)}
 	e.Ret = Stamp()
@@ -106,7 +107,8 @@ func (r *Recorder) Look(lock *redlock.Lock, hold string) error {
 	return r.Put(e)
 }
 
-// Unlock records that a hold ends, before and after it calls f, which releases the lock.
+// Unlock calls f, which must release the lock. It records Alive and Leave events before the call, and an Unlock event
+// after it. Unlock returns the error of f, or a write error.
 func (r *Recorder) Unlock(lock *redlock.Lock, hold string, f func() error) error {
 	if err := r.Look(lock, hold); err != nil {
 		return err
@@ -118,13 +120,14 @@ func (r *Recorder) Unlock(lock *redlock.Lock, hold string, f func() error) error
 	return err
 }
 
-// Until returns the end of the lock's validity. It reads the clock first, so that the result is never too late.
+// Until returns the end of the lock's validity, as a time of Stamp. It calls Stamp before Remaining, so that the result
+// is never too late.
 func Until(lock *redlock.Lock) int64 {
 	now := Stamp()
 	return now + int64(lock.Remaining())
 }
 
-// kinds are the errors that may occur because of injected faults.
+// kinds contains the library's errors that injected faults may cause.
 var kinds = []struct {
 	name string
 	err  error
@@ -134,7 +137,7 @@ var kinds = []struct {
 	{"no quorum", redlock.ErrNoQuorum},
 }
 
-// Kinds of errors that are not of the library.
+// Kinds of all other errors.
 const (
 	KindContext = "context"
 	KindOther   = "other"

@@ -11,12 +11,12 @@ import (
 // A Tail reads the histories of all processes in a directory as they grow.
 type Tail struct {
 	Dir    string
-	read   map[string]int64 // bytes read, by file; nil before the first More
+	read   map[string]int64 // number of bytes read, by path; nil before the first call of More
 	Events []Event
 }
 
-// More reads the new lines. An incomplete line is read by a later call, when it is complete; the incomplete last line
-// of a killed process is never read.
+// More appends the events of all new lines to Events. It leaves an incomplete line to a later call, when the line is
+// complete; the incomplete last line of a killed process is never read.
 func (h *Tail) More() error {
 	if h.read == nil {
 		h.read = map[string]int64{}

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-var given = flag.Bool("long", false, "run the long tests, too, and all cases of the others")
+var given = flag.Bool("long", false, "also run the long tests, and run all cases of the other tests")
 
-// Enabled reports whether -long was given. -short overrides it. It must be called after the flags have been parsed.
+// Enabled reports whether the tests run with -long and without -short. It must be called after the flags have been
+// parsed.
 func Enabled() bool { return *given && !testing.Short() }

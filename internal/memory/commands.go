@@ -16,16 +16,16 @@ const (
 	errInteger reference.Error = "ERR value is not an integer or out of range"
 	errSyntax  reference.Error = "ERR syntax error"
 	NoScript   reference.Error = "NOSCRIPT No matching script. Please use EVAL."
-	errForeign reference.Error = "ERR the in-memory master runs the scripts of redlock and no others"
+	errForeign reference.Error = "ERR the in-memory master runs only the scripts of redlock"
 	errReplica reference.Error = "READONLY You can't write against a read only replica."
 	errNoAuth  reference.Error = "ERR AUTH <password> called without any password configured for the default user. " +
 		"Are you sure your configuration is correct?"
 )
 
-// A command describes a supported command. run executes it; args includes its name. run returns answered if it has
-// sent its replies itself.
+// A command describes a supported command. run executes the command; args[0] is the name of the command. run returns
+// the reply, or answered if run has already sent all replies.
 type command struct {
-	least int // minimum number of args, with the name
+	least int // minimum length of args, including the name
 	run   func(s *Server, c *Client, args []string) any
 }
 
@@ -59,8 +59,8 @@ var commands = map[string]command{
 	"UNSUBSCRIBE": {1, unsubscribe},
 }
 
-// Execute executes one command other than a script, and gives its replies to the client. It reports whether the command
-// is known and allowed.
+// Execute executes one command other than EVAL and EVALSHA, and sends its replies to the client. It reports whether the
+// command is known and allowed.
 func (s *Server) Execute(c *Client, args []string) bool {
 	name := strings.ToUpper(args[0])
 	cmd, known := commands[name]
@@ -81,12 +81,13 @@ func (s *Server) Execute(c *Client, args []string) bool {
 	return false
 }
 
-// IsScript reports whether a command runs a script: see Find.
+// IsScript reports whether command is EVAL or EVALSHA; see Find.
 func IsScript(command string) bool {
 	return strings.EqualFold(command, "EVALSHA") || strings.EqualFold(command, "EVAL")
 }
 
-// Find returns the script of EVALSHA or EVAL, and its arguments, or the error reply. EVAL also loads the script.
+// Find parses the arguments of EVALSHA or EVAL. It returns the script, its keys and its other arguments, or the error
+// reply. For EVAL, Find also caches the script.
 func (s *Server) Find(args []string) (script *frame.Script, keys, argv []string, failed reference.Error) {
 	if len(args) < 3 {
 		return nil, nil, nil, errArgs + reference.Error(" for '"+strings.ToLower(args[0])+"' command")
@@ -110,7 +111,7 @@ func (s *Server) Find(args []string) (script *frame.Script, keys, argv []string,
 	return script, args[3 : 3+n], args[3+n:], ""
 }
 
-// load caches the script with this text; it returns nil if the text is unknown.
+// load caches and returns the script with this text; it returns nil if the text is unknown.
 func (s *Server) load(text string) *frame.Script {
 	for _, one := range scripts.All {
 		if one.Text == text {
@@ -138,7 +139,7 @@ func ping(s *Server, c *Client, args []string) any {
 	}
 }
 
-// selectDB accepts the sixteen databases of a default configuration, which are all the same here.
+// selectDB accepts the sixteen databases of a default configuration. Here they all have the same keys.
 func selectDB(_ *Server, _ *Client, args []string) any {
 	if n, err := strconv.Atoi(args[1]); err != nil {
 		return errInteger

@@ -10,7 +10,7 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// The replies to the commands of one connection are those of Redis 7.0, as far as clients depend on them.
+// Each command of one connection gets the reply of Redis 7.0, as far as clients depend on that reply.
 func TestCommands(t *testing.T) {
 	m := newMasters(t, 1)
 	c := dial(t, m, 0)
@@ -109,7 +109,7 @@ func TestScriptsAreCachedByLoadAndByEval(t *testing.T) {
 	_, bySHA := deployment.Inspect(&keys).Args("", false)
 	_, byText := deployment.Inspect(&keys).Args("", true)
 	if _, err := c.Do("EVALSHA", bySHA...); err == nil || !strings.HasPrefix(err.Error(), "NOSCRIPT") {
-		t.Errorf("EVALSHA of an unknown script returned %v", err)
+		t.Errorf("EVALSHA of an unknown script returned %v, want NOSCRIPT", err)
 	}
 	if _, err := c.Do("EVAL", byText...); err != nil {
 		t.Error(err)
@@ -135,9 +135,9 @@ func TestWrongBytesEndTheConnection(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		go func() { _, _ = nc.Write([]byte(text)) }() // ends when the connection ends, or earlier
+		go func() { _, _ = nc.Write([]byte(text)) }() // returns when the connection is closed, or earlier
 		if n, err := nc.Read(make([]byte, 1)); err == nil {
-			t.Errorf("%q was answered with %d bytes", text, n)
+			t.Errorf("the master replied to %q with %d bytes, want a closed connection", text, n)
 		}
 		_ = nc.Close()
 	}

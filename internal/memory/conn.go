@@ -21,19 +21,20 @@ type conn struct {
 	client *Client // guarded by m.mu
 }
 
-// A request is one command, not to be executed before at. An answer is the bytes of a reply, not to be written before
-// at.
+// A request is one command, which must not be executed before due.
 type request struct {
-	at   time.Time
+	due  time.Time
 	args []string
 }
 
+// An answer is an encoded reply, which must not be written before due.
 type answer struct {
-	at   time.Time
+	due  time.Time
 	text []byte
 }
 
-// serve starts to serve a connection. If it returns an error, the caller must close the connection.
+// serve starts the goroutines of a new connection. If the master is closed or stopped, serve returns an error, and the
+// caller must close the connection.
 func (m *Master) serve(nc net.Conn) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -69,15 +70,15 @@ func (c *conn) cutLocked() {
 
 // answerLocked queues a reply.
 func (c *conn) answerLocked(reply any) {
-	var at time.Time
+	var due time.Time
 	if d := c.m.faults.delay; d > 0 {
-		at = time.Now().Add(d)
+		due = time.Now().Add(d)
 	}
-	c.out.put(answer{at: at, text: AppendReply(nil, reply)})
+	c.out.put(answer{due: due, text: AppendReply(nil, reply)})
 }
 
-// read queues commands until the client closes the connection or it is cut. Queued commands are still executed after
-// the client has closed the connection, because their bytes have already been sent.
+// read queues commands until the client closes the connection or a fault cuts it. If the client closes the connection,
+// the queued commands are still executed, as on a real server.
 func (c *conn) read() {
 	defer c.in.close()
 	for chunk, rest := make([]byte, 4096), ""; ; {
@@ -90,19 +91,19 @@ func (c *conn) read() {
 			return
 		}
 		for _, args := range commands {
-			var at time.Time
+			var due time.Time
 			c.m.mu.Lock()
 			if d := c.m.faults.delay; d > 0 {
-				at = time.Now().Add(d)
+				due = time.Now().Add(d)
 			}
 			c.m.mu.Unlock()
-			c.in.put(request{at: at, args: args})
+			c.in.put(request{due: due, args: args})
 		}
 	}
 }
 
-// execute executes the commands in order. It ends after the last command of a client that has disconnected, or when the
-// connection is cut.
+// execute executes the queued commands in order. It returns when the connection is cut or, if the client has
+// disconnected, after the last command.
 func (c *conn) execute() {
 	defer c.out.close()
 	var batch []request
@@ -112,14 +113,15 @@ func (c *conn) execute() {
 			return
 		}
 		for _, r := range batch {
-			if !c.until(r.at) || !c.work(r.args[0]) || !c.executeOne(r.args) {
+			if !c.until(r.due) || !c.work(r.args[0]) || !c.executeOne(r.args) {
 				return
 			}
 		}
 	}
 }
 
-// work waits for the time that a script takes on the master, and reports whether the connection is still open.
+// work simulates the execution time of EVAL and EVALSHA (see ScriptTime): it waits until the master has worked for that
+// time on this script, after all earlier scripts. It reports whether the connection is still open.
 func (c *conn) work(command string) bool {
 	c.m.mu.Lock()
 	f := &c.m.faults
@@ -136,7 +138,8 @@ func (c *conn) work(command string) bool {
 	return c.until(done)
 }
 
-// executeOne waits while the master hangs, executes one command, and reports whether the connection is still open.
+// executeOne waits until the master does not hang, executes one command, and reports whether the connection is still
+// open.
 func (c *conn) executeOne(args []string) bool {
 	for {
 		c.m.mu.Lock()
@@ -160,7 +163,7 @@ func (c *conn) executeOne(args []string) bool {
 	return c.commandLocked(args)
 }
 
-// commandLocked executes one command, with the injected faults, and reports whether the connection is still open.
+// commandLocked executes one command, or injects a fault, and reports whether the connection is still open.
 func (c *conn) commandLocked(args []string) bool {
 	m := c.m
 	if !IsScript(args[0]) {
@@ -196,8 +199,8 @@ func (c *conn) commandLocked(args []string) bool {
 	return true
 }
 
-// write writes the replies in order, and combines those that are due. When there are no more, it closes the
-// connection.
+// write writes the queued replies in order, and combines replies that are due into one write. It returns after the last
+// reply, or when the connection is cut, and closes the connection.
 func (c *conn) write() {
 	defer func() {
 		c.m.mu.Lock()
@@ -213,26 +216,26 @@ func (c *conn) write() {
 		}
 		buf = buf[:0]
 		for _, a := range batch {
-			if len(buf) > 0 && a.at.After(time.Now()) {
+			if len(buf) > 0 && a.due.After(time.Now()) {
 				_, _ = c.nc.Write(buf)
 				buf = buf[:0]
 			}
-			if !c.until(a.at) {
+			if !c.until(a.due) {
 				return
 			}
 			buf = append(buf, a.text...)
 		}
-		// An error means that the client no longer reads. Its commands are still executed.
+		// A write error means that the client no longer reads. The client's commands are still executed.
 		_, _ = c.nc.Write(buf)
 	}
 }
 
-// until waits until a point in time and reports whether the connection is still open.
-func (c *conn) until(at time.Time) bool {
-	if at.IsZero() {
+// until sleeps until due, and reports whether the connection is still open. A zero due has passed.
+func (c *conn) until(due time.Time) bool {
+	if due.IsZero() {
 		return true
 	}
-	d := time.Until(at)
+	d := time.Until(due)
 	if d <= 0 {
 		return true
 	}
@@ -248,7 +251,7 @@ func (c *conn) until(at time.Time) bool {
 
 // A queue passes items from any number of goroutines to one. It is unbounded.
 type queue[T any] struct {
-	wake chan struct{} // holds a token if there may be new items
+	wake chan struct{} // contains a value if there may be new items
 
 	mu     sync.Mutex
 	items  []T
@@ -264,7 +267,7 @@ func (q *queue[T]) put(item T) {
 	q.signal()
 }
 
-// close makes take return false once the queue is empty.
+// close closes the queue: when it is empty, take returns false.
 func (q *queue[T]) close() {
 	q.mu.Lock()
 	q.closed = true
@@ -279,7 +282,8 @@ func (q *queue[T]) signal() {
 	}
 }
 
-// take waits for items and returns all of them. spent is a slice from an earlier take, to be reused.
+// take waits until there are items, and returns all of them. It returns false if the queue is closed and empty. spent
+// is the slice that an earlier take returned, whose memory the queue reuses.
 func (q *queue[T]) take(spent []T) (items []T, ok bool) {
 	clear(spent)
 	for {

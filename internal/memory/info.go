@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// info returns the reply of INFO: the lines of Redis 7.0 that a client of locks may need. sections are the requested
-// sections; if there are none, info returns all.
+// info returns the reply to INFO: those lines of Redis 7.0 that a lock client may need. sections are the requested
+// sections; if sections is empty, info returns all sections.
 func (s *Server) info(sections []string) string {
 	now := s.Now()
 	all := len(sections) == 0

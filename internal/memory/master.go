@@ -32,10 +32,10 @@ type Master struct {
 // faults are the injected faults.
 type faults struct {
 	delay    time.Duration
-	noReply  int
-	noEffect int
-	work     time.Duration // duration of a script
-	busy     time.Time     // when the scripts that have been started end
+	noReply  int           // number of scripts still to be executed without a reply
+	noEffect int           // number of scripts still to be dropped
+	work     time.Duration // execution time of a script
+	busy     time.Time     // end of the last script that was started
 	hung     chan struct{} // not nil while the master hangs; closed by Resume
 	down     bool
 }
@@ -56,7 +56,8 @@ func hexID() string {
 	return fmt.Sprintf("%016x%016x%08x", rand.Uint64(), rand.Uint64(), rand.Uint32())
 }
 
-// skewed is a clock that showed micros at base and runs at rate.
+// skewed is a clock that showed micros, in microseconds since 1970, at the time base, and has advanced by rate seconds
+// per second since then.
 type skewed struct {
 	base   time.Time
 	micros int64
@@ -67,7 +68,7 @@ func (c skewed) now() int64 {
 	return c.micros + int64(float64(time.Since(c.base).Microseconds())*c.rate)
 }
 
-// Addr returns the host and port under which pools know this master.
+// Addr returns the host and port of this master in [Masters.URLs].
 func (m *Master) Addr() string { return m.addr }
 
 // Delay delays each message to the master by d, and each reply by d. The default 0 is no delay. Messages already in
@@ -78,7 +79,7 @@ func (m *Master) Delay(d time.Duration) {
 	m.faults.delay = d
 }
 
-// ScriptTime makes each script take d of the master's time: scripts of all connections run one after the other. The
+// ScriptTime sets the execution time of each script to d. The scripts of all connections run one after the other. The
 // default is 0.
 func (m *Master) ScriptTime(d time.Duration) {
 	m.mu.Lock()
@@ -86,8 +87,8 @@ func (m *Master) ScriptTime(d time.Duration) {
 	m.faults.work = d
 }
 
-// Hang stops execution and replies while connections stay open. Commands sent meanwhile wait, even if the sender has
-// closed the connection, and are executed after Resume; the clock continues.
+// Hang stops execution and replies while connections stay open. Commands that arrive wait until Resume and are then
+// executed, even if the sender has closed the connection. The clock continues.
 func (m *Master) Hang() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -133,9 +134,9 @@ func (m *Master) Stop() {
 }
 
 // Restart simulates a crash and a new start: connections are cut, cached scripts and subscriptions are lost, and the
-// run id changes. The keys are lost too, unless keepMemory is set, which simulates that they had been written to
-// disk. A Hang ends. With or without the keys, the master is no longer admitted: a Locker puts it through a
-// quarantine before it votes, unless Admit is called.
+// run id changes. The keys are lost too, unless keepMemory is set, as if they had been written to disk. Restart also
+// ends a Hang or a Stop. With or without the keys, the master is no longer admitted: a Locker keeps the master in
+// quarantine before the master votes, unless Admit is called.
 func (m *Master) Restart(keepMemory bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -150,30 +151,30 @@ func (m *Master) Restart(keepMemory bool) {
 	}
 }
 
-// Refuse makes every script fail with this error, such as "OOM command not allowed when used memory > 'maxmemory'.",
-// without an effect. Refuse("") ends this.
+// Refuse makes every script fail with the error text, such as "OOM command not allowed when used memory >
+// 'maxmemory'.", without an effect. After Refuse("") scripts are executed again.
 func (m *Master) Refuse(text string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.server.Refusal = text
 }
 
-// DropReplies executes the next n scripts, but drops their replies and cuts their connections.
+// DropReplies makes the master execute each of the next n scripts, drop its reply, and cut its connection.
 func (m *Master) DropReplies(n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.faults.noReply = n
 }
 
-// DropRequests drops the next n scripts without an effect and cuts the connection of each.
+// DropRequests makes the master drop each of the next n scripts without an effect, and cut its connection.
 func (m *Master) DropRequests(n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.faults.noEffect = n
 }
 
-// SetClock makes the master's clock differ by offset from time.Now at this moment, and then gain rate seconds per
-// second; a rate of 1 is correct. The default is SetClock(0, 1).
+// SetClock sets the master's clock to time.Now plus offset. From then on the clock advances by rate seconds per second;
+// a rate of 1 is correct. The default is SetClock(0, 1).
 func (m *Master) SetClock(offset time.Duration, rate float64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -206,16 +207,16 @@ func (m *Master) SetRole(role string) {
 	m.server.Replica, m.server.ReplID = replica, hexID()
 }
 
-// SetConfig sets the CONFIG GET value of one name, in lower case. It has no other effect. The defaults are those of
-// Redis: repl-backlog-ttl 3600, appendonly no; other names are unknown.
+// SetConfig sets the value that CONFIG GET returns for name, which must be in lower case. It has no other effect. The
+// defaults are those of Redis: repl-backlog-ttl 3600, appendonly no. Other names are unknown until they are set.
 func (m *Master) SetConfig(name, value string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.server.config[name] = value
 }
 
-// SetPolicy sets maxmemory-policy and maxmemory, in bytes, in INFO. Keys are never evicted automatically; see Evict.
-// The default is "noeviction" and 0.
+// SetPolicy sets the maxmemory_policy and the maxmemory, in bytes, that INFO returns. Keys are never evicted
+// automatically; see Evict. The default is "noeviction" and 0.
 func (m *Master) SetPolicy(policy string, maxMemory int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -225,19 +226,20 @@ func (m *Master) SetPolicy(policy string, maxMemory int64) {
 // Flush deletes every key, including the master's admission record.
 func (m *Master) Flush() { m.change(func(_ int64, s *reference.State) { s.Flush() }) }
 
-// Evict deletes the lock of name, like an eviction, and reports whether it existed.
+// Evict deletes the lock of name, like an eviction, and reports whether the lock existed.
 func (m *Master) Evict(name string) bool { return m.EvictKey(m.set.prefix.Lock(name)) }
 
-// EvictKey deletes any key and reports whether it existed.
+// EvictKey deletes key and reports whether it existed.
 func (m *Master) EvictKey(key string) (there bool) {
 	m.change(func(now int64, s *reference.State) { there = s.Delete(now, key) })
 	return there
 }
 
-// shortestQuarantine is the minimum quarantine of a record, regardless of the max TTL.
+// shortestQuarantine is the minimum quarantine in an admission record, however short the max TTL is.
 const shortestQuarantine = 30 * time.Second
 
-// Admit writes an admission record for the present state of this master, so that it votes; see [Masters.Admit].
+// Admit writes an admission record for the current incarnation of this master, so that the master votes; see
+// [Masters.Admit].
 func (m *Master) Admit(prefix string, maxTTL time.Duration) {
 	m.set.mu.Lock()
 	names := m.set.names
@@ -266,9 +268,9 @@ func (m *Master) rename(names string) {
 	})
 }
 
-// Holds returns the lease id of name on this master, its depth, and its remaining TTL; "" and zeros if the name is
-// free. If readers hold the name, id is that of the reader whose share expires last, and depth is the number of
-// readers.
+// Holds returns the id of the lease that holds name on this master, the depth of re-entry, and the remaining TTL; it
+// returns "" and zeros if the name is free. If readers hold the name, id is the lease id of the reader whose share
+// expires last, and depth is the number of readers.
 func (m *Master) Holds(name string) (id string, depth int, left time.Duration) {
 	m.change(func(now int64, s *reference.State) {
 		lock := m.set.prefix.Lock(name)
@@ -303,8 +305,8 @@ func (m *Master) Set(key, text string) {
 	m.change(func(now int64, s *reference.State) { s.Set(now, key, text, 0) })
 }
 
-// Commands returns how often each command was executed since the master was created: scripts by their names in lower
-// case, such as "acquire", "extend" and "release", others in upper case, such as "INFO".
+// Commands returns the number of executions of each command since the master was created. The keys are the names of
+// scripts in lower case, such as "acquire", "extend" and "release", and other commands in upper case, such as "INFO".
 func (m *Master) Commands() map[string]int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -325,7 +327,7 @@ func (m *Master) change(f func(now int64, s *reference.State)) {
 	f(m.clock.now(), m.server.State)
 }
 
-// free runs the release of the present holder of name, or a release without a lease if there is none.
+// free runs the release script for the current holder of name, or with an empty lease id if the name is free.
 func (m *Master) free(name string) {
 	id, _, _ := m.Holds(name)
 	role, _ := scripts.ShareOf(id)

@@ -27,7 +27,7 @@ type Masters struct {
 	wg sync.WaitGroup // all goroutines of all masters
 
 	mu        sync.Mutex // guards the fields below
-	names     string     // names of the masters in their admission records
+	names     string     // list of masters in the admission records
 	listeners []net.Listener
 	closed    bool
 }
@@ -42,12 +42,12 @@ type options struct {
 	shard  scripts.Shard
 }
 
-// Fresh makes masters that have not been admitted, like real ones after their first start: a Locker puts them through
-// the quarantine before they vote.
+// Fresh creates masters that have not been admitted, like real masters after their first start: a Locker keeps them in
+// quarantine before they vote.
 func Fresh() Option { return func(o *options) { o.fresh = true } }
 
-// Prefix sets the prefix of the keys, which must be that of the Lockers. The default is "redlock". Methods that take
-// the name of a lock use this prefix.
+// Prefix sets the prefix of the keys, which must equal the prefix of the Lockers. The default is "redlock". Methods
+// with the name of a lock as an argument use this prefix.
 func Prefix(prefix string) Option { return func(o *options) { o.prefix = prefix } }
 
 // Shard makes masters that are admitted as shard number of the given number of shards: see redlock.NewSharded. The
@@ -56,17 +56,17 @@ func Shard(number, of int) Option {
 	return func(o *options) { o.shard = scripts.Shard{Number: number, Of: of} }
 }
 
-// MaxTTL sets the max TTL for which the masters are admitted, which must be that of the Lockers. The default is 30 s.
+// MaxTTL sets the max TTL in the admission records, which must equal the max TTL of the Lockers. The default is 30 s.
 func MaxTTL(d time.Duration) Option { return func(o *options) { o.maxTTL = d } }
 
-// New makes n masters, up and empty. The caller must close them. It panics if n is below 1 or the prefix is invalid.
+// New starts n empty masters, which the caller must close. It panics if n is below 1 or the prefix is invalid.
 func New(n int, opts ...Option) *Masters {
 	o := options{prefix: private.DefaultPrefix, maxTTL: private.DefaultMaxTTL}
 	for _, f := range opts {
 		f(&o)
 	}
 	if n < 1 {
-		panic(fmt.Sprintf("redlocktest: %d masters: at least 1 is needed", n))
+		panic(fmt.Sprintf("redlocktest: %d masters: the number must be at least 1", n))
 	}
 	if err := scripts.CheckPrefix(o.prefix); err != nil {
 		panic("redlocktest: " + err.Error())
@@ -90,7 +90,7 @@ func (m *Masters) N() int { return len(m.list) }
 // Master returns master i, counted from 0 in the order of the pool.
 func (m *Masters) Master(i int) *Master { return m.list[i] }
 
-// URLs returns redis://master-1:6379 and so on: the addresses for [Masters.Dial].
+// URLs returns redis://master-1:6379 and so on: URLs for a pool that connects with [Masters.Dial].
 func (m *Masters) URLs() []string {
 	urls := make([]string, len(m.list))
 	for i, one := range m.list {
@@ -99,16 +99,17 @@ func (m *Masters) URLs() []string {
 	return urls
 }
 
-// Pool returns a new pool of these masters. The pool and a Locker that uses it take the time from package time, as
-// the masters do. The options are applied after those that set the dialer and the clock. The caller must close the
+// Pool returns a new pool of these masters. The pool, and a Locker that uses the pool, read the time from package time,
+// as the masters do. opts are applied after the options that set the dialer and the clock. The caller must close the
 // pool.
 func (m *Masters) Pool(opts ...pool.Option) (*pool.Pool, error) {
 	ours := []pool.Option{pool.WithDialer(m.Dial), transport.WithClock(clock.Runtime())}
 	return pool.Open(m.URLs(), append(ours, opts...)...)
 }
 
-// Dial connects to one of the addresses in URLs without leaving the process; it is for [pool.WithDialer]. A stopped
-// master refuses the connection; a master that hangs accepts it, as the kernel does for a process that hangs.
+// Dial connects, within the process, to the master at addr, which must be an address of URLs. It is a dialer for
+// [pool.WithDialer]. A stopped master refuses the connection; a master that hangs accepts the connection, as the kernel
+// does for a process that hangs.
 func (m *Masters) Dial(ctx context.Context, _, addr string) (net.Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -125,9 +126,9 @@ func (m *Masters) Dial(ctx context.Context, _, addr string) (net.Conn, error) {
 	return nil, fmt.Errorf("redlocktest: unknown master %q (have %s)", addr, strings.Join(m.URLs(), ", "))
 }
 
-// Listen opens a port on 127.0.0.1 for each master and returns their URLs, for clients that need real connections. From
-// then on the admission records contain these addresses, so clients that use [Masters.Dial] no longer work. Listen
-// cannot be used in synctest bubbles. After an error no port is open.
+// Listen opens a port on 127.0.0.1 for each master and returns the URLs of the ports, for clients that need real
+// connections. From then on the admission records contain these addresses, so clients that use [Masters.Dial] no longer
+// work. Listen cannot be used in synctest bubbles. If it fails, it opens no port.
 func (m *Masters) Listen() ([]string, error) {
 	var ls []net.Listener
 	for range m.list {
@@ -180,8 +181,8 @@ func (m *Masters) Admit(prefix string, maxTTL time.Duration) {
 // stranger is the lease id that Take writes.
 const stranger = "stranger:1:stranger"
 
-// Take makes another client hold name on every master for ttl, even if the name was held. The previous holder notices
-// at its next extension.
+// Take makes another client hold name on every master for ttl, even if name is held. The previous holder notices the
+// loss at its next extension.
 func (m *Masters) Take(name string, ttl time.Duration) {
 	for _, one := range m.list {
 		one.change(func(now int64, s *reference.State) {
@@ -192,24 +193,24 @@ func (m *Masters) Take(name string, ttl time.Duration) {
 	}
 }
 
-// Free ends the lock of name on every master like the Unlock of its holder: waiters are notified, and the first of them
-// that is subscribed gets the lock.
+// Free ends the lock of name on every master like the Unlock of its holder: waiters are notified, and the first
+// subscribed waiter gets the lock.
 func (m *Masters) Free(name string) {
 	for _, one := range m.list {
 		one.free(name)
 	}
 }
 
-// Lose deletes the lock of name on every master without notification, as if its TTL had expired. The holder has then
-// lost the lock, and notices that at its next extension, a third of the TTL after the last one.
+// Lose deletes the lock of name on every master without notifying the waiters, as if the TTL of the lock had expired.
+// The holder has lost the lock, and notices the loss at its next extension, a third of the TTL after the last one.
 func (m *Masters) Lose(name string) {
 	for _, one := range m.list {
 		one.Evict(name)
 	}
 }
 
-// Holder returns the id of the lease that holds name on most masters, and the number of these masters; "" and 0 if
-// the name is free.
+// Holder returns the id of the lease that holds name on the largest number of masters, and that number. It returns ""
+// and 0 if the name is free.
 func (m *Masters) Holder(name string) (id string, on int) {
 	count := map[string]int{}
 	for _, one := range m.list {

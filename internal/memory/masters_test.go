@@ -72,7 +72,7 @@ func acquire(c redis.Conn, m *memory.Master, name, id string) (scripts.Vote, err
 func mustGrant(t *testing.T, c redis.Conn, m *memory.Master, name, id string) {
 	t.Helper()
 	if v, err := acquire(c, m, name, id); err != nil || v.Outcome != quorum.Granted {
-		t.Fatalf("the acquire of %s for %s returned %+v, %v", name, id, v, err)
+		t.Fatalf("the acquire of %s for %s returned %+v, %v, want a grant", name, id, v, err)
 	}
 }
 

@@ -8,7 +8,8 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts/reference"
 )
 
-// A status is a simple string reply, such as OK. The other replies are int64, string, nil, []any and reference.Error.
+// A status is a simple string reply, such as OK. The other types of replies are int, int64, string, nil, []any and
+// reference.Error.
 type status string
 
 // AppendReply appends the RESP2 encoding of a reply.
@@ -40,20 +41,20 @@ func AppendReply(b []byte, reply any) []byte {
 		}
 		return b
 	default:
-		return line('-', "ERR the in-memory master has a reply of an unknown type")
+		return line('-', "ERR the in-memory master produced a reply of an unknown type")
 	}
 }
 
 var errProtocol = errors.New("protocol error")
 
-// Limits of Redis.
+// Limits of the protocol in Redis.
 const (
 	maxArgs = 1 << 20
 	maxBulk = 512 << 20
 )
 
-// Parse splits the complete commands off text, arrays of bulk strings or inline commands, and returns the rest. The
-// words share the memory of the text.
+// Parse returns the complete commands at the start of text, which are arrays of bulk strings or inline commands, and
+// the rest of text. The returned words share the memory of text.
 func Parse(text string) (list [][]string, rest string, err error) {
 	for text != "" {
 		line, left, complete := cutLine(text)

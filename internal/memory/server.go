@@ -8,11 +8,11 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts/reference"
 )
 
-// A Server holds the state of a master and executes commands on it. It has neither a network nor a mutex; Master and
-// the simulator provide these.
+// A Server contains the state of a master and executes commands on that state. It has neither a network nor a mutex;
+// Master and the simulator provide these.
 type Server struct {
 	State   *reference.State
-	Env     reference.Env // without its functions
+	Env     reference.Env // without its functions, which Eval sets
 	ReplID  string
 	Replica bool
 	Refusal string // error reply of every script; "" for none

@@ -2,6 +2,6 @@
 
 package race
 
-// Enabled reports whether the program was built with -race. Tests use it to skip long runs of one goroutine, because
-// the race detector makes them ten times slower.
+// Enabled reports whether the program was built with -race. If it was, tests skip long runs of a single goroutine,
+// because the race detector makes such runs ten times slower.
 const Enabled = true

@@ -24,7 +24,8 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// clientEnv is set to the URLs of the masters when the test binary must run as a client.
+// clientEnv names the environment variable with the URLs of the masters. If it is set, the test binary runs as a
+// client.
 const clientEnv = "REDLOCK_TEST_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -56,11 +57,11 @@ func open(urls []string) (*redlock.Locker, error) {
 	return redlock.New(masters, redlock.WithTTL(2*time.Second))
 }
 
-// names lists the locks of a client. They are enough for each shard of a cluster to have some.
+// names lists the locks that each client acquires. With these names, every shard of a cluster has at least one lock.
 var names = strings.Fields("job-1 job-2 job-3 job-4 job-5 job-6")
 
-// lockAgain acquires each lock again and again, for 50 ms each time, until its standard input ends. For each hold it
-// prints the start and the end in ns of the machine's clock, the token, and the name.
+// lockAgain acquires each lock repeatedly, and holds it for 50 ms each time, until the standard input is closed. For
+// each hold it prints the start and the end (in ns, from the machine's clock), the token, and the name.
 func lockAgain(urls []string, admit bool) error {
 	locker, err := open(urls)
 	if err != nil {
@@ -92,7 +93,7 @@ func lockAgain(urls []string, admit bool) error {
 	return nil
 }
 
-// hold1 acquires one lock and releases it.
+// hold1 acquires one lock, holds it for 50 ms, and releases it.
 func hold1(ctx context.Context, locker *redlock.Locker, name string) error {
 	try, end := context.WithTimeout(ctx, 5*time.Second)
 	lock, err := locker.Lock(try, name)
@@ -107,7 +108,7 @@ func hold1(ctx context.Context, locker *redlock.Locker, name string) error {
 	}
 	until := min(time.Now().UnixNano(), time.Now().Add(lock.Remaining()).UnixNano())
 	fmt.Println("held", from, until, lock.Token(), name)
-	_ = lock.Unlock(ctx) // if this fails, the history shows the consequences
+	_ = lock.Unlock(ctx) // the check of the history finds the consequences of an error
 	time.Sleep(50 * time.Millisecond)
 	return nil
 }

@@ -21,8 +21,8 @@ import (
 
 const six = "buckets=6"
 
-// H140: a client acquires its first locks on a cluster. Errors are reported for another number of buckets, and for a
-// node of the cluster that is configured as a plain master.
+// H140: a client acquires its first locks on a cluster. A second client with another number of buckets gets an error,
+// and so does a client that is configured with a node of the cluster as a plain master.
 func TestLockOnCluster(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -40,7 +40,7 @@ func TestLockOnCluster(t *testing.T) {
 				break
 			}
 			if strings.HasSuffix(bucketOf(locker, name), "{7}") {
-				break // no other client uses this bucket, so the attempt waits for the other buckets
+				break // the first client does not use bucket 7, so this bucket may have no record that shows the error
 			}
 			time.Sleep(50 * time.Millisecond)
 		}
@@ -59,7 +59,7 @@ func TestLockOnCluster(t *testing.T) {
 	}
 }
 
-// groups returns a Locker for all buckets. end closes the Locker.
+// groups returns a Locker for all buckets, and a function that closes the Locker and its pools.
 func (c *cluster) groups(parameters string) (g *redlock.Locker, end func()) {
 	c.t.Helper()
 	pools, err := pool.OpenBuckets([]string{c.url(parameters)})
@@ -77,14 +77,14 @@ func (c *cluster) groups(parameters string) (g *redlock.Locker, end func()) {
 	}
 }
 
-// used starts two clients that lock on the cluster, one on each side.
+// used starts two clients that acquire locks on the cluster, one on each side.
 func (c *cluster) used(left, right side) (a, b *process) {
 	c.t.Helper()
 	return pair(c.t, left, right, c.url(six))
 }
 
-// tagOf returns the tag of the bucket to which a name belongs. It closes its Locker immediately, because the Locker
-// uses only the cluster, and would interfere with clients that use other masters as well.
+// tagOf returns the hash tag, such as {3}, of the bucket to which a name belongs. It closes its Locker immediately,
+// because a Locker with only the cluster would interfere with clients that use other masters as well.
 func (c *cluster) tagOf(name string) string {
 	g, end := c.groups(six)
 	defer end()
@@ -102,16 +102,18 @@ func bucketOf(l *redlock.Locker, name string) string {
 	return ""
 }
 
-// oneShardWaited fails the test if a lock had two holders at the same time, if locks of all shards were without a
-// holder for long, or if no lock was without a holder for long.
+// oneShardWaited fails the test if a lock had two holders at the same time, if every lock was without a holder for more
+// than 5 s, or if no lock was without a holder for at least 20 s.
 func oneShardWaited(t *testing.T, a, b *process) {
 	t.Helper()
 	v := judged(t, a, b)
 	if v.shortest() > 5*time.Second {
-		t.Errorf("every lock had no holder for %v: the other shards were affected", v.shortest())
+		t.Errorf("every lock was without a holder for at least %v, want at most 5s for some lock: "+
+			"the other shards were affected", v.shortest())
 	}
 	if v.longest() < 20*time.Second {
-		t.Errorf("no lock was without a holder for longer than %v: a promoted node did not wait", v.longest())
+		t.Errorf("no lock was without a holder for longer than %v, want at least 20s: a promoted node did not wait",
+			v.longest())
 	}
 }
 
@@ -146,7 +148,7 @@ func TestFailedShard(t *testing.T) {
 			old.signal(syscall.SIGSTOP)
 			replica.must("CLUSTER", "FAILOVER", "TAKEOVER")
 			c.has(replica, tag)
-			time.Sleep(2 * time.Second) // when the server resumes, it executes the commands that were sent meanwhile
+			time.Sleep(2 * time.Second) // when the server resumes, it executes the commands that arrived while it was frozen
 			old.signal(syscall.SIGCONT)
 		},
 		"all its data is deleted": func(_ *cluster, old, _ *server, _ string) { old.must("FLUSHALL") },
@@ -186,7 +188,7 @@ func TestClusterPartition(t *testing.T) {
 		}
 		return masters == 3 && strings.Contains(said, "master,fail")
 	})
-	time.Sleep(10 * time.Second) // if a client gets a lock twice, that happens by now, or in the quarantine below
+	time.Sleep(10 * time.Second) // if a lock gets two holders, it happens now or in the quarantine below
 	cut(false)
 	holdsAfter(t, time.Now().Add(2*time.Second), a, b)
 	oneShardWaited(t, a, b)
@@ -203,12 +205,14 @@ func TestReshardUnderLoad(t *testing.T) {
 	holdsAfter(t, time.Now().Add(2*time.Second), a, b)
 	v := judged(t, a, b)
 	if v.longest() < 20*time.Second {
-		t.Errorf("no lock was without a holder for longer than %v: a bucket that moved did not wait", v.longest())
+		t.Errorf("no lock was without a holder for longer than %v, want at least 20s: a bucket that moved did not wait",
+			v.longest())
 	}
 }
 
-// H143: the slot of a bucket begins to move, and some of its keys are moved. Then the move is cancelled. The locks
-// in these keys are lost on the server, although the server and its admission record have not changed.
+// H143: the migration of a bucket's slot is started, all keys but the admission record are moved, and the migration is
+// cancelled. The old owner has lost the locks in these keys, although its incarnation and admission record have not
+// changed.
 func TestCancelledSlotMigration(t *testing.T) {
 	needsLong(t)
 	c := newCluster(t)
@@ -223,16 +227,16 @@ func TestCancelledSlotMigration(t *testing.T) {
 	}
 	for _, key := range strings.Split(keys, "\n") {
 		if !strings.HasSuffix(key, ":admission") {
-			_, _ = from.do("MIGRATE", to.at.ip, to.portText(), key, "0", "1000") // if a key is missing, it has expired
+			_, _ = from.do("MIGRATE", to.at.ip, to.portText(), key, "0", "1000") // fails if the key has expired
 		}
 	}
-	time.Sleep(4 * time.Second) // longer than a heartbeat, so the clients notice the move
+	time.Sleep(4 * time.Second) // longer than the heartbeat interval, so the clients notice the migration
 	from.must("CLUSTER", "SETSLOT", slot, "STABLE")
 	to.must("CLUSTER", "SETSLOT", slot, "STABLE")
 	holdsAfter(t, time.Now().Add(2*time.Second), a, b)
 	v := judged(t, a, b)
 	if gap := v.gaps[names[0]]; gap < 25*time.Second {
-		t.Errorf("%s had no holder for %v: its bucket did not wait", names[0], gap)
+		t.Errorf("%s was without a holder for only %v, want at least 25s: its bucket did not wait", names[0], gap)
 	}
 }
 
@@ -253,6 +257,6 @@ func TestClusterBesidePlainMasters(t *testing.T) {
 	holdsAfter(t, time.Now().Add(2*time.Second), a, b)
 	v := judged(t, a, b)
 	if v.longest() > 5*time.Second {
-		t.Errorf("a lock had no holder for %v", v.longest())
+		t.Errorf("a lock was without a holder for %v, want at most 5s", v.longest())
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/redlock-go/redlock/internal/transport"
 )
 
-// Connections to masters behind Sentinel, to the nodes of a cluster and to the owners of its buckets log in with the
-// password that is valid when the connection is made. The sentinels have no users, and connections to them do not
-// log in.
+// The password of the user changes, behind Sentinel and in a cluster. Each new connection to a master or to a node of
+// the cluster logs in with the password that the provider returns at that time. Connections to the sentinels do not log
+// in, because the sentinels have no such user.
 func TestCredentialsFromAProvider(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]func(t *testing.T) (url string, servers []*server){

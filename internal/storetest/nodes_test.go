@@ -18,9 +18,9 @@ type cluster struct {
 	nodes []*server
 }
 
-// newCluster creates a cluster with redis-cli, with the settings that make a partitioned master stop. The nodes are
-// on the given sides. redis-cli chooses masters on all sides, and does not place a replica on the side of its
-// master.
+// newCluster creates a cluster with redis-cli, with the settings that make a partitioned master reject writes. Node i
+// is on side at[i]; without at, all six nodes are on the loopback interface. redis-cli chooses masters on all sides,
+// and does not place a replica on the side of its master.
 func newCluster(t *testing.T, at ...side) *cluster {
 	t.Helper()
 	if len(at) == 0 {
@@ -53,7 +53,8 @@ func newCluster(t *testing.T, at ...side) *cluster {
 				(strings.Contains(said, "master_link_status:up") || strings.Contains(said, "state=online"))
 		})
 	}
-	for _, n := range c.nodes { // only now: on a busy machine, nodes may seem dead while the cluster is being created
+	// These settings come last, because on a busy machine nodes may seem dead while the cluster is being created.
+	for _, n := range c.nodes {
 		for setting, value := range map[string]string{"min-replicas-to-write": "1", "cluster-node-timeout": "5000"} {
 			if _, err := n.do("CONFIG", "SET", setting, value); err != nil {
 				t.Fatal(err)
@@ -86,7 +87,7 @@ func (c *cluster) id(n *server) string {
 	return id
 }
 
-// owner returns the master that owns the slot of a tag, and the number of the slot.
+// owner returns the master that owns the slot of a hash tag, and the number of the slot.
 func (c *cluster) owner(tag string) (n *server, slot string) {
 	c.t.Helper()
 	for _, n := range c.nodes {
@@ -117,10 +118,10 @@ func (c *cluster) replicaOf(master *server) *server {
 	return nil
 }
 
-// has waits until node n owns the slot of a tag.
+// has waits until node n owns the slot of a hash tag.
 func (c *cluster) has(n *server, tag string) {
 	c.t.Helper()
-	eventually(c.t, n.addr()+" owns the slot", func() bool {
+	eventually(c.t, n.addr()+" owns the slot of "+tag, func() bool {
 		_, err := n.do("TTL", tag)
 		return err == nil
 	})

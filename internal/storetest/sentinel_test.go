@@ -20,7 +20,7 @@ func needsLong(t *testing.T) {
 	t.Helper()
 	t.Parallel()
 	if !long.Enabled() {
-		t.Skip("needs -long: a promoted master waits for 30 s")
+		t.Skip("needs -long: a promoted master does not vote for 30 s")
 	}
 }
 
@@ -31,8 +31,8 @@ func TestLockBehindSentinel(t *testing.T) {
 	holdsAfter(t, time.Now(), a)
 }
 
-// H131, H133: without the required settings the master has no vote, and both the pool and a check report the reason
-// and the fix. When the missing setting is set, the master votes.
+// H131, H133: a master without the required settings does not vote, and both the pool and Check report the reason and
+// the fix. When the missing setting is set, the master votes.
 func TestMasterWithoutReplicasIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newService(t, loopback, loopback, "min-replicas-to-write 1", "min-replicas-max-lag 3")
@@ -62,7 +62,8 @@ func TestMasterWithoutReplicasIsRefused(t *testing.T) {
 		if err != nil || !slices.ContainsFunc(list, func(f transport.Finding) bool {
 			return f.About == about && f.Severity == severity && strings.Contains(f.What, what)
 		}) {
-			t.Errorf("the check does not report %v about %s with %q: %v, %v", severity, about, what, list, err)
+			t.Errorf("Check returned %v, %v, want a finding about %s of severity %v that contains %q", list, err, about,
+				severity, what)
 		}
 	}
 	refused := func(e transport.Event) bool {
@@ -89,9 +90,9 @@ func TestMasterWithoutReplicasIsRefused(t *testing.T) {
 	})
 }
 
-// H127: the old master is partitioned away together with one client. With the required settings one client holds the
-// lock, and after the partition the other client can acquire it again. Without the settings both clients hold the
-// lock.
+// H127: the old master is partitioned away together with one client. With the required settings, only one client holds
+// a lock at a time, and after the partition the locks are acquired again. Without the settings, both clients hold a
+// lock at the same time.
 func TestPartition(t *testing.T) {
 	needsLong(t)
 	for name, safe := range map[string]bool{"with the settings one holder": true, "without them two": false} {
@@ -108,7 +109,7 @@ func TestPartition(t *testing.T) {
 			at := time.Now()
 			s.promoted(t)
 			if safe {
-				time.Sleep(10 * time.Second) // if a client gets the lock twice, that happens by now, or in the quarantine below
+				time.Sleep(10 * time.Second) // if a lock gets two holders, it happens now or in the quarantine below
 			} else {
 				holdsAfter(t, at.Add(10*time.Second), b)
 				time.Sleep(2 * time.Second)
@@ -124,13 +125,14 @@ func TestPartition(t *testing.T) {
 			case len(v.overlaps) == 0:
 				t.Error("no lock had two holders: the partition had no effect")
 			default:
-				t.Logf("the lock had two holders %d times", len(v.overlaps))
+				t.Logf("a lock had two holders %d times, as expected", len(v.overlaps))
 			}
 		})
 	}
 }
 
-// H130: the master of a single service is killed, or frozen for long enough, and comes back.
+// H130: the only master, which is behind Sentinel, is killed, or frozen until a replica is promoted, and comes back. No
+// lock has two holders, and all locks are acquired again.
 func TestFailover(t *testing.T) {
 	needsLong(t)
 	for name, signals := range map[string][2]syscall.Signal{
@@ -174,11 +176,11 @@ func TestTwoOfFiveBehindSentinel(t *testing.T) {
 	holdsAfter(t, time.Now().Add(time.Second), a, b)
 	v := judged(t, a, b)
 	if v.longest() > 20*time.Second { // a promoted master votes after 30 s at the earliest
-		t.Errorf("the lock had no holder for %v, so a failover affected more than one vote", v.longest())
+		t.Errorf("a lock was without a holder for %v, want at most 20s: a failover affected more than one vote", v.longest())
 	}
 }
 
-// H131: locks continue to work while no sentinel answers, and also when all sentinels are back.
+// H131: clients acquire locks while no sentinel replies, and also when all sentinels are back.
 func TestAllSentinelsDown(t *testing.T) {
 	needsLong(t)
 	s := newService(t, loopback, loopback, stops...)
@@ -193,6 +195,6 @@ func TestAllSentinelsDown(t *testing.T) {
 	holdsAfter(t, time.Now().Add(5*time.Second), a)
 	v := judged(t, a)
 	if v.longest() > 5*time.Second {
-		t.Errorf("the lock had no holder for %v", v.longest())
+		t.Errorf("a lock was without a holder for %v, want at most 5s", v.longest())
 	}
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
-// patience is the maximum time of every wait.
+// patience is the time limit of every wait.
 const patience = 120 * time.Second
 
 // A side is one side of the network: a network namespace, or "" for the loopback interface.
@@ -35,11 +35,11 @@ var loopback = side{"", "127.0.0.1"}
 
 var networks atomic.Int32
 
-// apart creates two sides with a link between them. cut takes the link down, or brings it up again.
+// apart creates two sides with a link between them. cut(true) cuts the link, and cut(false) restores it.
 func apart(t *testing.T) (left, right side, cut func(down bool)) {
 	t.Helper()
 	if _, err := exec.LookPath("ip"); err != nil || os.Geteuid() != 0 {
-		t.Skip("needs root and iproute2 to make network namespaces")
+		t.Skip("needs root and iproute2 to create network namespaces")
 	}
 	n := fmt.Sprintf("rl%d-%d", os.Getpid(), networks.Add(1))
 	left, right = side{n + "a", "10.213.0.1"}, side{n + "b", "10.213.0.2"}
@@ -48,7 +48,7 @@ func apart(t *testing.T) (left, right side, cut func(down bool)) {
 		if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
 			if said := string(out); strings.Contains(said, "not permitted") || strings.Contains(said, "not supported") ||
 				strings.Contains(said, "Unknown device") {
-				t.Skipf("needs the right to make network namespaces, and a kernel with bridges: %s", out)
+				t.Skipf("needs the right to create network namespaces, and a kernel with bridges: %s", out)
 			}
 			t.Fatalf("the command ip %v failed: %v: %s", args, err, out)
 		}
@@ -67,7 +67,7 @@ func apart(t *testing.T) (left, right side, cut func(down bool)) {
 		run("-n", s.space, "link", "set", "net", "up")
 		run("-n", n, "link", "set", port, "master", "switch", "up")
 	}
-	// The links themselves stay up, so packets are lost without any notification.
+	// The interfaces stay up, so packets are lost without any notification.
 	return left, right, func(down bool) {
 		if down {
 			run("-n", n, "link", "set", "to1", "nomaster")
@@ -77,7 +77,7 @@ func apart(t *testing.T) (left, right side, cut func(down bool)) {
 	}
 }
 
-// command returns a command that runs on side s and ends with this test.
+// command returns a command that runs on side s and is killed when the test process ends.
 func (s side) command(name string, args ...string) *exec.Cmd {
 	if s.space != "" {
 		args = append([]string{"netns", "exec", s.space, name}, args...)
@@ -172,8 +172,8 @@ func (s *server) signal(sig syscall.Signal) {
 	}
 }
 
-// do sends a command to the server. It runs redis-cli on the side of the server, unless that is the loopback
-// interface.
+// do sends a command to the server and returns the reply. If the server is in a network namespace, do runs redis-cli in
+// that namespace.
 func (s *server) do(args ...string) (string, error) {
 	if s.at == loopback {
 		c, err := redis.Dial("tcp", s.addr(), redis.DialConnectTimeout(time.Second), redis.DialReadTimeout(time.Second))
@@ -262,8 +262,8 @@ func after(fields []string, key, value string) bool {
 	return false
 }
 
-// stops lists the settings with which a master stops if its replicas do not answer, for a down-after-milliseconds of
-// 5000.
+// stops lists the settings that make a master reject writes if its replicas do not answer. They fit the
+// down-after-milliseconds of newService, 5000.
 var stops = []string{"min-replicas-to-write 2", "min-replicas-max-lag 3"}
 
 func (s *service) url(query string) string {
@@ -274,7 +274,7 @@ func (s *service) url(query string) string {
 	return "redis+sentinel://" + strings.Join(hosts, ",") + "/job" + query
 }
 
-// promoted waits until the sentinels report a master other than the first one.
+// promoted waits until the first sentinel reports a master other than the initial one.
 func (s *service) promoted(t *testing.T) {
 	t.Helper()
 	eventually(t, "a replica is promoted", func() bool {
@@ -295,7 +295,7 @@ type process struct {
 	said  []string
 }
 
-// run starts a client on one side. If admit is set, the client first admits the masters.
+// run starts a client on one side. If admit is set, the client first admits the masters, and run waits for that.
 func run(t *testing.T, name string, at side, admit bool, urls ...string) *process {
 	t.Helper()
 	exe, err := os.Executable()
@@ -339,7 +339,8 @@ func run(t *testing.T, name string, at side, admit bool, urls ...string) *proces
 	return p
 }
 
-// pair starts two clients that acquire the same locks. The first one admits the masters.
+// pair starts two clients that acquire the same locks, and waits until each client has held each lock. The first client
+// admits the masters.
 func pair(t *testing.T, left, right side, urls ...string) (a, b *process) {
 	t.Helper()
 	a, b = run(t, "a", left, true, urls...), run(t, "b", right, false, urls...)
@@ -348,7 +349,8 @@ func pair(t *testing.T, left, right side, urls ...string) (a, b *process) {
 	return a, b
 }
 
-// judged stops the clients. It fails the test if two of them held a lock at the same time.
+// judged stops the clients and checks their holds. It fails the test if a lock had two holders at the same time, or if
+// a token did not increase.
 func judged(t *testing.T, clients ...*process) verdict {
 	t.Helper()
 	for _, p := range clients {
@@ -361,7 +363,7 @@ func judged(t *testing.T, clients ...*process) verdict {
 
 // stop ends the client and waits for its last line of output.
 func (p *process) stop() {
-	_ = p.stdin.Close() // it may already be closed
+	_ = p.stdin.Close() // fails if it is already closed
 	select {
 	case <-p.done:
 	case <-time.After(patience):
@@ -374,7 +376,7 @@ func (p *process) list() []*history.Hold {
 	return append([]*history.Hold(nil), p.holds...)
 }
 
-// holdsAfter waits until one of the clients has held each lock after the given time.
+// holdsAfter waits until each lock has been acquired after the time at by one of the clients.
 func holdsAfter(t *testing.T, at time.Time, clients ...*process) {
 	t.Helper()
 	eventually(t, "each lock is acquired again", func() bool {

@@ -25,12 +25,12 @@ const (
 	argsEnv = "REDLOCK_TEST_WORKER_ARGS" // in JSON
 )
 
-// Role returns the role of this process; "" if it is no worker.
+// Role returns the role of this process, or "" if the process is not a worker.
 func Role() string { return os.Getenv(roleEnv) }
 
-// Main runs f with the arguments of Start in this process, and returns its exit code. The context ends at SIGTERM,
-// and when the standard input ends, because the test has then ended or wants the worker to end. If a goroutine still
-// runs afterwards, Main reports an error.
+// Main runs f in a worker, with the arguments that were passed to Start, and returns the exit code of the worker. The
+// context ends at SIGTERM, and when the standard input is closed, which means that the test has ended or has called
+// Finish. Main returns 1 if f fails, or if a goroutine of f is still running after the end of the standard input.
 func Main[A any](f func(ctx context.Context, args A) error) int {
 	signal.Ignore(os.Interrupt) // an interrupt from a terminal is for the test, which ends the workers
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
@@ -61,15 +61,15 @@ func fail(err error) int {
 	return 1
 }
 
-// Say writes one line to the test.
+// Say prints one line for the test that started this worker.
 func Say(format string, args ...any) { fmt.Printf(format+"\n", args...) }
 
 // A Process represents a worker in the test that started it.
 type Process struct {
 	Cmd   *exec.Cmd
-	Lines chan string // its output; closed at the end
+	Lines chan string // lines of the worker's standard output; closed after the last line
 	Ended chan struct{}
-	Err   error // its exit error; to be read after Ended is closed
+	Err   error // result of Cmd.Wait; must not be read before Ended is closed
 
 	t        testing.TB
 	patience time.Duration
@@ -77,8 +77,8 @@ type Process struct {
 	trash    bytes.Buffer
 }
 
-// Start starts a worker. At the end of the test, the worker is killed and waited for. Line fails the test after
-// patience, and Join and Finish fail it after twice that time.
+// Start starts a worker. At the end of the test, the worker is killed if it is still running. Line fails the test after
+// it has waited for patience; Join and Finish fail the test after twice that time.
 func Start(t testing.TB, role string, args any, patience time.Duration, env ...string) *Process {
 	t.Helper()
 	text, err := json.Marshal(args)
@@ -121,7 +121,7 @@ func (p *Process) Errors() string { return p.trash.String() }
 
 // Kill kills the worker, and returns when the process has ended.
 func (p *Process) Kill() {
-	_ = p.Cmd.Process.Kill() // it may have ended
+	_ = p.Cmd.Process.Kill() // fails if the process has already ended
 	for range p.Lines {
 	}
 	<-p.Ended
@@ -137,13 +137,14 @@ func (p *Process) Line(word string) string {
 		case text, ok := <-p.Lines:
 			if !ok {
 				<-p.Ended
-				p.t.Fatalf("the worker ended (%v) without %q: %s", p.Err, word, p.trash.String())
+				p.t.Fatalf("the worker ended (%v) before it printed a line with the prefix %q; its standard error: %s",
+					p.Err, word, p.trash.String())
 			}
 			if rest, found := strings.CutPrefix(text, word); found {
 				return strings.TrimSpace(rest)
 			}
 		case <-timer.C:
-			p.t.Fatalf("the worker has not said %q after %v", word, p.patience)
+			p.t.Fatalf("the worker printed no line with the prefix %q in %v", word, p.patience)
 		}
 	}
 }
@@ -156,17 +157,18 @@ func (p *Process) Signal(s os.Signal) {
 	}
 }
 
-// Finish asks the worker to end, waits until it has ended, and fails the test if it ended with an error.
+// Finish closes the standard input of the worker, waits until the worker has ended, and fails the test if the worker
+// ended with an error.
 func (p *Process) Finish() {
 	p.t.Helper()
-	_ = p.stdin.Close() // the worker may have ended
+	_ = p.stdin.Close() // fails if the worker has already ended
 	p.Join()
 	if p.Err != nil {
-		p.t.Errorf("worker: %v: %s", p.Err, p.trash.String())
+		p.t.Errorf("the worker failed: %v; its standard error: %s", p.Err, p.trash.String())
 	}
 }
 
-// Join waits until the process has ended. Like Finish, it may be called by any goroutine.
+// Join waits until the worker has ended. Like Finish, Join may be called by any goroutine.
 func (p *Process) Join() {
 	p.t.Helper()
 	timer := time.NewTimer(2 * p.patience)
@@ -179,7 +181,7 @@ func (p *Process) Join() {
 				return
 			}
 		case <-timer.C:
-			p.t.Errorf("the worker has not ended after %v: it is killed", 2*p.patience)
+			p.t.Errorf("the worker did not end in %v, so the test kills it", 2*p.patience)
 			p.Kill()
 			return
 		}

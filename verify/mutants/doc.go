@@ -1,11 +1,11 @@
-// Package mutants lists the protections of the library, and removes them one at a time: a test or a schedule of the
-// simulator must then fail. Comments mark a protection in the source; they do not affect normal builds. A comment
-// defines how its mutant changes the statement, case or declaration that begins on the next line:
+// Package mutants lists the protections of the library. A mutant is the library without one protection: a test or a
+// schedule of the simulator must fail with it. Comments in the source define the mutants; they do not affect normal
+// builds. A comment says how its mutant changes the statement, case or declaration that begins on the next line:
 //
-//	//mutant:NAME = EXPR    its condition or its values become EXPR
-//	//mutant:NAME 2= EXPR   the second operand of them does; operands are counted through &&, || and commas
-//	//mutant:NAME -> CODE   it becomes CODE
-//	//mutant:NAME drop      it is removed
+//	//mutant:NAME = EXPR    EXPR replaces the condition, or all values
+//	//mutant:NAME 2= EXPR   EXPR replaces the second operand; &&, || and commas separate operands
+//	//mutant:NAME -> CODE   CODE replaces the whole statement, case or declaration
+//	//mutant:NAME drop      the statement, case or declaration is removed
 //
 // For example:
 //
@@ -13,13 +13,13 @@
 //	//mutant:ballot-bounds 2= false
 //	if a.first <= top || a.first <= now-window {
 //
-// A mutant can have several comments, in several files. Its row in [List] describes the fault that occurs without
-// the protection, and names the suite that kills the mutant. A test of this package checks that each mutant has
-// comments and a row, and that it compiles, so a change that makes a comment invalid is noticed immediately. With
-// -long, the test suite also runs the mutants that tests kill; package sim runs those that schedules kill. To run
-// both:
+// A mutant can have several comments, in several files. The row of a mutant in [List] describes the fault that occurs
+// without the protection, and names the suite that kills the mutant: the suite fails with the mutant. A test of this
+// package checks that each mutant has comments and a row, and compiles, so a comment that becomes invalid is noticed
+// immediately. With -long, this package also runs the mutants that tests kill, and package sim runs the mutants that
+// schedules kill. To run both:
 //
 //	make mutants
 //
-// A protection of a script is marked in the Go reference of the script.
+// Mutants of a script change the Go model of the script (internal/scripts/reference).
 package mutants

@@ -20,22 +20,22 @@ import (
 
 // A Mutant is a row of List.
 type Mutant struct {
-	Name  string // the name in its comments
-	Wrong string // the fault without the protection, or the protection, often with the id of a hazard
-	Suite string // the directory of the package whose tests kill the mutant
+	Name  string // the name in the comments of the mutant
+	Wrong string // the fault that occurs without the protection, often with the id of a hazard
+	Suite string // directory of the package whose tests kill the mutant
 
-	Tests string // a pattern of tests of Suite that fail, without the prefix Test
+	Tests string // regular expression for the tests of Suite that fail, without the prefix Test
 
-	// If Suite is Sim: the kinds of schedules that kill the mutant soonest, a part of the description of the violation,
-	// and the first schedule to try if few schedules kill the mutant.
+	// If Suite is Sim: the kinds of schedules that kill the mutant soonest (separated by commas), a part of the
+	// description of the violation, and the first seed to try if few schedules kill the mutant.
 	Kinds, Shows string
 	First        uint64
 }
 
-// Sim is the directory of the suite of schedules.
+// Sim is the suite of schedules: the directory of the simulator.
 const Sim = "verify/sim"
 
-// An edit replaces some bytes of a file.
+// An edit replaces the bytes from begin to end of a file.
 type edit struct {
 	file        string // absolute path
 	begin, end  int    // byte offsets
@@ -47,7 +47,7 @@ var sources = []string{"clock", "cmd/redlock", "internal", "pool", "redlock"}
 
 var comment = regexp.MustCompile(`^\s*//mutant:(\S+) (.*)$`)
 
-// Scan returns the edits of each mutant whose comments are in the sources below root.
+// Scan returns the edits of each mutant, by name, from the comments in the sources below root.
 func Scan(root string) (map[string][]edit, error) {
 	all := map[string][]edit{}
 	for _, dir := range sources {
@@ -74,7 +74,7 @@ func scanFile(path string, all map[string][]edit) error {
 	if err != nil {
 		return err
 	}
-	var waiting [][]string // comments above the line that they change
+	var waiting [][]string // name and definition of each comment directly above the current line
 	for i, line := range strings.Split(string(text), "\n") {
 		if m := comment.FindStringSubmatch(line); m != nil {
 			waiting = append(waiting, m[1:])
@@ -93,7 +93,8 @@ func scanFile(path string, all map[string][]edit) error {
 	return nil
 }
 
-// change returns the edit, described by how, of the statement or expression that begins on a line.
+// change returns the edit of the statement, case or declaration that begins on a line. how is the definition in the
+// comment.
 func change(files *token.FileSet, file *ast.File, text []byte, line int, how string) (e edit, err error) {
 	offset := func(p token.Pos) int { return files.Position(p).Offset }
 	n := beginning(files, file, line)
@@ -109,13 +110,13 @@ func change(files *token.FileSet, file *ast.File, text []byte, line int, how str
 		number, expression, ok := strings.Cut(how, "= ")
 		list := values(n)
 		if !ok || len(list) == 0 {
-			return e, fmt.Errorf("%q does not apply to %T", how, n)
+			return e, fmt.Errorf("%q does not apply to %T: it has no condition or values", how, n)
 		}
 		if number != "" {
 			operands := flatten(list)
 			k, err := strconv.Atoi(number)
 			if err != nil || k < 1 || k > len(operands) {
-				return e, fmt.Errorf("%q: there are %d operands", how, len(operands))
+				return e, fmt.Errorf("%q: the operand must be a number from 1 to %d", how, len(operands))
 			}
 			list = operands[k-1 : k]
 		}
@@ -209,7 +210,7 @@ func apply(edits []edit) (map[string][]byte, error) {
 	return texts, nil
 }
 
-// Overlay writes the changed files of a mutant to dir, and returns the argument for the -overlay flag of the go
+// Overlay writes the changed files of a mutant to dir, and returns the path of the file for the -overlay flag of the go
 // command.
 func Overlay(root, name, dir string) (string, error) {
 	all, err := Scan(root)
@@ -217,7 +218,7 @@ func Overlay(root, name, dir string) (string, error) {
 		return "", err
 	}
 	if len(all[name]) == 0 {
-		return "", fmt.Errorf("no comment in the sources has the mutant %q", name)
+		return "", fmt.Errorf("unknown mutant %q: no comment //mutant:%s in the sources", name, name)
 	}
 	texts, err := apply(all[name])
 	if err != nil {
@@ -238,7 +239,7 @@ func Overlay(root, name, dir string) (string, error) {
 	return list, os.WriteFile(list, overlay, 0o600)
 }
 
-// Of returns the rows of a suite.
+// Of returns the rows of List for a suite.
 func Of(suite string) (list []Mutant) {
 	for _, m := range List {
 		if m.Suite == suite {

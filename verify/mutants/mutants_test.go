@@ -34,13 +34,13 @@ func TestEachMutantCompiles(t *testing.T) {
 	for _, m := range List {
 		listed[m.Name] = true
 		if len(all[m.Name]) == 0 {
-			t.Errorf("no comment in the sources names the mutant %q", m.Name)
+			t.Errorf("List contains the mutant %q, but no comment in the sources does", m.Name)
 		}
 	}
 	c := newCompiler(t)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if !listed[name] {
-			t.Errorf("%s: List does not contain the mutant %q", all[name][0].file, name)
+			t.Errorf("%s: a comment contains the mutant %q, but List does not", all[name][0].file, name)
 		}
 		texts, err := apply(all[name])
 		if err != nil {
@@ -74,7 +74,7 @@ func newCompiler(t *testing.T) *compiler {
 	cmd.Dir, cmd.Stderr = absolute(t), os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
-		t.Skipf("needs the go command and what it builds: %v", err)
+		t.Skipf("needs the go command and the modules of the library: %v", err)
 	}
 	c := &compiler{packages: map[string]listedPackage{}, exports: map[string]string{}}
 	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
@@ -92,11 +92,11 @@ func newCompiler(t *testing.T) *compiler {
 	return c
 }
 
-// compile type-checks the package in a directory, with other texts of some files.
+// compile type-checks the package in dir. texts contains the changed files of a mutant, by path.
 func (c *compiler) compile(dir string, texts map[string][]byte) error {
 	p, ok := c.packages[dir]
 	if !ok {
-		return fmt.Errorf("%s has no package", dir)
+		return fmt.Errorf("go list found no package in %s", dir)
 	}
 	set, files := token.NewFileSet(), []*ast.File(nil)
 	for _, name := range p.GoFiles {
@@ -115,7 +115,7 @@ func (c *compiler) compile(dir string, texts map[string][]byte) error {
 	return err
 }
 
-// The tests that List names fail with their mutant.
+// The tests in each row of List fail with the mutant of the row.
 func TestMutantsAreKilled(t *testing.T) {
 	if !long.Enabled() || race.Enabled {
 		t.Skip("needs -long, without -race: it builds a package and runs its tests for each mutant")
@@ -127,7 +127,7 @@ func TestMutantsAreKilled(t *testing.T) {
 		t.Run(m.Name, func(t *testing.T) {
 			_, err := exec.LookPath("redis-server")
 			if err != nil && (m.Suite == "internal/transport" || m.Suite == "cmd/redlock") {
-				t.Skip("needs redis-server: without it the tests of the pool on real servers are skipped")
+				t.Skip("needs redis-server: without it, tests on real servers are skipped")
 			}
 			t.Parallel()
 			killed(t, m)
@@ -135,7 +135,7 @@ func TestMutantsAreKilled(t *testing.T) {
 	}
 }
 
-// killed fails the test unless the tests of m fail with the mutant.
+// killed fails t unless the tests of m fail with the mutant.
 func killed(t *testing.T, m Mutant) {
 	t.Helper()
 	overlay, err := Overlay(absolute(t), m.Name, t.TempDir())
@@ -151,7 +151,7 @@ func killed(t *testing.T, m Mutant) {
 	cmd.Dir = absolute(t)
 	cmd.Env = append(os.Environ(), "GOFLAGS=-overlay="+overlay) // for tests that build the command, too
 	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "--- FAIL") {
-		t.Errorf("the tests passed with the mutant, or did not run: %v\n%s", err, out)
+		t.Errorf("the mutant survived: the tests passed or did not run: %v\n%s", err, out)
 	} else {
 		t.Logf("%.400s", out)
 	}

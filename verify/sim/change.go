@@ -15,7 +15,7 @@ import (
 // finishes the change as soon as the masters show that it is complete.
 type move struct {
 	old, next []int           // numbers of the masters; the sets may overlap
-	both      []time.Duration // by client: when it is notified of the joint configuration
+	both      []time.Duration // by client: when the client is notified of the joint configuration
 	alone     []time.Duration // ... and of the final one, by its own timer, which is independent of the others
 	never     int             // the client that is not notified; -1 for none
 	raise     time.Duration   // when to raise the epoch
@@ -42,7 +42,7 @@ func (w *simulation) setOf(i int) (set []int) {
 	return set
 }
 
-// change draws a change of the masters, combined with faults of several kinds.
+// change draws a change of the masters, without faults or with faults of masters, links or clients.
 func (p *plan) change(r *rand.Rand) {
 	p.masters = 5
 	sets := [][2][]int{
@@ -117,7 +117,7 @@ func (w *simulation) voters() []*server {
 	return list
 }
 
-// mayForgetIn reports whether the set of masters tolerates that s loses its data.
+// mayForgetIn reports whether the set of masters tolerates a loss of the data of s.
 func (w *simulation) mayForgetIn(s *server, set []int) bool {
 	recent := 0
 	for _, i := range set {
@@ -128,8 +128,8 @@ func (w *simulation) mayForgetIn(s *server, set []int) bool {
 	return !slices.Contains(set, s.index) || recent < (len(set)-1)/2
 }
 
-// A configurer notifies one client of the configurations. For the first client it also performs the operator's
-// actions.
+// A configurer notifies one client of the configurations. The configurer of the first client also performs the
+// operator's actions.
 type configurer struct {
 	*worker
 	raised, finished, aborted bool
@@ -172,7 +172,7 @@ func (k *configurer) run() {
 func (k *configurer) give(l *redlock.Locker, epoch int64) {
 	w := k.c.w
 	w.mu.Lock()
-	w.note(k.c.index, -1, "is notified of the state", "", epoch)
+	w.note(k.c.index, -1, "is notified of epoch", "", epoch)
 	w.loose = true // the client drops pending releases for masters that are no longer used
 	w.mu.Unlock()
 	ctx, cancel := k.within(k.ctx, 20*time.Millisecond+k.upTo(5*time.Second))
@@ -181,8 +181,8 @@ func (k *configurer) give(l *redlock.Locker, epoch int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err == nil {
-		w.note(k.c.index, -1, "uses the state", "", epoch)
-		if k.random.IntN(4) > 0 { // otherwise it is not saved, and the next Locker begins with the previous configuration
+		w.note(k.c.index, -1, "uses epoch", "", epoch)
+		if k.random.IntN(4) > 0 { // otherwise the next Locker starts with the previous configuration
 			k.c.file = w.stateOf(epoch)
 		}
 	}
@@ -213,8 +213,8 @@ func (k *configurer) operate(l *redlock.Locker) {
 	}
 }
 
-// complete completes the change of the masters for the first client, after the faults. That must be possible at any
-// stage of the change. A separate Locker performs the operator's actions, as a command does.
+// complete completes the change of the masters for the first client, after the faults. Completion must be possible at
+// any stage of the change. A separate Locker performs the operator's actions, as a command does.
 func (w *simulation) complete() {
 	if w.plan.move == nil {
 		return
@@ -225,7 +225,7 @@ func (w *simulation) complete() {
 	c := w.clients[0]
 	if w.aborting {
 		if err := w.giveUp(ctx, c); err != nil {
-			w.problem("without faults the change of the masters is not given up: %v", err)
+			w.problem("without faults, the change of the masters could not be cancelled: %v", err)
 		}
 		if w.aborted {
 			return
@@ -234,30 +234,29 @@ func (w *simulation) complete() {
 	err := w.finish(ctx, c)
 	for l := c.now(); err == nil && l.Admin().Configuration()[0].Epoch < 2; {
 		err = l.Admin().Reconfigure(ctx, w.stateOf(l.Admin().Configuration()[0].Epoch+1))
-		if errors.Is(err, private.ErrIncomplete) && ctx.Err() == nil { // it has not read the written records yet
+		if errors.Is(err, private.ErrIncomplete) && ctx.Err() == nil { // the Locker has not read the written records yet
 			w.sleep(500 * time.Millisecond)
 			err = nil
 		}
 	}
 	if err != nil {
-		w.problem("without faults the change of the masters does not come to its end: %v", err)
+		w.problem("without faults, the change of the masters could not be completed: %v", err)
 	}
 }
 
-// giveUp cancels the change, unless the next masters may already act alone. It sets w.aborted if it cancels the
-// change.
+// giveUp cancels the change and sets w.aborted, unless clients may already use the final configuration.
 func (w *simulation) giveUp(ctx context.Context, c *client) error {
 	l, err := c.begin("operator", w.stateOf(1))
 	if err != nil {
 		return err
 	}
 	w.mu.Lock()
-	c.old = append(c.old, l) // closed at the end
+	c.old = append(c.old, l) // closed at the end of the run
 	w.mu.Unlock()
 	epoch := func(l *redlock.Locker) int64 { return l.Admin().Configuration()[0].Epoch }
 	for err = private.Of(l).AbortChange(ctx); err != nil && epoch(l) < 2; err = private.Of(l).AbortChange(ctx) {
 		if errors.Is(err, redlock.ErrInvalid) {
-			return nil // the next masters may act alone
+			return nil // clients may already use the final configuration
 		}
 		if ctx.Err() != nil {
 			return err
@@ -265,7 +264,7 @@ func (w *simulation) giveUp(ctx context.Context, c *client) error {
 		w.sleep(2 * time.Second)
 	}
 	tools, old := private.Of(l), len(w.plan.move.old)
-	for on := 0; on < old && ctx.Err() == nil; { // as documented, repeat this for masters that were down
+	for on := 0; on < old && ctx.Err() == nil; { // as documented, repeat RaiseEpoch for masters that were down
 		if err := tools.RaiseEpoch(ctx); err == nil {
 			state, _ := tools.Change(ctx)
 			on = min(state.Raised, state.Open)
@@ -283,14 +282,14 @@ func (w *simulation) giveUp(ctx context.Context, c *client) error {
 	return ctx.Err()
 }
 
-// finish raises the epoch, and makes the next masters act alone when that is allowed.
+// finish raises the epoch, and finishes the change as soon as that is allowed.
 func (w *simulation) finish(ctx context.Context, c *client) error {
 	l, err := c.begin("operator", w.stateOf(1))
 	if err != nil {
 		return err
 	}
 	w.mu.Lock()
-	c.old = append(c.old, l) // closed at the end
+	c.old = append(c.old, l) // closed at the end of the run
 	w.mu.Unlock()
 	if err := private.Of(l).RaiseEpoch(ctx); err != nil {
 		return err

@@ -29,8 +29,8 @@ func (w *simulation) write(b *belief) {
 		return
 	}
 	if any && b.from.Before(last.from) && !w.plan.beyond {
-		w.problemLocked("%s: the resource has accepted token %d of client %d, older than token %d of client %d", b.name,
-			b.token, b.client, last.token, last.client)
+		w.problemLocked("%s: the resource accepted token %d of client %d, whose hold began before that of client %d with "+
+			"token %d", b.name, b.token, b.client, last.client, last.token)
 	}
 	w.written[b.name] = b.span
 }
@@ -73,8 +73,8 @@ func overlaps(list []span, start time.Time, beyond bool) (problems []string) {
 		}
 		for _, o := range list[:i] {
 			if left := o.granted.Add(o.minimum).Sub(t.from); o.name == t.name && o.minimum > 0 && left > 0 && !beyond {
-				problems = append(problems, fmt.Sprintf("%s: client %d has token %d, and the minimum hold of token %d lasts "+
-					"%v more", t.name, t.client, t.token, o.token, left))
+				problems = append(problems, fmt.Sprintf("%s: client %d has token %d, but the minimum hold of token %d lasts "+
+					"another %v", t.name, t.client, t.token, o.token, left))
 			}
 			if o.name != t.name || beyond && !o.from.Before(t.asked) || t.to.Before(t.unaware) {
 				continue
@@ -142,18 +142,20 @@ func (w *simulation) checkKeys(when string, relics bool) {
 	for _, s := range w.servers {
 		for _, name := range w.plan.names {
 			if id, left := s.holder(name); id != "" && (!relics || !s.relics[id]) {
-				w.problemLocked("%s: the finished grant %s is still on master %d, for %v, %s", name, id, s.index, left, when)
+				w.problemLocked("%s: the ended lease %s is still on master %d %s, for another %v", name, id, s.index, when, left)
 			}
 		}
 	}
 }
 
-// longestWait is the maximum time in which a waiter acquires a free name without a notification: its longest pause.
+// longestWait is the maximum time in which a waiter acquires a free name without a notification: the longest pause
+// between two attempts.
 const longestWait = 6 * time.Second
 
-// patience returns the maximum time until a free name can be acquired after the faults.
+// patience returns the maximum time until a free name can be acquired after the faults. admitted reports whether the
+// operator has admitted all masters.
 func (w *simulation) patience(admitted bool) time.Duration {
-	if w.plan.kind == backups { // no master has lost data, so there is no reason to wait
+	if w.plan.kind == backups { // no master has lost data, so no quarantine is needed
 		return leastQuarantine / 2
 	}
 	if admitted {
@@ -187,12 +189,12 @@ func (w *simulation) checkRepair() {
 		apart := len(w.agreeing()) <= len(w.voters())/2 // no ballot is valid on a majority
 		w.mu.Unlock()
 		if !apart {
-			w.problem("without faults the name cannot be locked: %v", err)
+			w.problem("without faults, the name cannot be locked: %v", err)
 		}
 		return
 	}
 	if took := time.Since(asked); took > w.patience(admitted) {
-		w.problem("without faults, with nothing held, it took %v to lock the name", took)
+		w.problem("without faults, it took %v to lock the free name, want at most %v", took, w.patience(admitted))
 	}
 	w.sleep(ttl + w.plan.rest())
 	w.checkAll(lock, "a TTL after the last fault")
@@ -205,15 +207,15 @@ func (w *simulation) checkRepair() {
 	w.mu.Unlock()
 	if len(held) > 2 {
 		w.sleep(ttl)
-		w.checkAll(lock, "a TTL after a master has dropped it")
+		w.checkAll(lock, "a TTL after a master dropped the lock")
 	}
 	_ = lock.Unlock(ctx) // checkKeys checks that it leaves nothing behind
 	w.sleep(w.plan.rest())
 	w.checkKeys("after its release", false)
 }
 
-// agreeing returns the masters that vote and whose clocks are so near to their median that they accept ballots of that
-// time.
+// agreeing returns those of the voters whose clocks are so close to the voters' median clock that they accept ballots
+// near the median.
 func (w *simulation) agreeing() []*server {
 	voters := w.voters()
 	times := make([]int64, len(voters))
@@ -241,7 +243,7 @@ func (w *simulation) checkAll(lock *redlock.Lock, when string) {
 	w.mu.Unlock()
 	if on < len(voters) || lock.Err() != nil {
 		known, _ := private.HeldOn(lock)
-		w.problem("%s: %s it is on %d of %d masters, %d known of: %v", lock.Name(), when, on, len(voters), known,
-			lock.Err())
+		w.problem("%s: %s it is on %d of %d masters, want all; the holder knows %d; Err: %v", lock.Name(), when, on,
+			len(voters), known, lock.Err())
 	}
 }

@@ -18,11 +18,12 @@ import (
 )
 
 const (
-	collectEvery = 20     // runs between garbage collections
-	tellEvery    = 10_000 // runs between progress reports
+	collectEvery = 20     // number of runs between garbage collections
+	tellEvery    = 10_000 // number of runs between progress reports
 )
 
-// A line is one report of a child process: that it begins a seed, the violations of a seed, or the final summary.
+// A line is one report of a child process. One of its fields is set: the seed of a run that starts, the violations of a
+// seed, the final summary, or a difference.
 type line struct {
 	Begin *uint64  `json:",omitempty"`
 	Bad   *badSeed `json:",omitempty"`
@@ -129,8 +130,8 @@ func TestChild(t *testing.T) {
 type child struct {
 	first uint64
 	seeds int
-	kinds string // only schedules of these kinds, separated by commas; "" for all
-	kind  string // the kind of all schedules; "" for the kind of each seed
+	kinds string // kinds of the seeds to run, separated by commas; "" for all kinds
+	kind  string // the kind of all schedules; "" for the kind that each seed selects
 	until string // stop after a violation whose description contains this
 	again int    // number of runs per schedule; 0 is one run without comparison
 
@@ -145,7 +146,8 @@ func (c child) runAgain(t *testing.T, other func(difference)) summary {
 	return c.run(t, func() {}, func(badSeed) {})
 }
 
-// run runs the child process. It calls begun for each seed that begins, and bad for each seed with violations.
+// run runs the child process and returns its summary. It calls begun when a seed starts, and bad for each seed with
+// violations.
 func (c child) run(t *testing.T, begun func(), bad func(badSeed)) summary {
 	t.Helper()
 	binary := c.binary
@@ -190,12 +192,13 @@ func (c child) run(t *testing.T, begun func(), bad func(badSeed)) summary {
 		}
 	}
 	if err := cmd.Wait(); err != nil {
-		t.Errorf("the process that ran seed %d: %v\n%.4000s\n%.8000s", last, err, rest.String(), stderr.String())
+		t.Errorf("the child process failed in seed %d: %v\n%.4000s\n%.8000s", last, err, rest.String(), stderr.String())
 	}
 	return sum
 }
 
-// inParallel distributes n schedules over processes, one for each processor.
+// inParallel distributes n schedules over child processes, one for each processor, and returns the sum of their
+// summaries. It calls bad for each seed with violations.
 func inParallel(t *testing.T, n int, bad func(badSeed)) (sum summary) {
 	t.Helper()
 	processes, binary := max(1, min(runtime.NumCPU(), n/10)), without(t, *withoutGiven)
@@ -205,7 +208,7 @@ func inParallel(t *testing.T, n int, bad func(badSeed)) (sum summary) {
 	began := time.Now()
 	begun := func() {
 		if k := all.Add(1); k%tellEvery == 0 {
-			t.Logf("%d of %d schedules have begun after %v", k, n, time.Since(began).Round(time.Second))
+			t.Logf("%d of %d schedules have started after %v", k, n, time.Since(began).Round(time.Second))
 		}
 	}
 	for i := range processes {

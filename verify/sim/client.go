@@ -27,19 +27,19 @@ type client struct {
 	old     []*redlock.Locker        // closed Lockers
 	closing bool                     // a Locker is being closed
 	left    map[*redlock.Locker]bool // Lockers whose Close has returned
-	beliefs []*belief                // present spans
+	beliefs []*belief                // spans that have not ended
 	machine
 	unblocked chan struct{}         // closed when callbacks that block may return
-	file      redlock.Configuration // the configuration with which a Locker begins, if the masters are changed
+	file      redlock.Configuration // configuration of the next Locker, in runs that change the masters
 }
 
 // machine is the state of the client's machine.
 type machine struct {
 	asleep     bool
 	awake      chan struct{} // closed on wake-up; not nil while asleep
-	woken      time.Time     // when it last woke up
-	jumped     time.Time     // when its clocks last deviated from its timers, by the time of the bubble
-	turned     bool          // its wall clock was set forward, so the validity before that is unknown
+	woken      time.Time     // when the machine last woke up
+	jumped     time.Time     // when the clocks last jumped relative to timers, in the time of the bubble
+	turned     bool          // the wall clock was set forward, so it is unknown whether validity was left before that
 	freezeNext time.Duration // all machines stop for this long before the client next reads a reply
 }
 
@@ -86,7 +86,7 @@ func newClient(w *simulation, i int) (*client, error) {
 	return c, err
 }
 
-// begin creates a Locker.
+// begin creates a Locker with the given label and, in runs that change the masters, the given configuration.
 func (c *client) begin(label string, file redlock.Configuration) (*redlock.Locker, error) {
 	guard := c.w.plan.guards[c.index]
 	if c.w.plan.oneLabel {
@@ -103,7 +103,7 @@ func (c *client) begin(label string, file redlock.Configuration) (*redlock.Locke
 	return redlock.New(c.pool, opts...)
 }
 
-// now returns the present Locker of the client.
+// now returns the current Locker of the client.
 func (c *client) now() *redlock.Locker {
 	c.w.mu.Lock()
 	defer c.w.mu.Unlock()
@@ -203,7 +203,8 @@ func (k *worker) call(what string, ctx context.Context, f func() error) error {
 	err := f()
 	if end, ok := ctx.Deadline(); ok {
 		if late := time.Since(end); late > callGrace {
-			k.c.w.problem("client %d: %s has returned %v after the end of its context: %v", k.c.index, what, late, err)
+			k.c.w.problem("client %d: %s returned %v after the end of its context, want at most %v: %v", k.c.index, what, late,
+				callGrace, err)
 		}
 	}
 	k.waitAwake()

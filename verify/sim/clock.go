@@ -15,8 +15,8 @@ type watch struct {
 	rate    float64
 	boot    time.Duration // boot and wall: how far each reading is ahead of true time
 	wall    time.Duration
-	stopped bool // the machine is suspended, or its virtual machine is frozen
-	at      time.Time
+	stopped bool      // the machine is suspended, or its virtual machine is frozen
+	at      time.Time // true time of the stop
 }
 
 func newWatch(now func() time.Time, rate float64, boot, wall time.Duration) *watch {
@@ -44,8 +44,8 @@ func (k *watch) stop() {
 	k.stopped, k.at = true, k.now()
 }
 
-// start restarts both readings, as if they had not stopped. If the virtual machine was frozen, its boot clock has
-// missed that time; if it was paused, both clocks have.
+// start makes both readings continue, as if they had not stopped. If the virtual machine was frozen, the boot reading
+// has missed the time of the stop; if the machine was paused, both readings have missed that time.
 func (k *watch) start(frozen, paused bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -59,16 +59,16 @@ func (k *watch) start(frozen, paused bool) {
 	k.stopped = false
 }
 
-// miss makes the boot clock miss d of the time that has passed, as in a virtual machine that was frozen.
+// miss makes the boot reading miss d of the true time that has passed, as in a virtual machine that was frozen.
 func (k *watch) miss(d time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.boot -= time.Duration(float64(d) * k.rate)
 }
 
-// turn changes the wall clock by the given time.
-func (k *watch) turn(by time.Duration) {
+// turn adds delta to the wall reading.
+func (k *watch) turn(delta time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.wall += by
+	k.wall += delta
 }

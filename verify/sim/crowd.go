@@ -13,7 +13,8 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// dying is a client with many waiters, each with its own Locker, that dies with all of them.
+// A dying is a client with many waiters, each with its own Locker. All waiters end together: the client dies or, in
+// runs of the kind quitting, ends its calls.
 type dying struct {
 	c       *client
 	lockers []*redlock.Locker
@@ -23,7 +24,7 @@ type dying struct {
 	died    time.Time // guarded by simulation.mu
 }
 
-// startDying starts the dying client, if there is one.
+// startDying starts the dying client, if the plan has one.
 func (w *simulation) startDying() error {
 	if w.plan.waiters == 0 {
 		return nil
@@ -60,7 +61,7 @@ func (w *simulation) startDying() error {
 	return nil
 }
 
-// always acquires and releases a lock again and again.
+// always acquires and releases a lock repeatedly, until ctx ends.
 func (w *simulation) always(ctx context.Context, l *redlock.Locker, priority int) {
 	for ctx.Err() == nil {
 		if lock, err := l.Lock(ctx, w.plan.names[0], redlock.WithPriority(priority)); err == nil {
@@ -69,8 +70,9 @@ func (w *simulation) always(ctx context.Context, l *redlock.Locker, priority int
 	}
 }
 
-// die partitions the client away forever. Either its connections end, or the masters do not notice and keep writing
-// to them. The client continues to run, without effect on other clients.
+// die partitions the client away forever. Either its connections end, or (if the plan is silent) the masters do not
+// notice the partition and continue to write to the connections. The client continues to run, without effect on other
+// clients.
 func (d *dying) die() {
 	w := d.c.w
 	d.died = w.now()
@@ -87,8 +89,8 @@ func (d *dying) die() {
 	w.restarts.Go(func() { d.once.Do(d.end) })
 }
 
-// quit ends all calls while no connection can send, although subscriptions stay open. So the waiters remain in the
-// queues of the masters.
+// quit ends all calls of the client while only connections with subscriptions are open, so the calls cannot remove
+// themselves from the queues of the masters.
 func (d *dying) quit() {
 	w := d.c.w
 	d.died = w.now()
@@ -105,7 +107,8 @@ func (d *dying) quit() {
 	w.at(5*time.Millisecond, slotFaults, d.stop)
 }
 
-// checkBuried reports dead waiters that masters still keep, or that have blocked all other clients for too long.
+// checkBuried reports dead waiters that are still queued on a master, or that have delayed all other clients for too
+// long.
 func (w *simulation) checkBuried() {
 	d := w.dying
 	if d == nil {
@@ -115,7 +118,7 @@ func (w *simulation) checkBuried() {
 	defer w.mu.Unlock()
 	for _, s := range w.servers {
 		if n := s.dead(); n > 0 && w.plan.kind != quitting {
-			w.problemLocked("master %d still keeps %d of %d waiters long after they have died", s.index, n, w.plan.waiters)
+			w.problemLocked("master %d still has %d of %d dead waiters in its queues", s.index, n, w.plan.waiters)
 		}
 	}
 	most := longestWait
@@ -123,29 +126,30 @@ func (w *simulation) checkBuried() {
 		most += time.Duration(w.plan.waiters) * 2 * scripts.ToldCounts
 	}
 	if gap := longestGap(w.spans, d.died); gap > most {
-		w.problemLocked("no client had the name for %v behind %d waiters that had gone", gap, w.plan.waiters)
+		w.problemLocked("no client had the name for %v, want at most %v: %d dead waiters were queued", gap, most,
+			w.plan.waiters)
 	}
 }
 
-// longestGap returns the longest time after from in which no span of list was held.
-func longestGap(list []span, from time.Time) (gap time.Duration) {
+// longestGap returns the longest time after start in which no span of list lasted.
+func longestGap(list []span, start time.Time) (gap time.Duration) {
 	list = slices.Clone(list)
 	slices.SortFunc(list, func(a, b span) int { return a.from.Compare(b.from) })
 	for _, t := range list {
-		gap = max(gap, t.from.Sub(from))
-		from = later(from, t.to)
+		gap = max(gap, t.from.Sub(start))
+		start = later(start, t.to)
 	}
 	return gap
 }
 
-// endDying stops the dying client, if there was one.
+// endDying stops the dying client, if the run has one.
 func (w *simulation) endDying() {
 	if d := w.dying; d != nil {
 		d.once.Do(d.end)
 	}
 }
 
-// end stops the Lockers of the client, which can no longer reach a master.
+// end ends the calls of the client, and closes its Lockers and its pool.
 func (d *dying) end() {
 	d.stop()
 	d.calls.Wait()
@@ -155,7 +159,7 @@ func (d *dying) end() {
 		_ = l.Close(ctx)
 	}
 	if err := d.c.pool.Close(); err != nil {
-		d.c.w.problem("the client that has died: %v", err)
+		d.c.w.problem("close of the dead client's pool: %v", err)
 	}
 }
 

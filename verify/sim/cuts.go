@@ -1,9 +1,9 @@
 package sim
 
-// separate cuts the link of a client to one master, or some of the client's links.
+// separate cuts the link of client c to master s, and sometimes other links of the client, in the given directions.
 func (w *simulation) separate(c *client, s *server, f fault, up, down bool) {
 	if 4*w.cut() > len(w.clients)*len(w.servers) {
-		return // if almost all links are cut, nothing is tested
+		return // if more links than a quarter are cut, clients acquire too few locks
 	}
 	d, alone := w.upTo(w.plan.guard), w.random.IntN(2) == 0
 	if f == stall {
@@ -34,10 +34,11 @@ func (w *simulation) cut() (n int) {
 }
 
 var separated = map[fault]string{
-	stall: "is not heard for", split: "is cut off for", splitUp: "is not heard, for", splitDown: "does not hear, for",
+	stall: "has its messages delayed for", split: "is cut off for",
+	splitUp: "cannot send for", splitDown: "cannot receive for",
 }
 
-// cutOff breaks the connections of one master, or of one link.
+// cutOff breaks the connections of client c, or of all clients, to master s.
 func (w *simulation) cutOff(c *client, s *server) {
 	arrives := w.random.IntN(2) == 0
 	all := w.random.IntN(3) == 0

@@ -1,9 +1,9 @@
 // Package sim runs the library under faults, in virtual time. A seed determines each run, so a run can be repeated
 // and printed as text. Package sim runs thousands of schedules a minute.
 //
-// Package redlock, the pool and the protocol of the connections are the real ones. The masters are in memory:
-// package reference, which a test of package scripts compares with real servers, executes their scripts. The pool
-// and the masters communicate over a simulated network. Everything runs in a testing/synctest bubble.
+// Package redlock, the pool and the protocol of the connections are production code. The masters are in memory: package
+// reference executes their scripts, and a test of package scripts compares this package with real servers. The pool and
+// the masters communicate over a simulated network. Everything runs in a testing/synctest bubble.
 //
 //	workers --> redlock --> pool --> conn --> link (delays, cuts) --> server --> reference
 //	   |                                                                            ^
@@ -14,15 +14,15 @@
 // # One run
 //
 // draw makes a plan from the seed: the numbers of masters and clients, the durations, and which faults occur how often.
-// The workers then lock, use, extend, re-enter, write, export, release, cancel, and sleep with their machines, while
-// faults happen. At the end the faults stop, and the final state is checked. See [Run], and the README of this package
-// for the checks.
+// Then the workers acquire, use, extend, re-enter, export and release locks, write to a resource, cancel calls, and are
+// suspended with their machines, while faults happen. At the end the faults stop, and the final state is checked. See
+// [Run], and the README of this package for the checks.
 //
 // # Reproducibility
 //
 // Every random choice comes from the seed. The plan, the faults, each link and each worker have their own sources of
-// random numbers, so their choices do not depend on one another. The pauses and identities that the library draws
-// come from the seed, too.
+// random numbers, so their choices do not depend on one another. The random pauses and ids of the library come from the
+// seed, too.
 //
 // Every event has its own instant: a whole microsecond plus some nanoseconds that are unique to its link, worker or
 // cause. So the seed also determines the order of events, as long as the runtime runs one goroutine at a time.

@@ -15,7 +15,7 @@ type fault int
 
 const (
 	crashEmpty  fault = iota // a master crashes, and restarts without its data
-	crashFull                // ... with all of its data
+	crashFull                // a master crashes, and restarts with all of its data
 	flush                    // a master's keys are deleted
 	restore                  // a master restarts from an older snapshot
 	failback                 // a master is a replica for a while; when it is a master again, it has lost locks
@@ -26,17 +26,17 @@ const (
 	hang                     // a master executes nothing for a while
 	refusal                  // a master is out of memory for a while
 	split                    // a client cannot reach some masters
-	splitUp                  // ... the masters do not receive its messages
-	splitDown                // ... it does not receive their messages
+	splitUp                  // a client's messages do not reach some masters
+	splitDown                // the messages of some masters do not reach a client
 	suspend                  // a client's machine sleeps, or its virtual machine is frozen
 	turnBack                 // a client's wall clock is set back
-	turnOn                   // ... is set forward
+	turnOn                   // a client's wall clock is set forward
 	slew                     // the error of the rate of a master's clock changes its sign
 	restart                  // a client closes its Locker and creates another
 	evict                    // a master drops the key of a lock: not tolerated
 	leap                     // a master's clock jumps forward: not tolerated
 	leapAll                  // the machines of all clients stop together, with their network
-	leapReply                // ... just before a client reads the reply of a master
+	leapReply                // like leapAll, just before a client reads a reply of a master
 	stopProcess              // a process is stopped while its machine continues
 	emptyAll                 // all masters restart together without their data
 	backup                   // all masters, or all but one, get another replication id without loss of data
@@ -53,7 +53,8 @@ const (
 	beyondFaults = 2
 )
 
-// fault causes one fault, drawn by its weight. The caller must hold simulation.mu.
+// fault causes one fault, drawn by the weights of the plan. Sometimes it also takes a snapshot of a master. The caller
+// must hold simulation.mu.
 func (w *simulation) fault() {
 	total := 0
 	for _, n := range w.plan.weights {
@@ -131,7 +132,7 @@ func (w *simulation) make(f fault) {
 
 func (w *simulation) makeClock(f fault, s *server, c *client) {
 	switch f {
-	case turnBack: // not if clients are also frozen: both of their clocks would miss the same time
+	case turnBack: // not with frozen clients, whose boot and wall clocks could both miss the same time
 		if !w.plan.frozen {
 			w.turn(c, -w.upTo(2*time.Minute))
 		}
@@ -156,10 +157,9 @@ func (w *simulation) makeClock(f fault, s *server, c *client) {
 	}
 }
 
-// mayForget reports whether s may lose its data. Normally only a minority of the masters does so within a
-// quarantine.
+// mayForget reports whether s may lose its data. Normally only a minority of the masters may do so within a quarantine.
 func (w *simulation) mayForget(s *server) bool {
-	if m := w.plan.move; m != nil { // a minority of each set
+	if m := w.plan.move; m != nil { // in a change, only a minority of each set
 		return w.mayForgetIn(s, m.old) && w.mayForgetIn(s, m.next)
 	}
 	// Sometimes more masters may lose their data. That is safe unless some client has a max TTL below the deployment's.
@@ -217,8 +217,8 @@ func (w *simulation) crash(s *server, f fault) {
 	})
 }
 
-// notify makes a master publish messages that tell the owner of a lease on the master to check it, or that request
-// its release. Each message is repeated at a random time, when the lease may have ended.
+// notify makes a master publish messages to the owner of a lease on that master, which make the owner check or release
+// the lease. Each message is repeated at a random time, when the lease may have ended.
 func (w *simulation) notify(s *server) {
 	name := w.plan.names[w.random.IntN(len(w.plan.names))]
 	id, _ := s.holder(name)
@@ -235,7 +235,7 @@ func (w *simulation) notify(s *server) {
 	}
 }
 
-// recall restores the last snapshot. Its locks may have been released since; then they last until their TTLs expire.
+// recall restores the last snapshot. Locks that were released after the snapshot remain until their TTLs expire.
 func (s *server) recall() {
 	s.State = s.saved.Clone()
 	clear(s.relics)
@@ -259,15 +259,15 @@ func (s *server) disconnect(wanted func(*conn) bool) {
 	}
 }
 
-// failback makes a master a replica, for longer than a heartbeat needs to detect that, and then a master again, with
+// failback makes a master a replica, for so long that a heartbeat detects the replica, and then a master again, with
 // its admission record and without recent locks. Connections stay open, except those of clients that may not have
-// noticed: the documentation says that a change which a client does not notice is not tolerated.
+// noticed the replica: according to the documentation, a change that a client does not notice is not tolerated.
 func (w *simulation) failback(s *server) {
 	if s.down || s.Replica || !w.mayForget(s) {
 		return
 	}
 	began := w.now()
-	w.note(-1, s.index, "is made a replica, and loses what it has", "", 0)
+	w.note(-1, s.index, "becomes a replica, and loses recent data", "", 0)
 	now := s.clock.now()
 	record, _ := s.State.Get(now, prefix.Admission())
 	if s.saved != nil && w.random.IntN(2) == 0 {
@@ -285,9 +285,9 @@ func (w *simulation) failback(s *server) {
 	w.calmFrom = later(w.calmFrom, time.Now().Add(d))
 	w.at(d, slotFaults, func() {
 		if !s.Replica || !s.replicaSince.Equal(began) {
-			return // it has crashed since
+			return // the master has crashed since
 		}
-		w.note(-1, s.index, "is made a master again", "", 0)
+		w.note(-1, s.index, "becomes a master again", "", 0)
 		s.Replica = false
 		s.forgot = s.w.now()
 		s.promote()
@@ -336,7 +336,7 @@ func (w *simulation) suspend(c *client, machine bool) {
 	})
 }
 
-// duplicate executes commands once more, later, as if an old connection had kept a copy of them.
+// duplicate executes commands a second time after a random delay, as if an old connection had kept a copy of them.
 func (w *simulation) duplicate(n *conn, commands []command) {
 	if !w.faults || w.plan.twice == 0 || n.l.random.Float64() >= w.plan.twice {
 		return
@@ -348,7 +348,7 @@ func (w *simulation) duplicate(n *conn, commands []command) {
 		}
 		for _, c := range commands {
 			if c[0] == "EVALSHA" {
-				w.note(n.l.c.index, s.index, "is heard once more", "", 0)
+				w.note(n.l.c.index, s.index, "has a message executed again", "", 0)
 				s.script(n, c)
 			}
 		}
@@ -356,7 +356,7 @@ func (w *simulation) duplicate(n *conn, commands []command) {
 	w.repeats = later(w.repeats, due)
 }
 
-// ending calls f once, after d or when the faults end, if that is earlier.
+// ending calls f once: after d or, if the faults end earlier, at their end.
 func (w *simulation) ending(d time.Duration, f func()) {
 	done := false
 	once := func() {

@@ -2,10 +2,10 @@ package sim
 
 import "time"
 
-// freezeAll stops the machines of all clients, and their network, for less than the longest validity. When the
-// machines resume, their clocks and the clocks of the masters have advanced. If the clients run in virtual machines,
-// only their wall clocks have. Timers do not notice the freeze. (suspend stops one machine while others continue.)
-// If reply is set, the freeze happens when the client is about to read the next reply of a master.
+// freezeAll stops the machines of all clients, and their network, for less than the longest validity. When the machines
+// resume, their clocks and the clocks of the masters have advanced. If the clients run in virtual machines, the
+// clients' boot clocks have not advanced. Timers do not notice the freeze. (suspend stops one machine while others
+// continue.) If reply is set, the freeze happens when the client is about to read the next reply of a master.
 func (w *simulation) freezeAll(c *client, reply bool) {
 	d := w.upTo(w.plan.most)
 	if reply {
@@ -39,14 +39,15 @@ func (c *client) readNext() {
 // farthestTurn is the maximum change of a wall clock in runs of the kind setback.
 const farthestTurn = 3 * time.Hour
 
-// turn sets a client's wall clock. In runs of the kind setback, the change may be hours, and may affect all clients.
-func (w *simulation) turn(c *client, by time.Duration) {
+// turn changes a client's wall clock by delta. In runs of the kind setback, only the sign of delta counts: the change
+// is up to farthestTurn, and may affect all clients.
+func (w *simulation) turn(c *client, delta time.Duration) {
 	all := []*client{c}
 	if w.plan.kind == setback {
-		if hours := w.upTo(farthestTurn); by < 0 {
-			by = -hours
+		if hours := w.upTo(farthestTurn); delta < 0 {
+			delta = -hours
 		} else {
-			by = hours
+			delta = hours
 		}
 		if w.random.IntN(2) == 0 {
 			all = w.clients
@@ -54,18 +55,18 @@ func (w *simulation) turn(c *client, by time.Duration) {
 	}
 	for _, c := range all {
 		what := "sets its wall clock forward by"
-		if by < 0 {
+		if delta < 0 {
 			what = "sets its wall clock back by"
 		}
-		w.note(c.index, -1, what, "", int64(by.Abs()))
-		c.watch.turn(by)
+		w.note(c.index, -1, what, "", int64(delta.Abs()))
+		c.watch.turn(delta)
 		c.jumped = time.Now()
-		c.turned = c.turned || by > 0
+		c.turned = c.turned || delta > 0
 	}
 }
 
-// forgetAndTurn makes a majority of the masters lose their data, and soon after sets the wall clocks of all clients
-// back, while their restart guards are inactive.
+// forgetAndTurn makes a majority of the masters lose their data. At most one max TTL later, it sets the wall clocks of
+// the clients back.
 func (w *simulation) forgetAndTurn() {
 	for _, s := range w.servers[:len(w.servers)/2+1] {
 		w.note(-1, s.index, "loses all its keys", "", 0)

@@ -8,16 +8,16 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// A guest is an additional client with one waiting call at a time. In runs of the kind lonely, it reaches only a
-// minority of the masters, or may lock only on a minority; it has the highest priority, and never acquires a lock.
-// In runs of the kind far, it is distant from the masters, but its calls must succeed.
+// A guest is an additional client with one waiting call at a time. In runs of the kind lonely, the guest reaches only a
+// minority of the masters, or only a minority lets it acquire locks; its calls have the highest priority, but never
+// acquire a lock. In runs of the kind far, the guest is distant from the masters, but its calls must succeed.
 type guest struct {
 	c    *client
 	call sync.WaitGroup
 	stop context.CancelFunc
 }
 
-// startGuest starts the guest, if there is one.
+// startGuest starts the guest, if the kind of the run has one.
 func (w *simulation) startGuest() error {
 	if w.plan.kind != lonely && w.plan.kind != far {
 		return nil
@@ -50,14 +50,15 @@ func (w *simulation) startGuest() error {
 	return nil
 }
 
-// visit acquires and releases a lock again and again, and reports a call that takes too long.
+// visit acquires and releases a lock repeatedly, and reports calls that take too long.
 func (g *guest) visit(k *worker) {
 	w := g.c.w
 	for k.sleep(k.upTo(50*time.Millisecond), nil) {
 		asked := time.Now()
 		lock, err := g.c.now().Lock(k.ctx, w.plan.names[0], redlock.WithTTL(w.plan.guard))
 		if took := time.Since(asked); took > longestWait {
-			w.problem("for a client %v away a lock took %v: %v", 2*w.plan.away, took, err)
+			w.problem("for a client with an additional round-trip time of %v a lock took %v, want at most %v: %v",
+				2*w.plan.away, took, longestWait, err)
 		}
 		if err == nil {
 			k.unlock(lock)
@@ -65,7 +66,7 @@ func (g *guest) visit(k *worker) {
 	}
 }
 
-// endGuest ends the call of the guest. Its Locker is closed with the others.
+// endGuest ends the call of the guest, and adds the guest to the clients, which are closed at the end of the run.
 func (w *simulation) endGuest() {
 	if g := w.guest; g != nil {
 		g.stop()

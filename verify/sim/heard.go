@@ -14,7 +14,7 @@ const (
 	// Of an acquire. An extension has its id and its TTL at the same positions.
 	wordID, wordTTL, wordFirst, wordLast, wordMode, wordWaiter = 1, 2, 3, 4, 5, 6
 
-	wordRepairPrevious = 8 // of a repair: the lease that the repair replaces
+	wordRepairPrevious = 8 // of a repair: the lease that the repair may replace
 
 	wordEndGrant, wordEndBallot, wordKeep, wordEndWaiter, wordRank = 0, 1, 2, 3, 4 // of a release
 
@@ -23,7 +23,7 @@ const (
 	wordStep = 0 // of an admission: its step
 )
 
-// repairs describes acquires that restore a lease, or transfer it to another client.
+// repairs is the description of acquires that restore a lease on a master, or transfer a lease to another client.
 const repairs = "repair or import"
 
 // Descriptions of a release that contains no lease.
@@ -37,7 +37,7 @@ type message struct {
 	script *frame.Script
 	words  []string
 	what   string
-	id, by string // by is the lease that causes the refusal
+	id, by string // by is the lease because of which the master refuses
 	ballot int64
 	code   int64    // negative for an error
 	free   bool     // the name is free, but another waiter is first
@@ -100,8 +100,8 @@ func word(words []string, i int) string {
 	return words[i]
 }
 
-// heard records a script that a master has executed, and checks it against earlier scripts: after a master has
-// executed the release of a lease, it must never have the lease again.
+// heard records a script that master s has executed. It also checks that the master never has a lease again after it
+// has executed the release of that lease.
 func (w *simulation) heard(n *conn, s *server, m message) {
 	switch m.script {
 	case scripts.Acquire, scripts.SharedAcquire:
@@ -110,12 +110,12 @@ func (w *simulation) heard(n *conn, s *server, m message) {
 		switch {
 		case !granted:
 			s.no[m.id] = s.no[m.id] || asks
-		case asks && role == scripts.Reader && s.had[m.id]: // a duplicated acquire of a reader may remain until its TTL
+		case asks && role == scripts.Reader && s.had[m.id]: // the share of a duplicated acquire may remain for its TTL
 			w.loose = true
-		case asks && s.no[m.id]: // a duplicate of a refused acquire is not undone, so it remains until its TTL
+		case asks && s.no[m.id]: // no release follows a duplicate of a refused acquire, so the lease remains for its TTL
 			w.loose = true
 		case s.ended[m.id] && !w.leapt:
-			w.problemLocked("%s is on master %d again, after its end was executed there", m.id, s.index)
+			w.problemLocked("lease %s is on master %d again, after its end: the master has executed the release", m.id, s.index)
 		}
 		s.had[m.id] = s.had[m.id] || granted && asks
 	case scripts.Release, scripts.SharedRelease:
@@ -131,14 +131,14 @@ func (w *simulation) heard(n *conn, s *server, m message) {
 	w.seen.sawMessage(&e, &m, n)
 }
 
-// A block is a range of ballots, inclusive.
+// A block is the range of ballots from first to last, inclusive.
 type block struct{ first, last int64 }
 
-// ask records an acquire that a client sends, before anything can happen to the message. Each acquire must be for a
-// new lease, since a release of the old lease may still be in flight. An import is sent again with the same id, but
-// its ballots must be above those of earlier rounds, because the reply to one round could otherwise be taken for the
-// reply to another. A script that a master did not know is sent again with its text; that does not start a new
-// round.
+// ask checks and records an acquire when the client sends it, before the network delays or drops the message. Each
+// acquire must be for a new lease, since a release of the old lease may still be in flight. An import is sent again
+// with the same id, but its ballots must not overlap those of earlier rounds, because the client could otherwise
+// mistake the reply to one round for the reply to another. ask ignores EVAL: after NOSCRIPT, the client sends the
+// acquire of the same round again with the text of the script.
 func (l *link) ask(c command) {
 	if c[0] != "EVALSHA" || c[1] != scripts.Acquire.SHA && c[1] != scripts.SharedAcquire.SHA {
 		return
@@ -150,14 +150,15 @@ func (l *link) ask(c command) {
 	words := c[3+keys:]
 	id, now, mode := words[wordID], block{number(words[wordFirst]), number(words[wordLast])}, modeOf(words)
 	if mode == "repair" {
-		return // it extends nothing that a client relies on, and may be retried if its ballot was ahead
+		return // no client relies on a repair, and a repair may be sent again if its ballot was ahead
 	}
 	before, again := l.asked[id]
 	switch {
 	case again && mode == "acquire":
-		l.w.problemLocked("%s is asked of master %d once more", id, l.s.index)
+		l.w.problemLocked("lease %s is requested from master %d once more, want a new lease per acquire", id, l.s.index)
 	case again && now.first <= before.last && now.last >= before.first:
-		l.w.problemLocked("%s asks master %d by the ballots %v, after %v", id, l.s.index, now, before)
+		l.w.problemLocked("the import of %s on master %d has the ballots %v, which overlap the earlier ballots %v", id,
+			l.s.index, now, before)
 	case !again:
 		before = now
 	}

@@ -20,8 +20,8 @@ const (
 	lapseKinds
 )
 
-// lapse begins a lapse of s. The timeout of the pool determines when its parts happen, because later replies are
-// ignored.
+// lapse starts a lapse of master s. The times of its steps depend on the timeout of the pool, because the pool ignores
+// replies that arrive after the timeout.
 func (w *simulation) lapse(s *server, c *client) {
 	if w.lapsing || s.down || !w.mayForget(s) {
 		return
@@ -37,7 +37,7 @@ func (w *simulation) lapse(s *server, c *client) {
 	w.note(c.index, s.index, "is cut off, before a lapse of the kind", "", int64(l.how))
 	l.holder.sever()
 	t := w.plan.timeout
-	at := w.plan.most + w.upTo(t) // until the lock of the holder has expired on s
+	at := w.plan.most + w.upTo(t) // by this time, the lock of the holder has expired on s
 	l.step(at, func() {
 		l.holders3.downCut = l.how == lateReply
 		l.holder.refuse = l.how == lateRound
@@ -70,7 +70,7 @@ func (l *lapse) step(d time.Duration, f func()) {
 // forget makes the master lose its data, and lets the holder reach the master again.
 func (l *lapse) forget() {
 	s := l.holder.s
-	l.w.note(l.other.c.index, s.index, "loses what it has voted for", "", 0)
+	l.w.note(l.other.c.index, s.index, "loses its data with the vote", "", 0)
 	if s.down {
 		return
 	}
@@ -92,7 +92,7 @@ func (l *link) sever() {
 	}
 }
 
-// pass opens the given directions of a link. Messages that were held back arrive now.
+// pass opens the given directions of a link, and sends the messages that were held back.
 func (l *link) pass(up, down bool) {
 	upCut, downCut, refuse, denied := l.upCut && !up, l.downCut && !down, l.refuse, l.denied
 	l.open()

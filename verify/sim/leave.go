@@ -8,8 +8,8 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// leave closes the Locker of a client with a context that has ended or soon ends. Usually it also makes a majority
-// of the masters hang, so that nothing is confirmed. The caller must hold simulation.mu.
+// leave closes the Locker of a client with a context that has ended or soon ends. Usually leave also makes a majority
+// of the masters hang, so that no release is confirmed. The caller must hold simulation.mu.
 func (w *simulation) leave(c *client) {
 	if w.random.IntN(3) > 0 {
 		d := w.upTo(w.plan.guard)
@@ -26,14 +26,14 @@ func (w *simulation) leave(c *client) {
 	w.at(w.upTo(30*time.Millisecond), slotFaults, func() { c.restart(limit) })
 }
 
-// restart closes the Locker, with a context that ends after about d, and creates another one. If d is 0, the context
+// restart closes the Locker, with a context that ends after about d, and creates another Locker. If d is 0, the context
 // has already ended. The caller must hold simulation.mu.
 func (c *client) restart(d time.Duration) {
 	w := c.w
 	if c.asleep || c.closing || !w.faults {
 		return
 	}
-	w.note(c.index, -1, "closes its Locker, and begins again", "", int64(d))
+	w.note(c.index, -1, "closes its Locker and creates another; the context of Close ends in", "", int64(d))
 	c.closing = true
 	c.old = append(c.old, c.locker)
 	file := c.file
@@ -47,12 +47,13 @@ func (c *client) restart(d time.Duration) {
 		defer cancel()
 		err := last.Close(ctx)
 		if time.Since(end) > callGrace {
-			w.problem("client %d: Close has returned %v after the end of its context: %v", c.index, time.Since(end), err)
+			w.problem("client %d: Close returned %v after the end of its context, want at most %v: %v", c.index,
+				time.Since(end), callGrace, err)
 		}
 		c.checkLeft(last)
 		next, err := c.begin(id, file)
 		if err != nil {
-			w.problem("client %d: %v", c.index, err)
+			w.problem("client %d: creation of the next Locker: %v", c.index, err)
 			return
 		}
 		w.mu.Lock()
@@ -61,8 +62,7 @@ func (c *client) restart(d time.Duration) {
 	})
 }
 
-// checkLeft reports locks that a Locker still holds when its Close has returned, whether or not Close returned an
-// error.
+// checkLeft reports locks that a Locker still holds after its Close has returned, with or without an error.
 func (c *client) checkLeft(l *redlock.Locker) {
 	w := c.w
 	w.mu.Lock()
@@ -83,6 +83,6 @@ func (c *client) checkLeft(l *redlock.Locker) {
 func (b *belief) checkClosed() {
 	w := b.c.w
 	if err := b.lock.Err(); err == nil {
-		w.problem("%s: client %d has closed its Locker, and holds the lock on", b.name, b.client)
+		w.problem("%s: client %d still holds the lock after Close of its Locker", b.name, b.client)
 	}
 }

@@ -12,21 +12,22 @@ import (
 )
 
 var (
-	seedCount    = flag.Int("seeds", 0, "how many schedules; 0: 500, 100 with the race detector, 30 without -long")
-	firstSeed    = flag.Uint64("first", 0, "the seed of the first schedule")
-	oneSeed      = flag.Int64("seed", -1, "the seed of a single schedule, which is printed in words")
-	traceFile    = flag.String("trace", "", "with -seed: the file for the events of the schedule, as JSON lines")
-	withoutGiven = flag.String("without", "", "the mutant to run, by its name in package mutants")
-	kindForce    = flag.String("kind", "", "the kind of every schedule, instead of that of its seed")
-	kindGiven    = flag.String("kinds", "", "only schedules of these kinds, separated by commas")
-	untilBad     = flag.String("until", "", "stop after the first violation that has this in its words")
+	seedCount    = flag.Int("seeds", 0, "number of schedules; 0: 30, 500 with -long, 100 with -long and -race")
+	firstSeed    = flag.Uint64("first", 0, "seed of the first schedule")
+	oneSeed      = flag.Int64("seed", -1, "seed of a single schedule, whose transcript is printed; -1 for none")
+	traceFile    = flag.String("trace", "", "with -seed: output file for the events of the schedule, as JSON lines")
+	withoutGiven = flag.String("without", "", "name of the mutant in package mutants to run the schedules with")
+	kindForce    = flag.String("kind", "", "kind of all schedules, instead of the kind that each seed selects")
+	kindGiven    = flag.String("kinds", "", "kinds of the seeds to run, separated by commas")
+	untilBad     = flag.String("until", "", "stop after the first violation whose description contains this text")
 )
 
-// childEnv is set in a process that runs schedules for another process, and reports on its standard output.
+// childEnv is an environment variable. If it is set, this process runs schedules for another process, and reports the
+// results on its standard output.
 const childEnv = "REDLOCK_SIM_CHILD"
 
 func TestMain(m *testing.M) {
-	slog.SetDefault(slog.New(slog.DiscardHandler)) // faults are expected here
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // the log would report the injected faults
 	flag.Parse()
 	if isChild() || *oneSeed >= 0 {
 		// For reproducible runs, only one goroutine may run at a time, and the garbage collector only between runs.

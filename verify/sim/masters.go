@@ -38,7 +38,7 @@ func (w *simulation) backup() {
 	}
 }
 
-// cutApart partitions the chosen minority away from all clients, and records that.
+// cutApart partitions the minority plan.apart away from all clients.
 func (w *simulation) cutApart() {
 	for _, c := range w.clients {
 		for _, i := range w.plan.apart {
@@ -49,7 +49,7 @@ func (w *simulation) cutApart() {
 	}
 }
 
-// joinAgain ends the lasting partitions. It is called after the checks that every client is served without the
+// joinAgain ends the lasting partitions. It runs after the checks that every client acquires locks without the
 // minority.
 func (w *simulation) joinAgain() {
 	w.endGuest()
@@ -63,21 +63,22 @@ func (w *simulation) joinAgain() {
 }
 
 const (
-	servings   = 5 // for each contender
+	servings   = 5 // number of locks that each contender acquires
 	longestUse = 5 * time.Millisecond
 
-	// mostTrips is the maximum average number of round trips of a contended lock. Without faults it takes two or three.
+	// mostTrips is the maximum average number of round trips per contended lock. Without faults, the average is two or
+	// three.
 	mostTrips = 15
 )
 
-// checkServed reports calls that are not served in time while a minority is partitioned away. All clients compete for
-// the same names.
+// checkServed reports calls that do not acquire a lock in time while a minority is partitioned away. All clients
+// compete for the same name.
 func (w *simulation) checkServed() {
 	if w.plan.kind != lasting && w.plan.kind != lonely {
 		return
 	}
 	w.mu.Lock()
-	w.note(-1, -1, "every client must be served from now on", "", 0)
+	w.note(-1, -1, "from now on, every client must acquire locks in time", "", 0)
 	w.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
@@ -92,7 +93,7 @@ func (w *simulation) checkServed() {
 	})
 	each := time.Since(began) / time.Duration(servings*len(contenders))
 	if most := longestUse + mostTrips*(2*w.plan.latency+w.plan.jitter); each > most {
-		w.problem("with a minority cut off a lock took %v on average, and %v at the most were expected", each, most)
+		w.problem("with a minority cut off, a lock took %v on average, want at most %v", each, most)
 	}
 	if w.plan.kind == lasting {
 		w.checkFresh()
@@ -115,7 +116,7 @@ func (w *simulation) contenders(ctx context.Context) (list []contender) {
 				return nil
 			}
 			w.mu.Lock()
-			c.old = append(c.old, l) // closed at the end
+			c.old = append(c.old, l) // closed at the end of the run
 			w.mu.Unlock()
 			list = append(list, contender{newWorker(c, n, ctx), l})
 		}
@@ -123,8 +124,8 @@ func (w *simulation) contenders(ctx context.Context) (list []contender) {
 	return list
 }
 
-// served acquires and releases a lock. It reports a call that takes too long, and returns whether the call
-// succeeded.
+// served acquires and releases a lock. It reports a call that fails or takes too long, and returns whether the call
+// succeeded and the run has no violation.
 func (c contender) served() bool {
 	w := c.c.w
 	asked := time.Now()
@@ -132,7 +133,8 @@ func (c contender) served() bool {
 	defer cancel()
 	lock, err := c.l.Lock(ctx, w.plan.names[0], redlock.WithTTL(w.plan.guards[c.c.index]))
 	if took := time.Since(asked); took > longestWait || err != nil {
-		w.problem("client %d: with a minority cut off a lock took %v: %v", c.c.index, took, err)
+		w.problem("client %d: with a minority cut off, a lock took %v, want at most %v: %v", c.c.index, took, longestWait,
+			err)
 	}
 	if err != nil {
 		return false
@@ -142,13 +144,14 @@ func (c contender) served() bool {
 	return !w.bad()
 }
 
-// checkFresh starts a client, and reports if its first lock does not promptly reach all masters that it can reach.
+// checkFresh starts a new client, and reports if the client's first lock is not soon on all masters that the client can
+// reach.
 func (w *simulation) checkFresh() {
 	p := &w.plan
 	p.guards = append(p.guards, p.guard)
 	c, err := newClient(w, len(w.clients))
 	if err != nil {
-		w.problem("a new client: %v", err)
+		w.problem("creation of a new client: %v", err)
 		return
 	}
 	w.mu.Lock()
@@ -157,7 +160,7 @@ func (w *simulation) checkFresh() {
 		l := c.inOrder[i]
 		l.upCut, l.downCut, l.refuse = p.up, p.down, true
 	}
-	w.note(c.index, -1, "begins", "", 0)
+	w.note(c.index, -1, "starts", "", 0)
 	w.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -181,13 +184,13 @@ func (w *simulation) checkFresh() {
 	}
 	w.mu.Unlock()
 	if on < of {
-		w.problem("%s: a moment after a new client's first lock it is on %d of the %d masters that it reaches",
+		w.problem("%s: the first lock of a new client is on %d of the %d masters that the client reaches, want all",
 			lock.Name(), on, of)
 	}
 	k.unlock(lock)
 }
 
-// checkGuardTime reports a call that waits forever because its TTL is above the max TTL of the deployment.
+// checkGuardTime reports a call that waits too long because its TTL is above the max TTL of the deployment.
 func (w *simulation) checkGuardTime() {
 	c := w.clients[len(w.clients)-1]
 	if !w.plan.long || c.index == 0 {
@@ -198,7 +201,8 @@ func (w *simulation) checkGuardTime() {
 	asked := time.Now()
 	lock, err := c.now().Lock(ctx, w.plan.names[0], redlock.WithTTL(w.plan.guards[c.index]))
 	if took := time.Since(asked); took > longestWait || err != nil && !errors.Is(err, redlock.ErrTTLTooLong) {
-		w.problem("a lock whose TTL is above the max TTL of the deployment took %v: %v", took, err)
+		w.problem("a call with a TTL above the max TTL of the deployment took %v, want a lock or ErrTTLTooLong within %v: %v",
+			took, longestWait, err)
 	}
 	if err == nil {
 		_ = lock.Unlock(ctx)

@@ -42,20 +42,20 @@ func without(t *testing.T, name string) (binary string) {
 	return binary
 }
 
-// The kinds that the list of mutants names exist.
+// Each kind in the list of mutants exists.
 func TestMutantsHaveKinds(t *testing.T) {
 	for _, m := range mutants.Of(mutants.Sim) {
 		for _, kind := range strings.Split(m.Kinds, ",") {
 			if !slices.Contains(kindNames[:], kind) {
-				t.Errorf("the mutant %s names the unknown kind %q", m.Name, kind)
+				t.Errorf("the mutant %s has the unknown kind %q", m.Name, kind)
 			}
 		}
 	}
 }
 
-// Each mutant removes one protection. Some schedule kills it, and the same schedule finds no violation in the
-// original code. So the checks can fail, and each protection is needed. Protections in the masters' scripts are
-// removed from package reference.
+// Each mutant removes one protection. Some schedule kills the mutant, and the same schedule finds no violation in the
+// original code. So the checks can fail, and each protection is needed. Mutants of the masters' scripts change package
+// reference.
 func TestMutantsAreKilled(t *testing.T) {
 	if !long.Enabled() || race.Enabled {
 		t.Skip("needs -long, without -race: it builds a binary for each mutant")
@@ -76,17 +76,17 @@ func killed(t *testing.T, m mutants.Mutant) {
 		binary: binary}
 	sum := c.run(t, func() {}, func(b badSeed) { found = &b })
 	if found == nil {
-		t.Fatalf("%d schedules found no violation", sum.Runs)
+		t.Fatalf("the mutant survived: none of %d schedules found a violation", sum.Runs)
 	}
 	at := slices.IndexFunc(found.Problems, func(s string) bool { return strings.Contains(s, m.Shows) })
 	if at < 0 {
-		t.Fatalf("no violation in %d schedules contains %q: %s", sum.Runs, m.Shows, found.Problems)
+		t.Fatalf("no violation in %d schedules contains %q; the last violations are %q", sum.Runs, m.Shows, found.Problems)
 	}
 	t.Logf("found after %v, by schedule %d of its kinds: %s", time.Since(began).Round(time.Millisecond), sum.Runs,
 		found.Problems[at])
 	t.Logf("seed %d kills the mutant: %s", found.Seed, m.Wrong)
 	intact := child{first: found.Seed, seeds: 1}
 	intact.run(t, func() {}, func(b badSeed) {
-		t.Errorf("seed %d finds a violation in the original code, too: %s", b.Seed, b.Problems)
+		t.Errorf("seed %d also finds a violation in the original code: %s", b.Seed, b.Problems)
 	})
 }

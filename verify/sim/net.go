@@ -19,16 +19,16 @@ type link struct {
 	c      *client
 	s      *server
 	random *rand.Rand
-	slot   int // distinguishes the arrival times on this link from those of all others
+	slot   int // distinguishes the arrival times on this link from those on all other links
 
-	upCut, downCut bool             // nothing passes; messages wait, as for a retransmission
-	refuse         bool             // no client can connect
-	denied         bool             // the master refuses the locks of the client, as if its user lacked the right
+	upCut, downCut bool             // messages to the master, or from the master, are held back
+	refuse         bool             // the client cannot connect
+	denied         bool             // the master refuses the client's acquires, as if its user lacked the permission
 	slow           [2]time.Duration // additional delay of messages to the master and back
 	conns          []*conn          // connections that may still deliver data
 	asked          map[string]block // by lease: the ballots that have been sent
-	generation     int
-	dialAt         time.Time // earliest time of the next connection
+	generation     int              // number of dials
+	dialAt         time.Time        // earliest time of the next connection
 }
 
 // A conn is one connection: the client's side, as its pool uses it, and the master's side. All fields are guarded by

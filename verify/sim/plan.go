@@ -13,32 +13,32 @@ type kind int
 
 // The kinds. Runs of the kind excess include faults that are not tolerated according to the documentation.
 const (
-	contention  kind = iota // no faults but a network with different delays: many clients compete for one name
+	contention  kind = iota // many calls compete for few names, over links with different delays
 	amnesia                 // masters restart empty, are flushed, are restored from a snapshot, or fail back
 	lateness                // messages are delayed, lost, duplicated, or arrive on an old connection
-	partition               // links cut, one way or both
-	suspension              // clients are suspended and frozen, and extend their locks soon after waking up
+	partition               // links are cut, in one or both directions
+	suspension              // machines sleep or are frozen, and clients extend their locks soon after waking up
 	clocks                  // clocks run as wrong as the drift allows, and locks are used until they expire
-	oldness                 // no client locks for longer than fences are kept, and clocks of clients stop meanwhile
+	oldness                 // all clients are idle until fences have expired, while clocks of clients stop
 	deployments             // clients with different max TTLs
 	mixture                 // any combination from the seed
 	excess                  // faults that are not tolerated
-	changes                 // the masters are changed; clients are notified at different times, one perhaps never
+	changes                 // the masters are changed; clients are notified at different times, or one of them never
 	freezes                 // a process, a machine, or all machines stop for less than the validity of a lock
 	setback                 // wall clocks jump back and forward by hours, while masters are in quarantine and calls wait
 	leaving                 // Lockers are closed with contexts in any state, while masters hang
-	strangers               // clients with different lists of masters, or with the same id
+	strangers               // clients with different lists of masters, or with the same label
 	emptied                 // all masters lose their data together; clients have different max TTLs
 	backups                 // masters get another replication id without loss of data
 	crowd                   // many waiters die together, while others continue
 	lasting                 // a minority is partitioned away forever; all clients, also a new one, must acquire locks
-	lonely                  // a client reaches only a minority, forever, and waits in front of all others
+	lonely                  // a client reaches only a minority, forever, and is first in the queue
 	quitting                // many calls of a client end without a release, and the client continues
-	far                     // a distant client waits while near clients try all the time
+	far                     // a distant client waits while near clients retry all the time
 	several                 // several names are locked together, in any order
 	minimum                 // locks with a minimum hold, also after an early unlock
 	readers                 // names with readers and writers
-	paused                  // machines stop, and both of their clocks with them
+	paused                  // machines stop together with both of their clocks
 	lapses                  // a master forgets a vote while messages of a round that may repair it are late
 	lingers                 // locks linger after Unlock
 )
@@ -66,8 +66,9 @@ var kindNames = [...]string{
 	"paused", "lapses", "lingers",
 }
 
-// A plan holds everything that is drawn before a run begins, for example which faults occur and how often. In a
-// run only some kinds of faults occur, but often: that finds more than runs in which each kind occurs a few times.
+// A plan contains everything that is drawn before a run begins, for example which faults occur and how often. Each run
+// has only some kinds of faults, but they occur often: such runs find more violations than runs in which each kind
+// occurs a few times.
 type plan struct {
 	kind kind
 	size
@@ -77,7 +78,7 @@ type plan struct {
 	habits
 	manners
 	extras
-	move *move // how the masters are changed; nil if they are not
+	move *move // the change of the masters; nil for none
 }
 
 // A size holds the numbers of masters, clients and workers.
@@ -109,8 +110,8 @@ type weather struct {
 	weights [faultKinds]int // weight of each fault
 	rate    float64         // error of the rates of the clocks
 	lean    float64         // 1 if the masters' clocks are fast and the clients' slow, -1 if the opposite
-	spread  time.Duration   // initial distance between the masters' clocks
-	frozen  bool            // suspensions also stop the steady clock
+	spread  time.Duration   // maximum initial difference between the masters' clocks
+	frozen  bool            // a suspension or a freeze also stops the boot clock
 	beyond  bool            // includes faults that are not tolerated
 }
 
@@ -118,10 +119,10 @@ type weather struct {
 type habits struct {
 	idle                     time.Duration // longest pause between two calls
 	dwell                    time.Duration // longest time that a lock is used
-	toEnd, extend, reenter   float64
-	hand, hurry, write, keep float64
+	toEnd, extend, reenter   float64       // a lock is used until it expires; is extended in the background; is re-entered
+	hand, hurry, write, keep float64       // export or downgrade; Extend after waking up; write; no release of a lost lock
 	again                    float64       // probability that a handle is delivered twice
-	longest                  time.Duration // minimum duration of a hold that is used to its end
+	longest                  time.Duration // a hold that is used until it expires is used for at least this time
 	byHand                   float64       // probability that a holder calls Extend after a pause
 	values                   float64       // probability that a holder sets the value of its lock before a pause
 }
@@ -138,7 +139,7 @@ type callback int
 
 const (
 	returns callback = iota
-	blocks           // until the workers have ended; no event of the client is delivered before that
+	blocks           // until the workers have ended; until then, no event of the client is delivered
 	panics
 )
 
@@ -255,7 +256,7 @@ func (p *plan) contention(r *rand.Rand) {
 	p.retry = float64(pick(r, 0, 1, 2)) / 2
 	p.weights[split] = pick(r, 0, 1, 2)
 	switch r.IntN(3) {
-	case 0: // a client that was frozen is wrong about the masters' time until a heartbeat
+	case 0: // a client that was frozen estimates the masters' time wrongly until its next heartbeat
 		p.weights[suspend], p.frozen = 2, true
 		p.timeout, p.heartbeat = time.Second, 3*time.Second
 		p.every, p.toEnd, p.extend = p.every/2, 0.3, 0.3
@@ -282,7 +283,7 @@ func (p *plan) amnesia(r *rand.Rand) {
 	case 1:
 		p.few(r, crashEmpty, crashFull, flush, restore, failback, scriptFlush)
 		p.slowly(r, between(r, 5*time.Second, 40*time.Second))
-	default: // a lease lost on one master can go to another client only if a third master did not have it
+	default: // another client can win a lock that one master has lost only if a third master never had it
 		p.weights[failback], p.masters, p.guard, p.busy = 2, 3, 1200*time.Millisecond, 1
 		p.least, p.most, p.toEnd, p.extend, p.heartbeat = time.Second, p.guard, 0.9, 0.1, 100*time.Millisecond
 		p.every /= 2
@@ -290,7 +291,7 @@ func (p *plan) amnesia(r *rand.Rand) {
 	p.weights[split] += 1 + r.IntN(4)
 }
 
-// slowly draws a deployment with the max TTL guard, and a run long enough for quarantines to end.
+// slowly draws a deployment whose max TTL is guard, and a run long enough for quarantines to end.
 func (p *plan) slowly(r *rand.Rand, guard time.Duration) {
 	p.guard, p.least, p.most = guard, guard/4, guard
 	p.length = 2*max(guard, leastQuarantine) + between(r, 10*time.Second, 60*time.Second)
@@ -308,7 +309,7 @@ func (p *plan) suspension(r *rand.Rand) {
 	if r.IntN(2) == 0 { // so that connections survive a suspension
 		p.timeout, p.heartbeat = 2*time.Second, 3*time.Second
 	}
-	if r.IntN(3) == 0 { // a client that wakes after its TTL tries to extend its lock after another client has held it
+	if r.IntN(3) == 0 { // a client wakes up after its TTL, and extends its lock after another client has held the name
 		p.masters, p.clients, p.hurry, p.extend = pick(r, 2, 4), 2, 0.9, 0.2
 		p.most, p.dwell, p.toEnd = 120*time.Millisecond, 100*time.Millisecond, 0.5
 	}
@@ -356,9 +357,9 @@ func (p *plan) String() string {
 	fmt.Fprintf(&b, "%s: %d masters, %d clients with %d workers each, names %v, max TTL %v (of the clients %v), "+
 		"TTLs %v to %v, for %v\n", kindNames[p.kind], p.masters, p.clients, p.busy, p.names, p.guard, p.guards,
 		p.least, p.most, p.length)
-	fmt.Fprintf(&b, "  heartbeat %v, timeout %v, latency %v + %v, with a chance of %.3f + %v; twice %.3f; "+
-		"clocks wrong by %.4f, %v apart; frozen %v", p.heartbeat, p.timeout, p.latency, p.jitter, p.spikes, p.spike,
-		p.twice, p.rate, p.spread, p.frozen)
+	fmt.Fprintf(&b, "  heartbeat %v, timeout %v, latency %v + %v, with probability %.3f + %v; duplicates %.3f; "+
+		"clock rates wrong by %.4f, clocks %v apart; frozen %v", p.heartbeat, p.timeout, p.latency, p.jitter, p.spikes,
+		p.spike, p.twice, p.rate, p.spread, p.frozen)
 	return b.String()
 }
 

@@ -27,7 +27,7 @@ type extras struct {
 type partitions struct {
 	apart    []int // masters that are partitioned from all clients forever
 	hidden   []int // ... only from the guest
-	up, down bool  // ... in which directions
+	up, down bool  // directions in which the masters in apart are cut off
 	cutAfter time.Duration
 }
 
@@ -137,14 +137,13 @@ func (p *plan) paused(r *rand.Rand) {
 	p.every *= 4
 }
 
-// shownAfter returns the maximum time from the end of a pause until replies of the masters have shown its full
-// length to the client. It is the time of a heartbeat of each master, plus the pauses that are too short to be
-// detected.
+// shownAfter returns the maximum time from the end of a pause until replies of the masters have shown the full length
+// of the pause to the client: the interval of heartbeats, two round trips, and the longest pause that is not detected.
 func (p *plan) shownAfter() time.Duration {
 	return p.heartbeat + 4*(p.latency+p.jitter) + 100*time.Millisecond
 }
 
-// setback draws masters that lose their data, and client clocks that are set while all restart guards are inactive.
+// setback draws masters that lose their data, and wall clocks of clients that are set while masters are in quarantine.
 func (p *plan) setback(r *rand.Rand) {
 	p.few(r, crashEmpty, flush, failback)
 	p.weights[turnBack] = 2
@@ -165,7 +164,7 @@ func (p *plan) leaving(r *rand.Rand) {
 	p.timeout = between(r, 50*time.Millisecond, 300*time.Millisecond)
 }
 
-// strangers draws clients that use only some masters of the other clients, or that have the same label.
+// strangers draws clients whose lists contain only some of the masters, or clients with the same label.
 func (p *plan) strangers(r *rand.Rand) {
 	p.weights[cutOff] = pick(r, 0, 1)
 	p.toEnd, p.hand = 0.2, 0
@@ -186,8 +185,9 @@ func (p *plan) strangers(r *rand.Rand) {
 	}
 }
 
-// rollingChange draws some clients with a list of masters that differs from that of the others. No link is cut: a
-// client must see the records of all masters that are up, otherwise their first records could conflict.
+// rollingChange draws some clients with a list of masters that differs from the list of the others. No link is cut: a
+// client must see the records of all masters that are up, because otherwise the first records of masters could
+// conflict.
 func (p *plan) rollingChange(r *rand.Rand) {
 	p.slowly(r, between(r, 2*time.Second, 20*time.Second))
 	p.rolling, p.bare = true, r.IntN(3) > 0
@@ -268,7 +268,7 @@ func (p *plan) lonely(r *rand.Rand) {
 	p.masters, p.clients, p.busy, p.names = pick(r, 3, 5, 5), pick(r, 2, 3), 1, []string{"a"}
 	p.guard = between(r, 900*time.Millisecond, 1500*time.Millisecond)
 	p.hidden = r.Perm(p.masters)[:p.masters/2+1]
-	p.apart, p.up, p.down = p.hidden[:1], true, true // so the others need a master that the guest reaches
+	p.apart, p.up, p.down = p.hidden[:1], true, true // so the other clients need a master that the guest reaches
 	p.cutAfter = between(r, 0, p.length/2)
 	p.toEnd, p.retry, p.fair, p.hand, p.keep = 0, 0, 0.5, 0, 0
 	p.idle, p.dwell = time.Millisecond, between(r, time.Millisecond, 30*time.Millisecond)
@@ -327,7 +327,7 @@ func (p *plan) share(r *rand.Rand) {
 	p.spikes, p.spike = some(r, 0.1), between(r, p.timeout, 6*p.timeout)
 	p.twice = some(r, 0.05)
 	p.toEnd = some(r, 0.3)
-	if r.IntN(2) == 0 { // as in lateness, to detect leftovers
+	if r.IntN(2) == 0 { // leftovers are detected if they last longer than the delivery of pending releases
 		p.heartbeat, p.timeout = p.heartbeat/4, p.timeout/2
 	}
 }

@@ -6,18 +6,18 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// lossGrace is how late the lock's context may report a loss to a running client, because the library checks
-// the clocks every tenth of a second.
+// lossGrace is the maximum time from the end of the validity until the lock's context ends in a running client. The
+// library checks the clocks every tenth of a second.
 const lossGrace = 150 * time.Millisecond
 
-// checkGiven reports a call that succeeded without remaining validity. It must be called at the instant at which the
-// call has returned. No freeze can happen within that instant.
+// checkGiven reports a call that succeeded without remaining validity. It must run at the instant at which the call
+// returns; no freeze can happen within one instant.
 func (w *simulation) checkGiven(what string, lock *redlock.Lock, err error) {
 	if err != nil {
 		return
 	}
 	if left := lock.Remaining(); left <= 0 && lock.Err() == nil {
-		w.problem("%s: %s has succeeded with %v of validity left", lock.Name(), what, left)
+		w.problem("%s: %s succeeded with %v of validity left", lock.Name(), what, left)
 	}
 }
 
@@ -32,14 +32,14 @@ func (b *belief) checkErr() {
 	}
 }
 
-// checkNotified reports a loss of which the client was notified too late, or not yet. Delays are measured from the
-// end of the validity, or from the end of a freeze. If the masters' clocks have leapt relative to those of the
-// client, the client may only just have learned that the validity has expired. The caller must hold simulation.mu.
+// checkNotified reports a loss of which the client was notified too late, or not yet. left is the remaining validity.
+// Delays are measured from the end of the validity or from the last jump of the client's clocks, if that was later. The
+// caller must hold simulation.mu.
 func (b *belief) checkNotified(left time.Duration) {
 	w := b.c.w
 	late := min(-left, time.Since(b.c.jumped))
 	if late <= lossGrace || b.c.asleep || w.plan.beyond || w.plan.kind == paused {
 		return
 	}
-	w.problemLocked("%s: client %d is notified of its loss %v too late", b.name, b.client, late)
+	w.problemLocked("%s: client %d was notified of the loss after %v, want at most %v", b.name, b.client, late, lossGrace)
 }

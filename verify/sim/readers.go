@@ -12,7 +12,7 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// shared acquires the lock of a reader or of the writer of a name.
+// shared acquires the reader's or the writer's lock of a name, and uses the lock.
 func (k *worker) shared(l *redlock.Locker, name string, opts []redlock.LockOption) {
 	w := k.c.w
 	ctx, cancel := k.within(k.ctx, k.upTo(2*w.plan.most))
@@ -42,7 +42,8 @@ func (k *worker) shared(l *redlock.Locker, name string, opts []redlock.LockOptio
 	k.hold(b, opts)
 }
 
-// innerOf acquires the RWLock of b again. A reader that requests the writer's lock must be refused immediately.
+// innerOf re-enters the RWLock of b. If b is a reader's lock, innerOf also checks that a call for the writer's lock
+// fails with ErrInvalid.
 func (k *worker) innerOf(ctx context.Context, b *belief, opts []redlock.LockOption) (*redlock.Lock, error) {
 	if !b.reads && k.random.IntN(2) == 0 {
 		return b.shared.Lock(ctx, opts...)
@@ -50,7 +51,7 @@ func (k *worker) innerOf(ctx context.Context, b *belief, opts []redlock.LockOpti
 	if b.reads {
 		_, err := b.shared.Lock(ctx, opts...)
 		if !errors.Is(err, redlock.ErrInvalid) && !errors.Is(err, redlock.ErrClosed) && ctx.Err() == nil {
-			k.c.w.problem("%s: a reader asks for the writer's lock, and gets: %v", b.name, err)
+			k.c.w.problem("%s: Lock by a reader returned: %v; want ErrInvalid", b.name, err)
 		}
 	}
 	return b.shared.RLock(ctx, opts...)
@@ -71,7 +72,7 @@ func (k *worker) downgrade(b *belief, opts []redlock.LockOption) {
 		return err
 	})
 	if err != nil {
-		k.unlock(b.lock) // if the lock was lost before, this removes its leftovers
+		k.unlock(b.lock) // removes the leftovers of a lock that was lost before
 		return
 	}
 	next := k.begin(b.locker, lock, b.asked, 0)
@@ -82,22 +83,22 @@ func (k *worker) downgrade(b *belief, opts []redlock.LockOption) {
 	k.hold(next, opts)
 }
 
-// inGap returns the violations by writers that held between a writer's lock and the reader's lock to which it was
-// downgraded.
+// inGap returns a violation for each writer's token between the token of a writer's lock and the token of the reader's
+// lock to which that lock was downgraded.
 func inGap(list []span) (problems []string) {
 	for _, t := range list {
 		for _, o := range list {
 			if t.follows > 0 && o.name == t.name && !o.reads && o.token > t.follows && o.token < t.token {
-				problems = append(problems, fmt.Sprintf("%s: client %d has token %d in the gap of a downgrade, from %d to %d",
-					t.name, o.client, o.token, t.follows, t.token))
+				problems = append(problems, fmt.Sprintf("%s: writer of client %d has token %d, between the tokens %d and %d "+
+					"of a downgrade", t.name, o.client, o.token, t.follows, t.token))
 			}
 		}
 	}
 	return problems
 }
 
-// checkEndless reports a writer that does not get the lock while readers arrive endlessly. The first worker writes a
-// few times. All others read, so that there is always a reader.
+// checkEndless reports a writer that does not get the lock in time while readers arrive endlessly. The first contender
+// acquires the writer's lock a few times; all other contenders read, so that there is always a reader.
 func (w *simulation) checkEndless() {
 	if !w.plan.endless {
 		return
@@ -126,7 +127,8 @@ func (w *simulation) checkEndless() {
 				asked := time.Now()
 				lock, err := s.Lock(ctx, ttl)
 				if took := time.Since(asked); took > longestWait || err != nil {
-					w.problem("the writer is starved: %v while readers come without an end: %v", took, err)
+					w.problem("the writer is starved: Lock took %v, want at most %v, while readers arrive endlessly: %v", took,
+						longestWait, err)
 				}
 				if err == nil {
 					c.unlock(lock)
@@ -139,21 +141,22 @@ func (w *simulation) checkEndless() {
 	readers.Wait()
 }
 
-// sawShares examines the reply to an acquire of a reader's or writer's lock.
-func (o *observer) sawShares(m *message, kind quorum.Outcome, over bool) {
+// sawShares detects situations in the reply to an acquire of a reader's or writer's lock. ended reports whether the
+// master had already executed the release of the lease.
+func (o *observer) sawShares(m *message, kind quorum.Outcome, ended bool) {
 	role, _ := scripts.ShareOf(m.id)
 	by, _ := scripts.ShareOf(m.by)
 	held := kind == quorum.Held && by == scripts.Reader
 	o.reach(writerBehindReaders, held && role == scripts.Writer)
 	o.reach(readerBehindWriter, held && role == scripts.Reader)
-	o.reach(lateReader, kind == quorum.Stale && role == scripts.Reader && over)
+	o.reach(lateReader, kind == quorum.Stale && role == scripts.Reader && ended)
 }
 
-// writeShared is like write for an RWLock, whose resource refuses tokens smaller than that of the last writer.
+// writeShared is like write, for an RWLock. The resource refuses tokens smaller than the token of the last writer.
 func (w *simulation) writeShared(b *belief, last span, wrote bool) {
 	if wrote && b.from.Before(last.from) {
-		w.problemLocked("%s: the resource has accepted token %d of client %d, older than token %d of the writer %d", b.name,
-			b.token, b.client, last.token, last.client)
+		w.problemLocked("%s: the resource accepted token %d of client %d, whose hold began before that of writer %d with "+
+			"token %d", b.name, b.token, b.client, last.client, last.token)
 	}
 	if !b.reads {
 		w.written[b.name] = b.span

@@ -34,11 +34,12 @@ const (
 const (
 	prefix = scripts.Prefix("sim")
 
-	// callGrace is how late a call may return after the end of its context: the grace of a release, plus a margin.
+	// callGrace is the maximum time from the end of a context to the return of its call: the grace of a release, plus a
+	// margin.
 	callGrace = 15 * time.Millisecond
 )
 
-// A simulation is one run. mu guards all fields that are not marked read only. It must not be locked while waiting.
+// A simulation is one run. mu guards all fields that are not marked read only. No goroutine may wait while it holds mu.
 type simulation struct {
 	Setup
 	plan     plan // read only
@@ -46,7 +47,7 @@ type simulation struct {
 	dying    *dying
 	guest    *guest
 	start    time.Time    // read only
-	leaped   atomic.Int64 // how many ns true time is ahead of the time of the bubble
+	leaped   atomic.Int64 // true time minus the time of the bubble, in ns
 	servers  []*server    // read only
 	clients  []*client    // read only
 	agenda   *agenda
@@ -57,16 +58,16 @@ type simulation struct {
 	books
 }
 
-// Troubles holds the present faults of a run.
+// The troubles are the current faults of a run.
 type troubles struct {
 	random   *rand.Rand
 	faults   bool // faults may still happen
 	endings  []func()
 	calmFrom time.Time     // end of the last fault that cannot be ended early
-	repeats  time.Time     // when the last duplicated message has been executed
+	repeats  time.Time     // when the last duplicate of a message is executed
 	loose    bool          // a key may remain until its TTL expires
-	aborting bool          // the operator has begun to cancel the change of the masters
-	aborted  bool          // ... and has completed that
+	aborting bool          // the operator has called AbortChange
+	aborted  bool          // the change of the masters has been cancelled
 	setBack  time.Duration // maximum amount by which a master's clock was set back at the end, so that keys last longer
 	lapsing  bool          // a lapse is in progress
 	leapt    bool          // the masters' clocks differed so much that one may have refused to raise a fence
@@ -79,9 +80,9 @@ type books struct {
 	spans     []span
 	written   map[string]span  // by name: the last hold whose write the resource has accepted
 	wins      map[win]string   // the lease to which each token belongs
-	shown     map[holdOf]int64 // by hold: the number of its newest value that a quorum has had
+	shown     map[holdOf]int64 // by hold: the number of the hold's newest value that a quorum has had
 	valuesSet int64
-	asked     map[string]time.Time // by lease: when the call that acquired it began; the zero time if unknown
+	asked     map[string]time.Time // by lease: when the call that acquired the lease began; the zero time if unknown
 	count     Counts
 	rules     *trace.Checker // checks the transition rules of the specification
 }
@@ -101,7 +102,7 @@ type Result struct {
 	reached [situationCount]bool
 }
 
-// Run runs one seed and returns when all its goroutines have ended. It must be called in a synctest bubble.
+// Run runs one seed and returns when all goroutines of the run have ended. It must be called in a synctest bubble.
 func Run(setup Setup) (*Result, error) {
 	w := &simulation{Setup: setup, start: time.Now()}
 	w.troubles = troubles{faults: true, random: rand.New(rand.NewPCG(setup.Seed, 1))}
@@ -192,7 +193,7 @@ func (w *simulation) work() {
 	for _, c := range w.clients {
 		for n := range w.plan.busy {
 			ctx, stop := context.WithCancel(context.Background())
-			stops = append(stops, stop) // one for each, because the children of a context end in no particular order
+			stops = append(stops, stop) // no common parent, because the children of a context end in no particular order
 			workers.Go(newWorker(c, n, ctx).run)
 		}
 	}
@@ -230,7 +231,7 @@ func (w *simulation) work() {
 	w.restarts.Wait()
 	for _, c := range w.clients {
 		close(c.unblocked)
-		w.sleep(tick) // meanwhile the client delivers its events
+		w.sleep(tick) // during this time, the client delivers its events
 	}
 }
 
@@ -239,7 +240,7 @@ func (w *simulation) close(c *client) {
 	defer cancel()
 	for _, l := range append(c.old, c.now()) {
 		if err := l.Close(ctx); err != nil {
-			w.problem("client %d: close: %v", c.index, err)
+			w.problem("client %d: close of the Locker: %v", c.index, err)
 		}
 	}
 	if err := c.pool.Close(); err != nil {

@@ -11,8 +11,8 @@ import (
 )
 
 var (
-	reruns = flag.Int("reruns", 0, "how often TestSameSeedRepeatsRun runs each seed; 0 means 10")
-	busy   = flag.Int("busy", 2, "how many goroutines keep the processors busy meanwhile")
+	reruns = flag.Int("reruns", 0, "number of runs per seed in TestSameSeedRepeatsRun; 0 means 10")
+	busy   = flag.Int("busy", 2, "number of goroutines that keep the processors busy in TestSameSeedRepeatsRun")
 )
 
 // sameSeeds is the number of seeds that are run repeatedly.
@@ -51,11 +51,11 @@ func TestSameSeedRepeatsRun(t *testing.T) {
 	different := 0
 	sum := c.runAgain(t, func(d difference) {
 		different++
-		t.Errorf("run %d of seed %d differs:\n  %s\n  %s", d.Run, d.Seed, d.First, d.Then)
+		t.Errorf("run %d of seed %d differs from the first run:\n  %s\n  %s", d.Run, d.Seed, d.First, d.Then)
 	})
 	t.Logf("%d runs of %d seeds, %d differ", sum.Runs, sameSeeds, different)
 	if sum.Runs != n*sameSeeds {
-		t.Errorf("the number of runs is %d", sum.Runs)
+		t.Errorf("there were %d runs, want %d", sum.Runs, n*sameSeeds)
 	}
 }
 
@@ -88,7 +88,7 @@ func again(t *testing.T, out *json.Encoder, times int) {
 	}
 }
 
-// firstDifference returns the first lines in which two transcripts differ, with a few lines around them.
+// firstDifference returns the first lines in which the transcripts a and b differ, with a few lines of context.
 func firstDifference(a, b string) (inA, inB string) {
 	x, y := strings.Split(a, "\n"), strings.Split(b, "\n")
 	for i := range min(len(x), len(y)) {

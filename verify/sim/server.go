@@ -26,7 +26,7 @@ type server struct {
 	identity int // number of changes of the run id or the replication id
 }
 
-// An ailment holds the present faults of a server.
+// The ailment of a server is the set of its current faults.
 type ailment struct {
 	down    bool
 	hung    bool
@@ -38,7 +38,7 @@ type ailment struct {
 
 // A past is the simulator's record of a server's data.
 type past struct {
-	forgot time.Time        // when it last lost data
+	forgot time.Time        // when the server last lost data
 	saved  *reference.State // last snapshot; nil if none
 	relics map[string]bool  // leases restored from the snapshot
 	no     map[string]bool  // leases whose acquire the server has refused
@@ -52,7 +52,8 @@ type arrival struct {
 	commands []command
 }
 
-// skewed is a clock that showed micros at the time base, and since then runs at rate.
+// skewed is a clock that showed micros, in microseconds since 1970, at the time base, and has advanced by rate seconds
+// per second of true time since then.
 type skewed struct {
 	w      *simulation
 	base   time.Time
@@ -85,7 +86,7 @@ func newServer(w *simulation, i int) *server {
 	return s
 }
 
-// another returns a hexadecimal number that it has not returned before for any server.
+// another returns a hexadecimal number that no earlier call has returned, for any server.
 func (s *server) another() string {
 	s.identity++
 	return fmt.Sprintf("%x%x", s.index+10, s.identity)
@@ -98,8 +99,8 @@ func (s *server) restart() {
 	s.lost(trace.Restart)
 }
 
-// promote makes a replica a master again, with a new replication id. The second replication id is that of its former
-// master. This is usually the same id each time, so only the offset distinguishes two promotions.
+// promote makes a replica a master again, with a new replication id. The second replication id is the id of the former
+// master. Usually this id is the same in each promotion, so only the offset distinguishes two promotions.
 func (s *server) promote() {
 	s.ReplID = s.another()
 	s.Env.ReplID2, s.Env.Offset = fmt.Sprintf("%040x", s.index+1), int64(s.identity)*100
@@ -150,14 +151,14 @@ func (s *server) receive(n *conn, commands []command) {
 	n.flush()
 }
 
-// hang makes the server hang for d, in which it executes no commands.
+// hang makes the server hang for d: it executes no commands.
 func (s *server) hang(d time.Duration) {
 	s.w.note(-1, s.index, "hangs for", "", int64(d))
 	s.hung = true
 	s.w.ending(d, s.resume)
 }
 
-// resume ends a hang. It executes the commands that were received meanwhile, even if their client has disconnected.
+// resume ends a hang. It executes the commands that were received during the hang, even if the client has disconnected.
 func (s *server) resume() {
 	s.hung = false
 	backlog := s.backlog
@@ -193,7 +194,7 @@ const errDenied reference.Error = "NOPERM this user has no permissions to access
 func (s *server) script(n *conn, c command) any {
 	one, keys, args, failed := s.Find(c)
 	if one == nil {
-		// An acquire is refused, and granted only if it is executed once more.
+		// The script is not loaded, so the acquire is refused; only a duplicate of it can be granted.
 		if c[1] == scripts.Acquire.SHA || c[1] == scripts.SharedAcquire.SHA {
 			s.no[c[3+int(number(c[2]))+wordID]] = true
 		}

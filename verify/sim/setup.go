@@ -14,8 +14,8 @@ type Setup struct {
 	Trace io.Writer
 }
 
-// now returns true time, which is ahead of the bubble's time by all freezes of the whole network. Timers do not
-// notice these.
+// now returns true time, which is ahead of the bubble's time by the total length of all freezes of the whole network.
+// Timers do not notice these freezes.
 func (w *simulation) now() time.Time { return time.Now().Add(time.Duration(w.leaped.Load())) }
 
 // since returns the true time since t, which must be a true time.

@@ -38,36 +38,36 @@ func TestSchedules(t *testing.T) {
 	sum := inParallel(t, n, func(b badSeed) {
 		switch worst++; {
 		case worst <= 2:
-			t.Errorf("%v\n%s\nagain: go test ./verify/sim -run '^TestSchedules$' -args -seed %d -kind %q",
+			t.Errorf("%v\n%s\nto repeat it: go test ./verify/sim -run '^TestSchedules$' -args -seed %d -kind %q",
 				b.Problems, tail(b.Transcript), b.Seed, *kindForce)
 		case worst <= 100:
-			t.Errorf("seed %d has found a violation: %.300s", b.Seed, b.Problems[0])
+			t.Errorf("seed %d found a violation: %.300s", b.Seed, b.Problems[0])
 		}
 	})
-	t.Logf("%d schedules in %v: %d locks, %d handed on, %d repairs, %d writes, %d connections, %d scripts; "+
+	t.Logf("%d schedules in %v: %d locks, %d imports, %d repairs, %d writes, %d connections, %d scripts; "+
 		"%d schedules with a violation", sum.Runs, time.Since(began).Round(time.Millisecond), sum.Locks, sum.Imports,
 		sum.Repairs, sum.Writes, sum.Connections, sum.Scripts, worst)
 	reachedAll(t, sum)
 	if sum.Runs != n {
-		t.Errorf("there were fewer than %d schedules", n)
+		t.Errorf("%d schedules ran, want %d", sum.Runs, n)
 	}
 	little := sum.Locks < 3*n || sum.Imports == 0 || sum.Repairs < n/10 || sum.Writes < n
 	if n >= shortSeeds && *kindForce+*kindGiven+*withoutGiven == "" && little {
-		t.Error("too few events for a meaningful check")
+		t.Error("too few locks, imports, repairs or writes for a meaningful check")
 	}
 }
 
 // allReachedIn is the number of schedules that must reach every situation.
 const allReachedIn = 10_000
 
-// reachedAll logs how often each situation was reached. After enough schedules it reports situations that were not
-// reached.
+// reachedAll logs the number of schedules that reached each situation. After at least allReachedIn schedules, it fails
+// the test if a situation was not reached.
 func reachedAll(t *testing.T, sum summary) {
 	t.Helper()
 	for i, n := range sum.Reached {
 		t.Logf("%7d  %s", n, situationNames[i])
 		if n == 0 && sum.Runs >= allReachedIn && *kindForce+*kindGiven == "" {
-			t.Errorf("none of %d schedules has reached the situation %q", sum.Runs, situationNames[i])
+			t.Errorf("none of %d schedules reached the situation %q", sum.Runs, situationNames[i])
 		}
 	}
 }
@@ -82,7 +82,7 @@ func printTranscript(t *testing.T, seed uint64) {
 	}
 }
 
-// tail returns the part of a transcript that led to the violation.
+// tail returns the start of a transcript, and the events before the first violation.
 func tail(transcript string) string {
 	const most = 16 << 10
 	end := len(transcript)

@@ -10,8 +10,8 @@ import (
 )
 
 // A situation is rare but important. The runs of a long test must reach each situation, because the checks prove
-// nothing about situations that do not occur. Situations are detected from the events of a run, which are the
-// scripts that masters have executed and the events of clients.
+// nothing about situations that do not occur. An observer detects situations from the events of a run: the scripts that
+// masters have executed, and the events of clients.
 type situation int
 
 // The situations, in the order of situationNames.
@@ -69,42 +69,42 @@ const (
 var situationNames = [situationCount]string{
 	"a repair",
 	"a repair during a joint change of the masters",
-	"a repair that is refused since another has the name",
+	"a repair that is refused because another lease has the name",
 	"a repair of a master that lost its data",
 	"a repair in quarantine",
 	"a ballot that is refused as stale",
 	"a ballot that is refused as ahead",
-	"an acquire that comes after its own release",
-	"a release of a grant when the master has granted again",
-	"a release over another connection than its acquire",
+	"an acquire that arrives after its own release",
+	"a release of a lease when the master has already granted another one",
+	"a release on another connection than its acquire",
 	"a message that is executed twice",
-	"a grant of a minority that is rolled back",
-	"two grants of minorities that are rolled back together",
-	"an extension of what the master no longer has",
+	"a lease on a minority that is rolled back",
+	"two leases on minorities that are rolled back within 20 ms",
+	"an extension of a lease that the master no longer has",
 	"an acquire that a master in quarantine abstains from",
 	"a quarantine that one client begins and another ends",
-	"a lock that another wins while the holder's machine sleeps",
+	"a lock that another client wins while the holder's machine sleeps",
 	"a Locker that is closed while it holds a lock",
 	"a lock that is won on the bare quorum",
-	"a grant that is handed on in its process",
+	"a lease that is handed off locally",
 	"a lock that is exported to another client",
-	"a freeze just before an answer is read",
+	"a freeze just before a reply is read",
 	"a wall clock that is set during a quarantine",
-	"two masters that lose their data while a lock is held",
+	"two masters that lose their data within a second while a lock is held",
 	"a lock that is lost",
 	"a change of the masters that is finished under load",
 	"a writer with an old token that is refused",
 	"a lock that is won while a minority is cut off forever",
-	"a free name that is kept for the waiter that was reported",
+	"a free name that a master reserves for the first waiter",
 	"a lock that is granted to a waiter",
-	"a roll-back that keeps the waiter's place",
-	"a fair call that joins the queue before the release of another of its client",
-	"a name that the masters keep after its Unlock",
+	"a rollback that keeps the waiter's place",
+	"a fair call that joins the queue before another call of its client releases the lock",
+	"a name that the masters reserve after its Unlock",
 	"a leadership",
 	"a writer that waits for readers",
 	"a reader that waits behind a writer while others read",
-	"a reader's ask that comes after its own release",
-	"a writer's lock that becomes a reader's",
+	"a reader's acquire that arrives after its own release",
+	"a writer's lock that is downgraded to a reader's lock",
 	"a repair of a master that has lost its data since the round began",
 	"a lock of a client whose callback blocks",
 	"a lock of a client whose callbacks panic",
@@ -113,7 +113,7 @@ var situationNames = [situationCount]string{
 	"as many holders as there are slots",
 	"a request to release a lock",
 	"a value that an inspection shows",
-	"a change of the masters that is given up under load",
+	"a change of the masters that is cancelled under load",
 }
 
 // A grantSeen records the history of one lease.
@@ -123,7 +123,7 @@ type grantSeen struct {
 	won      bool
 	tokens   map[int64]bool
 	forgot   map[int8]bool // by master: the master has lost its data since the grant
-	granted  time.Duration // when a master first granted it
+	granted  time.Duration // when a master first granted the lease
 	released time.Duration // when the lease was first rolled back from a minority
 }
 
@@ -131,14 +131,14 @@ type grantSeen struct {
 type observer struct {
 	reached    [situationCount]bool
 	grants     map[string]*grantSeen
-	last       map[int8]string // by master: the lease that it last granted
-	quarantine map[int8]int8   // by master: the client that began its quarantine
-	holding    map[int8]int    // by client: number of locks that its workers use
-	asleep     map[int8]bool
-	epochs     map[int8]int64
-	rolledBack time.Duration // when a lease was last rolled back from a minority
-	forgot     time.Duration // when a master last lost its data while a lock was held
-	apart      bool
+	last       map[int8]string // by master: the lease that the master last granted
+	quarantine map[int8]int8   // by master: the client that started the master's quarantine
+	holding    map[int8]int    // by client: number of locks that the client's workers use
+	asleep     map[int8]bool   // by client: the client's machine sleeps while a lock is held
+	epochs     map[int8]int64  // by client: the epoch of the client's configuration
+	rolledBack time.Duration   // when a lease was last rolled back from a minority
+	forgot     time.Duration   // when a master last lost its data while a lock was held
+	apart      bool            // a minority of the masters is partitioned away forever
 }
 
 func newObserver() observer {
@@ -272,13 +272,13 @@ func (o *observer) saw(e *entry, masters int) {
 		o.reach(closedHolding, o.holding[e.client] > 0)
 	case strings.HasPrefix(e.what, "sets its wall clock"):
 		o.reach(turnedInQuarantine, len(o.quarantine) > 0)
-	case e.what == "uses the state":
+	case e.what == "uses epoch":
 		o.epochs[e.client] = e.n
 	case e.what == "FinishChange is done":
 		o.reach(changeFinished, true)
 	case e.what == "AbortChange is done":
 		o.reach(changeAborted, true)
-	case e.what == "is heard once more":
+	case e.what == "has a message executed again":
 		o.reach(executedTwice, true)
 	case e.what == "is cut off forever":
 		o.apart = true

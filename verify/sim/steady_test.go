@@ -13,13 +13,13 @@ import (
 	"github.com/redlock-go/redlock/internal/race"
 )
 
-// steadyEdits are edits that make the Go runtime deterministic. A seed determines everything except the random
-// choices of the runtime. With an unchanged runtime, one processor, no garbage collection, and no preemption by
-// signals, 1 run in 20 of 300 seeds still differs. Disabling the end of time slices makes no difference. The causes
-// are: which ready branch of a select is taken, which of two timers with the same instant runs first, the first key
-// of an iteration over a map, and that, after every 61st switch since the start of the process, a goroutine that
-// calls Gosched is put first in the queue. The edits remove these choices. If an edit does not apply, because the
-// runtime is of another version, the tests that need it fail.
+// steadyEdits are edits that make the Go runtime deterministic. A seed determines everything except the random choices
+// of the runtime. In a test of 300 seeds with an unchanged runtime, one processor, no garbage collection, and no
+// preemption by signals, 1 run in 20 still differed. Disabling the end of time slices made no difference. The causes
+// are four choices: which ready branch of a select is taken, which of two timers with the same instant runs first,
+// which key of a map an iteration visits first, and whether a goroutine that calls Gosched is put first in the queue
+// (the runtime does so after every 61st switch since the start of the process). The edits remove these choices. If an
+// edit does not apply, because another Go version has another runtime, the tests that need the edit fail.
 var steadyEdits = []struct{ file, text, replacement string }{
 	{"rand.go", "func cheaprand() uint32 {\n", "func cheaprand() uint32 {\n\tif true {\n\t\treturn 0\n\t}\n"},
 	{"rand.go", "func maps_rand() uint64 {\n\treturn rand()\n", "func maps_rand() uint64 {\n\treturn 1 << 40\n"},
@@ -76,7 +76,9 @@ var steady = sync.OnceValues(func() (binary string, err error) {
 // An editError reports an edit of the runtime that does not apply.
 type editError struct{ file, text string }
 
-func (e *editError) Error() string { return "runtime/" + e.file + " does not have once: " + e.text }
+func (e *editError) Error() string {
+	return "the edit of runtime/" + e.file + " does not apply: want this text exactly once: " + e.text
+}
 
 // A buildError contains the output of the compiler.
 type buildError struct {
@@ -93,7 +95,7 @@ func needSteady(t *testing.T) string {
 	case race.Enabled:
 		t.Skip("needs a run without -race: the race detector shuffles goroutines that are ready to run")
 	case !long.Enabled():
-		t.Skip("needs -long: it builds the standard library with another runtime")
+		t.Skip("needs -long: the test builds the standard library with an edited runtime")
 	case err != nil:
 		t.Skip("needs the go command in PATH")
 	}

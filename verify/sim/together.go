@@ -54,7 +54,7 @@ func (k *worker) together() {
 			}
 		}
 		if lost && all.Err() == nil {
-			w.problem("client %d: one of %q is lost, and the context of all goes on", k.c.index, names)
+			w.problem("client %d: one of the locks %q is lost, but their common context has not ended", k.c.index, names)
 		}
 		step := min(time.Until(end), 1+k.upTo(p.dwell/2))
 		if step <= 0 || !k.sleep(step, all.Done()) {
@@ -72,7 +72,7 @@ func (k *worker) together() {
 	_ = k.call("Unlock (all)", over, func() error { return locks.Unlock(over) })
 }
 
-// terms returns options that take effect when all names are held.
+// terms returns options that LockAll applies only when all names are held.
 func (k *worker) terms(ttl time.Duration) []redlock.LockOption {
 	switch k.random.IntN(4) {
 	case 0:
@@ -83,8 +83,8 @@ func (k *worker) terms(ttl time.Duration) []redlock.LockOption {
 	return nil
 }
 
-// lead campaigns for a name for a while, and acquires each of its leaderships again as a lock, which it uses. This
-// lock must end before another client leads. That is checked as for every lock.
+// lead campaigns for a name for a while. As the leader, it re-enters the leader's lock and uses the inner lock. This
+// lock must end before another client leads, which is checked as for every lock.
 func (k *worker) lead(name string) {
 	w := k.c.w
 	p := &w.plan
@@ -104,7 +104,8 @@ func (k *worker) lead(name string) {
 			b := k.begin(l, lock, asked, 0)
 			k.showValue(b)
 			if b.token != redlock.TokenOf(ctx) {
-				w.problem("client %d leads %s by token %d, and holds it by %d", k.c.index, name, redlock.TokenOf(ctx), b.token)
+				w.problem("client %d leads %s with token %d, but its re-entry has token %d", k.c.index, name,
+					redlock.TokenOf(ctx), b.token)
 			}
 			k.sleep(k.upTo(p.dwell), ctx.Done())
 			k.waitAwake()
@@ -124,5 +125,5 @@ func (k *worker) lead(name string) {
 	})
 }
 
-// errFailed is returned by the function of a leader.
+// errFailed is the error that the function of a leader sometimes returns.
 var errFailed = errors.New("the leader has failed")

@@ -24,14 +24,14 @@ func (w *simulation) traced(e *trace.Event) {
 	}
 }
 
-// lost reports that a master has lost data, or has become another incarnation.
+// lost traces a loss of data of the master, or a change of its incarnation; kind is the kind of the event.
 func (s *server) lost(kind string) {
 	if s.w.rules != nil {
 		s.w.traced(&trace.Event{Kind: kind, Master: s.index})
 	}
 }
 
-// executed reports a call that a master has executed.
+// executed traces a call of a script that the master has executed.
 func (s *server) executed(n *conn, keys []string, m message) {
 	now := s.clock.now()
 	e := &trace.Event{Master: s.index, Clock: now, Name: keys[0], Lease: m.id, Reply: m.code, Unread: n.closed}

@@ -10,7 +10,7 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// An entry is one event. It is formatted only if the run is printed.
+// An entry is one event of the transcript. It is formatted only if the transcript is printed.
 type entry struct {
 	at             time.Duration
 	client, master int8   // -1 for none
@@ -80,7 +80,7 @@ func (e *entry) String() string {
 	return b.String()
 }
 
-// answer describes a reply of a master in one or a few words.
+// answer describes the code of a master's reply to the message what.
 func answer(what string, code int64) string {
 	switch {
 	case code < 0:
@@ -90,9 +90,9 @@ func answer(what string, code int64) string {
 	case what == scripts.Release.Name && code == 1:
 		return "deleted"
 	case what == scripts.Release.Name:
-		return "was not there"
+		return "not found"
 	case what == scripts.Admit.Name || what == scripts.Inspect.Name:
-		return "answered " + strconv.FormatInt(code, 10)
+		return "reply " + strconv.FormatInt(code, 10)
 	}
 	return quorum.Outcome(code).String()
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// A holdOf is one hold of a name.
+// A holdOf identifies a hold of a name.
 type holdOf struct {
 	name  string
 	token int64
@@ -24,7 +24,7 @@ func (p *plan) drawValues(r *rand.Rand) {
 	}
 }
 
-// showValue sets the value of a lock, and makes a client inspect the name.
+// showValue sets the value of a lock, with the probability plan.values, and makes a client inspect the name.
 func (k *worker) showValue(b *belief) {
 	w := k.c.w
 	// Without values, draw no random number, so that runs without values do not change.
@@ -74,7 +74,7 @@ func (k *worker) lookAt(name string) {
 	var of, number int64
 	if h.Value != "" {
 		if n, err := fmt.Sscan(h.Value, &of, &number); n != 2 || err != nil {
-			w.problem("%s shows the value %q", name, h.Value)
+			w.problem("%s: Inspect returned the malformed value %q", name, h.Value)
 		}
 	}
 	w.mu.Lock()
@@ -82,11 +82,12 @@ func (k *worker) lookAt(name string) {
 	w.seen.reach(valueShown, number > 0)
 	for hold, newest := range least {
 		if hold.name == name && w.leaseOf(hold) == h.ID && number < newest {
-			w.problemLocked("%s shows the value %q, and that of token %d has the number %d", name, h.Value, hold.token, newest)
+			w.problemLocked("%s: Inspect returned the value %q, but a quorum already had value number %d of token %d", name,
+				h.Value, newest, hold.token)
 		}
 	}
 	if lease := w.leaseOf(holdOf{name, of}); number > 0 && lease != "" && lease != h.ID {
-		w.problemLocked("%s is held by %s, and shows the value %q of %s", name, h.ID, h.Value, lease)
+		w.problemLocked("%s: Inspect returned the lease %s with the value %q of lease %s", name, h.ID, h.Value, lease)
 	}
 	w.checkSuccessor(name, h.ID, of, number, began)
 }
@@ -101,14 +102,14 @@ func (w *simulation) behind(c *client) bool {
 	return c.now().Admin().Configuration()[0].Epoch+1 < last
 }
 
-// checkSuccessor reports a value that was returned although another hold of its lease had begun before the
-// inspection.
+// checkSuccessor reports a value that Inspect returned although a later hold of the same lease had begun before the
+// inspection. of is the token in the value, and began the start of the inspection.
 func (w *simulation) checkSuccessor(name, lease string, of, number int64, began time.Time) {
 	for _, c := range w.clients {
 		for _, b := range c.beliefs {
 			if number > 0 && b.name == name && b.token > of && b.from.Before(began) &&
 				w.leaseOf(holdOf{name, b.token}) == lease {
-				w.problemLocked("%s is held by token %d, and shows the value of token %d", name, b.token, of)
+				w.problemLocked("%s: Inspect returned the value of token %d, but token %d held the lock", name, of, b.token)
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -12,7 +13,8 @@ import (
 	"github.com/redlock-go/redlock/verify/sim/trace"
 )
 
-// longestLinger is less than plan.rest, after which nothing may be left of finished locks.
+// longestLinger is the longest linger time of a lock. It must be less than plan.rest, after which nothing may be left
+// of ended locks.
 const longestLinger = 300 * time.Millisecond
 
 // run acquires locks until the run ends.
@@ -74,8 +76,8 @@ func (k *worker) one() {
 	k.hold(b, opts)
 }
 
-// anySlot returns the name and the options of a call. If the plan has slots, most calls ask for any slot, and a few
-// lock one slot by its name.
+// anySlot returns the name and the options of a call. If the plan has slots, most calls acquire any slot, and a few
+// acquire one slot by its name.
 func (k *worker) anySlot(name string, opts []redlock.LockOption) (string, []redlock.LockOption) {
 	if p := &k.c.w.plan; p.slots > 0 && k.random.IntN(8) > 0 {
 		return slotsName, append(slices.Clip(opts), redlock.WithSlots(p.slots))
@@ -83,13 +85,13 @@ func (k *worker) anySlot(name string, opts []redlock.LockOption) (string, []redl
 	return name, opts
 }
 
-// sawSlots checks, in a run with slots, that the name of the acquired lock is that of a slot.
+// sawSlots checks, in a run with slots, that lock has the name of a slot. It also detects that all slots are held.
 func (w *simulation) sawSlots(lock *redlock.Lock) {
 	if w.plan.slots == 0 {
 		return
 	}
 	if !slices.Contains(w.plan.names, lock.Name()) {
-		w.problem("a call for %d slots got %q", w.plan.slots, lock.Name())
+		w.problem("a call with %d slots acquired %q, want one of %q", w.plan.slots, lock.Name(), w.plan.names)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -102,7 +104,7 @@ func (w *simulation) sawSlots(lock *redlock.Lock) {
 	w.seen.reach(allSlotsHeld, len(held) == w.plan.slots)
 }
 
-// options returns the options of a call, and the validity that must be left when the call returns.
+// options returns the options of a call, and the minimum validity that must be left when the call returns.
 func (k *worker) options(most time.Duration) (opts []redlock.LockOption, wanted time.Duration) {
 	p := &k.c.w.plan
 	least := min(p.least, p.guards[k.c.index]/2)
@@ -125,7 +127,7 @@ func (k *worker) options(most time.Duration) (opts []redlock.LockOption, wanted 
 	return opts, wanted
 }
 
-// sawTakeover records that a call took over an idle lock, which is so if no time has passed since asked.
+// sawTakeover detects that a call, which began at asked, took over an idle lock. Only such a call takes no time.
 func (w *simulation) sawTakeover(asked time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -153,13 +155,13 @@ type span struct {
 	name     string
 	client   int
 	token    int64
-	asked    time.Time // when the call that acquired the lease began; the hold may have been handed off since
+	asked    time.Time // when the call that acquired the lease began, perhaps for an earlier holder
 	granted  time.Time // when the first master granted the lease
 	from, to time.Time
 	minimum  time.Duration // the minimum hold
 	reads    bool          // held by a reader
 	follows  int64         // token of the writer's lock that was downgraded to this one; 0 for none
-	unaware  time.Time     // until then the client may not have noticed that its machine was paused
+	unaware  time.Time     // before this time the client may not know that its machine was paused
 }
 
 // A win identifies a token that a client got for a name.
@@ -188,8 +190,8 @@ func (k *worker) minimum() time.Duration {
 	return k.upTo(w.plan.guards[k.c.index] * 9 / 10)
 }
 
-// askedLocked returns when the call that acquired the lease of t began, or the zero time if unknown. This is the
-// call of the first holder of the lease.
+// askedLocked returns when the call that acquired the lease of t began, or the zero time if unknown. After local
+// hand-offs, that call is the call of the first holder of the lease.
 func (w *simulation) askedLocked(t span) time.Time {
 	id := w.wins[win{t.client, t.name, t.token}]
 	if id == "" {
@@ -214,8 +216,8 @@ type belief struct {
 	locker *redlock.Locker
 	lock   *redlock.Lock
 	ctx    context.Context // of the lock
-	seen   time.Time       // last moment at which validity was certainly left
-	over   time.Time       // when its context ended; guarded by simulation.mu
+	seen   time.Time       // last time at which validity was certainly left
+	over   time.Time       // when ctx ended; guarded by simulation.mu
 	late   bool            // the validity had expired when the call returned, because the client was suspended
 	stop   func() bool
 	shared *redlock.RWLock // the RWLock of lock; nil for a plain lock
@@ -252,19 +254,19 @@ func (k *worker) begin(l *redlock.Locker, lock *redlock.Lock, asked time.Time, w
 	left := lock.Remaining()
 	b.late = slept && left <= 0
 	if left < wanted && lock.Err() == nil && !slept {
-		w.problem("%s: handed out with %v of validity left, at least %v was wanted", b.name, left, wanted)
+		w.problem("%s: the call returned a lock with %v of validity left, want at least %v", b.name, left, wanted)
 	}
 	return b
 }
 
-// look records the present time as the last at which validity was left, if any is left.
+// look sets b.seen to the current time if validity is left.
 func (b *belief) look() {
 	if b.lock.Remaining() > 0 {
 		b.seen = b.c.w.now()
 	}
 }
 
-// end records the end of the span, which is now or when the validity expired.
+// end records the end of the span: the current time or, if earlier, the end of the validity or of the lock's context.
 func (k *worker) end(b *belief) {
 	w := k.c.w
 	now := w.now()
@@ -323,7 +325,7 @@ func (k *worker) hold(b *belief, opts []redlock.LockOption) {
 	b.look()
 	k.end(b)
 	k.giveBack(b, opts)
-	if p.values > 0 && b.shared == nil { // by then the next holder often has the lock
+	if p.values > 0 && b.shared == nil { // after the sleep, the next holder often has the lock
 		k.sleep(k.upTo(2*time.Millisecond), nil)
 		k.lookAt(b.name)
 	}
@@ -380,7 +382,7 @@ func (k *worker) inner(b *belief, opts []redlock.LockOption) {
 		return
 	}
 	if inner.Token() != b.token {
-		k.c.w.problem("%s: a re-entry has token %d, its hold %d", b.name, inner.Token(), b.token)
+		k.c.w.problem("%s: a re-entry has token %d, want token %d of its hold", b.name, inner.Token(), b.token)
 	}
 	k.sleep(k.upTo(20*time.Millisecond), inner.Done())
 	k.unlock(inner)
@@ -392,7 +394,7 @@ func (k *worker) unlock(lock *redlock.Lock) {
 	_ = k.call("Unlock", ctx, func() error { return lock.Unlock(ctx) })
 }
 
-// giveBack releases a lock, downgrades it, exports it to another client, or leaves it until it expires. Then it may
+// giveBack releases, downgrades or exports a lock, or leaves a lost lock until it expires. Afterwards giveBack may
 // write once more, like a client that has not noticed the end of its hold.
 func (k *worker) giveBack(b *belief, opts []redlock.LockOption) {
 	w := k.c.w
@@ -414,8 +416,8 @@ func (k *worker) giveBack(b *belief, opts []redlock.LockOption) {
 	}
 }
 
-// export exports a lock, and makes a worker of another client import and hold it. Sometimes the handle is delivered
-// twice: a while later another client tries to import it, too.
+// export exports a lock, and makes a client, perhaps the same one, import and hold the lock. Sometimes the handle is
+// delivered twice: a client tries to import it again later.
 func (k *worker) export(b *belief) {
 	w := k.c.w
 	handle, err := b.lock.Export()
@@ -435,14 +437,15 @@ func (k *worker) export(b *belief) {
 	hold()
 }
 
-// importIt makes a client import the handle. It returns a function that uses the lock.
+// importIt makes a client import the handle. It returns a function that uses the imported lock, or does nothing if the
+// import failed.
 func (k *worker) importIt(handle, name string) (hold func()) {
 	w := k.c.w
 	other := w.clients[k.random.IntN(len(w.clients))]
 	ttl := min(w.plan.most, w.plan.guards[other.index])
 	next := &worker{c: other, slot: k.slot, random: k.random, ctx: k.ctx}
 	w.mu.Lock()
-	w.note(k.c.index, other.index, "exports, to the client of the master's number,", name, 0)
+	w.note(k.c.index, -1, fmt.Sprintf("exports to client %d:", other.index), name, 0)
 	w.mu.Unlock()
 	next.waitAwake()
 	ctx, cancel := next.within(k.ctx, k.upTo(w.plan.most))
@@ -466,7 +469,7 @@ func (k *worker) importIt(handle, name string) (hold func()) {
 	w.mu.Unlock()
 	b := next.begin(l, lock, asked, ttl/2)
 	return func() {
-		next.waitAwake() // a suspended client checks nothing
+		next.waitAwake() // a suspended client cannot check its lock
 		next.hold(b, opts)
 	}
 }

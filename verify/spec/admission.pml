@@ -1,21 +1,23 @@
-/* admission.pml: which masters may vote, and the two numbers of the admission record. Read common.pml first.
+/* admission.pml: which masters may vote, and the two durations in the admission record. Read common.pml first.
  *
- * RECORD. A master has no record, a record of another incarnation (FOREIGN), or its own: in quarantine, or voting. A record has the
- * max TTL that the master accepts, and how long a quarantine lasts: 1 (short) or 2 (long) each.
+ * RECORD. A master has no record, the record of another incarnation (FOREIGN), or its own record: in quarantine, or
+ * voting. A record contains the max TTL that the master accepts, and the length of a quarantine. Each of these two numbers
+ * is 1 (short) or 2 (long).
  *
- * CLIENTS read records, put a master without its own record into quarantine, and end quarantines. A client works on one master at a
- * time (its target). It writes only if the record of the target is the one that it has read. Its own max TTL is short (with -DNEW
- * that of client 1 is long, with -DALIKE all are long). It may restart, and then knows nothing. A client that is frozen between
- * reading and writing is one that takes no step meanwhile.
+ * CLIENTS read records, put a master without its own record into quarantine, and end quarantines. A client works on one
+ * master at a time (its target). The client writes only if the record of the target is still the one that it has read. The
+ * client's own max TTL is short (with -DNEW, the max TTL of client 1 is long; with -DALIKE, all are long). A client may
+ * restart, and then knows nothing. A client that is frozen between reading and writing is modelled as taking no step.
  *
- * RAISE (-DOPERATOR). An operator raises the max TTL from short to long, and may stop at any point. Another one may start again.
+ * RAISE (-DOPERATOR). An operator raises the max TTL from short to long, and may stop at any point. Then another operator
+ * may start again.
  *
- * FORGETTING. A master is flushed (no record, no leases), restarts (a foreign record, no leases), or comes back with an old copy of its
- * data (a foreign record with the short numbers). Unless -DALIKE, it does so only while at most FORGETFUL masters do not vote.
- * -DFORGETS=n: at most n times, restarts of clients included.
+ * FORGETTING. A master is flushed (no record, no leases), restarts (a foreign record, no leases), or comes back with an
+ * old copy of its data (a foreign record with the short numbers). Without -DALIKE, this happens only while at most
+ * FORGETFUL masters do not vote. -DFORGETS=n: at most n times in total, including restarts of clients.
  *
- * LEASES. Lease 0 has the long TTL and lease 1 the short one. A release reaches all masters at once. Ballots and fences are left out:
- * redlock.pml has them.
+ * LEASES. Lease 0 has the long TTL and lease 1 the short TTL. A release reaches all masters immediately. Ballots and fences
+ * are only in redlock.pml.
  *
  * CLAIMS   exclusion
  *          numbers    the max TTL of each voting master is at most the quarantine of each voting master
@@ -26,7 +28,7 @@
 #define CLIENTS 1
 #endif
 #ifdef FORGETS
-byte forgets = FORGETS;                    /* and restarts of clients: a bound */
+byte forgets = FORGETS;                    /* how often masters may still forget and clients restart */
 #define ONCE_MORE forgets > 0
 #define COUNT_IT forgets--
 #else
@@ -49,25 +51,25 @@ byte forgets = FORGETS;                    /* and restarts of clients: a bound *
 #define VOTES 3
 
 typedef Master {
-  byte record, max_ttl, quarantine, age;   /* age: since the quarantine began, at most 2 */
+  byte record, max_ttl, quarantine, age;   /* age: time since the quarantine began, at most 2 */
   byte lock, ttl
 }
 typedef Lease { mtype phase; byte age, granted }  /* granted: masters that have granted it */
 typedef Client {
-  byte quarantine;                         /* the largest that it has read */
+  byte quarantine;                         /* largest quarantine that this client has read */
 #ifdef NEW
-  byte looked;                             /* masters whose record, or whose lack of one, it has read */
+  byte looked;                             /* masters that this client has read, with or without a record */
 #endif
   byte target;                             /* N: none */
   bool same;                               /* the target has not forgotten since the client read its record */
-  byte seen, long_ttl, votes               /* records that it has read since it first saw the quarantine of its target; those with
-                                              the long TTL; those of masters that vote */
+  byte seen, long_ttl, votes               /* masters whose records this client has read since it first saw the quarantine
+                                              of its target; of these, the masters with the long TTL, and the voters */
 }
 Master m[N];
 Lease lease[2];
 Client client[CLIENTS];
-byte pass, done;                           /* of the raise: 0 none, 1 quarantines, 2 read again, 3 max TTLs; masters that are done */
-byte kept;                                 /* masters that still have the record which pass 1 has written */
+byte pass, done;                           /* pass of the raise: 0 none, 1 quarantines, 2 read again, 3 max TTLs; masters done */
+byte kept;                                 /* masters that still have the record that pass 1 has written */
 #ifdef NO_NUMBERS
 #define numbers true
 #else
@@ -77,7 +79,7 @@ hidden byte numbers;
 #define BIT(set, t) (((set) >> (t)) & 1)
 #define SIZE(set) (BIT(set, 0) + BIT(set, 1) + BIT(set, 2))
 #define OWN(t) (m[t].record >= QUARANTINED)
-/* Lease 0 has the long TTL, unless ALIKE both have. */
+/* Lease 0 has the long TTL; with ALIKE, lease 1 has the long TTL, too. */
 #define LASTS_FOR(l) (IS_ALIKE -> 2 : 2 - (l))
 #define NOT_VOTING ((m[0].record != VOTES) + (m[1].record != VOTES) + (m[2].record != VOTES))
 #define MAY_FORGET (IS_ALIKE || NOT_VOTING <= FORGETFUL)
@@ -89,8 +91,8 @@ hidden byte numbers;
 #define ACCEPTS(t, l) (m[t].record == VOTES && (m[t].max_ttl >= LASTS_FOR(l) || WITHOUT == TTL_LIMIT))
 #define HELD(l) (lease[l].phase == HOLDING)
 
-/* What a client writes: the largest numbers that it knows. Without any record it begins with its own max TTL, if it has looked at a
- * quorum, and otherwise with the shortest. The script keeps the larger numbers. */
+/* A client writes the largest numbers that it has read. If it has read no record, it writes its own max TTL if it has
+ * looked at a quorum, and otherwise the shortest. The script keeps larger numbers of the old record. */
 #ifdef NEW
 #define FIRST(c) (SIZE(client[c].looked) >= 2 -> MAX_TTL(c) : 1)
 #define LOOK(c, t) client[c].looked = client[c].looked | (1 << t)
@@ -102,8 +104,8 @@ hidden byte numbers;
 #define FORGET_LOOKS(c) skip
 #define EXCHANGE_LOOKS(c, a, b) skip
 #endif
-/* The max TTL of a master that is admitted: that of the voting masters whose records the client has read since it first saw the
- * quarantine; if there are none, the one that a quorum of records has. */
+/* An admitted master gets the max TTL of the voting masters whose records the client has read since it first saw the
+ * quarantine. If there is no such master, it gets the max TTL that a quorum of records has. */
 #define SHORT(c) (client[c].seen & ~client[c].long_ttl)
 #define AGREED_TTL(c) (client[c].votes > 0 -> ((client[c].votes & client[c].long_ttl) > 0 -> 2 : 1) : \
   (SIZE(client[c].long_ttl) >= 2 -> 2 : (SIZE(SHORT(c)) >= 2 -> 1 : 0)))

@@ -1,24 +1,28 @@
-/* common.pml: what all models of the lock share. Each model includes it after its own switches; README.md says how to run them.
+/* common.pml: definitions that all models of the lock share. Each model includes this file after its own switches.
+ * README.md describes how to run the models.
  *
- * LEASE. A lease tries to get a majority of the masters, is held, perhaps extended, and ends. LEASES of them exist at one time.
- * When nothing of an ended lease is left its slot is used for the next one, so a search covers any number of leases.
+ * LEASE. A client tries to get a lease on a majority of the masters, holds the lease, may extend it, and ends it. At most
+ * LEASES leases exist at the same time. When no trace of an ended lease is left, its slot is used for the next lease, so
+ * a search covers any number of leases.
  *
- * TIME is relative to the present, so that the states are finite and runs have any length. A tick increases each age, and
- * decreases each remaining time and each ballot. NOW is the masters' time; a ballot that is too old to matter is 0.
+ * TIME is relative to the present, so that the number of states is finite and runs have any length. A tick increases each
+ * age, and decreases each remaining time and each ballot. NOW is the masters' time; a ballot that is too old to have an
+ * effect is 0.
  *
- * CLOCKS. Only the rate of a client's clock against the masters' matters. A client is as slow as its drift allows (DRIFT per TTL):
- * with a better clock a hold ends earlier, and a hold may end at any time anyway. Guesses of the masters' time may be wrong.
+ * CLOCKS. Only the rate of a client's clock relative to the masters' clocks matters. Each client's clock is as slow as the
+ * drift allows (DRIFT per TTL): with a faster clock a hold ends earlier, and a hold may end at any time anyway. A client's
+ * guess of the masters' time may be wrong.
  *
- * MESSAGES are bits: one for each kind, master and lease. They arrive late, in any order, twice, or never. A reply is recorded when
- * the master gives it; the client acts on it later or never, which covers late and lost replies. A message that would be refused
- * now stays in flight, and may arrive again: a refusal has no effect of its own.
+ * MESSAGES are bits: one for each kind, master and lease. Messages arrive late, in any order, twice, or never. A reply is
+ * recorded when the master sends it; the client uses the reply later or never, which covers late and lost replies. A
+ * message that the master would refuse now stays in flight, and may arrive again: a refusal changes no state.
  *
- * STEPS. Each step is a STEP: condition, words for the trace, effect. SPIN reports a STEP that is never taken.
+ * STEPS. Each step is a STEP: a condition, a text for the trace, and an effect. SPIN reports each STEP that is never taken.
  */
 #ifndef WITHOUT
 #define WITHOUT 0
 #endif
-/* The rules that -DWITHOUT=... removes. What each mutant does, and what SPIN finds, is in configurations.txt. */
+/* The rules that -DWITHOUT=... removes. configurations.txt lists the mutants and the violations that SPIN finds. */
 #define FENCE 1
 #define WINDOW 2
 #define WINDOW_EDGE 3
@@ -93,7 +97,7 @@
 #define TTL 2               /* how long a master keeps a lease */
 #endif
 #ifndef LONGER
-#define LONGER 0            /* by how much the TTL of lease 1 is longer (redlock.pml) */
+#define LONGER 0            /* TTL of lease 1 minus TTL (redlock.pml) */
 #endif
 #ifndef W
 #define W 2                 /* the window: how far a ballot may be from a master's time */
@@ -103,8 +107,8 @@
 #endif
 #define DRIFT 1
 #define NOW (W + TTL + LONGER + 2)
-#define LIMIT (WITHOUT == DRIFT_ALLOWANCE -> TTL + DRIFT : TTL) /* the age at which a validity ends */
-#define LAST_AGE (WITHOUT == RECHECK -> LIMIT : LIMIT - 1)      /* the largest age at which an attempt may succeed */
+#define LIMIT (WITHOUT == DRIFT_ALLOWANCE -> TTL + DRIFT : TTL) /* age of a lease at which its validity ends */
+#define LAST_AGE (WITHOUT == RECHECK -> LIMIT : LIMIT - 1)      /* largest age at which an attempt may succeed */
 
 #define MAX(a, b) ((a) > (b) -> (a) : (b))
 #define RAISE(fence, ballot) fence = MAX(fence, ballot)
@@ -117,20 +121,22 @@
 #define PUT(t, field, l) m[t].field = m[t].field | (1 << (l))
 #define TAKE(t, field, l) m[t].field = m[t].field & ~(1 << (l))
 
-/* CLAIM asserts a condition. The name of the claim is part of the message of SPIN. */
+/* CLAIM asserts a condition. SPIN's message about a violation contains the name of the claim. */
 #define CLAIM(name, condition) assert((condition) || name)
 
-/* normalize, of each model, removes what can have no effect any more and brings the masters into one order. It follows every
- * step: fewer states, the same behaviour. -DNAMES keeps the order of the masters, for a trace that is easier to read. */
+/* Each model defines normalize, which runs after every step. It removes messages and values that can no longer have an
+ * effect, and sorts the masters: fewer states, the same behaviour. With -DNAMES the masters keep their order, for a trace
+ * that is easier to read. */
 #define STEP(condition, words, effect) d_step { condition -> printf words; effect; normalize() }
 #define SWAP(field, a, b) k = m[a].field; m[a].field = m[b].field; m[b].field = k
 
 mtype = { IDLE, ACQUIRING, HOLDING, LINGERING, LOST, EXPORTED, DOWNGRADED, ENDED };
-#ifdef BREADTH                /* the breadth-first search, for the shortest trace, has no hidden variables */
+#ifdef BREADTH                /* breadth-first search, which finds the shortest trace, supports no hidden variables */
 #define hidden
 #endif
 hidden byte i, j, k;          /* scratch */
-/* Names of claims, never set. A switch leaves a claim out, so that a mutant is found by another one. */
+/* Names of claims; these variables are never set. NO_TOKENS and NO_ORPHANS disable a claim, so that SPIN finds a violation
+ * of another claim first. */
 hidden byte exclusion, alone, downgrade_gap, min_hold, max_hold, once;
 #ifdef NO_TOKENS
 #define tokens true

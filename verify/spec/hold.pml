@@ -1,15 +1,18 @@
 /* hold.pml: the minimum and the maximum of a hold. Read common.pml first.
  *
- * MIN HOLD. The name stays taken until MIN after the first master granted the lease, whatever its client does. An acquire and an
- * extension ask for the larger of the TTL and what is left of MIN. A release says for how long the lease is kept, unlocked: a kept
- * lease confirms no extension. The client counts from the success of its attempt, which is later than the first grant, and adds the
- * drift. MAX HOLD. The client ends its hold at MAX after the success, and no confirmed extension moves that.
+ * MIN HOLD. The name stays locked until MIN after the first master granted the lease, whatever the client does. An acquire
+ * or an extension requests the TTL or the rest of MIN, whichever is longer. A release contains the time for which masters
+ * keep the lease: a kept lease is unlocked, and its extensions are not confirmed. The client counts MIN from the success of
+ * its attempt, which is later than the first grant, and adds the drift.
  *
- * There are no ballots: masters accept more than they do, and a late acquire may leave an orphan (redlock.pml checks ballots).
+ * MAX HOLD. The client ends its hold at MAX_HOLD after the success of its attempt, even if extensions are confirmed.
+ *
+ * This model has no ballots: its masters accept more acquires than real masters, and a late acquire may leave an orphan
+ * (redlock.pml checks ballots).
  *
  * CLAIMS   exclusion
- *          min_hold   no lease is held before the min hold of the one before it is over
- *          max_hold   no lease is held for longer than MAX
+ *          min_hold   no lease is held before the min hold of the previous lease has ended
+ *          max_hold   no lease is held for longer than MAX_HOLD
  */
 #define W 0
 #ifndef MIN
@@ -20,7 +23,7 @@
 #endif
 #define TTL 2
 #ifndef Q
-#define Q (MIN + DRIFT)       /* the TTL of an acquire is at most the max TTL, and the quarantine is at least that */
+#define Q (MIN + DRIFT)       /* the quarantine is at least the max TTL, and so at least the TTL of every acquire */
 #endif
 #ifndef LEASES
 #define LEASES 2
@@ -31,22 +34,22 @@
 
 typedef Master {
   byte lock, ttl, quarantine;
-  bool kept;                  /* the lease was released, and the name is kept for the rest of its min hold */
+  bool kept;                  /* the lease was released, and is kept for the rest of its min hold */
   byte acquire, extend, repair, release; /* messages in flight */
   byte granted, confirmed, missing       /* replies */
 }
 typedef Lease {
   mtype phase;
-  byte age, extended;         /* since the attempt or the last confirmed extension; since the last extension */
-  byte held;                  /* since its success */
-  bool on_a_master;           /* a master has granted the present attempt */
-  byte first;                 /* since then */
-  byte rest                   /* of the min hold, as its releases say */
+  byte age, extended;         /* age: since the attempt or the last confirmed extension. extended: since the last extension */
+  byte held;                  /* time since the success of the attempt */
+  bool on_a_master;           /* a master has granted the current attempt */
+  byte first;                 /* time since the first grant of the current attempt */
+  byte rest                   /* rest of the min hold, as in the releases */
 }
 Master m[N];
 Lease lease[LEASES];
-byte min_left;                /* what is left of the min hold of the last hold */
-byte held_for;                /* since the success of the last hold */
+byte min_left;                /* rest of the min hold of the last hold */
+byte held_for;                /* time since the start of the last hold */
 
 #define COUNT(field, l) (HAS(0, field, l) + HAS(1, field, l) + HAS(2, field, l))
 #define CLEAR(field, l) TAKE(0, field, l); TAKE(1, field, l); TAKE(2, field, l)
@@ -55,7 +58,7 @@ byte held_for;                /* since the success of the last hold */
 #define CONFIRMS(t, l) (ON(t, l) && !m[t].kept)
 #define NO_TRACE(l) (!ON(0, l) && !ON(1, l) && !ON(2, l) && \
   COUNT(acquire, l) + COUNT(release, l) + COUNT(extend, l) + COUNT(repair, l) == 0)
-/* The clock of the client may be fast by DRIFT, so it measures that much more than lease[l].held. */
+/* The client's clock may be fast by DRIFT, so the client may measure lease[l].held + DRIFT. */
 #define TARGET (MIN + (WITHOUT == MIN_HOLD_DRIFT -> 0 : DRIFT))
 #define REST(l) (lease[l].phase == ACQUIRING -> TARGET : \
   (TARGET > lease[l].held + DRIFT -> TARGET - lease[l].held - DRIFT : 0))

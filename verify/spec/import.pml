@@ -1,14 +1,16 @@
 /* import.pml: export and import of a lease. Read common.pml first.
  *
- * Lease 0 is exported. Its handle is delivered twice: leases 1 and 2 import it, at the same time or one after the other, in any number
- * of rounds. Lease 3 (-DLEASES=4) belongs to another client. All extend and repair while they are held. What the exporter has sent may
- * still arrive after the export: its acquire, its extension, its repairs. Masters may have forgotten the lease by then (-DFORGET).
+ * Lease 0 is exported. Its handle is delivered twice: leases 1 and 2 import lease 0, simultaneously or one after the other,
+ * in any number of rounds. Lease 3 (-DLEASES=4) belongs to another client. All leases are extended and repaired while they
+ * are held. Messages of the exporter (acquire, extension, repairs) may still arrive after the export. By then, masters may
+ * have forgotten the lease (-DFORGET).
  *
- * MESSAGES of an ended lease are dropped: they could only leave orphans (redlock.pml checks them). Those of the exporter stay while
- * its handle may be imported. The keys of an ended lease stay until a release, which may come at any time, or until they expire.
+ * MESSAGES of an ended lease are dropped: they could only leave orphans (redlock.pml checks orphans). Messages of the
+ * exporter stay while the handle may be imported. The keys of an ended lease stay until a release, which may arrive at any
+ * time, or until they expire.
  *
- * CLAIMS   exclusion (the exporter does not hold after the export)
- *          tokens    with -DBALLOTS=1; without ballots masters accept more than they do
+ * CLAIMS   exclusion (after the export, the exporter no longer holds the lock)
+ *          tokens    with -DBALLOTS=1; without ballots, masters of the model accept more acquires than real masters
  *          once      at most one import of a handle succeeds
  */
 #ifndef LEASES
@@ -29,18 +31,18 @@
 typedef Master {
   byte lock, ttl, quarantine, fence;
   byte acquire, extend, repair; /* messages in flight; an import is an acquire that replaces the exporter's lease */
-  byte granted;               /* replies to the present round */
+  byte granted;               /* replies to the current round */
   byte confirmed, missing     /* replies to the last extension */
 }
 typedef Lease {
   mtype phase;
-  byte age, extended;         /* since the attempt or the last confirmed extension; since the last extension */
+  byte age, extended;         /* age: since the attempt or the last confirmed extension. extended: since the last extension */
   byte ballot, repair_ballot
 }
 Master m[N];
 Lease lease[LEASES];
 bool imported;                /* an import of the handle has succeeded */
-byte top;                     /* the largest token of all holds */
+byte top;                     /* largest token of all holds so far */
 
 #define COUNT(field, l) (HAS(0, field, l) + HAS(1, field, l) + HAS(2, field, l))
 #define ON(t, l) (m[t].lock == ID(l))
@@ -51,8 +53,8 @@ byte top;                     /* the largest token of all holds */
 #define BALLOT_OK(t, l) (!BALLOTS || \
   ((lease[l].ballot > m[t].fence || (WITHOUT == IMPORT_ABOVE && IMPORTS(l))) && RECENT(NOW, lease[l].ballot)))
 #define REPAIR_OK(t, l) (!BALLOTS || (lease[l].repair_ballot > m[t].fence && RECENT(NOW, lease[l].repair_ballot)))
-/* A handle carries the largest ballot of the exporter, and the ballots of an import are above it. -DAHEAD is the limit of that: a
- * repair ahead of the present, whose ballot the handle does not carry. */
+/* A handle contains the largest ballot of the exporter, and the ballots of an import are above this ballot. This has a
+ * limit (-DAHEAD): the handle does not contain the ballot of a repair that is ahead of the present. */
 #define ABOVE_HANDLE(l, b) (!BALLOTS || !IMPORTS(l) || WITHOUT == IMPORT_ABOVE || \
   ((b) > lease[0].ballot && ((b) > lease[0].repair_ballot || lease[0].repair_ballot > NOW)))
 #define REPLACEABLE(t, l) (ON(t, l) || ON(t, 0) || (WITHOUT == IMPORT_REPLACES && IMPORTS(m[t].lock - 1)) || \
@@ -71,7 +73,7 @@ inline end(l) {
   for (k : 0 .. N-1) { TAKE(k, acquire, l); TAKE(k, extend, l); TAKE(k, repair, l) }
   lease[l].phase = ENDED; lease[l].age = 0; lease[l].extended = 0
 }
-inline start(b) {             /* of an import: also one more round, with a larger ballot, in which earlier votes do not count */
+inline start(b) {             /* an import may start further rounds, with larger ballots; votes of earlier rounds do not count */
   if :: WITHOUT == IMPORT_ROUND && lease[l].phase == ACQUIRING -> skip :: else -> forget_replies(l) fi;
   lease[l].phase = ACQUIRING; lease[l].ballot = BALLOTS * (b);
   lease[l].age = (WITHOUT == IMPORT_START && IMPORTS(l) -> lease[0].age : 0);
@@ -117,7 +119,7 @@ inline execute_extension() {
   fi
 }
 inline execute_repair() { m[t].lock = ID(l); m[t].ttl = TTL; RAISE(m[t].fence, lease[l].repair_ballot) }
-inline forget(t) {            /* what is in flight carries the stamp of the old record */
+inline forget(t) {            /* messages in flight contain the stamp of the old record, so they are dropped */
   drop_lock(t); m[t].fence = 0; m[t].acquire = 0; m[t].extend = 0;
   if :: WITHOUT != ROUND_STAMP -> m[t].missing = 0; m[t].repair = 0 :: else fi;
   if :: WITHOUT != QUARANTINE -> m[t].quarantine = Q :: else fi
@@ -152,7 +154,7 @@ inline tick() {
   SWAP(extend, a, b); SWAP(repair, a, b); SWAP(granted, a, b); SWAP(confirmed, a, b); SWAP(missing, a, b); SWAP(fence, a, b) :: else fi
 inline normalize() {
   for (j : 0 .. LEASES-1) {
-    for (i : 0 .. N-1) {      /* messages that can have no effect any more */
+    for (i : 0 .. N-1) {      /* drop messages that can no longer have an effect */
       if :: lease[j].phase == EXPORTED && HAS(i, extend, j) && !ON(i, j) -> TAKE(i, extend, j) :: else fi;
       if
       :: BALLOTS && HAS(i, acquire, j) && !ON(i, j) && WITHOUT != IMPORT_ABOVE &&

@@ -1,27 +1,30 @@
 /* joint.pml: a change of the masters while locks are held. Read common.pml first.
  *
- * CONFIGURATIONS. A client uses the old masters (0), the joint configuration (1: a majority of the old and one of the next masters),
- * or the next masters alone (2). Its client may move on while a lease is held. Clients of all three exist at one time, as far as the
- * admission records let them. A master has epoch 0, 1 or 2, the time since it has epoch 1, and a mark that the next masters may act
- * alone. The operator writes epoch 1, then the marks, then epoch 2, one master after the other, and may stop at any point.
+ * CONFIGURATIONS. A client uses only the old masters (0), the joint configuration (1: a majority of the old masters and a
+ * majority of the next masters), or only the next masters (2). A client may change to the next configuration while it holds
+ * a lease. Clients with all three configurations may exist at the same time, if the admission records allow it. A master
+ * has epoch 0, 1 or 2, the time since it got epoch 1, and a mark: the next masters may act alone, which means that clients
+ * may use configuration 2. The operator writes epoch 1, then the marks, then epoch 2, one master after the other, and may
+ * stop at any point.
  *
- * MESSAGES of an ended lease are dropped: they could only leave orphans, which keep others out (redlock.pml checks them). The keys
- * of an ended lease stay until a release, which may come at any time, or until they expire. A round reaches each master once with
- * -DONCE; otherwise its acquire may be executed again.
+ * MESSAGES of an ended lease are dropped: they could only leave orphans, which lock out other clients (redlock.pml checks
+ * orphans). The keys of an ended lease stay until a release, which may arrive at any time, or until they expire. With
+ * -DONCE, a master executes the acquire of a round once; otherwise it may execute the acquire again.
  *
- * ABORT. With -DABORT a change may be given up: the old masters alone again (configuration 3, with the epoch of 2). The operator first
- * closes the next masters, each by a record with epoch 2 and the list of the old ones, which may not act alone; once a majority of the
- * next masters is closed and votes, the old ones get the record that lets them act alone. A master that forgets may forget that it is
- * closed, and that the next masters may act alone: the client that writes its new record knows epoch 1. Each write follows a look at the
- * masters (not with -DPAUSED: the operator may pause between the two).
+ * ABORT. With -DABORT a change may be cancelled: clients then use only the old masters again (configuration 3, with epoch
+ * 2). The operator first closes the next masters: each gets a record with epoch 2 and the list of the old masters, but
+ * without the mark that the old masters may act alone. When a majority of the next masters is closed and votes, the old
+ * masters get the record with this mark. A master that loses its data may forget that it is closed, or that the next
+ * masters may act alone, because the client that writes its new record knows only epoch 1. The operator looks at the
+ * masters directly before each write (with -DPAUSED, the operator may pause between the look and the write).
  *
- * CLAIMS   exclusion   tokens (with -DBALLOTS=1; without ballots masters accept more than they do)
+ * CLAIMS   exclusion   tokens (with -DBALLOTS=1; without ballots, masters of the model accept more than real masters)
  * SWITCHES
  *   -DM=n -DOLD=mask -DNEXT=mask   the masters; masters SAME to SAME+ALIKE-1 are in the same configurations
- *   -DFROM=0 -DTO=2   the configurations that clients use      -DEPOCHS     the operator's steps, and the epochs that scripts compare
- *   -DFORGET          masters restart empty, or are flushed    -DLOSE_EPOCH a new record is written by a client that knows no epoch
- *   -DNO_EXTEND       no extensions and repairs                -DFIXED      lease 0 uses 0 or 2, lease 1 uses 1, and both stay there
- *   -DIMPORT          lease 0 is exported and lease 1 imports it in the joint configuration; lease 2 is another client's
+ *   -DFROM=0 -DTO=2   the configurations that clients use      -DEPOCHS     the operator's steps, and checks of the epoch by scripts
+ *   -DFORGET          masters restart empty, or are flushed    -DLOSE_EPOCH a client that knows no epoch writes the new record
+ *   -DNO_EXTEND       no extensions and repairs                -DFIXED      lease 0 always uses 0 or 2, and lease 1 always 1
+ *   -DIMPORT          lease 0 is exported, and lease 1 imports it in the joint configuration; lease 2 is of another client
  */
 #ifndef M
 #define M 4
@@ -56,7 +59,7 @@
 #define W BALLOTS
 #include "common.pml"
 #ifndef SETTLED
-#define SETTLED (TTL + 2 * W) /* how long the old masters must have had epoch 1 before the change may be finished */
+#define SETTLED (TTL + 2 * W) /* the old masters must have had epoch 1 for this time before the change may be finished */
 #endif
 #define ID(l) ((l) + 1)
 #define EXPORTER 0
@@ -65,21 +68,21 @@
 typedef Master {
   byte lock, ttl;             /* id and remaining time of the lease that this master has */
   byte quarantine;            /* remaining time */
-  byte epoch_age;             /* 0: epoch 0; otherwise 1 more than the time since it has epoch 1 */
-  bool epoch_2, final;        /* it has epoch 2; its record lets the next masters act alone */
+  byte epoch_age;             /* 0: epoch 0; otherwise 1 more than the time since this master got epoch 1 */
+  bool epoch_2, final;        /* epoch_2: this master has epoch 2. final: its record allows the next masters to act alone */
 #ifdef ABORT
-  bool closed, back;          /* the change was given up here; its record lets the old masters act alone */
+  bool closed, back;          /* closed: the change is cancelled here. back: the record allows the old masters to act alone */
 #endif
   byte acquire, extend, repair; /* messages in flight */
-  byte granted, absent;       /* replies to the acquire; absent: nothing here to import */
+  byte granted, absent;       /* replies to the acquire; absent: this master has no lease to import */
   byte confirmed, missing;    /* replies to the last extension */
   byte fence
 }
 typedef Lease {
   mtype phase;
   byte age;                   /* since the attempt, or the last confirmed extension */
-  byte config, confirmed_by;  /* the configuration that its client uses; the one that has confirmed it last */
-  byte extended, extended_by; /* time since the last extension, and its configuration */
+  byte config, confirmed_by;  /* configuration of the lease's client; configuration that last confirmed the lease */
+  byte extended, extended_by; /* time since the last extension, and configuration of that extension */
   byte ballot
 }
 Master m[M];
@@ -88,7 +91,7 @@ bool settled;                 /* the operator has seen that the joint configurat
 #ifdef PAUSED
 bool given_up;                /* the operator has seen that the next masters are closed */
 #endif
-byte top;                     /* the largest token of all holds */
+byte top;                     /* largest token of all holds so far */
 
 #define IN(t, set) (((set) >> (t)) & 1)
 #if M == 3
@@ -137,7 +140,7 @@ byte top;                     /* the largest token of all holds */
 #define FINAL_ALLOWED(t) (m[t].final || WITHOUT == FINAL_CHECK)
 #define MARKED(t, set) (IN(t, set) * m[t].final)
 #define MAY_USE_FINAL (2 * SUM(MARKED, NEXT) > SIZE(NEXT) || WITHOUT == FINAL_CHECK)
-#else                         /* clients of the configurations FROM to TO are admitted everywhere, at all times */
+#else                         /* all masters accept clients with the configurations FROM to TO at all times */
 #define EPOCH(t) 0
 #define FINAL_ALLOWED(t) true
 #define MAY_USE_FINAL true
@@ -158,12 +161,12 @@ byte top;                     /* the largest token of all holds */
   (IMPORTS(l) -> HAS_LOCK(t, l) && BALLOT_OK(t, l) : ON(t, l) || (m[t].lock == 0 && BALLOT_OK(t, l))))
 #define LACKS(t, l) (IMPORTS(l) && VOTES_FOR(t, l) && ADMITS(t, lease[l].config) && !HAS_LOCK(t, l))
 
-/* A round that the whole configuration has won repairs each master that lacks the lease. A joint round that one majority alone
- * has won repairs only masters that vote. */
+/* After a round in which all required majorities confirmed, each master that lacks the lease is repaired. After a joint
+ * round in which only one majority confirmed, only voting masters are repaired. */
 #define MAY_REPAIR(t, field, l, config) (WON(field, l, config) || \
   ((config) == 1 && EITHER(field, l) && (m[t].quarantine == 0 || WITHOUT == VOTING_REPAIR)))
 #define REPAIRABLE(t, l) (lease[l].phase == HOLDING && HAS(t, missing, l) && MAY_REPAIR(t, confirmed, l, lease[l].extended_by))
-/* So does an import that one majority alone has granted, and a downgrade. */
+/* The same applies to an import or a downgrade that only one majority has granted. */
 #define REPAIRABLE_IMPORT(t, l) (IMPORTS(l) && lease[l].phase == ACQUIRING && lease[l].config == 1 && HAS(t, absent, l) && \
   EITHER(granted, l) && (m[t].quarantine == 0 || WITHOUT == VOTING_REPAIR || WITHOUT == VOTING_DOWNGRADE))
 
@@ -228,12 +231,12 @@ inline execute_extension() {
   :: else
   fi
 }
-inline forget(t) {            /* a quarantine begins, with a record whose stamp no client has seen */
+inline forget(t) {            /* a quarantine begins, with a record whose stamp no client has read yet */
   drop_lock(t); m[t].fence = 0;
   m[t].acquire = 0; m[t].repair = 0; m[t].extend = 0;
   if :: WITHOUT != ROUND_STAMP -> m[t].missing = 0; m[t].absent = 0 :: else fi;
   if :: WITHOUT != QUARANTINE -> m[t].quarantine = Q :: else fi;
-  if :: m[t].epoch_age > 0 -> m[t].epoch_age = 1 :: else fi; /* the client that writes the new record knows the epoch only */
+  if :: m[t].epoch_age > 0 -> m[t].epoch_age = 1 :: else fi; /* the client that writes the new record knows only the epoch */
 #ifdef ABORT
   m[t].closed = 0;
   if :: !m[t].epoch_2 -> m[t].final = 0 :: else fi;
@@ -370,7 +373,7 @@ proctype Link(byte t; byte l) {
 }
 proctype Faults(byte t) {
   do
-  :: false                    /* not every configuration has a fault */
+  :: false                    /* the do loop needs an option in configurations without faults */
 #ifdef FORGET
   :: STEP(IN(t, FORGETS), ("master %d forgets\n", t), forget(t))
 #endif

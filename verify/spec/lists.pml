@@ -1,21 +1,23 @@
-/* lists.pml: clients with unlike lists of masters. Read common.pml first.
+/* lists.pml: clients with different lists of masters. Read common.pml first.
  *
- * LISTS. Master 0 and 1 are in both lists, master 2 only in the first, master 3 only in the second. The last client has the second
- * list, all others the first. Nobody changes the masters with "redlock set"; joint.pml has that.
+ * LISTS. Masters 0 and 1 are in both lists, master 2 only in the first, master 3 only in the second. The last client has
+ * the second list, all other clients have the first. No operator changes the masters with "redlock set", which joint.pml
+ * models.
  *
- * RECORD. A master has no record, or one with the list of its writer: of an earlier incarnation (OLD), in quarantine, or voting. A
- * quarantine may end at any time: how long it lasts is a matter of admission.pml.
+ * RECORD. A master has no record, or a record with the list of the client that wrote it. The record is of an earlier
+ * incarnation (OLD), in quarantine, or voting. A quarantine may end at any time: admission.pml models its length.
  *
- * CLIENTS remember the last record that they have read of each master, and how they reach it. A connection may end at any time, and
- * be made again. GONE: the master has been down for a quarantine, or cannot be reached since the client started.
+ * CLIENTS remember the last record that they have read from each master, and the state of the connection. A connection may
+ * end at any time, and be made again. GONE: the master has been down for the length of a quarantine, or the client has not
+ * reached it since the client's start.
  *
- * FAULTS   -DFORGETS=n   masters forget everything, or restart with their data, and clients restart, at most n times
- *          -DHANGS=n     n times a master cannot be reached for longer than a quarantine; it forgets nothing
+ * FAULTS   -DFORGETS=n   at most n times in total, a master forgets everything or restarts with its data, or a client restarts
+ *          -DHANGS=n     n times, a master cannot be reached for longer than a quarantine, but loses no data
  *          -DSTART       a master cannot be reached for a moment while a client starts
  *          -DCUT         a client cannot reach some masters: the network is cut
  *
- * CLAIM    one_list      no majority of the first list votes for clients of the first list while a disjoint majority of the second
- *                        votes for clients of the second
+ * CLAIM    one_list      no majority of the first list votes for clients with the first list while a disjoint majority of
+ *                        the second list votes for clients with the second list
  */
 #include "common.pml"
 #define N 4
@@ -36,17 +38,17 @@
 #define QUARANTINED 2
 #define VOTES 3
 
-#define NEVER 0                            /* reached so far */
-#define DOWN 1                             /* for less than a quarantine */
+#define NEVER 0                            /* not reached yet */
+#define DOWN 1                             /* down for less than a quarantine */
 #define GONE 2
 #define UP 3
 
-typedef Master { byte state; bool second; bool hung }    /* second: its record has the second list */
+typedef Master { byte state; bool second; bool hung }    /* second: the record has the second list */
 typedef Fact {
   byte link;
   byte state; bool second;                 /* the last record that was read */
-  bool same;                               /* the record is still the same */
-  byte since                               /* masters that were read since this quarantine was first seen */
+  bool same;                               /* the master's record is still the one that was read */
+  byte since                               /* masters read since this master's quarantine was first seen */
 }
 typedef Client { Fact at[N] }
 Master m[N];
@@ -57,7 +59,7 @@ hidden byte first, second;
 
 #define BIT(set, t) (((set) >> (t)) & 1)
 #define AT(c, t) client[c].at[t]
-/* The clients know the list of a record that agrees with their own by comparing the names of all masters. */
+/* A client compares the list in a record with its own list. */
 #define SAME_LIST(c, its) ((its) == IS_SECOND(c) || WITHOUT == MASTER_LIST)
 #define AGREES(c, t) (AT(c, t).state != NONE && SAME_LIST(c, AT(c, t).second))
 #define OBJECTS(c, t) (AT(c, t).state != NONE && !AGREES(c, t))
@@ -69,10 +71,10 @@ hidden byte first, second;
 #define MAY_WRITE(c) (ESTABLISHED(c) || SUM(OBJECTS_NOW, c) == 0 || WITHOUT == FIRST_RECORDS)
 #define UNKNOWN(c, t) (IN_LIST(c, t) && AT(c, t).link == NEVER)
 
-/* Since the quarantine of master i began, master t has shown the list of client c. */
+/* Master t shows the list of client c, and was read since the client first saw the quarantine of master i. */
 #define FRESH(c, i, t) (SHOWS(c, t) && (i == t || BIT(AT(c, i).since, t)))
 #define FRESH_ONES(c, i) (FRESH(c, i, 0) + FRESH(c, i, 1) + FRESH(c, i, 2) + FRESH(c, i, 3))
-/* Each master of a list that has not begun must have shown it, unless it is gone. */
+/* Before the first masters of a list are admitted, each master of the list must show this list, unless it is GONE. */
 #define SHOWN(c, i, t) (!IN_LIST(c, t) || FRESH(c, i, t) || AT(c, t).link == GONE || WITHOUT == FIRST_RECORDS || \
   AT(c, t).link == DOWN && WITHOUT == SHORT_OUTAGE)
 #define ALL_SHOW(c, i) (SHOWN(c, i, 0) && SHOWN(c, i, 1) && SHOWN(c, i, 2) && SHOWN(c, i, 3))
@@ -112,7 +114,7 @@ inline normalize() {
   i = 0; j = 0; k = 0; first = 0; second = 0
 }
 
-/* Another record, or the end of one, is not what anybody has read. */
+/* The record of master t has changed or was lost, so what the clients have read is outdated. */
 inline changed(t) { for (j : 0 .. CLIENTS-1) { AT(j, t).same = false } }
 inline learn(c, t) {
   if :: !AT(c, t).same -> AT(c, t).since = 0 :: else fi;

@@ -1,20 +1,20 @@
 /* redlock.pml: the plain lock on three masters. Read common.pml first.
  *
  * CLAIMS
- *   exclusion  at most one lease is held: its client believes that it holds, by a majority and within its validity
- *   tokens     each hold has a larger token than every hold before it, local hand-offs included
- *   orphans    a master that has executed every message of an ended lease does not have that lease
+ *   exclusion  at most one lease is held: a majority has granted it, and by its client's clock its validity has not ended
+ *   tokens     each hold, also after a local hand-off, has a larger token than all earlier holds
+ *   orphans    a master that has executed all messages of an ended lease does not have that lease
  *
- * NOT MODELLED: waiters and wake-ups (they only cause attempts), the early end of a hold when too many masters have lost it, and
- * a minimum of remaining validity (a hold may end at any time anyway, so no claim needs these two rules).
+ * NOT MODELLED: waiters and wake-ups (they only cause attempts); the early end of a hold when too many masters have lost
+ * its lease; a minimum of remaining validity. (A hold may end at any time, so no claim needs the last two rules.)
  *
  * SWITCHES
- *   -DLEASES=n    leases that leave traces at one time (2)          -DAHEAD=n  the largest error of a guessed time (0; the least is -1)
+ *   -DLEASES=n    number of simultaneous leases (2)                 -DAHEAD=n  largest error of a guessed time (0; the smallest is -1)
  *   -DEXTEND      extensions and repairs                            -DSKEW=1   the clock of master 2 is ahead by one tick
- *   -DLONGER=n    the TTL of lease 1 is longer by n                 -DTIMEOUT=n  how old an attempt may be when a reply counts
+ *   -DLONGER=n    the TTL of lease 1 is longer by n                 -DTIMEOUT=n  only replies to attempts younger than n count
  *   -DRANGE=1     a token range: one local hand-off for each lease  -DFIFO     a release follows its acquire on one connection
- *   -DLINGER=n    the first n leases may stay with their clients after the unlock, not extended, and be taken over (with -DRANGE=1)
- *   -DFORGET      masters restart empty                             -DRESTART  and with their data       -DFLUSH  and are flushed
+ *   -DLINGER=n    the first n leases may linger after the unlock, without extensions, and be taken over (with -DRANGE=1)
+ *   -DFORGET      masters restart empty   -DRESTART  masters also restart with their data   -DFLUSH  masters are also flushed
  */
 #ifndef LEASES
 #define LEASES 2
@@ -48,16 +48,16 @@ typedef Master {
   byte ttl;                   /* remaining time of the lease */
   bool repaired;              /* the lease was written by a repair, so its ballot is not that of the acquire */
   byte depth;                 /* only without ABSOLUTE_DEPTH */
-  byte fence;                 /* the largest ballot that an acquire, a repair or a release has brought */
+  byte fence;                 /* largest ballot of the acquires, repairs and releases that this master has accepted */
   byte quarantine;            /* remaining time of the quarantine; 0: this master votes */
   byte acquire, release, extend, repair, unlock; /* messages in flight to this master */
-  byte granted;               /* replies: it granted the acquire of a lease that is still ACQUIRING */
+  byte granted;               /* replies: this master granted the acquire of a lease that is still ACQUIRING */
   byte confirmed, missing     /* replies to the last extension */
 }
 typedef Lease {
   mtype phase;
   byte age;                   /* since the attempt began, or since the last confirmed extension was sent */
-  byte ballot;                /* its first ballot, which is its token; its last is RANGE more */
+  byte ballot;                /* its first ballot, which is its token; its last ballot is ballot + RANGE */
   byte handoffs;
   byte extended;              /* since the last extension was sent */
   byte repair_ballot;         /* of its last repair */
@@ -65,7 +65,7 @@ typedef Lease {
 }
 Master m[N];
 Lease lease[LEASES];
-byte top;                     /* the largest token of all holds */
+byte top;                     /* largest token of all holds so far */
 
 #define LAST(l) (WITHOUT == RANGE_END -> lease[l].ballot : lease[l].ballot + RANGE)
 #define COUNT(field, l) (HAS(0, field, l) + HAS(1, field, l) + HAS(2, field, l))
@@ -77,7 +77,7 @@ byte top;                     /* the largest token of all holds */
 #define NO_TRACE(l) (!ON(0, l) && !ON(1, l) && !ON(2, l) && COUNT(acquire, l) + COUNT(release, l) + COUNT(extend, l) + \
   COUNT(repair, l) + COUNT(unlock, l) == 0)
 
-/* The checks of the acquire script, for the ballots a to z. A single ballot may follow a fence that is itself ahead. */
+/* The checks of the acquire script, for the ballots a to z. A single ballot may be ahead if the fence is ahead, too. */
 #define ABOVE(t, a) (WITHOUT == FENCE || (a) > m[t].fence)
 #define NOT_AHEAD(t, a, z) (WITHOUT == LIMIT_AHEAD || (z) <= ((a) == (z) -> MAX(TIME(t), m[t].fence) : TIME(t)) + W)
 #define TIMELY(l) (TIMEOUT == 0 || lease[l].age < TIMEOUT)
@@ -87,12 +87,13 @@ byte top;                     /* the largest token of all holds */
 #define GRANTS(t, l) (m[t].quarantine == 0 && \
   ((ON(t, l) && !m[t].repaired) || (m[t].lock == 0 && ACCEPTS(t, lease[l].ballot, LAST(l)))))
 #define TAKES_REPAIR(t, l) ((ON(t, l) || m[t].lock == 0) && ACCEPTS(t, lease[l].repair_ballot, lease[l].repair_ballot))
-/* A repair needs the answer "missing" of the last round, in which a majority has confirmed the lease. */
+/* A repair needs the reply "missing" in the last round, and confirmations of the lease by a majority in that round. */
 #define REPAIRABLE(t, l) ((lease[l].phase == HOLDING || (WITHOUT == STOP_BEFORE_RELEASE && lease[l].phase == ENDED)) && \
   (WITHOUT == MAJORITY_FIRST -> !ON(t, l) : COUNT(confirmed, l) >= QUORUM && HAS(t, missing, l) && GIVEN_TO(t, l)))
 
-/* A lease whose TTL is below the timeout is given to no master in quarantine: it could expire on the others before the acquire of
- * another client, which the repaired master has granted and forgotten, is too late there. */
+/* If the TTL of a lease is below the timeout, no master in quarantine gets a repair of this lease. Otherwise, two clients
+ * could hold the name: the repaired master may have granted and forgotten an acquire of another client, and on the other
+ * masters the lease could expire while the timeout still accepts a grant of that acquire. */
 #define GIVEN_TO(t, l) (m[t].quarantine == 0 || TTL + MORE(l) >= TIMEOUT || WITHOUT == REPAIR_TTL)
 
 inline drop_lock(t) { m[t].lock = 0; m[t].ttl = 0; m[t].repaired = 0; m[t].depth = 0 }
@@ -109,7 +110,7 @@ inline start(b) {             /* acquires are sent to the masters that vote */
   lease[l].phase = ACQUIRING; lease[l].age = 0; lease[l].ballot = b;
   for (i : 0 .. N-1) { if :: m[i].quarantine == 0 -> PUT(i, acquire, l) :: else fi }
 }
-inline take_token() {
+inline take_token() {         /* checks and records the token of a new hold */
   CLAIM(tokens, lease[l].ballot + lease[l].handoffs > top);
   top = lease[l].ballot + lease[l].handoffs
 }
@@ -121,10 +122,10 @@ inline win() {
 inline send_extension() {
   SEND_ALL(extend, l); CLEAR(confirmed, l); CLEAR(missing, l); lease[l].extended = 0
 }
-inline send_repair(ahead) {   /* to a master that lacks the lease: the old token, and a new ballot above the lease's own */
+inline send_repair(ahead) {   /* to a master that lacks the lease; with a new ballot above those of the lease */
   PUT(t, repair, l); TAKE(t, missing, l); lease[l].repair_ballot = MAX(NOW + ahead, LAST(l) + 1)
 }
-inline end() {                /* a release goes to each master that has the lease or may still get it */
+inline end() {                /* sends a release to each master that has the lease or may still get it */
   for (i : 0 .. N-1) {
     if
     :: WITHOUT == ROLL_BACK && lease[l].phase == ACQUIRING -> skip
@@ -135,7 +136,7 @@ inline end() {                /* a release goes to each master that has the leas
   lease[l].phase = ENDED; lease[l].age = LIMIT_OF(l); CLEAR(granted, l); stop_extending(l)
 }
 
-inline take_over() {          /* a lingering lease is held again, with the next token and without a message */
+inline take_over() {          /* a client holds its lingering lease again, with the next token and without a message */
   for (j : 0 .. LEASES-1) { CLAIM(exclusion, j == l || lease[j].phase != HOLDING) }
   lease[l].phase = HOLDING;
   if :: WITHOUT == LINGER_TOKEN -> skip :: else -> lease[l].handoffs++ fi;
@@ -145,17 +146,17 @@ inline take_over() {          /* a lingering lease is held again, with the next 
 /* ---- what a master does with a message ---- */
 inline execute_acquire() {
   if
-  :: ON(t, l) -> skip         /* granted before with this ballot: nothing is written, the TTL counts from the first time */
+  :: ON(t, l) -> skip         /* a duplicate: nothing is written, so the TTL counts from the first execution */
   :: else ->
     m[t].lock = ID(l); m[t].ttl = TTL + MORE(l); RAISE(m[t].fence, LAST(l));
-    m[t].depth = (WITHOUT == ABSOLUTE_DEPTH -> 2 : 0)           /* as if the lock had been re-entered at once */
+    m[t].depth = (WITHOUT == ABSOLUTE_DEPTH -> 2 : 0)           /* as if the lock had been re-entered immediately */
   fi;
   if :: lease[l].phase == ACQUIRING -> PUT(t, granted, l) :: else fi
 }
 inline execute_repair() {
   m[t].lock = ID(l); m[t].ttl = TTL + MORE(l); m[t].repaired = 1; RAISE(m[t].fence, lease[l].repair_ballot)
 }
-inline confirm() {            /* also in quarantine. A repaired master's confirmation is a vote like any other. */
+inline confirm() {            /* also in quarantine. The confirmation of a repaired master counts like any other. */
   TAKE(t, extend, l); m[t].ttl = TTL + MORE(l); PUT(t, confirmed, l);
   if
   :: COUNT(confirmed, l) >= QUORUM && lease[l].extended < lease[l].age -> lease[l].age = lease[l].extended
@@ -170,14 +171,14 @@ inline execute_release() {
 }
 
 /* ---- faults of a master ---- */
-inline restart() {            /* ends the sessions and what is in flight on them. Releases are resent on the next session. */
+inline restart() {            /* ends the sessions and drops their messages. Releases are sent again on the next session. */
   if :: WITHOUT != STAMP -> m[t].acquire = 0 :: else fi;        /* a late acquire carries the stamp of the old admission record */
-  if :: WITHOUT != ROUND_STAMP -> m[t].missing = 0 :: else fi;  /* a repair is sent on the session of its round only */
+  if :: WITHOUT != ROUND_STAMP -> m[t].missing = 0 :: else fi;  /* a repair is sent only on the session of its round */
   m[t].repair = 0; m[t].extend = 0; m[t].unlock = 0;
   if :: WITHOUT != QUARANTINE -> m[t].quarantine = Q :: else fi
 }
 inline forget() { drop_lock(t); m[t].fence = 0 }
-inline flush() {              /* the sessions stay; scripts find no record, or one with another stamp */
+inline flush() {              /* the sessions stay; scripts find no record, or a record with another stamp */
   if
   :: WITHOUT == RECORD_IN_SCRIPT -> skip
   :: WITHOUT == ROUND_STAMP -> m[t].acquire = 0; m[t].quarantine = Q
@@ -244,7 +245,7 @@ inline normalize() {
   i = 0; j = 0; k = 0
 }
 
-/* ---- who may do what, and when ---- */
+/* ---- the steps ---- */
 #define MAY_START(l) (lease[l].phase == IDLE && (l == 0 || lease[l-1].phase != IDLE))
 
 proctype Client(byte l) {
@@ -269,10 +270,10 @@ proctype Client(byte l) {
 #endif
   :: STEP(lease[l].phase == ACQUIRING && COUNT(granted, l) >= QUORUM && lease[l].age <= LAST_AGE + MORE(l) && TIMELY(l), ("lease %d: held\n", l), win())
   :: STEP(lease[l].phase != IDLE && lease[l].phase != ENDED, ("lease %d: ended, releases sent\n", l), end())
-#if RANGE > 0 && !defined(LINGER)   /* which is a hand-off with a pause */
+#if RANGE > 0 && !defined(LINGER)   /* with LINGER, a hand-off is an unlock and a take-over */
   :: STEP(lease[l].phase == HOLDING && lease[l].handoffs < RANGE, ("lease %d: handed off\n", l), lease[l].handoffs++; take_token())
 #endif
-#ifdef LINGER                  /* a recall, and the end of the linger, are the step "ended" */
+#ifdef LINGER                  /* the step "ended" covers a recall and the end of the linger time */
   :: STEP(l < LINGER && lease[l].phase == HOLDING && lease[l].handoffs < RANGE, ("lease %d: unlocked, lingers\n", l), lease[l].phase = LINGERING)
   :: STEP(lease[l].phase == LINGERING && (lease[l].age <= LAST_AGE + MORE(l) || WITHOUT == LINGER_VALIDITY),
     ("lease %d: taken over\n", l), take_over())
@@ -285,7 +286,7 @@ proctype Client(byte l) {
 #endif
   od
 }
-proctype Link(byte t; byte l) {        /* between master t and the client of lease l; a message that stays is executed again */
+proctype Link(byte t; byte l) {        /* between master t and the client of lease l. "not the last time": a duplicate follows */
   do
   :: STEP(HAS(t, acquire, l) && GRANTS(t, l), ("master %d grants lease %d\n", t, l), execute_acquire(); TAKE(t, acquire, l))
   :: STEP(HAS(t, acquire, l) && GRANTS(t, l), ("master %d grants lease %d, not the last time\n", t, l), execute_acquire())

@@ -1,20 +1,22 @@
 /* shares.pml: readers and writers of one name, and the downgrade of a writer to a reader. Read common.pml first.
  *
- * A master has a share for each lease, with its own remaining time; the fence, which writers and releases raise; and the readers' fence,
- * which readers raise. A reader's ballot must be above the fence, a writer's above both. -DWRITERS is a mask of the leases of writers.
+ * A master has a share of each lease, with a remaining time for each share; the fence, which writers and releases raise;
+ * and the readers' fence, which readers raise. A reader's ballot must be above the fence, and a writer's ballot above both
+ * fences. -DWRITERS is a mask: the leases of writers.
  *
- * DOWNGRADE (-DDOWNGRADES). Lease 0, of a writer, becomes lease 1, of a reader, in any number of rounds. Each round carries a new ballot,
- * and each master raises its readers' fence to it, also if it has the reader's share already: the last ballot is the token.
+ * DOWNGRADE (-DDOWNGRADES). Lease 0, of a writer, becomes lease 1, of a reader, in any number of rounds. Each round has a
+ * new ballot, to which each master raises its readers' fence, even if it already has the reader's share: the last ballot
+ * is the token.
  *
- * CLAIMS   exclusion      a writer that holds is alone
- *          alone          on no master is a writer's share beside another one
- *          tokens         a writer's token is above all before; a reader's is above all writers' before
- *          downgrade_gap  no other writer holds between a writer and the reader that it becomes
- *          orphans        a master that has executed every message of an ended lease does not have its share
- *          gone_waiter    ... nor, with -DQUEUE, its waiter
- * SWITCHES -DLEASES=n  -DEXTEND=mask (leases that extend and repair)  -DFORGET -DRESTART (faults, as in redlock.pml)  -DAHEAD=1
+ * CLAIMS   exclusion      while a writer holds the name, no other client does
+ *          alone          on each master, a writer's share is the only share
+ *          tokens         a writer's token is above all earlier tokens; a reader's token is above all earlier writers' tokens
+ *          downgrade_gap  no other writer holds the name between a writer's hold and the reader's hold that it becomes
+ *          orphans        a master that has executed all messages of an ended lease does not have its share
+ *          gone_waiter    such a master does not have the waiter of that lease either (with -DQUEUE)
+ * SWITCHES -DLEASES=n  -DEXTEND=mask (leases that are extended and repaired)  -DFORGET -DRESTART -DAHEAD=1 (as in redlock.pml)
  *          -DONCE   no message is executed twice
- *          -DQUEUE  a writer that is refused is queued, and readers wait behind it
+ *          -DQUEUE  a refused writer is queued, and readers wait behind this writer
  */
 #ifndef LEASES
 #define LEASES 3
@@ -43,13 +45,13 @@ typedef Master {
 }
 typedef Lease {
   mtype phase;
-  byte age, extended;         /* since the attempt or the last confirmed extension; since the last extension */
+  byte age, extended;         /* age: since the attempt or the last confirmed extension. extended: since the last extension */
   byte ballot, repair_ballot;
   bool downgraded             /* of lease 1: it was lease 0 */
 }
 Master m[N];
 Lease lease[LEASES];
-byte top_writer, top_reader;  /* the largest tokens of all holds */
+byte top_writer, top_reader;  /* largest tokens of all holds so far */
 bool other_writer;            /* another writer has held since the downgrade began */
 
 #define COUNT(field, l) (HAS(0, field, l) + HAS(1, field, l) + HAS(2, field, l))
@@ -106,7 +108,7 @@ inline win() {
 }
 inline send_extension() { SEND_ALL(extend, l); CLEAR(confirmed, l); CLEAR(missing, l); lease[l].extended = 0 }
 inline send_repair() { PUT(t, repair, l); TAKE(t, missing, l); lease[l].repair_ballot = MAX(NOW - 1, lease[l].ballot + 1) }
-inline end() {                /* the release of a downgraded reader names the writer's lease, too */
+inline end() {                /* the release of a downgraded reader also ends the writer's lease */
   for (i : 0 .. N-1) {
     if
     :: ON(i, l) || IN_FLIGHT(i, l) || (lease[l].downgraded && (ON(i, 0) || IN_FLIGHT(i, 0))) || HAS(i, waiting, l) ->
@@ -184,7 +186,7 @@ inline tick() {
   }
   if :: top_writer > 0 -> top_writer-- :: else fi; if :: top_reader > 0 -> top_reader-- :: else fi
 }
-#ifdef QUEUE                  /* a stale acquire still queues its waiter, so it stays in flight while it is recent */
+#ifdef QUEUE                  /* even a stale acquire queues its waiter, so it stays in flight while its ballot is recent */
 #define NOT_QUEUED(j) (!RECENT(NOW, lease[j].ballot) || !WRITES(j))
 #else
 #define NOT_QUEUED(j) true

@@ -28,7 +28,7 @@ type link struct {
 	p      *client
 	master int
 	delay  time.Duration // of each message, one way
-	cut    bool          // no client can connect
+	cut    bool          // the client cannot connect
 	deaf   bool          // wake-ups are dropped
 	hold   [2]bool       // by direction: messages sent from now on are delayed
 	conns  []*conn
@@ -37,7 +37,7 @@ type link struct {
 
 // A conn is one connection, as the client's pool uses it.
 type conn struct {
-	net.Conn // has the client's deadlines; carries no data
+	net.Conn // for the methods that the pool does not use for data, such as SetDeadline
 	l        *link
 	master   net.Conn // the master's side
 	lanes    [2]lane
@@ -54,11 +54,11 @@ type lane struct {
 	c      *conn
 	slot   int
 	last   time.Time // arrival of the last message
-	flying int
-	held   []func()
+	flying int       // number of messages in flight
+	held   []func()  // messages that the network holds back
 }
 
-// put lets a message arrive after the delay, or holds the message if the direction is held.
+// put calls arrive after the delay of the link, or holds the message back if the direction is held.
 func (n *lane) put(way int, arrive func()) {
 	if n.c.l.hold[way] || len(n.held) > 0 {
 		n.held = append(n.held, arrive)
@@ -144,7 +144,7 @@ func (c *conn) Write(b []byte) (int, error) {
 		w.nameAll(c.l.p, args)
 		c.lanes[up].put(up, func() {
 			c.pending = append(c.pending, args)
-			_, _ = c.master.Write(encoded(args)) // listen notices if the master is down
+			_, _ = c.master.Write(encoded(args)) // listen detects errors
 		})
 	}
 	return len(b), nil

@@ -57,7 +57,7 @@ func (s *step) whoHolds(name string) string {
 	return text
 }
 
-// word describes the state of a name at a client.
+// word describes whether the client holds a name.
 func (p *client) word(name string) string {
 	k := p.lock(name)
 	switch {
@@ -73,7 +73,7 @@ func (p *client) word(name string) string {
 	return "does not hold it"
 }
 
-// show describes the keys of the masters, the queues, or the masters' state at a client.
+// show describes the keys of the masters, the queues, or the states that a client reports for the masters.
 func (s *step) show(what string) string {
 	return s.together(func(n int, m *memory.Master) string {
 		switch what {
@@ -131,8 +131,7 @@ func (s *step) queueWords(master int) string {
 	return fmt.Sprint(h.Waiters, " waiting: ", strings.Join(slices.Compact(list), ", "))
 }
 
-// repeat delivers the last message of a kind once more, on a separate connection. Example: repeat acquire from A to
-// 3.
+// repeat executes the last call of a script again, on a separate connection. Example: repeat acquire from A to 3.
 func (s *step) repeat() {
 	for _, n := range numbers(s.words[5]) {
 		l := s.client(s.words[3]).links[n-1]
@@ -152,7 +151,7 @@ func (s *step) repeat() {
 	s.passes(settles)
 }
 
-// crowd makes a number of clients wait for the name orders on each master, and die.
+// crowd queues a number of dead clients for the name orders on each master. Example: crowd 20.
 func (s *step) crowd() {
 	keys, encoder := prefix.Keys("orders"), scripts.NewEncoder(prefix, 0)
 	count, _ := strconv.Atoi(s.words[1])
@@ -167,12 +166,12 @@ func (s *step) crowd() {
 	s.passes(settles)
 }
 
-// eval runs a script on a master.
+// eval runs a script on a master, counted from 1, and returns the reply.
 func (s *step) eval(master int, c *frame.Call) any {
 	return s.ask(master, c.Words("", true))
 }
 
-// ask sends a command to a master on a separate connection, and returns the reply.
+// ask sends a command to a master, counted from 1, on a separate connection, and returns the reply.
 func (s *step) ask(master int, args []string) any {
 	nc, err := s.masters.Dial(context.Background(), "tcp", s.masters.Master(master-1).Addr())
 	if err != nil {

@@ -31,7 +31,7 @@ type scenario struct {
 	clocks  sync.RWMutex   // guards the clocks of the clients
 
 	mu      sync.Mutex
-	ahead   time.Duration                    // how far the scenario is ahead of the bubble, after freezes
+	ahead   time.Duration                    // total length of all freezes: the scenario is ahead of the bubble
 	wrong   map[*memory.Master]time.Duration // offsets of the masters' clocks
 	clients []*client
 	news    []entry           // events since the last step
@@ -48,7 +48,7 @@ type client struct {
 	number     int
 	pool       *pool.Pool
 	links      []*link       // by master
-	boot, wall time.Duration // how far its two clocks are ahead of the bubble
+	boot, wall time.Duration // how far the boot clock and the wall clock are ahead of the bubble
 	dead       bool
 	locks      map[string][]*redlock.Lock      // by name; the innermost last
 	waiting    map[string]int                  // by name: number of calls in progress
@@ -56,8 +56,8 @@ type client struct {
 	gates      []chan struct{}                 // block callbacks of the client
 }
 
-// steady is the source of the random part of pauses. It always returns the same value, so that the first client also
-// wakes first.
+// steady is the random source of pauses. It always returns the same value, so that of several waiting clients the first
+// also wakes up first.
 type steady struct{}
 
 func (steady) Uint64() uint64 { return 0x9e3779b97f4a7c15 }
@@ -73,7 +73,7 @@ func newScenario(t *testing.T) *scenario {
 	}
 }
 
-// close ends everything that the walkthrough has left running.
+// close closes the clients and the masters, and returns when all goroutines of the walkthrough have ended.
 func (w *scenario) close() {
 	w.mu.Lock()
 	for _, p := range w.clients {
@@ -103,7 +103,7 @@ func (w *scenario) close() {
 // now returns the time of the walkthrough.
 func (w *scenario) now() time.Duration { return time.Since(w.start) + w.ahead }
 
-// passes lets d pass, and waits until all goroutines have done what was due.
+// passes lets d of virtual time pass, waits until all goroutines are blocked, and checks that no name has two holders.
 func (w *scenario) passes(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
@@ -121,7 +121,7 @@ func (w *scenario) checkLocked() {
 				continue
 			}
 			if other := holders[name]; other != "" {
-				w.t.Errorf("at %s both %s and %s hold %s", seconds(w.now()), other, p.name, name)
+				w.t.Errorf("at %s both %s and %s hold %s, want one holder", seconds(w.now()), other, p.name, name)
 			}
 			holders[name] = p.name
 		}
@@ -219,7 +219,7 @@ func hanging(gate <-chan struct{}) redlock.LockOption {
 	}})
 }
 
-// clock returns the clock of the client's machine, with the time since its start and the wall clock.
+// clock returns the clock of the client's machine, with a boot reading and a wall reading.
 func (p *client) clock() *clock.Clock {
 	return clock.New(func() clock.Instant {
 		p.w.clocks.RLock()
@@ -229,8 +229,8 @@ func (p *client) clock() *clock.Clock {
 	})
 }
 
-// freeze advances the scenario by d instantly, while no timer of any client runs. Both clocks of p's machine
-// advance, too. If virtual is set, the host of p's virtual machine was frozen, and only its wall clock advances.
+// freeze advances the scenario by d instantly: the clocks of all machines advance, but timers do not notice. If virtual
+// is set, client p runs in a virtual machine that was frozen, and of p's clocks only the wall clock advances.
 func (w *scenario) freeze(p *client, d time.Duration, virtual bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -257,8 +257,8 @@ func (p *client) lock(name string) *redlock.Lock {
 	return nil
 }
 
-// call runs f as a call of the client. It records done if f succeeds; otherwise it records that the client cannot do
-// what.
+// call starts f as a call of the client for a name. When f ends, call records the acquired lock, the text done if there
+// is no lock, or that the client cannot do what.
 func (p *client) call(
 	o options, what, done, name string, f func(ctx context.Context) (*redlock.Lock, error),
 ) {
@@ -294,13 +294,14 @@ func (p *client) call(
 	}()
 }
 
-// gotLocked records a lock, and the end of the lock when that happens.
+// gotLocked records a lock, and later the end of the lock.
 func (p *client) gotLocked(k *redlock.Lock) {
 	w, name, left := p.w, k.Name(), k.Remaining()
 	p.locks[name] = append(p.locks[name], k)
 	w.say(p, "has %s until %s, token %s", name, seconds(w.now()+left), w.ballot(k.Token()))
 	if last := w.tokens[name]; k.Token() < last || left <= 0 {
-		w.t.Errorf("%s gets %s with token %d after %d, and %v left", p.name, name, k.Token(), last, left)
+		w.t.Errorf("%s acquired %s with %v of validity left, and token %d after token %d", p.name, name, left,
+			k.Token(), last)
 	}
 	w.tokens[name] = k.Token()
 	w.checkLocked()

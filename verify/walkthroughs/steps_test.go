@@ -77,7 +77,7 @@ type step struct {
 func (w *scenario) run(t *testing.T, td *datadriven.TestData) (text string) {
 	defer func() {
 		if r := recover(); r != nil { // a word is missing or unknown
-			td.Fatalf(t, "unknown step (doc.go lists all): %v", r)
+			td.Fatalf(t, "invalid step: %v: doc.go lists all steps", r)
 		}
 	}()
 	s := &step{scenario: w, words: []string{td.Cmd}, o: options{}}
@@ -135,7 +135,7 @@ func span(word string) time.Duration {
 	return d
 }
 
-// of returns the meaning of a word, and panics if the word has none.
+// of returns the meaning of a word, and panics if the map does not contain the word.
 func of[V any](meanings map[string]V, word string) V {
 	v, known := meanings[word]
 	if !known {
@@ -189,7 +189,7 @@ func infinitive(verb string) string {
 	return strings.TrimSuffix(verb, "s")
 }
 
-// refusals contains the error replies to scripts.
+// refusals contains the error replies to scripts, by the words of the step.
 var refusals = map[string]string{
 	"well":    "",
 	"OOM":     "OOM command not allowed when used memory > 'maxmemory'.",
@@ -235,7 +235,7 @@ func (s *step) toMaster(m *memory.Master, verb, what string) {
 	}
 }
 
-// directions contains the directions of a link that a word names.
+// directions maps the words of a step to directions of a link.
 var directions = map[string][2]bool{"messages": {up: true}, "answers": {down: true}, "everything": {true, true}}
 
 // network executes an event on links of a client. Examples: hold messages from A to 3; hold answers from 3 to A.
@@ -304,7 +304,7 @@ func (s *step) toClient() {
 	s.passes(settles)
 }
 
-// only adapts a call that returns no lock.
+// only adapts a call that returns no lock, for client.call.
 func only(f func(ctx context.Context) error) func(ctx context.Context) (*redlock.Lock, error) {
 	return func(ctx context.Context) (*redlock.Lock, error) { return nil, f(ctx) }
 }
@@ -337,7 +337,7 @@ func (s *step) call(p *client, verb, name string, again bool) {
 			cancel()
 		}
 	case "export":
-		s.handle, _ = k.Export() // the end of the lock is recorded
+		s.handle, _ = k.Export() // gotLocked records the end of the lock
 	case "import":
 		p.call(o, "import "+name, "", name, func(ctx context.Context) (*redlock.Lock, error) {
 			return p.Import(ctx, s.handle, opts...)
@@ -349,7 +349,7 @@ func (s *step) call(p *client, verb, name string, again bool) {
 	case "raise":
 		p.call(o, "raise the max TTL", "has raised the max TTL to "+o["guard"], "",
 			only(func(ctx context.Context) error { return p.Admin().RaiseMaxTTL(ctx, o.duration("guard")) }))
-	case "die": // as by SIGKILL: the client does nothing more that others could notice
+	case "die": // like SIGKILL: nothing that the client does from now on reaches the masters
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		p.dead = true

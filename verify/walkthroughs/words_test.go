@@ -31,7 +31,7 @@ type entry struct {
 	answer string // reply of the master; "" for a message of the master to the client
 }
 
-// log records an entry with the present time. The caller must hold the scenario's mu.
+// log records an entry with the current time. The caller must hold the scenario's mu.
 func (w *scenario) log(e entry) {
 	e.at = w.now()
 	w.news = append(w.news, e)
@@ -111,7 +111,7 @@ func seconds(d time.Duration) string {
 	return strconv.FormatFloat(d.Truncate(time.Millisecond).Seconds(), 'f', 3, 64)
 }
 
-// ballot formats a ballot as a time of the walkthrough, or as a number if it is no such time.
+// ballot formats a ballot as a time of the walkthrough, or as a number if it is not a time of the walkthrough.
 func (w *scenario) ballot(us int64) string {
 	since := us - w.start.UnixMicro()
 	if since < 0 || since > 1e12 {
@@ -154,7 +154,7 @@ func (w *scenario) nameOne(stem, id string) {
 
 func (w *scenario) name(id string) string {
 	if strings.Contains(id, "gone-") {
-		return "dead ones"
+		return "dead waiters"
 	}
 	return w.short[id]
 }
@@ -195,7 +195,7 @@ func (w *scenario) logHint(l *link, payload string) {
 	w.log(entry{who: l.p.name, master: l.master, what: h.Name + " is free, and " + w.name(h.Waiter) + " is first"})
 }
 
-// logMessage records a message and the reply of a master. It omits messages that do not affect locks.
+// logMessage records a message and the reply of a master, unless the message does not affect locks.
 func (w *scenario) logMessage(l *link, args []string, reply any) {
 	e := entry{who: l.p.name, master: l.master}
 	switch scriptOf(args) {
@@ -248,7 +248,7 @@ func (w *scenario) extendWords(args []string) string {
 	return "extend " + text + " by " + millis(arg(args, 3)) + depth
 }
 
-// voteWords describes the vote in a reply.
+// voteWords describes the vote in a reply; yes is the description of a granted vote.
 func (w *scenario) voteWords(reply any, yes string) string {
 	if e, ok := reply.(redis.Error); ok {
 		return "error " + string(e)
@@ -268,7 +268,7 @@ func (w *scenario) voteWords(reply any, yes string) string {
 	case v.Outcome == quorum.Held:
 		return "held by " + w.name(v.Holder) + " for " + seconds(v.Left) + place
 	case v.Outcome == quorum.Stale && v.Fence == 0:
-		return "stale, its ballot is long past" + place
+		return "stale, the ballot is too old" + place
 	case v.Outcome == quorum.Stale:
 		return "stale, the fence is " + w.ballot(v.Fence) + place
 	case v.Outcome == quorum.Abstained:
@@ -295,7 +295,7 @@ func (w *scenario) releaseWords(args []string, reply any) (what, answer string) 
 	}
 	keep := arg(args, 3)
 	if number(keep) > 0 {
-		what += ", in " + millis(keep)
+		what += ", keep for " + millis(keep)
 	}
 	switch {
 	case reply == int64(1) && number(keep) > 0:
@@ -305,14 +305,14 @@ func (w *scenario) releaseWords(args []string, reply any) (what, answer string) 
 	case reply == int64(0) && len(grants) == 0:
 		return what, "done"
 	case reply == int64(0):
-		return what, "was not there"
+		return what, "not found"
 	}
 	return what, fmt.Sprint("error ", reply)
 }
 
-// admitWords describes the steps of an admission that write.
+// admitWords describes the steps of an admission that write the record.
 var admitWords = map[string]string{
-	"start": "begin a quarantine", "end": "end the quarantine", "now": "admit at once", "guard": "raise the max TTL",
+	"start": "begin a quarantine", "end": "end the quarantine", "now": "admit immediately", "guard": "raise the max TTL",
 	"settle": "settle the max TTL", "epoch": "raise the epoch", "rewrite": "rewrite the record",
 }
 
@@ -322,10 +322,12 @@ func (w *scenario) admittedWords(reply any) string {
 		return fmt.Sprint("error ", reply)
 	}
 	return map[scripts.AdmitResult]string{
-		scripts.AdmitOtherIdentity: "not done, it is another server now", scripts.AdmitTooEarly: "not done, too early",
-		scripts.AdmitOtherRecord: "not done, the record has changed", scripts.AdmitDone: "done",
-		scripts.AdmitClockDiffers: "not done, the clock is wrong",
-		scripts.AdmitOtherMasters: "not done, it names other masters",
+		scripts.AdmitOtherIdentity: "refused, the server has another incarnation",
+		scripts.AdmitTooEarly:      "refused, too early",
+		scripts.AdmitOtherRecord:   "refused, the record has changed",
+		scripts.AdmitDone:          "done",
+		scripts.AdmitClockDiffers:  "refused, the clock is wrong",
+		scripts.AdmitOtherMasters:  "refused, the record has other masters",
 	}[a.Result] + ": " + w.recordWords(a.Record)
 }
 
@@ -339,6 +341,6 @@ func (w *scenario) recordWords(text string) string {
 		return err.Error()
 	}
 	state := map[bool]string{true: "admitted", false: "in quarantine"}[r.Admitted]
-	return fmt.Sprintf("%s since %s, one of %d, longest TTL %v, quarantine %v",
+	return fmt.Sprintf("%s since %s, %d masters, max TTL %v, quarantine %v",
 		state, w.ballot(r.Since), 1+strings.Count(r.Masters, ","), r.Longest, r.Quarantine)
 }

@@ -22,7 +22,7 @@ const (
 	Evict   = "evict"  // the master has lost a key
 	Restart = "restart"
 	Hold    = "hold"   // a client has begun a hold
-	Shared  = "shared" // a call of a shared lock
+	Shared  = "shared" // a call for a readers-writer lock
 )
 
 // An Event is one line of a trace. The fields that are set depend on its kind.
@@ -35,10 +35,10 @@ type Event struct {
 	Lease    string        `json:"lease,omitempty"`
 	Previous string        `json:"previous,omitempty"` // the lease that a repair or an import may replace
 	Ended    []string      `json:"ended,omitempty"`    // the leases that a release ends
-	Stamp    string        `json:"stamp,omitempty"`    // of the record that the call expects; "" without a restart guard
+	Stamp    string        `json:"stamp,omitempty"`    // stamp of the record that the call expects; "" if it expects none
 	First    int64         `json:"first,omitempty"`    // First and Last are the ballots of an acquire
-	Last     int64         `json:"last,omitempty"`     // for a release: the fence that it leaves
-	TTL      time.Duration `json:"ttl,omitempty"`      // for a release: how long the lease is kept
+	Last     int64         `json:"last,omitempty"`     // for a release: the minimum fence after the release
+	TTL      time.Duration `json:"ttl,omitempty"`      // for a release: how long the master still keeps the lease
 	Reply    int64         `json:"reply,omitempty"`    // code of the reply; -1 for an error
 	Admission
 	Token  int64 `json:"token,omitempty"`
@@ -49,7 +49,7 @@ type Event struct {
 type Admission struct {
 	Record string `json:"record,omitempty"` // the record after the call
 	Step   string `json:"step,omitempty"`   // the step of an admission
-	Own    bool   `json:"own,omitempty"`    // the record belongs to the master's present incarnation
+	Own    bool   `json:"own,omitempty"`    // the record belongs to the master's current incarnation
 }
 
 const window = int64(skew.Window / time.Microsecond)
@@ -68,7 +68,7 @@ type master struct {
 	missing map[string]string // by lease: the record under which the master last reported that it lacks the lease
 	record  string
 	own     bool
-	offset  int64 // of its clock from the time of the schedule, in microseconds
+	offset  int64 // how far the master's clock is ahead of the schedule's time, in microseconds
 }
 
 // A name is the state of one name on one master.
@@ -98,7 +98,7 @@ func NewChecker(n int, changes bool) *Checker {
 	return c
 }
 
-// Check applies one event and returns the rules that it violates.
+// Check applies one event and returns a description of each rule that the event violates.
 func (c *Checker) Check(e *Event) []string {
 	c.problems = nil
 	if e.Kind == Shared {
@@ -132,7 +132,7 @@ func (c *Checker) Check(e *Event) []string {
 			n = &name{}
 			m.names[e.Name] = n
 		}
-		if n.lease != "" && e.Clock >= n.expires { // the lease has expired, give or take a millisecond
+		if n.lease != "" && e.Clock >= n.expires { // the lease has expired, or expires within a millisecond
 			n.lease, n.unknown = "", true
 		}
 		c.call(m, n, e)
@@ -184,7 +184,7 @@ func (c *Checker) grant(m *master, n *name, e *Event) {
 		r, err := scripts.ParseRecord(e.Record)
 		switch {
 		case err != nil || !e.Own && !e.Unread || !strings.HasPrefix(e.Record, e.Stamp):
-			c.broken("votes", e, "it expects the record %q, and there is %q, own: %v", e.Stamp, e.Record, e.Own)
+			c.broken("votes", e, "the call expects the record %q, but the master has %q (own: %v)", e.Stamp, e.Record, e.Own)
 		case !r.Admitted && e.Kind != Repair:
 			c.broken("votes", e, "the master is in quarantine")
 		}
@@ -193,16 +193,17 @@ func (c *Checker) grant(m *master, n *name, e *Event) {
 	switch {
 	case n.unknown:
 	case e.Kind == Import && !replaced && n.lease != e.Lease:
-		c.broken("import", e, "the master has %q, and not %q", n.lease, e.Previous)
+		c.broken("import", e, "the master has the lease %q, want %q", n.lease, e.Previous)
 	case n.lease != "" && n.lease != e.Lease && !replaced:
-		c.broken("free", e, "the master has %q", n.lease)
+		c.broken("free", e, "the master already has the lease %q", n.lease)
 	}
 	if !again && n.lease != e.Lease && e.First <= n.fence {
-		c.broken("fence", e, "the ballot %d is not above %d", e.First, n.fence)
+		c.broken("fence", e, "the ballot %d is not above the fence %d", e.First, n.fence)
 	}
-	follows := n.unknown || e.First == e.Last && e.First <= n.fence+1 // the fence itself is ahead
+	follows := n.unknown || e.First == e.Last && e.First <= n.fence+1 // the fence itself may be ahead of the clock
 	if !again && (e.First <= e.Clock-window || e.Last > e.Clock+window && !follows) {
-		c.broken("window", e, "the ballots are %d and %d us from the master's time", e.First-e.Clock, e.Last-e.Clock)
+		c.broken("window", e, "the ballots differ from the master's time by %d and %d us, want at most %d", e.First-e.Clock,
+			e.Last-e.Clock, window)
 	}
 	if e.Kind == Repair {
 		c.repair(m, e)
@@ -221,9 +222,9 @@ func (c *Checker) repair(m *master, e *Event) {
 	lacks, ok := m.missing[e.Lease]
 	switch {
 	case !ok:
-		c.broken("missing", e, "the master has not said that it lacks the lease since it last forgot")
+		c.broken("missing", e, "the master has not reported the lease as missing since it last lost its data")
 	case e.Stamp != "" && !strings.HasPrefix(lacks, e.Stamp):
-		c.broken("missing", e, "the master has said so under the record %q, and not %q", lacks, e.Stamp)
+		c.broken("missing", e, "the master reported the lease as missing under the record %q, want %q", lacks, e.Stamp)
 	}
 }
 
@@ -231,7 +232,7 @@ func (c *Checker) extend(m *master, n *name, e *Event) {
 	switch quorum.Outcome(e.Reply) {
 	case quorum.Granted:
 		if n.lease != e.Lease && !n.unknown {
-			c.broken("present", e, "the master has %q", n.lease)
+			c.broken("present", e, "the master has the lease %q instead", n.lease)
 		}
 		if n.unknown {
 			*n = name{lease: e.Lease, fence: n.fence}
@@ -261,7 +262,7 @@ func (c *Checker) release(n *name, e *Event) {
 	}
 }
 
-// rangeOf returns the ballots of the lease of e. It adds them if they are not known.
+// rangeOf returns the entry of c.ranges for the lease of e. If there is none, rangeOf adds the ballots of e.
 func (c *Checker) rangeOf(e *Event) *ballots {
 	list := c.ranges[e.Name]
 	for i := range list {
@@ -283,7 +284,8 @@ func (c *Checker) hold(e *Event) {
 	}
 	if have < c.quorum {
 		c.problems = append(c.problems, fmt.Sprintf(
-			"trace: rule \"token\": a hold of %s has token %d, which %d masters have granted", e.Name, e.Token, have))
+			"trace: rule \"token\": a hold of %s has token %d, granted by %d masters, want at least %d", e.Name, e.Token, have,
+			c.quorum))
 	}
 }
 
@@ -300,11 +302,12 @@ func (c *Checker) admit(m *master, e *Event) {
 	}
 	over := known && e.Clock >= before.Since+before.Quarantine.Microseconds()
 	if after.Admitted && !voted && !over && step != scripts.AdmitNow {
-		c.broken("quarantine", e, "%s makes of %q %q at %d", step, m.record, e.Record, e.Clock)
+		c.broken("quarantine", e, "step %s admits the master too early: it changes the record %q to %q at %d", step, m.record,
+			e.Record, e.Clock)
 	}
 	shorter := known && after.Quarantine < before.Quarantine && step != scripts.AdmitReplace
 	longer := voted && after.Admitted && after.Longest > before.Longest && step != scripts.AdmitGuard
 	if shorter || longer {
-		c.broken("record", e, "%s makes of %q %q", step, m.record, e.Record)
+		c.broken("record", e, "step %s must not change the record %q to %q", step, m.record, e.Record)
 	}
 }

@@ -41,7 +41,7 @@ func other(e *trace.Event) { e.Lease = "B" }
 // older changes e to lease "B" with a ballot of 100 s.
 func older(e *trace.Event) { e.Lease, e.First, e.Last = "B", 100*second, 100*second }
 
-// Each list of events violates the rule of its name with its last event, and no other rule.
+// The last event of each list violates only the rule that is the key of the list; the earlier events violate no rule.
 func TestEventsThatBreakARule(t *testing.T) {
 	repair := func(clock int64, with func(e *trace.Event)) trace.Event {
 		return grant(clock, func(e *trace.Event) {
@@ -83,9 +83,9 @@ func TestEventsThatBreakARule(t *testing.T) {
 			problems := c.Check(&list[i])
 			switch last := i == len(list)-1; {
 			case last && (len(problems) != 1 || !strings.Contains(problems[0], `"`+rule+`"`)):
-				t.Errorf("%s: the last event violates the rules %q", rule, problems)
+				t.Errorf("%s: the last event has the violations %q, want one violation of this rule", rule, problems)
 			case !last && len(problems) > 0:
-				t.Errorf("%s: event %d violates the rules %q", rule, i, problems)
+				t.Errorf("%s: event %d has the violations %q, want none", rule, i, problems)
 			}
 		}
 	}
@@ -108,7 +108,7 @@ func TestEventsThatBreakNoRule(t *testing.T) {
 	c := trace.NewChecker(3, false)
 	for i := range list {
 		if problems := c.Check(&list[i]); problems != nil {
-			t.Errorf("event %d violates the rules %q", i, problems)
+			t.Errorf("event %d has the violations %q, want none", i, problems)
 		}
 	}
 }
