@@ -124,7 +124,7 @@ func (f *deployment) ask(i int, cmd string, args ...any) (any, error) {
 	return c.Do(cmd, args...)
 }
 
-// do sends a command like ask, and fails the test on an error.
+// do is like method ask, but fails the test on an error.
 func (f *deployment) do(i int, cmd string, args ...any) any {
 	f.Helper()
 	v, err := f.ask(i, cmd, args...)

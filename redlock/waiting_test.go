@@ -252,7 +252,7 @@ func firstHint(w *cluster, wait time.Duration) {
 	a, b := w.peer("a"), w.peer("b")
 	k := w.taken(a, redlock.WithTTL(30*time.Second))
 	c := w.call(w.Context(), b, "n", unpolled)
-	after(wait) // half a second after the last attempt, and long after the subscriptions, which also wake b
+	after(wait) // b last tried half a second ago; its subscriptions, which wake it too, were confirmed long ago
 	b.tampering(func(master int, payload string) []string {
 		if master == 0 {
 			return []string{payload}

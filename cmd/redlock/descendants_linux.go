@@ -122,8 +122,8 @@ func killDescendants() {
 	}
 }
 
-// reapOrphans reaps children that have ended, except the process with the ID keep, and password commands. As process 1,
-// or after the supervisor has died, this process inherits the children of other processes.
+// reapOrphans reaps children that have ended, but neither the process with the ID keep nor password commands. As
+// process 1, or after the supervisor has died, this process inherits the children of other processes.
 func reapOrphans(keep int) {
 	self := os.Getpid()
 	helpers.startMu.Lock()

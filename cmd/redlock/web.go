@@ -41,7 +41,7 @@ func webCommand(a *app) *cobra.Command {
 	var listen string
 	cmd := &cobra.Command{
 		Use:   "web [URL...]",
-		Short: "serve a page that shows masters, held names and losses",
+		Short: "serve a page that shows the masters, the held names and the lost locks",
 		Long:  webLong,
 		Example: `  redlock web --config locks.json
   redlock web --listen :8600 --config locks.json`,

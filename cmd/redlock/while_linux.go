@@ -14,8 +14,10 @@ func (h *holder) watchProcess(pid int) error {
 	switch {
 	case errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EPERM): // an old kernel, or a seccomp filter
 		return h.pollProcess(pid)
-	case err != nil:
+	case errors.Is(err, unix.ESRCH):
 		return fmt.Errorf("--while %d: no such process", pid)
+	case err != nil:
+		return fmt.Errorf("--while %d: %w", pid, err)
 	}
 	go func() {
 		defer close(h.ended)

@@ -95,7 +95,7 @@ func publish(ms ears, name string) {
 	synctest.Wait()
 }
 
-// virtual runs f in a bubble with n fakes and a Transport of them that is up.
+// virtual runs f in a bubble with n fake masters and a Transport that is connected to all of them.
 func virtual(t *testing.T, n int, f func(t *testing.T, ms ears, p *Transport), opts ...Option) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

@@ -42,7 +42,7 @@ func (w *simulation) setOf(i int) (set []int) {
 	return set
 }
 
-// change draws a change of the masters, without faults or with faults of masters, links or clients.
+// change chooses a change of the masters, without faults or with faults of masters, links or clients.
 func (p *plan) change(r *rand.Rand) {
 	p.masters = 5
 	sets := [][2][]int{
@@ -76,7 +76,7 @@ func (p *plan) change(r *rand.Rand) {
 	}
 }
 
-// drawAbort draws whether and when a change of the masters is cancelled.
+// drawAbort chooses whether and when a change of the masters is cancelled.
 func (p *plan) drawAbort(r *rand.Rand) {
 	if p.move != nil && r.IntN(3) == 0 {
 		p.move.abort = p.move.raise + between(r, 0, 100*time.Second)

@@ -47,7 +47,7 @@ const (
 )
 
 // Runs of the kinds mixture and excess draw from the faults before leapAll. The last beyondFaults of these faults are
-// not tolerated, so only excess draws them.
+// not tolerated, so only excess chooses them.
 const (
 	olderFaults  = leapAll
 	beyondFaults = 2

@@ -79,7 +79,7 @@ func (w *simulation) instant(t time.Time, slot int) time.Time {
 	return t.Truncate(tick).Add(tick + time.Duration(slot)*tickPart)
 }
 
-// latency draws the delay of the next message; way is 0 to the master, and 1 from the master.
+// latency chooses the delay of the next message; way is 0 to the master, and 1 from the master.
 func (l *link) latency(way int) time.Duration {
 	p := &l.w.plan
 	d := p.latency + l.slow[way]

@@ -203,7 +203,7 @@ func draw(s *Setup) plan {
 	return p
 }
 
-// stress draws the faults according to the kind.
+// stress chooses the faults according to the kind.
 func (p *plan) stress(r *rand.Rand) {
 	switch p.kind {
 	case contention:
@@ -248,7 +248,7 @@ func (p *plan) stress(r *rand.Rand) {
 	}
 }
 
-// contention draws different delays of the links, or split votes, or ballots that are far behind.
+// contention chooses different delays of the links, or split votes, or ballots that are far behind.
 func (p *plan) contention(r *rand.Rand) {
 	p.timeout *= 2
 	p.unlike = between(r, 0, p.timeout/3)
@@ -269,7 +269,7 @@ func (p *plan) contention(r *rand.Rand) {
 	}
 }
 
-// amnesia draws masters that lose their data. In short runs they do not vote again; in long runs their quarantines
+// amnesia chooses masters that lose their data. In short runs they do not vote again; in long runs their quarantines
 // end.
 func (p *plan) amnesia(r *rand.Rand) {
 	p.heartbeat = between(r, 100*time.Millisecond, 400*time.Millisecond)
@@ -291,7 +291,7 @@ func (p *plan) amnesia(r *rand.Rand) {
 	p.weights[split] += 1 + r.IntN(4)
 }
 
-// slowly draws a deployment whose max TTL is guard, and a run long enough for quarantines to end.
+// slowly chooses a deployment whose max TTL is guard, and a run long enough for quarantines to end.
 func (p *plan) slowly(r *rand.Rand, guard time.Duration) {
 	p.guard, p.least, p.most = guard, guard/4, guard
 	p.length = 2*max(guard, leastQuarantine) + between(r, 10*time.Second, 60*time.Second)
@@ -300,7 +300,7 @@ func (p *plan) slowly(r *rand.Rand, guard time.Duration) {
 	p.idle, p.dwell = between(r, 10*time.Millisecond, 2*time.Second), between(r, 10*time.Millisecond, 5*time.Second)
 }
 
-// suspension draws suspended machines.
+// suspension chooses suspended machines.
 func (p *plan) suspension(r *rand.Rand) {
 	p.few(r, suspend, suspend, cutOff, stall, flush)
 	p.hurry, p.keep = max(p.hurry, 0.3), 0.2

@@ -8,8 +8,8 @@ import (
 // extras holds the additions of the newer kinds to a plan.
 type extras struct {
 	lists    [][]int // the list of masters of each client; nil: all masters
-	rolling  bool    // ... because some clients already use a new list, without a change of the epoch
-	bare     bool    // ... and no master has a record initially
+	rolling  bool    // the lists differ because some clients already use a new list, without a change of the epoch
+	bare     bool    // with rolling: no master has an admission record initially
 	oneLabel bool    // all clients have the same label
 	partitions
 	waiters  int           // number of waiters of the dying client
@@ -38,7 +38,7 @@ type sharing struct {
 	reads   float64 // probability that a call acquires a reader's lock
 }
 
-// stressNewer draws the faults of the newer kinds.
+// stressNewer chooses the faults of the newer kinds.
 func (p *plan) stressNewer(r *rand.Rand) {
 	switch p.kind {
 	case freezes:
@@ -82,7 +82,7 @@ func (p *plan) stressNewer(r *rand.Rand) {
 	}
 }
 
-// lingers draws lingering locks with the same TTL, and faults of masters and clients while these locks are idle.
+// lingers chooses lingering locks with the same TTL, and faults of masters and clients while these locks are idle.
 func (p *plan) lingers(r *rand.Rand) {
 	p.few(r, crashEmpty, crashFull, flush, suspend, suspend, stall, cutOff, loseReply)
 	p.weights[notify] = 2
@@ -110,7 +110,7 @@ func (p *plan) drawSlots(r *rand.Rand) {
 	p.clients, p.busy, p.retry = max(p.clients, pick(r, 3, 4)), max(p.busy, 2), 0
 }
 
-// freezes draws holds that are often not extended, and freezes that are shorter than the validity of a lock.
+// freezes chooses holds that are often not extended, and freezes that are shorter than the validity of a lock.
 func (p *plan) freezes(r *rand.Rand) {
 	p.few(r, suspend, leapAll, leapReply, stopProcess)
 	p.weights[cutOff] = pick(r, 0, 0, 1)
@@ -123,7 +123,7 @@ func (p *plan) freezes(r *rand.Rand) {
 	p.frozen = r.IntN(2) == 0
 }
 
-// paused draws machines that stop together with both of their clocks, for up to several TTLs, and locks that are
+// paused chooses machines that stop together with both of their clocks, for up to several TTLs, and locks that are
 // used until they expire. Heartbeats are frequent, because a client does not notice a stop before its next
 // heartbeat.
 func (p *plan) paused(r *rand.Rand) {
@@ -143,7 +143,7 @@ func (p *plan) shownAfter() time.Duration {
 	return p.heartbeat + 4*(p.latency+p.jitter) + 100*time.Millisecond
 }
 
-// setback draws masters that lose their data, and wall clocks of clients that are set while masters are in quarantine.
+// setback chooses masters that lose their data, and wall clocks of clients that are set while masters are in quarantine.
 func (p *plan) setback(r *rand.Rand) {
 	p.few(r, crashEmpty, flush, failback)
 	p.weights[turnBack] = 2
@@ -152,7 +152,7 @@ func (p *plan) setback(r *rand.Rand) {
 	p.every /= 2
 }
 
-// leaving draws Lockers that are closed while they hold locks, calls wait, and masters hang.
+// leaving chooses Lockers that are closed while they hold locks, calls wait, and masters hang.
 func (p *plan) leaving(r *rand.Rand) {
 	p.weights[leave] = 3
 	p.weights[hang] = pick(r, 0, 1, 2)
@@ -164,7 +164,7 @@ func (p *plan) leaving(r *rand.Rand) {
 	p.timeout = between(r, 50*time.Millisecond, 300*time.Millisecond)
 }
 
-// strangers draws clients whose lists contain only some of the masters, or clients with the same label.
+// strangers chooses clients whose lists contain only some of the masters, or clients with the same label.
 func (p *plan) strangers(r *rand.Rand) {
 	p.weights[cutOff] = pick(r, 0, 1)
 	p.toEnd, p.hand = 0.2, 0
@@ -185,7 +185,7 @@ func (p *plan) strangers(r *rand.Rand) {
 	}
 }
 
-// rollingChange draws some clients with a list of masters that differs from the list of the others. No link is cut: a
+// rollingChange chooses some clients with a list of masters that differs from the list of the others. No link is cut: a
 // client must see the records of all masters that are up, because otherwise the first records of masters could
 // conflict.
 func (p *plan) rollingChange(r *rand.Rand) {
@@ -211,7 +211,7 @@ func (p *plan) rollingChange(r *rand.Rand) {
 	}
 }
 
-// emptied draws masters that all lose their data together, and clients whose max TTL differs from the deployment's.
+// emptied chooses masters that all lose their data together, and clients whose max TTL differs from the deployment's.
 func (p *plan) emptied(r *rand.Rand) {
 	p.guard = between(r, 800*time.Millisecond, 1500*time.Millisecond)
 	p.least, p.most = p.guard/2, p.guard
@@ -231,7 +231,7 @@ func (p *plan) emptied(r *rand.Rand) {
 	p.every, p.length, p.idle = between(r, 40*time.Second, 80*time.Second), 3*p.guard, 5*time.Second
 }
 
-// lasting draws a minority of masters that is partitioned away forever, and almost no other faults.
+// lasting chooses a minority of masters that is partitioned away forever, and almost no other faults.
 func (p *plan) lasting(r *rand.Rand) {
 	p.masters, p.clients, p.busy = pick(r, 3, 4, 5, 5), pick(r, 2, 3), 1
 	p.guard = between(r, 900*time.Millisecond, 1500*time.Millisecond)
@@ -245,7 +245,7 @@ func (p *plan) lasting(r *rand.Rand) {
 	p.every *= 2
 }
 
-// crowd draws a client with many waiters that dies, and clients that run for longer than a dead waiter may stay
+// crowd chooses a client with many waiters that dies, and clients that run for longer than a dead waiter may stay
 // queued. If no master notices the death, there are only a few dead waiters, because each delays the others by a
 // second.
 func (p *plan) crowd(r *rand.Rand) {
@@ -262,7 +262,7 @@ func (p *plan) crowd(r *rand.Rand) {
 	p.weights[cutOff] = pick(r, 0, 1)
 }
 
-// lonely draws a client that reaches only a minority of the masters, and whose calls have the highest priority. One
+// lonely chooses a client that reaches only a minority of the masters, and whose calls have the highest priority. One
 // of the masters that it cannot reach is partitioned away from all clients.
 func (p *plan) lonely(r *rand.Rand) {
 	p.masters, p.clients, p.busy, p.names = pick(r, 3, 5, 5), pick(r, 2, 3), 1, []string{"a"}
@@ -276,7 +276,7 @@ func (p *plan) lonely(r *rand.Rand) {
 	p.every *= 2
 }
 
-// far draws a distant client that waits in the queue, and near clients that retry all the time.
+// far chooses a distant client that waits in the queue, and near clients that retry all the time.
 func (p *plan) far(r *rand.Rand) {
 	p.masters, p.clients, p.busy, p.names = pick(r, 3, 3, 5), 2, pick(r, 1, 2), []string{"a"}
 	p.away = between(r, 20*time.Millisecond, 120*time.Millisecond)
@@ -288,7 +288,7 @@ func (p *plan) far(r *rand.Rand) {
 	p.length, p.every = between(r, 6*time.Second, 8*time.Second), time.Minute
 }
 
-// several draws clients that lock several names together, and single names of these.
+// several chooses clients that sometimes lock several names together, and sometimes only one of these names.
 func (p *plan) several(r *rand.Rand) {
 	p.few(r, split, cutOff, stall, loseReply, suspend, restart, flush)
 	p.together, p.names = true, []string{"a", "b", "c"}[:pick(r, 2, 3, 3)]
@@ -297,7 +297,7 @@ func (p *plan) several(r *rand.Rand) {
 	p.every *= 2
 }
 
-// minimum draws locks with a minimum hold, most of which are released before its end, and Lockers that are closed.
+// minimum chooses locks with a minimum hold, most of which are released before its end, and Lockers that are closed.
 func (p *plan) minimum(r *rand.Rand) {
 	p.few(r, split, cutOff, stall, loseReply, suspend, restart, crashEmpty, flush)
 	p.minHold, p.together = true, r.IntN(4) == 0
@@ -312,7 +312,7 @@ func (p *plan) minimum(r *rand.Rand) {
 	p.every *= 2
 }
 
-// share draws names with many readers and few writers, or readers that arrive endlessly and few faults.
+// share chooses names with many readers and few writers, or readers that arrive endlessly and few faults.
 func (p *plan) share(r *rand.Rand) {
 	p.readers, p.reads, p.hand = true, 0.4+0.5*r.Float64(), some(r, 0.5)
 	p.idle, p.dwell = between(r, time.Millisecond, 10*time.Millisecond), between(r, time.Millisecond, 100*time.Millisecond)
@@ -332,7 +332,7 @@ func (p *plan) share(r *rand.Rand) {
 	}
 }
 
-// lapses draws holders that call Extend, TTLs below twice the timeout, and masters that lose votes.
+// lapses chooses holders that call Extend, TTLs below twice the timeout, and masters that lose votes.
 func (p *plan) lapses(r *rand.Rand) {
 	p.masters, p.clients, p.busy, p.names = 3, 2, 1, []string{"a"}
 	p.timeout = between(r, 450*time.Millisecond, 600*time.Millisecond)

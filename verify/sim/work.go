@@ -178,7 +178,7 @@ func (w *simulation) won(client int, i redlockinfo.Event) {
 	w.wins[win{client, i.Name, i.Token}] = i.ID
 }
 
-// minimum draws the minimum hold of a call. In most kinds it is 0.
+// minimum chooses the minimum hold of a call. In most kinds it is 0.
 func (k *worker) minimum() time.Duration {
 	if !k.c.w.plan.minHold || k.random.IntN(3) == 0 {
 		return 0

@@ -112,7 +112,7 @@ func styled(svg string) string {
 	return strings.NewReplacer(list...).Replace(svg)
 }
 
-// plot draws one panel. height is the height of the area of the lines.
+// plot draws one panel. height is that of the area in which the lines are drawn.
 func (p Picture) plot(panel Panel, height vg.Length) (*plot.Plot, error) {
 	q := plot.New()
 	q.BackgroundColor = color.Transparent

@@ -41,7 +41,7 @@ type voteLog struct {
 	masters []int
 	decides []int
 	last    []int
-	open    bool // Done was already closed when the deciding vote was reported
+	early   bool // Done was already closed when the deciding vote was reported
 	done    func() <-chan struct{}
 }
 
@@ -54,7 +54,7 @@ func (b *voteLog) OnVote(_ *round.Round, i int, _ *round.Vote, decides, last boo
 		b.decides = append(b.decides, i)
 		select {
 		case <-b.done():
-			b.open = true
+			b.early = true
 		default:
 		}
 	}
@@ -83,7 +83,7 @@ func TestEachVoteIsReportedAndOneDecides(t *testing.T) {
 				t.Fatal("Complete returned false, want true")
 			}
 			wg.Wait()
-			if len(bk.masters) != 5 || len(bk.decides) != 1 || len(bk.last) != 1 || bk.open {
+			if len(bk.masters) != 5 || len(bk.decides) != 1 || len(bk.last) != 1 || bk.early {
 				t.Fatalf("the votes %v were reported, as deciding %v, as last %v", bk.masters, bk.decides, bk.last)
 			}
 			tally := rd.Tally()
