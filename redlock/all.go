@@ -56,7 +56,7 @@ func takeAll(
 			return nil, err
 		}
 		if wait && lease.OutOfOrder(ctx, of(name).leases, name) {
-			return nil, &LockError{Op: "lock", Name: name, decided: errOrder}
+			return nil, lockError("lock", name, errOrder)
 		}
 	}
 	caller := ctx
@@ -105,7 +105,7 @@ func (s *Locks) settle(ctx context.Context, cfg *lockConfig) error {
 	for _, k := range s.locks {
 		k.hold.Settle(&cfg.Terms)
 		if !k.hold.HasLeft(cfg.Least) {
-			return &LockError{Op: "lock", Name: k.Name(), decided: errTooSlow}
+			return lockError("lock", k.Name(), errTooSlow)
 		}
 	}
 	return nil
@@ -339,7 +339,7 @@ func (s *slotCall) refusal(errs []error) error {
 	var best *LockError
 	for _, err := range errs {
 		var e *LockError
-		if !errors.As(err, &e) || !errors.Is(e.decided, ErrHeld) {
+		if !errors.As(err, &e) || !errors.Is(e.failure.Decision, ErrHeld) {
 			return err
 		}
 		if best == nil || e.Left > 0 && (best.Left == 0 || e.Left < best.Left) {

@@ -29,8 +29,8 @@ func (k *Lock) finish(ctx context.Context) error {
 	switch cause := k.Err(); {
 	//mutant:outer-loss = false
 	case !errors.Is(cause, ErrReleased):
-		return &LockError{Op: "do", Name: k.Name(), decided: cause}
-	case errors.As(err, &e) && errors.Is(e.decided, ErrLost): // the masters had lost it
+		return lockError("do", k.Name(), cause)
+	case errors.As(err, &e) && errors.Is(e.failure.Decision, ErrLost): // the masters had lost it
 		e.Op = "do"
 		return e
 	case err != nil:

@@ -89,7 +89,7 @@ func (e *events) call(ctx context.Context, op, name string, f func(*tracedCall) 
 		c.Attempts, c.Place = c.course.Rounds, c.course.Place
 		c.Votes = redlockinfo.Votes{Granted: c.course.Granted, N: c.course.N}
 		if failed := (*LockError)(nil); c.Attempts == 0 && errors.As(err, &failed) {
-			c.Votes = redlockinfo.Votes{Granted: failed.granted, N: failed.n}
+			c.Votes = redlockinfo.Votes{Granted: failed.failure.Granted, N: failed.failure.N}
 		}
 		e.post(c.Event)
 	}()

@@ -278,7 +278,7 @@ func (l operator) requestRelease(ctx context.Context, name string) (heard int, e
 			}
 		})
 		if heard += received; err != nil {
-			return heard, &LockError{Op: "request release", Name: name, cause: err}
+			return heard, &LockError{Op: "request release", Name: name, failure: round.Failure{Cause: err}}
 		}
 	}
 	return heard, nil

@@ -307,14 +307,14 @@ func (l *shard) take(
 // with ctx must not lock the name.
 func (l *shard) owned(ctx context.Context, name string, role scripts.Role, wait bool) (*lease.Hold, error) {
 	if ctx.Err() != nil {
-		return nil, &LockError{Op: "lock", Name: name, cause: contextError(ctx)}
+		return nil, &LockError{Op: "lock", Name: name, failure: round.Failure{Cause: contextError(ctx)}}
 	}
 	if wait && lease.OutOfOrder(ctx, l.leases, name) {
-		return nil, &LockError{Op: "lock", Name: name, decided: errOrder}
+		return nil, lockError("lock", name, errOrder)
 	}
 	own := lease.InnermostOf(ctx, l.leases, name)
 	if err := mayEnter(own, role); err != nil {
-		return nil, &LockError{Op: "lock", Name: name, decided: err}
+		return nil, lockError("lock", name, err)
 	}
 	return own, nil
 }
@@ -323,7 +323,7 @@ func (l *shard) owned(ctx context.Context, name string, role scripts.Role, wait 
 // the call returned. It pauses before it returns true.
 func (l *shard) again(ctx context.Context, err error) bool {
 	var e *LockError
-	if !errors.As(err, &e) || e.cause != nil || errors.Is(err, ErrMaxHold) ||
+	if !errors.As(err, &e) || e.failure.Cause != nil || errors.Is(err, ErrMaxHold) ||
 		!errors.Is(err, ErrLost) && !errors.Is(err, errTooSlow) {
 		return false
 	}
@@ -340,10 +340,10 @@ func (l *shard) again(ctx context.Context, err error) bool {
 func (l *shard) refusal(name string, err error) error {
 	err = failed("lock", name, err)
 	var e *LockError
-	held := errors.As(err, &e) && errors.Is(e.decided, ErrHeld) && !errors.Is(err, errLockKind)
+	held := errors.As(err, &e) && errors.Is(e.failure.Decision, ErrHeld) && !errors.Is(err, errLockKind)
 	if g := l.queue.Holder(name); g != nil && held {
 		i := g.Info()
-		e.here, e.Left, e.since = true, max(0, i.Left), heldSince(g.ID, i.Token)
+		e.here, e.Left, e.failure.Holder, e.failure.Token = true, max(0, i.Left), g.ID, i.Token
 		_, e.Holder = scripts.LeaseLabel(g.ID)
 	}
 	return err
@@ -360,7 +360,7 @@ func (l *shard) stillGood(k *Lock, cfg *lockConfig) (*Lock, error) {
 	if closed {
 		return nil, ErrClosed
 	}
-	return nil, &LockError{Op: "lock", Name: k.Name(), decided: errTooSlow}
+	return nil, lockError("lock", k.Name(), errTooSlow)
 }
 
 // try makes attempts until the votes decide, without waiting in the queues. A call that does not wait fails with

@@ -540,12 +540,13 @@ func (c *lockConfig) limited(ctx context.Context) (context.Context, context.Canc
 // waited returns err with its context error removed if the wait limit has expired rather than the caller's context.
 func waited(caller, limited context.Context, err error) error {
 	var e *LockError
-	if !errors.As(err, &e) || e.cause == nil || caller.Err() != nil || !errors.Is(context.Cause(limited), errWaited) {
+	if !errors.As(err, &e) || e.failure.Cause == nil || caller.Err() != nil ||
+		!errors.Is(context.Cause(limited), errWaited) {
 		return err
 	}
 	over := *e
-	if over.cause = nil; over.decided == nil {
-		over.decided = ErrNoQuorum
+	if over.failure.Cause = nil; over.failure.Decision == nil {
+		over.failure.Decision = ErrNoQuorum
 	}
 	return &over
 }

@@ -106,7 +106,7 @@ func (k *Lock) downgrade(ctx context.Context, opts []LockOption, course *lease.A
 	case errors.Is(err, lease.ErrNested):
 		return nil, invalid("downgrade %.80q: %s", name, plain(err))
 	case err != nil:
-		return nil, &LockError{Op: "downgrade", Name: name, decided: err}
+		return nil, lockError("downgrade", name, err)
 	}
 	reader := &Lock{l: l, keys: scripts.Prefix(l.cfg.prefix).KeysOf(name, scripts.Reader)}
 	g := l.leases.NewImport(name, &reader.keys, id)
