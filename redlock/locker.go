@@ -126,7 +126,7 @@ func (l *shard) build(first *quorum.Config, id string) {
 		Queue: dispatch.New(l.cfg.log.Handler(), slog.String("owner", l.cfg.label)),
 		trace: l.cfg.trace, clock: l.cfg.clock, addr: l.pool.Addr,
 	}
-	l.journal = &journal{Queue: l.events.Queue, info: l.masterInfo, shortage: l.shortage}
+	l.journal = &journal{Queue: l.events.Queue, shortage: l.shortage}
 	if l.cfg.layout.Of > 0 {
 		l.member = &sharding.Member{Shard: l.cfg.layout, AgainFunc: func() { l.voters.Reevaluate() }}
 	}
@@ -154,19 +154,15 @@ func (l *shard) build(first *quorum.Config, id string) {
 	l.leases.Waiters = l.queue
 }
 
-// viewed handles a new View: it reports the View to the leases, the other shards and the log, and emits an event for
-// each master whose state has changed.
+// viewed handles a new View: it reports the View to the leases and the other shards, and logs and traces each master
+// whose state has changed.
 func (l *shard) viewed(last, next *admission.View) {
 	l.leases.Changed(last, next)
 	if l.member != nil {
 		l.member.Record(next.Named, next.Begun, next.Other)
 	}
-	l.journal.viewed(last, next)
 	if last.Config.Epoch != next.Config.Epoch {
 		l.pool.SetClientName(l.cfg.label, next.Config.Epoch)
-	}
-	if l.cfg.trace.Event == nil {
-		return
 	}
 	for i := range (next.Config.Rule.All() | next.Config.Follow.All()).All() {
 		st, before := &next.Masters[i], admission.State{}
@@ -175,34 +171,45 @@ func (l *shard) viewed(last, next *admission.View) {
 		}
 		if i >= len(last.Masters) || before.Phase != st.Phase || clockChanged(&before, st) {
 			m := l.masterInfo(i, st)
+			l.journal.changed(i, &before, st, &m)
 			l.events.master(&m)
 		}
 	}
+	l.journal.watch()
 }
 
-// shortage describes why no lock can be acquired: no majority of the masters can grant one, or calls wait without a
-// quorum. It returns nil if neither is true, or if l is closed.
-func (l *shard) shortage() *shortage {
+// shortage returns the attributes of a log record that describe why no lock can be acquired: no majority of the masters
+// can grant one, or calls wait without a quorum. It returns nil if neither is true, or if l is closed.
+func (l *shard) shortage() []slog.Attr {
 	if !l.enter() {
 		return nil
 	}
 	defer l.leave()
 	view := l.voters.View()
 	able, waiting := l.sender.Able(view), l.queue.Waiting()
-	if view.Config.Rule.Won(able) && waiting.NoQuorum == 0 {
+	quorate := view.Config.Rule.Won(able)
+	if quorate && waiting.NoQuorum == 0 {
 		return nil
 	}
-	s := &shortage{able: able.Len(), needed: view.Config.Rule.Least(), waiting: waiting.NoQuorum}
-	s.quarantine = !view.Config.Rule.Won(able) && errors.Is(l.sender.NoQuorum(view, "vote", nil), errQuarantine)
+	var unable troubles
 	for _, i := range view.Config.Order {
 		if m := l.masterInfo(i, &view.Masters[i]); m.State != admission.Voting.String() {
-			s.masters = append(s.masters, troubleOf(&m))
+			unable = append(unable, troubleOf(&m))
 		}
 	}
-	if waiting.Failure != nil {
-		s.reason = strings.Join(append([]string{plain(waiting.Failure.Decision)}, joined(waiting.Failure.Masters)...), "; ")
+	attrs := []slog.Attr{
+		slog.Int("able", able.Len()), slog.Int("needed", view.Config.Rule.Least()),
+		slog.Int("waiting", waiting.NoQuorum), slog.Any("masters", unable),
 	}
-	return s
+	if f := waiting.Failure; f != nil { // why one of the calls waits
+		reasons := append([]string{plain(f.Decision)}, joined(f.Masters)...)
+		attrs = append(attrs, slog.String("reason", strings.Join(reasons, "; ")))
+	}
+	if !quorate && errors.Is(l.sender.NoQuorum(view, "vote", nil), errQuarantine) {
+		//mutant:hint-in-log drop
+		attrs = append(attrs, slog.String("hint", mayAdmit))
+	}
+	return attrs
 }
 
 // A listener passes the messages of the inbox to the queue.

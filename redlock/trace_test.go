@@ -125,7 +125,7 @@ func TestStarvedCallsDoNotCountOneAnother(t *testing.T) {
 		log := new(bytes.Buffer)
 		j := &journal{
 			Queue:    dispatch.New(slog.NewTextHandler(log, nil), slog.String("owner", "web-1")),
-			shortage: func() *shortage { counted.Add(1); return &shortage{} },
+			shortage: func() []slog.Attr { counted.Add(1); return []slog.Attr{} },
 		}
 		defer j.close()
 		for range 1000 {
