@@ -13,6 +13,7 @@ import (
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock/internal/admission"
+	"github.com/redlock-go/redlock/redlock/internal/reconfig"
 	"github.com/redlock-go/redlock/redlock/internal/sharding"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
@@ -258,13 +259,39 @@ func (t tools) Change(ctx context.Context) (private.Change, error) {
 	return operator{t.shards[0]}.change(ctx)
 }
 
-// RaiseEpoch writes the epoch of the current configuration to the masters.
-func (t tools) RaiseEpoch(ctx context.Context) error { return operator{t.shards[0]}.raiseEpoch(ctx) }
-
-// FinishChange makes the next set of masters final.
-func (t tools) FinishChange(ctx context.Context) error {
-	return operator{t.shards[0]}.finishChange(ctx)
+// RaiseEpoch writes the epoch of this Locker's configuration into the records of all masters that can be reached. Once
+// a majority of the old masters has it, clients with an earlier configuration acquire nothing there, and their locks
+// end with their validity. So it must be called only when every client uses the joint configuration. These clients
+// then read each record again. With an even epoch RaiseEpoch ends a change: from then on clients that still use the
+// joint configuration are refused.
+//
+// It fails if the epoch is even and the records of no majority say that the set is final. It returns ErrNoQuorum with
+// the reason of each master that does not have the epoch, if it did not reach a majority of each set. Other errors are
+// the error of ctx, ErrClosed, and ErrInvalid for epoch 0. Records that were written stay, and calling it again is
+// harmless.
+func (t tools) RaiseEpoch(ctx context.Context) error {
+	return operator{t.shards[0]}.writeChange(ctx, reconfig.Raise)
 }
 
-// AbortChange abandons a change of the masters.
-func (t tools) AbortChange(ctx context.Context) error { return operator{t.shards[0]}.abortChange(ctx) }
+// FinishChange makes the next masters of this Locker's configuration final, once the change is complete: see Change.
+// If the old masters do not show that it is complete, FinishChange writes nothing and returns an error with the time
+// that is left. It does not wait, and it does not check whether clients use the joint configuration; clients that use
+// it continue.
+//
+// It returns ErrInvalid if the epoch is even, and otherwise the errors of RaiseEpoch.
+func (t tools) FinishChange(ctx context.Context) error {
+	return operator{t.shards[0]}.writeChange(ctx, reconfig.Finish)
+}
+
+// AbortChange abandons a change of the masters, and makes the old masters of this Locker's configuration final again,
+// at the next epoch: {"epoch": 2, "masters": [the old]} after epoch 1. It undoes RaiseEpoch, as long as FinishChange
+// has not made the next masters final. It also needs a majority of the next masters that votes, because it first
+// prevents the next masters from becoming final. Clients with the joint configuration adopt the new one by themselves
+// and keep their locks. The next change begins at the epoch that follows.
+//
+// It returns ErrInvalid if the epoch is even, or the next masters are final already. If too few records can be
+// written, it writes none and returns ErrNoQuorum with the reason of each master. Other errors are the error of ctx,
+// and ErrClosed. Calling it again is harmless.
+func (t tools) AbortChange(ctx context.Context) error {
+	return operator{t.shards[0]}.writeChange(ctx, reconfig.Abort)
+}
