@@ -107,11 +107,7 @@ func objection(view *admission.View) error {
 // notVoting returns the error of a call that ended because of cause. The error lists the masters of c that do not vote.
 func (l operator) notVoting(op string, view *admission.View, c *quorum.Config, cause error) error {
 	seen := &admission.View{Config: c, Masters: view.Masters}
-	for _, i := range c.Order {
-		if view.Masters[i].Phase == admission.Voting {
-			seen.Voting |= quorum.One(i)
-		}
-	}
+	seen.Voting = c.Rule.All().Where(func(i int) bool { return view.Masters[i].Phase == admission.Voting })
 	f := l.sender.NoQuorum(seen, op, cause)
 	if f.Granted, f.Unsent = seen.Voting.Len(), false; c.Rule.Won(seen.Voting) {
 		f.Decision = nil
@@ -184,11 +180,8 @@ func (l operator) raiseQuarantines(ctx context.Context, all quorum.Rule, g time.
 		if err != nil {
 			return l.stopped("guard", err)
 		}
-		same := true
-		for i := range all.All().All() {
-			same = same && before.Masters[i].Text == after.Masters[i].Text
-		}
-		if same {
+		same := func(i int) bool { return before.Masters[i].Text == after.Masters[i].Text }
+		if all.All().Where(same) == all.All() {
 			return nil
 		}
 	}
@@ -368,17 +361,15 @@ func (l operator) ofWrongList(view *admission.View, f *pool.Finding) bool {
 func (l operator) quorumFinding(
 	view *admission.View, found []pool.Finding, states []redlockinfo.Master, longest time.Duration,
 ) []pool.Finding {
-	able, r, down := l.sender.Able(view), view.Config.Rule, quorum.Set(0)
+	able, r := l.sender.Able(view), view.Config.Rule
 	if slices.ContainsFunc(found, func(f pool.Finding) bool { return f.About == "list" }) {
 		return nil
 	}
-	for i := range r.All().All() {
-		if slices.ContainsFunc(found, func(f pool.Finding) bool {
+	down := r.All().Where(func(i int) bool {
+		return slices.ContainsFunc(found, func(f pool.Finding) bool {
 			return f.Master == l.pool.Addr(i) && f.About == "connection"
-		}) {
-			down |= quorum.One(i)
-		}
-	}
+		})
+	})
 	do := admission.StepMasters
 	fresh := func(m redlockinfo.Master) bool { return m.State == admission.InQuarantine.String() }
 	switch {

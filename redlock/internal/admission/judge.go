@@ -269,8 +269,7 @@ func (f *Deployment) quarantine(i int, st *State) Move {
 		return Move{Look: Look}
 	case f.agreedTTL(i) == 0:
 		return st.block(advise(fmt.Errorf("%w, and the masters that can be read have different max TTLs, of which none has "+
-			"a "+
-			"majority", ErrQuarantine), StepGuard, f.largest().Longest))
+			"a majority", ErrQuarantine), StepGuard, f.largest().Longest))
 	}
 	return f.admit(scripts.AdmitEnd, i)
 }
@@ -326,7 +325,7 @@ func (f *Deployment) readSince(i int) (fresh, stale quorum.Set) {
 		switch fact := &f.Facts[j]; {
 		case j != i && fact.Asked <= f.Facts[i].Began:
 			stale |= quorum.One(j)
-		case fact.shown() && f.agrees(j):
+		case f.confirms(j):
 			fresh |= quorum.One(j)
 		}
 	}

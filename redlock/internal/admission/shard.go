@@ -21,31 +21,24 @@ func (f *Deployment) mayBegin() bool { return f.Shard == (scripts.Shard{}) || f.
 
 // Begun reports whether some master has been admitted as one of this shard.
 func (f *Deployment) Begun() bool {
-	for j := range f.Config.Follow.All().All() {
-		if fact := &f.Facts[j]; fact.hasRecord() && fact.Record.Admitted && fact.Record.Shard == f.Shard {
-			return true
-		}
-	}
-	return false
+	return f.Config.Follow.All().Where(func(j int) bool {
+		fact := &f.Facts[j]
+		return fact.hasRecord() && fact.Record.Admitted && fact.Record.Shard == f.Shard
+	}) != 0
 }
 
 // Other reports whether the record of some master contains another shard.
 func (f *Deployment) Other() bool {
-	for j := range f.Config.Rule.All().All() {
-		if fact := &f.Facts[j]; fact.shown() && fact.Record.Shard != f.Shard {
-			return true
-		}
-	}
-	return false
+	return f.Config.Rule.All().Where(func(j int) bool {
+		return f.Facts[j].shown() && f.Facts[j].Record.Shard != f.Shard
+	}) != 0
 }
 
 // Named reports whether the records of all masters contain this shard.
 func (f *Deployment) Named() bool {
-	for j := range f.Config.Rule.All().All() {
-		//mutant:shards-all-masters = j < 2 && (!fact.shown() || fact.Record.Shard != f.Shard)
-		if fact := &f.Facts[j]; !fact.shown() || fact.Record.Shard != f.Shard {
-			return false
-		}
-	}
-	return true
+	all := f.Config.Rule.All()
+	return all.Where(func(j int) bool {
+		//mutant:shards-all-masters = j >= 2 || f.Facts[j].shown() && f.Facts[j].Record.Shard == f.Shard
+		return f.Facts[j].shown() && f.Facts[j].Record.Shard == f.Shard
+	}) == all
 }

@@ -125,13 +125,10 @@ func names(st *admission.State, c *quorum.Config) bool {
 }
 
 // those returns the masters of a set for which the function is returns true. It omits masters that are down.
-func (s Seen) those(set quorum.Set, is func(i int, st *admission.State) bool) (yes quorum.Set) {
-	for i := range set.All() {
-		if i < len(s.Masters) && s.Masters[i].Phase != admission.Down && is(i, &s.Masters[i]) {
-			yes |= quorum.One(i)
-		}
-	}
-	return yes
+func (s Seen) those(set quorum.Set, is func(i int, st *admission.State) bool) quorum.Set {
+	return set.Where(func(i int) bool {
+		return i < len(s.Masters) && s.Masters[i].Phase != admission.Down && is(i, &s.Masters[i])
+	})
 }
 
 // incomplete returns the error of a step for which too few masters of a set are ready.
