@@ -46,7 +46,12 @@ func (a Admin) Masters() []redlockinfo.Master {
 // Check opens its own connections, and returns within two dial timeouts, or when ctx ends. With several shards it
 // returns the findings of the shards that it reached even if the error is not nil.
 func (a Admin) Check(ctx context.Context) ([]pool.Finding, error) {
-	return gather(a.l, func(s *shard) ([]pool.Finding, error) { return operator{s}.check(ctx) })
+	lists := make([][]pool.Finding, len(a.l.shards))
+	err := a.l.each(func(i int, s *shard) (err error) {
+		lists[i], err = operator{s}.check(ctx)
+		return err
+	})
+	return slices.Concat(lists...), err
 }
 
 // Admit lets all masters vote immediately, without quarantine. Call it only if no client holds a lock of this prefix:
@@ -67,20 +72,18 @@ func (a Admin) Admit(ctx context.Context) error {
 // or cannot be read; no client may still depend on that record. It changes nothing and returns [ErrMasterList] unless a
 // majority of the masters names the configuration of this Locker, or no other master names a different one.
 func (a Admin) Quarantine(ctx context.Context, addr string) error {
-	if len(a.l.shards) == 1 {
-		return operator{a.l.shards[0]}.quarantine(ctx, addr)
-	}
 	var known atomic.Bool // a master outside a cluster is in the shard of each bucket
 	err := a.l.each(func(_ int, s *shard) error {
-		has := func(m redlockinfo.Master) bool { return m.Addr == addr }
-		if !slices.ContainsFunc(s.mastersOf(s.voters.View()), has) {
+		masters := s.voters.View().Config.Order
+		at := slices.IndexFunc(masters, func(i int) bool { return s.pool.Addr(i) == addr })
+		if at < 0 {
 			return nil
 		}
 		known.Store(true)
-		return operator{s}.quarantine(ctx, addr)
+		return operator{s}.quarantine(ctx, masters[at])
 	})
 	if !known.Load() {
-		return invalid("no master of any shard is named %q", addr)
+		return invalid("no master is named %q", addr)
 	}
 	return err
 }

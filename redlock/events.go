@@ -251,20 +251,19 @@ type Stats struct {
 	Panics      uint64 // calls of trace callbacks and of the log handler that panicked
 }
 
-// stats returns the counts of the shard.
-func (l *shard) stats() Stats {
-	w := l.queue.Waiting()
-	s := Stats{
-		Held: []string{}, Unconfirmed: l.events.unconfirmed.Load(),
-		Waiting: map[string]int{Outcome(ErrHeld): w.Held, Outcome(ErrNoQuorum): w.NoQuorum},
-	}
+// add adds the counts of a shard.
+func (s *Stats) add(l *shard) {
 	for _, g := range l.leases.All() {
 		if !g.Idle() {
 			s.Held = append(s.Held, g.Name)
 		}
 	}
-	s.Dropped, s.Panics = l.events.Counts()
-	return s
+	waiting := l.queue.Waiting()
+	s.Waiting[Outcome(ErrHeld)] += waiting.Held
+	s.Waiting[Outcome(ErrNoQuorum)] += waiting.NoQuorum
+	s.Unconfirmed += l.events.unconfirmed.Load()
+	dropped, panics := l.events.Counts()
+	s.Dropped, s.Panics = s.Dropped+dropped, s.Panics+panics
 }
 
 // The kinds of events.

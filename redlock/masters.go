@@ -115,19 +115,12 @@ func (l operator) notVoting(op string, view *admission.View, c *quorum.Config, c
 	return failed(op, l.cfg.prefix, f)
 }
 
-// quarantine implements [Admin.Quarantine] for one shard.
-func (l operator) quarantine(ctx context.Context, addr string) error {
+// quarantine implements [Admin.Quarantine] for master i of one shard.
+func (l operator) quarantine(ctx context.Context, i int) error {
 	if l.cfg.guard == 0 {
 		return errUnguarded
 	}
-	return l.withRecords(ctx, "quarantine", func(view *admission.View) error {
-		for _, i := range view.Config.Order {
-			if l.pool.Addr(i) == addr {
-				return l.voters.Quarantine(ctx, i)
-			}
-		}
-		return invalid("no master is named %q", addr)
-	})
+	return l.withRecords(ctx, "quarantine", func(*admission.View) error { return l.voters.Quarantine(ctx, i) })
 }
 
 var errUnguarded = invalid("the restart guard is off in this Locker, so there are no admission records")

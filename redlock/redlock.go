@@ -207,16 +207,6 @@ func (l *Locker) each(f func(i int, s *shard) error) error {
 	return joinErrors(errs...)
 }
 
-// gather concatenates the lists of all shards.
-func gather[T any](l *Locker, f func(s *shard) ([]T, error)) ([]T, error) {
-	lists := make([][]T, len(l.shards))
-	err := l.each(func(i int, s *shard) (err error) {
-		lists[i], err = f(s)
-		return err
-	})
-	return slices.Concat(lists...), err
-}
-
 // checkName returns an error if this shard cannot lock name.
 func (l *shard) checkName(name string) error {
 	if err := scripts.CheckName(name); err != nil {
@@ -375,16 +365,9 @@ func (l *Locker) WaitReady(ctx context.Context) error {
 
 // Stats returns the counts of the Locker. It sends nothing and does not block.
 func (l *Locker) Stats() Stats {
-	sum := Stats{Waiting: map[string]int{}}
+	sum := Stats{Held: []string{}, Waiting: map[string]int{}}
 	for _, s := range l.shards {
-		one := s.stats()
-		sum.Held = append(sum.Held, one.Held...)
-		for reason, n := range one.Waiting {
-			sum.Waiting[reason] += n
-		}
-		sum.Unconfirmed += one.Unconfirmed
-		sum.Dropped += one.Dropped
-		sum.Panics += one.Panics
+		sum.add(s)
 	}
 	return sum
 }
