@@ -21,7 +21,6 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/lease"
 	"github.com/redlock-go/redlock/redlock/internal/monitor"
 	"github.com/redlock-go/redlock/redlock/internal/round"
-	"github.com/redlock-go/redlock/redlock/internal/sharding"
 	"github.com/redlock-go/redlock/redlock/internal/waitqueue"
 )
 
@@ -41,10 +40,10 @@ type shard struct {
 
 	connectBy time.Time // until then TryLock waits for masters that are still connecting
 
-	probing  chan struct{}    // cap 1: one probe at a time
-	rechecks atomic.Bool      // recheck will be called
-	changing chan struct{}    // cap 1: one change of the masters at a time
-	member   *sharding.Member // nil: the Locker is not sharded
+	probing  chan struct{} // cap 1: one probe at a time
+	rechecks atomic.Bool   // recheck will be called
+	changing chan struct{} // cap 1: one change of the masters at a time
+	joined   []*shard      // all shards of the Locker; nil: it is not sharded, or has one of the shards alone
 	life
 }
 
@@ -127,13 +126,10 @@ func (l *shard) build(first *quorum.Config, id string) {
 		trace: l.cfg.trace, clock: l.cfg.clock, addr: l.pool.Addr,
 	}
 	l.journal = &journal{Queue: l.events.Queue, shortage: l.shortage}
-	if l.cfg.layout.Of > 0 {
-		l.member = &sharding.Member{Shard: l.cfg.layout, AgainFunc: func() { l.voters.Reevaluate() }}
-	}
 	l.voters = monitor.New(monitor.Settings{
 		Pool: l.pool, Clock: l.cfg.clock, Clocks: l.ballots.Clocks, Prefix: prefix, Guard: l.cfg.guard,
 		Durable: l.cfg.remembers, Observer: l.cfg.observer, OnView: l.viewed, Closed: ErrClosed,
-		Shard: l.cfg.layout, AgreedFunc: l.member.Agreed,
+		Shard: l.cfg.layout, AgreedFunc: l.agreed,
 	}, first)
 	l.sender = &round.Sender{
 		Pool: l.pool, Clock: l.cfg.clock, Doubt: l.voters.Doubt, Health: round.NewHealth(l.healthChanged),
@@ -158,8 +154,10 @@ func (l *shard) build(first *quorum.Config, id string) {
 // whose state has changed.
 func (l *shard) viewed(last, next *admission.View) {
 	l.leases.Changed(last, next)
-	if l.member != nil {
-		l.member.Record(next.Named, next.Begun, next.Other)
+	if last.Named != next.Named || last.Begun != next.Begun || last.Other != next.Other {
+		for _, s := range l.joined {
+			s.voters.Reevaluate()
+		}
 	}
 	if last.Config.Epoch != next.Config.Epoch {
 		l.pool.SetClientName(l.cfg.label, next.Config.Epoch)
@@ -176,6 +174,15 @@ func (l *shard) viewed(last, next *admission.View) {
 		}
 	}
 	l.journal.watch()
+}
+
+// agreed returns what the shards of the Locker have seen together: see [admission.Agreed].
+func (l *shard) agreed() (agreed, stranger bool) {
+	views := make([]*admission.View, len(l.joined))
+	for i, s := range l.joined {
+		views[i] = s.voters.View()
+	}
+	return admission.Agreed(views)
 }
 
 // shortage returns the attributes of a log record that describe why no lock can be acquired: no majority of the masters

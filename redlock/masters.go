@@ -380,7 +380,7 @@ func (l operator) quorumFinding(
 
 // deployment returns the name that findings use for all masters of the shard.
 func (l *shard) deployment() string {
-	if l.member == nil {
+	if l.cfg.layout.Of == 0 {
 		return "deployment"
 	}
 	return fmt.Sprintf("shard %d of %d", l.cfg.layout.Number, l.cfg.layout.Of)

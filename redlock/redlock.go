@@ -106,15 +106,6 @@ func newLocker(pools []*transport.Transport, cfg *config, numbers []scripts.Shar
 		return nil, invalid("WithConfiguration has %d configurations, and there are %d shards: give one for each",
 			len(cfg.sets), len(pools))
 	}
-	undo := func(err error) (*Locker, error) {
-		over, cancel := context.WithCancel(context.Background())
-		cancel()
-		for _, s := range l.shards {
-			s.start()
-			_ = s.close(over) // the shard holds no locks
-		}
-		return nil, err
-	}
 	for i, p := range pools {
 		own := *cfg
 		if own.layout = numbers[i]; len(cfg.sets) > 0 && len(cfg.sets[i].Masters) > 0 {
@@ -123,14 +114,16 @@ func newLocker(pools []*transport.Transport, cfg *config, numbers []scripts.Shar
 		own.prefix += p.Bucket().Tag()
 		s, err := newShard(p, own)
 		if err != nil {
-			return undo(err)
+			l.abandon()
+			return nil, err
 		}
 		l.shards = append(l.shards, s)
 	}
 	//mutant:one-shard = len(pools) > 1
 	if numbers[0] != cfg.layout { // they were numbered by newSharded
-		if err := l.join(); err != nil {
-			return undo(err)
+		for _, s := range l.shards {
+			s.joined = l.shards
+			s.leases.Share(l.shards[0].leases)
 		}
 	}
 	l.warn(cfg)
@@ -140,19 +133,14 @@ func newLocker(pools []*transport.Transport, cfg *config, numbers []scripts.Shar
 	return l, nil
 }
 
-// join connects the shards: they see each other's layout, and names are ordered across them.
-func (l *Locker) join() error {
-	members := make([]*sharding.Member, len(l.shards))
-	for i, s := range l.shards {
-		members[i] = s.member
-	}
-	if err := sharding.Join(members); err != nil {
-		return invalid("%v", err)
-	}
+// abandon ends the shards of a Locker that could not be made.
+func (l *Locker) abandon() {
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
 	for _, s := range l.shards {
-		s.leases.Share(l.shards[0].leases)
+		s.start()
+		_ = s.close(over) // the shard holds no locks
 	}
-	return nil
 }
 
 // warn reports the risks of an allowed configuration to the log and the trace.
@@ -212,10 +200,7 @@ func (l *shard) checkName(name string) error {
 	if err := scripts.CheckName(name); err != nil {
 		return invalid("%v", err)
 	}
-	if l.member == nil {
-		return nil
-	}
-	if g := l.cfg.layout; sharding.Pick(name, g.Of) != g.Number {
+	if g := l.cfg.layout; g.Of > 0 && sharding.Pick(name, g.Of) != g.Number {
 		return invalid("%.80q belongs to shard %d of %d, and this Locker has shard %d alone",
 			name, sharding.Pick(name, g.Of), g.Of, g.Number)
 	}

@@ -19,6 +19,20 @@ func shard(g scripts.Shard) string {
 //mutant:shards-seen = true
 func (f *Deployment) mayBegin() bool { return f.Shard == (scripts.Shard{}) || f.Agreed || f.Begun() }
 
+// Agreed returns the values of Deployment.Agreed and Stranger, from the Views of all shards: a shard has begun, or the
+// masters of all shards name their own shard; and otherwise, the record of a master names another shard.
+func Agreed(shards []*View) (agreed, stranger bool) {
+	named := len(shards) > 0
+	for _, v := range shards {
+		if v.Begun {
+			return true, false
+		}
+		named = named && v.Named
+		stranger = stranger || v.Other
+	}
+	return named, stranger && !named
+}
+
 // Begun reports whether some master has been admitted as one of this shard.
 func (f *Deployment) Begun() bool {
 	return f.Config.Follow.All().Where(func(j int) bool {

@@ -192,7 +192,9 @@ func (m *Monitor) decide() time.Duration {
 		Config: c, Masters: make([]admission.State, len(m.facts)), Encoder: scripts.NewEncoder(m.settings.Prefix, c.Epoch),
 	}
 	if deployment.Shard.Of > 0 {
-		next.Named, next.Begun, next.Other = deployment.Named(), deployment.Begun(), deployment.Other()
+		last := m.view.Load()
+		next.Named, next.Begun = last.Named || deployment.Named(), last.Begun || deployment.Begun()
+		next.Other = deployment.Other()
 	}
 	for i := range masters(c).All() {
 		st, move := deployment.Judge(i)

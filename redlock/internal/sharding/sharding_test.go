@@ -3,7 +3,6 @@ package sharding
 import (
 	"fmt"
 	"math"
-	"sync"
 	"testing"
 
 	"github.com/redlock-go/redlock/internal/scripts"
@@ -72,119 +71,6 @@ func TestShardsAreChecked(t *testing.T) {
 		if err := Check(g); (err == nil) != ok {
 			t.Errorf("%v: %v", g, err)
 		}
-	}
-}
-
-// members returns n members, and the numbers of times that each was notified.
-func members(n int) (list []*Member, again []int) {
-	again = make([]int, n)
-	for i := range n {
-		list = append(list, &Member{Shard: scripts.Shard{Number: i + 1, Of: n}, AgainFunc: func() { again[i]++ }})
-	}
-	return list, again
-}
-
-func agreed(m *Member) bool {
-	agreed, _ := m.Agreed()
-	return agreed
-}
-
-// If a master shows another shard, all members are notified of it, and once more when that is fixed. It is ignored
-// when the shards have begun.
-func TestStrangerIsReported(t *testing.T) {
-	all, again := members(2)
-	if err := Join(all); err != nil {
-		t.Fatal(err)
-	}
-	all[0].Record(false, false, true)
-	if agreed, stranger := all[1].Agreed(); agreed || !stranger || again[1] != 2 {
-		t.Errorf("agreed %v, stranger %v, notified %v", agreed, stranger, again)
-	}
-	all[0].Record(false, false, false)
-	if _, stranger := all[1].Agreed(); stranger || again[1] != 3 {
-		t.Errorf("fixed: stranger %v, notified %v", stranger, again)
-	}
-	all[0].Record(false, false, true)
-	all[1].Record(false, true, false)
-	if agreed, stranger := all[0].Agreed(); !agreed || stranger {
-		t.Errorf("begun: agreed %v, stranger %v", agreed, stranger)
-	}
-}
-
-// After Join, the shards agree once the masters of each shard all name it, or once one shard has begun.
-func TestShardsAgree(t *testing.T) {
-	all, again := members(3)
-	for _, m := range all {
-		m.Record(true, true, false)
-		if agreed(m) {
-			t.Error("agreed before they were joined")
-		}
-	}
-	if err := Join(all); err != nil || !agreed(all[2]) || again[0] == 0 {
-		t.Errorf("joined: %v, agreed %v, notified %v", err, agreed(all[2]), again)
-	}
-
-	all, again = members(3)
-	if err := Join(all); err != nil {
-		t.Fatal(err)
-	}
-	all[0].Record(true, false, false)
-	all[2].Record(true, false, false)
-	all[2].Record(false, false, false) // a shard that was named stays named
-	if agreed(all[0]) {
-		t.Error("agreed though one shard was not seen")
-	}
-	before := again[2]
-	all[1].Record(true, false, false)
-	if !agreed(all[0]) || !agreed(all[1]) || again[2] == before {
-		t.Errorf("all are named: notified %v", again)
-	}
-
-	all, again = members(3)
-	if err := Join(all); err != nil {
-		t.Fatal(err)
-	}
-	before = again[2]
-	all[1].Record(false, true, false)
-	if !agreed(all[0]) || again[2] == before {
-		t.Errorf("one has begun: notified %v", again)
-	}
-}
-
-func TestMemberJoinsOnce(t *testing.T) {
-	all, _ := members(2)
-	others, _ := members(2)
-	if err := Join([]*Member{others[0], all[1]}); err != nil {
-		t.Fatal(err)
-	}
-	if err := Join(all); err == nil {
-		t.Error("joined twice")
-	}
-	if err := Join([]*Member{all[0], others[1]}); err != nil { // the failed Join has changed nothing
-		t.Error(err)
-	}
-}
-
-// If all members record at the same time, all of them are notified after the last record.
-func TestMembersAreNotifiedInAnyOrder(t *testing.T) {
-	for range 200 {
-		var notified sync.WaitGroup
-		all := make([]*Member, 4)
-		for i := range all {
-			notified.Add(1)
-			all[i] = &Member{Shard: scripts.Shard{Number: i + 1, Of: 4}, AgainFunc: sync.OnceFunc(notified.Done)}
-		}
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			if err := Join(all); err != nil {
-				t.Error(err)
-			}
-		})
-		for _, m := range all {
-			wg.Go(func() { m.Record(true, false, false) })
-		}
-		wg.Wait()
-		notified.Wait() // hangs if a member was not notified
 	}
 }
 
