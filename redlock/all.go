@@ -12,7 +12,6 @@ import (
 	"github.com/redlock-go/redlock/internal/jitter"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock/internal/lease"
-	"github.com/redlock-go/redlock/redlock/internal/multilock"
 )
 
 // errOrder is returned if the context owns several names of a LockAll and the requested name sorts before one of them.
@@ -65,13 +64,11 @@ func takeAll(
 	// ctx carries the wait limit. While the call waits for some names, held ones are extended, without a maximum hold.
 	opts = append(slices.Clip(opts), lockOption(func(c *lockConfig) { c.waitLimit = 0 }), WithExtension(true),
 		WithMaxHold(0), WithLinger(0))
+	take := func(name string, wait bool) (*Lock, error) {
+		return of(name).take(ctx, name, scripts.Plain, opts, wait, nil)
+	}
 	for {
-		locks, err := multilock.Acquire(len(names), wait, &multilock.Source[*Lock]{
-			Try:     func(i int) (*Lock, error) { return of(names[i]).take(ctx, names[i], scripts.Plain, opts, false, nil) },
-			Wait:    func(i int) (*Lock, error) { return of(names[i]).take(ctx, names[i], scripts.Plain, opts, true, nil) },
-			Held:    func(k *Lock) bool { return k.Remaining() > 0 },
-			Release: dropAll,
-		})
+		locks, err := takeTogether(names, wait, take)
 		if err != nil {
 			return nil, waited(caller, ctx, err)
 		}
@@ -88,6 +85,57 @@ func takeAll(
 		case <-ctx.Done():
 		}
 	}
+}
+
+// A taker acquires the lock of one name.
+type taker func(name string, wait bool) (*Lock, error)
+
+// takeTogether acquires the locks of names, or none. It tries all names concurrently. If one is refused, it keeps the
+// names before the first refused one, releases the others, waits for the refused one, and then tries the rest again. If
+// a lock is lost during the wait, it acquires the lock again, together with all after it. If wait is false, it fails at
+// the first refusal. If take panics, everything held is released.
+func takeTogether(names []string, wait bool, take taker) (all []*Lock, err error) {
+	var held []*Lock
+	defer func() {
+		if len(all) < len(names) {
+			dropAll(held)
+		}
+	}()
+	for {
+		if lost := slices.IndexFunc(held, func(k *Lock) bool { return k.Remaining() <= 0 }); lost >= 0 {
+			dropAll(held[lost:])
+			held = held[:lost]
+		}
+		if len(held) == len(names) {
+			return held, nil
+		}
+		if held, err = takeFree(held, names[len(held):], take); err != nil && wait {
+			var k *Lock
+			if k, err = take(names[len(held)], true); err == nil {
+				held = append(held, k)
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// takeFree tries each of the missing names, and returns the locks that are held afterwards: held, and those before the
+// first refused name. The error is that of the first refusal.
+func takeFree(held []*Lock, missing []string, take taker) ([]*Lock, error) {
+	got, errs := make([]*Lock, len(missing)), make([]error, len(missing))
+	var wg sync.WaitGroup
+	for i, name := range missing {
+		wg.Go(func() { got[i], errs[i] = take(name, false) })
+	}
+	wg.Wait()
+	refused := slices.IndexFunc(errs, func(err error) bool { return err != nil })
+	if refused < 0 {
+		return append(held, got...), nil
+	}
+	dropAll(slices.DeleteFunc(got[refused:], func(k *Lock) bool { return k == nil }))
+	return append(held, got[:refused]...), errs[refused]
 }
 
 // settle extends those locks that lack the required validity, when all locks are held, and applies the extension and
