@@ -81,7 +81,7 @@ func takeAll(
 			return nil, waited(caller, ctx, err)
 		}
 		select {
-		case <-time.After(defaultDelays.Fixed):
+		case <-time.After(shortestPause):
 		case <-ctx.Done():
 		}
 	}

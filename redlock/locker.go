@@ -300,7 +300,7 @@ func (l *shard) take(
 			waits = true
 			*call = waitqueue.Call{
 				Name: name, Keys: &k.keys, Terms: &cfg.Terms, Hold: &k.hold, Priority: cfg.priority,
-				Fair: cfg.fair || cfg.MinHold > 0, Called: cmp.Or(cfg.called, called), Delays: cfg, Stats: stats,
+				Fair: cfg.fair || cfg.MinHold > 0, Called: cmp.Or(cfg.called, called), Poll: cfg.poll, Stats: stats,
 			}
 			err = l.queue.Lock(ctx, call)
 		default:
@@ -342,7 +342,7 @@ func (l *shard) again(ctx context.Context, err error) bool {
 		return false
 	}
 	select {
-	case <-time.After(defaultDelays.Fixed):
+	case <-time.After(shortestPause):
 	case <-ctx.Done():
 	case <-l.closing:
 	}

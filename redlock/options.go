@@ -81,10 +81,10 @@ type config struct {
 type lockConfig struct {
 	lease.Terms
 	minValidity time.Duration                 // 0: half of the TTL
-	pauseFunc   func(retry int) time.Duration // nil: delays
-	delays      delays
-	waitLimit   time.Duration // 0: none
-	tries       int           // 0: no bound
+	pauseFunc   func(retry int) time.Duration // of WithRetry; nil: poll
+	poll        func(retry int) time.Duration // the pauses of a call that no wake-ups can reach
+	waitLimit   time.Duration                 // 0: none
+	tries       int                           // 0: no bound
 	fair        bool
 	priority    int
 	slots       bool          // WithSlots was given; a call that supports it has cleared this
@@ -121,7 +121,7 @@ func labelOfProcess(host string, pid int) string {
 func defaultConfig() config {
 	host, _ := os.Hostname()
 	return config{
-		lock: lockConfig{delays: defaultDelays, Terms: lease.Terms{
+		lock: lockConfig{poll: defaultPause, Terms: lease.Terms{
 			TTL: defaultTTL, Extend: true, Handoffs: defaultHandoffs, HandoffTime: defaultHandoffTime,
 		}},
 		prefix: defaultPrefix,
@@ -437,29 +437,17 @@ func WithRetry(r Retry) LockOption {
 	return lockOption(func(c *lockConfig) { c.tries, c.pauseFunc = r.Tries, r.Pause })
 }
 
-// delays describes exponential pauses. The pause before retry n (from 1) is
-//
-//	min(Fixed * Growth^(n-1), Cap) + a random part of Random
-//
-// A zero Growth means 1, a zero Cap means no cap.
-type delays struct {
-	Fixed  time.Duration
-	Random time.Duration
-	Growth float64
-	Cap    time.Duration
-}
+// The default pauses before a retry.
+const (
+	shortestPause = 10 * time.Millisecond // before the first retry; each further one is longer by half
+	longestPause  = 250 * time.Millisecond
+	randomPause   = 20 * time.Millisecond // a random part of it is added to each pause
+)
 
-var defaultDelays = delays{
-	Fixed: 10 * time.Millisecond, Random: 20 * time.Millisecond, Growth: 1.5, Cap: 250 * time.Millisecond,
-}
-
-// Delay returns the pause before retry n (from 1); random is a random number in [0, 1).
-func (d delays) Delay(n int, random float64) time.Duration {
-	growth, limit, fixed := cmp.Or(d.Growth, 1), cmp.Or(d.Cap, math.MaxInt64/4), 0.0
-	if d.Fixed > 0 { // otherwise 0 times an infinite growth is NaN
-		fixed = min(float64(d.Fixed)*math.Pow(growth, float64(n-1)), float64(limit))
-	}
-	return time.Duration(fixed) + time.Duration(random*float64(d.Random))
+// defaultPause returns the pause before retry n (from 1).
+func defaultPause(n int) time.Duration {
+	growing := min(float64(shortestPause)*math.Pow(1.5, float64(n-1)), float64(longestPause))
+	return time.Duration(growing + jitter.Float64()*float64(randomPause))
 }
 
 // pause returns the pause before retry n of a call that does not wait in the queues.
@@ -467,16 +455,7 @@ func (c *lockConfig) pause(n int) time.Duration {
 	if c.pauseFunc != nil {
 		return c.pauseFunc(n)
 	}
-	return c.delays.Delay(n, jitter.Float64())
-}
-
-// Pauses implements waitqueue.Delays. The function that it returns may be called any number of times.
-func (c *lockConfig) Pauses() func() time.Duration {
-	n := 0
-	return func() time.Duration {
-		n++
-		return cmp.Or(c.delays.Delay(n, jitter.Float64()), time.Millisecond)
-	}
+	return c.poll(n)
 }
 
 // repeat calls try until it succeeds, ctx ends or the tries are used up. If once is set, it calls try once.

@@ -62,15 +62,14 @@ func WithHandoff(times int, atMost time.Duration) LockOption {
 // WithTries bounds the tries, with the default pauses.
 func WithTries(n int) LockOption { return WithRetry(Retry{Tries: n}) }
 
-// Delays are the pauses between attempts, also of calls that wait in a queue.
-type Delays = delays
-
-func WithDelays(d Delays) LockOption { return lockOption(func(c *lockConfig) { c.delays = d }) }
-
-var DefaultDelays = defaultDelays
+// WithPoll sets the pauses of a call that no wake-ups can reach.
+func WithPoll(d time.Duration) LockOption {
+	return lockOption(func(c *lockConfig) { c.poll = func(int) time.Duration { return d } })
+}
 
 const (
 	MinTTL          = minTTL
+	LongestPause    = longestPause + randomPause
 	MaxTTL          = maxTTL
 	DefaultTTL      = defaultTTL
 	DefaultMaxTTL   = defaultMaxTTL
