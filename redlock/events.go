@@ -137,21 +137,12 @@ func (e *events) vote(r *round.Round, i int, v *round.Vote, _ bool) {
 	})
 }
 
-// lock posts an event about one lock.
-func (e *events) lock(kind string, h lease.Holder, err error) {
-	if e.trace.Event != nil {
-		e.describe(kind, h.Lease(), h.Info(), err)
+// describe posts an event about a lease, and so about all its holds, or about one hold, as info describes it.
+func (e *events) describe(kind string, g *lease.Lease, info func() lease.Info, err error) {
+	if e.trace.Event == nil {
+		return
 	}
-}
-
-// grant posts an event about a lease, and so about all its holds.
-func (e *events) grant(kind string, g *lease.Lease, err error) {
-	if e.trace.Event != nil {
-		e.describe(kind, g, g.Info(), err)
-	}
-}
-
-func (e *events) describe(kind string, g *lease.Lease, i lease.Info, err error) {
+	i := info()
 	if i.Kept > 0 && !errors.Is(err, ErrExported) { // an exported lock is held elsewhere
 		i.Left = i.Kept
 	}
@@ -205,21 +196,19 @@ func (e *events) ownHold(g *lease.Lease) {
 }
 
 // Acquired implements lease.Events.
-func (e *events) Acquired(h lease.Holder) { e.lock(kindAcquired, h, nil) }
+func (e *events) Acquired(h lease.Holder) { e.describe(kindAcquired, h.Lease(), h.Info, nil) }
 
 // Extended implements lease.Events.
 func (e *events) Extended(g *lease.Lease, err error) {
 	if g.HeldLong(longHold) {
 		e.logLock(slog.LevelWarn, "redlock: lock held for an hour without a max hold", g, slog.String("hint", hintLongHold))
 	}
-	e.grant(kindExtended, g, failed("extend", g.Name, err))
+	e.describe(kindExtended, g, g.Info, failed("extend", g.Name, err))
 }
 
 // Repaired implements lease.Events.
 func (e *events) Repaired(g *lease.Lease, i int) {
-	if e.trace.Event != nil {
-		e.post(redlockinfo.Event{Kind: kindRepaired, Time: time.Now(), Name: g.Name, ID: g.ID, Master: e.addr(i)})
-	}
+	e.post(redlockinfo.Event{Kind: kindRepaired, Time: time.Now(), Name: g.Name, ID: g.ID, Master: e.addr(i)})
 }
 
 // Lost implements lease.Events.
@@ -229,7 +218,7 @@ func (e *events) Lost(g *lease.Lease, cause error) {
 		level, text = slog.LevelInfo, "redlock: lock released at its max hold"
 	}
 	e.logLock(level, text, g, slog.String("reason", plain(cause)))
-	e.grant(kindLost, g, cause)
+	e.describe(kindLost, g, g.Info, cause)
 }
 
 // Released implements lease.Events.
@@ -237,7 +226,7 @@ func (e *events) Released(h lease.Holder, err error) {
 	if err != nil && !errors.Is(err, ErrLost) && !errors.Is(err, ErrExported) && !errors.Is(err, ErrClosed) {
 		e.unconfirmed.Add(1)
 	}
-	e.lock(kindReleased, h, failed("unlock", h.Lease().Name, err))
+	e.describe(kindReleased, h.Lease(), h.Info, failed("unlock", h.Lease().Name, err))
 }
 
 // Stats holds the counts of one Locker. They are exact even while events of a [redlockinfo.Trace] are dropped.
