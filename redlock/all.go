@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/redlock-go/redlock/internal/jitter"
 	"github.com/redlock-go/redlock/internal/scripts"
@@ -80,10 +79,7 @@ func takeAll(
 		if !wait || ctx.Err() != nil {
 			return nil, waited(caller, ctx, err)
 		}
-		select {
-		case <-time.After(shortestPause):
-		case <-ctx.Done():
-		}
+		_ = first.rest(ctx, shortestPause) // the next try reports the end
 	}
 }
 

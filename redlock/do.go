@@ -218,11 +218,7 @@ func (l *Locker) Watch(ctx context.Context, name string) iter.Seq2[redlockinfo.I
 				}
 				last, reported, failing = [2]string{h.ID, h.Value}, true, err != nil
 			}
-			select {
-			case <-time.After(watchPause):
-			case <-ctx.Done():
-				return
-			case <-l.of(name).closing:
+			if l.of(name).rest(ctx, watchPause) != nil {
 				return
 			}
 		}

@@ -250,6 +250,18 @@ func (l *life) leave() {
 	}
 }
 
+// rest waits for d. If ctx ends or Close is called first, it returns why ctx ended, or ErrClosed.
+func (l *life) rest(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return contextError(ctx)
+	case <-l.closing:
+		return ErrClosed
+	}
+}
+
 // A lockAndCall is a Lock and the call that waits for it.
 type lockAndCall struct {
 	Lock
@@ -341,11 +353,7 @@ func (l *shard) again(ctx context.Context, err error) bool {
 		!errors.Is(err, ErrLost) && !errors.Is(err, errTooSlow) {
 		return false
 	}
-	select {
-	case <-time.After(shortestPause):
-	case <-ctx.Done():
-	case <-l.closing:
-	}
+	_ = l.rest(ctx, shortestPause) // the next try reports the end
 	return true
 }
 
@@ -474,17 +482,11 @@ func (l *shard) drain(ctx context.Context) error {
 	l.drains.Store(true)
 	l.queue.StopLingering()
 	l.leases.ReleaseIdle()
-	tick := time.NewTicker(drainPoll)
-	defer tick.Stop()
 	//mutant:drain-waits = false
 	for len(l.leases.All()) > 0 || l.calls.Load() > 1 {
-		select {
-		case <-tick.C:
-			continue
-		case <-ctx.Done():
-		case <-l.closing:
+		if l.rest(ctx, drainPoll) != nil {
+			break
 		}
-		break
 	}
 	return l.close(ctx)
 }

@@ -546,12 +546,8 @@ func (l *shard) waitReady(ctx context.Context) error {
 		if f == nil {
 			return nil
 		}
-		select {
-		case <-time.After(readyPause):
-		case <-ctx.Done():
-			return failed("wait for a quorum of", l.cfg.prefix, f.Ended(contextError(ctx)))
-		case <-l.closing:
-			return ErrClosed
+		if ended := l.rest(ctx, readyPause); ended != nil {
+			return failed("wait for a quorum of", l.cfg.prefix, f.Ended(ended))
 		}
 	}
 }
