@@ -22,7 +22,7 @@ import (
 // reconfigure implements [Admin.Reconfigure] for one shard.
 func (l operator) reconfigure(ctx context.Context, s Configuration) (err error) {
 	defer func() {
-		l.events.post(redlockinfo.Event{Kind: kindReconfigured, Time: time.Now(), Token: s.Epoch, Err: err})
+		l.events.post(redlockinfo.Event{Kind: "reconfigured", Token: s.Epoch, Err: err})
 	}()
 	if err := s.check(); err != nil {
 		return err

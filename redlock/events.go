@@ -61,9 +61,12 @@ func bothDo(f, g func(context.Context, string) context.Context) func(context.Con
 	return func(ctx context.Context, name string) context.Context { return g(f(ctx, name), name) }
 }
 
-// post queues an event, unless the trace has no callback.
+// post queues an event, unless the trace has no callback. An event without a time happens now.
 func (e *events) post(v redlockinfo.Event) {
 	if f := e.trace.Event; f != nil {
+		if v.Time.IsZero() {
+			v.Time = time.Now()
+		}
 		e.Post(func() { f(v) })
 	}
 }
@@ -81,7 +84,7 @@ type tracedCall struct {
 func (e *events) call(ctx context.Context, op, name string, f func(*tracedCall) error) error {
 	err := errUnfinished
 	c := &tracedCall{
-		Event:  redlockinfo.Event{Kind: kindCall, Time: time.Now(), Context: ctx, Op: op, Name: name},
+		Event:  redlockinfo.Event{Kind: "call", Time: time.Now(), Context: ctx, Op: op, Name: name},
 		course: &lease.AcquireStats{},
 	}
 	defer func() {
@@ -125,15 +128,13 @@ func (e *events) within(ctx context.Context, name string) context.Context {
 
 // master reports the state of a master.
 func (e *events) master(m *redlockinfo.Master) {
-	e.post(redlockinfo.Event{
-		Kind: kindMaster, Time: time.Now(), Master: m.Addr, State: m.State, Left: m.Left, Err: m.Err,
-	})
+	e.post(redlockinfo.Event{Kind: "master", Master: m.Addr, State: m.State, Left: m.Left, Err: m.Err})
 }
 
 // vote implements round.Sender.OnVote.
 func (e *events) vote(r *round.Round, i int, v *round.Vote, _ bool) {
 	e.post(redlockinfo.Event{
-		Kind: kindVote, Time: r.At(v), Op: r.Op, Master: e.addr(i), State: v.Outcome.String(), Elapsed: v.After, Err: v.Err,
+		Kind: "vote", Time: r.At(v), Op: r.Op, Master: e.addr(i), State: v.Outcome.String(), Elapsed: v.After, Err: v.Err,
 	})
 }
 
@@ -147,7 +148,7 @@ func (e *events) describe(kind string, g *lease.Lease, info func() lease.Info, e
 		i.Left = i.Kept
 	}
 	e.post(redlockinfo.Event{
-		Kind: kind, Time: time.Now(), Name: g.Name, ID: g.ID, Token: i.Token, Left: i.Left, Held: i.Held, Err: err,
+		Kind: kind, Name: g.Name, ID: g.ID, Token: i.Token, Left: i.Left, Held: i.Held, Err: err,
 	})
 }
 
@@ -156,7 +157,7 @@ func (e *events) Attempted(g *lease.Lease, r *round.Round, ballot int64, err err
 	if e.trace.Event != nil {
 		count := r.Tally()
 		e.post(redlockinfo.Event{
-			Kind: kindAttempt, Time: time.Now(), Name: g.Name, ID: g.ID, Token: ballot, Elapsed: e.clock.Now().Sub(r.Start),
+			Kind: "attempt", Name: g.Name, ID: g.ID, Token: ballot, Elapsed: e.clock.Now().Sub(r.Start),
 			Votes: redlockinfo.Votes{Granted: count.Of(quorum.Granted).Len(), N: count.Rule.N()},
 			Err:   failed(r.Op, g.Name, err),
 		})
@@ -167,8 +168,7 @@ func (e *events) Attempted(g *lease.Lease, r *round.Round, ballot int64, err err
 func (e *events) NotSent(op, name string, f *round.Failure) {
 	if e.trace.Event != nil {
 		e.post(redlockinfo.Event{
-			Kind: kindAttempt, Time: time.Now(), Name: name, Votes: redlockinfo.Votes{N: f.N},
-			Err: failed(op, name, f),
+			Kind: "attempt", Name: name, Votes: redlockinfo.Votes{N: f.N}, Err: failed(op, name, f),
 		})
 	}
 }
@@ -196,19 +196,19 @@ func (e *events) ownHold(g *lease.Lease) {
 }
 
 // Acquired implements lease.Events.
-func (e *events) Acquired(h lease.Holder) { e.describe(kindAcquired, h.Lease(), h.Info, nil) }
+func (e *events) Acquired(h lease.Holder) { e.describe("acquired", h.Lease(), h.Info, nil) }
 
 // Extended implements lease.Events.
 func (e *events) Extended(g *lease.Lease, err error) {
 	if g.HeldLong(longHold) {
 		e.logLock(slog.LevelWarn, "redlock: lock held for an hour without a max hold", g, slog.String("hint", hintLongHold))
 	}
-	e.describe(kindExtended, g, g.Info, failed("extend", g.Name, err))
+	e.describe("extended", g, g.Info, failed("extend", g.Name, err))
 }
 
 // Repaired implements lease.Events.
 func (e *events) Repaired(g *lease.Lease, i int) {
-	e.post(redlockinfo.Event{Kind: kindRepaired, Time: time.Now(), Name: g.Name, ID: g.ID, Master: e.addr(i)})
+	e.post(redlockinfo.Event{Kind: "repaired", Name: g.Name, ID: g.ID, Master: e.addr(i)})
 }
 
 // Lost implements lease.Events.
@@ -218,7 +218,7 @@ func (e *events) Lost(g *lease.Lease, cause error) {
 		level, text = slog.LevelInfo, "redlock: lock released at its max hold"
 	}
 	e.logLock(level, text, g, slog.String("reason", plain(cause)))
-	e.describe(kindLost, g, g.Info, cause)
+	e.describe("lost", g, g.Info, cause)
 }
 
 // Released implements lease.Events.
@@ -226,7 +226,7 @@ func (e *events) Released(h lease.Holder, err error) {
 	if err != nil && !errors.Is(err, ErrLost) && !errors.Is(err, ErrExported) && !errors.Is(err, ErrClosed) {
 		e.unconfirmed.Add(1)
 	}
-	e.describe(kindReleased, h.Lease(), h.Info, failed("unlock", h.Lease().Name, err))
+	e.describe("released", h.Lease(), h.Info, failed("unlock", h.Lease().Name, err))
 }
 
 // Stats holds the counts of one Locker. They are exact even while events of a [redlockinfo.Trace] are dropped.
@@ -254,18 +254,3 @@ func (s *Stats) add(l *shard) {
 	dropped, panics := l.events.Counts()
 	s.Dropped, s.Panics = s.Dropped+dropped, s.Panics+panics
 }
-
-// The kinds of events.
-const (
-	kindCall         = "call"
-	kindAttempt      = "attempt"
-	kindVote         = "vote"
-	kindAcquired     = "acquired"
-	kindReleased     = "released"
-	kindLost         = "lost"
-	kindExtended     = "extended"
-	kindRepaired     = "repaired"
-	kindMaster       = "master"
-	kindReconfigured = "reconfigured"
-	kindWarning      = "warning"
-)

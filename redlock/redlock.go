@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
@@ -164,7 +163,7 @@ func (l *Locker) warn(cfg *config) {
 	for _, s := range l.shards {
 		for _, w := range s.warnings {
 			s.events.Log(slog.LevelWarn, w)
-			s.events.post(redlockinfo.Event{Kind: kindWarning, Time: time.Now(), Err: errors.New(w)})
+			s.events.post(redlockinfo.Event{Kind: "warning", Err: errors.New(w)})
 		}
 	}
 }
