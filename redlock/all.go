@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	"github.com/redlock-go/redlock/internal/jitter"
@@ -120,12 +119,11 @@ func takeTogether(names []string, wait bool, take taker) (all []*Lock, err error
 // takeFree tries each of the missing names, and returns the locks that are held afterwards: held, and those before the
 // first refused name. The error is that of the first refusal.
 func takeFree(held []*Lock, missing []string, take taker) ([]*Lock, error) {
-	got, errs := make([]*Lock, len(missing)), make([]error, len(missing))
-	var wg sync.WaitGroup
-	for i, name := range missing {
-		wg.Go(func() { got[i], errs[i] = take(name, false) })
-	}
-	wg.Wait()
+	got := make([]*Lock, len(missing))
+	errs := concurrently(len(missing), func(i int) (err error) {
+		got[i], err = take(missing[i], false)
+		return err
+	})
 	refused := slices.IndexFunc(errs, func(err error) bool { return err != nil })
 	if refused < 0 {
 		return append(held, got...), nil
@@ -184,13 +182,7 @@ func (s *Locks) Unlock(ctx context.Context) error {
 }
 
 func (s *Locks) each(f func(*Lock) error) error {
-	errs := make([]error, len(s.locks))
-	var wg sync.WaitGroup
-	for i, k := range s.locks {
-		wg.Go(func() { errs[i] = f(k) })
-	}
-	wg.Wait()
-	return errors.Join(errs...)
+	return errors.Join(concurrently(len(s.locks), func(i int) error { return f(s.locks[i]) })...)
 }
 
 // mostSlots bounds the slots of a name: a waiting call is in the queue of each of them.

@@ -181,17 +181,24 @@ func (l *Locker) each(f func(i int, s *shard) error) error {
 	if len(l.shards) == 1 {
 		return f(0, l.shards[0])
 	}
-	errs := make([]error, len(l.shards))
+	return joinErrors(concurrently(len(l.shards), func(i int) error {
+		s := l.shards[i]
+		if err := f(i, s); err != nil {
+			return fmt.Errorf("%s: %w", s.deployment(), err)
+		}
+		return nil
+	})...)
+}
+
+// concurrently calls f with the numbers 0 to n-1 on goroutines, and returns the errors.
+func concurrently(n int, f func(i int) error) []error {
+	errs := make([]error, n)
 	var wg sync.WaitGroup
-	for i, s := range l.shards {
-		wg.Go(func() {
-			if err := f(i, s); err != nil {
-				errs[i] = fmt.Errorf("%s: %w", s.deployment(), err)
-			}
-		})
+	for i := range n {
+		wg.Go(func() { errs[i] = f(i) })
 	}
 	wg.Wait()
-	return joinErrors(errs...)
+	return errs
 }
 
 // checkName returns an error if this shard cannot lock name.
