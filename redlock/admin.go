@@ -179,7 +179,7 @@ var _ = private.Provide(
 	func(opts any) (string, time.Duration) {
 		cfg, err := configure(opts.([]Option))
 		if err != nil {
-			return defaultPrefix, defaultMaxTTL // New reports err
+			return private.DefaultPrefix, private.DefaultMaxTTL // New reports err
 		}
 		return cfg.prefix, cfg.guard
 	},

@@ -65,14 +65,8 @@ var (
 	errLockKind   = round.ErrKind // the keys of the name hold the other kind of lock, or foreign data
 )
 
-// A misuse is an ErrInvalid with its own text.
-type misuse string
-
-// Error implements error.
-func (m misuse) Error() string { return string(m) }
-
-// Unwrap returns ErrInvalid.
-func (m misuse) Unwrap() error { return ErrInvalid }
+// misuse returns an ErrInvalid with its own text.
+func misuse(text string) error { return fault.New(text, ErrInvalid) }
 
 // A LockError describes why a call failed. Use [errors.Is] and [errors.As] on it: it wraps the outcome, such as
 // [ErrHeld], the error of the context if one ended the call, and an error for each master that failed, which may match

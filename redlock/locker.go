@@ -65,11 +65,12 @@ func newShard(t *transport.Transport, cfg config) (*shard, error) {
 	switch n := t.Unguarded(); {
 	case n > 0 && n < t.N():
 		return nil, invalid("guard=off is in the URLs of %d of %d masters: give it to all of them or to none", n, t.N())
-	case n > 0 && cfg.layout.Of > 0:
-		return nil, invalid("shards exclude guard=off: the admission records keep clients with different numbers " +
-			"of shards apart")
 	case n > 0:
 		cfg.guard, cfg.noGuard = 0, true
+	}
+	if cfg.noGuard && cfg.layout.Of > 0 {
+		return nil, invalid("shards exclude WithoutRestartGuard and guard=off: the admission records keep clients with " +
+			"different numbers of shards apart")
 	}
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -78,9 +79,7 @@ func newShard(t *transport.Transport, cfg config) (*shard, error) {
 	if err != nil {
 		return nil, err
 	}
-	timeout := time.Duration(0)
 	for _, i := range first.Order {
-		timeout = max(timeout, t.Timeout(i))
 		if t.FailsOver(i) && (cfg.guard == 0 || cfg.remembers(t.Addr(i))) {
 			return nil, invalid("%s is behind sentinels: a failover loses the last writes, so it needs the restart guard; "+
 				"leave out WithoutRestartGuard, and WithDurableMasters for it", t.Addr(i))
@@ -93,7 +92,7 @@ func newShard(t *transport.Transport, cfg config) (*shard, error) {
 	l := &shard{
 		pool: t, cfg: cfg, ballots: ballot.New(first.Rule.All()), changing: make(chan struct{}, 1),
 		probing:   make(chan struct{}, 1),
-		connectBy: time.Now().Add(timeout),
+		connectBy: time.Now().Add(first.Slowest),
 		life:      life{closing: make(chan struct{}), closed: make(chan struct{})},
 	}
 	l.cfg.clock = l.ballots.Counting(cfg.clock)

@@ -186,7 +186,7 @@ func (j *journal) alarmLocked() {
 func (j *journal) recoveredLocked() {
 	j.alarm.Stop()
 	j.alarm = nil
-	if j.warned && !j.closed {
+	if j.warned {
 		j.Log(slog.LevelInfo, "redlock: locks can be acquired again", seconds("for", time.Since(j.since)))
 	}
 }

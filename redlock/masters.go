@@ -526,12 +526,9 @@ func (l *shard) probe(ctx context.Context) {
 
 // healthChanged reports that a master has started or stopped failing, and schedules a probe while a master is failing.
 func (l *shard) healthChanged(i int) {
-	view := l.voters.View()
-	if i < len(view.Masters) {
-		m := l.masterInfo(i, &view.Masters[i])
-		l.journal.health(&m)
-		l.events.master(&m)
-	}
+	m := l.masterInfo(i, &l.voters.View().Masters[i]) // no view has fewer masters than the one before
+	l.journal.health(&m)
+	l.events.master(&m)
 	l.journal.watch()
 	l.recheckLater()
 }

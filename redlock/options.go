@@ -27,10 +27,6 @@ import (
 
 // The bounds and defaults of the options.
 const (
-	defaultTTL    = private.DefaultTTL
-	defaultMaxTTL = private.DefaultMaxTTL
-	defaultPrefix = private.DefaultPrefix
-
 	minTTL = 10 * time.Millisecond // below it the drift and a single network round trip leave nothing
 	maxTTL = 24 * time.Hour        // if the restart guard is off
 
@@ -122,11 +118,11 @@ func defaultConfig() config {
 	host, _ := os.Hostname()
 	return config{
 		lock: lockConfig{poll: defaultPause, Terms: lease.Terms{
-			TTL: defaultTTL, Extend: true, Handoffs: defaultHandoffs, HandoffTime: defaultHandoffTime,
+			TTL: private.DefaultTTL, Extend: true, Handoffs: defaultHandoffs, HandoffTime: defaultHandoffTime,
 		}},
-		prefix: defaultPrefix,
+		prefix: private.DefaultPrefix,
 		drift:  lease.DefaultDrift,
-		guard:  defaultMaxTTL,
+		guard:  private.DefaultMaxTTL,
 		trace:  &redlockinfo.Trace{},
 		log:    slog.Default(),
 		label:  labelOfProcess(host, os.Getpid()),

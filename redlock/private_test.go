@@ -71,9 +71,9 @@ const (
 	MinTTL          = minTTL
 	LongestPause    = longestPause + randomPause
 	MaxTTL          = maxTTL
-	DefaultTTL      = defaultTTL
-	DefaultMaxTTL   = defaultMaxTTL
-	DefaultPrefix   = defaultPrefix
+	DefaultTTL      = private.DefaultTTL
+	DefaultMaxTTL   = private.DefaultMaxTTL
+	DefaultPrefix   = private.DefaultPrefix
 	DefaultHandoffs = defaultHandoffs
 )
 

@@ -88,12 +88,8 @@ func newSharded(pools []*transport.Transport, cfg *config) (*Locker, error) {
 		}
 		ordered[at], numbers[at] = p, scripts.Shard{Number: at + 1, Of: n}
 	}
-	switch {
-	case cfg.layout.Of > 0:
+	if cfg.layout.Of > 0 {
 		return nil, invalid("the number of a shard excludes several shards")
-	case cfg.noGuard:
-		return nil, invalid("shards exclude WithoutRestartGuard: the admission records keep clients with different " +
-			"numbers of shards apart")
 	}
 	return newLocker(ordered, cfg, numbers)
 }
