@@ -334,12 +334,17 @@ func (l *shard) owned(ctx context.Context, name string, role scripts.Role, wait 
 	if ctx.Err() != nil {
 		return nil, &LockError{Op: "lock", Name: name, failure: round.Failure{Cause: contextError(ctx)}}
 	}
-	if wait && lease.OutOfOrder(ctx, l.leases, name) {
-		return nil, lockError("lock", name, errOrder)
+	own, has := lease.InnermostOf(ctx, l.leases, name), role
+	if own != nil {
+		has = own.Lease().Role()
 	}
-	own := lease.InnermostOf(ctx, l.leases, name)
-	if err := mayEnter(own, role); err != nil {
-		return nil, lockError("lock", name, err)
+	switch {
+	case wait && lease.OutOfOrder(ctx, l.leases, name):
+		return nil, lockError("lock", name, errOrder)
+	case (has == scripts.Plain) != (role == scripts.Plain):
+		return nil, lockError("lock", name, errLockKind)
+	case has == scripts.Reader && role == scripts.Writer && own.Err() == nil: // else re-entry says why it ended
+		return nil, lockError("lock", name, errUpgrade)
 	}
 	return own, nil
 }
@@ -478,9 +483,6 @@ const drainPoll = 10 * time.Millisecond
 
 // drain waits for held locks, and then closes the shard: see [Locker.Drain].
 func (l *shard) drain(ctx context.Context) error {
-	l.drains.Store(true)
-	l.queue.StopLingering()
-	l.leases.ReleaseIdle()
 	//mutant:drain-waits = false
 	for len(l.leases.All()) > 0 || l.calls.Load() > 1 {
 		if l.rest(ctx, drainPoll) != nil {
