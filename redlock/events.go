@@ -24,41 +24,29 @@ type events struct {
 	unconfirmed atomic.Uint64 // releases that no quorum confirmed in time
 }
 
-// join returns a Trace that calls all of the traces, one after the other.
+// join returns a Trace that calls all of the traces, one after the other. An event reaches all of them even if one
+// panics; each Do gets the context that the one before returned.
 func join(traces []*redlockinfo.Trace) *redlockinfo.Trace {
 	all := &redlockinfo.Trace{}
 	for _, t := range traces {
 		if t == nil {
 			continue
 		}
-		all = &redlockinfo.Trace{Do: bothDo(all.Do, t.Do), Event: both(all.Event, t.Event)}
+		if first := all.Event; first == nil {
+			all.Event = t.Event
+		} else if t.Event != nil {
+			all.Event = func(e redlockinfo.Event) {
+				defer t.Event(e)
+				first(e)
+			}
+		}
+		if first := all.Do; first == nil {
+			all.Do = t.Do
+		} else if t.Do != nil {
+			all.Do = func(ctx context.Context, name string) context.Context { return t.Do(first(ctx, name), name) }
+		}
 	}
 	return all
-}
-
-// both returns a function that calls f and then g, even if f panics; either may be nil.
-func both[T any](f, g func(T)) func(T) {
-	if f == nil {
-		return g
-	}
-	if g == nil {
-		return f
-	}
-	return func(t T) {
-		defer g(t)
-		f(t)
-	}
-}
-
-// bothDo combines two callbacks like both, for Trace.Do: g gets the context that f returned.
-func bothDo(f, g func(context.Context, string) context.Context) func(context.Context, string) context.Context {
-	if f == nil {
-		return g
-	}
-	if g == nil {
-		return f
-	}
-	return func(ctx context.Context, name string) context.Context { return g(f(ctx, name), name) }
 }
 
 // post queues an event, unless the trace has no callback. An event without a time happens now.

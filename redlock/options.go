@@ -482,8 +482,7 @@ func (l *shard) repeat(ctx context.Context, op, name string, cfg *lockConfig, on
 			err = ErrClosed
 		}
 		if f, ok := round.AsFailure(last); ok { // add the reason why no other try follows
-			c := *f
-			c.Cause, err = err, &c
+			err = f.Ended(err)
 		}
 		return failed(op, name, err)
 	}
