@@ -22,17 +22,9 @@ type Locks struct {
 	locks []*Lock // sorted by name, without duplicates
 }
 
-// during runs f while s is held. taken is the error of acquiring s; if it is not nil, during returns it and does not
-// run f.
-func (s *Locks) during(ctx context.Context, f func(ctx context.Context) error, taken error) (err error) {
-	if taken != nil {
-		return taken
-	}
-	defer func() {
-		lost := s.each(func(k *Lock) error { return k.finish(ctx) })
-		err = joinErrors(ofFunction(err), lost)
-	}()
-	return f(s.Context(ctx))
+// finish implements held: it finishes all the locks.
+func (s *Locks) finish(ctx context.Context) error {
+	return s.each(func(k *Lock) error { return k.finish(ctx) })
 }
 
 // takeAll implements LockAll and TryLockAll; of returns the shard of a name. All shards have the same defaults.

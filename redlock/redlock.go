@@ -314,7 +314,11 @@ func (l *Locker) DoAll(
 	ctx context.Context, names []string, f func(ctx context.Context) error, opts ...LockOption,
 ) error {
 	locks, err := l.LockAll(ctx, names, opts...)
-	return locks.during(ctx, f, err)
+	if err != nil {
+		return err
+	}
+	err, lost := during(ctx, locks, f)
+	return joinErrors(ofFunction(err), lost)
 }
 
 // RWLock returns the reader/writer lock of name. It sends nothing; the methods of the RWLock check the name.
