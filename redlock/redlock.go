@@ -28,17 +28,10 @@ type Locker struct {
 // and needs no reachable master. The caller owns the pool: several Lockers may share it, and the caller must close it
 // after all of them.
 func New(p *pool.Pool, opts ...Option) (*Locker, error) {
-	cfg, err := configure(opts)
-	if err != nil {
-		return nil, err
-	}
-	switch {
-	case p == nil:
+	if p == nil {
 		return nil, invalid("no masters: the pool is nil")
-	case p.Transport().Bucket().Of > 0:
-		return newSharded([]*transport.Transport{p.Transport()}, cfg)
 	}
-	return newLocker([]*transport.Transport{p.Transport()}, cfg, []scripts.Shard{cfg.layout})
+	return newLocker([]*pool.Pool{p}, opts, p.Transport().Bucket().Of > 0)
 }
 
 // NewSharded makes a Locker that distributes names over several shards. A shard is a set of masters with its own pool;
@@ -54,60 +47,62 @@ func New(p *pool.Pool, opts ...Option) (*Locker, error) {
 // For a cluster (redis+cluster://) pass the pools of [pool.OpenBuckets]: each of its buckets is a shard. Otherwise
 // names, options and errors are those of New. NewSharded does not close the pools either.
 func NewSharded(pools []*pool.Pool, opts ...Option) (*Locker, error) {
-	cfg, err := configure(opts)
-	if err != nil {
-		return nil, err
-	}
-	if len(pools) == 0 || len(pools) > sharding.Most {
-		return nil, invalid("the number of pools is %d: it must be from 1 to %d", len(pools), sharding.Most)
-	}
-	all := make([]*transport.Transport, len(pools))
-	for i, p := range pools {
-		if p == nil {
-			return nil, invalid("the pool of shard %d is nil", i+1)
-		}
-		all[i] = p.Transport()
-	}
-	return newSharded(all, cfg)
+	return newLocker(pools, opts, true)
 }
 
-// newSharded numbers the shards: by bucket in a cluster, otherwise in the order given.
-func newSharded(pools []*transport.Transport, cfg *config) (*Locker, error) {
+// inOrder returns the transports of the pools: by bucket in a cluster, otherwise in the order given.
+func inOrder(pools []*pool.Pool) ([]*transport.Transport, error) {
 	n := len(pools)
-	ordered, numbers := make([]*transport.Transport, n), make([]scripts.Shard, n)
-	for i, p := range pools {
-		at := i
-		if b := p.Bucket(); b.Of > 0 {
+	if n == 0 || n > sharding.Most {
+		return nil, invalid("the number of pools is %d: it must be from 1 to %d", n, sharding.Most)
+	}
+	ordered := make([]*transport.Transport, n)
+	for at, p := range pools {
+		if p == nil {
+			return nil, invalid("the pool of shard %d is nil", at+1)
+		}
+		t := p.Transport()
+		if b := t.Bucket(); b.Of > 0 {
 			if b.Of != n {
 				return nil, invalid("a pool is bucket %d of %d of a cluster, and %d pools are given", b.Number, b.Of, n)
 			}
 			at = b.Number - 1
 		}
-		if ordered[at] != nil || slices.Contains(ordered, p) {
+		if ordered[at] != nil || slices.Contains(ordered, t) {
 			return nil, invalid("two shards have the same pool, or the same bucket of a cluster")
 		}
-		ordered[at], numbers[at] = p, scripts.Shard{Number: at + 1, Of: n}
+		ordered[at] = t
 	}
-	if cfg.layout.Of > 0 {
-		return nil, invalid("the number of a shard excludes several shards")
-	}
-	return newLocker(ordered, cfg, numbers)
+	return ordered, nil
 }
 
-// newLocker makes one shard for each pool and joins them.
-func newLocker(pools []*transport.Transport, cfg *config, numbers []scripts.Shard) (*Locker, error) {
-	l := &Locker{}
-	if len(cfg.sets) > 0 && len(cfg.sets) != len(pools) {
+// newLocker makes one shard for each pool. If sharded is set, it numbers and joins the shards, even a single one.
+func newLocker(pools []*pool.Pool, opts []Option, sharded bool) (*Locker, error) {
+	cfg, err := configure(opts)
+	if err != nil {
+		return nil, err
+	}
+	ordered, err := inOrder(pools)
+	switch {
+	case err != nil:
+		return nil, err
+	case sharded && cfg.layout.Of > 0:
+		return nil, invalid("the number of a shard excludes several shards")
+	case len(cfg.sets) > 0 && len(cfg.sets) != len(pools):
 		return nil, invalid("WithConfiguration has %d configurations, and there are %d shards: give one for each",
 			len(cfg.sets), len(pools))
 	}
-	for i, p := range pools {
+	l := &Locker{}
+	for i, t := range ordered {
 		own := *cfg
-		if own.layout = numbers[i]; len(cfg.sets) > 0 && len(cfg.sets[i].Masters) > 0 {
+		if sharded {
+			own.layout = scripts.Shard{Number: i + 1, Of: len(ordered)}
+		}
+		if len(cfg.sets) > 0 && len(cfg.sets[i].Masters) > 0 {
 			own.set = &cfg.sets[i]
 		}
-		own.prefix += p.Bucket().Tag()
-		s, err := newShard(p, own)
+		own.prefix += t.Bucket().Tag()
+		s, err := newShard(t, own)
 		if err != nil {
 			l.abandon()
 			return nil, err
@@ -115,7 +110,7 @@ func newLocker(pools []*transport.Transport, cfg *config, numbers []scripts.Shar
 		l.shards = append(l.shards, s)
 	}
 	//mutant:one-shard = len(pools) > 1
-	if numbers[0] != cfg.layout { // they were numbered by newSharded
+	if sharded {
 		for _, s := range l.shards {
 			s.joined = l.shards
 			s.leases.Share(l.shards[0].leases)
