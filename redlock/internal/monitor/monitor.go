@@ -200,17 +200,13 @@ func (m *Monitor) decide() time.Duration {
 		st, move := deployment.Judge(i)
 		idle = min(idle, m.makeMove(i, move, deployment, now))
 		next.Masters[i] = st
-		if st.Phase == admission.Voting {
-			m.byHand.voted |= quorum.One(i)
-		}
-		switch {
-		case !c.Rule.All().Has(i): // the master is only being admitted
-		case st.Phase == admission.Voting:
-			next.Voting |= quorum.One(i)
-		case st.Phase == admission.Connecting:
-			next.Connecting |= quorum.One(i)
-		}
 	}
+	in := func(p admission.Phase) quorum.Set {
+		return masters(c).Where(func(i int) bool { return next.Masters[i].Phase == p })
+	}
+	m.byHand.voted |= in(admission.Voting)
+	// Masters outside of the rule are only being admitted.
+	next.Voting, next.Connecting = in(admission.Voting)&c.Rule.All(), in(admission.Connecting)&c.Rule.All()
 	// While no quorum votes, no client acquires locks, and so none would notice that a voting master has lost its record.
 	//mutant:deployment-guard-time = false
 	if m.settings.Guard > 0 && !c.Rule.Won(next.Voting) {
