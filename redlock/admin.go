@@ -257,9 +257,16 @@ func (tools) Member(locks any, name string) any {
 	return nil
 }
 
-// Change reports the progress of a change of the masters of the only shard.
-func (t tools) Change(ctx context.Context) (private.Change, error) {
-	return operator{t.shards[0]}.change(ctx)
+// Change reads the records of all masters that can be reached, and reports the progress of the change away from the old
+// masters of this Locker's configuration or, if the epoch is even, of the change that led to its masters. It returns
+// the error of ctx, or ErrClosed.
+func (t tools) Change(ctx context.Context) (c private.Change, err error) {
+	l := operator{t.shards[0]}
+	err = l.withRecords(ctx, "change", func(view *admission.View) error {
+		c = reconfig.Look(l.seen(view, nil))
+		return nil
+	})
+	return c, err
 }
 
 // RaiseEpoch writes the epoch of this Locker's configuration into the records of all masters that can be reached. Once

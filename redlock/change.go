@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/jitter"
-	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
@@ -126,17 +125,6 @@ func refused(err error) error {
 		return err
 	}
 	return invalid("%v", err)
-}
-
-// change reads the records of all masters that can be reached, and reports the progress of the change away from the old
-// masters of this Locker's configuration or, if the epoch is even, of the change that led to its masters. It returns
-// the error of ctx, or ErrClosed.
-func (l operator) change(ctx context.Context) (c private.Change, err error) {
-	err = l.withRecords(ctx, "change", func(view *admission.View) error {
-		c = reconfig.Look(l.seen(view, nil))
-		return nil
-	})
-	return c, err
 }
 
 // writeChange writes the records that a step of a change requires, as package reconfig returns them.

@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -108,10 +109,7 @@ func (e *events) within(ctx context.Context, name string) context.Context {
 	}
 	next := ctx
 	e.Guard(func() { next = e.trace.Do(ctx, name) })
-	if next == nil {
-		return ctx
-	}
-	return next
+	return cmp.Or(next, ctx)
 }
 
 // master reports the state of a master.

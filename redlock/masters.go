@@ -513,10 +513,7 @@ func (l *shard) probe(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	ttl := probeTTL
-	if l.cfg.guard > 0 {
-		ttl = min(ttl, l.cfg.guard)
-	}
+	ttl := min(probeTTL, cmp.Or(l.cfg.guard, maxTTL))
 	r.LeaseID = scripts.LeaseID(l.leases.Owner, uint64(first), l.cfg.label)
 	sent, skipped := r.SendAll(view.Encoder.Acquire(&keys, r.LeaseID, ttl, first, last, nil), ttl, round.NeedsVote)
 	r.RecordAll(skipped)
