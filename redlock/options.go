@@ -304,9 +304,7 @@ func (c *config) check() error {
 
 // check validates the settings of one call, and derives its defaults.
 func (c *lockConfig) check(l *config) error {
-	if c.Least = c.minValidity; c.Least == 0 {
-		c.Least = c.TTL / 2
-	}
+	c.Least = cmp.Or(c.minValidity, c.TTL/2)
 	drift, longest := l.drift.Of(c.TTL), cmp.Or(l.guard, maxTTL)
 	switch {
 	case l.guard > 0 && c.TTL > l.guard:

@@ -231,12 +231,10 @@ func (l *Locker) take(ctx context.Context, name string, opts []LockOption, wait 
 	if err != nil {
 		return nil, err
 	}
-	if e := l.of(name).events; e.trace.Event != nil {
-		return e.acquiring(ctx, opOf(scripts.Plain, wait), name, func(stats *lease.AcquireStats) (*Lock, error) {
-			return s.acquire(ctx, wait, stats)
-		})
-	}
-	return s.acquire(ctx, wait, nil)
+	op := opOf(scripts.Plain, wait)
+	return l.of(name).events.acquiring(ctx, op, name, func(stats *lease.AcquireStats) (*Lock, error) {
+		return s.acquire(ctx, wait, stats)
+	})
 }
 
 // TryLock acquires the lock of name without waiting for another holder. It gets a free name only if no other client
