@@ -27,24 +27,22 @@ func (s *Locks) finish(ctx context.Context) error {
 	return s.each(func(k *Lock) error { return k.finish(ctx) })
 }
 
-// takeAll implements LockAll and TryLockAll; of returns the shard of a name. All shards have the same defaults.
-func takeAll(
-	ctx context.Context, of func(name string) *shard, names []string, opts []LockOption, wait bool,
-) (*Locks, error) {
+// takeAll implements LockAll and TryLockAll. All shards have the same defaults.
+func (l *Locker) takeAll(ctx context.Context, names []string, opts []LockOption, wait bool) (*Locks, error) {
 	if len(names) == 0 {
 		return nil, invalid("no names: LockAll needs one at least")
 	}
-	first := of(names[0])
+	first := l.of(names[0])
 	cfg, err := first.cfg.lock.with(opts, &first.cfg)
 	if err != nil {
 		return nil, err
 	}
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
 	for _, name := range names {
-		if err := of(name).checkName(name); err != nil {
+		if err := l.of(name).checkName(name); err != nil {
 			return nil, err
 		}
-		if wait && lease.OutOfOrder(ctx, of(name).leases, name) {
+		if wait && lease.OutOfOrder(ctx, l.of(name).leases, name) {
 			return nil, lockError("lock", name, errOrder)
 		}
 	}
@@ -55,7 +53,7 @@ func takeAll(
 	opts = append(slices.Clip(opts), lockOption(func(c *lockConfig) { c.waitLimit = 0 }), WithExtension(true),
 		WithMaxHold(0), WithLinger(0))
 	take := func(name string, wait bool) (*Lock, error) {
-		return of(name).take(ctx, name, scripts.Plain, opts, wait, nil)
+		return l.of(name).take(ctx, name, scripts.Plain, opts, wait, nil)
 	}
 	for {
 		locks, err := takeTogether(names, wait, take)

@@ -293,13 +293,13 @@ func (l *Locker) TryDo(ctx context.Context, name string, f func(ctx context.Cont
 // which all are held. Errors are those of Lock; its LockError names the name that could not be locked. On failure
 // nothing is held, as with Lock.
 func (l *Locker) LockAll(ctx context.Context, names []string, opts ...LockOption) (*Locks, error) {
-	return takeAll(ctx, l.of, names, opts, true)
+	return l.takeAll(ctx, names, opts, true)
 }
 
 // TryLockAll acquires the locks of all names in one attempt each, or none, and does not wait for other holders. Errors
 // are those of [Locker.TryLock] for the first name that was refused.
 func (l *Locker) TryLockAll(ctx context.Context, names []string, opts ...LockOption) (*Locks, error) {
-	return takeAll(ctx, l.of, names, opts, false)
+	return l.takeAll(ctx, names, opts, false)
 }
 
 // DoAll runs f while holding the locks of all names, as [Locker.Do] does for one. [TokenOf] returns the token of each.
