@@ -13,6 +13,7 @@ import (
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock/internal/admission"
+	"github.com/redlock-go/redlock/redlock/internal/reconfig"
 	"github.com/redlock-go/redlock/redlock/internal/sharding"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
@@ -45,7 +46,12 @@ func (a Admin) Masters() []redlockinfo.Master {
 // Check opens its own connections, and returns within two dial timeouts, or when ctx ends. With several shards it
 // returns the findings of the shards that it reached even if the error is not nil.
 func (a Admin) Check(ctx context.Context) ([]pool.Finding, error) {
-	return gather(a.l, func(s *shard) ([]pool.Finding, error) { return operator{s}.check(ctx) })
+	lists := make([][]pool.Finding, len(a.l.shards))
+	err := a.l.each(func(i int, s *shard) (err error) {
+		lists[i], err = operator{s}.check(ctx)
+		return err
+	})
+	return slices.Concat(lists...), err
 }
 
 // Admit lets all masters vote immediately, without quarantine. Call it only if no client holds a lock of this prefix:
@@ -66,20 +72,18 @@ func (a Admin) Admit(ctx context.Context) error {
 // or cannot be read; no client may still depend on that record. It changes nothing and returns [ErrMasterList] unless a
 // majority of the masters names the configuration of this Locker, or no other master names a different one.
 func (a Admin) Quarantine(ctx context.Context, addr string) error {
-	if len(a.l.shards) == 1 {
-		return operator{a.l.shards[0]}.quarantine(ctx, addr)
-	}
 	var known atomic.Bool // a master outside a cluster is in the shard of each bucket
 	err := a.l.each(func(_ int, s *shard) error {
-		has := func(m redlockinfo.Master) bool { return m.Addr == addr }
-		if !slices.ContainsFunc(s.mastersOf(s.voters.View()), has) {
+		masters := s.voters.View().Config.Order
+		at := slices.IndexFunc(masters, func(i int) bool { return s.pool.Addr(i) == addr })
+		if at < 0 {
 			return nil
 		}
 		known.Store(true)
-		return operator{s}.quarantine(ctx, addr)
+		return operator{s}.quarantine(ctx, masters[at])
 	})
 	if !known.Load() {
-		return invalid("no master of any shard is named %q", addr)
+		return invalid("no master is named %q", addr)
 	}
 	return err
 }
@@ -175,7 +179,7 @@ var _ = private.Provide(
 	func(opts any) (string, time.Duration) {
 		cfg, err := configure(opts.([]Option))
 		if err != nil {
-			return defaultPrefix, defaultMaxTTL // New reports err
+			return private.DefaultPrefix, private.DefaultMaxTTL // New reports err
 		}
 		return cfg.prefix, cfg.guard
 	},
@@ -253,18 +257,51 @@ func (tools) Member(locks any, name string) any {
 	return nil
 }
 
-// Change reports the progress of a change of the masters of the only shard.
-func (t tools) Change(ctx context.Context) (private.Change, error) {
-	return operator{t.shards[0]}.change(ctx)
+// Change reads the records of all masters that can be reached, and reports the progress of the change away from the old
+// masters of this Locker's configuration or, if the epoch is even, of the change that led to its masters. It returns
+// the error of ctx, or ErrClosed.
+func (t tools) Change(ctx context.Context) (c private.Change, err error) {
+	l := operator{t.shards[0]}
+	err = l.withRecords(ctx, "change", func(view *admission.View) error {
+		c = reconfig.Look(l.seen(view, nil))
+		return nil
+	})
+	return c, err
 }
 
-// RaiseEpoch writes the epoch of the current configuration to the masters.
-func (t tools) RaiseEpoch(ctx context.Context) error { return operator{t.shards[0]}.raiseEpoch(ctx) }
+// RaiseEpoch writes the epoch of this Locker's configuration into the records of all masters that can be reached. Once
+// a majority of the old masters has it, clients with an earlier configuration acquire nothing there, and their locks
+// end with their validity. So it must be called only when every client uses the joint configuration. These clients
+// then read each record again. With an even epoch RaiseEpoch ends a change: from then on clients that still use the
+// joint configuration are refused.
+//
+// It fails if the epoch is even and the records of no majority say that the set is final. It returns ErrNoQuorum with
+// the reason of each master that does not have the epoch, if it did not reach a majority of each set. Other errors are
+// the error of ctx, ErrClosed, and ErrInvalid for epoch 0. Records that were written stay, and calling it again is
+// harmless.
+func (t tools) RaiseEpoch(ctx context.Context) error {
+	return operator{t.shards[0]}.writeChange(ctx, reconfig.Raise)
+}
 
-// FinishChange makes the next set of masters final.
+// FinishChange makes the next masters of this Locker's configuration final, once the change is complete: see Change.
+// If the old masters do not show that it is complete, FinishChange writes nothing and returns an error with the time
+// that is left. It does not wait, and it does not check whether clients use the joint configuration; clients that use
+// it continue.
+//
+// It returns ErrInvalid if the epoch is even, and otherwise the errors of RaiseEpoch.
 func (t tools) FinishChange(ctx context.Context) error {
-	return operator{t.shards[0]}.finishChange(ctx)
+	return operator{t.shards[0]}.writeChange(ctx, reconfig.Finish)
 }
 
-// AbortChange abandons a change of the masters.
-func (t tools) AbortChange(ctx context.Context) error { return operator{t.shards[0]}.abortChange(ctx) }
+// AbortChange abandons a change of the masters, and makes the old masters of this Locker's configuration final again,
+// at the next epoch: {"epoch": 2, "masters": [the old]} after epoch 1. It undoes RaiseEpoch, as long as FinishChange
+// has not made the next masters final. It also needs a majority of the next masters that votes, because it first
+// prevents the next masters from becoming final. Clients with the joint configuration adopt the new one by themselves
+// and keep their locks. The next change begins at the epoch that follows.
+//
+// It returns ErrInvalid if the epoch is even, or the next masters are final already. If too few records can be
+// written, it writes none and returns ErrNoQuorum with the reason of each master. Other errors are the error of ctx,
+// and ErrClosed. Calling it again is harmless.
+func (t tools) AbortChange(ctx context.Context) error {
+	return operator{t.shards[0]}.writeChange(ctx, reconfig.Abort)
+}

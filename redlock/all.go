@@ -5,14 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/redlock-go/redlock/internal/jitter"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock/internal/lease"
-	"github.com/redlock-go/redlock/redlock/internal/multilock"
 )
 
 // errOrder is returned if the context owns several names of a LockAll and the requested name sorts before one of them.
@@ -25,38 +22,28 @@ type Locks struct {
 	locks []*Lock // sorted by name, without duplicates
 }
 
-// during runs f while s is held. taken is the error of acquiring s; if it is not nil, during returns it and does not
-// run f.
-func (s *Locks) during(ctx context.Context, f func(ctx context.Context) error, taken error) (err error) {
-	if taken != nil {
-		return taken
-	}
-	defer func() {
-		lost := s.each(func(k *Lock) error { return k.finish(ctx) })
-		err = joinErrors(ofFunction(err), lost)
-	}()
-	return f(s.Context(ctx))
+// finish implements held: it finishes all the locks.
+func (s *Locks) finish(ctx context.Context) error {
+	return s.each(func(k *Lock) error { return k.finish(ctx) })
 }
 
-// takeAll implements LockAll and TryLockAll; of returns the shard of a name. All shards have the same defaults.
-func takeAll(
-	ctx context.Context, of func(name string) *shard, names []string, opts []LockOption, wait bool,
-) (*Locks, error) {
+// takeAll implements LockAll and TryLockAll. All shards have the same defaults.
+func (l *Locker) takeAll(ctx context.Context, names []string, opts []LockOption, wait bool) (*Locks, error) {
 	if len(names) == 0 {
 		return nil, invalid("no names: LockAll needs one at least")
 	}
-	first := of(names[0])
+	first := l.of(names[0])
 	cfg, err := first.cfg.lock.with(opts, &first.cfg)
 	if err != nil {
 		return nil, err
 	}
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
 	for _, name := range names {
-		if err := of(name).checkName(name); err != nil {
+		if err := l.of(name).checkName(name); err != nil {
 			return nil, err
 		}
-		if wait && lease.OutOfOrder(ctx, of(name).leases, name) {
-			return nil, &LockError{Op: "lock", Name: name, decided: errOrder}
+		if wait && lease.OutOfOrder(ctx, l.of(name).leases, name) {
+			return nil, lockError("lock", name, errOrder)
 		}
 	}
 	caller := ctx
@@ -65,13 +52,11 @@ func takeAll(
 	// ctx carries the wait limit. While the call waits for some names, held ones are extended, without a maximum hold.
 	opts = append(slices.Clip(opts), lockOption(func(c *lockConfig) { c.waitLimit = 0 }), WithExtension(true),
 		WithMaxHold(0), WithLinger(0))
+	take := func(name string, wait bool) (*Lock, error) {
+		return l.of(name).take(ctx, name, scripts.Plain, opts, wait, nil)
+	}
 	for {
-		locks, err := multilock.Acquire(len(names), wait, &multilock.Source[*Lock]{
-			Try:     func(i int) (*Lock, error) { return of(names[i]).take(ctx, names[i], scripts.Plain, opts, false, nil) },
-			Wait:    func(i int) (*Lock, error) { return of(names[i]).take(ctx, names[i], scripts.Plain, opts, true, nil) },
-			Held:    func(k *Lock) bool { return k.Remaining() > 0 },
-			Release: dropAll,
-		})
+		locks, err := takeTogether(names, wait, take)
 		if err != nil {
 			return nil, waited(caller, ctx, err)
 		}
@@ -83,11 +68,58 @@ func takeAll(
 		if !wait || ctx.Err() != nil {
 			return nil, waited(caller, ctx, err)
 		}
-		select {
-		case <-time.After(defaultDelays.Fixed):
-		case <-ctx.Done():
+		_ = first.rest(ctx, shortestPause) // the next try reports the end
+	}
+}
+
+// A taker acquires the lock of one name.
+type taker func(name string, wait bool) (*Lock, error)
+
+// takeTogether acquires the locks of names, or none. It tries all names concurrently. If one is refused, it keeps the
+// names before the first refused one, releases the others, waits for the refused one, and then tries the rest again. If
+// a lock is lost during the wait, it acquires the lock again, together with all after it. If wait is false, it fails at
+// the first refusal. If take panics, everything held is released.
+func takeTogether(names []string, wait bool, take taker) (all []*Lock, err error) {
+	var held []*Lock
+	defer func() {
+		if len(all) < len(names) {
+			dropAll(held)
+		}
+	}()
+	for {
+		if lost := slices.IndexFunc(held, func(k *Lock) bool { return k.Remaining() <= 0 }); lost >= 0 {
+			dropAll(held[lost:])
+			held = held[:lost]
+		}
+		if len(held) == len(names) {
+			return held, nil
+		}
+		if held, err = takeFree(held, names[len(held):], take); err != nil && wait {
+			var k *Lock
+			if k, err = take(names[len(held)], true); err == nil {
+				held = append(held, k)
+			}
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
+}
+
+// takeFree tries each of the missing names, and returns the locks that are held afterwards: held, and those before the
+// first refused name. The error is that of the first refusal.
+func takeFree(held []*Lock, missing []string, take taker) ([]*Lock, error) {
+	got := make([]*Lock, len(missing))
+	errs := concurrently(len(missing), func(i int) (err error) {
+		got[i], err = take(missing[i], false)
+		return err
+	})
+	refused := slices.IndexFunc(errs, func(err error) bool { return err != nil })
+	if refused < 0 {
+		return append(held, got...), nil
+	}
+	dropAll(slices.DeleteFunc(got[refused:], func(k *Lock) bool { return k == nil }))
+	return append(held, got[:refused]...), errs[refused]
 }
 
 // settle extends those locks that lack the required validity, when all locks are held, and applies the extension and
@@ -105,7 +137,7 @@ func (s *Locks) settle(ctx context.Context, cfg *lockConfig) error {
 	for _, k := range s.locks {
 		k.hold.Settle(&cfg.Terms)
 		if !k.hold.HasLeft(cfg.Least) {
-			return &LockError{Op: "lock", Name: k.Name(), decided: errTooSlow}
+			return lockError("lock", k.Name(), errTooSlow)
 		}
 	}
 	return nil
@@ -140,13 +172,7 @@ func (s *Locks) Unlock(ctx context.Context) error {
 }
 
 func (s *Locks) each(f func(*Lock) error) error {
-	errs := make([]error, len(s.locks))
-	var wg sync.WaitGroup
-	for i, k := range s.locks {
-		wg.Go(func() { errs[i] = f(k) })
-	}
-	wg.Wait()
-	return errors.Join(errs...)
+	return errors.Join(concurrently(len(s.locks), func(i int) error { return f(s.locks[i]) })...)
 }
 
 // mostSlots bounds the slots of a name: a waiting call is in the queue of each of them.
@@ -339,7 +365,7 @@ func (s *slotCall) refusal(errs []error) error {
 	var best *LockError
 	for _, err := range errs {
 		var e *LockError
-		if !errors.As(err, &e) || !errors.Is(e.decided, ErrHeld) {
+		if !errors.As(err, &e) || !errors.Is(e.failure.Decision, ErrHeld) {
 			return err
 		}
 		if best == nil || e.Left > 0 && (best.Left == 0 || e.Left < best.Left) {

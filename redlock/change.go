@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/jitter"
-	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
@@ -22,7 +21,7 @@ import (
 // reconfigure implements [Admin.Reconfigure] for one shard.
 func (l operator) reconfigure(ctx context.Context, s Configuration) (err error) {
 	defer func() {
-		l.events.post(redlockinfo.Event{Kind: kindReconfigured, Time: time.Now(), Token: s.Epoch, Err: err})
+		l.events.post(redlockinfo.Event{Kind: "reconfigured", Token: s.Epoch, Err: err})
 	}()
 	if err := s.check(); err != nil {
 		return err
@@ -128,49 +127,19 @@ func refused(err error) error {
 	return invalid("%v", err)
 }
 
-// change reads the records of all masters that can be reached, and reports the progress of the change away from the old
-// masters of this Locker's configuration or, if the epoch is even, of the change that led to its masters. It returns
-// the error of ctx, or ErrClosed.
-func (l operator) change(ctx context.Context) (c private.Change, err error) {
-	err = l.withRecords(ctx, "change", func(view *admission.View) error {
-		p := reconfig.Look(l.seen(view, nil))
-		c = private.Change{
-			Raised: p.Raised.Len(), RaisedAll: p.RaisedAll, Complete: p.Complete, Left: p.Left,
-			Open: p.Open.Len(), OpenAll: p.OpenAll,
-		}
-		return nil
-	})
-	return c, err
-}
-
-// raiseEpoch writes the epoch of this Locker's configuration into the records of all masters that can be reached. Once
-// a majority of the old masters has it, clients with an earlier configuration acquire nothing there, and their locks
-// end with their validity. So it must be called only when every client uses the joint configuration. These clients
-// then read each record again. With an even epoch raiseEpoch ends a change: from then on clients that still use the
-// joint configuration are refused.
-//
-// It fails if the epoch is even and the records of no majority say that the set is final. It returns ErrNoQuorum with
-// the reason of each master that does not have the epoch, if it did not reach a majority of each set. Other errors are
-// the error of ctx, ErrClosed, and ErrInvalid for epoch 0. Records that were written stay, and calling it again is
-// harmless.
-func (l operator) raiseEpoch(ctx context.Context) error { return l.writeChange(ctx, reconfig.Raise) }
-
-// finishChange makes the next masters of this Locker's configuration final, once the change is complete: see change.
-// If the old masters do not show that it is complete, finishChange writes nothing and returns an error with the time
-// that is left. It does not wait, and it does not check whether clients use the joint configuration; clients that use
-// it continue.
-//
-// It returns ErrInvalid if the epoch is even, and otherwise the errors of raiseEpoch.
-func (l operator) finishChange(ctx context.Context) error { return l.writeChange(ctx, reconfig.Finish) }
-
-// writeChange writes the records that a step of reconfig requires.
-func (l operator) writeChange(ctx context.Context, what func(reconfig.Seen) (reconfig.Writing, error)) error {
+// writeChange writes the records that a step of a change requires, as package reconfig returns them.
+func (l operator) writeChange(ctx context.Context, step func(reconfig.Seen) ([]reconfig.Writing, error)) error {
 	return l.withRecords(ctx, "change", func(view *admission.View) error {
-		w, err := what(l.seen(view, nil))
+		list, err := step(l.seen(view, nil))
 		if err != nil {
 			return refused(err)
 		}
-		return l.writeNumbers(ctx, w)
+		for _, w := range list {
+			if err := l.writeNumbers(ctx, w); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 
@@ -192,30 +161,6 @@ func (l operator) writeNumbers(ctx context.Context, w reconfig.Writing) error {
 			r.Alone = max(st.Record.Alone, w.Record.Alone)
 			return false, nil
 		})
-}
-
-// abortChange abandons a change of the masters, and makes the old masters of this Locker's configuration final again,
-// at the next epoch: {"epoch": 2, "masters": [the old]} after epoch 1. It undoes raiseEpoch, as long as finishChange
-// has not made the next masters final. It also needs a majority of the next masters that votes, because it first
-// prevents the next masters from becoming final. Clients with the joint configuration adopt the new one by themselves
-// and keep their locks. The next change begins at the epoch that follows.
-//
-// It returns ErrInvalid if the epoch is even, or the next masters are final already. If too few records can be
-// written, it writes none and returns ErrNoQuorum with the reason of each master. Other errors are the error of ctx,
-// and ErrClosed. Calling it again is harmless.
-func (l operator) abortChange(ctx context.Context) error {
-	return l.withRecords(ctx, "change", func(view *admission.View) error {
-		list, err := reconfig.Abort(l.seen(view, nil))
-		if err != nil {
-			return refused(err)
-		}
-		for _, w := range list {
-			if err := l.writeNumbers(ctx, w); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
 }
 
 // A Configuration lists the masters that hold the locks of a deployment. A deployment that changes its masters goes
@@ -266,8 +211,7 @@ func (s *Configuration) check() error {
 	case len(s.Masters) == 0:
 		return invalid("the configuration of epoch %d has no masters", s.Epoch)
 	case joint && len(s.Next) == 0:
-		return invalid("epoch %d is odd, so it needs next masters",
-			s.Epoch)
+		return invalid("epoch %d is odd, so it needs next masters", s.Epoch)
 	case !joint && len(s.Next) > 0:
 		return invalid("epoch %d is even, so it must not have next masters", s.Epoch)
 	}
@@ -358,9 +302,8 @@ func firstConfig(p *transport.Transport, cfg *config) (*quorum.Config, error) {
 }
 
 // configuration returns the configuration in use.
-func (l *shard) configuration() Configuration { return l.setOf(l.voters.View().Config) }
-
-func (l *shard) setOf(c *quorum.Config) Configuration {
+func (l *shard) configuration() Configuration {
+	c := l.voters.View().Config
 	s := Configuration{Epoch: c.Epoch}
 	for _, i := range c.Order {
 		if c.Rule.Old.Has(i) {

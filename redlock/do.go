@@ -14,11 +14,16 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// during runs f while k is held, and releases k. It returns the error of f, joined with the loss of k if it ended
-// before f returned.
-func (k *Lock) during(ctx context.Context, f func(ctx context.Context) error) (err error) {
-	defer func() { err = joinErrors(ofFunction(err), k.finish(ctx)) }()
-	return f(k.Context(ctx))
+// A held is a Lock or Locks.
+type held interface {
+	Context(parent context.Context) context.Context
+	finish(ctx context.Context) error
+}
+
+// during runs f while k is held, and releases k. It returns the error of f and, if k ended before f returned, why.
+func during(ctx context.Context, k held, f func(ctx context.Context) error) (err, lost error) {
+	defer func() { lost = k.finish(ctx) }()
+	return f(k.Context(ctx)), nil
 }
 
 // finish releases k and returns nil, or why k had ended before. A release that no quorum confirmed in time is not an
@@ -29,8 +34,8 @@ func (k *Lock) finish(ctx context.Context) error {
 	switch cause := k.Err(); {
 	//mutant:outer-loss = false
 	case !errors.Is(cause, ErrReleased):
-		return &LockError{Op: "do", Name: k.Name(), decided: cause}
-	case errors.As(err, &e) && errors.Is(e.decided, ErrLost): // the masters had lost it
+		return lockError("do", k.Name(), cause)
+	case errors.As(err, &e) && errors.Is(e.failure.Decision, ErrLost): // the masters had lost it
 		e.Op = "do"
 		return e
 	case err != nil:
@@ -107,7 +112,8 @@ func (l *shard) do(
 		if err != nil {
 			return err
 		}
-		return lock.during(ctx, f)
+		err, lost := during(ctx, lock, f)
+		return joinErrors(ofFunction(err), lost)
 	}
 	if l.cfg.trace.Event == nil {
 		return run(nil)
@@ -143,7 +149,7 @@ func (l *Locker) Lead(ctx context.Context, name string, f func(ctx context.Conte
 		lock, err := l.take(ctx, name, opts, true)
 		if err == nil {
 			var lost error
-			err, lost = lock.term(ctx, f)
+			err, lost = during(ctx, lock, f)
 			switch {
 			case errors.Is(lost, ErrClosed):
 				return ErrClosed
@@ -167,12 +173,6 @@ func (l *Locker) Lead(ctx context.Context, name string, f func(ctx context.Conte
 			return ErrClosed
 		}
 	}
-}
-
-// term runs f while k, the leadership, is held. It returns the error of f and, if k ended before f returned, why.
-func (k *Lock) term(ctx context.Context, f func(ctx context.Context) error) (err, lost error) {
-	defer func() { lost = k.finish(ctx) }()
-	return f(k.Context(ctx)), nil
 }
 
 // logTerm logs why a leader campaigns again: f failed with err, or the leadership was lost.
@@ -218,11 +218,7 @@ func (l *Locker) Watch(ctx context.Context, name string) iter.Seq2[redlockinfo.I
 				}
 				last, reported, failing = [2]string{h.ID, h.Value}, true, err != nil
 			}
-			select {
-			case <-time.After(watchPause):
-			case <-ctx.Done():
-				return
-			case <-l.of(name).closing:
+			if l.of(name).rest(ctx, watchPause) != nil {
 				return
 			}
 		}

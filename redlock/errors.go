@@ -65,14 +65,8 @@ var (
 	errLockKind   = round.ErrKind // the keys of the name hold the other kind of lock, or foreign data
 )
 
-// A misuse is an ErrInvalid with its own text.
-type misuse string
-
-// Error implements error.
-func (m misuse) Error() string { return string(m) }
-
-// Unwrap returns ErrInvalid.
-func (m misuse) Unwrap() error { return ErrInvalid }
+// misuse returns an ErrInvalid with its own text.
+func misuse(text string) error { return fault.New(text, ErrInvalid) }
 
 // A LockError describes why a call failed. Use [errors.Is] and [errors.As] on it: it wraps the outcome, such as
 // [ErrHeld], the error of the context if one ended the call, and an error for each master that failed, which may match
@@ -84,18 +78,11 @@ type LockError struct {
 	Holder string        // the label of the client whose lease has a majority; "" if no lease has one
 	Left   time.Duration // time until that lease expires unless it is extended; 0 if it is not known
 
-	decided error // is or wraps one of the sentinels; nil if the context ended the call first
-	cause   error // the error of the context that ended the call, nil if none did
-	// Numbers of masters in the last round: granted of n granted, quorum were needed, missing did not have the lease, and
-	// open had not answered when the round was decided. If unsent is true, nothing was sent, and granted masters can
-	// grant a lock.
-	granted, quorum, n, missing, open int
-	unsent                            bool
-
-	slots   int               // number of slots of the name, if each is held; 0: the call was not for slots
-	since   time.Time         // start of the current hold according to the masters' clocks; zero if unknown
-	here    bool              // this Locker itself holds the name, by a lock whose context was not passed to the call
-	masters *multierror.Error // errors of the masters that failed in the last round, each a transport.Error
+	// failure is that of the last round. Its Decision is or wraps one of the sentinels, or is nil if the context ended the
+	// call first. Its Cause is the error of the context that ended the call, or nil if none did.
+	failure round.Failure
+	slots   int  // number of slots of the name, if each is held; 0: the call was not for slots
+	here    bool // this Locker itself holds the name, by a lock whose context was not passed to the call
 }
 
 // failed returns the error of a call from the failure of its last round.
@@ -113,53 +100,50 @@ func failed(op, name string, err error) error {
 	case errors.Is(err, ErrInvalid), errors.As(err, &done):
 		return err
 	case !ok: // no round decided it
-		return &LockError{Op: op, Name: name, decided: err}
+		return lockError(op, name, err)
 	}
-	e := &LockError{
-		Op: op, Name: name, decided: f.Decision, cause: f.Cause,
-		granted: f.Granted, quorum: f.Quorum, n: f.N, missing: f.Missing, open: f.Open, unsent: f.Unsent,
-		Left: max(0, f.Left),
-	}
-	if len(f.Masters) > 0 {
-		e.masters = &multierror.Error{Errors: f.Masters}
-	}
-	if f.Holder != "" {
-		_, e.Holder = scripts.LeaseLabel(f.Holder)
-		e.since = heldSince(f.Holder, f.Token)
-	}
+	e := &LockError{Op: op, Name: name, Left: max(0, f.Left), failure: *f}
+	_, e.Holder = scripts.LeaseLabel(f.Holder)
 	return e
+}
+
+// lockError returns the error of a call that no round decided.
+func lockError(op, name string, decision error) error {
+	return &LockError{Op: op, Name: name, failure: round.Failure{Decision: decision}}
 }
 
 // Error returns the attempted call, the outcome, and the masters that failed.
 func (e *LockError) Error() string {
 	var b strings.Builder
+	f := &e.failure
 	fmt.Fprintf(&b, "redlock: %s %.80q: ", e.Op, e.Name)
 	switch {
-	case e.decided != nil && e.cause != nil:
-		fmt.Fprintf(&b, "%s (%s)", plain(e.cause), e.decision())
-	case e.decided != nil:
+	case f.Decision != nil && f.Cause != nil:
+		fmt.Fprintf(&b, "%s (%s)", plain(f.Cause), e.decision())
+	case f.Decision != nil:
 		b.WriteString(e.decision())
-	case e.cause != nil:
-		b.WriteString(plain(e.cause))
+	case f.Cause != nil:
+		b.WriteString(plain(f.Cause))
 	}
-	if e.n > 0 {
+	if f.N > 0 {
 		did := "agreed"
-		if e.unsent {
+		if f.Unsent {
 			did = "can grant a lock"
 		}
-		fmt.Fprintf(&b, "; %d of %d masters %s, quorum is %d", e.granted, e.n, did, e.quorum)
-		if e.missing > 0 {
-			fmt.Fprintf(&b, ", and %d did not have it", e.missing)
+		fmt.Fprintf(&b, "; %d of %d masters %s, quorum is %d", f.Granted, f.N, did, f.Quorum)
+		if f.Missing > 0 {
+			fmt.Fprintf(&b, ", and %d did not have it", f.Missing)
 		}
-		if e.open > 0 && e.cause == nil && errors.Is(e.decided, ErrNoQuorum) {
-			fmt.Fprintf(&b, " (%d replies outstanding)", e.open)
+		if f.Open > 0 && f.Cause == nil && errors.Is(f.Decision, ErrNoQuorum) {
+			fmt.Fprintf(&b, " (%d replies outstanding)", f.Open)
 		}
 	}
 	if e.Holder != "" {
 		fmt.Fprintf(&b, "; held by %q", e.Holder)
+		since := heldSince(f.Holder, f.Token)
 		//mutant:unknown-time = true
-		if !e.since.IsZero() {
-			b.WriteString(e.since.Format(" since " + time.TimeOnly))
+		if !since.IsZero() {
+			b.WriteString(since.Format(" since " + time.TimeOnly))
 		}
 	}
 	if e.here {
@@ -168,13 +152,11 @@ func (e *LockError) Error() string {
 	if e.Left > 0 {
 		fmt.Fprintf(&b, "; expires in %v unless extended", e.Left.Round(time.Millisecond))
 	}
-	if e.masters != nil {
-		for _, text := range joined(e.masters.Errors) {
-			b.WriteString("; ")
-			b.WriteString(text)
-		}
+	for _, text := range joined(f.Masters) {
+		b.WriteString("; ")
+		b.WriteString(text)
 	}
-	if errors.Is(e.decided, ErrNoQuorum) && !errors.Is(e.decided, round.ErrUndecided) && errors.Is(e, errQuarantine) {
+	if errors.Is(f.Decision, ErrNoQuorum) && !errors.Is(f.Decision, round.ErrUndecided) && errors.Is(e, errQuarantine) {
 		b.WriteString("; " + mayAdmit)
 	}
 	return b.String()
@@ -185,13 +167,13 @@ const mayAdmit = "if no client can hold a lock on these masters, redlock admit (
 
 // decision returns the text of the decision. For a lock of this Locker itself it does not say "another".
 func (e *LockError) decision() string {
-	switch held := errors.Is(e.decided, ErrHeld); {
+	switch held := errors.Is(e.failure.Decision, ErrHeld); {
 	case e.slots > 1 && held:
 		return fmt.Sprintf("each of %d slots is held", e.slots)
 	case e.here && held:
 		return "held already"
 	}
-	return plain(e.decided)
+	return plain(e.failure.Decision)
 }
 
 // joined returns the texts of the errors of masters. A text that several masters share appears once, with all their
@@ -233,20 +215,15 @@ func plain(err error) string {
 
 // Unwrap returns the decision, the context's error and the masters' errors.
 func (e *LockError) Unwrap() []error {
-	var all []error
-	for _, err := range []error{e.decided, e.cause} {
-		if err != nil {
-			all = append(all, err)
-		}
-	}
+	f := &e.failure
+	all := f.Unwrap()
 	for _, more := range []error{errTooSlow, ErrTTLTooLong, ErrTokensExhausted} {
-		if errors.Is(e.decided, more) {
+		if errors.Is(f.Decision, more) {
 			all = append(all, ErrNoQuorum)
 		}
 	}
-	if e.masters != nil {
-		all = append(all, e.masters.Errors...)
-		all = append(all, e.masters)
+	if len(f.Masters) > 0 {
+		all = append(all, &multierror.Error{Errors: f.Masters})
 	}
 	return all
 }
@@ -261,8 +238,8 @@ func Outcome(err error) string {
 		return "ok"
 	}
 	var e *LockError
-	if errors.As(err, &e) && e.decided != nil {
-		err = e.decided
+	if errors.As(err, &e) && e.failure.Decision != nil {
+		err = e.failure.Decision
 	}
 	for _, o := range outcomes {
 		if errors.Is(err, o.err) {

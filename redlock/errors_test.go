@@ -58,8 +58,10 @@ func TestLockErrorWrapsAllCauses(t *testing.T) {
 	for name, decision := range sentinels {
 		both := fmt.Errorf("%w: %w", context.Canceled, io.ErrNoProgress)
 		for _, cause := range []error{nil, context.Canceled, context.DeadlineExceeded, both} {
-			var err error = &LockError{Op: "lock", Name: "n", decided: decision, cause: cause,
-				masters: &multierror.Error{Errors: errs}}
+			var err error = &LockError{
+				Op: "lock", Name: "n",
+				failure: round.Failure{Decision: decision, Cause: cause, Masters: errs},
+			}
 			err = fmt.Errorf("a caller's words: %w", err)
 			wanted := append([]error{decision, io.ErrUnexpectedEOF, pool.ErrTimeout, ErrQuarantine}, errs...)
 			if cause != nil {
@@ -83,23 +85,24 @@ func TestLockErrorWrapsAllCauses(t *testing.T) {
 func TestLockErrorGivesItsPartsToAs(t *testing.T) {
 	errs := sampleMasterErrors()
 	var err error = &LockError{
-		Op: "lock", Name: "n", decided: ErrNoQuorum, granted: 2, quorum: 3, n: 5, masters: &multierror.Error{Errors: errs},
+		Op: "lock", Name: "n",
+		failure: round.Failure{Decision: ErrNoQuorum, Granted: 2, Quorum: 3, N: 5, Masters: errs},
 	}
 	var whole *LockError
-	if !errors.As(fmt.Errorf("more: %w", err), &whole) || whole.granted != 2 {
+	if !errors.As(fmt.Errorf("more: %w", err), &whole) || whole.failure.Granted != 2 {
 		t.Errorf("no LockError in %v", err)
 	}
 	var one *transport.Error
 	if !errors.As(err, &one) || one.Addr != "10.0.0.1:6379" || !one.Unknown {
 		t.Errorf("the first transport.Error is %+v", one)
 	}
-	if n := len(whole.masters.Errors); n != 3 {
-		t.Errorf("%d masters are listed, want 3", n)
+	if n := len(whole.failure.Masters); n != 3 {
+		t.Errorf("%d masters are listed", n)
 	}
-	if got := (&LockError{}).Unwrap(); got != nil {
+	if got := (&LockError{}).Unwrap(); len(got) != 0 {
 		t.Errorf("an empty LockError wraps %v", got)
 	}
-	if errors.As(failed("lock", "n", &round.Failure{Decision: ErrHeld}), &whole); whole.masters != nil {
+	if many := (*multierror.Error)(nil); errors.As(failed("lock", "n", &round.Failure{Decision: ErrHeld}), &many) {
 		t.Error("the error lists masters, although none has failed")
 	}
 }
@@ -109,43 +112,63 @@ func TestLockErrorText(t *testing.T) {
 		err  *LockError
 		want string
 	}{
-		{&LockError{Op: "unlock", Name: "a", decided: ErrReleased}, `redlock: unlock "a": the lock was released before`},
-		{&LockError{Op: "lock", Name: "a", cause: context.Canceled}, `redlock: lock "a": context canceled`},
 		{
-			&LockError{Op: "lock", Name: "a", cause: ErrClosed, decided: ErrHeld},
+			&LockError{Op: "unlock", Name: "a", failure: round.Failure{Decision: ErrReleased}},
+			`redlock: unlock "a": the lock was released before`,
+		},
+		{
+			&LockError{Op: "lock", Name: "a", failure: round.Failure{Cause: context.Canceled}},
+			`redlock: lock "a": context canceled`,
+		},
+		{
+			&LockError{Op: "lock", Name: "a", failure: round.Failure{Cause: ErrClosed, Decision: ErrHeld}},
 			`redlock: lock "a": the locker is closed (held by another)`,
 		},
-		{&LockError{Op: "lock", Name: "a", cause: ErrClosed}, `redlock: lock "a": the locker is closed`},
+		{
+			&LockError{Op: "lock", Name: "a", failure: round.Failure{Cause: ErrClosed}},
+			`redlock: lock "a": the locker is closed`,
+		},
 		{
 			&LockError{
-				Op: "lock", Name: "a", decided: ErrHeld, granted: 1, quorum: 3, n: 5, Left: 7*time.Second + 400*time.Microsecond,
+				Op: "lock", Name: "a", Left: 7*time.Second + 400*time.Microsecond,
+				failure: round.Failure{Decision: ErrHeld, Granted: 1, Quorum: 3, N: 5},
 			},
 			`redlock: lock "a": held by another; 1 of 5 masters agreed, quorum is 3; expires in 7s unless extended`,
 		},
 		// H115: the start of the hold is in the text only if it is known.
 		{
 			&LockError{
-				Op: "lock", Name: "a", decided: ErrHeld, quorum: 3, n: 5, Holder: "host/3",
-				since: time.Date(2026, 5, 1, 10, 20, 30, 0, time.UTC),
+				Op: "lock", Name: "a", Holder: "host/3",
+				failure: round.Failure{
+					Decision: ErrHeld, Quorum: 3, N: 5, Token: time.Date(2026, 5, 1, 10, 20, 30, 0, time.Local).UnixMicro(),
+				},
 			},
 			`redlock: lock "a": held by another; 0 of 5 masters agreed, quorum is 3; held by "host/3" since 10:20:30`,
 		},
 		{
-			&LockError{Op: "lock", Name: "a", decided: ErrHeld, quorum: 3, n: 5, Holder: "host/3"},
+			&LockError{
+				Op: "lock", Name: "a", Holder: "host/3",
+				failure: round.Failure{Decision: ErrHeld, Quorum: 3, N: 5},
+			},
 			`redlock: lock "a": held by another; 0 of 5 masters agreed, quorum is 3; held by "host/3"`,
 		},
 		{
-			&LockError{Op: "extend", Name: "a", decided: ErrNoQuorum, granted: 2, missing: 1, quorum: 3, n: 5},
+			&LockError{
+				Op: "extend", Name: "a",
+				failure: round.Failure{Decision: ErrNoQuorum, Granted: 2, Missing: 1, Quorum: 3, N: 5},
+			},
 			`redlock: extend "a": no quorum of masters; 2 of 5 masters agreed, quorum is 3, and 1 did not have it`,
 		},
 		{
-			&LockError{Op: "unlock", Name: "a", decided: ErrNoQuorum, open: 2, quorum: 3, n: 5},
+			&LockError{Op: "unlock", Name: "a", failure: round.Failure{Decision: ErrNoQuorum, Open: 2, Quorum: 3, N: 5}},
 			`redlock: unlock "a": no quorum of masters; 0 of 5 masters agreed, quorum is 3 (2 replies outstanding)`,
 		},
 		{
 			&LockError{
-				Op: "lock", Name: "a", decided: ErrNoQuorum, cause: context.DeadlineExceeded, quorum: 2, n: 3,
-				masters: &multierror.Error{Errors: sampleMasterErrors()},
+				Op: "lock", Name: "a",
+				failure: round.Failure{
+					Decision: ErrNoQuorum, Cause: context.DeadlineExceeded, Quorum: 2, N: 3, Masters: sampleMasterErrors(),
+				},
 			},
 			`redlock: lock "a": context deadline exceeded (no quorum of masters); 0 of 3 masters agreed, quorum is 2; ` +
 				`10.0.0.1:6379: acquire: timed out (outcome unknown); 10.0.0.2:6379: acquire: unexpected EOF: read failed; ` +
@@ -166,9 +189,10 @@ func TestFailuresBecomeOneError(t *testing.T) {
 	}
 	err := failed("lock", "n", failure)
 	var e *LockError
-	if !errors.As(err, &e) || e.Op != "lock" || e.Holder != "host/3" || e.since.Unix() != 1_700_000_000 || e.Left != 0 ||
-		e.granted != 1 || e.missing != 1 || len(e.masters.Errors) != 3 || !errors.Is(err, context.Canceled) {
-		t.Errorf("failed returned %+v", err)
+	if !errors.As(err, &e) || e.Op != "lock" || e.Holder != "host/3" || e.Left != 0 ||
+		e.failure.Token != 1_700_000_000_000_000 ||
+		e.failure.Granted != 1 || e.failure.Missing != 1 || len(e.failure.Masters) != 3 || !errors.Is(err, context.Canceled) {
+		t.Errorf("%+v", err)
 	}
 	if again := failed("other", "m", err); !errors.Is(again, err) {
 		t.Errorf("a LockError was wrapped in another: %v", again)
@@ -190,7 +214,10 @@ func TestFailuresBecomeOneError(t *testing.T) {
 
 // The text of an error is a single line of bounded length, although a name can have 64 KiB of any bytes.
 func TestLockErrorTextIsOneBoundedLine(t *testing.T) {
-	err := &LockError{Op: "lock", Name: strings.Repeat("a\n\x00", 20_000), decided: ErrHeld}
+	err := &LockError{
+		Op: "lock", Name: strings.Repeat("a\n\x00", 20_000),
+		failure: round.Failure{Decision: ErrHeld},
+	}
 	if text := err.Error(); len(text) > 500 || strings.ContainsAny(text, "\n\x00") {
 		t.Errorf("the text has %d bytes or several lines: %.200q", len(text), text)
 	}

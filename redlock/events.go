@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -24,46 +25,37 @@ type events struct {
 	unconfirmed atomic.Uint64 // releases that no quorum confirmed in time
 }
 
-// join returns a Trace that calls all of the traces, one after the other.
+// join returns a Trace that calls all of the traces, one after the other. An event reaches all of them even if one
+// panics; each Do gets the context that the one before returned.
 func join(traces []*redlockinfo.Trace) *redlockinfo.Trace {
 	all := &redlockinfo.Trace{}
 	for _, t := range traces {
 		if t == nil {
 			continue
 		}
-		all = &redlockinfo.Trace{Do: bothDo(all.Do, t.Do), Event: both(all.Event, t.Event)}
+		if first := all.Event; first == nil {
+			all.Event = t.Event
+		} else if t.Event != nil {
+			all.Event = func(e redlockinfo.Event) {
+				defer t.Event(e)
+				first(e)
+			}
+		}
+		if first := all.Do; first == nil {
+			all.Do = t.Do
+		} else if t.Do != nil {
+			all.Do = func(ctx context.Context, name string) context.Context { return t.Do(first(ctx, name), name) }
+		}
 	}
 	return all
 }
 
-// both returns a function that calls f and then g, even if f panics; either may be nil.
-func both[T any](f, g func(T)) func(T) {
-	if f == nil {
-		return g
-	}
-	if g == nil {
-		return f
-	}
-	return func(t T) {
-		defer g(t)
-		f(t)
-	}
-}
-
-// bothDo combines two callbacks like both, for Trace.Do: g gets the context that f returned.
-func bothDo(f, g func(context.Context, string) context.Context) func(context.Context, string) context.Context {
-	if f == nil {
-		return g
-	}
-	if g == nil {
-		return f
-	}
-	return func(ctx context.Context, name string) context.Context { return g(f(ctx, name), name) }
-}
-
-// post queues an event, unless the trace has no callback.
+// post queues an event, unless the trace has no callback. An event without a time happens now.
 func (e *events) post(v redlockinfo.Event) {
 	if f := e.trace.Event; f != nil {
+		if v.Time.IsZero() {
+			v.Time = time.Now()
+		}
 		e.Post(func() { f(v) })
 	}
 }
@@ -81,7 +73,7 @@ type tracedCall struct {
 func (e *events) call(ctx context.Context, op, name string, f func(*tracedCall) error) error {
 	err := errUnfinished
 	c := &tracedCall{
-		Event:  redlockinfo.Event{Kind: kindCall, Time: time.Now(), Context: ctx, Op: op, Name: name},
+		Event:  redlockinfo.Event{Kind: "call", Time: time.Now(), Context: ctx, Op: op, Name: name},
 		course: &lease.AcquireStats{},
 	}
 	defer func() {
@@ -89,7 +81,7 @@ func (e *events) call(ctx context.Context, op, name string, f func(*tracedCall) 
 		c.Attempts, c.Place = c.course.Rounds, c.course.Place
 		c.Votes = redlockinfo.Votes{Granted: c.course.Granted, N: c.course.N}
 		if failed := (*LockError)(nil); c.Attempts == 0 && errors.As(err, &failed) {
-			c.Votes = redlockinfo.Votes{Granted: failed.granted, N: failed.n}
+			c.Votes = redlockinfo.Votes{Granted: failed.failure.Granted, N: failed.failure.N}
 		}
 		e.post(c.Event)
 	}()
@@ -117,46 +109,32 @@ func (e *events) within(ctx context.Context, name string) context.Context {
 	}
 	next := ctx
 	e.Guard(func() { next = e.trace.Do(ctx, name) })
-	if next == nil {
-		return ctx
-	}
-	return next
+	return cmp.Or(next, ctx)
 }
 
 // master reports the state of a master.
 func (e *events) master(m *redlockinfo.Master) {
-	e.post(redlockinfo.Event{
-		Kind: kindMaster, Time: time.Now(), Master: m.Addr, State: m.State, Left: m.Left, Err: m.Err,
-	})
+	e.post(redlockinfo.Event{Kind: "master", Master: m.Addr, State: m.State, Left: m.Left, Err: m.Err})
 }
 
 // vote implements round.Sender.OnVote.
 func (e *events) vote(r *round.Round, i int, v *round.Vote, _ bool) {
 	e.post(redlockinfo.Event{
-		Kind: kindVote, Time: r.At(v), Op: r.Op, Master: e.addr(i), State: v.Outcome.String(), Elapsed: v.After, Err: v.Err,
+		Kind: "vote", Time: r.At(v), Op: r.Op, Master: e.addr(i), State: v.Outcome.String(), Elapsed: v.After, Err: v.Err,
 	})
 }
 
-// lock posts an event about one lock.
-func (e *events) lock(kind string, h lease.Holder, err error) {
-	if e.trace.Event != nil {
-		e.describe(kind, h.Lease(), h.Info(), err)
+// describe posts an event about a lease, and so about all its holds, or about one hold, as info describes it.
+func (e *events) describe(kind string, g *lease.Lease, info func() lease.Info, err error) {
+	if e.trace.Event == nil {
+		return
 	}
-}
-
-// grant posts an event about a lease, and so about all its holds.
-func (e *events) grant(kind string, g *lease.Lease, err error) {
-	if e.trace.Event != nil {
-		e.describe(kind, g, g.Info(), err)
-	}
-}
-
-func (e *events) describe(kind string, g *lease.Lease, i lease.Info, err error) {
+	i := info()
 	if i.Kept > 0 && !errors.Is(err, ErrExported) { // an exported lock is held elsewhere
 		i.Left = i.Kept
 	}
 	e.post(redlockinfo.Event{
-		Kind: kind, Time: time.Now(), Name: g.Name, ID: g.ID, Token: i.Token, Left: i.Left, Held: i.Held, Err: err,
+		Kind: kind, Name: g.Name, ID: g.ID, Token: i.Token, Left: i.Left, Held: i.Held, Err: err,
 	})
 }
 
@@ -165,7 +143,7 @@ func (e *events) Attempted(g *lease.Lease, r *round.Round, ballot int64, err err
 	if e.trace.Event != nil {
 		count := r.Tally()
 		e.post(redlockinfo.Event{
-			Kind: kindAttempt, Time: time.Now(), Name: g.Name, ID: g.ID, Token: ballot, Elapsed: e.clock.Now().Sub(r.Start),
+			Kind: "attempt", Name: g.Name, ID: g.ID, Token: ballot, Elapsed: e.clock.Now().Sub(r.Start),
 			Votes: redlockinfo.Votes{Granted: count.Of(quorum.Granted).Len(), N: count.Rule.N()},
 			Err:   failed(r.Op, g.Name, err),
 		})
@@ -176,8 +154,7 @@ func (e *events) Attempted(g *lease.Lease, r *round.Round, ballot int64, err err
 func (e *events) NotSent(op, name string, f *round.Failure) {
 	if e.trace.Event != nil {
 		e.post(redlockinfo.Event{
-			Kind: kindAttempt, Time: time.Now(), Name: name, Votes: redlockinfo.Votes{N: f.N},
-			Err: failed(op, name, f),
+			Kind: "attempt", Name: name, Votes: redlockinfo.Votes{N: f.N}, Err: failed(op, name, f),
 		})
 	}
 }
@@ -205,21 +182,19 @@ func (e *events) ownHold(g *lease.Lease) {
 }
 
 // Acquired implements lease.Events.
-func (e *events) Acquired(h lease.Holder) { e.lock(kindAcquired, h, nil) }
+func (e *events) Acquired(h lease.Holder) { e.describe("acquired", h.Lease(), h.Info, nil) }
 
 // Extended implements lease.Events.
 func (e *events) Extended(g *lease.Lease, err error) {
 	if g.HeldLong(longHold) {
 		e.logLock(slog.LevelWarn, "redlock: lock held for an hour without a max hold", g, slog.String("hint", hintLongHold))
 	}
-	e.grant(kindExtended, g, failed("extend", g.Name, err))
+	e.describe("extended", g, g.Info, failed("extend", g.Name, err))
 }
 
 // Repaired implements lease.Events.
 func (e *events) Repaired(g *lease.Lease, i int) {
-	if e.trace.Event != nil {
-		e.post(redlockinfo.Event{Kind: kindRepaired, Time: time.Now(), Name: g.Name, ID: g.ID, Master: e.addr(i)})
-	}
+	e.post(redlockinfo.Event{Kind: "repaired", Name: g.Name, ID: g.ID, Master: e.addr(i)})
 }
 
 // Lost implements lease.Events.
@@ -229,7 +204,7 @@ func (e *events) Lost(g *lease.Lease, cause error) {
 		level, text = slog.LevelInfo, "redlock: lock released at its max hold"
 	}
 	e.logLock(level, text, g, slog.String("reason", plain(cause)))
-	e.grant(kindLost, g, cause)
+	e.describe("lost", g, g.Info, cause)
 }
 
 // Released implements lease.Events.
@@ -237,7 +212,7 @@ func (e *events) Released(h lease.Holder, err error) {
 	if err != nil && !errors.Is(err, ErrLost) && !errors.Is(err, ErrExported) && !errors.Is(err, ErrClosed) {
 		e.unconfirmed.Add(1)
 	}
-	e.lock(kindReleased, h, failed("unlock", h.Lease().Name, err))
+	e.describe("released", h.Lease(), h.Info, failed("unlock", h.Lease().Name, err))
 }
 
 // Stats holds the counts of one Locker. They are exact even while events of a [redlockinfo.Trace] are dropped.
@@ -251,33 +226,17 @@ type Stats struct {
 	Panics      uint64 // calls of trace callbacks and of the log handler that panicked
 }
 
-// stats returns the counts of the shard.
-func (l *shard) stats() Stats {
-	w := l.queue.Waiting()
-	s := Stats{
-		Held: []string{}, Unconfirmed: l.events.unconfirmed.Load(),
-		Waiting: map[string]int{Outcome(ErrHeld): w.Held, Outcome(ErrNoQuorum): w.NoQuorum},
-	}
+// add adds the counts of a shard.
+func (s *Stats) add(l *shard) {
 	for _, g := range l.leases.All() {
 		if !g.Idle() {
 			s.Held = append(s.Held, g.Name)
 		}
 	}
-	s.Dropped, s.Panics = l.events.Counts()
-	return s
+	waiting := l.queue.Waiting()
+	s.Waiting[Outcome(ErrHeld)] += waiting.Held
+	s.Waiting[Outcome(ErrNoQuorum)] += waiting.NoQuorum
+	s.Unconfirmed += l.events.unconfirmed.Load()
+	dropped, panics := l.events.Counts()
+	s.Dropped, s.Panics = s.Dropped+dropped, s.Panics+panics
 }
-
-// The kinds of events.
-const (
-	kindCall         = "call"
-	kindAttempt      = "attempt"
-	kindVote         = "vote"
-	kindAcquired     = "acquired"
-	kindReleased     = "released"
-	kindLost         = "lost"
-	kindExtended     = "extended"
-	kindRepaired     = "repaired"
-	kindMaster       = "master"
-	kindReconfigured = "reconfigured"
-	kindWarning      = "warning"
-)

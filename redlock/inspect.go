@@ -21,26 +21,18 @@ import (
 )
 
 // inspect implements [Locker.Inspect] for one shard.
-func (l operator) inspect(ctx context.Context, name string) (redlockinfo.Inspection, error) {
-	if err := l.checkName(name); err != nil {
-		return redlockinfo.Inspection{}, err
-	}
-	if !l.enter() {
-		return redlockinfo.Inspection{}, ErrClosed
-	}
-	defer l.leave()
-	view, r, hs, err := l.askAll(ctx, "inspect", name)
-	if err != nil {
-		return redlockinfo.Inspection{}, err
-	}
-	i := hs.inspection(view.Config.Rule)
-	if g := l.queue.Holder(name); g != nil && g.ID == i.ID {
-		i.Idle = g.Idle()
-	}
-	if i.N = view.Config.N(); i.ID != "" {
-		i.Left -= l.cfg.clock.Now().Sub(r.Start) + l.cfg.drift.Of(i.Left)
-	}
-	return i, nil
+func (l operator) inspect(ctx context.Context, name string) (i redlockinfo.Inspection, err error) {
+	err = l.askAll(ctx, "inspect", name, func(r *round.Round, hs holdings) error {
+		i = hs.inspection(r.View.Config.Rule)
+		if g := l.queue.Holder(name); g != nil && g.ID == i.ID {
+			i.Idle = g.Idle()
+		}
+		if i.N = r.View.Config.N(); i.ID != "" {
+			i.Left -= l.cfg.clock.Now().Sub(r.Start) + l.cfg.drift.Of(i.Left)
+		}
+		return nil
+	})
+	return i, err
 }
 
 // answers receives the replies to one call. Its buffer must have room for all of them.
@@ -177,16 +169,24 @@ func (hs holdings) readers(rule quorum.Rule) (list []redlockinfo.Client, count i
 	return list, max(count, len(list))
 }
 
-// askAll inspects name on all masters, and waits for all that can be reached. It fails if fewer than a quorum answered.
-func (l operator) askAll(ctx context.Context, op, name string) (*admission.View, *round.Round, holdings, error) {
+// askAll inspects name on all masters, waits for all that can be reached, and calls f with their answers. It fails if
+// fewer than a quorum answered.
+func (l operator) askAll(ctx context.Context, op, name string, f func(r *round.Round, hs holdings) error) error {
+	if err := l.checkName(name); err != nil {
+		return err
+	}
+	if !l.enter() {
+		return ErrClosed
+	}
+	defer l.leave()
 	view, _ := l.voters.Await(ctx, (*admission.View).Settled) // ignore the error: if ctx ends early, the votes show it
 	r, keys := l.sender.New(view, op, nil), scripts.Prefix(l.cfg.prefix).Keys(name)
 	hs := make(holdings)
 	cause := l.toAll(ctx, view, view.Encoder.Inspect(&keys), func(a answer) { r.Record(a.master, hs.add(a, l.pool.Addr)) })
 	if count := r.Tally(); !count.Rule.Won(count.Of(quorum.Granted)) {
-		return nil, nil, nil, failed(op, name, r.Failure(ErrNoQuorum, cause))
+		return failed(op, name, r.Failure(ErrNoQuorum, cause))
 	}
-	return view, r, hs, nil
+	return f(r, hs)
 }
 
 // toAll sends a call to all masters, and calls f with each answer. If ctx ends first, it returns why.
@@ -249,91 +249,74 @@ func (hs holdings) queue() (list []redlockinfo.Client) {
 
 // requestRelease implements [Admin.RequestRelease].
 func (l operator) requestRelease(ctx context.Context, name string) (heard int, err error) {
-	if err := l.checkName(name); err != nil {
-		return 0, err
-	}
-	if !l.enter() {
-		return 0, ErrClosed
-	}
-	defer l.leave()
-	view, _, hs, err := l.askAll(ctx, "request release", name)
-	if err != nil {
-		return 0, err
-	}
-	holders := hs.inspection(view.Config.Rule)
-	ids := []string{holders.ID}
-	for _, r := range holders.Readers {
-		ids = append(ids, r.ID)
-	}
-	prefix := scripts.Prefix(l.cfg.prefix)
-	keys := prefix.Keys(name)
-	for _, id := range ids {
-		if owner, _ := scripts.LeaseLabel(id); owner == "" {
-			continue // no holder, or not a lock of this library
+	err = l.askAll(ctx, "request release", name, func(r *round.Round, hs holdings) error {
+		holders := hs.inspection(r.View.Config.Rule)
+		ids := []string{holders.ID}
+		for _, reader := range holders.Readers {
+			ids = append(ids, reader.ID)
 		}
-		received := 0
-		err = l.toAll(ctx, view, prefix.Notify(&keys, id, true), func(a answer) {
-			if n, _ := a.value.(int64); n > 0 {
-				received = 1
+		prefix := scripts.Prefix(l.cfg.prefix)
+		keys := prefix.Keys(name)
+		for _, id := range ids {
+			if owner, _ := scripts.LeaseLabel(id); owner == "" {
+				continue // no holder, or not a lock of this library
 			}
-		})
-		if heard += received; err != nil {
-			return heard, &LockError{Op: "request release", Name: name, cause: err}
+			received := 0
+			err := l.toAll(ctx, r.View, prefix.Notify(&keys, id, true), func(a answer) {
+				if n, _ := a.value.(int64); n > 0 {
+					received = 1
+				}
+			})
+			if heard += received; err != nil {
+				return &LockError{Op: "request release", Name: name, failure: round.Failure{Cause: err}}
+			}
 		}
-	}
-	return heard, nil
+		return nil
+	})
+	return heard, err
 }
 
 // forceRelease implements [Admin.ForceRelease].
 func (l operator) forceRelease(ctx context.Context, name, id string) (released int, err error) {
-	if err := l.checkName(name); err != nil {
-		return 0, err
-	}
 	if owner, _ := scripts.LeaseLabel(id); owner == "" {
 		return 0, invalid("%.80q is no id of a grant", id)
 	}
-	if !l.enter() {
-		return 0, ErrClosed
-	}
-	defer l.leave()
-	view, _, hs, err := l.askAll(ctx, "force release", name)
-	if err != nil {
-		return 0, err
-	}
-	fences := make([]int64, 0, len(hs))
-	for _, h := range hs {
-		fences = append(fences, h.Fence)
-	}
-	floor := ballot.Floor(fences, view.Config.N(), view.Config.N()-len(hs))
-	above, _, err := l.ballots.Propose(l.cfg.clock.Now(), name, floor, 0)
-	if err != nil {
-		return 0, failed("force release", name, err)
-	}
-	role, _ := scripts.ShareOf(id)
-	keys := scripts.Prefix(l.cfg.prefix).KeysOf(name, role)
-	call := view.Encoder.Release(&keys, scripts.Ending{Leases: []string{id}, Ballot: above})
-	r := l.sender.New(view, "force release", nil)
-	var without quorum.Set
-	notified := false
-	notify := func() {
-		notified = true
-		l.leases.Post(view.Config.Rule.All(), scripts.Prefix(l.cfg.prefix).Notify(&keys, id, false))
-	}
-	cause := l.toAll(ctx, view, call, func(a answer) {
-		r.Reply(a.master, a.value, a.err)
-		if had, err := scripts.DecodeReleased(a.value); a.err == nil && err == nil {
-			without |= quorum.One(a.master)
-			if had {
-				released++
+	const op = "force release"
+	err = l.askAll(ctx, op, name, func(seen *round.Round, hs holdings) error {
+		view, rule := seen.View, seen.View.Config.Rule
+		fences := make([]int64, 0, len(hs))
+		for _, h := range hs {
+			fences = append(fences, h.Fence)
+		}
+		floor := ballot.Floor(fences, view.Config.N(), view.Config.N()-len(hs))
+		above, _, err := l.ballots.Propose(l.cfg.clock.Now(), name, floor, 0)
+		if err != nil {
+			return failed(op, name, err)
+		}
+		role, _ := scripts.ShareOf(id)
+		keys := scripts.Prefix(l.cfg.prefix).KeysOf(name, role)
+		call := view.Encoder.Release(&keys, scripts.Ending{Leases: []string{id}, Ballot: above})
+		r := l.sender.New(view, op, nil)
+		var without quorum.Set
+		notified := false
+		cause := l.toAll(ctx, view, call, func(a answer) {
+			r.Reply(a.master, a.value, a.err)
+			if had, err := scripts.DecodeReleased(a.value); a.err == nil && err == nil {
+				without |= quorum.One(a.master)
+				if had {
+					released++
+				}
 			}
+			//mutant:forced-notice = false
+			if !notified && rule.Won(without) { // not before: the holder would extend it on the other masters
+				notified = true
+				l.leases.Post(rule.All(), scripts.Prefix(l.cfg.prefix).Notify(&keys, id, false))
+			}
+		})
+		if rule.Won(without) {
+			return nil
 		}
-		//mutant:forced-notice = false
-		if !notified && view.Config.Rule.Won(without) { // not before: the holder would extend it on the other masters
-			notify()
-		}
+		return failed(op, name, r.Failure(ErrNoQuorum, cause))
 	})
-	if view.Config.Rule.Won(without) {
-		return released, nil
-	}
-	return released, failed("force release", name, r.Failure(ErrNoQuorum, cause))
+	return released, err
 }

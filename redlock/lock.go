@@ -217,7 +217,7 @@ func (k *Lock) Export() (string, error) {
 	case errors.Is(err, lease.ErrNested):
 		return "", invalid("export %.80q: %s", k.Name(), plain(err))
 	case err != nil:
-		return "", &LockError{Op: "export", Name: k.Name(), decided: err}
+		return "", lockError("export", k.Name(), err)
 	}
 	return exportedLock{prefix: k.l.cfg.prefix, name: k.Name(), id: id, token: ballot}.String(), nil
 }
@@ -242,7 +242,7 @@ func (l *shard) importLock(ctx context.Context, text string, opts []LockOption) 
 		}
 		defer l.leave()
 		if ctx.Err() != nil {
-			return nil, &LockError{Op: "import", Name: from.name, cause: contextError(ctx)}
+			return nil, &LockError{Op: "import", Name: from.name, failure: round.Failure{Cause: contextError(ctx)}}
 		}
 		k := &Lock{l: l, keys: scripts.Prefix(l.cfg.prefix).Keys(from.name)}
 		g := l.leases.NewImport(from.name, &k.keys, from.id)

@@ -21,7 +21,6 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/lease"
 	"github.com/redlock-go/redlock/redlock/internal/monitor"
 	"github.com/redlock-go/redlock/redlock/internal/round"
-	"github.com/redlock-go/redlock/redlock/internal/sharding"
 	"github.com/redlock-go/redlock/redlock/internal/waitqueue"
 )
 
@@ -41,10 +40,10 @@ type shard struct {
 
 	connectBy time.Time // until then TryLock waits for masters that are still connecting
 
-	probing  chan struct{}    // cap 1: one probe at a time
-	rechecks atomic.Bool      // recheck will be called
-	changing chan struct{}    // cap 1: one change of the masters at a time
-	member   *sharding.Member // nil: the Locker is not sharded
+	probing  chan struct{} // cap 1: one probe at a time
+	rechecks atomic.Bool   // recheck will be called
+	changing chan struct{} // cap 1: one change of the masters at a time
+	joined   []*shard      // all shards of the Locker; nil: it is not sharded, or has one of the shards alone
 	life
 }
 
@@ -66,11 +65,12 @@ func newShard(t *transport.Transport, cfg config) (*shard, error) {
 	switch n := t.Unguarded(); {
 	case n > 0 && n < t.N():
 		return nil, invalid("guard=off is in the URLs of %d of %d masters: give it to all of them or to none", n, t.N())
-	case n > 0 && cfg.layout.Of > 0:
-		return nil, invalid("shards exclude guard=off: the admission records keep clients with different numbers " +
-			"of shards apart")
 	case n > 0:
 		cfg.guard, cfg.noGuard = 0, true
+	}
+	if cfg.noGuard && cfg.layout.Of > 0 {
+		return nil, invalid("shards exclude WithoutRestartGuard and guard=off: the admission records keep clients with " +
+			"different numbers of shards apart")
 	}
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -79,9 +79,7 @@ func newShard(t *transport.Transport, cfg config) (*shard, error) {
 	if err != nil {
 		return nil, err
 	}
-	timeout := time.Duration(0)
 	for _, i := range first.Order {
-		timeout = max(timeout, t.Timeout(i))
 		if t.FailsOver(i) && (cfg.guard == 0 || cfg.remembers(t.Addr(i))) {
 			return nil, invalid("%s is behind sentinels: a failover loses the last writes, so it needs the restart guard; "+
 				"leave out WithoutRestartGuard, and WithDurableMasters for it", t.Addr(i))
@@ -94,7 +92,7 @@ func newShard(t *transport.Transport, cfg config) (*shard, error) {
 	l := &shard{
 		pool: t, cfg: cfg, ballots: ballot.New(first.Rule.All()), changing: make(chan struct{}, 1),
 		probing:   make(chan struct{}, 1),
-		connectBy: time.Now().Add(timeout),
+		connectBy: time.Now().Add(first.Slowest),
 		life:      life{closing: make(chan struct{}), closed: make(chan struct{})},
 	}
 	l.cfg.clock = l.ballots.Counting(cfg.clock)
@@ -126,14 +124,11 @@ func (l *shard) build(first *quorum.Config, id string) {
 		Queue: dispatch.New(l.cfg.log.Handler(), slog.String("owner", l.cfg.label)),
 		trace: l.cfg.trace, clock: l.cfg.clock, addr: l.pool.Addr,
 	}
-	l.journal = &journal{Queue: l.events.Queue, info: l.masterInfo, shortage: l.shortage}
-	if l.cfg.layout.Of > 0 {
-		l.member = &sharding.Member{Shard: l.cfg.layout, AgainFunc: func() { l.voters.Reevaluate() }}
-	}
+	l.journal = &journal{Queue: l.events.Queue, shortage: l.shortage}
 	l.voters = monitor.New(monitor.Settings{
 		Pool: l.pool, Clock: l.cfg.clock, Clocks: l.ballots.Clocks, Prefix: prefix, Guard: l.cfg.guard,
 		Durable: l.cfg.remembers, Observer: l.cfg.observer, OnView: l.viewed, Closed: ErrClosed,
-		Shard: l.cfg.layout, AgreedFunc: l.member.Agreed,
+		Shard: l.cfg.layout, AgreedFunc: l.agreed,
 	}, first)
 	l.sender = &round.Sender{
 		Pool: l.pool, Clock: l.cfg.clock, Doubt: l.voters.Doubt, Health: round.NewHealth(l.healthChanged),
@@ -154,19 +149,17 @@ func (l *shard) build(first *quorum.Config, id string) {
 	l.leases.Waiters = l.queue
 }
 
-// viewed handles a new View: it reports the View to the leases, the other shards and the log, and emits an event for
-// each master whose state has changed.
+// viewed handles a new View: it reports the View to the leases and the other shards, and logs and traces each master
+// whose state has changed.
 func (l *shard) viewed(last, next *admission.View) {
 	l.leases.Changed(last, next)
-	if l.member != nil {
-		l.member.Record(next.Named, next.Begun, next.Other)
+	if last.Named != next.Named || last.Begun != next.Begun || last.Other != next.Other {
+		for _, s := range l.joined {
+			s.voters.Reevaluate()
+		}
 	}
-	l.journal.viewed(last, next)
 	if last.Config.Epoch != next.Config.Epoch {
 		l.pool.SetClientName(l.cfg.label, next.Config.Epoch)
-	}
-	if l.cfg.trace.Event == nil {
-		return
 	}
 	for i := range (next.Config.Rule.All() | next.Config.Follow.All()).All() {
 		st, before := &next.Masters[i], admission.State{}
@@ -175,34 +168,54 @@ func (l *shard) viewed(last, next *admission.View) {
 		}
 		if i >= len(last.Masters) || before.Phase != st.Phase || clockChanged(&before, st) {
 			m := l.masterInfo(i, st)
+			l.journal.changed(i, &before, st, &m)
 			l.events.master(&m)
 		}
 	}
+	l.journal.watch()
 }
 
-// shortage describes why no lock can be acquired: no majority of the masters can grant one, or calls wait without a
-// quorum. It returns nil if neither is true, or if l is closed.
-func (l *shard) shortage() *shortage {
+// agreed returns what the shards of the Locker have seen together: see [admission.Agreed].
+func (l *shard) agreed() (agreed, stranger bool) {
+	views := make([]*admission.View, len(l.joined))
+	for i, s := range l.joined {
+		views[i] = s.voters.View()
+	}
+	return admission.Agreed(views)
+}
+
+// shortage returns the attributes of a log record that describe why no lock can be acquired: no majority of the masters
+// can grant one, or calls wait without a quorum. It returns nil if neither is true, or if l is closed.
+func (l *shard) shortage() []slog.Attr {
 	if !l.enter() {
 		return nil
 	}
 	defer l.leave()
 	view := l.voters.View()
 	able, waiting := l.sender.Able(view), l.queue.Waiting()
-	if view.Config.Rule.Won(able) && waiting.NoQuorum == 0 {
+	quorate := view.Config.Rule.Won(able)
+	if quorate && waiting.NoQuorum == 0 {
 		return nil
 	}
-	s := &shortage{able: able.Len(), needed: view.Config.Rule.Least(), waiting: waiting.NoQuorum}
-	s.quarantine = !view.Config.Rule.Won(able) && errors.Is(l.sender.NoQuorum(view, "vote", nil), errQuarantine)
+	var unable troubles
 	for _, i := range view.Config.Order {
 		if m := l.masterInfo(i, &view.Masters[i]); m.State != admission.Voting.String() {
-			s.masters = append(s.masters, troubleOf(&m))
+			unable = append(unable, troubleOf(&m))
 		}
 	}
-	if waiting.Failure != nil {
-		s.reason = strings.Join(append([]string{plain(waiting.Failure.Decision)}, joined(waiting.Failure.Masters)...), "; ")
+	attrs := []slog.Attr{
+		slog.Int("able", able.Len()), slog.Int("needed", view.Config.Rule.Least()),
+		slog.Int("waiting", waiting.NoQuorum), slog.Any("masters", unable),
 	}
-	return s
+	if f := waiting.Failure; f != nil { // why one of the calls waits
+		reasons := append([]string{plain(f.Decision)}, joined(f.Masters)...)
+		attrs = append(attrs, slog.String("reason", strings.Join(reasons, "; ")))
+	}
+	if !quorate && errors.Is(l.sender.NoQuorum(view, "vote", nil), errQuarantine) {
+		//mutant:hint-in-log drop
+		attrs = append(attrs, slog.String("hint", mayAdmit))
+	}
+	return attrs
 }
 
 // A listener passes the messages of the inbox to the queue.
@@ -233,6 +246,18 @@ func (l *life) enter() bool {
 func (l *life) leave() {
 	if l.calls.Add(-1) == 0 {
 		l.idle()
+	}
+}
+
+// rest waits for d. If ctx ends or Close is called first, it returns why ctx ended, or ErrClosed.
+func (l *life) rest(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return contextError(ctx)
+	case <-l.closing:
+		return ErrClosed
 	}
 }
 
@@ -286,7 +311,7 @@ func (l *shard) take(
 			waits = true
 			*call = waitqueue.Call{
 				Name: name, Keys: &k.keys, Terms: &cfg.Terms, Hold: &k.hold, Priority: cfg.priority,
-				Fair: cfg.fair || cfg.MinHold > 0, Called: cmp.Or(cfg.called, called), Delays: cfg, Stats: stats,
+				Fair: cfg.fair || cfg.MinHold > 0, Called: cmp.Or(cfg.called, called), Poll: cfg.poll, Stats: stats,
 			}
 			err = l.queue.Lock(ctx, call)
 		default:
@@ -307,14 +332,19 @@ func (l *shard) take(
 // with ctx must not lock the name.
 func (l *shard) owned(ctx context.Context, name string, role scripts.Role, wait bool) (*lease.Hold, error) {
 	if ctx.Err() != nil {
-		return nil, &LockError{Op: "lock", Name: name, cause: contextError(ctx)}
+		return nil, &LockError{Op: "lock", Name: name, failure: round.Failure{Cause: contextError(ctx)}}
 	}
-	if wait && lease.OutOfOrder(ctx, l.leases, name) {
-		return nil, &LockError{Op: "lock", Name: name, decided: errOrder}
+	own, has := lease.InnermostOf(ctx, l.leases, name), role
+	if own != nil {
+		has = own.Lease().Role()
 	}
-	own := lease.InnermostOf(ctx, l.leases, name)
-	if err := mayEnter(own, role); err != nil {
-		return nil, &LockError{Op: "lock", Name: name, decided: err}
+	switch {
+	case wait && lease.OutOfOrder(ctx, l.leases, name):
+		return nil, lockError("lock", name, errOrder)
+	case (has == scripts.Plain) != (role == scripts.Plain):
+		return nil, lockError("lock", name, errLockKind)
+	case has == scripts.Reader && role == scripts.Writer && own.Err() == nil: // else re-entry says why it ended
+		return nil, lockError("lock", name, errUpgrade)
 	}
 	return own, nil
 }
@@ -323,15 +353,11 @@ func (l *shard) owned(ctx context.Context, name string, role scripts.Role, wait 
 // the call returned. It pauses before it returns true.
 func (l *shard) again(ctx context.Context, err error) bool {
 	var e *LockError
-	if !errors.As(err, &e) || e.cause != nil || errors.Is(err, ErrMaxHold) ||
+	if !errors.As(err, &e) || e.failure.Cause != nil || errors.Is(err, ErrMaxHold) ||
 		!errors.Is(err, ErrLost) && !errors.Is(err, errTooSlow) {
 		return false
 	}
-	select {
-	case <-time.After(defaultDelays.Fixed):
-	case <-ctx.Done():
-	case <-l.closing:
-	}
+	_ = l.rest(ctx, shortestPause) // the next try reports the end
 	return true
 }
 
@@ -340,10 +366,10 @@ func (l *shard) again(ctx context.Context, err error) bool {
 func (l *shard) refusal(name string, err error) error {
 	err = failed("lock", name, err)
 	var e *LockError
-	held := errors.As(err, &e) && errors.Is(e.decided, ErrHeld) && !errors.Is(err, errLockKind)
+	held := errors.As(err, &e) && errors.Is(e.failure.Decision, ErrHeld) && !errors.Is(err, errLockKind)
 	if g := l.queue.Holder(name); g != nil && held {
 		i := g.Info()
-		e.here, e.Left, e.since = true, max(0, i.Left), heldSince(g.ID, i.Token)
+		e.here, e.Left, e.failure.Holder, e.failure.Token = true, max(0, i.Left), g.ID, i.Token
 		_, e.Holder = scripts.LeaseLabel(g.ID)
 	}
 	return err
@@ -360,7 +386,7 @@ func (l *shard) stillGood(k *Lock, cfg *lockConfig) (*Lock, error) {
 	if closed {
 		return nil, ErrClosed
 	}
-	return nil, &LockError{Op: "lock", Name: k.Name(), decided: errTooSlow}
+	return nil, lockError("lock", k.Name(), errTooSlow)
 }
 
 // try makes attempts until the votes decide, without waiting in the queues. A call that does not wait fails with
@@ -457,20 +483,11 @@ const drainPoll = 10 * time.Millisecond
 
 // drain waits for held locks, and then closes the shard: see [Locker.Drain].
 func (l *shard) drain(ctx context.Context) error {
-	l.drains.Store(true)
-	l.queue.StopLingering()
-	l.leases.ReleaseIdle()
-	tick := time.NewTicker(drainPoll)
-	defer tick.Stop()
 	//mutant:drain-waits = false
 	for len(l.leases.All()) > 0 || l.calls.Load() > 1 {
-		select {
-		case <-tick.C:
-			continue
-		case <-ctx.Done():
-		case <-l.closing:
+		if l.rest(ctx, drainPoll) != nil {
+			break
 		}
-		break
 	}
 	return l.close(ctx)
 }

@@ -39,10 +39,9 @@ const (
 // A journal writes the log of one Locker.
 type journal struct {
 	*dispatch.Queue
-	info     func(master int, st *admission.State) redlockinfo.Master
-	shortage func() *shortage // why no lock can be acquired; nil if one can, or the Locker is closed
-	known    quorum.Set       // masters whose first state was seen; only viewed uses known and poolClosed
+	shortage func() []slog.Attr // why no lock can be acquired; nil if one can, or the Locker is closed
 
+	known      quorum.Set // masters whose first state was seen; only changed uses known and poolClosed
 	poolClosed bool
 
 	mu     sync.Mutex
@@ -52,15 +51,6 @@ type journal struct {
 	pause  time.Duration // before the next warning
 	warned bool
 	closed bool
-}
-
-// A shortage describes why no lock can be acquired.
-type shortage struct {
-	able, needed int      // masters that can grant a lock, and how many of them are needed
-	waiting      int      // calls that wait because of that
-	masters      troubles // the masters that grant none
-	reason       string   // why a call waits; "" if none waits
-	quarantine   bool     // masters are in quarantine, and no quorum votes
 }
 
 // A trouble is the state of a master that grants no locks, in the attribute "masters" of a record.
@@ -127,40 +117,32 @@ func (j *journal) health(m *redlockinfo.Master) {
 	j.master(slog.LevelWarn, "redlock: master is failing", m)
 }
 
-// viewed logs the masters whose state has changed. It logs the first state of a master only if the master is down; the
-// alarm covers other first states.
-func (j *journal) viewed(last, next *admission.View) {
-	for i := range (next.Config.Rule.All() | next.Config.Follow.All()).All() {
-		now, before := &next.Masters[i], admission.State{}
-		if i < len(last.Masters) {
-			before = last.Masters[i]
-		}
-		m := j.info(i, now)
-		clock := clockChanged(&before, now)
-		if clock {
-			j.health(&m)
-		}
-		if before.Phase == now.Phase || now.Phase == admission.Connecting {
-			continue
-		}
-		switch known := j.known.Has(i); {
-		case errors.Is(now.Err, transport.ErrClosed): // the states of the masters no longer matter
-			if !j.poolClosed {
-				j.poolClosed = true
-				j.Log(slog.LevelError, "redlock: pool was closed before its Locker",
-					slog.String("hint", "locks can no longer be extended or released: close the Locker first, then the pool"))
-			}
-		case now.Phase == admission.Down:
-			j.master(slog.LevelWarn, "redlock: master is down", &m)
-		case clock: // the master begins to vote with a wrong clock, which was logged
-		case known && now.Phase == admission.Voting:
-			j.master(slog.LevelInfo, "redlock: master votes", &m)
-		case known:
-			j.master(slog.LevelWarn, "redlock: master does not vote", &m)
-		}
-		j.known |= quorum.One(i)
+// changed logs that the state of master i has changed; m describes the state now. It logs the first state of a master
+// only if the master is down; the alarm covers other first states.
+func (j *journal) changed(i int, before, now *admission.State, m *redlockinfo.Master) {
+	clock := clockChanged(before, now)
+	if clock {
+		j.health(m)
 	}
-	j.watch()
+	if before.Phase == now.Phase || now.Phase == admission.Connecting {
+		return
+	}
+	switch known := j.known.Has(i); {
+	case errors.Is(now.Err, transport.ErrClosed): // the states of the masters no longer matter
+		if !j.poolClosed {
+			j.poolClosed = true
+			j.Log(slog.LevelError, "redlock: pool was closed before its Locker",
+				slog.String("hint", "locks can no longer be extended or released: close the Locker first, then the pool"))
+		}
+	case now.Phase == admission.Down:
+		j.master(slog.LevelWarn, "redlock: master is down", m)
+	case clock: // the master begins to vote with a wrong clock, which was logged
+	case known && now.Phase == admission.Voting:
+		j.master(slog.LevelInfo, "redlock: master votes", m)
+	case known:
+		j.master(slog.LevelWarn, "redlock: master does not vote", m)
+	}
+	j.known |= quorum.One(i)
 }
 
 // clockChanged reports whether a master that votes gets a wrong clock, or has it corrected.
@@ -204,20 +186,20 @@ func (j *journal) alarmLocked() {
 func (j *journal) recoveredLocked() {
 	j.alarm.Stop()
 	j.alarm = nil
-	if j.warned && !j.closed {
+	if j.warned {
 		j.Log(slog.LevelInfo, "redlock: locks can be acquired again", seconds("for", time.Since(j.since)))
 	}
 }
 
 // ring logs that no lock can be acquired if that is due, and sets the alarm again.
 func (j *journal) ring() {
-	s := j.shortage()
+	shortage := j.shortage()
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	switch {
 	case j.alarm == nil:
 		return
-	case s == nil:
+	case shortage == nil:
 		j.recoveredLocked()
 		return
 	}
@@ -227,18 +209,8 @@ func (j *journal) ring() {
 	}
 	j.pause, j.warned = min(2*j.pause, longestSilent), true
 	j.due = j.due.Add(j.pause)
-	attrs := []slog.Attr{
-		seconds("for", time.Since(j.since)), slog.Int("able", s.able), slog.Int("needed", s.needed),
-		slog.Int("waiting", s.waiting), slog.Any("masters", s.masters),
-	}
-	if s.reason != "" {
-		attrs = append(attrs, slog.String("reason", s.reason))
-	}
-	if s.quarantine {
-		//mutant:hint-in-log drop
-		attrs = append(attrs, slog.String("hint", mayAdmit))
-	}
-	j.Log(slog.LevelWarn, "redlock: no lock can be acquired", attrs...)
+	j.Log(slog.LevelWarn, "redlock: no lock can be acquired",
+		append([]slog.Attr{seconds("for", time.Since(j.since))}, shortage...)...)
 }
 
 // close stops the alarm.

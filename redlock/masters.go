@@ -107,11 +107,7 @@ func objection(view *admission.View) error {
 // notVoting returns the error of a call that ended because of cause. The error lists the masters of c that do not vote.
 func (l operator) notVoting(op string, view *admission.View, c *quorum.Config, cause error) error {
 	seen := &admission.View{Config: c, Masters: view.Masters}
-	for _, i := range c.Order {
-		if view.Masters[i].Phase == admission.Voting {
-			seen.Voting |= quorum.One(i)
-		}
-	}
+	seen.Voting = c.Rule.All().Where(func(i int) bool { return view.Masters[i].Phase == admission.Voting })
 	f := l.sender.NoQuorum(seen, op, cause)
 	if f.Granted, f.Unsent = seen.Voting.Len(), false; c.Rule.Won(seen.Voting) {
 		f.Decision = nil
@@ -119,19 +115,12 @@ func (l operator) notVoting(op string, view *admission.View, c *quorum.Config, c
 	return failed(op, l.cfg.prefix, f)
 }
 
-// quarantine implements [Admin.Quarantine] for one shard.
-func (l operator) quarantine(ctx context.Context, addr string) error {
+// quarantine implements [Admin.Quarantine] for master i of one shard.
+func (l operator) quarantine(ctx context.Context, i int) error {
 	if l.cfg.guard == 0 {
 		return errUnguarded
 	}
-	return l.withRecords(ctx, "quarantine", func(view *admission.View) error {
-		for _, i := range view.Config.Order {
-			if l.pool.Addr(i) == addr {
-				return l.voters.Quarantine(ctx, i)
-			}
-		}
-		return invalid("no master is named %q", addr)
-	})
+	return l.withRecords(ctx, "quarantine", func(*admission.View) error { return l.voters.Quarantine(ctx, i) })
 }
 
 var errUnguarded = invalid("the restart guard is off in this Locker, so there are no admission records")
@@ -184,11 +173,8 @@ func (l operator) raiseQuarantines(ctx context.Context, all quorum.Rule, g time.
 		if err != nil {
 			return l.stopped("guard", err)
 		}
-		same := true
-		for i := range all.All().All() {
-			same = same && before.Masters[i].Text == after.Masters[i].Text
-		}
-		if same {
+		same := func(i int) bool { return before.Masters[i].Text == after.Masters[i].Text }
+		if all.All().Where(same) == all.All() {
 			return nil
 		}
 	}
@@ -368,17 +354,15 @@ func (l operator) ofWrongList(view *admission.View, f *pool.Finding) bool {
 func (l operator) quorumFinding(
 	view *admission.View, found []pool.Finding, states []redlockinfo.Master, longest time.Duration,
 ) []pool.Finding {
-	able, r, down := l.sender.Able(view), view.Config.Rule, quorum.Set(0)
+	able, r := l.sender.Able(view), view.Config.Rule
 	if slices.ContainsFunc(found, func(f pool.Finding) bool { return f.About == "list" }) {
 		return nil
 	}
-	for i := range r.All().All() {
-		if slices.ContainsFunc(found, func(f pool.Finding) bool {
+	down := r.All().Where(func(i int) bool {
+		return slices.ContainsFunc(found, func(f pool.Finding) bool {
 			return f.Master == l.pool.Addr(i) && f.About == "connection"
-		}) {
-			down |= quorum.One(i)
-		}
-	}
+		})
+	})
 	do := admission.StepMasters
 	fresh := func(m redlockinfo.Master) bool { return m.State == admission.InQuarantine.String() }
 	switch {
@@ -396,7 +380,7 @@ func (l operator) quorumFinding(
 
 // deployment returns the name that findings use for all masters of the shard.
 func (l *shard) deployment() string {
-	if l.member == nil {
+	if l.cfg.layout.Of == 0 {
 		return "deployment"
 	}
 	return fmt.Sprintf("shard %d of %d", l.cfg.layout.Number, l.cfg.layout.Of)
@@ -529,10 +513,7 @@ func (l *shard) probe(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	ttl := probeTTL
-	if l.cfg.guard > 0 {
-		ttl = min(ttl, l.cfg.guard)
-	}
+	ttl := min(probeTTL, cmp.Or(l.cfg.guard, maxTTL))
 	r.LeaseID = scripts.LeaseID(l.leases.Owner, uint64(first), l.cfg.label)
 	sent, skipped := r.SendAll(view.Encoder.Acquire(&keys, r.LeaseID, ttl, first, last, nil), ttl, round.NeedsVote)
 	r.RecordAll(skipped)
@@ -542,12 +523,9 @@ func (l *shard) probe(ctx context.Context) {
 
 // healthChanged reports that a master has started or stopped failing, and schedules a probe while a master is failing.
 func (l *shard) healthChanged(i int) {
-	view := l.voters.View()
-	if i < len(view.Masters) {
-		m := l.masterInfo(i, &view.Masters[i])
-		l.journal.health(&m)
-		l.events.master(&m)
-	}
+	m := l.masterInfo(i, &l.voters.View().Masters[i]) // no view has fewer masters than the one before
+	l.journal.health(&m)
+	l.events.master(&m)
 	l.journal.watch()
 	l.recheckLater()
 }

@@ -27,10 +27,6 @@ import (
 
 // The bounds and defaults of the options.
 const (
-	defaultTTL    = private.DefaultTTL
-	defaultMaxTTL = private.DefaultMaxTTL
-	defaultPrefix = private.DefaultPrefix
-
 	minTTL = 10 * time.Millisecond // below it the drift and a single network round trip leave nothing
 	maxTTL = 24 * time.Hour        // if the restart guard is off
 
@@ -81,10 +77,10 @@ type config struct {
 type lockConfig struct {
 	lease.Terms
 	minValidity time.Duration                 // 0: half of the TTL
-	pauseFunc   func(retry int) time.Duration // nil: delays
-	delays      delays
-	waitLimit   time.Duration // 0: none
-	tries       int           // 0: no bound
+	pauseFunc   func(retry int) time.Duration // of WithRetry; nil: poll
+	poll        func(retry int) time.Duration // the pauses of a call that no wake-ups can reach
+	waitLimit   time.Duration                 // 0: none
+	tries       int                           // 0: no bound
 	fair        bool
 	priority    int
 	slots       bool          // WithSlots was given; a call that supports it has cleared this
@@ -121,12 +117,12 @@ func labelOfProcess(host string, pid int) string {
 func defaultConfig() config {
 	host, _ := os.Hostname()
 	return config{
-		lock: lockConfig{delays: defaultDelays, Terms: lease.Terms{
-			TTL: defaultTTL, Extend: true, Handoffs: defaultHandoffs, HandoffTime: defaultHandoffTime,
+		lock: lockConfig{poll: defaultPause, Terms: lease.Terms{
+			TTL: private.DefaultTTL, Extend: true, Handoffs: defaultHandoffs, HandoffTime: defaultHandoffTime,
 		}},
-		prefix: defaultPrefix,
+		prefix: private.DefaultPrefix,
 		drift:  lease.DefaultDrift,
-		guard:  defaultMaxTTL,
+		guard:  private.DefaultMaxTTL,
 		trace:  &redlockinfo.Trace{},
 		log:    slog.Default(),
 		label:  labelOfProcess(host, os.Getpid()),
@@ -308,9 +304,7 @@ func (c *config) check() error {
 
 // check validates the settings of one call, and derives its defaults.
 func (c *lockConfig) check(l *config) error {
-	if c.Least = c.minValidity; c.Least == 0 {
-		c.Least = c.TTL / 2
-	}
+	c.Least = cmp.Or(c.minValidity, c.TTL/2)
 	drift, longest := l.drift.Of(c.TTL), cmp.Or(l.guard, maxTTL)
 	switch {
 	case l.guard > 0 && c.TTL > l.guard:
@@ -437,29 +431,17 @@ func WithRetry(r Retry) LockOption {
 	return lockOption(func(c *lockConfig) { c.tries, c.pauseFunc = r.Tries, r.Pause })
 }
 
-// delays describes exponential pauses. The pause before retry n (from 1) is
-//
-//	min(Fixed * Growth^(n-1), Cap) + a random part of Random
-//
-// A zero Growth means 1, a zero Cap means no cap.
-type delays struct {
-	Fixed  time.Duration
-	Random time.Duration
-	Growth float64
-	Cap    time.Duration
-}
+// The default pauses before a retry.
+const (
+	shortestPause = 10 * time.Millisecond // before the first retry; each further one is longer by half
+	longestPause  = 250 * time.Millisecond
+	randomPause   = 20 * time.Millisecond // a random part of it is added to each pause
+)
 
-var defaultDelays = delays{
-	Fixed: 10 * time.Millisecond, Random: 20 * time.Millisecond, Growth: 1.5, Cap: 250 * time.Millisecond,
-}
-
-// Delay returns the pause before retry n (from 1); random is a random number in [0, 1).
-func (d delays) Delay(n int, random float64) time.Duration {
-	growth, limit, fixed := cmp.Or(d.Growth, 1), cmp.Or(d.Cap, math.MaxInt64/4), 0.0
-	if d.Fixed > 0 { // otherwise 0 times an infinite growth is NaN
-		fixed = min(float64(d.Fixed)*math.Pow(growth, float64(n-1)), float64(limit))
-	}
-	return time.Duration(fixed) + time.Duration(random*float64(d.Random))
+// defaultPause returns the pause before retry n (from 1).
+func defaultPause(n int) time.Duration {
+	growing := min(float64(shortestPause)*math.Pow(1.5, float64(n-1)), float64(longestPause))
+	return time.Duration(growing + jitter.Float64()*float64(randomPause))
 }
 
 // pause returns the pause before retry n of a call that does not wait in the queues.
@@ -467,16 +449,7 @@ func (c *lockConfig) pause(n int) time.Duration {
 	if c.pauseFunc != nil {
 		return c.pauseFunc(n)
 	}
-	return c.delays.Delay(n, jitter.Float64())
-}
-
-// Pauses implements waitqueue.Delays. The function that it returns may be called any number of times.
-func (c *lockConfig) Pauses() func() time.Duration {
-	n := 0
-	return func() time.Duration {
-		n++
-		return cmp.Or(c.delays.Delay(n, jitter.Float64()), time.Millisecond)
-	}
+	return c.poll(n)
 }
 
 // repeat calls try until it succeeds, ctx ends or the tries are used up. If once is set, it calls try once.
@@ -507,8 +480,7 @@ func (l *shard) repeat(ctx context.Context, op, name string, cfg *lockConfig, on
 			err = ErrClosed
 		}
 		if f, ok := round.AsFailure(last); ok { // add the reason why no other try follows
-			c := *f
-			c.Cause, err = err, &c
+			err = f.Ended(err)
 		}
 		return failed(op, name, err)
 	}
@@ -540,12 +512,13 @@ func (c *lockConfig) limited(ctx context.Context) (context.Context, context.Canc
 // waited returns err with its context error removed if the wait limit has expired rather than the caller's context.
 func waited(caller, limited context.Context, err error) error {
 	var e *LockError
-	if !errors.As(err, &e) || e.cause == nil || caller.Err() != nil || !errors.Is(context.Cause(limited), errWaited) {
+	if !errors.As(err, &e) || e.failure.Cause == nil || caller.Err() != nil ||
+		!errors.Is(context.Cause(limited), errWaited) {
 		return err
 	}
 	over := *e
-	if over.cause = nil; over.decided == nil {
-		over.decided = ErrNoQuorum
+	if over.failure.Cause = nil; over.failure.Decision == nil {
+		over.failure.Decision = ErrNoQuorum
 	}
 	return &over
 }
@@ -566,12 +539,8 @@ func (l *shard) waitReady(ctx context.Context) error {
 		if f == nil {
 			return nil
 		}
-		select {
-		case <-time.After(readyPause):
-		case <-ctx.Done():
-			return failed("wait for a quorum of", l.cfg.prefix, f.Ended(contextError(ctx)))
-		case <-l.closing:
-			return ErrClosed
+		if ended := l.rest(ctx, readyPause); ended != nil {
+			return failed("wait for a quorum of", l.cfg.prefix, f.Ended(ended))
 		}
 	}
 }

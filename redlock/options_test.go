@@ -439,25 +439,13 @@ func TestWarningsOfARedisPool(t *testing.T) {
 
 const ms = time.Millisecond
 
-func TestDelays(t *testing.T) {
-	for _, c := range []struct {
-		d      Delays
-		n      int
-		random float64
-		want   time.Duration
-	}{
-		{Delays{Fixed: ms}, 9, 0.5, ms},
-		{Delays{Fixed: ms, Random: 4 * ms}, 9, 0.5, 3 * ms},
-		{Delays{Fixed: ms, Growth: 2}, 1, 0, ms},
-		{Delays{Fixed: ms, Growth: 2}, 4, 0, 8 * ms},
-		{Delays{Fixed: ms, Growth: 1}, 4000, 0, ms},
-		{Delays{Fixed: ms, Growth: 1.5, Cap: 2 * ms, Random: ms}, 3, 0.5, 2500 * time.Microsecond},
-		{Delays{Fixed: ms, Growth: 1e300, Cap: time.Hour}, 4000, 0, time.Hour},
-		{Delays{Fixed: ms, Growth: 2}, 4000, 0, math.MaxInt64/4 + 1}, // the largest pause without a cap
-		{Delays{Growth: 2, Cap: time.Hour}, 4000, 0, 0},
+// The default pauses grow by half from 10 ms to 250 ms, plus a random part of at most 20 ms.
+func TestDefaultPauses(t *testing.T) {
+	for n, least := range map[int]time.Duration{
+		1: 10 * ms, 2: 15 * ms, 3: 22500 * time.Microsecond, 9: 250 * ms, 4000: 250 * ms,
 	} {
-		if got := c.d.Delay(c.n, c.random); got != c.want {
-			t.Errorf("%+v: the delay before retry %d is %v, want %v", c.d, c.n, got, c.want)
+		if got := defaultPause(n); got < least || got > least+20*ms {
+			t.Errorf("retry %d: %v, want %v to %v", n, got, least, least+20*ms)
 		}
 	}
 }
@@ -471,30 +459,6 @@ func TestRandomPartSpreads(t *testing.T) {
 	}
 	if len(seen) < 50 {
 		t.Errorf("100 calls paused for %d different times", len(seen))
-	}
-}
-
-// A waiting call without a subscription uses its own delays, not those of its Locker, and continues to poll when its
-// tries are used up.
-func TestPausesOfCallApply(t *testing.T) {
-	c := defaultConfig()
-	cfg, err := c.lock.with([]LockOption{WithDelays(Delays{Fixed: 7 * ms, Growth: 2, Cap: 20 * ms})}, &c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 2 { // each call of Pauses starts again with the first pause
-		next := cfg.Pauses()
-		for _, want := range []time.Duration{7 * ms, 14 * ms, 20 * ms, 20 * ms} {
-			if got := next(); got != want {
-				t.Errorf("the pause is %v, want %v", got, want)
-			}
-		}
-	}
-	next := (&lockConfig{delays: Delays{Fixed: ms}, tries: 1}).Pauses()
-	for range 3 {
-		if got := next(); got != ms {
-			t.Errorf("the pause after the last try is %v, want 1ms", got)
-		}
 	}
 }
 

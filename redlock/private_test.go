@@ -62,19 +62,18 @@ func WithHandoff(times int, atMost time.Duration) LockOption {
 // WithTries limits the number of attempts, with the default pauses.
 func WithTries(n int) LockOption { return WithRetry(Retry{Tries: n}) }
 
-// Delays are the pauses between attempts, also of calls that wait in a queue.
-type Delays = delays
-
-func WithDelays(d Delays) LockOption { return lockOption(func(c *lockConfig) { c.delays = d }) }
-
-var DefaultDelays = defaultDelays
+// WithPoll sets the pauses of a call that no wake-ups can reach.
+func WithPoll(d time.Duration) LockOption {
+	return lockOption(func(c *lockConfig) { c.poll = func(int) time.Duration { return d } })
+}
 
 const (
 	MinTTL          = minTTL
+	LongestPause    = longestPause + randomPause
 	MaxTTL          = maxTTL
-	DefaultTTL      = defaultTTL
-	DefaultMaxTTL   = defaultMaxTTL
-	DefaultPrefix   = defaultPrefix
+	DefaultTTL      = private.DefaultTTL
+	DefaultMaxTTL   = private.DefaultMaxTTL
+	DefaultPrefix   = private.DefaultPrefix
 	DefaultHandoffs = defaultHandoffs
 )
 

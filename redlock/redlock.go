@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
@@ -29,17 +28,10 @@ type Locker struct {
 // and needs no reachable master. The caller owns the pool: several Lockers may share it, and the caller must close it
 // after all of them.
 func New(p *pool.Pool, opts ...Option) (*Locker, error) {
-	cfg, err := configure(opts)
-	if err != nil {
-		return nil, err
-	}
-	switch {
-	case p == nil:
+	if p == nil {
 		return nil, invalid("no masters: the pool is nil")
-	case p.Transport().Bucket().Of > 0:
-		return newSharded([]*transport.Transport{p.Transport()}, cfg)
 	}
-	return newLocker([]*transport.Transport{p.Transport()}, cfg, []scripts.Shard{cfg.layout})
+	return newLocker([]*pool.Pool{p}, opts, p.Transport().Bucket().Of > 0)
 }
 
 // NewSharded makes a Locker that distributes names over several shards. A shard is a set of masters with its own pool;
@@ -55,82 +47,73 @@ func New(p *pool.Pool, opts ...Option) (*Locker, error) {
 // For a cluster (redis+cluster://) pass the pools of [pool.OpenBuckets]: each of its buckets is a shard. Otherwise
 // names, options and errors are those of New. NewSharded does not close the pools either.
 func NewSharded(pools []*pool.Pool, opts ...Option) (*Locker, error) {
-	cfg, err := configure(opts)
-	if err != nil {
-		return nil, err
-	}
-	if len(pools) == 0 || len(pools) > sharding.Most {
-		return nil, invalid("the number of pools is %d: it must be from 1 to %d", len(pools), sharding.Most)
-	}
-	all := make([]*transport.Transport, len(pools))
-	for i, p := range pools {
-		if p == nil {
-			return nil, invalid("the pool of shard %d is nil", i+1)
-		}
-		all[i] = p.Transport()
-	}
-	return newSharded(all, cfg)
+	return newLocker(pools, opts, true)
 }
 
-// newSharded numbers the shards: by bucket in a cluster, otherwise in the order given.
-func newSharded(pools []*transport.Transport, cfg *config) (*Locker, error) {
+// inOrder returns the transports of the pools: by bucket in a cluster, otherwise in the order given.
+func inOrder(pools []*pool.Pool) ([]*transport.Transport, error) {
 	n := len(pools)
-	ordered, numbers := make([]*transport.Transport, n), make([]scripts.Shard, n)
-	for i, p := range pools {
-		at := i
-		if b := p.Bucket(); b.Of > 0 {
+	if n == 0 || n > sharding.Most {
+		return nil, invalid("the number of pools is %d: it must be from 1 to %d", n, sharding.Most)
+	}
+	ordered := make([]*transport.Transport, n)
+	for at, p := range pools {
+		if p == nil {
+			return nil, invalid("the pool of shard %d is nil", at+1)
+		}
+		t := p.Transport()
+		if b := t.Bucket(); b.Of > 0 {
 			if b.Of != n {
 				return nil, invalid("a pool is bucket %d of %d of a cluster, and %d pools are given", b.Number, b.Of, n)
 			}
 			at = b.Number - 1
 		}
-		if ordered[at] != nil || slices.Contains(ordered, p) {
+		if ordered[at] != nil || slices.Contains(ordered, t) {
 			return nil, invalid("two shards have the same pool, or the same bucket of a cluster")
 		}
-		ordered[at], numbers[at] = p, scripts.Shard{Number: at + 1, Of: n}
+		ordered[at] = t
 	}
-	switch {
-	case cfg.layout.Of > 0:
-		return nil, invalid("the number of a shard excludes several shards")
-	case cfg.noGuard:
-		return nil, invalid("shards exclude WithoutRestartGuard: the admission records keep clients with different " +
-			"numbers of shards apart")
-	}
-	return newLocker(ordered, cfg, numbers)
+	return ordered, nil
 }
 
-// newLocker makes one shard for each pool and joins them.
-func newLocker(pools []*transport.Transport, cfg *config, numbers []scripts.Shard) (*Locker, error) {
-	l := &Locker{}
-	if len(cfg.sets) > 0 && len(cfg.sets) != len(pools) {
+// newLocker makes one shard for each pool. If sharded is set, it numbers and joins the shards, even a single one.
+func newLocker(pools []*pool.Pool, opts []Option, sharded bool) (*Locker, error) {
+	cfg, err := configure(opts)
+	if err != nil {
+		return nil, err
+	}
+	ordered, err := inOrder(pools)
+	switch {
+	case err != nil:
+		return nil, err
+	case sharded && cfg.layout.Of > 0:
+		return nil, invalid("the number of a shard excludes several shards")
+	case len(cfg.sets) > 0 && len(cfg.sets) != len(pools):
 		return nil, invalid("WithConfiguration has %d configurations, and there are %d shards: give one for each",
 			len(cfg.sets), len(pools))
 	}
-	undo := func(err error) (*Locker, error) {
-		over, cancel := context.WithCancel(context.Background())
-		cancel()
-		for _, s := range l.shards {
-			s.start()
-			_ = s.close(over) // the shard holds no locks
-		}
-		return nil, err
-	}
-	for i, p := range pools {
+	l := &Locker{}
+	for i, t := range ordered {
 		own := *cfg
-		if own.layout = numbers[i]; len(cfg.sets) > 0 && len(cfg.sets[i].Masters) > 0 {
+		if sharded {
+			own.layout = scripts.Shard{Number: i + 1, Of: len(ordered)}
+		}
+		if len(cfg.sets) > 0 && len(cfg.sets[i].Masters) > 0 {
 			own.set = &cfg.sets[i]
 		}
-		own.prefix += p.Bucket().Tag()
-		s, err := newShard(p, own)
+		own.prefix += t.Bucket().Tag()
+		s, err := newShard(t, own)
 		if err != nil {
-			return undo(err)
+			l.abandon()
+			return nil, err
 		}
 		l.shards = append(l.shards, s)
 	}
 	//mutant:one-shard = len(pools) > 1
-	if numbers[0] != cfg.layout { // they were numbered by newSharded
-		if err := l.join(); err != nil {
-			return undo(err)
+	if sharded {
+		for _, s := range l.shards {
+			s.joined = l.shards
+			s.leases.Share(l.shards[0].leases)
 		}
 	}
 	l.warn(cfg)
@@ -140,19 +123,14 @@ func newLocker(pools []*transport.Transport, cfg *config, numbers []scripts.Shar
 	return l, nil
 }
 
-// join connects the shards: they see each other's layout, and names are ordered across them.
-func (l *Locker) join() error {
-	members := make([]*sharding.Member, len(l.shards))
-	for i, s := range l.shards {
-		members[i] = s.member
-	}
-	if err := sharding.Join(members); err != nil {
-		return invalid("%v", err)
-	}
+// abandon ends the shards of a Locker that could not be made.
+func (l *Locker) abandon() {
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
 	for _, s := range l.shards {
-		s.leases.Share(l.shards[0].leases)
+		s.start()
+		_ = s.close(over) // the shard holds no locks
 	}
-	return nil
 }
 
 // warn reports the risks of an allowed configuration to the log and the trace.
@@ -176,7 +154,7 @@ func (l *Locker) warn(cfg *config) {
 	for _, s := range l.shards {
 		for _, w := range s.warnings {
 			s.events.Log(slog.LevelWarn, w)
-			s.events.post(redlockinfo.Event{Kind: kindWarning, Time: time.Now(), Err: errors.New(w)})
+			s.events.post(redlockinfo.Event{Kind: "warning", Err: errors.New(w)})
 		}
 	}
 }
@@ -194,27 +172,24 @@ func (l *Locker) each(f func(i int, s *shard) error) error {
 	if len(l.shards) == 1 {
 		return f(0, l.shards[0])
 	}
-	errs := make([]error, len(l.shards))
-	var wg sync.WaitGroup
-	for i, s := range l.shards {
-		wg.Go(func() {
-			if err := f(i, s); err != nil {
-				errs[i] = fmt.Errorf("%s: %w", s.deployment(), err)
-			}
-		})
-	}
-	wg.Wait()
-	return joinErrors(errs...)
+	return joinErrors(concurrently(len(l.shards), func(i int) error {
+		s := l.shards[i]
+		if err := f(i, s); err != nil {
+			return fmt.Errorf("%s: %w", s.deployment(), err)
+		}
+		return nil
+	})...)
 }
 
-// gather concatenates the lists of all shards.
-func gather[T any](l *Locker, f func(s *shard) ([]T, error)) ([]T, error) {
-	lists := make([][]T, len(l.shards))
-	err := l.each(func(i int, s *shard) (err error) {
-		lists[i], err = f(s)
-		return err
-	})
-	return slices.Concat(lists...), err
+// concurrently calls f with the numbers 0 to n-1 on goroutines, and returns the errors.
+func concurrently(n int, f func(i int) error) []error {
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { errs[i] = f(i) })
+	}
+	wg.Wait()
+	return errs
 }
 
 // checkName returns an error if this shard cannot lock name.
@@ -222,10 +197,7 @@ func (l *shard) checkName(name string) error {
 	if err := scripts.CheckName(name); err != nil {
 		return invalid("%v", err)
 	}
-	if l.member == nil {
-		return nil
-	}
-	if g := l.cfg.layout; sharding.Pick(name, g.Of) != g.Number {
+	if g := l.cfg.layout; g.Of > 0 && sharding.Pick(name, g.Of) != g.Number {
 		return invalid("%.80q belongs to shard %d of %d, and this Locker has shard %d alone",
 			name, sharding.Pick(name, g.Of), g.Of, g.Number)
 	}
@@ -259,12 +231,10 @@ func (l *Locker) take(ctx context.Context, name string, opts []LockOption, wait 
 	if err != nil {
 		return nil, err
 	}
-	if e := l.of(name).events; e.trace.Event != nil {
-		return e.acquiring(ctx, opOf(scripts.Plain, wait), name, func(stats *lease.AcquireStats) (*Lock, error) {
-			return s.acquire(ctx, wait, stats)
-		})
-	}
-	return s.acquire(ctx, wait, nil)
+	op := opOf(scripts.Plain, wait)
+	return l.of(name).events.acquiring(ctx, op, name, func(stats *lease.AcquireStats) (*Lock, error) {
+		return s.acquire(ctx, wait, stats)
+	})
 }
 
 // TryLock acquires the lock of name without waiting for another holder. It gets a free name only if no other client
@@ -323,13 +293,13 @@ func (l *Locker) TryDo(ctx context.Context, name string, f func(ctx context.Cont
 // which all are held. Errors are those of Lock; its LockError names the name that could not be locked. On failure
 // nothing is held, as with Lock.
 func (l *Locker) LockAll(ctx context.Context, names []string, opts ...LockOption) (*Locks, error) {
-	return takeAll(ctx, l.of, names, opts, true)
+	return l.takeAll(ctx, names, opts, true)
 }
 
 // TryLockAll acquires the locks of all names in one attempt each, or none, and does not wait for other holders. Errors
 // are those of [Locker.TryLock] for the first name that was refused.
 func (l *Locker) TryLockAll(ctx context.Context, names []string, opts ...LockOption) (*Locks, error) {
-	return takeAll(ctx, l.of, names, opts, false)
+	return l.takeAll(ctx, names, opts, false)
 }
 
 // DoAll runs f while holding the locks of all names, as [Locker.Do] does for one. [TokenOf] returns the token of each.
@@ -337,7 +307,11 @@ func (l *Locker) DoAll(
 	ctx context.Context, names []string, f func(ctx context.Context) error, opts ...LockOption,
 ) error {
 	locks, err := l.LockAll(ctx, names, opts...)
-	return locks.during(ctx, f, err)
+	if err != nil {
+		return err
+	}
+	err, lost := during(ctx, locks, f)
+	return joinErrors(ofFunction(err), lost)
 }
 
 // RWLock returns the reader/writer lock of name. It sends nothing; the methods of the RWLock check the name.
@@ -375,16 +349,9 @@ func (l *Locker) WaitReady(ctx context.Context) error {
 
 // Stats returns the counts of the Locker. It sends nothing and does not block.
 func (l *Locker) Stats() Stats {
-	sum := Stats{Waiting: map[string]int{}}
+	sum := Stats{Held: []string{}, Waiting: map[string]int{}}
 	for _, s := range l.shards {
-		one := s.stats()
-		sum.Held = append(sum.Held, one.Held...)
-		for reason, n := range one.Waiting {
-			sum.Waiting[reason] += n
-		}
-		sum.Unconfirmed += one.Unconfirmed
-		sum.Dropped += one.Dropped
-		sum.Panics += one.Panics
+		sum.add(s)
 	}
 	return sum
 }

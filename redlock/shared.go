@@ -82,36 +82,31 @@ func (k *Lock) Downgrade(ctx context.Context, opts ...LockOption) (*Lock, error)
 	if k == nil {
 		return nil, errNoLock
 	}
-	return k.l.events.acquiring(ctx, "downgrade", k.Name(), func(c *lease.AcquireStats) (*Lock, error) {
-		return k.downgrade(ctx, opts, c)
-	})
-}
-
-// downgrade implements Downgrade without its trace.
-func (k *Lock) downgrade(ctx context.Context, opts []LockOption, course *lease.AcquireStats) (*Lock, error) {
 	l, name := k.l, k.Name()
-	if k.hold.Lease().Role() != scripts.Writer {
-		return nil, invalid("downgrade %.80q: it is not the lock of a writer (RWLock.Lock)", name)
-	}
-	cfg, err := l.configOf(name, scripts.Reader, opts)
-	if err != nil {
-		return nil, err
-	}
-	if !l.enter() {
-		return nil, ErrClosed
-	}
-	defer l.leave()
-	id, ballot, err := k.hold.Downgrade()
-	switch {
-	case errors.Is(err, lease.ErrNested):
-		return nil, invalid("downgrade %.80q: %s", name, plain(err))
-	case err != nil:
-		return nil, &LockError{Op: "downgrade", Name: name, decided: err}
-	}
-	reader := &Lock{l: l, keys: scripts.Prefix(l.cfg.prefix).KeysOf(name, scripts.Reader)}
-	g := l.leases.NewImport(name, &reader.keys, id)
-	g.Inherits(ballot)
-	return l.importAs(ctx, "downgrade", exportedLock{name: name, id: id, token: ballot}, g, reader, cfg, course)
+	return l.events.acquiring(ctx, "downgrade", name, func(stats *lease.AcquireStats) (*Lock, error) {
+		if k.hold.Lease().Role() != scripts.Writer {
+			return nil, invalid("downgrade %.80q: it is not the lock of a writer (RWLock.Lock)", name)
+		}
+		cfg, err := l.configOf(name, scripts.Reader, opts)
+		if err != nil {
+			return nil, err
+		}
+		if !l.enter() {
+			return nil, ErrClosed
+		}
+		defer l.leave()
+		id, ballot, err := k.hold.Downgrade()
+		switch {
+		case errors.Is(err, lease.ErrNested):
+			return nil, invalid("downgrade %.80q: %s", name, plain(err))
+		case err != nil:
+			return nil, lockError("downgrade", name, err)
+		}
+		reader := &Lock{l: l, keys: scripts.Prefix(l.cfg.prefix).KeysOf(name, scripts.Reader)}
+		g := l.leases.NewImport(name, &reader.keys, id)
+		g.Inherits(ballot)
+		return l.importAs(ctx, "downgrade", exportedLock{name: name, id: id, token: ballot}, g, reader, cfg, stats)
+	})
 }
 
 // shared returns a copy of c for a lock of an RWLock.
@@ -122,21 +117,6 @@ func (c *lockConfig) shared() (*lockConfig, error) {
 	changed := *c
 	changed.Handoffs, changed.Linger = 0, 0
 	return &changed, nil
-}
-
-// mayEnter returns an error if a context must not lock a name in this role. own is the lock of the name that the
-// context owns, or nil.
-func mayEnter(own *lease.Hold, role scripts.Role) error {
-	if own == nil {
-		return nil
-	}
-	switch has := own.Lease().Role(); {
-	case (has == scripts.Plain) != (role == scripts.Plain):
-		return errLockKind
-	case has == scripts.Reader && role == scripts.Writer && own.Err() == nil: // else re-entry says why it ended
-		return errUpgrade
-	}
-	return nil
 }
 
 // opOf returns the name of a call that acquires a lock.

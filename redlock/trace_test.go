@@ -11,8 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hashicorp/go-multierror"
-
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock/internal/dispatch"
@@ -101,16 +99,17 @@ func TestMissingTraceAllocatesNothing(t *testing.T) {
 func TestOutcomeNamesEachError(t *testing.T) {
 	seen := map[string]error{}
 	for _, o := range outcomes {
-		word := Outcome(&LockError{decided: o.err, masters: &multierror.Error{Errors: []error{context.Canceled}}})
+		word := Outcome(&LockError{failure: round.Failure{Decision: o.err, Masters: []error{context.Canceled}}})
 		if word != o.word || seen[word] != nil {
 			t.Errorf("the word for %v is %q, want %q; so far this was the word for %v", o.err, word, o.word, seen[word])
 		}
 		seen[word] = o.err
 	}
 	for want, err := range map[string]error{
-		"ok": nil, "other": errors.New("of the caller"), "held": &LockError{decided: ErrHeld, cause: context.Canceled},
-		"timeout": &LockError{cause: context.DeadlineExceeded}, "invalid": invalid("TTL"),
-		"no_quorum": &LockError{decided: ErrNoQuorum, masters: &multierror.Error{Errors: []error{ErrTTLTooLong}}},
+		"ok": nil, "other": errors.New("of the caller"), "invalid": invalid("TTL"),
+		"held":      &LockError{failure: round.Failure{Decision: ErrHeld, Cause: context.Canceled}},
+		"timeout":   &LockError{failure: round.Failure{Cause: context.DeadlineExceeded}},
+		"no_quorum": &LockError{failure: round.Failure{Decision: ErrNoQuorum, Masters: []error{ErrTTLTooLong}}},
 	} {
 		if got := Outcome(err); got != want {
 			t.Errorf("the word for %v is %q, want %q", err, got, want)
@@ -126,7 +125,7 @@ func TestStarvedCallsDoNotCountOneAnother(t *testing.T) {
 		log := new(bytes.Buffer)
 		j := &journal{
 			Queue:    dispatch.New(slog.NewTextHandler(log, nil), slog.String("owner", "web-1")),
-			shortage: func() *shortage { counted.Add(1); return &shortage{} },
+			shortage: func() []slog.Attr { counted.Add(1); return []slog.Attr{} },
 		}
 		defer j.close()
 		for range 1000 {

@@ -14,8 +14,8 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// unpolled sets delays that are longer than any test, so a waiter makes progress only if it is woken.
-var unpolled = redlock.WithDelays(redlock.Delays{Fixed: time.Hour})
+// unpolled is a pause longer than any test, so a waiter with it makes progress only if it is woken.
+var unpolled = redlock.WithPoll(time.Hour)
 
 // A release wakes the next waiter, which has the lock two round trips after Unlock was called: half a trip for the
 // release, half for the wake-up, and one for the acquire.
@@ -62,7 +62,7 @@ func TestWaitEndsWithoutSubscriptions(t *testing.T) {
 			}
 			w.unlock(k)
 			next, took := c.timed(time.Minute)
-			longest := redlock.DefaultDelays.Cap + redlock.DefaultDelays.Random
+			longest := redlock.LongestPause
 			if took > longest && when == "before" || took > 5*time.Second {
 				w.Errorf("subscriptions cut %s: acquired %v after the release", when, took)
 			}

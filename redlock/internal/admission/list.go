@@ -32,6 +32,9 @@ func (f *Deployment) agrees(j int) bool {
 	return r.Masters == c.Masters
 }
 
+// confirms reports whether the record that was read on the present connection to master j agrees.
+func (f *Deployment) confirms(j int) bool { return f.Facts[j].shown() && f.agrees(j) }
+
 // objects reports whether the record that was read on the present connection to master j contains another
 // configuration.
 func (f *Deployment) objects(j int) bool {
@@ -42,23 +45,13 @@ func (f *Deployment) objects(j int) bool {
 // established reports whether a majority has been admitted in this client's configuration, according to the records
 // that were read last.
 func (f *Deployment) established() bool {
-	var admitted quorum.Set
-	for j := range f.Config.Rule.All().All() {
-		if f.Facts[j].Record.Admitted && f.agrees(j) {
-			admitted |= quorum.One(j)
-		}
-	}
-	return f.Config.Rule.Won(admitted)
+	rule := f.Config.Rule
+	return rule.Won(rule.All().Where(func(j int) bool { return f.Facts[j].Record.Admitted && f.agrees(j) }))
 }
 
 // read returns the masters that have reported, on the present connection, their record or that they have none.
-func (f *Deployment) read() (set quorum.Set) {
-	for j := range f.Config.Follow.All().All() {
-		if f.Facts[j].Read {
-			set |= quorum.One(j)
-		}
-	}
-	return set
+func (f *Deployment) read() quorum.Set {
+	return f.Config.Follow.All().Where(func(j int) bool { return f.Facts[j].Read })
 }
 
 // mayWrite returns nil if this client may write its configuration into the record of master i, and otherwise the
@@ -82,24 +75,18 @@ func (f *Deployment) mayWrite(i int) error {
 // Replacing it is safe if the records of a majority contain this client's configuration, or if a majority was read
 // and no record of another master contains a different configuration.
 func (f *Deployment) mayReplace(i int) error {
-	all := f.Config.Follow.All()
-	var agree quorum.Set
-	var err error
-	for j := range all.All() {
-		if f.Facts[j].shown() && f.agrees(j) {
-			agree |= quorum.One(j)
-		} else if j != i && err == nil && f.objects(j) {
-			err = f.otherMasters(i, j)
-		}
-	}
 	rule, read := f.Config.Follow.Of(i), f.read()
+	sure, others := f.strayness(i)
 	switch {
-	case rule.Won(agree):
+	case sure:
 		return nil
 	case !rule.Won(read):
 		return fmt.Errorf("the records of %d masters can be read, %d are needed", (read & rule.All()).Len(), rule.Least())
 	}
-	return err
+	for j := range others.All() {
+		return f.otherMasters(i, j)
+	}
+	return nil
 }
 
 // seen reports whether every relevant record has been read, so that the quarantine of master i may end. If not,
@@ -122,7 +109,7 @@ func (f *Deployment) seen(i int) (gather quorum.Set, ok bool) {
 	for j := range all.All() {
 		fact := &f.Facts[j]
 		// No client writes a record on such a master.
-		stuck := fact.Err != nil || fact.Bad != nil || skew.Excludes(fact.Away) || f.shortBacklog(j) != nil
+		stuck := fact.Err != nil || fact.Bad != nil || skew.Excludes(fact.Off) || f.shortBacklog(j) != nil
 		// After a shorter outage the master may vote for clients with another list. There are two cases without a wait: an
 		// operator admits master i, and knows which masters are down; or this client has never read the record of the
 		// master, and the client may not run for as long as a quarantine lasts.
@@ -166,9 +153,9 @@ func (f *Deployment) otherMasters(i, j int) error {
 	here := fmt.Sprintf("epoch %d and the masters %s", c.Epoch, lists(c.Masters, c.Next))
 	there := fmt.Sprintf("epoch %d and the masters %s%s", r.Epoch, lists(r.Masters, r.Next),
 		difference(c.Masters+","+c.Next, r.Masters+","+r.Next))
-	sure, perhaps := f.strayness(j)
+	sure, others := f.strayness(j)
 	stray := ""
-	if perhaps {
+	if others == 0 && c.Follow.Of(j).Won(f.read()) {
 		stray = fmt.Sprintf(", unless that record is a stray one (redlock quarantine --master %s)", f.Addr(j))
 	}
 	switch {
@@ -180,8 +167,7 @@ func (f *Deployment) otherMasters(i, j int) error {
 			ErrShardLayout, shard(f.Shard), record, shard(r.Shard), stray), stepShards)
 	case r.Epoch > c.Epoch && r.Masters == c.Masters && r.Next == c.Next:
 		return fmt.Errorf("%w: %s has the masters of this client at epoch %d, which it uses as soon as a majority of them "+
-			"can "+
-			"be read", ErrOldMasters, record, r.Epoch)
+			"can be read", ErrOldMasters, record, r.Epoch)
 	case r.Epoch > c.Epoch:
 		return adviseList(fmt.Errorf("%w: the list of this client is out of date: it has %s, and %s has %s", ErrOldMasters,
 			here, record, there), stepEpoch, r.Epoch, lists(r.Masters, r.Next))
@@ -195,26 +181,16 @@ func (f *Deployment) otherMasters(i, j int) error {
 		ErrMasterList, here, record, there, stray), stepList)
 }
 
-// strayness reports whether the record of master j is a stray one. sure is true if the records of a majority contain
-// this client's configuration, perhaps if a majority was read and no other master objects. In both cases mayReplace
-// allows an operator to replace the record.
-func (f *Deployment) strayness(j int) (sure, perhaps bool) {
-	var agree quorum.Set
-	others := false
-	for k := range f.Config.Follow.All().All() {
-		if f.Facts[k].shown() && f.agrees(k) {
-			agree |= quorum.One(k)
-		}
-		others = others || k != j && f.objects(k)
-	}
-	rule := f.Config.Follow.Of(j)
-	return rule.Won(agree), rule.Won(f.read()) && !others
+// strayness reports whether the record of master j is surely a stray one: the records of a majority contain this
+// client's configuration. others are the other masters whose records contain another one.
+func (f *Deployment) strayness(j int) (sure bool, others quorum.Set) {
+	all := f.Config.Follow.All()
+	return f.Config.Follow.Of(j).Won(all.Where(f.confirms)), all.Where(f.objects) &^ quorum.One(j)
 }
 
 func (f *Deployment) incomplete(j int) error {
 	return advise(fmt.Errorf("%w: on %s its set may act alone up to epoch %d, this client has %d", ErrIncomplete,
-		f.Addr(j),
-		f.Facts[j].Record.Alone, f.Config.Needs(j)), stepBefore, f.Config.Needs(j)-1)
+		f.Addr(j), f.Facts[j].Record.Alone, f.Config.Needs(j)), stepBefore, f.Config.Needs(j)-1)
 }
 
 // difference formats the masters that are only in the list of this client or only in that of a record; "" for none.

@@ -19,33 +19,40 @@ func shard(g scripts.Shard) string {
 //mutant:shards-seen = true
 func (f *Deployment) mayBegin() bool { return f.Shard == (scripts.Shard{}) || f.Agreed || f.Begun() }
 
+// Agreed returns the values of Deployment.Agreed and Stranger, from the Views of all shards: a shard has begun, or the
+// masters of all shards name their own shard; and otherwise, the record of a master names another shard.
+func Agreed(shards []*View) (agreed, stranger bool) {
+	named := len(shards) > 0
+	for _, v := range shards {
+		if v.Begun {
+			return true, false
+		}
+		named = named && v.Named
+		stranger = stranger || v.Other
+	}
+	return named, stranger && !named
+}
+
 // Begun reports whether some master has been admitted as one of this shard.
 func (f *Deployment) Begun() bool {
-	for j := range f.Config.Follow.All().All() {
-		if fact := &f.Facts[j]; fact.hasRecord() && fact.Record.Admitted && fact.Record.Shard == f.Shard {
-			return true
-		}
-	}
-	return false
+	return f.Config.Follow.All().Where(func(j int) bool {
+		fact := &f.Facts[j]
+		return fact.hasRecord() && fact.Record.Admitted && fact.Record.Shard == f.Shard
+	}) != 0
 }
 
 // Other reports whether the record of some master contains another shard.
 func (f *Deployment) Other() bool {
-	for j := range f.Config.Rule.All().All() {
-		if fact := &f.Facts[j]; fact.shown() && fact.Record.Shard != f.Shard {
-			return true
-		}
-	}
-	return false
+	return f.Config.Rule.All().Where(func(j int) bool {
+		return f.Facts[j].shown() && f.Facts[j].Record.Shard != f.Shard
+	}) != 0
 }
 
 // Named reports whether the records of all masters contain this shard.
 func (f *Deployment) Named() bool {
-	for j := range f.Config.Rule.All().All() {
-		//mutant:shards-all-masters = j < 2 && (!fact.shown() || fact.Record.Shard != f.Shard)
-		if fact := &f.Facts[j]; !fact.shown() || fact.Record.Shard != f.Shard {
-			return false
-		}
-	}
-	return true
+	all := f.Config.Rule.All()
+	return all.Where(func(j int) bool {
+		//mutant:shards-all-masters = j >= 2 || f.Facts[j].shown() && f.Facts[j].Record.Shard == f.Shard
+		return f.Facts[j].shown() && f.Facts[j].Record.Shard == f.Shard
+	}) == all
 }

@@ -145,3 +145,26 @@ func TestStrangerClaimsNothing(t *testing.T) {
 		t.Error("Other is false although a master has no shard")
 	}
 }
+
+// The shards agree once one of them has begun, or the masters of each of them all name it. Until then a master that
+// shows another shard is a stranger.
+func TestShardsAgree(t *testing.T) {
+	unseen, named, begun, other := &View{}, &View{Named: true}, &View{Begun: true}, &View{Other: true}
+	for _, c := range []struct {
+		shards           []*View
+		agreed, stranger bool
+	}{
+		{nil, false, false}, // the Locker has one shard alone
+		{[]*View{unseen, unseen}, false, false},
+		{[]*View{named, unseen}, false, false},
+		{[]*View{named, named}, true, false},
+		{[]*View{unseen, begun}, true, false},
+		{[]*View{unseen, other}, false, true},
+		{[]*View{other, begun}, true, false},
+		{[]*View{named, {Named: true, Other: true}}, true, false}, // it has named its shard before
+	} {
+		if agreed, stranger := Agreed(c.shards); agreed != c.agreed || stranger != c.stranger {
+			t.Errorf("%+v: agreed %v, stranger %v", c, agreed, stranger)
+		}
+	}
+}

@@ -57,8 +57,8 @@ type View struct {
 	Voting     quorum.Set
 	Connecting quorum.Set
 	Encoder    *scripts.Encoder
-	// If the masters are a shard: Named is true if the records of all of them contain this shard, Begun if one of them
-	// was admitted as a master of this shard, and Other if the record of one of them contains another shard.
+	// If the masters are a shard: Named is true once the records of all of them have contained this shard, Begun once one
+	// of them was admitted as a master of this shard, and Other while the record of one of them contains another shard.
 	Named, Begun, Other bool
 }
 

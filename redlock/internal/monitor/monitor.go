@@ -192,23 +192,21 @@ func (m *Monitor) decide() time.Duration {
 		Config: c, Masters: make([]admission.State, len(m.facts)), Encoder: scripts.NewEncoder(m.settings.Prefix, c.Epoch),
 	}
 	if deployment.Shard.Of > 0 {
-		next.Named, next.Begun, next.Other = deployment.Named(), deployment.Begun(), deployment.Other()
+		last := m.view.Load()
+		next.Named, next.Begun = last.Named || deployment.Named(), last.Begun || deployment.Begun()
+		next.Other = deployment.Other()
 	}
 	for i := range masters(c).All() {
 		st, move := deployment.Judge(i)
 		idle = min(idle, m.makeMove(i, move, deployment, now))
 		next.Masters[i] = st
-		if st.Phase == admission.Voting {
-			m.byHand.voted |= quorum.One(i)
-		}
-		switch {
-		case !c.Rule.All().Has(i): // the master is only being admitted
-		case st.Phase == admission.Voting:
-			next.Voting |= quorum.One(i)
-		case st.Phase == admission.Connecting:
-			next.Connecting |= quorum.One(i)
-		}
 	}
+	in := func(p admission.Phase) quorum.Set {
+		return masters(c).Where(func(i int) bool { return next.Masters[i].Phase == p })
+	}
+	m.byHand.voted |= in(admission.Voting)
+	// Masters outside of the rule are only being admitted.
+	next.Voting, next.Connecting = in(admission.Voting)&c.Rule.All(), in(admission.Connecting)&c.Rule.All()
 	// While no quorum votes, no client acquires locks, and so none would notice that a voting master has lost its record.
 	//mutant:deployment-guard-time = false
 	if m.settings.Guard > 0 && !c.Rule.Won(next.Voting) {
@@ -249,7 +247,7 @@ func (m *Monitor) deployment(at clock.Instant) *admission.Deployment {
 	m.grow(m.config.Slots)
 	for i := range m.facts {
 		f := &m.facts[i]
-		f.Own, f.Away, f.Off = m.settings.Clocks.Own(at, i), m.settings.Clocks.Away(i), m.settings.Clocks.Off(i)
+		f.Own, f.Off = m.settings.Clocks.Own(at, i), m.settings.Clocks.Off(i)
 	}
 	now := quorum.Set(0)
 	if m.byHand.calls > 0 {

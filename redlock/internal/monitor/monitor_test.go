@@ -343,3 +343,19 @@ func TestQuarantineByHandOfAStrayRecord(t *testing.T) {
 		r.phases("after the minute", admission.Voting)
 	}, nil)
 }
+
+// A shard whose masters have named it, and which has begun, stays so in the View after they have lost their records.
+func TestShardStaysNamedAndBegun(t *testing.T) {
+	virtual(t, 3, func(r *rig) {
+		after(40 * time.Second)
+		for i := range 3 {
+			r.masters.Master(i).Restart(false)
+		}
+		after(10 * time.Millisecond)
+		if v := r.View(); v.Voting != 0 || !v.Named || !v.Begun {
+			r.Errorf("voting %b, named %v, begun %v", v.Voting, v.Named, v.Begun)
+		}
+	}, func(s *monitor.Settings) {
+		s.Shard, s.AgreedFunc = scripts.Shard{Number: 1, Of: 2}, func() (bool, bool) { return true, false }
+	}, memory.Fresh())
+}

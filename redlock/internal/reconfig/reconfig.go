@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/skew"
@@ -51,7 +52,7 @@ func Next(s Seen, want *quorum.Config) (Step, error) {
 		return Adopt, nil
 	//mutant:together = false
 	case !alone.MajorityOf(want.Rule.Old):
-		return Stay, incomplete(alone, want.Rule.Old)
+		return Stay, incomplete(alone.Len(), want.Rule.Old)
 	case !s.Carried:
 		return Carry, nil
 	}
@@ -85,8 +86,7 @@ func (s Seen) follows(want *quorum.Config) error {
 		return fmt.Errorf("epoch %d is to have the next masters of epoch %d, or the old ones if the change was given up, "+
 			"and names others", want.Epoch, now.Epoch)
 	case !now.Rule.Joint() && want.Rule.Old != now.Rule.Old:
-		return fmt.Errorf("epoch %d must have the masters of epoch %d as the old ones",
-			want.Epoch, now.Epoch)
+		return fmt.Errorf("epoch %d must have the masters of epoch %d as the old ones", want.Epoch, now.Epoch)
 	}
 	return nil
 }
@@ -125,49 +125,36 @@ func names(st *admission.State, c *quorum.Config) bool {
 }
 
 // those returns the masters of a set for which the function is returns true. It omits masters that are down.
-func (s Seen) those(set quorum.Set, is func(i int, st *admission.State) bool) (yes quorum.Set) {
-	for i := range set.All() {
-		if i < len(s.Masters) && s.Masters[i].Phase != admission.Down && is(i, &s.Masters[i]) {
-			yes |= quorum.One(i)
-		}
-	}
-	return yes
+func (s Seen) those(set quorum.Set, is func(i int, st *admission.State) bool) quorum.Set {
+	return set.Where(func(i int) bool {
+		return i < len(s.Masters) && s.Masters[i].Phase != admission.Down && is(i, &s.Masters[i])
+	})
 }
 
 // incomplete returns the error of a step for which too few masters of a set are ready.
-func incomplete(ready, set quorum.Set) error {
+func incomplete(ready int, set quorum.Set) error {
 	return fmt.Errorf("%w: %d of %d masters are ready for it, %d are needed", admission.ErrIncomplete,
-		(ready & set).Len(), set.Len(), quorum.Quorum(set.Len()))
+		ready, set.Len(), quorum.Quorum(set.Len()))
 }
 
-// Progress is the progress of the change away from the old masters of an odd epoch, or to the masters of an even one.
-type Progress struct {
-	Raised    quorum.Set    // the old masters whose records have the epoch or a later one
-	RaisedAll bool          // Raised contains a majority
-	Open      quorum.Set    // masters of the final configuration whose records allow it to act alone
-	OpenAll   bool          // Open contains a majority
-	Complete  bool          // a majority of the old masters has had the epoch for long enough
-	Left      time.Duration // remaining time, if RaisedAll
-}
-
-// Look returns the progress of the change.
-func Look(s Seen) (p Progress) {
+// Look returns the progress of the change away from the old masters of an odd epoch, or to the masters of an even one.
+func Look(s Seen) (p private.Change) {
 	c := s.Config
 	target, epoch, list := c.Rule.Old, c.Epoch, c.Masters
 	if c.Rule.Joint() {
 		target, epoch, list = c.Rule.Next, c.Epoch+1, c.Next
 	}
-	p.Open = s.mayActAlone(target, epoch, list)
-	p.OpenAll = p.Open.MajorityOf(target)
-	p.Raised = s.those(c.Rule.Old, func(_ int, st *admission.State) bool {
+	open := s.mayActAlone(target, epoch, list)
+	p.Open, p.OpenAll = open.Len(), open.MajorityOf(target)
+	raised := s.those(c.Rule.Old, func(_ int, st *admission.State) bool {
 		return st.Record.Epoch >= c.Epoch && names(st, c)
 	})
-	p.RaisedAll = p.Raised.MajorityOf(c.Rule.Old)
+	p.Raised, p.RaisedAll = raised.Len(), raised.MajorityOf(c.Rule.Old)
 	if !p.RaisedAll || !c.Rule.Joint() {
 		return p
 	}
 	var lefts []time.Duration
-	for i := range p.Raised.All() {
+	for i := range raised.All() {
 		lefts = append(lefts, s.needed()-ballot.Span(s.Masters[i].Read-s.Masters[i].Record.Raised))
 	}
 	slices.Sort(lefts)
@@ -195,45 +182,44 @@ type Writing struct {
 }
 
 // Raise returns the numbers that make the masters refuse clients with an earlier epoch.
-func Raise(s Seen) (Writing, error) {
+func Raise(s Seen) ([]Writing, error) {
 	c := s.Config
 	if c.Epoch == 0 {
-		return Writing{}, fmt.Errorf("the configuration has epoch 0, the first, which is not written")
+		return nil, fmt.Errorf("the configuration has epoch 0, the first, which is not written")
 	}
 	w := Writing{Rule: c.Rule, Record: record(c)}
 	if !c.Rule.Joint() {
 		if p := Look(s); !p.OpenAll {
-			return Writing{}, incomplete(p.Open, c.Rule.Old)
+			return nil, incomplete(p.Open, c.Rule.Old)
 		}
 		w.Record.Alone = c.Epoch
 	}
-	return w, nil
+	return []Writing{w}, nil
 }
 
 // Finish returns the numbers that allow the next masters to act alone.
-func Finish(s Seen) (Writing, error) {
+func Finish(s Seen) ([]Writing, error) {
 	c, p := s.Config, Look(s)
 	aborted := s.those(c.Rule.Old, func(_ int, st *admission.State) bool {
 		return st.Record.Epoch > c.Epoch && st.Record.Masters == c.Masters
 	})
 	switch {
 	case !c.Rule.Joint():
-		return Writing{}, fmt.Errorf("the configuration has epoch %d, and no change is in progress", c.Epoch)
+		return nil, fmt.Errorf("the configuration has epoch %d, and no change is in progress", c.Epoch)
 	//mutant:finish-given-up = false
 	case aborted != 0:
-		return Writing{}, fmt.Errorf("the change of epoch %d was given up", c.Epoch)
+		return nil, fmt.Errorf("the change of epoch %d was given up", c.Epoch)
 	case p.OpenAll || p.Complete:
 	case !p.RaisedAll:
-		return Writing{},
-			fmt.Errorf("%w: %d of %d old masters have epoch %d, and a majority is needed; see redlock set --raise",
-				admission.ErrIncomplete, p.Raised.Len(), c.Rule.Old.Len(), c.Epoch)
+		return nil, fmt.Errorf("%w: %d of %d old masters have epoch %d, and a majority is needed; see redlock set --raise",
+			admission.ErrIncomplete, p.Raised, c.Rule.Old.Len(), c.Epoch)
 	default:
-		return Writing{}, fmt.Errorf("%w: locks of the old masters alone may live for another %v",
+		return nil, fmt.Errorf("%w: locks of the old masters alone may live for another %v",
 			admission.ErrIncomplete, p.Left.Round(time.Millisecond))
 	}
 	w := Writing{Rule: quorum.Rule{Old: c.Rule.Next}, Record: record(c)}
 	w.Record.Alone = c.Epoch + 1
-	return w, nil
+	return []Writing{w}, nil
 }
 
 // Abort returns two writings that make the old masters act alone again. The first prevents the next masters from

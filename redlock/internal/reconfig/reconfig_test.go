@@ -89,6 +89,14 @@ func TestNextAsTable(t *testing.T) {
 	}
 }
 
+// one returns the only writing of list, or the zero Writing if there are several.
+func one(list []Writing, err error) (Writing, error) {
+	if len(list) != 1 {
+		return Writing{}, err
+	}
+	return list[0], err
+}
+
 func TestRaiseAndFinishNeedRecords(t *testing.T) {
 	const now = int64(1e15)
 	raised := func(set quorum.Set, ago time.Duration) Seen {
@@ -99,7 +107,7 @@ func TestRaiseAndFinishNeedRecords(t *testing.T) {
 	if _, err := Raise(Seen{Config: states[0], Masters: masters(now)}); err == nil {
 		t.Error("epoch 0 was raised")
 	}
-	w, err := Raise(raised(0, 0))
+	w, err := one(Raise(raised(0, 0)))
 	if err != nil || w.Rule != states[1].Rule || w.Record != (scripts.Record{Epoch: 1}) {
 		t.Errorf("Raise returned %+v, %v", w, err)
 	}
@@ -115,7 +123,7 @@ func TestRaiseAndFinishNeedRecords(t *testing.T) {
 			t.Errorf("Finish returned %v, want an error with %q", err, c.text)
 		}
 	}
-	w, err = Finish(raised(0b011, time.Minute))
+	w, err = one(Finish(raised(0b011, time.Minute)))
 	if err != nil || w.Rule != (quorum.Rule{Old: next}) || w.Record.Epoch != 1 || w.Record.Alone != 2 {
 		t.Errorf("Finish returned %+v, %v", w, err)
 	}
@@ -123,8 +131,8 @@ func TestRaiseAndFinishNeedRecords(t *testing.T) {
 		t.Errorf("epoch 2 was raised although the next masters still need the old ones: %v", err)
 	}
 	open := having(masters(now), next, func(s *admission.State) { s.Record.Alone = 2 })
-	if w, err = Raise(Seen{Config: states[2], Masters: open}); err != nil || w.Record.Alone != 2 {
-		t.Errorf("Raise of epoch 2 returned %+v, %v", w, err)
+	if w, err = one(Raise(Seen{Config: states[2], Masters: open})); err != nil || w.Record.Alone != 2 {
+		t.Errorf("raise epoch 2: %+v, %v", w, err)
 	}
 	has := func(epoch, alone int64) bool {
 		return w.Has(&admission.State{Record: scripts.Record{Epoch: epoch, Alone: alone}})

@@ -2,7 +2,6 @@ package sharding
 
 import (
 	"fmt"
-	"sync/atomic"
 
 	"github.com/redlock-go/redlock/internal/scripts"
 )
@@ -40,74 +39,4 @@ func mix(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31
-}
-
-// A Member connects the Locker of one shard with the Lockers of the other shards. All methods are safe for concurrent
-// use.
-type Member struct {
-	Shard     scripts.Shard
-	AgainFunc func() // called when Agreed may have changed; it must not block
-	named     atomic.Bool
-	begun     atomic.Bool
-	other     atomic.Bool
-	notified  atomic.Bool // all members were notified after Agreed became true
-	all       atomic.Pointer[[]*Member]
-}
-
-// Join connects the members of all shards. It fails if one of them has been joined before.
-func Join(all []*Member) error {
-	for i, m := range all {
-		if !m.all.CompareAndSwap(nil, &all) {
-			for _, before := range all[:i] {
-				before.all.Store(nil)
-			}
-			return fmt.Errorf("the Locker of shard %d of %d has been joined before", m.Shard.Number, m.Shard.Of)
-		}
-	}
-	all[0].notify()
-	return nil
-}
-
-// Record records the state of the shard: named is true if the records of all its masters name the shard, begun if one
-// of its masters was admitted as a master of the shard, and other if the record of a master names another shard. Only
-// other can become false again.
-func (m *Member) Record(named, begun, other bool) {
-	news := named && !m.named.Swap(true)
-	news = begun && !m.begun.Swap(true) || news
-	if m.other.Swap(other) != other || news {
-		m.notify()
-	}
-}
-
-// notify calls AgainFunc of all members, unless they were notified after Agreed became true.
-func (m *Member) notify() {
-	all := m.all.Load()
-	if all == nil || m.notified.Load() {
-		return
-	}
-	agreed, _ := m.Agreed()
-	for _, one := range *all {
-		if agreed {
-			one.notified.Store(true)
-		}
-		one.AgainFunc()
-	}
-}
-
-// Agreed reports whether a shard has begun, or the masters of all shards name their own shard. If not, stranger reports
-// whether the records of a master name another shard. Before Join both results are false.
-func (m *Member) Agreed() (agreed, stranger bool) {
-	all := m.all.Load()
-	if m.notified.Load() || all == nil {
-		return m.notified.Load(), false
-	}
-	named := true
-	for _, one := range *all {
-		if one.begun.Load() {
-			return true, false
-		}
-		named = named && one.named.Load()
-		stranger = stranger || one.other.Load()
-	}
-	return named, stranger && !named
 }

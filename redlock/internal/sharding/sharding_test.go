@@ -3,7 +3,6 @@ package sharding
 import (
 	"fmt"
 	"math"
-	"sync"
 	"testing"
 
 	"github.com/redlock-go/redlock/internal/scripts"
@@ -72,120 +71,6 @@ func TestShardsAreChecked(t *testing.T) {
 		if err := Check(g); (err == nil) != ok {
 			t.Errorf("Check of %v returned %v", g, err)
 		}
-	}
-}
-
-// members returns n members, and how often each of them was notified.
-func members(n int) (list []*Member, again []int) {
-	again = make([]int, n)
-	for i := range n {
-		list = append(list, &Member{Shard: scripts.Shard{Number: i + 1, Of: n}, AgainFunc: func() { again[i]++ }})
-	}
-	return list, again
-}
-
-func agreed(m *Member) bool {
-	agreed, _ := m.Agreed()
-	return agreed
-}
-
-// If a master has a record of another shard, all members are notified, and notified once more when the record is
-// corrected. When the shards have begun to vote, such a record is ignored.
-func TestStrangerIsReported(t *testing.T) {
-	all, again := members(2)
-	if err := Join(all); err != nil {
-		t.Fatal(err)
-	}
-	all[0].Record(false, false, true)
-	if agreed, stranger := all[1].Agreed(); agreed || !stranger || again[1] != 2 {
-		t.Errorf("with a stranger: agreed %v, stranger %v; the members were notified %v times", agreed, stranger, again)
-	}
-	all[0].Record(false, false, false)
-	if _, stranger := all[1].Agreed(); stranger || again[1] != 3 {
-		t.Errorf("after the correction: stranger %v; the members were notified %v times", stranger, again)
-	}
-	all[0].Record(false, false, true)
-	all[1].Record(false, true, false)
-	if agreed, stranger := all[0].Agreed(); !agreed || stranger {
-		t.Errorf("after a shard has begun: agreed %v, stranger %v", agreed, stranger)
-	}
-}
-
-// After Join, the shards agree as soon as all masters of each shard have named their shard, or as soon as one shard
-// has begun to vote.
-func TestShardsAgree(t *testing.T) {
-	all, again := members(3)
-	for _, m := range all {
-		m.Record(true, true, false)
-		if agreed(m) {
-			t.Error("the members agreed before Join")
-		}
-	}
-	if err := Join(all); err != nil || !agreed(all[2]) || again[0] == 0 {
-		t.Errorf("Join returned %v; agreed %v; the members were notified %v times", err, agreed(all[2]), again)
-	}
-
-	all, again = members(3)
-	if err := Join(all); err != nil {
-		t.Fatal(err)
-	}
-	all[0].Record(true, false, false)
-	all[2].Record(true, false, false)
-	all[2].Record(false, false, false) // a shard that was named stays named
-	if agreed(all[0]) {
-		t.Error("the members agreed although one shard was not named")
-	}
-	before := again[2]
-	all[1].Record(true, false, false)
-	if !agreed(all[0]) || !agreed(all[1]) || again[2] == before {
-		t.Errorf("all shards are named, but not agreed; the members were notified %v times", again)
-	}
-
-	all, again = members(3)
-	if err := Join(all); err != nil {
-		t.Fatal(err)
-	}
-	before = again[2]
-	all[1].Record(false, true, false)
-	if !agreed(all[0]) || again[2] == before {
-		t.Errorf("one shard has begun, but not agreed; the members were notified %v times", again)
-	}
-}
-
-func TestMemberJoinsOnce(t *testing.T) {
-	all, _ := members(2)
-	others, _ := members(2)
-	if err := Join([]*Member{others[0], all[1]}); err != nil {
-		t.Fatal(err)
-	}
-	if err := Join(all); err == nil {
-		t.Error("a member joined twice")
-	}
-	if err := Join([]*Member{all[0], others[1]}); err != nil { // the failed Join has changed nothing
-		t.Error(err)
-	}
-}
-
-// If all members record at the same time, all of them are notified after the last record.
-func TestMembersAreNotifiedInAnyOrder(t *testing.T) {
-	for range 200 {
-		var notified sync.WaitGroup
-		all := make([]*Member, 4)
-		for i := range all {
-			notified.Add(1)
-			all[i] = &Member{Shard: scripts.Shard{Number: i + 1, Of: 4}, AgainFunc: sync.OnceFunc(notified.Done)}
-		}
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			if err := Join(all); err != nil {
-				t.Error(err)
-			}
-		})
-		for _, m := range all {
-			wg.Go(func() { m.Record(true, false, false) })
-		}
-		wg.Wait()
-		notified.Wait() // hangs if a member was not notified
 	}
 }
 

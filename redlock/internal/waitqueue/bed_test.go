@@ -84,18 +84,12 @@ func (p *testClient) call(priority int, fair bool) *Call {
 	c := &Call{
 		Name: "n", Keys: keysOf("n"), Terms: terms(), Hold: &lease.Hold{}, Priority: priority, Fair: fair,
 		Called: p.Bed.Clock.Now(),
-		Delays: tenMilliseconds{},
+		Poll:   func(int) time.Duration { return 10 * time.Millisecond },
 	}
 	if fair {
 		c.Terms.Handoffs = 0
 	}
 	return c
-}
-
-type tenMilliseconds struct{}
-
-func (tenMilliseconds) Pauses() func() time.Duration {
-	return func() time.Duration { return 10 * time.Millisecond }
 }
 
 // A pending is a call of Lock that is in progress.

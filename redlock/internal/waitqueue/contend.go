@@ -25,17 +25,17 @@ const (
 type contention struct {
 	q       *Queue
 	c       *Call
-	unwatch func() bool          // stops watchOwnHold, which runs while the call is in the local queue
-	wakeUps int                  // consecutive lost attempts that wake-ups have caused
-	round   *round.Round         // of the last attempt; nil: nothing was sent, since too few masters voted
-	ticket  bool                 // the last attempt carried the ticket
-	decided time.Time            // when the last attempt was decided; a suspension only delays the next one
-	failure *round.Failure       // how the last attempt failed
-	before  *round.Failure       // why the call waited before it became the contender; nil if it did not wait
-	held    *round.Failure       // of the last attempt that failed because of another client's lease; nil: none
-	lost    int                  // attempts that failed since then
-	pauses  func() time.Duration // nil until the first refusal
-	pause   time.Duration        // until the next attempt, if no wake-ups can arrive
+	unwatch func() bool    // stops watchOwnHold, which runs while the call is in the local queue
+	wakeUps int            // consecutive lost attempts that wake-ups have caused
+	round   *round.Round   // of the last attempt; nil: nothing was sent, since too few masters voted
+	ticket  bool           // the last attempt carried the ticket
+	decided time.Time      // when the last attempt was decided; a suspension only delays the next one
+	failure *round.Failure // how the last attempt failed
+	before  *round.Failure // why the call waited before it became the contender; nil if it did not wait
+	held    *round.Failure // of the last attempt that failed because of another client's lease; nil: none
+	lost    int            // attempts that failed since then
+	retries int            // refusals so far
+	pause   time.Duration  // until the next attempt, if no wake-ups can arrive
 }
 
 // Lock waits for the name until the lease of c.Hold is live, or until ctx ends. An error is a *round.Failure, or one
@@ -129,10 +129,8 @@ func (n *contention) refused(err error) {
 		n.held, n.lost = n.failure, 0
 	}
 	n.q.recordFailure(n.c, n.failure)
-	if n.pauses == nil {
-		n.pauses = n.c.Delays.Pauses()
-	}
-	n.pause = n.pauses() // one per refusal, used if no wake-ups can arrive
+	n.retries++
+	n.pause = n.c.Poll(n.retries) // used if no wake-ups can arrive
 }
 
 // abandon ends the waiting of a call for a cause, and returns its failure. If a lease is being handed off to the call,
@@ -242,7 +240,7 @@ func (n *contention) abandonedBy(cause error) *round.Failure {
 //	too few masters can vote           a second since the last attempt; none when they can vote again
 //	it is in the queues                until wake-ups come, and no longer than pollDelay
 //	it is not, and is subscribed       none: that attempt joins the queues
-//	it is not subscribed               the pause of its Delays, or less if the name may be free earlier
+//	it is not subscribed               the pause of its Poll, or less if the name may be free earlier
 func (n *contention) untilAttemptLocked() time.Duration {
 	q, since := n.q, time.Since(n.decided)
 	voters := n.voters()

@@ -64,9 +64,6 @@ type nameQueue struct {
 // heldLocally is the failure of a call that waits while its own Locker holds the name.
 var heldLocally = &round.Failure{Decision: round.ErrHeld, Left: -1}
 
-// Delays makes the pauses of one call between attempts, used if no wake-ups can arrive.
-type Delays interface{ Pauses() func() time.Duration }
-
 // A Call is one Lock that waits. To the masters it is one waiter.
 type Call struct {
 	Name     string
@@ -76,8 +73,8 @@ type Call struct {
 	Hold     *lease.Hold         // becomes the first hold of a new lease, or of one that is handed off
 	Priority int
 	Fair     bool
-	Called   clock.Instant // when the call began, for its place in the masters' queues
-	Delays   Delays
+	Called   clock.Instant                 // when the call began, for its place in the masters' queues
+	Poll     func(retry int) time.Duration // returns the pause before a retry (from 1) if no wake-ups can arrive
 
 	names *nameQueue
 	own   nameQueue     // becomes the nameQueue of a name that has none yet
