@@ -16,6 +16,7 @@ import (
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock/internal/admission"
 	"github.com/redlock-go/redlock/redlock/internal/ballot"
+	"github.com/redlock-go/redlock/redlock/internal/lease"
 	"github.com/redlock-go/redlock/redlock/internal/round"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
@@ -38,7 +39,7 @@ func (l operator) inspect(ctx context.Context, name string) (redlockinfo.Inspect
 		i.Idle = g.Idle()
 	}
 	if i.N = view.Config.N(); i.ID != "" {
-		i.Left -= l.cfg.clock.Now().Sub(r.Start) + l.cfg.drift.Of(i.Left)
+		i.Left -= l.cfg.clock.Now().Sub(r.Start) + lease.Drift(i.Left)
 	}
 	return i, nil
 }

@@ -96,7 +96,7 @@ func (m *Manager) Acquire(ctx context.Context, a *Attempt) (*Lease, *round.Round
 		if err != nil {
 			return nil, nil, err
 		}
-		sent, skipped := r.SendAll(call, a.Terms.leaseTTL(0, m.Drift), round.NeedsVote)
+		sent, skipped := r.SendAll(call, a.Terms.leaseTTL(0), round.NeedsVote)
 		l.sent.acquire(r.View, sent, l.tokens.last)
 		r.RecordAll(skipped)
 		err = l.awaitQuorum(ctx, r, a.Terms)
@@ -146,7 +146,7 @@ func (m *Manager) prepare(ctx context.Context, a *Attempt) (*Lease, *round.Round
 	if a.Ticket != nil {
 		a.Join()
 	}
-	return l, r, encode(a.Keys, l.ID, a.Terms.leaseTTL(0, m.Drift), first, last, a.Ticket), nil
+	return l, r, encode(a.Keys, l.ID, a.Terms.leaseTTL(0), first, last, a.Ticket), nil
 }
 
 // Start makes h the first hold of a lease that was won, and makes the lease live. It fails with a *round.Failure if
@@ -206,8 +206,7 @@ func (l *Lease) awaitQuorum(ctx context.Context, r *round.Round, terms *Terms) e
 		return err
 	}
 	now := l.m.Clock.Now()
-	ttl := terms.leaseTTL(0, l.m.Drift)
-	v := validity{start: r.Start, ttl: ttl, drift: l.m.Drift.Of(ttl)}
+	v := validity{start: r.Start, ttl: terms.leaseTTL(0)}
 	//mutant:recheck = false
 	if left := v.left(now); left < terms.Least {
 		return r.Failure(tooSlow(left, terms), nil)

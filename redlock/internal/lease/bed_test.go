@@ -44,7 +44,7 @@ func newQuietBed(t *testing.T, n int, opts ...pool.Option) *managerBed {
 	t.Helper()
 	b := &managerBed{Bed: testbed.New(t, n, opts...), t: t, closing: make(chan struct{})}
 	b.Manager = NewManager(Env{
-		Sender: b.Sender, Clock: b.Bed.Clock, Drift: DefaultDrift, Ballots: b.Bed.Ballots, View: b.view,
+		Sender: b.Sender, Clock: b.Bed.Clock, Ballots: b.Bed.Ballots, View: b.view,
 		Prefix: testbed.Prefix, Owner: "owner", Label: "label", Closing: b.closing, Events: b, Waiters: b,
 		Enter: func() {}, Leave: func() {},
 	})

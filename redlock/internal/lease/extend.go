@@ -28,7 +28,7 @@ func (l *Lease) extendLocked(op string, ttl time.Duration) *extension {
 	view := l.m.View()
 	e := &extension{lease: l}
 	e.Init(l.m.Sender, view, op, e)
-	ttl = max(ttl, l.ownership.terms.leaseTTL(l.heldLocked(e.Start), l.m.Drift))
+	ttl = max(ttl, l.ownership.terms.leaseTTL(l.heldLocked(e.Start)))
 	e.ttl = ttl
 	call := view.Encoder.Extend(l.keys, l.ID, ttl, l.depthLocked(), l.valueLocked())
 	_, e.skipped = e.SendAll(call, ttl, round.NeedsConnection)
@@ -75,7 +75,7 @@ func (e *extension) OnVote(r *round.Round, i int, v *round.Vote, decides, _ bool
 func (e *extension) confirmedLocked(now clock.Instant) {
 	l := e.lease
 	l.config = e.View.Config
-	v := validity{start: e.Start, ttl: e.ttl, drift: l.m.Drift.Of(e.ttl)}
+	v := validity{start: e.Start, ttl: e.ttl}
 	if v.left(now) > l.validity.left(now) {
 		l.validity = v
 	}

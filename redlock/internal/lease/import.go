@@ -35,7 +35,7 @@ func (l *Lease) Import(ctx context.Context, op string, terms *Terms, above int64
 		return err
 	}
 	l.sent.mixed |= r.Asked() // an acquire of the exporter, over a connection of its own, may still arrive
-	ttl := terms.leaseTTL(0, m.Drift)
+	ttl := terms.leaseTTL(0)
 	// Only masters that vote count. The specification is safe without this restriction, since a master that still has the
 	// exporter's lease has not forgotten it. The restriction keeps one rule for all rounds that acquire a lock.
 	//mutant:import-votes = round.NeedsRecord
@@ -67,7 +67,7 @@ func (l *Lease) importFailed(ctx context.Context, r *round.Round, f *round.Failu
 	if t.Rule.Joint() && r.Complete(ctx) {
 		t = r.Tally()
 		if t.Rule.WonHalf(t.Of(quorum.Granted)) {
-			ttl := terms.leaseTTL(0, l.m.Drift)
+			ttl := terms.leaseTTL(0)
 			l.mu.Lock()
 			for i := range repairable(r, ttl).All() {
 				l.repairLocked(r, i, ttl, first)

@@ -32,11 +32,11 @@ type Terms struct {
 
 // remainingMinHold returns the part of MinHold that is left after held. It includes the drift, since the clock of the
 // client or of a master may run fast.
-func (t *Terms) remainingMinHold(held time.Duration, d Drift) time.Duration {
+func (t *Terms) remainingMinHold(held time.Duration) time.Duration {
 	if t.MinHold == 0 {
 		return 0
 	}
-	return max(0, t.MinHold+d.Of(t.MinHold)-held)
+	return max(0, t.MinHold+Drift(t.MinHold)-held)
 }
 
 // maxHandoffs returns Handoffs, or 0 with a minimum hold: such a lock is not handed off.
@@ -48,9 +48,9 @@ func (t *Terms) maxHandoffs() int {
 }
 
 // leaseTTL returns the TTL that is sent to the masters. held is the time since the lease was won.
-func (t *Terms) leaseTTL(held time.Duration, d Drift) time.Duration {
+func (t *Terms) leaseTTL(held time.Duration) time.Duration {
 	//mutant:minimum-asked = t.TTL
-	return max(t.TTL, t.remainingMinHold(held, d))
+	return max(t.TTL, t.remainingMinHold(held))
 }
 
 // A state is the stage of a lease's life.
@@ -249,7 +249,7 @@ func (l *Lease) Info() Info {
 		Expects: view.Config.N(),
 	}
 	if l.state == ended {
-		i.Kept = l.ownership.terms.remainingMinHold(l.heldLocked(now), l.m.Drift)
+		i.Kept = l.ownership.terms.remainingMinHold(l.heldLocked(now))
 	}
 	for m := range (l.on.has & view.Config.Rule.All()).All() {
 		if view.Masters[m].Session != 0 {

@@ -60,7 +60,6 @@ type Waiters interface {
 type Env struct {
 	Sender  *round.Sender
 	Clock   *clock.Clock
-	Drift   Drift
 	Ballots *ballot.Ballots
 	View    func() *admission.View
 	Prefix  scripts.Prefix
@@ -160,7 +159,7 @@ func (l *Lease) renewInLocked(now clock.Instant) time.Duration {
 		return wait
 	}
 	if l.renewal.retry == (clock.Instant{}) {
-		wait = min(wait, l.validity.extendIn(l.ownership.terms.TTL, l.m.Drift, now))
+		wait = min(wait, l.validity.extendIn(l.ownership.terms.TTL, now))
 	}
 	return min(wait, until(l.renewal.soon, now), until(l.renewal.retry, now))
 }

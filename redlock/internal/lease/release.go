@@ -79,7 +79,7 @@ func (l *Lease) remainingMinHold() time.Duration {
 	if l.ownership.terms.MinHold == 0 {
 		return 0
 	}
-	return l.ownership.terms.remainingMinHold(l.heldLocked(l.m.Clock.Now()), l.m.Drift)
+	return l.ownership.terms.remainingMinHold(l.heldLocked(l.m.Clock.Now()))
 }
 
 // endRule returns the rule that decides whether the end of the lease is confirmed: that of the configuration in which
