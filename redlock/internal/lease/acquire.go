@@ -141,7 +141,7 @@ func (m *Manager) prepare(ctx context.Context, a *Attempt) (*Lease, *round.Round
 	encode := view.Encoder.Acquire
 	if l.linger.allowed = a.Terms.Linger > 0 && first < last; l.linger.allowed {
 		encode = view.Encoder.AcquireLingering
-		m.addressees.add(l) // until Hold.Start or giveUp
+		m.addressees.Store(l.ID, l) // until Hold.Start or giveUp
 	}
 	if a.Ticket != nil {
 		a.Join()
@@ -154,9 +154,9 @@ func (m *Manager) prepare(ctx context.Context, a *Attempt) (*Lease, *round.Round
 func (h *Hold) Start(l *Lease, terms *Terms) error {
 	now := l.m.Clock.Now()
 	if l.Role() != scripts.Plain {
-		l.m.addressees.add(l)
+		l.m.addressees.Store(l.ID, l)
 	} else if l.linger.allowed {
-		defer l.m.addressees.remove(l) // the local queue knows l by now
+		defer l.m.addressees.Delete(l.ID) // the local queue knows l by now
 	}
 	l.mu.Lock()
 	h.beginLocked(l, terms, now)

@@ -157,32 +157,11 @@ func (p *pacer) next(now clock.Instant) clock.Instant {
 	return at
 }
 
-// addressees holds, by id, the leases that messages may be about and that the local queue does not know. These are the
-// leases of an RWLock, and leases that may linger and are not live yet, since a message may arrive before the call
-// knows that it has won the lease.
-type addressees struct {
-	mu     sync.Mutex
-	leases map[string]*Lease
-}
-
-func (a *addressees) add(l *Lease) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.leases == nil {
-		a.leases = make(map[string]*Lease)
-	}
-	a.leases[l.ID] = l
-}
-
-func (a *addressees) remove(l *Lease) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.leases, l.ID)
-}
-
-// Addressee returns the lease with this id that the local queue does not know; nil if there is none.
+// Addressee returns the lease with this id that messages may be about and that the local queue does not know; nil if
+// there is none. These are the leases of an RWLock, and leases that may linger and are not live yet, since a message
+// may arrive before the call knows that it has won the lease.
 func (m *Manager) Addressee(id string) *Lease {
-	m.addressees.mu.Lock()
-	defer m.addressees.mu.Unlock()
-	return m.addressees.leases[id]
+	found, _ := m.addressees.Load(id)
+	l, _ := found.(*Lease)
+	return l
 }

@@ -169,7 +169,7 @@ type ownership struct {
 // giveUp ends a lease that was not won, or that no client has taken.
 func (l *Lease) giveUp() {
 	if l.linger.allowed {
-		l.m.addressees.remove(l)
+		l.m.addressees.Delete(l.ID)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

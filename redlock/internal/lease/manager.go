@@ -2,6 +2,7 @@ package lease
 
 import (
 	"math"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -78,7 +79,7 @@ type services struct {
 	Env
 	timers     *due.Timers[*Lease] // the live leases
 	rounds     limiter             // bounds the acquire rounds under way
-	addressees addressees
+	addressees sync.Map            // the leases that Addressee finds, by id
 	checks     pacer
 	first      atomic.Pointer[services] // equal for all Managers that share one order of names: see Share
 }
