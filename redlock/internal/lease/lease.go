@@ -93,7 +93,6 @@ type wire struct {
 
 // wakeups holds the state of the messages by which a holder learns that another client wants the lease.
 type wakeups struct {
-	Listens  bool // the inbox is open because of the lease; only the Waiters use it, guarded by their lock
 	inbox    inbox
 	messages *messages
 }

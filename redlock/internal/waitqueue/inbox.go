@@ -51,24 +51,20 @@ func (q *Queue) Listen(l *lease.Lease) {
 
 // listenLocked opens the inbox for messages about l.
 func (q *Queue) listenLocked(l *lease.Lease) {
-	if !l.Listens {
-		l.Listens = true
-		q.listening++
-		q.openInboxLocked()
-	}
+	q.listening[l] = true
+	q.openInboxLocked()
 }
 
 // unlistenLocked undoes listenLocked.
 func (q *Queue) unlistenLocked(l *lease.Lease) {
-	if l.Listens {
-		l.Listens = false
-		q.listening--
+	if q.listening[l] {
+		delete(q.listening, l)
 		q.closeInboxLaterLocked()
 	}
 }
 
 // inboxUnusedLocked reports whether neither a call nor a lease needs the inbox.
-func (q *Queue) inboxUnusedLocked() bool { return len(q.subscribers) == 0 && q.listening == 0 }
+func (q *Queue) inboxUnusedLocked() bool { return len(q.subscribers) == 0 && len(q.listening) == 0 }
 
 // closeInboxLaterLocked closes the inbox after inboxIdle, if it is unused.
 func (q *Queue) closeInboxLaterLocked() {

@@ -41,8 +41,8 @@ type Queue struct {
 	inbox       Subscription // nil: it has not been needed for inboxIdle, or ever
 	idle        *time.Timer  // closes inbox
 	subscribers map[uint64]*Call
-	refused     map[*Call]bool // contenders whose last attempt has failed
-	listening   int            // leases that need the inbox
+	refused     map[*Call]bool        // contenders whose last attempt has failed
+	listening   map[*lease.Lease]bool // leases that need the inbox
 
 	attempts uint64 // how many so far, of calls that do not queue
 	trying   map[string]*attempt
@@ -112,7 +112,7 @@ const (
 func New(env Env) *Queue {
 	return &Queue{
 		Env: env, names: make(map[string]*nameQueue), subscribers: make(map[uint64]*Call), refused: make(map[*Call]bool),
-		trying: make(map[string]*attempt),
+		listening: make(map[*lease.Lease]bool), trying: make(map[string]*attempt),
 	}
 }
 
