@@ -164,14 +164,14 @@ func (h *Hold) Requested() <-chan struct{} {
 	l := h.lease
 	defer l.mu.Unlock()
 	l.listenLocked()
-	m := l.messagesLocked()
-	if m.holder != l.ownership.token { // the channel of an earlier holder stays open
-		m.holder, m.requested = l.ownership.token, make(chan struct{})
+	o := &l.ownership
+	if o.requested == nil {
+		o.requested = make(chan struct{})
 		if l.inbox.requested {
-			close(m.requested)
+			close(o.requested)
 		}
 	}
-	return m.requested
+	return o.requested
 }
 
 // leastPrune is the number of contexts of a hold at which those that have ended by themselves are first dropped.

@@ -32,27 +32,11 @@ const (
 	checkPace  = time.Millisecond
 )
 
-// An inbox records whether messages about a lease can arrive, and whether one was a request.
+// An inbox records whether messages about a lease can arrive, and the effects of those that have arrived.
 type inbox struct {
-	listens   bool // the Locker is subscribed because of the lease
-	requested bool // another client has requested a release
-}
-
-// messages records the later effects of messages about a lease. It is not allocated until a message or the holder
-// needs it.
-type messages struct {
-	due     clock.Instant // when the Manager is to extend the lease because of a message; zero: no message is pending
-	checked clock.Instant // when the Manager last did so
-	// requested is closed when another client requests a release. It belongs to the holder whose token is in holder.
-	requested chan struct{}
-	holder    int64
-}
-
-func (l *Lease) messagesLocked() *messages {
-	if l.messages == nil {
-		l.messages = &messages{}
-	}
-	return l.messages
+	listens   bool          // the Locker is subscribed because of the lease
+	requested bool          // another client has requested a release
+	nextCheck clock.Instant // a message causes no extension before
 }
 
 // listenLocked subscribes the Locker to its inbox until the lease ends. The lease must be live.
@@ -78,12 +62,15 @@ func (l *Lease) Message(release bool) {
 	end := ending{}
 	//mutant:recall-in-use drop
 	l.linger.recalled = true
+	first := release && !l.inbox.requested
 	l.inbox.requested = l.inbox.requested || release
 	switch {
 	case l.state == idle:
 		end = l.endLocked(unused)
 	case l.state == live && release:
-		l.requestLocked()
+		if first && l.ownership.requested != nil {
+			close(l.ownership.requested)
+		}
 	case l.state == live:
 		l.checkSoonLocked(now)
 	}
@@ -91,46 +78,17 @@ func (l *Lease) Message(release bool) {
 	end.finish()
 }
 
-// requestLocked closes the channel that Requested has returned to the holder, if there is one.
-func (l *Lease) requestLocked() {
-	m := l.messages
-	if m == nil || m.holder != l.ownership.token {
-		return
-	}
-	select {
-	case <-m.requested:
-	default:
-		close(m.requested)
-	}
-}
-
-// checkSoonLocked makes the Manager extend the lease as soon as the pauses allow.
+// checkSoonLocked makes the Manager extend the lease as soon as the pauses allow, unless it will do so anyway.
 func (l *Lease) checkSoonLocked(now clock.Instant) {
-	m := l.messagesLocked()
-	if m.due != (clock.Instant{}) {
+	if l.renewal.soon != (clock.Instant{}) {
 		return
 	}
-	m.due = l.m.checks.next(now)
-	if c := m.checked; c != (clock.Instant{}) {
-		//mutant:message-pause drop
-		m.due = later(m.due, c.Add(checkPause))
-	}
+	at := l.m.checks.next(now)
+	//mutant:message-pause drop
+	at = later(at, l.inbox.nextCheck)
+	l.inbox.nextCheck = at.Add(checkPause)
+	l.renewal.soon = at
 	l.scheduleLocked(now)
-}
-
-// checkInLocked returns the time until the next extension because of a message.
-func (l *Lease) checkInLocked(now clock.Instant) time.Duration {
-	if l.messages == nil {
-		return forever
-	}
-	return until(l.messages.due, now)
-}
-
-// checkedLocked records that an extension is sent now.
-func (l *Lease) checkedLocked(now clock.Instant) {
-	if m := l.messages; m != nil && m.due != (clock.Instant{}) {
-		m.due, m.checked = clock.Instant{}, now
-	}
 }
 
 // later returns the later instant by the boot clock.

@@ -71,9 +71,9 @@ type Lease struct {
 	replaces string // for an import, the id by which masters may still know the lease; else ""
 	wire
 
-	mu    sync.Mutex
-	state state
-	wakeups
+	mu       sync.Mutex
+	state    state
+	inbox    inbox
 	validity validity
 	holders
 	sent      sent
@@ -89,12 +89,6 @@ type wire struct {
 	keys     *scripts.Keys
 	ticket   *scripts.Ticket // of the waiter; nil if it has none
 	recorder voteRecorder
-}
-
-// wakeups holds the state of the messages by which a holder learns that another client wants the lease.
-type wakeups struct {
-	inbox    inbox
-	messages *messages
 }
 
 // holders records which masters have the lease, and the configuration in which they were a majority.
@@ -146,9 +140,10 @@ type tokenRange struct {
 	won        clock.Instant
 }
 
-// A renewal determines when the Manager extends a lease: at the earliest of these times and of validity.extendIn.
+// A renewal determines when the Manager extends a lease: at the earliest of these times and of validity.extendIn. A
+// lease that is not extended in the background is only checked, and only because of soon.
 type renewal struct {
-	soon  clock.Instant // when ExtendSoon is to take effect; zero: it was not called
+	soon  clock.Instant // because masters may lack the lease, or a message asked for a check; zero: neither
 	retry clock.Instant // when to repeat the last extension; zero: it was confirmed
 	entry due.Entry[*Lease]
 }
@@ -159,10 +154,12 @@ type ownership struct {
 	depth    int   // holds that are not unlocked
 	entering int32 // re-entries under way, which have no Hold yet
 	reported bool  // HeldLong has returned true
-	terms    Terms
-	began    clock.Instant
-	holds    []holding
-	single   [1]holding // the first hold; the storage of holds while there is one
+	// requested is closed when another client requests a release; nil: the holder has not called Requested.
+	requested chan struct{}
+	terms     Terms
+	began     clock.Instant
+	holds     []holding
+	single    [1]holding // the first hold; the storage of holds while there is one
 }
 
 // giveUp ends a lease that was not won, or that no client has taken.

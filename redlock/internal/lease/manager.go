@@ -140,14 +140,14 @@ func (l *Lease) Run(now clock.Instant) (after func()) {
 // renewLocked sends an extension, and sets when it is repeated unless it is confirmed. For a lease that is not
 // extended in the background it sends only a check, because of a message about the lease.
 func (l *Lease) renewLocked(now clock.Instant) *extension {
-	l.checkedLocked(now)
+	l.renewal.soon = clock.Instant{}
 	if !l.ownership.terms.Extend {
 		//mutant:check-prolongs = l.extendLocked("extend", 0)
 		return l.checkLocked("check", "")
 	}
 	e := l.extendLocked("extend", 0)
 	e.retry = now.Add(l.validity.retryIn(now))
-	l.renewal.soon, l.renewal.retry = clock.Instant{}, e.retry
+	l.renewal.retry = e.retry
 	return e
 }
 
@@ -155,14 +155,14 @@ const forever = time.Duration(math.MaxInt64)
 
 // renewInLocked returns the time until the next extension in the background.
 func (l *Lease) renewInLocked(now clock.Instant) time.Duration {
-	wait := l.checkInLocked(now)
+	wait := until(l.renewal.soon, now)
 	if !l.ownership.terms.Extend {
 		return wait
 	}
 	if l.renewal.retry == (clock.Instant{}) {
-		wait = min(wait, l.validity.extendIn(l.ownership.terms.TTL, now))
+		return min(wait, l.validity.extendIn(l.ownership.terms.TTL, now))
 	}
-	return min(wait, until(l.renewal.soon, now), until(l.renewal.retry, now))
+	return min(wait, until(l.renewal.retry, now))
 }
 
 // until returns the time from now to at, or forever if at is zero. It uses only the boot clock, because the result
@@ -201,8 +201,9 @@ func (l *Lease) ExtendSoon(after time.Duration) {
 func (l *Lease) extendSoonLocked(now clock.Instant, after time.Duration) {
 	at := now.Add(after)
 	soon := l.renewal.soon
-	//mutant:idle-repair 2= false
-	if (l.state == live || l.state == idle) && (soon == (clock.Instant{}) || at.Steady() < soon.Steady()) {
+	//mutant:idle-repair 1= false
+	if (l.state == idle || l.state == live && l.ownership.terms.Extend) &&
+		(soon == (clock.Instant{}) || at.Steady() < soon.Steady()) {
 		l.renewal.soon = at
 		l.scheduleLocked(now)
 	}
