@@ -3,7 +3,6 @@ package round
 import (
 	"cmp"
 	"errors"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,16 +19,14 @@ type Health struct {
 	// OnChange is called when a master begins or ceases to fail, with no lock held. It must not block.
 	OnChange func(master int)
 
-	failing atomic.Uint64             // bits of a quorum.Set
-	granted [quorum.Most]atomic.Int64 // when it last granted a lock, in ns of the monotonic clock since began
+	granted [quorum.Most]atomic.Int64          // when it last granted a lock, in ns of the monotonic clock since began
+	failing [quorum.Most]atomic.Pointer[error] // why it fails; nil: it does not
 	began   time.Time
-	mu      sync.Mutex
-	errs    map[int]error // why the failing masters fail
 }
 
 // NewHealth returns a Health without any records.
 func NewHealth(onChange func(master int)) *Health {
-	return &Health{OnChange: onChange, began: time.Now(), errs: map[int]error{}}
+	return &Health{OnChange: onChange, began: time.Now()}
 }
 
 // saw records the vote of a master on an acquire. It ignores refusals, since a master may refuse an acquire without
@@ -39,45 +36,41 @@ func (h *Health) saw(i int, v *Vote) {
 	case h == nil:
 	case v.Outcome == quorum.Granted:
 		h.granted[i].Store(max(1, int64(time.Since(h.began))))
-		if h.Failing().Has(i) {
+		if h.failing[i].Load() != nil {
 			h.set(i, nil)
 		}
 	case transport.Answered(v.Err) && !transport.ConcernsKey(v.Err) && !transport.NotLoaded(v.Err):
-		h.set(i, v.Err)
+		err := v.Err // a copy, so that v stays on the stack
+		h.set(i, &err)
 	}
 }
 
 // set records the reason err why master i fails, or, if err is nil, that the master does not fail.
-func (h *Health) set(i int, err error) {
-	h.mu.Lock()
-	before := h.errs[i]
-	if err == nil {
-		delete(h.errs, i)
-	} else {
-		h.errs[i] = err
-	}
-	failing := quorum.Set(0)
-	for i := range h.errs {
-		failing |= quorum.One(i)
-	}
-	h.failing.Store(uint64(failing))
-	h.mu.Unlock()
-	if (before == nil) != (err == nil) {
+func (h *Health) set(i int, err *error) {
+	if before := h.failing[i].Swap(err); (before == nil) != (err == nil) {
 		h.OnChange(i)
 	}
 }
 
 // Failing returns the masters whose last acquire ended in an error of the server.
-func (h *Health) Failing() quorum.Set { return quorum.Set(h.failing.Load()) }
+func (h *Health) Failing() (failing quorum.Set) {
+	for i := range h.failing {
+		if h.failing[i].Load() != nil {
+			failing |= quorum.One(i)
+		}
+	}
+	return failing
+}
 
 // failure returns why a master fails; nil if it does not.
 func (h *Health) failure(i int) error {
-	if h == nil || !h.Failing().Has(i) {
+	if h == nil {
 		return nil
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.errs[i]
+	if err := h.failing[i].Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 // Unknown returns the masters of set that have granted no lock in the last age, or are failing.
