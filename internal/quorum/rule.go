@@ -34,6 +34,16 @@ func (s Set) All() iter.Seq[int] {
 	}
 }
 
+// Where returns the masters of s for which f returns true.
+func (s Set) Where(f func(i int) bool) (found Set) {
+	for i := range s.All() {
+		if f(i) {
+			found |= One(i)
+		}
+	}
+	return found
+}
+
 // Quorum returns the number of votes that are a majority of n masters.
 func Quorum(n int) int { return n/2 + 1 }
 

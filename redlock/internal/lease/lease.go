@@ -187,13 +187,10 @@ func (l *Lease) heldLocked(now clock.Instant) time.Duration {
 
 // same returns the masters with the same incarnation in both views: the same server is at the address, and has not lost
 // data in between.
-func same(then, now *admission.View) (set quorum.Set) {
-	for i := range min(len(then.Masters), len(now.Masters)) {
-		if then.Masters[i].Incarnation == now.Masters[i].Incarnation {
-			set |= quorum.One(i)
-		}
-	}
-	return set
+func same(then, now *admission.View) quorum.Set {
+	return quorum.First(min(len(then.Masters), len(now.Masters))).Where(func(i int) bool {
+		return then.Masters[i].Incarnation == now.Masters[i].Incarnation
+	})
 }
 
 // markHeldLocked records that master i confirmed the lease in a round that used the view then, unless its server may

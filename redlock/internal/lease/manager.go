@@ -211,29 +211,21 @@ func (l *Lease) extendSoonLocked(now clock.Instant, after time.Duration) {
 
 // newlyReachable returns the masters that accept the calls of a round that uses the view now, and may have rejected
 // those of a round that used the view then: they have another session or another record, or have begun to vote.
-func newlyReachable(then, now *admission.View) (set quorum.Set) {
-	for i := range now.Masters {
+func newlyReachable(then, now *admission.View) quorum.Set {
+	return quorum.First(len(now.Masters)).Where(func(i int) bool {
 		master, before := &now.Masters[i], admission.State{}
 		if i < len(then.Masters) {
 			before = then.Masters[i]
 		}
-		if master.Session != 0 && (master.Session != before.Session || master.Stamp != before.Stamp ||
-			master.Phase == admission.Voting && before.Phase != master.Phase) {
-			set |= quorum.One(i)
-		}
-	}
-	return set
+		return master.Session != 0 && (master.Session != before.Session || master.Stamp != before.Stamp ||
+			master.Phase == admission.Voting && before.Phase != master.Phase)
+	})
 }
 
 // unsure returns the masters of up that may have lost leases although the view does not show it, because the restart
 // guard is off.
-func unsure(now *admission.View, up quorum.Set) (set quorum.Set) {
-	for i := range up.All() {
-		if now.Masters[i].Stamp == "" {
-			set |= quorum.One(i)
-		}
-	}
-	return set
+func unsure(now *admission.View, up quorum.Set) quorum.Set {
+	return up.Where(func(i int) bool { return now.Masters[i].Stamp == "" })
 }
 
 // Changed handles a changed view. It ends the leases that too many masters may have forgotten, and extends the leases

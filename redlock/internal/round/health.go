@@ -33,7 +33,6 @@ func NewHealth(onChange func(master int)) *Health {
 // writing, and so without showing that it can write.
 func (h *Health) saw(i int, v *Vote) {
 	switch {
-	case h == nil:
 	case v.Outcome == quorum.Granted:
 		h.granted[i].Store(max(1, int64(time.Since(h.began))))
 		if h.failing[i].Load() != nil {
@@ -53,20 +52,12 @@ func (h *Health) set(i int, err *error) {
 }
 
 // Failing returns the masters whose last acquire ended in an error of the server.
-func (h *Health) Failing() (failing quorum.Set) {
-	for i := range h.failing {
-		if h.failing[i].Load() != nil {
-			failing |= quorum.One(i)
-		}
-	}
-	return failing
+func (h *Health) Failing() quorum.Set {
+	return quorum.First(quorum.Most).Where(func(i int) bool { return h.failing[i].Load() != nil })
 }
 
 // failure returns why a master fails; nil if it does not.
 func (h *Health) failure(i int) error {
-	if h == nil {
-		return nil
-	}
 	if err := h.failing[i].Load(); err != nil {
 		return *err
 	}
@@ -74,25 +65,17 @@ func (h *Health) failure(i int) error {
 }
 
 // Unknown returns the masters of set that have granted no lock in the last age, or are failing.
-func (h *Health) Unknown(set quorum.Set, age time.Duration) (unknown quorum.Set) {
-	for i := range set.All() {
+func (h *Health) Unknown(set quorum.Set, age time.Duration) quorum.Set {
+	return set.Where(func(i int) bool {
 		at := h.granted[i].Load()
-		if at == 0 || time.Since(h.began)-time.Duration(at) > age {
-			unknown |= quorum.One(i)
-		}
-	}
-	return unknown | set&h.Failing()
+		return at == 0 || time.Since(h.began)-time.Duration(at) > age || h.failing[i].Load() != nil
+	})
 }
 
 // Able returns the masters of a view that can grant a lock: those that vote, do not fail, and have a clock near the
 // median.
-func (s *Sender) Able(view *admission.View) (able quorum.Set) {
-	for i := range view.Voting.All() {
-		if s.Trouble(i, &view.Masters[i]) == nil {
-			able |= quorum.One(i)
-		}
-	}
-	return able
+func (s *Sender) Able(view *admission.View) quorum.Set {
+	return view.Voting.Where(func(i int) bool { return s.Trouble(i, &view.Masters[i]) == nil })
 }
 
 // Trouble returns why master i grants nothing in the state m; nil if it can grant a lock.

@@ -21,7 +21,7 @@ type Sender struct {
 	Clock *clock.Clock
 	// Doubt is called when a master has shown another admission record than that in the View.
 	Doubt func(master int, shown string)
-	// Health records the votes on acquires; nil: they are not recorded.
+	// Health records the votes on acquires.
 	Health *Health
 	// OnVote queues the report of a vote, before the vote takes effect; nil: votes are not reported. It must not block.
 	OnVote func(r *Round, master int, v *Vote, decides bool)

@@ -201,7 +201,7 @@ func TestComplaintsAsTable(t *testing.T) {
 	}
 }
 
-// H70: TooLong reports whether so many masters refuse the TTL as too long, in their replies or according to their
+// H70: the decision is ErrTTLTooLong if so many masters refuse the TTL as too long, in their replies or according to their
 // known records, that a majority is impossible. Refusals because of an old epoch are ignored.
 func TestTooLongAsTable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -228,7 +228,7 @@ func TestTooLongAsTable(t *testing.T) {
 			for i, v := range c.votes {
 				rd.Record(i, v)
 			}
-			if got := rd.TooLong(); got != c.want {
+			if got := rd.Decision(); errors.Is(got, round.ErrTTLTooLong) != c.want {
 				t.Errorf("%v: %v", c.votes, got)
 			}
 		}

@@ -289,19 +289,6 @@ func (q *Queue) waits(c *Call) bool {
 	return c.joined && c.state == acquiring
 }
 
-// able returns the masters that could vote in the last round. A master whose clock is far off the median refuses every
-// ballot that the others accept, so it is not included.
-func (n *contention) able(t *quorum.Tally) quorum.Set {
-	able := t.Of(quorum.Granted) | t.Of(quorum.Held)
-	for i := range (t.Of(quorum.Stale) | t.Of(quorum.Ahead)).All() {
-		//mutant:clock-off-no-voter = true
-		if !n.round.View.Masters[i].ClockOff {
-			able |= quorum.One(i)
-		}
-	}
-	return able
-}
-
 // returned reports whether the view has changed since the last attempt, and a quorum of masters may vote now.
 func (n *contention) returned() bool {
 	now := n.q.Manager.View()
@@ -315,7 +302,7 @@ func (n *contention) voters() quorum.Verdict {
 	}
 	t := n.round.Tally()
 	switch {
-	case t.Rule.Won(n.able(&t)):
+	case t.Rule.Won(n.round.Able()):
 		return quorum.Won
 	case t.Rule.All()&^t.In() == 0:
 		return quorum.Lost
