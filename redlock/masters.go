@@ -534,8 +534,8 @@ func (l *shard) probe(ctx context.Context) {
 		ttl = min(ttl, l.cfg.guard)
 	}
 	r.LeaseID = scripts.LeaseID(l.leases.Owner, uint64(first), l.cfg.label)
-	sent, skipped := r.SendAll(view.Encoder.Acquire(&keys, r.LeaseID, ttl, first, last, nil), ttl, round.NeedsVote)
-	r.RecordAll(skipped)
+	sent := r.SendAll(view.Encoder.Acquire(&keys, r.LeaseID, ttl, first, last, nil), ttl, round.NeedsVote)
+	r.RecordSkipped()
 	r.Complete(ctx)
 	l.leases.Post(sent, view.Encoder.Release(&keys, scripts.Ending{Leases: []string{r.LeaseID}, Ballot: last}))
 }

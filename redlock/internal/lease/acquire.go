@@ -96,9 +96,9 @@ func (m *Manager) Acquire(ctx context.Context, a *Attempt) (*Lease, *round.Round
 		if err != nil {
 			return nil, nil, err
 		}
-		sent, skipped := r.SendAll(call, a.Terms.leaseTTL(0), round.NeedsVote)
+		sent := r.SendAll(call, a.Terms.leaseTTL(0), round.NeedsVote)
 		l.sent.acquire(r.View, sent, l.tokens.last)
-		r.RecordAll(skipped)
+		r.RecordSkipped()
 		err = l.awaitQuorum(ctx, r, a.Terms)
 		a.Stats.recordRound(r)
 		m.Events.Attempted(l, r, l.tokens.next, err)

@@ -17,13 +17,12 @@ type extension struct {
 	ttl      time.Duration
 	retry    clock.Instant // when the Manager repeats it unless it is confirmed; zero if the Manager did not send it
 	check    bool          // it prolongs nothing, and only shows whether the masters have the lease
-	skipped  []round.Skipped
-	repaired quorum.Set // masters that were sent a repair by this round; guarded by l.mu
+	repaired quorum.Set    // masters that were sent a repair by this round; guarded by l.mu
 }
 
 // extendLocked queues a round that prolongs the lease, to ttl if that is longer than the TTL of its terms, and writes
 // its depth and its value. The caller must hold l.mu, and l must be live. When the caller has released l.mu, it must
-// record the skipped votes.
+// call RecordSkipped.
 func (l *Lease) extendLocked(op string, ttl time.Duration) *extension {
 	view := l.m.View()
 	e := &extension{lease: l}
@@ -31,7 +30,7 @@ func (l *Lease) extendLocked(op string, ttl time.Duration) *extension {
 	ttl = max(ttl, l.ownership.terms.leaseTTL(l.heldLocked(e.Start)))
 	e.ttl = ttl
 	call := view.Encoder.Extend(l.keys, l.ID, ttl, l.depthLocked(), l.valueLocked())
-	_, e.skipped = e.SendAll(call, ttl, round.NeedsConnection)
+	e.SendAll(call, ttl, round.NeedsConnection)
 	return e
 }
 
@@ -40,7 +39,7 @@ func (l *Lease) extendLocked(op string, ttl time.Duration) *extension {
 func (l *Lease) checkLocked(op string, value scripts.Value) *extension {
 	e := &extension{lease: l, check: true}
 	e.Init(l.m.Sender, l.m.View(), op, e)
-	_, e.skipped = e.SendAll(e.View.Encoder.Extend(l.keys, l.ID, 0, l.depthLocked(), value), 0, round.NeedsConnection)
+	e.SendAll(e.View.Encoder.Extend(l.keys, l.ID, 0, l.depthLocked(), value), 0, round.NeedsConnection)
 	return e
 }
 
@@ -125,7 +124,7 @@ func (h *Hold) prolong(ctx context.Context, op string, ttl time.Duration, more i
 // decided waits for the decision of a round of h. It returns nil only if the round is won and h is held at this
 // instant.
 func (h *Hold) decided(ctx context.Context, e *extension) error {
-	e.RecordAll(e.skipped)
+	e.RecordSkipped()
 	err := h.lease.m.awaitDecision(ctx, &e.Round)
 	if f, ok := round.AsFailure(err); ok && f.Cause != nil {
 		return err

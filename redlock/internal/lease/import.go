@@ -44,9 +44,9 @@ func (l *Lease) Import(ctx context.Context, op string, terms *Terms, above int64
 		need = round.NeedsRecord // a downgrade changes a lease that is live here, as an extension does
 	}
 	l.tokens = tokenRange{next: first, last: last, handoffs: terms.maxHandoffs()}
-	sent, skipped := r.SendAll(view.Encoder.Import(l.keys, l.ID, l.replaces, ttl, first, last), ttl, need)
+	sent := r.SendAll(view.Encoder.Import(l.keys, l.ID, l.replaces, ttl, first, last), ttl, need)
 	l.sent.acquire(view, sent, last)
-	r.RecordAll(skipped)
+	r.RecordSkipped()
 	err = l.awaitQuorum(ctx, r, terms)
 	switch f, ok := round.AsFailure(err); {
 	case !ok:

@@ -97,7 +97,7 @@ func (h *Hold) TakeOver(l *Lease, terms *Terms) bool {
 	l.m.timers.Advance(&l.renewal.entry, l.nextRunLocked(now))
 	l.mu.Unlock()
 	if e != nil {
-		e.RecordAll(e.skipped)
+		e.RecordSkipped()
 	}
 	l.m.Events.Acquired(h)
 	return true

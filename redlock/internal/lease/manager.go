@@ -131,8 +131,8 @@ func (l *Lease) Run(now clock.Instant) (after func()) {
 	case end.why != nil:
 		//mutant:expiry-before-log = nil
 		return func() { end.finish() }
-	case e != nil && len(e.skipped) > 0:
-		return func() { e.RecordAll(e.skipped) }
+	case e != nil:
+		return e.RecordSkipped
 	}
 	return nil
 }

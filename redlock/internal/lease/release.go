@@ -40,10 +40,9 @@ func (l *Lease) sendRelease(op string, set quorum.Set, end scripts.Ending) *roun
 	m.Enter()
 	end.Leases, end.Keep = l.ids(), r.keep
 	plain := view.Encoder.Release(l.keys, end)
-	var skipped []round.Skipped
 	for i := range r.Asked().All() {
 		if !set.Has(i) {
-			skipped = append(skipped, round.Skipped{Master: i, Vote: round.Vote{Vote: scripts.Vote{Outcome: quorum.Missing}}})
+			r.Skip(i, round.Vote{Vote: scripts.Vote{Outcome: quorum.Missing}})
 			continue
 		}
 		err := transport.ErrSession
@@ -57,10 +56,10 @@ func (l *Lease) sendRelease(op string, set quorum.Set, end scripts.Ending) *roun
 			err = m.Sender.Pool.Send(i, view.Encoder.Release(l.keys, end), transport.Stamp{}, r)
 		}
 		if err != nil {
-			skipped = append(skipped, round.Skipped{Master: i, Vote: round.Vote{Err: err}})
+			r.Skip(i, round.Vote{Err: err})
 		}
 	}
-	r.RecordAll(skipped)
+	r.RecordSkipped()
 	return &r.Round
 }
 
@@ -216,11 +215,11 @@ func (h *Hold) unlockInner(ctx context.Context, left time.Duration) error {
 	view := l.m.View()
 	r := l.m.Sender.New(view, "unlock", nil)
 	r.Judge(l.endRule(view.Config), view.Config.Rule.All())
-	_, skipped := r.SendAll(view.Encoder.Extend(l.keys, l.ID, 0, l.depthLocked(), ""), 0, round.NeedsConnection)
+	r.SendAll(view.Encoder.Extend(l.keys, l.ID, 0, l.depthLocked(), ""), 0, round.NeedsConnection)
 	async := l.ownership.terms.Async
 	l.mu.Unlock()
 	h.endContexts(ErrReleased)
-	r.RecordAll(skipped)
+	r.RecordSkipped()
 	if async {
 		return nil
 	}

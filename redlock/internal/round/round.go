@@ -64,6 +64,7 @@ type Round struct {
 	sender   *Sender
 	observer VoteObserver // nil if there is none
 	asked    quorum.Set   // the masters that vote; the votes of masters outside of the rule decide nothing
+	skipped  []skipped    // not recorded yet
 	done     chan struct{}
 	began    time.Time
 
@@ -100,16 +101,16 @@ func (r *Round) Judge(rule quorum.Rule, also quorum.Set) {
 // Asked returns the set of masters that vote in this round.
 func (r *Round) Asked() quorum.Set { return r.asked }
 
-// A Skipped is the vote of a master to which no call was sent.
-type Skipped struct {
-	Master int
-	Vote   Vote
+// A skipped is the vote of a master to which no call was sent.
+type skipped struct {
+	master int
+	vote   Vote
 }
 
-// SendAll queues the call to the masters of the round, with the session and the record of each. sent contains the
-// masters to which the call was queued. skipped contains the others, which need no call, see [Sender.Refusal], or to
-// which sending failed. The caller must pass skipped to RecordAll as soon as it holds no lock.
-func (r *Round) SendAll(c *frame.Call, ttl time.Duration, need Need) (sent quorum.Set, skipped []Skipped) {
+// SendAll queues the call to the masters of the round, with the session and the record of each, and returns the masters
+// to which the call was queued. It skips the others, which need no call, see [Sender.Refusal], or to which sending
+// failed. The caller must call RecordSkipped as soon as it holds no lock.
+func (r *Round) SendAll(c *frame.Call, ttl time.Duration, need Need) (sent quorum.Set) {
 	for i := range r.asked.All() {
 		v, no := r.sender.Refusal(r.View, i, ttl, need)
 		if !no {
@@ -117,18 +118,21 @@ func (r *Round) SendAll(c *frame.Call, ttl time.Duration, need Need) (sent quoru
 			v.Err = r.sender.Pool.Send(i, c, transport.Stamp{Session: m.Session, Text: m.Stamp}, r)
 		}
 		if v.Err != nil {
-			skipped = append(skipped, Skipped{i, v})
+			r.Skip(i, v)
 		} else {
 			sent |= quorum.One(i)
 		}
 	}
-	return sent, skipped
+	return sent
 }
 
-// RecordAll records the votes of masters to which no call was sent.
-func (r *Round) RecordAll(skipped []Skipped) {
-	for i := range skipped {
-		r.Record(skipped[i].Master, skipped[i].Vote)
+// Skip keeps the vote of a master to which no call was sent for RecordSkipped.
+func (r *Round) Skip(i int, v Vote) { r.skipped = append(r.skipped, skipped{i, v}) }
+
+// RecordSkipped records the votes of the masters to which no call was sent.
+func (r *Round) RecordSkipped() {
+	for _, s := range r.skipped {
+		r.Record(s.master, s.vote)
 	}
 }
 
