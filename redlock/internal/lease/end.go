@@ -50,7 +50,7 @@ var (
 type ending struct {
 	lease *Lease
 	why   *reason
-	holds []holding
+	holds []*Hold
 }
 
 // endLocked ends a live or idle lease for a reason, and does nothing if why is nil. The caller must call finish of the
@@ -132,7 +132,7 @@ func (l *Lease) goneLocked() *reason {
 }
 
 // endLocked ends every hold of the ownership.
-func (o *ownership) endLocked(cause error) []holding {
+func (o *ownership) endLocked(cause error) []*Hold {
 	holds := o.holds
 	o.holds = nil
 	for _, h := range holds {
