@@ -15,31 +15,24 @@ type extension struct {
 	round.Round
 	lease    *Lease
 	ttl      time.Duration
-	retry    clock.Instant // when the Manager repeats it unless it is confirmed; zero if the Manager did not send it
-	check    bool          // it prolongs nothing, and only shows whether the masters have the lease
-	repaired quorum.Set    // masters that were sent a repair by this round; guarded by l.mu
+	check    bool       // it prolongs nothing, and only shows whether the masters have the lease
+	repaired quorum.Set // masters that were sent a repair by this round; guarded by l.mu
 }
 
 // extendLocked queues a round that prolongs the lease, to ttl if that is longer than the TTL of its terms, and writes
-// its depth and its value. The caller must hold l.mu, and l must be live. When the caller has released l.mu, it must
-// call RecordSkipped.
+// its depth and its value. See sendLocked.
 func (l *Lease) extendLocked(op string, ttl time.Duration) *extension {
-	view := l.m.View()
-	e := &extension{lease: l}
-	e.Init(l.m.Sender, view, op, e)
-	ttl = max(ttl, l.ownership.terms.leaseTTL(l.heldLocked(e.Start)))
-	e.ttl = ttl
-	call := view.Encoder.Extend(l.keys, l.ID, ttl, l.depthLocked(), l.valueLocked())
-	e.SendAll(call, ttl, round.NeedsConnection)
-	return e
+	ttl = max(ttl, l.ownership.terms.leaseTTL(l.heldLocked(l.m.Clock.Now())))
+	return l.sendLocked(op, ttl, l.valueLocked())
 }
 
-// checkLocked queues a round that writes the depth and a value, but does not prolong the lease. The answers show
-// whether the masters still have the lease.
-func (l *Lease) checkLocked(op string, value scripts.Value) *extension {
-	e := &extension{lease: l, check: true}
+// sendLocked queues a round that writes the depth and a value. If ttl is 0, the round does not prolong the lease, and
+// its answers show whether the masters still have the lease. The caller must hold l.mu, and l must be live. When the
+// caller has released l.mu, it must call RecordSkipped.
+func (l *Lease) sendLocked(op string, ttl time.Duration, value scripts.Value) *extension {
+	e := &extension{lease: l, ttl: ttl, check: ttl == 0}
 	e.Init(l.m.Sender, l.m.View(), op, e)
-	e.SendAll(e.View.Encoder.Extend(l.keys, l.ID, 0, l.depthLocked(), value), 0, round.NeedsConnection)
+	e.SendAll(e.View.Encoder.Extend(l.keys, l.ID, ttl, l.depthLocked(), value), ttl, round.NeedsConnection)
 	return e
 }
 
@@ -78,9 +71,7 @@ func (e *extension) confirmedLocked(now clock.Instant) {
 	if v.left(now) > l.validity.left(now) {
 		l.validity = v
 	}
-	if l.renewal.retry == e.retry {
-		l.renewal.retry = clock.Instant{}
-	}
+	l.renewal.retry = clock.Instant{}
 	l.scheduleLocked(now)
 }
 
@@ -148,7 +139,7 @@ func (h *Hold) SetValue(ctx context.Context, text string) error {
 	}
 	l.value.version++
 	l.value.text, _ = scripts.NewValue(l.value.version, text)
-	e := l.checkLocked("set value", l.value.text)
+	e := l.sendLocked("set value", 0, l.value.text)
 	l.m.Enter() // Close waits for it
 	l.mu.Unlock()
 	defer l.m.Leave()

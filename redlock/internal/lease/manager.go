@@ -136,12 +136,10 @@ func (l *Lease) renewLocked(now clock.Instant) *extension {
 	l.renewal.soon = clock.Instant{}
 	if !l.ownership.terms.Extend {
 		//mutant:check-prolongs = l.extendLocked("extend", 0)
-		return l.checkLocked("check", "")
+		return l.sendLocked("check", 0, "")
 	}
-	e := l.extendLocked("extend", 0)
-	e.retry = now.Add(l.validity.retryIn(now))
-	l.renewal.retry = e.retry
-	return e
+	l.renewal.retry = now.Add(l.validity.retryIn(now))
+	return l.extendLocked("extend", 0)
 }
 
 const forever = time.Duration(math.MaxInt64)
