@@ -23,7 +23,7 @@ type extension struct {
 // its depth and its value. See sendLocked.
 func (l *Lease) extendLocked(op string, ttl time.Duration) *extension {
 	ttl = max(ttl, l.ownership.terms.leaseTTL(l.heldLocked(l.m.Clock.Now())))
-	return l.sendLocked(op, ttl, l.valueLocked())
+	return l.sendLocked(op, ttl, l.value.text)
 }
 
 // sendLocked queues a round that writes the depth and a value. If ttl is 0, the round does not prolong the lease, and
@@ -71,7 +71,7 @@ func (e *extension) confirmedLocked(now clock.Instant) {
 	if v.left(now) > l.validity.left(now) {
 		l.validity = v
 	}
-	l.renewal.retry = clock.Instant{}
+	l.renewal.retry = 0
 	l.scheduleLocked(now)
 }
 
@@ -134,9 +134,6 @@ func (h *Hold) SetValue(ctx context.Context, text string) error {
 		return &round.Failure{Decision: err}
 	}
 	l := h.lease
-	if l.value == nil {
-		l.value = &value{}
-	}
 	l.value.version++
 	l.value.text, _ = scripts.NewValue(l.value.version, text)
 	e := l.sendLocked("set value", 0, l.value.text)

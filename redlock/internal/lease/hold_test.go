@@ -69,7 +69,7 @@ func TestExtendSoon(t *testing.T) {
 		}
 		now := b.Manager.Clock.Now()
 		l.mu.Lock()
-		l.renewal.retry = now.Add(time.Second)
+		l.renewal.retry = now.Add(time.Second).Steady()
 		l.scheduleLocked(now)
 		l.mu.Unlock()
 		l.ExtendSoon(time.Millisecond)

@@ -34,9 +34,9 @@ const (
 
 // An inbox records whether messages about a lease can arrive, and the effects of those that have arrived.
 type inbox struct {
-	listens   bool          // the Locker is subscribed because of the lease
-	requested bool          // another client has requested a release
-	nextCheck clock.Instant // a message causes no extension before
+	listens   bool  // the Locker is subscribed because of the lease
+	requested bool  // another client has requested a release
+	nextCheck int64 // a message causes no extension before, on the boot clock
 }
 
 // listenLocked subscribes the Locker to its inbox until the lease ends. The lease must be live.
@@ -80,38 +80,30 @@ func (l *Lease) Message(release bool) {
 
 // checkSoonLocked makes the Manager extend the lease as soon as the pauses allow, unless it will do so anyway.
 func (l *Lease) checkSoonLocked(now clock.Instant) {
-	if l.renewal.soon != (clock.Instant{}) {
+	if l.renewal.soon != 0 {
 		return
 	}
-	at := l.m.checks.next(now)
+	at := l.m.checks.next(now.Steady())
 	//mutant:message-pause drop
-	at = later(at, l.inbox.nextCheck)
-	l.inbox.nextCheck = at.Add(checkPause)
+	at = max(at, l.inbox.nextCheck)
+	l.inbox.nextCheck = at + int64(checkPause)
 	l.renewal.soon = at
 	l.scheduleLocked(now)
-}
-
-// later returns the later instant by the boot clock.
-func later(a, b clock.Instant) clock.Instant {
-	if a.Steady() < b.Steady() {
-		return b
-	}
-	return a
 }
 
 // A pacer limits the rate of extensions that messages cause, over all leases of a Locker.
 type pacer struct {
 	mu   sync.Mutex
-	free clock.Instant // when the next extension may be sent
+	free int64 // when the next extension may be sent, on the boot clock
 }
 
 // next returns when the next extension may be sent, now at the earliest.
-func (p *pacer) next(now clock.Instant) clock.Instant {
+func (p *pacer) next(now int64) int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	at := later(now, p.free)
+	at := max(now, p.free)
 	//mutant:message-pace = at
-	p.free = at.Add(checkPace)
+	p.free = at + int64(checkPace)
 	return at
 }
 

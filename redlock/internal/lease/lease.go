@@ -81,7 +81,7 @@ type Lease struct {
 	ownership ownership
 	renewal   renewal
 	linger    linger
-	value     *value // nil: no holder has set one
+	value     value
 }
 
 // wire holds what all messages of a lease have in common.
@@ -100,15 +100,7 @@ type holders struct {
 // A value is the latest value that a holder has set. Extensions and repairs carry it to the masters.
 type value struct {
 	version int64
-	text    scripts.Value
-}
-
-// valueLocked returns the value that is sent to the masters.
-func (l *Lease) valueLocked() scripts.Value {
-	if l.value == nil {
-		return ""
-	}
-	return l.value.text
+	text    scripts.Value // "": no holder has set one
 }
 
 // Role returns the kind of lock: plain, reader or writer.
@@ -141,10 +133,11 @@ type tokenRange struct {
 }
 
 // A renewal determines when the Manager extends a lease: at the earliest of these times and of validity.extendIn. A
-// lease that is not extended in the background is only checked, and only because of soon.
+// lease that is not extended in the background is only checked, and only because of soon. The times are on the boot
+// clock, because they only determine how long to wait.
 type renewal struct {
-	soon  clock.Instant // because masters may lack the lease, or a message asked for a check; zero: neither
-	retry clock.Instant // when to repeat the last extension; zero: it was confirmed
+	soon  int64 // because masters may lack the lease, or a message asked for a check; 0: neither
+	retry int64 // when to repeat the last extension; 0: it was confirmed
 	entry due.Entry[*Lease]
 }
 

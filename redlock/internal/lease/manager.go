@@ -133,12 +133,12 @@ func (l *Lease) Run(now clock.Instant) (after func()) {
 // renewLocked sends an extension, and sets when it is repeated unless it is confirmed. For a lease that is not
 // extended in the background it sends only a check, because of a message about the lease.
 func (l *Lease) renewLocked(now clock.Instant) *extension {
-	l.renewal.soon = clock.Instant{}
+	l.renewal.soon = 0
 	if !l.ownership.terms.Extend {
 		//mutant:check-prolongs = l.extendLocked("extend", 0)
 		return l.sendLocked("check", 0, "")
 	}
-	l.renewal.retry = now.Add(l.validity.retryIn(now))
+	l.renewal.retry = now.Steady() + int64(l.validity.retryIn(now))
 	return l.extendLocked("extend", 0)
 }
 
@@ -150,19 +150,18 @@ func (l *Lease) renewInLocked(now clock.Instant) time.Duration {
 	if !l.ownership.terms.Extend {
 		return wait
 	}
-	if l.renewal.retry == (clock.Instant{}) {
+	if l.renewal.retry == 0 {
 		return min(wait, l.validity.extendIn(l.ownership.terms.TTL, now))
 	}
 	return min(wait, until(l.renewal.retry, now))
 }
 
-// until returns the time from now to at, or forever if at is zero. It uses only the boot clock, because the result
-// only determines how long to wait.
-func until(at, now clock.Instant) time.Duration {
-	if at == (clock.Instant{}) {
+// until returns the time from now to at on the boot clock, or forever if at is 0.
+func until(at int64, now clock.Instant) time.Duration {
+	if at == 0 {
 		return forever
 	}
-	return time.Duration(at.Steady() - now.Steady())
+	return time.Duration(at - now.Steady())
 }
 
 // scheduleLocked sets when the manager runs the lease again.
@@ -190,11 +189,10 @@ func (l *Lease) ExtendSoon(after time.Duration) {
 }
 
 func (l *Lease) extendSoonLocked(now clock.Instant, after time.Duration) {
-	at := now.Add(after)
-	soon := l.renewal.soon
+	at, soon := now.Steady()+int64(after), l.renewal.soon
 	//mutant:idle-repair 1= false
 	if (l.state == idle || l.state == live && l.ownership.terms.Extend) &&
-		(soon == (clock.Instant{}) || at.Steady() < soon.Steady()) {
+		(soon == 0 || at < soon) {
 		l.renewal.soon = at
 		l.scheduleLocked(now)
 	}

@@ -248,7 +248,7 @@ func (h *Hold) successorLocked(next ChooseSuccessor, now clock.Instant) *Success
 	case l.inbox.requested:
 		return nil
 	//mutant:handoff-value = false
-	case l.value != nil:
+	case l.value.text != "":
 		return nil
 	case next == nil, o.terms.maxHandoffs() == 0, l.tokens.handoffs == 0, l.tokens.next > l.tokens.last, o.entering > 0,
 		now.Sub(l.tokens.won) >= o.terms.HandoffTime:
