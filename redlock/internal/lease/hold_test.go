@@ -25,13 +25,12 @@ func TestHolderWithoutHandoffsReleases(t *testing.T) {
 		h, successor := b.lock(terms()), &Hold{}
 		none := terms()
 		none.Handoffs = 0
-		if err := h.Unlock(t.Context(), func(_, _ time.Duration) *Successor {
-			return &Successor{Hold: successor, Terms: none, OnHandoff: func() {}}
-		}); err != nil {
+		b.next = func() *Successor { return &Successor{Hold: successor, Terms: none, OnHandoff: func() {}} }
+		if err := h.Unlock(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		noHandoff := func(_, _ time.Duration) *Successor { t.Error("handed off"); return nil }
-		if err := successor.Unlock(t.Context(), noHandoff); err != nil {
+		b.next = func() *Successor { t.Error("handed off"); return nil }
+		if err := successor.Unlock(t.Context()); err != nil {
 			t.Error(err)
 		}
 	})
@@ -101,7 +100,7 @@ func TestInnerUnlockInJointConfiguration(t *testing.T) {
 			b.Masters.Master(i).Delay(time.Millisecond)
 		}
 		b.change(func(v *admission.View) { v.Config = &joint })
-		if err := inner.Unlock(t.Context(), nil); err != nil {
+		if err := inner.Unlock(t.Context()); err != nil {
 			t.Errorf("the inner Unlock: %v", err)
 		}
 		synctest.Wait()
@@ -174,7 +173,7 @@ func TestContextsAreNotKept(t *testing.T) {
 		if n := len(h.contexts); n > 200 {
 			t.Errorf("%d contexts are kept", n)
 		}
-		if err := h.Unlock(t.Context(), nil); err != nil {
+		if err := h.Unlock(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if lasting.Err() == nil {

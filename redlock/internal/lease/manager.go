@@ -45,6 +45,9 @@ type Waiters interface {
 	MayIdle(l *Lease) bool
 	// Idle reports the same as MayIdle. If it returns true, the next call for the name takes l over.
 	Idle(l *Lease) bool
+	// Successor returns the call to which the lease of name is handed off, with this validity left of this TTL; nil if it
+	// is to be released. It is called with the lease's lock held.
+	Successor(name string, left, ttl time.Duration) *Successor
 	// Listen subscribes to the inbox, for messages about l, until Ended is called for l. It is called with the lease's
 	// lock held.
 	Listen(l *Lease)

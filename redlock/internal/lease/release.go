@@ -148,14 +148,13 @@ func confirmed(ctx context.Context, r *round.Round, left time.Duration) error {
 	return r.Failure(round.ErrNoQuorum, nil)
 }
 
-// Unlock ends h. The last Unlock of a lease ends the lease: it is handed off to the hold that next returns, or
-// released. next is called with the lease's lock held. It must be nil if the lease may not be handed off.
+// Unlock ends h. The last Unlock of a lease ends the lease: it is handed off to a call that waits here, or released.
 //
 // Unlock sends the release regardless of the state of ctx. It waits for a quorum until ctx ends or the validity has
 // expired; with Terms.Async it does not wait. With Terms.Linger it sends nothing if the lease can be kept. Errors are
 // *round.Failure: ErrReleased for the second call; the reason if h had ended before, although a release is sent;
 // ErrNoQuorum or the error of ctx if the release was not confirmed. In each case h is no longer held.
-func (h *Hold) Unlock(ctx context.Context, next ChooseSuccessor) error {
+func (h *Hold) Unlock(ctx context.Context) error {
 	l := h.lease
 	now := l.m.Clock.Now()
 	l.mu.Lock()
@@ -180,7 +179,7 @@ func (h *Hold) Unlock(ctx context.Context, next ChooseSuccessor) error {
 		return h.unlockInner(ctx, left)
 	}
 	h.lasted = now.Sub(l.ownership.began)
-	if successor := h.successorLocked(next, now); successor != nil {
+	if successor := h.successorLocked(now); successor != nil {
 		h.handOff(successor, now)
 		return nil
 	}
@@ -234,13 +233,10 @@ type Successor struct {
 	OnHandoff func()
 }
 
-// ChooseSuccessor returns the successor for a lease with this TTL of which this much validity is left, or nil.
-type ChooseSuccessor func(left, ttl time.Duration) *Successor
-
 // successorLocked returns the call that gets the lease, or nil if the lease is to be released: another client has
 // requested the release, a holder has set a value, a re-entry is under way, no tokens or no time for hand-offs are
-// left, or next returns nil.
-func (h *Hold) successorLocked(next ChooseSuccessor, now clock.Instant) *Successor {
+// left, or the Waiters return nil.
+func (h *Hold) successorLocked(now clock.Instant) *Successor {
 	l := h.lease
 	o := &l.ownership
 	switch {
@@ -250,11 +246,11 @@ func (h *Hold) successorLocked(next ChooseSuccessor, now clock.Instant) *Success
 	//mutant:handoff-value = false
 	case l.value.text != "":
 		return nil
-	case next == nil, o.terms.maxHandoffs() == 0, l.tokens.handoffs == 0, l.tokens.next > l.tokens.last, o.entering > 0,
+	case o.terms.maxHandoffs() == 0, l.tokens.handoffs == 0, l.tokens.next > l.tokens.last, o.entering > 0,
 		now.Sub(l.tokens.won) >= o.terms.HandoffTime:
 		return nil
 	}
-	return next(l.validity.left(now), l.validity.ttl)
+	return l.m.Waiters.Successor(l.Name, l.validity.left(now), l.validity.ttl)
 }
 
 // handOff ends the ownership, of which h is the last hold, and begins that of the successor, with the next token. For

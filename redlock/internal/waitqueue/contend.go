@@ -155,7 +155,7 @@ func (n *contention) abandon(ctx context.Context, cause error) error {
 	if state == holding {
 		over, cancel := context.WithCancel(ctx)
 		cancel()
-		_ = c.Hold.Unlock(over, q.Successor(c.Name)) // sends the release without waiting
+		_ = c.Hold.Unlock(over) // sends the release without waiting
 	}
 	return f
 }

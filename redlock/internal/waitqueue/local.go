@@ -310,25 +310,22 @@ func (q *Queue) Ended(l *lease.Lease) {
 	}
 }
 
-// Successor returns a function that chooses the call to which a lease of name is handed off; see package lease. The
-// function considers only the first call of the local queue, so that no other call overtakes it. It returns nil if that
-// call is fair, has a shorter TTL than the lease, or requires more validity than is left. The lease's lock is held when
-// the function is called.
-func (q *Queue) Successor(name string) lease.ChooseSuccessor {
-	return func(left, ttl time.Duration) *lease.Successor {
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		nq := q.names[name]
-		if nq == nil || len(nq.waiting) == 0 || nq.contender != nil { // the contender comes before the other calls
-			return nil
-		}
-		c := nq.waiting[0]
-		if c.Fair || left < c.Terms.Least || ttl > c.Terms.TTL { // the masters would keep it for longer than the TTL of c
-			return nil
-		}
-		nq.waiting, c.state = slices.Delete(nq.waiting, 0, 1), handoff
-		return &lease.Successor{Hold: c.Hold, Terms: c.Terms, OnHandoff: func() { q.finishHandoff(c) }}
+// Successor implements lease.Waiters. It considers only the first call of the local queue, so that no other call
+// overtakes it. It returns nil if that call is fair, has a shorter TTL than the lease, or requires more validity than is
+// left.
+func (q *Queue) Successor(name string, left, ttl time.Duration) *lease.Successor {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	nq := q.names[name]
+	if nq == nil || len(nq.waiting) == 0 || nq.contender != nil { // the contender comes before the other calls
+		return nil
 	}
+	c := nq.waiting[0]
+	if c.Fair || left < c.Terms.Least || ttl > c.Terms.TTL { // the masters would keep it for longer than the TTL of c
+		return nil
+	}
+	nq.waiting, c.state = slices.Delete(nq.waiting, 0, 1), handoff
+	return &lease.Successor{Hold: c.Hold, Terms: c.Terms, OnHandoff: func() { q.finishHandoff(c) }}
 }
 
 // finishHandoff notifies c that it has the lease.
