@@ -25,7 +25,7 @@ const (
 type contention struct {
 	q       *Queue
 	c       *Call
-	unwatch func() bool          // stops watchOwnHold, which runs while the call is in the local queue
+	watch   time.Duration        // until the next noticeOwnHold, while the call is in the local queue
 	wakeUps int                  // consecutive lost attempts that wake-ups have caused
 	round   *round.Round         // of the last attempt; nil: nothing was sent, since too few masters voted
 	ticket  bool                 // the last attempt carried the ticket
@@ -52,15 +52,17 @@ func (q *Queue) Lock(ctx context.Context, c *Call) error {
 	}
 	defer q.leave(c)
 	n := &contention{q: q, c: c}
-	defer n.watch(false)
 	for {
 		changed := q.Changed()
 		state, pause := n.next()
-		n.watch(state == queued && ctx.Done() == nil)
 		var timer <-chan time.Time
 		switch {
 		case state == holding:
 			return nil
+		case state == queued && ctx.Done() == nil: // it may wait for its own caller, forever
+			changed = nil
+			n.watch = min(max(2*n.watch, ownHoldPause), time.Minute)
+			timer = time.After(n.watch)
 		case state != acquiring: // only the contender reacts to a changed view
 			changed = nil
 		case pause <= 0:
@@ -84,17 +86,9 @@ func (q *Queue) Lock(ctx context.Context, c *Call) error {
 		if cause := q.sleep(ctx, c, changed, timer); cause != nil {
 			return n.abandon(ctx, cause)
 		}
-	}
-}
-
-// watch starts watchOwnHold for the call if on is true, and otherwise stops it.
-func (n *contention) watch(on bool) {
-	switch {
-	case on && n.unwatch == nil:
-		n.unwatch = n.q.watchOwnHold(n.c)
-	case !on && n.unwatch != nil:
-		n.unwatch()
-		n.unwatch = nil
+		if n.watch > 0 {
+			q.noticeOwnHold(c)
+		}
 	}
 }
 
