@@ -138,7 +138,7 @@ func (e *events) vote(r *round.Round, i int, v *round.Vote, _ bool) {
 }
 
 // lock posts an event about one lock.
-func (e *events) lock(kind string, h *lease.Hold, err error) {
+func (e *events) lock(kind string, h lease.Holder, err error) {
 	if e.trace.Event != nil {
 		e.describe(kind, h.Lease(), h.Info(), err)
 	}
@@ -205,7 +205,7 @@ func (e *events) ownHold(g *lease.Lease) {
 }
 
 // Acquired implements lease.Events.
-func (e *events) Acquired(h *lease.Hold) { e.lock(kindAcquired, h, nil) }
+func (e *events) Acquired(h lease.Holder) { e.lock(kindAcquired, h, nil) }
 
 // Extended implements lease.Events.
 func (e *events) Extended(g *lease.Lease, err error) {
@@ -233,7 +233,7 @@ func (e *events) Lost(g *lease.Lease, cause error) {
 }
 
 // Released implements lease.Events.
-func (e *events) Released(h *lease.Hold, err error) {
+func (e *events) Released(h lease.Holder, err error) {
 	if err != nil && !errors.Is(err, ErrLost) && !errors.Is(err, ErrExported) && !errors.Is(err, ErrClosed) {
 		e.unconfirmed.Add(1)
 	}

@@ -50,7 +50,7 @@ var (
 type ending struct {
 	lease *Lease
 	why   *reason
-	holds []*Hold
+	holds []holding
 }
 
 // endLocked ends a live or idle lease for a reason, and does nothing if why is nil. The caller must call finish of the
@@ -132,7 +132,7 @@ func (l *Lease) goneLocked() *reason {
 }
 
 // endLocked ends every hold of the ownership.
-func (o *ownership) endLocked(cause error) []*Hold {
+func (o *ownership) endLocked(cause error) []holding {
 	holds := o.holds
 	o.holds = nil
 	for _, h := range holds {

@@ -71,7 +71,7 @@ func (h *Hold) Lasted() time.Duration {
 func (h *Hold) Forgo() {
 	h.lease.mu.Lock()
 	kept := false
-	if o := &h.lease.ownership; o.single[0] == h {
+	if o := &h.lease.ownership; o.single[0] == holding(h) {
 		kept = o.terms.MinHold > 0 && errors.Is(h.ended, ErrClosed)
 		o.terms.MinHold = 0
 	}
@@ -132,7 +132,7 @@ func (h *Hold) Settle(terms *Terms) {
 	}
 	defer h.lease.mu.Unlock()
 	now, o := h.lease.m.Clock.Now(), &h.lease.ownership
-	if o.holds[0] != h {
+	if o.holds[0] != holding(h) {
 		return
 	}
 	o.terms.Extend, o.terms.MaxHold = terms.Extend, terms.MaxHold

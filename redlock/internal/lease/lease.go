@@ -151,8 +151,8 @@ type ownership struct {
 	requested chan struct{}
 	terms     Terms
 	began     clock.Instant
-	holds     []*Hold
-	single    [1]*Hold // the first hold; the storage of holds while there is one
+	holds     []holding
+	single    [1]holding // the first hold; the storage of holds while there is one
 }
 
 // giveUp ends a lease that was not won, or that no client has taken.
@@ -163,6 +163,13 @@ func (l *Lease) giveUp() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.state = ended
+}
+
+// A holding is the part of a Hold that its lease uses.
+type holding interface {
+	Holder
+	endLocked(cause error)
+	endContexts(cause error)
 }
 
 // heldLocked returns how long ago the ownership began. A wall clock that was set forward must not free the name too

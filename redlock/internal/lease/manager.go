@@ -27,11 +27,18 @@ type Events interface {
 	NotSent(op, name string, f *round.Failure)                   // nothing was sent
 	// Acquired reports the first hold of an ownership. Exactly one report of its end follows: Lost for its lease, or
 	// Released.
-	Acquired(h *Hold)
+	Acquired(h Holder)
 	Extended(l *Lease, err error)
 	Repaired(l *Lease, master int)
-	Lost(l *Lease, cause error)  // the lease ended before its release
-	Released(h *Hold, err error) // the last hold was unlocked, exported, handed off, or its Manager closed
+	Lost(l *Lease, cause error)   // the lease ended before its release
+	Released(h Holder, err error) // the last hold was unlocked, exported, handed off, or its Manager closed
+}
+
+// A Holder describes a Hold to Events.
+type Holder interface {
+	Lease() *Lease
+	Token() int64
+	Info() Info
 }
 
 // Waiters is the local queue. A lease notifies it directly, and not through Events, since waking the next waiter is

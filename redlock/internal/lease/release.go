@@ -209,7 +209,7 @@ func (h *Hold) Unlock(ctx context.Context) error {
 // hold the lock of the lease; unlockInner releases it.
 func (h *Hold) unlockInner(ctx context.Context, left time.Duration) error {
 	l := h.lease
-	l.ownership.holds = slices.DeleteFunc(l.ownership.holds, func(other *Hold) bool { return other == h })
+	l.ownership.holds = slices.DeleteFunc(l.ownership.holds, func(other holding) bool { return other == holding(h) })
 	h.endLocked(ErrReleased)
 	view := l.m.View()
 	r := l.m.Sender.New(view, "unlock", nil)
