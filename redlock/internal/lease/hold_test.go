@@ -25,7 +25,7 @@ func TestHolderWithoutHandoffsReleases(t *testing.T) {
 		h, successor := b.lock(terms()), &Hold{}
 		none := terms()
 		none.Handoffs = 0
-		b.next = func() *Successor { return &Successor{Hold: successor, Terms: none, OnHandoff: func() {}} }
+		b.next = func() *Successor { return &Successor{First: successor, Terms: none, OnHandoff: func() {}} }
 		if err := h.Unlock(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -168,6 +168,7 @@ func (l *Lease) giveUp() {
 // A holding is the part of a Hold that its lease uses.
 type holding interface {
 	Holder
+	beginLocked(l *Lease, terms *Terms, now clock.Instant)
 	endLocked(cause error)
 	endContexts(cause error)
 }

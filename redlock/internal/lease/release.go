@@ -227,7 +227,7 @@ func (h *Hold) unlockInner(ctx context.Context, left time.Duration) error {
 
 // A Successor is the call that gets the lease from its last Unlock.
 type Successor struct {
-	Hold  *Hold
+	First holding // becomes the first hold of the new ownership
 	Terms *Terms
 	// OnHandoff is called once the lease is the successor's, with no lock held.
 	OnHandoff func()
@@ -258,13 +258,13 @@ func (h *Hold) successorLocked(now clock.Instant) *Successor {
 func (h *Hold) handOff(successor *Successor, now clock.Instant) {
 	l := h.lease
 	l.ownership.endLocked(ErrReleased)
-	successor.Hold.beginLocked(l, successor.Terms, now)
+	successor.First.beginLocked(l, successor.Terms, now)
 	l.tokens.handoffs--
 	l.scheduleLocked(now)
 	l.mu.Unlock()
 	h.endContexts(ErrReleased)
 	l.m.Events.Released(h, nil)
-	l.m.Events.Acquired(successor.Hold)
+	l.m.Events.Acquired(successor.First)
 	successor.OnHandoff()
 }
 

@@ -325,7 +325,7 @@ func (q *Queue) Successor(name string, left, ttl time.Duration) *lease.Successor
 		return nil
 	}
 	nq.waiting, c.state = slices.Delete(nq.waiting, 0, 1), handoff
-	return &lease.Successor{Hold: c.Hold, Terms: c.Terms, OnHandoff: func() { q.finishHandoff(c) }}
+	return &lease.Successor{First: c.Hold, Terms: c.Terms, OnHandoff: func() { q.finishHandoff(c) }}
 }
 
 // finishHandoff notifies c that it has the lease.

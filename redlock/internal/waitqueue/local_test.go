@@ -97,7 +97,7 @@ func (g *game) step() {
 		g.q.Ended(h)
 	case pick < 11 && w.holder != nil:
 		if successor := g.q.Successor("n", 9*time.Second, 10*time.Second); successor != nil {
-			if successor.Hold != w.waiting[0].Hold {
+			if successor.First != w.waiting[0].Hold {
 				panic("the successor is not the first waiting call")
 			}
 			successor.OnHandoff()
@@ -167,7 +167,7 @@ func TestSuccessorAsTable(t *testing.T) {
 		second := &Call{Name: "n", Keys: &scripts.Keys{}, Terms: terms(), Hold: &lease.Hold{}}
 		q.join(second)
 		successor := q.Successor("n", c.left, c.ttl)
-		if (successor != nil) != c.want || successor != nil && successor.Hold != first.Hold {
+		if (successor != nil) != c.want || successor != nil && successor.First != first.Hold {
 			t.Errorf("%s: the successor is %+v", c.name, successor)
 		}
 	}
