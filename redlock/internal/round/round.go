@@ -68,12 +68,11 @@ type Round struct {
 	done     chan struct{}
 	began    time.Time
 
-	mu      sync.Mutex
-	tally   quorum.Tally
-	votes   []Vote
-	decided quorum.Verdict
-	all     chan struct{} // closed with the last vote; nil if no caller waits for it
-	room    [5]Vote       // storage for votes, up to five masters
+	mu    sync.Mutex
+	tally quorum.Tally
+	votes []Vote
+	all   chan struct{} // closed with the last vote; nil if no caller waits for it
+	room  [5]Vote       // storage for votes, up to five masters
 }
 
 // New returns a round that uses view.
@@ -164,12 +163,9 @@ func (r *Round) Record(i int, v Vote) {
 	r.mu.Lock()
 	r.votes[i] = v
 	vote := &r.votes[i] // written only once
+	pending := r.tally.Verdict() == quorum.Pending
 	r.tally.Add(i, v.Outcome)
-	decides := false
-	if r.decided == quorum.Pending {
-		r.decided = r.tally.Verdict()
-		decides = r.decided != quorum.Pending
-	}
+	decides := pending && r.tally.Verdict() != quorum.Pending
 	last := r.asked&^r.tally.In() == 0
 	if last && r.all != nil {
 		close(r.all)
@@ -178,16 +174,11 @@ func (r *Round) Record(i int, v Vote) {
 	if f := r.sender.OnVote; f != nil {
 		f(r, i, vote, decides)
 	}
-	r.report(i, vote, decides, last)
-}
-
-// report reports a vote that was counted.
-func (r *Round) report(i int, v *Vote, decides, last bool) {
 	if (v.Outcome == quorum.Abstained || v.Outcome == quorum.Refused) && v.Err == nil {
 		r.sender.Doubt(i, v.Record)
 	}
 	if r.observer != nil {
-		r.observer.OnVote(r, i, v, decides, last)
+		r.observer.OnVote(r, i, vote, decides, last)
 	}
 	if decides {
 		close(r.done)
@@ -197,11 +188,11 @@ func (r *Round) report(i int, v *Vote, decides, last bool) {
 // Done returns a channel that is closed when the round is decided.
 func (r *Round) Done() <-chan struct{} { return r.done }
 
-// Verdict returns the decision of the round.
+// Verdict returns the decision of the round. Later votes do not change it.
 func (r *Round) Verdict() quorum.Verdict {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.decided
+	return r.tally.Verdict()
 }
 
 // Tally returns a copy of the count so far.
