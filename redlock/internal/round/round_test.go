@@ -201,8 +201,8 @@ func TestComplaintsAsTable(t *testing.T) {
 	}
 }
 
-// H70: the decision is ErrTTLTooLong if so many masters refuse the TTL as too long, in their replies or according to their
-// known records, that a majority is impossible. Refusals because of an old epoch are ignored.
+// H70: the decision is ErrTTLTooLong if so many masters refuse the TTL as too long, in their replies or according to
+// their known records, that a majority is impossible. Refusals because of an old epoch are ignored.
 func TestTooLongAsTable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, 3)

@@ -311,8 +311,8 @@ func (q *Queue) Ended(l *lease.Lease) {
 }
 
 // Successor implements lease.Waiters. It considers only the first call of the local queue, so that no other call
-// overtakes it. It returns nil if that call is fair, has a shorter TTL than the lease, or requires more validity than is
-// left.
+// overtakes it. It returns nil if that call is fair, has a shorter TTL than the lease, or requires more validity than
+// is left.
 func (q *Queue) Successor(name string, left, ttl time.Duration) *lease.Successor {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -48,8 +48,8 @@ func starved(f *round.Failure) bool {
 		!errors.Is(f.Decision, round.ErrOverloaded)
 }
 
-// noticeOwnHold calls OwnHold if a lease of this Locker has been held for ownHoldPause while c waits for it in the local
-// queue. Lock calls it after ownHoldPause, and then at growing intervals of up to a minute.
+// noticeOwnHold calls OwnHold if a lease of this Locker has been held for ownHoldPause while c waits for it in the
+// local queue. Lock calls it after ownHoldPause, and then at growing intervals of up to a minute.
 func (q *Queue) noticeOwnHold(c *Call) {
 	q.mu.Lock()
 	nq := c.names
