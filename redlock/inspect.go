@@ -314,26 +314,18 @@ func (l operator) forceRelease(ctx context.Context, name, id string) (released i
 	keys := scripts.Prefix(l.cfg.prefix).KeysOf(name, role)
 	call := view.Encoder.Release(&keys, scripts.Ending{Leases: []string{id}, Ballot: above})
 	r := l.sender.New(view, "force release", nil)
-	var without quorum.Set
-	notified := false
-	notify := func() {
-		notified = true
-		l.leases.Post(view.Config.Rule.All(), scripts.Prefix(l.cfg.prefix).Notify(&keys, id, false))
-	}
+	gone := false // from a majority
 	cause := l.toAll(ctx, view, call, func(a answer) {
 		r.Reply(a.master, a.value, a.err)
-		if had, err := scripts.DecodeReleased(a.value); a.err == nil && err == nil {
-			without |= quorum.One(a.master)
-			if had {
-				released++
-			}
-		}
+		t, before := r.Tally(), gone
+		released = t.Of(quorum.Granted).Len()
+		gone = view.Config.Rule.Won(t.Of(quorum.Granted) | t.Of(quorum.Missing))
 		//mutant:forced-notice = false
-		if !notified && view.Config.Rule.Won(without) { // not before: the holder would extend it on the other masters
-			notify()
+		if gone && !before { // not earlier: the holder would extend it on the other masters
+			l.leases.Post(view.Config.Rule.All(), scripts.Prefix(l.cfg.prefix).Notify(&keys, id, false))
 		}
 	})
-	if view.Config.Rule.Won(without) {
+	if gone {
 		return released, nil
 	}
 	return released, failed("force release", name, r.Failure(ErrNoQuorum, cause))

@@ -65,14 +65,6 @@ func DecodeVote(reply any) (Vote, error) {
 	return v, nil
 }
 
-// DecodeReleased decodes the reply of a release, and reports whether a lease existed.
-func DecodeReleased(reply any) (bool, error) {
-	if n, ok := reply.(int64); ok && (n == 0 || n == 1) {
-		return n == 1, nil
-	}
-	return false, fmt.Errorf("unexpected reply %.40v to a release", reply)
-}
-
 // A Holding is the state of a name on one master.
 type Holding struct {
 	ID    string // the id of the lease; "" if the name is free
