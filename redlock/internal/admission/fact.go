@@ -9,9 +9,8 @@ import (
 
 // A Clock is the knowledge of one client about the clock of a master.
 type Clock struct {
-	Own  int64         // an estimate, in microseconds
-	Away time.Duration // distance of Own from the median
-	Off  time.Duration // Away with a sign: negative if Own is behind the median
+	Own int64         // an estimate, in microseconds
+	Off time.Duration // how far Own is ahead of the median; negative if it is behind
 }
 
 // A Fact is the knowledge of one client about one master. When the connection ends, Read becomes false, and the last

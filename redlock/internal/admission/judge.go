@@ -54,7 +54,7 @@ type Move struct {
 // to the state.
 func (f *Deployment) Judge(i int) (State, Move) {
 	fact := &f.Facts[i]
-	st := State{Err: fact.Err, ClockOff: skew.Excludes(fact.Away), Off: fact.Off, Backlog: fact.Backlog}
+	st := State{Err: fact.Err, ClockOff: skew.Excludes(fact.Off), Off: fact.Off, Backlog: fact.Backlog}
 	switch {
 	case !fact.Up && fact.Settled:
 		st.Phase = Down
@@ -210,7 +210,7 @@ func (f *Deployment) comparable(i int, st *State) (m Move, ok bool) {
 
 // wrongClock returns an error if the clock of master i is too far off the median for a quarantine.
 func (f *Deployment) wrongClock(i int) error {
-	if !skew.Excludes(f.Facts[i].Away) {
+	if !skew.Excludes(f.Facts[i].Off) {
 		return nil
 	}
 	return advise(fmt.Errorf("%w, and %s, more than %v", ErrQuarantine, skew.Text(f.Facts[i].Off), skew.Window),

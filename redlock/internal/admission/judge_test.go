@@ -91,7 +91,7 @@ func TestJudgeAsTable(t *testing.T) {
 	backlog := func(d time.Duration) func(*Fact) { return func(f *Fact) { f.Backlog = d } }
 	ahead := func(us int64) func(*Fact) { return func(f *Fact) { f.Own += us } }
 	home := func(f *Fact) { f.Home = "h:1" }
-	off := func(f *Fact) { f.Away, f.Off = 16*time.Second, -16*time.Second }
+	off := func(f *Fact) { f.Off = -16 * time.Second }
 	id := "a" + zeros
 	durable := record(id)
 	durable.Home = "h:1"
@@ -161,7 +161,7 @@ func TestJudgeAsTable(t *testing.T) {
 			if (st.Phase == Voting) != (st.Err == nil) && st.Phase != Connecting {
 				t.Errorf("%v with error %v", st.Phase, st.Err)
 			}
-			if st.ClockOff != (c.own.Away > 15*time.Second) {
+			if st.ClockOff != (c.own.Off.Abs() > 15*time.Second) {
 				t.Error("wrong ClockOff (H93)")
 			}
 			f.Observer = true
@@ -396,7 +396,7 @@ func TestFirstMastersAgree(t *testing.T) {
 		"down": {Fact{Settled: true, Lost: guard, Asked: 1}, true}, "never reached": {Fact{Settled: true}, true},
 		"not heard of": {Fact{}, false}, "empty": {empty("e" + zeros), false},
 		"cannot be written": {changed(empty("e"+zeros), func(f *Fact) { f.Err = errors.New("OOM") }), true},
-		"clock is off":      {changed(empty("e"+zeros), func(f *Fact) { f.Away = time.Minute }), true},
+		"clock is off":      {changed(empty("e"+zeros), func(f *Fact) { f.Off = time.Minute }), true},
 		"not read since": {changed(with("e"+zeros, pending("e"+zeros, over, guard)), func(f *Fact) { f.Asked = 0 }),
 			false},
 	} {
@@ -480,7 +480,7 @@ func TestIdentityChangesAreDetected(t *testing.T) {
 // An observer reports the wrong clock of a master as the reason, as a client that acquires locks does.
 func TestObserverSeesAWrongClock(t *testing.T) {
 	for name, fact := range map[string]Fact{"no record": empty("a" + zeros), "in quarantine": quarantined(epoch, guard)} {
-		f := deployment(changed(fact, func(f *Fact) { f.Away, f.Off = time.Minute, time.Minute }))
+		f := deployment(changed(fact, func(f *Fact) { f.Off = time.Minute }))
 		f.Observer = true
 		if st, m := f.Judge(0); st.Phase != Blocked || m.Step != "" || !strings.Contains(st.Err.Error(), "is 1m0s ahead") {
 			t.Errorf("%s: %v, step %q, %v", name, st.Phase, m.Step, st.Err)

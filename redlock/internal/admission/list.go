@@ -122,7 +122,7 @@ func (f *Deployment) seen(i int) (gather quorum.Set, ok bool) {
 	for j := range all.All() {
 		fact := &f.Facts[j]
 		// No client writes a record on such a master.
-		stuck := fact.Err != nil || fact.Bad != nil || skew.Excludes(fact.Away) || f.shortBacklog(j) != nil
+		stuck := fact.Err != nil || fact.Bad != nil || skew.Excludes(fact.Off) || f.shortBacklog(j) != nil
 		// After a shorter outage the master may vote for clients with another list. There are two cases without a wait: an
 		// operator admits master i, and knows which masters are down; or this client has never read the record of the
 		// master, and the client may not run for as long as a quarantine lasts.

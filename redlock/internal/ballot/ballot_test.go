@@ -180,7 +180,7 @@ func naiveMiddle(known map[int]int64, less int) int64 {
 	return all[(len(all)-less)/2]
 }
 
-// Median, Latest, Own and Away return what a simple computation over the known clocks returns.
+// Median, Latest, Own and Off return what a simple computation over the known clocks returns.
 func TestClockEstimates(t *testing.T) {
 	property(t, func(t *testing.T, r *rand.Rand) {
 		n := 1 + r.IntN(9)
@@ -213,8 +213,8 @@ func TestClockEstimates(t *testing.T) {
 			if len(counted) == 0 || !ok {
 				away = 0
 			}
-			if c.Own(at(us), i) != own || c.Away(i) != away {
-				t.Errorf("of %v master %d: own %d, away %v", known, i, c.Own(at(us), i), c.Away(i))
+			if c.Own(at(us), i) != own || c.Off(i).Abs() != away {
+				t.Errorf("of %v master %d: own %d, away %v", known, i, c.Own(at(us), i), c.Off(i).Abs())
 			}
 		}
 	})

@@ -146,12 +146,6 @@ func (c *Clocks) Own(now clock.Instant, i int) int64 {
 	return c.early + micros(now)
 }
 
-// Away returns the distance of the clock of master i from the median, never negative; 0 if it is not known.
-func (c *Clocks) Away(i int) time.Duration {
-	off := c.Off(i)
-	return max(off, -off)
-}
-
 // Off returns how far the clock of master i is ahead of the median, negative if it is behind; 0 if it is not known. Of
 // two middle clocks Off uses the farther one because, if they differ much, it is not known which one is right.
 func (c *Clocks) Off(i int) time.Duration {

@@ -249,7 +249,7 @@ func (m *Monitor) deployment(at clock.Instant) *admission.Deployment {
 	m.grow(m.config.Slots)
 	for i := range m.facts {
 		f := &m.facts[i]
-		f.Own, f.Away, f.Off = m.settings.Clocks.Own(at, i), m.settings.Clocks.Away(i), m.settings.Clocks.Off(i)
+		f.Own, f.Off = m.settings.Clocks.Own(at, i), m.settings.Clocks.Off(i)
 	}
 	now := quorum.Set(0)
 	if m.byHand.calls > 0 {
