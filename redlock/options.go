@@ -466,13 +466,9 @@ func (c *lockConfig) pause(n int) time.Duration {
 	return c.delays.Delay(n, jitter.Float64())
 }
 
-// Pauses implements waitqueue.Delays. The function that it returns may be called any number of times.
-func (c *lockConfig) Pauses() func() time.Duration {
-	n := 0
-	return func() time.Duration {
-		n++
-		return cmp.Or(c.delays.Delay(n, jitter.Float64()), time.Millisecond)
-	}
+// DelayAfter implements waitqueue.Delays.
+func (c *lockConfig) DelayAfter(n int) time.Duration {
+	return cmp.Or(c.delays.Delay(n, jitter.Float64()), time.Millisecond)
 }
 
 // repeat calls try until it succeeds, ctx ends or the tries are used up. If once is set, it calls try once.

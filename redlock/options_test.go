@@ -467,17 +467,14 @@ func TestPausesOfCallApply(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // Pauses begins with the first pause each time
-		next := cfg.Pauses()
-		for _, want := range []time.Duration{7 * ms, 14 * ms, 20 * ms, 20 * ms} {
-			if got := next(); got != want {
-				t.Errorf("a pause of %v, want %v", got, want)
-			}
+	for i, want := range []time.Duration{7 * ms, 14 * ms, 20 * ms, 20 * ms} {
+		if got := cfg.DelayAfter(i + 1); got != want {
+			t.Errorf("a pause of %v, want %v", got, want)
 		}
 	}
-	next := (&lockConfig{delays: Delays{Fixed: ms}, tries: 1}).Pauses()
-	for range 3 {
-		if got := next(); got != ms {
+	once := &lockConfig{delays: Delays{Fixed: ms}, tries: 1}
+	for i := range 3 {
+		if got := once.DelayAfter(i + 1); got != ms {
 			t.Errorf("a pause of %v after the last try", got)
 		}
 	}

@@ -94,9 +94,7 @@ func (p *testClient) call(priority int, fair bool) *Call {
 
 type tenMilliseconds struct{}
 
-func (tenMilliseconds) Pauses() func() time.Duration {
-	return func() time.Duration { return 10 * time.Millisecond }
-}
+func (tenMilliseconds) DelayAfter(int) time.Duration { return 10 * time.Millisecond }
 
 // A pending is a call of Lock that is in progress.
 type pending struct {

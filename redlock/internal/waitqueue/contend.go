@@ -25,17 +25,17 @@ const (
 type contention struct {
 	q       *Queue
 	c       *Call
-	watch   time.Duration        // until the next noticeOwnHold, while the call is in the local queue
-	wakeUps int                  // consecutive lost attempts that wake-ups have caused
-	round   *round.Round         // of the last attempt; nil: nothing was sent, since too few masters voted
-	ticket  bool                 // the last attempt carried the ticket
-	decided time.Time            // when the last attempt was decided; a suspension only delays the next one
-	failure *round.Failure       // how the last attempt failed
-	before  *round.Failure       // why the call waited before it became the contender; nil if it did not wait
-	held    *round.Failure       // of the last attempt that failed because of another client's lease; nil: none
-	lost    int                  // attempts that failed since then
-	pauses  func() time.Duration // nil until the first refusal
-	pause   time.Duration        // until the next attempt, if no wake-ups can arrive
+	watch   time.Duration  // until the next noticeOwnHold, while the call is in the local queue
+	wakeUps int            // consecutive lost attempts that wake-ups have caused
+	round   *round.Round   // of the last attempt; nil: nothing was sent, since too few masters voted
+	ticket  bool           // the last attempt carried the ticket
+	decided time.Time      // when the last attempt was decided; a suspension only delays the next one
+	failure *round.Failure // how the last attempt failed
+	before  *round.Failure // why the call waited before it became the contender; nil if it did not wait
+	held    *round.Failure // of the last attempt that failed because of another client's lease; nil: none
+	lost    int            // attempts that failed since then
+	refused int            // attempts that failed
+	pause   time.Duration  // until the next attempt, if no wake-ups can arrive
 }
 
 // Lock waits for the name until the lease of c.Hold is live, or until ctx ends. An error is a *round.Failure, or one
@@ -78,7 +78,7 @@ func (q *Queue) Lock(ctx context.Context, c *Call) error {
 			if !round.Waitable(err) {
 				return n.ended(err)
 			}
-			n.refused(err)
+			n.recordRefusal(err)
 			continue
 		default:
 			timer = time.After(pause)
@@ -116,17 +116,15 @@ func (n *contention) next() (waiterState, time.Duration) {
 	return acquiring, n.untilAttemptLocked()
 }
 
-// refused records how an attempt failed.
-func (n *contention) refused(err error) {
+// recordRefusal records how an attempt failed.
+func (n *contention) recordRefusal(err error) {
 	n.failure, _ = round.AsFailure(err)
 	if n.lost++; errors.Is(n.failure.Decision, round.ErrHeld) {
 		n.held, n.lost = n.failure, 0
 	}
 	n.q.recordFailure(n.c, n.failure)
-	if n.pauses == nil {
-		n.pauses = n.c.Delays.Pauses()
-	}
-	n.pause = n.pauses() // one per refusal, used if no wake-ups can arrive
+	n.refused++
+	n.pause = n.c.Delays.DelayAfter(n.refused) // drawn once, since it is random
 }
 
 // abandon ends the waiting of a call for a cause, and returns its failure. If a lease is being handed off to the call,

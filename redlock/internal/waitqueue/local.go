@@ -64,8 +64,9 @@ type nameQueue struct {
 // heldLocally is the failure of a call that waits while its own Locker holds the name.
 var heldLocally = &round.Failure{Decision: round.ErrHeld, Left: -1}
 
-// Delays makes the pauses of one call between attempts, used if no wake-ups can arrive.
-type Delays interface{ Pauses() func() time.Duration }
+// Delays are the pauses between the attempts of a call, used if no wake-ups can arrive. DelayAfter returns the pause
+// after the n-th refusal.
+type Delays interface{ DelayAfter(n int) time.Duration }
 
 // A Call is one Lock that waits. To the masters it is one waiter.
 type Call struct {
