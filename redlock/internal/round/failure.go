@@ -112,9 +112,9 @@ const (
 	NeedsVote                   // for an acquire or an import
 )
 
-// Refusal reports whether a call need not be sent to a master because it does not meet the need. It returns the vote of
-// such a master, with the reason.
-func (s *Sender) Refusal(view *admission.View, i int, ttl time.Duration, need Need) (v Vote, no bool) {
+// Refusal returns the vote of a master to which a call need not be sent, because it does not meet the need. Err is the
+// reason; it is nil if the call is to be sent.
+func (s *Sender) Refusal(view *admission.View, i int, ttl time.Duration, need Need) (v Vote) {
 	m := &view.Masters[i]
 	switch {
 	case m.Phase == admission.Down, m.Session == 0:
@@ -128,7 +128,7 @@ func (s *Sender) Refusal(view *admission.View, i int, ttl time.Duration, need Ne
 			!errors.Is(m.Err, admission.ErrShardLayout):
 		v.Outcome, v.Err = quorum.Abstained, whyNot(view, i)
 	}
-	return v, v.Err != nil
+	return v
 }
 
 var errNotYet = errors.New("it has not answered yet")

@@ -111,8 +111,8 @@ type skipped struct {
 // failed. The caller must call RecordSkipped as soon as it holds no lock.
 func (r *Round) SendAll(c *frame.Call, ttl time.Duration, need Need) (sent quorum.Set) {
 	for i := range r.asked.All() {
-		v, no := r.sender.Refusal(r.View, i, ttl, need)
-		if !no {
+		v := r.sender.Refusal(r.View, i, ttl, need)
+		if v.Err == nil {
 			m := &r.View.Masters[i]
 			v.Err = r.sender.Pool.Send(i, c, transport.Stamp{Session: m.Session, Text: m.Stamp}, r)
 		}

@@ -208,8 +208,8 @@ func TestTooLongAsTable(t *testing.T) {
 		b := newBed(t, 3)
 		view := b.Monitor.View()
 		old := scripts.Record{Identity: "a/b/c", Masters: "a", Epoch: 4, Longest: 30 * time.Second, Admitted: true}.String()
-		known, no := b.Sender.Refusal(view, 0, 31*time.Second, round.NeedsVote)
-		if !no || !errors.Is(known.Err, round.ErrTTLTooLong) || !strings.Contains(known.Err.Error(), "redlock guard") {
+		known := b.Sender.Refusal(view, 0, 31*time.Second, round.NeedsVote)
+		if !errors.Is(known.Err, round.ErrTTLTooLong) || !strings.Contains(known.Err.Error(), "redlock guard") {
 			t.Fatalf("TTL above the known limit: %+v", known)
 		}
 		said := round.Vote{Vote: scripts.Vote{Outcome: quorum.Refused, Record: "v2"}}
@@ -262,9 +262,9 @@ func TestRefusalAsTable(t *testing.T) {
 		} {
 			view := *b.Monitor.View()
 			view.Masters = []admission.State{c.state}
-			v, no := b.Sender.Refusal(&view, 0, c.ttl, c.need)
-			if no != c.no || v.Outcome != c.want || no != (v.Err != nil) {
-				t.Errorf("%+v, %v: %v, %+v", c.state, c.ttl, no, v)
+			v := b.Sender.Refusal(&view, 0, c.ttl, c.need)
+			if v.Outcome != c.want || c.no != (v.Err != nil) {
+				t.Errorf("%+v, %v: %+v", c.state, c.ttl, v)
 			}
 		}
 	})
