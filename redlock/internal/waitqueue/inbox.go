@@ -39,18 +39,10 @@ func (q *Queue) Listen(l *lease.Lease) {
 	q.listenLocked(l)
 }
 
-// listenLocked opens the inbox for messages about l.
+// listenLocked opens the inbox for messages about l, until Ended is called for l.
 func (q *Queue) listenLocked(l *lease.Lease) {
 	q.listening[l] = true
 	q.useInboxLocked(inboxIdle)
-}
-
-// unlistenLocked undoes listenLocked.
-func (q *Queue) unlistenLocked(l *lease.Lease) {
-	if q.listening[l] {
-		delete(q.listening, l)
-		q.useInboxLocked(inboxIdle)
-	}
 }
 
 // useInboxLocked opens the inbox if a call or a lease needs it. Otherwise it closes the inbox after the time idle, or

@@ -47,7 +47,8 @@ type Queue struct {
 	attempts uint64 // how many so far, of calls that do not queue
 	trying   map[string]*attempt
 
-	lingering
+	lingering int  // leases that linger; see package lease
+	noLinger  bool // no further lease may linger
 }
 
 // A nameQueue holds the calls of this Locker for one name. It is in Queue.names while this Locker holds the name, or
@@ -303,7 +304,10 @@ func (q *Queue) recordHoldLocked(l *lease.Lease) {
 func (q *Queue) Ended(l *lease.Lease) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.unlistenLocked(l)
+	if q.listening[l] {
+		delete(q.listening, l)
+		q.useInboxLocked(inboxIdle)
+	}
 	if nq := q.names[l.Name]; nq != nil && nq.holder == l {
 		q.takeIdleLocked(nq)
 		nq.holder = nil
