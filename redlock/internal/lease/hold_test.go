@@ -132,7 +132,7 @@ func TestRefusedTTLOfReentryIsReported(t *testing.T) {
 			t.Errorf("%v, want ErrTTLTooLong", err)
 		}
 		synctest.Wait()
-		if i := h.Lease().Info(); h.Err() != nil || i.Depth != 1 || i.Left > 10*time.Second {
+		if i := h.Lease().Info(); h.Err() != nil || h.Lease().ownership.depth != 1 || i.Left > 10*time.Second {
 			t.Errorf("the lock is %+v, %v", i, h.Err())
 		}
 	})
@@ -149,8 +149,8 @@ func TestFailedReentryIsUndone(t *testing.T) {
 			t.Errorf("%v, want ErrTooSlow", err)
 		}
 		synctest.Wait()
-		if _, depth, _ := b.Masters.Master(0).Holds("n"); depth != 1 || h.Lease().Info().Depth != 1 {
-			t.Errorf("the depth is %d on the master, %d in the client", depth, h.Lease().Info().Depth)
+		if _, depth, _ := b.Masters.Master(0).Holds("n"); depth != 1 || h.Lease().ownership.depth != 1 {
+			t.Errorf("the depth is %d on the master, %d in the client", depth, h.Lease().ownership.depth)
 		}
 	})
 }

@@ -217,7 +217,6 @@ func (l *Lease) leftLocked(now clock.Instant) time.Duration {
 // Info describes the lease at this moment.
 type Info struct {
 	Token   int64
-	Depth   int
 	Left    time.Duration
 	Held    time.Duration // since the ownership began
 	Kept    time.Duration // how long the minimum hold of a lease that has ended still lasts
@@ -232,7 +231,7 @@ func (l *Lease) Info() Info {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	i := Info{
-		Token: l.ownership.token, Depth: l.ownership.depth, Left: l.leftLocked(now), Held: now.Sub(l.ownership.began),
+		Token: l.ownership.token, Left: l.leftLocked(now), Held: now.Sub(l.ownership.began),
 		Expects: view.Config.N(),
 	}
 	if l.state == ended {
