@@ -16,6 +16,7 @@ import (
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock/internal/admission"
 	"github.com/redlock-go/redlock/redlock/internal/ballot"
+	"github.com/redlock-go/redlock/redlock/internal/lease"
 	"github.com/redlock-go/redlock/redlock/internal/round"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
@@ -28,7 +29,7 @@ func (l operator) inspect(ctx context.Context, name string) (i redlockinfo.Inspe
 			i.Idle = g.Idle()
 		}
 		if i.N = r.View.Config.N(); i.ID != "" {
-			i.Left -= l.cfg.clock.Now().Sub(r.Start) + l.cfg.drift.Of(i.Left)
+			i.Left -= l.cfg.clock.Now().Sub(r.Start) + lease.Drift(i.Left)
 		}
 		return nil
 	})
@@ -297,23 +298,18 @@ func (l operator) forceRelease(ctx context.Context, name, id string) (released i
 		keys := scripts.Prefix(l.cfg.prefix).KeysOf(name, role)
 		call := view.Encoder.Release(&keys, scripts.Ending{Leases: []string{id}, Ballot: above})
 		r := l.sender.New(view, op, nil)
-		var without quorum.Set
-		notified := false
+		gone := false // from a majority
 		cause := l.toAll(ctx, view, call, func(a answer) {
 			r.Reply(a.master, a.value, a.err)
-			if had, err := scripts.DecodeReleased(a.value); a.err == nil && err == nil {
-				without |= quorum.One(a.master)
-				if had {
-					released++
-				}
-			}
+			t, before := r.Tally(), gone
+			released = t.Of(quorum.Granted).Len()
+			gone = rule.Won(t.Of(quorum.Granted) | t.Of(quorum.Missing))
 			//mutant:forced-notice = false
-			if !notified && rule.Won(without) { // not before: the holder would extend it on the other masters
-				notified = true
+			if gone && !before { // not earlier: the holder would extend it on the other masters
 				l.leases.Post(rule.All(), scripts.Prefix(l.cfg.prefix).Notify(&keys, id, false))
 			}
 		})
-		if rule.Won(without) {
+		if gone {
 			return nil
 		}
 		return failed(op, name, r.Failure(ErrNoQuorum, cause))

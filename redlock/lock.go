@@ -96,7 +96,7 @@ func (k *Lock) Unlock(ctx context.Context) error {
 func (k *Lock) unlock(ctx context.Context) error {
 	k.l.calls.Add(1) // Close waits for it; Unlock works after Close has begun
 	defer k.l.leave()
-	return failed("unlock", k.Name(), k.hold.Unlock(ctx, k.l.queue.Successor(k.Name())))
+	return failed("unlock", k.Name(), k.hold.Unlock(ctx))
 }
 
 // drop unlocks a lock that is not returned to the caller, without a minimum hold and without waiting for the masters.
@@ -104,7 +104,7 @@ func (k *Lock) drop() {
 	k.hold.Forgo()
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
-	_ = k.hold.Unlock(over, nil)
+	_ = k.hold.Unlock(over)
 }
 
 var errNoLock = invalid("the lock is nil: the call that should have returned it has failed; see its error")

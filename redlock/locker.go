@@ -137,7 +137,7 @@ func (l *shard) build(first *quorum.Config, id string) {
 		l.sender.OnVote = l.events.vote
 	}
 	l.leases = lease.NewManager(lease.Env{
-		Sender: l.sender, Clock: l.cfg.clock, Drift: l.cfg.drift, Ballots: l.ballots, View: l.voters.View, Prefix: prefix,
+		Sender: l.sender, Clock: l.cfg.clock, Ballots: l.ballots, View: l.voters.View, Prefix: prefix,
 		Owner: id, Label: l.cfg.label, Closing: l.closing, Events: l.events,
 		Enter: func() { l.calls.Add(1) }, Leave: l.leave,
 	})

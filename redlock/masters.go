@@ -515,8 +515,8 @@ func (l *shard) probe(ctx context.Context) {
 	}
 	ttl := min(probeTTL, cmp.Or(l.cfg.guard, maxTTL))
 	r.LeaseID = scripts.LeaseID(l.leases.Owner, uint64(first), l.cfg.label)
-	sent, skipped := r.SendAll(view.Encoder.Acquire(&keys, r.LeaseID, ttl, first, last, nil), ttl, round.NeedsVote)
-	r.RecordAll(skipped)
+	sent := r.SendAll(view.Encoder.Acquire(&keys, r.LeaseID, ttl, first, last, nil), ttl, round.NeedsVote)
+	r.RecordSkipped()
 	r.Complete(ctx)
 	l.leases.Post(sent, view.Encoder.Release(&keys, scripts.Ending{Leases: []string{r.LeaseID}, Ballot: last}))
 }

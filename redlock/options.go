@@ -59,7 +59,6 @@ type LockOption interface {
 type config struct {
 	lock     lockConfig // the defaults of its calls
 	prefix   string
-	drift    lease.Drift
 	guard    time.Duration // 0: off
 	noGuard  bool
 	clock    *clock.Clock
@@ -121,7 +120,6 @@ func defaultConfig() config {
 			TTL: private.DefaultTTL, Extend: true, Handoffs: defaultHandoffs, HandoffTime: defaultHandoffTime,
 		}},
 		prefix: private.DefaultPrefix,
-		drift:  lease.DefaultDrift,
 		guard:  private.DefaultMaxTTL,
 		trace:  &redlockinfo.Trace{},
 		log:    slog.Default(),
@@ -283,7 +281,7 @@ func (h hidden) applyLock(c *lockConfig) {
 
 // check validates the options of New.
 func (c *config) check() error {
-	for _, err := range []error{scripts.CheckPrefix(c.prefix), c.drift.Check(), scripts.CheckLabel(c.label)} {
+	for _, err := range []error{scripts.CheckPrefix(c.prefix), scripts.CheckLabel(c.label)} {
 		if err != nil {
 			return invalid("%v", err)
 		}
@@ -305,23 +303,21 @@ func (c *config) check() error {
 // check validates the settings of one call, and derives its defaults.
 func (c *lockConfig) check(l *config) error {
 	c.Least = cmp.Or(c.minValidity, c.TTL/2)
-	drift, longest := l.drift.Of(c.TTL), cmp.Or(l.guard, maxTTL)
+	drift, longest := lease.Drift(c.TTL), cmp.Or(l.guard, maxTTL)
 	switch {
 	case l.guard > 0 && c.TTL > l.guard:
 		return invalid("TTL %v is above the max TTL %v of this client: raise that of the masters first (redlock guard "+
 			"--set %v URL...), then WithMaxTTL of all clients; or lower WithTTL", c.TTL, l.guard, c.TTL)
 	case c.TTL < minTTL || c.TTL > maxTTL:
 		return invalid("TTL %v: must be from %v to %v", c.TTL, minTTL, longest)
-	case drift >= c.TTL:
-		return invalid("a drift of %v leaves nothing of a TTL of %v", drift, c.TTL)
 	case c.Least < 0 || c.Least > c.TTL-drift:
 		return invalid("minimum validity %v: a TTL of %v leaves at most %v after a drift of %v",
 			c.Least, c.TTL, c.TTL-drift, drift)
 	case c.MinHold < 0:
 		return invalid("minimum hold %v is negative; 0 is none", c.MinHold)
-	case c.MinHold > longest || c.MinHold+l.drift.Of(c.MinHold) > longest: // the sum may overflow for a longer MinHold
+	case c.MinHold > longest || c.MinHold+lease.Drift(c.MinHold) > longest: // the sum may overflow for a longer MinHold
 		return invalid("minimum hold %v and its drift of %v are above %v, the longest time for which masters keep a name: "+
-			"the max TTL, or %v without the guard", c.MinHold, l.drift.Of(c.MinHold), longest, maxTTL)
+			"the max TTL, or %v without the guard", c.MinHold, lease.Drift(c.MinHold), longest, maxTTL)
 	case c.Linger < 0:
 		return invalid("linger %v is negative; 0 releases the lock at its Unlock", c.Linger)
 	case c.MaxHold < 0:

@@ -123,16 +123,6 @@ var lockerOptionCases = []struct {
 	{"colon at the end of the prefix", []Option{WithPrefix("app:")}, []string{`"app:"`, "colon"}}, // H105
 	{"colon before a bucket's tag", []Option{WithPrefix("b:{17}")}, []string{`"b:"`, "colon"}},
 	{"long prefix", []Option{WithPrefix(strings.Repeat("p", 1025))}, []string{"1025 bytes", "1024"}},
-	{"drift of the whole TTL", []Option{WithDrift(lease.Drift{Factor: 1})}, []string{"factor 1 "}},
-	{"drift that is no number", []Option{WithDrift(lease.Drift{Factor: math.NaN()})}, []string{"NaN"}},
-	{"infinite drift", []Option{WithDrift(lease.Drift{Factor: math.Inf(1)})}, []string{"+Inf"}},
-	{"negative drift factor", []Option{WithDrift(lease.Drift{Factor: -0.5})}, []string{"-0.5"}},
-	{"negative drift constant", []Option{WithDrift(lease.Drift{Constant: -ms})}, []string{"-1ms"}},
-	{"drift as long as the TTL", []Option{WithDrift(lease.Drift{Constant: 10 * time.Second})},
-		[]string{"drift of 10s leaves nothing", "TTL of 10s"}},
-	{"drift longer than the TTL", []Option{WithDrift(lease.Drift{Factor: 0.5, Constant: math.MaxInt64})},
-		[]string{"drift of 2562047h", "TTL of 10s"}},
-	{"drift leaves less than half", []Option{WithDrift(lease.Drift{Factor: 0.6})}, []string{"5s", "4s", "6s"}},
 	{"max TTL of nothing", []Option{WithMaxTTL(0)}, []string{"max TTL 0s", "10ms", "24h0m0s",
 		"WithoutRestartGuard"}},
 	{"max TTL below nothing", []Option{WithMaxTTL(-5 * time.Second)}, []string{"max TTL -5s", "10ms"}},
@@ -242,7 +232,6 @@ func TestBoundsThemselvesAreAllowed(t *testing.T) {
 		"no guard, a day":     {WithoutRestartGuard(), WithTTL(MaxTTL)},
 		"all that is left":    {WithMinValidity(9898 * time.Millisecond)},
 		"least validity":      {WithMinValidity(1)},
-		"no drift":            {WithDrift(lease.Drift{})},
 		"longest prefix":      {WithPrefix(strings.Repeat("p", 1024))},
 		"longest label":       {WithOwner(strings.Repeat("i", 64))},
 		"no label":            {WithOwner("")},
@@ -290,10 +279,6 @@ func TestAcceptedOptionsLeaveValidity(t *testing.T) {
 		}
 		c := defaultConfig()
 		c.lock.TTL, c.guard = span(), span()
-		c.drift = lease.Drift{Factor: r.Float64() * 1.1, Constant: span()}
-		if r.IntN(2) == 0 {
-			c.drift = lease.DefaultDrift
-		}
 		if r.IntN(2) == 0 {
 			c.lock.minValidity = span()
 		}
@@ -307,9 +292,9 @@ func TestAcceptedOptionsLeaveValidity(t *testing.T) {
 			return
 		}
 		accepted++
-		left := c.lock.TTL - c.drift.Of(c.lock.TTL)
+		left := c.lock.TTL - lease.Drift(c.lock.TTL)
 		if left <= 0 || left < c.lock.Least || left > c.lock.TTL || c.lock.Least <= 0 {
-			t.Errorf("%+v leaves %v of a TTL of %v, at least %v is wanted", c.drift, left, c.lock.TTL, c.lock.Least)
+			t.Errorf("%+v leaves %v of a TTL of %v, at least %v is wanted", c.lock, left, c.lock.TTL, c.lock.Least)
 		}
 		if c.guard > 0 && c.lock.TTL > c.guard {
 			t.Errorf("the TTL %v is above the max TTL %v", c.lock.TTL, c.guard)

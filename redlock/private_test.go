@@ -49,8 +49,6 @@ func WithClock(k *clock.Clock) Option { return private.Option[Option](private.Se
 
 func WithObserver() Option { return private.Option[Option](private.Settings{Observer: true}) }
 
-func WithDrift(d lease.Drift) Option { return lockerOption(func(c *config) { c.drift = d }) }
-
 func WithMinValidity(d time.Duration) LockOption {
 	return private.Option[LockOption](private.Settings{MinValidity: d})
 }

@@ -29,15 +29,7 @@ func Int64N(n int64) int64 {
 }
 
 // Float64 returns a number in [0, 1). It is safe for concurrent use.
-func Float64() float64 {
-	s := given.Load()
-	if s == nil {
-		return rand.Float64()
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.r.Float64()
-}
+func Float64() float64 { return float64(Int64N(1<<53)) / (1 << 53) }
 
 // Unique returns a random number that a copy of this process does not draw, too. It comes from the kernel, because a
 // copy of the process has the same state of the runtime's source. If the hypervisor does not notify the kernel that

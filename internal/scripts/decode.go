@@ -47,8 +47,8 @@ func DecodeVote(reply any) (Vote, error) {
 	switch v.Outcome {
 	case quorum.Held:
 		v.Left, v.Free = f.left(-1), f.number() == 1
-		g := f.lease()
-		v.Holder, v.Token, v.Lingers = g.id, g.token, g.lingers
+		h := f.holding()
+		v.Holder, v.Token, v.Lingers = h.ID, h.Token, h.Lingers
 		v.Place, v.Fence, v.Time = int(f.number()), f.fence(), f.number()
 	case quorum.Stale, quorum.Ahead:
 		v.Place, v.Fence, v.Time = int(f.number()), f.fence(), f.number()
@@ -63,14 +63,6 @@ func DecodeVote(reply any) (Vote, error) {
 		return Vote{}, f.err
 	}
 	return v, nil
-}
-
-// DecodeReleased decodes the reply of a release, and reports whether a lease existed.
-func DecodeReleased(reply any) (bool, error) {
-	if n, ok := reply.(int64); ok && (n == 0 || n == 1) {
-		return n == 1, nil
-	}
-	return false, fmt.Errorf("unexpected reply %.40v to a release", reply)
 }
 
 // A Holding is the state of a name on one master.
@@ -103,9 +95,8 @@ type Share struct {
 
 // DecodeHolding decodes the reply of an inspection.
 func DecodeHolding(reply any) (Holding, error) {
-	f, h := newFields(reply), Holding{}
-	g := f.lease()
-	h.ID, h.Depth, h.Token, h.Lingers, h.Version, h.Value = g.id, g.depth, g.token, g.lingers, g.version, g.value
+	f := newFields(reply)
+	h := f.holding()
 	h.Left, h.Fence, h.Time = f.left(-1), f.fence(), f.number()
 	h.Record, h.Waiters, h.First = f.text(), int(f.number()), f.texts()
 	h.Shares = int(f.number())
@@ -201,34 +192,24 @@ func (f *fields) text() string {
 	}
 }
 
-// A leaseText is the field of a lock.
-type leaseText struct {
-	id      string
-	depth   int
-	lingers bool
-	token   int64
-	version int64
-	value   string
-}
-
-// lease reads the field of a lock: the lease's id, then "depth token ballot" and perhaps " version value". All fields
-// are zero if the name is free. A hash that was not written by the scripts may contain anything.
-func (f *fields) lease() (g leaseText) {
+// holding reads the field of a lock: the lease's id, then "depth token ballot" and perhaps " version value". It returns
+// the zero Holding if the name is free. A hash that was not written by the scripts may contain anything.
+func (f *fields) holding() (h Holding) {
 	list := f.texts()
 	if len(list) < 2 {
-		return g
+		return h
 	}
 	words := append(strings.SplitN(list[1], " ", 5), "", "", "", "")
-	words[0], g.lingers = strings.CutSuffix(words[0], "~")
+	words[0], h.Lingers = strings.CutSuffix(words[0], "~")
 	number := func(i int, what string) int64 {
 		if words[i] == "" {
 			return 0
 		}
 		return f.plain(what, words[i])
 	}
-	g.id, g.depth, g.token = list[0], int(number(0, "depth")), number(1, "token")
-	g.version, g.value = number(3, "version of the value"), words[4]
-	return g
+	h.ID, h.Depth, h.Token = list[0], int(number(0, "depth")), number(1, "token")
+	h.Version, h.Value = number(3, "version of the value"), words[4]
+	return h
 }
 
 // texts reads a list of texts.

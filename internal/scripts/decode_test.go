@@ -64,16 +64,6 @@ func TestDecodeVote(t *testing.T) {
 }
 
 func TestDecodeOthers(t *testing.T) {
-	for _, c := range []struct {
-		reply any
-		there bool
-		ok    bool
-	}{{int64(1), true, true}, {int64(0), false, true}, {int64(2), false, false}, {nil, false, false}, {"1", false,
-		false}, {[]any{int64(1)}, false, false}} {
-		if there, err := scripts.DecodeReleased(c.reply); there != c.there || (err == nil) != c.ok {
-			t.Errorf("the reply %v to a release was decoded as %v, %v", c.reply, there, err)
-		}
-	}
 	lock := []any{"me:1:", "2 33 44"}
 	h, err := scripts.DecodeHolding([]any{lock, int64(1500), []byte("77"), int64(5), "", int64(11), []any{"w1",
 		[]byte("w2")}, int64(3), []any{"me:2r9:", []byte("2005")}})

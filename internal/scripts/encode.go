@@ -45,16 +45,20 @@ func (d Depth) String() string {
 
 // acquire encodes the arguments that all modes share.
 func (e *Encoder) acquire(k *Keys, lease string, ttl time.Duration, first, last int64) *frame.Call {
-	script := Acquire
-	if k.role != Plain {
-		script = SharedAcquire
-	}
-	c := e.onLock(script, k)
+	c := e.onLock(either(k, Acquire, SharedAcquire), k)
 	c.Text(lease)
 	c.Number(Millis(ttl))
 	c.Digits(first)
 	c.Digits(last)
 	return c
+}
+
+// either returns plain for the keys of a plain lock, and shared for those of a lock with readers.
+func either[T any](k *Keys, plain, shared T) T {
+	if k.role == Plain {
+		return plain
+	}
+	return shared
 }
 
 // onLock begins a call with the keys of the lock and of the admission record, and the stamp.
@@ -69,27 +73,21 @@ func (e *Encoder) onLock(s *frame.Script, k *Keys) *frame.Call {
 func (e *Encoder) Acquire(k *Keys, lease string, ttl time.Duration, first, last int64, t *Ticket) *frame.Call {
 	c := e.acquire(k, lease, ttl, first, last)
 	if t != nil {
-		addTicket(c, t)
+		c.Text("acquire")
+		c.Text(t.waiter)
+		c.Number(t.rank)
 	}
 	return c
 }
 
 // AcquireLingering encodes an acquire of a lease that may linger.
 func (e *Encoder) AcquireLingering(k *Keys, lease string, ttl time.Duration, first, last int64, t *Ticket) *frame.Call {
-	c := e.acquire(k, lease, ttl, first, last)
-	if t != nil {
-		addTicket(c, t)
-	} else {
+	c := e.Acquire(k, lease, ttl, first, last, t)
+	if t == nil {
 		c.With("acquire", "", "")
 	}
 	c.Text((1 | Lingers).String())
 	return c
-}
-
-func addTicket(c *frame.Call, t *Ticket) {
-	c.Text("acquire")
-	c.Text(t.waiter)
-	c.Number(t.rank)
 }
 
 // Repair encodes a call that restores a lease on a master that has lost it, with a fresh ballot and the token with
@@ -117,22 +115,14 @@ func (e *Encoder) Repair(
 // Import encodes the replacement of the lease previous by lease, if the master still stores previous. With the keys of
 // a reader, the call is a downgrade, and previous must be the writer's lease.
 func (e *Encoder) Import(k *Keys, lease, previous string, ttl time.Duration, first, last int64) *frame.Call {
-	mode := "import"
-	if k.role != Plain {
-		mode = "downgrade"
-	}
 	c := e.acquire(k, lease, ttl, first, last)
-	return c.With(mode, previous)
+	return c.With(either(k, "import", "downgrade"), previous)
 }
 
 // Extend encodes an extension or a re-entry. If ttl is 0, the call only changes the depth, after the release of an
 // inner lock, or the value. If value is "", the value does not change. For a share, value must be empty.
 func (e *Encoder) Extend(k *Keys, lease string, ttl time.Duration, depth Depth, value Value) *frame.Call {
-	script := Extend
-	if k.role != Plain {
-		script = SharedExtend
-	}
-	c := e.onLock(script, k)
+	c := e.onLock(either(k, Extend, SharedExtend), k)
 	c.Text(lease)
 	c.Number(Millis(ttl))
 	if k.role == Plain {
@@ -165,11 +155,7 @@ type Ending struct {
 
 // Release encodes the end of leases, of a wait, or of both.
 func (e *Encoder) Release(k *Keys, end Ending) *frame.Call {
-	script := Release
-	if k.role != Plain {
-		script = SharedRelease
-	}
-	c := frame.New(script, k.lock)
+	c := frame.New(either(k, Release, SharedRelease), k.lock)
 	if len(end.Leases) > 0 {
 		c.Text(end.Leases[0])
 	} else {

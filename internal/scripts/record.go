@@ -93,19 +93,18 @@ func ShowList(list string) string {
 // String returns r in the form that masters store.
 func (r Record) String() string {
 	var b strings.Builder
+	optional := func(key, value string) {
+		if value != "" {
+			fmt.Fprintf(&b, " %s=%s", key, value)
+		}
+	}
 	fmt.Fprintf(&b, "%s %s id=%s", recordVersion, cmp.Or(r.Stamp, noStamp), r.Identity)
-	if r.Home != "" {
-		fmt.Fprintf(&b, " home=%s", r.Home)
-	}
+	optional("home", r.Home)
 	if r.Shard != (Shard{}) {
-		fmt.Fprintf(&b, " group=%v", r.Shard)
+		optional("group", r.Shard.String())
 	}
-	if r.Masters != "" {
-		fmt.Fprintf(&b, " masters=%s", r.Masters)
-	}
-	if r.Next != "" {
-		fmt.Fprintf(&b, " next=%s", r.Next)
-	}
+	optional("masters", r.Masters)
+	optional("next", r.Next)
 	fmt.Fprintf(&b, " epoch=%d", r.Epoch)
 	if r.Epoch != 0 {
 		fmt.Fprintf(&b, " raised=%d alone=%d", r.Raised, r.Alone)

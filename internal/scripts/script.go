@@ -35,36 +35,24 @@ func text(file string) string {
 
 var include = regexp.MustCompile(`(?m)^ *-- include (\w+\.lua)\n`)
 
-// SHA-1 of each text in hexadecimal. They are constants, because computing SHA-1 panics where FIPS 140 forbids it.
-const (
-	acquireSHA = "63d26a4a69ae5673fb4ee3d1acbd1ab846bdc7e9"
-	extendSHA  = "e2718f5e49840ada8a243e32a5cc36fcd8532dbb"
-	releaseSHA = "f3cc8115a4e36f87775bf25ce6711b6ed222651e"
-	inspectSHA = "42cf83ead4a0402f06dc661b894491b08c15d56a"
-	admitSHA   = "49b39f797e93888dba5524199385df85366eec40"
-
-	sharedAcquireSHA = "612a5883610188d53de4563f925578ddaa8e5efd"
-	sharedExtendSHA  = "5b5aacfbf4d2ada58fe6039063712a0d7bb827c3"
-	sharedReleaseSHA = "659ea8ca41e94fd616e491f2d7ed44fa4ae5c531"
-)
-
-// script returns the script whose file has this name, with underscores for spaces. once: see frame.Script.
+// script returns the script whose file has this name, with underscores for spaces. sha is the SHA-1 of its text in
+// hexadecimal: a constant, because computing SHA-1 panics where FIPS 140 forbids it. once: see frame.Script.
 func script(name, sha string, once bool) *frame.Script {
 	return &frame.Script{Name: name, SHA: sha, Text: text(strings.ReplaceAll(name, " ", "_") + ".lua"), Once: once}
 }
 
 // The scripts. They are read-only.
 var (
-	Acquire = script("acquire", acquireSHA, true)
-	Extend  = script("extend", extendSHA, false)
-	Release = script("release", releaseSHA, false)
-	Inspect = script("inspect", inspectSHA, false)
-	Admit   = script("admit", admitSHA, false)
+	Acquire = script("acquire", "63d26a4a69ae5673fb4ee3d1acbd1ab846bdc7e9", true)
+	Extend  = script("extend", "e2718f5e49840ada8a243e32a5cc36fcd8532dbb", false)
+	Release = script("release", "f3cc8115a4e36f87775bf25ce6711b6ed222651e", false)
+	Inspect = script("inspect", "42cf83ead4a0402f06dc661b894491b08c15d56a", false)
+	Admit   = script("admit", "49b39f797e93888dba5524199385df85366eec40", false)
 
 	// Scripts of readers-writer locks.
-	SharedAcquire = script("shared acquire", sharedAcquireSHA, true)
-	SharedExtend  = script("shared extend", sharedExtendSHA, false)
-	SharedRelease = script("shared release", sharedReleaseSHA, false)
+	SharedAcquire = script("shared acquire", "612a5883610188d53de4563f925578ddaa8e5efd", true)
+	SharedExtend  = script("shared extend", "5b5aacfbf4d2ada58fe6039063712a0d7bb827c3", false)
+	SharedRelease = script("shared release", "659ea8ca41e94fd616e491f2d7ed44fa4ae5c531", false)
 )
 
 // All lists the scripts, for loading them on a new connection.

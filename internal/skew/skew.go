@@ -14,10 +14,10 @@ const (
 )
 
 // Excludes reports whether a master has no vote if its clock differs from the median by off.
-func Excludes(off time.Duration) bool { return max(off, -off) > Window }
+func Excludes(off time.Duration) bool { return off.Abs() > Window }
 
 // Risky reports whether a clock that differs from the median by off needs correction.
-func Risky(off time.Duration) bool { return max(off, -off) > Agree }
+func Risky(off time.Duration) bool { return off.Abs() > Agree }
 
 // Text returns a phrase that says how far a clock differs from the median.
 func Text(off time.Duration) string {

@@ -109,6 +109,8 @@ var List = []Mutant{
 		Suite: "redlock/internal/lease", Tests: "ContextsAreNotKept"},
 	{Name: "clock-off-no-vote", Wrong: "H103: a master with a wrong clock has a vote on whether a name is held",
 		Suite: "redlock", Tests: "WrongClocksAreNotHeld"},
+	{Name: "clock-off-no-vote", Wrong: "H93: a master whose clock is wrong by more than 15 s votes",
+		Suite: "redlock", Tests: "MasterWithWrongClockIsNoVoter"},
 	{Name: "kept-for-waiter", Wrong: "H103: a free name that is reserved for a waiter is reported as held",
 		Suite: "redlock", Tests: "NameKeptForDeadWaiterIsNotHeld"},
 	{Name: "undecided-asks-again", Wrong: "H103: an undecided one-shot call makes no further attempt",
@@ -233,8 +235,6 @@ var List = []Mutant{
 		Suite: "redlock", Tests: "RestartsCountSinceLastConfirmation"},
 	{Name: "quarantine-since", Wrong: "H91: only the master's clock determines when its quarantine began",
 		Suite: "redlock/internal/admission", Tests: "QuarantineBeginsAtTheLaterClock"},
-	{Name: "clock-off-no-voter", Wrong: "H93: a master whose clock is wrong by more than 15 s votes",
-		Suite: "redlock", Tests: "MasterWithWrongClockIsNoVoter"},
 	{Name: "pending-no-waiter", Wrong: "H94: a pending release changes the queue",
 		Suite: "redlock", Tests: "PendingReleaseNamesNoWaiter"},
 	{Name: "repair-session", Wrong: "H96: a repair is sent on the current session of a master, not on the session of " +

@@ -62,7 +62,7 @@ func twin(f *Deployment, i int) (Phase, scripts.AdmitStep) {
 			like[x.Record.Longest]++
 			freed := x.Up && x.Identity[1:] == zeros && x.Record.Identity[:1] == x.Identity[:1]
 			some = some || x.Up && x.Record.Admitted && (freed || x.Record.Identity == x.Identity)
-		case !x.Settled || x.Lost < needed && (x.Up && x.Off <= 15*time.Second || !x.Up && x.Asked > 0):
+		case !x.Settled || x.Lost < needed && (x.Up && x.Off.Abs() <= 15*time.Second || !x.Up && x.Asked > 0):
 			waits = true // matters only if none has been admitted
 		}
 		if agrees(x) && x.Record.Admitted {
@@ -76,7 +76,7 @@ func twin(f *Deployment, i int) (Phase, scripts.AdmitStep) {
 	rec := me.Record
 	sameProcess := me.Text != "" && me.Up && rec.Identity[:1] == me.Identity[:1]
 	sameServer := sameProcess && (rec.Identity == me.Identity || me.Identity[1:] == zeros)
-	startable := clocks >= 2 && me.Off <= 15*time.Second
+	startable := clocks >= 2 && me.Off.Abs() <= 15*time.Second
 	unheard := false
 	for _, x := range f.Facts {
 		unheard = unheard || !x.Settled

@@ -20,7 +20,7 @@ const window = int64(skew.Window / time.Microsecond)
 // Clocks are safe for concurrent use.
 type Clocks struct {
 	mu      sync.Mutex
-	by      []offset   // indexed by master
+	by      [quorum.Most]offset
 	members quorum.Set // the masters whose clocks are used
 	known   quorum.Set // the members whose offset was read
 	early   int64      // the earlier of two middle offsets
@@ -64,7 +64,7 @@ func (c *Clocks) Learn(i int, t int64, at clock.Instant, within time.Duration) {
 func (c *Clocks) Refine(i int, t int64, at clock.Instant, within time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	last := c.ofLocked(i)
+	last := c.by[i]
 	apart := Span(t - micros(at) - last.us).Abs()
 	if last.known && (last.within == 0 || within < last.within || apart > last.within+within) {
 		c.setLocked(i, t, at, max(within, 1))
@@ -79,20 +79,9 @@ func usable(t int64) bool { return t > 0 && t < scripts.MaxBallot }
 
 func (c *Clocks) setLocked(i int, t int64, at clock.Instant, within time.Duration) {
 	if usable(t) {
-		for len(c.by) <= i {
-			c.by = append(c.by, offset{})
-		}
 		c.by[i] = offset{us: t - micros(at), known: true, within: within}
 		c.sumLocked()
 	}
-}
-
-// ofLocked returns the offset of master i, zero if it is not known.
-func (c *Clocks) ofLocked(i int) offset {
-	if i < len(c.by) {
-		return c.by[i]
-	}
-	return offset{}
 }
 
 // sumLocked recomputes the median.
@@ -101,7 +90,7 @@ func (c *Clocks) sumLocked() {
 	var room [quorum.Most]int64
 	list := room[:0]
 	for i := range c.members.All() {
-		if o := c.ofLocked(i); o.known {
+		if o := c.by[i]; o.known {
 			c.known |= quorum.One(i)
 			list = append(list, o.us)
 		}
@@ -140,7 +129,7 @@ func (c *Clocks) Median(now clock.Instant) int64 { return c.Read(now).Median }
 func (c *Clocks) Own(now clock.Instant, i int) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if o := c.ofLocked(i); o.known {
+	if o := c.by[i]; o.known {
 		return o.us + micros(now)
 	}
 	return c.early + micros(now)
@@ -151,7 +140,7 @@ func (c *Clocks) Own(now clock.Instant, i int) int64 {
 func (c *Clocks) Off(i int) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	o := c.ofLocked(i)
+	o := c.by[i]
 	if !o.known || c.known == 0 {
 		return 0
 	}

@@ -22,9 +22,9 @@ const (
 // its clocks, and may not correct them afterwards: then only the masters' clocks show the duration. A master whose
 // clock is set looks the same, so a majority is required.
 type leaps struct {
-	missed atomic.Int64 // total in nanoseconds
-	read   []reading    // the last reading of each master
-	shown  []shownLeap  // the last leap of each master
+	missed atomic.Int64           // total in nanoseconds
+	read   [quorum.Most]reading   // the last reading of each master
+	shown  [quorum.Most]shownLeap // the last leap of each master
 }
 
 // A reading is the time t that a master's clock showed at the instant at, with a maximum error of within.
@@ -58,9 +58,6 @@ func (c *Clocks) compareLocked(i int, now reading) {
 		return // the master has no offset that missLocked could correct
 	}
 	l := &c.leaps
-	for len(l.read) <= i {
-		l.read, l.shown = append(l.read, reading{}), append(l.shown, shownLeap{})
-	}
 	last := l.read[i]
 	if last.at != (clock.Instant{}) && now.at.Steady() < last.at.Steady() {
 		return // out of order

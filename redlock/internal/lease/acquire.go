@@ -96,9 +96,9 @@ func (m *Manager) Acquire(ctx context.Context, a *Attempt) (*Lease, *round.Round
 		if err != nil {
 			return nil, nil, err
 		}
-		sent, skipped := r.SendAll(call, a.Terms.leaseTTL(0, m.Drift), round.NeedsVote)
+		sent := r.SendAll(call, a.Terms.leaseTTL(0), round.NeedsVote)
 		l.sent.acquire(r.View, sent, l.tokens.last)
-		r.RecordAll(skipped)
+		r.RecordSkipped()
 		err = l.awaitQuorum(ctx, r, a.Terms)
 		a.Stats.recordRound(r)
 		m.Events.Attempted(l, r, l.tokens.next, err)
@@ -141,12 +141,12 @@ func (m *Manager) prepare(ctx context.Context, a *Attempt) (*Lease, *round.Round
 	encode := view.Encoder.Acquire
 	if l.linger.allowed = a.Terms.Linger > 0 && first < last; l.linger.allowed {
 		encode = view.Encoder.AcquireLingering
-		m.addressees.add(l) // until Hold.Start or giveUp
+		m.addressees.Store(l.ID, l) // until Hold.Start or giveUp
 	}
 	if a.Ticket != nil {
 		a.Join()
 	}
-	return l, r, encode(a.Keys, l.ID, a.Terms.leaseTTL(0, m.Drift), first, last, a.Ticket), nil
+	return l, r, encode(a.Keys, l.ID, a.Terms.leaseTTL(0), first, last, a.Ticket), nil
 }
 
 // Start makes h the first hold of a lease that was won, and makes the lease live. It fails with a *round.Failure if
@@ -154,9 +154,9 @@ func (m *Manager) prepare(ctx context.Context, a *Attempt) (*Lease, *round.Round
 func (h *Hold) Start(l *Lease, terms *Terms) error {
 	now := l.m.Clock.Now()
 	if l.Role() != scripts.Plain {
-		l.m.addressees.add(l)
+		l.m.addressees.Store(l.ID, l)
 	} else if l.linger.allowed {
-		defer l.m.addressees.remove(l) // the local queue knows l by now
+		defer l.m.addressees.Delete(l.ID) // the local queue knows l by now
 	}
 	l.mu.Lock()
 	h.beginLocked(l, terms, now)
@@ -206,8 +206,7 @@ func (l *Lease) awaitQuorum(ctx context.Context, r *round.Round, terms *Terms) e
 		return err
 	}
 	now := l.m.Clock.Now()
-	ttl := terms.leaseTTL(0, l.m.Drift)
-	v := validity{start: r.Start, ttl: ttl, drift: l.m.Drift.Of(ttl)}
+	v := validity{start: r.Start, ttl: terms.leaseTTL(0)}
 	//mutant:recheck = false
 	if left := v.left(now); left < terms.Least {
 		return r.Failure(tooSlow(left, terms), nil)

@@ -22,6 +22,7 @@ type managerBed struct {
 	*Manager
 	t       *testing.T
 	closing chan struct{}
+	next    func() *Successor              // nil: no call waits
 	other   atomic.Pointer[admission.View] // see change
 
 	mu     sync.Mutex
@@ -44,7 +45,7 @@ func newQuietBed(t *testing.T, n int, opts ...pool.Option) *managerBed {
 	t.Helper()
 	b := &managerBed{Bed: testbed.New(t, n, opts...), t: t, closing: make(chan struct{})}
 	b.Manager = NewManager(Env{
-		Sender: b.Sender, Clock: b.Bed.Clock, Drift: DefaultDrift, Ballots: b.Bed.Ballots, View: b.view,
+		Sender: b.Sender, Clock: b.Bed.Clock, Ballots: b.Bed.Ballots, View: b.view,
 		Prefix: testbed.Prefix, Owner: "owner", Label: "label", Closing: b.closing, Events: b, Waiters: b,
 		Enter: func() {}, Leave: func() {},
 	})
@@ -137,6 +138,14 @@ func (b *managerBed) Released(_ Holder, err error)             { b.logf("release
 func (b *managerBed) Ended(*Lease)                             { b.logf("ended") }
 func (b *managerBed) MayIdle(*Lease) bool                      { return false }
 func (b *managerBed) Idle(*Lease) bool                         { return false }
+
+// Successor implements Waiters.
+func (b *managerBed) Successor(string, time.Duration, time.Duration) *Successor {
+	if b.next == nil {
+		return nil
+	}
+	return b.next()
+}
 
 // after waits for d of virtual time, and then until all other goroutines wait.
 func after(d time.Duration) {

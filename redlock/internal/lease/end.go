@@ -65,7 +65,7 @@ func (l *Lease) endLocked(why *reason) ending {
 	l.state = ended
 	l.m.timers.Remove(&l.renewal.entry)
 	if l.Role() != scripts.Plain {
-		l.m.addressees.remove(l)
+		l.m.addressees.Delete(l.ID)
 	}
 	return ending{l, why, l.ownership.endLocked(why.err)}
 }

@@ -15,32 +15,24 @@ type extension struct {
 	round.Round
 	lease    *Lease
 	ttl      time.Duration
-	retry    clock.Instant // when the Manager repeats it unless it is confirmed; zero if the Manager did not send it
-	check    bool          // it prolongs nothing, and only shows whether the masters have the lease
-	skipped  []round.Skipped
+	check    bool       // it prolongs nothing, and only shows whether the masters have the lease
 	repaired quorum.Set // masters that were sent a repair by this round; guarded by l.mu
 }
 
 // extendLocked queues a round that prolongs the lease, to ttl if that is longer than the TTL of its terms, and writes
-// its depth and its value. The caller must hold l.mu, and l must be live. When the caller has released l.mu, it must
-// record the skipped votes.
+// its depth and its value. See sendLocked.
 func (l *Lease) extendLocked(op string, ttl time.Duration) *extension {
-	view := l.m.View()
-	e := &extension{lease: l}
-	e.Init(l.m.Sender, view, op, e)
-	ttl = max(ttl, l.ownership.terms.leaseTTL(l.heldLocked(e.Start), l.m.Drift))
-	e.ttl = ttl
-	call := view.Encoder.Extend(l.keys, l.ID, ttl, l.depthLocked(), l.valueLocked())
-	_, e.skipped = e.SendAll(call, ttl, round.NeedsConnection)
-	return e
+	ttl = max(ttl, l.ownership.terms.leaseTTL(l.heldLocked(l.m.Clock.Now())))
+	return l.sendLocked(op, ttl, l.value.text)
 }
 
-// checkLocked queues a round that writes the depth and a value, but does not prolong the lease. The answers show
-// whether the masters still have the lease.
-func (l *Lease) checkLocked(op string, value scripts.Value) *extension {
-	e := &extension{lease: l, check: true}
+// sendLocked queues a round that writes the depth and a value. If ttl is 0, the round does not prolong the lease, and
+// its answers show whether the masters still have the lease. The caller must hold l.mu, and l must be live. When the
+// caller has released l.mu, it must call RecordSkipped.
+func (l *Lease) sendLocked(op string, ttl time.Duration, value scripts.Value) *extension {
+	e := &extension{lease: l, ttl: ttl, check: ttl == 0}
 	e.Init(l.m.Sender, l.m.View(), op, e)
-	_, e.skipped = e.SendAll(e.View.Encoder.Extend(l.keys, l.ID, 0, l.depthLocked(), value), 0, round.NeedsConnection)
+	e.SendAll(e.View.Encoder.Extend(l.keys, l.ID, ttl, l.depthLocked(), value), ttl, round.NeedsConnection)
 	return e
 }
 
@@ -75,13 +67,11 @@ func (e *extension) OnVote(r *round.Round, i int, v *round.Vote, decides, _ bool
 func (e *extension) confirmedLocked(now clock.Instant) {
 	l := e.lease
 	l.config = e.View.Config
-	v := validity{start: e.Start, ttl: e.ttl, drift: l.m.Drift.Of(e.ttl)}
+	v := validity{start: e.Start, ttl: e.ttl}
 	if v.left(now) > l.validity.left(now) {
 		l.validity = v
 	}
-	if l.renewal.retry == e.retry {
-		l.renewal.retry = clock.Instant{}
-	}
+	l.renewal.retry = 0
 	l.scheduleLocked(now)
 }
 
@@ -125,7 +115,7 @@ func (h *Hold) prolong(ctx context.Context, op string, ttl time.Duration, more i
 // decided waits for the decision of a round of h. It returns nil only if the round is won and h is held at this
 // instant.
 func (h *Hold) decided(ctx context.Context, e *extension) error {
-	e.RecordAll(e.skipped)
+	e.RecordSkipped()
 	err := h.lease.m.awaitDecision(ctx, &e.Round)
 	if f, ok := round.AsFailure(err); ok && f.Cause != nil {
 		return err
@@ -144,12 +134,9 @@ func (h *Hold) SetValue(ctx context.Context, text string) error {
 		return &round.Failure{Decision: err}
 	}
 	l := h.lease
-	if l.value == nil {
-		l.value = &value{}
-	}
 	l.value.version++
 	l.value.text, _ = scripts.NewValue(l.value.version, text)
-	e := l.checkLocked("set value", l.value.text)
+	e := l.sendLocked("set value", 0, l.value.text)
 	l.m.Enter() // Close waits for it
 	l.mu.Unlock()
 	defer l.m.Leave()

@@ -164,14 +164,14 @@ func (h *Hold) Requested() <-chan struct{} {
 	l := h.lease
 	defer l.mu.Unlock()
 	l.listenLocked()
-	m := l.messagesLocked()
-	if m.holder != l.ownership.token { // the channel of an earlier holder stays open
-		m.holder, m.requested = l.ownership.token, make(chan struct{})
+	o := &l.ownership
+	if o.requested == nil {
+		o.requested = make(chan struct{})
 		if l.inbox.requested {
-			close(m.requested)
+			close(o.requested)
 		}
 	}
-	return m.requested
+	return o.requested
 }
 
 // leastPrune is the number of contexts of a hold at which those that have ended by themselves are first dropped.
@@ -181,12 +181,13 @@ const leastPrune = 32
 // bind cancels c and returns that context.
 func (h *Hold) bind(key context.Context, c *ownerContext) *ownerContext {
 	h.lease.mu.Lock()
-	var known *ownerContext
-	err := h.ended
-	if err == nil { // afterwards the contexts belong to endContexts
-		known = h.contexts[key]
+	if err := h.ended; err != nil { // the contexts belong to endContexts
+		h.lease.mu.Unlock()
+		c.cancel(err)
+		return c
 	}
-	if known == nil && err == nil {
+	known := h.contexts[key]
+	if known == nil {
 		if len(h.contexts) >= h.prune {
 			maps.DeleteFunc(h.contexts, func(_ context.Context, c *ownerContext) bool { return c.Context.Err() != nil })
 			h.prune = max(leastPrune, 2*len(h.contexts))
@@ -197,9 +198,6 @@ func (h *Hold) bind(key context.Context, c *ownerContext) *ownerContext {
 		h.contexts[key] = c
 	}
 	h.lease.mu.Unlock()
-	if err != nil {
-		c.cancel(err)
-	}
 	if known != nil {
 		c.cancel(context.Canceled)
 		return known // of the same parent

@@ -25,13 +25,12 @@ func TestHolderWithoutHandoffsReleases(t *testing.T) {
 		h, successor := b.lock(terms()), &Hold{}
 		none := terms()
 		none.Handoffs = 0
-		if err := h.Unlock(t.Context(), func(_, _ time.Duration) *Successor {
-			return &Successor{Hold: successor, Terms: none, OnHandoff: func() {}}
-		}); err != nil {
+		b.next = func() *Successor { return &Successor{First: successor, Terms: none, OnHandoff: func() {}} }
+		if err := h.Unlock(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		noHandoff := func(_, _ time.Duration) *Successor { t.Error("the hold was handed off"); return nil }
-		if err := successor.Unlock(t.Context(), noHandoff); err != nil {
+		b.next = func() *Successor { t.Error("the hold was handed off"); return nil }
+		if err := successor.Unlock(t.Context()); err != nil {
 			t.Error(err)
 		}
 	})
@@ -69,7 +68,7 @@ func TestExtendSoon(t *testing.T) {
 		}
 		now := b.Manager.Clock.Now()
 		l.mu.Lock()
-		l.renewal.retry = now.Add(time.Second)
+		l.renewal.retry = now.Add(time.Second).Steady()
 		l.scheduleLocked(now)
 		l.mu.Unlock()
 		l.ExtendSoon(time.Millisecond)
@@ -101,7 +100,7 @@ func TestInnerUnlockInJointConfiguration(t *testing.T) {
 			b.Masters.Master(i).Delay(time.Millisecond)
 		}
 		b.change(func(v *admission.View) { v.Config = &joint })
-		if err := inner.Unlock(t.Context(), nil); err != nil {
+		if err := inner.Unlock(t.Context()); err != nil {
 			t.Errorf("the inner Unlock: %v", err)
 		}
 		synctest.Wait()
@@ -133,7 +132,7 @@ func TestRefusedTTLOfReentryIsReported(t *testing.T) {
 			t.Errorf("Reenter returned %v, want ErrTTLTooLong", err)
 		}
 		synctest.Wait()
-		if i := h.Lease().Info(); h.Err() != nil || i.Depth != 1 || i.Left > 10*time.Second {
+		if i := h.Lease().Info(); h.Err() != nil || h.Lease().ownership.depth != 1 || i.Left > 10*time.Second {
 			t.Errorf("the lock is %+v, %v", i, h.Err())
 		}
 	})
@@ -150,8 +149,8 @@ func TestFailedReentryIsUndone(t *testing.T) {
 			t.Errorf("Reenter returned %v, want ErrTooSlow", err)
 		}
 		synctest.Wait()
-		if _, depth, _ := b.Masters.Master(0).Holds("n"); depth != 1 || h.Lease().Info().Depth != 1 {
-			t.Errorf("the depth is %d on the master, %d in the client", depth, h.Lease().Info().Depth)
+		if _, depth, _ := b.Masters.Master(0).Holds("n"); depth != 1 || h.Lease().ownership.depth != 1 {
+			t.Errorf("the depth is %d on the master, %d in the client", depth, h.Lease().ownership.depth)
 		}
 	})
 }
@@ -174,7 +173,7 @@ func TestContextsAreNotKept(t *testing.T) {
 		if n := len(h.contexts); n > 200 {
 			t.Errorf("%d contexts are kept", n)
 		}
-		if err := h.Unlock(t.Context(), nil); err != nil {
+		if err := h.Unlock(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if lasting.Err() == nil {

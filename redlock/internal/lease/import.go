@@ -35,7 +35,7 @@ func (l *Lease) Import(ctx context.Context, op string, terms *Terms, above int64
 		return err
 	}
 	l.sent.mixed |= r.Asked() // an acquire of the exporter, over a connection of its own, may still arrive
-	ttl := terms.leaseTTL(0, m.Drift)
+	ttl := terms.leaseTTL(0)
 	// Only masters that vote count. The specification is safe without this restriction, since a master that still has the
 	// exporter's lease has not forgotten it. The restriction keeps one rule for all rounds that acquire a lock.
 	//mutant:import-votes = round.NeedsRecord
@@ -44,9 +44,9 @@ func (l *Lease) Import(ctx context.Context, op string, terms *Terms, above int64
 		need = round.NeedsRecord // a downgrade changes a lease that is live here, as an extension does
 	}
 	l.tokens = tokenRange{next: first, last: last, handoffs: terms.maxHandoffs()}
-	sent, skipped := r.SendAll(view.Encoder.Import(l.keys, l.ID, l.replaces, ttl, first, last), ttl, need)
+	sent := r.SendAll(view.Encoder.Import(l.keys, l.ID, l.replaces, ttl, first, last), ttl, need)
 	l.sent.acquire(view, sent, last)
-	r.RecordAll(skipped)
+	r.RecordSkipped()
 	err = l.awaitQuorum(ctx, r, terms)
 	switch f, ok := round.AsFailure(err); {
 	case !ok:
@@ -67,7 +67,7 @@ func (l *Lease) importFailed(ctx context.Context, r *round.Round, f *round.Failu
 	if t.Rule.Joint() && r.Complete(ctx) {
 		t = r.Tally()
 		if t.Rule.WonHalf(t.Of(quorum.Granted)) {
-			ttl := terms.leaseTTL(0, l.m.Drift)
+			ttl := terms.leaseTTL(0)
 			l.mu.Lock()
 			for i := range repairable(r, ttl).All() {
 				l.repairLocked(r, i, ttl, first)

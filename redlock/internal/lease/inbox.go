@@ -32,27 +32,11 @@ const (
 	checkPace  = time.Millisecond
 )
 
-// An inbox records whether messages about a lease can arrive, and whether one was a request.
+// An inbox records whether messages about a lease can arrive, and the effects of those that have arrived.
 type inbox struct {
-	listens   bool // the Locker is subscribed because of the lease
-	requested bool // another client has requested a release
-}
-
-// messages records the later effects of messages about a lease. It is not allocated until a message or the holder
-// needs it.
-type messages struct {
-	due     clock.Instant // when the Manager is to extend the lease because of a message; zero: no message is pending
-	checked clock.Instant // when the Manager last did so
-	// requested is closed when another client requests a release. It belongs to the holder whose token is in holder.
-	requested chan struct{}
-	holder    int64
-}
-
-func (l *Lease) messagesLocked() *messages {
-	if l.messages == nil {
-		l.messages = &messages{}
-	}
-	return l.messages
+	listens   bool  // the Locker is subscribed because of the lease
+	requested bool  // another client has requested a release
+	nextCheck int64 // a message causes no extension before, on the boot clock
 }
 
 // listenLocked subscribes the Locker to its inbox until the lease ends. The lease must be live.
@@ -78,12 +62,15 @@ func (l *Lease) Message(release bool) {
 	end := ending{}
 	//mutant:recall-in-use drop
 	l.linger.recalled = true
+	first := release && !l.inbox.requested
 	l.inbox.requested = l.inbox.requested || release
 	switch {
 	case l.state == idle:
 		end = l.endLocked(unused)
 	case l.state == live && release:
-		l.requestLocked()
+		if first && l.ownership.requested != nil {
+			close(l.ownership.requested)
+		}
 	case l.state == live:
 		l.checkSoonLocked(now)
 	}
@@ -91,98 +78,40 @@ func (l *Lease) Message(release bool) {
 	end.finish()
 }
 
-// requestLocked closes the channel that Requested has returned to the holder, if there is one.
-func (l *Lease) requestLocked() {
-	m := l.messages
-	if m == nil || m.holder != l.ownership.token {
-		return
-	}
-	select {
-	case <-m.requested:
-	default:
-		close(m.requested)
-	}
-}
-
-// checkSoonLocked makes the Manager extend the lease as soon as the pauses allow.
+// checkSoonLocked makes the Manager extend the lease as soon as the pauses allow, unless it will do so anyway.
 func (l *Lease) checkSoonLocked(now clock.Instant) {
-	m := l.messagesLocked()
-	if m.due != (clock.Instant{}) {
+	if l.renewal.soon != 0 {
 		return
 	}
-	m.due = l.m.checks.next(now)
-	if c := m.checked; c != (clock.Instant{}) {
-		//mutant:message-pause drop
-		m.due = later(m.due, c.Add(checkPause))
-	}
+	at := l.m.checks.next(now.Steady())
+	//mutant:message-pause drop
+	at = max(at, l.inbox.nextCheck)
+	l.inbox.nextCheck = at + int64(checkPause)
+	l.renewal.soon = at
 	l.scheduleLocked(now)
-}
-
-// checkInLocked returns the time until the next extension because of a message.
-func (l *Lease) checkInLocked(now clock.Instant) time.Duration {
-	if l.messages == nil {
-		return forever
-	}
-	return until(l.messages.due, now)
-}
-
-// checkedLocked records that an extension is sent now.
-func (l *Lease) checkedLocked(now clock.Instant) {
-	if m := l.messages; m != nil && m.due != (clock.Instant{}) {
-		m.due, m.checked = clock.Instant{}, now
-	}
-}
-
-// later returns the later instant by the boot clock.
-func later(a, b clock.Instant) clock.Instant {
-	if a.Steady() < b.Steady() {
-		return b
-	}
-	return a
 }
 
 // A pacer limits the rate of extensions that messages cause, over all leases of a Locker.
 type pacer struct {
 	mu   sync.Mutex
-	free clock.Instant // when the next extension may be sent
+	free int64 // when the next extension may be sent, on the boot clock
 }
 
 // next returns when the next extension may be sent, now at the earliest.
-func (p *pacer) next(now clock.Instant) clock.Instant {
+func (p *pacer) next(now int64) int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	at := later(now, p.free)
+	at := max(now, p.free)
 	//mutant:message-pace = at
-	p.free = at.Add(checkPace)
+	p.free = at + int64(checkPace)
 	return at
 }
 
-// addressees holds, by id, the leases that messages may be about and that the local queue does not know. These are the
-// leases of an RWLock, and leases that may linger and are not live yet, since a message may arrive before the call
-// knows that it has won the lease.
-type addressees struct {
-	mu     sync.Mutex
-	leases map[string]*Lease
-}
-
-func (a *addressees) add(l *Lease) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.leases == nil {
-		a.leases = make(map[string]*Lease)
-	}
-	a.leases[l.ID] = l
-}
-
-func (a *addressees) remove(l *Lease) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.leases, l.ID)
-}
-
-// Addressee returns the lease with this id that the local queue does not know; nil if there is none.
+// Addressee returns the lease with this id that messages may be about and that the local queue does not know; nil if
+// there is none. These are the leases of an RWLock, and leases that may linger and are not live yet, since a message
+// may arrive before the call knows that it has won the lease.
 func (m *Manager) Addressee(id string) *Lease {
-	m.addressees.mu.Lock()
-	defer m.addressees.mu.Unlock()
-	return m.addressees.leases[id]
+	found, _ := m.addressees.Load(id)
+	l, _ := found.(*Lease)
+	return l
 }

@@ -32,11 +32,11 @@ type Terms struct {
 
 // remainingMinHold returns the part of MinHold that is left after held. It includes the drift, since the clock of the
 // client or of a master may run fast.
-func (t *Terms) remainingMinHold(held time.Duration, d Drift) time.Duration {
+func (t *Terms) remainingMinHold(held time.Duration) time.Duration {
 	if t.MinHold == 0 {
 		return 0
 	}
-	return max(0, t.MinHold+d.Of(t.MinHold)-held)
+	return max(0, t.MinHold+Drift(t.MinHold)-held)
 }
 
 // maxHandoffs returns Handoffs, or 0 with a minimum hold: such a lock is not handed off.
@@ -48,9 +48,9 @@ func (t *Terms) maxHandoffs() int {
 }
 
 // leaseTTL returns the TTL that is sent to the masters. held is the time since the lease was won.
-func (t *Terms) leaseTTL(held time.Duration, d Drift) time.Duration {
+func (t *Terms) leaseTTL(held time.Duration) time.Duration {
 	//mutant:minimum-asked = t.TTL
-	return max(t.TTL, t.remainingMinHold(held, d))
+	return max(t.TTL, t.remainingMinHold(held))
 }
 
 // A state is the stage of a lease's life.
@@ -71,9 +71,9 @@ type Lease struct {
 	replaces string // for an import, the id by which masters may still know the lease; else ""
 	wire
 
-	mu    sync.Mutex
-	state state
-	wakeups
+	mu       sync.Mutex
+	state    state
+	inbox    inbox
 	validity validity
 	holders
 	sent      sent
@@ -81,7 +81,7 @@ type Lease struct {
 	ownership ownership
 	renewal   renewal
 	linger    linger
-	value     *value // nil: no holder has set one
+	value     value
 }
 
 // wire holds what all messages of a lease have in common.
@@ -89,13 +89,6 @@ type wire struct {
 	keys     *scripts.Keys
 	ticket   *scripts.Ticket // of the waiter; nil if it has none
 	recorder voteRecorder
-}
-
-// wakeups holds the state of the messages by which a holder learns that another client wants the lease.
-type wakeups struct {
-	Listens  bool // the inbox is open because of the lease; only the Waiters use it, guarded by their lock
-	inbox    inbox
-	messages *messages
 }
 
 // holders records which masters have the lease, and the configuration in which they were a majority.
@@ -107,15 +100,7 @@ type holders struct {
 // A value is the latest value that a holder has set. Extensions and repairs carry it to the masters.
 type value struct {
 	version int64
-	text    scripts.Value
-}
-
-// valueLocked returns the value that is sent to the masters.
-func (l *Lease) valueLocked() scripts.Value {
-	if l.value == nil {
-		return ""
-	}
-	return l.value.text
+	text    scripts.Value // "": no holder has set one
 }
 
 // Role returns the kind of lock: plain, reader or writer.
@@ -147,10 +132,12 @@ type tokenRange struct {
 	won        clock.Instant
 }
 
-// A renewal determines when the Manager extends a lease: at the earliest of these times and of validity.extendIn.
+// A renewal determines when the Manager extends a lease: at the earliest of these times and of validity.extendIn. A
+// lease that is not extended in the background is only checked, and only because of soon. The times are on the boot
+// clock, because they only determine how long to wait.
 type renewal struct {
-	soon  clock.Instant // when ExtendSoon is to take effect; zero: it was not called
-	retry clock.Instant // when to repeat the last extension; zero: it was confirmed
+	soon  int64 // because masters may lack the lease, or a message asked for a check; 0: neither
+	retry int64 // when to repeat the last extension; 0: it was confirmed
 	entry due.Entry[*Lease]
 }
 
@@ -160,16 +147,18 @@ type ownership struct {
 	depth    int   // holds that are not unlocked
 	entering int32 // re-entries under way, which have no Hold yet
 	reported bool  // HeldLong has returned true
-	terms    Terms
-	began    clock.Instant
-	holds    []holding
-	single   [1]holding // the first hold; the storage of holds while there is one
+	// requested is closed when another client requests a release; nil: the holder has not called Requested.
+	requested chan struct{}
+	terms     Terms
+	began     clock.Instant
+	holds     []holding
+	single    [1]holding // the first hold; the storage of holds while there is one
 }
 
 // giveUp ends a lease that was not won, or that no client has taken.
 func (l *Lease) giveUp() {
 	if l.linger.allowed {
-		l.m.addressees.remove(l)
+		l.m.addressees.Delete(l.ID)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -179,6 +168,7 @@ func (l *Lease) giveUp() {
 // A holding is the part of a Hold that its lease uses.
 type holding interface {
 	Holder
+	beginLocked(l *Lease, terms *Terms, now clock.Instant)
 	endLocked(cause error)
 	endContexts(cause error)
 }
@@ -191,13 +181,10 @@ func (l *Lease) heldLocked(now clock.Instant) time.Duration {
 
 // same returns the masters with the same incarnation in both views: the same server is at the address, and has not lost
 // data in between.
-func same(then, now *admission.View) (set quorum.Set) {
-	for i := range min(len(then.Masters), len(now.Masters)) {
-		if then.Masters[i].Incarnation == now.Masters[i].Incarnation {
-			set |= quorum.One(i)
-		}
-	}
-	return set
+func same(then, now *admission.View) quorum.Set {
+	return quorum.First(min(len(then.Masters), len(now.Masters))).Where(func(i int) bool {
+		return then.Masters[i].Incarnation == now.Masters[i].Incarnation
+	})
 }
 
 // markHeldLocked records that master i confirmed the lease in a round that used the view then, unless its server may
@@ -230,7 +217,6 @@ func (l *Lease) leftLocked(now clock.Instant) time.Duration {
 // Info describes the lease at this moment.
 type Info struct {
 	Token   int64
-	Depth   int
 	Left    time.Duration
 	Held    time.Duration // since the ownership began
 	Kept    time.Duration // how long the minimum hold of a lease that has ended still lasts
@@ -245,11 +231,11 @@ func (l *Lease) Info() Info {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	i := Info{
-		Token: l.ownership.token, Depth: l.ownership.depth, Left: l.leftLocked(now), Held: now.Sub(l.ownership.began),
+		Token: l.ownership.token, Left: l.leftLocked(now), Held: now.Sub(l.ownership.began),
 		Expects: view.Config.N(),
 	}
 	if l.state == ended {
-		i.Kept = l.ownership.terms.remainingMinHold(l.heldLocked(now), l.m.Drift)
+		i.Kept = l.ownership.terms.remainingMinHold(l.heldLocked(now))
 	}
 	for m := range (l.on.has & view.Config.Rule.All()).All() {
 		if view.Masters[m].Session != 0 {

@@ -52,7 +52,7 @@ func (l *Lease) lingerLocked(now clock.Instant) bool {
 	case d == 0, entering, !l.mayLingerLocked(), l.tokens.next > l.tokens.last:
 		return false
 	//mutant:linger-value = false
-	case l.value != nil: // the value is that of the last holder
+	case l.value.text != "": // the value is that of the last holder
 		return false
 	//mutant:linger-lost-recall 1= false
 	case now.Sub(l.tokens.won) >= l.ownership.terms.TTL, !l.m.Waiters.MayIdle(l):
@@ -97,7 +97,7 @@ func (h *Hold) TakeOver(l *Lease, terms *Terms) bool {
 	l.m.timers.Advance(&l.renewal.entry, l.nextRunLocked(now))
 	l.mu.Unlock()
 	if e != nil {
-		e.RecordAll(e.skipped)
+		e.RecordSkipped()
 	}
 	l.m.Events.Acquired(h)
 	return true

@@ -2,6 +2,7 @@ package lease
 
 import (
 	"math"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -51,6 +52,9 @@ type Waiters interface {
 	MayIdle(l *Lease) bool
 	// Idle reports the same as MayIdle. If it returns true, the next call for the name takes l over.
 	Idle(l *Lease) bool
+	// Successor returns the call to which the lease of name is handed off, with this validity left of this TTL; nil if it
+	// is to be released. It is called with the lease's lock held.
+	Successor(name string, left, ttl time.Duration) *Successor
 	// Listen subscribes to the inbox, for messages about l, until Ended is called for l. It is called with the lease's
 	// lock held.
 	Listen(l *Lease)
@@ -60,7 +64,6 @@ type Waiters interface {
 type Env struct {
 	Sender  *round.Sender
 	Clock   *clock.Clock
-	Drift   Drift
 	Ballots *ballot.Ballots
 	View    func() *admission.View
 	Prefix  scripts.Prefix
@@ -79,7 +82,7 @@ type services struct {
 	Env
 	timers     *due.Timers[*Lease] // the live leases
 	rounds     limiter             // bounds the acquire rounds under way
-	addressees addressees
+	addressees sync.Map            // the leases that Addressee finds, by id
 	checks     pacer
 	first      atomic.Pointer[services] // equal for all Managers that share one order of names: see Share
 }
@@ -131,8 +134,8 @@ func (l *Lease) Run(now clock.Instant) (after func()) {
 	case end.why != nil:
 		//mutant:expiry-before-log = nil
 		return func() { end.finish() }
-	case e != nil && len(e.skipped) > 0:
-		return func() { e.RecordAll(e.skipped) }
+	case e != nil:
+		return e.RecordSkipped
 	}
 	return nil
 }
@@ -140,38 +143,35 @@ func (l *Lease) Run(now clock.Instant) (after func()) {
 // renewLocked sends an extension, and sets when it is repeated unless it is confirmed. For a lease that is not
 // extended in the background it sends only a check, because of a message about the lease.
 func (l *Lease) renewLocked(now clock.Instant) *extension {
-	l.checkedLocked(now)
+	l.renewal.soon = 0
 	if !l.ownership.terms.Extend {
 		//mutant:check-prolongs = l.extendLocked("extend", 0)
-		return l.checkLocked("check", "")
+		return l.sendLocked("check", 0, "")
 	}
-	e := l.extendLocked("extend", 0)
-	e.retry = now.Add(l.validity.retryIn(now))
-	l.renewal.soon, l.renewal.retry = clock.Instant{}, e.retry
-	return e
+	l.renewal.retry = now.Steady() + int64(l.validity.retryIn(now))
+	return l.extendLocked("extend", 0)
 }
 
 const forever = time.Duration(math.MaxInt64)
 
 // renewInLocked returns the time until the next extension in the background.
 func (l *Lease) renewInLocked(now clock.Instant) time.Duration {
-	wait := l.checkInLocked(now)
+	wait := until(l.renewal.soon, now)
 	if !l.ownership.terms.Extend {
 		return wait
 	}
-	if l.renewal.retry == (clock.Instant{}) {
-		wait = min(wait, l.validity.extendIn(l.ownership.terms.TTL, l.m.Drift, now))
+	if l.renewal.retry == 0 {
+		return min(wait, l.validity.extendIn(l.ownership.terms.TTL, now))
 	}
-	return min(wait, until(l.renewal.soon, now), until(l.renewal.retry, now))
+	return min(wait, until(l.renewal.retry, now))
 }
 
-// until returns the time from now to at, or forever if at is zero. It uses only the boot clock, because the result
-// only determines how long to wait.
-func until(at, now clock.Instant) time.Duration {
-	if at == (clock.Instant{}) {
+// until returns the time from now to at on the boot clock, or forever if at is 0.
+func until(at int64, now clock.Instant) time.Duration {
+	if at == 0 {
 		return forever
 	}
-	return time.Duration(at.Steady() - now.Steady())
+	return time.Duration(at - now.Steady())
 }
 
 // scheduleLocked sets when the manager runs the lease again.
@@ -199,10 +199,10 @@ func (l *Lease) ExtendSoon(after time.Duration) {
 }
 
 func (l *Lease) extendSoonLocked(now clock.Instant, after time.Duration) {
-	at := now.Add(after)
-	soon := l.renewal.soon
-	//mutant:idle-repair 2= false
-	if (l.state == live || l.state == idle) && (soon == (clock.Instant{}) || at.Steady() < soon.Steady()) {
+	at, soon := now.Steady()+int64(after), l.renewal.soon
+	//mutant:idle-repair 1= false
+	if (l.state == idle || l.state == live && l.ownership.terms.Extend) &&
+		(soon == 0 || at < soon) {
 		l.renewal.soon = at
 		l.scheduleLocked(now)
 	}
@@ -210,29 +210,21 @@ func (l *Lease) extendSoonLocked(now clock.Instant, after time.Duration) {
 
 // newlyReachable returns the masters that accept the calls of a round that uses the view now, and may have rejected
 // those of a round that used the view then: they have another session or another record, or have begun to vote.
-func newlyReachable(then, now *admission.View) (set quorum.Set) {
-	for i := range now.Masters {
+func newlyReachable(then, now *admission.View) quorum.Set {
+	return quorum.First(len(now.Masters)).Where(func(i int) bool {
 		master, before := &now.Masters[i], admission.State{}
 		if i < len(then.Masters) {
 			before = then.Masters[i]
 		}
-		if master.Session != 0 && (master.Session != before.Session || master.Stamp != before.Stamp ||
-			master.Phase == admission.Voting && before.Phase != master.Phase) {
-			set |= quorum.One(i)
-		}
-	}
-	return set
+		return master.Session != 0 && (master.Session != before.Session || master.Stamp != before.Stamp ||
+			master.Phase == admission.Voting && before.Phase != master.Phase)
+	})
 }
 
 // unsure returns the masters of up that may have lost leases although the view does not show it, because the restart
 // guard is off.
-func unsure(now *admission.View, up quorum.Set) (set quorum.Set) {
-	for i := range up.All() {
-		if now.Masters[i].Stamp == "" {
-			set |= quorum.One(i)
-		}
-	}
-	return set
+func unsure(now *admission.View, up quorum.Set) quorum.Set {
+	return up.Where(func(i int) bool { return now.Masters[i].Stamp == "" })
 }
 
 // Changed handles a changed view. It ends the leases that too many masters may have forgotten, and extends the leases

@@ -3,7 +3,6 @@ package lease
 import (
 	"context"
 	"reflect"
-	"slices"
 )
 
 // An ownerContext is a context that owns names. Its Err compares the validity with the clocks.
@@ -81,9 +80,17 @@ func Innermost(ctx context.Context) *Hold {
 // InnermostOf returns the innermost hold of name in ctx that is of m, or of any Manager if m is nil. It returns nil if
 // there is none. The hold may have ended.
 func InnermostOf(ctx context.Context, m *Manager, name string) *Hold {
+	return find(ctx, func(_ *ownerContext, h *Hold) bool {
+		return h.lease.Name == name && (m == nil || h.lease.m == &m.services)
+	})
+}
+
+// find returns the innermost hold in ctx for which match returns true; nil if there is none. Its first argument is the
+// context of the hold.
+func find(ctx context.Context, match func(*ownerContext, *Hold) bool) *Hold {
 	for c := innermost(ctx); c != nil; c = innermost(c.Context) {
 		for _, h := range c.holds {
-			if h.lease.Name == name && (m == nil || h.lease.m == &m.services) {
+			if match(c, h) {
 				return h
 			}
 		}
@@ -93,27 +100,15 @@ func InnermostOf(ctx context.Context, m *Manager, name string) *Hold {
 
 // Owns reports whether ctx owns a name that is held by m.
 func Owns(ctx context.Context, m *Manager) bool {
-	for c := innermost(ctx); c != nil; c = innermost(c.Context) {
-		for _, h := range c.holds {
-			if h.lease.m == &m.services && h.Err() == nil {
-				return true
-			}
-		}
-	}
-	return false
+	return find(ctx, func(_ *ownerContext, h *Hold) bool { return h.lease.m == &m.services && h.Err() == nil }) != nil
 }
 
 // OutOfOrder reports whether a call with ctx must not wait for name, since it could deadlock: ctx does not own name,
 // and owns names that were locked as one, by m or a Manager that shares its order, of which at least one is still held
 // and sorts after name.
 func OutOfOrder(ctx context.Context, m *Manager, name string) bool {
-	for c := innermost(ctx); c != nil; c = innermost(c.Context) {
-		after := func(h *Hold) bool {
-			return h.lease.m.first.Load() == m.first.Load() && name < h.lease.Name && h.Err() == nil
-		}
-		if c.together && slices.ContainsFunc(c.holds, after) {
-			return InnermostOf(ctx, m, name) == nil
-		}
-	}
-	return false
+	after := find(ctx, func(c *ownerContext, h *Hold) bool {
+		return c.together && h.lease.m.first.Load() == m.first.Load() && name < h.lease.Name && h.Err() == nil
+	})
+	return after != nil && InnermostOf(ctx, m, name) == nil
 }

@@ -40,10 +40,9 @@ func (l *Lease) sendRelease(op string, set quorum.Set, end scripts.Ending) *roun
 	m.Enter()
 	end.Leases, end.Keep = l.ids(), r.keep
 	plain := view.Encoder.Release(l.keys, end)
-	var skipped []round.Skipped
 	for i := range r.Asked().All() {
 		if !set.Has(i) {
-			skipped = append(skipped, round.Skipped{Master: i, Vote: round.Vote{Vote: scripts.Vote{Outcome: quorum.Missing}}})
+			r.Skip(i, round.Vote{Vote: scripts.Vote{Outcome: quorum.Missing}})
 			continue
 		}
 		err := transport.ErrSession
@@ -57,10 +56,10 @@ func (l *Lease) sendRelease(op string, set quorum.Set, end scripts.Ending) *roun
 			err = m.Sender.Pool.Send(i, view.Encoder.Release(l.keys, end), transport.Stamp{}, r)
 		}
 		if err != nil {
-			skipped = append(skipped, round.Skipped{Master: i, Vote: round.Vote{Err: err}})
+			r.Skip(i, round.Vote{Err: err})
 		}
 	}
-	r.RecordAll(skipped)
+	r.RecordSkipped()
 	return &r.Round
 }
 
@@ -79,7 +78,7 @@ func (l *Lease) remainingMinHold() time.Duration {
 	if l.ownership.terms.MinHold == 0 {
 		return 0
 	}
-	return l.ownership.terms.remainingMinHold(l.heldLocked(l.m.Clock.Now()), l.m.Drift)
+	return l.ownership.terms.remainingMinHold(l.heldLocked(l.m.Clock.Now()))
 }
 
 // endRule returns the rule that decides whether the end of the lease is confirmed: that of the configuration in which
@@ -149,14 +148,13 @@ func confirmed(ctx context.Context, r *round.Round, left time.Duration) error {
 	return r.Failure(round.ErrNoQuorum, nil)
 }
 
-// Unlock ends h. The last Unlock of a lease ends the lease: it is handed off to the hold that next returns, or
-// released. next is called with the lease's lock held. It must be nil if the lease may not be handed off.
+// Unlock ends h. The last Unlock of a lease ends the lease: it is handed off to a call that waits here, or released.
 //
 // Unlock sends the release regardless of the state of ctx. It waits for a quorum until ctx ends or the validity has
 // expired; with Terms.Async it does not wait. With Terms.Linger it sends nothing if the lease can be kept. Errors are
 // *round.Failure: ErrReleased for the second call; the reason if h had ended before, although a release is sent;
 // ErrNoQuorum or the error of ctx if the release was not confirmed. In each case h is no longer held.
-func (h *Hold) Unlock(ctx context.Context, next ChooseSuccessor) error {
+func (h *Hold) Unlock(ctx context.Context) error {
 	l := h.lease
 	now := l.m.Clock.Now()
 	l.mu.Lock()
@@ -181,7 +179,7 @@ func (h *Hold) Unlock(ctx context.Context, next ChooseSuccessor) error {
 		return h.unlockInner(ctx, left)
 	}
 	h.lasted = now.Sub(l.ownership.began)
-	if successor := h.successorLocked(next, now); successor != nil {
+	if successor := h.successorLocked(now); successor != nil {
 		h.handOff(successor, now)
 		return nil
 	}
@@ -216,11 +214,11 @@ func (h *Hold) unlockInner(ctx context.Context, left time.Duration) error {
 	view := l.m.View()
 	r := l.m.Sender.New(view, "unlock", nil)
 	r.Judge(l.endRule(view.Config), view.Config.Rule.All())
-	_, skipped := r.SendAll(view.Encoder.Extend(l.keys, l.ID, 0, l.depthLocked(), ""), 0, round.NeedsConnection)
+	r.SendAll(view.Encoder.Extend(l.keys, l.ID, 0, l.depthLocked(), ""), 0, round.NeedsConnection)
 	async := l.ownership.terms.Async
 	l.mu.Unlock()
 	h.endContexts(ErrReleased)
-	r.RecordAll(skipped)
+	r.RecordSkipped()
 	if async {
 		return nil
 	}
@@ -229,19 +227,16 @@ func (h *Hold) unlockInner(ctx context.Context, left time.Duration) error {
 
 // A Successor is the call that gets the lease from its last Unlock.
 type Successor struct {
-	Hold  *Hold
+	First holding // becomes the first hold of the new ownership
 	Terms *Terms
 	// OnHandoff is called once the lease is the successor's, with no lock held.
 	OnHandoff func()
 }
 
-// ChooseSuccessor returns the successor for a lease with this TTL of which this much validity is left, or nil.
-type ChooseSuccessor func(left, ttl time.Duration) *Successor
-
 // successorLocked returns the call that gets the lease, or nil if the lease is to be released: another client has
 // requested the release, a holder has set a value, a re-entry is under way, no tokens or no time for hand-offs are
-// left, or next returns nil.
-func (h *Hold) successorLocked(next ChooseSuccessor, now clock.Instant) *Successor {
+// left, or the Waiters return nil.
+func (h *Hold) successorLocked(now clock.Instant) *Successor {
 	l := h.lease
 	o := &l.ownership
 	switch {
@@ -249,13 +244,13 @@ func (h *Hold) successorLocked(next ChooseSuccessor, now clock.Instant) *Success
 	case l.inbox.requested:
 		return nil
 	//mutant:handoff-value = false
-	case l.value != nil:
+	case l.value.text != "":
 		return nil
-	case next == nil, o.terms.maxHandoffs() == 0, l.tokens.handoffs == 0, l.tokens.next > l.tokens.last, o.entering > 0,
+	case o.terms.maxHandoffs() == 0, l.tokens.handoffs == 0, l.tokens.next > l.tokens.last, o.entering > 0,
 		now.Sub(l.tokens.won) >= o.terms.HandoffTime:
 		return nil
 	}
-	return next(l.validity.left(now), l.validity.ttl)
+	return l.m.Waiters.Successor(l.Name, l.validity.left(now), l.validity.ttl)
 }
 
 // handOff ends the ownership, of which h is the last hold, and begins that of the successor, with the next token. For
@@ -263,13 +258,13 @@ func (h *Hold) successorLocked(next ChooseSuccessor, now clock.Instant) *Success
 func (h *Hold) handOff(successor *Successor, now clock.Instant) {
 	l := h.lease
 	l.ownership.endLocked(ErrReleased)
-	successor.Hold.beginLocked(l, successor.Terms, now)
+	successor.First.beginLocked(l, successor.Terms, now)
 	l.tokens.handoffs--
 	l.scheduleLocked(now)
 	l.mu.Unlock()
 	h.endContexts(ErrReleased)
 	l.m.Events.Released(h, nil)
-	l.m.Events.Acquired(successor.Hold)
+	l.m.Events.Acquired(successor.First)
 	successor.OnHandoff()
 }
 

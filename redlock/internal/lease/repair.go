@@ -46,7 +46,7 @@ func (l *Lease) repairLocked(r *round.Round, i int, ttl time.Duration, token int
 		return
 	}
 	//mutant:repaired-value = scripts.Value("")
-	value := l.valueLocked()
+	value := l.value.text
 	call := view.Encoder.Repair(l.keys, l.ID, l.replaces, ttl, ballot, token, l.depthLocked(), value)
 	l.sent.touchRepair(view, i, ballot)
 	master := &view.Masters[i]

@@ -96,13 +96,13 @@ func TestTokensOfARange(t *testing.T) {
 			if n != int64(handoff) || l.tokens.next != h.Token()+1 || last != l.tokens.last {
 				t.Errorf("%d hand-offs: %+v after token %d, the masters were sent %d", handoff, l.tokens, h.Token(), last)
 			}
-			if err := h.Unlock(t.Context(), nil); err != nil {
+			if err := h.Unlock(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			<-time.After(time.Millisecond) // the next range begins at the masters' time
 			if next := b.lock(terms); next.Token() <= l.tokens.last {
 				t.Errorf("token %d follows a range that ends with %d", next.Token(), l.tokens.last)
-			} else if err := next.Unlock(t.Context(), nil); err != nil {
+			} else if err := next.Unlock(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			<-time.After(time.Millisecond)

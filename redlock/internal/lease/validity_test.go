@@ -17,33 +17,26 @@ const (
 	maxTTL = 24 * time.Hour
 )
 
-// randomValidity returns a validity with a TTL that callers may use, and the Drift from which its drift was computed.
-func randomValidity(r *rand.Rand) (validity, Drift) {
+// randomValidity returns a validity with a TTL that callers may use.
+func randomValidity(r *rand.Rand) validity {
 	ttl := minTTL + time.Duration(r.Int64N(int64(maxTTL-minTTL)))
 	if r.IntN(2) == 0 {
 		ttl = minTTL + time.Duration(r.Int64N(int64(time.Minute)))
 	}
-	drift := DefaultDrift
-	if r.IntN(2) == 0 {
-		drift = Drift{Factor: r.Float64() / 2, Constant: time.Duration(r.Int64N(int64(5 * time.Millisecond)))}
-	}
-	start := clock.At(r.Int64N(1<<60), r.Int64N(1<<60))
-	return validity{start: start, ttl: ttl, drift: drift.Of(ttl)}, drift
+	return validity{start: clock.At(r.Int64N(1<<60), r.Int64N(1<<60)), ttl: ttl}
 }
 
 // H11: the remaining validity is TTL - elapsed - drift. It is at most one nanosecond less than the exact result, and
 // never more.
 func TestValidityIsExact(t *testing.T) {
 	property.Check(t, func(t *testing.T, r *rand.Rand) {
-		v, drift := randomValidity(r)
+		v := randomValidity(r)
 		elapsed := time.Duration(r.Int64N(int64(2 * v.ttl)))
-		exact := new(big.Float).SetPrec(200).SetFloat64(drift.Factor)
-		exact.Mul(exact, new(big.Float).SetInt64(int64(v.ttl)))
-		exact.Add(exact, new(big.Float).SetInt64(int64(drift.Constant)))
-		exact.Sub(new(big.Float).SetInt64(int64(v.ttl-elapsed)), exact)
+		exact := big.NewRat(99*int64(v.ttl), 100)
+		exact.Sub(exact, big.NewRat(int64(elapsed+2*time.Millisecond), 1))
 		got := v.left(v.start.Add(elapsed))
-		less, _ := exact.Sub(exact, new(big.Float).SetInt64(int64(got))).Float64()
-		if less < -0.02 || less > 1.02 { // 0.02: the last bit of a float64 product for a day
+		less, _ := exact.Sub(exact, big.NewRat(int64(got), 1)).Float64()
+		if less < 0 || less >= 1 {
 			t.Errorf("%+v after %v: %d ns are left, %v off", v, elapsed, got, less)
 		}
 	})
@@ -54,10 +47,10 @@ func TestValidityIsExact(t *testing.T) {
 // validity.
 func TestValidityCountsTheLargerElapsedTime(t *testing.T) {
 	property.Check(t, func(t *testing.T, r *rand.Rand) {
-		v, _ := randomValidity(r)
+		v := randomValidity(r)
 		boot, wall := r.Int64N(int64(2*v.ttl)), r.Int64N(int64(4*v.ttl))-int64(2*v.ttl)
 		now := clock.At(v.start.Steady()+boot, v.start.Steady()+v.start.Skew()+wall)
-		want := v.ttl - time.Duration(max(boot, wall)) - v.drift
+		want := v.ttl - time.Duration(max(boot, wall)) - Drift(v.ttl)
 		if got := v.left(now); got != want {
 			t.Errorf("%+v, boot clock %d on, wall clock %d on: %v left, want %v", v, boot, wall, got, want)
 		}
@@ -68,7 +61,7 @@ func TestValidityCountsTheLargerElapsedTime(t *testing.T) {
 // the larger of the two times that have passed on the clocks. The maximum hold uses the same elapsed time.
 func TestSeveralFreezesAddUpToTheLargerClock(t *testing.T) {
 	property.Check(t, func(t *testing.T, r *rand.Rand) {
-		v, _ := randomValidity(r)
+		v := randomValidity(r)
 		l := &Lease{validity: v, state: live}
 		l.ownership.began = v.start
 		if r.IntN(2) == 0 {
@@ -88,7 +81,7 @@ func TestSeveralFreezesAddUpToTheLargerClock(t *testing.T) {
 		}
 		now := clock.At(boot, wall)
 		elapsed := time.Duration(max(boot-v.start.Steady(), wall-v.start.Steady()-v.start.Skew()))
-		want := v.ttl - v.drift - elapsed
+		want := v.ttl - Drift(v.ttl) - elapsed
 		valid := want
 		if m := l.ownership.terms.MaxHold; m > 0 {
 			want = min(want, m-elapsed)
@@ -111,9 +104,9 @@ func TestSeveralFreezesAddUpToTheLargerClock(t *testing.T) {
 // H15: an extension is due when a third of the TTL has passed since the start of the last extension.
 func TestExtensionIsDueAfterThirdOfTTL(t *testing.T) {
 	property.Check(t, func(t *testing.T, r *rand.Rand) {
-		v, drift := randomValidity(r)
+		v := randomValidity(r)
 		elapsed := time.Duration(r.Int64N(int64(v.ttl)))
-		if got, want := v.extendIn(v.ttl, drift, v.start.Add(elapsed)), v.ttl/3-elapsed; got != want {
+		if got, want := v.extendIn(v.ttl, v.start.Add(elapsed)), v.ttl/3-elapsed; got != want {
 			t.Errorf("%+v after %v: due in %v, want %v", v, elapsed, got, want)
 		}
 	})
@@ -122,7 +115,7 @@ func TestExtensionIsDueAfterThirdOfTTL(t *testing.T) {
 // H13: the masters keep a lock at least as long as its TTL, and its holder relies on at most the TTL.
 func TestMastersKeepLockLongerThanValidity(t *testing.T) {
 	property.Check(t, func(t *testing.T, r *rand.Rand) {
-		v, _ := randomValidity(r)
+		v := randomValidity(r)
 		kept := time.Duration(scripts.Millis(v.ttl)) * time.Millisecond
 		if kept < v.ttl || kept >= v.ttl+time.Millisecond {
 			t.Errorf("a TTL of %v is kept for %v", v.ttl, kept)
@@ -137,7 +130,7 @@ func TestMastersKeepLockLongerThanValidity(t *testing.T) {
 // validity ends.
 func TestExtensionRetriesFitIntoTheValidity(t *testing.T) {
 	property.Check(t, func(t *testing.T, r *rand.Rand) {
-		v, _ := randomValidity(r)
+		v := randomValidity(r)
 		left := v.left(v.start)
 		if left <= 3*time.Millisecond {
 			return
@@ -158,9 +151,9 @@ func TestExtensionRetriesFitIntoTheValidity(t *testing.T) {
 // The pause before a retry is at least a millisecond, even after the end of the validity, so that late retries do
 // not loop without pauses.
 func TestShortestExtensionRetry(t *testing.T) {
-	v := validity{start: clock.At(1, 1), ttl: time.Second, drift: DefaultDrift.Of(time.Second)}
+	v := validity{start: clock.At(1, 1), ttl: time.Second}
 	for _, late := range []time.Duration{-time.Millisecond, 0, time.Hour} {
-		if got := v.retryIn(v.start.Add(v.ttl - v.drift + late)); got != time.Millisecond {
+		if got := v.retryIn(v.start.Add(v.ttl - Drift(v.ttl) + late)); got != time.Millisecond {
 			t.Errorf("%v after the end the pause is %v, want 1ms", late, got)
 		}
 	}

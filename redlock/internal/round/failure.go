@@ -112,9 +112,9 @@ const (
 	NeedsVote                   // for an acquire or an import
 )
 
-// Refusal reports whether a call need not be sent to a master because it does not meet the need. It returns the vote of
-// such a master, with the reason.
-func (s *Sender) Refusal(view *admission.View, i int, ttl time.Duration, need Need) (v Vote, no bool) {
+// Refusal returns the vote of a master to which a call need not be sent, because it does not meet the need. Err is the
+// reason; it is nil if the call is to be sent.
+func (s *Sender) Refusal(view *admission.View, i int, ttl time.Duration, need Need) (v Vote) {
 	m := &view.Masters[i]
 	switch {
 	case m.Phase == admission.Down, m.Session == 0:
@@ -128,7 +128,7 @@ func (s *Sender) Refusal(view *admission.View, i int, ttl time.Duration, need Ne
 			!errors.Is(m.Err, admission.ErrShardLayout):
 		v.Outcome, v.Err = quorum.Abstained, whyNot(view, i)
 	}
-	return v, v.Err != nil
+	return v
 }
 
 var errNotYet = errors.New("it has not answered yet")
@@ -168,31 +168,36 @@ func (r *Round) Failure(decision, cause error) *Failure {
 		}
 	}
 	f.Holder, f.Token, _ = r.holderLocked()
-	f.Lingers = f.Holder != "" && r.lingersLocked(f.Holder)
+	f.Lingers = f.Holder != "" &&
+		r.whereLocked(quorum.Held, func(v *Vote) bool { return v.Holder == f.Holder && !v.Lingers }) == 0
 	if errors.Is(decision, ErrUndecided) {
 		f.Left = -1 // minority leases of other clients end as soon as those clients have their replies
 	}
 	return f
 }
 
-// Decision returns why a round was lost, according to the votes so far. ErrHeld means that another lease has a
-// majority, or that a majority of the masters keeps the free name for a waiter; in the second case the Failure names
-// no holder.
+// Decision returns why a round was lost, according to the votes so far. ErrTTLTooLong and ErrKind mean that so many
+// masters refuse the TTL, or have a key of another type, that a majority is impossible. ErrHeld means that another
+// lease has a majority, or that a majority of the masters keeps the free name for a waiter; in the second case the
+// Failure names no holder.
 func (r *Round) Decision() error {
-	switch {
-	case r.TooLong():
-		return ErrTTLTooLong
-	case r.OtherKind():
-		return ErrKind
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	rule := r.tally.Rule
+	tooLong := r.whereLocked(quorum.Refused, func(v *Vote) bool {
+		return errors.Is(cmp.Or(v.Err, r.refusal(v)), ErrTTLTooLong)
+	})
+	otherKind := r.whereLocked(quorum.Failed, func(v *Vote) bool { return transport.IsWrongType(v.Err) })
 	_, _, held := r.holderLocked()
 	switch {
-	case r.tally.Rule.Lost(r.unableLocked()):
+	case rule.Lost(tooLong):
+		return ErrTTLTooLong
+	case rule.Lost(otherKind):
+		return ErrKind
+	case rule.Lost(r.unableLocked()):
 		return ErrNoQuorum
 	//mutant:held-by-majority 1= true
-	case held, r.tally.Rule.WonHalf(r.reservedLocked()):
+	case held, rule.WonHalf(r.reservedLocked()):
 		return ErrHeld
 	}
 	return ErrUndecided
@@ -201,24 +206,28 @@ func (r *Round) Decision() error {
 // unableLocked returns the masters that cannot vote for any client: those that the tally counts as unable, and those
 // that refused the ballot because their clock is off.
 func (r *Round) unableLocked() quorum.Set {
-	unable := r.tally.Unable()
-	for i := range (r.tally.Of(quorum.Stale) | r.tally.Of(quorum.Ahead)).All() {
-		//mutant:clock-off-no-vote = false
-		if r.View.Masters[i].ClockOff {
-			unable |= quorum.One(i)
-		}
-	}
-	return unable
+	unfit := r.tally.Of(quorum.Stale) | r.tally.Of(quorum.Ahead)
+	//mutant:clock-off-no-vote = quorum.Set(0)
+	unfit = unfit.Where(func(i int) bool { return r.View.Masters[i].ClockOff })
+	return r.tally.Unable() | unfit
+}
+
+// Able returns the masters that have voted, and could have granted the lease with another ballot or if no client had
+// the name.
+func (r *Round) Able() quorum.Set {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.tally.In() &^ r.unableLocked()
+}
+
+// whereLocked returns the masters with this outcome for whose votes f returns true.
+func (r *Round) whereLocked(o quorum.Outcome, f func(*Vote) bool) quorum.Set {
+	return r.tally.Of(o).Where(func(i int) bool { return f(&r.votes[i]) })
 }
 
 // reservedLocked returns the masters on which the name is free, but reserved for a waiter.
-func (r *Round) reservedLocked() (set quorum.Set) {
-	for i := range r.tally.Of(quorum.Held).All() {
-		if r.votes[i].Free {
-			set |= quorum.One(i)
-		}
-	}
-	return set
+func (r *Round) reservedLocked() quorum.Set {
+	return r.whereLocked(quorum.Held, func(v *Vote) bool { return v.Free })
 }
 
 // Leads reports whether this round has more votes than any other client, or as many votes and the smaller id. Exactly
@@ -262,16 +271,6 @@ func (r *Round) holderLocked() (id string, token int64, ok bool) {
 		}
 	}
 	return "", 0, false
-}
-
-// lingersLocked reports whether every master that refuses because of this lease says that it may linger.
-func (r *Round) lingersLocked(id string) bool {
-	for i := range r.tally.Of(quorum.Held).All() {
-		if v := &r.votes[i]; v.Holder == id && !v.Lingers {
-			return false
-		}
-	}
-	return true
 }
 
 // refusalsLocked returns, for each lease, the masters that refuse because of it. Readers of a name do not exclude each
@@ -322,32 +321,6 @@ func (r *Round) complaintLocked(i int, v *Vote, waited time.Duration) error {
 
 // clockTime returns the text of a time of a master in microseconds.
 func clockTime(us int64) string { return time.UnixMicro(us).UTC().Format("15:04:05.000 UTC") }
-
-// TooLong reports whether so many masters have refused the TTL as too long that a majority is impossible.
-func (r *Round) TooLong() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	long := quorum.Set(0)
-	for i := range r.tally.Of(quorum.Refused).All() {
-		if v := &r.votes[i]; errors.Is(cmp.Or(v.Err, r.refusal(v)), ErrTTLTooLong) {
-			long |= quorum.One(i)
-		}
-	}
-	return r.tally.Rule.Lost(long)
-}
-
-// OtherKind reports whether the key has another type on so many masters that a majority is impossible.
-func (r *Round) OtherKind() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	other := quorum.Set(0)
-	for i := range r.tally.Of(quorum.Failed).All() {
-		if transport.IsWrongType(r.votes[i].Err) {
-			other |= quorum.One(i)
-		}
-	}
-	return r.tally.Rule.Lost(other)
-}
 
 // refusal returns the error for a refusal by a script: of the TTL, or of an old epoch.
 func (r *Round) refusal(v *Vote) error {

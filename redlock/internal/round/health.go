@@ -3,7 +3,6 @@ package round
 import (
 	"cmp"
 	"errors"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,86 +19,63 @@ type Health struct {
 	// OnChange is called when a master begins or ceases to fail, with no lock held. It must not block.
 	OnChange func(master int)
 
-	failing atomic.Uint64             // bits of a quorum.Set
-	granted [quorum.Most]atomic.Int64 // when it last granted a lock, in ns of the monotonic clock since began
+	granted [quorum.Most]atomic.Int64          // when it last granted a lock, in ns of the monotonic clock since began
+	failing [quorum.Most]atomic.Pointer[error] // why it fails; nil: it does not
 	began   time.Time
-	mu      sync.Mutex
-	errs    map[int]error // why the failing masters fail
 }
 
 // NewHealth returns a Health without any records.
 func NewHealth(onChange func(master int)) *Health {
-	return &Health{OnChange: onChange, began: time.Now(), errs: map[int]error{}}
+	return &Health{OnChange: onChange, began: time.Now()}
 }
 
 // saw records the vote of a master on an acquire. It ignores refusals, since a master may refuse an acquire without
 // writing, and so without showing that it can write.
 func (h *Health) saw(i int, v *Vote) {
 	switch {
-	case h == nil:
 	case v.Outcome == quorum.Granted:
 		h.granted[i].Store(max(1, int64(time.Since(h.began))))
-		if h.Failing().Has(i) {
+		if h.failing[i].Load() != nil {
 			h.set(i, nil)
 		}
 	case transport.Answered(v.Err) && !transport.ConcernsKey(v.Err) && !transport.NotLoaded(v.Err):
-		h.set(i, v.Err)
+		err := v.Err // a copy, so that v stays on the stack
+		h.set(i, &err)
 	}
 }
 
 // set records the reason err why master i fails, or, if err is nil, that the master does not fail.
-func (h *Health) set(i int, err error) {
-	h.mu.Lock()
-	before := h.errs[i]
-	if err == nil {
-		delete(h.errs, i)
-	} else {
-		h.errs[i] = err
-	}
-	failing := quorum.Set(0)
-	for i := range h.errs {
-		failing |= quorum.One(i)
-	}
-	h.failing.Store(uint64(failing))
-	h.mu.Unlock()
-	if (before == nil) != (err == nil) {
+func (h *Health) set(i int, err *error) {
+	if before := h.failing[i].Swap(err); (before == nil) != (err == nil) {
 		h.OnChange(i)
 	}
 }
 
 // Failing returns the masters whose last acquire ended in an error of the server.
-func (h *Health) Failing() quorum.Set { return quorum.Set(h.failing.Load()) }
+func (h *Health) Failing() quorum.Set {
+	return quorum.First(quorum.Most).Where(func(i int) bool { return h.failing[i].Load() != nil })
+}
 
 // failure returns why a master fails; nil if it does not.
 func (h *Health) failure(i int) error {
-	if h == nil || !h.Failing().Has(i) {
-		return nil
+	if err := h.failing[i].Load(); err != nil {
+		return *err
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.errs[i]
+	return nil
 }
 
 // Unknown returns the masters of set that have granted no lock in the last age, or are failing.
-func (h *Health) Unknown(set quorum.Set, age time.Duration) (unknown quorum.Set) {
-	for i := range set.All() {
+func (h *Health) Unknown(set quorum.Set, age time.Duration) quorum.Set {
+	return set.Where(func(i int) bool {
 		at := h.granted[i].Load()
-		if at == 0 || time.Since(h.began)-time.Duration(at) > age {
-			unknown |= quorum.One(i)
-		}
-	}
-	return unknown | set&h.Failing()
+		return at == 0 || time.Since(h.began)-time.Duration(at) > age || h.failing[i].Load() != nil
+	})
 }
 
 // Able returns the masters of a view that can grant a lock: those that vote, do not fail, and have a clock near the
 // median.
-func (s *Sender) Able(view *admission.View) (able quorum.Set) {
-	for i := range view.Voting.All() {
-		if s.Trouble(i, &view.Masters[i]) == nil {
-			able |= quorum.One(i)
-		}
-	}
-	return able
+func (s *Sender) Able(view *admission.View) quorum.Set {
+	return view.Voting.Where(func(i int) bool { return s.Trouble(i, &view.Masters[i]) == nil })
 }
 
 // Trouble returns why master i grants nothing in the state m; nil if it can grant a lock.

@@ -21,7 +21,7 @@ type Sender struct {
 	Clock *clock.Clock
 	// Doubt is called when a master has shown another admission record than that in the View.
 	Doubt func(master int, shown string)
-	// Health records the votes on acquires; nil: they are not recorded.
+	// Health records the votes on acquires.
 	Health *Health
 	// OnVote queues the report of a vote, before the vote takes effect; nil: votes are not reported. It must not block.
 	OnVote func(r *Round, master int, v *Vote, decides bool)
@@ -64,15 +64,15 @@ type Round struct {
 	sender   *Sender
 	observer VoteObserver // nil if there is none
 	asked    quorum.Set   // the masters that vote; the votes of masters outside of the rule decide nothing
+	skipped  []skipped    // not recorded yet
 	done     chan struct{}
 	began    time.Time
 
-	mu      sync.Mutex
-	tally   quorum.Tally
-	votes   []Vote
-	decided quorum.Verdict
-	all     chan struct{} // closed with the last vote; nil if no caller waits for it
-	room    [5]Vote       // storage for votes, up to five masters
+	mu    sync.Mutex
+	tally quorum.Tally
+	votes []Vote
+	all   chan struct{} // closed with the last vote; nil if no caller waits for it
+	room  [5]Vote       // storage for votes, up to five masters
 }
 
 // New returns a round that uses view.
@@ -100,35 +100,38 @@ func (r *Round) Judge(rule quorum.Rule, also quorum.Set) {
 // Asked returns the set of masters that vote in this round.
 func (r *Round) Asked() quorum.Set { return r.asked }
 
-// A Skipped is the vote of a master to which no call was sent.
-type Skipped struct {
-	Master int
-	Vote   Vote
+// A skipped is the vote of a master to which no call was sent.
+type skipped struct {
+	master int
+	vote   Vote
 }
 
-// SendAll queues the call to the masters of the round, with the session and the record of each. sent contains the
-// masters to which the call was queued. skipped contains the others, which need no call, see [Sender.Refusal], or to
-// which sending failed. The caller must pass skipped to RecordAll as soon as it holds no lock.
-func (r *Round) SendAll(c *frame.Call, ttl time.Duration, need Need) (sent quorum.Set, skipped []Skipped) {
+// SendAll queues the call to the masters of the round, with the session and the record of each, and returns the masters
+// to which the call was queued. It skips the others, which need no call, see [Sender.Refusal], or to which sending
+// failed. The caller must call RecordSkipped as soon as it holds no lock.
+func (r *Round) SendAll(c *frame.Call, ttl time.Duration, need Need) (sent quorum.Set) {
 	for i := range r.asked.All() {
-		v, no := r.sender.Refusal(r.View, i, ttl, need)
-		if !no {
+		v := r.sender.Refusal(r.View, i, ttl, need)
+		if v.Err == nil {
 			m := &r.View.Masters[i]
 			v.Err = r.sender.Pool.Send(i, c, transport.Stamp{Session: m.Session, Text: m.Stamp}, r)
 		}
 		if v.Err != nil {
-			skipped = append(skipped, Skipped{i, v})
+			r.Skip(i, v)
 		} else {
 			sent |= quorum.One(i)
 		}
 	}
-	return sent, skipped
+	return sent
 }
 
-// RecordAll records the votes of masters to which no call was sent.
-func (r *Round) RecordAll(skipped []Skipped) {
-	for i := range skipped {
-		r.Record(skipped[i].Master, skipped[i].Vote)
+// Skip keeps the vote of a master to which no call was sent for RecordSkipped.
+func (r *Round) Skip(i int, v Vote) { r.skipped = append(r.skipped, skipped{i, v}) }
+
+// RecordSkipped records the votes of the masters to which no call was sent.
+func (r *Round) RecordSkipped() {
+	for _, s := range r.skipped {
+		r.Record(s.master, s.vote)
 	}
 }
 
@@ -160,12 +163,9 @@ func (r *Round) Record(i int, v Vote) {
 	r.mu.Lock()
 	r.votes[i] = v
 	vote := &r.votes[i] // written only once
+	pending := r.tally.Verdict() == quorum.Pending
 	r.tally.Add(i, v.Outcome)
-	decides := false
-	if r.decided == quorum.Pending {
-		r.decided = r.tally.Verdict()
-		decides = r.decided != quorum.Pending
-	}
+	decides := pending && r.tally.Verdict() != quorum.Pending
 	last := r.asked&^r.tally.In() == 0
 	if last && r.all != nil {
 		close(r.all)
@@ -174,16 +174,11 @@ func (r *Round) Record(i int, v Vote) {
 	if f := r.sender.OnVote; f != nil {
 		f(r, i, vote, decides)
 	}
-	r.report(i, vote, decides, last)
-}
-
-// report reports a vote that was counted.
-func (r *Round) report(i int, v *Vote, decides, last bool) {
 	if (v.Outcome == quorum.Abstained || v.Outcome == quorum.Refused) && v.Err == nil {
 		r.sender.Doubt(i, v.Record)
 	}
 	if r.observer != nil {
-		r.observer.OnVote(r, i, v, decides, last)
+		r.observer.OnVote(r, i, vote, decides, last)
 	}
 	if decides {
 		close(r.done)
@@ -193,11 +188,11 @@ func (r *Round) report(i int, v *Vote, decides, last bool) {
 // Done returns a channel that is closed when the round is decided.
 func (r *Round) Done() <-chan struct{} { return r.done }
 
-// Verdict returns the decision of the round.
+// Verdict returns the decision of the round. Later votes do not change it.
 func (r *Round) Verdict() quorum.Verdict {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.decided
+	return r.tally.Verdict()
 }
 
 // Tally returns a copy of the count so far.

@@ -201,15 +201,15 @@ func TestComplaintsAsTable(t *testing.T) {
 	}
 }
 
-// H70: TooLong reports whether so many masters refuse the TTL as too long, in their replies or according to their
-// known records, that a majority is impossible. Refusals because of an old epoch are ignored.
+// H70: the decision is ErrTTLTooLong if so many masters refuse the TTL as too long, in their replies or according to
+// their known records, that a majority is impossible. Refusals because of an old epoch are ignored.
 func TestTooLongAsTable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, 3)
 		view := b.Monitor.View()
 		old := scripts.Record{Identity: "a/b/c", Masters: "a", Epoch: 4, Longest: 30 * time.Second, Admitted: true}.String()
-		known, no := b.Sender.Refusal(view, 0, 31*time.Second, round.NeedsVote)
-		if !no || !errors.Is(known.Err, round.ErrTTLTooLong) || !strings.Contains(known.Err.Error(), "redlock guard") {
+		known := b.Sender.Refusal(view, 0, 31*time.Second, round.NeedsVote)
+		if !errors.Is(known.Err, round.ErrTTLTooLong) || !strings.Contains(known.Err.Error(), "redlock guard") {
 			t.Fatalf("TTL above the known limit: %+v", known)
 		}
 		said := round.Vote{Vote: scripts.Vote{Outcome: quorum.Refused, Record: "v2"}}
@@ -228,8 +228,8 @@ func TestTooLongAsTable(t *testing.T) {
 			for i, v := range c.votes {
 				rd.Record(i, v)
 			}
-			if got := rd.TooLong(); got != c.want {
-				t.Errorf("for the votes %v TooLong returned %v", c.votes, got)
+			if got := rd.Decision(); errors.Is(got, round.ErrTTLTooLong) != c.want {
+				t.Errorf("for the votes %v the decision is %v", c.votes, got)
 			}
 		}
 	})
@@ -262,9 +262,9 @@ func TestRefusalAsTable(t *testing.T) {
 		} {
 			view := *b.Monitor.View()
 			view.Masters = []admission.State{c.state}
-			v, no := b.Sender.Refusal(&view, 0, c.ttl, c.need)
-			if no != c.no || v.Outcome != c.want || no != (v.Err != nil) {
-				t.Errorf("for %+v and a TTL of %v Refusal returned %v, %+v", c.state, c.ttl, no, v)
+			v := b.Sender.Refusal(&view, 0, c.ttl, c.need)
+			if v.Outcome != c.want || c.no != (v.Err != nil) {
+				t.Errorf("for %+v and a TTL of %v Refusal returned %+v", c.state, c.ttl, v)
 			}
 		}
 	})

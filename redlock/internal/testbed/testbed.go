@@ -59,7 +59,7 @@ func New(t testing.TB, n int, opts ...pool.Option) *Bed {
 			}
 		},
 	}, c)
-	b.Sender = &round.Sender{Pool: p, Clock: b.Clock, Doubt: b.Monitor.Doubt}
+	b.Sender = &round.Sender{Pool: p, Clock: b.Clock, Doubt: b.Monitor.Doubt, Health: round.NewHealth(func(int) {})}
 	t.Cleanup(func() {
 		b.Monitor.Close()
 		_ = p.Close() // it returns nil

@@ -44,7 +44,7 @@ func newTestClient(t *testing.T, n int) *testClient {
 		return p.Monitor.View()
 	}
 	manager := lease.NewManager(lease.Env{
-		Sender: p.Sender, Clock: p.Bed.Clock, Drift: lease.DefaultDrift, Ballots: p.Ballots, View: view,
+		Sender: p.Sender, Clock: p.Bed.Clock, Ballots: p.Ballots, View: view,
 		Prefix: testbed.Prefix, Owner: "owner", Label: "label", Closing: p.closing, Events: p, Waiters: p,
 		Enter: func() {}, Leave: func() {},
 	})

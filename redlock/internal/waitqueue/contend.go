@@ -25,7 +25,7 @@ const (
 type contention struct {
 	q       *Queue
 	c       *Call
-	unwatch func() bool    // stops watchOwnHold, which runs while the call is in the local queue
+	watch   time.Duration  // until the next noticeOwnHold, while the call is in the local queue
 	wakeUps int            // consecutive lost attempts that wake-ups have caused
 	round   *round.Round   // of the last attempt; nil: nothing was sent, since too few masters voted
 	ticket  bool           // the last attempt carried the ticket
@@ -34,7 +34,7 @@ type contention struct {
 	before  *round.Failure // why the call waited before it became the contender; nil if it did not wait
 	held    *round.Failure // of the last attempt that failed because of another client's lease; nil: none
 	lost    int            // attempts that failed since then
-	retries int            // refusals so far
+	refused int            // attempts that failed
 	pause   time.Duration  // until the next attempt, if no wake-ups can arrive
 }
 
@@ -52,15 +52,17 @@ func (q *Queue) Lock(ctx context.Context, c *Call) error {
 	}
 	defer q.leave(c)
 	n := &contention{q: q, c: c}
-	defer n.watch(false)
 	for {
 		changed := q.Changed()
 		state, pause := n.next()
-		n.watch(state == queued && ctx.Done() == nil)
 		var timer <-chan time.Time
 		switch {
 		case state == holding:
 			return nil
+		case state == queued && ctx.Done() == nil: // it may wait for its own caller, forever
+			changed = nil
+			n.watch = min(max(2*n.watch, ownHoldPause), time.Minute)
+			timer = time.After(n.watch)
 		case state != acquiring: // only the contender reacts to a changed view
 			changed = nil
 		case pause <= 0:
@@ -76,7 +78,7 @@ func (q *Queue) Lock(ctx context.Context, c *Call) error {
 			if !round.Waitable(err) {
 				return n.ended(err)
 			}
-			n.refused(err)
+			n.recordRefusal(err)
 			continue
 		default:
 			timer = time.After(pause)
@@ -84,17 +86,9 @@ func (q *Queue) Lock(ctx context.Context, c *Call) error {
 		if cause := q.sleep(ctx, c, changed, timer); cause != nil {
 			return n.abandon(ctx, cause)
 		}
-	}
-}
-
-// watch starts watchOwnHold for the call if on is true, and otherwise stops it.
-func (n *contention) watch(on bool) {
-	switch {
-	case on && n.unwatch == nil:
-		n.unwatch = n.q.watchOwnHold(n.c)
-	case !on && n.unwatch != nil:
-		n.unwatch()
-		n.unwatch = nil
+		if n.watch > 0 {
+			q.noticeOwnHold(c)
+		}
 	}
 }
 
@@ -122,15 +116,15 @@ func (n *contention) next() (waiterState, time.Duration) {
 	return acquiring, n.untilAttemptLocked()
 }
 
-// refused records how an attempt failed.
-func (n *contention) refused(err error) {
+// recordRefusal records how an attempt failed.
+func (n *contention) recordRefusal(err error) {
 	n.failure, _ = round.AsFailure(err)
 	if n.lost++; errors.Is(n.failure.Decision, round.ErrHeld) {
 		n.held, n.lost = n.failure, 0
 	}
 	n.q.recordFailure(n.c, n.failure)
-	n.retries++
-	n.pause = n.c.Poll(n.retries) // used if no wake-ups can arrive
+	n.refused++
+	n.pause = n.c.Poll(n.refused) // drawn once, since it is random
 }
 
 // abandon ends the waiting of a call for a cause, and returns its failure. If a lease is being handed off to the call,
@@ -153,7 +147,7 @@ func (n *contention) abandon(ctx context.Context, cause error) error {
 	if state == holding {
 		over, cancel := context.WithCancel(ctx)
 		cancel()
-		_ = c.Hold.Unlock(over, q.Successor(c.Name)) // sends the release without waiting
+		_ = c.Hold.Unlock(over) // sends the release without waiting
 	}
 	return f
 }
@@ -287,19 +281,6 @@ func (q *Queue) waits(c *Call) bool {
 	return c.joined && c.state == acquiring
 }
 
-// able returns the masters that could vote in the last round. A master whose clock is far off the median refuses every
-// ballot that the others accept, so it is not included.
-func (n *contention) able(t *quorum.Tally) quorum.Set {
-	able := t.Of(quorum.Granted) | t.Of(quorum.Held)
-	for i := range (t.Of(quorum.Stale) | t.Of(quorum.Ahead)).All() {
-		//mutant:clock-off-no-voter = true
-		if !n.round.View.Masters[i].ClockOff {
-			able |= quorum.One(i)
-		}
-	}
-	return able
-}
-
 // returned reports whether the view has changed since the last attempt, and a quorum of masters may vote now.
 func (n *contention) returned() bool {
 	now := n.q.Manager.View()
@@ -313,7 +294,7 @@ func (n *contention) voters() quorum.Verdict {
 	}
 	t := n.round.Tally()
 	switch {
-	case t.Rule.Won(n.able(&t)):
+	case t.Rule.Won(n.round.Able()):
 		return quorum.Won
 	case t.Rule.All()&^t.In() == 0:
 		return quorum.Lost

@@ -20,26 +20,16 @@ type Subscription interface {
 // subscribeLocked registers c for wake-ups, and opens the inbox if that is needed.
 func (q *Queue) subscribeLocked(c *Call) {
 	q.subscribers[c.seq] = c
-	q.openInboxLocked()
-}
-
-func (q *Queue) openInboxLocked() {
-	if q.idle != nil {
-		q.idle.Stop()
-	}
-	if q.inbox == nil {
-		q.inbox = q.Subscribe()
-	}
+	q.useInboxLocked(inboxIdle)
 }
 
 // unsubscribeLocked undoes subscribeLocked. Afterwards, when a master sends a wake-up for c, the Locker removes c from
 // the queue of that master.
 func (q *Queue) unsubscribeLocked(c *Call) {
-	if q.subscribers[c.seq] == nil {
-		return
+	if q.subscribers[c.seq] != nil {
+		delete(q.subscribers, c.seq)
+		q.useInboxLocked(inboxIdle)
 	}
-	delete(q.subscribers, c.seq)
-	q.closeInboxLaterLocked()
 }
 
 // Listen implements lease.Waiters.
@@ -49,37 +39,32 @@ func (q *Queue) Listen(l *lease.Lease) {
 	q.listenLocked(l)
 }
 
-// listenLocked opens the inbox for messages about l.
+// listenLocked opens the inbox for messages about l, until Ended is called for l.
 func (q *Queue) listenLocked(l *lease.Lease) {
-	if !l.Listens {
-		l.Listens = true
-		q.listening++
-		q.openInboxLocked()
-	}
+	q.listening[l] = true
+	q.useInboxLocked(inboxIdle)
 }
 
-// unlistenLocked undoes listenLocked.
-func (q *Queue) unlistenLocked(l *lease.Lease) {
-	if l.Listens {
-		l.Listens = false
-		q.listening--
-		q.closeInboxLaterLocked()
-	}
-}
-
-// inboxUnusedLocked reports whether neither a call nor a lease needs the inbox.
-func (q *Queue) inboxUnusedLocked() bool { return len(q.subscribers) == 0 && q.listening == 0 }
-
-// closeInboxLaterLocked closes the inbox after inboxIdle, if it is unused.
-func (q *Queue) closeInboxLaterLocked() {
-	if !q.inboxUnusedLocked() || q.inbox == nil {
-		return
+// useInboxLocked opens the inbox if a call or a lease needs it. Otherwise it closes the inbox after the time idle, or
+// immediately once the Manager is closing.
+func (q *Queue) useInboxLocked(idle time.Duration) {
+	if q.idle != nil {
+		q.idle.Stop()
 	}
 	select {
 	case <-q.Manager.Closing:
-		q.closeInboxLocked()
+		idle = 0
 	default:
-		q.idle = time.AfterFunc(inboxIdle, q.Close)
+	}
+	switch used := len(q.subscribers)+len(q.listening) > 0; {
+	case used && q.inbox == nil:
+		q.inbox = q.Subscribe()
+	case used, q.inbox == nil:
+	case idle > 0:
+		q.idle = time.AfterFunc(idle, q.Close)
+	default:
+		q.inbox.Close()
+		q.inbox = nil
 	}
 }
 
@@ -88,19 +73,7 @@ func (q *Queue) closeInboxLaterLocked() {
 func (q *Queue) Close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.inboxUnusedLocked() {
-		q.closeInboxLocked()
-	}
-}
-
-func (q *Queue) closeInboxLocked() {
-	if q.idle != nil {
-		q.idle.Stop()
-	}
-	if q.inbox != nil {
-		q.inbox.Close()
-		q.inbox = nil
-	}
+	q.useInboxLocked(0)
 }
 
 // receivingLocked reports whether wake-ups of a quorum of masters can arrive.

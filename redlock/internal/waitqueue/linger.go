@@ -8,17 +8,11 @@ import (
 // delay the extensions of other leases.
 const mostIdle = 1000
 
-// lingering is the part of a Queue for leases that linger; see package lease. It is guarded by Queue.mu.
-type lingering struct {
-	idle int  // leases that are idle
-	none bool // no further lease becomes idle
-}
-
 // StopLingering makes Idle and MayIdle return false from now on.
 func (q *Queue) StopLingering() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.lingering.none = true
+	q.noLinger = true
 }
 
 // MayIdle implements lease.Waiters.
@@ -37,7 +31,7 @@ func (q *Queue) Idle(l *lease.Lease) bool {
 		return false
 	}
 	nq.idle = true
-	q.lingering.idle++
+	q.lingering++
 	return true
 }
 
@@ -50,7 +44,7 @@ func (q *Queue) mayIdleLocked(l *lease.Lease) *nameQueue {
 	case nq == nil, nq.holder != l, nq.contender != nil, len(nq.waiting) > 0:
 		return nil
 	//mutant:linger-recallable 3= false
-	case q.lingering.none, q.lingering.idle >= mostIdle, !q.receivingLocked():
+	case q.noLinger, q.lingering >= mostIdle, !q.receivingLocked():
 		return nil
 	}
 	return nq
@@ -62,7 +56,7 @@ func (q *Queue) takeIdleLocked(nq *nameQueue) *lease.Lease {
 		return nil
 	}
 	nq.idle = false
-	q.lingering.idle--
+	q.lingering--
 	return nq.holder
 }
 

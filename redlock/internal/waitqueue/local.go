@@ -41,13 +41,14 @@ type Queue struct {
 	inbox       Subscription // nil: it has not been needed for inboxIdle, or ever
 	idle        *time.Timer  // closes inbox
 	subscribers map[uint64]*Call
-	refused     map[*Call]bool // contenders whose last attempt has failed
-	listening   int            // leases that need the inbox
+	refused     map[*Call]bool        // contenders whose last attempt has failed
+	listening   map[*lease.Lease]bool // leases that need the inbox
 
 	attempts uint64 // how many so far, of calls that do not queue
 	trying   map[string]*attempt
 
-	lingering
+	lingering int  // leases that linger; see package lease
+	noLinger  bool // no further lease may linger
 }
 
 // A nameQueue holds the calls of this Locker for one name. It is in Queue.names while this Locker holds the name, or
@@ -109,7 +110,7 @@ const (
 func New(env Env) *Queue {
 	return &Queue{
 		Env: env, names: make(map[string]*nameQueue), subscribers: make(map[uint64]*Call), refused: make(map[*Call]bool),
-		trying: make(map[string]*attempt),
+		listening: make(map[*lease.Lease]bool), trying: make(map[string]*attempt),
 	}
 }
 
@@ -299,7 +300,10 @@ func (q *Queue) recordHoldLocked(l *lease.Lease) {
 func (q *Queue) Ended(l *lease.Lease) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.unlistenLocked(l)
+	if q.listening[l] {
+		delete(q.listening, l)
+		q.useInboxLocked(inboxIdle)
+	}
 	if nq := q.names[l.Name]; nq != nil && nq.holder == l {
 		q.takeIdleLocked(nq)
 		nq.holder = nil
@@ -307,25 +311,22 @@ func (q *Queue) Ended(l *lease.Lease) {
 	}
 }
 
-// Successor returns a function that chooses the call to which a lease of name is handed off; see package lease. The
-// function considers only the first call of the local queue, so that no other call overtakes it. It returns nil if that
-// call is fair, has a shorter TTL than the lease, or requires more validity than is left. The lease's lock is held when
-// the function is called.
-func (q *Queue) Successor(name string) lease.ChooseSuccessor {
-	return func(left, ttl time.Duration) *lease.Successor {
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		nq := q.names[name]
-		if nq == nil || len(nq.waiting) == 0 || nq.contender != nil { // the contender comes before the other calls
-			return nil
-		}
-		c := nq.waiting[0]
-		if c.Fair || left < c.Terms.Least || ttl > c.Terms.TTL { // the masters would keep it for longer than the TTL of c
-			return nil
-		}
-		nq.waiting, c.state = slices.Delete(nq.waiting, 0, 1), handoff
-		return &lease.Successor{Hold: c.Hold, Terms: c.Terms, OnHandoff: func() { q.finishHandoff(c) }}
+// Successor implements lease.Waiters. It considers only the first call of the local queue, so that no other call
+// overtakes it. It returns nil if that call is fair, has a shorter TTL than the lease, or requires more validity than
+// is left.
+func (q *Queue) Successor(name string, left, ttl time.Duration) *lease.Successor {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	nq := q.names[name]
+	if nq == nil || len(nq.waiting) == 0 || nq.contender != nil { // the contender comes before the other calls
+		return nil
 	}
+	c := nq.waiting[0]
+	if c.Fair || left < c.Terms.Least || ttl > c.Terms.TTL { // the masters would keep it for longer than the TTL of c
+		return nil
+	}
+	nq.waiting, c.state = slices.Delete(nq.waiting, 0, 1), handoff
+	return &lease.Successor{First: c.Hold, Terms: c.Terms, OnHandoff: func() { q.finishHandoff(c) }}
 }
 
 // finishHandoff notifies c that it has the lease.

@@ -96,8 +96,8 @@ func (g *game) step() {
 		w.move()
 		g.q.Ended(h)
 	case pick < 11 && w.holder != nil:
-		if successor := g.q.Successor("n")(9*time.Second, 10*time.Second); successor != nil {
-			if successor.Hold != w.waiting[0].Hold {
+		if successor := g.q.Successor("n", 9*time.Second, 10*time.Second); successor != nil {
+			if successor.First != w.waiting[0].Hold {
 				panic("the successor is not the first waiting call")
 			}
 			successor.OnHandoff()
@@ -157,7 +157,7 @@ func TestSuccessorAsTable(t *testing.T) {
 		{"a fair call", func(c *Call) { c.Fair = true }, 9 * time.Second, 10 * time.Second, false},
 	} {
 		q := idleQueue()
-		if q.Successor("n")(c.left, c.ttl) != nil {
+		if q.Successor("n", c.left, c.ttl) != nil {
 			t.Errorf("%s: there is a successor although no call waits", c.name)
 		}
 		q.RecordHold(&lease.Lease{Name: "n"})
@@ -166,8 +166,8 @@ func TestSuccessorAsTable(t *testing.T) {
 		q.join(first)
 		second := &Call{Name: "n", Keys: &scripts.Keys{}, Terms: terms(), Hold: &lease.Hold{}}
 		q.join(second)
-		successor := q.Successor("n")(c.left, c.ttl)
-		if (successor != nil) != c.want || successor != nil && successor.Hold != first.Hold {
+		successor := q.Successor("n", c.left, c.ttl)
+		if (successor != nil) != c.want || successor != nil && successor.First != first.Hold {
 			t.Errorf("%s: the successor is %+v", c.name, successor)
 		}
 	}

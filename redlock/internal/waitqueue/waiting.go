@@ -48,25 +48,8 @@ func starved(f *round.Failure) bool {
 		!errors.Is(f.Decision, round.ErrOverloaded)
 }
 
-// watchOwnHold calls OwnHold if a lease of this Locker keeps c waiting for ownHoldPause. It checks after that time,
-// and then at growing intervals of up to a minute, until stop is called.
-func (q *Queue) watchOwnHold(c *Call) (stop func() bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	var timer *time.Timer
-	pause := ownHoldPause
-	timer = time.AfterFunc(pause, func() {
-		q.noticeOwnHold(c)
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		if pause = min(2*pause, time.Minute); c.state == queued {
-			timer.Reset(pause)
-		}
-	})
-	return timer.Stop
-}
-
-// noticeOwnHold calls OwnHold if a lease of this Locker has been held for ownHoldPause while c waits for it.
+// noticeOwnHold calls OwnHold if a lease of this Locker has been held for ownHoldPause while c waits for it in the
+// local queue. Lock calls it after ownHoldPause, and then at growing intervals of up to a minute.
 func (q *Queue) noticeOwnHold(c *Call) {
 	q.mu.Lock()
 	nq := c.names
