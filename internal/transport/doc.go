@@ -22,7 +22,7 @@
 //
 //	goroutine    one per      lives            does
 //	master.run   master       New .. Close     dials, shakes hands, is the reader while a session is up, backs off
-//	feed.run     master       New .. Close     the same for the subscription connection, while there are listeners
+//	feed.run     master       New .. Close     the same for the subscription connection, while there are subscriptions
 //	pipe.write   connection   up .. down       writes batches
 //	pipe.mind    connection   up .. down       watchdog and heartbeat, one timer
 //	follow       master       New .. Close     queries its sentinels and subscribes to them, if it has any

@@ -1,9 +1,7 @@
 package transport
 
 import (
-	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -31,7 +29,7 @@ func channels(t testing.TB, s *server) int {
 
 func untilConfirmed(t testing.TB, s *Subscription, n int) {
 	t.Helper()
-	what := fmt.Sprintf("subscription on %d masters (%v)", n, s.Err(0))
+	what := fmt.Sprintf("subscription on %d masters", n)
 	eventually(t, what, func() bool { return confirmedCount(s) == n })
 }
 
@@ -71,8 +69,8 @@ func TestRealMessages(t *testing.T) {
 	a.Close()
 }
 
-// H06, H56: if a user lacks the right to a channel, Err returns an error, and other channels are not affected. When
-// the user has the right, the subscription becomes active without further action.
+// H06, H56: if a user lacks the right to a channel, other channels are not affected. When the user has the right, the
+// subscription becomes active without further action.
 func TestRealUserWithoutChannelRights(t *testing.T) {
 	srv := startServer(t)
 	srv.do("ACL", "SETUSER", "lock", "on", ">pass", "~*", "resetchannels", "&mine:*", "+@all")
@@ -89,10 +87,6 @@ func TestRealUserWithoutChannelRights(t *testing.T) {
 		untilConfirmed(t, s, 1)
 	}
 	for _, s := range others {
-		eventually(t, "NOPERM is reported", func() bool {
-			var reply redis.Error
-			return errors.As(s.Err(0), &reply) && strings.HasPrefix(string(reply), "NOPERM")
-		})
 		if confirmedCount(s) != 0 {
 			t.Error("a subscription is active without the right")
 		}
