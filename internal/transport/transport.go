@@ -60,7 +60,7 @@ func build(masters []Master, shared *beats, opts []Option) (*Transport, error) {
 		return nil, fault.Invalid("credentials or TLS of sentinels are given, and no master is named by redis+sentinel://")
 	}
 	p := &Transport{common: opts, beats: shared}
-	p.watchers.init()
+	p.watchers.last, p.watchers.list = make(map[int]Event), make(map[*func(Event)]bool)
 	p.list.Store(new([]*master))
 	for i, named := range masters {
 		p.begin(named, configs[i])
@@ -252,6 +252,5 @@ func (t *Transport) Close() error {
 		m.end(ErrClosed)
 	}
 	t.wg.Wait()
-	t.watchers.close()
 	return nil
 }
