@@ -119,21 +119,16 @@ func (s *stopping) alone(fields map[string]string) error {
 // replica returns the name of the INFO field about replica i.
 func replica(i int) string { return "slave" + strconv.Itoa(i) }
 
-// lagOf returns the time since replica i was last heard from. ok is false if the replica is not in sync. Newer servers
-// add further words after the lag.
+// replicaFields returns what INFO reports about replica i, such as "ip", "port", "state" and "lag".
+func replicaFields(fields map[string]string, i int) map[string]string {
+	return pairs(strings.SplitSeq(fields[replica(i)], ","), "=")
+}
+
+// lagOf returns the time since replica i was last heard from. ok is false if the replica is not in sync.
 func lagOf(fields map[string]string, i int) (lag time.Duration, ok bool) {
-	seconds, online := -1, false
-	for word := range strings.SplitSeq(fields[replica(i)], ",") {
-		switch key, value, _ := strings.Cut(word, "="); key {
-		case "state":
-			online = value == "online"
-		case "lag":
-			if n, err := strconv.Atoi(value); err == nil {
-				seconds = n
-			}
-		}
-	}
-	return time.Duration(seconds) * time.Second, online && seconds >= 0
+	about := replicaFields(fields, i)
+	seconds, err := strconv.Atoi(about["lag"])
+	return time.Duration(seconds) * time.Second, err == nil && seconds >= 0 && about["state"] == "online"
 }
 
 // verdict returns why a master that may be replaced must not vote, and sets Info.Late. f may be nil.
