@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bufio"
 	"cmp"
 	"net"
 	"sync/atomic"
@@ -10,55 +9,44 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// FlushAt is how many bytes a connection collects before it writes.
-const FlushAt = 64 << 10
-
-// buffered collects the writes of redigo, which come 4 KiB at a time, so that a batch costs one system call.
-type buffered struct {
+// socket is the connection below redigo.
+type socket struct {
 	frugal          // checks all bytes read
 	raw    net.Conn // the connection below TLS
-	out    *bufio.Writer
 }
 
-func (b *buffered) Write(p []byte) (int, error) { return b.out.Write(p) }
-
 // SetReadDeadline does nothing: redigo calls it before each reply, and overdue connections are closed instead.
-func (b *buffered) SetReadDeadline(time.Time) error { return nil }
+func (s *socket) SetReadDeadline(time.Time) error { return nil }
 
 // Close closes the connection below TLS: the closing handshake of TLS may block, and is not needed.
-func (b *buffered) Close() error { return b.raw.Close() }
+func (s *socket) Close() error { return s.raw.Close() }
 
 // Conn is one connection. One goroutine may send while another receives; any goroutine may call Close.
 type Conn struct {
 	Addr   string // the dialled address; "" if a *redis.Pool made the connection
 	conn   redis.Conn
-	buf    *buffered // nil if a *redis.Pool made the connection
+	socket *socket // nil if a *redis.Pool made the connection
 	closed atomic.Bool
 }
 
 // NewConn returns a Conn over nc. raw is the connection below TLS, or nc itself.
 func NewConn(nc, raw net.Conn) *Conn {
-	buf := &buffered{frugal: frugal{Conn: nc}, raw: raw, out: bufio.NewWriterSize(nc, FlushAt)}
-	return &Conn{conn: redis.NewConn(buf, 0, 0), buf: buf}
+	s := &socket{frugal: frugal{Conn: nc}, raw: raw}
+	return &Conn{conn: redis.NewConn(s, 0, 0), socket: s}
 }
 
 // Send adds one command to the buffer.
 func (c *Conn) Send(command string, args ...any) error { return c.conn.Send(command, args...) }
 
 // Flush writes the buffered commands.
-func (c *Conn) Flush() error {
-	if err := c.conn.Flush(); err != nil || c.buf == nil {
-		return err
-	}
-	return c.buf.out.Flush()
-}
+func (c *Conn) Flush() error { return c.conn.Flush() }
 
 // Raw reports whether Write may be used. Write cannot be used on a connection made by a *redis.Pool.
-func (c *Conn) Raw() bool { return c.buf != nil }
+func (c *Conn) Raw() bool { return c.socket != nil }
 
 // Write writes encoded commands immediately. Commands buffered by Send must be flushed first.
 func (c *Conn) Write(commands []byte) error {
-	_, err := c.buf.Conn.Write(commands)
+	_, err := c.socket.Write(commands)
 	return err
 }
 
