@@ -208,10 +208,8 @@ func (p *Pauses) Served(d time.Duration) bool {
 func (p *Pauses) Rest(ctx context.Context) {
 	d := max(p.next, p.Min)
 	p.next = min(2*d, p.Max)
-	t := time.NewTimer(d - time.Duration(jitter.Int64N(int64(d)/2+1)))
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d - time.Duration(jitter.Int64N(int64(d)/2+1))):
 	case <-ctx.Done():
 	}
 }
