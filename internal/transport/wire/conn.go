@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/internal/frame"
 )
 
 // socket is the connection below redigo.
@@ -35,19 +37,20 @@ func NewConn(nc, raw net.Conn) *Conn {
 	return &Conn{conn: redis.NewConn(s, 0, 0), socket: s}
 }
 
-// Send adds one command to the buffer.
-func (c *Conn) Send(command string, args ...any) error { return c.conn.Send(command, args...) }
-
-// Flush writes the buffered commands.
-func (c *Conn) Flush() error { return c.conn.Flush() }
-
-// Raw reports whether Write may be used. Write cannot be used on a connection made by a *redis.Pool.
-func (c *Conn) Raw() bool { return c.socket != nil }
-
-// Write writes encoded commands immediately. Commands buffered by Send must be flushed first.
+// Write writes encoded commands.
 func (c *Conn) Write(commands []byte) error {
-	_, err := c.socket.Write(commands)
-	return err
+	if c.socket != nil {
+		_, err := c.socket.Write(commands)
+		return err
+	}
+	for len(commands) > 0 { // redigo encodes the commands itself
+		var words []string
+		words, commands = frame.Next(commands)
+		if err := c.conn.Send(words[0], redis.Args{}.AddFlat(words[1:])...); err != nil {
+			return err
+		}
+	}
+	return c.conn.Flush()
 }
 
 // Receive waits for the next reply, without a timeout. An error reply is a value of type redis.Error; any error means
@@ -85,7 +88,13 @@ func Refusal(reply any) error {
 // forever.
 func (c *Conn) Ask(list []Question) (op string, err error) {
 	written := make(chan error, 1)
-	go func() { written <- c.write(list) }()
+	go func() {
+		var commands []byte
+		for _, q := range list {
+			commands = frame.Command(q.Op, q.Command...).Append(commands, "", false)
+		}
+		written <- c.Write(commands)
+	}()
 	for _, q := range list {
 		op = q.Op
 		reply, err := c.Receive()
@@ -98,15 +107,6 @@ func (c *Conn) Ask(list []Question) (op string, err error) {
 		}
 	}
 	return op, <-written
-}
-
-func (c *Conn) write(list []Question) error {
-	for _, q := range list {
-		if err := c.Send(q.Command[0], redis.Args{}.AddFlat(q.Command[1:])...); err != nil {
-			return err
-		}
-	}
-	return c.Flush()
 }
 
 // Close closes the connection and ends any read or write under way. It may be called more than once.
