@@ -87,20 +87,17 @@ func (m *master) run() {
 		if err == nil {
 			op, err = m.claim(c, s)
 		}
+		began := time.Now()
 		if err != nil {
 			m.countMove(err)
 			m.setDown(op, err)
 		} else {
 			s.server, s.info.Moves = s.info.RunID, m.moves
 			id++
-			began := time.Now()
 			s.serve(c)
 			m.transport.claims.Delete(s.info.RunID)
-			if pauses.Served(time.Since(began)) {
-				continue
-			}
 		}
-		pauses.Rest(m.ctx)
+		pauses.Rest(m.ctx, time.Since(began))
 	}
 }
 

@@ -57,9 +57,7 @@ func (f *feed) run() {
 		if err == nil {
 			f.serve(c)
 		}
-		if !pauses.Served(time.Since(began)) {
-			pauses.Rest(f.ctx)
-		}
+		pauses.Rest(f.ctx, time.Since(began))
 	}
 }
 

@@ -195,17 +195,12 @@ type Pauses struct {
 	next     time.Duration
 }
 
-// Served records how long the last connection was in use, and reports whether to redial immediately.
-func (p *Pauses) Served(d time.Duration) bool {
-	if d < p.Max {
-		return false
+// Rest waits for the next pause, or until ctx ends. It does not wait if the last connection was in use for long enough.
+func (p *Pauses) Rest(ctx context.Context, used time.Duration) {
+	if used >= p.Max {
+		p.next = 0
+		return
 	}
-	p.next = 0
-	return true
-}
-
-// Rest waits for the next pause, or until ctx ends.
-func (p *Pauses) Rest(ctx context.Context) {
 	d := max(p.next, p.Min)
 	p.next = min(2*d, p.Max)
 	select {
