@@ -149,21 +149,20 @@ func (t *Target) dial(ctx context.Context) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t.TLS == nil {
-		c := NewConn(raw, raw)
-		c.Addr = addr
-		return c, nil
+	conn := raw
+	if t.TLS != nil {
+		conf := t.TLS.Clone()
+		if host, _, err := net.SplitHostPort(addr); err == nil && conf.ServerName == "" {
+			conf.ServerName = host
+		}
+		secure := tls.Client(raw, conf)
+		if err := secure.HandshakeContext(ctx); err != nil {
+			_ = raw.Close() // the handshake's error is the one to report
+			return nil, fmt.Errorf("TLS: %w", err)
+		}
+		conn = secure
 	}
-	conf := t.TLS.Clone()
-	if host, _, err := net.SplitHostPort(addr); err == nil && conf.ServerName == "" {
-		conf.ServerName = host
-	}
-	secure := tls.Client(raw, conf)
-	if err := secure.HandshakeContext(ctx); err != nil {
-		_ = raw.Close() // the handshake's error is the one to report
-		return nil, fmt.Errorf("TLS: %w", err)
-	}
-	c := NewConn(secure, raw)
+	c := NewConn(conn, raw)
 	c.Addr = addr
 	return c, nil
 }
