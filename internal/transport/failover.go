@@ -63,11 +63,10 @@ const longestTimeout = longestLag + slack - DefaultHeartbeat
 const stoppingSettings = "min-replicas-*"
 
 // take reads the reply to CONFIG GET min-replicas-*.
-func (s *stopping) take(reply any) {
-	pair, err := redis.StringMap(reply, nil)
-	s.replicas = int(number(pair["min-replicas-to-write"]))
-	s.lag = time.Duration(number(pair["min-replicas-max-lag"])) * time.Second
-	if err == nil && len(pair) < 2 {
+func (s *stopping) take(settings map[string]string, err error) {
+	s.replicas = int(number(settings["min-replicas-to-write"]))
+	s.lag = time.Duration(number(settings["min-replicas-max-lag"])) * time.Second
+	if err == nil && len(settings) < 2 {
 		err = fmt.Errorf("it has no min-replicas-to-write")
 	}
 	s.err = err
@@ -169,18 +168,17 @@ func (s *stopping) questions(tag string, settings, nodes bool) (list []wire.Ques
 		list = append(list, s.slotQuestions(tag)...)
 	}
 	if tag != "" && settings {
-		list = append(list, configGet("cluster-node-timeout", func(reply any) {
-			pair, _ := redis.StringMap(reply, nil)
-			s.rule.after = time.Duration(number(pair["cluster-node-timeout"])) * time.Millisecond
+		list = append(list, configGet("cluster-node-timeout", func(settings map[string]string, _ error) {
+			s.rule.after = time.Duration(number(settings["cluster-node-timeout"])) * time.Millisecond
 		}))
 	}
 	return list
 }
 
 // configGet returns a question that reads the settings that match pattern.
-func configGet(pattern string, take func(reply any)) wire.Question {
+func configGet(pattern string, take func(settings map[string]string, err error)) wire.Question {
 	return wire.Question{Op: "config get", Command: []string{"CONFIG", "GET", pattern}, TakeFunc: func(reply any) error {
-		take(reply)
+		take(redis.StringMap(reply, nil))
 		return nil
 	}}
 }

@@ -61,9 +61,8 @@ func (s *session) questions() []wire.Question {
 			},
 		})
 	}
-	list = append(list, configGet(backlogTTL, func(reply any) {
-		pair, _ := redis.StringMap(reply, nil)
-		if seconds, known := pair[backlogTTL]; known {
+	list = append(list, configGet(backlogTTL, func(settings map[string]string, _ error) {
+		if seconds, known := settings[backlogTTL]; known {
 			s.info.BacklogTTL, s.info.BacklogKnown = time.Duration(number(seconds))*time.Second, true
 		}
 	}))
