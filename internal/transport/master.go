@@ -22,8 +22,9 @@ type master struct {
 	ctx       context.Context // ends with the master; its cause is the reason
 	cancel    context.CancelCauseFunc
 	pending   pendingList
-	users     int    // number of users; guarded by Transport.changeMu
-	moves     uint64 // see Info.Moves; used by run only
+	users     int      // number of users; guarded by Transport.changeMu
+	moves     uint64   // see Info.Moves; used by run only
+	settled   sync.Map // maps a prefix to the Info.Moves of Settle
 
 	mu    sync.Mutex // held while state changes, and while ctx is cancelled
 	state atomic.Pointer[connState]

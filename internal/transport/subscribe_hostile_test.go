@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/redlock-go/redlock/internal/transport/feed"
 )
 
 // rudely runs f in a bubble with a Transport of one fake. on returns the fake's replies to subscription commands.
@@ -55,7 +57,7 @@ func TestRefusedSubscriptionsAreRetriedRarely(t *testing.T) {
 	rudely(t, func([]string) string { return noPerm }, func(t *testing.T, r *fake, p *Transport) {
 		r.set(func() { r.delay = time.Millisecond })
 		e := newEar()
-		subs := make([]*Subscription, 100)
+		subs := make([]*feed.Subscription, 100)
 		for i := range subs {
 			subs[i] = p.Subscribe(fmt.Sprint("c", i), e)
 		}
@@ -107,7 +109,7 @@ func TestRefusedChannelDoesNotDelayOthers(t *testing.T) {
 		return polite(cmd)
 	}
 	rudely(t, picky, func(t *testing.T, r *fake, p *Transport) {
-		var good, bad []*Subscription
+		var good, bad []*feed.Subscription
 		for i := range 1500 {
 			good = append(good, p.Subscribe(fmt.Sprint("good", i), newEar()))
 			if i%50 == 3 {

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/internal/transport/feed"
 )
 
 // realPool starts n servers and opens a Transport of them.
@@ -27,7 +29,7 @@ func channels(t testing.TB, s *server) int {
 	return len(list)
 }
 
-func untilConfirmed(t testing.TB, s *Subscription, n int) {
+func untilConfirmed(t testing.TB, s *feed.Subscription, n int) {
 	t.Helper()
 	what := fmt.Sprintf("subscription on %d masters", n)
 	eventually(t, what, func() bool { return confirmedCount(s) == n })
@@ -76,7 +78,7 @@ func TestRealUserWithoutChannelRights(t *testing.T) {
 	srv.do("ACL", "SETUSER", "lock", "on", ">pass", "~*", "resetchannels", "&mine:*", "+@all")
 	p := open(t, []string{"redis://lock:pass@" + srv.addr}, WithHeartbeat(10*time.Millisecond))
 	e := newEar()
-	var mine, others []*Subscription
+	var mine, others []*feed.Subscription
 	for i := range 600 {
 		mine = append(mine, p.Subscribe(fmt.Sprint("mine:", i), e))
 		if i%100 == 7 {

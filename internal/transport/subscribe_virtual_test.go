@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/redlock-go/redlock/internal/transport/feed"
 )
 
 // An ear is a Listener that records all calls of its methods.
@@ -114,9 +116,9 @@ func virtual(t *testing.T, n int, f func(t *testing.T, ms ears, p *Transport), o
 }
 
 // confirmedCount returns the number of masters on which the subscription is active.
-func confirmedCount(s *Subscription) int { return bits.OnesCount64(s.Confirmed()) }
+func confirmedCount(s *feed.Subscription) int { return bits.OnesCount64(s.Confirmed()) }
 
-func confirmed(t *testing.T, s *Subscription, want int) {
+func confirmed(t *testing.T, s *feed.Subscription, want int) {
 	t.Helper()
 	synctest.Wait()
 	if n := confirmedCount(s); n != want {
@@ -189,7 +191,7 @@ func TestUnusedConnectionIsClosed(t *testing.T) {
 func TestGapAfterACut(t *testing.T) {
 	virtual(t, 3, func(t *testing.T, ms ears, p *Transport) {
 		ears := make([]*ear, 700)
-		subs := make([]*Subscription, len(ears))
+		subs := make([]*feed.Subscription, len(ears))
 		for i := range ears {
 			ears[i] = newEar()
 			subs[i] = p.Subscribe(channel(fmt.Sprint(i)), ears[i])
@@ -310,7 +312,7 @@ func TestListenersMayUseThePool(t *testing.T) {
 	virtual(t, 2, func(t *testing.T, ms ears, p *Transport) {
 		inner, second := newEar(), newEar()
 		var mu sync.Mutex
-		var s, in, two *Subscription
+		var s, in, two *feed.Subscription
 		e := newEar()
 		e.onCall = func() {
 			mu.Lock()
@@ -365,7 +367,7 @@ func churn(t *testing.T, ms ears, p *Transport, seed uint64) {
 	type held struct {
 		name int
 		ear  *ear
-		sub  *Subscription
+		sub  *feed.Subscription
 	}
 	kept := make([][]held, 6)
 	for g := range kept {

@@ -12,6 +12,7 @@ import (
 	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/internal/transport/feed"
+	"github.com/redlock-go/redlock/internal/transport/pipe"
 )
 
 // Transport is N masters, made by [New] or [Open]. All methods are safe for concurrent use.
@@ -19,7 +20,6 @@ type Transport struct {
 	list     atomic.Pointer[[]*master] // by number; the list is replaced by a longer one, never changed
 	watchers watchers
 	claims   sync.Map // maps the run id of a server to the *master that is connected to it
-	settled  sync.Map // maps a settlement to the Info.Moves with which it was recorded
 	hub      feed.Hub
 	common   []Option
 	bucket   Bucket
@@ -116,13 +116,10 @@ type Stamp struct {
 	Text    string
 }
 
-// Receiver gets the reply of each Send that returned nil, exactly once, from the goroutine of the master's connection.
-// Reply must not block, and may call only the methods Send, AddPending, Pending, N and Addr of the Transport. No lock
-// of the Transport is held.
-type Receiver interface {
-	// Reply gets the reply of the master, as redigo decodes it, or an error, which is always a *[Error].
-	Reply(master int, value any, err error)
-}
+// Receiver gets the reply of each Send that returned nil, exactly once, from the goroutine of the master's connection:
+// as redigo decodes it, or an error, which is always a *[Error]. Reply must not block, and may call only the methods
+// Send, AddPending, Pending, N and Addr of the Transport. No lock of the Transport is held.
+type Receiver = pipe.Receiver
 
 // Send queues one call to master i. It never blocks. If it returns an error, a *[Error], nothing will be written, and
 // Reply will not be called: the master is down (with the reason), connecting or retired, its queue is full, the
@@ -151,22 +148,24 @@ func (t *Transport) Send(i int, c *frame.Call, s Stamp, to Receiver) error {
 	return nil
 }
 
-// A settlement identifies the quarantine of a prefix on a master that was begun after a move of the slot.
-type settlement struct {
-	master int
-	prefix string
+// Subscribe subscribes l to the channel on each master that can be reached, until the Subscription is closed. It never
+// blocks: connections are made in the background, one per master for all channels, and are kept until a heartbeat finds
+// no subscription. l is notified by Resubscribed for each master on which its subscription becomes active. It must not
+// be nil, and the channel must have no other open Subscription.
+func (t *Transport) Subscribe(channel string, l feed.Listener) *feed.Subscription {
+	return t.hub.Subscribe(channel, l)
 }
 
 // Settle records that the quarantine of a prefix on master i was begun when the number of moves ([Info.Moves]) was
 // moves. The record is also for other users of the Transport and for later sessions.
 func (t *Transport) Settle(i int, moves uint64, prefix string) {
-	t.settled.Store(settlement{i, prefix}, moves)
+	t.master(i).settled.Store(prefix, moves)
 }
 
 // Settled reports whether a quarantine of the prefix on master i was begun after the given number of moves. It
 // returns true if moves is 0, because no quarantine is needed then.
 func (t *Transport) Settled(i int, moves uint64, prefix string) bool {
-	last, known := t.settled.Load(settlement{i, prefix})
+	last, known := t.master(i).settled.Load(prefix)
 	//mutant:moves-of-prefix 3= true
 	return moves == 0 || known && last.(uint64) >= moves
 }
