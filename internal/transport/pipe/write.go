@@ -14,9 +14,9 @@ func (p *Pipe) write() {
 	for batch := p.await(); batch != nil; batch = p.await() {
 		if begun, err := p.writeBatch(batch); err != nil {
 			p.mu.Lock()
-			p.end.unbegun, p.end.writeErr = len(batch)-begun, err
+			p.end.unbegun = len(batch) - begun
 			p.mu.Unlock()
-			p.Kill("write", nil)
+			p.Kill("write", err)
 			return
 		}
 		clear(batch)
