@@ -82,7 +82,7 @@ func (s *session) resend() {
 	if up {
 		s.rename()
 		m.beats.mu.Lock()
-		m.beats.join(s)
+		m.beats.sessions = append(m.beats.sessions, s)
 		m.transport.watchers.emit(Event{Master: m.index, Session: s.id, Info: s.info})
 		m.beats.mu.Unlock()
 	}
