@@ -4,43 +4,30 @@ import (
 	"cmp"
 	"net"
 	"sync/atomic"
-	"time"
 
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/internal/frame"
 )
 
-// socket is the connection below redigo.
-type socket struct {
-	frugal          // checks all bytes read
-	raw    net.Conn // the connection below TLS
-}
-
-// SetReadDeadline does nothing: redigo calls it before each reply, and overdue connections are closed instead.
-func (s *socket) SetReadDeadline(time.Time) error { return nil }
-
-// Close closes the connection below TLS: the closing handshake of TLS may block, and is not needed.
-func (s *socket) Close() error { return s.raw.Close() }
-
 // Conn is one connection. One goroutine may send while another receives; any goroutine may call Close.
 type Conn struct {
 	Addr   string // the dialled address; "" if a *redis.Pool made the connection
 	conn   redis.Conn
-	socket *socket // nil if a *redis.Pool made the connection
+	direct *frugal // nil if a *redis.Pool made the connection
 	closed atomic.Bool
 }
 
 // NewConn returns a Conn over nc. raw is the connection below TLS, or nc itself.
 func NewConn(nc, raw net.Conn) *Conn {
-	s := &socket{frugal: frugal{Conn: nc}, raw: raw}
-	return &Conn{conn: redis.NewConn(s, 0, 0), socket: s}
+	direct := &frugal{Conn: nc, raw: raw}
+	return &Conn{conn: redis.NewConn(direct, 0, 0), direct: direct}
 }
 
 // Write writes encoded commands.
 func (c *Conn) Write(commands []byte) error {
-	if c.socket != nil {
-		_, err := c.socket.Write(commands)
+	if c.direct != nil {
+		_, err := c.direct.Write(commands)
 		return err
 	}
 	for len(commands) > 0 { // redigo encodes the commands itself
