@@ -35,12 +35,7 @@ func (t *Transport) SetClientName(label string, epoch int64) {
 	}
 }
 
-func (t *Transport) clientName() string {
-	if name := t.name.Load(); name != nil {
-		return *name
-	}
-	return library
-}
+func (t *Transport) clientName() string { return *t.name.Load() }
 
 // introduction returns the commands by which operators recognize a connection. Their replies do not matter: Redis
 // before 7.2 does not know CLIENT SETINFO, and the user may lack the rights.

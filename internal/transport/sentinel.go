@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -39,10 +40,7 @@ func (cfg *Config) behindSentinels(m *Master) {
 			User: cfg.sentinels.User, Password: cfg.sentinels.Password,
 		}
 		if m.useTLS {
-			t.TLS = cfg.sentinels.TLS
-			if t.TLS == nil {
-				t.TLS = &tls.Config{}
-			}
+			t.TLS = cmp.Or(cfg.sentinels.TLS, &tls.Config{})
 		}
 		finder.Sentinels = append(finder.Sentinels, t)
 	}

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -60,6 +61,8 @@ func build(masters []Master, shared *beats, opts []Option) (*Transport, error) {
 		return nil, fault.Invalid("credentials or TLS of sentinels are given, and no master is named by redis+sentinel://")
 	}
 	p := &Transport{common: opts, beats: shared}
+	name := library
+	p.name.Store(&name)
 	p.watchers.last, p.watchers.list = make(map[int]Event), make(map[*func(Event)]bool)
 	p.list.Store(new([]*master))
 	for i, named := range masters {
@@ -71,10 +74,7 @@ func build(masters []Master, shared *beats, opts []Option) (*Transport, error) {
 // begin adds the next master and starts it.
 func (t *Transport) begin(named Master, cfg Config) (number int) {
 	list := *t.list.Load()
-	m := &master{Master: named, transport: t, index: len(list), cfg: cfg, beats: t.beats}
-	if m.beats == nil {
-		m.beats = new(beats)
-	}
+	m := &master{Master: named, transport: t, index: len(list), cfg: cfg, beats: cmp.Or(t.beats, new(beats))}
 	m.ctx, m.cancel = context.WithCancelCause(context.Background())
 	m.state.Store(&connState{err: m.failure("connect", errFirst)})
 	source := feed.Source{Target: &m.cfg.Target, Owner: m.owner(), Redial: m.cfg.redial}
