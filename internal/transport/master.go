@@ -51,13 +51,6 @@ func (m *master) fail(op string, cause error, unknown bool) error {
 	return e
 }
 
-// countMove counts a connection that ended, or failed, because the slot of the bucket is being moved.
-func (m *master) countMove(err error) {
-	if leaving(err) {
-		m.moves++
-	}
-}
-
 // server returns the run id of the server of the session, or "" if there is no session.
 func (m *master) server() string {
 	if s := m.state.Load().sess; s != nil {
@@ -90,7 +83,6 @@ func (m *master) run() {
 		}
 		began := time.Now()
 		if err != nil {
-			m.countMove(err)
 			m.setDown(op, err)
 		} else {
 			s.server, s.info.Moves = s.info.RunID, m.moves
@@ -113,8 +105,12 @@ func (m *master) claim(c *wire.Conn, s *session) (op string, err error) {
 		"two votes, and its failure would cost both; name N different servers", other.(*master).Name, s.info.RunID)))
 }
 
-// setDown makes Send return err, and notifies the watchers. After m has ended the reason does not change.
+// setDown makes Send return err, and notifies the watchers. After m has ended the reason does not change. It counts a
+// connection that ended, or failed, because the slot of the bucket is being moved.
 func (m *master) setDown(op string, err error) {
+	if leaving(err) {
+		m.moves++
+	}
 	m.mu.Lock()
 	if m.ctx.Err() == nil {
 		m.state.Store(&connState{err: m.failure(op, err)})

@@ -50,7 +50,6 @@ func (s *session) serve(c *wire.Conn) {
 	s.resend()
 	op, err := s.pipe.Run(m.ctx, m.cfg.clock.Now().Sub(s.infoSent))
 	m.beats.leave(s)
-	m.countMove(err)
 	m.pending.stop()
 	m.setDown(op, err)
 	s.pipe.Drain(err)
