@@ -72,7 +72,7 @@
 //
 // # Locks
 //
-//	changeMu        the list of masters, and their users; taken before the other locks when a master is added or ended
+//	changeMu        the list of masters, their users, the names of their sessions; taken before the other locks
 //	beats.mu        heartbeats of the sessions with one server; held before watchers.mu and Pipe.mu
 //	master.mu       its connState, and its end; held before Pipe.mu
 //	Hub.mu          everything about subscriptions; held before Pipe.mu

@@ -26,7 +26,7 @@ type session struct {
 	infoSent clock.Instant                 // when INFO was sent in the handshake
 	lastInfo atomic.Pointer[clock.Instant] // when the latest answered INFO was sent
 	byText   bool                          // the user has no right to load scripts
-	name     atomic.Pointer[string]        // the name last sent; nil if this package does not name the connection
+	name     string                        // the name last sent, "" if none; after the handshake, guarded by changeMu
 
 	// Guarded by master.beats.mu after the handshake.
 	beating bool          // a heartbeat that this session has sent is outstanding

@@ -28,7 +28,7 @@ type Transport struct {
 	name     atomic.Pointer[string] // set by SetClientName
 	wg       sync.WaitGroup         // the goroutines of the masters
 
-	changeMu sync.Mutex // held by Add, Retain, Release, and Close
+	changeMu sync.Mutex // held by Add, Retain, Release, and Close, and while a name is sent
 	ended    bool       // guarded by changeMu
 }
 
