@@ -42,7 +42,7 @@ func (s *session) covered() time.Duration {
 	}
 	cfg := &s.m.cfg
 	//mutant:shared-heartbeat-lasts = cfg.heartbeat
-	return cfg.heartbeat + cfg.timeout/4 - cfg.clock.Now().Sub(*s.lastInfo.Load())
+	return cfg.heartbeat + cfg.timeout/4 - s.age()
 }
 
 // next returns the session whose turn it is to send a heartbeat for s: of the sessions whose heartbeats are also

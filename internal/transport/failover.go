@@ -189,7 +189,7 @@ func (m *master) stale(s *session) error {
 	if m.cfg.failover == nil || m.cfg.failover.twoHold {
 		return nil
 	}
-	since, most := m.cfg.clock.Now().Sub(*s.lastInfo.Load()), m.cfg.heartbeat+m.cfg.timeout
+	since, most := s.age(), m.cfg.heartbeat+m.cfg.timeout
 	if since <= most {
 		return nil
 	}
