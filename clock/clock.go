@@ -46,10 +46,7 @@ func New(now func() Instant) *Clock { return &Clock{now: now} }
 // bubble it returns the bubble's time.
 func Runtime() *Clock {
 	read := goTime()
-	return New(func() Instant {
-		monotonic, wall := read()
-		return Instant{boot: monotonic, wall: wall}
-	})
+	return New(func() Instant { return At(read()) })
 }
 
 // Now returns the current instant. It never blocks.

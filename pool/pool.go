@@ -30,18 +30,22 @@ type Pool struct{ transport *transport.Transport }
 // clients may hold one lock. If a majority of the masters loses its data together, a client with a shorter max TTL
 // than the other clients is not protected either; see "What is not guaranteed" in package redlock.
 func Open(urls []string, opts ...Option) (*Pool, error) {
-	masters := make([]Master, len(urls))
-	for i, u := range urls {
-		masters[i] = URL(u)
-	}
-	return New(masters, opts...)
+	return newPool(transport.Open(urls, options(opts)...))
 }
 
 // New connects to the masters in the background. It does not block, and succeeds even if no master is up. An error
 // matches [ErrInvalid]; nothing has been dialled then. The Pool must be closed. The rules in [Open] for the masters
 // of all clients apply here, too.
 func New(masters []Master, opts ...Option) (*Pool, error) {
-	t, err := transport.New(unwrap(masters), options(opts)...)
+	list := make([]transport.Master, len(masters))
+	for i, m := range masters {
+		list[i] = m.master
+		list[i].Name = m.Name
+	}
+	return newPool(transport.New(list, options(opts)...))
+}
+
+func newPool(t *transport.Transport, err error) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -96,15 +100,6 @@ type Master struct {
 
 func wrap(m transport.Master) Master { return Master{m.Name, m} }
 
-func unwrap(masters []Master) []transport.Master {
-	list := make([]transport.Master, len(masters))
-	for i, m := range masters {
-		list[i] = m.master
-		list[i].Name = m.Name
-	}
-	return list
-}
-
 // URL describes a master by
 //
 //	redis://[[user]:password@]host[:port][/database][?name=name][&guard=off]      also valkey://
@@ -145,7 +140,7 @@ type Option func(*transport.Config) error
 func options(opts []Option) []transport.Option {
 	list := []transport.Option{transport.WithScripts(scripts.All...)}
 	for _, o := range opts {
-		list = append(list, transport.Option(o))
+		list = append(list, o)
 	}
 	return list
 }

@@ -224,7 +224,7 @@ type listener struct {
 	prefix           scripts.Prefix
 }
 
-// Message implements transport.Listener.
+// Message implements feed.Listener.
 func (l *listener) Message(master int, _, payload string) {
 	if h, ok := l.prefix.ParseWakeUp(payload); ok {
 		l.WakeUp(master, h)

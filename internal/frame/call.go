@@ -117,17 +117,25 @@ func appendCount(b []byte, n int) []byte {
 	return append(strconv.AppendInt(append(b, '*'), int64(n), 10), '\r', '\n')
 }
 
-// Words returns the words of the command for one master, for a connection that encodes commands itself.
-func (c *Call) Words(stamp string, asText bool) (words []string) {
-	rest := c.Append(nil, stamp, asText)
-	_, rest, _ = bytes.Cut(rest, []byte("\r\n"))
-	for len(rest) > 0 {
-		var size []byte
-		size, rest, _ = bytes.Cut(rest[1:], []byte("\r\n"))
-		n, _ := strconv.Atoi(string(size)) // cannot fail: this package wrote it
-		words, rest = append(words, string(rest[:n])), rest[n+2:]
-	}
+// Words returns the words of the command for one master.
+func (c *Call) Words(stamp string, asText bool) []string {
+	words, _ := Next(c.Append(nil, stamp, asText))
 	return words
+}
+
+// Next splits off the words of the first of several commands that this package has encoded.
+func Next(commands []byte) (words []string, rest []byte) {
+	cutNumber := func() int {
+		var digits []byte
+		digits, commands, _ = bytes.Cut(commands[1:], []byte("\r\n"))
+		n, _ := strconv.Atoi(string(digits)) // cannot fail: this package wrote it
+		return n
+	}
+	for range cutNumber() {
+		n := cutNumber()
+		words, commands = append(words, string(commands[:n])), commands[n+2:]
+	}
+	return words, commands
 }
 
 // Args returns the command for one master in the form that redigo takes.

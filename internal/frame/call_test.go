@@ -30,6 +30,14 @@ func TestCallsAreEncoded(t *testing.T) {
 	if string(ping) != "*2\r\n$4\r\nPING\r\n$1\r\nx\r\n" {
 		t.Errorf("a command without a script is encoded as %q", ping)
 	}
+	second := c.Append(nil, "stamp", false)
+	words, left := frame.Next(append(ping, second...))
+	if !reflect.DeepEqual(words, []string{"PING", "x"}) || !reflect.DeepEqual(left, second) {
+		t.Errorf("the first of two commands is %q, and the rest is %q", words, left)
+	}
+	if _, left = frame.Next(second); len(left) != 0 {
+		t.Errorf("behind the last command there is %q", left)
+	}
 	long := frame.New(s).With(strings.Repeat("x", 1000)) // longer than the array in a Call
 	if got := long.Words("", false); len(got) != 4 || len(got[3]) != 1000 {
 		t.Errorf("a call with a long argument has %d words, or a wrong argument", len(got))

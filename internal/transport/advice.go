@@ -54,59 +54,48 @@ func (e *Error) advice(user string) (about, do string) {
 	op, err := e.Op, e.Err
 	text := err.Error()
 	has := func(part string) bool { return strings.Contains(text, part) }
+	replied := func(code string) bool { return fault.IsCode(err, code) }
 	connecting := false
 	switch op {
 	case "connect", "credentials", "auth", "select", "info", "script load", "config get", "client":
 		connecting = true
 	}
-	var reply redis.Error
 	if who, commands := denied(text, e.scripts); commands != nil && !connecting {
 		user = cmp.Or(who, user)
 		return "rights", fmt.Sprintf("grant the user %s the right to run %s: `ACL SETUSER %s +%s`", user,
 			strings.Join(commands, ", "), user, strings.Join(commands, " +"))
 	}
-	switch {
-	case !connecting && !errors.As(err, &reply):
-		return "connection", ""
-	case errors.Is(err, ErrRefused) && !has("may not run INFO"):
-		return "connection", "" // the error has its own advice
-	case op == "info" && (has("may not run INFO") || fault.IsCode(err, "NOPERM")):
-		return "rights", fmt.Sprintf(stepInfo, user)
-	case op == "credentials":
-		return "rights", stepSecret
-	case op == "select" && fault.IsCode(err, "NOPERM"):
-		return "rights", fmt.Sprintf(stepRights, user, "+select")
-	case fault.IsCode(err, "NOAUTH"):
-		return "rights", stepPassword
-	case fault.IsCode(err, "WRONGPASS"), op == "auth" && reply != "":
-		return "rights", stepLogin
-	case fault.IsCode(err, "NOPERM"):
-		return "rights", "grant its user the rights that redlock check lists"
-	case has("max number of clients"):
-		return "connection", stepClients
-	case fault.IsCode(err, "DENIED"):
-		return "connection", stepProtected
-	case fault.IsCode(err, "BUSY"):
-		return "connection", stepBusy
-	case has("unknown command") && has("INFO"):
-		return "connection", stepProxy
-	case has("first record does not look like a TLS handshake"),
-		has("TLS:") && (errors.Is(err, ErrTimeout) || errors.Is(err, io.EOF)):
-		return "connection", stepPlain
-	case has("certificate is valid for"), has("certificate is not valid for"), has("cannot validate certificate for"):
-		return "connection", stepHost
-	case has("certificate"):
-		return "connection", stepAuthority
-	case has("CLUSTERDOWN"):
-		return "connection", stepMessage
-	case has("too many colons"):
-		return "connection", "write an IPv6 address in brackets: redis://[::1]:6379"
-	case op == "select":
-		return "rights", stepDatabase
-	case op != "connect" && (errors.Is(err, io.EOF) || has("the server closed it") || has("connection reset")):
-		return "connection", stepClosed
-	case connecting && errors.Is(err, ErrTimeout):
-		return "connection", stepHangs
+	for _, known := range []struct {
+		applies   bool
+		about, do string
+	}{
+		{!connecting && !errors.As(err, new(redis.Error)), "connection", ""},
+		{errors.Is(err, ErrRefused) && !has("may not run INFO"), "connection", ""}, // the error has its own advice
+		{op == "info" && (has("may not run INFO") || replied("NOPERM")), "rights", fmt.Sprintf(stepInfo, user)},
+		{op == "credentials", "rights", stepSecret},
+		{op == "select" && replied("NOPERM"), "rights", fmt.Sprintf(stepRights, user, "+select")},
+		{replied("NOAUTH"), "rights", stepPassword},
+		{replied("WRONGPASS"), "rights", stepLogin},
+		{replied("NOPERM"), "rights", "grant its user the rights that redlock check lists"},
+		{has("max number of clients"), "connection", stepClients},
+		{replied("DENIED"), "connection", stepProtected},
+		{replied("BUSY"), "connection", stepBusy},
+		{has("unknown command") && has("INFO"), "connection", stepProxy},
+		{has("first record does not look like a TLS handshake"), "connection", stepPlain},
+		{has("TLS:") && (errors.Is(err, ErrTimeout) || errors.Is(err, io.EOF)), "connection", stepPlain},
+		{has("certificate is valid for") || has("certificate is not valid for"), "connection", stepHost},
+		{has("cannot validate certificate for"), "connection", stepHost},
+		{has("certificate"), "connection", stepAuthority},
+		{has("CLUSTERDOWN"), "connection", stepMessage},
+		{has("too many colons"), "connection", "write an IPv6 address in brackets: redis://[::1]:6379"},
+		{op == "select", "rights", stepDatabase},
+		{op != "connect" && (errors.Is(err, io.EOF) || has("the server closed it") || has("connection reset")),
+			"connection", stepClosed},
+		{connecting && errors.Is(err, ErrTimeout), "connection", stepHangs},
+	} {
+		if known.applies {
+			return known.about, known.do
+		}
 	}
 	return "connection", ""
 }

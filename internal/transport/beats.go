@@ -15,16 +15,8 @@ import (
 // connection of another session still works. So the sessions send in turn, and one of them, the leader, decides when.
 // Each connection is then used regularly, and a broken one is replaced.
 type beats struct {
-	mu       sync.Mutex            // held while heartbeats are sent or judged; held before watchers.mu and Pipe.mu
-	sessions map[string][]*session // the open sessions, by the run id of the server
-}
-
-// join adds a session. The caller must hold b.mu.
-func (b *beats) join(s *session) {
-	if b.sessions == nil {
-		b.sessions = make(map[string][]*session)
-	}
-	b.sessions[s.info.RunID] = append(b.sessions[s.info.RunID], s)
+	mu       sync.Mutex // held while heartbeats are sent or judged; held before watchers.mu and Pipe.mu
+	sessions []*session // the open sessions
 }
 
 // leave removes a session. When leave has returned, no heartbeat of another session is judged for s. If s has not
@@ -35,13 +27,7 @@ func (b *beats) leave(s *session) {
 	defer b.mu.Unlock()
 	leader := s.leader
 	s.leader = nil // do not keep another ended session in memory
-	id := s.info.RunID
-	rest := slices.DeleteFunc(b.sessions[id], func(other *session) bool { return other == s })
-	if len(rest) == 0 {
-		delete(b.sessions, id)
-	} else {
-		b.sessions[id] = rest
-	}
+	b.sessions = slices.DeleteFunc(b.sessions, func(other *session) bool { return other == s })
 	//mutant:heartbeat-of-ended 2= false
 	if s.beating && leader != nil && leader != s && leader.open() && leader.lastInfo.Load().Steady() < s.sent.Steady() {
 		b.next(leader).send("", leader)
@@ -56,7 +42,7 @@ func (s *session) covered() time.Duration {
 	}
 	cfg := &s.m.cfg
 	//mutant:shared-heartbeat-lasts = cfg.heartbeat
-	return cfg.heartbeat + cfg.timeout/4 - cfg.clock.Now().Sub(*s.lastInfo.Load())
+	return cfg.heartbeat + cfg.timeout/4 - s.age()
 }
 
 // next returns the session whose turn it is to send a heartbeat for s: of the sessions whose heartbeats are also
@@ -66,9 +52,9 @@ func (b *beats) next(s *session) *session {
 	if !s.open() { // the heartbeats of other sessions are not judged for s
 		return s
 	}
-	for _, other := range b.sessions[s.info.RunID] {
+	for _, other := range b.sessions {
 		counts := s.digest != "" && other.digest == s.digest || other.m.cfg.tag == "" && s.m.cfg.tag == ""
-		if counts && !other.beating && other.sent.Steady() < next.sent.Steady() {
+		if counts && other.info.RunID == s.info.RunID && !other.beating && other.sent.Steady() < next.sent.Steady() {
 			next = other
 		}
 	}
@@ -79,9 +65,9 @@ func (b *beats) next(s *session) *session {
 // spread lets the other sessions with the server judge a heartbeat of s. In a cluster, a session sends its own
 // heartbeat if the node has changed since that session last read CLUSTER NODES. The caller must hold b.mu.
 func (b *beats) spread(s *session, h heard) {
-	for _, other := range b.sessions[s.info.RunID] {
+	for _, other := range b.sessions {
 		switch {
-		case other == s:
+		case other == s || other.info.RunID != s.info.RunID:
 		case other.m.cfg.tag != "" && h.digest() == "": // without digests, each session must send its own heartbeats
 		case !other.knows(h):
 			other.send(h.digest(), s.leader)

@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -158,11 +157,8 @@ func (f *facts) replicas(opts *CheckOptions) {
 	}
 	var list []string
 	for i := range f.info.Replicas {
-		var ip, port string
-		for word := range strings.SplitSeq(f.text[replica(i)], ",") {
-			ip, port = cmp.Or(after(word, "ip="), ip), cmp.Or(after(word, "port="), port)
-		}
-		list = append(list, net.JoinHostPort(ip, port))
+		about := replicaFields(f.text, i)
+		list = append(list, net.JoinHostPort(about["ip"], about["port"]))
 	}
 	f.find(severity, "replicas", fmt.Sprintf("it has %d replicas", f.info.Replicas),
 		"a promoted replica lacks the last writes: a second client may get a held lock, unless the restart "+
@@ -292,13 +288,4 @@ func (f *facts) clock(off int64) {
 		f.find(Warning, "clock", fmt.Sprintf("%s; clocks that NTP corrects agree within %v", what, skew.Agree),
 			fmt.Sprintf("at %v it loses its vote", skew.Window), stepClock)
 	}
-}
-
-// after returns the rest of s behind prefix, or "".
-func after(s, prefix string) string {
-	rest, ok := strings.CutPrefix(s, prefix)
-	if !ok {
-		return ""
-	}
-	return rest
 }

@@ -35,12 +35,7 @@ func (t *Transport) SetClientName(label string, epoch int64) {
 	}
 }
 
-func (t *Transport) clientName() string {
-	if name := t.name.Load(); name != nil {
-		return *name
-	}
-	return library
-}
+func (t *Transport) clientName() string { return *t.name.Load() }
 
 // introduction returns the commands by which operators recognize a connection. Their replies do not matter: Redis
 // before 7.2 does not know CLIENT SETINFO, and the user may lack the rights.
@@ -75,9 +70,8 @@ func (s *session) introduce() (list []wire.Question) {
 	if s.m.cfg.Foreign != nil {
 		return nil
 	}
-	name := s.m.transport.clientName()
-	s.name.Store(&name)
-	for _, words := range introduction(name) {
+	s.name = s.m.transport.clientName()
+	for _, words := range introduction(s.name) {
 		list = append(list, wire.Question{Op: "client", Command: words, TakeFunc: func(any) error { return nil }})
 	}
 	return list
@@ -85,13 +79,11 @@ func (s *session) introduce() (list []wire.Question) {
 
 // rename sends the name of the client if it has changed since s sent it.
 func (s *session) rename() {
-	for {
-		last, name := s.name.Load(), s.m.transport.clientName()
-		if last == nil || *last == name {
-			return
-		}
-		if s.name.CompareAndSwap(last, &name) {
-			s.pipe.Queue(frame.Command("client", introduction(name)[0]...), func(any, error) {})
-		}
+	t := s.m.transport
+	t.changeMu.Lock()
+	defer t.changeMu.Unlock()
+	if name := t.clientName(); s.name != "" && s.name != name {
+		s.name = name
+		s.pipe.Queue(frame.Command("client", introduction(name)[0]...), func(any, error) {})
 	}
 }

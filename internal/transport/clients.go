@@ -53,17 +53,10 @@ func (t *Transport) Clients(ctx context.Context) map[string][]Client {
 func clientsOf(text, own string) []Client {
 	list := []Client{}
 	for line := range strings.Lines(text) {
-		name, flags := "", ""
-		for field := range strings.FieldsSeq(line) {
-			switch key, value, _ := strings.Cut(field, "="); key {
-			case "name":
-				name = value
-			case "flags":
-				flags = value
-			}
-		}
+		fields := pairs(strings.FieldsSeq(line), "=")
+		name := fields["name"]
 		i := strings.LastIndex(name, epochMark)
-		if i < 0 || name == own || strings.Contains(flags, "P") {
+		if i < 0 || name == own || strings.Contains(fields["flags"], "P") {
 			continue
 		}
 		if epoch, err := strconv.ParseInt(name[i+len(epochMark):], 10, 64); err == nil {

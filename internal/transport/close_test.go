@@ -118,14 +118,9 @@ func (f *replyFunc) Reply(i int, v any, err error) { (*f)(i, v, err) }
 func TestEventsComeInOrder(t *testing.T) {
 	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
 		var late []Event
-		var once sync.Once
 		var events []Event
-		stop := p.Watch(func(e Event) {
-			events = append(events, e)
-			once.Do(func() { // a handler may add a watcher
-				p.Watch(func(e Event) { late = append(late, e) })
-			})
-		})
+		stop := p.Watch(func(e Event) { events = append(events, e) })
+		p.Watch(func(e Event) { late = append(late, e) })
 		for range 5 {
 			pass(2 * time.Second)
 			srv.cut()

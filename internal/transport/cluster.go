@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -81,16 +80,13 @@ func OpenBuckets(urls []string, opts ...Option) ([]*Transport, error) {
 	return pools, nil
 }
 
-// parseCluster sets the number of buckets from the parameters of u, and checks the other parameters.
-func (m *Master) parseCluster(u *url.URL) error {
-	const form = "it is redis+cluster://[user:password@]host:port,host:port,...?buckets=64[&allow=two-holders][&name=...]"
-	q := u.Query()
-	n, err := strconv.Atoi(q.Get("buckets"))
-	if err != nil || n < 1 || n > MaxBuckets || u.Path != "" && u.Path != "/" {
-		return fmt.Errorf("the number of buckets, from 1 to %d, is missing: %s", MaxBuckets, form)
+// parseCluster sets the fields of a cluster with nodes at hosts from the path and the number of buckets in its URL.
+func (m *Master) parseCluster(path, buckets, hosts string, form urlForm) (err error) {
+	m.buckets, err = strconv.Atoi(buckets)
+	if err != nil || m.buckets < 1 || m.buckets > MaxBuckets || strings.TrimPrefix(path, "/") != "" {
+		return fmt.Errorf("the number of buckets, from 1 to %d, is missing: it is %s", MaxBuckets, form.text)
 	}
-	m.buckets = n
-	return checkKeys(q, "; "+form, "allow", "buckets", "name")
+	return m.parseHosts(hosts, "6379")
 }
 
 // inCluster makes cfg refer to the node that owns the bucket's slot.

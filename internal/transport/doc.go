@@ -22,15 +22,13 @@
 //
 //	goroutine    one per      lives            does
 //	master.run   master       New .. Close     dials, shakes hands, is the reader while a session is up, backs off
-//	feed.run     master       New .. Close     the same for the subscription connection, while there are listeners
+//	feed.run     master       New .. Close     the same for the subscription connection, while there are subscriptions
 //	pipe.write   connection   up .. down       writes batches
 //	pipe.mind    connection   up .. down       watchdog and heartbeat, one timer
 //	follow       master       New .. Close     queries its sentinels and subscribes to them, if it has any
-//	(watcher)    Watch        Watch .. stop    calls the handler for each event
 //
-// Close waits until the goroutines of the masters and the watchers have ended, and each of these waits for the
-// goroutines that it has started. So a Transport can live inside a testing/synctest bubble with a dialer that returns
-// net.Pipe.
+// Close waits until the goroutines of the masters have ended, and each of these waits for the goroutines that it has
+// started. So a Transport can live inside a testing/synctest bubble with a dialer that returns net.Pipe.
 //
 // # States of a master
 //
@@ -74,14 +72,14 @@
 //
 // # Locks
 //
-//	changeMu        the list of masters, and their users; taken before the other locks when a master is added or ended
+//	changeMu        the list of masters, their users, the names of their sessions; taken before the other locks
 //	beats.mu        heartbeats of the sessions with one server; held before watchers.mu and Pipe.mu
 //	master.mu       its connState, and its end; held before Pipe.mu
 //	Hub.mu          everything about subscriptions; held before Pipe.mu
 //	Pipe.mu         queue, inflight, and how the connection has ended; held for a few assignments
 //	pendingList.mu  the pending releases of a master
-//	watchers.mu     the list of watchers, their queues, the last event of each master
+//	watchers.mu     the handlers of Watch, the last event of each master; held while a handler runs
 //
-// No lock is held while a Receiver, a listener or a handler runs, during I/O, or while another lock is taken, except as
-// listed above.
+// No lock is held while a Receiver or a listener runs, during I/O, or while another lock is taken, except as listed
+// above.
 package transport

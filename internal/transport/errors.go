@@ -31,7 +31,7 @@ type Error struct {
 	Addr string // names the master as [Transport.Addr] does
 	// Op is the name of the script, if the error is about one call. Otherwise it is the step that failed: "connect",
 	// "credentials", "auth", "select", "info", "script load", "config get", "client" while connecting; "read", "write",
-	// "watchdog", "heartbeat", "close" of a connection that was up; "send"; "subscribe" and "subscription".
+	// "watchdog", "heartbeat", "close" of a connection that was up; "send".
 	Op  string
 	Err error // the cause: a redis.Error if the master replied with an error
 	// User is the name that the client logs in with; "" if it is not known.

@@ -63,11 +63,10 @@ const longestTimeout = longestLag + slack - DefaultHeartbeat
 const stoppingSettings = "min-replicas-*"
 
 // take reads the reply to CONFIG GET min-replicas-*.
-func (s *stopping) take(reply any) {
-	pair, err := redis.StringMap(reply, nil)
-	s.replicas = int(number(pair["min-replicas-to-write"]))
-	s.lag = time.Duration(number(pair["min-replicas-max-lag"])) * time.Second
-	if err == nil && len(pair) < 2 {
+func (s *stopping) take(settings map[string]string, err error) {
+	s.replicas = int(number(settings["min-replicas-to-write"]))
+	s.lag = time.Duration(number(settings["min-replicas-max-lag"])) * time.Second
+	if err == nil && len(settings) < 2 {
 		err = fmt.Errorf("it has no min-replicas-to-write")
 	}
 	s.err = err
@@ -119,21 +118,16 @@ func (s *stopping) alone(fields map[string]string) error {
 // replica returns the name of the INFO field about replica i.
 func replica(i int) string { return "slave" + strconv.Itoa(i) }
 
-// lagOf returns the time since replica i was last heard from. ok is false if the replica is not in sync. Newer servers
-// add further words after the lag.
+// replicaFields returns what INFO reports about replica i, such as "ip", "port", "state" and "lag".
+func replicaFields(fields map[string]string, i int) map[string]string {
+	return pairs(strings.SplitSeq(fields[replica(i)], ","), "=")
+}
+
+// lagOf returns the time since replica i was last heard from. ok is false if the replica is not in sync.
 func lagOf(fields map[string]string, i int) (lag time.Duration, ok bool) {
-	seconds, online := -1, false
-	for word := range strings.SplitSeq(fields[replica(i)], ",") {
-		switch key, value, _ := strings.Cut(word, "="); key {
-		case "state":
-			online = value == "online"
-		case "lag":
-			if n, err := strconv.Atoi(value); err == nil {
-				seconds = n
-			}
-		}
-	}
-	return time.Duration(seconds) * time.Second, online && seconds >= 0
+	about := replicaFields(fields, i)
+	seconds, err := strconv.Atoi(about["lag"])
+	return time.Duration(seconds) * time.Second, err == nil && seconds >= 0 && about["state"] == "online"
 }
 
 // verdict returns why a master that may be replaced must not vote, and sets Info.Late. f may be nil.
@@ -174,18 +168,17 @@ func (s *stopping) questions(tag string, settings, nodes bool) (list []wire.Ques
 		list = append(list, s.slotQuestions(tag)...)
 	}
 	if tag != "" && settings {
-		list = append(list, configGet("cluster-node-timeout", func(reply any) {
-			pair, _ := redis.StringMap(reply, nil)
-			s.rule.after = time.Duration(number(pair["cluster-node-timeout"])) * time.Millisecond
+		list = append(list, configGet("cluster-node-timeout", func(settings map[string]string, _ error) {
+			s.rule.after = time.Duration(number(settings["cluster-node-timeout"])) * time.Millisecond
 		}))
 	}
 	return list
 }
 
 // configGet returns a question that reads the settings that match pattern.
-func configGet(pattern string, take func(reply any)) wire.Question {
+func configGet(pattern string, take func(settings map[string]string, err error)) wire.Question {
 	return wire.Question{Op: "config get", Command: []string{"CONFIG", "GET", pattern}, TakeFunc: func(reply any) error {
-		take(reply)
+		take(redis.StringMap(reply, nil))
 		return nil
 	}}
 }
@@ -196,7 +189,7 @@ func (m *master) stale(s *session) error {
 	if m.cfg.failover == nil || m.cfg.failover.twoHold {
 		return nil
 	}
-	since, most := m.cfg.clock.Now().Sub(*s.lastInfo.Load()), m.cfg.heartbeat+m.cfg.timeout
+	since, most := s.age(), m.cfg.heartbeat+m.cfg.timeout
 	if since <= most {
 		return nil
 	}

@@ -20,25 +20,25 @@ func (s *session) greet(c *wire.Conn) (op string, err error) {
 	s.addr = c.Addr
 	most := max(cfg.heartbeat, cfg.timeout)
 	for range 2 {
-		s.infoSent = cfg.clock.Now()
-		s.lastInfo.Store(&s.infoSent)
-		if op, err = c.Ask(s.questions()); err != nil || cfg.clock.Now().Sub(s.infoSent) <= most {
+		asked := cfg.clock.Now()
+		s.lastInfo.Store(&asked)
+		if op, err = c.Ask(s.questions(asked)); err != nil || s.age() <= most {
 			return op, err
 		}
 	}
-	return "info", fault.Timeout("its identity arrived only after %v, twice", cfg.clock.Now().Sub(s.infoSent))
+	return "info", fault.Timeout("its identity arrived only after %v, twice", s.age())
 }
 
 const backlogTTL = "repl-backlog-ttl"
 
-// questions returns the commands of a handshake. A user who may neither load scripts nor read the configuration is not
-// refused: the scripts are then sent with their text once, and the backlog's TTL is unknown.
-func (s *session) questions() []wire.Question {
+// questions returns the commands of a handshake that begins at asked. A user who may neither load scripts nor read the
+// configuration is not refused: the scripts are then sent with their text once, and the backlog's TTL is unknown.
+func (s *session) questions(asked clock.Instant) []wire.Question {
 	cfg := &s.m.cfg
 	list := []wire.Question{{
 		Op: "info", Command: []string{"INFO"}, TakeFunc: func(reply any) (err error) {
 			var fields map[string]string
-			if s.info, fields, err = cfg.readInfo(s.infoSent, reply); err == nil {
+			if s.info, fields, err = cfg.readInfo(asked, reply); err == nil {
 				err = s.info.verdict(cfg)
 			}
 			if err == nil {
@@ -61,9 +61,8 @@ func (s *session) questions() []wire.Question {
 			},
 		})
 	}
-	list = append(list, configGet(backlogTTL, func(reply any) {
-		pair, _ := redis.StringMap(reply, nil)
-		if seconds, known := pair[backlogTTL]; known {
+	list = append(list, configGet(backlogTTL, func(settings map[string]string, _ error) {
+		if seconds, known := settings[backlogTTL]; known {
 			s.info.BacklogTTL, s.info.BacklogKnown = time.Duration(number(seconds))*time.Second, true
 		}
 	}))

@@ -3,6 +3,7 @@ package transport
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"strconv"
 	"strings"
 	"time"
@@ -63,14 +64,17 @@ func (i Info) freedFrom(before Info) bool {
 }
 
 // infoFields parses the reply of INFO.
-func infoFields(text string) map[string]string {
-	fields := make(map[string]string)
-	for line := range strings.Lines(text) {
-		if key, value, ok := strings.Cut(strings.TrimRight(line, "\r\n"), ":"); ok {
-			fields[key] = value
+func infoFields(text string) map[string]string { return pairs(strings.SplitSeq(text, "\r\n"), ":") }
+
+// pairs returns the values of the parts that consist of a key, mark, and a value.
+func pairs(parts iter.Seq[string], mark string) map[string]string {
+	values := make(map[string]string)
+	for part := range parts {
+		if key, value, ok := strings.Cut(part, mark); ok {
+			values[key] = value
 		}
 	}
-	return fields
+	return values
 }
 
 // infoOf converts fields of INFO to an Info. Fields that a server does not report are zero.

@@ -22,8 +22,9 @@ type master struct {
 	ctx       context.Context // ends with the master; its cause is the reason
 	cancel    context.CancelCauseFunc
 	pending   pendingList
-	users     int    // number of users; guarded by Transport.changeMu
-	moves     uint64 // see Info.Moves; used by run only
+	users     int      // number of users; guarded by Transport.changeMu
+	moves     uint64   // see Info.Moves; used by run only
+	settled   sync.Map // maps a prefix to the Info.Moves of Settle
 
 	mu    sync.Mutex // held while state changes, and while ctx is cancelled
 	state atomic.Pointer[connState]
@@ -48,13 +49,6 @@ func (m *master) fail(op string, cause error, unknown bool) error {
 	e := m.failure(op, cause)
 	e.Unknown = unknown
 	return e
-}
-
-// countMove counts a connection that ended, or failed, because the slot of the bucket is being moved.
-func (m *master) countMove(err error) {
-	if leaving(err) {
-		m.moves++
-	}
 }
 
 // server returns the run id of the server of the session, or "" if there is no session.
@@ -87,20 +81,16 @@ func (m *master) run() {
 		if err == nil {
 			op, err = m.claim(c, s)
 		}
+		began := time.Now()
 		if err != nil {
-			m.countMove(err)
 			m.setDown(op, err)
 		} else {
 			s.server, s.info.Moves = s.info.RunID, m.moves
 			id++
-			began := time.Now()
 			s.serve(c)
 			m.transport.claims.Delete(s.info.RunID)
-			if pauses.Served(time.Since(began)) {
-				continue
-			}
 		}
-		pauses.Rest(m.ctx)
+		pauses.Rest(m.ctx, time.Since(began))
 	}
 }
 
@@ -115,8 +105,12 @@ func (m *master) claim(c *wire.Conn, s *session) (op string, err error) {
 		"two votes, and its failure would cost both; name N different servers", other.(*master).Name, s.info.RunID)))
 }
 
-// setDown makes Send return err, and notifies the watchers. After m has ended the reason does not change.
+// setDown makes Send return err, and notifies the watchers. After m has ended the reason does not change. It counts a
+// connection that ended, or failed, because the slot of the bucket is being moved.
 func (m *master) setDown(op string, err error) {
+	if leaving(err) {
+		m.moves++
+	}
 	m.mu.Lock()
 	if m.ctx.Err() == nil {
 		m.state.Store(&connState{err: m.failure(op, err)})

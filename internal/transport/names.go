@@ -121,6 +121,22 @@ func checkMasterName(name string) error {
 // Err returns the problem of m, or nil if there is none. [New] and [Transport.Add] return this error.
 func (m Master) Err() error { return m.err }
 
+// A urlForm is a kind of URL: its parameters, and how it is written.
+type urlForm struct {
+	keys []string
+	text string
+}
+
+// forms lists the forms by scheme, without the variants of the scheme for TLS and for Valkey.
+var forms = map[string]urlForm{
+	"redis": {[]string{"name", "guard"}, "redis://[[user]:password@]host[:port][/database][?name=...][&guard=off]"},
+	"unix":  {[]string{"name", "guard", "db"}, "unix://[[user]:password@]/path/to/socket[?db=0][&name=...][&guard=off]"},
+	"redis+sentinel": {[]string{"allow", "db", "name"}, "redis+sentinel://[user:password@]host:port,host:port,..." +
+		"/service[?db=0][&allow=two-holders][&name=...], where service is the master's name for the sentinels"},
+	"redis+cluster": {[]string{"allow", "buckets", "name"}, "redis+cluster://[user:password@]host:port,host:port,...?" +
+		"buckets=64[&allow=two-holders][&name=...]"},
+}
+
 // parse sets the fields of m from raw. Its errors contain no part of raw that may be a password.
 func (m *Master) parse(raw string) error {
 	if !strings.Contains(raw, "://") {
@@ -132,22 +148,20 @@ func (m *Master) parse(raw string) error {
 		return errors.New("it cannot be parsed as a URL: it is redis://host:port, and special characters in user and " +
 			"password are percent-encoded")
 	}
-	isStore, err := m.parseScheme(u, hosts)
-	if err != nil {
-		return err
+	scheme := strings.Replace(u.Scheme, "valkey", "redis", 1)
+	m.network, m.useTLS = "tcp", strings.HasPrefix(scheme, "rediss")
+	scheme = strings.Replace(scheme, "rediss", "redis", 1)
+	form, known := forms[scheme]
+	if !known {
+		return fmt.Errorf("the scheme %q is none of redis, rediss, valkey, valkeys, unix, redis+sentinel, redis+cluster",
+			u.Scheme)
 	}
 	if u.Fragment != "" {
-		return errors.New("it is not of the form redis://host:port")
+		return errors.New("it is not of the form " + form.text)
 	}
-	keys := []string{"name", "guard"}
-	if m.network == "unix" {
-		keys = append(keys, "db")
-	}
-	if err := checkKeys(u.Query(), "", keys...); err != nil {
+	q := u.Query()
+	if err := m.parseQuery(q, form); err != nil {
 		return err
-	}
-	if m.noGuard = u.Query().Get("guard") == "off"; u.Query().Has("guard") && !m.noGuard {
-		return errors.New("the parameter guard has only the value off")
 	}
 	user := u.User.Username()
 	password, isSet := u.User.Password()
@@ -157,15 +171,21 @@ func (m *Master) parse(raw string) error {
 	if user != "" || password != "" {
 		m.opts = append(m.opts, WithCredentials(user, password))
 	}
-	addr, database, err := addrOf(u)
-	if m.addr, m.Name = addr, addr; isStore {
-		m.Name = cmp.Or(m.service, "cluster") + "@" + strings.Join(slices.Sorted(slices.Values(m.nodes)), ",")
+	database := q.Get("db")
+	switch scheme {
+	case "redis+sentinel":
+		err = m.parseSentinel(u.Path, hosts, form)
+	case "redis+cluster":
+		err = m.parseCluster(u.Path, q.Get("buckets"), hosts, form)
+	case "unix":
+		err = m.parseSocket(u)
+	default:
+		database = strings.TrimPrefix(u.Path, "/")
+		m.addr, err = addrOf(u, "6379")
+		m.Name = m.addr
 	}
-	if u.Query().Has("name") {
-		m.Name = u.Query().Get("name")
-		if err := checkMasterName(m.Name); err != nil {
-			return err
-		}
+	if name := q.Get("name"); err == nil && q.Has("name") {
+		m.Name, err = name, checkMasterName(name)
 	}
 	if err != nil || database == "" {
 		return err
@@ -178,28 +198,55 @@ func (m *Master) parse(raw string) error {
 	return nil
 }
 
-// parseScheme sets the fields of m from the scheme of u, and reports whether the scheme is that of a cluster or of
-// sentinels.
-func (m *Master) parseScheme(u *url.URL, hosts string) (isStore bool, err error) {
-	scheme, kind, isStore := strings.Cut(u.Scheme, "+")
-	if isStore {
-		if err := m.parseStore(u, kind, hosts); err != nil {
-			return isStore, err
+// parseQuery checks the parameters of a URL, each of which may be given once, and sets those that are flags.
+func (m *Master) parseQuery(q url.Values, form urlForm) error {
+	for key, values := range q {
+		if slices.Contains(form.keys, key) && len(values) == 1 {
+			continue
 		}
+		if strings.Contains(key, "@") { // the text before the @ may be a password
+			key = fault.Hidden
+		}
+		return fmt.Errorf("the parameter %q is unknown, or given twice; it is %s", key, form.text)
 	}
-	switch scheme {
-	case "redis", "valkey":
-		m.network = "tcp"
-	case "rediss", "valkeys":
-		m.network, m.useTLS = "tcp", true
-	case "unix":
-		m.network = "unix"
+	if m.noGuard = q.Get("guard") == "off"; q.Has("guard") && !m.noGuard {
+		return errors.New("the parameter guard has only the value off")
 	}
-	if m.network == "" || isStore && m.network == "unix" {
-		return isStore, fmt.Errorf("the scheme %q is none of redis, rediss, valkey, valkeys, unix, redis+sentinel, "+
-			"redis+cluster", u.Scheme)
+	switch {
+	case q.Get("allow") == "two-holders":
+		m.opts = append(m.opts, AllowTwoHolders())
+	case q.Has("allow"):
+		return errors.New("the parameter allow is two-holders or not there")
 	}
-	return isStore, nil
+	return nil
+}
+
+// parseSocket sets the address and the name of a master from the path of its socket.
+func (m *Master) parseSocket(u *url.URL) error {
+	if u.Host != "" || !strings.HasPrefix(u.Path, "/") || u.Path == "/" {
+		return errors.New("a socket is named by an absolute path: unix:///path/to/socket")
+	}
+	m.network, m.addr = "unix", filepath.Clean(u.Path)
+	m.Name = m.addr
+	return nil
+}
+
+// parseHosts sets the addresses of sentinels, or of nodes of a cluster, and the name of the master.
+func (m *Master) parseHosts(hosts, port string) error {
+	for host := range strings.SplitSeq(hosts, ",") {
+		one, err := url.Parse("redis://" + host)
+		if err != nil || host == "" || one.Path != "" || one.User != nil {
+			return errors.New("one of its hosts cannot be read: they are host:port, with commas between them")
+		}
+		addr, err := addrOf(one, port)
+		if err != nil {
+			return err
+		}
+		m.nodes = append(m.nodes, addr)
+	}
+	m.addr = m.nodes[0]
+	m.Name = cmp.Or(m.service, "cluster") + "@" + strings.Join(slices.Sorted(slices.Values(m.nodes)), ",")
+	return nil
 }
 
 // noScheme returns the error for a target without a scheme. If nothing else is wrong with the target, the error shows
@@ -212,47 +259,28 @@ func noScheme(raw string) error {
 	return errors.New("it is not of the form redis://host:port: it has no scheme" + hint)
 }
 
-// checkKeys returns an error, which ends with form, unless each parameter is one of keys and given once.
-func checkKeys(q url.Values, form string, keys ...string) error {
-	for key, values := range q {
-		if !slices.Contains(keys, key) || len(values) != 1 {
-			if strings.Contains(key, "@") { // the text before the @ may be a password
-				key = fault.Hidden
-			}
-			return fmt.Errorf("the parameter %q is unknown, or given twice%s", key, form)
-		}
-	}
-	return nil
-}
-
-// addrOf returns the address and the database of u. Different spellings of one address (case, a final dot, forms of an
-// IP address) give the same result.
-func addrOf(u *url.URL) (addr, database string, err error) {
-	if u.Scheme == "unix" {
-		if u.Host != "" || !strings.HasPrefix(u.Path, "/") || u.Path == "/" {
-			return "", "", errors.New("a socket is named by an absolute path: unix:///path/to/socket")
-		}
-		return filepath.Clean(u.Path), u.Query().Get("db"), nil
-	}
+// addrOf returns the host and the port of u. Different spellings of one address (case, a final dot, forms of an IP
+// address) give the same result.
+func addrOf(u *url.URL, defaultPort string) (string, error) {
 	//mutant:ipv6-brackets 1= false
 	if strings.Count(u.Host, ":") > 1 && !strings.ContainsAny(u.Host, "[,") {
-		return "", "", errors.New("an IPv6 address is written in brackets: redis://[::1]:6379")
+		return "", errors.New("an IPv6 address is written in brackets: redis://[::1]:6379")
 	}
 	host := strings.TrimSuffix(strings.ToLower(cmp.Or(u.Hostname(), "localhost")), ".")
 	if ip, err := netip.ParseAddr(u.Hostname()); err == nil {
 		host = ip.Unmap().String()
 	}
 	if strings.ContainsAny(host, "[]") {
-		return "", "", errors.New("the host has a bracket too many; an IPv6 address is written redis://[::1]:6379")
+		return "", errors.New("the host has a bracket too many; an IPv6 address is written redis://[::1]:6379")
 	}
 	if strings.Contains(host, ",") {
-		return "", "", errors.New("it names several hosts: write one URL a master")
+		return "", errors.New("it names several hosts: write one URL a master")
 	}
-	port, err := strconv.ParseUint(cmp.Or(u.Port(), "6379"), 10, 16)
+	port, err := strconv.ParseUint(cmp.Or(u.Port(), defaultPort), 10, 16)
 	if err != nil || port == 0 {
-		return "", "", errors.New("the port is not in 1..65535")
+		return "", errors.New("the port is not in 1..65535")
 	}
-	return net.JoinHostPort(host, strconv.FormatUint(port, 10)), strings.TrimPrefix(u.Path, "/"), nil
+	return net.JoinHostPort(host, strconv.FormatUint(port, 10)), nil
 }
 
 // settings returns the configuration that all masters share, and that of each master, or an error if a setting is

@@ -1,11 +1,10 @@
 package transport
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
-	"net/url"
 	"strings"
 
 	"github.com/redlock-go/redlock/internal/transport/sentinel"
@@ -23,62 +22,13 @@ func WithSentinelTLS(t *tls.Config) Option {
 	return option(t != nil, func(c *Config) { c.sentinels.TLS = t }, "the sentinels' TLS configuration is nil")
 }
 
-// parseStore removes the hosts and the parameters from a URL of sentinels or of a cluster, and leaves a URL of a plain
-// master. hosts is the part of the URL between its credentials and its path.
-func (m *Master) parseStore(u *url.URL, kind, hosts string) (err error) {
-	port := ""
-	switch kind {
-	case "sentinel":
-		port, err = "26379", m.parseSentinel(u)
-	case "cluster":
-		port, err = "6379", m.parseCluster(u)
-	default:
-		return fmt.Errorf("the scheme %q is none of redis+sentinel, redis+cluster", u.Scheme)
+// parseSentinel sets the fields of a master behind the sentinels at hosts from the path of its URL.
+func (m *Master) parseSentinel(path, hosts string, form urlForm) error {
+	m.service = strings.Trim(path, "/")
+	if m.service == "" || strings.ContainsAny(m.service, "/@ ") {
+		return errors.New("it does not name the master behind the sentinels: it is " + form.text)
 	}
-	if err != nil {
-		return err
-	}
-	switch allow := u.Query()["allow"]; {
-	case len(allow) == 1 && allow[0] == "two-holders":
-		m.opts = append(m.opts, AllowTwoHolders())
-	case allow != nil:
-		return errors.New("the parameter allow is two-holders or not there")
-	}
-	for host := range strings.SplitSeq(hosts, ",") {
-		one, err := url.Parse("redis://" + host)
-		if err != nil || host == "" || one.Path != "" || one.User != nil {
-			return errors.New("one of its hosts cannot be read: they are host:port, with commas between them")
-		}
-		if one.Port() == "" {
-			one.Host += ":" + port
-		}
-		addr, _, err := addrOf(one)
-		if err != nil {
-			return err
-		}
-		m.nodes = append(m.nodes, addr)
-	}
-	kept := url.Values{}
-	if q := u.Query(); q.Has("name") {
-		kept["name"] = q["name"]
-	}
-	u.RawQuery, u.Host = kept.Encode(), m.nodes[0]
-	return nil
-}
-
-// parseSentinel sets the master's name from the path of u, replaces the path by the database, and checks the
-// parameters.
-func (m *Master) parseSentinel(u *url.URL) error {
-	const form = "it is redis+sentinel://[user:password@]host:port,host:port,.../service" +
-		"[?db=0][&allow=two-holders][&name=...], where service is the master's name for the sentinels"
-	name := strings.Trim(u.Path, "/")
-	if name == "" || strings.ContainsAny(name, "/@ ") {
-		return errors.New("it does not name the master behind the sentinels: " + form)
-	}
-	m.service = name
-	q := u.Query()
-	u.Path = "/" + q.Get("db")
-	return checkKeys(q, "; "+form, "allow", "db", "name")
+	return m.parseHosts(hosts, "26379")
 }
 
 // behindSentinels makes cfg refer to a master whose address the sentinels report.
@@ -90,10 +40,7 @@ func (cfg *Config) behindSentinels(m *Master) {
 			User: cfg.sentinels.User, Password: cfg.sentinels.Password,
 		}
 		if m.useTLS {
-			t.TLS = cfg.sentinels.TLS
-			if t.TLS == nil {
-				t.TLS = &tls.Config{}
-			}
+			t.TLS = cmp.Or(cfg.sentinels.TLS, &tls.Config{})
 		}
 		finder.Sentinels = append(finder.Sentinels, t)
 	}

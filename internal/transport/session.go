@@ -23,10 +23,9 @@ type session struct {
 	server   string // the run id of the server
 	pipe     *pipe.Pipe
 	info     Info                          // after the handshake, guarded by beats.mu
-	infoSent clock.Instant                 // when INFO was sent in the handshake
 	lastInfo atomic.Pointer[clock.Instant] // when the latest answered INFO was sent
 	byText   bool                          // the user has no right to load scripts
-	name     atomic.Pointer[string]        // the name last sent; nil if this package does not name the connection
+	name     string                        // the name last sent, "" if none; after the handshake, guarded by changeMu
 
 	// Guarded by master.beats.mu after the handshake.
 	beating bool          // a heartbeat that this session has sent is outstanding
@@ -40,6 +39,9 @@ type session struct {
 // open reports whether Send may use s.
 func (s *session) open() bool { return s.m.state.Load().sess == s }
 
+// age returns the time since the latest answered INFO was sent.
+func (s *session) age() time.Duration { return s.m.cfg.clock.Now().Sub(*s.lastInfo.Load()) }
+
 // serve runs the session on the reader's goroutine. It returns when every request has been answered.
 func (s *session) serve(c *wire.Conn) {
 	m := s.m
@@ -48,9 +50,8 @@ func (s *session) serve(c *wire.Conn) {
 	s.pipe = pipe.New(c, s.byText, owner)
 	m.pending.begin()
 	s.resend()
-	op, err := s.pipe.Run(m.ctx, m.cfg.clock.Now().Sub(s.infoSent))
+	op, err := s.pipe.Run(m.ctx, s.age())
 	m.beats.leave(s)
-	m.countMove(err)
 	m.pending.stop()
 	m.setDown(op, err)
 	s.pipe.Drain(err)
@@ -82,7 +83,7 @@ func (s *session) resend() {
 	if up {
 		s.rename()
 		m.beats.mu.Lock()
-		m.beats.join(s)
+		m.beats.sessions = append(m.beats.sessions, s)
 		m.transport.watchers.emit(Event{Master: m.index, Session: s.id, Info: s.info})
 		m.beats.mu.Unlock()
 	}

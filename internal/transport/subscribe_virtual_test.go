@@ -2,16 +2,18 @@ package transport
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/bits"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/redlock-go/redlock/internal/transport/feed"
 )
 
 // An ear is a Listener that records all calls of its methods.
@@ -114,13 +116,13 @@ func virtual(t *testing.T, n int, f func(t *testing.T, ms ears, p *Transport), o
 }
 
 // confirmedCount returns the number of masters on which the subscription is active.
-func confirmedCount(s *Subscription) int { return bits.OnesCount64(s.Confirmed()) }
+func confirmedCount(s *feed.Subscription) int { return bits.OnesCount64(s.Confirmed()) }
 
-func confirmed(t *testing.T, s *Subscription, want int) {
+func confirmed(t *testing.T, s *feed.Subscription, want int) {
 	t.Helper()
 	synctest.Wait()
 	if n := confirmedCount(s); n != want {
-		t.Errorf("the subscription is active on %d masters, want %d (%v)", n, want, s.Err(0))
+		t.Errorf("the subscription is active on %d masters, want %d", n, want)
 	}
 }
 
@@ -146,30 +148,21 @@ func TestMessagesArriveOnceSubscribed(t *testing.T) {
 		publish(ms, "b")
 		e.want(t, 5, 5)
 		connections(t, ms, 2)
+		s.Close()
 		late := p.Subscribe(channel("a"), other)
-		confirmed(t, late, 5)
-		other.want(t, 0, 5)
-		e.want(t, 5, 5) // the first listener is not notified again
-		publish(ms, "a")
-		e.want(t, 10, 5)
-		other.want(t, 5, 5)
-		s.Close()
-		s.Close()
+		s.Close() // does not close the other one
 		confirmed(t, s, 0)
 		confirmed(t, late, 5)
 		publish(ms, "a")
-		e.want(t, 10, 5)
-		other.want(t, 10, 5)
-		if err := s.Err(0); !errors.Is(err, ErrClosed) {
-			t.Errorf("the error of a closed subscription is %v", err)
-		}
+		e.want(t, 5, 5)
+		other.want(t, 5, 5)
 		late.Close()
 	})
 }
 
-// The connection is opened when it is first needed. After the idle time it is closed, and its goroutines end. Later
-// it is opened again.
-func TestConnectionIsClosedAfterTheIdleTime(t *testing.T) {
+// The connection is opened when it is first needed. A heartbeat that finds no subscription closes it, and its
+// goroutines end. Later it is opened again.
+func TestUnusedConnectionIsClosed(t *testing.T) {
 	virtual(t, 3, func(t *testing.T, ms ears, p *Transport) {
 		settle(time.Minute)
 		connections(t, ms, 1)
@@ -177,14 +170,14 @@ func TestConnectionIsClosedAfterTheIdleTime(t *testing.T) {
 			e := newEar()
 			s := p.Subscribe(channel("a"), e)
 			confirmed(t, s, 3)
-			settle(time.Minute)
+			settle(DefaultHeartbeat * 3 / 2)
 			connections(t, ms, 2)
 			s.Close()
-			settle(9 * time.Second)
+			settle(DefaultHeartbeat / 3)
 			s = p.Subscribe(channel("b"), e)
 			confirmed(t, s, 3)
 			s.Close()
-			settle(10*time.Second - time.Millisecond)
+			settle(DefaultHeartbeat/6 - time.Millisecond)
 			connections(t, ms, 2)
 			settle(2 * time.Millisecond)
 			connections(t, ms, 1)
@@ -193,14 +186,15 @@ func TestConnectionIsClosedAfterTheIdleTime(t *testing.T) {
 	})
 }
 
-// H40: after connections were cut, all channels are subscribed to again, and each listener is notified.
+// H40: after connections were cut, all channels are subscribed to again, and each
+// listener is notified.
 func TestGapAfterACut(t *testing.T) {
 	virtual(t, 3, func(t *testing.T, ms ears, p *Transport) {
 		ears := make([]*ear, 700)
-		subs := make([]*Subscription, len(ears))
+		subs := make([]*feed.Subscription, len(ears))
 		for i := range ears {
 			ears[i] = newEar()
-			subs[i] = p.Subscribe(channel(fmt.Sprint(i%600)), ears[i])
+			subs[i] = p.Subscribe(channel(fmt.Sprint(i)), ears[i])
 		}
 		confirmed(t, subs[0], 3)
 		settle(2 * time.Second)
@@ -217,9 +211,6 @@ func TestGapAfterACut(t *testing.T) {
 		publish(ms, "3")
 		ears[3].want(t, 5, 4)
 		settle(10 * time.Second)
-		if err := subs[0].Err(1); !errors.Is(err, ErrDown) {
-			t.Errorf("the error of a stopped master is %v", err)
-		}
 		ms[1].cutAll(false)
 		settle(time.Second)
 		confirmed(t, subs[0], 3)
@@ -240,9 +231,6 @@ func TestHungMasterIsRedialled(t *testing.T) {
 		ms[0].hang()
 		settle(DefaultHeartbeat + DefaultTimeout + time.Millisecond)
 		confirmed(t, s, 2)
-		if err := s.Err(0); !errors.Is(err, ErrTimeout) || !errors.Is(err, ErrDown) {
-			t.Errorf("the error of a hung master is %v", err)
-		}
 		fresh := newEar()
 		other := p.Subscribe(channel("b"), fresh)
 		confirmed(t, other, 2)
@@ -275,12 +263,8 @@ func TestCloseJoinsWhileAMasterHangs(t *testing.T) {
 		confirmed(t, s, 0)
 		after := p.Subscribe(channel("b"), e)
 		confirmed(t, after, 0)
-		for _, s := range []*Subscription{s, after} {
-			if err := s.Err(0); !errors.Is(err, ErrClosed) {
-				t.Errorf("the error after Close is %v", err)
-			}
-			s.Close()
-		}
+		s.Close()
+		after.Close()
 		e.want(t, 0, 2)
 	})
 }
@@ -329,7 +313,7 @@ func TestListenersMayUseThePool(t *testing.T) {
 	virtual(t, 2, func(t *testing.T, ms ears, p *Transport) {
 		inner, second := newEar(), newEar()
 		var mu sync.Mutex
-		var s, in, two *Subscription
+		var s, in, two *feed.Subscription
 		e := newEar()
 		e.onCall = func() {
 			mu.Lock()
@@ -344,7 +328,7 @@ func TestListenersMayUseThePool(t *testing.T) {
 		}
 		mu.Lock()
 		s = p.Subscribe(channel("a"), e)
-		two = p.Subscribe(channel("a"), second)
+		two = p.Subscribe(channel("b"), second)
 		mu.Unlock()
 		confirmed(t, s, 2)
 		confirmed(t, in, 2)
@@ -355,43 +339,10 @@ func TestListenersMayUseThePool(t *testing.T) {
 		publish(ms, "a")
 		confirmed(t, s, 0)
 		confirmed(t, two, 0)
+		publish(ms, "b")
 		inner.want(t, 0, 2)
+		second.want(t, 0, 2)
 		in.Close()
-	})
-}
-
-// The listeners of a channel are called in the order of their subscription, also after some have been closed.
-func TestListenersAreCalledInOrder(t *testing.T) {
-	virtual(t, 1, func(t *testing.T, ms ears, p *Transport) {
-		var mu sync.Mutex
-		var order []int
-		subs := make([]*Subscription, 50)
-		for i := range subs {
-			e := newEar()
-			e.onCall = func() {
-				mu.Lock()
-				defer mu.Unlock()
-				if m, _ := e.heard(); m > 0 {
-					order = append(order, i)
-				}
-			}
-			subs[i] = p.Subscribe(channel("a"), e)
-		}
-		synctest.Wait()
-		for i := 0; i < len(subs); i += 3 {
-			subs[i].Close()
-		}
-		publish(ms, "a")
-		mu.Lock()
-		defer mu.Unlock()
-		if len(order) != 33 {
-			t.Errorf("there were %d calls, want 33", len(order))
-		}
-		for i, n := range order {
-			if n%3 == 0 || i > 0 && order[i-1] >= n {
-				t.Fatalf("the listeners were called in the order %v", order)
-			}
-		}
 	})
 }
 
@@ -406,7 +357,7 @@ func TestChurnLosesNoSubscription(t *testing.T) {
 	}
 }
 
-const churnNames = 8
+const churnNames = 8 // of each goroutine
 
 func churn(t *testing.T, ms ears, p *Transport, seed uint64) {
 	var wg sync.WaitGroup
@@ -417,7 +368,7 @@ func churn(t *testing.T, ms ears, p *Transport, seed uint64) {
 	type held struct {
 		name int
 		ear  *ear
-		sub  *Subscription
+		sub  *feed.Subscription
 	}
 	kept := make([][]held, 6)
 	for g := range kept {
@@ -425,14 +376,14 @@ func churn(t *testing.T, ms ears, p *Transport, seed uint64) {
 		wg.Go(func() {
 			var list []held
 			for range 150 {
-				if rnd.IntN(2) == 0 || len(list) == 0 {
-					h := held{name: rnd.IntN(churnNames), ear: newEar()}
-					h.sub = p.Subscribe(channel(fmt.Sprint(h.name)), h.ear)
+				name := g*churnNames + rnd.IntN(churnNames)
+				if i := slices.IndexFunc(list, func(h held) bool { return h.name == name }); i < 0 {
+					h := held{name: name, ear: newEar()}
+					h.sub = p.Subscribe(channel(fmt.Sprint(name)), h.ear)
 					list = append(list, h)
 				} else {
-					i := rnd.IntN(len(list))
 					list[i].sub.Close()
-					list = append(list[:i], list[i+1:]...)
+					list = slices.Delete(list, i, i+1)
 				}
 				if rnd.IntN(3) == 0 {
 					<-time.After(time.Duration(rnd.IntN(4000)) * time.Microsecond)
@@ -443,7 +394,7 @@ func churn(t *testing.T, ms ears, p *Transport, seed uint64) {
 	}
 	wg.Wait()
 	settle(5 * time.Second)
-	for name := range churnNames {
+	for name := range len(kept) * churnNames {
 		publish(ms, fmt.Sprint(name))
 	}
 	for _, list := range kept {
@@ -455,7 +406,7 @@ func churn(t *testing.T, ms ears, p *Transport, seed uint64) {
 			h.sub.Close()
 		}
 	}
-	settle(11 * time.Second)
+	settle(DefaultHeartbeat)
 	connections(t, ms, 1)
 }
 

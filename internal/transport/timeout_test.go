@@ -12,7 +12,6 @@ import (
 
 	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/frame"
-	"github.com/redlock-go/redlock/internal/transport/wire"
 )
 
 // bubble runs f in a synctest bubble with a Transport of one fake master that is up.
@@ -166,7 +165,7 @@ func TestOverdueReplyInABatch(t *testing.T) {
 // batch.
 func TestUnwrittenCallsHadNoEffect(t *testing.T) {
 	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
-		big := lua("big", "return 1", strings.Repeat("x", 2*wire.FlushAt))
+		big := lua("big", "return 1", strings.Repeat("x", 200<<10))
 		box := oneBatch(t, p, srv, "a", inspect("a"), big, big, big)
 		pass(501 * time.Millisecond)
 		for i, unknown := range []bool{true, true, false, false} {

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/internal/transport/feed"
+	"github.com/redlock-go/redlock/internal/transport/pipe"
 )
 
 // Transport is N masters, made by [New] or [Open]. All methods are safe for concurrent use.
@@ -19,7 +21,6 @@ type Transport struct {
 	list     atomic.Pointer[[]*master] // by number; the list is replaced by a longer one, never changed
 	watchers watchers
 	claims   sync.Map // maps the run id of a server to the *master that is connected to it
-	settled  sync.Map // maps a settlement to the Info.Moves with which it was recorded
 	hub      feed.Hub
 	common   []Option
 	bucket   Bucket
@@ -27,7 +28,7 @@ type Transport struct {
 	name     atomic.Pointer[string] // set by SetClientName
 	wg       sync.WaitGroup         // the goroutines of the masters
 
-	changeMu sync.Mutex // held by Add, Retain, Release, and Close
+	changeMu sync.Mutex // held by Add, Retain, Release, and Close, and while a name is sent
 	ended    bool       // guarded by changeMu
 }
 
@@ -60,7 +61,9 @@ func build(masters []Master, shared *beats, opts []Option) (*Transport, error) {
 		return nil, fault.Invalid("credentials or TLS of sentinels are given, and no master is named by redis+sentinel://")
 	}
 	p := &Transport{common: opts, beats: shared}
-	p.watchers.init()
+	name := library
+	p.name.Store(&name)
+	p.watchers.last, p.watchers.list = make(map[int]Event), make(map[*func(Event)]bool)
 	p.list.Store(new([]*master))
 	for i, named := range masters {
 		p.begin(named, configs[i])
@@ -71,10 +74,7 @@ func build(masters []Master, shared *beats, opts []Option) (*Transport, error) {
 // begin adds the next master and starts it.
 func (t *Transport) begin(named Master, cfg Config) (number int) {
 	list := *t.list.Load()
-	m := &master{Master: named, transport: t, index: len(list), cfg: cfg, beats: t.beats}
-	if m.beats == nil {
-		m.beats = new(beats)
-	}
+	m := &master{Master: named, transport: t, index: len(list), cfg: cfg, beats: cmp.Or(t.beats, new(beats))}
 	m.ctx, m.cancel = context.WithCancelCause(context.Background())
 	m.state.Store(&connState{err: m.failure("connect", errFirst)})
 	source := feed.Source{Target: &m.cfg.Target, Owner: m.owner(), Redial: m.cfg.redial}
@@ -116,13 +116,10 @@ type Stamp struct {
 	Text    string
 }
 
-// Receiver gets the reply of each Send that returned nil, exactly once, from the goroutine of the master's connection.
-// Reply must not block, and may call only the methods Send, AddPending, Pending, N and Addr of the Transport. No lock
-// of the Transport is held.
-type Receiver interface {
-	// Reply gets the reply of the master, as redigo decodes it, or an error, which is always a *[Error].
-	Reply(master int, value any, err error)
-}
+// Receiver gets the reply of each Send that returned nil, exactly once, from the goroutine of the master's connection:
+// as redigo decodes it, or an error, which is always a *[Error]. Reply must not block, and may call only the methods
+// Send, AddPending, Pending, N and Addr of the Transport. No lock of the Transport is held.
+type Receiver = pipe.Receiver
 
 // Send queues one call to master i. It never blocks. If it returns an error, a *[Error], nothing will be written, and
 // Reply will not be called: the master is down (with the reason), connecting or retired, its queue is full, the
@@ -151,22 +148,24 @@ func (t *Transport) Send(i int, c *frame.Call, s Stamp, to Receiver) error {
 	return nil
 }
 
-// A settlement identifies the quarantine of a prefix on a master that was begun after a move of the slot.
-type settlement struct {
-	master int
-	prefix string
+// Subscribe subscribes l to the channel on each master that can be reached, until the Subscription is closed. It never
+// blocks: connections are made in the background, one per master for all channels, and are kept until a heartbeat finds
+// no subscription. l is notified by Resubscribed for each master on which its subscription becomes active. It must not
+// be nil, and the channel must have no other open Subscription.
+func (t *Transport) Subscribe(channel string, l feed.Listener) *feed.Subscription {
+	return t.hub.Subscribe(channel, l)
 }
 
 // Settle records that the quarantine of a prefix on master i was begun when the number of moves ([Info.Moves]) was
 // moves. The record is also for other users of the Transport and for later sessions.
 func (t *Transport) Settle(i int, moves uint64, prefix string) {
-	t.settled.Store(settlement{i, prefix}, moves)
+	t.master(i).settled.Store(prefix, moves)
 }
 
 // Settled reports whether a quarantine of the prefix on master i was begun after the given number of moves. It
 // returns true if moves is 0, because no quarantine is needed then.
 func (t *Transport) Settled(i int, moves uint64, prefix string) bool {
-	last, known := t.settled.Load(settlement{i, prefix})
+	last, known := t.master(i).settled.Load(prefix)
 	//mutant:moves-of-prefix 3= true
 	return moves == 0 || known && last.(uint64) >= moves
 }
@@ -252,6 +251,5 @@ func (t *Transport) Close() error {
 		m.end(ErrClosed)
 	}
 	t.wg.Wait()
-	t.watchers.close()
 	return nil
 }

@@ -14,75 +14,33 @@ type Event struct {
 	Err     error  // *Error; nil while up
 }
 
-// watchers delivers events. Each watcher has its own goroutine, so no connection ever waits for a handler.
+// watchers delivers events.
 type watchers struct {
-	mu     sync.Mutex
-	news   *sync.Cond    // signals an event, a stop, or the end
-	last   map[int]Event // by master; a master is absent until its first attempt to connect has ended
-	list   map[*watcher]bool
-	closed bool
-}
-
-// A watcher is guarded by watchers.mu.
-type watcher struct {
-	queue   []Event
-	stopped bool
-}
-
-func (ws *watchers) init() {
-	ws.news, ws.last, ws.list = sync.NewCond(&ws.mu), make(map[int]Event), make(map[*watcher]bool)
+	mu   sync.Mutex            // held while a handler runs
+	last map[int]Event         // by master; a master is absent until its first attempt to connect has ended
+	list map[*func(Event)]bool // the handlers
 }
 
 // Watch calls f for the present state of each master that has one, before Watch returns, and from then on for each
-// event, shortly after it has happened. Events of one master arrive in order and are never omitted; calls of f do not
-// overlap. A master that stays down is reported again only when the reason changes.
+// event. Events of one master arrive in order and are never omitted; calls of f do not overlap. A master that stays
+// down is reported again only when the reason changes.
 //
-// f must not block for long, and must call neither stop nor Close. stop waits for a running f to return, after which f
-// will not be called again; it may be called more than once. Close stops all watchers, after the last events.
+// f is called by the goroutine of a connection, with locks held: it must not block, and must call neither Watch, stop
+// nor Close. stop waits for a running f to return, after which f will not be called again; it may be called more than
+// once. There is no event after Close.
 func (t *Transport) Watch(f func(Event)) (stop func()) {
-	ws, w := &t.watchers, &watcher{}
+	ws := &t.watchers
 	ws.mu.Lock()
-	var present []Event
+	defer ws.mu.Unlock()
 	for _, i := range slices.Sorted(maps.Keys(ws.last)) {
-		present = append(present, ws.last[i])
+		f(ws.last[i])
 	}
-	ws.list[w] = true
-	ws.mu.Unlock()
-	for _, e := range present {
-		f(e)
-	}
-	go func() {
-		for e, ok := ws.next(w); ok; e, ok = ws.next(w) {
-			f(e)
-		}
-	}()
+	ws.list[&f] = true
 	return func() {
 		ws.mu.Lock()
 		defer ws.mu.Unlock()
-		w.stopped = true
-		ws.news.Broadcast()
-		for ws.list[w] {
-			ws.news.Wait()
-		}
+		delete(ws.list, &f)
 	}
-}
-
-// next waits for the next event of w. It returns false if w was stopped or the Transport was closed; the handler is
-// not called again then.
-func (ws *watchers) next(w *watcher) (e Event, ok bool) {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	for len(w.queue) == 0 && !w.stopped && !ws.closed {
-		ws.news.Wait()
-	}
-	if len(w.queue) == 0 || w.stopped {
-		delete(ws.list, w)
-		ws.news.Broadcast()
-		return Event{}, false
-	}
-	e = w.queue[0]
-	w.queue = w.queue[1:]
-	return e, true
 }
 
 // emit delivers an event. Only the goroutine of the master calls it, so the events of a master are in order.
@@ -94,19 +52,7 @@ func (ws *watchers) emit(e Event) {
 		return
 	}
 	ws.last[e.Master] = e
-	for w := range ws.list {
-		w.queue = append(w.queue, e)
-	}
-	ws.news.Broadcast()
-}
-
-// close waits until no handler is running.
-func (ws *watchers) close() {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	ws.closed = true
-	ws.news.Broadcast()
-	for len(ws.list) > 0 {
-		ws.news.Wait()
+	for f := range ws.list {
+		(*f)(e)
 	}
 }

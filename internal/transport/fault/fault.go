@@ -56,11 +56,11 @@ func Down(err error) error {
 
 // Explain converts the error of a connection, or of making one, into the reason why a master is down. The result
 // contains no credentials. Every timeout matches ErrTimeout and no other error, so that the deadline of a dial is not
-// taken for the deadline of a caller. A nil err means the end of the stream.
+// taken for the deadline of a caller.
 func Explain(err error, password string, within time.Duration) error {
 	err = Scrub(err, password)
 	switch {
-	case err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
 		err = errors.New("connection lost: the server closed it")
 	case errors.Is(err, ErrDown) || errors.Is(err, ErrClosed) || errors.Is(err, ErrRetired):
 		return err

@@ -3,9 +3,14 @@ package feed
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
+
 	"github.com/redlock-go/redlock/internal/frame"
+	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/internal/transport/pipe"
 	"github.com/redlock-go/redlock/internal/transport/wire"
 )
@@ -26,8 +31,8 @@ type Source struct {
 	IntroductionFunc func() [][]string
 }
 
-// idle is how long a connection is kept without listeners.
-const idle = 10 * time.Second
+// retryRefused is how long a feed waits before it tries a refused channel again. It does so on the next heartbeat.
+const retryRefused = 30 * time.Second
 
 // A feed is the subscription connection of one pool to one master.
 type feed struct {
@@ -39,44 +44,20 @@ type feed struct {
 	server string // run id of the server of this connection; if not known, the first result of ServerFunc
 
 	// Guarded by hub.mu.
-	pipe   *pipe.Pipe      // nil while there is no connection
-	legs   map[string]*leg // its channels, except those that are off
-	unused *time.Timer     // ends the connection unless there are listeners
-	err    error           // why the last connection ended, or failed; cleared by the next reply to SUBSCRIBE
+	pipe    *pipe.Pipe                  // nil while there is no connection
+	refused map[*Subscription]time.Time // when the server has refused them on this connection
 }
 
-// changedLocked updates the subscriptions after a listener was added to a channel or removed from it.
-func (f *feed) changedLocked(channel string) {
-	if f.pipe == nil {
-		select {
-		case f.wake <- struct{}{}:
-		default: // await is already notified
-		}
-		return
-	}
-	f.orderLocked(channel)
-	if len(f.hub.topics) == 0 {
-		f.unused.Reset(idle)
-	}
-}
-
-// run connects and serves while there are listeners, until the master's context ends.
+// run connects and serves while there are subscriptions, until the master's context ends.
 func (f *feed) run() {
 	pauses := f.src.Redial
 	for f.await() {
-		c, op, err := f.src.Target.Connect(f.ctx, f.greet)
-		if err != nil {
-			f.hub.mu.Lock()
-			f.err = f.src.Owner.ErrorFunc(op, err, false)
-			f.hub.mu.Unlock()
-		} else {
-			began := time.Now()
-			unused := f.serve(c)
-			if pauses.Served(time.Since(began)) || unused {
-				continue
-			}
+		c, _, err := f.src.Target.Connect(f.ctx, f.greet)
+		began := time.Now()
+		if err == nil {
+			f.serve(c)
 		}
-		pauses.Rest(f.ctx)
+		pauses.Rest(f.ctx, time.Since(began))
 	}
 }
 
@@ -89,7 +70,7 @@ func (f *feed) greet(c *wire.Conn) (op string, err error) {
 	return op, err
 }
 
-// await waits for a listener. It returns false when the master's context ends.
+// await waits for a subscription. It returns false when the master's context ends.
 func (f *feed) await() bool {
 	for !f.hub.wanted() {
 		select {
@@ -101,12 +82,9 @@ func (f *feed) await() bool {
 	return f.ctx.Err() == nil
 }
 
-// errUnused ends a connection that has no listeners.
-var errUnused = errors.New("pool: no subscription")
-
-// serve runs one connection until it ends. It reports whether the connection was closed because it had no listeners.
-// Outstanding commands then get no reply, because the next connection sends all subscriptions again.
-func (f *feed) serve(c *wire.Conn) (unused bool) {
+// serve runs one connection until it ends. Outstanding commands then get no reply, because the next connection sends
+// all subscriptions again.
+func (f *feed) serve(c *wire.Conn) {
 	h, owner := f.hub, f.src.Owner
 	owner.BeatFunc, owner.PushFunc = f.beat, f.push
 	p := pipe.New(c, false, owner)
@@ -116,26 +94,143 @@ func (f *feed) serve(c *wire.Conn) (unused bool) {
 		}
 	}
 	h.mu.Lock()
-	f.pipe, f.legs = p, make(map[string]*leg)
-	f.unused = time.AfterFunc(idle, func() {
-		if !h.wanted() {
-			p.Kill("unused", errUnused)
-		}
-	})
-	for channel := range h.topics {
-		f.orderLocked(channel)
+	f.pipe, f.refused = p, make(map[*Subscription]time.Time)
+	for _, s := range h.open {
+		f.subscribeLocked(s)
 	}
 	h.mu.Unlock()
 
-	_, err := p.Run(f.ctx, 0)
+	_, _ = p.Run(f.ctx, 0) // the calls on their own connection report why a master is down
 
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	f.unused.Stop()
-	f.pipe, f.legs, f.err = nil, nil, nil
-	if errors.Is(err, errUnused) {
-		return true
+	f.pipe = nil
+	for _, s := range h.open {
+		s.confirmed &^= 1 << f.src.Owner.Master
 	}
-	f.err = owner.ErrorFunc("subscription", err, false)
-	return false
+}
+
+// subscribeLocked sends SUBSCRIBE for s, or wakes await if there is no connection.
+func (f *feed) subscribeLocked(s *Subscription) {
+	if f.pipe != nil {
+		f.sendLocked("SUBSCRIBE", s, func(refused bool) { f.answered(s, refused) })
+		return
+	}
+	select {
+	case f.wake <- struct{}{}:
+	default: // await is already notified
+	}
+}
+
+// unsubscribeLocked sends UNSUBSCRIBE for s, which is closed. A user without the right to it continues to receive
+// messages, which are dropped.
+func (f *feed) unsubscribeLocked(s *Subscription) {
+	if f.pipe != nil {
+		delete(f.refused, s)
+		f.sendLocked("UNSUBSCRIBE", s, func(bool) {})
+	}
+}
+
+// sendLocked sends a command of s, and calls doneFunc when the server has executed or refused it. If the reply belongs
+// to another command, or is a refusal that may not recur, the connection ends, and is made again with growing pauses.
+func (f *feed) sendLocked(command string, s *Subscription, doneFunc func(refused bool)) {
+	op := strings.ToLower(command)
+	f.pipe.Queue(frame.Command(op, command, s.channel), func(reply any, _ error) {
+		refusal, refused := reply.(redis.Error)
+		switch {
+		case fault.Transient(refusal):
+			f.pipe.Kill(op, refusal)
+		case !refused && !answers(reply, op, s.channel):
+			f.pipe.Kill(op, fmt.Errorf("the server has answered %s by %.40q", command, reply))
+		default:
+			doneFunc(refused)
+		}
+	})
+}
+
+// answered records the reply to SUBSCRIBE. A refused channel is retried after a while.
+func (f *feed) answered(s *Subscription, refused bool) {
+	master := f.src.Owner.Master
+	f.hub.mu.Lock()
+	active := s.openLocked() && !refused
+	switch {
+	case active:
+		s.confirmed |= 1 << master
+	case s.openLocked():
+		f.refused[s] = time.Now()
+	}
+	f.hub.mu.Unlock()
+	if active {
+		s.listener.Resubscribed(master)
+	}
+}
+
+// answers reports whether reply belongs to a command, in lower case, with this argument.
+func answers(reply any, command, arg string) bool {
+	parts, _ := reply.([]any)
+	if len(parts) < 2 {
+		return false
+	}
+	kind, _ := parts[0].([]byte)
+	about, _ := parts[1].([]byte)
+	return string(kind) == command && string(about) == arg
+}
+
+// beat ends the connection if there is no subscription, or if the calls now go to another server. It also sends a PING,
+// whose reply has two forms or is a refusal, and retries the refused channels that are due.
+func (f *feed) beat() (next time.Duration) {
+	if !f.hub.wanted() {
+		f.pipe.Kill("unused", errors.New("pool: no subscription"))
+	}
+	if f.left() {
+		f.pipe.Kill("subscription", errors.New("another server has taken its place"))
+	}
+	f.pipe.Queue(frame.Command("ping", "PING"), func(reply any, _ error) {
+		if _, refused := reply.(redis.Error); !refused && reply != "PONG" && !answers(reply, "pong", "") {
+			f.pipe.Kill("ping", fmt.Errorf("the server has answered PING by %.40q", reply))
+		}
+	})
+	f.hub.mu.Lock()
+	defer f.hub.mu.Unlock()
+	for s, at := range f.refused {
+		if time.Since(at) >= retryRefused {
+			delete(f.refused, s)
+			f.subscribeLocked(s)
+		}
+	}
+	return f.src.Owner.Heartbeat
+}
+
+// left reports whether the calls go to another server than this connection.
+func (f *feed) left() bool {
+	if f.src.ServerFunc == nil {
+		return false
+	}
+	now := f.src.ServerFunc()
+	if f.server == "" {
+		f.server = now
+	}
+	//mutant:subscription-follows = false
+	return now != "" && now != f.server
+}
+
+// push handles a message by calling the listener of its channel, if there is one.
+func (f *feed) push(value any) (isMessage bool) {
+	parts, _ := value.([]any)
+	if len(parts) != 3 {
+		return false
+	}
+	kind, _ := parts[0].([]byte)
+	channel, _ := parts[1].([]byte)
+	payload, isMessage := parts[2].([]byte)
+	if string(kind) != "message" || !isMessage {
+		return false
+	}
+	f.hub.mu.Lock()
+	s := f.hub.open[string(channel)]
+	f.hub.mu.Unlock()
+	if s != nil {
+		s.listener.Message(f.src.Owner.Master, s.channel, string(payload))
+	}
+	return true
 }

@@ -2,15 +2,8 @@ package feed
 
 import (
 	"context"
-	"slices"
 	"sync"
-	"sync/atomic"
-
-	"github.com/redlock-go/redlock/internal/transport/fault"
 )
-
-// MaxChannel is the maximum length of a channel name in bytes.
-const MaxChannel = 128 << 10
 
 // A Listener is notified of messages and of renewed subscriptions. Notifications are neither complete nor reliable. A
 // message may come from a replica, which repeats the messages of its master, so the payload must name the writer if the
@@ -30,18 +23,16 @@ type Listener interface {
 
 // A Hub holds the subscriptions of one pool. The zero value has no masters.
 type Hub struct {
-	mu    sync.Mutex // guards the fields below, and those of feeds; not held during calls of listeners or while waiting
-	feeds []*feed    // by master
-	// topics lists the listeners of each channel in the order of their subscription. A list is replaced, never changed.
-	topics map[string][]*Subscription
-	seq    uint64
+	mu    sync.Mutex               // guards the fields below, and those of feeds; no listener is called with it
+	feeds []*feed                  // by master
+	open  map[string]*Subscription // by channel
 }
 
-// wanted reports whether there is a listener.
+// wanted reports whether there is a subscription.
 func (h *Hub) wanted() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.topics) > 0
+	return len(h.open) > 0
 }
 
 // Add adds a master. The returned function runs its subscription connection until ctx ends.
@@ -53,37 +44,32 @@ func (h *Hub) Add(ctx context.Context, s Source) (run func()) {
 	return f.run
 }
 
-// A Subscription is one listener of one channel on all masters. All methods are safe for concurrent use.
+// A Subscription is the listener of one channel on all masters. All methods are safe for concurrent use.
 type Subscription struct {
-	hub      *Hub
-	channel  string
-	listener Listener
-	seq      uint64 // increases with each Subscription
-	closed   atomic.Bool
-	refusal  error // why the Subscription was refused
+	hub       *Hub
+	channel   string
+	listener  Listener
+	confirmed uint64 // see Confirmed; guarded by hub.mu
 }
 
-// Subscribe subscribes l to a channel on each master. It does not block.
+// Subscribe subscribes l to a channel on each master. It does not block. There must be no other open Subscription of
+// the channel.
 func (h *Hub) Subscribe(channel string, l Listener) *Subscription {
 	s := &Subscription{hub: h, channel: channel, listener: l}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(channel) > MaxChannel {
-		s.refusal = fault.Invalid("the channel has %d bytes, the most is %d", len(channel), MaxChannel)
-		s.closed.Store(true)
-		return s
+	if h.open == nil {
+		h.open = make(map[string]*Subscription)
 	}
-	h.seq++
-	s.seq = h.seq
-	if h.topics == nil {
-		h.topics = make(map[string][]*Subscription)
-	}
-	h.topics[channel] = append(slices.Clone(h.topics[channel]), s)
+	h.open[channel] = s
 	for _, f := range h.feeds {
-		f.changedLocked(channel)
+		f.subscribeLocked(s)
 	}
 	return s
 }
+
+// openLocked reports whether s has not been closed.
+func (s *Subscription) openLocked() bool { return s.hub.open[s.channel] == s }
 
 // Close ends the subscription. It does not block. It may be called more than once, and from the listener. It does not
 // wait for the listener: for each master, one call may still be running, or about to begin, when Close has returned.
@@ -91,60 +77,20 @@ func (s *Subscription) Close() {
 	h := s.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if s.closed.Swap(true) {
+	if !s.openLocked() {
 		return
 	}
-	left := slices.DeleteFunc(slices.Clone(h.topics[s.channel]), func(x *Subscription) bool { return x == s })
-	if h.topics[s.channel] = left; len(left) > 0 {
-		return
-	}
-	delete(h.topics, s.channel)
+	delete(h.open, s.channel)
+	s.confirmed = 0
 	for _, f := range h.feeds {
-		f.changedLocked(s.channel)
+		f.unsubscribeLocked(s)
 	}
 }
 
 // Confirmed returns the set of masters that have confirmed the subscription on a connection that is still up, as far
 // as is known: bit i is master i. It is 0 after Close. It does not block.
 func (s *Subscription) Confirmed() (set uint64) {
-	h := s.hub
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for i, f := range h.feeds {
-		if l := f.legs[s.channel]; l != nil && l.active && !s.closed.Load() {
-			set |= 1 << i
-		}
-	}
-	return set
-}
-
-// Err returns the error that explains why the subscription is not active on a master, or nil if it is active. The
-// error matches ErrClosed after the Subscription or the pool is closed, ErrDown and its cause while there is no
-// connection, and ErrConnecting while the first connection is being made or a reply is awaited. It wraps a
-// redis.Error such as NOPERM if the master refuses the subscription. A refused subscription is retried about twice a
-// minute. Err does not block.
-func (s *Subscription) Err(master int) error {
-	h := s.hub
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	f := h.feeds[master]
-	l := f.legs[s.channel]
-	var cause error
-	switch {
-	case s.refusal != nil:
-		cause = s.refusal
-	case s.closed.Load():
-		cause = fault.ErrClosed
-	case f.ctx.Err() != nil:
-		cause = context.Cause(f.ctx)
-	case l != nil && l.active:
-		return nil
-	case l != nil && l.refused != nil:
-		cause = l.refused
-	case f.err != nil:
-		return f.err
-	default:
-		cause = fault.New("the subscription is still being made", fault.ErrConnecting)
-	}
-	return f.src.Owner.ErrorFunc("subscribe", cause, false)
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	return s.confirmed
 }

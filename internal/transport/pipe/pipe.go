@@ -2,9 +2,7 @@ package pipe
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -35,8 +33,7 @@ type Owner struct {
 	Heartbeat time.Duration
 	// ErrorFunc returns the error for the Receiver of a Send.
 	ErrorFunc func(op string, cause error, unknown bool) error
-	// ExplainFunc converts the error that ended the connection into one for users; nil means the end of the
-	// stream.
+	// ExplainFunc converts the error that ended the connection into one for users.
 	ExplainFunc func(error) error
 	// BeatFunc is called by a goroutine of the Pipe after the first heartbeat interval, and then again after each time
 	// that it returns.
@@ -78,11 +75,10 @@ type Pipe struct {
 
 // An ending describes how the connection ended.
 type ending struct {
-	dead     bool
-	reason   error // why it ended, if known
-	op       string
-	writeErr error
-	unbegun  int // number of requests at the end of inflight that had not been started when writing failed
+	dead    bool
+	op      string
+	reason  error // why it ended
+	unbegun int   // number of requests at the end of inflight that had not been started when writing failed
 }
 
 // New makes a Pipe over c; the Pipe owns c from then on. If byText is set, scripts of the kind Once are sent with
@@ -136,20 +132,11 @@ func (p *Pipe) Run(ctx context.Context, age time.Duration) (op string, cause err
 	var wg sync.WaitGroup
 	wg.Go(p.write)
 	wg.Go(func() { p.mind(ctx, age) })
-	err := p.read()
-	p.Kill("read", nil)
+	p.Kill("read", p.read())
 	wg.Wait()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	switch end := &p.end; {
-	case end.reason != nil:
-		op, err = end.op, end.reason
-	case end.writeErr != nil && errors.Is(err, net.ErrClosed): // closed by the writer, whose error says more
-		op, err = "write", end.writeErr
-	default:
-		op = "read"
-	}
-	return op, p.owner.ExplainFunc(err)
+	return p.end.op, p.owner.ExplainFunc(p.end.reason)
 }
 
 // Drain answers every request that has no reply, with an error. It must be called after Run.
@@ -161,14 +148,11 @@ func (p *Pipe) Drain(cause error) {
 	}
 }
 
-// Kill ends the connection without waiting. Only the first reason that is not nil is kept.
+// Kill ends the connection without waiting. Only the first reason is kept.
 func (p *Pipe) Kill(op string, reason error) {
 	p.mu.Lock()
-	if p.end.reason == nil && reason != nil {
-		p.end.reason, p.end.op = reason, op
-	}
 	if !p.end.dead {
-		p.end.dead = true
+		p.end.dead, p.end.op, p.end.reason = true, op, reason
 		close(p.ended)
 		p.wake.Signal()
 	}
@@ -176,7 +160,7 @@ func (p *Pipe) Kill(op string, reason error) {
 	p.conn.Close()
 }
 
-// Reason returns why the connection ended, as far as is known. It is nil while the connection is open.
+// Reason returns why the connection ended. It is nil while the connection is open.
 func (p *Pipe) Reason() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

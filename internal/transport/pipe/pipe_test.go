@@ -64,7 +64,7 @@ func piped(t *testing.T, f func(p *Pipe, server net.Conn)) {
 
 // long returns a call that is larger than the write buffer, so it is written separately.
 func long() *frame.Call {
-	return frame.Command("long", "ECHO", strings.Repeat("x", wire.FlushAt))
+	return frame.Command("long", "ECHO", strings.Repeat("x", flushAt))
 }
 
 // A server reads one request, sends six replies, and closes the connection. These replies also answer requests that
@@ -83,7 +83,7 @@ func TestRepliesBeforeRequests(t *testing.T) {
 				synctest.Wait()
 			}
 		}
-		first := len("*2\r\n$4\r\nECHO\r\n$65536\r\n\r\n") + wire.FlushAt
+		first := len("*2\r\n$4\r\nECHO\r\n$65536\r\n\r\n") + flushAt
 		if _, err := io.ReadFull(server, make([]byte, first)); err != nil {
 			t.Fatal(err)
 		}

@@ -14,9 +14,9 @@ func (p *Pipe) write() {
 	for batch := p.await(); batch != nil; batch = p.await() {
 		if begun, err := p.writeBatch(batch); err != nil {
 			p.mu.Lock()
-			p.end.unbegun, p.end.writeErr = len(batch)-begun, err
+			p.end.unbegun = len(batch) - begun
 			p.mu.Unlock()
-			p.Kill("write", nil)
+			p.Kill("write", err)
 			return
 		}
 		clear(batch)
@@ -60,9 +60,6 @@ const flushAt = 64 << 10
 
 // writeBatch writes the batch. begun is the number of requests that were started, including one that failed.
 func (p *Pipe) writeBatch(batch []request) (begun int, err error) {
-	if !p.conn.Raw() {
-		return p.sendBatch(batch)
-	}
 	frames := p.out.frames[:0]
 	for begun < len(batch) {
 		r := &batch[begun]
@@ -79,17 +76,4 @@ func (p *Pipe) writeBatch(batch []request) (begun int, err error) {
 		p.out.frames = frames[:0]
 	}
 	return begun, err
-}
-
-// sendBatch writes to a connection made by a *redis.Pool, which encodes commands itself.
-func (p *Pipe) sendBatch(batch []request) (begun int, err error) {
-	for begun < len(batch) {
-		r := &batch[begun]
-		begun++
-		command, args := r.call.Args(r.text, r.eval)
-		if err := p.conn.Send(command, args...); err != nil {
-			return begun, err
-		}
-	}
-	return begun, p.conn.Flush()
 }

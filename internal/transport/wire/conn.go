@@ -1,65 +1,43 @@
 package wire
 
 import (
-	"bufio"
 	"cmp"
 	"net"
 	"sync/atomic"
-	"time"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/internal/frame"
 )
-
-// FlushAt is how many bytes a connection collects before it writes.
-const FlushAt = 64 << 10
-
-// buffered collects the writes of redigo, which come 4 KiB at a time, so that a batch costs one system call.
-type buffered struct {
-	frugal          // checks all bytes read
-	raw    net.Conn // the connection below TLS
-	out    *bufio.Writer
-}
-
-func (b *buffered) Write(p []byte) (int, error) { return b.out.Write(p) }
-
-// SetReadDeadline does nothing: redigo calls it before each reply, and overdue connections are closed instead.
-func (b *buffered) SetReadDeadline(time.Time) error { return nil }
-
-// Close closes the connection below TLS: the closing handshake of TLS may block, and is not needed.
-func (b *buffered) Close() error { return b.raw.Close() }
 
 // Conn is one connection. One goroutine may send while another receives; any goroutine may call Close.
 type Conn struct {
 	Addr   string // the dialled address; "" if a *redis.Pool made the connection
 	conn   redis.Conn
-	buf    *buffered // nil if a *redis.Pool made the connection
+	direct *frugal // nil if a *redis.Pool made the connection
 	closed atomic.Bool
 }
 
 // NewConn returns a Conn over nc. raw is the connection below TLS, or nc itself.
 func NewConn(nc, raw net.Conn) *Conn {
-	buf := &buffered{frugal: frugal{Conn: nc}, raw: raw, out: bufio.NewWriterSize(nc, FlushAt)}
-	return &Conn{conn: redis.NewConn(buf, 0, 0), buf: buf}
+	direct := &frugal{Conn: nc, raw: raw}
+	return &Conn{conn: redis.NewConn(direct, 0, 0), direct: direct}
 }
 
-// Send adds one command to the buffer.
-func (c *Conn) Send(command string, args ...any) error { return c.conn.Send(command, args...) }
-
-// Flush writes the buffered commands.
-func (c *Conn) Flush() error {
-	if err := c.conn.Flush(); err != nil || c.buf == nil {
+// Write writes encoded commands.
+func (c *Conn) Write(commands []byte) error {
+	if c.direct != nil {
+		_, err := c.direct.Write(commands)
 		return err
 	}
-	return c.buf.out.Flush()
-}
-
-// Raw reports whether Write may be used. Write cannot be used on a connection made by a *redis.Pool.
-func (c *Conn) Raw() bool { return c.buf != nil }
-
-// Write writes encoded commands immediately. Commands buffered by Send must be flushed first.
-func (c *Conn) Write(commands []byte) error {
-	_, err := c.buf.Conn.Write(commands)
-	return err
+	for len(commands) > 0 { // redigo encodes the commands itself
+		var words []string
+		words, commands = frame.Next(commands)
+		if err := c.conn.Send(words[0], redis.Args{}.AddFlat(words[1:])...); err != nil {
+			return err
+		}
+	}
+	return c.conn.Flush()
 }
 
 // Receive waits for the next reply, without a timeout. An error reply is a value of type redis.Error; any error means
@@ -97,7 +75,13 @@ func Refusal(reply any) error {
 // forever.
 func (c *Conn) Ask(list []Question) (op string, err error) {
 	written := make(chan error, 1)
-	go func() { written <- c.write(list) }()
+	go func() {
+		var commands []byte
+		for _, q := range list {
+			commands = frame.Command(q.Op, q.Command...).Append(commands, "", false)
+		}
+		written <- c.Write(commands)
+	}()
 	for _, q := range list {
 		op = q.Op
 		reply, err := c.Receive()
@@ -110,15 +94,6 @@ func (c *Conn) Ask(list []Question) (op string, err error) {
 		}
 	}
 	return op, <-written
-}
-
-func (c *Conn) write(list []Question) error {
-	for _, q := range list {
-		if err := c.Send(q.Command[0], redis.Args{}.AddFlat(q.Command[1:])...); err != nil {
-			return err
-		}
-	}
-	return c.Flush()
 }
 
 // Close closes the connection and ends any read or write under way. It may be called more than once.

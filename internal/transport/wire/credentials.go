@@ -17,7 +17,7 @@ type CredentialsFunc = func(ctx context.Context) (user, password string, err err
 // A Provider calls a CredentialsFunc for the connections of one Target, one call at a time.
 type Provider struct {
 	call CredentialsFunc
-	free chan struct{} // holds a token while no call is under way
+	busy chan struct{} // holds a token while a call is under way
 	last atomic.Pointer[login]
 }
 
@@ -26,9 +26,7 @@ type login struct{ user, password string }
 
 // NewProvider returns a Provider that calls f.
 func NewProvider(f CredentialsFunc) *Provider {
-	p := &Provider{call: f, free: make(chan struct{}, 1)}
-	p.free <- struct{}{}
-	return p
+	return &Provider{call: f, busy: make(chan struct{}, 1)}
 }
 
 // Login returns the user and the password of the latest connection, or the fixed ones if there is no Provider.
@@ -46,7 +44,7 @@ func (t *Target) Login() (user, password string) {
 // function then remains, and no other call is made until it has ended.
 func (p *Provider) obtain(ctx context.Context) (l login, err error) {
 	select {
-	case <-p.free:
+	case p.busy <- struct{}{}:
 	case <-ctx.Done():
 		return l, fault.Timeout("timed out: the credentials provider has not returned from an earlier call")
 	}
@@ -61,25 +59,25 @@ func (p *Provider) obtain(ctx context.Context) (l login, err error) {
 			if v := recover(); v != nil {
 				a.err = panicked(v)
 			}
-			p.free <- struct{}{}
+			<-p.busy
 			result <- a
 		}()
 		a.user, a.password, a.err = p.call(ctx)
-		if a.err != nil {
+		switch {
+		case a.err != nil:
 			a.err = p.scrub(a.err, a.password)
+		case a.password == "":
+			a.err = errors.New("it returned no password")
 		}
 	}()
 	select {
 	case a := <-result:
-		switch {
-		case a.err != nil && ctx.Err() != nil: // mostly the error of ctx; report the timeout
-		case a.err != nil:
-			return l, fmt.Errorf("the credentials provider failed: %w", a.err)
-		case a.password == "":
-			return l, errors.New("the credentials provider failed: it returned no password")
-		default:
+		if a.err == nil {
 			p.last.Store(&a.login)
 			return a.login, nil
+		}
+		if ctx.Err() == nil { // else it is mostly the error of ctx; report the timeout
+			return l, fmt.Errorf("the credentials provider failed: %w", a.err)
 		}
 	case <-ctx.Done():
 	}

@@ -149,21 +149,20 @@ func (t *Target) dial(ctx context.Context) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t.TLS == nil {
-		c := NewConn(raw, raw)
-		c.Addr = addr
-		return c, nil
+	conn := raw
+	if t.TLS != nil {
+		conf := t.TLS.Clone()
+		if host, _, err := net.SplitHostPort(addr); err == nil && conf.ServerName == "" {
+			conf.ServerName = host
+		}
+		secure := tls.Client(raw, conf)
+		if err := secure.HandshakeContext(ctx); err != nil {
+			_ = raw.Close() // the handshake's error is the one to report
+			return nil, fmt.Errorf("TLS: %w", err)
+		}
+		conn = secure
 	}
-	conf := t.TLS.Clone()
-	if host, _, err := net.SplitHostPort(addr); err == nil && conf.ServerName == "" {
-		conf.ServerName = host
-	}
-	secure := tls.Client(raw, conf)
-	if err := secure.HandshakeContext(ctx); err != nil {
-		_ = raw.Close() // the handshake's error is the one to report
-		return nil, fmt.Errorf("TLS: %w", err)
-	}
-	c := NewConn(secure, raw)
+	c := NewConn(conn, raw)
 	c.Addr = addr
 	return c, nil
 }
@@ -195,23 +194,16 @@ type Pauses struct {
 	next     time.Duration
 }
 
-// Served records how long the last connection was in use, and reports whether to redial immediately.
-func (p *Pauses) Served(d time.Duration) bool {
-	if d < p.Max {
-		return false
+// Rest waits for the next pause, or until ctx ends. It does not wait if the last connection was in use for long enough.
+func (p *Pauses) Rest(ctx context.Context, used time.Duration) {
+	if used >= p.Max {
+		p.next = 0
+		return
 	}
-	p.next = 0
-	return true
-}
-
-// Rest waits for the next pause, or until ctx ends.
-func (p *Pauses) Rest(ctx context.Context) {
 	d := max(p.next, p.Min)
 	p.next = min(2*d, p.Max)
-	t := time.NewTimer(d - time.Duration(jitter.Int64N(int64(d)/2+1)))
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d - time.Duration(jitter.Int64N(int64(d)/2+1))):
 	case <-ctx.Done():
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"strconv"
+	"time"
 )
 
 // Bounds of one reply. The longest reply is that of INFO: some kilobytes, or more with many databases or replicas.
@@ -18,18 +19,27 @@ const (
 // ErrReplySize ends a connection whose server sends data that is not a reply, or is larger than the expected replies.
 var ErrReplySize = errors.New("a reply is too large for this connection, or not a reply")
 
-// frugal protects against a server that is hostile or is not Redis at all: redigo allocates any length that a reply
-// announces, and follows nested arrays without end. frugal reads the announced lengths before redigo does, and fails if
-// one is out of bounds. Connections made by a *redis.Pool cannot be inspected, and are trusted.
+// frugal is the connection below redigo. It protects against a server that is hostile or is not Redis at all: redigo
+// allocates any length that a reply announces, and follows nested arrays without end. frugal reads the announced
+// lengths before redigo does, and fails if one is out of bounds. Connections made by a *redis.Pool cannot be inspected,
+// and are trusted.
 type frugal struct {
 	net.Conn
-	head  []byte // start of the present line, if it came in pieces
-	skip  int    // remaining bytes of a bulk string, including its line end
-	left  int    // remaining elements of this reply
-	parts int    // number of elements that its arrays have announced
-	size  int    // bytes of its bulk strings plus twice those of its lines, which redigo reads in pieces
+	raw   net.Conn // the connection below TLS
+	head  []byte   // start of the present line, if it came in pieces
+	skip  int      // remaining bytes of a bulk string, including its line end
+	left  int      // remaining elements of this reply
+	parts int      // number of elements that its arrays have announced
+	size  int      // bytes of its bulk strings plus twice those of its lines, which redigo reads in pieces
 }
 
+// SetReadDeadline does nothing: redigo calls it before each reply, and overdue connections are closed instead.
+func (f *frugal) SetReadDeadline(time.Time) error { return nil }
+
+// Close closes the connection below TLS: the closing handshake of TLS may block, and is not needed.
+func (f *frugal) Close() error { return f.raw.Close() }
+
+// Read reads from the connection, and fails if a length in the data is out of bounds.
 func (f *frugal) Read(p []byte) (int, error) {
 	n, err := f.Conn.Read(p)
 	if !f.scan(p[:n]) {

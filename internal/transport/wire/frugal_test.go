@@ -150,7 +150,7 @@ func replies(t *testing.T, text []byte, n int) []any {
 	t.Helper()
 	list := []any{}
 	from := &script{text: bytes.Clone(text), n: n}
-	c := redis.NewConn(&buffered{frugal: frugal{Conn: from}, raw: from}, 0, 0)
+	c := redis.NewConn(&frugal{Conn: from, raw: from}, 0, 0)
 	for {
 		value, err := c.Receive()
 		var reply redis.Error

@@ -156,14 +156,14 @@ func (p *testClient) logf(format string, args ...any) {
 	p.events = append(p.events, fmt.Sprintf(format, args...))
 }
 
-// Message implements transport.Listener.
+// Message implements feed.Listener.
 func (p *testClient) Message(master int, _, payload string) {
 	if h, ok := testbed.Prefix.ParseWakeUp(payload); ok {
 		p.WakeUp(master, h)
 	}
 }
 
-// Resubscribed implements transport.Listener.
+// Resubscribed implements feed.Listener.
 func (p *testClient) Resubscribed(master int) { p.Queue.Resubscribed(master) }
 
 // A fakeSub is a Subscription that the masters of the set have confirmed.
