@@ -4,11 +4,14 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/memory"
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
@@ -312,5 +315,47 @@ func TestRollbackOnlyWhereGranted(t *testing.T) {
 		w.unlock(k)
 		w.delay(0)
 		w.nothingLeft("n")
+	})
+}
+
+// H101, H121: Unlock waits no longer than the lock is valid, also when the masters answer, but take long to reach the
+// release in a full queue. Otherwise the keys expire first, and Unlock and Do return that the lock was lost, although
+// it was valid until it was unlocked.
+func TestUnlockInQueueEndsWithValidity(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := tester{t}
+		masters := memory.New(3)
+		defer masters.Close()
+		p, err := masters.Pool(transport.WithClock(clock.Runtime()))
+		w.must(err)
+		defer p.Close()
+		l, err := redlock.New(p)
+		w.must(err)
+		defer l.Close(t.Context())
+		w.must(l.WaitReady(t.Context()))
+		const ttl = 2 * time.Second
+		var locked, wg sync.WaitGroup
+		locked.Add(100)
+		begin := make(chan struct{})
+		for i := range 100 {
+			wg.Go(func() {
+				var began time.Time
+				err := l.Do(t.Context(), fmt.Sprint("n", i), func(context.Context) error {
+					locked.Done()
+					<-begin
+					began = time.Now()
+					return nil
+				}, redlock.WithTTL(ttl))
+				if took := time.Since(began); err != nil || took > ttl {
+					t.Errorf("the release took %v, and Do returned %v", took, err)
+				}
+			})
+		}
+		locked.Wait()
+		for i := range 3 {
+			masters.Master(i).ScriptTime(50 * time.Millisecond) // so the releases take five seconds
+		}
+		close(begin)
+		wg.Wait()
 	})
 }
