@@ -359,3 +359,45 @@ func TestUnlockInQueueEndsWithValidity(t *testing.T) {
 		wg.Wait()
 	})
 }
+
+// H37, H101: a client may hold more locks than a queue to a master has room for. Close sends their releases as the
+// masters answer. When it sent them all at once, the queues refused most of them, and Close returned nil although the
+// names stayed locked for a TTL if the pool was closed next.
+func TestCloseReleasesMoreLocksThanAQueueHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := tester{t}
+		masters := memory.New(3)
+		defer masters.Close()
+		p, err := masters.Pool(pool.WithQueueLimit(1200), transport.WithClock(clock.Runtime()))
+		w.must(err)
+		defer p.Close()
+		l, err := redlock.New(p)
+		w.must(err)
+		defer l.Close(t.Context())
+		w.must(l.WaitReady(t.Context()))
+		const n = 3000
+		for i := range n {
+			k, err := l.Lock(t.Context(), fmt.Sprint("n", i))
+			w.must(err)
+			if i%1000 == 0 {
+				defer func() { w.isError(k.Err(), redlock.ErrClosed) }()
+			}
+		}
+		synctest.Wait() // for the acquires that are still queued
+		for i := range 3 {
+			masters.Master(i).Delay(10 * time.Millisecond)
+		}
+		w.must(l.Close(t.Context()))
+		for i := range 3 {
+			held := 0
+			for j := range n {
+				if id, _, _ := masters.Master(i).Holds(fmt.Sprint("n", j)); id != "" {
+					held++
+				}
+			}
+			if held > 0 {
+				t.Errorf("after Close master %d has %d locks", i, held)
+			}
+		}
+	})
+}

@@ -124,6 +124,8 @@ var List = []Mutant{
 		Suite: "redlock", Tests: "OneShardBegins"},
 	{Name: "starved-counts", Wrong: "H101: in an outage each call that waits counts all others",
 		Suite: "redlock", Tests: "StarvedCallsDoNotCountOneAnother"},
+	{Name: "paced-close", Wrong: "H37, H101: Close returns before it has sent the releases of a client that holds more " +
+		"locks than a queue to a master has room for", Suite: "redlock", Tests: "CloseReleasesMoreLocksThanAQueueHolds"},
 	{Name: "leave-unsent", Wrong: "H101: a call that ends before its turn leaves queues that it never joined",
 		Suite: "redlock", Tests: "CallsWithoutATurnSendNothing"},
 	{Name: "loaded-or-sent", Wrong: "H112: scripts need both SCRIPT LOAD and EVAL",
