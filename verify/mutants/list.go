@@ -126,6 +126,8 @@ var List = []Mutant{
 		Suite: "redlock", Tests: "StarvedCallsDoNotCountOneAnother"},
 	{Name: "paced-close", Wrong: "H37, H101: Close returns before it has sent the releases of a client that holds more " +
 		"locks than a queue to a master has room for", Suite: "redlock", Tests: "CloseReleasesMoreLocksThanAQueueHolds"},
+	{Name: "resend-window", Wrong: "H101: a distant master that is back sends no votes for seconds, while few pending " +
+		"releases are in flight together", Suite: "internal/transport", Tests: "ResendWindowCountsLeases"},
 	{Name: "leave-unsent", Wrong: "H101: a call that ends before its turn leaves queues that it never joined",
 		Suite: "redlock", Tests: "CallsWithoutATurnSendNothing"},
 	{Name: "loaded-or-sent", Wrong: "H112: scripts need both SCRIPT LOAD and EVAL",
