@@ -191,7 +191,7 @@ func (h *Hold) Reenter(ctx context.Context, inner *Hold, terms *Terms) error {
 	}
 	inner.lease, inner.token = l, o.token
 	o.depth++
-	o.holds = append(o.holds, inner)
+	o.addLocked(inner)
 	o.terms.TTL = max(o.terms.TTL, terms.TTL)
 	return nil
 }

@@ -3,7 +3,6 @@ package lease
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
@@ -209,7 +208,7 @@ func (h *Hold) Unlock(ctx context.Context, next ChooseSuccessor) error {
 // hold the lock of the lease; unlockInner releases it.
 func (h *Hold) unlockInner(ctx context.Context, left time.Duration) error {
 	l := h.lease
-	l.ownership.holds = slices.DeleteFunc(l.ownership.holds, func(other holding) bool { return other == holding(h) })
+	l.ownership.removeLocked(h)
 	h.endLocked(ErrReleased)
 	view := l.m.View()
 	r := l.m.Sender.New(view, "unlock", nil)
