@@ -128,6 +128,8 @@ var List = []Mutant{
 		"locks than a queue to a master has room for", Suite: "redlock", Tests: "CloseReleasesMoreLocksThanAQueueHolds"},
 	{Name: "resend-window", Wrong: "H101: a distant master that is back sends no votes for seconds, while few pending " +
 		"releases are in flight together", Suite: "internal/transport", Tests: "ResendWindowCountsLeases"},
+	{Name: "bounded-reentries", Wrong: "H101: thousands of re-entries at one time fill the queues to the masters, and " +
+		"locks are not extended in time", Suite: "redlock", Tests: "ManyReentriesLoseNoLock"},
 	{Name: "leave-unsent", Wrong: "H101: a call that ends before its turn leaves queues that it never joined",
 		Suite: "redlock", Tests: "CallsWithoutATurnSendNothing"},
 	{Name: "loaded-or-sent", Wrong: "H112: scripts need both SCRIPT LOAD and EVAL",

@@ -94,7 +94,7 @@ func TestInnerUnlockInJointConfiguration(t *testing.T) {
 		still := terms()
 		still.Extend = false
 		h, inner := b.lock(still), &Hold{}
-		if err := h.Reenter(t.Context(), inner, still); err != nil {
+		if err := h.Reenter(t.Context(), inner, still, 0); err != nil {
 			t.Fatal(err)
 		}
 		for i := range 3 { // the next masters answer first
@@ -128,7 +128,7 @@ func TestRefusedTTLOfReentryIsReported(t *testing.T) {
 		h := b.lock(terms())
 		long := terms()
 		long.TTL = time.Minute
-		err := h.Reenter(t.Context(), &Hold{}, long)
+		err := h.Reenter(t.Context(), &Hold{}, long, 0)
 		if f, ok := round.AsFailure(err); !ok || !errors.Is(f.Decision, round.ErrTTLTooLong) {
 			t.Errorf("%v, want ErrTTLTooLong", err)
 		}
@@ -146,7 +146,7 @@ func TestFailedReentryIsUndone(t *testing.T) {
 		h := b.lock(terms())
 		greedy := terms()
 		greedy.Least = time.Hour
-		if err := h.Reenter(t.Context(), &Hold{}, greedy); !errors.Is(err, round.ErrTooSlow) {
+		if err := h.Reenter(t.Context(), &Hold{}, greedy, 0); !errors.Is(err, round.ErrTooSlow) {
 			t.Errorf("%v, want ErrTooSlow", err)
 		}
 		synctest.Wait()

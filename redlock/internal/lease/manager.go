@@ -80,6 +80,7 @@ type services struct {
 	Env
 	timers     *due.Timers[*Lease] // the live leases
 	rounds     limiter             // bounds the acquire rounds under way
+	reentries  limiter             // bounds the re-entries under way, so that they do not wait for acquire rounds
 	addressees addressees
 	checks     pacer
 	first      atomic.Pointer[services] // equal for all Managers that share one order of names: see Share
@@ -96,6 +97,7 @@ type Manager struct {
 func NewManager(env Env) *Manager {
 	m := &Manager{}
 	m.Env, m.timers, m.rounds.limit = env, due.New[*Lease](env.Clock), firstRounds
+	m.reentries.limit = firstRounds
 	m.Share(m)
 	return m
 }
