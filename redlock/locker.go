@@ -305,7 +305,7 @@ func (l *shard) take(
 		switch {
 		case own != nil:
 			err = l.repeat(ctx, "re-enter", name, cfg, !wait, func() error {
-				return own.Reenter(ctx, &k.hold, &cfg.Terms)
+				return own.Reenter(ctx, &k.hold, &cfg.Terms, l.patience(wait))
 			})
 		case wait && !cfg.bounded():
 			waits = true
@@ -399,9 +399,7 @@ func (l *shard) try(
 		return l.sender.NoQuorum(view, "lock", err)
 	}
 	a := &lease.Attempt{Op: "lock", Name: name, Keys: &k.keys, Terms: &cfg.Terms, Stats: stats}
-	if !wait {
-		a.Patience = turnTimeouts * view.Config.Slowest
-	}
+	a.Patience = l.patience(wait)
 	if k.keys.Role() != scripts.Plain {
 		return l.attempt(ctx, a, k, cfg)
 	}
@@ -417,6 +415,14 @@ func (l *shard) try(
 		}
 		return l.attempt(ctx, a, k, cfg)
 	})
+}
+
+// patience returns how long an attempt waits for its turn; 0: until its context ends.
+func (l *shard) patience(wait bool) time.Duration {
+	if wait {
+		return 0
+	}
+	return turnTimeouts * l.voters.View().Config.Slowest
 }
 
 // heldHere returns the failure of a call for a name that this Locker holds; such a call sends nothing.

@@ -312,3 +312,41 @@ func TestTryLocksShareAttempts(t *testing.T) {
 		wg.Wait()
 	})
 }
+
+// H101: thousands of re-entries at one time wait for their turn, so that the queues to the masters stay short, and no
+// lock is lost.
+func TestManyReentriesLoseNoLock(t *testing.T) {
+	loaded(t, func(l *load) {
+		for i := range 5 {
+			l.masters.Master(i).ScriptTime(time.Millisecond)
+		}
+		outer := l.take(l.locker, "outer")
+		other := l.take(l.locker, "other", redlock.WithTTL(2*time.Second))
+		own := outer.Context(l.Context())
+		var wg sync.WaitGroup
+		var failed atomic.Int64
+		for range 6000 {
+			wg.Go(func() {
+				if _, err := l.locker.Lock(own, "outer"); err != nil {
+					failed.Add(1)
+				}
+			})
+		}
+		wg.Wait()
+		l.must(outer.Err())
+		l.must(other.Err())
+		if n := failed.Load(); n > 0 {
+			l.Errorf("%d re-entries have failed", n)
+		}
+		ctx, cancel := context.WithCancel(own) // of callers that give up, after which the turns are free again
+		for range 1000 {
+			wg.Go(func() { _, _ = l.locker.Lock(ctx, "outer") })
+		}
+		synctest.Wait()
+		cancel()
+		wg.Wait()
+		again, cancel := context.WithTimeout(own, 5*time.Second)
+		defer cancel()
+		l.takeWith(l.locker, again, "outer")
+	})
+}

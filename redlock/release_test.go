@@ -4,11 +4,14 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/memory"
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
@@ -312,5 +315,89 @@ func TestRollbackOnlyWhereGranted(t *testing.T) {
 		w.unlock(k)
 		w.delay(0)
 		w.nothingLeft("n")
+	})
+}
+
+// H101, H121: Unlock waits no longer than the lock is valid, also when the masters answer, but take long to reach the
+// release in a full queue. Otherwise the keys expire first, and Unlock and Do return that the lock was lost, although
+// it was valid until it was unlocked.
+func TestUnlockInQueueEndsWithValidity(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := tester{t}
+		masters := memory.New(3)
+		defer masters.Close()
+		p, err := masters.Pool(transport.WithClock(clock.Runtime()))
+		w.must(err)
+		defer p.Close()
+		l, err := redlock.New(p)
+		w.must(err)
+		defer l.Close(t.Context())
+		w.must(l.WaitReady(t.Context()))
+		const ttl = 2 * time.Second
+		var locked, wg sync.WaitGroup
+		locked.Add(100)
+		begin := make(chan struct{})
+		for i := range 100 {
+			wg.Go(func() {
+				var began time.Time
+				err := l.Do(t.Context(), fmt.Sprint("n", i), func(context.Context) error {
+					locked.Done()
+					<-begin
+					began = time.Now()
+					return nil
+				}, redlock.WithTTL(ttl))
+				if took := time.Since(began); err != nil || took > ttl {
+					t.Errorf("the release took %v, and Do returned %v", took, err)
+				}
+			})
+		}
+		locked.Wait()
+		for i := range 3 {
+			masters.Master(i).ScriptTime(50 * time.Millisecond) // so the releases take five seconds
+		}
+		close(begin)
+		wg.Wait()
+	})
+}
+
+// H37, H101: a client may hold more locks than a queue to a master has room for. Close sends their releases as the
+// masters answer. When it sent them all at once, the queues refused most of them, and Close returned nil although the
+// names stayed locked for a TTL if the pool was closed next.
+func TestCloseReleasesMoreLocksThanAQueueHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := tester{t}
+		masters := memory.New(3)
+		defer masters.Close()
+		p, err := masters.Pool(pool.WithQueueLimit(1200), transport.WithClock(clock.Runtime()))
+		w.must(err)
+		defer p.Close()
+		l, err := redlock.New(p)
+		w.must(err)
+		defer l.Close(t.Context())
+		w.must(l.WaitReady(t.Context()))
+		const n = 3000
+		for i := range n {
+			k, err := l.Lock(t.Context(), fmt.Sprint("n", i))
+			w.must(err)
+			if i%1000 == 0 {
+				defer func() { w.isError(k.Err(), redlock.ErrClosed) }()
+			}
+		}
+		synctest.Wait() // for the acquires that are still queued
+		for i := range 3 {
+			masters.Master(i).Delay(10 * time.Millisecond)
+		}
+		w.must(l.Close(t.Context()))
+		for i := range 3 {
+			held := 0
+			for j := range n {
+				if id, _, _ := masters.Master(i).Holds(fmt.Sprint("n", j)); id != "" {
+					held++
+				}
+			}
+			if held > 0 {
+				t.Errorf("after Close master %d has %d locks", i, held)
+			}
+		}
 	})
 }

@@ -119,12 +119,13 @@ func TestReleasesDoNotDelayIdentityCheck(t *testing.T) {
 		pass(time.Second)
 		away.Store(true)
 		srv.cut()
-		for i := range 4000 {
+		const pending = 40_000 // they take longer than a heartbeat interval
+		for i := range pending {
 			p.AddPending(0, pendingRelease(strconv.Itoa(i), 7, "a"))
 		}
 		pass(2 * time.Second)
 		away.Store(false)
-		for p.Pending(0) == 4000 {
+		for p.Pending(0) == pending {
 			pass(10 * time.Millisecond)
 		}
 		srv.set(func() { srv.runID = "b2" })

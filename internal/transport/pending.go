@@ -14,7 +14,7 @@ const (
 	maxPendingLeases = 8192     // leases per name
 	maxPendingBytes  = 64 << 20 // as PendingRelease.bytes estimates them
 	leasesPerCall    = 1024     // leases per release call; Lua's unpack has a limit of about 8000
-	resendWindow     = 64       // release calls in flight together, so that none gets older than the timeout
+	resendWindow     = 1024     // leases whose releases are in flight, so that none gets older than the timeout
 )
 
 // A PendingRelease is a release that a master has not received, or may not have received.
@@ -44,8 +44,12 @@ type pendingList struct {
 	releases map[string]PendingRelease
 	bytes    int      // total of releases
 	due      []string // names whose releases are still to be sent in this pass
-	inFlight int      // release calls that await their reply
+	inFlight int      // total size of the release calls that await their reply
 }
+
+// size returns how much a release call takes of the window: usually a call has one lease, and a window of few calls
+// would take a round trip for each few locks before the session opens.
+func (r *PendingRelease) size() int { return max(1, len(r.Leases)) }
 
 // add adds r, and reports whether the list had room.
 func (l *pendingList) add(r PendingRelease) bool {
@@ -114,13 +118,14 @@ func (l *pendingList) stop() {
 func (l *pendingList) next() (p PendingRelease, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.due) == 0 || l.inFlight == resendWindow {
+	//mutant:resend-window 2= l.inFlight > 64
+	if len(l.due) == 0 || l.inFlight >= resendWindow {
 		return p, false
 	}
 	p = l.releases[l.due[0]]
 	l.due = l.due[1:]
 	p.Leases = slices.Clone(p.Leases[:min(len(p.Leases), leasesPerCall)])
-	l.inFlight++
+	l.inFlight += p.size()
 	return p, true
 }
 
@@ -129,7 +134,7 @@ func (l *pendingList) next() (p PendingRelease, ok bool) {
 func (l *pendingList) finish(p PendingRelease, done bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.inFlight--
+	l.inFlight -= p.size()
 	known, there := l.releases[p.Name]
 	switch {
 	case !there || !done:

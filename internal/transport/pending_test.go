@@ -250,6 +250,30 @@ func TestManyPendingReleasesAreSent(t *testing.T) {
 	})
 }
 
+// H101: the leases in flight are bounded, and not the calls, so that many pending releases take few round trips: the
+// master does not vote before they were sent. With 64 calls in flight and a round trip of 20 ms, 20 000 releases took
+// six seconds.
+func TestResendWindowCountsLeases(t *testing.T) {
+	for perName, names := range map[int]int{0: 2000, 1: 2000, 10: 200, 5000: 4} {
+		var l pendingList
+		for i := range names {
+			r := PendingRelease{Name: fmt.Sprint("n", i)}
+			for k := range perName {
+				r.Leases = append(r.Leases, fmt.Sprint(k))
+			}
+			l.add(r)
+		}
+		l.begin()
+		leases, calls := 0, 0
+		for p, ok := l.next(); ok; p, ok = l.next() {
+			leases, calls = leases+len(p.Leases), calls+1
+		}
+		if size := max(leases, calls); size < 1000 || size > 2100 {
+			t.Errorf("with %d leases per name, %d calls with %d leases are in flight together", perName, calls, leases)
+		}
+	}
+}
+
 func TestPendingReleasesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := open(t, []string{"redis://m1"}, WithDialer((&fake{unserved: true}).dial))

@@ -125,6 +125,12 @@ var List = []Mutant{
 		Suite: "redlock", Tests: "OneShardBegins"},
 	{Name: "starved-counts", Wrong: "H101: in an outage each waiting call counts all other waiting calls",
 		Suite: "redlock", Tests: "StarvedCallsDoNotCountOneAnother"},
+	{Name: "paced-close", Wrong: "H37, H101: Close returns before it has sent the releases of a client that holds more " +
+		"locks than a queue to a master has room for", Suite: "redlock", Tests: "CloseReleasesMoreLocksThanAQueueHolds"},
+	{Name: "resend-window", Wrong: "H101: a distant master that is back sends no votes for seconds, while few pending " +
+		"releases are in flight together", Suite: "internal/transport", Tests: "ResendWindowCountsLeases"},
+	{Name: "bounded-reentries", Wrong: "H101: thousands of re-entries at one time fill the queues to the masters, and " +
+		"locks are not extended in time", Suite: "redlock", Tests: "ManyReentriesLoseNoLock"},
 	{Name: "leave-unsent", Wrong: "H101: a call that ends before its turn sends messages to leave queues that it " +
 		"never joined",
 		Suite: "redlock", Tests: "CallsWithoutATurnSendNothing"},

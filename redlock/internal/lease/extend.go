@@ -154,14 +154,42 @@ func (e *extension) worthAnother(ctx context.Context) bool {
 	return e.repaired != 0
 }
 
+// leaveReentries ends the turn of a re-entry when its round is decided: if its caller has given up, the messages are
+// still queued. e is nil if nothing was sent.
+func (m *services) leaveReentries(e *extension, began time.Time) {
+	if e == nil {
+		m.reentries.leave(true)
+		return
+	}
+	leave := func() { m.reentries.leave(time.Since(began) <= e.View.Config.Slowest/4) }
+	select {
+	case <-e.Done():
+		leave()
+	default:
+		go func() {
+			<-e.Done() // the pool answers each call
+			leave()
+		}()
+	}
+}
+
 // Reenter makes inner another hold of the lease of h, extends the lease, and increases its depth by one. It succeeds
 // only if the validity that terms require is left. A failure leaves the lease as it was.
-func (h *Hold) Reenter(ctx context.Context, inner *Hold, terms *Terms) error {
+//
+// While too many re-entries are under way, Reenter first waits: for patience, or until ctx ends if patience is 0.
+func (h *Hold) Reenter(ctx context.Context, inner *Hold, terms *Terms, patience time.Duration) error {
+	l := h.lease
+	//mutant:bounded-reentries = error(nil)
+	err := l.m.reentries.enter(ctx, l.m.Closing, patience)
+	if err != nil {
+		return overloaded(err)
+	}
+	began := time.Now()
 	e, err := h.prolong(ctx, "re-enter", terms.TTL, 1)
+	l.m.leaveReentries(e, began)
 	if e == nil {
 		return err
 	}
-	l := h.lease
 	now := l.m.Clock.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -178,7 +206,7 @@ func (h *Hold) Reenter(ctx context.Context, inner *Hold, terms *Terms) error {
 	}
 	inner.lease, inner.token = l, o.token
 	o.depth++
-	o.holds = append(o.holds, inner)
+	o.addLocked(inner)
 	o.terms.TTL = max(o.terms.TTL, terms.TTL)
 	return nil
 }

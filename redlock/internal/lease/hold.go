@@ -21,7 +21,8 @@ type Hold struct {
 	lasted   time.Duration // how long the ownership lasted, if Unlock of this hold has ended it
 	done     chan struct{}
 	contexts map[context.Context]*ownerContext // the key is the parent, or the ownerContext itself: see bind
-	prune    int                               // when there are this many contexts, those that have ended are dropped
+	prune    int32                             // when there are this many contexts, those that have ended are dropped
+	place    int32                             // index in ownership.holds
 }
 
 var closedChan = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
@@ -132,7 +133,7 @@ func (h *Hold) Settle(terms *Terms) {
 	}
 	defer h.lease.mu.Unlock()
 	now, o := h.lease.m.Clock.Now(), &h.lease.ownership
-	if o.holds[0] != holding(h) {
+	if o.single[0] != holding(h) {
 		return
 	}
 	o.terms.Extend, o.terms.MaxHold = terms.Extend, terms.MaxHold
@@ -188,9 +189,9 @@ func (h *Hold) bind(key context.Context, c *ownerContext) *ownerContext {
 	}
 	known := h.contexts[key]
 	if known == nil {
-		if len(h.contexts) >= h.prune {
+		if len(h.contexts) >= int(h.prune) {
 			maps.DeleteFunc(h.contexts, func(_ context.Context, c *ownerContext) bool { return c.Context.Err() != nil })
-			h.prune = max(leastPrune, 2*len(h.contexts))
+			h.prune = int32(max(leastPrune, 2*len(h.contexts)))
 		}
 		if h.contexts == nil {
 			h.contexts = map[context.Context]*ownerContext{}
@@ -204,6 +205,8 @@ func (h *Hold) bind(key context.Context, c *ownerContext) *ownerContext {
 	}
 	return c
 }
+
+func (h *Hold) setPlaceLocked(place int) { h.place = int32(place) }
 
 func (h *Hold) endLocked(cause error) {
 	h.ended = cause

@@ -93,7 +93,7 @@ func TestInnerUnlockInJointConfiguration(t *testing.T) {
 		still := terms()
 		still.Extend = false
 		h, inner := b.lock(still), &Hold{}
-		if err := h.Reenter(t.Context(), inner, still); err != nil {
+		if err := h.Reenter(t.Context(), inner, still, 0); err != nil {
 			t.Fatal(err)
 		}
 		for i := range 3 { // the next masters answer first
@@ -127,7 +127,7 @@ func TestRefusedTTLOfReentryIsReported(t *testing.T) {
 		h := b.lock(terms())
 		long := terms()
 		long.TTL = time.Minute
-		err := h.Reenter(t.Context(), &Hold{}, long)
+		err := h.Reenter(t.Context(), &Hold{}, long, 0)
 		if f, ok := round.AsFailure(err); !ok || !errors.Is(f.Decision, round.ErrTTLTooLong) {
 			t.Errorf("Reenter returned %v, want ErrTTLTooLong", err)
 		}
@@ -145,7 +145,7 @@ func TestFailedReentryIsUndone(t *testing.T) {
 		h := b.lock(terms())
 		greedy := terms()
 		greedy.Least = time.Hour
-		if err := h.Reenter(t.Context(), &Hold{}, greedy); !errors.Is(err, round.ErrTooSlow) {
+		if err := h.Reenter(t.Context(), &Hold{}, greedy, 0); !errors.Is(err, round.ErrTooSlow) {
 			t.Errorf("Reenter returned %v, want ErrTooSlow", err)
 		}
 		synctest.Wait()
@@ -224,5 +224,37 @@ func TestConfirmedAsTable(t *testing.T) {
 				<-rd.Done()
 			})
 		})
+	}
+}
+
+// H101: thousands of re-entries may be unlocked together. When each of them searched the others, fifty thousand took
+// nine seconds, in which the lock of the lease was held and no lock of the Locker was extended.
+func TestManyReentriesAreRemoved(t *testing.T) {
+	const many, limit = 200_000, 10 * time.Second // with a search it takes minutes
+	for order, remove := range map[string]func(i int) int{
+		"from the front": func(i int) int { return i }, "from the back": func(i int) int { return many - 1 - i },
+		"from the middle": func(i int) int { return (i + many/2) % many },
+	} {
+		o, holds := &ownership{}, make([]Hold, many)
+		o.single[0] = &holds[0]
+		o.holds = o.single[:]
+		for i := range holds[1:] {
+			o.addLocked(&holds[1+i])
+		}
+		began := time.Now()
+		for i := range many {
+			o.removeLocked(&holds[remove(i)])
+			if time.Since(began) > limit {
+				t.Fatalf("%s: after %v only %d of %d holds are removed", order, limit, i, many)
+			}
+			for at, h := range o.holds[:min(3, len(o.holds))] {
+				if h.(*Hold).place != int32(at) {
+					t.Fatalf("%s: after %d removals hold %d has the place %d", order, i, at, h.(*Hold).place)
+				}
+			}
+		}
+		if len(o.holds) != 0 {
+			t.Errorf("%s: %d holds are left", order, len(o.holds))
+		}
 	}
 }

@@ -151,8 +151,25 @@ type ownership struct {
 	requested chan struct{}
 	terms     Terms
 	began     clock.Instant
-	holds     []holding
+	holds     []holding  // in no order
 	single    [1]holding // the first hold; the storage of holds while there is one
+}
+
+// addLocked adds a re-entry.
+func (o *ownership) addLocked(h *Hold) {
+	h.setPlaceLocked(len(o.holds))
+	o.holds = append(o.holds, h)
+}
+
+// removeLocked removes a hold in a time that does not depend on the number of re-entries: thousands of them may be
+// unlocked together, and the Manager waits for the lock of the lease.
+func (o *ownership) removeLocked(h *Hold) {
+	last := len(o.holds) - 1
+	moved := o.holds[last]
+	moved.setPlaceLocked(int(h.place))
+	o.holds[h.place] = moved
+	o.holds[last] = nil
+	o.holds = o.holds[:last]
 }
 
 // giveUp ends a lease that was not won, or that no client has taken.
@@ -169,6 +186,7 @@ func (l *Lease) giveUp() {
 type holding interface {
 	Holder
 	beginLocked(l *Lease, terms *Terms, now clock.Instant)
+	setPlaceLocked(place int)
 	endLocked(cause error)
 	endContexts(cause error)
 }

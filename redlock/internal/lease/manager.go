@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"context"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -82,6 +83,7 @@ type services struct {
 	Env
 	timers     *due.Timers[*Lease] // the live leases
 	rounds     limiter             // bounds the acquire rounds under way
+	reentries  limiter             // bounds the re-entries under way, so that they do not wait for acquire rounds
 	addressees sync.Map            // the leases that Addressee finds, by id
 	checks     pacer
 	first      atomic.Pointer[services] // equal for all Managers that share one order of names: see Share
@@ -98,6 +100,7 @@ type Manager struct {
 func NewManager(env Env) *Manager {
 	m := &Manager{}
 	m.Env, m.timers, m.rounds.limit = env, due.New[*Lease](env.Clock), firstRounds
+	m.reentries.limit = firstRounds
 	m.Share(m)
 	return m
 }
@@ -271,7 +274,8 @@ type posted struct{ m *services }
 func (p posted) Reply(int, any, error) { p.m.Leave() }
 
 // EndAll ends every live lease with ErrClosed: it ends the contexts of all leases, and then sends the releases. It
-// also ends the Manager's goroutine. Afterwards no lease becomes live. EndAll does not wait.
+// also ends the Manager's goroutine. Afterwards no lease becomes live. EndAll does not wait. If there are many leases,
+// a goroutine sends the rest of the releases, and then calls Leave.
 func (m *Manager) EndAll() {
 	m.timers.Close()
 	var ends []ending
@@ -281,9 +285,35 @@ func (m *Manager) EndAll() {
 		l.mu.Unlock()
 		//mutant:close-before-log -> end.endContexts(); finishAll(ends); ends = nil
 		end.endContexts()
-		ends = append(ends, end)
+		if end.why != nil {
+			ends = append(ends, end)
+		}
 	}
-	finishAll(ends)
+	m.finishPaced(ends)
+}
+
+// finishPaced finishes endings that send releases, with at most mostRounds of them unanswered. More could fill the
+// queue to a master, which refuses the others. These would become pending, and the pool may be closed before they are
+// sent.
+func (m *Manager) finishPaced(ends []ending) {
+	sent := make([]*round.Round, 0, len(ends))
+	send := func() { sent = append(sent, ends[len(sent)].finish()) }
+	//mutant:paced-close = len(ends)
+	first := min(len(ends), mostRounds)
+	for len(sent) < first {
+		send()
+	}
+	if first == len(ends) {
+		return
+	}
+	m.Enter()
+	go func() {
+		defer m.Leave()
+		for len(sent) < len(ends) {
+			sent[len(sent)-first].Complete(context.Background()) // ends with the timeout of the pool
+			send()
+		}
+	}()
 }
 
 // Stopped ends the Manager's goroutine, if EndAll has not, and returns a channel that is closed when it has ended.

@@ -3,7 +3,6 @@ package lease
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
@@ -123,13 +122,11 @@ var errUnconfirmed = errors.New("the masters did not confirm the release while t
 // with a cancelled context is usually confirmed, and no longer than left, the remaining validity. The error is a
 // *round.Failure.
 func confirmed(ctx context.Context, r *round.Round, left time.Duration) error {
-	var over <-chan time.Time
-	if left < r.View.Config.Slowest { // else the pool's timeout comes first, and ends the round
-		over = time.After(max(left, grace))
-	}
+	over := time.NewTimer(max(left, grace)) // the pool's timeout does not include the time in a queue
+	defer over.Stop()
 	select {
 	case <-r.Done():
-	case <-over:
+	case <-over.C:
 		return r.Failure(round.ErrNoQuorum, errUnconfirmed)
 	case <-ctx.Done():
 		select {
@@ -209,7 +206,7 @@ func (h *Hold) Unlock(ctx context.Context) error {
 // hold the lock of the lease; unlockInner releases it.
 func (h *Hold) unlockInner(ctx context.Context, left time.Duration) error {
 	l := h.lease
-	l.ownership.holds = slices.DeleteFunc(l.ownership.holds, func(other holding) bool { return other == holding(h) })
+	l.ownership.removeLocked(h)
 	h.endLocked(ErrReleased)
 	view := l.m.View()
 	r := l.m.Sender.New(view, "unlock", nil)

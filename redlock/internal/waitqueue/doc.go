@@ -52,6 +52,7 @@
 // # Files
 //
 //	local.go    the local queue: which call contends, and which gets a lease that is handed off
+//	levels.go   the order of the local queue
 //	contend.go  the loop of a call that waits, and when a contender tries again
 //	acquire.go  calls that do not wait: how often they try
 //	tickets.go  the places in the masters' queues

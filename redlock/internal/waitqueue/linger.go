@@ -41,7 +41,7 @@ func (q *Queue) mayIdleLocked(l *lease.Lease) *nameQueue {
 	switch {
 	//mutant:linger-local-waiter 4= false
 	//mutant:linger-contender 3= false
-	case nq == nil, nq.holder != l, nq.contender != nil, len(nq.waiting) > 0:
+	case nq == nil, nq.holder != l, nq.contender != nil, nq.waiting.first() != nil:
 		return nil
 	//mutant:linger-recallable 3= false
 	case q.noLinger, q.lingering >= mostIdle, !q.receivingLocked():

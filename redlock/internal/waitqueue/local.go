@@ -2,7 +2,6 @@ package waitqueue
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -56,7 +55,7 @@ type Queue struct {
 type nameQueue struct {
 	holder    *lease.Lease   // nil: this Locker does not hold the name
 	contender *Call          // nil: no call of this Locker contends for the name
-	waiting   []*Call        // the local queue, by priority and then by seq
+	waiting   levels         // the local queue
 	idle      bool           // holder lingers, and the next call takes it over
 	refusal   *round.Failure // why calls must wait: heldLocally, or how the contender's last attempt failed
 	noticed   *lease.Lease   // the last lease for which OwnHold was called
@@ -81,6 +80,8 @@ type Call struct {
 	own   nameQueue     // becomes the nameQueue of a name that has none yet
 	seq   uint64        // numbers the calls in their order; also the number of the waiter
 	wake  chan struct{} // capacity 1: check again; nil until the call first waits
+
+	prev, next *Call // in its level of the local queue
 
 	waiter
 }
@@ -141,7 +142,7 @@ func (q *Queue) join(c *Call) *lease.Lease {
 		return nil
 	}
 	c.wake = make(chan struct{}, 1)
-	place := 1 + nq.insert(c)
+	place := 1 + nq.waiting.insert(c)
 	if nq.contender != nil {
 		place++
 	}
@@ -161,22 +162,6 @@ func (c *Call) signal() {
 	case c.wake <- struct{}{}:
 	default:
 	}
-}
-
-// insert puts c behind the calls of a higher priority and the earlier calls of its own priority. It returns the number
-// of calls ahead of c.
-func (nq *nameQueue) insert(c *Call) (behind int) {
-	at := len(nq.waiting)
-	for at > 0 && nq.waiting[at-1].after(c) {
-		at--
-	}
-	nq.waiting = slices.Insert(nq.waiting, at, c)
-	return at
-}
-
-// after reports whether c comes after o.
-func (c *Call) after(o *Call) bool {
-	return c.Priority < o.Priority || c.Priority == o.Priority && c.seq > o.seq
 }
 
 // sleep waits until c must check its state again, because it was signalled, the view has changed, or pause has ended.
@@ -209,13 +194,13 @@ func (q *Queue) recordFailure(c *Call, f *round.Failure) {
 // whether it did.
 func (q *Queue) yieldLocked(c *Call) bool {
 	nq := c.names
-	if len(nq.waiting) == 0 || nq.waiting[0].Priority <= c.Priority {
+	if first := nq.waiting.first(); first == nil || first.Priority <= c.Priority {
 		return false
 	}
 	q.leaveMastersLocked(c)
 	delete(q.refused, c)
 	nq.contender, c.state = nil, queued
-	nq.insert(c)
+	nq.waiting.insert(c)
 	q.promoteLocked(c.Name, nq)
 	return true
 }
@@ -230,8 +215,9 @@ func (q *Queue) leave(c *Call) waiterState {
 		nq := c.names
 		if c.state == acquiring {
 			nq.contender = nil
+		} else {
+			nq.waiting.remove(c)
 		}
-		nq.waiting = slices.DeleteFunc(nq.waiting, func(o *Call) bool { return o == c })
 		q.promoteLocked(c.Name, nq)
 		c.state = abandoned
 	}
@@ -242,11 +228,10 @@ func (q *Queue) leave(c *Call) waiterState {
 
 // promoteLocked makes the first of the local queue the contender if there is none, and removes an empty nameQueue.
 func (q *Queue) promoteLocked(name string, nq *nameQueue) {
-	switch {
+	switch c := nq.waiting.first(); {
 	case nq.holder != nil || nq.contender != nil:
-	case len(nq.waiting) > 0:
-		c := nq.waiting[0]
-		nq.waiting = slices.Delete(nq.waiting, 0, 1)
+	case c != nil:
+		nq.waiting.remove(c)
 		nq.contender, c.state = c, acquiring
 		c.signal()
 	case q.names[name] == nq:
@@ -318,14 +303,18 @@ func (q *Queue) Successor(name string, left, ttl time.Duration) *lease.Successor
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	nq := q.names[name]
-	if nq == nil || len(nq.waiting) == 0 || nq.contender != nil { // the contender comes before the other calls
+	if nq == nil || nq.contender != nil { // the contender comes before the other calls
 		return nil
 	}
-	c := nq.waiting[0]
-	if c.Fair || left < c.Terms.Least || ttl > c.Terms.TTL { // the masters would keep it for longer than the TTL of c
+	c := nq.waiting.first()
+	if c == nil || c.Fair || left < c.Terms.Least {
 		return nil
 	}
-	nq.waiting, c.state = slices.Delete(nq.waiting, 0, 1), handoff
+	if ttl > c.Terms.TTL { // the masters would keep it for longer than the TTL of c
+		return nil
+	}
+	nq.waiting.remove(c)
+	c.state = handoff
 	return &lease.Successor{First: c.Hold, Terms: c.Terms, OnHandoff: func() { q.finishHandoff(c) }}
 }
 

@@ -126,7 +126,8 @@ func TestLocalQueueMatchesTwin(t *testing.T) {
 				}
 				continue
 			}
-			if nq == nil || nq.holder != w.holder || nq.contender != w.contender || !slices.Equal(nq.waiting, w.waiting) {
+			if nq == nil || nq.holder != w.holder || nq.contender != w.contender ||
+				!slices.Equal(nq.waiting.calls(), w.waiting) {
 				t.Fatalf("seed %d, step %d: the local queue is %+v, want %+v", seed, n, nq, w)
 			}
 			for _, c := range w.waiting {

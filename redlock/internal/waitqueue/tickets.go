@@ -46,11 +46,13 @@ func (q *Queue) Releasing(l *lease.Lease) {
 	q.mu.Lock()
 	defer q.mu.Unlock() // held to the end, so that a call that ends meanwhile leaves the queues only after this join
 	nq := q.names[l.Name]
-	if l.Role() != scripts.Plain || nq == nil || len(nq.waiting) == 0 || !nq.waiting[0].Fair ||
-		!q.receivingLocked() || q.noQuorum {
+	if l.Role() != scripts.Plain || nq == nil {
 		return
 	}
-	c, m := nq.waiting[0], q.Manager
+	c, m := nq.waiting.first(), q.Manager
+	if c == nil || !c.Fair || !q.receivingLocked() || q.noQuorum {
+		return
+	}
 	view := m.View()
 	c.joined = true
 	join := scripts.Ending{Waiter: q.ticketLocked(c), Back: true, AskBallot: m.Ballots.Median(m.Clock.Now())}

@@ -36,7 +36,7 @@ func (q *Queue) Waiting() (w Waiting) {
 		count(c.names.refusal, 1)
 	}
 	for _, nq := range q.names {
-		count(nq.refusal, len(nq.waiting))
+		count(nq.refusal, nq.waiting.len())
 	}
 	return w
 }

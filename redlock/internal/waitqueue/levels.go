@@ -1,0 +1,79 @@
+package waitqueue
+
+// levels holds the calls of a local queue by priority and then by seq. The time that a call needs to join, to leave or
+// to be chosen does not depend on how many calls wait: all calls of the Locker share one mutex, and thousands of them
+// may end at one instant.
+type levels struct {
+	top *level // of the highest priority; nil if no call waits
+}
+
+// A level is the list of the calls of one priority. It is never empty.
+type level struct {
+	priority    int
+	n           int
+	first, last *Call
+	lower       *level
+}
+
+// len returns the number of calls.
+func (w levels) len() (n int) {
+	for v := w.top; v != nil; v = v.lower {
+		n += v.n
+	}
+	return n
+}
+
+// first returns the first call; nil if there is none.
+func (w levels) first() *Call {
+	if w.top == nil {
+		return nil
+	}
+	return w.top.first
+}
+
+// insert puts c behind the calls of a higher priority and the earlier calls of its own priority. It returns the number
+// of calls ahead of c.
+func (w *levels) insert(c *Call) (ahead int) {
+	at := &w.top
+	for *at != nil && (*at).priority > c.Priority {
+		ahead += (*at).n
+		at = &(*at).lower
+	}
+	v := *at
+	switch {
+	case v == nil || v.priority < c.Priority:
+		*at = &level{priority: c.Priority, n: 1, first: c, last: c, lower: v}
+		return ahead
+	case c.seq < v.first.seq: // it was the contender: the first of the level becomes the contender
+		c.next, v.first.prev, v.first = v.first, c, c
+	default: // it is the latest call
+		ahead += v.n
+		c.prev, v.last.next, v.last = v.last, c, c
+	}
+	v.n++
+	return ahead
+}
+
+// remove removes c, which must be one of the calls.
+func (w *levels) remove(c *Call) {
+	at := &w.top
+	for (*at).priority != c.Priority {
+		at = &(*at).lower
+	}
+	v := *at
+	if v.n--; v.n == 0 {
+		*at = v.lower
+		return
+	}
+	if c.prev == nil {
+		v.first = c.next
+	} else {
+		c.prev.next = c.next
+	}
+	if c.next == nil {
+		v.last = c.prev
+	} else {
+		c.next.prev = c.prev
+	}
+	c.prev, c.next = nil, nil
+}
