@@ -34,7 +34,7 @@ func TestMiniredisIsRefused(t *testing.T) {
 		t.Fatal(findings, err)
 	}
 	for _, f := range findings {
-		if f.Master == s.Addr() && strings.Contains(f.Do, "redlock/redlocktest") {
+		if f.Master == s.Addr() && strings.Contains(f.Fix, "redlock/redlocktest") {
 			return
 		}
 	}

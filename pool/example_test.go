@@ -236,11 +236,11 @@ func ExamplePool() {
 func ExampleFinding() {
 	f := pool.Finding{
 		Master: "10.0.0.1:6379", Severity: pool.Failure, About: "eviction",
-		What: "it may evict locks", Endangers: "its locks", Do: "noeviction",
+		What: "it may evict locks", Risk: "its locks", Fix: "noeviction",
 	}
 	fmt.Println(f)
 	// Output:
-	// 10.0.0.1:6379: failure: eviction: it may evict locks. It endangers: its locks. What to do: noeviction.
+	// 10.0.0.1:6379: failure: eviction: it may evict locks. Risk: its locks. Fix: noeviction.
 }
 
 func ExampleSeverity() {

@@ -26,12 +26,12 @@ type Finding struct {
 	// "version", "rights", "writes", "memory", "persistence", "replicas", "loading", "failover", "sentinels",
 	// "databases".
 	About string
-	// What states the problem, Endangers the risk, and Do the next step, with commands in backquotes.
-	What, Endangers, Do string
+	// What states the problem, Risk what it endangers, and Fix what to do, with commands in backquotes.
+	What, Risk, Fix string
 }
 
 // String returns the finding on one line.
 func (f Finding) String() string {
-	return fmt.Sprintf("%s: %s: %s: %s. It endangers: %s. What to do: %s.",
-		f.Master, f.Severity, f.About, f.What, f.Endangers, f.Do)
+	return fmt.Sprintf("%s: %s: %s: %s. Risk: %s. Fix: %s.",
+		f.Master, f.Severity, f.About, f.What, f.Risk, f.Fix)
 }

@@ -122,7 +122,7 @@ func wrap(m transport.Master) Master { return Master{m.Name, m} }
 // [OpenBuckets]. Such masters vote only if no failover can lead to two holders: see docs/guide.md.
 //
 // The port is 6379 unless given, the host localhost. A user without a colon is taken as a password, as redis-cli does.
-// Special characters in user and password are percent-encoded. [New] returns an error if rawurl is invalid.
+// Special characters in user and password percent-encoded. [New] returns an error if rawurl is invalid.
 func URL(rawurl string, opts ...Option) Master { return wrap(transport.URL(rawurl, options(opts)...)) }
 
 // FromRedisPool describes a master by an existing pool, whose DialContext, or else Dial, makes connections that then

@@ -134,7 +134,7 @@ func (a Admin) Configuration() []Configuration {
 // changed accepts any later configuration; until then it acquires nothing. Concurrent calls run one after the other.
 func (a Admin) Reconfigure(ctx context.Context, c ...Configuration) error {
 	if len(c) != len(a.l.shards) {
-		return invalid("%d configurations, and there are %d shards: give one for each", len(c), len(a.l.shards))
+		return invalid("%d configurations, but there are %d shards: give one for each", len(c), len(a.l.shards))
 	}
 	return a.l.each(func(i int, s *shard) error { return operator{s}.reconfigure(ctx, c[i]) })
 }

@@ -14,8 +14,8 @@ import (
 
 // errOrder is returned if the context owns several names of a LockAll and the requested name sorts before one of them.
 // Clients that lock in different orders could wait for each other forever. Nothing was sent.
-var errOrder = misuse("redlock: the name comes before one that this context holds by LockAll, " +
-	"so waiting for it could deadlock: lock all of them by one LockAll, or use TryLock")
+var errOrder = misuse("redlock: the name comes before one that this context holds with LockAll, " +
+	"so waiting for it could deadlock: lock all of them with one LockAll, or use TryLock")
 
 // Locks holds the locks of several names that were acquired as one. All methods are safe for concurrent use.
 type Locks struct {
@@ -30,7 +30,7 @@ func (s *Locks) finish(ctx context.Context) error {
 // takeAll implements LockAll and TryLockAll. All shards have the same defaults.
 func (l *Locker) takeAll(ctx context.Context, names []string, opts []LockOption, wait bool) (*Locks, error) {
 	if len(names) == 0 {
-		return nil, invalid("no names: LockAll needs one at least")
+		return nil, invalid("no names: LockAll needs at least one")
 	}
 	first := l.of(names[0])
 	cfg, err := first.cfg.lock.with(opts, &first.cfg)

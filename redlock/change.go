@@ -155,7 +155,7 @@ func (l operator) writeNumbers(ctx context.Context, w reconfig.Writing) error {
 				return true, nil
 			}
 			if !w.May(st) {
-				return false, errors.New("its admission record is of another change of the masters")
+				return false, errors.New("its admission record belongs to another change of the masters")
 			}
 			r.Masters, r.Next, r.Epoch = w.Record.Masters, w.Record.Next, w.Record.Epoch
 			r.Alone = max(st.Record.Alone, w.Record.Alone)
@@ -191,7 +191,7 @@ func ParseConfiguration(text []byte) (Configuration, error) {
 		return Configuration{}, invalid("invalid configuration of masters: %v", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) { // More does not detect a trailing bracket
-		return Configuration{}, invalid("text after the configuration of masters")
+		return Configuration{}, invalid("unexpected text after the configuration of masters")
 	}
 	return s, s.check()
 }

@@ -235,7 +235,7 @@ func TestInvalidConfigurationsAreRejected(t *testing.T) {
 		refused(l, redlock.Configuration{Epoch: -2, Masters: last.Masters}, "epoch -2")
 		refused(l, redlock.Configuration{Epoch: 1, Masters: first.Masters, Next: twice}, "are the same")
 		refused(l, redlock.Configuration{Epoch: 1, Masters: first.Masters, Next: []string{"ftp://x"}}, "ftp")
-		refused(l, last, "left out")
+		refused(l, last, "a step is missing")
 		refused(l, redlock.Configuration{Masters: last.Masters}, "other masters")
 		refused(l, redlock.Configuration{Epoch: 1, Masters: w.urls(0, 1, 2), Next: last.Masters}, "as the old ones")
 		refused(unguarded, both, "guard is off")

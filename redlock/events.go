@@ -164,7 +164,7 @@ const longHold = time.Hour
 
 const (
 	hintLongHold = "if its work has ended, an Unlock is missing; WithMaxHold limits the hold, and stops this warning"
-	hintOwnHold  = "to lock it again inside of that one, pass the context of that lock (Lock.Context)"
+	hintOwnHold  = "to re-enter that lock, pass its context (Lock.Context)"
 )
 
 // logLock logs a record about a lock, with how long it has been held.

@@ -176,7 +176,7 @@ func ExampleAdmin_Check() {
 	findings, err := locker.Admin().Check(context.Background())
 	for _, f := range findings {
 		if f.Severity == pool.Failure && f.About == "connection" {
-			fmt.Println(f.Master, "does not answer") // f.What, f.Endangers and f.Do have the details
+			fmt.Println(f.Master, "does not answer") // f.What, f.Risk and f.Fix have the details
 		}
 	}
 	fmt.Println(err)

@@ -280,7 +280,7 @@ func (l operator) requestRelease(ctx context.Context, name string) (heard int, e
 // forceRelease implements [Admin.ForceRelease].
 func (l operator) forceRelease(ctx context.Context, name, id string) (released int, err error) {
 	if owner, _ := scripts.LeaseLabel(id); owner == "" {
-		return 0, invalid("%.80q is no id of a grant", id)
+		return 0, invalid("%.80q is not the ID of a grant", id)
 	}
 	const op = "force release"
 	err = l.askAll(ctx, op, name, func(seen *round.Round, hs holdings) error {

@@ -63,7 +63,7 @@ func TestSelfDeadlockIsLogged(t *testing.T) {
 		w.isError(bounded.fails(time.Second), context.Canceled)
 		deadlock := w.call(context.Background(), l, "n")
 		after(1100 * time.Millisecond)
-		h.wants(w, 1, "waits for a lock of this Locker", "lock=n", "held=", "pass the context of that lock")
+		h.wants(w, 1, "waits for a lock of this Locker", "lock=n", "held=", "pass its context")
 		after(5 * time.Minute)
 		h.wants(w, 1, "waits for a lock of this Locker")
 		w.unlock(k)
@@ -441,7 +441,7 @@ func TestCommonMistakesAreExplained(t *testing.T) {
 				_, err := l.Lock(short(), "x")
 				return err
 			}, `redlock: lock "x": context deadline exceeded (held already); held by "web-1" since ` + since +
-				", a lock of this Locker: to lock it again inside of that one, pass the context of that lock (Lock.Context); " +
+				", a lock of this Locker: to re-enter that lock, pass its context (Lock.Context); " +
 				"expires in T unless extended"},
 			{"a name that another holds", func() error {
 				_, err := other.TryLock(w.Context(), "x")

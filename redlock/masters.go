@@ -269,7 +269,7 @@ func (l operator) writeOne(
 			return err
 		}
 	}
-	return errors.New("its admission record could not be changed, because others have changed it meanwhile")
+	return errors.New("its admission record could not be changed, because other clients changed it at the same time")
 }
 
 // check implements [Admin.Check] for one shard.
@@ -305,7 +305,7 @@ func (l operator) check(ctx context.Context) ([]pool.Finding, error) {
 	for _, f := range found {
 		list = append(list, pool.Finding{
 			Master: f.Master, Severity: pool.Severity(f.Severity), About: f.About,
-			What: f.What, Endangers: f.Endangers, Do: f.Do,
+			What: f.What, Risk: f.Risk, Fix: f.Fix,
 		})
 	}
 	states := l.mastersOf(view)
@@ -322,7 +322,7 @@ func (l operator) check(ctx context.Context) ([]pool.Finding, error) {
 	list = slices.DeleteFunc(list, func(f pool.Finding) bool { return l.ofWrongList(view, &f) })
 	if !view.Config.Rule.Won(l.sender.Able(view)) {
 		for i := range list {
-			list[i].Endangers = strings.Replace(list[i].Endangers, transport.FewerFailures, "no lock can be acquired", 1)
+			list[i].Risk = strings.Replace(list[i].Risk, transport.FewerFailures, "no lock can be acquired", 1)
 		}
 		list = append(list, l.quorumFinding(view, list, states, longest)...)
 	}
@@ -374,7 +374,7 @@ func (l operator) quorumFinding(
 	return []pool.Finding{{
 		Master: l.deployment(), Severity: pool.Failure, About: "quorum",
 		What:      fmt.Sprintf("%d of %d masters can grant a lock, %d are needed", able.Len(), r.N(), r.Least()),
-		Endangers: "no lock can be taken", Do: do,
+		Risk: "no lock can be acquired", Fix: do,
 	}}
 }
 
@@ -389,9 +389,9 @@ func (l *shard) deployment() string {
 // findings returns the problems of the admission of one master. guard is the max TTL of this client, and longest the
 // max TTL of the deployment. It does not report again that the master is down, or a problem that failures explains.
 func findings(m *redlockinfo.Master, guard, longest time.Duration, failures []string) (list []pool.Finding) {
-	find := func(s pool.Severity, about, what, endangers, do string) {
+	find := func(s pool.Severity, about, what, risk, fix string) {
 		list = append(list, pool.Finding{
-			Master: m.Addr, Severity: s, About: about, What: what, Endangers: endangers, Do: do,
+			Master: m.Addr, Severity: s, About: about, What: what, Risk: risk, Fix: fix,
 		})
 	}
 	const noVote = "it has no vote, so " + transport.FewerFailures
@@ -428,12 +428,12 @@ func findings(m *redlockinfo.Master, guard, longest time.Duration, failures []st
 	case m.MaxTTL == 0:
 	case m.MaxTTL < longest:
 		find(pool.Warning, "max TTL",
-			fmt.Sprintf("it accepts TTLs up to %v, another master up to %v", m.MaxTTL, longest),
-			"it has no vote on longer ones", fmt.Sprintf(admission.StepGuard, longest))
+			fmt.Sprintf("it accepts TTLs up to %v, but another master up to %v", m.MaxTTL, longest),
+			"it rejects longer TTLs", fmt.Sprintf(admission.StepGuard, longest))
 	case guard > m.MaxTTL:
 		find(pool.Notice, "max TTL",
-			fmt.Sprintf("the deployment accepts TTLs up to %v, the max TTL of this client is %v", m.MaxTTL, guard),
-			"longer TTLs are refused", fmt.Sprintf(admission.StepGuard, guard))
+			fmt.Sprintf("the deployment accepts TTLs up to %v, but the max TTL of this client is %v", m.MaxTTL, guard),
+			"longer TTLs are rejected", fmt.Sprintf(admission.StepGuard, guard))
 	}
 	return list
 }

@@ -249,7 +249,7 @@ func configure(opts []Option) (*config, error) {
 	cfg := defaultConfig()
 	for _, o := range opts {
 		if o == nil {
-			return nil, invalid("a nil option")
+			return nil, invalid("an option is nil")
 		}
 		o.applyLocker(&cfg)
 	}
@@ -287,7 +287,7 @@ func (c *config) check() error {
 		}
 	}
 	if c.log == nil {
-		return invalid("WithLogger(nil): slog.DiscardHandler is the handler of a logger that writes nothing")
+		return invalid("WithLogger(nil): to log nothing, use slog.New(slog.DiscardHandler)")
 	}
 	if c.layout != (scripts.Shard{}) {
 		if err := sharding.Check(c.layout); err != nil {
@@ -314,19 +314,19 @@ func (c *lockConfig) check(l *config) error {
 		return invalid("minimum validity %v: a TTL of %v leaves at most %v after a drift of %v",
 			c.Least, c.TTL, c.TTL-drift, drift)
 	case c.MinHold < 0:
-		return invalid("minimum hold %v is negative; 0 is none", c.MinHold)
+		return invalid("minimum hold %v is negative; 0 means none", c.MinHold)
 	case c.MinHold > longest || c.MinHold+lease.Drift(c.MinHold) > longest: // the sum may overflow for a longer MinHold
 		return invalid("minimum hold %v and its drift of %v are above %v, the longest time for which masters keep a name: "+
 			"the max TTL, or %v without the guard", c.MinHold, lease.Drift(c.MinHold), longest, maxTTL)
 	case c.Linger < 0:
 		return invalid("linger %v is negative; 0 releases the lock at its Unlock", c.Linger)
 	case c.MaxHold < 0:
-		return invalid("maximum hold %v is negative; 0 is no bound", c.MaxHold)
+		return invalid("maximum hold %v is negative; 0 means no limit", c.MaxHold)
 	case c.waitLimit < 0:
 		return invalid("a wait limit must be positive; without WithWaitLimit the context limits the wait, and TryLock " +
 			"does not wait for a holder")
 	case c.tries < 0:
-		return invalid("%d tries: 0 means until the context ends", c.tries)
+		return invalid("%d tries: must be at least 0; 0 means until the context ends", c.tries)
 	case c.Handoffs < 0 || c.Handoffs > mostHandoffs || c.HandoffTime < 0 || c.HandoffTime > mostHandoffTime:
 		return invalid("%d local hand-offs within %v: the limits are %d and %v; 0 turns them off",
 			c.Handoffs, c.HandoffTime, mostHandoffs, mostHandoffTime)
@@ -359,7 +359,7 @@ func (c *lockConfig) with(opts []LockOption, l *config) (*lockConfig, error) {
 	changed := *c
 	for _, o := range opts {
 		if o == nil {
-			return nil, invalid("a nil option")
+			return nil, invalid("an option is nil")
 		}
 		o.applyLock(&changed)
 	}
@@ -393,12 +393,12 @@ func configWarnings(c *config, first *quorum.Config, p *transport.Transport) (wa
 	for _, set := range first.Rule.Sets() { // two while the masters are changed: a majority of each is needed
 		switch n := set.Len(); {
 		case n == 1 && slices.ContainsFunc(first.Order, p.FailsOver):
-			add("one master, which others replace: no lock can be taken for the max TTL after each failover")
+			add("one master with failover: after each failover no lock can be acquired until the max TTL has passed")
 		case n == 1:
 			wait := ""
 			if addr := p.Addr(first.Order[0]); c.guard > 0 && !c.remembers(addr) {
-				wait = fmt.Sprintf("; after a restart it grants none for %v, or with WithDurableMasters, if it fsyncs every "+
-					"write, at once", max(c.guard, admission.Shortest))
+				wait = fmt.Sprintf("; after a restart it grants no locks for %v; if it fsyncs every write, WithDurableMasters "+
+					"avoids that pause", max(c.guard, admission.Shortest))
 			}
 			add("one master: locks are as safe as that one server%s", wait)
 		case n%2 == 0:
@@ -406,7 +406,7 @@ func configWarnings(c *config, first *quorum.Config, p *transport.Transport) (wa
 		}
 	}
 	if c.guard == 0 && len(first.Order) > 1 {
-		add("the restart guard is off: a master that restarts empty can give a held lock away")
+		add("the restart guard is off: a master that restarts empty can grant a held lock again")
 	}
 	return append(warnings, p.Warnings()...)
 }

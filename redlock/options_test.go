@@ -107,8 +107,8 @@ var lockOptionCases = []struct {
 	{"negative minimum hold", []LockOption{WithMinHold(-1)}, []string{"-1ns"}},
 	{"minimum hold of the max TTL", []LockOption{WithMinHold(DefaultMaxTTL)}, []string{"30s"}},
 	{"minimum hold of 292 years", []LockOption{WithMinHold(math.MaxInt64)}, []string{"2562047h47m16.854775807s"}},
-	{"nil", []LockOption{nil}, []string{"nil option"}},
-	{"nil after a valid option", []LockOption{WithTTL(time.Second), nil}, []string{"nil option"}},
+	{"nil", []LockOption{nil}, []string{"option is nil"}},
+	{"nil after a valid option", []LockOption{WithTTL(time.Second), nil}, []string{"option is nil"}},
 }
 
 // lockerOptionCases are invalid options of a Locker only.
@@ -133,7 +133,7 @@ var lockerOptionCases = []struct {
 	{"label of two lines", []Option{WithOwner("a\nb")}, []string{"control character"}},
 	{"no guard, TTL of more than a day", []Option{WithoutRestartGuard(), WithTTL(MaxTTL + 1)},
 		[]string{"TTL 24h0m0.000000001s", "24h0m0s"}},
-	{"nil", []Option{nil}, []string{"nil option"}},
+	{"nil", []Option{nil}, []string{"option is nil"}},
 }
 
 func TestNewRefusesOptionsOutOfRange(t *testing.T) {
@@ -338,8 +338,8 @@ func TestWarningsOfAllowedConfigurations(t *testing.T) {
 		opts []Option
 		want []string
 	}{
-		{1, nil, []string{"one master: locks are as safe as that one server; after a restart it grants none for 30s, or " +
-			"with WithDurableMasters"}},
+		{1, nil, []string{"one master: locks are as safe as that one server; after a restart it grants no locks for " +
+			"30s; if it fsyncs every write, WithDurableMasters"}},
 		{1, []Option{WithDurableMasters()}, []string{"one master: locks are as safe as that one server"}},
 		{1, []Option{WithoutRestartGuard()}, []string{"one master"}},
 		{3, nil, nil},
@@ -417,7 +417,7 @@ func TestWarningsOfARedisPool(t *testing.T) {
 		t.Error(err)
 	}
 	if list := l.Warnings(); len(list) != 2 || !slices.Equal(list, traced) ||
-		!strings.Contains(list[1], "not apply: MaxActive") {
+		!strings.Contains(list[1], "ignored: MaxActive") {
 		t.Errorf("the warnings are %q, and %q were traced", list, traced)
 	}
 }

@@ -64,7 +64,7 @@ func inOrder(pools []*pool.Pool) ([]*transport.Transport, error) {
 		t := p.Transport()
 		if b := t.Bucket(); b.Of > 0 {
 			if b.Of != n {
-				return nil, invalid("a pool is bucket %d of %d of a cluster, and %d pools are given", b.Number, b.Of, n)
+				return nil, invalid("a pool is bucket %d of %d of a cluster, but %d pools are given", b.Number, b.Of, n)
 			}
 			at = b.Number - 1
 		}
@@ -87,9 +87,9 @@ func newLocker(pools []*pool.Pool, opts []Option, sharded bool) (*Locker, error)
 	case err != nil:
 		return nil, err
 	case sharded && cfg.layout.Of > 0:
-		return nil, invalid("the number of a shard excludes several shards")
+		return nil, invalid("WithShard excludes several shards")
 	case len(cfg.sets) > 0 && len(cfg.sets) != len(pools):
-		return nil, invalid("WithConfiguration has %d configurations, and there are %d shards: give one for each",
+		return nil, invalid("WithConfiguration has %d configurations, but there are %d shards: give one for each",
 			len(cfg.sets), len(pools))
 	}
 	l := &Locker{}
@@ -198,7 +198,7 @@ func (l *shard) checkName(name string) error {
 		return invalid("%v", err)
 	}
 	if g := l.cfg.layout; g.Of > 0 && sharding.Pick(name, g.Of) != g.Number {
-		return invalid("%.80q belongs to shard %d of %d, and this Locker has shard %d alone",
+		return invalid("%.80q belongs to shard %d of %d, but this Locker has only shard %d",
 			name, sharding.Pick(name, g.Of), g.Of, g.Number)
 	}
 	return nil

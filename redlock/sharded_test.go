@@ -138,7 +138,7 @@ func TestShardsBeginWhenAllMastersWereSeen(t *testing.T) {
 		g := w.shards(0, 1)
 		after(5 * time.Minute)
 		_, err := g.Lock(w.Context(), in(2, 1)[0][0], redlock.WithWaitLimit(time.Second))
-		w.says(err, redlock.ErrQuarantine, "shard 1 of 2, of which none has voted yet")
+		w.says(err, redlock.ErrQuarantine, "shard 1 of 2, where no master has voted yet")
 		late.Restart(false)
 		w.noError(g.WaitReady(w.Context()))
 	})

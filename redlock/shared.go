@@ -85,7 +85,7 @@ func (k *Lock) Downgrade(ctx context.Context, opts ...LockOption) (*Lock, error)
 	l, name := k.l, k.Name()
 	return l.events.acquiring(ctx, "downgrade", name, func(stats *lease.AcquireStats) (*Lock, error) {
 		if k.hold.Lease().Role() != scripts.Writer {
-			return nil, invalid("downgrade %.80q: it is not the lock of a writer (RWLock.Lock)", name)
+			return nil, invalid("downgrade %.80q: it is not a writer's lock (RWLock.Lock)", name)
 		}
 		cfg, err := l.configOf(name, scripts.Reader, opts)
 		if err != nil {

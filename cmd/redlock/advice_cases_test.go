@@ -247,14 +247,14 @@ func serverAdvice() []adviceCase {
 			spoil: func(e *adviceEnv) { e.urls[1] = "redis+cluster://" + e.master.Addr() + "?buckets=2" }},
 		{name: "eviction", about: "eviction", what: "volatile-lru",
 			spoil: setting("maxmemory", "100mb", "maxmemory-policy", "volatile-lru")},
-		{name: "eviction without a limit", about: "eviction", what: "without a limit now",
+		{name: "eviction without a limit", about: "eviction", what: "maxmemory is not set now",
 			spoil: setting("maxmemory-policy", "allkeys-lru")},
 		{name: "eviction of a managed service", about: "eviction", what: "allkeys-lru",
 			spoil: func(e *adviceEnv) {
 				e.replace("--rename-command", "CONFIG", "", "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru")
 			},
 			apply: func(e *adviceEnv, f *printed) {
-				words := strings.Fields(f.do) // the advice is "set NAME to VALUE in the parameters ..."
+				words := strings.Fields(f.fix) // the advice is "set NAME to VALUE in the parameters ..."
 				e.replace("--rename-command", "CONFIG", "", "--maxmemory", "100mb", "--"+words[1], words[3])
 			}},
 		{name: "old", about: "version", what: "6.0", apply: plainURL,
@@ -405,8 +405,8 @@ func recordAdvice() []adviceCase {
 		{name: "quarantine", about: "quarantine", what: "in quarantine", spoil: func(e *adviceEnv) {
 			e.admin("FLUSHALL")
 		}, apply: func(e *adviceEnv, f *printed) {
-			if !strings.HasPrefix(f.do, "nothing: ") {
-				e.t.Errorf("the advice does not say that nothing is needed: %s", f.do)
+			if !strings.HasPrefix(f.fix, "nothing: ") {
+				e.t.Errorf("the advice does not say that nothing is needed: %s", f.fix)
 			}
 			if !eventuallyTrue(func() bool { return e.admin("EXISTS", "redlock:admission") == int64(1) }) {
 				e.t.Fatal("the master has not started its quarantine")
@@ -477,7 +477,7 @@ func recordAdvice() []adviceCase {
 		}, apply: func(e *adviceEnv, f *printed) {
 			list, text := e.check()
 			below := (&adviceCase{about: "eviction"}).finding(list)
-			if below == nil || !strings.HasPrefix(f.do, "follow the advice") {
+			if below == nil || !strings.HasPrefix(f.fix, "follow the advice") {
 				e.t.Fatal(text)
 			}
 			e.follow(below)

@@ -31,10 +31,10 @@ func changeAdvice() []adviceCase {
 			e.urls = old
 		}, apply: func(e *adviceEnv, f *printed) {
 			var epoch int
-			if _, err := fmt.Sscanf(f.do, "use the file of epoch %d,", &epoch); err != nil {
+			if _, err := fmt.Sscanf(f.fix, "use the file of epoch %d,", &epoch); err != nil {
 				e.t.Fatal(err)
 			}
-			_, list, _ := strings.Cut(f.do, "masters [")
+			_, list, _ := strings.Cut(f.fix, "masters [")
 			list, _, _ = strings.Cut(list, "]")
 			var urls []string
 			for addr := range strings.FieldsSeq(list) {
@@ -50,8 +50,8 @@ func changeAdvice() []adviceCase {
 			files := e.reconfigure(false)
 			e.flags, e.urls = []string{"--config", files[1]}, nil
 		}, apply: func(e *adviceEnv, f *printed) {
-			if !strings.Contains(f.do, "with the file of epoch 1:") {
-				e.t.Errorf("the advice does not name the file of epoch 1: %s", f.do)
+			if !strings.Contains(f.fix, "with the file of epoch 1:") {
+				e.t.Errorf("the advice does not name the file of epoch 1: %s", f.fix)
 			}
 			file := filepath.Join(e.master.Dir(), "epoch1.json")
 			if code, said := command("set", file); code != exitDone || !strings.Contains(said, "next") {
@@ -130,7 +130,7 @@ func sentinelAdvice() []adviceCase {
 			e.on([]string{second}, "SENTINEL", "REMOVE", "master")
 			e.on([]string{second}, "SENTINEL", "MONITOR", "master", host, at, "2")
 		}},
-		{name: "a sentinel is not named", about: "sentinels", what: "2 sentinels monitor it, and the URL lists 1",
+		{name: "a sentinel is not named", about: "sentinels", what: "2 sentinels monitor it, but the URL lists 1",
 			spoil: func(e *adviceEnv) {
 				first, second := e.sentinel(e.master.Addr(), 2, 0), e.sentinel(e.master.Addr(), 2, 0)
 				e.behind(first)
@@ -141,13 +141,13 @@ func sentinelAdvice() []adviceCase {
 				first, _, _ := strings.Cut(strings.TrimPrefix(e.urls[1], "redis+sentinel://"), "/")
 				e.behind(first, e.second)
 			}},
-		{name: "too small a quorum", about: "sentinels", what: "1 of 2 sentinels begin a failover",
+		{name: "too small a quorum", about: "sentinels", what: "1 of 2 sentinels can start a failover",
 			spoil: func(e *adviceEnv) {
 				e.behind(e.sentinel(e.master.Addr(), 1, 0), e.sentinel(e.master.Addr(), 1, 0))
 			},
 			apply: func(e *adviceEnv, f *printed) {
 				both, _, _ := strings.Cut(strings.TrimPrefix(e.urls[1], "redis+sentinel://"), "/")
-				e.on(strings.Split(both, ","), strings.Fields(inBackquotes.FindStringSubmatch(f.do)[1])...)
+				e.on(strings.Split(both, ","), strings.Fields(inBackquotes.FindStringSubmatch(f.fix)[1])...)
 			}},
 	}
 }
@@ -207,7 +207,7 @@ func stoppingAdvice() []adviceCase {
 			watched("min-replicas-max-lag", "3")(e)
 			_ = e.replica.Pause()
 		}, apply: func(e *adviceEnv, _ *printed) { _ = e.replica.Resume() }},
-		{name: "its replica is not in step", about: "replicas", what: "is not in step yet", spoil: func(e *adviceEnv) {
+		{name: "its replica is not in step", about: "replicas", what: "has not synchronized yet", spoil: func(e *adviceEnv) {
 			setting("repl-diskless-sync", "yes", "repl-diskless-sync-delay", "600")(e)
 			watched()(e)
 		}, apply: func(e *adviceEnv, _ *printed) { setting("repl-diskless-sync-delay", "0")(e) }},

@@ -60,7 +60,7 @@ type adviceEnv struct {
 // A printed is a finding as check prints it.
 type printed struct {
 	masters                              []string
-	severity, about, what, endangers, do string
+	severity, about, what, risk, fix string
 }
 
 var (
@@ -104,7 +104,7 @@ func (c *adviceCase) finding(list []printed) *printed {
 // Redis are sent to the servers that the advice names after them, or to the masters of the finding.
 func (e *adviceEnv) follow(f *printed) {
 	e.t.Helper()
-	for _, m := range inBackquotes.FindAllStringSubmatch(f.do, -1) {
+	for _, m := range inBackquotes.FindAllStringSubmatch(f.fix, -1) {
 		words := strings.Fields(m[1])
 		if words[0] == "redlock" {
 			if code, said := command(slices.Concat(words[1:], []string{"--yes"}, e.urls)...); code == exitUsage {
@@ -227,9 +227,9 @@ func TestAdviceOfCheckIsSafe(t *testing.T) {
 					t.Fatalf("there is no finding about %s with %q:\n%s", c.about, c.what, text)
 				}
 				mu.Lock()
-				said = append(said, f.do)
+				said = append(said, f.fix)
 				mu.Unlock()
-				t.Log(f.do)
+				t.Log(f.fix)
 				if c.apply != nil {
 					c.apply(e, f)
 				} else {
@@ -241,11 +241,11 @@ func TestAdviceOfCheckIsSafe(t *testing.T) {
 					return c.finding(list) == nil
 				}
 				if c.stays {
-					if !strings.HasPrefix(f.do, "nothing: ") && !strings.HasPrefix(f.do, "decide ") {
-						t.Errorf("the advice requests an action, want it to begin with nothing or decide: %s", f.do)
+					if !strings.HasPrefix(f.fix, "nothing: ") && !strings.HasPrefix(f.fix, "decide ") {
+						t.Errorf("the advice requests an action, want it to begin with nothing or decide: %s", f.fix)
 					}
 				} else if !eventuallyTrue(gone) {
-					t.Errorf("the finding remains after the advice %q was followed:\n%s", f.do, text)
+					t.Errorf("the finding remains after the advice %q was followed:\n%s", f.fix, text)
 				}
 				e.lives()
 			})

@@ -191,7 +191,7 @@ func findingsText(list []pool.Finding) (text string) {
 			return true
 		})
 		text += fmt.Sprintf("%s: %v: %s\n    %s\n    risk: %s\n    fix: %s\n",
-			strings.Join(masters, ", "), f.Severity, f.About, f.What, f.Endangers, f.Do)
+			strings.Join(masters, ", "), f.Severity, f.About, f.What, f.Risk, f.Fix)
 	}
 	return text
 }

@@ -29,12 +29,12 @@ type (
 		Status   int           `json:"status"`
 	}
 	jsonFinding struct {
-		Master    string `json:"master"`
-		Severity  string `json:"severity"`
-		About     string `json:"about"`
-		What      string `json:"what"`
-		Endangers string `json:"endangers"`
-		Do        string `json:"do"`
+		Master   string `json:"master"`
+		Severity string `json:"severity"`
+		About    string `json:"about"`
+		What     string `json:"what"`
+		Risk     string `json:"risk"`
+		Fix      string `json:"fix"`
 	}
 	jsonChange struct {
 		Epoch    int64        `json:"epoch"`
@@ -68,7 +68,7 @@ func jsonMasters(list []redlockinfo.Master) []jsonMaster {
 func jsonFindings(verdict string, list []pool.Finding, status int) jsonCheck {
 	out := jsonCheck{CanLock: verdict, Findings: make([]jsonFinding, 0, len(list)), Status: status}
 	for _, f := range list {
-		out.Findings = append(out.Findings, jsonFinding{f.Master, f.Severity.String(), f.About, f.What, f.Endangers, f.Do})
+		out.Findings = append(out.Findings, jsonFinding{f.Master, f.Severity.String(), f.About, f.What, f.Risk, f.Fix})
 	}
 	return out
 }

@@ -292,7 +292,7 @@ func TestGuardRaisesTheGuardTime(t *testing.T) {
 	}
 	f.call(exitDone, "max TTL 10s", "admit", "-guard", "10s")
 	f.call(exitDone, "locks can be acquired: yes, and one more master may fail\n", "check")
-	f.call(exitDone, "the deployment accepts TTLs up to 10s, the max TTL of this client is 20s", "check", "-guard", "20s")
+	f.call(exitDone, "the deployment accepts TTLs up to 10s, but the max TTL of this client is 20s", "check", "-guard", "20s")
 	f.call(exitDone, `unknown master "nobody:1"`, "check", "-durable", "nobody:1")
 }
 

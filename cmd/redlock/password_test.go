@@ -130,10 +130,10 @@ func TestSourcesOfThePasswordExcludeEachOther(t *testing.T) {
 	t.Parallel()
 	f := &restrictedDeployment{&deployment{t: t, urls: []string{"redis://127.0.0.1:1"}}, t.TempDir()}
 	for want, settings := range map[string]map[string]any{
-		"exclude each other":                   {"password": "secret-word", "passwordFile": "f"},
-		"exclude each other: give one of them": {"passwordFile": "secret-word", "passwordCommand": []string{"c"}},
-		"names no program":                     {"passwordCommand": []string{}},
-		"names no program\n":                   {"passwordCommand": []string{"", "secret-word"}},
+		"exclude each other":                  {"password": "secret-word", "passwordFile": "f"},
+		"exclude each other: use one of them": {"passwordFile": "secret-word", "passwordCommand": []string{"c"}},
+		"names no program":                    {"passwordCommand": []string{}},
+		"names no program\n":                  {"passwordCommand": []string{"", "secret-word"}},
 	} {
 		fails(t, want, "secret-word", "status", "--config", f.config(settings))
 	}

@@ -87,7 +87,7 @@ func TestQuarantineKeepsRecordsOfAnotherShard(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "shard.json")
 	write := func(v any) { t.Helper(); writeJSON(t, path, v) }
 	write(map[string]any{"shard": "2/3", "masters": f.urls[3:]})
-	call(t, exitNoQuorum, "shard 2 of 3, of which none has voted yet", "admit", "--timeout", "2s", "--config", path)
+	call(t, exitNoQuorum, "shard 2 of 3, where no master has voted yet", "admit", "--timeout", "2s", "--config", path)
 	call(t, exitNoQuorum, "it has shard 2 of 2, and the record of this master has shard 2 of 3",
 		append([]string{"admit", "--timeout", "2s"}, urls...)...)
 	for i := range 3 {

@@ -16,7 +16,7 @@ type Shard = redlock.Configuration
 
 func (c *Config) checkShards() error {
 	if len(c.Shards) > 0 && (len(c.Masters) > 0 || c.Shard != "") {
-		return errors.New(`"shards" and "masters" (or "shard") exclude each other: give one, not both`)
+		return errors.New(`"shards" and "masters" (or "shard") exclude each other: use one of them`)
 	}
 	if c.Shard == "" {
 		return nil

@@ -32,7 +32,7 @@ func (c *Config) checkPassword() error {
 	}
 	switch {
 	case given > 1:
-		return errors.New("password, passwordFile and passwordCommand exclude each other: give one of them")
+		return errors.New("password, passwordFile and passwordCommand exclude each other: use one of them")
 	case c.PasswordCommand != nil && (len(c.PasswordCommand) == 0 || c.PasswordCommand[0] == ""):
 		return errors.New("passwordCommand names no program")
 	}

@@ -69,7 +69,7 @@ elseif mode == 'import' and not replaces then return {5, left, fence, now}
 elseif left ~= -2 and not replaces then
   -- A lock has one field, with at most 1 KiB of value. The hash of another program may be large, and is not read.
   local held = call('HLEN', lock) == 1 and call('HSCAN', lock, 0)[2]
-  if not held or #held[1] + #held[2] > 1500 then return redis.error_reply('WRONGTYPE the hash is no lock') end
+  if not held or #held[1] + #held[2] > 1500 then return redis.error_reply('WRONGTYPE the hash is not a lock') end
   if string.find(held[2], '^%d+~') then publish(held[1], '') end
   held[2] = string.match(held[2], '^%S+ %S+ %S+') or held[2] -- omit the value
   return {2, left, 0, held, join(waiter, rank, asked), fence, now}
@@ -77,8 +77,8 @@ elseif queued and mode == 'acquire' then
   local counts = wake(waiter, rank)
   if counts then return {2, math.ceil(counts / 1000), 1, {}, join(waiter, rank, asked), fence, now} end
 end
--- A quarantine lasts at least two windows. After it, every ballot that a master can have accepted before is stale, even
--- a ballot of exactly now - 15 s.
+-- A quarantine lasts at least two windows, so at its end each ballot that the master may have accepted earlier is
+-- stale, even one of exactly now - window.
 if asked <= top or asked <= now - window then return {3, join(waiter, rank, asked), fence, now} end
 -- A single ballot may follow a fence that is itself ahead: after clocks that were ahead are corrected, no client waits.
 local latest = (asked == ballot and math.max(now, top) or now) + window

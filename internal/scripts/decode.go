@@ -187,7 +187,7 @@ func (f *fields) text() string {
 	case string:
 		return v
 	default:
-		f.fail("unexpected %T instead of a text", v)
+		f.fail("unexpected %T instead of a string", v)
 		return ""
 	}
 }

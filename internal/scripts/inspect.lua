@@ -14,7 +14,7 @@ if left ~= -2 then
   local size = redis.pcall('HLEN', KEYS[1])
   if size == 1 then fields = call('HSCAN', KEYS[1], 0)[2] end
   if type(size) == 'number' then
-    if size ~= 1 or #fields[1] + #fields[2] > 1500 then return redis.error_reply('WRONGTYPE the hash is no lock') end
+    if size ~= 1 or #fields[1] + #fields[2] > 1500 then return redis.error_reply('WRONGTYPE the hash is not a lock') end
   else
     shares = call('ZRANGEBYSCORE', KEYS[1], string.format('(%.0f', now), '+inf', 'WITHSCORES', 'LIMIT', 0, 100)
     if shares[1] then number = call('ZCARD', KEYS[1]) - call('ZRANK', KEYS[1], shares[1]) end

@@ -43,14 +43,14 @@ func script(name, sha string, once bool) *frame.Script {
 
 // The scripts. They are read-only.
 var (
-	Acquire = script("acquire", "63d26a4a69ae5673fb4ee3d1acbd1ab846bdc7e9", true)
+	Acquire = script("acquire", "64a3eb817e2838b05615749f90eca0c68dcbac2e", true)
 	Extend  = script("extend", "e2718f5e49840ada8a243e32a5cc36fcd8532dbb", false)
 	Release = script("release", "f3cc8115a4e36f87775bf25ce6711b6ed222651e", false)
-	Inspect = script("inspect", "42cf83ead4a0402f06dc661b894491b08c15d56a", false)
+	Inspect = script("inspect", "d7111f5124dae71b03685ab85828611eb5919028", false)
 	Admit   = script("admit", "49b39f797e93888dba5524199385df85366eec40", false)
 
 	// Scripts of readers-writer locks.
-	SharedAcquire = script("shared acquire", "612a5883610188d53de4563f925578ddaa8e5efd", true)
+	SharedAcquire = script("shared acquire", "f036d66d181138632a76d42f8cac204b389751fc", true)
 	SharedExtend  = script("shared extend", "5b5aacfbf4d2ada58fe6039063712a0d7bb827c3", false)
 	SharedRelease = script("shared release", "659ea8ca41e94fd616e491f2d7ed44fa4ae5c531", false)
 )

@@ -63,8 +63,8 @@ end
 if refused then
   return {2, math.ceil(wait / 1000), free, held and {held, '1'} or {}, join(waiter, rank, first), fence, now}
 end
--- A quarantine lasts at least two windows. After it, every ballot that a master can have accepted before is stale, even
--- a ballot of exactly now - 15 s.
+-- A quarantine lasts at least two windows, so at its end each ballot that the master may have accepted earlier is
+-- stale, even one of exactly now - window.
 if first <= top or first <= now - window then return {3, join(waiter, rank, first), fence, now} end
 -- A single ballot may follow a fence that is itself ahead: after clocks that were ahead are corrected, no client waits.
 local latest = now + window

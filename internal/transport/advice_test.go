@@ -39,20 +39,20 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		name, url, want string
 		opts            []Option
 	}{
-		{"no password", withPassword.url(), "NOAUTH|name the password in the URL, or by WithCredentials", nil},
+		{"no password", withPassword.url(), "NOAUTH|set the password in the URL, or with WithCredentials", nil},
 		{"wrong password", "redis://:wrong@" + withPassword.addr, "WRONGPASS|the user and the password of this master", nil},
 		{"unknown user", "redis://nobody:wrong@" + withPassword.addr, "WRONGPASS|the user and the password", nil},
 		{"password if there is none", "redis://u:wrong@" + plain.addr, "the user and the password of this master", nil},
 		{"password for no user", "redis://:wrong@" + plain.addr, "without any password", nil},
-		{"max clients", full.url(), "end a program without locks that has many connections there", nil},
+		{"max clients", full.url(), "stop a program that holds no locks and has many connections there", nil},
 		{"proxy", proxy.url(), "this seems to be a proxy, which answers no INFO", nil},
-		{"busy", busy.url(), "a script runs there: end it by `SCRIPT KILL`",
+		{"busy", busy.url(), "a script is running there: end it with `SCRIPT KILL`",
 			[]Option{WithDialTimeout(10 * time.Second)}},
 		{"TLS to a plain port", "rediss://" + plain.addr, "use redis:// instead of rediss://",
 			[]Option{WithDialTimeout(time.Second)}},
 		{"plain to a TLS port", "redis://" + secure, "if the port is one for TLS, use rediss://", nil},
-		{"unknown authority", "rediss://" + secure, "set the authority that has signed the certificate", nil},
-		{"other name", "rediss://" + secure, "name the master by a name in its certificate",
+		{"unknown authority", "rediss://" + secure, "set the certificate authority that signed its certificate", nil},
+		{"other name", "rediss://" + secure, "use a host name that is in its certificate",
 			[]Option{WithTLSConfig(&tls.Config{ServerName: "elsewhere"})}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

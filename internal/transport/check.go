@@ -34,8 +34,8 @@ type Finding struct {
 	// "version", "rights", "writes", "memory", "persistence", "replicas", "loading", "failover", "sentinels",
 	// "databases".
 	About string
-	// What states the problem, Endangers the risk, and Do the next step, with commands in backquotes.
-	What, Endangers, Do string
+	// What states the problem, Risk what it endangers, and Fix what to do, with commands in backquotes.
+	What, Risk, Fix string
 }
 
 // A Right is a command that the user of a client needs on a master.
@@ -213,7 +213,7 @@ func (f *facts) questions(cfg *Config, opts *CheckOptions) (list []wire.Question
 			pair, _ := redis.StringMap(reply, nil)
 			switch value := pair[s[0]]; value {
 			case "":
-				f.denied = fmt.Sprintf("CONFIG GET %s is answered by %.120q", s[0], string(refused))
+				f.denied = fmt.Sprintf("unexpected reply to CONFIG GET %s: %.120q", s[0], string(refused))
 			case s[1]:
 			default:
 				f.wrong = append(f.wrong, fmt.Sprintf("%s is %s, not %s", s[0], value, s[1]))

@@ -15,8 +15,8 @@ import (
 
 // The rules of [Transport.Check] are functions of the facts and do no I/O.
 
-func (f *facts) find(s Severity, about, what, endangers, do string) {
-	f.findings = append(f.findings, Finding{f.name, s, about, what, endangers, do})
+func (f *facts) find(s Severity, about, what, risk, fix string) {
+	f.findings = append(f.findings, Finding{f.name, s, about, what, risk, fix})
 }
 
 // judge applies the rules that need no data of other masters.
@@ -41,7 +41,7 @@ func (f *facts) judge(opts *CheckOptions) {
 	//mutant:other-databases = false
 	if len(f.databases) > 0 {
 		f.find(Warning, "databases",
-			fmt.Sprintf("other databases have an admission record of the prefix %q, too: %v", opts.Prefix, f.databases),
+			fmt.Sprintf("other databases also have an admission record with the prefix %q: %v", opts.Prefix, f.databases),
 			"clients that use different databases can hold a lock of the same name at once",
 			fmt.Sprintf(stepDatabases, f.databases[0], opts.Record))
 	}
@@ -64,21 +64,21 @@ func (f *facts) state(opts *CheckOptions) {
 		switch u.About {
 		case "role":
 			u.What += fmt.Sprintf(", a replica of %s:%s", f.text["master_host"], f.text["master_port"])
-			if u.Do = stepMaster; opts.Admitted {
-				u.Do = stepPromote
+			if u.Fix = stepMaster; opts.Admitted {
+				u.Fix = stepPromote
 			}
 		case "eviction":
-			u.Do = f.set("maxmemory-policy", "noeviction")
+			u.Fix = f.set("maxmemory-policy", "noeviction")
 		}
-		f.find(u.Severity, u.About, u.What, u.Endangers, u.Do)
+		f.find(u.Severity, u.About, u.What, u.Risk, u.Fix)
 	}
 	if f.text["rdb_last_bgsave_status"] == "err" && fault.Code(f.write) != "MISCONF" {
-		f.find(Warning, "writes", "its last snapshot has failed (rdb_last_bgsave_status:err)",
-			"with stop-writes-on-bgsave-error yes, the default, it takes no writes, and "+noVote, stepSnapshot)
+		f.find(Warning, "writes", "its last snapshot failed (rdb_last_bgsave_status:err)",
+			"with stop-writes-on-bgsave-error yes, the default, it rejects writes, and "+noVote, stepSnapshot)
 	}
 	if f.text["aof_last_write_status"] == "err" {
 		f.find(Failure, "persistence", "it cannot write its append-only file (aof_last_write_status:err)",
-			"it takes no writes, and "+noVote, stepFile)
+			"it rejects writes, and "+noVote, stepFile)
 	}
 }
 
@@ -96,13 +96,13 @@ func (f *facts) eviction() {
 	switch {
 	case policy == "noeviction" || policy == "":
 	case limit == 0:
-		f.find(Notice, "eviction", fmt.Sprintf("its maxmemory-policy is %q, without a limit now", policy),
-			"once maxmemory is set, keys of locks may be evicted, and the master is refused",
+		f.find(Notice, "eviction", fmt.Sprintf("its maxmemory-policy is %q, but maxmemory is not set now", policy),
+			"once maxmemory is set, lock keys may be evicted, so the master is refused",
 			f.set("maxmemory-policy", "noeviction"))
 	case f.cfg.allowEviction:
 		f.find(Warning, "eviction",
 			fmt.Sprintf("its maxmemory-policy is %q with maxmemory %d, allowed by AllowEviction", policy, limit),
-			"if a lock is evicted on one master of a majority, a second client can take it without notice",
+			"if a lock is evicted on one master of its majority, a second client can acquire it unnoticed",
 			f.set("maxmemory-policy", "noeviction"))
 	}
 }
@@ -134,7 +134,7 @@ func (f *facts) memory() {
 	used, limit := number(f.text["used_memory"]), f.info.MaxMemory
 	if limit > 0 && used >= limit/10*9 && fault.Code(f.write) != "OOM" {
 		f.find(Warning, "memory", fmt.Sprintf("it uses %d of %d bytes of maxmemory", used, limit),
-			"soon it cannot grant locks", f.moreMemory())
+			"it will soon be unable to grant locks", f.moreMemory())
 	}
 }
 
@@ -162,7 +162,7 @@ func (f *facts) replicas(opts *CheckOptions) {
 	}
 	f.find(severity, "replicas", fmt.Sprintf("it has %d replicas", f.info.Replicas),
 		"a promoted replica lacks the last writes: a second client may get a held lock, unless the restart "+
-			"guard is on; then the master has no vote for the max TTL",
+			"guard is on; then the master does not vote until the max TTL has passed",
 		fmt.Sprintf(stepReplicas, strings.Join(list, ", ")))
 }
 
@@ -185,7 +185,7 @@ func (f *facts) writes() {
 	case code == "NOREPLICAS":
 		do = f.set("min-replicas-to-write", "0")
 	}
-	f.find(Failure, "writes", fmt.Sprintf("it refuses a write: %.200s", string(f.write)), noVote, do)
+	f.find(Failure, "writes", fmt.Sprintf("it rejected a write: %.200s", string(f.write)), noVote, do)
 }
 
 func (f *facts) rights(prefix string) {
@@ -193,7 +193,7 @@ func (f *facts) rights(prefix string) {
 	for _, r := range f.lacking {
 		//mutant:loaded-or-sent 2= false
 		if r.Probe[0] == "EVAL" && !f.noLoad {
-			r.Lacking = "after SCRIPT FLUSH it has no vote until it is reconnected"
+			r.Lacking = "after SCRIPT FLUSH it cannot vote until the client reconnects"
 		}
 		if r.Probe[0] == "SCRIPT" && f.noEval {
 			r.Lacking = ""
@@ -221,7 +221,7 @@ func (f *facts) rights(prefix string) {
 	if len(needed) > 0 {
 		f.find(Failure, "rights",
 			fmt.Sprintf("the user %q may not, on keys %s:*: %s", f.user, prefix, strings.Join(needed, ", ")),
-			"no lock can be taken or kept there, so "+noVote, do)
+			"no lock can be acquired or extended there, so "+noVote, do)
 	}
 	if len(useful) > 0 {
 		f.find(Warning, "rights",
@@ -249,7 +249,7 @@ func (f *facts) persistence() {
 		why = "it is declared durable, so it votes at once after a restart"
 	}
 	f.find(Failure, "persistence", strings.Join(f.wrong, "; ")+"; and "+why,
-		"a restart loses held locks, and a second client may get them", strings.Join(f.durables, "; "))
+		"a restart loses held locks, and a second client may acquire them", strings.Join(f.durables, "; "))
 }
 
 // compare checks master i against the others: whether it is the same server as one of them, and its clock.
@@ -285,7 +285,7 @@ func (f *facts) clock(off int64) {
 		f.find(Failure, "clock", fmt.Sprintf("%s, more than %v", what, skew.Window),
 			"it refuses the ballots of all clients, and after a restart it is never admitted; "+FewerFailures, stepSetTime)
 	case skew.Risky(away):
-		f.find(Warning, "clock", fmt.Sprintf("%s; clocks that NTP corrects agree within %v", what, skew.Agree),
+		f.find(Warning, "clock", fmt.Sprintf("%s; clocks synchronized by NTP agree within %v", what, skew.Agree),
 			fmt.Sprintf("at %v it loses its vote", skew.Window), stepClock)
 	}
 }

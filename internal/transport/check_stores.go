@@ -16,13 +16,14 @@ func (f *facts) failsOver(rule promotion) {
 	switch {
 	case what == "":
 		f.find(Notice, "failover", fmt.Sprintf("a replica replaces it after %v of silence", rule.after),
-			"after a failover it has no vote for the max TTL; locks with a majority of other masters are kept", stepFailover)
+			"after a failover it does not vote until the max TTL has passed; locks held on a majority of other masters "+
+				"survive", stepFailover)
 	case f.cfg.twoHolders:
 		f.find(Warning, "failover", what+"; two holders are allowed (AllowTwoHolders)",
-			"while it is partitioned away with some clients, a lock may have two holders", do)
+			"while a partition isolates it with some clients, a lock may have two holders", do)
 	default:
-		f.find(Failure, "failover", what, "partitioned away, it would grant locks that the promoted one grants too, "+
-			"so "+noVote+"; allow=two-holders in its URL accepts that", do)
+		f.find(Failure, "failover", what, "when partitioned away, it would grant locks that the promoted replica grants "+
+			"too, so "+noVote+"; allow=two-holders in its URL accepts that", do)
 	}
 }
 
@@ -36,7 +37,7 @@ func (f *facts) sentinels() (rule promotion, ok bool) {
 	for _, a := range f.answers {
 		if a.Err != nil {
 			f.find(Warning, "sentinels", fmt.Sprintf("its sentinel %s does not know its address: %v", a.Addr, a.Err),
-				"if one more is down, clients cannot find the new master after a failover", stepSentinel)
+				"if one more sentinel is down, clients cannot find the new master after a failover", stepSentinel)
 		} else if !slices.Contains(places, a.Value.Addr) {
 			places = append(places, a.Value.Addr)
 		}
@@ -46,15 +47,15 @@ func (f *facts) sentinels() (rule promotion, ok bool) {
 	}
 	if len(places) > 1 {
 		f.find(Warning, "sentinels", fmt.Sprintf("its sentinels disagree about its address: %q; the latest failover says %s",
-			places, best.Addr), "clients may be led to the old master", stepDisagree)
+			places, best.Addr), "clients may connect to the old master", stepDisagree)
 	}
 	if best.Sentinels != len(f.answers) {
-		f.find(Warning, "sentinels", fmt.Sprintf("%d sentinels monitor it, and the URL lists %d", best.Sentinels,
-			len(f.answers)), "the others may promote a replica without notice", stepNameAll)
+		f.find(Warning, "sentinels", fmt.Sprintf("%d sentinels monitor it, but the URL lists %d", best.Sentinels,
+			len(f.answers)), "the unlisted ones may promote a replica unnoticed", stepNameAll)
 	}
 	if best.Quorum <= best.Sentinels/2 {
-		f.find(Notice, "sentinels", fmt.Sprintf("%d of %d sentinels begin a failover", best.Quorum, best.Sentinels),
-			"after an unnecessary failover it has no vote for the max TTL", fmt.Sprintf(stepQuorum,
+		f.find(Notice, "sentinels", fmt.Sprintf("%d of %d sentinels can start a failover", best.Quorum, best.Sentinels),
+			"after an unnecessary failover it does not vote until the max TTL has passed", fmt.Sprintf(stepQuorum,
 				f.cfg.failover.finder.Name, best.Sentinels/2+1))
 	}
 	return promotion{best.Replicas, best.DownAfter}, true
@@ -65,11 +66,11 @@ func (f *facts) behind() {
 	for i := range f.info.Replicas {
 		lag, ok := lagOf(f.text, i)
 		if !ok {
-			f.find(Warning, "replicas", fmt.Sprintf("its replica %d is not in step yet (%s)", i, f.text[replica(i)]),
-				"while it is not, the master takes no locks", stepWait)
+			f.find(Warning, "replicas", fmt.Sprintf("its replica %d has not synchronized yet (%s)", i, f.text[replica(i)]),
+				"until then the master grants no locks", stepWait)
 		} else if lag > 2*time.Second {
 			f.find(Warning, "replicas", fmt.Sprintf("its replica %d was last seen %v ago", i, lag),
-				"beyond min-replicas-max-lag the master takes no locks", stepSilent)
+				"beyond min-replicas-max-lag the master grants no locks", stepSilent)
 		}
 	}
 }

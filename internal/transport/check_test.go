@@ -165,7 +165,7 @@ func TestCheckGrantsMissingRightsOnly(t *testing.T) {
 	s := startServer(t)
 	s.do("ACL", "SETUSER", "app", "on", "nopass", "~*", "&*", "+@all", "-hset")
 	said := finding(t, open(t, []string{"redis://app:any@" + s.addr}), "rights")
-	if len(said) != 1 || !strings.Contains(said[0].Do, "`ACL SETUSER app +hset`") {
+	if len(said) != 1 || !strings.Contains(said[0].Fix, "`ACL SETUSER app +hset`") {
 		t.Errorf("the findings are %v", said)
 	}
 }

@@ -48,7 +48,7 @@ func OpenBuckets(urls []string, opts ...Option) ([]*Transport, error) {
 			continue
 		}
 		if of != 0 && of != m.buckets {
-			return nil, fault.Invalid("one cluster has %d buckets, another %d: the numbers must be equal", of, m.buckets)
+			return nil, fault.Invalid("one cluster has %d buckets, another %d: the counts must be equal", of, m.buckets)
 		}
 		of = m.buckets
 	}
@@ -167,7 +167,7 @@ func (s *stopping) slotQuestions(tag string) []wire.Question {
 
 // errMoving is the reason why a bucket does not vote while its slot is being moved: the locks in the slot migrate one
 // by one.
-var errMoving = errors.New("its hash slot is being moved: locks leave it one by one")
+var errMoving = errors.New("its hash slot is being migrated: lock keys leave it one by one")
 
 // leaving reports whether err means that the slot is being moved, or has moved. The locks in the slot may then be
 // lost, even if the same node owns the slot again afterwards.
@@ -185,7 +185,7 @@ func readNodes(text string, slot int) (replicas int, moving bool, err error) {
 	for line := range strings.Lines(text) {
 		words := strings.Fields(line)
 		if len(words) < 8 {
-			return 0, false, fmt.Errorf("CLUSTER NODES: a line has %d words", len(words))
+			return 0, false, fmt.Errorf("CLUSTER NODES: a line has %d fields, want at least 8", len(words))
 		}
 		masters[words[3]]++
 		if strings.Contains(words[2], "myself") {
@@ -194,7 +194,7 @@ func readNodes(text string, slot int) (replicas int, moving bool, err error) {
 		}
 	}
 	if self == "" {
-		return 0, false, errors.New("CLUSTER NODES: the node does not name itself")
+		return 0, false, errors.New("CLUSTER NODES: no line has the flag myself")
 	}
 	return masters[self], moving, nil
 }

@@ -38,8 +38,8 @@ func TestEachBucketHasItsPool(t *testing.T) {
 		{[]string{"redis+cluster://n1/3?buckets=2"}, "number of buckets"},
 		{[]string{"redis+cluster://n1?buckets=2&db=1"}, `"db"`},
 		{[]string{"redis+cluster://?buckets=2"}, "one of its hosts"},
-		{[]string{"redis+cluster://u:secret@n1?buckets=2&allow=all"}, "allow is two-holders"},
-		{[]string{"redis+cluster://n1?buckets=2", "redis+cluster://n2?buckets=3"}, "numbers must be equal"},
+		{[]string{"redis+cluster://u:secret@n1?buckets=2&allow=all"}, "allow must be two-holders"},
+		{[]string{"redis+cluster://n1?buckets=2", "redis+cluster://n2?buckets=3"}, "counts must be equal"},
 		{[]string{"redis://n1"}, "no master is a cluster"},
 		{[]string{"redis+clusters://n1"}, "redis+cluster"},
 	} {

@@ -67,7 +67,7 @@ func (s *stopping) take(settings map[string]string, err error) {
 	s.replicas = int(number(settings["min-replicas-to-write"]))
 	s.lag = time.Duration(number(settings["min-replicas-max-lag"])) * time.Second
 	if err == nil && len(settings) < 2 {
-		err = fmt.Errorf("it has no min-replicas-to-write")
+		err = fmt.Errorf("the reply lacks min-replicas-to-write or min-replicas-max-lag")
 	}
 	s.err = err
 }
@@ -86,10 +86,10 @@ func (s *stopping) danger(rule promotion, i *Info, user string) (what, do string
 	case s.err != nil:
 		return fmt.Sprintf("its min-replicas-to-write cannot be read (%v)", s.err), fmt.Sprintf(stepConfig, user)
 	case s.replicas < replicas:
-		return fmt.Sprintf("its min-replicas-to-write is %d, and it has %d replicas of which any may be promoted",
+		return fmt.Sprintf("its min-replicas-to-write is %d, but it has %d replicas, any of which may be promoted",
 			s.replicas, replicas), fmt.Sprintf(stepAll, "min-replicas-to-write", replicas)
 	case longest < time.Second:
-		return fmt.Sprintf("a replica is promoted after %v of silence, and a master notices only within 3s that it is cut "+
+		return fmt.Sprintf("a replica is promoted after %v of silence, but a master may need 3s to notice that it is cut "+
 			"off", rule.after), stepDownAfter
 	case s.lag <= 0 || s.lag > longest:
 		return fmt.Sprintf("its min-replicas-max-lag is %v, and a replica is promoted after %v of silence: it must be from "+
@@ -111,8 +111,8 @@ func (s *stopping) alone(fields map[string]string) error {
 	if near >= s.replicas {
 		return nil
 	}
-	return fault.Refused(fmt.Sprintf("%d replicas reported to it within %v, and it grants locks only with %d "+
-		"(min-replicas-to-write): it may be partitioned away, and a replica promoted", near, s.lag, s.replicas))
+	return fault.Refused(fmt.Sprintf("%d replicas reported to it within %v, but it grants locks only with %d "+
+		"(min-replicas-to-write): it may be partitioned away, and a replica may have been promoted", near, s.lag, s.replicas))
 }
 
 // replica returns the name of the INFO field about replica i.

@@ -66,7 +66,7 @@ func FuzzInfo(f *testing.F) {
 		read[0].judge(&CheckOptions{})
 		compare(read, 0)
 		for _, f := range read[0].findings {
-			if f.What == "" || f.Endangers == "" || f.Do == "" {
+			if f.What == "" || f.Risk == "" || f.Fix == "" {
 				t.Fatalf("a field of the finding is empty: %#v", f)
 			}
 		}

@@ -26,7 +26,7 @@ func (s *session) greet(c *wire.Conn) (op string, err error) {
 			return op, err
 		}
 	}
-	return "info", fault.Timeout("its identity arrived only after %v, twice", s.age())
+	return "info", fault.Timeout("its reply to INFO took %v, too long a second time", s.age())
 }
 
 const backlogTTL = "repl-backlog-ttl"
@@ -97,7 +97,7 @@ func (cfg *Config) readInfo(asked clock.Instant, reply any) (i Info, fields map[
 	case fault.IsCode(err, "NOPERM"):
 		user := cfg.userName()
 		return i, nil, fault.New(fmt.Sprintf("refused: the user %q may not run INFO (%v): without INFO no client can know "+
-			"whether this master has restarted and lost locks, so it gets no vote; INFO is in the category @dangerous, "+
+			"whether this master has restarted and lost locks, so it cannot vote; INFO is in the category @dangerous, "+
 			"grant it by ACL SETUSER %s +info", user, err, user), fault.ErrRefused, err)
 	case fault.IsCode(err, "NOAUTH"):
 		return i, nil, fmt.Errorf("%w (no password is configured for this master)", err)

@@ -125,12 +125,12 @@ const (
 
 // unfit returns the reasons why the server must not hold locks.
 func (i Info) unfit(cfg *Config) (list []Finding) {
-	add := func(about, what, endangers, do string) {
-		list = append(list, Finding{Severity: Failure, About: about, What: what, Endangers: endangers, Do: do})
+	add := func(about, what, risk, fix string) {
+		list = append(list, Finding{Severity: Failure, About: about, What: what, Risk: risk, Fix: fix})
 	}
 	if i.RunID == "" || i.ReplID2 == "" || i.Time == 0 {
 		add("identity", "its INFO lacks run_id, master_replid2 or server_time_usec",
-			"no client could know whether it has restarted and lost locks, or what time it has, so "+noVote,
+			"without them no client can detect its restarts or read its clock, so "+noVote,
 			stepIdentity)
 	}
 	if i.Loading {
@@ -154,15 +154,16 @@ func (i Info) unfit(cfg *Config) (list []Finding) {
 	}
 	if i.MaxMemory > 0 && i.Policy != "noeviction" && !cfg.allowEviction {
 		add("eviction", fmt.Sprintf("its maxmemory-policy is %q with maxmemory %d", i.Policy, i.MaxMemory),
-			noVote+": a lock that is dropped, also by a volatile- policy, as locks have a TTL, is a second holder, and "+
-				"nothing announces it; pool.AllowEviction accepts that risk", noEviction)
+			noVote+": an evicted lock can get a second holder unnoticed, also with a volatile- policy, since locks "+
+				"have a TTL; pool.AllowEviction accepts that risk", noEviction)
 	}
 	return list
 }
 
 // Advice for error messages. Check replaces it with an instruction for the server in question.
 const (
-	nameMaster = "name its master in its place, or make it a master again (REPLICAOF NO ONE); redlock check says which"
+	nameMaster = "use the address of its master instead, or make it a master again (REPLICAOF NO ONE); " +
+		"redlock check shows which"
 	noEviction = "set maxmemory-policy to noeviction, by CONFIG SET or in the parameters of a managed service"
 )
 
@@ -172,5 +173,5 @@ func (i Info) verdict(cfg *Config) error {
 	if len(list) == 0 {
 		return nil
 	}
-	return fault.Refused(fmt.Sprintf("%s: %s; %s", list[0].What, list[0].Endangers, list[0].Do))
+	return fault.Refused(fmt.Sprintf("%s: %s; %s", list[0].What, list[0].Risk, list[0].Fix))
 }

@@ -37,7 +37,7 @@ type connState struct {
 }
 
 // errFirst is returned by Send until the first attempt to connect has ended.
-var errFirst = fault.New("first connection is still being made", ErrConnecting, ErrDown)
+var errFirst = fault.New("first connection is still being established", ErrConnecting, ErrDown)
 
 // failure returns an error of this master.
 func (m *master) failure(op string, cause error) *Error {

@@ -91,12 +91,12 @@ func (m Master) unused() (names []string) {
 func (t *Transport) Warnings() (list []string) {
 	for _, m := range *t.list.Load() {
 		if m.cfg.failover != nil && m.cfg.failover.twoHold {
-			list = append(list, fmt.Sprintf("pool: master %q: two holders are allowed: a lock may be held twice while it is "+
-				"cut off together with some programs", m.Name))
+			list = append(list, fmt.Sprintf("pool: master %q: two holders are allowed: a lock may have two holders while a "+
+				"partition isolates the master with some clients", m.Name))
 		}
 		if names := m.unused(); len(names) > 0 {
-			list = append(list, fmt.Sprintf("pool: master %q: of its *redis.Pool, this does not apply: %s; its dial function "+
-				"makes connections that are used for as long as they live", m.Name, strings.Join(names, ", ")))
+			list = append(list, fmt.Sprintf("pool: master %q: these fields of its *redis.Pool are ignored: %s; its dial "+
+				"function makes the connections, which are kept open", m.Name, strings.Join(names, ", ")))
 		}
 	}
 	return list
@@ -145,15 +145,15 @@ func (m *Master) parse(raw string) error {
 	raw, hosts := firstHost(raw)
 	u, err := url.Parse(raw)
 	if err != nil {
-		return errors.New("it cannot be parsed as a URL: it is redis://host:port, and special characters in user and " +
-			"password are percent-encoded")
+		return errors.New("it cannot be parsed as a URL: write redis://host:port, with special characters in user and " +
+			"password percent-encoded")
 	}
 	scheme := strings.Replace(u.Scheme, "valkey", "redis", 1)
 	m.network, m.useTLS = "tcp", strings.HasPrefix(scheme, "rediss")
 	scheme = strings.Replace(scheme, "rediss", "redis", 1)
 	form, known := forms[scheme]
 	if !known {
-		return fmt.Errorf("the scheme %q is none of redis, rediss, valkey, valkeys, unix, redis+sentinel, redis+cluster",
+		return fmt.Errorf("the scheme %q is not one of redis, rediss, valkey, valkeys, unix, redis+sentinel, redis+cluster",
 			u.Scheme)
 	}
 	if u.Fragment != "" {
@@ -216,7 +216,7 @@ func (m *Master) parseQuery(q url.Values, form urlForm) error {
 	case q.Get("allow") == "two-holders":
 		m.opts = append(m.opts, AllowTwoHolders())
 	case q.Has("allow"):
-		return errors.New("the parameter allow is two-holders or not there")
+		return errors.New("the parameter allow must be two-holders or absent")
 	}
 	return nil
 }
@@ -224,7 +224,7 @@ func (m *Master) parseQuery(q url.Values, form urlForm) error {
 // parseSocket sets the address and the name of a master from the path of its socket.
 func (m *Master) parseSocket(u *url.URL) error {
 	if u.Host != "" || !strings.HasPrefix(u.Path, "/") || u.Path == "/" {
-		return errors.New("a socket is named by an absolute path: unix:///path/to/socket")
+		return errors.New("a socket needs an absolute path: unix:///path/to/socket")
 	}
 	m.network, m.addr = "unix", filepath.Clean(u.Path)
 	m.Name = m.addr
@@ -236,7 +236,7 @@ func (m *Master) parseHosts(hosts, port string) error {
 	for host := range strings.SplitSeq(hosts, ",") {
 		one, err := url.Parse("redis://" + host)
 		if err != nil || host == "" || one.Path != "" || one.User != nil {
-			return errors.New("one of its hosts cannot be read: they are host:port, with commas between them")
+			return errors.New("one of its hosts is invalid: hosts must be host or host:port, separated by commas")
 		}
 		addr, err := addrOf(one, port)
 		if err != nil {
@@ -264,17 +264,17 @@ func noScheme(raw string) error {
 func addrOf(u *url.URL, defaultPort string) (string, error) {
 	//mutant:ipv6-brackets 1= false
 	if strings.Count(u.Host, ":") > 1 && !strings.ContainsAny(u.Host, "[,") {
-		return "", errors.New("an IPv6 address is written in brackets: redis://[::1]:6379")
+		return "", errors.New("write an IPv6 address in brackets: redis://[::1]:6379")
 	}
 	host := strings.TrimSuffix(strings.ToLower(cmp.Or(u.Hostname(), "localhost")), ".")
 	if ip, err := netip.ParseAddr(u.Hostname()); err == nil {
 		host = ip.Unmap().String()
 	}
 	if strings.ContainsAny(host, "[]") {
-		return "", errors.New("the host has a bracket too many; an IPv6 address is written redis://[::1]:6379")
+		return "", errors.New("the host has an extra bracket; write an IPv6 address as redis://[::1]:6379")
 	}
 	if strings.Contains(host, ",") {
-		return "", errors.New("it names several hosts: write one URL a master")
+		return "", errors.New("it names several hosts: write one URL per master")
 	}
 	port, err := strconv.ParseUint(cmp.Or(u.Port(), defaultPort), 10, 16)
 	if err != nil || port == 0 {
@@ -324,7 +324,8 @@ func (m Master) settings(common Config) (Config, error) {
 		return Config{}, fault.Invalid("master %q: TLS, credentials, database and dialer are those of its *redis.Pool",
 			m.Name)
 	case cfg.TLS != nil && !m.useTLS:
-		return Config{}, fault.Invalid("master %q: it has a TLS configuration and does not use TLS; write rediss://", m.Name)
+		return Config{}, fault.Invalid("master %q: it has a TLS configuration, but its URL does not use TLS; "+
+			"write rediss://", m.Name)
 	case cfg.TLS == nil && m.useTLS:
 		cfg.TLS = &tls.Config{}
 	}
@@ -343,8 +344,8 @@ func (m Master) settings(common Config) (Config, error) {
 	if cfg.failover != nil { // a partition must be noticed in time
 		cfg.heartbeat = min(cfg.heartbeat, DefaultHeartbeat)
 		if cfg.timeout > longestTimeout {
-			return Config{}, fault.Invalid("master %q: the timeout %v is above %v, and a replica may be in its place by then; "+
-				"give it a shorter one by WithTimeout", m.Name, cfg.timeout, longestTimeout)
+			return Config{}, fault.Invalid("master %q: the timeout %v is above %v, when a replica may already have replaced "+
+				"it; set a shorter one with WithTimeout", m.Name, cfg.timeout, longestTimeout)
 		}
 	}
 	return cfg, nil

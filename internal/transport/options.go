@@ -69,7 +69,7 @@ func (cfg *Config) apply(opts []Option) error {
 	switch {
 	case cfg.fixedLogin && cfg.providedLogin:
 		return fault.Invalid("WithCredentials, or credentials in the URL, and WithCredentialsProvider exclude each other: " +
-			"give one of them")
+			"use one of them")
 	case cfg.fixedLogin:
 		cfg.credentials = nil
 	case cfg.providedLogin:
@@ -146,7 +146,7 @@ func WithHeartbeat(d time.Duration) Option {
 // WithRedial sets the pause between attempts to connect.
 func WithRedial(minimum, maximum time.Duration) Option {
 	return option(minimum > 0 && maximum >= minimum, func(c *Config) { c.redial.Min, c.redial.Max = minimum, maximum },
-		"the redial pauses %v and %v are not 0 < min <= max", minimum, maximum)
+		"the redial pauses %v and %v must satisfy 0 < min <= max", minimum, maximum)
 }
 
 // WithQueueLimit sets how many requests of one master may be queued or in flight. If there are more, Send fails with

@@ -89,7 +89,7 @@ func TestUnfitMastersAreRefused(t *testing.T) {
 		{"volatile eviction", []string{"--maxmemory", "100mb", "--maxmemory-policy", "volatile-ttl"},
 			[]string{"volatile-ttl"}, []any{"CONFIG", "SET", "maxmemory", "0"}},
 		{"replica", []string{"--replicaof", "127.0.0.1 " + master.port},
-			[]string{"slave", "not master", "name its master in its place"}, []any{"REPLICAOF", "NO", "ONE"}},
+			[]string{"slave", "not master", "use the address of its master instead"}, []any{"REPLICAOF", "NO", "ONE"}},
 		{"cluster", []string{"--cluster-enabled", "yes"}, []string{"cluster", "cluster-enabled no"}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -26,7 +26,7 @@ func WithSentinelTLS(t *tls.Config) Option {
 func (m *Master) parseSentinel(path, hosts string, form urlForm) error {
 	m.service = strings.Trim(path, "/")
 	if m.service == "" || strings.ContainsAny(m.service, "/@ ") {
-		return errors.New("it does not name the master behind the sentinels: it is " + form.text)
+		return errors.New("it does not name the master that the sentinels monitor: it is " + form.text)
 	}
 	return m.parseHosts(hosts, "26379")
 }

@@ -5,35 +5,35 @@ package transport
 // "redlock check" follows each step on real servers, and fails if a step has no test case.
 const (
 	stepNothing   = "nothing: "
-	stepStart     = "start the server; its log says why it ended"
+	stepStart     = "start the server; its log shows why it stopped"
 	stepReach     = "correct the address, or the network between this host and the master"
-	stepPassword  = "name the password in the URL, or by WithCredentials"
-	stepLogin     = "name the user and the password of this master, in the URL, by WithCredentials, or by " + provider
+	stepPassword  = "set the password in the URL, or with WithCredentials"
+	stepLogin     = "set the user and the password of this master: in the URL, with WithCredentials, or with " + provider
 	provider      = "WithCredentialsProvider"
-	stepInfo      = "grant the right to it: `ACL SETUSER %s +info`"
-	stepClients   = "end a program without locks that has many connections there"
-	stepProtected = "decide who may reach it: give it a password (requirepass) that is in the URLs of all clients, or " +
+	stepInfo      = "grant the right to run INFO: `ACL SETUSER %s +info`"
+	stepClients   = "stop a program that holds no locks and has many connections there"
+	stepProtected = "decide who may access it: give it a password (requirepass) that is in the URLs of all clients, or " +
 		"bind it to an address that only clients reach"
-	stepBusy      = "a script runs there: end it by `SCRIPT KILL`"
-	stepProxy     = "name the master itself: this seems to be a proxy, which answers no INFO"
-	stepPlain     = "name the port for TLS, or use redis:// instead of rediss://"
-	stepAuthority = "set the authority that has signed the certificate (--ca, WithTLSConfig)"
-	stepHost      = "name the master by a name in its certificate"
+	stepBusy      = "a script is running there: end it with `SCRIPT KILL`"
+	stepProxy     = "use the address of the master itself: this seems to be a proxy, which does not answer INFO"
+	stepPlain     = "use the TLS port, or redis:// instead of rediss://"
+	stepAuthority = "set the certificate authority that signed its certificate (--ca, WithTLSConfig)"
+	stepHost      = "use a host name that is in its certificate"
 	stepSecret    = "make its password readable: the file, or the result of the command or the provider"
 	stepDatabase  = "use a database that exists, and that its user may select"
 	stepClosed    = "if the port is one for TLS, use rediss://; else read the server's log"
 	stepHangs     = "find out on its machine why it hangs: a stopped process, swapping, a slow command (SLOWLOG)"
 
-	stepIdentity = "name a server of Redis 6.2 or Valkey 7.2, or later, without a proxy in between; for tests without a " +
+	stepIdentity = "use Redis 6.2 or Valkey 7.2, or later, without a proxy in between; for tests without a " +
 		"server use package redlock/redlocktest, which miniredis cannot replace"
-	stepLoading = stepNothing + "wait: it is asked again when its data is loaded"
-	stepMaster  = "name its master in its place"
+	stepLoading = stepNothing + "wait: the client tries again when its data is loaded"
+	stepMaster  = "use the address of its master instead"
 	stepPromote = "make it a master again: `REPLICAOF NO ONE`; it votes after its quarantine"
-	stepCluster = "name the cluster by redis+cluster://host:port?buckets=64, or a server with cluster-enabled no"
-	stepSingle  = "name it by redis://host:port"
+	stepCluster = "use redis+cluster://host:port?buckets=64, or a server with cluster-enabled no"
+	stepSingle  = "use redis://host:port"
 	stepVersion = "use %s %d.%d or later"
 	stepNewer   = stepNothing + "the tests of this library have not run on it yet"
-	stepDiffer  = "name different servers, each on a machine of its own"
+	stepDiffer  = "use different servers, each on its own machine"
 	stepClock   = "let chrony or ntpd correct its clock, slowly and not by a jump"
 	stepSetTime = "stop this server, set its clock, and start it after the max TTL has passed: if the clock of a " +
 		"running server jumps, its locks can end early"
@@ -45,24 +45,24 @@ const (
 	stepFile      = "free space on its disk, or fix what its log reports; then it continues by itself"
 	stepReplicas  = "detach each replica: `REPLICAOF NO ONE` on %s"
 	stepInStep    = "start its replicas, or correct the network between it and them"
-	stepMessage   = "decide by the message of the server"
+	stepMessage   = "decide from the server's message"
 	stepRights    = "grant the missing rights: `ACL SETUSER %s %s`"
 	stepRenamed   = "remove rename-command of %s from the server's configuration"
 	stepConfig    = "grant the right to read it: `ACL SETUSER %s +config|get`"
-	stepDecide    = "decide by the parameters of the service: without appendonly yes, appendfsync always and " +
+	stepDecide    = "decide from the parameters of the service: without appendonly yes, appendfsync always and " +
 		"no-appendfsync-on-rewrite no the restart guard is needed"
-	stepDatabases = "decide for one database, and give it to all clients; a record that no client uses is deleted by " +
-		"`SELECT %d` and `DEL %s`"
+	stepDatabases = "decide on one database, and configure it in all clients; a record that no client uses is deleted " +
+		"by `SELECT %d` and `DEL %s`"
 
 	stepFailover  = stepNothing + "it is how a master with a failover works"
 	stepStops     = "use Redis 6.2.7 or later"
-	stepNoConfig  = "name a master without a failover: this one has no CONFIG, so its settings cannot be read"
+	stepNoConfig  = "use a master without failover: this one has no CONFIG, so its settings cannot be read"
 	stepAll       = "`CONFIG SET %s %d` on each of its servers"
 	stepDownAfter = "set down-after-milliseconds on each sentinel, of a cluster cluster-node-timeout on each node, to 5000"
 	stepSentinel  = "start that sentinel, or correct its address or its rights"
 	stepDisagree  = "wait a minute; then find the sentinel that is cut off, or has another master of that name"
 	stepNameAll   = "list exactly the sentinels that monitor it in the URL"
 	stepQuorum    = "`SENTINEL SET %s quorum %d` on each sentinel"
-	stepWait      = stepNothing + "wait until they are in step; the log of the replica shows its progress"
+	stepWait      = stepNothing + "wait until the replica has synchronized; its log shows the progress"
 	stepSilent    = "check the replica's log, and the network between it and the master"
 )

@@ -55,10 +55,11 @@ func build(masters []Master, shared *beats, opts []Option) (*Transport, error) {
 	case len(masters) == 0:
 		return nil, fault.Invalid("there is no master: the list is empty")
 	case common.TLS != nil && !slices.ContainsFunc(masters, func(m Master) bool { return m.useTLS }):
-		return nil, fault.Invalid("a TLS configuration is given and no master uses TLS: write rediss:// in place of redis://")
+		return nil, fault.Invalid("a TLS configuration is given, but no master uses TLS: " +
+			"write rediss:// in place of redis://")
 	case (common.sentinels.Password != "" || common.sentinels.TLS != nil) &&
 		!slices.ContainsFunc(masters, func(m Master) bool { return m.service != "" }):
-		return nil, fault.Invalid("credentials or TLS of sentinels are given, and no master is named by redis+sentinel://")
+		return nil, fault.Invalid("credentials or TLS of sentinels are given, but no master has a redis+sentinel:// URL")
 	}
 	p := &Transport{common: opts, beats: shared}
 	name := library

@@ -47,7 +47,7 @@ func (e Error) Error() string { return string(e) }
 // Error replies of the scripts.
 const (
 	WrongType   Error = "WRONGTYPE Operation against a key holding the wrong kind of value"
-	NoLock      Error = "WRONGTYPE the hash is no lock"
+	NoLock      Error = "WRONGTYPE the hash is not a lock"
 	BadFence    Error = "BADFENCE the fence of this name is not a number"
 	BadRecord   Error = "BADRECORD the admission record of this master cannot be read"
 	badArgument Error = "ERR user_script: attempt to perform arithmetic on a nil value"

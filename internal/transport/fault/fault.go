@@ -19,7 +19,7 @@ var (
 	ErrClosed     = errors.New("pool: the pool is closed")
 	ErrRetired    = errors.New("pool: the master was retired")
 	ErrDown       = errors.New("pool: master is down")
-	ErrConnecting = errors.New("pool: first connection is still being made")
+	ErrConnecting = errors.New("pool: first connection is still being established")
 	ErrRefused    = errors.New("pool: master is refused")
 	ErrTimeout    = errors.New("pool: timed out")
 	ErrQueueFull  = errors.New("pool: queue is full")

@@ -141,7 +141,7 @@ func (f *feed) sendLocked(command string, s *Subscription, doneFunc func(refused
 		case fault.Transient(refusal):
 			f.pipe.Kill(op, refusal)
 		case !refused && !answers(reply, op, s.channel):
-			f.pipe.Kill(op, fmt.Errorf("the server has answered %s by %.40q", command, reply))
+			f.pipe.Kill(op, fmt.Errorf("unexpected reply to %s: %.40q", command, reply))
 		default:
 			doneFunc(refused)
 		}
@@ -183,11 +183,11 @@ func (f *feed) beat() (next time.Duration) {
 		f.pipe.Kill("unused", errors.New("pool: no subscription"))
 	}
 	if f.left() {
-		f.pipe.Kill("subscription", errors.New("another server has taken its place"))
+		f.pipe.Kill("subscription", errors.New("another server has replaced it"))
 	}
 	f.pipe.Queue(frame.Command("ping", "PING"), func(reply any, _ error) {
 		if _, refused := reply.(redis.Error); !refused && reply != "PONG" && !answers(reply, "pong", "") {
-			f.pipe.Kill("ping", fmt.Errorf("the server has answered PING by %.40q", reply))
+			f.pipe.Kill("ping", fmt.Errorf("unexpected reply to PING: %.40q", reply))
 		}
 	})
 	f.hub.mu.Lock()

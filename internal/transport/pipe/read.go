@@ -88,7 +88,7 @@ func (p *Pipe) deliver(r *request, value any) error {
 	case "MOVED", "ASK", "TRYAGAIN": // the slot of the bucket is being moved, or has moved
 		return reply
 	case "READONLY":
-		return fault.Refused(fmt.Sprintf("it has become a replica (%v): it takes no locks, and may have lost those it had",
+		return fault.Refused(fmt.Sprintf("it has become a replica (%v): it grants no locks, and may have lost those it had",
 			reply))
 	}
 	return nil

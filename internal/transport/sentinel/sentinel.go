@@ -104,7 +104,7 @@ func placeOf(reply any) (p Place, err error) {
 	number := func(key string) int64 {
 		n, wrong := strconv.ParseInt(fields[key], 10, 64)
 		if wrong != nil || n < 0 {
-			err = fmt.Errorf("it says %s=%.40q", key, fields[key])
+			err = fmt.Errorf("the reply has %s=%.40q", key, fields[key])
 		}
 		return n
 	}

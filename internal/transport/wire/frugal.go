@@ -17,7 +17,7 @@ const (
 )
 
 // ErrReplySize ends a connection whose server sends data that is not a reply, or is larger than the expected replies.
-var ErrReplySize = errors.New("a reply is too large for this connection, or not a reply")
+var ErrReplySize = errors.New("a reply is too large for this connection, or malformed")
 
 // frugal is the connection below redigo. It protects against a server that is hostile or is not Redis at all: redigo
 // allocates any length that a reply announces, and follows nested arrays without end. frugal reads the announced

@@ -231,8 +231,8 @@ func (f *Deployment) quarantine(i int, st *State) Move {
 	}
 	may := f.mayBegin()
 	if !may && (left == 0 || f.Now.Has(i)) {
-		st.Err = fmt.Errorf("%w: it is of %s, of which none has voted yet: that begins when one client has seen all masters "+
-			"of all shards", ErrQuarantine, shard(f.Shard))
+		st.Err = fmt.Errorf("%w: it belongs to %s, where no master has voted yet: voting begins when one client has seen "+
+			"all masters of all shards", ErrQuarantine, shard(f.Shard))
 	}
 	if err := f.mayWrite(i); err != nil {
 		return st.block(err)
@@ -268,8 +268,8 @@ func (f *Deployment) quarantine(i int, st *State) Move {
 	case !may:
 		return Move{Look: Look}
 	case f.agreedTTL(i) == 0:
-		return st.block(advise(fmt.Errorf("%w, and the masters that can be read have different max TTLs, of which none has "+
-			"a majority", ErrQuarantine), StepGuard, f.largest().Longest))
+		return st.block(advise(fmt.Errorf("%w, and no max TTL has a majority: the masters that can be read have "+
+			"different ones", ErrQuarantine), StepGuard, f.largest().Longest))
 	}
 	return f.admit(scripts.AdmitEnd, i)
 }

@@ -189,8 +189,8 @@ func (f *Deployment) strayness(j int) (sure bool, others quorum.Set) {
 }
 
 func (f *Deployment) incomplete(j int) error {
-	return advise(fmt.Errorf("%w: on %s its set may act alone up to epoch %d, this client has %d", ErrIncomplete,
-		f.Addr(j), f.Facts[j].Record.Alone, f.Config.Needs(j)), stepBefore, f.Config.Needs(j)-1)
+	return advise(fmt.Errorf("%w: on %s the configuration is final up to epoch %d, but this client needs epoch %d",
+		ErrIncomplete, f.Addr(j), f.Facts[j].Record.Alone, f.Config.Needs(j)), stepBefore, f.Config.Needs(j)-1)
 }
 
 // difference formats the masters that are only in the list of this client or only in that of a record; "" for none.

@@ -13,7 +13,7 @@ import (
 // backquotes. A test of the command redlock follows each instruction on real servers, and fails if an instruction has
 // no test case.
 const (
-	StepNothing = "nothing: it votes by itself after the quarantine, as long as a client that takes locks runs"
+	StepNothing = "nothing: it votes by itself after the quarantine, as long as a client that acquires locks is running"
 	StepAgain   = "nothing: run `redlock check` again in a moment"
 	StepOthers  = "follow the other advice first: this master waits for it"
 	StepGuard   = "`redlock guard --set %v`"
@@ -27,7 +27,7 @@ const (
 		"all masters"
 	stepEpoch   = "use the file of epoch %d, with the masters %s; redlock set FILE shows the next step of the change"
 	stepBefore  = "run redlock set FILE with the file of epoch %d: it shows what the change waits for"
-	stepShards  = "give this client the shards in the records"
+	stepShards  = "configure this client with the shards in the records"
 	stepBacklog = "`CONFIG SET repl-backlog-ttl %d`"
 )
 

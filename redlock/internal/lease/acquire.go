@@ -223,7 +223,7 @@ func (l *Lease) awaitQuorum(ctx context.Context, r *round.Round, terms *Terms) e
 }
 
 func tooSlow(left time.Duration, terms *Terms) error {
-	return fmt.Errorf("%w: %v of validity left of %v, at least %v wanted",
+	return fmt.Errorf("%w: %v of validity left of %v, need at least %v",
 		round.ErrTooSlow, left.Round(time.Microsecond), terms.TTL, terms.Least)
 }
 

@@ -114,8 +114,8 @@ func (m *Monitor) Quarantine(ctx context.Context, i int) error {
 		return m.deployment(m.settings.Clock.Now()).Quarantine(i)
 	})
 	if err = cmp.Or(err, failed); err == nil && m.View().Masters[i].Phase == admission.Voting {
-		return fmt.Errorf("%s has refused it, and continues to vote: its clock is more than %v from the median of the "+
-			"masters, or its record is of a later epoch", m.settings.Pool.Addr(i), skew.Window)
+		return fmt.Errorf("%s rejected the quarantine and continues to vote: its clock is more than %v from the median of "+
+			"the masters, or its record is of a later epoch", m.settings.Pool.Addr(i), skew.Window)
 	}
 	return err
 }

@@ -67,7 +67,7 @@ func MayFollow(s Seen, epoch int64) error {
 	case epoch < now:
 		return fmt.Errorf("the masters have epoch %d already, later than %d", now, epoch)
 	case epoch > now+1 && !s.late():
-		return fmt.Errorf("from epoch %d to %d, states are left out: this client has missed a change, and cannot see "+
+		return fmt.Errorf("from epoch %d to %d, a step is missing: this client has missed a change, and cannot see "+
 			"epoch %d on a majority of its masters; if they are stopped for good, restart it with the file", now, epoch,
 			epoch)
 	}
@@ -83,8 +83,8 @@ func (s Seen) follows(want *quorum.Config) error {
 	case want.Epoch > now.Epoch+1: // this client is late
 		return nil
 	case now.Rule.Joint() && want.Rule.Old != now.Rule.Next && want.Rule.Old != now.Rule.Old:
-		return fmt.Errorf("epoch %d is to have the next masters of epoch %d, or the old ones if the change was given up, "+
-			"and names others", want.Epoch, now.Epoch)
+		return fmt.Errorf("epoch %d must have the next masters of epoch %d, or the old ones if the change was cancelled, "+
+			"but it names others", want.Epoch, now.Epoch)
 	case !now.Rule.Joint() && want.Rule.Old != now.Rule.Old:
 		return fmt.Errorf("epoch %d must have the masters of epoch %d as the old ones", want.Epoch, now.Epoch)
 	}
@@ -208,7 +208,7 @@ func Finish(s Seen) ([]Writing, error) {
 		return nil, fmt.Errorf("the configuration has epoch %d, and no change is in progress", c.Epoch)
 	//mutant:finish-given-up = false
 	case aborted != 0:
-		return nil, fmt.Errorf("the change of epoch %d was given up", c.Epoch)
+		return nil, fmt.Errorf("the change of epoch %d was cancelled", c.Epoch)
 	case p.OpenAll || p.Complete:
 	case !p.RaisedAll:
 		return nil, fmt.Errorf("%w: %d of %d old masters have epoch %d, and a majority is needed; see redlock set --raise",
@@ -232,7 +232,7 @@ func Abort(s Seen) (list []Writing, err error) {
 	case !c.Rule.Joint():
 		return nil, fmt.Errorf("the configuration has epoch %d, and no change is in progress", c.Epoch)
 	case p.OpenAll:
-		return nil, fmt.Errorf("the next masters of epoch %d may act alone already: continue with epoch %d", c.Epoch,
+		return nil, fmt.Errorf("the next masters of epoch %d may already act alone: continue with epoch %d", c.Epoch,
 			c.Epoch+1)
 	}
 	final := scripts.Record{Masters: c.Masters, Epoch: c.Epoch + 1}

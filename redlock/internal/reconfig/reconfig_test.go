@@ -72,7 +72,7 @@ func TestNextAsTable(t *testing.T) {
 		{"to the next alone, too early", states[1], epoch(0b0110, 1, 2), false, states[2], Stay, "2 of 4 masters are ready"},
 		{"back", states[1], masters(1), false, states[0], Stay, "already, later than"},
 		{"the same epoch, others", states[0], masters(1), false, conf(0, next, 0), Stay, "has other masters here"},
-		{"a state left out", states[0], masters(1), false, states[2], Stay, "states are left out"},
+		{"a state left out", states[0], masters(1), false, states[2], Stay, "a step is missing"},
 		{"late, to one set", states[0], epoch(old, 2, 2), false, states[2], Adopt, ""},
 		{"late, to both", states[0], epoch(old, 3, 2), false, conf(3, next, old), Adopt, ""},
 		{"other old ones", states[0], masters(1), false, conf(1, next, old), Stay, "as the old ones"},

@@ -20,7 +20,7 @@ var (
 	ErrNoQuorum   = errors.New("redlock: no quorum of masters")
 	ErrOverloaded = fmt.Errorf("%w: too many calls of this client are under way", ErrNoQuorum)
 	ErrTooSlow    = errors.New("redlock: quorum reached too late")
-	ErrTTLTooLong = errors.New("redlock: the TTL is above the longest that the deployment allows")
+	ErrTTLTooLong = errors.New("redlock: the TTL exceeds the max TTL of the deployment")
 	ErrQuarantine = admission.ErrQuarantine
 	ErrKind       = fmt.Errorf("%w: the keys of the name hold the other kind of lock, or data of another program: a name "+
 		"has either plain locks (Lock, TryLock, Do), or readers and writers (RWLock)", ErrNoQuorum)
@@ -121,7 +121,7 @@ func (s *Sender) Refusal(view *admission.View, i int, ttl time.Duration, need Ne
 		v.Err = whyNot(view, i)
 	case m.Record.Longest > 0 && ttl > m.Record.Longest:
 		v.Outcome = quorum.Refused
-		v.Err = fmt.Errorf("%w: TTL %v, longest TTL %v; raise it on the masters first: redlock guard --set %v, "+
+		v.Err = fmt.Errorf("%w: TTL %v, max TTL %v; raise it on the masters first: redlock guard --set %v, "+
 			"with the URLs of all", ErrTTLTooLong, ttl, m.Record.Longest, ttl)
 	case need >= NeedsRecord && m.Stamp == admission.Unread, need == NeedsVote && m.Phase != admission.Voting,
 		m.Phase == admission.Blocked && errors.Is(m.Err, admission.ErrMasterList) &&
@@ -327,9 +327,10 @@ func (r *Round) refusal(v *Vote) error {
 	rec, err := scripts.ParseRecord(v.Record)
 	switch {
 	case err == nil && rec.Epoch > r.View.Config.Epoch:
-		return fmt.Errorf("%w: it has epoch %d, this client %d", admission.ErrOldMasters, rec.Epoch, r.View.Config.Epoch)
+		return fmt.Errorf("%w: it has epoch %d, this client has epoch %d", admission.ErrOldMasters, rec.Epoch,
+			r.View.Config.Epoch)
 	case err == nil:
-		return fmt.Errorf("%w: its longest TTL is %v", ErrTTLTooLong, rec.Longest)
+		return fmt.Errorf("%w: its max TTL is %v", ErrTTLTooLong, rec.Longest)
 	}
 	return fmt.Errorf("%w: its admission record is %q", ErrTTLTooLong, v.Record)
 }
