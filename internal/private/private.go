@@ -17,19 +17,19 @@ const (
 
 // Settings are options of a Locker, or of one call. A zero field sets nothing.
 type Settings struct {
-	// These are options of a Locker. Clock replaces the clock of the pool. Observer makes the Locker write no admission
-	// records. Shard is the number of the only shard that the Locker uses, and Shards is the number of all shards.
+	// Options of a Locker. Clock replaces the clock of the pool. With Observer, the Locker writes no admission records.
+	// Shard is the number of the only shard that the Locker uses, and Shards is the number of shards.
 	Clock         *clock.Clock
 	Observer      bool
 	Shard, Shards int
 
-	// MinValidity is the validity that an acquire must leave, by default half of the TTL. Handoffs bounds local
-	// hand-offs.
+	// Options of one call. MinValidity is the validity that must be left after an acquire, by default half of the TTL.
+	// Handoffs bounds local hand-offs.
 	MinValidity time.Duration
 	Handoffs    *Handoffs
 }
 
-// Handoffs bounds how often and for how long a lock is handed off within a Locker.
+// Handoffs bounds the local hand-offs of one lease: at most Most, all within the time Within.
 type Handoffs struct {
 	Most   int
 	Within time.Duration
@@ -41,12 +41,12 @@ type Change struct {
 	// with an earlier configuration. RaisedAll reports whether these masters are a majority.
 	Raised    int
 	RaisedAll bool
-	// Complete reports whether a majority has stored the epoch for so long that no lease depends on the old masters
-	// alone. Left is the time until Complete becomes true.
+	// Complete reports whether a majority has stored the epoch for long enough: no lease depends on the old masters alone.
+	// Left is the time until Complete becomes true.
 	Complete bool
 	Left     time.Duration
-	// Open is the number of next masters, or of all masters if the epoch is even, whose records allow these masters to
-	// act alone. OpenAll reports whether Open is a majority.
+	// Open is the number of next masters, or of all masters if the epoch is even, whose records say that the configuration
+	// of only these masters is final. OpenAll reports whether Open is a majority.
 	Open    int
 	OpenAll bool
 }
