@@ -32,7 +32,7 @@ type Attempt struct {
 	// Complete, if not nil, is called when the last vote of a round has arrived.
 	Complete func()
 	Stats    *AcquireStats // nil: not recorded
-	// Patience bounds how long the call waits while too many rounds are under way; 0: only the context bounds it.
+	// Patience bounds the wait of the call while too many rounds are under way; 0: only the context bounds this wait.
 	Patience time.Duration
 }
 

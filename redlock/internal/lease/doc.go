@@ -10,19 +10,18 @@
 //	rolled back
 //
 // On the masters, a lease is one id, which is never used for another lease. After an import, some masters may still
-// know the lease by the id that the import replaces. The type sent records which masters may have the lease, because of
-// the messages that they were sent. The type ownership is the state of one caller: token, depth, holds and terms. A
-// lease that is handed off within the Locker gets a new ownership with the next token; on the masters nothing changes.
+// have the previous id. The type sent records which masters may have the lease. The type ownership is the state of one
+// caller: token, depth, holds and terms. A lease that is handed off within the Locker gets a new ownership with the
+// next token; on the masters nothing changes.
 //
 // # Rules
 //
-//   - Validity is TTL - (now - start) - drift, as in the Redis documentation on distributed locks. It is computed again
-//     at each check, with the larger of the times that have passed on the boot clock and on the wall clock. Its end is
-//     never stored.
+//   - Validity is TTL - (now - start) - drift, as in the Redis documentation on distributed locks. It is computed at
+//     each check, with the larger of the times that have passed on the boot clock and on the wall clock.
 //   - A lost attempt is rolled back on each master that granted it, or has not refused it yet; see Lease.undo.
 //   - A repair is queued with Lease.mu held, after a check that the lease has not ended. The state becomes ended under
-//     the same mutex, and the release is queued later. So no repair follows the release of its lease. No acquire does
-//     either: one goroutine sends the acquire of a lease, and then makes the lease live or rolls it back.
+//     the same mutex, and the release is queued later. So no repair follows the release of its lease. The acquire was
+//     queued by the goroutine that made the lease live, and comes first.
 //   - A release carries a ballot only if an acquire may still be on its way to the master over another connection. Over
 //     the same connection, the acquire arrives before the release.
 //   - A master counts as having lost the lease if its last answer was "missing", or if its server was replaced or may
@@ -37,8 +36,8 @@
 //
 // # What proves that a master has not forgotten
 //
-// A master counts as having a lease only with evidence that it has not lost data since it got the lease. These messages
-// make a master count, or vote:
+// A master counts as having a lease only with evidence that it has not lost data since it got the lease. The table
+// lists the messages that make a master count or vote, with the evidence for each:
 //
 //	message           why the master counts then       what proves that it has forgotten nothing since
 //	acquire, import   it votes for the lease           it votes only under the record that the round expects, which the
@@ -48,8 +47,7 @@
 //	                                                   is there, under the record that the round expects
 //	repair            it is given the lease            session and record are those of the round in which a majority
 //	                                                   has confirmed the lease: a master that has restarted or was
-//	                                                   flushed since then has another session or record, and rejects
-//	                                                   the repair
+//	                                                   flushed since then has another one, and rejects the repair
 //	late vote         as for its message               the server at the address has not changed since the round began
 //	                                                   (Incarnation, compared when a vote is counted, when the lease
 //	                                                   begins, and with each new View)
@@ -62,19 +60,17 @@
 //
 // A repaired master has the lease, so its confirmation of the next extension is a vote like any other. A release or an
 // inner unlock makes no master count. With the restart guard off there are no records, and only the session is
-// compared: the operator has declared that a restarted master keeps its data, and an extension is sent to it
-// immediately.
+// compared: the operator has declared that a restarted master keeps its data.
 //
-// A lock with a TTL below the pool's timeout is not repaired on a master in quarantine. The lock could expire on the
-// other masters before another client's acquire fails that the repaired master has granted and forgotten. For the same
-// reason an acquire that takes longer than the timeout fails, even if validity is left. All clients of a deployment
-// need the same timeout.
+// A lock with a TTL below the pool's timeout is not repaired on a master in quarantine. Such a master may have granted
+// and forgotten another client's acquire, which could still win after the lock has expired on the other masters. For
+// the same reason an acquire that takes longer than the timeout fails, even if validity is left. All clients of a
+// deployment need the same timeout.
 //
 // # Handoffs
 //
 // When the last hold of a lease is unlocked, the lease may pass to a call of the same Locker that waits for the name:
-// the successor. The masters are not notified. The successor gets a new ownership, with its own terms and a larger
-// token.
+// the successor. The successor gets a new ownership with a larger token. The masters are not notified.
 //
 // The tokens are a range of ballots. An acquire carries the first and the last ballot of its range. A master grants it
 // if the first is above the fence, and the last becomes the fence. The first is the token of the first ownership, and
@@ -92,9 +88,8 @@
 //   - The first call in the local queue is not fair, has a TTL of at least that of the lease, and requires no more
 //     validity than is left.
 //
-// Each reserved token puts the fence a microsecond further ahead of the clock. With 1000 reserved tokens, the fence is
-// a millisecond ahead. An acquire that another client sends within that millisecond is refused as stale, and repeated
-// with a ballot above the fence.
+// Each reserved token puts the fence a microsecond further ahead of the clock. With 1000 tokens, another client's
+// acquire within a millisecond is refused as stale, and repeated with a ballot above the fence.
 //
 // # Locks
 //

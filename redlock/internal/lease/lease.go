@@ -173,8 +173,8 @@ func (o *ownership) removeLocked(h *Hold) {
 	o.holds = o.holds[:last]
 }
 
-// heldLocked returns how long ago the ownership began. A wall clock that was set forward must not free the name too
-// early, so heldLocked uses only the boot clock.
+// heldLocked returns the time since the ownership began. It uses only the boot clock, because a wall clock that was set
+// forward must not free the name too early.
 func (l *Lease) heldLocked(now clock.Instant) time.Duration {
 	return time.Duration(now.Steady() - l.ownership.began.Steady())
 }

@@ -71,8 +71,8 @@ func (l *limiter) enter(ctx context.Context, closing <-chan struct{}, patience t
 	return l.giveUp(place, w, err)
 }
 
-// giveUp ends the wait of a call because of err, and returns err. It returns nil instead if the patience of the call
-// has ended but its turn has come meanwhile.
+// giveUp ends the wait of a call because of err, and returns err. It returns nil instead if err is round.ErrOverloaded
+// and the turn of the call has come meanwhile.
 func (l *limiter) giveUp(place *list.Element, w *waiting, err error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -117,8 +117,8 @@ func (l *limiter) admitLocked() {
 	}
 }
 
-// failurePace is how long a call that found no quorum is counted as a round under way. This slows down callers that try
-// again immediately. Otherwise they would leave no processor time for connecting to the masters.
+// failurePace is the time for which a call that found no quorum is counted as a round under way. This slows down
+// callers that try again immediately. Otherwise they would leave no processor time for connecting to the masters.
 const failurePace = 20 * time.Millisecond
 
 // reportNotSent reports f, the failure of a call that has sent nothing, and returns f.

@@ -44,7 +44,7 @@ func (l *Lease) depthLocked() scripts.Depth {
 
 // lingerLocked makes the lease idle after its last hold was unlocked. It returns false if the lease must be released
 // instead: the lease may not linger (see MayIdle too), has no tokens left, has a value, or was won at least a TTL ago.
-// A lease is not kept for longer because a message about it may have been lost. An idle lease is not extended.
+// After a TTL, the message of another client that wants the name may have been lost. An idle lease is not extended.
 func (l *Lease) lingerLocked(now clock.Instant) bool {
 	d, entering := l.ownership.terms.Linger, l.ownership.entering > 0
 	switch {

@@ -19,7 +19,7 @@ import (
 type releasing struct {
 	round.Round
 	lease *Lease
-	keep  time.Duration // how long the masters still keep the lease; 0: it ends immediately
+	keep  time.Duration // time for which the masters still keep the lease; 0: the lease ends immediately
 }
 
 // release sends the release of l to every master that may have it, and returns the round without waiting. l must have
@@ -114,7 +114,7 @@ func (r *releasing) OnVote(_ *round.Round, i int, v *round.Vote, _, last bool) {
 	}
 }
 
-// grace is how long a caller whose context has ended still waits for a quorum on a release.
+// grace is the time for which a caller whose context has ended still waits for a quorum to confirm a release.
 const grace = 10 * time.Millisecond
 
 var errUnconfirmed = errors.New("the masters did not confirm the release while the lock was valid")
