@@ -5,8 +5,8 @@
 //
 //	New ──► SendAll, or Record for each master ──► Done: decided ──► Complete: all votes are in
 //
-// A round uses one admission.View throughout. It is decided by the vote that makes a majority, or by the vote that
-// makes a majority impossible. Later votes are still counted, and the VoteObserver is notified of each.
+// A round uses one admission.View throughout. The vote that completes a majority, or makes a majority impossible,
+// decides the round. Later votes are still counted, and the VoteObserver is notified of each.
 //
 // Votes are counted on the goroutines of the connections. Only Complete blocks, and takes a context.
 //

@@ -179,8 +179,8 @@ func (r *Round) Failure(decision, cause error) *Failure {
 
 // Decision returns why a round was lost, according to the votes so far. ErrTTLTooLong and ErrKind mean that so many
 // masters refuse the TTL, or have a key of another type, that a majority is impossible. ErrHeld means that another
-// lease has a majority, or that a majority of the masters keeps the free name for a waiter; in the second case the
-// Failure names no holder.
+// lease has a majority, or that a majority of the masters keeps the free name for a waiter. If the name is kept for a
+// waiter, the Failure names no holder.
 func (r *Round) Decision() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 // An attempt is one try of a call that does not queue. Such calls of one Locker for one name share attempts, so that
 // any number of calls costs the masters one round at a time.
 type attempt struct {
-	number uint64 // its position in the order of the attempts
+	number uint64 // number of the attempt in the order of attempts
 	terms  *lease.Terms
 	done   chan struct{}
 	err    error // the result of all calls that share the attempt; nil: they try again; set before done is closed

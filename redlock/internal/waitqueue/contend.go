@@ -220,7 +220,7 @@ func (n *contention) orHeld(f *round.Failure) *round.Failure {
 func (n *contention) abandonedBy(cause error) *round.Failure {
 	if n.round != nil {
 		decision := n.failure.Decision
-		if errors.Is(decision, round.ErrUndecided) { // more votes may have come since
+		if errors.Is(decision, round.ErrUndecided) { // more votes may have arrived since
 			decision = n.round.Decision()
 		}
 		return n.orHeld(n.round.Failure(decision, cause))
@@ -264,8 +264,8 @@ func (n *contention) untilAttemptLocked() time.Duration {
 	return n.orFree(n.pause) - since
 }
 
-// votesComplete is called when all votes of the last attempt of c have come. If c did not know whether a quorum can
-// vote, it checks again.
+// votesComplete is called when all votes of the last attempt of c have arrived. It makes c check its state again if the
+// missing votes were needed to know whether a quorum can vote.
 func (q *Queue) votesComplete(c *Call) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -26,24 +26,24 @@
 //
 // # When the contender tries again
 //
-// Each attempt goes to all masters that may vote; the votes are the replies. A contender that was refused waits until
-// one of these comes first:
+// Each attempt goes to all masters that may vote; the votes are the replies. A contender that was refused waits for the
+// first of these events:
 //
 //   - the first wake-up of a master, which means that the contender is first in the queue of that master;
 //   - if an attempt that a wake-up has caused was lost: wake-ups from a quorum, or the end of a delay after the first
 //     wake-up. The delay is 2 ms or, if that is longer, twice the spread of the last replies. It doubles, up to 1 s,
 //     with each further such attempt in a row;
-//   - the TTLs that a quorum of refusals has reported have expired;
-//   - a second has passed since its last attempt was decided, if it is first or second in a queue; otherwise five
-//     seconds;
-//   - the subscription on a master is made again, which is treated as a wake-up from that master.
+//   - the TTLs in the refusals of a quorum have expired;
+//   - a pause since its last attempt was decided has passed: a second if the contender is first or second in a queue,
+//     otherwise five seconds;
+//   - a master confirms the subscription again, which is treated as a wake-up from that master.
 //
 // Wake-ups are not trusted: they only cause an attempt. A contender joins the queues of the masters only while it is
 // subscribed on a quorum of them, and only while a quorum of them can vote: a waiter that cannot win must not block
 // others. A Locker subscribes when one of its calls has to wait. So the first contender that has to wait makes at least
-// two attempts: one without a ticket, and one with a ticket when the subscription is made. Without a quorum of voters a
-// contender leaves the queues and tries without a ticket every second. Calls for other names then also try without a
-// ticket.
+// two attempts: one without a ticket, and one with a ticket when a quorum has confirmed the subscription. Without a
+// quorum of voters a contender leaves the queues and tries without a ticket every second. Calls for other names then
+// also try without a ticket.
 //
 // A waiter keeps its id, and so its place, for the whole call. Each attempt is for a new lease; the roll-back of a lost
 // attempt puts the waiter back. If a wake-up is for a waiter that this Locker no longer has, the Locker removes the

@@ -26,7 +26,7 @@ type Env struct {
 	// Starved is called, with no lock held, when a call begins to wait because no quorum can grant its name.
 	Starved func()
 	// OwnHold is called, with no lock held, when a call whose context never ends has waited for a second for a lease of
-	// this same Locker. It is called once for each lease.
+	// this same Locker. OwnHold is called at most once for each lease.
 	OwnHold func(l *lease.Lease)
 }
 
@@ -65,7 +65,7 @@ type nameQueue struct {
 // heldLocally is the failure of a call that waits while its own Locker holds the name.
 var heldLocally = &round.Failure{Decision: round.ErrHeld, Left: -1}
 
-// A Call is one Lock that waits. To the masters it is one waiter.
+// A Call is one call of Lock that waits. On the masters, a Call is one waiter.
 type Call struct {
 	Name     string
 	Keys     *scripts.Keys

@@ -7,8 +7,8 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
-// ownHoldPause is how long a call whose context never ends waits for a lease of its own Locker before OwnHold is
-// called.
+// ownHoldPause is the time for which a call whose context never ends waits for a lease of its own Locker before OwnHold
+// is called.
 const ownHoldPause = time.Second
 
 // Waiting counts the calls that wait.
