@@ -58,7 +58,7 @@ type Tools interface {
 	Spare() int                        // number of masters that may still fail; -1: no lock can be acquired
 	Settle(ctx context.Context)        // waits until each master has answered or is known to be down
 	Shard(name string) int             // the number of the shard of a name, from 1
-	Member(locks any, name string) any // the *redlock.Lock of a name in a *redlock.Locks; nil: it has no such name
+	Member(locks any, name string) any // the *redlock.Lock of a name in a *redlock.Locks; nil if there is none
 	WrongList() error                  // error if a master's record says that the list of the Locker is wrong
 	Change(ctx context.Context) (Change, error)
 	RaiseEpoch(ctx context.Context) error
