@@ -1,3 +1,3 @@
-// Package jitter draws the random part of pauses and of the ids of leases. A simulator can replace the source, so
-// that its seed determines these numbers, too. Safety depends on them only if a process is copied while it runs.
+// Package jitter generates random numbers for pauses, ids of leases and stamps of admission records. A simulator can
+// replace the source of these numbers by a source with a seed.
 package jitter

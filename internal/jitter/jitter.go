@@ -31,11 +31,11 @@ func Int64N(n int64) int64 {
 // Float64 returns a number in [0, 1). It is safe for concurrent use.
 func Float64() float64 { return float64(Int64N(1<<53)) / (1 << 53) }
 
-// Unique returns a random number that a copy of this process does not draw, too. It comes from the kernel, because a
-// copy of the process has the same state of the runtime's source. If the hypervisor does not notify the kernel that
-// the machine was copied (VM generation ID), both kernels draw the same numbers for a while, so Unique combines the
-// number with the time of the call in nanoseconds. After [Use], Unique returns 0, because simulated processes are not
-// copied. It is safe for concurrent use.
+// Unique returns a random number that differs from the numbers in a copy of this process. The number comes from the
+// kernel, because the random source of the Go runtime is copied with the process. If the hypervisor does not notify the
+// kernel that the machine was copied (VM generation ID), both kernels return the same numbers for a while. So Unique
+// combines the number with the time of the call in nanoseconds. While a source from [Use] is active, Unique returns 0,
+// because simulated processes are not copied. It is safe for concurrent use.
 func Unique() uint32 {
 	if given.Load() != nil {
 		return 0
@@ -45,7 +45,7 @@ func Unique() uint32 {
 	return binary.NativeEndian.Uint32(b[:]) ^ uint32(time.Now().UnixNano())
 }
 
-// Use makes r the source for the whole process until restore is called.
+// Use makes r the source for the whole process until the caller calls restore.
 func Use(r *rand.Rand) (restore func()) {
 	last := given.Swap(&source{r: r})
 	return func() { given.Store(last) }

@@ -17,19 +17,19 @@ const (
 
 // Settings are options of a Locker, or of one call. A zero field sets nothing.
 type Settings struct {
-	// These are options of a Locker. Clock replaces the clock of the pool. Observer makes the Locker write no admission
-	// records. Shard is the number of the only shard that the Locker uses, and Shards is the number of all shards.
+	// Options of a Locker. Clock replaces the clock of the pool. With Observer, the Locker writes no admission records.
+	// Shard is the number of the only shard that the Locker uses, and Shards is the number of shards.
 	Clock         *clock.Clock
 	Observer      bool
 	Shard, Shards int
 
-	// MinValidity is the validity that an acquire must leave, by default half of the TTL. Handoffs bounds local
-	// hand-offs.
+	// Options of one call. MinValidity is the validity that must be left after an acquire, by default half of the TTL.
+	// Handoffs bounds local hand-offs.
 	MinValidity time.Duration
 	Handoffs    *Handoffs
 }
 
-// Handoffs bounds how often and for how long a lock is handed off within a Locker.
+// Handoffs bounds the local hand-offs of one lease: at most Most, all within the time Within.
 type Handoffs struct {
 	Most   int
 	Within time.Duration
@@ -41,12 +41,12 @@ type Change struct {
 	// with an earlier configuration. RaisedAll reports whether these masters are a majority.
 	Raised    int
 	RaisedAll bool
-	// Complete reports whether a majority has stored the epoch for so long that no lease depends on the old masters
-	// alone. Left is the time until Complete becomes true.
+	// Complete reports whether a majority has stored the epoch for long enough: no lease depends on the old masters alone.
+	// Left is the time until Complete becomes true.
 	Complete bool
 	Left     time.Duration
-	// Open is the number of next masters, or of all masters if the epoch is even, whose records allow these masters to
-	// act alone. OpenAll reports whether Open is a majority.
+	// Open is the number of next masters, or of all masters if the epoch is even, whose records say that the configuration
+	// of only these masters is final. OpenAll reports whether Open is a majority.
 	Open    int
 	OpenAll bool
 }
@@ -58,7 +58,7 @@ type Tools interface {
 	Spare() int                        // number of masters that may still fail; -1: no lock can be acquired
 	Settle(ctx context.Context)        // waits until each master has answered or is known to be down
 	Shard(name string) int             // the number of the shard of a name, from 1
-	Member(locks any, name string) any // the *redlock.Lock of a name in a *redlock.Locks; nil: it has no such name
+	Member(locks any, name string) any // the *redlock.Lock of a name in a *redlock.Locks; nil if there is none
 	WrongList() error                  // error if a master's record says that the list of the Locker is wrong
 	Change(ctx context.Context) (Change, error)
 	RaiseEpoch(ctx context.Context) error

@@ -2,19 +2,19 @@ package quorum
 
 import "time"
 
-// A Config is one state of the deployment's configuration. It is never changed once made: a round uses one Config from
-// its beginning to its end.
+// A Config is one state of the deployment's configuration. A Config never changes: each round uses one Config from
+// beginning to end.
 type Config struct {
 	Epoch int64
 	Rule  Rule
 	Order []int // the masters in the given order; a master of both sets is listed once
-	Slots int   // larger than the number of every master
+	Slots int   // larger than each master's number in the pool
 	// Follow is Rule, or the rule of the next configuration while its masters are being admitted.
 	Follow Rule
 	// Masters and Next name the masters of the two sets, as admission records do; Next is "" if there is one set.
 	// Prepared names the next masters while they are being admitted.
 	Masters, Next, Prepared string
-	// Slowest is the pool's longest timeout of a request: by then every master has answered or failed.
+	// Slowest is the pool's longest timeout of a request: after this time each request has been answered or has failed.
 	Slowest time.Duration
 }
 
@@ -24,8 +24,8 @@ func (c *Config) N() int { return len(c.Order) }
 // Same reports whether c and o have the same epoch and the same rule.
 func (c *Config) Same(o *Config) bool { return c.Epoch == o.Epoch && c.Rule == o.Rule }
 
-// Needs returns the least value of Alone that the record of master i must contain before i may vote in c. It is 0 for
-// a master that is only in the next set, because such a master votes only together with the old set.
+// Needs returns the minimum of the field Alone in the record of master i with which master i may vote in c. The result
+// is 0 for a master that is only in the next set, because such a master votes only together with the old set.
 func (c *Config) Needs(i int) int64 {
 	switch {
 	case c.Epoch%2 == 0:
@@ -41,7 +41,7 @@ func (c *Config) Within(o *Config) bool {
 	return !c.Rule.Joint() && (c.Rule.Old == o.Rule.Old || c.Rule.Old == o.Rule.Next)
 }
 
-// Following returns a copy of c with which the masters of next are admitted, too.
+// Following returns a copy of c under which the masters of next are also admitted.
 func (c *Config) Following(next *Config) *Config {
 	f := *c
 	f.Slots, f.Follow, f.Slowest, f.Prepared = next.Slots, next.Rule, max(c.Slowest, next.Slowest), next.Next

@@ -66,7 +66,7 @@ func (r Rule) All() Set { return r.Old | r.Next }
 // N returns the number of masters that vote.
 func (r Rule) N() int { return r.All().Len() }
 
-// Sets lists the sets, one or two.
+// Sets returns the one or two sets of the rule.
 func (r Rule) Sets() []Set {
 	if r.Joint() {
 		return []Set{r.Old, r.Next}

@@ -5,8 +5,8 @@ import "strconv"
 // An Outcome is the vote of one master, that is, the result of a call to that master.
 type Outcome uint8
 
-// The outcomes, with the numbers that the scripts reply. Failed means that there was no reply, or an error; no script
-// replies it.
+// The outcomes, with the numbers in the replies of the scripts. Failed means that there was no reply, or an error; no
+// script returns its number.
 const (
 	Failed    Outcome = 0
 	Granted   Outcome = 1
@@ -28,14 +28,14 @@ func (o Outcome) String() string {
 	return "outcome(" + strconv.Itoa(int(o)) + ")"
 }
 
-// A Verdict is the result of the votes of a round that have arrived so far.
+// A Verdict is the result of a round according to the votes so far.
 type Verdict uint8
 
 // The verdicts.
 const (
 	Pending Verdict = iota // more votes are needed
 	Won                    // a majority of each set voted yes
-	Lost                   // in one set no majority can vote yes
+	Lost                   // in at least one set, a majority of yes votes is impossible
 )
 
 // A Tally counts the votes of one round, one vote per master.
@@ -70,8 +70,8 @@ func (t *Tally) Verdict() Verdict {
 	return Pending
 }
 
-// Unable returns the set of masters that cannot vote yes, regardless of the holder: they failed, are not admitted,
-// refuse the TTL or the epoch, or do not store the lease of the round.
+// Unable returns the set of masters that cannot vote yes even if no client holds the name: they failed, are not
+// admitted, refuse the TTL or the epoch, or do not store the lease of the round.
 func (t *Tally) Unable() Set {
 	return t.by[Failed] | t.by[Abstained] | t.by[Refused] | t.by[Missing]
 }

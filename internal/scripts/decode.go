@@ -13,18 +13,18 @@ import (
 // A Vote is the answer of one master to an acquire or an extension.
 type Vote struct {
 	Outcome quorum.Outcome
-	// Left is the time until the name may become free. If Held, it is the remaining TTL of the lock, negative if the key
-	// never expires; but if Free, it is the rest of the second that the first waiter has. If Missing, it is the remaining
-	// TTL of another lease, negative if the name is free.
+	// Left is the time until the name may become free. For Held, Left is the remaining TTL of the lock, negative if the
+	// key never expires; if Free is set, Left is the rest of the second that the first waiter has. For Missing, Left is
+	// the remaining TTL of another lease, negative if the name is free.
 	Left time.Duration
-	// Free reports whether the name is free on this master but reserved for another waiter (Held). If Left is 0, too,
-	// the caller may try again immediately.
+	// Free reports whether the name is free on this master but reserved for another waiter (Held). If Free is set and Left
+	// is 0, the caller may try again immediately.
 	Free bool
 	// Holder is the id of the current lease, and Token the token with which it was won (Held and not Free).
 	Holder string
 	Token  int64
-	// Lingers reports whether the current lease may have no holder (Held and not Free). The owner of the lease was
-	// notified, and releases it if it has no holder.
+	// Lingers reports whether the current lease may have no holder (Held and not Free). The script has notified the owner
+	// of the lease, which releases a lease without a holder.
 	Lingers bool
 	// Place is the caller's position in the queue, from 0; -1 if it is not in the queue (Held, Stale, Ahead).
 	Place int
@@ -70,10 +70,10 @@ type Holding struct {
 	ID    string // the id of the lease; "" if the name is free
 	Depth int
 	Token int64
-	// Lingers reports whether the lease may have no holder. If it has none, it is released when another client tries to
-	// acquire the name.
+	// Lingers reports whether the lease may have no holder. A lease without a holder is released when another client tries
+	// to acquire the name.
 	Lingers bool
-	Value   string // value of the lease; "" with Version 0 if it has none
+	Value   string // value of the lease; "" with Version 0: the lease has no value
 	Version int64
 	Left    time.Duration // negative if the name is free, or the key never expires
 	Fence   int64
@@ -113,9 +113,9 @@ func DecodeHolding(reply any) (Holding, error) {
 // An Admission is the reply to a step of an admission.
 type Admission struct {
 	Result   AdmitResult
-	Record   string // after the step
+	Record   string // the admission record after the step
 	Time     int64  // the master's clock, in microseconds
-	Identity string // of the master
+	Identity string // the identity of the server
 }
 
 // An AdmitResult is the result of a step of an admission.
@@ -192,8 +192,8 @@ func (f *fields) text() string {
 	}
 }
 
-// holding reads the field of a lock: the lease's id, then "depth token ballot" and perhaps " version value". It returns
-// the zero Holding if the name is free. A hash that was not written by the scripts may contain anything.
+// holding reads the field of a lock: the lease's id, and "depth token ballot" or "depth token ballot version value". It
+// returns the zero Holding if the name is free. A hash that was not written by the scripts may contain anything.
 func (f *fields) holding() (h Holding) {
 	list := f.texts()
 	if len(list) < 2 {
@@ -237,8 +237,8 @@ func (f *fields) plain(what, s string) int64 {
 	return n
 }
 
-// left reads the remaining milliseconds of a key, as PTTL returns them: -1 if it never expires, less if it does not
-// exist. The result is bounded, since a TTL may be too large for a time.Duration.
+// left reads the remaining milliseconds of a key, as PTTL returns them. It returns never if the key never expires (-1),
+// and -1 if the key does not exist (-2). The result is bounded, since a TTL may be too large for a time.Duration.
 func (f *fields) left(never time.Duration) time.Duration {
 	switch n := f.number(); {
 	case n == -1:

@@ -36,8 +36,8 @@
 // itself if that is later. By then every acceptable ballot is larger, so no TTL needs a longer fence.
 //
 // Depth is written as an absolute number, and an extension neither shortens a TTL nor creates a key. A value replaces
-// only a value with a smaller version, and is deleted with its lease. So a message that is delivered twice finds its
-// effect already present, or a fence refuses it.
+// only a value with a smaller version, and is deleted with its lease. So the second delivery of a message changes
+// nothing, or is refused by a fence.
 //
 // # Waiting
 //
@@ -54,8 +54,8 @@
 //
 // A name has plain locks, or readers and writers. A readers-writer lock is a sorted set of lease ids, scored by the
 // expiry of their shares in the master's time. With one expiry for the whole key, a reader's extension would also
-// extend the shares of dead readers. If a script for one kind meets a lock of the other kind, it finds a value of the
-// wrong type and changes nothing. So a name cannot be used as both, and no script of a plain lock depends on readers.
+// extend the shares of dead readers. A script that runs on a lock of the other kind finds a value of the wrong type,
+// and changes nothing. So a name cannot be used as both, and no script of a plain lock depends on readers.
 //
 // Why no writer holds a name together with another holder. On one master:
 //
@@ -85,9 +85,9 @@
 // Order. The queue is the same as for plain locks. A free name belongs to the first waiter. While readers hold the
 // name, a reader is admitted unless another waiter comes before it. If the first waiter is a writer, no later waiter is
 // admitted, so readers do not starve writers. An admitted reader wakes the next waiter if that is a reader, and so on;
-// the last reader that leaves wakes the writer. A waiting writer is not woken while readers hold the name. The scripts
-// only test, with a probe instead of a wake-up, whether the writer's client still listens, so a dead writer in front
-// blocks no client. A writer in front that hangs keeps later readers out until 8 s after its last acquire.
+// the last reader that leaves wakes the writer. A waiting writer is not woken while readers hold the name. Instead, the
+// scripts send a probe, which only tests whether the writer's client still listens, so a dead writer at the front
+// blocks no client. A hung writer at the front blocks later readers until 8 s after its last acquire.
 //
 // # Memory per name
 //

@@ -91,9 +91,9 @@ func (e *Encoder) AcquireLingering(k *Keys, lease string, ttl time.Duration, fir
 }
 
 // Repair encodes a call that restores a lease on a master that has lost it, with a fresh ballot and the token with
-// which the lease was won. The caller may send it only in a round in which a majority has confirmed the lease. previous
-// is the lease that this lease took over and that the master may still store, or "" if there is none. For a share,
-// value must be empty.
+// which the lease was won. The caller may send it only after a majority has confirmed the lease. previous is the id of
+// an imported lease that this lease replaces and that the master may still store, or "". For a share, value must be
+// empty.
 func (e *Encoder) Repair(
 	k *Keys, lease, previous string, ttl time.Duration, ballot, token int64, depth Depth, value Value,
 ) *frame.Call {
@@ -137,7 +137,8 @@ func (e *Encoder) Extend(k *Keys, lease string, ttl time.Duration, depth Depth, 
 
 // An Ending describes what a release ends.
 type Ending struct {
-	// Leases has several elements if releases are pending, or after an import, and none if only the waiter leaves.
+	// Leases are the ids of the leases to end: several if releases are pending, or after an import; none if only the
+	// waiter leaves.
 	Leases []string
 	// Ballot is the largest ballot that was sent with the leases if one of their acquires may arrive after this release,
 	// and 0 otherwise. The script raises the fence to Ballot.
@@ -205,17 +206,17 @@ const (
 	// a longer quarantine on other masters. AdmitGuard also raises the max TTL.
 	AdmitGuard  AdmitStep = "guard"
 	AdmitSettle AdmitStep = "settle"
-	// AdmitEpoch raises the epoch: Masters, Next, Epoch and Alone are written.
+	// AdmitEpoch raises the epoch: it writes Masters, Next, Epoch and Alone.
 	AdmitEpoch AdmitStep = "epoch"
-	// AdmitRewrite writes the new identity of a server that has freed its replication backlog, and is still the same.
+	// AdmitRewrite writes the new identity of a server that is still the same, but has freed its replication backlog.
 	AdmitRewrite AdmitStep = "rewrite"
 )
 
 // An AdmitRequest is one step of an admission, for one master.
 type AdmitRequest struct {
 	Step AdmitStep
-	// Identity is the identity of the server, and Seen its record, as the caller has read them; Seen is "" if there is no
-	// record.
+	// Identity is the identity of the server, and Seen the admission record, as the caller has read both; Seen is "" if
+	// there is no record.
 	Identity, Seen string
 	// Median is the masters' time in microseconds: the median of their clocks, or the latest clock that is not far from
 	// the median. A master whose clock differs from Median by more than Tolerance neither starts nor ends a quarantine.

@@ -32,13 +32,13 @@ func LeaseID(owner string, number uint64, label string) string {
 	return grantID(owner, number, "", label)
 }
 
-// ShareID returns the id of a lease in a role. at is the masters' time in microseconds. The id of a reader or a writer
-// contains the role and the time: <owner>:<number>r<time>:<label>, or w instead of r.
-func ShareID(owner string, number uint64, role Role, at int64, label string) string {
+// ShareID returns the id of a lease in a role. since is the masters' time in microseconds. The id of a reader or a
+// writer contains the role and the time: <owner>:<number>r<time>:<label>, or w instead of r.
+func ShareID(owner string, number uint64, role Role, since int64, label string) string {
 	if role == Plain {
 		return LeaseID(owner, number, label)
 	}
-	return grantID(owner, number, role.mark()+strconv.FormatInt(min(max(at, 0), MaxBallot), 10), label)
+	return grantID(owner, number, role.mark()+strconv.FormatInt(min(max(since, 0), MaxBallot), 10), label)
 }
 
 func grantID(owner string, number uint64, mark, label string) string {
@@ -61,10 +61,10 @@ type Ticket struct {
 // Is reports whether t is the ticket of the waiter with this id. t may be nil.
 func (t *Ticket) Is(waiter string) bool { return t != nil && t.waiter == waiter }
 
-// NewTicket returns the ticket of an owner's waiter with this number, for a role. at is the masters' time of its call,
-// in microseconds.
-func NewTicket(role Role, owner string, number uint64, label string, at int64, priority int) *Ticket {
-	id := fmt.Sprintf("%0*d:%s", timeDigits, min(max(at, 0), MaxBallot), grantID(owner, number, role.mark(), label))
+// NewTicket returns the ticket of an owner's waiter with this number, for a role. called is the masters' time of the
+// waiting call, in microseconds.
+func NewTicket(role Role, owner string, number uint64, label string, called int64, priority int) *Ticket {
+	id := fmt.Sprintf("%0*d:%s", timeDigits, min(max(called, 0), MaxBallot), grantID(owner, number, role.mark(), label))
 	return &Ticket{id, -int64(priority)}
 }
 
@@ -82,7 +82,7 @@ func LeaseLabel(id string) (owner, label string) {
 }
 
 // ShareOf returns the role in the id of a lease or a waiter, and for a share the masters' time of the acquire that won
-// it, in microseconds, or 0 if the id does not contain it.
+// it, in microseconds, or 0 if the id does not contain that time.
 func ShareOf(id string) (role Role, since int64) {
 	p, _ := cutID(id)
 	return p.role, p.since
@@ -90,7 +90,7 @@ func ShareOf(id string) (role Role, since int64) {
 
 // parts holds the parts of the id of a lease or of a waiter.
 type parts struct {
-	timed        bool // a waiter's id, which begins with a time
+	timed        bool // whether the id begins with a time: a waiter's id
 	owner, label string
 	number       uint64
 	role         Role
@@ -134,9 +134,9 @@ type WakeUp struct {
 	Number uint64 // the number that the owner has given to the waiter
 	Name   string
 	Role   Role
-	// Probe reports that the name is not free, and the message only tests whether the waiter still listens.
+	// Probe reports whether the message only tests if the waiter still listens, although the name is not free.
 	Probe   bool
-	Release bool // in a message about a lease: see above
+	Release bool // whether another client requests the release; only in a message about a lease
 }
 
 // releaseMark ends a message that requests a release.
@@ -154,22 +154,22 @@ func (p Prefix) Notify(k *Keys, id string, release bool) *frame.Call {
 }
 
 // ParseWakeUp parses a message of an inbox, and reports whether it is a wake-up for a lock of p. A message consists of
-// the id of the waiter or the lease, a newline, and the lock's key; a probe ends with one more newline, a request to
-// release with releaseMark.
+// the id of the waiter or the lease, a newline, and the lock's key; a probe ends with one more newline, and a request
+// to release ends with releaseMark.
 func (p Prefix) ParseWakeUp(payload string) (WakeUp, bool) {
 	id, key, _ := strings.Cut(payload, "\n")
 	key, probe := strings.CutSuffix(key, "\n")
 	key, release := strings.CutSuffix(key, releaseMark)
-	of, ok := cutID(id)
+	parsed, ok := cutID(id)
 	name, ours := strings.CutPrefix(key, string(p)+":{")
 	name, whole := strings.CutSuffix(name, "}")
-	if !ok || !ours || !whole || CheckName(name) != nil || probe && (release || !of.timed) || release && of.timed {
+	if !ok || !ours || !whole || CheckName(name) != nil || probe && (release || !parsed.timed) || release && parsed.timed {
 		return WakeUp{}, false
 	}
-	if !of.timed {
-		return WakeUp{Lease: id, Name: name, Role: of.role, Release: release}, true
+	if !parsed.timed {
+		return WakeUp{Lease: id, Name: name, Role: parsed.role, Release: release}, true
 	}
-	return WakeUp{Waiter: id, Number: of.number, Name: name, Role: of.role, Probe: probe}, true
+	return WakeUp{Waiter: id, Number: parsed.number, Name: name, Role: parsed.role, Probe: probe}, true
 }
 
 // Ticket returns the ticket of the waiter, which is sufficient to leave the queue.

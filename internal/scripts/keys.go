@@ -16,16 +16,17 @@ const (
 	maxPrefix = 1 << 10
 )
 
-// A Prefix begins every key of a deployment on its masters. Lockers with different prefixes are independent of each
-// other.
+// A Prefix is the beginning of all keys of a deployment on its masters. Lockers with different prefixes are independent
+// of each other.
 //
 // The lock of a name has the key P:{name}, and its other keys are P:{name}:kind. A prefix contains no ":{", so the
 // first ":{" of a key ends the prefix. A key that ends in "}" is a lock; in any other key the kind follows the last
 // "}:". So no two names, kinds or prefixes share a key, even if a name contains such characters. The scripts use the
 // same rule to find the prefix of the inbox channels.
 //
-// The prefix of a bucket of a cluster ends in its number in braces: P{17}. The braces put all keys of the bucket into
-// one hash slot, the admission record included. A colon before the tag would make a ":{", so no prefix ends in a colon.
+// The prefix of a bucket of a cluster ends in the number of the bucket in braces: P{17}. The braces put all keys of the
+// bucket into one hash slot, the admission record included. A colon before the brace would make a ":{", so the part
+// before the brace must not end in a colon, nor may any prefix.
 type Prefix string
 
 // bucketTag matches the end of the prefix of a bucket.
@@ -84,7 +85,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// A Role is the role of a lease, which decides the scripts that are sent for it.
+// A Role is the role of a lease. The role determines which scripts are sent for the lease.
 type Role uint8
 
 // The roles. A name has plain locks, or readers and writers, but not both.
@@ -94,7 +95,7 @@ const (
 	Writer             // the only holder of a readers-writer lock
 )
 
-// mark returns the mark of r after the number in an id.
+// mark returns the text that marks r after the number in an id.
 func (r Role) mark() string { return [...]string{"", "r", "w"}[r] }
 
 // Keys holds the key of one name in one role, for use in many calls. The scripts derive the other keys of the name from
@@ -122,10 +123,10 @@ func (p Prefix) Lock(name string) string { return string(p) + ":{" + name + "}" 
 // Fence returns the key of the fence of name.
 func (p Prefix) Fence(name string) string { return p.of(name, "fence") }
 
-// Queue returns the key of the waiters for name, in the order of their ranks.
+// Queue returns the key of the sorted set of waiters for name, in the order of their ranks.
 func (p Prefix) Queue(name string) string { return p.of(name, "queue") }
 
-// Waiters returns the key of the times until which the waiters for name count.
+// Waiters returns the key of the sorted set of waiters for name, with the times until which they count.
 func (p Prefix) Waiters(name string) string { return p.of(name, "waiters") }
 
 // Reads returns the key of the readers' fence of name: the largest ballot of a reader that was accepted.

@@ -22,8 +22,8 @@ const noStamp = "0000000000000000"
 // NewStamp returns a stamp that no other record has.
 func NewStamp() string { return fmt.Sprintf("%016x", 1+jitter.Int64N(1<<63-1)) }
 
-// StampOf returns the beginning of a record, its version and stamp, which is what the scripts of locks compare. Each
-// write of a record changes its stamp.
+// StampOf returns the version and the stamp at the beginning of a record, which the scripts of locks compare. Each
+// write of a record changes the stamp.
 func StampOf(record string) string {
 	return record[:min(len(record), len(recordVersion)+1+len(noStamp))]
 }
@@ -43,8 +43,8 @@ type Record struct {
 	// Masters lists all masters of the configuration: see [List]. In a joint configuration, Next lists the next masters.
 	Masters, Next string
 	Epoch         int64
-	// Raised is when this epoch was written here; Alone is the largest epoch whose configuration is final. Both are 0 if
-	// Epoch is 0.
+	// Raised is when this epoch was written on this master. Alone is the largest epoch whose configuration is final. Both
+	// are 0 if Epoch is 0.
 	Raised, Alone int64
 	// Longest is the max TTL of the deployment, Quarantine the length of a quarantine.
 	Longest, Quarantine time.Duration
@@ -53,7 +53,8 @@ type Record struct {
 	Since int64
 }
 
-// A Shard is one of the Of sets of masters over which names are sharded. Number is from 1 to Of.
+// A Shard is one of several sets of masters over which names are distributed. Of is the number of sets, and Number the
+// number of this one, from 1.
 type Shard struct{ Number, Of int }
 
 // String returns g as it is written in records, such as "2/3".
@@ -79,7 +80,7 @@ func List(names []string) string {
 	return strings.Join(escaped, ",")
 }
 
-// ShowList returns a list made by List in the form that errors contain.
+// ShowList formats a list made by List for errors.
 func ShowList(list string) string {
 	names := strings.Split(list, ",")
 	for i, name := range names {

@@ -2,7 +2,7 @@ package scripts
 
 import "strings"
 
-// A Right is a command that the user needs on a master, with a harmless test for it.
+// A Right is a command that the user needs on a master, with a harmless test of this right.
 type Right struct {
 	// Rule is the word after the + in ACL SETUSER.
 	Rule string
@@ -19,8 +19,8 @@ const (
 )
 
 const (
-	deaf = "waiters are not notified of releases, and poll every few seconds"
-	slow = "after a restart of the master, each script is sent in full once"
+	noWakeUps  = "waiters are not notified of releases, and poll every few seconds"
+	sentInFull = "after a restart of the master, each script is sent in full once"
 )
 
 // Rights lists everything that a user needs, in the order of the documentation. A test compares it with the commands in
@@ -30,7 +30,7 @@ var Rights = []Right{
 	{Rule: "info", probe: []string{"INFO", "server"}},
 	{Rule: "evalsha", probe: []string{"EVALSHA", "ffffffffffffffffffffffffffffffffffffffff", "0"}},
 	{Rule: "eval", probe: []string{"EVAL", "return 1", "0"}},
-	{Rule: "script|load", Lacking: slow, probe: []string{"SCRIPT", "LOAD", "return 1"}},
+	{Rule: "script|load", Lacking: sentInFull, probe: []string{"SCRIPT", "LOAD", "return 1"}},
 	{Rule: "get", probe: []string{"GET", probeKey}},
 	{Rule: "getrange", probe: []string{"GETRANGE", probeKey, "0", "none"}},
 	{Rule: "set", probe: []string{"SET", probeKey, "1", "PX", "none"}},
@@ -51,15 +51,15 @@ var Rights = []Right{
 	{Rule: "pttl", probe: []string{"PTTL", probeKey}},
 	{Rule: "pexpire", probe: []string{"PEXPIRE", probeKey, "none"}},
 	{Rule: "time", probe: []string{"TIME"}},
-	{Rule: "publish", Lacking: deaf, probe: []string{"PUBLISH", probeChannel, ""}},
-	{Rule: "subscribe", Lacking: deaf, probe: []string{"SUBSCRIBE", probeChannel}},
-	{Rule: "unsubscribe", Lacking: deaf, probe: []string{"UNSUBSCRIBE", probeChannel}},
-	{Rule: "ping", Lacking: deaf, probe: []string{"PING"}},
+	{Rule: "publish", Lacking: noWakeUps, probe: []string{"PUBLISH", probeChannel, ""}},
+	{Rule: "subscribe", Lacking: noWakeUps, probe: []string{"SUBSCRIBE", probeChannel}},
+	{Rule: "unsubscribe", Lacking: noWakeUps, probe: []string{"UNSUBSCRIBE", probeChannel}},
+	{Rule: "ping", Lacking: noWakeUps, probe: []string{"PING"}},
 }
 
-// Probe returns the command that tests the right on the keys and channels of p. It changes nothing. The right is
-// missing only if the error has the code NOPERM, or says that the command is unknown. Rights for subscriptions must be
-// tested last on a connection.
+// Probe returns the command that tests the right on the keys and channels of p. The command changes nothing. The right
+// is missing only if the error has the code NOPERM, or says that the command is unknown. Rights for subscriptions must
+// be tested last on a connection.
 func (r Right) Probe(p Prefix) (command []string) {
 	const name = "check of rights"
 	for _, a := range r.probe {

@@ -13,7 +13,7 @@ import (
 // Constants of the scripts. A test compares these with the texts of the scripts.
 const (
 	WaiterCounts = 20 * time.Second // how long a waiter counts after its last acquire
-	ToldCounts   = time.Second      // how long a woken waiter counts at most
+	ToldCounts   = time.Second      // maximum time for which a woken waiter counts
 	FenceKept    = 75 * time.Second // TTL of a fence; longer if the fence is ahead of the window
 	MaxBallot    = 1<<53 - 1        // largest ballot: Lua's numbers are exact only up to 2^53
 )

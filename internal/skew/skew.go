@@ -6,10 +6,10 @@ import (
 )
 
 const (
-	// Window is how far a ballot may differ from a master's time. A master whose clock differs more from the median has
-	// no vote.
+	// Window is the largest difference that is allowed between a ballot and a master's time. A master whose clock differs
+	// more from the median has no vote.
 	Window = 15 * time.Second
-	// Agree is how far a clock may differ without a risk. Clocks that NTP corrects differ less.
+	// Agree is the largest difference from the median that is no risk. Clocks that NTP corrects differ less.
 	Agree = time.Second
 )
 
@@ -19,7 +19,7 @@ func Excludes(off time.Duration) bool { return off.Abs() > Window }
 // Risky reports whether a clock that differs from the median by off needs correction.
 func Risky(off time.Duration) bool { return off.Abs() > Agree }
 
-// Text returns a phrase that says how far a clock differs from the median.
+// Text describes the difference off of a clock from the median.
 func Text(off time.Duration) string {
 	unit, word := time.Second, "ahead of"
 	if off < 0 {

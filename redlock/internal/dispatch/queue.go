@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// capacity is the number of events that may wait. An event takes about 250 bytes.
+// capacity is the maximum number of pending events. An event takes about 250 bytes.
 const capacity = 1 << 14
 
 // A Queue delivers the events of one Locker. All methods are safe for concurrent use, and none of them blocks.
@@ -20,11 +20,11 @@ type Queue struct {
 
 	mu       sync.Mutex
 	pending  []func()
-	running  bool          // the goroutine exists: it is started by an event, and ends when none is pending
+	running  bool          // whether the goroutine exists: an event starts it, and it ends when no event is pending
 	idle     chan struct{} // closed when the goroutine ends; nil: nothing waits for that
-	dropped  uint64
-	reported uint64 // part of dropped that has been logged
-	panics   uint64
+	dropped  uint64        // number of events dropped
+	reported uint64        // value of dropped that was last logged
+	panics   uint64        // number of panics
 }
 
 // New returns a Queue whose records go to the handler and begin with the attribute owner.
@@ -105,8 +105,9 @@ func (q *Queue) run() {
 	done = true
 }
 
-// next takes the first pending callback. It returns nil if none is pending: then the goroutine ends. The number of
-// dropped events is logged when the queue has caught up, or when as many events were dropped as it can hold.
+// next removes and returns the first pending callback. It returns nil if no callback is pending: then the goroutine
+// ends. The number of dropped events is logged when the queue has caught up, or when as many events were dropped as the
+// queue can hold.
 func (q *Queue) next() func() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -19,9 +19,9 @@ const (
 	skewStep = time.Millisecond
 )
 
-// A Task runs when it is due, on the goroutine of its Timers. Run must not block. It calls Timers.Reschedule or
-// Timers.Remove. The function that it returns, unless it is nil, is called after all due tasks have run, so that it
-// delays none of them.
+// A Task runs when it is due, on the goroutine of its Timers. Run must not block, and must call Timers.Reschedule or
+// Timers.Remove. If Run returns a function, the function is called after all due tasks have run, so that it delays no
+// task.
 type Task interface {
 	Run(now clock.Instant) (after func())
 }
@@ -29,8 +29,8 @@ type Task interface {
 // An Entry is the place of one Task in Timers. The zero Entry is in no Timers.
 type Entry[T Task] struct {
 	task  T
-	index int   // in the heap, from 1; 0: in no heap; guarded by Timers.mu, as is at
-	at    int64 // when it is due, on the boot clock
+	index int   // index in the heap, from 1; 0: the entry is in no heap; guarded by Timers.mu
+	due   int64 // when the task is due, on the boot clock; guarded by Timers.mu
 }
 
 // Timers is a queue of tasks, ordered by when they are due. All methods are safe for concurrent use.
@@ -43,7 +43,7 @@ type Timers[T Task] struct {
 	mu     sync.Mutex
 	heap   entries[T]
 	next   int64 // when the goroutine is to wake, on the boot clock; 0 while it is awake
-	closed bool  // stop is closed
+	closed bool  // whether stop is closed
 }
 
 // New returns Timers and starts their goroutine. Close ends it.
@@ -53,38 +53,38 @@ func New[T Task](c *clock.Clock) *Timers[T] {
 	return t
 }
 
-// Add adds a Task that is due at an instant of the boot clock. It returns false after Close.
-func (t *Timers[T]) Add(e *Entry[T], x T, at int64) bool {
+// Add adds the task x, which is due at the time due of the boot clock, as e. It returns false after Close.
+func (t *Timers[T]) Add(e *Entry[T], x T, due int64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
 		return false
 	}
-	e.task, e.at = x, at
+	e.task, e.due = x, due
 	heap.Push(&t.heap, e)
-	t.wakeLocked(e.at)
+	t.wakeLocked(e.due)
 	return true
 }
 
 // Reschedule changes when e is due. It does nothing if e is in no Timers.
-func (t *Timers[T]) Reschedule(e *Entry[T], at int64) {
+func (t *Timers[T]) Reschedule(e *Entry[T], due int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if e.index > 0 {
-		e.at = at
+		e.due = due
 		heap.Fix(&t.heap, e.index-1)
-		t.wakeLocked(e.at)
+		t.wakeLocked(e.due)
 	}
 }
 
-// Advance reschedules e if at is earlier than e is due.
-func (t *Timers[T]) Advance(e *Entry[T], at int64) {
+// Advance makes e due earlier. It does nothing if e is in no Timers, or is due no later than due.
+func (t *Timers[T]) Advance(e *Entry[T], due int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if e.index > 0 && at < e.at {
-		e.at = at
+	if e.index > 0 && due < e.due {
+		e.due = due
 		heap.Fix(&t.heap, e.index-1)
-		t.wakeLocked(e.at)
+		t.wakeLocked(e.due)
 	}
 }
 
@@ -120,9 +120,9 @@ func (t *Timers[T]) Close() (ended <-chan struct{}) {
 	return t.done
 }
 
-// wakeLocked wakes the goroutine if it sleeps beyond at.
-func (t *Timers[T]) wakeLocked(at int64) {
-	if t.next != 0 && at < t.next {
+// wakeLocked wakes the goroutine if it would sleep beyond due.
+func (t *Timers[T]) wakeLocked(due int64) {
+	if t.next != 0 && due < t.next {
 		t.next = 0
 		select {
 		case t.wake <- struct{}{}:
@@ -168,26 +168,27 @@ func (t *Timers[T]) run() {
 	}
 }
 
-// collectDue appends the tasks that are due. They stay in the heap, with a later time until Run reschedules them.
+// collectDue appends to due the tasks that are due at now. These stay in the heap, with a later due time until Run
+// reschedules them.
 func (t *Timers[T]) collectDue(due []T, now clock.Instant) []T {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for len(t.heap) > 0 && t.heap[0].at <= now.Steady() {
+	for len(t.heap) > 0 && t.heap[0].due <= now.Steady() {
 		e := t.heap[0]
-		e.at = now.Steady() + int64(watchPeriod)
+		e.due = now.Steady() + int64(watchPeriod)
 		heap.Fix(&t.heap, 0)
 		due = append(due, e.task)
 	}
 	return due
 }
 
-// untilNext returns how long the goroutine sleeps: until a task is due, or watchPeriod.
+// untilNext returns how long the goroutine sleeps: until a task is due, but no longer than watchPeriod.
 func (t *Timers[T]) untilNext() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now, wait := t.clock.Now().Steady(), time.Hour
 	if len(t.heap) > 0 {
-		wait = max(leastPause, min(time.Duration(t.heap[0].at-now), watchPeriod))
+		wait = max(leastPause, min(time.Duration(t.heap[0].due-now), watchPeriod))
 	}
 	t.next = now + int64(wait)
 	return wait
@@ -197,7 +198,7 @@ func (t *Timers[T]) untilNext() time.Duration {
 type entries[T Task] []*Entry[T]
 
 func (q entries[T]) Len() int           { return len(q) }
-func (q entries[T]) Less(i, j int) bool { return q[i].at < q[j].at }
+func (q entries[T]) Less(i, j int) bool { return q[i].due < q[j].due }
 func (q entries[T]) Swap(i, j int) {
 	q[i], q[j] = q[j], q[i]
 	q[i].index, q[j].index = i+1, j+1

@@ -16,37 +16,37 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
-// An Attempt is one round for one new lease, with one id and one token range. A call that tries again makes
-// another attempt, for another lease with another id.
+// An Attempt holds the arguments of Manager.Acquire. Each round that Acquire sends is for a new lease, with a new id
+// and a new token range.
 type Attempt struct {
-	Op     string // for errors
+	Op     string // the operation, for errors
 	Name   string
 	Keys   *scripts.Keys
 	Terms  *Terms
 	Ticket *scripts.Ticket // nil: the caller does not wait in the masters' queues
-	// Join is called before the ticket is sent, not while the call waits for its turn.
+	// Join is called immediately before the ticket is sent, after the wait that Patience bounds.
 	Join func()
 	// Waits reports whether the waiter of the ticket may be in the masters' queues. It is called on the goroutine that
 	// received a vote.
 	Waits func() bool
-	// Complete is called when the last vote of the round has come; nil: nothing is called.
+	// Complete, if not nil, is called when the last vote of a round has arrived.
 	Complete func()
 	Stats    *AcquireStats // nil: not recorded
-	// Patience bounds how long the call waits while too many rounds are under way; 0: only the context bounds it.
+	// Patience bounds the wait of the call while too many rounds are under way; 0: only the context bounds this wait.
 	Patience time.Duration
 }
 
 // AcquireStats counts the rounds and votes of one call. Only the goroutine of the call uses it. A nil AcquireStats
 // records nothing.
 type AcquireStats struct {
-	Rounds int // rounds that were sent
-	// Granted of N masters had granted the lease when the last round was decided or given up.
+	Rounds int // number of rounds sent
+	// Granted is the number of masters, of N, that had granted the lease when the last round was decided or given up.
 	Granted, N int
-	// Place is the place of the call when it first waited in a queue, from 1; 0: it has not waited in one.
+	// Place is the position at which the call first waited in a queue, from 1; 0: the call has not waited in a queue.
 	Place int
 }
 
-// recordRound records a round.
+// recordRound counts r and records its votes.
 func (s *AcquireStats) recordRound(r *round.Round) {
 	if s == nil {
 		return
@@ -63,7 +63,7 @@ func (s *AcquireStats) recordRound(r *round.Round) {
 	s.RecordPlace(place)
 }
 
-// Add adds the rounds of a call that was part of this one. The votes are those of the last part.
+// Add adds the rounds of part, a call that was part of this call. Granted and N become those of part.
 func (s *AcquireStats) Add(part *AcquireStats) {
 	if s == nil || part.Rounds == 0 {
 		return
@@ -73,23 +73,22 @@ func (s *AcquireStats) Add(part *AcquireStats) {
 	s.RecordPlace(part.Place)
 }
 
-// RecordPlace records the place in a queue.
+// RecordPlace records a position in a queue, unless a position is recorded already.
 func (s *AcquireStats) RecordPlace(place int) {
 	if s != nil && s.Place == 0 {
 		s.Place = place
 	}
 }
 
-// attemptsAtOnce is how many attempts may follow each other without a pause, as long as only their ballots are
-// refused.
-const attemptsAtOnce = 3
+// roundsPerAttempt is the maximum number of rounds that Acquire sends for one attempt.
+const roundsPerAttempt = 3
 
-// Acquire makes one attempt: it asks the masters of the current view for a new lease, and waits for their decision or
-// the end of ctx. If only the ballot was refused, it tries again immediately, with another lease and another token
-// range. On success the lease is won, but not yet live: see Hold.Start. On failure everything that may have been
-// granted is being rolled back, and Acquire does not wait for that; the ticket keeps its place in the queues. The
-// error is a *round.Failure, or one of package ballot. The round is nil if nothing was sent: no quorum votes, or
-// limiter.enter failed.
+// Acquire makes one attempt: it sends an acquire for a new lease to the masters of the current view, and waits until
+// the round is decided or ctx ends. If only the ballot was refused, Acquire immediately sends another round, for
+// another lease with another token range. On success the lease is won, but not yet live: see Hold.Start. On failure
+// Acquire has begun to roll back every lease that masters may have granted, and does not wait for the roll-backs; the
+// waiter of the ticket keeps its place in the queues. The error is a *round.Failure, or an error of package ballot. The
+// returned round is the last one; it is nil if the last try sent nothing.
 func (m *Manager) Acquire(ctx context.Context, a *Attempt) (*Lease, *round.Round, error) {
 	for try := 1; ; try++ {
 		l, r, call, err := m.prepare(ctx, a)
@@ -106,13 +105,14 @@ func (m *Manager) Acquire(ctx context.Context, a *Attempt) (*Lease, *round.Round
 			return l, r, nil
 		}
 		l.undo(r)
-		if t := r.Tally(); try == attemptsAtOnce || !round.Waitable(err) || !t.BallotOnly() {
+		if t := r.Tally(); try == roundsPerAttempt || !round.Waitable(err) || !t.BallotOnly() {
 			return nil, r, err
 		}
 	}
 }
 
-// prepare returns a new lease for an attempt, with its round, and the call to send. It waits until the round may begin.
+// prepare waits until another round may begin, and returns a new lease for the attempt, the round, and the call to
+// send.
 func (m *Manager) prepare(ctx context.Context, a *Attempt) (*Lease, *round.Round, *frame.Call, error) {
 	if err := m.rounds.enter(ctx, m.Closing, a.Patience); err != nil {
 		return nil, nil, nil, m.reportNotSent(a, overloaded(err))
@@ -141,7 +141,7 @@ func (m *Manager) prepare(ctx context.Context, a *Attempt) (*Lease, *round.Round
 	encode := view.Encoder.Acquire
 	if l.linger.allowed = a.Terms.Linger > 0 && first < last; l.linger.allowed {
 		encode = view.Encoder.AcquireLingering
-		m.addressees.Store(l.ID, l) // until Hold.Start or giveUp
+		m.addressees.Store(l.ID, l) // until Hold.Start or rollBack
 	}
 	if a.Ticket != nil {
 		a.Join()
@@ -149,8 +149,8 @@ func (m *Manager) prepare(ctx context.Context, a *Attempt) (*Lease, *round.Round
 	return l, r, encode(a.Keys, l.ID, a.Terms.leaseTTL(0), first, last, a.Ticket), nil
 }
 
-// Start makes h the first hold of a lease that was won, and makes the lease live. It fails with a *round.Failure if
-// the Manager has closed, or if too many masters have lost the lease meanwhile; then the lease has been released.
+// Start makes h the first hold of a lease that was won, and makes the lease live. If the Manager has closed, or too
+// many masters have lost the lease since it was won, Start releases the lease and returns a *round.Failure.
 func (h *Hold) Start(l *Lease, terms *Terms) error {
 	now := l.m.Clock.Now()
 	if l.Role() != scripts.Plain {
@@ -169,7 +169,7 @@ func (h *Hold) Start(l *Lease, terms *Terms) error {
 		why = closed
 	}
 	if why != nil {
-		end := l.endLocked(&reason{err: why.err, sends: true}) // nothing is reported
+		end := l.endLocked(&reason{err: why.err, sends: true}) // no event reports this end
 		l.ownership.terms.MinHold = 0                          // the caller does not get the lease
 		l.mu.Unlock()
 		end.finish()
@@ -199,7 +199,7 @@ func (m *services) awaitDecision(ctx context.Context, r *round.Round) error {
 	return r.Failure(r.Decision(), nil)
 }
 
-// awaitQuorum waits for the decision of an acquire round. It returns nil if the lease is won: a quorum granted in time.
+// awaitQuorum waits for the decision of an acquire round. It returns nil if a quorum has granted the lease in time.
 func (l *Lease) awaitQuorum(ctx context.Context, r *round.Round, terms *Terms) error {
 	if err := l.m.awaitDecision(ctx, r); err != nil {
 		l.m.recordRefusals(r, l.Name)
@@ -212,7 +212,7 @@ func (l *Lease) awaitQuorum(ctx context.Context, r *round.Round, terms *Terms) e
 		return r.Failure(tooSlow(left, terms), nil)
 	}
 	if took := now.Sub(r.Start); took > r.View.Config.Slowest {
-		// Another client's repair may rely on this failure: it may have repaired a master that has forgotten its vote for l.
+		// Another client may have repaired a master that forgot its vote for l. Such a repair relies on this failure.
 		return r.Failure(fmt.Errorf("%w: the replies took %v, longer than the timeout of %v", round.ErrTooSlow,
 			took.Round(time.Millisecond), r.View.Config.Slowest), nil)
 	}
@@ -227,7 +227,7 @@ func tooSlow(left time.Duration, terms *Terms) error {
 		round.ErrTooSlow, left.Round(time.Microsecond), terms.TTL, terms.Least)
 }
 
-// readClocks takes the masters' times from the refusals of a round.
+// readClocks refines the estimates of the masters' clocks with the times in the refusals of a round.
 func (m *services) readClocks(r *round.Round, now clock.Instant) {
 	within := now.Sub(r.Start) / 2
 	r.Each(func(i int, v *round.Vote) {
@@ -246,11 +246,11 @@ func (m *services) recordRefusals(r *round.Round, name string) {
 	for _, set := range t.Rule.Sets() {
 		var fences []int64
 		r.Each(func(i int, v *round.Vote) {
-			if v.Time > 0 && set.Has(i) && !t.Unable().Has(i) { // the others show no fence, or cannot grant
+			if v.Time > 0 && set.Has(i) && !t.Unable().Has(i) { // other votes have no fence or cannot be grants
 				fences = append(fences, v.Fence)
 			}
 		})
-		ill := t.Unable() & set &^ r.View.Connecting // masters that are still connecting may work
+		ill := t.Unable() & set &^ r.View.Connecting // a master that is still connecting may work
 		floor = max(floor, ballot.Floor(fences, set.Len(), ill.Len()))
 	}
 	m.Ballots.Saw(now, name, floor)
@@ -261,13 +261,13 @@ type voteRecorder struct {
 	lease    *Lease
 	complete func()
 	waits    func() bool
-	active   atomic.Bool // the round is counted in Manager.rounds
+	active   atomic.Bool // whether the round is counted in Manager.rounds
 	late     quorum.Set  // masters that have not voted, and whose grants must be rolled back; guarded by Lease.mu
 }
 
 // OnVote implements round.VoteObserver.
 func (a *voteRecorder) OnVote(r *round.Round, i int, v *round.Vote, decides, last bool) {
-	if (decides || last) && a.active.Swap(false) { // not when the caller gives up: its messages are still queued
+	if (decides || last) && a.active.Swap(false) { // not if the caller gives up: messages may be queued
 		a.lease.m.rounds.leave(v.After <= r.View.Config.Slowest/4)
 	}
 	if last && a.complete != nil {
@@ -302,9 +302,9 @@ func mayHold(v *round.Vote) bool {
 	return v.Outcome == quorum.Granted || v.Unsure()
 }
 
-// undo releases the lease of a lost round on each master that has granted it or may still grant it. It does not wait.
-// If refusals alone decided the round, the masters that have not answered yet are unlikely to grant the acquire, so
-// such a master is sent a roll-back only if its answer, when it comes, is not a refusal.
+// undo rolls back the lease of a lost round on each master that has granted the lease or may still grant it. It does
+// not wait. If refusals alone decided the round, the masters that have not answered yet are unlikely to grant the
+// acquire. Each of them is sent a roll-back only after its answer, and only if the answer is not a refusal: see OnVote.
 func (l *Lease) undo(r *round.Round) {
 	var set, late quorum.Set
 	l.mu.Lock()
@@ -323,9 +323,14 @@ func (l *Lease) undo(r *round.Round) {
 	l.rollBack(set &^ late)
 }
 
-// rollBack ends a lease that is not live, and releases it on those masters of set that may have it.
+// rollBack ends a lease that is not live, and releases the lease on those masters of set that may have it.
 func (l *Lease) rollBack(set quorum.Set) {
-	l.giveUp()
+	if l.linger.allowed {
+		l.m.addressees.Delete(l.ID)
+	}
+	l.mu.Lock()
+	l.state = ended
+	l.mu.Unlock()
 	if set &= l.sent.to; set != 0 {
 		l.sendRelease("roll back", set, l.keepingPlace())
 	}
@@ -363,8 +368,8 @@ func (m *Manager) nextNumber() uint64 {
 	return uint64(jitter.Unique())<<20 + m.number.Add(1)
 }
 
-// warn notifies the owners of other leases that masters have reported in a round that was won, because a majority of
-// the masters has lost those leases.
+// warn notifies the owners of other leases that masters have reported in a round that was won. A majority of the
+// masters has lost each of those leases.
 func (a *voteRecorder) warn(r *round.Round, i int, v *round.Vote, decides bool) {
 	set := quorum.Set(0)
 	switch {

@@ -9,7 +9,7 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
-// Why a lease, or a hold of it, has ended. Package redlock exports these errors and documents them.
+// Errors of leases and holds that have ended or cannot be ended. Package redlock exports and documents them.
 var (
 	ErrLost     = errors.New("redlock: the lock was lost")
 	ErrMaxHold  = fmt.Errorf("%w: maximum hold time reached", ErrLost)
@@ -19,42 +19,41 @@ var (
 	ErrNested   = errors.New("redlock: the lock is locked more than once; unlock the inner locks first")
 )
 
-// A reason says why a lease ends, and what is done then. In each case its contexts end first, and the next local waiter
-// contends last, after the release if sends is set. If sends is not set, the last Unlock sends the release, or the
-// lease continues elsewhere.
+// A reason says why a lease ends and which steps follow. In each case the contexts of its holds end first. The next
+// local waiter contends after the release, if a release is sent. If sends is false, the last Unlock sends the release,
+// or another lease replaces this one.
 type reason struct {
-	err     error // the error of its holds from then on
-	sends   bool  // the release is sent
-	joins   bool  // a fair local waiter joins the masters' queues before the release
-	lost    bool  // the lease is reported as lost
-	ended   bool  // the lease is reported as released, with outcome
+	err     error // the error that the holds return afterwards
+	sends   bool  // whether the release is sent immediately
+	joins   bool  // whether a fair local waiter joins the masters' queues before the release
+	lost    bool  // whether Events.Lost reports the end, with err
+	ended   bool  // whether Events.Released reports the end, with outcome
 	outcome error
 }
 
-// The reasons for which a lease ends. A lease without a holder ends as unused, regardless of the cause. An attempt
-// that does not win its lease is rolled back instead: see Lease.undo. The first two reasons differ only in their
-// texts, for the log and for people: both are ErrLost.
+// The reasons for which a lease ends. An idle lease always ends as unused. A lease that was not won is rolled back
+// instead: see Lease.undo. The errors of expired and forgotten differ only in their texts: both wrap ErrLost.
 var (
 	expired    = &reason{err: fmt.Errorf("%w: no majority extended it in time", ErrLost), lost: true}
 	forgotten  = &reason{err: fmt.Errorf("%w: too few masters still have it", ErrLost), lost: true}
 	overdue    = &reason{err: ErrMaxHold, lost: true}
-	released   = &reason{err: ErrReleased, sends: true, joins: true} // Unlock reports it when the release is confirmed
+	released   = &reason{err: ErrReleased, sends: true, joins: true} // Unlock reports the end after the release
 	closed     = &reason{err: ErrClosed, sends: true, ended: true, outcome: ErrClosed}
 	exported   = &reason{err: ErrExported, ended: true, outcome: ErrExported}
 	downgraded = &reason{err: ErrReleased, ended: true}
 	unused     = &reason{err: errors.New("redlock: the idle lock is released"), sends: true}
 )
 
-// An ending is the end of a lease. finish must be called for it as soon as no lock is held. The zero ending does
-// nothing.
+// An ending holds what remains to be done for a lease that has ended. The caller must call finish as soon as it holds
+// no lock. For the zero ending, finish does nothing.
 type ending struct {
 	lease *Lease
 	why   *reason
-	holds []holding
+	holds []*Hold
 }
 
-// endLocked ends a live or idle lease for a reason, and does nothing if why is nil. The caller must call finish of the
-// ending after it has unlocked l.mu.
+// endLocked ends a live or idle lease for the reason why. It does nothing if why is nil. The caller must unlock l.mu,
+// and then call finish of the returned ending.
 func (l *Lease) endLocked(why *reason) ending {
 	if why == nil || l.state != live && l.state != idle {
 		return ending{}
@@ -78,8 +77,8 @@ func (e ending) endContexts() {
 	}
 }
 
-// finish ends the contexts, sends the release, wakes the next local waiter and reports the end, as its reason requires.
-// It returns the round of the release; nil if none was sent.
+// finish ends the contexts, sends the release, wakes the next local waiter and reports the end, as the reason requires.
+// It returns the round of the release, or nil if no release was sent.
 func (e ending) finish() (r *round.Round) {
 	if e.why == nil {
 		return nil
@@ -102,7 +101,7 @@ func (e ending) finish() (r *round.Round) {
 	return r
 }
 
-// finishAll finishes endings whose contexts have ended.
+// finishAll calls finish for endings whose contexts have ended.
 func finishAll(ends []ending) {
 	for _, e := range ends {
 		e.finish()
@@ -131,8 +130,8 @@ func (l *Lease) goneLocked() *reason {
 	return nil
 }
 
-// endLocked ends every hold of the ownership.
-func (o *ownership) endLocked(cause error) []holding {
+// endLocked ends all holds of the ownership, and returns them.
+func (o *ownership) endLocked(cause error) []*Hold {
 	holds := o.holds
 	o.holds = nil
 	for _, h := range holds {

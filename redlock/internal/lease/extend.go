@@ -10,25 +10,26 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
-// An extension is one round that prolongs a lease. The Manager, Extend and re-entries send extensions.
+// An extension is one round that prolongs or only checks a lease. The Manager, Extend, SetValue and re-entries send
+// extensions.
 type extension struct {
 	round.Round
 	lease    *Lease
 	ttl      time.Duration
-	check    bool       // it prolongs nothing, and only shows whether the masters have the lease
-	repaired quorum.Set // masters that were sent a repair by this round; guarded by l.mu
+	check    bool       // whether the round prolongs nothing, and only shows which masters have the lease
+	repaired quorum.Set // masters to which this round has sent a repair; guarded by lease.mu
 }
 
-// extendLocked queues a round that prolongs the lease, to ttl if that is longer than the TTL of its terms, and writes
-// its depth and its value. See sendLocked.
+// extendLocked queues a round that prolongs the lease by the TTL of its terms, or by ttl if that is longer, and writes
+// the depth and the value. See sendLocked.
 func (l *Lease) extendLocked(op string, ttl time.Duration) *extension {
 	ttl = max(ttl, l.ownership.terms.leaseTTL(l.heldLocked(l.m.Clock.Now())))
 	return l.sendLocked(op, ttl, l.value.text)
 }
 
 // sendLocked queues a round that writes the depth and a value. If ttl is 0, the round does not prolong the lease, and
-// its answers show whether the masters still have the lease. The caller must hold l.mu, and l must be live. When the
-// caller has released l.mu, it must call RecordSkipped.
+// only shows which masters still have it. l must be live. The caller must hold l.mu, and must call RecordSkipped after
+// it has unlocked l.mu.
 func (l *Lease) sendLocked(op string, ttl time.Duration, value scripts.Value) *extension {
 	e := &extension{lease: l, ttl: ttl, check: ttl == 0}
 	e.Init(l.m.Sender, l.m.View(), op, e)
@@ -75,8 +76,8 @@ func (e *extension) confirmedLocked(now clock.Instant) {
 	l.scheduleLocked(now)
 }
 
-// repairLocked sends a repair to each master that lacks the lease and may get it because of this round: see
-// repairable. It sends none if the validity has expired, which the Manager may notice late after a freeze.
+// repairLocked sends one repair to each master that is repairable because of this round. It sends none if the validity
+// has expired: after a freeze, the Manager may not have ended the lease yet.
 func (e *extension) repairLocked() {
 	missing := repairable(&e.Round, e.ttl) &^ e.repaired
 	if missing == 0 || e.lease.validity.left(e.lease.m.Clock.Now()) <= 0 {
@@ -88,8 +89,8 @@ func (e *extension) repairLocked() {
 	}
 }
 
-// Extend prolongs the lease by its TTL from now and waits for the decision. On failure nothing has changed. It
-// succeeds only if validity is left when it returns.
+// Extend prolongs the lease to its full TTL from now, and waits for the decision. It returns nil only if validity is
+// left.
 func (h *Hold) Extend(ctx context.Context) error {
 	e, err := h.prolong(ctx, "extend", 0, 0)
 	if err != nil && e != nil && e.worthAnother(ctx) {
@@ -98,9 +99,9 @@ func (h *Hold) Extend(ctx context.Context) error {
 	return err
 }
 
-// prolong sends an extension and waits for the decision. ttl is the new TTL if it is longer than that of the lease;
-// more is the number of holds that are being added. It returns nil only if a majority confirmed the lease and h is
-// held at this instant. The extension is nil if nothing was sent.
+// prolong sends an extension and waits for the decision. It prolongs the lease by the TTL of its terms, or by ttl if
+// that is longer. more is the number of holds that are being added. The error is nil only if a majority has confirmed
+// the lease and h is still held afterwards. The extension is nil if nothing was sent.
 func (h *Hold) prolong(ctx context.Context, op string, ttl time.Duration, more int) (*extension, error) {
 	if err := h.lockHeld(); err != nil {
 		return nil, &round.Failure{Decision: err}
@@ -112,8 +113,8 @@ func (h *Hold) prolong(ctx context.Context, op string, ttl time.Duration, more i
 	return e, h.decided(ctx, e)
 }
 
-// decided waits for the decision of a round of h. It returns nil only if the round is won and h is held at this
-// instant.
+// decided waits for the decision of a round of h. It returns nil only if the round is won and h is still held
+// afterwards.
 func (h *Hold) decided(ctx context.Context, e *extension) error {
 	e.RecordSkipped()
 	err := h.lease.m.awaitDecision(ctx, &e.Round)
@@ -126,9 +127,9 @@ func (h *Hold) decided(ctx context.Context, e *extension) error {
 	return err
 }
 
-// SetValue sets the value of the lease, writes it to the masters and waits for the decision. Later extensions and
-// repairs carry the value, so masters that this round does not reach get it then, even if the round fails. text must
-// be valid: see scripts.NewValue.
+// SetValue sets the value of the lease, writes the value to the masters, and waits for the decision. Later extensions
+// and repairs write the value to masters that this round did not reach, even if this round fails. text must be valid:
+// see scripts.NewValue.
 func (h *Hold) SetValue(ctx context.Context, text string) error {
 	if err := h.lockHeld(); err != nil {
 		return &round.Failure{Decision: err}
@@ -137,14 +138,14 @@ func (h *Hold) SetValue(ctx context.Context, text string) error {
 	l.value.version++
 	l.value.text, _ = scripts.NewValue(l.value.version, text)
 	e := l.sendLocked("set value", 0, l.value.text)
-	l.m.Enter() // Close waits for it
+	l.m.Enter() // Close waits for this call
 	l.mu.Unlock()
 	defer l.m.Leave()
 	return h.decided(ctx, e)
 }
 
-// worthAnother reports whether another round may be confirmed, because this round, in a joint configuration, has
-// repaired masters that lacked the lease.
+// worthAnother reports whether another round may succeed: in a joint configuration, this round may have repaired
+// masters that lacked the lease.
 func (e *extension) worthAnother(ctx context.Context) bool {
 	if !e.View.Config.Rule.Joint() || !e.Complete(ctx) {
 		return false
@@ -154,8 +155,8 @@ func (e *extension) worthAnother(ctx context.Context) bool {
 	return e.repaired != 0
 }
 
-// leaveReentries ends the turn of a re-entry when its round is decided: if its caller has given up, the messages are
-// still queued. e is nil if nothing was sent.
+// leaveReentries makes a re-entry leave Manager.reentries when its round e is decided. The caller may have given up
+// before, while messages of the round are still queued. e is nil if nothing was sent.
 func (m *services) leaveReentries(e *extension, began time.Time) {
 	if e == nil {
 		m.reentries.leave(true)
@@ -174,9 +175,10 @@ func (m *services) leaveReentries(e *extension, began time.Time) {
 }
 
 // Reenter makes inner another hold of the lease of h, extends the lease, and increases its depth by one. It succeeds
-// only if the validity that terms require is left. A failure leaves the lease as it was.
+// only if the validity that terms require is left. A failure leaves the holds of the lease as they were.
 //
-// While too many re-entries are under way, Reenter first waits: for patience, or until ctx ends if patience is 0.
+// Reenter first waits while too many re-entries are under way, but no longer than patience; if patience is 0, only ctx
+// bounds this wait.
 func (h *Hold) Reenter(ctx context.Context, inner *Hold, terms *Terms, patience time.Duration) error {
 	l := h.lease
 	//mutant:bounded-reentries = error(nil)

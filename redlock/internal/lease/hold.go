@@ -9,19 +9,19 @@ import (
 	"github.com/redlock-go/redlock/clock"
 )
 
-// A Hold is one Lock of a lease: the first one, or a re-entry. The zero Hold becomes usable when Start, TakeOver,
-// Reenter or a handoff succeeds. All methods are safe for concurrent use.
+// A Hold is the result of one Lock call: the first hold of an ownership, or a re-entry. The zero Hold becomes usable
+// when Start, TakeOver, Reenter or a hand-off succeeds. All methods are safe for concurrent use.
 type Hold struct {
 	lease *Lease
 	token int64
 
-	// Guarded by l.mu.
-	ended    error         // nil while it is held
-	unlocked bool          // Unlock was called
-	lasted   time.Duration // how long the ownership lasted, if Unlock of this hold has ended it
-	done     chan struct{}
+	// Guarded by lease.mu.
+	ended    error                             // why the hold has ended; nil while it is held
+	unlocked bool                              // whether Unlock was called
+	lasted   time.Duration                     // duration of the ownership if Unlock of this hold has ended it, else 0
+	done     chan struct{}                     // closed when the hold ends; nil: Done was not called
 	contexts map[context.Context]*ownerContext // the key is the parent, or the ownerContext itself: see bind
-	prune    int32                             // when there are this many contexts, those that have ended are dropped
+	prune    int32                             // number of contexts at which bind drops those that have ended
 	place    int32                             // index in ownership.holds
 }
 
@@ -44,7 +44,7 @@ func (h *Hold) Lease() *Lease { return h.lease }
 // Token returns the fencing token.
 func (h *Hold) Token() int64 { return h.token }
 
-// Info describes the lease with the token of h, and without validity if h has ended.
+// Info describes the lease, with the token of h. If h has ended, no validity is left.
 func (h *Hold) Info() Info {
 	i := h.lease.Info()
 	h.lease.mu.Lock()
@@ -59,20 +59,20 @@ func (h *Hold) Info() Info {
 	return i
 }
 
-// Lasted returns the duration of the ownership that the Unlock of h has ended; 0 if it ended otherwise, or continues.
+// Lasted returns the duration of the ownership if Unlock of h has ended the ownership, else 0.
 func (h *Hold) Lasted() time.Duration {
 	h.lease.mu.Lock()
 	defer h.lease.mu.Unlock()
 	return h.lasted
 }
 
-// Forgo gives up the minimum hold of a lock that is not returned to its caller, whether it has ended or not. If Close
-// has ended the lock and the masters keep the name, Forgo releases the name. For a re-entry it does nothing, because
-// the caller has had the outer lock.
+// Forgo gives up the minimum hold of a lock that is not returned to its caller. If Close has already ended the lock,
+// and the masters keep the name for the minimum hold, Forgo releases the name. For a re-entry Forgo does nothing,
+// because the caller has had the outer lock.
 func (h *Hold) Forgo() {
 	h.lease.mu.Lock()
 	kept := false
-	if o := &h.lease.ownership; o.single[0] == holding(h) {
+	if o := &h.lease.ownership; o.single[0] == h {
 		kept = o.terms.MinHold > 0 && errors.Is(h.ended, ErrClosed)
 		o.terms.MinHold = 0
 	}
@@ -82,7 +82,7 @@ func (h *Hold) Forgo() {
 	}
 }
 
-// Remaining returns the validity left; not positive for a hold that has ended.
+// Remaining returns how long the holder may rely on h: see leftLocked. The result is not positive if h has ended.
 func (h *Hold) Remaining() time.Duration {
 	now := h.lease.m.Clock.Now()
 	h.lease.mu.Lock()
@@ -93,7 +93,7 @@ func (h *Hold) Remaining() time.Duration {
 	return h.lease.leftLocked(now)
 }
 
-// HasLeft reports whether h is held with at least this validity, and before its maximum hold.
+// HasLeft reports whether h is held, is within its maximum hold, and has at least the validity least.
 func (h *Hold) HasLeft(least time.Duration) bool {
 	now := h.lease.m.Clock.Now()
 	h.lease.mu.Lock()
@@ -101,8 +101,8 @@ func (h *Hold) HasLeft(least time.Duration) bool {
 	return h.ended == nil && h.lease.leftLocked(now) > 0 && h.lease.validity.left(now) >= least
 }
 
-// Err returns nil while h is held, and then why it ended. It compares the validity with the clocks, and ends the lease
-// if the validity has expired.
+// Err returns nil while h is held, and afterwards the error with which h has ended. It compares the validity with the
+// clocks, and ends the lease if the validity has expired.
 func (h *Hold) Err() error {
 	err := h.lockHeld()
 	if err == nil {
@@ -125,15 +125,15 @@ func (h *Hold) lockHeld() error {
 	return err
 }
 
-// Settle sets whether the lease is extended from now on, and its maximum hold from now. It does nothing for a
-// re-entry, because these are terms of the first hold.
+// Settle applies Extend and MaxHold of terms to the lease; MaxHold counts from now. For a re-entry Settle does nothing,
+// because these terms belong to the first hold.
 func (h *Hold) Settle(terms *Terms) {
 	if h.lockHeld() != nil {
 		return
 	}
 	defer h.lease.mu.Unlock()
 	now, o := h.lease.m.Clock.Now(), &h.lease.ownership
-	if o.single[0] != holding(h) {
+	if o.single[0] != h {
 		return
 	}
 	o.terms.Extend, o.terms.MaxHold = terms.Extend, terms.MaxHold
@@ -175,14 +175,14 @@ func (h *Hold) Requested() <-chan struct{} {
 	return o.requested
 }
 
-// leastPrune is the number of contexts of a hold at which those that have ended by themselves are first dropped.
+// leastPrune is the minimum of Hold.prune for a hold with contexts.
 const leastPrune = 32
 
 // bind makes c end when h ends, or immediately if h has ended, and returns c. If a context is already bound for key,
 // bind cancels c and returns that context.
 func (h *Hold) bind(key context.Context, c *ownerContext) *ownerContext {
 	h.lease.mu.Lock()
-	if err := h.ended; err != nil { // the contexts belong to endContexts
+	if err := h.ended; err != nil { // endContexts now uses h.contexts without the lock
 		h.lease.mu.Unlock()
 		c.cancel(err)
 		return c
@@ -205,8 +205,6 @@ func (h *Hold) bind(key context.Context, c *ownerContext) *ownerContext {
 	}
 	return c
 }
-
-func (h *Hold) setPlaceLocked(place int) { h.place = int32(place) }
 
 func (h *Hold) endLocked(cause error) {
 	h.ended = cause

@@ -8,33 +8,33 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
-// NewImport makes the lease that takes over the one with the previous id.
+// NewImport makes a lease that is to replace the lease with the id previous.
 func (m *Manager) NewImport(name string, keys *scripts.Keys, previous string) *Lease {
 	l := m.newLease(name, keys, nil)
 	l.replaces = previous
 	return l
 }
 
-// Inherits records that the lease that l takes over was this Manager's own, and that ballot is the largest that was
-// sent for it. So the release of l also releases that lease on all masters.
+// Inherits records that the lease that l replaces belonged to this Manager, and that ballot is the largest ballot that
+// was sent for that lease. The release of l is then sent to all masters, and also releases the replaced lease.
 func (l *Lease) Inherits(ballot int64) {
 	all := l.m.View().Config.Rule.All()
 	l.sent.to, l.sent.mixed, l.sent.ballot = all, all, ballot
 }
 
-// Import acquires the lease that another process has exported: under a new id, on the voting masters that still have
-// the previous id. As in an acquire, the round decides which client has the name. Import sends one round. The caller
-// repeats it on the same lease, so that masters on which an earlier round has taken the lease over still count, until
-// Import succeeds or the caller gives up and calls Abandon.
-func (l *Lease) Import(ctx context.Context, op string, terms *Terms, above int64, s *AcquireStats) error {
+// Import sends one round that replaces an exported lease by l, on the voting masters that still have the exported
+// lease. As in an acquire, a quorum decides which client gets the name. lastBallot is the largest ballot that the
+// exporter has sent. After a failure the caller calls Import again for the same l, so that masters on which an earlier
+// round has replaced the lease still count, or gives up and calls Abandon.
+func (l *Lease) Import(ctx context.Context, op string, terms *Terms, lastBallot int64, s *AcquireStats) error {
 	m := l.m
 	view := m.View()
 	r := m.Sender.New(view, op, &l.recorder)
-	first, last, err := m.Ballots.Propose(r.Start, l.Name, max(above, l.sent.ballot), terms.maxHandoffs())
+	first, last, err := m.Ballots.Propose(r.Start, l.Name, max(lastBallot, l.sent.ballot), terms.maxHandoffs())
 	if err != nil {
 		return err
 	}
-	l.sent.mixed |= r.Asked() // an acquire of the exporter, over a connection of its own, may still arrive
+	l.sent.mixed |= r.Asked() // the exporter's acquire, sent over another connection, may still arrive
 	ttl := terms.leaseTTL(0)
 	// Only masters that vote count. The specification is safe without this restriction, since a master that still has the
 	// exporter's lease has not forgotten it. The restriction keeps one rule for all rounds that acquire a lock.
@@ -50,7 +50,7 @@ func (l *Lease) Import(ctx context.Context, op string, terms *Terms, above int64
 	err = l.awaitQuorum(ctx, r, terms)
 	switch f, ok := round.AsFailure(err); {
 	case !ok:
-		l.sent.to |= r.Asked() // a master that was not reached may still have what the exporter left
+		l.sent.to |= r.Asked() // a master that was not reached may still have the exported lease
 	case r.Verdict() == quorum.Lost:
 		l.importFailed(ctx, r, f, terms, first)
 	}
@@ -59,9 +59,8 @@ func (l *Lease) Import(ctx context.Context, op string, terms *Terms, above int64
 	return err
 }
 
-// importFailed records in f the error with which a failed import ends. If the masters are being changed and a majority
-// of one set has confirmed the import, importFailed also sends repairs to the masters that do not have the lease and
-// may be repaired, so that the next round may win.
+// importFailed sets the decision of f, the failure of an import. If a majority of one set of a joint configuration has
+// confirmed the import, importFailed also sends repairs to the repairable masters, so that the next round may win.
 func (l *Lease) importFailed(ctx context.Context, r *round.Round, f *round.Failure, terms *Terms, first int64) {
 	t := r.Tally()
 	if t.Rule.Joint() && r.Complete(ctx) {
@@ -82,5 +81,5 @@ func (l *Lease) importFailed(ctx context.Context, r *round.Round, f *round.Failu
 	}
 }
 
-// Abandon releases what an import has taken over.
+// Abandon releases a lease that Import could not win.
 func (l *Lease) Abandon() { l.rollBack(l.sent.to) }

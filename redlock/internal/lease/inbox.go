@@ -7,8 +7,8 @@ import (
 	"github.com/redlock-go/redlock/clock"
 )
 
-// Messages about a lease arrive in the inbox of its owner. Both kinds say that another client wants the name, or may
-// have it already:
+// Messages about a lease arrive in the inbox of its owner. Each of the two kinds says that another client wants the
+// name, or may have the name already:
 //
 //	check     a client was refused because of a lease that may linger; or has won the name although a master still
 //	          shows this lease; or has taken the lease from its holder by force
@@ -19,24 +19,24 @@ import (
 // false message costs a round, and a lost message costs the time until the next extension. A message about another
 // lease, or about a lease that has ended, changes nothing.
 //
-// A Locker is subscribed to its inbox while one of its leases has been live for listenAfter, may linger, or has a
-// holder that has called ReleaseRequested. Messages that come before are lost.
+// For these messages a Locker subscribes to its inbox when one of its leases has been held for listenAfter, when it
+// wins a lease that may linger, or when a holder calls ReleaseRequested. Messages that are sent before are lost.
 
 const (
-	// listenAfter is how long a lease is live before its Locker subscribes to the inbox, so that short locks cost no
-	// subscription.
+	// listenAfter is the time since a lease was won after which its Locker subscribes to the inbox, so that short locks
+	// cost no subscription.
 	listenAfter = time.Second
 	// checkPause is the minimum time between two extensions that messages cause for one lease, and checkPace the minimum
-	// for all leases of a Locker. They bound what a flood of messages costs the masters.
+	// for all leases of a Locker. Both bound the load on the masters in a flood of messages.
 	checkPause = 100 * time.Millisecond
 	checkPace  = time.Millisecond
 )
 
 // An inbox records whether messages about a lease can arrive, and the effects of those that have arrived.
 type inbox struct {
-	listens   bool  // the Locker is subscribed because of the lease
-	requested bool  // another client has requested a release
-	nextCheck int64 // a message causes no extension before, on the boot clock
+	listens   bool  // whether the Locker is subscribed because of the lease
+	requested bool  // whether another client has requested a release
+	nextCheck int64 // earliest time of the next extension that a message causes, on the boot clock
 }
 
 // listenLocked subscribes the Locker to its inbox until the lease ends. The lease must be live.
@@ -47,7 +47,7 @@ func (l *Lease) listenLocked() {
 	}
 }
 
-// listenInLocked returns the time until a live lease needs the inbox.
+// listenInLocked returns the time until a live lease needs the inbox, or forever if the Locker is subscribed already.
 func (l *Lease) listenInLocked(now clock.Instant) time.Duration {
 	if l.inbox.listens {
 		return forever
@@ -55,7 +55,7 @@ func (l *Lease) listenInLocked(now clock.Instant) time.Duration {
 	return listenAfter - time.Duration(now.Steady()-l.tokens.won.Steady())
 }
 
-// Message handles a message about the lease: see above.
+// Message handles a message about the lease. release is true for a request to release the lock.
 func (l *Lease) Message(release bool) {
 	now := l.m.Clock.Now()
 	l.mu.Lock()
@@ -78,7 +78,8 @@ func (l *Lease) Message(release bool) {
 	end.finish()
 }
 
-// checkSoonLocked makes the Manager extend the lease as soon as the pauses allow, unless it will do so anyway.
+// checkSoonLocked makes the Manager extend the lease as soon as checkPause and checkPace allow. It does nothing if an
+// early extension is scheduled already.
 func (l *Lease) checkSoonLocked(now clock.Instant) {
 	if l.renewal.soon != 0 {
 		return
@@ -97,7 +98,7 @@ type pacer struct {
 	free int64 // when the next extension may be sent, on the boot clock
 }
 
-// next returns when the next extension may be sent, now at the earliest.
+// next reserves and returns the earliest time from now on at which an extension may be sent.
 func (p *pacer) next(now int64) int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -107,9 +108,9 @@ func (p *pacer) next(now int64) int64 {
 	return at
 }
 
-// Addressee returns the lease with this id that messages may be about and that the local queue does not know; nil if
-// there is none. These are the leases of an RWLock, and leases that may linger and are not live yet, since a message
-// may arrive before the call knows that it has won the lease.
+// Addressee returns the lease with this id if the lease can get messages and the local queue does not know the lease;
+// else nil. The local queue does not know the leases of an RWLock, and leases that may linger but are not live yet: a
+// message may arrive before the call knows that it has won the lease.
 func (m *Manager) Addressee(id string) *Lease {
 	found, _ := m.addressees.Load(id)
 	l, _ := found.(*Lease)

@@ -17,21 +17,22 @@ type Terms struct {
 	TTL     time.Duration
 	Least   time.Duration // the validity that must be left when the call returns
 	MaxHold time.Duration // 0: no limit
-	MinHold time.Duration // the masters keep the name for this long, even after its Unlock
-	Extend  bool          // the lease is extended in the background
-	Async   bool          // Unlock does not wait for the masters
-	Long    bool          // the holder is expected to keep the lease for long, so HeldLong does not report it
-	// Handoffs, in the terms of the call that wins the lease, is how often the lease may be handed off until its release.
-	// A later holder with Handoffs 0 does not hand it off. A holder that unlocks hands the lease off only if less than
-	// its HandoffTime has passed since the lease was won. See the package documentation.
+	MinHold time.Duration // the masters keep the name for at least this long, even after Unlock
+	Extend  bool          // whether the lease is extended in the background
+	Async   bool          // whether Unlock returns without waiting for the masters
+	Long    bool          // whether the holder is expected to keep the lease for long; if so, HeldLong returns false
+	// Handoffs, in the terms of the call that wins the lease, bounds how often the lease is handed off until its release.
+	// A later holder with Handoffs 0 does not hand the lease off. A holder hands the lease off only until its HandoffTime
+	// has passed since the lease was won. See the package documentation.
 	Handoffs    int
 	HandoffTime time.Duration
-	// Linger bounds how long the lease is kept after the last Unlock, for the next call of the Locker; 0: it is released.
+	// Linger bounds how long the lease is kept after the last Unlock, for the next call of the Locker; 0: the last Unlock
+	// releases the lease.
 	Linger time.Duration
 }
 
-// remainingMinHold returns the part of MinHold that is left after held. It includes the drift, since the clock of the
-// client or of a master may run fast.
+// remainingMinHold returns the part of MinHold that is left after held. The result includes the drift of MinHold, since
+// the clock of the client or of a master may run fast.
 func (t *Terms) remainingMinHold(held time.Duration) time.Duration {
 	if t.MinHold == 0 {
 		return 0
@@ -53,17 +54,17 @@ func (t *Terms) leaseTTL(held time.Duration) time.Duration {
 	return max(t.TTL, t.remainingMinHold(held))
 }
 
-// A state is the stage of a lease's life.
+// A state is the state of a lease: see the diagram in doc.go.
 type state uint8
 
 const (
 	trying state = iota
 	live
-	idle // it lingers: see linger.go
+	idle // the lease lingers without a holder: see linger.go
 	ended
 )
 
-// A Lease is what the masters have granted, or may have granted, to one id.
+// A Lease is a name that the masters have granted, or may have granted, to one id.
 type Lease struct {
 	m        *services
 	Name     string
@@ -84,26 +85,26 @@ type Lease struct {
 	value     value
 }
 
-// wire holds what all messages of a lease have in common.
+// wire holds the parts of a lease that its messages need.
 type wire struct {
 	keys     *scripts.Keys
-	ticket   *scripts.Ticket // of the waiter; nil if it has none
+	ticket   *scripts.Ticket // nil: the call has no waiter in the masters' queues
 	recorder voteRecorder
 }
 
-// holders records which masters have the lease, and the configuration in which they were a majority.
+// holders records which masters have the lease, and the configuration in which a majority last granted or confirmed it.
 type holders struct {
 	config *quorum.Config
 	on     masters
 }
 
-// A value is the latest value that a holder has set. Extensions and repairs carry it to the masters.
+// A value is the latest value that a holder has set. Extensions and repairs carry the value to the masters.
 type value struct {
 	version int64
-	text    scripts.Value // "": no holder has set one
+	text    scripts.Value // "": no holder has set a value
 }
 
-// Role returns the kind of lock: plain, reader or writer.
+// Role returns the role of the lease: plain, reader or writer.
 func (l *Lease) Role() scripts.Role { return l.keys.Role() }
 
 // Events returns the Events of the Manager.
@@ -124,92 +125,73 @@ type masters struct{ has, lost quorum.Set }
 func (m *masters) gain(set quorum.Set) { m.has, m.lost = m.has|set, m.lost&^set }
 func (m *masters) lose(set quorum.Set) { m.has, m.lost = m.has&^set, m.lost|set }
 
-// A tokenRange holds the unused tokens of one acquire, and when the acquire was won. All but the first are for
-// handoffs, and for taking the lease over while it lingers.
+// A tokenRange holds the unused tokens of one acquire, and when the acquire was won. The first token is for the call
+// that wins the lease. The others are for hand-offs, and for calls that take the lease over while it lingers.
 type tokenRange struct {
 	next, last int64
-	handoffs   int // how many are left until the release
+	handoffs   int // number of hand-offs left until the release
 	won        clock.Instant
 }
 
-// A renewal determines when the Manager extends a lease: at the earliest of these times and of validity.extendIn. A
-// lease that is not extended in the background is only checked, and only because of soon. The times are on the boot
-// clock, because they only determine how long to wait.
+// A renewal determines when the Manager extends a lease: at soon or at the regular time, if that is earlier. The
+// regular time is retry, or follows from validity.extendIn if retry is 0. A lease that is not extended in the
+// background is only checked, at soon. The times are on the boot clock, because they only determine how long to wait.
 type renewal struct {
-	soon  int64 // because masters may lack the lease, or a message asked for a check; 0: neither
-	retry int64 // when to repeat the last extension; 0: it was confirmed
+	soon  int64 // when to extend early, because masters may lack the lease or a message has arrived; 0: no reason
+	retry int64 // when to repeat the last extension; 0: the last extension was confirmed
 	entry due.Entry[*Lease]
 }
 
 // An ownership is the state of a caller from its Lock to its last Unlock, including re-entries.
 type ownership struct {
 	token    int64
-	depth    int   // holds that are not unlocked
-	entering int32 // re-entries under way, which have no Hold yet
-	reported bool  // HeldLong has returned true
+	depth    int   // number of holds that are not unlocked
+	entering int32 // number of re-entries under way, which have no Hold yet
+	reported bool  // whether HeldLong has returned true
 	// requested is closed when another client requests a release; nil: the holder has not called Requested.
 	requested chan struct{}
 	terms     Terms
 	began     clock.Instant
-	holds     []holding  // in no order
-	single    [1]holding // the first hold; the storage of holds while there is one
+	holds     []*Hold  // in no order
+	single    [1]*Hold // the first hold; also the storage of holds before a re-entry
 }
 
 // addLocked adds a re-entry.
 func (o *ownership) addLocked(h *Hold) {
-	h.setPlaceLocked(len(o.holds))
+	h.place = int32(len(o.holds))
 	o.holds = append(o.holds, h)
 }
 
-// removeLocked removes a hold in a time that does not depend on the number of re-entries: thousands of them may be
-// unlocked together, and the Manager waits for the lock of the lease.
+// removeLocked removes a hold in constant time: thousands of re-entries may be unlocked together, while the Manager
+// waits for the mutex of the lease.
 func (o *ownership) removeLocked(h *Hold) {
 	last := len(o.holds) - 1
 	moved := o.holds[last]
-	moved.setPlaceLocked(int(h.place))
+	moved.place = h.place
 	o.holds[h.place] = moved
 	o.holds[last] = nil
 	o.holds = o.holds[:last]
 }
 
-// giveUp ends a lease that was not won, or that no client has taken.
-func (l *Lease) giveUp() {
-	if l.linger.allowed {
-		l.m.addressees.Delete(l.ID)
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.state = ended
-}
-
-// A holding is the part of a Hold that its lease uses.
-type holding interface {
-	Holder
-	beginLocked(l *Lease, terms *Terms, now clock.Instant)
-	setPlaceLocked(place int)
-	endLocked(cause error)
-	endContexts(cause error)
-}
-
-// heldLocked returns how long ago the ownership began. A wall clock that was set forward must not free the name too
-// early, so heldLocked uses only the boot clock.
+// heldLocked returns the time since the ownership began. It uses only the boot clock, because a wall clock that was set
+// forward must not free the name too early.
 func (l *Lease) heldLocked(now clock.Instant) time.Duration {
 	return time.Duration(now.Steady() - l.ownership.began.Steady())
 }
 
 // same returns the masters with the same incarnation in both views: the same server is at the address, and has not lost
-// data in between.
-func same(then, now *admission.View) quorum.Set {
-	return quorum.First(min(len(then.Masters), len(now.Masters))).Where(func(i int) bool {
-		return then.Masters[i].Incarnation == now.Masters[i].Incarnation
+// data between the views.
+func same(old, now *admission.View) quorum.Set {
+	return quorum.First(min(len(old.Masters), len(now.Masters))).Where(func(i int) bool {
+		return old.Masters[i].Incarnation == now.Masters[i].Incarnation
 	})
 }
 
-// markHeldLocked records that master i confirmed the lease in a round that used the view then, unless its server may
-// have lost data since.
-func (l *Lease) markHeldLocked(then *admission.View, i int) {
+// markHeldLocked records that master i has the lease according to a round that used view, unless the server of the
+// master may have lost data since.
+func (l *Lease) markHeldLocked(view *admission.View, i int) {
 	l.on.gain(quorum.One(i))
-	l.on.lose(quorum.One(i) &^ same(then, l.m.View()))
+	l.on.lose(quorum.One(i) &^ same(view, l.m.View()))
 }
 
 // recordVoteLocked records the vote of master i in a round.
@@ -232,17 +214,17 @@ func (l *Lease) leftLocked(now clock.Instant) time.Duration {
 	return left
 }
 
-// Info describes the lease at this moment.
+// Info describes a lease at one moment.
 type Info struct {
 	Token   int64
 	Left    time.Duration
 	Held    time.Duration // since the ownership began
-	Kept    time.Duration // how long the minimum hold of a lease that has ended still lasts
-	On      int           // masters that are up and have the lease according to their last answer
-	Expects int           // masters of the configuration
+	Kept    time.Duration // remaining minimum hold of a lease that has ended
+	On      int           // number of masters that are up and have the lease according to their last answer
+	Expects int           // number of masters in the configuration
 }
 
-// Info describes the lease as it is now, or was when it ended.
+// Info describes the lease at this moment.
 func (l *Lease) Info() Info {
 	now := l.m.Clock.Now()
 	view := l.m.View()
@@ -263,8 +245,8 @@ func (l *Lease) Info() Info {
 	return i
 }
 
-// HeldLong reports whether the ownership has lasted for at least d without a maximum hold. It returns true only once
-// for each ownership.
+// HeldLong reports whether the lease is live, and its ownership has lasted for at least d, with neither a maximum hold
+// nor Terms.Long. It returns true only once for each ownership.
 func (l *Lease) HeldLong(d time.Duration) bool {
 	now := l.m.Clock.Now()
 	l.mu.Lock()

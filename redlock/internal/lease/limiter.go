@@ -11,17 +11,17 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
-// The bounds of a limiter, in acquire rounds under way. leastRounds is still enough to fill the batches that are sent
-// to the masters.
+// The minimum, initial and maximum bound of a limiter, in rounds. leastRounds is still enough to fill the batches that
+// are sent to the masters.
 const (
 	leastRounds = 64
 	firstRounds = 256
 	mostRounds  = 1024
 )
 
-// A limiter bounds the acquire rounds of one Locker that are under way, so that the queues to the masters stay short,
-// and extensions, releases and heartbeats, which are not bounded, are sent soon. Calls beyond the bound wait here in
-// the order of their arrival.
+// A limiter bounds the number of rounds of one Locker that are under way. A Manager has one limiter for acquires and
+// one for re-entries. So the queues to the masters stay short, and messages that are not bounded, such as releases and
+// heartbeats, are sent soon. Calls beyond the bound wait in the order of their arrival.
 //
 // The bound adapts to the delay of the rounds. Each round that is decided in time raises the bound by one, and each
 // round that is decided later lowers it by one. So the bound settles where half of the rounds are in time, or at its
@@ -29,7 +29,7 @@ const (
 type limiter struct {
 	mu      sync.Mutex
 	limit   int
-	active  int       // rounds under way
+	active  int       // number of rounds under way
 	waiting list.List // of *waiting
 }
 
@@ -39,9 +39,9 @@ type waiting struct {
 	turn chan struct{} // closed when the call may begin
 }
 
-// enter waits until one more round may begin; the caller must end the round with leave. It returns the reason if the
-// call may not begin: round.ErrOverloaded after patience, unless that is 0, the error of ctx, or ErrClosed once
-// closing is closed.
+// enter waits until one more round may begin. If it returns nil, the caller must call leave at the end of the round.
+// Otherwise the call must not begin a round. The error is round.ErrOverloaded after patience (0: no such limit), the
+// error of ctx, or ErrClosed if closing was closed.
 func (l *limiter) enter(ctx context.Context, closing <-chan struct{}, patience time.Duration) error {
 	l.mu.Lock()
 	//mutant:bounded-rounds = true
@@ -71,7 +71,8 @@ func (l *limiter) enter(ctx context.Context, closing <-chan struct{}, patience t
 	return l.giveUp(place, w, err)
 }
 
-// giveUp ends the wait of a call, and returns err. It returns nil if the call got its turn meanwhile and can use it.
+// giveUp ends the wait of a call because of err, and returns err. It returns nil instead if err is round.ErrOverloaded
+// and the turn of the call has come meanwhile.
 func (l *limiter) giveUp(place *list.Element, w *waiting, err error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,8 +90,8 @@ func (l *limiter) giveUp(place *list.Element, w *waiting, err error) error {
 	return err
 }
 
-// leave ends a round. inTime reports whether it was decided within a quarter of the time after which a silent master
-// is considered down.
+// leave ends a round. inTime reports whether the round was decided within a quarter of the time after which a silent
+// master is considered down.
 func (l *limiter) leave(inTime bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -104,8 +105,8 @@ func (l *limiter) leave(inTime bool) {
 	l.admitLocked()
 }
 
-// admitLocked lets the first waiting calls begin, as many as the bound allows. It skips calls whose contexts have
-// ended, because in a busy process it may take a while until they run and leave.
+// admitLocked gives waiting calls their turn, in order, as many as the bound allows. It drops calls whose contexts have
+// ended: in a busy process, it may take a while until the goroutine of such a call runs.
 func (l *limiter) admitLocked() {
 	for l.active < l.limit && l.waiting.Len() > 0 {
 		w := l.waiting.Remove(l.waiting.Front()).(*waiting)
@@ -116,11 +117,11 @@ func (l *limiter) admitLocked() {
 	}
 }
 
-// failurePace is how long a call that found no quorum is counted as a round under way. It slows down callers that try
-// again immediately, since they would leave no processor time for connecting to the masters again.
+// failurePace is the time for which a call that found no quorum is counted as a round under way. This slows down
+// callers that try again immediately. Otherwise they would leave no processor time for connecting to the masters.
 const failurePace = 20 * time.Millisecond
 
-// reportNotSent reports a call that ends before anything was sent.
+// reportNotSent reports f, the failure of a call that has sent nothing, and returns f.
 func (m *services) reportNotSent(a *Attempt, f *round.Failure) *round.Failure {
 	m.Events.NotSent(a.Op, a.Name, f)
 	return f

@@ -5,20 +5,20 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// lingerTokens is how many tokens the acquire of a lease that may linger reserves. So the fence is at most 100 ms ahead
-// of the masters' time, and an acquire of another client within that time is refused once as stale.
+// lingerTokens is the number of tokens that the acquire of a lease that may linger reserves. So the fence is at most
+// 100 ms ahead of the masters' time, and an acquire of another client within that time is refused once as stale.
 const lingerTokens = 100_000
 
 // A linger records whether and how long a lease may be kept without a holder after its last Unlock, so that the next
-// call of the Locker takes the lease over without a message to the masters.
+// call of the Locker takes the lease over without waiting for the masters.
 //
-// The depth of such a lease on the masters ends with "~". When another client is refused because of the lease, the
-// script therefore publishes a message to the owner's inbox. An idle lease is then released. A lease that is held does
-// not become idle, and the extension that follows the message writes its depth without "~": see inbox.go.
+// On the masters, the depth of such a lease ends with "~". Because of this mark, a script that refuses another client
+// publishes a message to the owner's inbox: see inbox.go. If the lease is idle, the message releases it. If the lease
+// is held, it does not become idle any more, and an extension removes the mark.
 type linger struct {
-	allowed  bool  // the acquire announced it to the masters
-	recalled bool  // another client wants the name
-	until    int64 // an idle lease is released then, on the boot clock
+	allowed  bool  // whether the acquire announced to the masters that the lease may linger
+	recalled bool  // whether another client wants the name
+	until    int64 // when an idle lease is released, on the boot clock
 }
 
 func (l *Lease) mayLingerLocked() bool { return l.linger.allowed && !l.linger.recalled }
@@ -42,10 +42,9 @@ func (l *Lease) depthLocked() scripts.Depth {
 	return depth
 }
 
-// lingerLocked makes the lease idle when its last hold is unlocked, if it may linger and has tokens left, no call
-// waits for the name, a quorum of masters can send a recall, and no holder has set a value. The lease is not extended
-// while it is idle. lingerLocked returns false if the lease must be released, also if it was won more than a TTL ago,
-// because a recall may have been lost.
+// lingerLocked makes the lease idle after its last hold was unlocked. It returns false if the lease must be released
+// instead: the lease may not linger (see MayIdle too), has no tokens left, has a value, or was won at least a TTL ago.
+// After a TTL, the message of another client that wants the name may have been lost. An idle lease is not extended.
 func (l *Lease) lingerLocked(now clock.Instant) bool {
 	d, entering := l.ownership.terms.Linger, l.ownership.entering > 0
 	switch {
@@ -75,8 +74,9 @@ func (l *Lease) endIdle() {
 	end.finish()
 }
 
-// TakeOver makes h the first hold of an idle lease, with the next token. It sends nothing and does not wait. It
-// returns false if the lease has ended, or does not suit the terms; in the latter case it releases the lease.
+// TakeOver makes h the first hold of an idle lease, with the next token. TakeOver does not wait, but sends an extension
+// if one is due. It returns false if the lease has ended, or if it does not suit the terms; in the second case TakeOver
+// releases the lease.
 func (h *Hold) TakeOver(l *Lease, terms *Terms) bool {
 	now := l.m.Clock.Now()
 	l.mu.Lock()

@@ -18,50 +18,42 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
-// repairPace is the interval at which leases are extended, one after the other, because a master has come back.
+// repairPace is the pause between the extensions of two leases because of a master that is reachable again.
 const repairPace = 20 * time.Microsecond
 
-// Events reports what happens to leases. Its methods queue a report and do not block. They are called with no lock
-// held.
+// Events receives reports about leases. Its methods do not block, and are called with no lock held.
 type Events interface {
 	Attempted(l *Lease, r *round.Round, ballot int64, err error) // a round was decided, or given up
-	NotSent(op, name string, f *round.Failure)                   // nothing was sent
+	NotSent(op, name string, f *round.Failure)                   // a call has ended without sending anything
 	// Acquired reports the first hold of an ownership. Exactly one report of its end follows: Lost for its lease, or
 	// Released.
-	Acquired(h Holder)
+	Acquired(h *Hold)
 	Extended(l *Lease, err error)
 	Repaired(l *Lease, master int)
-	Lost(l *Lease, cause error)   // the lease ended before its release
-	Released(h Holder, err error) // the last hold was unlocked, exported, handed off, or its Manager closed
+	Lost(l *Lease, cause error)  // the lease ended before its release
+	Released(h *Hold, err error) // the ownership ended by Unlock, export or hand-off, or its Manager closed
 }
 
-// A Holder describes a Hold to Events.
-type Holder interface {
-	Lease() *Lease
-	Token() int64
-	Info() Info
-}
-
-// Waiters is the local queue. A lease notifies it directly, and not through Events, since waking the next waiter is
-// part of the lock and not of its trace. Its methods do not block, and are called with no lock held unless their
-// comments say otherwise.
+// Waiters is the local queue. Leases call it directly, and not through Events, because waking the next waiter is part
+// of locking, not of tracing. Its methods do not block, and are called with no lock held unless their comments say
+// otherwise.
 type Waiters interface {
 	Releasing(l *Lease) // the release is about to be sent
 	Ended(l *Lease)     // the lease is no longer held here
-	// MayIdle reports whether l may linger, that is, whether no call waits for the name and a quorum of masters can send
-	// recalls. It is called with the lease's lock held.
+	// MayIdle reports whether l may linger: no call waits for the name, and messages from a quorum of masters can arrive.
+	// It is called with the lease's lock held.
 	MayIdle(l *Lease) bool
-	// Idle reports the same as MayIdle. If it returns true, the next call for the name takes l over.
+	// Idle reports the same as MayIdle. If it returns true, the next call for the name may take l over.
 	Idle(l *Lease) bool
-	// Successor returns the call to which the lease of name is handed off, with this validity left of this TTL; nil if it
-	// is to be released. It is called with the lease's lock held.
+	// Successor returns the call to which the lease of name is handed off; nil if there is none. left is the validity of
+	// the lease, and ttl its TTL. Successor is called with the lease's lock held.
 	Successor(name string, left, ttl time.Duration) *Successor
 	// Listen subscribes to the inbox, for messages about l, until Ended is called for l. It is called with the lease's
 	// lock held.
 	Listen(l *Lease)
 }
 
-// Env is what all leases of one Locker share.
+// Env holds what all leases of one Locker share.
 type Env struct {
 	Sender  *round.Sender
 	Clock   *clock.Clock
@@ -69,21 +61,21 @@ type Env struct {
 	View    func() *admission.View
 	Prefix  scripts.Prefix
 	Owner   string // the UUID of the Locker, with which the ids of its leases and waiters begin
-	Label   string // for people: what WithOwner sets
+	Label   string // human-readable name of the owner, from WithOwner
 	Closing <-chan struct{}
 	Events  Events
 	Waiters Waiters // set before the first lease
-	// Enter is called when a message is sent whose answer no call may be waiting for, and Leave when the answer has come.
-	// Close of the Locker waits for these answers, because the pool may be closed after it.
+	// Enter is called when a message is sent without a call that waits for the answer, and Leave when the answer has
+	// arrived. Close of the Locker waits for these answers, because the pool may be closed afterwards.
 	Enter, Leave func()
 }
 
 // services is the part of a Manager that leases use.
 type services struct {
 	Env
-	timers     *due.Timers[*Lease] // the live leases
-	rounds     limiter             // bounds the acquire rounds under way
-	reentries  limiter             // bounds the re-entries under way, so that they do not wait for acquire rounds
+	timers     *due.Timers[*Lease] // the live and idle leases
+	rounds     limiter             // of the acquire rounds
+	reentries  limiter             // of the re-entries, which therefore do not wait for acquire rounds
 	addressees sync.Map            // the leases that Addressee finds, by id
 	checks     pacer
 	stopped    sync.Pool                // timers for confirmed: a new one is three allocations
@@ -94,10 +86,10 @@ type services struct {
 // in Acquire and Import.
 type Manager struct {
 	services
-	number atomic.Uint64 // counts the ids
+	number atomic.Uint64 // number of ids so far
 }
 
-// NewManager starts the Manager's goroutine. EndAll ends it.
+// NewManager returns a Manager and starts its goroutine, which EndAll ends.
 func NewManager(env Env) *Manager {
 	m := &Manager{}
 	m.Env, m.timers, m.rounds.limit = env, due.New[*Lease](env.Clock), firstRounds
@@ -106,14 +98,15 @@ func NewManager(env Env) *Manager {
 	return m
 }
 
-// Share makes m use one order of names together with first and with all other Managers that share it: see OutOfOrder.
+// Share makes m use the same order of names as first: see OutOfOrder.
 func (m *Manager) Share(first *Manager) { m.first.Store(&first.services) }
 
-// All returns every live lease.
+// All returns every live or idle lease.
 func (m *Manager) All() []*Lease { return m.timers.All() }
 
-// Run implements due.Task. It extends the lease, or ends the lease and its contexts if it has expired. The function
-// that it returns finishes the end, or records the votes of masters to which no extension was sent.
+// Run implements due.Task. It ends the lease and its contexts if the lease has expired, and otherwise extends the lease
+// if an extension is due. The returned function finishes the ending, or records the votes of masters to which no
+// extension was sent.
 func (l *Lease) Run(now clock.Instant) (after func()) {
 	var e *extension
 	l.mu.Lock()
@@ -144,8 +137,8 @@ func (l *Lease) Run(now clock.Instant) (after func()) {
 	return nil
 }
 
-// renewLocked sends an extension, and sets when it is repeated unless it is confirmed. For a lease that is not
-// extended in the background it sends only a check, because of a message about the lease.
+// renewLocked sends an extension, and sets when to repeat the extension if it is not confirmed. If the lease is not
+// extended in the background, renewLocked sends only a check, because of a message about the lease.
 func (l *Lease) renewLocked(now clock.Instant) *extension {
 	l.renewal.soon = 0
 	if !l.ownership.terms.Extend {
@@ -158,7 +151,7 @@ func (l *Lease) renewLocked(now clock.Instant) *extension {
 
 const forever = time.Duration(math.MaxInt64)
 
-// renewInLocked returns the time until the next extension in the background.
+// renewInLocked returns the time until the Manager must call renewLocked.
 func (l *Lease) renewInLocked(now clock.Instant) time.Duration {
 	wait := until(l.renewal.soon, now)
 	if !l.ownership.terms.Extend {
@@ -178,12 +171,12 @@ func until(at int64, now clock.Instant) time.Duration {
 	return time.Duration(at - now.Steady())
 }
 
-// scheduleLocked sets when the manager runs the lease again.
+// scheduleLocked sets when the Manager calls Run again.
 func (l *Lease) scheduleLocked(now clock.Instant) {
 	l.m.timers.Reschedule(&l.renewal.entry, l.nextRunLocked(now))
 }
 
-// nextRunLocked returns when the manager is to run the lease again, on the boot clock.
+// nextRunLocked returns when the Manager must call Run again, on the boot clock.
 func (l *Lease) nextRunLocked(now clock.Instant) int64 {
 	wait := min(l.leftLocked(now), l.renewInLocked(now), l.listenInLocked(now))
 	if l.state == idle {
@@ -192,9 +185,9 @@ func (l *Lease) nextRunLocked(now clock.Instant) int64 {
 	return now.Steady() + int64(max(0, wait))
 }
 
-// ExtendSoon extends the lease after a pause, so that masters that lack the lease get it. It does so even while
-// another extension is under way, since that may have been sent too early for them. A lease that lingers is extended
-// when it is taken over.
+// ExtendSoon schedules an extension of the lease after a pause, so that masters that lack the lease get it. An
+// extension under way is not enough, since it may have been sent before such a master was reachable. An idle lease is
+// extended when a call takes it over.
 func (l *Lease) ExtendSoon(after time.Duration) {
 	now := l.m.Clock.Now()
 	l.mu.Lock()
@@ -212,27 +205,27 @@ func (l *Lease) extendSoonLocked(now clock.Instant, after time.Duration) {
 	}
 }
 
-// newlyReachable returns the masters that accept the calls of a round that uses the view now, and may have rejected
-// those of a round that used the view then: they have another session or another record, or have begun to vote.
-func newlyReachable(then, now *admission.View) quorum.Set {
+// newlyReachable returns the masters that may have rejected the calls of a round with the view old, and can accept
+// those of a round with the view now: masters with a new session or record, and masters that have begun to vote.
+func newlyReachable(old, now *admission.View) quorum.Set {
 	return quorum.First(len(now.Masters)).Where(func(i int) bool {
 		master, before := &now.Masters[i], admission.State{}
-		if i < len(then.Masters) {
-			before = then.Masters[i]
+		if i < len(old.Masters) {
+			before = old.Masters[i]
 		}
 		return master.Session != 0 && (master.Session != before.Session || master.Stamp != before.Stamp ||
 			master.Phase == admission.Voting && before.Phase != master.Phase)
 	})
 }
 
-// unsure returns the masters of up that may have lost leases although the view does not show it, because the restart
-// guard is off.
+// unsure returns the masters of up that may have lost leases without a sign of the loss in the view, because the
+// restart guard is off.
 func unsure(now *admission.View, up quorum.Set) quorum.Set {
 	return up.Where(func(i int) bool { return now.Masters[i].Stamp == "" })
 }
 
 // Changed handles a changed view. It ends the leases that too many masters may have forgotten, and extends the leases
-// that a reachable master lacks, so that they are repaired.
+// that a newly reachable master lacks, so that the master is repaired.
 func (m *Manager) Changed(old, now *admission.View) {
 	forgot, up := quorum.First(now.Config.Slots)&^same(old, now), newlyReachable(old, now)
 	if forgot|up == 0 {
@@ -258,7 +251,7 @@ func (m *Manager) Changed(old, now *admission.View) {
 	finishAll(ends)
 }
 
-// Post sends a call to the masters in set. No client waits for the answers.
+// Post sends a call to the masters in set. No call waits for the answers.
 func (m *services) Post(set quorum.Set, c *frame.Call) {
 	for i := range set.All() {
 		m.Enter()
@@ -274,9 +267,9 @@ type posted struct{ m *services }
 // Reply implements transport.Receiver.
 func (p posted) Reply(int, any, error) { p.m.Leave() }
 
-// EndAll ends every live lease with ErrClosed: it ends the contexts of all leases, and then sends the releases. It
-// also ends the Manager's goroutine. Afterwards no lease becomes live. EndAll does not wait. If there are many leases,
-// a goroutine sends the rest of the releases, and then calls Leave.
+// EndAll ends the Manager's goroutine and all leases; afterwards no lease becomes live. It ends the contexts of all
+// leases, and then sends the releases. EndAll does not wait: if there are many leases, a goroutine sends the rest of
+// the releases, and then calls Leave.
 func (m *Manager) EndAll() {
 	m.timers.Close()
 	var ends []ending
@@ -293,9 +286,9 @@ func (m *Manager) EndAll() {
 	m.finishPaced(ends)
 }
 
-// finishPaced finishes endings that send releases, with at most mostRounds of them unanswered. More could fill the
-// queue to a master, which refuses the others. These would become pending, and the pool may be closed before they are
-// sent.
+// finishPaced finishes endings that send releases, with at most mostRounds releases unanswered at a time. More releases
+// could fill the queue to a master. The pool would then reject further releases, which would become pending, and might
+// never be sent because the pool may be closed first.
 func (m *Manager) finishPaced(ends []ending) {
 	sent := make([]*round.Round, 0, len(ends))
 	send := func() { sent = append(sent, ends[len(sent)].finish()) }
@@ -311,11 +304,12 @@ func (m *Manager) finishPaced(ends []ending) {
 	go func() {
 		defer m.Leave()
 		for len(sent) < len(ends) {
-			sent[len(sent)-first].Complete(context.Background()) // ends with the timeout of the pool
+			sent[len(sent)-first].Complete(context.Background()) // returns after the pool's timeout at the latest
 			send()
 		}
 	}()
 }
 
-// Stopped ends the Manager's goroutine, if EndAll has not, and returns a channel that is closed when it has ended.
+// Stopped ends the Manager's goroutine, if EndAll has not, and returns a channel that is closed when the goroutine has
+// ended.
 func (m *Manager) Stopped() <-chan struct{} { return m.timers.Close() }

@@ -8,16 +8,16 @@ import (
 // An ownerContext is a context that owns names. Its Err compares the validity with the clocks.
 type ownerContext struct {
 	context.Context
-	holds    []*Hold // sorted by name; their Managers share one order
-	together bool    // the names were locked as one, by LockAll
+	holds    []*Hold // if together, sorted by name, and their Managers share one order
+	together bool    // whether the names were locked as one lock, by LockAll
 	cancel   context.CancelCauseFunc
 }
 
 // An ownerKey is the key under which an ownerContext returns itself.
 type ownerKey struct{}
 
-// Owning returns a copy of parent that owns the names of holds, and ends when the first of them ends, with its cause.
-// together must be true if the names were locked as one; then holds must be sorted by name.
+// Owning returns a copy of parent that owns the names of holds. The copy ends when the first hold ends, with the cause
+// of that hold. together must be true if the names were locked as one lock; holds must then be sorted by name.
 func Owning(parent context.Context, holds []*Hold, together bool) context.Context {
 	c := newOwnerContext(parent, holds, together)
 	for _, h := range holds {
@@ -31,10 +31,10 @@ func newOwnerContext(parent context.Context, holds []*Hold, together bool) *owne
 	return &ownerContext{Context: ctx, holds: holds, together: together, cancel: cancel}
 }
 
-// Context returns a copy of parent that owns the name of h and ends with it. Calls with one parent return one context,
-// so that a long hold does not collect contexts that end only with the hold.
+// Context returns a copy of parent that owns the name of h and ends with it. Calls with the same parent return the same
+// context, so that a long hold does not collect contexts that end only with the hold.
 func (h *Hold) Context(parent context.Context) context.Context {
-	if !reflect.ValueOf(parent).Comparable() { // a comparable type may contain a value that is not
+	if !reflect.ValueOf(parent).Comparable() { // an interface in a comparable type may hold an incomparable value
 		return Owning(parent, []*Hold{h}, false)
 	}
 	//mutant:one-context = Owning(parent, []*Hold{h}, false)
@@ -77,16 +77,16 @@ func Innermost(ctx context.Context) *Hold {
 	return nil
 }
 
-// InnermostOf returns the innermost hold of name in ctx that is of m, or of any Manager if m is nil. It returns nil if
-// there is none. The hold may have ended.
+// InnermostOf returns the innermost hold of name in ctx that belongs to m, or to any Manager if m is nil. It returns
+// nil if there is no such hold. The hold may have ended.
 func InnermostOf(ctx context.Context, m *Manager, name string) *Hold {
 	return find(ctx, func(_ *ownerContext, h *Hold) bool {
 		return h.lease.Name == name && (m == nil || h.lease.m == &m.services)
 	})
 }
 
-// find returns the innermost hold in ctx for which match returns true; nil if there is none. Its first argument is the
-// context of the hold.
+// find returns the innermost hold in ctx for which match returns true; nil if there is none. match is called with a
+// hold and the context that contains it.
 func find(ctx context.Context, match func(*ownerContext, *Hold) bool) *Hold {
 	for c := innermost(ctx); c != nil; c = innermost(c.Context) {
 		for _, h := range c.holds {
@@ -103,9 +103,9 @@ func Owns(ctx context.Context, m *Manager) bool {
 	return find(ctx, func(_ *ownerContext, h *Hold) bool { return h.lease.m == &m.services && h.Err() == nil }) != nil
 }
 
-// OutOfOrder reports whether a call with ctx must not wait for name, since it could deadlock: ctx does not own name,
-// and owns names that were locked as one, by m or a Manager that shares its order, of which at least one is still held
-// and sorts after name.
+// OutOfOrder reports whether a call with ctx must not wait for name, since the call could deadlock. This is so if ctx
+// does not own name, but owns a name that LockAll has locked, that sorts after name, and that is still held. The
+// Manager of that hold must be m, or share the order of m.
 func OutOfOrder(ctx context.Context, m *Manager, name string) bool {
 	after := find(ctx, func(c *ownerContext, h *Hold) bool {
 		return c.together && h.lease.m.first.Load() == m.first.Load() && name < h.lease.Name && h.Err() == nil

@@ -19,7 +19,7 @@ import (
 type releasing struct {
 	round.Round
 	lease *Lease
-	keep  time.Duration // 0: the lease ends now; else the masters keep it for this long, and then it ends
+	keep  time.Duration // time for which the masters still keep the lease; 0: the lease ends immediately
 }
 
 // release sends the release of l to every master that may have it, and returns the round without waiting. l must have
@@ -28,7 +28,7 @@ func (l *Lease) release(op string) *round.Round {
 	return l.sendRelease(op, l.sent.to, scripts.Ending{Waiter: l.ticket})
 }
 
-// sendRelease sends a release to the masters of set. end says what becomes of the waiter.
+// sendRelease sends a release to the masters of set. end says whether the waiter leaves the queues.
 func (l *Lease) sendRelease(op string, set quorum.Set, end scripts.Ending) *round.Round {
 	m := l.m
 	view := m.View()
@@ -47,7 +47,7 @@ func (l *Lease) sendRelease(op string, set quorum.Set, end scripts.Ending) *roun
 		err := transport.ErrSession
 		//mutant:no-ballot = false
 		if s := l.sent.session(i); s != 0 {
-			// The acquire went over this connection and came first: no ballot is needed.
+			// The acquire was sent over the same connection, and arrives first: the release needs no ballot.
 			err = m.Sender.Pool.Send(i, plain, transport.Stamp{Session: s}, r)
 		}
 		if errors.Is(err, transport.ErrSession) {
@@ -80,8 +80,9 @@ func (l *Lease) remainingMinHold() time.Duration {
 	return l.ownership.terms.remainingMinHold(l.heldLocked(l.m.Clock.Now()))
 }
 
-// endRule returns the rule that decides whether the end of the lease is confirmed: that of the configuration in which
-// the lease was won or last confirmed, or the current rule if that consists of one of its sets.
+// endRule returns the rule that decides whether the end of the lease is confirmed: the rule of the configuration in
+// which the lease was last won or confirmed, or the current rule if its only set is one of the sets of that
+// configuration.
 func (l *Lease) endRule(now *quorum.Config) quorum.Rule {
 	if l.config == nil || now.Within(l.config) {
 		return now.Rule
@@ -89,10 +90,10 @@ func (l *Lease) endRule(now *quorum.Config) quorum.Rule {
 	return l.config.Rule
 }
 
-// OnVote implements round.VoteObserver. A release that was not delivered becomes pending, without its waiter: if it
-// arrived late, it could put back a waiter that is gone, or remove one that has tried again. If a minimum hold keeps
-// the name, only the ballot becomes pending, so that a late acquire is refused. The rest would come too late, so the
-// master keeps the name until the end of its TTL.
+// OnVote implements round.VoteObserver. A release that was not delivered becomes pending, without the waiter: a late
+// release could put back a waiter that has left, or remove a waiter that has tried again. If a minimum hold keeps the
+// name, only the ballot becomes pending, so that the master refuses a late acquire. The master then keeps the name
+// until the TTL of the lease expires.
 func (r *releasing) OnVote(_ *round.Round, i int, v *round.Vote, _, last bool) {
 	l := r.lease
 	if v.Outcome == quorum.Failed && (!transport.Answered(v.Err) || transport.Transient(v.Err)) {
@@ -113,16 +114,16 @@ func (r *releasing) OnVote(_ *round.Round, i int, v *round.Vote, _, last bool) {
 	}
 }
 
-// grace is how long a caller whose context has ended still waits for a quorum on a release.
+// grace is the time for which a caller whose context has ended still waits for a quorum to confirm a release.
 const grace = 10 * time.Millisecond
 
 var errUnconfirmed = errors.New("the masters did not confirm the release while the lock was valid")
 
-// confirmed waits until a quorum has confirmed a release. It waits until grace after the end of ctx, so that a release
-// with a cancelled context is usually confirmed, and no longer than left, the remaining validity: the
-// timeout of the pool does not include the time in a queue. The error is a *round.Failure.
+// confirmed waits until a quorum has confirmed a release, but no longer than left, the remaining validity. When ctx
+// ends, confirmed waits for at most grace more, so that a release with a cancelled context is usually confirmed. The
+// error is a *round.Failure.
 func (m *services) confirmed(ctx context.Context, r *round.Round, left time.Duration) error {
-	left = max(left, grace)
+	left = max(left, grace) // the timeout of the pool does not include the time in a queue
 	over, reused := m.stopped.Get().(*time.Timer)
 	if reused {
 		over.Reset(left)
@@ -154,12 +155,14 @@ func (m *services) confirmed(ctx context.Context, r *round.Round, left time.Dura
 	return r.Failure(round.ErrNoQuorum, nil)
 }
 
-// Unlock ends h. The last Unlock of a lease ends the lease: it is handed off to a call that waits here, or released.
+// Unlock ends h. The last Unlock of an ownership hands the lease off to a call of this Locker that waits for the name,
+// makes the lease idle (see Terms.Linger), or releases it.
 //
-// Unlock sends the release regardless of the state of ctx. It waits for a quorum until ctx ends or the validity has
-// expired; with Terms.Async it does not wait. With Terms.Linger it sends nothing if the lease can be kept. Errors are
-// *round.Failure: ErrReleased for the second call; the reason if h had ended before, although a release is sent;
-// ErrNoQuorum or the error of ctx if the release was not confirmed. In each case h is no longer held.
+// Unlock sends the release even if ctx has ended. It then waits until a quorum has confirmed the release, ctx ends or
+// the validity expires; with Terms.Async it does not wait. An error is a *round.Failure. It wraps ErrReleased in a
+// second call. If h had already ended, it wraps the error of h; if the lease was lost, the last Unlock still sends a
+// release. If the release was not confirmed, it wraps ErrNoQuorum, ErrLost or the error of ctx. In each case h is no
+// longer held.
 func (h *Hold) Unlock(ctx context.Context) error {
 	l := h.lease
 	now := l.m.Clock.Now()
@@ -231,17 +234,17 @@ func (h *Hold) unlockInner(ctx context.Context, left time.Duration) error {
 	return l.m.confirmed(ctx, r, left)
 }
 
-// A Successor is the call that gets the lease from its last Unlock.
+// A Successor is the waiting call to which the last Unlock hands the lease off.
 type Successor struct {
-	First holding // becomes the first hold of the new ownership
+	First *Hold // becomes the first hold of the new ownership
 	Terms *Terms
-	// OnHandoff is called once the lease is the successor's, with no lock held.
+	// OnHandoff is called after the successor has got the lease, with no lock held.
 	OnHandoff func()
 }
 
-// successorLocked returns the call that gets the lease, or nil if the lease is to be released: another client has
-// requested the release, a holder has set a value, a re-entry is under way, no tokens or no time for hand-offs are
-// left, or the Waiters return nil.
+// successorLocked returns the call that gets the lease. It returns nil if the lease cannot be handed off: another
+// client has requested the release, a holder has set a value, a re-entry is under way, no tokens or no time for
+// hand-offs are left, or no suitable call waits.
 func (h *Hold) successorLocked(now clock.Instant) *Successor {
 	l := h.lease
 	o := &l.ownership
@@ -259,8 +262,8 @@ func (h *Hold) successorLocked(now clock.Instant) *Successor {
 	return l.m.Waiters.Successor(l.Name, l.validity.left(now), l.validity.ttl)
 }
 
-// handOff ends the ownership, of which h is the last hold, and begins that of the successor, with the next token. For
-// the masters it is the same lease. The caller must hold the lease's lock; handOff releases it.
+// handOff ends the ownership, of which h is the last hold, and begins that of the successor, with the next token. On
+// the masters the lease stays the same. The caller must hold the lease's lock; handOff releases it.
 func (h *Hold) handOff(successor *Successor, now clock.Instant) {
 	l := h.lease
 	l.ownership.endLocked(ErrReleased)
@@ -274,15 +277,15 @@ func (h *Hold) handOff(successor *Successor, now clock.Instant) {
 	successor.OnHandoff()
 }
 
-// Export ends the lease here without releasing it, and returns what another process needs to take it over: the id, and
-// the largest ballot that was sent, so that a late repair is refused. A ballot of a repair that is ahead of the
-// masters' time is left out, because the fence of a single master, which a client may have set too high, must not
-// affect the others.
+// Export ends the lease here without releasing it. It returns what another process needs to import the lease: the id,
+// and the largest ballot that was sent. The import uses larger ballots, so that a late repair is refused. A repair
+// ballot that is ahead of the masters' time is ignored: the fence of a single master, which a client may have set too
+// high, must not affect the other masters.
 func (h *Hold) Export() (id string, ballot int64, err error) {
 	return h.endWithoutRelease(exported)
 }
 
-// Downgrade ends h like Export, but with ErrReleased. Another lease of this Manager replaces the lease immediately.
+// Downgrade ends the lease like Export, but with ErrReleased, because another lease of this Manager replaces it.
 func (h *Hold) Downgrade() (id string, ballot int64, err error) {
 	return h.endWithoutRelease(downgraded)
 }

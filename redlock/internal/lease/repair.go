@@ -9,14 +9,12 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
-// repairable returns the masters that lack the lease and may get it, because a majority has confirmed it in r. In a
-// joint configuration a majority of one set is enough to repair masters that vote, so that a lease that only the old
-// set has is also given to the next set. A master in quarantine may have forgotten a vote for a client that uses only
-// the other set, so it is repaired only after both sets have confirmed the lease.
+// repairable returns the masters that lack the lease and may be repaired because a majority has confirmed the lease in
+// r. In a joint configuration, a majority of one set is enough to repair masters that vote, so that a lease of the old
+// set is also given to the next set. A master in quarantine may have forgotten a vote for a client that uses only the
+// other set. Such a master is repaired only after a majority of each set has confirmed the lease.
 //
-// A lock with a TTL below the pool's timeout is given to no master in quarantine: the lock could expire on the masters
-// that confirmed it while an acquire of another client, which the repaired master has granted and forgotten, can still
-// win.
+// If ttl is below the pool's timeout, no master in quarantine is repaired: see the package documentation.
 func repairable(r *round.Round, ttl time.Duration) quorum.Set {
 	t := r.Tally()
 	confirmed, missing := t.Of(quorum.Granted), t.Of(quorum.Missing)
@@ -34,9 +32,9 @@ func repairable(r *round.Round, ttl time.Duration) quorum.Set {
 
 // repairLocked sends the lease to master i, which must be repairable because of r, with a fresh ballot and the token
 // that the other masters have. The repair carries the session and the admission record of r: a master that has
-// restarted or lost its data since r began may have forgotten a vote for another client, so it rejects the repair. A
-// master that has another lease refuses the repair as well. The next extension tries again. The caller must hold l.mu,
-// and l must not have ended.
+// restarted or lost data since r began may have forgotten a vote for another client, but then has another session or
+// record, and rejects the repair. A master that has another lease refuses the repair, and the next extension tries
+// again. The caller must hold l.mu, and l must not have ended.
 func (l *Lease) repairLocked(r *round.Round, i int, ttl time.Duration, token int64) {
 	//mutant:repair-session = l.m, l.m.View()
 	m, view := l.m, r.View

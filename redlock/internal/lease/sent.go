@@ -5,13 +5,13 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/admission"
 )
 
-// sent records which masters were sent messages that can create the lease, and so which masters may have it.
+// sent records to which masters messages were sent that can create the lease. Only these masters may have the lease.
 type sent struct {
 	to     quorum.Set      // masters to which an acquire, an import or a repair may have been written
-	view   *admission.View // of the first round, with the sessions that it used
+	view   *admission.View // the view of the first round, with the sessions of that round
 	mixed  quorum.Set      // masters that were sent a repair, or a message over another session than in the first round
 	ballot int64           // the largest ballot of all rounds
-	repair map[int]int64   // the largest ballot of a repair, indexed by master; nil: none was sent
+	repair map[int]int64   // the largest ballot of a repair, by master; nil: no repair was sent
 }
 
 // acquire records that an acquire or an import with this last ballot was sent to the masters of set.
@@ -33,8 +33,8 @@ func (s *sent) touch(view *admission.View, i int, ballot int64) {
 	s.ballot = max(s.ballot, ballot)
 }
 
-// touchRepair records a repair, whose ballot concerns only this master. The release of a repaired lease carries this
-// ballot over any session, so that a refused repair is not granted if it is executed again after the release.
+// touchRepair records a repair, whose ballot concerns only master i. The release that is sent to this master always
+// carries that ballot. So a repair that was refused is not granted if it is executed again after the release.
 func (s *sent) touchRepair(view *admission.View, i int, ballot int64) {
 	s.touch(view, i, 0)
 	s.mixed |= quorum.One(i)
@@ -52,7 +52,8 @@ func (s *sent) last(i int) int64 {
 	return max(s.repair[i], s.ballot)
 }
 
-// session returns the session over which all messages to master i were sent; 0 if there was more than one session.
+// session returns the session over which all messages to master i were sent; 0 if there were several sessions or a
+// repair.
 func (s *sent) session(i int) uint64 {
 	if s.view == nil || s.mixed.Has(i) || i >= len(s.view.Masters) {
 		return 0

@@ -6,13 +6,13 @@ import (
 	"github.com/redlock-go/redlock/clock"
 )
 
-// A validity is the time for which a quorum has granted a lease. All arithmetic about it is in its methods:
+// A validity is the time for which a quorum has granted a lease:
 //
 //	left = TTL - (now - start) - Drift(TTL)
 //
-// start is read before the first byte of the round is queued, so on no master can the TTL have begun earlier. now -
-// start is the larger of the differences on two clocks, so left is computed at each check, and its end is never
-// stored.
+// start is read before the first byte of the round is queued, so the TTL begins later on each master. now - start is
+// the larger of the differences on the boot clock and on the wall clock. So left is computed at each check, and the end
+// of a validity is never stored.
 type validity struct {
 	start clock.Instant
 	ttl   time.Duration
@@ -21,27 +21,27 @@ type validity struct {
 // Drift bounds how far the clocks of a client and of the masters may drift apart over one TTL: one percent of the TTL,
 // rounded up to the nanosecond, plus two milliseconds.
 //
-// The form is that of the Redis documentation on distributed locks: the share covers the difference in rate, and the
-// constant the precision of the masters' expiry (1 ms) and its rounding.
+// The formula is from the Redis documentation on distributed locks. The percentage covers clocks that run at different
+// rates. The constant covers the precision of expiry on the masters (1 ms), and rounding.
 func Drift(ttl time.Duration) time.Duration {
 	//mutant:drift = time.Nanosecond
 	return (ttl+99)/100 + 2*time.Millisecond
 }
 
-// left returns the validity at now; not positive when it has ended.
+// left returns the remaining validity at now. It is not positive if the validity has expired.
 func (v validity) left(now clock.Instant) time.Duration {
 	return v.ttl - now.Sub(v.start) - Drift(v.ttl)
 }
 
-// extendIn returns the time until the next extension if the last one was confirmed. It is due when two thirds of the
-// validity that an extension by ttl gives are left. v itself may have a longer TTL, because of a minimum hold, and so
-// a larger drift.
+// extendIn returns the time until the next extension if the last one was confirmed. With the TTL ttl, an extension is
+// due a third of ttl after the start of the last one. If v has a longer TTL, because of a minimum hold, the next
+// extension is due when the same validity is left.
 func (v validity) extendIn(ttl time.Duration, now clock.Instant) time.Duration {
 	return v.left(now) - (ttl - ttl/3 - Drift(ttl))
 }
 
-// retryIn returns the pause after which an extension that is not confirmed is repeated. The pause leaves time for
-// further tries, but is at least a millisecond.
+// retryIn returns the pause after which an extension that is not confirmed is repeated. It leaves time for further
+// repetitions, but is at least a millisecond.
 func (v validity) retryIn(now clock.Instant) time.Duration {
 	return max(min(v.ttl/10, v.left(now)/3), time.Millisecond)
 }

@@ -3,12 +3,12 @@
 // are sent by their callers, master by master, and only counted here. A repair is not a round: it is sent to one
 // master, and the next extension shows whether it succeeded.
 //
-//	New ──► Send or Record, once for each master ──► Done: decided ──► Complete: all votes are in
+//	New ──► SendAll, or Record for each master ──► Done: decided ──► Complete: all votes are in
 //
-// A round uses one admission.View throughout. It is decided by the vote that makes a majority, or by the vote that
-// makes a majority impossible. Later votes are still counted, and the VoteObserver is notified of each.
+// A round uses one admission.View throughout. The vote that completes a majority, or makes a majority impossible,
+// decides the round. Later votes are still counted, and the VoteObserver is notified of each.
 //
-// Votes are counted on the goroutines of the connections. Nothing here blocks except the waits that take a context.
+// Votes are counted on the goroutines of the connections. Only Complete blocks, and takes a context.
 //
 // A Failure describes a round that was not won: the decision, and the problem of each master.
 package round

@@ -32,17 +32,17 @@ var (
 type Failure struct {
 	Decision error // an error of this package or of package lease; nil if Cause came first
 	Cause    error // why the caller stopped waiting; nil if it did not
-	Granted  int
-	Missing  int
-	Open     int // masters without a reply when it was decided
+	Granted  int   // number of masters that granted
+	Missing  int   // number of masters that do not have the lease
+	Open     int   // number of masters without a reply at the time of the failure
 	Quorum   int
 	N        int
-	Unsent   bool          // nothing was sent; Granted is how many masters can grant a lock
+	Unsent   bool          // whether nothing was sent; Granted is then the number of masters that can grant a lock
 	Left     time.Duration // time until a quorum may be free, according to the refusals; negative if unknown
 	Holder   string        // id of the lease held on a majority of masters; "" if there is none
 	Token    int64         // the token of that lease
-	Lingers  bool          // that lease may have no holder; its client was notified, and then releases it
-	Masters  []error       // the failure of each master
+	Lingers  bool          // whether that lease may have no holder; if so, its client was notified and will release it
+	Masters  []error       // the problem of each master that has one
 }
 
 // Error returns a text for this library's tests; users see the error that package redlock makes.
@@ -67,7 +67,7 @@ func Waitable(err error) bool {
 		errors.Is(f.Decision, ErrTooSlow)
 }
 
-// Ended returns the failure of a call that has since stopped waiting because of cause.
+// Ended returns a copy of f with this cause, for a call that has stopped waiting since.
 func (f *Failure) Ended(cause error) *Failure {
 	ended := *f
 	ended.Cause = cause
@@ -94,7 +94,8 @@ func (s *Sender) NoQuorum(view *admission.View, op string, cause error) *Failure
 	return f
 }
 
-// blame adds the problem of a master. If the pool is closed, there will never be a quorum again.
+// blame adds the problem of a master. If the pool is closed, blame replaces ErrNoQuorum, because a retry cannot
+// succeed.
 func (f *Failure) blame(err error) {
 	f.Masters = append(f.Masters, err)
 	if errors.Is(f.Decision, ErrNoQuorum) && errors.Is(err, transport.ErrClosed) {
@@ -112,8 +113,8 @@ const (
 	NeedsVote                   // for an acquire or an import
 )
 
-// Refusal returns the vote of a master to which a call need not be sent, because it does not meet the need. Err is the
-// reason; it is nil if the call is to be sent.
+// Refusal returns the vote of master i if a call with this TTL need not be sent to it, because the master does not meet
+// need or refuses the TTL. The reason is the Err of the vote. Err is nil if the call must be sent.
 func (s *Sender) Refusal(view *admission.View, i int, ttl time.Duration, need Need) (v Vote) {
 	m := &view.Masters[i]
 	switch {
@@ -138,7 +139,7 @@ func whyNot(view *admission.View, i int) error {
 	return cmp.Or(view.Masters[i].Err, errNotYet)
 }
 
-// named adds the name of master i to an error, unless it is already there.
+// named adds the address of master i and op to err, unless err contains them already.
 func (s *Sender) named(i int, op string, err error) error {
 	var e *transport.Error
 	if errors.As(err, &e) {
@@ -160,7 +161,7 @@ func (r *Round) Failure(decision, cause error) *Failure {
 	}
 	asked := r.asked
 	if cause == nil {
-		asked = r.tally.In() // the caller did not wait for the others
+		asked = r.tally.In() // the caller did not wait for the other masters
 	}
 	for i := range asked.All() {
 		if err := r.complaintLocked(i, &r.votes[i], now.Sub(r.Start)); err != nil {
@@ -178,8 +179,8 @@ func (r *Round) Failure(decision, cause error) *Failure {
 
 // Decision returns why a round was lost, according to the votes so far. ErrTTLTooLong and ErrKind mean that so many
 // masters refuse the TTL, or have a key of another type, that a majority is impossible. ErrHeld means that another
-// lease has a majority, or that a majority of the masters keeps the free name for a waiter; in the second case the
-// Failure names no holder.
+// lease has a majority, or that a majority of the masters keeps the free name for a waiter. If the name is kept for a
+// waiter, the Failure names no holder.
 func (r *Round) Decision() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -204,7 +205,7 @@ func (r *Round) Decision() error {
 }
 
 // unableLocked returns the masters that cannot vote for any client: those that the tally counts as unable, and those
-// that refused the ballot because their clock is off.
+// that refused the ballot and whose clock is off.
 func (r *Round) unableLocked() quorum.Set {
 	unfit := r.tally.Of(quorum.Stale) | r.tally.Of(quorum.Ahead)
 	//mutant:clock-off-no-vote = quorum.Set(0)
@@ -212,8 +213,8 @@ func (r *Round) unableLocked() quorum.Set {
 	return r.tally.Unable() | unfit
 }
 
-// Able returns the masters that have voted, and could have granted the lease with another ballot or if no client had
-// the name.
+// Able returns the masters whose votes are in and that have granted the lease, or could have done so with another
+// ballot or with a free name.
 func (r *Round) Able() quorum.Set {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -231,7 +232,7 @@ func (r *Round) reservedLocked() quorum.Set {
 }
 
 // Leads reports whether this round has more votes than any other client, or as many votes and the smaller id. Exactly
-// one of the callers that see the same votes leads. While a master keeps the name for a waiter, none of them leads.
+// one of the callers that see the same votes leads. While a master keeps the name for a waiter, no caller leads.
 func (r *Round) Leads() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -244,8 +245,8 @@ func (r *Round) Leads() bool {
 	return mine > 0 && r.reservedLocked() == 0
 }
 
-// Left returns the time from the arrival of the refusals until a quorum may be free, according to the TTLs in them. It
-// is negative if unknown.
+// Left returns the time from the arrival of the refusals until a quorum may be free, according to the TTLs in them. The
+// result is negative if that time is unknown.
 func (r *Round) Left() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -287,8 +288,8 @@ func (r *Round) refusalsLocked() map[string]quorum.Set {
 	return by
 }
 
-// complaintLocked returns the problem that the vote of master i shows. It returns nil if the vote was granted, and if
-// it was refused because another client holds the name.
+// complaintLocked returns the problem that the vote of master i shows. It returns nil if the master has granted the
+// call, or refused it because another client has the name.
 func (r *Round) complaintLocked(i int, v *Vote, waited time.Duration) error {
 	switch {
 	case !v.in:
@@ -297,8 +298,8 @@ func (r *Round) complaintLocked(i int, v *Vote, waited time.Duration) error {
 		}
 		return fmt.Errorf("it has not answered for %v", waited.Round(time.Millisecond))
 	case transport.IsWrongType(v.Err):
-		return fmt.Errorf("the key %q is of another type: the name is used both by Lock and by RWLock, or this "+
-			"library did not write it; use another name or prefix, or delete it (%w)", r.Key, v.Err)
+		return fmt.Errorf("the key %q is of another type: the name is used both by Lock and by RWLock, or another "+
+			"program wrote the key; use another name or prefix, or delete the key (%w)", r.Key, v.Err)
 	case v.Err != nil:
 		return v.Err
 	case v.Outcome == quorum.Abstained && v.Record == "":
@@ -319,7 +320,7 @@ func (r *Round) complaintLocked(i int, v *Vote, waited time.Duration) error {
 	return nil
 }
 
-// clockTime returns the text of a time of a master in microseconds.
+// clockTime formats the time of a master, which is in microseconds.
 func clockTime(us int64) string { return time.UnixMicro(us).UTC().Format("15:04:05.000 UTC") }
 
 // refusal returns the error for a refusal by a script: of the TTL, or of an old epoch.
@@ -335,8 +336,9 @@ func (r *Round) refusal(v *Vote) error {
 	return fmt.Errorf("%w: its admission record is %q", ErrTTLTooLong, v.Record)
 }
 
-// freeInLocked returns the time until the name is free on so many refusing masters of the set that a quorum can grant
-// it, or -1 if that time is not known. On masters that could vote and did not refuse, the name is considered free.
+// freeInLocked returns the time until the name is free on enough of the refusing masters of the set for a quorum to
+// grant it, or -1 if that time is not known. On masters that could vote and did not refuse, the name is considered
+// free.
 func (r *Round) freeInLocked(set quorum.Set) time.Duration {
 	held := r.tally.Of(quorum.Held) & set
 	unable := (r.tally.Of(quorum.Failed) | r.tally.Of(quorum.Abstained) | r.tally.Of(quorum.Refused)) & set
@@ -350,7 +352,7 @@ func (r *Round) freeInLocked(set quorum.Set) time.Duration {
 		case v.Left < 0:
 		case v.Free:
 			left = append(left, v.Left)
-		default: // a key exists through the whole of its last millisecond
+		default: // a key exists until the end of its last millisecond
 			left = append(left, v.Left+time.Millisecond)
 		}
 	}

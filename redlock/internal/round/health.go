@@ -16,11 +16,11 @@ import (
 // grant nothing: it is out of memory, or the user may not run the commands of the script. Such a master is failing
 // until it grants a lock again. Acquires are still sent to it. A Health is safe for concurrent use.
 type Health struct {
-	// OnChange is called when a master begins or ceases to fail, with no lock held. It must not block.
+	// OnChange is called when a master starts or stops failing, with no lock held. It must not block.
 	OnChange func(master int)
 
-	granted [quorum.Most]atomic.Int64          // when it last granted a lock, in ns of the monotonic clock since began
-	failing [quorum.Most]atomic.Pointer[error] // why it fails; nil: it does not
+	granted [quorum.Most]atomic.Int64          // time of the last grant, in ns since began; 0: no grant
+	failing [quorum.Most]atomic.Pointer[error] // why a master fails; nil: it does not fail
 	began   time.Time
 }
 
@@ -64,7 +64,7 @@ func (h *Health) failure(i int) error {
 	return nil
 }
 
-// Unknown returns the masters of set that have granted no lock in the last age, or are failing.
+// Unknown returns the masters of set that have granted no lock within age, or are failing.
 func (h *Health) Unknown(set quorum.Set, age time.Duration) quorum.Set {
 	return set.Where(func(i int) bool {
 		at := h.granted[i].Load()
@@ -78,7 +78,7 @@ func (s *Sender) Able(view *admission.View) quorum.Set {
 	return view.Voting.Where(func(i int) bool { return s.Trouble(i, &view.Masters[i]) == nil })
 }
 
-// Trouble returns why master i grants nothing in the state m; nil if it can grant a lock.
+// Trouble returns why master i, in the state m, cannot grant a lock; nil if it can.
 func (s *Sender) Trouble(i int, m *admission.State) error {
 	switch {
 	case m.Phase != admission.Voting:

@@ -23,7 +23,7 @@ type Sender struct {
 	Doubt func(master int, shown string)
 	// Health records the votes on acquires.
 	Health *Health
-	// OnVote queues the report of a vote, before the vote takes effect; nil: votes are not reported. It must not block.
+	// OnVote, if not nil, is called with each vote before the VoteObserver of the round. It must not block.
 	OnVote func(r *Round, master int, v *Vote, decides bool)
 }
 
@@ -32,10 +32,10 @@ type Vote struct {
 	scripts.Vote
 	Err   error         // why Outcome is Failed, or why no call was sent to the master
 	After time.Duration // time from the beginning of the round to the vote
-	in    bool
+	in    bool          // whether the vote has arrived
 }
 
-// At returns when the vote v of r came.
+// At returns when the vote v of r arrived.
 func (r *Round) At(v *Vote) time.Time { return r.began.Add(v.After) }
 
 // Unsure reports whether the call may have had, or may still have, an effect on the master.
@@ -47,8 +47,9 @@ func (v *Vote) Unsure() bool {
 	return v.Outcome == quorum.Failed && errors.As(v.Err, &e) && (e.Unknown || transport.Answered(v.Err))
 }
 
-// A VoteObserver is notified of each vote, by the goroutine that received it, with no lock held. It must not block.
-// decides is true for the vote that decided the round, last for the last one.
+// A VoteObserver is notified of each vote of a round. OnVote is called with no lock held, by the goroutine that
+// received the vote. It must not block. decides reports whether the vote decided the round, and last whether it is the
+// last vote.
 type VoteObserver interface {
 	OnVote(r *Round, master int, v *Vote, decides, last bool)
 }
@@ -63,8 +64,8 @@ type Round struct {
 
 	sender   *Sender
 	observer VoteObserver // nil if there is none
-	asked    quorum.Set   // the masters that vote; the votes of masters outside of the rule decide nothing
-	skipped  []skipped    // not recorded yet
+	asked    quorum.Set   // the masters of the round; votes of masters that are not in tally.Rule decide nothing
+	skipped  []skipped    // votes for RecordSkipped
 	done     chan struct{}
 	began    time.Time
 
@@ -91,10 +92,10 @@ func (r *Round) Init(s *Sender, view *admission.View, op string, o VoteObserver)
 	r.votes = slices.Grow(r.room[:0], len(view.Masters))[:len(view.Masters)]
 }
 
-// Judge makes another rule decide the round, and adds masters that do not take part in the decision. It must be called
-// before anything is sent.
-func (r *Round) Judge(rule quorum.Rule, also quorum.Set) {
-	r.tally.Rule, r.asked = rule, rule.All()|also
+// Judge makes rule decide the round. The masters of the round are those of rule, which decide, and others. It must be
+// called before anything is sent.
+func (r *Round) Judge(rule quorum.Rule, others quorum.Set) {
+	r.tally.Rule, r.asked = rule, rule.All()|others
 }
 
 // Asked returns the set of masters that vote in this round.
@@ -107,8 +108,8 @@ type skipped struct {
 }
 
 // SendAll queues the call to the masters of the round, with the session and the record of each, and returns the masters
-// to which the call was queued. It skips the others, which need no call, see [Sender.Refusal], or to which sending
-// failed. The caller must call RecordSkipped as soon as it holds no lock.
+// to which the call was queued. It skips a master that need not be sent the call (see [Sender.Refusal]), or to which
+// sending fails. The caller must call RecordSkipped as soon as it holds no lock.
 func (r *Round) SendAll(c *frame.Call, ttl time.Duration, need Need) (sent quorum.Set) {
 	for i := range r.asked.All() {
 		v := r.sender.Refusal(r.View, i, ttl, need)
@@ -125,7 +126,7 @@ func (r *Round) SendAll(c *frame.Call, ttl time.Duration, need Need) (sent quoru
 	return sent
 }
 
-// Skip keeps the vote of a master to which no call was sent for RecordSkipped.
+// Skip stores the vote of master i, to which no call was sent, until RecordSkipped records the vote.
 func (r *Round) Skip(i int, v Vote) { r.skipped = append(r.skipped, skipped{i, v}) }
 
 // RecordSkipped records the votes of the masters to which no call was sent.
@@ -143,7 +144,7 @@ func (r *Round) Reply(i int, value any, err error) {
 		if transport.NotLoaded(err) { // treat it like a refused ballot: the script was not loaded, and had no effect
 			v.Outcome = quorum.Stale
 		}
-	case value == int64(0): // only a release returns 0: it has not found the lease
+	case value == int64(0): // only a release returns 0, if it did not find the lease
 		v.Outcome = quorum.Missing
 	default:
 		// A reply that cannot be decoded is from none of our scripts, so the effect of the call is unknown.
@@ -158,7 +159,7 @@ func (r *Round) Reply(i int, value any, err error) {
 func (r *Round) Record(i int, v Vote) {
 	v.in, v.After = true, time.Since(r.began)
 	if r.LeaseID != "" {
-		r.sender.Health.saw(i, &v) // before the vote counts: a caller of Complete reads the health next
+		r.sender.Health.saw(i, &v) // before the vote counts: a caller of Complete may read the health next
 	}
 	r.mu.Lock()
 	r.votes[i] = v
@@ -202,8 +203,8 @@ func (r *Round) Tally() quorum.Tally {
 	return r.tally
 }
 
-// Each calls f for the vote of every master of the round, with the lock of the round held. A vote that has not come yet
-// is Unsure and has the outcome Failed.
+// Each calls f for the vote of every master of the round, with the lock of the round held. A vote that has not arrived
+// yet is Unsure and has the outcome Failed.
 func (r *Round) Each(f func(i int, v *Vote)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

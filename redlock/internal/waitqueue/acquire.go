@@ -12,17 +12,17 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
-// The times of a call that does not wait for a holder and whose votes are split.
+// The times of a call that does not wait for a holder, if the votes are split.
 const (
-	DefaultUndecided = 500 * time.Millisecond // how long it tries again
-	lateVotes        = 50 * time.Millisecond  // how long a lost round waits for the missing votes
-	leastRound       = time.Millisecond       // pauses are multiples of a round trip, or of this if it is shorter
+	DefaultUndecided = 500 * time.Millisecond // how long the call tries again
+	lateVotes        = 50 * time.Millisecond  // how long the call waits for missing votes after a lost round
+	leastRound       = time.Millisecond       // minimum of the round trip, of which the pauses are multiples
 )
 
 // Try makes the attempts of a call that does not wait for another holder. While the votes are split it tries again
-// until limit has passed, so that one of several simultaneous callers wins. The caller with the most votes tries
-// first. The other callers pause for some more round trips, with a random part; meanwhile their votes are rolled back,
-// so that the first can win. The pauses grow.
+// until limit has passed, so that one of several simultaneous callers wins. The caller with the most votes tries first.
+// The other callers first pause for some more round trips, partly random, in which their votes are rolled back. The
+// pauses grow.
 func (q *Queue) Try(ctx context.Context, a *lease.Attempt, limit time.Duration) (*lease.Lease, error) {
 	began := time.Now()
 	for n := 1; ; n++ {
@@ -57,9 +57,9 @@ func (q *Queue) Try(ctx context.Context, a *lease.Attempt, limit time.Duration) 
 	}
 }
 
-// lateFailure waits for the votes that have not come yet, and returns how the round failed according to all votes. It
-// waits for up to limit if the votes that have come name one holder, since the others may show that this holder has a
-// majority.
+// lateFailure waits for missing votes for up to lateVotes, and returns how the round failed according to all votes so
+// far. If all votes name the same holder, lateFailure waits for up to limit, since the missing votes may show that this
+// holder has a majority.
 func lateFailure(ctx context.Context, r *round.Round, limit time.Duration) *round.Failure {
 	wait := lateVotes
 	//mutant:late-holder = false
@@ -72,7 +72,7 @@ func lateFailure(ctx context.Context, r *round.Round, limit time.Duration) *roun
 	return r.Failure(r.Decision(), nil)
 }
 
-// nameOneHolder reports whether all votes that have come name the same holder.
+// nameOneHolder reports whether all votes so far, except failed ones, name the same holder.
 func nameOneHolder(r *round.Round) bool {
 	holder, one := "", true
 	r.Each(func(_ int, v *round.Vote) {
@@ -87,15 +87,15 @@ func nameOneHolder(r *round.Round) bool {
 	return one && holder != ""
 }
 
-// roundTrip returns how long the last vote of a round took.
+// roundTrip returns how long the slowest vote of a round took, but at least leastRound.
 func roundTrip(r *round.Round) time.Duration {
 	trip := leastRound
 	r.Each(func(_ int, v *round.Vote) { trip = max(trip, v.After) })
 	return trip
 }
 
-// undecided reports whether a call that does not wait for a holder tries again after f, because no lease has a
-// majority. A name that is kept for a waiter has no holder yet, and a lease that lingers may have none any more.
+// undecided reports whether a call that does not wait for a holder tries again after f, because the name may have no
+// holder: no lease has a majority, or the masters keep the name for a waiter, or the lease lingers.
 func undecided(f *round.Failure) bool {
 	//mutant:kept-for-waiter 4= false
 	return f.Cause == nil && (errors.Is(f.Decision, round.ErrUndecided) ||
@@ -106,7 +106,7 @@ func undecided(f *round.Failure) bool {
 // of the last attempt.
 func WithLastFailure(last, err error) error {
 	now, ok := round.AsFailure(err)
-	if before, told := round.AsFailure(last); told && ok && now.Decision == nil && now.Cause != nil {
+	if before, failed := round.AsFailure(last); failed && ok && now.Decision == nil && now.Cause != nil {
 		return before.Ended(now.Cause)
 	}
 	return err

@@ -9,18 +9,18 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
-// An attempt is one try of a call that does not queue. The calls of this Locker for one name share attempts, so any
-// number of them costs the masters one round at a time.
+// An attempt is one try of a call that does not queue. Such calls of one Locker for one name share attempts, so that
+// any number of calls costs the masters one round at a time.
 type attempt struct {
-	number uint64 // in the order of the attempts
+	number uint64 // number of the attempt in the order of attempts
 	terms  *lease.Terms
 	done   chan struct{}
-	err    error // of the calls that share it; nil: they try again. Written before done is closed
+	err    error // the result of all calls that share the attempt; nil: they try again; set before done is closed
 }
 
 // Share runs try for a call that does not queue, or waits for another call of this Locker that tries the same name. If
-// the attempt of the other call began after this call, its refusal is also the result of this call, unless the refusal
-// is due to other terms.
+// the attempt of the other call began after the call of Share, and is refused, the refusal is also the result of this
+// call, unless it depends on terms that differ.
 func (q *Queue) Share(ctx context.Context, name string, terms *lease.Terms, try func() error) error {
 	q.mu.Lock()
 	before := q.attempts

@@ -21,25 +21,26 @@ const (
 	awayPause  = time.Second          // while no quorum of masters can vote
 )
 
-// A contention is what one call knows about its attempts while it is the contender.
+// A contention records the attempts of one call while the call is the contender.
 type contention struct {
 	q       *Queue
 	c       *Call
-	watch   time.Duration  // until the next noticeOwnHold, while the call is in the local queue
-	wakeUps int            // consecutive lost attempts that wake-ups have caused
-	round   *round.Round   // of the last attempt; nil: nothing was sent, since too few masters voted
-	ticket  bool           // the last attempt carried the ticket
-	decided time.Time      // when the last attempt was decided; a suspension only delays the next one
+	watch   time.Duration  // pause before the next noticeOwnHold, while the call is in the local queue
+	wakeUps int            // number of consecutive lost attempts that wake-ups have caused
+	round   *round.Round   // the last round; nil: the last attempt sent nothing, since too few masters vote
+	ticket  bool           // whether the last attempt carried the ticket
+	decided time.Time      // when the last attempt was decided; a suspension only delays the next attempt
 	failure *round.Failure // how the last attempt failed
 	before  *round.Failure // why the call waited before it became the contender; nil if it did not wait
-	held    *round.Failure // of the last attempt that failed because of another client's lease; nil: none
-	lost    int            // attempts that failed since then
-	refused int            // attempts that failed
-	pause   time.Duration  // until the next attempt, if no wake-ups can arrive
+	held    *round.Failure // how the last attempt failed that got ErrHeld; nil: no attempt got ErrHeld
+	lost    int            // number of attempts that have failed since held
+	refused int            // number of attempts that have failed
+	pause   time.Duration  // time until the next attempt, if no wake-ups can arrive
 }
 
-// Lock waits for the name until the lease of c.Hold is live, or until ctx ends. An error is a *round.Failure, or one
-// of package ballot. After an error nothing is held, and leases that masters may have granted are being rolled back.
+// Lock waits for the name until the lease of c.Hold is live, or until ctx ends. An error is a *round.Failure, or an
+// error of package ballot. After an error nothing is held, and leases that masters may have granted are being rolled
+// back.
 //
 // Its one loop does what the state of the call requires: a queued call sleeps until it is signalled; the contender
 // makes an attempt, or sleeps until the next is due.
@@ -48,7 +49,7 @@ func (q *Queue) Lock(ctx context.Context, c *Call) error {
 		if !c.Fair && c.Hold.TakeOver(l, c.Terms) {
 			return nil
 		}
-		l.Message(false) // this releases the lease
+		l.Message(false) // releases the idle lease
 	}
 	defer q.leave(c)
 	n := &contention{q: q, c: c}
@@ -59,7 +60,7 @@ func (q *Queue) Lock(ctx context.Context, c *Call) error {
 		switch {
 		case state == holding:
 			return nil
-		case state == queued && ctx.Done() == nil: // it may wait for its own caller, forever
+		case state == queued && ctx.Done() == nil: // the call may wait forever for a lock of its own caller
 			changed = nil
 			n.watch = min(max(2*n.watch, ownHoldPause), time.Minute)
 			timer = time.After(n.watch)
@@ -124,11 +125,11 @@ func (n *contention) recordRefusal(err error) {
 	}
 	n.q.recordFailure(n.c, n.failure)
 	n.refused++
-	n.pause = n.c.Poll(n.refused) // drawn once, since it is random
+	n.pause = n.c.Poll(n.refused) // computed once for each failure, since the pause may be random
 }
 
-// abandon ends the waiting of a call for a cause, and returns its failure. If a lease is being handed off to the call,
-// abandon waits until the call has the lease, and unlocks it.
+// abandon ends the wait of a call because of cause, and returns the failure of the call. If a lease is being handed off
+// to the call, abandon waits until the call has the lease, and unlocks it.
 func (n *contention) abandon(ctx context.Context, cause error) error {
 	q, c := n.q, n.c
 	var f *round.Failure
@@ -141,13 +142,13 @@ func (n *contention) abandon(ctx context.Context, cause error) error {
 	}
 	state := q.leave(c)
 	for state == handoff {
-		<-c.wake // this is short: the holder that hands the lease off does not block
+		<-c.wake // a short wait: the holder that hands the lease off does not block
 		state = q.leave(c)
 	}
 	if state == holding {
-		over, cancel := context.WithCancel(ctx)
+		ended, cancel := context.WithCancel(ctx)
 		cancel()
-		_ = c.Hold.Unlock(over) // sends the release without waiting
+		_ = c.Hold.Unlock(ended) // sends the release without waiting
 	}
 	return f
 }
@@ -163,7 +164,7 @@ func (n *contention) prepare(ctx context.Context) (*lease.Attempt, error) {
 	}
 	a := &lease.Attempt{Op: "lock", Name: c.Name, Keys: c.Keys, Terms: c.Terms, Stats: c.Stats}
 	//mutant:linger-waited-for 1= false
-	if n.failure != nil && a.Terms.Linger > 0 { // other waiters may not try again before the name is released
+	if n.failure != nil && a.Terms.Linger > 0 { // do not linger: other waiters may not try again before the release
 		terms := *a.Terms
 		terms.Linger = 0
 		a.Terms = &terms
@@ -186,8 +187,8 @@ func (n *contention) prepare(ctx context.Context) (*lease.Attempt, error) {
 	return a, nil
 }
 
-// ended returns the error of a call whose last attempt failed with err. If the masters did not decide that attempt,
-// ended adds the failure before it.
+// ended returns the error of a call whose last attempt failed with err. If err only says why the call stopped waiting,
+// ended adds the failure of the attempt before.
 func (n *contention) ended(err error) error {
 	switch {
 	case n.failure != nil:
@@ -201,9 +202,8 @@ func (n *contention) ended(err error) error {
 	return err
 }
 
-// orHeld returns f, or the last refusal because of another lease, which names the holder, with the cause of f. It
-// returns the refusal if f was ended by a cause and reports no quorum, and either at most one attempt has failed since
-// the refusal or a quorum of masters can vote now.
+// orHeld returns f, or n.held with the cause of f, since n.held names the holder. It returns n.held if f has a cause
+// and reports no quorum, and at most one attempt has failed since n.held, or a quorum of masters can grant a lock now.
 func (n *contention) orHeld(f *round.Failure) *round.Failure {
 	if n.held == nil || f.Cause == nil || !errors.Is(f.Decision, round.ErrNoQuorum) {
 		return f
@@ -216,11 +216,11 @@ func (n *contention) orHeld(f *round.Failure) *round.Failure {
 	return held
 }
 
-// abandonedBy returns the failure of a call that ended for cause, with all votes that have come by now.
+// abandonedBy returns the failure of a call that ended for cause, with all votes that have arrived by now.
 func (n *contention) abandonedBy(cause error) *round.Failure {
 	if n.round != nil {
 		decision := n.failure.Decision
-		if errors.Is(decision, round.ErrUndecided) { // more votes may have come since
+		if errors.Is(decision, round.ErrUndecided) { // more votes may have arrived since
 			decision = n.round.Decision()
 		}
 		return n.orHeld(n.round.Failure(decision, cause))
@@ -231,10 +231,10 @@ func (n *contention) abandonedBy(cause error) *round.Failure {
 // untilAttemptLocked returns how long to wait before the next attempt. If the result is not positive, the contender
 // tries immediately. The four cases are:
 //
-//	too few masters can vote           a second since the last attempt; none when they can vote again
-//	it is in the queues                until wake-ups come, and no longer than pollDelay
-//	it is not, and is subscribed       none: that attempt joins the queues
-//	it is not subscribed               the pause of its Poll, or less if the name may be free earlier
+//	too few masters can vote           until a second after the last attempt, or until enough can vote again
+//	the waiter is in the queues        until wake-ups arrive, but no longer than pollDelay
+//	it is not, but is subscribed       no wait: the next attempt joins the queues
+//	it is not subscribed               the pause of Call.Poll, or less if the name may be free earlier
 func (n *contention) untilAttemptLocked() time.Duration {
 	q, since := n.q, time.Since(n.decided)
 	voters := n.voters()
@@ -264,8 +264,8 @@ func (n *contention) untilAttemptLocked() time.Duration {
 	return n.orFree(n.pause) - since
 }
 
-// votesComplete is called when all votes of the last attempt of c have come. If c did not know whether a quorum can
-// vote, it checks again.
+// votesComplete is called when all votes of the last attempt of c have arrived. It makes c check its state again if the
+// missing votes were needed to know whether a quorum can vote.
 func (q *Queue) votesComplete(c *Call) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -281,13 +281,14 @@ func (q *Queue) waits(c *Call) bool {
 	return c.joined && c.state == acquiring
 }
 
-// returned reports whether the view has changed since the last attempt, and a quorum of masters may vote now.
+// returned reports whether a quorum of masters may vote in the current view, and the last attempt used an older view.
 func (n *contention) returned() bool {
 	now := n.q.Manager.View()
 	return (n.round == nil || n.round.View != now) && now.Config.Rule.Won(now.Voting)
 }
 
-// voters reports whether a quorum of masters could vote in the last round.
+// voters returns Won if a quorum of masters could vote in the last round, Lost if not, and Pending while missing votes
+// decide it.
 func (n *contention) voters() quorum.Verdict {
 	if n.round == nil {
 		return quorum.Lost
@@ -302,7 +303,7 @@ func (n *contention) voters() quorum.Verdict {
 	return quorum.Pending
 }
 
-// pollDelay returns how long to wait if no wake-up comes: until the name may be free according to the TTLs in the
+// pollDelay returns how long to wait if no wake-up arrives: until the name may be free according to the TTLs in the
 // refusals, but no longer than a pause that depends on the place in the queues.
 func (n *contention) pollDelay(since time.Duration) time.Duration {
 	pause := otherPause
@@ -322,14 +323,14 @@ func (n *contention) orFree(pause time.Duration) time.Duration {
 	return pause
 }
 
-// answered reports whether a vote comes from the master itself: a master to which nothing was sent has a vote too.
+// answered reports whether a vote comes from the master itself. A master to which nothing was sent also has a vote.
 func answered(v *round.Vote) bool { return v.Outcome != quorum.Failed && v.Err == nil }
 
 // wakeUpDelayLocked returns how long to wait for further wake-ups; it returns an hour before the first wake-up. After
-// the first one the contender does not wait: the holder has sent its release to all masters together, so on each
+// the first wake-up the contender does not wait: the holder has sent its release to all masters together, so on each
 // master the release arrives before the attempt that the wake-up of one master has caused. If such an attempt is lost
-// anyway, the next attempt waits for the wake-ups of a quorum, or for a short delay after the first one, which doubles
-// with each lost attempt.
+// anyway, the next attempt waits for the wake-ups of a quorum, or for a short delay after the first wake-up. The delay
+// doubles with each further lost attempt.
 func (n *contention) wakeUpDelayLocked() time.Duration {
 	switch {
 	case n.c.woken == 0:
@@ -343,7 +344,7 @@ func (n *contention) wakeUpDelayLocked() time.Duration {
 	return min(delay, mostDelay) - time.Since(n.c.first)
 }
 
-// replySpread returns the time from the first reply to the one that makes a quorum.
+// replySpread returns the time from the first reply to the reply that completes a quorum.
 func (n *contention) replySpread() time.Duration {
 	var after []time.Duration
 	n.round.Each(func(_ int, v *round.Vote) {

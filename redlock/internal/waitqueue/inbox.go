@@ -120,7 +120,7 @@ func (q *Queue) message(h scripts.WakeUp) {
 }
 
 // Resubscribed records that a master has confirmed the subscription, for the first time or again. Earlier messages may
-// have been lost, so every waiter acts as if it had got a wake-up from that master.
+// have been lost, so every waiter is woken as by a wake-up from that master.
 func (q *Queue) Resubscribed(master int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -10,7 +10,7 @@ type levels struct {
 // A level is the list of the calls of one priority. It is never empty.
 type level struct {
 	priority    int
-	n           int
+	n           int // number of calls
 	first, last *Call
 	lower       *level
 }
@@ -34,19 +34,19 @@ func (w levels) first() *Call {
 // insert puts c behind the calls of a higher priority and the earlier calls of its own priority. It returns the number
 // of calls ahead of c.
 func (w *levels) insert(c *Call) (ahead int) {
-	at := &w.top
-	for *at != nil && (*at).priority > c.Priority {
-		ahead += (*at).n
-		at = &(*at).lower
+	link := &w.top
+	for *link != nil && (*link).priority > c.Priority {
+		ahead += (*link).n
+		link = &(*link).lower
 	}
-	v := *at
+	v := *link
 	switch {
 	case v == nil || v.priority < c.Priority:
-		*at = &level{priority: c.Priority, n: 1, first: c, last: c, lower: v}
+		*link = &level{priority: c.Priority, n: 1, first: c, last: c, lower: v}
 		return ahead
-	case c.seq < v.first.seq: // it was the contender: the first of the level becomes the contender
+	case c.seq < v.first.seq: // c was the contender, and contenders leave a level in its order
 		c.next, v.first.prev, v.first = v.first, c, c
-	default: // it is the latest call
+	default: // c is the latest call of its priority
 		ahead += v.n
 		c.prev, v.last.next, v.last = v.last, c, c
 	}
@@ -56,13 +56,13 @@ func (w *levels) insert(c *Call) (ahead int) {
 
 // remove removes c, which must be one of the calls.
 func (w *levels) remove(c *Call) {
-	at := &w.top
-	for (*at).priority != c.Priority {
-		at = &(*at).lower
+	link := &w.top
+	for (*link).priority != c.Priority {
+		link = &(*link).lower
 	}
-	v := *at
+	v := *link
 	if v.n--; v.n == 0 {
-		*at = v.lower
+		*link = v.lower
 		return
 	}
 	if c.prev == nil {

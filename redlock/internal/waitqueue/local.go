@@ -14,18 +14,19 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
-// Env is what a Queue needs of its Locker.
+// Env holds what a Queue uses of its Locker.
 type Env struct {
 	Manager *lease.Manager
-	// Ready waits for a view in which an attempt makes sense; Changed is closed when the view changes.
+	// Ready waits for a view in which an attempt makes sense. Changed returns a channel that is closed when the view
+	// changes.
 	Ready   func(ctx context.Context) (*admission.View, error)
 	Changed func() <-chan struct{}
-	// Subscribe subscribes to the inbox: wake-ups arrive through Queue.WakeUp and Queue.Resubscribed.
+	// Subscribe subscribes to the inbox. Its messages are passed to Queue.WakeUp, and confirmations to Queue.Resubscribed.
 	Subscribe func() Subscription
 	// Starved is called, with no lock held, when a call begins to wait because no quorum can grant its name.
 	Starved func()
 	// OwnHold is called, with no lock held, when a call whose context never ends has waited for a second for a lease of
-	// this same Locker. It is called once for each lease.
+	// this same Locker. OwnHold is called at most once for each lease.
 	OwnHold func(l *lease.Lease)
 }
 
@@ -34,20 +35,20 @@ type Queue struct {
 	Env
 
 	mu          sync.Mutex
-	calls       uint64 // how many so far
-	noQuorum    bool   // according to the last attempt, no quorum of masters can vote, for any name
+	calls       uint64 // number of calls so far
+	noQuorum    bool   // whether no quorum of masters could vote in the last attempt, for any name
 	names       map[string]*nameQueue
-	inbox       Subscription // nil: it has not been needed for inboxIdle, or ever
-	idle        *time.Timer  // closes inbox
-	subscribers map[uint64]*Call
+	inbox       Subscription          // nil: closed, because no call and no lease needs it
+	idle        *time.Timer           // closes inbox after inboxIdle
+	subscribers map[uint64]*Call      // calls that need the inbox, by Call.seq
 	refused     map[*Call]bool        // contenders whose last attempt has failed
 	listening   map[*lease.Lease]bool // leases that need the inbox
 
-	attempts uint64 // how many so far, of calls that do not queue
+	attempts uint64 // number of attempts so far of calls that do not queue
 	trying   map[string]*attempt
 
-	lingering int  // leases that linger; see package lease
-	noLinger  bool // no further lease may linger
+	lingering int  // number of leases that linger; see package lease
+	noLinger  bool // whether StopLingering was called
 }
 
 // A nameQueue holds the calls of this Locker for one name. It is in Queue.names while this Locker holds the name, or
@@ -56,7 +57,7 @@ type nameQueue struct {
 	holder    *lease.Lease   // nil: this Locker does not hold the name
 	contender *Call          // nil: no call of this Locker contends for the name
 	waiting   levels         // the local queue
-	idle      bool           // holder lingers, and the next call takes it over
+	idle      bool           // whether holder lingers, and the next call may take it over
 	refusal   *round.Failure // why calls must wait: heldLocally, or how the contender's last attempt failed
 	noticed   *lease.Lease   // the last lease for which OwnHold was called
 }
@@ -64,24 +65,24 @@ type nameQueue struct {
 // heldLocally is the failure of a call that waits while its own Locker holds the name.
 var heldLocally = &round.Failure{Decision: round.ErrHeld, Left: -1}
 
-// A Call is one Lock that waits. To the masters it is one waiter.
+// A Call is one call of Lock that waits. On the masters, a Call is one waiter.
 type Call struct {
 	Name     string
 	Keys     *scripts.Keys
 	Terms    *lease.Terms
 	Stats    *lease.AcquireStats // nil: not recorded
-	Hold     *lease.Hold         // becomes the first hold of a new lease, or of one that is handed off
+	Hold     *lease.Hold         // becomes the hold of the lease that the call gets
 	Priority int
 	Fair     bool
 	Called   clock.Instant                 // when the call began, for its place in the masters' queues
 	Poll     func(retry int) time.Duration // returns the pause before a retry (from 1) if no wake-ups can arrive
 
 	names *nameQueue
-	own   nameQueue     // becomes the nameQueue of a name that has none yet
-	seq   uint64        // numbers the calls in their order; also the number of the waiter
-	wake  chan struct{} // capacity 1: check again; nil until the call first waits
+	own   nameQueue     // storage for names, if the name has no nameQueue yet
+	seq   uint64        // number of the call in the order of calls; also the number of its waiter
+	wake  chan struct{} // makes the call check its state again; capacity 1; nil until the call first waits
 
-	prev, next *Call // in its level of the local queue
+	prev, next *Call // neighbors in the level of the local queue
 
 	waiter
 }
@@ -89,22 +90,22 @@ type Call struct {
 // A waiter is the state of a waiting Call. It is guarded by Queue.mu.
 type waiter struct {
 	state  waiterState
-	ticket *scripts.Ticket // made when it is first sent, and kept
-	joined bool            // the waiter may be in the queues of the masters
-	unsure bool            // it is not known yet whether a quorum of masters can vote
+	ticket *scripts.Ticket // nil until the ticket is first needed; does not change
+	joined bool            // whether the waiter may be in the queues of the masters
+	unsure bool            // whether votes that decide if a quorum of masters can vote are missing
 	woken  quorum.Set      // masters that have sent a wake-up since the last attempt
-	first  time.Time       // when the first of them did
+	first  time.Time       // when the first of these wake-ups arrived
 }
 
 // A waiterState is the state of a waiting Call.
 type waiterState uint8
 
 const (
-	queued    waiterState = iota // it is in the local queue
-	acquiring                    // it is the contender
-	handoff                      // the lease is being handed off to it
-	holding                      // it has the lease
-	abandoned                    // it has given up
+	queued    waiterState = iota // the call is in the local queue
+	acquiring                    // the call is the contender
+	handoff                      // a lease is being handed off to the call
+	holding                      // the call has the lease
+	abandoned                    // the call has given up
 )
 
 // New makes the Queue of one Locker.
@@ -115,14 +116,14 @@ func New(env Env) *Queue {
 	}
 }
 
-// join makes c the contender, or puts it into the local queue. If the name has a lease that lingers, it returns the
-// lease instead, which is then reserved for c.
+// join makes c the contender, or puts it into the local queue. If the name has a lease that lingers, join instead
+// reserves the lease for c and returns it.
 func (q *Queue) join(c *Call) *lease.Lease {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.calls++
 	c.seq = q.calls
-	if c.Keys.Role() != scripts.Plain { // all of them contend, and the masters keep the order
+	if c.Keys.Role() != scripts.Plain { // each reader and writer contends, and the masters keep the order
 		c.own = nameQueue{contender: c, refusal: heldLocally}
 		c.names, c.state = &c.own, acquiring
 		return nil
@@ -148,7 +149,7 @@ func (q *Queue) join(c *Call) *lease.Lease {
 	}
 	c.Stats.RecordPlace(place)
 	if c.Fair {
-		q.subscribeLocked(c) // it must be subscribed by the time of the release; see Releasing
+		q.subscribeLocked(c) // c must be subscribed when the lease is released; see Releasing
 	}
 	if nq.contender != nil && c.Priority > nq.contender.Priority {
 		nq.contender.signal()
@@ -205,7 +206,7 @@ func (q *Queue) yieldLocked(c *Call) bool {
 	return true
 }
 
-// leave removes c from the local queue and from those of the masters, and promotes the next waiter. It returns the
+// leave removes c from the local queue and from the queues of the masters, and promotes the next waiter. It returns the
 // state of c: abandoned, or handoff or holding if c gets the lease.
 func (q *Queue) leave(c *Call) waiterState {
 	q.mu.Lock()
@@ -226,7 +227,8 @@ func (q *Queue) leave(c *Call) waiterState {
 	return c.state
 }
 
-// promoteLocked makes the first of the local queue the contender if there is none, and removes an empty nameQueue.
+// promoteLocked makes the first call in the local queue the contender if the name has no holder and no contender. It
+// removes an empty nameQueue.
 func (q *Queue) promoteLocked(name string, nq *nameQueue) {
 	switch c := nq.waiting.first(); {
 	case nq.holder != nil || nq.contender != nil:
@@ -251,7 +253,7 @@ func (q *Queue) startHold(c *Call, l *lease.Lease) error {
 	return c.Hold.Start(l, c.Terms)
 }
 
-// Holder returns the lease of name that this Locker has; nil if it has none.
+// Holder returns the lease of name that this Locker holds; nil if there is none.
 func (q *Queue) Holder(name string) *lease.Lease {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -261,7 +263,7 @@ func (q *Queue) Holder(name string) *lease.Lease {
 	return nil
 }
 
-// RecordHold records a lease of a call that has not waited here: a TryLock, an Import.
+// RecordHold records a lease of a call that has not waited here, such as TryLock or Import.
 func (q *Queue) RecordHold(l *lease.Lease) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -281,7 +283,8 @@ func (q *Queue) recordHoldLocked(l *lease.Lease) {
 	}
 }
 
-// Ended implements lease.Waiters: the lease is no longer held here, and the first of the local queue contends.
+// Ended implements lease.Waiters. It records that l is no longer held here, and makes the first call in the local queue
+// the contender.
 func (q *Queue) Ended(l *lease.Lease) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -296,9 +299,9 @@ func (q *Queue) Ended(l *lease.Lease) {
 	}
 }
 
-// Successor implements lease.Waiters. It considers only the first call of the local queue, so that no other call
-// overtakes it. It returns nil if that call is fair, has a shorter TTL than the lease, or requires more validity than
-// is left.
+// Successor implements lease.Waiters. It considers only the first call in the local queue, so that no other call
+// overtakes that call. It returns nil if that call is fair, has a shorter TTL than the lease, or requires more validity
+// than is left.
 func (q *Queue) Successor(name string, left, ttl time.Duration) *lease.Successor {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -310,7 +313,7 @@ func (q *Queue) Successor(name string, left, ttl time.Duration) *lease.Successor
 	if c == nil || c.Fair || left < c.Terms.Least {
 		return nil
 	}
-	if ttl > c.Terms.TTL { // the masters would keep it for longer than the TTL of c
+	if ttl > c.Terms.TTL { // the masters would keep the lease for longer than the TTL of c
 		return nil
 	}
 	nq.waiting.remove(c)
@@ -318,7 +321,7 @@ func (q *Queue) Successor(name string, left, ttl time.Duration) *lease.Successor
 	return &lease.Successor{First: c.Hold, Terms: c.Terms, OnHandoff: func() { q.finishHandoff(c) }}
 }
 
-// finishHandoff notifies c that it has the lease.
+// finishHandoff notifies c that the hand-off is done.
 func (q *Queue) finishHandoff(c *Call) {
 	q.mu.Lock()
 	c.state = holding

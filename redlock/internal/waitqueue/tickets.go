@@ -8,7 +8,7 @@ import (
 
 // How a call joins the queues of the masters, and leaves them.
 
-// ticketLocked returns the ticket of c. The masters' time must be known.
+// ticketLocked returns the ticket of c, and subscribes c to wake-ups. The masters' time must be known.
 func (q *Queue) ticketLocked(c *Call) *scripts.Ticket {
 	if c.ticket == nil {
 		m := q.Manager
@@ -39,9 +39,10 @@ func (q *Queue) removeWaiter(keys *scripts.Keys, t *scripts.Ticket, set quorum.S
 	q.Manager.Post(set, q.Manager.View().Encoder.Release(keys, scripts.Ending{Waiter: t}))
 }
 
-// Releasing makes a fair call that is first in the local queue join the masters' queues just before the release of l
-// is sent, over the same connections. Otherwise the release would wake another client's waiter, although the call came
-// first. The message is a release without a lease, which only puts the waiter into the queues.
+// Releasing implements lease.Waiters. It makes a fair call that is first in the local queue join the masters' queues
+// just before the release of l is sent, over the same connections. Otherwise the release would wake another client's
+// waiter, although the call came first. The message is a release without a lease, which only puts the waiter into the
+// queues.
 func (q *Queue) Releasing(l *lease.Lease) {
 	q.mu.Lock()
 	defer q.mu.Unlock() // held to the end, so that a call that ends meanwhile leaves the queues only after this join

@@ -7,15 +7,15 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
-// ownHoldPause is how long a call whose context never ends waits for a lease of its own Locker before OwnHold is
-// called.
+// ownHoldPause is the time for which a call whose context never ends waits for a lease of its own Locker before OwnHold
+// is called.
 const ownHoldPause = time.Second
 
 // Waiting counts the calls that wait.
 type Waiting struct {
-	Held     int            // another lock of this or of another Locker has the name, or another client is first
-	NoQuorum int            // no quorum of the masters can grant the name
-	Failure  *round.Failure // of one of the calls in NoQuorum; nil if there is none
+	Held     int            // number of calls that wait because another lock has the name or another client is first
+	NoQuorum int            // number of calls that wait because no quorum of masters can grant the name
+	Failure  *round.Failure // the failure of one of the calls in NoQuorum; nil if there is none
 }
 
 // Waiting returns how many calls wait now, and why.
