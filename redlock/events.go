@@ -182,7 +182,7 @@ func (e *events) ownHold(g *lease.Lease) {
 }
 
 // Acquired implements lease.Events.
-func (e *events) Acquired(h *lease.Hold) { e.describe("acquired", h.Lease(), h.Info, nil) }
+func (e *events) Acquired(h lease.Holder) { e.describe("acquired", h.Lease(), h.Info, nil) }
 
 // Extended implements lease.Events.
 func (e *events) Extended(g *lease.Lease, err error) {
@@ -208,7 +208,7 @@ func (e *events) Lost(g *lease.Lease, cause error) {
 }
 
 // Released implements lease.Events.
-func (e *events) Released(h *lease.Hold, err error) {
+func (e *events) Released(h lease.Holder, err error) {
 	if err != nil && !errors.Is(err, ErrLost) && !errors.Is(err, ErrExported) && !errors.Is(err, ErrClosed) {
 		e.unconfirmed.Add(1)
 	}

@@ -126,7 +126,7 @@ func (e interrupted) Attempted(g *lease.Lease, r *round.Round, ballot int64, err
 	e.Events.Attempted(g, r, ballot, err)
 }
 
-func (e interrupted) Acquired(h *lease.Hold) {
+func (e interrupted) Acquired(h lease.Holder) {
 	e.f("acquired")
 	e.Events.Acquired(h)
 }
@@ -136,7 +136,7 @@ func (e interrupted) Extended(g *lease.Lease, err error) {
 	e.Events.Extended(g, err)
 }
 
-func (e interrupted) Released(h *lease.Hold, err error) {
+func (e interrupted) Released(h lease.Holder, err error) {
 	e.f("released")
 	e.Events.Released(h, err)
 }

@@ -141,7 +141,7 @@ func (m *Manager) prepare(ctx context.Context, a *Attempt) (*Lease, *round.Round
 	encode := view.Encoder.Acquire
 	if l.linger.allowed = a.Terms.Linger > 0 && first < last; l.linger.allowed {
 		encode = view.Encoder.AcquireLingering
-		m.addressees.Store(l.ID, l) // until Hold.Start or rollBack
+		m.addressees.Store(l.ID, l) // until Hold.Start or giveUp
 	}
 	if a.Ticket != nil {
 		a.Join()
@@ -325,12 +325,7 @@ func (l *Lease) undo(r *round.Round) {
 
 // rollBack ends a lease that is not live, and releases the lease on those masters of set that may have it.
 func (l *Lease) rollBack(set quorum.Set) {
-	if l.linger.allowed {
-		l.m.addressees.Delete(l.ID)
-	}
-	l.mu.Lock()
-	l.state = ended
-	l.mu.Unlock()
+	l.giveUp()
 	if set &= l.sent.to; set != 0 {
 		l.sendRelease("roll back", set, l.keepingPlace())
 	}

@@ -49,7 +49,7 @@ var (
 type ending struct {
 	lease *Lease
 	why   *reason
-	holds []*Hold
+	holds []holding
 }
 
 // endLocked ends a live or idle lease for the reason why. It does nothing if why is nil. The caller must unlock l.mu,
@@ -131,7 +131,7 @@ func (l *Lease) goneLocked() *reason {
 }
 
 // endLocked ends all holds of the ownership, and returns them.
-func (o *ownership) endLocked(cause error) []*Hold {
+func (o *ownership) endLocked(cause error) []holding {
 	holds := o.holds
 	o.holds = nil
 	for _, h := range holds {

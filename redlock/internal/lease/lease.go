@@ -152,13 +152,13 @@ type ownership struct {
 	requested chan struct{}
 	terms     Terms
 	began     clock.Instant
-	holds     []*Hold  // in no order
-	single    [1]*Hold // the first hold; also the storage of holds before a re-entry
+	holds     []holding  // in no order
+	single    [1]holding // the first hold; also the storage of holds before a re-entry
 }
 
 // addLocked adds a re-entry.
 func (o *ownership) addLocked(h *Hold) {
-	h.place = int32(len(o.holds))
+	h.setPlaceLocked(len(o.holds))
 	o.holds = append(o.holds, h)
 }
 
@@ -167,10 +167,29 @@ func (o *ownership) addLocked(h *Hold) {
 func (o *ownership) removeLocked(h *Hold) {
 	last := len(o.holds) - 1
 	moved := o.holds[last]
-	moved.place = h.place
+	moved.setPlaceLocked(int(h.place))
 	o.holds[h.place] = moved
 	o.holds[last] = nil
 	o.holds = o.holds[:last]
+}
+
+// giveUp ends a lease that is not live.
+func (l *Lease) giveUp() {
+	if l.linger.allowed {
+		l.m.addressees.Delete(l.ID)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.state = ended
+}
+
+// A holding is the part of a Hold that its lease uses.
+type holding interface {
+	Holder
+	beginLocked(l *Lease, terms *Terms, now clock.Instant)
+	setPlaceLocked(place int)
+	endLocked(cause error)
+	endContexts(cause error)
 }
 
 // heldLocked returns the time since the ownership began. It uses only the boot clock, because a wall clock that was set

@@ -236,7 +236,7 @@ func (h *Hold) unlockInner(ctx context.Context, left time.Duration) error {
 
 // A Successor is the waiting call to which the last Unlock hands the lease off.
 type Successor struct {
-	First *Hold // becomes the first hold of the new ownership
+	First holding // becomes the first hold of the new ownership
 	Terms *Terms
 	// OnHandoff is called after the successor has got the lease, with no lock held.
 	OnHandoff func()
