@@ -243,7 +243,7 @@ func TestManyReentriesAreRemoved(t *testing.T) {
 		}
 		began := time.Now()
 		for i := range many {
-			o.removeLocked(&holds[remove(i)])
+			o.removeLocked(int(holds[remove(i)].place))
 			if time.Since(began) > limit {
 				t.Fatalf("%s: after %v only %d of %d holds are removed", order, limit, i, many)
 			}

@@ -157,18 +157,18 @@ type ownership struct {
 }
 
 // addLocked adds a re-entry.
-func (o *ownership) addLocked(h *Hold) {
+func (o *ownership) addLocked(h holding) {
 	h.setPlaceLocked(len(o.holds))
 	o.holds = append(o.holds, h)
 }
 
-// removeLocked removes a hold in constant time: thousands of re-entries may be unlocked together, while the Manager
-// waits for the mutex of the lease.
-func (o *ownership) removeLocked(h *Hold) {
+// removeLocked removes the hold with this index in constant time: thousands of re-entries may be unlocked together,
+// while the Manager waits for the mutex of the lease.
+func (o *ownership) removeLocked(place int) {
 	last := len(o.holds) - 1
 	moved := o.holds[last]
-	moved.setPlaceLocked(int(h.place))
-	o.holds[h.place] = moved
+	moved.setPlaceLocked(place)
+	o.holds[place] = moved
 	o.holds[last] = nil
 	o.holds = o.holds[:last]
 }

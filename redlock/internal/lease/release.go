@@ -218,7 +218,7 @@ func (h *Hold) Unlock(ctx context.Context) error {
 // hold the lock of the lease; unlockInner releases it.
 func (h *Hold) unlockInner(ctx context.Context, left time.Duration) error {
 	l := h.lease
-	l.ownership.removeLocked(h)
+	l.ownership.removeLocked(int(h.place))
 	h.endLocked(ErrReleased)
 	view := l.m.View()
 	r := l.m.Sender.New(view, "unlock", nil)
