@@ -235,7 +235,7 @@ func TestConfirmedAsTable(t *testing.T) {
 					rd.Record(0, vote(c.kind, 0, 0))
 					rd.Record(1, vote(c.kind, 0, 0))
 				}()
-				err := confirmed(ctx, rd, c.left)
+				err := b.confirmed(ctx, rd, c.left)
 				if took := time.Since(began); took != c.wantWithin || (err == nil) != (c.want == nil) || !errors.Is(err, c.want) {
 					t.Errorf("confirmed returned %v after %v, want %v after %v", err, took, c.want, c.wantWithin)
 				}

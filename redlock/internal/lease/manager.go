@@ -86,6 +86,7 @@ type services struct {
 	reentries  limiter             // bounds the re-entries under way, so that they do not wait for acquire rounds
 	addressees sync.Map            // the leases that Addressee finds, by id
 	checks     pacer
+	overs      sync.Pool                // the timers of confirmed, for reuse: making one takes three allocations
 	first      atomic.Pointer[services] // equal for all Managers that share one order of names: see Share
 }
 

@@ -121,9 +121,18 @@ var errUnconfirmed = errors.New("the masters did not confirm the release while t
 // confirmed waits until a quorum has confirmed a release. It waits until grace after the end of ctx, so that a release
 // with a cancelled context is usually confirmed, and no longer than left, the remaining validity. The error is a
 // *round.Failure.
-func confirmed(ctx context.Context, r *round.Round, left time.Duration) error {
-	over := time.NewTimer(max(left, grace)) // the pool's timeout does not include the time in a queue
-	defer over.Stop()
+func (m *services) confirmed(ctx context.Context, r *round.Round, left time.Duration) error {
+	left = max(left, grace)
+	over, used := m.overs.Get().(*time.Timer) // the pool's timeout does not include the time in a queue
+	if used {
+		over.Reset(left)
+	} else {
+		over = time.NewTimer(left)
+	}
+	defer func() {
+		over.Stop()
+		m.overs.Put(over)
+	}()
 	select {
 	case <-r.Done():
 	case <-over.C:
@@ -197,7 +206,7 @@ func (h *Hold) Unlock(ctx context.Context) error {
 		l.m.Events.Released(h, nil)
 		return nil
 	}
-	err := confirmed(ctx, r, left)
+	err := l.m.confirmed(ctx, r, left)
 	l.m.Events.Released(h, err)
 	return err
 }
@@ -219,7 +228,7 @@ func (h *Hold) unlockInner(ctx context.Context, left time.Duration) error {
 	if async {
 		return nil
 	}
-	return confirmed(ctx, r, left)
+	return l.m.confirmed(ctx, r, left)
 }
 
 // A Successor is the call that gets the lease from its last Unlock.
