@@ -293,14 +293,14 @@ func (m *Manager) EndAll() {
 	m.finishPaced(ends)
 }
 
-// finishPaced finishes endings that send releases, with at most mostRounds of them unanswered. More could fill the
-// queue to a master, which refuses the others. These would become pending, and the pool may be closed before they are
-// sent.
+// finishPaced finishes endings that send releases. It sends half as many as the queue to a master holds at once, and
+// the others as these are answered. More could fill the queue, which refuses the others. These would become pending,
+// and the pool may be closed before they are sent.
 func (m *Manager) finishPaced(ends []ending) {
 	sent := make([]*round.Round, 0, len(ends))
 	send := func() { sent = append(sent, ends[len(sent)].finish()) }
 	//mutant:paced-close = len(ends)
-	first := min(len(ends), mostRounds)
+	first := min(len(ends), max(1, m.Sender.Pool.QueueLimit()/2))
 	for len(sent) < first {
 		send()
 	}
