@@ -112,8 +112,8 @@ func (t *Transport) Timeout(i int) time.Duration { return t.master(i).cfg.timeou
 
 // QueueLimit returns the smallest queue limit of the masters; see [WithQueueLimit].
 func (t *Transport) QueueLimit() int {
-	least := slices.MinFunc(*t.list.Load(), func(a, b *master) int { return cmp.Compare(a.cfg.queueLimit, b.cfg.queueLimit) })
-	return least.cfg.queueLimit
+	by := func(a, b *master) int { return cmp.Compare(a.cfg.queueLimit, b.cfg.queueLimit) }
+	return slices.MinFunc(*t.list.Load(), by).cfg.queueLimit
 }
 
 // Stamp is the part of a call that differs between masters: the stamp of the master's admission record, valid on one
