@@ -373,7 +373,7 @@ func (l operator) quorumFinding(
 	}
 	return []pool.Finding{{
 		Master: l.deployment(), Severity: pool.Failure, About: "quorum",
-		What:      fmt.Sprintf("%d of %d masters can grant a lock, %d are needed", able.Len(), r.N(), r.Least()),
+		What: fmt.Sprintf("%d of %d masters can grant a lock, %d are needed", able.Len(), r.N(), r.Least()),
 		Risk: "no lock can be acquired", Fix: do,
 	}}
 }

@@ -382,9 +382,10 @@ func (l *Locker) Drain(ctx context.Context) error {
 // Close releases all held locks immediately, and waits for the goroutines of the Locker to end. Waiting calls return
 // ErrClosed.
 //
-// The releases are sent first, regardless of the state of ctx. Then Close waits until each master has answered and the
-// calls under way have returned. If ctx ends first, Close returns the error of ctx, and the pool delivers the remaining
-// releases later. A second Close waits like the first. The pool stays open.
+// The releases are sent first, regardless of the state of ctx; those beyond half of the queue limit of the pool
+// ([pool.WithQueueLimit]) follow as the masters answer. Then Close waits until each master has answered and the calls
+// under way have returned. If ctx ends first, Close returns the error of ctx, and the remaining releases are delivered
+// in the background. A second Close waits like the first. The pool stays open.
 func (l *Locker) Close(ctx context.Context) error {
 	return l.each(func(_ int, s *shard) error { return s.close(ctx) })
 }

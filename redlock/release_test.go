@@ -401,3 +401,29 @@ func TestCloseReleasesMoreLocksThanAQueueHolds(t *testing.T) {
 		}
 	})
 }
+
+// H64: Close sends the releases of all locks that the queues have room for before it waits, even if its context has
+// ended, because the pool may be closed next.
+func TestCloseWithEndedContextSendsReleases(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.locker()
+		const n = 3000
+		for i := range n {
+			w.take(l, fmt.Sprint("n", i))
+		}
+		w.delay(trip / 2)
+		over, cancel := context.WithCancel(w.Context())
+		cancel()
+		w.isError(l.Close(over), context.Canceled)
+		after(trip)
+		held := 0
+		for i := range n {
+			if w.idOf(fmt.Sprint("n", i)) != "" {
+				held++
+			}
+		}
+		if held > 0 {
+			w.Errorf("a round trip after Close %d of %d names are held", held, n)
+		}
+	})
+}

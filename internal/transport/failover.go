@@ -103,7 +103,7 @@ func (s *stopping) danger(rule promotion, i *Info, user string) (what, do string
 // notices.
 func (s *stopping) alone(fields map[string]string) error {
 	near := 0
-	for i := range int(number(fields["connected_slaves"])) {
+	for i := range replicaCount(fields) {
 		if lag, ok := lagOf(fields, i); ok && lag <= s.lag {
 			near++
 		}
@@ -113,6 +113,11 @@ func (s *stopping) alone(fields map[string]string) error {
 	}
 	return fault.Refused(fmt.Sprintf("%d replicas reported to it within %v, but it grants locks only with %d "+
 		"(min-replicas-to-write): it may be partitioned away, and a replica may have been promoted", near, s.lag, s.replicas))
+}
+
+// replicaCount returns the number of replicas that a server reports. It is bounded, because loops count up to it.
+func replicaCount(fields map[string]string) int {
+	return int(min(number(fields["connected_slaves"]), 1000))
 }
 
 // replica returns the name of the INFO field about replica i.

@@ -90,7 +90,7 @@ func infoOf(f map[string]string) Info {
 		Loading:      f["loading"] == "1" || f["async_loading"] == "1",
 		Policy:       f["maxmemory_policy"],
 		MaxMemory:    number(f["maxmemory"]),
-		Replicas:     int(number(f["connected_slaves"])),
+		Replicas:     replicaCount(f),
 		Reading:      Reading{Time: number(f["server_time_usec"])},
 	}
 }

@@ -229,6 +229,18 @@ func TestMasterWithoutRecentReplicasIsRefused(t *testing.T) {
 	}
 }
 
+// A server that claims more replicas than it lists does not keep the client busy.
+func TestClaimedReplicasAreBounded(t *testing.T) {
+	fields := infoFields("connected_slaves:9223372036854775807")
+	stop := stopping{replicas: 2, lag: 3 * time.Second}
+	if err := stop.alone(fields); !errors.Is(err, ErrRefused) {
+		t.Errorf("without a replica the master is not refused: %v", err)
+	}
+	if n := infoOf(fields).Replicas; n > 10_000 {
+		t.Errorf("the master has %d replicas", n)
+	}
+}
+
 // sentinelSays returns a reply to SENTINEL MASTER that contains the given texts.
 func sentinelSays(texts ...string) string {
 	out := "*" + strconv.Itoa(len(texts)) + "\r\n"

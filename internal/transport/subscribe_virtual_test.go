@@ -186,6 +186,19 @@ func TestUnusedConnectionIsClosed(t *testing.T) {
 	})
 }
 
+// A connection that is closed because it is not used has not failed, so the next one is opened without a pause, even
+// if pauses are longer than the connections are used.
+func TestConnectionAfterUnusedOneIsOpenedImmediately(t *testing.T) {
+	virtual(t, 1, func(t *testing.T, ms ears, p *Transport) {
+		for range 20 {
+			s := p.Subscribe(channel("a"), newEar())
+			confirmed(t, s, 1)
+			s.Close()
+			settle(2 * DefaultHeartbeat)
+		}
+	}, WithRedial(DefaultRedialMin, time.Hour))
+}
+
 // H40: after connections were cut, all channels are subscribed to again, and each
 // listener is notified.
 func TestGapAfterACut(t *testing.T) {

@@ -110,6 +110,12 @@ func (t *Transport) Clock() *clock.Clock { return t.master(0).cfg.clock }
 // Timeout returns the timeout of master i; see [WithTimeout].
 func (t *Transport) Timeout(i int) time.Duration { return t.master(i).cfg.timeout }
 
+// QueueLimit returns the smallest queue limit of the masters; see [WithQueueLimit].
+func (t *Transport) QueueLimit() int {
+	by := func(a, b *master) int { return cmp.Compare(a.cfg.queueLimit, b.cfg.queueLimit) }
+	return slices.MinFunc(*t.list.Load(), by).cfg.queueLimit
+}
+
 // Stamp is the part of a call that differs between masters: the stamp of the master's admission record, valid on one
 // session only. Session 0 means any session.
 type Stamp struct {

@@ -54,8 +54,8 @@ func (f *feed) run() {
 	for f.await() {
 		c, _, err := f.src.Target.Connect(f.ctx, f.greet)
 		began := time.Now()
-		if err == nil {
-			f.serve(c)
+		if err == nil && f.serve(c) {
+			continue
 		}
 		pauses.Rest(f.ctx, time.Since(began))
 	}
@@ -82,9 +82,12 @@ func (f *feed) await() bool {
 	return f.ctx.Err() == nil
 }
 
-// serve runs one connection until it ends. Outstanding commands then get no reply, because the next connection sends
-// all subscriptions again.
-func (f *feed) serve(c *wire.Conn) {
+// errUnused ends a connection without subscriptions.
+var errUnused = errors.New("pool: no subscription")
+
+// serve runs one connection until it ends. It reports whether the connection was closed because it was not used.
+// Outstanding commands then get no reply, because the next connection sends all subscriptions again.
+func (f *feed) serve(c *wire.Conn) (unused bool) {
 	h, owner := f.hub, f.src.Owner
 	owner.BeatFunc, owner.PushFunc = f.beat, f.push
 	p := pipe.New(c, false, owner)
@@ -100,7 +103,7 @@ func (f *feed) serve(c *wire.Conn) {
 	}
 	h.mu.Unlock()
 
-	_, _ = p.Run(f.ctx, 0) // the calls on their own connection report why a master is down
+	_, cause := p.Run(f.ctx, 0) // otherwise ignored: the calls on their own connection report why a master is down
 
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -108,6 +111,7 @@ func (f *feed) serve(c *wire.Conn) {
 	for _, s := range h.open {
 		s.confirmed &^= 1 << f.src.Owner.Master
 	}
+	return errors.Is(cause, errUnused)
 }
 
 // subscribeLocked sends SUBSCRIBE for s, or wakes await if there is no connection.
@@ -180,7 +184,7 @@ func answers(reply any, command, arg string) bool {
 // whose reply has two forms or is a refusal, and retries the refused channels that are due.
 func (f *feed) beat() (next time.Duration) {
 	if !f.hub.wanted() {
-		f.pipe.Kill("unused", errors.New("pool: no subscription"))
+		f.pipe.Kill("unused", errUnused)
 	}
 	if f.left() {
 		f.pipe.Kill("subscription", errors.New("another server has replaced it"))

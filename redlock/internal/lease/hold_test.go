@@ -80,6 +80,24 @@ func TestExtendSoon(t *testing.T) {
 	})
 }
 
+// An extension that is requested for later does not delay the check that a message causes. Many messages cause one
+// check for each checkPause.
+func TestMessageIsNotDelayedByLaterExtension(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, 3)
+		l := b.lock(terms()).Lease()
+		b.takeLog()
+		l.ExtendSoon(2 * time.Second)
+		for range 15 {
+			l.Message(false)
+			after(10 * time.Millisecond)
+		}
+		if got := b.takeLog(); !slices.Equal(got, []string{"extended false", "extended false"}) {
+			t.Errorf("after 150 ms with messages the log is %q", got)
+		}
+	})
+}
+
 // While the masters are changed, a lease that was won only by the old set uses the old set until both sets have
 // confirmed an extension. The unlock of an inner lock, which only the old set confirms, does not change that.
 func TestInnerUnlockInJointConfiguration(t *testing.T) {
@@ -217,7 +235,7 @@ func TestConfirmedAsTable(t *testing.T) {
 					rd.Record(0, vote(c.kind, 0, 0))
 					rd.Record(1, vote(c.kind, 0, 0))
 				}()
-				err := new(services).confirmed(ctx, rd, c.left)
+				err := b.confirmed(ctx, rd, c.left)
 				if took := time.Since(began); took != c.wantWithin || (err == nil) != (c.want == nil) || !errors.Is(err, c.want) {
 					t.Errorf("confirmed returned %v after %v, want %v after %v", err, took, c.want, c.wantWithin)
 				}

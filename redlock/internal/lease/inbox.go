@@ -81,15 +81,18 @@ func (l *Lease) Message(release bool) {
 // checkSoonLocked makes the Manager extend the lease as soon as checkPause and checkPace allow. It does nothing if an
 // early extension is scheduled already.
 func (l *Lease) checkSoonLocked(now clock.Instant) {
-	if l.renewal.soon != 0 {
+	soon := l.renewal.soon
+	if soon != 0 && soon <= l.inbox.nextCheck {
 		return
 	}
 	at := l.m.checks.next(now.Steady())
 	//mutant:message-pause drop
 	at = max(at, l.inbox.nextCheck)
 	l.inbox.nextCheck = at + int64(checkPause)
-	l.renewal.soon = at
-	l.scheduleLocked(now)
+	if soon == 0 || at < soon {
+		l.renewal.soon = at
+		l.scheduleLocked(now)
+	}
 }
 
 // A pacer limits the rate of extensions that messages cause, over all leases of a Locker.

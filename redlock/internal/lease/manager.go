@@ -293,14 +293,15 @@ func (m *Manager) EndAll() {
 	m.finishPaced(ends)
 }
 
-// finishPaced finishes endings that send releases, with at most mostRounds releases unanswered at a time. More releases
-// could fill the queue to a master. The pool would then reject further releases, which would become pending, and might
-// never be sent because the pool may be closed first.
+// finishPaced finishes endings that send releases. It immediately sends half as many releases as the queue to a master
+// holds, and each further one when an earlier one has been answered. More could fill the queue to a master. The pool
+// would then reject further releases, which would become pending, and might never be sent because the pool may be closed
+// first.
 func (m *Manager) finishPaced(ends []ending) {
 	sent := make([]*round.Round, 0, len(ends))
 	send := func() { sent = append(sent, ends[len(sent)].finish()) }
 	//mutant:paced-close = len(ends)
-	first := min(len(ends), mostRounds)
+	first := min(len(ends), max(1, m.Sender.Pool.QueueLimit()/2))
 	for len(sent) < first {
 		send()
 	}
