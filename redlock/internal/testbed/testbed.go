@@ -17,10 +17,10 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
-// Prefix is the prefix of the keys.
+// Prefix is the prefix of all keys on the masters.
 const Prefix = scripts.Prefix("redlock")
 
-// A Bed contains the parts of one client that are below leases. Make it inside a synctest bubble.
+// A Bed contains the parts of one client below package lease. It must be made inside a synctest bubble.
 type Bed struct {
 	Masters *memory.Masters
 	Pool    *transport.Transport
@@ -32,7 +32,7 @@ type Bed struct {
 	OnView func(last, next *admission.View)
 }
 
-// New makes a Bed over n masters that are admitted. The Bed is closed when the test ends.
+// New returns a Bed over n admitted masters, which is closed when the test ends.
 func New(t testing.TB, n int, opts ...pool.Option) *Bed {
 	t.Helper()
 	b := &Bed{Masters: memory.New(n), Clock: clock.Runtime()}
