@@ -138,7 +138,7 @@ func ShortBacklog(backlog, guard time.Duration) error {
 }
 
 // vote sets the phase of master i, which its record admits, and returns the next action for it.
-func (f *Deployment) vote(i int, st *State) (m Move) {
+func (f *Deployment) vote(i int, st *State) Move {
 	fact, c := &f.Facts[i], f.Config
 	r := &fact.Record
 	st.Phase, st.Err = Voting, nil
@@ -146,16 +146,14 @@ func (f *Deployment) vote(i int, st *State) (m Move) {
 	//mutant:together = false
 	case r.Alone < c.Needs(i):
 		return st.block(f.incomplete(i))
-	case r.Longest < f.Guard: // an operator may raise the longest TTL: read the record again
-		m.Look = Look
-	}
-	switch {
-	case r.Identity != fact.Identity: // the server has freed its backlog
+	case r.Identity != fact.Identity: // the server has freed its replication backlog
 		return f.write(scripts.AdmitRewrite, i)
 	case fact.Home != "" && r.Home == "": // the operator has since declared the master durable
 		return f.write(scripts.AdmitNow, i)
+	case r.Longest < f.Guard: // an operator may raise the longest TTL: read the record again
+		return Move{Look: Look}
 	}
-	return m
+	return Move{}
 }
 
 // start returns the action for master i, which has no record of its own because it is new or may have lost its data.
@@ -263,12 +261,8 @@ func (f *Deployment) quarantine(i int, st *State) Move {
 	}
 	gather, ok := f.seen(i)
 	switch {
-	case !ok:
+	case !ok || left > 0 || !mayBegin:
 		return Move{Look: Look, Gather: gather, Wait: left}
-	case left > 0:
-		return Move{Look: Look, Wait: left}
-	case !mayBegin:
-		return Move{Look: Look}
 	case f.agreedTTL(i) == 0:
 		return st.block(advise(fmt.Errorf("%w, and no max TTL has a majority: the masters that can be read have "+
 			"different ones", ErrQuarantine), StepGuard, f.largest().Longest))

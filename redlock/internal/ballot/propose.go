@@ -42,12 +42,11 @@ func (b *Ballots) Propose(now clock.Instant, name string, fence int64, spare int
 	t := b.Median(now)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	first = max(t, next(fence))
-	if high, ok := b.high[name]; ok && high >= t {
-		first = max(first, next(high))
-	} else if ok {
+	high := b.high[name]
+	if high < t {
 		delete(b.high, name)
 	}
+	first = max(t, next(fence), next(high))
 	switch {
 	case first >= scripts.MaxBallot:
 		delete(b.high, name) // the next call may try a ballot of the present time: the fence may have been fixed

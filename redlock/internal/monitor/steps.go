@@ -95,14 +95,14 @@ func (f receiver) Reply(_ int, value any, err error) { f(value, err) }
 func (m *Monitor) recordAnswer(i int, step scripts.AdmitStep, number uint64, adm *scripts.Admission, err error) {
 	f, t := &m.facts[i], &m.tracks[i]
 	t.inFlight, t.doneStep, t.refusedAt = false, "", clock.Instant{}
-	if err == nil && (step != scripts.AdmitRead || t.failedStep == scripts.AdmitRead) {
-		f.Err = nil // but a read after a failed write keeps the error, since it does not show that writes work
-	}
 	if err != nil {
 		f.Err, t.failedStep = err, step
 		t.refusedAt, t.pause = m.settings.Clock.Now(), admission.Look
 		t.memory.See(f)
 		return
+	}
+	if step != scripts.AdmitRead || t.failedStep == scripts.AdmitRead {
+		f.Err = nil // a read after a failed write keeps the error, since it does not show that writes work
 	}
 	t.read = adm.Time
 	f.Learn(adm.Record, number, m.sent)
