@@ -39,21 +39,22 @@
 // # The max TTL of the deployment
 //
 // The record holds two durations: "longest", the longest TTL that the master accepts, and "quarantine", the length of
-// its quarantine. Both are the max TTL of the deployment, except that a quarantine lasts at least 30 s and that an
-// operator raises it first. For the masters that vote, this always holds:
+// its quarantine. Both are the max TTL of the deployment, with two exceptions. A quarantine lasts at least 30 s. When
+// an operator raises the max TTL, "quarantine" is raised before "longest". For the masters that vote, this always
+// holds:
 //
 //	the longest TTL on any master <= the quarantine on every master
 //
 // Admin.RaiseMaxTTL first writes the quarantine to all masters, and then reads all records again. If a record has
-// changed since, it starts over. Otherwise all masters had the new quarantine at the same time, and RaiseMaxTTL writes
-// the longest TTL. To lower the max TTL, delete the records while no client runs.
+// changed since, RaiseMaxTTL starts over. Otherwise all masters had the new quarantine at the same time, and
+// RaiseMaxTTL writes the longest TTL. To lower the max TTL, delete the records while no client runs.
 //
 // No write shortens a quarantine, and every write contains the longest quarantine that its client has read. Only
 // RaiseMaxTTL gives a longer TTL to a master that votes. When a client admits a master, the master gets the longest TTL
 // of the voting masters that the client has read since it first saw the quarantine. If there are none, clients with
 // different max TTLs may have started on different masters at the same time. Then the master gets the longest TTL that
-// a majority of the records contain. Without this rule, one of these clients could allow long TTLs, although another
-// one has admitted a master with a short quarantine.
+// a majority of the records contain. Without this rule, one of these clients could allow long TTLs although another
+// client has admitted a master with a short quarantine.
 //
 // These rules allow one master at a time to lose its data. If a majority loses its data, a client that starts
 // afterwards with a shorter max TTL than the deployment cannot know how long a quarantine must last. Give all clients
@@ -68,9 +69,9 @@
 // master's time and the median are past its end. So clocks that are set forward in between do not shorten a quarantine.
 //
 // A quarantine is at least as long as every TTL of the deployment, so when it ends, no lock that the master has lost is
-// still valid. It is also at least twice as long as skew.Window, 15 s. Just before it lost its fences, the master may
-// have accepted a ballot 15 s ahead of its clock. At least 30 s later, it accepts only ballots less than 15 s behind
-// its clock, and these are larger. Both rules are needed: verify/spec has a mutant of each.
+// still valid. A quarantine is also at least twice as long as skew.Window, which is 15 s. Just before the master lost
+// its fences, it may have accepted a ballot 15 s ahead of its clock. After the quarantine, it accepts only ballots less
+// than 15 s behind its clock, and these are larger. Both rules are needed: verify/spec has a mutant of each.
 //
 // A client may end a quarantine only if it has read the records of a quorum since it first saw the quarantine. If the
 // max TTL was raised before the master lost its data, the records of that quorum show the new max TTL. The quarantine
@@ -104,5 +105,5 @@
 // that it expects. Every later admission requires only that one master, in any shard, was admitted before with the same
 // number of shards. So a shard that is down does not block the others, and a shard that has lost all its records can
 // start again. A client that has seen no admitted master, but a record with another shard, writes no first record on
-// any master. It could otherwise claim a shard that has just lost its records.
+// any master. Otherwise this client could claim a shard that has just lost its records.
 package admission

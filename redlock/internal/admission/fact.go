@@ -29,13 +29,13 @@ type Fact struct {
 	Began    uint64         // number of the last step that was sent before the present quarantine was first seen
 	Lost     time.Duration  // how long this client has seen the master down or unknown; 0 if the master is up
 	Backlog  time.Duration  // repl-backlog-ttl of the server; 0 if the backlog is never freed or the value is unknown
-	Moved    bool           // whether a move of the hash slot may have lost data; it does not change Identity
+	Moved    bool           // whether a move of the hash slot may have lost data; a move does not change Identity
 	Late     time.Duration  // after a failover: how long the replaced server may have continued to grant locks
 	Home     string         // the escaped address of a durable master; "" for any other
 }
 
-// Learn parses text, the record that step number asked returned, and stores the result in f. The latest step that was
-// sent has the number last.
+// Learn parses text, the record that the step with the number asked has returned, and stores the result in f. The
+// number of the latest step that was sent is last.
 func (f *Fact) Learn(text string, asked, last uint64) {
 	before, wasRead := f.Record, f.Read
 	f.Read, f.Text, f.Asked = true, text, asked
@@ -72,8 +72,8 @@ func (f *Fact) own() bool {
 // durable reports whether the operator has declared the master durable and the server has never been a replica.
 func (f *Fact) durable() bool { return f.Home != "" && !promoted(f.Identity) }
 
-// remembers reports whether the master has kept all its data. That is known of a durable master whose record admits it
-// and contains the address that this client uses. A record that was copied by replication contains another address.
+// remembers reports whether the master is known to have kept all its data: it is durable, and its record admits it and
+// contains the address that this client uses. A record that was copied by replication contains another address.
 func (f *Fact) remembers() bool {
 	return f.durable() && f.shown() && f.Record.Admitted && f.Record.Home == f.Home
 }
@@ -81,7 +81,8 @@ func (f *Fact) remembers() bool {
 // unknown reports whether the first connection to the master, or the read of its record, is still pending.
 func (f *Fact) unknown() bool { return !f.Settled || f.Up && !f.Read && f.Err == nil }
 
-// noReplid2 ends the identity of a server that has never been a replica, or has freed its replication backlog since.
+// noReplid2 is the end of the identity of a server that has never been a replica, or has freed its replication backlog
+// since.
 const noReplid2 = "/0000000000000000000000000000000000000000/-1"
 
 // runID returns the part of an identity that changes with each start of a server.
@@ -99,7 +100,7 @@ func freed(from, to string) bool { return from != to && to == runID(from)+noRepl
 
 // A Memory counts how often the master at one address may have lost its leases.
 type Memory struct {
-	identity    string // the identity when Incarnation was last brought up to date
+	identity    string // the identity that was last compared; "" before the first comparison and after Forget
 	Incarnation uint64 // 1 when the master is up for the first time; 0 before that
 }
 
@@ -107,7 +108,7 @@ type Memory struct {
 func (m *Memory) Forget() { m.identity = "" }
 
 // See compares the identity of the master with the previous one, and increases Incarnation if the master may have lost
-// data. A restart changes the identity. It is treated as a loss of data, even if the data is still there, unless the
+// data. A restart changes the identity, and is treated as a loss of data even if the data is still there, unless the
 // master is durable.
 func (m *Memory) See(f *Fact) {
 	if !f.Up || f.Identity == m.identity {

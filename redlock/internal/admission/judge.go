@@ -137,7 +137,7 @@ func ShortBacklog(backlog, guard time.Duration) error {
 		"unnoticed", backlog, guard), stepBacklog, (guard+time.Second-1)/time.Second)
 }
 
-// vote sets the phase of master i, which its record admits, and returns the next action for it.
+// vote sets the phase of master i, whose record admits it, and returns the next action for the master.
 func (f *Deployment) vote(i int, st *State) Move {
 	fact, c := &f.Facts[i], f.Config
 	r := &fact.Record
@@ -190,7 +190,7 @@ func (f *Deployment) start(i int, st *State) Move {
 }
 
 // comparable reports whether the clock of master i is known to be near the median. The start and the end of a
-// quarantine require that. If it is not, comparable also returns the action for the master.
+// quarantine require that. If the clock is not, comparable also returns the action for the master.
 func (f *Deployment) comparable(i int, st *State) (m Move, ok bool) {
 	own := f.Config.Follow.Of(i)
 	if !own.Won(f.Clocks.Known) {
@@ -281,12 +281,12 @@ func (f *Deployment) admit(step scripts.AdmitStep, i int) Move {
 	return m
 }
 
-// agreedTTL returns the max TTL with which master i may be admitted, or 0 if the max TTL is not known yet. It considers
-// only records that were read after the quarantine of master i was first seen.
+// agreedTTL returns the max TTL with which master i may be admitted, or 0 if the max TTL is not known yet. Only
+// records that were read after the quarantine of master i was first seen are considered.
 //
-// If some masters are admitted, the result is the largest max TTL in their records. If none is, clients may have
-// started with different max TTLs on different masters. Then the result is the max TTL that a majority of the records
-// contain. If there is no such max TTL and all records were read, the result is the largest one.
+// If any masters are admitted, the result is the largest max TTL in their records. If no master is admitted, clients
+// may have started with different max TTLs on different masters. Then the result is the max TTL that a majority of the
+// records contain. If no max TTL has a majority and all records were read, the result is the largest max TTL.
 func (f *Deployment) agreedTTL(i int) (agreed time.Duration) {
 	fresh, _ := f.readSince(i)
 	having := map[time.Duration]quorum.Set{}
@@ -315,7 +315,7 @@ func (f *Deployment) agreedTTL(i int) (agreed time.Duration) {
 
 // readSince returns two sets of masters. Those in fresh have shown a record with this configuration since the
 // quarantine of master i was first seen. Those in stale were not read since then. A master that was read, but has no
-// record, is in neither set: repeated reads would keep its own quarantine from starting.
+// record, is in neither set: repeated reads would delay the start of its own quarantine.
 func (f *Deployment) readSince(i int) (fresh, stale quorum.Set) {
 	for j := range f.Config.Follow.All().All() {
 		switch fact := &f.Facts[j]; {

@@ -34,7 +34,7 @@ func Agreed(shards []*View) (agreed, stranger bool) {
 	return named, stranger && !named
 }
 
-// Begun reports whether the record of any master admits it to this shard.
+// Begun reports whether the record of any master admits that master to this shard.
 func (f *Deployment) Begun() bool {
 	return f.Config.Follow.All().Where(func(j int) bool {
 		fact := &f.Facts[j]

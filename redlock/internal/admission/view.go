@@ -48,7 +48,7 @@ type State struct {
 	Err      error         // why the master does not vote; nil if it votes
 }
 
-// A View is the present state of all masters, which rounds use. A View and the data that it points to never change.
+// A View is the state of all masters that rounds use. A View and the data that it points to never change.
 type View struct {
 	Config     *quorum.Config
 	Masters    []State // indexed by the number in the pool; the length is at least Config.Slots
