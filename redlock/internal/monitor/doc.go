@@ -1,5 +1,5 @@
-// Package monitor tracks which masters may vote, and admits masters. Package admission makes the decisions, in a loop
-// that package monitor runs with the connections and the clock.
+// Package monitor tracks which masters may vote, and admits masters. Package admission makes the decisions, and package
+// monitor adds the goroutine, the connections and the clock.
 //
 //	Watch ───────► event ─┐                         ┌─► View, which rounds use
 //	answers to steps ─────┼─► facts ──► admission ──┤
