@@ -59,8 +59,8 @@ func (c *Clocks) Learn(i int, t int64, at clock.Instant, within time.Duration) {
 
 // Refine records a reading from a reply. Its parameters are those of Learn, but at must be an instant of the clock that
 // Counting returns. Refine replaces the offset if the reading is more precise than the last refinement, or contradicts
-// the last refinement because this machine was frozen or a clock was set. Waiters need the precision: one may acquire
-// the lock within a round trip after another, and its ballot is refused if it is below that of the last holder.
+// the last refinement because this machine was frozen or a clock was set. Waiters need the precision: a waiter may
+// acquire the lock less than a round trip after the last holder did, and needs a larger ballot than that holder.
 func (c *Clocks) Refine(i int, t int64, at clock.Instant, within time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -31,9 +31,9 @@ func New(set quorum.Set) *Ballots {
 	return &Ballots{Clocks: NewClocks(set), high: make(map[string]int64)}
 }
 
-// Propose returns a range of ballots for name, from first to last. The range begins at the present time or, if that is
-// not above both fence and the stored fence of the name, just above the larger of these. A range that begins at the
-// present time has spare additional ballots for local hand-offs. Any other range has one ballot, so that a name with
+// Propose returns a range of ballots for name, from first to last. The range begins at the present time, or just above
+// fence or the stored fence of the name if one of these is larger. A range that begins at the present time has
+// additional ballots for local hand-offs, whose number is spare. Any other range has one ballot, so that a name with
 // frequent hand-offs does not run ahead of the clock.
 //
 // Granted ranges of one name never overlap: the masters refuse a range that does not begin above the end of the last
