@@ -1,13 +1,13 @@
-// Package admission decides which masters may vote. It is pure: no I/O, no clock, no lock. Package monitor is its loop.
+// Package admission decides which masters may vote, without I/O, clock or lock. Package monitor calls it in a loop.
 //
 // A master that restarts without its data could grant a name that is still held. So a master votes only with its
 // admission record, a value stored on it. The record identifies the server, states that no earlier lock can still be
-// valid there, and holds the numbers of its deployment. Each connection reads the record, and each vote is given only
-// if it has not changed.
+// valid there, and holds the masters, shard and max TTL of the deployment. A client reads the record on each new
+// connection, and the scripts grant a lock only if the record has not changed since.
 //
-// A client cannot see whether a restarted server has all its data. So after every restart the master has no vote, and
-// is considered to have lost its leases until it confirms them again ([Memory]). The exceptions are durable masters,
-// and all masters if the restart guard is off.
+// A client cannot see whether a restarted server has all its data. So a restarted master has no vote until its
+// quarantine has ended, and its leases are treated as lost until it confirms them again ([Memory]). The exceptions are
+// durable masters, and all masters if the restart guard is off.
 //
 // # One master
 //
@@ -19,82 +19,82 @@
 //	  v   |     +---------------------------------------->  Voting --+
 //	 Down-+
 //
-//	Blocked, until it is fixed: the record cannot be read, names other masters, or has a later epoch;
-//	repl-backlog-ttl is too short; the clock is more than 15 s off and a quarantine is needed.
+// A master is Blocked until its problem is fixed. Examples: the record cannot be parsed, names other masters, or has a
+// later epoch; repl-backlog-ttl is too short; a quarantine is needed, and the clock is more than 15 s off the median.
 //
 // # The identity of a server
 //
 // The identity is run_id, master_replid2 and second_repl_offset. A restart changes the first. A promotion, after which
 // the server may have another server's data, changes the others. Attaching a replica or a backup changes none of them.
-// When a server frees its replication backlog, master_replid2 returns to zeros: it is the same server, and the record
-// is rewritten without a quarantine. After repl-backlog-ttl, that would also hide a promotion. So a master whose
-// repl-backlog-ttl is shorter than the max TTL has no vote, if CONFIG may be read. A replica has no vote; the pool
-// refuses it.
+// When a server frees its replication backlog, master_replid2 returns to zeros. It is still the same server, so the
+// record is rewritten without a quarantine. But the zeros, after repl-backlog-ttl without replicas, also hide a
+// promotion. So a master whose repl-backlog-ttl is known and below the max TTL has no vote. The pool rejects replicas.
 //
-// A durable master, which according to its operator persists every write before it replies, votes immediately after a
-// restart. It is recognized by its old record, which contains the address. A promoted server is never taken for one,
-// since a replica would carry that record too.
+// A durable master persists every write before it replies, according to its operator, and votes immediately after a
+// restart. It is recognized by its old record, which contains its address. A promoted server is never treated as
+// durable, since replication may have copied that record to it.
 //
-// # The numbers of the deployment
+// # The max TTL of the deployment
 //
-// The record holds the longest TTL that the master accepts (longest), and the length of a quarantine (quarantine).
-// Together they are the max TTL of the deployment, which is a single number unless an operator is raising it. For
-// the masters that vote, this always holds:
+// The record holds two durations: "longest", the longest TTL that the master accepts, and "quarantine", the length of
+// its quarantine. Both are the max TTL of the deployment, but a quarantine lasts at least 30 s, and is raised first.
+// For the masters that vote, this always holds:
 //
 //	the longest TTL on any master <= the quarantine on every master
 //
-// Admin.RaiseMaxTTL first writes the quarantine to all masters. It continues only if all of them had it at the same
-// time. To verify that, it reads every record again after the last write, and starts again if one has changed. Then
-// it writes the longest TTL. To lower the max TTL, delete the records while no client runs.
+// Admin.RaiseMaxTTL first writes the quarantine to all masters, and then reads all records again. If a record has
+// changed since, RaiseMaxTTL starts over. Otherwise all masters had the new quarantine at the same time, and
+// RaiseMaxTTL writes the longest TTL. To lower the max TTL, delete the records while no client runs.
 //
-// No write shortens a quarantine, and every write contains the longest one that its writer has read. Only RaiseMaxTTL
-// gives a longer TTL to a master that votes. An admitted master gets the longest TTL of the voting masters that its
-// writer has read since it first saw the quarantine. If the writer has read none, clients with different max TTLs may
-// have begun on different masters at the same time. The longest TTL is then the one in a majority of the records.
-// Otherwise one of these clients could allow long TTLs while the other has admitted a master with a short quarantine.
+// No write shortens a quarantine, and every write contains the longest quarantine that its client has read. Only
+// RaiseMaxTTL gives a longer TTL to a master that votes. When a client admits a master, the master gets the longest TTL
+// of the voting masters that the client has read since it first saw the quarantine. If there are none, clients with
+// different max TTLs may have started simultaneously, and one could allow long TTLs although another has admitted a
+// master with a short quarantine. So the master then gets the longest TTL in a majority of the records.
 //
-// This tolerates one master at a time that loses its data. If a majority loses its data, and a client that starts then
-// has a shorter max TTL than the deployment, it cannot know how long a quarantine must last. Give all clients the
-// same max TTL.
+// These rules allow one master at a time to lose its data. If a majority loses its data, a client that starts with a
+// shorter max TTL cannot know how long a quarantine must last. Give all clients the same max TTL.
 //
 // # The quarantine
 //
-// A quarantine lasts for the largest of: the longest quarantine in any record that was read, the client's max TTL, and
-// 30 s. A client that finds a shorter one in the record lengthens it. It begins at the later of the master's time and
-// the latest clock among those that are at most 15 s off the median. It has ended when the earlier of the master's
-// time and the median is past its end. So clocks that are set forward meanwhile do not shorten it.
+// A quarantine lasts for the largest of these: the longest quarantine in any record that was read, the client's max
+// TTL, and 30 s. After a failover, it is longer by the time for which the replaced server may have granted locks. If
+// the record of the master has a shorter quarantine, the client lengthens it. A quarantine begins at the later of two
+// times: the master's time, and the latest of the clocks that are at most 15 s off the median. It ends when both the
+// master's time and the median are past its end. So setting clocks forward does not shorten it.
 //
-// It is as long as every TTL of the deployment, so no lock that the master has lost is still valid when it ends. It is
-// also at least two windows of ballots (skew.Window): the master may have accepted a ballot of 15 s ahead just
-// before it lost its fences, and refuses one of exactly 15 s ago. Both are needed: verify/spec has a mutant of each.
+// A quarantine is at least as long as every TTL of the deployment, so when it ends, no lock that the master has lost is
+// still valid. A quarantine is also at least twice as long as skew.Window, which is 15 s. Just before the master lost
+// its fences, it may have accepted a ballot 15 s ahead of its clock. After the quarantine, it accepts only ballots less
+// than 15 s behind its clock, and these are larger. Both rules are needed: verify/spec has a mutant of each.
 //
-// A client may end a quarantine if it has read the records of a quorum since it first saw the quarantine. If the max
-// TTL was raised before the master lost its data, the records of that quorum show this. A master whose clock is more
-// than 15 s off the median starts and ends no quarantine.
+// A client may end a quarantine only if it has read the records of a quorum since it first saw the quarantine: they
+// show whether the max TTL was raised before the master lost its data. No quarantine begins or ends while the master's
+// clock is more than 15 s off the median.
 //
 // # The list of masters
 //
-// The record contains the list of all masters, or both lists in a joint configuration. Clients that use three and five
-// masters of one deployment could each find a majority. So a master votes only for clients that have the list of its
-// record. A client begins with its list (admits masters before a majority has been admitted in it) when every master
-// has shown that list since the quarantine began, or has been down for a quarantine or since the client started. Once
-// a majority has been admitted in a list, a different list on a minority costs only the minority's votes.
+// The record contains the list of all masters, or both lists in a joint configuration. A client with three masters and
+// a client with five could both win a majority. So a master votes only for clients that have the list in its record.
 //
-// Two lists can both begin if a client cannot reach the master that would show it the other list, and a master in both
-// has forgotten its record (verify/spec/lists.pml). But if clients waited for all, one dead master could stop a start.
+// Until a majority has been admitted with a list, a client admits a master only if each master of the list has shown
+// this list since the quarantine was first seen, cannot be written to by any client, or has been down for the length of
+// a quarantine or since the client started. Afterwards, a different list on a minority costs only the minority's votes.
+//
+// Two lists may still be admitted if a client cannot reach a master that has the other list, and a master of both has
+// lost its record (verify/spec/lists.pml). If clients waited for all, a dead one could prevent the first start.
 //
 // # Shards
 //
-// Names may be sharded over several shards of masters, each of which is a separate deployment. Two clients that use two
-// and three shards would look for one name in different shards, and both could hold it. So a record also contains the
-// number of its shard and of all shards, group=2/3, and a client that reads another shard on any of its masters wins no
-// locks there.
+// Names may be distributed over several shards, each with its own masters. A client with two shards and a client with
+// three could hold the same name in different shards. So a record also contains its shard and the number of shards,
+// such as group=2/3, and a master votes only for clients with the shard in its record.
 //
-// That is not sufficient on new masters, because two clients could each be the first in one shard. So shards begin
-// once. The first master of all shards is admitted when every master of every shard has a record with its shard, in
-// quarantine or not. If the shards of two clients contradict each other on some masters, only one of the clients can
-// see that. Every later master needs only one master of any shard that was admitted before with the same number of
-// shards: a shard that is down does not block the others, and a shard that has lost all its records begins again. A
-// client that has seen no such master, but some master of another shard, writes no first record anywhere, because it
-// could otherwise claim a shard that has just lost its records.
+// That is not sufficient for new masters: two such clients could each write the first records of a different shard. So
+// the first master of all shards is admitted only when every master of every shard has a record with its shard, in
+// quarantine or not. For at most one of two clients that disagree about a master, this can be true. Every later
+// admission requires only one master, in any shard, that was admitted before with the same number of shards. So a shard
+// that is down does not block the others, and a shard that has lost all its records can start again. A client that has
+// seen no admitted master, but a record with another shard, writes no first record on any master. Otherwise this
+// client could claim a shard that has just lost its records.
 package admission

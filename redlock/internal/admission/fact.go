@@ -7,48 +7,48 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// A Clock is the knowledge of one client about the clock of a master.
+// A Clock contains one client's estimates of the clock of a master.
 type Clock struct {
-	Own int64         // an estimate, in microseconds
-	Off time.Duration // how far Own is ahead of the median, negative if it is behind
+	Own int64         // the master's time, in microseconds
+	Off time.Duration // how far Own is ahead of the median of the masters; negative if Own is behind
 }
 
-// A Fact is the knowledge of one client about one master. When the connection ends, Read becomes false, and the last
-// record is kept, because its numbers are still used.
+// A Fact contains what one client knows about one master. When the connection ends, Read becomes false, but the last
+// record is kept, because its epoch and its durations are still used.
 type Fact struct {
 	Clock
-	Settled  bool // up, or known to be down
+	Settled  bool // whether the master is up or known to be down
 	Up       bool
-	Identity string         // run_id/master_replid2/second_repl_offset of the server that the connection reaches
-	Read     bool           // Text was read on this connection
-	Text     string         // the admission record, "" if there is none
-	Record   scripts.Record // parsed Text
-	Bad      error          // why Text is not a record of this version
-	Err      error          // why it is down, or why the last step failed
-	Asked    uint64         // number of the step whose reply Text is; steps are numbered in the order of sending
-	Began    uint64         // number of the last step sent before the present quarantine was first seen
-	Lost     time.Duration  // how long it has been down or unknown while this client observed it; 0 if it is up
-	Backlog  time.Duration  // its repl-backlog-ttl; 0: never freed, or unknown
-	Moved    bool           // its hash slot was being moved, so it may have lost data, regardless of its identity
-	Late     time.Duration  // how long the server that this one has replaced may continue to grant locks
-	Home     string         // its address, if the operator says that it persists every write
+	Identity string         // run_id/master_replid2/second_repl_offset of the connected server
+	Read     bool           // whether Text was read on the present connection
+	Text     string         // the admission record; "" if there is none
+	Record   scripts.Record // the parsed Text
+	Bad      error          // why Text cannot be parsed; nil if it was parsed or is empty
+	Err      error          // why the master is down, or why the last step failed
+	Asked    uint64         // number of the step that returned Text; steps are numbered in the order of sending
+	Began    uint64         // number of the last step that was sent before the present quarantine was first seen
+	Lost     time.Duration  // how long this client has seen the master down or unknown; 0 if the master is up
+	Backlog  time.Duration  // repl-backlog-ttl of the server; 0 if the backlog is never freed or the value is unknown
+	Moved    bool           // whether a move of the hash slot may have lost data; a move does not change Identity
+	Late     time.Duration  // after a failover: how long the replaced server may have continued to grant locks
+	Home     string         // the escaped address of a durable master; "" for any other
 }
 
-// Learn parses the record that a master returned in reply to step number asked, and stores it in f. last is the
-// number of the last step that was sent.
+// Learn parses text, the record that the step with the number asked has returned, and stores the result in f. The
+// number of the latest step that was sent is last.
 func (f *Fact) Learn(text string, asked, last uint64) {
-	before, was := f.Record, f.Read
+	before, wasRead := f.Record, f.Read
 	f.Read, f.Text, f.Asked = true, text, asked
 	f.Record, f.Bad = scripts.Record{}, nil
 	if text != "" {
 		f.Record, f.Bad = scripts.ParseRecord(text)
 	}
-	if !was || before.Identity != f.Record.Identity || before.Since != f.Record.Since {
+	if !wasRead || before.Identity != f.Record.Identity || before.Since != f.Record.Since {
 		f.Began = last
 	}
 }
 
-// Lose marks the master as down or reconnected, so that its record is read again.
+// Lose marks the master as down or reconnected, so that the record is read again.
 func (f *Fact) Lose() {
 	*f = Fact{
 		Settled: true, Text: f.Text, Record: f.Record, Bad: f.Bad, Asked: f.Asked, Began: f.Began, Lost: f.Lost, Home: f.Home,
@@ -61,29 +61,28 @@ func (f *Fact) hasRecord() bool { return f.Text != "" && f.Bad == nil }
 // shown reports whether a valid record was read on this connection.
 func (f *Fact) shown() bool { return f.Read && f.hasRecord() }
 
-// own reports whether the record was written for the server that is connected. A server that has only freed its
-// backlog since then is still the same server.
+// own reports whether the record was written for the connected server, and no move of the hash slot has followed. A
+// server that has only freed its replication backlog is still the same server.
 func (f *Fact) own() bool {
 	//mutant:second-offset 3= strings.HasPrefix(f.Identity, strings.TrimRight(f.Record.Identity, "0123456789"))
 	//mutant:identity-beyond-run-id 3= runID(f.Record.Identity) == runID(f.Identity)
 	return f.shown() && !f.Moved && (f.Record.Identity == f.Identity || freed(f.Record.Identity, f.Identity))
 }
 
-// durable reports whether the operator says that the master persists every write, and it has never been a replica.
+// durable reports whether the operator has declared the master durable and the server has never been a replica.
 func (f *Fact) durable() bool { return f.Home != "" && !promoted(f.Identity) }
 
-// remembers reports whether the master has kept all its data. It has if it is durable, and its record admits it and
-// contains the address at which this client reaches it. A record that was copied by replication contains another
-// address.
+// remembers reports whether the master is known to have kept all its data: it is durable, and its record admits it and
+// contains the address that this client uses. A record that was copied by replication contains another address.
 func (f *Fact) remembers() bool {
 	return f.durable() && f.shown() && f.Record.Admitted && f.Record.Home == f.Home
 }
 
-// unknown reports whether more will soon be known about the master.
+// unknown reports whether the first connection to the master, or the read of its record, is still pending.
 func (f *Fact) unknown() bool { return !f.Settled || f.Up && !f.Read && f.Err == nil }
 
-// noReplid2 is the master_replid2 and second_repl_offset of a server that has never been a replica, or has freed its
-// backlog since.
+// noReplid2 is the end of the identity of a server that has never been a replica, or has freed its replication backlog
+// since.
 const noReplid2 = "/0000000000000000000000000000000000000000/-1"
 
 // runID returns the part of an identity that changes with each start of a server.
@@ -92,7 +91,7 @@ func runID(identity string) string {
 	return id
 }
 
-// promoted reports whether the server has been a replica.
+// promoted reports whether the identity shows that the server was a replica before.
 func promoted(identity string) bool { return !strings.HasSuffix(identity, noReplid2) }
 
 // freed reports whether the identity has changed only because the server freed its replication backlog, which also
@@ -101,27 +100,27 @@ func freed(from, to string) bool { return from != to && to == runID(from)+noRepl
 
 // A Memory counts how often the master at one address may have lost its leases.
 type Memory struct {
-	identity    string // of the server that was counted last
-	Incarnation uint64 // from 1; 0 until it has been up
+	identity    string // the identity that was last compared; "" before the first comparison and after Forget
+	Incarnation uint64 // 1 when the master is up for the first time; 0 before that
 }
 
-// Forget records that the master may have lost data, even if its identity stays the same.
+// Forget records that the master may have lost data even if its identity has not changed.
 func (m *Memory) Forget() { m.identity = "" }
 
-// See compares the master with its previous state, and increases Incarnation if it may have lost data. A restart
-// changes the identity, and is treated as a loss of data even if the data is still there, unless the master is a
-// durable one.
+// See compares the identity of the master with the previous one, and increases Incarnation if the master may have lost
+// data. A restart changes the identity, and is treated as a loss of data even if the data is still there, unless the
+// master is durable.
 func (m *Memory) See(f *Fact) {
 	if !f.Up || f.Identity == m.identity {
 		return
 	}
 	switch {
-	case m.identity == "": // up for the first time, or since Forget
+	case m.identity == "": // up for the first time, or for the first time since Forget
 		m.Incarnation++
 	case freed(m.identity, f.Identity): // the same server
 	case f.durable() && !f.Read && f.Err == nil:
-		// Its record, which is being read, will show whether the master has kept its data: then See is called again. If the
-		// record cannot be read, the data is treated as lost.
+		// The record shows whether the master has kept its data, but has not been read yet. See is called again after the
+		// read. If the read fails, the data is treated as lost.
 		return
 	case !f.remembers():
 		m.Incarnation++

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// Shortest is the minimum quarantine: ballots are accepted within 15 s of a master's time on either side.
+	// Shortest is the minimum length of a quarantine: twice skew.Window, as the package documentation explains.
 	Shortest = 30 * time.Second
-	// Look is the interval at which a record is read again if another client may change it without a notification.
+	// Look is the interval between two reads of a record that another client may change.
 	Look = time.Second
 )
 
-// Reasons why a master does not vote. The texts are for people.
+// Reasons why a master does not vote.
 var (
 	ErrQuarantine  = errors.New("redlock: the master is in quarantine")
 	ErrOldMasters  = errors.New("redlock: the masters have changed")
@@ -27,31 +27,32 @@ var (
 	ErrShardLayout = fmt.Errorf("%w: shard layout mismatch", ErrMasterList)
 )
 
-// A Deployment holds everything that the decisions about the masters depend on.
+// A Deployment holds all input of the decisions about masters: the settings of one client, and what the client knows
+// about each master.
 type Deployment struct {
 	Config   *quorum.Config
-	Guard    time.Duration // the client's max TTL; 0: the guard is off
+	Guard    time.Duration // the client's max TTL; 0 if the restart guard is off
 	Shard    scripts.Shard // the shard of these masters; zero if there are no shards
-	Agreed   bool          // a master of a shard was admitted before, or the records of all masters name their shards
-	Stranger bool          // not Agreed, and the record of some master names another shard
-	Observer bool          // the client writes no records, so it starts and ends no quarantines
-	Now      quorum.Set    // masters that hold no lock according to an operator, so they need no quarantine
+	Agreed   bool          // whether shards may start to vote: see the function Agreed
+	Stranger bool          // whether a record contradicts the shards: see the function Agreed
+	Observer bool          // whether the client writes no records, and so neither starts nor ends a quarantine
+	Now      quorum.Set    // masters to admit without a quarantine: an operator asserts that no client holds a lock
 	Facts    []Fact        // indexed by the number of the master in the pool
 	Clocks   ballot.Reading
-	Addr     func(i int) string // returns the name of master i for errors
+	Addr     func(i int) string // returns the address of master i for error texts
 }
 
 // A Move is the next action for one master.
 type Move struct {
-	Step   scripts.AdmitStep // "" for none
-	Record scripts.Record    // to be written by the step
-	Wait   time.Duration     // if not 0, decide again after this time
-	Look   time.Duration     // if not 0, read the record again after this time
-	Gather quorum.Set        // read the records of these masters again
+	Step   scripts.AdmitStep // the step to send; "" for none
+	Record scripts.Record    // the record that the step writes
+	Wait   time.Duration     // if not 0, call Judge again after this time
+	Look   time.Duration     // if not 0, read the record again this long after the last step
+	Gather quorum.Set        // other masters whose records must be read again
 }
 
-// Judge returns the state of master i, and the next action for it. The caller must add the session and the incarnation
-// to the state.
+// Judge returns the state of master i, and the next action for this master. The caller must set Session, Incarnation
+// and Read of the State.
 func (f *Deployment) Judge(i int) (State, Move) {
 	fact := &f.Facts[i]
 	st := State{Err: fact.Err, ClockOff: skew.Excludes(fact.Off), Off: fact.Off, Backlog: fact.Backlog}
@@ -71,20 +72,20 @@ func (f *Deployment) Judge(i int) (State, Move) {
 		st.Admitted = fact.own() && st.Record.Admitted
 		if st.Agrees = f.agrees(i); st.Agrees {
 			st.Stamp = scripts.StampOf(fact.Text)
-		} // otherwise the stamp stays Unread, and the script checks the epoch that the call carries
+		}
 	}
 	m := f.judgeUp(i, &st)
-	if st.Phase == Connecting && fact.Err != nil { // steps fail, so do not wait for this master
+	if st.Phase == Connecting && fact.Err != nil { // the steps fail, so rounds must not wait for this master
 		st.Phase = Blocked
 	}
 	return st, m
 }
 
-// Unread is the stamp that calls expect while the record of a master is not known. An empty stamp would turn the guard
-// off.
+// Unread is the stamp that calls carry while the record of a master is unknown or disagrees. An empty stamp would turn
+// the restart guard off.
 const Unread = "-"
 
-// judgeUp implements Judge for a master that is up, if the guard is on.
+// judgeUp implements Judge for a master that is up, with the restart guard on.
 func (f *Deployment) judgeUp(i int, st *State) Move {
 	fact := &f.Facts[i]
 	if !fact.Read {
@@ -104,13 +105,13 @@ func (f *Deployment) judgeUp(i int, st *State) Move {
 	return f.start(i, st)
 }
 
-// block marks the master as blocked until an operator acts, for example on its admission record.
+// block sets the phase to Blocked because of err. It returns the action that later reads the record again.
 func (st *State) block(err error) Move {
 	st.Phase, st.Err = Blocked, err
 	return Move{Look: Look}
 }
 
-// obstacle returns the problem that prevents master i from voting until it is fixed.
+// obstacle returns the problem that must be fixed before master i can vote or start a quarantine, or nil.
 func (f *Deployment) obstacle(i int) error {
 	fact := &f.Facts[i]
 	if fact.Bad != nil {
@@ -126,7 +127,8 @@ func (f *Deployment) shortBacklog(i int) error {
 	return ShortBacklog(f.Facts[i].Backlog, max(f.Guard, f.largest().Longest))
 }
 
-// ShortBacklog returns an error if the repl-backlog-ttl of a master is below a max TTL; a backlog of 0 is valid.
+// ShortBacklog returns an error if the repl-backlog-ttl of a master is below a max TTL. A backlog of 0 is valid: see
+// Fact.Backlog.
 func ShortBacklog(backlog, guard time.Duration) error {
 	if backlog <= 0 || backlog >= guard {
 		return nil
@@ -135,8 +137,8 @@ func ShortBacklog(backlog, guard time.Duration) error {
 		"unnoticed", backlog, guard), stepBacklog, (guard+time.Second-1)/time.Second)
 }
 
-// vote returns the action for an admitted master.
-func (f *Deployment) vote(i int, st *State) (m Move) {
+// vote sets the phase of master i, whose record admits it, and returns the next action for the master.
+func (f *Deployment) vote(i int, st *State) Move {
 	fact, c := &f.Facts[i], f.Config
 	r := &fact.Record
 	st.Phase, st.Err = Voting, nil
@@ -144,19 +146,17 @@ func (f *Deployment) vote(i int, st *State) (m Move) {
 	//mutant:together = false
 	case r.Alone < c.Needs(i):
 		return st.block(f.incomplete(i))
-	case r.Longest < f.Guard: // look again, since it may be raised; until then longer TTLs are not sent
-		m.Look = Look
-	}
-	switch {
-	case r.Identity != fact.Identity: // the server has freed its backlog
+	case r.Identity != fact.Identity: // the server has freed its replication backlog
 		return f.write(scripts.AdmitRewrite, i)
-	case fact.Home != "" && r.Home == "": // the master has become a durable one
+	case fact.Home != "" && r.Home == "": // the operator has since declared the master durable
 		return f.write(scripts.AdmitNow, i)
+	case r.Longest < f.Guard: // an operator may raise the longest TTL: read the record again
+		return Move{Look: Look}
 	}
-	return m
+	return Move{}
 }
 
-// start returns the action for a master that has no record of its own, because it is new or may have lost its data.
+// start returns the action for master i, which has no record of its own because it is new or may have lost its data.
 func (f *Deployment) start(i int, st *State) Move {
 	if f.Observer && !f.Now.Has(i) {
 		if err := f.wrongClock(i); err != nil {
@@ -167,7 +167,7 @@ func (f *Deployment) start(i int, st *State) Move {
 		return Move{Look: Look}
 	}
 	for j := range f.Config.Follow.All().All() {
-		if f.Facts[j].unknown() { // wait, since its record may be needed
+		if f.Facts[j].unknown() { // wait: the record of master j may be needed
 			return Move{}
 		}
 	}
@@ -189,8 +189,8 @@ func (f *Deployment) start(i int, st *State) Move {
 	return f.write(scripts.AdmitStart, i)
 }
 
-// comparable reports whether the clock of master i can be compared with the median and is near it, as the start and
-// the end of a quarantine require. If not, it returns the action for the master.
+// comparable reports whether the clock of master i is known to be near the median. The start and the end of a
+// quarantine require that. If the clock is not, comparable also returns the action for the master.
 func (f *Deployment) comparable(i int, st *State) (m Move, ok bool) {
 	own := f.Config.Follow.Of(i)
 	if !own.Won(f.Clocks.Known) {
@@ -208,7 +208,7 @@ func (f *Deployment) comparable(i int, st *State) (m Move, ok bool) {
 	return Move{}, true
 }
 
-// wrongClock returns an error if the clock of master i is too far off the median for a quarantine.
+// wrongClock returns an error if the clock of master i is too far off the median to start or end a quarantine.
 func (f *Deployment) wrongClock(i int) error {
 	if !skew.Excludes(f.Facts[i].Off) {
 		return nil
@@ -222,22 +222,22 @@ func (f *Deployment) quarantine(i int, st *State) Move {
 	fact := &f.Facts[i]
 	r := &fact.Record
 	st.Phase, st.Over = InQuarantine, r.Since+r.Quarantine.Microseconds()
-	// The clocks may have been set since the quarantine began. Its start was computed from the later clock, so its end
-	// is compared with the earlier one.
+	// A clock may have been set since the quarantine began. The later of two clocks determined the start, so the earlier
+	// one must determine the end.
 	left := ballot.Span(max(0, st.Over-min(fact.Own, f.Clocks.Median)))
 	if st.Err == nil {
 		st.Err = fmt.Errorf("%w until %s by its clock, since it is new or may have forgotten locks", ErrQuarantine,
 			time.UnixMicro(st.Over).UTC().Format("15:04:05 UTC"))
 	}
-	may := f.mayBegin()
-	if !may && (left == 0 || f.Now.Has(i)) {
+	mayBegin := f.mayBegin()
+	if !mayBegin && (left == 0 || f.Now.Has(i)) {
 		st.Err = fmt.Errorf("%w: it belongs to %s, where no master has voted yet: voting begins when one client has seen "+
 			"all masters of all shards", ErrQuarantine, shard(f.Shard))
 	}
 	if err := f.mayWrite(i); err != nil {
 		return st.block(err)
 	}
-	if f.Now.Has(i) && may {
+	if f.Now.Has(i) && mayBegin {
 		if gather, ok := f.seen(i); !ok {
 			return Move{Look: Look, Gather: gather}
 		}
@@ -252,7 +252,7 @@ func (f *Deployment) quarantine(i int, st *State) Move {
 	if m, ok := f.comparable(i, st); !ok {
 		return m
 	}
-	if r.Since > f.Clocks.Latest+skew.Window.Microseconds() { // the clocks were ahead at its start
+	if r.Since > f.Clocks.Latest+skew.Window.Microseconds() { // clocks were ahead when the quarantine began: restart it
 		return f.write(scripts.AdmitStart, i)
 	}
 	//mutant:lost-masters = false
@@ -261,12 +261,8 @@ func (f *Deployment) quarantine(i int, st *State) Move {
 	}
 	gather, ok := f.seen(i)
 	switch {
-	case !ok:
+	case !ok || left > 0 || !mayBegin:
 		return Move{Look: Look, Gather: gather, Wait: left}
-	case left > 0:
-		return Move{Look: Look, Wait: left}
-	case !may:
-		return Move{Look: Look}
 	case f.agreedTTL(i) == 0:
 		return st.block(advise(fmt.Errorf("%w, and no max TTL has a majority: the masters that can be read have "+
 			"different ones", ErrQuarantine), StepGuard, f.largest().Longest))
@@ -274,7 +270,7 @@ func (f *Deployment) quarantine(i int, st *State) Move {
 	return f.admit(scripts.AdmitEnd, i)
 }
 
-// admit returns the step that makes master i vote. The master then accepts TTLs up to agreedTTL or, if that is not
+// admit returns the action that admits master i. The master then accepts TTLs up to agreedTTL or, if agreedTTL is not
 // known, up to the largest max TTL that was read.
 func (f *Deployment) admit(step scripts.AdmitStep, i int) Move {
 	m := f.write(step, i)
@@ -285,12 +281,12 @@ func (f *Deployment) admit(step scripts.AdmitStep, i int) Move {
 	return m
 }
 
-// agreedTTL returns the max TTL with which master i may be admitted, or 0 if that cannot be known yet. It considers
-// only records that were read after the quarantine of master i was first seen.
+// agreedTTL returns the max TTL with which master i may be admitted, or 0 if the max TTL is not known yet. Only
+// records that were read after the quarantine of master i was first seen are considered.
 //
-// If any masters vote, the result is their max TTL, since their quarantines last at least that long. If no master
-// votes, clients may have started with different max TTLs on different masters. Then the result is the max TTL that a
-// majority of the records contain or, if there is none and all records were read, the largest of all masters.
+// If any masters are admitted, the result is the largest max TTL in their records. If no master is admitted, clients
+// may have started with different max TTLs on different masters. Then the result is the max TTL that a majority of the
+// records contain. If no max TTL has a majority and all records were read, the result is the largest max TTL.
 func (f *Deployment) agreedTTL(i int) (agreed time.Duration) {
 	fresh, _ := f.readSince(i)
 	having := map[time.Duration]quorum.Set{}
@@ -317,9 +313,9 @@ func (f *Deployment) agreedTTL(i int) (agreed time.Duration) {
 	return 0
 }
 
-// readSince returns two sets: fresh are the masters whose records were read after the quarantine of master i was
-// first seen, and contain this configuration; stale are the masters that were not read after that. A master that was
-// read and has no record is in neither set, because reading it again would prevent its own quarantine from beginning.
+// readSince returns two sets of masters. Those in fresh have shown a record with this configuration since the
+// quarantine of master i was first seen. Those in stale were not read since then. A master that was read, but has no
+// record, is in neither set: repeated reads would delay the start of its own quarantine.
 func (f *Deployment) readSince(i int) (fresh, stale quorum.Set) {
 	for j := range f.Config.Follow.All().All() {
 		switch fact := &f.Facts[j]; {

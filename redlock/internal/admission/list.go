@@ -10,8 +10,8 @@ import (
 	"github.com/redlock-go/redlock/internal/skew"
 )
 
-// agrees reports whether the record of master j contains the shard of this client, and the masters of its
-// configuration or of the configuration before it. Only a master whose record agrees votes.
+// agrees reports whether the record of master j contains the shard of this client, and the masters of the client's
+// configuration or of the previous configuration. Only a master whose record agrees votes.
 func (f *Deployment) agrees(j int) bool {
 	c, r := f.Config, &f.Facts[j].Record
 	switch {
@@ -23,7 +23,7 @@ func (f *Deployment) agrees(j int) bool {
 		prepared := !c.Rule.All().Has(j) && r.Masters == c.Prepared && r.Next == ""
 		//mutant:master-list = true
 		return prepared || r.Masters == c.Masters && r.Next == c.Next
-	case !c.Rule.Old.Has(j): // the master is only in the next set, so it decides nothing alone
+	case !c.Rule.Old.Has(j): // a master that is only in the next set votes only together with the old set
 		return true
 	case r.Epoch%2 == 1:
 		return r.Next == c.Masters
@@ -32,30 +32,28 @@ func (f *Deployment) agrees(j int) bool {
 	return r.Masters == c.Masters
 }
 
-// confirms reports whether the record that was read on the present connection to master j agrees.
+// confirms reports whether the record of master j was read on the present connection and agrees.
 func (f *Deployment) confirms(j int) bool { return f.Facts[j].shown() && f.agrees(j) }
 
-// objects reports whether the record that was read on the present connection to master j contains another
-// configuration.
+// objects reports whether the record of master j was read on the present connection and does not agree.
 func (f *Deployment) objects(j int) bool {
 	//mutant:dead-record = f.Facts[j].hasRecord() && !f.agrees(j)
 	return f.Facts[j].shown() && !f.agrees(j)
 }
 
-// established reports whether a majority has been admitted in this client's configuration, according to the records
-// that were read last.
+// established reports whether the latest known records show a majority admitted with this client's configuration.
 func (f *Deployment) established() bool {
 	rule := f.Config.Rule
 	return rule.Won(rule.All().Where(func(j int) bool { return f.Facts[j].Record.Admitted && f.agrees(j) }))
 }
 
-// read returns the masters that have reported, on the present connection, their record or that they have none.
+// read returns the masters that were read on the present connection, including masters that have no record.
 func (f *Deployment) read() quorum.Set {
 	return f.Config.Follow.All().Where(func(j int) bool { return f.Facts[j].Read })
 }
 
-// mayWrite returns nil if this client may write its configuration into the record of master i, and otherwise the
-// reason why not. The caller must have checked that the record of master i does not contain another configuration.
+// mayWrite returns an error if this client must not write its configuration into the record of master i. The caller
+// must have checked that this record does not contain another configuration.
 func (f *Deployment) mayWrite(i int) error {
 	all := f.Config.Rule.All()
 	//mutant:stray-record = !all.Has(i)
@@ -71,9 +69,9 @@ func (f *Deployment) mayWrite(i int) error {
 	return nil
 }
 
-// mayReplace returns nil if an operator may replace the record of master i, and otherwise the reason why not.
-// Replacing it is safe if the records of a majority contain this client's configuration, or if a majority was read
-// and no record of another master contains a different configuration.
+// mayReplace returns an error if an operator must not replace the record of master i. It is safe to replace the record
+// if a majority of the records contain this client's configuration, or if a majority was read and no record of another
+// master contains a different configuration.
 func (f *Deployment) mayReplace(i int) error {
 	rule, read := f.Config.Follow.Of(i), f.read()
 	sure, others := f.strayness(i)
@@ -89,13 +87,13 @@ func (f *Deployment) mayReplace(i int) error {
 	return nil
 }
 
-// seen reports whether every relevant record has been read, so that the quarantine of master i may end. If not,
-// gather contains the masters whose records must be read again.
+// seen reports whether every relevant record has been read, so that the quarantine of master i may end. If not, gather
+// contains the masters whose records must be read again.
 //
-// A majority must have shown this configuration since the quarantine began. Until a majority has been admitted in
-// this configuration, every master must have shown it, because a client with another list could otherwise begin on
-// the other masters at the same time. Exceptions are masters on which no client can write a record, and masters that
-// have been down for the time of a quarantine or since this client started.
+// A majority must have shown this configuration since the quarantine was first seen. Until a majority has been admitted
+// with this configuration, every master must have shown the configuration. Otherwise a client with another list could
+// admit the other masters at the same time. Exceptions are masters on which no client can write a record, and masters
+// that have been down for the length of a quarantine or since this client started.
 func (f *Deployment) seen(i int) (gather quorum.Set, ok bool) {
 	fresh, stale := f.readSince(i)
 	own, all := f.Config.Follow.Of(i), f.Config.Rule.All()
@@ -108,11 +106,11 @@ func (f *Deployment) seen(i int) (gather quorum.Set, ok bool) {
 	}
 	for j := range all.All() {
 		fact := &f.Facts[j]
-		// No client writes a record on such a master.
+		// No client can write a record on a master that is stuck.
 		stuck := fact.Err != nil || fact.Bad != nil || skew.Excludes(fact.Off) || f.shortBacklog(j) != nil
-		// After a shorter outage the master may vote for clients with another list. There are two cases without a wait: an
-		// operator admits master i, and knows which masters are down; or this client has never read the record of the
-		// master, and the client may not run for as long as a quarantine lasts.
+		// A master that was down for less than a quarantine may still vote for clients with another list. There is no wait
+		// in two cases. If an operator admits master i, the operator knows which masters are down. If this client has never
+		// read the record of master j, a wait could take longer than the client runs.
 		//mutant:short-outage = true
 		gone := f.Now.Has(i) || fact.Asked == 0 || fact.Lost >= f.largest().Quarantine
 		//mutant:first-records 1= false
@@ -123,8 +121,8 @@ func (f *Deployment) seen(i int) (gather quorum.Set, ok bool) {
 	return 0, true
 }
 
-// Adopts returns the epoch of a later final configuration that has this client's masters and is in the records of a
-// majority of them; 0 if there is none. With it a client whose masters are plain URLs follows the changes that other
+// Adopts returns the epoch of a later final configuration that has this client's masters, if it is in the records of a
+// majority of these masters, and otherwise 0. So a client whose masters are plain URLs follows the changes that other
 // clients make, and a client in a joint configuration learns that the change was cancelled.
 func (f *Deployment) Adopts() int64 {
 	c := f.Config
@@ -143,7 +141,7 @@ func (f *Deployment) Adopts() int64 {
 	return 0
 }
 
-// otherMasters returns the error of master i if the record of master j contains another configuration. The text does
+// otherMasters returns the error for master i if the record of master j contains another configuration. The text does
 // not name master i, so that masters with the same error are listed together.
 func (f *Deployment) otherMasters(i, j int) error {
 	c, r, record := f.Config, &f.Facts[j].Record, "the record of this master"
@@ -181,8 +179,8 @@ func (f *Deployment) otherMasters(i, j int) error {
 		ErrMasterList, here, record, there, stray), stepList)
 }
 
-// strayness reports whether the record of master j is surely a stray one: the records of a majority contain this
-// client's configuration. others are the other masters whose records contain another one.
+// strayness reports whether the record of master j is certainly a stray one, because the records of a majority contain
+// this client's configuration. It also returns the other masters whose records contain another configuration.
 func (f *Deployment) strayness(j int) (sure bool, others quorum.Set) {
 	all := f.Config.Follow.All()
 	return f.Config.Follow.Of(j).Won(all.Where(f.confirms)), all.Where(f.objects) &^ quorum.One(j)
@@ -193,12 +191,13 @@ func (f *Deployment) incomplete(j int) error {
 		ErrIncomplete, f.Addr(j), f.Facts[j].Record.Alone, f.Config.Needs(j)), stepBefore, f.Config.Needs(j)-1)
 }
 
-// difference formats the masters that are only in the list of this client or only in that of a record; "" for none.
+// difference formats the masters that are only in the list of this client or only in the list of a record. It returns
+// "" if the lists are equal.
 func difference(client, record string) (text string) {
 	without := func(list, other string) string {
-		has := strings.Split(other+",", ",")
+		others := strings.Split(other+",", ",")
 		return strings.Join(slices.DeleteFunc(strings.Split(list, ","), func(name string) bool {
-			return slices.Contains(has, name)
+			return slices.Contains(others, name)
 		}), ",")
 	}
 	if only := without(client, record); only != "" {

@@ -10,8 +10,8 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/ballot"
 )
 
-// write returns the action that writes the record of master i with the largest numbers that were read on any master.
-// An observer does not write, but reads the record again later.
+// write returns the action that sends step, which writes the record of master i. An observer does not write, but reads
+// the record again later.
 func (f *Deployment) write(step scripts.AdmitStep, i int) Move {
 	if f.Observer && !f.Now.Has(i) {
 		return Move{Look: Look}
@@ -23,7 +23,7 @@ func (f *Deployment) write(step scripts.AdmitStep, i int) Move {
 func (f *Deployment) record(i int) scripts.Record {
 	r, own := f.largest(), &f.Facts[i].Record
 	switch {
-	case f.agrees(i) && own.Epoch >= r.Epoch: // a next master may have a different list
+	case f.agrees(i) && own.Epoch >= r.Epoch: // a master of the next set may have a different list
 		r.Epoch, r.Masters, r.Next = own.Epoch, own.Masters, own.Next
 	case !f.Config.Rule.All().Has(i):
 		r.Epoch, r.Masters, r.Next = f.Config.Epoch, f.Config.Prepared, ""
@@ -33,18 +33,19 @@ func (f *Deployment) record(i int) scripts.Record {
 	return r
 }
 
-// span returns how long a quarantine of master i must last. A promoted master waits longer, because the server that
-// it replaces may have continued to grant locks.
+// span returns how long a quarantine of master i must last. After a failover the quarantine is longer, because the
+// replaced server may have continued to grant locks.
 func (f *Deployment) span(i int) time.Duration {
 	r := f.largest()
 	//mutant:deployment-guard-time = r.Quarantine
 	return max(r.Quarantine, r.Longest+f.Facts[i].Late)
 }
 
-// Request returns the arguments of the script that performs the step of m on master i. The script compares the
-// master's clock with the median, and begins a quarantine at the later of the two. For a step that begins a
-// quarantine, Request passes the latest clock instead of the median: if several clocks are set forward during the
-// quarantine, the latest clock was the right one at its beginning. Request increases the tolerance accordingly.
+// Request returns the arguments of the script that performs the step of m on master i. The script compares the clock of
+// the master with the median of the clocks. A quarantine begins at the later of the master's time and the time that
+// Request passes as Median. For a step that begins a quarantine, Request passes the latest clock instead of the median,
+// so that the quarantine does not end early if other clocks are set forward to the latest one. Request then adds the
+// difference between the latest clock and the median to the tolerance.
 func (f *Deployment) Request(i int, m Move) scripts.AdmitRequest {
 	fact := &f.Facts[i]
 	req := scripts.AdmitRequest{
@@ -61,18 +62,18 @@ func (f *Deployment) Request(i int, m Move) scripts.AdmitRequest {
 	return req
 }
 
-// Quarantine returns the step that puts master i into quarantine, even for an observer, and even if its record lists
-// other masters. The error says why that is not safe.
+// Quarantine returns the request that puts master i into quarantine, even for an observer, and even if the record lists
+// other masters. It returns an error if the request must not be sent.
 func (f *Deployment) Quarantine(i int) (scripts.AdmitRequest, error) {
 	return f.Request(i, Move{Step: scripts.AdmitReplace, Record: f.record(i)}), f.mayReplace(i)
 }
 
-// largest returns a record with the largest numbers that were read on any master, the length of a quarantine, and the
-// latest of the configurations that agree with this client's.
+// largest returns a record with the largest durations that were read on any master, and with the latest configuration
+// that agrees with this client's.
 //
-// If there is no record, this client begins the deployment with its max TTL and its epoch. Until this client has read
-// the records of a quorum, it cannot know that there is no record. So the longest TTL is then at most [Shortest],
-// because no quarantine is shorter than that.
+// If there is no record, the result has the max TTL and the epoch of this client. Until this client has read the
+// records of a quorum, it cannot know whether there is a record. In the meantime the longest TTL is at most [Shortest],
+// because no quarantine is shorter.
 func (f *Deployment) largest() scripts.Record {
 	r := scripts.Record{Quarantine: max(f.Guard, Shortest), Epoch: -1}
 	var looked quorum.Set

@@ -13,14 +13,15 @@ func shard(g scripts.Shard) string {
 	return fmt.Sprintf("shard %d of %d", g.Number, g.Of)
 }
 
-// mayBegin reports whether masters of this shard may vote: some master was admitted before with this number of shards,
-// or the records of all masters of all shards contain their shards. Without shards it returns true.
+// mayBegin reports whether masters of this shard may be admitted. Without shards it returns true. With shards, a master
+// of any shard must have been admitted before, or the records of all masters of all shards must contain their shards.
 //
 //mutant:shards-seen = true
 func (f *Deployment) mayBegin() bool { return f.Shard == (scripts.Shard{}) || f.Agreed || f.Begun() }
 
-// Agreed returns the values of Deployment.Agreed and Stranger, from the Views of all shards: a shard has begun, or the
-// masters of all shards name their own shard; and otherwise, the record of a master names another shard.
+// Agreed returns the values of Deployment.Agreed and Deployment.Stranger. The result agreed is true if a master of any
+// shard was admitted before, or the records of all masters of all shards contain their shards. Otherwise, stranger is
+// true if the record of any master contains another shard.
 func Agreed(shards []*View) (agreed, stranger bool) {
 	named := len(shards) > 0
 	for _, v := range shards {
@@ -33,7 +34,7 @@ func Agreed(shards []*View) (agreed, stranger bool) {
 	return named, stranger && !named
 }
 
-// Begun reports whether some master has been admitted as one of this shard.
+// Begun reports whether the record of any master admits that master to this shard.
 func (f *Deployment) Begun() bool {
 	return f.Config.Follow.All().Where(func(j int) bool {
 		fact := &f.Facts[j]
@@ -41,7 +42,7 @@ func (f *Deployment) Begun() bool {
 	}) != 0
 }
 
-// Other reports whether the record of some master contains another shard.
+// Other reports whether the record of any master contains another shard.
 func (f *Deployment) Other() bool {
 	return f.Config.Rule.All().Where(func(j int) bool {
 		return f.Facts[j].shown() && f.Facts[j].Record.Shard != f.Shard

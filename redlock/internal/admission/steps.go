@@ -9,9 +9,8 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// The instructions that errors about a master contain. Each is safe if it is followed literally; commands are in
-// backquotes. A test of the command redlock follows each instruction on real servers, and fails if an instruction has
-// no test case.
+// Instructions in errors about a master. Each is safe if it is followed literally. Commands are in backquotes. A test
+// of the command redlock follows each instruction on real servers, and fails if an instruction has no test case.
 const (
 	StepNothing = "nothing: it votes by itself after the quarantine, as long as a client that acquires locks is running"
 	StepAgain   = "nothing: run `redlock check` again in a moment"
@@ -40,7 +39,7 @@ const setClock = "stop this server, set its clock, and start it after the max TT
 type advised struct {
 	error
 	step string
-	list bool // the cause is the list of this client
+	list bool // whether the cause is the list of this client
 }
 
 // Error implements error.
@@ -57,7 +56,7 @@ func adviseList(err error, step string, args ...any) error {
 	return &advised{err, fmt.Sprintf(step, args...), true}
 }
 
-// Names reports whether a list of record r contains a master of this name.
+// Names reports whether record r lists a master with this name.
 func Names(r *scripts.Record, name string) bool {
 	return slices.Contains(strings.Split(r.Masters+","+r.Next, ","), scripts.Escape(name))
 }
@@ -68,7 +67,7 @@ func WrongList(err error) bool {
 	return errors.As(err, &e) && e.list
 }
 
-// Advice returns err without its instruction, and the instruction, or [StepOthers] if err has none.
+// Advice splits err into its cause and its instruction. An error without an instruction has [StepOthers].
 //
 //nolint:staticcheck // ST1008: the cause is a result, not a failure of this function
 func Advice(err error) (cause error, step string) {

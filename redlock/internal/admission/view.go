@@ -12,11 +12,11 @@ type Phase uint8
 
 // Phases of a master.
 const (
-	Connecting   Phase = iota // never up so far, or its record is being read
-	Down                      // unreachable, or refused by its connection
-	InQuarantine              // it may have lost locks, and waits
-	Voting                    // it votes
-	Blocked                   // it cannot be admitted until a problem is fixed
+	Connecting   Phase = iota // the first connection, or the read of the record, is pending
+	Down                      // unreachable, or rejected by the pool
+	InQuarantine              // does not vote, because locks that it may have lost could still be valid
+	Voting
+	Blocked // cannot vote until a problem is fixed
 )
 
 var phaseNames = [...]string{"connecting", "down", "quarantine", "voting", "blocked"}
@@ -24,45 +24,44 @@ var phaseNames = [...]string{"connecting", "down", "quarantine", "voting", "bloc
 // String returns the name of p in traces and errors.
 func (p Phase) String() string { return phaseNames[p] }
 
-// A State describes one master as far as rounds need it.
+// A State describes one master for rounds.
 type State struct {
 	Phase   Phase
-	Session uint64 // of its connection; 0 if there is none
-	Stamp   string // the stamp of its admission record that calls expect; "" if the guard is off
-	// Text is its admission record, read on this session, and Record is the parsed Text. Both are zero if there is no
-	// record, or if the guard is off.
+	Session uint64 // the number of the session with the server; 0 if there is none
+	Stamp   string // the stamp that calls carry: that of the admission record, or Unread; "" if the restart guard is off
+	// Text is the admission record that was read on this session, and Record is the parsed Text. Both are zero if there
+	// is no valid record, or if the restart guard is off.
 	Text   string
 	Record scripts.Record
-	Agrees bool // Record has the shard of the client, and the masters of its configuration or of the one before
-	// Incarnation increases whenever another server, or one that may have lost data, is found at this address. The
-	// master is considered to have lost the leases of older incarnations.
+	Agrees bool // whether Record has the client's shard, and the masters of its configuration or of the previous one
+	// Incarnation increases whenever the master may have lost data, for example because another server is found at its
+	// address. The leases of earlier incarnations are treated as lost on this master.
 	Incarnation uint64
-	Over        int64 // if Phase is InQuarantine: the end of the quarantine, in microseconds of the master's clock
-	Read        int64 // the master's time when the record was read, us
-	Admitted    bool  // its record admits it, at any epoch
-	// Backlog is its repl-backlog-ttl; 0: never freed, or unknown. If it is below the max TTL, the master has no
-	// vote.
+	Over        int64 // the end of the quarantine if Phase is InQuarantine, in microseconds of the master's clock
+	Read        int64 // the master's time when the record was read, in microseconds
+	Admitted    bool  // whether the record admits the connected server, regardless of the epoch
+	// Backlog is repl-backlog-ttl; 0 if the backlog is never freed or the value is unknown. A master has no vote if
+	// Backlog is not 0 and below the max TTL.
 	Backlog  time.Duration
-	ClockOff bool          // its clock is more than 15 s off the median: it votes, but waiters should not rely on it
-	Off      time.Duration // how far its clock is ahead of the median, negative if it is behind
-	// Err is why the master does not vote; nil if it votes. Its text was made with the View, so a remaining time in the
-	// text may be a second old. Over is exact.
-	Err error
+	ClockOff bool          // whether the clock is more than 15 s off the median; Phase may still be Voting
+	Off      time.Duration // how far the clock is ahead of the median; negative if the clock is behind
+	Err      error         // why the master does not vote; nil if it votes
 }
 
-// A View is the common state for all rounds that begin now. A View, and the data that it points to, is never changed.
+// A View is the state of all masters that rounds use. A View and the data that it points to never change.
 type View struct {
 	Config     *quorum.Config
-	Masters    []State // indexed by the number in the pool; at least Config.Slots
+	Masters    []State // indexed by the number in the pool; the length is at least Config.Slots
 	Voting     quorum.Set
 	Connecting quorum.Set
 	Encoder    *scripts.Encoder
-	// If the masters are a shard: Named is true once the records of all of them have contained this shard, Begun once one
-	// of them was admitted as a master of this shard, and Other while the record of one of them contains another shard.
-	Named, Begun, Other bool
+	// The rest is false without shards.
+	Named bool // whether the records of all masters contain this shard, or once did
+	Begun bool // whether any master was ever admitted to this shard
+	Other bool // whether the record of any master contains another shard
 }
 
-// Hopeful reports whether it is worth waiting before a round is sent: no quorum votes now, but one may soon.
+// Hopeful reports whether a round should wait before it is sent: no quorum votes now, but one may vote soon.
 func (v *View) Hopeful() bool {
 	r := v.Config.Rule
 	return !r.Won(v.Voting) && r.Won(v.Voting|v.Connecting)

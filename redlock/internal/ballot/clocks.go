@@ -11,21 +11,21 @@ import (
 	"github.com/redlock-go/redlock/internal/skew"
 )
 
-// window is the maximum distance of a master's clock from the median. A master further off refuses every ballot that
-// the others accept.
+// window is skew.Window in microseconds. A master whose clock is further off the median refuses every ballot that the
+// others accept.
 const window = int64(skew.Window / time.Microsecond)
 
-// Clocks estimates the masters' clocks for one client. It keeps one offset per master, which is read when a connection
-// is made and on its heartbeat, and refined by replies. Only the median is used, so one wrong clock has no effect.
+// Clocks estimates the masters' clocks for one client. The offset of each master is read when a connection is made and
+// on each heartbeat, and refined by replies. Ballots use only the median, so one wrong clock has no effect on them.
 // Clocks are safe for concurrent use.
 type Clocks struct {
 	mu      sync.Mutex
 	by      [quorum.Most]offset
 	members quorum.Set // the masters whose clocks are used
-	known   quorum.Set // the members whose offset was read
-	early   int64      // the earlier of two middle offsets
-	upper   int64      // the later of two middle offsets
-	late    int64      // the latest offset that is within window of early
+	known   quorum.Set // the members whose offset is known
+	early   int64      // the median; the earlier of the two middle offsets if the number of offsets is even
+	upper   int64      // the later of the two middle offsets; early if the number is odd
+	late    int64      // the latest offset that is at most window after early
 	leaps   leaps
 }
 
@@ -33,10 +33,10 @@ type Clocks struct {
 type offset struct {
 	us     int64
 	known  bool
-	within time.Duration // maximum error, if set by Refine; otherwise 0
+	within time.Duration // the maximum error if us was set by Refine; otherwise 0
 }
 
-// NewClocks returns the clocks of the masters in set, all of them unknown.
+// NewClocks returns Clocks for the masters in set. No offset is known yet.
 func NewClocks(set quorum.Set) *Clocks { return &Clocks{members: set} }
 
 // Use restricts the estimate to the masters in set from now on.
@@ -57,10 +57,10 @@ func (c *Clocks) Learn(i int, t int64, at clock.Instant, within time.Duration) {
 	c.compareLocked(i, reading{t, at, within})
 }
 
-// Refine learns from a reading in a reply; at must be an instant of the counting clock. It replaces the offset if the
-// reading is more precise than the last refinement, or contradicts it because this machine was frozen or a clock was
-// set. Waiters need the precision: they follow each other within a round trip, and a ballot below that of the last
-// holder is refused.
+// Refine records a reading from a reply. Its parameters are those of Learn, but at must be an instant of the clock that
+// Counting returns. Refine replaces the offset if the reading is more precise than the last refinement, or contradicts
+// the last refinement because this machine was frozen or a clock was set. Waiters need the precision: a waiter may
+// acquire the lock less than a round trip after the last holder did, and needs a larger ballot than that holder.
 func (c *Clocks) Refine(i int, t int64, at clock.Instant, within time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -84,11 +84,11 @@ func (c *Clocks) setLocked(i int, t int64, at clock.Instant, within time.Duratio
 	}
 }
 
-// sumLocked recomputes the median.
+// sumLocked recomputes the median and the fields that depend on it.
 func (c *Clocks) sumLocked() {
 	c.known = 0
-	var room [quorum.Most]int64
-	list := room[:0]
+	var array [quorum.Most]int64
+	list := array[:0]
 	for i := range c.members.All() {
 		if o := c.by[i]; o.known {
 			c.known |= quorum.One(i)
@@ -110,8 +110,8 @@ func (c *Clocks) sumLocked() {
 
 // A Reading is an estimate of all the masters' clocks at one instant, in microseconds.
 type Reading struct {
-	Median int64      // the earlier of two middle clocks
-	Latest int64      // the latest clock at most 15 s from the median
+	Median int64      // the earlier of the two middle clocks if the number of known clocks is even
+	Latest int64      // the latest clock that is at most skew.Window after the median
 	Known  quorum.Set // the masters whose clocks are known
 }
 
@@ -135,8 +135,9 @@ func (c *Clocks) Own(now clock.Instant, i int) int64 {
 	return c.early + micros(now)
 }
 
-// Off returns how far the clock of master i is ahead of the median, negative if it is behind; 0 if it is not known. Of
-// two middle clocks Off uses the farther one because, if they differ much, it is not known which one is right.
+// Off returns how far the clock of master i is ahead of the median. The result is negative if the clock is behind, and
+// 0 if the clock is not known. With two middle clocks, Off uses the one that is farther from the clock of master i: if
+// the two differ much, it is not known which one is right.
 func (c *Clocks) Off(i int) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()

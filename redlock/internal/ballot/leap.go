@@ -9,20 +9,21 @@ import (
 	"github.com/redlock-go/redlock/internal/quorum"
 )
 
-// A leap is accepted if the clocks of a majority of masters show one within leapWindow, since each clock is read on
-// its heartbeat. If heartbeats are rarer, the window is the time between two readings, which then includes the pause.
-// Differences that a slow clock can explain are ignored: up to leapSlack and a fiftieth of the time between two
-// readings.
+// A leap is time that this machine has missed. It is accepted if the clocks of a majority of masters show a leap within
+// leapWindow, because each clock is read at another time, on a heartbeat. If more time has passed between two readings
+// of a clock, the window is that time. Leaps up to leapSlack plus a fiftieth of the time between two readings are
+// ignored, because a slow clock can explain them.
 const (
 	leapWindow = 10 * time.Second
 	leapSlack  = 20 * time.Millisecond
 )
 
-// leaps detects time that both clocks of this machine have missed. A hypervisor that pauses the machine stops both of
-// its clocks, and may not correct them afterwards: then only the masters' clocks show the duration. A master whose
-// clock is set looks the same, so a majority is required.
+// leaps detects time that both clocks of this machine have missed, the steady clock and the wall clock. A hypervisor
+// that pauses the machine stops both clocks, and may not correct them afterwards. Then only the masters' clocks show
+// how long the pause was. A master's clock that is set forward looks the same, so a majority of the masters is
+// required.
 type leaps struct {
-	missed atomic.Int64           // total in nanoseconds
+	missed atomic.Int64           // the total missed time in nanoseconds
 	read   [quorum.Most]reading   // the last reading of each master
 	shown  [quorum.Most]shownLeap // the last leap of each master
 }
@@ -34,11 +35,10 @@ type reading struct {
 	within time.Duration
 }
 
-// A shownLeap is how much more time passed on a master's clock between two readings than on this machine, and when that
-// was detected.
+// A shownLeap is a leap that the clock of one master has shown.
 type shownLeap struct {
-	by time.Duration
-	at clock.Instant
+	by time.Duration // how much more time may have passed on the master's clock than on this machine; 0 for no leap
+	at clock.Instant // when the leap was detected
 }
 
 // Counting returns a clock that follows base and adds the missed time to both of its readings. So the time between two
@@ -74,7 +74,8 @@ func (c *Clocks) compareLocked(i int, now reading) {
 	}
 }
 
-// missLocked adds missed time. It corrects the earlier readings, whose instants do not include the missed time.
+// missLocked adds by to the missed time. It also corrects the readings that have shown the leap, because their instants
+// do not include the missed time.
 func (c *Clocks) missLocked(by time.Duration) {
 	l := &c.leaps
 	for i := range l.shown {
@@ -89,7 +90,7 @@ func (c *Clocks) missLocked(by time.Duration) {
 	c.sumLocked()
 }
 
-// leapLocked returns the leap of the clocks of a majority within this time, 0 if there is no majority.
+// leapLocked returns the leap that the clocks of a majority have shown in this time before now, or 0 if there is none.
 func (c *Clocks) leapLocked(now clock.Instant, within time.Duration) time.Duration {
 	var by []time.Duration
 	for i, s := range c.leaps.shown {

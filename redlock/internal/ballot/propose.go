@@ -10,20 +10,20 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// ErrTokensExhausted means that a ballot would be 2^53 or more, beyond which the masters' numbers are not exact.
+// ErrTokensExhausted means that a ballot would be 2^53 or more. Redis scripts cannot represent all such numbers
+// exactly.
 var ErrTokensExhausted = errors.New("redlock: fencing tokens of this name exhausted")
 
-// maxHigh bounds the number of stored names with a fence above the present time. Dropping one costs a refusal, but not
-// safety.
+// maxHigh limits the number of names in Ballots.high. A dropped name may cost a refused attempt, but not safety.
 const maxHigh = 4096
 
-// Ballots proposes ballots. A fence that was set far ahead of the clock, by mistake or on purpose, raises only the
-// ballots of its own name, by one with each try. Ballots are safe for concurrent use.
+// Ballots proposes ballots. A fence far ahead of the clock, set by mistake or on purpose, affects only the ballots of
+// its own name, which then increase by one with each attempt. Ballots are safe for concurrent use.
 type Ballots struct {
 	*Clocks
 
 	mu   sync.Mutex
-	high map[string]int64 // of each name: the fence, or our last ballot, if that is above the present time
+	high map[string]int64 // maps a name to its fence, or to its last ballot, if that was above the present time
 }
 
 // New returns the ballots of a client that uses the masters in set.
@@ -31,25 +31,25 @@ func New(set quorum.Set) *Ballots {
 	return &Ballots{Clocks: NewClocks(set), high: make(map[string]int64)}
 }
 
-// Propose returns a range of ballots for name, from first to last. It begins at the present time, or just above the
-// larger of above and the stored fence of the name. With spare, the range has that many more ballots, for local
-// hand-offs, but only if it begins at the present time, so that a name with frequent hand-offs does not run ahead of
-// the clock.
+// Propose returns a range of ballots for name, from first to last. The range begins at the present time, or just above
+// fence or the stored fence of the name if one of these is larger. A range that begins at the present time has
+// additional ballots for local hand-offs, whose number is spare. Any other range has one ballot, so that a name with
+// frequent hand-offs does not run ahead of the clock.
 //
-// Ranges of one name cannot overlap: a range that does not begin above the end of the last one is refused as stale.
-func (b *Ballots) Propose(now clock.Instant, name string, above int64, spare int) (first, last int64, err error) {
+// Granted ranges of one name never overlap: the masters refuse a range that does not begin above the end of the last
+// one.
+func (b *Ballots) Propose(now clock.Instant, name string, fence int64, spare int) (first, last int64, err error) {
 	t := b.Median(now)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	first = max(t, next(above))
-	if high, ok := b.high[name]; ok && high >= t {
-		first = max(first, next(high))
-	} else if ok {
+	high := b.high[name]
+	if high < t {
 		delete(b.high, name)
 	}
+	first = max(t, next(fence), next(high))
 	switch {
 	case first >= scripts.MaxBallot:
-		delete(b.high, name) // the next call asks the masters again, since the fence may have been fixed
+		delete(b.high, name) // the next call may try a ballot of the present time: the fence may have been fixed
 		return 0, 0, ErrTokensExhausted
 	case first > t:
 		b.rememberLocked(name, first)
@@ -58,8 +58,8 @@ func (b *Ballots) Propose(now clock.Instant, name string, above int64, spare int
 	return first, min(first+int64(spare), scripts.MaxBallot-1), nil
 }
 
-// Repair returns a ballot for one master that has this fence. It does not use the stored fence of the name, because the
-// fence of one master does not affect the others.
+// Repair returns a ballot for the repair of a lease on one master, which has this fence. It neither uses nor changes
+// the stored fence of the name, because the fence of one master does not affect the others.
 func (b *Ballots) Repair(now clock.Instant, fence int64) (int64, error) {
 	ballot := max(b.Median(now), next(fence))
 	if ballot >= scripts.MaxBallot {
@@ -68,9 +68,9 @@ func (b *Ballots) Repair(now clock.Instant, fence int64) (int64, error) {
 	return ballot, nil
 }
 
-// Saw stores the fence that the votes of a round show for name; see [Floor]. It replaces the previous fence, since a
-// fence that is too high, because there were few votes, must not stay forever, whereas a fence that is too low costs
-// only a refusal.
+// Saw stores the fence of name that [Floor] has determined from the votes of a round. The fence replaces the stored
+// one, even a larger one: a fence that is too high, because few masters have voted, must not stay forever. A fence that
+// is too low costs only a refused attempt.
 func (b *Ballots) Saw(now clock.Instant, name string, fence int64) {
 	t := b.Median(now)
 	b.mu.Lock()
@@ -88,20 +88,20 @@ func (b *Ballots) rememberLocked(name string, fence int64) {
 	b.high[name] = max(b.high[name], fence)
 }
 
-// next returns the ballot above a fence, which may be any number.
+// next returns the smallest ballot above fence, or scripts.MaxBallot+1 if fence is too large for that.
 func next(fence int64) int64 { return min(fence, scripts.MaxBallot) + 1 }
 
-// Floor returns a fence above which a ballot can win: the quorum-th smallest of the fences that the votes of a round
-// show. n is the number of masters, of which ill are known to have failed. A minority of the masters may be faulty, so
-// those of the minority that have not failed may have shown fences that are too high: Floor ignores as many of the
-// largest fences. If a round was lost early, so few masters have voted that all their fences may be too high, and
-// Floor returns 0. It sorts fences.
-func Floor(fences []int64, n, ill int) int64 {
+// Floor returns a fence above which a ballot can win: the quorum-th smallest of fences, which the votes of a round have
+// shown. Of the n masters, failed are known to have failed. A minority of the masters may be faulty. Those of this
+// minority that have not failed may have shown fences that are too high, so Floor ignores the largest fences, one for
+// each such master. If only a few masters have voted before the round was lost, all fences may be too high, and Floor
+// returns 0. Floor sorts fences.
+func Floor(fences []int64, n, failed int) int64 {
 	q := quorum.Quorum(n)
-	at := min(q, len(fences)-max(0, n-q-ill)) - 1
-	if at < 0 {
+	index := min(q, len(fences)-max(0, n-q-failed)) - 1
+	if index < 0 {
 		return 0
 	}
 	slices.Sort(fences)
-	return fences[at]
+	return fences[index]
 }

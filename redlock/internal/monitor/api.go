@@ -13,7 +13,7 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/admission"
 )
 
-// View returns the View for a round that begins now.
+// View returns the present View.
 func (m *Monitor) View() *admission.View { return m.view.Load() }
 
 // Changed returns a channel that is closed when a different View is published. To miss no change, callers must call
@@ -24,8 +24,8 @@ func (m *Monitor) Changed() <-chan struct{} {
 	return m.changed
 }
 
-// Ready returns the present View. It waits only while no quorum votes but a quorum may soon vote; it does not wait for
-// the rest of the masters. The error says why ctx ended, or is Settings.Closed. The View is never nil.
+// Ready returns the present View. It waits only while no quorum votes but a quorum may vote soon. It does not wait for
+// the remaining masters. The error says why ctx ended, or is Settings.Closed. The View is never nil.
 func (m *Monitor) Ready(ctx context.Context) (*admission.View, error) {
 	return m.Await(ctx, func(view *admission.View) bool { return !view.Hopeful() })
 }
@@ -51,8 +51,8 @@ func (m *Monitor) Await(ctx context.Context, ok func(*admission.View) bool) (*ad
 	}
 }
 
-// Doubt makes Run read the record of master i again, because a vote has shown a record that the round did not expect.
-// If Run already knows the shown record, it does not read the record again.
+// Doubt must be called when a vote of master i has shown a record that the round did not expect. It makes Run read the
+// record again, unless Run already knows the shown record.
 func (m *Monitor) Doubt(i int, shown string) {
 	m.enqueue(func() {
 		if f := &m.facts[i]; f.Text != shown {
@@ -61,11 +61,11 @@ func (m *Monitor) Doubt(i int, shown string) {
 	})
 }
 
-// Reevaluate makes Run decide again. It must be called when the result of Settings.AgreedFunc has changed.
+// Reevaluate makes Run judge all masters again. It must be called when the result of Settings.AgreedFunc has changed.
 func (m *Monitor) Reevaluate() { m.enqueue(func() {}) }
 
-// SetConfig replaces the configuration, and returns when the View uses it, or after Close. Masters that are not in c
-// are sent releases until the longest TTL has expired; then the pool may close their connections.
+// SetConfig replaces the configuration. It returns when the View uses c, or after Close. Masters that are not in c are
+// still sent releases until the longest TTL has expired. Then the pool may close their connections.
 func (m *Monitor) SetConfig(c *quorum.Config) {
 	m.settings.Clocks.Use(masters(c))
 	seen := make(chan struct{})
@@ -79,18 +79,18 @@ func (m *Monitor) SetConfig(c *quorum.Config) {
 	}
 }
 
-// Admit admits masters without their quarantine until ok returns true for the View, or ctx ends. The caller asserts
-// that no client holds a lock. A master that has voted during the call, and needs a quarantine then, is not admitted
-// without it. Admit returns the errors of Ready.
+// Admit admits masters without a quarantine until ok returns true for the View, or ctx ends. The caller asserts that no
+// client holds a lock. A master that has voted during the call may have granted locks: if such a master then needs a
+// quarantine, Admit does not shorten that quarantine. Admit returns the errors of Ready.
 func (m *Monitor) Admit(ctx context.Context, ok func(*admission.View) bool) (*admission.View, error) {
 	m.enqueue(func() { m.byHand = byHand{calls: m.byHand.calls + 1} })
 	defer m.enqueue(func() { m.byHand.calls-- })
 	return m.Await(ctx, ok)
 }
 
-// ReadRecords waits until the state of each master is known, and reads all records again, since records that this
-// client has not used for a while may have changed. The View that it returns contains the answers. It returns the
-// errors of Ready.
+// ReadRecords waits until the state of each master is known, reads all records again, and returns a View that contains
+// the answers. Records that this client has not used for a while may have changed. ReadRecords returns the errors of
+// Ready.
 func (m *Monitor) ReadRecords(ctx context.Context) (*admission.View, error) {
 	view, err := m.Await(ctx, (*admission.View).Settled)
 	if err == nil {
@@ -107,8 +107,8 @@ func (m *Monitor) Step(ctx context.Context, i int, req scripts.AdmitRequest) err
 	return cmp.Or(err, failed)
 }
 
-// Quarantine puts master i into quarantine, even if its record names other masters, unless the other records say that
-// this client's list is wrong. Otherwise it behaves like Step.
+// Quarantine puts master i into quarantine, even if its record names other masters. It returns an error if the other
+// records show that this client's list is wrong, and otherwise behaves like Step.
 func (m *Monitor) Quarantine(ctx context.Context, i int) error {
 	failed, err := m.sendSteps(ctx, quorum.One(i), func() (scripts.AdmitRequest, error) {
 		return m.deployment(m.settings.Clock.Now()).Quarantine(i)
@@ -120,8 +120,8 @@ func (m *Monitor) Quarantine(ctx context.Context, i int) error {
 	return err
 }
 
-// sendSteps sends a step to several masters. failed says why one of them has not answered. err is one of the errors of
-// Ready.
+// sendSteps sends a step to the masters in set, and waits for the answers. The result failed says why a master has not
+// answered, and err is one of the errors of Ready.
 func (m *Monitor) sendSteps(
 	ctx context.Context, set quorum.Set, req func() (scripts.AdmitRequest, error),
 ) (failed, err error) {

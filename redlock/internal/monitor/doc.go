@@ -1,5 +1,5 @@
-// Package monitor finds out which masters may vote, and admits masters. It is the loop around package admission, which
-// decides: the connections, the clock and the goroutine are here.
+// Package monitor tracks which masters may vote, and admits masters. Package admission makes the decisions, and package
+// monitor adds the goroutine, the connections and the clock.
 //
 //	Watch ───────► event ─┐                         ┌─► View, which rounds use
 //	answers to steps ─────┼─► facts ──► admission ──┤

@@ -20,37 +20,36 @@ type Settings struct {
 	Clock    *clock.Clock
 	Clocks   *ballot.Clocks
 	Prefix   scripts.Prefix
-	Guard    time.Duration          // restart guard; 0: it is off, and every master that is up votes
-	Durable  func(addr string) bool // whether a master persists every write; nil: none does
-	Observer bool                   // the Monitor writes no records
+	Guard    time.Duration          // the client's max TTL; 0 if the restart guard is off: all masters that are up vote
+	Durable  func(addr string) bool // reports whether a master persists every write; nil if none does
+	Observer bool                   // whether the Monitor writes no records
 	Shard    scripts.Shard          // the shard of the masters; zero without shards
-	// AgreedFunc returns the values for admission.Deployment.Agreed and Stranger. Reevaluate must be called when they
-	// change.
+	// AgreedFunc returns the results of admission.Agreed for all shards. When they change, Reevaluate must be called.
 	AgreedFunc func() (agreed, stranger bool)
-	Closed     error // returned by calls that wait when Close is called
-	// OnView is called with each View that differs from the last one, on the goroutine of Run and with no lock held. It
-	// must not block, nor call SetConfig, ReadRecords, Step or Quarantine.
+	Closed     error // the error of calls that are waiting when Close is called
+	// OnView is called with each View that differs from the previous one. It runs on the goroutine of Run, with no lock
+	// held. OnView must not block, and must not call SetConfig, ReadRecords, Step or Quarantine.
 	OnView func(last, next *admission.View)
 }
 
-// A Monitor knows which masters may vote. All methods are safe for concurrent use.
+// A Monitor tracks which masters may vote. All methods are safe for concurrent use.
 type Monitor struct {
 	settings Settings
 	view     atomic.Pointer[admission.View]
-	wake     chan struct{} // cap 1: the inbox is not empty
+	wake     chan struct{} // cap 1; contains a value when the inbox is not empty
 	close    func()
 	closed   <-chan struct{} // closed by close
 
 	mu      sync.Mutex
-	inbox   []func()      // guarded by mu; what Run is to do next
-	changed chan struct{} // guarded by mu; closed and replaced with each View that differs
+	inbox   []func()      // guarded by mu; functions that Run will call
+	changed chan struct{} // guarded by mu; closed and replaced when a different View is published
 
-	// Only the goroutine of Run uses the rest.
+	// The fields below are used only by the goroutine of Run.
 	config   *quorum.Config
 	facts    []admission.Fact
 	tracks   []track
-	sent     uint64        // number of steps so far
-	after    []func()      // called when the View contains the effects of the inbox
+	sent     uint64        // number of steps sent so far
+	after    []func()      // functions to call when the View contains the effects of the inbox
 	retained quorum.Set    // masters registered with the pool as in use
 	looked   clock.Instant // when decide last began
 	byHand   byHand
@@ -58,26 +57,26 @@ type Monitor struct {
 
 // byHand records the calls of Admit.
 type byHand struct {
-	calls int        // under way
-	voted quorum.Set // masters that vote, or have voted, since the last call began
+	calls int        // number of calls in progress
+	voted quorum.Set // masters that have voted since the latest call began
 }
 
-// A track is what Run knows about a master besides the facts.
+// A track is the state of one master that Run keeps in addition to the facts.
 type track struct {
 	session    uint64
 	moves      uint64 // Info.Moves of the session
 	memory     admission.Memory
-	inFlight   bool              // a step was sent and not answered
-	doneStep   scripts.AdmitStep // the last step, if it was done
+	inFlight   bool              // whether a step was sent and not yet answered
+	doneStep   scripts.AdmitStep // the last step, if it has written the record; "" otherwise
 	sentAt     clock.Instant     // when the last step was sent
 	failedStep scripts.AdmitStep // the last step that ended in an error
-	refusedAt  clock.Instant     // when the last step was refused; zero: it was not refused
-	pause      time.Duration     // no step is sent for this long after refusedAt
+	refusedAt  clock.Instant     // when the last step was refused, failed or had no effect; zero otherwise
+	pause      time.Duration     // how long after refusedAt the next step may be sent
 	read       int64             // the master's time when its record was read
 }
 
-// New returns a Monitor that uses c. It knows nothing until Run runs. Until the end of Run the masters are registered
-// with the pool as in use.
+// New returns a Monitor with configuration c. The state of the masters is unknown until Run is called. The masters are
+// registered with the pool as in use until Run returns.
 func New(settings Settings, c *quorum.Config) *Monitor {
 	closed := make(chan struct{})
 	m := &Monitor{
@@ -122,7 +121,7 @@ func (m *Monitor) Run() {
 	}
 }
 
-// Close ends Run, and calls that wait. It does not wait for Run.
+// Close ends Run and all waiting calls. It does not wait for Run.
 func (m *Monitor) Close() { m.close() }
 
 // enqueue makes Run call do.
@@ -136,7 +135,7 @@ func (m *Monitor) enqueue(do func()) {
 	}
 }
 
-// grow makes room for n masters. Another user of the pool may have added some of them.
+// grow extends facts and tracks to n masters, including masters of the pool that are not in the configuration.
 func (m *Monitor) grow(n int) {
 	for i := len(m.facts); i < n; i++ {
 		f := admission.Fact{}
@@ -154,20 +153,21 @@ func (m *Monitor) recordEvent(e transport.Event) {
 	f, t := &m.facts[e.Master], &m.tracks[e.Master]
 	if e.Err != nil {
 		if f.Up {
-			f.Lost = -max(0, m.settings.Clock.Now().Sub(m.looked)) // countOutages will add this time, in which it was up
+			// countOutages will add the time since looked, in which the master was up.
+			f.Lost = -max(0, m.settings.Clock.Now().Sub(m.looked))
 		}
 		f.Lose()
 		f.Err, t.session, t.inFlight, t.refusedAt = e.Err, 0, false, clock.Instant{}
 		return
 	}
 	fresh := e.Session != t.session
-	if fresh || e.Info.RTT <= m.config.Slowest { // a longer round trip included a suspension
+	if fresh || e.Info.RTT <= m.config.Slowest { // a longer round trip includes a suspension of this machine
 		m.settings.Clocks.Learn(e.Master, e.Info.Time, e.Info.Read, e.Info.RTT/2)
 	}
 	if fresh {
 		f.Lose()
 		f.Up, f.Lost, t.session, t.inFlight, t.refusedAt = true, 0, e.Session, false, clock.Instant{}
-		// Before this Locker was made, another Locker of the pool may have begun the quarantine that the moves require.
+		// Another Locker with the same pool may have begun the quarantine that the moves require before this one started.
 		//
 		//mutant:one-quarantine = e.Info.Moves > 0
 		f.Moved = !m.settings.Pool.Settled(e.Master, e.Info.Moves, string(m.settings.Prefix))
@@ -179,7 +179,7 @@ func (m *Monitor) recordEvent(e transport.Event) {
 	t.memory.See(f)
 }
 
-// decide makes the next move for each master, publishes a View, and returns when to decide again.
+// decide makes the next move for each master, publishes a View, and returns the time until the next call.
 func (m *Monitor) decide() time.Duration {
 	now, c, idle := m.settings.Clock.Now(), m.config, never
 	m.countOutages(now)
@@ -205,16 +205,16 @@ func (m *Monitor) decide() time.Duration {
 		return masters(c).Where(func(i int) bool { return next.Masters[i].Phase == p })
 	}
 	m.byHand.voted |= in(admission.Voting)
-	// Masters outside of the rule are only being admitted.
+	// The masters outside of the rule are being admitted for the next configuration, and do not vote yet.
 	next.Voting, next.Connecting = in(admission.Voting)&c.Rule.All(), in(admission.Connecting)&c.Rule.All()
-	// While no quorum votes, no client acquires locks, and so none would notice that a voting master has lost its record.
+	// While no quorum votes, no client acquires locks, so no vote would show that a voting master has lost its record.
 	//mutant:deployment-guard-time = false
 	if m.settings.Guard > 0 && !c.Rule.Won(next.Voting) {
 		for i := range next.Voting.All() {
 			idle = min(idle, m.makeMove(i, admission.Move{Look: admission.Look}, deployment, now))
 		}
 	}
-	for i := range next.Masters { // also those that have left the configuration: a lease may use them
+	for i := range next.Masters { // including masters that have left the configuration: a lease may use them
 		t, st := &m.tracks[i], &next.Masters[i]
 		st.Session, st.Incarnation, st.Read = t.session, t.memory.Incarnation, t.read
 		switch {
@@ -229,8 +229,8 @@ func (m *Monitor) decide() time.Duration {
 }
 
 // countOutages adds the time since its last call to the outages of the masters that are down. It adds at most twice
-// admission.Look, because a client that was frozen has not observed the masters, and its wall clock may have been set
-// forward.
+// admission.Look: a longer time means that this client was frozen and did not observe the masters, or that its wall
+// clock was set forward.
 func (m *Monitor) countOutages(now clock.Instant) {
 	//mutant:frozen-outage -> passed := now.Sub(m.looked)
 	passed := min(now.Sub(m.looked), 2*admission.Look)
@@ -242,29 +242,29 @@ func (m *Monitor) countOutages(now clock.Instant) {
 	}
 }
 
-// deployment returns the input for the decisions of package admission at this instant.
-func (m *Monitor) deployment(at clock.Instant) *admission.Deployment {
+// deployment returns the input for the decisions of package admission.
+func (m *Monitor) deployment(now clock.Instant) *admission.Deployment {
 	m.grow(m.config.Slots)
 	for i := range m.facts {
 		f := &m.facts[i]
-		f.Own, f.Off = m.settings.Clocks.Own(at, i), m.settings.Clocks.Off(i)
+		f.Own, f.Off = m.settings.Clocks.Own(now, i), m.settings.Clocks.Off(i)
 	}
-	now := quorum.Set(0)
-	if m.byHand.calls > 0 {
-		now = quorum.First(m.config.Slots) &^ m.byHand.voted // one that has voted may have granted locks, and lost them since
+	exempt := quorum.Set(0)
+	if m.byHand.calls > 0 { // a master that has voted may have granted locks and lost them since
+		exempt = quorum.First(m.config.Slots) &^ m.byHand.voted
 	}
 	agreed, stranger := false, false
 	if m.settings.Shard.Of > 0 {
 		agreed, stranger = m.settings.AgreedFunc()
 	}
 	return &admission.Deployment{
-		Config: m.config, Guard: m.settings.Guard, Observer: m.settings.Observer, Now: now,
+		Config: m.config, Guard: m.settings.Guard, Observer: m.settings.Observer, Now: exempt,
 		Shard: m.settings.Shard, Agreed: agreed, Stranger: stranger,
-		Facts: m.facts, Clocks: m.settings.Clocks.Read(at), Addr: m.settings.Pool.Addr,
+		Facts: m.facts, Clocks: m.settings.Clocks.Read(now), Addr: m.settings.Pool.Addr,
 	}
 }
 
-// publish makes next the current View, and notifies the observers if it differs from the last one.
+// publish makes next the current View. If it differs from the last one, publish wakes waiting calls and calls OnView.
 func (m *Monitor) publish(next *admission.View) {
 	last := m.view.Load()
 	differs := last.Config != next.Config || last.Named != next.Named || last.Begun != next.Begun ||
@@ -281,14 +281,14 @@ func (m *Monitor) publish(next *admission.View) {
 	}
 }
 
-// same reports whether a and b are equal, except for fields of which observers need no notification.
+// same reports whether a and b are equal, except for fields whose changes need no notification.
 func same(a, b admission.State) bool {
 	a.Err, b.Err, a.Read, b.Read, a.Off, b.Off = nil, nil, 0, 0, 0, 0
 	return a == b
 }
 
-// applyConfig makes c the configuration. Masters that are not in c are sent releases until the longest TTL has
-// expired.
+// applyConfig makes c the configuration. Masters that are not in c stay in use until the longest TTL has expired, since
+// releases may still have to be sent to them.
 func (m *Monitor) applyConfig(c *quorum.Config) {
 	left := m.config.Rule.All() &^ masters(c)
 	m.config = c
@@ -300,7 +300,7 @@ func (m *Monitor) applyConfig(c *quorum.Config) {
 	time.AfterFunc(longest, func() { m.enqueue(func() { m.release(left &^ masters(m.config)) }) })
 }
 
-// masters returns the masters of c, and the next masters that are being admitted.
+// masters returns the masters of c, including those that are being admitted for the next configuration.
 func masters(c *quorum.Config) quorum.Set { return c.Rule.All() | c.Follow.All() }
 
 // retain registers masters as in use with the pool.
@@ -311,8 +311,8 @@ func (m *Monitor) retain(set quorum.Set) {
 	m.retained |= set
 }
 
-// release notifies the pool that masters are no longer used here. The pool keeps the masters that the configuration
-// still contains, for the next Locker.
+// release drops the references to masters of the pool. The pool keeps the connections to masters of the present
+// configuration, for the next Locker.
 func (m *Monitor) release(set quorum.Set) {
 	for i := range (set & m.retained).All() {
 		m.settings.Pool.Release(i, !masters(m.config).Has(i))

@@ -9,10 +9,10 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/admission"
 )
 
-// never exceeds any wait between two evaluations.
+// never is longer than any wait between two calls of decide.
 const never = time.Hour
 
-// makeMove makes the move for master i if it is due, and returns the time after which to check again at the latest.
+// makeMove makes the move for master i if it is due, and returns the longest time until the next call.
 func (m *Monitor) makeMove(i int, move admission.Move, d *admission.Deployment, now clock.Instant) time.Duration {
 	for j := range move.Gather.All() {
 		if f, t := &m.facts[j], &m.tracks[j]; f.Up && !t.inFlight && t.pauseLeft(now) <= 0 {
@@ -38,9 +38,9 @@ func (m *Monitor) makeMove(i int, move admission.Move, d *admission.Deployment, 
 		step = scripts.AdmitRead
 	case step == "":
 		return never
-	case t.refusedAt != (clock.Instant{}): // another client may have been quicker: read the record before the next try
+	case t.refusedAt != (clock.Instant{}): // another client may have written: read the record before the next attempt
 		step = scripts.AdmitRead
-	case step == t.doneStep: // the step was done, and changed nothing
+	case step == t.doneStep: // the step has written the record, but is still needed: do not repeat it continuously
 		t.refusedAt, t.pause = now, admission.Look
 		return t.pause
 	}
@@ -49,7 +49,7 @@ func (m *Monitor) makeMove(i int, move admission.Move, d *admission.Deployment, 
 	return never
 }
 
-// pauseLeft returns how long no step is sent to a master that has refused the last step.
+// pauseLeft returns how long no step may be sent yet, because the last one was refused.
 func (t *track) pauseLeft(now clock.Instant) time.Duration {
 	if t.refusedAt == (clock.Instant{}) {
 		return 0
@@ -95,14 +95,14 @@ func (f receiver) Reply(_ int, value any, err error) { f(value, err) }
 func (m *Monitor) recordAnswer(i int, step scripts.AdmitStep, number uint64, adm *scripts.Admission, err error) {
 	f, t := &m.facts[i], &m.tracks[i]
 	t.inFlight, t.doneStep, t.refusedAt = false, "", clock.Instant{}
-	if err == nil && (step != scripts.AdmitRead || t.failedStep == scripts.AdmitRead) {
-		f.Err = nil // not after a read that follows a failed write: reading does not show that writing works
-	}
 	if err != nil {
 		f.Err, t.failedStep = err, step
 		t.refusedAt, t.pause = m.settings.Clock.Now(), admission.Look
 		t.memory.See(f)
 		return
+	}
+	if step != scripts.AdmitRead || t.failedStep == scripts.AdmitRead {
+		f.Err = nil // a read after a failed write keeps the error, since it does not show that writes work
 	}
 	t.read = adm.Time
 	f.Learn(adm.Record, number, m.sent)
@@ -124,8 +124,8 @@ func (m *Monitor) recordAnswer(i int, step scripts.AdmitStep, number uint64, adm
 	}
 }
 
-// decides reports whether a step decides again whether the master may vote. The other steps keep the decision in its
-// record, which may be from before the move of its hash slot.
+// decides reports whether a step makes a new decision whether the master may vote. The other steps keep the decision in
+// the record, which may be older than the move of the hash slot.
 func decides(step scripts.AdmitStep) bool {
 	return step == scripts.AdmitStart || step == scripts.AdmitReplace || step == scripts.AdmitNow
 }

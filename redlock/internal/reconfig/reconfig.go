@@ -13,11 +13,11 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/ballot"
 )
 
-// Seen is the deployment as seen by one client.
+// Seen is what one client knows about the deployment.
 type Seen struct {
 	Config  *quorum.Config    // the configuration in use
 	Masters []admission.State // indexed by the number in the pool
-	Carried bool              // each lease that this client extends is on a majority of the next masters
+	Carried bool              // whether each lease that this client extends is on a majority of the next masters
 }
 
 // A Step is the next step towards another configuration.
@@ -25,14 +25,14 @@ type Step uint8
 
 // Steps towards another configuration.
 const (
-	Stay    Step = iota // the client already uses it
+	Stay    Step = iota // none: the client already uses the configuration
 	Prepare             // admit the next masters, and call Next again
-	Carry               // extend the leases, so that the next masters have them, and call Next again
-	Adopt               // use it
+	Carry               // extend the leases on the next masters, and call Next again
+	Adopt               // use the configuration
 )
 
-// Next returns the next step of a client that is to use want. An error means that want is invalid; one that wraps
-// admission.ErrIncomplete means that the masters do not allow it yet.
+// Next returns the next step of a client towards the configuration want. An error that wraps admission.ErrIncomplete
+// means that the masters do not allow the step yet. Any other error means that the client must not use want.
 func Next(s Seen, want *quorum.Config) (Step, error) {
 	now := s.Config
 	if want.Same(now) {
@@ -48,7 +48,7 @@ func Next(s Seen, want *quorum.Config) (Step, error) {
 	switch {
 	case want.Rule.Joint() && !s.able(want).MajorityOf(want.Rule.Next):
 		return Prepare, nil
-	case want.Rule.Joint(), want.Epoch > now.Epoch+1: // a late client is granted nothing, so it has nothing to carry
+	case want.Rule.Joint(), want.Epoch > now.Epoch+1: // a late client is granted no locks, so it has none to carry
 		return Adopt, nil
 	//mutant:together = false
 	case !alone.MajorityOf(want.Rule.Old):
@@ -59,8 +59,7 @@ func Next(s Seen, want *quorum.Config) (Step, error) {
 	return Adopt, nil
 }
 
-// MayFollow returns an error if this client must not change to a configuration of this epoch, regardless of its
-// masters.
+// MayFollow returns an error if this client must not change to any configuration with this epoch.
 func MayFollow(s Seen, epoch int64) error {
 	now := s.Config.Epoch
 	switch {
@@ -68,8 +67,8 @@ func MayFollow(s Seen, epoch int64) error {
 		return fmt.Errorf("the masters have epoch %d already, later than %d", now, epoch)
 	case epoch > now+1 && !s.late():
 		return fmt.Errorf("from epoch %d to %d, a step is missing: this client has missed a change, and cannot see "+
-			"epoch %d on a majority of its masters; if they are stopped for good, restart it with the file", now, epoch,
-			epoch)
+			"epoch %d on a majority of its masters; if these masters are stopped for good, restart the client with the file",
+			now, epoch, epoch)
 	}
 	return nil
 }
@@ -91,13 +90,13 @@ func (s Seen) follows(want *quorum.Config) error {
 	return nil
 }
 
-// late reports whether the deployment has a later epoch than this client, which is granted no locks then.
+// late reports whether a majority of the old masters has a later epoch than this client, and grants it no locks.
 func (s Seen) late() bool {
 	old := s.Config.Rule.Old
 	return s.those(old, func(_ int, st *admission.State) bool { return st.Record.Epoch > s.Config.Epoch }).MajorityOf(old)
 }
 
-// able returns the masters in the next set of want that would vote for a client that uses want.
+// able returns the masters in the next set of want that would vote for a client with the configuration want.
 func (s Seen) able(want *quorum.Config) quorum.Set {
 	return s.those(want.Rule.Next, func(i int, st *admission.State) bool {
 		named := st.Record.Epoch < want.Epoch && !want.Rule.Old.Has(i) || names(st, want)
@@ -105,13 +104,13 @@ func (s Seen) able(want *quorum.Config) quorum.Set {
 	})
 }
 
-// mayActAlone returns the masters whose records allow the configuration of this epoch, with this list, to be final.
+// mayActAlone returns the masters in set whose records allow the masters in list to act alone at this epoch.
 func (s Seen) mayActAlone(set quorum.Set, epoch int64, list string) quorum.Set {
 	final := &quorum.Config{Epoch: epoch, Masters: list}
 	return s.those(set, func(_ int, st *admission.State) bool { return st.Record.Alone >= epoch && names(st, final) })
 }
 
-// names reports whether a record contains the configuration c, or the one before it, or a later epoch.
+// names reports whether a record contains the configuration c, the configuration before c, or any later epoch.
 func names(st *admission.State, c *quorum.Config) bool {
 	switch {
 	case st.Record.Epoch > c.Epoch:
@@ -124,20 +123,21 @@ func names(st *admission.State, c *quorum.Config) bool {
 	return st.Record.Masters == c.Masters
 }
 
-// those returns the masters of a set for which the function is returns true. It omits masters that are down.
-func (s Seen) those(set quorum.Set, is func(i int, st *admission.State) bool) quorum.Set {
+// those returns the masters in set that are not down and for which match returns true.
+func (s Seen) those(set quorum.Set, match func(i int, st *admission.State) bool) quorum.Set {
 	return set.Where(func(i int) bool {
-		return i < len(s.Masters) && s.Masters[i].Phase != admission.Down && is(i, &s.Masters[i])
+		return i < len(s.Masters) && s.Masters[i].Phase != admission.Down && match(i, &s.Masters[i])
 	})
 }
 
-// incomplete returns the error of a step for which too few masters of a set are ready.
+// incomplete returns the error for a step that too few masters in set are ready for.
 func incomplete(ready int, set quorum.Set) error {
 	return fmt.Errorf("%w: %d of %d masters are ready for it, %d are needed", admission.ErrIncomplete,
 		ready, set.Len(), quorum.Quorum(set.Len()))
 }
 
-// Look returns the progress of the change away from the old masters of an odd epoch, or to the masters of an even one.
+// Look returns the progress of a change. At an odd epoch, it is the change from the old masters to the next masters. At
+// an even epoch, it is the change that has led to the present masters.
 func Look(s Seen) (p private.Change) {
 	c := s.Config
 	target, epoch, list := c.Rule.Old, c.Epoch, c.Masters
@@ -163,10 +163,10 @@ func Look(s Seen) (p private.Change) {
 	return p
 }
 
-// needed returns how long a majority of the old masters must have had the epoch: until the last lock of the old set
-// alone has ended, and every ballot that a next master accepts is above all that the old masters have accepted. A
-// ballot is accepted within 15 s of a master's time on either side. A quarantine is treated like a TTL, because it is
-// never shorter than the longest TTL of a master that cannot be seen now.
+// needed returns how long a majority of the old masters must have had the epoch. By then the last lock of the old set
+// alone has ended, and every ballot that a next master accepts is above all ballots that the old masters have accepted.
+// Ballots are accepted up to skew.Window before and after a master's time. The result also covers every quarantine,
+// because a quarantine is never shorter than the longest TTL of a master whose record cannot be read now.
 func (s Seen) needed() (longest time.Duration) {
 	for i := range s.Config.Rule.All().All() {
 		longest = max(longest, s.Masters[i].Record.Longest, s.Masters[i].Record.Quarantine)
@@ -174,14 +174,14 @@ func (s Seen) needed() (longest time.Duration) {
 	return longest + 2*skew.Window
 }
 
-// A Writing holds numbers to write into the records of masters.
+// A Writing is a configuration to write into the records of masters.
 type Writing struct {
-	Rule   quorum.Rule    // the masters; a majority of each set must get them
-	Record scripts.Record // Masters, Next, Epoch and Alone
-	Voting bool           // a master in quarantine must not get them, and is not counted if it has them
+	Rule   quorum.Rule    // the masters whose records are written; a majority of each set must have the configuration
+	Record scripts.Record // only Masters, Next, Epoch and Alone are written
+	Voting bool           // whether masters in quarantine are neither written nor counted
 }
 
-// Raise returns the numbers that make the masters refuse clients with an earlier epoch.
+// Raise returns the writing that makes the masters refuse clients with an earlier epoch.
 func Raise(s Seen) ([]Writing, error) {
 	c := s.Config
 	if c.Epoch == 0 {
@@ -197,7 +197,7 @@ func Raise(s Seen) ([]Writing, error) {
 	return []Writing{w}, nil
 }
 
-// Finish returns the numbers that allow the next masters to act alone.
+// Finish returns the writing that allows the next masters to act alone.
 func Finish(s Seen) ([]Writing, error) {
 	c, p := s.Config, Look(s)
 	aborted := s.those(c.Rule.Old, func(_ int, st *admission.State) bool {
@@ -222,10 +222,10 @@ func Finish(s Seen) ([]Writing, error) {
 	return []Writing{w}, nil
 }
 
-// Abort returns two writings that make the old masters act alone again. The first prevents the next masters from
-// acting alone. It requires a majority of next masters that vote and have not been allowed to act alone, because a
-// master in quarantine may have forgotten that it was allowed, and that it granted a lock. The second writing must
-// follow the first.
+// Abort returns two writings, to be made in this order, that let the old masters act alone again. The first prevents
+// the next masters from acting alone. For the first, a majority of the next masters must vote and must not have been
+// allowed to act alone. A master in quarantine does not count, because it may have forgotten that it was allowed to
+// act alone, and that it granted a lock.
 func Abort(s Seen) (list []Writing, err error) {
 	c, p := s.Config, Look(s)
 	switch {
@@ -244,8 +244,9 @@ func Abort(s Seen) (list []Writing, err error) {
 	return list, nil
 }
 
-// May reports whether the numbers may be written to a master: a later epoch, or the same one with the same lists, but
-// never the old masters over a record that allows the next ones to act alone.
+// May reports whether w may be written to a master. The epoch of w must be later than that of the record, or be the
+// same with the same lists. The list of the old masters must not replace a record that allows the next masters to act
+// alone.
 func (w *Writing) May(st *admission.State) bool {
 	switch {
 	case st.Record.Epoch > w.Record.Epoch:
@@ -260,7 +261,7 @@ func record(c *quorum.Config) scripts.Record {
 	return scripts.Record{Masters: c.Masters, Next: c.Next, Epoch: c.Epoch}
 }
 
-// Has reports whether a master has the numbers, or larger ones.
+// Has reports whether the record of a master already contains w, or a later configuration.
 func (w *Writing) Has(st *admission.State) bool {
 	c := &quorum.Config{Epoch: w.Record.Epoch, Masters: w.Record.Masters, Next: w.Record.Next}
 	return st.Record.Epoch >= w.Record.Epoch && st.Record.Alone >= w.Record.Alone && names(st, c)

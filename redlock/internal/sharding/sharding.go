@@ -17,24 +17,24 @@ func Check(g scripts.Shard) error {
 	return nil
 }
 
-// Pick returns the number, from 1, of the shard of n to which name belongs. The result must never change, because
-// clients of two versions would otherwise look for one name in two shards.
+// Pick returns the number, from 1 to n, of the shard to which name belongs. The algorithm must never change. Otherwise
+// clients of two versions would look for the same name in different shards.
 func Pick(name string, n int) (shard int) {
 	hash := uint64(14695981039346656037) // FNV-1a
 	for i := range len(name) {
 		hash = (hash ^ uint64(name[i])) * 1099511628211
 	}
 	hash = mix(hash)
-	most := uint64(0)
+	largest := uint64(0)
 	for i := 1; i <= n; i++ {
-		if number := mix(hash + uint64(i)*0x9e3779b97f4a7c15); number >= most {
-			shard, most = i, number
+		if weight := mix(hash + uint64(i)*0x9e3779b97f4a7c15); weight >= largest {
+			shard, largest = i, weight
 		}
 	}
 	return shard
 }
 
-// mix applies the finalizer of SplitMix64: each bit of x changes half of the bits.
+// mix applies the finalizer of SplitMix64, in which each bit of x affects about half of the bits of the result.
 func mix(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb

@@ -1,2 +1,3 @@
-// Package testbed assembles the layers below leases for tests: masters in memory, a pool, a monitor, ballots, a sender.
+// Package testbed assembles the parts of a client below package lease for tests: masters in memory, a pool, a monitor,
+// ballots and a sender.
 package testbed

@@ -17,10 +17,10 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
-// Prefix is the prefix of the keys.
+// Prefix is the prefix of all keys on the masters.
 const Prefix = scripts.Prefix("redlock")
 
-// A Bed contains the parts of one client that are below leases. Make it inside a synctest bubble.
+// A Bed contains the parts of one client below package lease. It must be made inside a synctest bubble.
 type Bed struct {
 	Masters *memory.Masters
 	Pool    *transport.Transport
@@ -32,10 +32,10 @@ type Bed struct {
 	OnView func(last, next *admission.View)
 }
 
-// New makes a Bed over n masters that are admitted. The Bed is closed when the test ends.
+// New returns a Bed over n admitted masters, which is closed when the test ends.
 func New(t testing.TB, n int, opts ...pool.Option) *Bed {
 	t.Helper()
-	b := &Bed{Masters: memory.New(n), Clock: clock.Runtime()}
+	b := &Bed{Masters: memory.New(n), Clock: clock.Runtime(), OnView: func(_, _ *admission.View) {}}
 	made, err := b.Masters.Pool(append([]pool.Option{transport.WithClock(b.Clock)}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
@@ -53,11 +53,7 @@ func New(t testing.TB, n int, opts ...pool.Option) *Bed {
 	b.Monitor = monitor.New(monitor.Settings{
 		Pool: p, Clock: b.Clock, Clocks: b.Ballots.Clocks, Prefix: Prefix, Guard: 30 * time.Second,
 		Closed: errors.New("testbed: closed"),
-		OnView: func(last, next *admission.View) {
-			if b.OnView != nil {
-				b.OnView(last, next)
-			}
-		},
+		OnView: func(last, next *admission.View) { b.OnView(last, next) },
 	}, c)
 	b.Sender = &round.Sender{Pool: p, Clock: b.Clock, Doubt: b.Monitor.Doubt, Health: round.NewHealth(func(int) {})}
 	t.Cleanup(func() {
