@@ -49,8 +49,8 @@ const (
 	stepRights    = "grant the missing rights: `ACL SETUSER %s %s`"
 	stepRenamed   = "remove rename-command of %s from the server's configuration"
 	stepConfig    = "grant the right to read it: `ACL SETUSER %s +config|get`"
-	stepDecide    = "decide from the parameters of the service: without appendonly yes, appendfsync always and " +
-		"no-appendfsync-on-rewrite no the restart guard is needed"
+	stepDecide    = "decide from the parameters of the service: the restart guard is needed unless they are appendonly " +
+		"yes, appendfsync always and no-appendfsync-on-rewrite no"
 	stepDatabases = "decide on one database, and configure it in all clients; a record that no client uses is deleted " +
 		"by `SELECT %d` and `DEL %s`"
 

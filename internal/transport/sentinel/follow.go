@@ -11,12 +11,13 @@ import (
 	"github.com/redlock-go/redlock/internal/transport/wire"
 )
 
-// Period is the interval at which the sentinels are queried again, and each subscription to them is tested with PING: a
-// connection to a vanished server would otherwise stay open for hours.
+// Period is the interval at which Follow queries the sentinels, and tests each subscription connection with PING:
+// without PING, a connection to a vanished server would stay open for hours.
 const Period = 10 * time.Second
 
-// Follow calls take with each place that Find returns: now, every [Period], and whenever a sentinel announces a
-// failover, until ctx ends. It subscribes to all sentinels, because one that is partitioned away announces nothing.
+// Follow calls take with each place that Find returns, until ctx ends. It calls Find immediately, every [Period], and
+// when a sentinel announces a failover. Follow subscribes to all sentinels, because a sentinel that is isolated by a
+// partition announces nothing.
 func (f *Finder) Follow(ctx context.Context, take func(Place)) {
 	var hub feed.Hub
 	var wg sync.WaitGroup
@@ -44,9 +45,9 @@ func (f *Finder) Follow(ctx context.Context, take func(Place)) {
 	}
 }
 
-// announcements wakes Follow for each failover of the master that a sentinel announces.
+// announcements wakes Follow when a sentinel announces a failover of the master.
 type announcements struct {
-	name string
+	name string // the name of the master
 	news chan<- struct{}
 }
 
