@@ -15,8 +15,8 @@ import (
 )
 
 // A failover describes a master that may be replaced by one of its replicas. A partition may isolate such a master
-// together with some clients: the master keeps serving these clients while a replica is promoted for the others, and
-// both servers grant locks. So the master may vote only if it stops granting locks before a replica is promoted. To
+// together with some clients: the master keeps serving these clients while a replica is promoted for the other clients,
+// and both servers grant locks. So the master may vote only if it stops granting locks before a replica is promoted. To
 // stop in time, it must refuse writes unless all its replicas have been in contact recently.
 type failover struct {
 	twoHold bool // whether AllowTwoHolders is set

@@ -58,7 +58,7 @@ func (i Info) Identity() string {
 	return i.RunID + "/" + i.ReplID2 + "/" + strconv.FormatInt(i.SecondOffset, 10)
 }
 
-// freedFrom reports whether the server has freed its replication backlog since it reported last.
+// freedFrom reports whether the server has freed its replication backlog since last was read.
 func (i Info) freedFrom(last Info) bool {
 	return i.RunID == last.RunID && i.ReplID2 == noID && i.SecondOffset == -1 && last.ReplID2 != noID
 }

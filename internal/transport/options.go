@@ -33,7 +33,7 @@ type Config struct {
 	wire.Target
 	credentials   wire.CredentialsFunc
 	fixedLogin    bool // whether the options being applied include WithCredentials
-	providedLogin bool // whether they include WithCredentialsProvider
+	providedLogin bool // whether the options being applied include WithCredentialsProvider
 	timeout       time.Duration
 	heartbeat     time.Duration
 	redial        wire.Pauses
@@ -54,8 +54,8 @@ func defaults() Config {
 	}
 }
 
-// apply applies opts. If they set credentials of one kind, fixed or from a provider, these replace credentials of the
-// other kind from an earlier call.
+// apply applies opts. If opts contain credentials of one kind, fixed or from a provider, credentials of the other kind
+// from an earlier call are dropped.
 func (cfg *Config) apply(opts []Option) error {
 	cfg.fixedLogin, cfg.providedLogin = false, false
 	for _, o := range opts {
