@@ -133,12 +133,8 @@ func (s *session) send(digest string, leader *session) {
 	asked := s.m.cfg.clock.Now()
 	s.beating, s.sent, s.leader = true, asked, leader
 	if s.m.cfg.failover != nil {
-		s.stop.age++
-		settings := s.stop.age >= settingsEvery
-		if settings {
-			s.stop.age = 0
-		}
-		s.ask(s.stop.questions(s.m.cfg.tag, settings, digest != ""))
+		s.stop.age = (s.stop.age + 1) % settingsEvery
+		s.ask(s.stop.questions(s.m.cfg.tag, s.stop.age == 0, digest != ""))
 	}
 	call := heartbeat.Call(s.m.cfg.failover != nil)
 	if tag := s.m.cfg.tag; tag != "" {

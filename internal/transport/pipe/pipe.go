@@ -117,14 +117,12 @@ func (p *Pipe) add(r request) bool {
 	p.mu.Lock()
 	dead := p.end.dead
 	if !dead {
-		p.addLocked(r)
+		p.queue = append(p.queue, r)
 	}
 	p.mu.Unlock()
 	p.wake.Signal()
 	return !dead
 }
-
-func (p *Pipe) addLocked(r request) { p.queue = append(p.queue, r) }
 
 // Run reads and writes until the connection or ctx ends. The calling goroutine becomes the reader. age is the time
 // since the last heartbeat. Run returns the operation that failed and the cause, and leaves requests without a reply to

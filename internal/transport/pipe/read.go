@@ -108,7 +108,7 @@ func (p *Pipe) retryWithText(r *request, reply redis.Error) bool {
 	}
 	if resend {
 		r.eval = true
-		p.addLocked(*r) // even if the connection has ended: Drain then answers the request
+		p.queue = append(p.queue, *r) // even if the connection has ended: Drain then answers the request
 	}
 	p.mu.Unlock()
 	p.wake.Signal()
