@@ -75,7 +75,7 @@ func AllowEviction() Option { return transport.AllowEviction() }
 
 // AllowTwoHolders admits a master behind Sentinel or in a cluster that keeps accepting writes without its replicas. If
 // a partition isolates such a master together with some clients, a replica is promoted for the other clients, and a
-// lock may have two holders. Without this option such a master has no vote. In a URL, the option is written
+// lock may have two holders. Without this option, the master has no vote. In a URL, the option is written
 // allow=two-holders. A Locker logs a warning if the option is set.
 func AllowTwoHolders() Option { return transport.AllowTwoHolders() }
 

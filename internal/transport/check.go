@@ -186,10 +186,10 @@ var durableSettings = [][2]string{{"appendonly", "yes"}, {"appendfsync", "always
 // questions returns INFO and the commands that read the remaining facts. The probes of rights for subscriptions must
 // come last.
 func (f *facts) questions(cfg *Config, opts *CheckOptions) (list []wire.Question) {
-	ask := func(op string, take func(reply any, refused redis.Error), command ...string) {
+	ask := func(op string, handleFunc func(reply any, refused redis.Error), command ...string) {
 		list = append(list, wire.Question{Op: op, Command: command, TakeFunc: func(reply any) error {
 			refused, _ := reply.(redis.Error)
-			take(reply, refused)
+			handleFunc(reply, refused)
 			return nil
 		}})
 	}

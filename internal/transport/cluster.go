@@ -109,7 +109,7 @@ func owner(ctx context.Context, nodes []wire.Target, tag string) (addr string, e
 	var causes []string
 	for _, a := range wire.Poll(ctx, nodes, 1, func(ctx context.Context, t *wire.Target) (string, error) {
 		addr := t.Addr
-		take := func(reply any) error {
+		findOwner := func(reply any) error {
 			refusal, _ := reply.(redis.Error)
 			if moved := movedTo(refusal, t.Addr); moved != "" {
 				addr = moved
@@ -117,7 +117,7 @@ func owner(ctx context.Context, nodes []wire.Target, tag string) (addr string, e
 			}
 			return wire.Refusal(reply)
 		}
-		err := t.Query(ctx, wire.Question{Op: "find slot", Command: []string{"EXISTS", tag}, TakeFunc: take})
+		err := t.Query(ctx, wire.Question{Op: "find slot", Command: []string{"EXISTS", tag}, TakeFunc: findOwner})
 		return addr, err
 	}) {
 		if a.Err == nil {

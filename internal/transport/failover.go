@@ -53,16 +53,16 @@ const slack = 2 * time.Second
 // the promotion: the sentinels or nodes may have had other settings at that time.
 const longestLag = 10 * time.Second
 
-// longestTimeout is the largest allowed [WithTimeout]. A master that is frozen while a replica is promoted resumes with
-// the commands that it received in the meantime. A client sends the last of these commands at most a heartbeat and a
-// timeout after the last reply of the master (see stale). At that time, the promoted replica must still allow for locks
-// of the old master, which it does for longestLag + slack (see Info.Late).
+// longestTimeout is the largest timeout allowed in [WithTimeout]. A master that is frozen while a replica is promoted
+// resumes with the commands that it received in the meantime. A client sends the last of these commands at most a
+// heartbeat and a timeout after the last reply of the master (see stale). At that time, the promoted replica must still
+// allow for locks of the old master, which it does for longestLag + slack (see Info.Late).
 const longestTimeout = longestLag + slack - DefaultHeartbeat
 
 const stoppingSettings = "min-replicas-*"
 
-// take reads the reply to CONFIG GET min-replicas-*.
-func (s *stopping) take(settings map[string]string, err error) {
+// readSettings reads the reply to CONFIG GET min-replicas-*.
+func (s *stopping) readSettings(settings map[string]string, err error) {
 	s.replicas = int(number(settings["min-replicas-to-write"]))
 	s.lag = time.Duration(number(settings["min-replicas-max-lag"])) * time.Second
 	if err == nil && len(settings) < 2 {
@@ -163,7 +163,7 @@ const settingsEvery = 4
 // state of the bucket's slot.
 func (s *stopping) questions(tag string, settings, nodes bool) (list []wire.Question) {
 	if settings {
-		list = append(list, configGet(stoppingSettings, s.take))
+		list = append(list, configGet(stoppingSettings, s.readSettings))
 	}
 	if tag != "" && nodes {
 		list = append(list, s.slotQuestions(tag)...)
@@ -177,9 +177,9 @@ func (s *stopping) questions(tag string, settings, nodes bool) (list []wire.Ques
 }
 
 // configGet returns a question that reads the settings that match pattern.
-func configGet(pattern string, take func(settings map[string]string, err error)) wire.Question {
+func configGet(pattern string, readFunc func(settings map[string]string, err error)) wire.Question {
 	return wire.Question{Op: "config get", Command: []string{"CONFIG", "GET", pattern}, TakeFunc: func(reply any) error {
-		take(redis.StringMap(reply, nil))
+		readFunc(redis.StringMap(reply, nil))
 		return nil
 	}}
 }

@@ -115,8 +115,8 @@ func (l *pendingList) stop() {
 	l.due = nil
 }
 
-// next returns the next release of the pass, with at most leasesPerCall leases. If no release is left or the window is
-// full, ok is false.
+// next returns the next release of the pass, with at most leasesPerCall of its leases. If no release is left or the
+// window is full, ok is false.
 func (l *pendingList) next() (p PendingRelease, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

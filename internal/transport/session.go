@@ -148,17 +148,17 @@ func (s *session) send(digest string, leader *session) {
 		if digest != "" {
 			s.digest = digest
 		}
-		s.take(asked, reply, s.readHeartbeat, digest != "")
+		s.handleReply(asked, reply, s.readHeartbeat, digest != "")
 	})
 }
 
-// queue queues a command of a heartbeat. If the command is answered, takeFunc is called with beats.mu held.
-func (s *session) queue(c *frame.Call, takeFunc func(reply any)) {
+// queue queues a command of a heartbeat. If the command is answered, handleFunc is called with beats.mu held.
+func (s *session) queue(c *frame.Call, handleFunc func(reply any)) {
 	s.pipe.Queue(c, func(reply any, ended error) {
 		if ended == nil {
 			s.m.beats.mu.Lock()
 			defer s.m.beats.mu.Unlock()
-			takeFunc(reply)
+			handleFunc(reply)
 		}
 	})
 }
@@ -180,13 +180,13 @@ func (s *session) sendInFull() {
 	if tag := s.m.cfg.tag; tag != "" {
 		s.ask(s.stop.slotQuestions(tag))
 	}
-	s.queue(frame.Command("heartbeat", "INFO"), func(reply any) { s.take(asked, reply, s.m.cfg.readInfo, true) })
+	s.queue(frame.Command("heartbeat", "INFO"), func(reply any) { s.handleReply(asked, reply, s.m.cfg.readInfo, true) })
 }
 
-// take processes the reply to a heartbeat that s sent at asked, for all sessions with the server. nodes reports whether
-// CLUSTER NODES was read together with the heartbeat. If CLUSTER NODES was not read, and the digest of the cluster node
-// has changed, take sends another heartbeat together with CLUSTER NODES.
-func (s *session) take(
+// handleReply processes the reply to a heartbeat that s sent at asked, for all sessions with the server. nodes reports
+// whether CLUSTER NODES was read together with the heartbeat. If CLUSTER NODES was not read, and the digest of the
+// cluster node has changed, handleReply sends another heartbeat together with CLUSTER NODES.
+func (s *session) handleReply(
 	asked clock.Instant, reply any, readFunc func(clock.Instant, any) (Info, map[string]string, error), nodes bool,
 ) {
 	info, fields, err := readFunc(asked, reply)

@@ -173,7 +173,7 @@ func (t *Transport) Settled(i int, moves uint64, prefix string) bool {
 }
 
 // AddPending adds a pending release for master i. If the master has a pending release of the same Name, the two are
-// merged: the result has the leases of both and the larger ballot. The next connection sends the release before Send
+// merged: the result has all leases of the two and the larger ballot. The next connection sends the release before Send
 // may use that connection. The release is sent again on each heartbeat until the master replies with anything but a
 // transient error (see [Transient]).
 //
