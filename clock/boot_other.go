@@ -2,4 +2,4 @@
 
 package clock
 
-func readBoot() (int64, bool) { return 0, false }
+func readBoot() (now int64, ok bool) { return 0, false }

@@ -9,34 +9,34 @@ import (
 // precision bounds the error of the boot clock. It is less than the drift that a lock allows for.
 const precision = int64(100 * time.Microsecond)
 
-// unmeasured is how much longer a suspension may last than Linux measures. If no other clock runs during a
-// suspension, Linux uses a clock that shows whole seconds (timekeeping_suspend in kernel/time/timekeeping.c: "each
-// can add ~1 second drift error"). Both the boot clock and the wall clock are then behind by the rest.
+// unmeasured bounds how much longer a suspension may last than Linux measures. If no other clock runs during a
+// suspension, Linux measures it by a clock that shows whole seconds (timekeeping_suspend in kernel/time/timekeeping.c:
+// "each can add ~1 second drift error"). The boot clock and the wall clock are then both behind by up to a second.
 const unmeasured = int64(time.Second)
 
-// A system reads the clocks of this machine. The boot clock needs a system call, which costs more than all other
-// computations for a lock; the other clocks do not. So a system stores the suspended time, which is the boot clock
-// minus the monotonic clock, and reads the boot clock again only if the wall clock has moved against the monotonic
-// clock: after a suspension, Linux sets the boot clock and the wall clock forward by the same time, in one step
-// (__timekeeping_inject_sleeptime in kernel/time/timekeeping.c). A suspension is missed only if the wall clock is
-// also set back by the length of the suspension, to within precision, before the next reading.
+// A system reads the clocks of this machine. Reading the boot clock needs a system call, which costs more than all
+// other computations for a lock; reading the other clocks does not. So a system stores the suspended time, which is the
+// boot clock minus the monotonic clock, and reads the boot clock again only if the wall clock has moved against the
+// monotonic clock: after a suspension, Linux sets the boot clock and the wall clock forward by the same time, in one
+// step (__timekeeping_inject_sleeptime in kernel/time/timekeeping.c). A system misses a suspension only if, before the
+// next reading, the wall clock is set back by the length of the suspension, to within precision.
 //
-// For each suspension a system adds unmeasured to the wall clock, so that a lock ends too early rather than too late.
-// It does not add unmeasured to the boot clock, because minimum holds and ballots use that clock, and for them too
-// much time is as wrong as too little.
+// For each suspension, a system adds unmeasured to the wall clock, so that a lock ends too early rather than too late.
+// The boot clock stays unchanged, because minimum holds and ballots use it, and for these too much time is as wrong as
+// too little.
 type system struct {
 	read func() (monotonic, wall int64) // without a system call
-	boot func() (int64, bool)           // the result is false if there is no boot clock
+	boot func() (now int64, ok bool)    // ok is false if there is no boot clock
 
 	suspended atomic.Int64 // never decreases
 	unsure    atomic.Int64 // the sum of unmeasured for all suspensions since the first reading
-	skew      atomic.Int64 // wall clock minus monotonic clock when suspended was last read; 0: never read
-	mu        sync.Mutex   // held while a goroutine reads the boot clock
+	skew      atomic.Int64 // wall clock minus monotonic clock at the last update of suspended; 0 before the first
+	mu        sync.Mutex   // held during updateSuspended
 }
 
 var machine = system{read: goTime(), boot: readBoot}
 
-// goTime returns a function that reads both clocks of [time.Now]. The monotonic readings begin with 1.
+// goTime returns a function that reads both clocks of [time.Now]. The first monotonic reading is at least 1.
 func goTime() func() (monotonic, wall int64) {
 	origin := time.Now()
 	return func() (int64, int64) {
@@ -60,8 +60,8 @@ func (s *system) hasMoved(skew int64) bool {
 	return moved > precision || moved < -precision
 }
 
-// updateSuspended reads the boot clock between two readings of the monotonic clock. If these two differ by more than
-// precision, because this thread was preempted, it tries again.
+// updateSuspended reads the boot clock between two readings of the monotonic clock. If these two readings differ by
+// more than precision, because the thread was preempted, updateSuspended tries again.
 func (s *system) updateSuspended() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,12 +75,12 @@ func (s *system) updateSuspended() {
 		if ok {
 			s.recordSuspended(boot - before)
 		}
-		s.skew.Store(wall - before) // stored last: a goroutine that reads it also reads the suspended time
+		s.skew.Store(wall - before) // stored last: a goroutine that loads the new skew also loads the new suspended time
 		return
 	}
 }
 
-// recordSuspended records total, by which the boot clock is ahead of the monotonic clock. The caller must hold s.mu.
+// recordSuspended records that the boot clock is ahead of the monotonic clock by total. The caller must hold s.mu.
 func (s *system) recordSuspended(total int64) {
 	last := s.suspended.Load()
 	s.suspended.Store(max(last, total))

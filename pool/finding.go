@@ -8,7 +8,7 @@ type Severity uint8
 // Severities, from the least to the most severe.
 const (
 	Notice  Severity = iota // worth knowing; nothing is in danger now
-	Warning                 // degraded, or one further event away from danger
+	Warning                 // degraded, or one more event would endanger locks
 	Failure                 // the master has no vote, or locks on it are in danger
 )
 

@@ -9,8 +9,8 @@ import (
 	"github.com/redlock-go/redlock/internal/transport"
 )
 
-// WithTLSConfig sets the TLS configuration for masters with rediss:// or valkeys:// URLs. Without this option, the
-// system's roots are trusted. [New] fails if the option is given and no master uses TLS, because connections would
+// WithTLSConfig sets the TLS configuration for masters with rediss:// or valkeys:// URLs. By default, the certificate
+// authorities of the system are trusted. If no master uses TLS, [New] refuses the option, because connections would
 // silently be unencrypted.
 func WithTLSConfig(t *tls.Config) Option { return transport.WithTLSConfig(t) }
 
@@ -23,15 +23,15 @@ func WithCredentials(user, password string) Option { return transport.WithCreden
 // after the server has accepted the connection. A master has two connections (see the package comment), and a cluster
 // has one more for each node in its URL, to look up the owner of a bucket. A connection that is up keeps its login.
 //
-// The context of f ends with the dial ([WithDialTimeout]). Calls for different masters, and for the nodes of a cluster,
-// may overlap. If f fails, panics, returns no password or does not return in time, the dial fails, the master is down
-// with that reason, and f is called again after a pause ([WithRedial]); other masters are not affected. A call that
-// ignores the end of its context keeps its master down until it returns.
+// The context of f ends when the attempt to connect ends, at the latest after [WithDialTimeout]. Calls for different
+// masters, and for the nodes of a cluster, may overlap. If f fails, panics, returns no password or does not return in
+// time, the attempt fails, and the master is down with that reason. After a pause ([WithRedial]), f is called again.
+// Other masters are not affected. A call that ignores the end of its context keeps its master down until it returns.
 //
-// The error of the master contains the text of the error that f returns, without the credentials and queries of URLs
-// and without the password, but does not wrap that error. The text must not contain any other secret. [New] fails if
-// [WithCredentials] is given as well. Credentials in a URL take precedence, and so do the options of one master over
-// those of all. Sentinels use [WithSentinelCredentials].
+// The error of the master contains the text of the error that f returns, but does not wrap that error. Credentials and
+// queries of URLs, and the password, are removed from the text; it must not contain any other secret. [New] fails if
+// [WithCredentials] is given as well. Credentials in a URL take precedence, as do the options of one master over those
+// of all masters. Sentinels use [WithSentinelCredentials].
 func WithCredentialsProvider(f func(ctx context.Context) (user, password string, err error)) Option {
 	return transport.WithCredentialsProvider(f)
 }
@@ -45,18 +45,18 @@ func WithDialer(f func(ctx context.Context, network, addr string) (net.Conn, err
 	return transport.WithDialer(f)
 }
 
-// WithTimeout bounds the silence of a master: if it sends nothing for d while a written request waits for its reply,
-// the master is considered down, and the connection is made again. The time for which a request waits in the pool's
+// WithTimeout bounds the silence of a master: if the master sends nothing for d while a written request awaits its
+// reply, the master is considered down, and the pool connects again. The time for which a request waits in the pool's
 // queue is not included. The default is 500 ms. The timeout should be small compared with the TTL of the locks. For a
-// master behind Sentinel or a cluster, more than 9 s are refused.
+// master behind Sentinel or in a cluster, a timeout above 9 s is refused.
 func WithTimeout(d time.Duration) Option { return transport.WithTimeout(d) }
 
-// WithDialTimeout bounds the time to make a connection, from dialling to the end of the handshake. The default is 1
-// s.
+// WithDialTimeout bounds the time to make a connection, from dialling to the end of the handshake. The default is one
+// second.
 func WithDialTimeout(d time.Duration) Option { return transport.WithDialTimeout(d) }
 
 // WithHeartbeat sets how often a connection checks the identity and the fitness of its master. The default is 3 s,
-// which is also the maximum for a master behind Sentinel or a cluster.
+// which is also the maximum for a master behind Sentinel or in a cluster.
 func WithHeartbeat(d time.Duration) Option { return transport.WithHeartbeat(d) }
 
 // WithRedial sets the pause between attempts to connect. The pause doubles from minimum to maximum, and each pause is
@@ -65,18 +65,18 @@ func WithHeartbeat(d time.Duration) Option { return transport.WithHeartbeat(d) }
 func WithRedial(minimum, maximum time.Duration) Option { return transport.WithRedial(minimum, maximum) }
 
 // WithQueueLimit sets how many requests of one master may be queued or in flight. Calls beyond this limit fail
-// immediately. Acquires may use only half of the limit, so that there is room for extensions and releases. The
-// default is 32768.
+// immediately. Acquires may use only half of the limit, so that extensions and releases have the rest. The default is
+// 32768.
 func WithQueueLimit(n int) Option { return transport.WithQueueLimit(n) }
 
-// AllowEviction admits masters whose eviction policy can drop locks. A lock may then have a second holder without
-// notice.
+// AllowEviction admits masters whose eviction policy can drop locks. If a lock is evicted, a second client can acquire
+// it unnoticed.
 func AllowEviction() Option { return transport.AllowEviction() }
 
-// AllowTwoHolders admits a master behind Sentinel, or a cluster, that keeps accepting writes without its replicas.
-// While such a master is partitioned away together with some clients, a replica is promoted for the other clients,
-// and a lock may have two holders. Without this option such a master has no vote. In a URL, the option is written
-// allow=two-holders. A Locker logs a warning if it is set.
+// AllowTwoHolders admits a master behind Sentinel or in a cluster that keeps accepting writes without its replicas. If
+// a partition isolates such a master together with some clients, a replica is promoted for the other clients, and a
+// lock may have two holders. Without this option, the master has no vote. In a URL, the option is written
+// allow=two-holders. A Locker logs a warning if the option is set.
 func AllowTwoHolders() Option { return transport.AllowTwoHolders() }
 
 // WithSentinelCredentials logs in to the sentinels, with a password and, unless user is empty, as that ACL user. The
@@ -87,6 +87,6 @@ func WithSentinelCredentials(user, password string) Option {
 }
 
 // WithSentinelTLS sets the TLS configuration for the sentinels of masters with rediss+sentinel:// or
-// valkeys+sentinel:// URLs. Without this option, the system's roots are trusted. [WithTLSConfig] applies only to the
-// masters.
+// valkeys+sentinel:// URLs. By default, the certificate authorities of the system are trusted. [WithTLSConfig] applies
+// only to the masters.
 func WithSentinelTLS(t *tls.Config) Option { return transport.WithSentinelTLS(t) }

@@ -243,7 +243,7 @@ func serverAdvice() []adviceCase {
 			u, _ := url.Parse(e.urls[1])
 			e.urls[1] = "redis+cluster://" + u.Host + "?buckets=2"
 		}},
-		{name: "named as a cluster", about: "cluster", what: "it is no cluster node", apply: plainURL,
+		{name: "named as a cluster", about: "cluster", what: "it is not a cluster node", apply: plainURL,
 			spoil: func(e *adviceEnv) { e.urls[1] = "redis+cluster://" + e.master.Addr() + "?buckets=2" }},
 		{name: "eviction", about: "eviction", what: "volatile-lru",
 			spoil: setting("maxmemory", "100mb", "maxmemory-policy", "volatile-lru")},

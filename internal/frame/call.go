@@ -10,8 +10,8 @@ type Script struct {
 	Name string // for errors and traces
 	SHA  string // of Text
 	Text string
-	// Once reports that a call must not be sent again, behind later calls, if the master does not know the script
-	// (NOSCRIPT).
+	// Once reports whether a call that the master has answered with NOSCRIPT, because it does not know the script, must
+	// not be sent again behind later calls.
 	Once bool
 }
 
@@ -19,10 +19,10 @@ type Script struct {
 // changed after its words have been added.
 type Call struct {
 	Script *Script
-	body   []byte // the words after the SHA-1 of the script, as bulk strings, without the stamp
-	words  int    // number of words in body
-	split  int    // offset of the stamp in body; 0 for none
-	room   [320]byte
+	body   []byte    // the words after the SHA-1 or the text of the script, as bulk strings, without the stamp
+	words  int       // number of words in body
+	split  int       // offset of the stamp in body; 0 if the call has no stamp
+	room   [320]byte // the memory of body, unless the words are longer
 }
 
 // New returns a call of s with its keys. The caller then adds the arguments.
@@ -62,17 +62,18 @@ func (c *Call) Number(n int64) {
 	c.body = appendBulk(c.body, strconv.AppendInt(room[:0], n, 10))
 }
 
-// Digits appends a number with at least sixteen digits; the scripts compare such numbers as text.
+// Digits appends a number with at least sixteen digits, so that scripts can compare such numbers as text.
 func (c *Call) Digits(n int64) {
 	var room [20]byte
 	c.words++
 	c.body = appendBulk(c.body, AppendDigits(room[:0], n))
 }
 
-// Stamp marks the place for the stamp of the admission record that the connection expects.
+// Stamp marks the place in the call for the stamp of the master's admission record.
 func (c *Call) Stamp() { c.split = len(c.body) }
 
-// digits is the number of digits of AppendDigits: enough for microseconds until the year 2286.
+// digits is the minimum number of digits that AppendDigits writes: enough for microseconds since 1970 until the year
+// 2286.
 const digits = 16
 
 func appendBulk[T string | []byte](b []byte, s T) []byte {
@@ -91,7 +92,7 @@ func AppendDigits(b []byte, n int64) []byte {
 	return append(b, d...)
 }
 
-// Append appends the command for one master to b, with the stamp of its admission record. If asText is set, the
+// Append appends the command for one master to b, with the stamp of its admission record. If asText is true, the
 // command contains the text of the script instead of its SHA-1.
 func (c *Call) Append(b []byte, stamp string, asText bool) []byte {
 	n := c.words
@@ -123,7 +124,7 @@ func (c *Call) Words(stamp string, asText bool) []string {
 	return words
 }
 
-// Next splits off the words of the first of several commands that this package has encoded.
+// Next returns the words of the first of several commands encoded by this package, and the remaining commands.
 func Next(commands []byte) (words []string, rest []byte) {
 	cutNumber := func() int {
 		var digits []byte

@@ -10,18 +10,18 @@ import (
 	"github.com/redlock-go/redlock/internal/frame"
 )
 
-// replyFields are the words of the reply, as INFO names them.
+// replyFields lists the INFO fields whose values are the first words of the reply, in order.
 var replyFields = []string{"run_id", "master_replid2", "second_repl_offset", "role", "connected_slaves",
 	"maxmemory", "maxmemory_policy", "server_time_usec"}
 
-// noField replaces a field that the server does not report.
+// noField is the value of a field that the server does not report, and of the digest in a call if none is known.
 const noField = "?"
 
 //go:embed heartbeat.lua
 var text string
 
-// Script is the script. Its SHA is a constant, because computing SHA-1 panics where FIPS 140 forbids it.
-var Script = &frame.Script{Name: "heartbeat", SHA: "749c37ea0d821fe642cf280ecc3aa282df17eb94", Text: text}
+// Script is the heartbeat script. The SHA is a constant, because computing SHA-1 panics if FIPS 140 forbids it.
+var Script = &frame.Script{Name: "heartbeat", SHA: "7f330f35a1986f7e2cd634136119e5605aaa5ae4", Text: text}
 
 var (
 	call             = frame.New(Script)
@@ -32,16 +32,17 @@ var (
 // slots, or the number of its replicas change.
 const Digest = "digest"
 
-// Unchanged is the value of each field of the identity if the digest equals the digest in the call.
+// Unchanged is the value of run_id, master_replid2 and second_repl_offset if the digest in the reply equals that in the
+// call.
 const Unchanged = "="
 
 // ClusterCall returns the call of a heartbeat to the node that owns the slot of tag. The reply contains the field
-// [Digest] and the state of each replica. digest is that of the last reply, or "".
+// [Digest] and the state of each replica. digest is the digest in the last reply, or "".
 func ClusterCall(tag, digest string) *frame.Call {
 	return frame.New(Script, tag).With(cmp.Or(digest, noField))
 }
 
-// Call returns the call of a heartbeat. If replicas is set, the reply contains the state of each replica.
+// Call returns the call of a heartbeat. If replicas is true, the reply contains the state of each replica.
 func Call(replicas bool) *frame.Call {
 	if replicas {
 		return callWithReplicas
@@ -49,8 +50,8 @@ func Call(replicas bool) *frame.Call {
 	return call
 }
 
-// Decode decodes the reply to a heartbeat. It returns the fields in the form of INFO, and Digest. The fields of
-// replicas contain only "state" and "lag".
+// Decode decodes the reply to a heartbeat. It returns the fields as INFO reports them, and [Digest]. The fields of
+// replicas, such as "slave0", contain only "state" and "lag".
 func Decode(text string) (map[string]string, error) {
 	words := strings.Fields(text)
 	if len(words) < len(replyFields) {

@@ -1,14 +1,15 @@
--- Returns the fields of INFO that a heartbeat checks: 130 bytes instead of 6 000. Writes nothing.
+-- Returns the fields of INFO that a heartbeat checks, in 130 bytes instead of 6 000.
 --
--- KEYS  1 in a cluster: the tag of the bucket, so that a node that does not own its slot refuses the script
--- ARGV  1 for a master that one of its replicas may replace, whose states are then in the reply: in a cluster the last
---         digest, otherwise any word
+-- KEYS  1 in a cluster only: the hash tag of the bucket. A node that does not own the tag's slot refuses the script.
+-- ARGV  1 only for a master that a replica may replace: in a cluster the digest in the last reply, else any word
 -- Reply a string of words: run_id, master_replid2, second_repl_offset, role, connected_slaves, maxmemory,
---       maxmemory_policy, server_time_usec; in a cluster a digest of the first three, of the slots of this node, with
---       those on the move, and of the number of its replicas; with ARGV 1 also the state and the lag of each replica,
---       "online,1". A field that the server does not report is "?". With an unchanged digest, the first three are "=".
+--       maxmemory_policy, server_time_usec, and then
+--       - in a cluster, a digest of the first three words, of the slots of this node, with marks for slots that are
+--         being moved, and of the number of replicas. If the digest equals ARGV 1, the first three words are "=".
+--       - with ARGV 1, the state and the lag of each replica, such as "online,1".
+--       A field that the server does not report is "?".
 --
--- Safe to repeat: it only reads.
+-- Safe to repeat: the script only reads.
 local server, replication, memory =
   redis.call('INFO', 'server'), redis.call('INFO', 'replication'), redis.call('INFO', 'memory')
 local function field(section, name)

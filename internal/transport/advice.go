@@ -15,20 +15,20 @@ import (
 	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
-// deniedCommand matches the reply to a script that ran a command without the right to it. It finds the user, if the
-// reply names the user, and the command.
+// deniedCommand matches the reply to a script that ran a command without the right to it. Its submatches are the user,
+// if the reply contains one, and the command.
 var deniedCommand = regexp.MustCompile(
 	`(?:[Uu]ser (\S+) has|user has) no permissions to run the '([a-zA-Z|]+)' command`)
 
-// deniedLine matches that reply of Redis before 7.2, which contains the line number in the script but not the
-// command. commandCall finds the commands in that line.
+// deniedLine matches the same reply of a Redis before 7.2, which contains the SHA-1 of the script and the number of the
+// line but not the command. commandCall finds the commands in a line of a script.
 var (
 	deniedLine  = regexp.MustCompile(`can't run this command.*script: ([0-9a-f]{40}), on @user_script:([0-9]+)`)
 	commandCall = regexp.MustCompile(`call\('([A-Z]+)'`)
 )
 
-// denied returns the user, if text names one, and the commands in the denied line of a script: the user lacks the
-// right to at least one of them.
+// denied returns the user, if text contains one, and the commands that may have been denied: the command in text, or
+// all commands in the line of the script that failed.
 func denied(text string, scripts []*frame.Script) (user string, commands []string) {
 	if m := deniedCommand.FindStringSubmatch(text); m != nil {
 		return m[1], []string{strings.ToLower(m[2])}
@@ -48,8 +48,8 @@ func denied(text string, scripts []*frame.Script) (user string, commands []strin
 	return "", commands
 }
 
-// advice returns the topic of the failure and the advice for it, which is "" if the cause suggests none. Error texts
-// and findings of [Transport.Check] contain the same advice. user is the name that the client logs in with.
+// advice returns the topic of the failure and the step that fixes it, or "" if the cause suggests no step. Error texts
+// and findings of [Transport.Check] contain the same step. user is the name that the client logs in with.
 func (e *Error) advice(user string) (about, do string) {
 	op, err := e.Op, e.Err
 	text := err.Error()

@@ -6,27 +6,28 @@ import (
 	"time"
 )
 
-// beats shares one heartbeat among all sessions with the same server. In a cluster the Transport of each bucket has a
-// session with the node, and all sessions of an idle client together should not cost the node more than a single
-// session.
+// beats makes the sessions with one server share heartbeats. In a cluster, the Transport of each bucket has its own
+// session with the node that owns the bucket. All sessions of an idle client with a node should together cost the node
+// no more than one session.
 //
-// A heartbeat shows that the server is still the same, is fit, and answers. This is true for all sessions, because
-// the server process at the other end of a connection does not change. But a heartbeat does not show that the
-// connection of another session still works. So the sessions send in turn, and one of them, the leader, decides when.
-// Each connection is then used regularly, and a broken one is replaced.
+// A heartbeat shows that the server is still the same, is fit, and answers. The result is valid for all sessions with
+// the server, because a connection always leads to the same server process. However, a heartbeat of one session does
+// not show that the connections of the other sessions still work. So the sessions send heartbeats in turn, and one
+// session, the leader, decides when to send. Each connection is then used regularly, and a broken connection is
+// noticed.
 type beats struct {
 	mu       sync.Mutex // held while heartbeats are sent or judged; held before watchers.mu and Pipe.mu
 	sessions []*session // the open sessions
 }
 
-// leave removes a session. When leave has returned, no heartbeat of another session is judged for s. If s has not
-// finished a heartbeat that a leader decided to send, another session sends it again, because otherwise the leader
-// would get no heartbeat for two intervals.
+// leave removes a session. After leave has returned, s judges no heartbeat of another session. If another session has
+// decided that s sends a heartbeat, and the reply is outstanding, the next session sends a heartbeat instead: the
+// deciding session would otherwise get none for two intervals.
 func (b *beats) leave(s *session) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	leader := s.leader
-	s.leader = nil // do not keep another ended session in memory
+	s.leader = nil // so that an ended leader can be freed
 	b.sessions = slices.DeleteFunc(b.sessions, func(other *session) bool { return other == s })
 	//mutant:heartbeat-of-ended 2= false
 	if s.beating && leader != nil && leader != s && leader.open() && leader.lastInfo.Load().Steady() < s.sent.Steady() {
@@ -34,8 +35,9 @@ func (b *beats) leave(s *session) {
 	}
 }
 
-// covered returns how long s need not decide to send a heartbeat. A heartbeat led by another session is enough for
-// one interval, and the next one may take a quarter of the timeout to arrive. The caller must hold beats.mu.
+// covered returns for how long s need not decide to send a heartbeat. If another session decided to send the last
+// heartbeat, s waits for one interval, plus a quarter of the timeout in which the reply to the next heartbeat may
+// arrive. The caller must hold beats.mu.
 func (s *session) covered() time.Duration {
 	if !s.byOther {
 		return 0
@@ -45,8 +47,8 @@ func (s *session) covered() time.Duration {
 	return cfg.heartbeat + cfg.timeout/4 - s.age()
 }
 
-// next returns the session whose turn it is to send a heartbeat for s: of the sessions whose heartbeats are also
-// valid for s, the one that has not sent a heartbeat for the longest time. The caller must hold b.mu.
+// next returns the session whose turn it is to send a heartbeat for s: among s and the sessions whose heartbeats are
+// valid for s, the session whose last heartbeat is the oldest. The caller must hold b.mu.
 func (b *beats) next(s *session) *session {
 	next := s
 	if !s.open() { // the heartbeats of other sessions are not judged for s
@@ -62,8 +64,9 @@ func (b *beats) next(s *session) *session {
 	return next
 }
 
-// spread lets the other sessions with the server judge a heartbeat of s. In a cluster, a session sends its own
-// heartbeat if the node has changed since that session last read CLUSTER NODES. The caller must hold b.mu.
+// spread passes a heartbeat of s to the other sessions with the server, which judge it. In a cluster, a session sends
+// its own heartbeat instead if the node has changed since that session last read CLUSTER NODES. The caller must hold
+// b.mu.
 func (b *beats) spread(s *session, h heard) {
 	for _, other := range b.sessions {
 		switch {

@@ -22,7 +22,7 @@ type Severity uint8
 // Severities, from the least to the most severe.
 const (
 	Notice  Severity = iota // worth knowing; nothing is in danger now
-	Warning                 // degraded, or one further event away from danger
+	Warning                 // degraded, or one more event would endanger locks
 	Failure                 // the master has no vote, or locks on it are in danger
 )
 
@@ -51,8 +51,8 @@ type CheckOptions struct {
 	Key       string  // a key with the prefix that no lock uses
 	Record    string  // the key of the admission record
 	Rights    []Right // on the keys and channels of the prefix; those for subscriptions come last
-	Unguarded bool    // the restart guard is off, so masters must never lose data
-	Admitted  bool    // a majority of the masters votes, so their list is right
+	Unguarded bool    // whether the restart guard is off; masters must then never lose data
+	Admitted  bool    // whether a majority of the masters votes; the list of masters is then correct
 	// Durable names the masters, as [Transport.Addr] does, that must persist every write before they reply: they are
 	// checked for appendonly yes, appendfsync always and no-appendfsync-on-rewrite no.
 	Durable []string
@@ -113,20 +113,22 @@ type facts struct {
 	findings []Finding
 }
 
-// permissions lists what the user of a master may not do.
+// permissions lists the rights that the user of a master lacks.
 type permissions struct {
-	lacking        []Right  // the rights that the user lacks
-	grants         []string // rules of ACL SETUSER that grant the lacking rights and revoke none
-	noEval, noLoad bool     // the user has no right to EVAL, to SCRIPT LOAD
-	renamed        []string // commands that the server does not know
+	lacking []Right  // the rights that the user lacks
+	grants  []string // rules of ACL SETUSER that grant the lacking rights and revoke none
+	noEval  bool     // whether the user may not run EVAL
+	noLoad  bool     // whether the user may not run SCRIPT LOAD
+	renamed []string // commands that the server does not know
 }
 
-// storage says whether a master retains its data.
+// storage describes whether a master retains its data.
 type storage struct {
-	durable         bool     // listed in CheckOptions.Durable
-	wrong, durables []string // wrong settings on which a client relies, and the steps
-	noConfig        bool     // the server has no CONFIG
-	denied          string   // why the settings cannot be read
+	durable  bool     // whether CheckOptions.Durable contains the master
+	wrong    []string // settings that must be changed so that the master retains its data
+	fixes    []string // the steps that change the settings in wrong
+	noConfig bool     // whether the server has no CONFIG
+	denied   string   // why the settings cannot be read; "" if they can
 }
 
 // examine reads the facts of m: first the identity of the server, then everything else in one round trip.
@@ -173,7 +175,7 @@ func (f *facts) otherDatabases(c *wire.Conn, opts *CheckOptions) {
 		})
 	}
 	if _, err := c.Ask(list); err != nil {
-		f.databases = nil // the other questions were answered
+		f.databases = nil // not an error: the other facts are known
 	}
 	slices.Sort(f.databases)
 }
@@ -184,10 +186,10 @@ var durableSettings = [][2]string{{"appendonly", "yes"}, {"appendfsync", "always
 // questions returns INFO and the commands that read the remaining facts. The probes of rights for subscriptions must
 // come last.
 func (f *facts) questions(cfg *Config, opts *CheckOptions) (list []wire.Question) {
-	ask := func(op string, take func(reply any, refused redis.Error), command ...string) {
+	ask := func(op string, handleFunc func(reply any, refused redis.Error), command ...string) {
 		list = append(list, wire.Question{Op: op, Command: command, TakeFunc: func(reply any) error {
 			refused, _ := reply.(redis.Error)
-			take(reply, refused)
+			handleFunc(reply, refused)
 			return nil
 		}})
 	}
@@ -217,7 +219,7 @@ func (f *facts) questions(cfg *Config, opts *CheckOptions) (list []wire.Question
 			case s[1]:
 			default:
 				f.wrong = append(f.wrong, fmt.Sprintf("%s is %s, not %s", s[0], value, s[1]))
-				f.durables = append(f.durables, f.set(s[0], s[1]))
+				f.fixes = append(f.fixes, f.set(s[0], s[1]))
 			}
 		}, "CONFIG", "GET", s[0])
 	}
@@ -227,8 +229,8 @@ func (f *facts) questions(cfg *Config, opts *CheckOptions) (list []wire.Question
 	return list
 }
 
-// probed records the result of the command that tests a right. refused is the error reply to the command, or "" if
-// there was none; its text tells whether the user lacks the right.
+// probed records the result of the command that tests a right. refused is the error reply to the command, whose text
+// shows whether the user lacks the right, or "" if the command succeeded.
 func (f *facts) probed(right Right, refused redis.Error, prefix string) {
 	text := strings.ToLower(string(refused))
 	switch {

@@ -42,7 +42,7 @@ func (f *facts) judge(opts *CheckOptions) {
 	if len(f.databases) > 0 {
 		f.find(Warning, "databases",
 			fmt.Sprintf("other databases also have an admission record with the prefix %q: %v", opts.Prefix, f.databases),
-			"clients that use different databases can hold a lock of the same name at once",
+			"clients that use different databases can hold a lock of the same name simultaneously",
 			fmt.Sprintf(stepDatabases, f.databases[0], opts.Record))
 	}
 }
@@ -58,7 +58,7 @@ func (f *facts) connection() {
 	f.find(Failure, about, strings.TrimPrefix(f.failed.withoutAdvice(), "pool: "+f.name+": "), noVote, do)
 }
 
-// state checks the role and the activity of the server.
+// state reports why the server is unfit, and whether it has failed to write a snapshot or its append-only file.
 func (f *facts) state(opts *CheckOptions) {
 	for _, u := range f.info.unfit(f.cfg) {
 		switch u.About {
@@ -90,7 +90,7 @@ func (f *facts) set(name, value string) string {
 	return fmt.Sprintf(stepSet, name, value)
 }
 
-// eviction warns of a policy that does not keep the master from voting.
+// eviction reports an eviction policy that endangers locks although the master may vote.
 func (f *facts) eviction() {
 	policy, limit := f.info.Policy, f.info.MaxMemory
 	switch {
@@ -129,7 +129,7 @@ func (f *facts) version() {
 	}
 }
 
-// memory warns before the memory limit is reached, because every acquire fails when it is reached.
+// memory warns before the memory limit is reached, because acquires then fail.
 func (f *facts) memory() {
 	used, limit := number(f.text["used_memory"]), f.info.MaxMemory
 	if limit > 0 && used >= limit/10*9 && fault.Code(f.write) != "OOM" {
@@ -169,7 +169,7 @@ func (f *facts) replicas(opts *CheckOptions) {
 // writes reports why a write was refused: acquires are refused as well.
 func (f *facts) writes() {
 	code := fault.Code(f.write)
-	if f.write == "" || code == "NOPERM" || f.info.Role != "master" || f.info.Loading { // other rules report these
+	if f.write == "" || code == "NOPERM" || f.info.Role != "master" || f.info.Loading { // reported by other rules
 		return
 	}
 	do := stepMessage
@@ -246,10 +246,10 @@ func (f *facts) persistence() {
 	}
 	why := "the restart guard is off"
 	if f.durable {
-		why = "it is declared durable, so it votes at once after a restart"
+		why = "it is declared durable, so it votes immediately after a restart"
 	}
 	f.find(Failure, "persistence", strings.Join(f.wrong, "; ")+"; and "+why,
-		"a restart loses held locks, and a second client may acquire them", strings.Join(f.durables, "; "))
+		"a restart loses held locks, and a second client may acquire them", strings.Join(f.fixes, "; "))
 }
 
 // compare checks master i against the others: whether it is the same server as one of them, and its clock.

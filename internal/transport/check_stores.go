@@ -22,12 +22,13 @@ func (f *facts) failsOver(rule promotion) {
 		f.find(Warning, "failover", what+"; two holders are allowed (AllowTwoHolders)",
 			"while a partition isolates it with some clients, a lock may have two holders", do)
 	default:
-		f.find(Failure, "failover", what, "when partitioned away, it would grant locks that the promoted replica grants "+
-			"too, so "+noVote+"; allow=two-holders in its URL accepts that", do)
+		f.find(Failure, "failover", what, "in a partition it would keep granting locks while the promoted replica grants "+
+			"them to other clients; "+noVote+"; allow=two-holders in its URL accepts that", do)
 	}
 }
 
-// sentinels checks the answers of the sentinels, and returns the rule by which they promote a replica.
+// sentinels checks the answers of the sentinels, and returns the rule by which a replica is promoted. In a cluster, it
+// returns the rule that the node reported. If no rule is known, ok is false.
 func (f *facts) sentinels() (rule promotion, ok bool) {
 	if f.cfg.tag != "" {
 		return f.stop.rule, true
@@ -61,7 +62,7 @@ func (f *facts) sentinels() (rule promotion, ok bool) {
 	return promotion{best.Replicas, best.DownAfter}, true
 }
 
-// behind warns of replicas that are not in sync, or have been silent for long.
+// behind warns of replicas that are not in sync, or have been silent for more than 2 s.
 func (f *facts) behind() {
 	for i := range f.info.Replicas {
 		lag, ok := lagOf(f.text, i)

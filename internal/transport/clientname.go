@@ -11,7 +11,7 @@ import (
 	"github.com/redlock-go/redlock/internal/transport/wire"
 )
 
-// library is the name of this library for CLIENT SETINFO, and of a client that has no other name.
+// library is the name of this library for CLIENT SETINFO, and the default name of a client.
 const library = "redlock"
 
 // epochMark separates the label and the epoch in the name of a connection, as in web-1/17;epoch=0.
@@ -62,10 +62,10 @@ var libraryVersion = sync.OnceValue(func() string {
 	return ""
 })
 
-// introduce returns the introduction for the handshake, or nothing if a *redis.Pool makes the connection, since the
-// dial function of that pool may set a name. The introduction must not begin the handshake, because its replies are
-// ignored: a server that refuses a connection, for example because it has too many, says so in the reply to the first
-// command.
+// introduce returns the introduction for the handshake. It returns nothing if a *redis.Pool makes the connection, since
+// the dial function of that pool may set a name. The introduction must not come first in the handshake: a server that
+// refuses a connection, for example because it has too many, reports the reason in its first reply, and the replies to
+// the introduction are ignored.
 func (s *session) introduce() (list []wire.Question) {
 	if s.m.cfg.Foreign != nil {
 		return nil
@@ -77,7 +77,7 @@ func (s *session) introduce() (list []wire.Question) {
 	return list
 }
 
-// rename sends the name of the client if it has changed since s sent it.
+// rename sends the client name if the name has changed since s last sent it.
 func (s *session) rename() {
 	t := s.m.transport
 	t.changeMu.Lock()

@@ -11,15 +11,15 @@ import (
 	"github.com/redlock-go/redlock/internal/transport/wire"
 )
 
-// A Client is a connection of this library to a master: the label of the client, and the epoch of its configuration.
+// A Client is another client that is connected to a master: its label, and the epoch of its configuration.
 type Client struct {
 	Label string
 	Epoch int64
 }
 
-// Clients returns the clients that are connected to each master, except this one, indexed by the name of the master.
-// It omits clients that connect with a *redis.Pool or lack the right to CLIENT SETNAME. A master that does not answer
-// within the dial timeout, or whose user may not run CLIENT LIST, is absent.
+// Clients returns the clients that are connected to each master, except this one, indexed by the name of the master. It
+// omits clients that connect with a *redis.Pool or lack the right to CLIENT SETNAME. A master that does not answer
+// within the dial timeout, or whose user may not run CLIENT LIST, is absent from the result.
 func (t *Transport) Clients(ctx context.Context) map[string][]Client {
 	all := map[string][]Client{}
 	var mu sync.Mutex
@@ -47,9 +47,8 @@ func (t *Transport) Clients(ctx context.Context) map[string][]Client {
 	return all
 }
 
-// clientsOf returns the clients in the reply to CLIENT LIST, except own. It omits connections that are used for
-// messages, because their names may contain an old epoch; each such client also has another connection, which is
-// listed.
+// clientsOf returns the clients in the reply to CLIENT LIST, except own. It omits subscription connections, because
+// their names may contain an old epoch. The connection for calls of the same client is listed.
 func clientsOf(text, own string) []Client {
 	list := []Client{}
 	for line := range strings.Lines(text) {

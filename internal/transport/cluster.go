@@ -20,10 +20,10 @@ const MaxBuckets = 300
 
 // A Bucket identifies the bucket of a cluster that a Transport serves. The zero Bucket is for a Transport without a
 // cluster.
-type Bucket struct{ Number, Of int } // Number is counted from 1
+type Bucket struct{ Number, Of int } // Number is from 1 to Of
 
-// Tag returns the hash tag that follows the prefix in the bucket's keys, such as "{17}", which puts all of them into
-// one hash slot. It is "" for the zero Bucket.
+// Tag returns the hash tag of the bucket, such as "{17}". The tag follows the prefix in every key of the bucket, so
+// that all these keys are in one hash slot. For the zero Bucket, Tag returns "".
 func (b Bucket) Tag() string {
 	if b.Of == 0 {
 		return ""
@@ -41,40 +41,40 @@ func (m Master) Buckets() int { return m.buckets }
 // cluster is one master: the node that owns the bucket's hash slot. Masters that are not clusters are in every
 // Transport, with one connection for each.
 func OpenBuckets(urls []string, opts ...Option) ([]*Transport, error) {
-	masters, of := make([]Master, len(urls)), 0
+	masters, buckets := make([]Master, len(urls)), 0
 	for i, u := range urls {
 		m := URL(u)
 		if masters[i] = m; m.buckets == 0 || m.err != nil {
 			continue
 		}
-		if of != 0 && of != m.buckets {
-			return nil, fault.Invalid("one cluster has %d buckets, another %d: the counts must be equal", of, m.buckets)
+		if buckets != 0 && buckets != m.buckets {
+			return nil, fault.Invalid("one cluster has %d buckets, another %d: the counts must be equal", buckets, m.buckets)
 		}
-		of = m.buckets
+		buckets = m.buckets
 	}
-	if of == 0 {
+	if buckets == 0 {
 		if _, _, err := settings(masters, opts); err != nil {
 			return nil, err
 		}
 		return nil, fault.Invalid("no master is a cluster: use a URL such as redis+cluster://host:port?buckets=64, or Open")
 	}
-	pools, shared := make([]*Transport, of), new(beats)
+	pools, shared := make([]*Transport, buckets), new(beats)
 	for i := range pools {
 		list := slices.Clone(masters)
 		for j := range list {
 			if list[j].buckets > 0 {
 				list[j].bucket = i + 1
-				list[j].Name += Bucket{i + 1, of}.Tag()
+				list[j].Name += Bucket{i + 1, buckets}.Tag()
 			}
 		}
 		p, err := build(list, shared, opts)
 		if err != nil {
-			for _, before := range pools[:i] {
-				_ = before.Close() // nothing has been sent yet
+			for _, opened := range pools[:i] {
+				_ = opened.Close() // nothing has been sent yet
 			}
 			return nil, err
 		}
-		p.bucket = Bucket{i + 1, of}
+		p.bucket = Bucket{i + 1, buckets}
 		pools[i] = p
 	}
 	return pools, nil
@@ -84,7 +84,7 @@ func OpenBuckets(urls []string, opts ...Option) ([]*Transport, error) {
 func (m *Master) parseCluster(path, buckets, hosts string, form urlForm) (err error) {
 	m.buckets, err = strconv.Atoi(buckets)
 	if err != nil || m.buckets < 1 || m.buckets > MaxBuckets || strings.TrimPrefix(path, "/") != "" {
-		return fmt.Errorf("the number of buckets, from 1 to %d, is missing: it is %s", MaxBuckets, form.text)
+		return fmt.Errorf("the number of buckets, from 1 to %d, is missing; the form is %s", MaxBuckets, form.text)
 	}
 	return m.parseHosts(hosts, "6379")
 }
@@ -109,7 +109,7 @@ func owner(ctx context.Context, nodes []wire.Target, tag string) (addr string, e
 	var causes []string
 	for _, a := range wire.Poll(ctx, nodes, 1, func(ctx context.Context, t *wire.Target) (string, error) {
 		addr := t.Addr
-		take := func(reply any) error {
+		findOwner := func(reply any) error {
 			refusal, _ := reply.(redis.Error)
 			if moved := movedTo(refusal, t.Addr); moved != "" {
 				addr = moved
@@ -117,7 +117,7 @@ func owner(ctx context.Context, nodes []wire.Target, tag string) (addr string, e
 			}
 			return wire.Refusal(reply)
 		}
-		err := t.Query(ctx, wire.Question{Op: "find slot", Command: []string{"EXISTS", tag}, TakeFunc: take})
+		err := t.Query(ctx, wire.Question{Op: "find slot", Command: []string{"EXISTS", tag}, TakeFunc: findOwner})
 		return addr, err
 	}) {
 		if a.Err == nil {
@@ -129,8 +129,8 @@ func owner(ctx context.Context, nodes []wire.Target, tag string) (addr string, e
 		strings.Join(causes, "; "))
 }
 
-// movedTo returns the address in a MOVED reply, and "" for any other reply. If a node does not know the host of the
-// owner, it omits the host, and the client must use the host that it has asked.
+// movedTo returns the address in a MOVED reply, and "" for any other reply. A node that does not know the host of the
+// owner omits the host. The client must then use the host of asked, the address of that node.
 func movedTo(reply redis.Error, asked string) string {
 	words := strings.Fields(string(reply))
 	if len(words) != 3 || words[0] != "MOVED" {
@@ -165,8 +165,8 @@ func (s *stopping) slotQuestions(tag string) []wire.Question {
 	}
 }
 
-// errMoving is the reason why a bucket does not vote while its slot is being moved: the locks in the slot migrate one
-// by one.
+// errMoving is the reason why a master has no vote in a bucket whose slot is being moved: the locks in the slot migrate
+// one by one.
 var errMoving = errors.New("its hash slot is being migrated: lock keys leave it one by one")
 
 // leaving reports whether err means that the slot is being moved, or has moved. The locks in the slot may then be
@@ -176,7 +176,7 @@ func leaving(err error) bool {
 		fault.IsCode(err, "MOVED") || fault.IsCode(err, "ASK") || fault.IsCode(err, "TRYAGAIN")
 }
 
-// readNodes parses the reply of CLUSTER NODES. It returns how many replicas the queried node has, connected or not,
+// readNodes parses the reply of CLUSTER NODES. It returns the number of replicas of the queried node, connected or not,
 // and whether the slot is being moved from or to that node.
 func readNodes(text string, slot int) (replicas int, moving bool, err error) {
 	self := ""

@@ -21,17 +21,18 @@ var (
 	ErrConnecting = fault.ErrConnecting // the first attempt to connect has not ended yet
 	ErrRefused    = fault.ErrRefused    // the server answers, but is not fit to hold locks
 	ErrTimeout    = fault.ErrTimeout    // any timeout: dialling, handshake, an overdue reply, a blocked write
-	ErrQueueFull  = fault.ErrQueueFull  // the master already has as many requests waiting as WithQueueLimit allows
-	ErrSession    = fault.ErrSession    // the call was stamped for a session other than the present one
+	ErrQueueFull  = fault.ErrQueueFull  // the queue of the master is full; see [WithQueueLimit]
+	ErrSession    = fault.ErrSession    // the session of the master is not that of the stamp
 )
 
 // Error reports why one master did not reply, or the error with which it replied. Its text never contains
 // credentials.
 type Error struct {
 	Addr string // names the master as [Transport.Addr] does
-	// Op is the name of the script, if the error is about one call. Otherwise it is the step that failed: "connect",
-	// "credentials", "auth", "select", "info", "script load", "config get", "client" while connecting; "read", "write",
-	// "watchdog", "heartbeat", "close" of a connection that was up; "send".
+	// Op is the name of the script, if the error is about one call. Otherwise Op is the step that failed. While
+	// connecting: "connect", "credentials", "auth", "select", "info", "find slot", "cluster nodes", "script load",
+	// "config get", "client". On a connection that was up: "read", "write", "watchdog", "heartbeat", "failover", "close".
+	// In Send: "send".
 	Op  string
 	Err error // the cause: a redis.Error if the master replied with an error
 	// User is the name that the client logs in with; "" if it is not known.
@@ -59,7 +60,7 @@ func (e *Error) withoutAdvice() string {
 		said = text // the rest is for the authors of the script
 	}
 	said = strings.Replace(said, "dial tcp "+e.Addr+": connect: ", "", 1) // the text begins with the address
-	// In these cases the server may be up, because the cause is a setting of the server or of this client.
+	// Do not say that the master is down if the cause is a setting of the server or of this client.
 	switch {
 	case e.Op == "auth", e.Op == "credentials", e.Op == "select", errors.Is(e.Err, ErrRefused),
 		fault.IsCode(e.Err, "NOAUTH"):
@@ -75,8 +76,8 @@ func (e *Error) withoutAdvice() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// answerOf returns the error that a master answered to the call itself. An error reply that ended the connection is
-// not an answer to the call, and is deeper in the chain.
+// answerOf returns the error reply of a master to the call itself. An error reply that ended the connection is deeper
+// in the chain, and does not count.
 func answerOf(err error) (reply redis.Error, ok bool) {
 	if err == nil {
 		return "", false

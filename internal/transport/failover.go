@@ -14,25 +14,24 @@ import (
 	"github.com/redlock-go/redlock/internal/transport/wire"
 )
 
-// A failover describes a master that may be replaced by one of its replicas. If such a master is partitioned away
-// together with some clients, it keeps serving them while a replica is promoted for the others, and both grant locks.
-// So the master may vote only if it stops granting locks before a replica is promoted, that is, if it refuses writes
-// unless all its replicas have been in contact recently.
+// A failover describes a master that may be replaced by one of its replicas. A partition may isolate such a master
+// together with some clients: the master keeps serving these clients while a replica is promoted for the other clients,
+// and both servers grant locks. So the master may vote only if it stops granting locks before a replica is promoted. To
+// stop in time, it must refuse writes unless all its replicas have been in contact recently.
 type failover struct {
-	twoHold bool // an operator has accepted that two clients may hold a lock; see AllowTwoHolders
-	// finder queries the sentinels of the master, and rule is the promotion rule that they last reported, or nil if it
-	// is not yet known. finder is nil in a cluster, where the node itself reports the rule, and replies with MOVED if
-	// the slot has moved.
+	twoHold bool // whether AllowTwoHolders is set
+	// finder queries the sentinels of the master. It is nil in a cluster, where the node reports the promotion rule, and
+	// replies with MOVED if the slot has moved.
 	finder *sentinel.Finder
-	rule   atomic.Pointer[promotion]
+	rule   atomic.Pointer[promotion] // reported last by the sentinels; nil if they have not reported a rule
 }
 
-// found stores the rule that sentinels have reported.
+// found stores the promotion rule that the sentinels have reported.
 func (f *failover) found(p sentinel.Place) { f.rule.Store(&promotion{p.Replicas, p.DownAfter}) }
 
 // A promotion describes when a replica is promoted.
 type promotion struct {
-	replicas int           // known replicas, connected or not
+	replicas int           // number of known replicas, connected or not
 	after    time.Duration // how long the master must be silent
 }
 
@@ -42,28 +41,28 @@ type stopping struct {
 	lag      time.Duration // min-replicas-max-lag
 	err      error         // why the settings cannot be read
 	rule     promotion     // reported by a node of a cluster
-	age      int           // heartbeats since these settings were read
+	age      int           // number of heartbeats since the settings were read
 }
 
-// slack is how much later than min-replicas-max-lag a master may stop, because it measures the lag in whole seconds
-// and checks it once a second.
+// slack is the longest time for which a master accepts writes after min-replicas-max-lag has passed: it measures the
+// lag in whole seconds and checks the lag once a second.
 const slack = 2 * time.Second
 
-// longestLag is the largest allowed min-replicas-max-lag, and Redis's default. It is fixed because no client knows
-// the settings that a replaced server had, or how long that server was silent before it was replaced: the nodes or
-// sentinels may have had other settings then.
+// longestLag is the largest allowed min-replicas-max-lag, and the default of Redis. It is a constant, because a client
+// of the promoted replica cannot know the settings of the replaced server, nor how long that server was silent before
+// the promotion: the sentinels or nodes may have had other settings at that time.
 const longestLag = 10 * time.Second
 
-// longestTimeout is the largest allowed [WithTimeout]. A master that is frozen while a replica is promoted executes
-// the commands it was sent meanwhile as soon as it continues. The last of these commands is sent at most a heartbeat
-// and a timeout after the master was last heard from (see stale). The promoted replica must still allow for locks of
-// the old master at that time; it does so for longestLag + slack (see Info.Late).
+// longestTimeout is the largest timeout allowed in [WithTimeout]. A master that is frozen while a replica is promoted
+// resumes with the commands that it received in the meantime. A client sends the last of these commands at most a
+// heartbeat and a timeout after the last reply of the master (see stale). At that time, the promoted replica must still
+// allow for locks of the old master, which it does for longestLag + slack (see Info.Late).
 const longestTimeout = longestLag + slack - DefaultHeartbeat
 
 const stoppingSettings = "min-replicas-*"
 
-// take reads the reply to CONFIG GET min-replicas-*.
-func (s *stopping) take(settings map[string]string, err error) {
+// readSettings reads the reply to CONFIG GET min-replicas-*.
+func (s *stopping) readSettings(settings map[string]string, err error) {
 	s.replicas = int(number(settings["min-replicas-to-write"]))
 	s.lag = time.Duration(number(settings["min-replicas-max-lag"])) * time.Second
 	if err == nil && len(settings) < 2 {
@@ -72,8 +71,8 @@ func (s *stopping) take(settings map[string]string, err error) {
 	s.err = err
 }
 
-// danger returns why a lock may have two holders while the master is partitioned away, and the step that prevents it.
-// It returns "" if a lock cannot have two holders.
+// danger returns why a lock may have two holders while a partition isolates the master, and the step that prevents
+// this. Both are "" if a lock cannot have two holders.
 func (s *stopping) danger(rule promotion, i *Info, user string) (what, do string) {
 	replicas := max(rule.replicas, i.Replicas, 1)
 	longest := min(longestLag, (rule.after - slack).Truncate(time.Second))
@@ -99,20 +98,21 @@ func (s *stopping) danger(rule promotion, i *Info, user string) (what, do string
 	return "", ""
 }
 
-// alone returns an error if the master may be partitioned away now, because such a master accepts writes until it
-// notices.
+// alone returns an error if a partition may be isolating the master from its replicas now. An isolated master accepts
+// writes until min-replicas-max-lag has passed.
 func (s *stopping) alone(fields map[string]string) error {
-	near := 0
+	inSync := 0
 	for i := range replicaCount(fields) {
 		if lag, ok := lagOf(fields, i); ok && lag <= s.lag {
-			near++
+			inSync++
 		}
 	}
-	if near >= s.replicas {
+	if inSync >= s.replicas {
 		return nil
 	}
 	return fault.Refused(fmt.Sprintf("%d replicas reported to it within %v, but it grants locks only with %d "+
-		"(min-replicas-to-write): it may be partitioned away, and a replica may have been promoted", near, s.lag, s.replicas))
+		"(min-replicas-to-write): a partition may have isolated it, and a replica may have been promoted",
+		inSync, s.lag, s.replicas))
 }
 
 // replicaCount returns the number of replicas that a server reports. It is bounded, because loops count up to it.
@@ -135,7 +135,8 @@ func lagOf(fields map[string]string, i int) (lag time.Duration, ok bool) {
 	return time.Duration(seconds) * time.Second, err == nil && seconds >= 0 && about["state"] == "online"
 }
 
-// verdict returns why a master that may be replaced must not vote, and sets Info.Late. f may be nil.
+// verdict returns why a master that a replica may replace must not vote, or nil, and sets i.Late. If f is nil, the
+// master has no failover, and verdict returns nil.
 func (f *failover) verdict(s *stopping, i *Info, fields map[string]string) error {
 	if f == nil {
 		return nil
@@ -144,30 +145,30 @@ func (f *failover) verdict(s *stopping, i *Info, fields map[string]string) error
 	if f.finder != nil {
 		rule = f.rule.Load()
 	}
-	i.Late = longestLag + slack // the min-replicas-max-lag of its predecessor is not known
+	i.Late = longestLag + slack // the min-replicas-max-lag of the replaced server is not known
 	switch {
-	case f.twoHold: // Late is set, too: other clients may rely on the settings and need the full quarantine
+	case f.twoHold: // i.Late stays set: other clients may rely on the settings and need the full quarantine
 		return nil
 	case rule == nil:
 		return fault.Refused("it is not known yet when a replica would replace it")
 	}
 	if what, do := s.danger(*rule, i, "USER"); what != "" {
-		return fault.Refused(fmt.Sprintf("%s: partitioned away it would grant locks, while the promoted one grants them "+
-			"to others; %s; or allow two holders (allow=two-holders in its URL)", what, do))
+		return fault.Refused(fmt.Sprintf("%s: in a partition it would keep granting locks while the promoted replica "+
+			"grants them to other clients; %s; or allow two holders (allow=two-holders in its URL)", what, do))
 	}
 	return s.alone(fields)
 }
 
-// Every settingsEvery-th heartbeat reads the settings again. That is often enough, since only operators change them,
-// and an idle client should cost its master little. Each new connection reads them, too.
+// settingsEvery is the number of heartbeats after which the settings are read again. Only operators change the
+// settings, and an idle client should cost its master little. Each new connection reads the settings first.
 const settingsEvery = 4
 
-// questions returns the commands that are sent before each INFO. Their replies decide whether the master may vote.
-// tag is the bucket's hash tag. settings says whether the settings are read, and nodes whether the bucket's slot is
-// looked up.
+// questions returns the commands that are sent before INFO or a heartbeat to decide whether the master may vote. tag is
+// the bucket's hash tag, or "". If settings is true, the commands read the settings. If nodes is true, they read the
+// state of the bucket's slot.
 func (s *stopping) questions(tag string, settings, nodes bool) (list []wire.Question) {
 	if settings {
-		list = append(list, configGet(stoppingSettings, s.take))
+		list = append(list, configGet(stoppingSettings, s.readSettings))
 	}
 	if tag != "" && nodes {
 		list = append(list, s.slotQuestions(tag)...)
@@ -181,15 +182,15 @@ func (s *stopping) questions(tag string, settings, nodes bool) (list []wire.Ques
 }
 
 // configGet returns a question that reads the settings that match pattern.
-func configGet(pattern string, take func(settings map[string]string, err error)) wire.Question {
+func configGet(pattern string, readFunc func(settings map[string]string, err error)) wire.Question {
 	return wire.Question{Op: "config get", Command: []string{"CONFIG", "GET", pattern}, TakeFunc: func(reply any) error {
-		take(redis.StringMap(reply, nil))
+		readFunc(redis.StringMap(reply, nil))
 		return nil
 	}}
 }
 
-// stale returns an error if a replaceable master has not been heard from recently: the master or this process may have
-// been frozen while a replica was promoted.
+// stale returns an error if a master that a replica may replace has not answered a heartbeat recently: the master or
+// this process may have been frozen while a replica was promoted.
 func (m *master) stale(s *session) error {
 	if m.cfg.failover == nil || m.cfg.failover.twoHold {
 		return nil
@@ -198,20 +199,20 @@ func (m *master) stale(s *session) error {
 	if since <= most {
 		return nil
 	}
-	return fault.Down(fault.Timeout("its last message came %v ago, and a replica may have replaced it; more than %v "+
-		"is too long", since.Round(time.Millisecond), most))
+	return fault.Down(fault.Timeout("its last reply came %v ago, more than %v: a replica may have replaced it",
+		since.Round(time.Millisecond), most))
 }
 
-// AllowTwoHolders admits a master that may be replaced by a replica and keeps taking writes without its replicas.
+// AllowTwoHolders admits a master that may be replaced by a replica and keeps accepting writes without its replicas.
 func AllowTwoHolders() Option { return option(true, func(c *Config) { c.twoHolders = true }, "") }
 
 // FailsOver reports whether master i may be replaced by one of its replicas, because it is behind Sentinel or a
 // cluster. It panics if there is no master i.
 func (t *Transport) FailsOver(i int) bool { return t.master(i).cfg.failover != nil }
 
-// follow ends a session whose server is no longer the current master. It compares the address of the session with
-// each answer, rather than waiting for the answer to change: right after a promotion some sentinels still report the
-// old address, and a session with the old address may begin after other sentinels have reported the new one.
+// follow ends the session when the sentinels report another address for the master. It compares the address of the
+// session with every answer, even an unchanged one: right after a promotion, some sentinels still report the old
+// address, and a session with the old address may begin after other sentinels have reported the new address.
 func (m *master) follow() {
 	f := m.cfg.failover
 	f.finder.Follow(m.ctx, func(p sentinel.Place) {

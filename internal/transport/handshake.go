@@ -26,13 +26,14 @@ func (s *session) greet(c *wire.Conn) (op string, err error) {
 			return op, err
 		}
 	}
-	return "info", fault.Timeout("its reply to INFO took %v, too long a second time", s.age())
+	return "info", fault.Timeout("two replies to INFO took too long, the second one %v", s.age())
 }
 
 const backlogTTL = "repl-backlog-ttl"
 
-// questions returns the commands of a handshake that begins at asked. A user who may neither load scripts nor read the
-// configuration is not refused: the scripts are then sent with their text once, and the backlog's TTL is unknown.
+// questions returns the commands of a handshake that begins at asked. A server whose user may not run SCRIPT LOAD or
+// CONFIG GET is not refused: scripts that are not loaded are sent with their text, and without CONFIG GET the TTL of
+// the backlog is unknown.
 func (s *session) questions(asked clock.Instant) []wire.Question {
 	cfg := &s.m.cfg
 	list := []wire.Question{{
@@ -90,7 +91,7 @@ func askServer(c *wire.Conn) (server, op string, err error) {
 	return server, op, err
 }
 
-// readInfo parses the reply of INFO, and also returns its fields.
+// readInfo parses the reply to an INFO that was sent at asked. It also returns the fields of the reply.
 func (cfg *Config) readInfo(asked clock.Instant, reply any) (i Info, fields map[string]string, _ error) {
 	text, err := redis.String(reply, nil)
 	switch {

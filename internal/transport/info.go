@@ -15,7 +15,7 @@ import (
 // Info is what a master reports about itself: at the start of each connection, and again on each heartbeat.
 type Info struct {
 	RunID        string
-	ReplID2      string // master_replid2: set by a promotion; zeros before it, and after the backlog was freed
+	ReplID2      string // master_replid2: zeros before a promotion, and after the backlog was freed
 	SecondOffset int64  // second_repl_offset: -1 if ReplID2 is zeros
 	Role         string // "master", "slave"
 	Version      string // "7.0.15"; of Valkey its own version
@@ -25,12 +25,12 @@ type Info struct {
 	Policy       string // maxmemory_policy
 	MaxMemory    int64  // bytes; 0 is no limit
 	Replicas     int
-	// BacklogTTL is repl-backlog-ttl: how long the backlog, and with it ReplID2, is kept without replicas; 0 is forever.
+	// BacklogTTL is repl-backlog-ttl: how long a server without replicas keeps the backlog and ReplID2; 0 means forever.
 	// It is read once per connection. BacklogKnown is false if CONFIG GET is not allowed.
 	BacklogTTL   time.Duration
 	BacklogKnown bool
-	// Late is how long the server that this one has replaced may have continued to grant locks while it was partitioned
-	// away: 12 s, since min-replicas-max-lag is at most 10 s. It is 0 if the master has no failover
+	// Late is how long a server that this one has replaced may have continued to grant locks in a partition: 12 s, that
+	// is, at most 10 s of min-replicas-max-lag and 2 s until the server notices. It is 0 if the master has no failover
 	// ([Transport.FailsOver]).
 	Late time.Duration
 	// Moves counts the connections that have ended because the hash slot of the bucket was being moved. With each move,
@@ -51,22 +51,22 @@ const noID = "0000000000000000000000000000000000000000"
 
 // Identity returns "run_id/master_replid2/second_repl_offset". A changed identity means that the server may have lost
 // locks: it has restarted, or was a replica and was promoted. The one exception is a server that has freed its
-// replication backlog, and with it the record of a promotion: from run_id/X/n to run_id/000.../-1. Such a session
-// continues, and its next event contains the new identity. master_replid is not included, because a backup or a first
-// replica changes it.
+// replication backlog, and with it the record of a promotion: its identity changes from run_id/X/n to run_id/000.../-1.
+// The session then continues, and the next event contains the new identity. master_replid is not included, because a
+// backup or a first replica changes it.
 func (i Info) Identity() string {
 	return i.RunID + "/" + i.ReplID2 + "/" + strconv.FormatInt(i.SecondOffset, 10)
 }
 
-// freedFrom reports whether the server has freed its replication backlog since before.
-func (i Info) freedFrom(before Info) bool {
-	return i.RunID == before.RunID && i.ReplID2 == noID && i.SecondOffset == -1 && before.ReplID2 != noID
+// freedFrom reports whether the server has freed its replication backlog since last was read.
+func (i Info) freedFrom(last Info) bool {
+	return i.RunID == last.RunID && i.ReplID2 == noID && i.SecondOffset == -1 && last.ReplID2 != noID
 }
 
 // infoFields parses the reply of INFO.
 func infoFields(text string) map[string]string { return pairs(strings.SplitSeq(text, "\r\n"), ":") }
 
-// pairs returns the values of the parts that consist of a key, mark, and a value.
+// pairs parses parts of the form key, mark, value, and ignores other parts. It returns the values by key.
 func pairs(parts iter.Seq[string], mark string) map[string]string {
 	values := make(map[string]string)
 	for part := range parts {
@@ -95,7 +95,7 @@ func infoOf(f map[string]string) Info {
 	}
 }
 
-// readAt sets the times of a reading that was requested at asked and has just been answered.
+// readAt sets Read and RTT of a reading that was requested at asked and has just arrived.
 func (i *Info) readAt(clk *clock.Clock, asked clock.Instant) {
 	i.RTT = clk.Now().Sub(asked)
 	i.Read = asked.Add(i.RTT / 2)
@@ -123,14 +123,14 @@ const (
 	FewerFailures = "fewer failures are tolerated"
 )
 
-// unfit returns the reasons why the server must not hold locks.
+// unfit returns a finding for each reason why the server must not hold locks.
 func (i Info) unfit(cfg *Config) (list []Finding) {
 	add := func(about, what, risk, fix string) {
 		list = append(list, Finding{Severity: Failure, About: about, What: what, Risk: risk, Fix: fix})
 	}
 	if i.RunID == "" || i.ReplID2 == "" || i.Time == 0 {
 		add("identity", "its INFO lacks run_id, master_replid2 or server_time_usec",
-			"without them no client can detect its restarts or read its clock, so "+noVote,
+			"without them no client can detect its restarts or read its clock; "+noVote,
 			stepIdentity)
 	}
 	if i.Loading {
@@ -150,7 +150,7 @@ func (i Info) unfit(cfg *Config) (list []Finding) {
 		add("cluster", "it is a cluster node", noVote+": names hash to other nodes, and a failover loses locks",
 			stepCluster)
 	case !i.Cluster && cfg.tag != "":
-		add("cluster", "it is no cluster node", noVote, stepSingle)
+		add("cluster", "it is not a cluster node", noVote, stepSingle)
 	}
 	if i.MaxMemory > 0 && i.Policy != "noeviction" && !cfg.allowEviction {
 		add("eviction", fmt.Sprintf("its maxmemory-policy is %q with maxmemory %d", i.Policy, i.MaxMemory),
@@ -160,7 +160,7 @@ func (i Info) unfit(cfg *Config) (list []Finding) {
 	return list
 }
 
-// Advice for error messages. Check replaces it with an instruction for the server in question.
+// Advice in error texts. [Transport.Check] replaces it with a step for the server in question.
 const (
 	nameMaster = "use the address of its master instead, or make it a master again (REPLICAOF NO ONE); " +
 		"redlock check shows which"

@@ -12,19 +12,19 @@ import (
 	"github.com/redlock-go/redlock/internal/transport/wire"
 )
 
-// A master is one configured server: its connection, or the reason why there is none.
+// A master is one configured server, with its connection or the reason why there is none.
 type master struct {
 	Master
 	transport *Transport
 	index     int
 	cfg       Config
 	beats     *beats          // shares heartbeats among the sessions with one server
-	ctx       context.Context // ends with the master; its cause is the reason
+	ctx       context.Context // cancelled when the master ends; the cause is the reason
 	cancel    context.CancelCauseFunc
 	pending   pendingList
-	users     int      // number of users; guarded by Transport.changeMu
+	users     int      // number of references; see Retain; guarded by Transport.changeMu
 	moves     uint64   // see Info.Moves; used by run only
-	settled   sync.Map // maps a prefix to the Info.Moves of Settle
+	settled   sync.Map // maps a prefix to the moves that Settle recorded
 
 	mu    sync.Mutex // held while state changes, and while ctx is cancelled
 	state atomic.Pointer[connState]
@@ -39,12 +39,12 @@ type connState struct {
 // errFirst is returned by Send until the first attempt to connect has ended.
 var errFirst = fault.New("first connection is still being established", ErrConnecting, ErrDown)
 
-// failure returns an error of this master.
+// failure returns an Error of this master.
 func (m *master) failure(op string, cause error) *Error {
 	return &Error{Addr: m.Name, User: m.cfg.userName(), Op: op, Err: cause, scripts: m.cfg.scripts}
 }
 
-// fail returns an error of one call.
+// fail returns an Error of one call. unknown becomes its field Unknown.
 func (m *master) fail(op string, cause error, unknown bool) error {
 	e := m.failure(op, cause)
 	e.Unknown = unknown
@@ -71,7 +71,7 @@ func (m *master) owner() pipe.Owner {
 	}
 }
 
-// run connects and serves until m ends. It is the only goroutine that emits events of this master.
+// run connects and serves until m ends.
 func (m *master) run() {
 	pauses := m.cfg.redial
 	id := uint64(0)
@@ -94,7 +94,8 @@ func (m *master) run() {
 	}
 }
 
-// claim refuses a server that is already connected as another master.
+// claim registers the server of s as m. If the server is already connected as another master, claim closes c and
+// returns an error.
 func (m *master) claim(c *wire.Conn, s *session) (op string, err error) {
 	other, taken := m.transport.claims.LoadOrStore(s.info.RunID, m)
 	if !taken {
@@ -102,11 +103,11 @@ func (m *master) claim(c *wire.Conn, s *session) (op string, err error) {
 	}
 	c.Close()
 	return "info", fault.Down(fault.Refused(fmt.Sprintf("it is the same server as %s (run_id %s): one server would have "+
-		"two votes, and its failure would cost both; name N different servers", other.(*master).Name, s.info.RunID)))
+		"two votes, and its failure would cost both; list N different servers", other.(*master).Name, s.info.RunID)))
 }
 
-// setDown makes Send return err, and notifies the watchers. After m has ended the reason does not change. It counts a
-// connection that ended, or failed, because the slot of the bucket is being moved.
+// setDown makes Send return err, and notifies the watchers. After m has ended, the reason does not change. If err means
+// that the slot of the bucket is being moved, setDown counts a move.
 func (m *master) setDown(op string, err error) {
 	if leaving(err) {
 		m.moves++
@@ -120,7 +121,7 @@ func (m *master) setDown(op string, err error) {
 	m.transport.watchers.emit(Event{Master: m.index, Err: failed})
 }
 
-// end ends m for the given reason. From then on Send fails. end does not wait until the connections are closed.
+// end ends m for the reason why. From then on, Send fails. end does not wait until the connections are closed.
 func (m *master) end(why error) {
 	m.mu.Lock()
 	if m.ctx.Err() == nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/redlock-go/redlock/internal/transport/wire"
 )
 
-// A Master is one server, and how to reach it; made by [URL] or [FromRedisPool].
+// A Master is one server and the way to reach it. [URL] and [FromRedisPool] make a Master.
 type Master struct {
 	// Name identifies the master in its admission record, in errors and in logs; it contains no credentials.
 	Name string
@@ -34,8 +34,8 @@ type Master struct {
 	buckets int      // number of buckets of the cluster
 	bucket  int      // number of the bucket, from 1; 0 if not yet known
 	foreign *redis.Pool
-	noGuard bool // guard=off in the URL
-	err     error
+	noGuard bool  // whether the URL has guard=off
+	err     error // why the Master is invalid
 }
 
 // URL describes a master by a URL. Package pool documents the schemes. [New] returns an error if rawurl is invalid.
@@ -118,16 +118,16 @@ func checkMasterName(name string) error {
 	return nil
 }
 
-// Err returns the problem of m, or nil if there is none. [New] and [Transport.Add] return this error.
+// Err returns why m is invalid, or nil. [New] and [Transport.Add] return the same error.
 func (m Master) Err() error { return m.err }
 
-// A urlForm is a kind of URL: its parameters, and how it is written.
+// A urlForm describes the URLs of one scheme.
 type urlForm struct {
-	keys []string
-	text string
+	keys []string // the query parameters
+	text string   // the form, for error texts
 }
 
-// forms lists the forms by scheme, without the variants of the scheme for TLS and for Valkey.
+// forms has one form for each scheme and its variants for TLS and Valkey.
 var forms = map[string]urlForm{
 	"redis": {[]string{"name", "guard"}, "redis://[[user]:password@]host[:port][/database][?name=...][&guard=off]"},
 	"unix":  {[]string{"name", "guard", "db"}, "unix://[[user]:password@]/path/to/socket[?db=0][&name=...][&guard=off]"},
@@ -198,7 +198,7 @@ func (m *Master) parse(raw string) error {
 	return nil
 }
 
-// parseQuery checks the parameters of a URL, each of which may be given once, and sets those that are flags.
+// parseQuery checks that the URL has only parameters of its form, each at most once, and applies guard and allow.
 func (m *Master) parseQuery(q url.Values, form urlForm) error {
 	for key, values := range q {
 		if slices.Contains(form.keys, key) && len(values) == 1 {
@@ -207,7 +207,7 @@ func (m *Master) parseQuery(q url.Values, form urlForm) error {
 		if strings.Contains(key, "@") { // the text before the @ may be a password
 			key = fault.Hidden
 		}
-		return fmt.Errorf("the parameter %q is unknown, or given twice; it is %s", key, form.text)
+		return fmt.Errorf("the parameter %q is unknown or given twice; the form is %s", key, form.text)
 	}
 	if m.noGuard = q.Get("guard") == "off"; q.Has("guard") && !m.noGuard {
 		return errors.New("the parameter guard has only the value off")
@@ -256,7 +256,7 @@ func noScheme(raw string) error {
 	if addr != "" && !strings.ContainsAny(addr, "@?") && new(Master).parse("redis://"+addr) == nil {
 		hint = "; write redis://" + addr
 	}
-	return errors.New("it is not of the form redis://host:port: it has no scheme" + hint)
+	return errors.New("it has no scheme, and is not of the form redis://host:port" + hint)
 }
 
 // addrOf returns the host and the port of u. Different spellings of one address (case, a final dot, forms of an IP
@@ -341,11 +341,11 @@ func (m Master) settings(common Config) (Config, error) {
 	case m.buckets > 0:
 		cfg.inCluster(&m)
 	}
-	if cfg.failover != nil { // a partition must be noticed in time
+	if cfg.failover != nil { // the client must notice a partition before a replica is promoted
 		cfg.heartbeat = min(cfg.heartbeat, DefaultHeartbeat)
 		if cfg.timeout > longestTimeout {
-			return Config{}, fault.Invalid("master %q: the timeout %v is above %v, when a replica may already have replaced "+
-				"it; set a shorter one with WithTimeout", m.Name, cfg.timeout, longestTimeout)
+			return Config{}, fault.Invalid("master %q: the timeout %v is above %v, after which a replica may have replaced "+
+				"it; set a shorter timeout with WithTimeout", m.Name, cfg.timeout, longestTimeout)
 		}
 	}
 	return cfg, nil

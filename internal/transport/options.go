@@ -24,16 +24,16 @@ const (
 	DefaultQueueLimit  = 32768
 )
 
-// An Option sets how masters are reached. Package pool documents the options. It is an alias, so options of this
-// package can be passed to package pool, too: tests and simulations of this module pass [WithClock].
+// An Option sets how masters are reached. Package pool documents the options. Option is an alias, so that tests and
+// simulations of this module can pass options of this package, such as [WithClock], to package pool.
 type Option = func(*Config) error
 
 // Config is the configuration of one master, made from the defaults by the options.
 type Config struct {
 	wire.Target
 	credentials   wire.CredentialsFunc
-	fixedLogin    bool // the options that are being applied include WithCredentials
-	providedLogin bool // the same for WithCredentialsProvider
+	fixedLogin    bool // whether the options being applied include WithCredentials
+	providedLogin bool // whether the options being applied include WithCredentialsProvider
 	timeout       time.Duration
 	heartbeat     time.Duration
 	redial        wire.Pauses
@@ -54,8 +54,8 @@ func defaults() Config {
 	}
 }
 
-// apply applies opts. Credentials of one kind, fixed or from a provider, replace those of the other kind that an
-// earlier call has set.
+// apply applies opts. If opts contain credentials of one kind, fixed or from a provider, credentials of the other kind
+// from an earlier call are dropped.
 func (cfg *Config) apply(opts []Option) error {
 	cfg.fixedLogin, cfg.providedLogin = false, false
 	for _, o := range opts {

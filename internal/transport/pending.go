@@ -12,23 +12,23 @@ import (
 const (
 	maxPending       = 65536    // names
 	maxPendingLeases = 8192     // leases per name
-	maxPendingBytes  = 64 << 20 // as PendingRelease.bytes estimates them
+	maxPendingBytes  = 64 << 20 // as estimated by PendingRelease.bytes
 	leasesPerCall    = 1024     // leases per release call; Lua's unpack has a limit of about 8000
-	resendWindow     = 1024     // leases whose releases are in flight, so that none gets older than the timeout
+	resendWindow     = 1024     // leases in flight, few enough for replies within the timeout
 )
 
 // A PendingRelease is a release that a master has not received, or may not have received.
 type PendingRelease struct {
 	Name   string   // the lock name; a master has one pending release per name
 	Leases []string // the ids of the leases to release
-	Ballot int64    // the largest ballot that the leases have sent
-	// CallFunc encodes the release of some of the leases. The call must not name a waiter, because a late release would
-	// put a waiter that has left back into the queue. When releases are merged, the CallFunc of the first is kept. It
-	// must not block.
+	Ballot int64    // the largest ballot that was sent for the leases
+	// CallFunc encodes the release of the leases ids, which are some or all of Leases. It must not block. The call must
+	// not name a waiter, because a late release would put a waiter that has left back into the queue. A merged release
+	// has the CallFunc of the earlier release.
 	CallFunc func(ids []string, ballot int64) *frame.Call
 }
 
-// bytes returns roughly how much memory r uses: its texts, and the overhead of the list and CallFunc for each name.
+// bytes returns an estimate of the memory that r uses, including CallFunc and the overhead of the list.
 func (r *PendingRelease) bytes() int {
 	n := 512 + 2*len(r.Name)
 	for _, id := range r.Leases {
@@ -42,13 +42,14 @@ type pendingList struct {
 	mu       sync.Mutex
 	closed   bool
 	releases map[string]PendingRelease
-	bytes    int      // total of releases
+	bytes    int      // estimated size of releases
 	due      []string // names whose releases are still to be sent in this pass
-	inFlight int      // total size of the release calls that await their reply
+	inFlight int      // sum of size over the release calls that await their reply
 }
 
-// size returns how much a release call takes of the window: usually a call has one lease, and a window of few calls
-// would take a round trip for each few locks before the session opens.
+// size returns the share of resendWindow that a release call of r uses. The window is counted in leases, because most
+// calls have one lease: if the window were a small number of calls, a session with many pending releases would need
+// many round trips before it opens.
 func (r *PendingRelease) size() int { return max(1, len(r.Leases)) }
 
 // add adds r, and reports whether the list had room.
@@ -114,7 +115,8 @@ func (l *pendingList) stop() {
 	l.due = nil
 }
 
-// next returns the next release of the pass, or a part of it, if there is one and the window has room.
+// next returns the next release of the pass, with at most leasesPerCall of its leases. If no release is left or the
+// window is full, ok is false.
 func (l *pendingList) next() (p PendingRelease, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -129,8 +131,8 @@ func (l *pendingList) next() (p PendingRelease, ok bool) {
 	return p, true
 }
 
-// finish records the end of a release call. Leases added while it was in flight are sent by another call of the same
-// pass.
+// finish records the end of the release call p. done reports whether the reply was final. Leases that p did not contain
+// are sent by another call of the same pass.
 func (l *pendingList) finish(p PendingRelease, done bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -26,7 +26,7 @@ func WithSentinelTLS(t *tls.Config) Option {
 func (m *Master) parseSentinel(path, hosts string, form urlForm) error {
 	m.service = strings.Trim(path, "/")
 	if m.service == "" || strings.ContainsAny(m.service, "/@ ") {
-		return errors.New("it does not name the master that the sentinels monitor: it is " + form.text)
+		return errors.New("it does not name the master that the sentinels monitor; the form is " + form.text)
 	}
 	return m.parseHosts(hosts, "26379")
 }
@@ -56,7 +56,7 @@ func (cfg *Config) behindSentinels(m *Master) {
 }
 
 // firstHost removes all hosts except the first from a URL of sentinels or of a cluster, because package url accepts
-// only one host. hosts is the list that was in the URL.
+// only one host. hosts is the list of all hosts.
 func firstHost(raw string) (one, hosts string) {
 	scheme, rest, _ := strings.Cut(raw, "://")
 	if !strings.Contains(scheme, "+") {

@@ -23,26 +23,26 @@ type session struct {
 	server   string // the run id of the server
 	pipe     *pipe.Pipe
 	info     Info                          // after the handshake, guarded by beats.mu
-	lastInfo atomic.Pointer[clock.Instant] // when the latest answered INFO was sent
-	byText   bool                          // the user has no right to load scripts
-	name     string                        // the name last sent, "" if none; after the handshake, guarded by changeMu
+	lastInfo atomic.Pointer[clock.Instant] // when the latest answered INFO or heartbeat was sent
+	byText   bool                          // whether SCRIPT LOAD was refused
+	name     string                        // the client name last sent, or ""; after the handshake, guarded by changeMu
 
 	// Guarded by master.beats.mu after the handshake.
-	beating bool          // a heartbeat that this session has sent is outstanding
+	beating bool          // whether a heartbeat sent by this session is outstanding
 	sent    clock.Instant // when the session last sent a heartbeat
-	leader  *session      // the session that decided to send that heartbeat
-	byOther bool          // another session with the server decided to send the last heartbeat
-	digest  string        // digest of the node of a cluster when CLUSTER NODES was last read; see [heartbeat.Digest]
+	leader  *session      // the session that decided to send the last heartbeat of this session
+	byOther bool          // whether another session decided to send the heartbeat that was judged last
+	digest  string        // digest of the cluster node when CLUSTER NODES was last read; see [heartbeat.Digest]
 	stop    stopping      // the settings last read, if the master can be replaced by a replica
 }
 
 // open reports whether Send may use s.
 func (s *session) open() bool { return s.m.state.Load().sess == s }
 
-// age returns the time since the latest answered INFO was sent.
+// age returns the time since the latest answered INFO or heartbeat was sent.
 func (s *session) age() time.Duration { return s.m.cfg.clock.Now().Sub(*s.lastInfo.Load()) }
 
-// serve runs the session on the reader's goroutine. It returns when every request has been answered.
+// serve runs the session, and reads replies on the calling goroutine. It returns after every request has been answered.
 func (s *session) serve(c *wire.Conn) {
 	m := s.m
 	owner := m.owner()
@@ -57,8 +57,8 @@ func (s *session) serve(c *wire.Conn) {
 	s.pipe.Drain(err)
 }
 
-// resend queues pending releases, up to the window. After the first pass, whether or not all releases succeeded, it
-// opens the session to Send.
+// resend queues pending releases, up to the window. When the first pass is complete, even if releases have failed,
+// resend opens the session to Send.
 func (s *session) resend() {
 	m := s.m
 	for r, ok := m.pending.next(); ok; r, ok = m.pending.next() {
@@ -96,18 +96,18 @@ type heard struct {
 	fields map[string]string
 }
 
-// digest returns the digest of a node of a cluster; see [heartbeat.Digest].
+// digest returns the digest of the cluster node, or "" if the reply has none; see [heartbeat.Digest].
 func (h heard) digest() string { return h.fields[heartbeat.Digest] }
 
-// knows reports whether s last read CLUSTER NODES when the digest of the node was that of h. It returns true if the
-// master is not a cluster.
+// knows reports whether h shows that the node has not changed since s last read CLUSTER NODES. If the master is not a
+// cluster, knows returns true.
 func (s *session) knows(h heard) bool {
 	//mutant:nodes-unread = true
 	return s.m.cfg.tag == "" || h.digest() != "" && h.digest() == s.digest
 }
 
-// beat queues a heartbeat of the session whose turn it is, unless a recent heartbeat of another session is enough. It
-// also queues the releases that are still pending. It returns the time until it must be called again.
+// beat queues a heartbeat on the session whose turn it is, unless a recent heartbeat of another session is enough. If s
+// is open, beat also queues the pending releases. It returns the time until its next call.
 func (s *session) beat() (next time.Duration) {
 	b := s.m.beats
 	b.mu.Lock()
@@ -123,9 +123,9 @@ func (s *session) beat() (next time.Duration) {
 	return next
 }
 
-// send queues a heartbeat that leader has decided to send, if none is outstanding. In a cluster, digest is the digest
-// in the reply to an earlier heartbeat, or ""; if it is not "", send also reads CLUSTER NODES. The caller must hold
-// beats.mu.
+// send queues a heartbeat of s that leader has decided to send, unless a heartbeat of s is outstanding. If digest is
+// not "", the reply to an earlier heartbeat has shown that the digest of the cluster node is now digest, and send also
+// reads CLUSTER NODES. The caller must hold beats.mu.
 func (s *session) send(digest string, leader *session) {
 	if s.beating {
 		return
@@ -133,12 +133,8 @@ func (s *session) send(digest string, leader *session) {
 	asked := s.m.cfg.clock.Now()
 	s.beating, s.sent, s.leader = true, asked, leader
 	if s.m.cfg.failover != nil {
-		s.stop.age++
-		settings := s.stop.age >= settingsEvery
-		if settings {
-			s.stop.age = 0
-		}
-		s.ask(s.stop.questions(s.m.cfg.tag, settings, digest != ""))
+		s.stop.age = (s.stop.age + 1) % settingsEvery
+		s.ask(s.stop.questions(s.m.cfg.tag, s.stop.age == 0, digest != ""))
 	}
 	call := heartbeat.Call(s.m.cfg.failover != nil)
 	if tag := s.m.cfg.tag; tag != "" {
@@ -146,28 +142,28 @@ func (s *session) send(digest string, leader *session) {
 	}
 	s.queue(call, func(reply any) {
 		if _, refused := reply.(redis.Error); refused {
-			s.sendInFull() // INFO may be allowed, and its text or error says more
+			s.sendInFull() // INFO may be allowed, and its reply is more specific
 			return
 		}
 		if digest != "" {
 			s.digest = digest
 		}
-		s.take(asked, reply, s.readHeartbeat, digest != "")
+		s.handleReply(asked, reply, s.readHeartbeat, digest != "")
 	})
 }
 
-// queue queues a command of a heartbeat. take is called with beats.mu held.
-func (s *session) queue(c *frame.Call, takeFunc func(reply any)) {
+// queue queues a command of a heartbeat. If the command is answered, handleFunc is called with beats.mu held.
+func (s *session) queue(c *frame.Call, handleFunc func(reply any)) {
 	s.pipe.Queue(c, func(reply any, ended error) {
 		if ended == nil {
 			s.m.beats.mu.Lock()
 			defer s.m.beats.mu.Unlock()
-			takeFunc(reply)
+			handleFunc(reply)
 		}
 	})
 }
 
-// ask queues questions of a heartbeat.
+// ask queues questions of a heartbeat. If a TakeFunc returns an error, the session ends.
 func (s *session) ask(list []wire.Question) {
 	for _, q := range list {
 		s.queue(frame.Command("heartbeat", q.Command...), func(reply any) {
@@ -184,13 +180,13 @@ func (s *session) sendInFull() {
 	if tag := s.m.cfg.tag; tag != "" {
 		s.ask(s.stop.slotQuestions(tag))
 	}
-	s.queue(frame.Command("heartbeat", "INFO"), func(reply any) { s.take(asked, reply, s.m.cfg.readInfo, true) })
+	s.queue(frame.Command("heartbeat", "INFO"), func(reply any) { s.handleReply(asked, reply, s.m.cfg.readInfo, true) })
 }
 
-// take processes the reply to a heartbeat of s that was sent at asked, for all sessions with the server. nodes says
-// whether CLUSTER NODES was read together with the heartbeat. If not, and the digest of a cluster node has changed, s
-// reads CLUSTER NODES and sends another heartbeat.
-func (s *session) take(
+// handleReply processes the reply to a heartbeat that s sent at asked, for all sessions with the server. nodes reports
+// whether CLUSTER NODES was read together with the heartbeat. If CLUSTER NODES was not read, and the digest of the
+// cluster node has changed, handleReply sends another heartbeat together with CLUSTER NODES.
+func (s *session) handleReply(
 	asked clock.Instant, reply any, readFunc func(clock.Instant, any) (Info, map[string]string, error), nodes bool,
 ) {
 	info, fields, err := readFunc(asked, reply)
@@ -203,7 +199,7 @@ func (s *session) take(
 	s.beating = false
 	//mutant:moves-again = false
 	if nodes && h.digest() != s.digest {
-		s.digest = "" // the node has changed again, perhaps before CLUSTER NODES: the next heartbeat reads it once more
+		s.digest = "" // the node has changed again, perhaps after CLUSTER NODES, which must be read once more
 	}
 	if nodes || s.knows(h) {
 		s.byOther = s != s.leader
@@ -214,8 +210,8 @@ func (s *session) take(
 	s.m.beats.spread(s, h)
 }
 
-// readHeartbeat parses the reply of the heartbeat script. The script omits fields of INFO that do not change while
-// the server runs. It also omits the loading state, because a server that is loading refuses scripts.
+// readHeartbeat parses the reply of the heartbeat script. The script omits the fields of INFO that do not change while
+// the server runs, and the loading state, because a loading server refuses scripts.
 func (s *session) readHeartbeat(asked clock.Instant, reply any) (Info, map[string]string, error) {
 	text, err := redis.String(reply, nil)
 	if err != nil {
@@ -248,7 +244,7 @@ func (s *session) judge(h heard) {
 	}
 }
 
-// accept returns why the session must end, or nil if it need not. It sets Info.Late.
+// accept returns the reason why the session must end, or nil. It sets info.Late.
 func (s *session) accept(info *Info, fields map[string]string) error {
 	if info.Identity() != s.info.Identity() && !info.freedFrom(s.info) {
 		return fault.Refused(fmt.Sprintf("its identity has changed from %s to %s on one connection: it may have lost locks",

@@ -1,8 +1,8 @@
 package transport
 
-// The next steps that findings name. Each is one step, and safe if it is followed literally. Commands are in
-// backquotes; commands of Redis are for the master of the finding, unless the step names another server. A test of
-// "redlock check" follows each step on real servers, and fails if a step has no test case.
+// The steps that findings recommend. Each step is safe if it is followed literally. Commands are in backquotes. Redis
+// commands are for the master of the finding, unless the step names another server. A test of "redlock check" follows
+// each step on real servers, and fails if a step has no test case.
 const (
 	stepNothing   = "nothing: "
 	stepStart     = "start the server; its log shows why it stopped"
@@ -49,20 +49,22 @@ const (
 	stepRights    = "grant the missing rights: `ACL SETUSER %s %s`"
 	stepRenamed   = "remove rename-command of %s from the server's configuration"
 	stepConfig    = "grant the right to read it: `ACL SETUSER %s +config|get`"
-	stepDecide    = "decide from the parameters of the service: without appendonly yes, appendfsync always and " +
-		"no-appendfsync-on-rewrite no the restart guard is needed"
+	stepDecide    = "decide from the parameters of the service: the restart guard is needed unless they are appendonly " +
+		"yes, appendfsync always and no-appendfsync-on-rewrite no"
 	stepDatabases = "decide on one database, and configure it in all clients; a record that no client uses is deleted " +
 		"by `SELECT %d` and `DEL %s`"
 
-	stepFailover  = stepNothing + "it is how a master with a failover works"
+	stepFailover  = stepNothing + "a failover works this way"
 	stepStops     = "use Redis 6.2.7 or later"
 	stepNoConfig  = "use a master without failover: this one has no CONFIG, so its settings cannot be read"
 	stepAll       = "`CONFIG SET %s %d` on each of its servers"
-	stepDownAfter = "set down-after-milliseconds on each sentinel, of a cluster cluster-node-timeout on each node, to 5000"
-	stepSentinel  = "start that sentinel, or correct its address or its rights"
-	stepDisagree  = "wait a minute; then find the sentinel that is cut off, or has another master of that name"
-	stepNameAll   = "list exactly the sentinels that monitor it in the URL"
-	stepQuorum    = "`SENTINEL SET %s quorum %d` on each sentinel"
-	stepWait      = stepNothing + "wait until the replica has synchronized; its log shows the progress"
-	stepSilent    = "check the replica's log, and the network between it and the master"
+	stepDownAfter = "on each sentinel, set down-after-milliseconds to 5000; in a cluster, set cluster-node-timeout to " +
+		"5000 on each node"
+	stepSentinel = "start that sentinel, or correct its address or its rights"
+	stepDisagree = "wait a minute; then find the sentinel that is cut off, or that monitors another master under the " +
+		"same name"
+	stepNameAll = "list exactly the sentinels that monitor it in the URL"
+	stepQuorum  = "`SENTINEL SET %s quorum %d` on each sentinel"
+	stepWait    = stepNothing + "wait until the replica has synchronized; its log shows the progress"
+	stepSilent  = "check the replica's log, and the network between it and the master"
 )

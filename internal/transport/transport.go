@@ -16,20 +16,20 @@ import (
 	"github.com/redlock-go/redlock/internal/transport/pipe"
 )
 
-// Transport is N masters, made by [New] or [Open]. All methods are safe for concurrent use.
+// A Transport connects to N masters. [New] and [Open] make a Transport. All methods are safe for concurrent use.
 type Transport struct {
-	list     atomic.Pointer[[]*master] // by number; the list is replaced by a longer one, never changed
+	list     atomic.Pointer[[]*master] // by number; never changed: adding a master replaces the list
 	watchers watchers
 	claims   sync.Map // maps the run id of a server to the *master that is connected to it
 	hub      feed.Hub
 	common   []Option
 	bucket   Bucket
-	beats    *beats                 // shared by the Transports of the buckets of one cluster; nil: each master has its own
-	name     atomic.Pointer[string] // set by SetClientName
-	wg       sync.WaitGroup         // the goroutines of the masters
+	beats    *beats                 // shared by the Transports of OpenBuckets; nil if each master has its own
+	name     atomic.Pointer[string] // the client name; see SetClientName
+	wg       sync.WaitGroup         // counts the goroutines of the masters
 
-	changeMu sync.Mutex // held by Add, Retain, Release, and Close, and while a name is sent
-	ended    bool       // guarded by changeMu
+	changeMu sync.Mutex // held by Add, Retain, Release and Close, and while a client name is sent
+	ended    bool       // whether Close was called; guarded by changeMu
 }
 
 // Open calls [New] with masters given as URLs.
@@ -41,19 +41,20 @@ func Open(urls []string, opts ...Option) (*Transport, error) {
 	return New(masters, opts...)
 }
 
-// New connects to the masters in the background. It does not block, and succeeds even if no master is up. An error
-// matches [ErrInvalid]; nothing has been dialled then. The Transport must be closed.
+// New connects to the masters in the background. New does not block, and succeeds even if no master is up. If a master
+// or an option is invalid, New dials nothing and returns an error that matches [ErrInvalid]. The caller must close the
+// Transport.
 func New(masters []Master, opts ...Option) (*Transport, error) { return build(masters, nil, opts) }
 
-// build implements New. If shared is not nil, sessions with the same server share heartbeats with all Transports that
-// use shared.
+// build implements New. If shared is not nil, all Transports built with the same value share the heartbeats of their
+// sessions with the same server.
 func build(masters []Master, shared *beats, opts []Option) (*Transport, error) {
 	common, configs, err := settings(masters, opts)
 	switch {
 	case err != nil:
 		return nil, err
 	case len(masters) == 0:
-		return nil, fault.Invalid("there is no master: the list is empty")
+		return nil, fault.Invalid("the list of masters is empty")
 	case common.TLS != nil && !slices.ContainsFunc(masters, func(m Master) bool { return m.useTLS }):
 		return nil, fault.Invalid("a TLS configuration is given, but no master uses TLS: " +
 			"write rediss:// in place of redis://")
@@ -67,13 +68,13 @@ func build(masters []Master, shared *beats, opts []Option) (*Transport, error) {
 	p.watchers.last, p.watchers.list = make(map[int]Event), make(map[*func(Event)]bool)
 	p.list.Store(new([]*master))
 	for i, named := range masters {
-		p.begin(named, configs[i])
+		p.add(named, configs[i])
 	}
 	return p, nil
 }
 
-// begin adds the next master and starts it.
-func (t *Transport) begin(named Master, cfg Config) (number int) {
+// add adds a master to the list, starts its goroutines, and returns its number.
+func (t *Transport) add(named Master, cfg Config) (number int) {
 	list := *t.list.Load()
 	m := &master{Master: named, transport: t, index: len(list), cfg: cfg, beats: cmp.Or(t.beats, new(beats))}
 	m.ctx, m.cancel = context.WithCancelCause(context.Background())
@@ -98,13 +99,13 @@ func (t *Transport) begin(named Master, cfg Config) (number int) {
 
 func (t *Transport) master(i int) *master { return (*t.list.Load())[i] }
 
-// N returns the number of masters, including retired ones: a master keeps its number, from 0.
+// N returns the number of masters, including retired ones. Masters are numbered from 0 and keep their numbers.
 func (t *Transport) N() int { return len(*t.list.Load()) }
 
-// Addr returns the name of master i: see [Master]. It contains no credentials.
+// Addr returns the name of master i; see [Master]. The name contains no credentials.
 func (t *Transport) Addr(i int) string { return t.master(i).Name }
 
-// Clock returns the clock set by WithClock. If none was set, it returns nil, which is the real clock.
+// Clock returns the clock set with [WithClock], or nil, which is the system clock.
 func (t *Transport) Clock() *clock.Clock { return t.master(0).cfg.clock }
 
 // Timeout returns the timeout of master i; see [WithTimeout].
@@ -116,74 +117,75 @@ func (t *Transport) QueueLimit() int {
 	return slices.MinFunc(*t.list.Load(), by).cfg.queueLimit
 }
 
-// Stamp is the part of a call that differs between masters: the stamp of the master's admission record, valid on one
-// session only. Session 0 means any session.
+// A Stamp is the part of a call that differs between masters. It identifies the admission record of the master.
 type Stamp struct {
-	Session uint64
-	Text    string
+	Session uint64 // the only session on which the call may be sent; 0 for any session
+	Text    string // the stamp of the admission record
 }
 
-// Receiver gets the reply of each Send that returned nil, exactly once, from the goroutine of the master's connection:
-// as redigo decodes it, or an error, which is always a *[Error]. Reply must not block, and may call only the methods
-// Send, AddPending, Pending, N and Addr of the Transport. No lock of the Transport is held.
+// A Receiver gets the reply to a call. For each Send that returned nil, the goroutine of the master's connection calls
+// Reply exactly once, with the reply as redigo decodes it or with a *[Error]. Reply must not block. Of the methods of
+// the Transport, Reply may call only Send, AddPending, Pending, N and Addr. No lock of the Transport is held during
+// Reply.
 type Receiver = pipe.Receiver
 
-// Send queues one call to master i. It never blocks. If it returns an error, a *[Error], nothing will be written, and
-// Reply will not be called: the master is down (with the reason), connecting or retired, its queue is full, the
-// Transport is closed, or the session is not the stamped one. The call must not be changed afterwards.
+// Send queues a call to master i. Send never blocks. The call must not be changed afterwards. If the master is down,
+// connecting or retired, its queue is full, the Transport is closed, or the session is not that of the stamp, Send
+// returns a *[Error] with the reason. The call is then not written, and Reply is not called.
 //
 // Calls to one master are written in the order of their Sends, except that a call which the master answers with
-// NOSCRIPT is written again, with the script's text, after the calls that are queued by then. An acquire is not
-// written again, because it could then run after its own release and take the lock for no holder. Instead, its
-// Receiver gets NOSCRIPT, and the next acquire contains the script's text.
-func (t *Transport) Send(i int, c *frame.Call, s Stamp, to Receiver) error {
+// NOSCRIPT is written again, with the script's text, after the calls that are queued at that time. An acquire is not
+// written again: it could run after its own release, and the lock would be taken without a holder. Instead, the
+// Receiver of the acquire gets NOSCRIPT, and the next acquire contains the script's text.
+func (t *Transport) Send(i int, c *frame.Call, s Stamp, receiver Receiver) error {
 	m := t.master(i)
 	state := m.state.Load()
 	if state.err != nil {
 		return state.err
 	}
 	if s.Session != 0 && s.Session != state.sess.id {
-		text := fmt.Sprintf("session is %d, the call is stamped for %d", state.sess.id, s.Session)
+		text := fmt.Sprintf("the session is %d, but the call is stamped for session %d", state.sess.id, s.Session)
 		return m.fail(c.Script.Name, fault.New(text, ErrSession), false)
 	}
 	if err := m.stale(state.sess); err != nil {
 		return m.fail("send", err, false)
 	}
-	if err := state.sess.pipe.Send(c, s.Text, to); err != nil {
+	if err := state.sess.pipe.Send(c, s.Text, receiver); err != nil {
 		return m.fail("send", err, false)
 	}
 	return nil
 }
 
-// Subscribe subscribes l to the channel on each master that can be reached, until the Subscription is closed. It never
-// blocks: connections are made in the background, one per master for all channels, and are kept until a heartbeat finds
-// no subscription. l is notified by Resubscribed for each master on which its subscription becomes active. It must not
-// be nil, and the channel must have no other open Subscription.
+// Subscribe subscribes l to the channel on each reachable master until the Subscription is closed. Subscribe never
+// blocks. Connections are made in the background, one per master for all channels. When no subscription is left, the
+// next heartbeat closes the connections. For each master on which the subscription becomes active, l.Resubscribed is
+// called. l must not be nil, and the channel must have no other open Subscription.
 func (t *Transport) Subscribe(channel string, l feed.Listener) *feed.Subscription {
 	return t.hub.Subscribe(channel, l)
 }
 
-// Settle records that the quarantine of a prefix on master i was begun when the number of moves ([Info.Moves]) was
-// moves. The record is also for other users of the Transport and for later sessions.
+// Settle records that a quarantine of prefix on master i began when [Info.Moves] was moves. The record applies to all
+// users and all later sessions of the Transport.
 func (t *Transport) Settle(i int, moves uint64, prefix string) {
 	t.master(i).settled.Store(prefix, moves)
 }
 
-// Settled reports whether a quarantine of the prefix on master i was begun after the given number of moves. It
-// returns true if moves is 0, because no quarantine is needed then.
+// Settled reports whether a quarantine of prefix on master i began when [Info.Moves] was at least moves. If moves is 0,
+// no quarantine is needed, and Settled returns true.
 func (t *Transport) Settled(i int, moves uint64, prefix string) bool {
 	last, known := t.master(i).settled.Load(prefix)
 	//mutant:moves-of-prefix 3= true
 	return moves == 0 || known && last.(uint64) >= moves
 }
 
-// AddPending adds a pending release for master i. It is merged with a pending release of the same Name: the leases are
-// added, and the larger ballot is kept. The release is sent first on the next connection, before Send may use it, and
-// again on each heartbeat, until the reply is not a transient error (see [Transient]).
+// AddPending adds a pending release for master i. If the master has a pending release of the same Name, the two are
+// merged: the result has all leases of the two and the larger ballot. The next connection sends the release before Send
+// may use that connection. The release is sent again on each heartbeat until the master replies with anything but a
+// transient error (see [Transient]).
 //
-// AddPending reports whether the release was added. For each master the bounds are 65536 names, 8192 leases per name,
-// and 64 MiB; further releases are refused, and so are all releases after Close. A refused release is never sent. That
-// is safe: the master frees the name when its TTL expires. AddPending never blocks, and keeps no reference to r.Leases.
+// AddPending reports whether the release was added. The limits for each master are 65536 names, 8192 leases per name,
+// and 64 MiB. A release beyond these limits, or after Close, is refused and never sent, which is safe because the
+// master frees the name when the TTL expires. AddPending never blocks, and keeps no reference to r.Leases.
 func (t *Transport) AddPending(i int, r PendingRelease) bool { return t.master(i).pending.add(r) }
 
 // Pending returns the number of pending releases of master i, including those in flight.
@@ -199,9 +201,9 @@ func (t *Transport) Unguarded() (n int) {
 	return n
 }
 
-// Add adds masters, and returns the number of each. A master whose name is already known keeps its number and its
-// options. A retired master gets a new number. The options of [New] apply to the added masters too. Add does not
-// block. An error matches [ErrInvalid] or [ErrClosed]; nothing has been dialled then.
+// Add adds masters, and returns the number of each. The options of [New] apply to the added masters. A master whose
+// name is already in use keeps its number and its options. A retired master gets a new number. Add does not block. If
+// Add returns an error, which matches [ErrInvalid] or [ErrClosed], no master was added.
 func (t *Transport) Add(masters ...Master) (numbers []int, err error) {
 	t.changeMu.Lock()
 	defer t.changeMu.Unlock()
@@ -215,14 +217,14 @@ func (t *Transport) Add(masters ...Master) (numbers []int, err error) {
 	for i, m := range masters {
 		number, known := t.Find(m.Name)
 		if !known {
-			number = t.begin(m, configs[i])
+			number = t.add(m, configs[i])
 		}
 		numbers = append(numbers, number)
 	}
 	return numbers, nil
 }
 
-// Find returns the number of the master with this name, if there is one that is not retired.
+// Find returns the number of the master with this name. If there is none, or only a retired one, ok is false.
 func (t *Transport) Find(name string) (number int, ok bool) {
 	m := slices.IndexFunc(*t.list.Load(), func(m *master) bool { return m.Name == name && m.ctx.Err() == nil })
 	return m, m >= 0
@@ -235,8 +237,8 @@ func (t *Transport) Retain(i int) {
 	t.master(i).users++
 }
 
-// Release drops a reference. If retire is set and that was the last reference, the master is retired: its connections
-// are closed, outstanding requests and every later Send fail with [ErrRetired], and its pending releases are dropped.
+// Release drops a reference. If retire is true and no reference is left, the master is retired: its connections are
+// closed, outstanding requests and every later Send fail with [ErrRetired], and its pending releases are dropped.
 // Release does not block.
 func (t *Transport) Release(i int, retire bool) {
 	t.changeMu.Lock()
@@ -247,9 +249,9 @@ func (t *Transport) Release(i int, retire bool) {
 	}
 }
 
-// Close closes every connection and answers every outstanding request with an error that matches [ErrClosed]. It
-// returns nil when every goroutine has ended, also when called again. Pending releases are dropped. Close must not be
-// called from Reply or from a function given to [Transport.Watch].
+// Close closes every connection and answers every outstanding request with an error that matches [ErrClosed]. Pending
+// releases are dropped. Close waits until every goroutine has ended, even when called again, and returns nil. Close
+// must not be called from Reply or from a function given to [Transport.Watch].
 func (t *Transport) Close() error {
 	t.changeMu.Lock()
 	t.ended = true

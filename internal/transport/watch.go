@@ -6,7 +6,8 @@ import (
 	"sync"
 )
 
-// Event reports a change of a master: a session is up, a heartbeat has read its Info again, or the master is down.
+// An Event reports that a session of a master is up, that a heartbeat has refreshed the Info of the master, or that the
+// master is down.
 type Event struct {
 	Master  int
 	Session uint64 // > 0, strictly increasing per master; 0 when down
@@ -21,13 +22,13 @@ type watchers struct {
 	list map[*func(Event)]bool // the handlers
 }
 
-// Watch calls f for the present state of each master that has one, before Watch returns, and from then on for each
-// event. Events of one master arrive in order and are never omitted; calls of f do not overlap. A master that stays
-// down is reported again only when the reason changes.
+// Watch calls f with the present state of each master whose first attempt to connect has ended, then returns. From then
+// on, f is called for each event. Events of one master arrive in order, and none is omitted. Calls of f do not overlap.
+// A master that stays down is reported again only when the reason changes.
 //
 // f is called by the goroutine of a connection, with locks held: it must not block, and must call neither Watch, stop
-// nor Close. stop waits for a running f to return, after which f will not be called again; it may be called more than
-// once. There is no event after Close.
+// nor Close. stop waits until a running call of f has returned; f is not called again afterwards. stop may be called
+// more than once. There are no events after Close.
 func (t *Transport) Watch(f func(Event)) (stop func()) {
 	ws := &t.watchers
 	ws.mu.Lock()
@@ -43,7 +44,8 @@ func (t *Transport) Watch(f func(Event)) (stop func()) {
 	}
 }
 
-// emit delivers an event. Only the goroutine of the master calls it, so the events of a master are in order.
+// emit delivers an event. The events of a master are in order: while a session is open, emit is called with beats.mu
+// held, and at other times only by the goroutine of the master.
 func (ws *watchers) emit(e Event) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()

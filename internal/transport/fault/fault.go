@@ -26,7 +26,7 @@ var (
 	ErrSession    = errors.New("pool: session has changed")
 )
 
-// A cause is an error text that matches several errors.
+// A cause is an error with a text of its own that matches several errors.
 type cause struct {
 	text string
 	is   []error
@@ -49,14 +49,14 @@ func Timeout(format string, args ...any) error { return New(fmt.Sprintf(format, 
 // Refused returns an error that matches ErrRefused.
 func Refused(text string) error { return New("refused: "+text, ErrRefused) }
 
-// Down returns err as the reason why a master is down.
+// Down returns an error that says that a master is down because of err. It matches ErrDown and err.
 func Down(err error) error {
 	return New("master is down: "+strings.TrimPrefix(err.Error(), "pool: "), ErrDown, err)
 }
 
-// Explain converts the error of a connection, or of making one, into the reason why a master is down. The result
-// contains no credentials. Every timeout matches ErrTimeout and no other error, so that the deadline of a dial is not
-// taken for the deadline of a caller.
+// Explain converts an error of a connection, or of an attempt to connect, into the reason why a master is down. The
+// result contains no credentials. A timeout matches ErrDown and ErrTimeout but no context error, so that the deadline
+// of a dial is not mistaken for that of a caller. within is the timeout that has passed.
 func Explain(err error, password string, within time.Duration) error {
 	err = Scrub(err, password)
 	switch {
@@ -77,8 +77,8 @@ func IsTimeout(err error) bool {
 }
 
 // Code returns the first word of an error reply. Servers before 7.0 wrap the error of a command inside a script in
-// another text ("ERR Error running script ...: @user_script:4: -READONLY ..."). Code then returns the first word of the
-// inner error.
+// another text ("ERR Error running script ...: @user_script:4: -READONLY ..."). For such a reply, Code returns the
+// first word of the inner error.
 func Code(err redis.Error) string {
 	code, _, _ := strings.Cut(string(err), " ")
 	if code == "ERR" {
@@ -97,7 +97,7 @@ func IsCode(err error, code string) bool {
 	return errors.As(err, &reply) && Code(reply) == code
 }
 
-// Transient reports whether the same call may succeed later on the same master.
+// Transient reports whether the call with this error reply may succeed later on the same master.
 func Transient(reply redis.Error) bool {
 	switch Code(reply) {
 	case "OOM", "MISCONF", "READONLY", "LOADING", "BUSY", "TRYAGAIN", "NOREPLICAS", "MASTERDOWN":

@@ -14,9 +14,9 @@ import (
 // Hidden replaces text that may be a password.
 const Hidden = "xxxxx"
 
-// RedactURL returns raw without credentials, for error messages. It accepts texts that do not parse, and hides too much
-// rather than too little: everything between the scheme and the last '@', the query, and a "port" that is not a number,
-// as in "redis://:secret".
+// RedactURL returns raw without credentials, for error texts. It accepts texts that are no valid URL, and hides too
+// much rather than too little: everything between the scheme and the last '@', the query, and a "port" that is not a
+// number, as in "redis://:secret".
 func RedactURL(raw string) string {
 	start := 0
 	if i := strings.Index(raw, "://"); i >= 0 {
@@ -43,9 +43,9 @@ func RedactURL(raw string) string {
 
 var userinfo = regexp.MustCompile(`://[^\s"'/@]*(?:/[^\s"'@]*)?@`)
 
-// Scrub removes credentials from the text of a foreign error: those of URLs, and the password, since old servers repeat
-// the arguments of an unknown command, including those of AUTH. If the text had to be changed, Scrub keeps only the
-// errors of the chain that callers test for.
+// Scrub removes the credentials of URLs, and password, from an error of another package or a server: old servers repeat
+// the arguments of an unknown command, and so those of AUTH, in the error reply. If Scrub changes the text, the result
+// matches only those errors of the chain that callers test for.
 func Scrub(err error, password string) error {
 	if _, own := err.(*cause); own || err == nil { //nolint:errorlint // our own text, not one that wraps it
 		return err

@@ -1,12 +1,12 @@
 // Package feed receives messages that masters publish, over one connection per master for all channels.
 //
-// The Hub holds the open subscriptions, once for all masters. A Subscription that is opened or closed sends SUBSCRIBE
-// or UNSUBSCRIBE to each master that is connected; a new connection begins with SUBSCRIBE for all that are open. A
-// server answers the commands of a connection in their order, so the last command decides, regardless of how quickly a
-// channel is closed and opened again. A refused SUBSCRIBE is sent again after 30 s. A connection without subscriptions
-// is closed by its next heartbeat.
+// A Hub holds the open subscriptions, which are the same on all masters. Opening a Subscription sends SUBSCRIBE to each
+// connected master, and closing it sends UNSUBSCRIBE. A new connection begins with SUBSCRIBE for each open
+// Subscription. A server executes the commands of a connection in order, so the last command for a channel decides,
+// even if the channel is quickly closed and opened again. If a SUBSCRIBE is refused, a heartbeat sends it again after
+// 30 s or more. If no subscription is left, the next heartbeat closes the connection.
 //
-// The package does not use redigo's PubSubConn, which cannot match the confirmation of a command to that command, and
-// reports a refused SUBSCRIBE like the end of the connection. The connection is a [pipe.Pipe], as for calls: a value
-// that is not a message is the reply to the oldest command.
+// The package does not use redigo's PubSubConn, which does not match confirmations to commands, and reports a refused
+// SUBSCRIBE as if the connection had ended. The connection is a [pipe.Pipe], as for calls. A value that is not a
+// message is the reply to the oldest command.
 package feed

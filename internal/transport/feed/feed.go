@@ -15,37 +15,38 @@ import (
 	"github.com/redlock-go/redlock/internal/transport/wire"
 )
 
-// A Source is one master, and how connections to it are made and kept.
+// A Source describes one master and the subscription connections to it.
 type Source struct {
 	Target *wire.Target
 	Owner  pipe.Owner
 	Redial wire.Pauses
-	// ServerFunc, if set, returns the run id of the server to which the calls go, or "" while there is none. A script
-	// that publishes a message counts only the receivers on its own server, so subscriptions must use the same server as
-	// the calls.
+	// ServerFunc, if set, returns the run id of the server to which calls are sent, or "" while no server is connected.
+	// Subscriptions must use the same server, because a script that publishes a message counts only the receivers on the
+	// server that runs the script.
 	ServerFunc func() string
-	// AskFunc, set with ServerFunc, reads the run id of the server of a connection, or returns "" if the server refuses.
-	// It is needed because a node or a sentinel with outdated data may have named a server other than that of the calls.
+	// AskFunc, set together with ServerFunc, reads the run id of the server of a connection. If the server refuses,
+	// AskFunc returns "". The servers may differ, because a node or a sentinel with outdated data may have reported
+	// another address.
 	AskFunc func(c *wire.Conn) (server, op string, err error)
 	// IntroductionFunc, if set, returns commands that are sent first. Their replies do not matter.
 	IntroductionFunc func() [][]string
 }
 
-// retryRefused is how long a feed waits before it tries a refused channel again. It does so on the next heartbeat.
+// retryRefused is how long a feed waits after a refused SUBSCRIBE. The next heartbeat then sends SUBSCRIBE again.
 const retryRefused = 30 * time.Second
 
-// A feed is the subscription connection of one pool to one master.
+// A feed is the subscription connection of a Hub to one master.
 type feed struct {
 	hub  *Hub
 	ctx  context.Context // ends with the master
 	src  Source
 	wake chan struct{} // wakes await
 
-	server string // run id of the server of this connection; if not known, the first result of ServerFunc
+	server string // run id of the server of this connection; if unknown, that of the first ServerFunc call
 
 	// Guarded by hub.mu.
 	pipe    *pipe.Pipe                  // nil while there is no connection
-	refused map[*Subscription]time.Time // when the server has refused them on this connection
+	refused map[*Subscription]time.Time // when the server refused SUBSCRIBE on this connection
 }
 
 // run connects and serves while there are subscriptions, until the master's context ends.
@@ -85,8 +86,8 @@ func (f *feed) await() bool {
 // errUnused ends a connection without subscriptions.
 var errUnused = errors.New("pool: no subscription")
 
-// serve runs one connection until it ends. It reports whether the connection was closed because it was not used.
-// Outstanding commands then get no reply, because the next connection sends all subscriptions again.
+// serve runs one connection until the connection ends, and reports whether the connection was closed because it was not
+// used. Outstanding commands are dropped, because the next connection subscribes to all channels again.
 func (f *feed) serve(c *wire.Conn) (unused bool) {
 	h, owner := f.hub, f.src.Owner
 	owner.BeatFunc, owner.PushFunc = f.beat, f.push
@@ -103,7 +104,7 @@ func (f *feed) serve(c *wire.Conn) (unused bool) {
 	}
 	h.mu.Unlock()
 
-	_, cause := p.Run(f.ctx, 0) // otherwise ignored: the calls on their own connection report why a master is down
+	_, cause := p.Run(f.ctx, 0) // ignore other causes: the connection for calls reports why a master is down
 
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -126,8 +127,8 @@ func (f *feed) subscribeLocked(s *Subscription) {
 	}
 }
 
-// unsubscribeLocked sends UNSUBSCRIBE for s, which is closed. A user without the right to it continues to receive
-// messages, which are dropped.
+// unsubscribeLocked sends UNSUBSCRIBE for s, which has been closed. If the user has no right to UNSUBSCRIBE, messages
+// continue to arrive, and are dropped.
 func (f *feed) unsubscribeLocked(s *Subscription) {
 	if f.pipe != nil {
 		delete(f.refused, s)
@@ -136,7 +137,8 @@ func (f *feed) unsubscribeLocked(s *Subscription) {
 }
 
 // sendLocked sends a command of s, and calls doneFunc when the server has executed or refused it. If the reply belongs
-// to another command, or is a refusal that may not recur, the connection ends, and is made again with growing pauses.
+// to another command, or is a transient error, sendLocked ends the connection. The feed then connects again, with
+// growing pauses.
 func (f *feed) sendLocked(command string, s *Subscription, doneFunc func(refused bool)) {
 	op := strings.ToLower(command)
 	f.pipe.Queue(frame.Command(op, command, s.channel), func(reply any, _ error) {
@@ -152,7 +154,7 @@ func (f *feed) sendLocked(command string, s *Subscription, doneFunc func(refused
 	})
 }
 
-// answered records the reply to SUBSCRIBE. A refused channel is retried after a while.
+// answered records the reply to the SUBSCRIBE of s. A heartbeat retries a refused SUBSCRIBE; see retryRefused.
 func (f *feed) answered(s *Subscription, refused bool) {
 	master := f.src.Owner.Master
 	f.hub.mu.Lock()
@@ -180,8 +182,9 @@ func answers(reply any, command, arg string) bool {
 	return string(kind) == command && string(about) == arg
 }
 
-// beat ends the connection if there is no subscription, or if the calls now go to another server. It also sends a PING,
-// whose reply has two forms or is a refusal, and retries the refused channels that are due.
+// beat ends the connection if there is no subscription, or if calls are now sent to another server. It sends a PING,
+// whose reply is PONG, an array if there are subscriptions, or a refusal. It retries each SUBSCRIBE that was refused
+// retryRefused ago or earlier.
 func (f *feed) beat() (next time.Duration) {
 	if !f.hub.wanted() {
 		f.pipe.Kill("unused", errUnused)
@@ -205,7 +208,7 @@ func (f *feed) beat() (next time.Duration) {
 	return f.src.Owner.Heartbeat
 }
 
-// left reports whether the calls go to another server than this connection.
+// left reports whether calls are now sent to a server other than that of this connection.
 func (f *feed) left() bool {
 	if f.src.ServerFunc == nil {
 		return false
@@ -218,7 +221,7 @@ func (f *feed) left() bool {
 	return now != "" && now != f.server
 }
 
-// push handles a message by calling the listener of its channel, if there is one.
+// push reports whether value is a message. If so, push calls the listener of the channel, if there is a listener.
 func (f *feed) push(value any) (isMessage bool) {
 	parts, _ := value.([]any)
 	if len(parts) != 3 {

@@ -5,25 +5,25 @@ import (
 	"sync"
 )
 
-// A Listener is notified of messages and of renewed subscriptions. Notifications are neither complete nor reliable. A
-// message may come from a replica, which repeats the messages of its master, so the payload must name the writer if the
-// listener relies on that. Messages are lost when a connection ends, while a master is down, and if the user has no
-// right to subscribe. A listener must work without messages.
+// A Listener is notified of messages and of new and renewed subscriptions. Messages are neither complete nor reliable.
+// A message may come from a replica, which repeats the messages of its master, so the payload must name the writer if
+// the listener needs to know the writer. Messages are lost when a connection ends, while a master is down, and if the
+// user has no right to subscribe. A listener must work without messages.
 //
 // Calls for one master do not overlap; calls for different masters may overlap. No lock is held during a call. A method
-// must not block, since all listeners of that master wait meanwhile. It may call every method of the pool and of a
-// Subscription, except that it must not close the pool.
+// must not block, because the other listeners of that master wait until it returns. It may call every method of the
+// pool and of a Subscription, except the Close method of the pool.
 type Listener interface {
-	// Message gets a published message. It may come before the first Resubscribed.
+	// Message gets a published message. Message may be called before the first Resubscribed.
 	Message(master int, channel, payload string)
-	// Resubscribed reports that the subscription is active on the master from now on, for the first time or again after
-	// a lost connection. Messages published before are lost, so the listener should check the state itself.
+	// Resubscribed reports that the subscription is active on the master from now on, for the first time or again after a
+	// lost connection. Messages published earlier may be lost, so the listener should check the state itself.
 	Resubscribed(master int)
 }
 
 // A Hub holds the subscriptions of one pool. The zero value has no masters.
 type Hub struct {
-	mu    sync.Mutex               // guards the fields below, and those of feeds; no listener is called with it
+	mu    sync.Mutex               // guards the fields below, and fields of feeds; not held while a listener runs
 	feeds []*feed                  // by master
 	open  map[string]*Subscription // by channel
 }
@@ -44,7 +44,8 @@ func (h *Hub) Add(ctx context.Context, s Source) (run func()) {
 	return f.run
 }
 
-// A Subscription is the listener of one channel on all masters. All methods are safe for concurrent use.
+// A Subscription delivers the messages of one channel on all masters to a listener. All methods are safe for concurrent
+// use.
 type Subscription struct {
 	hub       *Hub
 	channel   string
@@ -71,8 +72,9 @@ func (h *Hub) Subscribe(channel string, l Listener) *Subscription {
 // openLocked reports whether s has not been closed.
 func (s *Subscription) openLocked() bool { return s.hub.open[s.channel] == s }
 
-// Close ends the subscription. It does not block. It may be called more than once, and from the listener. It does not
-// wait for the listener: for each master, one call may still be running, or about to begin, when Close has returned.
+// Close ends the subscription. Close does not block, may be called more than once, and may be called by the listener.
+// It does not wait for the listener: after Close has returned, one call for each master may still be running or about
+// to begin.
 func (s *Subscription) Close() {
 	h := s.hub
 	h.mu.Lock()
@@ -87,8 +89,8 @@ func (s *Subscription) Close() {
 	}
 }
 
-// Confirmed returns the set of masters that have confirmed the subscription on a connection that is still up, as far
-// as is known: bit i is master i. It is 0 after Close. It does not block.
+// Confirmed returns the set of masters that have confirmed the subscription on a connection that is still up, as far as
+// is known. Bit i of the set is master i. After Close, the set is empty. Confirmed does not block.
 func (s *Subscription) Confirmed() (set uint64) {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()

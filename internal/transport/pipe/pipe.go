@@ -18,8 +18,8 @@ type Receiver interface {
 	Reply(master int, value any, err error)
 }
 
-// ReplyFunc is a Receiver for the pool's own calls. The reply may be a redis.Error. If there is no reply, ended is the
-// reason.
+// ReplyFunc is a Receiver for calls that the pool itself makes. The reply may be a redis.Error. If there is no reply,
+// ended is the reason.
 type ReplyFunc func(reply any, ended error)
 
 // Reply implements Receiver.
@@ -27,16 +27,16 @@ func (f ReplyFunc) Reply(_ int, reply any, ended error) { f(reply, ended) }
 
 // Owner describes the master that a connection belongs to.
 type Owner struct {
-	Master    int // the number that Receivers get
+	Master    int // number of the master, which Receivers get
 	Limit     int // maximum number of outstanding calls; acquires may use half of it
 	Timeout   time.Duration
 	Heartbeat time.Duration
-	// ErrorFunc returns the error for the Receiver of a Send.
+	// ErrorFunc returns the error that the Receiver of a Send gets.
 	ErrorFunc func(op string, cause error, unknown bool) error
 	// ExplainFunc converts the error that ended the connection into one for users.
 	ExplainFunc func(error) error
-	// BeatFunc is called by a goroutine of the Pipe after the first heartbeat interval, and then again after each time
-	// that it returns.
+	// BeatFunc is called by a goroutine of the Pipe: first when the last heartbeat is one interval old, and then each
+	// time the returned duration has passed.
 	BeatFunc func() (next time.Duration)
 	// PushFunc, if set, gets every value that the server sends, and reports whether the value was not a reply.
 	PushFunc func(value any) bool
@@ -47,21 +47,21 @@ type request struct {
 	call    *frame.Call
 	to      Receiver
 	text    string // text of the stamp
-	since   int64  // when the writer took it; see Pipe.now
-	counted bool   // a call of a user, which is included in the limit
-	eval    bool   // send the text of the script
+	since   int64  // when the writer took the request; see Pipe.now
+	counted bool   // whether the request was made by Send, and counts towards Owner.Limit
+	eval    bool   // whether to send the text of the script
 }
 
 // A Pipe is one connection in use.
 type Pipe struct {
 	conn        *wire.Conn
 	owner       Owner
-	base        time.Time // origin of the times of requests; time.Since is cheaper than time.Now
-	outstanding atomic.Int64
+	base        time.Time    // origin of the times of requests; time.Since is cheaper than time.Now
+	outstanding atomic.Int64 // number of requests that count towards Owner.Limit
 	waiting     atomic.Int64 // the field since of the oldest request in taken; 0 if there is none
 	lastRead    atomic.Int64 // when the server last sent anything
 
-	ended chan struct{}
+	ended chan struct{} // closed by Kill
 	in    reader
 	out   writer
 
@@ -69,31 +69,31 @@ type Pipe struct {
 	wake     sync.Cond  // wakes the writer: a request was queued, or the connection has ended
 	queue    []request
 	inflight []request
-	byText   bool // send scripts of the kind Once with their text
+	byText   bool // whether to send scripts with Once set with their text
 	end      ending
 }
 
 // An ending describes how the connection ended.
 type ending struct {
-	dead    bool
-	op      string
-	reason  error // why it ended
-	unbegun int   // number of requests at the end of inflight that had not been started when writing failed
+	dead    bool   // whether the connection has ended
+	op      string // the operation that failed
+	reason  error
+	unbegun int // number of requests at the end of inflight that were not yet encoded when writing failed
 }
 
-// New makes a Pipe over c; the Pipe owns c from then on. If byText is set, scripts of the kind Once are sent with
-// their text until one of these calls has been answered.
+// New makes a Pipe over c; the Pipe owns c from then on. If byText is true, scripts with Once set are sent with their
+// text until one of these calls has been answered.
 func New(c *wire.Conn, byText bool, owner Owner) *Pipe {
 	p := &Pipe{conn: c, owner: owner, base: time.Now(), ended: make(chan struct{}), byText: byText}
 	p.wake.L = &p.mu
 	return p
 }
 
-// now returns the present time in the form that requests carry: nanoseconds since base, never 0.
+// now returns the present time in nanoseconds since base, plus 1, so that it is never 0.
 func (p *Pipe) now() int64 { return int64(time.Since(p.base)) + 1 }
 
-// Send queues a call of a user. If it returns an error, nothing was queued: the queue is full, or the connection has
-// ended.
+// Send queues a call of a user of the pool. It returns an error, and queues nothing, if the queue is full or the
+// connection has ended.
 func (p *Pipe) Send(c *frame.Call, text string, to Receiver) error {
 	limit := p.owner.Limit
 	if c.Script.Once {
@@ -109,25 +109,24 @@ func (p *Pipe) Send(c *frame.Call, text string, to Receiver) error {
 	return nil
 }
 
-// Queue queues one of the pool's own calls, without a limit, and reports whether the connection was still open.
+// Queue queues a call that the pool itself makes, which does not count towards the limit. It reports whether the
+// connection was open; if not, the call was not queued.
 func (p *Pipe) Queue(c *frame.Call, to ReplyFunc) bool { return p.add(request{call: c, to: to}) }
 
 func (p *Pipe) add(r request) bool {
 	p.mu.Lock()
 	dead := p.end.dead
 	if !dead {
-		p.addLocked(r)
+		p.queue = append(p.queue, r)
 	}
 	p.mu.Unlock()
 	p.wake.Signal()
 	return !dead
 }
 
-func (p *Pipe) addLocked(r request) { p.queue = append(p.queue, r) }
-
-// Run reads and writes until the connection ends, must end, or ctx ends. The calling goroutine becomes the reader.
-// age is the time since the last heartbeat. Run returns the operation that failed and the cause, and leaves requests
-// without a reply to Drain.
+// Run reads and writes until the connection or ctx ends. The calling goroutine becomes the reader. age is the time
+// since the last heartbeat. Run returns the operation that failed and the cause, and leaves requests without a reply to
+// Drain.
 func (p *Pipe) Run(ctx context.Context, age time.Duration) (op string, cause error) {
 	var wg sync.WaitGroup
 	wg.Go(p.write)
@@ -142,7 +141,7 @@ func (p *Pipe) Run(ctx context.Context, age time.Duration) (op string, cause err
 // Drain answers every request that has no reply, with an error. It must be called after Run.
 func (p *Pipe) Drain(cause error) {
 	begun := append(p.in.taken[p.in.next:], p.inflight...)
-	unknown := max(0, len(begun)-p.end.unbegun) // a server may have replied to requests that were not yet written
+	unknown := max(0, len(begun)-p.end.unbegun) // a server may even have replied to requests that were not yet written
 	for i, r := range append(begun, p.queue...) {
 		r.to.Reply(p.owner.Master, nil, p.owner.ErrorFunc(r.call.Script.Name, cause, i < unknown))
 	}
@@ -172,7 +171,7 @@ func (p *Pipe) Reason() error {
 
 // mind ends the connection when ctx ends, or when the server has sent nothing for the timeout while a request was
 // written or being written. Time in the queue is not included, because a server that answers is up, no matter how long
-// the queue is. mind also starts heartbeats. It uses monotonic time.
+// the queue is. mind also starts heartbeats. All times are monotonic.
 func (p *Pipe) mind(ctx context.Context, age time.Duration) {
 	timeout, heartbeat := p.owner.Timeout, p.owner.Heartbeat
 	first := max(heartbeat-age, 0)
@@ -193,7 +192,7 @@ func (p *Pipe) mind(ctx context.Context, age time.Duration) {
 			if left > 0 || !starved(timeout) {
 				break
 			}
-			left = p.left() // the reader has had a chance to run
+			left = p.left() // the reader may have read a reply in the meantime
 		}
 		if left <= 0 {
 			p.Kill("watchdog", fault.Timeout("no reply within %v", timeout))
@@ -211,17 +210,17 @@ func (p *Pipe) mind(ctx context.Context, age time.Duration) {
 // mostYields is how many times mind yields to the other goroutines of a starved process before it ends the connection.
 const mostYields = 4
 
-// starved lets every goroutine that is ready run, and reports whether that took so long that a reply may have arrived
-// that the reader could not read yet. The delay is then in this process, not in the server.
+// starved lets every ready goroutine run, and reports whether this took long. If so, this process may be overloaded
+// rather than the server: a reply may have arrived that the reader could not read yet.
 func starved(timeout time.Duration) bool {
 	began := time.Now()
 	runtime.Gosched()
 	return time.Since(began) > timeout/64
 }
 
-// left returns how long the server may still be silent. The timeout is measured from the last data that the server
-// sent, or from the time when the writer took the oldest request without a reply if that was later. If no request
-// waits for a reply, left returns the whole timeout, since no later request can be overdue before that.
+// left returns how long the server may still be silent. The timeout begins with the last data from the server or, if
+// later, when the writer took the oldest unanswered request. If no request awaits a reply, left returns the whole
+// timeout, because a new request cannot be overdue earlier.
 func (p *Pipe) left() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,11 +11,11 @@ import (
 // reader holds the fields that only the reader uses.
 type reader struct {
 	taken []request
-	next  int // index into taken
+	next  int // index in taken of the oldest unanswered request
 }
 
-// read hands replies to their receivers until the connection ends or must end. It always waits in a read, also when
-// nothing is outstanding, so it notices the end of the connection immediately.
+// read passes replies to their Receivers until the connection ends or must end. It always waits in a read, even if no
+// request is outstanding, so it notices the end of the connection immediately.
 func (p *Pipe) read() error {
 	for {
 		value, err := p.conn.Receive()
@@ -38,7 +38,7 @@ func (p *Pipe) read() error {
 			return err
 		}
 		if !r.counted && p.Reason() != nil {
-			return nil // a call of the pool found that the session must end, so later replies are ignored
+			return nil // a call that the pool made has ended the connection: ignore later replies
 		}
 	}
 }
@@ -70,10 +70,10 @@ func (p *Pipe) pop() (request, bool) {
 	return r, true
 }
 
-// deliver hands one reply to its receiver. An error ends the connection.
+// deliver passes a reply to the Receiver of r. If deliver returns an error, the connection must end.
 func (p *Pipe) deliver(r *request, value any) error {
 	reply, refused := value.(redis.Error)
-	if r.call.Script.SHA != "" && (refused || r.eval) && p.again(r, reply) {
+	if r.call.Script.SHA != "" && (refused || r.eval) && p.retryWithText(r, reply) {
 		return nil
 	}
 	var err error
@@ -94,11 +94,12 @@ func (p *Pipe) deliver(r *request, value any) error {
 	return nil
 }
 
-// again handles the reply to a call of a script. If the server does not know the script, the call is sent again by
-// EVAL with the script's text, which the server then caches. again reports whether the call is sent again. A script
-// of the kind Once is not sent again, because an acquire could then run after its own release. Its Receiver gets
-// NOSCRIPT, and later calls of the script contain the text until one of them has been answered.
-func (p *Pipe) again(r *request, reply redis.Error) bool {
+// retryWithText handles the reply to a call of a script. If the server does not know the script, retryWithText sends
+// the call again by EVAL with the text of the script, which the server then caches, and returns true. A script with
+// Once set, such as that of an acquire, is not sent again, because an acquire could then run after its own release.
+// Instead, the Receiver gets NOSCRIPT, and later calls of the script contain its text until one of them has been
+// answered.
+func (p *Pipe) retryWithText(r *request, reply redis.Error) bool {
 	isOnce, unknown := r.call.Script.Once, fault.Code(reply) == "NOSCRIPT"
 	resend := unknown && !isOnce && !r.eval
 	p.mu.Lock()
@@ -107,7 +108,7 @@ func (p *Pipe) again(r *request, reply redis.Error) bool {
 	}
 	if resend {
 		r.eval = true
-		p.addLocked(*r) // also if the connection has ended, since Drain then answers it
+		p.queue = append(p.queue, *r) // even if the connection has ended: Drain then answers the request
 	}
 	p.mu.Unlock()
 	p.wake.Signal()

@@ -4,9 +4,9 @@ import "runtime"
 
 // writer holds the fields that only the writer uses.
 type writer struct {
-	spare  []request
-	busy   bool   // the last batch had more than one call
-	frames []byte // encoded commands of a batch
+	spare  []request // buffer for the next queue
+	busy   bool      // whether the last batch had more than one request
+	frames []byte    // buffer for the encoded commands of a batch
 }
 
 // write takes the whole queue, writes it, flushes once, and repeats.

@@ -11,13 +11,14 @@ import (
 	"github.com/redlock-go/redlock/internal/transport/wire"
 )
 
-// Period is the interval at which the sentinels are queried again, and each subscription to them is tested with PING: a
-// connection to a vanished server would otherwise stay open for hours.
+// Period is the interval at which Follow queries the sentinels, and tests each subscription connection with PING:
+// without PING, a connection to a vanished server would stay open for hours.
 const Period = 10 * time.Second
 
-// Follow calls take with each place that Find returns: now, every [Period], and whenever a sentinel announces a
-// failover, until ctx ends. It subscribes to all sentinels, because one that is partitioned away announces nothing.
-func (f *Finder) Follow(ctx context.Context, take func(Place)) {
+// Follow calls placeFunc with each place that Find returns, until ctx ends. It calls Find immediately, every [Period],
+// and when a sentinel announces a failover. Follow subscribes to all sentinels, because a sentinel that is isolated by
+// a partition announces nothing.
+func (f *Finder) Follow(ctx context.Context, placeFunc func(Place)) {
 	var hub feed.Hub
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -34,7 +35,7 @@ func (f *Finder) Follow(ctx context.Context, take func(Place)) {
 	hub.Subscribe("+switch-master", &announcements{f.Name, news})
 	for ctx.Err() == nil {
 		if p, err := f.Find(ctx); err == nil {
-			take(p)
+			placeFunc(p)
 		}
 		select {
 		case <-news:
@@ -44,9 +45,9 @@ func (f *Finder) Follow(ctx context.Context, take func(Place)) {
 	}
 }
 
-// announcements wakes Follow for each failover of the master that a sentinel announces.
+// announcements wakes Follow when a sentinel announces a failover of the master.
 type announcements struct {
-	name string
+	name string // the name of the master
 	news chan<- struct{}
 }
 
@@ -60,5 +61,5 @@ func (a *announcements) Message(_ int, _, payload string) {
 	}
 }
 
-// Resubscribed implements feed.Listener. Follow queries the sentinels regularly, so it may miss announcements.
+// Resubscribed implements feed.Listener. It does nothing, because Follow queries the sentinels regularly.
 func (a *announcements) Resubscribed(int) {}

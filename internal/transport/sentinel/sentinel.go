@@ -19,10 +19,10 @@ import (
 type Place struct {
 	Addr      string        // host:port
 	Epoch     int64         // increases with each failover
-	Replicas  int           // known replicas, connected or not: any of them may be promoted
+	Replicas  int           // number of known replicas, connected or not: each may be promoted
 	DownAfter time.Duration // how long the master must be silent before a failover
-	Sentinels int           // number of sentinels that monitor it
-	Quorum    int           // number of sentinels that must agree that it is down
+	Sentinels int           // number of sentinels that monitor the master
+	Quorum    int           // number of sentinels that must agree that the master is down
 }
 
 // An Answer is the reply of one sentinel.
@@ -53,8 +53,9 @@ func (f *Finder) Find(ctx context.Context) (Place, error) {
 		len(f.Sentinels), f.Name, need, strings.Join(causes, "; "))
 }
 
-// Latest returns the place of the latest failover, and the number of answers without an error. The number of replicas
-// is the largest that was reported, and DownAfter the shortest, since any of the sentinels may lead the next failover.
+// Latest returns the place with the largest failover epoch, and the number of answers without an error. Replicas of the
+// place is the largest number that a sentinel reported, and DownAfter the shortest time, because any of the sentinels
+// may lead the next failover.
 func Latest(answers []Answer) (best Place, n int) {
 	for _, a := range answers {
 		p := a.Value

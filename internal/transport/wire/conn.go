@@ -40,7 +40,7 @@ func (c *Conn) Write(commands []byte) error {
 	return c.conn.Flush()
 }
 
-// Receive waits for the next reply, without a timeout. An error reply is a value of type redis.Error; any error means
+// Receive waits for the next reply, without a timeout. An error reply is a value of type redis.Error; an error means
 // that the connection is unusable.
 func (c *Conn) Receive() (value any, err error) {
 	if timed, ok := c.conn.(redis.ConnWithTimeout); ok {
@@ -56,7 +56,7 @@ func (c *Conn) Receive() (value any, err error) {
 
 // A Question is one command of [Conn.Ask], with the function that handles its reply, which may be a redis.Error.
 type Question struct {
-	Op       string // the operation that failed, if TakeFunc returns an error
+	Op       string // name of the operation, for errors
 	Command  []string
 	TakeFunc func(reply any) error
 }
@@ -69,10 +69,9 @@ func Refusal(reply any) error {
 	return nil
 }
 
-// Ask sends all commands and handles their replies in order, in one round trip. It stops at the first error of a
-// TakeFunc or of the connection, closes the connection, and returns the operation that failed. It writes while it
-// reads, because over an unbuffered connection a peer that waits for its replies to be read would block the writer
-// forever.
+// Ask sends all commands and handles their replies in order, in one round trip. At the first error of a TakeFunc or of
+// the connection, Ask closes the connection and returns the operation that failed. Ask writes and reads concurrently:
+// on an unbuffered connection, a peer blocks until its replies are read, and would block the writer forever.
 func (c *Conn) Ask(list []Question) (op string, err error) {
 	written := make(chan error, 1)
 	go func() {
@@ -99,6 +98,6 @@ func (c *Conn) Ask(list []Question) (op string, err error) {
 // Close closes the connection and ends any read or write under way. It may be called more than once.
 func (c *Conn) Close() {
 	if !c.closed.Swap(true) {
-		_ = c.conn.Close() // an error does not matter, for example if the peer is gone
+		_ = c.conn.Close() // an error does not matter: the peer may be gone
 	}
 }

@@ -21,7 +21,7 @@ type Provider struct {
 	last atomic.Pointer[login]
 }
 
-// login is an ACL user, which may be empty, and its password, which is empty if there is no login.
+// login is an ACL user and a password. The user may be empty. If the password is empty, connections do not log in.
 type login struct{ user, password string }
 
 // NewProvider returns a Provider that calls f.
@@ -40,8 +40,8 @@ func (t *Target) Login() (user, password string) {
 	return "", ""
 }
 
-// obtain calls the function. When ctx ends it returns, even if the function does not: the goroutine that runs the
-// function then remains, and no other call is made until it has ended.
+// obtain calls the CredentialsFunc. obtain returns when ctx ends, even if the call has not returned. The goroutine of
+// that call then remains, and the next call waits for its end.
 func (p *Provider) obtain(ctx context.Context) (l login, err error) {
 	select {
 	case p.busy <- struct{}{}:
@@ -76,7 +76,7 @@ func (p *Provider) obtain(ctx context.Context) (l login, err error) {
 			p.last.Store(&a.login)
 			return a.login, nil
 		}
-		if ctx.Err() == nil { // else it is mostly the error of ctx; report the timeout
+		if ctx.Err() == nil { // otherwise a.err is probably that of ctx: report the timeout
 			return l, fmt.Errorf("the credentials provider failed: %w", a.err)
 		}
 	case <-ctx.Done():
@@ -93,12 +93,12 @@ func panicked(v any) error {
 	return fmt.Errorf("it panicked with a value of type %T", v)
 }
 
-// query matches the query of a URL, where tokens and signatures are.
+// query matches the query of a URL, which may contain tokens and signatures.
 var query = regexp.MustCompile(`\?[^\s"']*=[^\s"']*`)
 
 // scrub returns an error with the text of err, without credentials. The chain of err is dropped, because a context
-// error in it would be taken for an error of the caller's context, and an error of another pool for an error of this
-// pool. The Error method of err is the caller's code and may panic, so scrub must be called where panics are recovered.
+// error in it would be mistaken for that of the caller's context, and an error of another pool for one of this pool.
+// The Error method of err is the caller's code and may panic, so scrub must be called where panics are recovered.
 func (p *Provider) scrub(err error, password string) error {
 	text := fault.ScrubText(query.ReplaceAllString(err.Error(), "?"+fault.Hidden), password)
 	if last := p.last.Load(); last != nil {

@@ -16,12 +16,12 @@ import (
 	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
-// A Target is a server and the way to reach it.
+// A Target describes a server and how to connect to it.
 type Target struct {
 	Network, Addr  string
 	TLS            *tls.Config // nil for a connection without TLS
 	User, Password string
-	Provider       *Provider // if set, replaces User and Password for each connection
+	Provider       *Provider // if not nil, returns the user and the password for each connection
 	Database       int
 	Dialer         func(ctx context.Context, network, addr string) (net.Conn, error)
 	// FindFunc, if set, returns the address for each connection instead of Addr, which then only names the server.
@@ -30,8 +30,8 @@ type Target struct {
 	DialTimeout time.Duration // bounds Connect
 }
 
-// Connect dials, logs in, and runs step with the connection, all within the timeout. It returns the operation that
-// failed. The error says that the master is down and why, without credentials.
+// Connect dials, logs in, and calls step with the connection, all within DialTimeout. If this fails, Connect returns
+// the operation that failed, and an error that says why the master is down, without credentials.
 func (t *Target) Connect(ctx context.Context, step func(*Conn) (op string, err error)) (c *Conn, op string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, t.DialTimeout)
 	defer cancel()
@@ -39,7 +39,7 @@ func (t *Target) Connect(ctx context.Context, step func(*Conn) (op string, err e
 	if c, err = t.dial(ctx); err != nil {
 		return nil, "connect", t.explain(ctx, "connect", l, err)
 	}
-	// A connection made by a *redis.Pool does not follow our deadline; closing it ends any read or write.
+	// A connection made by a *redis.Pool has no deadline of ours. Closing the connection ends any read or write.
 	closed := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		c.Close()
@@ -66,7 +66,7 @@ func (t *Target) Connect(ctx context.Context, step func(*Conn) (op string, err e
 	return c, "", nil
 }
 
-// Query asks one question on a connection of its own.
+// Query asks q on a new connection.
 func (t *Target) Query(ctx context.Context, q Question) error {
 	c, _, err := t.Connect(ctx, func(c *Conn) (string, error) { return c.Ask([]Question{q}) })
 	if err == nil {
@@ -82,8 +82,8 @@ type Answer[T any] struct {
 	Err   error
 }
 
-// Poll calls ask for all servers concurrently, and returns the answers in the order in which they come. When enough
-// servers have answered without an error, Poll ends the context of the remaining calls and omits their answers.
+// Poll calls ask for all servers concurrently, and returns the answers in the order in which they come. When the number
+// of answers without an error has reached enough, Poll cancels the remaining calls and omits their answers.
 func Poll[T any](
 	ctx context.Context, targets []Target, enough int, ask func(context.Context, *Target) (T, error),
 ) (list []Answer[T]) {
@@ -96,7 +96,7 @@ func Poll[T any](
 			answers <- Answer[T]{targets[i].Addr, value, err}
 		}()
 	}
-	for range targets { // wait for all calls: the context ends those that are not needed
+	for range targets { // wait for all calls: cancel ends those that are not needed
 		a := <-answers
 		if enough == 0 {
 			continue
@@ -111,13 +111,13 @@ func Poll[T any](
 	return list
 }
 
-// explain converts the error that ended an attempt into one that says why the master is down.
+// explain converts the error of a failed Connect into an error that says why the master is down.
 func (t *Target) explain(ctx context.Context, op string, l login, err error) error {
 	switch cause := context.Cause(ctx); {
 	case cause != nil && !errors.Is(cause, context.DeadlineExceeded):
 		return cause
 	case cause != nil && !fault.IsTimeout(err):
-		// The connection was closed because of the timeout; the error that the read then returned is not the reason.
+		// The timeout has closed the connection: err is the error of the read or write that this ended.
 		return fault.Down(fault.Timeout("timed out within %v (%s)", t.DialTimeout, op))
 	}
 	return fault.Explain(err, l.password, t.DialTimeout)
@@ -187,14 +187,15 @@ func (t *Target) questions(l login) (list []Question) {
 	return list
 }
 
-// Pauses are the waits between attempts to connect. They double from Min to Max, and each is shortened by a random
+// Pauses makes the pauses between attempts to connect. They double from Min to Max. Each pause is shortened by a random
 // fraction of up to a half.
 type Pauses struct {
 	Min, Max time.Duration
 	next     time.Duration
 }
 
-// Rest waits for the next pause, or until ctx ends. It does not wait if the last connection was in use for long enough.
+// Rest waits for the next pause, or until ctx ends. If the last connection was used for Max or longer, Rest does not
+// wait, and the pauses begin at Min again.
 func (p *Pauses) Rest(ctx context.Context, used time.Duration) {
 	if used >= p.Max {
 		p.next = 0

@@ -10,33 +10,35 @@ import (
 
 // Bounds of one reply. The longest reply is that of INFO: some kilobytes, or more with many databases or replicas.
 const (
-	MaxReply = 1 << 20 // bytes of all bulk strings plus twice the bytes of all lines
+	MaxReply = 1 << 20 // bytes of all bulk strings plus twice the bytes of all lines, which redigo reads in pieces
 
 	maxLine  = 16 << 10 // bytes of a status, an error, a number
 	maxParts = 1024     // elements of all arrays
 )
 
-// ErrReplySize ends a connection whose server sends data that is not a reply, or is larger than the expected replies.
+// ErrReplySize is the error of a connection whose server sends data that is not a reply, or a reply that exceeds the
+// bounds.
 var ErrReplySize = errors.New("a reply is too large for this connection, or malformed")
 
-// frugal is the connection below redigo. It protects against a server that is hostile or is not Redis at all: redigo
-// allocates any length that a reply announces, and follows nested arrays without end. frugal reads the announced
-// lengths before redigo does, and fails if one is out of bounds. Connections made by a *redis.Pool cannot be inspected,
+// frugal is the connection from which redigo reads. It protects against a server that is hostile or not a Redis server:
+// redigo allocates any length that a reply announces, and reads arrays of any depth. frugal reads the announced lengths
+// before redigo does, and fails if a length is out of bounds. Connections made by a *redis.Pool cannot be inspected,
 // and are trusted.
 type frugal struct {
 	net.Conn
 	raw   net.Conn // the connection below TLS
-	head  []byte   // start of the present line, if it came in pieces
-	skip  int      // remaining bytes of a bulk string, including its line end
-	left  int      // remaining elements of this reply
-	parts int      // number of elements that its arrays have announced
-	size  int      // bytes of its bulk strings plus twice those of its lines, which redigo reads in pieces
+	head  []byte   // start of the present line, if its end has not been read
+	skip  int      // unread bytes of a bulk string, including its line end
+	left  int      // number of elements of this reply that have not been read
+	parts int      // number of elements that the arrays of this reply have announced
+	size  int      // bytes of the bulk strings of this reply plus twice the bytes of its lines
 }
 
-// SetReadDeadline does nothing: redigo calls it before each reply, and overdue connections are closed instead.
+// SetReadDeadline does nothing. redigo calls it before each reply, but connections have no deadlines: an overdue
+// connection is closed.
 func (f *frugal) SetReadDeadline(time.Time) error { return nil }
 
-// Close closes the connection below TLS: the closing handshake of TLS may block, and is not needed.
+// Close closes the connection below TLS, because the closing handshake of TLS may block and is not needed.
 func (f *frugal) Close() error { return f.raw.Close() }
 
 // Read reads from the connection, and fails if a length in the data is out of bounds.
@@ -48,8 +50,7 @@ func (f *frugal) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// scan reports whether all lengths announced in p are within bounds. If a line is in one piece, the only cost is a
-// search for its end.
+// scan reports whether all lengths announced in p are within bounds. A line that is in p as a whole is not copied.
 func (f *frugal) scan(p []byte) bool {
 	for len(p) > 0 {
 		if f.skip > 0 {
@@ -75,7 +76,7 @@ func (f *frugal) scan(p []byte) bool {
 	return true
 }
 
-// announced checks the first line of a reply, or of an element of a reply.
+// announced reports whether line, the first line of a reply or of an element of a reply, is within bounds.
 func (f *frugal) announced(line []byte) bool {
 	if len(line) == 0 {
 		return false
