@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -28,16 +29,11 @@ func Admit(ctx context.Context, urls ...string) error {
 		list[i] = pool.URL(u).Name
 	}
 	names := scripts.List(list)
-	done := make(chan int)
+	var servers sync.WaitGroup
 	for i, u := range urls {
-		go func() {
-			errs[i] = admitServer(ctx, u, names)
-			done <- i
-		}()
+		servers.Go(func() { errs[i] = admitServer(ctx, u, names) })
 	}
-	for range urls {
-		<-done
-	}
+	servers.Wait()
 	return errors.Join(errs...)
 }
 
