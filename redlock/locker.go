@@ -38,7 +38,7 @@ type shard struct {
 	events  *events
 	journal *journal
 
-	connectBy time.Time // until this time, TryLock waits for masters that are still connecting
+	connectBy time.Time // until this time, calls that do not queue wait for masters that are still connecting
 
 	probing  chan struct{} // cap 1: one probe at a time
 	rechecks atomic.Bool   // whether a call of recheck is scheduled
