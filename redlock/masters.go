@@ -79,8 +79,8 @@ func (l operator) admit(ctx context.Context) error {
 		return nil
 	}
 	view, err := l.voters.ReadRecords(ctx)
-	if refusal := objection(view); err == nil && refusal != nil {
-		return l.notVoting("admit", view, view.Config, refusal)
+	if err == nil {
+		err = objection(view)
 	}
 	if err == nil {
 		view, err = l.voters.Admit(ctx, func(v *admission.View) bool { return v.Voting == v.Config.Rule.All() })
