@@ -12,22 +12,23 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/lease"
 )
 
-// errOrder is returned if the context owns several names of a LockAll and the requested name sorts before one of them.
-// Clients that lock in different orders could wait for each other forever. Nothing was sent.
+// errOrder is returned if the context owns several names of a LockAll, and the requested name sorts before one of them.
+// Without this rule, clients that lock in different orders could wait for each other forever. Nothing was sent.
 var errOrder = misuse("redlock: the name comes before one that this context holds with LockAll, " +
 	"so waiting for it could deadlock: lock all of them with one LockAll, or use TryLock")
 
-// Locks holds the locks of several names that were acquired as one. All methods are safe for concurrent use.
+// Locks is the result of LockAll: one lock for each name. All methods are safe for concurrent use.
 type Locks struct {
 	locks []*Lock // sorted by name, without duplicates
 }
 
-// finish implements held: it finishes all the locks.
+// finish implements held.
 func (s *Locks) finish(ctx context.Context) error {
 	return s.each(func(k *Lock) error { return k.finish(ctx) })
 }
 
-// takeAll implements LockAll and TryLockAll. All shards have the same defaults.
+// takeAll implements LockAll and TryLockAll. It uses the default options of the first name's shard; those of all shards
+// are equal.
 func (l *Locker) takeAll(ctx context.Context, names []string, opts []LockOption, wait bool) (*Locks, error) {
 	if len(names) == 0 {
 		return nil, invalid("no names: LockAll needs at least one")
@@ -49,7 +50,8 @@ func (l *Locker) takeAll(ctx context.Context, names []string, opts []LockOption,
 	caller := ctx
 	ctx, cancel := cfg.limited(caller)
 	defer cancel()
-	// ctx carries the wait limit. While the call waits for some names, held ones are extended, without a maximum hold.
+	// ctx already carries the wait limit. While the call waits for one name, the locks of the others must be extended, and
+	// their maximum hold must not begin.
 	opts = append(slices.Clip(opts), lockOption(func(c *lockConfig) { c.waitLimit = 0 }), WithExtension(true),
 		WithMaxHold(0), WithLinger(0))
 	take := func(name string, wait bool) (*Lock, error) {
@@ -68,17 +70,17 @@ func (l *Locker) takeAll(ctx context.Context, names []string, opts []LockOption,
 		if !wait || ctx.Err() != nil {
 			return nil, waited(caller, ctx, err)
 		}
-		_ = first.rest(ctx, shortestPause) // the next try reports the end
+		_ = first.rest(ctx, shortestPause) // ignore the error: the next try fails with it
 	}
 }
 
 // A taker acquires the lock of one name.
 type taker func(name string, wait bool) (*Lock, error)
 
-// takeTogether acquires the locks of names, or none. It tries all names concurrently. If one is refused, it keeps the
-// names before the first refused one, releases the others, waits for the refused one, and then tries the rest again. If
-// a lock is lost during the wait, it acquires the lock again, together with all after it. If wait is false, it fails at
-// the first refusal. If take panics, everything held is released.
+// takeTogether acquires the locks of all names, or none. It tries all names concurrently. If some are refused, it keeps
+// the locks of the names before the first refused name, releases the other locks, waits for the lock of the refused
+// name, and then tries the remaining names again. If a lock is lost during the wait, takeTogether acquires that lock
+// and all locks after it again. If wait is false, it fails at the first refusal. If take panics, it releases all locks.
 func takeTogether(names []string, wait bool, take taker) (all []*Lock, err error) {
 	var held []*Lock
 	defer func() {
@@ -106,8 +108,8 @@ func takeTogether(names []string, wait bool, take taker) (all []*Lock, err error
 	}
 }
 
-// takeFree tries each of the missing names, and returns the locks that are held afterwards: held, and those before the
-// first refused name. The error is that of the first refusal.
+// takeFree tries to lock each of the missing names. It returns held with the new locks before the first refused name,
+// and the error of that refusal. It releases the locks after the refused name.
 func takeFree(held []*Lock, missing []string, take taker) ([]*Lock, error) {
 	got := make([]*Lock, len(missing))
 	errs := concurrently(len(missing), func(i int) (err error) {
@@ -122,8 +124,9 @@ func takeFree(held []*Lock, missing []string, take taker) ([]*Lock, error) {
 	return append(held, got[:refused]...), errs[refused]
 }
 
-// settle extends those locks that lack the required validity, when all locks are held, and applies the extension and
-// the maximum hold of the caller's options. It fails if one of the locks cannot be extended.
+// settle prepares locks that are all held to be returned. It extends each lock that has less than the required
+// validity, and applies the extension and the maximum hold of the caller's options. It fails if a lock cannot be
+// extended.
 func (s *Locks) settle(ctx context.Context, cfg *lockConfig) error {
 	err := s.each(func(k *Lock) error {
 		if k.hold.HasLeft(cfg.Least) {
@@ -143,18 +146,19 @@ func (s *Locks) settle(ctx context.Context, cfg *lockConfig) error {
 	return nil
 }
 
-// dropAll releases locks. It passes an ended context, so that it hardly waits.
+// dropAll releases locks that are not returned to the caller. It hardly waits for the masters, because its context has
+// ended.
 func dropAll(locks []*Lock) {
 	for _, k := range locks {
 		k.hold.Forgo()
 	}
-	over, cancel := context.WithCancel(context.Background())
+	ended, cancel := context.WithCancel(context.Background())
 	cancel()
-	_ = (&Locks{locks}).Unlock(over)
+	_ = (&Locks{locks}).Unlock(ended)
 }
 
-// Context returns a copy of parent that ends when the first of the locks ends, with the cause of that lock, and that
-// owns all the names. See [Lock.Context].
+// Context returns a copy of parent that ends when the first of the locks ends, with the cause of that end. The returned
+// context owns all the names. See [Lock.Context].
 func (s *Locks) Context(parent context.Context) context.Context {
 	handles := make([]*lease.Hold, len(s.locks))
 	for i, k := range s.locks {
@@ -175,26 +179,26 @@ func (s *Locks) each(f func(*Lock) error) error {
 	return errors.Join(concurrently(len(s.locks), func(i int) error { return f(s.locks[i]) })...)
 }
 
-// mostSlots bounds the slots of a name: a waiting call is in the queue of each of them.
+// mostSlots is the maximum number of slots of a name: a waiting call is in the queue of each slot.
 const mostSlots = 100
 
 // WithSlots makes [Locker.Lock], TryLock, Do and Lead acquire any one of k slots of the name, so that at most k clients
 // hold the name at a time. k is from 1 to 100. The slots of "jobs" are the locks "jobs:1" to "jobs:k", each with all
-// guarantees of a lock; the Lock that is returned has the name and the tokens of its slot. [TokenOf] without a name
-// returns its token, and [Locker.Inspect] takes the name of a slot.
+// guarantees of a lock. The returned Lock has the name and the tokens of its slot. [TokenOf] without a name returns the
+// token of the slot, and [Locker.Inspect] needs the name of a slot.
 //
-// A call first tries the slots one after the other, from a random one on; if all are held and it may wait, it waits in
-// the queues of all of them. It keeps the first slot that it gets, leaves the other queues, and immediately releases
-// any slot that it got at the same moment. Priorities and fair order apply in each queue. [ErrHeld] means that each
-// slot is held or promised to a waiter, at the moment at which it was tried; the error shows the slot that may be free
-// first. If the slots fail for several reasons, the call returns the error of a slot that is not held.
+// A call first tries the slots one after the other, starting at a random slot. If all are held and the call may wait,
+// it waits in the queues of all slots. The call keeps the first slot that it acquires, leaves the other queues, and
+// immediately releases any slot that it acquired at the same moment. Priorities and fair order apply in each queue.
+// [ErrHeld] means that each slot was held, or promised to a waiter, when the call tried it; the error describes the
+// slot that may be free first. If some slots fail for other reasons, the call returns the error of one of these slots.
 //
-// With a context that owns one of the k slots, the call re-enters that slot and takes no second one. Clients may use
-// different k: the largest one bounds the holders, so k can be raised in all clients together or one after the other,
-// and a smaller k has an effect only when the last client uses it.
+// With a context that owns one of the k slots, the call re-enters that slot and takes no second one. If clients use
+// different k, the largest bounds the number of holders. So k can be raised in all clients together or one after the
+// other, but a smaller k has an effect only when the last client uses it.
 //
 // WithSlots cannot be combined with [WithRetry]. It is an option of a call: [New] and the other calls refuse it. A call
-// that waits costs the masters k times as much as one for a plain lock.
+// that waits costs the masters k times as much as a call for a plain lock.
 func WithSlots(k int) LockOption { return slotsOption(k) }
 
 // slotsOption is the option WithSlots.
@@ -203,7 +207,7 @@ type slotsOption int
 func (k slotsOption) applyLocker(c *config)   { k.applyLock(&c.lock) }
 func (k slotsOption) applyLock(c *lockConfig) { c.slots = true }
 
-// slotsIn returns the number of slots that opts request, and whether they request any.
+// slotsIn returns the number of slots in opts, and whether opts contain WithSlots.
 func slotsIn(opts []LockOption) (k int, requested bool) {
 	for _, o := range opts {
 		if s, ok := o.(slotsOption); ok {
@@ -222,7 +226,8 @@ func slotNames(name string, k int) []string {
 	return names
 }
 
-// owner returns the innermost hold in ctx of name, or of one of its slots if opts request slots; nil if there is none.
+// owner returns the innermost hold in ctx of name or, if opts request slots, of one of its slots. It returns nil if
+// there is none.
 func (l *Locker) owner(ctx context.Context, name string, opts []LockOption) *lease.Hold {
 	names := []string{name}
 	if k, requested := slotsIn(opts); requested {
@@ -240,9 +245,9 @@ func (l *Locker) owner(ctx context.Context, name string, opts []LockOption) *lea
 type slotCall struct {
 	l     *Locker
 	name  string
-	names []string // of the slots
+	names []string // names of the slots
 	cfg   *lockConfig
-	opts  []LockOption // of the calls for one slot
+	opts  []LockOption // options of the call for each slot
 }
 
 // newSlotCall returns a call for k slots of name. It sends nothing.
@@ -252,7 +257,7 @@ func (l *Locker) newSlotCall(name string, k int, opts []LockOption) (*slotCall, 
 	}
 	s := &slotCall{l: l, name: name, names: slotNames(name, k)}
 	first := l.of(name)
-	called := first.cfg.clock.Now() // determines the place of all attempts in the queues
+	called := first.cfg.clock.Now() // time of the call in all queues
 	s.opts = append(append([]LockOption{}, opts...), lockOption(func(c *lockConfig) { c.slots, c.called = false, called }))
 	var err error
 	if s.cfg, err = first.cfg.lock.with(s.opts, &first.cfg); err != nil {
@@ -261,7 +266,7 @@ func (l *Locker) newSlotCall(name string, k int, opts []LockOption) (*slotCall, 
 	if s.cfg.bounded() {
 		return nil, invalid("a call for slots waits in the queues: WithSlots excludes WithRetry")
 	}
-	s.opts = append(s.opts, lockOption(func(c *lockConfig) { c.waitLimit = 0 })) // one context limits the wait for all
+	s.opts = append(s.opts, lockOption(func(c *lockConfig) { c.waitLimit = 0 })) // the context of the call has the limit
 	for _, n := range s.names {
 		if err := l.of(n).checkName(n); err != nil {
 			return nil, err
@@ -284,15 +289,15 @@ func (s *slotCall) acquire(caller context.Context, wait bool, stats *lease.Acqui
 	return lock, waited(caller, ctx, err)
 }
 
-// one acquires slot i.
+// one calls take for slot i.
 func (s *slotCall) one(ctx context.Context, i int, wait bool, stats *lease.AcquireStats) (*Lock, error) {
 	name := s.names[i]
 	return s.l.of(name).take(ctx, name, scripts.Plain, s.opts, wait, stats)
 }
 
-// try tries the slots, one after the other: concurrent attempts could briefly take several slots from other clients.
-// It begins with the slots that this Locker already has: a lock may linger there, so that the slot costs no message.
-// It continues from a random slot, so that clients rarely try the same.
+// try tries the slots one after the other, since concurrent attempts could briefly take several slots from other
+// clients. It begins with the slots whose locks this Locker has: such a lock may linger, and taking it over sends no
+// message. It continues at a random slot, so that clients rarely try the same slot.
 func (s *slotCall) try(ctx context.Context, stats *lease.AcquireStats) (*Lock, error) {
 	k := len(s.names)
 	first := int(jitter.Int64N(int64(k)))
@@ -316,7 +321,7 @@ func (s *slotCall) try(ctx context.Context, stats *lease.AcquireStats) (*Lock, e
 	return nil, s.refusal(errs)
 }
 
-// await waits for all slots concurrently until it gets the first of them, or all have failed.
+// await waits for all slots concurrently until one is acquired, or all have failed.
 func (s *slotCall) await(ctx context.Context, stats *lease.AcquireStats) (*Lock, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -334,7 +339,7 @@ func (s *slotCall) await(ctx context.Context, stats *lease.AcquireStats) (*Lock,
 			if r.err = ErrClosed; !s.l.of(name).enter() {
 				return
 			}
-			defer s.l.of(name).leave() // Close waits for the release of a second slot
+			defer s.l.of(name).leave() // so Close also waits for the release of a second slot
 			r.lock, r.err = s.one(ctx, i, true, &r.stats)
 			switch {
 			case r.err != nil:
@@ -359,8 +364,8 @@ func (s *slotCall) await(ctx context.Context, stats *lease.AcquireStats) (*Lock,
 	return nil, s.refusal(errs)
 }
 
-// refusal returns the error of a call whose slots have all failed: the first that is not ErrHeld, or else that of the
-// slot which may be free first.
+// refusal returns the error of a call whose slots have all failed: the first error that is not ErrHeld, or else the
+// error of the slot that may be free first.
 func (s *slotCall) refusal(errs []error) error {
 	var best *LockError
 	for _, err := range errs {

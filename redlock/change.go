@@ -29,7 +29,7 @@ func (l operator) reconfigure(ctx context.Context, s Configuration) (err error) 
 	if l.cfg.guard == 0 && s.Epoch > 0 {
 		return errUnguarded
 	}
-	return l.withRecords(ctx, "change", func(*admission.View) error { // the records of an idle client are old
+	return l.withRecords(ctx, "change", func(*admission.View) error { // an idle client may have seen only old records
 		select {
 		case l.changing <- struct{}{}:
 			defer func() { <-l.changing }()
@@ -42,7 +42,7 @@ func (l operator) reconfigure(ctx context.Context, s Configuration) (err error) 
 			return nil
 		}
 		err := reconfig.MayFollow(l.seen(l.voters.View(), nil), s.Epoch)
-		if err != nil { // the masters of s are not added to the pool
+		if err != nil { // return before join adds the masters of s to the pool
 			return refused(err)
 		}
 		want, err := s.join(l.pool)
@@ -53,7 +53,7 @@ func (l operator) reconfigure(ctx context.Context, s Configuration) (err error) 
 	})
 }
 
-// changeTo performs the steps of reconfig until the Locker uses want.
+// changeTo performs the steps that reconfig.Next returns, until the Locker uses want.
 func (l operator) changeTo(ctx context.Context, want *quorum.Config) error {
 	for {
 		moved := l.voters.Changed()
@@ -65,7 +65,7 @@ func (l operator) changeTo(ctx context.Context, want *quorum.Config) error {
 		var again <-chan time.Time
 		switch {
 		case step == reconfig.Stay:
-			if view.Config.Follow != view.Config.Rule { // a change that was begun and abandoned
+			if view.Config.Follow != view.Config.Rule { // an earlier change was begun and abandoned
 				l.voters.SetConfig(want)
 			}
 			return nil
@@ -73,7 +73,7 @@ func (l operator) changeTo(ctx context.Context, want *quorum.Config) error {
 			l.adopt(want)
 			return nil
 		case step == reconfig.Carry:
-			again = time.After(20 * time.Millisecond) // extended leases send no notification
+			again = time.After(20 * time.Millisecond) // poll, since extensions of leases send no notification
 		case view.Config.Follow != want.Rule: // SetConfig closes moved, unless the Locker is closed
 			l.voters.SetConfig(view.Config.Following(want))
 		}
@@ -91,8 +91,8 @@ func (l operator) changeTo(ctx context.Context, want *quorum.Config) error {
 	}
 }
 
-// adopt makes the Locker use want. If want has two sets, the leases that use only one of them are extended soon, at
-// random times.
+// adopt makes the Locker use want. If want has two sets, adopt schedules an early extension, at a random time, of each
+// lease that uses only one of the sets.
 func (l operator) adopt(want *quorum.Config) {
 	l.voters.SetConfig(want)
 	if !want.Rule.Joint() {
@@ -119,7 +119,7 @@ func (l operator) seen(view *admission.View, want *quorum.Config) reconfig.Seen 
 	return s
 }
 
-// refused converts an error of reconfig to one for callers.
+// refused returns an error of package reconfig as an error for callers: an ErrInvalid, unless it is errIncomplete.
 func refused(err error) error {
 	if errors.Is(err, errIncomplete) {
 		return err
@@ -127,7 +127,7 @@ func refused(err error) error {
 	return invalid("%v", err)
 }
 
-// writeChange writes the records that a step of a change requires, as package reconfig returns them.
+// writeChange writes the records that step, a function of package reconfig, requires.
 func (l operator) writeChange(ctx context.Context, step func(reconfig.Seen) ([]reconfig.Writing, error)) error {
 	return l.withRecords(ctx, "change", func(view *admission.View) error {
 		list, err := step(l.seen(view, nil))
@@ -143,19 +143,19 @@ func (l operator) writeChange(ctx context.Context, step func(reconfig.Seen) ([]r
 	})
 }
 
-// writeNumbers writes the numbers of w into the records.
+// writeNumbers writes the lists and the numbers of w into the records.
 func (l operator) writeNumbers(ctx context.Context, w reconfig.Writing) error {
 	return l.write(ctx, "change", scripts.AdmitEpoch, w.Rule, false,
 		func(st *admission.State, r *scripts.Record) (bool, error) {
 			//mutant:abort-quarantine = false
 			if w.Voting && !st.Admitted {
-				return false, errors.New("it does not vote")
+				return false, errors.New("not voting")
 			}
 			if w.Has(st) {
 				return true, nil
 			}
 			if !w.May(st) {
-				return false, errors.New("its admission record belongs to another change of the masters")
+				return false, errors.New("the admission record belongs to another change of the masters")
 			}
 			r.Masters, r.Next, r.Epoch = w.Record.Masters, w.Record.Next, w.Record.Epoch
 			r.Alone = max(st.Record.Alone, w.Record.Alone)
@@ -163,26 +163,27 @@ func (l operator) writeNumbers(ctx context.Context, w reconfig.Writing) error {
 		})
 }
 
-// A Configuration lists the masters that hold the locks of a deployment. A deployment that changes its masters goes
-// from one configuration to the next, each with an epoch that is larger by one:
+// A Configuration lists the masters that hold the locks of a deployment. A deployment changes its masters by going from
+// one configuration to the next. The epoch grows by one each time:
 //
 //	0  the old masters            {"epoch": 0, "masters": [...]}
 //	1  the old and the next       {"epoch": 1, "masters": [...], "next": [...]}    a lock needs a majority of each
 //	2  the next masters only      {"epoch": 2, "masters": [the next]}
 //
-// and so on: an even epoch has one set of masters, an odd epoch two, which may share masters. See [Admin.Reconfigure].
+// and so on. An even epoch has one set of masters. An odd epoch has two sets, which may share masters. See
+// [Admin.Reconfigure].
 type Configuration struct {
-	// Epoch numbers the configurations, from 0. It is below 2^53.
+	// Epoch is the number of the configuration, from 0 to 2^53-1.
 	Epoch int64 `json:"epoch"`
-	// Masters are the URLs of the masters, in the form of [pool.URL], or their names in the pool. All clients name the
-	// same masters. To replace a master, go to the next configuration; never just change this list.
+	// Masters are the URLs of the masters, in the form of [pool.URL], or their names in the pool. All clients must name
+	// the same masters. To replace a master, go to the next configuration; never just change this list.
 	Masters []string `json:"masters"`
-	// Next are the masters that the deployment changes to. Only an odd epoch has them.
+	// Next are the masters that the deployment changes to. Only a configuration with an odd epoch has them.
 	Next []string `json:"next,omitempty"`
 }
 
-// ParseConfiguration reads a Configuration from JSON and checks its epoch; the masters are checked when it is used.
-// Unknown fields are errors. Errors match [ErrInvalid]; their texts contain no credentials.
+// ParseConfiguration reads a Configuration from JSON and checks its epoch. Its masters are checked by the call that
+// uses it. Unknown fields are errors. Errors match [ErrInvalid]; their texts contain no credentials.
 func ParseConfiguration(text []byte) (Configuration, error) {
 	var s Configuration
 	d := json.NewDecoder(bytes.NewReader(text))
@@ -190,19 +191,19 @@ func ParseConfiguration(text []byte) (Configuration, error) {
 	if err := d.Decode(&s); err != nil {
 		return Configuration{}, invalid("invalid configuration of masters: %v", err)
 	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) { // More does not detect a trailing bracket
+	if _, err := d.Token(); !errors.Is(err, io.EOF) { // Decoder.More would miss a trailing bracket
 		return Configuration{}, invalid("unexpected text after the configuration of masters")
 	}
 	return s, s.check()
 }
 
-// WithConfiguration sets the initial configuration of the Locker, one for each shard. Masters that are not in the pool
-// are added to it. The default, also for a zero Configuration, is epoch 0 with all masters of the pool.
+// WithConfiguration sets the initial configuration of each shard. Masters that are not in the pool are added to it. The
+// default, and the meaning of a zero Configuration, is epoch 0 with all masters of the pool.
 func WithConfiguration(s ...Configuration) Option {
 	return lockerOption(func(c *config) { c.sets = s })
 }
 
-// check validates the epoch and the fields that depend on it.
+// check validates the epoch, and whether the lists are those that the epoch requires.
 func (s *Configuration) check() error {
 	joint := s.Epoch%2 == 1
 	switch {
@@ -218,7 +219,7 @@ func (s *Configuration) check() error {
 	return nil
 }
 
-// lists reports whether s is a plain list without an epoch that contains the masters of now, and now is final.
+// lists reports whether s only lists the masters of now, without an epoch, and now has a single set.
 func (s *Configuration) lists(now Configuration) bool {
 	names := slices.Clone(s.Masters)
 	for i, name := range names {
@@ -231,7 +232,8 @@ func (s *Configuration) lists(now Configuration) bool {
 	return s.Epoch == 0 && len(now.Next) == 0 && slices.Equal(names, now.Masters)
 }
 
-// join adds the masters of s to the pool and numbers them. It dials none of them if one is invalid.
+// join adds the masters of s to the pool and returns the configuration with their numbers. It adds none if one of them
+// is invalid.
 func (s *Configuration) join(p *transport.Transport) (*quorum.Config, error) {
 	if err := s.check(); err != nil {
 		return nil, err

@@ -14,20 +14,21 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// A held is a Lock or Locks.
+// A held is a Lock or Locks, which during releases.
 type held interface {
 	Context(parent context.Context) context.Context
 	finish(ctx context.Context) error
 }
 
-// during runs f while k is held, and releases k. It returns the error of f and, if k ended before f returned, why.
+// during runs f while k is held, and then releases k. err is the error of f; lost is the reason if k ended before f
+// returned.
 func during(ctx context.Context, k held, f func(ctx context.Context) error) (err, lost error) {
 	defer func() { lost = k.finish(ctx) }()
 	return f(k.Context(ctx)), nil
 }
 
-// finish releases k and returns nil, or why k had ended before. A release that no quorum confirmed in time is not an
-// error: the pool delivers it in the background, and finish logs it.
+// finish releases k. It returns nil, or the reason if k had ended earlier. A release that no quorum confirmed in time
+// is not an error: finish logs it, and the pool delivers it in the background.
 func (k *Lock) finish(ctx context.Context) error {
 	err := k.Unlock(ctx)
 	var e *LockError
@@ -35,7 +36,7 @@ func (k *Lock) finish(ctx context.Context) error {
 	//mutant:outer-loss = false
 	case !errors.Is(cause, ErrReleased):
 		return lockError("do", k.Name(), cause)
-	case errors.As(err, &e) && errors.Is(e.failure.Decision, ErrLost): // the masters had lost it
+	case errors.As(err, &e) && errors.Is(e.failure.Decision, ErrLost): // the masters had lost the lock
 		e.Op = "do"
 		return e
 	case err != nil:
@@ -46,7 +47,7 @@ func (k *Lock) finish(ctx context.Context) error {
 	return nil
 }
 
-// joinErrors joins like errors.Join, with a text of one line.
+// joinErrors joins errors like errors.Join, but its text has one line.
 func joinErrors(errs ...error) (all error) {
 	for _, err := range errs {
 		switch {
@@ -60,7 +61,7 @@ func joinErrors(errs ...error) (all error) {
 	return all
 }
 
-// ofFunction returns the error of the function of a Do in the form in which Do returns it.
+// ofFunction returns err, the error of the function of a Do, as the Do returns it.
 func ofFunction(err error) error {
 	var e *LockError
 	if errors.As(err, &e) || isOwn(err) {
@@ -70,17 +71,17 @@ func ofFunction(err error) error {
 	return err
 }
 
-// A functionError is an error of the function of a Do that wraps errors of this package. Those are about other locks,
-// so errors.Is and errors.As do not find them: otherwise they would be mistaken for errors of the lock of the Do.
+// A functionError is an error of the function of a Do that wraps errors of this package. Those errors are about other
+// locks. errors.Is and errors.As do not find them, so that they are not mistaken for errors of the lock of the Do.
 type functionError struct{ err error }
 
-// Error implements error.
+// Error returns the text of the function's error.
 func (e *functionError) Error() string { return e.err.Error() }
 
 // Is reports whether the error wraps target. It returns false for targets that are errors of this package.
 func (e *functionError) Is(target error) bool { return !isOwn(target) && errors.Is(e.err, target) }
 
-// As implements the As of package errors for targets that are not errors of this package.
+// As finds targets that are not errors of this package.
 func (e *functionError) As(target any) bool {
 	switch target.(type) {
 	case **LockError, **transport.Error:
@@ -89,7 +90,7 @@ func (e *functionError) As(target any) bool {
 	return errors.As(e.err, target)
 }
 
-// isOwn reports whether err is or wraps an error of this package.
+// isOwn reports whether err is or wraps an error of this package. Errors of a context do not count.
 func isOwn(err error) bool {
 	for _, o := range outcomes {
 		if fromContext := errors.Is(o.err, context.DeadlineExceeded) || errors.Is(o.err, context.Canceled); fromContext {
@@ -102,7 +103,7 @@ func isOwn(err error) bool {
 	return false
 }
 
-// do implements Do of Locker and RWLock; take acquires the lock.
+// do implements Do and TryDo of Locker, and Do and DoRead of RWLock. take acquires the lock.
 func (l *shard) do(
 	ctx context.Context, name string, take func(ctx context.Context) (*Lock, error), f func(ctx context.Context) error,
 ) error {
@@ -121,28 +122,30 @@ func (l *shard) do(
 	return l.events.call(ctx, "do", name, run)
 }
 
-// leadPause is the minimum pause after a leader has failed. The length is random; the maximum is twice as long.
+// leadPause is the minimum pause after a leader has failed; the maximum is twice as long. The actual pause is random.
 const leadPause = time.Second
 
-// Lead campaigns for the leadership of name, which is the lock of that name, and runs f while it leads. The context of
-// f ends when the leadership is lost, before another client can lead; [TokenOf] returns its token.
+// Lead campaigns for the leadership of name, which is the lock of that name, and runs f while this client leads. The
+// context of f ends when the leadership is lost, before another client can lead. [TokenOf] with this context returns
+// the token of the leadership.
 //
-//   - If f returns nil while it leads, Lead gives up the leadership and returns nil.
+//   - If f returns nil while this client leads, Lead gives up the leadership and returns nil.
 //   - If f returns an error, Lead gives up the leadership, logs the error as a warning, and campaigns again after a
 //     pause of one to two seconds.
 //   - If the leadership was lost before f returned, Lead campaigns again after such a pause, regardless of what f
 //     returns.
 //   - If f panics, Lead gives up the leadership, and the panic continues.
-//   - If f does not return when its context ends, another client leads, and Lead waits for f. Only the token can stop
-//     the writes of f meanwhile.
+//   - If f does not return when its context ends, another client may lead while Lead waits for f. In that time only the
+//     token can stop the writes of f.
 //
-// If the leading client dies, or is stopped for longer than the TTL, another one leads; when the stopped client
-// resumes, its first call of Err reports the loss. While no quorum of masters can be reached no client leads, and Lead
+// If the leading client dies, or is stopped for longer than the TTL, another client can lead. When a stopped client
+// resumes, its first call of Err reports the loss. While no quorum of masters can be reached, no client leads, and Lead
 // continues to campaign.
 //
 // Lead returns the error of ctx once ctx has ended and f has returned, [ErrClosed] after Close, and immediately
-// ErrInvalid or ErrTTLTooLong. If ctx owns the name by a lock that has ended, it returns why that lock ended. opts are
-// those of Lock; with [WithRetry] Lead gives up after as many tries.
+// ErrInvalid or ErrTTLTooLong. If ctx owns the name by a lock that has ended, Lead returns the reason of that end. opts
+// are those of Lock; with [WithRetry] each campaign has that number of tries, and Lead returns the error of a campaign
+// that uses them up.
 func (l *Locker) Lead(ctx context.Context, name string, f func(ctx context.Context) error, opts ...LockOption) error {
 	opts = append(slices.Clip(opts), lockOption(func(c *lockConfig) { c.Long = true }))
 	for {
@@ -163,7 +166,7 @@ func (l *Locker) Lead(ctx context.Context, name string, f func(ctx context.Conte
 			lock.l.logTerm(lock, err, lost)
 		} else if own := l.owner(ctx, name, opts); own != nil && own.Err() != nil ||
 			!errors.Is(err, errTooSlow) && !errors.Is(err, ErrLost) {
-			return err // also if ctx owns the name by a lock that has ended: ctx can never lock it again
+			return err // for example, ctx owns the name by a lock that has ended, so another try must fail
 		}
 		select {
 		case <-time.After(leadPause + time.Duration(jitter.Float64()*float64(leadPause))):
@@ -180,7 +183,7 @@ func (l *shard) logTerm(k *Lock, err, lost error) {
 	level, text := slog.LevelWarn, "redlock: leader function failed, campaigning again"
 	attrs := []slog.Attr{slog.String("lock", k.Name()), slog.Int64("token", k.Token())}
 	switch {
-	case errors.Is(lost, ErrMaxHold): // WithMaxHold requested it
+	case errors.Is(lost, ErrMaxHold): // requested by WithMaxHold
 		level, text = slog.LevelInfo, "redlock: leadership ended at its max hold, campaigning again"
 	case lost != nil:
 		text = "redlock: leadership was lost, campaigning again"
@@ -192,17 +195,17 @@ func (l *shard) logTerm(k *Lock, err, lost error) {
 	l.events.Log(level, text, attrs...)
 }
 
-// watchPause is the time between two inspections of a Watch.
+// watchPause is the interval between two inspections of a Watch.
 const watchPause = time.Second
 
 // Watch reports the holder or leader of name: immediately, and then whenever the holder or its value ([SetValue])
-// changes; without a holder, ID is "". It inspects the name once a second and does not compete for it. If an
-// inspection fails, Watch reports the error, once until an inspection succeeds again. It ends with ctx, with the
-// Locker, or with the loop:
+// changes. Without a holder, the ID is "". Watch inspects the name once a second and does not compete for the lock. If
+// inspections fail, Watch reports the first error, and nothing more until an inspection succeeds. Watch ends when ctx
+// ends, when the Locker is closed, or when the loop ends:
 //
 //	for h, err := range locker.Watch(ctx, "orders/leader") { ... }
 //
-// Its reports are at least a round trip old: they are for people and monitoring, and must not be used to decide whether
+// Reports are at least a round trip old: they are for people and monitoring, and must not be used to decide whether
 // something is safe to do.
 func (l *Locker) Watch(ctx context.Context, name string) iter.Seq2[redlockinfo.Inspection, error] {
 	return func(yield func(redlockinfo.Inspection, error) bool) {

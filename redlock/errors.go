@@ -31,16 +31,18 @@ var (
 	ErrLost = lease.ErrLost
 )
 
-// More specific outcomes. A LockError that wraps one of the first four wraps ErrNoQuorum as well.
+// More specific outcomes. If a call that acquires a lock returns one of the first four, the LockError also wraps
+// ErrNoQuorum.
 var (
-	// ErrOverloaded means that too many calls of this Locker were under way, and nothing was sent. See [Locker.TryLock].
+	// ErrOverloaded means that too many attempts of this Locker were under way, and nothing was sent. See
+	// [Locker.TryLock].
 	ErrOverloaded = round.ErrOverloaded
-	// ErrTTLTooLong means that the TTL is above the max TTL that a quorum of the masters has. The call ends immediately.
+	// ErrTTLTooLong means that the TTL is above the max TTL recorded by a quorum of the masters. The call does not retry.
 	ErrTTLTooLong = round.ErrTTLTooLong
-	// ErrTokensExhausted means that a token would be 2^53 or more, beyond which the masters' numbers are not exact.
+	// ErrTokensExhausted means that the token would be 2^53 or more, which the masters cannot represent exactly.
 	ErrTokensExhausted = ballot.ErrTokensExhausted
-	// ErrMasterList means that admission records name other masters than those of this Locker, another number of shards,
-	// or another shard: see [NewSharded]. The Locker acquires nothing with the votes of masters that have such a record.
+	// ErrMasterList means that the admission records of masters do not match this Locker: they name other masters, another
+	// number of shards, or another shard (see [NewSharded]). The Locker acquires nothing with the votes of such masters.
 	// The text shows what the Locker and the record name, and a remedy: see docs/operations.md.
 	ErrMasterList = admission.ErrMasterList
 	// ErrMaxHold means that the lock was held as long as [WithMaxHold] allows. It wraps ErrLost.
@@ -51,12 +53,12 @@ var (
 	ErrExported = lease.ErrExported
 	// ErrClosed means that the Locker is closed.
 	ErrClosed = lease.ErrClosed
-	// ErrInvalid means that the call is wrong, and nothing was sent: an option, a name or a handle is out of range, or
-	// waiting could deadlock.
+	// ErrInvalid means that the call is wrong: an option, a name or a handle is invalid, or waiting could deadlock.
+	// Nothing was sent.
 	ErrInvalid = errors.New("redlock: invalid option")
 )
 
-// Reasons that are not exported, since callers need not distinguish them. The texts explain them.
+// Outcomes that are not exported, since callers need not distinguish them.
 var (
 	errTooSlow    = round.ErrTooSlow // a quorum granted the lock, but too late to leave enough validity
 	errQuarantine = admission.ErrQuarantine
@@ -65,27 +67,27 @@ var (
 	errLockKind   = round.ErrKind // the keys of the name hold the other kind of lock, or foreign data
 )
 
-// misuse returns an ErrInvalid with its own text.
+// misuse returns an error with this text that matches ErrInvalid.
 func misuse(text string) error { return fault.New(text, ErrInvalid) }
 
-// A LockError describes why a call failed. Use [errors.Is] and [errors.As] on it: it wraps the outcome, such as
-// [ErrHeld], the error of the context if one ended the call, and an error for each master that failed, which may match
-// [pool.ErrDown], [pool.ErrTimeout] or [pool.ErrRefused]; [errors.As] also finds these as one
+// A LockError describes why a call failed. It wraps the outcome, such as [ErrHeld], the error of the context if a
+// context ended the call, and an error for each master that failed, for [errors.Is] and [errors.As]. The errors of
+// masters may match [pool.ErrDown], [pool.ErrTimeout] or [pool.ErrRefused]; [errors.As] also finds them as one
 // [github.com/hashicorp/go-multierror.Error]. The text names the masters.
 type LockError struct {
-	Op     string        // the call: "lock", "re-enter", "extend", "set value", "unlock", ..., or one about the masters
-	Name   string        // of the lock; the key prefix in a call about the masters
+	Op     string        // operation: "lock", "re-enter", "extend", "set value", "unlock", ..., or one on the masters
+	Name   string        // name of the lock; for a call about the masters, the key prefix
 	Holder string        // the label of the client whose lease has a majority; "" if no lease has one
-	Left   time.Duration // time until that lease expires unless it is extended; 0 if it is not known
+	Left   time.Duration // time until the lease of Holder expires unless extended; 0 if unknown
 
-	// failure is that of the last round. Its Decision is or wraps one of the sentinels, or is nil if the context ended the
-	// call first. Its Cause is the error of the context that ended the call, or nil if none did.
+	// failure is the failure of the last round. Its Decision is or wraps an outcome, or is nil if the context ended the
+	// call first. Its Cause is the error of the context that ended the call, or nil if no context did.
 	failure round.Failure
-	slots   int  // number of slots of the name, if each is held; 0: the call was not for slots
-	here    bool // this Locker itself holds the name, by a lock whose context was not passed to the call
+	slots   int  // number of slots if all slots of the name are held; otherwise 0
+	here    bool // whether this Locker itself holds the name, by a lock whose context was not passed to the call
 }
 
-// failed returns the error of a call from the failure of its last round.
+// failed returns the error of a call, given the failure of the call's last round.
 func failed(op, name string, err error) error {
 	if err == nil {
 		return nil
@@ -94,12 +96,12 @@ func failed(op, name string, err error) error {
 	var done *LockError
 	switch {
 	case ok && !errors.Is(f.Decision, ErrClosed) && !errors.Is(f.Cause, ErrClosed):
-		// The common case comes first: under load many calls fail.
+		// This case is first for speed: under load, many calls fail.
 	case errors.Is(err, ErrClosed):
 		return ErrClosed
 	case errors.Is(err, ErrInvalid), errors.As(err, &done):
 		return err
-	case !ok: // no round decided it
+	case !ok: // no round decided the call
 		return lockError(op, name, err)
 	}
 	e := &LockError{Op: op, Name: name, Left: max(0, f.Left), failure: *f}
@@ -112,7 +114,7 @@ func lockError(op, name string, decision error) error {
 	return &LockError{Op: op, Name: name, failure: round.Failure{Decision: decision}}
 }
 
-// Error returns the attempted call, the outcome, and the masters that failed.
+// Error returns the operation, the outcome, and the masters that failed.
 func (e *LockError) Error() string {
 	var b strings.Builder
 	f := &e.failure
@@ -126,11 +128,11 @@ func (e *LockError) Error() string {
 		b.WriteString(plain(f.Cause))
 	}
 	if f.N > 0 {
-		did := "agreed"
+		verb := "agreed"
 		if f.Unsent {
-			did = "can grant a lock"
+			verb = "can grant a lock"
 		}
-		fmt.Fprintf(&b, "; %d of %d masters %s, quorum is %d", f.Granted, f.N, did, f.Quorum)
+		fmt.Fprintf(&b, "; %d of %d masters %s, quorum is %d", f.Granted, f.N, verb, f.Quorum)
 		if f.Missing > 0 {
 			fmt.Fprintf(&b, ", and %d did not have it", f.Missing)
 		}
@@ -162,10 +164,10 @@ func (e *LockError) Error() string {
 	return b.String()
 }
 
-// mayAdmit is added only if no quorum votes. Otherwise the deployment works, and a client may well hold a lock.
+// mayAdmit is advice for errors of a deployment in which no quorum votes. If a quorum votes, a client may hold a lock.
 const mayAdmit = "if no client can hold a lock on these masters, redlock admit (Admin.Admit) ends the quarantine"
 
-// decision returns the text of the decision. For a lock of this Locker itself it does not say "another".
+// decision returns the text of the decision. If this Locker itself holds the lock, the text does not say "another".
 func (e *LockError) decision() string {
 	switch held := errors.Is(e.failure.Decision, ErrHeld); {
 	case e.slots > 1 && held:
@@ -176,8 +178,8 @@ func (e *LockError) decision() string {
 	return plain(e.failure.Decision)
 }
 
-// joined returns the texts of the errors of masters. A text that several masters share appears once, with all their
-// names.
+// joined returns the texts of the errors of masters. A text that several masters share appears once, with the names of
+// these masters.
 func joined(errs []error) (texts []string) {
 	names := map[string][]string{} // indexed by text
 	for _, err := range errs {
@@ -188,27 +190,27 @@ func joined(errs []error) (texts []string) {
 		names[said] = append(names[said], name)
 	}
 	for i, said := range texts {
-		if of := strings.Join(names[said], ", "); of != "" {
-			texts[i] = of + ": " + said
+		if list := strings.Join(names[said], ", "); list != "" {
+			texts[i] = list + ": " + said
 		}
 	}
 	return texts
 }
 
-// addressed returns the address of the master that an error is about, "" if it is about none, and the text of the
-// error without that address.
+// addressed splits the text of err into the address of a master, or "" if err is not about a single master, and the
+// rest of the text.
 func addressed(err error) (name, said string) {
 	said = strings.TrimPrefix(err.Error(), "pool: ")
 	var e *transport.Error
 	if errors.As(err, &e) && strings.HasPrefix(said, e.Addr+": ") {
 		name = e.Addr
-		// Some causes repeat the address.
+		// Some error texts contain the address twice.
 		said = strings.ReplaceAll(said[len(name)+2:], " "+name+": ", " ")
 	}
 	return name, strings.ReplaceAll(" "+said, " redlock: ", " ")[1:]
 }
 
-// plain returns the text of a sentinel without the package name, for use within a longer text.
+// plain returns the text of err without the package name, for use within a longer text.
 func plain(err error) string {
 	return strings.TrimPrefix(strings.TrimPrefix(err.Error(), "redlock: "), "pool: ")
 }
@@ -228,11 +230,11 @@ func (e *LockError) Unwrap() []error {
 	return all
 }
 
-// Outcome returns one word for err, for the labels of metrics and the attributes of spans: "ok" for nil; "held",
+// Outcome returns a word for err, for the labels of metrics and the attributes of spans: "ok" for nil; "held",
 // "no_quorum", "lost", "overloaded", "ttl_too_long", "tokens_exhausted", "max_hold", "released", "exported", "closed"
-// and "invalid" for the errors of this package with these names; "too_slow" if a quorum granted the lock too late,
+// and "invalid" for the errors of this package with these names; "too_slow" if a quorum granted the lock too late;
 // "lock_kind" if the name is used as another kind of lock; "timeout" and "canceled" if a context ended before the
-// masters had decided; and "other".
+// masters had decided; and "other" for any other error.
 func Outcome(err error) string {
 	if err == nil {
 		return "ok"
@@ -249,7 +251,8 @@ func Outcome(err error) string {
 	return "other"
 }
 
-// outcomes lists the words for errors. The first match applies, since an error also wraps errors of single masters.
+// outcomes lists the words for errors. The first match applies: an error that wraps the errors of several masters may
+// match several entries.
 var outcomes = []struct {
 	err  error
 	word string
@@ -266,5 +269,5 @@ func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...)
 }
 
-// contextError returns why ctx ended: its error, joined with its cause if the two differ.
+// contextError returns why ctx ended: its error, joined with its cause if the cause is another error.
 func contextError(ctx context.Context) error { return fault.ContextError(ctx) }

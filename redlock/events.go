@@ -22,11 +22,11 @@ type events struct {
 	trace       *redlockinfo.Trace
 	clock       *clock.Clock
 	addr        func(master int) string
-	unconfirmed atomic.Uint64 // releases that no quorum confirmed in time
+	unconfirmed atomic.Uint64 // number of releases that no quorum confirmed in time
 }
 
-// join returns a Trace that calls all of the traces, one after the other. An event reaches all of them even if one
-// panics; each Do gets the context that the one before returned.
+// join returns a Trace that calls all of the traces, one after the other. An event reaches all traces even if one
+// panics. Each Do callback gets the context that the previous one returned.
 func join(traces []*redlockinfo.Trace) *redlockinfo.Trace {
 	all := &redlockinfo.Trace{}
 	for _, t := range traces {
@@ -50,7 +50,7 @@ func join(traces []*redlockinfo.Trace) *redlockinfo.Trace {
 	return all
 }
 
-// post queues an event, unless the trace has no callback. An event without a time happens now.
+// post queues v if the trace has an Event callback. If v has no time, post sets the present time.
 func (e *events) post(v redlockinfo.Event) {
 	if f := e.trace.Event; f != nil {
 		if v.Time.IsZero() {
@@ -60,26 +60,26 @@ func (e *events) post(v redlockinfo.Event) {
 	}
 }
 
-// errUnfinished is the error of a call that did not return, because it panicked or its goroutine ended.
-var errUnfinished = errors.New("redlock: the call has not returned")
+// errUnfinished is the error of a call that panicked, or whose goroutine ended.
+var errUnfinished = errors.New("redlock: the call did not return")
 
-// A tracedCall is the event of a call. It is reported when the call ends.
+// A tracedCall is the event of a call, which is posted when the call ends.
 type tracedCall struct {
 	redlockinfo.Event
-	course *lease.AcquireStats // allocated separately, since the lock keeps it
+	stats *lease.AcquireStats // allocated separately, because the lock keeps a reference
 }
 
-// call runs f and reports it as one call. f sets the fields that it knows.
+// call runs f and posts an event for the call. f sets the fields that only f knows.
 func (e *events) call(ctx context.Context, op, name string, f func(*tracedCall) error) error {
 	err := errUnfinished
 	c := &tracedCall{
-		Event:  redlockinfo.Event{Kind: "call", Time: time.Now(), Context: ctx, Op: op, Name: name},
-		course: &lease.AcquireStats{},
+		Event: redlockinfo.Event{Kind: "call", Time: time.Now(), Context: ctx, Op: op, Name: name},
+		stats: &lease.AcquireStats{},
 	}
 	defer func() {
 		c.Elapsed, c.Err = time.Since(c.Time), err
-		c.Attempts, c.Place = c.course.Rounds, c.course.Place
-		c.Votes = redlockinfo.Votes{Granted: c.course.Granted, N: c.course.N}
+		c.Attempts, c.Place = c.stats.Rounds, c.stats.Place
+		c.Votes = redlockinfo.Votes{Granted: c.stats.Granted, N: c.stats.N}
 		if failed := (*LockError)(nil); c.Attempts == 0 && errors.As(err, &failed) {
 			c.Votes = redlockinfo.Votes{Granted: failed.failure.Granted, N: failed.failure.N}
 		}
@@ -89,12 +89,12 @@ func (e *events) call(ctx context.Context, op, name string, f func(*tracedCall) 
 	return err
 }
 
-// acquiring runs f and reports it as one call, like call does, for a call that acquires a lock.
+// acquiring is call for an f that acquires a lock.
 func (e *events) acquiring(
 	ctx context.Context, op, name string, f func(*lease.AcquireStats) (*Lock, error),
 ) (k *Lock, err error) {
 	err = e.call(ctx, op, name, func(c *tracedCall) (err error) {
-		if k, err = f(c.course); err == nil {
+		if k, err = f(c.stats); err == nil {
 			c.Token = k.Token()
 		}
 		return err
@@ -102,7 +102,7 @@ func (e *events) acquiring(
 	return k, err
 }
 
-// within returns the context for the rest of a Do.
+// within returns the context in which a Do continues: the result of the Do callback, if there is one.
 func (e *events) within(ctx context.Context, name string) context.Context {
 	if e.trace.Do == nil {
 		return ctx
@@ -112,7 +112,7 @@ func (e *events) within(ctx context.Context, name string) context.Context {
 	return cmp.Or(next, ctx)
 }
 
-// master reports the state of a master.
+// master posts the state of a master.
 func (e *events) master(m *redlockinfo.Master) {
 	e.post(redlockinfo.Event{Kind: "master", Master: m.Addr, State: m.State, Left: m.Left, Err: m.Err})
 }
@@ -124,13 +124,13 @@ func (e *events) vote(r *round.Round, i int, v *round.Vote, _ bool) {
 	})
 }
 
-// describe posts an event about a lease, and so about all its holds, or about one hold, as info describes it.
+// describe posts an event about a lease or one of its holds. info returns the details.
 func (e *events) describe(kind string, g *lease.Lease, info func() lease.Info, err error) {
 	if e.trace.Event == nil {
 		return
 	}
 	i := info()
-	if i.Kept > 0 && !errors.Is(err, ErrExported) { // an exported lock is held elsewhere
+	if i.Kept > 0 && !errors.Is(err, ErrExported) { // no minimum hold: an exported lock is still held
 		i.Left = i.Kept
 	}
 	e.post(redlockinfo.Event{
@@ -159,7 +159,7 @@ func (e *events) NotSent(op, name string, f *round.Failure) {
 	}
 }
 
-// longHold is the time after which a lock without a max hold is logged, once.
+// longHold is the time after which one warning is logged for a lock without a max hold.
 const longHold = time.Hour
 
 const (
@@ -167,7 +167,7 @@ const (
 	hintOwnHold  = "to re-enter that lock, pass its context (Lock.Context)"
 )
 
-// logLock logs a record about a lock, with how long it has been held.
+// logLock logs a record about a lock, with the time for which it has been held.
 func (e *events) logLock(level slog.Level, text string, g *lease.Lease, more ...slog.Attr) {
 	i := g.Info()
 	e.Log(level, text, append([]slog.Attr{
@@ -175,7 +175,7 @@ func (e *events) logLock(level slog.Level, text string, g *lease.Lease, more ...
 	}, more...)...)
 }
 
-// ownHold logs that a call of this Locker waits for a lock of this Locker, perhaps for its own.
+// ownHold logs that a call of this Locker waits for a lock of this Locker, possibly of the same goroutine.
 func (e *events) ownHold(g *lease.Lease) {
 	e.logLock(slog.LevelWarn, "redlock: call without a deadline waits for a lock of this Locker", g,
 		slog.String("reason", "held already"), slog.String("hint", hintOwnHold))
@@ -200,7 +200,7 @@ func (e *events) Repaired(g *lease.Lease, i int) {
 // Lost implements lease.Events.
 func (e *events) Lost(g *lease.Lease, cause error) {
 	level, text := slog.LevelWarn, "redlock: lock was lost"
-	if errors.Is(cause, ErrMaxHold) { // WithMaxHold requested it
+	if errors.Is(cause, ErrMaxHold) { // requested by WithMaxHold
 		level, text = slog.LevelInfo, "redlock: lock released at its max hold"
 	}
 	e.logLock(level, text, g, slog.String("reason", plain(cause)))
@@ -215,18 +215,18 @@ func (e *events) Released(h lease.Holder, err error) {
 	e.describe("released", h.Lease(), h.Info, failed("unlock", h.Lease().Name, err))
 }
 
-// Stats holds the counts of one Locker. They are exact even while events of a [redlockinfo.Trace] are dropped.
+// Stats holds the counts of one Locker. They are exact even if events of a [redlockinfo.Trace] were dropped.
 type Stats struct {
-	Held []string // the names held now, once for each lock, without re-entries
-	// Waiting contains, by reason, the number of calls that wait in Lock, Do or LockAll: "held" if another lock has the
-	// name, or another client is first; "no_quorum" if no quorum of the masters can grant it.
+	Held []string // names of the held locks; re-entries are not counted
+	// Waiting is the number of calls that wait in Lock, Do or LockAll, by reason: "held" if another lock has the name, or
+	// another client is first in the queue; "no_quorum" if no quorum of the masters can grant the lock.
 	Waiting     map[string]int
-	Unconfirmed uint64 // releases that no quorum confirmed in time; the background delivers them
-	Dropped     uint64 // log records and events dropped because their queue was full
-	Panics      uint64 // calls of trace callbacks and of the log handler that panicked
+	Unconfirmed uint64 // number of releases that no quorum confirmed in time; they are resent in the background
+	Dropped     uint64 // number of log records and events that were dropped because their queue was full
+	Panics      uint64 // number of calls of trace callbacks and of the log handler that panicked
 }
 
-// add adds the counts of a shard.
+// add adds the counts of shard l.
 func (s *Stats) add(l *shard) {
 	for _, g := range l.leases.All() {
 		if !g.Idle() {

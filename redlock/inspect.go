@@ -36,7 +36,7 @@ func (l operator) inspect(ctx context.Context, name string) (i redlockinfo.Inspe
 	return i, err
 }
 
-// answers receives the replies to one call. Its buffer must have room for all of them.
+// answers receives the replies to one call. The channel must have room for all of them.
 type answers chan answer
 
 type answer struct {
@@ -48,10 +48,10 @@ type answer struct {
 // Reply implements transport.Receiver.
 func (to answers) Reply(i int, value any, err error) { to <- answer{i, value, err} }
 
-// holdings maps the numbers of masters to their answers.
+// holdings are the answers by the number of the master.
 type holdings map[int]*scripts.Holding
 
-// add records an answer. Every answer is a vote.
+// add records an answer and returns it as a vote: every valid answer counts as granted.
 func (hs holdings) add(a answer, addr func(int) string) round.Vote {
 	if a.err != nil {
 		return round.Vote{Err: a.err}
@@ -61,7 +61,7 @@ func (hs holdings) add(a answer, addr func(int) string) round.Vote {
 		return round.Vote{Err: &transport.Error{Addr: addr(a.master), Op: "inspect", Err: err}}
 	}
 	if len(h.Some) > 0 {
-		if role, _ := scripts.ShareOf(h.Some[0].ID); role == scripts.Writer { // a writer has no other holders
+		if role, _ := scripts.ShareOf(h.Some[0].ID); role == scripts.Writer { // then there are no readers
 			h.ID, h.Depth, h.Left = h.Some[0].ID, 1, h.Some[0].Left
 		}
 	}
@@ -69,9 +69,9 @@ func (hs holdings) add(a answer, addr func(int) string) round.Vote {
 	return round.Vote{Vote: scripts.Vote{Outcome: quorum.Granted}}
 }
 
-// common returns the most frequent answer and the masters that gave it. In a joint configuration an answer with a
-// majority of one set takes precedence: a client that does not know of the change needs a majority of the old set
-// only.
+// common returns the lease id that most masters report, and these masters. In a joint configuration an id with a
+// majority of one set takes precedence, because a client that does not know of the change needs a majority of the old
+// set only.
 func (hs holdings) common(rule quorum.Rule) (id string, on quorum.Set) {
 	given := make(map[string]quorum.Set, 2)
 	for i, h := range hs {
@@ -88,7 +88,7 @@ func (hs holdings) common(rule quorum.Rule) (id string, on quorum.Set) {
 	return id, on
 }
 
-// inspection combines the answers. Left is measured from the time of the answers.
+// inspection combines the answers. Its Left counts from the time of the answers.
 func (hs holdings) inspection(rule quorum.Rule) redlockinfo.Inspection {
 	h := redlockinfo.Inspection{Client: redlockinfo.Client{On: len(hs)}, Waiters: hs.queue()}
 	for _, a := range hs {
@@ -109,13 +109,13 @@ func (hs holdings) inspection(rule quorum.Rule) redlockinfo.Inspection {
 		}
 		h.Token = hs[i].Token
 		h.Idle = h.Idle || hs[i].Lingers
-		h.Kept = h.Kept || hs[i].Depth == 0 // its client has unlocked it: the other masters learn of it later, or never
+		h.Kept = h.Kept || hs[i].Depth == 0 // the holder has unlocked; the release may not have reached the other masters
 	}
-	if h.Kept { // the holder that has set the value has unlocked
+	if h.Kept { // the value ended with the Unlock
 		h.Value = ""
 	}
 	h.Since = heldSince(id, h.Token)
-	for _, set := range rule.Sets() { // Left is how long a majority of each set keeps it
+	for _, set := range rule.Sets() { // Left is the time for which a majority of each set keeps the lease
 		if !on.MajorityOf(set) {
 			continue
 		}
@@ -129,8 +129,8 @@ func (hs holdings) inspection(rule quorum.Rule) redlockinfo.Inspection {
 	return h
 }
 
-// heldSince returns when a lock was acquired. It takes the time from the token or, if token is 0 as for readers and
-// writers, from the id. It returns the zero time if neither contains a time.
+// heldSince returns when a lock was acquired. The token contains the time; if the token is 0, as for readers and
+// writers, the id does. heldSince returns the zero time if neither contains a time.
 func heldSince(id string, token int64) time.Time {
 	if token == 0 {
 		_, token = scripts.ShareOf(id)
@@ -141,7 +141,8 @@ func heldSince(id string, token int64) time.Time {
 	return time.UnixMicro(token)
 }
 
-// readers returns the readers that a quorum of masters reports, and the number of readers according to a quorum.
+// readers returns the readers that a quorum of masters reports, and the number of all readers: the largest that a
+// quorum confirms.
 func (hs holdings) readers(rule quorum.Rule) (list []redlockinfo.Client, count int) {
 	on := make(map[string]quorum.Set)
 	var counts []int
@@ -170,7 +171,7 @@ func (hs holdings) readers(rule quorum.Rule) (list []redlockinfo.Client, count i
 	return list, max(count, len(list))
 }
 
-// askAll inspects name on all masters, waits for all that can be reached, and calls f with their answers. It fails if
+// askAll inspects name on all masters, waits for those that can be reached, and calls f with their answers. It fails if
 // fewer than a quorum answered.
 func (l operator) askAll(ctx context.Context, op, name string, f func(r *round.Round, hs holdings) error) error {
 	if err := l.checkName(name); err != nil {
@@ -180,7 +181,7 @@ func (l operator) askAll(ctx context.Context, op, name string, f func(r *round.R
 		return ErrClosed
 	}
 	defer l.leave()
-	view, _ := l.voters.Await(ctx, (*admission.View).Settled) // ignore the error: if ctx ends early, the votes show it
+	view, _ := l.voters.Await(ctx, (*admission.View).Settled) // ignore the error: the votes show that ctx ended early
 	r, keys := l.sender.New(view, op, nil), scripts.Prefix(l.cfg.prefix).Keys(name)
 	hs := make(holdings)
 	cause := l.toAll(ctx, view, view.Encoder.Inspect(&keys), func(a answer) { r.Record(a.master, hs.add(a, l.pool.Addr)) })
@@ -190,7 +191,8 @@ func (l operator) askAll(ctx context.Context, op, name string, f func(r *round.R
 	return f(r, hs)
 }
 
-// toAll sends a call to all masters, and calls f with each answer. If ctx ends first, it returns why.
+// toAll sends a call to all masters and calls f with each answer. If ctx ends or Close is called first, it returns the
+// reason.
 func (l operator) toAll(ctx context.Context, view *admission.View, call *frame.Call, f func(answer)) (cause error) {
 	came := make(answers, view.Config.N())
 	for i := range view.Config.Rule.All().All() {
@@ -260,7 +262,7 @@ func (l operator) requestRelease(ctx context.Context, name string) (heard int, e
 		keys := prefix.Keys(name)
 		for _, id := range ids {
 			if owner, _ := scripts.LeaseLabel(id); owner == "" {
-				continue // no holder, or not a lock of this library
+				continue // no holder, or a foreign key
 			}
 			received := 0
 			err := l.toAll(ctx, r.View, prefix.Notify(&keys, id, true), func(a answer) {
@@ -280,7 +282,7 @@ func (l operator) requestRelease(ctx context.Context, name string) (heard int, e
 // forceRelease implements [Admin.ForceRelease].
 func (l operator) forceRelease(ctx context.Context, name, id string) (released int, err error) {
 	if owner, _ := scripts.LeaseLabel(id); owner == "" {
-		return 0, invalid("%.80q is not the ID of a grant", id)
+		return 0, invalid("invalid lease ID %.80q", id)
 	}
 	const op = "force release"
 	err = l.askAll(ctx, op, name, func(seen *round.Round, hs holdings) error {
@@ -298,14 +300,14 @@ func (l operator) forceRelease(ctx context.Context, name, id string) (released i
 		keys := scripts.Prefix(l.cfg.prefix).KeysOf(name, role)
 		call := view.Encoder.Release(&keys, scripts.Ending{Leases: []string{id}, Ballot: above})
 		r := l.sender.New(view, op, nil)
-		gone := false // from a majority
+		gone := false // whether a majority no longer has the lease
 		cause := l.toAll(ctx, view, call, func(a answer) {
 			r.Reply(a.master, a.value, a.err)
 			t, before := r.Tally(), gone
 			released = t.Of(quorum.Granted).Len()
 			gone = rule.Won(t.Of(quorum.Granted) | t.Of(quorum.Missing))
 			//mutant:forced-notice = false
-			if gone && !before { // not earlier: the holder would extend it on the other masters
+			if gone && !before { // an earlier message would make the holder extend the lease elsewhere
 				l.leases.Post(rule.All(), scripts.Prefix(l.cfg.prefix).Notify(&keys, id, false))
 			}
 		})

@@ -15,9 +15,9 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
-// A Lock is one acquisition of a name. It is released once and not locked again. While it is held it is extended in the
-// background; when it ends in any other way than by Unlock, its Done is closed and its contexts end. All methods are
-// safe for concurrent use.
+// A Lock is one acquisition of a name. It is released once and never locked again. A held lock is extended in the
+// background. When the lock ends, by Unlock or otherwise, its Done channel is closed and its contexts end. All methods
+// are safe for concurrent use.
 type Lock struct {
 	l    *shard
 	hold lease.Hold
@@ -27,26 +27,28 @@ type Lock struct {
 // Name returns the name of the lock.
 func (k *Lock) Name() string { return k.hold.Lease().Name }
 
-// Token returns the fencing token: larger than that of every earlier holder of the name, and the same for re-entries.
-// Send it with each write to the resource that the lock protects, and let the resource refuse a smaller one than it has
-// seen. It is positive, below 2^53, and roughly the masters' time in microseconds.
+// Token returns the fencing token. It is larger than that of every earlier holder of the name, and re-entries have the
+// same token. Send it with each write to the resource that the lock protects, and let the resource refuse a token that
+// is smaller than the largest it has seen. Tokens are positive, below 2^53, and roughly the masters' time in
+// microseconds.
 func (k *Lock) Token() int64 { return k.hold.Token() }
 
-// Remaining returns the validity that is left. It is not positive for a lock that has ended.
+// Remaining returns the remaining validity. It is zero or negative if the lock has ended.
 func (k *Lock) Remaining() time.Duration { return k.hold.Remaining() }
 
-// Done returns a channel that is closed when the lock ends: it was released, lost or exported, or its Locker was
-// closed. [Lock.Err] returns which. After the machine was suspended the channel may close a tenth of a second late; Err
-// is never late.
+// Done returns a channel that is closed when the lock ends: because it was released, lost or exported, or because its
+// Locker was closed. [Lock.Err] returns the reason. After the machine was suspended, the channel may close a tenth of a
+// second late; Err is never late.
 func (k *Lock) Done() <-chan struct{} { return k.hold.Done() }
 
-// Err returns nil while the lock is held, and afterwards why it ended: ErrReleased, ErrLost, ErrMaxHold, ErrExported
-// or ErrClosed. It compares the validity with the clocks at each call.
+// Err returns nil while the lock is held, and afterwards the reason why it ended: ErrReleased, ErrLost, ErrMaxHold,
+// ErrExported or ErrClosed. Each call compares the validity with the clocks.
 func (k *Lock) Err() error { return k.hold.Err() }
 
-// Extend extends the lock by its TTL from now, without waiting for the next background extension. When it returns nil,
-// the lock still has validity left. On failure nothing has changed: the validity ends when it did before, and the
-// background extension continues. It returns ErrNoQuorum, the error of ctx, or why the lock has ended.
+// Extend extends the lock by its TTL from now, without waiting for the next background extension. If Extend returns
+// nil, the lock has validity left. If it returns ErrNoQuorum or the error of ctx, nothing has changed: the validity
+// ends at the same time as before, and the background extension continues. If the lock has ended, Extend returns the
+// reason.
 func (k *Lock) Extend(ctx context.Context) error {
 	if k == nil {
 		return errNoLock
@@ -66,16 +68,16 @@ func (k *Lock) extend(ctx context.Context) error {
 	return failed("extend", k.Name(), k.hold.Extend(ctx))
 }
 
-// Unlock releases the lock. It sends the release to all masters regardless of the state of ctx, and waits until a
-// quorum confirms it, ctx ends, or the remaining validity has expired. The contexts of the lock end before anything is
-// sent. A lock that was re-entered is unlocked once for each Lock, and the last Unlock releases it. If other goroutines
-// of this Locker wait for the name, Unlock may hand the lock to the first of them instead; then it sends nothing and
-// does not wait. With [WithAsyncUnlock] it does not wait either.
+// Unlock releases the lock. The contexts of the lock end before anything is sent. Unlock sends the release to all
+// masters regardless of the state of ctx, and waits until a quorum confirms it, ctx ends, or the remaining validity has
+// expired. With [WithAsyncUnlock] it does not wait. A lock that was re-entered must be unlocked once for each Lock; the
+// last Unlock releases it. If other goroutines of this Locker wait for the name, Unlock may hand the lock to the first
+// of them instead, without sending anything or waiting.
 //
-// Unlock returns ErrReleased for the second call. It returns ErrLost, once, if the lock had ended before; the keys
-// that are left on the masters are still released. It returns ErrNoQuorum, or the error of ctx, if no quorum confirmed
-// the release: masters that were not reached get the release later, and their keys expire with their TTL at the
-// latest. In each case the lock is no longer held. Unlock of a nil Lock, as a failed call returns it, is an error.
+// The second Unlock of a lock returns ErrReleased. If the lock had ended earlier, the first Unlock returns ErrLost, and
+// still releases the keys that are left on the masters. Unlock returns ErrNoQuorum or the error of ctx if no quorum
+// confirmed the release: unreachable masters get the release later, and their keys expire with the TTL at the latest.
+// In each case the lock is no longer held. Unlock of a nil Lock, which a failed call returns, is an error.
 func (k *Lock) Unlock(ctx context.Context) error {
 	if k == nil {
 		return errNoLock
@@ -94,39 +96,41 @@ func (k *Lock) Unlock(ctx context.Context) error {
 
 // unlock implements Unlock without its trace.
 func (k *Lock) unlock(ctx context.Context) error {
-	k.l.calls.Add(1) // Close waits for it; Unlock works after Close has begun
+	k.l.calls.Add(1) // unlike enter, also after Close has begun; Close waits for this call
 	defer k.l.leave()
 	return failed("unlock", k.Name(), k.hold.Unlock(ctx))
 }
 
-// drop unlocks a lock that is not returned to the caller, without a minimum hold and without waiting for the masters.
+// drop unlocks a lock that is not returned to the caller. It ignores the minimum hold and does not wait for the
+// masters.
 func (k *Lock) drop() {
 	k.hold.Forgo()
-	over, cancel := context.WithCancel(context.Background())
+	ended, cancel := context.WithCancel(context.Background())
 	cancel()
-	_ = k.hold.Unlock(over)
+	_ = k.hold.Unlock(ended)
 }
 
 var errNoLock = invalid("the lock is nil: the call that should have returned it has failed; see its error")
 
-// Context returns a copy of parent that ends when the lock ends, with the cause [ErrLost] if it was lost (see
-// [context.Cause]), and that owns the name: [Locker.Lock] and [Locker.Do] with it, or with a context made from it,
-// re-enter the lock. Code that gets this context may act as the holder; no other code can.
+// Context returns a copy of parent that ends when the lock ends; if the lock was lost, the cause is [ErrLost] (see
+// [context.Cause]). The returned context owns the name: [Locker.Lock] and [Locker.Do] with this context, or with one
+// derived from it, re-enter the lock. Code that gets this context may act as the holder; no other code can.
 //
-// Its Err compares the validity with the clocks at each call, so it is exact even after the machine was suspended. The
-// Err of a context derived from it, and the Done of both, may then be up to a tenth of a second late.
+// Each call of the context's Err compares the validity with the clocks, so Err is exact even after the machine was
+// suspended. After a suspension, the Done channel, and contexts derived from this one, may be up to a tenth of a second
+// late.
 func (k *Lock) Context(parent context.Context) context.Context {
 	return k.hold.Context(parent)
 }
 
 // ReleaseRequested returns a channel that is closed when another client requests the release of a lock, by
 // [Admin.RequestRelease] or `redlock release --ask`. The lock is the innermost one that owns ctx or, if a name is
-// given, the innermost lock of that name. Long work that can be handed over stops at a good point, and returns or
-// unlocks; the request itself ends nothing. ctx comes from [Lock.Context], or is the context of the function of
-// [Locker.Do] or [Locker.Lead].
+// given, the innermost lock of that name. ctx comes from [Lock.Context], or is the context of the function of
+// [Locker.Do] or [Locker.Lead]. Long work that another client can continue should stop at a good point, and return or
+// unlock. The request itself does not end the lock.
 //
-// It returns nil, which blocks forever, if no such lock owns ctx, or if it has ended. The request is a message that may
-// be lost: work must not depend on it. It does not block.
+// ReleaseRequested returns nil, a channel that blocks forever, if no such lock owns ctx, or if the lock has ended. It
+// does not block. The message of the request may be lost, so work must not depend on it.
 func ReleaseRequested(ctx context.Context, name ...string) <-chan struct{} {
 	if h := ownerOf(ctx, name); h != nil {
 		return h.Requested()
@@ -135,18 +139,19 @@ func ReleaseRequested(ctx context.Context, name ...string) <-chan struct{} {
 }
 
 // SetValue sets the value of a lock: the innermost one that owns ctx or, if a name is given, the innermost lock of that
-// name. [Locker.Inspect], [Locker.Watch] and `redlock who` show the value, such as the address and the version of a
-// leader. It is UTF-8 of at most 1 KiB, and empty until it is set. ctx comes from [Lock.Context], or is the context of
-// the function of [Locker.Do] or [Locker.Lead].
+// name. ctx comes from [Lock.Context], or is the context of the function of [Locker.Do] or [Locker.Lead].
+// [Locker.Inspect], [Locker.Watch] and `redlock who` show the value, for example the address and the version of a
+// leader. A value is UTF-8 of at most 1 KiB, and empty until it is set.
 //
-// SetValue writes the value immediately, and returns nil once a quorum of masters has it: from then on no inspection
-// shows an earlier value, unless masters are restarted with older data, or the client that inspects still uses former
-// masters. It does not extend the lock. If it returns [ErrNoQuorum] or the error of ctx, some masters may have the
-// value; the next extensions bring it to the others. The value ends with the lock, or when another process imports the
-// lock. A lock whose value was set is released at its last Unlock: it is neither handed off nor kept by [WithLinger].
+// SetValue writes the value immediately, and returns nil once a quorum of masters has it. From then on no inspection
+// shows an earlier value, unless masters are restarted with older data, or the inspecting client still uses former
+// masters. SetValue does not extend the lock. If it returns [ErrNoQuorum] or the error of ctx, some masters may have
+// the value; the next extensions write it to the others. The value ends with the lock, or when another process imports
+// the lock. A lock whose value was set is released at its last Unlock: it is neither handed off nor kept by
+// [WithLinger].
 //
-// It returns [ErrInvalid], and sends nothing, for an invalid value, for a lock of an [RWLock], which has no value, and
-// if no such lock owns ctx.
+// SetValue returns [ErrInvalid] and sends nothing if the value is invalid, if no such lock owns ctx, or if the lock is
+// one of an [RWLock], which has no value.
 func SetValue(ctx context.Context, value string, name ...string) error {
 	h := ownerOf(ctx, name)
 	if h == nil {
@@ -164,20 +169,21 @@ func SetValue(ctx context.Context, value string, name ...string) error {
 
 // setValue implements SetValue without its trace.
 func setValue(ctx context.Context, h *lease.Hold, value string) error {
-	of := h.Lease().Name
+	name := h.Lease().Name
 	if h.Lease().Role() != scripts.Plain {
-		return invalid("%s of %.80q: a lock of an RWLock has none", opSetValue, of)
+		return invalid("%s of %.80q: locks of an RWLock have no value", opSetValue, name)
 	}
 	if _, err := scripts.NewValue(0, value); err != nil {
-		return invalid("%s of %.80q: %v", opSetValue, of, err)
+		return invalid("%s of %.80q: %v", opSetValue, name, err)
 	}
-	return failed(opSetValue, of, h.SetValue(ctx, value))
+	return failed(opSetValue, name, h.SetValue(ctx, value))
 }
 
 // opSetValue is the operation of SetValue in errors and events.
 const opSetValue = "set value"
 
-// ownerOf returns the innermost hold that owns ctx, or with a name the innermost of that name; nil if there is none.
+// ownerOf returns the innermost hold that owns ctx or, with a name, the innermost hold of that name. It returns nil if
+// there is none.
 func ownerOf(ctx context.Context, name []string) *lease.Hold {
 	if len(name) > 0 {
 		return lease.InnermostOf(ctx, nil, name[0])
@@ -185,9 +191,9 @@ func ownerOf(ctx context.Context, name []string) *lease.Hold {
 	return lease.Innermost(ctx)
 }
 
-// TokenOf returns the fencing token of the innermost lock that owns ctx, for code that gets only a context, such as the
-// function of [Locker.Do]. With a name it returns the token of the innermost lock of that name. It returns 0 if no such
-// lock owns ctx, or if no name is given and the innermost lock owns several names.
+// TokenOf returns the fencing token of a lock, for code that gets only a context, such as the function of [Locker.Do].
+// The lock is the innermost one that owns ctx or, if a name is given, the innermost lock of that name. TokenOf returns
+// 0 if no such lock owns ctx, or if no name is given and the innermost owner is a Locks of several names.
 func TokenOf(ctx context.Context, name ...string) int64 {
 	if h := ownerOf(ctx, name); h != nil {
 		return h.Token()
@@ -195,13 +201,13 @@ func TokenOf(ctx context.Context, name ...string) int64 {
 	return 0
 }
 
-// handlePrefix begins every handle; the number is the version of the format.
+// handlePrefix begins every handle; its digit is the version of the format.
 const handlePrefix = "redlock1."
 
-// Export ends this lock locally and returns a handle with which another process, or this one, can take it over by
-// [Locker.Import]. All contexts of the lock end first, with the cause [ErrExported]. The lock is no longer extended,
-// nor released by Close, and Unlock returns ErrExported. Nothing is sent: the masters keep the lock until the remaining
-// validity has expired, and after that the handle imports nothing. Export of a lock that was re-entered returns an
+// Export ends this lock locally and returns a handle, with which another process, or this one, can take the lock over
+// by [Locker.Import]. All contexts of the lock end first, with the cause [ErrExported]. The lock is no longer extended
+// or released by Close, and Unlock returns ErrExported. Export sends nothing: the masters keep the lock until the
+// remaining validity has expired; later imports of the handle fail. Export of a lock that was re-entered returns an
 // error, and the lock stays held.
 //
 // Any client with the handle can take over the lock. The handle contains no credentials.
@@ -250,17 +256,17 @@ func (l *shard) importLock(ctx context.Context, text string, opts []LockOption) 
 	})
 }
 
-// importAs makes k the lock of g, which takes over an exported lock.
+// importAs takes over an exported lock with the lease g, and makes k its first hold.
 func (l *shard) importAs(
 	ctx context.Context, op string, from exportedLock, g *lease.Lease, k *Lock, cfg *lockConfig,
-	course *lease.AcquireStats,
+	stats *lease.AcquireStats,
 ) (*Lock, error) {
 	caller := ctx
 	ctx, cancel := cfg.limited(caller)
 	defer cancel()
 	won, began := false, l.cfg.clock.Now()
 	defer func() {
-		if !won { // even if a backoff has panicked
+		if !won { // even if the Pause function of a Retry panicked
 			g.Abandon()
 		}
 	}()
@@ -269,9 +275,9 @@ func (l *shard) importAs(
 			return l.sender.NoQuorum(view, op, err)
 		}
 		if l.cfg.guard > 0 && l.cfg.clock.Now().Sub(began) > l.cfg.guard {
-			return &round.Failure{Decision: ErrLost} // the lock has expired, and leases taken over so far block others
+			return &round.Failure{Decision: ErrLost} // the lock has expired; another try would only block other clients
 		}
-		return g.Import(ctx, op, &cfg.Terms, from.token, course)
+		return g.Import(ctx, op, &cfg.Terms, from.token, stats)
 	})
 	if err != nil {
 		return nil, waited(caller, ctx, err)
@@ -283,7 +289,7 @@ func (l *shard) importAs(
 	return l.stillGood(k, cfg)
 }
 
-// An exportedLock is the content of a handle: everything that Import needs.
+// An exportedLock is the content of a handle.
 type exportedLock struct {
 	prefix, name, id string
 	token            int64
@@ -305,14 +311,14 @@ func parseHandle(text string) (exportedLock, error) {
 	}
 	switch {
 	case !strings.HasPrefix(text, handlePrefix):
-		err = fmt.Errorf("it does not begin with %q", handlePrefix)
-	// Reject texts that String would write differently, so that each handle has exactly one text.
+		err = fmt.Errorf("missing prefix %q", handlePrefix)
+	// Each handle has exactly one text: reject any text that String would not return.
 	case err != nil, h.String() != text, scripts.CheckPrefix(h.prefix) != nil, scripts.CheckName(h.name) != nil,
 		h.id == "", len(h.id) > 512, h.token < 0, h.token > scripts.MaxBallot:
-		err = errors.New("it is truncated or altered")
+		err = errors.New("truncated or altered")
 	}
 	if err != nil {
-		return exportedLock{}, invalid("%.24q is not the handle of an exported lock: %v", text, err)
+		return exportedLock{}, invalid("invalid handle %.24q: %v", text, err)
 	}
 	return h, nil
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/waitqueue"
 )
 
-// A shard acquires locks on the masters of one pool.
+// A shard acquires locks on the masters of one pool. A Locker has one or more shards.
 type shard struct {
 	pool     *transport.Transport
 	cfg      config
@@ -38,26 +38,26 @@ type shard struct {
 	events  *events
 	journal *journal
 
-	connectBy time.Time // until then TryLock waits for masters that are still connecting
+	connectBy time.Time // until this time, calls that do not queue wait for masters that are still connecting
 
 	probing  chan struct{} // cap 1: one probe at a time
-	rechecks atomic.Bool   // recheck will be called
+	rechecks atomic.Bool   // whether a call of recheck is scheduled
 	changing chan struct{} // cap 1: one change of the masters at a time
-	joined   []*shard      // all shards of the Locker; nil: it is not sharded, or has one of the shards alone
-	life
+	joined   []*shard      // all shards of the Locker; nil unless the Locker is sharded and has all of them
+	lifecycle
 }
 
-// A life tracks the calls under way, for Close and Drain.
-type life struct {
-	calls   atomic.Int64  // calls under way, unanswered messages, and one until Close has released the held locks
-	drains  atomic.Bool   // Drain was called
+// A lifecycle tracks the calls under way, for Close and Drain.
+type lifecycle struct {
+	calls   atomic.Int64  // number of calls under way and unanswered messages, plus 1 until Close has released all locks
+	drains  atomic.Bool   // whether Drain was called
 	closing chan struct{} // closed when Close begins: waiting calls give up
-	idle    func()        // closes the channel that Close waits for, when calls reaches 0
-	once    sync.Once     // Close
+	idle    func()        // is called when calls reaches 0; Close waits for that
+	once    sync.Once     // for Close
 	closed  chan struct{} // closed when all goroutines of the Locker have ended
 }
 
-// newShard returns a shard over the masters of t. The caller must call start.
+// newShard returns a shard over the masters of t. The caller must call its start method.
 func newShard(t *transport.Transport, cfg config) (*shard, error) {
 	if cfg.clock == nil {
 		cfg.clock = t.Clock()
@@ -93,7 +93,7 @@ func newShard(t *transport.Transport, cfg config) (*shard, error) {
 		pool: t, cfg: cfg, ballots: ballot.New(first.Rule.All()), changing: make(chan struct{}, 1),
 		probing:   make(chan struct{}, 1),
 		connectBy: time.Now().Add(first.Slowest),
-		life:      life{closing: make(chan struct{}), closed: make(chan struct{})},
+		lifecycle: lifecycle{closing: make(chan struct{}), closed: make(chan struct{})},
 	}
 	l.cfg.clock = l.ballots.Counting(cfg.clock)
 	t.SetClientName(cfg.label, first.Epoch)
@@ -101,8 +101,8 @@ func newShard(t *transport.Transport, cfg config) (*shard, error) {
 	return l, nil
 }
 
-// start starts the monitor of the masters. It closes l.closed when the monitor has stopped and all calls, leases and
-// events have ended.
+// start starts the monitor of the masters. After Close, when the monitor has stopped and all calls, leases and events
+// have ended, l.closed is closed.
 func (l *shard) start() {
 	idle := make(chan struct{})
 	l.calls.Store(1)
@@ -117,7 +117,7 @@ func (l *shard) start() {
 	}()
 }
 
-// build makes the parts of l and connects them.
+// build makes the components of l and connects them. id identifies the Locker on the masters.
 func (l *shard) build(first *quorum.Config, id string) {
 	prefix := scripts.Prefix(l.cfg.prefix)
 	l.events = &events{
@@ -127,7 +127,7 @@ func (l *shard) build(first *quorum.Config, id string) {
 	l.journal = &journal{Queue: l.events.Queue, shortage: l.shortage}
 	l.voters = monitor.New(monitor.Settings{
 		Pool: l.pool, Clock: l.cfg.clock, Clocks: l.ballots.Clocks, Prefix: prefix, Guard: l.cfg.guard,
-		Durable: l.cfg.remembers, Observer: l.cfg.observer, OnView: l.viewed, Closed: ErrClosed,
+		Durable: l.cfg.remembers, Observer: l.cfg.observer, OnView: l.onView, Closed: ErrClosed,
 		Shard: l.cfg.layout, AgreedFunc: l.agreed,
 	}, first)
 	l.sender = &round.Sender{
@@ -149,9 +149,9 @@ func (l *shard) build(first *quorum.Config, id string) {
 	l.leases.Waiters = l.queue
 }
 
-// viewed handles a new View: it reports the View to the leases and the other shards, and logs and traces each master
-// whose state has changed.
-func (l *shard) viewed(last, next *admission.View) {
+// onView handles a new View. It informs the leases and the other shards, and logs and traces each master whose state
+// has changed.
+func (l *shard) onView(last, next *admission.View) {
 	l.leases.Changed(last, next)
 	if last.Named != next.Named || last.Begun != next.Begun || last.Other != next.Other {
 		for _, s := range l.joined {
@@ -175,7 +175,7 @@ func (l *shard) viewed(last, next *admission.View) {
 	l.journal.watch()
 }
 
-// agreed returns what the shards of the Locker have seen together: see [admission.Agreed].
+// agreed implements monitor.Settings.AgreedFunc with the views of all shards: see [admission.Agreed].
 func (l *shard) agreed() (agreed, stranger bool) {
 	views := make([]*admission.View, len(l.joined))
 	for i, s := range l.joined {
@@ -184,8 +184,8 @@ func (l *shard) agreed() (agreed, stranger bool) {
 	return admission.Agreed(views)
 }
 
-// shortage returns the attributes of a log record that describe why no lock can be acquired: no majority of the masters
-// can grant one, or calls wait without a quorum. It returns nil if neither is true, or if l is closed.
+// shortage returns the attributes of a log record that explain why no lock can be acquired: no majority of the masters
+// can grant a lock, or calls wait without a quorum. It returns nil if locks can be acquired, or if l is closed.
 func (l *shard) shortage() []slog.Attr {
 	if !l.enter() {
 		return nil
@@ -207,7 +207,7 @@ func (l *shard) shortage() []slog.Attr {
 		slog.Int("able", able.Len()), slog.Int("needed", view.Config.Rule.Least()),
 		slog.Int("waiting", waiting.NoQuorum), slog.Any("masters", unable),
 	}
-	if f := waiting.Failure; f != nil { // why one of the calls waits
+	if f := waiting.Failure; f != nil { // the reason why one of the calls waits
 		reasons := append([]string{plain(f.Decision)}, joined(f.Masters)...)
 		attrs = append(attrs, slog.String("reason", strings.Join(reasons, "; ")))
 	}
@@ -218,7 +218,7 @@ func (l *shard) shortage() []slog.Attr {
 	return attrs
 }
 
-// A listener passes the messages of the inbox to the queue.
+// A listener passes messages of the Locker's inbox to the queue.
 type listener struct {
 	*waitqueue.Queue // implements Resubscribed
 	prefix           scripts.Prefix
@@ -232,7 +232,7 @@ func (l *listener) Message(master int, _, payload string) {
 }
 
 // enter begins a call and reports whether the Locker is open. The caller must call leave only if enter returns true.
-func (l *life) enter() bool {
+func (l *lifecycle) enter() bool {
 	l.calls.Add(1)
 	select {
 	case <-l.closing:
@@ -243,14 +243,14 @@ func (l *life) enter() bool {
 	}
 }
 
-func (l *life) leave() {
+func (l *lifecycle) leave() {
 	if l.calls.Add(-1) == 0 {
 		l.idle()
 	}
 }
 
-// rest waits for d. If ctx ends or Close is called first, it returns why ctx ended, or ErrClosed.
-func (l *life) rest(ctx context.Context, d time.Duration) error {
+// rest waits for d. If ctx ends or Close is called first, it returns the reason.
+func (l *lifecycle) rest(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
 		return nil
@@ -261,14 +261,14 @@ func (l *life) rest(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// A lockAndCall is a Lock and the call that waits for it.
+// A lockAndCall is a Lock and the waiting call for it, in one allocation.
 type lockAndCall struct {
 	Lock
 	waitqueue.Call
 }
 
-// take implements Lock and TryLock of Locker and RWLock. stats counts its rounds. If stats is nil, the call is not
-// part of another one, and is traced.
+// take implements Lock and TryLock of Locker and RWLock. stats records the rounds of the call. If stats is nil, the
+// call is not part of a larger call, and take traces it.
 func (l *shard) take(
 	ctx context.Context, name string, role scripts.Role, opts []LockOption, wait bool, stats *lease.AcquireStats,
 ) (*Lock, error) {
@@ -277,7 +277,7 @@ func (l *shard) take(
 			return l.take(ctx, name, role, opts, wait, s)
 		})
 	}
-	called := l.cfg.clock.Now() // read first, so that a caller that is paused later keeps its place in the queue
+	called := l.cfg.clock.Now() // read first: a caller that is paused later keeps its place in the queues
 	cfg, err := l.configOf(name, role, opts)
 	if err != nil {
 		return nil, err
@@ -299,7 +299,7 @@ func (l *shard) take(
 	ctx, cancel := cfg.limited(caller)
 	defer cancel()
 	for {
-		both, waits := &lockAndCall{}, false // one allocation
+		both, waits := &lockAndCall{}, false
 		k, call := &both.Lock, &both.Call
 		k.l, k.keys = l, scripts.Prefix(l.cfg.prefix).KeysOf(name, role)
 		switch {
@@ -328,7 +328,7 @@ func (l *shard) take(
 	}
 }
 
-// owned returns the lock of the name that ctx owns, or nil if it owns none. It fails if ctx has ended, or if a call
+// owned returns the lock of the name that ctx owns, or nil if ctx owns none. It fails if ctx has ended, or if a call
 // with ctx must not lock the name.
 func (l *shard) owned(ctx context.Context, name string, role scripts.Role, wait bool) (*lease.Hold, error) {
 	if ctx.Err() != nil {
@@ -343,26 +343,26 @@ func (l *shard) owned(ctx context.Context, name string, role scripts.Role, wait 
 		return nil, lockError("lock", name, errOrder)
 	case (has == scripts.Plain) != (role == scripts.Plain):
 		return nil, lockError("lock", name, errLockKind)
-	case has == scripts.Reader && role == scripts.Writer && own.Err() == nil: // else re-entry says why it ended
+	case has == scripts.Reader && role == scripts.Writer && own.Err() == nil: // if that lock has ended, re-entry fails
 		return nil, lockError("lock", name, errUpgrade)
 	}
 	return own, nil
 }
 
-// again reports whether an unbounded call retries after err, because it had won the lock, but the lock ended before
-// the call returned. It pauses before it returns true.
+// again reports whether a waiting call tries again after err: it does if it had won the lock, but the lock ended before
+// the call returned. again pauses before it returns true.
 func (l *shard) again(ctx context.Context, err error) bool {
 	var e *LockError
 	if !errors.As(err, &e) || e.failure.Cause != nil || errors.Is(err, ErrMaxHold) ||
 		!errors.Is(err, ErrLost) && !errors.Is(err, errTooSlow) {
 		return false
 	}
-	_ = l.rest(ctx, shortestPause) // the next try reports the end
+	_ = l.rest(ctx, shortestPause) // ignore the error: the next try fails with it
 	return true
 }
 
-// refusal returns the error of a call that did not get the lock. If this Locker itself holds the name, the error says
-// so.
+// refusal returns the error of a call that did not get the lock. If this Locker itself holds the name, the error
+// describes that lock.
 func (l *shard) refusal(name string, err error) error {
 	err = failed("lock", name, err)
 	var e *LockError
@@ -375,7 +375,8 @@ func (l *shard) refusal(name string, err error) error {
 	return err
 }
 
-// stillGood returns k if it has the required validity now, however long ago it was granted. Otherwise it releases k.
+// stillGood returns k if k has the required validity now, since the call may have been paused after the grant.
+// Otherwise it releases k.
 func (l *shard) stillGood(k *Lock, cfg *lockConfig) (*Lock, error) {
 	//mutant:recheck = true
 	if k.hold.HasLeft(cfg.Least) {
@@ -389,8 +390,8 @@ func (l *shard) stillGood(k *Lock, cfg *lockConfig) (*Lock, error) {
 	return nil, lockError("lock", k.Name(), errTooSlow)
 }
 
-// try makes attempts until the votes decide, without waiting in the queues. A call that does not wait fails with
-// ErrOverloaded if it gets no turn within turnTimeouts.
+// try makes attempts until the votes decide, without waiting in the queues. If wait is false, it returns ErrOverloaded
+// when the limit of concurrent attempts delays an attempt for turnTimeouts timeouts.
 func (l *shard) try(
 	ctx context.Context, name string, cfg *lockConfig, k *Lock, stats *lease.AcquireStats, wait bool,
 ) error {
@@ -417,7 +418,7 @@ func (l *shard) try(
 	})
 }
 
-// patience returns how long an attempt waits for its turn; 0: until its context ends.
+// patience returns how long an attempt may wait for the limit of concurrent attempts; 0 means until its context ends.
 func (l *shard) patience(wait bool) time.Duration {
 	if wait {
 		return 0
@@ -425,7 +426,8 @@ func (l *shard) patience(wait bool) time.Duration {
 	return turnTimeouts * l.voters.View().Config.Slowest
 }
 
-// heldHere returns the failure of a call for a name that this Locker holds; such a call sends nothing.
+// heldHere returns the failure of a call for a name that this Locker itself holds, or nil if it does not hold the name.
+// Such a call sends nothing.
 func (l *shard) heldHere(name string) error {
 	g := l.queue.Holder(name)
 	if g == nil {
@@ -446,8 +448,8 @@ func (l *shard) attempt(ctx context.Context, a *lease.Attempt, k *Lock, cfg *loc
 	return l.begin(g, k, cfg)
 }
 
-// settled returns the view once a quorum votes or none can be expected. A new Locker also waits for the masters that
-// are still connecting, for one timeout at most: votes of all masters decide more often than those of a bare quorum.
+// settled returns the view once a quorum votes, or none can be expected. A new Locker first waits for masters that are
+// still connecting, for at most one timeout: the votes of all masters decide more often than those of a bare quorum.
 func (l *shard) settled(ctx context.Context) (*admission.View, error) {
 	if left := time.Until(l.connectBy); left > 0 {
 		connecting, cancel := context.WithTimeout(ctx, left)
@@ -484,10 +486,10 @@ func (l *shard) close(ctx context.Context) error {
 	}
 }
 
-// drainPoll is the interval at which Drain checks whether the locks have ended.
+// drainPoll is the interval at which Drain checks whether all locks and calls have ended.
 const drainPoll = 10 * time.Millisecond
 
-// drain waits for held locks, and then closes the shard: see [Locker.Drain].
+// drain waits until locks and calls have ended, and then closes the shard: see [Locker.Drain].
 func (l *shard) drain(ctx context.Context) error {
 	//mutant:drain-waits = false
 	for len(l.leases.All()) > 0 || l.calls.Load() > 1 {

@@ -16,20 +16,21 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// WithLogger sets the logger for what an operator needs to know; the default is [slog.Default] at the time of [New].
-// The Locker warns of risks of the configuration, of masters that grant no locks, and of lost locks. If no lock can be
-// acquired for a second, it warns with the reason of each master: then again after two seconds, four, and so on up to a
-// minute. It warns once of a lock that has been held for an hour without [WithMaxHold], except by [Locker.Lead], and of
-// a call that has waited for a second for a lock of its own Locker with a context that never ends. At level Info it
-// logs that a master grants locks again, that locks can be acquired again, and that a lock has reached its max hold.
+// WithLogger sets the logger for operational messages; the default is [slog.Default] at the time of [New]. At level
+// Warn the Locker logs risks of the configuration, masters that grant no locks, and lost locks. If no lock can be
+// acquired for a second, it logs a warning with the reason of each master, and repeats it after pauses of two seconds,
+// four, and so on up to a minute. It logs one warning for a lock that has been held for an hour without [WithMaxHold],
+// except by [Locker.Lead]. It logs one warning for a call that has waited for a second, with a context that never ends,
+// for a lock of its own Locker. At level Info it logs that a master grants locks again, that locks can be acquired
+// again, and that a lock has reached its max hold.
 //
 // The message of a record is constant, and its attributes are data: owner ([WithOwner]), master, state, reason, lock,
-// token, and times in seconds (left, held, for). Advice is in the attribute hint. No record contains a password.
-// Records go through the event queue of the Locker (see [redlockinfo.Trace]) and keep their original times: a handler
+// token, and times in seconds (left, held, for). The attribute hint contains advice. No record contains a password.
+// Records pass through the event queue of the Locker (see [redlockinfo.Trace]) with their original times: a handler
 // that blocks or panics delays or loses records, but never a lock. slog.DiscardHandler turns the log off.
 func WithLogger(log *slog.Logger) Option { return lockerOption(func(c *config) { c.log = log }) }
 
-// The pauses between two warnings that no lock can be acquired, and between two checks whether that has changed.
+// The times between warnings that no lock can be acquired, and between checks whether locks can be acquired again.
 const (
 	firstWarning  = time.Second
 	longestSilent = time.Minute
@@ -39,29 +40,29 @@ const (
 // A journal writes the log of one Locker.
 type journal struct {
 	*dispatch.Queue
-	shortage func() []slog.Attr // why no lock can be acquired; nil if one can, or the Locker is closed
+	shortage func() []slog.Attr // see shard.shortage
 
-	known      quorum.Set // masters whose first state was seen; only changed uses known and poolClosed
+	known      quorum.Set // masters whose first state was handled; only changed uses known and poolClosed
 	poolClosed bool
 
 	mu     sync.Mutex
-	alarm  *time.Timer   // runs while no lock can be acquired; nil if one can, or the Locker is closed
+	alarm  *time.Timer   // runs while no lock can be acquired; otherwise nil
 	since  time.Time     // when the alarm was first set
-	due    time.Time     // time of the next warning
-	pause  time.Duration // before the next warning
+	due    time.Time     // when the next warning is due
+	pause  time.Duration // between the last warning and the next
 	warned bool
 	closed bool
 }
 
-// A trouble is the state of a master that grants no locks, in the attribute "masters" of a record.
+// A trouble describes a master that grants no locks, for the attribute "masters" of a record.
 type trouble struct {
 	Master string  `json:"master"`
 	State  string  `json:"state"`
 	Reason string  `json:"reason"`
-	Left   float64 `json:"left,omitempty"` // the rest of a quarantine, in seconds
+	Left   float64 `json:"left,omitempty"` // remaining time of a quarantine, in seconds
 }
 
-// String returns the trouble for log handlers that write text.
+// String returns the text of t for log handlers that do not write JSON.
 func (t trouble) String() string {
 	if t.Left > 0 {
 		return fmt.Sprintf("%s %s (%vs left): %s", t.Master, t.State, t.Left, t.Reason)
@@ -69,10 +70,10 @@ func (t trouble) String() string {
 	return fmt.Sprintf("%s %s: %s", t.Master, t.State, t.Reason)
 }
 
-// troubles are the masters that grant no locks.
+// troubles is the value of the attribute "masters".
 type troubles []trouble
 
-// String returns the troubles for log handlers that write text.
+// String returns the text of t for log handlers that do not write JSON.
 func (t troubles) String() string {
 	texts := make([]string, len(t))
 	for i, one := range t {
@@ -90,13 +91,13 @@ func troubleOf(m *redlockinfo.Master) trouble {
 	return t
 }
 
-// inSeconds returns a time in seconds with three decimals.
+// inSeconds returns d in seconds, rounded to milliseconds.
 func inSeconds(d time.Duration) float64 { return math.Round(d.Seconds()*1000) / 1000 }
 
-// seconds returns the attribute of a time.
+// seconds returns an attribute with d in seconds.
 func seconds(key string, d time.Duration) slog.Attr { return slog.Float64(key, inSeconds(d)) }
 
-// master logs a record about one master.
+// master logs a record with the state of one master.
 func (j *journal) master(level slog.Level, text string, m *redlockinfo.Master) {
 	attrs := []slog.Attr{slog.String("master", m.Addr), slog.String("state", m.State)}
 	if level > slog.LevelInfo {
@@ -108,7 +109,7 @@ func (j *journal) master(level slog.Level, text string, m *redlockinfo.Master) {
 	j.Log(level, text, attrs...)
 }
 
-// health logs that a voting master starts or stops failing.
+// health logs that a voting master has started or stopped failing.
 func (j *journal) health(m *redlockinfo.Master) {
 	if m.Err == nil {
 		j.master(slog.LevelInfo, "redlock: master grants locks again", m)
@@ -117,8 +118,8 @@ func (j *journal) health(m *redlockinfo.Master) {
 	j.master(slog.LevelWarn, "redlock: master is failing", m)
 }
 
-// changed logs that the state of master i has changed; m describes the state now. It logs the first state of a master
-// only if the master is down; the alarm covers other first states.
+// changed logs that the state of master i has changed; m describes the state now. It does not log the first state of a
+// master unless the master is down, since the alarm reports masters that do not vote.
 func (j *journal) changed(i int, before, now *admission.State, m *redlockinfo.Master) {
 	clock := clockChanged(before, now)
 	if clock {
@@ -128,7 +129,7 @@ func (j *journal) changed(i int, before, now *admission.State, m *redlockinfo.Ma
 		return
 	}
 	switch known := j.known.Has(i); {
-	case errors.Is(now.Err, transport.ErrClosed): // the states of the masters no longer matter
+	case errors.Is(now.Err, transport.ErrClosed): // then the states of the masters do not matter
 		if !j.poolClosed {
 			j.poolClosed = true
 			j.Log(slog.LevelError, "redlock: pool was closed before its Locker",
@@ -136,7 +137,7 @@ func (j *journal) changed(i int, before, now *admission.State, m *redlockinfo.Ma
 		}
 	case now.Phase == admission.Down:
 		j.master(slog.LevelWarn, "redlock: master is down", m)
-	case clock: // the master begins to vote with a wrong clock, which was logged
+	case clock: // the wrong clock of a new voter was logged above
 	case known && now.Phase == admission.Voting:
 		j.master(slog.LevelInfo, "redlock: master votes", m)
 	case known:
@@ -145,13 +146,13 @@ func (j *journal) changed(i int, before, now *admission.State, m *redlockinfo.Ma
 	j.known |= quorum.One(i)
 }
 
-// clockChanged reports whether a master that votes gets a wrong clock, or has it corrected.
+// clockChanged reports whether a voting master now has a wrong clock, or no longer has one.
 func clockChanged(before, now *admission.State) bool {
 	wasOff := before.Phase == admission.Voting && before.ClockOff
 	return now.Phase == admission.Voting && now.ClockOff != wasOff
 }
 
-// watch sets the alarm if no lock can be acquired, and stops it if one can.
+// watch sets the alarm if no lock can be acquired, and stops the alarm if locks can be acquired.
 func (j *journal) watch() {
 	short := j.shortage() != nil
 	j.mu.Lock()
@@ -164,8 +165,8 @@ func (j *journal) watch() {
 	}
 }
 
-// starved sets the alarm, because a call has begun to wait without a quorum. It does not count the waiting calls: in an
-// outage each of them calls starved.
+// starved sets the alarm because a call waits without a quorum. It does not call shortage, which counts the waiting
+// calls: in an outage each of them calls starved.
 func (j *journal) starved() {
 	//mutant:starved-counts -> j.shortage(); j.mu.Lock()
 	j.mu.Lock()
@@ -182,7 +183,7 @@ func (j *journal) alarmLocked() {
 	}
 }
 
-// recoveredLocked stops the alarm, and logs that locks can be acquired again if it was logged that they cannot.
+// recoveredLocked stops the alarm. If a warning was logged, it logs that locks can be acquired again.
 func (j *journal) recoveredLocked() {
 	j.alarm.Stop()
 	j.alarm = nil
@@ -191,7 +192,7 @@ func (j *journal) recoveredLocked() {
 	}
 }
 
-// ring logs that no lock can be acquired if that is due, and sets the alarm again.
+// ring logs that no lock can be acquired if a warning is due, and sets the alarm again.
 func (j *journal) ring() {
 	shortage := j.shortage()
 	j.mu.Lock()

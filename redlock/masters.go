@@ -27,7 +27,7 @@ func (l *shard) mastersOf(v *admission.View) []redlockinfo.Master {
 	return list
 }
 
-// failing is the state of a master that votes and grants no locks.
+// failing is the state of a master that votes but grants no locks.
 const failing = "failing"
 
 // masterInfo returns the description of master i for monitoring.
@@ -47,16 +47,16 @@ func (l *shard) masterInfo(i int, st *admission.State) redlockinfo.Master {
 	return info
 }
 
-// stopped returns the error of a call about the masters that ended because of cause.
+// stopped returns the error of a call about the masters that ended early because of cause.
 func (l *shard) stopped(op string, cause error) error {
 	return failed(op, l.cfg.prefix, &round.Failure{Cause: cause})
 }
 
-// An operator implements the calls about the masters of one shard, and about the locks that any client holds on them:
+// An operator implements the calls about the masters of one shard, and about the locks of all clients on these masters:
 // see [Admin] and [Locker.Inspect].
 type operator struct{ *shard }
 
-// withRecords runs f as a call, with a View for which all records were read again.
+// withRecords reads all admission records again, and calls f with the resulting View. Close waits for f.
 func (l operator) withRecords(ctx context.Context, op string, f func(*admission.View) error) error {
 	if !l.enter() {
 		return ErrClosed
@@ -79,8 +79,8 @@ func (l operator) admit(ctx context.Context) error {
 		return nil
 	}
 	view, err := l.voters.ReadRecords(ctx)
-	if refusal := objection(view); err == nil && refusal != nil {
-		return l.notVoting("admit", view, view.Config, refusal)
+	if err == nil {
+		err = objection(view)
 	}
 	if err == nil {
 		view, err = l.voters.Admit(ctx, func(v *admission.View) bool { return v.Voting == v.Config.Rule.All() })
@@ -91,7 +91,7 @@ func (l operator) admit(ctx context.Context) error {
 	return l.notVoting("admit", view, view.Config, err)
 }
 
-// objection returns an error if a master of the view belongs to another configuration, or nil if none does.
+// objection returns an error if a master of the view belongs to another configuration.
 func objection(view *admission.View) error {
 	for _, i := range view.Config.Order {
 		err := view.Masters[i].Err
@@ -136,7 +136,7 @@ func (l operator) raiseMaxTTL(ctx context.Context, g time.Duration) error {
 	return l.withRecords(ctx, "guard", func(view *admission.View) error {
 		for _, i := range view.Config.Order {
 			if have := view.Masters[i].Record.Longest; have > g {
-				return invalid("max TTL %v: %s has %v; it is lowered by admitting all masters again with no client running",
+				return invalid("max TTL %v: %s has %v; to lower it, admit all masters again while no client runs",
 					g, l.pool.Addr(i), have)
 			}
 			if err := admission.ShortBacklog(view.Masters[i].Backlog, g); err != nil {
@@ -156,9 +156,9 @@ func (l operator) raiseMaxTTL(ctx context.Context, g time.Duration) error {
 	})
 }
 
-// raiseQuarantines writes a quarantine of g to all masters, and returns when all of them had it at the same time. To
-// verify that, it reads all records again after the last write: none may have changed since it was written. Otherwise a
-// master could have lost its data meanwhile, and be in a shorter quarantine again.
+// raiseQuarantines writes a quarantine of g to all masters, and returns when all of them have it at the same time. To
+// verify that, it reads all records again after the last write: none may have changed in the meantime. A record that
+// has changed may show that its master lost its data, and is in a shorter quarantine again.
 func (l operator) raiseQuarantines(ctx context.Context, all quorum.Rule, g time.Duration) error {
 	for range 10 {
 		longer := func(st *admission.State, r *scripts.Record) (has bool, err error) {
@@ -178,10 +178,10 @@ func (l operator) raiseQuarantines(ctx context.Context, all quorum.Rule, g time.
 			return nil
 		}
 	}
-	return errors.New("the admission records keep changing: run it again when no master restarts")
+	return errors.New("the admission records keep changing: try again when no master restarts")
 }
 
-// disagrees returns an error if the record of a master contains another configuration than that of this client.
+// disagrees returns an error if the record of a master contains a configuration other than that of this client.
 func disagrees(st *admission.State) error {
 	if st.Agrees {
 		return nil
@@ -189,13 +189,13 @@ func disagrees(st *admission.State) error {
 	return ErrMasterList
 }
 
-// write changes the records of masters until has returns true for a majority of each set of the rule, or, if every is
-// set, for all masters. has reports whether a master needs no change, and otherwise changes r, its record.
+// write changes the records of masters until has returns true for all masters, or if every is false, for a majority of
+// each set of the rule.
 func (l operator) write(
 	ctx context.Context, op string, step scripts.AdmitStep, rule quorum.Rule, every bool,
 	has change,
 ) error {
-	err := l.each(ctx, op, rule, every, func(i int) error { // write nothing if the change cannot succeed
+	err := l.each(ctx, op, rule, every, func(i int) error { // first check whether the change can succeed
 		_, _, err := wanted(&l.voters.View().Masters[i], has)
 		return err
 	})
@@ -205,8 +205,8 @@ func (l operator) write(
 	return l.each(ctx, op, rule, every, func(i int) error { return l.writeOne(ctx, i, step, has) })
 }
 
-// each calls do for the masters of a rule, and fails unless do succeeds for a majority of each set, or, if every is
-// set, for all masters.
+// each calls do for the masters of a rule. It fails unless do succeeds for all masters, or if every is false, for a
+// majority of each set.
 func (l operator) each(ctx context.Context, op string, rule quorum.Rule, every bool, do func(i int) error) error {
 	var have quorum.Set
 	f := &round.Failure{Decision: ErrNoQuorum, Quorum: rule.Least(), N: rule.N()}
@@ -236,14 +236,14 @@ func (l operator) each(ctx context.Context, op string, rule quorum.Rule, every b
 	return failed(op, l.cfg.prefix, f)
 }
 
-// A change reports whether a master already has the intended record, and otherwise changes r, its record. It returns an
-// error if the master must not get it.
+// A change reports whether a master already has the intended record. If not, it changes r, a copy of the record, to the
+// intended one. It returns an error if the master must not get that record.
 type change func(st *admission.State, r *scripts.Record) (has bool, err error)
 
-// wanted returns the record that f requires for a master, and whether the master has it already.
+// wanted returns the record that f intends for a master, and whether the master already has it.
 func wanted(st *admission.State, f change) (r scripts.Record, has bool, err error) {
 	if r = st.Record; st.Text == "" {
-		return r, false, cmp.Or(st.Err, errors.New("it has no admission record that this client may change"))
+		return r, false, cmp.Or(st.Err, errors.New("no admission record that this client may change"))
 	}
 	if has, err = f(st, &r); err != nil {
 		err = cmp.Or(st.Err, err)
@@ -269,7 +269,7 @@ func (l operator) writeOne(
 			return err
 		}
 	}
-	return errors.New("its admission record could not be changed, because other clients changed it at the same time")
+	return errors.New("other clients keep changing the admission record")
 }
 
 // check implements [Admin.Check] for one shard.
@@ -332,8 +332,8 @@ func (l operator) check(ctx context.Context) ([]pool.Finding, error) {
 	return list, nil
 }
 
-// ofWrongList reports whether the cause of a finding is the wrong list of this client, which has findings of its own:
-// the records of other masters do not name the master of the finding, or the finding repeats the text of such a record.
+// ofWrongList reports whether a finding only follows from the wrong list of this client, which has findings of its own:
+// the records of other masters do not name the master of the finding, or the finding repeats the list of such a record.
 func (l operator) ofWrongList(view *admission.View, f *pool.Finding) bool {
 	wrong, named := false, false
 	for _, i := range view.Config.Order {
@@ -349,8 +349,8 @@ func (l operator) ofWrongList(view *admission.View, f *pool.Finding) bool {
 	return wrong && !named
 }
 
-// quorumFinding returns the finding that no quorum can grant a lock, unless the list of this client is the reason.
-// longest is the largest max TTL.
+// quorumFinding returns the finding that no quorum can grant a lock. It returns none if the list of this client is the
+// reason. longest is the largest max TTL on any master.
 func (l operator) quorumFinding(
 	view *admission.View, found []pool.Finding, states []redlockinfo.Master, longest time.Duration,
 ) []pool.Finding {
@@ -363,22 +363,22 @@ func (l operator) quorumFinding(
 			return f.Master == l.pool.Addr(i) && f.About == "connection"
 		})
 	})
-	do := admission.StepMasters
+	fix := admission.StepMasters
 	fresh := func(m redlockinfo.Master) bool { return m.State == admission.InQuarantine.String() }
 	switch {
 	case !r.Won(r.All() &^ down):
-		do = admission.StepDown
+		fix = admission.StepDown
 	case longest == 0 && slices.ContainsFunc(states, fresh):
-		do = fmt.Sprintf(admission.StepPrefix, l.cfg.prefix)
+		fix = fmt.Sprintf(admission.StepPrefix, l.cfg.prefix)
 	}
 	return []pool.Finding{{
 		Master: l.deployment(), Severity: pool.Failure, About: "quorum",
 		What: fmt.Sprintf("%d of %d masters can grant a lock, %d are needed", able.Len(), r.N(), r.Least()),
-		Risk: "no lock can be acquired", Fix: do,
+		Risk: "no lock can be acquired", Fix: fix,
 	}}
 }
 
-// deployment returns the name that findings use for all masters of the shard.
+// deployment returns the name of the shard in findings and errors.
 func (l *shard) deployment() string {
 	if l.cfg.layout.Of == 0 {
 		return "deployment"
@@ -387,7 +387,8 @@ func (l *shard) deployment() string {
 }
 
 // findings returns the problems of the admission of one master. guard is the max TTL of this client, and longest the
-// max TTL of the deployment. It does not report again that the master is down, or a problem that failures explains.
+// largest max TTL on any master. failures lists the subjects of other findings about the master. findings does not
+// repeat that the master is down, and omits problems that failures explain.
 func findings(m *redlockinfo.Master, guard, longest time.Duration, failures []string) (list []pool.Finding) {
 	find := func(s pool.Severity, about, what, risk, fix string) {
 		list = append(list, pool.Finding{
@@ -407,18 +408,18 @@ func findings(m *redlockinfo.Master, guard, longest time.Duration, failures []st
 		}
 		find(pool.Warning, "quarantine", what, noVote, admission.StepNothing)
 	case admission.Blocked.String():
-		cause, do := admission.Advice(m.Err)
+		cause, fix := admission.Advice(m.Err)
 		switch {
 		case wrongClock && errors.Is(m.Err, admission.ErrQuarantine):
 		case admission.WrongList(m.Err):
-			find(pool.Failure, "list", plain(cause), noVote, do)
+			find(pool.Failure, "list", plain(cause), noVote, fix)
 		case errors.Is(m.Err, admission.ErrShardLayout):
-			find(pool.Failure, "shards", "it cannot be admitted: "+plain(cause), noVote, do)
+			find(pool.Failure, "shards", "it cannot be admitted: "+plain(cause), noVote, fix)
 		default:
-			find(pool.Failure, "quarantine", "it cannot be admitted: "+plain(cause), noVote, do)
+			find(pool.Failure, "quarantine", "it cannot be admitted: "+plain(cause), noVote, fix)
 		}
 	case admission.Connecting.String():
-		find(pool.Warning, "quarantine", "whether it votes is not known yet", noVote, admission.StepAgain)
+		find(pool.Warning, "quarantine", "it is not known yet whether the master votes", noVote, admission.StepAgain)
 	case failing:
 		if len(failures) == 0 {
 			find(pool.Failure, "failing", "it grants no locks: "+plain(m.Err), noVote, admission.StepAgain)
@@ -428,8 +429,8 @@ func findings(m *redlockinfo.Master, guard, longest time.Duration, failures []st
 	case m.MaxTTL == 0:
 	case m.MaxTTL < longest:
 		find(pool.Warning, "max TTL",
-			fmt.Sprintf("it accepts TTLs up to %v, but another master up to %v", m.MaxTTL, longest),
-			"it rejects longer TTLs", fmt.Sprintf(admission.StepGuard, longest))
+			fmt.Sprintf("it accepts TTLs up to %v, another master accepts TTLs up to %v", m.MaxTTL, longest),
+			"this master rejects longer TTLs", fmt.Sprintf(admission.StepGuard, longest))
 	case guard > m.MaxTTL:
 		find(pool.Notice, "max TTL",
 			fmt.Sprintf("the deployment accepts TTLs up to %v, but the max TTL of this client is %v", m.MaxTTL, guard),
@@ -439,9 +440,9 @@ func findings(m *redlockinfo.Master, guard, longest time.Duration, failures []st
 }
 
 const (
-	// probeAge is how long a granted lock is accepted as evidence that a master grants locks.
+	// probeAge is the maximum age of a granted lock that counts as evidence that a master grants locks.
 	probeAge = 30 * time.Second
-	// probeBound bounds a probe if masters do not answer.
+	// probeBound limits the time of a probe.
 	probeBound = 2 * time.Second
 	// probeTTL is the TTL of a probe.
 	probeTTL = time.Second
@@ -451,13 +452,13 @@ const (
 	recheckPause = 5 * time.Second
 )
 
-// Healthy returns nil if Lock can get a majority of the masters, and otherwise ErrNoQuorum with the reason of each
-// master that grants nothing. Such a master is unreachable, in quarantine, has a wrong clock, or is failing: its last
-// acquire ended in an error, for lack of memory or of rights.
+// Healthy returns nil if a majority of the masters can grant a lock. Otherwise it returns ErrNoQuorum with the reason
+// of each master that cannot: the master is unreachable, in quarantine, has a wrong clock, or is failing, which means
+// that its last acquire ended in an error, for lack of memory or permissions.
 //
-// Healthy evaluates the replies to the last acquires. If a master has granted no lock for 30 s, Healthy locks and
-// releases a probe name on all masters, which takes two round trips; otherwise it sends nothing. It does not wait for
-// masters to come back; [Locker.WaitReady] does. Other errors are the error of ctx, and ErrClosed.
+// Healthy uses the replies to the last acquires. If a master has granted no lock for 30 s, Healthy locks and releases a
+// probe name on all masters, which takes two round trips; otherwise it sends nothing. It does not wait for masters to
+// recover; [Locker.WaitReady] does. Other errors are the error of ctx, and ErrClosed.
 func (l *Locker) Healthy(ctx context.Context) error {
 	return l.each(func(_ int, s *shard) error { return s.healthy(ctx) })
 }
@@ -521,16 +522,17 @@ func (l *shard) probe(ctx context.Context) {
 	l.leases.Post(sent, view.Encoder.Release(&keys, scripts.Ending{Leases: []string{r.LeaseID}, Ballot: last}))
 }
 
-// healthChanged reports that a master has started or stopped failing, and schedules a probe while a master is failing.
+// healthChanged logs and traces that master i has started or stopped failing, and schedules a probe while any master is
+// failing.
 func (l *shard) healthChanged(i int) {
-	m := l.masterInfo(i, &l.voters.View().Masters[i]) // no view has fewer masters than the one before
+	m := l.masterInfo(i, &l.voters.View().Masters[i]) // in range, since the number of masters never shrinks
 	l.journal.health(&m)
 	l.events.master(&m)
 	l.journal.watch()
 	l.recheckLater()
 }
 
-// recheckLater probes after a pause, and repeats this while a master is failing. So even a client that acquires no
+// recheckLater schedules a probe if a master is failing, and again after each probe. So even a client that acquires no
 // locks learns that the master has recovered.
 func (l *shard) recheckLater() {
 	if l.sender.Health.Failing() != 0 && l.rechecks.CompareAndSwap(false, true) {

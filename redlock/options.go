@@ -25,21 +25,21 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// The bounds and defaults of the options.
+// Bounds and defaults of the options.
 const (
-	minTTL = 10 * time.Millisecond // below it the drift and a single network round trip leave nothing
-	maxTTL = 24 * time.Hour        // if the restart guard is off
+	minTTL = 10 * time.Millisecond // a smaller TTL would be used up by the drift and a single round trip
+	maxTTL = 24 * time.Hour        // also the limit of the max TTL
 
 	defaultHandoffs    = 32
 	defaultHandoffTime = 100 * time.Millisecond
 
-	// A TryLock waits for its turn for this many timeouts of the pool. With fewer, callers that fail and try again
-	// immediately take the processor time of those that get a lock.
+	// A TryLock waits this many timeouts of the pool for the limit of concurrent attempts. With fewer timeouts, callers
+	// that fail and immediately try again would use the processor time of callers that acquire locks.
 	turnTimeouts = 10
 )
 
-// The bounds of local hand-offs. Each hand-off puts the fence one microsecond further ahead of the clock. The masters
-// could take more: the documentation of internal/lease shows the cost.
+// Upper bounds of the limits of local hand-offs. Each hand-off puts the fence one microsecond further ahead of the
+// clock. The documentation of internal/lease shows the cost; the masters would accept more hand-offs.
 const (
 	mostHandoffs    = 1000
 	mostHandoffTime = time.Minute
@@ -48,8 +48,8 @@ const (
 // An Option configures a [Locker]. [New] checks the options and returns [ErrInvalid] if one is out of range.
 type Option interface{ applyLocker(*config) }
 
-// A LockOption configures one call, or, if passed to [New], all calls of the Locker. The call checks it before anything
-// is sent.
+// A LockOption configures one call or, if passed to [New], all calls of the Locker. A call checks its options before it
+// sends anything.
 type LockOption interface {
 	Option
 	applyLock(*lockConfig)
@@ -57,7 +57,7 @@ type LockOption interface {
 
 // config holds the settings of a Locker.
 type config struct {
-	lock     lockConfig // the defaults of its calls
+	lock     lockConfig // defaults of all calls
 	prefix   string
 	guard    time.Duration // 0: off
 	noGuard  bool
@@ -65,10 +65,10 @@ type config struct {
 	trace    *redlockinfo.Trace
 	log      *slog.Logger
 	label    string
-	durable  []string // addresses; nil: none; empty: all
+	durable  []string // addresses of durable masters; nil: none; empty: all
 	observer bool
 	sets     []Configuration // indexed by shard
-	set      *Configuration  // the configuration of this shard; nil: the masters of the pool
+	set      *Configuration  // initial configuration of this shard; nil: the masters of the pool
 	layout   scripts.Shard
 }
 
@@ -76,17 +76,17 @@ type config struct {
 type lockConfig struct {
 	lease.Terms
 	minValidity time.Duration                 // 0: half of the TTL
-	pauseFunc   func(retry int) time.Duration // of WithRetry; nil: poll
-	poll        func(retry int) time.Duration // the pauses of a call that no wake-ups can reach
+	pauseFunc   func(retry int) time.Duration // set by WithRetry; nil: poll is used
+	poll        func(retry int) time.Duration // pauses of a call that receives no wake-ups
 	waitLimit   time.Duration                 // 0: none
-	tries       int                           // 0: no bound
+	tries       int                           // 0: no limit
 	fair        bool
 	priority    int
-	slots       bool          // WithSlots was given; a call that supports it has cleared this
-	called      clock.Instant // when the call began; zero: now
+	slots       bool          // whether WithSlots was given to a call that does not support it
+	called      clock.Instant // start of the call; zero: now
 }
 
-// configOf returns the settings of a call for a name and a role with its options.
+// configOf returns the settings of a call with these options for a name and a role.
 func (l *shard) configOf(name string, role scripts.Role, opts []LockOption) (*lockConfig, error) {
 	if err := l.checkName(name); err != nil {
 		return nil, err
@@ -103,14 +103,14 @@ func (c *config) remembers(addr string) bool {
 	return c.durable != nil && (len(c.durable) == 0 || slices.Contains(c.durable, addr))
 }
 
-// labelOfProcess returns the default label of a process: the host, truncated if it is too long, and the process id.
+// labelOfProcess returns the default label of a process: the host name, truncated if necessary, and the process id.
 func labelOfProcess(host string, pid int) string {
-	end := fmt.Sprintf("/%d", pid)
-	host = host[:min(len(host), scripts.MaxLabel-len(end))]
+	suffix := fmt.Sprintf("/%d", pid)
+	host = host[:min(len(host), scripts.MaxLabel-len(suffix))]
 	if host == "" || scripts.CheckLabel(host) != nil {
 		host = "unknown"
 	}
-	return host + end
+	return host + suffix
 }
 
 func defaultConfig() config {
@@ -136,112 +136,113 @@ type lockOption func(*lockConfig)
 func (f lockOption) applyLocker(c *config)   { f(&c.lock) }
 func (f lockOption) applyLock(c *lockConfig) { f(c) }
 
-// WithTTL sets how long the masters keep the lock after an acquire or an extension: from 10 ms to the max TTL, or to 24
-// hours without the restart guard. The default is 10 s. The TTL is rounded up to whole milliseconds for the masters;
-// the holder does not count the added fraction. A lock is extended every third of the TTL, so the TTL bounds how long
-// the name stays locked when its holder dies, not how long it may be held.
+// WithTTL sets how long the masters keep the lock after an acquire or an extension: from 10 ms to the max TTL or,
+// without the restart guard, to 24 hours. The default is 10 s. The TTL is rounded up to whole milliseconds for the
+// masters; the holder does not use the added fraction. A held lock is extended every third of the TTL. So the TTL
+// bounds how long the name stays locked after its holder dies, not how long a lock may be held.
 func WithTTL(ttl time.Duration) LockOption { return lockOption(func(c *lockConfig) { c.TTL = ttl }) }
 
-// WithMaxHold bounds how long a lock is held: after d its context ends with [ErrMaxHold], and it is no longer extended,
-// so that a worker that hangs does not keep the name forever. 0, the default, means no bound.
+// WithMaxHold bounds how long a lock is held, so that a worker that hangs does not keep the name forever. After d the
+// context of the lock ends with [ErrMaxHold], and the lock is released. 0, the default, means no bound.
 func WithMaxHold(d time.Duration) LockOption {
 	return lockOption(func(c *lockConfig) { c.MaxHold = d })
 }
 
-// WithMinHold keeps the name locked for at least d from the moment at which the masters granted it, for jobs that must
-// not run again too soon. An earlier Unlock ends the hold, but the name stays unavailable to others until d has passed.
-// The masters enforce that by themselves: the client may exit or be killed without freeing the name earlier.
-// [Locker.Inspect] reports such a name as kept. Close keeps it, too.
+// WithMinHold keeps the name locked for at least d from the moment at which the masters granted the lock, for jobs that
+// must not run again too soon. An earlier Unlock or Close ends the hold, but the name stays unavailable to others until
+// d has passed. The masters enforce d without the client, which may exit or be killed. [Locker.Inspect] reports such a
+// name as Kept.
 //
-// The masters keep the name for d and the drift of d (1 % and 2 ms), which together are at most the max TTL. If d is
-// longer than the TTL, the lock is acquired with d as its TTL. A master that the Unlock does not reach keeps the name
-// to the end of its TTL. The call waits as with [WithFair], and the lock is not handed off. A re-entry has the minimum
-// of the outermost Lock; an exported lock has the minimum of its Import. 0, the default, means no minimum.
+// The masters keep the name for d and the drift of d (1 % and 2 ms), which together must not exceed the max TTL. If d
+// is longer than the TTL, the lock is acquired with d as its TTL. A master that the Unlock does not reach keeps the
+// name until its TTL has expired. The call waits as with [WithFair], and the lock is not handed off. A re-entry has the
+// minimum hold of the outermost Lock; an exported lock has the minimum hold of its Import. 0, the default, means no
+// minimum.
 func WithMinHold(d time.Duration) LockOption {
 	return lockOption(func(c *lockConfig) { c.MinHold = d })
 }
 
 // WithAsyncUnlock makes Unlock return without waiting for the masters: the lock has ended, and its release is queued on
-// the connections of all masters that are up. A pair of Lock and Unlock then waits for one round trip instead of two.
+// the connections to all masters that are up. A Lock and its Unlock then wait for one round trip instead of two.
 //
-// Such an Unlock returns nil, ErrLost or ErrReleased, which are known without a reply. Other clients may find the name
-// held for about a round trip longer. A release that does not reach a master is resent in the background, as after an
-// Unlock that waits. [Locker.Close] waits for all queued releases.
+// Such an Unlock returns nil, ErrLost or ErrReleased, which need no reply. Other clients may find the name held for
+// about one round trip longer. A release that does not reach a master is resent in the background, as after an Unlock
+// that waits. [Locker.Close] waits for all queued releases.
 func WithAsyncUnlock() LockOption { return lockOption(func(c *lockConfig) { c.Async = true }) }
 
-// WithLinger keeps the lock for up to d after its last Unlock, so that the next Lock or TryLock of the name by this
-// Locker takes it over with the next token, immediately and without a message to the masters. The lock is not extended
-// meanwhile, so it is kept no longer than its validity. When another client tries to acquire the name, the masters
-// notify this one, which releases the lock; a lock that is in use is released at its next Unlock. 0, the default,
-// releases the lock immediately.
+// WithLinger keeps the lock with this Locker for up to d after the last Unlock. The next Lock or TryLock of the name by
+// this Locker takes the lock over with the next token, immediately and without a message to the masters. A lingering
+// lock is not extended, so it is kept no longer than its validity. When another client tries to acquire the name, the
+// masters notify this Locker, which releases the lock immediately or, if the lock is in use, at the next Unlock. 0, the
+// default, releases the lock at its Unlock.
 //
-// Another client waits for such a name up to two round trips longer than for a free one. If the notification is lost,
-// that client tries again after a second or more, and a lingering lock is released at the latest one TTL after it was
-// acquired. If the lingering client is frozen or dies, others wait until the TTL has expired, as for any lock. A lock
-// whose Lock call had to wait for another client is released at its Unlock, since others may wait, too. A TryLock that
-// is refused by a lock which may be unused tries again, for half a second or [WithWaitLimit]. So WithLinger suits names
-// that one client uses many times in a row.
+// Another client waits for a lingering lock up to two round trips longer than for a free name. If the notification is
+// lost, the other client tries again after a second or more, and the lingering lock is released at the latest one TTL
+// after it was acquired. If the client of the lingering lock is frozen or dies, others wait until the TTL has expired,
+// as for any lock. A lock whose Lock call had to wait for another client does not linger, since more clients may wait.
+// A TryLock that is refused because of a lock that may be lingering tries again, for half a second or [WithWaitLimit].
+// So WithLinger suits names that one client locks many times in a row.
 //
-// A lock lingers only if it has tokens left (100 000 for each acquire from the masters), no call of this Locker waits
-// for the name, this client is subscribed to its inbox on a quorum of masters, and fewer than 1000 locks of this Locker
-// are unused. Locks with a minimum hold, and those of [Locker.RWLock] and [Locker.LockAll], do not linger.
-// [Locker.Drain] and [Locker.Close] release locks that linger.
+// A lock lingers only if all of these are true: it has tokens left (100 000 for each acquire from the masters); no call
+// of this Locker waits for the name; this client is subscribed to its inbox on a quorum of masters; and fewer than 1000
+// locks of this Locker linger. Locks with a minimum hold, and those of [Locker.RWLock] and [Locker.LockAll], do not
+// linger. [Locker.Drain] and [Locker.Close] release lingering locks.
 func WithLinger(d time.Duration) LockOption { return lockOption(func(c *lockConfig) { c.Linger = d }) }
 
-// WithExtension turns the background extension of held locks on, which is the default, or off. Without it a lock ends
-// with its first validity unless [Lock.Extend] is called.
+// WithExtension turns the background extension of held locks on or off; the default is on. Without it, a lock ends with
+// its first validity unless [Lock.Extend] is called.
 func WithExtension(on bool) LockOption { return lockOption(func(c *lockConfig) { c.Extend = on }) }
 
-// WithFair makes a call wait its turn among all Lockers: it neither gets nor gives the lock by a local hand-off.
-// Waiters are ordered by the time of their call on the masters' clocks. The order is best effort, since each master
-// keeps its own. Without WithFair, calls of one Locker may follow each other, at most 32 times or for 100 ms.
+// WithFair orders a call among the calls of all Lockers: its lock is neither obtained by a local hand-off nor handed
+// off. Waiters are ordered by the time of their call on the masters' clocks. The order is best effort, because each
+// master has its own queue. Without WithFair, consecutive holders may be calls of one Locker, at most 32 times or for
+// 100 ms.
 //
 // WithFair cannot be combined with [WithRetry], whose calls do not wait in the queues.
 func WithFair() LockOption { return lockOption(func(c *lockConfig) { c.fair = true }) }
 
-// WithPriority implies [WithFair] and puts the call before all waiters of a lower priority and behind those of a higher
-// one. The range is -1000 to 1000, the default 0.
+// WithPriority implies [WithFair]. It puts the call before all waiters of a lower priority and behind those of a higher
+// priority. n is from -1000 to 1000; the default is 0.
 func WithPriority(n int) LockOption {
 	return lockOption(func(c *lockConfig) { c.fair, c.priority = true, n })
 }
 
 // WithPrefix sets the key prefix. Lockers with different prefixes are independent: each prefix is a deployment with its
-// own max TTL. The default is "redlock". Braces and a trailing colon are refused, since the keys add both.
+// own max TTL. The default is "redlock". A prefix must not contain braces or end with a colon, since the keys add both.
 func WithPrefix(prefix string) Option { return lockerOption(func(c *config) { c.prefix = prefix }) }
 
 // WithMaxTTL sets the max TTL: the longest TTL that any client of the deployment may use. A master that was restarted
-// does not vote for this long, and for at least 30 s, unless it is a durable one: see [WithDurableMasters]. The max TTL
-// belongs to the deployment and is recorded on the masters; if they have another value, that value applies. Give all
-// clients the same value: if clients begin a deployment with different values, the one that a majority of the masters
-// has recorded applies. [Admin.RaiseMaxTTL] raises it while clients run. The range is 10 ms to 24 hours, the default 30
-// s.
+// does not vote for this time, and for at least 30 s, unless [WithDurableMasters] lists it. The max TTL belongs to the
+// deployment and is recorded on the masters; a recorded value takes precedence over g. Give all clients the same value.
+// If clients start a deployment with different values, the value that a majority of the masters has recorded applies.
+// [Admin.RaiseMaxTTL] raises it while clients run. g is from 10 ms to 24 hours; the default is 30 s.
 func WithMaxTTL(g time.Duration) Option {
 	return lockerOption(func(c *config) { c.guard, c.noGuard = g, false })
 }
 
-// WithoutRestartGuard turns the restart guard off: a master that restarts empty votes immediately, and then two
-// clients may hold a name at the same time. Use it only with masters that never lose data, such as those that fsync
-// every write. Use it for all clients of a prefix or for none: a client without the guard ignores the max TTL of the
-// deployment and the epoch of its [Configuration]. guard=off in the URLs of all masters is the same.
+// WithoutRestartGuard turns the restart guard off: a master that restarts empty votes immediately, and then two clients
+// may hold a name at the same time. Use it only with masters that never lose data, such as masters that fsync every
+// write. Use it for all clients of a prefix or for none: a client without the guard ignores the max TTL of the
+// deployment and the epoch of its [Configuration]. The parameter guard=off in the URLs of all masters has the same
+// effect.
 //
-// After masters have restarted, a lock is kept, and its background extension is sent immediately, to find out whether
-// they still have the lock. With [WithExtension](false) nothing is sent. If the masters have lost the lock, its Err
-// stays nil until its validity ends, while another client may hold the name; only [Lock.Extend] and [SetValue] find
-// that out, and return [ErrLost]. Leave the background extension on, or call Extend before each step that needs the
-// lock.
+// When masters have restarted, a held lock continues, and its background extension is sent immediately to find out
+// whether the masters still have the lock. With [WithExtension](false) nothing is sent. Then, if the masters have lost
+// the lock, its Err stays nil until the validity ends, and another client may hold the name; only [Lock.Extend] and
+// [SetValue] return [ErrLost]. Leave the background extension on, or call Extend before each step that needs the lock.
 func WithoutRestartGuard() Option {
 	return lockerOption(func(c *config) { c.guard, c.noGuard = 0, true })
 }
 
-// WithTrace registers trace callbacks; those of several Traces are called one after the other. Without any, the
+// WithTrace registers trace callbacks. Those of several Traces are called one after the other. Without any, the
 // default, each event costs one nil check.
 func WithTrace(t ...*redlockinfo.Trace) Option {
 	return lockerOption(func(c *config) { c.trace = join(t) })
 }
 
-// WithOwner sets a label for people, shown in inspections and in the errors of clients that find the name held. It does
-// not identify a client: the masters know each Locker by a UUID, so two Lockers with the same label are two owners. The
-// default is the host name and the process id. A label has at most 64 bytes and no control characters.
+// WithOwner sets a label for people. Inspections show it, as do the errors of clients that find the name held. The
+// label does not identify a client: the masters know each Locker by a UUID, so two Lockers with the same label are two
+// owners. The default is the host name and the process id. A label has at most 64 bytes and no control characters.
 func WithOwner(label string) Option { return lockerOption(func(c *config) { c.label = label }) }
 
 // configure applies the options of a Locker to the defaults.
@@ -300,7 +301,7 @@ func (c *config) check() error {
 	return c.lock.check(c)
 }
 
-// check validates the settings of one call, and derives its defaults.
+// check validates the settings of one call, and sets the settings that depend on others.
 func (c *lockConfig) check(l *config) error {
 	c.Least = cmp.Or(c.minValidity, c.TTL/2)
 	drift, longest := lease.Drift(c.TTL), cmp.Or(l.guard, maxTTL)
@@ -315,7 +316,7 @@ func (c *lockConfig) check(l *config) error {
 			c.Least, c.TTL, c.TTL-drift, drift)
 	case c.MinHold < 0:
 		return invalid("minimum hold %v is negative; 0 means none", c.MinHold)
-	case c.MinHold > longest || c.MinHold+lease.Drift(c.MinHold) > longest: // the sum may overflow for a longer MinHold
+	case c.MinHold > longest || c.MinHold+lease.Drift(c.MinHold) > longest: // checked first, since the sum may overflow
 		return invalid("minimum hold %v and its drift of %v are above %v, the longest time for which masters keep a name: "+
 			"the max TTL, or %v without the guard", c.MinHold, lease.Drift(c.MinHold), longest, maxTTL)
 	case c.Linger < 0:
@@ -347,11 +348,11 @@ func (c *lockConfig) check(l *config) error {
 	return nil
 }
 
-// bounded reports whether the number of tries is bounded; such a call does not wait in the queues.
+// bounded reports whether the call has a limit of tries or its own pauses. Such a call does not wait in the queues.
 func (c *lockConfig) bounded() bool { return c.tries > 0 || c.pauseFunc != nil }
 
-// with returns a copy of c with the options of one call applied. Without options it returns c itself, which is never
-// modified.
+// with returns a copy of c to which opts are applied. Without opts it returns c itself, so callers must not modify the
+// result.
 func (c *lockConfig) with(opts []LockOption, l *config) (*lockConfig, error) {
 	if len(opts) == 0 {
 		return c, nil // checked by New
@@ -366,31 +367,32 @@ func (c *lockConfig) with(opts []LockOption, l *config) (*lockConfig, error) {
 	return &changed, changed.check(l)
 }
 
-// WithDurableMasters lists the masters, named as by [pool.Pool.Addr], that never lose a write that they have
-// acknowledged; without arguments, all masters. Such a master votes immediately after a restart with its data, instead
-// of waiting in quarantine, and its locks stay valid. If it restarts empty, or with the data of another server, it
-// waits as any other master does. Other masters wait after each restart, whether they have kept their data or not.
+// WithDurableMasters lists the durable masters: those that never lose a write that they have acknowledged. addrs are
+// names that [pool.Pool.Addr] returns; without arguments, all masters are durable. A durable master that restarts with
+// its data votes immediately, and its locks stay valid. If it restarts empty, or with the data of another server, it
+// goes through a quarantine. Other masters do so after each restart, even if they have kept their data.
 //
-// The caller asserts that these masters are set up for that (appendonly yes, appendfsync always,
-// no-appendfsync-on-rewrite no, on a disk that keeps synced data; [Admin.Check] verifies the settings), that they have
-// no replicas, and that none is ever started from an old copy of its data. If this is false, names that are still held
-// can be granted again. To start a durable master from an old copy, start it unreachable for clients, delete its
-// admission record (the key is the prefix and ":admission"), and only then make it reachable; it waits as a new master
-// does.
+// The caller asserts three things. The masters have the settings appendonly yes, appendfsync always and
+// no-appendfsync-on-rewrite no, on a disk that keeps synced data; [Admin.Check] verifies the settings. They have no
+// replicas. None is ever started from an old copy of its data. If one of these is false, names that are still held can
+// be granted again. To start a durable master from an old copy, start it unreachable for clients, delete its admission
+// record (the key is the prefix and ":admission"), and only then make it reachable; it goes through a quarantine like a
+// new master.
 //
-// Use it in all clients of the deployment, with the same addresses. A client without it, or that knows the master by
-// another address, begins a quarantine, and then all clients wait. A name that no master has is logged as a warning.
+// Use this option in all clients of the deployment, with the same addresses. A client without the option, or with
+// another address of the master, starts a quarantine of the master, and then all clients wait. A name that no master
+// has is logged as a warning.
 func WithDurableMasters(addrs ...string) Option {
 	durable := append([]string{}, addrs...)
 	return lockerOption(func(c *config) { c.durable = durable })
 }
 
-// configWarnings returns warnings about valid but risky settings for these masters.
+// configWarnings returns warnings about settings that are valid but risky with these masters.
 func configWarnings(c *config, first *quorum.Config, p *transport.Transport) (warnings []string) {
 	add := func(format string, args ...any) {
 		warnings = append(warnings, fmt.Sprintf("redlock: "+format, args...))
 	}
-	for _, set := range first.Rule.Sets() { // two while the masters are changed: a majority of each is needed
+	for _, set := range first.Rule.Sets() { // while the masters are changed, there are two sets
 		switch n := set.Len(); {
 		case n == 1 && slices.ContainsFunc(first.Order, p.FailsOver):
 			add("one master with failover: after each failover no lock can be acquired until the max TTL has passed")
@@ -413,25 +415,25 @@ func configWarnings(c *config, first *quorum.Config, p *transport.Transport) (wa
 
 // A Retry bounds the attempts of a call and sets the pauses between them, for [WithRetry].
 type Retry struct {
-	// Tries is the maximum number of attempts, including the first. 0 means no bound.
+	// Tries is the maximum number of attempts, including the first. 0 means no limit.
 	Tries int
-	// Pause returns the pause before a retry; the first retry is 1. A negative pause ends the call. The default is 10 ms,
-	// growing by half with each retry to 250 ms, plus a random part of up to 20 ms.
+	// Pause returns the pause before a retry; the first retry has the number 1. A negative pause ends the call. The
+	// default is 10 ms, grows by half with each retry up to 250 ms, and has a random part of up to 20 ms added.
 	Pause func(retry int) time.Duration
 }
 
 // WithRetry makes a call retry until its tries are used up or its context ends, instead of waiting in the queues of
-// this Locker and of the masters. If other clients wait for the name, the call may never get it. The zero Retry
-// restores the default: a call waits in the queues, and is woken when the name is free.
+// this Locker and of the masters. The call may never acquire a name for which other clients wait. The zero Retry
+// restores the default: the call waits in the queues, and is woken when the name is free.
 func WithRetry(r Retry) LockOption {
 	return lockOption(func(c *lockConfig) { c.tries, c.pauseFunc = r.Tries, r.Pause })
 }
 
-// The default pauses before a retry.
+// Default pauses before a retry.
 const (
-	shortestPause = 10 * time.Millisecond // before the first retry; each further one is longer by half
+	shortestPause = 10 * time.Millisecond // before the first retry; each later pause is longer by half
 	longestPause  = 250 * time.Millisecond
-	randomPause   = 20 * time.Millisecond // a random part of it is added to each pause
+	randomPause   = 20 * time.Millisecond // each pause is longer by a random part of this
 )
 
 // defaultPause returns the pause before retry n (from 1).
@@ -440,7 +442,7 @@ func defaultPause(n int) time.Duration {
 	return time.Duration(growing + jitter.Float64()*float64(randomPause))
 }
 
-// pause returns the pause before retry n of a call that does not wait in the queues.
+// pause returns the pause before retry n of a call that does not wait in the queues, or of a re-entry.
 func (c *lockConfig) pause(n int) time.Duration {
 	if c.pauseFunc != nil {
 		return c.pauseFunc(n)
@@ -448,7 +450,7 @@ func (c *lockConfig) pause(n int) time.Duration {
 	return c.poll(n)
 }
 
-// repeat calls try until it succeeds, ctx ends or the tries are used up. If once is set, it calls try once.
+// repeat calls try until try succeeds, ctx ends, or the tries are used up. If once is true, it calls try only once.
 func (l *shard) repeat(ctx context.Context, op, name string, cfg *lockConfig, once bool, try func() error) error {
 	var last error
 	for n := 1; ; n++ {
@@ -475,29 +477,29 @@ func (l *shard) repeat(ctx context.Context, op, name string, cfg *lockConfig, on
 		case <-l.closing:
 			err = ErrClosed
 		}
-		if f, ok := round.AsFailure(last); ok { // add the reason why no other try follows
+		if f, ok := round.AsFailure(last); ok { // add the reason why the call does not try again
 			err = f.Ended(err)
 		}
 		return failed(op, name, err)
 	}
 }
 
-// WithWaitLimit bounds how long a call waits for the lock, independently of the context of the work. When the limit has
-// expired, the call fails with [ErrHeld] if another client holds the name, or with [ErrNoQuorum] if too few masters
-// have answered, and not with context.DeadlineExceeded. d must be positive; without the option only the context limits
-// the wait. TryLock and calls with bounded tries do not wait for another holder: for them the limit bounds the wait for
-// answers, and how long an attempt is repeated while the votes are split (by default half a second).
+// WithWaitLimit limits how long a call waits for the lock, independently of the context of the work. When d has passed,
+// the call fails with [ErrHeld] if another client holds the name, or with [ErrNoQuorum] if too few masters have
+// answered, but not with context.DeadlineExceeded. d must be positive. Without the option only the context limits the
+// wait. TryLock and calls with [WithRetry] do not queue behind another holder: for a TryLock, d limits how long it
+// waits for answers, and how long it repeats attempts while the votes are split (by default half a second).
 func WithWaitLimit(d time.Duration) LockOption {
 	if d == 0 {
-		d = -1 // refused: a computed limit that has come down to 0 must not mean "forever"
+		d = -1 // check refuses it: a computed limit of 0 must not mean "forever"
 	}
 	return lockOption(func(c *lockConfig) { c.waitLimit = d })
 }
 
-// errWaited is the cause of a context that ends with the wait limit.
+// errWaited is the cause of a context that ended because the wait limit has expired.
 var errWaited = errors.New("the wait limit has expired")
 
-// limited returns ctx with the wait limit of the call.
+// limited returns ctx with the wait limit of the call, if it has one.
 func (c *lockConfig) limited(ctx context.Context) (context.Context, context.CancelFunc) {
 	if c.waitLimit == 0 {
 		return ctx, func() {}
@@ -505,18 +507,18 @@ func (c *lockConfig) limited(ctx context.Context) (context.Context, context.Canc
 	return context.WithTimeoutCause(ctx, c.waitLimit, errWaited)
 }
 
-// waited returns err with its context error removed if the wait limit has expired rather than the caller's context.
+// waited returns err. If the wait limit ended the call rather than the caller's context, it removes the context error.
 func waited(caller, limited context.Context, err error) error {
 	var e *LockError
 	if !errors.As(err, &e) || e.failure.Cause == nil || caller.Err() != nil ||
 		!errors.Is(context.Cause(limited), errWaited) {
 		return err
 	}
-	over := *e
-	if over.failure.Cause = nil; over.failure.Decision == nil {
-		over.failure.Decision = ErrNoQuorum
+	changed := *e
+	if changed.failure.Cause = nil; changed.failure.Decision == nil {
+		changed.failure.Decision = ErrNoQuorum
 	}
-	return &over
+	return &changed
 }
 
 // waitReady implements [Locker.WaitReady] for one shard.
@@ -530,7 +532,7 @@ func (l *shard) waitReady(ctx context.Context) error {
 		if err != nil {
 			return failed("wait for a quorum of", l.cfg.prefix, l.sender.NoQuorum(view, "vote", err))
 		}
-		_, _ = l.voters.Await(ctx, (*admission.View).Settled) // ignore the error: a quorum votes in any case
+		_, _ = l.voters.Await(ctx, (*admission.View).Settled) // ignore the error: a quorum votes already
 		f := l.unhealthy(ctx)
 		if f == nil {
 			return nil

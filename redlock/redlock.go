@@ -17,16 +17,15 @@ import (
 )
 
 // A Locker acquires locks on the masters of one pool ([New]) or of several shards ([NewSharded]). For each shard it
-// runs two goroutines, regardless of the number of locks: one finds out which masters may vote, one extends held
-// locks. A third goroutine runs while there are log records or events of a [redlockinfo.Trace] to deliver. All methods
+// runs two goroutines, regardless of the number of locks: one determines which masters may vote, the other extends held
+// locks. Another goroutine runs while there are log records or events of a [redlockinfo.Trace] to deliver. All methods
 // are safe for concurrent use.
 type Locker struct {
 	shards []*shard
 }
 
-// New makes a Locker over the masters of p. It returns [ErrInvalid] if an option is out of range. It does not block,
-// and needs no reachable master. The caller owns the pool: several Lockers may share it, and the caller must close it
-// after all of them.
+// New returns a Locker over the masters of p. It returns [ErrInvalid] if an option is out of range. New does not block
+// and needs no reachable master. Several Lockers may share the pool; the caller must close the pool after all of them.
 func New(p *pool.Pool, opts ...Option) (*Locker, error) {
 	if p == nil {
 		return nil, invalid("no masters: the pool is nil")
@@ -34,49 +33,50 @@ func New(p *pool.Pool, opts ...Option) (*Locker, error) {
 	return newLocker([]*pool.Pool{p}, opts, p.Transport().Bucket().Of > 0)
 }
 
-// NewSharded makes a Locker that distributes names over several shards. A shard is a set of masters with its own pool;
-// each name belongs to one shard, by rendezvous hashing. So capacity grows with the number of shards, and a shard
-// without a quorum affects its own names only. The limit is 300 shards.
+// NewSharded returns a Locker that distributes names over several shards. A shard is a set of masters with its own
+// pool; each name belongs to one shard, by rendezvous hashing. So capacity grows with the number of shards, and a shard
+// without a quorum affects only its own names. The limit is 300 shards.
 //
-// All clients must name the same shards in the same order. The admission records of masters contain the number of
-// their shard and the number of shards. A client with another number of shards, or another order, acquires nothing on
-// these masters and gets [ErrMasterList], which shows both layouts and the command that replaces a stray record. The
-// masters of new shards begin to vote only when one client has reached all masters of all shards, so all of them must
-// be up at the very first start. docs/performance.md shows how to change the number of shards.
+// All clients must name the same shards in the same order. The admission record of each master contains the number of
+// its shard and the number of shards. A client with another number of shards, or another order, acquires nothing on
+// these masters and gets [ErrMasterList]; the error shows both layouts, and the command that replaces a wrong record.
+// The masters of new shards begin to vote only when one client has reached all masters of all shards, so at the very
+// first start all masters must be up. docs/performance.md shows how to change the number of shards.
 //
 // For a cluster (redis+cluster://) pass the pools of [pool.OpenBuckets]: each of its buckets is a shard. Otherwise
-// names, options and errors are those of New. NewSharded does not close the pools either.
+// names, options and errors are those of New. As with New, the caller must close the pools.
 func NewSharded(pools []*pool.Pool, opts ...Option) (*Locker, error) {
 	return newLocker(pools, opts, true)
 }
 
-// inOrder returns the transports of the pools: by bucket in a cluster, otherwise in the order given.
+// inOrder returns the transports of the pools: by bucket if the pools are those of a cluster, otherwise in the given
+// order.
 func inOrder(pools []*pool.Pool) ([]*transport.Transport, error) {
 	n := len(pools)
 	if n == 0 || n > sharding.Most {
 		return nil, invalid("the number of pools is %d: it must be from 1 to %d", n, sharding.Most)
 	}
 	ordered := make([]*transport.Transport, n)
-	for at, p := range pools {
+	for k, p := range pools {
 		if p == nil {
-			return nil, invalid("the pool of shard %d is nil", at+1)
+			return nil, invalid("the pool of shard %d is nil", k+1)
 		}
 		t := p.Transport()
 		if b := t.Bucket(); b.Of > 0 {
 			if b.Of != n {
 				return nil, invalid("a pool is bucket %d of %d of a cluster, but %d pools are given", b.Number, b.Of, n)
 			}
-			at = b.Number - 1
+			k = b.Number - 1
 		}
-		if ordered[at] != nil || slices.Contains(ordered, t) {
-			return nil, invalid("two shards have the same pool, or the same bucket of a cluster")
+		if ordered[k] != nil || slices.Contains(ordered, t) {
+			return nil, invalid("two shards have the same pool or the same bucket of a cluster")
 		}
-		ordered[at] = t
+		ordered[k] = t
 	}
 	return ordered, nil
 }
 
-// newLocker makes one shard for each pool. If sharded is set, it numbers and joins the shards, even a single one.
+// newLocker makes one shard for each pool. If sharded is true, it numbers the shards and joins them, even a single one.
 func newLocker(pools []*pool.Pool, opts []Option, sharded bool) (*Locker, error) {
 	cfg, err := configure(opts)
 	if err != nil {
@@ -123,17 +123,17 @@ func newLocker(pools []*pool.Pool, opts []Option, sharded bool) (*Locker, error)
 	return l, nil
 }
 
-// abandon ends the shards of a Locker that could not be made.
+// abandon closes the shards of a Locker that newLocker could not complete.
 func (l *Locker) abandon() {
-	over, cancel := context.WithCancel(context.Background())
+	ended, cancel := context.WithCancel(context.Background())
 	cancel()
 	for _, s := range l.shards {
 		s.start()
-		_ = s.close(over) // the shard holds no locks
+		_ = s.close(ended) // the shard holds no locks
 	}
 }
 
-// warn reports the risks of an allowed configuration to the log and the trace.
+// warn logs and traces the risks of a valid configuration.
 func (l *Locker) warn(cfg *config) {
 	var known []string
 	for i, s := range l.shards {
@@ -141,7 +141,7 @@ func (l *Locker) warn(cfg *config) {
 		for _, m := range c.Order {
 			known = append(known, s.pool.Addr(m))
 		}
-		if i == 0 || s.pool.Bucket().Of == 0 { // the warnings of the first bucket cover all buckets
+		if i == 0 || s.pool.Bucket().Of == 0 { // all buckets of a cluster have the same warnings
 			s.warnings = configWarnings(&s.cfg, c, s.pool)
 		}
 	}
@@ -181,7 +181,7 @@ func (l *Locker) each(f func(i int, s *shard) error) error {
 	})...)
 }
 
-// concurrently calls f with the numbers 0 to n-1 on goroutines, and returns the errors.
+// concurrently calls f for the numbers 0 to n-1, each on its own goroutine, and returns the errors.
 func concurrently(n int, f func(i int) error) []error {
 	errs := make([]error, n)
 	var wg sync.WaitGroup
@@ -204,19 +204,26 @@ func (l *shard) checkName(name string) error {
 	return nil
 }
 
-// Lock acquires the lock of name. It waits while another client holds it, and while no quorum of masters can be
-// reached, until ctx ends, [WithWaitLimit] has expired, or its tries are used up ([WithRetry]). Calls without a bound
-// of tries wait their turn, first behind the other calls of this Locker, then in the masters' queues. A call that
-// gives up leaves the queues; on an unreachable master the entry expires 20 s after its last attempt.
+// Lock acquires the lock of name. While another client holds it, or no quorum of masters can be reached, Lock waits
+// until ctx ends, [WithWaitLimit] has expired, or the tries are used up ([WithRetry]). Calls without WithRetry queue,
+// first behind the other calls of this Locker, then on the masters. A call that gives up leaves the queues; on an
+// unreachable master its entry expires 20 s after its last attempt.
 //
-// With a context that owns the name ([Lock.Context]) Lock re-enters the lock instead: one more Unlock is then needed.
-// Of its options only the TTL and the retries apply; extension and maximum hold stay those of the outermost Lock.
+// With a context that owns the name ([Lock.Context]), Lock re-enters the lock instead, and one more Unlock is needed.
+// Of the options of a re-entry only the TTL and the retries apply; extension and maximum hold stay those of the
+// outermost Lock.
 //
-// Errors: ErrInvalid before anything is sent; an error that wraps the error of ctx if ctx ended the wait, together
-// with the last refusals of the masters; ErrHeld or ErrNoQuorum if the tries are used up; ErrTTLTooLong immediately if
-// a quorum refuses the TTL; ErrLost, ErrReleased or ErrExported for a context whose lock has ended; ErrClosed. On
-// failure nothing is held: what some masters granted is rolled back. A master that cannot be reached frees the name
-// when the TTL has expired.
+// Lock returns:
+//
+//   - ErrInvalid, before anything is sent;
+//   - if ctx ended the wait, an error that wraps the error of ctx and the last refusals of the masters;
+//   - ErrHeld or ErrNoQuorum if the tries are used up or the wait limit has expired;
+//   - ErrTTLTooLong, immediately, if a quorum refuses the TTL;
+//   - ErrLost, ErrReleased or ErrExported if ctx owns the name by a lock that has ended;
+//   - ErrClosed.
+//
+// After an error nothing is held: grants of single masters are rolled back. A master that cannot be reached frees the
+// name when the TTL has expired.
 func (l *Locker) Lock(ctx context.Context, name string, opts ...LockOption) (*Lock, error) {
 	return l.take(ctx, name, opts, true)
 }
@@ -237,33 +244,35 @@ func (l *Locker) take(ctx context.Context, name string, opts []LockOption, wait 
 	})
 }
 
-// TryLock acquires the lock of name without waiting for another holder. It gets a free name only if no other client
-// waits for it, and sends nothing if this Locker holds the name.
+// TryLock acquires the lock of name without waiting for another holder. It acquires a free name only if no other client
+// waits for the name. If this Locker holds the name, TryLock sends nothing.
 //
-// Of any number of clients that call TryLock at one instant, one gets a free name. If the votes are split between them,
-// so that no client has a majority, TryLock tries again after short random pauses, for at most half a second, or for
-// [WithWaitLimit]. A new Locker also waits for masters that are still connecting, for at most one timeout of the pool.
+// If several clients call TryLock at the same time, one of them acquires a free name. If the votes are split, so that
+// no client has a majority, TryLock tries again after short random pauses, for at most half a second or
+// [WithWaitLimit]. With a new Locker, TryLock first waits for masters that are still connecting, for at most one
+// timeout of the pool.
 //
-// Errors are those of [Locker.Lock]. [ErrHeld] means that another lease has a majority of the masters; [ErrNoQuorum]
-// that too few masters can vote, or that the votes stayed split.
+// Errors are those of [Locker.Lock]. [ErrHeld] means that another lease has a majority of the masters, or that a waiter
+// is first in the queues of a majority. [ErrNoQuorum] means that too few masters can vote, or that the votes stayed
+// split.
 //
-// A Locker has a bounded number of attempts under way, 64 to 1024, fewer the longer their replies take. Beyond that
-// Lock waits until ctx ends, and TryLock for ten times the timeout of the pool ([pool.WithTimeout]), 5 s by default;
-// then TryLock fails with [ErrOverloaded].
+// A Locker limits the number of attempts under way to between 64 and 1024; the limit falls when replies take longer.
+// Beyond the limit Lock waits until ctx ends. TryLock waits for ten times the timeout of the pool ([pool.WithTimeout]),
+// 5 s by default, and then fails with [ErrOverloaded].
 func (l *Locker) TryLock(ctx context.Context, name string, opts ...LockOption) (*Lock, error) {
 	return l.take(ctx, name, opts, false)
 }
 
-// Do runs f while holding the lock of name. The context that f gets ends when the lock is lost, with the cause
-// [ErrLost], and owns the name. A panic of f releases the lock.
+// Do runs f while holding the lock of name. The context of f owns the name; if the lock is lost, the context ends with
+// the cause [ErrLost]. A panic of f releases the lock.
 //
-// Do returns the error of f, joined with a [*LockError] of the Op "do" if the lock ended before f returned: ErrLost,
-// or ErrClosed. If the lock could not be acquired, f does not run, and Do returns the error of Lock. So a LockError in
-// the result is about this lock. Errors of this package that f returns are about other locks, so errors.Is and
-// errors.As do not find them in the result, but its text includes theirs. A release that no quorum confirmed in time
-// is not an error of Do: it is delivered in the background, logged and counted ([Stats.Unconfirmed]).
+// Do returns the error of f. If the lock ended before f returned, that error is joined with a [*LockError] of the Op
+// "do", which wraps ErrLost or ErrClosed. If the lock could not be acquired, f does not run, and Do returns the error
+// of Lock. So a LockError in the result is about this lock. Errors of this package that f returns are about other
+// locks: errors.Is and errors.As do not find them in the result, but its text includes them. A release that no quorum
+// confirmed in time is not an error of Do: it is delivered in the background, logged and counted ([Stats.Unconfirmed]).
 //
-// ctx bounds the wait and the work. For work that must continue after the client of a request has gone, pass
+// ctx limits both the wait and the work. For work that must continue when the client of a request has gone, pass
 // context.WithoutCancel(ctx) and [WithWaitLimit].
 func (l *Locker) Do(ctx context.Context, name string, f func(ctx context.Context) error, opts ...LockOption) error {
 	return l.of(name).do(ctx, name, func(ctx context.Context) (*Lock, error) {
@@ -271,8 +280,8 @@ func (l *Locker) Do(ctx context.Context, name string, f func(ctx context.Context
 	}, f)
 }
 
-// TryDo runs f while holding the lock of name, as [Locker.Do] does, but does not wait for another holder: it acquires
-// the lock as [Locker.TryLock] does. If it returns [ErrHeld], f has not run, and another client has the lock.
+// TryDo runs f while holding the lock of name, as [Locker.Do] does, but acquires the lock as [Locker.TryLock] does,
+// without waiting for another holder. If TryDo returns an error that matches [ErrHeld], f has not run.
 func (l *Locker) TryDo(ctx context.Context, name string, f func(ctx context.Context) error, opts ...LockOption) error {
 	return l.of(name).do(ctx, name, func(ctx context.Context) (*Lock, error) {
 		return l.take(ctx, name, opts, false)
@@ -280,29 +289,30 @@ func (l *Locker) TryDo(ctx context.Context, name string, f func(ctx context.Cont
 }
 
 // LockAll acquires the locks of all names, or none. It waits as [Locker.Lock] does, and returns when all of them are
-// held at the same time. Clients that lock the same names in any order never deadlock: names are sorted, and a client
-// that waits for one holds only names that sort earlier.
+// held at the same time. Clients that lock the same names in any order never deadlock: LockAll sorts the names, and
+// while it waits for one name, it holds only names that sort earlier.
 //
-// It attempts all names concurrently. If some are refused, it keeps the names before the first refused one, releases
-// the others, and waits for the refused one; then it attempts the rest again. Repeated names are locked once. Names
-// that ctx owns are re-entered. With a context of [Locks.Context], LockAll and Lock return [ErrInvalid] for a name
-// that sorts before the last name of those Locks, since waiting for it could deadlock: lock all names with one
-// LockAll, or use TryLock.
+// LockAll attempts all names concurrently. If some are refused, it keeps the names before the first refused name,
+// releases the others, and waits for the refused name; then it attempts the rest again. Repeated names are locked once.
+// Names that ctx owns are re-entered. If ctx comes from [Locks.Context], LockAll and Lock return [ErrInvalid] for a
+// name that sorts before the last name of those Locks, since waiting for this name could deadlock: lock all names with
+// one LockAll, or use TryLock.
 //
-// The options apply to each name, the wait limit to all together; the maximum hold is measured from the moment at
-// which all are held. Errors are those of Lock; its LockError names the name that could not be locked. On failure
-// nothing is held, as with Lock.
+// The options apply to each name. The wait limit applies to the whole call, and the maximum hold begins when all names
+// are held. Errors are those of Lock; the LockError names the name that could not be locked. After an error nothing is
+// held, as with Lock.
 func (l *Locker) LockAll(ctx context.Context, names []string, opts ...LockOption) (*Locks, error) {
 	return l.takeAll(ctx, names, opts, true)
 }
 
-// TryLockAll acquires the locks of all names in one attempt each, or none, and does not wait for other holders. Errors
-// are those of [Locker.TryLock] for the first name that was refused.
+// TryLockAll acquires the locks of all names, or none, and does not wait for other holders. Errors are those of
+// [Locker.TryLock] for the first name that was refused.
 func (l *Locker) TryLockAll(ctx context.Context, names []string, opts ...LockOption) (*Locks, error) {
 	return l.takeAll(ctx, names, opts, false)
 }
 
-// DoAll runs f while holding the locks of all names, as [Locker.Do] does for one. [TokenOf] returns the token of each.
+// DoAll runs f while holding the locks of all names, as [Locker.Do] does for one name. [TokenOf] with a name returns
+// the token of its lock.
 func (l *Locker) DoAll(
 	ctx context.Context, names []string, f func(ctx context.Context) error, opts ...LockOption,
 ) error {
@@ -314,35 +324,37 @@ func (l *Locker) DoAll(
 	return joinErrors(ofFunction(err), lost)
 }
 
-// RWLock returns the reader/writer lock of name. It sends nothing; the methods of the RWLock check the name.
+// RWLock returns the reader/writer lock of name. RWLock sends nothing; the methods of the result check the name.
 func (l *Locker) RWLock(name string) *RWLock { return &RWLock{l.of(name), name} }
 
-// Import takes over an exported lock, given the handle that [Lock.Export] returned: under a new id and with a larger
-// token, on the masters that still have it. It needs a majority of voting masters, as Lock does, and restores the lock
-// on the others. Of several imports of one handle at most one succeeds.
+// Import takes over an exported lock. text is the handle that [Lock.Export] returned. The lock gets a new id and a
+// larger token on the masters that still have it. Import needs a majority of voting masters, as Lock does, and restores
+// the lock on the other masters. Of several imports of one handle at most one succeeds.
 //
-// Like [Locker.Lock] it retries until ctx ends or the tries are used up. Errors: ErrInvalid if text is not a handle of
-// this prefix, before anything is sent; ErrLost if a majority no longer has the lock; the errors of Lock. On failure
-// the imported lease is released.
+// Like [Locker.Lock], Import retries until ctx ends or the tries are used up. It returns ErrInvalid, before anything is
+// sent, if text is not a handle of this prefix; ErrLost if a majority no longer has the lock; and the errors of Lock.
+// After an error, Import releases the lock on the masters on which it had taken the lock over.
 func (l *Locker) Import(ctx context.Context, text string, opts ...LockOption) (*Lock, error) {
 	from, _ := parseHandle(text) // importLock reports the error
 	return l.of(from.name).importLock(ctx, text, opts)
 }
 
-// Inspect reports the holder of name and its waiters. It is a snapshot for people and monitoring: it may be out of date
-// when it is returned, and must not be used to decide whether something is safe to do. It waits for every master that
-// can be reached, whether it votes or not, and writes nothing. If fewer than a quorum answered it returns ErrNoQuorum,
-// or the error of ctx.
+// Inspect returns the holder of name and its waiters. The result is a snapshot for people and monitoring: it may be out
+// of date when it is returned, and must not be used to decide whether something is safe to do. Inspect waits for every
+// master that can be reached, whether the master votes or not, and writes nothing. If fewer than a quorum answered, it
+// returns ErrNoQuorum, or the error of ctx.
 func (l *Locker) Inspect(ctx context.Context, name string) (redlockinfo.Inspection, error) {
 	return operator{l.of(name)}.inspect(ctx, name)
 }
 
-// WaitReady waits until, in each shard, a majority of the masters can grant a lock, as [Locker.Healthy] reports it, and
-// each master has answered or is known to be down. From then on a lock can be acquired unless another client holds it.
-// Calling it is optional: a client that calls it at its start reports problems early, and a test that calls it has its
-// locks on all masters. If ctx has ended, WaitReady reports whether a majority can grant a lock now.
+// WaitReady waits until, in each shard, a majority of the masters can grant a lock (see [Locker.Healthy]), and each
+// master has answered or is known to be down. From then on a lock can be acquired unless another client holds the name.
+// Calling WaitReady is optional: a client that calls it at its start reports problems early, and a test that calls it
+// acquires its locks on all masters. If ctx has already ended, WaitReady returns nil only if a majority can grant a
+// lock now.
 //
-// It returns [ErrNoQuorum] with the error of ctx and the reason of each master that grants nothing, or ErrClosed.
+// WaitReady returns [ErrNoQuorum] with the error of ctx and the reason of each master that cannot grant a lock, or
+// ErrClosed.
 func (l *Locker) WaitReady(ctx context.Context) error {
 	return l.each(func(_ int, s *shard) error { return s.waitReady(ctx) })
 }
@@ -358,11 +370,11 @@ func (l *Locker) Stats() Stats {
 
 // Drain waits until no lock is held and no call is under way, and then closes the Locker as [Locker.Close] does.
 //
-// From now on new calls that acquire a lock return [ErrClosed]. Calls with a context of a lock that is held
-// ([Lock.Context], or the context of a function of [Locker.Do]) still work, so that the work under way can finish, and
-// calls that wait for a lock continue. [Locker.Lead] ends with its context: cancel that first. If ctx ends before all
-// locks are released, Drain ends the remaining locks as Close does, and returns the error of ctx. Drain may be called
-// more than once, and concurrently with Close.
+// After Drain is called, new calls that acquire a lock return [ErrClosed], with two exceptions. Calls that already wait
+// for a lock continue. Calls with the context of a held lock ([Lock.Context], or the context of the function of a
+// [Locker.Do]) still work, so that the work under way can finish. [Locker.Lead] does not end until its context ends:
+// cancel that context first. If ctx ends before all locks are released, Drain ends the remaining locks as Close does,
+// and returns the error of ctx. Drain may be called more than once, and concurrently with Close.
 func (l *Locker) Drain(ctx context.Context) error {
 	for _, s := range l.shards {
 		s.drains.Store(true)
@@ -372,17 +384,16 @@ func (l *Locker) Drain(ctx context.Context) error {
 	return l.each(func(_ int, s *shard) error { return s.drain(ctx) })
 }
 
-// Close also releases the locks of [Locker.Do] functions that are still running: their contexts end with the cause
-// [ErrClosed], and another client may hold the name immediately. To shut down, stop the work first, and then close:
+// Close releases all held locks immediately, and waits for the goroutines of the Locker to end. Waiting calls return
+// ErrClosed. Close also releases the locks of [Locker.Do] functions that are still running: their contexts end with the
+// cause [ErrClosed], and another client may acquire the name immediately. So to shut down, stop the work before you
+// close:
 //
 //	server.Shutdown(ctx) // or cancel the context of the work, and wait for it
 //	locker.Drain(ctx)    // waits for the locks that are still held
 //	pool.Close()
 //
-// Close releases all held locks immediately, and waits for the goroutines of the Locker to end. Waiting calls return
-// ErrClosed.
-//
-// The releases are sent first, regardless of the state of ctx; those beyond half of the queue limit of the pool
+// Close sends the releases first, regardless of the state of ctx; releases beyond half of the queue limit of the pool
 // ([pool.WithQueueLimit]) follow as the masters answer. Then Close waits until each master has answered and the calls
 // under way have returned. If ctx ends first, Close returns the error of ctx, and the remaining releases are delivered
 // in the background. A second Close waits like the first. The pool stays open.

@@ -8,36 +8,37 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/lease"
 )
 
-// errUpgrade is returned if the context holds a reader's lock of the name and requests the writer's. Nothing was sent.
+// errUpgrade is returned if the context holds a reader's lock of the name, and the call requests the writer's lock.
+// Nothing was sent.
 var errUpgrade = misuse("redlock: this context holds a reader's lock of the name, and a reader cannot become the " +
-	"writer: it would wait for itself; unlock it first, or begin as the writer and use Downgrade")
+	"writer, because it would wait for its own lock; unlock first, or acquire the writer's lock and use Downgrade")
 
-// An RWLock is a name that either any number of readers or one writer can hold. Each of their locks is a separate
-// [Lock], with its own validity, extension, repair, loss and release: a reader that dies keeps writers out for at most
-// one TTL, and other readers not at all.
+// An RWLock is a name that either any number of readers or one writer can hold. Each reader and each writer has a
+// separate [Lock], with its own validity, extension, repair, loss and release. A reader that dies delays writers for at
+// most one TTL, and does not delay other readers.
 //
-// Calls are served in the order in which they arrive: a reader that arrives after a waiting writer waits behind it, so
-// readers never starve writers. All calls, even calls of one Locker, wait in the queues of the masters, by priority
-// and time of the call. There are no local hand-offs.
+// Calls are served in the order of their arrival: a reader that arrives after a waiting writer waits behind it, so
+// readers never starve writers. All calls, even those of one Locker, wait in the queues of the masters, ordered by
+// priority and time of the call. There are no local hand-offs.
 //
-// A writer's token is larger than those of all readers and writers before it. A reader's token is larger than those of
-// all writers before it, and smaller than those of all writers after it: a resource that keeps the largest token of a
-// writer can refuse late requests of earlier readers. Tokens of readers that hold the name at the same time are
+// A writer's token is larger than the tokens of all earlier readers and writers. A reader's token is larger than those
+// of all earlier writers, and smaller than those of all later writers. So a resource that stores the largest token of a
+// writer can refuse late requests of earlier readers. The tokens of readers that hold the name at the same time are
 // unordered, and may be equal.
 //
-// A master that has reached maxmemory extends no lock of an RWLock, unlike plain locks. While a majority is in that
-// state, locks of an RWLock end with their validity.
+// Unlike for plain locks, a master that has reached maxmemory does not extend locks of an RWLock. While a majority of
+// the masters is in that state, locks of an RWLock end with their validity.
 //
-// The methods take the options of Lock, except [WithMinHold], which is refused; [WithFair] has no effect. An RWLock is
-// safe for concurrent use.
+// The methods accept the options of [Locker.Lock], except [WithMinHold] and [WithSlots], which they refuse; [WithFair]
+// has no effect. An RWLock is safe for concurrent use.
 type RWLock struct {
 	l    *shard
 	name string
 }
 
 // RLock acquires the lock of a reader. It waits while a writer holds the name, and behind earlier waiters. With a
-// context of [Lock.Context] that owns the name it re-enters that lock, even the lock of a writer. Otherwise it behaves
-// like [Locker.Lock] and returns the same errors.
+// context of [Lock.Context] that owns the name, RLock re-enters that lock, even if it is the writer's. Otherwise it
+// behaves like [Locker.Lock] and returns the same errors.
 func (s *RWLock) RLock(ctx context.Context, opts ...LockOption) (*Lock, error) {
 	return s.l.take(ctx, s.name, scripts.Reader, opts, true, nil)
 }
@@ -53,9 +54,9 @@ func (s *RWLock) DoRead(ctx context.Context, f func(ctx context.Context) error, 
 	return s.l.do(ctx, s.name, func(ctx context.Context) (*Lock, error) { return s.RLock(ctx, opts...) }, f)
 }
 
-// Lock acquires the lock of the writer. It waits while any client holds the name. With a context that owns a reader's
-// lock it returns [ErrInvalid], since it would wait for itself; with a context that owns the writer's lock it
-// re-enters. Otherwise it behaves like [Locker.Lock].
+// Lock acquires the lock of the writer. It waits while any client holds the name. With a context that owns the writer's
+// lock, Lock re-enters that lock; with a context that owns a reader's lock, it returns [ErrInvalid], since it would
+// wait for itself. Otherwise it behaves like [Locker.Lock].
 func (s *RWLock) Lock(ctx context.Context, opts ...LockOption) (*Lock, error) {
 	return s.l.take(ctx, s.name, scripts.Writer, opts, true, nil)
 }
@@ -70,14 +71,14 @@ func (s *RWLock) Do(ctx context.Context, f func(ctx context.Context) error, opts
 	return s.l.do(ctx, s.name, func(ctx context.Context) (*Lock, error) { return s.Lock(ctx, opts...) }, f)
 }
 
-// Downgrade turns the writer's lock of an [RWLock] into a reader's, without a gap in which another writer could acquire
-// it: on each master the reader's share begins when the writer's ends. From then on other readers may acquire the name.
-// The lock k ends first, with its contexts, as by Unlock (ErrReleased). The reader's lock has a larger token, new
+// Downgrade turns the writer's lock of an [RWLock] into a reader's lock. On each master the reader's lock begins when
+// the writer's ends, so no other writer can acquire the name in between. From then on other readers may acquire the
+// name. The lock k and its contexts end first, as by Unlock (ErrReleased). The reader's lock has a larger token, new
 // contexts and the given options.
 //
-// Like [Locker.Import] it retries until a majority has granted it, ctx ends, or the tries are used up. It returns
-// ErrLost if no majority still has the writer's lock. It returns ErrInvalid if the lock was re-entered or is not a
-// writer's; then k stays held. After any other error nothing is held.
+// Like [Locker.Import], Downgrade retries until a majority has granted the reader's lock, ctx ends, or the tries are
+// used up. If k was re-entered or is not a writer's lock, Downgrade returns ErrInvalid, and k stays held. It returns
+// ErrLost if no majority still has the writer's lock. After any error but ErrInvalid nothing is held.
 func (k *Lock) Downgrade(ctx context.Context, opts ...LockOption) (*Lock, error) {
 	if k == nil {
 		return nil, errNoLock
@@ -85,7 +86,7 @@ func (k *Lock) Downgrade(ctx context.Context, opts ...LockOption) (*Lock, error)
 	l, name := k.l, k.Name()
 	return l.events.acquiring(ctx, "downgrade", name, func(stats *lease.AcquireStats) (*Lock, error) {
 		if k.hold.Lease().Role() != scripts.Writer {
-			return nil, invalid("downgrade %.80q: it is not a writer's lock (RWLock.Lock)", name)
+			return nil, invalid("downgrade %.80q: not a writer's lock (RWLock.Lock)", name)
 		}
 		cfg, err := l.configOf(name, scripts.Reader, opts)
 		if err != nil {
@@ -109,17 +110,17 @@ func (k *Lock) Downgrade(ctx context.Context, opts ...LockOption) (*Lock, error)
 	})
 }
 
-// shared returns a copy of c for a lock of an RWLock.
+// shared returns a copy of c with the settings for a lock of an RWLock.
 func (c *lockConfig) shared() (*lockConfig, error) {
 	if c.MinHold > 0 {
-		return nil, invalid("a minimum hold of %v: a lock of an RWLock has none", c.MinHold)
+		return nil, invalid("minimum hold %v: locks of an RWLock have no minimum hold", c.MinHold)
 	}
 	changed := *c
 	changed.Handoffs, changed.Linger = 0, 0
 	return &changed, nil
 }
 
-// opOf returns the name of a call that acquires a lock.
+// opOf returns the Op of a call that acquires a lock.
 func opOf(role scripts.Role, wait bool) string {
 	op := "lock"
 	if role == scripts.Reader {

@@ -286,13 +286,14 @@ func TestGuardRaisesTheGuardTime(t *testing.T) {
 	}
 	f.call(exitDone, "max TTL 2h0m0s", "guard", "--yes", "-set", "2h")
 	f.call(exitDone, "voting, max TTL 2h0m0s", "guard")
-	f.call(exitDanger, "lowered by admitting all masters again with no client running", "guard", "--yes", "-set", "10s")
+	f.call(exitDanger, "to lower it, admit all masters again while no client runs", "guard", "--yes", "-set", "10s")
 	for i := range f.urls {
 		f.do(i, "DEL", "redlock:admission")
 	}
 	f.call(exitDone, "max TTL 10s", "admit", "-guard", "10s")
 	f.call(exitDone, "locks can be acquired: yes, and one more master may fail\n", "check")
-	f.call(exitDone, "the deployment accepts TTLs up to 10s, but the max TTL of this client is 20s", "check", "-guard", "20s")
+	f.call(exitDone, "the deployment accepts TTLs up to 10s, but the max TTL of this client is 20s",
+		"check", "-guard", "20s")
 	f.call(exitDone, `unknown master "nobody:1"`, "check", "-durable", "nobody:1")
 }
 

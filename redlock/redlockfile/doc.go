@@ -1,5 +1,5 @@
-// Package redlockfile makes a Locker from the file that the command redlock reads with --config, so that a deployment
-// is described once for the programs and for the command:
+// Package redlockfile makes a Locker from the file that the command redlock reads with --config. So one file describes
+// the deployment for programs and for the command:
 //
 //	{"masters": ["redis://a", "redis://b", "redis://c"], "prefix": "redlock", "user": "lock", "passwordFile": "pass",
 //	 "ca": "ca.pem", "cert": "client.pem", "key": "client.key", "guard": "30s", "durable": ["all"]}

@@ -11,13 +11,13 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// Follow makes locker use the masters of the file whenever they change, until ctx ends, and keeps the locks that are
-// held. See [redlock.Admin.Reconfigure] for the lists that may follow one another. A list that cannot be used is logged
-// once, by the logger of locker, and tried again, since the masters may allow it later. The other fields of the file
-// are not read again.
+// Follow makes locker use the masters of the file whenever they change, until ctx ends. Held locks are kept. See
+// [redlock.Admin.Reconfigure] for the configurations that may follow one another. If a configuration cannot be used,
+// Follow logs the error once, with the logger of locker, and tries again, since the masters may allow it later. The
+// other fields of the file are not read again.
 //
-// Follow reads the file once a second, so it does not matter how the file is replaced: a volume of a Kubernetes
-// ConfigMap is followed, too, unless it is mounted by subPath.
+// Follow reads the file once a second, so it does not matter how the file is replaced. It can follow a Kubernetes
+// ConfigMap volume, unless the volume is mounted by subPath.
 func Follow(ctx context.Context, locker *redlock.Locker, path string) {
 	var used []redlock.Configuration
 	log, logged := private.Of(locker).Logger(), ""
@@ -29,12 +29,12 @@ func Follow(ctx context.Context, locker *redlock.Locker, path string) {
 		if err == nil && !reflect.DeepEqual(c.Configurations(), used) {
 			if err = use(ctx, locker, c); err == nil {
 				used, logged = c.Configurations(), ""
-				log.Info("redlock: masters of the file are used", "file", path, "epoch", used[0].Epoch)
+				log.Info("redlock: using the masters of the file", "file", path, "epoch", used[0].Epoch)
 			}
 		}
 		if err != nil && ctx.Err() == nil && err.Error() != logged {
 			logged = err.Error()
-			log.Warn("redlock: masters of the file cannot be used", "file", path, "error", err)
+			log.Warn("redlock: cannot use the masters of the file", "file", path, "error", err)
 		}
 		select {
 		case <-time.After(time.Second):
@@ -44,10 +44,10 @@ func Follow(ctx context.Context, locker *redlock.Locker, path string) {
 	}
 }
 
-// changes reports whether the masters are being changed, or have been.
+// changes reports whether the masters are being changed, or were changed before.
 func changes(c redlock.Configuration) bool { return c.Epoch > 0 }
 
-// use makes locker use the masters of c. It does not wait for the end of a quarantine, since the file may change again.
+// use makes locker use the masters of c. It waits only a few seconds for a quarantine, since the file may change again.
 func use(ctx context.Context, locker *redlock.Locker, c *configfile.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

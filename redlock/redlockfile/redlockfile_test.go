@@ -50,13 +50,13 @@ func TestOpen(t *testing.T) {
 func TestOpenRejectsInvalidFiles(t *testing.T) {
 	masters := []string{"redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"}
 	for want, config := range map[string]map[string]any{
-		`unknown field "gaurd"`: {"masters": masters, "gaurd": "30s"},
-		`the max TTL "soon"`:    {"masters": masters, "guard": "soon"},
-		"epoch 1":               {"masters": masters, "epoch": 1},
-		"give both":             {"masters": masters, "cert": "client.pem"},
-		"not both":              {"masters": masters, "shards": []any{map[string]any{"masters": masters}}},
-		"exclude each other":    {"masters": masters, "password": "p", "passwordFile": "f"},
-		"above the max TTL":     {"masters": masters},
+		`unknown field "gaurd"`:           {"masters": masters, "gaurd": "30s"},
+		`the max TTL "soon"`:              {"masters": masters, "guard": "soon"},
+		"epoch 1":                         {"masters": masters, "epoch": 1},
+		"give both":                       {"masters": masters, "cert": "client.pem"},
+		`(or "shard") exclude each other`: {"masters": masters, "shards": []any{map[string]any{"masters": masters}}},
+		"exclude each other":              {"masters": masters, "password": "p", "passwordFile": "f"},
+		"above the max TTL":               {"masters": masters},
 	} {
 		_, _, err := redlockfile.Open(write(t, config), redlock.WithTTL(time.Hour))
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -5,73 +5,74 @@ import (
 	"time"
 )
 
-// A Trace is a pair of callbacks that a redlock.Locker calls when something happens, for logs, metrics and spans.
-// Either may be nil. They never see credentials.
+// A Trace is a pair of callbacks for logs, metrics and spans. A redlock.Locker calls them when something happens.
+// Either may be nil. Neither receives credentials.
 //
-// Event runs on a separate goroutine, and does not delay locks: events are queued when they happen, with their times,
-// and delivered one at a time in that order. A callback that blocks delays the events behind it, and the log, and
-// nothing else. The queue holds 16384 events; while it is full, further ones are dropped and counted (redlock.Stats),
-// and the log shows the number when the queue has caught up. So a Trace must not count starts and ends:
-// redlock.Locker.Stats returns the exact numbers. A callback that panics is recovered, counted and logged.
+// Event runs on a separate goroutine and does not delay locks. Events are queued with the times at which they happen,
+// and delivered one at a time in that order. A callback that blocks delays only later events and the log. The queue
+// holds 16384 events; while it is full, further events are dropped and counted (redlock.Stats), and the log shows their
+// number when the queue has space again. So do not count events to find the number of held locks: redlock.Locker.Stats
+// returns exact numbers. A panic in a callback is recovered, counted and logged.
 //
-// redlock.Locker.Close delivers queued events, until its context ends. A callback must not call Close, which would
-// wait for the callback.
+// redlock.Locker.Close delivers queued events until its context ends. A callback must not call Close, because Close
+// would wait for the callback.
 type Trace struct {
 	// Do runs on the goroutine of a redlock.Locker.Do, before the lock is requested. It returns the context with which the
-	// Do continues, derived from ctx, so that the span of the Do is the parent of spans in its function. The callback
-	// delays only this Do. If it panics, the Do continues with ctx.
+	// Do continues, derived from ctx. So the span of the Do can be the parent of spans in the function of the Do. A
+	// callback that blocks delays only this Do. If it panics, the Do continues with ctx.
 	Do func(ctx context.Context, name string) context.Context
-	// Event receives everything else.
+	// Event receives all events.
 	Event func(Event)
 }
 
-// An Event is something that has happened. Kind says what, and which other fields are set:
+// An Event is something that has happened. Kind determines which other fields are set:
 //
-//	call          a call has ended, even by a panic: Op, Context, Elapsed, Token, Attempts, Place, the votes of its
+//	call          a call has ended, even by a panic: Op, Context, Elapsed, Token, Attempts, Place, and the votes of the
 //	              last attempt; Held after an "unlock" that ended a lock
-//	attempt       a round of an acquire or an import was decided or given up: ID, Token, Elapsed, the votes
-//	vote          a master has replied: Op, Master, State, Elapsed; Err if it gave no vote
-//	acquired      a lock was won, or handed off to a local waiter; except re-entries. Each ends as released or lost:
-//	released      it was unlocked, handed off, exported, or released by Close: Err
-//	lost          it ended before its release
-//	extended      an extension was decided
+//	attempt       a round of an acquire or an import was decided or given up: ID, Token, Elapsed, Votes
+//	vote          a master has replied: Op, Master, State, Elapsed; Err if the reply is no vote
+//	acquired      a lock was acquired from the masters, or handed off to a local waiter; not for re-entries
+//	released      an acquired lock was unlocked, handed off, exported, or released by Close: Err
+//	lost          an acquired lock ended before its release: Err
+//	extended      an extension was decided: Err
 //	repaired      a master that lacked a lock has it again: Master
-//	master        the state of a master has changed: Master, State, Left
-//	reconfigured  a redlock.Admin.Reconfigure has ended; Token is the epoch
+//	master        the state of a master has changed: Master, State, Left, Err
+//	reconfigured  a redlock.Admin.Reconfigure has ended: Err; Token is the epoch
 //	warning       the configuration is valid, but has a risk: Err
 //
-// Events of the kinds acquired to extended have ID, Token, Held and Left. A call that ends during Close may be reported
-// after Close has returned.
+// Each acquired lock has one later event of the kind released or lost. Events of the kinds acquired, released, lost and
+// extended have ID, Token, Held and Left. A call that ends during Close may be reported after Close has returned.
 type Event struct {
 	Kind string
-	Time time.Time // when it happened; of a call, when it began
-	// Context is the context of the call; for "do", the one that Trace.Do returned.
+	Time time.Time // time of the event; for a call, its start
+	// Context is the context of the call. For the Op "do" it is the context that Trace.Do returned.
 	Context context.Context
-	// Op is the call: "lock" (Lock), "try lock", "import", "do", "extend", "set value" (redlock.SetValue), "unlock"; of a
-	// redlock.RWLock also "rlock", "try rlock" and "downgrade". The Lock and the Unlock of a Do are calls with its
-	// context. Of a vote it is the step, as "roll back".
+	// Op is the call: "lock" (Lock), "try lock", "import", "do", "extend", "set value" (redlock.SetValue) or "unlock", and
+	// for a redlock.RWLock also "rlock", "try rlock" and "downgrade". The Lock and the Unlock within a Do are separate
+	// calls with the context of the Do. For a vote, Op is the step, for example "roll back".
 	Op     string
-	Name   string // of the lock, as the caller gave it, also if it is invalid
-	ID     string // of the lease
-	Token  int64  // the fencing token; of an attempt, the ballot; 0 if there is none
-	Master string // its address
-	// State is the state of a master: see [Master]. For a vote it is "granted"; "held", also if another client is first;
-	// "missing" (the lease is not there), "too old" or "too new" (the attempt, by the master's fence and clock), "not
-	// voting" (the master is in quarantine), "refused" (the TTL is too long, or the epoch too old), "failed" (no reply, or
-	// an error).
+	Name   string // name of the lock as the caller passed it, even if it is invalid
+	ID     string // id of the lease
+	Token  int64  // fencing token; for an attempt, the ballot; 0 if there is none
+	Master string // address of the master
+	// State is the state of a master: see [Master]. For a vote it is "granted"; "held" (by another lease, or another
+	// client is first in the queue); "missing" (the master does not have the lease); "too old" or "too new" (the ballot of
+	// the attempt, compared with the master's fence and clock); "not voting" (the master is in quarantine); "refused" (the
+	// TTL is too long, or the epoch too old); or "failed" (no reply, or an error).
 	State   string
-	Elapsed time.Duration // how long it took
-	Held    time.Duration // how long the lock has been held, or was held until its Unlock
-	// Left is the remaining validity or, if the lock has ended, how long the masters still keep the name because of
+	Elapsed time.Duration // duration of the call, the attempt or the vote
+	Held    time.Duration // how long the lock has been held, or was held if it has ended
+	// Left is the remaining validity. If the lock has ended, Left is how long the masters still keep the name because of
 	// redlock.WithMinHold.
 	Left     time.Duration
-	Attempts int // the rounds that were sent; 0 if the lock was handed off
-	// Place is the place of the call when it first waited: 1 is the first, of this Locker's calls for the name or in the
-	// queues of the masters. 0: it has not waited in a queue.
+	Attempts int // number of rounds that were sent; 0 if the lock was handed off
+	// Place is the position of the call when it began to wait, among the calls of this Locker for the name or in the
+	// queues of the masters. 1 is the first position; 0 means that the call has not waited in a queue.
 	Place int
-	Votes Votes // the votes of the masters
-	Err   error // nil: it succeeded
+	Votes Votes // votes of the masters
+	Err   error // nil on success
 }
 
-// Votes counts the votes on an attempt: Granted of N masters granted it.
+// Votes counts the votes on an attempt: Granted is the number of masters that granted it, and N the number of all
+// masters.
 type Votes struct{ Granted, N int }

@@ -7,48 +7,48 @@ import (
 // A Master is the state of one master.
 type Master struct {
 	Addr    string
-	Shard   int           // the number of its shard, from 1; 0 if there is one set of masters
+	Shard   int           // number of the shard, from 1; 0 without shards
 	State   string        // "connecting", "down", "quarantine", "voting", "failing" or "blocked"
-	Left    time.Duration // how long a quarantine still lasts
-	MaxTTL  time.Duration // the max TTL in its admission record, 0 if none was read; see redlock.Admin.RaiseMaxTTL
-	Epoch   int64         // the epoch in its admission record; see redlock.Configuration
-	Pending int           // names of which a release is still to be sent; the Lockers of one pool share this
-	Err     error         // why it does not vote
+	Left    time.Duration // remaining time of a quarantine
+	MaxTTL  time.Duration // max TTL in the admission record; 0 if no record was read; see redlock.Admin.RaiseMaxTTL
+	Epoch   int64         // epoch in the admission record; see redlock.Configuration
+	Pending int           // number of names with a pending release, counted for all Lockers of the pool
+	Err     error         // why the master does not vote, or grants no locks
 }
 
-// An Inspection reports which clients hold a name and wait for it, according to the masters.
+// An Inspection shows which clients hold a name or wait for it, according to the masters.
 type Inspection struct {
-	// Client is the holder; of a redlock.RWLock it is the writer, not a reader. Its ID is "" if no lease has a quorum; On
-	// is then the number of masters that answered.
+	// Client is the holder; for a redlock.RWLock it is the writer, not a reader. If no lease has a quorum, the ID is ""
+	// and On is the number of masters that answered.
 	Client
-	Token int64 // the fencing token; 0 for a writer
-	// Value is what the holder shows; see redlock.SetValue.
+	Token int64 // fencing token; 0 for a writer of a redlock.RWLock
+	// Value is the value that the holder has set; see redlock.SetValue.
 	Value string
-	N     int // the number of masters
-	// Left is the time for which at least a quorum keeps the lease if it is not extended: the quorum-th largest TTL,
-	// less the time of the inspection and the drift.
+	N     int // number of all masters
+	// Left is the time for which at least a quorum keeps the lease unless it is extended: the quorum-th largest remaining
+	// TTL, less the duration of the inspection and the drift.
 	Left time.Duration
-	// Kept reports whether the lock was unlocked, but a minimum hold still keeps the name from other clients; see
-	// redlock.WithMinHold.
+	// Kept reports whether the holder has unlocked the lock, and a minimum hold still keeps the name from other clients;
+	// see redlock.WithMinHold.
 	Kept bool
-	// Idle reports whether the lock is not in use, and is released as soon as another client requests it; see
-	// redlock.WithLinger. Only the Locker that keeps the lock knows that. For other Lockers, Idle reports whether the
-	// lock may be in this state.
+	// Idle reports whether the lock lingers: it is not in use, and is released as soon as another client requests the
+	// name; see redlock.WithLinger. Only the Locker that has the lock knows that. For other Lockers, Idle reports whether
+	// the lock may linger.
 	Idle bool
 	// Readers are the readers of a redlock.RWLock that a quorum of masters reports, the oldest first. Each master reports
-	// at most a hundred. ReaderCount is the number of all readers.
+	// at most a hundred readers. ReaderCount is the number of all readers.
 	Readers     []Client
 	ReaderCount int
-	// Waiters are the clients that wait, in the order of the queue. Each master reports its first ten. WaiterCount is the
-	// number of all waiters. A waiter whose client has died is in the queue for up to 21 s.
+	// Waiters are the waiting clients in the order of the queue. Each master reports the first ten. WaiterCount is the
+	// number of all waiters. A waiter whose client has died stays in the queue for up to 21 s.
 	Waiters     []Client
 	WaiterCount int
 }
 
-// A Client is one that holds a name, or waits for it.
+// A Client is a client that holds a name or waits for it.
 type Client struct {
-	ID    string    // of its lease; "" for a waiter
-	Owner string    // its label; see redlock.WithOwner
-	Since time.Time // when it acquired the lease, or began to wait; zero if the masters do not say
-	On    int       // the number of masters that report it
+	ID    string    // id of the lease; "" for a waiter
+	Owner string    // label of the client; see redlock.WithOwner
+	Since time.Time // when the client acquired the lease or began to wait; zero if unknown
+	On    int       // number of masters that report the client
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -16,35 +17,30 @@ import (
 )
 
 // Admit lets real servers vote immediately: new servers that a test has started, for example in containers. urls must
-// name all of them, as redis:// or rediss:// URLs. It waits for servers that do not answer yet, until ctx ends, and
-// admits them for the prefix and the max TTL that package redlock has by default; for others use the Admit of a
-// Locker.
+// name all of them, as redis:// or rediss:// URLs. Until ctx ends, Admit waits for servers that do not answer yet. It
+// admits the servers for the default prefix and the default max TTL of package redlock; for other values use
+// [redlock.Admin.Admit].
 //
-// It must only be used for servers on which no client can hold a lock. Calling it again is harmless. The error names
-// each server that was not admitted; the other servers are admitted.
+// Admit must only be used for servers on which no client can hold a lock. It may be repeated. The error names each
+// server that was not admitted; the other servers are admitted.
 func Admit(ctx context.Context, urls ...string) error {
 	errs, list := make([]error, len(urls)), make([]string, len(urls))
 	for i, u := range urls {
 		list[i] = pool.URL(u).Name
 	}
 	names := scripts.List(list)
-	done := make(chan int)
+	var servers sync.WaitGroup
 	for i, u := range urls {
-		go func() {
-			errs[i] = admitServer(ctx, u, names)
-			done <- i
-		}()
+		servers.Go(func() { errs[i] = admitServer(ctx, u, names) })
 	}
-	for range urls {
-		<-done
-	}
+	servers.Wait()
 	return errors.Join(errs...)
 }
 
-// admitAgain is the pause between two attempts to reach a server.
-const admitAgain = 20 * time.Millisecond
+// admitPause is the pause between two attempts to admit a server.
+const admitPause = 20 * time.Millisecond
 
-// admitServer admits one of the servers with these names, and retries until ctx ends.
+// admitServer admits one server, and retries until ctx ends. names lists all the servers.
 func admitServer(ctx context.Context, rawurl, names string) error {
 	server := transport.URL(rawurl)
 	if err := server.Err(); err != nil {
@@ -52,7 +48,7 @@ func admitServer(ctx context.Context, rawurl, names string) error {
 	}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	last := errors.New("it was not tried")
+	last := errors.New("not tried")
 	for {
 		select {
 		case <-timer.C:
@@ -62,12 +58,12 @@ func admitServer(ctx context.Context, rawurl, names string) error {
 		if last = admitOnce(ctx, rawurl, names); last == nil {
 			return nil
 		}
-		timer.Reset(admitAgain)
+		timer.Reset(admitPause)
 	}
 }
 
 func admitOnce(ctx context.Context, rawurl, names string) error {
-	rawurl, _, _ = strings.Cut(rawurl, "?") // redigo does not support the parameter name
+	rawurl, _, _ = strings.Cut(rawurl, "?") // redigo does not support the URL parameter "name"
 	c, err := redis.DialURLContext(ctx, rawurl, redis.DialReadTimeout(time.Second), redis.DialWriteTimeout(time.Second))
 	if err != nil {
 		return err
@@ -90,16 +86,16 @@ func admitOnce(ctx context.Context, rawurl, names string) error {
 	if r, err := scripts.ParseRecord(seen.Record); err == nil && r.Admitted && r.Identity == seen.Identity {
 		return nil
 	}
-	for _, one := range []scripts.AdmitStep{scripts.AdmitStart, scripts.AdmitNow} {
+	for _, next := range []scripts.AdmitStep{scripts.AdmitStart, scripts.AdmitNow} {
 		done, err := step(scripts.AdmitRequest{
-			Step: one, Identity: seen.Identity, Seen: seen.Record, Median: seen.Time, Tolerance: time.Hour,
+			Step: next, Identity: seen.Identity, Seen: seen.Record, Median: seen.Time, Tolerance: time.Hour,
 			Record: scripts.Record{Masters: names, Longest: private.DefaultMaxTTL, Quarantine: private.DefaultMaxTTL},
 		})
 		if err != nil {
 			return err
 		}
 		if done.Result != scripts.AdmitDone {
-			return fmt.Errorf("its admission record was not written, answer %d: %q", done.Result, done.Record)
+			return fmt.Errorf("admission record not written: result %d, record %q", done.Result, done.Record)
 		}
 		seen.Record = done.Record
 	}

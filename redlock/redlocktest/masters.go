@@ -25,12 +25,12 @@ func NewLocker(t testing.TB, n int, opts ...redlock.Option) (*redlock.Locker, *M
 	if err != nil {
 		t.Fatalf("redlocktest: %v", err)
 	}
-	t.Cleanup(func() { _ = p.Close() }) // it returns nil
+	t.Cleanup(func() { _ = p.Close() }) // Close of a pool always returns nil
 	locker, err := redlock.New(p, opts...)
 	if err != nil {
 		t.Fatalf("redlocktest: %v", err)
 	}
-	// An error of Close is about releases that the end of the masters makes irrelevant.
+	// Close fails only if releases are not confirmed, which is irrelevant when the masters end.
 	t.Cleanup(func() { _ = locker.Close(context.Background()) })
 	if err := locker.WaitReady(context.Background()); err != nil {
 		t.Fatalf("redlocktest: %v", err)
@@ -45,19 +45,20 @@ type options struct{ list []memory.Option }
 
 func option(o memory.Option) Option { return func(all *options) { all.list = append(all.list, o) } }
 
-// Fresh makes masters that have not been admitted, like real ones after their first start: a Locker puts them through
-// the quarantine before they vote.
+// Fresh makes masters that have not been admitted, like real masters after their first start: a Locker puts them into
+// quarantine before they vote.
 func Fresh() Option { return option(memory.Fresh()) }
 
-// Prefix sets the prefix of the keys, which must be that of the Lockers. The default is "redlock".
+// Prefix sets the prefix of the keys, which must be the prefix of the Lockers. The default is "redlock".
 func Prefix(prefix string) Option { return option(memory.Prefix(prefix)) }
 
-// MaxTTL sets the max TTL for which the masters are admitted, which must be that of the Lockers. The default is 30 s.
+// MaxTTL sets the max TTL for which the masters are admitted, which must be the max TTL of the Lockers. The default is
+// 30 s.
 func MaxTTL(d time.Duration) Option { return option(memory.MaxTTL(d)) }
 
-// Shard makes masters that are admitted as shard number, from 1, of so many: see [redlock.NewSharded]. The default is
-// that there is only one shard.
-func Shard(number, of int) Option { return option(memory.Shard(number, of)) }
+// Shard makes masters that are admitted as the shard with this number, from 1, of count shards: see
+// [redlock.NewSharded]. By default the masters are not part of a sharded deployment.
+func Shard(number, count int) Option { return option(memory.Shard(number, count)) }
 
 // Masters is a set of in-memory masters.
 type Masters struct {
@@ -65,7 +66,8 @@ type Masters struct {
 	list []*Master
 }
 
-// New makes n masters, up and empty. The caller must close them. It panics if n is below 1 or the prefix is invalid.
+// New returns n masters that are up and empty. The caller must close them. New panics if n is below 1 or the prefix is
+// invalid.
 func New(n int, opts ...Option) *Masters {
 	var all options
 	for _, o := range opts {
@@ -84,31 +86,31 @@ func (m *Masters) Master(i int) *Master { return m.list[i] }
 // URLs returns redis://master-1:6379 and so on: the addresses for [Masters.Dial].
 func (m *Masters) URLs() []string { return m.set.URLs() }
 
-// Pool returns a new pool of these masters. It follows the time package, as the masters do, and so does a Locker over
-// it. The options are applied after those that set the dialer and the clock. The caller must close the pool.
+// Pool returns a new pool of these masters. The pool, and any Locker over it, follows the time package, as the masters
+// do. opts are applied after the options that set the dialer and the clock. The caller must close the pool.
 func (m *Masters) Pool(opts ...pool.Option) (*pool.Pool, error) { return m.set.Pool(opts...) }
 
-// Dial connects to one of the addresses in URLs without leaving the process; it is for [pool.WithDialer]. A stopped
-// master refuses the connection; one that hangs accepts it, as a kernel does for its process.
+// Dial connects to one of the addresses in URLs without leaving the process. Use it with [pool.WithDialer]. A stopped
+// master refuses the connection. A hanging master accepts it, as the kernel does for a process that hangs.
 func (m *Masters) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	return m.set.Dial(ctx, network, addr)
 }
 
-// Listen opens a port on 127.0.0.1 for each master and returns their URLs, for clients that need real connections. From
-// then on the admission records contain these addresses, so clients that use [Masters.Dial] no longer work. Listen
-// cannot be used in synctest bubbles. After an error no port is open.
+// Listen opens a port on 127.0.0.1 for each master and returns the masters' URLs, for clients that need real
+// connections. From then on the admission records contain these addresses, so clients that use [Masters.Dial] no longer
+// work. Listen cannot be used in synctest bubbles. If Listen returns an error, no port is open.
 func (m *Masters) Listen() ([]string, error) { return m.set.Listen() }
 
 // Take makes another client hold name on every master for ttl, even if the name was held. The previous holder notices
 // at its next extension.
 func (m *Masters) Take(name string, ttl time.Duration) { m.set.Take(name, ttl) }
 
-// Free ends the lock of name on every master like the Unlock of its holder: waiters are notified, and the first of them
-// that is subscribed gets the lock.
+// Free ends the lock of name on every master like the Unlock of its holder: the masters notify the first subscribed
+// waiter, which then gets the lock.
 func (m *Masters) Free(name string) { m.set.Free(name) }
 
-// Lose deletes the lock of name on every master without notification, as if its TTL had expired. Its holder has lost
-// it, and notices at its next extension, a third of the TTL after the last one.
+// Lose deletes the lock of name on every master without notification, as if its TTL had expired. The holder learns of
+// the loss at its next extension, a third of the TTL after the previous extension.
 func (m *Masters) Lose(name string) { m.set.Lose(name) }
 
 // Close cuts every connection, closes every listener, and returns when all goroutines have ended. Clients cannot

@@ -143,7 +143,7 @@ func (p *plan) shownAfter() time.Duration {
 	return p.heartbeat + 4*(p.latency+p.jitter) + 100*time.Millisecond
 }
 
-// setback chooses masters that lose their data, and wall clocks of clients that are set while masters are in quarantine.
+// setback chooses masters that lose their data, and wall clocks of clients that are set during their quarantine.
 func (p *plan) setback(r *rand.Rand) {
 	p.few(r, crashEmpty, flush, failback)
 	p.weights[turnBack] = 2

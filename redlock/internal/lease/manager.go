@@ -294,8 +294,8 @@ func (m *Manager) EndAll() {
 }
 
 // finishPaced finishes endings that send releases. It immediately sends half as many releases as the queue to a master
-// holds, and each further one when an earlier one has been answered. More could fill the queue to a master. The pool
-// would then reject further releases, which would become pending, and might never be sent because the pool may be closed
+// holds, and each further one when an earlier one has been answered. More could fill the queue. The pool would
+// then reject further releases, which would become pending, and might never be sent because the pool may be closed
 // first.
 func (m *Manager) finishPaced(ends []ending) {
 	sent := make([]*round.Round, 0, len(ends))
