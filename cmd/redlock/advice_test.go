@@ -59,7 +59,7 @@ type adviceEnv struct {
 
 // A printed is a finding as check prints it.
 type printed struct {
-	masters                              []string
+	masters                          []string
 	severity, about, what, risk, fix string
 }
 
