@@ -21,9 +21,9 @@ const unmeasured = int64(time.Second)
 // step (__timekeeping_inject_sleeptime in kernel/time/timekeeping.c). A system misses a suspension only if, before the
 // next reading, the wall clock is set back by the length of the suspension, to within precision.
 //
-// For each suspension, a system adds unmeasured to the wall clock, so that a lock ends too early rather than too late.
-// The boot clock stays unchanged, because minimum holds and ballots use it, and for these too much time is as wrong as
-// too little.
+// After each suspension, a system adds the constant unmeasured to its readings of the wall clock, so that a lock ends
+// too early rather than too late. The readings of the boot clock are not changed, because minimum holds and ballots use
+// them, and for these too much time is as wrong as too little.
 type system struct {
 	read func() (monotonic, wall int64) // without a system call
 	boot func() (now int64, ok bool)    // ok is false if there is no boot clock

@@ -250,7 +250,7 @@ func TestHistoriesOfReadersOnRealServers(t *testing.T) {
 	}
 }
 
-// disturb pauses masters, up to two at a time. Once it kills a master, which restarts empty and in quarantine.
+// disturb pauses masters, up to two at a time. One time it also kills a master, which restarts empty and in quarantine.
 func disturb(ctx context.Context, t *testing.T, servers []*redisproc.Server, rounds int) {
 	t.Helper()
 	for i := range rounds {

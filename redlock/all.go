@@ -124,8 +124,8 @@ func takeFree(held []*Lock, missing []string, take taker) ([]*Lock, error) {
 	return append(held, got[:refused]...), errs[refused]
 }
 
-// settle prepares locks that are all held to be returned. It extends each lock that has less than the required
-// validity, and applies the extension and the maximum hold of the caller's options. It fails if a lock cannot be
+// settle is called when all locks are held, before they are returned to the caller. It extends each lock that has less
+// than the required validity, and applies the WithExtension and WithMaxHold of the caller. It fails if a lock cannot be
 // extended.
 func (s *Locks) settle(ctx context.Context, cfg *lockConfig) error {
 	err := s.each(func(k *Lock) error {

@@ -237,13 +237,14 @@ func TestInvalidConfigurationsAreRejected(t *testing.T) {
 		refused(l, redlock.Configuration{Epoch: 1, Masters: first.Masters, Next: []string{"ftp://x"}}, "ftp")
 		refused(l, last, "a step is missing")
 		refused(l, redlock.Configuration{Masters: last.Masters}, "other masters")
-		refused(l, redlock.Configuration{Epoch: 1, Masters: w.urls(0, 1, 2), Next: last.Masters}, "as the old ones")
+		refused(l, redlock.Configuration{Epoch: 1, Masters: w.urls(0, 1, 2), Next: last.Masters},
+			"must be the masters of epoch")
 		refused(unguarded, both, "guard is off")
 		w.must(l.Admin().Reconfigure(w.Context(), first))
 		w.change(l, both)
 		w.change(l, both)
-		refused(l, first, "already, later than")
-		refused(l, redlock.Configuration{Epoch: 2, Masters: w.urls(5, 6, 7)}, "names others")
+		refused(l, first, "already have epoch")
+		refused(l, redlock.Configuration{Epoch: 2, Masters: w.urls(5, 6, 7)}, "must be the next masters of epoch")
 		if is := l.Set(); is.Epoch != 1 || len(is.Masters) != 5 || len(is.Next) != 5 {
 			w.Errorf("the configuration in use is %+v, want epoch 1", is)
 		}

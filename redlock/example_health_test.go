@@ -26,8 +26,8 @@ func ExampleLocker_Healthy() {
 	// true true
 }
 
-// A job that locks the same name many times in a row keeps the lock between its steps. Another client can still acquire
-// the name.
+// A job that locks the same name many times in a row keeps the lock between its steps, which saves round trips. If
+// another client requests the name, it gets the lock between two steps.
 func ExampleWithLinger() {
 	ctx := context.Background()
 	locker, _, done := inMemory(redlock.WithLinger(time.Second))

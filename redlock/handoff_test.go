@@ -41,7 +41,7 @@ func TestHandoffSendsNoMessage(t *testing.T) {
 		token := k.Token()
 		w.unlock(k)
 		after(time.Millisecond)
-		next := w.take(w.peer("next"), "n") // the fence is the last token reserved for hand-offs
+		next := w.take(w.peer("next"), "n") // its token must follow the last one reserved for hand-offs
 		if next.Token() <= token {
 			w.Errorf("the next token is %d, want more than %d", next.Token(), token)
 		}

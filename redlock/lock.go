@@ -192,8 +192,9 @@ func ownerOf(ctx context.Context, name []string) *lease.Hold {
 }
 
 // TokenOf returns the fencing token of a lock, for code that gets only a context, such as the function of [Locker.Do].
-// The lock is the innermost one that owns ctx or, if a name is given, the innermost lock of that name. TokenOf returns
-// 0 if no such lock owns ctx, or if no name is given and the innermost owner is a Locks of several names.
+// The lock is the innermost one from whose context ctx is derived or, if a name is given, the innermost such lock of
+// that name. TokenOf returns 0 if there is no such lock, or if no name is given and the innermost one is a [Locks] of
+// several names.
 func TokenOf(ctx context.Context, name ...string) int64 {
 	if h := ownerOf(ctx, name); h != nil {
 		return h.Token()

@@ -207,7 +207,8 @@ func TestAbandonedReentryKeepsMinHold(t *testing.T) {
 	})
 }
 
-// A lock whose Locker is closed before the call returns is not acquired, so the name is not kept.
+// If the Locker is closed before Lock returns, the lock is not acquired, so its name does not stay locked for the
+// minimum hold.
 func TestLockEndedByCloseIsNotKept(t *testing.T) {
 	for _, when := range []string{"attempt", "acquired"} {
 		subtest(t, when, 5, func(w *cluster) {

@@ -366,8 +366,7 @@ func TestLateAcquireOfAbsentWriterLetsReadersIn(t *testing.T) {
 	})
 }
 
-// If the reader's lock of a context has ended, a writer's lock with this context is not an upgrade: the error is
-// ErrReleased.
+// Lock with the context of a reader's lock that has ended returns ErrReleased, not the error about upgrades.
 func TestEndedReaderDoesNotUpgrade(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		s := w.locker().RWLock("a")

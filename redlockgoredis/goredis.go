@@ -95,8 +95,8 @@ func Buckets(o *redis.ClusterOptions, n int, opts ...pool.Option) ([]*pool.Pool,
 	return pool.OpenBuckets([]string{name}, append(own, opts...)...)
 }
 
-// reach returns "redis" or "rediss", the beginning of the scheme of the URL, and the pool options for dialling, TLS and
-// the login.
+// reach returns the base of the URL's scheme, "redis" or "rediss", to which the caller may add "+cluster" and the like,
+// and the pool options for dialling, TLS and the login.
 func reach(o *redis.Options) (scheme string, own []pool.Option) {
 	scheme = "redis"
 	switch {

@@ -112,7 +112,8 @@ func TestSentinel(t *testing.T) {
 	locks(t, p, err)
 }
 
-// Locks can be acquired on the buckets of a cluster.
+// A Locker acquires locks on a Redis Cluster whose hash slots are divided into buckets, one for each independent set of
+// keys.
 func TestBuckets(t *testing.T) {
 	for _, secure := range []bool{false, true} {
 		t.Run(fmt.Sprint("TLS ", secure), func(t *testing.T) { onCluster(t, secure) })

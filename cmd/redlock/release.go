@@ -103,7 +103,7 @@ func forceRelease(con *console, c *client, name, lease string) error {
 	case w.ID == "":
 		err = fmt.Errorf("redlock release: no client holds %q", name)
 	case lease != "" && lease != w.ID:
-		err = fmt.Errorf("redlock release: %q is held by lease %s, not by %s of --lease", name, w.ID, lease)
+		err = fmt.Errorf("redlock release: %q is held by lease %s, but --lease is %s", name, w.ID, lease)
 	default:
 		err = con.confirm("release", "The holder, if it is alive, may write until it detects the loss. Release the lock?",
 			"nothing was released")

@@ -21,7 +21,7 @@ func TestReleaseInScripts(t *testing.T) {
 	f.start("release", "--force").ends(exitUsage, "give the name of one lock")
 	f.start("release", "--force", "--yes", "a").ends(exitDanger, `no client holds "a"`)
 	f.hold("a", "b")
-	f.start("release", "--force", "--yes", "--lease", "x:1:y", "a").ends(exitDanger, "of --lease")
+	f.start("release", "--force", "--yes", "--lease", "x:1:y", "a").ends(exitDanger, "but --lease is")
 	who := f.start("who", "--json", "a")
 	who.ends(0, "")
 	var seen struct{ Lease string }

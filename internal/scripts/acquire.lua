@@ -67,7 +67,7 @@ if lease then
   if kept and string.sub(kept, 2, 17) > string.sub(value or '', 2, 17) then value = kept end -- the larger version
 elseif mode == 'import' and not replaces then return {5, left, fence, now}
 elseif left ~= -2 and not replaces then
-  -- A lock has one field, with at most 1 KiB of value. The hash of another program may be large, and is not read.
+  -- A lock has one field of at most 1.5 KB. A hash with several fields is that of another program: do not read it.
   local held = call('HLEN', lock) == 1 and call('HSCAN', lock, 0)[2]
   if not held or #held[1] + #held[2] > 1500 then return redis.error_reply('WRONGTYPE the hash is not a lock') end
   if string.find(held[2], '^%d+~') then publish(held[1], '') end

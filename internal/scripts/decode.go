@@ -87,7 +87,7 @@ type Holding struct {
 	Some   []Share // up to a hundred unexpired shares, in the order of their expiry
 }
 
-// A Share is the share of one lease, a reader's or the writer's, of a readers-writer lock.
+// A Share is the part of a readers-writer lock that one lease holds: the lease of a reader or of the writer.
 type Share struct {
 	ID   string
 	Left time.Duration

@@ -95,7 +95,7 @@ const (
 	Writer             // the only holder of a readers-writer lock
 )
 
-// mark returns the text that marks r after the number in an id.
+// mark returns the suffix of the number in a lease id that shows the role.
 func (r Role) mark() string { return [...]string{"", "r", "w"}[r] }
 
 // Keys holds the key of one name in one role, for use in many calls. The scripts derive the other keys of the name from
@@ -129,7 +129,7 @@ func (p Prefix) Queue(name string) string { return p.of(name, "queue") }
 // Waiters returns the key of the sorted set of waiters for name, with the times until which they count.
 func (p Prefix) Waiters(name string) string { return p.of(name, "waiters") }
 
-// Reads returns the key of the readers' fence of name: the largest ballot of a reader that was accepted.
+// Reads returns the key of the readers' fence of name. The fence is the largest ballot accepted from a reader.
 func (p Prefix) Reads(name string) string { return p.of(name, "reads") }
 
 func (p Prefix) of(name, kind string) string { return p.Lock(name) + ":" + kind }

@@ -14,7 +14,7 @@ import (
 const (
 	WaiterCounts = 20 * time.Second // how long a waiter counts after its last acquire
 	ToldCounts   = time.Second      // maximum time for which a woken waiter counts
-	FenceKept    = 75 * time.Second // TTL of a fence; longer if the fence is ahead of the window
+	FenceKept    = 75 * time.Second // TTL of a fence; longer if the fence is more than 15 s ahead of the master's clock
 	MaxBallot    = 1<<53 - 1        // largest ballot: Lua's numbers are exact only up to 2^53
 )
 
@@ -43,7 +43,7 @@ func script(name, sha string, once bool) *frame.Script {
 
 // The scripts. They are read-only.
 var (
-	Acquire = script("acquire", "64a3eb817e2838b05615749f90eca0c68dcbac2e", true)
+	Acquire = script("acquire", "c6c1d535a3e7bb69d605bc2ee0c07145146392d2", true)
 	Extend  = script("extend", "e2718f5e49840ada8a243e32a5cc36fcd8532dbb", false)
 	Release = script("release", "f3cc8115a4e36f87775bf25ce6711b6ed222651e", false)
 	Inspect = script("inspect", "d7111f5124dae71b03685ab85828611eb5919028", false)

@@ -34,8 +34,9 @@ type Finding struct {
 	// "version", "rights", "writes", "memory", "persistence", "replicas", "loading", "failover", "sentinels",
 	// "databases".
 	About string
-	// What states the problem, Risk what it endangers, and Fix what to do, with commands in backquotes.
-	What, Risk, Fix string
+	What  string // the problem
+	Risk  string // what the problem endangers
+	Fix   string // what to do, with commands in backquotes
 }
 
 // A Right is a command that the user of a client needs on a master.

@@ -167,7 +167,7 @@ func (s *stopping) slotQuestions(tag string) []wire.Question {
 
 // errMoving is the reason why a master has no vote in a bucket whose slot is being moved: the locks in the slot migrate
 // one by one.
-var errMoving = errors.New("its hash slot is being migrated: lock keys leave it one by one")
+var errMoving = errors.New("its hash slot is being migrated to another node: the lock keys move there one by one")
 
 // leaving reports whether err means that the slot is being moved, or has moved. The locks in the slot may then be
 // lost, even if the same node owns the slot again afterwards.

@@ -113,7 +113,7 @@ func checkMasterName(name string) error {
 	case len(name) > maxMasterName:
 		return fmt.Errorf("its name has %d bytes, more than %d", len(name), maxMasterName)
 	case strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == ',' || r >= 0x7f }):
-		return fmt.Errorf("its name %q has a space, a comma, or a character outside of ASCII", name)
+		return fmt.Errorf("its name %q has a space, a comma, or a character that is not printable ASCII", name)
 	}
 	return nil
 }

@@ -26,7 +26,8 @@ func WithSentinelTLS(t *tls.Config) Option {
 func (m *Master) parseSentinel(path, hosts string, form urlForm) error {
 	m.service = strings.Trim(path, "/")
 	if m.service == "" || strings.ContainsAny(m.service, "/@ ") {
-		return errors.New("it does not name the master that the sentinels monitor; the form is " + form.text)
+		return errors.New("the path of the URL must be the name of the master that the sentinels monitor; " +
+			"the form is " + form.text)
 	}
 	return m.parseHosts(hosts, "26379")
 }

@@ -51,15 +51,15 @@ func TestURLsOfMastersBehindSentinel(t *testing.T) {
 		}
 	}
 	for url, says := range map[string]string{
-		"redis+sentinel://s1:26379":                        "does not name the master",
-		"redis+sentinel://s1:26379/a/b":                    "does not name the master",
+		"redis+sentinel://s1:26379":                        "must be the name of the master",
+		"redis+sentinel://s1:26379/a/b":                    "must be the name of the master",
 		"redis+sentinel:///job":                            "one of its hosts",
 		"redis+sentinel://s1,,s2/job":                      "one of its hosts",
 		"redis+sentinel://s1,s2:x/job":                     "one of its hosts",
 		"redis+sentinel://s1:1/job?allow=one":              "allow must be two-holders",
 		"redis+sentinel://s1:1/job?db=x":                   "database is not a number",
 		"redis+sentinel://s1:1/job?secret@x=1":             "xxxxx",
-		"redis+sentinel://u:12/word@s1:1":                  "does not name the master",
+		"redis+sentinel://u:12/word@s1:1":                  "must be the name of the master",
 		"redis+sentinel://s1:1/job?name=a%2Cb":             "a comma",
 		"unix+sentinel://s1:1/job":                         "redis+sentinel",
 		"redis://s1:1,s2:2":                                "one URL per master",

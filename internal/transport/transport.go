@@ -170,8 +170,8 @@ func (t *Transport) Settle(i int, moves uint64, prefix string) {
 	t.master(i).settled.Store(prefix, moves)
 }
 
-// Settled reports whether a quarantine of prefix on master i began when [Info.Moves] was at least moves. If moves is 0,
-// no quarantine is needed, and Settled returns true.
+// Settled reports whether master i has begun a quarantine under the key prefix since [Info.Moves] reached moves. If
+// moves is 0, no quarantine is needed, and Settled returns true.
 func (t *Transport) Settled(i int, moves uint64, prefix string) bool {
 	last, known := t.master(i).settled.Load(prefix)
 	//mutant:moves-of-prefix 3= true

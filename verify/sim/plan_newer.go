@@ -123,9 +123,9 @@ func (p *plan) freezes(r *rand.Rand) {
 	p.frozen = r.IntN(2) == 0
 }
 
-// paused chooses machines that stop together with both of their clocks, for up to several TTLs, and locks that are
-// used until they expire. Heartbeats are frequent, because a client does not notice a stop before its next
-// heartbeat.
+// paused chooses suspensions of machines, for up to several TTLs, during which the steady clock and the wall clock of
+// the machine stop, too. Locks are used until they expire. Heartbeats are frequent, because a client notices such a
+// suspension only at its next heartbeat.
 func (p *plan) paused(r *rand.Rand) {
 	p.weights[suspend] = 3
 	p.weights[cutOff] = pick(r, 0, 0, 1)

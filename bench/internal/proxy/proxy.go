@@ -89,9 +89,9 @@ const slowTick = 10 * time.Millisecond
 
 func (p *Proxy) slow() bool { return time.Duration(p.delay.Load()) >= Slow }
 
-// pump copies data to a goroutine that forwards each chunk when it is due. Since pump does not wait for that, the
-// delay of each chunk begins at its own arrival. Data of a slow master waits in the kernel's buffers until the next
-// tick.
+// pump copies data to a goroutine that forwards each chunk when it is due. pump does not wait for the forwarding, so
+// the delay of each chunk begins when that chunk arrives. From a slow master, pump reads only once per slowTick; until
+// then the data waits in the kernel's buffers.
 func (p *Proxy) pump(to, from net.Conn) {
 	chunks := make(chan chunk, 1<<16)
 	p.pumps.Go(func() {

@@ -72,7 +72,7 @@ func (p *Pipe) writeBatch(batch []request) (begun int, err error) {
 			frames = frames[:0]
 		}
 	}
-	if cap(frames) <= 2*flushAt { // drop a buffer that grew for a script's text: texts may be long and are rarely sent
+	if cap(frames) <= 2*flushAt { // do not keep a buffer that grew for the text of a script: texts are rarely sent
 		p.out.frames = frames[:0]
 	}
 	return begun, err

@@ -478,7 +478,8 @@ func TestIdentityChangesAreDetected(t *testing.T) {
 	}
 }
 
-// An observer reports the wrong clock of a master as the reason, as a client that acquires locks does.
+// If a master does not vote because its clock is wrong, an observer gives that reason, as a client that acquires locks
+// does.
 func TestObserverSeesAWrongClock(t *testing.T) {
 	for name, fact := range map[string]Fact{"no record": empty("a" + zeros), "in quarantine": quarantined(epoch, guard)} {
 		f := deployment(changed(fact, func(f *Fact) { f.Off = time.Minute }))

@@ -121,9 +121,9 @@ func (f *Deployment) seen(i int) (gather quorum.Set, ok bool) {
 	return 0, true
 }
 
-// Adopts returns the epoch of a later final configuration that has this client's masters, if it is in the records of a
-// majority of these masters, and otherwise 0. So a client whose masters are plain URLs follows the changes that other
-// clients make, and a client in a joint configuration learns that the change was cancelled.
+// Adopts returns the epoch of a later final configuration that has the same masters as this client, if a majority of
+// these masters has that epoch in their records. Otherwise it returns 0. A client whose masters are plain URLs follows
+// the changes of other clients in this way, and a client in a joint configuration learns that the change was cancelled.
 func (f *Deployment) Adopts() int64 {
 	c := f.Config
 	names := map[int64]quorum.Set{}

@@ -18,7 +18,7 @@ import (
 // epoch is a plausible time of masters, in microseconds.
 const epoch = int64(1_700_000_000_000_000)
 
-// at returns the instant with these readings of both clocks, in microseconds.
+// at returns an instant at which the steady clock and the wall clock both read us, in microseconds.
 func at(us int64) clock.Instant { return clock.At(us*1000, us*1000) }
 
 // property runs f with many seeds.

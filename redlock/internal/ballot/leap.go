@@ -9,10 +9,10 @@ import (
 	"github.com/redlock-go/redlock/internal/quorum"
 )
 
-// A leap is time that this machine has missed. It is accepted if the clocks of a majority of masters show a leap within
-// leapWindow, because each clock is read at another time, on a heartbeat. If more time has passed between two readings
-// of a clock, the window is that time. Leaps up to leapSlack plus a fiftieth of the time between two readings are
-// ignored, because a slow clock can explain them.
+// A leap is time that this machine has missed. It is accepted if the clocks of a majority of masters show a leap. These
+// clocks are read on heartbeats, so at different times: they must show the leap within leapWindow, or within the time
+// between two readings of a clock, if that is longer. Leaps up to leapSlack plus a fiftieth of the time between two
+// readings are ignored, because a slow clock can explain them.
 const (
 	leapWindow = 10 * time.Second
 	leapSlack  = 20 * time.Millisecond

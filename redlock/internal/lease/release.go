@@ -215,7 +215,7 @@ func (h *Hold) Unlock(ctx context.Context) error {
 }
 
 // unlockInner removes h from a lease that has other holds, and sends the new depth to the masters. The caller must
-// hold the lock of the lease; unlockInner releases it.
+// hold the mutex of the lease; unlockInner unlocks the mutex.
 func (h *Hold) unlockInner(ctx context.Context, left time.Duration) error {
 	l := h.lease
 	l.ownership.removeLocked(int(h.place))

@@ -124,8 +124,8 @@ func (m *Monitor) recordAnswer(i int, step scripts.AdmitStep, number uint64, adm
 	}
 }
 
-// decides reports whether a step makes a new decision whether the master may vote. The other steps keep the decision in
-// the record, which may be older than the move of the hash slot.
+// decides reports whether a step decides again whether the master may vote. The other steps keep the decision in the
+// record. If the hash slot of the keys has moved to another node since, that decision is out of date.
 func decides(step scripts.AdmitStep) bool {
 	return step == scripts.AdmitStart || step == scripts.AdmitReplace || step == scripts.AdmitNow
 }

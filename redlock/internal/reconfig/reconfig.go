@@ -64,7 +64,7 @@ func MayFollow(s Seen, epoch int64) error {
 	now := s.Config.Epoch
 	switch {
 	case epoch < now:
-		return fmt.Errorf("the masters have epoch %d already, later than %d", now, epoch)
+		return fmt.Errorf("the masters already have epoch %d, which is later than %d", now, epoch)
 	case epoch > now+1 && !s.late():
 		return fmt.Errorf("from epoch %d to %d, a step is missing: this client has missed a change, and cannot see "+
 			"epoch %d on a majority of its masters; if these masters are stopped for good, restart the client with the file",
@@ -82,10 +82,10 @@ func (s Seen) follows(want *quorum.Config) error {
 	case want.Epoch > now.Epoch+1: // this client is late
 		return nil
 	case now.Rule.Joint() && want.Rule.Old != now.Rule.Next && want.Rule.Old != now.Rule.Old:
-		return fmt.Errorf("epoch %d must have the next masters of epoch %d, or the old ones if the change was cancelled, "+
-			"but it names others", want.Epoch, now.Epoch)
+		return fmt.Errorf("the old masters of epoch %d must be the next masters of epoch %d, or its old masters if that "+
+			"change was cancelled", want.Epoch, now.Epoch)
 	case !now.Rule.Joint() && want.Rule.Old != now.Rule.Old:
-		return fmt.Errorf("epoch %d must have the masters of epoch %d as the old ones", want.Epoch, now.Epoch)
+		return fmt.Errorf("the old masters of epoch %d must be the masters of epoch %d", want.Epoch, now.Epoch)
 	}
 	return nil
 }

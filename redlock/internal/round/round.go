@@ -19,7 +19,7 @@ import (
 type Sender struct {
 	Pool  *transport.Transport
 	Clock *clock.Clock
-	// Doubt is called when a master has shown another admission record than that in the View.
+	// Doubt is called when a master shows an admission record that differs from the one in the View.
 	Doubt func(master int, shown string)
 	// Health records the votes on acquires.
 	Health *Health
