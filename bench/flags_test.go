@@ -37,7 +37,7 @@ func TestBadFlagsAreReportedWithoutPassword(t *testing.T) {
 		{"-masters a", "not of the form redis://host:port"},
 		{"-masters ,", "the list is empty"},
 		{"-masters a:1,b:1,a:1", "entry 3 is a duplicate"},
-		{"-masters http://:secret@a", "none of redis, rediss"},
+		{"-masters http://:secret@a", "not one of redis, rediss"},
 		{"-masters redis://:secret@a:%zz", "cannot be parsed as a URL"},
 		{"-masters :secret@a:1", "it has no scheme"},
 		{"-masters a:1 -scenario faults", "cannot be used with -masters"},
