@@ -318,21 +318,28 @@ func TestRollbackOnlyWhereGranted(t *testing.T) {
 	})
 }
 
+// lockerInMemory returns three masters and a Locker that is ready. Nothing records their messages, so there may be many
+// locks.
+func lockerInMemory(t *testing.T, opts ...pool.Option) (tester, *memory.Masters, *redlock.Locker) {
+	w := tester{t}
+	masters := memory.New(3)
+	t.Cleanup(masters.Close)
+	p, err := masters.Pool(append(opts, transport.WithClock(clock.Runtime()))...)
+	w.must(err)
+	t.Cleanup(func() { p.Close() })
+	l, err := redlock.New(p)
+	w.must(err)
+	t.Cleanup(func() { l.Close(context.Background()) })
+	w.must(l.WaitReady(t.Context()))
+	return w, masters, l
+}
+
 // H101, H121: Unlock waits no longer than the lock is valid, also when the masters answer, but take long to reach the
 // release in a full queue. Otherwise the keys expire first, and Unlock and Do return that the lock was lost, although
 // it was valid until it was unlocked.
 func TestUnlockInQueueEndsWithValidity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := tester{t}
-		masters := memory.New(3)
-		defer masters.Close()
-		p, err := masters.Pool(transport.WithClock(clock.Runtime()))
-		w.must(err)
-		defer p.Close()
-		l, err := redlock.New(p)
-		w.must(err)
-		defer l.Close(t.Context())
-		w.must(l.WaitReady(t.Context()))
+		_, masters, l := lockerInMemory(t)
 		const ttl = 2 * time.Second
 		var locked, wg sync.WaitGroup
 		locked.Add(100)
@@ -365,16 +372,7 @@ func TestUnlockInQueueEndsWithValidity(t *testing.T) {
 // names stayed locked for a TTL if the pool was closed next.
 func TestCloseReleasesMoreLocksThanAQueueHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := tester{t}
-		masters := memory.New(3)
-		defer masters.Close()
-		p, err := masters.Pool(pool.WithQueueLimit(1200), transport.WithClock(clock.Runtime()))
-		w.must(err)
-		defer p.Close()
-		l, err := redlock.New(p)
-		w.must(err)
-		defer l.Close(t.Context())
-		w.must(l.WaitReady(t.Context()))
+		w, masters, l := lockerInMemory(t, pool.WithQueueLimit(1200))
 		const n = 3000
 		for i := range n {
 			k, err := l.Lock(t.Context(), fmt.Sprint("n", i))
