@@ -75,15 +75,7 @@ func (s *stage) play(ctx context.Context) error {
 	for on, n := s.heldOn(ctx, name); on < n && ctx.Err() == nil; on, n = s.heldOn(ctx, name) {
 		pause(ctx, 10*time.Millisecond) // a majority has the lock; the others get it with the next extension at the latest
 	}
-	won, failed := make(chan *redlock.Lock, 1), make(chan error, 1)
-	go func() {
-		if lock, err := s.b.Lock(ctx, name); err != nil {
-			failed <- err
-		} else {
-			won <- lock
-		}
-	}()
-	s.say("program B waits for the lock")
+	won, failed := s.wait(ctx, name)
 
 	if err := errors.Join(s.deployment.kill(3), s.deployment.kill(4)); err != nil {
 		return err
@@ -125,4 +117,18 @@ func (s *stage) play(ctx context.Context) error {
 		}
 		return next.Unlock(ctx)
 	}
+}
+
+// wait makes program B wait for the lock. One of the channels receives the result.
+func (s *stage) wait(ctx context.Context, name string) (<-chan *redlock.Lock, <-chan error) {
+	won, failed := make(chan *redlock.Lock, 1), make(chan error, 1)
+	go func() {
+		if lock, err := s.b.Lock(ctx, name); err != nil {
+			failed <- err
+		} else {
+			won <- lock
+		}
+	}()
+	s.say("program B waits for the lock")
+	return won, failed
 }
