@@ -220,7 +220,7 @@ func acquire(
 	watch.Wait()
 	if cause != nil {
 		if err == nil {
-			_ = k.release(con, op, f.ttl) // release prints its errors
+			_ = k.release(con, op, f.ttl, f.ttl) // release prints its errors
 		}
 		return nil, cause
 	}
@@ -244,10 +244,11 @@ func (f *acquireFlags) status(err error) int {
 // releaseBound limits a release if the validity of the locks has already ended.
 const releaseBound = time.Second
 
-// release releases the locks. If no quorum confirms the release, release also prints the error.
-func (k *locks) release(con *console, op string, ttl time.Duration) error {
+// release releases the locks. It waits for the masters while the locks are valid, but at most for limit. If no quorum
+// confirms the release, release also prints the error.
+func (k *locks) release(con *console, op string, ttl, limit time.Duration) error {
 	bound := releaseBound
-	if left := k.Remaining(); left > 0 {
+	if left := min(k.Remaining(), limit); left > 0 {
 		bound = left
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), bound)

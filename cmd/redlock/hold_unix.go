@@ -157,7 +157,7 @@ func (h *holder) begin(l *redlock.Locker, names []string) (r heldReport, err err
 	return r, nil
 }
 
-func (h *holder) release() error { return h.locks.release(h.console, "redlock lock", h.flags.ttl) }
+func (h *holder) release() error { return h.locks.release(h.console, "redlock lock", h.flags.ttl, h.flags.ttl) }
 
 // listen opens the socket, and returns its path, which is the handle.
 func (h *holder) listen(token int64) (handle string, err error) {
@@ -224,19 +224,22 @@ func (h *holder) keep() {
 	}
 }
 
-// serve accepts connections, and sends those that request the release to requests.
+// serve accepts connections, and sends those that request the release to requests. A connection without a request does
+// not delay the others.
 func (h *holder) serve(requests chan<- net.Conn) {
 	for {
 		c, err := h.socket.Accept()
 		if err != nil {
 			return
 		}
-		_ = c.SetDeadline(time.Now().Add(unlockBound)) // cannot fail for a socket
-		if line, err := bufio.NewReader(c).ReadString('\n'); err != nil || line != unlockRequest {
-			c.Close()
-			continue
-		}
-		requests <- c
+		go func() {
+			_ = c.SetReadDeadline(time.Now().Add(unlockBound)) // cannot fail for a socket
+			if line, err := bufio.NewReader(c).ReadString('\n'); err != nil || line != unlockRequest {
+				c.Close()
+				return
+			}
+			requests <- c // until the process ends
+		}()
 	}
 }
 
@@ -244,12 +247,13 @@ func (h *holder) serve(requests chan<- net.Conn) {
 func (h *holder) answer(c net.Conn) {
 	defer c.Close()
 	r := unlockReport{}
-	switch err := h.release(); {
+	switch err := h.locks.release(h.console, "redlock lock", h.flags.ttl, releaseLimit); {
 	case errors.Is(err, redlock.ErrLost):
 		r = unlockReport{exitRunLost, err.Error()}
 	case err != nil:
 		r = unlockReport{exitRunNoQuorum, err.Error()}
 	}
+	_ = c.SetWriteDeadline(time.Now().Add(unlockBound))
 	_ = json.NewEncoder(c).Encode(r) // unlock may have given up
 }
 

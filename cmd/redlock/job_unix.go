@@ -48,15 +48,16 @@ func endAtBrokenPipes() { signal.Reset(syscall.SIGPIPE) }
 // supervisor_unix.go). Only the method end reaps the supervisor, so the process group ID is not reused earlier.
 type job struct {
 	supervisor *os.Process
-	group      int      // process group ID, which is the process ID of the supervisor
-	pipe       *os.File // for orders; when it is closed, the supervisor kills the command
-	orders     *gob.Encoder
-	reports    *gob.Decoder
+	group      int         // process group ID, which is the process ID of the supervisor
+	orders     chan order  // one order that is not written yet
+	pipe       *os.File    // for orders; when it is closed, the supervisor kills the command
+	written    chan bool   // closed when the goroutine that writes to pipe has ended
+	reports    chan report // closed when the supervisor has ended
 	terminal   *terminal
 	command    int           // process ID, once the command is started
 	done       chan int      // receives the exit status of the command
 	notice     func(error)   // prints an error
-	validity   clock.Instant // the last end of the validity that was sent to the supervisor
+	validity   clock.Instant // the last end of the validity that the supervisor gets
 	endOnce    sync.Once
 }
 
@@ -81,17 +82,51 @@ func newJob(notice func(error)) (*job, error) {
 		return nil, err
 	}
 	j := &job{
-		supervisor: p, group: p.Pid, pipe: in, orders: gob.NewEncoder(in), reports: gob.NewDecoder(reports),
-		terminal: openTerminal(), done: make(chan int, 1), notice: notice,
+		supervisor: p, group: p.Pid, orders: make(chan order, 1), pipe: in, written: make(chan bool),
+		reports: make(chan report), terminal: openTerminal(), done: make(chan int, 1), notice: notice,
 	}
 	go j.reap()
-	_ = reports.SetReadDeadline(time.Now().Add(tryBound)) // cannot fail: pipes have deadlines
-	if err := j.reports.Decode(&report{}); err != nil {
+	go j.write()
+	go j.read(reports)
+	if _, ready := <-j.reports; !ready {
 		j.end()
-		return nil, fmt.Errorf("the supervising process did not start: %w", err)
+		return nil, errors.New("the supervising process did not start")
 	}
-	_ = reports.SetReadDeadline(time.Time{})
 	return j, nil
+}
+
+// write writes the orders to the pipe. It waits as long as the supervisor does not read: a time limit could lose an
+// order, or the rest of one.
+func (j *job) write() {
+	defer close(j.written)
+	e := gob.NewEncoder(j.pipe)
+	for o := range j.orders {
+		if e.Encode(o) != nil {
+			return // the supervisor has ended
+		}
+	}
+}
+
+// send sends an order to the supervisor, in place of one that is not written yet. It does not block.
+func (j *job) send(o order) {
+	select {
+	case <-j.orders:
+	default:
+	}
+	j.orders <- o
+}
+
+// read sends the reports of the supervisor to j.reports.
+func (j *job) read(reports *os.File) {
+	defer reports.Close()
+	defer close(j.reports)
+	for d := gob.NewDecoder(reports); ; {
+		var r report
+		if d.Decode(&r) != nil {
+			return // the supervisor has ended
+		}
+		j.reports <- r
+	}
 }
 
 // startSupervisor starts the supervisor with two more open files. The files keep their descriptors, so that they do not
@@ -124,20 +159,28 @@ func (j *job) reap() {
 	}
 }
 
-// start starts the command in the group. env is added to the environment.
+// start starts the command in the group. env is added to the environment. until must have been called before: start
+// waits for the supervisor until the validity ends. If start fails, call end: the supervisor may still be about to act.
 func (j *job) start(path string, argv, env []string) error {
 	if isTerminal(0) && isTerminal(1) {
 		//mutant:lend-terminal drop
 		j.terminal.lend(j.group)
 	}
+	o := orderUntil(j.validity)
+	o.Start = &startOrder{path, argv, env}
+	j.send(o)
+	late := time.NewTimer(j.validity.Sub((*clock.Clock)(nil).Now()))
+	defer late.Stop()
 	var r report
-	err := j.orders.Encode(order{Start: &startOrder{path, argv, env}})
-	if err == nil {
-		err = j.reports.Decode(&r)
+	var answered bool
+	select {
+	case r, answered = <-j.reports:
+	case <-late.C:
+		return errors.New("the supervising process did not start the command while the lock was valid")
 	}
 	switch {
-	case err != nil:
-		return fmt.Errorf("the supervising process has ended: %w", err)
+	case !answered:
+		return errors.New("the supervising process has ended")
 	case r.Errno != 0:
 		return &os.PathError{Op: "exec", Path: path, Err: r.Errno}
 	}
@@ -149,12 +192,8 @@ func (j *job) start(path string, argv, env []string) error {
 // follow stops this process when the command is stopped, and sends the exit status of the command to j.done. If the
 // supervisor dies, follow sends the status of a killed command, and the method end then kills the command.
 func (j *job) follow() {
-	for {
-		var r report
-		switch err := j.reports.Decode(&r); {
-		case err != nil:
-			j.done <- exitSignal + int(syscall.SIGKILL)
-			return
+	for r := range j.reports {
+		switch {
 		case r.Done:
 			j.done <- r.Status
 			return
@@ -170,6 +209,7 @@ func (j *job) follow() {
 			j.suspend()
 		}
 	}
+	j.done <- exitSignal + int(syscall.SIGKILL)
 }
 
 // suspend stops this process when the command has been stopped, and continues the command when this process is
@@ -218,15 +258,16 @@ func (j *job) kill() {
 }
 
 // until sends the end of the validity, now+left, to the supervisor, unless this end is at most a millisecond later than
-// the end that was sent before.
+// the last one. Before the command runs, it only keeps the end: the supervisor gets it together with the command.
 func (j *job) until(now clock.Instant, left time.Duration) {
 	end := now.Add(left)
 	if j.validity != (clock.Instant{}) && end.Sub(j.validity) <= time.Millisecond {
 		return
 	}
 	j.validity = end
-	_ = j.pipe.SetWriteDeadline(time.Now().Add(look)) // if the order is lost, the supervisor uses the previous end
-	_ = j.orders.Encode(orderUntil(end))
+	if j.command != 0 {
+		j.send(orderUntil(end))
+	}
 }
 
 // end kills the remaining processes of the command, waits up to a second until they have ended, and takes the terminal
@@ -235,7 +276,9 @@ func (j *job) end() {
 	j.endOnce.Do(func() {
 		j.kill()
 		_, _ = j.supervisor.Wait() // its status does not matter
+		close(j.orders)
 		j.pipe.Close()
+		<-j.written
 		j.terminal.takeBack(j.group)
 		left := survivors()
 		for end := time.Now().Add(time.Second); len(left) > 0 && time.Now().Before(end); left = survivors() {

@@ -137,10 +137,12 @@ type unlockReport struct {
 	Error  string
 }
 
-// The message with which "redlock unlock" requests the release, and the time limit for the messages of both sides.
+// The message with which "redlock unlock" requests the release, the time limit for the messages of both sides, and the
+// time limit of the release itself, which is shorter, so that "redlock unlock" gets the result.
 const (
 	unlockRequest = "unlock\n"
 	unlockBound   = 15 * time.Second
+	releaseLimit  = 10 * time.Second
 )
 
 // handlePrefix is the prefix of the file names of the sockets.

@@ -192,3 +192,30 @@ func TestLockKeepsNoFilesOfScript(t *testing.T) {
 	f.start("unlock", "--quiet", handle).ends(0, "")
 	f.free("a")
 }
+
+// H166: a connection without a request does not delay unlock.
+func TestUnlockBesideIdleConnection(t *testing.T) {
+	t.Parallel()
+	f := newVotingDeployment(t)
+	handle := f.lock("a")
+	c, err := net.Dial("unix", handle)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	f.start("unlock", handle).ends(0, "")
+}
+
+// H166: if a majority of the masters hangs, unlock reports the result of the release, although the lock is valid for
+// longer than unlock waits.
+func TestUnlockWhileMastersHang(t *testing.T) {
+	t.Parallel()
+	f := newVotingDeployment(t)
+	handle := f.lock("--ttl", "29s", "a")
+	for _, s := range f.servers[:2] {
+		if err := s.Pause(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.start("unlock", handle).ends(exitRunNoQuorum, "1 of 3")
+}

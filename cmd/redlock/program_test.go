@@ -22,6 +22,12 @@ import (
 var builtIn string // directory of the program that was built for the tests
 
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == superviseCommand {
+		supervise(os.Args[2:])
+	}
+	if name := os.Getenv(jobVariable); name != "" {
+		os.Exit(runJob(name))
+	}
 	flag.Parse()
 	_ = flag.Set("test.parallel", "8") // the tests mostly wait for processes
 	code := m.Run()

@@ -217,6 +217,7 @@ func (r *runner) underLock(l *redlock.Locker, path string, argv []string) error 
 		return &exit{exitRunLost, errors.New("redlock run: the command was not started, because the lock was lost")}
 	}
 	if err := job.start(path, argv, lock.env()); err != nil {
+		job.end()
 		_ = r.giveBack(lock) // giveBack prints its errors
 		return &exit{cannotRun(err), fmt.Errorf("redlock run: %w", err)}
 	}
@@ -304,5 +305,5 @@ func (r *runner) giveBack(lock *locks) error {
 	if r.lost != nil {
 		con.stderr = io.Discard
 	}
-	return lock.release(&con, "redlock run", r.flags.ttl)
+	return lock.release(&con, "redlock run", r.flags.ttl, r.flags.ttl)
 }

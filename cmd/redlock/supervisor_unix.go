@@ -23,7 +23,8 @@ import (
 // "redlock run" has died. It drops all signals that can be caught, because signals to the group are for the command.
 const superviseCommand = "__supervise"
 
-// An order is sent to the supervisor. Start is set in only one order.
+// An order is sent to the supervisor. Each order has an end of the validity, so the command never runs without an end.
+// Only the first order has Start.
 type order struct {
 	Start      *startOrder
 	Boot, Wall int64 // end of the validity on the boot clock and on the wall clock
@@ -106,7 +107,7 @@ func (s *supervisor) serve() {
 		}
 	}()
 	var now *clock.Clock
-	var end clock.Instant // zero before the first order with an end
+	var end clock.Instant // zero before the first order
 	timer := time.NewTimer(time.Hour)
 	for {
 		select {
@@ -114,10 +115,10 @@ func (s *supervisor) serve() {
 			if !open {
 				killAll()
 			}
-			if o.Start != nil {
+			//mutant:supervisor-validity = now.Now().Add(time.Hour)
+			end = now.Now().Add(o.left(now.Now()))
+			if o.Start != nil && end.Sub(now.Now()) > 0 {
 				go s.command(o.Start)
-			} else {
-				end = now.Now().Add(o.left(now.Now()))
 			}
 		case <-timer.C:
 		}

@@ -346,6 +346,8 @@ var List = []Mutant{
 		Suite: "cmd/redlock", Tests: "RunEndsCommandsInOtherGroups"},
 	{Name: "lend-terminal", Wrong: "H109: a command that needs the terminal does not get it",
 		Suite: "cmd/redlock", Tests: "CommandsThatUseTheTerminal"},
+	{Name: "supervisor-validity", Wrong: "H166: the supervisor does not know when the validity of the lock ends",
+		Suite: "cmd/redlock", Tests: "OrdersReachTheSupervisor"},
 	{Name: "broken-pipes", Wrong: "H108: redlock run and its command end when the reader of the log ends",
 		Suite: "cmd/redlock", Tests: "RunWithoutReaderOfItsLog"},
 	{Name: "late-clients", Wrong: "redlock set --raise ends the locks of clients that do not use the new file yet",
