@@ -2,7 +2,10 @@
 
 package main
 
-import "syscall"
+import (
+	"syscall"
+	"time"
+)
 
 // Only Linux keeps track of descendants whose parents have died, and lists them. On other systems, a process that has
 // left the group of the command cannot be found, except the command itself.
@@ -20,8 +23,6 @@ func signalCommand(s syscall.Signal, pid, group int) {
 	}
 }
 
-func killDescendants() {}
+func killDescendants(int, time.Duration) []string { return nil }
 
 func reapOrphans(int) {}
-
-func survivors() []int { return nil }

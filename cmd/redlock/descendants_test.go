@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // wrappers contains programs that run their arguments as a command, most of them in a separate process group or
@@ -109,6 +110,162 @@ func TestRunWithoutReaderOfItsLog(t *testing.T) {
 	var exit *exec.ExitError
 	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() < 0 {
 		t.Errorf("redlock ended with %v, want an exit status other than 0", err)
+	}
+}
+
+// chains contains shell scripts that start themselves again and again. Each process ends at once, often before a list
+// of all processes is complete. A chain ends when $0 no longer exists.
+var chains = map[string]string{
+	"one session":   `f() { [ -e "$0" ] && f & }; trap "" TERM; f`,
+	"many sessions": `[ -e "$0" ] && setsid sh "$0" &`,
+}
+
+// A lifeline is a named pipe that the processes of a chain keep open.
+type lifeline struct {
+	path string
+	fd   int
+}
+
+func newLifeline(t *testing.T) *lifeline {
+	t.Helper()
+	l := &lifeline{path: filepath.Join(t.TempDir(), "lifeline")}
+	err := syscall.Mkfifo(l.path, 0o600)
+	if err == nil {
+		l.fd, err = syscall.Open(l.path, syscall.O_RDONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Close(l.fd) })
+	return l
+}
+
+// held reports whether a process has the pipe open.
+func (l *lifeline) held() bool {
+	n, err := syscall.Read(l.fd, make([]byte, 1))
+	return n > 0 || err != nil
+}
+
+// H173: no descendant outlives redlock run, even if descendants start others and end faster than they can be listed,
+// whatever ends the command.
+func TestNoDescendantOutlivesRun(t *testing.T) {
+	t.Parallel()
+	f := newVotingDeployment(t)
+	for chain, script := range chains {
+		for end, run := range map[string]func(p *process, name string){
+			"loss": func(p *process, name string) {
+				for i := range f.urls {
+					adminOf(p.t, f.servers[i], "DEL", "redlock:{"+name+"}")
+				}
+				p.ends(exitRunLost, "ended")
+			},
+			"end": func(p *process, _ string) {
+				p.stdin.Close()
+				p.ends(0, "")
+			},
+			"kill of the supervisor": func(p *process, _ string) {
+				for _, pid := range childrenOf(p.cmd.Process.Pid) {
+					_ = syscall.Kill(pid, syscall.SIGKILL)
+				}
+				p.ends(exitSignal+9, "")
+			},
+			"kill of redlock": func(p *process, _ string) {
+				p.signal(syscall.SIGKILL)
+				_ = p.cmd.Wait()
+			},
+		} {
+			t.Run(chain+", "+end, func(t *testing.T) {
+				t.Parallel()
+				l := newLifeline(t)
+				path := filepath.Join(t.TempDir(), "chain")
+				if err := os.WriteFile(path, []byte(script), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				name := chain + end
+				own := &votingDeployment{&deployment{t, f.servers, f.urls}, f.program, f.config}
+				p := own.start("run", "--ttl", "3s", name, "--", "sh", "-c",
+					`exec 3>"$1"; setsid sh "$0"; echo ready; read x; exit 0`, path, l.path)
+				p.hear("ready")
+				run(p, name)
+				if end == "kill of redlock" {
+					if !eventuallyTrue(func() bool { return !l.held() }) {
+						t.Error("a descendant outlives the supervisor")
+					}
+				} else if l.held() {
+					t.Errorf("a descendant outlives redlock; output:\n%s", p.said())
+				}
+			})
+		}
+	}
+}
+
+// childrenOf returns the process IDs of the children of a process.
+func childrenOf(parent int) (pids []int) {
+	for _, p := range processes() {
+		if p.parent == parent {
+			pids = append(pids, p.pid)
+		}
+	}
+	return pids
+}
+
+// H173: if a process of the command cannot be killed, redlock run does not release the lock, and names the process.
+func TestRunNamesSurvivors(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("only root can start a process that another user cannot kill")
+	}
+	setpriv, err := exec.LookPath("setpriv")
+	if err != nil {
+		t.Skip(err)
+	}
+	f := newVotingDeployment(t)
+	dir, err := os.MkdirTemp("", "redlock-setuid-") // reachable by the other user, unlike that of t.TempDir
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	for name, from := range map[string]string{"redlock": f.program, "masters.json": f.config, "root": setpriv} {
+		text, err := os.ReadFile(from)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), text, 0o755)
+		}
+		if err == nil && name == "root" {
+			err = os.Chmod(filepath.Join(dir, name), 0o755|os.ModeSetuid)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	f.program, f.config = filepath.Join(dir, "redlock"), filepath.Join(dir, "masters.json")
+	cmd := f.ask("run", "--ttl", "29s", "a", "--", "sh", "-c",
+		`"$0" --reuid=0 true || exit 9
+		"$0" --reuid=0 sleep 600 & echo "pid $!"
+		until grep -q sleep "/proc/$!/comm"; do :; done`, filepath.Join(dir, "root"))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	cmd.WaitDelay = time.Second // the survivor keeps the output open
+	out, _ := cmd.CombinedOutput()
+	if cmd.ProcessState.ExitCode() == 9 {
+		t.Skip("the directory for temporary files ignores setuid")
+	}
+	found := pidLine.FindSubmatch(out)
+	if found == nil {
+		t.Fatalf("the output is %q, want a process ID", out)
+	}
+	pid, _ := strconv.Atoi(string(found[1]))
+	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	last, want := lines[len(lines)-1], fmt.Sprintf(`cannot be killed: %d "sleep"; the lock of ["a"] was not released`, pid)
+	if cmd.ProcessState.ExitCode() != exitRunLeft || !strings.Contains(last, want) {
+		t.Errorf("redlock ended with status %d and %q, want %d and %q", cmd.ProcessState.ExitCode(), last, exitRunLeft, want)
+	}
+	for i := range f.urls {
+		if n := f.do(i, "EXISTS", "redlock:{a}"); n != int64(1) {
+			t.Errorf("master %d does not have the lock of the process that is still running", i)
+		}
 	}
 }
 

@@ -157,7 +157,9 @@ func (h *holder) begin(l *redlock.Locker, names []string) (r heldReport, err err
 	return r, nil
 }
 
-func (h *holder) release() error { return h.locks.release(h.console, "redlock lock", h.flags.ttl, h.flags.ttl) }
+func (h *holder) release() error {
+	return h.locks.release(h.console, "redlock lock", h.flags.ttl, h.flags.ttl)
+}
 
 // listen opens the socket, and returns its path, which is the handle.
 func (h *holder) listen(token int64) (handle string, err error) {

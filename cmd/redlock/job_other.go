@@ -72,7 +72,7 @@ func (j *job) kill() {
 
 func (j *job) until(clock.Instant, time.Duration) {}
 
-func (j *job) end() {}
+func (j *job) end() []string { return nil }
 
 func stdinIsTerminal() bool {
 	info, err := os.Stdin.Stat()

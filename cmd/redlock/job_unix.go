@@ -5,7 +5,6 @@ package main
 import (
 	"encoding/gob"
 	"errors"
-	"fmt"
 	"os"
 	"os/signal"
 	"strconv"
@@ -59,6 +58,7 @@ type job struct {
 	notice     func(error)   // prints an error
 	validity   clock.Instant // the last end of the validity that the supervisor gets
 	endOnce    sync.Once
+	left       []string // what end returns
 }
 
 // newJob starts the supervisor, and waits until it is ready. notice reports later events to the user.
@@ -251,10 +251,10 @@ func (j *job) terminate() {
 	j.signal(syscall.SIGCONT)
 }
 
-// kill kills the group, including the supervisor, and all descendants.
+// kill kills the group, including the supervisor, and the descendants that it finds. end kills the others.
 func (j *job) kill() {
 	_ = syscall.Kill(-j.group, syscall.SIGKILL) // fails only if the group does not exist
-	killDescendants()
+	_ = killDescendants(j.supervisor.Pid, 0)
 }
 
 // until sends the end of the validity, now+left, to the supervisor, unless this end is at most a millisecond later than
@@ -270,9 +270,13 @@ func (j *job) until(now clock.Instant, left time.Duration) {
 	}
 }
 
-// end kills the remaining processes of the command, waits up to a second until they have ended, and takes the terminal
-// back.
-func (j *job) end() {
+// killBound limits the time for which the descendants are killed. Many or large processes take seconds to end.
+const killBound = 10 * time.Second
+
+// end kills the remaining processes of the command, waits until all have ended, for at most killBound, and takes the
+// terminal back. It returns texts that name the processes that have not ended, because they belong to another user, or
+// wait for a device, or start others faster than they can be killed.
+func (j *job) end() (left []string) {
 	j.endOnce.Do(func() {
 		j.kill()
 		_, _ = j.supervisor.Wait() // its status does not matter
@@ -280,12 +284,7 @@ func (j *job) end() {
 		j.pipe.Close()
 		<-j.written
 		j.terminal.takeBack(j.group)
-		left := survivors()
-		for end := time.Now().Add(time.Second); len(left) > 0 && time.Now().Before(end); left = survivors() {
-			time.Sleep(5 * time.Millisecond)
-		}
-		if len(left) > 0 {
-			j.notice(fmt.Errorf("redlock run: processes of the command cannot be killed: %d", left))
-		}
+		j.left = killDescendants(0, killBound)
 	})
+	return j.left
 }

@@ -157,6 +157,11 @@ func (c *client) close() {
 	_ = c.shut(ctx) // undelivered releases expire with their TTLs
 }
 
+// abandon makes close leave held locks on the masters, until their TTLs have passed.
+func (c *client) abandon() {
+	c.shut = func(context.Context) error { return nil }
+}
+
 // within returns a context that limits one operation to c.timeout. Call within again after a question to the user,
 // because the answer may take longer.
 func (c *client) within() (context.Context, context.CancelFunc) {

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,6 +21,7 @@ import (
 const (
 	exitRunUsage    = 64  // EX_USAGE
 	exitRunNoQuorum = 69  // EX_UNAVAILABLE
+	exitRunLeft     = 71  // EX_OSERR
 	exitRunHeld     = 75  // EX_TEMPFAIL
 	exitRunLost     = 76  // EX_PROTOCOL is the closest match
 	exitCannotRun   = 126 // as in shells
@@ -47,8 +49,8 @@ WINCH. If standard input and output are a terminal, the group gets the foregroun
 the command once; redlock stops and continues with the command. A command that is stopped for longer than the
 validity of the lock is killed. In a pipe, as before "| tee", the command gets the foreground when it first reads
 the terminal; until then, Ctrl-Z stops only redlock. If redlock is in the background, and the command is stopped
-because it uses the terminal, redlock reports this, and stops too. Processes that the command has left running in
-its group are killed before the lock is released.
+because it uses the terminal, redlock reports this, and stops too. Processes that the command has left running are
+killed before the lock is released.
 
 With --max-hold, the command is ended early enough to have ended within this time, as if the lock could not be kept.
 
@@ -58,15 +60,19 @@ If the lock cannot be kept, the group gets TERM when the remaining validity of t
 the validity ends. If a majority of the masters has lost the lock, or a client has released the lock by force, the
 group gets TERM immediately, and KILL after --grace. A second process of redlock, the supervisor, leads the group.
 It kills the group if redlock has ended for any reason (also by kill -9), or has been stopped until the validity has
-expired. On Linux, descendants that have left the group (setsid) are killed too; on other systems they are not. If
-redlock and the supervisor are killed at the same time, only Linux kills the command, and not its children. Windows
-has no process groups, and redlock uses no supervisor there: if the lock is lost, the command is killed, but not its
-children; if redlock is killed, the command continues.
+expired. On Linux, all descendants are killed, also those that have left the group (setsid), and redlock ends only
+when none is left. If some cannot be killed within 10 seconds, because they belong to another user (sudo) or wait
+for a device, redlock does not release the lock, names them in its last line, and ends with the status 71. Other
+systems cannot list descendants: those that have left the group continue. If redlock and the supervisor are killed
+at the same time, only Linux kills the command, and not its children. Windows has no process groups, and redlock
+uses no supervisor there: if the lock is lost, the command is killed, but not its children; if redlock is killed,
+the command continues.
 
 Exit status: that of the command, or 128 plus the signal number if a signal has ended the command. redlock itself
 returns:
    64  usage error; nothing was sent
    69  too few masters can vote, or the votes are split between clients
+   71  processes of the command still run, and cannot be killed; the last line names them
    75  another client holds the lock (EX_TEMPFAIL); --conflict-exit-code sets another status
    76  the lock was lost, could not be kept, or reached its --max-hold, before the command had ended
   126  the command cannot be run
@@ -115,7 +121,7 @@ func runCommand(a *app) *cobra.Command {
 			if f.quiet {
 				a.stderr = io.Discard
 			}
-			return (&runner{console: a.console, flags: f, names: names, signals: signals}).underLock(l.Locker, path, command)
+			return (&runner{console: a.console, flags: f, names: names, signals: signals}).underLock(l, path, command)
 		},
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			if len(args) == 0 {
@@ -198,7 +204,7 @@ type runner struct {
 
 // underLock acquires the lock, runs the command, and releases the lock. Its error is nil if the command has succeeded,
 // and otherwise an *exit.
-func (r *runner) underLock(l *redlock.Locker, path string, argv []string) error {
+func (r *runner) underLock(l *client, path string, argv []string) error {
 	job, err := newJob(func(err error) {
 		r.complain(err)
 		r.flush() // this process may be about to stop itself
@@ -206,8 +212,8 @@ func (r *runner) underLock(l *redlock.Locker, path string, argv []string) error 
 	if err != nil {
 		return &exit{exitCannotRun, fmt.Errorf("redlock run: %w", err)}
 	}
-	defer job.end()
-	lock, err := acquire(&r.console, l, &r.flags.acquireFlags, "redlock run", r.names, r.signals, nil)
+	defer job.end() // no process is left on the other paths
+	lock, err := acquire(&r.console, l.Locker, &r.flags.acquireFlags, "redlock run", r.names, r.signals, nil)
 	if err != nil {
 		return err
 	}
@@ -216,13 +222,20 @@ func (r *runner) underLock(l *redlock.Locker, path string, argv []string) error 
 		_ = r.giveBack(lock) // giveBack prints its errors
 		return &exit{exitRunLost, errors.New("redlock run: the command was not started, because the lock was lost")}
 	}
-	if err := job.start(path, argv, lock.env()); err != nil {
-		job.end()
-		_ = r.giveBack(lock) // giveBack prints its errors
-		return &exit{cannotRun(err), fmt.Errorf("redlock run: %w", err)}
+	failed := job.start(path, argv, lock.env())
+	var status int
+	if failed == nil {
+		status = r.hold(lock, job)
 	}
-	status := r.hold(lock, job)
-	job.end() // processes that the command left running must not outlive the lock
+	if left := job.end(); len(left) > 0 { // processes that the command left running must not outlive the lock
+		l.abandon()
+		return &exit{exitRunLeft, fmt.Errorf("redlock run: these processes of the command still run, and cannot be "+
+			"killed: %s; the lock of %q was not released, and ends within %v", strings.Join(left, ", "), r.names, r.flags.ttl)}
+	}
+	if failed != nil {
+		_ = r.giveBack(lock) // giveBack prints its errors
+		return &exit{cannotRun(failed), fmt.Errorf("redlock run: %w", failed)}
+	}
 	if err := r.giveBack(lock); r.lost == nil && errors.Is(err, redlock.ErrLost) {
 		r.lost = err
 		r.complain(err)

@@ -348,6 +348,8 @@ var List = []Mutant{
 		Suite: "cmd/redlock", Tests: "CommandsThatUseTheTerminal"},
 	{Name: "supervisor-validity", Wrong: "H166: the supervisor does not know when the validity of the lock ends",
 		Suite: "cmd/redlock", Tests: "OrdersReachTheSupervisor"},
+	{Name: "last-descendant", Wrong: "H173: redlock run does not wait until the last descendant of the command has ended",
+		Suite: "cmd/redlock", Tests: "NoDescendantOutlivesRun"},
 	{Name: "broken-pipes", Wrong: "H108: redlock run and its command end when the reader of the log ends",
 		Suite: "cmd/redlock", Tests: "RunWithoutReaderOfItsLog"},
 	{Name: "late-clients", Wrong: "redlock set --raise ends the locks of clients that do not use the new file yet",
