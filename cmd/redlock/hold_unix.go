@@ -68,8 +68,8 @@ func startHolder(con *console) error {
 	case r.Status != exitDone || r.Handle == "":
 		return &exit{r.Status, errors.New(r.Error)}
 	}
-	if err := con.write(&r, r.Handle+"\n"); err != nil {
-		return failed(err) // the standard input of the holder ends when this process exits
+	if con.write(&r, r.Handle+"\n") != nil {
+		return leave(exitRunNoOutput) // the standard input of the holder ends when this process exits
 	}
 	if _, err := accept.Write([]byte{'\n'}); err != nil {
 		return failed(errors.New("the process in the background has ended"))

@@ -32,8 +32,8 @@ The lock is held until the first of these events:
   - the end of the process of --while, for example of "$$", the shell of a script
   - the end of --max-hold: by default one hour, or no limit with --while
   - the loss of the lock: no majority of the masters has extended it within the TTL
-  - the end of the background process: on TERM, INT, HUP or QUIT the process releases the lock; if the process is
-    killed or stopped, the lock ends with its TTL
+  - the end of the background process: on TERM, INT, HUP or QUIT the process releases the lock; if
+    the process is killed or stopped, the lock ends with its TTL
 
 The script learns of a loss only from the exit status of "redlock unlock". So send the token with each write, to a
 resource that refuses tokens smaller than the largest it has seen. If there is one name, the token is the part of
@@ -51,10 +51,10 @@ that holds the lock.
 Exit status:
    0  released
   64  usage error
-  69  too few masters have confirmed the release, so the name stays locked for at most the TTL; or the background
-      process does not answer
-  76  the lock had already ended: it was lost, unlocked, or at its --max-hold; or the process of --while, or the
-      background process, had ended`
+  69  too few masters have confirmed the release, so the name stays locked for at most the TTL; or
+      the background process does not answer
+  76  the lock had already ended: it was lost, unlocked, or at its --max-hold; or the process of
+      --while, or the background process, had ended`
 
 // lockFlags holds the flags of "redlock lock".
 type lockFlags struct {

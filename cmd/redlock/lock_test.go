@@ -162,8 +162,8 @@ func TestCallerEndsBeforeHandle(t *testing.T) {
 	}
 	read.Close()
 	cmd.Stdout = write
-	if err := cmd.Run(); cmd.ProcessState.ExitCode() != exitCannotRun {
-		t.Errorf("without a reader of the handle, the command ended with %v, want status 126", err)
+	if err := cmd.Run(); cmd.ProcessState.ExitCode() != exitRunNoOutput {
+		t.Errorf("without a reader of the handle, the command ended with %v, want status 74", err)
 	}
 	write.Close()
 	f.free("b")

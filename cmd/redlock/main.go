@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,6 +18,7 @@ const (
 	exitDanger   = 1
 	exitNoQuorum = 2
 	exitUsage    = 3
+	exitNoOutput = 4
 )
 
 func main() {
@@ -33,7 +35,7 @@ func main() {
 
 // run executes the command line args, writes to stdout and stderr, and returns the exit status.
 func run(args []string, stdout, stderr io.Writer) int {
-	return execute(&app{console: console{stdout: stdout, stderr: stderr}}, args)
+	return execute(&app{console: console{stdout: &output{to: stdout}, stderr: stderr}}, args)
 }
 
 // execute executes the command line args with the outputs of a, and returns the exit status.
@@ -42,18 +44,40 @@ func execute(a *app, args []string) int {
 	root := rootCommand(a)
 	root.SetArgs(longFlags(root, args))
 	cmd, err := root.ExecuteC()
-	var e *exit
-	switch {
+	code := exitDone
+	switch e := (*exit)(nil); {
 	case err == nil:
-		return exitDone
 	case errors.As(err, &e):
 		if e.err != nil {
 			a.complain(e.err)
 		}
-		return e.code
+		code = e.code
+	default:
+		a.complain(fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())) // cobra rejected an argument or a flag
+		code = usageStatus(cmd)
 	}
-	a.complain(fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())) // cobra rejected an argument or a flag
-	return usageStatus(cmd)
+	if o, ok := a.stdout.(*output); ok && o.err != nil {
+		a.complain(fmt.Errorf("%s: the output is incomplete: %w", cmd.CommandPath(), o.err))
+		if code = exitNoOutput; ofLocks(cmd) {
+			code = exitRunNoOutput
+		}
+	}
+	return code
+}
+
+// An output is the standard output. It keeps the error of the first write that has failed.
+type output struct {
+	to  io.Writer
+	err error
+}
+
+// Write implements io.Writer.
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.to.Write(p)
+	if o.err == nil {
+		o.err = err
+	}
+	return n, err
 }
 
 // An app holds the outputs and the flags that all commands use.
@@ -93,11 +117,15 @@ func leave(code int) error {
 func wrongCall(cmd *cobra.Command, err error) error { return &exit{usageStatus(cmd), err} }
 
 func usageStatus(cmd *cobra.Command) int {
-	switch cmd.Name() {
-	case "run", "lock", "unlock":
+	if ofLocks(cmd) {
 		return exitRunUsage
 	}
 	return exitUsage
+}
+
+// ofLocks reports whether cmd is one of the commands that have their own exit statuses.
+func ofLocks(cmd *cobra.Command) bool {
+	return slices.Contains([]string{"run", "lock", "unlock"}, cmd.Name())
 }
 
 const rootLong = `Inspects and administers the masters of a deployment of locks, and runs commands under a lock.
@@ -115,8 +143,9 @@ If names are sharded, a slash separates the masters of two shards: URL URL URL /
 
 The file of --config is JSON. It may be the configuration file of the clients (see "redlock set"), with more fields.
 While "run" and "lock" are running, they apply changes of the masters in the file:
-  {"masters": ["redis://a", "redis://b", "redis://c"], "prefix": "redlock", "user": "lock", "password": "...",
-   "ca": "ca.pem", "cert": "client.pem", "key": "client.key", "guard": "30s", "durable": ["all"]}
+  {"masters": ["redis://a", "redis://b", "redis://c"], "prefix": "redlock",
+   "user": "lock", "password": "...", "ca": "ca.pem", "cert": "client.pem", "key": "client.key",
+   "guard": "30s", "durable": ["all"]}
 For a password that expires, replace "password" with a file that is read, or a command that is run, for each
 connection:
   "passwordFile": "/run/secrets/redis-lock"
@@ -130,9 +159,12 @@ Flags may be written with one dash or two.
 
 Exit status (of all commands except run, lock and unlock, see "redlock run --help"):
   0  success; no problem found
-  1  check has found something that endangers locks; or the operation failed, perhaps only on some masters
-  2  fewer masters vote than a quorum, in the deployment or in a shard: no lock can be acquired there
-  3  usage error; nothing was sent`
+  1  check has found something that endangers locks; or the operation failed, perhaps only on some
+     masters
+  2  fewer masters vote than a quorum, in the deployment or in a shard: no lock can be acquired
+     there
+  3  usage error; nothing was sent
+  4  the output could not be written completely`
 
 // rootCommand returns the tree of commands.
 func rootCommand(a *app) *cobra.Command {
@@ -142,7 +174,14 @@ func rootCommand(a *app) *cobra.Command {
 		Long:          rootLong,
 		SilenceErrors: true,
 		SilenceUsage:  true,
+		Version:       versionText(),
 		Args:          cobra.NoArgs,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if d, err := cmd.Flags().GetDuration("timeout"); err == nil && d <= 0 {
+				return wrongCall(cmd, fmt.Errorf("--timeout %v: must be greater than 0", d))
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cmd.SetOut(a.stderr)
 			return errors.Join(cmd.Help(), &exit{code: exitUsage})
@@ -161,10 +200,73 @@ func rootCommand(a *app) *cobra.Command {
 		root.AddCommand(command(a))
 	}
 	completeFiles(root)
+	root.SetVersionTemplate("{{.Version}}")
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
+	refuseUnknownTopics(root)
 	addExamples(root)
+	wrapped := fmt.Sprintf(".FlagUsagesWrapped %d ", columns)
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", wrapped))
+	fillTexts(root)
 	return root
+}
+
+// refuseUnknownTopics makes "redlock help" with an unknown command, and "redlock completion" without a shell, usage
+// errors.
+func refuseUnknownTopics(root *cobra.Command) {
+	for _, c := range root.Commands() {
+		switch c.Name() {
+		case "completion":
+			c.RunE = func(cmd *cobra.Command, _ []string) error {
+				return wrongCall(cmd, errors.New("redlock completion: name the shell: bash, zsh, fish or powershell"))
+			}
+		case "help":
+			help := c.Run
+			c.Run = nil
+			c.RunE = func(cmd *cobra.Command, args []string) error {
+				if found, _, err := root.Find(args); err != nil || found == root && len(args) > 0 {
+					return wrongCall(cmd, fmt.Errorf("redlock help: unknown command %q; see redlock --help", args[0]))
+				}
+				help(cmd, args)
+				return nil
+			}
+		}
+	}
+}
+
+// columns is the maximum length of the lines of the help texts.
+const columns = 100
+
+// fillTexts fills the paragraphs of the help texts of c and its commands. Indented lines are not changed.
+func fillTexts(c *cobra.Command) {
+	var text, paragraph []string
+	flush := func() {
+		line := ""
+		for _, word := range strings.Fields(strings.Join(paragraph, " ")) {
+			if len(line)+1+len(word) > columns {
+				text, line = append(text, line), ""
+			}
+			line = strings.TrimPrefix(line+" "+word, " ")
+		}
+		if line != "" {
+			text = append(text, line)
+		}
+		paragraph = nil
+	}
+	for line := range strings.Lines(c.Long) {
+		line = strings.TrimSuffix(line, "\n")
+		if line == "" || strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t") {
+			flush()
+			text = append(text, line)
+		} else {
+			paragraph = append(paragraph, line)
+		}
+	}
+	flush()
+	c.Long = strings.Join(text, "\n")
+	for _, sub := range c.Commands() {
+		fillTexts(sub)
+	}
 }
 
 // completeFiles registers the file extensions that shells complete after flags. By default, other flags and arguments
@@ -200,7 +302,7 @@ func longFlags(root *cobra.Command, args []string) []string {
 	if len(args) > 0 && strings.HasPrefix(args[0], "__complete") {
 		return args
 	}
-	long := map[string]bool{"help": true}
+	long := map[string]bool{"help": true, "version": true}
 	note := func(f *pflag.Flag) { long[f.Name] = true }
 	root.PersistentFlags().VisitAll(note)
 	for _, c := range root.Commands() {

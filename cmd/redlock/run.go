@@ -22,6 +22,7 @@ const (
 	exitRunUsage    = 64  // EX_USAGE
 	exitRunNoQuorum = 69  // EX_UNAVAILABLE
 	exitRunLeft     = 71  // EX_OSERR
+	exitRunNoOutput = 74  // EX_IOERR
 	exitRunHeld     = 75  // EX_TEMPFAIL
 	exitRunLost     = 76  // EX_PROTOCOL is the closest match
 	exitCannotRun   = 126 // as in shells
@@ -73,6 +74,7 @@ returns:
    64  usage error; nothing was sent
    69  too few masters can vote, or the votes are split between clients
    71  processes of the command still run, and cannot be killed; the last line names them
+   74  the output of redlock could not be written
    75  another client holds the lock (EX_TEMPFAIL); --conflict-exit-code sets another status
    76  the lock was lost, could not be kept, or reached its --max-hold, before the command had ended
   126  the command cannot be run

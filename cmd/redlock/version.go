@@ -20,11 +20,17 @@ func versionCommand(a *app) *cobra.Command {
 			version, revision := buildVersion()
 			a.result(map[string]string{
 				"version": version, "revision": revision, "go": runtime.Version(), "system": runtime.GOOS + "/" + runtime.GOARCH,
-			}, fmt.Sprintf("redlock %s, revision %s, %s %s/%s\n", version, cmp.Or(revision, "unknown"), runtime.Version(),
-				runtime.GOOS, runtime.GOARCH))
+			}, versionText())
 			return nil
 		},
 	}
+}
+
+// versionText is the output of "redlock version" and "redlock --version".
+func versionText() string {
+	version, revision := buildVersion()
+	return fmt.Sprintf("redlock %s, revision %s, %s %s/%s\n", version, cmp.Or(revision, "unknown"), runtime.Version(),
+		runtime.GOOS, runtime.GOARCH)
 }
 
 // buildVersion returns the version information that the Go command has recorded in this build.
