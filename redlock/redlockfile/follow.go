@@ -13,8 +13,8 @@ import (
 
 // Follow makes locker use the masters of the file whenever they change, until ctx ends. Held locks are kept. See
 // [redlock.Admin.Reconfigure] for the configurations that may follow one another. If a configuration cannot be used,
-// Follow logs the error once, with the logger of locker, and tries again, since the masters may allow it later. The
-// other fields of the file are not read again.
+// Follow logs the error once, with the logger of locker, and tries again, since the masters may allow it later. It logs
+// each change of the configuration, but not the first configuration. The other fields of the file are not read again.
 //
 // Follow reads the file once a second, so it does not matter how the file is replaced. It can follow a Kubernetes
 // ConfigMap volume, unless the volume is mounted by subPath.
@@ -28,8 +28,10 @@ func Follow(ctx context.Context, locker *redlock.Locker, path string) {
 		}
 		if err == nil && !reflect.DeepEqual(c.Configurations(), used) {
 			if err = use(ctx, locker, c); err == nil {
+				if used != nil || logged != "" { // the first use is no news, unless an error was logged
+					log.Info("redlock: using the masters of the file", "file", path, "epoch", c.Configurations()[0].Epoch)
+				}
 				used, logged = c.Configurations(), ""
-				log.Info("redlock: using the masters of the file", "file", path, "epoch", used[0].Epoch)
 			}
 		}
 		if err != nil && ctx.Err() == nil && err.Error() != logged {

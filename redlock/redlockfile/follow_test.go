@@ -1,11 +1,14 @@
 package redlockfile_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -88,6 +91,25 @@ func TestFollowAConfigMap(t *testing.T) {
 	<-ended
 	if err := errors.Join(lock.Unlock(t.Context()), shut(t.Context())); err != nil {
 		t.Error(err)
+	}
+}
+
+// Follow does not log the configuration with which it begins.
+func TestFollowLogsOnlyChanges(t *testing.T) {
+	v := newVolume(t, marshal(t, redlock.Configuration{Epoch: 1, Masters: listen(t), Next: listen(t)}))
+	var log bytes.Buffer
+	locker, shut, err := redlockfile.Open(v.path(), redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	redlockfile.Follow(ctx, locker, v.path())
+	if err := shut(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if strings.Contains(log.String(), v.path()) {
+		t.Errorf("the log is\n%swant nothing about the file, which has not changed", log.String())
 	}
 }
 
