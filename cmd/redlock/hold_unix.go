@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/redlock-go/redlock/redlock"
 )
 
@@ -118,6 +120,8 @@ type holder struct {
 	*console
 	flags     *lockFlags
 	locks     *locks
+	dir       string // directory of the socket
+	handle    string // path of the socket, and later of the record: see record
 	socket    *net.UnixListener
 	signals   chan os.Signal
 	ended     chan struct{} // closed when the process of --while has ended; never without --while
@@ -141,16 +145,20 @@ func (h *holder) begin(l *redlock.Locker, names []string) (r heldReport, err err
 			return r, err
 		}
 	}
+	if h.dir, err = socketDir(); err != nil {
+		return r, &exit{exitCannotRun, fmt.Errorf("redlock lock: %w", err)}
+	}
 	go h.awaitAcceptance()
 	h.locks, err = acquire(h.console, l, &h.flags.acquireFlags, "redlock lock", names, h.signals, h.abandoned)
 	if err != nil {
 		return r, err
 	}
 	r.PID = os.Getpid()
-	if r.Handle, err = h.listen(h.locks.of[0].Token()); err != nil {
+	if err = h.listen(h.locks.of[0].Token()); err != nil {
 		_ = h.release() // release prints its errors
 		return r, &exit{exitCannotRun, fmt.Errorf("redlock lock: %w", err)}
 	}
+	r.Handle = h.handle
 	for _, k := range h.locks.of {
 		r.Locks = append(r.Locks, heldLock{k.Name(), k.Token()})
 	}
@@ -161,17 +169,25 @@ func (h *holder) release() error {
 	return h.locks.release(h.console, "redlock lock", h.flags.ttl, h.flags.ttl)
 }
 
-// listen opens the socket, and returns its path, which is the handle.
-func (h *holder) listen(token int64) (handle string, err error) {
-	dir, err := socketDir()
-	if err != nil {
-		return "", err
-	}
+// handleName returns the file name of a handle.
+func handleName(token int64) string {
 	random := make([]byte, 8)
 	_, _ = rand.Read(random) // never fails
-	handle = filepath.Join(dir, fmt.Sprintf("%s%x-%d", handlePrefix, random, token))
-	h.socket, err = net.ListenUnix("unix", &net.UnixAddr{Name: handle, Net: "unix"})
-	return handle, err
+	return fmt.Sprintf("%s%x-%d", handlePrefix, random, token)
+}
+
+// listen opens the socket, and removes old records.
+func (h *holder) listen(token int64) (err error) {
+	names, _ := os.ReadDir(h.dir) // a record that stays does no harm
+	for _, name := range names {
+		info, err := name.Info()
+		if err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > recordAge {
+			_ = os.Remove(filepath.Join(h.dir, name.Name()))
+		}
+	}
+	h.handle = filepath.Join(h.dir, handleName(token))
+	h.socket, err = net.ListenUnix("unix", &net.UnixAddr{Name: h.handle, Net: "unix"})
+	return err
 }
 
 // socketDir returns the directory of the sockets, which only this user can reach.
@@ -191,22 +207,32 @@ func socketDir() (string, error) {
 	if !info.IsDir() || info.Mode().Perm()&0o077 != 0 || !ok || int(of.Uid) != os.Getuid() {
 		return "", fmt.Errorf("%s: must be a directory of this user with the mode 0700", dir)
 	}
+	most := len(unix.RawSockaddrUnix{}.Path) - 1
+	if n := len(filepath.Join(dir, handleName(maxToken))); n > most {
+		return "", fmt.Errorf("%s: the path of a socket in this directory has %d bytes, and this system allows %d: set "+
+			"XDG_RUNTIME_DIR to a directory with a shorter path", dir, n, most)
+	}
 	return dir, nil
 }
 
+// maxToken is the largest fencing token.
+const maxToken = 1<<53 - 1
+
 // keep holds the lock until one of the events that lockLong lists.
 func (h *holder) keep() {
-	defer h.socket.Close() // removes the file of the socket
+	defer h.socket.Close() // removes the file of the socket, unless a record has replaced it
 	requests := make(chan net.Conn)
 	go h.serve(requests)
 	tick := time.NewTicker(look)
 	defer tick.Stop()
 	for {
+		why := ""
 		select {
 		case yes := <-h.accepted:
 			if yes {
 				continue
 			}
+			why = "the handle was not printed"
 		case c := <-requests:
 			h.answer(c)
 			return
@@ -214,15 +240,40 @@ func (h *holder) keep() {
 			if !ends(s) {
 				continue
 			}
+			why = fmt.Sprintf("the background process got the signal %q", s)
 		case <-h.ended:
+			why = fmt.Sprintf("process %d, given by --while, has ended", h.flags.while)
 		case <-h.locks.done:
 		case <-tick.C:
 			if h.locks.Err() == nil { // done may be late, since timers ignore suspended time
 				continue
 			}
 		}
-		_ = h.release() // no command waits for the result
+		switch err := h.locks.Err(); {
+		case errors.Is(err, redlock.ErrMaxHold):
+			why = fmt.Sprintf("--max-hold %v has passed", h.flags.maxHold)
+		case err != nil:
+			why = err.Error()
+		}
+		h.record(h.report(h.release(), "the lock ended at "+time.Now().Format(time.DateTime)+": "+why))
 		return
+	}
+}
+
+// report returns what "redlock unlock" reports after the release has returned err, if the lock has ended as the text
+// ended says.
+func (h *holder) report(err error, ended string) unlockReport {
+	if err != nil && !errors.Is(err, redlock.ErrLost) {
+		return unlockReport{exitRunNoQuorum, fmt.Sprintf("%s; but too few masters have confirmed the release, so the name "+
+			"stays locked for at most %v from then: %v", ended, h.flags.ttl, err)}
+	}
+	return unlockReport{exitRunLost, ended}
+}
+
+// record replaces the socket by a file with a report, for later calls of "redlock unlock".
+func (h *holder) record(r unlockReport) {
+	if writeRecord(h.handle, r) == nil {
+		h.socket.SetUnlinkOnClose(false)
 	}
 }
 
@@ -249,12 +300,14 @@ func (h *holder) serve(requests chan<- net.Conn) {
 func (h *holder) answer(c net.Conn) {
 	defer c.Close()
 	r := unlockReport{}
-	switch err := h.locks.release(h.console, "redlock lock", h.flags.ttl, releaseLimit); {
+	err := h.locks.release(h.console, "redlock lock", h.flags.ttl, releaseLimit)
+	switch {
 	case errors.Is(err, redlock.ErrLost):
 		r = unlockReport{exitRunLost, err.Error()}
 	case err != nil:
 		r = unlockReport{exitRunNoQuorum, err.Error()}
 	}
+	h.record(h.report(err, "the lock was unlocked at "+time.Now().Format(time.DateTime)))
 	_ = c.SetWriteDeadline(time.Now().Add(unlockBound))
 	_ = json.NewEncoder(c).Encode(r) // unlock may have given up
 }

@@ -52,9 +52,9 @@ Exit status:
    0  released
   64  usage error
   69  too few masters have confirmed the release, so the name stays locked for at most the TTL; or
-      the background process does not answer
+      the background process does not answer; or there is no such handle
   76  the lock had already ended: it was lost, unlocked, or at its --max-hold; or the process of
-      --while, or the background process, had ended`
+      --while, or the background process, had ended. The error says which, for a week`
 
 // lockFlags holds the flags of "redlock lock".
 type lockFlags struct {
@@ -145,6 +145,9 @@ const (
 	releaseLimit  = 10 * time.Second
 )
 
+// recordAge is the age at which records of ended locks are removed.
+const recordAge = 7 * 24 * time.Hour
+
 // handlePrefix is the prefix of the file names of the sockets.
 const handlePrefix = "lock-"
 
@@ -173,33 +176,80 @@ func unlockCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-var errHoldEnded = errors.New("the lock, or the process that held it, had already ended")
+// Results of unlock without a report of the process that holds the lock.
+var (
+	errHolderKilled = errors.New("the background process was killed or has crashed, so the lock was not released: the " +
+		"name stays locked for at most the TTL from then")
+	errNoHandle = errors.New("there is no such file on this machine, so the lock may still be held: if its background " +
+		"process runs, the signal TERM makes it release the lock")
+)
+
+// writeRecord replaces the socket of a handle by a file with a report.
+func writeRecord(handle string, r unlockReport) error {
+	text, err := json.Marshal(r)
+	next := handle + ".next"
+	if err == nil {
+		err = os.WriteFile(next, text, 0o600)
+	}
+	if err == nil {
+		err = os.Rename(next, handle)
+	}
+	if err != nil {
+		_ = os.Remove(next)
+	}
+	return err
+}
+
+// readRecord returns the report that has replaced the socket of a handle, if there is one.
+func readRecord(handle string) (r unlockReport, found bool) {
+	if info, err := os.Lstat(handle); err != nil || !info.Mode().IsRegular() {
+		return r, false
+	}
+	text, err := os.ReadFile(handle)
+	return r, err == nil && json.Unmarshal(text, &r) == nil && r.Status != exitDone
+}
 
 // requestUnlock asks the process with this handle to release its lock. err is nil only if status is 0.
 func requestUnlock(ctx context.Context, handle string) (status int, err error) {
-	ctx, cancel := context.WithTimeout(ctx, unlockBound)
-	defer cancel()
-	c, err := (&net.Dialer{}).DialContext(ctx, "unix", handle)
+	info, err := os.Lstat(handle)
+	if err == nil && info.Mode()&os.ModeType != os.ModeSocket && !info.Mode().IsRegular() {
+		return exitRunUsage, fmt.Errorf("%q is not a handle", handle)
+	}
+	r, err := exchange(ctx, handle)
+	if record, found := readRecord(handle); err != nil && found {
+		r, err = record, nil
+	}
 	switch {
-	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
-		_ = os.Remove(handle) // the process was killed
-		return exitRunLost, errHoldEnded
+	case errors.Is(err, os.ErrNotExist):
+		return exitRunNoQuorum, fmt.Errorf("%s: %w", handle, errNoHandle)
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
+		return exitRunNoQuorum, errors.New("the process that holds the lock does not answer")
+	case err != nil && info != nil && info.Mode().IsRegular():
+		return exitRunUsage, fmt.Errorf("%q is not a handle", handle)
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET),
+		errors.Is(err, syscall.EPIPE):
+		_ = writeRecord(handle, unlockReport{exitRunLost, errHolderKilled.Error()}) // otherwise the socket stays
+		return exitRunLost, errHolderKilled
 	case err != nil:
 		return exitRunNoQuorum, err
-	}
-	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(unlockBound)) // cannot fail for a socket
-	var r unlockReport
-	if _, err = io.WriteString(c, unlockRequest); err == nil {
-		err = json.NewDecoder(c).Decode(&r)
-	}
-	switch {
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return exitRunNoQuorum, errors.New("the process that holds the lock does not answer")
-	case err != nil: // the process ended before it answered
-		return exitRunLost, errHoldEnded
 	case r.Status != exitDone:
 		return r.Status, errors.New(r.Error)
 	}
 	return exitDone, nil
+}
+
+// exchange requests the release from the process with this handle, and returns its report.
+func exchange(ctx context.Context, handle string) (r unlockReport, err error) {
+	ctx, cancel := context.WithTimeout(ctx, unlockBound)
+	defer cancel()
+	c, err := (&net.Dialer{}).DialContext(ctx, "unix", handle)
+	if err != nil {
+		return r, err
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(unlockBound)) // cannot fail for a socket
+	if _, err = io.WriteString(c, unlockRequest); err == nil {
+		err = json.NewDecoder(c).Decode(&r)
+	}
+	return r, err
 }

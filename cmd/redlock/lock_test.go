@@ -4,6 +4,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -55,10 +56,15 @@ func TestLockHoldsUntilUnlock(t *testing.T) {
 	f.start("who", "--json", "a").ends(0, `"token":`+token)
 	f.start("unlock", handle).ends(0, "")
 	f.free("a")
-	f.start("unlock", handle).ends(exitRunLost, "had already ended")
+	f.start("unlock", handle).ends(exitRunLost, "the lock was unlocked at ")
 	f.start("unlock", "/etc/passwd").ends(exitRunUsage, "not a handle")
-	if _, err := os.Stat(handle); err == nil {
-		t.Error("the socket still exists after unlock")
+	other := filepath.Join(t.TempDir(), handlePrefix)
+	if err := os.WriteFile(other, []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f.start("unlock", other).ends(exitRunUsage, "not a handle")
+	if text, err := os.ReadFile(other); string(text) != "{}" {
+		t.Errorf("unlock has changed another file: %q, %v", text, err)
 	}
 }
 
@@ -96,10 +102,12 @@ func TestLockEndsWithAProcess(t *testing.T) {
 	}
 	f.free("a")
 	_ = other.Wait()
-	f.start("unlock", handle).ends(exitRunLost, "had already ended")
+	f.start("unlock", handle).ends(exitRunLost,
+		fmt.Sprintf(": process %d, given by --while, has ended", other.Process.Pid))
 	f.start("lock", "--while", strconv.Itoa(other.Process.Pid), "a").ends(exitRunUsage, "no such process")
-	f.lock("--max-hold", "1s", "a")
+	handle = f.lock("--max-hold", "1s", "a")
 	f.free("a")
+	f.start("unlock", handle).ends(exitRunLost, ": --max-hold 1s has passed")
 	for want, args := range map[string][]string{
 		"without --while":         {"--max-hold", "0", "a"},
 		"the name of a lock":      {},
@@ -135,9 +143,43 @@ func TestUnlockReportsTheLoss(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.free("a")
-	f.start("unlock", r.Handle).ends(exitRunLost, "had already ended")
-	if _, err := os.Stat(r.Handle); err == nil {
-		t.Error("the socket of a killed process still exists")
+	for range 2 {
+		f.start("unlock", r.Handle).ends(exitRunLost, "was killed or has crashed, so the lock was not released")
+	}
+	if err := os.Remove(r.Handle); err != nil {
+		t.Fatal(err)
+	}
+	f.start("unlock", r.Handle).ends(exitRunNoQuorum, "the lock may still be held")
+
+	if err := json.Unmarshal([]byte(f.lock("--json", "a")), &r); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(r.PID, syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	f.free("a")
+	f.start("unlock", r.Handle).ends(exitRunLost, `got the signal "terminated"`)
+}
+
+// If the path of the socket would be too long, no lock is acquired.
+func TestLongPathOfHandle(t *testing.T) {
+	t.Parallel()
+	f := newVotingDeployment(t)
+	dir := filepath.Join(t.TempDir(), strings.Repeat("a", 100))
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	cmd := f.ask("lock", "a")
+	cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+dir)
+	out, _ := cmd.CombinedOutput()
+	status := cmd.ProcessState.ExitCode()
+	if status != exitCannotRun || !strings.Contains(string(out), "bytes, and this system") {
+		t.Errorf("lock ended with status %d and printed %q, want %d and the length", status, out, exitCannotRun)
+	}
+	for i := range f.urls {
+		if n := f.do(i, "DBSIZE"); n != int64(1) { // the admission record
+			t.Errorf("master %d has %v keys, want 1", i, n)
+		}
 	}
 }
 
