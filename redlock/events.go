@@ -199,11 +199,11 @@ func (e *events) Repaired(g *lease.Lease, i int) {
 
 // Lost implements lease.Events.
 func (e *events) Lost(g *lease.Lease, cause error) {
-	level, text := slog.LevelWarn, "redlock: lock was lost"
 	if errors.Is(cause, ErrMaxHold) { // requested by WithMaxHold
-		level, text = slog.LevelInfo, "redlock: lock released at its max hold"
+		e.logLock(slog.LevelInfo, "redlock: lock reached its max hold, releasing it", g)
+	} else {
+		e.logLock(slog.LevelWarn, "redlock: lock was lost", g, slog.String("reason", plain(cause)))
 	}
-	e.logLock(level, text, g, slog.String("reason", plain(cause)))
 	e.describe("lost", g, g.Info, cause)
 }
 

@@ -77,6 +77,7 @@ func TestMaxHoldEndsContextAndExtensions(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
 		k := w.take(l, "a", redlock.WithMaxHold(25*time.Second))
+		w.delay(time.Millisecond)
 		took, cause := w.ended(k.Context(w.Context()), time.Minute)
 		w.isError(cause, redlock.ErrMaxHold, redlock.ErrLost)
 		equal(w, took, 25*time.Second, "time until the end")
@@ -88,6 +89,149 @@ func TestMaxHoldEndsContextAndExtensions(t *testing.T) {
 		if m := len(w.wire.sent("extend")); m != n || w.on("a") != 0 {
 			w.Errorf("%d extensions after the end; the lock is on %d masters", m-n, w.on("a"))
 		}
+	})
+}
+
+// H169: at the max hold the name is released, long before the TTL has expired, and the next waiter gets it. The Unlock
+// that follows returns ErrMaxHold and sends nothing.
+func TestMaxHoldReleases(t *testing.T) {
+	const ttl, most = 30 * time.Second, time.Second
+	type locked interface {
+		Unlock(ctx context.Context) error
+	}
+	hung := func(opts ...redlock.LockOption) func(w *cluster, p *peer) locked {
+		return func(w *cluster, p *peer) locked { return w.take(p, "n", append(opts, redlock.WithMaxHold(most))...) }
+	}
+	for how, hang := range map[string]func(w *cluster, p *peer) locked{
+		"Lock":         hung(),
+		"not extended": hung(redlock.WithExtension(false)),
+		"async unlock": hung(redlock.WithAsyncUnlock()),
+		"may linger":   hung(redlock.WithLinger(10 * time.Second)),
+		"took over an idle lock": func(w *cluster, p *peer) locked {
+			w.unlock(w.take(p, "n", redlock.WithLinger(10*time.Second)))
+			return hung(redlock.WithLinger(10*time.Second))(w, p)
+		},
+		"handed off": func(w *cluster, p *peer) locked {
+			first := w.take(p, "n")
+			c := w.call(w.Context(), p, "n", redlock.WithMaxHold(most))
+			w.unlock(first)
+			return c.gets(time.Second)
+		},
+		"re-entered": func(w *cluster, p *peer) locked {
+			k := hung()(w, p).(*redlock.Lock)
+			w.takeWith(p, k.Context(w.Context()), "n")
+			w.takeWith(p, k.Context(w.Context()), "n")
+			return k
+		},
+		"LockAll": func(w *cluster, p *peer) locked {
+			return w.all(p, []string{"m", "n"}, redlock.WithMaxHold(most))
+		},
+		"imported": func(w *cluster, p *peer) locked {
+			return w.imported(p, w.export(w.take(w.peer("first"), "n")), redlock.WithMaxHold(most))
+		},
+	} {
+		subtest(t, how, 5, func(w *cluster) {
+			p, other := w.peer("p", redlock.WithTTL(ttl)), w.peer("other")
+			k := hang(w, p)
+			c := w.call(w.Context(), other, "n", unpolled)
+			next, took := c.timed(2 * most)
+			if took != most {
+				w.Errorf("the next client has the name after %v", took)
+			}
+			after(time.Millisecond)
+			p.cluster.wire.clear()
+			w.isError(k.Unlock(w.Context()), redlock.ErrMaxHold)
+			equal(w, len(p.cluster.wire.sent("release")), 0, "releases of the Unlock")
+			w.unlock(next)
+			w.nothingLeft("m", "n")
+		})
+	}
+}
+
+// H169: a fair call of the same Locker that waits for the name gets it at the max hold, before a later call of another
+// client.
+func TestMaxHoldWakesLocalWaiterFirst(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		p := w.peer("p")
+		w.take(p, "n", redlock.WithMaxHold(10*time.Second))
+		local := w.call(w.Context(), p, "n", redlock.WithFair())
+		after(time.Second)
+		other := w.peer("other").waits("n", unpolled)
+		w.delay(time.Millisecond)
+		w.unlock(local.gets(10 * time.Second))
+		w.unlock(other.gets(time.Second))
+	})
+}
+
+// H169: the locks of readers and of the writer are released at their max hold, too.
+func TestMaxHoldReleasesRWLock(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		bounded := redlock.WithMaxHold(time.Second)
+		p, other := w.locker(redlock.WithTTL(30*time.Second)).RWLock("x"), w.locker().RWLock("x")
+		for _, hang := range []func() *redlock.Lock{
+			func() *redlock.Lock { return w.wlock(p, bounded) },
+			func() *redlock.Lock { return w.rlock(p, bounded) },
+			func() *redlock.Lock { return w.downgrade(w.wlock(p), bounded) },
+		} {
+			k, began := hang(), time.Now()
+			next := w.wlock(other)
+			w.wantSince(began, 1010*time.Millisecond)
+			w.isError(k.Unlock(w.Context()), redlock.ErrMaxHold)
+			w.unlock(next)
+		}
+	})
+}
+
+// H169: a leader whose function ignores the end of its context is succeeded at the max hold.
+func TestMaxHoldEndsLeadership(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		ctx, cancel := context.WithCancel(w.Context())
+		p, hang := w.peer("p", redlock.WithTTL(30*time.Second), redlock.WithMaxHold(time.Second)), make(chan struct{})
+		led := make(chan error, 1)
+		go func() {
+			led <- p.Lead(ctx, "boss", func(context.Context) error { <-hang; return nil })
+		}()
+		after(time.Millisecond)
+		w.unlock(w.call(w.Context(), w.peer("other"), "boss").gets(1100 * time.Millisecond))
+		cancel()
+		close(hang)
+		w.isError(<-led, context.Canceled)
+	})
+}
+
+// H169: at the max hold, the min hold keeps the name for the rest of its time. This includes a lock that has ended
+// before the call returned it, which is not kept.
+func TestMinHoldAfterMaxHold(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		p, other := w.peer("p", redlock.WithTTL(30*time.Second)), w.locker()
+		end := time.Now().Add(minHold)
+		k := w.take(p, "n", redlock.WithMinHold(minHold), redlock.WithMaxHold(time.Second))
+		after(1100 * time.Millisecond)
+		if !w.kept(other, "n") {
+			w.Error("the name is not kept")
+		}
+		w.isError(k.Unlock(w.Context()), redlock.ErrMaxHold)
+		w.keptUntil(other, "n", end)
+	})
+}
+
+// H169: if the masters cannot be reached at the max hold, the release is sent when they are back. The log says that the
+// lock reached its max hold, and does not call it lost.
+func TestMaxHoldReleaseIsResent(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		var book logbook
+		p, other := w.peer("p", redlock.WithTTL(30*time.Second), book.option()), w.locker()
+		k := w.take(p, "n", redlock.WithMaxHold(5*time.Second))
+		after(4 * time.Second)
+		p.cut(0, 1, 2, 3, 4)
+		after(3 * time.Second)
+		w.isError(k.Err(), redlock.ErrMaxHold)
+		w.wantOn("n", 5)
+		book.wants(w, 1, "INFO", `msg="redlock: lock reached its max hold, releasing it"`, "lock=n", "held=5")
+		book.wants(w, 0, "lock was lost")
+		p.cut()
+		w.unlock(w.call(w.Context(), other, "n").gets(3 * time.Second))
+		w.nothingLeft("n")
 	})
 }
 

@@ -74,8 +74,8 @@ func (k *Lock) extend(ctx context.Context) error {
 // last Unlock releases it. If other goroutines of this Locker wait for the name, Unlock may hand the lock to the first
 // of them instead, without sending anything or waiting.
 //
-// The second Unlock of a lock returns ErrReleased. If the lock had ended earlier, the first Unlock returns ErrLost, and
-// still releases the keys that are left on the masters. Unlock returns ErrNoQuorum or the error of ctx if no quorum
+// The second Unlock of a lock returns ErrReleased. If the lock was lost earlier, the first Unlock returns ErrLost, and
+// still releases the keys that are left on the masters; if it has reached its [WithMaxHold], ErrMaxHold. Unlock returns ErrNoQuorum or the error of ctx if no quorum
 // confirmed the release: unreachable masters get the release later, and their keys expire with the TTL at the latest.
 // In each case the lock is no longer held. Unlock of a nil Lock, which a failed call returns, is an error.
 func (k *Lock) Unlock(ctx context.Context) error {

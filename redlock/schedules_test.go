@@ -45,9 +45,9 @@ func TestUnlockDuringReentry(t *testing.T) {
 	})
 }
 
-// A hold that reached its maximum while a re-entry was in progress is released by the last Unlock, and does not
-// remain until its TTL expires.
-func TestUnlockAfterLossDuringReentry(t *testing.T) {
+// A hold that reached its maximum while a re-entry was in progress is released, and does not remain until its TTL
+// expires.
+func TestMaxHoldDuringReentry(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		c := w.peer("client")
 		lock := w.take(c, "x", redlock.WithTTL(20*time.Second), redlock.WithMaxHold(time.Second))

@@ -3,8 +3,8 @@
 //	        a quorum granted,                last Unlock: released
 //	        validity left                    (or handed off: live, with the next owner)
 //	trying ------------------> live ---------------------------------> ended
-//	   |                        |  Export, Close
-//	   | no quorum, too late,   |  validity expired, maximum hold,
+//	   |                        |  Export; Close, maximum hold: released
+//	   | no quorum, too late,   |  validity expired,
 //	   | the caller gave up     v  lost on too many masters
 //	   v                      ended, and released when its holder unlocks
 //	rolled back

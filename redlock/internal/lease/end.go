@@ -36,7 +36,7 @@ type reason struct {
 var (
 	expired    = &reason{err: fmt.Errorf("%w: no majority extended it in time", ErrLost), lost: true}
 	forgotten  = &reason{err: fmt.Errorf("%w: too few masters still have it", ErrLost), lost: true}
-	overdue    = &reason{err: ErrMaxHold, lost: true}
+	overdue    = &reason{err: ErrMaxHold, sends: true, joins: true, lost: true}
 	released   = &reason{err: ErrReleased, sends: true, joins: true} // Unlock reports the end after the release
 	closed     = &reason{err: ErrClosed, sends: true, ended: true, outcome: ErrClosed}
 	exported   = &reason{err: ErrExported, ended: true, outcome: ErrExported}
@@ -84,10 +84,12 @@ func (e ending) finish() (r *round.Round) {
 		return nil
 	}
 	l := e.lease
+	//mutant:contexts-before-release -> defer e.endContexts()
 	e.endContexts()
 	if e.why.joins {
 		l.m.Waiters.Releasing(l)
 	}
+	//mutant:max-hold-releases = e.why.sends && e.why != overdue
 	if e.why.sends {
 		r = l.release("unlock")
 	}

@@ -18,6 +18,57 @@ func bindTo(t *testing.T, h *Hold) context.Context {
 	return h.Context(t.Context())
 }
 
+// H169: at the max hold, the contexts of all holds of the lease end before the release is sent, whether the Manager or a
+// call of the holder notices the end.
+func TestContextsEndBeforeMaxHoldRelease(t *testing.T) {
+	for how, notice := range map[string]func(h *Hold){
+		"Manager": func(*Hold) { after(2 * time.Second) },
+		"holder": func(h *Hold) {
+			h.lease.mu.Lock()
+			h.lease.ownership.terms.MaxHold = time.Nanosecond
+			h.lease.mu.Unlock()
+			_ = h.Err()
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b, bounded, inner := newBed(t, 3), terms(), &Hold{}
+			bounded.MaxHold = 2 * time.Second
+			h := b.lock(bounded)
+			if err := h.Reenter(t.Context(), inner, bounded, 0); err != nil {
+				t.Fatal(err)
+			}
+			outerCtx, cancel := context.WithCancel(bindTo(t, h)) // Done of a derived context, since Err of its parent is exact
+			defer cancel()
+			innerCtx, cancel := context.WithCancel(bindTo(t, inner))
+			defer cancel()
+			after(time.Millisecond)
+			sent := 0
+			b.sending = func() {
+				sent++
+				for _, done := range []<-chan struct{}{outerCtx.Done(), innerCtx.Done(), h.Done(), inner.Done()} {
+					select {
+					case <-done:
+					default:
+						t.Errorf("%s: the release is sent before the contexts have ended", how)
+					}
+				}
+			}
+			notice(h)
+			synctest.Wait()
+			if cause := context.Cause(innerCtx); sent != 1 || !errors.Is(cause, ErrMaxHold) {
+				t.Errorf("%s: %d releases, and the context ended with %v", how, sent, cause)
+			}
+			if id, _, _ := b.Masters.Master(0).Holds("n"); id != "" {
+				t.Errorf("%s: %s still has the name", how, id)
+			}
+			got, want := b.takeLog(), []string{"releasing", "ended", "lost: " + ErrMaxHold.Error()}
+			if !slices.Equal(got[max(0, len(got)-3):], want) {
+				t.Errorf("%s: the events are %q, want at the end %q", how, got, want)
+			}
+		})
+	}
+}
+
 // A holder whose terms allow no hand-offs releases its lease, even if the holder got the lease by a hand-off.
 func TestHolderWithoutHandoffsReleases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -133,6 +133,7 @@ func (l *Lease) Run(now clock.Instant) (after func()) {
 	}
 	l.mu.Unlock()
 	//mutant:expiry-before-log -> end.finish()
+	//mutant:contexts-before-release drop
 	end.endContexts()
 	switch {
 	case end.why != nil:

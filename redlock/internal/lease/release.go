@@ -160,8 +160,8 @@ func (m *services) confirmed(ctx context.Context, r *round.Round, left time.Dura
 //
 // Unlock sends the release even if ctx has ended. It then waits until a quorum has confirmed the release, ctx ends or
 // the validity expires; with Terms.Async it does not wait. An error is a *round.Failure. It wraps ErrReleased in a
-// second call. If h had already ended, it wraps the error of h; if the lease was lost, the last Unlock still sends a
-// release. If the release was not confirmed, it wraps ErrNoQuorum, ErrLost or the error of ctx. In each case h is no
+// second call. If h had already ended, it wraps the error of h; if the lease was lost, and its end sent no release, the
+// last Unlock sends it. If the release was not confirmed, it wraps ErrNoQuorum, ErrLost or the error of ctx. In each case h is no
 // longer held.
 func (h *Hold) Unlock(ctx context.Context) error {
 	l := h.lease
@@ -178,7 +178,7 @@ func (h *Hold) Unlock(ctx context.Context) error {
 		last := l.ownership.depth == 0
 		l.mu.Unlock()
 		end.finish()
-		if last && errors.Is(err, ErrLost) {
+		if last && errors.Is(err, ErrLost) && !errors.Is(err, ErrMaxHold) { // released at its max hold
 			l.release("unlock")
 		}
 		return &round.Failure{Decision: err}
