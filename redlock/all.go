@@ -12,10 +12,11 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/lease"
 )
 
-// errOrder is returned if the context owns several names of a LockAll, and the requested name sorts before one of them.
-// Without this rule, clients that lock in different orders could wait for each other forever. Nothing was sent.
-var errOrder = misuse("redlock: the name comes before one that this context holds with LockAll, " +
-	"so waiting for it could deadlock: lock all of them with one LockAll, or use TryLock")
+// errOrder is returned if the requested name sorts before one that the context owns: for LockAll, by any lock; for a
+// call that waits for one name, by LockAll. Without this rule, LockAll calls of several clients could wait for each other
+// forever. Nothing was sent.
+var errOrder = misuse("redlock: the name sorts before one that this context holds, " +
+	"so waiting for it could deadlock: lock all of them with one LockAll, or use TryLock or TryLockAll")
 
 // Locks is the result of LockAll: one lock for each name. All methods are safe for concurrent use.
 type Locks struct {
@@ -43,7 +44,7 @@ func (l *Locker) takeAll(ctx context.Context, names []string, opts []LockOption,
 		if err := l.of(name).checkName(name); err != nil {
 			return nil, err
 		}
-		if wait && lease.OutOfOrder(ctx, l.of(name).leases, name) {
+		if wait && lease.AllOutOfOrder(ctx, l.of(name).leases, name) {
 			return nil, lockError("lock", name, errOrder)
 		}
 	}
@@ -281,6 +282,11 @@ func (s *slotCall) acquire(caller context.Context, wait bool, stats *lease.Acqui
 	defer cancel()
 	if own := s.l.owner(ctx, s.name, []LockOption{slotsOption(len(s.names))}); own != nil {
 		s.names = []string{own.Lease().Name}
+	}
+	if wait && !slices.ContainsFunc(s.names, func(n string) bool {
+		return !lease.LockOutOfOrder(ctx, s.l.of(n).leases, n)
+	}) {
+		return nil, lockError("lock", s.name, errOrder)
 	}
 	lock, err := s.try(ctx, stats)
 	if err != nil && wait && ctx.Err() == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -126,6 +127,101 @@ func TestOrderOfNamesWithinContext(t *testing.T) {
 		k := w.takeWith(other, ctx, "a")
 		w.noError(k.Unlock(w.Context()), s.Unlock(w.Context()))
 		w.nothingLeft("a", "b", "c", "d", "e")
+	})
+}
+
+// H165: a name that the context owns counts as held, however it was locked: LockAll does not wait for a name that sorts
+// before it, also if the owned name is one of those requested. The error is immediate, and nothing was sent.
+func TestLockAllWithOwnedNames(t *testing.T) {
+	type owner interface {
+		Context(parent context.Context) context.Context
+		Unlock(ctx context.Context) error
+	}
+	for how, own := range map[string]func(w *cluster, l *redlock.Locker) owner{
+		"Lock":     func(w *cluster, l *redlock.Locker) owner { return w.take(l, "m:1") },
+		"LockAll":  func(w *cluster, l *redlock.Locker) owner { return w.all(l, []string{"m:1", "c"}) },
+		"RWLock":   func(w *cluster, l *redlock.Locker) owner { return w.wlock(l.RWLock("m:1")) },
+		"reader":   func(w *cluster, l *redlock.Locker) owner { return w.rlock(l.RWLock("m:1")) },
+		"slot":     func(w *cluster, l *redlock.Locker) owner { return w.take(l, "m", redlock.WithSlots(1)) },
+		"imported": func(w *cluster, l *redlock.Locker) owner { return w.imported(l, w.export(w.take(l, "m:1"))) },
+		"re-entered": func(w *cluster, l *redlock.Locker) owner {
+			return w.takeWith(l, w.take(l, "m:1").Context(w.Context()), "m:1")
+		},
+	} {
+		subtest(t, how, 3, func(w *cluster) {
+			l := w.locker()
+			k := own(w, l)
+			nested := w.takeWith(l, k.Context(w.Context()), "q")
+			owning := k.Context(w.Context())
+			derived, cancel := context.WithTimeout(owning, time.Hour)
+			defer cancel()
+			after(10 * time.Millisecond)
+			for _, ctx := range []context.Context{owning, derived, nested.Context(owning)} {
+				sent, began := len(w.wire.sent()), time.Now()
+				for _, names := range [][]string{{"b"}, {"b", "m:1"}, {"b", "z"}} {
+					_, err := l.LockAll(ctx, names, redlock.WithWaitLimit(time.Second))
+					w.isError(err, redlock.ErrOrder, redlock.ErrInvalid)
+				}
+				w.wantSince(began, 0)
+				equal(w, len(w.wire.sent()), sent, "commands")
+				locks, err := l.LockAll(ctx, []string{"r", "s"})
+				w.must(err)
+				w.unlock(locks)
+				locks, err = l.TryLockAll(ctx, []string{"b", "r"})
+				w.must(err)
+				w.unlock(locks)
+				after(10 * time.Millisecond)
+			}
+			w.unlock(k)
+		})
+	}
+}
+
+// H165: two clients lock the same names with LockAll. The context of one of them owns a name by Do. Neither waits
+// forever.
+func TestLockAllWithOwnedNameNeverDeadlocks(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		p, q := w.locker(), w.locker()
+		first, second := make(chan error, 1), make(chan error, 1)
+		lockAll := func(ctx context.Context, l *redlock.Locker, names ...string) error {
+			return l.DoAll(ctx, names, func(context.Context) error { return nil }, redlock.WithWaitLimit(time.Minute))
+		}
+		go func() {
+			first <- p.Do(w.Context(), "b", func(ctx context.Context) error {
+				after(time.Second)
+				return lockAll(ctx, p, "a", "b")
+			})
+		}()
+		go func() {
+			after(500 * time.Millisecond)
+			second <- lockAll(w.Context(), q, "b", "a")
+		}()
+		began := time.Now()
+		if err := <-first; err == nil || !strings.Contains(err.Error(), "sorts before one that this context holds") {
+			w.Errorf("LockAll with an owned name returned %v", err)
+		}
+		w.noError(<-second)
+		w.wantSince(began, 2*time.Second)
+	})
+}
+
+// H165: with the context of a LockAll, a call for slots waits only for those that sort after its names.
+func TestOrderOfSlots(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l, other := w.locker(), w.locker()
+		s := w.all(l, []string{"n:15"})
+		ctx := s.Context(w.Context())
+		w.isError(errOf(l.Lock(w.all(l, []string{"o"}).Context(w.Context()), "n", redlock.WithSlots(2))), redlock.ErrOrder)
+		one, two := w.take(other, "n:1"), w.take(other, "n:2")
+		c := w.call(ctx, l, "n", redlock.WithSlots(2)) // n:1 sorts before n:15, and n:2 after it
+		after(time.Second)
+		w.unlock(one)
+		after(time.Second)
+		if c.over() {
+			w.Errorf("the call waited for n:1, or did not wait for n:2: %v, %v", c.lock, c.err)
+		}
+		w.unlock(two)
+		equal(w, c.gets(time.Second).Name(), "n:2", "slot")
 	})
 }
 

@@ -339,7 +339,7 @@ func (l *shard) owned(ctx context.Context, name string, role scripts.Role, wait 
 		has = own.Lease().Role()
 	}
 	switch {
-	case wait && lease.OutOfOrder(ctx, l.leases, name):
+	case wait && lease.LockOutOfOrder(ctx, l.leases, name):
 		return nil, lockError("lock", name, errOrder)
 	case (has == scripts.Plain) != (role == scripts.Plain):
 		return nil, lockError("lock", name, errLockKind)

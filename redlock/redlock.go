@@ -289,14 +289,16 @@ func (l *Locker) TryDo(ctx context.Context, name string, f func(ctx context.Cont
 }
 
 // LockAll acquires the locks of all names, or none. It waits as [Locker.Lock] does, and returns when all of them are
-// held at the same time. Clients that lock the same names in any order never deadlock: LockAll sorts the names, and
-// while it waits for one name, it holds only names that sort earlier.
+// held at the same time. Clients that lock the same names with LockAll, in any order, never deadlock: LockAll sorts the
+// names, and while it waits for one name, it and its context hold only names that sort earlier.
 //
 // LockAll attempts all names concurrently. If some are refused, it keeps the names before the first refused name,
 // releases the others, and waits for the refused name; then it attempts the rest again. Repeated names are locked once.
-// Names that ctx owns are re-entered. If ctx comes from [Locks.Context], LockAll and Lock return [ErrInvalid] for a
-// name that sorts before the last name of those Locks, since waiting for this name could deadlock: lock all names with
-// one LockAll, or use TryLock.
+// Names that ctx owns are re-entered. LockAll returns [ErrInvalid] for a name that sorts before one that ctx owns, by
+// whichever call (Lock, Do, Lead, an RWLock, ...), since waiting for this name could deadlock: lock all names with one
+// LockAll, or use TryLockAll. If ctx comes from [Locks.Context], Lock and the other calls that wait return the same
+// error. A Lock with the context of another Lock is not checked: a program that nests such calls must itself use the
+// same order everywhere.
 //
 // The options apply to each name. The wait limit applies to the whole call, and the maximum hold begins when all names
 // are held. Errors are those of Lock; the LockError names the name that could not be locked. After an error nothing is

@@ -175,6 +175,9 @@ var List = []Mutant{
 		Suite: "redlock", Tests: "MaxHoldReleases"},
 	{Name: "contexts-before-release", Wrong: "H169: a lock is released before the contexts of its holder end: two holders",
 		Suite: "redlock/internal/lease", Tests: "ContextsEndBeforeMaxHoldRelease"},
+	{Name: "owned-order", Wrong: "H165: LockAll waits for a name that sorts before one that its context owns: two " +
+		"clients wait for each other forever",
+		Suite: "redlock", Tests: "LockAllWithOwnedNames|LockAllWithOwnedNameNeverDeadlocks"},
 	{Name: "drain-no-new-call", Wrong: "H117: Drain allows new calls",
 		Suite: "redlock", Tests: "DrainWaitsForDo"},
 	{Name: "drain-owners", Wrong: "H117: Drain refuses locks to functions that are still running",

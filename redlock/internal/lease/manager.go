@@ -105,7 +105,7 @@ func NewManager(env Env) *Manager {
 	return m
 }
 
-// Share makes m use the same order of names as first: see OutOfOrder.
+// Share makes m use the same order of names as first: see LockOutOfOrder.
 func (m *Manager) Share(first *Manager) { m.first.Store(&first.services) }
 
 // All returns every live or idle lease.
