@@ -11,6 +11,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/jitter"
 	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/redlock/internal/round"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
@@ -142,12 +143,14 @@ const leadPause = time.Second
 // resumes, its first call of Err reports the loss. While no quorum of masters can be reached, no client leads, and Lead
 // continues to campaign.
 //
-// Lead returns the error of ctx once ctx has ended and f has returned, [ErrClosed] after Close, and immediately
-// ErrInvalid or ErrTTLTooLong. If ctx owns the name by a lock that has ended, Lead returns the reason of that end. opts
-// are those of Lock; with [WithRetry] each campaign has that number of tries, and Lead returns the error of a campaign
-// that uses them up.
+// Lead campaigns until ctx ends. It returns the error of ctx once ctx has ended and f has returned, [ErrClosed] after
+// Close, and immediately ErrInvalid or ErrTTLTooLong. If ctx owns the name by a lock that has ended, Lead returns the
+// reason of that end. opts are those of Lock, and [WithWaitLimit] has no effect; when the tries of [WithRetry] are used
+// up, Lead campaigns again after such a pause.
 func (l *Locker) Lead(ctx context.Context, name string, f func(ctx context.Context) error, opts ...LockOption) error {
-	opts = append(slices.Clip(opts), lockOption(func(c *lockConfig) { c.Long = true }))
+	opts = append(slices.Clip(opts), lockOption(func(c *lockConfig) {
+		c.Long, c.waitLimit = true, min(0, c.waitLimit) // check still refuses an invalid limit
+	}))
 	for {
 		lock, err := l.take(ctx, name, opts, true)
 		if err == nil {
@@ -164,8 +167,7 @@ func (l *Locker) Lead(ctx context.Context, name string, f func(ctx context.Conte
 				return joinErrors(contextError(ctx), err)
 			}
 			lock.l.logTerm(lock, err, lost)
-		} else if own := l.owner(ctx, name, opts); own != nil && own.Err() != nil ||
-			!errors.Is(err, errTooSlow) && !errors.Is(err, ErrLost) {
+		} else if own := l.owner(ctx, name, opts); own != nil && own.Err() != nil || !mayCampaign(err) {
 			return err // for example, ctx owns the name by a lock that has ended, so another try must fail
 		}
 		select {
@@ -176,6 +178,14 @@ func (l *Locker) Lead(ctx context.Context, name string, f func(ctx context.Conte
 			return ErrClosed
 		}
 	}
+}
+
+// mayCampaign reports whether another campaign may succeed after one that failed with err: other clients or too few
+// masters refused the lock, or it was lost before the call returned. Otherwise a context or Close has ended the campaign,
+// or the call is wrong.
+func mayCampaign(err error) bool {
+	var e *LockError
+	return errors.As(err, &e) && e.failure.Cause == nil && (round.Waitable(&e.failure) || errors.Is(err, ErrLost))
 }
 
 // logTerm logs why a leader campaigns again: f failed with err, or the leadership was lost.

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
@@ -272,6 +273,75 @@ func TestLeaderReturns(t *testing.T) {
 		again.leave <- nil
 		w.noError(<-endedFirst)
 		w.free("boss")
+	})
+}
+
+// H174: Lead campaigns until its context ends, however the Locker and the call limit a wait: a standby outlasts a long
+// leadership of another client and an outage of the masters, and then leads.
+func TestStandbyStays(t *testing.T) {
+	limit, tries := redlock.WithWaitLimit(3*time.Second), redlock.WithTries(2)
+	for how, c := range map[string]struct {
+		locker []redlock.Option
+		call   []redlock.LockOption
+		within time.Duration
+	}{
+		"wait limit of the Locker": {[]redlock.Option{limit}, nil, 10 * time.Millisecond},
+		"wait limit of the call":   {nil, []redlock.LockOption{limit}, 10 * time.Millisecond},
+		"wait limit for slots":     {[]redlock.Option{limit}, []redlock.LockOption{redlock.WithSlots(1)}, 10 * time.Millisecond},
+		"tries of the Locker":      {[]redlock.Option{tries}, nil, 3 * time.Second},
+		"tries of the call":        {nil, []redlock.LockOption{tries, limit}, 3 * time.Second},
+		"pauses": {nil, []redlock.LockOption{redlock.WithRetry(redlock.Retry{
+			Pause: func(int) time.Duration { return -1 },
+		})}, 3 * time.Second},
+	} {
+		subtest(t, how, 3, func(w *cluster) {
+			name := "boss"
+			if how == "wait limit for slots" {
+				name = "boss:1"
+			}
+			k := w.take(w.locker(), name)
+			terms := make(chan term)
+			ended := w.campaign(w.Context(), w.locker(c.locker...), 1, terms, c.call...)
+			leads := func(within time.Duration) term {
+				select {
+				case t := <-terms:
+					return t
+				case err := <-ended:
+					w.Fatalf("the standby has returned: %v", err)
+				case <-time.After(within):
+					w.Fatalf("the standby does not lead after %v", within)
+				}
+				return term{}
+			}
+			after(time.Minute)
+			w.unlock(k)
+			first := leads(c.within)
+			w.stop(0, 1)
+			first.leave <- errors.New("mine")
+			after(time.Minute)
+			w.restart(true, 0, 1)
+			leads(time.Minute).leave <- nil
+			w.noError(<-ended)
+		})
+	}
+}
+
+// H174: a campaign ends when the Locker is closed, or its pool, and does not begin if the call is wrong.
+func TestCampaignsThatEnd(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		w.take(w.locker(), "boss")
+		terms := make(chan term)
+		p := w.pool()
+		l := w.over(p, redlock.WithWaitLimit(time.Second))
+		standby := w.campaign(w.Context(), l, 1, terms)
+		w.says(<-w.campaign(w.Context(), l, 1, terms, redlock.WithWaitLimit(-1)), redlock.ErrInvalid, "wait limit")
+		w.isError(<-w.campaign(w.Context(), l, 1, terms, redlock.WithTTL(time.Hour)), redlock.ErrInvalid)
+		after(time.Minute)
+		w.must(l.Close(w.Context()))
+		w.isError(<-standby, redlock.ErrClosed)
+		l = w.over(p, redlock.WithTries(1))
+		w.must(p.Close())
+		w.isError(<-w.campaign(w.Context(), l, 1, terms), pool.ErrClosed)
 	})
 }
 

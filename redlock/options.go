@@ -492,6 +492,7 @@ func (l *shard) repeat(ctx context.Context, op, name string, cfg *lockConfig, on
 // answered, but not with context.DeadlineExceeded. d must be positive. Without the option only the context limits the
 // wait. TryLock and calls with [WithRetry] do not queue behind another holder: for a TryLock, d limits how long it
 // waits for answers, and how long it repeats attempts while the votes are split (by default half a second).
+// [Locker.Lead] ignores the limit.
 func WithWaitLimit(d time.Duration) LockOption {
 	if d == 0 {
 		d = -1 // check refuses it: a computed limit of 0 must not mean "forever"
