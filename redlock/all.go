@@ -13,8 +13,8 @@ import (
 )
 
 // errOrder is returned if the requested name sorts before one that the context owns: for LockAll, by any lock; for a
-// call that waits for one name, by LockAll. Without this rule, LockAll calls of several clients could wait for each other
-// forever. Nothing was sent.
+// call that waits for one name, by LockAll. Without this rule, LockAll calls of several clients could wait for each
+// other forever. Nothing was sent.
 var errOrder = misuse("redlock: the name sorts before one that this context holds, " +
 	"so waiting for it could deadlock: lock all of them with one LockAll, or use TryLock or TryLockAll")
 
@@ -28,12 +28,26 @@ func (s *Locks) finish(ctx context.Context) error {
 	return s.each(func(k *Lock) error { return k.finish(ctx) })
 }
 
-// takeAll implements LockAll and TryLockAll. It uses the default options of the first name's shard; those of all shards
-// are equal.
-func (l *Locker) takeAll(ctx context.Context, names []string, opts []LockOption, wait bool) (*Locks, error) {
+// beginAll is like shard.beginWork, for a call with several names.
+func (l *Locker) beginAll(ctx context.Context, names []string, wait bool) error {
 	if len(names) == 0 {
-		return nil, invalid("no names: LockAll needs at least one")
+		return invalid("no names: LockAll needs at least one")
 	}
+	return l.of(names[0]).beginWork(ctx, opOf(scripts.Plain, wait), names[0])
+}
+
+// lockAll implements LockAll and TryLockAll.
+func (l *Locker) lockAll(ctx context.Context, names []string, opts []LockOption, wait bool) (*Locks, error) {
+	if err := l.beginAll(ctx, names, wait); err != nil {
+		return nil, err
+	}
+	defer l.shards[0].endWork()
+	return l.takeAll(ctx, names, opts, wait)
+}
+
+// takeAll acquires the locks of all names, for a call that has begun. It uses the default options of the first name's
+// shard; those of all shards are equal.
+func (l *Locker) takeAll(ctx context.Context, names []string, opts []LockOption, wait bool) (*Locks, error) {
 	first := l.of(names[0])
 	cfg, err := first.cfg.lock.with(opts, &first.cfg)
 	if err != nil {

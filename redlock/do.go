@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/jitter"
+	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock/internal/round"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
@@ -108,6 +109,10 @@ func isOwn(err error) bool {
 func (l *shard) do(
 	ctx context.Context, name string, take func(ctx context.Context) (*Lock, error), f func(ctx context.Context) error,
 ) error {
+	if err := l.beginWork(ctx, "do", name); err != nil {
+		return err
+	}
+	defer l.endWork()
 	ctx = l.events.within(ctx, name)
 	run := func(*tracedCall) error {
 		lock, err := take(ctx)
@@ -151,6 +156,11 @@ func (l *Locker) Lead(ctx context.Context, name string, f func(ctx context.Conte
 	opts = append(slices.Clip(opts), lockOption(func(c *lockConfig) {
 		c.Long, c.waitLimit = true, min(0, c.waitLimit) // check still refuses an invalid limit
 	}))
+	s := l.of(name)
+	if err := s.beginWork(ctx, opOf(scripts.Plain, true), name); err != nil {
+		return err
+	}
+	defer s.endWork()
 	for {
 		lock, err := l.take(ctx, name, opts, true)
 		if err == nil {
@@ -174,15 +184,15 @@ func (l *Locker) Lead(ctx context.Context, name string, f func(ctx context.Conte
 		case <-time.After(leadPause + time.Duration(jitter.Float64()*float64(leadPause))):
 		case <-ctx.Done():
 			return joinErrors(contextError(ctx), err)
-		case <-l.of(name).closing:
+		case <-s.closing:
 			return ErrClosed
 		}
 	}
 }
 
 // mayCampaign reports whether another campaign may succeed after one that failed with err: other clients or too few
-// masters refused the lock, or it was lost before the call returned. Otherwise a context or Close has ended the campaign,
-// or the call is wrong.
+// masters refused the lock, or it was lost before the call returned. Otherwise a context or Close has ended the
+// campaign, or the call is wrong.
 func mayCampaign(err error) bool {
 	var e *LockError
 	return errors.As(err, &e) && e.failure.Cause == nil && (round.Waitable(&e.failure) || errors.Is(err, ErrLost))

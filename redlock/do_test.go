@@ -186,6 +186,136 @@ func TestDrainWaitsForDo(t *testing.T) {
 	})
 }
 
+// H168: a call that waits for a lock when Drain is called gets the lock, and all others that it needs, whichever call
+// it is.
+func TestDrainWaitsForWaitingCalls(t *testing.T) {
+	const limit = time.Minute
+	done := func(k interface {
+		Unlock(ctx context.Context) error
+	}, err error) error {
+		if err != nil {
+			return err
+		}
+		return k.Unlock(context.Background())
+	}
+	nothing := func(context.Context) error { return nil }
+	names := []string{"a", "b", "c"}
+	for how, call := range map[string]func(ctx context.Context, l *redlock.Locker) error{
+		"Lock": func(ctx context.Context, l *redlock.Locker) error { return done(l.Lock(ctx, "b")) },
+		"WithRetry": func(ctx context.Context, l *redlock.Locker) error {
+			return done(l.Lock(ctx, "b", redlock.WithTries(1000)))
+		},
+		"WithSlots": func(ctx context.Context, l *redlock.Locker) error {
+			return done(l.Lock(ctx, "s", redlock.WithSlots(2)))
+		},
+		"RLock":     func(ctx context.Context, l *redlock.Locker) error { return done(l.RWLock("rw").RLock(ctx)) },
+		"RWLock":    func(ctx context.Context, l *redlock.Locker) error { return done(l.RWLock("rw").Lock(ctx)) },
+		"DoRead":    func(ctx context.Context, l *redlock.Locker) error { return l.RWLock("rw").DoRead(ctx, nothing) },
+		"RWLock.Do": func(ctx context.Context, l *redlock.Locker) error { return l.RWLock("rw").Do(ctx, nothing) },
+		"LockAll":   func(ctx context.Context, l *redlock.Locker) error { return done(l.LockAll(ctx, names)) },
+		"DoAll":     func(ctx context.Context, l *redlock.Locker) error { return l.DoAll(ctx, names, nothing) },
+		"WithTries": func(ctx context.Context, l *redlock.Locker) error {
+			return done(l.LockAll(ctx, names, redlock.WithTries(1000)))
+		},
+		"Do":   func(ctx context.Context, l *redlock.Locker) error { return l.Do(ctx, "b", nothing) },
+		"Lead": func(ctx context.Context, l *redlock.Locker) error { return l.Lead(ctx, "b", nothing) },
+		"Lead again": func(ctx context.Context, l *redlock.Locker) error {
+			terms := 0
+			return l.Lead(ctx, "free", func(context.Context) error {
+				if terms++; terms > 5 {
+					return nil
+				}
+				return errors.New("mine")
+			})
+		},
+		"nested": func(ctx context.Context, l *redlock.Locker) error {
+			return l.Do(ctx, "a", func(ctx context.Context) error {
+				return l.DoAll(ctx, names[1:], func(ctx context.Context) error { return l.RWLock("rw").DoRead(ctx, nothing) })
+			})
+		},
+	} {
+		subtest(t, how, 3, func(w *cluster) {
+			other, l := w.locker(), w.locker(redlock.WithLinger(time.Hour))
+			held := []*redlock.Lock{
+				w.take(other, "b"), w.take(other, "s:1"), w.take(other, "s:2"), w.wlock(other.RWLock("rw")),
+			}
+			result, drained := make(chan error, 1), make(chan error, 1)
+			go func() { result <- call(w.within(limit), l) }()
+			after(3 * time.Second)
+			go func() { drained <- l.Drain(w.within(limit)) }()
+			after(3 * time.Second)
+			w.isError(errOf(l.TryLock(w.Context(), "new")), redlock.ErrClosed)
+			w.unlockAll(held...)
+			w.noError(<-result, <-drained)
+			w.isError(errOf(l.TryLock(w.Context(), "new")), redlock.ErrClosed)
+		})
+	}
+}
+
+// H168: Drain waits for the function of a Do even if the lock of the Do is lost.
+func TestDrainWaitsForFunctionWithoutLock(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l, leave, result := w.locker(), make(chan struct{}), make(chan error, 1)
+		go func() {
+			result <- l.Do(w.Context(), "a", func(context.Context) error { <-leave; return nil })
+		}()
+		after(time.Second)
+		drained := make(chan error, 1)
+		go func() { drained <- l.Drain(w.Context()) }()
+		w.masters.Lose("a")
+		after(time.Minute)
+		if len(drained) > 0 {
+			w.Error("Drain has returned while the function is running")
+		}
+		close(leave)
+		w.isError(<-result, redlock.ErrLost)
+		w.noError(<-drained)
+	})
+}
+
+// H168: after Drain was called, each kind of call is refused immediately, unless its context owns a lock.
+func TestDrainRefusesNewCalls(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.locker()
+		handle := w.export(w.take(l, "exported"))
+		writer := w.wlock(l.RWLock("writer"))
+		k := w.take(l, "a")
+		drained := make(chan error, 1)
+		go func() { drained <- l.Drain(w.Context()) }()
+		after(time.Second)
+		reader := w.downgrade(writer) // of a lock that is held
+		nothing := func(context.Context) error { return nil }
+		names := []string{"x", "y"}
+		for how, call := range map[string]func(ctx context.Context) error{
+			"Lock":       func(ctx context.Context) error { return errOf(l.Lock(ctx, "b")) },
+			"TryLock":    func(ctx context.Context) error { return errOf(l.TryLock(ctx, "c")) },
+			"WithSlots":  func(ctx context.Context) error { return errOf(l.Lock(ctx, "d", redlock.WithSlots(2))) },
+			"LockAll":    func(ctx context.Context) error { return errOf(l.LockAll(ctx, []string{"e", "f"})) },
+			"TryLockAll": func(ctx context.Context) error { return errOf(l.TryLockAll(ctx, []string{"g", "h"})) },
+			"RLock":      func(ctx context.Context) error { return errOf(l.RWLock("i").RLock(ctx)) },
+			"TryRLock":   func(ctx context.Context) error { return errOf(l.RWLock("j").TryRLock(ctx)) },
+			"Import":     func(ctx context.Context) error { return errOf(l.Import(ctx, handle)) },
+			"Do":         func(ctx context.Context) error { return l.Do(ctx, "l", nothing) },
+			"TryDo":      func(ctx context.Context) error { return l.TryDo(ctx, "m", nothing) },
+			"DoAll":      func(ctx context.Context) error { return l.DoAll(ctx, names, nothing) },
+			"DoRead":     func(ctx context.Context) error { return l.RWLock("n").DoRead(ctx, nothing) },
+			"Lead":       func(ctx context.Context) error { return l.Lead(ctx, "o", nothing) },
+		} {
+			if err := call(w.Context()); !errors.Is(err, redlock.ErrClosed) {
+				w.Errorf("%s returned %v", how, err)
+			}
+			if err := call(k.Context(w.Context())); err != nil {
+				w.Errorf("%s with the context of a lock returned %v", how, err)
+			}
+		}
+		if len(drained) > 0 {
+			w.Error("Drain has returned while locks are held")
+		}
+		w.noError(l.Close(w.Context()), <-drained)
+		_, _ = k.Unlock(w.Context()), reader.Unlock(w.Context())
+	})
+}
+
 // H117: if the context of Drain ends, Drain ends the remaining locks.
 func TestDrainEndsWithItsContext(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
@@ -279,20 +409,21 @@ func TestLeaderReturns(t *testing.T) {
 // H174: Lead campaigns until its context ends, however the Locker and the call limit a wait: a standby outlasts a long
 // leadership of another client and an outage of the masters, and then leads.
 func TestStandbyStays(t *testing.T) {
+	const soon, later = 10 * time.Millisecond, 3 * time.Second
 	limit, tries := redlock.WithWaitLimit(3*time.Second), redlock.WithTries(2)
 	for how, c := range map[string]struct {
 		locker []redlock.Option
 		call   []redlock.LockOption
 		within time.Duration
 	}{
-		"wait limit of the Locker": {[]redlock.Option{limit}, nil, 10 * time.Millisecond},
-		"wait limit of the call":   {nil, []redlock.LockOption{limit}, 10 * time.Millisecond},
-		"wait limit for slots":     {[]redlock.Option{limit}, []redlock.LockOption{redlock.WithSlots(1)}, 10 * time.Millisecond},
-		"tries of the Locker":      {[]redlock.Option{tries}, nil, 3 * time.Second},
-		"tries of the call":        {nil, []redlock.LockOption{tries, limit}, 3 * time.Second},
+		"wait limit of the Locker": {[]redlock.Option{limit}, nil, soon},
+		"wait limit of the call":   {nil, []redlock.LockOption{limit}, soon},
+		"wait limit for slots":     {[]redlock.Option{limit}, []redlock.LockOption{redlock.WithSlots(1)}, soon},
+		"tries of the Locker":      {[]redlock.Option{tries}, nil, later},
+		"tries of the call":        {nil, []redlock.LockOption{tries, limit}, later},
 		"pauses": {nil, []redlock.LockOption{redlock.WithRetry(redlock.Retry{
 			Pause: func(int) time.Duration { return -1 },
-		})}, 3 * time.Second},
+		})}, later},
 	} {
 		subtest(t, how, 3, func(w *cluster) {
 			name := "boss"

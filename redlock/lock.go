@@ -75,9 +75,10 @@ func (k *Lock) extend(ctx context.Context) error {
 // of them instead, without sending anything or waiting.
 //
 // The second Unlock of a lock returns ErrReleased. If the lock was lost earlier, the first Unlock returns ErrLost, and
-// still releases the keys that are left on the masters; if it has reached its [WithMaxHold], ErrMaxHold. Unlock returns ErrNoQuorum or the error of ctx if no quorum
-// confirmed the release: unreachable masters get the release later, and their keys expire with the TTL at the latest.
-// In each case the lock is no longer held. Unlock of a nil Lock, which a failed call returns, is an error.
+// still releases the keys that are left on the masters; if it has reached its [WithMaxHold], ErrMaxHold. Unlock returns
+// ErrNoQuorum or the error of ctx if no quorum confirmed the release: unreachable masters get the release later, and
+// their keys expire with the TTL at the latest. In each case the lock is no longer held. Unlock of a nil Lock, which a
+// failed call returns, is an error.
 func (k *Lock) Unlock(ctx context.Context) error {
 	if k == nil {
 		return errNoLock

@@ -44,13 +44,20 @@ type shard struct {
 	rechecks atomic.Bool   // whether a call of recheck is scheduled
 	changing chan struct{} // cap 1: one change of the masters at a time
 	joined   []*shard      // all shards of the Locker; nil unless the Locker is sharded and has all of them
+	work     *work         // of the Locker
 	lifecycle
 }
 
-// A lifecycle tracks the calls under way, for Close and Drain.
+// A work counts the calls of a Locker that acquire locks, for Drain. A call counts until it returns, on whichever
+// shards it acquires locks, and even while it runs a function of the caller. All shards of the Locker share one work.
+type work struct {
+	drains       atomic.Bool // whether Drain was called
+	began, ended atomic.Int64
+}
+
+// A lifecycle tracks the calls under way in one shard, for Close.
 type lifecycle struct {
 	calls   atomic.Int64  // number of calls under way and unanswered messages, plus 1 until Close has released all locks
-	drains  atomic.Bool   // whether Drain was called
 	closing chan struct{} // closed when Close begins: waiting calls give up
 	idle    func()        // is called when calls reaches 0; Close waits for that
 	once    sync.Once     // for Close
@@ -249,6 +256,22 @@ func (l *lifecycle) leave() {
 	}
 }
 
+// beginWork begins a call that acquires locks, for which Drain waits. If Drain was called before, and ctx owns no lock
+// of the Locker, beginWork returns ErrClosed. Otherwise the caller must call endWork.
+func (l *shard) beginWork(ctx context.Context, op, name string) error {
+	l.work.began.Add(1)
+	//mutant:drain-owners 2= true
+	//mutant:drain-no-new-call = false
+	if l.work.drains.Load() && !lease.Owns(ctx, l.leases) {
+		l.work.began.Add(-1)
+		return l.events.call(ctx, op, name, func(*tracedCall) error { return ErrClosed })
+	}
+	return nil
+}
+
+// endWork ends a call that has begun.
+func (l *shard) endWork() { l.work.ended.Add(1) }
+
 // rest waits for d. If ctx ends or Close is called first, it returns the reason.
 func (l *lifecycle) rest(ctx context.Context, d time.Duration) error {
 	select {
@@ -286,11 +309,6 @@ func (l *shard) take(
 		return nil, ErrClosed
 	}
 	defer l.leave()
-	//mutant:drain-owners 2= true
-	//mutant:drain-no-new-call = false
-	if l.drains.Load() && !lease.Owns(ctx, l.leases) {
-		return nil, ErrClosed
-	}
 	own, err := l.owned(ctx, name, role, wait)
 	if err != nil {
 		return nil, err
@@ -489,13 +507,18 @@ func (l *shard) close(ctx context.Context) error {
 // drainPoll is the interval at which Drain checks whether all locks and calls have ended.
 const drainPoll = 10 * time.Millisecond
 
-// drain waits until locks and calls have ended, and then closes the shard: see [Locker.Drain].
-func (l *shard) drain(ctx context.Context) error {
-	//mutant:drain-waits = false
-	for len(l.leases.All()) > 0 || l.calls.Load() > 1 {
-		if l.rest(ctx, drainPoll) != nil {
-			break
+// drained reports whether no lock is held and no call is under way, in any shard. This remains so once Drain was
+// called: then only a call under way, or the context of a held lock, can acquire another lock.
+func (l *Locker) drained() bool {
+	w := l.shards[0].work
+	began := w.began.Load()
+	if w.ended.Load() != began {
+		return false
+	}
+	for _, s := range l.shards { // after all calls have ended, since a call leaves its lock behind
+		if s.calls.Load() > 1 || len(s.leases.All()) > 0 {
+			return false
 		}
 	}
-	return l.close(ctx)
+	return w.began.Load() == began
 }

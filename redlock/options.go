@@ -143,10 +143,10 @@ func (f lockOption) applyLock(c *lockConfig) { f(c) }
 func WithTTL(ttl time.Duration) LockOption { return lockOption(func(c *lockConfig) { c.TTL = ttl }) }
 
 // WithMaxHold bounds how long a lock is held, so that a worker that hangs does not keep the name forever. After d the
-// contexts of the lock end with [ErrMaxHold], and then the lock is released without waiting for its Unlock, which returns
-// ErrMaxHold. So another client may hold the name while the work is still running: work that does not stop when its
-// context ends needs the token. [WithMinHold] keeps the name for the rest of its time. A release that does not reach a
-// master is resent in the background, as after an Unlock. 0, the default, means no bound.
+// contexts of the lock end with [ErrMaxHold], and then the lock is released without waiting for its Unlock, which
+// returns ErrMaxHold. So another client may hold the name while the work is still running: work that does not stop when
+// its context ends needs the token. [WithMinHold] keeps the name for the rest of its time. A release that does not
+// reach a master is resent in the background, as after an Unlock. 0, the default, means no bound.
 func WithMaxHold(d time.Duration) LockOption {
 	return lockOption(func(c *lockConfig) { c.MaxHold = d })
 }

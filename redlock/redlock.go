@@ -92,7 +92,7 @@ func newLocker(pools []*pool.Pool, opts []Option, sharded bool) (*Locker, error)
 		return nil, invalid("WithConfiguration has %d configurations, but there are %d shards: give one for each",
 			len(cfg.sets), len(pools))
 	}
-	l := &Locker{}
+	l, shared := &Locker{}, &work{}
 	for i, t := range ordered {
 		own := *cfg
 		if sharded {
@@ -107,6 +107,7 @@ func newLocker(pools []*pool.Pool, opts []Option, sharded bool) (*Locker, error)
 			l.abandon()
 			return nil, err
 		}
+		s.work = shared
 		l.shards = append(l.shards, s)
 	}
 	//mutant:one-shard = len(pools) > 1
@@ -225,10 +226,20 @@ func (l *shard) checkName(name string) error {
 // After an error nothing is held: grants of single masters are rolled back. A master that cannot be reached frees the
 // name when the TTL has expired.
 func (l *Locker) Lock(ctx context.Context, name string, opts ...LockOption) (*Lock, error) {
-	return l.take(ctx, name, opts, true)
+	return l.lock(ctx, name, opts, true)
 }
 
-// take implements Lock and TryLock.
+// lock implements Lock and TryLock.
+func (l *Locker) lock(ctx context.Context, name string, opts []LockOption, wait bool) (*Lock, error) {
+	s := l.of(name)
+	if err := s.beginWork(ctx, opOf(scripts.Plain, wait), name); err != nil {
+		return nil, err
+	}
+	defer s.endWork()
+	return l.take(ctx, name, opts, wait)
+}
+
+// take acquires the lock of name, or one of its slots, for a call that has begun.
 func (l *Locker) take(ctx context.Context, name string, opts []LockOption, wait bool) (*Lock, error) {
 	k, requested := slotsIn(opts)
 	if !requested {
@@ -260,7 +271,7 @@ func (l *Locker) take(ctx context.Context, name string, opts []LockOption, wait 
 // Beyond the limit Lock waits until ctx ends. TryLock waits for ten times the timeout of the pool ([pool.WithTimeout]),
 // 5 s by default, and then fails with [ErrOverloaded].
 func (l *Locker) TryLock(ctx context.Context, name string, opts ...LockOption) (*Lock, error) {
-	return l.take(ctx, name, opts, false)
+	return l.lock(ctx, name, opts, false)
 }
 
 // Do runs f while holding the lock of name. The context of f owns the name; if the lock is lost, the context ends with
@@ -304,13 +315,13 @@ func (l *Locker) TryDo(ctx context.Context, name string, f func(ctx context.Cont
 // are held. Errors are those of Lock; the LockError names the name that could not be locked. After an error nothing is
 // held, as with Lock.
 func (l *Locker) LockAll(ctx context.Context, names []string, opts ...LockOption) (*Locks, error) {
-	return l.takeAll(ctx, names, opts, true)
+	return l.lockAll(ctx, names, opts, true)
 }
 
 // TryLockAll acquires the locks of all names, or none, and does not wait for other holders. Errors are those of
 // [Locker.TryLock] for the first name that was refused.
 func (l *Locker) TryLockAll(ctx context.Context, names []string, opts ...LockOption) (*Locks, error) {
-	return l.takeAll(ctx, names, opts, false)
+	return l.lockAll(ctx, names, opts, false)
 }
 
 // DoAll runs f while holding the locks of all names, as [Locker.Do] does for one name. [TokenOf] with a name returns
@@ -318,7 +329,11 @@ func (l *Locker) TryLockAll(ctx context.Context, names []string, opts ...LockOpt
 func (l *Locker) DoAll(
 	ctx context.Context, names []string, f func(ctx context.Context) error, opts ...LockOption,
 ) error {
-	locks, err := l.LockAll(ctx, names, opts...)
+	if err := l.beginAll(ctx, names, true); err != nil {
+		return err
+	}
+	defer l.shards[0].endWork()
+	locks, err := l.takeAll(ctx, names, opts, true)
 	if err != nil {
 		return err
 	}
@@ -338,7 +353,12 @@ func (l *Locker) RWLock(name string) *RWLock { return &RWLock{l.of(name), name} 
 // After an error, Import releases the lock on the masters on which it had taken the lock over.
 func (l *Locker) Import(ctx context.Context, text string, opts ...LockOption) (*Lock, error) {
 	from, _ := parseHandle(text) // importLock reports the error
-	return l.of(from.name).importLock(ctx, text, opts)
+	s := l.of(from.name)
+	if err := s.beginWork(ctx, "import", from.name); err != nil {
+		return nil, err
+	}
+	defer s.endWork()
+	return s.importLock(ctx, text, opts)
 }
 
 // Inspect returns the holder of name and its waiters. The result is a snapshot for people and monitoring: it may be out
@@ -370,20 +390,28 @@ func (l *Locker) Stats() Stats {
 	return sum
 }
 
-// Drain waits until no lock is held and no call is under way, and then closes the Locker as [Locker.Close] does.
+// Drain waits until no lock is held and no call is under way, in any shard, and then closes the Locker as
+// [Locker.Close] does.
 //
-// After Drain is called, new calls that acquire a lock return [ErrClosed], with two exceptions. Calls that already wait
-// for a lock continue. Calls with the context of a held lock ([Lock.Context], or the context of the function of a
-// [Locker.Do]) still work, so that the work under way can finish. [Locker.Lead] does not end until its context ends:
-// cancel that context first. If ctx ends before all locks are released, Drain ends the remaining locks as Close does,
-// and returns the error of ctx. Drain may be called more than once, and concurrently with Close.
+// A call that began before Drain runs to its end, however many locks it still acquires; this includes the function of a
+// [Locker.Do]. New calls that acquire a lock return [ErrClosed], unless their context owns a lock of the Locker
+// ([Lock.Context], or the context of the function of a Do): so the work under way can finish. [Locker.Lead] does not
+// end until its context ends: cancel that context first. If ctx ends before all locks are released and all calls have
+// returned, Drain ends the remaining locks as Close does, and returns the error of ctx. Drain may be called more than
+// once, and concurrently with Close.
 func (l *Locker) Drain(ctx context.Context) error {
+	l.shards[0].work.drains.Store(true)
 	for _, s := range l.shards {
-		s.drains.Store(true)
 		s.queue.StopLingering()
 		s.leases.ReleaseIdle()
 	}
-	return l.each(func(_ int, s *shard) error { return s.drain(ctx) })
+	//mutant:drain-waits = false
+	for !l.drained() {
+		if l.shards[0].rest(ctx, drainPoll) != nil {
+			break
+		}
+	}
+	return l.Close(ctx)
 }
 
 // Close releases all held locks immediately, and waits for the goroutines of the Locker to end. Waiting calls return

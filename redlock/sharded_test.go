@@ -260,6 +260,36 @@ func TestOrderAcrossShards(t *testing.T) {
 	})
 }
 
+// H168: Drain waits for the calls under way in all shards: the function of a Do can lock names of any shard, and a
+// LockAll that waits for a name in one shard gets those in the others.
+func TestDrainAcrossShards(t *testing.T) {
+	shardedClusters(t, 2, func(w *shardedCluster) {
+		g, other, of := w.admitted(0, 1), w.shards(0, 1), in(2, 3)
+		all := slices.Sorted(slices.Values(append(of[0][:2:2], of[1][:2]...)))
+		held := w.take(other, all[1])
+		both, nested, drained := make(chan error, 1), make(chan error, 1), make(chan error, 1)
+		go func() {
+			both <- g.DoAll(w.Context(), all, func(context.Context) error { return nil })
+		}()
+		go func() {
+			nested <- g.Do(w.Context(), of[0][2], func(ctx context.Context) error {
+				after(5 * time.Second)
+				return g.Do(ctx, of[1][2], func(ctx context.Context) error {
+					after(5 * time.Second)
+					return ctx.Err()
+				})
+			})
+		}()
+		after(time.Second)
+		go func() { drained <- g.Drain(w.within(time.Minute)) }()
+		w.noError(<-nested)
+		w.isError(errOf(g.TryLock(w.Context(), of[1][2])), redlock.ErrClosed)
+		after(5 * time.Second)
+		w.unlock(held)
+		w.noError(<-both, <-drained)
+	})
+}
+
 // Each call for one name goes to the shard of the name, and a Locker of another shard refuses the name.
 func TestCallsUseShardOfName(t *testing.T) {
 	shardedClusters(t, 2, func(w *shardedCluster) {

@@ -40,35 +40,48 @@ type RWLock struct {
 // context of [Lock.Context] that owns the name, RLock re-enters that lock, even if it is the writer's. Otherwise it
 // behaves like [Locker.Lock] and returns the same errors.
 func (s *RWLock) RLock(ctx context.Context, opts ...LockOption) (*Lock, error) {
-	return s.l.take(ctx, s.name, scripts.Reader, opts, true, nil)
+	return s.lock(ctx, scripts.Reader, opts, true)
 }
 
 // TryRLock acquires the lock of a reader in one attempt, as [Locker.TryLock] does: it succeeds only if no writer holds
 // the name and no client waits for it.
 func (s *RWLock) TryRLock(ctx context.Context, opts ...LockOption) (*Lock, error) {
-	return s.l.take(ctx, s.name, scripts.Reader, opts, false, nil)
+	return s.lock(ctx, scripts.Reader, opts, false)
 }
 
 // DoRead runs f while holding the lock of a reader, as [Locker.Do] does.
 func (s *RWLock) DoRead(ctx context.Context, f func(ctx context.Context) error, opts ...LockOption) error {
-	return s.l.do(ctx, s.name, func(ctx context.Context) (*Lock, error) { return s.RLock(ctx, opts...) }, f)
+	return s.l.do(ctx, s.name, func(ctx context.Context) (*Lock, error) {
+		return s.l.take(ctx, s.name, scripts.Reader, opts, true, nil)
+	}, f)
 }
 
 // Lock acquires the lock of the writer. It waits while any client holds the name. With a context that owns the writer's
 // lock, Lock re-enters that lock; with a context that owns a reader's lock, it returns [ErrInvalid], since it would
 // wait for itself. Otherwise it behaves like [Locker.Lock].
 func (s *RWLock) Lock(ctx context.Context, opts ...LockOption) (*Lock, error) {
-	return s.l.take(ctx, s.name, scripts.Writer, opts, true, nil)
+	return s.lock(ctx, scripts.Writer, opts, true)
 }
 
 // TryLock acquires the lock of the writer in one attempt, as [Locker.TryLock] does.
 func (s *RWLock) TryLock(ctx context.Context, opts ...LockOption) (*Lock, error) {
-	return s.l.take(ctx, s.name, scripts.Writer, opts, false, nil)
+	return s.lock(ctx, scripts.Writer, opts, false)
 }
 
 // Do runs f while holding the lock of the writer, as [Locker.Do] does.
 func (s *RWLock) Do(ctx context.Context, f func(ctx context.Context) error, opts ...LockOption) error {
-	return s.l.do(ctx, s.name, func(ctx context.Context) (*Lock, error) { return s.Lock(ctx, opts...) }, f)
+	return s.l.do(ctx, s.name, func(ctx context.Context) (*Lock, error) {
+		return s.l.take(ctx, s.name, scripts.Writer, opts, true, nil)
+	}, f)
+}
+
+// lock implements the methods that return a Lock.
+func (s *RWLock) lock(ctx context.Context, role scripts.Role, opts []LockOption, wait bool) (*Lock, error) {
+	if err := s.l.beginWork(ctx, opOf(role, wait), s.name); err != nil {
+		return nil, err
+	}
+	defer s.l.endWork()
+	return s.l.take(ctx, s.name, role, opts, wait, nil)
 }
 
 // Downgrade turns the writer's lock of an [RWLock] into a reader's lock. On each master the reader's lock begins when
@@ -84,6 +97,8 @@ func (k *Lock) Downgrade(ctx context.Context, opts ...LockOption) (*Lock, error)
 		return nil, errNoLock
 	}
 	l, name := k.l, k.Name()
+	l.work.began.Add(1) // Drain does not refuse a call of a held lock
+	defer l.endWork()
 	return l.events.acquiring(ctx, "downgrade", name, func(stats *lease.AcquireStats) (*Lock, error) {
 		if k.hold.Lease().Role() != scripts.Writer {
 			return nil, invalid("downgrade %.80q: not a writer's lock (RWLock.Lock)", name)

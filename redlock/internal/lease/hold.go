@@ -66,9 +66,9 @@ func (h *Hold) Lasted() time.Duration {
 	return h.lasted
 }
 
-// Forgo gives up the minimum hold of a lock that is not returned to its caller. If Close or the maximum hold has already
-// ended the lock, and the masters keep the name for the minimum hold, Forgo releases the name. For a re-entry Forgo does nothing,
-// because the caller has had the outer lock.
+// Forgo gives up the minimum hold of a lock that is not returned to its caller. If Close or the maximum hold has
+// already ended the lock, and the masters keep the name for the minimum hold, Forgo releases the name. For a re-entry
+// Forgo does nothing, because the caller has had the outer lock.
 func (h *Hold) Forgo() {
 	h.lease.mu.Lock()
 	kept := false

@@ -18,8 +18,8 @@ func bindTo(t *testing.T, h *Hold) context.Context {
 	return h.Context(t.Context())
 }
 
-// H169: at the max hold, the contexts of all holds of the lease end before the release is sent, whether the Manager or a
-// call of the holder notices the end.
+// H169: at the max hold, the contexts of all holds of the lease end before the release is sent, whether the Manager or
+// a call of the holder notices the end.
 func TestContextsEndBeforeMaxHoldRelease(t *testing.T) {
 	for how, notice := range map[string]func(h *Hold){
 		"Manager": func(*Hold) { after(2 * time.Second) },

@@ -98,14 +98,16 @@ func find(ctx context.Context, match func(*ownerContext, *Hold) bool) *Hold {
 	return nil
 }
 
-// Owns reports whether ctx owns a name that is held by m.
+// Owns reports whether ctx owns a name that is held by m, or by a Manager that shares the order of m.
 func Owns(ctx context.Context, m *Manager) bool {
-	return find(ctx, func(_ *ownerContext, h *Hold) bool { return h.lease.m == &m.services && h.Err() == nil }) != nil
+	return find(ctx, func(_ *ownerContext, h *Hold) bool {
+		return h.lease.m.first.Load() == m.first.Load() && h.Err() == nil
+	}) != nil
 }
 
-// LockOutOfOrder reports whether a call for one name with ctx must not wait for name, since the call could deadlock. This
-// is so if ctx does not own name, but owns a name that LockAll has locked, that sorts after name, and that is still held.
-// The Manager of that hold must be m, or share the order of m.
+// LockOutOfOrder reports whether a call for one name with ctx must not wait for name, since the call could deadlock.
+// This is so if ctx does not own name, but owns a name that LockAll has locked, that sorts after name, and that is
+// still held. The Manager of that hold must be m, or share the order of m.
 func LockOutOfOrder(ctx context.Context, m *Manager, name string) bool {
 	return outOfOrder(ctx, m, name, func(c *ownerContext) bool { return c.together })
 }

@@ -161,8 +161,8 @@ func (m *services) confirmed(ctx context.Context, r *round.Round, left time.Dura
 // Unlock sends the release even if ctx has ended. It then waits until a quorum has confirmed the release, ctx ends or
 // the validity expires; with Terms.Async it does not wait. An error is a *round.Failure. It wraps ErrReleased in a
 // second call. If h had already ended, it wraps the error of h; if the lease was lost, and its end sent no release, the
-// last Unlock sends it. If the release was not confirmed, it wraps ErrNoQuorum, ErrLost or the error of ctx. In each case h is no
-// longer held.
+// last Unlock sends it. If the release was not confirmed, it wraps ErrNoQuorum, ErrLost or the error of ctx. In each
+// case h is no longer held.
 func (h *Hold) Unlock(ctx context.Context) error {
 	l := h.lease
 	now := l.m.Clock.Now()
