@@ -219,9 +219,9 @@ func (l *shard) logTerm(k *Lock, err, lost error) {
 const watchPause = time.Second
 
 // Watch reports the holder or leader of name: immediately, and then whenever the holder or its value ([SetValue])
-// changes. Without a holder, the ID is "". Watch inspects the name once a second and does not compete for the lock. If
-// inspections fail, Watch reports the first error, and nothing more until an inspection succeeds. Watch ends when ctx
-// ends, when the Locker is closed, or when the loop ends:
+// changes. Without a holder, the ID is "", and Free shows whether that is certain. Watch inspects the name once a
+// second and does not compete for the lock. If inspections fail, Watch reports the first error, and nothing more until
+// an inspection succeeds. Watch ends when ctx ends, when the Locker is closed, or when the loop ends:
 //
 //	for h, err := range locker.Watch(ctx, "orders/leader") { ... }
 //
@@ -230,16 +230,20 @@ const watchPause = time.Second
 func (l *Locker) Watch(ctx context.Context, name string) iter.Seq2[redlockinfo.Inspection, error] {
 	return func(yield func(redlockinfo.Inspection, error) bool) {
 		reported, failing := false, false
-		for last := [2]string{}; ; {
+		type report struct {
+			id, value string
+			free      bool
+		}
+		for last := (report{}); ; {
 			h, err := l.Inspect(ctx, name)
 			switch {
 			case ctx.Err() != nil || errors.Is(err, ErrClosed):
 				return
-			case err != nil && !failing, err == nil && (!reported || failing || last != [2]string{h.ID, h.Value}):
+			case err != nil && !failing, err == nil && (!reported || failing || last != report{h.ID, h.Value, h.Free}):
 				if !yield(h, err) {
 					return
 				}
-				last, reported, failing = [2]string{h.ID, h.Value}, true, err != nil
+				last, reported, failing = report{h.ID, h.Value, h.Free}, true, err != nil
 			}
 			if l.of(name).rest(ctx, watchPause) != nil {
 				return

@@ -158,14 +158,15 @@ func (e *LockError) Error() string {
 		b.WriteString("; ")
 		b.WriteString(text)
 	}
-	if errors.Is(f.Decision, ErrNoQuorum) && !errors.Is(f.Decision, round.ErrUndecided) && errors.Is(e, errQuarantine) {
+	if errors.Is(f.Decision, ErrNoQuorum) && f.New && errors.Is(e, errQuarantine) {
 		b.WriteString("; " + mayAdmit)
 	}
 	return b.String()
 }
 
-// mayAdmit is advice for errors of a deployment in which no quorum votes. If a quorum votes, a client may hold a lock.
-const mayAdmit = "if no client can hold a lock on these masters, redlock admit (Admin.Admit) ends the quarantine"
+// mayAdmit is advice for a deployment in which no master has ever voted. If one has, a client may hold a lock, also one
+// that was acquired before a majority restarted.
+const mayAdmit = "if these masters are new, redlock admit (Admin.Admit) ends their quarantine"
 
 // decision returns the text of the decision. If this Locker itself holds the lock, the text does not say "another".
 func (e *LockError) decision() string {

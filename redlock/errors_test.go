@@ -167,7 +167,8 @@ func TestLockErrorText(t *testing.T) {
 			&LockError{
 				Op: "lock", Name: "a",
 				failure: round.Failure{
-					Decision: ErrNoQuorum, Cause: context.DeadlineExceeded, Quorum: 2, N: 3, Masters: sampleMasterErrors(),
+					Decision: ErrNoQuorum, Cause: context.DeadlineExceeded, Quorum: 2, N: 3, New: true,
+					Masters: sampleMasterErrors(),
 				},
 			},
 			`redlock: lock "a": context deadline exceeded (no quorum of masters); 0 of 3 masters agreed, quorum is 2; ` +

@@ -24,7 +24,7 @@ import (
 // inspect implements [Locker.Inspect] for one shard.
 func (l operator) inspect(ctx context.Context, name string) (i redlockinfo.Inspection, err error) {
 	err = l.askAll(ctx, "inspect", name, func(r *round.Round, hs holdings) error {
-		i = hs.inspection(r.View.Config.Rule)
+		i = hs.inspection(r.View)
 		if g := l.queue.Holder(name); g != nil && g.ID == i.ID {
 			i.Idle = g.Idle()
 		}
@@ -88,15 +88,66 @@ func (hs holdings) common(rule quorum.Rule) (id string, on quorum.Set) {
 	return id, on
 }
 
+// voters returns the masters whose answers are votes. The other masters may have forgotten a lease that is still valid.
+func (hs holdings) voters(view *admission.View) (set quorum.Set) {
+	for i, h := range hs {
+		st := &view.Masters[i]
+		unguarded := st.Stamp == ""
+		record, err := scripts.ParseRecord(h.Record) // a server may have lost its data since the View
+		admitted := err == nil && record.Admitted && record.Identity == st.Record.Identity
+		//mutant:free-by-votes = true
+		if view.Voting.Has(i) && !st.ClockOff && (unguarded || admitted) {
+			set |= quorum.One(i)
+		}
+	}
+	return set
+}
+
+// partial returns the leases in the answers, that on the most masters first.
+func (hs holdings) partial() (list []redlockinfo.Lease) {
+	add := func(id string, token int64, left time.Duration) {
+		i := slices.IndexFunc(list, func(l redlockinfo.Lease) bool { return l.ID == id })
+		if i < 0 {
+			_, label := scripts.LeaseLabel(id)
+			i, list = len(list), append(list, redlockinfo.Lease{
+				Client: redlockinfo.Client{ID: id, Owner: label, Since: heldSince(id, token)},
+			})
+		}
+		list[i].On++
+		list[i].Left = max(list[i].Left, left)
+	}
+	for _, h := range hs {
+		if h.ID != "" {
+			add(h.ID, h.Token, h.Left)
+			continue
+		}
+		for _, share := range h.Some {
+			add(share.ID, 0, share.Left)
+		}
+	}
+	slices.SortFunc(list, func(a, b redlockinfo.Lease) int {
+		return cmp.Or(cmp.Compare(b.On, a.On), cmp.Compare(a.ID, b.ID))
+	})
+	return list
+}
+
 // inspection combines the answers. Its Left counts from the time of the answers.
-func (hs holdings) inspection(rule quorum.Rule) redlockinfo.Inspection {
-	h := redlockinfo.Inspection{Client: redlockinfo.Client{On: len(hs)}, Waiters: hs.queue()}
+func (hs holdings) inspection(view *admission.View) redlockinfo.Inspection {
+	rule, voters := view.Config.Rule, hs.voters(view)
+	h := redlockinfo.Inspection{
+		Client: redlockinfo.Client{On: len(hs)}, Waiters: hs.queue(), Quarantined: len(hs) - voters.Len(),
+		Free: rule.Won(voters.Where(func(i int) bool { return hs[i].ID == "" && hs[i].Shares == 0 })),
+	}
 	for _, a := range hs {
 		h.WaiterCount = max(h.WaiterCount, a.Waiters)
 	}
 	h.Readers, h.ReaderCount = hs.readers(rule)
 	id, on := hs.common(rule)
 	if id == "" || !rule.WonHalf(on) {
+		h.Partial = hs.partial()
+		h.Partial = slices.DeleteFunc(h.Partial, func(l redlockinfo.Lease) bool {
+			return slices.ContainsFunc(h.Readers, func(r redlockinfo.Client) bool { return r.ID == l.ID })
+		})
 		return h
 	}
 	h.ID, h.On, h.Left = id, on.Len(), math.MaxInt64
@@ -196,7 +247,8 @@ func (l operator) askAll(ctx context.Context, op, name string, f func(r *round.R
 func (l operator) toAll(ctx context.Context, view *admission.View, call *frame.Call, f func(answer)) (cause error) {
 	came := make(answers, view.Config.N())
 	for i := range view.Config.Rule.All().All() {
-		if err := l.pool.Send(i, call, transport.Stamp{}, came); err != nil {
+		// A server that has taken the place of the one in the View may have other data.
+		if err := l.pool.Send(i, call, transport.Stamp{Session: view.Masters[i].Session}, came); err != nil {
 			came <- answer{i, nil, err}
 		}
 	}
@@ -253,10 +305,13 @@ func (hs holdings) queue() (list []redlockinfo.Client) {
 // requestRelease implements [Admin.RequestRelease].
 func (l operator) requestRelease(ctx context.Context, name string) (heard int, err error) {
 	err = l.askAll(ctx, "request release", name, func(r *round.Round, hs holdings) error {
-		holders := hs.inspection(r.View.Config.Rule)
+		holders := hs.inspection(r.View)
 		ids := []string{holders.ID}
 		for _, reader := range holders.Readers {
 			ids = append(ids, reader.ID)
+		}
+		for _, one := range holders.Partial {
+			ids = append(ids, one.ID)
 		}
 		prefix := scripts.Prefix(l.cfg.prefix)
 		keys := prefix.Keys(name)

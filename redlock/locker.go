@@ -218,7 +218,7 @@ func (l *shard) shortage() []slog.Attr {
 		reasons := append([]string{plain(f.Decision)}, joined(f.Masters)...)
 		attrs = append(attrs, slog.String("reason", strings.Join(reasons, "; ")))
 	}
-	if !quorate && errors.Is(l.sender.NoQuorum(view, "vote", nil), errQuarantine) {
+	if !quorate && !view.Voted && errors.Is(l.sender.NoQuorum(view, "vote", nil), errQuarantine) {
 		//mutant:hint-in-log drop
 		attrs = append(attrs, slog.String("hint", mayAdmit))
 	}

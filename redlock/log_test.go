@@ -320,7 +320,7 @@ func TestLogInJSON(t *testing.T) {
 		want := map[string]any{
 			"level": "WARN", "msg": "redlock: no lock can be acquired", "owner": "web-1", "for": 1., "able": 0.,
 			"needed": 2., "waiting": 0.,
-			"hint": "if no client can hold a lock on these masters, redlock admit (Admin.Admit) ends the quarantine",
+			"hint": "if these masters are new, redlock admit (Admin.Admit) ends their quarantine",
 		}
 		if !reflect.DeepEqual(line, want) {
 			w.Errorf("the log is %v, want %v", line, want)
@@ -467,7 +467,7 @@ func TestCommonMistakesAreExplained(t *testing.T) {
 		const want = `redlock: lock "x": no quorum of masters; 0 of 3 masters can grant a lock, quorum is 2; ` +
 			"master-1:6379, master-2:6379, master-3:6379: lock: the master is in quarantine until 00:00:30 UTC by its clock, " +
 			"since it is new or may have forgotten locks; " +
-			"if no client can hold a lock on these masters, redlock admit (Admin.Admit) ends the quarantine"
+			"if these masters are new, redlock admit (Admin.Admit) ends their quarantine"
 		if err == nil || err.Error() != want {
 			w.Errorf("new masters:\n%v\nwant:\n%s", err, want)
 		}

@@ -136,8 +136,8 @@ func (l operator) raiseMaxTTL(ctx context.Context, g time.Duration) error {
 	return l.withRecords(ctx, "guard", func(view *admission.View) error {
 		for _, i := range view.Config.Order {
 			if have := view.Masters[i].Record.Longest; have > g {
-				return invalid("max TTL %v: %s has %v; to lower it, admit all masters again while no client runs",
-					g, l.pool.Addr(i), have)
+				return invalid("max TTL %v: %s has %v; it can be lowered only while no client runs: see docs/operations.md, "+
+					"Max TTL and admission", g, l.pool.Addr(i), have)
 			}
 			if err := admission.ShortBacklog(view.Masters[i].Backlog, g); err != nil {
 				return invalid("max TTL %v: %s would lose its vote: %v", g, l.pool.Addr(i), err)

@@ -363,8 +363,8 @@ func (l *Locker) Import(ctx context.Context, text string, opts ...LockOption) (*
 
 // Inspect returns the holder of name and its waiters. The result is a snapshot for people and monitoring: it may be out
 // of date when it is returned, and must not be used to decide whether something is safe to do. Inspect waits for every
-// master that can be reached, whether the master votes or not, and writes nothing. If fewer than a quorum answered, it
-// returns ErrNoQuorum, or the error of ctx.
+// master that can be reached, whether the master votes or not, and writes nothing. A name without a holder is free only
+// if Free is set. If fewer than a quorum answered, Inspect returns ErrNoQuorum, or the error of ctx.
 func (l *Locker) Inspect(ctx context.Context, name string) (redlockinfo.Inspection, error) {
 	return operator{l.of(name)}.inspect(ctx, name)
 }

@@ -101,16 +101,21 @@ func (c *client) setsOf(list []redlockinfo.Master) (sets []masterSet) {
 	return sets
 }
 
-// affected returns a line that lists the clients that are connected to the masters.
-func affected(ctx context.Context, pools []*pool.Pool) string {
-	var labels []string
+// clientLabels returns the labels of the clients that are connected to the masters, sorted.
+func clientLabels(ctx context.Context, pools []*pool.Pool) (labels []string) {
 	for _, clients := range connected(ctx, pools) {
 		for _, c := range clients {
 			labels = append(labels, c.Label)
 		}
 	}
 	slices.Sort(labels)
-	if labels = slices.Compact(labels); len(labels) == 0 {
+	return slices.Compact(labels)
+}
+
+// affected returns a line that lists the clients that are connected to the masters.
+func affected(ctx context.Context, pools []*pool.Pool) string {
+	labels := clientLabels(ctx, pools)
+	if len(labels) == 0 {
 		return "clients: no client is connected, or CLIENT LIST is not permitted"
 	}
 	return "clients: " + strings.Join(labels, ", ")

@@ -134,9 +134,9 @@ func TestCommandsThatMayStopClientsAsk(t *testing.T) {
 		if args[0] != "set" {
 			args = append(args, f.urls...)
 		}
-		call(t, exitUsage, "use --yes", args...)
+		call(t, exitUsage, "see --yes in redlock ", args...)
 	}
-	call(t, exitUsage, "use --yes",
+	call(t, exitUsage, "see --yes in redlock ",
 		"release", "--force", "--masters", strings.Join(f.urls, " "), "orders")
 	if f.admissions() != before {
 		t.Error("a command changed a record without a confirmation")

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -48,11 +49,12 @@ func admitCommand(a *app) *cobra.Command {
 		Short: "make all masters vote immediately, if no lock is held on them",
 		Long: `Makes all masters vote immediately, without a quarantine. Use it only if no lock with this prefix is held on
 them, for example if they are new. If a client does hold a lock, a second client can acquire the same lock until the
-TTL has expired. If some masters vote already, clients may hold locks: the command then requires --force. If a record
-names other masters, or a later epoch, nothing is written.
+TTL has expired. If some masters vote already, clients may hold locks that the others have forgotten: the command then
+requires --force. If a record names other masters, or a later epoch, nothing is written.
 
-If masters have been used before, the command shows the connected clients, and asks for confirmation; --yes skips the
-question.`,
+If masters have been used before, have a lease of any lock, or have other clients, the command lists the leases and the
+clients, and asks for confirmation; --yes skips the question. A client that was paused or cut off may hold a lock
+without being listed. The leases are found by scanning, as with ls, so a restricted user also needs the right +scan.`,
 		Example: `  redlock admit redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3`,
 	}, func(ctx context.Context, c *client) error { return admit(ctx, &a.console, c, force) })
 	a.addYes(cmd, nil)
@@ -60,8 +62,8 @@ question.`,
 	return cmd
 }
 
-// admit makes all masters vote. If masters have been used before, and not all of them vote, admit asks for
-// confirmation.
+// admit makes all masters vote. If a client may hold a lock on them, and not all of them vote, admit shows the leases
+// that masters have, and asks for confirmation.
 func admit(ctx context.Context, con *console, c *client, force bool) error {
 	list := c.settled(ctx)
 	if err := inUse(c.setsOf(list)); err != nil && !force {
@@ -75,11 +77,49 @@ func admit(ctx context.Context, con *console, c *client, force bool) error {
 				"a lock that a client still holds", m.Addr, m.State))
 		}
 	}
+	if len(ch.effects) == 0 { // all masters vote, or a record prevents the command
+		return perform(ctx, con, c, nil, c.Admin().Admit)
+	}
+	found, err := c.leases(ctx)
+	if err != nil {
+		ch.effects = append(ch.effects, fmt.Sprintf("not all leases could be listed: %v", err))
+	}
+	ch.effects = append(ch.effects, found...)
 	used := slices.ContainsFunc(list, func(m redlockinfo.Master) bool { return m.MaxTTL > 0 })
-	if !used || len(ch.effects) == 0 {
+	//mutant:admit-asks = !used
+	if !used && len(found) == 0 && len(clientLabels(ctx, c.pools)) == 0 {
 		ch = nil
 	}
 	return perform(ctx, con, c, ch, c.Admin().Admit)
+}
+
+// mostLeases is the maximum number of names whose leases admit lists.
+const mostLeases = 100
+
+// leases returns a line for each lease that any master has. The error says why the list is incomplete.
+func (c *client) leases(ctx context.Context) (lines []string, err error) {
+	found := c.scan(ctx, "", mostLeases)
+	for _, m := range found {
+		if m.err != nil && err == nil {
+			err = fmt.Errorf("%s: %w", m.addr, m.err)
+		}
+	}
+	on := namesOn(found)
+	names := slices.Sorted(maps.Keys(on))
+	for _, name := range names[:min(len(names), mostLeases)] {
+		switch w, failed := c.Inspect(ctx, name); {
+		case failed != nil:
+			lines = append(lines, fmt.Sprintf("%q: on %s", name, strings.Join(on[name], ", ")))
+		case w.ID != "" || w.ReaderCount > 0:
+			lines = append(lines, strings.TrimSpace(whoText(name, w)))
+		case len(w.Partial) > 0:
+			lines = append(lines, fmt.Sprintf("%q: %s", name, doubt(&w)))
+		}
+	}
+	if more := len(names) - mostLeases; more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more names", more))
+	}
+	return lines, err
 }
 
 // inUse returns an error if some, but not all, masters of a set vote, because clients may hold locks on them.
@@ -87,8 +127,7 @@ func inUse(sets []masterSet) error {
 	for _, set := range sets {
 		if n := count(set.masters, nil, "voting"); n > 0 && n < len(set.masters) {
 			return fmt.Errorf("redlock admit: %d of %d %s vote, so clients may hold locks that the other masters "+
-				"have forgotten: wait for their quarantine to end, or use --force if no client can hold a lock",
-				n, len(set.masters), set.name)
+				"have forgotten: wait for their quarantine to end", n, len(set.masters), set.name)
 		}
 	}
 	return nil

@@ -74,7 +74,7 @@ func (c *console) addYes(cmd *cobra.Command, asks func() bool) {
 }
 
 func errNoTerminal(command string) error {
-	return fmt.Errorf("redlock %s: no terminal to ask for confirmation: use --yes", command)
+	return fmt.Errorf("redlock %[1]s: no terminal to ask for confirmation: see --yes in redlock %[1]s --help", command)
 }
 
 // confirm asks question, and returns nil if the answer is yes. Otherwise it returns an error with the text undone.

@@ -18,6 +18,7 @@ import (
 	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 //go:embed ls.lua
@@ -47,13 +48,16 @@ func lsCommand(a *app) *cobra.Command {
 writes nothing. With --all, it also lists names that fewer masters have: locks that are being acquired or released, and
 leftovers of holders that have died. Names with unusual characters are quoted.
 
+If masters are in quarantine or cannot be read, they may have forgotten names that clients hold. The command then also
+lists each name that is not certainly free, and says so; in JSON, such a name has "unknown".
+
 The command scans all keys of all masters (SCAN), about 250 keys at a time with pauses, and at most about 50 000 keys
 per second, so that the scan costs a busy master little. Names that are acquired or released during the scan may be
 missing. The scan ends after --timeout, and on each master after --most names. A restricted user also needs the right
 +scan.
 
-Exit status: 0 if the list is complete; 1 if names may be missing, because the scan was cut off or a minority of the
-masters could not be read; 2 if fewer masters than a quorum could be read.`,
+Exit status: 0 if the list is complete; 1 if names may be missing, because the scan was cut off, or masters are in
+quarantine or could not be read; 2 if fewer masters than a quorum could be read.`,
 		Example: `  redlock ls --config locks.json orders:
   redlock ls --json | jq -r '.names[].name'`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -69,7 +73,7 @@ masters could not be read; 2 if fewer masters than a quorum could be read.`,
 				ctx, cancel := context.WithTimeoutCause(cmd.Context(), timeout, errTimedOut)
 				defer cancel()
 				c.settled(ctx)
-				return showHeld(&a.console, c.scan(ctx, strings.Join(names, ""), most), c.sets(), all)
+				return showHeld(&a.console, c, c.scan(ctx, strings.Join(names, ""), most), all)
 			})
 		},
 	}
@@ -83,23 +87,31 @@ masters could not be read; 2 if fewer masters than a quorum could be read.`,
 // A scanned is the result of scanning one master.
 type scanned struct {
 	names map[string]bool
+	shard int // from 0
 	addr  string
+	votes bool  // whether the master votes; otherwise it may have forgotten names
 	err   error // why the scan is incomplete
 }
 
 // scan scans the keys of all masters concurrently for names with this prefix. On each master, it ends after most names.
 func (c *client) scan(ctx context.Context, prefix string, most int) (list []*scanned) {
 	var wg sync.WaitGroup
-	for _, p := range c.pools {
+	for k, p := range c.pools {
 		t := p.Transport()
 		keyPrefix := c.config.Prefix + t.Bucket().Tag() + ":{"
 		for i := range t.N() {
-			m := &scanned{names: make(map[string]bool), addr: t.Addr(i)}
+			m := &scanned{names: make(map[string]bool), shard: k, addr: t.Addr(i)}
 			list = append(list, m)
 			wg.Go(func() { m.err = m.scan(ctx, t, i, keyPrefix, prefix, most) })
 		}
 	}
 	wg.Wait()
+	shards := shardsOf(c.Admin().Masters()) // after the scan: a master may have lost its data meanwhile
+	for _, m := range list {
+		m.votes = slices.ContainsFunc(shards[m.shard], func(s redlockinfo.Master) bool {
+			return s.Addr == m.addr && s.State == "voting"
+		})
+	}
 	return list
 }
 
@@ -194,13 +206,15 @@ func (to reply) Reply(_ int, value any, err error) {
 	}{value, err}
 }
 
-// sets returns the addresses of the masters of each shard: one set, or, during a change, the old and the next masters.
-func (c *client) sets() (list [][]string) {
+// sets returns, for each shard, the addresses of its masters: one set, or, during a change, the old and the next
+// masters.
+func (c *client) sets() (list [][][]string) {
 	for _, one := range c.Admin().Configuration() {
-		list = append(list, one.Masters)
+		sets := [][]string{one.Masters}
 		if len(one.Next) > 0 {
-			list = append(list, one.Next)
+			sets = append(sets, one.Next)
 		}
+		list = append(list, sets)
 	}
 	return list
 }
@@ -218,12 +232,13 @@ func majority(set, addrs []string) bool {
 
 // held is a name with the number of masters that hold it.
 type held struct {
-	Name string `json:"name"`
-	On   int    `json:"on"`
+	Name    string `json:"name"`
+	On      int    `json:"on"`
+	Unknown bool   `json:"unknown,omitempty"` // no quorum has the name, but it is not certain that it is free
 }
 
-// holders returns the masters that have each name.
-func holders(found []*scanned) map[string][]string {
+// namesOn returns the masters that have each name.
+func namesOn(found []*scanned) map[string][]string {
 	on := make(map[string][]string)
 	for _, m := range found {
 		for name := range m.names {
@@ -239,35 +254,82 @@ func isHeld(sets [][]string, addrs []string) bool {
 	return slices.ContainsFunc(sets, func(set []string) bool { return majority(set, addrs) })
 }
 
-// showHeld prints the names that the scan has found. sets are the sets of masters that were scanned.
-func showHeld(con *console, found []*scanned, sets [][]string, all bool) error {
-	code, asked := exitDone, []string(nil)
+// isFree reports whether, in each set of the masters of a shard, a majority votes and does not have the name.
+func isFree(found []*scanned, shard int, sets [][]string, name string) bool {
+	var without []string
+	for _, m := range found {
+		//mutant:ls-by-votes 1= m.err == nil
+		if m.votes && m.err == nil && m.shard == shard && !m.names[name] {
+			without = append(without, m.addr)
+		}
+	}
+	return !slices.ContainsFunc(sets, func(set []string) bool { return !majority(set, without) })
+}
+
+// possible returns the names that are held, and those that are not certainly free, with the number of masters that
+// have each.
+func (c *client) possible(found []*scanned) map[string]held {
+	list, sets := make(map[string]held), c.sets()
+	for name, addrs := range namesOn(found) {
+		shard := c.tools.Shard(name) - 1
+		h := held{name, len(addrs), !isHeld(sets[shard], addrs)}
+		if !h.Unknown || !isFree(found, shard, sets[shard], name) {
+			list[name] = h
+		}
+	}
+	return list
+}
+
+// showHeld prints the names that the scan has found.
+func showHeld(con *console, c *client, found []*scanned, all bool) error {
+	code, unsure := exitDone, 0
+	asked := make([][]string, len(c.pools)) // by shard
+	var silent []string
 	for _, m := range found {
 		if m.err == nil || errors.Is(m.err, errCutOff) {
-			asked = append(asked, m.addr)
+			asked[m.shard] = append(asked[m.shard], m.addr)
 		}
-		if m.err != nil {
+		switch {
+		case m.err != nil:
 			con.complain(fmt.Errorf("redlock ls: the list is partial: %s: %w", m.addr, m.err))
 			code = exitDanger
+		case !m.votes:
+			silent, code = append(silent, m.addr), exitDanger
 		}
 	}
-	if slices.ContainsFunc(sets, func(set []string) bool { return !majority(set, asked) }) {
-		code = exitNoQuorum
+	if len(silent) > 0 {
+		con.complain(fmt.Errorf("redlock ls: the list is partial: %d of %d masters do not vote, and may have forgotten "+
+			"names: %s", len(silent), len(found), strings.Join(silent, ", ")))
+	}
+	for shard, sets := range c.sets() {
+		if slices.ContainsFunc(sets, func(set []string) bool { return !majority(set, asked[shard]) }) {
+			code = exitNoQuorum
+		}
 	}
 	names, text := []held{}, new(strings.Builder)
-	on := holders(found)
+	on, possible := namesOn(found), c.possible(found)
 	for _, name := range slices.Sorted(maps.Keys(on)) {
-		if !all && !isHeld(sets, on[name]) {
+		h, listed := possible[name]
+		switch {
+		case listed && h.Unknown:
+			unsure++
+		case !listed && !all:
 			continue
+		case !listed:
+			h = held{Name: name, On: len(on[name])}
 		}
-		names = append(names, held{name, len(on[name])})
+		names = append(names, h)
 		if all {
-			fmt.Fprintf(text, "%d of %d  ", len(on[name]), len(found))
+			fmt.Fprintf(text, "%d of %d  ", h.On, len(found))
 		}
 		if q := strconv.Quote(name); q != `"`+name+`"` {
 			name = q
 		}
 		fmt.Fprintln(text, name)
+	}
+	if unsure > 0 {
+		con.complain(fmt.Errorf("redlock ls: it is unknown whether clients hold %d of the listed names, which fewer masters "+
+			"than a quorum have; redlock who NAME shows the leases", unsure))
 	}
 	con.result(map[string]any{"names": names, "masters": len(found), "complete": code == exitDone}, text.String())
 	return leave(code)

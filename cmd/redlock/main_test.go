@@ -286,7 +286,7 @@ func TestGuardRaisesTheGuardTime(t *testing.T) {
 	}
 	f.call(exitDone, "max TTL 2h0m0s", "guard", "--yes", "-set", "2h")
 	f.call(exitDone, "voting, max TTL 2h0m0s", "guard")
-	f.call(exitDanger, "to lower it, admit all masters again while no client runs", "guard", "--yes", "-set", "10s")
+	f.call(exitDanger, "it can be lowered only while no client runs", "guard", "--yes", "-set", "10s")
 	for i := range f.urls {
 		f.do(i, "DEL", "redlock:admission")
 	}

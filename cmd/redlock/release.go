@@ -13,7 +13,7 @@ const releaseLong = `With --ask, asks the holder to release the lock, and return
 redlock.ReleaseRequested releases the lock at a suitable point; other programs ignore the request. A request endangers
 no lock.
 Exit status of --ask: 0 if a holder has received the request; 1 if no client holds the name, or its holder is
-not subscribed to requests; 2 if no quorum of the masters was reached.
+not subscribed to requests or not connected; 2 if no quorum of the masters was reached.
 
 With --force, takes the lock away from its holder: shows the lease, asks for confirmation, and deletes only that
 lease, on all masters that it reaches. It raises the fence, so that the masters refuse late messages of the holder.
@@ -26,8 +26,8 @@ resource rejects tokens smaller than the largest it has seen. If the holder is d
 when the TTL has expired.
 
 Exit status of --force: 0 if the holder has lost the lock; 1 if no client holds the name, the lease is not that of
---lease, or the answer was no; 2 if too few masters were reached, so that the holder may still have the lock: run
-the command again.`
+--lease, or the answer was no; 2 if too few masters were reached or vote, so that a holder may still have the lock:
+run the command again.`
 
 func releaseCommand(a *app) *cobra.Command {
 	var force, ask bool
@@ -77,7 +77,7 @@ func requestRelease(con *console, c *client, name string) error {
 		return &exit{exitNoQuorum, err}
 	case heard == 0:
 		return &exit{exitDanger, fmt.Errorf("redlock release: no client holds %q, or its holder is not subscribed to "+
-			"requests", name)}
+			"requests or not connected", name)}
 	}
 	con.result(map[string]any{"name": name, "heard": heard},
 		fmt.Sprintf("%d holder(s) of %q have received the request\n", heard, name))
@@ -100,6 +100,9 @@ func forceRelease(con *console, c *client, name, lease string) error {
 		fmt.Fprint(con.stdout, whoText(name, w))
 	}
 	switch {
+	case unknown(&w):
+		return &exit{exitNoQuorum, fmt.Errorf("redlock release: nothing was released: it is unknown whether a client holds "+
+			"%q: %s; wait until a majority votes, or until the lease has expired", name, doubt(&w))}
 	case w.ID == "":
 		err = fmt.Errorf("redlock release: no client holds %q", name)
 	case lease != "" && lease != w.ID:

@@ -36,7 +36,7 @@ type webState struct {
 	Class   string      `json:"class"` // of the verdict: "good", "risk" or "bad"
 	Masters []webMaster `json:"masters"`
 	Names   []webName   `json:"names"`
-	Held    int         `json:"held"`       // number of all held names
+	Held    int         `json:"held"`       // number of all names that are held or not certainly free
 	Scanned int64       `json:"scanned_ms"` // age of the list of names; -1 before the first scan
 	News    []webEvent  `json:"news"`
 }
@@ -78,7 +78,7 @@ type webLooker struct {
 	news   []webEvent           // the newest first
 }
 
-// webFound is the result of a scan: the names that a quorum holds.
+// webFound is the result of a scan: the names that a quorum holds, and those that are not certainly free.
 type webFound struct {
 	names []string
 	at    time.Time
@@ -140,9 +140,8 @@ func (w *webLooker) find() {
 	}
 	ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
 	defer cancel()
-	on, sets := holders(w.scan(ctx, "", webScan)), w.sets()
-	maps.DeleteFunc(on, func(_ string, addrs []string) bool { return !isHeld(sets, addrs) })
-	w.found.Store(&webFound{slices.Sorted(maps.Keys(on)), time.Now()})
+	names := slices.Sorted(maps.Keys(w.possible(w.scan(ctx, "", webScan))))
+	w.found.Store(&webFound{names, time.Now()})
 }
 
 // masters returns the masters with data from INFO, and records changes of their states.
@@ -264,7 +263,7 @@ func (w *webLooker) holders(ctx context.Context, names []string) []webName {
 		case last.ID != "" && last.overdue() && time.Now().After(last.until):
 			w.record("bad", 0, fmt.Sprintf("%q was lost: %q did not extend it in time, token %d", name, last.Owner, last.Token))
 		}
-		if w.sight[name] = seen; seen.ID == "" && seen.ReaderCount == 0 && seen.WaiterCount == 0 {
+		if w.sight[name] = seen; seen.Free && seen.WaiterCount == 0 {
 			delete(w.sight, name)
 			continue
 		}

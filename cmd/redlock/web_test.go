@@ -141,6 +141,12 @@ func (v *viewer) sees(what string, texts ...string) {
 // page returns the handler that serves the page of the deployment. token is the password, or "" for none.
 func (f *votingDeployment) page(token string) http.Handler {
 	f.t.Helper()
+	return (&webServer{token, f.looker()}).handler()
+}
+
+// looker returns a webLooker of the deployment.
+func (f *votingDeployment) looker() *webLooker {
+	f.t.Helper()
 	masters := redlock.Configuration{Masters: f.urls}
 	c := &configfile.Config{Configuration: masters, Prefix: "redlock"}
 	l, err := new(deploymentFlags).open(c, observer)
@@ -149,7 +155,7 @@ func (f *votingDeployment) page(token string) http.Handler {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	f.t.Cleanup(func() { cancel(); l.close() })
-	return (&webServer{token, newWebLooker(ctx, l)}).handler()
+	return newWebLooker(ctx, l)
 }
 
 // In a browser, the page shows what happens to the masters and the locks, at any width, with a light or dark

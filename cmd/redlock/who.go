@@ -24,10 +24,17 @@ func whoCommand(a *app) *cobra.Command {
 extended, the token, the value that the holder has set, and the number of masters that have the lock. It also shows
 the waiters: place, label and waiting time. It writes nothing.
 
+A name is free only if a majority of the masters votes, and has no lease of it. Masters in quarantine may have
+forgotten a lease whose client, although it was paused or cut off, still holds the name. While too few masters vote,
+it is unknown whether a name is held; the command then shows which masters have a lease.
+
 The output is a snapshot: do not use it to decide whether an action is safe. The queue is merged from the first ten
 waiters of each master. A waiter that has died stays in the queue for about twenty seconds.
 
-With --watch, the command polls the masters, and prints each change, until it is interrupted.`,
+With --watch, the command polls the masters, and prints each change, until it is interrupted.
+
+Exit status: 0 if each name is held or free; 1 if that is unknown for a name; 2 if fewer masters than a quorum
+answered.`,
 		Example: `  redlock who --config locks.json nightly-report
   redlock who --watch deploy`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -92,10 +99,13 @@ func who(ctx context.Context, con *console, c *client, names []string, watch boo
 			looking, cancel := context.WithTimeout(ctx, c.timeout)
 			w, err := c.Inspect(looking, name)
 			cancel()
-			if err != nil {
+			switch {
+			case err != nil:
 				failed = leave(exitNoQuorum)
+			case failed == nil && unknown(&w):
+				failed = leave(exitDanger)
 			}
-			state := fmt.Sprint(err, w.ID, w.On, w.ReaderCount, w.Value, labels(w))
+			state := fmt.Sprint(err, w.ID, w.On, w.ReaderCount, w.Value, labels(w), w.Free, w.Quarantined, len(w.Partial))
 			if ctx.Err() != nil || watch && state == last[name] {
 				continue
 			}
@@ -129,6 +139,29 @@ func (c *client) wrongList(ctx context.Context) error {
 	return c.tools.WrongList()
 }
 
+// unknown reports whether a client may hold the name, although no lease has a quorum.
+func unknown(w *redlockinfo.Inspection) bool { return w.ID == "" && w.ReaderCount == 0 && !w.Free }
+
+// doubt returns why it is unknown whether a client holds a name.
+func doubt(w *redlockinfo.Inspection) string {
+	var parts []string
+	for _, l := range w.Partial {
+		parts = append(parts, fmt.Sprintf("%d of %d masters have it (%s, %v left)", l.On, w.N, l.Owner,
+			max(0, l.Left).Round(time.Second)))
+	}
+	switch w.Quarantined {
+	case 0:
+	case 1:
+		parts = append(parts, "1 is in quarantine and may have forgotten it")
+	default:
+		parts = append(parts, fmt.Sprintf("%d are in quarantine and may have forgotten it", w.Quarantined))
+	}
+	if silent := w.N - w.On; silent > 0 {
+		parts = append(parts, fmt.Sprintf("%d did not answer", silent))
+	}
+	return strings.Join(parts, "; ")
+}
+
 func labels(w redlockinfo.Inspection) (list []string) {
 	for _, q := range w.Waiters {
 		list = append(list, q.Owner)
@@ -141,6 +174,7 @@ type (
 	jsonWho struct {
 		Name    string       `json:"name"`
 		Held    bool         `json:"held"`           // also true if Kept is true
+		Free    bool         `json:"free"`           // neither held nor free: unknown, see Partial and Quarantined
 		Kept    bool         `json:"kept"`           // unlocked, but unavailable until the minimum hold has passed
 		Idle    bool         `json:"idle,omitempty"` // may be unused; then its client releases it for another client
 		Lease   string       `json:"lease,omitempty"`
@@ -155,6 +189,15 @@ type (
 		Queue   []jsonWaiter `json:"queue"`
 		Readers int          `json:"readers"` // number of readers of a readers-writer lock; if not 0, Held is false
 		ReadBy  []jsonReader `json:"read_by,omitempty"`
+		// Partial are the leases that fewer masters than a quorum have.
+		Partial     []jsonLease `json:"partial,omitempty"`
+		Quarantined int         `json:"quarantined,omitempty"` // number of masters that may have forgotten leases
+	}
+	jsonLease struct {
+		Lease string `json:"lease"`
+		Owner string `json:"owner"`
+		Left  int64  `json:"left_ms"`
+		On    int    `json:"on"`
 	}
 	jsonReader struct {
 		Lease string     `json:"lease"`
@@ -171,9 +214,12 @@ type (
 
 func newJSONWho(name string, w redlockinfo.Inspection) jsonWho {
 	j := jsonWho{
-		Name: name, Held: w.ID != "", Kept: w.Kept, Lease: w.ID, Owner: w.Owner, Left: millis(w.Left), Token: w.Token,
-		Value: w.Value, Masters: w.N, Waiters: w.WaiterCount, Queue: make([]jsonWaiter, 0, len(w.Waiters)),
-		Readers: w.ReaderCount,
+		Name: name, Held: w.ID != "", Free: w.Free, Kept: w.Kept, Lease: w.ID, Owner: w.Owner, Left: millis(w.Left),
+		Token: w.Token, Value: w.Value, Masters: w.N, Waiters: w.WaiterCount, Queue: make([]jsonWaiter, 0, len(w.Waiters)),
+		Readers: w.ReaderCount, Quarantined: w.Quarantined,
+	}
+	for _, l := range w.Partial {
+		j.Partial = append(j.Partial, jsonLease{l.ID, l.Owner, millis(l.Left), l.On})
 	}
 	for _, r := range w.Readers {
 		j.ReadBy = append(j.ReadBy, jsonReader{r.ID, r.Owner, known(r.Since), r.On})
@@ -213,8 +259,10 @@ func whoText(name string, w redlockinfo.Inspection) string {
 		for _, r := range w.Readers {
 			fmt.Fprintf(&text, "   - %q reads%s, on %d of %d masters\n", r.Owner, since(r.Since), r.On, w.N)
 		}
+	case unknown(&w):
+		fmt.Fprintf(&text, "%q: it is unknown whether a client holds it: %s\n", name, doubt(&w))
 	case w.ID == "":
-		fmt.Fprintf(&text, "%q: no client holds it, according to %d of %d masters\n", name, w.On, w.N)
+		fmt.Fprintf(&text, "%q: no client holds it, according to %d of %d masters\n", name, w.On-w.Quarantined, w.N)
 	case w.Kept:
 		fmt.Fprintf(&text, "%q: unlocked by %q, which had held it%s; unavailable for another %v (minimum hold), token %d, "+
 			"on %d of %d masters\n", name, w.Owner, since(w.Since), left, w.Token, w.On, w.N)

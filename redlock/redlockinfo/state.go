@@ -19,9 +19,19 @@ type Master struct {
 // An Inspection shows which clients hold a name or wait for it, according to the masters.
 type Inspection struct {
 	// Client is the holder; for a redlock.RWLock it is the writer, not a reader. If no lease has a quorum, the ID is ""
-	// and On is the number of masters that answered.
+	// and On is the number of masters that answered: see Free.
 	Client
-	Token int64 // fencing token; 0 for a writer of a redlock.RWLock
+	// Free reports whether no client holds the name: a majority of the masters votes, and has no lease of the name. If
+	// there is neither a holder nor a reader, and Free is false, it is unknown whether a client holds the name. Partial
+	// and Quarantined then show what is known.
+	Free bool
+	// Partial are the leases that some masters have, but no quorum, the lease on the most masters first. Their clients may
+	// hold the name if the other masters have forgotten the lease or did not answer.
+	Partial []Lease
+	// Quarantined is the number of masters that answered but do not vote, because they are in quarantine or cannot be
+	// admitted. They may have forgotten leases.
+	Quarantined int
+	Token       int64 // fencing token; 0 for a writer of a redlock.RWLock
 	// Value is the value that the holder has set; see redlock.SetValue.
 	Value string
 	N     int // number of all masters
@@ -43,6 +53,12 @@ type Inspection struct {
 	// number of all waiters. A waiter whose client has died stays in the queue for up to 21 s.
 	Waiters     []Client
 	WaiterCount int
+}
+
+// A Lease is a lease on some masters.
+type Lease struct {
+	Client
+	Left time.Duration // the longest remaining TTL on any master
 }
 
 // A Client is a client that holds a name or waits for it.

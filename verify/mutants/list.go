@@ -363,4 +363,13 @@ var List = []Mutant{
 		Suite: "cmd/redlock", Tests: "DocumentedEndOfAStuckChange"},
 	{Name: "ls-timeout", Wrong: "H110: ls has the time limit of another command",
 		Suite: "cmd/redlock", Tests: "FlagsHaveTheirDefaults"},
+	{Name: "free-by-votes", Wrong: "H163: the answer of a master in quarantine shows that a name is free",
+		Suite: "redlock", Tests: "InspectSaysFreeOnlyByVotes"},
+	{Name: "hint-after-votes", Wrong: "H163: after a loss of data, clients advise to admit masters that have " +
+		"forgotten locks",
+		Suite: "redlock", Tests: "AdviceToAdmitIsForNewMasters"},
+	{Name: "ls-by-votes", Wrong: "H163: ls omits a name that masters in quarantine have forgotten",
+		Suite: "cmd/redlock", Tests: "QuarantineMayHideAHolder"},
+	{Name: "admit-asks", Wrong: "H163: admit does not ask although masters have leases, or clients are connected",
+		Suite: "cmd/redlock", Tests: "AdmitListsLeases"},
 }

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/redlock-go/redlock/internal/scripts"
 )
@@ -32,6 +33,14 @@ func Agreed(shards []*View) (agreed, stranger bool) {
 		stranger = stranger || v.Other
 	}
 	return named, stranger && !named
+}
+
+// Voted reports whether the latest record of any master, of whatever configuration, admits it to vote, or whether the
+// restart guard is off.
+func (f *Deployment) Voted() bool {
+	return f.Guard == 0 || slices.ContainsFunc(f.Facts, func(fact Fact) bool {
+		return fact.hasRecord() && fact.Record.Admitted
+	})
 }
 
 // Begun reports whether the record of any master admits that master to this shard.

@@ -55,6 +55,9 @@ type View struct {
 	Voting     quorum.Set
 	Connecting quorum.Set
 	Encoder    *scripts.Encoder
+	// Voted reports whether any master votes, or once had a record that admits it: a client may hold a lock. It never
+	// becomes false again.
+	Voted bool
 	// The rest is false without shards.
 	Named bool // whether the records of all masters contain this shard, or once did
 	Begun bool // whether any master was ever admitted to this shard

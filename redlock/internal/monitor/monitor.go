@@ -191,8 +191,10 @@ func (m *Monitor) decide() time.Duration {
 	next := &admission.View{
 		Config: c, Masters: make([]admission.State, len(m.facts)), Encoder: scripts.NewEncoder(m.settings.Prefix, c.Epoch),
 	}
+	last := m.view.Load()
+	//mutant:hint-after-votes = deployment.Voted()
+	next.Voted = last.Voted || deployment.Voted()
 	if deployment.Shard.Of > 0 {
-		last := m.view.Load()
 		next.Named, next.Begun = last.Named || deployment.Named(), last.Begun || deployment.Begun()
 		next.Other = deployment.Other()
 	}

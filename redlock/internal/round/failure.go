@@ -38,6 +38,7 @@ type Failure struct {
 	Quorum   int
 	N        int
 	Unsent   bool          // whether nothing was sent; Granted is then the number of masters that can grant a lock
+	New      bool          // whether no master has ever voted, as far as this client knows
 	Left     time.Duration // time until a quorum may be free, according to the refusals; negative if unknown
 	Holder   string        // id of the lease held on a majority of masters; "" if there is none
 	Token    int64         // the token of that lease
@@ -84,7 +85,7 @@ func (f *Failure) Unwrap() []error {
 func (s *Sender) NoQuorum(view *admission.View, op string, cause error) *Failure {
 	f := &Failure{
 		Decision: ErrNoQuorum, Cause: cause, Quorum: view.Config.Rule.Least(), N: view.Config.N(), Left: -1,
-		Unsent: true, Granted: (s.Able(view) & view.Config.Rule.All()).Len(),
+		Unsent: true, Granted: (s.Able(view) & view.Config.Rule.All()).Len(), New: !view.Voted,
 	}
 	for _, i := range view.Config.Order {
 		if err := s.Trouble(i, &view.Masters[i]); err != nil || !view.Voting.Has(i) {
@@ -156,7 +157,7 @@ func (r *Round) Failure(decision, cause error) *Failure {
 	f := &Failure{
 		Decision: decision, Cause: cause,
 		Granted: r.tally.Of(quorum.Granted).Len(), Missing: r.tally.Of(quorum.Missing).Len(),
-		Quorum: r.tally.Rule.Least(), N: r.tally.Rule.N(), Left: r.leftLocked(),
+		Quorum: r.tally.Rule.Least(), N: r.tally.Rule.N(), Left: r.leftLocked(), New: !r.View.Voted,
 		Open: (r.tally.Rule.All() &^ r.tally.In()).Len(),
 	}
 	asked := r.asked
@@ -299,7 +300,7 @@ func (r *Round) complaintLocked(i int, v *Vote, waited time.Duration) error {
 		return fmt.Errorf("it has not answered for %v", waited.Round(time.Millisecond))
 	case transport.IsWrongType(v.Err):
 		return fmt.Errorf("the key %q is of another type: the name is used both by Lock and by RWLock, or another "+
-			"program wrote the key; use another name or prefix, or delete the key (%w)", r.Key, v.Err)
+			"program wrote the key; use another name or prefix (%w)", r.Key, v.Err)
 	case v.Err != nil:
 		return v.Err
 	case v.Outcome == quorum.Abstained && v.Record == "":

@@ -1,0 +1,155 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/redisproc"
+)
+
+// pausedTTL is the TTL of the lock of a paused holder, and pausedBound is shorter than its validity.
+const (
+	pausedTTL   = 30 * time.Second
+	pausedBound = 25 * time.Second
+)
+
+// A paused holder is a client whose process was stopped. It holds its lock until the end of its validity, without
+// extending it.
+type paused struct {
+	names []string
+	until time.Time // the lock is valid until then, at least
+}
+
+// pause starts a client that locks the names, and stops its process.
+func (f *votingDeployment) pause(names ...string) paused {
+	f.t.Helper()
+	args := append([]string{"--owner", "pay", "--ttl", pausedTTL.String()}, names...)
+	began := time.Now()
+	holder := f.start("run", append(args, "--", "sh", "-c", "echo have it; exec sleep 600")...)
+	holder.hear("have it")
+	for _, name := range names {
+		if !eventuallyTrue(func() bool {
+			_, said := command("who", "--config", f.config, name)
+			return strings.Contains(said, fmt.Sprintf("on %[1]d of %[1]d masters", len(f.urls)))
+		}) {
+			f.t.Fatalf("the lock of %s is not on all masters", name)
+		}
+	}
+	holder.signal(syscall.SIGSTOP)
+	return paused{names, began.Add(pausedBound)}
+}
+
+// forget restarts servers without their data.
+func (f *votingDeployment) forget(which ...int) {
+	f.t.Helper()
+	for _, i := range which {
+		if err := f.servers[i].Kill(); err != nil {
+			f.t.Fatal(err)
+		}
+		if err := f.servers[i].Restart(f.t.Context()); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+}
+
+func newPausedDeployment(t *testing.T) (*votingDeployment, paused) {
+	t.Helper()
+	program, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := newDeployment(t, 5, redisproc.Config{})
+	d.call(exitDone, "5 of 5 vote", "admit")
+	f := &votingDeployment{d, program, setText(t, d.urls)}
+	return f, f.pause("pay")
+}
+
+// H163: three masters restart empty, and two still have the lease of a paused holder. No command says that the name is
+// free, and none gives it away unless an operator has seen the lease and insists.
+func TestQuarantineMayHideAHolder(t *testing.T) {
+	t.Parallel()
+	f, _ := newPausedDeployment(t)
+	f.forget(0, 1, 2)
+	const lease = "2 of 5 masters have it (pay, "
+	const doubt = "s left); 3 are in quarantine and may have forgotten it"
+	for _, c := range []struct {
+		status int
+		args   []string
+	}{
+		{exitDanger, []string{"who", "pay"}},
+		{exitNoQuorum, []string{"release", "--force", "--yes", "pay"}},
+		{exitNoQuorum, []string{"admit", "--force"}},
+	} {
+		code, said := command(append([]string{c.args[0], "--config", f.config}, c.args[1:]...)...)
+		if code != c.status || !strings.Contains(said, lease) || !strings.Contains(said, doubt) ||
+			strings.Contains(said, "no client holds") {
+			t.Errorf("%q ended with %d, want %d, and printed\n%s", c.args, code, c.status, said)
+		}
+	}
+	call(t, exitDanger, "it is unknown whether a client holds it: 3 are in", "who", "--config", f.config, "other")
+	call(t, exitDanger, `"held":false,"free":false`, "who", "--json", "--config", f.config, "pay")
+	for args, want := range map[string][]string{
+		"ls": {"\npay\n", "3 of 5 masters do not vote, and may have forgotten names: " + f.servers[0].Addr(),
+			"it is unknown whether clients hold 1 of the listed names"},
+		"ls --json": {`"complete":false`, `{"name":"pay","on":2,"unknown":true}`},
+		"ls other":  {"do not vote, and may have forgotten"},
+	} {
+		code, said := command(append(strings.Fields(args), "--config", f.config)...)
+		for _, text := range want {
+			if code != exitDanger || !strings.Contains("\n"+said, text) {
+				t.Errorf("%s ended with %d, and printed\n%swant %q", args, code, said, text)
+			}
+		}
+	}
+	page := f.looker()
+	if !eventuallyTrue(func() bool {
+		return bytes.Contains(page.state(), []byte(`"partial":[{"lease":`)) &&
+			bytes.Contains(page.state(), []byte(`"owner":"pay","left_ms":`))
+	}) {
+		t.Errorf("the page does not show the lease: %s", page.state())
+	}
+	if code, said := command("admit", "--config", f.config); code == exitDone || strings.Contains(said, "--force") ||
+		!strings.Contains(said, "wait for their quarantine to end") {
+		t.Errorf("admit ended with %d, and printed\n%s", code, said)
+	}
+}
+
+// H163: admit lists leases and clients, and asks, even if a master has no admission record, as after FLUSHALL or in the
+// recovery from lost masters.
+func TestAdmitListsLeases(t *testing.T) {
+	t.Parallel()
+	f := newVotingDeployment(t)
+	f.hold("pay")
+	for i := range f.urls {
+		f.do(i, "DEL", "redlock:admission")
+	}
+	code, said := command("admit", "--config", f.config)
+	if code == exitDone || !strings.Contains(said, `"pay": held by "web-1"`) ||
+		!strings.Contains(said, "no terminal to ask for confirmation") || strings.Contains(said, "use --yes") {
+		t.Errorf("admit ended with %d, and printed\n%s", code, said)
+	}
+	f = newVotingDeployment(t)
+	f.locker()
+	for i := range f.urls {
+		f.do(i, "FLUSHALL")
+	}
+	code, said = command("admit", "--config", f.config)
+	if code == exitDone || !strings.Contains(said, "clients: web-1") {
+		t.Errorf("admit ended with %d, and printed\n%s", code, said)
+	}
+	f = newVotingDeployment(t)
+	f.pause("pay")
+	for i := range f.urls {
+		f.do(i, "FLUSHALL")
+	}
+	code, said = command("admit", "--config", f.config)
+	if code == exitDone || !strings.Contains(said, "clients: pay") {
+		t.Errorf("admit beside a paused client ended with %d, and printed\n%s", code, said)
+	}
+}
