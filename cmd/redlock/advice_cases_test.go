@@ -433,7 +433,7 @@ func recordAdvice() []adviceCase {
 				}
 				e.follow(other)
 			}},
-		{name: "max TTLs", about: "max TTL", what: "another master up to", spoil: edit(0, func(r *scripts.Record) {
+		{name: "max TTLs", about: "max TTL", what: "another master accepts", spoil: edit(0, func(r *scripts.Record) {
 			r.Longest, r.Quarantine = time.Minute, time.Minute
 		})},
 		{name: "max TTL of this client", about: "max TTL", what: "the max TTL of this client is 1m0s",
@@ -448,7 +448,7 @@ func recordAdvice() []adviceCase {
 			}},
 		{name: "a stray record", about: "quarantine", what: "this client has epoch", spoil: func(e *adviceEnv) {
 			e.admin("FLUSHALL")
-			call(e.t, exitDone, "1 of 1 vote", "admit", e.urls[1])
+			call(e.t, exitDone, "1 of 1 vote", "admit", "--yes", e.urls[1])
 		}},
 		{name: "a record that cannot be read", about: "quarantine", what: "v1", spoil: func(e *adviceEnv) {
 			e.admin("SET", "redlock:admission", "v1 of an older program")

@@ -27,6 +27,7 @@ import (
 	"github.com/redlock-go/redlock/internal/long"
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
+	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
 
@@ -49,6 +50,8 @@ type adviceEnv struct {
 	master *redisproc.Server // master 1
 	flags  []string          // additional flags of check
 	lock   *redlock.Lock     // held on the masters; nil if the masters are new
+	paused paused            // a lock of a paused client; zero if the masters are new
+	plain  []string          // the URLs of the servers, without the changes of the case
 
 	replica *redisproc.Server // the replica of master 1
 	second  string            // address of a second sentinel
@@ -180,9 +183,15 @@ func newAdviceEnv(t *testing.T, c *adviceCase) *adviceEnv {
 		f.urls = append(f.urls, s.URL())
 	}
 	e := &adviceEnv{deployment: f, master: f.servers[1]}
+	e.plain = slices.Clone(f.urls)
 	if !c.new {
 		f.call(exitDone, "3 of 3 vote", "admit")
 		e.lock = f.holder("orders")
+		program, err := build()
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.paused = (&votingDeployment{f, program, setText(t, f.urls)}).pause("pay")
 	}
 	return e
 }
@@ -198,10 +207,26 @@ func (e *adviceEnv) lives() {
 	if err := e.lock.Extend(ctx); err != nil || e.lock.Err() != nil {
 		e.t.Errorf("the lock that was held is lost: %v, %v", err, e.lock.Err())
 	}
+	p, err := pool.Open(e.plain)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	defer p.Close()
+	rival, err := redlock.New(p, redlock.WithOwner("rival"))
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	defer rival.Close(context.Background())
+	for _, name := range append(e.paused.names, e.lock.Name()) {
+		_, err := rival.Lock(ctx, name, redlock.WithWaitLimit(time.Second))
+		if err == nil && (name == e.lock.Name() || time.Now().Before(e.paused.until)) {
+			e.t.Errorf("there is a second holder of %q", name)
+		}
+	}
 }
 
-// The advice of each finding of check is followed literally on real servers. The finding disappears, and no held lock
-// is lost.
+// H163: the advice of each finding of check is followed literally on real servers, beside a held lock and beside a
+// paused holder. The finding disappears, no held lock is lost, and no second client gets one.
 func TestAdviceOfCheckIsSafe(t *testing.T) {
 	t.Parallel()
 	signal.Ignore(syscall.SIGXFSZ) // for servers whose files may not grow

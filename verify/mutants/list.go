@@ -370,6 +370,9 @@ var List = []Mutant{
 		Suite: "redlock", Tests: "AdviceToAdmitIsForNewMasters"},
 	{Name: "ls-by-votes", Wrong: "H163: ls omits a name that masters in quarantine have forgotten",
 		Suite: "cmd/redlock", Tests: "QuarantineMayHideAHolder"},
+	{Name: "unasked", Wrong: "H163: without a terminal, a command that may make a second holder does not wait for an " +
+		"answer",
+		Suite: "cmd/redlock", Tests: "QuarantineMayHideAHolder|AdmitListsLeases"},
 	{Name: "admit-asks", Wrong: "H163: admit does not ask although masters have leases, or clients are connected",
 		Suite: "cmd/redlock", Tests: "AdmitListsLeases"},
 }
