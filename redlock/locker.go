@@ -103,7 +103,7 @@ func newShard(t *transport.Transport, cfg config) (*shard, error) {
 		lifecycle: lifecycle{closing: make(chan struct{}), closed: make(chan struct{})},
 	}
 	l.cfg.clock = l.ballots.Counting(cfg.clock)
-	t.SetClientName(cfg.label, first.Epoch)
+	l.introduce(first)
 	l.build(first, id.String())
 	return l, nil
 }
@@ -165,8 +165,8 @@ func (l *shard) onView(last, next *admission.View) {
 			s.voters.Reevaluate()
 		}
 	}
-	if last.Config.Epoch != next.Config.Epoch {
-		l.pool.SetClientName(l.cfg.label, next.Config.Epoch)
+	if last.Config != next.Config {
+		l.introduce(next.Config)
 	}
 	for i := range (next.Config.Rule.All() | next.Config.Follow.All()).All() {
 		st, before := &next.Masters[i], admission.State{}
@@ -180,6 +180,18 @@ func (l *shard) onView(last, next *admission.View) {
 		}
 	}
 	l.journal.watch()
+}
+
+// introduce names the connections of the pool after this client and its configuration c.
+func (l *shard) introduce(c *quorum.Config) {
+	n := &transport.ClientName{
+		Label: l.cfg.label, Prefix: l.cfg.prefix, Epoch: c.Epoch, Observer: l.cfg.observer,
+		List: scripts.Configuration{Shard: l.cfg.layout, Masters: c.Masters, Next: c.Next, Epoch: c.Epoch}.Hash(),
+	}
+	if l.cfg.layout.Of > 0 {
+		n.Shard = l.cfg.layout.String()
+	}
+	l.pool.SetClientName(l, n)
 }
 
 // agreed implements monitor.Settings.AgreedFunc with the views of all shards: see [admission.Agreed].
@@ -494,6 +506,7 @@ func (l *shard) close(ctx context.Context) error {
 		l.leases.EndAll()
 		l.queue.Close()
 		l.voters.Close()
+		l.pool.SetClientName(l, nil)
 		l.leave()
 	})
 	select {

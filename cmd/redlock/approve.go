@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
@@ -101,11 +100,19 @@ func (c *client) setsOf(list []redlockinfo.Master) (sets []masterSet) {
 	return sets
 }
 
-// clientLabels returns the labels of the clients that are connected to the masters, sorted.
+// clientLabels returns the labels of the clients that are connected to the masters, sorted, and the hosts of nameless
+// connections.
 func clientLabels(ctx context.Context, pools []*pool.Pool) (labels []string) {
-	for _, clients := range connected(ctx, pools) {
-		for _, c := range clients {
-			labels = append(labels, c.Label)
+	for _, p := range pools {
+		prefix := p.Transport().ClientNames()[0].Prefix
+		for _, clients := range p.Transport().Clients(ctx) {
+			for _, c := range clients {
+				if c.Named && c.Prefix == prefix {
+					labels = append(labels, c.Label)
+				} else if !c.Named {
+					labels = append(labels, "a nameless connection from "+c.Host)
+				}
+			}
 		}
 	}
 	slices.Sort(labels)
@@ -119,17 +126,6 @@ func affected(ctx context.Context, pools []*pool.Pool) string {
 		return "clients: no client is connected, or CLIENT LIST is not permitted"
 	}
 	return "clients: " + strings.Join(labels, ", ")
-}
-
-// connected returns the clients that are connected to each master, indexed by the address of the master.
-func connected(ctx context.Context, pools []*pool.Pool) map[string][]transport.Client {
-	all := map[string][]transport.Client{}
-	for _, p := range pools {
-		for addr, clients := range p.Transport().Clients(ctx) {
-			all[addr] = append(all[addr], clients...)
-		}
-	}
-	return all
 }
 
 // loses returns the effects of a quarantine of master addr, one line each.

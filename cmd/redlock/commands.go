@@ -19,11 +19,12 @@ func checkCommand(a *app) *cobra.Command {
 		Use:   "check [URL...]",
 		Short: "report the problems of the masters, their risks, and the fixes",
 		Long: `Reports whether locks can be acquired, and lists the problems of the masters. For each problem it shows the
-risk and the next step of the fix. It may acquire and release a probe lock, and writes nothing else.
+risk and the next step of the fix. Clients that use another list of masters are a problem too. It may acquire and
+release a probe lock, and writes nothing else.
 
 Exit status: 0 if no problem endangers locks, 1 if one does, 2 if no lock can be acquired.`,
 		Example: `  redlock check redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3`,
-	}, func(ctx context.Context, c *client) error { return check(ctx, &a.console, c) })
+	}, func(ctx context.Context, c *client) error { return check(ctx, &a.console, c, a.deployment.config) })
 }
 
 func statusCommand(a *app) *cobra.Command {
@@ -33,12 +34,16 @@ func statusCommand(a *app) *cobra.Command {
 		Long: `Shows the state of each master, and whether a quorum of them can grant a lock. It may
 acquire and release a probe lock, and writes nothing else.
 
-Exit status: 0 if a quorum can grant a lock, else 2.`,
+Exit status: 0 if a quorum can grant a lock, 1 if it can but clients use another list of masters, else 2.`,
 		Example: `  redlock status --config locks.json`,
 	}, func(ctx context.Context, c *client) error {
 		c.settled(ctx)
 		_ = c.Healthy(ctx) // not needed: the states contain the reasons
-		return showMasters(&a.console, c, c.Admin().Masters(), nil)
+		err := c.misfit(ctx, a.deployment.config)
+		if err != nil {
+			err = fmt.Errorf("redlock status: %w", err)
+		}
+		return showMasters(&a.console, c, c.Admin().Masters(), err)
 	})
 }
 
@@ -193,12 +198,13 @@ func perform(ctx context.Context, con *console, c *client, ch *change, do func(c
 	return showMasters(con, c, c.settled(ctx), err)
 }
 
-// check prints whether locks can be acquired, and the problems of the masters.
-func check(ctx context.Context, con *console, c *client) error {
+// check prints whether locks can be acquired, and the problems of the masters. file names the file with their list.
+func check(ctx context.Context, con *console, c *client, file string) error {
 	findings, err := c.Admin().Check(ctx)
 	if err != nil {
 		return &exit{exitDanger, err}
 	}
+	findings = append(c.misfits(ctx, file), findings...)
 	// The default max TTL of this command says nothing about the clients.
 	findings = slices.DeleteFunc(findings, func(f pool.Finding) bool {
 		return f.About == "max TTL" && f.Severity == pool.Notice && c.config.Guard == ""

@@ -38,12 +38,13 @@ type (
 	}
 	jsonChange struct {
 		Epoch    int64        `json:"epoch"`
+		List     string       `json:"list"` // hash of the configuration in the file
 		Raised   int          `json:"raised"`
 		Open     int          `json:"open"`
 		Complete bool         `json:"complete"`
 		Left     int64        `json:"left_ms,omitempty"`
 		Next     string       `json:"next,omitempty"`
-		Late     []string     `json:"late,omitempty"` // clients that use an earlier epoch
+		Late     []string     `json:"late,omitempty"` // clients that do not use the file
 		Lost     []string     `json:"lost,omitempty"` // what to do if a majority of the masters is lost for good
 		Masters  []jsonMaster `json:"masters"`
 	}

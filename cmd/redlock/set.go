@@ -34,13 +34,13 @@ clients that do not use FILE yet. FILE is the configuration file of the clients:
 It may also have the other fields of the file of --config. If names are sharded, the file describes one shard, and
 identifies it: {"shard": "2/3", "epoch": 1, ...}.
 
---raise writes the epoch of FILE to the masters, which then refuse clients with an earlier epoch. First it waits,
-within the timeout, until every connected client uses FILE; otherwise it writes nothing. With --force it does not
-wait. --finish lets the next masters act without the old ones, once no lock depends on the old masters alone; it
-waits for this within the timeout. --abort cancels the change: the old masters act without the next ones again, at
-the next epoch. It is refused once the next masters may act without the old ones. Without these flags nothing is
-written. Each of these flags shows its effects on the clients, and asks for confirmation; without a terminal, as in
-scripts, --yes is required.
+--raise writes the epoch and the masters of FILE to the masters, which then refuse clients that do not use FILE.
+First it waits, within the timeout, until every connected client uses FILE; otherwise it writes nothing. With --force
+it does not wait, and the locks of other clients end. --finish lets the next masters act without the old ones, once no
+lock depends on the old masters alone; it waits for this within the timeout. --abort cancels the change: the old
+masters act without the next ones again, at the next epoch. It is refused once the next masters may act without the
+old ones. Without these flags nothing is written. Each of these flags shows its effects on the clients, and asks for
+confirmation; without a terminal, as in scripts, --yes is required.
 
 If a majority of the old or of the next masters is down, the command prints what to do if these masters are lost for
 good.`,
@@ -172,11 +172,15 @@ func (s *setCall) effects(ctx context.Context, step setStep) *change {
 	ch := &change{command: "set", question: "Continue?", undone: "nothing was changed"}
 	if step.raise {
 		when := "when every connected client uses this file"
-		if late, _ := s.late(ctx); step.force {
-			when = "immediately, although these clients do not use this file: " + cmp.Or(strings.Join(late, ", "), "none")
+		if step.force {
+			o := s.others(ctx)
+			when = "immediately; clients that do not use this file: " + cmp.Or(strings.Join(o.all(), ", "), "none")
+			if !o.known {
+				when += ", and those that are not known, because too few masters list their clients"
+			}
 		}
-		ch.effects = append(ch.effects, fmt.Sprintf("the masters get epoch %d %s; clients with an earlier epoch "+
-			"can then acquire no lock, and their locks end", s.Epoch, when))
+		ch.effects = append(ch.effects, fmt.Sprintf("the masters get epoch %d and the list of this file %s", s.Epoch, when),
+			"a client that does not use this file can then acquire no lock, and its locks end")
 	}
 	if step.finish {
 		ch.effects = append(ch.effects, "the next masters act without the old ones: only another change can undo this")
@@ -188,33 +192,24 @@ func (s *setCall) effects(ctx context.Context, step setStep) *change {
 	return ch
 }
 
-// late returns the connected clients with an earlier epoch than the file. known is false if no old master lists its
-// clients.
-func (s *setCall) late(ctx context.Context) (list []string, known bool) {
-	for addr, clients := range connected(ctx, s.pools) {
-		known = known || slices.Contains(s.Masters, addr)
-		for _, c := range clients {
-			if c.Epoch < s.Epoch {
-				list = append(list, fmt.Sprintf("%s (epoch %d)", c.Label, c.Epoch))
-			}
-		}
-	}
-	slices.Sort(list)
-	return slices.Compact(list), known
-}
+// others returns the connected clients that do not use the file.
+func (s *setCall) others(ctx context.Context) otherClients { return s.client.others(ctx, 0) }
 
-// awaitClients waits until every connected client uses the file. If ctx ends, the error names the clients that do not
-// use the file.
+// awaitClients waits until every connected client uses the file. It returns an error that names the other clients if
+// ctx ends, and at once if one of them cannot change to the file.
 func (s *setCall) awaitClients(ctx context.Context, con *console) error {
 	for shown := ""; ; {
-		late, known := s.late(ctx)
-		text := strings.Join(late, ", ")
+		o := s.others(ctx)
+		text := strings.Join(o.all(), ", ")
 		switch {
 		case ctx.Err() != nil:
 			text = shown
-		case !known:
-			return errors.New("redlock set: nothing was changed: no old master lists its clients (CLIENT LIST): use --force " +
-				"if every client uses this file")
+		case !o.known:
+			return errors.New("redlock set: nothing was changed: too few old masters list their clients (CLIENT LIST): use " +
+				"--force if every client uses this file")
+		case len(o.never) > 0:
+			what, _, fix := o.cause(s.file)
+			return fmt.Errorf("redlock set: nothing was changed: %s; %s", what, fix)
 		//mutant:late-clients = true
 		case text == "":
 			return nil
@@ -225,8 +220,12 @@ func (s *setCall) awaitClients(ctx context.Context, con *console) error {
 		select {
 		case <-time.After(200 * time.Millisecond):
 		case <-ctx.Done():
+			hint := ""
+			if len(o.nameless) > 0 {
+				hint = "; a nameless connection may belong to a client without the right +client|setname"
+			}
 			return fmt.Errorf("redlock set: nothing was changed: not every client uses this file yet: %s; give the "+
-				"file to these clients or stop them, or use --force if they may lose their locks", text)
+				"file to these clients or stop them, or use --force if they may lose their locks%s", text, hint)
 		}
 	}
 }
@@ -258,14 +257,14 @@ type planStep struct {
 // prints what to do instead of the plan, and returns true.
 func (s *setCall) show(ctx context.Context, con *console, c private.Change) (down bool) {
 	masters := s.Admin().Masters()
-	late, known := s.late(ctx)
-	plan, lost := s.plan(c, masters, late, known), s.lost(masters, c.RaisedAll)
+	o := s.others(ctx)
+	plan, lost := s.plan(c, masters, &o), s.lost(masters, c.RaisedAll)
 	if len(lost) > 0 {
 		plan = nil
 	}
 	out := jsonChange{
 		Epoch: s.Epoch, Raised: c.Raised, Open: c.Open, Complete: c.Complete, Left: millis(c.Left),
-		Late: late, Lost: lost, Masters: jsonMasters(masters),
+		List: o.own.List, Late: o.all(), Lost: lost, Masters: jsonMasters(masters),
 	}
 	lines := []string{s.title()}
 	next := slices.IndexFunc(plan, func(p planStep) bool { return !p.done })
@@ -306,17 +305,23 @@ func (s *setCall) title() string {
 }
 
 // plan returns the steps of the change that the file describes.
-func (s *setCall) plan(c private.Change, masters []redlockinfo.Master, late []string, known bool) []planStep {
-	follow := planStep{c.RaisedAll || known && len(late) == 0, "every client uses this file"}
+func (s *setCall) plan(c private.Change, masters []redlockinfo.Master, o *otherClients) []planStep {
+	follow, text := planStep{c.RaisedAll, "every client uses this file"}, strings.Join(o.all(), ", ")
 	switch {
-	case len(late) > 0 && c.RaisedAll:
-		follow.text += "; refused: " + strings.Join(late, ", ")
-	case len(late) > 0:
-		follow.text += "; not yet: " + strings.Join(late, ", ")
-	case !known:
+	case text != "" && c.RaisedAll:
+		follow.text += ", or is refused: " + text
+	case text != "":
+		follow.text += "; not yet: " + text
+		if len(o.never) > 0 {
+			what, _, fix := o.cause(s.file)
+			follow.text = fmt.Sprintf("clients cannot use this file: %s; %s", what, fix)
+		}
+	case !o.known:
 		follow.text += "; the clients cannot be listed (CLIENT LIST)"
+	default:
+		follow.done = true
 	}
-	raise := fmt.Sprintf("redlock set --raise %s: %d of %d masters refuse clients with an earlier epoch", s.file, c.Raised,
+	raise := fmt.Sprintf("redlock set --raise %s: %d of %d masters refuse clients that do not use it", s.file, c.Raised,
 		len(s.Masters))
 	again := ""
 	if c.RaisedAll && c.Raised < len(s.Masters) {

@@ -23,11 +23,12 @@ import (
 
 // The intervals and the limits of the page.
 const (
-	webEvery = time.Second
-	webPause = 500 * time.Millisecond // between two scans
-	webNews  = 40                     // maximum number of events on the page
-	webNames = 200                    // maximum number of names on the page
-	webScan  = 100_000                // maximum number of names of a master in one scan
+	webEvery   = time.Second
+	webPause   = 500 * time.Millisecond // between two scans
+	webClients = 10 * time.Second       // between two lists of the clients
+	webNews    = 40                     // maximum number of events on the page
+	webNames   = 200                    // maximum number of names on the page
+	webScan    = 100_000                // maximum number of names of a master in one scan
 )
 
 // A webState is what the page shows. Durations are in milliseconds.
@@ -76,6 +77,8 @@ type webLooker struct {
 	sight  map[string]webHold   // by name
 	states map[string]webMaster // by shard and address
 	news   []webEvent           // the newest first
+	misfit error                // the last result of client.misfit
+	asked  time.Time            // when the clients were listed
 }
 
 // webFound is the result of a scan: the names that a quorum holds, and those that are not certainly free.
@@ -115,6 +118,8 @@ func (w *webLooker) state() []byte {
 	s.Verdict, s.Class = webVerdict(s.Masters, w.Admin().Configuration())
 	if err := w.tools.WrongList(); err != nil {
 		s.Verdict, s.Class = fmt.Sprintf("No lock can be acquired with this list of masters. %v", err), "bad"
+	} else if err := w.others(ctx); err != nil {
+		s.Verdict, s.Class = fmt.Sprintf("%s. %v", s.Verdict, err), "bad"
 	}
 	var names []string
 	if found := w.found.Load(); found != nil {
@@ -127,6 +132,14 @@ func (w *webLooker) state() []byte {
 	_ = encode(&text, s) // cannot fail, since it writes to a buffer
 	w.last, w.looked = bytes.TrimSpace(text.Bytes()), time.Now()
 	return w.last
+}
+
+// others returns an error if clients cannot use this list of masters. It lists the clients at most every webClients.
+func (w *webLooker) others(ctx context.Context) error {
+	if time.Since(w.asked) >= webClients {
+		w.misfit, w.asked = w.client.misfit(ctx, ""), time.Now()
+	}
+	return w.misfit
 }
 
 // find scans for held names, unless another scan is running or has just ended.

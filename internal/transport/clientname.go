@@ -2,38 +2,117 @@ package transport
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
+	"net/url"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/transport/wire"
 )
 
-// library is the name of this library for CLIENT SETINFO, and the default name of a client.
+// library is the name of this library for CLIENT SETINFO, and the default label of a client.
 const library = "redlock"
 
-// epochMark separates the label and the epoch in the name of a connection, as in web-1/17;epoch=0.
-const epochMark = ";epoch="
+// A ClientName is what the names of connections, which CLIENT LIST shows, say about a client.
+type ClientName struct {
+	Label    string
+	Prefix   string
+	Shard    string // such as 2/3; "" if names are not sharded
+	Epoch    int64
+	List     string // hash of the whole configuration: the shard, the epoch and the lists of masters
+	Observer bool   // whether the client acquires no locks
+}
 
-// SetClientName sets the name of the connections, which CLIENT LIST shows, to the label of the client and the epoch
-// of its configuration. A later call replaces the name. Characters that Redis does not allow in a name are replaced
-// by '-'.
-func (t *Transport) SetClientName(label string, epoch int64) {
-	name := strings.Map(func(r rune) rune {
-		if r <= ' ' || r > '~' {
+// prefixMark separates the label and the rest of the name of a connection, as in
+// web-1/17;prefix=redlock;shard=2/3;epoch=1;list=0123abcd;observer.
+const prefixMark = ";prefix="
+
+// String returns the name of a connection. In the label, '|' and characters that Redis does not allow in a name are
+// replaced by '-'.
+func (n ClientName) String() string {
+	text := strings.Map(func(r rune) rune {
+		if r <= ' ' || r > '~' || r == '|' {
 			return '-'
 		}
 		return r
-	}, cmp.Or(label, library)) + epochMark + strconv.FormatInt(epoch, 10)
+	}, cmp.Or(n.Label, library)) + prefixMark + url.PathEscape(n.Prefix)
+	if n.Shard != "" {
+		text += ";shard=" + n.Shard
+	}
+	text += fmt.Sprintf(";epoch=%d;list=%s", n.Epoch, n.List)
+	if n.Observer {
+		text += ";observer"
+	}
+	return text
+}
+
+// parseClientNames returns the clients in the name of a connection. The result is empty if this library has not set the
+// name.
+func parseClientNames(text string) (list []ClientName) {
+	for name := range strings.SplitSeq(text, "|") {
+		i := strings.LastIndex(name, prefixMark)
+		if i < 0 {
+			return nil
+		}
+		rest := name[i+1:]
+		fields := pairs(strings.SplitSeq(rest, ";"), "=")
+		n := ClientName{
+			Label: name[:i], Shard: fields["shard"], List: fields["list"], Observer: strings.HasSuffix(rest, ";observer"),
+		}
+		var errs [2]error
+		n.Prefix, errs[0] = url.PathUnescape(fields["prefix"])
+		n.Epoch, errs[1] = strconv.ParseInt(fields["epoch"], 10, 64)
+		if errors.Join(errs[:]...) != nil {
+			return nil
+		}
+		list = append(list, n)
+	}
+	return list
+}
+
+// A namedClient is a client that uses a Transport.
+type namedClient struct {
+	owner any
+	ClientName
+}
+
+// SetClientName names a client that uses the Transport. The owner identifies the client: a later call with the same
+// owner replaces the name, and removes it if n is nil. The name of the connections, which CLIENT LIST shows, consists
+// of the names of all clients. Clients that differ only in their labels are named once.
+func (t *Transport) SetClientName(owner any, n *ClientName) {
+	t.nameMu.Lock()
+	t.named = slices.DeleteFunc(t.named, func(c namedClient) bool { return c.owner == owner })
+	if n != nil {
+		t.named = append(t.named, namedClient{owner, *n})
+	}
+	var texts []string
+	seen := map[ClientName]bool{}
+	for _, c := range slices.Backward(t.named) {
+		alike := c.ClientName
+		if alike.Label = ""; !seen[alike] {
+			seen[alike], texts = true, append(texts, c.String())
+		}
+	}
+	slices.Sort(texts)
+	name := cmp.Or(strings.Join(texts, "|"), library)
 	t.name.Store(&name)
+	t.nameMu.Unlock()
 	for _, m := range *t.list.Load() {
 		if s := m.state.Load().sess; s != nil {
 			s.rename()
 		}
 	}
 }
+
+// ClientNames returns the names of the clients that use the Transport.
+func (t *Transport) ClientNames() []ClientName { return parseClientNames(t.clientName()) }
 
 func (t *Transport) clientName() string { return *t.name.Load() }
 
@@ -71,8 +150,14 @@ func (s *session) introduce() (list []wire.Question) {
 		return nil
 	}
 	s.name = s.m.transport.clientName()
-	for _, words := range introduction(s.name) {
-		list = append(list, wire.Question{Op: "client", Command: words, TakeFunc: func(any) error { return nil }})
+	for i, words := range introduction(s.name) {
+		list = append(list, wire.Question{Op: "client", Command: words, TakeFunc: func(reply any) error {
+			// A refused CLIENT SETNAME is not repeated: it would be the last command in CLIENT LIST; see anonymous.
+			if refusal, refused := reply.(redis.Error); i == 0 && refused && unavailable(refusal) {
+				s.name = ""
+			}
+			return nil
+		}})
 	}
 	return list
 }

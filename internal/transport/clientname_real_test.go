@@ -20,12 +20,20 @@ func TestConnectionsHaveTheNameOfTheClient(t *testing.T) {
 		})
 	}
 	named("redlock", 2)
-	p.SetClientName("web 1/é", 0) // existing connections for messages keep their name
-	named("web-1/-;epoch=0", 1)
+	p.SetClientName(1, &ClientName{Label: "web 1/é", Prefix: "a b", List: "0a"}) // those for messages keep their name
+	named("web-1/-;prefix=a%20b;epoch=0;list=0a", 1)
 	s.do("CLIENT", "KILL", "TYPE", "pubsub")
-	named("web-1/-;epoch=0", 2)
-	p.SetClientName("", 3)
-	named("redlock;epoch=3", 1)
+	named("web-1/-;prefix=a%20b;epoch=0;list=0a", 2)
+	p.SetClientName(1, &ClientName{Prefix: "p", Shard: "2/3", Epoch: 3, List: "0b", Observer: true})
+	named("redlock;prefix=p;shard=2/3;epoch=3;list=0b;observer", 1)
+	p.SetClientName(2, &ClientName{Label: "b", Prefix: "p", Epoch: 4, List: "0c"})
+	named("b;prefix=p;epoch=4;list=0c|redlock;prefix=p;shard=2/3;epoch=3;list=0b;observer", 1)
+	p.SetClientName(3, &ClientName{Label: "c", Prefix: "p", Epoch: 4, List: "0c"}) // differs only in its label
+	p.SetClientName(1, nil)
+	named("c;prefix=p;epoch=4;list=0c", 1)
+	p.SetClientName(2, nil)
+	p.SetClientName(3, nil)
+	named("redlock", 1)
 	list := s.text("CLIENT", "LIST")
 	if strings.Contains(list, "lib-name=") && strings.Count(list, "lib-name=redlock ") != 2 {
 		t.Errorf("CLIENT LIST does not show the name of the library:\n%s", list)
@@ -52,7 +60,7 @@ func TestNamesAreOptional(t *testing.T) {
 			}
 			p := open(t, []string{url})
 			waitUp(t, p)
-			p.SetClientName("web-1", 0)
+			p.SetClientName(1, &ClientName{Label: "web-1"})
 			if _, err := call(t, p, 0, inspect("x"), Stamp{}); err != nil {
 				t.Error(err)
 			}

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"net"
 	"strconv"
 	"strings"
 	"sync"
@@ -11,15 +12,20 @@ import (
 	"github.com/redlock-go/redlock/internal/transport/wire"
 )
 
-// A Client is another client that is connected to a master: its label, and the epoch of its configuration.
+// A Client is a client of the masters that is connected to one of them. A client whose connection has no name of this
+// library is not Named: only its host, user and the name of its connection are known.
 type Client struct {
-	Label string
-	Epoch int64
+	ClientName
+	Named            bool
+	Host, User, Name string
 }
 
-// Clients returns the clients that are connected to each master, except this one, indexed by the name of the master. It
-// omits clients that connect with a *redis.Pool or lack the right to CLIENT SETNAME. A master that does not answer
-// within the dial timeout, or whose user may not run CLIENT LIST, is absent from the result.
+// Clients returns the clients that are connected to each master, except this one and observers, indexed by the name of
+// the master. A master that does not answer within the dial timeout, or whose user may not run CLIENT LIST, is absent
+// from the result.
+//
+// A connection without a name of this library is a client without a name if it may send the scripts of this library or
+// receive its messages: see [anonymous].
 func (t *Transport) Clients(ctx context.Context) map[string][]Client {
 	all := map[string][]Client{}
 	var mu sync.Mutex
@@ -36,10 +42,17 @@ func (t *Transport) Clients(ctx context.Context) map[string][]Client {
 					return err
 				},
 			})
+			own := ownConnection{name: t.clientName()}
+			if s := m.state.Load().sess; s != nil {
+				own.addr = s.local
+			}
+			if m.cfg.Foreign == nil {
+				own.database = strconv.Itoa(m.cfg.Database)
+			}
 			mu.Lock()
 			defer mu.Unlock()
 			if err == nil {
-				all[m.Name] = clientsOf(text, t.clientName())
+				all[m.Name] = clientsOf(text, own)
 			}
 		})
 	}
@@ -47,20 +60,55 @@ func (t *Transport) Clients(ctx context.Context) map[string][]Client {
 	return all
 }
 
-// clientsOf returns the clients in the reply to CLIENT LIST, except own. It omits subscription connections, because
-// their names may contain an old epoch. The connection for calls of the same client is listed.
-func clientsOf(text, own string) []Client {
+// An ownConnection is the connection of this client to a master. A field that is "" is not known.
+type ownConnection struct{ name, addr, database string }
+
+// clientsOf returns the clients in the reply to CLIENT LIST, except own and observers. It omits subscription
+// connections with names, because their names may contain an old epoch. The connection for calls of the same client is
+// listed.
+func clientsOf(text string, own ownConnection) []Client {
 	list := []Client{}
 	for line := range strings.Lines(text) {
 		fields := pairs(strings.FieldsSeq(line), "=")
-		name := fields["name"]
-		i := strings.LastIndex(name, epochMark)
-		if i < 0 || name == own || strings.Contains(fields["flags"], "P") {
-			continue
-		}
-		if epoch, err := strconv.ParseInt(name[i+len(epochMark):], 10, 64); err == nil {
-			list = append(list, Client{name[:i], epoch})
+		named := parseClientNames(fields["name"])
+		switch {
+		case own.addr != "" && fields["addr"] == own.addr, fields["name"] == own.name && len(named) > 0:
+		case fields["name"] == library: // a pool without a client
+		case len(named) == 0 && anonymous(fields, own):
+			c := Client{User: fields["user"], Name: fields["name"], Host: fields["addr"]}
+			if host, _, err := net.SplitHostPort(c.Host); err == nil {
+				c.Host = host
+			}
+			list = append(list, c)
+		case strings.Contains(fields["flags"], "P"):
+		default:
+			for _, n := range named {
+				if !n.Observer {
+					list = append(list, Client{ClientName: n, Named: true})
+				}
+			}
 		}
 	}
 	return list
+}
+
+// anonymous reports whether a connection without a name of this library may belong to a client. The user may lack the
+// right to CLIENT SETNAME, or a *redis.Pool may have made the connection. CLIENT LIST shows the last command of a
+// connection. Each connection for calls sends a script with every heartbeat, after its handshake, which ends with
+// CLIENT SETINFO. So a connection to the same database counts if its last command is one of these, or if it has no name
+// at all and subscribes to channels. It does not count if another library has introduced itself by CLIENT SETINFO.
+//
+// Other programs that run scripts in this database count too, because CLIENT LIST shows neither scripts nor channels. A
+// client whose server permits no INFO in scripts, so that heartbeats end with INFO, is recognized only by lib-name.
+func anonymous(fields map[string]string, own ownConnection) bool {
+	by, cmd, named := fields["lib-name"], fields["cmd"], fields["name"] != ""
+	subscribes := func(key string) bool { return fields[key] != "" && fields[key] != "0" }
+	switch {
+	case own.database != "" && fields["db"] != own.database, by != "" && by != library:
+		return false
+	//mutant:nameless-clients = cmd == "-"
+	case by == library || cmd == "evalsha" || cmd == "eval" || cmd == "client|setinfo":
+		return true
+	}
+	return !named && (subscribes("sub") || subscribes("ssub"))
 }

@@ -79,6 +79,7 @@
 // # Locks
 //
 //	changeMu        the list of masters, their reference counts, the names of their sessions; taken first
+//	nameMu          the clients that use the Transport
 //	beats.mu        heartbeats of the sessions with one server; taken before watchers.mu and Pipe.mu
 //	master.mu       the connState and the end of a master; taken before Pipe.mu
 //	Hub.mu          all subscriptions; taken before Pipe.mu

@@ -17,7 +17,7 @@ import (
 // heartbeat interval and the timeout, greet requests it once more.
 func (s *session) greet(c *wire.Conn) (op string, err error) {
 	cfg := &s.m.cfg
-	s.addr = c.Addr
+	s.addr, s.local = c.Addr, c.Local()
 	most := max(cfg.heartbeat, cfg.timeout)
 	for range 2 {
 		asked := cfg.clock.Now()

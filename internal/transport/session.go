@@ -20,6 +20,7 @@ type session struct {
 	m        *master
 	id       uint64
 	addr     string // the dialled address
+	local    string // the address of this end of the connection; "" if it is not known
 	server   string // the run id of the server
 	pipe     *pipe.Pipe
 	info     Info                          // after the handshake, guarded by beats.mu

@@ -25,11 +25,14 @@ type Transport struct {
 	common   []Option
 	bucket   Bucket
 	beats    *beats                 // shared by the Transports of OpenBuckets; nil if each master has its own
-	name     atomic.Pointer[string] // the client name; see SetClientName
+	name     atomic.Pointer[string] // the name of the connections; see SetClientName
 	wg       sync.WaitGroup         // counts the goroutines of the masters
 
 	changeMu sync.Mutex // held by Add, Retain, Release and Close, and while a client name is sent
 	ended    bool       // whether Close was called; guarded by changeMu
+
+	nameMu sync.Mutex
+	named  []namedClient // the clients that use the Transport; guarded by nameMu, and name is stored under it
 }
 
 // Open calls [New] with masters given as URLs.

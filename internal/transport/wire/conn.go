@@ -24,6 +24,14 @@ func NewConn(nc, raw net.Conn) *Conn {
 	return &Conn{conn: redis.NewConn(direct, 0, 0), direct: direct}
 }
 
+// Local returns the address of this end of the connection, or "" if it has none or a *redis.Pool made the connection.
+func (c *Conn) Local() string {
+	if c.direct == nil || c.direct.LocalAddr() == nil {
+		return ""
+	}
+	return c.direct.LocalAddr().String()
+}
+
 // Write writes encoded commands.
 func (c *Conn) Write(commands []byte) error {
 	if c.direct != nil {

@@ -78,7 +78,8 @@ func (s Seen) follows(want *quorum.Config) error {
 	now := s.Config
 	switch {
 	case want.Epoch == now.Epoch:
-		return fmt.Errorf("the configuration of epoch %d has other masters here", now.Epoch)
+		return fmt.Errorf("the configuration of epoch %d has other masters here, and no client changes from one list of an "+
+			"epoch to another: redlock set FILE shows what to do", now.Epoch)
 	case want.Epoch > now.Epoch+1: // this client is late
 		return nil
 	case now.Rule.Joint() && want.Rule.Old != now.Rule.Next && want.Rule.Old != now.Rule.Old:

@@ -1,0 +1,307 @@
+package main
+
+import (
+	"context"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/redlock-go/redlock/internal/configfile"
+	"github.com/redlock-go/redlock/internal/redisproc"
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// A changing deployment has three old masters and three new ones, which vote, and files of epoch 1.
+type changing struct {
+	*deployment
+	dir   string
+	pools []*pool.Pool // of the clients
+}
+
+func newChanging(t *testing.T) *changing {
+	t.Helper()
+	f := &changing{newDeployment(t, 6, redisproc.Config{}), t.TempDir(), nil}
+	call(t, exitDone, "3 of 3 vote", append([]string{"admit"}, f.urls[:3]...)...)
+	for _, u := range f.urls[3:] {
+		call(t, exitDone, "1 of 1 vote", "admit", u)
+	}
+	return f
+}
+
+// joint returns the configuration from the old masters to the next ones.
+func (f *changing) joint(epoch int64, next ...int) redlock.Configuration {
+	c := redlock.Configuration{Epoch: epoch, Masters: f.urls[:3]}
+	for _, i := range next {
+		c.Next = append(c.Next, f.urls[i])
+	}
+	return c
+}
+
+// file writes a file of --config, and returns its path.
+func (f *changing) file(name string, c redlock.Configuration) string {
+	path := filepath.Join(f.dir, name)
+	writeJSON(f.t, path, c)
+	return path
+}
+
+// client returns a Locker that uses the old masters. urls replace their URLs.
+func (f *changing) client(label string, urls []string, opts ...redlock.Option) *redlock.Locker {
+	f.t.Helper()
+	p, err := pool.Open(urls)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return f.clientOf(p, label, opts...)
+}
+
+func (f *changing) clientOf(p *pool.Pool, label string, opts ...redlock.Option) *redlock.Locker {
+	f.t.Helper()
+	f.pools = append(f.pools, p)
+	l, err := redlock.New(p, append(opts, redlock.WithOwner(label))...)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { _, _ = l.Close(context.Background()), p.Close() })
+	ctx, cancel := context.WithTimeout(f.t.Context(), hang)
+	defer cancel()
+	if err := l.WaitReady(ctx); err != nil {
+		f.t.Fatal(err)
+	}
+	return l
+}
+
+// use makes l use c.
+func (f *changing) use(l *redlock.Locker, c redlock.Configuration) {
+	f.t.Helper()
+	ctx, cancel := context.WithTimeout(f.t.Context(), hang)
+	defer cancel()
+	if err := l.Admin().Reconfigure(ctx, c); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// without runs the command, and fails if the output contains text.
+func without(t *testing.T, text string, args ...string) {
+	t.Helper()
+	if _, said := command(args...); strings.Contains(said, text) {
+		t.Errorf("%q printed %q:\n%s", args, text, said)
+	}
+}
+
+// H164: a typing error in the file of a change is corrected in a second file of the same epoch. A client that uses the
+// first file never uses the second. So no command says that it does, and --raise is refused. The advice, followed
+// literally, cancels the change while the client holds a lock, and the next change begins with the next epoch.
+func TestCorrectedFileOfTheSameEpoch(t *testing.T) {
+	t.Parallel()
+	f := newChanging(t)
+	l := f.client("web-1", f.urls[:3])
+	held, err := l.TryLock(t.Context(), "orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, second := f.file("first.json", f.joint(1, 0, 1, 3)), f.file("second.json", f.joint(1, 0, 1, 4))
+	call(t, exitDone, "next  every client uses this file; not yet: web-1 (epoch 0)", "set", first)
+	call(t, exitDone, "locks can be acquired: yes", "check", "--config", first) // the change has not begun
+	f.use(l, f.joint(1, 0, 1, 3))
+	call(t, exitDone, "done  every client uses this file", "set", first)
+	call(t, exitDone, "locks can be acquired: yes", "check", "--config", first)
+	call(t, exitDone, "3 of 3 vote", "status", "--config", first)
+
+	const who = "web-1 (epoch 1 with another list: "
+	advice := "`redlock set --abort " + second + "`"
+	call(t, exitDone, "next  clients cannot use this file: "+who, "set", second)
+	call(t, exitDone, `"late":["`+who, "set", "--json", second)
+	without(t, "every client uses this file", "set", second)
+	call(t, exitDanger, "nothing was changed: "+who, "set", "--raise", "--yes", second)
+	call(t, exitDanger, advice, "set", "--raise", "--yes", second)
+	call(t, exitDanger, "deployment: failure: clients\n    "+who, "check", "--config", second)
+	call(t, exitDanger, "    fix: "+advice, "check", "--config", second)
+	call(t, exitDanger, `"about":"clients"`, "check", "--json", "--config", second)
+	call(t, exitDanger, advice, "status", "--config", second)
+	call(t, exitDanger, "web-1 (epoch 1): this list has only epoch 0, and no client goes back",
+		append([]string{"check"}, f.urls[:3]...)...) // a command without a file
+	f.page(second, "Locks can be acquired: 3 of 3 old masters vote, 2 are needed, so 1 of them may fail. deployment: "+who)
+	call(t, exitDone, "0 of 3 masters refuse clients", "set", first) // nothing was written
+
+	call(t, exitDone, "epoch 2: the old masters act without the next ones", "set", "--yes", "--abort", second)
+	if !eventuallyTrue(func() bool { return l.Admin().Configuration()[0].Epoch == 2 }) {
+		t.Fatalf("the client uses %+v, want epoch 2", l.Admin().Configuration())
+	}
+	f.use(l, f.joint(3, 0, 1, 4))
+	third := f.file("third.json", f.joint(3, 0, 1, 4))
+	call(t, exitDone, "3 of 3 masters refuse clients", "set", "--raise", "--yes", third)
+	if err := held.Unlock(t.Context()); err != nil {
+		t.Errorf("the lock was lost: %v", err)
+	}
+}
+
+// page waits until redlock web shows the verdict for a file.
+func (f *changing) page(path, verdict string) {
+	f.t.Helper()
+	c, err := configfile.Read(path)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	l, err := new(deploymentFlags).open(c, observer)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer l.close()
+	page := newWebLooker(f.t.Context(), l)
+	if !eventuallyTrue(func() bool { return strings.Contains(string(page.state()), verdict) }) {
+		f.t.Errorf("the page does not show %q: %s", verdict, page.state())
+	}
+}
+
+// H164: with --force, the command says which clients lose their locks. Afterwards these clients are reported.
+func TestForcedRaiseSaysWhatEnds(t *testing.T) {
+	t.Parallel()
+	f := newChanging(t)
+	other, late := f.client("other", f.urls[:3]), f.client("late", f.urls[:3])
+	f.use(other, f.joint(1, 0, 1, 3))
+	path := f.file("second.json", f.joint(1, 0, 1, 4))
+	call(t, exitDanger, "nothing was changed: other (", "set", "--raise", "--yes", path)
+	call(t, exitDone, "immediately; clients that do not use this file: late (epoch 0), other (epoch 1 with another list: ",
+		"set", "--raise", "--yes", "--force", path)
+	call(t, exitDone, "done  every client uses this file, or is refused: late (epoch 0), other (epoch 1", "set", path)
+	call(t, exitDanger, "late (epoch 0): a majority of the masters refuses this epoch", "check", "--config", path)
+	if _, err := late.TryLock(t.Context(), "x"); err == nil {
+		t.Error("a client with an earlier epoch has acquired a lock")
+	}
+	if _, err := other.TryLock(t.Context(), "x"); err == nil {
+		t.Error("a client with another list has acquired a lock")
+	}
+}
+
+// H164: a client whose connections have no name, because its user may not run CLIENT SETNAME, counts as a client that
+// does not use the file, whether it is idle, holds a lock or waits. The connections of the command, which have no name
+// either, do not count.
+func TestNamelessClients(t *testing.T) {
+	t.Parallel()
+	f := newChanging(t)
+	c := f.joint(1, 0, 1, 3)
+	old := make([]string, 3)
+	for i, u := range f.urls {
+		words := []any{"SETUSER", "app", "on", ">secret"}
+		for word := range strings.FieldsSeq(scripts.Prefix("redlock").Rule() + " +client|list") {
+			words = append(words, word)
+		}
+		f.do(i, "ACL", words...)
+		parsed, err := url.Parse(u)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parsed.User = url.UserPassword("app", "secret")
+		if i < 3 {
+			old[i] = parsed.String()
+			c.Masters = append([]string{}, old[:i+1]...)
+		}
+	}
+	same := f.joint(1, 0, 1, 3)
+	same.Masters, same.Next = old, []string{old[0], old[1], f.urls[3]}
+	named, nameless := f.file("named.json", f.joint(1, 0, 1, 3)), f.file("nameless.json", same)
+	raise := func(code int, want string) {
+		t.Helper()
+		for _, path := range []string{named, nameless} {
+			call(t, code, want, "set", "--raise", "--yes", "--timeout", "1500ms", path)
+		}
+	}
+	l := f.client("app", old)
+	const connection = `a nameless connection of user "app" from 127.0.0.1`
+	call(t, exitDone, "next  every client uses this file; not yet: "+connection, "set", named)
+	raise(exitDanger, "not every client uses this file yet: "+connection)
+	held, err := l.TryLock(t.Context(), "orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	raise(exitDanger, "not every client uses this file yet: "+connection)
+	waiter := f.client("waiter", old)
+	waiting, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		_, err := waiter.Lock(waiting, "orders")
+		done <- err
+	}()
+	f.waits("orders")
+	raise(exitDanger, "not every client uses this file yet: "+connection)
+	stop()
+	if err := <-done; err == nil {
+		t.Error("the waiter has acquired a lock that is held")
+	}
+	if err := held.Unlock(t.Context()); err != nil {
+		t.Errorf("the lock was lost: %v", err)
+	}
+	for _, l := range []*redlock.Locker{l, waiter} {
+		f.closes(l)
+	}
+	raise(exitDanger, "not every client uses this file yet: "+connection) // the pools are open
+	for _, p := range f.pools {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	raise(exitDone, "3 of 3 masters refuse clients")
+}
+
+// waits waits until a client waits for the name.
+func (f *changing) waits(name string) {
+	f.t.Helper()
+	if !eventuallyTrue(func() bool { return f.do(0, "ZCARD", scripts.Prefix("redlock").Queue(name)) == int64(1) }) {
+		f.t.Fatal("no client waits")
+	}
+}
+
+func (f *changing) closes(l *redlock.Locker) {
+	f.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), hang)
+	defer cancel()
+	if err := l.Close(ctx); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// H164: the Lockers of one pool count as one client each. A client of another prefix, and a client that only observes,
+// do not count.
+func TestClientsOfOnePool(t *testing.T) {
+	t.Parallel()
+	f := newChanging(t)
+	p, err := pool.Open(f.urls[:3])
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, second := f.clientOf(p, "first"), f.clientOf(p, "second")
+	stranger, err := redlock.New(p, redlock.WithPrefix("another"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { f.closes(stranger) }()
+	page, err := pool.Open(f.urls[:3])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer page.Close()
+	defer f.closes(f.clientOf(page, "page", observer))
+	path := f.file("file.json", f.joint(1, 0, 1, 3))
+	f.use(first, f.joint(1, 0, 1, 3))
+	call(t, exitDone, "next  every client uses this file; not yet: second (epoch 0)\n", "set", path)
+	call(t, exitDanger, "uses this file yet: second (epoch 0);", "set", "--raise", "--yes", "--timeout", "1s", path)
+	f.use(second, f.joint(1, 0, 1, 3))
+	call(t, exitDone, "3 of 3 masters refuse clients", "set", "--raise", "--yes", path)
+}
+
+// H164: a client could have a majority of the masters that do not list their clients.
+func TestRaiseNeedsListsOfEnoughMasters(t *testing.T) {
+	t.Parallel()
+	f := newChanging(t)
+	path := f.file("file.json", f.joint(1, 0, 1, 3))
+	f.do(0, "ACL", "SETUSER", "default", "-client|list")
+	call(t, exitDone, "done  every client uses this file\n", "set", path)
+	f.do(1, "ACL", "SETUSER", "default", "-client|list")
+	call(t, exitDone, "next  every client uses this file; the clients cannot be listed", "set", path)
+	call(t, exitDanger, "too few old masters list their clients", "set", "--raise", "--yes", path)
+	call(t, exitDone, "and those that are not known, because too few masters list their clients\n",
+		"set", "--raise", "--yes", "--force", path)
+}
