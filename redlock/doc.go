@@ -83,8 +83,9 @@
 // heartbeat (3 s) of an idle connection; clients with different max TTLs or timeouts; clients with different lists of
 // masters during an outage (docs/operations.md); clocks that were far ahead and are set right, if masters then lose
 // data; a virtual machine that is frozen and whose clock is set back within one validity; a process that is copied
-// while it holds a lock. If both clocks of a client's machine stop, the masters' time shows that within 3 s. The order
-// of waiters is best effort. See docs/protocol.md.
+// while it holds a lock. If both clocks of a client's machine stop, the masters' time shows that within 3 s. If the
+// clocks of a majority of the masters are set back by d, the names of dead holders stay locked for d longer; redlock
+// release --force helps. The order of waiters is best effort. See docs/protocol.md.
 //
 // # Inside: one lock, from Lock to the script and back
 //
