@@ -238,6 +238,15 @@ func (t tools) Spare() int {
 	return max(spare, -1)
 }
 
+// Lists returns the hash of the configuration of each shard.
+func (t tools) Lists() []string {
+	var list []string
+	for _, s := range t.shards {
+		list = append(list, s.hash(s.voters.View().Config))
+	}
+	return list
+}
+
 // WrongList returns an error if a master's record shows that the list of this Locker is wrong or out of date, and no
 // majority of the master's shard votes.
 func (t tools) WrongList() error {

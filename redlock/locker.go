@@ -182,11 +182,16 @@ func (l *shard) onView(last, next *admission.View) {
 	l.journal.watch()
 }
 
+// hash returns the hash of everything in c on which two clients must agree.
+func (l *shard) hash(c *quorum.Config) string {
+	return scripts.Configuration{Shard: l.cfg.layout, Masters: c.Masters, Next: c.Next, Epoch: c.Epoch}.Hash()
+}
+
 // introduce names the connections of the pool after this client and its configuration c.
 func (l *shard) introduce(c *quorum.Config) {
 	n := &transport.ClientName{
 		Label: l.cfg.label, Prefix: l.cfg.prefix, Epoch: c.Epoch, Observer: l.cfg.observer,
-		List: scripts.Configuration{Shard: l.cfg.layout, Masters: c.Masters, Next: c.Next, Epoch: c.Epoch}.Hash(),
+		List: l.hash(c),
 	}
 	if l.cfg.layout.Of > 0 {
 		n.Shard = l.cfg.layout.String()

@@ -37,6 +37,9 @@ func (l *shard) masterInfo(i int, st *admission.State) redlockinfo.Master {
 		MaxTTL: st.Record.Longest, Epoch: st.Record.Epoch,
 		Err: st.Err, Pending: l.pool.Pending(i),
 	}
+	if st.Record.Masters != "" {
+		info.List = st.Record.Configuration().Hash()
+	}
 	if err := l.sender.Trouble(i, st); err != nil && st.Phase == admission.Voting {
 		info.State, info.Err = failing, err
 	}

@@ -31,7 +31,7 @@
 //	db.client.operation.duration    s            time until each master answered or failed; by error.type
 //	redlock.master.voting           {master}     1 if the master votes and is not failing; by server.address, server.port
 //	redlock.master.state            {master}     1 for the current state, 0 for other states; also by redlock.state
-//	redlock.master.epoch            1            the epoch of the master's admission record
+//	redlock.master.epoch            1            the epoch in the admission record; also by redlock.list, its hash
 //	redlock.master.pending_releases {release}    releases that the master has not received yet
 //	redlock.master.quarantine.left  s            remaining quarantine of the master
 //	redlock.quorum                  1            1 if a quorum of masters can grant a lock

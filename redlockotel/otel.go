@@ -333,7 +333,7 @@ func observeMasters(
 			o.ObserveInt64(state, one(m.State == s),
 				metric.WithAttributes(append(address(m.Addr), text("redlock.state", s))...))
 		}
-		o.ObserveInt64(epoch, m.Epoch, at)
+		o.ObserveInt64(epoch, m.Epoch, metric.WithAttributes(append(address(m.Addr), text("redlock.list", m.List))...))
 		o.ObserveInt64(pending, int64(m.Pending), at)
 		o.ObserveFloat64(left, m.Left.Seconds(), at)
 	}

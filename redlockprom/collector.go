@@ -27,7 +27,7 @@ var (
 	state = prometheus.NewDesc("redlock_master_state", "1 for the current state of the master, 0 for other states.",
 		[]string{"master", "state"}, nil)
 	epoch = prometheus.NewDesc("redlock_master_epoch", "The epoch of the admission record of the master.",
-		[]string{"master"}, nil)
+		[]string{"master", "list"}, nil)
 	pending = prometheus.NewDesc("redlock_master_pending_releases",
 		"Releases that the master has not received yet.", []string{"master"}, nil)
 	quarantine = prometheus.NewDesc("redlock_master_quarantine_left_seconds",
@@ -200,7 +200,7 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 		for _, s := range states {
 			gauge(state, one(m.State == s), m.Addr, s)
 		}
-		gauge(epoch, float64(m.Epoch), m.Addr)
+		gauge(epoch, float64(m.Epoch), m.Addr, m.List)
 		gauge(pending, float64(m.Pending), m.Addr)
 		gauge(quarantine, m.Left.Seconds(), m.Addr)
 	}

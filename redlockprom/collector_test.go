@@ -192,7 +192,11 @@ func TestEachMasterHasMetrics(t *testing.T) {
 		for i := range 3 {
 			want["redlock_master_voting{master="+addr(i)+"}"] = 1
 			want["redlock_master_pending_releases{master="+addr(i)+"}"] = 0
-			want["redlock_master_epoch{master="+addr(i)+"}"] = 0
+			list := f.Admin().Masters()[i].List
+			if len(list) != 8 {
+				t.Errorf("the hash of the lists of %s is %q, want eight digits", addr(i), list)
+			}
+			want["redlock_master_epoch{list="+list+",master="+addr(i)+"}"] = 0
 			want["redlock_master_state{master="+addr(i)+",state=voting}"] = 1
 			want["redlock_master_state{master="+addr(i)+",state=failing}"] = 0
 			want["redlock_master_quarantine_left_seconds{master="+addr(i)+"}"] = 0

@@ -20,7 +20,7 @@
 //	redlock_vote_seconds{master}                    response time of each master
 //	redlock_master_voting{master}                   1 if the master votes and is not failing
 //	redlock_master_state{master,state}              1 for the current state, 0 for other states: see [redlockinfo.Master]
-//	redlock_master_epoch{master}                    the epoch of the master's admission record
+//	redlock_master_epoch{master,list}               the epoch of the master's admission record, with a hash of its lists
 //	redlock_master_pending_releases{master}         releases that the master has not received yet
 //	redlock_master_quarantine_left_seconds{master}  remaining quarantine of the master
 //	redlock_quorum                                  1 if a quorum of masters can grant a lock

@@ -300,7 +300,7 @@ func mastersText(list []redlockinfo.Master) (text string) {
 			text += fmt.Sprintf(", max TTL %v", m.MaxTTL)
 		}
 		if m.Epoch > 0 {
-			text += fmt.Sprintf(", epoch %d", m.Epoch)
+			text += fmt.Sprintf(", epoch %d, list %s", m.Epoch, m.List)
 		}
 		if m.Err != nil {
 			text += fmt.Sprintf(": %v", m.Err)

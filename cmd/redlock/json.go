@@ -21,6 +21,7 @@ type (
 		Left  int64  `json:"left_ms,omitempty"`
 		Guard int64  `json:"guard_ms,omitempty"`
 		Epoch int64  `json:"epoch,omitempty"`
+		List  string `json:"list,omitempty"` // hash of the configuration in the admission record
 		Error string `json:"error,omitempty"`
 	}
 	jsonCheck struct {
@@ -57,7 +58,7 @@ type (
 func jsonMasters(list []redlockinfo.Master) []jsonMaster {
 	out := make([]jsonMaster, 0, len(list))
 	for _, m := range list {
-		j := jsonMaster{m.Addr, m.Shard, m.State, millis(m.Left), millis(m.MaxTTL), m.Epoch, ""}
+		j := jsonMaster{m.Addr, m.Shard, m.State, millis(m.Left), millis(m.MaxTTL), m.Epoch, m.List, ""}
 		if m.Err != nil {
 			j.Error = m.Err.Error()
 		}

@@ -49,6 +49,14 @@ func newDeployment(t *testing.T, n int, cfg redisproc.Config) *deployment {
 	return f
 }
 
+// addrs returns the names of the masters.
+func (f *deployment) addrs() (list []string) {
+	for _, s := range f.servers {
+		list = append(list, s.Addr())
+	}
+	return list
+}
+
 // call runs the command with all URLs after args. It ends the test unless the exit code is code and the output
 // contains want.
 func (f *deployment) call(code int, want string, args ...string) {

@@ -27,8 +27,10 @@ func TestSetChangesMasters(t *testing.T) {
 	f.age(59*time.Second, nil)
 	call(t, exitDone, "5 of 5 next masters may act without the old ones\n  next  write the file of epoch 2",
 		"set", "--yes", "-finish", path)
-	call(t, exitNoQuorum, "max TTL 30s, epoch 1: redlock: the masters have changed",
-		append([]string{"status"}, f.urls[3:]...)...)
+	call(t, exitNoQuorum, ": redlock: the masters have changed", append([]string{"status"}, f.urls[3:]...)...)
+	list := scripts.Configuration{Masters: scripts.List(f.addrs()[:3]), Next: scripts.List(f.addrs()), Epoch: 1}.Hash()
+	call(t, exitDone, "max TTL 30s, epoch 1, list "+list+"\n", "status", "--config", path)
+	call(t, exitDone, `"epoch":1,"list":"`+list+`"}`, "status", "--json", "--config", path)
 	writeJSON(t, path, redlock.Configuration{Epoch: 2, Masters: f.urls})
 	call(t, exitDone, "next  redlock set --raise "+path+": 0 of 5", "set", path)
 	call(t, exitDone, "next  stop the masters that are not in the file", "set", "--yes", "-raise", path)

@@ -59,6 +59,7 @@ type Tools interface {
 	Settle(ctx context.Context)        // waits until each master has answered or is known to be down
 	Shard(name string) int             // the number of the shard of a name, from 1
 	Member(locks any, name string) any // the *redlock.Lock of a name in a *redlock.Locks; nil if there is none
+	Lists() []string                   // hash of the configuration of each shard, as CLIENT LIST shows it
 	WrongList() error                  // error if a master's record says that the list of the Locker is wrong
 	Change(ctx context.Context) (Change, error)
 	RaiseEpoch(ctx context.Context) error

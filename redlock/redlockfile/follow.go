@@ -4,6 +4,7 @@ import (
 	"context"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/redlock-go/redlock/internal/configfile"
@@ -29,7 +30,8 @@ func Follow(ctx context.Context, locker *redlock.Locker, path string) {
 		if err == nil && !reflect.DeepEqual(c.Configurations(), used) {
 			if err = use(ctx, locker, c); err == nil {
 				if used != nil || logged != "" { // the first use is no news, unless an error was logged
-					log.Info("redlock: using the masters of the file", "file", path, "epoch", c.Configurations()[0].Epoch)
+					log.Info("redlock: using the masters of the file", "file", path, "epoch", c.Configurations()[0].Epoch,
+						"list", strings.Join(private.Of(locker).Lists(), ","))
 				}
 				used, logged = c.Configurations(), ""
 			}

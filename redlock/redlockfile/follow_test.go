@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlockfile"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
@@ -59,7 +60,8 @@ func (v *volume) swap(text []byte) {
 func TestFollowAConfigMap(t *testing.T) {
 	old, next := listen(t), listen(t)
 	v := newVolume(t, marshal(t, redlock.Configuration{Masters: old}))
-	locker, shut, err := redlockfile.Open(v.path())
+	var log bytes.Buffer // written by one goroutine of the Locker, and by Follow
+	locker, shut, err := redlockfile.Open(v.path(), redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,10 +89,15 @@ func TestFollowAConfigMap(t *testing.T) {
 	if err := lock.Err(); err != nil {
 		t.Error(err)
 	}
+	// H164: the log names the whole configuration, not only its epoch.
+	want := "epoch=1 list=" + private.Of(locker).Lists()[0] + "\n"
 	cancel()
 	<-ended
 	if err := errors.Join(lock.Unlock(t.Context()), shut(t.Context())); err != nil {
 		t.Error(err)
+	}
+	if !strings.Contains(log.String(), want) {
+		t.Errorf("the log does not contain %q:\n%s", want, log.String())
 	}
 }
 

@@ -12,6 +12,7 @@ type Master struct {
 	Left    time.Duration // remaining time of a quarantine
 	MaxTTL  time.Duration // max TTL in the admission record; 0 if no record was read; see redlock.Admin.RaiseMaxTTL
 	Epoch   int64         // epoch in the admission record; see redlock.Configuration
+	List    string        // hash of the epoch, the shard and the lists of masters in the record; "" if no record was read
 	Pending int           // number of names with a pending release, counted for all Lockers of the pool
 	Err     error         // why the master does not vote, or grants no locks
 }
