@@ -11,7 +11,7 @@
 //	                          puts one master into quarantine, to replace its admission record
 //	redlock guard [--set 60s] [URL...]
 //	                          shows the max TTL of each master, or raises it in the whole deployment
-//	redlock set [--raise] [--finish] FILE
+//	redlock set [--raise | --finish | --abort] FILE
 //	                          shows the progress of a change of the masters, and performs the next step
 //	redlock who [--watch] NAME...
 //	                          shows the holder of a name, the number of masters that have the lock, and the waiters

@@ -50,8 +50,11 @@ good.`,
   redlock set --abort locks.json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := setFile(args)
-			if err == nil && step.abort && (step.raise || step.finish) {
-				err = errors.New("redlock set: --abort cannot be combined with --raise or --finish")
+			if err == nil && (step.abort && step.raise || step.abort && step.finish || step.raise && step.finish) {
+				err = errors.New("redlock set: only one of --raise, --finish and --abort may be given")
+			}
+			if err == nil && step.force && !step.raise {
+				err = errors.New("redlock set: --force needs --raise")
 			}
 			if err != nil {
 				return wrongCall(cmd, err)
@@ -151,20 +154,15 @@ func (s *setCall) take(ctx context.Context, con *console, step setStep) error {
 	if step.abort {
 		return s.tools.AbortChange(ctx)
 	}
-	if step.raise && !step.force {
+	if step.finish {
+		return s.finish(ctx, con)
+	}
+	if !step.force {
 		if err := s.awaitClients(ctx, con); err != nil {
 			return err
 		}
 	}
-	if step.raise {
-		if err := s.tools.RaiseEpoch(ctx); err != nil {
-			return err
-		}
-	}
-	if step.finish {
-		return s.finish(ctx, con)
-	}
-	return nil
+	return s.tools.RaiseEpoch(ctx)
 }
 
 // effects returns the effects of a step, and the question that asks for confirmation.

@@ -79,6 +79,11 @@ func TestSetRejectsInvalidFiles(t *testing.T) {
 		}
 		call(t, exitUsage, want, "set", path)
 	}
+	path = setText(t, []string{"redis://127.0.0.1:1"})
+	for _, steps := range [][]string{{"--raise", "--finish"}, {"--raise", "--abort"}, {"--finish", "--abort"}} {
+		call(t, exitUsage, "only one of --raise, --finish and --abort", append([]string{"set", "--yes", path}, steps...)...)
+	}
+	call(t, exitUsage, "--force needs --raise", "set", "--yes", "--finish", "--force", path)
 	for _, args := range [][]string{
 		{"set"}, {"set", path, path}, {"set", path + "-none"}, {"status", "-raise", "redis://x"},
 	} {
