@@ -24,7 +24,7 @@ type Finding struct {
 	Severity Severity
 	// About is the topic, one word for programs: "connection", "identity", "role", "cluster", "eviction", "clock",
 	// "version", "rights", "writes", "memory", "persistence", "replicas", "loading", "failover", "sentinels",
-	// "databases".
+	// "databases", "scripts".
 	About string
 	What  string // the problem
 	Risk  string // what the problem endangers

@@ -64,7 +64,13 @@ var commands = map[string]command{
 func (s *Server) Execute(c *Client, args []string) bool {
 	name := strings.ToUpper(args[0])
 	cmd, known := commands[name]
+	refusal := s.Refused[name]
+	if refusal == "" && len(args) > 1 {
+		refusal = s.Refused[name+" "+strings.ToUpper(args[1])]
+	}
 	switch {
+	case refusal != "":
+		c.Reply(reference.Error(refusal))
 	case !known:
 		c.Reply(reference.Error(fmt.Sprintf("ERR unknown command '%.128s', with args beginning with: ", args[0])))
 	case len(args) < cmd.least:

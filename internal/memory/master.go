@@ -159,6 +159,14 @@ func (m *Master) Refuse(text string) {
 	m.server.Refusal = text
 }
 
+// RefuseCommand makes a command other than a script, such as "INFO" or "SCRIPT LOAD", fail with the error text. After
+// RefuseCommand(command, "") it is executed again.
+func (m *Master) RefuseCommand(command, text string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.server.Refused[command] = text
+}
+
 // DropReplies makes the master execute each of the next n scripts, drop its reply, and cut its connection.
 func (m *Master) DropReplies(n int) {
 	m.mu.Lock()

@@ -16,6 +16,8 @@ type Server struct {
 	ReplID  string
 	Replica bool
 	Refusal string // error reply of every script; "" for none
+	// Refused maps commands other than scripts, such as "INFO" or "SCRIPT LOAD", to their error replies.
+	Refused map[string]string
 	Loaded  map[string]*frame.Script
 
 	// Now is the server's clock, in microseconds.
@@ -45,6 +47,7 @@ func (c *Client) Channels() int { return len(c.channels) }
 func NewServer(now func() int64) *Server {
 	return &Server{
 		State: new(reference.State), Now: now, Loaded: map[string]*frame.Script{}, subs: map[string][]*Client{},
+		Refused: map[string]string{},
 		started: time.Now(), policy: "noeviction",
 		config: map[string]string{"repl-backlog-ttl": "3600", "appendonly": "no"},
 	}

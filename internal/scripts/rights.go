@@ -1,6 +1,10 @@
 package scripts
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/redlock-go/redlock/internal/heartbeat"
+)
 
 // A Right is a command that the user needs on a master, with a harmless test of this right.
 type Right struct {
@@ -30,7 +34,7 @@ var Rights = []Right{
 	{Rule: "info", probe: []string{"INFO", "server"}},
 	{Rule: "evalsha", probe: []string{"EVALSHA", "ffffffffffffffffffffffffffffffffffffffff", "0"}},
 	{Rule: "eval", probe: []string{"EVAL", "return 1", "0"}},
-	{Rule: "script|load", Lacking: sentInFull, probe: []string{"SCRIPT", "LOAD", "return 1"}},
+	{Rule: "script|load", Lacking: sentInFull, probe: []string{"SCRIPT", "LOAD", heartbeat.Script.Text}},
 	{Rule: "get", probe: []string{"GET", probeKey}},
 	{Rule: "getrange", probe: []string{"GETRANGE", probeKey, "0", "none"}},
 	{Rule: "set", probe: []string{"SET", probeKey, "1", "PX", "none"}},

@@ -32,7 +32,7 @@ type Finding struct {
 	Severity Severity
 	// About is the topic, one word for programs: "connection", "identity", "role", "cluster", "eviction", "clock",
 	// "version", "rights", "writes", "memory", "persistence", "replicas", "loading", "failover", "sentinels",
-	// "databases".
+	// "databases", "scripts".
 	About string
 	What  string // the problem
 	Risk  string // what the problem endangers
@@ -104,6 +104,7 @@ type facts struct {
 	info      Info
 	text      map[string]string // INFO; nil if it was not answered
 	write     redis.Error       // the error reply to a write, if it was refused
+	load      redis.Error       // the error reply to SCRIPT LOAD, if it was refused for another reason than rights
 	databases []int             // other databases with an admission record of the prefix
 	permissions
 	storage
@@ -119,7 +120,7 @@ type permissions struct {
 	lacking []Right  // the rights that the user lacks
 	grants  []string // rules of ACL SETUSER that grant the lacking rights and revoke none
 	noEval  bool     // whether the user may not run EVAL
-	noLoad  bool     // whether the user may not run SCRIPT LOAD
+	noLoad  bool     // whether the server refused SCRIPT LOAD
 	renamed []string // commands that the server does not know
 }
 
@@ -188,11 +189,7 @@ var durableSettings = [][2]string{{"appendonly", "yes"}, {"appendfsync", "always
 // come last.
 func (f *facts) questions(cfg *Config, opts *CheckOptions) (list []wire.Question) {
 	ask := func(op string, handleFunc func(reply any, refused redis.Error), command ...string) {
-		list = append(list, wire.Question{Op: op, Command: command, TakeFunc: func(reply any) error {
-			refused, _ := reply.(redis.Error)
-			handleFunc(reply, refused)
-			return nil
-		}})
+		list = append(list, wire.Optional(op, handleFunc, command...))
 	}
 	asked := cfg.clock.Now()
 	list = []wire.Question{{
@@ -239,6 +236,9 @@ func (f *facts) probed(right Right, refused redis.Error, prefix string) {
 		f.renamed = append(f.renamed, right.Rule)
 		right.Rule += " (renamed or unknown)"
 	case fault.Code(refused) != "NOPERM":
+		if refused != "" && right.Probe[0] == "SCRIPT" {
+			f.load, f.noLoad = refused, true
+		}
 		return
 	case strings.Contains(text, "key"):
 		f.grants = append(f.grants, "~"+prefix+":*")

@@ -36,6 +36,7 @@ func (f *facts) judge(opts *CheckOptions) {
 		f.behind()
 	}
 	f.writes()
+	f.scripts()
 	f.rights(opts.Prefix)
 	f.persistence()
 	//mutant:other-databases = false
@@ -186,6 +187,19 @@ func (f *facts) writes() {
 		do = f.set("min-replicas-to-write", "0")
 	}
 	f.find(Failure, "writes", fmt.Sprintf("it rejected a write: %.200s", string(f.write)), noVote, do)
+}
+
+// scripts reports a server that refuses to load scripts. [session.questions] says how a client does without.
+func (f *facts) scripts() {
+	if f.load == "" || f.info.Loading { // reported by another rule
+		return
+	}
+	do := stepMessage
+	if fault.Code(f.load) == "OOM" {
+		do = f.moreMemory()
+	}
+	f.find(Warning, "scripts", fmt.Sprintf("it refused SCRIPT LOAD: %.200s", string(f.load)),
+		"each script is sent in full, until the server has cached it", do)
 }
 
 func (f *facts) rights(prefix string) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -167,6 +168,34 @@ func TestCheckGrantsMissingRightsOnly(t *testing.T) {
 	said := finding(t, open(t, []string{"redis://app:any@" + s.addr}), "rights")
 	if len(said) != 1 || !strings.Contains(said[0].Fix, "`ACL SETUSER app +hset`") {
 		t.Errorf("the findings are %v", said)
+	}
+}
+
+// H171: Check reports a server that refuses to load scripts, and what to do if the reason is known.
+func TestCheckReportsRefusedScripts(t *testing.T) {
+	for refusal, fix := range map[string]string{
+		"OOM command not allowed when used memory > 'maxmemory'.": "`CONFIG SET maxmemory ",
+		"ERR no such scripting engine":                            stepMessage,
+		"ERR unknown subcommand 'LOAD'. Try SCRIPT HELP.":         stepMessage,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ms := newEars(1)
+			ms[0].on = func(w io.Writer, cmd []string) (bool, error) {
+				if cmd[0] != "SCRIPT" {
+					return false, nil
+				}
+				_, err := io.WriteString(w, "-"+refusal+"\r\n")
+				return true, err
+			}
+			p := open(t, ms.urls(), WithDialer(ms.dial))
+			said := finding(t, p, "scripts")
+			if len(said) != 1 || said[0].Severity != Warning || !strings.Contains(said[0].What, refusal) ||
+				!strings.Contains(said[0].Fix, fix) {
+				t.Errorf("with the refusal %q the findings are %v", refusal, said)
+			}
+			_ = p.Close()
+			synctest.Wait()
+		})
 	}
 }
 

@@ -151,13 +151,12 @@ func (s *session) introduce() (list []wire.Question) {
 	}
 	s.name = s.m.transport.clientName()
 	for i, words := range introduction(s.name) {
-		list = append(list, wire.Question{Op: "client", Command: words, TakeFunc: func(reply any) error {
+		list = append(list, wire.Optional("client", func(_ any, refusal redis.Error) {
 			// A refused CLIENT SETNAME is not repeated: it would be the last command in CLIENT LIST; see anonymous.
-			if refusal, refused := reply.(redis.Error); i == 0 && refused && unavailable(refusal) {
+			if i == 0 && refusal != "" {
 				s.name = ""
 			}
-			return nil
-		}})
+		}, words...))
 	}
 	return list
 }

@@ -37,7 +37,7 @@
 //	(New) --> connecting --> dial > TLS > AUTH, SELECT > INFO --> not fit --> refused (down)
 //	                 ^            | fails: down, pause     | fit
 //	                 |                                     v
-//	                 |         SCRIPT LOAD, CONFIG GET > send pending releases --> up (a new session)
+//	                 | SCRIPT LOAD, CONFIG GET (optional) > send pending releases --> up (a new session)
 //	                 |                                                             |
 //	                 +--------- immediately, after a long session <-------- down <-+
 //

@@ -181,12 +181,10 @@ func (s *stopping) questions(tag string, settings, nodes bool) (list []wire.Ques
 	return list
 }
 
-// configGet returns a question that reads the settings that match pattern.
+// configGet returns an optional question that reads the settings that match pattern.
 func configGet(pattern string, readFunc func(settings map[string]string, err error)) wire.Question {
-	return wire.Question{Op: "config get", Command: []string{"CONFIG", "GET", pattern}, TakeFunc: func(reply any) error {
-		readFunc(redis.StringMap(reply, nil))
-		return nil
-	}}
+	return wire.Optional("config get", func(reply any, _ redis.Error) { readFunc(redis.StringMap(reply, nil)) },
+		"CONFIG", "GET", pattern)
 }
 
 // stale returns an error if a master that a replica may replace has not answered a heartbeat recently: the master or

@@ -12,7 +12,7 @@ import (
 	"github.com/redlock-go/redlock/internal/transport/wire"
 )
 
-// greet reads the identity of a server, checks that it is fit, and loads the scripts. The age of an INFO is measured
+// greet reads the identity of a server, checks that it is fit, and loads the scripts: see questions. The age of an INFO is measured
 // from the request, because the reply may be delayed or this process may sleep. If the INFO is older than both the
 // heartbeat interval and the timeout, greet requests it once more.
 func (s *session) greet(c *wire.Conn) (op string, err error) {
@@ -31,36 +31,25 @@ func (s *session) greet(c *wire.Conn) (op string, err error) {
 
 const backlogTTL = "repl-backlog-ttl"
 
-// questions returns the commands of a handshake that begins at asked. A server whose user may not run SCRIPT LOAD or
-// CONFIG GET is not refused: scripts that are not loaded are sent with their text, and without CONFIG GET the TTL of
-// the backlog is unknown.
-func (s *session) questions(asked clock.Instant) []wire.Question {
-	cfg := &s.m.cfg
-	list := []wire.Question{{
-		Op: "info", Command: []string{"INFO"}, TakeFunc: func(reply any) (err error) {
-			var fields map[string]string
-			if s.info, fields, err = cfg.readInfo(asked, reply); err == nil {
-				err = s.info.verdict(cfg)
-			}
-			if err == nil {
-				err = cfg.failover.verdict(&s.stop, &s.info, fields)
-			}
-			return err
-		},
-	}}
-	if cfg.failover != nil {
-		list = append(s.stop.questions(cfg.tag, true, true), list...)
+// questions returns the commands of a handshake that begins at asked.
+//
+// A connection needs only what it cannot lock without: the login and the database, which package wire asks for, INFO,
+// and in a cluster the slot of the bucket. All other commands are optional, that is, made by [wire.Optional]: a server
+// that refuses one of them, for whatever reason, is still up. What it refused is then missing as follows.
+//
+//	SCRIPT LOAD                     scripts are sent with their text
+//	CONFIG GET repl-backlog-ttl     the TTL of the backlog is unknown
+//	CONFIG GET min-replicas-*       a master with failover is not fit, unless two holders are allowed
+//	CLIENT SETNAME, CLIENT SETINFO  operators do not see the client's name
+func (s *session) questions(asked clock.Instant) (list []wire.Question) {
+	if s.m.cfg.failover != nil { // INFO is judged by the settings, which must be known before
+		list = s.stop.questions(s.m.cfg.tag, true, true)
 	}
-	for _, script := range cfg.scripts {
-		list = append(list, wire.Question{
-			Op: "script load", Command: []string{"SCRIPT", "LOAD", script.Text}, TakeFunc: func(reply any) error {
-				refusal, refused := reply.(redis.Error)
-				if s.byText = s.byText || refused; refused && !unavailable(refusal) {
-					return refusal
-				}
-				return nil
-			},
-		})
+	list = append(list, s.askInfo(asked))
+	for _, script := range s.m.cfg.scripts {
+		list = append(list, wire.Optional("script load", func(_ any, refusal redis.Error) {
+			s.byText = s.byText || refusal != ""
+		}, "SCRIPT", "LOAD", script.Text))
 	}
 	list = append(list, configGet(backlogTTL, func(settings map[string]string, _ error) {
 		if seconds, known := settings[backlogTTL]; known {
@@ -70,9 +59,19 @@ func (s *session) questions(asked clock.Instant) []wire.Question {
 	return append(list, s.introduce()...)
 }
 
-// unavailable reports whether a command was refused because the user has no right to it or the server does not know it.
-func unavailable(refusal redis.Error) bool {
-	return fault.Code(refusal) == "NOPERM" || unknownCommand(refusal)
+// askInfo returns the question that reads the identity of the server, and checks that it is fit.
+func (s *session) askInfo(asked clock.Instant) wire.Question {
+	cfg := &s.m.cfg
+	return wire.Question{Op: "info", Command: []string{"INFO"}, TakeFunc: func(reply any) (err error) {
+		var fields map[string]string
+		if s.info, fields, err = cfg.readInfo(asked, reply); err == nil {
+			err = s.info.verdict(cfg)
+		}
+		if err == nil {
+			err = cfg.failover.verdict(&s.stop, &s.info, fields)
+		}
+		return err
+	}}
 }
 
 func unknownCommand(refusal redis.Error) bool {

@@ -136,6 +136,8 @@ var List = []Mutant{
 		Suite: "redlock", Tests: "CallsWithoutATurnSendNothing"},
 	{Name: "loaded-or-sent", Wrong: "H112: a user needs permission for both SCRIPT LOAD and EVAL",
 		Suite: "internal/transport", Tests: "ScriptsAreLoadedOrSent"},
+	{Name: "optional-steps", Wrong: "H171: a server that refuses to load scripts, or to take a client's name, is down",
+		Suite: "redlock", Tests: "OptionalStepsEndNoConnection"},
 	{Name: "missing-rights-only", Wrong: "H113: the recommended command replaces the existing rights of the user",
 		Suite: "internal/transport", Tests: "CheckGrantsMissingRightsOnly"},
 	{Name: "ipv6-brackets", Wrong: "H114: IPv6 addresses are written without brackets",

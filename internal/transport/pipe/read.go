@@ -73,7 +73,8 @@ func (p *Pipe) pop() (request, bool) {
 // deliver passes a reply to the Receiver of r. If deliver returns an error, the connection must end.
 func (p *Pipe) deliver(r *request, value any) error {
 	reply, refused := value.(redis.Error)
-	if r.call.Script.SHA != "" && (refused || r.eval) && p.retryWithText(r, reply) {
+	isScript := r.call.Script.SHA != ""
+	if isScript && (refused || r.eval) && p.retryWithText(r, reply) {
 		return nil
 	}
 	var err error
@@ -84,6 +85,9 @@ func (p *Pipe) deliver(r *request, value any) error {
 		}
 	}
 	r.to.Reply(p.owner.Master, value, err)
+	if !isScript { // the Receiver decides: the command may be optional
+		return nil
+	}
 	switch fault.Code(reply) {
 	case "MOVED", "ASK", "TRYAGAIN": // the slot of the bucket is being moved, or has moved
 		return reply

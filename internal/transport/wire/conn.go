@@ -69,6 +69,17 @@ type Question struct {
 	TakeFunc func(reply any) error
 }
 
+// Optional returns a question whose reply never ends the connection. If the server refuses the command, for whatever
+// reason, handleFunc gets the error reply as refusal; otherwise refusal is "".
+func Optional(op string, handleFunc func(reply any, refusal redis.Error), command ...string) Question {
+	return Question{Op: op, Command: command, TakeFunc: func(reply any) error {
+		refusal, _ := reply.(redis.Error)
+		handleFunc(reply, refusal)
+		//mutant:optional-steps -> return Refusal(reply)
+		return nil
+	}}
+}
+
 // Refusal returns reply if it is an error reply, and nil otherwise.
 func Refusal(reply any) error {
 	if refusal, refused := reply.(redis.Error); refused {
