@@ -50,7 +50,7 @@ func runWorker(ctx context.Context, a workerArgs) (err error) {
 func (a workerArgs) options() []redlock.Option {
 	opts := []redlock.Option{redlock.WithTTL(a.TTL), redlock.WithMaxTTL(a.TTL)}
 	if a.Durable {
-		opts = append(opts, redlock.WithDurableMasters())
+		opts = append(opts, redlock.WithAllMastersDurable())
 	}
 	return opts
 }

@@ -45,8 +45,8 @@
 // other than 0 needs +select. Without +script|load, scripts are sent in full if the server has not cached them, and the
 // script of acquires is sent in full once per connection. Without +publish, or without the right to the channel, locks
 // are released but no waiter is notified. A waiter without +subscribe, +unsubscribe and +ping receives no notification.
-// In both cases waiters rely on TTLs and polling. With +config|get the pool reads repl-backlog-ttl, and Check reads the
-// persistence settings. With +client|setname, CLIENT LIST shows the label and the epoch of the client. With
-// +client|setinfo, since Redis 7.2, it also shows the name of this library. Without these two rights, ACL LOG shows the
-// refused commands.
+// In both cases waiters rely on TTLs and polling. With +config|get the pool reads repl-backlog-ttl and the settings of
+// fsync, and Check reads the persistence settings. With +client|setname, CLIENT LIST shows the label and the epoch of
+// the client. With +client|setinfo, since Redis 7.2, it also shows the name of this library. Without these two rights,
+// ACL LOG shows the refused commands.
 package pool

@@ -221,9 +221,9 @@ func ExampleWithMaxTTL() {
 }
 
 // A durable master votes immediately after a restart with its data.
-func ExampleWithDurableMasters() {
+func ExampleWithAllMastersDurable() {
 	ctx := context.Background()
-	locker, masters, done := inMemory(redlock.WithDurableMasters()) // no name: all masters
+	locker, masters, done := inMemory(redlock.WithAllMastersDurable())
 	defer done()
 
 	for i := range 3 {

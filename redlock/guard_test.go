@@ -84,7 +84,7 @@ func TestLockSurvivesRestartOfAllMasters(t *testing.T) {
 	for _, n := range []int{1, 3} {
 		for _, keeps := range []bool{true, false} {
 			subtest(t, fmt.Sprintf("%d masters, data kept %v", n, keeps), n, func(w *cluster) {
-				l := w.locker(map[bool]redlock.Option{true: redlock.WithDurableMasters(),
+				l := w.locker(map[bool]redlock.Option{true: redlock.WithAllMastersDurable(),
 					false: redlock.WithoutRestartGuard()}[keeps])
 				after(5 * time.Second) // until the records say that the masters are durable
 				k := w.take(l, "a", redlock.WithTTL(20*time.Second))

@@ -131,12 +131,13 @@ func (l *shard) build(first *quorum.Config, id string) {
 		Queue: dispatch.New(l.cfg.log.Handler(), slog.String("owner", l.cfg.label)),
 		trace: l.cfg.trace, clock: l.cfg.clock, addr: l.pool.Addr,
 	}
-	l.journal = &journal{Queue: l.events.Queue, shortage: l.shortage}
+	l.journal = &journal{Queue: l.events.Queue, shortage: l.shortage, addr: l.pool.Addr, lossy: map[int]string{}}
 	l.voters = monitor.New(monitor.Settings{
 		Pool: l.pool, Clock: l.cfg.clock, Clocks: l.ballots.Clocks, Prefix: prefix, Guard: l.cfg.guard,
 		Durable: l.cfg.remembers, Observer: l.cfg.observer, OnView: l.onView, Closed: ErrClosed,
 		Shard: l.cfg.layout, AgreedFunc: l.agreed,
 	}, first)
+	l.journal.view = l.voters.View
 	l.sender = &round.Sender{
 		Pool: l.pool, Clock: l.cfg.clock, Doubt: l.voters.Doubt, Health: round.NewHealth(l.healthChanged),
 	}
@@ -179,6 +180,7 @@ func (l *shard) onView(last, next *admission.View) {
 			l.events.master(&m)
 		}
 	}
+	l.journal.durable(next)
 	l.journal.watch()
 }
 

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -42,6 +44,9 @@ type journal struct {
 	*dispatch.Queue
 	shortage func() []slog.Attr // see shard.shortage
 
+	view func() *admission.View
+	addr func(i int) string // returns the name of a master
+
 	known      quorum.Set // masters whose first state was handled; only changed uses known and poolClosed
 	poolClosed bool
 
@@ -52,6 +57,9 @@ type journal struct {
 	pause  time.Duration // between the last warning and the next
 	warned bool
 	closed bool
+
+	lossy      map[int]string // what was last logged about each master that is declared durable
+	lossyTimer *time.Timer    // runs while more is to be logged about them; otherwise nil
 }
 
 // A trouble describes a master that grants no locks, for the attribute "masters" of a record.
@@ -146,6 +154,75 @@ func (j *journal) changed(i int, before, now *admission.State, m *redlockinfo.Ma
 	j.known |= quorum.One(i)
 }
 
+// What is logged about masters that are declared durable.
+const (
+	lossyUnread = "its settings cannot be read"
+	lossyBroken = ", but its record calls it durable"
+)
+
+// lossyOf returns what to log about a master that is declared durable, or "".
+func lossyOf(st *admission.State) string {
+	switch {
+	case st.Unverified:
+		return lossyUnread
+	case errors.Is(st.Err, admission.ErrNotDurable):
+		return "it has " + st.Lossy + lossyBroken
+	case st.Lossy != "":
+		return "it has " + st.Lossy
+	}
+	return ""
+}
+
+// durable makes j log, a second later, which masters are declared durable although their settings contradict, or cannot
+// be read. Until then others may follow, which the same record names.
+func (j *journal) durable(v *admission.View) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, i := range v.Config.Order {
+		if reason := lossyOf(&v.Masters[i]); reason != "" && reason != j.lossy[i] && j.lossyTimer == nil && !j.closed {
+			j.lossyTimer = time.AfterFunc(firstWarning, j.ringLossy)
+		}
+	}
+}
+
+// ringLossy logs about the masters that are declared durable.
+func (j *journal) ringLossy() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.lossyTimer != nil {
+		j.logLossyLocked()
+	}
+}
+
+// logLossyLocked implements ringLossy. It logs the same about a master only once.
+func (j *journal) logLossyLocked() {
+	j.lossyTimer = nil
+	v := j.view()
+	masters := map[string][]string{} // by reason
+	for _, i := range v.Config.Order {
+		st := &v.Masters[i]
+		reason := lossyOf(st)
+		if st.Session == 0 || j.lossy[i] == reason {
+			continue
+		}
+		if j.lossy[i] = reason; reason != "" {
+			masters[reason] = append(masters[reason], j.addr(i))
+		}
+	}
+	for _, reason := range slices.Sorted(maps.Keys(masters)) {
+		text, hint := "redlock: master is declared durable, but is not", "after a restart it is in quarantine"
+		switch {
+		case reason == lossyUnread:
+			text, hint = "redlock: master is declared durable, which cannot be checked", "it is believed"
+		case strings.HasSuffix(reason, lossyBroken):
+			hint = "it has no vote"
+		}
+		j.Log(slog.LevelWarn, text, slog.String("master", strings.Join(masters[reason], ", ")),
+			slog.String("reason", reason), slog.String("hint", hint+"; a durable master needs appendonly yes, "+
+				"appendfsync always and no-appendfsync-on-rewrite no"))
+	}
+}
+
 // clockChanged reports whether a voting master now has a wrong clock, or no longer has one.
 func clockChanged(before, now *admission.State) bool {
 	wasOff := before.Phase == admission.Voting && before.ClockOff
@@ -214,11 +291,15 @@ func (j *journal) ring() {
 		append([]slog.Attr{seconds("for", time.Since(j.since))}, shortage...)...)
 }
 
-// close stops the alarm.
+// close stops the timers. It logs immediately what is due about masters that are declared durable.
 func (j *journal) close() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.closed = true
+	if j.lossyTimer != nil {
+		j.lossyTimer.Stop()
+		j.logLossyLocked()
+	}
 	if j.alarm != nil {
 		j.alarm.Stop()
 		j.alarm = nil

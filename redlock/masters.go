@@ -414,6 +414,10 @@ func findings(m *redlockinfo.Master, guard, longest time.Duration, failures []st
 		cause, fix := admission.Advice(m.Err)
 		switch {
 		case wrongClock && errors.Is(m.Err, admission.ErrQuarantine):
+		case errors.Is(m.Err, admission.ErrNotDurable):
+			if !slices.Contains(failures, "persistence") {
+				find(pool.Failure, "persistence", plain(cause), noVote, fix)
+			}
 		case admission.WrongList(m.Err):
 			find(pool.Failure, "list", plain(cause), noVote, fix)
 		case errors.Is(m.Err, admission.ErrShardLayout):

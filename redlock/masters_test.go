@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redlock-go/redlock/internal/memory"
@@ -193,6 +194,7 @@ func TestMasterList(t *testing.T) {
 		after(time.Minute)
 		w.masters.Master(1).DropRequests(1)
 		held := w.take(a, "n")
+		synctest.Wait() // until master 1 has dropped the acquire, and no request of b
 		_, err := b.TryLock(w.Context(), "n")
 		w.says(err, redlock.ErrMasterList, "redlock set", "?name=", "[master-1:6379 master-2:6379 master-3:6379]",
 			"[master-1:6379 master-2:6379 master-4:6379]")

@@ -65,7 +65,8 @@ type config struct {
 	trace    *redlockinfo.Trace
 	log      *slog.Logger
 	label    string
-	durable  []string // addresses of durable masters; nil: none; empty: all
+	durable  func(addr string) bool // reports whether a master is declared durable; nil if none is
+	named    []string               // the names given to WithDurableMasters
 	observer bool
 	sets     []Configuration // indexed by shard
 	set      *Configuration  // initial configuration of this shard; nil: the masters of the pool
@@ -98,10 +99,8 @@ func (l *shard) configOf(name string, role scripts.Role, opts []LockOption) (*lo
 	return cfg, err
 }
 
-// remembers reports whether the master at addr is durable.
-func (c *config) remembers(addr string) bool {
-	return c.durable != nil && (len(c.durable) == 0 || slices.Contains(c.durable, addr))
-}
+// remembers reports whether the master at addr is declared durable.
+func (c *config) remembers(addr string) bool { return c.durable != nil && c.durable(addr) }
 
 // labelOfProcess returns the default label of a process: the host name, truncated if necessary, and the process id.
 func labelOfProcess(host string, pid int) string {
@@ -293,6 +292,9 @@ func (c *config) check() error {
 	if c.log == nil {
 		return invalid("WithLogger(nil): to log nothing, use slog.New(slog.DiscardHandler)")
 	}
+	if slices.Contains(c.named, "") {
+		return invalid("the name of a durable master is empty: give names, or WithAllMastersDurable, or neither")
+	}
 	if c.layout != (scripts.Shard{}) {
 		if err := sharding.Check(c.layout); err != nil {
 			return invalid("%v", err)
@@ -370,24 +372,41 @@ func (c *lockConfig) with(opts []LockOption, l *config) (*lockConfig, error) {
 	return &changed, changed.check(l)
 }
 
-// WithDurableMasters lists the durable masters: those that never lose a write that they have acknowledged. addrs are
-// names that [pool.Pool.Addr] returns; without arguments, all masters are durable. A durable master that restarts with
-// its data votes immediately, and its locks stay valid. If it restarts empty, or with the data of another server, it
-// goes through a quarantine. Other masters do so after each restart, even if they have kept their data.
+// WithDurableMasters declares masters durable: they never lose a write that they have acknowledged. first and more are
+// names that [pool.Pool.Addr] returns. A durable master that restarts with its data votes immediately, and its locks
+// stay valid. If it restarts empty, or with the data of another server, it goes through a quarantine. Other masters do
+// so after each restart, even if they have kept their data.
 //
 // The caller asserts three things. The masters have the settings appendonly yes, appendfsync always and
-// no-appendfsync-on-rewrite no, on a disk that keeps synced data; [Admin.Check] verifies the settings. They have no
-// replicas. None is ever started from an old copy of its data. If one of these is false, names that are still held can
-// be granted again. To start a durable master from an old copy, start it unreachable for clients, delete its admission
-// record (the key is the prefix and ":admission"), and only then make it reachable; it goes through a quarantine like a
-// new master.
+// no-appendfsync-on-rewrite no, on a disk that keeps synced data. They have no replicas. None is ever started from an
+// old copy of its data; an append-only file is old if the server has since run with appendonly no. If one of these is
+// false, names that are still held can be granted again. To start a durable master from an old copy, start it
+// unreachable for clients, delete its admission record (the key is the prefix and ":admission"), and only then make it
+// reachable; it goes through a quarantine like a new master.
 //
-// Use this option in all clients of the deployment, with the same addresses. A client without the option, or with
-// another address of the master, starts a quarantine of the master, and then all clients wait. A name that no master
-// has is logged as a warning.
-func WithDurableMasters(addrs ...string) Option {
-	durable := append([]string{}, addrs...)
-	return lockerOption(func(c *config) { c.durable = durable })
+// The Locker reads the settings, the last two with the right to CONFIG GET, and logs one warning about masters that
+// contradict and one about masters whose settings cannot be read. A master that contradicts is treated like any other
+// master. A master whose settings cannot be read is believed.
+//
+// If the settings are changed while a master runs as a durable one, it has no vote, and its leases do not count, until
+// they are corrected: it would be believed after a restart, but has forgotten the locks since the change. Leave it out
+// of the durable masters of all clients before you change the settings. The Locker notices appendonly no at the next
+// heartbeat ([pool.WithHeartbeat], 3 s), and the other two settings at the fourth. If the master crashes before that,
+// and starts again with its old file, locks granted or extended since the change can be granted again.
+//
+// Use this option in all clients of the deployment, with the same names. A client without the option, or with
+// another name of the master, starts a quarantine of the master, and then all clients wait. A name that no master
+// has is logged as a warning. An empty name is invalid.
+func WithDurableMasters(first string, more ...string) Option {
+	names := append([]string{first}, more...)
+	return lockerOption(func(c *config) {
+		c.named, c.durable = names, func(addr string) bool { return slices.Contains(names, addr) }
+	})
+}
+
+// WithAllMastersDurable is [WithDurableMasters] for all masters.
+func WithAllMastersDurable() Option {
+	return lockerOption(func(c *config) { c.named, c.durable = nil, func(string) bool { return true } })
 }
 
 // configWarnings returns warnings about settings that are valid but risky with these masters.
@@ -402,8 +421,8 @@ func configWarnings(c *config, first *quorum.Config, p *transport.Transport) (wa
 		case n == 1:
 			wait := ""
 			if addr := p.Addr(first.Order[0]); c.guard > 0 && !c.remembers(addr) {
-				wait = fmt.Sprintf("; after a restart it grants no locks for %v; if it fsyncs every write, WithDurableMasters "+
-					"avoids that pause", max(c.guard, admission.Shortest))
+				wait = fmt.Sprintf("; after a restart it grants no locks for %v, unless WithDurableMasters names it, which needs "+
+					"appendonly yes, appendfsync always and no-appendfsync-on-rewrite no", max(c.guard, admission.Shortest))
 			}
 			add("one master: locks are as safe as that one server%s", wait)
 		case n%2 == 0:

@@ -129,6 +129,8 @@ var lockerOptionCases = []struct {
 	{"max TTL below the minimum TTL", []Option{WithMaxTTL(MinTTL - 1), WithTTL(MinTTL)}, []string{"9.999999ms", "10ms"}},
 	{"max TTL of more than a day", []Option{WithMaxTTL(MaxTTL + 1)}, []string{"24h0m0.000000001s"}},
 	{"max TTL below the TTL", []Option{WithMaxTTL(9 * time.Second)}, []string{"TTL 10s", "max TTL 9s"}},
+	{"no durable master", []Option{WithDurableMasters("")}, []string{"durable master is empty"}}, // H162
+	{"a durable master without a name", []Option{WithDurableMasters("a:1", "")}, []string{"durable master is empty"}},
 	{"long label", []Option{WithOwner(strings.Repeat("i", 65))}, []string{"65 bytes", "64"}},
 	{"label of two lines", []Option{WithOwner("a\nb")}, []string{"control character"}},
 	{"no guard, TTL of more than a day", []Option{WithoutRestartGuard(), WithTTL(MaxTTL + 1)},
@@ -339,8 +341,9 @@ func TestWarningsOfAllowedConfigurations(t *testing.T) {
 		want []string
 	}{
 		{1, nil, []string{"one master: locks are as safe as that one server; after a restart it grants no locks for " +
-			"30s; if it fsyncs every write, WithDurableMasters"}},
-		{1, []Option{WithDurableMasters()}, []string{"one master: locks are as safe as that one server"}},
+			"30s, unless WithDurableMasters names it, which needs appendonly yes, appendfsync always and " +
+			"no-appendfsync-on-rewrite no"}},
+		{1, []Option{WithAllMastersDurable()}, []string{"one master: locks are as safe as that one server"}},
 		{1, []Option{WithoutRestartGuard()}, []string{"one master"}},
 		{3, nil, nil},
 		{3, []Option{WithDurableMasters("10.0.0.9:6379")}, []string{"10.0.0.9:6379"}}, // a misspelt name

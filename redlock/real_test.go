@@ -179,8 +179,8 @@ func TestDurableMastersVoteAtOnceAndRemember(t *testing.T) {
 	t.Parallel()
 	f := newDeployment(t, 5, durableArgs...)
 	guard := redlock.WithMaxTTL(10 * time.Minute)
-	holder := f.admitted(guard, redlock.WithDurableMasters())
-	other := f.locker(guard, redlock.WithDurableMasters())
+	holder := f.admitted(guard, redlock.WithAllMastersDurable())
+	other := f.locker(guard, redlock.WithAllMastersDurable())
 	lock := f.take(holder, "n", redlock.WithExtension(false), redlock.WithTTL(5*time.Minute))
 	f.kill(3, 4) // from now on the other three decide
 	f.restart(0, 1, 2)
@@ -197,6 +197,54 @@ func TestDurableMastersVoteAtOnceAndRemember(t *testing.T) {
 	got := f.take(other, "n", redlock.WithTries(1))
 	f.wantLater(got, lock)
 	f.noError(got.Unlock(bounded(t)))
+}
+
+// H162: masters with the default settings of Redis save snapshots but have no append-only file. They are declared
+// durable, saved, given a lock, and killed. Although they are back with a snapshot and its record, they are in
+// quarantine.
+func TestSnapshotsAreNotDurable(t *testing.T) {
+	t.Parallel()
+	f := newDeployment(t, 3, "--save", "3600 1")
+	opts := []redlock.Option{redlock.WithMaxTTL(10 * time.Minute), redlock.WithAllMastersDurable()}
+	l := f.admitted(opts...)
+	for i := range 3 {
+		f.do(i, "SAVE")
+	}
+	f.take(l, "n", redlock.WithTTL(5*time.Minute))
+	f.kill(0, 1, 2)
+	f.restart(0, 1, 2)
+	other := f.locker(opts...)
+	for i := range 3 {
+		if f.record(i) == "" {
+			t.Errorf("master %d has not loaded its snapshot, so the test shows nothing", i)
+		}
+		stateOf(t, other, i, "quarantine")
+	}
+}
+
+// H162: the settings of a durable master are changed while it runs. It has no vote until they are corrected.
+func TestDurableMasterWithChangedSettings(t *testing.T) {
+	t.Parallel()
+	f := newDeployment(t, 3, durableArgs...)
+	l := locker(t, f.dial(pool.WithHeartbeat(100*time.Millisecond)), redlock.WithAllMastersDurable())
+	f.admit(l)
+	eventually(t, hang, func() string {
+		if m := f.record(0); !strings.Contains(m, " home=") {
+			return "the record does not call master 0 durable: " + m
+		}
+		return ""
+	})
+	for _, change := range [][3]string{
+		{"appendonly", "no", "yes"}, {"appendfsync", "everysec", "always"}, {"no-appendfsync-on-rewrite", "yes", "no"},
+	} {
+		f.do(0, "CONFIG", "SET", change[0], change[1])
+		stateOf(t, l, 0, "blocked")
+		if err := l.Admin().Masters()[0].Err; err == nil || !strings.Contains(err.Error(), change[0]+" "+change[1]) {
+			t.Errorf("the error of master 0 is %v, want one that contains %s", err, change[0])
+		}
+		f.do(0, "CONFIG", "SET", change[0], change[2])
+		stateOf(t, l, 0, "voting")
+	}
 }
 
 // A master that is not configured as durable goes into quarantine after a restart, and so does a durable master that
@@ -242,7 +290,7 @@ func TestCheckVerifiesDurableMasters(t *testing.T) {
 	t.Parallel()
 	f := newDeployment(t, 3, durableArgs...)
 	f.do(1, "CONFIG", "SET", "appendfsync", "everysec")
-	l := f.admitted(redlock.WithDurableMasters())
+	l := f.admitted(redlock.WithAllMastersDurable())
 	findings := must[[]pool.Finding](t)(l.Admin().Check(bounded(t)))
 	if len(findings) != 1 || findings[0].Master != f.servers[1].Addr() || findings[0].Severity != pool.Failure ||
 		!strings.Contains(findings[0].What, "appendfsync is everysec") {

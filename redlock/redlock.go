@@ -146,7 +146,7 @@ func (l *Locker) warn(cfg *config) {
 			s.warnings = configWarnings(&s.cfg, c, s.pool)
 		}
 	}
-	for _, name := range cfg.durable {
+	for _, name := range cfg.named {
 		if !slices.Contains(known, name) {
 			l.shards[0].warnings = append(l.shards[0].warnings,
 				fmt.Sprintf("redlock: WithDurableMasters: unknown master %q (have %q)", name, known))

@@ -108,7 +108,7 @@ func TestRestartsCountSinceLastConfirmation(t *testing.T) {
 		}
 	})
 	bubble(t, 5, func(w *cluster) {
-		l := w.locker(redlock.WithDurableMasters())
+		l := w.locker(redlock.WithAllMastersDurable())
 		after(5 * time.Second) // until the records say that the masters are durable
 		k := w.take(l, "a")
 		w.restart(true)

@@ -19,6 +19,8 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
 )
 
 func adviceCases() []adviceCase {
@@ -391,9 +393,36 @@ func persistenceAdvice() []adviceCase {
 		{name: "durable each second", about: "persistence", what: "appendfsync is everysec",
 			args: []string{"--appendonly", "yes"}, spoil: durable(func(*adviceEnv) {})},
 		{name: "durable, and no right to look", about: "persistence", what: "cannot check whether", spoil: durable(asUser())},
+		{name: "durable until now, and no right to look", about: "persistence", what: "its record calls it durable",
+			args: []string{"--appendonly", "yes", "--appendfsync", "always"}, spoil: durable(func(e *adviceEnv) {
+				e.declareDurable()
+				e.admin("CONFIG", "SET", "appendonly", "no")
+				asUser()(e)
+			})},
 		{name: "durable, of a managed service", about: "persistence", what: "cannot check whether", stays: true,
 			spoil: durable(func(e *adviceEnv) { e.replace("--rename-command", "CONFIG", "") }),
 			apply: func(*adviceEnv, *printed) {}},
+	}
+}
+
+// declareDurable runs a client that declares master 1 durable, until the record of the master says so.
+func (e *adviceEnv) declareDurable() {
+	e.t.Helper()
+	p, err := pool.Open(e.urls)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	defer p.Close()
+	l, err := redlock.New(p, redlock.WithDurableMasters(e.master.Addr()))
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	defer l.Close(e.t.Context())
+	if !eventuallyTrue(func() bool {
+		record, _ := redis.String(e.admin("GET", "redlock:admission"), nil)
+		return strings.Contains(record, " home=")
+	}) {
+		e.t.Fatal("the record does not call master 1 durable")
 	}
 }
 

@@ -296,7 +296,7 @@ func TestConfigurationOfTheMasters(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer masters.Close()
-	locker, err := redlock.New(masters, redlock.WithDurableMasters())
+	locker, err := redlock.New(masters, redlock.WithAllMastersDurable())
 	if err != nil {
 		t.Fatal(err)
 	}

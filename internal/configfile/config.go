@@ -70,7 +70,7 @@ func Read(path string) (*Config, error) {
 		}
 	}
 	c.Change = inChange(c.Configuration)
-	for _, check := range []func() error{c.checkMaxTTL, c.checkPassword, c.checkShards, c.checkChange} {
+	for _, check := range []func() error{c.checkMaxTTL, c.checkDurable, c.checkPassword, c.checkShards, c.checkChange} {
 		if err := check(); err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
@@ -81,6 +81,13 @@ func Read(path string) (*Config, error) {
 func (c *Config) checkMaxTTL() error {
 	if _, err := time.ParseDuration(c.Guard); c.Guard != "" && err != nil {
 		return fmt.Errorf("the max TTL %q: %w", c.Guard, err)
+	}
+	return nil
+}
+
+func (c *Config) checkDurable() error {
+	if c.Durable != nil && len(c.Durable) == 0 || slices.Contains(c.Durable, "") {
+		return errors.New("\"durable\" names no master: give names as status shows them, or [\"all\"], or leave it out")
 	}
 	return nil
 }
@@ -153,9 +160,9 @@ func (c *Config) lockerOptions() []redlock.Option {
 	switch {
 	case len(c.Durable) == 0:
 	case slices.Equal(c.Durable, []string{"all"}):
-		opts = append(opts, redlock.WithDurableMasters())
+		opts = append(opts, redlock.WithAllMastersDurable())
 	default:
-		opts = append(opts, redlock.WithDurableMasters(c.Durable...))
+		opts = append(opts, redlock.WithDurableMasters(c.Durable[0], c.Durable[1:]...))
 	}
 	return opts
 }

@@ -12,7 +12,8 @@ import (
 
 // replyFields lists the INFO fields whose values are the first words of the reply, in order.
 var replyFields = []string{"run_id", "master_replid2", "second_repl_offset", "role", "connected_slaves",
-	"maxmemory", "maxmemory_policy", "server_time_usec"}
+	"maxmemory", "maxmemory_policy", "aof_enabled", "aof_rewrite_in_progress", "aof_rewrite_scheduled",
+	"server_time_usec"}
 
 // noField is the value of a field that the server does not report, and of the digest in a call if none is known.
 const noField = "?"
@@ -21,7 +22,7 @@ const noField = "?"
 var text string
 
 // Script is the heartbeat script. The SHA is a constant, because computing SHA-1 panics if FIPS 140 forbids it.
-var Script = &frame.Script{Name: "heartbeat", SHA: "7f330f35a1986f7e2cd634136119e5605aaa5ae4", Text: text}
+var Script = &frame.Script{Name: "heartbeat", SHA: "556e8d295258964c6107550fb97daee4eaa620b2", Text: text}
 
 var (
 	call             = frame.New(Script)

@@ -2,6 +2,8 @@ package memory
 
 import (
 	"fmt"
+	"maps"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -164,16 +166,18 @@ func client(_ *Server, _ *Client, args []string) any {
 	}
 }
 
-// config supports CONFIG GET of names without patterns.
+// config supports CONFIG GET.
 func config(s *Server, c *Client, args []string) any {
 	if strings.ToUpper(args[1]) != "GET" {
 		return reference.Error("ERR unknown subcommand '" + args[1] + "'. Try CONFIG HELP.")
 	}
 	reply := []any{}
-	for _, name := range args[2:] {
-		name = strings.ToLower(name)
-		if value, known := s.config[name]; known {
-			reply = append(reply, name, value)
+	for _, name := range slices.Sorted(maps.Keys(s.config)) {
+		if slices.ContainsFunc(args[2:], func(pattern string) bool {
+			is, _ := path.Match(strings.ToLower(pattern), name) // names contain no slash
+			return is
+		}) {
+			reply = append(reply, name, s.config[name])
 		}
 	}
 	return reply

@@ -40,10 +40,19 @@ func (s *Server) info(sections []string) string {
 		fmt.Sprintf("server_time_usec:%d", now), fmt.Sprintf("uptime_in_seconds:%d", up))
 	section("Clients", fmt.Sprintf("connected_clients:%d", s.Connections))
 	section("Memory", fmt.Sprintf("maxmemory:%d", s.limit), "maxmemory_policy:"+s.policy)
-	section("Persistence", "loading:0", "async_loading:0", "aof_enabled:0")
+	section("Persistence", "loading:0", "async_loading:0", "aof_enabled:"+bit(s.config["appendonly"] != "no"),
+		"aof_rewrite_in_progress:"+bit(s.rewriting), "aof_rewrite_scheduled:0")
 	section("Replication", "role:"+role, replicaOf+"connected_slaves:0", "master_replid:"+s.ReplID,
 		"master_replid2:"+replID2, "master_repl_offset:0", "second_repl_offset:"+offset)
 	section("Cluster", "cluster_enabled:0")
 	section("Keyspace", fmt.Sprintf("db0:keys=%d,expires=0,avg_ttl=0", len(s.State.Keys(now))))
 	return b.String()
+}
+
+// bit returns b as INFO shows it.
+func bit(b bool) string {
+	if b {
+		return "1"
+	}
+	return "0"
 }

@@ -146,8 +146,31 @@ func (m *Master) Restart(keepMemory bool) {
 	clear(m.server.Loaded)
 	m.server.Env, m.server.ReplID = reference.Env{RunID: hexID()}, hexID()
 	m.server.started = time.Now()
-	if !keepMemory {
+	switch {
+	case !keepMemory:
 		m.server.State.Flush()
+	case m.server.file != nil:
+		*m.server.State = *m.server.file
+	}
+	m.server.file, m.server.rewriting, m.server.config["appendonly"] = nil, false, "yes"
+}
+
+// SetAppendOnly switches the append-only file off ("no"), on again ("rewriting"), which begins to rewrite the file, or
+// completes the file ("yes"). Until the file is complete, Restart(true) restores the data of the moment at which the
+// file was switched off; the file is on afterwards.
+func (m *Master) SetAppendOnly(state string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.server
+	if s.file == nil && state != "yes" {
+		s.file = s.State.Clone()
+	}
+	s.config["appendonly"], s.rewriting = "yes", state == "rewriting"
+	switch state {
+	case "no":
+		s.config["appendonly"] = "no"
+	case "yes":
+		s.file = nil
 	}
 }
 
@@ -216,7 +239,7 @@ func (m *Master) SetRole(role string) {
 }
 
 // SetConfig sets the value that CONFIG GET returns for name, which must be in lower case. It has no other effect. The
-// defaults are those of Redis: repl-backlog-ttl 3600, appendonly no. Other names are unknown until they are set.
+// defaults are repl-backlog-ttl 3600, and the settings of a durable master. Other names are unknown until they are set.
 func (m *Master) SetConfig(name, value string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -103,7 +103,7 @@ func TestInfoHasCheckedFields(t *testing.T) {
 	for key, want := range map[string]string{
 		"master_replid2": strings.Repeat("0", 40), "second_repl_offset": "-1",
 		"role": "master", "cluster_enabled": "0", "loading": "0", "maxmemory": "100", "maxmemory_policy": "allkeys-lru",
-		"connected_slaves": "0", "aof_enabled": "0", "redis_version": "7.0.15", "connected_clients": "1",
+		"connected_slaves": "0", "aof_enabled": "1", "redis_version": "7.0.15", "connected_clients": "1",
 	} {
 		if all[key] != want {
 			t.Errorf("%s is %q, want %q", key, all[key], want)

@@ -30,6 +30,11 @@ type Server struct {
 	limit   int64             // maxmemory
 	config  map[string]string // values for CONFIG GET
 	subs    map[string][]*Client
+
+	// file holds the data in the append-only file if the file lacks later writes; nil otherwise. Rewriting is whether it
+	// is being completed.
+	file      *reference.State
+	rewriting bool
 }
 
 // A Client is the server's side of one connection.
@@ -49,7 +54,9 @@ func NewServer(now func() int64) *Server {
 		State: new(reference.State), Now: now, Loaded: map[string]*frame.Script{}, subs: map[string][]*Client{},
 		Refused: map[string]string{},
 		started: time.Now(), policy: "noeviction",
-		config: map[string]string{"repl-backlog-ttl": "3600", "appendonly": "no"},
+		config: map[string]string{
+			"repl-backlog-ttl": "3600", "appendonly": "yes", "appendfsync": "always", "no-appendfsync-on-rewrite": "no",
+		},
 	}
 }
 

@@ -70,15 +70,15 @@ func TestHeartbeatReadsInfo(t *testing.T) {
 
 // A reply with too few words is an error. A field that a server does not report is omitted.
 func TestDecodeHeartbeat(t *testing.T) {
-	if fields, err := heartbeat.Decode("a b c d e f g"); err == nil {
-		t.Errorf("a reply of seven words was decoded as %v", fields)
+	if fields, err := heartbeat.Decode("a b c d e f g h i j"); err == nil {
+		t.Errorf("a reply of ten words was decoded as %v", fields)
 	}
-	fields, err := heartbeat.Decode("a b -1 master ? 0 noeviction 17 online,3 wait_bgsave,0")
+	fields, err := heartbeat.Decode("a b -1 master ? 0 noeviction 1 0 0 17 online,3 wait_bgsave,0")
 	if _, known := fields["connected_slaves"]; err != nil || known || fields["slave0"] != "state=online,lag=3" ||
 		fields["slave1"] != "state=wait_bgsave,lag=0" || fields["server_time_usec"] != "17" {
 		t.Errorf("the reply was decoded as %v, %v", fields, err)
 	}
-	fields, err = heartbeat.Decode("= = = master 1 0 noeviction 17 0a1b2c online,3")
+	fields, err = heartbeat.Decode("= = = master 1 0 noeviction 1 0 0 17 0a1b2c online,3")
 	if err != nil || fields["run_id"] != heartbeat.Unchanged || fields[heartbeat.Digest] != "0a1b2c" ||
 		fields["slave0"] == "" {
 		t.Errorf("the reply of a node of a cluster was decoded as %v, %v", fields, err)

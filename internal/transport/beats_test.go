@@ -74,7 +74,7 @@ func (n *fakeNode) on(w io.Writer, cmd []string) (handled bool, err error) {
 	case n.owner != "" && (beat || cmd[0] == "EXISTS"):
 		reply = "-MOVED 1 " + n.owner + "\r\n"
 	case beat:
-		words := []string{n.runID, noID, "-1", "master", "0", "0", "noeviction", "1700000000000000", digest}
+		words := []string{n.runID, noID, "-1", "master", "0", "0", "noeviction", "0", "0", "0", "1700000000000000", digest}
 		if slices.Contains(cmd[4:], digest) {
 			words[0], words[1], words[2] = heartbeat.Unchanged, heartbeat.Unchanged, heartbeat.Unchanged
 		}

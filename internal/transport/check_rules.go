@@ -258,12 +258,13 @@ func (f *facts) persistence() {
 	if len(f.wrong) == 0 {
 		return
 	}
-	why := "the restart guard is off"
+	why, risk := "the restart guard is off", "a restart loses held locks, and a second client may acquire them"
 	if f.durable {
-		why = "it is declared durable, so it votes immediately after a restart"
+		why = "it is declared durable"
+		risk = "it is not treated as durable: after a restart it is in quarantine, and while its record calls it " +
+			"durable it has no vote"
 	}
-	f.find(Failure, "persistence", strings.Join(f.wrong, "; ")+"; and "+why,
-		"a restart loses held locks, and a second client may acquire them", strings.Join(f.fixes, "; "))
+	f.find(Failure, "persistence", strings.Join(f.wrong, "; ")+"; and "+why, risk, strings.Join(f.fixes, "; "))
 }
 
 // compare checks master i against the others: whether it is the same server as one of them, and its clock.

@@ -12,9 +12,9 @@ import (
 	"github.com/redlock-go/redlock/internal/transport/wire"
 )
 
-// greet reads the identity of a server, checks that it is fit, and loads the scripts: see questions. The age of an INFO is measured
-// from the request, because the reply may be delayed or this process may sleep. If the INFO is older than both the
-// heartbeat interval and the timeout, greet requests it once more.
+// greet reads the identity of a server, checks that it is fit, and loads the scripts: see questions. The age of an INFO
+// is measured from the request, because the reply may be delayed or this process may sleep. If the INFO is older than
+// both the heartbeat interval and the timeout, greet requests it once more.
 func (s *session) greet(c *wire.Conn) (op string, err error) {
 	cfg := &s.m.cfg
 	s.addr, s.local = c.Addr, c.Local()
@@ -39,6 +39,7 @@ const backlogTTL = "repl-backlog-ttl"
 //
 //	SCRIPT LOAD                     scripts are sent with their text
 //	CONFIG GET repl-backlog-ttl     the TTL of the backlog is unknown
+//	CONFIG GET *appendfsync*        a master that is declared durable is believed, with a warning
 //	CONFIG GET min-replicas-*       a master with failover is not fit, unless two holders are allowed
 //	CLIENT SETNAME, CLIENT SETINFO  operators do not see the client's name
 func (s *session) questions(asked clock.Instant) (list []wire.Question) {
@@ -56,6 +57,9 @@ func (s *session) questions(asked clock.Instant) (list []wire.Question) {
 			s.info.BacklogTTL, s.info.BacklogKnown = time.Duration(number(seconds))*time.Second, true
 		}
 	}))
+	if s.m.cfg.failover == nil { // a master with failover cannot be durable
+		list = append(list, configGet(fsyncSettings, s.info.readFsync))
+	}
 	return append(list, s.introduce()...)
 }
 

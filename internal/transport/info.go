@@ -10,6 +10,7 @@ import (
 
 	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/transport/fault"
+	"github.com/redlock-go/redlock/internal/transport/wire"
 )
 
 // Info is what a master reports about itself: at the start of each connection, and again on each heartbeat.
@@ -36,7 +37,69 @@ type Info struct {
 	// Moves counts the connections that have ended because the hash slot of the bucket was being moved. With each move,
 	// the locks in the slot may be lost, even if the identity stays the same. See [Transport.Settled].
 	Moves uint64
+	Persistence
 	Reading
+}
+
+// Persistence is what a master reports about its append-only file.
+type Persistence struct {
+	AOF       string // aof_enabled: "1" or "0"; "" if it is not reported
+	Rewriting bool   // whether the file is being rewritten, or will be
+	// Fsync is appendfsync, and NoFsync no-appendfsync-on-rewrite. They are read at the start of each connection and, if
+	// AOF is "1", on every fourth heartbeat. Both are "" if CONFIG GET is not allowed.
+	Fsync, NoFsync string
+	age            int // number of heartbeats since they were read
+}
+
+// fsyncSettings matches appendfsync and no-appendfsync-on-rewrite.
+const fsyncSettings = "*appendfsync*"
+
+// questions returns the question that reads Fsync and NoFsync again, if it is due with the next heartbeat and could be
+// read before.
+func (p *Persistence) questions() []wire.Question {
+	if p.AOF != "1" || p.Fsync == "" {
+		return nil
+	}
+	if p.age = (p.age + 1) % settingsEvery; p.age != 0 {
+		return nil
+	}
+	return []wire.Question{configGet(fsyncSettings, p.readFsync)}
+}
+
+// readFsync reads the reply to CONFIG GET of fsyncSettings.
+func (p *Persistence) readFsync(settings map[string]string, _ error) {
+	p.Fsync, p.NoFsync = settings["appendfsync"], settings["no-appendfsync-on-rewrite"]
+}
+
+// Lossy returns the settings with which a crash may lose acknowledged writes, such as "appendonly no, appendfsync
+// everysec", or "" if none of those that are known does.
+func (p *Persistence) Lossy() string {
+	if p.AOF == "0" { // the others do not matter
+		return "appendonly no"
+	}
+	var list []string
+	if p.Fsync != "" && p.Fsync != "always" {
+		list = append(list, "appendfsync "+p.Fsync)
+	}
+	if p.NoFsync != "" && p.NoFsync != "no" {
+		list = append(list, "no-appendfsync-on-rewrite "+p.NoFsync)
+	}
+	return strings.Join(list, ", ")
+}
+
+// Unverified reports whether no known setting is lossy, but not all are known.
+func (p *Persistence) Unverified() bool {
+	return p.Lossy() == "" && (p.AOF == "" || p.Fsync == "" || p.NoFsync == "")
+}
+
+// after returns p as it counts after last was read on the same connection. A file that was off and is on again lacks
+// writes until it has been rewritten, so it counts as off.
+func (p Persistence) after(last Persistence) Persistence {
+	//mutant:aof-incomplete = false
+	if last.AOF == "0" && p.Rewriting {
+		p.AOF = "0"
+	}
+	return p
 }
 
 // A Reading is the time of a master's clock, read in one exchange.
@@ -91,7 +154,11 @@ func infoOf(f map[string]string) Info {
 		Policy:       f["maxmemory_policy"],
 		MaxMemory:    number(f["maxmemory"]),
 		Replicas:     replicaCount(f),
-		Reading:      Reading{Time: number(f["server_time_usec"])},
+		Persistence: Persistence{
+			AOF:       f["aof_enabled"],
+			Rewriting: f["aof_rewrite_in_progress"] == "1" || f["aof_rewrite_scheduled"] == "1",
+		},
+		Reading: Reading{Time: number(f["server_time_usec"])},
 	}
 }
 

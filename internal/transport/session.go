@@ -136,6 +136,8 @@ func (s *session) send(digest string, leader *session) {
 	if s.m.cfg.failover != nil {
 		s.stop.age = (s.stop.age + 1) % settingsEvery
 		s.ask(s.stop.questions(s.m.cfg.tag, s.stop.age == 0, digest != ""))
+	} else {
+		s.ask(s.info.questions())
 	}
 	call := heartbeat.Call(s.m.cfg.failover != nil)
 	if tag := s.m.cfg.tag; tag != "" {
@@ -196,6 +198,7 @@ func (s *session) handleReply(
 		s.pipe.Kill("heartbeat", err)
 		return
 	}
+	info.Fsync, info.NoFsync, info.age = s.info.Fsync, s.info.NoFsync, s.info.age
 	h := heard{asked, info, fields}
 	s.beating = false
 	//mutant:moves-again = false
@@ -239,6 +242,7 @@ func (s *session) judge(h heard) {
 	}
 	info.Moves = s.info.Moves
 	info.BacklogTTL, info.BacklogKnown = s.info.BacklogTTL, s.info.BacklogKnown
+	info.Persistence = info.Persistence.after(s.info.Persistence)
 	s.info = info
 	if s.open() { // watchers are notified of a session only once it is open
 		s.m.transport.watchers.emit(Event{Master: s.m.index, Session: s.id, Info: info})

@@ -53,6 +53,7 @@ func TestOpenRejectsInvalidFiles(t *testing.T) {
 		`unknown field "gaurd"`:           {"masters": masters, "gaurd": "30s"},
 		`the max TTL "soon"`:              {"masters": masters, "guard": "soon"},
 		"epoch 1":                         {"masters": masters, "epoch": 1},
+		`"durable" names no master`:       {"masters": masters, "durable": []string{}}, // H162
 		"give both":                       {"masters": masters, "cert": "client.pem"},
 		`(or "shard") exclude each other`: {"masters": masters, "shards": []any{map[string]any{"masters": masters}}},
 		"exclude each other":              {"masters": masters, "password": "p", "passwordFile": "f"},

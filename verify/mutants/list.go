@@ -138,6 +138,17 @@ var List = []Mutant{
 		Suite: "internal/transport", Tests: "ScriptsAreLoadedOrSent"},
 	{Name: "optional-steps", Wrong: "H171: a server that refuses to load scripts, or to take a client's name, is down",
 		Suite: "redlock", Tests: "OptionalStepsEndNoConnection"},
+	{Name: "durable-verified", Wrong: "H162: a master without an append-only file is recorded as durable, and votes " +
+		"immediately after a restart from a snapshot: two holders",
+		Suite: "redlock", Tests: "ContradictedMastersAreNotDurable"},
+	{Name: "durable-breaks", Wrong: "H162: a durable master grants locks while its append-only file is off, and after a " +
+		"restart from the old file it grants them again: two holders",
+		Suite: "redlock", Tests: "DurableMastersWhoseFilesAreSwitchedOff"},
+	{Name: "extend-unsaved", Wrong: "H162: a durable master whose append-only file is off extends locks, and after a " +
+		"restart from the old file it grants them to others: two holders",
+		Suite: "redlock", Tests: "LocksOnSwitchedFilesDoNotCount"},
+	{Name: "aof-incomplete", Wrong: "H162: a durable master votes while the append-only file that was switched on again " +
+		"is incomplete: two holders", Suite: "redlock", Tests: "SwitchedFileMustBeComplete"},
 	{Name: "missing-rights-only", Wrong: "H113: the recommended command replaces the existing rights of the user",
 		Suite: "internal/transport", Tests: "CheckGrantsMissingRightsOnly"},
 	{Name: "ipv6-brackets", Wrong: "H114: IPv6 addresses are written without brackets",

@@ -21,7 +21,8 @@ func (c *call) heartbeat() any {
 	}
 	var words []string
 	for _, name := range []string{"run_id", "master_replid2", "second_repl_offset", "role", "connected_slaves",
-		"maxmemory", "maxmemory_policy", "server_time_usec"} {
+		"maxmemory", "maxmemory_policy", "aof_enabled", "aof_rewrite_in_progress", "aof_rewrite_scheduled",
+		"server_time_usec"} {
 		word, known := fields[name]
 		if !known {
 			word = "?"

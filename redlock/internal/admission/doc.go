@@ -20,7 +20,8 @@
 //	 Down-+
 //
 // A master is Blocked until its problem is fixed. Examples: the record cannot be parsed, names other masters, or has a
-// later epoch; repl-backlog-ttl is too short; a quarantine is needed, and the clock is more than 15 s off the median.
+// later epoch; repl-backlog-ttl is too short; the settings contradict a record that calls it durable; a quarantine is
+// needed, and the clock is more than 15 s off the median.
 //
 // # The identity of a server
 //
@@ -32,7 +33,14 @@
 //
 // A durable master persists every write before it replies, according to its operator, and votes immediately after a
 // restart. It is recognized by its old record, which contains its address. A promoted server is never treated as
-// durable, since replication may have copied that record to it.
+// durable, since replication may have copied that record to it. Nor is a server whose settings contradict: its record
+// never gets the address.
+//
+// The settings of a durable master may be changed while it runs. Its record cannot be corrected then: if the server
+// crashes, the old append-only file returns with the old record, and a client that starts then cannot know of the
+// change. So the master is Blocked, its leases count as lost, and extensions on it do not count, until it has the
+// settings of a durable master again, and the file is complete. A client that is connected sees "appendonly no" at its
+// next heartbeat. A crash before that is a limit.
 //
 // # The max TTL of the deployment
 //

@@ -31,7 +31,10 @@ type Fact struct {
 	Backlog  time.Duration  // repl-backlog-ttl of the server; 0 if the backlog is never freed or the value is unknown
 	Moved    bool           // whether a move of the hash slot may have lost data; a move does not change Identity
 	Late     time.Duration  // after a failover: how long the replaced server may have continued to grant locks
-	Home     string         // the escaped address of a durable master; "" for any other
+	Home     string         // the escaped address of a master that is declared durable; "" for any other
+	// Lossy names the settings with which the server may forget writes; "" if none is known: see transport.Persistence.
+	Lossy      string
+	Unverified bool // whether Lossy is "", but not all settings are known
 }
 
 // Learn parses text, the record that the step with the number asked has returned, and stores the result in f. The
@@ -69,8 +72,27 @@ func (f *Fact) own() bool {
 	return f.shown() && !f.Moved && (f.Record.Identity == f.Identity || freed(f.Record.Identity, f.Identity))
 }
 
-// durable reports whether the operator has declared the master durable and the server has never been a replica.
-func (f *Fact) durable() bool { return f.Home != "" && !promoted(f.Identity) }
+// home returns the part of a record by which a restarted master is recognized as durable. It is "" for a master that
+// is not declared durable, or whose settings contradict.
+func (f *Fact) home() string {
+	//mutant:durable-verified = false
+	if f.Lossy != "" {
+		return ""
+	}
+	return f.Home
+}
+
+// durable reports whether the operator has declared the master durable, no setting contradicts, and the server has
+// never been a replica.
+func (f *Fact) durable() bool { return f.home() != "" && !promoted(f.Identity) }
+
+// breaks reports whether the server no longer remembers every write, although its record calls it durable. Its
+// append-only file has the same record. If the server started from this file, it would be believed, so it must not
+// grant or extend anything that the file lacks.
+func (f *Fact) breaks() bool {
+	//mutant:durable-breaks = false
+	return f.Home != "" && f.Lossy != "" && f.own() && f.Record.Home == f.Home
+}
 
 // remembers reports whether the master is known to have kept all its data: it is durable, and its record admits it and
 // contains the address that this client uses. A record that was copied by replication contains another address.
@@ -101,6 +123,7 @@ func freed(from, to string) bool { return from != to && to == runID(from)+noRepl
 // A Memory counts how often the master at one address may have lost its leases.
 type Memory struct {
 	identity    string // the identity that was last compared; "" before the first comparison and after Forget
+	broke       bool   // whether Fact.breaks was true
 	Incarnation uint64 // 1 when the master is up for the first time; 0 before that
 }
 
@@ -111,6 +134,11 @@ func (m *Memory) Forget() { m.identity = "" }
 // data. A restart changes the identity, and is treated as a loss of data even if the data is still there, unless the
 // master is durable.
 func (m *Memory) See(f *Fact) {
+	if breaks := f.breaks(); breaks != m.broke && f.shown() {
+		if m.broke = breaks; breaks { // leases that it has granted or extended since may be lost
+			m.Incarnation++
+		}
+	}
 	if !f.Up || f.Identity == m.identity {
 		return
 	}

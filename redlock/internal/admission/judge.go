@@ -24,6 +24,7 @@ var (
 	ErrOldMasters  = errors.New("redlock: the masters have changed")
 	ErrIncomplete  = errors.New("redlock: the change of the masters is not complete")
 	ErrMasterList  = errors.New("redlock: master list mismatch")
+	ErrNotDurable  = errors.New("redlock: the master is not durable")
 	ErrShardLayout = fmt.Errorf("%w: shard layout mismatch", ErrMasterList)
 )
 
@@ -73,6 +74,9 @@ func (f *Deployment) Judge(i int) (State, Move) {
 		if st.Agrees = f.agrees(i); st.Agrees {
 			st.Stamp = scripts.StampOf(fact.Text)
 		}
+	}
+	if fact.Home != "" {
+		st.Lossy, st.Unverified = fact.Lossy, fact.Unverified
 	}
 	m := f.judgeUp(i, &st)
 	if st.Phase == Connecting && fact.Err != nil { // the steps fail, so rounds must not wait for this master
@@ -148,7 +152,10 @@ func (f *Deployment) vote(i int, st *State) Move {
 		return st.block(f.incomplete(i))
 	case r.Identity != fact.Identity: // the server has freed its replication backlog
 		return f.write(scripts.AdmitRewrite, i)
-	case fact.Home != "" && r.Home == "": // the operator has since declared the master durable
+	case fact.breaks():
+		return st.block(advise(fmt.Errorf("%w: its record calls it durable, but it has %s", ErrNotDurable, fact.Lossy),
+			StepDurable, durableSettings(fact.Lossy)))
+	case fact.home() != "" && r.Home == "": // it has become durable, or the operator has since declared it durable
 		return f.write(scripts.AdmitNow, i)
 	case r.Longest < f.Guard: // an operator may raise the longest TTL: read the record again
 		return Move{Look: Look}

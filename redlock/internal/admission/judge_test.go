@@ -96,6 +96,7 @@ func TestJudgeAsTable(t *testing.T) {
 	id := "a" + zeros
 	durable := record(id)
 	durable.Home = "h:1"
+	lossy := func(f *Fact) { f.Home, f.Lossy = "h:1", "appendonly no" }
 	later := record(id)
 	later.Epoch, later.Raised, later.Alone = 2, epoch, 2
 	over := epoch - guard.Microseconds()
@@ -139,6 +140,9 @@ func TestJudgeAsTable(t *testing.T) {
 		}()), home), Connecting, scripts.AdmitStart, ""},
 		{"not named any more", with("b"+zeros, durable), Connecting, scripts.AdmitStart, ""},
 		{"named since", changed(with(id, record(id)), home), Voting, scripts.AdmitNow, ""},
+		{"named since, but lossy: H162", changed(with(id, record(id)), lossy), Voting, "", ""},
+		{"durable, now lossy: H162", changed(with(id, durable), lossy), Blocked, "", "`CONFIG SET appendonly yes`"},
+		{"durable, restarted lossy: H162", changed(with("b"+zeros, durable), lossy), Connecting, scripts.AdmitStart, ""},
 
 		{"in quarantine", quarantined(epoch, guard), InQuarantine, "", ErrQuarantine.Error()},
 		{"one microsecond before the end", quarantined(over+1, guard), InQuarantine, "", ""},
@@ -433,6 +437,8 @@ func TestIncarnations(t *testing.T) {
 	durable.Home = "h:1"
 	home := func(f Fact) Fact { f.Home = "h:1"; return f }
 	unread := func(id string) Fact { return Fact{Settled: true, Up: true, Identity: id} }
+	lossy := home(with("a"+zeros, durable))
+	lossy.Lossy = "appendonly no"
 	for _, c := range []struct {
 		name  string
 		facts []Fact
@@ -447,6 +453,9 @@ func TestIncarnations(t *testing.T) {
 		{"durable, restarted empty", []Fact{home(unread("b" + zeros)), home(empty("b" + zeros))}, 1},
 		{"durable, another's copy", []Fact{home(with("b"+zeros, record("a"+zeros)))}, 1},
 		{"durable, promoted", []Fact{home(unread("b" + taken))}, 1},
+		{"durable, then lossy", []Fact{home(with("a"+zeros, durable)), lossy, lossy}, 1},
+		{"durable, lossy, reconnected", []Fact{lossy, home(unread("a" + zeros)), lossy}, 1},
+		{"durable, lossy twice", []Fact{lossy, home(with("a"+zeros, durable)), lossy}, 2},
 		{"durable, may not be read", []Fact{home(changed(unread("b"+zeros), func(f *Fact) { f.Err = errors.New("x") }))}, 1},
 	} {
 		var m Memory

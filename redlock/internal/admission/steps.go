@@ -18,6 +18,7 @@ const (
 	StepGuard   = "`redlock guard --set %v`"
 	StepMasters = "follow the advice for the masters below"
 	StepDown    = "start the masters that are down; if they are lost for good, redlock set FILE prints what to do"
+	StepDurable = "%s, and the same in its configuration file; or leave it out of the durable masters of all clients"
 	StepPrefix  = "check whether the clients use the prefix %q: no master has a record with it"
 
 	stepList = "correct the list of this client: name the masters of the record, by ?name= if they have other addresses " +
@@ -34,6 +35,18 @@ const (
 // text.
 const setClock = "stop this server, set its clock, and start it after the max TTL has passed: if the clock of a " +
 	"running server jumps, its locks can end early"
+
+// durableSettings returns the commands that change lossy settings to those of a durable master.
+func durableSettings(lossy string) string {
+	var commands []string
+	for _, name := range []string{"appendonly", "appendfsync", "no-appendfsync-on-rewrite"} {
+		value := map[string]string{"appendonly": "yes", "appendfsync": "always", "no-appendfsync-on-rewrite": "no"}[name]
+		if strings.HasPrefix(lossy, name+" ") || strings.Contains(lossy, ", "+name+" ") {
+			commands = append(commands, fmt.Sprintf("`CONFIG SET %s %s`", name, value))
+		}
+	}
+	return strings.Join(commands, ", ")
+}
 
 // advised is an error and the instruction that fixes its cause.
 type advised struct {

@@ -176,6 +176,7 @@ func (m *Monitor) recordEvent(e transport.Event) {
 		}
 	}
 	f.Identity, f.Backlog, f.Late = e.Info.Identity(), e.Info.BacklogTTL, e.Info.Late
+	f.Lossy, f.Unverified = e.Info.Lossy(), e.Info.Unverified()
 	t.memory.See(f)
 }
 

@@ -129,6 +129,9 @@ func (s *Sender) Refusal(view *admission.View, i int, ttl time.Duration, need Ne
 		m.Phase == admission.Blocked && errors.Is(m.Err, admission.ErrMasterList) &&
 			!errors.Is(m.Err, admission.ErrShardLayout):
 		v.Outcome, v.Err = quorum.Abstained, whyNot(view, i)
+	//mutant:extend-unsaved = false
+	case m.Phase == admission.Blocked && errors.Is(m.Err, admission.ErrNotDurable): // it would forget the extension
+		v.Outcome, v.Err = quorum.Abstained, whyNot(view, i)
 	}
 	return v
 }

@@ -1,0 +1,188 @@
+package redlock_test
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/memory"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// noticed is how long a client may need to notice that an append-only file was switched off: a heartbeat.
+const noticed = 3 * time.Second
+
+// fsyncNoticed is the same for the settings that are read on every fourth heartbeat.
+const fsyncNoticed = 4 * noticed
+
+// file switches the append-only files of masters.
+func (w *cluster) file(state string, which ...int) {
+	w.each(func(_ int, m *memory.Master) { m.SetAppendOnly(state) }, which...)
+}
+
+// setConfig sets what all masters report for a setting.
+func (w *cluster) setConfig(name, value string) {
+	w.each(func(_ int, m *memory.Master) { m.SetConfig(name, value) })
+}
+
+// logged returns an option that sets the logger, and the warnings logged so far about durable masters.
+func logged() (opt redlock.Option, warnings func() []string) {
+	var log bytes.Buffer
+	opt = redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))
+	return opt, func() (list []string) {
+		for line := range strings.Lines(log.String()) {
+			if strings.Contains(line, "declared durable") {
+				list = append(list, line)
+			}
+		}
+		return list
+	}
+}
+
+// H162: a master that is declared durable, but whose settings contradict, is treated like any other: after a restart it
+// is in quarantine, also if the restart has kept its data. One warning names the setting.
+func TestContradictedMastersAreNotDurable(t *testing.T) {
+	for setting, wrong := range map[string]string{
+		"appendonly": "no", "appendfsync": "everysec", "no-appendfsync-on-rewrite": "yes",
+	} {
+		subtest(t, setting, 3, func(w *cluster) {
+			w.setConfig(setting, wrong)
+			opt, warnings := logged()
+			l := w.locker(redlock.WithAllMastersDurable(), opt)
+			after(time.Minute)
+			w.each(func(i int, m *memory.Master) {
+				if strings.Contains(recordOf(m), "home=") {
+					w.Errorf("the record of master %d calls it durable: %s", i, recordOf(m))
+				}
+			})
+			got := warnings()
+			if len(got) != 1 || !strings.Contains(got[0], setting+" "+wrong) ||
+				!strings.Contains(got[0], "master-1:6379, master-2:6379, master-3:6379") {
+				w.Errorf("want one warning that names %s and all masters: %q", setting, got)
+			}
+			w.take(l, "a", redlock.WithTTL(20*time.Second))
+			l = w.locker(redlock.WithAllMastersDurable())
+			w.restart(true)
+			w.setConfig(setting, wrong)
+			after(2 * time.Second)
+			for _, m := range l.Admin().Masters() {
+				equal(w, m.State, "quarantine", m.Addr)
+			}
+		})
+	}
+}
+
+// H162: the append-only files of durable masters are switched off while clients run. The masters crash, and start again
+// from their old files, which call them durable. No master grants or keeps a lock that its file lacks, from the moment
+// at which the clients notice the switch, so no name has two holders.
+func TestDurableMastersWhoseFilesAreSwitchedOff(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		opt, warnings := logged()
+		l := w.locker(redlock.WithAllMastersDurable(), opt)
+		after(5 * time.Second) // until the records say that the masters are durable
+		kept := w.take(l, "kept", redlock.WithTTL(20*time.Second))
+		after(time.Second)
+		w.file("no")
+		late := w.take(l, "late", redlock.WithTTL(20*time.Second)) // before the client can notice
+		after(noticed)
+		w.isError(kept.Err(), redlock.ErrLost)
+		w.isError(late.Err(), redlock.ErrLost)
+		fresh := w.locker(redlock.WithAllMastersDurable())
+		for _, client := range []*redlock.Locker{l, fresh} {
+			w.says(errOf(client.TryLock(w.within(time.Minute), "a")), redlock.ErrNoQuorum, "appendonly no",
+				"`CONFIG SET appendonly yes`")
+		}
+		after(time.Second)
+		if got := warnings(); len(got) != 1 || !strings.Contains(got[0], "appendonly no") {
+			w.Errorf("want one warning that names the setting: %q", got)
+		}
+		w.restart(true)
+		after(2 * time.Second)
+		w.unlock(w.take(fresh, "late", redlock.WithTries(1))) // its holder has lost it before
+	})
+}
+
+// H162: a switch of a minority costs no lock. The master votes again when its file is on and complete: until then the
+// file is the old one.
+func TestSwitchedFileMustBeComplete(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.locker(redlock.WithAllMastersDurable())
+		after(5 * time.Second)
+		k := w.take(l, "a")
+		states := func(when, want string) {
+			w.Helper()
+			after(noticed)
+			equal(w, l.Admin().Masters()[1].State, want, when)
+		}
+		w.file("no", 1)
+		states("off", "blocked")
+		w.file("rewriting", 1)
+		states("on, but not complete", "blocked")
+		w.file("yes", 1)
+		states("complete", "voting")
+		after(30 * time.Second)
+		w.wantHeld(k, 3)
+		w.restart(true)
+		after(2 * time.Second)
+		w.wantHeld(k, 3)
+		w.unlock(k)
+	})
+}
+
+// H162: a master whose file is off keeps no lock, however often the lock is extended: when a second master is switched
+// off, the lock is on one that remembers it, and ends.
+func TestLocksOnSwitchedFilesDoNotCount(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.locker(redlock.WithAllMastersDurable())
+		after(5 * time.Second)
+		k := w.take(l, "a")
+		w.file("no", 0)
+		after(20 * time.Second)
+		w.wantHeld(k, 2)
+		w.file("no", 1)
+		after(noticed)
+		w.isError(k.Err(), redlock.ErrLost)
+	})
+}
+
+// H162: the settings of fsync are read again on every fourth heartbeat.
+func TestDurableMastersWhoseFsyncIsRelaxed(t *testing.T) {
+	for setting, values := range map[string][2]string{
+		"appendfsync": {"everysec", "always"}, "no-appendfsync-on-rewrite": {"yes", "no"},
+	} {
+		subtest(t, setting, 3, func(w *cluster) {
+			l := w.locker(redlock.WithAllMastersDurable())
+			after(5 * time.Second)
+			k := w.take(l, "a")
+			w.setConfig(setting, values[0])
+			after(fsyncNoticed)
+			w.isError(k.Err(), redlock.ErrLost)
+			w.says(errOf(l.TryLock(w.within(time.Minute), "a")), redlock.ErrNoQuorum,
+				"`CONFIG SET "+setting+" "+values[1]+"`")
+			w.setConfig(setting, values[1])
+			after(fsyncNoticed)
+			w.unlock(w.take(l, "a", redlock.WithTries(1)))
+		})
+	}
+}
+
+// H162: a master whose settings cannot be read is believed, with one warning.
+func TestDurableMastersThatCannotBeChecked(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		w.each(func(_ int, m *memory.Master) { m.RefuseCommand("CONFIG GET", "NOPERM no permission") })
+		opt, warnings := logged()
+		l := w.locker(redlock.WithAllMastersDurable(), opt)
+		after(5 * time.Second)
+		k := w.take(l, "a")
+		w.restart(true)
+		after(20 * time.Second)
+		w.wantHeld(k, 3)
+		w.unlock(k)
+		if got := warnings(); len(got) != 1 || !strings.Contains(got[0], "cannot be read") ||
+			!strings.Contains(got[0], "appendfsync always") {
+			w.Errorf("want one warning that names the settings: %q", got)
+		}
+	})
+}
