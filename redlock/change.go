@@ -49,6 +49,7 @@ func (l operator) reconfigure(ctx context.Context, s Configuration) (err error) 
 		if err != nil {
 			return err
 		}
+		defer leave(l.pool, want)
 		return l.changeTo(ctx, want)
 	})
 }
@@ -232,58 +233,58 @@ func (s *Configuration) lists(now Configuration) bool {
 	return s.Epoch == 0 && len(now.Next) == 0 && slices.Equal(names, now.Masters)
 }
 
-// join adds the masters of s to the pool and returns the configuration with their numbers. It adds none if one of them
-// is invalid.
+// join returns the configuration s with the numbers of its masters, and takes a reference to each of them, so that no
+// other user of the pool can retire them. The caller drops the references with leave when a monitor uses the
+// configuration. Masters that are not in the pool are added. If one of the masters is invalid, join adds none.
 func (s *Configuration) join(p *transport.Transport) (*quorum.Config, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
-	var added []transport.Master
+	var all []transport.Master
 	var names [2][]string
 	for k, texts := range [][]string{s.Masters, s.Next} {
-		for i, name := range texts {
-			if _, known := p.Find(name); !known {
-				m := transport.URL(name)
-				if m.Err() != nil {
-					return nil, invalid("%v", m.Err())
-				}
-				name = m.Name
-				_, known = p.Find(name)
-				if !known && !slices.ContainsFunc(added, func(o transport.Master) bool { return o.Name == name }) {
-					added = append(added, m)
-				}
+		for i, text := range texts {
+			m := transport.URL(text)
+			if _, known := p.Find(text); known {
+				m.Name = text
+			} else if m.Err() != nil {
+				return nil, invalid("%v", m.Err())
 			}
-			if j := slices.Index(names[k], name); j >= 0 {
-				return nil, invalid("masters %d and %d of a set are the same, %q: one server would have two votes", j, i, name)
+			if j := slices.Index(names[k], m.Name); j >= 0 {
+				return nil, invalid("masters %d and %d of a set are the same, %q: one server would have two votes", j, i, m.Name)
 			}
-			names[k] = append(names[k], name)
+			names[k] = append(names[k], m.Name)
+			if !slices.ContainsFunc(all, func(o transport.Master) bool { return o.Name == m.Name }) {
+				all = append(all, m)
+			}
 		}
 	}
-	if p.N()+len(added) > quorum.Most {
-		return nil, invalid("the pool has had %d masters and %d more are to be added, but a pool has at most %d over its "+
-			"lifetime: make a new pool and Locker", p.N(), len(added), quorum.Most)
-	}
-	if _, err := p.Add(added...); err != nil {
+	order, err := p.Use(all...)
+	if err != nil {
 		return nil, invalid("%v", err)
 	}
-	c := &quorum.Config{
-		Epoch: s.Epoch, Slots: p.N(), Masters: scripts.List(names[0]),
-	}
+	c := &quorum.Config{Epoch: s.Epoch, Slots: p.N(), Masters: scripts.List(names[0]), Order: order}
 	if len(names[1]) > 0 {
 		c.Next = scripts.List(names[1])
 	}
-	for k, set := range []*quorum.Set{&c.Rule.Old, &c.Rule.Next} {
-		for _, name := range names[k] {
-			i, _ := p.Find(name)
-			if !c.Rule.All().Has(i) {
-				c.Order = append(c.Order, i)
-			}
-			*set |= quorum.One(i)
-			c.Slowest = max(c.Slowest, p.Timeout(i))
+	for k, i := range order {
+		if slices.Contains(names[0], all[k].Name) {
+			c.Rule.Old |= quorum.One(i)
 		}
+		if slices.Contains(names[1], all[k].Name) {
+			c.Rule.Next |= quorum.One(i)
+		}
+		c.Slowest = max(c.Slowest, p.Timeout(i))
 	}
 	c.Follow = c.Rule
 	return c, nil
+}
+
+// leave drops the references that join has taken. The pool keeps masters that no monitor uses, for the next attempt.
+func leave(p *transport.Transport, c *quorum.Config) {
+	for _, i := range c.Order {
+		p.Release(i, false)
+	}
 }
 
 // firstConfig returns the initial configuration of a Locker.

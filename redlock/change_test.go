@@ -269,6 +269,32 @@ func TestLockOfOldMastersIsImported(t *testing.T) {
 	})
 }
 
+// H170: masters that have left are retired after the longest TTL. A change that names them again at that instant gets
+// masters that work: those of before, if it was given their numbers first, or else new connections to them.
+func TestMastersReturnWhenTheyAreRetired(t *testing.T) {
+	for name, pause := range map[string]time.Duration{"no pause": 0, "retired in between": 2 * time.Second} {
+		subtest(t, name, 6, func(w *cluster) {
+			first, both, last := w.states(oldThree, []int{3, 4, 5})
+			l := w.some(oldThree)
+			w.change(l, both)
+			w.must(l.RaiseEpoch(w.Context()))
+			after(2 * time.Minute)
+			w.must(l.FinishChange(w.Context()))
+			w.change(l, last)
+			after(redlock.DefaultMaxTTL - time.Second) // one second before the old masters are retired
+			back := redlock.Configuration{Epoch: 3, Masters: last.Masters, Next: first.Masters}
+			w.must(l.ReconfigureSlowly(w.within(time.Minute), back, pause))
+			after(time.Minute)
+			for i, m := range l.Masters() {
+				if m.State != "voting" {
+					w.Errorf("master %d is %s: %v", i, m.State, m.Err)
+				}
+			}
+			w.unlock(w.take(l, "a"))
+		})
+	}
+}
+
 // While the next masters are down the configuration does not change; the change succeeds when they are up.
 func TestChangeWaitsForMajorityOfNext(t *testing.T) {
 	virtual(t, 10, func(w *cluster) {

@@ -86,6 +86,7 @@ func newShard(t *transport.Transport, cfg config) (*shard, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer leave(t, first)
 	for _, i := range first.Order {
 		if t.FailsOver(i) && (cfg.guard == 0 || cfg.remembers(t.Addr(i))) {
 			return nil, invalid("%s is behind sentinels: a failover loses the last writes, so it needs the restart guard; "+

@@ -37,6 +37,19 @@ func (l *Locker) FinishChange(ctx context.Context) error { return private.Of(l).
 
 func (l *Locker) AbortChange(ctx context.Context) error { return private.Of(l).AbortChange(ctx) }
 
+// ReconfigureSlowly is Reconfigure without its checks, with a pause between taking the numbers of the masters and using
+// them.
+func (l *Locker) ReconfigureSlowly(ctx context.Context, c Configuration, pause time.Duration) error {
+	s := l.shards[0]
+	want, err := c.join(s.pool)
+	if err != nil {
+		return err
+	}
+	defer leave(s.pool, want)
+	time.Sleep(pause)
+	return operator{s}.changeTo(ctx, want)
+}
+
 // WithShard makes the Locker serve the shard with this number, out of a total of shards.
 func WithShard(number, total int) Option {
 	return private.Option[Option](private.Settings{Shard: number, Shards: total})

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -46,9 +47,9 @@ func TestMastersComeAndGo(t *testing.T) {
 			}
 		})
 		confirmed(t, s, 2)
-		numbers, err := p.Add(URL(ms.urls()[2]), URL(ms.urls()[1]), URL(ms.urls()[3]))
+		numbers, err := p.Use(URL(ms.urls()[2]), URL(ms.urls()[1]), URL(ms.urls()[3]))
 		if err != nil || len(numbers) != 3 || numbers[0] != 2 || numbers[1] != 1 || numbers[2] != 3 || p.N() != 4 {
-			t.Fatalf("Add returned the numbers %v of %d masters, and the error %v", numbers, p.N(), err)
+			t.Fatalf("Use returned the numbers %v of %d masters, and the error %v", numbers, p.N(), err)
 		}
 		confirmed(t, s, 4)
 		publish(ms, "a")
@@ -64,7 +65,9 @@ func TestMastersComeAndGo(t *testing.T) {
 			}
 		}
 
-		p.Retain(0)
+		if _, err := p.Use(URL(ms.urls()[0])); err != nil {
+			t.Fatal(err)
+		}
 		p.Retain(0)
 		p.Release(0, true) // another client still uses the master
 		if err := ask(t, p, 0); err != nil {
@@ -86,7 +89,8 @@ func TestMastersComeAndGo(t *testing.T) {
 		if err := ask(t, p, 3); err != nil {
 			t.Error(err)
 		}
-		if again, err := p.Add(URL(ms.urls()[0])); err != nil || again[0] != 4 {
+		again, err := p.Use(URL(ms.urls()[0]))
+		if err != nil || again[0] != 4 {
 			t.Errorf("adding the name of the retired master again returned %v, %v", again, err)
 		}
 		synctest.Wait()
@@ -97,26 +101,59 @@ func TestMastersComeAndGo(t *testing.T) {
 	})
 }
 
-// Add rejects invalid masters before it dials any. It returns an error if the Transport is closed.
-func TestAddRejectsInvalidMasters(t *testing.T) {
+// Use rejects invalid masters before it dials any. It returns an error if the Transport is closed.
+func TestUseRejectsInvalidMasters(t *testing.T) {
 	grown(t, func(t *testing.T, ms ears, p *Transport) {
+		many := make([]Master, most-1)
+		for i := range many {
+			many[i] = URL(fmt.Sprintf("redis://other%d", i))
+		}
 		for _, list := range [][]Master{
 			{URL(ms.urls()[2]), URL("ftp://x")},
 			{URL(ms.urls()[2]), URL(ms.urls()[2])},
 			{{}},
+			append(many, URL(ms.urls()[1])), // 65 masters in total, the last of which is known
 		} {
-			if numbers, err := p.Add(list...); !errors.Is(err, ErrInvalid) || numbers != nil {
-				t.Errorf("Add of an invalid list returned %v, %v", numbers, err)
+			if numbers, err := p.Use(list...); !errors.Is(err, ErrInvalid) || numbers != nil {
+				t.Errorf("Use of an invalid list returned %v, %v", numbers, err)
 			}
 		}
+		p.Release(1, false)
 		if p.N() != 2 || ms[2].connections() != 0 {
 			t.Error("a master was added")
 		}
 		if err := p.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := p.Add(URL(ms.urls()[2])); !errors.Is(err, ErrClosed) {
-			t.Errorf("Add after Close returned %v", err)
+		if _, err := p.Use(URL(ms.urls()[2])); !errors.Is(err, ErrClosed) {
+			t.Errorf("Use after Close returned %v", err)
+		}
+	})
+}
+
+// H170: a user that was given the number of a master keeps the master: another user that retires the master at this
+// instant does not. A master without a user has a new number when it is named again.
+func TestNumberComesWithReference(t *testing.T) {
+	grown(t, func(t *testing.T, ms ears, p *Transport) {
+		use := func(want int) {
+			t.Helper()
+			numbers, err := p.Use(URL(ms.urls()[2]))
+			if err != nil || numbers[0] != want {
+				t.Fatalf("Use returned %v, %v, want number %d", numbers, err, want)
+			}
+		}
+		use(2)
+		use(2)
+		p.Release(2, true)
+		settle(time.Minute)
+		if err := ask(t, p, 2); err != nil {
+			t.Errorf("a call to a master that a second user was given before the first retired it returned %v", err)
+		}
+		p.Release(2, true)
+		use(3)
+		synctest.Wait()
+		if err := ask(t, p, 3); err != nil {
+			t.Error(err)
 		}
 	})
 }

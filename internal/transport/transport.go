@@ -28,7 +28,7 @@ type Transport struct {
 	name     atomic.Pointer[string] // the name of the connections; see SetClientName
 	wg       sync.WaitGroup         // counts the goroutines of the masters
 
-	changeMu sync.Mutex // held by Add, Retain, Release and Close, and while a client name is sent
+	changeMu sync.Mutex // held by Use, Retain, Release and Close, and while a client name is sent
 	ended    bool       // whether Close was called; guarded by changeMu
 
 	nameMu sync.Mutex
@@ -204,36 +204,51 @@ func (t *Transport) Unguarded() (n int) {
 	return n
 }
 
-// Add adds masters, and returns the number of each. The options of [New] apply to the added masters. A master whose
-// name is already in use keeps its number and its options. A retired master gets a new number. Add does not block. If
-// Add returns an error, which matches [ErrInvalid] or [ErrClosed], no master was added.
-func (t *Transport) Add(masters ...Master) (numbers []int, err error) {
+// Use returns the number of each of these masters, and takes a reference to each, to be dropped with
+// [Transport.Release]. A master that is not in the Transport, or is retired, is added with a new number and with the
+// options of [New]. A master whose name is in use keeps its number and its options. Use does not block. If Use returns
+// an error, which matches [ErrInvalid] or [ErrClosed], it has added no master and has taken no reference.
+func (t *Transport) Use(masters ...Master) (numbers []int, err error) {
 	t.changeMu.Lock()
 	defer t.changeMu.Unlock()
 	if t.ended {
 		return nil, ErrClosed
 	}
-	_, configs, err := settings(masters, t.common)
+	added := slices.DeleteFunc(slices.Clone(masters), func(m Master) bool {
+		_, known := t.Find(m.Name)
+		return known
+	})
+	_, configs, err := settings(added, t.common)
 	if err != nil {
 		return nil, err
 	}
-	for i, m := range masters {
-		number, known := t.Find(m.Name)
-		if !known {
-			number = t.add(m, configs[i])
-		}
+	if n := t.N(); n+len(added) > most {
+		return nil, fault.Invalid("the pool has had %d masters and %d more are to be added, but a pool has at most %d over "+
+			"its lifetime: make a new pool and Locker", n, len(added), most)
+	}
+	for i, m := range added {
+		t.add(m, configs[i])
+	}
+	for _, m := range masters {
+		number, _ := t.Find(m.Name)
+		//mutant:number-without-reference drop
+		t.master(number).users++
 		numbers = append(numbers, number)
 	}
 	return numbers, nil
 }
 
-// Find returns the number of the master with this name. If there is none, or only a retired one, ok is false.
+// most is the maximum number of masters of a Transport, since sets of masters have 64 bits.
+const most = 64
+
+// Find returns the number of the master with this name. If there is none, or only a retired one, ok is false. A master
+// without a reference can be retired at any time; see [Transport.Use].
 func (t *Transport) Find(name string) (number int, ok bool) {
 	m := slices.IndexFunc(*t.list.Load(), func(m *master) bool { return m.Name == name && m.ctx.Err() == nil })
 	return m, m >= 0
 }
 
-// Retain adds a reference to a master, to be dropped with [Transport.Release].
+// Retain adds a reference to a master to which the caller has a reference, to be dropped with [Transport.Release].
 func (t *Transport) Retain(i int) {
 	t.changeMu.Lock()
 	defer t.changeMu.Unlock()

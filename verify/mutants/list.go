@@ -392,4 +392,7 @@ var List = []Mutant{
 		Suite: "cmd/redlock", Tests: "QuarantineMayHideAHolder|AdmitListsLeases"},
 	{Name: "admit-asks", Wrong: "H163: admit does not ask although masters have leases, or clients are connected",
 		Suite: "cmd/redlock", Tests: "AdmitListsLeases"},
+	{Name: "number-without-reference", Wrong: "H170: a change uses the number of a master that is retired at that " +
+		"instant: the master stays down for good",
+		Suite: "redlock", Tests: "MastersReturnWhenTheyAreRetired"},
 }
