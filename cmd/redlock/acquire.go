@@ -21,7 +21,7 @@ import (
 
 // This file acquires locks for "redlock run" and "redlock lock".
 
-// tryBound limits how long --try waits for replies of the masters.
+// tryBound limits how long --try waits for replies of the masters, once they can be reached if --wait is given too.
 const tryBound = 10 * time.Second
 
 // acquireLong describes the flags of acquireFlags in the help texts of run and lock.
@@ -29,7 +29,8 @@ const acquireLong = `Several names are locked together: all of them or none. Wit
 the name, except while a writer holds it with --exclusive; use one of these two flags whenever you lock this name.
 With --slots K, at most K holders share the name: redlock takes any one of the locks NAME:1 to NAME:K. With --fair,
 redlock waits behind all earlier waiters of the name on any host; with --priority, it waits before all waiters of a
-lower priority, and --fair is implied.`
+lower priority, and --fair is implied. With --try and --wait, redlock waits for the masters, but not for another holder:
+for a job that may start before the sidecar or the network through which it reaches the masters.`
 
 // acquireFlags holds the flags that run and lock have in common.
 type acquireFlags struct {
@@ -45,7 +46,7 @@ type acquireFlags struct {
 func (f *acquireFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	f.flags = flags
-	flags.DurationVar(&f.wait, "wait", 0, "stop waiting for the lock after this time; 0 for no limit")
+	flags.DurationVar(&f.wait, "wait", 0, "stop waiting after this time; 0 for no limit")
 	flags.BoolVar(&f.try, "try", false, "do not wait for another holder")
 	flags.DurationVar(&f.ttl, "ttl", private.DefaultTTL, "time for which the name stays locked if this machine dies")
 	flags.DurationVar(&f.minHold, "min-hold", 0, "minimum time for which the name stays locked, even after the release")
@@ -57,7 +58,6 @@ func (f *acquireFlags) add(cmd *cobra.Command) {
 	flags.IntVar(&f.conflict, "conflict-exit-code", exitRunHeld, "exit status if another client holds the lock")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing; the exit status shows the result")
 	flags.StringVar(&f.owner, "owner", "", "label shown to other clients (default the host and the process ID)")
-	cmd.MarkFlagsMutuallyExclusive("wait", "try")
 	cmd.MarkFlagsMutuallyExclusive("shared", "exclusive", "slots")
 }
 
@@ -190,14 +190,6 @@ func acquire(
 ) (*locks, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	bound := f.wait
-	if f.try {
-		bound = tryBound
-	}
-	if bound > 0 {
-		ctx, cancel = context.WithTimeout(ctx, bound)
-		defer cancel()
-	}
 	var cause error
 	var watch sync.WaitGroup
 	watch.Go(func() {
@@ -215,7 +207,7 @@ func acquire(
 		}
 		cancel()
 	})
-	k, err := f.lock(ctx, l, names)
+	k, err := f.lockInTime(ctx, l, names)
 	cancel()
 	watch.Wait()
 	if cause != nil {
@@ -228,6 +220,28 @@ func acquire(
 		return nil, &exit{f.status(err), err}
 	}
 	return k, nil
+}
+
+// lockInTime is lock with the time limits of --try and --wait.
+func (f *acquireFlags) lockInTime(ctx context.Context, l *redlock.Locker, names []string) (*locks, error) {
+	bound := f.wait
+	if f.try {
+		if f.wait > 0 {
+			ready, cancel := context.WithTimeout(ctx, f.wait)
+			err := l.WaitReady(ready)
+			cancel()
+			if err != nil {
+				return nil, err
+			}
+		}
+		bound = tryBound
+	}
+	if bound > 0 {
+		limited, cancel := context.WithTimeout(ctx, bound)
+		defer cancel()
+		ctx = limited
+	}
+	return f.lock(ctx, l, names)
 }
 
 // status returns the exit status for an error of lock.

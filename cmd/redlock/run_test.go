@@ -40,7 +40,7 @@ func TestRunExitStatus(t *testing.T) {
 		{exitRunUsage, "then --, then the command", []string{"a", "echo", "hello"}},
 		{exitRunUsage, "then --, then the command", []string{"--", "echo", "hello"}},
 		{exitRunUsage, "a third of the TTL", []string{"--ttl", "3s", "--grace", "2s", "a", "--", "true"}},
-		{exitRunUsage, "none of the others", []string{"--wait", "3s", "--try", "a", "--", "true"}},
+		{exitRunUsage, "none of the others", []string{"--shared", "--exclusive", "a", "--", "true"}},
 		{exitRunUsage, "above the max TTL", []string{"--ttl", "1h", "a", "--", "true"}},
 		{exitRunUsage, "unknown flag", []string{"--tyr", "a", "--", "true"}},
 	} {
@@ -138,6 +138,44 @@ func TestRunKeepsTheNameForAMinimumHold(t *testing.T) {
 			}
 		})
 	}
+}
+
+// With --try and --wait, run waits for masters that cannot be reached yet, but not for another holder.
+func TestRunTriesWhenMastersAreReady(t *testing.T) {
+	t.Parallel()
+	f := newVotingDeployment(t)
+	dir := t.TempDir()
+	var urls []string
+	links := make(map[string]string)
+	for i, s := range f.servers {
+		link := filepath.Join(dir, fmt.Sprint(i))
+		links[link] = s.Unix()
+		urls = append(urls, "unix://"+link)
+		f.do(i, "FLUSHALL")
+	}
+	connect := func() {
+		for link, socket := range links {
+			if err := os.Symlink(socket, link); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	connect()
+	call(t, exitDone, "3 of 3 vote", append([]string{"admit", "--yes"}, urls...)...)
+	for link := range links {
+		if err := os.Remove(link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.config = setText(t, urls)
+	f.start("run", "--try", "--wait", "300ms", "a", "--", "true").ends(exitRunNoQuorum, "no such file")
+	p := f.start("run", "--try", "--wait", "10m", "a", "--", "sh", "-c", "echo ready; read x; exit 0")
+	p.hear("no lock can be acquired")
+	connect()
+	p.hear("ready")
+	f.start("run", "--try", "--wait", "10m", "a", "--", "true").ends(exitRunHeld, "held by")
+	p.stdin.Close()
+	p.ends(0, "")
 }
 
 // waiting waits until a client waits for a name.
