@@ -10,10 +10,15 @@ import (
 	"github.com/redlock-go/redlock/clock"
 )
 
-const superviseCommand = "__supervise"
+const (
+	superviseCommand = "__supervise"
+	execCommand      = "__exec"
+)
 
-// supervise does nothing: systems without process groups do not use it.
+// supervise and become do nothing: systems without process groups do not use them.
 func supervise([]string) {}
+
+func become([]string) {}
 
 func catchBrokenPipes() {}
 

@@ -166,6 +166,7 @@ func (j *job) start(path string, argv, env []string) error {
 		//mutant:lend-terminal drop
 		j.terminal.lend(j.group)
 	}
+	path, argv = ownPID(path, argv)
 	o := orderUntil(j.validity)
 	o.Start = &startOrder{path, argv, env}
 	j.send(o)

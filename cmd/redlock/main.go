@@ -25,6 +25,9 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == superviseCommand {
 		supervise(os.Args[2:])
 	}
+	if len(os.Args) > 4 && os.Args[1] == execCommand {
+		become(os.Args[2:])
+	}
 	//mutant:broken-pipes drop
 	catchBrokenPipes()
 	if len(os.Args) > 1 && os.Args[1] == holdCommand {

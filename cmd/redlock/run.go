@@ -53,6 +53,9 @@ the terminal; until then, Ctrl-Z stops only redlock. If redlock is in the backgr
 because it uses the terminal, redlock reports this, and stops too. Processes that the command has left running are
 killed before the lock is released.
 
+Under systemd, the command gets the sockets of a socket unit and the watchdog, if LISTEN_PID and WATCHDOG_PID name
+redlock. If the command sends messages to systemd (Type=notify), the unit needs NotifyAccess=all.
+
 With --max-hold, the command is ended early enough to have ended within this time, as if the lock could not be kept.
 
 If a name begins with a dash, put another -- before the names: redlock run -- -name -- command.

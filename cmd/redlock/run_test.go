@@ -359,3 +359,59 @@ func TestOneMasterWarningAppearsOnce(t *testing.T) {
 		t.Errorf("the command returned %v, want one warning that names WithDurableMasters; it printed\n%s", err, out)
 	}
 }
+
+// A command that systemd starts through redlock run gets its own process ID in LISTEN_PID, and the open sockets.
+// Variables that name other processes are left alone.
+func TestRunUnderSystemd(t *testing.T) {
+	t.Parallel()
+	f := newVotingDeployment(t)
+	file := filepath.Join(t.TempDir(), "socket")
+	if err := os.WriteFile(file, []byte("the socket\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const unit = `export LISTEN_FDS=1 LISTEN_PID=$$ LISTEN_PIDFDID=1 WATCHDOG_PID=1; exec 3<"$0"; exec "$@"`
+	run := func(command ...string) (int, string) {
+		cmd := exec.Command("sh", "-c", unit, file, f.program, "run", "--config", f.config, "a", "--")
+		cmd.Args = append(cmd.Args, command...)
+		out, _ := cmd.CombinedOutput()
+		return cmd.ProcessState.ExitCode(), string(out)
+	}
+	status, out := run("sh", "-c", `[ "$LISTEN_PID" = $$ ] && echo "$WATCHDOG_PID $LISTEN_PIDFDID" && cat <&3; exit 5`)
+	if want := "1 \nthe socket\n"; status != 5 || out != want {
+		t.Errorf("the command ended with status %d and printed %q, want 5 and %q", status, out, want)
+	}
+	broken := filepath.Join(t.TempDir(), "broken")
+	if err := os.WriteFile(broken, []byte("#!/nowhere/interpreter\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if status, out := run(broken); status != exitNotFound || !strings.Contains(out, "no such file") {
+		t.Errorf("a command without its interpreter ended with status %d and %q, want %d", status, out, exitNotFound)
+	}
+}
+
+// The unit in deploy/ is valid, and accepts messages of the command.
+func TestSystemdUnit(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../deploy/systemd/worker.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"\nType=notify\n", "\nNotifyAccess=all\n", "\nExecStart=/usr/local/bin/redlock run "} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("the unit does not contain %q", want)
+		}
+	}
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip(err)
+	}
+	unit := filepath.Join(t.TempDir(), "worker.service")
+	valid := strings.ReplaceAll(string(text), "/usr/local/bin/redlock", "/bin/true")
+	if err := os.WriteFile(unit, []byte(valid), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(analyze, "verify", "--man=no", unit).CombinedOutput()
+	if strings.Contains(string(out), unit) {
+		t.Errorf("systemd-analyze: %v\n%s", err, out)
+	}
+}

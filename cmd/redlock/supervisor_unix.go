@@ -5,9 +5,11 @@ package main
 import (
 	"encoding/gob"
 	"errors"
+	"fmt"
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -173,4 +175,35 @@ func killAll() {
 	_ = killDescendants(0, killBound)    // those that are left can only be named by "redlock run", see job.end
 	_ = syscall.Kill(0, syscall.SIGKILL) // does not return
 	os.Exit(exitRunLost)
+}
+
+// execCommand is the hidden first argument of a process that becomes the command. The process ID of "redlock run"
+// follows, then the path and the arguments of the command.
+const execCommand = "__exec"
+
+// pidVariables lists the variables with which systemd tells a process that sockets or a watchdog are meant for it.
+var pidVariables = []string{"LISTEN_PID", "WATCHDOG_PID"}
+
+// ownPID returns the path and the arguments with which the command is started. If a variable of pidVariables has the
+// process ID of this process, the command must get its own in the variable, which is only known when it has started.
+func ownPID(path string, argv []string) (string, []string) {
+	pid := strconv.Itoa(os.Getpid())
+	self, err := os.Executable()
+	if err != nil || !slices.ContainsFunc(pidVariables, func(name string) bool { return os.Getenv(name) == pid }) {
+		return path, argv
+	}
+	return self, append([]string{"redlock", execCommand, pid, path}, argv...)
+}
+
+// become replaces this process by the command. args are those after execCommand.
+func become(args []string) {
+	for _, name := range pidVariables {
+		if os.Getenv(name) == args[0] {
+			_ = os.Setenv(name, strconv.Itoa(os.Getpid())) // cannot fail: the name is valid
+		}
+	}
+	_ = os.Unsetenv("LISTEN_PIDFDID") // as above; identifies the process that LISTEN_PID named
+	err := &os.PathError{Op: "exec", Path: args[1], Err: syscall.Exec(args[1], args[2:], os.Environ())}
+	fmt.Fprintf(os.Stderr, "redlock run: %v\n", err)
+	os.Exit(cannotRun(err))
 }
