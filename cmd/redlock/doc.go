@@ -46,12 +46,15 @@
 //	1    check has found something that endangers locks; or the operation failed, perhaps only on some masters
 //	2    fewer masters vote than a quorum, in the deployment or in a shard: no lock can be acquired there
 //	3    usage error; nothing was sent
+//	4    the output could not be written completely
 //
 // run returns the status of its command, 128 plus the signal number if a signal has ended the command, or one of the
 // following. lock and unlock return 0 or one of the following.
 //
 //	64   usage error; nothing was sent
 //	69   too few masters can vote, or the votes are split between clients
+//	71   processes of the command still run, and cannot be killed; the last line names them
+//	74   the output of redlock could not be written
 //	75   another client holds the lock; --conflict-exit-code sets another status
 //	76   the lock was lost, could not be kept, or reached its --max-hold, before the command or the hold ended
 //	126  the command cannot be run
@@ -75,7 +78,10 @@
 //	run and supervisor are killed         on Linux the command, but not its children, by the kernel; elsewhere nothing
 //	the machine was suspended or frozen   the group by both, if the validity has ended, within 50 ms of the resumption
 //
-// On Linux, descendants of the command that have left the group (setsid, daemons) are killed too; on other systems they
-// are not. A process that a server starts for the command, such as a container, is not killed. Windows has no process
-// groups: if the lock is lost, only the command is killed, and if run is killed, the command continues.
+// On Linux, descendants of the command that have left the group (setsid, daemons) are killed too, and run ends when
+// none is left: run and the supervisor inherit the children of descendants that end, so without children they have no
+// descendants. run waits ten seconds for processes that it cannot kill, and then names them. On other systems,
+// descendants that have left the group continue. A process that a server starts for the command, such as a container,
+// is not killed. Windows has no process groups: if the lock is lost, only the command is killed, and if run is killed,
+// the command continues.
 package main
