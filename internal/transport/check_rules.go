@@ -139,8 +139,12 @@ func (f *facts) memory() {
 	}
 }
 
-// moreMemory returns the step that doubles maxmemory, up to half the memory of the machine.
+// moreMemory returns the step that doubles maxmemory, up to half the memory of the machine. If there is no maxmemory, to
+// set one would only make the server refuse more.
 func (f *facts) moreMemory() string {
+	if f.info.MaxMemory == 0 {
+		return stepMessage
+	}
 	more := max(number(f.text["used_memory"]), f.info.MaxMemory) * 2
 	if all := number(f.text["total_system_memory"]); all > 0 && more > all/2 {
 		return fmt.Sprintf(stepMemory, f.info.MaxMemory)

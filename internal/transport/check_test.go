@@ -173,25 +173,28 @@ func TestCheckGrantsMissingRightsOnly(t *testing.T) {
 
 // H171: Check reports a server that refuses to load scripts, and what to do if the reason is known.
 func TestCheckReportsRefusedScripts(t *testing.T) {
-	for refusal, fix := range map[string]string{
-		"OOM command not allowed when used memory > 'maxmemory'.": "`CONFIG SET maxmemory ",
-		"ERR no such scripting engine":                            stepMessage,
-		"ERR unknown subcommand 'LOAD'. Try SCRIPT HELP.":         stepMessage,
+	const full = "OOM command not allowed when used memory > 'maxmemory'."
+	for _, c := range []struct{ refusal, extra, fix string }{
+		{full, "maxmemory:1000\r\nused_memory:900\r\n", "`CONFIG SET maxmemory "},
+		{full, "", stepMessage}, // there is no maxmemory that could be raised
+		{"ERR no such scripting engine", "", stepMessage},
+		{"ERR unknown subcommand 'LOAD'. Try SCRIPT HELP.", "", stepMessage},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			ms := newEars(1)
+			ms[0].extra = c.extra
 			ms[0].on = func(w io.Writer, cmd []string) (bool, error) {
 				if cmd[0] != "SCRIPT" {
 					return false, nil
 				}
-				_, err := io.WriteString(w, "-"+refusal+"\r\n")
+				_, err := io.WriteString(w, "-"+c.refusal+"\r\n")
 				return true, err
 			}
 			p := open(t, ms.urls(), WithDialer(ms.dial))
 			said := finding(t, p, "scripts")
-			if len(said) != 1 || said[0].Severity != Warning || !strings.Contains(said[0].What, refusal) ||
-				!strings.Contains(said[0].Fix, fix) {
-				t.Errorf("with the refusal %q the findings are %v", refusal, said)
+			if len(said) != 1 || said[0].Severity != Warning || !strings.Contains(said[0].What, c.refusal) ||
+				!strings.Contains(said[0].Fix, c.fix) {
+				t.Errorf("with the refusal %q the findings are %v", c.refusal, said)
 			}
 			_ = p.Close()
 			synctest.Wait()
