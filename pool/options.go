@@ -23,10 +23,11 @@ func WithCredentials(user, password string) Option { return transport.WithCreden
 // after the server has accepted the connection. A master has two connections (see the package comment), and a cluster
 // has one more for each node in its URL, to look up the owner of a bucket. A connection that is up keeps its login.
 //
-// The context of f ends when the attempt to connect ends, at the latest after [WithDialTimeout]. Calls for different
-// masters, and for the nodes of a cluster, may overlap. If f fails, panics, returns no password or does not return in
-// time, the attempt fails, and the master is down with that reason. After a pause ([WithRedial]), f is called again.
-// Other masters are not affected. A call that ignores the end of its context keeps its master down until it returns.
+// The context of f ends when the attempt to connect ends, at the latest after its limit ([WithDialTimeout]). Calls for
+// different masters, and for the nodes of a cluster, may overlap. If f fails, panics, returns no password or does not
+// return in time, the attempt fails, and the master is down with that reason. After a pause ([WithRedial]), f is called
+// again. Other masters are not affected. A call that ignores the end of its context keeps its master down until it
+// returns.
 //
 // The error of the master contains the text of the error that f returns, but does not wrap that error. Credentials and
 // queries of URLs, and the password, are removed from the text; it must not contain any other secret. [New] fails if
@@ -40,7 +41,8 @@ func WithCredentialsProvider(f func(ctx context.Context) (user, password string,
 func WithDatabase(n int) Option { return transport.WithDatabase(n) }
 
 // WithDialer makes connections with f, which gets the network ("tcp" or "unix") and the address. f must return when
-// its context ends, because Close waits for f. If TLS is configured, it runs over the connection that f returns.
+// its context ends, because Close waits for f. If TLS is configured, it runs over the connection that f returns. Only
+// pools that are given the same Option value share the limit on attempts to connect ([WithDialTimeout]).
 func WithDialer(f func(ctx context.Context, network, addr string) (net.Conn, error)) Option {
 	return transport.WithDialer(f)
 }
@@ -52,7 +54,11 @@ func WithDialer(f func(ctx context.Context, network, addr string) (net.Conn, err
 func WithTimeout(d time.Duration) Option { return transport.WithTimeout(d) }
 
 // WithDialTimeout bounds the time to make a connection, from dialling to the end of the handshake. The default is one
-// second.
+// second. After an attempt that timed out, the next one has twice the time, up to 4 s, or up to d if d is longer.
+//
+// The pools of a process make at most eight connections to one address at a time. Further attempts wait for at most the
+// same time, which counts separately; those that replace a connection for calls go first. A master that hangs does not
+// delay connections to other addresses.
 func WithDialTimeout(d time.Duration) Option { return transport.WithDialTimeout(d) }
 
 // WithHeartbeat sets how often a connection checks the identity and the fitness of its master. The default is 3 s,
@@ -60,7 +66,8 @@ func WithDialTimeout(d time.Duration) Option { return transport.WithDialTimeout(
 func WithHeartbeat(d time.Duration) Option { return transport.WithHeartbeat(d) }
 
 // WithRedial sets the pause between attempts to connect. The pause doubles from minimum to maximum, and each pause is
-// shortened by a random fraction of up to a half. If the last connection was in use for at least maximum, it is
+// shortened by a random fraction of up to a half. After an attempt that timed out, it is at least a quarter of the time
+// of that attempt, but not longer than maximum. If the last connection was in use for at least maximum, it is
 // redialled immediately. The defaults are 20 ms and 1 s.
 func WithRedial(minimum, maximum time.Duration) Option { return transport.WithRedial(minimum, maximum) }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/auth"
 
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 )
 
@@ -101,7 +102,7 @@ func reach(o *redis.Options) (scheme string, own []pool.Option) {
 	scheme = "redis"
 	switch {
 	case o.Dialer != nil:
-		own = append(own, pool.WithDialer(o.Dialer))
+		own = append(own, pool.WithDialer(o.Dialer), transport.WithProcessSlots())
 	case o.TLSConfig != nil:
 		scheme = "rediss"
 		own = append(own, pool.WithTLSConfig(o.TLSConfig))

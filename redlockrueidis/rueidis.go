@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 )
 
@@ -105,6 +106,7 @@ func reach(o *rueidis.ClientOption) (scheme string, own []pool.Option) {
 			own = append(own, pool.WithTLSConfig(secure))
 		}
 	}
+	own = append(own, transport.WithProcessSlots())
 	switch credentials := o.AuthCredentialsFn; {
 	case credentials != nil:
 		at := rueidis.AuthCredentialsContext{Address: address(o.InitAddress[0])}

@@ -41,6 +41,9 @@
 //	                 |                                                             |
 //	                 +--------- immediately, after a long session <-------- down <-+
 //
+// An attempt to connect first waits for one of the few slots of its address in this process ([wire.Slots]), so that a
+// storm of connections is made in order. After a timeout, the next attempt has more time ([wire.Redial]).
+//
 // A master goes down when:
 //   - its connection ends;
 //   - the server answers a call with READONLY, or a cluster node answers with MOVED, ASK or TRYAGAIN;

@@ -73,11 +73,11 @@ func (m *master) owner() pipe.Owner {
 
 // run connects and serves until m ends.
 func (m *master) run() {
-	pauses := m.cfg.redial
+	redial := m.cfg.redial
 	id := uint64(0)
 	for m.ctx.Err() == nil {
 		s := &session{m: m, id: id + 1}
-		c, op, err := m.cfg.Connect(m.ctx, s.greet)
+		c, op, err := redial.Connect(m.ctx, &m.cfg.Target, s.greet)
 		if err == nil {
 			op, err = m.claim(c, s)
 		}
@@ -87,10 +87,11 @@ func (m *master) run() {
 		} else {
 			s.server, s.info.Moves = s.info.RunID, m.moves
 			id++
+			redial.Known = true
 			s.serve(c)
 			m.transport.claims.Delete(s.info.RunID)
 		}
-		pauses.Rest(m.ctx, time.Since(began))
+		redial.Rest(m.ctx, time.Since(began))
 	}
 }
 

@@ -118,7 +118,7 @@ func checkMasterName(name string) error {
 	return nil
 }
 
-// Err returns why m is invalid, or nil. [New] and [Transport.Add] return the same error.
+// Err returns why m is invalid, or nil. [New] and [Transport.Use] return the same error.
 func (m Master) Err() error { return m.err }
 
 // A urlForm describes the URLs of one scheme.
@@ -311,7 +311,7 @@ func (m Master) settings(common Config) (Config, error) {
 	}
 	cfg := common
 	if m.foreign != nil {
-		cfg.Target, cfg.credentials = wire.Target{DialTimeout: common.DialTimeout}, nil
+		cfg.Target, cfg.credentials = wire.Target{DialTimeout: common.DialTimeout, Slots: wire.Process}, nil
 	} else if !m.useTLS {
 		cfg.TLS = nil
 	}
@@ -332,7 +332,7 @@ func (m Master) settings(common Config) (Config, error) {
 	if cfg.credentials != nil {
 		cfg.Provider = wire.NewProvider(cfg.credentials)
 	}
-	cfg.Network, cfg.Addr, cfg.Foreign = m.network, m.addr, m.foreign
+	cfg.Network, cfg.Addr, cfg.Foreign = m.network, cmp.Or(m.addr, m.Name), m.foreign
 	switch {
 	case m.service != "":
 		cfg.behindSentinels(&m)

@@ -36,7 +36,7 @@ type Config struct {
 	providedLogin bool // whether the options being applied include WithCredentialsProvider
 	timeout       time.Duration
 	heartbeat     time.Duration
-	redial        wire.Pauses
+	redial        wire.Redial
 	queueLimit    int
 	allowEviction bool
 	clock         *clock.Clock
@@ -49,8 +49,9 @@ type Config struct {
 
 func defaults() Config {
 	return Config{
-		Target: wire.Target{DialTimeout: DefaultDialTimeout}, timeout: DefaultTimeout, heartbeat: DefaultHeartbeat,
-		redial: wire.Pauses{Min: DefaultRedialMin, Max: DefaultRedialMax}, queueLimit: DefaultQueueLimit,
+		Target: wire.Target{DialTimeout: DefaultDialTimeout, Slots: wire.Process}, timeout: DefaultTimeout,
+		heartbeat: DefaultHeartbeat,
+		redial:    wire.Redial{Min: DefaultRedialMin, Max: DefaultRedialMax}, queueLimit: DefaultQueueLimit,
 	}
 }
 
@@ -123,17 +124,24 @@ func WithDatabase(n int) Option {
 		"database %d is not in 0..%d", n, math.MaxInt32)
 }
 
-// WithDialer makes connections with f.
+// WithDialer makes connections with f. Only Transports that are given the same Option value share their slots, because
+// the same address may mean different servers for different dialers; see [wire.Slots].
 func WithDialer(f func(ctx context.Context, network, addr string) (net.Conn, error)) Option {
-	return option(f != nil, func(c *Config) { c.Dialer = f }, "the dialer is nil")
+	slots := new(wire.Slots)
+	return option(f != nil, func(c *Config) { c.Dialer, c.Slots = f, slots }, "the dialer is nil")
 }
+
+// WithProcessSlots makes a Transport with a dialer use the slots of the process. It must follow WithDialer. It is for
+// dialers of other Redis clients: each client has a dialer of its own, and these use the network.
+func WithProcessSlots() Option { return option(true, func(c *Config) { c.Slots = wire.Process }, "") }
 
 // WithTimeout bounds the silence of a master while a written request waits for its reply.
 func WithTimeout(d time.Duration) Option {
 	return positive("timeout", d, func(c *Config) { c.timeout = d })
 }
 
-// WithDialTimeout bounds the time to make a connection, from dialling to the end of the handshake.
+// WithDialTimeout bounds the time to make a connection, from dialling to the end of the handshake. After a timeout,
+// further attempts have more time; see [wire.Redial].
 func WithDialTimeout(d time.Duration) Option {
 	return positive("dial timeout", d, func(c *Config) { c.DialTimeout = d })
 }

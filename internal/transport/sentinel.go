@@ -38,7 +38,8 @@ func (cfg *Config) behindSentinels(m *Master) {
 	for _, addr := range m.nodes {
 		t := wire.Target{
 			Network: "tcp", Addr: addr, Dialer: cfg.Dialer, DialTimeout: cfg.DialTimeout,
-			User: cfg.sentinels.User, Password: cfg.sentinels.Password,
+			Slots: cfg.Slots,
+			User:  cfg.sentinels.User, Password: cfg.sentinels.Password,
 		}
 		if m.useTLS {
 			t.TLS = cmp.Or(cfg.sentinels.TLS, &tls.Config{})

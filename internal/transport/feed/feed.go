@@ -19,7 +19,7 @@ import (
 type Source struct {
 	Target *wire.Target
 	Owner  pipe.Owner
-	Redial wire.Pauses
+	Redial wire.Redial
 	// ServerFunc, if set, returns the run id of the server to which calls are sent, or "" while no server is connected.
 	// Subscriptions must use the same server, because a script that publishes a message counts only the receivers on the
 	// server that runs the script.
@@ -51,14 +51,14 @@ type feed struct {
 
 // run connects and serves while there are subscriptions, until the master's context ends.
 func (f *feed) run() {
-	pauses := f.src.Redial
+	redial := f.src.Redial
 	for f.await() {
-		c, _, err := f.src.Target.Connect(f.ctx, f.greet)
+		c, _, err := redial.Connect(f.ctx, f.src.Target, f.greet)
 		began := time.Now()
 		if err == nil && f.serve(c) {
 			continue
 		}
-		pauses.Rest(f.ctx, time.Since(began))
+		redial.Rest(f.ctx, time.Since(began))
 	}
 }
 

@@ -28,7 +28,7 @@ func (f *Finder) Follow(ctx context.Context, placeFunc func(Place)) {
 			Owner: pipe.Owner{
 				Master: i, Timeout: Period, Heartbeat: Period, ExplainFunc: func(err error) error { return err },
 			},
-			Redial: wire.Pauses{Min: time.Second, Max: time.Second},
+			Redial: wire.Redial{Min: time.Second, Max: time.Second},
 		}))
 	}
 	news := make(chan struct{}, 1)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlock-go/redlock/internal/jitter"
 	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
@@ -25,19 +24,29 @@ type Target struct {
 	Database       int
 	Dialer         func(ctx context.Context, network, addr string) (net.Conn, error)
 	// FindFunc, if set, returns the address for each connection instead of Addr, which then only names the server.
-	FindFunc    func(ctx context.Context) (addr string, err error)
-	Foreign     *redis.Pool   // if set, makes the connections; of the other fields only DialTimeout is used
+	FindFunc func(ctx context.Context) (addr string, err error)
+	// Foreign, if set, makes the connections. Of the other fields, only Addr, which then names the server, DialTimeout and
+	// Slots are used.
+	Foreign     *redis.Pool
 	DialTimeout time.Duration // bounds Connect
+	Slots       *Slots        // limits the attempts of Redial; nil means no limit
 }
 
 // Connect dials, logs in, and calls step with the connection, all within DialTimeout. If this fails, Connect returns
 // the operation that failed, and an error that says why the master is down, without credentials.
 func (t *Target) Connect(ctx context.Context, step func(*Conn) (op string, err error)) (c *Conn, op string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, t.DialTimeout)
+	return t.connect(ctx, t.DialTimeout, step)
+}
+
+// connect implements Connect within the given time.
+func (t *Target) connect(
+	ctx context.Context, within time.Duration, step func(*Conn) (op string, err error),
+) (c *Conn, op string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	l := login{t.User, t.Password}
 	if c, err = t.dial(ctx); err != nil {
-		return nil, "connect", t.explain(ctx, "connect", l, err)
+		return nil, "connect", explain(ctx, within, "connect", l, err)
 	}
 	// A connection made by a *redis.Pool has no deadline of ours. Closing the connection ends any read or write.
 	closed := make(chan struct{})
@@ -61,7 +70,7 @@ func (t *Target) Connect(ctx context.Context, step func(*Conn) (op string, err e
 	}
 	if err != nil {
 		c.Close()
-		return nil, op, t.explain(ctx, op, l, err)
+		return nil, op, explain(ctx, within, op, l, err)
 	}
 	return c, "", nil
 }
@@ -112,15 +121,18 @@ func Poll[T any](
 }
 
 // explain converts the error of a failed Connect into an error that says why the master is down.
-func (t *Target) explain(ctx context.Context, op string, l login, err error) error {
+func explain(ctx context.Context, within time.Duration, op string, l login, err error) error {
+	const because = "it does not answer, or this host is overloaded"
 	switch cause := context.Cause(ctx); {
 	case cause != nil && !errors.Is(cause, context.DeadlineExceeded):
 		return cause
 	case cause != nil && !fault.IsTimeout(err):
 		// The timeout has closed the connection: err is the error of the read or write that this ended.
-		return fault.Down(fault.Timeout("timed out within %v (%s)", t.DialTimeout, op))
+		return fault.Down(fault.Timeout("timed out within %v (%s): %s", within, op, because))
+	case fault.IsTimeout(err) && !errors.Is(err, fault.ErrTimeout):
+		return fault.Down(fault.Timeout("timed out within %v (%v): %s", within, fault.Scrub(err, l.password), because))
 	}
-	return fault.Explain(err, l.password, t.DialTimeout)
+	return fault.Explain(err, l.password, within)
 }
 
 func (t *Target) dial(ctx context.Context) (*Conn, error) {
@@ -185,26 +197,4 @@ func (t *Target) questions(l login) (list []Question) {
 		add("select", "SELECT", strconv.Itoa(t.Database))
 	}
 	return list
-}
-
-// Pauses makes the pauses between attempts to connect. They double from Min to Max. Each pause is shortened by a random
-// fraction of up to a half.
-type Pauses struct {
-	Min, Max time.Duration
-	next     time.Duration
-}
-
-// Rest waits for the next pause, or until ctx ends. If the last connection was used for Max or longer, Rest does not
-// wait, and the pauses begin at Min again.
-func (p *Pauses) Rest(ctx context.Context, used time.Duration) {
-	if used >= p.Max {
-		p.next = 0
-		return
-	}
-	d := max(p.next, p.Min)
-	p.next = min(2*d, p.Max)
-	select {
-	case <-time.After(d - time.Duration(jitter.Int64N(int64(d)/2+1))):
-	case <-ctx.Done():
-	}
 }
