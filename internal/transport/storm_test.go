@@ -5,6 +5,10 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/internal/transport/wire"
 )
 
 // A busyServer needs a fixed time of its only processor for each connection, including those that the client has given
@@ -76,4 +80,26 @@ func TestStormOfConnectionsConverges(t *testing.T) {
 		}
 		synctest.Wait()
 	})
+}
+
+// Pools share the slots of the process, unless they have a dialer that is not that of another Redis client.
+func TestPoolsShareSlots(t *testing.T) {
+	slots := func(m Master, opts ...Option) *wire.Slots {
+		t.Helper()
+		_, configs, err := settings([]Master{m}, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return configs[0].Slots
+	}
+	m, dialer := URL("redis://m0"), WithDialer(newFake("a").dial)
+	foreign := FromRedisPool("m0", &redis.Pool{Dial: func() (redis.Conn, error) { return nil, io.EOF }})
+	for _, s := range []*wire.Slots{slots(m), slots(foreign), slots(m, dialer, WithProcessSlots())} {
+		if s != wire.Process {
+			t.Errorf("the slots are %p, want those of the process", s)
+		}
+	}
+	if s := slots(m, dialer); s == wire.Process || s != slots(m, dialer) || s == slots(m, WithDialer(newFake("b").dial)) {
+		t.Error("the slots of a dialer are not those of its option")
+	}
 }
