@@ -1,15 +1,18 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/redlock-go/redlock/internal/jitter"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock/internal/lease"
+	"github.com/redlock-go/redlock/redlock/internal/waitqueue"
 )
 
 // errOrder is returned if the requested name sorts before one that the context owns: for LockAll, by any lock; for a
@@ -202,11 +205,13 @@ const mostSlots = 100
 // guarantees of a lock. The returned Lock has the name and the tokens of its slot. [TokenOf] without a name returns the
 // token of the slot, and [Locker.Inspect] needs the name of a slot.
 //
-// A call first tries the slots one after the other, starting at a random slot. If all are held and the call may wait,
-// it waits in the queues of all slots. The call keeps the first slot that it acquires, leaves the other queues, and
-// immediately releases any slot that it acquired at the same moment. Priorities and fair order apply in each queue.
-// [ErrHeld] means that each slot was held, or promised to a waiter, when the call tried it; the error describes the
-// slot that may be free first. If some slots fail for other reasons, the call returns the error of one of these slots.
+// A call first tries the slots one after the other, starting at a random slot. A call that does not wait tries those
+// slots again that may become free in a moment (see [Locker.TryLock]), for half a second or [WithWaitLimit] in total.
+// If all are held and the call may wait, it waits in the queues of all slots. The call keeps the first slot that it
+// acquires, leaves the other queues, and immediately releases any slot that it acquired at the same moment. Priorities
+// and fair order apply in each queue. [ErrHeld] means that each slot was held, or promised to a waiter, when the call
+// tried it; the error describes the slot that may be free first. If some slots fail for other reasons, the call returns
+// the error of one of these slots.
 //
 // With a context that owns one of the k slots, the call re-enters that slot and takes no second one. If clients use
 // different k, the largest bounds the number of holders. So k can be raised in all clients together or one after the
@@ -302,7 +307,7 @@ func (s *slotCall) acquire(caller context.Context, wait bool, stats *lease.Acqui
 	}) {
 		return nil, lockError("lock", s.name, errOrder)
 	}
-	lock, err := s.try(ctx, stats)
+	lock, err := s.try(ctx, wait, stats)
 	if err != nil && wait && ctx.Err() == nil {
 		lock, err = s.await(ctx, stats)
 	}
@@ -310,15 +315,20 @@ func (s *slotCall) acquire(caller context.Context, wait bool, stats *lease.Acqui
 }
 
 // one calls take for slot i.
-func (s *slotCall) one(ctx context.Context, i int, wait bool, stats *lease.AcquireStats) (*Lock, error) {
+func (s *slotCall) one(
+	ctx context.Context, i int, opts []LockOption, wait bool, stats *lease.AcquireStats,
+) (*Lock, error) {
 	name := s.names[i]
-	return s.l.of(name).take(ctx, name, scripts.Plain, s.opts, wait, stats)
+	return s.l.of(name).take(ctx, name, scripts.Plain, opts, wait, stats)
 }
 
 // try tries the slots one after the other, since concurrent attempts could briefly take several slots from other
 // clients. It begins with the slots whose locks this Locker has: such a lock may linger, and taking it over sends no
 // message. It continues at a random slot, so that clients rarely try the same slot.
-func (s *slotCall) try(ctx context.Context, stats *lease.AcquireStats) (*Lock, error) {
+//
+// In one pass, try makes one attempt for each slot. A call that does not wait makes further passes, for those slots
+// that may become free in a moment, until the limit of the call has passed. The pauses between the passes grow.
+func (s *slotCall) try(ctx context.Context, wait bool, stats *lease.AcquireStats) (*Lock, error) {
 	k := len(s.names)
 	first := int(jitter.Int64N(int64(k)))
 	var here, others []int
@@ -330,15 +340,50 @@ func (s *slotCall) try(ctx context.Context, stats *lease.AcquireStats) (*Lock, e
 			others = append(others, i)
 		}
 	}
-	errs := make([]error, 0, k)
-	for _, i := range append(here, others...) {
-		lock, err := s.one(ctx, i, false, stats)
-		if err == nil || ctx.Err() != nil || errors.Is(err, ErrClosed) {
-			return lock, err
+	opts := append(slices.Clip(s.opts), lockOption(func(c *lockConfig) { c.once = true }))
+	limit, began := cmp.Or(s.cfg.waitLimit, waitqueue.DefaultUndecided), time.Now()
+	refused := make([]error, k) // the last error of each slot
+	for pass, slots := 0, append(here, others...); ; pass++ {
+		passBegan, pause := time.Now(), time.Duration(0)
+		var undecided []int
+		for _, i := range slots {
+			lock, err := s.one(ctx, i, opts, false, stats)
+			switch {
+			case err == nil || errors.Is(err, ErrClosed):
+				return lock, err
+			case ctx.Err() != nil && pass > 0: // this attempt may have no replies
+				return nil, endedBy(s.refusal(refused), contextError(ctx))
+			case ctx.Err() != nil:
+				return nil, err
+			}
+			refused[i] = err
+			var e *LockError
+			if errors.As(err, &e) && e.failure.Again > 0 {
+				undecided = append(undecided, i)
+				pause = max(pause, e.failure.Again)
+			}
 		}
-		errs = append(errs, err)
+		took := time.Since(passBegan)
+		pause += time.Duration(pass) * took
+		if wait || len(undecided) == 0 || time.Since(began)+pause+took > limit {
+			return nil, s.refusal(refused)
+		}
+		if err := s.l.of(s.name).rest(ctx, pause); err != nil {
+			return nil, endedBy(s.refusal(refused), err)
+		}
+		slots = undecided
 	}
-	return nil, s.refusal(errs)
+}
+
+// endedBy returns err, the refusal of a call that ended for cause: its context or Close.
+func endedBy(err, cause error) error {
+	var e *LockError
+	if errors.Is(cause, ErrClosed) || !errors.As(err, &e) {
+		return cause
+	}
+	ended := *e
+	ended.failure.Cause = cause
+	return &ended
 }
 
 // await waits for all slots concurrently until one is acquired, or all have failed.
@@ -360,7 +405,7 @@ func (s *slotCall) await(ctx context.Context, stats *lease.AcquireStats) (*Lock,
 				return
 			}
 			defer s.l.of(name).leave() // so Close also waits for the release of a second slot
-			r.lock, r.err = s.one(ctx, i, true, &r.stats)
+			r.lock, r.err = s.one(ctx, i, s.opts, true, &r.stats)
 			switch {
 			case r.err != nil:
 			case won.Swap(true):

@@ -439,21 +439,21 @@ func (l *shard) try(
 	}
 	a := &lease.Attempt{Op: "lock", Name: name, Keys: &k.keys, Terms: &cfg.Terms, Stats: stats}
 	a.Patience = l.patience(wait)
-	if k.keys.Role() != scripts.Plain {
-		return l.attempt(ctx, a, k, cfg)
+	held := func() error { return nil }
+	if k.keys.Role() == scripts.Plain {
+		if l.queue.TakeOver(name, &k.hold, &cfg.Terms) {
+			return nil
+		}
+		held = func() error { return l.heldHere(name) }
 	}
-	if l.queue.TakeOver(name, &k.hold, &cfg.Terms) {
-		return nil
-	}
-	if err := l.heldHere(name); err != nil {
+	if err := held(); err != nil {
 		return err
 	}
-	return l.queue.Share(ctx, name, &cfg.Terms, func() error {
-		if err := l.heldHere(name); err != nil {
-			return err
-		}
-		return l.attempt(ctx, a, k, cfg)
-	})
+	limit := cmp.Or(cfg.waitLimit, waitqueue.DefaultUndecided)
+	if cfg.once {
+		limit = 0
+	}
+	return l.queue.Try(ctx, a, limit, held, func(g *lease.Lease) error { return l.begin(g, k, cfg) })
 }
 
 // patience returns how long an attempt may wait for the limit of concurrent attempts; 0 means until its context ends.
@@ -475,15 +475,6 @@ func (l *shard) heldHere(name string) error {
 	return &round.Failure{
 		Decision: ErrHeld, Quorum: rule.Least(), N: rule.N(), Left: i.Left, Holder: g.ID, Token: i.Token,
 	}
-}
-
-// attempt sends rounds until the votes decide, and makes k the first hold of the lease.
-func (l *shard) attempt(ctx context.Context, a *lease.Attempt, k *Lock, cfg *lockConfig) error {
-	g, err := l.queue.Try(ctx, a, cmp.Or(cfg.waitLimit, waitqueue.DefaultUndecided))
-	if err != nil {
-		return err
-	}
-	return l.begin(g, k, cfg)
 }
 
 // settled returns the view once a quorum votes, or none can be expected. A new Locker first waits for masters that are

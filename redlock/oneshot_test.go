@@ -98,6 +98,61 @@ func TestSimultaneousTryLocksHaveOneWinner(t *testing.T) {
 	}
 }
 
+// H167: each TryLock has its own limit, although the calls of a Locker share attempts. Here the holder is dead, and its
+// lock may be lingering.
+func TestTryLockHasItsOwnLimit(t *testing.T) {
+	const half = 500 * time.Millisecond
+	within := func(d time.Duration) []redlock.LockOption { return []redlock.LockOption{redlock.WithWaitLimit(d)} }
+	for _, c := range []struct {
+		first, second []redlock.LockOption
+		took          time.Duration // of the second call
+	}{
+		{within(20 * time.Second), nil, half},
+		{within(20 * time.Second), within(300 * time.Millisecond), 300 * time.Millisecond},
+		{nil, within(5 * time.Second), 5 * time.Second},
+		{nil, nil, half},
+	} {
+		subtest(t, fmt.Sprint(c.took), 5, func(w *cluster) {
+			p, other := w.peer("p"), w.peer("other")
+			w.delay(time.Millisecond)
+			w.take(p, "n", redlock.WithTTL(30*time.Second), redlock.WithLinger(time.Second), redlock.WithExtension(false))
+			p.tampering(lost)
+			after(time.Second)
+			first := make(chan error, 1)
+			go func() { first <- errOf(other.TryLock(w.Context(), "n", c.first...)) }()
+			after(100 * time.Millisecond)
+			before, began := w.count("acquire"), time.Now()
+			shots := atOneInstant(20, func(int) (*redlock.Lock, error) { return other.TryLock(w.Context(), "n", c.second...) })
+			for _, s := range shots {
+				w.says(s.err, redlock.ErrHeld, `"p"`)
+				if s.took > c.took || s.took < c.took*3/4 {
+					w.Errorf("a call with a limit of %v took %v", c.took, s.took)
+				}
+			}
+			most := int(time.Since(began)/(2*time.Millisecond)) + 2 // as many as one after the other
+			atMost(w, (w.count("acquire")-before)/5, most, "attempts")
+			w.isError(<-first, redlock.ErrHeld)
+		})
+	}
+}
+
+// H167: a TryLock with a long limit outlasts the calls with which it shares attempts, and gets the name when it is
+// free.
+func TestTryLockOutlastsOthers(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		p, other := w.peer("p"), w.peer("other")
+		w.take(p, "n", redlock.WithTTL(10*time.Second), redlock.WithLinger(time.Second), redlock.WithExtension(false))
+		p.tampering(lost)
+		after(time.Second)
+		patient := make(chan error, 1)
+		go func() { patient <- errOf(other.TryLock(w.Context(), "n", redlock.WithWaitLimit(time.Minute))) }()
+		for range 20 {
+			w.isError(errOf(other.TryLock(w.Context(), "n", redlock.WithWaitLimit(100*time.Millisecond))), redlock.ErrHeld)
+		}
+		w.noError(<-patient)
+	})
+}
+
 // H103: callers that have just started also have one winner, because they wait a moment for masters that are still
 // connecting.
 func TestSimultaneousNewClientsHaveOneWinner(t *testing.T) {

@@ -83,6 +83,7 @@ type lockConfig struct {
 	tries       int                           // 0: no limit
 	fair        bool
 	priority    int
+	once        bool          // whether a call that does not wait makes only one attempt
 	slots       bool          // whether WithSlots was given to a call that does not support it
 	called      clock.Instant // start of the call; zero: now
 }

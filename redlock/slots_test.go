@@ -252,6 +252,7 @@ func TestSlotLingers(t *testing.T) {
 		after(time.Second)
 		first := w.take(a, "n", opts...)
 		w.unlock(first)
+		after(time.Millisecond) // until the last master has executed its acquire
 		before := w.count("acquire")
 		again := w.take(a, "n", opts...)
 		if n := w.count("acquire"); n != before || again.Name() != first.Name() {
@@ -266,6 +267,79 @@ func TestSlotLingers(t *testing.T) {
 		w.unlockAll(other, both)
 		w.nothingLeft(slotsOf(2)...)
 	})
+}
+
+// H167: the slots of a dead client, whose locks may be lingering, do not delay a call that finds a free slot. A call
+// that finds none is refused after half a second or its wait limit, however many slots there are.
+func TestSlotsOfDeadClientCostOneLimit(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		const k = 10
+		slots := redlock.WithSlots(k)
+		p, other := w.peer("p"), w.peer("other")
+		for range k - 1 {
+			w.take(p, "n", slots, redlock.WithTTL(30*time.Second), redlock.WithLinger(time.Second))
+		}
+		p.tampering(lost)
+		after(time.Second)
+		w.delay(time.Millisecond)
+		try := func(opts ...redlock.LockOption) (*redlock.Lock, time.Duration, error) {
+			began := time.Now()
+			l, err := other.TryLock(w.Context(), "n", append(opts, slots)...)
+			return l, time.Since(began), err
+		}
+		for range 10 {
+			l, took, err := try()
+			w.must(err)
+			atMost(w, took, 2*k*time.Millisecond, "time for a free slot")
+			w.unlock(l)
+		}
+		last, _, err := try()
+		w.must(err)
+		for limit, opts := range map[time.Duration][]redlock.LockOption{
+			500 * time.Millisecond: nil, 2 * time.Second: {redlock.WithWaitLimit(2 * time.Second)},
+		} {
+			_, took, err := try(opts...)
+			w.says(err, redlock.ErrHeld, "each of 10 slots is held")
+			if took > limit || took < limit/2 {
+				w.Errorf("a call without a free slot took %v, want %v", took, limit)
+			}
+		}
+		c := w.call(w.Context(), other, "n", slots, unpolled) // waits in the queues after one pass
+		after(2 * (k + 1) * time.Millisecond)
+		w.unlock(last)
+		w.unlock(c.gets(10 * time.Millisecond))
+	})
+}
+
+// H103, H167: of simultaneous calls for slots that do not wait, as many win as there are slots.
+func TestSimultaneousTryLocksOfSlots(t *testing.T) {
+	for _, k := range []int{1, 2, 3} {
+		subtest(t, fmt.Sprint(k), 5, func(w *cluster) {
+			var lockers []*peer
+			for i := range 10 {
+				p := w.peer(fmt.Sprint("host-", i))
+				p.lateUpTo(3*time.Millisecond, uint64(i))
+				lockers = append(lockers, p)
+			}
+			for range rounds(100, 10) {
+				shots := atOneInstant(len(lockers), func(i int) (*redlock.Lock, error) {
+					return lockers[i].TryLock(w.Context(), "n", redlock.WithSlots(k))
+				})
+				won := 0
+				for _, s := range shots {
+					atMost(w, s.took, 500*time.Millisecond, "time of a call")
+					if s.err == nil {
+						won++
+						w.unlock(s.lock)
+					} else {
+						w.isError(s.err, redlock.ErrHeld)
+					}
+				}
+				equal(w, won, k, "winners")
+				after(100 * time.Millisecond)
+			}
+		})
+	}
 }
 
 // Options and calls that cannot be combined with slots are refused before anything is sent.

@@ -43,6 +43,7 @@ type Failure struct {
 	Holder   string        // id of the lease held on a majority of masters; "" if there is none
 	Token    int64         // the token of that lease
 	Lingers  bool          // whether that lease may have no holder; if so, its client was notified and will release it
+	Again    time.Duration // pause after which a call that does not wait for a holder may try again; 0: it makes no sense
 	Masters  []error       // the problem of each master that has one
 }
 

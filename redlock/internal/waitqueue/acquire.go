@@ -19,40 +19,48 @@ const (
 	leastRound       = time.Millisecond       // minimum of the round trip, of which the pauses are multiples
 )
 
-// Try makes the attempts of a call that does not wait for another holder. While the votes are split it tries again
-// until limit has passed, so that one of several simultaneous callers wins. The caller with the most votes tries first.
-// The other callers first pause for some more round trips, partly random, in which their votes are rolled back. The
-// pauses grow.
-func (q *Queue) Try(ctx context.Context, a *lease.Attempt, limit time.Duration) (*lease.Lease, error) {
-	began := time.Now()
+// Try acquires a name for a call that does not wait for another holder. While the votes are split it tries again until
+// limit has passed, so that one of several simultaneous callers wins. The caller with the most votes tries first. The
+// other callers first pause for some more round trips, partly random, in which their votes are rolled back. The pauses
+// grow. If limit is 0, Try makes one attempt.
+//
+// The calls of this Locker for one name share attempts: see attempt.go. begin is called with the lease of a won
+// attempt. Before an attempt, held is called; if it returns an error, nothing is sent, and Try returns this error.
+func (q *Queue) Try(
+	ctx context.Context, a *lease.Attempt, limit time.Duration, held func() error, begin func(*lease.Lease) error,
+) error {
+	began, last := time.Now(), error(nil)
+	t := q.joinTrial(a)
+	defer t.leave()
 	for n := 1; ; n++ {
-		l, r, err := q.Manager.Acquire(ctx, a)
+		r, err := t.attempt(ctx, a, held, begin)
 		//mutant:undecided-asks-again 3= true
 		if f, _ := round.AsFailure(err); r == nil || f == nil || !undecided(f) {
-			return l, err
+			return WithLastFailure(last, err)
 		}
 		f := lateFailure(ctx, r, limit-time.Since(began))
 		if !undecided(f) {
-			return nil, f
+			return f
 		}
 		trips := float64(n - 1)
 		if !r.Leads() {
 			trips += 2 + 2*jitter.Float64()
 		}
 		pause := time.Duration(trips * float64(roundTrip(r)))
-		switch {
-		case time.Since(began)+pause <= limit:
-		case f.Lingers:
-			return nil, f
-		default:
-			return nil, r.Failure(round.ErrUndecided, nil)
+		if time.Since(began)+pause > limit {
+			if !f.Lingers {
+				f = r.Failure(round.ErrUndecided, nil)
+			}
+			f.Again = max(pause, leastRound)
+			return f
 		}
+		last = f
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
-			return nil, f.Ended(fault.ContextError(ctx))
+			return f.Ended(fault.ContextError(ctx))
 		case <-q.Manager.Closing:
-			return nil, f.Ended(lease.ErrClosed)
+			return f.Ended(lease.ErrClosed)
 		}
 	}
 }

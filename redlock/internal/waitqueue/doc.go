@@ -19,10 +19,10 @@
 // order.
 //
 // TryLock, and calls with a limit of attempts or a backoff of their own, do not wait here, but make attempts of their
-// own (acquire.go). These calls send nothing while their own Locker holds the name. If simultaneous calls split the
-// votes, so that no lease has a majority, each of them tries again for half a second. The call with the most votes
-// tries first. The others first pause for two to four more round trips, at random, in which their votes are rolled
-// back.
+// own (acquire.go), or take the refusal of another such call as theirs (attempt.go). These calls send nothing while
+// their own Locker holds the name. If simultaneous calls split the votes, so that no lease has a majority, each of them
+// tries again for half a second. The call with the most votes tries first. The others first pause for two to four more
+// round trips, at random, in which their votes are rolled back.
 //
 // # When the contender tries again
 //
