@@ -93,7 +93,7 @@ func TestQuarantineMayHideAHolder(t *testing.T) {
 		}
 	}
 	call(t, exitDanger, "it is unknown whether a client holds it: 3 are in", "who", "--config", f.config, "other")
-	call(t, exitDanger, `"held":false,"free":false`, "who", "--json", "--config", f.config, "pay")
+	call(t, exitDanger, `"held":false,"kept":false,"free":false`, "who", "--json", "--config", f.config, "pay")
 	for args, want := range map[string][]string{
 		"ls": {"\npay\n", "3 of 5 masters do not vote, and may have forgotten names: " + f.servers[0].Addr(),
 			"it is unknown whether clients hold 1 of the listed names"},

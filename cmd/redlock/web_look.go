@@ -280,6 +280,9 @@ func (w *webLooker) holders(ctx context.Context, names []string) []webName {
 			delete(w.sight, name)
 			continue
 		}
+		if last.ID != "" && unknown(&seen.Inspection) { // report a loss when it is certain
+			w.sight[name] = last
+		}
 		list = append(list, webName{newJSONWho(name, seen.Inspection), seen.overdue()})
 	}
 	return list

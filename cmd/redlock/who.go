@@ -174,8 +174,8 @@ type (
 	jsonWho struct {
 		Name    string       `json:"name"`
 		Held    bool         `json:"held"`           // also true if Kept is true
-		Free    bool         `json:"free"`           // neither held nor free: unknown, see Partial and Quarantined
 		Kept    bool         `json:"kept"`           // unlocked, but unavailable until the minimum hold has passed
+		Free    bool         `json:"free"`           // neither held nor free: unknown, see Partial and Quarantined
 		Idle    bool         `json:"idle,omitempty"` // may be unused; then its client releases it for another client
 		Lease   string       `json:"lease,omitempty"`
 		Owner   string       `json:"owner,omitempty"`

@@ -29,7 +29,7 @@ func TestWhoText(t *testing.T) {
 	}{
 		{"nobody", redlockinfo.Inspection{Client: redlockinfo.Client{On: 4}, N: 5, Free: true},
 			`"n": no client holds it, according to 4 of 5 masters` + "\n",
-			`{"name":"n","held":false,"free":true,"kept":false,"on":0,"masters":5,"waiters":0,"queue":[],"readers":0}` + "\n"},
+			`{"name":"n","held":false,"kept":false,"free":true,"on":0,"masters":5,"waiters":0,"queue":[],"readers":0}` + "\n"},
 		{"unknown", redlockinfo.Inspection{
 			Client: redlockinfo.Client{On: 4}, N: 5, Quarantined: 2, Partial: []redlockinfo.Lease{
 				{Client: redlockinfo.Client{ID: "u:7:pay", Owner: "pay", On: 2}, Left: 27 * time.Second},
@@ -37,11 +37,11 @@ func TestWhoText(t *testing.T) {
 		}, // H163
 			`"n": it is unknown whether a client holds it: 2 of 5 masters have it (pay, 27s left); 2 are in quarantine and ` +
 				"may have forgotten it; 1 did not answer\n",
-			`{"name":"n","held":false,"free":false,"kept":false,"on":0,"masters":5,"waiters":0,"queue":[],"readers":0,` +
+			`{"name":"n","held":false,"kept":false,"free":false,"on":0,"masters":5,"waiters":0,"queue":[],"readers":0,` +
 				`"partial":[{"lease":"u:7:pay","owner":"pay","left_ms":27000,"on":2}],"quarantined":2}` + "\n"},
 		{"held", with(func(*redlockinfo.Inspection) {}),
 			`"n": held by "host/3" since 2026-05-01 10:20:30, 7s left, token 1777630830000000, on 5 of 5 masters` + "\n",
-			`{"name":"n","held":true,"free":false,"kept":false,"lease":"u:7:host/3","owner":"host/3",` +
+			`{"name":"n","held":true,"kept":false,"free":false,"lease":"u:7:host/3","owner":"host/3",` +
 				`"since":"2026-05-01T10:20:30Z","left_ms":7000,"token":1777630830000000,"on":5,` +
 				`"masters":5,"waiters":0,"queue":[],"readers":0}` + "\n"},
 		{"held by a writer, by an id without a time", with(func(w *redlockinfo.Inspection) {
@@ -49,12 +49,12 @@ func TestWhoText(t *testing.T) {
 				time.Time{}
 		}),
 			`"n": held by the writer "host/3", 7s left, on 5 of 5 masters` + "\n",
-			`{"name":"n","held":true,"free":false,"kept":false,"lease":"u:7:host/3","owner":"host/3","left_ms":7000,"on":5,` +
+			`{"name":"n","held":true,"kept":false,"free":false,"lease":"u:7:host/3","owner":"host/3","left_ms":7000,"on":5,` +
 				`"masters":5,"waiters":0,"queue":[],"readers":0}` + "\n"},
 		{"kept", with(func(w *redlockinfo.Inspection) { w.Kept = true }),
 			`"n": unlocked by "host/3", which had held it since 2026-05-01 10:20:30; unavailable for another 7s ` +
 				"(minimum hold), token 1777630830000000, on 5 of 5 masters\n",
-			`{"name":"n","held":true,"free":false,"kept":true,"lease":"u:7:host/3","owner":"host/3",` +
+			`{"name":"n","held":true,"kept":true,"free":false,"lease":"u:7:host/3","owner":"host/3",` +
 				`"since":"2026-05-01T10:20:30Z","left_ms":7000,"token":1777630830000000,"on":5,` +
 				`"masters":5,"waiters":0,"queue":[],"readers":0}` + "\n"},
 		{"read", redlockinfo.Inspection{Client: redlockinfo.Client{On: 5}, ReaderCount: 2, Readers: []redlockinfo.Client{
@@ -62,7 +62,7 @@ func TestWhoText(t *testing.T) {
 		}, N: 5},
 			`"n": held by 2 readers` + "\n" + `   - "a" reads since 2026-05-01 10:20:30, on 5 of 5 masters` + "\n" +
 				`   - "b" reads, on 3 of 5 masters` + "\n",
-			`{"name":"n","held":false,"free":false,"kept":false,"on":0,"masters":5,"waiters":0,"queue":[],"readers":2,` +
+			`{"name":"n","held":false,"kept":false,"free":false,"on":0,"masters":5,"waiters":0,"queue":[],"readers":2,` +
 				`"read_by":[` +
 				`{"lease":"r1","owner":"a","since":"2026-05-01T10:20:30Z","on":5},{"lease":"r2","owner":"b","on":3}]}` + "\n"},
 		{"awaited", redlockinfo.Inspection{
@@ -70,7 +70,7 @@ func TestWhoText(t *testing.T) {
 			Waiters: []redlockinfo.Client{{Owner: "w"}},
 		},
 			`"n": no client holds it, according to 5 of 5 masters` + "\n" + `   1. "w" waits for 3s` + "\n  and 11 more\n",
-			`{"name":"n","held":false,"free":true,"kept":false,"on":0,"masters":5,"waiters":12,` +
+			`{"name":"n","held":false,"kept":false,"free":true,"on":0,"masters":5,"waiters":12,` +
 				`"queue":[{"place":1,"owner":"w","for_ms":3000}],"readers":0}` + "\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
