@@ -23,7 +23,7 @@ type managerBed struct {
 	t       *testing.T
 	closing chan struct{}
 	next    func() *Successor              // nil: no call waits
-	sending func()                         // called before a message for which no call waits is sent
+	sending atomic.Pointer[func()]         // called before a message for which no call waits is sent; nil: none
 	other   atomic.Pointer[admission.View] // see change
 
 	mu     sync.Mutex
@@ -44,11 +44,11 @@ func newBed(t *testing.T, n int, opts ...pool.Option) *managerBed {
 // newQuietBed returns a managerBed that knows nothing about its masters yet.
 func newQuietBed(t *testing.T, n int, opts ...pool.Option) *managerBed {
 	t.Helper()
-	b := &managerBed{Bed: testbed.New(t, n, opts...), t: t, closing: make(chan struct{}), sending: func() {}}
+	b := &managerBed{Bed: testbed.New(t, n, opts...), t: t, closing: make(chan struct{})}
 	b.Manager = NewManager(Env{
 		Sender: b.Sender, Clock: b.Bed.Clock, Ballots: b.Bed.Ballots, View: b.view,
 		Prefix: testbed.Prefix, Owner: "owner", Label: "label", Closing: b.closing, Events: b, Waiters: b,
-		Enter: func() { b.sending() }, Leave: func() {},
+		Enter: b.enter, Leave: func() {},
 	})
 	b.OnView = b.Manager.Changed
 	t.Cleanup(func() {
@@ -56,6 +56,13 @@ func newQuietBed(t *testing.T, n int, opts ...pool.Option) *managerBed {
 		<-b.Stopped()
 	})
 	return b
+}
+
+// enter implements Env.Enter.
+func (b *managerBed) enter() {
+	if f := b.sending.Load(); f != nil {
+		(*f)()
+	}
 }
 
 // Listen implements Waiters.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,9 +43,9 @@ func TestContextsEndBeforeMaxHoldRelease(t *testing.T) {
 			innerCtx, cancel := context.WithCancel(bindTo(t, inner))
 			defer cancel()
 			after(time.Millisecond)
-			sent := 0
-			b.sending = func() {
-				sent++
+			var sent atomic.Int64
+			check := func() {
+				sent.Add(1)
 				for _, done := range []<-chan struct{}{outerCtx.Done(), innerCtx.Done(), h.Done(), inner.Done()} {
 					select {
 					case <-done:
@@ -53,10 +54,11 @@ func TestContextsEndBeforeMaxHoldRelease(t *testing.T) {
 					}
 				}
 			}
+			b.sending.Store(&check)
 			notice(h)
 			synctest.Wait()
-			if cause := context.Cause(innerCtx); sent != 1 || !errors.Is(cause, ErrMaxHold) {
-				t.Errorf("%s: %d releases, and the context ended with %v", how, sent, cause)
+			if cause := context.Cause(innerCtx); sent.Load() != 1 || !errors.Is(cause, ErrMaxHold) {
+				t.Errorf("%s: %d releases, and the context ended with %v", how, sent.Load(), cause)
 			}
 			if id, _, _ := b.Masters.Master(0).Holds("n"); id != "" {
 				t.Errorf("%s: %s still has the name", how, id)
