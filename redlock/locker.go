@@ -43,7 +43,6 @@ type shard struct {
 	probing  chan struct{} // cap 1: one probe at a time
 	rechecks atomic.Bool   // whether a call of recheck is scheduled
 	changing chan struct{} // cap 1: one change of the masters at a time
-	joined   []*shard      // all shards of the Locker; nil unless the Locker is sharded and has all of them
 	work     *work         // of the Locker
 	lifecycle
 }
@@ -136,7 +135,7 @@ func (l *shard) build(first *quorum.Config, id string) {
 	l.voters = monitor.New(monitor.Settings{
 		Pool: l.pool, Clock: l.cfg.clock, Clocks: l.ballots.Clocks, Prefix: prefix, Guard: l.cfg.guard,
 		Durable: l.cfg.remembers, Observer: l.cfg.observer, OnView: l.onView, Closed: ErrClosed,
-		Shard: l.cfg.layout, AgreedFunc: l.agreed,
+		Shard: l.cfg.layout, Shards: l.cfg.shards,
 	}, first)
 	l.journal.view = l.voters.View
 	l.sender = &round.Sender{
@@ -158,15 +157,9 @@ func (l *shard) build(first *quorum.Config, id string) {
 	l.leases.Waiters = l.queue
 }
 
-// onView handles a new View. It informs the leases and the other shards, and logs and traces each master whose state
-// has changed.
+// onView handles a new View. It informs the leases, and logs and traces each master whose state has changed.
 func (l *shard) onView(last, next *admission.View) {
 	l.leases.Changed(last, next)
-	if last.Named != next.Named || last.Begun != next.Begun || last.Other != next.Other {
-		for _, s := range l.joined {
-			s.voters.Reevaluate()
-		}
-	}
 	if last.Config != next.Config {
 		l.introduce(next.Config)
 	}
@@ -200,15 +193,6 @@ func (l *shard) introduce(c *quorum.Config) {
 		n.Shard = l.cfg.layout.String()
 	}
 	l.pool.SetClientName(l, n)
-}
-
-// agreed implements monitor.Settings.AgreedFunc with the views of all shards: see [admission.Agreed].
-func (l *shard) agreed() (agreed, stranger bool) {
-	views := make([]*admission.View, len(l.joined))
-	for i, s := range l.joined {
-		views[i] = s.voters.View()
-	}
-	return admission.Agreed(views)
 }
 
 // shortage returns the attributes of a log record that explain why no lock can be acquired: no majority of the masters

@@ -272,8 +272,10 @@ func (l operator) writeOne(
 			return err
 		}
 	}
-	return errors.New("other clients keep changing the admission record")
+	return errChanging
 }
+
+var errChanging = errors.New("other clients keep changing the admission record")
 
 // check implements [Admin.Check] for one shard.
 func (l operator) check(ctx context.Context) ([]pool.Finding, error) {

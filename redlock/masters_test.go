@@ -66,7 +66,7 @@ func TestRaiseMaxTTL(t *testing.T) {
 		after(3 * time.Second)
 		for i := range 5 {
 			text, _ := w.masters.Master(i).Get("redlock:admission")
-			if !strings.Contains(text, "longest=30000 ") || strings.Contains(text, "quarantine=300000") != (i < 4) {
+			if !strings.Contains(text, "maxttl=30000 ") || strings.Contains(text, "quarantine=300000") != (i < 4) {
 				w.Errorf("master %d after the first call: %s", i, text)
 			}
 		}
@@ -328,7 +328,7 @@ func TestStrayRecord(t *testing.T) {
 		}
 		list := "masters=master-1:6379,master-2:6379,master-3:6379"
 		stray := strings.Replace(recordOf(w.masters.Master(1)), list+",master-4:6379,master-5:6379", list, 1)
-		w.masters.Master(1).Set("redlock:admission", "v3 0123456789abcdef"+stray[len("v3 0123456789abcdef"):])
+		w.masters.Master(1).Set("redlock:admission", "v4 0123456789abcdef"+stray[len("v4 0123456789abcdef"):])
 		w.locks("with the stray record", a)
 		w.restart(false, 0)
 		after(40 * time.Second)

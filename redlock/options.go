@@ -19,6 +19,7 @@ import (
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock/internal/admission"
 	"github.com/redlock-go/redlock/redlock/internal/lease"
+	"github.com/redlock-go/redlock/redlock/internal/monitor"
 	"github.com/redlock-go/redlock/redlock/internal/round"
 	"github.com/redlock-go/redlock/redlock/internal/sharding"
 	"github.com/redlock-go/redlock/redlock/internal/waitqueue"
@@ -71,6 +72,7 @@ type config struct {
 	sets     []Configuration // indexed by shard
 	set      *Configuration  // initial configuration of this shard; nil: the masters of the pool
 	layout   scripts.Shard
+	shards   *monitor.Shards // shared by the shards of the Locker
 }
 
 // lockConfig holds the settings of one call.

@@ -12,6 +12,7 @@ import (
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock/internal/lease"
+	"github.com/redlock-go/redlock/redlock/internal/monitor"
 	"github.com/redlock-go/redlock/redlock/internal/sharding"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
@@ -93,6 +94,7 @@ func newLocker(pools []*pool.Pool, opts []Option, sharded bool) (*Locker, error)
 			len(cfg.sets), len(pools))
 	}
 	l, shared := &Locker{}, &work{}
+	cfg.shards = new(monitor.Shards)
 	for i, t := range ordered {
 		own := *cfg
 		if sharded {
@@ -110,10 +112,8 @@ func newLocker(pools []*pool.Pool, opts []Option, sharded bool) (*Locker, error)
 		s.work = shared
 		l.shards = append(l.shards, s)
 	}
-	//mutant:one-shard = len(pools) > 1
 	if sharded {
 		for _, s := range l.shards {
-			s.joined = l.shards
 			s.leases.Share(l.shards[0].leases)
 		}
 	}

@@ -458,7 +458,7 @@ func TestReconfigureShard(t *testing.T) {
 		w.must(second.FinishChange(ctx), g.Admin().Reconfigure(ctx, sets...))
 		w.noError(lock.Err(), lock.Unlock(ctx), w.try(g, lock.Name()))
 		for i := range 3 {
-			if record, _ := w.sets[2].Master(i).Get("redlock:admission"); !strings.Contains(record, " group=2/2 ") {
+			if record, _ := w.sets[2].Master(i).Get("redlock:admission"); !strings.Contains(record, " shard=2/2 ") {
 				w.Errorf("the record of next master %d is %s", i+1, record)
 			}
 		}

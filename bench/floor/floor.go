@@ -48,7 +48,7 @@ type Floor struct {
 }
 
 // stamp is the beginning of the admission record that the library's scripts expect on each master.
-const stamp = "v3 0000000000000001"
+const stamp = "v4 0000000000000001"
 
 // Dial connects to the masters and loads the scripts. The keys of the locks begin with prefix and have the TTL ttl.
 // If Dial returns an error, it has closed all connections.

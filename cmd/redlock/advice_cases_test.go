@@ -374,7 +374,7 @@ func rightsAdvice() []adviceCase {
 				e.t.Fatal(err)
 			}
 			defer c.Close()
-			if _, err := c.Do("SET", "redlock:admission", "v3 0123456789abcdef state=admitted"); err != nil {
+			if _, err := c.Do("SET", "redlock:admission", "v4 0123456789abcdef state=admitted"); err != nil {
 				e.t.Fatal(err)
 			}
 		}},

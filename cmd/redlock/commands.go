@@ -49,6 +49,7 @@ Exit status: 0 if a quorum can grant a lock, 1 if it can but clients use another
 
 func admitCommand(a *app) *cobra.Command {
 	var force bool
+	var from string
 	cmd := a.onMasters(&cobra.Command{
 		Use:   "admit [URL...]",
 		Short: "make all masters vote immediately, if no lock is held on them",
@@ -57,12 +58,25 @@ them, for example if they are new. If a client does hold a lock, a second client
 TTL has expired. If some masters vote already, clients may hold locks that the others have forgotten: the command then
 requires --force. If a record names other masters, or a later epoch, nothing is written.
 
+With --from, the names are distributed anew, over another number of shards or of buckets of a cluster. --from takes the
+URLs of the previous layout, and the arguments are those of the new one. The command refuses while any name is locked.
+It replaces the records of all masters: clients with the previous layout can no longer acquire or extend locks, and
+masters that only the previous layout has vote for no client any more. All masters of both layouts must be up; leave out
+those whose data is lost for good.
+
 If masters have been used before, have a lease of any lock, or have other clients, the command lists the leases and the
 clients, and asks for confirmation; --yes skips the question. A client that was paused or cut off may hold a lock
 without being listed. The leases are found by scanning, as with ls, so a restricted user also needs the right +scan.`,
-		Example: `  redlock admit redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3`,
-	}, func(ctx context.Context, c *client) error { return admit(ctx, &a.console, c, force) })
+		Example: `  redlock admit redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3
+  redlock admit --from "$SHARD1 / $SHARD2 / $SHARD3" $SHARD1 / $SHARD2`,
+	}, func(ctx context.Context, c *client) error {
+		if from != "" {
+			return a.admitFrom(ctx, c, from)
+		}
+		return admit(ctx, &a.console, c, force)
+	})
 	a.addYes(cmd, nil)
+	cmd.Flags().StringVar(&from, "from", "", "URLs of the previous layout, to change the number of shards or buckets")
 	cmd.Flags().BoolVar(&force, "force", false, "admit all masters even if some of them vote already")
 	return cmd
 }
@@ -125,6 +139,59 @@ func (c *client) leases(ctx context.Context) (lines []string, err error) {
 		lines = append(lines, fmt.Sprintf("and %d more names", more))
 	}
 	return lines, err
+}
+
+// admitFrom replaces the records of the layout in the text from by those of c's layout, and makes all masters vote.
+func (a *app) admitFrom(ctx context.Context, c *client, from string) error {
+	config := *c.config
+	config.Name(splitURLs([]string{from}))
+	return a.beside(&config, func(old *client) error {
+		if err := unlocked(ctx, old, "nothing was changed"); err != nil {
+			return err
+		}
+		old.settled(ctx)
+		con := &a.console
+		con.say(con.stderr, strings.Join([]string{
+			fmt.Sprintf("the records of %d masters are replaced: clients that still use the previous layout acquire and "+
+				"extend no locks", len(old.Admin().Masters())),
+			affected(ctx, old.pools),
+		}, "\n"))
+		if err := con.confirm("admit", "Change the layout?", "nothing was changed"); err != nil {
+			return err
+		}
+		ctx, cancel := c.within()
+		defer cancel()
+		if err := c.tools.Replaces(ctx, old.Locker); err != nil {
+			return showMasters(con, c, c.settled(ctx), fmt.Errorf("redlock admit: %w", err))
+		}
+		err := unlocked(ctx, old, "the records were replaced, and the masters vote by themselves after their quarantine, "+
+			"when these locks have ended")
+		if err == nil {
+			err = c.Admin().Admit(ctx)
+		}
+		return showMasters(con, c, c.settled(ctx), err)
+	})
+}
+
+// unlocked returns an error if a master of c has a lock, or cannot be read. state says what the command has done.
+func unlocked(ctx context.Context, c *client, state string) error {
+	c.settled(ctx)
+	names, failed := map[string]bool{}, error(nil)
+	for _, m := range c.scan(ctx, "", 1000) {
+		maps.Copy(names, m.names)
+		if m.err != nil {
+			failed = fmt.Errorf("the locks of %s cannot be listed: %w", m.addr, m.err)
+		}
+	}
+	if len(names) > 0 {
+		failed = fmt.Errorf("%q is locked, and %d other names are: stop the clients that use the previous layout, and repeat "+
+			"the command when redlock ls --all with the previous layout lists nothing",
+			slices.Min(slices.Collect(maps.Keys(names))), len(names)-1)
+	}
+	if failed == nil {
+		return nil
+	}
+	return &exit{exitDanger, fmt.Errorf("redlock admit: %s: %w", state, failed)}
 }
 
 // inUse returns an error if some, but not all, masters of a set vote, because clients may hold locks on them.

@@ -193,6 +193,16 @@ func (a *app) observeConfig(cmd *cobra.Command, c *configfile.Config, work func(
 	return work(l)
 }
 
+// beside calls work with a second client that writes no admission records, for another layout.
+func (a *app) beside(c *configfile.Config, work func(*client) error) error {
+	l, err := a.deployment.open(c, observer)
+	if err != nil {
+		return err
+	}
+	defer l.close()
+	return work(l)
+}
+
 // onMasters makes cmd run operation. The arguments of cmd are URLs of masters.
 func (a *app) onMasters(cmd *cobra.Command, operation func(context.Context, *client) error) *cobra.Command {
 	a.deployment.addTimeout(cmd.Flags())

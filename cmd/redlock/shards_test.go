@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"github.com/redlock-go/redlock/internal/configfile"
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // records fails the test unless the record of each master contains its shard. Each shard has three masters.
@@ -17,7 +19,7 @@ func (f *deployment) records(shards ...string) {
 	f.t.Helper()
 	for i := range f.urls {
 		record := fmt.Sprintf("%s", f.do(i, "GET", "redlock:admission"))
-		if want := " group=" + shards[i/3] + " "; !strings.Contains(record, want) {
+		if want := " shard=" + shards[i/3] + " "; !strings.Contains(record, want) {
 			f.t.Errorf("the record %[2]q of master %[1]d does not contain %[3]q", i, record, want)
 		}
 	}
@@ -112,5 +114,86 @@ func TestQuarantineKeepsRecordsOfAnotherShard(t *testing.T) {
 	} {
 		write(wrong)
 		call(t, exitUsage, "shard", "set", path)
+	}
+}
+
+// H160: admit --from changes the number of shards. It refuses while a name is locked, and afterwards a client that still
+// has the previous number acquires nothing, on no master. A master that is in no shard any more votes for no client,
+// until a later change uses it again.
+func TestAdmitChangesNumberOfShards(t *testing.T) {
+	t.Parallel()
+	f := newDeployment(t, 3, redisproc.Config{})
+	layout := func(n int) []string { return strings.Fields(strings.Join(f.urls[:n], " / ")) }
+	change := func(code int, want string, from, to int) {
+		t.Helper()
+		args := []string{"admit", "--yes", "--from", strings.Join(layout(from), " ")}
+		call(t, code, want, append(args, layout(to)...)...)
+	}
+	open := func(n int) *client {
+		t.Helper()
+		c := configfile.New()
+		c.Name(layout(n))
+		l, err := new(deploymentFlags).open(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(l.close)
+		return l
+	}
+	shards := func(want ...string) {
+		t.Helper()
+		for i := range f.urls {
+			if record := fmt.Sprintf("%s", f.do(i, "GET", "redlock:admission")); !strings.Contains(record, want[i]) {
+				t.Errorf("the record %[2]q of master %[1]d does not contain %[3]q", i, record, want[i])
+			}
+		}
+	}
+	names := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
+	call(t, exitDone, "shard 3: 1 of 1 vote", append([]string{"admit"}, layout(3)...)...)
+	three := open(3)
+	for _, name := range names {
+		k, err := three.Lock(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		change(exitDanger, fmt.Sprintf("nothing was changed: %q is locked", name), 3, 2)
+		if err := k.Unlock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shards("1/3", "2/3", "3/3")
+	change(exitDone, "shard 2: 1 of 1 vote", 3, 2)
+	shards("shard=1/2", "shard=2/2", "shard=0/2")
+	change(exitDone, "shard 2: 1 of 1 vote", 3, 2) // again
+	two := open(2)
+	for _, name := range names {
+		if k, err := three.TryLock(t.Context(), name); err == nil {
+			t.Errorf("a client with three shards holds %q with token %d", name, k.Token())
+		}
+		k, err := two.Lock(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := k.Unlock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other := func(m redlockinfo.Master) bool { return errors.Is(m.Err, redlock.ErrMasterList) }
+	if !eventuallyTrue(func() bool {
+		return !slices.ContainsFunc(three.Admin().Masters(), func(m redlockinfo.Master) bool { return !other(m) })
+	}) {
+		t.Errorf("the masters of a client with three shards: %+v", three.Admin().Masters())
+	}
+	change(exitNoQuorum, "is of neither layout", 1, 3)
+	shards("shard=1/2", "shard=2/2", "shard=0/2")
+	change(exitDone, "shard 3: 1 of 1 vote", 2, 3)
+	shards("shard=1/3", "shard=2/3", "shard=3/3")
+	for _, name := range names {
+		if k, err := two.TryLock(t.Context(), name); err == nil {
+			t.Errorf("a client with two shards holds %q with token %d", name, k.Token())
+		}
+		if _, err := three.Lock(t.Context(), name); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -136,13 +136,13 @@ func TestInspectWritesNothing(t *testing.T) {
 	if c.must("DBSIZE") != int64(0) {
 		t.Error("Inspect wrote a key")
 	}
-	c.must("SET", prefix.Admission(), "v3 whatever")
+	c.must("SET", prefix.Admission(), "v4 whatever")
 	now, id := c.now(), grant(me, 1)
 	c.want(quorum.Granted, enc.Acquire(keys("a"), id, ttl, now, now+3, nil))
 	c.want(quorum.Granted, enc.Extend(keys("a"), id, ttl, 3, ""))
 	got = c.inspect("a")
 	want := scripts.Holding{ID: id, Depth: 3, Token: now, Left: got.Left, Fence: now + 3, Time: got.Time,
-		Record: "v3 whatever"}
+		Record: "v4 whatever"}
 	if !near(got.Left, ttl) || got.Time < now || !reflect.DeepEqual(got, want) {
 		t.Errorf("a held name is inspected as %+v, want %+v", got, want)
 	}

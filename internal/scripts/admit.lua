@@ -7,12 +7,14 @@
 --       5 the maximum difference between this master's time and ARGV 4, in us
 --       6 the wanted record, with a new stamp; the step decides which parts are used
 -- Steps read             writes nothing
---       start            writes the wanted record, in quarantine since this master's time, or since ARGV 4 if later
---       replace          like start, but also if the record names other masters, which an operator has allowed
+--       start            writes the wanted record, in quarantine since this master's time, or since ARGV 4 if later; a
+--                        wanted record in the state unproven keeps that state
+--       replace          like start, but also if the record names another shard or other masters, which an operator has
+--                        allowed
 --       now              writes the wanted record, admitted, if the record is of this server, or of an admitted durable
 --                        master with the same name
 --       end              admits, if the quarantine is this server's and has lasted for as long as both records require
---       epoch            writes masters, next, epoch and alone of the wanted record
+--       epoch            writes masters, next, epoch and final of the wanted record
 --       guard, settle    write only what every step writes: see below
 --       rewrite          writes the identity, if the server is the same and has freed its replication backlog
 -- Reply {1, record, time us, identity}   written; with read: the record as it is
@@ -20,8 +22,8 @@
 --       {3, record, time us, identity}   not written: the record is not that of ARGV 3
 --       {4, record, time us, identity}   not written (start, replace, end): this master's clock is too far from ARGV 4
 --       {5, record, time us, identity}   not written: there is no quarantine, or it has not ended; or the record is of
---                                        another server, cannot be read, or has a larger epoch than the wanted record
---       {6, record, time us, identity}   not written: the record names other masters at the wanted epoch
+--                                        another server, cannot be read, or has the same shard and a larger epoch
+--       {6, record, time us, identity}   not written: the record names another shard, or at this epoch other masters
 --
 -- Every step but read writes the larger quarantine of the two records. The longest TTL is that of the wanted record if
 -- a quarantine begins or ends, because the caller has seen the masters agree on it. With guard it is the larger of both
@@ -46,32 +48,34 @@ local old, wanted = fields(record), fields(ARGV[6])
 local function number(values, key) return tonumber(values[key]) or 0 end
 local function text(n) return string.format('%.0f', n) end
 local function larger(key) return text(math.max(number(old, key), number(wanted, key))) end
-local agreed = (starts or step == 'end' or step == 'now' and old.state == 'quarantine') and wanted or old
-local longest = step == 'guard' and larger('longest') or text(number(agreed, 'longest'))
+local agreed = (starts or step == 'end' or step == 'now' and old.state ~= 'admitted') and wanted or old
+local longest = step == 'guard' and larger('maxttl') or text(number(agreed, 'maxttl'))
 local new, quarantine, moment = old, larger('quarantine'), text(now)
-if number(wanted, 'epoch') < number(old, 'epoch') then return answer(5) end
-local other = old.masters ~= wanted.masters or old.next ~= wanted.next
-if step ~= 'replace' and old.epoch == wanted.epoch and other then return answer(6) end
+local shard = old.masters and old.shard ~= wanted.shard
+local list = old.epoch == wanted.epoch and (old.masters ~= wanted.masters or old.next ~= wanted.next)
+if step ~= 'replace' and (shard or list) then return answer(6) end
+if not shard and number(wanted, 'epoch') < number(old, 'epoch') then return answer(5) end
 local freed = step == 'rewrite' and not string.find(replid, '[^0]') and offset == '-1'
 local own = old.id == identity or freed and string.match(old.id or '', '^%x+') == run
 local known = own or old.state == 'admitted' and old.home and old.home == wanted.home
 if starts or step == 'now' and known then
   new = wanted
   if wanted.epoch ~= '0' then new.raised = moment end
-  new.state, new.since = 'admitted', moment
-  if starts then new.state, new.since = 'quarantine', text(math.max(now, theirs)) end
+  new.since, new.state = moment, not starts and 'admitted' or new.state == 'unproven' and 'unproven' or 'quarantine'
+  if starts then new.since = text(math.max(now, theirs)) end
 elseif not own or step == 'now' or step == 'epoch' and wanted.epoch == '0' then
   return answer(5)
 elseif step == 'end' then
-  if old.state ~= 'quarantine' or now < number(old, 'since') + quarantine * 1000 then return answer(5) end
+  local waits = old.state == 'quarantine' or old.state == 'unproven'
+  if not waits or now < number(old, 'since') + quarantine * 1000 then return answer(5) end
   new.state, new.since = 'admitted', moment
 elseif step == 'epoch' then
   if wanted.epoch ~= old.epoch then new.raised = moment end
-  new.masters, new.next, new.epoch, new.alone = wanted.masters, wanted.next, wanted.epoch, wanted.alone
+  new.masters, new.next, new.epoch, new.final = wanted.masters, wanted.next, wanted.epoch, wanted.final
 end
-new.id, new.longest, new.quarantine = identity, longest, quarantine
+new.id, new.maxttl, new.quarantine = identity, longest, quarantine
 record = string.match(ARGV[6], '^%S+ %x+') -- its version and stamp
-for key in string.gmatch('id home group masters next epoch raised alone longest quarantine state since', '%l+') do
+for key in string.gmatch('id home shard masters next epoch raised final maxttl quarantine state since', '%l+') do
   if new[key] then record = record .. ' ' .. key .. '=' .. new[key] end
 end
 call('SET', KEYS[1], record)

@@ -128,7 +128,7 @@ const (
 	AdmitOtherRecord   AdmitResult = 3 // the record differs from the one that the caller saw
 	AdmitClockDiffers  AdmitResult = 4 // the master's clock is too far from the median
 	AdmitTooEarly      AdmitResult = 5 // the quarantine has not ended, or this step cannot change such a record
-	AdmitOtherMasters  AdmitResult = 6 // the record names other masters
+	AdmitOtherMasters  AdmitResult = 6 // the record names another shard or other masters
 )
 
 // DecodeAdmission decodes the reply to a step of an admission.

@@ -38,7 +38,7 @@ func TestDecodeVote(t *testing.T) {
 		{[]any{int64(5), int64(7), b("5"), year},
 			scripts.Vote{Outcome: quorum.Missing, Place: -1, Fence: 5, Time: year, Left: 7 * time.Millisecond}},
 		{[]any{int64(6), b(""), year}, scripts.Vote{Outcome: quorum.Abstained, Place: -1, Time: year}},
-		{[]any{int64(7), b("v3 x"), year, "more"}, scripts.Vote{Outcome: quorum.Refused, Place: -1, Record: "v3 x",
+		{[]any{int64(7), b("v4 x"), year, "more"}, scripts.Vote{Outcome: quorum.Refused, Place: -1, Record: "v4 x",
 			Time: year}},
 	} {
 		if got, err := scripts.DecodeVote(c.reply); err != nil || got != c.want {
@@ -54,7 +54,7 @@ func TestDecodeVote(t *testing.T) {
 		[]any{int64(3), int64(0), b("12x"), year}, []any{int64(3), int64(0), b(""), year}, []any{int64(3), int64(0),
 			b("-1"), year},
 		[]any{int64(3), int64(0), b("1e3"), year}, []any{int64(3), int64(0), b(strings.Repeat("9", 30)), year},
-		[]any{int64(3), int64(0), int64(7), year}, []any{int64(6), nil, year}, []any{int64(7), b("v3 x"), b("now")},
+		[]any{int64(3), int64(0), int64(7), year}, []any{int64(6), nil, year}, []any{int64(7), b("v4 x"), b("now")},
 		[]any{[]any{int64(1)}},
 	} {
 		if got, err := scripts.DecodeVote(hostile); err == nil || got != (scripts.Vote{}) {
@@ -97,7 +97,7 @@ func TestOutcomesHaveNames(t *testing.T) {
 	}
 }
 
-const stamped = "v3 0123456789abcdef " // version and stamp of a record
+const stamped = "v4 0123456789abcdef " // version and stamp of a record
 
 func TestRecordRoundTrip(t *testing.T) {
 	for _, r := range []scripts.Record{
@@ -114,22 +114,22 @@ func TestRecordRoundTrip(t *testing.T) {
 			t.Errorf("the record %q was parsed as %+v, %v", r, got, err)
 		}
 	}
-	const rest = " longest=1 quarantine=1 state=admitted since=1"
+	const rest = " maxttl=1 quarantine=1 state=admitted since=1"
 	for _, s := range []string{
-		"", "v3", "v3 ", stamped, stamped + "id=a masters=b epoch=0" + rest + " ", stamped + "id=a masters=b" + rest,
-		"v3 id=a masters=b epoch=0" + rest, "v3 0123456789abcde id=a masters=b epoch=0" + rest,
-		"v3 0123456789abcdeF id=a masters=b epoch=0" + rest, stamped + "masters=b id=a epoch=0" + rest,
+		"", "v4", "v4 ", stamped, stamped + "id=a masters=b epoch=0" + rest + " ", stamped + "id=a masters=b" + rest,
+		"v4 id=a masters=b epoch=0" + rest, "v4 0123456789abcde id=a masters=b epoch=0" + rest,
+		"v4 0123456789abcdeF id=a masters=b epoch=0" + rest, stamped + "masters=b id=a epoch=0" + rest,
 		stamped + " id=a masters=b epoch=0" + rest, stamped + "id=a masters= epoch=0" + rest,
-		stamped + "id=a masters=b epoch=0 longest=9223372036854775807 quarantine=1 state=admitted since=1",
+		stamped + "id=a masters=b epoch=0 maxttl=9223372036854775807 quarantine=1 state=admitted since=1",
 		stamped + "id=a masters=b epoch=0" + rest + "\n", stamped + "id=a masters=b epoch=01" + rest,
 		stamped + "id=a home= masters=b epoch=0" + rest, stamped + "id=a masters=b home=h epoch=0" + rest,
 		stamped + "id=a h masters=b epoch=0" + rest, stamped + "id=a home=h home=h masters=b epoch=0" + rest,
-		stamped + "id=a masters=b epoch=1" + rest, stamped + "id=a masters=b epoch=0 raised=1 alone=0" + rest,
-		stamped + "id=a masters=b next= epoch=0" + rest, stamped + "id=a masters=b epoch=1 alone=0 raised=1" + rest,
-		stamped + "id=a masters=b epoch=0 longest=1 quarantine=1 state=pending since=1",
-		stamped + "id=a group=0/0 masters=b epoch=0" + rest, stamped + "id=a group=02/3 masters=b epoch=0" + rest,
-		stamped + "id=a group=2 masters=b epoch=0" + rest, stamped + "id=a group=a/b masters=b epoch=0" + rest,
-		stamped + "id=a masters=b group=2/3 epoch=0" + rest, stamped + "id=a group= masters=b epoch=0" + rest,
+		stamped + "id=a masters=b epoch=1" + rest, stamped + "id=a masters=b epoch=0 raised=1 final=0" + rest,
+		stamped + "id=a masters=b next= epoch=0" + rest, stamped + "id=a masters=b epoch=1 final=0 raised=1" + rest,
+		stamped + "id=a masters=b epoch=0 maxttl=1 quarantine=1 state=pending since=1",
+		stamped + "id=a shard=0/0 masters=b epoch=0" + rest, stamped + "id=a shard=02/3 masters=b epoch=0" + rest,
+		stamped + "id=a shard=2 masters=b epoch=0" + rest, stamped + "id=a shard=a/b masters=b epoch=0" + rest,
+		stamped + "id=a masters=b shard=2/3 epoch=0" + rest, stamped + "id=a shard= masters=b epoch=0" + rest,
 	} {
 		if r, err := scripts.ParseRecord(s); err == nil {
 			t.Errorf("%q was parsed as %+v", s, r)
@@ -160,7 +160,7 @@ func TestListsOfMasters(t *testing.T) {
 func TestAnotherVersionIsRefusedByName(t *testing.T) {
 	for _, text := range []string{"v1 id=a/b guard=30000 epoch=0 state=admitted", "v2 id=a"} {
 		_, err := scripts.ParseRecord(text)
-		if err == nil || !strings.Contains(err.Error(), `"`+text[:2]+`"`) || !strings.Contains(err.Error(), "version v3") {
+		if err == nil || !strings.Contains(err.Error(), `"`+text[:2]+`"`) || !strings.Contains(err.Error(), "version v4") {
 			t.Errorf("the error about %q is %v", text, err)
 		}
 	}

@@ -78,12 +78,12 @@ func FuzzDecode(f *testing.F) {
 // ParseRecord accepts only texts that String returns.
 func FuzzRecord(f *testing.F) {
 	for _, seed := range []string{
-		"", stamped + "id=a/b/-1 masters=a,b epoch=0 longest=30000 quarantine=30000 state=admitted since=7",
-		stamped + "id=a/b/7 home=10.0.0.1:6379 masters=a next=b epoch=2 raised=7 alone=1 longest=1 quarantine=2 " +
+		"", stamped + "id=a/b/-1 masters=a,b epoch=0 maxttl=30000 quarantine=30000 state=admitted since=7",
+		stamped + "id=a/b/7 home=10.0.0.1:6379 masters=a next=b epoch=2 raised=7 final=1 maxttl=1 quarantine=2 " +
 			"state=quarantine since=7",
-		"v3 0000000000000000 id=a/b/7 group=2/3 masters=a%2C epoch=0 longest=1 quarantine=2 state=quarantine since=7",
-		stamped + "id= epoch=0 longest=0 quarantine=0 state=quarantine since=0",
-		stamped + "id=a masters= epoch=-2 longest=9223372036854775807 quarantine=0 state=quarantine since=0",
+		"v4 0000000000000000 id=a/b/7 shard=2/3 masters=a%2C epoch=0 maxttl=1 quarantine=2 state=quarantine since=7",
+		stamped + "id= epoch=0 maxttl=0 quarantine=0 state=quarantine since=0",
+		stamped + "id=a masters= epoch=-2 maxttl=9223372036854775807 quarantine=0 state=quarantine since=0",
 	} {
 		f.Add(seed)
 	}

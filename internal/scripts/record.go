@@ -14,7 +14,7 @@ import (
 
 // recordVersion is the version of the admission records. A client refuses a record of another version with an error
 // that names both versions.
-const recordVersion = "v3"
+const recordVersion = "v4"
 
 // noStamp is written for a Record without a stamp, for example in tests.
 const noStamp = "0000000000000000"
@@ -30,11 +30,11 @@ func StampOf(record string) string {
 
 // A Record is the value that admits a master to vote. It is written as
 //
-//	v3 <stamp> id=<identity> masters=<list> epoch=0 longest=30000 quarantine=30000 state=admitted since=<us>
+//	v4 <stamp> id=<identity> masters=<list> epoch=0 maxttl=30000 quarantine=30000 state=admitted since=<us>
 //
-// with home= after id= if the master is durable, group=2/3 before masters= if names are sharded, next= after masters=
-// in a joint configuration, and raised= and alone= after epoch= if the epoch is above 0. Durations are in milliseconds,
-// points in time in microseconds of the masters' time.
+// with home= after id= if the master is durable, shard=2/3 before masters= if names are sharded, next= after masters=
+// in a joint configuration, and raised= and final= after epoch= if the epoch is above 0. The state is admitted,
+// quarantine or unproven. Durations are in milliseconds, points in time in microseconds of the masters' time.
 type Record struct {
 	Stamp    string // 16 hexadecimal digits, new for each write
 	Identity string // run_id/master_replid2/second_repl_offset of the server that was admitted
@@ -49,13 +49,25 @@ type Record struct {
 	// Longest is the max TTL of the deployment, Quarantine the length of a quarantine.
 	Longest, Quarantine time.Duration
 	Admitted            bool
+	// Unproven reports whether the record does not prove that a master of this layout, the shards, has ever voted. The
+	// master then extends no lease under this record, except for clients that have read the record. Unproven is false if
+	// Admitted is true.
+	Unproven bool
 	// Since is when the master was admitted, or when its quarantine began.
 	Since int64
 }
 
 // A Shard is one of several sets of masters over which names are distributed. Of is the number of sets, and Number the
-// number of this one, from 1.
+// number of this one, from 1. In the record of a master that is in none of the sets any more, Number is 0: see
+// [Retired].
 type Shard struct{ Number, Of int }
+
+// Retired returns the shard in the record of a master that is not used since the names were distributed over of shards;
+// of is 0 if they are not distributed. No client has this shard, so the master votes for none.
+func Retired(of int) Shard { return Shard{Of: max(of, 1)} }
+
+// Retired reports whether g is the shard in the record of such a master.
+func (g Shard) Retired() bool { return g.Number == 0 && g.Of > 0 }
 
 // String returns g as it is written in records, such as "2/3".
 func (g Shard) String() string { return fmt.Sprintf("%d/%d", g.Number, g.Of) }
@@ -102,19 +114,22 @@ func (r Record) String() string {
 	fmt.Fprintf(&b, "%s %s id=%s", recordVersion, cmp.Or(r.Stamp, noStamp), r.Identity)
 	optional("home", r.Home)
 	if r.Shard != (Shard{}) {
-		optional("group", r.Shard.String())
+		optional("shard", r.Shard.String())
 	}
 	optional("masters", r.Masters)
 	optional("next", r.Next)
 	fmt.Fprintf(&b, " epoch=%d", r.Epoch)
 	if r.Epoch != 0 {
-		fmt.Fprintf(&b, " raised=%d alone=%d", r.Raised, r.Alone)
+		fmt.Fprintf(&b, " raised=%d final=%d", r.Raised, r.Alone)
 	}
 	state := "quarantine"
-	if r.Admitted {
+	switch {
+	case r.Admitted:
 		state = "admitted"
+	case r.Unproven:
+		state = "unproven"
 	}
-	fmt.Fprintf(&b, " longest=%d quarantine=%d state=%s since=%d",
+	fmt.Fprintf(&b, " maxttl=%d quarantine=%d state=%s since=%d",
 		Millis(r.Longest), Millis(r.Quarantine), state, r.Since)
 	return b.String()
 }
@@ -145,13 +160,13 @@ func ParseRecord(text string) (Record, error) {
 		n, _ := strconv.ParseInt(values[key], 10, 64) // cannot fail: String writes numbers
 		return max(n, 0)
 	}
-	longest, quarantine := number("longest"), number("quarantine")
+	longest, quarantine := number("maxttl"), number("quarantine")
 	r := Record{
-		Stamp: stamp, Identity: values["id"], Home: values["home"], Shard: parseShard(values["group"]),
+		Stamp: stamp, Identity: values["id"], Home: values["home"], Shard: parseShard(values["shard"]),
 		Masters: values["masters"], Next: values["next"],
-		Epoch: number("epoch"), Raised: number("raised"), Alone: number("alone"),
+		Epoch: number("epoch"), Raised: number("raised"), Alone: number("final"),
 		Longest: time.Duration(longest) * time.Millisecond, Quarantine: time.Duration(quarantine) * time.Millisecond,
-		Admitted: values["state"] == "admitted", Since: number("since"),
+		Admitted: values["state"] == "admitted", Unproven: values["state"] == "unproven", Since: number("since"),
 	}
 	// If String gives another text, it did not write this one: a part is missing, duplicated or in another place.
 	if longest > maxMillis || quarantine > maxMillis || r.String() != text {

@@ -44,14 +44,14 @@ func script(name, sha string, once bool) *frame.Script {
 // The scripts. They are read-only.
 var (
 	Acquire = script("acquire", "c6c1d535a3e7bb69d605bc2ee0c07145146392d2", true)
-	Extend  = script("extend", "e2718f5e49840ada8a243e32a5cc36fcd8532dbb", false)
+	Extend  = script("extend", "80aa5ff15b87028aa124798171a9c9a0b207f2ac", false)
 	Release = script("release", "f3cc8115a4e36f87775bf25ce6711b6ed222651e", false)
 	Inspect = script("inspect", "d7111f5124dae71b03685ab85828611eb5919028", false)
-	Admit   = script("admit", "49b39f797e93888dba5524199385df85366eec40", false)
+	Admit   = script("admit", "6761b48b5c6d90b306ec3fe24b6e6c541694cd14", false)
 
 	// Scripts of readers-writer locks.
 	SharedAcquire = script("shared acquire", "f036d66d181138632a76d42f8cac204b389751fc", true)
-	SharedExtend  = script("shared extend", "5b5aacfbf4d2ada58fe6039063712a0d7bb827c3", false)
+	SharedExtend  = script("shared extend", "447d329d1148e9ed0865336d276e99839c454d6a", false)
 	SharedRelease = script("shared release", "659ea8ca41e94fd616e491f2d7ed44fa4ae5c531", false)
 )
 

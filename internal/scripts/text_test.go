@@ -222,7 +222,7 @@ func TestEncodedCalls(t *testing.T) {
 			Tolerance: time.Second,
 			Record:    scripts.Record{Stamp: "0123456789abcdef", Masters: three, Longest: time.Second}}),
 			scripts.Admit.SHA + " 1 p:admission start a/b/7 s 5 1000000 " +
-				stamped + "id= masters=a,b,c epoch=0 longest=1000 quarantine=0 state=quarantine since=0"},
+				stamped + "id= masters=a,b,c epoch=0 maxttl=1000 quarantine=0 state=quarantine since=0"},
 	} {
 		if got := strings.Join(c.call.Words("S", false), " "); got != "EVALSHA "+c.want {
 			t.Errorf("%s is encoded as\n     %s\nwant %s", c.what, got, c.want)

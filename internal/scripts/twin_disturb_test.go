@@ -32,7 +32,7 @@ func (w *twin) disturb() {
 		w.state.Set(now, key, text, 0)
 	case 4:
 		record := w.record().String()
-		text := pick(w, record, record, record, record, "v3 nonsense", "")
+		text := pick(w, record, record, record, record, "v4 nonsense", "")
 		w.op = fmt.Sprintf("SET admission %q", text)
 		w.must("SET", prefix.Admission(), text)
 		w.state.Set(now, prefix.Admission(), text, 0)

@@ -223,7 +223,7 @@ func (w *twin) life() time.Duration {
 func (w *twin) stamp() string {
 	there, _ := w.state.Get(w.t1, prefix.Admission())
 	stamp := scripts.StampOf(there)
-	return pick(w, "", stamp, stamp, stamp, "v3 something else")
+	return pick(w, "", stamp, stamp, stamp, "v4 something else")
 }
 
 // ballot returns a ballot near the fence, near the master's time, outside of the window, or near the largest number
@@ -298,7 +298,7 @@ func (w *twin) admitCall() *frame.Call {
 			scripts.AdmitEpoch, scripts.AdmitEpoch,
 			scripts.AdmitRewrite, scripts.AdmitRewrite),
 		Identity: pick(w, own, own, own, own, own, "f00/ba4/7"),
-		Seen:     pick(w, there, there, there, there, there, there, "v3 something else"),
+		Seen:     pick(w, there, there, there, there, there, there, "v4 something else"),
 		Median:   w.now() + pick(w, 0, 0, 5*second, -5*second, 60*second), Tolerance: skew.Window,
 		Record: record,
 	})
@@ -313,6 +313,7 @@ func (w *twin) record() scripts.Record {
 		Longest: pick(w, 20*time.Second, 30*time.Second), Quarantine: pick(w, 0, 0, 30*time.Second, time.Minute),
 		Admitted: w.rnd.IntN(4) == 0, Since: w.now() - pick(w, 0, 45*second, 90*second, 90*second),
 	}
+	r.Unproven = !r.Admitted && w.rnd.IntN(3) == 0
 	if r.Epoch > 0 {
 		r.Raised, r.Alone = w.now()-5*second, pick(w, int64(0), 2)
 	}

@@ -121,8 +121,6 @@ var List = []Mutant{
 		Suite: "internal/scripts", Tests: "PrefixNameAndLabelAreChecked"},
 	{Name: "utf8-names", Wrong: "H111: names need not be UTF-8",
 		Suite: "internal/scripts", Tests: "PrefixNameAndLabelAreChecked"},
-	{Name: "one-shard", Wrong: "a deployment with a single shard never starts to acquire locks",
-		Suite: "redlock", Tests: "OneShardBegins"},
 	{Name: "starved-counts", Wrong: "H101: in an outage each waiting call counts all other waiting calls",
 		Suite: "redlock", Tests: "StarvedCallsDoNotCountOneAnother"},
 	{Name: "paced-close", Wrong: "H37, H101: Close returns before it has sent the releases of a client that holds more " +
@@ -308,6 +306,15 @@ var List = []Mutant{
 		Suite: "redlock", Tests: "Linger"},
 	{Name: "shards-seen", Wrong: "a client starts to acquire locks before it has seen all shards",
 		Suite: "redlock", Tests: "UnlikeShardsNeverBothWin|ShardsBeginWhenAllMastersWereSeen"},
+	{Name: "shard-shown-now", Wrong: "H160: a client with the old number of shards admits the masters of a shard, because " +
+		"it has not read the records of the other shards since the change: two holders",
+		Suite: "redlock", Tests: "LateLookAfterFewerShards"},
+	{Name: "shard-majority", Wrong: "H160: one master that was down when the number of shards changed returns with the old " +
+		"record, and clients with the old number admit the masters of its shard: two holders",
+		Suite: "redlock/internal/admission", Tests: "Evidence"},
+	{Name: "unproven-extends", Wrong: "H160: a lock that is held while the number of shards changes is extended, while " +
+		"another client acquires the name in its new shard: two holders",
+		Suite: "redlock", Tests: "LockHeldWhileShardsChange"},
 	{Name: "shards-all-masters", Wrong: "a client starts to acquire locks before it has seen all masters of all shards",
 		Suite: "redlock", Tests: "UnlikeShardsNeverBothWin|ShardsBeginWhenAllMastersWereSeen"},
 	{Name: "forced-notice", Wrong: "a holder does not learn of a forced release immediately",

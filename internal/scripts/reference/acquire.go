@@ -7,15 +7,16 @@ import (
 	"github.com/redlock-go/redlock/internal/quorum"
 )
 
-var epochAndLongest = regexp.MustCompile(`(?s)^v3 .* epoch=([0-9]+) .*longest=([0-9]+) `)
+var epochAndLongest = regexp.MustCompile(`(?s)^v4 .* epoch=([0-9]+) .*maxttl=([0-9]+) `)
 
-// refused reports whether an admission record forbids a TTL in ms, or an epoch.
+// refused reports whether an admission record forbids a TTL in ms, an epoch, or every extension.
 func refused(record string, ttl, epoch float64) bool {
 	found := epochAndLongest.FindStringSubmatch(record)
 	if found == nil {
 		panic(BadRecord)
 	}
-	return ttl > number(found[2]) || epoch < number(found[1])
+	//mutant:unproven-extends 3= false
+	return ttl > number(found[2]) || epoch < number(found[1]) || strings.Contains(record, " state=unproven ")
 }
 
 // An ask holds the arguments of an acquire.

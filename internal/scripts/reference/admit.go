@@ -19,7 +19,7 @@ var (
 
 func readRecord(text string) record {
 	r := record{}
-	if strings.HasPrefix(text, "v3 ") {
+	if strings.HasPrefix(text, "v4 ") {
 		for _, found := range wordOfRecord.FindAllStringSubmatch(text, -1) {
 			r[found[1]] = found[2]
 		}
@@ -37,7 +37,7 @@ func (r record) number(key string) float64 {
 
 // order is the order of the words in a record.
 var order = []string{
-	"id", "home", "group", "masters", "next", "epoch", "raised", "alone", "longest", "quarantine", "state", "since",
+	"id", "home", "shard", "masters", "next", "epoch", "raised", "final", "maxttl", "quarantine", "state", "since",
 }
 
 func (r record) text(stamp string) string {
@@ -71,20 +71,21 @@ func (c *call) admit() any {
 	}
 	old, wanted := readRecord(there), readRecord(c.arg(6))
 	quarantine := max(old.number("quarantine"), wanted.number("quarantine"))
-	if wanted.number("epoch") < old.number("epoch") {
-		return answer(scripts.AdmitTooEarly)
-	}
-	same := old["masters"] == wanted["masters"] && old["next"] == wanted["next"]
+	same := old["masters"] == wanted["masters"] && old["next"] == wanted["next"] || old["epoch"] != wanted["epoch"]
+	sameShard := old["shard"] == wanted["shard"] || old["masters"] == ""
 	//mutant:master-list 2= false
-	if step != scripts.AdmitReplace && old["epoch"] == wanted["epoch"] && !same {
+	if step != scripts.AdmitReplace && !(same && sameShard) {
 		return answer(scripts.AdmitOtherMasters)
+	}
+	if sameShard && wanted.number("epoch") < old.number("epoch") {
+		return answer(scripts.AdmitTooEarly)
 	}
 	longest := longestTTL(step, old, wanted) // step changes old
 	next := c.step(step, old, wanted, median, quarantine)
 	if next == nil {
 		return answer(scripts.AdmitTooEarly)
 	}
-	next["id"], next["longest"], next["quarantine"] = identity, plain(longest), plain(quarantine)
+	next["id"], next["maxttl"], next["quarantine"] = identity, plain(longest), plain(quarantine)
 	there = next.text(scripts.StampOf(c.arg(6)))
 	c.state.Set(c.now, c.key(1), there, 0)
 	return answer(scripts.AdmitDone)
@@ -93,12 +94,12 @@ func (c *call) admit() any {
 // longestTTL returns the max TTL that a step writes. Only AdmitGuard raises the max TTL of a master that votes.
 func longestTTL(step scripts.AdmitStep, old, wanted record) float64 {
 	switch {
-	case starts(step), step == scripts.AdmitEnd, step == scripts.AdmitNow && old["state"] == "quarantine":
-		return wanted.number("longest")
+	case starts(step), step == scripts.AdmitEnd, step == scripts.AdmitNow && old["state"] != "admitted":
+		return wanted.number("maxttl")
 	case step == scripts.AdmitGuard:
-		return max(old.number("longest"), wanted.number("longest"))
+		return max(old.number("maxttl"), wanted.number("maxttl"))
 	}
-	return old.number("longest")
+	return old.number("maxttl")
 }
 
 func starts(step scripts.AdmitStep) bool {
@@ -119,15 +120,19 @@ func (c *call) step(step scripts.AdmitStep, old, wanted record, median, quaranti
 		if wanted["epoch"] != "0" {
 			next["raised"] = plain(now)
 		}
+		state := next["state"]
 		next["state"], next["since"] = "admitted", plain(now)
 		if starts(step) {
 			//mutant:quarantine-since = "quarantine", plain(now)
 			next["state"], next["since"] = "quarantine", plain(max(now, median))
+			if state == "unproven" {
+				next["state"] = state
+			}
 		}
 	case !own || step == scripts.AdmitNow || step == scripts.AdmitEpoch && wanted["epoch"] == "0":
 		return nil
 	case step == scripts.AdmitEnd:
-		if old["state"] != "quarantine" || now < old.number("since")+quarantine*1000 {
+		if old["state"] != "quarantine" && old["state"] != "unproven" || now < old.number("since")+quarantine*1000 {
 			return nil
 		}
 		next["state"], next["since"] = "admitted", plain(now)
@@ -135,7 +140,7 @@ func (c *call) step(step scripts.AdmitStep, old, wanted record, median, quaranti
 		if wanted["epoch"] != old["epoch"] {
 			next["raised"] = plain(now)
 		}
-		for _, key := range []string{"masters", "next", "epoch", "alone"} {
+		for _, key := range []string{"masters", "next", "epoch", "final"} {
 			next[key] = wanted[key]
 		}
 	}

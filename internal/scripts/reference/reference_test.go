@@ -99,7 +99,7 @@ func TestEvalDependsOnItsArgumentsAlone(t *testing.T) {
 	const lock = "redlock:{a}"
 	const admission, waiter = "redlock:admission", "0946684799000000:other:7:"
 	zeros := "abc/" + strings.Repeat("0", 40) + "/-1"
-	record := fmt.Sprintf("v3 0123456789abcdef id=%s masters=a epoch=0 longest=30000 quarantine=30000 "+
+	record := fmt.Sprintf("v4 0123456789abcdef id=%s masters=a epoch=0 maxttl=30000 quarantine=30000 "+
 		"state=admitted since=%d", zeros, now)
 	pending := strings.Replace(strings.Replace(record, "admitted", "quarantine", 1), "cdef", "0000", 1)
 	names := []string{lock, admission}

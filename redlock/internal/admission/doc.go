@@ -44,7 +44,7 @@
 //
 // # The max TTL of the deployment
 //
-// The record holds two durations: "longest", the longest TTL that the master accepts, and "quarantine", the length of
+// The record holds two durations: "maxttl", the longest TTL that the master accepts, and "quarantine", the length of
 // its quarantine. Both are the max TTL of the deployment, but a quarantine lasts at least 30 s, and is raised first.
 // For the masters that vote, this always holds:
 //
@@ -96,13 +96,25 @@
 //
 // Names may be distributed over several shards, each with its own masters. A client with two shards and a client with
 // three could hold the same name in different shards. So a record also contains its shard and the number of shards,
-// such as group=2/3, and a master votes only for clients with the shard in its record.
+// such as shard=2/3, and a master votes only for clients with the shard in its record.
 //
-// That is not sufficient for new masters: two such clients could each write the first records of a different shard. So
-// the first master of all shards is admitted only when every master of every shard has a record with its shard, in
-// quarantine or not. For at most one of two clients that disagree about a master, this can be true. Every later
-// admission requires only one master, in any shard, that was admitted before with the same number of shards. So a shard
-// that is down does not block the others, and a shard that has lost all its records can start again. A client that has
-// seen no admitted master, but a record with another shard, writes no first record on any master. Otherwise this
-// client could claim a shard that has just lost its records.
+// That is not sufficient for masters without a record: two such clients could each write the first records of a
+// different shard. So a master in quarantine is admitted only if one of these is true:
+//
+//   - In one of the shards, whichever, a majority of the masters show that this layout has voted: their records have this
+//     layout, and a state other than "unproven".
+//   - All masters of all shards show this layout. This is how new masters begin.
+//
+// A shard that is down thus does not block the others, and a shard that has lost all its records can start again. Only
+// what masters show on their present connections counts, and only if it was read after the quarantine was first seen.
+// A client remembers nothing: an operator may have changed the layout since. The first quarantine of a master is
+// unproven, and a later one keeps what the record shows. While a record is unproven, the master refuses to extend the
+// leases of clients that have not read the record, since the layout may be new.
+//
+// A client that sees another layout in any shard, and no proof of its own, writes no first record on any master.
+// Otherwise this client could claim a shard that has just lost its records.
+//
+// An operator changes the layout by [Deployment.Replacement], which gives each master of the old layout an unproven
+// record of the new one, or of no shard. No majority then proves the old layout. A single master that was down, and
+// returns with its old record, proves nothing.
 package admission

@@ -34,8 +34,7 @@ type Deployment struct {
 	Config   *quorum.Config
 	Guard    time.Duration // the client's max TTL; 0 if the restart guard is off
 	Shard    scripts.Shard // the shard of these masters; zero if there are no shards
-	Agreed   bool          // whether shards may start to vote: see the function Agreed
-	Stranger bool          // whether a record contradicts the shards: see the function Agreed
+	Others   []Evidence    // what the records of the other shards show; nil without shards
 	Observer bool          // whether the client writes no records, and so neither starts nor ends a quarantine
 	Now      quorum.Set    // masters to admit without a quarantine: an operator asserts that no client holds a lock
 	Facts    []Fact        // indexed by the number of the master in the pool
@@ -50,6 +49,7 @@ type Move struct {
 	Wait   time.Duration     // if not 0, call Judge again after this time
 	Look   time.Duration     // if not 0, read the record again this long after the last step
 	Gather quorum.Set        // other masters whose records must be read again
+	Seek   uint64            // if not 0, read again all records, in all shards, that were read before this step
 }
 
 // Judge returns the state of master i, and the next action for this master. The caller must set Session, Incarnation
@@ -178,8 +178,10 @@ func (f *Deployment) start(i int, st *State) Move {
 			return Move{}
 		}
 	}
-	if f.Stranger {
-		return st.block(advise(fmt.Errorf("%w, according to a master of another shard", ErrShardLayout), stepShards))
+	if ready, err := f.mayClaim(i); err != nil {
+		return st.block(err)
+	} else if !ready {
+		return Move{Seek: f.Facts[i].Began + 1}
 	}
 	if err := f.mayWrite(i); err != nil {
 		return st.block(err)
@@ -236,10 +238,11 @@ func (f *Deployment) quarantine(i int, st *State) Move {
 		st.Err = fmt.Errorf("%w until %s by its clock, since it is new or may have forgotten locks", ErrQuarantine,
 			time.UnixMicro(st.Over).UTC().Format("15:04:05 UTC"))
 	}
-	mayBegin := f.mayBegin()
+	mayBegin, seek := f.mayBegin(i), uint64(0)
 	if !mayBegin && (left == 0 || f.Now.Has(i)) {
-		st.Err = fmt.Errorf("%w: it belongs to %s, where no master has voted yet: voting begins when one client has seen "+
-			"all masters of all shards", ErrQuarantine, shard(f.Shard))
+		seek = fact.Began + 1
+		st.Err = fmt.Errorf("%w: it belongs to %s, where no master has voted yet, as far as the records show: voting begins "+
+			"when one client sees all masters of all shards, or a shard with a majority that has voted", ErrQuarantine, shard(f.Shard))
 	}
 	if err := f.mayWrite(i); err != nil {
 		return st.block(err)
@@ -269,7 +272,7 @@ func (f *Deployment) quarantine(i int, st *State) Move {
 	gather, ok := f.seen(i)
 	switch {
 	case !ok || left > 0 || !mayBegin:
-		return Move{Look: Look, Gather: gather, Wait: left}
+		return Move{Look: Look, Gather: gather, Wait: left, Seek: seek}
 	case f.agreedTTL(i) == 0:
 		return st.block(advise(fmt.Errorf("%w, and no max TTL has a majority: the masters that can be read have "+
 			"different ones", ErrQuarantine), StepGuard, f.largest().Longest))

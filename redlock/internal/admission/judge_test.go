@@ -113,7 +113,7 @@ func TestJudgeAsTable(t *testing.T) {
 		{"may not be read", Fact{Settled: true, Up: true, Err: errors.New("NOPERM")}, Blocked, scripts.AdmitRead, "NOPERM"},
 		{"voting", with(id, record(id)), Voting, "", ""},
 		{"voting, its clock is off", changed(with(id, record(id)), off), Voting, "", ""},
-		{"another version", func() Fact { f := empty(id); f.Learn("v1 id=a", 1, 1); return f }(), Blocked, "", "v3"},
+		{"another version", func() Fact { f := empty(id); f.Learn("v1 id=a", 1, 1); return f }(), Blocked, "", "v4"},
 		{"later epoch", with(id, later), Blocked, "", ErrOldMasters.Error()},
 		{"later epoch, restarted: H120", with("b"+zeros, later), Blocked, "", ErrOldMasters.Error()},
 

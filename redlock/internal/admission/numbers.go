@@ -30,6 +30,7 @@ func (f *Deployment) record(i int) scripts.Record {
 	}
 	r.Quarantine = f.span(i)
 	r.Identity, r.Home, r.Shard = f.Facts[i].Identity, f.Facts[i].home(), f.Shard
+	r.Unproven = (!f.names(i) || own.Unproven) && !f.mayBegin(i)
 	return r
 }
 
@@ -66,6 +67,16 @@ func (f *Deployment) Request(i int, m Move) scripts.AdmitRequest {
 // other masters. It returns an error if the request must not be sent.
 func (f *Deployment) Quarantine(i int) (scripts.AdmitRequest, error) {
 	return f.Request(i, Move{Step: scripts.AdmitReplace, Record: f.record(i)}), f.mayReplace(i)
+}
+
+// Replacement returns the request that puts master i into quarantine as a master of shard g, whatever its record names.
+// It is for an operator who changes the number of shards.
+func (f *Deployment) Replacement(i int, g scripts.Shard) scripts.AdmitRequest {
+	r := f.record(i)
+	r.Shard, r.Unproven = g, true
+	req := f.Request(i, Move{Step: scripts.AdmitReplace, Record: r})
+	req.Tolerance = math.MaxInt64 // its quarantine does not end while its clock is wrong
+	return req
 }
 
 // largest returns a record with the largest durations that were read on any master, and with the latest configuration

@@ -2,37 +2,122 @@ package admission
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
 func shard(g scripts.Shard) string {
-	if g == (scripts.Shard{}) {
+	switch {
+	case g == (scripts.Shard{}):
 		return "no shards"
+	case g.Retired():
+		return "no shard: an operator has changed the number of shards, and does not use this master any more"
 	}
 	return fmt.Sprintf("shard %d of %d", g.Number, g.Of)
 }
 
-// mayBegin reports whether masters of this shard may be admitted. Without shards it returns true. With shards, a master
-// of any shard must have been admitted before, or the records of all masters of all shards must contain their shards.
-//
-//mutant:shards-seen = true
-func (f *Deployment) mayBegin() bool { return f.Shard == (scripts.Shard{}) || f.Agreed || f.Begun() }
+// Evidence is what the records of one shard, as they were read last on the present connections, show about the layout:
+// the shard and the number of shards of this client. Each number is that of a step. A later step, in any shard of the
+// Locker, has a larger number. 0 means that the records do not show it.
+type Evidence struct {
+	// Proven is the number since which a majority of the masters has shown that masters of this layout have voted. A
+	// record shows this if it has the layout of this client, and its state is not unproven.
+	Proven uint64
+	Named  uint64 // the number since which every master has shown the layout
+	Looked uint64 // the number since which every master that can be read was read; the largest number if there is none
+	Other  bool   // whether a master shows another layout
+}
 
-// Agreed returns the values of Deployment.Agreed and Deployment.Stranger. The result agreed is true if a master of any
-// shard was admitted before, or the records of all masters of all shards contain their shards. Otherwise, stranger is
-// true if the record of any master contains another shard.
-func Agreed(shards []*View) (agreed, stranger bool) {
-	named := len(shards) > 0
-	for _, v := range shards {
-		if v.Begun {
-			return true, false
+// Evidence returns the evidence of this shard.
+func (f *Deployment) Evidence() Evidence { return f.evidenceWithout(-1) }
+
+// evidenceWithout returns the evidence of this shard. The record of master i counts however early it was read.
+func (f *Deployment) evidenceWithout(i int) Evidence {
+	e := Evidence{Named: math.MaxUint64, Looked: math.MaxUint64}
+	asked := func(j int) uint64 {
+		if j == i {
+			return math.MaxUint64
 		}
-		named = named && v.Named
-		stranger = stranger || v.Other
+		return f.Facts[j].Asked
 	}
-	return named, stranger && !named
+	for j := range f.Config.Rule.All().All() {
+		fact := &f.Facts[j]
+		switch {
+		case fact.unknown():
+			e.Looked = 0
+		case fact.Up && fact.Read:
+			e.Looked = min(e.Looked, asked(j))
+		}
+		//mutant:shards-all-masters = j < 2 && !f.names(j)
+		if !f.names(j) {
+			e.Named = 0
+		}
+		e.Named = min(e.Named, asked(j))
+		e.Other = e.Other || fact.shown() && !f.names(j)
+	}
+	for _, set := range f.Config.Rule.Sets() {
+		var proofs []uint64
+		for j := range set.All() {
+			if f.names(j) && !f.Facts[j].Record.Unproven {
+				proofs = append(proofs, asked(j))
+			}
+		}
+		//mutant:shard-majority = min(1, quorum.Quorum(set.Len()))
+		least := quorum.Quorum(set.Len())
+		if slices.Sort(proofs); len(proofs) >= least {
+			e.Proven = max(e.Proven, proofs[len(proofs)-least])
+		}
+	}
+	return e
+}
+
+// names reports whether master j shows a record with this client's layout on the present connection.
+func (f *Deployment) names(j int) bool {
+	return f.Facts[j].shown() && f.Facts[j].Record.Shard == f.Shard
+}
+
+// mayBegin reports whether master i, which is in quarantine, may be admitted. Without shards it returns true. With
+// shards, a majority of the masters of one shard, whichever, must have shown that this layout has voted, or all masters
+// of all shards must have shown the layout. Records that were read before the quarantine was first seen do not count:
+// an operator may have changed the layout since. A later change replaces the record of the quarantine as well.
+func (f *Deployment) mayBegin(i int) bool {
+	if f.Shard == (scripts.Shard{}) {
+		return true
+	}
+	//mutant:shard-shown-now = uint64(0)
+	began := f.Facts[i].Began
+	all := append([]Evidence{f.evidenceWithout(i)}, f.Others...)
+	after := func(get func(*Evidence) uint64) (n int) {
+		for k := range all {
+			if get(&all[k]) > began {
+				n++
+			}
+		}
+		return n
+	}
+	//mutant:shards-seen = true
+	return after(func(e *Evidence) uint64 { return e.Proven }) > 0 ||
+		len(all) == f.Shard.Of && after(func(e *Evidence) uint64 { return e.Named }) == len(all)
+}
+
+// mayClaim returns an error if this client must not write the first record of master i, because a master of any shard
+// has shown another layout, and no shard has shown that this layout has voted. Such a client could claim a shard that
+// has just lost its records. If the records of other shards must be read first, mayClaim returns false.
+func (f *Deployment) mayClaim(i int) (ready bool, err error) {
+	if f.mayBegin(i) {
+		return true, nil
+	}
+	ready = true
+	for _, e := range append([]Evidence{f.evidenceWithout(i)}, f.Others...) {
+		if e.Other {
+			return true, advise(fmt.Errorf("%w, according to a master of another shard", ErrShardLayout), stepShards)
+		}
+		ready = ready && e.Looked > f.Facts[i].Began
+	}
+	return ready, nil
 }
 
 // Voted reports whether the latest record of any master, of whatever configuration, admits it to vote, or whether the
@@ -41,28 +126,4 @@ func (f *Deployment) Voted() bool {
 	return f.Guard == 0 || slices.ContainsFunc(f.Facts, func(fact Fact) bool {
 		return fact.hasRecord() && fact.Record.Admitted
 	})
-}
-
-// Begun reports whether the record of any master admits that master to this shard.
-func (f *Deployment) Begun() bool {
-	return f.Config.Follow.All().Where(func(j int) bool {
-		fact := &f.Facts[j]
-		return fact.hasRecord() && fact.Record.Admitted && fact.Record.Shard == f.Shard
-	}) != 0
-}
-
-// Other reports whether the record of any master contains another shard.
-func (f *Deployment) Other() bool {
-	return f.Config.Rule.All().Where(func(j int) bool {
-		return f.Facts[j].shown() && f.Facts[j].Record.Shard != f.Shard
-	}) != 0
-}
-
-// Named reports whether the records of all masters contain this shard.
-func (f *Deployment) Named() bool {
-	all := f.Config.Rule.All()
-	return all.Where(func(j int) bool {
-		//mutant:shards-all-masters = j >= 2 || f.Facts[j].shown() && f.Facts[j].Record.Shard == f.Shard
-		return f.Facts[j].shown() && f.Facts[j].Record.Shard == f.Shard
-	}) == all
 }

@@ -20,7 +20,8 @@ func sharded(f Fact, g scripts.Shard) Fact {
 }
 
 // Judge returns the phase and the step of each row for master 0 of five, which are shard 2 of 3. The other masters
-// have records with this shard and are in quarantine; if voted is set, one of them was admitted before.
+// have records with this shard and are in their first quarantine; voted is the number of them that were admitted before.
+// agreed says that the other shards show this layout on all masters.
 func TestJudgeOfAShard(t *testing.T) {
 	id := "a" + zeros
 	over := epoch - guard.Microseconds()
@@ -28,39 +29,41 @@ func TestJudgeOfAShard(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		own    Fact
-		voted  bool // another master was admitted before
+		voted  int
 		agreed bool
 		now    bool
 		phase  Phase
 		step   scripts.AdmitStep
 		err    string
 	}{
-		{"votes", sharded(with(id, record(id)), second), false, false, false, Voting, "", ""},
-		{"other shard", sharded(with(id, record(id)), scripts.Shard{Number: 2, Of: 4}), true, true, false, Blocked, "",
+		{"votes", sharded(with(id, record(id)), second), 0, false, false, Voting, "", ""},
+		{"other shard", sharded(with(id, record(id)), scripts.Shard{Number: 2, Of: 4}), 3, true, false, Blocked, "",
 			"has shard 2 of 3, and the record of this master has shard 2 of 4"},
-		{"no shard", with(id, record(id)), true, true, true, Blocked, "", "has no shards"},
-		{"new", empty(id), false, false, false, Connecting, scripts.AdmitStart, ""},
-		{"new, may be admitted", empty(id), false, false, true, Connecting, scripts.AdmitStart, ""},
-		{"new, agreed, may be admitted", empty(id), false, true, true, Connecting, scripts.AdmitStart, ""},
-		{"over", ready, false, false, false, InQuarantine, "", "where no master has voted yet"},
-		{"over, may be admitted", ready, false, false, true, InQuarantine, "", "where no master has voted yet"},
-		{"over, agreed", ready, false, true, false, InQuarantine, scripts.AdmitEnd, ""},
-		{"over, agreed, may be admitted", ready, false, true, true, InQuarantine, scripts.AdmitNow, ""},
-		{"over, another was admitted", ready, true, false, false, InQuarantine, scripts.AdmitEnd, ""},
-		{"not over, agreed", sharded(quarantined(over+5, guard), second), false, true, false, InQuarantine, "",
+		{"no shard", with(id, record(id)), 3, true, true, Blocked, "", "has no shards"},
+		{"new", empty(id), 0, false, false, Connecting, scripts.AdmitStart, ""},
+		{"new, may be admitted", empty(id), 0, false, true, Connecting, scripts.AdmitStart, ""},
+		{"new, agreed, may be admitted", empty(id), 0, true, true, Connecting, scripts.AdmitStart, ""},
+		{"over", ready, 0, false, false, InQuarantine, "", "where no master has voted yet"},
+		{"over, may be admitted", ready, 0, false, true, InQuarantine, "", "where no master has voted yet"},
+		{"over, agreed", ready, 0, true, false, InQuarantine, scripts.AdmitEnd, ""},
+		{"over, agreed, may be admitted", ready, 0, true, true, InQuarantine, scripts.AdmitNow, ""},
+		{"over, two were admitted", ready, 2, false, false, InQuarantine, scripts.AdmitEnd, ""},
+		{"over, one was admitted", ready, 1, false, false, InQuarantine, "", "where no master has voted yet"},
+		{"not over, agreed", sharded(quarantined(over+5, guard), second), 0, true, false, InQuarantine, "",
 			"in quarantine until "},
 	} {
 		f := deployment(c.own)
-		f.Shard, f.Agreed = second, c.agreed
+		f.Shard, f.Others = second, []Evidence{{Looked: 5}, {Looked: 5}}
+		if c.agreed {
+			f.Others = []Evidence{{Named: 5, Looked: 5}, {Named: 6, Looked: 6}}
+		}
 		for i := 1; i < 5; i++ {
 			id := f.Facts[i].Identity
-			f.Facts[i] = sharded(with(id, pending(id, epoch, guard)), second)
-			f.Facts[i].Asked = 1
-		}
-		if c.voted {
-			f.Facts[3] = sharded(with("f3"+zeros, record("f3"+zeros)), second)
-			f.Facts[3].Lose() // the record still counts
-			f.Facts[3].Lost = guard
+			f.Facts[i] = sharded(with(id, unproven(id)), second)
+			if i <= c.voted {
+				f.Facts[i] = sharded(with(id, record("other"+zeros)), second)
+			}
+			f.Facts[i].Asked = 2
 		}
 		if c.now {
 			f.Now = quorum.First(5)
@@ -100,71 +103,66 @@ func TestAnotherShardOnOneMaster(t *testing.T) {
 	}
 }
 
-// Named reports whether all masters have shown the shard on their present connections. Begun reports whether one of
-// the masters has been admitted in this shard.
-func TestNamedAndBegun(t *testing.T) {
+// The evidence of a shard has the number of the read since which a majority has proven the layout, and since which all
+// masters have named it. Records that are not shown on the present connection count for nothing.
+func TestEvidence(t *testing.T) {
 	f := deployment(empty("a" + zeros))
 	f.Shard = second
 	for i := range f.Facts {
 		id := f.Facts[i].Identity
+		f.Facts[i] = sharded(with(id, unproven(id)), second)
+		f.Facts[i].Asked = uint64(10 + i)
+	}
+	expect := func(what string, proven, named, looked uint64, other bool) {
+		t.Helper()
+		if e := f.Evidence(); e != (Evidence{proven, named, looked, other}) {
+			t.Errorf("%s: %+v", what, e)
+		}
+	}
+	expect("first quarantines", 0, 10, 10, false)
+	for i, asked := range []uint64{20, 21, 22} {
+		id := f.Facts[i].Identity
 		f.Facts[i] = sharded(with(id, pending(id, epoch, guard)), second)
+		f.Facts[i].Asked = asked
+		expect("quarantines that are not the first", uint64(i/2*20), min(20, 10+uint64(i+1)), min(20, 10+uint64(i+1)), false)
 	}
-	if !f.Named() || f.Begun() {
-		t.Errorf("all in quarantine: named %v, begun %v", f.Named(), f.Begun())
-	}
-	f.Facts[1].Lose()
-	if f.Named() {
-		t.Error("named although one master is down")
-	}
-	f.Facts[1] = sharded(with("f1"+zeros, record("other"+zeros)), second)
-	if !f.Begun() {
-		t.Error("not begun although a master was admitted before it restarted")
-	}
-	f.Facts[1] = sharded(f.Facts[1], scripts.Shard{Number: 2, Of: 4})
-	if f.Begun() || f.Named() {
-		t.Error("named or begun with another shard")
-	}
+	f.Facts[3].Lose()
+	expect("one master is down", 20, 0, 14, false)
+	f.Facts[0].Lose()
+	expect("two masters are down, one of them of the majority", 0, 0, 14, false)
+	f.Facts[0] = sharded(with("a"+zeros, record("other"+zeros)), second)
+	f.Facts[0].Asked = 30
+	expect("a record from before a restart", 21, 0, 14, false)
+	f.Facts[0] = sharded(f.Facts[0], scripts.Shard{Number: 2, Of: 4})
+	expect("another layout", 0, 0, 14, true)
+	f.Facts[4].Read = false
+	expect("a record is not read yet", 0, 0, 0, true)
+}
+
+// unproven returns the record of a master in its first quarantine.
+func unproven(id string) scripts.Record {
+	r := pending(id, epoch, guard)
+	r.Unproven = true
+	return r
 }
 
 // A client that has found another shard on a master, before any of its own shards has begun to vote, writes no record
 // to a new master.
 func TestStrangerClaimsNothing(t *testing.T) {
 	f := deployment(empty("a" + zeros))
-	f.Shard, f.Stranger, f.Now = second, true, quorum.First(5)
+	f.Shard, f.Others, f.Now = second, []Evidence{{Looked: 5}, {Looked: 5, Other: true}}, quorum.First(5)
 	for i := 1; i < 5; i++ {
 		f.Facts[i] = empty(f.Facts[i].Identity)
 	}
 	if st, m := f.Judge(0); st.Phase != Blocked || !errors.Is(st.Err, ErrShardLayout) || m.Step != "" {
 		t.Errorf("Judge returned %v, %v, step %q, want ErrShardLayout and no step", st.Phase, st.Err, m.Step)
 	}
-	if f.Other() {
-		t.Error("Other is true for empty masters")
+	f.Others[1].Other, f.Facts[0].Began = false, 0
+	if st, m := f.Judge(0); m.Step != scripts.AdmitStart || !m.Record.Unproven {
+		t.Errorf("without another shard: Judge returned %v, step %q of %v", st.Err, m.Step, m.Record)
 	}
-	f.Facts[2] = with("f2"+zeros, record("f2"+zeros))
-	if !f.Other() {
-		t.Error("Other is false although a master has no shard")
-	}
-}
-
-// The shards agree once one of them has begun, or the masters of each of them all name it. Until then a master that
-// shows another shard is a stranger.
-func TestShardsAgree(t *testing.T) {
-	unseen, named, begun, other := &View{}, &View{Named: true}, &View{Begun: true}, &View{Other: true}
-	for _, c := range []struct {
-		shards           []*View
-		agreed, stranger bool
-	}{
-		{nil, false, false}, // the Locker has one shard alone
-		{[]*View{unseen, unseen}, false, false},
-		{[]*View{named, unseen}, false, false},
-		{[]*View{named, named}, true, false},
-		{[]*View{unseen, begun}, true, false},
-		{[]*View{unseen, other}, false, true},
-		{[]*View{other, begun}, true, false},
-		{[]*View{named, {Named: true, Other: true}}, true, false}, // it has named its shard before
-	} {
-		if agreed, stranger := Agreed(c.shards); agreed != c.agreed || stranger != c.stranger {
-			t.Errorf("%+v: agreed %v, stranger %v", c, agreed, stranger)
-		}
+	f.Facts[0].Began = 5
+	if st, m := f.Judge(0); m.Step != "" || m.Seek != 6 || st.Err != nil {
+		t.Errorf("the other shards were read before: Judge returned %v, step %q, seek %d", st.Err, m.Step, m.Seek)
 	}
 }

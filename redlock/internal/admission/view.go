@@ -60,11 +60,8 @@ type View struct {
 	Encoder    *scripts.Encoder
 	// Voted reports whether any master votes, or once had a record that admits it: a client may hold a lock. It never
 	// becomes false again.
-	Voted bool
-	// The rest is false without shards.
-	Named bool // whether the records of all masters contain this shard, or once did
-	Begun bool // whether any master was ever admitted to this shard
-	Other bool // whether the record of any master contains another shard
+	Voted    bool
+	Evidence Evidence // zero without shards
 }
 
 // Hopeful reports whether a round should wait before it is sent: no quorum votes now, but one may vote soon.

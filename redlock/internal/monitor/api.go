@@ -61,9 +61,6 @@ func (m *Monitor) Doubt(i int, shown string) {
 	})
 }
 
-// Reevaluate makes Run judge all masters again. It must be called when the result of Settings.AgreedFunc has changed.
-func (m *Monitor) Reevaluate() { m.enqueue(func() {}) }
-
 // SetConfig replaces the configuration. It returns when the View uses c, or after Close. Masters that are not in c are
 // still sent releases until the longest TTL has expired. Then the pool may close their connections.
 func (m *Monitor) SetConfig(c *quorum.Config) {
@@ -118,6 +115,14 @@ func (m *Monitor) Quarantine(ctx context.Context, i int) error {
 			"the masters, or its record is of a later epoch", m.settings.Pool.Addr(i), skew.Window)
 	}
 	return err
+}
+
+// Replace puts master i into quarantine as a master of shard g, whatever its record names. It behaves like Step.
+func (m *Monitor) Replace(ctx context.Context, i int, g scripts.Shard) error {
+	failed, err := m.sendSteps(ctx, quorum.One(i), func() (scripts.AdmitRequest, error) {
+		return m.deployment(m.settings.Clock.Now()).Replacement(i, g), nil
+	})
+	return cmp.Or(err, failed)
 }
 
 // sendSteps sends a step to the masters in set, and waits for the answers. The result failed says why a master has not

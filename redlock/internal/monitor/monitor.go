@@ -24,9 +24,8 @@ type Settings struct {
 	Durable  func(addr string) bool // reports whether a master persists every write; nil if none does
 	Observer bool                   // whether the Monitor writes no records
 	Shard    scripts.Shard          // the shard of the masters; zero without shards
-	// AgreedFunc returns the results of admission.Agreed for all shards. When they change, Reevaluate must be called.
-	AgreedFunc func() (agreed, stranger bool)
-	Closed     error // the error of calls that are waiting when Close is called
+	Shards   *Shards                // what the Monitors of all shards of a Locker share; nil without shards
+	Closed   error                  // the error of calls that are waiting when Close is called
 	// OnView is called with each View that differs from the previous one. It runs on the goroutine of Run, with no lock
 	// held. OnView must not block, and must not call SetConfig, ReadRecords, Step or Quarantine.
 	OnView func(last, next *admission.View)
@@ -48,7 +47,6 @@ type Monitor struct {
 	config   *quorum.Config
 	facts    []admission.Fact
 	tracks   []track
-	sent     uint64        // number of steps sent so far
 	after    []func()      // functions to call when the View contains the effects of the inbox
 	retained quorum.Set    // masters registered with the pool as in use
 	looked   clock.Instant // when decide last began
@@ -79,10 +77,14 @@ type track struct {
 // registered with the pool as in use until Run returns.
 func New(settings Settings, c *quorum.Config) *Monitor {
 	closed := make(chan struct{})
+	if settings.Shards == nil {
+		settings.Shards = new(Shards)
+	}
 	m := &Monitor{
 		settings: settings, config: c, wake: make(chan struct{}, 1), changed: make(chan struct{}),
 		closed: closed, close: sync.OnceFunc(func() { close(closed) }),
 	}
+	m.settings.Shards.monitors = append(m.settings.Shards.monitors, m)
 	m.grow(c.Slots)
 	m.retain(c.Rule.All())
 	m.view.Store(&admission.View{
@@ -196,8 +198,8 @@ func (m *Monitor) decide() time.Duration {
 	//mutant:hint-after-votes = deployment.Voted()
 	next.Voted = last.Voted || deployment.Voted()
 	if deployment.Shard.Of > 0 {
-		next.Named, next.Begun = last.Named || deployment.Named(), last.Begun || deployment.Begun()
-		next.Other = deployment.Other()
+		next.Evidence = deployment.Evidence()
+		idle = m.readSought(now)
 	}
 	for i := range masters(c).All() {
 		st, move := deployment.Judge(i)
@@ -256,13 +258,13 @@ func (m *Monitor) deployment(now clock.Instant) *admission.Deployment {
 	if m.byHand.calls > 0 { // a master that has voted may have granted locks and lost them since
 		exempt = quorum.First(m.config.Slots) &^ m.byHand.voted
 	}
-	agreed, stranger := false, false
+	var others []admission.Evidence
 	if m.settings.Shard.Of > 0 {
-		agreed, stranger = m.settings.AgreedFunc()
+		others = m.settings.Shards.others(m)
 	}
 	return &admission.Deployment{
 		Config: m.config, Guard: m.settings.Guard, Observer: m.settings.Observer, Now: exempt,
-		Shard: m.settings.Shard, Agreed: agreed, Stranger: stranger,
+		Shard: m.settings.Shard, Others: others,
 		Facts: m.facts, Clocks: m.settings.Clocks.Read(now), Addr: m.settings.Pool.Addr,
 	}
 }
@@ -270,8 +272,7 @@ func (m *Monitor) deployment(now clock.Instant) *admission.Deployment {
 // publish makes next the current View. If it differs from the last one, publish wakes waiting calls and calls OnView.
 func (m *Monitor) publish(next *admission.View) {
 	last := m.view.Load()
-	differs := last.Config != next.Config || last.Named != next.Named || last.Begun != next.Begun ||
-		last.Other != next.Other || !slices.EqualFunc(last.Masters, next.Masters, same)
+	differs := last.Config != next.Config || !slices.EqualFunc(last.Masters, next.Masters, same)
 	m.mu.Lock()
 	m.view.Store(next)
 	if differs {
@@ -282,6 +283,7 @@ func (m *Monitor) publish(next *admission.View) {
 	if differs {
 		m.settings.OnView(last, next)
 	}
+	m.settings.Shards.learned(m, &last.Evidence, &next.Evidence)
 }
 
 // same reports whether a and b are equal, except for fields whose changes need no notification.

@@ -19,6 +19,9 @@ func (m *Monitor) makeMove(i int, move admission.Move, d *admission.Deployment, 
 			m.sendStep(j, scripts.AdmitRequest{Step: scripts.AdmitRead}, nil)
 		}
 	}
+	if move.Seek > 0 {
+		m.settings.Shards.seek(move.Seek)
+	}
 	t := &m.tracks[i]
 	if t.inFlight {
 		return never
@@ -59,10 +62,9 @@ func (t *track) pauseLeft(now clock.Instant) time.Duration {
 
 // sendStep sends one step. Run records the answer and, when the View contains it, calls done unless done is nil.
 func (m *Monitor) sendStep(i int, req scripts.AdmitRequest, done func(error)) {
-	m.sent++
-	t := &m.tracks[i]
+	t, steps := &m.tracks[i], &m.settings.Shards.steps
 	t.inFlight, t.sentAt = true, m.settings.Clock.Now()
-	session, number := t.session, m.sent
+	session, number := t.session, steps.Add(1)
 	answer := receiver(func(value any, err error) {
 		var adm scripts.Admission
 		if err == nil {
@@ -105,7 +107,7 @@ func (m *Monitor) recordAnswer(i int, step scripts.AdmitStep, number uint64, adm
 		f.Err = nil // a read after a failed write keeps the error, since it does not show that writes work
 	}
 	t.read = adm.Time
-	f.Learn(adm.Record, number, m.sent)
+	f.Learn(adm.Record, number, m.settings.Shards.steps.Load())
 	t.memory.See(f)
 	switch adm.Result {
 	case scripts.AdmitDone:

@@ -127,8 +127,7 @@ func (s *Sender) Refusal(view *admission.View, i int, ttl time.Duration, need Ne
 		v.Err = fmt.Errorf("%w: TTL %v, max TTL %v; raise it on the masters first: redlock guard --set %v, "+
 			"with the URLs of all", ErrTTLTooLong, ttl, m.Record.Longest, ttl)
 	case need >= NeedsRecord && m.Stamp == admission.Unread, need == NeedsVote && m.Phase != admission.Voting,
-		m.Phase == admission.Blocked && errors.Is(m.Err, admission.ErrMasterList) &&
-			!errors.Is(m.Err, admission.ErrShardLayout):
+		m.Phase == admission.Blocked && errors.Is(m.Err, admission.ErrMasterList):
 		v.Outcome, v.Err = quorum.Abstained, whyNot(view, i)
 	//mutant:extend-unsaved = false
 	case m.Phase == admission.Blocked && errors.Is(m.Err, admission.ErrNotDurable): // it would forget the extension
@@ -328,13 +327,15 @@ func (r *Round) complaintLocked(i int, v *Vote, waited time.Duration) error {
 // clockTime formats the time of a master, which is in microseconds.
 func clockTime(us int64) string { return time.UnixMicro(us).UTC().Format("15:04:05.000 UTC") }
 
-// refusal returns the error for a refusal by a script: of the TTL, or of an old epoch.
+// refusal returns the error for a refusal by a script: of the TTL, of an old epoch, or of every lease.
 func (r *Round) refusal(v *Vote) error {
 	rec, err := scripts.ParseRecord(v.Record)
 	switch {
 	case err == nil && rec.Epoch > r.View.Config.Epoch:
 		return fmt.Errorf("%w: it has epoch %d, this client has epoch %d", admission.ErrOldMasters, rec.Epoch,
 			r.View.Config.Epoch)
+	case err == nil && rec.Unproven:
+		return fmt.Errorf("%w: its record was replaced, and it has not voted since", admission.ErrShardLayout)
 	case err == nil:
 		return fmt.Errorf("%w: its max TTL is %v", ErrTTLTooLong, rec.Longest)
 	}

@@ -10,9 +10,9 @@ import (
 
 const (
 	second = int64(1e6)
-	stamp  = "v3 0000000000000001"
-	record = stamp + " id=a masters=a,b,c epoch=0 longest=10000 quarantine=30000 state=admitted since=5"
-	pause  = stamp + " id=a masters=a,b,c epoch=0 longest=10000 quarantine=30000 state=quarantine since=1000000"
+	stamp  = "v4 0000000000000001"
+	record = stamp + " id=a masters=a,b,c epoch=0 maxttl=10000 quarantine=30000 state=admitted since=5"
+	pause  = stamp + " id=a masters=a,b,c epoch=0 maxttl=10000 quarantine=30000 state=quarantine since=1000000"
 )
 
 // on returns an event of master 0 at the given time of its clock, for lease "A" of name "n".
@@ -75,7 +75,7 @@ func TestEventsThatBreakARule(t *testing.T) {
 			admit(2*second, "start", pause), admit(20*second, "end", record)},
 		"record": {
 			admit(2*second, "start", pause), admit(40*second, "end", record),
-			admit(41*second, "settle", strings.NewReplacer("1 id", "2 id", "longest=10000", "longest=20000").Replace(record)),
+			admit(41*second, "settle", strings.NewReplacer("1 id", "2 id", "maxttl=10000", "maxttl=20000").Replace(record)),
 		},
 	} {
 		c := trace.NewChecker(3, false)

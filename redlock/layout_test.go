@@ -1,0 +1,194 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/memory"
+	"github.com/redlock-go/redlock/internal/private"
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/internal/sharding"
+)
+
+// Tests of changes of the number of shards.
+
+// A severable opens pools whose connections can be cut.
+type severable struct {
+	cut   atomic.Bool
+	conns chan net.Conn
+}
+
+// locker returns a Locker over these sets, whose connections are cut by sever.
+func (s *severable) locker(w *shardedCluster, sets ...int) *redlock.Locker {
+	w.Helper()
+	s.conns = make(chan net.Conn, 1000)
+	var pools []*pool.Pool
+	for _, set := range sets {
+		m := w.sets[set]
+		p, err := m.Pool(pool.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if s.cut.Load() {
+				return nil, errors.New("cut")
+			}
+			c, err := m.Dial(ctx, network, addr)
+			if err == nil {
+				s.conns <- c
+			}
+			return c, err
+		}))
+		w.must(err)
+		w.Cleanup(func() { _ = p.Close() })
+		pools = append(pools, p)
+	}
+	l, err := redlock.NewSharded(pools)
+	w.must(err)
+	w.Cleanup(func() { _ = l.Close(context.WithoutCancel(w.Context())) })
+	return l
+}
+
+func (s *severable) sever() {
+	s.cut.Store(true)
+	for len(s.conns) > 0 {
+		_ = (<-s.conns).Close()
+	}
+}
+
+// every calls f for all masters of these sets.
+func (w *shardedCluster) every(f func(m *memory.Master), sets ...int) {
+	for _, set := range sets {
+		for i := range 3 {
+			f(w.sets[set].Master(i))
+		}
+	}
+}
+
+func empty(m *memory.Master)   { m.Flush() }
+func restart(m *memory.Master) { m.Restart(false) }
+
+// moved returns a name that belongs to shard from of a, and to another shard of b.
+func moved(a, from, b int) string {
+	for i := 0; ; i++ {
+		if n := fmt.Sprint("n", i); sharding.Pick(n, a) == from && sharding.Pick(n, b) != from {
+			return n
+		}
+	}
+}
+
+// unused fails the test if l acquires a name within two minutes.
+func (w *shardedCluster) unused(l *redlock.Locker, what, name string) {
+	w.Helper()
+	k, err := l.Lock(w.within(2*time.Minute), name)
+	if err == nil {
+		w.Errorf("%s holds %q with token %d", what, name, k.Token())
+	}
+}
+
+// H160: a client that was cut off while the number of shards fell from three to two acquires nothing when it is back,
+// although it has acquired locks before and finds the masters of its third shard empty: neither if it reaches all
+// masters, nor if it reaches only the third shard. The records were deleted by hand, which is not the procedure.
+func TestReturnAfterFewerShards(t *testing.T) {
+	for _, apart := range []bool{false, true} {
+		shardedClusters(t, 3, func(w *shardedCluster) {
+			s, name := new(severable), moved(3, 3, 2)
+			x := s.locker(w, 0, 1, 2)
+			w.must(x.Admin().Admit(w.Context()))
+			w.unlock(w.take(x, name))
+			s.sever()
+			after(time.Minute)
+			w.every(empty, 0, 1, 2)
+			y := w.admitted(0, 1)
+			k := w.take(y, name)
+			if apart {
+				w.every((*memory.Master).Stop, 0, 1)
+			}
+			after(time.Minute)
+			s.cut.Store(false)
+			w.unused(x, "the client with three shards", name)
+			if !apart {
+				w.unlock(k)
+			}
+		})
+	}
+}
+
+// H160: also if the client is connected all the time, but has read no record of the other shards since the change, when
+// the masters of its third shard restart without data.
+func TestLateLookAfterFewerShards(t *testing.T) {
+	shardedClusters(t, 3, func(w *shardedCluster) {
+		x := w.admitted(0, 1, 2)
+		name := moved(3, 3, 2)
+		w.unlock(w.take(x, name))
+		y := w.shards(0, 1)
+		w.must(private.Of(y).Replaces(w.Context(), w.shards(0, 1, 2)))
+		w.must(y.Admin().Admit(w.Context()))
+		w.take(y, name)
+		w.every(restart, 2)
+		w.unused(x, "the client with three shards", name)
+	})
+}
+
+// H160: a client with two shards acquires nothing after a change to three, also when all masters of its first shard lose
+// their records. The clients with three shards go on.
+func TestAmnesiaAfterMoreShards(t *testing.T) {
+	shardedClusters(t, 3, func(w *shardedCluster) {
+		x, name := w.admitted(0, 1), moved(2, 1, 3)
+		w.unlock(w.take(x, name))
+		y := w.shards(0, 1, 2)
+		w.must(private.Of(y).Replaces(w.Context(), w.shards(0, 1)))
+		w.must(y.Admin().Admit(w.Context()))
+		w.take(y, name)
+		w.every(restart, 0)
+		w.unused(x, "the client with two shards", name)
+		for _, of := range in(3, 1) {
+			w.unlock(w.take(y, of[0]))
+		}
+	})
+}
+
+// H160: a lock that is held while the number of shards changes cannot be extended, so it ends before the masters vote
+// again.
+func TestLockHeldWhileShardsChange(t *testing.T) {
+	shardedClusters(t, 3, func(w *shardedCluster) {
+		x, name := w.admitted(0, 1, 2), moved(3, 3, 2)
+		held := w.take(x, name)
+		y := w.shards(0, 1)
+		w.must(private.Of(y).Replaces(w.Context(), w.shards(0, 1, 2)))
+		k := w.take(y, name)
+		if held.Err() == nil {
+			w.Errorf("two holders of %q: tokens %d and %d", name, held.Token(), k.Token())
+		}
+		w.isError(held.Err(), redlock.ErrLost)
+	})
+}
+
+// Replaces writes nothing if a master is down, or if a record is of neither layout.
+func TestReplacesWritesAllOrNothing(t *testing.T) {
+	shardedClusters(t, 3, func(w *shardedCluster) {
+		w.admitted(0, 1)
+		before, _ := w.sets[0].Master(0).Get("redlock:admission")
+		fails := func(what string, old *redlock.Locker) {
+			w.Helper()
+			ctx := w.within(time.Minute)
+			if err := private.Of(w.shards(0, 1, 2)).Replaces(ctx, old); err == nil {
+				w.Errorf("%s: no error", what)
+			}
+			if now, _ := w.sets[0].Master(0).Get("redlock:admission"); now != before {
+				w.Errorf("%s: the record is %q, and was %q", what, now, before)
+			}
+		}
+		fails("other shards", w.shards(1, 0))
+		w.sets[2].Master(1).Stop()
+		fails("a new master is down", w.shards(0, 1))
+		w.sets[2].Master(1).Restart(false)
+		w.sets[1].Master(1).Stop()
+		fails("an old master is down", w.shards(0, 1))
+		w.sets[1].Master(1).Restart(true)
+		after(time.Second)
+		w.must(private.Of(w.shards(0, 1, 2)).Replaces(w.Context(), w.shards(0, 1)))
+	})
+}
