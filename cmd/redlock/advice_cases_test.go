@@ -368,6 +368,10 @@ func rightsAdvice() []adviceCase {
 		{name: "renamed", about: "rights", what: "evalsha (renamed",
 			spoil: func(e *adviceEnv) { e.replace("--rename-command", "EVALSHA", "") },
 			apply: func(e *adviceEnv, _ *printed) { e.replace() }},
+		{name: "a TTL of the record", about: "record", what: "has a TTL", spoil: func(e *adviceEnv) {
+			e.admin("PEXPIRE", "redlock:admission", "3600000")
+		}},
+		{name: "flushed", about: "data", what: "FLUSHDB", new: true, spoil: func(e *adviceEnv) { e.admin("FLUSHDB") }},
 		{name: "two databases", about: "databases", what: "[3]", spoil: func(e *adviceEnv) {
 			c, err := redis.Dial("unix", e.master.Unix(), redis.DialDatabase(3))
 			if err != nil {
@@ -462,7 +466,7 @@ func recordAdvice() []adviceCase {
 				}
 				e.follow(other)
 			}},
-		{name: "max TTLs", about: "max TTL", what: "another master accepts", spoil: edit(0, func(r *scripts.Record) {
+		{name: "max TTLs", about: "max TTL", what: "another master accepts TTLs up to", spoil: edit(0, func(r *scripts.Record) {
 			r.Longest, r.Quarantine = time.Minute, time.Minute
 		})},
 		{name: "max TTL of this client", about: "max TTL", what: "the max TTL of this client is 1m0s",

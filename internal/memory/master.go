@@ -266,6 +266,17 @@ func (m *Master) EvictKey(key string) (there bool) {
 	return there
 }
 
+// Expire gives a key a TTL.
+func (m *Master) Expire(key string, ttl time.Duration) {
+	m.change(func(now int64, s *reference.State) { s.Expire(now, key, ttl.Milliseconds()) })
+}
+
+// TTL returns what PTTL returns for key.
+func (m *Master) TTL(key string) (ms int64) {
+	m.change(func(now int64, s *reference.State) { ms = s.TTL(now, key) })
+	return ms
+}
+
 // shortestQuarantine is the minimum quarantine in an admission record, however short the max TTL is.
 const shortestQuarantine = 30 * time.Second
 

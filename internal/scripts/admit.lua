@@ -25,6 +25,9 @@
 --                                        another server, cannot be read, or has the same shard and a larger epoch
 --       {6, record, time us, identity}   not written: the record names another shard, or at this epoch other masters
 --
+-- Each reply ends with the ms until the record expires, or -1 if it does not, or -2 if there is none. A record has no
+-- TTL: one that has was given it by another program, and any step that writes removes it.
+--
 -- Every step but read writes the larger quarantine of the two records. The longest TTL is that of the wanted record if
 -- a quarantine begins or ends, because the caller has seen the masters agree on it. With guard it is the larger of both
 -- records, and otherwise it does not change: only an operator gives a voting master a longer one, after all masters
@@ -39,7 +42,7 @@ local step, theirs, record = ARGV[1], tonumber(ARGV[4]), call('GETRANGE', KEYS[1
 local run = string.match(call('INFO', 'server'), 'run_id:(%x+)')
 local replid, offset = string.match(call('INFO', 'replication'), 'replid2:(%x+).*second_repl_offset:(%-?%d+)')
 local identity = run .. '/' .. replid .. '/' .. offset
-local function answer(result) return {result, record, now, identity} end
+local function answer(result) return {result, record, now, identity, call('PTTL', KEYS[1])} end
 if step == 'read' then return answer(1) elseif identity ~= ARGV[2] then return answer(2) end
 if record ~= ARGV[3] then return answer(3) end
 local starts = step == 'start' or step == 'replace'

@@ -116,6 +116,7 @@ type Admission struct {
 	Record   string // the admission record after the step
 	Time     int64  // the master's clock, in microseconds
 	Identity string // the identity of the server
+	Expires  bool   // whether the record has a TTL, which another program has set
 }
 
 // An AdmitResult is the result of a step of an admission.
@@ -134,7 +135,8 @@ const (
 // DecodeAdmission decodes the reply to a step of an admission.
 func DecodeAdmission(reply any) (Admission, error) {
 	f := newFields(reply)
-	a := Admission{Result: AdmitResult(f.number()), Record: f.text(), Time: f.number(), Identity: f.text()}
+	a := Admission{Result: AdmitResult(f.number()), Record: f.text(), Time: f.number(), Identity: f.text(),
+		Expires: f.number() >= 0}
 	if a.Result < AdmitDone || a.Result > AdmitOtherMasters {
 		f.fail("unexpected reply code %d", a.Result)
 	}

@@ -74,9 +74,9 @@ func TestDecodeOthers(t *testing.T) {
 		Some:    []scripts.Share{{ID: "me:2r9:", Left: 2 * time.Millisecond}}}); err != nil || !reflect.DeepEqual(h, want) {
 		t.Errorf("the reply to an inspection was decoded as %+v, %v", h, err)
 	}
-	a, err := scripts.DecodeAdmission([]any{int64(5), "r", int64(9), "a/b/7"})
+	a, err := scripts.DecodeAdmission([]any{int64(5), "r", int64(9), "a/b/7", int64(70)})
 	if want := (scripts.Admission{Result: scripts.AdmitTooEarly, Record: "r", Time: 9,
-		Identity: "a/b/7"}); err != nil || a != want {
+		Identity: "a/b/7", Expires: true}); err != nil || a != want {
 		t.Errorf("the reply to an admission was decoded as %+v, %v", a, err)
 	}
 	for _, hostile := range []any{nil, int64(1), []any{}, []any{lock, int64(1), "7", int64(5), "", int64(0), "w"},

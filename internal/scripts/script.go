@@ -47,7 +47,7 @@ var (
 	Extend  = script("extend", "80aa5ff15b87028aa124798171a9c9a0b207f2ac", false)
 	Release = script("release", "f3cc8115a4e36f87775bf25ce6711b6ed222651e", false)
 	Inspect = script("inspect", "d7111f5124dae71b03685ab85828611eb5919028", false)
-	Admit   = script("admit", "6761b48b5c6d90b306ec3fe24b6e6c541694cd14", false)
+	Admit   = script("admit", "04ffbee11a01f8a065bb3ec6961591f7599678d5", false)
 
 	// Scripts of readers-writer locks.
 	SharedAcquire = script("shared acquire", "f036d66d181138632a76d42f8cac204b389751fc", true)

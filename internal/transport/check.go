@@ -106,6 +106,8 @@ type facts struct {
 	write     redis.Error       // the error reply to a write, if it was refused
 	load      redis.Error       // the error reply to SCRIPT LOAD, if it was refused for another reason than rights
 	databases []int             // other databases with an admission record of the prefix
+	expires   int64             // ms until the admission record expires; negative if it does not, or if there is none
+	replaced  []string          // commands that may have replaced the data of the running server
 	permissions
 	storage
 
@@ -135,7 +137,7 @@ type storage struct {
 
 // examine reads the facts of m: first the identity of the server, then everything else in one round trip.
 func (m *master) examine(ctx context.Context, opts *CheckOptions) facts {
-	f := facts{name: m.Name, user: m.cfg.userName(), cfg: &m.cfg}
+	f := facts{name: m.Name, user: m.cfg.userName(), cfg: &m.cfg, expires: -1}
 	f.durable = slices.Contains(opts.Durable, m.Name)
 	if m.cfg.failover != nil && m.cfg.failover.finder != nil {
 		f.answers = m.cfg.failover.finder.Survey(ctx)
@@ -185,6 +187,10 @@ func (f *facts) otherDatabases(c *wire.Conn, opts *CheckOptions) {
 // durableSettings make a server persist every write before it replies.
 var durableSettings = [][2]string{{"appendonly", "yes"}, {"appendfsync", "always"}, {"no-appendfsync-on-rewrite", "no"}}
 
+// replacing lists the commands that replace or delete data which a running server has, perhaps without its admission
+// record.
+var replacing = []string{"debug", "flushall", "flushdb", "restore", "swapdb"}
+
 // questions returns INFO and the commands that read the remaining facts. The probes of rights for subscriptions must
 // come last.
 func (f *facts) questions(cfg *Config, opts *CheckOptions) (list []wire.Question) {
@@ -205,6 +211,22 @@ func (f *facts) questions(cfg *Config, opts *CheckOptions) (list []wire.Question
 		"SET", opts.Key, "0", "XX", "PX", "1000")
 	ask("config get", func(_ any, refused redis.Error) { f.noConfig = unknownCommand(refused) },
 		"CONFIG", "GET", "maxmemory-policy")
+	if !opts.Unguarded {
+		ask("pttl", func(reply any, _ redis.Error) {
+			if ms, ok := reply.(int64); ok {
+				f.expires = ms
+			}
+		}, "PTTL", opts.Record)
+		ask("info", func(reply any, _ redis.Error) {
+			text, _ := redis.String(reply, nil)
+			calls := infoFields(text)
+			for _, command := range replacing {
+				if calls["cmdstat_"+command] != "" {
+					f.replaced = append(f.replaced, strings.ToUpper(command))
+				}
+			}
+		}, "INFO", "commandstats")
+	}
 	for _, s := range durableSettings {
 		if !f.durable && !opts.Unguarded {
 			break

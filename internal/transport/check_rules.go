@@ -39,6 +39,7 @@ func (f *facts) judge(opts *CheckOptions) {
 	f.scripts()
 	f.rights(opts.Prefix)
 	f.persistence()
+	f.record(opts)
 	//mutant:other-databases = false
 	if len(f.databases) > 0 {
 		f.find(Warning, "databases",
@@ -105,6 +106,20 @@ func (f *facts) eviction() {
 			fmt.Sprintf("its maxmemory-policy is %q with maxmemory %d, allowed by AllowEviction", policy, limit),
 			"if a lock is evicted on one master of its majority, a second client can acquire it unnoticed",
 			f.set("maxmemory-policy", "noeviction"))
+	}
+}
+
+// record reports a TTL on the admission record, and commands after which the record may be older than the locks.
+func (f *facts) record(opts *CheckOptions) {
+	if f.expires >= 0 {
+		f.find(Warning, "record", fmt.Sprintf("its admission record has a TTL, and %v left: another program has set it",
+			(time.Duration(f.expires)*time.Millisecond).Round(time.Second)),
+			"when the record expires, the master has no vote until a quarantine has ended", fmt.Sprintf(stepPersist, opts.Record))
+	}
+	if len(f.replaced) > 0 {
+		f.find(Warning, "data", "it has executed "+strings.Join(f.replaced, ", ")+" since it started",
+			"if the admission record comes back, from a backup or another database, and locks do not, a second client may "+
+				"get a held lock", stepReplaced)
 	}
 }
 

@@ -160,6 +160,23 @@ func TestCheckNamesOtherDatabases(t *testing.T) {
 	}
 }
 
+// H161, H172: Check reports a TTL on the admission record, and commands that may bring back an old record.
+func TestCheckWatchesRecord(t *testing.T) {
+	s := startServer(t)
+	p := open(t, []string{s.url()})
+	s.do("SET", testPrefix.Admission(), "1")
+	if said := append(finding(t, p, "record"), finding(t, p, "data")...); len(said) > 0 {
+		t.Errorf("the findings are %v", said)
+	}
+	s.do("SWAPDB", "1", "2")
+	s.do("FLUSHDB")
+	s.do("SET", testPrefix.Admission(), "1", "EX", "1000")
+	said := append(finding(t, p, "record"), finding(t, p, "data")...)
+	if len(said) != 2 || !strings.Contains(said[0].Fix, "PERSIST") || !strings.Contains(said[1].What, "FLUSHDB, SWAPDB") {
+		t.Errorf("the findings are %v", said)
+	}
+}
+
 // H113: advice about rights grants the missing rights. It does not revoke any right, because the user may be shared
 // with an application.
 func TestCheckGrantsMissingRightsOnly(t *testing.T) {

@@ -306,6 +306,9 @@ var List = []Mutant{
 		Suite: "redlock", Tests: "Linger"},
 	{Name: "shards-seen", Wrong: "a client starts to acquire locks before it has seen all shards",
 		Suite: "redlock", Tests: "UnlikeShardsNeverBothWin|ShardsBeginWhenAllMastersWereSeen"},
+	{Name: "record-expires", Wrong: "H172: a program gives all keys a TTL, and all masters lose their records, and so " +
+		"their votes, at the same time",
+		Suite: "redlock/internal/monitor", Tests: "TTLOfRecordIsRemoved"},
 	{Name: "shard-shown-now", Wrong: "H160: a client with the old number of shards admits the masters of a shard, because " +
 		"it has not read the records of the other shards since the change: two holders",
 		Suite: "redlock", Tests: "LateLookAfterFewerShards"},

@@ -55,7 +55,7 @@ func plain(n float64) string { return strconv.FormatFloat(n, 'f', 0, 64) }
 func (c *call) admit() any {
 	step, median, there := scripts.AdmitStep(c.arg(1)), 0.0, c.get(c.key(1), "")
 	now, identity := float64(c.now), c.env.Identity()
-	answer := func(r scripts.AdmitResult) any { return []any{int64(r), there, c.now, identity} }
+	answer := func(r scripts.AdmitResult) any { return []any{int64(r), there, c.now, identity, c.state.TTL(c.now, c.key(1))} }
 	if step == scripts.AdmitRead {
 		return answer(scripts.AdmitDone)
 	}

@@ -114,9 +114,9 @@ func TestEvalDependsOnItsArgumentsAlone(t *testing.T) {
 		out    string
 	}{
 		{scripts.Admit, []string{admission}, []string{"start", zeros, "", first, "0", pending},
-			[]any{int64(1), pending, now, zeros}, ""},
+			[]any{int64(1), pending, now, zeros, int64(-1)}, ""},
 		{scripts.Admit, []string{admission}, []string{"now", zeros, pending, "0", "0", record},
-			[]any{int64(1), record, now, zeros}, ""},
+			[]any{int64(1), record, now, zeros, int64(-1)}, ""},
 		{scripts.Acquire, names, []string{scripts.StampOf(record), "me:1:", "1000", first, first}, int64(1), ""},
 		{scripts.Acquire, names, []string{scripts.StampOf(record), "other:1:", "1000", first, first, "acquire", waiter, "0"},
 			[]any{int64(2), int64(1000), int64(0), lease, int64(0), first,

@@ -25,6 +25,7 @@ type Fact struct {
 	Record   scripts.Record // the parsed Text
 	Bad      error          // why Text cannot be parsed; nil if it was parsed or is empty
 	Err      error          // why the master is down, or why the last step failed
+	Expires  bool           // whether the record has a TTL, which another program has set
 	Asked    uint64         // number of the step that returned Text; steps are numbered in the order of sending
 	Began    uint64         // number of the last step that was sent before the present quarantine was first seen
 	Lost     time.Duration  // how long this client has seen the master down or unknown; 0 if the master is up

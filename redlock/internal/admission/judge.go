@@ -16,6 +16,9 @@ const (
 	Shortest = 30 * time.Second
 	// Look is the interval between two reads of a record that another client may change.
 	Look = time.Second
+	// Watch is the interval between two reads of the record of a master that votes. Another program may have deleted the
+	// record, or have given it a TTL.
+	Watch = 30 * time.Second
 )
 
 // Reasons why a master does not vote.
@@ -157,10 +160,13 @@ func (f *Deployment) vote(i int, st *State) Move {
 			StepDurable, durableSettings(fact.Lossy)))
 	case fact.home() != "" && r.Home == "": // it has become durable, or the operator has since declared it durable
 		return f.write(scripts.AdmitNow, i)
+	//mutant:record-expires = false
+	case fact.Expires: // each write removes the TTL; when the record expired, the master would be in quarantine
+		return f.write(scripts.AdmitSettle, i)
 	case r.Longest < f.Guard: // an operator may raise the longest TTL: read the record again
 		return Move{Look: Look}
 	}
-	return Move{}
+	return Move{Look: Watch}
 }
 
 // start returns the action for master i, which has no record of its own because it is new or may have lost its data.
@@ -266,7 +272,7 @@ func (f *Deployment) quarantine(i int, st *State) Move {
 		return f.write(scripts.AdmitStart, i)
 	}
 	//mutant:lost-masters = false
-	if r.Quarantine < f.span(i) {
+	if r.Quarantine < f.span(i) || fact.Expires {
 		return f.write(scripts.AdmitSettle, i)
 	}
 	gather, ok := f.seen(i)

@@ -107,6 +107,7 @@ func (m *Monitor) recordAnswer(i int, step scripts.AdmitStep, number uint64, adm
 		f.Err = nil // a read after a failed write keeps the error, since it does not show that writes work
 	}
 	t.read = adm.Time
+	f.Expires = adm.Expires
 	f.Learn(adm.Record, number, m.settings.Shards.steps.Load())
 	t.memory.See(f)
 	switch adm.Result {
