@@ -306,6 +306,9 @@ var List = []Mutant{
 		Suite: "redlock", Tests: "Linger"},
 	{Name: "shards-seen", Wrong: "a client starts to acquire locks before it has seen all shards",
 		Suite: "redlock", Tests: "UnlikeShardsNeverBothWin|ShardsBeginWhenAllMastersWereSeen"},
+	{Name: "record-returns", Wrong: "H161: an old admission record comes back from a backup without the locks, and its " +
+		"master votes, although the client has read a later record: two holders",
+		Suite: "redlock/internal/monitor", Tests: "ReturnedRecordStartsQuarantine"},
 	{Name: "record-expires", Wrong: "H172: a program gives all keys a TTL, and all masters lose their records, and so " +
 		"their votes, at the same time",
 		Suite: "redlock/internal/monitor", Tests: "TTLOfRecordIsRemoved"},

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -36,11 +37,18 @@ type Fact struct {
 	// Lossy names the settings with which the server may forget writes; "" if none is known: see transport.Persistence.
 	Lossy      string
 	Unverified bool // whether Lossy is "", but not all settings are known
+	Returned bool           // whether Text had been replaced or lost before, and has come back, perhaps without the locks
+	former   [8]string      // the last records that were replaced or lost, the latest first
 }
 
 // Learn parses text, the record that the step with the number asked has returned, and stores the result in f. The
 // number of the latest step that was sent is last.
 func (f *Fact) Learn(text string, asked, last uint64) {
+	if text != f.Text {
+		f.Returned = text != "" && slices.Contains(f.former[:], text)
+		copy(f.former[1:], f.former[:])
+		f.former[0] = f.Text
+	}
 	before, wasRead := f.Record, f.Read
 	f.Read, f.Text, f.Asked = true, text, asked
 	f.Record, f.Bad = scripts.Record{}, nil
@@ -56,6 +64,7 @@ func (f *Fact) Learn(text string, asked, last uint64) {
 func (f *Fact) Lose() {
 	*f = Fact{
 		Settled: true, Text: f.Text, Record: f.Record, Bad: f.Bad, Asked: f.Asked, Began: f.Began, Lost: f.Lost, Home: f.Home,
+		Returned: f.Returned, former: f.former,
 	}
 }
 
@@ -65,12 +74,14 @@ func (f *Fact) hasRecord() bool { return f.Text != "" && f.Bad == nil }
 // shown reports whether a valid record was read on this connection.
 func (f *Fact) shown() bool { return f.Read && f.hasRecord() }
 
-// own reports whether the record was written for the connected server, and no move of the hash slot has followed. A
-// server that has only freed its replication backlog is still the same server.
+// own reports whether the record was written for the connected server, and neither a move of the hash slot nor another
+// record has followed. A server that has only freed its replication backlog is still the same server.
 func (f *Fact) own() bool {
 	//mutant:second-offset 3= strings.HasPrefix(f.Identity, strings.TrimRight(f.Record.Identity, "0123456789"))
 	//mutant:identity-beyond-run-id 3= runID(f.Record.Identity) == runID(f.Identity)
-	return f.shown() && !f.Moved && (f.Record.Identity == f.Identity || freed(f.Record.Identity, f.Identity))
+	//mutant:record-returns 5= true
+	return f.shown() && !f.Moved && (f.Record.Identity == f.Identity || freed(f.Record.Identity, f.Identity)) &&
+		!f.Returned
 }
 
 // home returns the part of a record by which a restarted master is recognized as durable. It is "" for a master that
@@ -98,7 +109,7 @@ func (f *Fact) breaks() bool {
 // remembers reports whether the master is known to have kept all its data: it is durable, and its record admits it and
 // contains the address that this client uses. A record that was copied by replication contains another address.
 func (f *Fact) remembers() bool {
-	return f.durable() && f.shown() && f.Record.Admitted && f.Record.Home == f.Home
+	return f.durable() && f.shown() && f.Record.Admitted && f.Record.Home == f.Home && !f.Returned
 }
 
 // unknown reports whether the first connection to the master, or the read of its record, is still pending.

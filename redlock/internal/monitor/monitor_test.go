@@ -345,6 +345,29 @@ func TestQuarantineByHandOfAStrayRecord(t *testing.T) {
 	}, nil)
 }
 
+// H161: a record that was replaced comes back, for example from a backup, while the server keeps running. The leases
+// may be gone, so the master goes through a quarantine.
+func TestReturnedRecordStartsQuarantine(t *testing.T) {
+	virtual(t, 3, func(r *rig) {
+		after(time.Second)
+		m := r.masters.Master(0)
+		backup, _ := m.Get(prefix.Admission())
+		m.Flush()
+		after(80 * time.Second) // the record is read again within 30 s, and the quarantine lasts for 30 s
+		r.phases("after the quarantine", admission.Voting)
+		before := r.View().Masters[0].Incarnation
+		m.Flush()
+		m.Set(prefix.Admission(), backup)
+		after(31 * time.Second)
+		r.phases("the record has come back", admission.InQuarantine, admission.Voting)
+		if now := r.View().Masters[0].Incarnation; now != before+1 {
+			r.Errorf("the incarnation is %d, and was %d", now, before)
+		}
+		after(31 * time.Second)
+		r.phases("after the second quarantine", admission.Voting)
+	}, nil)
+}
+
 // H172: a program gives each key without a TTL one, also the admission records. The Monitor removes the TTL before the
 // record expires, without a quarantine.
 func TestTTLOfRecordIsRemoved(t *testing.T) {

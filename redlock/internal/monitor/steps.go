@@ -108,7 +108,11 @@ func (m *Monitor) recordAnswer(i int, step scripts.AdmitStep, number uint64, adm
 	}
 	t.read = adm.Time
 	f.Expires = adm.Expires
+	before := f.Returned
 	f.Learn(adm.Record, number, m.settings.Shards.steps.Load())
+	if f.Returned && !before { // the leases may not have come back
+		t.memory.Forget()
+	}
 	t.memory.See(f)
 	switch adm.Result {
 	case scripts.AdmitDone:
