@@ -17,8 +17,8 @@ type placed struct {
 }
 
 // Replaces gives the masters records of this Locker's layout in place of records of old, a *Locker of the same prefix
-// with the previous layout: another number of shards, or of buckets of a cluster. Masters that only old has get a record
-// of no shard, with which they vote for no client. Clients with the old layout then acquire no lock. Their held locks
+// with the previous layout: another number of shards, or of buckets of a cluster. Masters that only old has get a
+// record of no shard, with which they vote for no client. Clients with the old layout then acquire no lock. Their held locks
 // cannot be extended, and end before the quarantine of the other masters, which Replaces begins. Masters without a
 // record stay without one.
 //

@@ -132,8 +132,8 @@ func TestLateLookAfterFewerShards(t *testing.T) {
 	})
 }
 
-// H160: a client with two shards acquires nothing after a change to three, also when all masters of its first shard lose
-// their records. The clients with three shards go on.
+// H160: a client with two shards acquires nothing after a change to three, also when all masters of its first shard
+// lose their records. The clients with three shards go on.
 func TestAmnesiaAfterMoreShards(t *testing.T) {
 	shardedClusters(t, 3, func(w *shardedCluster) {
 		x, name := w.admitted(0, 1), moved(2, 1, 3)

@@ -114,7 +114,8 @@ func (f *facts) record(opts *CheckOptions) {
 	if f.expires >= 0 {
 		f.find(Warning, "record", fmt.Sprintf("its admission record has a TTL, and %v left: another program has set it",
 			(time.Duration(f.expires)*time.Millisecond).Round(time.Second)),
-			"when the record expires, the master has no vote until a quarantine has ended", fmt.Sprintf(stepPersist, opts.Record))
+			"when the record expires, the master has no vote until a quarantine has ended",
+			fmt.Sprintf(stepPersist, opts.Record))
 	}
 	if len(f.replaced) > 0 {
 		f.find(Warning, "data", "it has executed "+strings.Join(f.replaced, ", ")+" since it started",

@@ -54,8 +54,8 @@ const (
 	stepDatabases = "decide on one database, and configure it in all clients; a record that no client uses is deleted " +
 		"by `SELECT %d` and `DEL %s`"
 	stepPersist  = "`PERSIST %s`, and keep the program that gives keys a TTL away from this prefix"
-	stepReplaced = "leave the admission record out of backups; flush, restore and swap databases only while no lock is held, " +
-		"and restart the server afterwards; if none was held, `CONFIG RESETSTAT` ends this warning"
+	stepReplaced = "leave the admission record out of backups; flush, restore and swap databases only while no lock is " +
+		"held, and restart the server afterwards; if none was held, `CONFIG RESETSTAT` ends this warning"
 
 	stepFailover  = stepNothing + "a failover works this way"
 	stepStops     = "use Redis 6.2.7 or later"

@@ -55,7 +55,9 @@ func plain(n float64) string { return strconv.FormatFloat(n, 'f', 0, 64) }
 func (c *call) admit() any {
 	step, median, there := scripts.AdmitStep(c.arg(1)), 0.0, c.get(c.key(1), "")
 	now, identity := float64(c.now), c.env.Identity()
-	answer := func(r scripts.AdmitResult) any { return []any{int64(r), there, c.now, identity, c.state.TTL(c.now, c.key(1))} }
+	answer := func(r scripts.AdmitResult) any {
+		return []any{int64(r), there, c.now, identity, c.state.TTL(c.now, c.key(1))}
+	}
 	if step == scripts.AdmitRead {
 		return answer(scripts.AdmitDone)
 	}
@@ -74,7 +76,7 @@ func (c *call) admit() any {
 	same := old["masters"] == wanted["masters"] && old["next"] == wanted["next"] || old["epoch"] != wanted["epoch"]
 	sameShard := old["shard"] == wanted["shard"] || old["masters"] == ""
 	//mutant:master-list 2= false
-	if step != scripts.AdmitReplace && !(same && sameShard) {
+	if step != scripts.AdmitReplace && (!same || !sameShard) {
 		return answer(scripts.AdmitOtherMasters)
 	}
 	if sameShard && wanted.number("epoch") < old.number("epoch") {

@@ -101,8 +101,8 @@
 // That is not sufficient for masters without a record: two such clients could each write the first records of a
 // different shard. So a master in quarantine is admitted only if one of these is true:
 //
-//   - In one of the shards, whichever, a majority of the masters show that this layout has voted: their records have this
-//     layout, and a state other than "unproven".
+//   - In one of the shards, whichever, a majority of the masters show that this layout has voted: their records have
+//     this layout, and a state other than "unproven".
 //   - All masters of all shards show this layout. This is how new masters begin.
 //
 // A shard that is down thus does not block the others, and a shard that has lost all its records can start again. Only

@@ -36,9 +36,9 @@ type Fact struct {
 	Home     string         // the escaped address of a master that is declared durable; "" for any other
 	// Lossy names the settings with which the server may forget writes; "" if none is known: see transport.Persistence.
 	Lossy      string
-	Unverified bool // whether Lossy is "", but not all settings are known
-	Returned bool           // whether Text had been replaced or lost before, and has come back, perhaps without the locks
-	former   [8]string      // the last records that were replaced or lost, the latest first
+	Unverified bool      // whether Lossy is "", but not all settings are known
+	Returned   bool      // whether Text had been replaced or lost before, and has come back, perhaps without the locks
+	former     [8]string // the last records that were replaced or lost, the latest first
 }
 
 // Learn parses text, the record that the step with the number asked has returned, and stores the result in f. The

@@ -248,7 +248,8 @@ func (f *Deployment) quarantine(i int, st *State) Move {
 	if !mayBegin && (left == 0 || f.Now.Has(i)) {
 		seek = fact.Began + 1
 		st.Err = fmt.Errorf("%w: it belongs to %s, where no master has voted yet, as far as the records show: voting begins "+
-			"when one client sees all masters of all shards, or a shard with a majority that has voted", ErrQuarantine, shard(f.Shard))
+			"when one client sees all masters of all shards, or a shard with a majority that has voted",
+			ErrQuarantine, shard(f.Shard))
 	}
 	if err := f.mayWrite(i); err != nil {
 		return st.block(err)

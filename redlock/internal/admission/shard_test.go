@@ -20,7 +20,7 @@ func sharded(f Fact, g scripts.Shard) Fact {
 }
 
 // Judge returns the phase and the step of each row for master 0 of five, which are shard 2 of 3. The other masters
-// have records with this shard and are in their first quarantine; voted is the number of them that were admitted before.
+// have records with this shard and are in their first quarantine; voted of them were admitted before.
 // agreed says that the other shards show this layout on all masters.
 func TestJudgeOfAShard(t *testing.T) {
 	id := "a" + zeros
