@@ -92,6 +92,17 @@
 #define ABORT_QUARANTINE 68
 #define ABORT_CLOSES 69
 #define ABORT_SEEN 70
+#define LAYOUT_IN_TEXT 71
+#define SHOWN_NOW 72
+#define NO_MEMORY 73
+#define ALL_MUST_SHOW 74
+#define OTHER_LAYOUT 75
+#define FRESH_RECORDS 76
+#define GIVEN_UP_CLOSED 77
+#define CLOSED_FIRST 78
+#define READ_AGAIN 79
+#define LOOK_LAST 80
+#define NEW_CLOSED 81
 
 #ifndef TTL
 #define TTL 2               /* how long a master keeps a lease */
