@@ -36,8 +36,8 @@
 // "redlock check" and Check of a Locker report which rights a user lacks, and the rule of ACL SETUSER that grants
 // them. For keys that begin with prefix, the whole rule is
 //
-//	~prefix:* resetchannels &prefix:* -@all +info +evalsha +eval +script|load +get +getrange +set +exists +hexists +hget
-//	+hset +hdel +hlen +hscan +zadd +zrem +zcard +zrange +zrangebyscore +zrank +zscore +pttl +pexpire +time
+//	~prefix:* resetchannels &prefix:* -@all +info +evalsha +eval +script|load +getrange +set +exists +hget +hmget
+//	+hgetall +hset +hdel +hlen +zadd +zrem +zcard +zrange +zrangebyscore +zrank +zscore +pttl +pexpire +time
 //	+publish +subscribe +unsubscribe +ping
 //
 // INFO is in the category @dangerous, which is often revoked as a whole. Scripts run with the rights of the user, so

@@ -106,7 +106,7 @@ func (w *cluster) nothingLeft(names ...string) {
 	after(100 * time.Millisecond) // for messages in transit
 	allowed := []string{defaultPrefix.Admission()}
 	for _, name := range names {
-		allowed = append(allowed, defaultPrefix.Fence(name))
+		allowed = append(allowed, defaultPrefix.Lock(name))
 	}
 	w.each(func(i int, m *memory.Master) {
 		for _, key := range m.Keys() {
@@ -130,5 +130,5 @@ func (w *cluster) nothingLeft(names ...string) {
 
 // isProbeFence reports whether a key is the fence of a health check.
 func isProbeFence(key string) bool {
-	return strings.HasPrefix(key, string(defaultPrefix)+":{redlock-probe:") && strings.HasSuffix(key, "}:fence")
+	return strings.HasPrefix(key, string(defaultPrefix)+":{redlock-probe:") && strings.HasSuffix(key, "}")
 }

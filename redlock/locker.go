@@ -97,7 +97,7 @@ func newShard(t *transport.Transport, cfg config) (*shard, error) {
 		return nil, err
 	}
 	l := &shard{
-		pool: t, cfg: cfg, ballots: ballot.New(first.Rule.All()), changing: make(chan struct{}, 1),
+		pool: t, cfg: cfg, ballots: ballot.New(first.Rule), changing: make(chan struct{}, 1),
 		probing:   make(chan struct{}, 1),
 		connectBy: time.Now().Add(first.Slowest),
 		lifecycle: lifecycle{closing: make(chan struct{}), closed: make(chan struct{})},

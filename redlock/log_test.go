@@ -155,7 +155,7 @@ var healthCases = []struct {
 		w.wantStates(l, "vvvvv")
 	}},
 	{"an error about one name", func(w *cluster, l *redlock.Locker, _ *logbook) {
-		w.each(func(_ int, m *memory.Master) { m.Set(defaultPrefix.Fence("n"), "no number") })
+		w.each(func(_ int, m *memory.Master) { m.SetFence("n", "no number") })
 		w.isError(errOf(l.TryLock(w.Context(), "n")), redlock.ErrNoQuorum)
 		w.must(l.Healthy(w.Context()))
 		w.wantStates(l, "vvvvv")

@@ -525,7 +525,8 @@ func (l *shard) probe(ctx context.Context) {
 	}
 	ttl := min(probeTTL, cmp.Or(l.cfg.guard, maxTTL))
 	r.LeaseID = scripts.LeaseID(l.leases.Owner, uint64(first), l.cfg.label)
-	sent := r.SendAll(view.Encoder.Acquire(&keys, r.LeaseID, ttl, first, last, nil), ttl, round.NeedsVote)
+	acquire := view.Encoder.Acquire(&keys, r.LeaseID, l.ballots.Term(r.Start, ttl), first, last, 1, nil)
+	sent := r.SendAll(acquire, ttl, round.NeedsVote)
 	r.RecordSkipped()
 	r.Complete(ctx)
 	l.leases.Post(sent, view.Encoder.Release(&keys, scripts.Ending{Leases: []string{r.LeaseID}, Ballot: last}))

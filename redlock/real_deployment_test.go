@@ -137,11 +137,17 @@ func (f *deployment) do(i int, cmd string, args ...any) any {
 // keys returns the keys of one kind (lock, fence) on master i.
 func (f *deployment) keys(i int, kind string) []string {
 	f.Helper()
-	pattern := "*}:" + kind
-	if kind == "lock" {
-		pattern = "*}"
+	command := []any{"KEYS", "*}:" + kind}
+	if kind == "lock" { // the names that have a lease, or shares
+		command = []any{"EVAL", `local held = redis.call('KEYS', '*}:shares')
+			for _, name in ipairs(redis.call('KEYS', '*}')) do
+				for _, field in ipairs(redis.call('HKEYS', name)) do
+					if string.find(field, ':') then table.insert(held, name) end
+				end
+			end
+			return held`, 0}
 	}
-	list, err := redis.Strings(f.do(i, "KEYS", pattern), nil)
+	list, err := redis.Strings(f.do(i, command[0].(string), command[1:]...), nil)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -183,8 +189,8 @@ func (f *deployment) hasten(left time.Duration, masters ...int) {
 	}
 }
 
-// noLocks waits until no master has the key of a lock. bound must be well below the TTL of the locks, so that the
-// keys cannot have expired instead of being released.
+// noLocks waits until no master has a lease. bound must be well below the TTL of the locks, so that the leases cannot
+// have expired instead of being released.
 func (f *deployment) noLocks(bound time.Duration) {
 	f.Helper()
 	for i := range f.servers {

@@ -23,7 +23,7 @@ func TestReleaseOnSameConnectionRaisesNoFence(t *testing.T) {
 		w.masters.Take("n", time.Hour)
 		w.each(func(_ int, m *memory.Master) { m.Evict("n") }, 3, 4)
 		w.delay(100 * time.Microsecond)
-		near := w.peer("near")
+		near, before := w.peer("near"), w.masters.Master(0).Fence("n")
 		for range 50 { // two masters grant each attempt, which is rolled back there
 			w.isError(errOf(near.TryLock(w.Context(), "n")), redlock.ErrHeld)
 			after(10 * time.Millisecond)
@@ -38,8 +38,8 @@ func TestReleaseOnSameConnectionRaisesNoFence(t *testing.T) {
 			w.Errorf("there were %d releases, want 100", len(releases))
 		}
 		w.each(func(i int, m *memory.Master) {
-			if fence, there := m.Get(defaultPrefix.Fence("n")); there {
-				w.Errorf("master %d, which has refused all acquires, has the fence %s", i, fence)
+			if fence := m.Fence("n"); fence != before {
+				w.Errorf("master %d, which has refused all acquires, has the fence %s, before %s", i, fence, before)
 			}
 		}, 0, 1, 2)
 	})
@@ -188,7 +188,7 @@ type picture struct {
 
 func pictureOf(m *memory.Master, name string) (p picture) {
 	p.id, p.depth, p.left = m.Holds(name)
-	p.fence, _ = m.Get(defaultPrefix.Fence(name))
+	p.fence = m.Fence(name)
 	p.keys = m.Keys()
 	return p
 }

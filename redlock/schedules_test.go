@@ -272,7 +272,8 @@ func TestWaiterBehindEndlessTTLDoesNotSpin(t *testing.T) {
 		l := w.locker()
 		now := w.masters.Master(0).Time().UnixMicro()
 		keys := defaultPrefix.Keys("x")
-		call := scripts.NewEncoder(defaultPrefix, 0).Acquire(&keys, "stranger:1:", time.Second, now, now, nil)
+		endless := scripts.Term{TTL: time.Second, Until: scripts.MaxBallot}
+		call := scripts.NewEncoder(defaultPrefix, 0).Acquire(&keys, "stranger:1:", endless, now, now, 1, nil)
 		command, args := call.Args("", false)
 		args[6] = int64(20_000_000_000_000) // ms, more than a Duration holds
 		for i := range 3 {

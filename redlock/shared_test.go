@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/memory"
+	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
@@ -58,7 +59,7 @@ func TestReadersShareWriterExcludes(t *testing.T) {
 		w.wantLater(r1, writer)
 		w.unlockAll(r1)
 		synctest.Wait()
-		if keys := w.masters.Master(0).Keys(); slices.Contains(keys, "redlock:{x}") {
+		if keys := w.masters.Master(0).Keys(); slices.Contains(keys, "redlock:{x}:shares") {
 			w.Errorf("at the end the master has %q", keys)
 		}
 	})
@@ -189,12 +190,15 @@ func TestRefusedUpgradesKindsAndReentries(t *testing.T) {
 		w.isError(errOf(r.Export()), redlock.ErrInvalid)
 		w.isError(errOf(r.Downgrade(w.Context())), redlock.ErrInvalid)
 		w.unlockAll(r)
+		w.isError(errOf(l.TryLock(w.Context(), "x")), redlock.ErrKind) // the masters still know the kind
+		after(redlock.DefaultTTL + scripts.FenceKept + time.Second)
 		k := w.take(l, "x")
 		for _, o := range []*redlock.Locker{l, w.locker()} {
 			w.isError(errOf(o.RWLock("x").RLock(w.Context())), redlock.ErrKind)
 			w.isError(errOf(o.RWLock("x").Lock(w.Context())), redlock.ErrKind)
 		}
 		w.unlockAll(k)
+		after(redlock.DefaultTTL + scripts.FenceKept + time.Second)
 		writer := w.wlock(s)
 		inner, err := s.RLock(writer.Context(w.Context()))
 		if err != nil || inner.Token() != writer.Token() {
@@ -305,7 +309,8 @@ func TestTraceOfReaders(t *testing.T) {
 func TestDowngradeOfSeveralRoundsRaisesFences(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		high := strconv.FormatInt(time.Now().Add(12*time.Second).UnixMicro(), 10)
-		w.each(func(_ int, m *memory.Master) { m.Set(defaultPrefix.Fence("x"), high) })
+		w.unlockAll(w.wlock(w.locker().RWLock("x")))
+		w.each(func(_ int, m *memory.Master) { m.SetFence("x", high) })
 		opts := []redlock.LockOption{redlock.WithTTL(3 * time.Second), redlock.WithExtension(false)}
 		writer := w.wlock(w.locker().RWLock("x"), opts...)
 		after(time.Second)
@@ -323,7 +328,7 @@ func TestDowngradeOfSeveralRoundsRaisesFences(t *testing.T) {
 			if _, _, left := m.Holds("x"); left >= reader.Remaining() {
 				long++
 			}
-			text, _ := m.Get(defaultPrefix.Reads("x"))
+			text := m.ReadersFence("x")
 			if n, err := strconv.ParseInt(text, 10, 64); err == nil && n >= reader.Token() {
 				fences++
 			}

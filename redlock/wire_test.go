@@ -54,9 +54,9 @@ func (s *sent) ballot() string {
 // waiter returns the waiter in an acquire or a release, or "" if there is none.
 func (s *sent) waiter() string {
 	if s.script() == "acquire" {
-		return s.arg(6)
+		return s.arg(7)
 	}
-	return s.arg(3)
+	return s.arg(4)
 }
 
 // A wire dials masters and records the commands that are written to them, in order. It can block the connections to

@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -258,7 +257,10 @@ func (m *Master) SetPolicy(policy string, maxMemory int64) {
 func (m *Master) Flush() { m.change(func(_ int64, s *reference.State) { s.Flush() }) }
 
 // Evict deletes the lock of name, like an eviction, and reports whether the lock existed.
-func (m *Master) Evict(name string) bool { return m.EvictKey(m.set.prefix.Lock(name)) }
+func (m *Master) Evict(name string) bool {
+	shares := m.EvictKey(m.set.prefix.Shares(name))
+	return m.EvictKey(m.set.prefix.Lock(name)) || shares
+}
 
 // EvictKey deletes key and reports whether it existed.
 func (m *Master) EvictKey(key string) (there bool) {
@@ -315,19 +317,37 @@ func (m *Master) rename(names string) {
 // expires last, and depth is the number of readers.
 func (m *Master) Holds(name string) (id string, depth int, left time.Duration) {
 	m.change(func(now int64, s *reference.State) {
-		lock := m.set.prefix.Lock(name)
-		for field, value := range s.Hash(now, lock) {
-			id, left = field, time.Duration(s.TTL(now, lock))*time.Millisecond
-			first, _, _ := strings.Cut(value, " ")
-			depth, _ = strconv.Atoi(first)
+		var text string
+		var ms int64
+		if id, text, ms = s.Lease(now, m.set.prefix.Lock(name)); id != "" {
+			left = time.Duration(ms) * time.Millisecond
+			_, _ = fmt.Sscanf(text, "%d", &depth)
 		}
-		for _, share := range s.Shares(now, lock) {
+		for _, share := range s.Shares(now, m.set.prefix.Shares(name)) {
 			ends, _ := strconv.ParseInt(share.Value, 10, 64)
 			id, left = share.Name, time.Duration(ends-now)*time.Microsecond
 			depth++
 		}
 	})
 	return id, depth, left
+}
+
+// Fence returns the fence of name, or "" if the master has none.
+func (m *Master) Fence(name string) (fence string) { return m.field(name, scripts.FieldFence) }
+
+// ReadersFence returns the readers' fence of name, or "" if the master has none.
+func (m *Master) ReadersFence(name string) (fence string) { return m.field(name, scripts.FieldReads) }
+
+func (m *Master) field(name, field string) (text string) {
+	m.change(func(now int64, s *reference.State) { text = s.Hash(now, m.set.prefix.Lock(name))[field] })
+	return text
+}
+
+// SetFence sets the fence of name.
+func (m *Master) SetFence(name, fence string) {
+	m.change(func(now int64, s *reference.State) {
+		s.SetField(now, m.set.prefix.Lock(name), scripts.FieldFence, fence)
+	})
 }
 
 // Keys returns the keys of the master, sorted.
@@ -378,9 +398,6 @@ func (m *Master) free(name string) {
 	scriptKeys, argv := call.Arguments("")
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if v := m.server.State.Look(m.clock.now(), keys.Lock()); v.Type != reference.Hash && role == scripts.Plain {
-		m.server.State.Delete(m.clock.now(), keys.Lock())
-	}
 	env := m.server.Env
 	env.Publish = m.server.Publish
 	m.server.State.Eval(m.clock.now(), env, call.Script, scriptKeys, argv)

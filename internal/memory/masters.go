@@ -186,9 +186,7 @@ const stranger = "stranger:1:stranger"
 func (m *Masters) Take(name string, ttl time.Duration) {
 	for _, one := range m.list {
 		one.change(func(now int64, s *reference.State) {
-			lock := m.prefix.Lock(name)
-			s.SetHash(lock, reference.Field{Name: stranger, Value: scripts.LeaseText(1, now, now)})
-			s.Expire(now, lock, scripts.Millis(ttl))
+			s.SetLease(now, m.prefix.Lock(name), stranger, scripts.Millis(ttl))
 		})
 	}
 }

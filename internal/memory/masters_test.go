@@ -56,11 +56,16 @@ func record(m *memory.Master) string {
 	return text
 }
 
+// term returns a term of this length that begins at a ballot.
+func term(d time.Duration, ballot int64) scripts.Term {
+	return scripts.Term{TTL: d, Until: ballot + d.Microseconds()}
+}
+
 // acquire acquires a name with a ballot that is valid for the master's clock.
 func acquire(c redis.Conn, m *memory.Master, name, id string) (scripts.Vote, error) {
 	ballot := m.Time().UnixMicro()
 	keys := prefix.Keys(name)
-	call := deployment.Acquire(&keys, id, 10*time.Second, ballot, ballot, nil)
+	call := deployment.Acquire(&keys, id, term(10*time.Second, ballot), ballot, ballot, 1, nil)
 	command, args := call.Args(record(m), false)
 	reply, err := c.Do(command, args...)
 	if err != nil {

@@ -16,9 +16,10 @@ const (
 	Missing   Outcome = 5
 	Abstained Outcome = 6
 	Refused   Outcome = 7
+	OtherKind Outcome = 8
 )
 
-var outcomeNames = [...]string{"failed", "granted", "held", "too old", "too new", "missing", "not voting", "refused"}
+var outcomeNames = [...]string{"failed", "granted", "held", "too old", "too new", "missing", "not voting", "refused", "other kind"}
 
 // String returns the name of o in errors and traces.
 func (o Outcome) String() string {
@@ -41,14 +42,14 @@ const (
 // A Tally counts the votes of one round, one vote per master.
 type Tally struct {
 	Rule Rule
-	by   [8]Set // the masters that voted with each Outcome
+	by   [OtherKind + 1]Set // the masters that voted with each Outcome
 }
 
 // Add counts the vote of master i.
-func (t *Tally) Add(i int, o Outcome) { t.by[o&7] |= One(i) }
+func (t *Tally) Add(i int, o Outcome) { t.by[min(o, OtherKind)] |= One(i) }
 
 // Of returns the set of masters with this vote.
-func (t *Tally) Of(o Outcome) Set { return t.by[o&7] }
+func (t *Tally) Of(o Outcome) Set { return t.by[min(o, OtherKind)] }
 
 // In returns the set of masters whose votes have arrived.
 func (t *Tally) In() (in Set) {
@@ -71,9 +72,9 @@ func (t *Tally) Verdict() Verdict {
 }
 
 // Unable returns the set of masters that cannot vote yes even if no client holds the name: they failed, are not
-// admitted, refuse the TTL or the epoch, or do not store the lease of the round.
+// admitted, refuse the TTL or the epoch, have a name of another kind, or do not store the lease of the round.
 func (t *Tally) Unable() Set {
-	return t.by[Failed] | t.by[Abstained] | t.by[Refused] | t.by[Missing]
+	return t.by[Failed] | t.by[Abstained] | t.by[Refused] | t.by[Missing] | t.by[OtherKind]
 }
 
 // BallotOnly reports whether a round that was lost could have been won with another ballot.

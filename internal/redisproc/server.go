@@ -23,6 +23,8 @@ const (
 type Config struct {
 	// Args are appended to the package's own arguments and override them. Example: "--maxmemory", "10mb".
 	Args []string
+	// Env holds further variables for the environment of the server, as "NAME=value".
+	Env []string
 	// Dir is the working directory; it must exist, and is not removed. The default is a new temporary one, which Stop
 	// removes.
 	Dir string
@@ -250,7 +252,7 @@ func (s *Server) tryLocked(ctx context.Context, port int) error {
 		"--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--unixsocket", s.socket, "--dir", s.dir,
 		"--save", "", "--appendonly", "no", "--daemonize", "no", "--logfile", "",
 	}
-	p, err := launch(s.path, append(args, s.cfg.Args...), s.logPath())
+	p, err := launch(s.path, append(args, s.cfg.Args...), s.cfg.Env, s.logPath())
 	if err != nil {
 		return fmt.Errorf("redisproc: %s: %w", s.cfg.Name, err)
 	}

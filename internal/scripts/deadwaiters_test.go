@@ -40,10 +40,10 @@ func TestReleaseBehindManyDeadWaitersIsShort(t *testing.T) {
 				}
 			}
 			c.must("")
-			c.must("SET", prefix.Fence("a"), now)
+			c.must("HSET", prefix.Lock("a"), scripts.FieldFence, now, scripts.FieldQueue, 1)
 			var took []float64
 			for i := range uint64(200) {
-				c.must("HSET", prefix.Lock("a"), grant(me, i), fmt.Sprint("1 ", now, " ", now))
+				c.must("HSET", prefix.Lock("a"), grant(me, i), scripts.LeaseText(1, now, now, now))
 				c.must("CONFIG", "RESETSTAT")
 				if !c.release("a", ending(grant(me, i))) {
 					t.Fatal("the lease was not found")

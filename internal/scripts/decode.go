@@ -34,6 +34,8 @@ type Vote struct {
 	Time int64
 	// Record is the master's admission record (Abstained, Refused); "" if it has none.
 	Record string
+	// Kind is the kind of the name, if that is not the kind of the call (OtherKind): see KindOf.
+	Kind string
 }
 
 // DecodeVote decodes the reply of an acquire or an extension. It returns an error for a reply that no script of this
@@ -56,6 +58,8 @@ func DecodeVote(reply any) (Vote, error) {
 		v.Left, v.Fence, v.Time = f.left(math.MaxInt64), f.fence(), f.number()
 	case quorum.Abstained, quorum.Refused:
 		v.Record, v.Time = f.text(), f.number()
+	case quorum.OtherKind:
+		v.Kind, v.Time = f.text(), f.number()
 	default:
 		f.fail("unexpected reply code %d", v.Outcome)
 	}
@@ -83,6 +87,7 @@ type Holding struct {
 	Waiters int      // the length of the queue
 	First   []string // the ids of the first ten waiters, in order
 
+	Kind   string  // the kind of the name; "" for plain locks, and for a name that no client has used lately
 	Shares int     // number of unexpired shares of a readers-writer lock
 	Some   []Share // up to a hundred unexpired shares, in the order of their expiry
 }
@@ -104,6 +109,7 @@ func DecodeHolding(reply any) (Holding, error) {
 		ends := f.plain("end of a share", list[1])
 		h.Some = append(h.Some, Share{list[0], time.Duration(max(0, ends-h.Time)) * time.Microsecond})
 	}
+	h.Kind = f.text()
 	if f.err != nil {
 		return Holding{}, f.err
 	}
@@ -194,14 +200,13 @@ func (f *fields) text() string {
 	}
 }
 
-// holding reads the field of a lock: the lease's id, and "depth token ballot" or "depth token ballot version value". It
-// returns the zero Holding if the name is free. A hash that was not written by the scripts may contain anything.
+// holding reads the field of a lease: its id, and "depth token ballot until", perhaps with " version value". It returns the zero Holding if the name is free. A hash that was not written by the scripts may contain anything.
 func (f *fields) holding() (h Holding) {
 	list := f.texts()
 	if len(list) < 2 {
 		return h
 	}
-	words := append(strings.SplitN(list[1], " ", 5), "", "", "", "")
+	words := append(strings.SplitN(list[1], " ", 6), "", "", "", "", "")
 	words[0], h.Lingers = strings.CutSuffix(words[0], "~")
 	number := func(i int, what string) int64 {
 		if words[i] == "" {
@@ -210,7 +215,7 @@ func (f *fields) holding() (h Holding) {
 		return f.plain(what, words[i])
 	}
 	h.ID, h.Depth, h.Token = list[0], int(number(0, "depth")), number(1, "token")
-	h.Version, h.Value = number(3, "version of the value"), words[4]
+	h.Version, h.Value = number(4, "version of the value"), words[5]
 	return h
 }
 

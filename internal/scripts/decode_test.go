@@ -66,12 +66,12 @@ func TestDecodeVote(t *testing.T) {
 func TestDecodeOthers(t *testing.T) {
 	lock := []any{"me:1:", "2 33 44"}
 	h, err := scripts.DecodeHolding([]any{lock, int64(1500), []byte("77"), int64(5), "", int64(11), []any{"w1",
-		[]byte("w2")}, int64(3), []any{"me:2r9:", []byte("2005")}})
+		[]byte("w2")}, int64(3), []any{"me:2r9:", []byte("2005")}, "readers-writer"})
 	if want := (scripts.Holding{ID: "me:1:", Depth: 2, Token: 33, Left: 1500 * time.Millisecond, Fence: 77, Time: 5,
 		Waiters: 11,
 		First:   []string{"w1", "w2"},
-		Shares:  3,
-		Some:    []scripts.Share{{ID: "me:2r9:", Left: 2 * time.Millisecond}}}); err != nil || !reflect.DeepEqual(h, want) {
+		Shares:  3, Kind: "readers-writer",
+		Some: []scripts.Share{{ID: "me:2r9:", Left: 2 * time.Millisecond}}}); err != nil || !reflect.DeepEqual(h, want) {
 		t.Errorf("the reply to an inspection was decoded as %+v, %v", h, err)
 	}
 	a, err := scripts.DecodeAdmission([]any{int64(5), "r", int64(9), "a/b/7", int64(70)})

@@ -22,10 +22,28 @@ func NewEncoder(p Prefix, epoch int64) *Encoder {
 // requested.
 func Millis(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
 
-// LeaseText returns the value of a lease in the hash of its lock.
-func LeaseText(depth int, token, ballot int64) string {
-	b := append(strconv.AppendInt(nil, int64(depth), 10), ' ')
-	return string(frame.AppendDigits(append(frame.AppendDigits(b, token), ' '), ballot))
+// A Term says how long a lease lasts. A lease has expired for a request when it has expired by both clocks: TTL has
+// passed on the master's own clock, and the first ballot of the request is above Until. So one wrong clock, the master's
+// or the client's, ends no lease early.
+type Term struct {
+	TTL   time.Duration
+	Until int64 // the client's estimate of the masters' time, plus the TTL; in microseconds
+}
+
+// life returns how long the keys of a name live, in milliseconds: for FenceKept longer than the lease, for the fence.
+func (t Term) life() int64 {
+	if t.TTL == 0 {
+		return 0
+	}
+	return Millis(t.TTL) + Millis(FenceKept)
+}
+
+// LeaseText returns the text of a lease in the hash of its name.
+func LeaseText(depth Depth, token, ballot, until int64) string {
+	b := append(append(make([]byte, 0, 64), depth.String()...), ' ')
+	b = append(frame.AppendDigits(b, token), ' ')
+	b = append(frame.AppendDigits(b, ballot), ' ')
+	return string(frame.AppendDigits(b, until))
 }
 
 // A Depth is the number of times that the holder has locked a lease. With the bit Lingers, the lease may be kept
@@ -44,12 +62,24 @@ func (d Depth) String() string {
 }
 
 // acquire encodes the arguments that all modes share.
-func (e *Encoder) acquire(k *Keys, lease string, ttl time.Duration, first, last int64) *frame.Call {
+func (e *Encoder) acquire(k *Keys, lease string, term Term, first, last int64, depth Depth, value Value) *frame.Call {
+	return e.acquireWith(k, lease, term, first, first, last, depth, value)
+}
+
+// acquireWith encodes an acquire of a lease with a token of its own.
+func (e *Encoder) acquireWith(
+	k *Keys, lease string, term Term, token, first, last int64, depth Depth, value Value,
+) *frame.Call {
 	c := e.onLock(either(k, Acquire, SharedAcquire), k)
 	c.Text(lease)
-	c.Number(Millis(ttl))
+	c.Number(term.life())
 	c.Digits(first)
 	c.Digits(last)
+	if k.role == Plain {
+		c.Text(LeaseText(depth, token, last, term.Until) + string(value))
+	} else { // masters store no token and no depth of a share
+		c.Digits(term.Until)
+	}
 	return c
 }
 
@@ -68,10 +98,10 @@ func (e *Encoder) onLock(s *frame.Script, k *Keys) *frame.Call {
 	return c
 }
 
-// Acquire encodes an acquire with the ballots first to last. If the acquire is refused, the master puts a caller with a
-// ticket into the queue. t is nil for a caller without a ticket.
-func (e *Encoder) Acquire(k *Keys, lease string, ttl time.Duration, first, last int64, t *Ticket) *frame.Call {
-	c := e.acquire(k, lease, ttl, first, last)
+// Acquire encodes an acquire with the ballots first to last. With the depth 1|Lingers, the lease may linger. If the
+// acquire is refused, the master puts a caller with a ticket into the queue. t is nil for a caller without a ticket.
+func (e *Encoder) Acquire(k *Keys, lease string, term Term, first, last int64, depth Depth, t *Ticket) *frame.Call {
+	c := e.acquire(k, lease, term, first, last, depth, "")
 	if t != nil {
 		c.Text("acquire")
 		c.Text(t.waiter)
@@ -80,55 +110,43 @@ func (e *Encoder) Acquire(k *Keys, lease string, ttl time.Duration, first, last 
 	return c
 }
 
-// AcquireLingering encodes an acquire of a lease that may linger.
-func (e *Encoder) AcquireLingering(k *Keys, lease string, ttl time.Duration, first, last int64, t *Ticket) *frame.Call {
-	c := e.Acquire(k, lease, ttl, first, last, t)
-	if t == nil {
-		c.With("acquire", "", "")
-	}
-	c.Text((1 | Lingers).String())
-	return c
-}
-
 // Repair encodes a call that restores a lease on a master that has lost it, with a fresh ballot and the token with
 // which the lease was won. The caller may send it only after a majority has confirmed the lease. previous is the id of
 // an imported lease that this lease replaces and that the master may still store, or "". For a share, value must be
 // empty.
 func (e *Encoder) Repair(
-	k *Keys, lease, previous string, ttl time.Duration, ballot, token int64, depth Depth, value Value,
+	k *Keys, lease, previous string, term Term, ballot, token int64, depth Depth, value Value,
 ) *frame.Call {
-	c := e.acquire(k, lease, ttl, ballot, ballot)
+	c := e.acquireWith(k, lease, term, token, ballot, ballot, depth, value)
 	c.Text("repair")
-	if k.role == Plain { // masters store no token and no depth of a share
-		c.Digits(token)
-		c.Text(depth.String())
-	}
-	if previous != "" || value != "" {
+	if previous != "" {
 		c.Text(previous)
-	}
-	if value != "" {
-		c.Text(string(value))
 	}
 	return c
 }
 
 // Import encodes the replacement of the lease previous by lease, if the master still stores previous. With the keys of
 // a reader, the call is a downgrade, and previous must be the writer's lease.
-func (e *Encoder) Import(k *Keys, lease, previous string, ttl time.Duration, first, last int64) *frame.Call {
-	c := e.acquire(k, lease, ttl, first, last)
+func (e *Encoder) Import(k *Keys, lease, previous string, term Term, first, last int64) *frame.Call {
+	c := e.acquire(k, lease, term, first, last, 1, "")
 	return c.With(either(k, "import", "downgrade"), previous)
 }
 
-// Extend encodes an extension or a re-entry. If ttl is 0, the call only changes the depth, after the release of an
-// inner lock, or the value. If value is "", the value does not change. For a share, value must be empty.
-func (e *Encoder) Extend(k *Keys, lease string, ttl time.Duration, depth Depth, value Value) *frame.Call {
+// Extend encodes an extension or a re-entry. If the TTL of term is 0, the call only changes the depth, after the release
+// of an inner lock, or the value. If value is "", the value does not change. For a share, value must be empty.
+func (e *Encoder) Extend(k *Keys, lease string, term Term, depth Depth, value Value) *frame.Call {
 	c := e.onLock(either(k, Extend, SharedExtend), k)
 	c.Text(lease)
-	c.Number(Millis(ttl))
+	c.Number(term.life())
+	c.Number(e.epoch)
 	if k.role == Plain {
 		c.Text(depth.String())
 	}
-	c.Number(e.epoch)
+	if term.TTL == 0 {
+		c.Text("0")
+	} else {
+		c.Digits(term.Until)
+	}
 	if value != "" {
 		c.Text(string(value))
 	}
@@ -143,9 +161,9 @@ type Ending struct {
 	// Ballot is the largest ballot that was sent with the leases if one of their acquires may arrive after this release,
 	// and 0 otherwise. The script raises the fence to Ballot.
 	Ballot int64
-	// Keep is how long the masters still keep the leases, rounded up; if it is 0, the leases end immediately. Keep may
-	// shorten a TTL, but never prolongs it. Shares end immediately, regardless of Keep.
-	Keep time.Duration
+	// Keep is how long the masters still keep the leases; with a TTL of 0, the leases end immediately. Keep may shorten the
+	// term of a lease, but never prolongs it. Shares end immediately, regardless of Keep.
+	Keep Term
 	// Waiter is the waiter that leaves the queue, or nil. If Back is set, the waiter stays in the queue, or returns to it,
 	// because its caller rolls back an acquire but continues to wait. AskBallot is then a ballot of that acquire, or the
 	// masters' time; if it is older than 20 s, the waiter leaves.
@@ -162,7 +180,7 @@ func (e *Encoder) Release(k *Keys, end Ending) *frame.Call {
 	} else {
 		c.Text("")
 	}
-	if end.Ballot == 0 && end.Keep == 0 && end.Waiter == nil && len(end.Leases) < 2 {
+	if end.Ballot == 0 && end.Keep == (Term{}) && end.Waiter == nil && len(end.Leases) < 2 {
 		return c
 	}
 	if end.Ballot > 0 {
@@ -170,7 +188,12 @@ func (e *Encoder) Release(k *Keys, end Ending) *frame.Call {
 	} else {
 		c.Text("0")
 	}
-	c.Number(Millis(end.Keep))
+	c.Number(end.Keep.life())
+	if end.Keep.TTL == 0 {
+		c.Text("0")
+	} else {
+		c.Digits(end.Keep.Until)
+	}
 	switch w := end.Waiter; {
 	case w == nil:
 		c.With("", "", "0")

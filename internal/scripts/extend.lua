@@ -2,30 +2,39 @@
 --
 -- KEYS  1 lock   2 admission record
 -- ARGV  1 stamp of the admission record that the connection expects; '' without the restart guard   2 lease id
---       3 TTL in ms; 0: no change   4 depth, an absolute number, with '~' if the lease may linger   5 epoch
---       6 ' version value', the version with 16 digits; absent: no change
+--       3 life of the key in ms: the TTL plus 75 s; 0: no change   4 epoch
+--       5 depth, an absolute number, with '~' if the lease may linger
+--       6 until, the deadline in ballots, of 16 digits; with a life of 0: '0'
+--       7 ' version value', the version with 16 digits; absent: no change
 -- Reply 1                                              extended: at least the TTL is left, never less than before
 --       {5, ms left (-2: free), fence, time us}        missing: ms left is that of another lease, or of a lease that
 --                                                      was unlocked and has a minimum hold (depth 0)
 --       {7, record, time us}                           refused: the TTL is too long, or the epoch is too old
+--       {8, kind, time us}                             the name is of another kind
 --
--- Safe to repeat: the script sets depth and TTL to absolute numbers, creates no lease, and shortens no TTL. It works in
--- quarantine, because a lease that exists was not forgotten. A value replaces only a value with a smaller version.
-local call, lock, ttl, epoch = redis.call, KEYS[1], tonumber(ARGV[3]), ARGV[5]
-local depth, rest = string.match(call('HGET', lock, ARGV[2]) or '', '^(%d+~?)(.*)$')
-if not depth or depth == '0' then
+-- Safe to repeat: the script sets depth, deadline and life to absolute numbers, creates no lease, and shortens no
+-- deadline. It works in quarantine, because a lease that exists was not forgotten. A value replaces only a value with a
+-- smaller version.
+local call, lock, life = redis.call, KEYS[1], tonumber(ARGV[3])
+local lease, left = call('HGET', lock, ARGV[2]), call('PTTL', lock)
+local ballots, ends, value = string.match(lease or '', '^[1-9]%d*~?( %d+ %d+ )(%d+)(.*)$')
+if not ballots or left >= 0 and left <= 75000 then
   -- include now.lua
-  return {5, call('PTTL', lock), call('GET', lock .. ':fence') or '0', now}
+  local fence, kind, queued = unpack(call('HMGET', lock, 'fence', 'kind', 'queue'))
+  if kind then return {8, kind, now} end
+  local free = left >= 0 and left <= 75000 or call('HLEN', lock) <= (queued and 2 or 1)
+  return {5, free and -2 or math.max(-1, left - 75000), fence or '0', now}
 end
 -- include extend_common.lua
-local numbers, value = string.match(rest, '^( %d+ %d+)(.*)$')
-local newer = ARGV[6] and string.sub(ARGV[6], 2, 17) > string.sub(value or '', 2, 17)
-if newer then rest = (numbers or rest) .. ARGV[6] end
--- A full master refuses the new depth and the new value, which only inspections show. The lease is extended
--- nevertheless. A call that only writes a value (TTL 0) fails.
-if newer or depth ~= ARGV[4] then
-  local done = redis.pcall('HSET', lock, ARGV[2], ARGV[4] .. rest)
-  if type(done) == 'table' and (newer and ttl == 0 or not string.find(done.err, '^%-?OOM')) then return done end
+local newer = ARGV[7] and string.sub(ARGV[7], 2, 17) > string.sub(value, 2, 17)
+if newer then value = ARGV[7] end
+if ARGV[6] > ends then ends = ARGV[6] end
+-- A full master refuses the new text. It extends the lease nevertheless, by its own clock alone. A call that only
+-- writes a value (life 0) fails.
+local text = ARGV[5] .. ballots .. ends .. value
+if text ~= lease then
+  local done = redis.pcall('HSET', lock, ARGV[2], text)
+  if type(done) == 'table' and (newer and life == 0 or not string.find(done.err, '^%-?OOM')) then return done end
 end
-if ttl > 0 and call('PTTL', lock) < ttl then call('PEXPIRE', lock, ARGV[3]) end
+if life > 0 and left < life then call('PEXPIRE', lock, ARGV[3]) end
 return 1

@@ -10,7 +10,7 @@ if record ~= '' then
   if not (least and longest) then
     return redis.error_reply('BADRECORD the admission record of this master cannot be read')
   end
-  if ttl > longest or tonumber(epoch) < least or wants.state == 'unproven' then
+  if life - 75000 > longest or tonumber(ARGV[4]) < least or wants.state == 'unproven' then
     -- include now.lua
     return {7, record, now}
   end

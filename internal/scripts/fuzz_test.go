@@ -61,7 +61,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		reply, _ := value(b, 0)
 		v, err := scripts.DecodeVote(reply)
-		if err == nil && (v.Outcome == quorum.Failed || v.Outcome > quorum.Refused ||
+		if err == nil && (v.Outcome == quorum.Failed || v.Outcome > quorum.OtherKind ||
 			v.Fence < 0 || v.Token < 0 || v.Left < -1) {
 			t.Fatalf("%v was decoded as %+v", reply, v)
 		}
@@ -151,8 +151,8 @@ func tagged(prefix string, bucket uint16) (scripts.Prefix, bool) {
 
 func keysByKind(p scripts.Prefix, name string) map[string]string {
 	return map[string]string{
-		"lock": p.Lock(name), "fence": p.Fence(name), "queue": p.Queue(name), "waiters": p.Waiters(name),
-		"reads": p.Reads(name), "admission": p.Admission(),
+		"lock": p.Lock(name), "shares": p.Shares(name), "queue": p.Queue(name), "waiters": p.Waiters(name),
+		"admission": p.Admission(),
 	}
 }
 

@@ -66,7 +66,7 @@ func instructions(t *testing.T, pairs int) int {
 	for i := range pairs {
 		k, id := prefix.Keys(fmt.Sprintf("orders:%07d", i)), scripts.LeaseID(me, uint64(i), "host/12345")
 		ballot := time.Now().UnixMicro()
-		acquire := enc.Acquire(&k, id, 10*time.Second, ballot, ballot+31, nil)
+		acquire := enc.Acquire(&k, id, term(10*time.Second, ballot), ballot, ballot+31, 1, nil)
 		release := enc.Release(&k, scripts.Ending{Leases: []string{id}})
 		for _, call := range []*frame.Call{acquire, release} {
 			command, args := call.Args(record, false)

@@ -98,6 +98,16 @@ const (
 // mark returns the suffix of the number in a lease id that shows the role.
 func (r Role) mark() string { return [...]string{"", "r", "w"}[r] }
 
+// Fields of the hash of a name besides the leases, and values of FieldKind.
+const (
+	FieldFence = "fence" // the largest ballot that was accepted for the name, or that a release has ended
+	FieldReads = "reads" // the largest ballot that was accepted from a reader
+	FieldQueue = "queue" // present while clients may wait
+	FieldKind  = "kind"  // absent for plain locks
+	KindLock   = "lock"  // in replies, for a name of plain locks
+	KindShared = "readers-writer"
+)
+
 // Keys holds the key of one name in one role, for use in many calls. The scripts derive the other keys of the name from
 // it.
 type Keys struct {
@@ -120,17 +130,14 @@ func (k Keys) Lock() string { return k.lock }
 // Lock returns the key of the lock of name.
 func (p Prefix) Lock(name string) string { return string(p) + ":{" + name + "}" }
 
-// Fence returns the key of the fence of name.
-func (p Prefix) Fence(name string) string { return p.of(name, "fence") }
-
 // Queue returns the key of the sorted set of waiters for name, in the order of their ranks.
 func (p Prefix) Queue(name string) string { return p.of(name, "queue") }
 
 // Waiters returns the key of the sorted set of waiters for name, with the times until which they count.
 func (p Prefix) Waiters(name string) string { return p.of(name, "waiters") }
 
-// Reads returns the key of the readers' fence of name. The fence is the largest ballot accepted from a reader.
-func (p Prefix) Reads(name string) string { return p.of(name, "reads") }
+// Shares returns the key of the sorted set of shares of a readers-writer lock, scored by their deadlines.
+func (p Prefix) Shares(name string) string { return p.of(name, "shares") }
 
 func (p Prefix) of(name, kind string) string { return p.Lock(name) + ":" + kind }
 

@@ -99,6 +99,16 @@ func (c *client) text(key string) string {
 	return s
 }
 
+// fence returns the fence of a name, or "" if the name has none.
+func (c *client) fence(name string) string {
+	c.t.Helper()
+	s, err := redis.String(c.Do("HGET", prefix.Lock(name), scripts.FieldFence))
+	if err != nil && !errors.Is(err, redis.ErrNil) {
+		c.t.Fatal(err)
+	}
+	return s
+}
+
 func (c *client) now() int64 {
 	c.t.Helper()
 	pair, err := redis.Int64s(c.must("TIME"), nil)
@@ -188,7 +198,7 @@ func inner(err redis.Error) string {
 func (c *client) everything(name string) string {
 	c.t.Helper()
 	var b strings.Builder
-	for _, key := range []string{prefix.Lock(name), prefix.Fence(name), prefix.Queue(name), prefix.Waiters(name)} {
+	for _, key := range []string{prefix.Lock(name), prefix.Shares(name), prefix.Queue(name), prefix.Waiters(name)} {
 		for _, cmd := range [][]any{{"GET", key}, {"HGETALL", key}, {"ZRANGE", key, 0, -1, "WITHSCORES"}} {
 			if reply, err := c.Do(cmd[0].(string), cmd[1:]...); err == nil && reply != nil {
 				fmt.Fprintf(&b, "%s %q\n", key, reply)
@@ -217,9 +227,14 @@ func (c *client) fields(name string) map[string]string {
 	return m
 }
 
+// term returns a term of this length that begins at a ballot.
+func term(d time.Duration, ballot int64) scripts.Term {
+	return scripts.Term{TTL: d, Until: ballot + d.Microseconds()}
+}
+
 // acquire returns an acquire with a single ballot and without a ticket.
 func acquire(name, id string, ballot int64) *frame.Call {
-	return enc.Acquire(keys(name), id, ttl, ballot, ballot, nil)
+	return enc.Acquire(keys(name), id, term(ttl, ballot), ballot, ballot, 1, nil)
 }
 
 func ending(ids ...string) scripts.Ending { return scripts.Ending{Leases: ids} }

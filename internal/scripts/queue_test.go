@@ -40,7 +40,7 @@ func (c *client) contender(owner string, at int64, priority int, deaf bool) *con
 func (p *contender) ask(name string, ballot int64) scripts.Vote {
 	p.t.Helper()
 	p.asks++
-	return p.stamped(enc.Acquire(keys(name), grant(p.owner, p.asks), ttl, ballot, ballot, p.ticket), "")
+	return p.stamped(enc.Acquire(keys(name), grant(p.owner, p.asks), term(ttl, ballot), ballot, ballot, 1, p.ticket), "")
 }
 
 // wantHint waits for the next message in the inbox, which must be a wake-up for the name.
@@ -88,7 +88,7 @@ func TestWakeUpsReachTheInbox(t *testing.T) {
 		waiter := scripts.NewTicket(scripts.Plain, other, 7, "", now, 0).Waiter()
 		c.must("ZADD", p.Queue("n"), 0, waiter)
 		c.must("ZADD", p.Waiters("n"), now+10*second, waiter)
-		c.must("EVALSHA", scripts.Release.SHA, 4, p.Lock("n"), p.Fence("n"), p.Queue("n"), p.Waiters("n"), grant(me, 1))
+		c.must("EVALSHA", scripts.Release.SHA, 1, p.Lock("n"), grant(me, 1))
 		if score, err := redis.Int64(c.must("ZSCORE", p.Waiters("n"), waiter), nil); err != nil || score > now+5*second {
 			t.Errorf("%q: the script found no subscriber; the waiter counts for another %d us, error %v", p, score-now, err)
 		}
@@ -109,7 +109,7 @@ func TestSilentWriterInFrontLetsReadersPass(t *testing.T) {
 	ask := func(k *scripts.Keys, owner string, n uint64, at int64) scripts.Vote {
 		t.Helper()
 		id := scripts.ShareID(owner, n, k.Role(), at, "")
-		return c.stamped(enc.Acquire(k, id, ttl, at, at, scripts.NewTicket(k.Role(), owner, n, "", at, 0)), "")
+		return c.stamped(enc.Acquire(k, id, term(ttl, at), at, at, 1, scripts.NewTicket(k.Role(), owner, n, "", at, 0)), "")
 	}
 	if v := ask(&reader, me, 1, now); v.Outcome != quorum.Granted {
 		t.Fatalf("the first reader got %+v", v)
@@ -117,7 +117,7 @@ func TestSilentWriterInFrontLetsReadersPass(t *testing.T) {
 	front := c.contender("w", now+1, 0, false) // its inbox has a subscriber
 	ticket := scripts.NewTicket(scripts.Writer, front.owner, 7, "", now+1, 0)
 	write := func() scripts.Vote {
-		return c.stamped(enc.Acquire(&writer, scripts.ShareID("w", 7, scripts.Writer, now+1, ""), ttl, now+1, now+1, ticket),
+		return c.stamped(enc.Acquire(&writer, scripts.ShareID("w", 7, scripts.Writer, now+1, ""), term(ttl, now+1), now+1, now+1, 1, ticket),
 			"")
 	}
 	if v := write(); v.Outcome != quorum.Held {

@@ -21,17 +21,20 @@ const (
 //go:embed *.lua
 var files embed.FS
 
-// text returns the text of a script. A line "-- include FILE" is replaced by the text of that file, so that the common
-// case of a script comes before the functions that only the other cases need.
+// text returns the text of a script, without the lines that are comments. A line "-- include FILE" is replaced by the
+// text of that file, so that the common case of a script comes before the functions that only the other cases need.
 func text(file string) string {
 	b, err := files.ReadFile(file)
 	if err != nil {
 		panic(err) // cannot happen: the file is embedded
 	}
-	return include.ReplaceAllStringFunc(string(b), func(line string) string {
+	whole := include.ReplaceAllStringFunc(string(b), func(line string) string {
 		return text(include.FindStringSubmatch(line)[1])
 	})
+	return comment.ReplaceAllString(whole, "")
 }
+
+var comment = regexp.MustCompile(`(?m)^ *--.*\n`)
 
 var include = regexp.MustCompile(`(?m)^ *-- include (\w+\.lua)\n`)
 
@@ -43,16 +46,16 @@ func script(name, sha string, once bool) *frame.Script {
 
 // The scripts. They are read-only.
 var (
-	Acquire = script("acquire", "c6c1d535a3e7bb69d605bc2ee0c07145146392d2", true)
-	Extend  = script("extend", "80aa5ff15b87028aa124798171a9c9a0b207f2ac", false)
-	Release = script("release", "f3cc8115a4e36f87775bf25ce6711b6ed222651e", false)
-	Inspect = script("inspect", "d7111f5124dae71b03685ab85828611eb5919028", false)
-	Admit   = script("admit", "04ffbee11a01f8a065bb3ec6961591f7599678d5", false)
+	Acquire = script("acquire", "0a838ab2600711515ade1753e5d8b022c450c5ed", true)
+	Extend  = script("extend", "bd33d6b05ffb137022349e5c2720ef376ccbc4da", false)
+	Release = script("release", "ea02387d10a653e1df6c99f79181948326647307", false)
+	Inspect = script("inspect", "ab19753c7f0a43fe463ab840058f11b275a3b681", false)
+	Admit   = script("admit", "e6ba572860519b03cfa9e1057f9a45b3ac563464", false)
 
 	// Scripts of readers-writer locks.
-	SharedAcquire = script("shared acquire", "f036d66d181138632a76d42f8cac204b389751fc", true)
-	SharedExtend  = script("shared extend", "447d329d1148e9ed0865336d276e99839c454d6a", false)
-	SharedRelease = script("shared release", "659ea8ca41e94fd616e491f2d7ed44fa4ae5c531", false)
+	SharedAcquire = script("shared acquire", "9a9408dd8ac149d1d649215a95198f329bc3634c", true)
+	SharedExtend  = script("shared extend", "a9010f392a2270356e3a8e1734b2d2a917aba43f", false)
+	SharedRelease = script("shared release", "6434e8722452e4e01d6e80dec3a178e334364862", false)
 )
 
 // All lists the scripts, for loading them on a new connection.

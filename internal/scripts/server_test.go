@@ -25,7 +25,7 @@ func TestReleaseWithoutRightsToTheChannel(t *testing.T) {
 	waiting := c.contender(other, now-1, 0, false)
 	user.want(quorum.Granted, acquire("a", grant(me, 1), now))
 	waiting.ask("a", now+1)
-	if !user.release("a", ending(grant(me, 1))) || len(c.fields("a")) != 0 {
+	if !user.release("a", ending(grant(me, 1))) || c.inspect("a").ID != "" {
 		t.Error("the lease was not found, or was not deleted")
 	}
 	if v := user.want(quorum.Held, acquire("a", grant(me, 2), now+2)); !v.Free || v.Left <= 0 || v.Left > time.Second {
@@ -49,13 +49,13 @@ func TestFullMasterGrantsNothing(t *testing.T) {
 	waiting.ask("a", now+1)
 	c.must("CONFIG", "SET", "maxmemory", "1")
 	before := c.everything("a")
-	c.wantError("OOM", enc.Repair(keys("a"), id, "", ttl, now+1, now, 1, ""), "")
+	c.wantError("OOM", enc.Repair(keys("a"), id, "", term(ttl, now+1), now+1, now, 1, ""), "")
 	c.wantError("OOM", acquire("b", grant(me, 2), now), "")
-	c.want(quorum.Granted, enc.Extend(keys("a"), id, ttl, 2, "")) // the depth, which only inspections use, is not updated
-	if got := c.everything("a"); got != before || c.must("EXISTS", prefix.Lock("b"), prefix.Fence("b")) != int64(0) {
+	c.want(quorum.Granted, enc.Extend(keys("a"), id, term(ttl, c.now()), 2, "")) // the depth, which only inspections use, is not updated
+	if got := c.everything("a"); got != before || c.must("EXISTS", prefix.Lock("b")) != int64(0) {
 		t.Errorf("the keys before are\n%sand after\n%s", before, got)
 	}
-	c.want(quorum.Granted, enc.Extend(keys("a"), id, ttl, 1, "")) // an extension needs no memory
+	c.want(quorum.Granted, enc.Extend(keys("a"), id, term(ttl, c.now()), 1, "")) // an extension needs no memory
 	if !c.release("a", scripts.Ending{Leases: []string{id}, Ballot: now + 1}) {
 		t.Error("the lease was not found")
 	}
@@ -64,7 +64,8 @@ func TestFullMasterGrantsNothing(t *testing.T) {
 		t.Error("a lease that was not granted was found")
 	}
 	for name, fence := range map[string]int64{"a": now + 1, "b": now} {
-		if len(c.fields(name)) != 0 || c.text(prefix.Fence(name)) != fmt.Sprint(fence) {
+		fields := c.fields(name)
+		if delete(fields, scripts.FieldQueue); len(fields) != 1 || fields[scripts.FieldFence] != fmt.Sprint(fence) {
 			t.Errorf("the keys are\n%s", c.everything(name))
 		}
 	}
@@ -78,14 +79,14 @@ func TestReplicaAnswersReadonly(t *testing.T) {
 	c.must("REPLICAOF", "127.0.0.1", "1") // no server listens there, so the keys remain
 	before := c.everything("a")
 	c.wantError("READONLY", acquire("b", grant(me, 2), now+1), "")
-	c.wantError("READONLY", enc.Extend(keys("a"), id, ttl, 2, ""), "")
+	c.wantError("READONLY", enc.Extend(keys("a"), id, term(ttl, c.now()), 2, ""), "")
 	c.wantError("READONLY", enc.Release(keys("a"), ending(id)), "")
 	c.wantError("READONLY", enc.Admit(c.request(scripts.AdmitStart)), "")
 	if got := c.everything("a"); got != before {
 		t.Errorf("the keys before are\n%sand after\n%s", before, got)
 	}
 	c.must("REPLICAOF", "NO", "ONE")
-	c.want(quorum.Granted, enc.Repair(keys("a"), id, "", ttl, now+1, now, 1, ""))
+	c.want(quorum.Granted, enc.Repair(keys("a"), id, "", term(ttl, now+1), now+1, now, 1, ""))
 }
 
 // H57: if a server becomes a replica and then a master again, its run id stays the same, and its second replication id

@@ -1,14 +1,13 @@
 -- Acquires a share of one name for one lease: a reader's share, together with other readers, or the writer's, alone.
 --
--- KEYS  1 lock (sorted set of lease ids, scored by the expiry of their shares)   2 admission record
---       The other keys of a name begin with the lock's: lock:fence, lock:reads, lock:queue, lock:waiters.
+-- KEYS  1 lock (hash; see doc.go for its fields); the other keys of the name begin with this key   2 admission record
 -- ARGV  1 stamp of the admission record that the connection expects; '' without the restart guard
---       2 lease id   3 TTL in ms   4 first ballot   5 last ballot
---       6 mode, followed by its arguments; absent for an acquire without a ticket:
---         mode        7          8
---         acquire     waiter     rank       less is earlier
---         repair      previous              the id of the writer's lease that becomes this reader's, or absent
---         downgrade   previous              the same
+--       2 lease id   3 life of the keys in ms: the TTL plus 75 s   4 first ballot   5 last ballot
+--       6 until, the client's estimate of the masters' time plus the TTL, of 16 digits
+--       7 mode, followed by its arguments; absent for an acquire without a ticket:
+--         acquire     8 waiter   9 rank     less is earlier
+--         repair      8 previous            the id of the writer's lease that becomes this reader's, or absent
+--         downgrade   8 previous            the same
 -- Reply 1                                               granted
 --       {2, ms left, 0, {id, '1'}, place, fence, time us}   held: by a writer; by readers, if the caller is a
 --                                                       writer, or if another waiter comes before the caller
@@ -17,6 +16,7 @@
 --       {4, place, fence, time us}     ahead: the last ballot is too far in the future
 --       {5, ms left (-2: free), fence, time us}         missing: no writer's lease here to become a reader's
 --       {6, record or '', time us}     abstained: the admission record is not the one that the caller expects
+--       {8, kind, time us}             the name is of another kind
 --
 -- A reader's ballot must be above the fence, which writers raise. A writer's ballot must also be above the readers'
 -- fence. So readers do not make the acquires of other readers stale, and a writer's token is larger than all earlier
@@ -31,34 +31,33 @@
 -- fence. A full master refuses the first write for a lease. Each mode expects the admission record that the caller had
 -- read before its round began, as in acquire.lua. Repair and downgrade also work in quarantine, if the expected record
 -- is that of the quarantine.
-local call, lock = redis.call, KEYS[1]
+local call, lock, marks = redis.call, KEYS[1], {'kind', 'readers-writer'}
 -- include common.lua
 -- include shared_common.lua
 -- include stamp.lua
 if not expected then return {6, call('GETRANGE', KEYS[2], 0, 65535), now} end
-local id, ttl, mode = ARGV[2], tonumber(ARGV[3]), ARGV[6] or 'acquire'
+if other then return other end
+local id, life, mode = ARGV[2], tonumber(ARGV[3]), ARGV[7] or 'acquire'
 local first, last, writer = tonumber(ARGV[4]), tonumber(ARGV[5]), writes(ARGV[2])
 local waiter, rank, previous
-if mode == 'acquire' then waiter, rank = ARGV[7], tonumber(ARGV[8] or 0) else previous = ARGV[7] end
-local fence, reads = call('GET', fence_key) or '0', call('GET', reads_key) or '0'
-if not (number(fence) and number(reads)) then return bad_fence() end
-if writer and number(reads) > number(fence) then fence = reads end
-local top = number(fence)
-local queued = call('EXISTS', queue) == 1
-if queued then drop() end
-local held, left = holder()
-local replaces = previous and ends(previous) > 0
-local mine = held and ends(id) or 0
+if mode == 'acquire' then waiter, rank = ARGV[8], tonumber(ARGV[9] or 0) else previous = ARGV[8] end
+local reads, time = call('HGET', lock, 'reads') or '0', math.min(now, first)
+if not string.find(reads, '^%d+$') then return redis.error_reply('BADFENCE the fence of this name is not a number') end
+if writer and tonumber(reads) > top then fence, top = reads, tonumber(reads) end
+queued = queued and drop()
+local held, wait = holder(time)
+local replaces = previous and ends(previous, time) > 0
+local mine = held and ends(id, time) or 0
 if mine > 0 and mode ~= 'downgrade' then return 1 end
 if mode == 'downgrade' and mine == 0 and not replaces then
-  return {5, call('PTTL', lock), fence, now}
+  return {5, held and math.ceil(wait / 1000) or -2, fence, now}
 end
-local other = held and not replaces and mine == 0
-local refused, wait, free = other and (writer or writes(held)), left, 0
+local taken = held and not replaces and mine == 0
+local refused, free = taken and (writer or writes(held)), 0
 if not refused and queued and mode == 'acquire' then
   local counts
   if held then counts = invite(waiter, rank) else counts = wake(waiter, rank) end
-  if counts then refused, wait, free = true, math.min(counts, left or counts), held and 0 or 1 end
+  if counts then refused, wait, free = true, math.min(counts, wait or counts), held and 0 or 1 end
 end
 if refused then
   return {2, math.ceil(wait / 1000), free, held and {held, '1'} or {}, join(waiter, rank, first), fence, now}
@@ -70,9 +69,12 @@ if first <= top or first <= now - window then return {3, join(waiter, rank, firs
 local latest = now + window
 if first == last and top > now then latest = top + window end
 if last > latest then return {4, join(waiter, rank, first), fence, now} end
-if mine < now + ttl * 1000 then share(id, ttl) end
-if replaces then call('ZREM', lock, previous) end
-if writer then raise(fence_key, ARGV[5]) elseif last > number(reads) then raise(reads_key, ARGV[5]) end
+share(id, mine, life, ARGV[6])
+if replaces then call('ZREM', shares, previous) end
+local raises = writer and 'fence' or last > tonumber(reads) and 'reads'
+if left == -2 then call('HSET', lock, 'fence', fence, unpack(marks)) end
+if raises then call('HSET', lock, raises, ARGV[5]) end
+prolong(math.max(life, fence_life(last)))
 if queued and waiter then leave(waiter) end
 if queued and not writer then invite() end
 return 1

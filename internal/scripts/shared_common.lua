@@ -1,31 +1,36 @@
 -- Functions that the scripts of readers-writer locks share. The scripts include this file after common.lua.
 --
--- The lock is a sorted set of lease ids, scored by the expiry of their shares. lock:reads is the readers' fence. The id
--- of a writer's lease or waiter has a w after its number, that of a reader an r. While a writer's share counts on a
--- master, no other share counts there. A plain lock is a hash, so a name that is used as both gives errors of type.
-local reads_key = lock .. ':reads'
+-- The hash of the name has the field kind, and the field reads, the readers' fence, if a reader has acquired the name.
+-- lock:shares is a sorted set of lease ids. The score of a share is its deadline, the later one by two clocks: this
+-- master's time plus the TTL, and the client's estimate of the masters' time plus the TTL. The id of a writer's lease
+-- or waiter has a w after its number, that of a reader an r. While a writer's share counts on a master, no other share
+-- counts there.
+local shares = lock .. ':shares'
+local other = left ~= -2 and kind ~= marks[2] and {8, kind or 'lock', now}
 
--- Returns the lease whose share expires last, and the us until then; nil if no share counts. Removes expired shares.
-local function holder()
-  local id, ends = unpack(call('ZRANGE', lock, -1, -1, 'WITHSCORES'))
+-- Returns the lease whose share expires last, and the us until then; nil if no share counts at this time. Removes
+-- expired shares.
+local function holder(time)
+  local id, ends = unpack(call('ZRANGE', shares, -1, -1, 'WITHSCORES'))
   if not id then return nil end
-  local expired = call('ZRANGEBYSCORE', lock, '-inf', now, 'LIMIT', 0, 500)
-  if #expired > 0 then call('ZREM', lock, unpack(expired)) end
-  if tonumber(ends) > now then return id, tonumber(ends) - now end
+  local expired = call('ZRANGEBYSCORE', shares, '-inf', string.format('(%.0f', time), 'LIMIT', 0, 500)
+  if #expired > 0 then call('ZREM', shares, unpack(expired)) end
+  if tonumber(ends) >= time then return id, tonumber(ends) - time + 1 end
 end
 
 local function writes(id) return string.find(id, '^[^:]*:%d+w') ~= nil end
 
--- Returns the expiry of the share of a lease, or 0 if the lease has no share that counts.
-local function ends(id)
-  local at = tonumber(call('ZSCORE', lock, id) or 0)
-  return at > now and at or 0
+-- Returns the deadline of the share of a lease, or 0 if the lease has no share that counts at this time.
+local function ends(id, time)
+  local at = tonumber(call('ZSCORE', shares, id) or 0)
+  return at >= time and at or 0
 end
 
--- Sets the expiry of a share to ttl ms from now. The key lasts at least as long.
-local function share(id, ttl)
-  call('ZADD', lock, now + ttl * 1000, id)
-  if call('PTTL', lock) < ttl then call('PEXPIRE', lock, ttl) end
+-- Sets the deadline of a share, unless the share has a later one. The keys live at least as long as the share.
+local function share(id, ends, life, untils)
+  local at = math.max(now + (life - kept) * 1000, tonumber(untils))
+  if at > ends then call('ZADD', shares, string.format('%.0f', at), id) end
+  if call('PTTL', shares) < life then call('PEXPIRE', shares, life) end
 end
 
 -- Notifies the first waiter while readers hold the name. A reader is woken as by wake. A writer must wait for the

@@ -3,32 +3,25 @@
 -- KEYS  1 lock; the other keys of the name begin with this key, as in shared_acquire.lua
 -- ARGV  1 lease id, '' if only a waiter leaves. Arguments after the last one that is needed are omitted:
 --       2 the largest ballot that was sent with the leases, if an acquire may arrive after the release, or '0'
---       3 '0': shares have no minimum hold
---       4 waiter, '' for none   5 rank of the waiter, if it is put back into the queue; '' if it leaves
---       6 with a rank: a ballot of the attempt that is rolled back, or the masters' present time
---       7... further lease ids
+--       3 and 4 '0': shares have no minimum hold
+--       5 waiter, '' for none   6 rank of the waiter, if it is put back into the queue; '' if it leaves
+--       7 with a rank: a ballot of the attempt that is rolled back, or the masters' present time
+--       8... further lease ids
 -- Reply 1 if at least one of the leases existed, otherwise 0
 --
 -- Safe to repeat: a repeated release finds no share, the waiter has its place or has left, and the fence is high
 -- enough. The next waiter may be woken again, which costs that waiter a round. The ballot raises the common fence,
 -- even if the lease is a reader's, so that the fence rejects the acquire of this reader if it arrives later. The fence
 -- may also reject a concurrent acquire of another reader, which then retries with a larger ballot.
-local call, lock = redis.call, KEYS[1]
+local call, lock, marks = redis.call, KEYS[1], {'kind', 'readers-writer'}
 -- include common.lua
 -- include shared_common.lua
-local present, ballot, waiter, rank = 0, tonumber(ARGV[2] or 0), ARGV[4] or '', ARGV[5] or ''
-if ARGV[1] ~= '' then present = math.min(1, call('ZREM', lock, ARGV[1], unpack(ARGV, 7))) end
-if present > 0 and ballot == 0 and waiter == '' and call('EXISTS', queue) == 0 then return 1 end
-if waiter ~= '' and (rank == '' or join(waiter, rank, tonumber(ARGV[6])) < 0) then leave(waiter) end
-if ballot > 0 then
-  local top = number(call('GET', fence_key) or '0')
-  if not top then return bad_fence() end
-  -- Do not raise the fence above what an acquire could raise it to. An acquire with a larger ballot is rejected now,
-  -- and may be granted later. This needs a clock that is 15 s wrong: clients propose ballots near the masters' time.
-  if ballot > top and ballot <= math.max(now, top) + window then raise(fence_key, ARGV[2]) end
-end
-if call('EXISTS', queue) == 0 then return present end
-drop()
-local held = holder()
+if other then return 0 end
+local present, ballot, waiter, rank = 0, tonumber(ARGV[2] or 0), ARGV[5] or '', ARGV[6] or ''
+if ARGV[1] ~= '' then present = math.min(1, call('ZREM', shares, ARGV[1], unpack(ARGV, 8))) end
+if waiter ~= '' and (rank == '' or join(waiter, rank, tonumber(ARGV[7])) < 0) then leave(waiter) end
+if ballot > 0 then raise(ballot) end
+if call('EXISTS', queue) == 0 or not drop() then return present end
+local held = holder(now)
 if not held then wake() elseif not writes(held) then invite() end
 return present

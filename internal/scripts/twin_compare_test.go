@@ -31,8 +31,10 @@ func (w *twin) letExpire(keys []string) {
 		if left := w.state.TTL(now, key); left >= 0 && left*1000 <= w.slack()+margin {
 			wait(now + left*1000 + 1000)
 		}
-		if strings.HasSuffix(key, "}:waiters") ||
-			strings.HasSuffix(key, "}") && w.state.Look(now, key).Type == reference.SortedSet {
+		if left := w.state.TTL(now, key) - scripts.FenceKept.Milliseconds(); left >= 0 && left*1000 <= w.slack()+margin {
+			wait(now + left*1000 + 1000) // until a lease has expired by the master's clock
+		}
+		if strings.HasSuffix(key, "}:waiters") || strings.HasSuffix(key, "}:shares") {
 			for _, f := range w.state.Look(now, key).Fields {
 				counts, _ := strconv.ParseInt(f.Value, 10, 64)
 				wait(counts)

@@ -12,9 +12,15 @@ import (
 // disturb changes keys directly, and not with the scripts, in the same way on both sides.
 func (w *twin) disturb() {
 	now, name := w.now(), w.name()
-	key := pick(w, prefix.Lock(name), prefix.Lock(name), prefix.Fence(name), prefix.Fence(name), prefix.Admission(),
-		prefix.Queue(name), prefix.Waiters(name), prefix.Reads(name))
-	switch w.rnd.IntN(10) {
+	key := pick(w, prefix.Lock(name), prefix.Lock(name), prefix.Shares(name), prefix.Admission(), prefix.Queue(name),
+		prefix.Waiters(name))
+	switch w.rnd.IntN(13) {
+	case 10, 11, 12: // leases expire by the server's clock
+		w.op = "PEXPIRE 60000 " + prefix.Lock(name)
+		sent := time.Now()
+		w.must("PEXPIRE", prefix.Lock(name), 60_000)
+		w.state.Expire(w.now(), prefix.Lock(name), 60_000)
+		w.took(sent)
 	case 0, 1:
 		w.op = "DEL " + key
 		w.must("DEL", key)
@@ -26,10 +32,13 @@ func (w *twin) disturb() {
 	case 3:
 		text := pick(w, "", "12x", "-5", "1e3", " 7", "007", "9007199254740990", "9007199254740993",
 			fmt.Sprint(now+20*second))
-		key = pick(w, prefix.Fence(name), prefix.Fence(name), prefix.Reads(name))
-		w.op = fmt.Sprintf("SET %s %q", key, text)
-		w.must("SET", key, text)
-		w.state.Set(now, key, text, 0)
+		lock, field := prefix.Lock(name), pick(w, scripts.FieldFence, scripts.FieldFence, scripts.FieldReads)
+		if t := w.state.Look(now, lock).Type; t != reference.Hash {
+			return
+		}
+		w.op = fmt.Sprintf("HSET %s %s %q", lock, field, text)
+		w.must("HSET", lock, field, text)
+		w.state.SetField(now, lock, field, text)
 	case 4:
 		record := w.record().String()
 		text := pick(w, record, record, record, record, "v4 nonsense", "")
@@ -66,7 +75,7 @@ func (w *twin) disturb() {
 
 // manyShares adds shares to a readers-writer lock: some valid shares, or more expired shares than one script removes.
 func (w *twin) manyShares(name string) {
-	lock, now := prefix.Lock(name), w.now()
+	lock, now := prefix.Shares(name), w.now()
 	if v := w.state.Look(now, lock); v.Type != reference.SortedSet && v.Type != reference.None {
 		return
 	}

@@ -60,13 +60,13 @@ func TestServerAndReferenceAgree(t *testing.T) {
 	}
 	for _, reply := range []string{
 		"acquire 1", "acquire 2", "acquire 2 free", "acquire 3", "acquire 4", "acquire 5", "acquire 6",
-		"acquire WRONGTYPE", "acquire BADFENCE", "extend 1", "extend 5", "extend 7", "extend WRONGTYPE",
+		"acquire 8", "acquire WRONGTYPE", "acquire BADFENCE", "extend 1", "extend 5", "extend 7", "extend 8", "extend WRONGTYPE",
 		"release 0", "release 1", "release WRONGTYPE", "release BADFENCE", "inspect ok",
 		"inspect WRONGTYPE", "admit 1", "admit 2", "admit 3", "admit 4", "admit 5", "admit WRONGTYPE", "hint", "recall",
 		"admit read 1", "admit start 1", "admit end 1", "admit now 1", "admit guard 1", "admit settle 1", "admit epoch 1",
 		"admit rewrite 1",
 		"shared acquire 1", "shared acquire 2", "shared acquire 2 free", "shared acquire 3", "shared acquire 4",
-		"shared acquire 5", "shared acquire 6", "shared acquire WRONGTYPE", "shared acquire BADFENCE",
+		"shared acquire 5", "shared acquire 6", "shared acquire 8", "shared acquire WRONGTYPE", "shared acquire BADFENCE",
 		"shared extend 1", "shared extend 5", "shared extend 7", "shared extend WRONGTYPE", "shared release 0",
 		"shared release 1", "shared release WRONGTYPE", "shared release BADFENCE", "probe",
 	} {
@@ -160,11 +160,12 @@ func (w *twin) next() {
 	case n < 58:
 		k := w.keys()
 		id := w.id(k)
-		if there := w.state.Look(w.t1, k.Lock()).Fields; len(there) > 0 && w.rnd.IntN(2) == 0 {
-			id = there[0].Name // usually a lease that exists
+		for _, f := range w.state.Look(w.t1, k.Lock()).Fields {
+			if strings.Contains(f.Name, ":") && w.rnd.IntN(2) == 0 {
+				id = f.Name // usually a lease that exists
+			}
 		}
-		w.both(enc.Extend(k, id, pick(w, 0, w.life(), w.life()), pick(w, 1, 2, 3, 1|scripts.Lingers),
-			w.value(k)), w.stamp())
+		w.both(enc.Extend(k, id, w.extension(), pick(w, 1, 2, 3, 1|scripts.Lingers), w.value(k)), w.stamp())
 	case n < 79:
 		w.both(w.releaseCall())
 	case n < 83:
@@ -219,6 +220,19 @@ func (w *twin) life() time.Duration {
 	return pick(w, 20*time.Second, 30*time.Second, 60*time.Second)
 }
 
+// term returns the term of a lease whose acquire has this first ballot. Often its deadline in ballots has passed, or is
+// the ballot itself.
+func (w *twin) term(first int64) scripts.Term {
+	life := w.life()
+	until := pick(w, first+life.Microseconds(), first+life.Microseconds(), w.now()+life.Microseconds(), first, w.now()-second)
+	return scripts.Term{TTL: life, Until: min(max(0, until), scripts.MaxBallot)}
+}
+
+// extension returns the term of an extension, or the zero Term.
+func (w *twin) extension() scripts.Term {
+	return pick(w, scripts.Term{}, w.term(w.now()), w.term(w.now()))
+}
+
 // stamp returns the stamp that the caller expects: none, the present stamp, or another stamp.
 func (w *twin) stamp() string {
 	there, _ := w.state.Get(w.t1, prefix.Admission())
@@ -229,7 +243,7 @@ func (w *twin) stamp() string {
 // ballot returns a ballot near the fence, near the master's time, outside of the window, or near the largest number
 // of Lua.
 func (w *twin) ballot(name string) int64 {
-	raw, _ := w.state.Get(w.t1, prefix.Fence(name))
+	raw := w.state.Hash(w.t1, prefix.Lock(name))[scripts.FieldFence]
 	fence, _ := strconv.ParseInt(raw, 10, 64)
 	fence = min(max(fence, 0), scripts.MaxBallot-2)
 	now, far := w.now(), 25*second
@@ -253,17 +267,17 @@ func (w *twin) acquireCall() (*frame.Call, string) {
 	switch w.rnd.IntN(10) {
 	case 0:
 		depth := pick(w, 1, 2, 1|scripts.Lingers)
-		return enc.Repair(k, w.id(k), pick(w, "", w.id(k)), w.life(), first, w.now()-second, depth, w.value(k)), w.stamp()
+		return enc.Repair(k, w.id(k), pick(w, "", w.id(k)), w.term(first), first, w.now()-second, depth, w.value(k)), w.stamp()
 	case 1, 2:
-		return enc.Import(k, w.id(k), w.id(k), w.life(), first, last), w.stamp()
+		return enc.Import(k, w.id(k), w.id(k), w.term(first), first, last), w.stamp()
 	case 3, 4:
-		return enc.Acquire(k, w.id(k), w.life(), first, last, nil), w.stamp()
+		return enc.Acquire(k, w.id(k), w.term(first), first, last, 1, nil), w.stamp()
 	case 5, 6:
 		if k.Role() == scripts.Plain {
-			return enc.AcquireLingering(k, w.id(k), w.life(), first, last, pick(w, nil, w.ticket(k.Role()))), w.stamp()
+			return enc.Acquire(k, w.id(k), w.term(first), first, last, 1|scripts.Lingers, pick(w, nil, w.ticket(k.Role()))), w.stamp()
 		}
 	}
-	return enc.Acquire(k, w.id(k), w.life(), first, last, w.ticket(k.Role())), w.stamp()
+	return enc.Acquire(k, w.id(k), w.term(first), first, last, 1, w.ticket(k.Role())), w.stamp()
 }
 
 // nameOf returns the name to which the keys belong.
@@ -275,7 +289,7 @@ func nameOf(k *scripts.Keys) string {
 func (w *twin) releaseCall() (*frame.Call, string) {
 	k := w.keys()
 	end := scripts.Ending{Leases: []string{w.id(k), w.id(k), w.id(k)}[:w.rnd.IntN(4)]}
-	end.Keep = pick(w, 0, 0, 0, 10*time.Second, 40*time.Second)
+	end.Keep = pick(w, scripts.Term{}, scripts.Term{}, scripts.Term{}, term(10*time.Second, w.now()), term(40*time.Second, w.now()))
 	if w.rnd.IntN(2) == 0 {
 		end.Ballot = max(0, w.ballot(nameOf(k)))
 	}
@@ -377,8 +391,7 @@ func (w *twin) slack() int64 { return 2 * w.longest }
 func allKeys() []string {
 	keys := []string{prefix.Admission()}
 	for _, name := range names {
-		keys = append(keys, prefix.Lock(name), prefix.Fence(name), prefix.Queue(name), prefix.Waiters(name),
-			prefix.Reads(name))
+		keys = append(keys, prefix.Lock(name), prefix.Queue(name), prefix.Waiters(name), prefix.Shares(name))
 	}
 	return keys
 }

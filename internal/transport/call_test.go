@@ -42,8 +42,13 @@ func keysOf(name string) *scripts.Keys {
 
 func inspect(name string) *frame.Call { return encoder.Inspect(keysOf(name)) }
 
+// term returns a term of this length that begins at a ballot.
+func term(d time.Duration, ballot int64) scripts.Term {
+	return scripts.Term{TTL: d, Until: ballot + d.Microseconds()}
+}
+
 func acquireOf(name string, ballot int64) *frame.Call {
-	return encoder.Acquire(keysOf(name), "me:1:"+name, patience, ballot, ballot, nil)
+	return encoder.Acquire(keysOf(name), "me:1:"+name, term(patience, ballot), ballot, ballot, 1, nil)
 }
 
 // An answer holds the arguments of one call of Reply.

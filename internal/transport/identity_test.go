@@ -296,7 +296,7 @@ func TestAcquireIsNotSentBehindRelease(t *testing.T) {
 			}
 		}
 		got := strings.Join(kinds, ", ")
-		if want := "EVALSHA 10, EVALSHA 10, EVAL 10, EVAL 10, EVALSHA 10, EVAL 10"; got != want {
+		if want := "EVALSHA 11, EVALSHA 11, EVAL 11, EVAL 11, EVALSHA 11, EVAL 11"; got != want {
 			t.Errorf("the commands were %s, want %s", got, want)
 		}
 	})

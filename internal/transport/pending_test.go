@@ -21,7 +21,7 @@ func pendingRelease(name string, ballot int64, grants ...string) PendingRelease 
 
 // ending returns the arguments after the keys of a release call, as one text.
 func ending(ballot int64, grants ...string) string {
-	words := append([]string{"", grants[0], fmt.Sprintf("%016d", ballot), "0", "", "", "0"}, grants[1:]...)
+	words := append([]string{"", grants[0], fmt.Sprintf("%016d", ballot), "0", "0", "", "", "0"}, grants[1:]...)
 	return strings.Join(words, " ")
 }
 

@@ -46,19 +46,19 @@ func scene(up Event, name string) []*frame.Call {
 	ticket := scripts.NewTicket(scripts.Plain, "w", 1, "", at, 0)
 	later := scripts.NewTicket(scripts.Plain, "w", 2, "", at+1, 0)
 	return []*frame.Call{
-		encoder.Acquire(keys, "g:1:", ttl, at, at, nil),
-		encoder.Acquire(keys, "g:1:", ttl, at+1, at+1, nil),
-		encoder.Acquire(keys, "g:2:", ttl, at+2, at+2, ticket), // held by another lease, so this waiter is queued
-		encoder.Acquire(keys, "g:3:", ttl, at+2, at+2, later),
-		encoder.Extend(keys, "g:1:", 2*ttl, 2, ""),
-		encoder.Extend(keys, "g:2:", ttl, 1, ""), // this lease is missing
+		encoder.Acquire(keys, "g:1:", term(ttl, at), at, at, 1, nil),
+		encoder.Acquire(keys, "g:1:", term(ttl, at+1), at+1, at+1, 1, nil),
+		encoder.Acquire(keys, "g:2:", term(ttl, at+2), at+2, at+2, 1, ticket), // held by another lease, so this waiter is queued
+		encoder.Acquire(keys, "g:3:", term(ttl, at+2), at+2, at+2, 1, later),
+		encoder.Extend(keys, "g:1:", term(2*ttl, at), 2, ""),
+		encoder.Extend(keys, "g:2:", term(ttl, at), 1, ""), // this lease is missing
 		encoder.Inspect(keys),
-		encoder.Import(keys, "g:4:", "g:1:", ttl, at+3, at+3),
+		encoder.Import(keys, "g:4:", "g:1:", term(ttl, at+3), at+3, at+3),
 		encoder.Release(keys, scripts.Ending{Leases: []string{"g:4:"}, Ballot: at + 3}), // publishes a wake-up
-		encoder.Acquire(keys, "g:5:", ttl, at+4, at+4, later),
-		encoder.Acquire(keys, "g:2:", ttl, at+5, at+5, ticket),
+		encoder.Acquire(keys, "g:5:", term(ttl, at+4), at+4, at+4, 1, later),
+		encoder.Acquire(keys, "g:2:", term(ttl, at+5), at+5, at+5, 1, ticket),
 		encoder.Release(keys, scripts.Ending{Leases: []string{"g:2:"}, Waiter: ticket}),
-		encoder.Repair(keys, "g:6:", "", ttl, at+6, at+6, 1, ""),
+		encoder.Repair(keys, "g:6:", "", term(ttl, at+6), at+6, at+6, 1, ""),
 		pendingRelease(name, at+9, "g:6:", "g:7:").CallFunc([]string{"g:6:", "g:7:"}, at+9),
 	}
 }

@@ -12,13 +12,13 @@ import (
 // library's encoding.
 const (
 	// Of an acquire. An extension has its id and its TTL at the same positions.
-	wordID, wordTTL, wordFirst, wordLast, wordMode, wordWaiter = 1, 2, 3, 4, 5, 6
+	wordID, wordTTL, wordFirst, wordLast, wordMode, wordWaiter = 1, 2, 3, 4, 6, 7
 
-	wordRepairPrevious = 8 // of a repair: the lease that the repair may replace
+	wordRepairPrevious = 7 // of a repair: the lease that the repair may replace
 
-	wordEndGrant, wordEndBallot, wordKeep, wordEndWaiter, wordRank = 0, 1, 2, 3, 4 // of a release
+	wordEndGrant, wordEndBallot, wordKeep, wordEndWaiter, wordRank = 0, 1, 2, 4, 5 // of a release
 
-	wordGrants = 6 // further leases of a release begin at this position
+	wordGrants = 7 // further leases of a release begin at this position
 
 	wordStep = 0 // of an admission: its step
 )

@@ -17,9 +17,9 @@ func TestWordPositions(t *testing.T) {
 		return argv
 	}
 	for mode, c := range map[string]*frame.Call{
-		"acquire": enc.Acquire(&keys, "the grant", time.Second, 4711, 4711, ticket),
-		"repair":  enc.Repair(&keys, "the grant", "", time.Second, 4711, 4710, 1, ""),
-		"import":  enc.Import(&keys, "the grant", "the previous one", time.Second, 4711, 4711),
+		"acquire": enc.Acquire(&keys, "the grant", scripts.Term{TTL: time.Second, Until: 4712}, 4711, 4711, 1, ticket),
+		"repair":  enc.Repair(&keys, "the grant", "", scripts.Term{TTL: time.Second, Until: 4712}, 4711, 4710, 1, ""),
+		"import":  enc.Import(&keys, "the grant", "the previous one", scripts.Term{TTL: time.Second, Until: 4712}, 4711, 4711),
 	} {
 		w := words(c)
 		if w[wordID] != "the grant" || number(w[wordFirst]) != 4711 || number(w[wordLast]) != 4711 || modeOf(w) != mode {
@@ -29,7 +29,7 @@ func TestWordPositions(t *testing.T) {
 			t.Errorf("the waiter of the mode %s is decoded wrongly: %q", mode, w)
 		}
 	}
-	if w := words(enc.Extend(&keys, "the grant", time.Second, 1, "")); w[wordID] != "the grant" {
+	if w := words(enc.Extend(&keys, "the grant", scripts.Term{TTL: time.Second, Until: 4712}, 1, "")); w[wordID] != "the grant" {
 		t.Errorf("the id of an extension is decoded wrongly: %q", w)
 	}
 	for what, end := range map[string]scripts.Ending{
@@ -46,16 +46,16 @@ func TestWordPositions(t *testing.T) {
 	}
 	shared := prefix.KeysOf("a", scripts.Reader)
 	for mode, c := range map[string]*frame.Call{
-		"acquire":   enc.Acquire(&shared, "the grant", time.Second, 4711, 4711, ticket),
-		"repair":    enc.Repair(&shared, "the grant", "", time.Second, 4711, 4710, 1, ""),
-		"downgrade": enc.Import(&shared, "the grant", "the previous one", time.Second, 4711, 4711),
+		"acquire":   enc.Acquire(&shared, "the grant", scripts.Term{TTL: time.Second, Until: 4712}, 4711, 4711, 1, ticket),
+		"repair":    enc.Repair(&shared, "the grant", "", scripts.Term{TTL: time.Second, Until: 4712}, 4711, 4710, 1, ""),
+		"downgrade": enc.Import(&shared, "the grant", "the previous one", scripts.Term{TTL: time.Second, Until: 4712}, 4711, 4711),
 	} {
 		w := words(c)
 		if w[wordID] != "the grant" || number(w[wordFirst]) != 4711 || number(w[wordLast]) != 4711 || modeOf(w) != mode {
 			t.Errorf("the words of the mode %s of a share are decoded wrongly: %q", mode, w)
 		}
 	}
-	if w := words(enc.Extend(&shared, "the grant", time.Second, 1, "")); w[wordID] != "the grant" {
+	if w := words(enc.Extend(&shared, "the grant", scripts.Term{TTL: time.Second, Until: 4712}, 1, "")); w[wordID] != "the grant" {
 		t.Errorf("the id of an extension of a share is decoded wrongly: %q", w)
 	}
 	end := scripts.Ending{Leases: []string{"the grant"}, Ballot: 4713, Waiter: ticket}

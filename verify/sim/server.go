@@ -217,16 +217,10 @@ func (s *server) script(n *conn, c command) any {
 // holder returns the lease of a name on this server and its remaining TTL. The lease is "" if the name is free.
 func (s *server) holder(name string) (id string, left time.Duration) {
 	now := s.clock.now()
-	if v := s.State.Look(now, prefix.Lock(name)); v.Type == reference.SortedSet {
-		shares := s.State.Shares(now, prefix.Lock(name))
-		if len(shares) == 0 {
-			return "", 0
-		}
+	if shares := s.State.Shares(now, prefix.Shares(name)); len(shares) > 0 {
 		last := shares[len(shares)-1]
 		return last.Name, time.Duration(number(last.Value)-now) * time.Microsecond
 	}
-	for _, f := range s.State.Look(now, prefix.Lock(name)).Fields {
-		id = f.Name
-	}
-	return id, max(0, time.Duration(s.State.TTL(now, prefix.Lock(name)))*time.Millisecond)
+	id, _, ms := s.State.Lease(now, prefix.Lock(name))
+	return id, time.Duration(ms) * time.Millisecond
 }

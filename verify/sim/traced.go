@@ -42,7 +42,9 @@ func (s *server) executed(n *conn, keys []string, m message) {
 			r.Identity[:len(s.Env.RunID)] == s.Env.RunID
 		e.Own = r.Identity == id || freed
 	}
-	ms := func(i int) time.Duration { return time.Duration(number(word(m.words, i))) * time.Millisecond }
+	ms := func(i int) time.Duration { // the TTL of a lease, from the life of its key
+		return max(0, time.Duration(number(word(m.words, i)))*time.Millisecond-scripts.FenceKept)
+	}
 	switch m.script {
 	case scripts.Acquire:
 		e.Kind, e.Stamp, e.First, e.Last, e.TTL = trace.Acquire, m.words[0], m.ballot, number(m.words[wordLast]), ms(wordTTL)

@@ -160,7 +160,8 @@ func (s *step) crowd() {
 		for i := range count {
 			owner := fmt.Sprint("gone-", i)
 			t := scripts.NewTicket(scripts.Plain, owner, 1, "gone", at+int64(i), 0)
-			s.eval(n+1, encoder.Acquire(&keys, owner+":1:gone", private.DefaultTTL, at, at, t))
+			term := scripts.Term{TTL: private.DefaultTTL, Until: at + private.DefaultTTL.Microseconds()}
+			s.eval(n+1, encoder.Acquire(&keys, owner+":1:gone", term, at, at, 1, t))
 		}
 	}
 	s.passes(settles)

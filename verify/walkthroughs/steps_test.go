@@ -222,7 +222,7 @@ func (s *step) toMaster(m *memory.Master, verb, what string) {
 		if what == "a foreign key" {
 			m.Set(prefix.Lock("orders"), "not a lock")
 		} else { // the fence 123
-			m.Set(prefix.Fence("orders"), last)
+			m.SetFence("orders", last)
 		}
 	case "are":
 		s.wrong[m] = 0

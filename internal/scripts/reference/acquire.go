@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/redlock-go/redlock/internal/quorum"
+	"github.com/redlock-go/redlock/internal/scripts"
 )
 
 var epochAndLongest = regexp.MustCompile(`(?s)^v4 .* epoch=([0-9]+) .*maxttl=([0-9]+) `)
@@ -22,89 +23,102 @@ func refused(record string, ttl, epoch float64) bool {
 // An ask holds the arguments of an acquire.
 type ask struct {
 	stamp, id, mode string
-	ttl             int64
+	life            int64
 	first, last     float64
-	token, depth    string
+	lease           string // of a share, until
 	waiter          waiter
-	previous, value string
+	previous        string
 }
 
 func (c *call) ask() ask {
-	a := ask{stamp: c.arg(1), id: c.arg(2), ttl: c.millis(3), first: c.number(4), last: c.number(5),
-		mode: c.argOr(6, "acquire"), token: c.arg(4), depth: "1"}
+	a := ask{stamp: c.arg(1), id: c.arg(2), life: c.millis(3), first: c.number(4), last: c.number(5), lease: c.arg(6),
+		mode: c.argOr(7, "acquire")}
 	switch {
-	case a.mode == "repair":
-		a.token, a.depth, a.previous, a.value = c.arg(7), c.arg(8), c.argOr(9, ""), c.argOr(10, "")
 	case a.mode != "acquire":
-		a.previous = c.arg(7)
-	default:
-		if c.argOr(8, "") != "" {
-			a.waiter = waiter{id: c.arg(7), rank: c.millis(8), asked: a.first}
-		}
-		a.depth = c.argOr(9, "1")
+		a.previous = c.argOr(8, "")
+	case c.argOr(8, "") != "":
+		a.waiter = waiter{id: c.arg(8), rank: c.millis(9), asked: a.first}
 	}
 	return a
 }
 
 // acquire models the script without its fast path, because that path gives the same replies.
 func (c *call) acquire() any {
-	lock, a := c.key(1), c.ask()
-	c.get(c.fenceKey(), "")
+	a := c.ask()
+	if c.typed(c.key(1), Hash); a.stamp != "" {
+		c.record(c.key(2)) // the script reads the record before it checks the fence
+	}
+	n := c.read()
 	if a.stamp != "" {
 		//mutant:repair-record = !strings.HasPrefix(there, a.stamp) && a.mode != "repair"
 		if there := c.record(c.key(2)); !strings.HasPrefix(there, a.stamp) {
 			return []any{int64(quorum.Abstained), there, c.now}
 		}
 	}
-	raw, top := c.fence(c.fenceKey(), noFence)
-	queued := c.exists(c.queue())
-	if queued {
-		c.drop()
+	if other := c.otherKind(&n, ""); other != nil {
+		return other
 	}
-	left := c.state.TTL(c.now, lock)
-	held := c.typed(lock, Hash)
-	lease, mine := held.field(a.id)
-	replaces := a.previous != "" && held.has(a.previous)
+	held, gone := c.holder(&n), ""
+	n.queued = n.queued && c.drop()
+	if held.id != "" && n.expired(&held, a.first) {
+		gone, held.id = held.id, ""
+	}
+	replaces := held.id != "" && held.id == a.previous
 	switch {
-	case mine:
-		accepted, value := ballotAndValue(lease)
+	case held.id == a.id:
+		accepted := number(leaseText.FindStringSubmatch(held.text)[3])
 		switch {
 		case a.last == accepted:
 			return int64(quorum.Granted)
 		case a.last < accepted:
-			return []any{int64(quorum.Stale), c.join(a.waiter), raw, c.now}
+			return []any{int64(quorum.Stale), c.join(&n, "", a.waiter), n.fence, c.now}
 		}
-		a.value = laterValue(value, a.value)
+		a.lease = later(a.lease, held.text)
 	case a.mode == "import" && !replaces:
-		return []any{int64(quorum.Missing), left, raw, c.now}
-	case left != -2 && !replaces:
-		c.recall(lock)
-		there := c.lease(lock)
-		if without := threeWords.FindString(there[1].(string)); without != "" {
-			there[1] = without
+		left := int64(-2)
+		if held.id != "" {
+			left = n.remaining(&held, a.first)
 		}
-		return []any{int64(quorum.Held), left, int64(0), there, c.join(a.waiter), raw, c.now}
+		return []any{int64(quorum.Missing), left, n.fence, c.now}
+	case held.id != "" && !replaces:
+		if lingers.MatchString(held.text) {
+			c.hint(c.key(1), held.id)
+		}
+		there := []any{held.id, threeWords.FindString(held.text)}
+		return []any{int64(quorum.Held), n.remaining(&held, a.first), int64(0), there, c.join(&n, "", a.waiter), n.fence, c.now}
 	//mutant:repair-no-queue 2= true
-	case queued && a.mode == "acquire":
+	case n.queued && a.mode == "acquire":
 		if left, woken := c.wake(a.waiter); woken {
-			return []any{int64(quorum.Held), (left + 999) / 1000, int64(1), []any{}, c.join(a.waiter), raw, c.now}
+			return []any{int64(quorum.Held), (left + 999) / 1000, int64(1), []any{}, c.join(&n, "", a.waiter), n.fence, c.now}
 		}
 	}
-	if o := c.judge(&a, top); o != quorum.Granted {
-		return []any{int64(o), c.join(a.waiter), raw, c.now}
+	if o := c.judge(&a, n.top); o != quorum.Granted {
+		return []any{int64(o), c.join(&n, "", a.waiter), n.fence, c.now}
 	}
-	c.state.setField(c.now, lock, a.id, a.depth+" "+a.token+" "+c.arg(5)+a.value)
-	if left < a.ttl {
-		c.state.Expire(c.now, lock, a.ttl)
+	c.set("", scripts.FieldFence, c.arg(5), a.id, a.lease)
+	life := max(a.life, c.fenceLife(a.last))
+	if held.id == "" || n.left < life {
+		c.state.Expire(c.now, c.key(1), life)
 	}
 	if replaces {
-		c.state.deleteFields(c.now, lock, a.previous)
+		gone = a.previous
 	}
-	c.raise(c.fenceKey(), c.arg(5))
-	if queued && a.waiter.id != "" {
+	if gone != "" && gone != a.id {
+		c.state.deleteFields(c.now, c.key(1), gone)
+	}
+	if n.queued && a.waiter.id != "" {
 		c.leave(a.waiter.id)
 	}
 	return int64(quorum.Granted)
+}
+
+// later returns the text of a lease with the later deadline of both texts, and the later version of the value.
+func later(text, before string) string {
+	now, old := leaseText.FindStringSubmatch(text), leaseText.FindStringSubmatch(before)
+	if now == nil {
+		panic(badArgument)
+	}
+	return now[1] + now[2] + max(now[4], old[4]) + laterValue(old[5], now[5])
 }
 
 // judge compares the ballots with the fence top and with this master's time, and returns Granted, Stale or Ahead.
@@ -126,15 +140,6 @@ func (c *call) judge(a *ask, top float64) quorum.Outcome {
 	return quorum.Granted
 }
 
-// ballotAndValue returns the ballot and the value of a lease, or 0 and "" for a text that the scripts do not write.
-func ballotAndValue(lease string) (ballot float64, value string) {
-	found := wordsOfLease.FindStringSubmatch(lease)
-	if found == nil {
-		return 0, ""
-	}
-	return number(found[1]), found[2]
-}
-
 // laterValue returns the value with the larger version, or b if both versions are equal.
 func laterValue(a, b string) string {
 	if versionOf(a) > versionOf(b) {
@@ -146,7 +151,4 @@ func laterValue(a, b string) string {
 // versionOf returns the version of a value, which is a space, 16 digits, a space and a text.
 func versionOf(value string) string { return value[min(1, len(value)):min(17, len(value))] }
 
-var (
-	wordsOfLease = regexp.MustCompile(`(?s)^\S+ [0-9]+ ([0-9]+)(.*)$`)
-	threeWords   = regexp.MustCompile(`^\S+ \S+ \S+`)
-)
+var threeWords = regexp.MustCompile(`^\S+ \S+ \S+`)

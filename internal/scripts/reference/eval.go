@@ -2,14 +2,12 @@ package reference
 
 import (
 	"errors"
-	"math"
 	"strconv"
 	"strings"
 
 	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/heartbeat"
 	"github.com/redlock-go/redlock/internal/scripts"
-	"github.com/redlock-go/redlock/internal/skew"
 )
 
 // Env is the environment of a master besides its keys: its INFO, and its subscribers.
@@ -155,22 +153,6 @@ func (c *call) get(key, absent string) string {
 
 func (c *call) exists(key string) bool { return c.state.lookup(c.now, key).Type != None }
 
-// has models HEXISTS: it reports whether a hash has a field.
-func (v Value) has(name string) bool {
-	_, ok := v.field(name)
-	return ok
-}
-
-// lease returns the one field of a lock. It refuses any other hash, which may be large.
-func (c *call) lease(lock string) []any {
-	fields := c.typed(lock, Hash).Fields
-	//mutant:foreign-hash = len(fields) == 0
-	if len(fields) != 1 || len(fields[0].Name)+len(fields[0].Value) > 1500 {
-		panic(NoLock)
-	}
-	return []any{fields[0].Name, fields[0].Value}
-}
-
 // record returns the part of an admission record that the scripts read.
 func (c *call) record(key string) string {
 	text := c.get(key, "")
@@ -178,29 +160,6 @@ func (c *call) record(key string) string {
 }
 
 // Other keys of a name begin with the key of the lock.
-func (c *call) fenceKey() string   { return c.key(1) + ":fence" }
-func (c *call) readsKey() string   { return c.key(1) + ":reads" }
 func (c *call) queue() string      { return c.key(1) + ":queue" }
 func (c *call) waitersKey() string { return c.key(1) + ":waiters" }
-
-// noFence is the fence in the replies of acquire if the name has no fence.
-const noFence = "0000000000000000"
-
-// fence returns the text and the number of a fence. absent is the text that is used if the key does not exist.
-func (c *call) fence(key, absent string) (text string, top float64) {
-	text = c.get(key, absent)
-	if text == "" || strings.Trim(text, "0123456789") != "" {
-		panic(BadFence)
-	}
-	return text, number(text)
-}
-
-const window = float64(skew.Window / 1000) // in us
-
-// raise sets the fence, which is kept until 60 s after the latest ballot that this master accepts, or 60 s after the
-// fence itself if that is later.
-func (c *call) raise(fence, ballot string) {
-	ahead := max(0, number(ballot)-float64(c.now)-window)
-	//mutant:fence-kept -> c.state.Set(c.now, fence, ballot, 1000+int64(math.Ceil(ahead/1000)))
-	c.state.Set(c.now, fence, ballot, scripts.Millis(scripts.FenceKept)+int64(math.Ceil(ahead/1000)))
-}
+func (c *call) sharesKey() string  { return c.key(1) + ":shares" }

@@ -13,6 +13,10 @@ import (
 	"github.com/redlock-go/redlock/internal/skew"
 )
 
+func term(d time.Duration, ballot int64) scripts.Term {
+	return scripts.Term{TTL: d, Until: ballot + d.Microseconds()}
+}
+
 // H84: if the master's clock is not set back, every granted ballot is larger than all ballots that were granted or
 // released before. This holds regardless of the TTLs, even if fences have expired: the ballot of an acquire or a
 // release differs by at most 15 s from the master's time, or from a fence that is ahead, and fences are kept for 60 s.
@@ -32,7 +36,7 @@ func TestAcceptedBallotsGrow(t *testing.T) {
 		now, top := now, int64(0)
 		for step := range 400 {
 			now += []int64{1, rnd.Int64N(us), rnd.Int64N(20 * us), rnd.Int64N(100 * us), 60*us + rnd.Int64N(40*us)}[rnd.IntN(5)]
-			if _, there := s.Get(now, "redlock:{a}:fence"); !there && top > 0 {
+			if s.Hash(now, "redlock:{a}") == nil && top > 0 {
 				expired++
 			}
 			ballot := now + []int64{-window, window, rnd.Int64N(4*window) - 2*window, top - now + 1,
@@ -42,16 +46,16 @@ func TestAcceptedBallotsGrow(t *testing.T) {
 			id := fmt.Sprint("me:", step, ":")
 			if rnd.IntN(5) == 0 {
 				run(now, enc.Release(&k, scripts.Ending{Leases: []string{id}, Ballot: last}))
-				if v := run(now, enc.Acquire(&k, id, time.Second, ballot, last, nil)); v == int64(1) {
+				if v := run(now, enc.Acquire(&k, id, term(time.Second, ballot), ballot, last, 1, nil)); v == int64(1) {
 					t.Fatalf("seed %d, step %d: an acquire was granted after its release", seed, step)
 				}
-				if text, _ := s.Get(now, "redlock:{a}:fence"); text == fmt.Sprint(last) {
+				if s.Hash(now, "redlock:{a}")[scripts.FieldFence] == fmt.Sprint(last) {
 					top = max(top, last)
 				}
 				continue
 			}
 			ttl := []time.Duration{time.Millisecond, time.Second, time.Hour}[rnd.IntN(3)]
-			if v := run(now, enc.Acquire(&k, id, ttl, ballot, last, nil)); v != int64(1) {
+			if v := run(now, enc.Acquire(&k, id, term(ttl, ballot), ballot, last, 1, nil)); v != int64(1) {
 				continue
 			}
 			if granted++; ballot <= top {
@@ -77,7 +81,7 @@ func TestQuarantineOfTwoWindows(t *testing.T) {
 		k := scripts.Prefix("redlock").KeysOf("a", role)
 		ballot := now + window
 		acquire := func(number uint64, at, ballot int64) any {
-			call := enc.Acquire(&k, scripts.ShareID("me", number, role, at, ""), time.Second, ballot, ballot, nil)
+			call := enc.Acquire(&k, scripts.ShareID("me", number, role, at, ""), term(time.Second, ballot), ballot, ballot, 1, nil)
 			keys, args := call.Arguments("")
 			var empty reference.State
 			return empty.Eval(at, reference.Env{}, call.Script, keys, args)

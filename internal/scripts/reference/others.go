@@ -1,33 +1,48 @@
 package reference
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/redlock-go/redlock/internal/quorum"
+	"github.com/redlock-go/redlock/internal/scripts"
 )
 
 func (c *call) extend() any {
-	lock, ttl := c.key(1), c.millis(3)
-	lease, _ := c.typed(lock, Hash).field(c.arg(2))
-	depth := depthOf.FindString(lease)
-	if depth == "" || depth == "0" {
-		return []any{int64(quorum.Missing), c.state.TTL(c.now, lock), c.get(c.fenceKey(), "0"), c.now}
+	lock, life := c.key(1), c.millis(3)
+	fields := c.typed(lock, Hash)
+	text, _ := fields.field(c.arg(2))
+	left := c.state.TTL(c.now, lock)
+	over := left >= 0 && left <= kept
+	found := leaseText.FindStringSubmatch(text)
+	if found == nil || found[1][0] == '0' || over {
+		fence, there := fields.field(scripts.FieldFence)
+		if !there {
+			fence = "0"
+		}
+		if kind, there := fields.field(scripts.FieldKind); there {
+			return []any{int64(quorum.OtherKind), kind, c.now}
+		}
+		least := 1
+		if _, queued := fields.field(scripts.FieldQueue); queued {
+			least = 2
+		}
+		if over || len(fields.Fields) <= least {
+			left = -2
+		} else {
+			left = max(-1, left-kept)
+		}
+		return []any{int64(quorum.Missing), left, fence, c.now}
 	}
-	if refusal := c.refuse(float64(ttl), c.arg(5)); refusal != nil {
+	if refusal := c.refuse(float64(life-kept), c.arg(4)); refusal != nil {
 		return refusal
 	}
-	numbers, value := strings.TrimPrefix(lease, depth), ""
-	if found := numbersAndValue.FindStringSubmatch(numbers); found != nil {
-		numbers, value = found[1], found[2]
-	}
-	//mutant:value-version = c.argOr(6, value)
-	after := laterValue(value, c.argOr(6, ""))
-	if depth != c.arg(4) || after != value {
-		c.state.setField(c.now, lock, c.arg(2), c.arg(4)+numbers+after)
-	}
-	if ttl > 0 && c.state.TTL(c.now, lock) < ttl {
-		c.state.Expire(c.now, lock, ttl)
+	//mutant:value-version = c.argOr(7, found[5])
+	after := laterValue(found[5], c.argOr(7, ""))
+	//mutant:extended-deadline = found[4]
+	until := max(found[4], c.arg(6))
+	c.state.SetField(c.now, lock, c.arg(2), c.arg(5)+found[2]+until+after)
+	if life > 0 && left < life {
+		c.state.Expire(c.now, lock, life)
 	}
 	return int64(quorum.Granted)
 }
@@ -46,57 +61,60 @@ func (c *call) refuse(ttl float64, epoch string) any {
 	return []any{int64(quorum.Refused), record, c.now}
 }
 
-var (
-	depthOf = regexp.MustCompile(`^[0-9]+~?`)
-	rest    = regexp.MustCompile(`(?s) .*`)
-
-	numbersAndValue = regexp.MustCompile(`(?s)^( [0-9]+ [0-9]+)(.*)$`)
-)
-
 func (c *call) release() any {
 	lock, present := c.key(1), 0
+	if len(c.args) == 1 && c.state.deleteFields(c.now, lock, c.args[0]) == 1 {
+		present = 1
+		if len(c.typed(lock, Hash).Fields) == 1 {
+			return int64(1)
+		}
+	}
+	n := c.read()
+	if n.kind != "" {
+		return int64(0)
+	}
 	//mutant:minimum-kept = int64(0)
 	keep := int64(number(c.argOr(3, "0")))
 	for i, id := range c.args {
-		if i > 0 && i < 6 || keep == 0 && id == "" && len(c.args) > 1 {
+		if i > 0 && i < 7 || keep == 0 && (id == "" || len(c.args) == 1) {
 			continue // no lease
 		}
-		lease, there := c.typed(lock, Hash).field(id)
+		text, there := c.typed(lock, Hash).field(id)
 		if !there {
 			continue
 		}
-		present = 1
-		if keep > 0 {
-			c.state.setField(c.now, lock, id, "0"+rest.FindString(lease))
-		} else {
+		if keep == 0 {
+			present = 1
 			c.state.deleteFields(c.now, lock, id)
+		} else if found := leaseText.FindStringSubmatch(text); found != nil {
+			present = 1
+			c.state.SetField(c.now, lock, id, "0"+found[2]+min(found[4], c.arg(4)))
+			if n.left > keep {
+				c.state.Expire(c.now, lock, max(keep, c.fenceLife(n.top)))
+			}
 		}
 	}
-	if present > 0 && keep > 0 && c.state.TTL(c.now, lock) > keep {
-		c.state.Expire(c.now, lock, keep)
+	c.endWait(&n, "")
+	if !c.exists(c.queue()) {
+		return int64(present)
 	}
-	c.endWait()
-	if c.exists(c.queue()) && !c.exists(lock) {
-		c.drop()
-		c.wake(waiter{})
+	if len(c.typed(lock, Hash).Fields) <= 2 || c.state.TTL(c.now, lock) <= kept {
+		if c.drop() {
+			c.wake(waiter{})
+		}
 	}
 	return int64(present)
 }
 
 // endWait removes the waiter of a release from the queue, or puts it back, and raises the fence.
-func (c *call) endWait() {
-	if id, rank := c.argOr(4, ""), c.argOr(5, ""); id != "" {
-		if rank == "" || c.join(waiter{id: id, rank: c.millis(5), asked: c.number(6)}) < 0 {
+func (c *call) endWait(n *hash, marks string) {
+	if id, rank := c.argOr(5, ""), c.argOr(6, ""); id != "" {
+		if rank == "" || c.join(n, marks, waiter{id: id, rank: c.millis(6), asked: c.number(7)}) < 0 {
 			c.leave(id)
 		}
 	}
 	if ballot := number(c.argOr(2, "0")); ballot > 0 {
-		_, top := c.fence(c.fenceKey(), "0")
-		//mutant:reader-tombstone = false
-		//mutant:tombstone = false
-		if ballot > top && ballot <= max(float64(c.now), top)+window {
-			c.raise(c.fenceKey(), c.arg(2))
-		}
+		c.raise(n, marks, ballot)
 	}
 }
 
@@ -108,25 +126,29 @@ const (
 )
 
 func (c *call) inspect() any {
-	lock, fields, shares, number := c.key(1), []any{}, []any{}, int64(0)
-	left := c.state.TTL(c.now, lock)
-	if c.state.lookup(c.now, lock).Type == Hash {
-		fields = c.lease(lock)
-	} else {
-		for _, f := range c.typed(lock, SortedSet).Fields {
-			if f.score() <= c.now {
+	fields, shares, number, left := []any{}, []any{}, int64(0), int64(-2)
+	n := c.read()
+	switch n.kind {
+	case scripts.KindShared:
+		for _, f := range c.typed(c.sharesKey(), SortedSet).Fields {
+			if f.score() < c.now {
 				continue
 			}
 			if number++; number <= sharesShown {
 				shares = append(shares, f.Name, f.Value)
 			}
+			left = (f.score() - c.now + 1 + 999) / 1000
+		}
+	case "":
+		if l := c.holder(&n); l.id != "" && !n.over() {
+			fields, left = []any{l.id, l.text}, max(-1, n.left-kept)
 		}
 	}
-	fence, record := c.get(c.fenceKey(), "0"), c.record(c.key(2))
+	record := c.record(c.key(2))
 	queue := c.typed(c.queue(), SortedSet).Fields
 	first := []any{}
 	for _, f := range queue[:min(firstShown, len(queue))] {
 		first = append(first, f.Name)
 	}
-	return []any{fields, left, fence, c.now, record, int64(len(queue)), first, number, shares}
+	return []any{fields, left, n.fence, c.now, record, int64(len(queue)), first, number, shares, n.kind}
 }

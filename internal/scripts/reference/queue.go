@@ -35,10 +35,20 @@ func (c *call) leave(id string) {
 		c.typed(key, SortedSet)
 		c.state.deleteFields(c.now, key, id)
 	}
+	c.endQueue()
+}
+
+// endQueue deletes the field queue if there is no queue, and reports whether there is one.
+func (c *call) endQueue() bool {
+	if c.exists(c.queue()) {
+		return true
+	}
+	c.state.deleteFields(c.now, c.key(1), scripts.FieldQueue)
+	return false
 }
 
 // join puts a waiter into the queue and returns its place, or -1 if it does not join.
-func (c *call) join(w waiter) int64 {
+func (c *call) join(n *hash, marks string, w waiter) int64 {
 	if w.id == "" || w.asked < float64(c.now-waiterCounts) {
 		return -1
 	}
@@ -49,11 +59,16 @@ func (c *call) join(w waiter) int64 {
 	c.state.SetScore(c.now, waiters, w.id, c.now+waiterCounts)
 	c.state.Expire(c.now, queue, (waiterCounts+1e6)/1000)
 	c.state.Expire(c.now, waiters, (waiterCounts+1e6)/1000)
+	if n.left == -2 {
+		c.set(marks, scripts.FieldFence, n.fence)
+	}
+	c.set("", scripts.FieldQueue, "1")
+	c.prolong(n, (waiterCounts+1e6)/1000)
 	return int64(c.state.lookup(c.now, queue).place(w.id))
 }
 
-// drop removes waiters whose time has passed.
-func (c *call) drop() {
+// drop removes waiters whose time has passed, and reports whether there is still a queue.
+func (c *call) drop() bool {
 	var dead []string
 	for _, f := range c.typed(c.waitersKey(), SortedSet).Fields {
 		if f.score() > c.now || len(dead) == mostDropped {
@@ -66,6 +81,7 @@ func (c *call) drop() {
 		c.state.deleteFields(c.now, c.queue(), dead...)
 		c.state.deleteFields(c.now, c.waitersKey(), dead...)
 	}
+	return c.endQueue()
 }
 
 var (
@@ -116,13 +132,6 @@ func (c *call) hint(lock, id string) int {
 		}
 	}
 	return c.publish(inboxOf(lock, owner), id+"\n"+lock)
-}
-
-// recall notifies the owner of a lease that may linger that another client was refused because of the lease.
-func (c *call) recall(lock string) {
-	if held := c.lease(lock); lingers.MatchString(held[1].(string)) {
-		c.hint(lock, held[0].(string))
-	}
 }
 
 func (c *call) publish(channel, payload string) int {

@@ -71,15 +71,15 @@ func TestHelpers(t *testing.T) {
 
 func TestClonesShareNothing(t *testing.T) {
 	var s reference.State
-	s.SetHash("redlock:{a}", reference.Field{Name: "me:1", Value: "1"})
-	s.Expire(now, "redlock:{a}", 1000)
+	s.SetHash("redlock:{a}", reference.Field{Name: "me:1", Value: scripts.LeaseText(1, now, now, now)})
+	s.Expire(now, "redlock:{a}", 76_000)
 	before := s.String()
 	c := s.Clone()
 	if c.String() != before {
 		t.Errorf("the clone is %q", c)
 	}
 	keys := []string{"redlock:{a}", "redlock:admission"}
-	c.Eval(now, reference.Env{}, scripts.Extend, keys, []string{"", "me:1", "5000", "2", "0"})
+	c.Eval(now, reference.Env{}, scripts.Extend, keys, []string{"", "me:1", "80000", "0", "2", "0"})
 	if c.String() == before || s.String() != before {
 		t.Errorf("the original is %q, and the clone is %q", &s, c)
 	}
@@ -104,6 +104,7 @@ func TestEvalDependsOnItsArgumentsAlone(t *testing.T) {
 	pending := strings.Replace(strings.Replace(record, "admitted", "quarantine", 1), "cdef", "0000", 1)
 	names := []string{lock, admission}
 	first := fmt.Sprintf("%016d", now)
+	text := scripts.LeaseText(1, now, now, now+1_000_000)
 	lease := []any{"me:1:", "1 " + first + " " + first}
 	var s reference.State
 	for i, step := range []struct {
@@ -117,16 +118,16 @@ func TestEvalDependsOnItsArgumentsAlone(t *testing.T) {
 			[]any{int64(1), pending, now, zeros, int64(-1)}, ""},
 		{scripts.Admit, []string{admission}, []string{"now", zeros, pending, "0", "0", record},
 			[]any{int64(1), record, now, zeros, int64(-1)}, ""},
-		{scripts.Acquire, names, []string{scripts.StampOf(record), "me:1:", "1000", first, first}, int64(1), ""},
-		{scripts.Acquire, names, []string{scripts.StampOf(record), "other:1:", "1000", first, first, "acquire", waiter, "0"},
-			[]any{int64(2), int64(1000), int64(0), lease, int64(0), first,
+		{scripts.Acquire, names, []string{scripts.StampOf(record), "me:1:", "76000", first, first, text}, int64(1), ""},
+		{scripts.Acquire, names, []string{scripts.StampOf(record), "other:1:", "76000", first, first, text, "acquire", waiter, "0"},
+			[]any{int64(2), int64(1001), int64(0), lease, int64(0), first,
 				now}, ""},
 		{scripts.Inspect, names, nil,
-			[]any{lease, int64(1000), first, now, record, int64(1),
-				[]any{waiter}, int64(0), []any{}}, ""},
+			[]any{[]any{"me:1:", text}, int64(1000), first, now, record, int64(1),
+				[]any{waiter}, int64(0), []any{}, ""}, ""},
 		{scripts.Release, names[:1], []string{"me:1:"}, int64(1),
 			"redlock:inbox:other " + waiter + "\n" + lock},
-		{scripts.Release, names[:1], []string{"me:1:", "0", "0", waiter, "", "0"}, int64(0), ""},
+		{scripts.Release, names[:1], []string{"me:1:", "0", "0", "0", waiter, "", "0"}, int64(0), ""},
 		{&frame.Script{Name: "foreign"}, nil, nil, reference.Error("NOSCRIPT No matching script. Please use EVAL."), ""},
 	} {
 		twin := s.Clone()
@@ -161,7 +162,7 @@ func TestForeignHashIsNotRead(t *testing.T) {
 // H86: for any queue, one script notifies or removes at most 8 waiters, and drops at most 500 waiters that have
 // expired.
 func TestScriptHandlesBoundedWaiters(t *testing.T) {
-	names := []string{"redlock:{a}", "redlock:{a}:fence", "redlock:{a}:queue", "redlock:{a}:waiters"}
+	names := []string{"redlock:{a}", "", "redlock:{a}:queue", "redlock:{a}:waiters"}
 	for counts, want := range map[int64]int{now + 1: 2000 - 8, now: 2000 - 500 - 8} {
 		var s reference.State
 		for i := range int64(2000) {
@@ -171,7 +172,7 @@ func TestScriptHandlesBoundedWaiters(t *testing.T) {
 		}
 		notified := 0
 		env := reference.Env{Publish: func(string, string) int { notified++; return 0 }}
-		s.Eval(now, env, scripts.Release, names, []string{"me:1:"})
+		s.Eval(now, env, scripts.Release, names[:1], []string{"me:1:"})
 		if left := len(s.Look(now, names[2]).Fields); left != want || notified > 8 {
 			t.Errorf("%d of 2000 waiters are left, want %d; %d were notified, want at most 8", left, want, notified)
 		}

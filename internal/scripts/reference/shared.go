@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/redlock-go/redlock/internal/quorum"
+	"github.com/redlock-go/redlock/internal/scripts"
 )
 
 // Scripts of readers-writer locks.
@@ -18,42 +19,46 @@ var (
 
 const mostOver = 500
 
-// holder returns the lease whose share expires last, and the remaining time of this share in us. id is "" if all
-// shares have expired.
-func (c *call) holder() (id string, left int64) {
-	shares := c.typed(c.key(1), SortedSet).Fields
+// shareHolder returns the lease whose share expires last, and the time until then in us. id is "" if no share counts at
+// this time.
+func (c *call) shareHolder(time int64) (id string, left int64) {
+	shares := c.typed(c.sharesKey(), SortedSet).Fields
 	if len(shares) == 0 {
 		return "", 0
 	}
 	top := shares[len(shares)-1]
 	var over []string
 	for _, f := range shares {
-		if f.score() > c.now || len(over) == mostOver {
+		if f.score() >= time || len(over) == mostOver {
 			break
 		}
 		over = append(over, f.Name)
 	}
-	c.state.deleteFields(c.now, c.key(1), over...)
-	if left := top.score() - c.now; left > 0 {
-		return top.Name, left
+	c.state.deleteFields(c.now, c.sharesKey(), over...)
+	if top.score() >= time {
+		return top.Name, top.score() - time + 1
 	}
 	return "", 0
 }
 
-// ends returns the expiry of a lease's share, or 0 if there is none or it has expired.
-func (c *call) ends(id string) int64 {
-	text, there := c.typed(c.key(1), SortedSet).field(id)
-	if at := (Field{Value: text}).score(); there && at > c.now {
+// ends returns the deadline of a lease's share, or 0 if the share does not count at this time.
+func (c *call) ends(id string, time int64) int64 {
+	text, there := c.typed(c.sharesKey(), SortedSet).field(id)
+	if at := (Field{Value: text}).score(); there && at >= time {
 		return at
 	}
 	return 0
 }
 
-func (c *call) share(id string, ttl int64) {
-	lock := c.key(1)
-	c.state.SetScore(c.now, lock, id, c.now+ttl*1000)
-	if c.state.TTL(c.now, lock) < ttl {
-		c.state.Expire(c.now, lock, ttl)
+// share sets the deadline of a share, unless the share has a later one: mine.
+func (c *call) share(id string, mine, life int64, until string) {
+	//mutant:share-deadline = c.now + (life-kept)*1000
+	at := max(c.now+(life-kept)*1000, int64(number(until)))
+	if at > mine {
+		c.state.SetScore(c.now, c.sharesKey(), id, at)
+	}
+	if c.state.TTL(c.now, c.sharesKey()) < life {
+		c.state.Expire(c.now, c.sharesKey(), life)
 	}
 }
 
@@ -86,29 +91,20 @@ func (c *call) invite(caller waiter) (left int64, woken bool) {
 	return 0, true
 }
 
-// fences returns the fence and the readers' fence.
-func (c *call) fences() (raw string, top, reads float64) {
-	c.get(c.fenceKey(), "0")
-	c.get(c.readsKey(), "0") // the script reads both before it checks either
-	raw, top = c.fence(c.fenceKey(), "0")
-	_, reads = c.fence(c.readsKey(), "0")
-	return raw, top, reads
-}
-
-// sharedAsk reads the arguments of sharedAcquire.
-func (c *call) sharedAsk() ask {
-	a := ask{
-		stamp: c.arg(1), id: c.arg(2), ttl: c.millis(3), first: c.number(4), last: c.number(5),
-		mode: c.argOr(6, "acquire"),
+// reads returns the readers' fence.
+func (c *call) reads() (text string, top float64) {
+	text, there := c.typed(c.key(1), Hash).field(scripts.FieldReads)
+	if !there {
+		return "0", 0
 	}
-	if a.mode == "acquire" && c.has(7) {
-		a.waiter = waiter{id: c.arg(7), rank: c.millis(8), asked: a.first}
+	if text == "" || strings.Trim(text, "0123456789") != "" {
+		panic(BadFence)
 	}
-	return a
+	return text, number(text)
 }
 
 func (c *call) sharedAcquire() any {
-	a := c.sharedAsk()
+	a, n := c.ask(), c.read()
 	writer, now := ofWriter.MatchString(a.id), float64(c.now)
 	if a.stamp != "" {
 		//mutant:share-repair-record = !strings.HasPrefix(there, a.stamp) && a.mode != "repair"
@@ -116,78 +112,91 @@ func (c *call) sharedAcquire() any {
 			return []any{int64(quorum.Abstained), there, c.now}
 		}
 	}
-	raw, top, reads := c.fences()
+	if other := c.otherKind(&n, scripts.KindShared); other != nil {
+		return other
+	}
+	text, reads := c.reads()
 	//mutant:readers-fence = false
-	if writer && reads > top {
-		raw, top = c.get(c.readsKey(), "0"), reads
+	if writer && reads > n.top {
+		n.fence, n.top = text, reads
 	}
-	queued := c.exists(c.queue())
-	if queued {
-		c.drop()
-	}
-	held, left := c.holder()
-	replaces := a.mode != "acquire" && c.has(7) && c.ends(c.arg(7)) > 0
+	n.queued = n.queued && c.drop()
+	//mutant:share-own-deadline = int64(a.first)
+	//mutant:share-ballot-deadline = c.now
+	time := min(c.now, int64(a.first))
+	held, left := c.shareHolder(time)
+	replaces := a.previous != "" && c.ends(a.previous, time) > 0
 	var mine int64
 	if held != "" {
-		mine = c.ends(a.id)
+		mine = c.ends(a.id, time)
 	}
 	switch {
 	case mine > 0 && a.mode != "downgrade":
 		return int64(quorum.Granted)
 	//mutant:downgrade-needs-share = false
 	case a.mode == "downgrade" && mine == 0 && !replaces:
-		return []any{int64(quorum.Missing), c.state.TTL(c.now, c.key(1)), raw, c.now}
+		return []any{int64(quorum.Missing), leftOf(held, left), n.fence, c.now}
 	}
-	if reply := c.sharedRefusal(a, writer, replaces || mine > 0, queued, held, left, raw); reply != nil {
+	if reply := c.sharedRefusal(&n, a, writer, replaces || mine > 0, held, left); reply != nil {
 		return reply
 	}
 	//mutant:share-window-edge 2= a.first < now-window
-	if a.first <= top || a.first <= now-window {
-		return []any{int64(quorum.Stale), c.join(a.waiter), raw, c.now}
+	if a.first <= n.top || a.first <= now-window {
+		return []any{int64(quorum.Stale), c.join(&n, scripts.KindShared, a.waiter), n.fence, c.now}
 	}
 	latest := now + window
-	if a.first == a.last && top > now {
-		latest = top + window
+	if a.first == a.last && n.top > now {
+		latest = n.top + window
 	}
 	if a.last > latest {
-		return []any{int64(quorum.Ahead), c.join(a.waiter), raw, c.now}
+		return []any{int64(quorum.Ahead), c.join(&n, scripts.KindShared, a.waiter), n.fence, c.now}
 	}
-	c.grantShare(a, writer, replaces, mine, reads)
-	if queued && a.waiter.id != "" {
+	c.grantShare(&n, a, writer, replaces, mine, reads)
+	if n.queued && a.waiter.id != "" {
 		c.leave(a.waiter.id)
 	}
 	//mutant:reader-wakes-next = false
-	if queued && !writer {
+	if n.queued && !writer {
 		c.invite(waiter{})
 	}
 	return int64(quorum.Granted)
 }
 
-// grantShare grants the caller its share, deletes the share that it replaces, and raises the fence of its role. mine
-// is the expiry of the caller's present share, or 0, and reads is the readers' fence.
-func (c *call) grantShare(a ask, writer, replaces bool, mine int64, reads float64) {
-	if mine < c.now+a.ttl*1000 {
-		c.share(a.id, a.ttl)
+// leftOf returns the ms until the last share expires, or -2 if there is none.
+func leftOf(held string, left int64) int64 {
+	if held == "" {
+		return -2
 	}
+	return (left + 999) / 1000
+}
+
+// grantShare grants the caller its share, deletes the share that it replaces, and raises the fence of its role. mine
+// is the deadline of the caller's present share, or 0, and reads is the readers' fence.
+func (c *call) grantShare(n *hash, a ask, writer, replaces bool, mine int64, reads float64) {
+	c.share(a.id, mine, a.life, a.lease)
 	if replaces {
-		c.state.deleteFields(c.now, c.key(1), c.arg(7))
+		c.state.deleteFields(c.now, c.sharesKey(), a.previous)
+	}
+	if n.left == -2 {
+		c.set(scripts.KindShared, scripts.FieldFence, n.fence)
 	}
 	if writer {
-		c.raise(c.fenceKey(), c.arg(5))
+		c.set("", scripts.FieldFence, c.arg(5))
 		//mutant:downgrade-fence = mine == 0 && a.last > reads
 	} else if a.last > reads {
-		c.raise(c.readsKey(), c.arg(5))
+		c.set("", scripts.FieldReads, c.arg(5))
 	}
+	c.prolong(n, max(a.life, c.fenceLife(a.last)))
 }
 
 // sharedRefusal returns the reply if other leases hold the name, or a waiter comes before the caller. It returns nil
 // if the caller may acquire the name.
-func (c *call) sharedRefusal(a ask, writer, own, queued bool, held string, left int64, raw string) any {
+func (c *call) sharedRefusal(n *hash, a ask, writer, own bool, held string, left int64) any {
 	//mutant:readers-wait 4= false
 	//mutant:writer-alone 3= false
 	refused, wait, free := held != "" && !own && (writer || ofWriter.MatchString(held)), left, int64(0)
 	fields := []any{}
-	if !refused && queued && a.mode == "acquire" {
+	if !refused && n.queued && a.mode == "acquire" {
 		var counts int64
 		if held != "" {
 			counts, refused = c.invite(a.waiter)
@@ -203,28 +212,31 @@ func (c *call) sharedRefusal(a ask, writer, own, queued bool, held string, left 
 	if held != "" {
 		fields = []any{held, "1"}
 	}
-	return []any{int64(quorum.Held), (wait + 999) / 1000, free, fields, c.join(a.waiter), raw, c.now}
+	place := c.join(n, scripts.KindShared, a.waiter)
+	return []any{int64(quorum.Held), (wait + 999) / 1000, free, fields, place, n.fence, c.now}
 }
 
 func (c *call) sharedExtend() any {
-	lock, ttl := c.key(1), c.millis(3)
-	ends := c.ends(c.arg(2))
-	if ends == 0 {
-		fence, reads := c.get(c.fenceKey(), "0"), c.get(c.readsKey(), "0")
-		if plainNumber(reads) > plainNumber(fence) {
-			fence = reads
-		}
-		return []any{int64(quorum.Missing), c.state.TTL(c.now, lock), fence, c.now}
+	n, life := c.read(), c.millis(3)
+	if other := c.otherKind(&n, scripts.KindShared); other != nil {
+		return other
 	}
-	if refusal := c.refuse(float64(ttl), c.arg(4)); refusal != nil {
+	mine := c.ends(c.arg(2), c.now)
+	if mine == 0 {
+		held, left := c.shareHolder(c.now)
+		reads, there := c.typed(c.key(1), Hash).field(scripts.FieldReads)
+		if there && plainNumber(reads) > n.top {
+			n.fence = reads
+		}
+		return []any{int64(quorum.Missing), leftOf(held, left), n.fence, c.now}
+	}
+	if refusal := c.refuse(float64(life-kept), c.arg(4)); refusal != nil {
 		return refusal
 	}
-	if end := c.now + ttl*1000; ends < end {
-		//mutant:share-end -> for _, f := range c.typed(lock, SortedSet).Fields { c.state.SetScore(c.now, lock, f.Name, end) }
-		c.state.SetScore(c.now, lock, c.arg(2), end)
-	}
-	if ttl > 0 && c.state.TTL(c.now, lock) < ttl {
-		c.state.Expire(c.now, lock, ttl)
+	if life > 0 {
+		//mutant:share-end -> for _, f := range c.typed(c.sharesKey(), SortedSet).Fields { c.share(f.Name, 0, life, c.arg(5)) }
+		c.share(c.arg(2), mine, life, c.arg(5))
+		c.prolong(&n, life)
 	}
 	return int64(quorum.Granted)
 }
@@ -239,18 +251,20 @@ func plainNumber(text string) float64 {
 }
 
 func (c *call) sharedRelease() any {
-	present := 0
-	if c.arg(1) != "" {
-		c.typed(c.key(1), SortedSet)
-		ids := append([]string{c.arg(1)}, c.args[min(6, len(c.args)):]...)
-		present = min(1, c.state.deleteFields(c.now, c.key(1), ids...))
+	n, present := c.read(), 0
+	if c.otherKind(&n, scripts.KindShared) != nil {
+		return int64(0)
 	}
-	c.endWait()
-	if !c.exists(c.queue()) {
+	if c.arg(1) != "" {
+		c.typed(c.sharesKey(), SortedSet)
+		ids := append([]string{c.arg(1)}, c.args[min(7, len(c.args)):]...)
+		present = min(1, c.state.deleteFields(c.now, c.sharesKey(), ids...))
+	}
+	c.endWait(&n, scripts.KindShared)
+	if !c.exists(c.queue()) || !c.drop() {
 		return int64(present)
 	}
-	c.drop()
-	switch held, _ := c.holder(); {
+	switch held, _ := c.shareHolder(c.now); {
 	case held == "":
 		c.wake(waiter{})
 	case !ofWriter.MatchString(held):

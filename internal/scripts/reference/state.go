@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/redlock-go/redlock/internal/scripts"
 )
 
 // A Type is the type of a key's value.
@@ -87,12 +89,35 @@ func (s *State) Hash(now int64, key string) map[string]string {
 	return m
 }
 
-// Shares returns the unexpired shares of a readers-writer lock, in the order of their expiry, or nil if there are
-// none.
+// Lease returns the lease of a plain lock whose hash has this key, and the ms until it expires by the master's clock;
+// id is "" if there is none, or if it has expired.
+func (s *State) Lease(now int64, key string) (id, text string, left int64) {
+	left = s.TTL(now, key) - kept
+	for _, f := range s.lookup(now, key).Fields {
+		if left > 0 && leaseText.MatchString(f.Value) {
+			return f.Name, f.Value, left
+		}
+	}
+	return "", "", 0
+}
+
+// SetLease makes a lease of a plain lock, with this TTL in ms, the only one of a hash.
+func (s *State) SetLease(now int64, key, id string, ttl int64) {
+	fence := s.Hash(now, key)[scripts.FieldFence]
+	if fence == "" {
+		fence = digits(float64(now))
+	}
+	text := scripts.LeaseText(1, now, now, now+ttl*1000)
+	s.SetHash(key, Field{scripts.FieldFence, fence}, Field{id, text})
+	s.Expire(now, key, ttl+kept)
+}
+
+// Shares returns the shares of a readers-writer lock that count, from the key of the shares, in the order of their
+// deadlines, or nil if there are none.
 func (s *State) Shares(now int64, key string) (shares []Field) {
 	if v := s.lookup(now, key); v.Type == SortedSet {
 		for _, f := range v.Fields {
-			if f.score() > now {
+			if f.score() >= now {
 				shares = append(shares, f)
 			}
 		}
@@ -199,8 +224,8 @@ func (v Value) field(name string) (string, bool) {
 	return "", false
 }
 
-// setField models HSET of one field: it creates the hash if needed, and keeps its TTL.
-func (s *State) setField(now int64, key, name, value string) {
+// SetField models HSET of one field: it creates the hash if needed, and keeps its TTL.
+func (s *State) SetField(now int64, key, name, value string) {
 	v := s.lookup(now, key)
 	v.Type = Hash
 	fields := slices.Clone(v.Fields)

@@ -35,7 +35,7 @@ func property(t *testing.T, f func(t *testing.T, r *rand.Rand)) {
 // knowing returns the ballots of a client that knows the clocks of all masters. The clocks differ from epoch by these
 // offsets, in microseconds.
 func knowing(offsets ...int64) *Ballots {
-	b := New(quorum.First(len(offsets)))
+	b := New(quorum.Rule{Old: quorum.First(len(offsets))})
 	for i, off := range offsets {
 		b.Learn(i, epoch+off, at(0), 0)
 	}
@@ -101,7 +101,7 @@ func TestBallotsEndBelow2To53(t *testing.T) {
 			t.Errorf("above a fence of %d Propose returned %d, %v", above, got, err)
 		}
 	}
-	late := New(quorum.First(1))
+	late := New(quorum.Rule{Old: quorum.First(1)})
 	late.Learn(0, scripts.MaxBallot-1, at(0), 0)
 	if got, _, err := late.Propose(at(1), "a", 0, 0); !errors.Is(err, ErrTokensExhausted) {
 		t.Errorf("at the end of time: %d, %v", got, err)
@@ -186,7 +186,7 @@ func TestClockEstimates(t *testing.T) {
 	property(t, func(t *testing.T, r *rand.Rand) {
 		n := 1 + r.IntN(9)
 		members := quorum.Set(r.Uint64()) & quorum.First(n)
-		c, known, counted := NewClocks(members), map[int]int64{}, map[int]int64{}
+		c, known, counted := NewClocks(quorum.Rule{Old: members}), map[int]int64{}, map[int]int64{}
 		for range r.IntN(3 * n) {
 			i, us, off := r.IntN(n), r.Int64N(1<<40), r.Int64N(60_000_000)-30_000_000
 			c.Learn(i, epoch+off+us, at(us), time.Hour) // so uncertain that no missed time is detected
@@ -236,7 +236,7 @@ func TestClocksOfTwoMasters(t *testing.T) {
 func TestOneWrongClockDoesNotMoveTheMedian(t *testing.T) {
 	property(t, func(t *testing.T, r *rand.Rand) {
 		n := 3 + r.IntN(6)
-		c := NewClocks(quorum.First(n))
+		c := NewClocks(quorum.Rule{Old: quorum.First(n)})
 		low, high, wrong := int64(math.MaxInt64), int64(math.MinInt64), r.IntN(n)
 		for _, i := range r.Perm(n) {
 			us := epoch + r.Int64N(1000)
@@ -249,6 +249,56 @@ func TestOneWrongClockDoesNotMoveTheMedian(t *testing.T) {
 		}
 		if median := c.Median(at(0)); median < low || median > high {
 			t.Errorf("%d masters: median %d; all but one are in %d..%d", n, median, low, high)
+		}
+	})
+}
+
+// A minority of wrong clocks neither moves a ballot past all correct clocks nor a deadline before all of them, however
+// many clocks are known, and in each set of a joint configuration.
+func TestMinorityOfWrongClocks(t *testing.T) {
+	property(t, func(t *testing.T, r *rand.Rand) {
+		rule := quorum.Rule{Old: quorum.First(1 + r.IntN(7))}
+		if r.IntN(2) == 0 {
+			rule.Next = quorum.First(9) &^ quorum.First(r.IntN(5))
+		}
+		c := NewClocks(rule)
+		wrong, correct := map[int]bool{}, map[int]int64{}
+		for _, i := range r.Perm(9) {
+			bad := true // whether one more wrong clock leaves a minority of wrong clocks in each set
+			for _, set := range rule.Sets() {
+				count := 0
+				for j := range wrong {
+					if set.Has(j) {
+						count++
+					}
+				}
+				bad = bad && (!set.Has(i) || count < (set.Len()-1)/2)
+			}
+			us := epoch + r.Int64N(1_000_000)
+			if bad && r.IntN(2) == 0 {
+				wrong[i], us = true, 1+r.Int64N(scripts.MaxBallot-1)
+			} else {
+				correct[i] = us
+			}
+			within := time.Duration(r.IntN(1000)) * time.Microsecond
+			if r.IntN(3) > 0 {
+				c.Learn(i, us+r.Int64N(2*within.Microseconds()+1)-within.Microseconds(), at(0), within)
+			}
+			for _, set := range rule.Sets() {
+				if (set & c.Read(at(0)).Known).Len() < quorum.Quorum(set.Len()) {
+					return // no majority is known, so the client cannot win
+				}
+			}
+			low, high := int64(math.MaxInt64), int64(math.MinInt64)
+			for _, us := range correct {
+				low, high = min(low, us), max(high, us)
+			}
+			if ballot := c.Ballot(at(0)); ballot > high {
+				t.Errorf("%+v: the ballot is %d, and all correct clocks are before %d", rule, ballot, high)
+			}
+			if until := c.Term(at(0), time.Second).Until; until < low+1_000_000 {
+				t.Errorf("%+v: the deadline is %d, and all correct clocks are after %d", rule, until, low)
+			}
 		}
 	})
 }
@@ -268,7 +318,7 @@ func TestImpossibleTimesAreIgnored(t *testing.T) {
 
 // A refinement is used if it is more exact than the last one. After a new reading of INFO any refinement is used.
 func TestRefinementsGetBetter(t *testing.T) {
-	c := NewClocks(quorum.First(1))
+	c := NewClocks(quorum.Rule{Old: quorum.First(1)})
 	c.Refine(0, epoch, at(0), time.Millisecond)
 	if c.Read(at(0)).Known != 0 {
 		t.Error("a refinement without a reading was used")
@@ -338,7 +388,7 @@ func TestBallotsAreSafeForConcurrentUse(t *testing.T) {
 			for i := range int64(2000) {
 				b.Learn(g, epoch+i, at(i), 0)
 				b.Saw(at(i), name, epoch+i+10)
-				b.Use(quorum.First(2 + g))
+				b.Use(quorum.Rule{Old: quorum.First(2 + g)}, quorum.First(2+g))
 				b.Own(at(i), g)
 				got, _, err := b.Propose(at(i), name, last, 0)
 				if err != nil || got <= last {

@@ -1,6 +1,7 @@
 package ballot
 
 import (
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -21,11 +22,14 @@ const window = int64(skew.Window / time.Microsecond)
 type Clocks struct {
 	mu      sync.Mutex
 	by      [quorum.Most]offset
-	members quorum.Set // the masters whose clocks are used
-	known   quorum.Set // the members whose offset is known
-	early   int64      // the median; the earlier of the two middle offsets if the number of offsets is even
-	upper   int64      // the later of the two middle offsets; early if the number is odd
-	late    int64      // the latest offset that is at most window after early
+	members quorum.Set   // the masters whose clocks are used
+	sets    []quorum.Set // the sets of the configuration: a minority of each may have wrong clocks
+	known   quorum.Set   // the members whose offset is known
+	early   int64        // the median; the earlier of the two middle offsets if the number of offsets is even
+	upper   int64        // the later of the two middle offsets; early if the number is odd
+	late    int64        // the latest offset that is at most window after early
+	ballot  int64        // an offset that is not later than some correct clock of each set
+	until   int64        // an offset that is not earlier than some correct clock of each set
 	leaps   leaps
 }
 
@@ -34,16 +38,17 @@ type offset struct {
 	us     int64
 	known  bool
 	within time.Duration // the maximum error if us was set by Refine; otherwise 0
+	error  int64         // the maximum error of us
 }
 
-// NewClocks returns Clocks for the masters in set. No offset is known yet.
-func NewClocks(set quorum.Set) *Clocks { return &Clocks{members: set} }
+// NewClocks returns Clocks for the masters of rule. No offset is known yet.
+func NewClocks(rule quorum.Rule) *Clocks { return &Clocks{members: rule.All(), sets: rule.Sets()} }
 
-// Use restricts the estimate to the masters in set from now on.
-func (c *Clocks) Use(set quorum.Set) {
+// Use makes the estimate follow the masters in all from now on. Ballots and deadlines follow those of rule.
+func (c *Clocks) Use(rule quorum.Rule, all quorum.Set) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.members = set
+	c.members, c.sets = all, rule.Sets()
 	c.sumLocked()
 }
 
@@ -53,7 +58,7 @@ func (c *Clocks) Learn(i int, t int64, at clock.Instant, within time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	at = c.counted(at)
-	c.setLocked(i, t, at, 0)
+	c.setLocked(i, t, at, 0, within)
 	c.compareLocked(i, reading{t, at, within})
 }
 
@@ -67,7 +72,7 @@ func (c *Clocks) Refine(i int, t int64, at clock.Instant, within time.Duration) 
 	last := c.by[i]
 	apart := Span(t - micros(at) - last.us).Abs()
 	if last.known && (last.within == 0 || within < last.within || apart > last.within+within) {
-		c.setLocked(i, t, at, max(within, 1))
+		c.setLocked(i, t, at, max(within, 1), within)
 	}
 	if last.known {
 		c.compareLocked(i, reading{t, at, within})
@@ -77,9 +82,9 @@ func (c *Clocks) Refine(i int, t int64, at clock.Instant, within time.Duration) 
 // usable reports whether ballots can follow a clock that shows t. Other readings are ignored.
 func usable(t int64) bool { return t > 0 && t < scripts.MaxBallot }
 
-func (c *Clocks) setLocked(i int, t int64, at clock.Instant, within time.Duration) {
+func (c *Clocks) setLocked(i int, t int64, at clock.Instant, within, err time.Duration) {
 	if usable(t) {
-		c.by[i] = offset{us: t - micros(at), known: true, within: within}
+		c.by[i] = offset{us: t - micros(at), known: true, within: within, error: (err + 999).Microseconds()}
 		c.sumLocked()
 	}
 }
@@ -106,6 +111,62 @@ func (c *Clocks) sumLocked() {
 			c.late = us
 		}
 	}
+	c.boundLocked()
+}
+
+// boundLocked computes the offsets that bound ballots and deadlines. With k readings of n masters, f = (n-1)/2 of which
+// may be wrong, the (k-f)-th smallest reading is not later than some correct clock, and the (f+1)-th smallest is not
+// earlier than some correct clock. If all are known, both are the median. The errors of the readings widen the bounds.
+// In a joint configuration, a ballot is not later than some correct clock of each set, and a deadline not earlier.
+func (c *Clocks) boundLocked() {
+	c.ballot, c.until = math.MaxInt64, math.MinInt64
+	var lowest, highest [quorum.Most]int64
+	for _, set := range c.sets {
+		low, high := lowest[:0], highest[:0]
+		for i := range (set & c.known).All() {
+			o := c.by[i]
+			low, high = append(low, o.us-o.error), append(high, o.us+o.error)
+		}
+		k, f := len(low), (set.Len()-1)/2
+		if k == 0 {
+			continue
+		}
+		slices.Sort(low)
+		slices.Sort(high)
+		//mutant:ballot-bound = min(c.ballot, low[k-1])
+		c.ballot = min(c.ballot, low[max(0, k-f-1)])
+		//mutant:until-bound = max(c.until, high[0])
+		c.until = max(c.until, high[min(f, k-1)])
+	}
+	if c.ballot == math.MaxInt64 { // only masters that do not vote are known
+		c.ballot, c.until = c.early, c.upper
+	}
+}
+
+// Ballot returns the masters' time at now for ballots: not later than some correct clock, as long as a minority of the
+// masters has a wrong one.
+func (c *Clocks) Ballot(now clock.Instant) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.known == 0 {
+		return micros(now)
+	}
+	return c.ballot + micros(now)
+}
+
+// Term returns the term of a lease that begins at now. Its deadline counts from a time that is not earlier than some
+// correct clock, as long as a minority of the masters has a wrong one. If ttl is 0, the result is the zero Term.
+func (c *Clocks) Term(now clock.Instant, ttl time.Duration) scripts.Term {
+	if ttl == 0 {
+		return scripts.Term{}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at := micros(now) + (ttl + time.Microsecond - 1).Microseconds()
+	if c.known != 0 {
+		at += c.until
+	}
+	return scripts.Term{TTL: ttl, Until: min(max(at, 0), scripts.MaxBallot)}
 }
 
 // A Reading is an estimate of all the masters' clocks at one instant, in microseconds.

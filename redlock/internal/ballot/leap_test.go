@@ -45,7 +45,7 @@ func TestMissedTime(t *testing.T) {
 		"what uncertain readings explain": {[]show{{s, s / 5, 31}}, s / 10, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			clocks := NewClocks(quorum.First(5))
+			clocks := NewClocks(quorum.Rule{Old: quorum.First(5)})
 			now := time.Hour
 			counting := clocks.Counting(clock.New(func() clock.Instant { return at(now.Microseconds()) }))
 			began := counting.Now()
@@ -68,7 +68,7 @@ func TestMissedTime(t *testing.T) {
 // H118: the elapsed time is the largest of the times that the boot clock, the wall clock and the masters' clocks show,
 // never a sum of them.
 func TestLargestOfThreeClocksCounts(t *testing.T) {
-	clocks := NewClocks(quorum.First(3))
+	clocks := NewClocks(quorum.Rule{Old: quorum.First(3)})
 	boot, wall := time.Second, time.Second
 	counting := clocks.Counting(clock.New(func() clock.Instant { return clock.At(int64(boot), int64(wall)) }))
 	learn := func(d time.Duration) {
@@ -96,7 +96,7 @@ func TestLargestOfThreeClocksCounts(t *testing.T) {
 // A master whose clock is beyond the range of ballots has no offset that could be corrected. The missed time is
 // computed from the other masters.
 func TestMissedTimeWithClockBeyondBallots(t *testing.T) {
-	clocks := NewClocks(quorum.First(3))
+	clocks := NewClocks(quorum.Rule{Old: quorum.First(3)})
 	now := time.Hour
 	counting := clocks.Counting(clock.New(func() clock.Instant { return at(now.Microseconds()) }))
 	learn := func(missed time.Duration) {

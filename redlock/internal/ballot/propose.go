@@ -26,9 +26,9 @@ type Ballots struct {
 	high map[string]int64 // maps a name to its fence, or to its last ballot, if that was above the present time
 }
 
-// New returns the ballots of a client that uses the masters in set.
-func New(set quorum.Set) *Ballots {
-	return &Ballots{Clocks: NewClocks(set), high: make(map[string]int64)}
+// New returns the ballots of a client that uses the masters of rule.
+func New(rule quorum.Rule) *Ballots {
+	return &Ballots{Clocks: NewClocks(rule), high: make(map[string]int64)}
 }
 
 // Propose returns a range of ballots for name, from first to last. The range begins at the present time, or just above
@@ -39,7 +39,7 @@ func New(set quorum.Set) *Ballots {
 // Granted ranges of one name never overlap: the masters refuse a range that does not begin above the end of the last
 // one.
 func (b *Ballots) Propose(now clock.Instant, name string, fence int64, spare int) (first, last int64, err error) {
-	t := b.Median(now)
+	t := b.Ballot(now)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	high := b.high[name]
@@ -61,7 +61,7 @@ func (b *Ballots) Propose(now clock.Instant, name string, fence int64, spare int
 // Repair returns a ballot for the repair of a lease on one master, which has this fence. It neither uses nor changes
 // the stored fence of the name, because the fence of one master does not affect the others.
 func (b *Ballots) Repair(now clock.Instant, fence int64) (int64, error) {
-	ballot := max(b.Median(now), next(fence))
+	ballot := max(b.Ballot(now), next(fence))
 	if ballot >= scripts.MaxBallot {
 		return 0, ErrTokensExhausted
 	}
@@ -72,7 +72,7 @@ func (b *Ballots) Repair(now clock.Instant, fence int64) (int64, error) {
 // one, even a larger one: a fence that is too high, because few masters have voted, must not stay forever. A fence that
 // is too low costs only a refused attempt.
 func (b *Ballots) Saw(now clock.Instant, name string, fence int64) {
-	t := b.Median(now)
+	t := b.Ballot(now)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.high, name)

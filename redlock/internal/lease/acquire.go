@@ -138,15 +138,16 @@ func (m *Manager) prepare(ctx context.Context, a *Attempt) (*Lease, *round.Round
 		return nil, nil, nil, err // nothing was sent
 	}
 	l.tokens = tokenRange{next: first, last: last, handoffs: a.Terms.maxHandoffs()}
-	encode := view.Encoder.Acquire
+	depth := scripts.Depth(1)
 	if l.linger.allowed = a.Terms.Linger > 0 && first < last; l.linger.allowed {
-		encode = view.Encoder.AcquireLingering
+		depth |= scripts.Lingers
 		m.addressees.Store(l.ID, l) // until Hold.Start or giveUp
 	}
 	if a.Ticket != nil {
 		a.Join()
 	}
-	return l, r, encode(a.Keys, l.ID, a.Terms.leaseTTL(0), first, last, a.Ticket), nil
+	term := m.Ballots.Term(r.Start, a.Terms.leaseTTL(0))
+	return l, r, view.Encoder.Acquire(a.Keys, l.ID, term, first, last, depth, a.Ticket), nil
 }
 
 // Start makes h the first hold of a lease that was won, and makes the lease live. If the Manager has closed, or too

@@ -37,7 +37,7 @@ func (l *Lease) sendRelease(op string, set quorum.Set, end scripts.Ending) *roun
 	rule := l.endRule(view.Config)
 	r.Judge(rule, set)
 	m.Enter()
-	end.Leases, end.Keep = l.ids(), r.keep
+	end.Leases, end.Keep = l.ids(), m.Ballots.Term(r.Start, r.keep)
 	plain := view.Encoder.Release(l.keys, end)
 	for i := range r.Asked().All() {
 		if !set.Has(i) {
@@ -223,7 +223,7 @@ func (h *Hold) unlockInner(ctx context.Context, left time.Duration) error {
 	view := l.m.View()
 	r := l.m.Sender.New(view, "unlock", nil)
 	r.Judge(l.endRule(view.Config), view.Config.Rule.All())
-	r.SendAll(view.Encoder.Extend(l.keys, l.ID, 0, l.depthLocked(), ""), 0, round.NeedsConnection)
+	r.SendAll(view.Encoder.Extend(l.keys, l.ID, scripts.Term{}, l.depthLocked(), ""), 0, round.NeedsConnection)
 	async := l.ownership.terms.Async
 	l.mu.Unlock()
 	h.endContexts(ErrReleased)

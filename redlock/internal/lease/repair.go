@@ -45,7 +45,8 @@ func (l *Lease) repairLocked(r *round.Round, i int, ttl time.Duration, token int
 	}
 	//mutant:repaired-value = scripts.Value("")
 	value := l.value.text
-	call := view.Encoder.Repair(l.keys, l.ID, l.replaces, ttl, ballot, token, l.depthLocked(), value)
+	term := m.Ballots.Term(m.Clock.Now(), ttl)
+	call := view.Encoder.Repair(l.keys, l.ID, l.replaces, term, ballot, token, l.depthLocked(), value)
 	l.sent.touchRepair(view, i, ballot)
 	master := &view.Masters[i]
 	// The next extension shows whether the repair succeeded.

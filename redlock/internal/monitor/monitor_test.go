@@ -48,7 +48,7 @@ func virtual(t *testing.T, n int, body func(r *rig), change func(*monitor.Settin
 		t.Cleanup(func() { _ = p.Close() })
 		c := config(p, 0, n)
 		settings := monitor.Settings{
-			Pool: p, Clock: clock.Runtime(), Clocks: ballot.NewClocks(c.Rule.All()), Prefix: prefix, Guard: 30 * time.Second,
+			Pool: p, Clock: clock.Runtime(), Clocks: ballot.NewClocks(c.Rule), Prefix: prefix, Guard: 30 * time.Second,
 			Closed: errClosed,
 			OnView: func(_, _ *admission.View) {},
 		}

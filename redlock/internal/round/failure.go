@@ -192,7 +192,8 @@ func (r *Round) Decision() error {
 	tooLong := r.whereLocked(quorum.Refused, func(v *Vote) bool {
 		return errors.Is(cmp.Or(v.Err, r.refusal(v)), ErrTTLTooLong)
 	})
-	otherKind := r.whereLocked(quorum.Failed, func(v *Vote) bool { return transport.IsWrongType(v.Err) })
+	otherKind := r.tally.Of(quorum.OtherKind) |
+		r.whereLocked(quorum.Failed, func(v *Vote) bool { return transport.IsWrongType(v.Err) })
 	_, _, held := r.holderLocked()
 	switch {
 	case rule.Lost(tooLong):
@@ -312,6 +313,8 @@ func (r *Round) complaintLocked(i int, v *Vote, waited time.Duration) error {
 		return fmt.Errorf("%w: its admission record has changed, and is being read", admission.ErrQuarantine)
 	case v.Outcome == quorum.Refused:
 		return r.refusal(v)
+	case v.Outcome == quorum.OtherKind:
+		return fmt.Errorf("it has %q as a %s", r.Key, v.Kind)
 	case (v.Outcome == quorum.Stale || v.Outcome == quorum.Ahead) && r.View.Masters[i].ClockOff:
 		return fmt.Errorf("%s: it rejected the attempt as %v", skew.Text(r.View.Masters[i].Off), v.Outcome)
 	case v.Outcome == quorum.Stale || v.Outcome == quorum.Ahead:

@@ -49,7 +49,7 @@ func New(t testing.TB, n int, opts ...pool.Option) *Bed {
 		names = append(names, p.Addr(i))
 	}
 	c.Masters = scripts.List(names)
-	b.Ballots = ballot.New(c.Rule.All())
+	b.Ballots = ballot.New(c.Rule)
 	b.Monitor = monitor.New(monitor.Settings{
 		Pool: p, Clock: b.Clock, Clocks: b.Ballots.Clocks, Prefix: Prefix, Guard: 30 * time.Second,
 		Closed: errors.New("testbed: closed"),

@@ -1,0 +1,70 @@
+package redlock_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/redisproc"
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// H176: a lock is on exactly three of five masters, and the clock of one of these jumps while the server runs. No second
+// client gets the lock while the first one holds it, and the next token is larger.
+func TestOneClockThatJumps(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		what string
+		by   time.Duration
+		back time.Duration // after this time the clock is right again; 0: it stays wrong
+	}{
+		{"forward within the window", 8 * time.Second, 0},
+		{"forward and back within the window", 12 * time.Second, time.Second},
+		{"forward beyond the window", 20 * time.Second, 0},
+		{"an hour forward", time.Hour, 0},
+		{"an hour forward, until the clients have seen it", time.Hour, 4500 * time.Millisecond},
+		{"an hour back", -time.Hour, 0},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			t.Parallel()
+			f := &deployment{tester: tester{t}}
+			shifted := redistest.Shifted(t, 5, redisproc.Config{})
+			for _, s := range shifted {
+				f.servers, f.urls = append(f.servers, s.Server), append(f.urls, s.URL())
+			}
+			holder, rival := f.admitted(), f.locker()
+			f.must(rival.WaitReady(bounded(t)))
+			lock, err := holder.Lock(bounded(t), "n", redlock.WithTTL(8*time.Second), redlock.WithExtension(false))
+			f.must(err)
+			for _, i := range []int{3, 4} {
+				f.do(i, "DEL", redlock.DefaultPrefix+":{n}")
+			}
+			shifted[0].Shift(c.by)
+			wrong := time.Now()
+			for lock.Err() == nil {
+				if c.back > 0 && time.Since(wrong) > c.back {
+					shifted[0].Shift(0)
+				}
+				second, err := rival.TryLock(bounded(t), "n", redlock.WithTTL(time.Second))
+				if err == nil {
+					if lock.Err() == nil {
+						t.Errorf("after %v there are two holders, with %v left of the first", time.Since(wrong), lock.Remaining())
+					}
+					f.must(second.Unlock(bounded(t)))
+					break
+				}
+				if !errors.Is(err, redlock.ErrHeld) && !errors.Is(err, redlock.ErrNoQuorum) {
+					t.Error(err)
+				}
+			}
+			shifted[0].Shift(0)
+			next, err := rival.Lock(bounded(t), "n")
+			f.must(err)
+			if next.Token() <= lock.Token() {
+				t.Errorf("the token %d is not larger than %d", next.Token(), lock.Token())
+			}
+			f.must(next.Unlock(bounded(t)))
+		})
+	}
+}
