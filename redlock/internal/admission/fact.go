@@ -36,9 +36,12 @@ type Fact struct {
 	Home     string         // the escaped address of a master that is declared durable; "" for any other
 	// Lossy names the settings with which the server may forget writes; "" if none is known: see transport.Persistence.
 	Lossy      string
-	Unverified bool      // whether Lossy is "", but not all settings are known
-	Returned   bool      // whether Text had been replaced or lost before, and has come back, perhaps without the locks
-	former     [8]string // the last records that were replaced or lost, the latest first
+	Unverified bool // whether Lossy is "", but not all settings are known
+	// Ahead is the time of the median, in microseconds, when the master's clock was last seen more than skew.Window ahead; 0
+	// for never. Keys may have expired early, so a record that was written before does not count any more.
+	Ahead    int64
+	Returned bool      // whether Text had been replaced or lost before, and has come back, perhaps without the locks
+	former   [8]string // the last records that were replaced or lost, the latest first
 }
 
 // Learn parses text, the record that the step with the number asked has returned, and stores the result in f. The
@@ -64,7 +67,7 @@ func (f *Fact) Learn(text string, asked, last uint64) {
 func (f *Fact) Lose() {
 	*f = Fact{
 		Settled: true, Text: f.Text, Record: f.Record, Bad: f.Bad, Asked: f.Asked, Began: f.Began, Lost: f.Lost, Home: f.Home,
-		Returned: f.Returned, former: f.former,
+		Ahead: f.Ahead, Returned: f.Returned, former: f.former,
 	}
 }
 
@@ -75,13 +78,28 @@ func (f *Fact) hasRecord() bool { return f.Text != "" && f.Bad == nil }
 func (f *Fact) shown() bool { return f.Read && f.hasRecord() }
 
 // own reports whether the record was written for the connected server, and neither a move of the hash slot nor another
-// record has followed. A server that has only freed its replication backlog is still the same server.
+// record nor a leap of the clock has followed. A server that has only freed its replication backlog is still the same
+// server.
 func (f *Fact) own() bool {
 	//mutant:second-offset 3= strings.HasPrefix(f.Identity, strings.TrimRight(f.Record.Identity, "0123456789"))
 	//mutant:identity-beyond-run-id 3= runID(f.Record.Identity) == runID(f.Identity)
 	//mutant:record-returns 5= true
 	return f.shown() && !f.Moved && (f.Record.Identity == f.Identity || freed(f.Record.Identity, f.Identity)) &&
-		!f.Returned
+		!f.Returned && !f.leapt()
+}
+
+// leapt reports whether the master's clock was seen far ahead since its record was written.
+func (f *Fact) leapt() bool {
+	//mutant:leapt-clock = false
+	return f.Ahead > 0 && f.Record.Since <= f.Ahead
+}
+
+// SeeAhead records that the master's clock is more than skew.Window ahead while the median is at this time. It reports
+// whether the record of the master admitted it until now, so that the master may have lost leases.
+func (f *Fact) SeeAhead(median int64) (lost bool) {
+	lost = f.own() && f.Record.Admitted
+	f.Ahead = median
+	return lost
 }
 
 // home returns the part of a record by which a restarted master is recognized as durable. It is "" for a master that
@@ -109,7 +127,7 @@ func (f *Fact) breaks() bool {
 // remembers reports whether the master is known to have kept all its data: it is durable, and its record admits it and
 // contains the address that this client uses. A record that was copied by replication contains another address.
 func (f *Fact) remembers() bool {
-	return f.durable() && f.shown() && f.Record.Admitted && f.Record.Home == f.Home && !f.Returned
+	return f.durable() && f.shown() && f.Record.Admitted && f.Record.Home == f.Home && !f.Returned && !f.leapt()
 }
 
 // unknown reports whether the first connection to the master, or the read of its record, is still pending.

@@ -198,10 +198,21 @@ func (f *Deployment) start(i int, st *State) Move {
 				(read & own.All()).Len(), own.Least()))
 		}
 	} else if m, ok := f.comparable(i, st); !ok {
+		if f.marks(i) { // other clients must not count the master when its clock is right again
+			m = f.write(scripts.AdmitStart, i)
+		}
 		return m
 	}
 	//mutant:restart-guard = f.write(scripts.AdmitNow, i)
 	return f.write(scripts.AdmitStart, i)
+}
+
+// marks reports whether the record of master i, whose clock is far ahead, must be replaced although the clock is wrong:
+// the record still admits the master. The quarantine in the new record begins at the wrong time, so it is begun again
+// when the clock is right.
+func (f *Deployment) marks(i int) bool {
+	fact := &f.Facts[i]
+	return fact.shown() && fact.Record.Admitted && fact.leapt() && fact.Off > skew.Window
 }
 
 // comparable reports whether the clock of master i is known to be near the median. The start and the end of a

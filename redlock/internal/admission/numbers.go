@@ -54,7 +54,7 @@ func (f *Deployment) Request(i int, m Move) scripts.AdmitRequest {
 		Median: f.Clocks.Median, Tolerance: skew.Window,
 	}
 	switch {
-	case f.Now.Has(i): // an operator says that no lock is held
+	case f.Now.Has(i), f.marks(i): // an operator says that no lock is held, or the record only ends the vote
 		req.Tolerance = math.MaxInt64
 	case m.Step == scripts.AdmitStart || m.Step == scripts.AdmitReplace:
 		req.Median = f.Clocks.Latest

@@ -154,6 +154,15 @@ func (c *Clocks) Ballot(now clock.Instant) int64 {
 	return c.ballot + micros(now)
 }
 
+// Ahead reports whether the clock of master i may be more than skew.Window ahead of the correct clocks, as long as a
+// minority of the masters has a wrong clock.
+func (c *Clocks) Ahead(i int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	o := c.by[i]
+	return o.known && c.known != 0 && o.us-o.error > c.ballot+window
+}
+
 // Term returns the term of a lease that begins at now. Its deadline counts from a time that is not earlier than some
 // correct clock, as long as a minority of the masters has a wrong one. If ttl is 0, the result is the zero Term.
 func (c *Clocks) Term(now clock.Instant, ttl time.Duration) scripts.Term {

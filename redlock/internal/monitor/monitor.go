@@ -254,6 +254,7 @@ func (m *Monitor) deployment(now clock.Instant) *admission.Deployment {
 		f := &m.facts[i]
 		f.Own, f.Off = m.settings.Clocks.Own(now, i), m.settings.Clocks.Off(i)
 	}
+	m.noticeLeaps(now)
 	exempt := quorum.Set(0)
 	if m.byHand.calls > 0 { // a master that has voted may have granted locks and lost them since
 		exempt = quorum.First(m.config.Slots) &^ m.byHand.voted
@@ -266,6 +267,23 @@ func (m *Monitor) deployment(now clock.Instant) *admission.Deployment {
 		Config: m.config, Guard: m.settings.Guard, Observer: m.settings.Observer, Now: exempt,
 		Shard: m.settings.Shard, Others: others,
 		Facts: m.facts, Clocks: m.settings.Clocks.Read(now), Addr: m.settings.Pool.Addr,
+	}
+}
+
+// noticeLeaps records which masters' clocks are so far ahead that keys may have expired early. While the first
+// connections are being made, too few clocks are known for that.
+func (m *Monitor) noticeLeaps(now clock.Instant) {
+	for i := range masters(m.config).All() {
+		if !m.facts[i].Settled {
+			return
+		}
+	}
+	for i := range m.facts {
+		f, t := &m.facts[i], &m.tracks[i]
+		if f.Up && m.settings.Clocks.Ahead(i) && f.SeeAhead(m.settings.Clocks.Median(now)) {
+			t.memory.Forget()
+			t.memory.See(f)
+		}
 	}
 }
 
