@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/scripts"
@@ -33,13 +34,13 @@ func TestCommandsFollowChangeOfMasters(t *testing.T) {
 	// ls also lists names that a majority of only one set has: the epoch of their holder may be earlier or later than that
 	// of the other clients.
 	for i := 2; i < 5; i++ {
-		f.do(i, "HSET", "redlock:{b}", "x:1:y", 1)
+		f.lease(i, "b", time.Hour)
 	}
 	for i := 1; i < 3; i++ {
-		f.do(i, "HSET", "redlock:{c}", "x:1:y", 1)
+		f.lease(i, "c", time.Hour)
 	}
-	f.do(0, "HSET", "redlock:{d}", "x:1:y", 1)
-	f.do(4, "HSET", "redlock:{d}", "x:1:y", 1)
+	f.lease(0, "d", time.Hour)
+	f.lease(4, "d", time.Hour)
 	f.start("ls").ends(0, "a\nb\nc\n")
 	f.start("release", "--force", "--yes", "a").ends(0, "released on ")
 	holder.ends(exitRunLost, "the lock was lost")

@@ -33,11 +33,10 @@ func (f *votingDeployment) lock(args ...string) string {
 // free waits until no master has the lock of a name.
 func (f *votingDeployment) free(name string) {
 	f.t.Helper()
-	if n := int64(0); !eventuallyTrue(func() bool {
+	if n := 0; !eventuallyTrue(func() bool {
 		n = 0
 		for i := range f.urls {
-			on, _ := f.do(i, "EXISTS", "redlock:{"+name+"}").(int64)
-			n += on
+			n += f.leases(i, name)
 		}
 		return n == 0
 	}) {

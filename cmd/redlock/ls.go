@@ -24,10 +24,11 @@ import (
 //go:embed ls.lua
 var scanText string
 
-// scan is the script that runs one step of a scan through the keys of a master. A test checks the SHA-1.
-var scan = &frame.Script{Name: "scan", SHA: "6bb123fc6da9540b0606cfe7da3872ab8c2d5704", Text: scanText}
+// scan is the script that runs one step of a scan through the keys of a master: it returns the locks that are held.
+// A test checks the SHA-1.
+var scan = &frame.Script{Name: "scan", SHA: "1647249a387b4adcd80a8201a96ec672e49862c4", Text: scanText}
 
-// Pace of a scan: each step examines about scanStep keys, which takes some 0.2 ms of the master's time. A pause
+// Pace of a scan: each step examines about scanStep keys, which takes at most about 0.5 ms of the master's time. A pause
 // follows, of at least scanPause and at least twenty times the duration of the step.
 const (
 	scanStep  = 250
@@ -167,7 +168,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 // globText escapes the special characters of a glob pattern.
 var globText = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `^`, `\^`)
 
-// nextKeys runs one step of a scan. It returns the next cursor and the keys that were found.
+// nextKeys runs one step of a scan. It returns the next cursor and the keys of the locks that have a lease.
 func nextKeys(ctx context.Context, t *transport.Transport, i int, cursor, pattern string) (string, []string, error) {
 	list, err := redis.Values(ask(ctx, t, i, frame.New(scan).With(cursor, pattern, strconv.Itoa(scanStep))))
 	var next string

@@ -1,8 +1,25 @@
--- One step through the keys of a master. Writes nothing.
+-- One step through the keys of a master. Returns the locks that have a lease. Writes nothing.
 --
--- KEYS  none
--- ARGV  1 cursor   2 pattern   3 number of keys to examine, approximately
--- Reply {next cursor, {keys}}, as of SCAN
+-- KEYS  none: the keys that SCAN returns are in one slot, because they begin with the prefix
+-- ARGV  1 cursor   2 pattern of the keys of locks   3 number of keys to examine, approximately
+-- Reply {next cursor, {keys}}
 --
--- Safe to repeat, because the script only reads.
-return redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', ARGV[3])
+-- Safe to repeat, because the script only reads. A lock that was released keeps its key, with its fence, for at least
+-- 75 s. A lease has expired when at most 75 s are left. Keys of another type, and large hashes of other programs, are
+-- not read.
+local call, keys = redis.pcall, {}
+local step, time = redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', ARGV[3]), redis.call('TIME')
+for _, lock in ipairs(step[2]) do
+  local left = call('PTTL', lock)
+  local fields = (left == -1 or left > 75000) and call('HLEN', lock)
+  if type(fields) == 'number' and fields > 1 then
+    local fence, kind, queue = unpack(call('HMGET', lock, 'fence', 'kind', 'queue'))
+    local held = fence and not kind and fields == (queue and 3 or 2)
+    if fence and kind == 'readers-writer' then
+      local _, ends = unpack(call('ZRANGE', lock .. ':shares', -1, -1, 'WITHSCORES'))
+      held = ends and tonumber(ends) >= time[1] * 1000000 + time[2]
+    end
+    if held then keys[#keys + 1] = lock end
+  end
+end
+return {step[1], keys}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"crypto/sha1"
 	"encoding/hex"
 	"encoding/json"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/long"
+	"github.com/redlock-go/redlock/redlock"
 )
 
 func TestScanSHA(t *testing.T) {
@@ -40,7 +42,7 @@ func TestLsListsTheNamesThatAreHeld(t *testing.T) {
 	for i := range f.urls {
 		f.do(i, "EVAL", "for i = 1, 5000 do redis.call('SET', 'other:{' .. i .. '}', '') end", 0)
 	}
-	f.do(0, "HSET", "redlock:{alone}", "x:1:y", 1)
+	f.lease(0, "alone", time.Hour)
 	for args, want := range map[string]string{
 		"":           "\"line\\nbreak\"\nor*\norders:1\norders:2\n}\n",
 		"or":         "or*\norders:1\norders:2\n",
@@ -66,6 +68,52 @@ func TestLsListsTheNamesThatAreHeld(t *testing.T) {
 	f.start("ls").ends(exitNoQuorum, "connection refused")
 }
 
+// The key of a lock outlives its lease by at least 75 s. ls does not list a name that was released, nor a lease or a
+// share that has expired, nor a hash of another program.
+func TestLsListsNoNameThatIsFree(t *testing.T) {
+	t.Parallel()
+	f := newVotingDeployment(t)
+	l := f.locker()
+	for _, name := range []string{"released", "held"} {
+		k, err := l.Lock(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name == "released" && k.Unlock(t.Context()) != nil {
+			t.Fatal("not released")
+		}
+	}
+	for name, hold := range map[string]func(context.Context, ...redlock.LockOption) (*redlock.Lock, error){
+		"read": l.RWLock("read").RLock, "written": l.RWLock("written").Lock, "was read": l.RWLock("was read").RLock,
+		"old share": l.RWLock("old share").RLock,
+	} {
+		k, err := hold(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name == "was read" && k.Unlock(t.Context()) != nil {
+			t.Fatal("not released")
+		}
+	}
+	for i := range f.urls {
+		f.lease(i, "expired", 0)
+		f.lease(i, "left", time.Hour)
+		f.do(i, "HSET", "redlock:{other}", "a", 1, "b", 2, "c", 3)
+		f.do(i, "RPUSH", "redlock:{list}", 1, 2)
+		shares := "redlock:{old share}:shares"
+		f.do(i, "EVAL", `for _, id in ipairs(redis.call('ZRANGE', ARGV[1], 0, -1)) do
+			redis.call('ZADD', ARGV[1], 1, id)
+		end`, 0, shares)
+		if left := f.do(i, "PTTL", "redlock:{released}").(int64); left < 60_000 {
+			t.Errorf("the fence of a released name is left for %d ms", left)
+		}
+	}
+	f.start("ls", "--all").ends(0, "3 of 3  held\n3 of 3  left\n3 of 3  read\n3 of 3  written\n")
+	f.start("who", "expired").ends(0, "no client holds it")
+	f.start("who", "old share").ends(0, "no client holds it")
+	f.start("release", "--force", "--yes", "expired").ends(exitDanger, "no client holds")
+}
+
 // H110: ls lists 20 000 names with fences, or 200 000 with -long. If the list is incomplete, ls reports this, in JSON
 // too.
 func TestLsOfManyNames(t *testing.T) {
@@ -77,9 +125,9 @@ func TestLsOfManyNames(t *testing.T) {
 	f := newVotingDeployment(t)
 	for i := range f.urls {
 		f.do(i, "EVAL", `for i = 1, ARGV[1] do
-			redis.call('HSET', 'redlock:{' .. i .. '}', 'x:1:y', '1 1 1')
-			redis.call('SET', 'redlock:{' .. i .. '}:fence', '1')
-		end`, 0, many)
+			redis.call('HSET', 'redlock:{' .. i .. '}', 'fence', ARGV[2], 'x:1:y', '1 1 1 ' .. ARGV[2])
+			redis.call('HSET', 'redlock:{free' .. i .. '}', 'fence', ARGV[2])
+		end`, 0, many, "0000000000000001")
 	}
 	for args, want := range map[string]struct {
 		status   int

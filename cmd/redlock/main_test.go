@@ -90,6 +90,29 @@ func (f *deployment) do(i int, command string, args ...any) any {
 	return must(f.t, c, append([]any{command}, args...)...)
 }
 
+// lease writes a lease that expires after left by the clock of master i, or has expired if left is not positive.
+func (f *deployment) lease(i int, name string, left time.Duration) {
+	f.t.Helper()
+	key, fence := scripts.Prefix("redlock").Lock(name), fmt.Sprintf("%016d", 1)
+	f.do(i, "HSET", key, scripts.FieldFence, fence, "x:1:y", "1 1 1 "+fence)
+	f.do(i, "PEXPIRE", key, (left + scripts.FenceKept).Milliseconds())
+}
+
+// leases returns the number of leases of a name on master i: fields of its hash besides the fence and the queue's.
+func (f *deployment) leases(i int, name string) (n int) {
+	f.t.Helper()
+	fields, err := redis.Strings(f.do(i, "HKEYS", scripts.Prefix("redlock").Lock(name)), nil)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for _, field := range fields {
+		if field != scripts.FieldFence && field != scripts.FieldQueue {
+			n++
+		}
+	}
+	return n
+}
+
 func must(t testing.TB, c redis.Conn, words ...any) any {
 	t.Helper()
 	reply, err := c.Do(fmt.Sprint(words[0]), words[1:]...)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os/exec"
 	"testing"
+	"time"
 )
 
 // H111: names that begin with a dash, or contain unusual characters, are locked, printed and released unchanged. A
@@ -33,8 +34,8 @@ func TestUnusualNames(t *testing.T) {
 	f.start("who", "a", "\xff\xfe").ends(exitUsage, refused)
 	f.start("release", "--force", "--yes", "\xff\xfe").ends(exitUsage, refused)
 	f.start("ls", "\xff\xfe").ends(exitUsage, refused)
-	f.do(0, "HSET", "redlock:{\xff\xfe}", "x:1:y", 1)
-	f.do(1, "HSET", "redlock:{\xff\xfe}", "x:1:y", 1)
+	f.lease(0, "\xff\xfe", time.Hour)
+	f.lease(1, "\xff\xfe", time.Hour)
 	f.start("ls", "--json").ends(0, `"names":[]`)
 	if err := exec.Command("test", "-e", "x").Run(); err == nil {
 		t.Error("a name was executed")
