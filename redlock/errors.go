@@ -45,6 +45,10 @@ var (
 	// number of shards, or another shard (see [NewSharded]). The Locker acquires nothing with the votes of such masters.
 	// The text shows what the Locker and the record name, and a remedy: see docs/operations.md.
 	ErrMasterList = admission.ErrMasterList
+	// ErrKind means that the masters know the name as another kind of lock: a name has either plain locks ([Locker.Lock]),
+	// or readers and writers ([RWLock]). A name keeps its kind while it is used, and then until its TTL and about 75
+	// seconds have passed. The call does not wait. The text names the kind.
+	ErrKind = round.ErrKind
 	// ErrMaxHold means that the lock was held as long as [WithMaxHold] allows. It wraps ErrLost.
 	ErrMaxHold = lease.ErrMaxHold
 	// ErrReleased means that the lock was released.
@@ -64,7 +68,6 @@ var (
 	errQuarantine = admission.ErrQuarantine
 	errOldMasters = admission.ErrOldMasters
 	errIncomplete = admission.ErrIncomplete
-	errLockKind   = round.ErrKind // the keys of the name hold the other kind of lock, or foreign data
 )
 
 // misuse returns an error with this text that matches ErrInvalid.
@@ -232,10 +235,9 @@ func (e *LockError) Unwrap() []error {
 }
 
 // Outcome returns a word for err, for the labels of metrics and the attributes of spans: "ok" for nil; "held",
-// "no_quorum", "lost", "overloaded", "ttl_too_long", "tokens_exhausted", "max_hold", "released", "exported", "closed"
-// and "invalid" for the errors of this package with these names; "too_slow" if a quorum granted the lock too late;
-// "lock_kind" if the name is used as another kind of lock; "timeout" and "canceled" if a context ended before the
-// masters had decided; and "other" for any other error.
+// "no_quorum", "lost", "kind", "overloaded", "ttl_too_long", "tokens_exhausted", "max_hold", "released", "exported",
+// "closed" and "invalid" for the errors of this package with these names; "too_slow" if a quorum granted the lock too
+// late; "timeout" and "canceled" if a context ended before the masters had decided; and "other" for any other error.
 func Outcome(err error) string {
 	if err == nil {
 		return "ok"
@@ -260,7 +262,7 @@ var outcomes = []struct {
 }{
 	{ErrMaxHold, "max_hold"}, {ErrLost, "lost"}, {ErrReleased, "released"}, {ErrExported, "exported"},
 	{ErrClosed, "closed"}, {ErrInvalid, "invalid"},
-	{errLockKind, "lock_kind"},
+	{ErrKind, "kind"},
 	{ErrHeld, "held"}, {errTooSlow, "too_slow"}, {ErrOverloaded, "overloaded"}, {ErrNoQuorum, "no_quorum"},
 	{ErrTTLTooLong, "ttl_too_long"}, {ErrTokensExhausted, "tokens_exhausted"},
 	{context.DeadlineExceeded, "timeout"}, {context.Canceled, "canceled"},

@@ -364,7 +364,7 @@ func (l *shard) owned(ctx context.Context, name string, role scripts.Role, wait 
 	case wait && lease.LockOutOfOrder(ctx, l.leases, name):
 		return nil, lockError("lock", name, errOrder)
 	case (has == scripts.Plain) != (role == scripts.Plain):
-		return nil, lockError("lock", name, errLockKind)
+		return nil, lockError("lock", name, ErrKind)
 	case has == scripts.Reader && role == scripts.Writer && own.Err() == nil: // if that lock has ended, re-entry fails
 		return nil, lockError("lock", name, errUpgrade)
 	}
@@ -388,7 +388,7 @@ func (l *shard) again(ctx context.Context, err error) bool {
 func (l *shard) refusal(name string, err error) error {
 	err = failed("lock", name, err)
 	var e *LockError
-	held := errors.As(err, &e) && errors.Is(e.failure.Decision, ErrHeld) && !errors.Is(err, errLockKind)
+	held := errors.As(err, &e) && errors.Is(e.failure.Decision, ErrHeld)
 	if g := l.queue.Holder(name); g != nil && held {
 		i := g.Info()
 		e.here, e.Left, e.failure.Holder, e.failure.Token = true, max(0, i.Left), g.ID, i.Token

@@ -103,7 +103,7 @@ var (
 	ErrQuarantine = errQuarantine
 	ErrOldMasters = errOldMasters
 	ErrIncomplete = errIncomplete
-	ErrKind       = errLockKind
+	ErrForeign    = round.ErrForeign
 	ErrUpgrade    = errUpgrade
 	ErrOrder      = errOrder
 )

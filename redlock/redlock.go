@@ -220,6 +220,7 @@ func (l *shard) checkName(name string) error {
 //   - if ctx ended the wait, an error that wraps the error of ctx and the last refusals of the masters;
 //   - ErrHeld or ErrNoQuorum if the tries are used up or the wait limit has expired;
 //   - ErrTTLTooLong, immediately, if a quorum refuses the TTL;
+//   - ErrKind, immediately, if a quorum knows the name as a readers-writer lock ([RWLock]);
 //   - ErrLost, ErrReleased or ErrExported if ctx owns the name by a lock that has ended;
 //   - ErrClosed.
 //

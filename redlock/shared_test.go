@@ -3,8 +3,10 @@ package redlock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -276,6 +278,82 @@ func TestDowngradeMissedByMaster(t *testing.T) {
 	})
 }
 
+// A name has one kind, while it is held and until its TTL plus 75 s after its last use. A call for another kind fails
+// immediately with ErrKind, which names the kind, and changes nothing.
+func TestNameHasOneKind(t *testing.T) {
+	type call = func(*redlock.Locker, context.Context) (*redlock.Lock, error)
+	lock := func(l *redlock.Locker, ctx context.Context) (*redlock.Lock, error) { return l.Lock(ctx, "x") }
+	try := func(l *redlock.Locker, ctx context.Context) (*redlock.Lock, error) { return l.TryLock(ctx, "x") }
+	rlock := func(l *redlock.Locker, ctx context.Context) (*redlock.Lock, error) { return l.RWLock("x").RLock(ctx) }
+	wlock := func(l *redlock.Locker, ctx context.Context) (*redlock.Lock, error) { return l.RWLock("x").Lock(ctx) }
+	for what, c := range map[string]struct {
+		use   call
+		other []call
+		text  string
+	}{
+		"plain lock": {lock, []call{rlock, wlock}, "it knows the name as a plain lock (Lock, TryLock, Do)"},
+		"reader":     {rlock, []call{lock, try}, "it knows the name as a readers-writer lock (RWLock)"},
+		"writer":     {wlock, []call{lock, try}, "it knows the name as a readers-writer lock (RWLock)"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			virtual(t, 5, func(w *cluster) {
+				l := w.locker()
+				k, err := c.use(l, w.Context())
+				w.must(err)
+				refused := func() {
+					w.Helper()
+					for _, o := range []*redlock.Locker{l, w.locker()} {
+						for _, f := range c.other {
+							began := time.Now()
+							_, err := f(o, w.Context())
+							w.isError(err, redlock.ErrKind)
+							w.wantSince(began, 0)
+							if text := fmt.Sprint(err); errors.Is(err, redlock.ErrNoQuorum) || errors.Is(err, redlock.ErrHeld) ||
+								redlock.Outcome(err) != "kind" || !strings.Contains(text, c.text) || !strings.Contains(text, "75s") ||
+								strings.Contains(text, "WRONGTYPE") || strings.Contains(text, "delete") {
+								w.Errorf("the error is %v", err)
+							}
+						}
+					}
+				}
+				refused()
+				w.must(k.Extend(w.Context()))
+				w.unlockAll(k)
+				after(redlock.DefaultTTL + scripts.FenceKept - time.Second)
+				refused()
+				after(2 * time.Second)
+				k, err = c.other[0](l, w.Context())
+				w.must(err)
+				w.unlockAll(k)
+			})
+		})
+	}
+}
+
+// Only masters that know the name as another kind count for ErrKind. If they are a minority, the call gets the lock
+// from the others. If too few of those can vote, the call waits for them, and its error names both.
+func TestNameOfAnotherKindOnSomeMasters(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		l := w.locker(redlock.WithWaitLimit(time.Second))
+		w.unlockAll(w.rlock(l.RWLock("x")))
+		synctest.Wait()
+		for _, i := range []int{2, 3, 4} {
+			w.masters.Master(i).EvictKey("redlock:{x}")
+		}
+		k := w.take(l, "x")
+		w.isError(errOf(l.RWLock("x").TryLock(w.Context())), redlock.ErrKind)
+		w.unlockAll(k)
+		w.masters.Master(2).Stop()
+		after(time.Second)
+		_, err := l.Lock(w.Context(), "x")
+		w.isError(err, redlock.ErrNoQuorum)
+		w.notError(err, redlock.ErrKind)
+		if !strings.Contains(fmt.Sprint(err), "it knows the name as a readers-writer lock (RWLock)") {
+			w.Errorf("the error is %v", err)
+		}
+	})
+}
+
 // A trace reports the calls of readers under separate names.
 func TestTraceOfReaders(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
@@ -293,7 +371,7 @@ func TestTraceOfReaders(t *testing.T) {
 		k = w.downgrade(k)
 		w.unlockAll(k)
 		synctest.Wait()
-		want := []string{"rlock ok", "try lock invalid", "try lock lock_kind", "unlock ok", "lock ok", "try rlock held",
+		want := []string{"rlock ok", "try lock invalid", "try lock kind", "unlock ok", "lock ok", "try rlock held",
 			"downgrade ok", "unlock ok"}
 		if !slices.Equal(ops, want) {
 			w.Errorf("the trace has the calls %q, want %q", ops, want)

@@ -174,8 +174,12 @@ func TestMixedKindsAdviseAnotherName(t *testing.T) {
 			"a reader of a foreign key": errOf(other.RWLock("foreign").TryRLock(w.Context())),
 		} {
 			text := fmt.Sprint(err)
-			w.isError(err, redlock.ErrKind)
-			if !strings.Contains(text, "use another name or prefix") || strings.Contains(text, "delete") {
+			want := redlock.ErrKind
+			if strings.Contains(what, "foreign") {
+				want = redlock.ErrForeign
+			}
+			w.isError(err, want)
+			if !strings.Contains(text, "use another name") || strings.Contains(text, "delete") {
 				w.Errorf("%s: %s", what, text)
 			}
 		}

@@ -76,7 +76,7 @@ func (l *Lease) importFailed(ctx context.Context, r *round.Round, f *round.Failu
 			return
 		}
 	}
-	if !t.Rule.WonHalf(t.Rule.All() &^ t.Of(quorum.Missing) &^ t.Of(quorum.Held)) {
+	if !t.Rule.WonHalf(t.Rule.All() &^ t.Of(quorum.Missing) &^ t.Of(quorum.Held) &^ t.Of(quorum.OtherKind)) {
 		f.Decision = ErrLost
 	}
 }

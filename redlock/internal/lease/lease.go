@@ -218,7 +218,7 @@ func (l *Lease) recordVoteLocked(r *round.Round, i int, o quorum.Outcome) {
 	switch o {
 	case quorum.Granted:
 		l.markHeldLocked(r.View, i)
-	case quorum.Missing:
+	case quorum.Missing, quorum.OtherKind:
 		l.on.lose(quorum.One(i))
 	}
 }

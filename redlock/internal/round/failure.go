@@ -22,8 +22,11 @@ var (
 	ErrTooSlow    = errors.New("redlock: quorum reached too late")
 	ErrTTLTooLong = errors.New("redlock: the TTL exceeds the max TTL of the deployment")
 	ErrQuarantine = admission.ErrQuarantine
-	ErrKind       = fmt.Errorf("%w: the keys of the name hold the other kind of lock, or data of another program: a name "+
-		"has either plain locks (Lock, TryLock, Do), or readers and writers (RWLock)", ErrNoQuorum)
+	ErrKind       = errors.New("redlock: the name is another kind of lock, and remains so until its TTL plus about 75s " +
+		"after the last use; use another name")
+	// ErrForeign means that the keys of the name contain data of another program. A retry would not help.
+	ErrForeign = fmt.Errorf("%w: the keys of the name contain data of another program; use another name or prefix",
+		ErrNoQuorum)
 	// ErrUndecided means that the masters voted for several clients, and no lease has a majority.
 	ErrUndecided = fmt.Errorf("%w: the votes are split, and no client has a majority", ErrNoQuorum)
 )
@@ -62,7 +65,7 @@ func AsFailure(err error) (f *Failure, ok bool) {
 // Waitable reports whether a waiting call continues after err.
 func Waitable(err error) bool {
 	f, ok := AsFailure(err)
-	if !ok || f.Cause != nil || errors.Is(f.Decision, ErrKind) {
+	if !ok || f.Cause != nil || errors.Is(f.Decision, ErrForeign) {
 		return false
 	}
 	return errors.Is(f.Decision, ErrHeld) || errors.Is(f.Decision, ErrNoQuorum) ||
@@ -181,8 +184,9 @@ func (r *Round) Failure(decision, cause error) *Failure {
 	return f
 }
 
-// Decision returns why a round was lost, according to the votes so far. ErrTTLTooLong and ErrKind mean that so many
-// masters refuse the TTL, or have a key of another type, that a majority is impossible. ErrHeld means that another
+// Decision returns why a round was lost, according to the votes so far. ErrTTLTooLong, ErrKind and ErrForeign
+// mean that so many masters refuse the TTL, know the name as another kind of lock, or have other data at its keys, that
+// a majority is impossible. If fewer masters do, they count as masters that cannot vote. ErrHeld means that another
 // lease has a majority, or that a majority of the masters keeps the free name for a waiter. If the name is kept for a
 // waiter, the Failure names no holder.
 func (r *Round) Decision() error {
@@ -192,14 +196,16 @@ func (r *Round) Decision() error {
 	tooLong := r.whereLocked(quorum.Refused, func(v *Vote) bool {
 		return errors.Is(cmp.Or(v.Err, r.refusal(v)), ErrTTLTooLong)
 	})
-	otherKind := r.tally.Of(quorum.OtherKind) |
-		r.whereLocked(quorum.Failed, func(v *Vote) bool { return transport.IsWrongType(v.Err) })
+	otherKind := r.tally.Of(quorum.OtherKind)
+	foreign := r.whereLocked(quorum.Failed, func(v *Vote) bool { return transport.IsWrongType(v.Err) })
 	_, _, held := r.holderLocked()
 	switch {
 	case rule.Lost(tooLong):
 		return ErrTTLTooLong
 	case rule.Lost(otherKind):
 		return ErrKind
+	case rule.Lost(otherKind | foreign):
+		return ErrForeign
 	case rule.Lost(r.unableLocked()):
 		return ErrNoQuorum
 	//mutant:held-by-majority 1= true
@@ -303,8 +309,7 @@ func (r *Round) complaintLocked(i int, v *Vote, waited time.Duration) error {
 		}
 		return fmt.Errorf("it has not answered for %v", waited.Round(time.Millisecond))
 	case transport.IsWrongType(v.Err):
-		return fmt.Errorf("the key %q is of another type: the name is used both by Lock and by RWLock, or another "+
-			"program wrote the key; use another name or prefix (%w)", r.Key, v.Err)
+		return fmt.Errorf("a key of %q was written by another program (%w)", r.Key, v.Err)
 	case v.Err != nil:
 		return v.Err
 	case v.Outcome == quorum.Abstained && v.Record == "":
@@ -314,7 +319,7 @@ func (r *Round) complaintLocked(i int, v *Vote, waited time.Duration) error {
 	case v.Outcome == quorum.Refused:
 		return r.refusal(v)
 	case v.Outcome == quorum.OtherKind:
-		return fmt.Errorf("it has %q as a %s", r.Key, v.Kind)
+		return errors.New("it knows the name as " + kindText(v.Kind))
 	case (v.Outcome == quorum.Stale || v.Outcome == quorum.Ahead) && r.View.Masters[i].ClockOff:
 		return fmt.Errorf("%s: it rejected the attempt as %v", skew.Text(r.View.Masters[i].Off), v.Outcome)
 	case v.Outcome == quorum.Stale || v.Outcome == quorum.Ahead:
@@ -325,6 +330,17 @@ func (r *Round) complaintLocked(i int, v *Vote, waited time.Duration) error {
 		return errors.New(text)
 	}
 	return nil
+}
+
+// kindText describes a kind, as the scripts write it.
+func kindText(kind string) string {
+	switch kind {
+	case scripts.KindLock:
+		return "a plain lock (Lock, TryLock, Do)"
+	case scripts.KindShared:
+		return "a readers-writer lock (RWLock)"
+	}
+	return fmt.Sprintf("a lock of the kind %.40q", kind)
 }
 
 // clockTime formats the time of a master, which is in microseconds.
@@ -350,7 +366,8 @@ func (r *Round) refusal(v *Vote) error {
 // free.
 func (r *Round) freeInLocked(set quorum.Set) time.Duration {
 	held := r.tally.Of(quorum.Held) & set
-	unable := (r.tally.Of(quorum.Failed) | r.tally.Of(quorum.Abstained) | r.tally.Of(quorum.Refused)) & set
+	unable := r.tally.Of(quorum.Failed) | r.tally.Of(quorum.Abstained) | r.tally.Of(quorum.Refused)
+	unable = (unable | r.tally.Of(quorum.OtherKind)) & set
 	need := quorum.Quorum(set.Len()) - (set.Len() - unable.Len() - held.Len())
 	if need <= 0 || need > held.Len() {
 		return -1

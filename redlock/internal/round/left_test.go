@@ -54,7 +54,7 @@ func TestLeftUntilQuorumMayBeFree(t *testing.T) {
 		b := newBed(t, 7)
 		outcomes := []quorum.Outcome{
 			quorum.Held, quorum.Held, quorum.Held, quorum.Granted, quorum.Failed, quorum.Abstained, quorum.Refused,
-			quorum.Stale, quorum.Missing,
+			quorum.Stale, quorum.Missing, quorum.OtherKind,
 		}
 		property.Check(t, func(t *testing.T, r *rand.Rand) {
 			config := *b.Monitor.View().Config

@@ -272,7 +272,8 @@ func TestRefusalAsTable(t *testing.T) {
 
 // H05, H103: the decision of a lost round is ErrHeld only if one holder has a majority, or if a majority of the
 // masters keeps the free name for a waiter. The decision is ErrUndecided if the votes are split, and ErrNoQuorum if
-// too many masters cannot vote.
+// too many masters cannot vote. It is ErrKind if the masters that know the name as another kind make a majority
+// impossible, and ErrForeign if keys with other data help to do so.
 func TestDecisionOfALostRound(t *testing.T) {
 	heldBy := func(id string) scripts.Vote { return scripts.Vote{Outcome: quorum.Held, Holder: id, Token: 7} }
 	free := scripts.Vote{Outcome: quorum.Held, Free: true}
@@ -280,6 +281,7 @@ func TestDecisionOfALostRound(t *testing.T) {
 	stale, ahead := scripts.Vote{Outcome: quorum.Stale}, scripts.Vote{Outcome: quorum.Ahead}
 	reader := func(n uint64) scripts.Vote { return heldBy(scripts.ShareID("me", n, scripts.Reader, 7, "")) }
 	a, b, c := heldBy("a:1:"), heldBy("b:1:"), heldBy("c:1:")
+	other, data := scripts.Vote{Outcome: quorum.OtherKind, Kind: scripts.KindShared}, scripts.Vote{Kind: "foreign"}
 	synctest.Test(t, func(t *testing.T) {
 		bed := newBed(t, 5)
 		for _, x := range []struct {
@@ -308,6 +310,13 @@ func TestDecisionOfALostRound(t *testing.T) {
 			{[]scripts.Vote{a, a, stale, stale, stale}, 0b11100, 0, round.ErrNoQuorum, "", false},
 			{[]scripts.Vote{a, a, granted, granted, granted}, 0, 0b11000, round.ErrHeld, "a:1:", true},
 			{[]scripts.Vote{a, a, a, failed, failed}, 0, 0b11000, round.ErrNoQuorum, "", false},
+			{[]scripts.Vote{other, other, other}, 0, 0, round.ErrKind, "", false},
+			{[]scripts.Vote{other, other, other, a, a}, 0, 0, round.ErrKind, "", false},
+			{[]scripts.Vote{other, other, a, a, a}, 0, 0, round.ErrHeld, "a:1:", false},
+			{[]scripts.Vote{other, other, a, granted, granted}, 0, 0, round.ErrUndecided, "", true},
+			{[]scripts.Vote{other, other, failed, granted, granted}, 0, 0, round.ErrNoQuorum, "", true},
+			{[]scripts.Vote{data, data, data, granted, granted}, 0, 0, round.ErrForeign, "", true},
+			{[]scripts.Vote{other, other, data, granted, granted}, 0, 0, round.ErrForeign, "", true},
 		} {
 			view := *bed.Monitor.View()
 			view.Masters = slices.Clone(view.Masters)
@@ -320,7 +329,11 @@ func TestDecisionOfALostRound(t *testing.T) {
 				rd.Judge(quorum.Rule{Old: 0b111, Next: x.next}, 0)
 			}
 			for i, v := range x.votes {
-				rd.Record(i, round.Vote{Vote: v})
+				vote := round.Vote{Vote: v}
+				if v == data {
+					vote.Err = &transport.Error{Err: redis.Error("WRONGTYPE x")}
+				}
+				rd.Record(i, vote)
 			}
 			got := rd.Decision()
 			f := rd.Failure(got, nil)
