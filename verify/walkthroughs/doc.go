@@ -12,19 +12,20 @@
 //
 //	A locks orders
 //	----
-//	0.101 A to masters 1-3: acquire orders for A1, 10s, ballot 0.100000 to 0.100032 -> granted
-//	0.102 A has orders until 9.998, token 0.100000
+//	0.101 A to masters 1-3: acquire orders for A1, 10s, ballot 0.098999 to 0.099031 -> granted
+//	0.102 A has orders until 9.998, token 0.098999
 //
 // Times are seconds since the walkthrough began. A message takes 1 ms each way, so the masters received at 0.101
 // what A sent at 0.100, and A received the replies at 0.102. A line with an arrow shows a message and the masters'
 // reply; a line that begins like "master 3 to B" is a wake-up. Messages that do not affect a lock, such as heartbeats,
 // are omitted.
 //
-// A1 is the first lease of client A. wA1 is the ticket of its first waiter in the queues. A ballot is the masters'
-// time in microseconds, so it is written like a time. An acquire reserves a range of ballots for local hand-offs
-// among the goroutines of its client: the first ballot is the token, and the last becomes the fence. In a line of a
-// master, "until" is followed by the time at which the lock expires on that master. In a line of a client, "until" is
-// followed by the end of the validity, which is a little earlier.
+// A1 is the first lease of client A. wA1 is the ticket of its first waiter in the queues. A ballot is the masters' time
+// in microseconds, so it is written like a time; it is a little early, so that it is not later than a correct clock. An
+// acquire reserves a range of ballots for local hand-offs among the goroutines of its client: the first ballot is the
+// token, and the last becomes the fence. In a line of a master, "until" is followed by the time at which the lock
+// expires on that master. In a line of a client, "until" is followed by the end of the validity, which is a little
+// earlier.
 //
 // The replies of a majority decide a call: with five masters, usually the first three replies. The call does not wait
 // for the other replies, so a refused client also sends a release to masters without a reply, in case they grant the

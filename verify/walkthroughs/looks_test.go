@@ -104,13 +104,15 @@ func (s *step) keyWords(m *memory.Master, key string) string {
 	switch {
 	case key == prefix.Admission():
 		return s.recordWords(text)
-	case kind == "fence":
-		return "fence of " + name + " " + s.ballot(number(text))
 	case isText:
 		return "foreign data at " + key
-	case kind == "lock":
-		id, _, _ := m.Holds(name)
-		return name + " of " + s.scenario.name(id)
+	case kind == "":
+		name, _ = strings.CutSuffix(name, "}")
+		fence := "fence of " + name + " " + s.ballot(number(m.Fence(name)))
+		if id, _, left := m.Holds(name); left > 0 {
+			return name + " of " + s.scenario.name(id) + "; " + fence
+		}
+		return fence
 	}
 	return kind + " of " + name
 }

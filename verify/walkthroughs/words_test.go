@@ -134,8 +134,8 @@ func (w *scenario) nameAll(p *client, args []string) {
 	if s == scripts.Acquire || s == scripts.Extend {
 		w.nameOne(p.name, arg(args, 2))
 	}
-	if s == scripts.Acquire && arg(args, 6) == "acquire" {
-		w.nameOne("w"+p.name, arg(args, 7))
+	if s == scripts.Acquire && arg(args, 7) == "acquire" {
+		w.nameOne("w"+p.name, arg(args, 8))
 	}
 }
 
@@ -183,7 +183,10 @@ func number(text string) int64 {
 	return n
 }
 
-func millis(text string) string { return (time.Duration(number(text)) * time.Millisecond).String() }
+// ttl formats the time that a lease lasts, given the life of its key: the key outlives the lease, for the fence.
+func ttl(life string) string {
+	return (time.Duration(number(life))*time.Millisecond - scripts.FenceKept).String()
+}
 
 func lockName(key string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(key, string(prefix)+":{"), "}")
@@ -220,32 +223,32 @@ func (w *scenario) logMessage(l *link, args []string, reply any) {
 }
 
 func (w *scenario) acquireWords(args []string) string {
-	first, last, mode := number(arg(args, 4)), number(arg(args, 5)), cmp.Or(arg(args, 6), "acquire")
+	first, last, mode := number(arg(args, 4)), number(arg(args, 5)), cmp.Or(arg(args, 7), "acquire")
 	text := fmt.Sprintf("%s %s for %s, %s, ballot %s",
-		mode, lockName(args[3]), w.name(arg(args, 2)), millis(arg(args, 3)), w.ballot(first))
+		mode, lockName(args[3]), w.name(arg(args, 2)), ttl(arg(args, 3)), w.ballot(first))
 	if last > first {
 		text += " to " + w.ballot(last)
 	}
 	switch {
-	case mode == "acquire" && arg(args, 7) != "":
-		text += ", waiter " + w.name(arg(args, 7))
+	case mode == "acquire" && arg(args, 8) != "":
+		text += ", waiter " + w.name(arg(args, 8))
 	case mode == "repair":
-		text += ", token " + w.ballot(number(arg(args, 7)))
+		text += ", token " + w.ballot(number(strings.Fields(arg(args, 6))[1]))
 	case mode == "import":
-		text += ", instead of " + w.name(arg(args, 7))
+		text += ", instead of " + w.name(arg(args, 8))
 	}
 	return text
 }
 
 func (w *scenario) extendWords(args []string) string {
-	text, depth := lockName(args[3])+" for "+w.name(arg(args, 2)), ", depth "+arg(args, 4)
+	text, depth := lockName(args[3])+" for "+w.name(arg(args, 2)), ", depth "+arg(args, 5)
 	switch {
 	case arg(args, 3) == "0":
 		return "keep " + text + depth
-	case arg(args, 4) == "1":
+	case arg(args, 5) == "1":
 		depth = ""
 	}
-	return "extend " + text + " by " + millis(arg(args, 3)) + depth
+	return "extend " + text + " by " + ttl(arg(args, 3)) + depth
 }
 
 // voteWords describes the vote in a reply; yes is the description of a granted vote.
@@ -281,7 +284,7 @@ func (w *scenario) releaseWords(args []string, reply any) (what, answer string) 
 	var grants []string
 	for n := 1; arg(args, n) != ""; n++ {
 		grants = append(grants, w.name(arg(args, n)))
-		n = max(n, 6)
+		n = max(n, 7)
 	}
 	what = "release " + lockName(args[3])
 	if len(grants) > 0 {
@@ -290,12 +293,12 @@ func (w *scenario) releaseWords(args []string, reply any) (what, answer string) 
 	if ballot := number(arg(args, 2)); ballot > 0 {
 		what += ", fence " + w.ballot(ballot)
 	}
-	if waiter := arg(args, 4); waiter != "" {
-		what += ", waiter " + w.name(waiter) + map[bool]string{true: " leaves", false: " stays"}[arg(args, 5) == ""]
+	if waiter := arg(args, 5); waiter != "" {
+		what += ", waiter " + w.name(waiter) + map[bool]string{true: " leaves", false: " stays"}[arg(args, 6) == ""]
 	}
 	keep := arg(args, 3)
 	if number(keep) > 0 {
-		what += ", keep for " + millis(keep)
+		what += ", keep for " + ttl(keep)
 	}
 	switch {
 	case reply == int64(1) && number(keep) > 0:

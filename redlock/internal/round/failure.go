@@ -309,7 +309,7 @@ func (r *Round) complaintLocked(i int, v *Vote, waited time.Duration) error {
 		}
 		return fmt.Errorf("it has not answered for %v", waited.Round(time.Millisecond))
 	case transport.IsWrongType(v.Err):
-		return fmt.Errorf("a key of %q was written by another program (%w)", r.Key, v.Err)
+		return fmt.Errorf("%w: another program wrote the key %q", v.Err, r.Key)
 	case v.Err != nil:
 		return v.Err
 	case v.Outcome == quorum.Abstained && v.Record == "":
