@@ -8,23 +8,47 @@
 //
 // For a prefix P, see [Prefix]:
 //
-//	P:{name}          hash with one field, while the name is held: <lease id> = "depth token ballot", and then
-//	                  " version value" if the holder has set a value
-//	P:{name}:fence    string: the largest ballot that was accepted for the name, or that a release has ended
-//	P:{name}:reads    string: the largest ballot that was accepted from a reader, for a readers-writer lock
+//	P:{name}          hash: fence, and while the name is held the lease: <lease id> = "depth token ballot until", and
+//	                  then " version value" if the holder has set a value
+//	P:{name}:shares   sorted set: the leases of a readers-writer lock by their deadlines
 //	P:{name}:queue    sorted set: waiters by rank; P:{name}:waiters: by the time until which a waiter counts
 //	P:admission       string: the record that admits this master to vote; see [Record]
 //	P:inbox:<owner>   channel: wake-ups for the waiters of one owner; see [WakeUp]
 //
+// The other fields of the hash:
+//
+//	fence             the largest ballot that was accepted for the name, or that a release has ended
+//	queue             present while clients may wait, so that the common case need not look at the queue
+//	kind              of a lock that is not a plain lock: "readers-writer"
+//	reads             the readers' fence of a readers-writer lock: the largest ballot that was accepted from a reader
+//
+// A plain lock that is free and for which no client waits has the field fence alone, or no key. So HLEN, and HGET of
+// the fence, decide the common case of an acquire, and HDEL and HLEN that of a release. A hash without a fence, or with
+// more fields than a lock has, belongs to another program. It may be large, so no script reads it.
+//
 // The states of one name on one master:
 //
-//	        acquire: HSET, the fence becomes its last ballot
+//	        acquire: HSET of the lease, and of the fence, which becomes its last ballot
 //	      .-----------------------------------------------.
 //	      |                                               v
-//	free, perhaps a fence                          held by one lease -- acquire of another: held; a ticket joins
+//	free: a fence or no key                        held by one lease -- acquire of another: held; a ticket joins
 //	      ^                                               |              the queue
 //	      '-----------------------------------------------'
-//	        release, or expiry: the first waiter is woken, and has one second
+//	        release: HDEL, or expiry by both clocks: the first waiter is woken, and has one second
+//
+// # Expiry
+//
+// The hash lives for 75 s longer than its lease: its TTL is that of the lease plus 75 s. A lease has expired for a
+// request if at most 75 s of that TTL are left, and the first ballot of the request is above until. The first is this
+// master's own clock; it counts from the moment of the grant, so a constant error of the clock has no effect. The
+// second compares two estimates of the masters' time by clients: until is the holder's estimate at its call, plus the
+// TTL. Both estimates are bounded by correct clocks. So a master whose clock jumps forward by up to 15 s does not give
+// away a lease early, and neither does a client whose estimate is wrong. For a request without a ballot, such as an
+// inspection, the master's clock decides alone.
+//
+// An expired lease counts as absent, and the next acquire deletes it. An extension sets both deadlines, and shortens
+// neither. A lease with a minimum hold gets two new deadlines and the depth 0 when it is unlocked. A full master
+// refuses the new until of an extension, and extends the lease by its own clock alone.
 //
 // # Late messages
 //
@@ -32,10 +56,11 @@
 // microseconds. A master grants only ballots above its fence, less than 15 s behind its own time and at most 15 s ahead
 // of it (one ballot may follow a fence that is itself ahead). A release deletes the lease. If an acquire may still be
 // in flight, the release also raises the fence to the ballot of that acquire. In either order, the acquire does not
-// hold the name afterwards. The fence expires 60 s after the latest ballot that the master accepts, or after the fence
-// itself if that is later. By then every acceptable ballot is larger, so no TTL needs a longer fence.
+// hold the name afterwards. The hash, and so the fence, lives for at least 60 s after the latest ballot that the master
+// accepts, or after the fence itself if that is later. By then every acceptable ballot is larger, so no TTL needs a
+// longer fence. No script shortens the life of a hash to less than that, and a release leaves it as it is.
 //
-// Depth is written as an absolute number, and an extension neither shortens a TTL nor creates a key. A value replaces
+// Depth is written as an absolute number, and an extension neither shortens a TTL nor creates a lease. A value replaces
 // only a value with a smaller version, and is deleted with its lease. So the second delivery of a message changes
 // nothing, or is refused by a fence.
 //
@@ -52,15 +77,20 @@
 //
 // # Readers and writers
 //
-// A name has plain locks, or readers and writers. A readers-writer lock is a sorted set of lease ids, scored by the
-// expiry of their shares in the master's time. With one expiry for the whole key, a reader's extension would also
-// extend the shares of dead readers. A script that runs on a lock of the other kind finds a value of the wrong type,
-// and changes nothing. So a name cannot be used as both, and no script of a plain lock depends on readers.
+// A name has plain locks, or readers and writers. The field kind, which the first acquire writes, says which. A script
+// of another kind changes nothing, and answers with the kind of the name, until the hash expires: after the TTL of the
+// last lease plus 75 s.
+//
+// The shares of a readers-writer lock are leases in a sorted set, and each has its own deadline, the score. With one
+// TTL for all of them, a reader's extension would also extend the shares of dead readers. The score is the later
+// deadline by two clocks: this master's time plus the TTL, and until. A share has expired for a request if both this
+// master's time and the first ballot of the request are above the score.
 //
 // Why no writer holds a name together with another holder. On one master:
 //
 //	a writer's share is granted only if no other share counts, a reader's only if no writer's share counts
-//	a share counts, that is, is valid, until its expiry or its release; an extension prolongs only such a share
+//	a share counts, that is, is valid, until it expires by both clocks or is released; an extension prolongs only
+//	such a share
 //
 // So no writer's share ever counts on a master together with another. The one exception, a downgrade, ends the writer's
 // share in the script that begins the reader's. If one of two holders is a writer, each has a quorum of masters, and
@@ -93,8 +123,8 @@
 //
 // Bytes of memory on each master, Redis 7.0.15, a name of 12 bytes, as MEMORY USAGE reports them:
 //
-//	a held name     240   while it is held: 168 the lock, 72 the fence
-//	its fence        72   for 75 s after the last acquire; about 130 with its place in the tables of all keys
-//	a value         220 more for one of 100 bytes, 1340 for one of 1000
-//	a waiter        150   for 21 s after the last acquire by any waiter: in both sets, more in short queues
+//	a held name     232   while it is held; 293 with its place in the tables of all keys
+//	a free name     104   for its TTL plus 75 s after the last acquire or extension; 165 with its place in the tables
+//	a value         272 more for one of 100 bytes, 1360 for one of 1000, and 120 more as long as the hash lives
+//	ten waiters    1680   for 21 s after the last acquire by any waiter, in both sets; one waiter 304
 package scripts
