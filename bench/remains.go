@@ -4,10 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/internal/scripts"
 )
 
 // remains counts what a contender has left on all masters together after the release of its last lock.
@@ -87,13 +90,26 @@ func (m *masters) remains(ctx context.Context, prefix, suffix string) (r remains
 		keys, err := scanKeys(c, prefix)
 		r.keys += len(keys)
 		for _, k := range keys {
-			if strings.HasSuffix(k, suffix) {
-				r.locks++
+			if strings.HasSuffix(k, suffix) && err == nil {
+				var held bool
+				if held, err = isLock(c, k); held {
+					r.locks++
+				}
 			}
 		}
 		return errors.Join(err, r.weigh(c, keys))
 	})
 	return r, err
+}
+
+// isLock reports whether a key is that of a held lock. The library keeps the key of a free name, with the fence alone.
+func isLock(c redis.Conn, key string) (bool, error) {
+	fields, err := redis.Strings(c.Do("HKEYS", key))
+	var other redis.Error
+	if errors.As(err, &other) { // the key is not a hash
+		return true, nil
+	}
+	return len(fields) > 0 && !slices.Equal(fields, []string{scripts.FieldFence}), err
 }
 
 // weigh adds the bytes and the longest remaining TTL of keys of one master. A key may have expired since it was

@@ -37,7 +37,8 @@ var ErrNoMajority = errors.New("floor: no majority")
 // A Floor is a set of masters with one connection each. Its methods are safe for concurrent use.
 type Floor struct {
 	prefix           string
-	millis           any // the TTL in ms, boxed once
+	ttl              time.Duration
+	millis           any // ARGV of acquire: the TTL in ms, or the life of the library's keys; boxed once
 	id               string
 	seq              atomic.Uint64
 	conns            []*conn
@@ -48,7 +49,7 @@ type Floor struct {
 }
 
 // stamp is the beginning of the admission record that the library's scripts expect on each master.
-const stamp = "v4 0000000000000001"
+var stamp = scripts.StampOf(scripts.Record{Stamp: "0000000000000001"}.String())
 
 // Dial connects to the masters and loads the scripts. The keys of the locks begin with prefix and have the TTL ttl.
 // If Dial returns an error, it has closed all connections.
@@ -69,7 +70,10 @@ func dial(
 	if err != nil {
 		return nil, fmt.Errorf("floor: %w", err)
 	}
-	f := &Floor{prefix: prefix, millis: ttl.Milliseconds(), id: id.String(), admission: admission}
+	f := &Floor{prefix: prefix, ttl: ttl, millis: ttl.Milliseconds(), id: id.String(), admission: admission}
+	if admission != nil {
+		f.millis = (ttl + scripts.FenceKept).Milliseconds()
+	}
 	for _, u := range urls {
 		c, err := redis.DialURLContext(ctx, u)
 		if err == nil {
@@ -111,8 +115,9 @@ func (c *Caller) Lock(name string) error {
 	key := f.prefix + name
 	c.key, c.channel, c.holder = key, key+":free", f.id+":"+strconv.FormatUint(f.seq.Add(1), 10)
 	if f.admission != nil {
-		ballot := strconv.FormatInt(f.nextBallot(), 10)
-		return c.send([]any{f.acquire, 2, c.key, f.admission, stamp, c.holder, f.millis, ballot, ballot})
+		first := f.nextBallot()
+		ballot, lease := strconv.FormatInt(first, 10), scripts.LeaseText(1, first, first, first+f.ttl.Microseconds())
+		return c.send([]any{f.acquire, 2, c.key, f.admission, stamp, c.holder, f.millis, ballot, ballot, lease})
 	}
 	return c.send([]any{f.acquire, 1, c.key, c.holder, f.millis})
 }
