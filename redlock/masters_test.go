@@ -3,14 +3,17 @@ package redlock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/redlock-go/redlock/internal/memory"
+	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
@@ -297,6 +300,55 @@ func TestMasterListAndClocks(t *testing.T) {
 			w.says(errOf(b.TryLock(w.Context(), "n")), redlock.ErrMasterList)
 		}, memory.Fresh())
 	}
+}
+
+// Clients of two protocol versions, whose keys have different forms, exclude each other by the version of the admission
+// record: a client counts no master whose record has another version, earlier or later, and neither overwrites that
+// record, even after a quarantine, nor touches the keys of a lock. Its error names both versions.
+func TestRecordsOfAnotherVersion(t *testing.T) {
+	current, _, _ := strings.Cut(scripts.Record{}.String(), " ") // such as v4
+	number, err := strconv.Atoi(current[1:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, n := range map[string]int{"Earlier": number - 1, "Later": number + 1} {
+		subtest(t, what, 3, func(w *cluster) {
+			record := fmt.Sprintf("v%d 0123456789abcdef id=a/b/7 masters=master-1:6379,master-2:6379,master-3:6379 epoch=0 "+
+				"longest=30000 quarantine=30000 state=admitted since=%d", n, time.Now().UnixMicro())
+			w.each(func(_ int, m *memory.Master) {
+				m.Set("redlock:admission", record)
+				m.Set("redlock:{n}:fence", "1700000000000000") // as the first version kept it
+			})
+			before := w.keys()
+			l := w.start(w.poolOver(w.urls(0, 1, 2)))
+			for range 3 {
+				after(time.Minute) // longer than a quarantine
+				for _, err := range []error{
+					errOf(l.TryLock(w.Context(), "n")), errOf(l.RWLock("n").TryRLock(w.Context())),
+					l.Admin().Admit(w.within(5 * time.Second)),
+				} {
+					if text := fmt.Sprint(err); !strings.Contains(text, fmt.Sprintf(`has version "v%d"`, n)) ||
+						!strings.Contains(text, "this client knows version "+current) {
+						w.Errorf("the error is %v", err)
+					}
+				}
+				for _, m := range l.Masters() {
+					if m.State == "voting" {
+						w.Errorf("a master with the record %s votes", record)
+					}
+				}
+				if now := w.keys(); now != before {
+					w.Errorf("the keys are\n%s\nwant\n%s", now, before)
+				}
+			}
+		}, memory.Fresh())
+	}
+}
+
+// keys returns the keys of all masters, and the texts of their records.
+func (w *cluster) keys() (all string) {
+	w.each(func(_ int, m *memory.Master) { all += fmt.Sprintln(m.Keys(), recordOf(m)) })
+	return all
 }
 
 // H104: a dead master whose last record lists other masters does not block a client that has read that record.
