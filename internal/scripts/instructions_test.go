@@ -19,11 +19,12 @@ import (
 )
 
 // mostInstructions is the maximum number of instructions of a master for an acquire and a release of a free name.
-// With Redis 7.0.15 they take 100 400. A plain hash lock, without fence, queue and admission record, takes 64 200.
-const mostInstructions = 105_000
+// With Redis 7.0.15 they take 84 400. A plain hash lock, without fence, queue and admission record, takes about 64 000.
+const mostInstructions = 85_000
 
 // TestInstructions counts the instructions of redis-server for one acquire and release of a new name. To exclude the
-// start of the server, it subtracts the count of 500 pairs from that of 3500 pairs. The count varies by less than 1 %:
+// start of the server, it subtracts the count of 500 pairs from that of 3500 pairs. The periodic work of the server takes
+// more instructions on a slow machine, and is done only once a second. So the count varies by less than 0.2 %:
 //
 //	go test -v -run TestInstructions ./internal/scripts -long
 func TestInstructions(t *testing.T) {
@@ -49,7 +50,7 @@ func instructions(t *testing.T, pairs int) int {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "s")
 	cmd := exec.Command("valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
-		"redis-server", "--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no", "--logfile", "")
+		"redis-server", "--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no", "--logfile", "", "--hz", "1")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Start(); err != nil {
