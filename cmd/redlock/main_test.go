@@ -98,12 +98,17 @@ func (f *deployment) lease(i int, name string, left time.Duration) {
 	f.do(i, "PEXPIRE", key, (left + scripts.FenceKept).Milliseconds())
 }
 
-// leases returns the number of leases of a name on master i: fields of its hash besides the fence and the queue's.
+// leases returns the number of leases of a name on master i that have not expired by its clock: fields of its hash
+// besides the fence and the queue's.
 func (f *deployment) leases(i int, name string) (n int) {
 	f.t.Helper()
-	fields, err := redis.Strings(f.do(i, "HKEYS", scripts.Prefix("redlock").Lock(name)), nil)
+	key := scripts.Prefix("redlock").Lock(name)
+	fields, err := redis.Strings(f.do(i, "HKEYS", key), nil)
 	if err != nil {
 		f.t.Fatal(err)
+	}
+	if f.do(i, "PTTL", key).(int64) <= scripts.FenceKept.Milliseconds() {
+		return 0
 	}
 	for _, field := range fields {
 		if field != scripts.FieldFence && field != scripts.FieldQueue {
