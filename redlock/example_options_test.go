@@ -281,3 +281,16 @@ func ExampleLocker_Stats() {
 	// [orders:42] 0
 	// <nil> 0
 }
+
+// Only the named masters are declared durable. In memory they report the settings of durable servers.
+func ExampleWithDurableMasters() {
+	ctx := context.Background()
+	locker, masters, done := inMemory(redlock.WithDurableMasters("master-1:6379", "master-2:6379"))
+	defer done()
+
+	masters.Master(0).Restart(true)
+	masters.Master(1).Restart(true)
+	fmt.Println(locker.WaitReady(ctx))
+	// Output:
+	// <nil>
+}

@@ -72,7 +72,7 @@ func ExampleRWLock_RLock() {
 	lock, err := locker.RWLock("prices").RLock(ctx)
 	check(err)
 	_, err = locker.Lock(ctx, "prices") // a name has one kind of lock
-	fmt.Println(errors.Is(err, redlock.ErrNoQuorum))
+	fmt.Println(errors.Is(err, redlock.ErrKind))
 	fmt.Println(lock.Unlock(ctx))
 	// Output:
 	// true

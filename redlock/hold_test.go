@@ -419,13 +419,13 @@ func TestErrorNamesHangingMasters(t *testing.T) {
 	})
 }
 
-// H79: if a foreign key has the name of a lock's key, the error contains the name of the key, and says that the key
-// has another type.
+// H79: if a foreign key has the name of a lock's key, the error contains the name of the key, and says that another
+// program wrote it.
 func TestForeignKeyIsExplained(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		key := defaultPrefix.Lock("n")
 		w.each(func(_ int, m *memory.Master) { m.Set(key, "not a lock") })
-		w.says(errOf(w.locker().TryLock(w.Context(), "n")), redlock.ErrNoQuorum, key, "another type")
+		w.says(errOf(w.locker().TryLock(w.Context(), "n")), redlock.ErrNoQuorum, key, "another program")
 	})
 }
 

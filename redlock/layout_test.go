@@ -192,3 +192,42 @@ func TestReplacesWritesAllOrNothing(t *testing.T) {
 		w.must(private.Of(w.shards(0, 1, 2)).Replaces(w.Context(), w.shards(0, 1)))
 	})
 }
+
+// H160: a client that has the new layout already, and has written the first records of the masters that only the new
+// layout has, acquires nothing while a client with the old layout holds a lock. The lock was acquired immediately before
+// the records were replaced.
+func TestEarlyClientOfTheNewLayout(t *testing.T) {
+	shardedClusters(t, 3, func(w *shardedCluster) {
+		x := w.admitted(0, 1)
+		name := ""
+		for i := 0; sharding.Pick(name, 3) != 3; i++ {
+			name = fmt.Sprint("n", i)
+		}
+		var apart atomic.Bool // whether the early client reaches only the new masters
+		apart.Store(true)
+		var pools []*pool.Pool
+		for set, m := range w.sets {
+			p, err := m.Pool(pool.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+				if set < 2 && apart.Load() {
+					return nil, errors.New("apart")
+				}
+				return m.Dial(ctx, network, addr)
+			}))
+			w.must(err)
+			w.Cleanup(func() { _ = p.Close() })
+			pools = append(pools, p)
+		}
+		early, err := redlock.NewSharded(pools)
+		w.must(err)
+		w.Cleanup(func() { _ = early.Close(context.WithoutCancel(w.Context())) })
+		after(2 * time.Minute) // quarantines of first records would be over
+		held := w.take(x, name)
+		w.must(private.Of(w.shards(0, 1, 2)).Replaces(w.Context(), w.shards(0, 1)))
+		apart.Store(false)
+		k := w.take(early, name)
+		if held.Err() == nil {
+			w.Errorf("two holders of %q: tokens %d and %d", name, held.Token(), k.Token())
+		}
+		w.unlock(k)
+	})
+}

@@ -195,7 +195,7 @@ func (m *Monitor) decide() time.Duration {
 		Config: c, Masters: make([]admission.State, len(m.facts)), Encoder: scripts.NewEncoder(m.settings.Prefix, c.Epoch),
 	}
 	last := m.view.Load()
-	//mutant:hint-after-votes = deployment.Voted()
+	//mutant:hint-after-votes 1= false
 	next.Voted = last.Voted || deployment.Voted()
 	if deployment.Shard.Of > 0 {
 		next.Evidence = deployment.Evidence()
