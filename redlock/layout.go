@@ -55,7 +55,7 @@ func (t tools) Replaces(ctx context.Context, old any) error {
 		if list, err = records(ctx, both...); err != nil {
 			return err
 		}
-			retired = !slices.ContainsFunc(list, func(p placed) bool { return !p.st.Record.Shard.Retired() })
+		retired = !slices.ContainsFunc(list, func(p placed) bool { return !p.st.Record.Shard.Retired() })
 	}
 	if list, err = records(ctx, t.Locker); err != nil {
 		return err

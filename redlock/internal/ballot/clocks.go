@@ -29,7 +29,7 @@ type Clocks struct {
 	upper   int64        // the later of the two middle offsets; early if the number is odd
 	late    int64        // the latest offset that is at most window after early
 	ballot  int64        // an offset that is not later than some correct clock of each set
-	until   int64        // an offset that is not earlier than some correct clock of each set
+	until   int64        // an offset that is not earlier than the correct clocks that are near the median
 	leaps   leaps
 }
 
@@ -141,6 +141,14 @@ func (c *Clocks) boundLocked() {
 	if c.ballot == math.MaxInt64 { // only masters that do not vote are known
 		c.ballot, c.until = c.early, c.upper
 	}
+	// Correct clocks may differ. When the one that the deadline follows jumps, a rival's ballot may follow a later one. So
+	// the deadline also counts from the latest clock that is near the median.
+	for i := range c.known.All() {
+		//mutant:until-latest = false
+		if o := c.by[i]; o.us <= c.early+window {
+			c.until = max(c.until, o.us+o.error)
+		}
+	}
 }
 
 // Ballot returns the masters' time at now for ballots: not later than some correct clock, as long as a minority of the
@@ -163,8 +171,9 @@ func (c *Clocks) Ahead(i int) bool {
 	return o.known && c.known != 0 && o.us-o.error > c.ballot+window
 }
 
-// Term returns the term of a lease that begins at now. Its deadline counts from a time that is not earlier than some
-// correct clock, as long as a minority of the masters has a wrong one. If ttl is 0, the result is the zero Term.
+// Term returns the term of a lease that begins at now. Its deadline counts from a time that is not earlier than any
+// correct clock that is known, as long as a minority of the masters has a wrong one and the correct ones are within
+// skew.Window of the median. If ttl is 0, the result is the zero Term.
 func (c *Clocks) Term(now clock.Instant, ttl time.Duration) scripts.Term {
 	if ttl == 0 {
 		return scripts.Term{}
