@@ -103,6 +103,11 @@
 #define READ_AGAIN 79
 #define LOOK_LAST 80
 #define NEW_CLOSED 81
+#define BALLOT_DEADLINE 82
+#define OWN_CLOCK 83
+#define JUMP_QUARANTINE 84
+#define LOW_BALLOT 85
+#define HIGH_DEADLINE 86
 
 #ifndef TTL
 #define TTL 2               /* how long a master keeps a lease */
