@@ -200,10 +200,10 @@ func (s *Locks) each(f func(*Lock) error) error {
 // mostSlots is the maximum number of slots of a name: a waiting call is in the queue of each slot.
 const mostSlots = 100
 
-// WithSlots makes [Locker.Lock], TryLock, Do and Lead acquire any one of k slots of the name, so that at most k clients
-// hold the name at a time. k is from 1 to 100. The slots of "jobs" are the locks "jobs:1" to "jobs:k", each with all
-// guarantees of a lock. The returned Lock has the name and the tokens of its slot. [TokenOf] without a name returns the
-// token of the slot, and [Locker.Inspect] needs the name of a slot.
+// WithSlots makes [Locker.Lock], TryLock, Do, TryDo and Lead acquire any one of k slots of the name, so that at most k
+// clients hold the name at a time. k is from 1 to 100. The slots of "jobs" are the locks "jobs:1" to "jobs:k", each
+// with all guarantees of a lock. The returned Lock has the name and the tokens of its slot. [TokenOf] without a name
+// returns the token of the slot, and [Locker.Inspect] needs the name of a slot.
 //
 // A call first tries the slots one after the other, starting at a random slot. A call that does not wait tries those
 // slots again that may become free in a moment (see [Locker.TryLock]), for half a second or [WithWaitLimit] in total.

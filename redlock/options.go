@@ -200,8 +200,8 @@ func WithExtension(on bool) LockOption { return lockOption(func(c *lockConfig) {
 
 // WithFair orders a call among the calls of all Lockers: its lock is neither obtained by a local hand-off nor handed
 // off. Waiters are ordered by the time of their call on the masters' clocks. The order is best effort, because each
-// master has its own queue. Without WithFair, consecutive holders may be calls of one Locker, at most 32 times or for
-// 100 ms.
+// master has its own queue. Without WithFair, consecutive holders may be calls of one Locker, at most 32 times and for
+// at most 100 ms.
 //
 // WithFair cannot be combined with [WithRetry], whose calls do not wait in the queues.
 func WithFair() LockOption { return lockOption(func(c *lockConfig) { c.fair = true }) }
@@ -343,7 +343,7 @@ func (c *lockConfig) check(l *config) error {
 		return invalid("a fair call waits in the queues until its context ends: " +
 			"WithFair and WithPriority exclude WithRetry")
 	case c.slots:
-		return invalid("WithSlots is an option of the calls Lock, TryLock, Do and Lead of a Locker")
+		return invalid("WithSlots is an option of the calls Lock, TryLock, Do, TryDo and Lead of a Locker")
 	case c.priority < -1000 || c.priority > 1000:
 		return invalid("priority %d: must be from -1000 to 1000", c.priority)
 	}
