@@ -53,8 +53,8 @@
 //
 // A held lock is extended every third of the TTL. A master that lacks the lock, because it lost data or was down, gets
 // the lock back after a majority has confirmed it in a round. A master that has lost data since the round began gets
-// nothing, because it may have forgotten a vote for another client; internal/lease/doc.go lists how a master proves
-// that it has not. If the masters that still have the lock are no majority, the lock ends early. A restarted master
+// nothing, because it may have forgotten a vote for another client; docs/protocol.md lists how a master proves that
+// it has not. If the masters that still have the lock are no majority, the lock ends early. A restarted master
 // counts as one without the lock until it confirms an extension, which is sent as soon as it is back. At each call,
 // [Lock.Err] and the Err of its contexts compare the validity with clocks that include suspension.
 //

@@ -36,27 +36,10 @@
 //
 // # What proves that a master has not forgotten
 //
-// A master counts as having a lease only with evidence that it has not lost data since it got the lease. The table
-// lists the messages that make a master count or vote, with the evidence for each:
-//
-//	message           why the master counts then       what proves that it has forgotten nothing since
-//	acquire, import   it votes for the lease           it votes only under the record that the round expects, which the
-//	                                                   script compares; the round began after that record was read
-//	extension         it confirms the lease            the lease itself is there: an extension never creates it
-//	downgrade         it has the reader's share        the writer's share, or the reader's share of an earlier round,
-//	                                                   is there, under the record that the round expects
-//	repair            it is given the lease            session and record are those of the round in which a majority
-//	                                                   has confirmed the lease: a master that has restarted or was
-//	                                                   flushed since then has another one, and rejects the repair
-//	late vote         as for its message               the server at the address has not changed since the round began
-//	                                                   (Incarnation, compared when a vote is counted, when the lease
-//	                                                   begins, and with each new View)
-//	admission: end    it votes from now on             the script compares identity, record and clock: the quarantine
-//	                                                   is of this server, and began after the last loss of data
-//	admission: now    it votes from now on             an operator has declared that no lock is held, or it is a
-//	                                                   durable master; the script compares identity and record
-//	admission: the    its right to vote is unchanged   the script compares identity and record; none of these steps
-//	other steps                                        makes a master vote that did not vote before
+// A master counts as having a lease only with evidence that it has not lost data since it got the lease.
+// docs/protocol.md, "What each message must prove", lists the messages that make a master count, with the evidence for
+// each. The evidence for a late vote is the Incarnation: it is compared when a vote is counted, when the lease begins,
+// and with each new View.
 //
 // A repaired master has the lease, so its confirmation of the next extension is a vote like any other. A release or an
 // inner unlock makes no master count. With the restart guard off there are no records, and only the session is
