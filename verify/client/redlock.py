@@ -189,10 +189,13 @@ class Client:
                 m.leap = m.reading = m.low = None  # until the next reading
 
     def bounds(self):
-        """Offsets of clocks that are not later, and not earlier, than some correct clock."""
+        """Offsets of clocks that are not later than some correct clock, and not earlier than the known correct clocks."""
         known = [pair for pair in [(m.low, m.high) for m in self.masters] if pair[0] is not None] or [(0, 0)]
         k, f = len(known), (self.n - 1) // 2
-        return sorted(low for low, _ in known)[max(0, k - f - 1)], sorted(high for _, high in known)[min(f, k - 1)]
+        near = sorted(low + high for low, high in known)[(k - 1) // 2] + 2 * WINDOW  # twice the median and the window
+        latest = max(high for low, high in known if low + high <= near)
+        return (sorted(low for low, _ in known)[max(0, k - f - 1)],
+                max(sorted(high for _, high in known)[min(f, k - 1)], latest))
 
     def until(self, start, ttl):
         return "%016d" % min(MOST, int(start[0] + self.bounds()[1]) + ttl * 1000 + 1)
