@@ -53,9 +53,9 @@ var (
 	Admit   = script("admit", "e6ba572860519b03cfa9e1057f9a45b3ac563464", false)
 
 	// Scripts of readers-writer locks.
-	SharedAcquire = script("shared acquire", "9a9408dd8ac149d1d649215a95198f329bc3634c", true)
-	SharedExtend  = script("shared extend", "a9010f392a2270356e3a8e1734b2d2a917aba43f", false)
-	SharedRelease = script("shared release", "6434e8722452e4e01d6e80dec3a178e334364862", false)
+	SharedAcquire = script("shared acquire", "564a9a08b7bb187f4f1eea5c456dea12a970cc95", true)
+	SharedExtend  = script("shared extend", "f5f23b95c229cc1c791f7dd04f508dd7f9b77890", false)
+	SharedRelease = script("shared release", "6535ac595f547ccf193dcb5b1cacd7a235d2d049", false)
 )
 
 // All lists the scripts, for loading them on a new connection.

@@ -45,6 +45,9 @@ local reads, time = call('HGET', lock, 'reads') or '0', math.min(now, first)
 if not string.find(reads, '^%d+$') then return redis.error_reply('BADFENCE the fence of this name is not a number') end
 if writer and tonumber(reads) > top then fence, top = reads, tonumber(reads) end
 queued = queued and drop()
+-- Only an acquire removes expired shares: a request without a ballot knows no clock but this master's.
+local expired = call('ZRANGEBYSCORE', shares, '-inf', string.format('(%.0f', time), 'LIMIT', 0, 500)
+if #expired > 0 then call('ZREM', shares, unpack(expired)) end
 local held, wait = holder(time)
 local replaces = previous and ends(previous, time) > 0
 local mine = held and ends(id, time) or 0

@@ -8,14 +8,10 @@
 local shares = lock .. ':shares'
 local other = left ~= -2 and kind ~= marks[2] and {8, kind or 'lock', now}
 
--- Returns the lease whose share expires last, and the us until then; nil if no share counts at this time. Removes
--- expired shares.
+-- Returns the lease whose share expires last, and the us until then; nil if no share counts at this time.
 local function holder(time)
   local id, ends = unpack(call('ZRANGE', shares, -1, -1, 'WITHSCORES'))
-  if not id then return nil end
-  local expired = call('ZRANGEBYSCORE', shares, '-inf', string.format('(%.0f', time), 'LIMIT', 0, 500)
-  if #expired > 0 then call('ZREM', shares, unpack(expired)) end
-  if tonumber(ends) >= time then return id, tonumber(ends) - time + 1 end
+  if id and tonumber(ends) >= time then return id, tonumber(ends) - time + 1 end
 end
 
 local function writes(id) return string.find(id, '^[^:]*:%d+w') ~= nil end

@@ -93,6 +93,12 @@ var List = []Mutant{
 	{Name: "writers-turn", Wrong: "later readers do not wait behind a writer, so the writer waits as long as readers " +
 		"arrive",
 		Suite: Sim, Kinds: "readers", Shows: "starved"},
+	{Name: "release-removes-nothing", Wrong: "H176: a release on a master whose clock has jumped forward removes the " +
+		"shares of readers: two holders",
+		Suite: "internal/scripts/reference", Tests: "OnlyAnAcquireRemovesShares"},
+	{Name: "extend-removes-nothing", Wrong: "H176: an extension on a master whose clock has jumped forward removes the " +
+		"shares of readers: two holders",
+		Suite: "internal/scripts/reference", Tests: "OnlyAnAcquireRemovesShares"},
 	{Name: "recovered-panics", Wrong: "H100: a panic of a callback ends the program",
 		Suite: "redlock", Tests: "PanickingDo"},
 	{Name: "late-turn", Wrong: "H101: a turn that arrives just before its call fails is not used",

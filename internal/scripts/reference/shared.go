@@ -26,19 +26,23 @@ func (c *call) shareHolder(time int64) (id string, left int64) {
 	if len(shares) == 0 {
 		return "", 0
 	}
-	top := shares[len(shares)-1]
+	if top := shares[len(shares)-1]; top.score() >= time {
+		return top.Name, top.score() - time + 1
+	}
+	return "", 0
+}
+
+// removeExpired removes shares that do not count at this time. Only an acquire does so: a request without a ballot
+// knows no clock but this master's.
+func (c *call) removeExpired(time int64) {
 	var over []string
-	for _, f := range shares {
+	for _, f := range c.typed(c.sharesKey(), SortedSet).Fields {
 		if f.score() >= time || len(over) == mostOver {
 			break
 		}
 		over = append(over, f.Name)
 	}
 	c.state.deleteFields(c.now, c.sharesKey(), over...)
-	if top.score() >= time {
-		return top.Name, top.score() - time + 1
-	}
-	return "", 0
 }
 
 // ends returns the deadline of a lease's share, or 0 if the share does not count at this time.
@@ -124,6 +128,7 @@ func (c *call) sharedAcquire() any {
 	//mutant:share-own-deadline = int64(a.first)
 	//mutant:share-ballot-deadline = c.now
 	time := min(c.now, int64(a.first))
+	c.removeExpired(time)
 	held, left := c.shareHolder(time)
 	replaces := a.previous != "" && c.ends(a.previous, time) > 0
 	var mine int64
@@ -223,6 +228,7 @@ func (c *call) sharedExtend() any {
 	}
 	mine := c.ends(c.arg(2), c.now)
 	if mine == 0 {
+		//mutant:extend-removes-nothing -> c.removeExpired(c.now); held, left := c.shareHolder(c.now)
 		held, left := c.shareHolder(c.now)
 		reads, there := c.typed(c.key(1), Hash).field(scripts.FieldReads)
 		if there && plainNumber(reads) > n.top {
@@ -264,7 +270,9 @@ func (c *call) sharedRelease() any {
 	if !c.exists(c.queue()) || !c.drop() {
 		return int64(present)
 	}
-	switch held, _ := c.shareHolder(c.now); {
+	//mutant:release-removes-nothing -> c.removeExpired(c.now); held, _ := c.shareHolder(c.now)
+	held, _ := c.shareHolder(c.now)
+	switch {
 	case held == "":
 		c.wake(waiter{})
 	case !ofWriter.MatchString(held):
