@@ -37,9 +37,10 @@ type Fact struct {
 	// Lossy names the settings with which the server may forget writes; "" if none is known: see transport.Persistence.
 	Lossy      string
 	Unverified bool // whether Lossy is "", but not all settings are known
-	// Ahead is the time of the median, in microseconds, when the master's clock was last seen more than skew.Window ahead; 0
-	// for never. Keys may have expired early, so a record that was written before does not count any more.
-	Ahead    int64
+	// Far is the time of the median, in microseconds, when the master's clock was last seen more than skew.Window ahead or
+	// behind; 0 for never. Keys may have expired early, or will when a clock that is behind is right again, so a record
+	// that was written before does not count any more.
+	Far      int64
 	Returned bool      // whether Text had been replaced or lost before, and has come back, perhaps without the locks
 	former   [8]string // the last records that were replaced or lost, the latest first
 }
@@ -67,7 +68,7 @@ func (f *Fact) Learn(text string, asked, last uint64) {
 func (f *Fact) Lose() {
 	*f = Fact{
 		Settled: true, Text: f.Text, Record: f.Record, Bad: f.Bad, Asked: f.Asked, Began: f.Began, Lost: f.Lost, Home: f.Home,
-		Ahead: f.Ahead, Returned: f.Returned, former: f.former,
+		Far: f.Far, Returned: f.Returned, former: f.former,
 	}
 }
 
@@ -88,17 +89,17 @@ func (f *Fact) own() bool {
 		!f.Returned && !f.leapt()
 }
 
-// leapt reports whether the master's clock was seen far ahead since its record was written.
+// leapt reports whether the master's clock was seen far off since its record was written.
 func (f *Fact) leapt() bool {
 	//mutant:leapt-clock = false
-	return f.Ahead > 0 && f.Record.Since <= f.Ahead
+	return f.Far > 0 && f.Record.Since <= f.Far
 }
 
-// SeeAhead records that the master's clock is more than skew.Window ahead while the median is at this time. It reports
+// SeeFar records that the master's clock is more than skew.Window off while the median is at this time. It reports
 // whether the record of the master admitted it until now, so that the master may have lost leases.
-func (f *Fact) SeeAhead(median int64) (lost bool) {
+func (f *Fact) SeeFar(median int64) (lost bool) {
 	lost = f.own() && f.Record.Admitted
-	f.Ahead = median
+	f.Far = median
 	return lost
 }
 

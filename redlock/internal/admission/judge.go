@@ -207,13 +207,16 @@ func (f *Deployment) start(i int, st *State) Move {
 	return f.write(scripts.AdmitStart, i)
 }
 
-// marks reports whether the record of master i, whose clock is far ahead, must be replaced although the clock is wrong:
-// the record still admits the master. The quarantine in the new record begins at the wrong time, so it is begun again
-// when the clock is right.
+// marks reports whether the record of master i, whose clock is far off, must be replaced although the clock is wrong: the
+// record still admits the master. The quarantine in the new record begins at a time far ahead, so it is begun again when
+// the clock is right.
 func (f *Deployment) marks(i int) bool {
 	fact := &f.Facts[i]
-	return fact.shown() && fact.Record.Admitted && fact.leapt() && fact.Off > skew.Window
+	return fact.shown() && fact.Record.Admitted && fact.leapt() && skew.Excludes(fact.Off)
 }
+
+// farAhead is how much later than all clocks a quarantine begins that must be begun again.
+const farAhead = 365 * 24 * time.Hour
 
 // comparable reports whether the clock of master i is known to be near the median. The start and the end of a
 // quarantine require that. If the clock is not, comparable also returns the action for the master.

@@ -54,8 +54,10 @@ func (f *Deployment) Request(i int, m Move) scripts.AdmitRequest {
 		Median: f.Clocks.Median, Tolerance: skew.Window,
 	}
 	switch {
-	case f.Now.Has(i), f.marks(i): // an operator says that no lock is held, or the record only ends the vote
+	case f.Now.Has(i): // an operator says that no lock is held
 		req.Tolerance = math.MaxInt64
+	case f.marks(i): // the record only ends the vote
+		req.Median, req.Tolerance = f.Clocks.Latest+farAhead.Microseconds(), math.MaxInt64
 	case m.Step == scripts.AdmitStart || m.Step == scripts.AdmitReplace:
 		req.Median = f.Clocks.Latest
 		req.Tolerance += ballot.Span(f.Clocks.Latest - f.Clocks.Median)

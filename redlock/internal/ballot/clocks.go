@@ -162,13 +162,17 @@ func (c *Clocks) Ballot(now clock.Instant) int64 {
 	return c.ballot + micros(now)
 }
 
-// Ahead reports whether the clock of master i may be more than skew.Window ahead of the correct clocks, as long as a
-// minority of the masters has a wrong clock.
-func (c *Clocks) Ahead(i int) bool {
+// Far reports whether the clock of master i may be more than skew.Window ahead of the correct clocks, or behind them, as
+// long as a minority of the masters has a wrong clock.
+func (c *Clocks) Far(i int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	o := c.by[i]
-	return o.known && c.known != 0 && o.us-o.error > c.ballot+window
+	if !o.known || c.known == 0 {
+		return false
+	}
+	//mutant:far-behind 2= false
+	return o.us-o.error > c.ballot+window || o.us+o.error < c.until-window
 }
 
 // Term returns the term of a lease that begins at now. Its deadline counts from a time that is not earlier than any

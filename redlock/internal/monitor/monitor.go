@@ -270,8 +270,8 @@ func (m *Monitor) deployment(now clock.Instant) *admission.Deployment {
 	}
 }
 
-// noticeLeaps records which masters' clocks are so far ahead that keys may have expired early. While the first
-// connections are being made, too few clocks are known for that.
+// noticeLeaps records which masters' clocks are so far off that keys may have expired early, or will when the clock is
+// right again. While the first connections are being made, too few clocks are known for that.
 func (m *Monitor) noticeLeaps(now clock.Instant) {
 	for i := range masters(m.config).All() {
 		if !m.facts[i].Settled {
@@ -280,7 +280,7 @@ func (m *Monitor) noticeLeaps(now clock.Instant) {
 	}
 	for i := range m.facts {
 		f, t := &m.facts[i], &m.tracks[i]
-		if f.Up && m.settings.Clocks.Ahead(i) && f.SeeAhead(m.settings.Clocks.Median(now)) {
+		if f.Up && m.settings.Clocks.Far(i) && f.SeeFar(m.settings.Clocks.Median(now)) {
 			t.memory.Forget()
 			t.memory.See(f)
 		}
