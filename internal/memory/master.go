@@ -256,10 +256,11 @@ func (m *Master) SetPolicy(policy string, maxMemory int64) {
 // Flush deletes every key, including the master's admission record.
 func (m *Master) Flush() { m.change(func(_ int64, s *reference.State) { s.Flush() }) }
 
-// Evict deletes the lock of name, like an eviction, and reports whether the lock existed.
+// Evict deletes the leases of name, and reports whether there was one. The fence stays.
 func (m *Master) Evict(name string) bool {
-	shares := m.EvictKey(m.set.prefix.Shares(name))
-	return m.EvictKey(m.set.prefix.Lock(name)) || shares
+	there := m.EvictKey(m.set.prefix.Shares(name))
+	m.change(func(now int64, s *reference.State) { there = s.DeleteLeases(now, m.set.prefix.Lock(name)) || there })
+	return there
 }
 
 // EvictKey deletes key and reports whether it existed.

@@ -82,8 +82,7 @@ if asked <= top or asked <= now - window then return {3, join(waiter, rank, aske
 local latest = (asked == ballot and math.max(now, top) or now) + window
 if ballot > latest then return {4, join(waiter, rank, asked), fence, now} end
 call('HSET', lock, 'fence', last, id, lease)
-local life = math.max(tonumber(ARGV[3]), fence_life(ballot))
-if not holder or left < life then call('PEXPIRE', lock, life) end
+live(math.max(holder and left - kept or 0, ARGV[3] - 75000), ballot)
 if replaces then gone = previous end
 if gone and gone ~= id then call('HDEL', lock, gone) end
 if queued and waiter then leave(waiter) end

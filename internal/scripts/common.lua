@@ -3,9 +3,10 @@
 --
 -- Times are microseconds of this master's clock. No function's work grows with the number of waiters: one script drops
 -- at most 500 expired waiters and wakes at most 8.
-local queue, waiters, kept = lock .. ':queue', lock .. ':waiters', 75000
+local queue, waiters = lock .. ':queue', lock .. ':waiters'
 -- include now.lua
-local fence, kind, queued = unpack(call('HMGET', lock, 'fence', 'kind', 'queue'))
+local fence, kind, queued, kept = unpack(call('HMGET', lock, 'fence', 'kind', 'queue', 'kept'))
+kept = tonumber(kept or 75000)
 local left = call('PTTL', lock)
 if not fence and left ~= -2 then return redis.error_reply('WRONGTYPE the hash is not a lock') end
 fence = fence or '0000000000000000'
@@ -14,11 +15,29 @@ if not top then return redis.error_reply('BADFENCE the fence of this name is not
 
 -- Returns the ms for which a fence must be kept: until 60 s after the latest ballot that a master accepts, or until
 -- 60 s after the fence itself if that is later.
-local function fence_life(ballot) return kept + math.ceil(math.max(0, ballot - now - window) / 1000) end
+local function fence_life(ballot) return 75000 + math.ceil(math.max(0, ballot - now - window) / 1000) end
 
 -- Lets the key live for at least these ms. A key without expiry, which these scripts never leave, does not get one.
 local function prolong(life)
   if left ~= -1 and call('PTTL', lock) < life then call('PEXPIRE', lock, life) end
+end
+
+-- Lets the key live until a lease has expired after these ms, and then for as long as the fence, this ballot, needs. If
+-- that is longer than 75 s, the field kept says how long.
+local function live(ms, ballot)
+  local life = fence_life(ballot)
+  if life > 75000 then call('HSET', lock, 'kept', string.format('%.0f', life))
+  elseif kept ~= 75000 then call('HDEL', lock, 'kept') end
+  call('PEXPIRE', lock, ms + life)
+end
+
+-- Returns the number of leases in the hash of a plain lock.
+local function leases()
+  local number, others = call('HLEN', lock), call('HMGET', lock, 'fence', 'queue', 'kept')
+  for i = 1, 3 do
+    if others[i] then number = number - 1 end
+  end
+  return number
 end
 
 -- Raises the fence to a ballot, unless an acquire with this ballot would be rejected as too far ahead: that acquire is
@@ -27,7 +46,7 @@ end
 local function raise(ballot)
   if ballot > top and ballot <= math.max(now, top) + window then
     call('HSET', lock, 'fence', string.format('%016.0f', ballot), unpack(marks))
-    prolong(fence_life(ballot))
+    if left ~= -1 then live(math.max(0, left - kept), ballot) end
   end
 end
 

@@ -16,14 +16,22 @@
 -- deadline. It works in quarantine, because a lease that exists was not forgotten. A value replaces only a value with a
 -- smaller version.
 local call, lock, life = redis.call, KEYS[1], tonumber(ARGV[3])
-local lease, left = call('HGET', lock, ARGV[2]), call('PTTL', lock)
+local lease, kept = unpack(call('HMGET', lock, ARGV[2], 'kept'))
+local left = call('PTTL', lock)
+kept = tonumber(kept or 75000)
 local ballots, ends, value = string.match(lease or '', '^[1-9]%d*~?( %d+ %d+ )(%d+)(.*)$')
-if not ballots or left >= 0 and left <= 75000 then
+-- The lease has expired by both clocks: the caller's time is its new deadline less the TTL.
+local over = left >= 0 and left <= kept and (life == 0 or ARGV[6] - (life - 75000) * 1000 > tonumber(ends or 0))
+if not ballots or over then
   -- include now.lua
-  local fence, kind, queued = unpack(call('HMGET', lock, 'fence', 'kind', 'queue'))
-  if kind then return {8, kind, now} end
-  local free = left >= 0 and left <= 75000 or call('HLEN', lock) <= (queued and 2 or 1)
-  return {5, free and -2 or math.max(-1, left - 75000), fence or '0', now}
+  local fields = call('HMGET', lock, 'fence', 'queue', 'kept', 'kind')
+  if fields[4] then return {8, fields[4], now} end
+  local leases = call('HLEN', lock)
+  for i = 1, 3 do
+    if fields[i] then leases = leases - 1 end
+  end
+  local free = left >= 0 and left <= kept or leases < 1
+  return {5, free and -2 or math.max(-1, left - kept), fields[1] or '0', now}
 end
 -- include extend_common.lua
 local newer = ARGV[7] and string.sub(ARGV[7], 2, 17) > string.sub(value, 2, 17)
@@ -34,7 +42,7 @@ if ARGV[6] > ends then ends = ARGV[6] end
 local text = ARGV[5] .. ballots .. ends .. value
 if text ~= lease then
   local done = redis.pcall('HSET', lock, ARGV[2], text)
-  if type(done) == 'table' and (newer and life == 0 or not string.find(done.err, '^%-?OOM')) then return done end
+  if type(done) == 'table' and (newer and life == 0 or not string.find(done.err, 'OOM ', 1, true)) then return done end
 end
-if life > 0 and left < life then call('PEXPIRE', lock, ARGV[3]) end
+if life > 0 and left - kept < life - 75000 then call('PEXPIRE', lock, life - 75000 + kept) end
 return 1

@@ -103,6 +103,7 @@ const (
 	FieldFence = "fence" // the largest ballot that was accepted for the name, or that a release has ended
 	FieldReads = "reads" // the largest ballot that was accepted from a reader
 	FieldQueue = "queue" // present while clients may wait
+	FieldKept  = "kept"  // how long the key outlives its lease, in ms; absent: FenceKept
 	FieldKind  = "kind"  // absent for plain locks
 	KindLock   = "lock"  // in replies, for a name of plain locks
 	KindShared = "readers-writer"

@@ -30,7 +30,7 @@ if keep > 0 then
     if ballots then
       present = 1
       redis.pcall('HSET', lock, id, '0' .. ballots .. (ARGV[4] < ends and ARGV[4] or ends))
-      if left > keep then call('PEXPIRE', lock, math.max(keep, fence_life(top))) end
+      if left == -1 or left - kept > keep - 75000 then call('PEXPIRE', lock, keep - 75000 + kept) end
     end
   end
 elseif ARGV[2] and ARGV[1] ~= '' then
@@ -38,5 +38,5 @@ elseif ARGV[2] and ARGV[1] ~= '' then
 end
 if waiter ~= '' and (rank == '' or join(waiter, rank, tonumber(ARGV[7])) < 0) then leave(waiter) end
 if ballot > 0 then raise(ballot) end
-if call('EXISTS', queue) == 1 and (call('HLEN', lock) <= 2 or call('PTTL', lock) <= kept) and drop() then wake() end
+if call('EXISTS', queue) == 1 and (leases() < 1 or call('PTTL', lock) <= kept) and drop() then wake() end
 return present

@@ -46,16 +46,16 @@ func script(name, sha string, once bool) *frame.Script {
 
 // The scripts. They are read-only.
 var (
-	Acquire = script("acquire", "0a838ab2600711515ade1753e5d8b022c450c5ed", true)
-	Extend  = script("extend", "bd33d6b05ffb137022349e5c2720ef376ccbc4da", false)
-	Release = script("release", "ea02387d10a653e1df6c99f79181948326647307", false)
-	Inspect = script("inspect", "ab19753c7f0a43fe463ab840058f11b275a3b681", false)
+	Acquire = script("acquire", "569f0f9e258d41776d8393831c5d43c1e94e6955", true)
+	Extend  = script("extend", "35af038ed2e577027ed4c425fe719598b9cbd2ed", false)
+	Release = script("release", "879862e885cb1b0086c81840c6aacaf74a97a9e0", false)
+	Inspect = script("inspect", "e0d4c1b4beb192953788671f367affcb911736f8", false)
 	Admit   = script("admit", "e6ba572860519b03cfa9e1057f9a45b3ac563464", false)
 
 	// Scripts of readers-writer locks.
-	SharedAcquire = script("shared acquire", "564a9a08b7bb187f4f1eea5c456dea12a970cc95", true)
-	SharedExtend  = script("shared extend", "f5f23b95c229cc1c791f7dd04f508dd7f9b77890", false)
-	SharedRelease = script("shared release", "6535ac595f547ccf193dcb5b1cacd7a235d2d049", false)
+	SharedAcquire = script("shared acquire", "1813c5a7ddf36a818b8ce03978548b82ae233c0b", true)
+	SharedExtend  = script("shared extend", "abb5f5596c8cc0933ae9930847fc77a5394c0011", false)
+	SharedRelease = script("shared release", "36dd16706b097354cc99a9f17ceea0d206a4ea4d", false)
 )
 
 // All lists the scripts, for loading them on a new connection.

@@ -24,7 +24,7 @@ end
 
 -- Sets the deadline of a share, unless the share has a later one. The keys live at least as long as the share.
 local function share(id, ends, life, untils)
-  local at = math.max(now + (life - kept) * 1000, tonumber(untils))
+  local at = math.max(now + (life - 75000) * 1000, tonumber(untils))
   if at > ends then call('ZADD', shares, string.format('%.0f', at), id) end
   if call('PTTL', shares) < life then call('PEXPIRE', shares, life) end
 end

@@ -16,7 +16,8 @@ local call, lock, life, marks = redis.call, KEYS[1], tonumber(ARGV[3]), {'kind',
 -- include common.lua
 -- include shared_common.lua
 if other then return other end
-local mine = ends(ARGV[2], now)
+-- The share has expired by both clocks: the caller's time is its new deadline less the TTL.
+local mine = ends(ARGV[2], life > 0 and math.min(now, ARGV[5] - (life - 75000) * 1000) or now)
 if mine == 0 then
   local held, wait = holder(now)
   local reads = call('HGET', lock, 'reads') or '0'

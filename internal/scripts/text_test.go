@@ -74,8 +74,8 @@ func TestScriptConstants(t *testing.T) {
 	}
 	for text, times := range map[string]int{
 		fmt.Sprintf("call('TIME'), %d\n", skew.Window.Microseconds()):                 1,
-		fmt.Sprintf("':waiters', %d\n", scripts.FenceKept.Milliseconds()):             1,
-		fmt.Sprintf("left <= %d", scripts.FenceKept.Milliseconds()):                   2,
+		fmt.Sprintf("tonumber(kept or %d)", scripts.FenceKept.Milliseconds()):         2,
+		fmt.Sprintf("return %d + math.ceil", scripts.FenceKept.Milliseconds()):        1,
 		fmt.Sprintf("life - %d > longest", scripts.FenceKept.Milliseconds()):          1,
 		fmt.Sprintf("asked < now - %d then", scripts.WaiterCounts.Microseconds()):     1,
 		fmt.Sprintf("waiters, now + %d, waiter", scripts.WaiterCounts.Microseconds()): 1,

@@ -96,10 +96,11 @@ func (c *call) acquire() any {
 		return []any{int64(o), c.join(&n, "", a.waiter), n.fence, c.now}
 	}
 	c.set("", scripts.FieldFence, c.arg(5), a.id, a.lease)
-	life := max(a.life, c.fenceLife(a.last))
-	if held.id == "" || n.left < life {
-		c.state.Expire(c.now, c.key(1), life)
+	lasts := a.life - kept
+	if held.id != "" {
+		lasts = max(lasts, n.left-n.kept)
 	}
+	c.live(&n, lasts, a.last)
 	if replaces {
 		gone = a.previous
 	}

@@ -25,12 +25,13 @@ type hash struct {
 	top         float64 // the fence as a number
 	queued      bool
 	left        int64 // PTTL
+	kept        int64 // how long the key outlives its lease, in ms
 }
 
 // read reads the hash. marks says which kind the script would give a new hash.
 func (c *call) read() hash {
 	h := c.typed(c.key(1), Hash)
-	n := hash{left: c.state.TTL(c.now, c.key(1))}
+	n := hash{left: c.state.TTL(c.now, c.key(1)), kept: h.kept()}
 	fence, there := h.field(scripts.FieldFence)
 	n.kind, _ = h.field(scripts.FieldKind)
 	_, n.queued = h.field(scripts.FieldQueue)
@@ -72,6 +73,36 @@ func (c *call) prolong(n *hash, life int64) {
 	}
 }
 
+// kept returns how long the key of a hash outlives its lease, in ms.
+func (v Value) kept() int64 {
+	if text, there := v.field(scripts.FieldKept); there {
+		return int64(number(text))
+	}
+	return kept
+}
+
+// live lets the hash live until a lease has expired after ms, and then for as long as the fence, this ballot, needs.
+func (c *call) live(n *hash, ms int64, ballot float64) {
+	life := c.fenceLife(ballot)
+	if life > kept {
+		c.set("", scripts.FieldKept, plain(float64(life)))
+	} else if n.kept != kept {
+		c.state.deleteFields(c.now, c.key(1), scripts.FieldKept)
+	}
+	c.state.Expire(c.now, c.key(1), ms+life)
+}
+
+// leases returns the number of leases in the hash of a plain lock.
+func (v Value) leases() int {
+	count := len(v.Fields)
+	for _, name := range []string{scripts.FieldFence, scripts.FieldQueue, scripts.FieldKept} {
+		if _, there := v.field(name); there {
+			count--
+		}
+	}
+	return count
+}
+
 // raise raises the fence, unless an acquire with this ballot would be ahead.
 func (c *call) raise(n *hash, marks string, ballot float64) {
 	//mutant:reader-tombstone = false
@@ -79,7 +110,9 @@ func (c *call) raise(n *hash, marks string, ballot float64) {
 	if ballot > n.top && ballot <= max(float64(c.now), n.top)+window {
 		c.set("", scripts.FieldFence, digits(ballot))
 		c.set(marks)
-		c.prolong(n, c.fenceLife(ballot))
+		if n.left != -1 {
+			c.live(n, max(0, n.left-n.kept), ballot)
+		}
 	}
 }
 
@@ -93,19 +126,13 @@ var leaseText = regexp.MustCompile(`(?s)^([0-9]+~?)( [0-9]+ ([0-9]+) )([0-9]+)(.
 
 // holder reads the lease, as holder.lua does.
 func (c *call) holder(n *hash) (l lease) {
-	fields := c.typed(c.key(1), Hash).Fields
-	count := len(fields)
-	if n.left != -2 {
-		count--
-	}
-	if n.queued {
-		count--
-	}
+	v := c.typed(c.key(1), Hash)
+	count := v.leases()
 	if count == 0 {
 		return lease{}
 	}
-	for _, f := range fields {
-		if f.Name != scripts.FieldFence && f.Name != scripts.FieldQueue {
+	for _, f := range v.Fields {
+		if f.Name != scripts.FieldFence && f.Name != scripts.FieldQueue && f.Name != scripts.FieldKept {
 			l.id, l.text = f.Name, f.Value
 		}
 	}
@@ -126,14 +153,14 @@ func (n *hash) expired(l *lease, ballot float64) bool {
 }
 
 // over reports whether a lease in this hash has expired by this master's clock.
-func (n *hash) over() bool { return n.left >= 0 && n.left <= kept }
+func (n *hash) over() bool { return n.left >= 0 && n.left <= n.kept }
 
 // remaining returns the ms after which a lease has expired for a request with this ballot.
 func (n *hash) remaining(l *lease, ballot float64) int64 {
 	if n.left == -1 {
 		return -1
 	}
-	return max(n.left-kept, int64(math.Floor((l.ends-ballot)/1000))+1)
+	return max(n.left-n.kept, int64(math.Floor((l.ends-ballot)/1000))+1)
 }
 
 // otherKind returns the reply to a call for a name of another kind, or nil.

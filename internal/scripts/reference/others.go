@@ -12,9 +12,9 @@ func (c *call) extend() any {
 	fields := c.typed(lock, Hash)
 	text, _ := fields.field(c.arg(2))
 	left := c.state.TTL(c.now, lock)
-	over := left >= 0 && left <= kept
+	own := left >= 0 && left <= fields.kept() // whether it has expired by the master's clock
 	found := leaseText.FindStringSubmatch(text)
-	if found == nil || found[1][0] == '0' || over {
+	if found == nil || found[1][0] == '0' || own && (life == 0 || c.number(6)-float64(life-kept)*1000 > number(found[4])) {
 		fence, there := fields.field(scripts.FieldFence)
 		if !there {
 			fence = "0"
@@ -22,14 +22,10 @@ func (c *call) extend() any {
 		if kind, there := fields.field(scripts.FieldKind); there {
 			return []any{int64(quorum.OtherKind), kind, c.now}
 		}
-		least := 1
-		if _, queued := fields.field(scripts.FieldQueue); queued {
-			least = 2
-		}
-		if over || len(fields.Fields) <= least {
+		if own || fields.leases() < 1 {
 			left = -2
 		} else {
-			left = max(-1, left-kept)
+			left = max(-1, left-fields.kept())
 		}
 		return []any{int64(quorum.Missing), left, fence, c.now}
 	}
@@ -41,8 +37,8 @@ func (c *call) extend() any {
 	//mutant:extended-deadline = found[4]
 	until := max(found[4], c.arg(6))
 	c.state.SetField(c.now, lock, c.arg(2), c.arg(5)+found[2]+until+after)
-	if life > 0 && left < life {
-		c.state.Expire(c.now, lock, life)
+	if life > 0 && left-fields.kept() < life-kept {
+		c.state.Expire(c.now, lock, life-kept+fields.kept())
 	}
 	return int64(quorum.Granted)
 }
@@ -89,8 +85,8 @@ func (c *call) release() any {
 		} else if found := leaseText.FindStringSubmatch(text); found != nil {
 			present = 1
 			c.state.SetField(c.now, lock, id, "0"+found[2]+min(found[4], c.arg(4)))
-			if n.left > keep {
-				c.state.Expire(c.now, lock, max(keep, c.fenceLife(n.top)))
+			if n.left == -1 || n.left-n.kept > keep-kept {
+				c.state.Expire(c.now, lock, keep-kept+n.kept)
 			}
 		}
 	}
@@ -98,7 +94,7 @@ func (c *call) release() any {
 	if !c.exists(c.queue()) {
 		return int64(present)
 	}
-	if len(c.typed(lock, Hash).Fields) <= 2 || c.state.TTL(c.now, lock) <= kept {
+	if c.typed(lock, Hash).leases() < 1 || c.state.TTL(c.now, lock) <= n.kept {
 		if c.drop() {
 			c.wake(waiter{})
 		}
@@ -141,7 +137,7 @@ func (c *call) inspect() any {
 		}
 	case "":
 		if l := c.holder(&n); l.id != "" && !n.over() {
-			fields, left = []any{l.id, l.text}, max(-1, n.left-kept)
+			fields, left = []any{l.id, l.text}, max(-1, n.left-n.kept)
 		}
 	}
 	record := c.record(c.key(2))

@@ -221,12 +221,21 @@ func (c *call) sharedRefusal(n *hash, a ask, writer, own bool, held string, left
 	return []any{int64(quorum.Held), (wait + 999) / 1000, free, fields, place, n.fence, c.now}
 }
 
+// callersTime returns the time at which an extension judges a share: the earlier of this master's time and the caller's
+// time, which is the new deadline less the TTL.
+func (c *call) callersTime(life int64) int64 {
+	if life == 0 {
+		return c.now
+	}
+	return min(c.now, int64(c.number(5))-(life-kept)*1000)
+}
+
 func (c *call) sharedExtend() any {
 	n, life := c.read(), c.millis(3)
 	if other := c.otherKind(&n, scripts.KindShared); other != nil {
 		return other
 	}
-	mine := c.ends(c.arg(2), c.now)
+	mine := c.ends(c.arg(2), c.callersTime(life))
 	if mine == 0 {
 		//mutant:extend-removes-nothing -> c.removeExpired(c.now); held, left := c.shareHolder(c.now)
 		held, left := c.shareHolder(c.now)

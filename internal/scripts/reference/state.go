@@ -92,13 +92,25 @@ func (s *State) Hash(now int64, key string) map[string]string {
 // Lease returns the lease of a plain lock whose hash has this key, and the ms until it expires by the master's clock;
 // id is "" if there is none, or if it has expired.
 func (s *State) Lease(now int64, key string) (id, text string, left int64) {
-	left = s.TTL(now, key) - kept
-	for _, f := range s.lookup(now, key).Fields {
+	v := s.lookup(now, key)
+	left = s.TTL(now, key) - v.kept()
+	for _, f := range v.Fields {
 		if left > 0 && leaseText.MatchString(f.Value) {
 			return f.Name, f.Value, left
 		}
 	}
 	return "", "", 0
+}
+
+// DeleteLeases deletes the leases of a plain lock, and reports whether there was one.
+func (s *State) DeleteLeases(now int64, key string) bool {
+	var ids []string
+	for _, f := range s.lookup(now, key).Fields {
+		if leaseText.MatchString(f.Value) {
+			ids = append(ids, f.Name)
+		}
+	}
+	return s.deleteFields(now, key, ids...) > 0
 }
 
 // SetLease makes a lease of a plain lock, with this TTL in ms, the only one of a hash.
@@ -107,8 +119,11 @@ func (s *State) SetLease(now int64, key, id string, ttl int64) {
 	if fence == "" {
 		fence = digits(float64(now))
 	}
-	text := scripts.LeaseText(1, now, now, now+ttl*1000)
-	s.SetHash(key, Field{scripts.FieldFence, fence}, Field{id, text})
+	fields := []Field{{scripts.FieldFence, fence}, {id, scripts.LeaseText(1, now, now, now+ttl*1000)}}
+	if queue, there := s.lookup(now, key).field(scripts.FieldQueue); there {
+		fields = append(fields, Field{scripts.FieldQueue, queue})
+	}
+	s.SetHash(key, fields...)
 	s.Expire(now, key, ttl+kept)
 }
 
