@@ -100,7 +100,7 @@ func TestMeasuresPairsAndFaultsOnProcesses(t *testing.T) {
 	for _, n := range []int{1, 8} {
 		// H73: a master keeps only the admission record and one key for each name, and no key outlives the fences.
 		if f := want(t, r, scenarioPairs, rateCase(n), nameLinger, mKeysLeft); f.Median > float64(n*namesPerWorker+1) {
-			t.Errorf("%d goroutines: %v keys are left on a master, more than the admission record and a key for each name", n, f.Median)
+			t.Errorf("%d goroutines: %v keys are left on a master, more than the record and a key for each name", n, f.Median)
 		}
 		if f := want(t, r, scenarioPairs, rateCase(n), nameLibrary, mKept); f.Median > 86 {
 			t.Errorf("%d goroutines: a key is kept for %v s, more than the TTL plus 76 s", n, f.Median)

@@ -28,8 +28,8 @@ var scanText string
 // A test checks the SHA-1.
 var scan = &frame.Script{Name: "scan", SHA: "1647249a387b4adcd80a8201a96ec672e49862c4", Text: scanText}
 
-// Pace of a scan: each step examines about scanStep keys, which takes at most about 0.8 ms of the master's time. A pause
-// follows, of at least scanPause and at least twenty times the duration of the step.
+// Pace of a scan: each step examines about scanStep keys, which takes at most about 0.8 ms of the master's time. A
+// pause follows, of at least scanPause and at least twenty times the duration of the step.
 const (
 	scanStep  = 250
 	scanPause = 5 * time.Millisecond
