@@ -305,7 +305,7 @@ func TestNameHasOneKind(t *testing.T) {
 					for _, o := range []*redlock.Locker{l, w.locker()} {
 						for _, f := range c.other {
 							began := time.Now()
-							_, err := f(o, w.Context())
+							_, err := f(o, w.within(10*time.Second))
 							w.isError(err, redlock.ErrKind)
 							w.wantSince(began, 0)
 							if text := fmt.Sprint(err); errors.Is(err, redlock.ErrNoQuorum) || errors.Is(err, redlock.ErrHeld) ||

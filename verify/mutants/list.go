@@ -369,6 +369,8 @@ var List = []Mutant{
 		Suite: "redlock", Tests: "ReleaseOnSameConnectionRaisesNoFence"},
 	{Name: "foreign-hash", Wrong: "H106: a hash of another program at the key of a lock is read",
 		Suite: "internal/scripts/reference", Tests: "ForeignHashIsNotRead"},
+	{Name: "other-kind", Wrong: "a reader and the holder of a plain lock have one name at the same time",
+		Suite: "redlock", Tests: "NameHasOneKind"},
 	{Name: "short-outage", Wrong: "H98: during a short outage of a master with another list, a client acquires locks " +
 		"without that master",
 		Suite: "redlock", Tests: "MasterList"},

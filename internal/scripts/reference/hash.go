@@ -166,6 +166,7 @@ func (n *hash) remaining(l *lease, ballot float64) int64 {
 // otherKind returns the reply to a call for a name of another kind, or nil.
 func (c *call) otherKind(n *hash, want string) any {
 	switch {
+	//mutant:other-kind = true
 	case n.left == -2 || n.kind == want:
 		return nil
 	case n.kind == "":
