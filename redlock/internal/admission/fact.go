@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/skew"
+	"github.com/redlock-go/redlock/redlock/internal/ballot"
 )
 
 // A Clock contains one client's estimates of the clock of a master.
@@ -37,10 +39,13 @@ type Fact struct {
 	// Lossy names the settings with which the server may forget writes; "" if none is known: see transport.Persistence.
 	Lossy      string
 	Unverified bool // whether Lossy is "", but not all settings are known
-	// Far is the time of the median, in microseconds, when the master's clock was last seen more than skew.Window ahead or
-	// behind; 0 for never. Keys may have expired early, or will when a clock that is behind is right again, so a record
-	// that was written before does not count any more.
-	Far      int64
+	// Leapt is the Since of a record that does not count any more: the clock of the master was seen far off. Keys may have
+	// expired early, or will when a clock that is behind is right again. 0 if there is none.
+	Leapt int64
+	// Doubted is true while it is unclear whether this master's clock is far off or those of other masters. Was is then the
+	// offset of this clock.
+	Doubted  bool
+	Was      int64
 	Returned bool      // whether Text had been replaced or lost before, and has come back, perhaps without the locks
 	former   [8]string // the last records that were replaced or lost, the latest first
 }
@@ -68,7 +73,7 @@ func (f *Fact) Learn(text string, asked, last uint64) {
 func (f *Fact) Lose() {
 	*f = Fact{
 		Settled: true, Text: f.Text, Record: f.Record, Bad: f.Bad, Asked: f.Asked, Began: f.Began, Lost: f.Lost, Home: f.Home,
-		Far: f.Far, Returned: f.Returned, former: f.former,
+		Leapt: f.Leapt, Doubted: f.Doubted, Was: f.Was, Returned: f.Returned, former: f.former,
 	}
 }
 
@@ -89,17 +94,30 @@ func (f *Fact) own() bool {
 		!f.Returned && !f.leapt()
 }
 
-// leapt reports whether the master's clock was seen far off since its record was written.
+// leapt reports whether the master's clock was seen far off since its record began to count.
 func (f *Fact) leapt() bool {
 	//mutant:leapt-clock = false
-	return f.Far > 0 && f.Record.Since <= f.Far
+	return f.Leapt != 0 && f.Record.Since == f.Leapt
 }
 
-// SeeFar records that the master's clock is more than skew.Window off while the median is at this time. It reports
-// whether the record of the master admitted it until now, so that the master may have lost leases.
-func (f *Fact) SeeFar(median int64) (lost bool) {
-	lost = f.own() && f.Record.Admitted
-	f.Far = median
+// Compare records the standing of the master's clock, which has this offset. It reports whether the record counted until
+// now and does not any more, so that the master may have lost leases.
+//
+// If it is doubtful which clocks are wrong, this client does not count the master, and writes nothing. As soon as the
+// doubt is over, the record counts again if the clock has not been set meanwhile. Otherwise keys may have expired.
+func (f *Fact) Compare(s ballot.Standing, offset int64) (lost bool) {
+	lost = (s == ballot.Far || s == ballot.Doubtful) && f.own() && f.Record.Admitted
+	switch {
+	case lost:
+		f.Leapt, f.Doubted, f.Was = f.Record.Since, s == ballot.Doubtful, offset
+	case s == ballot.Far:
+		f.Doubted = false
+	case s == ballot.Near && f.Doubted:
+		//mutant:doubt-clock-set = true
+		if f.Doubted = false; ballot.Span(offset-f.Was).Abs() <= skew.Agree {
+			f.Leapt = 0
+		}
+	}
 	return lost
 }
 

@@ -184,6 +184,10 @@ func (f *Deployment) start(i int, st *State) Move {
 			return Move{}
 		}
 	}
+	if f.Facts[i].Doubted && !f.Now.Has(i) {
+		return st.block(fmt.Errorf("%w: the clocks of too few masters can be compared to tell whether its clock is wrong",
+			ErrQuarantine))
+	}
 	if ready, err := f.mayClaim(i); err != nil {
 		return st.block(err)
 	} else if !ready {
@@ -212,7 +216,7 @@ func (f *Deployment) start(i int, st *State) Move {
 // the clock is right.
 func (f *Deployment) marks(i int) bool {
 	fact := &f.Facts[i]
-	return fact.shown() && fact.Record.Admitted && fact.leapt() && skew.Excludes(fact.Off)
+	return fact.shown() && fact.Record.Admitted && fact.leapt() && !fact.Doubted && skew.Excludes(fact.Off)
 }
 
 // farAhead is how much later than all clocks a quarantine begins that must be begun again.

@@ -39,6 +39,7 @@ type offset struct {
 	known  bool
 	within time.Duration // the maximum error if us was set by Refine; otherwise 0
 	error  int64         // the maximum error of us
+	at     int64         // when it was read, on the steady clock
 }
 
 // NewClocks returns Clocks for the masters of rule. No offset is known yet.
@@ -84,7 +85,7 @@ func usable(t int64) bool { return t > 0 && t < scripts.MaxBallot }
 
 func (c *Clocks) setLocked(i int, t int64, at clock.Instant, within, err time.Duration) {
 	if usable(t) {
-		c.by[i] = offset{us: t - micros(at), known: true, within: within, error: (err + 999).Microseconds()}
+		c.by[i] = offset{us: t - micros(at), known: true, within: within, error: (err + 999).Microseconds(), at: at.Steady()}
 		c.sumLocked()
 	}
 }
@@ -162,17 +163,71 @@ func (c *Clocks) Ballot(now clock.Instant) int64 {
 	return c.ballot + micros(now)
 }
 
-// Far reports whether the clock of master i may be more than skew.Window ahead of the correct clocks, or behind them, as
-// long as a minority of the masters has a wrong clock.
-func (c *Clocks) Far(i int) bool {
+// A Standing says how the clock of a master compares with those of the other masters.
+type Standing uint8
+
+// The standings.
+const (
+	Unclear  Standing = iota // the clocks of other connected masters have not been read since
+	Near                     // a majority of the masters, with this one, has clocks within skew.Window
+	Doubtful                 // neither Near nor Far: this clock may be wrong, or those that can be compared
+	Far                      // a majority, read since, is more than skew.Window away, on the same side: this clock is wrong
+)
+
+// Standing compares the clock of master i with the other clocks, after those of all masters in up, which are connected,
+// have been read later: time that this machine has missed must not look like a clock that is ahead. As long as a minority
+// of the masters has a wrong clock, a clock that is Far is wrong, and one that is Near is right.
+func (c *Clocks) Standing(i int, up quorum.Set) Standing {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	o := c.by[i]
-	if !o.known || c.known == 0 {
-		return false
+	if !o.known {
+		return Unclear
 	}
-	//mutant:far-behind 2= false
-	return o.us-o.error > c.ballot+window || o.us+o.error < c.until-window
+	result := Unclear
+	for _, set := range c.sets {
+		if c.members.Has(i) && !set.Has(i) && len(c.sets) > 1 {
+			continue
+		}
+		near, away, ahead, behind := 1, 0, 0, 0
+		for j := range (set & c.known &^ quorum.One(i)).All() {
+			p := c.by[j]
+			//mutant:standing-fresh = true
+			fresh := p.at >= o.at
+			switch {
+			case !fresh && up.Has(j):
+				return Unclear
+			case o.us-o.error > p.us+p.error+window:
+				away++
+				if fresh {
+					ahead++
+				}
+			case o.us+o.error < p.us-p.error-window:
+				away++
+				if fresh {
+					behind++
+				}
+			default:
+				near++
+			}
+		}
+		switch least := quorum.Quorum(set.Len()); {
+		case ahead >= least, behind >= least:
+			return Far
+		case near >= least:
+			result = max(result, Near)
+		case away > 0:
+			result = Doubtful
+		}
+	}
+	return result
+}
+
+// Offset returns how far the clock of master i is ahead of the steady clock of this machine, in microseconds.
+func (c *Clocks) Offset(i int) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.by[i].us
 }
 
 // Term returns the term of a lease that begins at now. Its deadline counts from a time that is not earlier than any

@@ -254,7 +254,7 @@ func (m *Monitor) deployment(now clock.Instant) *admission.Deployment {
 		f := &m.facts[i]
 		f.Own, f.Off = m.settings.Clocks.Own(now, i), m.settings.Clocks.Off(i)
 	}
-	m.noticeLeaps(now)
+	m.noticeLeaps()
 	exempt := quorum.Set(0)
 	if m.byHand.calls > 0 { // a master that has voted may have granted locks and lost them since
 		exempt = quorum.First(m.config.Slots) &^ m.byHand.voted
@@ -272,15 +272,19 @@ func (m *Monitor) deployment(now clock.Instant) *admission.Deployment {
 
 // noticeLeaps records which masters' clocks are so far off that keys may have expired early, or will when the clock is
 // right again. While the first connections are being made, too few clocks are known for that.
-func (m *Monitor) noticeLeaps(now clock.Instant) {
+func (m *Monitor) noticeLeaps() {
+	up := quorum.Set(0)
 	for i := range masters(m.config).All() {
 		if !m.facts[i].Settled {
 			return
 		}
+		if m.facts[i].Up {
+			up |= quorum.One(i)
+		}
 	}
 	for i := range m.facts {
 		f, t := &m.facts[i], &m.tracks[i]
-		if f.Up && m.settings.Clocks.Far(i) && f.SeeFar(m.settings.Clocks.Median(now)) {
+		if f.Up && f.Compare(m.settings.Clocks.Standing(i, up), m.settings.Clocks.Offset(i)) {
 			t.memory.Forget()
 			t.memory.See(f)
 		}
