@@ -41,3 +41,41 @@ func TestOnlyAnAcquireRemovesShares(t *testing.T) {
 		t.Errorf("after the jump the reply to a writer with a right ballot is %v, want held", v)
 	}
 }
+
+// H176: a share counts until it has expired by the master's clock and by the ballot of the rival, also if the master's
+// clock was behind when it granted the share.
+func TestSharesExpireByBothClocks(t *testing.T) {
+	const second = int64(time.Second / time.Microsecond)
+	k := scripts.Prefix("redlock").KeysOf("a", scripts.Writer)
+	enc := scripts.NewEncoder("redlock", 0)
+	for _, c := range []struct {
+		what                          string
+		granted, rivalAt, rivalBallot int64
+		want                          quorum.Outcome
+	}{
+		{"neither clock says so", now, now, now + 1, quorum.Held},
+		{"the master's clock has jumped forward", now, now + 10*second, now + 1, quorum.Held},
+		{"the ballot is ahead", now, now, now + 10*second, quorum.Held},
+		{"the master's clock was behind, and has returned", now - 10*second, now, now + second/2, quorum.Held},
+		{"both clocks say so", now, now + 2*second, now + 2*second, quorum.Granted},
+	} {
+		var s reference.State
+		acquire := func(number uint64, at, ballot int64) quorum.Outcome {
+			id := scripts.ShareID("me", number, scripts.Writer, at, "")
+			keys, args := enc.Acquire(&k, id, term(time.Second, ballot), ballot, ballot, 1, nil).Arguments("")
+			switch v := s.Eval(at, reference.Env{}, scripts.SharedAcquire, keys, args).(type) {
+			case []any:
+				return quorum.Outcome(v[0].(int64))
+			case int64:
+				return quorum.Outcome(v)
+			}
+			return 0
+		}
+		if got := acquire(1, c.granted, now); got != quorum.Granted {
+			t.Errorf("%s: the reply to the holder is %v, want granted", c.what, got)
+		}
+		if got := acquire(2, c.rivalAt, c.rivalBallot); got != c.want {
+			t.Errorf("%s: the reply to the rival is %v, want %v", c.what, got, c.want)
+		}
+	}
+}
