@@ -93,6 +93,34 @@ var List = []Mutant{
 	{Name: "writers-turn", Wrong: "later readers do not wait behind a writer, so the writer waits as long as readers " +
 		"arrive",
 		Suite: Sim, Kinds: "readers", Shows: "starved"},
+	{Name: "ballot-deadline", Wrong: "H176: a master whose clock has jumped forward gives a held lock away: two holders",
+		Suite: Sim, Kinds: "jumps", Shows: "two holders"},
+	{Name: "own-deadline", Wrong: "H176: a master with a right clock gives a held lock to a client whose estimate of the " +
+		"masters' time is ahead: two holders",
+		Suite: Sim, Kinds: "freezes,clocks", Shows: "rule \"free\""},
+	{Name: "ballot-bound", Wrong: "H176: a client's ballots follow the clock that has jumped forward, so the other masters " +
+		"refuse them, and the master that has jumped takes a lease as expired by both clocks",
+		Suite: "redlock/internal/ballot", Tests: "MinorityOfWrongClocks"},
+	{Name: "until-bound", Wrong: "H176: the deadline of a lease follows a clock that has jumped back and will return: two " +
+		"holders",
+		Suite: "redlock/internal/ballot", Tests: "MinorityOfWrongClocks"},
+	{Name: "extended-deadline", Wrong: "H176: an extension leaves the deadline in ballot time as it was, so a master " +
+		"whose clock has jumped forward gives an extended lock away: two holders",
+		Suite: Sim, Kinds: "jumps", Shows: "two holders", First: 12275},
+	{Name: "share-deadline", Wrong: "H176: the deadline of a share follows only the master's clock, which was behind and " +
+		"returns: two holders",
+		Suite: "internal/scripts/reference", Tests: "SharesExpireByBothClocks"},
+	{Name: "share-own-deadline", Wrong: "H176: a master with a right clock gives a share away to a client whose ballot " +
+		"is ahead: two holders",
+		Suite: "internal/scripts/reference", Tests: "SharesExpireByBothClocks"},
+	{Name: "share-ballot-deadline", Wrong: "H176: a master whose clock has jumped forward gives a share away: two holders",
+		Suite: Sim, Kinds: "jumps", Shows: "two holders"},
+	{Name: "leapt-clock", Wrong: "H176: a master whose clock was far ahead, so that its keys have expired, votes when its " +
+		"clock is right again: two holders",
+		Suite: Sim, Kinds: "jumps", Shows: "two holders"},
+	{Name: "far-behind", Wrong: "H176: a master whose clock was far behind, so that its keys expire when its clock is " +
+		"right again, votes meanwhile: two holders",
+		Suite: Sim, Kinds: "jumps", Shows: "two holders"},
 	{Name: "release-removes-nothing", Wrong: "H176: a release on a master whose clock has jumped forward removes the " +
 		"shares of readers: two holders",
 		Suite: "internal/scripts/reference", Tests: "OnlyAnAcquireRemovesShares"},

@@ -182,6 +182,9 @@ func (k *configurer) give(l *redlock.Locker, epoch int64) {
 	defer w.mu.Unlock()
 	if err == nil {
 		w.note(k.c.index, -1, "uses epoch", "", epoch)
+		if s := w.anyWrong(w.plan.wrong); s != nil && epoch == 1 {
+			w.jumpAfter(s, 2*time.Second)
+		}
 		if k.random.IntN(4) > 0 { // otherwise the next Locker starts with the previous configuration
 			k.c.file = w.stateOf(epoch)
 		}

@@ -129,6 +129,9 @@ func (w *simulation) settle() {
 			w.backup()
 			w.mu.Unlock()
 		}
+		w.mu.Lock()
+		w.releaseForced()
+		w.mu.Unlock()
 		w.sleep(p.heartbeat) // after a heartbeat, clients that were frozen know the masters' time again
 		w.checkRepair()
 	}
@@ -141,7 +144,7 @@ func (w *simulation) checkKeys(when string, relics bool) {
 	defer w.mu.Unlock()
 	for _, s := range w.servers {
 		for _, name := range w.plan.names {
-			if id, left := s.holder(name); id != "" && (!relics || !s.relics[id]) {
+			if id, left := s.holder(name); id != "" && (!relics || !s.relics[id]) && left > s.wrong.back {
 				w.problemLocked("%s: the ended lease %s is still on master %d %s, for another %v", name, id, s.index, when, left)
 			}
 		}
@@ -155,24 +158,28 @@ const longestWait = 6 * time.Second
 // patience returns the maximum time until a free name can be acquired after the faults. admitted reports whether the
 // operator has admitted all masters.
 func (w *simulation) patience(admitted bool) time.Duration {
+	late := time.Duration(0)
+	if w.plan.wrong != nil { // a quarantine begins by the latest clock within the window
+		late = skew.Window
+	}
 	if w.plan.kind == backups { // no master has lost data, so no quarantine is needed
 		return leastQuarantine / 2
 	}
 	if admitted {
 		return longestWait
 	}
-	return longestWait + w.quarantine() + w.plan.guard
+	return longestWait + w.quarantine() + w.plan.guard + late
 }
 
 // checkRepair reports a lock that cannot be acquired without faults, or that is not restored on a master that has
 // lost it.
 func (w *simulation) checkRepair() {
-	c, name := w.clients[0], w.plan.names[0]
+	p, c, name := &w.plan, w.clients[0], w.plan.names[0]
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	k := newWorker(c, 0, ctx)
 	admitted := k.random.IntN(10) > 0 && w.plan.kind != setback && w.plan.kind != backups
-	if admitted { // nothing is held, so no quarantine is needed
+	if admitted = admitted && !w.clocksWrong(); admitted { // nothing is held, so no quarantine is needed
 		admitted = c.now().Admin().Admit(ctx) == nil
 	}
 	asked := time.Now()
@@ -201,11 +208,14 @@ func (w *simulation) checkRepair() {
 	w.mu.Lock()
 	held := w.agreeing()
 	s := held[w.random.IntN(len(held))]
-	w.note(-1, s.index, "drops the lock", name, 0)
-	s.State.Delete(s.clock.now(), prefix.Lock(name))
-	s.lost(trace.Evict)
+	spare := p.wrong == nil || len(held) > len(w.voters())/2+1
+	if spare {
+		w.note(-1, s.index, "drops the lock", name, 0)
+		s.State.Delete(s.clock.now(), prefix.Lock(name))
+		s.lost(trace.Evict)
+	}
 	w.mu.Unlock()
-	if len(held) > 2 {
+	if len(held) > 2 && spare {
 		w.sleep(ttl)
 		w.checkAll(lock, "a TTL after a master dropped the lock")
 	}

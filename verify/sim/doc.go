@@ -34,6 +34,12 @@
 // The agenda runs due functions, in one goroutine, with simulation.mu locked. simulation.mu guards the network, the
 // masters and the records of the run. It is locked only briefly, and never while a worker calls the library.
 //
+// # Clocks that jump
+//
+// In runs of the kind jumps, the clocks of a minority of the masters jump at the worst instants: see jumps.go. These
+// runs have sources of random numbers of their own, and only every fortieth seed is of this kind, so that all other
+// seeds have the runs that they had before.
+//
 // To add a fault: add a constant and a case in faults.go and a weight in plan.go, and, if the fault lasts, end it in
 // simulation.calm. To add a mutant: see package mutants.
 package sim

@@ -43,6 +43,7 @@ const (
 	leave                    // like restart, but Close has a short deadline, mostly while masters hang
 	lapseOne                 // a master loses a vote while messages of a round that may repair it are late
 	notify                   // masters publish messages about a lease: repeatedly, late, or without a reason
+	jump                     // the clock of a master in a fixed minority jumps
 	faultKinds
 )
 
@@ -121,6 +122,8 @@ func (w *simulation) make(f fault) {
 		w.lapse(s, c)
 	case notify:
 		w.notify(s)
+	case jump:
+		w.jumpSoon()
 	case emptyAll:
 		w.emptyAll()
 	case backup:
@@ -379,6 +382,7 @@ func (w *simulation) calm() {
 	if w.plan.kind == setback && w.random.IntN(2) == 0 {
 		w.forgetAndTurn()
 	}
+	w.calmClocks()
 	for _, s := range w.servers {
 		s.mute = 0
 		if s.set(s.off(), 1); w.plan.beyond { // in these runs the masters' clocks may differ too much

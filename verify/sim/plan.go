@@ -41,12 +41,16 @@ const (
 	paused                  // machines stop together with both of their clocks
 	lapses                  // a master forgets a vote while messages of a round that may repair it are late
 	lingers                 // locks linger after Unlock
+	jumps                   // the clocks of a minority of the masters jump
 )
 
 // kindOf returns the kind of a run. The last digit of the seed selects a list of kinds, which alternate.
 func kindOf(s *Setup) kind {
 	if i := slices.Index(kindNames[:], s.Kind); i >= 0 {
 		return kind(i)
+	}
+	if s.Seed%40 == 35 { // all other seeds have the kinds that they had before there were jumps
+		return jumps
 	}
 	list := kindsOf[s.Seed%10]
 	return list[s.Seed/10%uint64(len(list))]
@@ -63,7 +67,7 @@ var kindNames = [...]string{
 	"contention", "amnesia", "lateness", "partition", "suspension", "clocks", "oldness", "deployments",
 	"mixture", "excess", "changes", "freezes", "setback", "leaving", "strangers",
 	"emptied", "backups", "crowd", "lasting", "lonely", "quitting", "far", "several", "minimum", "readers",
-	"paused", "lapses", "lingers",
+	"paused", "lapses", "lingers", "jumps",
 }
 
 // A plan contains everything that is drawn before a run begins, for example which faults occur and how often. Each run
@@ -184,6 +188,9 @@ func draw(s *Setup) plan {
 	p.drawSlots(rand.New(rand.NewPCG(s.Seed, 4)))
 	p.drawValues(rand.New(rand.NewPCG(s.Seed, 5)))
 	p.drawAbort(rand.New(rand.NewPCG(s.Seed, 6)))
+	if p.kind == jumps {
+		p.jumps(rand.New(rand.NewPCG(s.Seed, 7)))
+	}
 	p.guards = make([]time.Duration, p.clients)
 	for i := range p.guards {
 		p.guards[i] = p.guard

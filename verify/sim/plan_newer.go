@@ -21,6 +21,7 @@ type extras struct {
 	slots    int           // most calls acquire one of this many slots of slotsName; names lists the slots; 0: no slots
 	minHold  bool          // some locks have a minimum hold
 	sharing
+	jumping
 }
 
 // partitions holds the lasting partitions of a plan.

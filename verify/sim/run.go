@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/redlock-go/redlock/internal/jitter"
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/verify/sim/trace"
 )
@@ -53,7 +54,8 @@ type simulation struct {
 	agenda   *agenda
 	restarts sync.WaitGroup
 
-	mu sync.Mutex
+	mu      sync.Mutex
+	jumping jumpState
 	troubles
 	books
 }
@@ -111,6 +113,8 @@ func Run(setup Setup) (*Result, error) {
 		shown: map[holdOf]int64{},
 	}
 	w.plan = draw(&w.Setup)
+	w.jumping = jumpState{random: rand.New(rand.NewPCG(setup.Seed, 8)), narrow: map[string]*narrowLease{},
+		votes: map[string]quorum.Set{}}
 	w.rules = trace.NewChecker(w.plan.masters, w.plan.move != nil || w.plan.kind == strangers)
 	w.seen = newObserver()
 	w.agenda = newAgenda(w)

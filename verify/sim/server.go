@@ -23,6 +23,7 @@ type server struct {
 	clock skewed
 	ailment
 	past
+	wrong    wrongClock
 	identity int // number of changes of the run id or the replication id
 }
 
@@ -201,16 +202,22 @@ func (s *server) script(n *conn, c command) any {
 		return failed
 	}
 	if one == heartbeat.Script {
+		if s.wrong.by != 0 {
+			s.wrong.beats[n.l.c]++
+		}
 		return s.Eval(one, keys, args)
 	}
 	var reply any = errDenied
-	if !n.l.denied || one != scripts.Acquire && one != scripts.SharedAcquire {
+	if s.w.beforeScript(s, one, args) {
+		reply = errFull
+	} else if !n.l.denied || one != scripts.Acquire && one != scripts.SharedAcquire {
 		reply = s.Eval(one, keys, args)
 	}
 	s.w.count.Scripts++
 	m := read(one, args, reply)
 	s.executed(n, keys, m)
 	s.w.heard(n, s, m)
+	s.w.afterScript(s, n, keys, &m)
 	return reply
 }
 

@@ -19,7 +19,7 @@ const (
 // never overlap in true time, and tokens increase. A resource that checks tokens accepts no older writer. Nothing
 // remains on a master, a held lock is restored on all masters, every call ends, and no goroutine remains. With other
 // faults all of this applies, except that holds may overlap. H01-H05, H10, H14, H20-H26, H30, H31, H37, H51-H53,
-// H55, H57, H58.
+// H55, H57, H58, H176.
 func TestSchedules(t *testing.T) {
 	if *oneSeed >= 0 {
 		printTranscript(t, uint64(*oneSeed))

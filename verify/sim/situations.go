@@ -63,6 +63,19 @@ const (
 	releaseRequested
 	valueShown
 	changeAborted
+	jumpedBeforeAcquire
+	jumpedBetweenVotes
+	jumpedBareMajority
+	jumpedBareReader
+	jumpedInQuarantine
+	jumpedInChange
+	jumpedFarAhead
+	jumpedFarBack
+	returnedNear
+	returnedFarBack
+	wrongImport
+	keptByBallot
+	keptByOwnClock
 	situationCount
 )
 
@@ -114,6 +127,19 @@ var situationNames = [situationCount]string{
 	"a request to release a lock",
 	"a value that an inspection shows",
 	"a change of the masters that is cancelled under load",
+	"a clock that jumps just before its master executes an acquire",
+	"a clock that jumps between two votes of a round",
+	"a clock that jumps while its master belongs to the bare majority that has a lease",
+	"a clock that jumps while its master belongs to the bare majority that has a reader's lease",
+	"a clock that jumps during the quarantine of its master",
+	"a clock that jumps during a joint change of the masters",
+	"a clock that jumps forward by more than the window",
+	"a clock that jumps back by more than the window",
+	"a clock that returns after it was wrong by less than the window",
+	"a clock that returns after it was behind by more than the window",
+	"an import by a master whose clock is wrong",
+	"a lease that has expired by the clock of its master, but not by the ballot of an acquire",
+	"a lease that has expired by the ballot of an acquire, but not by the clock of its master",
 }
 
 // A grantSeen records the history of one lease.

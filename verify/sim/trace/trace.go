@@ -77,6 +77,7 @@ type name struct {
 	expires int64  // in the master's time
 	fence   int64
 	unknown bool // the master may have old data
+	behind  bool // the fence of the master may be larger
 }
 
 type ballots struct {
@@ -143,7 +144,7 @@ func (c *Checker) Check(e *Event) []string {
 // forget makes the recorded data of a master unknown, because the master may be empty, or have old data.
 func (m *master) forget() {
 	for _, n := range m.names {
-		*n = name{unknown: true}
+		*n = name{unknown: true, behind: true}
 	}
 }
 
@@ -183,7 +184,7 @@ func (c *Checker) grant(m *master, n *name, e *Event) {
 	if e.Stamp != "" && !again {
 		r, err := scripts.ParseRecord(e.Record)
 		switch {
-		case err != nil || !e.Own && !e.Unread || !strings.HasPrefix(e.Record, e.Stamp):
+		case err != nil || !e.Own && !e.Unread && (r.Admitted || e.Kind != Repair) || !strings.HasPrefix(e.Record, e.Stamp):
 			c.broken("votes", e, "the call expects the record %q, but the master has %q (own: %v)", e.Stamp, e.Record, e.Own)
 		case !r.Admitted && e.Kind != Repair:
 			c.broken("votes", e, "the master is in quarantine")
@@ -200,8 +201,11 @@ func (c *Checker) grant(m *master, n *name, e *Event) {
 	if !again && n.lease != e.Lease && e.First <= n.fence {
 		c.broken("fence", e, "the ballot %d is not above the fence %d", e.First, n.fence)
 	}
-	follows := n.unknown || e.First == e.Last && e.First <= n.fence+1 // the fence itself may be ahead of the clock
-	if !again && (e.First <= e.Clock-window || e.Last > e.Clock+window && !follows) {
+	latest := e.Clock + window
+	if e.First == e.Last { // the fence may be ahead of the clock, which may have been set back
+		latest = max(latest, n.fence+window)
+	}
+	if !again && (e.First <= e.Clock-window || e.Last > latest && !n.behind) {
 		c.broken("window", e, "the ballots differ from the master's time by %d and %d us, want at most %d", e.First-e.Clock,
 			e.Last-e.Clock, window)
 	}
@@ -213,7 +217,7 @@ func (c *Checker) grant(m *master, n *name, e *Event) {
 	} else if !again {
 		n.expires = max(n.expires, expires)
 	}
-	n.lease, n.fence, n.unknown = e.Lease, max(n.fence, e.Last), false
+	n.lease, n.fence, n.unknown, n.behind = e.Lease, max(n.fence, e.Last), false, false
 	c.rangeOf(e).masters[e.Master] = true
 }
 
@@ -235,7 +239,7 @@ func (c *Checker) extend(m *master, n *name, e *Event) {
 			c.broken("present", e, "the master has the lease %q instead", n.lease)
 		}
 		if n.unknown {
-			*n = name{lease: e.Lease, fence: n.fence}
+			*n = name{lease: e.Lease, fence: n.fence, behind: n.behind}
 		}
 		n.expires = max(n.expires, e.Clock+e.TTL.Microseconds())
 	case quorum.Missing:
@@ -247,7 +251,7 @@ func (c *Checker) release(n *name, e *Event) {
 	if e.Reply < 0 {
 		return
 	}
-	if e.Last > n.fence && e.Last <= e.Clock+window {
+	if e.Last > n.fence && e.Last <= max(e.Clock, n.fence)+window {
 		n.fence = e.Last
 	}
 	for _, lease := range e.Ended {
