@@ -115,11 +115,15 @@ var List = []Mutant{
 		Suite: "internal/scripts/reference", Tests: "SharesExpireByBothClocks"},
 	{Name: "share-ballot-deadline", Wrong: "H176: a master whose clock has jumped forward gives a share away: two holders",
 		Suite: Sim, Kinds: "jumps", Shows: "two holders"},
+	{Name: "until-latest", Wrong: "H176: correct clocks differ, and the middle one jumps: two holders",
+		Suite: "redlock/internal/ballot", Tests: "DeadlineWithCorrectClocksThatDiffer"},
+	{Name: "standing-fresh", Wrong: "H176: a client whose machine was paused puts masters into quarantine",
+		Suite: "redlock", Tests: "PausedClientQuarantinesNoMaster"},
+	{Name: "doubt-clock-set", Wrong: "H176: a master whose clock was ahead while few clocks were known votes when its clock " +
+		"is right again: two holders",
+		Suite: "redlock/internal/admission", Tests: "ClockThatWasFarOff"},
 	{Name: "leapt-clock", Wrong: "H176: a master whose clock was far ahead, so that its keys have expired, votes when its " +
 		"clock is right again: two holders",
-		Suite: Sim, Kinds: "jumps", Shows: "two holders"},
-	{Name: "far-behind", Wrong: "H176: a master whose clock was far behind, so that its keys expire when its clock is " +
-		"right again, votes meanwhile: two holders",
 		Suite: Sim, Kinds: "jumps", Shows: "two holders"},
 	{Name: "release-removes-nothing", Wrong: "H176: a release on a master whose clock has jumped forward removes the " +
 		"shares of readers: two holders",

@@ -10,8 +10,8 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts/reference"
 )
 
-// H176: the clock of a master jumps while a reader has the name, and then the master executes a release and an extension
-// of other leases. The reader's share is still there: a request without a ballot removes no share.
+// H176: the clock of a master jumps while a reader has the name, and then the master executes a release and an
+// extension of other leases. The reader's share is still there: a request without a ballot removes no share.
 func TestOnlyAnAcquireRemovesShares(t *testing.T) {
 	k := scripts.Prefix("redlock").KeysOf("a", scripts.Reader)
 	enc := scripts.NewEncoder("redlock", 0)

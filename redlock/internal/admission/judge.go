@@ -211,9 +211,9 @@ func (f *Deployment) start(i int, st *State) Move {
 	return f.write(scripts.AdmitStart, i)
 }
 
-// marks reports whether the record of master i, whose clock is far off, must be replaced although the clock is wrong: the
-// record still admits the master. The quarantine in the new record begins at a time far ahead, so it is begun again when
-// the clock is right.
+// marks reports whether the record of master i, whose clock is far off, must be replaced although the clock is wrong:
+// the record still admits the master. The quarantine in the new record begins at a time far ahead, so it is begun again
+// when the clock is right.
 func (f *Deployment) marks(i int) bool {
 	fact := &f.Facts[i]
 	return fact.shown() && fact.Record.Admitted && fact.leapt() && !fact.Doubted && skew.Excludes(fact.Off)
