@@ -51,7 +51,6 @@ bench: ## measure what a lock costs, beside other libraries
 
 bench-short: ## a short benchmark that fails if a target is missed by more than twice its bound
 	go run ./bench -short -check
-	go test -bench 'Scale(Masters|Held|Waiting)/^[0-9]{1,4}$$' -benchtime 1x ./bench/...
 	go test -count=1 -run '^TestInstructions$$' ./internal/scripts -long
 
 lint: tidy ## gofmt, go vet for three systems, golangci-lint, actionlint, go mod tidy

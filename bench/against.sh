@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Compares this tree with another commit: runs one round of each benchmark alternately, ROUNDS times, and prints the
-# significant differences.
+# Compares this tree with another commit: runs one round of each benchmark alternately, ROUNDS times, and prints what
+# benchstat says of the figures. With fewer than four rounds no difference is significant; with fewer than six there is
+# no confidence interval.
 #
 #   bench/against.sh COMMIT ROUNDS [FLAG...]
-#   bench/against.sh HEAD~1 5 -scenario pairs -goroutines 1,64
+#   bench/against.sh HEAD~1 10 -scenario cost -impl library,floor
 #
-# The script passes the flags to both benchmarks. Run it on an idle machine. It checks the other commit out in a temporary
+# Both benchmarks get the flags. Run it on an idle machine. It needs jq, and checks the other commit out in a temporary
 # directory, which it removes at the end.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -20,8 +21,8 @@ go build -o "$dir/new" ./bench
 for ((round = 1; round <= rounds; round++)); do
   for which in old new; do
     echo "round $round of $rounds: $which" >&2
-    "$dir/$which" -rounds 1 -out "$dir/$which.$round.json" "$@" >/dev/null
+    "$dir/$which" -json -rounds 1 "$@" 2>/dev/null | jq -r '.figures[] | "Benchmark\(.scenario)/\(.case)/\(.who)" as $name
+      | ($name | gsub("[ ,]+"; "_")) + " 1 \(.median) " + ("\(.metric) \(.unit)" | gsub("[ /]+"; "-") | rtrimstr("-"))' >>"$dir/$which.txt"
   done
 done
-list() { printf '%s\n' "$dir/$1".*.json | paste -sd, -; }
-"$dir/new" -from "$(list new)" -compare "$(list old)"
+cd bench && go run golang.org/x/perf/cmd/benchstat "$dir/old.txt" "$dir/new.txt"

@@ -2,29 +2,18 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/redlock-go/redlock/bench/floor"
-	"github.com/redlock-go/redlock/redlock"
 )
 
-// A contender is one implementation of a lock over the masters.
+// A contender is one implementation of a lock over the masters. Its methods are safe for concurrent use.
 type contender interface {
-	// caller returns a caller for one goroutine.
-	caller() caller
+	// lock waits until it has acquired the lock, fails, or ctx ends.
+	lock(ctx context.Context, name string) (held, error)
 	// close sends pending requests until ctx ends, and closes the connections.
 	close(ctx context.Context) error
-}
-
-// A caller is used by one goroutine.
-type caller interface {
-	// tryLock makes one attempt. lock waits until it has acquired the lock or ctx ends.
-	tryLock(ctx context.Context, name string) (held, error)
-	lock(ctx context.Context, name string) (held, error)
 }
 
 // A held lock must be released once. The contender decides how many confirmations Unlock waits for.
@@ -32,66 +21,68 @@ type held interface {
 	Unlock(ctx context.Context) error
 }
 
-// A setting holds the parameters for opening a contender. They are also sent to worker processes.
+// A setting holds what a contender needs to open. It is also sent to worker processes.
 type setting struct {
-	URLs     []string
-	Names    []string // names of the masters in the admission records, if URLs are those of proxies
-	Prefix   string   // prefix of all keys
-	Fair     bool     // serve waiters in order
-	Priority int      // priority of every lock; 0 is the default
-	Rounds   bool     // count the rounds of each acquire, which costs some time; library only
+	URLs   []string
+	Prefix string // prefix of all keys
 }
+
+// lockTTL is the TTL of every measured lock.
+const lockTTL = 10 * time.Second
+
+// peerTimeout is the time after which connections of the peers give up a reply. Without it they would wait for a hung
+// master until it resumes.
+const peerTimeout = 500 * time.Millisecond
 
 // An entrant describes a contender.
 type entrant struct {
-	name      string
-	wire      []string // commands that the client sends, as named by INFO commandstats; not those of its scripts
-	open      func(ctx context.Context, s setting) (contender, error)
-	suffix    string // suffix of its lock keys; "" if all keys under its prefix are lock keys
-	peer      bool   // the contender is from another project
-	pairsOnly bool   // the contender cannot wait for a held name
-	variant   bool   // a variant of another contender, measured only in pairs
+	name     string
+	open     func(ctx context.Context, s setting) (contender, error)
+	wire     []string // commands that the client sends, as named by INFO commandstats; not those of its scripts
+	waits    bool     // it can wait for a held name; the others do not contend
+	majority bool     // a majority of the masters holds its locks; the others meet no faults
+	reuse    bool     // each goroutine locks the same 16 names in turn
 }
 
-// Names of the contenders, also used in the report.
+// Names of contenders that targets and plots refer to.
 const (
 	nameLibrary = "library"
 	nameAsync   = "library/async"
 	nameLinger  = "library/linger"
 	nameFloor   = "floor"
-	nameScripts = "floor/library scripts"
-	nameIdeal   = "local mutex"
-	nameRedsync = "redsync/redigo"
-	failFast    = ", fail fast"
+	nameRedigo  = "redsync/redigo"
+	nameRueidis = "redsync/rueidis"
+)
+
+var (
+	libraryWire = []string{"evalsha", "eval", "subscribe", "unsubscribe"}
+	redsyncWire = []string{"set", "evalsha", "eval"}
 )
 
 // entrants lists all contenders, in the order of the tables.
 var entrants = []entrant{
-	{name: nameLibrary, wire: libraryWire, suffix: "}", open: openLibrary},
-	{name: nameAsync, wire: libraryWire, suffix: "}", open: openWith(redlock.WithAsyncUnlock()), pairsOnly: true,
-		variant: true},
-	{name: nameLinger, wire: libraryWire, suffix: "}", open: openWith(redlock.WithLinger(lockTTL)), pairsOnly: true,
-		variant: true},
-	{name: nameFloor, wire: []string{"evalsha"}, open: floorOpener(floor.Dial), pairsOnly: true},
-	{name: nameScripts, wire: []string{"evalsha"}, open: floorOpener(floor.DialLibrary), pairsOnly: true, variant: true},
-	{name: nameRedsync, wire: redsyncWire, open: redsyncOpener(redigoPools, false), peer: true},
-	{name: "redsync/rueidis", wire: redsyncWire, open: redsyncOpener(rueidisPools, false), peer: true},
-	{name: nameRedsync + failFast, wire: redsyncWire, open: redsyncOpener(redigoPools, true), peer: true},
-	{name: "redsync/rueidis" + failFast, wire: redsyncWire, open: redsyncOpener(rueidisPools, true), peer: true},
+	{nameLibrary, openLibrary(), libraryWire, true, true, false},
+	{nameAsync, openLibrary(asyncUnlock), libraryWire, false, false, false},
+	{nameLinger, openLibrary(linger), libraryWire, false, false, true},
+	{nameFloor, openFloor, []string{"evalsha"}, false, true, false},
+	{nameRedigo, openRedsync(redigoPool, false), redsyncWire, true, true, false},
+	{nameRueidis, openRedsync(rueidisPool, false), redsyncWire, false, true, false},
+	{"rueidislock", openRueidislock, []string{"evalsha", "eval"}, true, false, false},
+	{nameRedigo + "/fail-fast", openRedsync(redigoPool, true), redsyncWire, false, true, false},
+	{nameRueidis + "/fail-fast", openRedsync(rueidisPool, true), redsyncWire, false, true, false},
 }
 
-func entrantNamed(name string) (entrant, error) {
-	i := slices.IndexFunc(entrants, func(e entrant) bool { return e.name == name })
-	if i < 0 {
-		return entrant{}, fmt.Errorf("bench: unknown contender %q", name)
+// Contenders of a run without -impl, and of a short one.
+var usual, usualShort = strings.Join(names(entrants[:7]), ","), strings.Join(names(entrants[:5]), ",")
+
+func names(list []entrant) (names []string) {
+	for _, e := range list {
+		names = append(names, e.name)
 	}
-	return entrants[i], nil
+	return names
 }
 
-// slug returns name in a form that can be a part of a key.
-func slug(name string) string { return strings.NewReplacer(" ", "-", ",", "-", "/", "-").Replace(name) }
-
-// closeBound is the maximum time to close a contender, which may have many locks to release.
+// closeBound is the maximum time to close a contender, which may have many locks to release, or to end a fault.
 const closeBound = 20 * time.Second
 
 // shut closes a contender, even if ctx has ended.
@@ -101,22 +92,20 @@ func shut(ctx context.Context, c contender) error {
 	return c.close(ctx)
 }
 
-// ideal is a mutex in this process as a contender. Its rate is an upper bound for a lock over a network.
-type ideal struct{ mu sync.Mutex }
+// floorContender is package floor as a contender.
+type floorContender struct{ *floor.Floor }
 
-func (i *ideal) caller() caller { return i }
-
-func (i *ideal) tryLock(ctx context.Context, name string) (held, error) { return i.lock(ctx, name) }
-
-func (i *ideal) lock(context.Context, string) (held, error) {
-	i.mu.Lock()
-	return i, nil
+func openFloor(ctx context.Context, s setting) (contender, error) {
+	f, err := floor.Dial(ctx, s.URLs, s.Prefix, lockTTL)
+	return floorContender{f}, err
 }
 
-// Unlock implements held.
-func (i *ideal) Unlock(context.Context) error {
-	i.mu.Unlock()
+func (f floorContender) lock(_ context.Context, name string) (held, error) {
+	return f.Floor.Lock(name)
+}
+
+// close ignores errors, because a fault may have ended a connection.
+func (f floorContender) close(context.Context) error {
+	_ = f.Close()
 	return nil
 }
-
-func (i *ideal) close(context.Context) error { return nil }

@@ -1,237 +1,249 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
+	"io"
+	"os"
+	"os/exec"
 	"slices"
+	"sync"
 	"time"
+
+	"github.com/redlock-go/redlock/internal/history"
 )
 
 // A shape describes how many processes and goroutines compete for one name.
 type shape struct {
-	processes, goroutines int
-	hold, pause           time.Duration
-	fair                  bool // use the fair mode of contenders that have such a mode
-	// priority gives the last process a higher priority than the others (fair mode only).
-	priority bool
+	Processes, Goroutines int
+	Hold, Pause           time.Duration
 }
 
 func (s shape) String() string {
-	name := fmt.Sprintf("%d x %d, %v hold, %v pause", s.processes, s.goroutines, s.hold, s.pause)
-	if s.fair {
-		name += ", fair"
-	}
-	if s.priority {
-		name += ", one first"
-	}
-	return name
+	return fmt.Sprintf("%d x %d on one name, %v hold, %v pause", s.Processes, s.Goroutines, s.Hold, s.Pause)
 }
 
-const scenarioContention = "contention"
-
-// Shapes of the scenario contention.
 var (
-	oneProcess  = shape{processes: 1, goroutines: 64, hold: time.Millisecond, pause: 5 * time.Millisecond}
-	eightPaused = shape{processes: 8, goroutines: 1, hold: time.Millisecond, pause: 5 * time.Millisecond}
-	eightGreedy = shape{processes: 8, goroutines: 1, hold: time.Millisecond}
+	eight = shape{8, 1, time.Millisecond, 5 * time.Millisecond}
 	// The processes alternate: when one of them locks again, the other holds the name, so each release is a hand-off.
-	twoInTurns  = shape{processes: 2, goroutines: 1, hold: 3 * time.Millisecond, pause: time.Millisecond}
-	twentyPlain = shape{processes: 20, goroutines: 1, hold: time.Millisecond, pause: 5 * time.Millisecond}
-	twentyFair  = shape{processes: 20, goroutines: 1, hold: time.Millisecond, pause: 5 * time.Millisecond, fair: true}
-	twentyFirst = shape{
-		processes: 20, goroutines: 1, hold: time.Millisecond, pause: 5 * time.Millisecond, fair: true, priority: true,
-	}
+	twoInTurns = shape{2, 1, 3 * time.Millisecond, time.Millisecond}
+	shapes     = []shape{{1, 64, time.Millisecond, 5 * time.Millisecond}, eight, twoInTurns}
 )
 
 // Metrics of a shape.
 var (
-	mHolds      = metric{"holds/s", "1/s", more}
-	mOfIdeal    = metric{"of ideal", "", more}
-	mWait50     = metric{"wait p50", "ms", less}
-	mWait99     = metric{"wait p99", "ms", less}
-	mWaitMax    = metric{"wait max", "ms", less}
-	mWaitRatio  = metric{"p99/p50", "", less}
-	mCommands   = metric{"commands/hold", "1", less} // per hold and master
-	mHandOff    = metric{"hand-off p50", "us", less}
-	mAlone      = metric{"alone p50", "us", less}
-	mHandRatio  = metric{"hand-off/alone", "", less}
-	mOvertaken  = metric{"overtaken max", "1", less}
-	mPreferred  = metric{"let ahead", "", more} // fraction of waiters that the process with priority overtakes
-	mViolations = metric{"violations", "1", less}
+	mHolds      = metric{"holds", "1/s"}
+	mHeld       = metric{"held", "of the time"}
+	mWaitRatio  = metric{"wait p99/p50", ""}
+	mHandOff    = metric{"hand-off p50", "us"}
+	mHoldCmds   = metric{"commands/hold", ""} // per master
+	mGaveUp     = metric{"failed locks", ""}
+	mViolations = metric{"violations", ""}
 )
 
-// aloneLocks is the number of uncontended locks that each run measures for comparison.
-const aloneLocks = 100
-
-// planContention runs each shape with the local mutex and with each contender in turn.
-func planContention(b *bench) (plan [][]task) {
-	shapes := []shape{oneProcess, eightPaused, eightGreedy, twoInTurns, twentyPlain, twentyFair, twentyFirst}
-	switch {
-	case b.cfg.brief: // only hand-offs and waits
-		shapes = []shape{eightPaused, twoInTurns}
-	case b.cfg.short:
-		shapes = shapes[:4]
-	}
-	for _, s := range shapes {
-		var ideal float64 // rate of the local mutex in this round
-		plan = append(plan, []task{{name: s.String() + ", " + nameIdeal, run: func(context.Context, int) error {
-			c, err := contendLocally(s, b.cfg.duration)
-			if err == nil {
-				ideal = c.rate()
-				addContention(b, s, nameIdeal, c, ideal)
-			}
+// contentionTask measures the contenders that can wait.
+func (b *bench) contentionTask(s shape) task {
+	list := slices.DeleteFunc(slices.Clone(b.entrants), func(e entrant) bool { return !e.waits })
+	d := max(b.duration, 20*(s.Hold+s.Pause))
+	return task{scenarioLoad, s.String(), list, func(ctx context.Context, e entrant, _ int) error {
+		set := b.setting()
+		var before *state
+		var start time.Time
+		turns, err := compete(ctx, job{e.name, 0, s, set}, d, func() (_ time.Time, err error) {
+			before, err = b.masters.state(ctx)
+			start = time.Now().Add(startLead)
+			return start, err
+		})
+		if err != nil {
 			return err
-		}}})
-		plan = append(plan, turns(s.String(), waiters(b, s.fair), func(ctx context.Context, e entrant, round int) error {
-			c, err := contend(ctx, b, e, s, round)
-			if err == nil {
-				addContention(b, s, e.name, c, ideal)
-			}
+		}
+		after, err := b.masters.state(ctx)
+		if err != nil {
 			return err
-		}))
+		}
+		commands, _ := after.since(before, e.wire)
+		b.addTurns(s, e.name, turns, start.Add(d/5), start.Add(d), commands/float64(len(b.masters.urls)))
+		_, err = b.masters.sweep(ctx, set.Prefix)
+		return err
+	}}
+}
+
+// A turn is one request of one goroutine for the lock. Times are in ns of the machine's wall clock, which all processes
+// share.
+type turn struct {
+	Process   int
+	Asked     int64 // time before Lock
+	Got       int64 // time after Lock
+	Releasing int64 // time before Unlock
+	Token     int64 // 0 if the contender has no tokens
+	Failed    bool  // Lock failed, or gave up after the end of the measurement, at Got
+}
+
+// addTurns adds the figures of turns that were requested from start to stop. commands is the number of commands that
+// each master has got for all turns.
+func (b *bench) addTurns(s shape, who string, turns []turn, start, stop time.Time, commands float64) {
+	add := func(m metric, v float64) { b.report.add(place{scenarioLoad, s.String(), who}, m, v) }
+	var holds []turn
+	var waits []float64
+	var inTime, failed, held float64
+	for _, t := range turns {
+		if t.Asked >= start.UnixNano() && t.Asked < stop.UnixNano() {
+			if waits = append(waits, float64(t.Got-t.Asked)/1e3); t.Failed {
+				failed++
+			}
+		}
+		if t.Failed {
+			continue
+		}
+		if holds = append(holds, t); t.Got >= start.UnixNano() && t.Got < stop.UnixNano() {
+			inTime++
+			held += float64(t.Releasing - t.Got)
+		}
 	}
-	return plan
-}
-
-// waiters returns the contenders that can wait for a name. If fair is set, it returns only those that serve waiters
-// in order.
-func waiters(b *bench, fair bool) []entrant {
-	return slices.DeleteFunc(slices.Clone(b.cfg.entrants), func(e entrant) bool {
-		return e.pairsOnly || fair && e.name != nameLibrary
-	})
-}
-
-// A contended is the result of one run of a shape.
-type contended struct {
-	turnList
-	gaveUp   turnList
-	job      Job
-	commands float64         // per hold and master; NaN if unknown
-	alone    []time.Duration // durations of uncontended locks
-}
-
-func newContended(j Job, answers ...Answer) *contended {
-	c := &contended{job: j, commands: math.NaN()}
-	var turns []turn
-	for _, a := range answers {
-		turns = append(turns, a.Turns...)
+	slices.Sort(waits)
+	add(mHolds, inTime/stop.Sub(start).Seconds())
+	add(mHeld, held/float64(stop.Sub(start)))
+	for _, q := range percentiles {
+		add(q.wait(), quantile(waits, q.q))
 	}
-	c.turnList, c.gaveUp = newTurnList(turns)
-	return c
+	add(mWaitRatio, quantile(waits, 0.99)/quantile(waits, 0.5))
+	add(mHandOff, quantile(handOffs(holds, s.Processes > 1), 0.5))
+	add(mHoldCmds, commands/float64(len(holds)))
+	add(mGaveUp, failed)
+	list := make([]*history.Hold, len(holds)) // in the order of handOffs
+	for i, t := range holds {
+		list[i] = &history.Hold{From: t.Got, Until: t.Releasing, Token: t.Token}
+	}
+	overlaps, tokens := history.Violations(list)
+	violations := append(overlaps, tokens...)
+	if add(mViolations, float64(len(violations))); len(violations) > 0 {
+		b.report.note("%v: %s: %s", s, who, violations[0])
+	}
 }
 
-// rate returns the number of holds per second.
-func (c *contended) rate() float64 {
-	return float64(c.during(c.job.Start, c.job.Stop)) / time.Duration(c.job.Stop-c.job.Start).Seconds()
+// handOffs sorts holds by acquisition, and returns the sorted times in us from the start of a release until the next
+// holder has the lock, if that holder was already waiting. If across is set, only hand-offs between processes count.
+func handOffs(holds []turn, across bool) (list []float64) {
+	slices.SortFunc(holds, func(a, b turn) int { return cmp.Compare(a.Got, b.Got) })
+	for i := 1; i < len(holds); i++ {
+		last, next := holds[i-1], holds[i]
+		if next.Asked < last.Releasing && next.Got >= last.Releasing && (!across || next.Process != last.Process) {
+			list = append(list, float64(next.Got-last.Releasing)/1e3)
+		}
+	}
+	slices.Sort(list)
+	return list
 }
 
-// startLead is the time from creating a job to its start, which is common to all workers. Sending the job to all
-// workers must take less time.
+// workerEnv, if set, makes the program a worker: a process that the benchmark starts as another client. A worker reads
+// a job from standard input and opens its contender. It writes "ready", reads the two ends of the measurement, and
+// writes its turns. It closes the contender when its input ends.
+const workerEnv = "REDLOCK_BENCH_WORKER"
+
+// A job configures a worker.
+type job struct {
+	Contender string
+	Process   int
+	Shape     shape
+	Setting   setting
+}
+
+func workerMain(stdin io.Reader, stdout io.Writer) error {
+	in, out := json.NewDecoder(stdin), json.NewEncoder(stdout)
+	var j job
+	if err := in.Decode(&j); err != nil {
+		return err
+	}
+	ctx := context.Background()
+	c, err := entrants[slices.Index(names(entrants), j.Contender)].open(ctx, j.Setting)
+	if err != nil {
+		return err
+	}
+	var ends [2]time.Time
+	if err = out.Encode("ready"); err == nil && in.Decode(&ends) == nil {
+		err = out.Encode(contend(ctx, c, j, ends[0], ends[1]))
+	}
+	_ = in.Decode(&ends) // fails when the input ends
+	return errors.Join(err, shut(ctx, c))
+}
+
+// contend makes the goroutines of one process lock one name for a while and pause, from start to stop.
+func contend(ctx context.Context, c contender, j job, start, stop time.Time) []turn {
+	ctx, cancel := context.WithDeadline(ctx, stop.Add(grace))
+	defer cancel()
+	turns := make([][]turn, j.Shape.Goroutines)
+	time.Sleep(time.Until(start))
+	var all sync.WaitGroup
+	for i := range turns {
+		all.Go(func() {
+			for now := time.Now(); now.Before(stop); now = time.Now() {
+				t := turn{Process: j.Process, Asked: now.UnixNano()}
+				lock, err := c.lock(ctx, "contended")
+				t.Got = time.Now().UnixNano()
+				if t.Failed = err != nil; !t.Failed {
+					if l, ok := lock.(interface{ Token() int64 }); ok {
+						t.Token = l.Token()
+					}
+					time.Sleep(j.Shape.Hold)
+					t.Releasing = time.Now().UnixNano()
+					_ = lock.Unlock(ctx) // a failure makes the others wait, which is measured
+				}
+				turns[i] = append(turns[i], t)
+				time.Sleep(j.Shape.Pause)
+			}
+		})
+	}
+	all.Wait()
+	return slices.Concat(turns...)
+}
+
+// startLead is the time for sending the start to all workers.
 const startLead = 50 * time.Millisecond
 
-// jobFor returns the job of each process of the shape, for a run of duration d.
-func (s shape) jobFor(d time.Duration) Job {
-	start := time.Now().Add(startLead).UnixNano()
-	return Job{Goroutines: s.goroutines, Hold: s.hold, Pause: s.pause, Start: start, Stop: start + int64(d)}
+// compete runs the job in as many processes as its shape has, for the time d from the start that ready returns, which
+// compete calls when all processes are ready.
+func compete(ctx context.Context, j job, d time.Duration, ready func() (time.Time, error)) ([]turn, error) {
+	turns, errs := make([][]turn, j.Shape.Processes), make([]error, j.Shape.Processes+1)
+	var start time.Time
+	var opened, done sync.WaitGroup
+	opened.Add(len(turns))
+	begin := make(chan struct{})
+	for i := range turns {
+		one := j
+		one.Process = i
+		done.Go(func() {
+			turns[i], errs[i] = one.run(ctx, func() [2]time.Time {
+				opened.Done()
+				<-begin
+				return [2]time.Time{start, start.Add(d)}
+			})
+		})
+	}
+	opened.Wait()
+	start, errs[len(turns)] = ready()
+	close(begin)
+	done.Wait()
+	return slices.Concat(turns...), errors.Join(errs...)
 }
 
-// contendLocally runs the shape with a mutex in this process.
-func contendLocally(s shape, d time.Duration) (*contended, error) {
-	j := s.jobFor(d)
-	j.Goroutines *= s.processes
-	var a Answer
-	err := (&Worker{contender: &ideal{}}).Contend(j, &a)
-	return newContended(j, a), err
-}
-
-// contend runs the shape in new worker processes on the masters. Before that it measures uncontended locks and warms
-// the workers up.
-func contend(ctx context.Context, b *bench, e entrant, s shape, round int) (c *contended, err error) {
-	workers, err := startCrew(ctx, s.processes, e.name, b.cfg.duration+workerGrace, func(i int) setting {
-		set := b.setting(e.name)
-		set.Fair = s.fair
-		if s.priority && i == s.processes-1 {
-			set.Priority = 1
-		}
-		return set
-	})
-	if err != nil {
+// run runs the job in a worker, which the end of ctx kills. It calls begin when the worker is ready or has failed.
+func (j job) run(ctx context.Context, begin func() [2]time.Time) (turns []turn, err error) {
+	cmd := exec.CommandContext(ctx, os.Args[0])
+	cmd.Env, cmd.Stderr, cmd.WaitDelay = append(os.Environ(), workerEnv+"=1"), os.Stderr, time.Second
+	in, ierr := cmd.StdinPipe()
+	out, oerr := cmd.StdoutPipe()
+	if err := errors.Join(ierr, oerr, cmd.Start()); err != nil {
+		begin()
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, workers.close()) }()
-	name := fmt.Sprintf("%s-%d", slug(s.String()), round)
-	alone, err := lockAlone(ctx, b, workers, e, name)
-	if err != nil {
-		return nil, err
+	tell, told := json.NewEncoder(in), json.NewDecoder(out)
+	var ready string
+	err = errors.Join(tell.Encode(j), told.Decode(&ready))
+	if ends := begin(); err == nil {
+		err = errors.Join(tell.Encode(ends), told.Decode(&turns))
 	}
-	// Warm up, so that each client has waited at least once before the measurement.
-	if _, err := contendFor(ctx, b, workers, e, s, name+"-warm", b.cfg.duration/5); err != nil {
-		return nil, err
-	}
-	before, err := b.masters.load(ctx, e.wire)
-	if err != nil {
-		return nil, err
-	}
-	if c, err = contendFor(ctx, b, workers, e, s, name, b.cfg.duration); err != nil {
-		return nil, err
-	}
-	c.alone = alone
-	after, err := b.masters.load(ctx, e.wire)
-	c.commands = float64(after.commands-before.commands) / float64(len(b.masters.urls)*len(c.turnList))
-	return c, err
-}
-
-// lockAlone makes the first worker lock names that no other client uses, and returns the duration of each Lock.
-func lockAlone(ctx context.Context, b *bench, workers *crew, e entrant, name string) ([]time.Duration, error) {
-	j := Job{Name: name, Count: aloneLocks, Tolerant: e.peer}
-	answers, err := workers.call(ctx, workers.members[:1], "Alone", func(int) any { return j })
-	b.took(e.name, len(answers[0].Locks))
-	return answers[0].Locks, err
-}
-
-// contendFor makes all workers compete for one name for the duration d.
-func contendFor(
-	ctx context.Context, b *bench, workers *crew, e entrant, s shape, name string, d time.Duration,
-) (*contended, error) {
-	j := s.jobFor(d)
-	j.Name, j.Tolerant = name, e.peer
-	answers, err := workers.do(ctx, "Contend", func(int) Job { return j })
-	c := newContended(j, answers...)
-	b.took(e.name, len(c.turnList))
-	return c, err
-}
-
-func addContention(b *bench, s shape, who string, c *contended, ideal float64) {
-	add := func(m metric, v float64) { b.add(scenarioContention, s.String(), who, m, v) }
-	add(mHolds, c.rate())
-	add(mOfIdeal, c.rate()/ideal)
-	waits := c.waits(c.job.Start, c.job.Stop)
-	waits = append(waits, c.gaveUp.waits(c.job.Start, c.job.Stop)...) // longer than all other waits
-	p50, p99 := percentile(waits, 50), percentile(waits, 99)
-	add(mWait50, millis(p50))
-	add(mWait99, millis(p99))
-	add(mWaitMax, millis(percentile(waits, 100)))
-	add(mWaitRatio, float64(p99)/float64(p50))
-	b.report.setCurve(waitsCurve(s.String(), who, waits))
-	add(mOvertaken, float64(slices.Max(append(c.overtaken(), 0))))
-	add(mCommands, c.commands)
-	handed := math.NaN()
-	if list := c.handOffs(s.processes > 1 && who != nameIdeal); len(list) > 0 {
-		handed = micros(percentile(list, 50))
-	}
-	add(mHandOff, handed)
-	if len(c.alone) > 0 {
-		add(mAlone, micros(median(c.alone)))
-		add(mHandRatio, handed/micros(median(c.alone)))
-	}
-	if s.priority {
-		add(mPreferred, c.preferred(s.processes-1))
-	}
-	n := c.overlaps()
-	add(mViolations, float64(n))
-	if n > 0 {
-		b.report.note("%s, %s: %d holds began before the previous hold had ended, or had too small a token", s, who, n)
-	}
+	return turns, errors.Join(err, in.Close(), cmd.Wait())
 }

@@ -1,11 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -17,40 +17,21 @@ import (
 // started is the number of masters that are started if none are given.
 const started = 5
 
-// Kinds of masters, as the report names them.
-const kindGiven, kindProcess = "given", "processes"
-
 // masters describes the masters of the measurement.
 type masters struct {
 	urls    []string
 	servers []*redisproc.Server // the servers that were started; nil if the masters were given
 }
 
-// openMasters returns the masters of -masters. Without this flag it starts servers, which close stops.
-func openMasters(ctx context.Context, c *config) (*masters, error) {
-	if len(c.masters) > 0 {
-		return &masters{urls: c.masters}, nil
+// openMasters returns the given masters. Without them it starts servers, which close stops.
+func openMasters(ctx context.Context, urls []string) (m *masters, err error) {
+	if m = (&masters{urls: urls}); len(urls) == 0 {
+		m.servers, err = redisproc.StartN(ctx, started, redisproc.Config{Name: "bench"})
 	}
-	return startMasters(ctx, started)
-}
-
-func startMasters(ctx context.Context, n int) (*masters, error) {
-	servers, err := redisproc.StartN(ctx, n, redisproc.Config{Name: "bench"})
-	if err != nil {
-		return nil, err
-	}
-	m := &masters{servers: servers}
-	for _, s := range servers {
+	for _, s := range m.servers {
 		m.urls = append(m.urls, s.URL())
 	}
-	return m, nil
-}
-
-func (m *masters) kind() string {
-	if m.servers == nil {
-		return kindGiven
-	}
-	return kindProcess
+	return m, err
 }
 
 func (m *masters) close() (err error) {
@@ -60,114 +41,100 @@ func (m *masters) close() (err error) {
 	return err
 }
 
-// dialMaster opens a connection for the benchmark itself. Its errors contain the address without credentials.
-func dialMaster(ctx context.Context, i int, url string) (redis.Conn, error) {
-	c, err := redis.DialURLContext(ctx, url, redis.DialConnectTimeout(5*time.Second),
-		redis.DialReadTimeout(10*time.Second), redis.DialWriteTimeout(10*time.Second))
-	if err != nil {
-		return nil, fmt.Errorf("bench: master %d: %w", i+1, err)
-	}
-	return c, nil
-}
-
 // each calls f with a connection to every master, one after the other, until a call fails.
 func (m *masters) each(ctx context.Context, f func(c redis.Conn) error) error {
 	for i, u := range m.urls {
-		c, err := dialMaster(ctx, i, u)
-		if err != nil {
-			return err
+		c, err := redis.DialURLContext(ctx, u, redis.DialConnectTimeout(5*time.Second),
+			redis.DialReadTimeout(10*time.Second), redis.DialWriteTimeout(10*time.Second))
+		if err == nil {
+			err = errors.Join(f(c), c.Close())
 		}
-		if err := errors.Join(f(c), c.Close()); err != nil {
-			return fmt.Errorf("bench: master %d: %w", i+1, err)
+		if err != nil {
+			return fmt.Errorf("master %d: %w", i+1, err)
 		}
 	}
 	return nil
 }
 
-// eachInfo calls f with a section of the INFO reply of every master.
-func (m *masters) eachInfo(ctx context.Context, section string, f func(info string) error) error {
-	return m.each(ctx, func(c redis.Conn) error {
-		info, err := redis.String(c.Do("INFO", section))
-		if err != nil {
-			return err
+// A state is what all masters report of themselves.
+type state struct {
+	at      time.Time          // the middle of the time in which the masters were asked
+	version string             // of the last master
+	cpu     float64            // processor time since the start, user and system, in us
+	calls   map[string]float64 // calls of each command since the start
+	clients float64            // largest number of clients of a master
+}
+
+func (m *masters) state(ctx context.Context) (*state, error) {
+	s, start := &state{calls: map[string]float64{}}, time.Now()
+	err := m.each(ctx, func(c redis.Conn) error {
+		info, err := redis.String(c.Do("INFO", "everything"))
+		for line := range strings.Lines(info) {
+			name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+			command, isCommand := strings.CutPrefix(name, "cmdstat_")
+			var number float64
+			_, _ = fmt.Sscan(strings.TrimPrefix(value, "calls="), &number)
+			switch {
+			case isCommand:
+				s.calls[command] += number
+			case name == "redis_version", name == "valkey_version": // Valkey has both, its own last
+				s.version = strings.TrimSuffix(name, "_version") + " " + value
+			case name == "connected_clients":
+				s.clients = max(s.clients, number)
+			case name == "used_cpu_user", name == "used_cpu_sys":
+				s.cpu += number * 1e6
+			}
 		}
-		return f(info)
-	})
-}
-
-// versions returns the different versions of the masters.
-func (m *masters) versions(ctx context.Context) (string, error) {
-	var list []string
-	err := m.eachInfo(ctx, "server", func(info string) error {
-		v := "redis " + infoField(info, "redis_version")
-		if valkey := infoField(info, "valkey_version"); valkey != "" {
-			v = "valkey " + valkey
-		}
-		list = appendNew(list, v)
-		return nil
-	})
-	return strings.Join(list, ", "), err
-}
-
-// A load is the work of all masters since their start.
-type load struct {
-	commands int64
-	cpu      float64 // seconds, user and system
-}
-
-// load returns the number of calls of the named commands, and the processor time, of all masters together.
-func (m *masters) load(ctx context.Context, names []string) (l load, err error) {
-	err = m.eachInfo(ctx, "commandstats", func(info string) error {
-		l.commands += commandCounts(info, names)
-		return nil
-	})
-	cpu := m.eachInfo(ctx, "cpu", func(info string) error {
-		user, uerr := strconv.ParseFloat(infoField(info, "used_cpu_user"), 64)
-		system, serr := strconv.ParseFloat(infoField(info, "used_cpu_sys"), 64)
-		l.cpu += user + system
-		return errors.Join(uerr, serr)
-	})
-	return l, errors.Join(err, cpu)
-}
-
-// commandCounts returns the number of calls of the named commands in the text of INFO commandstats.
-func commandCounts(info string, names []string) (n int64) {
-	for _, name := range names {
-		var calls int64
-		_, _ = fmt.Sscanf(infoField(info, "cmdstat_"+name), "calls=%d", &calls)
-		n += calls
-	}
-	return n
-}
-
-// connections returns the largest number of clients of a master, without the connection that reads this number.
-func (m *masters) connections(ctx context.Context) (most int, err error) {
-	err = m.eachInfo(ctx, "clients", func(info string) error {
-		n, err := strconv.Atoi(infoField(info, "connected_clients"))
-		most = max(most, n-1)
 		return err
 	})
-	return most, err
+	s.at = start.Add(time.Since(start) / 2)
+	return s, err
 }
 
-// sweep removes every key under prefix.
-func (m *masters) sweep(ctx context.Context, prefix string) error {
-	return m.each(ctx, func(c redis.Conn) error {
-		keys, err := scanKeys(c, prefix)
+// since returns the calls of the named commands and the processor time since the earlier state.
+func (s *state) since(old *state, commands []string) (calls, cpu float64) {
+	for _, name := range commands {
+		calls += s.calls[name] - old.calls[name]
+	}
+	return calls, s.cpu - old.cpu
+}
+
+// remains is what a contender has left: the number of keys of all masters together, the average memory of one according
+// to MEMORY USAGE, and the longest remaining TTL in s.
+type remains struct{ keys, bytes, kept float64 }
+
+// sweep removes every key under prefix, and returns what it has removed; it reads memory and TTL of up to 100 keys of a
+// master. prefix must not contain pattern characters.
+func (m *masters) sweep(ctx context.Context, prefix string) (r remains, err error) {
+	return r, m.each(ctx, func(c redis.Conn) error {
+		var keys []string
+		for cursor := ""; cursor != "0"; {
+			var page []string
+			reply, err := redis.Values(c.Do("SCAN", cmp.Or(cursor, "0"), "MATCH", prefix+"*", "COUNT", "1000"))
+			if err == nil {
+				_, err = redis.Scan(reply, &cursor, &page)
+			}
+			if err != nil {
+				return err
+			}
+			keys = append(keys, page...)
+		}
+		r.keys += float64(len(keys))
+		sample := keys[:min(len(keys), 100)]
+		for _, k := range sample {
+			bytes, berr := redis.Int(c.Do("MEMORY", "USAGE", k))
+			ms, merr := redis.Int(c.Do("PTTL", k))
+			if err := errors.Join(berr, merr); err != nil && !errors.Is(err, redis.ErrNil) { // nil: expired meanwhile
+				return err
+			}
+			r.bytes += float64(bytes) / float64(len(sample)*len(m.urls))
+			r.kept = max(r.kept, float64(ms)/1000)
+		}
 		for batch := range slices.Chunk(keys, 500) {
-			_, failed := c.Do("DEL", redis.Args{}.AddFlat(batch)...)
-			err = errors.Join(err, failed)
+			if _, err := c.Do("UNLINK", redis.Args{}.AddFlat(batch)...); err != nil {
+				return err
+			}
 		}
-		return err
+		return nil
 	})
-}
-
-// infoField returns the value of a field of INFO, or "" if INFO does not contain the field.
-func infoField(info, name string) string {
-	for line := range strings.Lines(info) {
-		if v, ok := strings.CutPrefix(line, name+":"); ok {
-			return strings.TrimSpace(v)
-		}
-	}
-	return ""
 }

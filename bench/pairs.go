@@ -1,106 +1,233 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
-)
 
-const scenarioPairs = "pairs"
+	"gonum.org/v1/gonum/stat"
+)
 
 // Metrics of pairs.
 var (
-	mP50  = metric{"p50", "us", less}
-	mP90  = metric{"p90", "us", less}
-	mP99  = metric{"p99", "us", less}
-	mP999 = metric{"p99.9", "us", less}
+	mP50  = metric{"p50", "us"}
+	mP90  = metric{"p90", "us"}
+	mP99  = metric{"p99", "us"}
+	mP999 = metric{"p99.9", "us"}
+	mMax  = metric{"max", "us"}
 
-	mRate        = metric{"pairs/s", "1/s", more}
-	mClientCPU   = metric{"client cpu/pair", "us", less}
-	mServerCPU   = metric{"server cpu/pair", "us", less} // of all masters together
-	mAllocs      = metric{"allocs/pair", "1", less}
-	mPairCmds    = metric{"commands/pair", "1", less} // per pair and master
-	mConnections = metric{"conns/master", "1", less}
-	mFailures    = metric{"failed/10000", "1", less} // per 10,000 pairs
+	mLock50    = metric{"lock p50", "us"}
+	mRate      = metric{"pairs", "1/s"}
+	mClientCPU = metric{"client cpu/pair", "us"}
+	mServerCPU = metric{"server cpu/pair", "us"} // of all masters together
+	mAllocs    = metric{"allocs/pair", ""}
+	mCommands  = metric{"commands/pair", ""} // per master
+	mConns     = metric{"conns/master", ""}
+	mFailures  = metric{"failed", "1/10000"}
+	mKeysLeft  = metric{"keys left/pair", ""} // per master
+	mBytesLeft = metric{"bytes/key left", ""}
+	mKeyKept   = metric{"longest TTL left", "s"}
 )
 
-// planPairs runs each contender alone. It opens the contender for its run and closes it afterwards, so that no
-// contender has connections, heartbeats or garbage while another is measured.
-func planPairs(b *bench) (plan [][]task) {
-	for _, n := range b.cfg.goroutines {
-		plan = append(plan, turns(goroutinesCase(n), b.cfg.entrants, func(ctx context.Context, e entrant, _ int) error {
-			return pairs(ctx, b, e, n)
-		}))
-	}
-	return plan
+// A percentile is a metric of the durations of pairs; wait is the same of waits for a held name.
+type percentile struct {
+	m metric
+	q float64
 }
 
-// pairs runs one contender once.
-func pairs(ctx context.Context, b *bench, e entrant, n int) error {
-	m := b.masters
-	before, err := m.connections(ctx)
-	if err != nil {
+func (p percentile) wait() metric { return metric{"wait " + p.m.Metric, p.m.Unit} }
+
+var percentiles = []percentile{{mP50, 0.5}, {mP90, 0.9}, {mP99, 0.99}, {mP999, 0.999}, {mMax, 1}}
+
+// pairsTask measures n goroutines that lock and unlock names of their own.
+func (b *bench) pairsTask(scenario string, n int) task {
+	name := goroutinesCase(n)
+	entrants := slices.DeleteFunc(slices.Clone(b.entrants), func(e entrant) bool {
+		return n > 4096 && e.name != nameLibrary && e.name != nameFloor // the peers run out of sockets
+	})
+	duration := max(b.duration, time.Duration(n)*time.Millisecond/2) // every caller completes a few pairs
+	return task{scenario, name, entrants, func(ctx context.Context, e entrant, _ int) error {
+		s := b.setting()
+		before, err := b.masters.state(ctx)
+		if err != nil {
+			return err
+		}
+		c, err := e.open(ctx, s)
+		if err != nil {
+			return err
+		}
+		p, err := drive(ctx, c, e, n, duration/2, duration, b.masters)
+		if err := errors.Join(err, shut(ctx, c)); err != nil {
+			return err
+		}
+		left, err := b.masters.sweep(ctx, s.Prefix)
+		masters, rate := float64(len(b.masters.urls)), p.done/p.after.at.Sub(p.before.at).Seconds()
+		calls, cpu := p.after.since(p.before, e.wire)
+		if b.masters.servers == nil {
+			cpu = nan // given masters may have other clients
+		}
+		at := place{scenario, name, e.name}
+		b.addTimes(at, p)
+		add := func(m metric, v float64) { b.report.add(at, m, v) }
+		add(mLock50, quantile(p.locks, 0.5))
+		add(mRate, rate)
+		add(mAllocs, p.allocs/rate)
+		add(mClientCPU, p.clientCPU/rate)
+		add(mServerCPU, cpu/p.done)
+		add(mCommands, calls/p.done/masters)
+		add(mConns, p.after.clients-before.clients)
+		add(mKeysLeft, left.keys/masters/p.total)
+		add(mBytesLeft, left.bytes)
+		add(mKeyKept, left.kept)
 		return err
-	}
-	c, err := e.open(ctx, b.setting(e.name))
-	if err != nil {
-		return err
-	}
-	r := run{contender: c, wire: e.wire, goroutines: n, duration: b.cfg.duration, masters: m, label: "pair-",
-		reuse: e.name == nameLinger}
-	s, err := r.measure(ctx)
-	connections, cerr := m.connections(ctx)
-	if err := errors.Join(err, cerr, shut(ctx, c)); err != nil {
-		return err
-	}
-	left, err := m.leftBehind(ctx, b.prefixOf(e.name), e.suffix)
-	if err != nil {
-		return err
-	}
-	addTimes(b, latencyCase(opLock, n), e.name, s.times(func(p pair) time.Duration { return p.lock }))
-	addTimes(b, latencyCase(opUnlock, n), e.name, s.times(func(p pair) time.Duration { return p.unlock }))
-	addTimes(b, latencyCase(opPair, n), e.name, s.both())
-	addLoad(b, scenarioPairs, rateCase(n), e.name, s)
-	add := func(m metric, v float64) { b.add(scenarioPairs, rateCase(n), e.name, m, v) }
-	add(mConnections, float64(connections-before))
-	add(mFailures, 10_000*float64(s.failed)/float64(max(len(s.pairs), 1)))
-	if s.failed > 0 {
-		b.report.note("%s, %s: %d of %d pairs failed in a round; first error: %v",
-			goroutinesCase(n), e.name, s.failed, s.failed+len(s.pairs), firstLine(s.firstErr))
-	}
-	b.addRemains(scenarioPairs, rateCase(n), e.name, left, len(s.pairs))
-	return nil
+	}}
 }
 
-// The operations of a pair, as in the names of cases.
-const (
-	opLock   = "lock"
-	opUnlock = "unlock"
-	opPair   = "lock+unlock"
-)
-
-func latencyCase(op string, n int) string { return op + ", " + goroutinesCase(n) }
-func rateCase(n int) string               { return "rate, " + goroutinesCase(n) }
-
-// addLoad adds the rate, and the cost of a pair for the client and the masters. It ignores the load of given
-// masters, because they may have other clients.
-func addLoad(b *bench, scenario, kase, who string, s *sample) {
-	add := func(m metric, v float64) { b.add(scenario, kase, who, m, v) }
-	add(mRate, float64(len(s.pairs))/s.elapsed.Seconds())
-	add(mClientCPU, s.clientCPU)
-	if b.masters.servers != nil {
-		add(mServerCPU, s.serverCPU)
+func goroutinesCase(n int) string {
+	if n == 1 {
+		return "1 goroutine"
 	}
-	add(mAllocs, s.allocs)
-	add(mPairCmds, s.commands)
+	return fmt.Sprintf("%d goroutines", n)
 }
 
-// addTimes adds percentiles of times, which must be sorted.
-func addTimes(b *bench, kase, who string, list []time.Duration) {
-	for _, p := range []struct {
-		m metric
-		p float64
-	}{{mP50, 50}, {mP90, 90}, {mP99, 99}, {mP999, 99.9}} {
-		b.add(scenarioPairs, kase, who, p.m, micros(percentile(list, p.p)))
+// addTimes adds percentiles of the durations of pairs, and their failures.
+func (b *bench) addTimes(at place, p *pairs) {
+	for _, q := range percentiles {
+		b.report.add(at, q.m, quantile(p.both, q.q))
+	}
+	n := len(p.both)
+	if failed := n - len(p.locks); failed > 0 {
+		b.report.note("%v: %d of %d pairs failed in a round: %.100v", at, failed, n, p.firstErr)
+	}
+	b.report.add(at, mFailures, 10_000*float64(n-len(p.locks))/float64(n))
+}
+
+// pairs is the result of drive. The measured time is that between the two states of the masters.
+type pairs struct {
+	before, after     *state
+	locks, both       []float64 // durations in us, sorted: locks of pairs that succeeded, and all pairs
+	firstErr          error
+	total             float64 // number of pairs, with those of the warm-up
+	done              float64 // number of pairs that succeeded in the measured time
+	allocs, clientCPU float64 // of this process for each second; the processor time in us
+}
+
+// A pair is one lock that was acquired and released.
+type pair struct {
+	ended      time.Time
+	lock, both time.Duration
+	err        error
+}
+
+// grace is the time for which calls in progress may continue after the end of a measurement.
+const grace = 5 * time.Second
+
+// drive makes n goroutines lock and unlock names, first for the warm-up, then for the time d. A pair belongs to the
+// time in which it ends; the last pair of each goroutine ends later, and counts only among the durations.
+func drive(
+	ctx context.Context, c contender, e entrant, n int, warm, d time.Duration, m *masters,
+) (p *pairs, err error) {
+	limited, cancel := context.WithTimeout(ctx, warm+d+grace)
+	defer cancel()
+	lists := make([][]pair, n)
+	var stop atomic.Bool
+	var all sync.WaitGroup
+	runtime.GC()
+	for i := range lists {
+		all.Go(func() {
+			for k := 0; !stop.Load() && limited.Err() == nil; k++ {
+				lists[i] = append(lists[i], onePair(limited, c, e, i, k))
+			}
+		})
+	}
+	defer func() {
+		stop.Store(true)
+		all.Wait()
+		err = errors.Join(err, context.Cause(ctx))
+		p.collect(slices.Concat(lists...))
+	}()
+	sleep(ctx, warm)
+	p = new(pairs)
+	if p.before, err = m.state(ctx); err != nil {
+		return p, err
+	}
+	var memory, memoryAfter runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	cpu, start := cpuTime(), time.Now()
+	sleep(ctx, d)
+	seconds := time.Since(start).Seconds()
+	p.clientCPU = micros(cpuTime()-cpu) / seconds
+	runtime.ReadMemStats(&memoryAfter)
+	p.allocs = float64(memoryAfter.Mallocs-memory.Mallocs) / seconds
+	p.after, err = m.state(ctx) // afterwards, because it allocates
+	return p, err
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
 	}
 }
+
+// onePair makes goroutine i lock and unlock its k-th name.
+func onePair(ctx context.Context, c contender, e entrant, i, k int) pair {
+	if e.reuse {
+		k %= 16
+	}
+	name := strconv.Itoa(i) + "-" + strconv.Itoa(k)
+	start := time.Now()
+	lock, err := c.lock(ctx, name)
+	got := time.Now()
+	if err == nil {
+		err = lock.Unlock(ctx)
+	}
+	now := time.Now()
+	return pair{now, got.Sub(start), now.Sub(start), err}
+}
+
+func (p *pairs) collect(list []pair) {
+	p.total = float64(len(list))
+	for _, one := range list {
+		switch {
+		case one.ended.Before(p.before.at):
+			continue
+		case one.err != nil:
+			p.firstErr = cmp.Or(p.firstErr, one.err)
+		case one.ended.Before(p.after.at):
+			p.done++
+			fallthrough
+		default:
+			p.locks = append(p.locks, micros(one.lock))
+		}
+		p.both = append(p.both, micros(one.both))
+	}
+	slices.Sort(p.locks)
+	slices.Sort(p.both)
+}
+
+// quantile returns the smallest of the sorted values that at least the fraction q of all values does not exceed, or NaN
+// without values.
+func quantile(sorted []float64, q float64) float64 {
+	if len(sorted) == 0 {
+		return nan
+	}
+	return stat.Quantile(q, stat.Empirical, sorted, nil)
+}
+
+// cpuTime returns the user and system time that this process has used.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // fails only for invalid arguments
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }

@@ -1,171 +1,171 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
-	"os/exec"
 	"runtime"
-	"strings"
+	"slices"
 	"time"
-)
 
-// reportFormat must be incremented if the meaning of a field changes, but not if a field is added.
-const reportFormat = 1
+	"golang.org/x/perf/benchmath"
+)
 
 // A report is the result of a run.
 type report struct {
-	Format     int            `json:"format"`
-	Time       time.Time      `json:"time"`
-	Masters    mastersInfo    `json:"masters"`
-	Machine    machineInfo    `json:"machine"`
-	Build      buildInfo      `json:"build"`
-	Parameters parametersInfo `json:"parameters"`
-	Busy       string         `json:"busy,omitempty"` // a warning if other programs used the machine
-	Notes      []string       `json:"notes"`
-	Figures    figures        `json:"figures"`
-	Curves     []curve        `json:"curves"`
-	Targets    []target       `json:"targets"`
+	Format   int           `json:"format"` // 2; incremented if the meaning of a field changes
+	Time     time.Time     `json:"time"`
+	Masters  int           `json:"masters"`
+	Version  string        `json:"version"` // of the masters
+	Machine  string        `json:"machine"`
+	Rounds   int           `json:"rounds"`
+	Duration time.Duration `json:"duration_ns"`
+	Busy     string        `json:"busy,omitempty"` // a warning if other programs used the machine
+	Notes    []string      `json:"notes"`
+	Figures  []*figure     `json:"figures"`
 }
 
-type mastersInfo struct {
-	Kind    string `json:"kind"`
-	N       int    `json:"n"`
-	Version string `json:"version"`
+// A figure holds the values of one metric in one place.
+type figure struct {
+	place
+	metric
+	spread
 }
 
-type machineInfo struct {
-	Go   string `json:"go"`
-	OS   string `json:"os"`
-	Arch string `json:"arch"`
-	CPUs int    `json:"cpus"`
-	CPU  string `json:"cpu"`
+// A place is a contender in a case of a scenario.
+type place struct {
+	Scenario string `json:"scenario"`
+	Case     string `json:"case"`
+	Who      string `json:"who"`
 }
 
-// A buildInfo identifies the measured code: the commit of the working directory, or "" outside of a repository.
-type buildInfo struct {
-	Commit   string `json:"commit"`
-	Modified bool   `json:"modified"`
+// A metric is what a figure measures. For all but rates and shares, less is better.
+type metric struct {
+	Metric string `json:"metric"`
+	Unit   string `json:"unit"`
 }
 
-func (b buildInfo) String() string {
-	switch {
-	case b.Commit == "":
-		return "commit unknown"
-	case b.Modified:
-		return b.Commit[:min(len(b.Commit), 12)] + " with changes"
-	}
-	return b.Commit[:min(len(b.Commit), 12)]
+// A spread is the median of the values of all rounds, with the smallest and the largest value.
+type spread struct {
+	Median float64   `json:"median"`
+	Low    float64   `json:"low"`
+	High   float64   `json:"high"`
+	Rounds []float64 `json:"rounds"`
 }
 
-type parametersInfo struct {
-	Scenarios  []string      `json:"scenarios"`
-	Contenders []string      `json:"contenders"`
-	Goroutines []int         `json:"goroutines"`
-	Rounds     int           `json:"rounds"`
-	Duration   time.Duration `json:"duration_ns"`
-}
+var nan = math.NaN()
 
-func newReport(c *config, m *masters) *report {
+func newReport(c *config, m *masters, version string) *report {
 	r := &report{
-		Format:     reportFormat,
-		Time:       time.Now().UTC().Truncate(time.Second),
-		Masters:    mastersInfo{Kind: m.kind(), N: len(m.urls)},
-		Machine:    machineInfo{runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0), cpuModel()},
-		Parameters: parametersInfo{Scenarios: c.chosen, Goroutines: c.goroutines, Rounds: c.rounds, Duration: c.duration},
-		Notes:      []string{},
-		Figures:    figures{},
-		Curves:     []curve{},
+		Format: 2, Time: time.Now().UTC().Truncate(time.Second), Masters: len(m.urls), Version: version,
+		Rounds: c.rounds, Duration: c.duration, Notes: []string{}, Figures: []*figure{},
 	}
-	for _, e := range c.entrants {
-		r.Parameters.Contenders = append(r.Parameters.Contenders, e.name)
-	}
-	if head, err := exec.Command("git", "rev-parse", "HEAD").Output(); err == nil {
-		changes, err := exec.Command("git", "status", "--porcelain", "-uno").Output()
-		r.Build = buildInfo{strings.TrimSpace(string(head)), err == nil && len(changes) > 0}
-	}
+	cpus := runtime.GOMAXPROCS(0)
+	r.Machine = fmt.Sprintf("%s %s/%s, %d processors", runtime.Version(), runtime.GOOS, runtime.GOARCH, cpus)
 	var load float64 // average of the last minute, if the system reports it
 	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
 		_, _ = fmt.Sscan(string(text), &load)
 	}
-	if load > float64(r.Machine.CPUs)/2 {
-		r.Busy = fmt.Sprintf("The machine was busy (load %.1f on %d processors): the figures are unreliable.", load,
-			r.Machine.CPUs)
+	if load > float64(cpus)/2 {
+		r.Busy = fmt.Sprintf("The machine was busy (load %.1f on %d processors): the figures are unreliable.", load, cpus)
 	}
 	return r
 }
 
-// cpuModel returns the name of the processor, or "" if the name is unknown.
-func cpuModel() string {
-	text, _ := os.ReadFile("/proc/cpuinfo")
-	for line := range strings.Lines(string(text)) {
-		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
-			return strings.TrimSpace(value)
+func (r *report) note(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); !slices.Contains(r.Notes, text) {
+		r.Notes = append(r.Notes, text)
+	}
+}
+
+// add adds the value of one round to a figure. A value that is NaN or infinite was not measured, and is ignored.
+func (r *report) add(p place, m metric, value float64) {
+	if math.IsNaN(value) || math.IsInf(value, 0) {
+		return
+	}
+	f := r.find(p, m)
+	if f == nil {
+		f = &figure{place: p, metric: m}
+		r.Figures = append(r.Figures, f)
+	}
+	f.spread = *newSpread(append(f.Rounds, value))
+}
+
+// find returns a figure, or nil if it was not measured.
+func (r *report) find(p place, m metric) *figure {
+	i := slices.IndexFunc(r.Figures, func(f *figure) bool { return f.place == p && f.metric == m })
+	if i < 0 {
+		return nil
+	}
+	return r.Figures[i]
+}
+
+// values returns the spread of f, or nil if f was not measured.
+func (f *figure) values() *spread {
+	if f == nil {
+		return nil
+	}
+	return &f.spread
+}
+
+// newSpread returns the spread of values, which it keeps, or nil if there are none.
+func newSpread(values []float64) *spread {
+	if len(values) == 0 {
+		return nil
+	}
+	sample := benchmath.NewSample(slices.Clone(values), &benchmath.DefaultThresholds)
+	median := benchmath.AssumeNothing.Summary(sample, 0.95).Center
+	return &spread{median, slices.Min(values), slices.Max(values), values}
+}
+
+// ratio returns the spread of the ratios a/b of all rounds, or nil if one of them was not measured.
+func ratio(a, b *figure) *spread {
+	if a == nil || b == nil {
+		return nil
+	}
+	var list []float64
+	for i := range min(len(a.Rounds), len(b.Rounds)) {
+		if b.Rounds[i] > 0 {
+			list = append(list, a.Rounds[i]/b.Rounds[i])
 		}
 	}
-	return ""
+	return newSpread(list)
 }
 
-func (r *report) note(format string, args ...any) {
-	r.Notes = appendNew(r.Notes, fmt.Sprintf(format, args...))
-}
-
-// firstLine returns the first line of an error, cut to the length of a note, or "" if err is nil.
-func firstLine(err error) string {
-	if err == nil {
-		return ""
+// String formats a ratio: with a leading "~" if it is above 1 in some rounds and below 1 in others.
+func (s *spread) String() string {
+	if s == nil {
+		return "-"
 	}
-	text, _, _ := strings.Cut(err.Error(), "\n")
-	if len(text) > 160 {
-		text = text[:160] + "..."
+	text := fmt.Sprintf("%.2f (%.2f-%.2f)", s.Median, s.Low, s.High)
+	if s.Low < 1 && s.High > 1 {
+		return "~" + text
 	}
 	return text
 }
 
-func (r *report) writeJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
+// deliver writes the requested files, and to stdout the JSON document or the text.
+func (r *report) deliver(c *config, stdout io.Writer) (err error) {
+	targets := r.targets()
+	if !c.check {
+		targets = nil
+	}
+	if c.html != "" {
+		var page bytes.Buffer
+		err = errors.Join(r.writePage(&page, targets), os.WriteFile(c.html, page.Bytes(), 0o644))
+	}
+	if c.svg != "" {
+		err = errors.Join(err, r.writePlots(c.svg))
+	}
+	if !c.json {
+		return errors.Join(err, r.writeText(stdout, targets))
+	}
+	e := json.NewEncoder(stdout)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", " ")
-	return e.Encode(r)
-}
-
-// readReport reads reports that writeJSON has written. paths lists their files, separated by commas. It merges the
-// rounds of all reports into one.
-func readReport(paths string) (all *report, err error) {
-	for _, path := range strings.Split(paths, ",") {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return nil, fmt.Errorf("bench: %w", err)
-		}
-		r := new(report)
-		if err := json.Unmarshal(text, r); err != nil {
-			return nil, fmt.Errorf("bench: %s: %w", path, err)
-		}
-		if r.Format != reportFormat {
-			return nil, fmt.Errorf("bench: %s: format %d, want format %d: measure again", path, r.Format, reportFormat)
-		}
-		if all == nil {
-			all = r
-			continue
-		}
-		for _, f := range r.Figures {
-			for _, v := range f.Rounds {
-				all.Figures.add(f.Scenario, f.Case, f.Who, metric{f.Metric, f.Unit, f.Better}, v)
-			}
-		}
-		all.Parameters.Rounds += r.Parameters.Rounds
-		all.Targets = targetsOf(all.Figures)
-	}
-	return all, nil
-}
-
-// headline returns a line that describes the masters, the machine and the rounds.
-func (r *report) headline() string {
-	s := fmt.Sprintf("%d masters, %s", r.Masters.N, r.Masters.Kind)
-	if r.Masters.Version != "" {
-		s += ", " + r.Masters.Version
-	}
-	return s + fmt.Sprintf("; %s %s/%s, %d processors; %d rounds of %v; medians, smallest and largest values",
-		r.Machine.Go, r.Machine.OS, r.Machine.Arch, r.Machine.CPUs, r.Parameters.Rounds, r.Parameters.Duration)
+	return errors.Join(err, e.Encode(r))
 }
