@@ -20,6 +20,7 @@
 //	fence             the largest ballot that was accepted for the name, or that a release has ended
 //	queue             present while clients may wait, so that the common case need not look at the queue
 //	kind              of a lock that is not a plain lock: "readers-writer"
+//	kept              how long the key outlives the lease, in ms, if the fence is so far ahead that 75 s are too few
 //	reads             the readers' fence of a readers-writer lock: the largest ballot that was accepted from a reader
 //
 // A plain lock that is free and for which no client waits has the field fence alone, or no key. So HLEN, and HGET of
@@ -43,8 +44,8 @@
 // master's own clock; it counts from the moment of the grant, so a constant error of the clock has no effect. The
 // second compares two estimates of the masters' time by clients: until is the holder's estimate at its call, plus the
 // TTL. Both estimates are bounded by correct clocks. So a master whose clock jumps forward by up to 15 s does not give
-// away a lease early, and neither does a client whose estimate is wrong. For a request without a ballot, such as an
-// inspection, the master's clock decides alone.
+// away a lease early, and neither does a client whose estimate is wrong. The ballot of an extension is its new until less
+// the TTL. For a request without a ballot, such as an inspection, the master's clock decides alone.
 //
 // An expired lease counts as absent, and the next acquire deletes it. An extension sets both deadlines, and shortens
 // neither. A lease with a minimum hold gets two new deadlines and the depth 0 when it is unlocked. A full master
