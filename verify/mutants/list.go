@@ -347,9 +347,13 @@ var List = []Mutant{
 	{Name: "record-returns", Wrong: "H161: an old admission record comes back from a backup without the locks, and its " +
 		"master votes, although the client has read a later record: two holders",
 		Suite: "redlock/internal/monitor", Tests: "ReturnedRecordStartsQuarantine"},
+	{Name: "record-returns", Wrong: "H161: as above, with any faults before and after the return of the record",
+		Suite: Sim, Kinds: "records", Shows: "two holders"},
 	{Name: "record-expires", Wrong: "H172: a program gives all keys a TTL, and all masters lose their records, and so " +
 		"their votes, at the same time",
 		Suite: "redlock/internal/monitor", Tests: "TTLOfRecordIsRemoved"},
+	{Name: "record-expires", Wrong: "H172: as above, although the clients are cut off from some masters for a while",
+		Suite: Sim, Kinds: "records", Shows: "which has lost nothing"},
 	{Name: "shard-shown-now", Wrong: "H160: a client with the old number of shards admits the masters of a shard, because " +
 		"it has not read the records of the other shards since the change: two holders",
 		Suite: "redlock", Tests: "LateLookAfterFewerShards"},

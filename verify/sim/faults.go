@@ -44,6 +44,9 @@ const (
 	lapseOne                 // a master loses a vote while messages of a round that may repair it are late
 	notify                   // masters publish messages about a lease: repeatedly, late, or without a reason
 	jump                     // the clock of a master in a fixed minority jumps
+	vanish                   // the admission record of a master is deleted while the server runs
+	comeBack                 // an earlier admission record comes back while the server runs, usually without the locks
+	recordTTL                // the admission records of some masters get a TTL
 	faultKinds
 )
 
@@ -124,6 +127,8 @@ func (w *simulation) make(f fault) {
 		w.notify(s)
 	case jump:
 		w.jumpSoon()
+	case vanish, comeBack, recordTTL:
+		w.makeRecord(f, s)
 	case emptyAll:
 		w.emptyAll()
 	case backup:
@@ -186,7 +191,7 @@ func (w *simulation) quarantine() time.Duration { return max(w.plan.guard, least
 
 // forget records that a master has lost its data.
 func (s *server) forget() {
-	s.forgot = s.w.now()
+	s.forgot, s.excused = s.w.now(), true
 	s.ended = map[string]bool{}
 	s.lost(trace.Forget)
 }

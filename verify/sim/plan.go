@@ -42,6 +42,7 @@ const (
 	lapses                  // a master forgets a vote while messages of a round that may repair it are late
 	lingers                 // locks linger after Unlock
 	jumps                   // the clocks of a minority of the masters jump
+	records                 // admission records vanish, come back, or get a TTL while the servers run
 )
 
 // kindOf returns the kind of a run. The last digit of the seed selects a list of kinds, which alternate.
@@ -51,6 +52,9 @@ func kindOf(s *Setup) kind {
 	}
 	if s.Seed%40 == 35 { // all other seeds have the kinds that they had before there were jumps
 		return jumps
+	}
+	if k, ok := newest[s.Seed%40]; ok {
+		return k
 	}
 	list := kindsOf[s.Seed%10]
 	return list[s.Seed/10%uint64(len(list))]
@@ -67,7 +71,7 @@ var kindNames = [...]string{
 	"contention", "amnesia", "lateness", "partition", "suspension", "clocks", "oldness", "deployments",
 	"mixture", "excess", "changes", "freezes", "setback", "leaving", "strangers",
 	"emptied", "backups", "crowd", "lasting", "lonely", "quitting", "far", "several", "minimum", "readers",
-	"paused", "lapses", "lingers", "jumps",
+	"paused", "lapses", "lingers", "jumps", "records",
 }
 
 // A plan contains everything that is drawn before a run begins, for example which faults occur and how often. Each run
@@ -190,6 +194,9 @@ func draw(s *Setup) plan {
 	p.drawAbort(rand.New(rand.NewPCG(s.Seed, 6)))
 	if p.kind == jumps {
 		p.jumps(rand.New(rand.NewPCG(s.Seed, 7)))
+	}
+	if p.kind == records {
+		p.records(rand.New(rand.NewPCG(s.Seed, 8)))
 	}
 	p.guards = make([]time.Duration, p.clients)
 	for i := range p.guards {

@@ -24,6 +24,7 @@ type server struct {
 	ailment
 	past
 	wrong    wrongClock
+	recording
 	identity int // number of changes of the run id or the replication id
 }
 
@@ -82,6 +83,7 @@ func newServer(w *simulation, i int) *server {
 	s.Server = memory.NewServer(func() int64 { return s.clock.now() })
 	s.past = past{forgot: w.now().Add(-time.Hour)}
 	s.relics, s.no, s.had, s.ended = map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
+	s.read = map[int]readings{}
 	s.set(0, 1)
 	s.restart()
 	return s
@@ -96,6 +98,7 @@ func (s *server) another() string {
 // restart gives the server a new run id, as if its process had restarted as a master.
 func (s *server) restart() {
 	s.Env.RunID, s.Env.ReplID2, s.Env.Offset = s.another(), "", 0
+	s.excused = true
 	s.ReplID = s.Env.RunID
 	s.lost(trace.Restart)
 }
@@ -123,6 +126,7 @@ func (s *server) admit(set []int) {
 		Quarantine: max(guard, leastQuarantine), Admitted: true, Since: s.clock.now(),
 	}
 	s.State.Set(s.clock.now(), prefix.Admission(), r.String(), 0)
+	s.excused = false
 }
 
 func addrOf(i int) string { return fmt.Sprintf("master-%d:6379", i+1) }
@@ -218,6 +222,7 @@ func (s *server) script(n *conn, c command) any {
 	s.executed(n, keys, m)
 	s.w.heard(n, s, m)
 	s.w.afterScript(s, n, keys, &m)
+	s.w.sawRecord(n, s, &m)
 	return reply
 }
 

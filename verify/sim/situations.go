@@ -76,6 +76,8 @@ const (
 	wrongImport
 	keptByBallot
 	keptByOwnClock
+	ttlRemoved
+	recordWithoutLock
 	situationCount
 )
 
@@ -140,6 +142,8 @@ var situationNames = [situationCount]string{
 	"an import by a master whose clock is wrong",
 	"a lease that has expired by the clock of its master, but not by the ballot of an acquire",
 	"a lease that has expired by the ballot of an acquire, but not by the clock of its master",
+	"a TTL on an admission record that a client removes",
+	"an admission record that comes back without the lock that its master had",
 }
 
 // A grantSeen records the history of one lease.
