@@ -18,49 +18,46 @@ type placed struct {
 }
 
 // Replaces gives the masters records of this Locker's layout in place of records of old, a *Locker of the same prefix
-// with the previous layout: another number of shards, or of buckets of a cluster. Masters that only old has keep a
-// record of no shard, with which they vote for no client. Clients with the old layout then acquire no lock. Their held
-// locks cannot be extended, and end before the quarantine of the other masters, which Replaces begins.
+// with the previous layout: another number of shards, or of buckets of a cluster. First, all masters of both layouts get
+// a record of no shard, with which they vote for no client. Clients with the old layout then acquire no lock, and extend
+// none. Only when all masters have shown this record, those of this Locker get a record of its layout. So their
+// quarantine begins when the last lock with the old layout has been acquired, even if a client with the new layout has
+// written a record before.
 //
 // If a master of either layout cannot be read, or if its record is of neither layout, Replaces writes nothing and
-// returns an error. After any other error, for example that of ctx, call Replaces again: meanwhile the masters that it
-// has reached vote for no client.
+// returns an error. After any other error, for example that of ctx, masters may vote for no client: call Replaces again.
+// If all masters have their records already, Replaces does nothing.
 func (t tools) Replaces(ctx context.Context, old any) error {
-	both := []*Locker{old.(*Locker), t.Locker}
-	list, err := records(ctx, both...)
+	before, after, err := t.layouts(ctx, old.(*Locker))
 	if err != nil {
-		return err
+		return fmt.Errorf("nothing was changed: %w", err)
 	}
 	// Two masters with the same record are the same server, because each write of a record has a new stamp.
-	agreed := map[string]bool{"": true}
-	for _, p := range list {
+	agreed, kept := map[string]bool{"": true}, map[string]bool{}
+	for _, p := range slices.Concat(before, after) {
 		agreed[p.st.Text] = agreed[p.st.Text] || p.st.Agrees || p.st.Record.Shard.Retired()
 	}
-	for _, p := range list {
+	for _, p := range before { // a master that is given up
+		kept[p.st.Text] = p.st.Record.Shard.Retired()
+	}
+	for _, p := range after {
+		kept[p.st.Text] = p.st.Text != "" && p.st.Agrees
+	}
+	replaced := true
+	for _, p := range slices.Concat(before, after) {
 		if !agreed[p.st.Text] {
 			return fmt.Errorf("nothing was changed: the record of %s is of neither layout: %w", p.pool.Addr(p.i), p.st.Err)
 		}
+		replaced = replaced && kept[p.st.Text]
 	}
-	// First all masters of both layouts end their votes, also those without a record: a client that has the new layout
-	// already could be first on them. Only when all are seen to have ended their votes does a quarantine for the new
-	// layout begin, so it outlasts each lock of the old one. See verify/spec/sharding.pml.
-	for retired := false; !retired; {
-		for _, p := range list {
-			if !p.st.Record.Shard.Retired() {
-				if err := p.replace(ctx, scripts.Retired(t.shards[0].cfg.layout.Of)); err != nil {
-					return err
-				}
-			}
-		}
-		if list, err = records(ctx, both...); err != nil {
-			return err
-		}
-		retired = !slices.ContainsFunc(list, func(p placed) bool { return !p.st.Record.Shard.Retired() })
+	if replaced {
+		return nil
 	}
-	if list, err = records(ctx, t.Locker); err != nil {
+	//mutant:layout-closed-first drop
+	if after, err = t.close(ctx, old.(*Locker), slices.Concat(before, after)); err != nil {
 		return err
 	}
-	for _, p := range list {
+	for _, p := range after {
 		if err := p.replace(ctx, p.cfg.layout); err != nil {
 			return err
 		}
@@ -68,18 +65,40 @@ func (t tools) Replaces(ctx context.Context, old any) error {
 	return nil
 }
 
-// records reads the records of all masters of some Lockers. It returns an error if a master cannot be read.
-func records(ctx context.Context, lockers ...*Locker) (list []placed, err error) {
-	var shards []*shard
-	for _, l := range lockers {
-		shards = append(shards, l.shards...)
+// layouts reads the records of all masters of old and of t.
+func (t tools) layouts(ctx context.Context, old *Locker) (before, after []placed, err error) {
+	if before, err = records(ctx, old); err == nil {
+		after, err = records(ctx, t.Locker)
 	}
-	for _, s := range shards {
+	return before, after, err
+}
+
+// close gives these masters of both layouts a record of no shard, and reads all records again. It returns the masters
+// of t.
+func (t tools) close(ctx context.Context, old *Locker, list []placed) ([]placed, error) {
+	closed := scripts.Retired(t.shards[0].cfg.layout.Of)
+	for _, p := range list {
+		if err := p.replace(ctx, closed); err != nil {
+			return nil, err
+		}
+	}
+	before, after, err := t.layouts(ctx, old)
+	for _, p := range slices.Concat(before, after) {
+		if err == nil && p.st.Record.Shard != closed { // the master has lost its record
+			err = &transport.Error{Addr: p.pool.Addr(p.i), Op: "admit", Err: errChanging}
+		}
+	}
+	return after, err
+}
+
+// records reads the records of all masters of l. It returns an error if a master cannot be read.
+func records(ctx context.Context, l *Locker) (list []placed, err error) {
+	for _, s := range l.shards {
 		err := operator{s}.withRecords(ctx, "admit", func(view *admission.View) error {
 			for _, i := range view.Config.Order {
 				st := &view.Masters[i]
 				if st.Phase == admission.Down || st.Phase == admission.Connecting && st.Err != nil {
-					return fmt.Errorf("nothing was changed: every master must be up: %w", st.Err)
+					return fmt.Errorf("every master must be up: %w", st.Err)
 				}
 				list = append(list, placed{operator{s}, i, st})
 			}

@@ -360,6 +360,15 @@ var List = []Mutant{
 	{Name: "shard-majority", Wrong: "H160: one master that was down when the number of shards changed returns with the old " +
 		"record, and clients with the old number admit the masters of its shard: two holders",
 		Suite: "redlock/internal/admission", Tests: "Evidence"},
+	{Name: "shard-shown-now", Wrong: "H160: as above, in schedules of a change",
+		Suite: "redlock", Tests: "ChangesOfShardsNeverMakeTwoHolders"},
+	{Name: "shard-majority", Wrong: "H160: as above, in schedules of a change",
+		Suite: "redlock", Tests: "ChangesOfShardsNeverMakeTwoHolders"},
+	{Name: "layout-closed-first", Wrong: "H160: a change of the number of shards does not first close all masters, so " +
+		"masters that are given up still vote for the old layout: two holders",
+		Suite: "redlock", Tests: "LockHeldWhileShardsChange"},
+	{Name: "unproven-extends", Wrong: "H160: as below, in schedules of a change",
+		Suite: "redlock", Tests: "ChangesOfShardsNeverMakeTwoHolders"},
 	{Name: "unproven-extends", Wrong: "H160: a lock that is held while the number of shards changes is extended, while " +
 		"another client acquires the name in its new shard: two holders",
 		Suite: "redlock", Tests: "LockHeldWhileShardsChange"},

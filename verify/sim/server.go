@@ -23,7 +23,7 @@ type server struct {
 	clock skewed
 	ailment
 	past
-	wrong    wrongClock
+	wrong wrongClock
 	recording
 	identity int // number of changes of the run id or the replication id
 }

@@ -114,7 +114,7 @@
 // A client that sees another layout in any shard, and no proof of its own, writes no first record on any master.
 // Otherwise this client could claim a shard that has just lost its records.
 //
-// An operator changes the layout by [Deployment.Replacement], which gives each master of the old layout an unproven
-// record of the new one, or of no shard. No majority then proves the old layout. A single master that was down, and
-// returns with its old record, proves nothing.
+// An operator changes the layout by [Deployment.Replacement], which gives each master of both layouts a record of no
+// shard, and then each master of the new one an unproven record of it. No majority then proves the old layout. A single
+// master that was down, and returns with its old record, proves nothing.
 package admission
