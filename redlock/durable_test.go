@@ -147,6 +147,20 @@ func TestLocksOnSwitchedFilesDoNotCount(t *testing.T) {
 	})
 }
 
+// H162: a lock on a bare majority ends when the file of one of its masters is switched off: if this master crashes, it
+// votes at once, and another client could acquire the name with the third master.
+func TestBareMajorityWithSwitchedFile(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.locker(redlock.WithAllMastersDurable())
+		after(5 * time.Second)
+		w.masters.Master(0).Stop()
+		k := w.take(l, "a", redlock.WithTTL(20*time.Second), redlock.WithExtension(false))
+		w.file("no", 1)
+		after(noticed)
+		w.isError(k.Err(), redlock.ErrLost)
+	})
+}
+
 // H162: the settings of fsync are read again on every fourth heartbeat.
 func TestDurableMastersWhoseFsyncIsRelaxed(t *testing.T) {
 	for setting, values := range map[string][2]string{

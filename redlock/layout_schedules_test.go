@@ -174,7 +174,7 @@ func (r *reshard) run(seed uint64) {
 	}
 	x := r.outdated()
 	r.must(x.Admin().Admit(r.Context()))
-	// The last master of an old set may be replaced by a copy that has its old record. It should not, but it is a minority.
+	// The last master of an old set may be replaced by a copy with its old record: a minority of its shard.
 	copied := r.sets[r.old[r.rnd.IntN(len(r.old))]].Master(2)
 	record, _ := copied.Get("redlock:admission")
 	after(5 * time.Second)

@@ -145,13 +145,10 @@ func (m *Master) Restart(keepMemory bool) {
 	clear(m.server.Loaded)
 	m.server.Env, m.server.ReplID = reference.Env{RunID: hexID()}, hexID()
 	m.server.started = time.Now()
-	switch {
-	case !keepMemory:
+	m.server.Reload()
+	if !keepMemory {
 		m.server.State.Flush()
-	case m.server.file != nil:
-		*m.server.State = *m.server.file
 	}
-	m.server.file, m.server.rewriting, m.server.config["appendonly"] = nil, false, "yes"
 }
 
 // SetAppendOnly switches the append-only file off ("no"), on again ("rewriting"), which begins to rewrite the file, or
@@ -160,17 +157,7 @@ func (m *Master) Restart(keepMemory bool) {
 func (m *Master) SetAppendOnly(state string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := m.server
-	if s.file == nil && state != "yes" {
-		s.file = s.State.Clone()
-	}
-	s.config["appendonly"], s.rewriting = "yes", state == "rewriting"
-	switch state {
-	case "no":
-		s.config["appendonly"] = "no"
-	case "yes":
-		s.file = nil
-	}
+	m.server.SetAppendOnly(state)
 }
 
 // Refuse makes every script fail with the error text, such as "OOM command not allowed when used memory >

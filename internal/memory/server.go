@@ -60,6 +60,28 @@ func NewServer(now func() int64) *Server {
 	}
 }
 
+// SetAppendOnly switches the append-only file: see [Master.SetAppendOnly].
+func (s *Server) SetAppendOnly(state string) {
+	if s.file == nil && state != "yes" {
+		s.file = s.State.Clone()
+	}
+	s.config["appendonly"], s.rewriting = "yes", state == "rewriting"
+	switch state {
+	case "no":
+		s.config["appendonly"] = "no"
+	case "yes":
+		s.file = nil
+	}
+}
+
+// Reload reads the append-only file, as a server does when it starts. The file is on and complete afterwards.
+func (s *Server) Reload() {
+	if s.file != nil {
+		*s.State = *s.file
+	}
+	s.file, s.rewriting, s.config["appendonly"] = nil, false, "yes"
+}
+
 // Publish sends a message to the subscribers and returns their number.
 func (s *Server) Publish(channel, payload string) int {
 	for _, c := range s.subs[channel] {

@@ -354,6 +354,13 @@ var List = []Mutant{
 		Suite: "redlock/internal/monitor", Tests: "TTLOfRecordIsRemoved"},
 	{Name: "record-expires", Wrong: "H172: as above, although the clients are cut off from some masters for a while",
 		Suite: Sim, Kinds: "records", Shows: "which has lost nothing"},
+	{Name: "durable-bare-majority", Wrong: "H162: a lock on a bare majority is kept when the file of one of its masters is " +
+		"off. After a crash, this master votes at once: two holders",
+		Suite: Sim, Kinds: "durables", Shows: "two holders"},
+	{Name: "durable-bare-majority", Wrong: "H162: as above",
+		Suite: "redlock", Tests: "BareMajorityWithSwitchedFile"},
+	{Name: "durable-breaks", Wrong: "H162: a master whose file is off grants locks, and after a crash it votes without them",
+		Suite: Sim, Kinds: "durables", Shows: "two holders"},
 	{Name: "shard-shown-now", Wrong: "H160: a client with the old number of shards admits the masters of a shard, because " +
 		"it has not read the records of the other shards since the change: two holders",
 		Suite: "redlock", Tests: "LateLookAfterFewerShards"},

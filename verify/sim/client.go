@@ -97,6 +97,9 @@ func (c *client) begin(label string, file redlock.Configuration) (*redlock.Locke
 		redlock.WithOwner(label), redlock.WithPrefix(string(prefix)),
 		redlock.WithMaxTTL(guard), redlock.WithTTL(guard), redlock.WithTrace(c.trace()),
 	}
+	if c.w.plan.kind == durables {
+		opts = append(opts, redlock.WithAllMastersDurable())
+	}
 	if c.w.plan.move != nil {
 		opts = append(opts, redlock.WithConfiguration(file))
 	}

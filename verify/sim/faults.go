@@ -47,6 +47,7 @@ const (
 	vanish                   // the admission record of a master is deleted while the server runs
 	comeBack                 // an earlier admission record comes back while the server runs, usually without the locks
 	recordTTL                // the admission records of some masters get a TTL
+	fileOff                  // the append-only file of a durable master is switched off for a while
 	faultKinds
 )
 
@@ -129,6 +130,8 @@ func (w *simulation) make(f fault) {
 		w.jumpSoon()
 	case vanish, comeBack, recordTTL:
 		w.makeRecord(f, s)
+	case fileOff:
+		w.switchFile(s)
 	case emptyAll:
 		w.emptyAll()
 	case backup:
@@ -197,7 +200,7 @@ func (s *server) forget() {
 }
 
 func (w *simulation) crash(s *server, f fault) {
-	if s.down || f != crashFull && !w.mayForget(s) {
+	if s.down || s.fileOff || f != crashFull && !w.mayForget(s) {
 		return
 	}
 	d := w.upTo(w.plan.guard)
@@ -246,6 +249,11 @@ func (w *simulation) notify(s *server) {
 // recall restores the last snapshot. Locks that were released after the snapshot remain until their TTLs expire.
 func (s *server) recall() {
 	s.State = s.saved.Clone()
+	s.restored()
+}
+
+// restored records the leases of data that was restored from a snapshot.
+func (s *server) restored() {
 	clear(s.relics)
 	for _, name := range s.w.plan.names {
 		if id, _ := s.holder(name); id != "" {

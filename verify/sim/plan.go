@@ -42,6 +42,7 @@ const (
 	lapses                  // a master forgets a vote while messages of a round that may repair it are late
 	lingers                 // locks linger after Unlock
 	jumps                   // the clocks of a minority of the masters jump
+	durables                // the append-only files of durable masters are off for a while
 	records                 // admission records vanish, come back, or get a TTL while the servers run
 )
 
@@ -71,7 +72,7 @@ var kindNames = [...]string{
 	"contention", "amnesia", "lateness", "partition", "suspension", "clocks", "oldness", "deployments",
 	"mixture", "excess", "changes", "freezes", "setback", "leaving", "strangers",
 	"emptied", "backups", "crowd", "lasting", "lonely", "quitting", "far", "several", "minimum", "readers",
-	"paused", "lapses", "lingers", "jumps", "records",
+	"paused", "lapses", "lingers", "jumps", "durables", "records",
 }
 
 // A plan contains everything that is drawn before a run begins, for example which faults occur and how often. Each run
@@ -194,6 +195,9 @@ func draw(s *Setup) plan {
 	p.drawAbort(rand.New(rand.NewPCG(s.Seed, 6)))
 	if p.kind == jumps {
 		p.jumps(rand.New(rand.NewPCG(s.Seed, 7)))
+	}
+	if p.kind == durables {
+		p.durables(rand.New(rand.NewPCG(s.Seed, 9)))
 	}
 	if p.kind == records {
 		p.records(rand.New(rand.NewPCG(s.Seed, 8)))

@@ -34,6 +34,7 @@ type ailment struct {
 	hung    bool
 	mute    int // number of scripts that take effect without a reply
 	backlog []arrival
+	fileOff bool // the append-only file lacks writes
 
 	replicaSince time.Time
 }
@@ -223,6 +224,7 @@ func (s *server) script(n *conn, c command) any {
 	s.w.heard(n, s, m)
 	s.w.afterScript(s, n, keys, &m)
 	s.w.sawRecord(n, s, &m)
+	s.w.sawDurable(s, &m)
 	return reply
 }
 

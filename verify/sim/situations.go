@@ -78,6 +78,8 @@ const (
 	keptByOwnClock
 	ttlRemoved
 	recordWithoutLock
+	votedAfterCrash
+	restartedOldFile
 	situationCount
 )
 
@@ -144,6 +146,8 @@ var situationNames = [situationCount]string{
 	"a lease that has expired by the ballot of an acquire, but not by the clock of its master",
 	"a TTL on an admission record that a client removes",
 	"an admission record that comes back without the lock that its master had",
+	"a grant of a durable master that has restarted, within a quarantine",
+	"a durable master that restarts from an old file while a lock is held",
 }
 
 // A grantSeen records the history of one lease.

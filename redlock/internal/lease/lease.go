@@ -206,11 +206,17 @@ func same(old, now *admission.View) quorum.Set {
 	})
 }
 
+// breaking returns those masters of a set that are declared durable, but do not remember every write at present.
+func breaking(view *admission.View, set quorum.Set) quorum.Set {
+	return set.Where(func(i int) bool { return view.Masters[i].Lossy != "" && view.Masters[i].Record.Home != "" })
+}
+
 // markHeldLocked records that master i has the lease according to a round that used view, unless the server of the
-// master may have lost data since.
+// master may have lost data since, or may forget the lease.
 func (l *Lease) markHeldLocked(view *admission.View, i int) {
+	now := l.m.View()
 	l.on.gain(quorum.One(i))
-	l.on.lose(quorum.One(i) &^ same(view, l.m.View()))
+	l.on.lose(quorum.One(i)&^same(view, now) | breaking(now, quorum.One(i)))
 }
 
 // recordVoteLocked records the vote of master i in a round.
