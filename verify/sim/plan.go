@@ -51,9 +51,6 @@ func kindOf(s *Setup) kind {
 	if i := slices.Index(kindNames[:], s.Kind); i >= 0 {
 		return kind(i)
 	}
-	if s.Seed%40 == 35 { // all other seeds have the kinds that they had before there were jumps
-		return jumps
-	}
 	if k, ok := newest[s.Seed%40]; ok {
 		return k
 	}
