@@ -395,7 +395,8 @@ func (c *lockConfig) with(opts []LockOption, l *config) (*lockConfig, error) {
 // they are corrected: it would be believed after a restart, but has forgotten the locks since the change. Leave it out
 // of the durable masters of all clients before you change the settings. The Locker notices appendonly no at the next
 // heartbeat ([pool.WithHeartbeat], 3 s), and the other two settings at the fourth. If the master crashes before that,
-// and starts again with its old file, locks granted or extended since the change can be granted again.
+// and starts again with its old file, locks granted or extended since the change can be granted again. The same is true
+// while the file is rewritten after appendonly has been switched on again, for a Locker that connects only then.
 //
 // Use this option in all clients of the deployment, with the same names. A client without the option, or with
 // another name of the master, starts a quarantine of the master, and then all clients wait. A name that no master

@@ -219,6 +219,8 @@ func (l *Lease) awaitQuorum(ctx context.Context, r *round.Round, terms *Terms) e
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	tally := r.Tally()
+	v.by = tally.Of(quorum.Granted)
 	l.validity, l.config, l.tokens.won = v, r.View.Config, now
 	return nil
 }

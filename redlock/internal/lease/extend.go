@@ -69,7 +69,8 @@ func (e *extension) OnVote(r *round.Round, i int, v *round.Vote, decides, _ bool
 func (e *extension) confirmedLocked(now clock.Instant) {
 	l := e.lease
 	l.config = e.View.Config
-	v := validity{start: e.Start, ttl: e.ttl}
+	tally := e.Tally()
+	v := validity{start: e.Start, ttl: e.ttl, by: tally.Of(quorum.Granted)}
 	if v.left(now) > l.validity.left(now) {
 		l.validity = v
 	}

@@ -224,6 +224,9 @@ func (l *Lease) recordVoteLocked(r *round.Round, i int, o quorum.Outcome) {
 	switch o {
 	case quorum.Granted:
 		l.markHeldLocked(r.View, i)
+		if r.Start == l.validity.start {
+			l.validity.by |= quorum.One(i)
+		}
 	case quorum.Missing, quorum.OtherKind:
 		l.on.lose(quorum.One(i))
 	}

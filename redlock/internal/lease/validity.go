@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/quorum"
 )
 
 // A validity is the time for which a quorum has granted a lease:
@@ -16,6 +17,7 @@ import (
 type validity struct {
 	start clock.Instant
 	ttl   time.Duration
+	by    quorum.Set // the masters that have granted or confirmed the lease in the round that began at start
 }
 
 // Drift bounds how far the clocks of a client and of the masters may drift apart over one TTL: one percent of the TTL,
