@@ -65,7 +65,7 @@ type CheckOptions struct {
 // Check writes nothing: it tests rights, and whether a master takes writes, with commands that change nothing. Data
 // that the user has no right to read is reported as a finding.
 //
-// Check returns within the dial timeout ([WithDialTimeout]) of the slowest master, twice that behind sentinels, or when
+// Check returns within the dial timeout ([WithDialTimeout]) of the slowest master, twice that behind sentinels or with TLS, or when
 // ctx ends. A master that has not answered by then is reported as a finding. The error reports invalid options and
 // matches [ErrInvalid].
 func (t *Transport) Check(ctx context.Context, opts CheckOptions) ([]Finding, error) {
@@ -99,6 +99,7 @@ func (t *Transport) Check(ctx context.Context, opts CheckOptions) ([]Finding, er
 type facts struct {
 	name, user string
 	cfg        *Config
+	mismatched bool   // whether the server has shown that its port is one for TLS although the URL is not, or the reverse
 	failed     *Error // why reading stopped early; nil if every question was answered
 
 	info      Info
@@ -148,6 +149,10 @@ func (m *master) examine(ctx context.Context, opts *CheckOptions) facts {
 	})
 	if err != nil {
 		f.failed = &Error{Addr: m.Name, User: f.user, Op: op, Err: err}
+		switch fault.CauseOf(err) {
+		case fault.Closed, fault.ClosedInTLS, fault.HangsInTLS:
+			f.mismatched = m.cfg.Mismatched(ctx)
+		}
 		return f
 	}
 	defer c.Close()
@@ -209,7 +214,7 @@ func (f *facts) questions(cfg *Config, opts *CheckOptions) (list []wire.Question
 	}
 	ask("set", func(_ any, refused redis.Error) { f.write = refused },
 		"SET", opts.Key, "0", "XX", "PX", "1000")
-	ask("config get", func(_ any, refused redis.Error) { f.noConfig = unknownCommand(refused) },
+	ask("config get", func(_ any, refused redis.Error) { f.noConfig = fault.UnknownCommand(refused) },
 		"CONFIG", "GET", "maxmemory-policy")
 	if !opts.Unguarded {
 		ask("pttl", func(reply any, _ redis.Error) {
@@ -254,7 +259,7 @@ func (f *facts) questions(cfg *Config, opts *CheckOptions) (list []wire.Question
 func (f *facts) probed(right Right, refused redis.Error, prefix string) {
 	text := strings.ToLower(string(refused))
 	switch {
-	case unknownCommand(refused):
+	case fault.UnknownCommand(refused):
 		f.renamed = append(f.renamed, right.Rule)
 		right.Rule += " (renamed or unknown)"
 	case fault.Code(refused) != "NOPERM":

@@ -6,8 +6,9 @@ import (
 	"net"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
+
+	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/internal/skew"
 	"github.com/redlock-go/redlock/internal/transport/fault"
@@ -52,10 +53,21 @@ func (f *facts) judge(opts *CheckOptions) {
 // connection reports a master that did not answer the questions.
 func (f *facts) connection() {
 	about, do := f.failed.advice(f.user)
-	if do == "" {
-		if do = stepReach; errors.Is(f.failed.Err, syscall.ECONNREFUSED) {
-			do = stepStart
-		}
+	cause, reply := fault.CauseOf(f.failed.Err), redis.Error("")
+	switch {
+	case f.mismatched && f.cfg.TLS == nil:
+		do = stepUseTLS
+	case f.mismatched:
+		do = stepPlain
+	case cause == fault.HangsInTLS:
+		do = stepHangs
+	case do != "":
+	case cause == fault.NotListening:
+		do = stepStart
+	case errors.As(f.failed.Err, &reply):
+		do = stepRefuses
+	default:
+		do = stepReach
 	}
 	f.find(Failure, about, strings.TrimPrefix(f.failed.withoutAdvice(), "pool: "+f.name+": "), noVote, do)
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
@@ -40,8 +39,6 @@ type Error struct {
 	// Unknown reports whether the call may have had, or may still have, an effect: a byte of it may have been written,
 	// and its reply was not read.
 	Unknown bool
-
-	scripts []*frame.Script // the scripts of the client; see denied
 }
 
 // Error returns what failed, why, and how to fix it if that is known.

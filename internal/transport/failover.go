@@ -80,7 +80,7 @@ func (s *stopping) danger(rule promotion, i *Info, user string) (what, do string
 	case !i.stopsScripts():
 		return fmt.Sprintf("it is Redis %.40s, whose scripts ignore min-replicas-to-write", i.Version),
 			stepStops
-	case s.err != nil && unknownCommand(redis.Error(s.err.Error())):
+	case s.err != nil && fault.UnknownCommand(redis.Error(s.err.Error())):
 		return fmt.Sprintf("its min-replicas-to-write cannot be read (%.120v)", s.err), stepNoConfig
 	case s.err != nil:
 		return fmt.Sprintf("its min-replicas-to-write cannot be read (%v)", s.err), fmt.Sprintf(stepConfig, user)

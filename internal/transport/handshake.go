@@ -2,7 +2,6 @@ package transport
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -76,10 +75,6 @@ func (s *session) askInfo(asked clock.Instant) wire.Question {
 		}
 		return err
 	}}
-}
-
-func unknownCommand(refusal redis.Error) bool {
-	return strings.HasPrefix(strings.ToLower(string(refusal)), "err unknown command")
 }
 
 // askServer reads the run id of the server of a connection. server is "" if the server refuses INFO.

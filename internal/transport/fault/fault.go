@@ -61,7 +61,7 @@ func Explain(err error, password string, within time.Duration) error {
 	err = Scrub(err, password)
 	switch {
 	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-		err = errors.New("connection lost: the server closed it")
+		err = New("connection lost: the server closed it", CauseOf(err))
 	case errors.Is(err, ErrDown) || errors.Is(err, ErrClosed) || errors.Is(err, ErrRetired):
 		return err
 	case IsTimeout(err) && !errors.Is(err, ErrTimeout):

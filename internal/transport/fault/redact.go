@@ -59,7 +59,7 @@ func Scrub(err error, password string) error {
 	if clean == text {
 		return err
 	}
-	var keep []error
+	keep := []error{CauseOf(err)}
 	if IsTimeout(err) {
 		keep = append(keep, ErrTimeout)
 	}

@@ -42,15 +42,35 @@ func (f *Finder) Find(ctx context.Context) (Place, error) {
 	if n >= need {
 		return best, nil
 	}
-	var causes []string
+	return Place{}, f.unknown(answers, n, need)
+}
+
+// unknown returns the error for too few addresses. Equal texts are joined, and the cause is the one that all failed
+// answers share.
+func (f *Finder) unknown(answers []Answer, n, need int) error {
+	addrs := map[string][]string{} // by text
+	causes := map[fault.Cause]bool{}
 	for _, a := range answers {
 		if a.Err != nil {
-			causes = append(causes, fmt.Sprintf("%s: %v", a.Addr, a.Err))
+			text := strings.ReplaceAll(strings.TrimPrefix(a.Err.Error(), "master is down: "), " "+a.Addr+":", "")
+			addrs[text] = append(addrs[text], a.Addr)
+			causes[fault.CauseOf(a.Err)] = true
 		}
 	}
-	slices.Sort(causes)
-	return Place{}, fmt.Errorf("%d of %d sentinels returned the address of the master %q, %d are needed: %s", n,
-		len(f.Sentinels), f.Name, need, strings.Join(causes, "; "))
+	var texts []string
+	for text, list := range addrs {
+		slices.Sort(list)
+		texts = append(texts, strings.Join(list, ", ")+": "+text)
+	}
+	slices.Sort(texts)
+	shared := fault.Unknown
+	for c := range causes {
+		if len(causes) == 1 {
+			shared = c
+		}
+	}
+	return fault.New(fmt.Sprintf("%d of %d sentinels returned the address of the master %q, %d are needed: %s", n,
+		len(f.Sentinels), f.Name, need, strings.Join(texts, "; ")), shared)
 }
 
 // Latest returns the place with the largest failover epoch, and the number of answers without an error. Replicas of the
@@ -91,7 +111,7 @@ func (f *Finder) ask(ctx context.Context, t *wire.Target) (p Place, err error) {
 		},
 	})
 	if fault.IsCode(err, "NOAUTH") || fault.IsCode(err, "WRONGPASS") {
-		err = fmt.Errorf("%w (sentinels have credentials of their own: WithSentinelCredentials)", err)
+		err = fault.New(err.Error()+" (sentinels have credentials of their own)", fault.SentinelLogin, err)
 	}
 	return p, err
 }

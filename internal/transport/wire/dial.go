@@ -130,7 +130,8 @@ func explain(ctx context.Context, within time.Duration, op string, l login, err 
 		// The timeout has closed the connection: err is the error of the read or write that this ended.
 		return fault.Down(fault.Timeout("timed out within %v (%s): %s", within, op, because))
 	case fault.IsTimeout(err) && !errors.Is(err, fault.ErrTimeout):
-		return fault.Down(fault.Timeout("timed out within %v (%v): %s", within, fault.Scrub(err, l.password), because))
+		text := fmt.Sprintf("timed out within %v (%v): %s", within, fault.Scrub(err, l.password), because)
+		return fault.Down(fault.New(text, fault.ErrTimeout, fault.CauseOf(err)))
 	}
 	return fault.Explain(err, l.password, within)
 }
@@ -170,13 +171,52 @@ func (t *Target) dial(ctx context.Context) (*Conn, error) {
 		secure := tls.Client(raw, conf)
 		if err := secure.HandshakeContext(ctx); err != nil {
 			_ = raw.Close() // the handshake's error is the one to report
-			return nil, fmt.Errorf("TLS: %w", err)
+			return nil, t.ofHandshake(err)
 		}
 		conn = secure
 	}
 	c := NewConn(conn, raw)
 	c.Addr = addr
 	return c, nil
+}
+
+// ofHandshake returns the error of a TLS handshake. Its cause says whether the step that failed was ours to choose.
+func (t *Target) ofHandshake(err error) error {
+	switch cause := fault.CauseOf(err); {
+	case cause == fault.Hangs:
+		return fault.New("TLS: "+err.Error(), fault.HangsInTLS, err)
+	case cause == fault.Closed:
+		return fault.New("TLS: "+err.Error(), fault.ClosedInTLS, err)
+	case cause == fault.OtherName && t.FindFunc != nil && t.TLS.ServerName == "":
+		return fault.New("TLS: "+err.Error(), fault.AnnouncedName, err)
+	}
+	return fmt.Errorf("TLS: %w", err)
+}
+
+// Mismatched reports whether the server proves that it uses TLS although t does not, or the reverse. It makes one
+// connection, and returns within DialTimeout.
+func (t *Target) Mismatched(ctx context.Context) bool {
+	if t.Foreign != nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, t.DialTimeout)
+	defer cancel()
+	other := *t
+	if other.TLS = nil; t.TLS == nil {
+		other.TLS = &tls.Config{InsecureSkipVerify: true} //nolint:gosec // nothing is sent on this connection
+	}
+	c, err := other.dial(ctx)
+	if err != nil {
+		var alert *net.OpError
+		return other.TLS != nil && errors.As(err, &alert) && alert.Op == "remote error"
+	}
+	defer context.AfterFunc(ctx, c.Close)()
+	defer c.Close()
+	if other.TLS != nil {
+		return true
+	}
+	_, err = c.Ask([]Question{{Op: "ping", Command: []string{"PING"}, TakeFunc: func(any) error { return nil }}})
+	return err == nil
 }
 
 // questions returns the commands that log in and select the database.

@@ -2,10 +2,12 @@ package wire
 
 import (
 	"bytes"
-	"errors"
+	"fmt"
 	"net"
 	"strconv"
 	"time"
+
+	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
 // Bounds of one reply. The longest reply is that of INFO: some kilobytes, or more with many databases or replicas.
@@ -18,7 +20,7 @@ const (
 
 // ErrReplySize is the error of a connection whose server sends data that is not a reply, or a reply that exceeds the
 // bounds.
-var ErrReplySize = errors.New("a reply is too large for this connection, or malformed")
+var ErrReplySize = fault.New("a reply is too large for this connection, or malformed", fault.NotRESP)
 
 // frugal is the connection from which redigo reads. It protects against a server that is hostile or not a Redis server:
 // redigo allocates any length that a reply announces, and reads arrays of any depth. frugal reads the announced lengths
@@ -31,6 +33,7 @@ type frugal struct {
 	skip  int      // unread bytes of a bulk string, including its line end
 	left  int      // number of elements of this reply that have not been read
 	parts int      // number of elements that the arrays of this reply have announced
+	alien string   // a line that is no reply of Redis; "" if there was none
 	size  int      // bytes of the bulk strings of this reply plus twice the bytes of its lines
 }
 
@@ -45,6 +48,9 @@ func (f *frugal) Close() error { return f.raw.Close() }
 func (f *frugal) Read(p []byte) (int, error) {
 	n, err := f.Conn.Read(p)
 	if !f.scan(p[:n]) {
+		if f.alien != "" {
+			return 0, fmt.Errorf("%w: it answered %.60q", ErrReplySize, f.alien)
+		}
 		return 0, ErrReplySize
 	}
 	return n, err
@@ -86,9 +92,14 @@ func (f *frugal) announced(line []byte) bool {
 	}
 	f.left--
 	kind := line[0]
-	if kind != '$' && kind != '*' {
+	switch kind {
+	case '$', '*':
+	case '+', '-', ':':
 		f.size += 2 * len(line)
 		return f.size <= MaxReply
+	default:
+		f.alien = string(line)
+		return false
 	}
 	n, err := strconv.Atoi(string(bytes.TrimSuffix(line[1:], []byte("\r"))))
 	switch {

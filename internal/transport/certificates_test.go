@@ -1,0 +1,202 @@
+package transport
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/asn1"
+	"fmt"
+	"math/big"
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+// H114: the advice for a certificate follows from the reason of package x509.
+func TestAdviceForServerCertificates(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(cert *x509.Certificate)
+		want   string
+	}{
+		{"expired", func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }, stepExpired},
+		{"not yet valid", func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Minute) }, stepEarly},
+		{"another address", func(c *x509.Certificate) { c.IPAddresses = nil }, stepHost},
+		{"another name", func(c *x509.Certificate) { c.IPAddresses, c.DNSNames = nil, []string{"certificate"} }, stepHost},
+		{"another purpose", func(c *x509.Certificate) {
+			c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageCodeSigning}
+		}, stepUnfit},
+		{"a critical extension", func(c *x509.Certificate) {
+			c.ExtraExtensions = append(c.ExtraExtensions, critical)
+		}, stepUnfit},
+		{"unknown authority", nil, stepAuthority},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cert, roots := certificateWith(t, c.change)
+			addr := answering(t, func(raw net.Conn) {
+				_ = tls.Server(raw, &tls.Config{Certificates: []tls.Certificate{cert}}).Handshake()
+			})
+			err := waitDown(t, open(t, []string{"rediss://" + addr}, WithTLSConfig(&tls.Config{RootCAs: roots})), 0, ErrDown)
+			if !strings.HasSuffix(err.Error(), "; "+c.want) {
+				t.Errorf("the error does not end with %q: %v", c.want, err)
+			}
+		})
+	}
+}
+
+// H114: the advice for the certificate of a client follows from the alert of the server.
+func TestAdviceForTLSAlerts(t *testing.T) {
+	for alert, want := range map[byte]string{
+		40: stepCommon, 42: stepClientRefused, 43: stepClientRefused, 44: stepClientRevoked, 45: stepClientExpired,
+		46: stepClientRefused, 47: stepCommon, 48: stepClientAuthority, 49: stepClientRefused, 70: stepCommon,
+		116: stepClientCertificate,
+	} {
+		t.Run(fmt.Sprint(alert), func(t *testing.T) {
+			addr := answering(t, func(raw net.Conn) {
+				_, _ = raw.Read(make([]byte, 4096))
+				_, _ = raw.Write([]byte{21, 3, 3, 0, 2, 2, alert})
+			})
+			err := waitDown(t, open(t, []string{"rediss://" + addr}), 0, ErrDown)
+			if !strings.HasSuffix(err.Error(), "; "+want) {
+				t.Errorf("the error does not end with %q: %v", want, err)
+			}
+		})
+	}
+}
+
+// H114: something that is no Redis server, a server that closes new connections, and one that does not answer a TLS
+// handshake have advice of their own, in an error and in a finding.
+func TestAdviceForOtherServers(t *testing.T) {
+	cert, roots := certificateWith(t, func(*x509.Certificate) {})
+	secure := &tls.Config{Certificates: []tls.Certificate{cert}}
+	read := func(raw net.Conn) { _, _ = raw.Read(make([]byte, 4096)) }
+	say := func(text string) func(net.Conn) {
+		return func(raw net.Conn) {
+			read(raw)
+			_, _ = raw.Write([]byte(text))
+		}
+	}
+	for _, c := range []struct {
+		name, scheme  string
+		answer        func(raw net.Conn)
+		says, advises string
+	}{
+		{"HTTP", "redis", say("HTTP/1.1 400 Bad Request\r\n\r\n"), stepServer, stepServer},
+		{"memcached", "redis", say("ERROR\r\n"), stepServer, stepServer},
+		{"closes", "redis", read, stepClosed, stepClosed},
+		{"closes, with TLS", "rediss", read, stepFull, stepFull},
+		{"resets", "redis", func(raw net.Conn) { _ = raw.(*net.TCPConn).SetLinger(0) }, stepClosed, stepClosed},
+		{"TLS to a port without", "rediss", say("-ERR unknown command\r\n"), stepPlain, stepPlain},
+		{"TLS to a port that waits for a line", "rediss", func(raw net.Conn) {
+			head := make([]byte, 4)
+			if _, _ = raw.Read(head); head[0] == '*' {
+				_, _ = raw.Write([]byte("+PONG\r\n"))
+				return
+			}
+			for { // as a Redis does: it waits for the end of a line
+				if _, err := raw.Read(head); err != nil {
+					return
+				}
+			}
+		}, silentTLS, stepPlain},
+		{"hangs", "rediss", func(raw net.Conn) {
+			for buf := make([]byte, 4096); ; {
+				if _, err := raw.Read(buf); err != nil {
+					return
+				}
+			}
+		}, silentTLS, stepHangs},
+		{"no TLS to its port", "redis", func(raw net.Conn) {
+			if tls.Server(raw, secure).Handshake() == nil {
+				read(raw)
+			}
+		}, "", stepUseTLS},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			opts := []Option{WithDialTimeout(300 * time.Millisecond)}
+			if c.scheme == "rediss" {
+				opts = append(opts, WithTLSConfig(&tls.Config{RootCAs: roots}))
+			}
+			p := open(t, []string{c.scheme + "://" + answering(t, c.answer)}, opts...)
+			if err := waitDown(t, p, 0, ErrDown); !strings.HasSuffix(err.Error(), c.says) {
+				t.Errorf("the error does not end with %q: %v", c.says, err)
+			}
+			if list := finding(t, p, "connection"); len(list) != 1 || list[0].Fix != c.advises {
+				t.Errorf("Check found %v, want the step %q", list, c.advises)
+			}
+		})
+	}
+}
+
+// answering listens, and calls answer for each connection, which it then closes. It returns the address.
+func answering(t *testing.T, answer func(raw net.Conn)) (addr string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			raw, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer raw.Close()
+				answer(raw)
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+var critical = pkix.Extension{Id: asn1.ObjectIdentifier{1, 2, 3, 4}, Critical: true, Value: []byte{5, 0}}
+
+// certificateWith returns the certificate of a server at 127.0.0.1 after change, and the authority that has signed it.
+// If change is nil, it returns another authority.
+func certificateWith(t *testing.T, change func(*x509.Certificate)) (cert tls.Certificate, roots *x509.CertPool) {
+	t.Helper()
+	roots = x509.NewCertPool()
+	now := time.Now()
+	ca := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour), IsCA: true,
+		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	server := &x509.Certificate{
+		SerialNumber: big.NewInt(2), NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	if change != nil {
+		change(server)
+	}
+	signer, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if change != nil {
+		der, err := x509.CreateCertificate(rand.Reader, ca, ca, &signer.PublicKey, signer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		root, err := x509.ParseCertificate(der)
+		if err != nil {
+			t.Fatal(err)
+		}
+		roots.AddCert(root)
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.CreateCertificate(rand.Reader, server, ca, &key.PublicKey, signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, roots
+}
