@@ -106,7 +106,8 @@ var lockOptionCases = []struct {
 	{"wait limit of 0", []LockOption{WithWaitLimit(0)}, []string{"wait limit must be positive"}},
 	{"negative minimum hold", []LockOption{WithMinHold(-1)}, []string{"-1ns"}},
 	{"minimum hold of the max TTL", []LockOption{WithMinHold(DefaultMaxTTL)}, []string{"30s"}},
-	{"minimum hold of 292 years", []LockOption{WithMinHold(math.MaxInt64)}, []string{"2562047h47m16.854775807s"}},
+	{"minimum hold of 292 years", []LockOption{WithMinHold(math.MaxInt64)}, []string{"2562047h47m16.854775807s",
+		"drift of 25620h28m40.370547759s"}},
 	{"nil", []LockOption{nil}, []string{"option is nil"}},
 	{"nil after a valid option", []LockOption{WithTTL(time.Second), nil}, []string{"option is nil"}},
 }

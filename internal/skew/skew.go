@@ -23,7 +23,7 @@ func Risky(off time.Duration) bool { return off.Abs() > Agree }
 func Text(off time.Duration) string {
 	unit, word := time.Second, "ahead of"
 	if off < 0 {
-		off, word = -off, "behind"
+		off, word = off.Abs(), "behind" // -off overflows for the shortest duration
 	}
 	if off < Window {
 		unit = 100 * time.Millisecond

@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"math"
 	"testing"
 	"time"
 )
@@ -14,7 +15,9 @@ func TestDrift(t *testing.T) {
 		{10 * time.Millisecond, 2100 * time.Microsecond},
 		{0, 2 * time.Millisecond},
 		{1, 2*time.Millisecond + 1},
+		{100, 2*time.Millisecond + 1},
 		{101, 2*time.Millisecond + 2},
+		{math.MaxInt64, 92233720368547759 + 2*time.Millisecond},
 	} {
 		if got := Drift(c.ttl); got != c.want {
 			t.Errorf("drift of %d ns: %d ns, want %d", c.ttl, got, c.want)

@@ -27,7 +27,7 @@ type validity struct {
 // rates. The constant covers the precision of expiry on the masters (1 ms), and rounding.
 func Drift(ttl time.Duration) time.Duration {
 	//mutant:drift = time.Nanosecond
-	return (ttl+99)/100 + 2*time.Millisecond
+	return ttl/100 + min(ttl%100, 1) + 2*time.Millisecond // ttl+99 would overflow for the longest durations
 }
 
 // left returns the remaining validity at now. It is not positive if the validity has expired.
