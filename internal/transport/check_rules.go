@@ -12,6 +12,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/skew"
 	"github.com/redlock-go/redlock/internal/transport/fault"
+	"github.com/redlock-go/redlock/internal/transport/sentinel"
 )
 
 // The rules of [Transport.Check] are functions of the facts and do no I/O.
@@ -77,9 +78,8 @@ func (f *facts) state(opts *CheckOptions) {
 	for _, u := range f.info.unfit(f.cfg) {
 		switch u.About {
 		case "role":
-			u.What += fmt.Sprintf(", a replica of %s:%s", f.text["master_host"], f.text["master_port"])
-			if u.Fix = stepMaster; opts.Admitted {
-				u.Fix = stepPromote
+			if f.info.Role == "slave" {
+				u.What, u.Fix = f.replica(opts.Admitted)
 			}
 		case "eviction":
 			u.Fix = f.set("maxmemory-policy", "noeviction")
@@ -94,6 +94,33 @@ func (f *facts) state(opts *CheckOptions) {
 		f.find(Failure, "persistence", "it cannot write its append-only file (aof_last_write_status:err)",
 			"it rejects writes, and "+noVote, stepFile)
 	}
+}
+
+// replica describes a server that is a replica, and returns the step that makes the master vote again.
+func (f *facts) replica(admitted bool) (what, do string) {
+	what = "it is a replica"
+	host, port := f.text["master_host"], f.text["master_port"]
+	if host != "" && port != "" {
+		what += " of " + net.JoinHostPort(host, port)
+	}
+	switch {
+	case f.cfg.tag != "":
+		return what, findMaster
+	case f.cfg.failover != nil && (host == "" || port == ""):
+		return what, stepDisagree
+	case f.cfg.failover != nil: // REPLICAOF NO ONE would make a second master, if its master is one
+		var addrs []string
+		for _, a := range f.answers {
+			addrs = append(addrs, a.Addr)
+		}
+		name, all := f.cfg.failover.finder.Name, strings.Join(addrs, ", ")
+		best, _ := sentinel.Latest(f.answers)
+		monitor := fmt.Sprintf("%s %s %s %d", name, host, port, max(best.Quorum, len(addrs)/2+1))
+		return what, fmt.Sprintf(stepMonitor, name, all, monitor, all)
+	case admitted:
+		return what, stepPromote
+	}
+	return what, stepMaster
 }
 
 // set returns the step that changes a setting of the server.
@@ -142,6 +169,14 @@ func (f *facts) version() {
 	name, first, last := "Redis", [2]int{6, 2}, 8
 	if f.info.Valkey {
 		name, first, last = "Valkey", [2]int{7, 2}, 9
+	}
+	if f.info.Mode == "sentinel" {
+		return
+	}
+	if f.info.Product != "" {
+		f.find(Warning, "version", fmt.Sprintf("it is %.40s %.40s, not Redis or Valkey", f.info.Product, f.info.Version),
+			"this library is not tested with it: scripts may behave differently, and restarts may be unnoticed", stepProduct)
+		return
 	}
 	what := fmt.Sprintf("it is %s %.40s", name, f.info.Version)
 	use := fmt.Sprintf(stepVersion, name, first[0], first[1])
@@ -193,16 +228,24 @@ func (f *facts) replicas(opts *CheckOptions) {
 		about := replicaFields(f.text, i)
 		list = append(list, net.JoinHostPort(about["ip"], about["port"]))
 	}
-	f.find(severity, "replicas", fmt.Sprintf("it has %d replicas", f.info.Replicas),
+	f.find(severity, "replicas", "it has "+count(f.info.Replicas, "replica"),
 		"a promoted replica lacks the last writes: a second client may get a held lock, unless the restart "+
 			"guard is on; then the master does not vote until the max TTL has passed",
 		fmt.Sprintf(stepReplicas, strings.Join(list, ", ")))
 }
 
+// count returns n and the noun, in the plural if n is not 1.
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
 // writes reports why a write was refused: acquires are refused as well.
 func (f *facts) writes() {
 	code := fault.Code(f.write)
-	if f.write == "" || code == "NOPERM" || f.info.Role != "master" || f.info.Loading { // reported by other rules
+	if f.write == "" || code == "NOPERM" || f.info.Mode == "sentinel" || f.info.Role != "master" || f.info.Loading { // reported by other rules
 		return
 	}
 	do := stepMessage
@@ -235,6 +278,9 @@ func (f *facts) scripts() {
 }
 
 func (f *facts) rights(prefix string) {
+	if f.info.Mode == "sentinel" { // it has none of the commands
+		return
+	}
 	var needed, useful, costs []string
 	for _, r := range f.lacking {
 		//mutant:loaded-or-sent 2= false

@@ -3,6 +3,7 @@ package transport
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/redlock-go/redlock/internal/transport/sentinel"
@@ -34,17 +35,31 @@ func (f *facts) sentinels() (rule promotion, ok bool) {
 		return f.stop.rule, true
 	}
 	best, n := sentinel.Latest(f.answers)
-	var places []string
-	for _, a := range f.answers {
-		if a.Err != nil {
-			f.find(Warning, "sentinels", fmt.Sprintf("its sentinel %s does not know its address: %v", a.Addr, a.Err),
-				"if one more sentinel is down, clients cannot find the new master after a failover", stepSentinel)
-		} else if !slices.Contains(places, a.Value.Addr) {
-			places = append(places, a.Value.Addr)
-		}
-	}
-	if n == 0 {
+	if n == 0 { // the master cannot be found either, which another finding reports
 		return rule, false
+	}
+	var places, texts []string
+	silent := map[string][]string{} // addresses by text
+	for _, a := range f.answers {
+		if a.Err == nil {
+			if !slices.Contains(places, a.Value.Addr) {
+				places = append(places, a.Value.Addr)
+			}
+			continue
+		}
+		text := strings.ReplaceAll(a.Err.Error(), " "+a.Addr+":", "")
+		if silent[text] == nil {
+			texts = append(texts, text)
+		}
+		silent[text] = append(silent[text], a.Addr)
+	}
+	for _, text := range texts {
+		who := "sentinel " + silent[text][0] + " does"
+		if len(silent[text]) > 1 {
+			who = "sentinels " + strings.Join(silent[text], ", ") + " do"
+		}
+		f.find(Warning, "sentinels", fmt.Sprintf("its %s not know its address: %s", who, text),
+			"if more sentinels are down, clients cannot find the new master after a failover", stepSentinel)
 	}
 	if len(places) > 1 {
 		f.find(Warning, "sentinels", fmt.Sprintf("its sentinels disagree about its address: %q; the latest failover says %s",

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -78,15 +79,16 @@ func (s *stopping) danger(rule promotion, i *Info, user string) (what, do string
 	longest := min(longestLag, (rule.after - slack).Truncate(time.Second))
 	switch {
 	case !i.stopsScripts():
-		return fmt.Sprintf("it is Redis %.40s, whose scripts ignore min-replicas-to-write", i.Version),
+		return fmt.Sprintf("it is %s %.40s, whose scripts ignore min-replicas-to-write", cmp.Or(i.Product, "Redis"),
+				i.Version),
 			stepStops
 	case s.err != nil && fault.UnknownCommand(redis.Error(s.err.Error())):
 		return fmt.Sprintf("its min-replicas-to-write cannot be read (%.120v)", s.err), stepNoConfig
 	case s.err != nil:
 		return fmt.Sprintf("its min-replicas-to-write cannot be read (%v)", s.err), fmt.Sprintf(stepConfig, user)
 	case s.replicas < replicas:
-		return fmt.Sprintf("its min-replicas-to-write is %d, but it has %d replicas, any of which may be promoted",
-			s.replicas, replicas), fmt.Sprintf(stepAll, "min-replicas-to-write", replicas)
+		return fmt.Sprintf("its min-replicas-to-write is %d, but it has %s that may be promoted", s.replicas,
+			count(replicas, "replica")), fmt.Sprintf(stepAll, "min-replicas-to-write", replicas)
 	case longest < time.Second:
 		return fmt.Sprintf("a replica is promoted after %v of silence, but a master may need 3s to notice that it is cut "+
 			"off", rule.after), stepDownAfter
@@ -110,9 +112,9 @@ func (s *stopping) alone(fields map[string]string) error {
 	if inSync >= s.replicas {
 		return nil
 	}
-	return fault.Refused(fmt.Sprintf("%d replicas reported to it within %v, but it grants locks only with %d "+
+	return fault.Refused(fmt.Sprintf("%s reported to it within %v, but it grants locks only with %d "+
 		"(min-replicas-to-write): a partition may have isolated it, and a replica may have been promoted",
-		inSync, s.lag, s.replicas))
+		count(inSync, "replica"), s.lag, s.replicas))
 }
 
 // replicaCount returns the number of replicas that a server reports. It is bounded, because loops count up to it.

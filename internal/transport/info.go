@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
+	"path"
 	"strconv"
 	"strings"
 	"time"
@@ -19,7 +20,9 @@ type Info struct {
 	ReplID2      string // master_replid2: zeros before a promotion, and after the backlog was freed
 	SecondOffset int64  // second_repl_offset: -1 if ReplID2 is zeros
 	Role         string // "master", "slave"
-	Version      string // "7.0.15"; of Valkey its own version
+	Mode         string // "standalone", "cluster", "sentinel"
+	Version      string // "7.0.15"; of Valkey and of another product its own version
+	Product      string // the name of a server that is neither Redis nor Valkey; "" of those
 	Valkey       bool
 	Cluster      bool
 	Loading      bool
@@ -140,14 +143,46 @@ func pairs(parts iter.Seq[string], mark string) map[string]string {
 	return values
 }
 
+// products lists servers that are neither Redis nor Valkey but report a redis_version. Each has a field of INFO that
+// only it reports, or the name of its program in the field executable.
+var products = []struct{ name, field, program string }{
+	{"KeyDB", "mvcc_depth", "keydb"},
+	{"Garnet", "garnet_version", "garnet"},
+	{"Dragonfly", "dragonfly_version", "dragonfly"},
+	{"Kvrocks", "kvrocks_version", "kvrocks"},
+	{"Pika", "pika_version", "pika"},
+	{"Redict", "redict_version", "redict"},
+	{"Tendis", "tendis_version", "tendis"},
+}
+
+// productOf returns the name and the version of a server that is neither Redis nor Valkey, or "".
+func productOf(f map[string]string) (name, version string) {
+	program := strings.ToLower(path.Base(f["executable"]))
+	for _, p := range products {
+		if f[p.field] != "" || strings.HasPrefix(program, p.program) {
+			return p.name, cmp.Or(f[strings.ToLower(p.name)+"_version"], f["redis_version"])
+		}
+	}
+	if f["role"] == "active-replica" { // only KeyDB has such a role
+		return "KeyDB", f["redis_version"]
+	}
+	if name := f["server_name"]; name != "" && name != "valkey" && name != "redis" {
+		return name, cmp.Or(f[name+"_version"], f["redis_version"])
+	}
+	return "", ""
+}
+
 // infoOf converts fields of INFO to an Info. Fields that a server does not report are zero.
 func infoOf(f map[string]string) Info {
+	product, version := productOf(f)
 	return Info{
 		RunID:        f["run_id"],
 		ReplID2:      f["master_replid2"],
 		SecondOffset: number(f["second_repl_offset"]),
 		Role:         f["role"],
-		Version:      cmp.Or(f["valkey_version"], f["redis_version"]),
+		Mode:         f["redis_mode"],
+		Product:      product,
+		Version:      cmp.Or(version, f["valkey_version"], f["redis_version"]),
 		Valkey:       f["valkey_version"] != "" || f["server_name"] == "valkey",
 		Cluster:      f["cluster_enabled"] == "1",
 		Loading:      f["loading"] == "1" || f["async_loading"] == "1",
@@ -195,22 +230,42 @@ func (i Info) unfit(cfg *Config) (list []Finding) {
 	add := func(about, what, risk, fix string) {
 		list = append(list, Finding{Severity: Failure, About: about, What: what, Risk: risk, Fix: fix})
 	}
-	if i.RunID == "" || i.ReplID2 == "" || i.Time == 0 {
-		add("identity", "its INFO lacks run_id, master_replid2 or server_time_usec",
+	if i.Mode == "sentinel" {
+		add("role", "it is a sentinel, not a master", noVote, stepSentinelURL)
+		return list
+	}
+	var lacks []string
+	for _, field := range []struct {
+		name    string
+		missing bool
+	}{
+		{"run_id", i.RunID == ""}, {"master_replid2", i.ReplID2 == ""}, {"server_time_usec", i.Time == 0},
+	} {
+		if field.missing {
+			lacks = append(lacks, field.name)
+		}
+	}
+	if len(lacks) > 0 {
+		add("identity", "its INFO lacks "+strings.Join(lacks, ", "),
 			"without them no client can detect its restarts or read its clock; "+noVote,
 			stepIdentity)
 	}
 	if i.Loading {
 		add("loading", "it is still loading its data", noVote+", until it is ready", stepLoading)
 	}
-	if i.Role != "master" {
-		what := fmt.Sprintf("its role is %q, not master", i.Role)
-		if i.Role == "slave" {
-			what = "it is a replica: " + what
+	const copies = noVote + "; copies of locks would be counted as votes"
+	switch i.Role {
+	case "master":
+	case "slave":
+		fix := nameMaster
+		if cfg.failover != nil {
+			fix = findMaster
 		}
-		add("role", what,
-			noVote+"; copies of locks would be counted as votes",
-			nameMaster)
+		add("role", "it is a replica", copies, fix)
+	case "":
+		add("role", "its INFO has no role", noVote, stepServer)
+	default:
+		add("role", fmt.Sprintf("its role is %q, not master", i.Role), copies, stepServer)
 	}
 	switch {
 	case i.Cluster && cfg.tag == "":
@@ -231,6 +286,7 @@ func (i Info) unfit(cfg *Config) (list []Finding) {
 const (
 	nameMaster = "use the address of its master instead, or make it a master again (REPLICAOF NO ONE); " +
 		"redlock check shows which"
+	findMaster = "the client looks for its master again; if this lasts, redlock check shows what to do"
 	noEviction = "set maxmemory-policy to noeviction, by CONFIG SET or in the parameters of a managed service"
 )
 

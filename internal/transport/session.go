@@ -223,7 +223,7 @@ func (s *session) readHeartbeat(asked clock.Instant, reply any) (Info, map[strin
 	}
 	fields, err := heartbeat.Decode(text)
 	i := infoOf(fields)
-	i.Version, i.Valkey, i.Cluster = s.info.Version, s.info.Valkey, s.info.Cluster
+	i.Product, i.Version, i.Valkey, i.Cluster = s.info.Product, s.info.Version, s.info.Valkey, s.info.Cluster
 	if i.RunID == heartbeat.Unchanged {
 		i.RunID, i.ReplID2, i.SecondOffset = s.info.RunID, s.info.ReplID2, s.info.SecondOffset
 	}

@@ -52,11 +52,15 @@ const (
 
 	stepIdentity = "use Redis 6.2 or Valkey 7.2, or later, without a proxy in between; for tests without a " +
 		"server use package redlock/redlocktest, which miniredis cannot replace"
-	stepLoading = stepNothing + "wait: the client tries again when its data is loaded"
-	stepMaster  = "use the address of its master instead"
-	stepPromote = "make it a master again: `REPLICAOF NO ONE`; it votes after its quarantine"
-	stepCluster = "use redis+cluster://host:port?buckets=64, or a server with cluster-enabled no"
-	stepSingle  = "use redis://host:port"
+	stepLoading     = stepNothing + "wait: the client tries again when its data is loaded"
+	stepMaster      = "use the address of its master instead"
+	stepPromote     = "make it a master again: `REPLICAOF NO ONE`; it votes after its quarantine"
+	stepCluster     = "use redis+cluster://host:port?buckets=64, or a server with cluster-enabled no"
+	stepSingle      = "use redis://host:port"
+	stepSentinelURL = "use redis+sentinel://, with the addresses of the sentinels and their name of the master"
+	stepMonitor     = "wait a minute; then let its sentinels monitor its master: `SENTINEL REMOVE %s` on %s and " +
+		"`SENTINEL MONITOR %s` on %s, and set the options of the master there again"
+	stepProduct = "use Redis 6.2 or Valkey 7.2, or later"
 	stepVersion = "use %s %d.%d or later"
 	stepNewer   = stepNothing + "the tests of this library have not run on it yet"
 	stepDiffer  = "use different servers, each on its own machine"
