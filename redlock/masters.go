@@ -293,8 +293,11 @@ func (l operator) check(ctx context.Context) ([]pool.Finding, error) {
 		Unguarded: l.cfg.guard == 0, Admitted: view.Config.Rule.Won(view.Voting),
 	}
 	for _, r := range scripts.Rights {
-		opts.Rights = append(opts.Rights, transport.Right{Rule: r.Rule, Lacking: r.Lacking, Probe: r.Probe(prefix)})
+		opts.Rights = append(opts.Rights, transport.Right{
+			Rule: r.Rule, On: r.On(), Lacking: r.Lacking, Probe: r.Probe(prefix),
+		})
 	}
+	opts.Scripts = scripts.Probes(prefix)
 	order := make(map[string]int, view.Config.N())
 	for k, i := range view.Config.Order {
 		addr := l.pool.Addr(i)

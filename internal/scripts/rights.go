@@ -1,8 +1,11 @@
 package scripts
 
 import (
+	"slices"
 	"strings"
+	"time"
 
+	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/heartbeat"
 )
 
@@ -75,6 +78,32 @@ func (r Right) Probe(p Prefix) (command []string) {
 		command = append(command, a)
 	}
 	return command
+}
+
+// On returns "keys" or "channels" if the right is one on those of the prefix, and "" otherwise.
+func (r Right) On() string {
+	switch {
+	case slices.Contains(r.probe, probeKey):
+		return "keys"
+	case slices.Contains(r.probe, probeChannel):
+		return "channels"
+	}
+	return ""
+}
+
+// Probes returns a call of each script that clients run, on a name that no lock uses. Sent with a stamp that no
+// admission record has, none of the calls changes anything.
+func Probes(p Prefix) (list []*frame.Call) {
+	const name, lease = "check of scripts", "check:0"
+	e, term := NewEncoder(p, 0), Term{TTL: time.Second}
+	list = append(list, heartbeat.Call(false), e.Admit(AdmitRequest{Step: AdmitRead}))
+	for _, role := range []Role{Plain, Writer} {
+		k := p.KeysOf(name, role)
+		list = append(list, e.Acquire(&k, lease, term, 1, 1, 1, nil), e.Extend(&k, lease, term, 1, ""),
+			e.Release(&k, Ending{Leases: []string{lease}}))
+	}
+	k := p.Keys(name)
+	return append(list, e.Inspect(&k))
 }
 
 // Rule returns the rule of ACL SETUSER that grants exactly the rights needed on the keys and channels of p.

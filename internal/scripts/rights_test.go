@@ -9,6 +9,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/scripts"
@@ -120,4 +121,26 @@ func dialUnix(t *testing.T, s *redisproc.Server) redis.Conn {
 	}
 	t.Cleanup(func() { _ = c.Close() })
 	return c
+}
+
+// The calls of Probes change nothing, and cover the scripts of all kinds of calls.
+func TestProbesOfScriptsChangeNothing(t *testing.T) {
+	server := redistest.Test(t, 1, redisproc.Config{})[0]
+	c := dialUnix(t, server)
+	ran := map[string]bool{}
+	for _, call := range scripts.Probes("redlock") {
+		words, _ := frame.Next(call.Append(nil, "-", true))
+		if _, err := c.Do(words[0], redis.Args{}.AddFlat(words[1:])...); err != nil {
+			t.Errorf("%s returned %v", call.Script.Name, err)
+		}
+		ran[call.Script.Name] = true
+	}
+	for _, s := range scripts.All {
+		if !ran[s.Name] {
+			t.Errorf("no probe runs %s", s.Name)
+		}
+	}
+	if n, err := redis.Int(c.Do("DBSIZE")); n != 0 || err != nil {
+		t.Errorf("the probes left %d keys, %v", n, err)
+	}
 }

@@ -61,7 +61,7 @@ func (e *Error) advice(user string) (about, do string) {
 	case !e.connecting() && !refused: // the next attempt to connect shows more
 		return "connection", ""
 	case e.Op == "info" && cause == fault.NoRight: // the text of the error names the right
-		return "rights", fmt.Sprintf(stepInfo, user)
+		return "rights", fmt.Sprintf(infoRight, user)
 	case errors.Is(e.Err, ErrRefused): // the error has its own advice
 		return "connection", ""
 	case e.Op == "credentials":
@@ -76,8 +76,24 @@ func (e *Error) advice(user string) (about, do string) {
 		return "connection", stepProxy
 	}
 	step, known := steps[cause]
+	if !known && refused && !e.connecting() && unexplained(e.Err) {
+		return "scripts", StepRefuses
+	}
 	if !known {
 		return "connection", ""
 	}
 	return step.about, step.do
+}
+
+// unexplained reports whether err is an error reply to a script that no rule of this client explains.
+func unexplained(err error) bool {
+	var reply redis.Error
+	if !errors.As(err, &reply) || fault.Transient(reply) {
+		return false
+	}
+	switch fault.Code(reply) {
+	case "NOSCRIPT", "WRONGTYPE", "BADFENCE", "MOVED", "ASK":
+		return false
+	}
+	return true
 }

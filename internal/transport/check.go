@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/internal/transport/sentinel"
 	"github.com/redlock-go/redlock/internal/transport/wire"
@@ -42,15 +44,19 @@ type Finding struct {
 // A Right is a command that the user of a client needs on a master.
 type Right struct {
 	Rule    string   // the word after the + in ACL SETUSER
+	On      string   // "keys" or "channels" of the prefix, or "" for a command without either
 	Lacking string   // what does not work without the right; "" if no lock can be acquired or kept
 	Probe   []string // a command that needs the right and changes nothing
 }
 
 // CheckOptions holds the settings of the lockers that [Transport.Check] needs to know.
 type CheckOptions struct {
-	Prefix    string  // key prefix of the locks
-	Key       string  // a key with the prefix that no lock uses
-	Record    string  // the key of the admission record
+	Prefix string // key prefix of the locks
+	Key    string // a key with the prefix that no lock uses
+	Record string // the key of the admission record
+	// Scripts are calls of the scripts that clients run, on a key that no lock uses. They are sent with the stamp of no
+	// record, so they must change nothing.
+	Scripts   []*frame.Call
 	Rights    []Right // on the keys and channels of the prefix; those for subscriptions come last
 	Unguarded bool    // whether the restart guard is off; masters must then never lose data
 	Admitted  bool    // whether a majority of the masters votes; the list of masters is then correct
@@ -118,13 +124,24 @@ type facts struct {
 	findings []Finding
 }
 
-// permissions lists the rights that the user of a master lacks.
+// permissions lists what the server refused to the user.
 type permissions struct {
-	lacking []Right  // the rights that the user lacks
-	grants  []string // rules of ACL SETUSER that grant the lacking rights and revoke none
+	lacking []denial // the rights that the user lacks
+	odd     []denial // refusals for another reason
+	// reached says for "keys" and "channels" whether the server has checked the right to them. If the user may run none of
+	// the commands, it has not.
+	reached map[string]bool
 	noEval  bool     // whether the user may not run EVAL
 	noLoad  bool     // whether the server refused SCRIPT LOAD
 	renamed []string // commands that the server does not know
+	refused []denial // refused scripts; the Rule is the name
+}
+
+// A denial is a command that the server refused.
+type denial struct {
+	Right
+	words redis.Error
+	grant string // the rule of ACL SETUSER that grants the right and revokes none; "" if there is none
 }
 
 // storage describes whether a master retains its data.
@@ -133,17 +150,21 @@ type storage struct {
 	wrong    []string // settings that must be changed so that the master retains its data
 	fixes    []string // the steps that change the settings in wrong
 	noConfig bool     // whether the server has no CONFIG
+	noRead   bool     // whether the user lacks the right to CONFIG GET
 	denied   string   // why the settings cannot be read; "" if they can
 }
 
 // examine reads the facts of m: first the identity of the server, then everything else in one round trip.
 func (m *master) examine(ctx context.Context, opts *CheckOptions) facts {
 	f := facts{name: m.Name, user: m.cfg.userName(), cfg: &m.cfg, expires: -1}
+	f.reached = make(map[string]bool)
 	f.durable = slices.Contains(opts.Durable, m.Name)
 	if m.cfg.failover != nil && m.cfg.failover.finder != nil {
 		f.answers = m.cfg.failover.finder.Survey(ctx)
 	}
-	c, op, err := m.cfg.Connect(ctx, func(c *wire.Conn) (string, error) {
+	target := m.cfg.Target
+	target.Database = 0 // the questions select it, so that a missing right to SELECT hides no other missing right
+	c, op, err := target.Connect(ctx, func(c *wire.Conn) (string, error) {
 		f.user = m.cfg.userName()
 		return c.Ask(f.questions(&m.cfg, opts))
 	})
@@ -156,8 +177,48 @@ func (m *master) examine(ctx context.Context, opts *CheckOptions) facts {
 		return f
 	}
 	defer c.Close()
+	f.again(c, opts)
 	f.otherDatabases(c, opts)
 	return f
+}
+
+// again asks what follows from the first replies: scripts that were not loaded are sent with their text, and the server
+// says which rights are really missing, if the user may ask. A grant that would change nothing is dropped.
+func (f *facts) again(c *wire.Conn, opts *CheckOptions) {
+	var list []wire.Question
+	for _, call := range opts.Scripts {
+		i := slices.IndexFunc(f.refused, func(d denial) bool { return d.Rule == call.Script.Name })
+		if i >= 0 && fault.Code(f.refused[i].words) == "NOSCRIPT" {
+			f.refused = slices.Delete(f.refused, i, i+1)
+			list = append(list, f.run(call, true))
+		}
+	}
+	var missing, odd []denial
+	for _, d := range f.lacking {
+		list = append(list, wire.Optional("acl dryrun", func(reply any, _ redis.Error) {
+			if reply == "OK" {
+				odd = append(odd, d)
+			} else {
+				missing = append(missing, d)
+			}
+		}, append([]string{"ACL", "DRYRUN", f.user}, d.Probe...)...))
+	}
+	if _, err := c.Ask(list); err == nil { // an error leaves the facts as they are known
+		f.lacking, f.odd = missing, append(f.odd, odd...)
+	}
+}
+
+// noRecord is the stamp of calls that change nothing: no admission record begins with it.
+const noRecord = "-"
+
+// run returns the question that runs a script, with its text if it may not have been loaded.
+func (f *facts) run(call *frame.Call, asText bool) wire.Question {
+	words, _ := frame.Next(call.Append(nil, noRecord, asText))
+	return wire.Optional(call.Script.Name, func(_ any, refused redis.Error) {
+		if refused != "" {
+			f.refused = append(f.refused, denial{Right: Right{Rule: call.Script.Name}, words: refused})
+		}
+	}, words...)
 }
 
 // otherDatabases looks for admission records of the prefix in the other databases that the user may read.
@@ -202,13 +263,28 @@ func (f *facts) questions(cfg *Config, opts *CheckOptions) (list []wire.Question
 	ask := func(op string, handleFunc func(reply any, refused redis.Error), command ...string) {
 		list = append(list, wire.Optional(op, handleFunc, command...))
 	}
+	if cfg.Database != 0 {
+		words := []string{"SELECT", strconv.Itoa(cfg.Database)}
+		list = append(list, wire.Question{Op: "select", Command: words, TakeFunc: func(reply any) error {
+			refused, _ := reply.(redis.Error)
+			if fault.CauseOf(refused) != fault.NoRight {
+				return wire.Refusal(reply)
+			}
+			f.probed(Right{Rule: "select", Probe: words}, refused, opts.Prefix)
+			return nil
+		}})
+	}
 	asked := cfg.clock.Now()
-	list = []wire.Question{{
+	list = append(list, wire.Question{
 		Op: "info", Command: []string{"INFO"}, TakeFunc: func(reply any) (err error) {
+			refused, _ := reply.(redis.Error)
+			if fault.CauseOf(refused) == fault.NoRight { // the probes of the rights report it, with all others
+				return nil
+			}
 			f.info, f.text, err = cfg.readInfo(asked, reply)
 			return err
 		},
-	}}
+	})
 	if cfg.failover != nil {
 		list = append(list, f.stop.questions(cfg.tag, true, true)...)
 	}
@@ -240,6 +316,7 @@ func (f *facts) questions(cfg *Config, opts *CheckOptions) (list []wire.Question
 			pair, _ := redis.StringMap(reply, nil)
 			switch value := pair[s[0]]; value {
 			case "":
+				f.noRead = fault.CauseOf(refused) == fault.NoRight
 				f.denied = fmt.Sprintf("unexpected reply to CONFIG GET %s: %.120q", s[0], string(refused))
 			case s[1]:
 			default:
@@ -248,32 +325,61 @@ func (f *facts) questions(cfg *Config, opts *CheckOptions) (list []wire.Question
 			}
 		}, "CONFIG", "GET", s[0])
 	}
+	for _, call := range opts.Scripts {
+		list = append(list, f.run(call, false))
+	}
 	for _, right := range opts.Rights {
 		ask("rights", func(_ any, refused redis.Error) { f.probed(right, refused, opts.Prefix) }, right.Probe...)
 	}
 	return list
 }
 
-// probed records the result of the command that tests a right. refused is the error reply to the command, whose text
+// probed records the result of the command that tests a right. refused is the error reply to the command, whose code
 // shows whether the user lacks the right, or "" if the command succeeded.
 func (f *facts) probed(right Right, refused redis.Error, prefix string) {
-	text := strings.ToLower(string(refused))
-	switch {
-	case fault.UnknownCommand(refused):
+	d := denial{Right: right, words: refused}
+	if refused == "" || !deniedCommand.MatchString(string(refused)) {
+		f.reached[right.On] = true
+	}
+	switch fault.CauseOf(refused) {
+	case fault.NoSuchCommand:
 		f.renamed = append(f.renamed, right.Rule)
-		right.Rule += " (renamed or unknown)"
-	case fault.Code(refused) != "NOPERM":
+		d.Rule += " (renamed or unknown)"
+	case fault.NoRight:
+		if d.grant = grantOf(right, refused, prefix); d.grant == "" {
+			f.odd = append(f.odd, d)
+			return
+		}
+	default:
 		if refused != "" && right.Probe[0] == "SCRIPT" {
 			f.load, f.noLoad = refused, true
 		}
 		return
-	case strings.Contains(text, "key"):
-		f.grants = append(f.grants, "~"+prefix+":*")
-	case strings.Contains(text, "channel"):
-		f.grants = append(f.grants, "&"+prefix+":*")
-	default:
-		f.grants = append(f.grants, "+"+right.Rule)
 	}
 	f.noEval, f.noLoad = f.noEval || right.Probe[0] == "EVAL", f.noLoad || right.Probe[0] == "SCRIPT"
-	f.lacking = append(f.lacking, right)
+	f.lacking = append(f.lacking, d)
+}
+
+// What servers deny. A reply with the code NOPERM says it in one of these sentences, of Redis 6.2 and of later servers.
+var (
+	deniedCommand = regexp.MustCompile(`^NOPERM .*has no permissions to run the '([^']+)' command( or its subcommand)?$`)
+	deniedKey     = regexp.MustCompile(
+		`^NOPERM (this user has no permissions to access one of the keys used as arguments|No permissions to access a key)$`)
+	deniedChannel = regexp.MustCompile(`^NOPERM (this user has no permissions to access one of the channels used as ` +
+		`arguments|No permissions to access a channel)$`)
+)
+
+// grantOf returns the rule that grants what the reply denies, or "" if the reply denies something else, such as a
+// database.
+func grantOf(right Right, reply redis.Error, prefix string) string {
+	text := string(reply)
+	switch m := deniedCommand.FindStringSubmatch(text); {
+	case m != nil && (m[1] == right.Rule || strings.EqualFold(m[1], right.Probe[0])):
+		return "+" + right.Rule
+	case right.On == "keys" && deniedKey.MatchString(text):
+		return "~" + prefix + ":*"
+	case right.On == "channels" && deniedChannel.MatchString(text):
+		return "&" + prefix + ":*"
+	}
+	return ""
 }

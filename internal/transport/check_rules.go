@@ -34,13 +34,13 @@ func (f *facts) judge(opts *CheckOptions) {
 		f.replicas(opts)
 	}
 	if rule, ok := f.sentinels(); ok && f.text != nil {
-		f.failsOver(rule)
+		f.failsOver(rule, opts)
 		f.behind()
 	}
 	f.writes()
 	f.scripts()
 	f.rights(opts.Prefix)
-	f.persistence()
+	f.persistence(opts)
 	f.record(opts)
 	//mutant:other-databases = false
 	if len(f.databases) > 0 {
@@ -66,7 +66,7 @@ func (f *facts) connection() {
 	case cause == fault.NotListening:
 		do = stepStart
 	case errors.As(f.failed.Err, &reply):
-		do = stepRefuses
+		do = StepRefuses
 	default:
 		do = stepReach
 	}
@@ -170,7 +170,7 @@ func (f *facts) version() {
 	if f.info.Valkey {
 		name, first, last = "Valkey", [2]int{7, 2}, 9
 	}
-	if f.info.Mode == "sentinel" {
+	if f.info.Sentinel {
 		return
 	}
 	if f.info.Product != "" {
@@ -245,7 +245,7 @@ func count(n int, noun string) string {
 // writes reports why a write was refused: acquires are refused as well.
 func (f *facts) writes() {
 	code := fault.Code(f.write)
-	if f.write == "" || code == "NOPERM" || f.info.Mode == "sentinel" || f.info.Role != "master" || f.info.Loading { // reported by other rules
+	if f.write == "" || code == "NOPERM" || f.info.Sentinel || f.info.Role != "master" || f.info.Loading { // reported by other rules
 		return
 	}
 	do := stepMessage
@@ -278,56 +278,132 @@ func (f *facts) scripts() {
 }
 
 func (f *facts) rights(prefix string) {
-	if f.info.Mode == "sentinel" { // it has none of the commands
+	if f.info.Sentinel { // it has none of the commands
 		return
 	}
-	var needed, useful, costs []string
-	for _, r := range f.lacking {
+	var needed, useful []denial
+	var costs []string
+	for _, d := range f.lacking {
 		//mutant:loaded-or-sent 2= false
-		if r.Probe[0] == "EVAL" && !f.noLoad {
-			r.Lacking = "after SCRIPT FLUSH it cannot vote until the client reconnects"
+		if d.Probe[0] == "EVAL" && !f.noLoad {
+			d.Lacking = "after SCRIPT FLUSH it cannot vote until the client reconnects"
 		}
-		if r.Probe[0] == "SCRIPT" && f.noEval {
-			r.Lacking = ""
+		if d.Probe[0] == "SCRIPT" && f.noEval {
+			d.Lacking = ""
 		}
-		if r.Lacking == "" {
-			needed = append(needed, r.Rule)
+		if d.Lacking == "" {
+			needed = append(needed, d)
 			continue
 		}
-		useful = append(useful, r.Rule)
-		if !slices.Contains(costs, r.Lacking) {
-			costs = append(costs, r.Lacking)
+		useful = append(useful, d)
+		if !slices.Contains(costs, d.Lacking) {
+			costs = append(costs, d.Lacking)
 		}
 	}
 	var dos []string
-	if len(f.grants) > 0 {
-		//mutant:missing-rights-only -> f.grants[0] = "-@all " + f.grants[0]
-		slices.Sort(f.grants)
-		dos = append(dos, fmt.Sprintf(stepRights, f.user,
-			strings.Join(slices.Compact(f.grants), " ")))
+	if grant := f.grant(prefix); grant != "" {
+		dos = append(dos, grant)
 	}
 	if len(f.renamed) > 0 {
 		dos = append(dos, fmt.Sprintf(stepRenamed, strings.Join(f.renamed, ", ")))
 	}
 	do := strings.Join(dos, "; ")
 	if len(needed) > 0 {
-		f.find(Failure, "rights",
-			fmt.Sprintf("the user %q may not, on keys %s:*: %s", f.user, prefix, strings.Join(needed, ", ")),
-			"no lock can be acquired or extended there, so "+noVote, do)
+		f.find(Failure, "rights", f.may(needed, prefix), "no lock can be acquired or extended there, so "+noVote, do)
 	}
 	if len(useful) > 0 {
-		f.find(Warning, "rights",
-			fmt.Sprintf("the user %q may not, on channels %s:*: %s", f.user, prefix, strings.Join(useful, ", ")),
-			strings.Join(costs, "; "), do)
+		f.find(Warning, "rights", f.may(useful, prefix), strings.Join(costs, "; "), do)
+	}
+	f.refusals()
+}
+
+// grant returns the step that grants all rights that the user lacks in one line, or "" if it lacks none.
+func (f *facts) grant(prefix string) string {
+	var grants []string
+	for _, d := range f.lacking {
+		if d.grant != "" {
+			grants = append(grants, d.grant)
+		}
+		if d.On != "" && !f.reached[d.On] {
+			grants = append(grants, map[string]string{"keys": "~", "channels": "&"}[d.On]+prefix+":*")
+		}
+	}
+	if f.unread() {
+		grants = append(grants, "+config|get")
+	}
+	if len(grants) == 0 {
+		return ""
+	}
+	//mutant:missing-rights-only -> grants[0] = "-@all " + grants[0]
+	slices.Sort(grants)
+	return fmt.Sprintf(stepRights, f.user, strings.Join(slices.Compact(grants), " "))
+}
+
+// unread reports whether the user lacks the right to read settings that must be known.
+func (f *facts) unread() bool {
+	needed := f.cfg != nil && f.cfg.failover != nil && fault.CauseOf(f.stop.err) == fault.NoRight
+	return needed || f.noRead
+}
+
+// may lists the commands that the user may not run.
+func (f *facts) may(list []denial, prefix string) string {
+	var parts []string
+	for _, on := range []string{"", "keys", "channels"} {
+		var rules []string
+		for _, d := range list {
+			if d.On == on {
+				rules = append(rules, d.Rule)
+			}
+		}
+		switch {
+		case len(rules) == 0:
+		case on == "":
+			parts = append(parts, strings.Join(rules, ", "))
+		default:
+			parts = append(parts, fmt.Sprintf("on %s %s:*: %s", on, prefix, strings.Join(rules, ", ")))
+		}
+	}
+	return fmt.Sprintf("the user %q may not run: %s", f.user, strings.Join(parts, "; "))
+}
+
+// refusals reports what the server refuses for a reason that no right changes. A script that fails because a right is
+// missing is not reported: all missing rights are.
+func (f *facts) refusals() {
+	list := f.odd
+	if len(f.lacking) == 0 && f.write == "" && !f.info.Loading {
+		for _, d := range f.refused {
+			switch cause := fault.CauseOf(d.words); {
+			case fault.Transient(d.words), cause != fault.Unknown && cause != fault.NoSuchCommand,
+				slices.Contains([]string{"MOVED", "ASK", "WRONGTYPE", "BADFENCE"}, fault.Code(d.words)):
+			default:
+				list = append(list, d)
+			}
+		}
+	}
+	names := map[string][]string{} // by text
+	var texts []string
+	for _, d := range list {
+		text, _, _ := strings.Cut(string(d.words), " script: ") // the rest is for the authors of the script
+		if names[text] == nil {
+			texts = append(texts, text)
+		}
+		names[text] = append(names[text], d.Rule)
+	}
+	for _, text := range texts {
+		f.find(Failure, "scripts", fmt.Sprintf("it refused %s: %.200s", strings.Join(names[text], ", "), text),
+			"calls of clients fail there", StepRefuses)
 	}
 }
 
 // persistence reports settings with which a restart may lose acknowledged writes.
-func (f *facts) persistence() {
+func (f *facts) persistence(opts *CheckOptions) {
 	if f.denied != "" {
-		do := fmt.Sprintf(stepConfig, f.user)
-		if f.noConfig {
+		do := stepMessage
+		switch {
+		case f.noConfig:
 			do = stepDecide
+		case f.noRead:
+			do = f.grant(opts.Prefix)
 		}
 		f.find(Warning, "persistence", "cannot check whether it remembers every write: "+f.denied,
 			"if it does not, a second client may get a held lock after its restart", do)

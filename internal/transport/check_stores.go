@@ -12,8 +12,11 @@ import (
 // The rules of [Transport.Check] for a master that may be replaced by one of its replicas.
 
 // failsOver reports the cost of a failover, and the danger if the master may keep granting locks during it.
-func (f *facts) failsOver(rule promotion) {
+func (f *facts) failsOver(rule promotion, opts *CheckOptions) {
 	what, do := f.stop.danger(rule, &f.info, f.user)
+	if do == fmt.Sprintf(configRight, f.user) {
+		do = f.grant(opts.Prefix)
+	}
 	switch {
 	case what == "":
 		f.find(Notice, "failover", fmt.Sprintf("a replica replaces it after %v of silence", rule.after),

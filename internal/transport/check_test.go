@@ -45,8 +45,9 @@ func checkOptions() CheckOptions {
 		Prefix: string(testPrefix), Key: testPrefix.Lock("check of writes"), Record: testPrefix.Admission(),
 	}
 	for _, r := range scripts.Rights {
-		opts.Rights = append(opts.Rights, Right{Rule: r.Rule, Lacking: r.Lacking, Probe: r.Probe(testPrefix)})
+		opts.Rights = append(opts.Rights, Right{Rule: r.Rule, On: r.On(), Lacking: r.Lacking, Probe: r.Probe(testPrefix)})
 	}
+	opts.Scripts = scripts.Probes(testPrefix)
 	return opts
 }
 

@@ -27,7 +27,7 @@ func TestErrorTextsNameNoScript(t *testing.T) {
 		"OOM command not allowed when used memory > 'maxmemory'. " +
 			"script: 35ffe202b79455ce65ee3c6d91f67829cf98a19b, on @user_script:40.": "pool: a:1: acquire: OOM command not " +
 			"allowed when used memory > 'maxmemory'.",
-		"ERR script: none": "pool: a:1: acquire: ERR script: none",
+		"ERR script: none": "pool: a:1: acquire: ERR script: none; " + StepRefuses,
 	} {
 		if got := (&Error{Addr: "a:1", Op: "acquire", Err: reply}).Error(); got != want {
 			t.Errorf("the error is  %s\nwant %s", got, want)

@@ -85,7 +85,7 @@ func (s *stopping) danger(rule promotion, i *Info, user string) (what, do string
 	case s.err != nil && fault.UnknownCommand(redis.Error(s.err.Error())):
 		return fmt.Sprintf("its min-replicas-to-write cannot be read (%.120v)", s.err), stepNoConfig
 	case s.err != nil:
-		return fmt.Sprintf("its min-replicas-to-write cannot be read (%v)", s.err), fmt.Sprintf(stepConfig, user)
+		return fmt.Sprintf("its min-replicas-to-write cannot be read (%v)", s.err), fmt.Sprintf(configRight, user)
 	case s.replicas < replicas:
 		return fmt.Sprintf("its min-replicas-to-write is %d, but it has %s that may be promoted", s.replicas,
 			count(replicas, "replica")), fmt.Sprintf(stepAll, "min-replicas-to-write", replicas)

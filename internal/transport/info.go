@@ -20,11 +20,11 @@ type Info struct {
 	ReplID2      string // master_replid2: zeros before a promotion, and after the backlog was freed
 	SecondOffset int64  // second_repl_offset: -1 if ReplID2 is zeros
 	Role         string // "master", "slave"
-	Mode         string // "standalone", "cluster", "sentinel"
 	Version      string // "7.0.15"; of Valkey and of another product its own version
 	Product      string // the name of a server that is neither Redis nor Valkey; "" of those
 	Valkey       bool
 	Cluster      bool
+	Sentinel     bool // whether the server is a sentinel, not a master
 	Loading      bool
 	Policy       string // maxmemory_policy
 	MaxMemory    int64  // bytes; 0 is no limit
@@ -180,7 +180,7 @@ func infoOf(f map[string]string) Info {
 		ReplID2:      f["master_replid2"],
 		SecondOffset: number(f["second_repl_offset"]),
 		Role:         f["role"],
-		Mode:         f["redis_mode"],
+		Sentinel:     f["redis_mode"] == "sentinel",
 		Product:      product,
 		Version:      cmp.Or(version, f["valkey_version"], f["redis_version"]),
 		Valkey:       f["valkey_version"] != "" || f["server_name"] == "valkey",
@@ -230,7 +230,7 @@ func (i Info) unfit(cfg *Config) (list []Finding) {
 	add := func(about, what, risk, fix string) {
 		list = append(list, Finding{Severity: Failure, About: about, What: what, Risk: risk, Fix: fix})
 	}
-	if i.Mode == "sentinel" {
+	if i.Sentinel {
 		add("role", "it is a sentinel, not a master", noVote, stepSentinelURL)
 		return list
 	}

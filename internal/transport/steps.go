@@ -12,7 +12,6 @@ const (
 		"WithSentinelCredentials)"
 	stepLogin     = "set the user and the password of this master: in the URL, with WithCredentials, or with " + provider
 	provider      = "WithCredentialsProvider"
-	stepInfo      = "grant the right to run INFO: `ACL SETUSER %s +info`"
 	stepClients   = "stop a program that holds no locks and has many connections there"
 	stepProtected = "decide who may access it: give it a password (requirepass) that is in the URLs of all clients, or " +
 		"bind it to an address that only clients reach"
@@ -48,7 +47,8 @@ const (
 		"; else read the server's log"
 	stepHangs = "find out on its machine why it hangs: a stopped process, swapping, a slow command (SLOWLOG)"
 
-	stepRefuses = "this server refuses what the scripts need: use another server (Redis 6.2 or Valkey 7.2, or later)"
+	StepRefuses = "this server refuses what the scripts need: decide from its message, or use another server (Redis 6.2 " +
+		"or Valkey 7.2, or later)"
 
 	stepIdentity = "use Redis 6.2 or Valkey 7.2, or later, without a proxy in between; for tests without a " +
 		"server use package redlock/redlocktest, which miniredis cannot replace"
@@ -78,7 +78,6 @@ const (
 	stepMessage   = "decide from the server's message"
 	stepRights    = "grant the missing rights: `ACL SETUSER %s %s`"
 	stepRenamed   = "remove rename-command of %s from the server's configuration"
-	stepConfig    = "grant the right to read it: `ACL SETUSER %s +config|get`"
 	stepDecide    = "decide from the parameters of the service: the restart guard is needed unless they are appendonly " +
 		"yes, appendfsync always and no-appendfsync-on-rewrite no"
 	stepDatabases = "decide on one database, and configure it in all clients; a record that no client uses is deleted " +
@@ -102,5 +101,9 @@ const (
 	stepSilent  = "check the replica's log, and the network between it and the master"
 )
 
-// silentTLS is the advice of a client, whose findings have a step of their own.
-const silentTLS = "run redlock check: it shows whether the server hangs, or its port is one without TLS"
+// Advice of a client, which sees one failure at a time. The findings of [Transport.Check] have steps of their own.
+const (
+	silentTLS   = "run redlock check: it shows whether the server hangs, or its port is one without TLS"
+	infoRight   = "grant the right to run INFO: `ACL SETUSER %s +info`"
+	configRight = "grant the right to read it: `ACL SETUSER %s +config|get`"
+)

@@ -115,8 +115,14 @@ func CauseOf(err error) Cause {
 	return Unknown
 }
 
+// deniedInScript begins the replies of servers before Redis 7.2 to a script whose user lacks a right. They have no code
+// of their own, and 6.2 puts a position before them.
+const deniedInScript = "The user executing the script can't "
+
 func causeOfReply(reply redis.Error) Cause {
 	switch {
+	case strings.Contains(string(reply), deniedInScript):
+		return NoRight
 	case slices.Contains(tooMany, reply):
 		return MaxClients
 	case UnknownCommand(reply):

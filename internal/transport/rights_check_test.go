@@ -1,0 +1,181 @@
+package transport
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/redlock-go/redlock/internal/heartbeat"
+	"github.com/redlock-go/redlock/internal/scripts"
+)
+
+var commandOfACL = regexp.MustCompile("`ACL SETUSER ([^`]*)`")
+
+// H113: all rights that a user lacks are in one command, also if the user may not run INFO or SELECT, and with them
+// nothing is missing.
+func TestMissingRightsAreOneCommand(t *testing.T) {
+	for _, c := range []struct {
+		rules, path string
+		durable     bool
+	}{
+		{rules: "~* &* +@all -@dangerous -@admin -@scripting"},
+		{rules: "~* &* +@all -@slow"},
+		{rules: "~app:* +@all -@dangerous -@admin"},
+		{rules: "~* resetchannels +@all -@dangerous"},
+		{rules: "~* resetchannels +@all -@fast -@write", path: "/3"},
+		{rules: "-@all", path: "/3", durable: true},
+	} {
+		t.Run(c.rules, func(t *testing.T) {
+			s := newServer(t, "--appendonly", "yes", "--appendfsync", "always")
+			s.do(append([]any{"ACL", "SETUSER", "lock", "on", ">pw"}, words(c.rules)...)...)
+			p := open(t, []string{"redis://lock:pw@" + s.addr + c.path})
+			opts := checkOptions()
+			if c.durable {
+				opts.Durable = []string{s.addr}
+			}
+			steps := func() (list []string, found []Finding) {
+				found, err := p.Check(t.Context(), opts)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, f := range found {
+					for _, m := range commandOfACL.FindAllStringSubmatch(f.Fix, -1) {
+						list = append(list, m[1])
+					}
+				}
+				slices.Sort(list)
+				return slices.Compact(list), found
+			}
+			list, found := steps()
+			if len(list) != 1 {
+				t.Fatalf("Check advises %q, want one command: %v", list, found)
+			}
+			s.do(append([]any{"ACL", "SETUSER"}, words(list[0])...)...)
+			if list, found := steps(); len(list) > 0 || len(found) > 0 {
+				t.Errorf("after the advice, Check finds %v", found)
+			}
+		})
+	}
+}
+
+// H113: a refusal that no grant changes is reported with the words of the server: the user has the right according to
+// ACL DRYRUN, or the reply denies something else, or a script is refused.
+func TestRefusalsThatNoGrantChanges(t *testing.T) {
+	encoder := scripts.NewEncoder(testPrefix, 0)
+	k := testPrefix.Keys("x")
+	inspect := encoder.Inspect(&k).Script.SHA
+	for _, c := range []struct{ name, first, second, reply, what string }{
+		{"a right that the user has", "HGET", "", "NOPERM this user has no permissions to run the 'hget' command",
+			"it refused hget: NOPERM this user has no permissions to run the 'hget' command"},
+		{"a database", "HGET", "", "NOPERM No permissions to access database 2",
+			"it refused hget: NOPERM No permissions to access database 2"},
+		{"a category", "ZADD", "", "NOPERM User app may not run commands of the category @sortedset", "it refused zadd"},
+		{"a key that may be used", "GETRANGE", "", "NOPERM No permissions to access a key", "it refused getrange"},
+		{"a key of another kind", "PUBLISH", "", "NOPERM the keyspace is closed", "it refused publish"},
+		{"undeclared keys", "EVALSHA", inspect, "ERR script tried accessing undeclared key",
+			"it refused inspect: ERR script tried accessing undeclared key"},
+		{"INFO in scripts", "EVALSHA", heartbeat.Script.SHA, "ERR This command is not allowed from script",
+			"it refused heartbeat: ERR This command is not allowed from script"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newServer(t)
+			addr := refusing(t, s.addr, func(words []string) string {
+				if words[0] == c.first && (c.second == "" || words[1] == c.second) {
+					return c.reply
+				}
+				return ""
+			})
+			p := open(t, []string{"redis://" + addr})
+			found, err := p.Check(t.Context(), checkOptions())
+			if err != nil || len(found) != 1 {
+				t.Fatalf("Check found %v, %v, want one finding", found, err)
+			}
+			if f := found[0]; f.About != "scripts" || !strings.HasPrefix(f.What, c.what) || f.Fix != StepRefuses {
+				t.Errorf("Check found %v, want %q with the step %q", f, c.what, StepRefuses)
+			}
+		})
+	}
+}
+
+// refusing starts a relay to addr, which answers each command for which refuse returns a text with this error. It
+// returns the address of the relay.
+func refusing(t *testing.T, addr string, refuse func(words []string) string) string {
+	t.Helper()
+	return answering(t, func(in net.Conn) {
+		out, err := net.Dial("tcp", addr)
+		if err != nil {
+			return
+		}
+		defer out.Close()
+		from, replies := bufio.NewReader(in), bufio.NewReader(out)
+		for {
+			raw, words, err := commandWords(from)
+			if err != nil {
+				return
+			}
+			if text := refuse(words); text != "" {
+				raw = "-" + text + "\r\n"
+			} else if _, err := io.WriteString(out, raw); err != nil {
+				return
+			} else if raw, err = readReply(replies); err != nil {
+				return
+			}
+			if _, err := io.WriteString(in, raw); err != nil {
+				return
+			}
+		}
+	})
+}
+
+// commandWords reads an array of bulk strings.
+func commandWords(r *bufio.Reader) (raw string, words []string, err error) {
+	line, err := r.ReadString('\n')
+	if err != nil {
+		return "", nil, err
+	}
+	n, err := strconv.Atoi(strings.Trim(line, "*\r\n"))
+	raw = line
+	for range n {
+		bulk, err := readReply(r)
+		if err != nil {
+			return "", nil, err
+		}
+		_, word, _ := strings.Cut(bulk, "\r\n")
+		raw, words = raw+bulk, append(words, strings.TrimSuffix(word, "\r\n"))
+	}
+	return raw, words, err
+}
+
+// readReply reads one reply, with all its elements.
+func readReply(r *bufio.Reader) (raw string, err error) {
+	raw, err = r.ReadString('\n')
+	if err != nil {
+		return "", err
+	}
+	n, _ := strconv.Atoi(strings.TrimSpace(raw[1:]))
+	switch raw[0] {
+	case '$':
+		if n >= 0 {
+			body := make([]byte, n+2)
+			if _, err := io.ReadFull(r, body); err != nil {
+				return "", err
+			}
+			raw += string(body)
+		}
+	case '*':
+		for range n {
+			part, err := readReply(r)
+			if err != nil {
+				return "", fmt.Errorf("element: %w", err)
+			}
+			raw += part
+		}
+	}
+	return raw, nil
+}
