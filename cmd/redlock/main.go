@@ -145,7 +145,7 @@ redis+cluster://n1,n2?buckets=64. Their failovers have costs and risks: see docs
 If names are sharded, a slash separates the masters of two shards: URL URL URL / URL URL URL.
 
 The file of --config is JSON. It may be the configuration file of the clients (see "redlock set"), with more fields.
-While "run" and "lock" are running, they apply changes of the masters in the file:
+While "run", "lock" and "web" are running, they apply changes of the masters in the file:
   {"masters": ["redis://a", "redis://b", "redis://c"], "prefix": "redlock",
    "user": "lock", "password": "...", "ca": "ca.pem", "cert": "client.pem", "key": "client.key",
    "guard": "30s", "durable": ["all"]}
@@ -153,6 +153,8 @@ For a password that expires, replace "password" with a file that is read, or a c
 connection:
   "passwordFile": "/run/secrets/redis-lock"
   "passwordCommand": ["vault", "kv", "get", "-field=password", "secret/redis-lock"]
+The files of "ca", "cert" and "key" are also read for each connection, to masters and to sentinels. Sentinels have
+credentials of their own: "sentinelUser", and "sentinelPassword" or "sentinelPasswordFile".
 If names are sharded, replace "masters" with "shards":
   "shards": [{"masters": ["redis://a", ...]}, {"masters": ["redis://d", ...]}]
 or add "shard": "2/3" to the "masters" of that shard. Paths in the file are relative to its directory.
@@ -276,8 +278,10 @@ func fillTexts(c *cobra.Command) {
 // complete no file names.
 func completeFiles(root *cobra.Command) {
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
-	for name, ext := range map[string]string{"config": "json", "ca": "pem", "cert": "pem", "key": "pem"} {
-		if err := root.MarkPersistentFlagFilename(name, ext); err != nil {
+	for name, extensions := range map[string][]string{
+		"config": {"json"}, "ca": {"pem"}, "cert": {"pem"}, "key": {"pem"}, "sentinel-password-file": nil,
+	} {
+		if err := root.MarkPersistentFlagFilename(name, extensions...); err != nil {
 			panic(err) // the flag does not exist
 		}
 	}

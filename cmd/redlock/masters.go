@@ -32,6 +32,8 @@ type deploymentFlags struct {
 	guard         time.Duration
 	durable       string
 	ca, cert, key string
+	sentinelUser  string
+	sentinelFile  string
 	timeout       time.Duration // limit of the whole command
 	fromFile      bool          // the masters come from config, a regular file
 }
@@ -44,7 +46,9 @@ func (f *deploymentFlags) add(flags *pflag.FlagSet) {
 		"max TTL to set if the deployment has none yet; 0 if its clients use WithoutRestartGuard")
 	flags.StringVar(&f.durable, "durable", "",
 		"comma-separated addresses of the durable masters, as shown by status, or \"all\"")
-	flags.StringVar(&f.ca, "ca", "", "PEM file of the certificate authorities for the masters")
+	flags.StringVar(&f.sentinelUser, "sentinel-user", "", "ACL user for the sentinels")
+	flags.StringVar(&f.sentinelFile, "sentinel-password-file", "", "file with the password for the sentinels")
+	flags.StringVar(&f.ca, "ca", "", "PEM file of the certificate authorities for the masters and sentinels")
 	flags.StringVar(&f.cert, "cert", "", "PEM file of this client's certificate")
 	flags.StringVar(&f.key, "key", "", "PEM file of this client's private key")
 }
@@ -86,10 +90,16 @@ func (f *deploymentFlags) read(cmd *cobra.Command, args []string) (*configfile.C
 
 // override replaces settings of the file with the values of the flags that were given.
 func (f *deploymentFlags) override(flags *pflag.FlagSet, c *configfile.Config) {
-	for name, to := range map[string]*string{"prefix": &c.Prefix, "ca": &c.CA, "cert": &c.Cert, "key": &c.Key} {
+	for name, to := range map[string]*string{
+		"prefix": &c.Prefix, "ca": &c.CA, "cert": &c.Cert, "key": &c.Key, "sentinel-user": &c.SentinelUser,
+		"sentinel-password-file": &c.SentinelPasswordFile,
+	} {
 		if flags.Changed(name) {
 			*to = flags.Lookup(name).Value.String()
 		}
+	}
+	if flags.Changed("sentinel-password-file") {
+		c.SentinelPassword = ""
 	}
 	if flags.Changed("durable") {
 		c.Durable = strings.Split(f.durable, ",")

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/redlock-go/redlock/redlock"
 )
 
 //go:embed web.html
@@ -27,6 +29,9 @@ const webTokenVariable = "REDLOCK_WEB_TOKEN"
 const webLong = `Serves a page that shows the masters (state, vote, latency, memory, remaining quarantine), the held
 names (holder, age, remaining TTL, waiters), and recent losses and refusals. While a browser shows the page, it is
 updated once a second; otherwise the command reads nothing from the masters.
+
+The page follows the masters in the file of --config when they change. It acquires no locks, so it never blocks a
+change: in CLIENT LIST its connections are named redlock-web@HOST/PID and observer.
 
 The command only reads: it sends INFO, SCAN and the script of "who" to the masters. Unlike status, it acquires no
 lock, so a master that would refuse the scripts is shown as voting until its number of refused commands grows. Names
@@ -51,18 +56,31 @@ func webCommand(a *app) *cobra.Command {
 				return wrongCall(cmd, fmt.Errorf("redlock web: %s has fewer than 16 characters: set a longer password",
 					webTokenVariable))
 			}
-			return a.observe(cmd, args, func(c *client) error {
-				ctx, stop := signal.NotifyContext(cmd.Context(), interrupts...)
-				defer stop()
-				if err := serveWeb(ctx, a.stdout, &webServer{token, newWebLooker(ctx, c)}, listen); err != nil {
-					return &exit{exitDanger, fmt.Errorf("redlock web: %w", err)}
-				}
-				return nil
-			})
+			config, err := a.deployment.read(cmd, args)
+			if err != nil {
+				return wrongCall(cmd, err)
+			}
+			c, err := a.deployment.openFollowing(config, observer, redlock.WithOwner(webLabel()))
+			if err != nil {
+				return wrongCall(cmd, err)
+			}
+			defer c.close()
+			ctx, stop := signal.NotifyContext(cmd.Context(), interrupts...)
+			defer stop()
+			if err := serveWeb(ctx, a.stdout, &webServer{token, newWebLooker(ctx, c)}, listen); err != nil {
+				return &exit{exitDanger, fmt.Errorf("redlock web: %w", err)}
+			}
+			return nil
 		},
 	}
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:8600", "address on which the page is served")
 	return cmd
+}
+
+// webLabel returns the label of the client of the page, as CLIENT LIST shows it.
+func webLabel() string {
+	host, _ := os.Hostname() // "" if it is unknown
+	return fmt.Sprintf("redlock-web@%s/%d", host, os.Getpid())
 }
 
 // serveWeb serves the page until ctx ends.

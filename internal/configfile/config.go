@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/private"
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
@@ -30,9 +31,14 @@ type Config struct {
 	Password        string   `json:"password"`
 	PasswordFile    string   `json:"passwordFile"`    // read for each connection
 	PasswordCommand []string `json:"passwordCommand"` // program and arguments, run for each connection
-	CA              string   `json:"ca"`
-	Cert            string   `json:"cert"`
-	Key             string   `json:"key"`
+	// The sentinels have credentials of their own.
+	SentinelUser         string `json:"sentinelUser"`
+	SentinelPassword     string `json:"sentinelPassword"`
+	SentinelPasswordFile string `json:"sentinelPasswordFile"` // read for each connection
+	// The files of TLS are read for each connection, to a master or to a sentinel.
+	CA   string `json:"ca"`
+	Cert string `json:"cert"`
+	Key  string `json:"key"`
 
 	// Change makes Open use the epoch and the next masters.
 	Change bool `json:"-"`
@@ -60,7 +66,7 @@ func Read(path string) (*Config, error) {
 	if d.More() {
 		return nil, fmt.Errorf("%s: unexpected text after the configuration of masters", path)
 	}
-	paths := []*string{&c.CA, &c.Cert, &c.Key, &c.PasswordFile}
+	paths := []*string{&c.CA, &c.Cert, &c.Key, &c.PasswordFile, &c.SentinelPasswordFile}
 	if program := c.PasswordCommand; len(program) > 0 && filepath.Base(program[0]) != program[0] {
 		paths = append(paths, &program[0]) // a program without a directory is looked up in PATH
 	}
@@ -134,12 +140,12 @@ func (c *Config) tls() (*tls.Config, error) {
 
 // poolOptions returns the options of the pools.
 func (c *Config) poolOptions() ([]pool.Option, error) {
-	opts := c.credentials()
+	opts := append(c.credentials(), c.sentinelCredentials()...)
 	if c.CA == "" && c.Cert == "" && c.Key == "" {
 		return opts, nil
 	}
-	t, err := c.tls()
-	return append(opts, pool.WithTLSConfig(t)), err
+	_, err := c.tls() // files that are wrong from the beginning are an error of the configuration
+	return append(opts, transport.WithTLSFunc(c.tls)), err
 }
 
 // lockerOptions returns the options of a Locker.

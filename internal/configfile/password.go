@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 )
 
@@ -22,7 +23,7 @@ const (
 	commandDialTimeout = 5 * time.Second
 )
 
-// checkPassword returns an error if c has more than one source of the password.
+// checkPassword returns an error if c has more than one source of a password.
 func (c *Config) checkPassword() error {
 	given := 0
 	for _, is := range []bool{c.Password != "", c.PasswordFile != "", c.PasswordCommand != nil} {
@@ -33,6 +34,8 @@ func (c *Config) checkPassword() error {
 	switch {
 	case given > 1:
 		return errors.New("password, passwordFile and passwordCommand exclude each other: use one of them")
+	case c.SentinelPassword != "" && c.SentinelPasswordFile != "":
+		return errors.New("sentinelPassword and sentinelPasswordFile exclude each other: use one of them")
 	case c.PasswordCommand != nil && (len(c.PasswordCommand) == 0 || c.PasswordCommand[0] == ""):
 		return errors.New("passwordCommand names no program")
 	}
@@ -41,7 +44,7 @@ func (c *Config) checkPassword() error {
 
 // credentials returns the options of the pool that contain the credentials.
 func (c *Config) credentials() []pool.Option {
-	read := c.readPassword
+	read := func(context.Context) (string, error) { return readPassword("passwordFile", c.PasswordFile) }
 	switch {
 	case c.PasswordCommand != nil:
 		read = c.runPasswordCommand
@@ -62,18 +65,33 @@ func (c *Config) credentials() []pool.Option {
 	return opts
 }
 
-// readPassword reads the file with the password. Its errors name the file, and do not contain its content.
-func (c *Config) readPassword(context.Context) (string, error) {
-	f, err := os.Open(c.PasswordFile)
+// sentinelCredentials returns the options of the pool that contain the credentials of the sentinels.
+func (c *Config) sentinelCredentials() []pool.Option {
+	switch {
+	case c.SentinelPasswordFile != "":
+		return []pool.Option{transport.WithSentinelCredentialsProvider(
+			func(context.Context) (user, password string, err error) {
+				password, err = readPassword("sentinelPasswordFile", c.SentinelPasswordFile)
+				return c.SentinelUser, password, err
+			})}
+	case c.SentinelUser != "" || c.SentinelPassword != "":
+		return []pool.Option{pool.WithSentinelCredentials(c.SentinelUser, c.SentinelPassword)}
+	}
+	return nil
+}
+
+// readPassword reads the file with a password. Its errors name the file, and do not contain its content.
+func readPassword(field, path string) (string, error) {
+	f, err := os.Open(path)
 	if err != nil {
-		return "", fmt.Errorf("passwordFile: %w", err)
+		return "", fmt.Errorf("%s: %w", field, err)
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, maxPassword+1))
 	if err != nil {
-		return "", fmt.Errorf("passwordFile: %w", err)
+		return "", fmt.Errorf("%s: %w", field, err)
 	}
-	return onePassword("passwordFile "+c.PasswordFile, string(text))
+	return onePassword(field+" "+path, string(text))
 }
 
 // runPasswordCommand runs the command that writes the password. Its errors name the program, and contain neither its

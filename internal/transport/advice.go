@@ -19,6 +19,7 @@ var steps = map[fault.Cause]struct{ about, do string }{
 	fault.NotTLS:       {"connection", stepPlain},
 	fault.NotRESP:      {"connection", stepServer},
 
+	fault.LocalFiles:       {"connection", stepFiles},
 	fault.Expired:          {"connection", stepExpired},
 	fault.NotYetValid:      {"connection", stepEarly},
 	fault.OtherName:        {"connection", stepHost},

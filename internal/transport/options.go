@@ -42,7 +42,7 @@ type Config struct {
 	clock         *clock.Clock
 	twoHolders    bool
 	scripts       []*frame.Script // loaded on each new connection
-	sentinels     wire.Target     // User, Password and TLS of the connections to the sentinels
+	sentinels     wire.Target     // User, Password, Provider, TLS and TLSFunc of the connections to the sentinels
 	tag           string          // hash tag of the bucket, if the master is a cluster
 	failover      *failover       // nil if the master is never replaced by a replica
 }
@@ -103,6 +103,13 @@ func positive(what string, d time.Duration, set func(*Config)) Option {
 // WithTLSConfig sets the TLS configuration of masters that use TLS.
 func WithTLSConfig(t *tls.Config) Option {
 	return option(t != nil, func(c *Config) { c.TLS = t }, "the TLS configuration is nil")
+}
+
+// WithTLSFunc calls f for the TLS configuration of each connection to a master or a sentinel that uses TLS.
+func WithTLSFunc(f func() (*tls.Config, error)) Option {
+	return option(f != nil, func(c *Config) {
+		c.TLS, c.TLSFunc, c.sentinels.TLSFunc = &tls.Config{}, f, f
+	}, "the TLS function is nil")
 }
 
 // WithCredentials sets the ACL user, if not empty, and the password.

@@ -17,6 +17,12 @@ func WithSentinelCredentials(user, password string) Option {
 		"the sentinels' password is empty")
 }
 
+// WithSentinelCredentialsProvider calls f for the credentials of each connection to a sentinel.
+func WithSentinelCredentialsProvider(f wire.CredentialsFunc) Option {
+	return option(f != nil, func(c *Config) { c.sentinels.Provider = wire.NewProvider(f) },
+		"the sentinels' credentials provider is nil")
+}
+
 // WithSentinelTLS sets the TLS configuration for the sentinels.
 func WithSentinelTLS(t *tls.Config) Option {
 	return option(t != nil, func(c *Config) { c.sentinels.TLS = t }, "the sentinels' TLS configuration is nil")
@@ -39,10 +45,10 @@ func (cfg *Config) behindSentinels(m *Master) {
 		t := wire.Target{
 			Network: "tcp", Addr: addr, Dialer: cfg.Dialer, DialTimeout: cfg.DialTimeout,
 			Slots: cfg.Slots,
-			User:  cfg.sentinels.User, Password: cfg.sentinels.Password,
+			User:  cfg.sentinels.User, Password: cfg.sentinels.Password, Provider: cfg.sentinels.Provider,
 		}
 		if m.useTLS {
-			t.TLS = cmp.Or(cfg.sentinels.TLS, &tls.Config{})
+			t.TLS, t.TLSFunc = cmp.Or(cfg.sentinels.TLS, &tls.Config{}), cfg.sentinels.TLSFunc
 		}
 		finder.Sentinels = append(finder.Sentinels, t)
 	}

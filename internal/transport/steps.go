@@ -22,6 +22,7 @@ const (
 	stepUseTLS = "the port is one for TLS: use rediss:// instead of redis://"
 	stepServer = "use the address of a Redis or Valkey server: something else answers there"
 
+	stepFiles   = "make the files of --ca, --cert and --key valid and readable"
 	stepExpired = "renew the certificate of the server; if it is still valid, correct the clock of this host"
 	stepEarly   = "correct the clock of this host, or that of the host which made the certificate of the server, and " +
 		"renew it"

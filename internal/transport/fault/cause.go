@@ -30,6 +30,8 @@ const (
 	NotTLS      // the answer to a TLS handshake is not TLS
 	NotRESP     // the answer is no reply of Redis
 
+	LocalFiles // the files with the certificates of this client cannot be read
+
 	// The certificate of the server, as this host verifies it.
 	Expired
 	NotYetValid

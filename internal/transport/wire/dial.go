@@ -17,8 +17,10 @@ import (
 
 // A Target describes a server and how to connect to it.
 type Target struct {
-	Network, Addr  string
-	TLS            *tls.Config // nil for a connection without TLS
+	Network, Addr string
+	TLS           *tls.Config // nil for a connection without TLS
+	// TLSFunc, if set, returns the configuration for each connection with TLS; TLS is then only not nil.
+	TLSFunc        func() (*tls.Config, error)
 	User, Password string
 	Provider       *Provider // if not nil, returns the user and the password for each connection
 	Database       int
@@ -165,6 +167,12 @@ func (t *Target) dial(ctx context.Context) (*Conn, error) {
 	conn := raw
 	if t.TLS != nil {
 		conf := t.TLS.Clone()
+		if t.TLSFunc != nil {
+			if conf, err = t.TLSFunc(); err != nil {
+				_ = raw.Close()
+				return nil, fault.New(err.Error(), fault.LocalFiles)
+			}
+		}
 		if host, _, err := net.SplitHostPort(addr); err == nil && conf.ServerName == "" {
 			conf.ServerName = host
 		}
@@ -202,6 +210,7 @@ func (t *Target) Mismatched(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, t.DialTimeout)
 	defer cancel()
 	other := *t
+	other.TLSFunc = nil
 	if other.TLS = nil; t.TLS == nil {
 		other.TLS = &tls.Config{InsecureSkipVerify: true} //nolint:gosec // nothing is sent on this connection
 	}
