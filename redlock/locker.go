@@ -135,7 +135,7 @@ func (l *shard) build(first *quorum.Config, id string) {
 	l.voters = monitor.New(monitor.Settings{
 		Pool: l.pool, Clock: l.cfg.clock, Clocks: l.ballots.Clocks, Prefix: prefix, Guard: l.cfg.guard,
 		Durable: l.cfg.remembers, Observer: l.cfg.observer, OnView: l.onView, Closed: ErrClosed,
-		Shard: l.cfg.layout, Shards: l.cfg.shards,
+		Shard: l.cfg.layout, Shards: l.cfg.shards, OnRefused: func(i int) { l.sender.Health.Doubt(i) },
 	}, first)
 	l.journal.view = l.voters.View
 	l.sender = &round.Sender{

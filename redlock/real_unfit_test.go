@@ -43,7 +43,7 @@ func ailments() []ailment {
 		{name: "OOM", text: "OOM ", infect: set("maxmemory", "1")},
 		{name: "NOREPLICAS", text: "NOREPLICAS ", infect: set("min-replicas-to-write", "1")},
 		{name: "MISCONF", text: "MISCONF ", infect: breakSaving},
-		{name: "READONLY", text: `its role is "slave"`,
+		{name: "READONLY", text: "it is a replica",
 			infect: func(f *deployment, i int) { f.do(i, "REPLICAOF", "127.0.0.1", "1") }},
 		{name: "data at the key", text: "WRONGTYPE ",
 			infect: func(f *deployment, i int) { f.do(i, "SET", redlock.DefaultPrefix+":{n}", "data") }},

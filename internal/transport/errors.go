@@ -51,7 +51,10 @@ func (e *Error) Error() string {
 }
 
 // withoutAdvice returns the text without advice.
-func (e *Error) withoutAdvice() string {
+func (e *Error) withoutAdvice() string { return "pool: " + e.Addr + ": " + e.Op + ": " + e.Reason() }
+
+// Reason returns the text without the master, the operation and the advice, so that equal reasons have equal texts.
+func (e *Error) Reason() string {
 	said := strings.TrimPrefix(e.Err.Error(), "pool: ")
 	if text, where, _ := strings.Cut(said, " script: "); strings.Contains(where, "@user_script:") {
 		said = text // the rest is for the authors of the script
@@ -63,11 +66,10 @@ func (e *Error) withoutAdvice() string {
 		fault.IsCode(e.Err, "NOAUTH"):
 		said = strings.TrimPrefix(said, "master is down: ")
 	}
-	text := "pool: " + e.Addr + ": " + e.Op + ": " + said
 	if e.Unknown {
-		text += " (outcome unknown)"
+		said += " (outcome unknown)"
 	}
-	return text
+	return said
 }
 
 // Unwrap returns the cause.

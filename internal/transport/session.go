@@ -177,13 +177,18 @@ func (s *session) ask(list []wire.Question) {
 	}
 }
 
-// sendInFull queues a heartbeat that reads all of INFO.
+// sendInFull queues a heartbeat that reads all of INFO, because the server has refused the script.
 func (s *session) sendInFull() {
 	asked := s.m.cfg.clock.Now()
 	if tag := s.m.cfg.tag; tag != "" {
 		s.ask(s.stop.slotQuestions(tag))
 	}
-	s.queue(frame.Command("heartbeat", "INFO"), func(reply any) { s.handleReply(asked, reply, s.m.cfg.readInfo, true) })
+	read := func(asked clock.Instant, reply any) (Info, map[string]string, error) {
+		info, fields, err := s.m.cfg.readInfo(asked, reply)
+		info.Refused = true
+		return info, fields, err
+	}
+	s.queue(frame.Command("heartbeat", "INFO"), func(reply any) { s.handleReply(asked, reply, read, true) })
 }
 
 // handleReply processes the reply to a heartbeat that s sent at asked, for all sessions with the server. nodes reports

@@ -3,6 +3,7 @@ package lease
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/scripts"
@@ -114,6 +115,9 @@ func finishAll(ends []ending) {
 func (l *Lease) expiredLocked(now clock.Instant) *reason {
 	switch {
 	case l.state == live && l.validity.left(now) <= 0:
+		if f := l.renewal.failed; f != nil {
+			return expired.because(f.Reasons())
+		}
 		return expired
 	case l.state == live && l.leftLocked(now) <= 0:
 		return overdue
@@ -134,9 +138,23 @@ func (l *Lease) goneLocked() *reason {
 	//mutant:lost-masters = false
 	//mutant:durable-bare-majority 2= false
 	if l.config.Rule.Lost(l.on.lost) || breaking(l.m.View(), l.on.lost) != 0 && !l.config.Rule.Won(l.on.has&l.validity.by) {
-		return forgotten
+		var addrs []string
+		for i := range l.on.lost.All() {
+			addrs = append(addrs, l.m.Sender.Pool.Addr(i))
+		}
+		return forgotten.because("lost on " + strings.Join(addrs, ", "))
 	}
 	return nil
+}
+
+// because returns r with the details of its cause, which may be "", in the text of its error.
+func (r *reason) because(details string) *reason {
+	if details == "" {
+		return r
+	}
+	detailed := *r
+	detailed.err = fmt.Errorf("%w: %s", r.err, details)
+	return &detailed
 }
 
 // endLocked ends all holds of the ownership, and returns them.

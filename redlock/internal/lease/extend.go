@@ -47,6 +47,11 @@ func (e *extension) OnVote(r *round.Round, i int, v *round.Vote, decides, _ bool
 	if (l.state == live || l.state == idle) && decides && won && !e.check {
 		e.confirmedLocked(l.m.Clock.Now())
 	}
+	var err error
+	if decides && !won && !e.check {
+		l.renewal.failed = r.Failure(round.ErrNoQuorum, nil)
+		err = l.renewal.failed
+	}
 	end := l.endLocked(l.goneLocked())
 	//mutant:stop-before-release = true
 	if l.state == live && !e.check {
@@ -57,10 +62,8 @@ func (e *extension) OnVote(r *round.Round, i int, v *round.Vote, decides, _ bool
 	if !decides || end.why != nil || e.check {
 		return
 	}
-	var err error
 	if !won {
 		l.m.readClocks(r, l.m.Clock.Now())
-		err = r.Failure(round.ErrNoQuorum, nil)
 	}
 	l.m.Events.Extended(l, err)
 }
@@ -74,7 +77,7 @@ func (e *extension) confirmedLocked(now clock.Instant) {
 	if v.left(now) > l.validity.left(now) {
 		l.validity = v
 	}
-	l.renewal.retry = 0
+	l.renewal.retry, l.renewal.failed = 0, nil
 	l.scheduleLocked(now)
 }
 

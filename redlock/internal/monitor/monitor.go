@@ -29,6 +29,8 @@ type Settings struct {
 	// OnView is called with each View that differs from the previous one. It runs on the goroutine of Run, with no lock
 	// held. OnView must not block, and must not call SetConfig, ReadRecords, Step or Quarantine.
 	OnView func(last, next *admission.View)
+	// OnRefused, if not nil, is called when a master has refused the script of a heartbeat. It must not block.
+	OnRefused func(master int)
 }
 
 // A Monitor tracks which masters may vote. All methods are safe for concurrent use.
@@ -176,6 +178,9 @@ func (m *Monitor) recordEvent(e transport.Event) {
 		if t.moves = e.Info.Moves; f.Moved {
 			t.memory.Forget()
 		}
+	}
+	if e.Info.Refused && m.settings.OnRefused != nil {
+		m.settings.OnRefused(e.Master)
 	}
 	f.Identity, f.Backlog, f.Late = e.Info.Identity(), e.Info.BacklogTTL, e.Info.Late
 	f.Lossy, f.Unverified = e.Info.Lossy(), e.Info.Unverified()

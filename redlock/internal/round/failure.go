@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/redlock-go/redlock/internal/quorum"
@@ -53,6 +55,37 @@ type Failure struct {
 // Error returns a text for this library's tests; users see the error that package redlock makes.
 func (f *Failure) Error() string {
 	return fmt.Sprintf("%v (%v), %d of %d granted: %v", f.Decision, f.Cause, f.Granted, f.N, f.Masters)
+}
+
+// mostReasons bounds the text of Reasons in bytes.
+const mostReasons = 240
+
+// Reasons returns why masters did not grant, as in "3 of 5: NOPERM ...; 1 of 5: it does not have the lease". The most
+// frequent reason comes first.
+func (f *Failure) Reasons() string {
+	count := map[string]int{}
+	for _, err := range f.Masters {
+		var e *transport.Error
+		text := strings.TrimPrefix(err.Error(), "redlock: ")
+		if errors.As(err, &e) {
+			text = e.Reason()
+		}
+		count[text]++
+	}
+	if f.Missing > 0 {
+		count["it does not have the lease"] = f.Missing
+	}
+	texts := slices.SortedFunc(maps.Keys(count), func(a, b string) int {
+		return cmp.Or(cmp.Compare(count[b], count[a]), strings.Compare(a, b))
+	})
+	for i, text := range texts {
+		texts[i] = fmt.Sprintf("%d of %d: %s", count[text], f.N, text)
+	}
+	all := strings.Join(texts, "; ")
+	if len(all) > mostReasons {
+		all = strings.ToValidUTF8(all[:mostReasons], "") + "..."
+	}
+	return all
 }
 
 // AsFailure returns err as a Failure. The packages return failures unwrapped, so a type assertion is enough; errors.As

@@ -12,7 +12,7 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/admission"
 )
 
-// Health records what the last acquires show about each master. A master may be connected and admitted, and still
+// Health records what the last calls show about each master. A master may be connected and admitted, and still
 // grant nothing: it is out of memory, or the user may not run the commands of the script. Such a master is failing
 // until it grants a lock again. Acquires are still sent to it. A Health is safe for concurrent use.
 type Health struct {
@@ -44,6 +44,18 @@ func (h *Health) saw(i int, v *Vote) {
 	}
 }
 
+// refused records that a master has answered a call other than an acquire, such as an extension, with an error: an
+// acquire would fail as well.
+func (h *Health) refused(i int, err error) {
+	if transport.Answered(err) && !transport.ConcernsKey(err) && !transport.NotLoaded(err) {
+		h.set(i, &err)
+	}
+}
+
+// Doubt records that a master has refused the script of a heartbeat. The last grant is then no evidence that it grants
+// locks.
+func (h *Health) Doubt(i int) { h.granted[i].Store(0) }
+
 // set records the reason err why master i fails, or, if err is nil, that the master does not fail.
 func (h *Health) set(i int, err *error) {
 	if before := h.failing[i].Swap(err); (before == nil) != (err == nil) {
@@ -51,7 +63,7 @@ func (h *Health) set(i int, err *error) {
 	}
 }
 
-// Failing returns the masters whose last acquire ended in an error of the server.
+// Failing returns the masters that have answered a call with an error of the server, and have granted no lock since.
 func (h *Health) Failing() quorum.Set {
 	return quorum.First(quorum.Most).Where(func(i int) bool { return h.failing[i].Load() != nil })
 }

@@ -21,7 +21,7 @@ type Sender struct {
 	Clock *clock.Clock
 	// Doubt is called when a master shows an admission record that differs from the one in the View.
 	Doubt func(master int, shown string)
-	// Health records the votes on acquires.
+	// Health records the votes on acquires, and the errors of other calls.
 	Health *Health
 	// OnVote, if not nil, is called with each vote before the VoteObserver of the round. It must not block.
 	OnVote func(r *Round, master int, v *Vote, decides bool)
@@ -160,6 +160,8 @@ func (r *Round) Record(i int, v Vote) {
 	v.in, v.After = true, time.Since(r.began)
 	if r.LeaseID != "" {
 		r.sender.Health.saw(i, &v) // before the vote counts: a caller of Complete may read the health next
+	} else if v.Err != nil {
+		r.sender.Health.refused(i, v.Err)
 	}
 	r.mu.Lock()
 	r.votes[i] = v
