@@ -18,15 +18,15 @@ type placed struct {
 }
 
 // Replaces gives the masters records of this Locker's layout in place of records of old, a *Locker of the same prefix
-// with the previous layout: another number of shards, or of buckets of a cluster. First, all masters of both layouts get
-// a record of no shard, with which they vote for no client. Clients with the old layout then acquire no lock, and extend
-// none. Only when all masters have shown this record, those of this Locker get a record of its layout. So their
+// with the previous layout: another number of shards, or of buckets of a cluster. First, all masters of both layouts
+// get a record of no shard, with which they vote for no client. Clients with the old layout then acquire no lock, and
+// extend none. Only when all masters have shown this record, those of this Locker get a record of its layout. So their
 // quarantine begins when the last lock with the old layout has been acquired, even if a client with the new layout has
 // written a record before.
 //
 // If a master of either layout cannot be read, or if its record is of neither layout, Replaces writes nothing and
-// returns an error. After any other error, for example that of ctx, masters may vote for no client: call Replaces again.
-// If all masters have their records already, Replaces does nothing.
+// returns an error. After any other error, for example that of ctx, masters may vote for no client: call Replaces
+// again. If all masters have their records already, Replaces does nothing.
 func (t tools) Replaces(ctx context.Context, old any) error {
 	before, after, err := t.layouts(ctx, old.(*Locker))
 	if err != nil {

@@ -223,8 +223,8 @@ func TestReplacesWritesAllOrNothing(t *testing.T) {
 }
 
 // H160: a client that has the new layout already, and has written the first records of the masters that only the new
-// layout has, acquires nothing while a client with the old layout holds a lock. The lock was acquired immediately before
-// the records were replaced.
+// layout has, acquires nothing while a client with the old layout holds a lock. The lock was acquired immediately
+// before the records were replaced.
 func TestEarlyClientOfTheNewLayout(t *testing.T) {
 	shardedClusters(t, 3, func(w *shardedCluster) {
 		x := w.admitted(0, 1)

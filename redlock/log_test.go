@@ -203,8 +203,8 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// H176: if the clock of a voting master is set forward or back by more than the window, the master loses its vote, and gets
-// it back after a quarantine that begins when the clock is right.
+// H176: if the clock of a voting master is set forward or back by more than the window, the master loses its vote, and
+// gets it back after a quarantine that begins when the clock is right.
 func TestWrongClockIsLogged(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		var h logbook

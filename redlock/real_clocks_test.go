@@ -11,8 +11,8 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// H176: a lock is on exactly three of five masters, and the clock of one of these jumps while the server runs. No second
-// client gets the lock while the first one holds it, and the next token is larger.
+// H176: a lock is on exactly three of five masters, and the clock of one of these jumps while the server runs. No
+// second client gets the lock while the first one holds it, and the next token is larger.
 func TestOneClockThatJumps(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

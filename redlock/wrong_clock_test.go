@@ -23,7 +23,8 @@ func (w *cluster) recordList() (list []string) {
 	return list
 }
 
-// H176: one client's virtual machine is paused for 20 s (both clocks stop). All masters are healthy. No master may lose its vote.
+// H176: one client's virtual machine is paused for 20 s (both clocks stop). All masters are healthy. No master may lose
+// its vote.
 func TestPausedClientQuarantinesNoMaster(t *testing.T) {
 	for _, n := range []int{3, 5} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -87,8 +88,8 @@ func TestClientWithFewMastersQuarantinesNone(t *testing.T) {
 	}
 }
 
-// H176: one client gets the joint file of a change while only one of three next masters runs, whose clock is 16 s behind. The old
-// masters and the clients that use only them must not be affected.
+// H176: one client gets the joint file of a change while only one of three next masters runs, whose clock is 16 s
+// behind. The old masters and the clients that use only them must not be affected.
 func TestJointClientQuarantinesNoOldMaster(t *testing.T) {
 	for _, c := range []struct {
 		slow time.Duration
@@ -118,8 +119,8 @@ func TestJointClientQuarantinesNoOldMaster(t *testing.T) {
 	}
 }
 
-// H176 ("an hour forward, until the clients have seen it"), with a master whose clock was ahead when its record was written:
-// by 10 s, which is allowed, or, like all masters, by an hour.
+// H176 ("an hour forward, until the clients have seen it"), with a master whose clock was ahead when its record was
+// written: by 10 s, which is allowed, or, like all masters, by an hour.
 func TestJumpAfterRecordFromTheFuture(t *testing.T) {
 	for name, c := range map[string]struct{ one, all time.Duration }{
 		"right": {0, 0}, "one master 10 s ahead": {10 * time.Second, 0}, "all an hour ahead": {0, time.Hour},
@@ -147,12 +148,16 @@ func TestJumpAfterRecordFromTheFuture(t *testing.T) {
 					b, err := rival.TryLock(w.Context(), "n")
 					if err == nil {
 						if k.Err() == nil {
-							t.Errorf("%d: there are two holders, with %v left of the first; tokens %d %d", i, k.Remaining(), k.Token(), b.Token())
+							t.Errorf(
+								"%d: there are two holders, with %v left of the first; tokens %d %d",
+								i,
+								k.Remaining(),
+								k.Token(),
+								b.Token(),
+							)
 						}
 						w.unlock(b)
 						return
-					}
-					if i == 0 || time.Since(wrong) > 4500*time.Millisecond {
 					}
 					if !errors.Is(err, redlock.ErrHeld) && !errors.Is(err, redlock.ErrNoQuorum) {
 						t.Error(err)
@@ -164,8 +169,8 @@ func TestJumpAfterRecordFromTheFuture(t *testing.T) {
 	}
 }
 
-// All clocks are an hour ahead, and that of one master another minute. Then all clocks are set right. The master must vote
-// again after one quarantine.
+// All clocks are an hour ahead, and that of one master another minute. Then all clocks are set right. The master must
+// vote again after one quarantine.
 func TestClockAheadBeforeAllAreSetBack(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		w.each(func(_ int, m *memory.Master) { m.SetClock(time.Hour, 1) })
@@ -183,8 +188,8 @@ func TestClockAheadBeforeAllAreSetBack(t *testing.T) {
 	})
 }
 
-// The clock of one master is 14.8 s ahead, which is allowed ("more than 15 s off the median"). The other masters are farther
-// away in the network: 400 ms in each direction.
+// The clock of one master is 14.8 s ahead, which is allowed ("more than 15 s off the median"). The other masters are
+// farther away in the network: 400 ms in each direction.
 func TestMasterInsideTheWindowVotes(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		w.masters.Master(2).SetClock(14800*time.Millisecond, 1)
@@ -204,8 +209,8 @@ func TestMasterInsideTheWindowVotes(t *testing.T) {
 	})
 }
 
-// The masters' clocks were an hour ahead, and have been set right before any of these locks was acquired. From then on a
-// name must not stay locked for longer than its TTL or its minimum hold.
+// The masters' clocks were an hour ahead, and have been set right before any of these locks was acquired. From then on
+// a name must not stay locked for longer than its TTL or its minimum hold.
 func TestFenceAheadDoesNotKeepName(t *testing.T) {
 	for _, kind := range []string{"min hold", "dead holder", "value of ttl"} {
 		t.Run(kind, func(t *testing.T) {
@@ -243,8 +248,8 @@ func TestFenceAheadDoesNotKeepName(t *testing.T) {
 	}
 }
 
-// "One wrong clock, the master's or the client's, ends no lease early" (scripts.Term). Two of five masters are down, and the
-// clock of one of the others jumps by 12 s, which is allowed.
+// "One wrong clock, the master's or the client's, ends no lease early" (scripts.Term). Two of five masters are down,
+// and the clock of one of the others jumps by 12 s, which is allowed.
 func TestOneWrongClockEndsNoLease(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		w.stop(3, 4)
@@ -275,9 +280,9 @@ func TestOneWrongClockEndsNoShare(t *testing.T) {
 	})
 }
 
-// The same situation as H176 (TestOneClockThatJumps, "forward within the window"), for a writer of an RWLock: the writer
-// is on exactly three of five masters, and the clock of one of these jumps by 12 s. Two other writers wait, and one of
-// them gives up.
+// The same situation as H176 (TestOneClockThatJumps, "forward within the window"), for a writer of an RWLock: the
+// writer is on exactly three of five masters, and the clock of one of these jumps by 12 s. Two other writers wait, and
+// one of them gives up.
 func TestOneClockThatJumpsEndsNoShare(t *testing.T) {
 	for _, gives := range []bool{false, true} {
 		name := "nobody gives up"

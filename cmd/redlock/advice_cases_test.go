@@ -466,9 +466,14 @@ func recordAdvice() []adviceCase {
 				}
 				e.follow(other)
 			}},
-		{name: "max TTLs", about: "max TTL", what: "another master accepts TTLs up to", spoil: edit(0, func(r *scripts.Record) {
-			r.Longest, r.Quarantine = time.Minute, time.Minute
-		})},
+		{
+			name:  "max TTLs",
+			about: "max TTL",
+			what:  "another master accepts TTLs up to",
+			spoil: edit(0, func(r *scripts.Record) {
+				r.Longest, r.Quarantine = time.Minute, time.Minute
+			}),
+		},
 		{name: "max TTL of this client", about: "max TTL", what: "the max TTL of this client is 1m0s",
 			spoil: func(e *adviceEnv) { e.flags = []string{"--guard", "60s"} }},
 		{name: "a wrong list", about: "list", what: "the list of this client is probably wrong",

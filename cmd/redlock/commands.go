@@ -184,9 +184,12 @@ func unlocked(ctx context.Context, c *client, state string) error {
 		}
 	}
 	if len(names) > 0 {
-		failed = fmt.Errorf("%q is locked, and %d other names are: stop the clients that use the previous layout, and repeat "+
-			"the command when redlock ls --all with the previous layout lists nothing",
-			slices.Min(slices.Collect(maps.Keys(names))), len(names)-1)
+		failed = fmt.Errorf(
+			"%q is locked, and %d other names are: stop the clients that use the previous layout, and repeat "+
+				"the command when redlock ls --all with the previous layout lists nothing",
+			slices.Min(slices.Collect(maps.Keys(names))),
+			len(names)-1,
+		)
 	}
 	if failed == nil {
 		return nil

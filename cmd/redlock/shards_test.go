@@ -117,9 +117,9 @@ func TestQuarantineKeepsRecordsOfAnotherShard(t *testing.T) {
 	}
 }
 
-// H160: admit --from changes the number of shards. It refuses while a name is locked, and afterwards a client that still
-// has the previous number acquires nothing, on no master. A master that is in no shard any more votes for no client,
-// until a later change uses it again.
+// H160: admit --from changes the number of shards. It refuses while a name is locked, and afterwards a client that
+// still has the previous number acquires nothing, on no master. A master that is in no shard any more votes for no
+// client, until a later change uses it again.
 func TestAdmitChangesNumberOfShards(t *testing.T) {
 	t.Parallel()
 	f := newDeployment(t, 3, redisproc.Config{})

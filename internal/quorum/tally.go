@@ -19,7 +19,17 @@ const (
 	OtherKind Outcome = 8
 )
 
-var outcomeNames = [...]string{"failed", "granted", "held", "too old", "too new", "missing", "not voting", "refused", "other kind"}
+var outcomeNames = [...]string{
+	"failed",
+	"granted",
+	"held",
+	"too old",
+	"too new",
+	"missing",
+	"not voting",
+	"refused",
+	"other kind",
+}
 
 // String returns the name of o in errors and traces.
 func (o Outcome) String() string {

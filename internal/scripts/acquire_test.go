@@ -31,7 +31,8 @@ func TestOrderOfAcquireReplies(t *testing.T) {
 		v.Time < now {
 		t.Errorf("the reply for a held name is %+v", v)
 	}
-	if v = c.want(quorum.Stale, enc.Acquire(keys("a"), mine, term(ttl, now), now, now+30, 1, nil)); v.Fence != now+31 || v.Time < now {
+	if v = c.want(quorum.Stale, enc.Acquire(keys("a"), mine, term(ttl, now), now, now+30, 1, nil)); v.Fence != now+31 ||
+		v.Time < now {
 		t.Errorf("the reply to a smaller ballot of the same lease is %+v", v)
 	}
 	c.want(quorum.Stale, acquire("b", mine, now-skew.Window.Microseconds()-second))

@@ -200,7 +200,8 @@ func (f *fields) text() string {
 	}
 }
 
-// holding reads the field of a lease: its id, and "depth token ballot until", perhaps with " version value". It returns the zero Holding if the name is free. A hash that was not written by the scripts may contain anything.
+// holding reads the field of a lease: its id, and "depth token ballot until", perhaps with " version value". It returns
+// the zero Holding if the name is free. A hash that was not written by the scripts may contain anything.
 func (f *fields) holding() (h Holding) {
 	list := f.texts()
 	if len(list) < 2 {

@@ -44,8 +44,8 @@
 // master's own clock; it counts from the moment of the grant, so a constant error of the clock has no effect. The
 // second compares two estimates of the masters' time by clients: until is the holder's estimate at its call, plus the
 // TTL. Both estimates are bounded by correct clocks. So a master whose clock jumps forward by up to 15 s does not give
-// away a lease early, and neither does a client whose estimate is wrong. The ballot of an extension is its new until less
-// the TTL. For a request without a ballot, such as an inspection, the master's clock decides alone.
+// away a lease early, and neither does a client whose estimate is wrong. The ballot of an extension is its new until
+// less the TTL. For a request without a ballot, such as an inspection, the master's clock decides alone.
 //
 // An expired lease counts as absent, and the next acquire deletes it. An extension sets both deadlines, and shortens
 // neither. A lease with a minimum hold gets two new deadlines and the depth 0 when it is unlocked. A full master

@@ -23,8 +23,8 @@ func NewEncoder(p Prefix, epoch int64) *Encoder {
 func Millis(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
 
 // A Term says how long a lease lasts. A lease has expired for a request when it has expired by both clocks: TTL has
-// passed on the master's own clock, and the first ballot of the request is above Until. So one wrong clock, the master's
-// or the client's, ends no lease early.
+// passed on the master's own clock, and the first ballot of the request is above Until. So one wrong clock, the
+// master's or the client's, ends no lease early.
 type Term struct {
 	TTL   time.Duration
 	Until int64 // the client's estimate of the masters' time, plus the TTL; in microseconds
@@ -132,8 +132,8 @@ func (e *Encoder) Import(k *Keys, lease, previous string, term Term, first, last
 	return c.With(either(k, "import", "downgrade"), previous)
 }
 
-// Extend encodes an extension or a re-entry. If the TTL of term is 0, the call only changes the depth, after the release
-// of an inner lock, or the value. If value is "", the value does not change. For a share, value must be empty.
+// Extend encodes an extension or a re-entry. If the TTL of term is 0, the call only changes the depth, after the
+// release of an inner lock, or the value. If value is "", the value does not change. For a share, value must be empty.
 func (e *Encoder) Extend(k *Keys, lease string, term Term, depth Depth, value Value) *frame.Call {
 	c := e.onLock(either(k, Extend, SharedExtend), k)
 	c.Text(lease)
@@ -161,8 +161,8 @@ type Ending struct {
 	// Ballot is the largest ballot that was sent with the leases if one of their acquires may arrive after this release,
 	// and 0 otherwise. The script raises the fence to Ballot.
 	Ballot int64
-	// Keep is how long the masters still keep the leases; with a TTL of 0, the leases end immediately. Keep may shorten the
-	// term of a lease, but never prolongs it. Shares end immediately, regardless of Keep.
+	// Keep is how long the masters still keep the leases; with a TTL of 0, the leases end immediately. Keep may shorten
+	// the term of a lease, but never prolongs it. Shares end immediately, regardless of Keep.
 	Keep Term
 	// Waiter is the waiter that leaves the queue, or nil. If Back is set, the waiter stays in the queue, or returns to it,
 	// because its caller rolls back an acquire but continues to wait. AskBallot is then a ballot of that acquire, or the

@@ -36,6 +36,10 @@ func TestMinHoldWithoutTTL(t *testing.T) {
 	c.release("a", scripts.Ending{Leases: []string{id}, Keep: term(time.Second, c.now())})
 	c.must("PEXPIRE", prefix.Lock("a"), c.left(prefix.Lock("a"))-2000) // as two seconds later
 	if h := c.inspect("a"); h.ID != "" {
-		t.Errorf("a second after the end of the minimum hold the lease counts for %v, PTTL %v", h.Left, c.must("PTTL", prefix.Lock("a")))
+		t.Errorf(
+			"a second after the end of the minimum hold the lease counts for %v, PTTL %v",
+			h.Left,
+			c.must("PTTL", prefix.Lock("a")),
+		)
 	}
 }

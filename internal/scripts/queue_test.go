@@ -117,8 +117,10 @@ func TestSilentWriterInFrontLetsReadersPass(t *testing.T) {
 	front := c.contender("w", now+1, 0, false) // its inbox has a subscriber
 	ticket := scripts.NewTicket(scripts.Writer, front.owner, 7, "", now+1, 0)
 	write := func() scripts.Vote {
-		return c.stamped(enc.Acquire(&writer, scripts.ShareID("w", 7, scripts.Writer, now+1, ""), term(ttl, now+1), now+1, now+1, 1, ticket),
-			"")
+		return c.stamped(
+			enc.Acquire(&writer, scripts.ShareID("w", 7, scripts.Writer, now+1, ""), term(ttl, now+1), now+1, now+1, 1, ticket),
+			"",
+		)
 	}
 	if v := write(); v.Outcome != quorum.Held {
 		t.Fatalf("the writer got %+v", v)

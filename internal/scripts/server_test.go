@@ -51,7 +51,10 @@ func TestFullMasterGrantsNothing(t *testing.T) {
 	before := c.everything("a")
 	c.wantError("OOM", enc.Repair(keys("a"), id, "", term(ttl, now+1), now+1, now, 1, ""), "")
 	c.wantError("OOM", acquire("b", grant(me, 2), now), "")
-	c.want(quorum.Granted, enc.Extend(keys("a"), id, term(ttl, c.now()), 2, "")) // the depth, which only inspections use, is not updated
+	c.want(
+		quorum.Granted,
+		enc.Extend(keys("a"), id, term(ttl, c.now()), 2, ""),
+	) // the depth, which only inspections use, is not updated
 	if got := c.everything("a"); got != before || c.must("EXISTS", prefix.Lock("b")) != int64(0) {
 		t.Errorf("the keys before are\n%sand after\n%s", before, got)
 	}

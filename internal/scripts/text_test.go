@@ -35,8 +35,8 @@ func TestSHAConstantsMatchTexts(t *testing.T) {
 	}
 }
 
-// Each script has a header that documents the keys, arguments and replies, and says why the script is safe to repeat. No
-// line is longer than 120 bytes.
+// Each script has a header that documents the keys, arguments and replies, and says why the script is safe to repeat.
+// No line is longer than 120 bytes.
 func TestHeadersOfScripts(t *testing.T) {
 	for _, file := range []string{
 		"now", "stamp", "record", "common", "holder", "extend_common", "acquire", "extend", "release", "inspect", "admit",
@@ -206,7 +206,8 @@ func TestEncodedCalls(t *testing.T) {
 		{"acquire of a share", e.Acquire(&w, "me:1w5:l", second, 41, 42, 1, nil),
 			shared + "me:1w5:l 76000 " + b41 + " " + b42 + " " + b90},
 		{"extend", e.Extend(&k, "me:1:l", second, 3, ""), extend + "me:1:l 76000 7 3 " + b90},
-		{"extend with a value", e.Extend(&k, "me:1:l", scripts.Term{}, 1, value), extend + "me:1:l 0 7 1 0  0000000000000003 a b"},
+		{"extend with a value", e.Extend(&k, "me:1:l", scripts.Term{}, 1, value),
+			extend + "me:1:l 0 7 1 0  0000000000000003 a b"},
 		{"release", e.Release(&k, scripts.Ending{Leases: []string{"me:1:l"}}), release + "me:1:l"},
 		{"kept", e.Release(&k, scripts.Ending{Leases: []string{"me:1:l"}, Keep: second}),
 			release + "me:1:l 0 76000 " + b90 + "   0"},

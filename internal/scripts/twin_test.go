@@ -60,7 +60,8 @@ func TestServerAndReferenceAgree(t *testing.T) {
 	}
 	for _, reply := range []string{
 		"acquire 1", "acquire 2", "acquire 2 free", "acquire 3", "acquire 4", "acquire 5", "acquire 6",
-		"acquire 8", "acquire WRONGTYPE", "acquire BADFENCE", "extend 1", "extend 5", "extend 7", "extend 8", "extend WRONGTYPE",
+		"acquire 8", "acquire WRONGTYPE", "acquire BADFENCE", "extend 1", "extend 5", "extend 7", "extend 8",
+		"extend WRONGTYPE",
 		"release 0", "release 1", "release WRONGTYPE", "release BADFENCE", "inspect ok",
 		"inspect WRONGTYPE", "admit 1", "admit 2", "admit 3", "admit 4", "admit 5", "admit WRONGTYPE", "hint", "recall",
 		"admit read 1", "admit start 1", "admit end 1", "admit now 1", "admit guard 1", "admit settle 1", "admit epoch 1",
@@ -224,7 +225,14 @@ func (w *twin) life() time.Duration {
 // the ballot itself.
 func (w *twin) term(first int64) scripts.Term {
 	life := w.life()
-	until := pick(w, first+life.Microseconds(), first+life.Microseconds(), w.now()+life.Microseconds(), first, w.now()-second)
+	until := pick(
+		w,
+		first+life.Microseconds(),
+		first+life.Microseconds(),
+		w.now()+life.Microseconds(),
+		first,
+		w.now()-second,
+	)
 	return scripts.Term{TTL: life, Until: min(max(0, until), scripts.MaxBallot)}
 }
 
@@ -267,14 +275,31 @@ func (w *twin) acquireCall() (*frame.Call, string) {
 	switch w.rnd.IntN(10) {
 	case 0:
 		depth := pick(w, 1, 2, 1|scripts.Lingers)
-		return enc.Repair(k, w.id(k), pick(w, "", w.id(k)), w.term(first), first, w.now()-second, depth, w.value(k)), w.stamp()
+		return enc.Repair(
+			k,
+			w.id(k),
+			pick(w, "", w.id(k)),
+			w.term(first),
+			first,
+			w.now()-second,
+			depth,
+			w.value(k),
+		), w.stamp()
 	case 1, 2:
 		return enc.Import(k, w.id(k), w.id(k), w.term(first), first, last), w.stamp()
 	case 3, 4:
 		return enc.Acquire(k, w.id(k), w.term(first), first, last, 1, nil), w.stamp()
 	case 5, 6:
 		if k.Role() == scripts.Plain {
-			return enc.Acquire(k, w.id(k), w.term(first), first, last, 1|scripts.Lingers, pick(w, nil, w.ticket(k.Role()))), w.stamp()
+			return enc.Acquire(
+				k,
+				w.id(k),
+				w.term(first),
+				first,
+				last,
+				1|scripts.Lingers,
+				pick(w, nil, w.ticket(k.Role())),
+			), w.stamp()
 		}
 	}
 	return enc.Acquire(k, w.id(k), w.term(first), first, last, 1, w.ticket(k.Role())), w.stamp()
@@ -289,7 +314,14 @@ func nameOf(k *scripts.Keys) string {
 func (w *twin) releaseCall() (*frame.Call, string) {
 	k := w.keys()
 	end := scripts.Ending{Leases: []string{w.id(k), w.id(k), w.id(k)}[:w.rnd.IntN(4)]}
-	end.Keep = pick(w, scripts.Term{}, scripts.Term{}, scripts.Term{}, term(10*time.Second, w.now()), term(40*time.Second, w.now()))
+	end.Keep = pick(
+		w,
+		scripts.Term{},
+		scripts.Term{},
+		scripts.Term{},
+		term(10*time.Second, w.now()),
+		term(40*time.Second, w.now()),
+	)
 	if w.rnd.IntN(2) == 0 {
 		end.Ballot = max(0, w.ballot(nameOf(k)))
 	}

@@ -71,9 +71,9 @@ type CheckOptions struct {
 // Check writes nothing: it tests rights, and whether a master takes writes, with commands that change nothing. Data
 // that the user has no right to read is reported as a finding.
 //
-// Check returns within the dial timeout ([WithDialTimeout]) of the slowest master, twice that behind sentinels or with TLS, or when
-// ctx ends. A master that has not answered by then is reported as a finding. The error reports invalid options and
-// matches [ErrInvalid].
+// Check returns within the dial timeout ([WithDialTimeout]) of the slowest master, twice that behind sentinels or with
+// TLS, or when ctx ends. A master that has not answered by then is reported as a finding. The error reports invalid
+// options and matches [ErrInvalid].
 func (t *Transport) Check(ctx context.Context, opts CheckOptions) ([]Finding, error) {
 	masters := slices.DeleteFunc(slices.Clone(*t.list.Load()), func(m *master) bool { return m.ctx.Err() != nil })
 	if len(masters) == 0 {

@@ -202,8 +202,8 @@ func (f *facts) memory() {
 	}
 }
 
-// moreMemory returns the step that doubles maxmemory, up to half the memory of the machine. If there is no maxmemory, to
-// set one would only make the server refuse more.
+// moreMemory returns the step that doubles maxmemory, up to half the memory of the machine. If there is no maxmemory,
+// to set one would only make the server refuse more.
 func (f *facts) moreMemory() string {
 	if f.info.MaxMemory == 0 {
 		return stepMessage
@@ -245,7 +245,8 @@ func count(n int, noun string) string {
 // writes reports why a write was refused: acquires are refused as well.
 func (f *facts) writes() {
 	code := fault.Code(f.write)
-	if f.write == "" || code == "NOPERM" || f.info.Sentinel || f.info.Role != "master" || f.info.Loading { // reported by other rules
+	if f.write == "" || code == "NOPERM" || f.info.Sentinel || f.info.Role != "master" ||
+		f.info.Loading { // reported by other rules
 		return
 	}
 	do := stepMessage

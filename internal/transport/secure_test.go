@@ -49,7 +49,15 @@ func scene(up Event, name string) []*frame.Call {
 	return []*frame.Call{
 		encoder.Acquire(keys, "g:1:", term(ttl, at), at, at, 1, nil),
 		encoder.Acquire(keys, "g:1:", term(ttl, at+1), at+1, at+1, 1, nil),
-		encoder.Acquire(keys, "g:2:", term(ttl, at+2), at+2, at+2, 1, ticket), // held by another lease, so this waiter is queued
+		encoder.Acquire(
+			keys,
+			"g:2:",
+			term(ttl, at+2),
+			at+2,
+			at+2,
+			1,
+			ticket,
+		), // held by another lease, so this waiter is queued
 		encoder.Acquire(keys, "g:3:", term(ttl, at+2), at+2, at+2, 1, later),
 		encoder.Extend(keys, "g:1:", term(2*ttl, at), 2, ""),
 		encoder.Extend(keys, "g:2:", term(ttl, at), 1, ""), // this lease is missing

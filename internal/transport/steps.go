@@ -34,9 +34,10 @@ const (
 		"in each server"
 
 	stepClientCertificate = "set the certificate of this client (--cert and --key, WithTLSConfig): the server requires one"
-	stepClientExpired     = "renew the certificate of this client (--cert); if it is still valid, correct the clock of the server"
-	stepClientRevoked     = "replace the certificate of this client (--cert): it is revoked"
-	stepClientAuthority   = "use a certificate of this client (--cert) that an authority of the server has signed " +
+	stepClientExpired     = "renew the certificate of this client (--cert); if it is still valid, correct the clock of " +
+		"the server"
+	stepClientRevoked   = "replace the certificate of this client (--cert): it is revoked"
+	stepClientAuthority = "use a certificate of this client (--cert) that an authority of the server has signed " +
 		"(tls-ca-cert-file)"
 	stepClientRefused = "replace the certificate of this client (--cert); the log of the server says what is wrong with it"
 	stepCommon        = "set the certificate of this client (--cert and --key) if the server requires one; else let it " +

@@ -95,21 +95,38 @@ var List = []Mutant{
 		Suite: Sim, Kinds: "readers", Shows: "starved"},
 	{Name: "ballot-deadline", Wrong: "H176: a master whose clock has jumped forward gives a held lock away: two holders",
 		Suite: Sim, Kinds: "jumps", Shows: "two holders"},
-	{Name: "own-deadline", Wrong: "H176: a master with a right clock gives a held lock to a client whose estimate of the " +
-		"masters' time is ahead: two holders",
-		Suite: Sim, Kinds: "freezes,clocks", Shows: "rule \"free\""},
-	{Name: "ballot-bound", Wrong: "H176: a client's ballots follow the clock that has jumped forward, so the other masters " +
-		"refuse them, and the master that has jumped takes a lease as expired by both clocks",
-		Suite: "redlock/internal/ballot", Tests: "MinorityOfWrongClocks"},
-	{Name: "until-bound", Wrong: "H176: the deadline of a lease follows a clock that has jumped back and will return: two " +
-		"holders",
-		Suite: "redlock/internal/ballot", Tests: "MinorityOfWrongClocks"},
+	{
+		Name: "own-deadline",
+		Wrong: "H176: a master with a right clock gives a held lock to a client whose estimate of the " +
+			"masters' time is ahead: two holders",
+		Suite: Sim,
+		Kinds: "freezes,clocks",
+		Shows: "rule \"free\"",
+	},
+	{
+		Name: "ballot-bound",
+		Wrong: "H176: a client's ballots follow the clock that has jumped forward, so the other masters " +
+			"refuse them, and the master that has jumped takes a lease as expired by both clocks",
+		Suite: "redlock/internal/ballot",
+		Tests: "MinorityOfWrongClocks",
+	},
+	{
+		Name: "until-bound",
+		Wrong: "H176: the deadline of a lease follows a clock that has jumped back and will return: two " +
+			"holders",
+		Suite: "redlock/internal/ballot",
+		Tests: "MinorityOfWrongClocks",
+	},
 	{Name: "extended-deadline", Wrong: "H176: an extension leaves the deadline in ballot time as it was, so a master " +
 		"whose clock has jumped forward gives an extended lock away: two holders",
 		Suite: Sim, Kinds: "jumps", Shows: "two holders", First: 12275},
-	{Name: "share-deadline", Wrong: "H176: the deadline of a share follows only the master's clock, which was behind and " +
-		"returns: two holders",
-		Suite: "internal/scripts/reference", Tests: "SharesExpireByBothClocks"},
+	{
+		Name: "share-deadline",
+		Wrong: "H176: the deadline of a share follows only the master's clock, which was behind and " +
+			"returns: two holders",
+		Suite: "internal/scripts/reference",
+		Tests: "SharesExpireByBothClocks",
+	},
 	{Name: "share-own-deadline", Wrong: "H176: a master with a right clock gives a share away to a client whose ballot " +
 		"is ahead: two holders",
 		Suite: "internal/scripts/reference", Tests: "SharesExpireByBothClocks"},
@@ -119,12 +136,21 @@ var List = []Mutant{
 		Suite: "redlock/internal/ballot", Tests: "DeadlineWithCorrectClocksThatDiffer"},
 	{Name: "standing-fresh", Wrong: "H176: a client whose machine was paused puts masters into quarantine",
 		Suite: "redlock", Tests: "PausedClientQuarantinesNoMaster"},
-	{Name: "doubt-clock-set", Wrong: "H176: a master whose clock was ahead while few clocks were known votes when its clock " +
-		"is right again: two holders",
-		Suite: "redlock/internal/admission", Tests: "ClockThatWasFarOff"},
-	{Name: "leapt-clock", Wrong: "H176: a master whose clock was far ahead, so that its keys have expired, votes when its " +
-		"clock is right again: two holders",
-		Suite: Sim, Kinds: "jumps", Shows: "two holders"},
+	{
+		Name: "doubt-clock-set",
+		Wrong: "H176: a master whose clock was ahead while few clocks were known votes when its clock " +
+			"is right again: two holders",
+		Suite: "redlock/internal/admission",
+		Tests: "ClockThatWasFarOff",
+	},
+	{
+		Name: "leapt-clock",
+		Wrong: "H176: a master whose clock was far ahead, so that its keys have expired, votes when its " +
+			"clock is right again: two holders",
+		Suite: Sim,
+		Kinds: "jumps",
+		Shows: "two holders",
+	},
 	{Name: "release-removes-nothing", Wrong: "H176: a release on a master whose clock has jumped forward removes the " +
 		"shares of readers: two holders",
 		Suite: "internal/scripts/reference", Tests: "OnlyAnAcquireRemovesShares"},
@@ -354,19 +380,37 @@ var List = []Mutant{
 		Suite: "redlock/internal/monitor", Tests: "TTLOfRecordIsRemoved"},
 	{Name: "record-expires", Wrong: "H172: as above, although the clients are cut off from some masters for a while",
 		Suite: Sim, Kinds: "records", Shows: "which has lost nothing"},
-	{Name: "durable-bare-majority", Wrong: "H162: a lock on a bare majority is kept when the file of one of its masters is " +
-		"off. After a crash, this master votes at once: two holders",
-		Suite: Sim, Kinds: "durables", Shows: "two holders"},
+	{
+		Name: "durable-bare-majority",
+		Wrong: "H162: a lock on a bare majority is kept when the file of one of its masters is " +
+			"off. After a crash, this master votes at once: two holders",
+		Suite: Sim,
+		Kinds: "durables",
+		Shows: "two holders",
+	},
 	{Name: "durable-bare-majority", Wrong: "H162: as above",
 		Suite: "redlock", Tests: "BareMajorityWithSwitchedFile"},
-	{Name: "durable-breaks", Wrong: "H162: a master whose file is off grants locks, and after a crash it votes without them",
-		Suite: Sim, Kinds: "durables", Shows: "two holders"},
-	{Name: "shard-shown-now", Wrong: "H160: a client with the old number of shards admits the masters of a shard, because " +
-		"it has not read the records of the other shards since the change: two holders",
-		Suite: "redlock", Tests: "LateLookAfterFewerShards"},
-	{Name: "shard-majority", Wrong: "H160: one master that was down when the number of shards changed returns with the old " +
-		"record, and clients with the old number admit the masters of its shard: two holders",
-		Suite: "redlock/internal/admission", Tests: "Evidence"},
+	{
+		Name:  "durable-breaks",
+		Wrong: "H162: a master whose file is off grants locks, and after a crash it votes without them",
+		Suite: Sim,
+		Kinds: "durables",
+		Shows: "two holders",
+	},
+	{
+		Name: "shard-shown-now",
+		Wrong: "H160: a client with the old number of shards admits the masters of a shard, because " +
+			"it has not read the records of the other shards since the change: two holders",
+		Suite: "redlock",
+		Tests: "LateLookAfterFewerShards",
+	},
+	{
+		Name: "shard-majority",
+		Wrong: "H160: one master that was down when the number of shards changed returns with the old " +
+			"record, and clients with the old number admit the masters of its shard: two holders",
+		Suite: "redlock/internal/admission",
+		Tests: "Evidence",
+	},
 	{Name: "shard-shown-now", Wrong: "H160: as above, in schedules of a change",
 		Suite: "redlock", Tests: "ChangesOfShardsNeverMakeTwoHolders"},
 	{Name: "shard-majority", Wrong: "H160: as above, in schedules of a change",
@@ -447,8 +491,12 @@ var List = []Mutant{
 		Suite: "cmd/redlock", Tests: "RunWithoutReaderOfItsLog"},
 	{Name: "late-clients", Wrong: "redlock set --raise ends the locks of clients that do not use the new file yet",
 		Suite: "cmd/redlock", Tests: "DocumentedEndOfAStuckChange"},
-	{Name: "client-lists", Wrong: "H164: redlock set --raise ends the locks of clients with another list of the same epoch",
-		Suite: "cmd/redlock", Tests: "CorrectedFileOfTheSameEpoch"},
+	{
+		Name:  "client-lists",
+		Wrong: "H164: redlock set --raise ends the locks of clients with another list of the same epoch",
+		Suite: "cmd/redlock",
+		Tests: "CorrectedFileOfTheSameEpoch",
+	},
 	{Name: "nameless-clients", Wrong: "H164: redlock set --raise ends the locks of clients whose connections have no name",
 		Suite: "cmd/redlock", Tests: "NamelessClients"},
 	{Name: "ls-timeout", Wrong: "H110: ls has the time limit of another command",

@@ -22,8 +22,8 @@ func (p *plan) durables(r *rand.Rand) {
 }
 
 // switchFile switches the append-only file of a master off. After a while, the master crashes and restarts from its old
-// file; or the file is switched on, and the master crashes before or after the file is complete. Each client must see the
-// switch at a heartbeat before the master crashes. A client that is cut off does not see it, so its locks must have
+// file; or the file is switched on, and the master crashes before or after the file is complete. Each client must see
+// the switch at a heartbeat before the master crashes. A client that is cut off does not see it, so its locks must have
 // ended.
 func (w *simulation) switchFile(s *server) {
 	if s.down || s.fileOff {
@@ -92,6 +92,9 @@ func (w *simulation) oldFile(s *server) {
 
 // sawDurable detects a grant of a durable master within a quarantine of its restart.
 func (w *simulation) sawDurable(s *server, m *message) {
-	w.seen.reach(votedAfterCrash, w.plan.kind == durables && m.script == scripts.Acquire && m.code == int64(quorum.Granted) &&
-		w.since(s.forgot) < leastQuarantine)
+	w.seen.reach(
+		votedAfterCrash,
+		w.plan.kind == durables && m.script == scripts.Acquire && m.code == int64(quorum.Granted) &&
+			w.since(s.forgot) < leastQuarantine,
+	)
 }

@@ -9,6 +9,8 @@ import (
 )
 
 // The simulator decodes the id of a lease, the ballots, the mode and the waiter as the library has encoded them.
+var term = scripts.Term{TTL: time.Second, Until: 4712}
+
 func TestWordPositions(t *testing.T) {
 	enc, keys := scripts.NewEncoder(prefix, 0), prefix.Keys("a")
 	ticket := scripts.NewTicket(scripts.Plain, "L", 1, "me", 0, 0)
@@ -17,9 +19,9 @@ func TestWordPositions(t *testing.T) {
 		return argv
 	}
 	for mode, c := range map[string]*frame.Call{
-		"acquire": enc.Acquire(&keys, "the grant", scripts.Term{TTL: time.Second, Until: 4712}, 4711, 4711, 1, ticket),
-		"repair":  enc.Repair(&keys, "the grant", "", scripts.Term{TTL: time.Second, Until: 4712}, 4711, 4710, 1, ""),
-		"import":  enc.Import(&keys, "the grant", "the previous one", scripts.Term{TTL: time.Second, Until: 4712}, 4711, 4711),
+		"acquire": enc.Acquire(&keys, "the grant", term, 4711, 4711, 1, ticket),
+		"repair":  enc.Repair(&keys, "the grant", "", term, 4711, 4710, 1, ""),
+		"import":  enc.Import(&keys, "the grant", "the previous one", term, 4711, 4711),
 	} {
 		w := words(c)
 		if w[wordID] != "the grant" || number(w[wordFirst]) != 4711 || number(w[wordLast]) != 4711 || modeOf(w) != mode {
@@ -29,7 +31,7 @@ func TestWordPositions(t *testing.T) {
 			t.Errorf("the waiter of the mode %s is decoded wrongly: %q", mode, w)
 		}
 	}
-	if w := words(enc.Extend(&keys, "the grant", scripts.Term{TTL: time.Second, Until: 4712}, 1, "")); w[wordID] != "the grant" {
+	if w := words(enc.Extend(&keys, "the grant", term, 1, "")); w[wordID] != "the grant" {
 		t.Errorf("the id of an extension is decoded wrongly: %q", w)
 	}
 	for what, end := range map[string]scripts.Ending{
@@ -46,16 +48,16 @@ func TestWordPositions(t *testing.T) {
 	}
 	shared := prefix.KeysOf("a", scripts.Reader)
 	for mode, c := range map[string]*frame.Call{
-		"acquire":   enc.Acquire(&shared, "the grant", scripts.Term{TTL: time.Second, Until: 4712}, 4711, 4711, 1, ticket),
-		"repair":    enc.Repair(&shared, "the grant", "", scripts.Term{TTL: time.Second, Until: 4712}, 4711, 4710, 1, ""),
-		"downgrade": enc.Import(&shared, "the grant", "the previous one", scripts.Term{TTL: time.Second, Until: 4712}, 4711, 4711),
+		"acquire":   enc.Acquire(&shared, "the grant", term, 4711, 4711, 1, ticket),
+		"repair":    enc.Repair(&shared, "the grant", "", term, 4711, 4710, 1, ""),
+		"downgrade": enc.Import(&shared, "the grant", "the previous one", term, 4711, 4711),
 	} {
 		w := words(c)
 		if w[wordID] != "the grant" || number(w[wordFirst]) != 4711 || number(w[wordLast]) != 4711 || modeOf(w) != mode {
 			t.Errorf("the words of the mode %s of a share are decoded wrongly: %q", mode, w)
 		}
 	}
-	if w := words(enc.Extend(&shared, "the grant", scripts.Term{TTL: time.Second, Until: 4712}, 1, "")); w[wordID] != "the grant" {
+	if w := words(enc.Extend(&shared, "the grant", term, 1, "")); w[wordID] != "the grant" {
 		t.Errorf("the id of an extension of a share is decoded wrongly: %q", w)
 	}
 	end := scripts.Ending{Leases: []string{"the grant"}, Ballot: 4713, Waiter: ticket}

@@ -85,7 +85,15 @@ func (c *call) acquire() any {
 			c.hint(c.key(1), held.id)
 		}
 		there := []any{held.id, threeWords.FindString(held.text)}
-		return []any{int64(quorum.Held), n.remaining(&held, a.first), int64(0), there, c.join(&n, "", a.waiter), n.fence, c.now}
+		return []any{
+			int64(quorum.Held),
+			n.remaining(&held, a.first),
+			int64(0),
+			there,
+			c.join(&n, "", a.waiter),
+			n.fence,
+			c.now,
+		}
 	//mutant:repair-no-queue 2= true
 	case n.queued && a.mode == "acquire":
 		if left, woken := c.wake(a.waiter); woken {

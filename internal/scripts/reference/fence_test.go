@@ -81,7 +81,15 @@ func TestQuarantineOfTwoWindows(t *testing.T) {
 		k := scripts.Prefix("redlock").KeysOf("a", role)
 		ballot := now + window
 		acquire := func(number uint64, at, ballot int64) any {
-			call := enc.Acquire(&k, scripts.ShareID("me", number, role, at, ""), term(time.Second, ballot), ballot, ballot, 1, nil)
+			call := enc.Acquire(
+				&k,
+				scripts.ShareID("me", number, role, at, ""),
+				term(time.Second, ballot),
+				ballot,
+				ballot,
+				1,
+				nil,
+			)
 			keys, args := call.Arguments("")
 			var empty reference.State
 			return empty.Eval(at, reference.Env{}, call.Script, keys, args)

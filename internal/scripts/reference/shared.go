@@ -249,7 +249,7 @@ func (c *call) sharedExtend() any {
 		return refusal
 	}
 	if life > 0 {
-		//mutant:share-end -> for _, f := range c.typed(c.sharesKey(), SortedSet).Fields { c.share(f.Name, 0, life, c.arg(5)) }
+		//mutant:share-end -> for _, f := range c.typed(c.sharesKey(), SortedSet).Fields { c.share(f.Name, 0, life, "0") }
 		c.share(c.arg(2), mine, life, c.arg(5))
 		c.prolong(&n, life)
 	}

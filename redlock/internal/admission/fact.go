@@ -42,8 +42,8 @@ type Fact struct {
 	// Leapt is the Since of a record that does not count any more: the clock of the master was seen far off. Keys may have
 	// expired early, or will when a clock that is behind is right again. 0 if there is none.
 	Leapt int64
-	// Doubted is true while it is unclear whether this master's clock is far off or those of other masters. Was is then the
-	// offset of this clock.
+	// Doubted is true while it is unclear whether this master's clock is far off or those of other masters. Was is then
+	// the offset of this clock.
 	Doubted  bool
 	Was      int64
 	Returned bool      // whether Text had been replaced or lost before, and has come back, perhaps without the locks
@@ -100,8 +100,8 @@ func (f *Fact) leapt() bool {
 	return f.Leapt != 0 && f.Record.Since == f.Leapt
 }
 
-// Compare records the standing of the master's clock, which has this offset. It reports whether the record counted until
-// now and does not any more, so that the master may have lost leases.
+// Compare records the standing of the master's clock, which has this offset. It reports whether the record counted
+// until now and does not any more, so that the master may have lost leases.
 //
 // If it is doubtful which clocks are wrong, this client does not count the master, and writes nothing. As soon as the
 // doubt is over, the record counts again if the clock has not been set meanwhile. Otherwise keys may have expired.

@@ -301,8 +301,8 @@ func TestMinorityOfWrongClocks(t *testing.T) {
 	})
 }
 
-// H176: correct clocks differ by ten seconds, and the middle one jumps forward. The ballot of a rival, which then follows
-// the latest one, is not past the deadline of a lease before its TTL has passed.
+// H176: correct clocks differ by ten seconds, and the middle one jumps forward. The ballot of a rival, which then
+// follows the latest one, is not past the deadline of a lease before its TTL has passed.
 func TestDeadlineWithCorrectClocksThatDiffer(t *testing.T) {
 	until := knowing(-10_000_000, 0, 10_000_000).Term(at(0), 10*time.Second).Until
 	rival := knowing(-10_000_000, 20_000_000, 10_000_000)

@@ -171,12 +171,12 @@ const (
 	Unclear  Standing = iota // the clocks of other connected masters have not been read since
 	Near                     // a majority of the masters, with this one, has clocks within skew.Window
 	Doubtful                 // neither Near nor Far: this clock may be wrong, or those that can be compared
-	Far                      // a majority, read since, is more than skew.Window away, on the same side: this clock is wrong
+	Far                      // a majority, read since, is more than skew.Window away, on one side: this clock is wrong
 )
 
 // Standing compares the clock of master i with the other clocks, after those of all masters in up, which are connected,
-// have been read later: time that this machine has missed must not look like a clock that is ahead. As long as a minority
-// of the masters has a wrong clock, a clock that is Far is wrong, and one that is Near is right.
+// have been read later: time that this machine has missed must not look like a clock that is ahead. As long as a
+// minority of the masters has a wrong clock, a clock that is Far is wrong, and one that is Near is right.
 func (c *Clocks) Standing(i int, up quorum.Set) Standing {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -129,15 +129,16 @@ func (l *Lease) expiredLocked(now clock.Instant) *reason {
 
 // goneLocked returns forgotten if too many masters have lost a live or idle lease, else nil. Masters that have lost it
 // vote for no other lease while this one may be valid, so it is kept as long as they are no majority. A durable master
-// whose file is off is different: after a crash it votes at once, so the other masters on which the validity rests must be
-// enough.
+// whose file is off is different: after a crash it votes at once, so the other masters on which the validity rests must
+// be enough.
 func (l *Lease) goneLocked() *reason {
 	if l.state != live && l.state != idle {
 		return nil
 	}
 	//mutant:lost-masters = false
 	//mutant:durable-bare-majority 2= false
-	if l.config.Rule.Lost(l.on.lost) || breaking(l.m.View(), l.on.lost) != 0 && !l.config.Rule.Won(l.on.has&l.validity.by) {
+	if l.config.Rule.Lost(l.on.lost) ||
+		breaking(l.m.View(), l.on.lost) != 0 && !l.config.Rule.Won(l.on.has&l.validity.by) {
 		var addrs []string
 		for i := range l.on.lost.All() {
 			addrs = append(addrs, l.m.Sender.Pool.Addr(i))

@@ -137,7 +137,7 @@ type tokenRange struct {
 // regular time is retry, or follows from validity.extendIn if retry is 0. A lease that is not extended in the
 // background is only checked, at soon. The times are on the boot clock, because they only determine how long to wait.
 type renewal struct {
-	soon   int64          // when to extend early, because masters may lack the lease or a message has arrived; 0: no reason
+	soon   int64          // when to extend early, because masters may lack the lease, or a message has come; 0: no reason
 	retry  int64          // when to repeat the last extension; 0: the last extension was confirmed
 	failed *round.Failure // of the last extension that was decided; nil if it was confirmed
 	entry  due.Entry[*Lease]
