@@ -466,7 +466,7 @@ func TestCommonMistakesAreExplained(t *testing.T) {
 		_, err := l.TryLock(w.Context(), "x")
 		const want = `redlock: lock "x": no quorum of masters; 0 of 3 masters can grant a lock, quorum is 2; ` +
 			"master-1:6379, master-2:6379, master-3:6379: lock: the master is in quarantine until 00:00:30 UTC by its clock, " +
-			"since it is new or may have forgotten locks; " +
+			"since it started 1s ago, and may have forgotten locks; " +
 			"if these masters are new, redlock admit (Admin.Admit) ends their quarantine"
 		if err == nil || err.Error() != want {
 			w.Errorf("new masters:\n%v\nwant:\n%s", err, want)

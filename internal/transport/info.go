@@ -19,6 +19,7 @@ type Info struct {
 	RunID        string
 	ReplID2      string // master_replid2: zeros before a promotion, and after the backlog was freed
 	SecondOffset int64  // second_repl_offset: -1 if ReplID2 is zeros
+	Started      int64  // when the server started, in us of its clock; 0 if it is not known; read once per connection
 	Role         string // "master", "slave"
 	Version      string // "7.0.15"; of Valkey and of another product its own version
 	Product      string // the name of a server that is neither Redis nor Valkey; "" of those
@@ -177,10 +178,15 @@ func productOf(f map[string]string) (name, version string) {
 // infoOf converts fields of INFO to an Info. Fields that a server does not report are zero.
 func infoOf(f map[string]string) Info {
 	product, version := productOf(f)
+	started := int64(0)
+	if up, err := strconv.ParseInt(f["uptime_in_seconds"], 10, 64); err == nil {
+		started = number(f["server_time_usec"]) - up*1_000_000
+	}
 	return Info{
 		RunID:        f["run_id"],
 		ReplID2:      f["master_replid2"],
 		SecondOffset: number(f["second_repl_offset"]),
+		Started:      started,
 		Role:         f["role"],
 		Sentinel:     f["redis_mode"] == "sentinel",
 		Product:      product,

@@ -245,7 +245,7 @@ func (s *session) judge(h heard) {
 		s.pipe.Kill("heartbeat", err)
 		return
 	}
-	info.Moves = s.info.Moves
+	info.Moves, info.Started = s.info.Moves, s.info.Started
 	info.BacklogTTL, info.BacklogKnown = s.info.BacklogTTL, s.info.BacklogKnown
 	info.Persistence = info.Persistence.after(s.info.Persistence)
 	s.info = info

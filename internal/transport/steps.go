@@ -60,8 +60,8 @@ const (
 	stepCluster     = "use redis+cluster://host:port?buckets=64, or a server with cluster-enabled no"
 	stepSingle      = "use redis://host:port"
 	stepSentinelURL = "use redis+sentinel://, with the addresses of the sentinels and their name of the master"
-	stepMonitor     = "wait a minute; then let its sentinels monitor its master: `SENTINEL REMOVE %s` on %s and " +
-		"`SENTINEL MONITOR %s` on %s, and set the options of the master there again"
+	stepMonitor     = "wait a minute; then let its sentinels monitor its master: `SENTINEL REMOVE %s` on %s; then " +
+		"`SENTINEL MONITOR %s` on %s; then set the options of the master there again"
 	stepProduct = "use Redis 6.2 or Valkey 7.2, or later"
 	stepVersion = "use %s %d.%d or later"
 	stepNewer   = stepNothing + "the tests of this library have not run on it yet"

@@ -22,6 +22,7 @@ type Fact struct {
 	Clock
 	Settled  bool // whether the master is up or known to be down
 	Up       bool
+	Started  int64          // when the server started, in microseconds of its clock; 0 if that is not known
 	Identity string         // run_id/master_replid2/second_repl_offset of the connected server
 	Read     bool           // whether Text was read on the present connection
 	Text     string         // the admission record; "" if there is none
@@ -75,6 +76,14 @@ func (f *Fact) Lose() {
 		Settled: true, Text: f.Text, Record: f.Record, Bad: f.Bad, Asked: f.Asked, Began: f.Began, Lost: f.Lost, Home: f.Home,
 		Leapt: f.Leapt, Doubted: f.Doubted, Was: f.Was, Returned: f.Returned, former: f.former,
 	}
+}
+
+// replaced reports whether the connected server had an earlier record.
+func (f *Fact) replaced() bool {
+	return slices.ContainsFunc(f.former[:], func(text string) bool {
+		r, err := scripts.ParseRecord(text)
+		return text != "" && err == nil && runID(r.Identity) == runID(f.Identity)
+	})
 }
 
 // hasRecord reports whether a valid record was ever read.

@@ -259,8 +259,11 @@ func (f *Deployment) quarantine(i int, st *State) Move {
 	// one must determine the end.
 	left := ballot.Span(max(0, st.Over-min(fact.Own, f.Clocks.Median)))
 	if st.Err == nil {
-		st.Err = fmt.Errorf("%w until %s by its clock, since it is new or may have forgotten locks", ErrQuarantine,
-			time.UnixMicro(st.Over).UTC().Format("15:04:05 UTC"))
+		end := "until " + time.UnixMicro(st.Over).UTC().Format("15:04:05 UTC") + " by its clock"
+		if left == 0 {
+			end = "whose time has passed: a client that acquires locks ends it"
+		}
+		st.Err = fmt.Errorf("%w %s, since %s", ErrQuarantine, end, f.cause(i))
 	}
 	mayBegin, seek := f.mayBegin(i), uint64(0)
 	if !mayBegin && (left == 0 || f.Now.Has(i)) {
@@ -304,6 +307,30 @@ func (f *Deployment) quarantine(i int, st *State) Move {
 	}
 	return f.admit(scripts.AdmitEnd, i)
 }
+
+// cause returns why the quarantine of master i has begun, as far as this client can know.
+func (f *Deployment) cause(i int) string {
+	fact := &f.Facts[i]
+	since := fact.Record.Since
+	ran := ballot.Span(max(0, since-fact.Started)) // how long the server had run
+	switch {
+	case promoted(fact.Identity):
+		return "it was a replica before"
+	case fact.Started > 0 && ran < freshStart:
+		return fmt.Sprintf("it started %v ago, and may have forgotten locks",
+			ballot.Span(max(0, fact.Own-fact.Started)).Round(time.Second))
+	case fact.Ahead > 0 && since > fact.Ahead:
+		return "its clock was ahead, so locks may have expired early"
+	case fact.replaced():
+		return "its keys were deleted or replaced while it ran"
+	case !f.Voted():
+		return "it is new"
+	}
+	return "it is new, or its keys were deleted while it ran"
+}
+
+// freshStart is how soon after the start of a server a client usually finds it.
+const freshStart = time.Minute
 
 // admit returns the action that admits master i. The master then accepts TTLs up to agreedTTL or, if agreedTTL is not
 // known, up to the largest max TTL that was read.
