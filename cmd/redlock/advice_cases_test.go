@@ -24,7 +24,8 @@ import (
 )
 
 func adviceCases() []adviceCase {
-	return slices.Concat(connectionAdvice(), loginAdvice(), serverAdvice(), writeAdvice(), rightsAdvice(),
+	return slices.Concat(connectionAdvice(), certificateAdvice(), loginAdvice(), serverAdvice(), writeAdvice(),
+		rightsAdvice(),
 		persistenceAdvice(), recordAdvice(), changeAdvice(), sentinelAdvice(), stoppingAdvice())
 }
 
@@ -215,7 +216,7 @@ func loginAdvice() []adviceCase {
 			asUser()(e)
 			e.urls[1] += "/2"
 		}},
-		{name: "no right to INFO", about: "rights", what: "may not run INFO", spoil: asUser("-info")},
+		{name: "no right to INFO", about: "rights", what: "may not run: info", spoil: asUser("-info")},
 	}
 }
 
@@ -336,7 +337,7 @@ func writeAdvice() []adviceCase {
 				adminOf(e.t, s, "CLUSTER", "DELSLOTS", 1)
 				e.urls[1] = "redis+cluster://" + s.Addr() + "?buckets=2"
 			}},
-		{name: "a replica", about: "replicas", what: "it has 1 replicas", spoil: func(e *adviceEnv) {
+		{name: "a replica", about: "replicas", what: "it has 1 replica", spoil: func(e *adviceEnv) {
 			host, port, _ := strings.Cut(e.master.Addr(), ":")
 			s := redistest.Test(e.t, 1, redisproc.Config{})[0]
 			adminOf(e.t, s, "REPLICAOF", host, port)
@@ -363,7 +364,7 @@ func makeRoom(e *adviceEnv, f *printed) {
 func rightsAdvice() []adviceCase {
 	return []adviceCase{
 		{name: "a right", about: "rights", what: "hset", spoil: asUser("-hset")},
-		{name: "keys", about: "rights", what: "get, getrange", spoil: asUser("resetkeys", "~other:*")},
+		{name: "keys", about: "rights", what: "on keys redlock:*: getrange", spoil: asUser("resetkeys", "~other:*")},
 		{name: "channels", about: "rights", what: "publish, subscribe", spoil: asUser("resetchannels", "&other:*")},
 		{name: "renamed", about: "rights", what: "evalsha (renamed",
 			spoil: func(e *adviceEnv) { e.replace("--rename-command", "EVALSHA", "") },
