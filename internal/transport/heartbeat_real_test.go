@@ -175,7 +175,10 @@ func TestHeartbeatEqualsInfo(t *testing.T) {
 			if again.Time <= first.Time || again.RTT <= 0 || first.MaxMemory != 100<<20 {
 				t.Errorf("the first heartbeat read %+v, and the next %+v", first, again)
 			}
-			first.Time, first.Read, first.RTT = again.Time, again.Read, again.RTT
+			if again.Refused != (right == "-evalsha") {
+				t.Errorf("with %s the script of the heartbeat was refused: %v", right, again.Refused)
+			}
+			first.Time, first.Read, first.RTT, first.Refused = again.Time, again.Read, again.RTT, again.Refused
 			if first != again {
 				t.Errorf("the values differ: first %+v\nthen  %+v", first, again)
 			}

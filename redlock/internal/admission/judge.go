@@ -319,8 +319,8 @@ func (f *Deployment) cause(i int) string {
 	case fact.Started > 0 && ran < freshStart:
 		return fmt.Sprintf("it started %v ago, and may have forgotten locks",
 			ballot.Span(max(0, fact.Own-fact.Started)).Round(time.Second))
-	case fact.Ahead > 0 && since > fact.Ahead:
-		return "its clock was ahead, so locks may have expired early"
+	case fact.Leapt != 0:
+		return "its clock was far off, so locks may have expired early"
 	case fact.replaced():
 		return "its keys were deleted or replaced while it ran"
 	case !f.Voted():
