@@ -25,7 +25,8 @@ import (
 // cases answer as the server in question does; the plain URL is a server in order.
 func certificateAdvice() []adviceCase {
 	list := []adviceCase{
-		{name: "no Redis", about: "connection", what: "malformed", spoil: answers("redis", "HTTP/1.1 400 Bad Request\r\n\r\n"),
+		{name: "no Redis", about: "connection", what: "malformed",
+			spoil: answers("redis", "HTTP/1.1 400 Bad Request\r\n\r\n"),
 			apply: plainURL},
 		{name: "closes connections", about: "connection", what: "", spoil: answers("redis", ""), apply: plainURL},
 		{name: "expired certificate", about: "connection", what: "expired", apply: withoutTLS,

@@ -78,7 +78,7 @@ elseif step == 'epoch' then
 end
 new.id, new.maxttl, new.quarantine = identity, longest, quarantine
 record = string.match(ARGV[6], '^%S+ %x+') -- its version and stamp
-for key in string.gmatch('id home shard masters next epoch raised final maxttl quarantine state since', '%l+') do
+for key in string.gmatch('id db home shard masters next epoch raised final maxttl quarantine state since', '%l+') do
   if new[key] then record = record .. ' ' .. key .. '=' .. new[key] end
 end
 call('SET', KEYS[1], record)

@@ -32,12 +32,14 @@ func StampOf(record string) string {
 //
 //	v4 <stamp> id=<identity> masters=<list> epoch=0 maxttl=30000 quarantine=30000 state=admitted since=<us>
 //
-// with home= after id= if the master is durable, shard=2/3 before masters= if names are sharded, next= after masters=
-// in a joint configuration, and raised= and final= after epoch= if the epoch is above 0. The state is admitted,
-// quarantine or unproven. Durations are in milliseconds, points in time in microseconds of the masters' time.
+// with db= after id= if the client that wrote it knows the number of the database, home= if the master is durable,
+// shard=2/3 before masters= if names are sharded, next= after masters= in a joint configuration, and raised= and final=
+// after epoch= if the epoch is above 0. The state is admitted, quarantine or unproven. Durations are in milliseconds,
+// points in time in microseconds of the masters' time.
 type Record struct {
 	Stamp    string // 16 hexadecimal digits, new for each write
 	Identity string // run_id/master_replid2/second_repl_offset of the server that was admitted
+	Database string // the number of the database; "" if it is not known
 	Home     string // the name of a durable master, as [Escape] writes it; "" for any other
 	Shard    Shard  // the zero Shard if names are not sharded
 	// Masters lists all masters of the configuration: see [List]. In a joint configuration, Next lists the next masters.
@@ -112,6 +114,7 @@ func (r Record) String() string {
 		}
 	}
 	fmt.Fprintf(&b, "%s %s id=%s", recordVersion, cmp.Or(r.Stamp, noStamp), r.Identity)
+	optional("db", r.Database)
 	optional("home", r.Home)
 	if r.Shard != (Shard{}) {
 		optional("shard", r.Shard.String())
@@ -162,7 +165,8 @@ func ParseRecord(text string) (Record, error) {
 	}
 	longest, quarantine := number("maxttl"), number("quarantine")
 	r := Record{
-		Stamp: stamp, Identity: values["id"], Home: values["home"], Shard: parseShard(values["shard"]),
+		Stamp: stamp, Identity: values["id"], Database: values["db"], Home: values["home"],
+		Shard: parseShard(values["shard"]),
 		Masters: values["masters"], Next: values["next"],
 		Epoch: number("epoch"), Raised: number("raised"), Alone: number("final"),
 		Longest: time.Duration(longest) * time.Millisecond, Quarantine: time.Duration(quarantine) * time.Millisecond,

@@ -50,7 +50,7 @@ var (
 	Extend  = script("extend", "35af038ed2e577027ed4c425fe719598b9cbd2ed", false)
 	Release = script("release", "879862e885cb1b0086c81840c6aacaf74a97a9e0", false)
 	Inspect = script("inspect", "e0d4c1b4beb192953788671f367affcb911736f8", false)
-	Admit   = script("admit", "e6ba572860519b03cfa9e1057f9a45b3ac563464", false)
+	Admit   = script("admit", "3390a5481a95003c47ecb5520962e31a11499cd3", false)
 
 	// Scripts of readers-writer locks.
 	SharedAcquire = script("shared acquire", "1813c5a7ddf36a818b8ce03978548b82ae233c0b", true)

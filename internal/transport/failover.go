@@ -210,6 +210,15 @@ func AllowTwoHolders() Option { return option(true, func(c *Config) { c.twoHolde
 // cluster. It panics if there is no master i.
 func (t *Transport) FailsOver(i int) bool { return t.master(i).cfg.failover != nil }
 
+// Database returns the number of the database of master i, or "" if it is not known. It panics if there is no master i.
+func (t *Transport) Database(i int) string {
+	cfg := &t.master(i).cfg
+	if cfg.Foreign != nil {
+		return ""
+	}
+	return strconv.Itoa(cfg.Database)
+}
+
 // follow ends the session when the sentinels report another address for the master. It compares the address of the
 // session with every answer, even an unchanged one: right after a promotion, some sentinels still report the old
 // address, and a session with the old address may begin after other sentinels have reported the new address.

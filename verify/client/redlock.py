@@ -8,7 +8,7 @@ import hashlib, itertools, os, queue, random, re, socket, threading, time, urlli
 TIMEOUT = 0.5  # s; the same in all clients
 WINDOW, KEPT, MOST = 15_000_000, 75_000, 2**53 - 1  # us, ms, and the largest ballot
 NAMES = "acquire", "extend", "release", "admit"
-RECORD = re.compile(r"(v4 [0-9a-f]{16}) id=(([0-9a-f]+)/\S+) masters=(\S+) epoch=0 maxttl=(\d+) "
+RECORD = re.compile(r"(v4 [0-9a-f]{16}) id=(([0-9a-f]+)/\S+)(?: db=0)? masters=(\S+) epoch=0 maxttl=(\d+) "
                     r"quarantine=\d+ state=(admitted|quarantine) since=(\d+)")
 
 

@@ -144,6 +144,13 @@ var List = []Mutant{
 		Tests: "ClockThatWasFarOff",
 	},
 	{
+		Name: "record-database",
+		Wrong: "H161: databases of one server change places, and a master votes with the record of " +
+			"the other database: two holders",
+		Suite: "redlock",
+		Tests: "DatabasesThatChangePlaces",
+	},
+	{
 		Name: "leapt-clock",
 		Wrong: "H176: a master whose clock was far ahead, so that its keys have expired, votes when its " +
 			"clock is right again: two holders",

@@ -36,6 +36,7 @@ type Fact struct {
 	Backlog  time.Duration  // repl-backlog-ttl of the server; 0 if the backlog is never freed or the value is unknown
 	Moved    bool           // whether a move of the hash slot may have lost data; a move does not change Identity
 	Late     time.Duration  // after a failover: how long the replaced server may have continued to grant locks
+	Database string         // the number of the database of this master; "" if it is not known
 	Home     string         // the escaped address of a master that is declared durable; "" for any other
 	// Lossy names the settings with which the server may forget writes; "" if none is known: see transport.Persistence.
 	Lossy      string
@@ -73,7 +74,8 @@ func (f *Fact) Learn(text string, asked, last uint64) {
 // Lose marks the master as down or reconnected, so that the record is read again.
 func (f *Fact) Lose() {
 	*f = Fact{
-		Settled: true, Text: f.Text, Record: f.Record, Bad: f.Bad, Asked: f.Asked, Began: f.Began, Lost: f.Lost, Home: f.Home,
+		Settled: true, Text: f.Text, Record: f.Record, Bad: f.Bad, Asked: f.Asked, Began: f.Began, Lost: f.Lost,
+		Home: f.Home, Database: f.Database,
 		Leapt: f.Leapt, Doubted: f.Doubted, Was: f.Was, Returned: f.Returned, former: f.former,
 	}
 }
@@ -100,7 +102,13 @@ func (f *Fact) own() bool {
 	//mutant:identity-beyond-run-id 3= runID(f.Record.Identity) == runID(f.Identity)
 	//mutant:record-returns 5= true
 	return f.shown() && !f.Moved && (f.Record.Identity == f.Identity || freed(f.Record.Identity, f.Identity)) &&
-		!f.Returned && !f.leapt()
+		!f.Returned && !f.leapt() && f.here()
+}
+
+// here reports whether the record was written in the database of this client. Databases may change places (SWAPDB).
+func (f *Fact) here() bool {
+	//mutant:record-database = true
+	return f.Database == "" || f.Record.Database == "" || f.Record.Database == f.Database
 }
 
 // leapt reports whether the master's clock was seen far off since its record began to count.
@@ -155,7 +163,8 @@ func (f *Fact) breaks() bool {
 // remembers reports whether the master is known to have kept all its data: it is durable, and its record admits it and
 // contains the address that this client uses. A record that was copied by replication contains another address.
 func (f *Fact) remembers() bool {
-	return f.durable() && f.shown() && f.Record.Admitted && f.Record.Home == f.Home && !f.Returned && !f.leapt()
+	return f.durable() && f.shown() && f.Record.Admitted && f.Record.Home == f.Home && !f.Returned && !f.leapt() &&
+		f.here()
 }
 
 // unknown reports whether the first connection to the master, or the read of its record, is still pending.

@@ -29,7 +29,7 @@ func (f *Deployment) record(i int) scripts.Record {
 		r.Epoch, r.Masters, r.Next = f.Config.Epoch, f.Config.Prepared, ""
 	}
 	r.Quarantine = f.span(i)
-	r.Identity, r.Home, r.Shard = f.Facts[i].Identity, f.Facts[i].home(), f.Shard
+	r.Identity, r.Database, r.Home, r.Shard = f.Facts[i].Identity, f.Facts[i].Database, f.Facts[i].home(), f.Shard
 	r.Unproven = (!f.names(i) || own.Unproven) && !f.mayBegin(i)
 	return r
 }

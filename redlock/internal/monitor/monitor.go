@@ -142,8 +142,8 @@ func (m *Monitor) enqueue(do func()) {
 // grow extends facts and tracks to n masters, including masters of the pool that are not in the configuration.
 func (m *Monitor) grow(n int) {
 	for i := len(m.facts); i < n; i++ {
-		f := admission.Fact{}
 		s, addr := &m.settings, m.settings.Pool.Addr(i)
+		f := admission.Fact{Database: s.Pool.Database(i)}
 		if s.Durable != nil && !s.Pool.FailsOver(i) && s.Durable(addr) {
 			f.Home = scripts.Escape(addr)
 		}
