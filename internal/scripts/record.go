@@ -166,7 +166,7 @@ func ParseRecord(text string) (Record, error) {
 	longest, quarantine := number("maxttl"), number("quarantine")
 	r := Record{
 		Stamp: stamp, Identity: values["id"], Database: values["db"], Home: values["home"],
-		Shard: parseShard(values["shard"]),
+		Shard:   parseShard(values["shard"]),
 		Masters: values["masters"], Next: values["next"],
 		Epoch: number("epoch"), Raised: number("raised"), Alone: number("final"),
 		Longest: time.Duration(longest) * time.Millisecond, Quarantine: time.Duration(quarantine) * time.Millisecond,
