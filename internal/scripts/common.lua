@@ -46,7 +46,8 @@ end
 local function raise(ballot)
   if ballot > top and ballot <= math.max(now, top) + window then
     call('HSET', lock, 'fence', string.format('%016.0f', ballot), unpack(marks))
-    if left ~= -1 then live(math.max(0, left - kept), ballot) end
+    if kind or marks[1] then prolong(fence_life(ballot)) -- shares have deadlines of their own
+    elseif left ~= -1 then live(math.max(0, call('PTTL', lock) - kept), ballot) end
   end
 end
 

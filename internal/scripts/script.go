@@ -46,16 +46,16 @@ func script(name, sha string, once bool) *frame.Script {
 
 // The scripts. They are read-only.
 var (
-	Acquire = script("acquire", "569f0f9e258d41776d8393831c5d43c1e94e6955", true)
+	Acquire = script("acquire", "d11480c01167eeead30d02a095e8b6d52e815ef3", true)
 	Extend  = script("extend", "35af038ed2e577027ed4c425fe719598b9cbd2ed", false)
-	Release = script("release", "879862e885cb1b0086c81840c6aacaf74a97a9e0", false)
-	Inspect = script("inspect", "e0d4c1b4beb192953788671f367affcb911736f8", false)
+	Release = script("release", "f45031242c7148eebfe1da0219068b4417ad86c3", false)
+	Inspect = script("inspect", "3988a7db189129e9c1f6768469ed436b25f197d0", false)
 	Admit   = script("admit", "3390a5481a95003c47ecb5520962e31a11499cd3", false)
 
 	// Scripts of readers-writer locks.
-	SharedAcquire = script("shared acquire", "1813c5a7ddf36a818b8ce03978548b82ae233c0b", true)
-	SharedExtend  = script("shared extend", "abb5f5596c8cc0933ae9930847fc77a5394c0011", false)
-	SharedRelease = script("shared release", "36dd16706b097354cc99a9f17ceea0d206a4ea4d", false)
+	SharedAcquire = script("shared acquire", "2e72ecf490f05348a4aca363cd4768592029e99f", true)
+	SharedExtend  = script("shared extend", "f67c0a021499822384d06aaeb4f6413f38bcf66e", false)
+	SharedRelease = script("shared release", "e6795b5ae7e0e13957b8004a370ad8b583a32918", false)
 )
 
 // All lists the scripts, for loading them on a new connection.

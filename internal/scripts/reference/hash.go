@@ -110,8 +110,10 @@ func (c *call) raise(n *hash, marks string, ballot float64) {
 	if ballot > n.top && ballot <= max(float64(c.now), n.top)+window {
 		c.set("", scripts.FieldFence, digits(ballot))
 		c.set(marks)
-		if n.left != -1 {
-			c.live(n, max(0, n.left-n.kept), ballot)
+		if n.kind != "" || marks != "" { // shares have deadlines of their own
+			c.prolong(n, c.fenceLife(ballot))
+		} else if n.left != -1 {
+			c.live(n, max(0, c.state.TTL(c.now, c.key(1))-n.kept), ballot)
 		}
 	}
 }

@@ -117,21 +117,26 @@ func (f *Fact) leapt() bool {
 	return f.Leapt != 0 && f.Record.Since == f.Leapt
 }
 
+// wasSet is the value of Fact.Was if the clock was set during the doubt. It is far from any offset.
+const wasSet = 1 << 60
+
 // Compare records the standing of the master's clock, which has this offset. It reports whether the record counted
 // until now and does not any more, so that the master may have lost leases.
 //
 // If it is doubtful which clocks are wrong, this client does not count the master, and writes nothing. As soon as the
 // doubt is over, the record counts again if the clock has not been set meanwhile. Otherwise keys may have expired.
 func (f *Fact) Compare(s ballot.Standing, offset int64) (lost bool) {
-	lost = (s == ballot.Far || s == ballot.Doubtful) && f.own() && f.Record.Admitted
+	lost = (s == ballot.Far || s == ballot.Doubtful) && f.own()
 	switch {
 	case lost:
 		f.Leapt, f.Doubted, f.Was = f.Record.Since, s == ballot.Doubtful, offset
 	case s == ballot.Far:
 		f.Doubted = false
+	case f.Doubted && s == ballot.Doubtful && ballot.Span(offset-f.Was).Abs() > skew.Window:
+		f.Was = wasSet
 	case s == ballot.Near && f.Doubted:
 		//mutant:doubt-clock-set = true
-		if f.Doubted = false; ballot.Span(offset-f.Was).Abs() <= skew.Agree {
+		if f.Doubted = false; ballot.Span(offset-f.Was).Abs() <= skew.Window {
 			f.Leapt = 0
 		}
 	}

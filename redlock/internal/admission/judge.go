@@ -216,7 +216,8 @@ func (f *Deployment) start(i int, st *State) Move {
 // when the clock is right.
 func (f *Deployment) marks(i int) bool {
 	fact := &f.Facts[i]
-	return fact.shown() && fact.Record.Admitted && fact.leapt() && !fact.Doubted && skew.Excludes(fact.Off)
+	marked := fact.Record.Since > f.Clocks.Latest+skew.Window.Microseconds()
+	return fact.shown() && !marked && fact.leapt() && !fact.Doubted && skew.Excludes(fact.Off)
 }
 
 // farAhead is how much later than all clocks a quarantine begins that must be begun again.

@@ -39,7 +39,8 @@ type offset struct {
 	known  bool
 	within time.Duration // the maximum error if us was set by Refine; otherwise 0
 	error  int64         // the maximum error of us
-	at     int64         // when it was read, on the steady clock
+	at     int64         // when it was learned, on the steady clock
+	absurd bool          // whether ballots cannot follow this clock, which is wrong; us is then an earlier offset
 }
 
 // NewClocks returns Clocks for the masters of rule. No offset is known yet.
@@ -74,6 +75,7 @@ func (c *Clocks) Refine(i int, t int64, at clock.Instant, within time.Duration) 
 	apart := Span(t - micros(at) - last.us).Abs()
 	if last.known && (last.within == 0 || within < last.within || apart > last.within+within) {
 		c.setLocked(i, t, at, max(within, 1), within)
+		c.by[i].at = last.at // refusals come too often for Standing
 	}
 	if last.known {
 		c.compareLocked(i, reading{t, at, within})
@@ -84,7 +86,7 @@ func (c *Clocks) Refine(i int, t int64, at clock.Instant, within time.Duration) 
 func usable(t int64) bool { return t > 0 && t < scripts.MaxBallot }
 
 func (c *Clocks) setLocked(i int, t int64, at clock.Instant, within, err time.Duration) {
-	if usable(t) {
+	if c.by[i].at, c.by[i].absurd = at.Steady(), !usable(t); usable(t) {
 		c.by[i] = offset{us: t - micros(at), known: true, within: within, error: (err + 999).Microseconds(), at: at.Steady()}
 		c.sumLocked()
 	}
@@ -181,7 +183,10 @@ func (c *Clocks) Standing(i int, up quorum.Set) Standing {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	o := c.by[i]
-	if !o.known {
+	switch {
+	case o.absurd:
+		return Far
+	case !o.known:
 		return Unclear
 	}
 	result := Unclear
@@ -197,6 +202,8 @@ func (c *Clocks) Standing(i int, up quorum.Set) Standing {
 			switch {
 			case !fresh && up.Has(j):
 				return Unclear
+			case p.absurd:
+				away++
 			case o.us-o.error > p.us+p.error+window:
 				away++
 				if fresh {
@@ -223,11 +230,12 @@ func (c *Clocks) Standing(i int, up quorum.Set) Standing {
 	return result
 }
 
-// Offset returns how far the clock of master i is ahead of the steady clock of this machine, in microseconds.
+// Offset returns how far the clock of master i is ahead of the steady clock of this machine, in microseconds. It does
+// not change when time that this machine has missed is recognized.
 func (c *Clocks) Offset(i int) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.by[i].us
+	return c.by[i].us + c.leaps.missed.Load()/1000
 }
 
 // Term returns the term of a lease that begins at now. Its deadline counts from a time that is not earlier than any
