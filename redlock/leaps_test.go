@@ -212,7 +212,8 @@ func TestPausedClientThatReconnects(t *testing.T) {
 // one stays wrong.
 func TestClockThatBallotsCannotFollow(t *testing.T) {
 	for _, c := range []struct{ first, other time.Duration }{
-		{time.Hour, 0}, {290 * 365 * 24 * time.Hour, 0}, {time.Hour, 290 * 365 * 24 * time.Hour}, {time.Hour, -40 * 365 * 24 * time.Hour},
+		{time.Hour, 0}, {290 * 365 * 24 * time.Hour, 0}, {time.Hour, 290 * 365 * 24 * time.Hour},
+		{time.Hour, -40 * 365 * 24 * time.Hour},
 	} {
 		t.Run(fmt.Sprint(c), func(t *testing.T) {
 			n, jumps := 5, []int{0}

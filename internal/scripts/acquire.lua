@@ -50,13 +50,13 @@ if not expected then return {6, call('GETRANGE', KEYS[2], 0, 65535), now} end
 -- include holder.lua
 -- Returns the ms after which the lease has expired for this request: by the later of both deadlines.
 local function remaining(ballot)
-  return left == -1 and -1 or math.max(left - kept, math.floor((ends - ballot) / 1000) + 1)
+  return left == -1 and -1 or math.max(1, left - kept, math.floor((ends - ballot) / 1000) + 1)
 end
 local lease, mode, waiter, rank, previous = ARGV[6], ARGV[7] or 'acquire', nil, nil, nil
 if mode == 'acquire' then waiter, rank = ARGV[8], tonumber(ARGV[9]) else previous = ARGV[8] end
 local asked, ballot, gone = tonumber(first), tonumber(last), nil
 queued = queued and drop()
-if holder and left >= 0 and left <= kept and asked > ends then gone, holder = holder, nil end
+if holder and left >= 0 and left < kept and asked > ends then gone, holder = holder, nil end
 local replaces = holder and holder == previous
 if holder == id then
   local accepted, before, value = string.match(text, '^%S+ %d+ (%d+) (%d+)(.*)$')

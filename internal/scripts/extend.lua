@@ -21,7 +21,7 @@ local left = call('PTTL', lock)
 kept = tonumber(kept or 75000)
 local ballots, ends, value = string.match(lease or '', '^[1-9]%d*~?( %d+ %d+ )(%d+)(.*)$')
 -- The lease has expired by both clocks: the caller's time is its new deadline less the TTL.
-local over = left >= 0 and left <= kept and (life == 0 or ARGV[6] - (life - 75000) * 1000 > tonumber(ends or 0))
+local over = left >= 0 and left < kept and (life == 0 or ARGV[6] - (life - 75000) * 1000 > tonumber(ends or 0))
 if not ballots or over then
   -- include now.lua
   local fields = call('HMGET', lock, 'fence', 'queue', 'kept', 'kind')
@@ -30,7 +30,7 @@ if not ballots or over then
   for i = 1, 3 do
     if fields[i] then leases = leases - 1 end
   end
-  local free = left >= 0 and left <= kept or leases < 1
+  local free = left >= 0 and left < kept or leases < 1
   return {5, free and -2 or math.max(-1, left - kept), fields[1] or '0', now}
 end
 -- include extend_common.lua

@@ -19,7 +19,7 @@ if kind == 'readers-writer' then
   end
 elseif not kind then
   -- include holder.lua
-  if holder and (left == -1 or left > kept) then lease, ms = {holder, text}, math.max(-1, left - kept) end
+  if holder and (left == -1 or left >= kept) then lease, ms = {holder, text}, math.max(-1, left - kept) end
 end
 local record = call('GETRANGE', KEYS[2], 0, 65535)
 return {lease, ms, fence, now, record, call('ZCARD', queue), call('ZRANGE', queue, 0, 9), number, list, kind or ''}

@@ -46,10 +46,10 @@ func script(name, sha string, once bool) *frame.Script {
 
 // The scripts. They are read-only.
 var (
-	Acquire = script("acquire", "d11480c01167eeead30d02a095e8b6d52e815ef3", true)
-	Extend  = script("extend", "35af038ed2e577027ed4c425fe719598b9cbd2ed", false)
-	Release = script("release", "f45031242c7148eebfe1da0219068b4417ad86c3", false)
-	Inspect = script("inspect", "3988a7db189129e9c1f6768469ed436b25f197d0", false)
+	Acquire = script("acquire", "90877bd3ec4713bdc42cb596c3a19ac154414744", true)
+	Extend  = script("extend", "89669125a4e6e44abe89d82afd7c9fb9ed3ed6d9", false)
+	Release = script("release", "7b985acd14d718323bc1b09871b23bc0bf00c9c2", false)
+	Inspect = script("inspect", "e0eae5c48f9582362759c979a8c94b558d52093e", false)
 	Admit   = script("admit", "3390a5481a95003c47ecb5520962e31a11499cd3", false)
 
 	// Scripts of readers-writer locks.

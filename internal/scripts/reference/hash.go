@@ -155,14 +155,14 @@ func (n *hash) expired(l *lease, ballot float64) bool {
 }
 
 // over reports whether a lease in this hash has expired by this master's clock.
-func (n *hash) over() bool { return n.left >= 0 && n.left <= n.kept }
+func (n *hash) over() bool { return n.left >= 0 && n.left < n.kept }
 
 // remaining returns the ms after which a lease has expired for a request with this ballot.
 func (n *hash) remaining(l *lease, ballot float64) int64 {
 	if n.left == -1 {
 		return -1
 	}
-	return max(n.left-n.kept, int64(math.Floor((l.ends-ballot)/1000))+1)
+	return max(1, n.left-n.kept, int64(math.Floor((l.ends-ballot)/1000))+1)
 }
 
 // otherKind returns the reply to a call for a name of another kind, or nil.

@@ -12,7 +12,7 @@ func (c *call) extend() any {
 	fields := c.typed(lock, Hash)
 	text, _ := fields.field(c.arg(2))
 	left := c.state.TTL(c.now, lock)
-	own := left >= 0 && left <= fields.kept() // whether it has expired by the master's clock
+	own := left >= 0 && left < fields.kept() // whether it has expired by the master's clock
 	found := leaseText.FindStringSubmatch(text)
 	if found == nil || found[1][0] == '0' || own && (life == 0 || c.number(6)-float64(life-kept)*1000 > number(found[4])) {
 		fence, there := fields.field(scripts.FieldFence)
@@ -94,7 +94,7 @@ func (c *call) release() any {
 	if !c.exists(c.queue()) {
 		return int64(present)
 	}
-	if c.typed(lock, Hash).leases() < 1 || c.state.TTL(c.now, lock) <= n.kept {
+	if c.typed(lock, Hash).leases() < 1 || c.state.TTL(c.now, lock) < n.kept {
 		if c.drop() {
 			c.wake(waiter{})
 		}

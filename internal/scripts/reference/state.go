@@ -95,7 +95,7 @@ func (s *State) Lease(now int64, key string) (id, text string, left int64) {
 	v := s.lookup(now, key)
 	left = s.TTL(now, key) - v.kept()
 	for _, f := range v.Fields {
-		if left > 0 && leaseText.MatchString(f.Value) {
+		if left >= 0 && leaseText.MatchString(f.Value) {
 			return f.Name, f.Value, left
 		}
 	}

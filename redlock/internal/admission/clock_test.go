@@ -2,6 +2,7 @@ package admission
 
 import (
 	"testing"
+	"time"
 
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock/internal/ballot"
@@ -13,7 +14,7 @@ func TestClockThatWasFarOff(t *testing.T) {
 	for _, c := range []struct {
 		what   string
 		seen   []ballot.Standing
-		moved  int64 // the offset at the last standing
+		moved  time.Duration // at the last standing
 		counts bool
 	}{
 		{"near", []ballot.Standing{ballot.Near}, 0, true},
@@ -22,18 +23,18 @@ func TestClockThatWasFarOff(t *testing.T) {
 		{"far, then near", []ballot.Standing{ballot.Far, ballot.Near}, 0, false},
 		{"doubtful", []ballot.Standing{ballot.Doubtful}, 0, false},
 		{"doubtful, then near", []ballot.Standing{ballot.Doubtful, ballot.Near}, 0, true},
-		{"doubtful, then near after it was set", []ballot.Standing{ballot.Doubtful, ballot.Near}, 3_600_000_000, false},
+		{"doubtful, then near after it was set", []ballot.Standing{ballot.Doubtful, ballot.Near}, time.Hour, false},
 		{"doubtful, then far, then near", []ballot.Standing{ballot.Doubtful, ballot.Far, ballot.Near}, 0, false},
 	} {
 		record := scripts.Record{Identity: "a" + noReplid2, Admitted: true, Since: 7}
 		f := Fact{Settled: true, Up: true, Read: true, Identity: record.Identity, Text: "text", Record: record}
 		lost := false
 		for k, s := range c.seen {
-			offset := int64(0)
+			moved := time.Duration(0)
 			if k == len(c.seen)-1 {
-				offset = c.moved
+				moved = c.moved
 			}
-			lost = f.Compare(s, offset) || lost
+			lost = f.Compare(s, moved) || lost
 		}
 		if f.own() != c.counts || lost != (c.seen[0] >= ballot.Doubtful) {
 			t.Errorf("%s: own %v, lost %v", c.what, f.own(), lost)

@@ -44,12 +44,11 @@ type Fact struct {
 	// Leapt is the Since of a record that does not count any more: the clock of the master was seen far off. Keys may have
 	// expired early, or will when a clock that is behind is right again. 0 if there is none.
 	Leapt int64
-	// Doubted is true while it is unclear whether this master's clock is far off or those of other masters. Was is then
-	// the offset of this clock.
-	Doubted  bool
-	Was      int64
-	Returned bool      // whether Text had been replaced or lost before, and has come back, perhaps without the locks
-	former   [8]string // the last records that were replaced or lost, the latest first
+	// Doubted is true while it is unclear whether this master's clock is far off or those of other masters. WasSet is then
+	// whether this clock has been set meanwhile.
+	Doubted, WasSet bool
+	Returned        bool      // whether Text had been replaced or lost before, and has come back, perhaps without the locks
+	former          [8]string // the last records that were replaced or lost, the latest first
 }
 
 // Learn parses text, the record that the step with the number asked has returned, and stores the result in f. The
@@ -76,7 +75,7 @@ func (f *Fact) Lose() {
 	*f = Fact{
 		Settled: true, Text: f.Text, Record: f.Record, Bad: f.Bad, Asked: f.Asked, Began: f.Began, Lost: f.Lost,
 		Home: f.Home, Database: f.Database,
-		Leapt: f.Leapt, Doubted: f.Doubted, Was: f.Was, Returned: f.Returned, former: f.former,
+		Leapt: f.Leapt, Doubted: f.Doubted, WasSet: f.WasSet, Returned: f.Returned, former: f.former,
 	}
 }
 
@@ -117,30 +116,27 @@ func (f *Fact) leapt() bool {
 	return f.Leapt != 0 && f.Record.Since == f.Leapt
 }
 
-// wasSet is the value of Fact.Was if the clock was set during the doubt. It is far from any offset.
-const wasSet = 1 << 60
-
-// Compare records the standing of the master's clock, which has this offset. It reports whether the record counted
-// until now and does not any more, so that the master may have lost leases.
+// Compare records the standing of the master's clock, which has moved so far since the doubt began. It reports whether
+// the record counted until now and does not any more, so that the master may have lost leases.
 //
 // If it is doubtful which clocks are wrong, this client does not count the master, and writes nothing. As soon as the
 // doubt is over, the record counts again if the clock has not been set meanwhile. Otherwise keys may have expired.
-func (f *Fact) Compare(s ballot.Standing, offset int64) (lost bool) {
-	lost = (s == ballot.Far || s == ballot.Doubtful) && f.own()
+func (f *Fact) Compare(s ballot.Standing, moved time.Duration) (lost bool) {
+	if lost = s >= ballot.Doubtful && f.own(); lost {
+		f.Leapt, f.Doubted, f.WasSet = f.Record.Since, s == ballot.Doubtful, false
+		return true
+	}
+	f.WasSet = f.WasSet || f.Doubted && s >= ballot.Near && skew.Excludes(moved)
 	switch {
-	case lost:
-		f.Leapt, f.Doubted, f.Was = f.Record.Since, s == ballot.Doubtful, offset
 	case s == ballot.Far:
 		f.Doubted = false
-	case f.Doubted && s == ballot.Doubtful && ballot.Span(offset-f.Was).Abs() > skew.Window:
-		f.Was = wasSet
 	case s == ballot.Near && f.Doubted:
 		//mutant:doubt-clock-set = true
-		if f.Doubted = false; ballot.Span(offset-f.Was).Abs() <= skew.Window {
+		if f.Doubted = false; !f.WasSet {
 			f.Leapt = 0
 		}
 	}
-	return lost
+	return false
 }
 
 // home returns the part of a record by which a restarted master is recognized as durable. It is "" for a master that

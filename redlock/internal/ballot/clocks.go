@@ -35,12 +35,13 @@ type Clocks struct {
 
 // An offset is a master's time minus the steady time of this machine, in microseconds.
 type offset struct {
-	us     int64
-	known  bool
-	within time.Duration // the maximum error if us was set by Refine; otherwise 0
-	error  int64         // the maximum error of us
-	at     int64         // when it was learned, on the steady clock
-	absurd bool          // whether ballots cannot follow this clock, which is wrong; us is then an earlier offset
+	us         int64
+	known      bool
+	within     time.Duration // the maximum error if us was set by Refine; otherwise 0
+	error      int64         // the maximum error of us
+	at         int64         // when it was learned, on the steady clock
+	remembered int64         // us at the last call of Remember
+	absurd     bool          // whether ballots cannot follow this clock, which is wrong; us is then an earlier offset
 }
 
 // NewClocks returns Clocks for the masters of rule. No offset is known yet.
@@ -59,7 +60,17 @@ func (c *Clocks) Use(rule quorum.Rule, all quorum.Set) {
 func (c *Clocks) Learn(i int, t int64, at clock.Instant, within time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	at = c.counted(at)
+	c.learnLocked(i, t, c.counted(at), within)
+}
+
+// Look is like Learn, but at must be an instant of the clock that Counting returns.
+func (c *Clocks) Look(i int, t int64, at clock.Instant, within time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.learnLocked(i, t, at, within)
+}
+
+func (c *Clocks) learnLocked(i int, t int64, at clock.Instant, within time.Duration) {
 	c.setLocked(i, t, at, 0, within)
 	c.compareLocked(i, reading{t, at, within})
 }
@@ -87,7 +98,10 @@ func usable(t int64) bool { return t > 0 && t < scripts.MaxBallot }
 
 func (c *Clocks) setLocked(i int, t int64, at clock.Instant, within, err time.Duration) {
 	if c.by[i].at, c.by[i].absurd = at.Steady(), !usable(t); usable(t) {
-		c.by[i] = offset{us: t - micros(at), known: true, within: within, error: (err + 999).Microseconds(), at: at.Steady()}
+		c.by[i] = offset{
+			us: t - micros(at), known: true, within: within, error: (err + 999).Microseconds(), at: at.Steady(),
+			remembered: c.by[i].remembered,
+		}
 		c.sumLocked()
 	}
 }
@@ -230,12 +244,18 @@ func (c *Clocks) Standing(i int, up quorum.Set) Standing {
 	return result
 }
 
-// Offset returns how far the clock of master i is ahead of the steady clock of this machine, in microseconds. It does
-// not change when time that this machine has missed is recognized.
-func (c *Clocks) Offset(i int) int64 {
+// Remember records the present offset of master i, for Moved.
+func (c *Clocks) Remember(i int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.by[i].us + c.leaps.missed.Load()/1000
+	c.by[i].remembered = c.by[i].us
+}
+
+// Moved returns by how much the clock of master i has been set since Remember.
+func (c *Clocks) Moved(i int) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return Span(c.by[i].us - c.by[i].remembered)
 }
 
 // Term returns the term of a lease that begins at now. Its deadline counts from a time that is not earlier than any

@@ -82,6 +82,9 @@ func (c *Clocks) missLocked(by time.Duration) {
 		if l.shown[i].by > 0 {
 			l.shown[i] = shownLeap{}
 			l.read[i].at = l.read[i].at.Add(by)
+			if o := &c.by[i]; o.remembered == o.us {
+				o.remembered -= by.Microseconds()
+			}
 			c.by[i].us -= by.Microseconds()
 		}
 	}

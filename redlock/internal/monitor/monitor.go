@@ -52,6 +52,7 @@ type Monitor struct {
 	after    []func()      // functions to call when the View contains the effects of the inbox
 	retained quorum.Set    // masters registered with the pool as in use
 	looked   clock.Instant // when decide last began
+	doubt    bool          // whether it is doubtful which clock is wrong
 	byHand   byHand
 }
 
@@ -219,8 +220,10 @@ func (m *Monitor) decide() time.Duration {
 	// The masters outside of the rule are being admitted for the next configuration, and do not vote yet.
 	next.Voting, next.Connecting = in(admission.Voting)&c.Rule.All(), in(admission.Connecting)&c.Rule.All()
 	// While no quorum votes, no client acquires locks, so no vote would show that a voting master has lost its record.
+	// While it is doubtful whether a clock is wrong, the others must be read more often than by heartbeats.
+	m.doubt = slices.ContainsFunc(m.facts, func(f admission.Fact) bool { return f.Up && f.Doubted })
 	//mutant:deployment-guard-time = false
-	if m.settings.Guard > 0 && !c.Rule.Won(next.Voting) {
+	if m.settings.Guard > 0 && (!c.Rule.Won(next.Voting) || m.doubt) {
 		for i := range next.Voting.All() {
 			idle = min(idle, m.makeMove(i, admission.Move{Look: admission.Look}, deployment, now))
 		}
@@ -290,7 +293,8 @@ func (m *Monitor) noticeLeaps() {
 	}
 	for i := range m.facts {
 		f, t := &m.facts[i], &m.tracks[i]
-		if f.Up && f.Compare(m.settings.Clocks.Standing(i, up), m.settings.Clocks.Offset(i)) {
+		if f.Up && f.Compare(m.settings.Clocks.Standing(i, up), m.settings.Clocks.Moved(i)) {
+			m.settings.Clocks.Remember(i)
 			t.memory.Forget()
 			t.memory.See(f)
 		}

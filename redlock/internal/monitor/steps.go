@@ -107,6 +107,9 @@ func (m *Monitor) recordAnswer(i int, step scripts.AdmitStep, number uint64, adm
 		f.Err = nil // a read after a failed write keeps the error, since it does not show that writes work
 	}
 	t.read = adm.Time
+	if rtt := m.settings.Clock.Now().Sub(t.sentAt); m.doubt && rtt <= m.config.Slowest {
+		m.settings.Clocks.Look(i, adm.Time, t.sentAt.Add(rtt/2), rtt/2)
+	}
 	f.Expires = adm.Expires
 	before := f.Returned
 	f.Learn(adm.Record, number, m.settings.Shards.steps.Load())
