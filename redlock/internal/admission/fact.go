@@ -47,7 +47,7 @@ type Fact struct {
 	// Doubted is true while it is unclear whether this master's clock is far off or those of other masters. WasSet is then
 	// whether this clock has been set meanwhile.
 	Doubted, WasSet bool
-	Returned        bool      // whether Text had been replaced or lost before, and has come back, perhaps without the locks
+	Returned        bool      // whether Text was replaced or lost before, and has come back, perhaps without the locks
 	former          [8]string // the last records that were replaced or lost, the latest first
 }
 
