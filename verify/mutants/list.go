@@ -136,6 +136,8 @@ var List = []Mutant{
 		Suite: "redlock/internal/ballot", Tests: "DeadlineWithCorrectClocksThatDiffer"},
 	{Name: "standing-fresh", Wrong: "H176: a client whose machine was paused puts masters into quarantine",
 		Suite: "redlock", Tests: "PausedClientQuarantinesNoMaster"},
+	{Name: "doubt-looks", Wrong: "H176: a doubt about a clock lasts until heartbeats read it before all others",
+		Suite: "redlock/internal/monitor", Tests: "DoubtAboutClocksEnds"},
 	{
 		Name: "doubt-clock-set",
 		Wrong: "H176: a master whose clock was ahead while few clocks were known votes when its clock " +

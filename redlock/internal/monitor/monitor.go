@@ -221,6 +221,8 @@ func (m *Monitor) decide() time.Duration {
 	next.Voting, next.Connecting = in(admission.Voting)&c.Rule.All(), in(admission.Connecting)&c.Rule.All()
 	// While no quorum votes, no client acquires locks, so no vote would show that a voting master has lost its record.
 	// While it is doubtful whether a clock is wrong, the others must be read more often than by heartbeats.
+	//
+	//mutant:doubt-looks = false
 	m.doubt = slices.ContainsFunc(m.facts, func(f admission.Fact) bool { return f.Up && f.Doubted })
 	//mutant:deployment-guard-time = false
 	if m.settings.Guard > 0 && (!c.Rule.Won(next.Voting) || m.doubt) {

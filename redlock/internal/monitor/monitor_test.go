@@ -409,3 +409,27 @@ func TestEvidenceIsShownNow(t *testing.T) {
 		}
 	}, func(s *monitor.Settings) { s.Shard = scripts.Shard{Number: 1, Of: 2} }, memory.Fresh())
 }
+
+// Two of five masters are down, and the clock of a third is set forward: it is unclear which clocks are wrong. The
+// client reads all clocks each second, so it sees that the clock was set back before the next heartbeats.
+func TestDoubtAboutClocksEnds(t *testing.T) {
+	virtual(t, 5, func(r *rig) {
+		after(5 * time.Second)
+		r.phases("all are up", admission.Voting)
+		first := r.masters.Master(0)
+		r.masters.Master(3).Stop()
+		r.masters.Master(4).Stop()
+		first.SetClock(time.Hour, 1)
+		start := time.Now()
+		for r.View().Masters[0].Phase == admission.Voting {
+			if time.Since(start) > 10*time.Second {
+				t.Fatal("the clock is not doubted")
+			}
+			after(10 * time.Millisecond)
+		}
+		r.phases("the clock is an hour ahead", admission.Blocked, admission.Voting, admission.Voting, admission.Down)
+		first.SetClock(0, 1)
+		after(1500 * time.Millisecond)
+		r.phases("the clock was set back", admission.InQuarantine, admission.Voting, admission.Voting, admission.Down)
+	}, nil)
+}
