@@ -54,7 +54,7 @@ class Master:
         self.session, self.redis, self.seen = None, None, set()
         self.shown = "", "", False  # the record, the identity of the server, and whether the record has come back
         self.low = self.high = self.reading = self.leap = None  # offset of its clock, less and plus the error, in us
-        self.ahead = 0  # the masters' time when its clock was last seen far ahead
+        self.far = None  # the time in the record that was shown when its clock was last seen far off
         threading.Thread(target=self.run, daemon=True).start()
         threading.Thread(target=self.listen, daemon=True).start()
 
@@ -118,8 +118,7 @@ class Master:
                 if more - error > 20_000 + passed / 50:
                     self.leap = more + error, end[0]
                     c.count_leaps(max(10_000_000, passed))
-            if self.low and None not in [m.session for m in c.masters] and self.low > c.bounds()[0] + WINDOW:
-                self.ahead = c.bounds()[0] + end[0]
+            c.compare_clocks()
 
     def stamp(self, ttl, vote=True):
         """The stamp of the record, if this master may vote, or only if it has the client's list and allows the TTL."""
@@ -128,7 +127,7 @@ class Master:
         if masters != self.client.list or ttl > int(longest):
             return None
         ours = identity in (own, run + "/" + "0" * 40 + "/-1")  # or the server has freed its replication backlog
-        fit = ours and state == "admitted" and not back and int(since) > self.ahead
+        fit = ours and state == "admitted" and not back and since != self.far
         return stamp if not vote or fit and not 0 < self.backlog < int(longest) else None
 
     def listen(self):
@@ -196,6 +195,15 @@ class Client:
         latest = max(high for low, high in known if low + high <= near)
         return (sorted(low for low, _ in known)[max(0, k - f - 1)],
                 max(sorted(high for _, high in known)[min(f, k - 1)], latest))
+
+    def compare_clocks(self):
+        """Find the clocks that are far off: those of a majority, all read later, are on one side of them."""
+        known = [m for m in self.masters if m.low is not None]
+        for m in known if None not in [m.session for m in self.masters] else []:
+            ahead, behind = sum(o.high + WINDOW < m.low for o in known), sum(o.low - WINDOW > m.high for o in known)
+            match = RECORD.fullmatch(m.shown[0])
+            if match and max(ahead, behind) > self.n // 2 and all(o.reading[1][0] >= m.reading[1][0] for o in known):
+                m.far = match.groups()[-1]
 
     def until(self, start, ttl):
         return "%016d" % min(MOST, int(start[0] + self.bounds()[1]) + ttl * 1000 + 1)
