@@ -14,6 +14,31 @@ import (
 
 // Tests of clocks that leap while a client does not expect it (H176).
 
+// wantNoRival fails the test if rival acquires the lock "n" while k is valid. It tries in the interval every until k
+// ends, but at most for 30 s. After the time right, the clocks of masters are set right.
+func (w *cluster) wantNoRival(k *redlock.Lock, rival *redlock.Locker, every, right time.Duration, masters ...int) {
+	w.Helper()
+	start, back := time.Now(), false
+	for k.Err() == nil && time.Since(start) < 30*time.Second {
+		if !back && time.Since(start) > right {
+			w.each(func(_ int, m *memory.Master) { m.SetClock(0, 1) }, masters...)
+			back = true
+		}
+		b, err := rival.TryLock(w.Context(), "n", redlock.WithTTL(time.Second))
+		switch {
+		case err == nil:
+			if k.Err() == nil {
+				w.Errorf("%v: two holders, with %v left of the first; tokens %d %d",
+					time.Since(start), k.Remaining(), k.Token(), b.Token())
+			}
+			return
+		case !errors.Is(err, redlock.ErrHeld) && !errors.Is(err, redlock.ErrNoQuorum):
+			w.Error(err)
+		}
+		after(every)
+	}
+}
+
 // One wrong clock jumps by ten minutes for 10 s, and runs fast meanwhile. The rival polls; its heartbeats are out of
 // phase.
 func TestFastClockIsJudged(t *testing.T) {
@@ -37,27 +62,7 @@ func TestFastClockIsJudged(t *testing.T) {
 					holder.kill()
 					w.masters.Master(0).SetClock(10*time.Minute, rate)
 					w.masters.Master(0).Keys()
-					start, back := time.Now(), false
-					for k.Err() == nil {
-						if !back && time.Since(start) > 10*time.Second {
-							w.masters.Master(0).SetClock(0, 1)
-							back = true
-						}
-						b, err := rival.TryLock(w.Context(), "n", redlock.WithTTL(time.Second))
-						if err == nil {
-							if k.Err() == nil {
-								t.Errorf(
-									"%v: two holders, with %v left of the first; tokens %d %d",
-									time.Since(start),
-									k.Remaining(),
-									k.Token(),
-									b.Token(),
-								)
-							}
-							return
-						}
-						after(20 * time.Millisecond)
-					}
+					w.wantNoRival(k, rival, 20*time.Millisecond, 10*time.Second, 0)
 				})
 			})
 		}
@@ -76,31 +81,7 @@ func TestLeapDuringQuarantine(t *testing.T) {
 		w.each(func(_ int, m *memory.Master) { m.Evict("n") }, 3, 4)
 		w.masters.Master(0).SetClock(10*time.Minute, 1)
 		w.masters.Master(0).Keys()
-		start := time.Now()
-		back := false
-		for k.Err() == nil && time.Since(start) < 20*time.Second {
-			if !back && time.Since(start) > 7*time.Second {
-				w.masters.Master(0).SetClock(0, 1)
-				back = true
-			}
-			b, err := rival.TryLock(w.Context(), "n")
-			if err == nil {
-				if k.Err() == nil {
-					t.Errorf(
-						"%v: two holders, with %v left of the first; tokens %d %d",
-						time.Since(start),
-						k.Remaining(),
-						k.Token(),
-						b.Token(),
-					)
-				}
-				return
-			}
-			if !errors.Is(err, redlock.ErrHeld) && !errors.Is(err, redlock.ErrNoQuorum) {
-				t.Error(err)
-			}
-			after(20 * time.Millisecond)
-		}
+		w.wantNoRival(k, rival, 20*time.Millisecond, 7*time.Second, 0)
 	})
 }
 
@@ -126,16 +107,7 @@ func TestLeapDuringDoubt(t *testing.T) {
 				w.each(func(_ int, m *memory.Master) { m.SetClock(0, 1) }, 0, 1)
 				after(4 * time.Second)
 				w.wire.block()
-				for k.Err() == nil {
-					b, err := rival.TryLock(w.Context(), "n", redlock.WithTTL(time.Second))
-					if err == nil {
-						if k.Err() == nil {
-							t.Errorf("two holders, with %v left of the first; tokens %d %d", k.Remaining(), k.Token(), b.Token())
-						}
-						return
-					}
-					after(100 * time.Millisecond)
-				}
+				w.wantNoRival(k, rival, 100*time.Millisecond, time.Hour)
 			})
 		})
 	}
@@ -175,7 +147,8 @@ func TestAdmitWithAWrongClock(t *testing.T) {
 	}
 }
 
-// other.
+// A client is paused together with its clocks, and then all its connections are lost. It connects to the masters one
+// after the other, and puts none of them into quarantine.
 func TestPausedClientThatReconnects(t *testing.T) {
 	for _, n := range []int{3, 5} {
 		for _, gap := range []time.Duration{0, 5 * time.Millisecond, 500 * time.Millisecond} {
@@ -229,27 +202,7 @@ func TestClockThatBallotsCannotFollow(t *testing.T) {
 				after(50 * time.Millisecond)
 				w.each(func(_ int, m *memory.Master) { m.Evict("n") }, n-2, n-1)
 				w.each(func(_ int, m *memory.Master) { m.SetClock(c.first, 1); m.Keys() }, jumps...)
-				start, back := time.Now(), false
-				for k.Err() == nil {
-					if !back && time.Since(start) > 10*time.Second {
-						w.each(func(_ int, m *memory.Master) { m.SetClock(0, 1) }, jumps...)
-						back = true
-					}
-					b, err := rival.TryLock(w.Context(), "n", redlock.WithTTL(time.Second))
-					if err == nil {
-						if k.Err() == nil {
-							t.Errorf(
-								"%v: two holders, with %v left of the first; tokens %d %d",
-								time.Since(start),
-								k.Remaining(),
-								k.Token(),
-								b.Token(),
-							)
-						}
-						return
-					}
-					after(100 * time.Millisecond)
-				}
+				w.wantNoRival(k, rival, 100*time.Millisecond, 10*time.Second, jumps...)
 			})
 		})
 	}
