@@ -311,6 +311,7 @@ func TestDeadlineWithCorrectClocksThatDiffer(t *testing.T) {
 	}
 }
 
+// Ballots and deadlines do not follow a time that no clock shows. A clock that shows it is as far off as can be.
 func TestImpossibleTimesAreIgnored(t *testing.T) {
 	b := knowing(0, 0, 0)
 	for _, bad := range []int64{0, -1, math.MinInt64, scripts.MaxBallot, math.MaxInt64} {
@@ -321,6 +322,21 @@ func TestImpossibleTimesAreIgnored(t *testing.T) {
 	}
 	if b.Median(at(5)) != epoch+5 || b.Own(at(5), 1) != epoch+5 {
 		t.Errorf("the times are %d and %d", b.Median(at(5)), b.Own(at(5), 1))
+	}
+	for _, first := range []bool{true, false} { // whether it is the first time that the master shows
+		for t0, ahead := range map[int64]bool{0: false, math.MinInt64: false, scripts.MaxBallot: true, math.MaxInt64: true} {
+			c := NewClocks(quorum.Rule{Old: quorum.First(1)})
+			if !first {
+				c.Learn(0, epoch, at(0), 0)
+			}
+			c.Learn(0, t0, at(0), 0)
+			if off := c.Off(0); off.Abs() != furthest || off > 0 != ahead || c.Standing(0, 0) != Far {
+				t.Errorf("a clock that shows %d is off by %v, standing %v", t0, off, c.Standing(0, 0))
+			}
+			if c.Learn(0, epoch, at(0), 0); c.Off(0) != 0 {
+				t.Errorf("a clock that was set right is off by %v", c.Off(0))
+			}
+		}
 	}
 }
 

@@ -41,7 +41,7 @@ type offset struct {
 	error      int64         // the maximum error of us
 	at         int64         // when it was learned, on the steady clock
 	remembered int64         // us at the last call of Remember
-	absurd     bool          // whether ballots cannot follow this clock, which is wrong; us is then an earlier offset
+	absurd     time.Duration // ±furthest if ballots cannot follow this clock, which is wrong: us is earlier; else 0
 }
 
 // NewClocks returns Clocks for the masters of rule. No offset is known yet.
@@ -97,7 +97,13 @@ func (c *Clocks) Refine(i int, t int64, at clock.Instant, within time.Duration) 
 func usable(t int64) bool { return t > 0 && t < scripts.MaxBallot }
 
 func (c *Clocks) setLocked(i int, t int64, at clock.Instant, within, err time.Duration) {
-	if c.by[i].at, c.by[i].absurd = at.Steady(), !usable(t); usable(t) {
+	c.by[i].at = at.Steady()
+	switch {
+	case t <= 0:
+		c.by[i].absurd = -furthest
+	case !usable(t):
+		c.by[i].absurd = furthest
+	default:
 		c.by[i] = offset{
 			us: t - micros(at), known: true, within: within, error: (err + 999).Microseconds(), at: at.Steady(),
 			remembered: c.by[i].remembered,
@@ -198,7 +204,7 @@ func (c *Clocks) Standing(i int, up quorum.Set) Standing {
 	defer c.mu.Unlock()
 	o := c.by[i]
 	switch {
-	case o.absurd:
+	case o.absurd != 0:
 		return Far
 	case !o.known:
 		return Unclear
@@ -216,7 +222,7 @@ func (c *Clocks) Standing(i int, up quorum.Set) Standing {
 			switch {
 			case !fresh && up.Has(j):
 				return Unclear
-			case p.absurd:
+			case p.absurd != 0:
 				away++
 			case o.us-o.error > p.us+p.error+window:
 				away++
@@ -302,13 +308,16 @@ func (c *Clocks) Own(now clock.Instant, i int) int64 {
 }
 
 // Off returns how far the clock of master i is ahead of the median. The result is negative if the clock is behind, and
-// 0 if the clock is not known. With two middle clocks, Off uses the one that is farther from the clock of master i: if
-// the two differ much, it is not known which one is right.
+// 0 if the clock is not known. It is the longest for a clock that ballots cannot follow. With two middle clocks, Off
+// uses the one that is farther from the clock of master i: if the two differ much, it is not known which one is right.
 func (c *Clocks) Off(i int) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	o := c.by[i]
-	if !o.known || c.known == 0 {
+	switch {
+	case o.absurd != 0:
+		return o.absurd
+	case !o.known || c.known == 0:
 		return 0
 	}
 	ahead, behind := Span(o.us-c.early), Span(c.upper-o.us)
@@ -318,9 +327,12 @@ func (c *Clocks) Off(i int) time.Duration {
 	return ahead
 }
 
-// Span converts a difference of two times in microseconds. It saturates at the largest Duration.
+// furthest is the longest Duration in whole microseconds.
+const furthest = math.MaxInt64 / time.Microsecond * time.Microsecond
+
+// Span converts a difference of two times in microseconds. It saturates at furthest.
 func Span(us int64) time.Duration {
-	const most = int64(1<<63-1) / int64(time.Microsecond)
+	const most = int64(furthest / time.Microsecond)
 	return time.Duration(max(-most, min(us, most))) * time.Microsecond
 }
 
