@@ -92,6 +92,9 @@ func Refusal(reply any) error {
 // the connection, Ask closes the connection and returns the operation that failed. Ask writes and reads concurrently:
 // on an unbuffered connection, a peer blocks until its replies are read, and would block the writer forever.
 func (c *Conn) Ask(list []Question) (op string, err error) {
+	if len(list) == 0 { // to write nothing can fail too, and there is no operation to name
+		return "", nil
+	}
 	written := make(chan error, 1)
 	go func() {
 		var commands []byte
