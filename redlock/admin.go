@@ -9,12 +9,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/admission"
 	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/internal/quorum"
+	"github.com/redlock-go/redlock/internal/reconfig"
+	"github.com/redlock-go/redlock/internal/sharding"
 	"github.com/redlock-go/redlock/pool"
-	"github.com/redlock-go/redlock/redlock/internal/admission"
-	"github.com/redlock-go/redlock/redlock/internal/reconfig"
-	"github.com/redlock-go/redlock/redlock/internal/sharding"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 

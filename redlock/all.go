@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/jitter"
+	"github.com/redlock-go/redlock/internal/lease"
 	"github.com/redlock-go/redlock/internal/scripts"
-	"github.com/redlock-go/redlock/redlock/internal/lease"
-	"github.com/redlock-go/redlock/redlock/internal/waitqueue"
+	"github.com/redlock-go/redlock/internal/waitqueue"
 )
 
 // errOrder is returned if the requested name sorts before one that the context owns: for LockAll, by any lock; for a

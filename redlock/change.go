@@ -9,12 +9,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/admission"
 	"github.com/redlock-go/redlock/internal/jitter"
 	"github.com/redlock-go/redlock/internal/quorum"
+	"github.com/redlock-go/redlock/internal/reconfig"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
-	"github.com/redlock-go/redlock/redlock/internal/admission"
-	"github.com/redlock-go/redlock/redlock/internal/reconfig"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 

@@ -9,13 +9,13 @@ import (
 
 	"github.com/hashicorp/go-multierror"
 
+	"github.com/redlock-go/redlock/internal/admission"
+	"github.com/redlock-go/redlock/internal/ballot"
+	"github.com/redlock-go/redlock/internal/lease"
+	"github.com/redlock-go/redlock/internal/round"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/internal/transport/fault"
-	"github.com/redlock-go/redlock/redlock/internal/admission"
-	"github.com/redlock-go/redlock/redlock/internal/ballot"
-	"github.com/redlock-go/redlock/redlock/internal/lease"
-	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
 // The outcomes of a call, for use with [errors.Is]: calls return a [*LockError] that wraps one of these.

@@ -11,9 +11,9 @@ import (
 
 	"github.com/hashicorp/go-multierror"
 
+	"github.com/redlock-go/redlock/internal/round"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
-	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
 var sentinels = map[string]error{

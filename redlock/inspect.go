@@ -10,14 +10,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/admission"
+	"github.com/redlock-go/redlock/internal/ballot"
 	"github.com/redlock-go/redlock/internal/frame"
+	"github.com/redlock-go/redlock/internal/lease"
 	"github.com/redlock-go/redlock/internal/quorum"
+	"github.com/redlock-go/redlock/internal/round"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
-	"github.com/redlock-go/redlock/redlock/internal/admission"
-	"github.com/redlock-go/redlock/redlock/internal/ballot"
-	"github.com/redlock-go/redlock/redlock/internal/lease"
-	"github.com/redlock-go/redlock/redlock/internal/round"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 

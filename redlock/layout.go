@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/redlock-go/redlock/internal/admission"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
-	"github.com/redlock-go/redlock/redlock/internal/admission"
 )
 
 // A placed is a master of a shard, and its state after its record was read.

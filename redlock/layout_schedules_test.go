@@ -14,9 +14,9 @@ import (
 	"github.com/redlock-go/redlock/internal/long"
 	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/internal/private"
+	"github.com/redlock-go/redlock/internal/sharding"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/internal/sharding"
 )
 
 // A reshard is one schedule of a change of the number of shards: from the sets of masters old to the sets next.

@@ -11,9 +11,9 @@ import (
 
 	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/internal/private"
+	"github.com/redlock-go/redlock/internal/sharding"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/internal/sharding"
 )
 
 // Tests of changes of the number of shards.

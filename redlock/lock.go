@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/lease"
+	"github.com/redlock-go/redlock/internal/round"
 	"github.com/redlock-go/redlock/internal/scripts"
-	"github.com/redlock-go/redlock/redlock/internal/lease"
-	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
 // A Lock is one acquisition of a name. It is released once and never locked again. A held lock is extended in the

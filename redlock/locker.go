@@ -12,16 +12,16 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/redlock-go/redlock/internal/admission"
+	"github.com/redlock-go/redlock/internal/ballot"
+	"github.com/redlock-go/redlock/internal/dispatch"
+	"github.com/redlock-go/redlock/internal/lease"
+	"github.com/redlock-go/redlock/internal/monitor"
 	"github.com/redlock-go/redlock/internal/quorum"
+	"github.com/redlock-go/redlock/internal/round"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
-	"github.com/redlock-go/redlock/redlock/internal/admission"
-	"github.com/redlock-go/redlock/redlock/internal/ballot"
-	"github.com/redlock-go/redlock/redlock/internal/dispatch"
-	"github.com/redlock-go/redlock/redlock/internal/lease"
-	"github.com/redlock-go/redlock/redlock/internal/monitor"
-	"github.com/redlock-go/redlock/redlock/internal/round"
-	"github.com/redlock-go/redlock/redlock/internal/waitqueue"
+	"github.com/redlock-go/redlock/internal/waitqueue"
 )
 
 // A shard acquires locks on the masters of one pool. A Locker has one or more shards.

@@ -11,10 +11,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/admission"
+	"github.com/redlock-go/redlock/internal/dispatch"
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/transport"
-	"github.com/redlock-go/redlock/redlock/internal/admission"
-	"github.com/redlock-go/redlock/redlock/internal/dispatch"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 

@@ -12,17 +12,17 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/admission"
 	"github.com/redlock-go/redlock/internal/jitter"
+	"github.com/redlock-go/redlock/internal/lease"
+	"github.com/redlock-go/redlock/internal/monitor"
 	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/internal/quorum"
+	"github.com/redlock-go/redlock/internal/round"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/sharding"
 	"github.com/redlock-go/redlock/internal/transport"
-	"github.com/redlock-go/redlock/redlock/internal/admission"
-	"github.com/redlock-go/redlock/redlock/internal/lease"
-	"github.com/redlock-go/redlock/redlock/internal/monitor"
-	"github.com/redlock-go/redlock/redlock/internal/round"
-	"github.com/redlock-go/redlock/redlock/internal/sharding"
-	"github.com/redlock-go/redlock/redlock/internal/waitqueue"
+	"github.com/redlock-go/redlock/internal/waitqueue"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 

@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/lease"
 	"github.com/redlock-go/redlock/internal/private"
-	"github.com/redlock-go/redlock/redlock/internal/lease"
-	"github.com/redlock-go/redlock/redlock/internal/round"
+	"github.com/redlock-go/redlock/internal/round"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 

@@ -8,12 +8,12 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/redlock-go/redlock/internal/lease"
+	"github.com/redlock-go/redlock/internal/monitor"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/sharding"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
-	"github.com/redlock-go/redlock/redlock/internal/lease"
-	"github.com/redlock-go/redlock/redlock/internal/monitor"
-	"github.com/redlock-go/redlock/redlock/internal/sharding"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 

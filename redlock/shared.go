@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/redlock-go/redlock/internal/lease"
 	"github.com/redlock-go/redlock/internal/scripts"
-	"github.com/redlock-go/redlock/redlock/internal/lease"
 )
 
 // errUpgrade is returned if the context holds a reader's lock of the name, and the call requests the writer's lock.

@@ -286,7 +286,7 @@ func TestAdviceOfCheckIsSafe(t *testing.T) {
 func stepsAreTried(t *testing.T, said []string) {
 	t.Helper()
 	steps := slices.Concat(constantsOf(t, "../../internal/transport/steps.go"),
-		constantsOf(t, "../../redlock/internal/admission/steps.go"))
+		constantsOf(t, "../../internal/admission/steps.go"))
 	patterns := make([]*regexp.Regexp, len(steps))
 	for i, s := range steps {
 		pattern := regexp.MustCompile(`%[a-z]`).ReplaceAllString(regexp.QuoteMeta(s), ".+")

@@ -1,0 +1,392 @@
+package admission
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/ballot"
+	"github.com/redlock-go/redlock/internal/quorum"
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/skew"
+)
+
+const (
+	// Shortest is the minimum length of a quarantine: twice skew.Window, as the package documentation explains.
+	Shortest = 30 * time.Second
+	// Look is the interval between two reads of a record that another client may change.
+	Look = time.Second
+	// Watch is the interval between two reads of the record of a master that votes. Another program may have deleted the
+	// record, or have given it a TTL.
+	Watch = 30 * time.Second
+)
+
+// Reasons why a master does not vote.
+var (
+	ErrQuarantine  = errors.New("redlock: the master is in quarantine")
+	ErrOldMasters  = errors.New("redlock: the masters have changed")
+	ErrIncomplete  = errors.New("redlock: the change of the masters is not complete")
+	ErrMasterList  = errors.New("redlock: master list mismatch")
+	ErrNotDurable  = errors.New("redlock: the master is not durable")
+	ErrShardLayout = fmt.Errorf("%w: shard layout mismatch", ErrMasterList)
+)
+
+// A Deployment holds all input of the decisions about masters: the settings of one client, and what the client knows
+// about each master.
+type Deployment struct {
+	Config   *quorum.Config
+	Guard    time.Duration // the client's max TTL; 0 if the restart guard is off
+	Shard    scripts.Shard // the shard of these masters; zero if there are no shards
+	Others   []Evidence    // what the records of the other shards show; nil without shards
+	Observer bool          // whether the client writes no records, and so neither starts nor ends a quarantine
+	Now      quorum.Set    // masters to admit without a quarantine: an operator asserts that no client holds a lock
+	Facts    []Fact        // indexed by the number of the master in the pool
+	Clocks   ballot.Reading
+	Addr     func(i int) string // returns the address of master i for error texts
+}
+
+// A Move is the next action for one master.
+type Move struct {
+	Step   scripts.AdmitStep // the step to send; "" for none
+	Record scripts.Record    // the record that the step writes
+	Wait   time.Duration     // if not 0, call Judge again after this time
+	Look   time.Duration     // if not 0, read the record again this long after the last step
+	Gather quorum.Set        // other masters whose records must be read again
+	Seek   uint64            // if not 0, read again all records, in all shards, that were read before this step
+}
+
+// Judge returns the state of master i, and the next action for this master. The caller must set Session, Incarnation
+// and Read of the State.
+func (f *Deployment) Judge(i int) (State, Move) {
+	fact := &f.Facts[i]
+	st := State{Err: fact.Err, ClockOff: skew.Excludes(fact.Off), Off: fact.Off, Backlog: fact.Backlog}
+	switch {
+	case !fact.Up && fact.Settled:
+		st.Phase = Down
+		return st, Move{}
+	case !fact.Up:
+		return st, Move{}
+	case f.Guard == 0:
+		st.Phase, st.Err = Voting, nil
+		return st, Move{}
+	}
+	st.Stamp = Unread
+	if fact.shown() {
+		st.Text, st.Record = fact.Text, fact.Record
+		st.Admitted = fact.own() && st.Record.Admitted
+		if st.Agrees = f.agrees(i); st.Agrees {
+			st.Stamp = scripts.StampOf(fact.Text)
+		}
+	}
+	if fact.Home != "" {
+		st.Lossy, st.Unverified = fact.Lossy, fact.Unverified
+	}
+	m := f.judgeUp(i, &st)
+	if st.Phase == Connecting && fact.Err != nil { // the steps fail, so rounds must not wait for this master
+		st.Phase = Blocked
+	}
+	return st, m
+}
+
+// Unread is the stamp that calls carry while the record of a master is unknown or disagrees. An empty stamp would turn
+// the restart guard off.
+const Unread = "-"
+
+// judgeUp implements Judge for a master that is up, with the restart guard on.
+func (f *Deployment) judgeUp(i int, st *State) Move {
+	fact := &f.Facts[i]
+	if !fact.Read {
+		return Move{Step: scripts.AdmitRead}
+	}
+	if err := f.obstacle(i); err != nil {
+		return st.block(err)
+	}
+	switch {
+	case fact.own() && fact.Record.Admitted:
+		return f.vote(i, st)
+	case fact.own():
+		return f.quarantine(i, st)
+	case fact.remembers():
+		return f.write(scripts.AdmitNow, i)
+	}
+	return f.start(i, st)
+}
+
+// block sets the phase to Blocked because of err. It returns the action that later reads the record again.
+func (st *State) block(err error) Move {
+	st.Phase, st.Err = Blocked, err
+	return Move{Look: Look}
+}
+
+// obstacle returns the problem that must be fixed before master i can vote or start a quarantine, or nil.
+func (f *Deployment) obstacle(i int) error {
+	fact := &f.Facts[i]
+	if fact.Bad != nil {
+		return advise(fact.Bad, stepStray, f.Addr(i))
+	}
+	if f.objects(i) {
+		return f.otherMasters(i, i)
+	}
+	return f.shortBacklog(i)
+}
+
+func (f *Deployment) shortBacklog(i int) error {
+	return ShortBacklog(f.Facts[i].Backlog, max(f.Guard, f.largest().Longest))
+}
+
+// ShortBacklog returns an error if the repl-backlog-ttl of a master is below a max TTL. A backlog of 0 is valid: see
+// Fact.Backlog.
+func ShortBacklog(backlog, guard time.Duration) error {
+	if backlog <= 0 || backlog >= guard {
+		return nil
+	}
+	return advise(fmt.Errorf("its repl-backlog-ttl is %v, below the max TTL of %v, so it could be replaced by a replica "+
+		"unnoticed", backlog, guard), stepBacklog, (guard+time.Second-1)/time.Second)
+}
+
+// vote sets the phase of master i, whose record admits it, and returns the next action for the master.
+func (f *Deployment) vote(i int, st *State) Move {
+	fact, c := &f.Facts[i], f.Config
+	r := &fact.Record
+	st.Phase, st.Err = Voting, nil
+	switch {
+	//mutant:together = false
+	case r.Alone < c.Needs(i):
+		return st.block(f.incomplete(i))
+	case r.Identity != fact.Identity: // the server has freed its replication backlog
+		return f.write(scripts.AdmitRewrite, i)
+	case fact.breaks():
+		return st.block(advise(fmt.Errorf("%w: its record calls it durable, but it has %s", ErrNotDurable, fact.Lossy),
+			StepDurable, durableSettings(fact.Lossy)))
+	case fact.home() != "" && r.Home == "": // it has become durable, or the operator has since declared it durable
+		return f.write(scripts.AdmitNow, i)
+	//mutant:record-expires = false
+	case fact.Expires: // each write removes the TTL; when the record expired, the master would be in quarantine
+		return f.write(scripts.AdmitSettle, i)
+	case r.Longest < f.Guard: // an operator may raise the longest TTL: read the record again
+		return Move{Look: Look}
+	}
+	return Move{Look: Watch}
+}
+
+// start returns the action for master i, which has no record of its own because it is new or may have lost its data.
+func (f *Deployment) start(i int, st *State) Move {
+	if f.Observer && !f.Now.Has(i) {
+		if err := f.wrongClock(i); err != nil {
+			return st.block(err)
+		}
+		st.Phase = InQuarantine
+		st.Err = fmt.Errorf("%w, which begins when a client that acquires locks finds it", ErrQuarantine)
+		return Move{Look: Look}
+	}
+	for j := range f.Config.Follow.All().All() {
+		if f.Facts[j].unknown() { // wait: the record of master j may be needed
+			return Move{}
+		}
+	}
+	if f.Facts[i].Doubted && !f.Now.Has(i) {
+		return st.block(fmt.Errorf("%w: the clocks of too few masters can be compared to tell whether its clock is wrong",
+			ErrQuarantine))
+	}
+	if ready, err := f.mayClaim(i); err != nil {
+		return st.block(err)
+	} else if !ready {
+		return Move{Seek: f.Facts[i].Began + 1}
+	}
+	if err := f.mayWrite(i); err != nil {
+		return st.block(err)
+	}
+	if f.Now.Has(i) {
+		if own, read := f.Config.Follow.Of(i), f.read(); !own.Won(read) {
+			return st.block(fmt.Errorf("%w: the records of %d masters can be read, %d are needed", ErrQuarantine,
+				(read & own.All()).Len(), own.Least()))
+		}
+	} else if m, ok := f.comparable(i, st); !ok {
+		if f.marks(i) { // other clients must not count the master when its clock is right again
+			m = f.write(scripts.AdmitStart, i)
+		}
+		return m
+	}
+	//mutant:restart-guard = f.write(scripts.AdmitNow, i)
+	return f.write(scripts.AdmitStart, i)
+}
+
+// marks reports whether the record of master i, whose clock is far off, must be replaced although the clock is wrong:
+// the record still admits the master. The quarantine in the new record begins at a time far ahead, so it is begun again
+// when the clock is right.
+func (f *Deployment) marks(i int) bool {
+	fact := &f.Facts[i]
+	marked := fact.Record.Since > f.Clocks.Latest+skew.Window.Microseconds()
+	return fact.shown() && !marked && fact.leapt() && !fact.Doubted && skew.Excludes(fact.Off)
+}
+
+// farAhead is how much later than all clocks a quarantine begins that must be begun again.
+const farAhead = 365 * 24 * time.Hour
+
+// comparable reports whether the clock of master i is known to be near the median. The start and the end of a
+// quarantine require that. If the clock is not, comparable also returns the action for the master.
+func (f *Deployment) comparable(i int, st *State) (m Move, ok bool) {
+	own := f.Config.Follow.Of(i)
+	if !own.Won(f.Clocks.Known) {
+		for j := range own.All().All() {
+			if !f.Facts[j].Settled {
+				return Move{}, false
+			}
+		}
+		return st.block(fmt.Errorf("%w, which waits until the clocks of %d masters can be compared; %d can", ErrQuarantine,
+			own.Least(), (f.Clocks.Known & own.All()).Len())), false
+	}
+	if err := f.wrongClock(i); err != nil {
+		return st.block(err), false
+	}
+	return Move{}, true
+}
+
+// wrongClock returns an error if the clock of master i is too far off the median to start or end a quarantine.
+func (f *Deployment) wrongClock(i int) error {
+	if !skew.Excludes(f.Facts[i].Off) {
+		return nil
+	}
+	return advise(fmt.Errorf("%w, and %s, more than %v", ErrQuarantine, skew.Text(f.Facts[i].Off), skew.Window),
+		setClock)
+}
+
+// quarantine returns the action for a master whose quarantine has begun.
+func (f *Deployment) quarantine(i int, st *State) Move {
+	fact := &f.Facts[i]
+	r := &fact.Record
+	st.Phase, st.Over = InQuarantine, r.Since+r.Quarantine.Microseconds()
+	// A clock may have been set since the quarantine began. The later of two clocks determined the start, so the earlier
+	// one must determine the end.
+	left := ballot.Span(max(0, st.Over-min(fact.Own, f.Clocks.Median)))
+	if st.Err == nil {
+		end := "until " + time.UnixMicro(st.Over).UTC().Format("15:04:05 UTC") + " by its clock"
+		if left == 0 {
+			end = "whose time has passed: a client that acquires locks ends it"
+		}
+		st.Err = fmt.Errorf("%w %s, since %s", ErrQuarantine, end, f.cause(i))
+	}
+	mayBegin, seek := f.mayBegin(i), uint64(0)
+	if !mayBegin && (left == 0 || f.Now.Has(i)) {
+		seek = fact.Began + 1
+		st.Err = fmt.Errorf("%w: it belongs to %s, where no master has voted yet, as far as the records show: voting begins "+
+			"when one client sees all masters of all shards, or a shard with a majority that has voted",
+			ErrQuarantine, shard(f.Shard))
+	}
+	if err := f.mayWrite(i); err != nil {
+		return st.block(err)
+	}
+	if f.Now.Has(i) && mayBegin {
+		if gather, ok := f.seen(i); !ok {
+			return Move{Look: Look, Gather: gather}
+		}
+		return f.admit(scripts.AdmitNow, i)
+	}
+	if f.Observer {
+		if err := f.wrongClock(i); err != nil {
+			return st.block(err)
+		}
+		return Move{Look: Look}
+	}
+	if m, ok := f.comparable(i, st); !ok {
+		return m
+	}
+	if r.Since > f.Clocks.Latest+skew.Window.Microseconds() { // clocks were ahead when the quarantine began: restart it
+		return f.write(scripts.AdmitStart, i)
+	}
+	//mutant:lost-masters = false
+	if r.Quarantine < f.span(i) || fact.Expires {
+		return f.write(scripts.AdmitSettle, i)
+	}
+	gather, ok := f.seen(i)
+	switch {
+	case !ok || left > 0 || !mayBegin:
+		return Move{Look: Look, Gather: gather, Wait: left, Seek: seek}
+	case f.agreedTTL(i) == 0:
+		return st.block(advise(fmt.Errorf("%w, and no max TTL has a majority: the masters that can be read have "+
+			"different ones", ErrQuarantine), StepGuard, f.largest().Longest))
+	}
+	return f.admit(scripts.AdmitEnd, i)
+}
+
+// cause returns why the quarantine of master i has begun, as far as this client can know.
+func (f *Deployment) cause(i int) string {
+	fact := &f.Facts[i]
+	since := fact.Record.Since
+	ran := ballot.Span(max(0, since-fact.Started)) // how long the server had run
+	switch {
+	case promoted(fact.Identity):
+		return "it was a replica before"
+	case fact.Started > 0 && ran < freshStart:
+		return fmt.Sprintf("it started %v ago, and may have forgotten locks",
+			ballot.Span(max(0, fact.Own-fact.Started)).Round(time.Second))
+	case fact.Leapt != 0:
+		return "its clock was far off, so locks may have expired early"
+	case fact.replaced():
+		return "its keys were deleted or replaced while it ran"
+	case !f.Voted():
+		return "it is new"
+	}
+	return "it is new, or its keys were deleted while it ran"
+}
+
+// freshStart is how soon after the start of a server a client usually finds it.
+const freshStart = time.Minute
+
+// admit returns the action that admits master i. The master then accepts TTLs up to agreedTTL or, if agreedTTL is not
+// known, up to the largest max TTL that was read.
+func (f *Deployment) admit(step scripts.AdmitStep, i int) Move {
+	m := f.write(step, i)
+	//mutant:agreed-ttl -> m.Record.Longest = f.largest().Longest
+	if agreed := f.agreedTTL(i); agreed > 0 {
+		m.Record.Longest = agreed
+	}
+	return m
+}
+
+// agreedTTL returns the max TTL with which master i may be admitted, or 0 if the max TTL is not known yet. Only
+// records that were read after the quarantine of master i was first seen are considered.
+//
+// If any masters are admitted, the result is the largest max TTL in their records. If no master is admitted, clients
+// may have started with different max TTLs on different masters. Then the result is the max TTL that a majority of the
+// records contain. If no max TTL has a majority and all records were read, the result is the largest max TTL.
+func (f *Deployment) agreedTTL(i int) (agreed time.Duration) {
+	fresh, _ := f.readSince(i)
+	having := map[time.Duration]quorum.Set{}
+	var largest time.Duration
+	for j := range fresh.All() {
+		fact := &f.Facts[j]
+		if fact.own() && fact.Record.Admitted {
+			agreed = max(agreed, fact.Record.Longest)
+		}
+		largest = max(largest, fact.Record.Longest)
+		having[fact.Record.Longest] |= quorum.One(j)
+	}
+	if agreed > 0 {
+		return agreed
+	}
+	for ttl, set := range having {
+		if f.Config.Follow.Of(i).Won(set) {
+			return ttl
+		}
+	}
+	if fresh == f.Config.Follow.All() {
+		return largest
+	}
+	return 0
+}
+
+// readSince returns two sets of masters. Those in fresh have shown a record with this configuration since the
+// quarantine of master i was first seen. Those in stale were not read since then. A master that was read, but has no
+// record, is in neither set: repeated reads would delay the start of its own quarantine.
+func (f *Deployment) readSince(i int) (fresh, stale quorum.Set) {
+	for j := range f.Config.Follow.All().All() {
+		switch fact := &f.Facts[j]; {
+		case j != i && fact.Asked <= f.Facts[i].Began:
+			stale |= quorum.One(j)
+		case f.confirms(j):
+			fresh |= quorum.One(j)
+		}
+	}
+	return fresh, stale
+}

@@ -1,0 +1,219 @@
+package lease
+
+import (
+	"context"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/quorum"
+	"github.com/redlock-go/redlock/internal/round"
+	"github.com/redlock-go/redlock/internal/scripts"
+)
+
+// An extension is one round that prolongs or only checks a lease. The Manager, Extend, SetValue and re-entries send
+// extensions.
+type extension struct {
+	round.Round
+	lease    *Lease
+	ttl      time.Duration
+	check    bool       // whether the round prolongs nothing, and only shows which masters have the lease
+	repaired quorum.Set // masters to which this round has sent a repair; guarded by lease.mu
+}
+
+// extendLocked queues a round that prolongs the lease by the TTL of its terms, or by ttl if that is longer, and writes
+// the depth and the value. See sendLocked.
+func (l *Lease) extendLocked(op string, ttl time.Duration) *extension {
+	ttl = max(ttl, l.ownership.terms.leaseTTL(l.heldLocked(l.m.Clock.Now())))
+	return l.sendLocked(op, ttl, l.value.text)
+}
+
+// sendLocked queues a round that writes the depth and a value. If ttl is 0, the round does not prolong the lease, and
+// only shows which masters still have it. l must be live. The caller must hold l.mu, and must call RecordSkipped after
+// it has unlocked l.mu.
+func (l *Lease) sendLocked(op string, ttl time.Duration, value scripts.Value) *extension {
+	e := &extension{lease: l, ttl: ttl, check: ttl == 0}
+	e.Init(l.m.Sender, l.m.View(), op, e)
+	term := l.m.Ballots.Term(e.Start, ttl)
+	e.SendAll(e.View.Encoder.Extend(l.keys, l.ID, term, l.depthLocked(), value), ttl, round.NeedsConnection)
+	return e
+}
+
+// OnVote implements round.VoteObserver.
+func (e *extension) OnVote(r *round.Round, i int, v *round.Vote, decides, _ bool) {
+	l := e.lease
+	won := r.Verdict() == quorum.Won
+	l.mu.Lock()
+	l.recordVoteLocked(r, i, v.Outcome)
+	if (l.state == live || l.state == idle) && decides && won && !e.check {
+		e.confirmedLocked(l.m.Clock.Now())
+	}
+	var err error
+	if decides && !won && !e.check {
+		l.renewal.failed = r.Failure(round.ErrNoQuorum, nil)
+		err = l.renewal.failed
+	}
+	end := l.endLocked(l.goneLocked())
+	//mutant:stop-before-release = true
+	if l.state == live && !e.check {
+		e.repairLocked()
+	}
+	l.mu.Unlock()
+	end.finish()
+	if !decides || end.why != nil || e.check {
+		return
+	}
+	if !won {
+		l.m.readClocks(r, l.m.Clock.Now())
+	}
+	l.m.Events.Extended(l, err)
+}
+
+// confirmedLocked records that a majority has confirmed the lease.
+func (e *extension) confirmedLocked(now clock.Instant) {
+	l := e.lease
+	l.config = e.View.Config
+	tally := e.Tally()
+	v := validity{start: e.Start, ttl: e.ttl, by: tally.Of(quorum.Granted)}
+	if v.left(now) > l.validity.left(now) {
+		l.validity = v
+	}
+	l.renewal.retry, l.renewal.failed = 0, nil
+	l.scheduleLocked(now)
+}
+
+// repairLocked sends one repair to each master that is repairable because of this round. It sends none if the validity
+// has expired: after a freeze, the Manager may not have ended the lease yet.
+func (e *extension) repairLocked() {
+	missing := repairable(&e.Round, e.ttl) &^ e.repaired
+	if missing == 0 || e.lease.validity.left(e.lease.m.Clock.Now()) <= 0 {
+		return
+	}
+	for i := range missing.All() {
+		e.repaired |= quorum.One(i)
+		e.lease.repairLocked(&e.Round, i, e.ttl, e.lease.ownership.token)
+	}
+}
+
+// Extend prolongs the lease to its full TTL from now, and waits for the decision. It returns nil only if validity is
+// left.
+func (h *Hold) Extend(ctx context.Context) error {
+	e, err := h.prolong(ctx, "extend", 0, 0)
+	if err != nil && e != nil && e.worthAnother(ctx) {
+		_, err = h.prolong(ctx, "extend", 0, 0)
+	}
+	return err
+}
+
+// prolong sends an extension and waits for the decision. It prolongs the lease by the TTL of its terms, or by ttl if
+// that is longer. more is the number of holds that are being added. The error is nil only if a majority has confirmed
+// the lease and h is still held afterwards. The extension is nil if nothing was sent.
+func (h *Hold) prolong(ctx context.Context, op string, ttl time.Duration, more int) (*extension, error) {
+	if err := h.lockHeld(); err != nil {
+		return nil, &round.Failure{Decision: err}
+	}
+	l := h.lease
+	l.ownership.entering += int32(more)
+	e := l.extendLocked(op, ttl)
+	l.mu.Unlock()
+	return e, h.decided(ctx, e)
+}
+
+// decided waits for the decision of a round of h. It returns nil only if the round is won and h is still held
+// afterwards.
+func (h *Hold) decided(ctx context.Context, e *extension) error {
+	e.RecordSkipped()
+	err := h.lease.m.awaitDecision(ctx, &e.Round)
+	if f, ok := round.AsFailure(err); ok && f.Cause != nil {
+		return err
+	}
+	if ended := h.Err(); ended != nil {
+		return e.Failure(ended, nil)
+	}
+	return err
+}
+
+// SetValue sets the value of the lease, writes the value to the masters, and waits for the decision. Later extensions
+// and repairs write the value to masters that this round did not reach, even if this round fails. text must be valid:
+// see scripts.NewValue.
+func (h *Hold) SetValue(ctx context.Context, text string) error {
+	if err := h.lockHeld(); err != nil {
+		return &round.Failure{Decision: err}
+	}
+	l := h.lease
+	l.value.version++
+	l.value.text, _ = scripts.NewValue(l.value.version, text)
+	e := l.sendLocked("set value", 0, l.value.text)
+	l.m.Enter() // Close waits for this call
+	l.mu.Unlock()
+	defer l.m.Leave()
+	return h.decided(ctx, e)
+}
+
+// worthAnother reports whether another round may succeed: in a joint configuration, this round may have repaired
+// masters that lacked the lease.
+func (e *extension) worthAnother(ctx context.Context) bool {
+	if !e.View.Config.Rule.Joint() || !e.Complete(ctx) {
+		return false
+	}
+	e.lease.mu.Lock()
+	defer e.lease.mu.Unlock()
+	return e.repaired != 0
+}
+
+// leaveReentries makes a re-entry leave Manager.reentries when its round e is decided. The caller may have given up
+// before, while messages of the round are still queued. e is nil if nothing was sent.
+func (m *services) leaveReentries(e *extension, began time.Time) {
+	if e == nil {
+		m.reentries.leave(true)
+		return
+	}
+	leave := func() { m.reentries.leave(time.Since(began) <= e.View.Config.Slowest/4) }
+	select {
+	case <-e.Done():
+		leave()
+	default:
+		go func() {
+			<-e.Done() // the pool answers each call
+			leave()
+		}()
+	}
+}
+
+// Reenter makes inner another hold of the lease of h, extends the lease, and increases its depth by one. It succeeds
+// only if the validity that terms require is left. A failure leaves the holds of the lease as they were.
+//
+// Reenter first waits while too many re-entries are under way, but no longer than patience; if patience is 0, only ctx
+// bounds this wait.
+func (h *Hold) Reenter(ctx context.Context, inner *Hold, terms *Terms, patience time.Duration) error {
+	l := h.lease
+	//mutant:bounded-reentries = error(nil)
+	err := l.m.reentries.enter(ctx, l.m.Closing, patience)
+	if err != nil {
+		return overloaded(err)
+	}
+	began := time.Now()
+	e, err := h.prolong(ctx, "re-enter", terms.TTL, 1)
+	l.m.leaveReentries(e, began)
+	if e == nil {
+		return err
+	}
+	now := l.m.Clock.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o := &l.ownership
+	o.entering--
+	if left := l.validity.left(now); err == nil && h.ended != nil { // the lease ended meanwhile
+		err = e.Failure(h.ended, nil)
+	} else if err == nil && left < terms.Least {
+		err = e.Failure(tooSlow(left, terms), nil)
+	}
+	if err != nil {
+		l.extendSoonLocked(now, 0) // masters may have stored the larger depth
+		return err
+	}
+	inner.lease, inner.token = l, o.token
+	o.depth++
+	o.addLocked(inner)
+	o.terms.TTL = max(o.terms.TTL, terms.TTL)
+	return nil
+}

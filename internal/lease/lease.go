@@ -1,0 +1,301 @@
+package lease
+
+import (
+	"sync"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/admission"
+	"github.com/redlock-go/redlock/internal/due"
+	"github.com/redlock-go/redlock/internal/quorum"
+	"github.com/redlock-go/redlock/internal/round"
+	"github.com/redlock-go/redlock/internal/scripts"
+)
+
+// Terms are the options of the call that acquires or re-enters a lease.
+type Terms struct {
+	TTL     time.Duration
+	Least   time.Duration // the validity that must be left when the call returns
+	MaxHold time.Duration // 0: no limit
+	MinHold time.Duration // the masters keep the name for at least this long, even after Unlock
+	Extend  bool          // whether the lease is extended in the background
+	Async   bool          // whether Unlock returns without waiting for the masters
+	Long    bool          // whether the holder is expected to keep the lease for long; if so, HeldLong returns false
+	// Handoffs, in the terms of the call that wins the lease, bounds how often the lease is handed off until its release.
+	// A later holder with Handoffs 0 does not hand the lease off. A holder hands the lease off only until its HandoffTime
+	// has passed since the lease was won. See the package documentation.
+	Handoffs    int
+	HandoffTime time.Duration
+	// Linger bounds how long the lease is kept after the last Unlock, for the next call of the Locker; 0: the last Unlock
+	// releases the lease.
+	Linger time.Duration
+}
+
+// remainingMinHold returns the part of MinHold that is left after held. The result includes the drift of MinHold, since
+// the clock of the client or of a master may run fast.
+func (t *Terms) remainingMinHold(held time.Duration) time.Duration {
+	if t.MinHold == 0 {
+		return 0
+	}
+	return max(0, t.MinHold+Drift(t.MinHold)-held)
+}
+
+// maxHandoffs returns Handoffs, or 0 with a minimum hold: such a lock is not handed off.
+func (t *Terms) maxHandoffs() int {
+	if t.MinHold > 0 {
+		return 0
+	}
+	return t.Handoffs
+}
+
+// leaseTTL returns the TTL that is sent to the masters. held is the time since the lease was won.
+func (t *Terms) leaseTTL(held time.Duration) time.Duration {
+	//mutant:minimum-asked = t.TTL
+	return max(t.TTL, t.remainingMinHold(held))
+}
+
+// A state is the state of a lease: see the diagram in doc.go.
+type state uint8
+
+const (
+	trying state = iota
+	live
+	idle // the lease lingers without a holder: see linger.go
+	ended
+)
+
+// A Lease is a name that the masters have granted, or may have granted, to one id.
+type Lease struct {
+	m        *services
+	Name     string
+	ID       string
+	replaces string // for an import, the id by which masters may still know the lease; else ""
+	wire
+
+	mu       sync.Mutex
+	state    state
+	inbox    inbox
+	validity validity
+	holders
+	sent      sent
+	tokens    tokenRange
+	ownership ownership
+	renewal   renewal
+	linger    linger
+	value     value
+}
+
+// wire holds the parts of a lease that its messages need.
+type wire struct {
+	keys     *scripts.Keys
+	ticket   *scripts.Ticket // nil: the call has no waiter in the masters' queues
+	recorder voteRecorder
+}
+
+// holders records which masters have the lease, and the configuration in which a majority last granted or confirmed it.
+type holders struct {
+	config *quorum.Config
+	on     masters
+}
+
+// A value is the latest value that a holder has set. Extensions and repairs carry the value to the masters.
+type value struct {
+	version int64
+	text    scripts.Value // "": no holder has set a value
+}
+
+// Role returns the role of the lease: plain, reader or writer.
+func (l *Lease) Role() scripts.Role { return l.keys.Role() }
+
+// Events returns the Events of the Manager.
+func (l *Lease) Events() Events { return l.m.Events }
+
+// ids returns the ids by which masters may know the lease.
+func (l *Lease) ids() []string {
+	if l.replaces != "" {
+		return []string{l.ID, l.replaces}
+	}
+	return []string{l.ID}
+}
+
+// masters records which masters have the lease according to their last answer, and which have lost it.
+type masters struct{ has, lost quorum.Set }
+
+//mutant:lost-since-confirmation = m.has|set, m.lost
+func (m *masters) gain(set quorum.Set) { m.has, m.lost = m.has|set, m.lost&^set }
+func (m *masters) lose(set quorum.Set) { m.has, m.lost = m.has&^set, m.lost|set }
+
+// A tokenRange holds the unused tokens of one acquire, and when the acquire was won. The first token is for the call
+// that wins the lease. The others are for hand-offs, and for calls that take the lease over while it lingers.
+type tokenRange struct {
+	next, last int64
+	handoffs   int // number of hand-offs left until the release
+	won        clock.Instant
+}
+
+// A renewal determines when the Manager extends a lease: at soon or at the regular time, if that is earlier. The
+// regular time is retry, or follows from validity.extendIn if retry is 0. A lease that is not extended in the
+// background is only checked, at soon. The times are on the boot clock, because they only determine how long to wait.
+type renewal struct {
+	soon   int64          // when to extend early, because masters may lack the lease, or a message has come; 0: no reason
+	retry  int64          // when to repeat the last extension; 0: the last extension was confirmed
+	failed *round.Failure // of the last extension that was decided; nil if it was confirmed
+	entry  due.Entry[*Lease]
+}
+
+// An ownership is the state of a caller from its Lock to its last Unlock, including re-entries.
+type ownership struct {
+	token    int64
+	depth    int   // number of holds that are not unlocked
+	entering int32 // number of re-entries under way, which have no Hold yet
+	reported bool  // whether HeldLong has returned true
+	// requested is closed when another client requests a release; nil: the holder has not called Requested.
+	requested chan struct{}
+	terms     Terms
+	began     clock.Instant
+	holds     []holding  // in no order
+	single    [1]holding // the first hold; also the storage of holds before a re-entry
+}
+
+// addLocked adds a re-entry.
+func (o *ownership) addLocked(h holding) {
+	h.setPlaceLocked(len(o.holds))
+	o.holds = append(o.holds, h)
+}
+
+// removeLocked removes the hold with this index in constant time: thousands of re-entries may be unlocked together,
+// while the Manager waits for the mutex of the lease.
+func (o *ownership) removeLocked(place int) {
+	last := len(o.holds) - 1
+	moved := o.holds[last]
+	moved.setPlaceLocked(place)
+	o.holds[place] = moved
+	o.holds[last] = nil
+	o.holds = o.holds[:last]
+}
+
+// giveUp ends a lease that is not live.
+func (l *Lease) giveUp() {
+	if l.linger.allowed {
+		l.m.addressees.Delete(l.ID)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.state = ended
+}
+
+// A holding is the part of a Hold that its lease uses.
+type holding interface {
+	Holder
+	beginLocked(l *Lease, terms *Terms, now clock.Instant)
+	setPlaceLocked(place int)
+	endLocked(cause error)
+	endContexts(cause error)
+}
+
+// heldLocked returns the time since the ownership began. It uses only the boot clock, because a wall clock that was set
+// forward must not free the name too early.
+func (l *Lease) heldLocked(now clock.Instant) time.Duration {
+	return time.Duration(now.Steady() - l.ownership.began.Steady())
+}
+
+// same returns the masters with the same incarnation in both views: the same server is at the address, and has not lost
+// data between the views.
+func same(old, now *admission.View) quorum.Set {
+	return quorum.First(min(len(old.Masters), len(now.Masters))).Where(func(i int) bool {
+		return old.Masters[i].Incarnation == now.Masters[i].Incarnation
+	})
+}
+
+// breaking returns those masters of a set that are declared durable, but do not remember every write at present.
+func breaking(view *admission.View, set quorum.Set) quorum.Set {
+	return set.Where(func(i int) bool { return view.Masters[i].Lossy != "" && view.Masters[i].Record.Home != "" })
+}
+
+// markHeldLocked records that master i has the lease according to a round that used view, unless the server of the
+// master may have lost data since, or may forget the lease.
+func (l *Lease) markHeldLocked(view *admission.View, i int) {
+	now := l.m.View()
+	l.on.gain(quorum.One(i))
+	l.on.lose(quorum.One(i)&^same(view, now) | breaking(now, quorum.One(i)))
+}
+
+// recordVoteLocked records the vote of master i in a round.
+func (l *Lease) recordVoteLocked(r *round.Round, i int, o quorum.Outcome) {
+	switch o {
+	case quorum.Granted:
+		l.markHeldLocked(r.View, i)
+		if r.Start == l.validity.start {
+			l.validity.by |= quorum.One(i)
+		}
+	case quorum.Missing, quorum.OtherKind:
+		l.on.lose(quorum.One(i))
+	}
+}
+
+// leftLocked returns how long the holder may rely on the lease: the validity, or the rest of the maximum hold if that
+// is less.
+func (l *Lease) leftLocked(now clock.Instant) time.Duration {
+	left := l.validity.left(now)
+	if m := l.ownership.terms.MaxHold; m > 0 {
+		left = min(left, m-now.Sub(l.ownership.began))
+	}
+	return left
+}
+
+// Info describes a lease at one moment.
+type Info struct {
+	Token   int64
+	Left    time.Duration
+	Held    time.Duration // since the ownership began
+	Kept    time.Duration // remaining minimum hold of a lease that has ended
+	On      int           // number of masters that are up and have the lease according to their last answer
+	Expects int           // number of masters in the configuration
+}
+
+// Info describes the lease at this moment.
+func (l *Lease) Info() Info {
+	now := l.m.Clock.Now()
+	view := l.m.View()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := Info{
+		Token: l.ownership.token, Left: l.leftLocked(now), Held: now.Sub(l.ownership.began),
+		Expects: view.Config.N(),
+	}
+	if l.state == ended {
+		i.Kept = l.ownership.terms.remainingMinHold(l.heldLocked(now))
+	}
+	for m := range (l.on.has & view.Config.Rule.All()).All() {
+		if view.Masters[m].Session != 0 {
+			i.On++
+		}
+	}
+	return i
+}
+
+// HeldLong reports whether the lease is live, and its ownership has lasted for at least d, with neither a maximum hold
+// nor Terms.Long. It returns true only once for each ownership.
+func (l *Lease) HeldLong(d time.Duration) bool {
+	now := l.m.Clock.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o := &l.ownership
+	long := l.state == live && !o.reported && o.terms.MaxHold == 0 && !o.terms.Long && l.heldLocked(now) >= d
+	o.reported = o.reported || long
+	return long
+}
+
+// Config returns the configuration in which the lease was last won or confirmed.
+func (l *Lease) Config() *quorum.Config {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.config
+}
+
+// Extends reports whether the lease is live and is extended in the background.
+func (l *Lease) Extends() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.state == live && l.ownership.terms.Extend
+}

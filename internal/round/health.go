@@ -1,0 +1,102 @@
+package round
+
+import (
+	"cmp"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/admission"
+	"github.com/redlock-go/redlock/internal/quorum"
+	"github.com/redlock-go/redlock/internal/skew"
+	"github.com/redlock-go/redlock/internal/transport"
+)
+
+// Health records what the last calls show about each master. A master may be connected and admitted, and still
+// grant nothing: it is out of memory, or the user may not run the commands of the script. Such a master is failing
+// until it grants a lock again. Acquires are still sent to it. A Health is safe for concurrent use.
+type Health struct {
+	// OnChange is called when a master starts or stops failing, with no lock held. It must not block.
+	OnChange func(master int)
+
+	granted [quorum.Most]atomic.Int64          // time of the last grant, in ns since began; 0: no grant
+	failing [quorum.Most]atomic.Pointer[error] // why a master fails; nil: it does not fail
+	began   time.Time
+}
+
+// NewHealth returns a Health without any records.
+func NewHealth(onChange func(master int)) *Health {
+	return &Health{OnChange: onChange, began: time.Now()}
+}
+
+// saw records the vote of a master on an acquire. It ignores refusals, since a master may refuse an acquire without
+// writing, and so without showing that it can write.
+func (h *Health) saw(i int, v *Vote) {
+	switch {
+	case v.Outcome == quorum.Granted:
+		h.granted[i].Store(max(1, int64(time.Since(h.began))))
+		if h.failing[i].Load() != nil {
+			h.set(i, nil)
+		}
+	case transport.Answered(v.Err) && !transport.ConcernsKey(v.Err) && !transport.NotLoaded(v.Err):
+		err := v.Err // a copy, so that v stays on the stack
+		h.set(i, &err)
+	}
+}
+
+// refused records that a master has answered a call other than an acquire, such as an extension, with an error: an
+// acquire would fail as well.
+func (h *Health) refused(i int, err error) {
+	if transport.Answered(err) && !transport.ConcernsKey(err) && !transport.NotLoaded(err) {
+		h.set(i, &err)
+	}
+}
+
+// Doubt records that a master has refused the script of a heartbeat. The last grant is then no evidence that it grants
+// locks.
+func (h *Health) Doubt(i int) { h.granted[i].Store(0) }
+
+// set records the reason err why master i fails, or, if err is nil, that the master does not fail.
+func (h *Health) set(i int, err *error) {
+	if before := h.failing[i].Swap(err); (before == nil) != (err == nil) {
+		h.OnChange(i)
+	}
+}
+
+// Failing returns the masters that have answered a call with an error of the server, and have granted no lock since.
+func (h *Health) Failing() quorum.Set {
+	return quorum.First(quorum.Most).Where(func(i int) bool { return h.failing[i].Load() != nil })
+}
+
+// failure returns why a master fails; nil if it does not.
+func (h *Health) failure(i int) error {
+	if err := h.failing[i].Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// Unknown returns the masters of set that have granted no lock within age, or are failing.
+func (h *Health) Unknown(set quorum.Set, age time.Duration) quorum.Set {
+	return set.Where(func(i int) bool {
+		at := h.granted[i].Load()
+		return at == 0 || time.Since(h.began)-time.Duration(at) > age || h.failing[i].Load() != nil
+	})
+}
+
+// Able returns the masters of a view that can grant a lock: those that vote, do not fail, and have a clock near the
+// median.
+func (s *Sender) Able(view *admission.View) quorum.Set {
+	return view.Voting.Where(func(i int) bool { return s.Trouble(i, &view.Masters[i]) == nil })
+}
+
+// Trouble returns why master i, in the state m, cannot grant a lock; nil if it can.
+func (s *Sender) Trouble(i int, m *admission.State) error {
+	switch {
+	case m.Phase != admission.Voting:
+		return cmp.Or(m.Err, errNotYet)
+	case m.ClockOff:
+		return errors.New(skew.Text(m.Off))
+	}
+	return s.Health.failure(i)
+}

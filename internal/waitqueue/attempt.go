@@ -1,0 +1,127 @@
+package waitqueue
+
+import (
+	"context"
+	"errors"
+
+	"github.com/redlock-go/redlock/internal/lease"
+	"github.com/redlock-go/redlock/internal/round"
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/transport/fault"
+)
+
+// An attempt is one round, or a few, of a call that does not queue. Such calls of one Locker for one name share
+// attempts, so that any number of calls costs the masters one round at a time. A refusal is a result for each call that
+// has seen no later attempt; each call then has its own pauses and its own limit.
+type attempt struct {
+	number uint64 // number of the attempt in the order of attempts
+	terms  *lease.Terms
+	done   chan struct{}
+	// The result; set before done is closed. Without a failure, the other calls make attempts of their own.
+	failure *round.Failure
+	round   *round.Round // the last round; nil: nothing was sent
+}
+
+// trying is the state of the calls for one name that do not queue. It is guarded by Queue.mu.
+type trying struct {
+	calls  int      // number of calls; when it reaches 0, the trying is removed from Queue.trying
+	latest *attempt // nil: there was none
+}
+
+// A trial is one call that does not queue.
+type trial struct {
+	q    *Queue
+	name string // "" for a call of an RWLock, which shares no attempts
+	of   *trying
+	seen uint64 // number of the last attempt whose result the call knows, or that began before the call
+}
+
+// joinTrial begins a call.
+func (q *Queue) joinTrial(a *lease.Attempt) *trial {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	t := &trial{q: q, seen: q.attempts}
+	if a.Keys.Role() != scripts.Plain {
+		t.of = &trying{calls: 1}
+		return t
+	}
+	t.name, t.of = a.Name, q.trying[a.Name]
+	if t.of == nil {
+		t.of = &trying{}
+		q.trying[t.name] = t.of
+	}
+	t.of.calls++
+	return t
+}
+
+// leave ends the call.
+func (t *trial) leave() {
+	t.q.mu.Lock()
+	defer t.q.mu.Unlock()
+	if t.of.calls--; t.of.calls == 0 {
+		delete(t.q.trying, t.name)
+	}
+}
+
+// attempt returns the refusal of an attempt that the call has not seen yet, unless the refusal depends on terms that
+// differ. If no other call has made such an attempt, the call itself makes one. It never makes an attempt while another
+// is under way.
+func (t *trial) attempt(
+	ctx context.Context, a *lease.Attempt, held func() error, begin func(*lease.Lease) error,
+) (*round.Round, error) {
+	q := t.q
+	q.mu.Lock()
+	for {
+		at := t.of.latest
+		//mutant:shared-attempts = true
+		if at == nil || at.number <= t.seen && at.over() {
+			break
+		}
+		q.mu.Unlock()
+		select {
+		case <-at.done:
+		case <-ctx.Done():
+			return nil, &round.Failure{Cause: fault.ContextError(ctx), Left: -1}
+		case <-q.Manager.Closing:
+			return nil, &round.Failure{Cause: lease.ErrClosed, Left: -1}
+		}
+		if at.number > t.seen {
+			t.seen = at.number
+			if at.failure != nil && (*at.terms == *a.Terms || !ofTerms(at.failure)) {
+				return at.round, at.failure
+			}
+		}
+		q.mu.Lock()
+	}
+	q.attempts++
+	at := &attempt{number: q.attempts, terms: a.Terms, done: make(chan struct{})}
+	t.of.latest, t.seen = at, at.number
+	q.mu.Unlock()
+	defer close(at.done)
+	if err := held(); err != nil {
+		return nil, err
+	}
+	l, r, err := q.Manager.Acquire(ctx, a)
+	if err == nil {
+		return r, begin(l)
+	}
+	if f, ok := round.AsFailure(err); ok && f.Cause == nil {
+		at.failure, at.round = f, r
+	}
+	return r, err
+}
+
+// over reports whether the attempt has its result.
+func (a *attempt) over() bool {
+	select {
+	case <-a.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// ofTerms reports whether a refusal depends on the terms of the call.
+func ofTerms(f *round.Failure) bool {
+	return errors.Is(f.Decision, round.ErrTooSlow) || errors.Is(f.Decision, round.ErrTTLTooLong)
+}

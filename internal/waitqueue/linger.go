@@ -1,0 +1,73 @@
+package waitqueue
+
+import (
+	"github.com/redlock-go/redlock/internal/lease"
+)
+
+// mostIdle bounds the leases that are idle at a time. All of them may end at one instant, and their releases must not
+// delay the extensions of other leases.
+const mostIdle = 1000
+
+// StopLingering makes Idle and MayIdle return false from now on.
+func (q *Queue) StopLingering() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.noLinger = true
+}
+
+// MayIdle implements lease.Waiters.
+func (q *Queue) MayIdle(l *lease.Lease) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.mayIdleLocked(l) != nil
+}
+
+// Idle implements lease.Waiters.
+func (q *Queue) Idle(l *lease.Lease) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	nq := q.mayIdleLocked(l)
+	if nq == nil {
+		return false
+	}
+	nq.idle = true
+	q.lingering++
+	return true
+}
+
+// mayIdleLocked returns the nameQueue of l if l may linger, else nil.
+func (q *Queue) mayIdleLocked(l *lease.Lease) *nameQueue {
+	nq := q.names[l.Name]
+	switch {
+	//mutant:linger-local-waiter 4= false
+	//mutant:linger-contender 3= false
+	case nq == nil, nq.holder != l, nq.contender != nil, nq.waiting.first() != nil:
+		return nil
+	//mutant:linger-recallable 3= false
+	case q.noLinger, q.lingering >= mostIdle, !q.receivingLocked():
+		return nil
+	}
+	return nq
+}
+
+// takeIdleLocked returns the lease that lingers, reserved for the caller; nil if there is none.
+func (q *Queue) takeIdleLocked(nq *nameQueue) *lease.Lease {
+	if !nq.idle {
+		return nil
+	}
+	nq.idle = false
+	q.lingering--
+	return nq.holder
+}
+
+// TakeOver makes h the first hold of the lease of name that lingers, and reports whether it did; see
+// [lease.Hold.TakeOver].
+func (q *Queue) TakeOver(name string, h *lease.Hold, terms *lease.Terms) bool {
+	q.mu.Lock()
+	var l *lease.Lease
+	if nq := q.names[name]; nq != nil {
+		l = q.takeIdleLocked(nq)
+	}
+	q.mu.Unlock()
+	return l != nil && h.TakeOver(l, terms)
+}

@@ -1,0 +1,68 @@
+package waitqueue
+
+import (
+	"errors"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/round"
+)
+
+// ownHoldPause is the time for which a call whose context never ends waits for a lease of its own Locker before OwnHold
+// is called.
+const ownHoldPause = time.Second
+
+// Waiting counts the calls that wait.
+type Waiting struct {
+	Held     int            // number of calls that wait because another lock has the name or another client is first
+	NoQuorum int            // number of calls that wait because no quorum of masters can grant the name
+	Failure  *round.Failure // the failure of one of the calls in NoQuorum; nil if there is none
+}
+
+// Waiting returns how many calls wait now, and why.
+func (q *Queue) Waiting() (w Waiting) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	count := func(f *round.Failure, n int) {
+		if n == 0 {
+			return
+		}
+		if starved(f) {
+			w.NoQuorum, w.Failure = w.NoQuorum+n, f
+		} else {
+			w.Held += n
+		}
+	}
+	for c := range q.refused {
+		count(c.names.refusal, 1)
+	}
+	for _, nq := range q.names {
+		count(nq.refusal, nq.waiting.len())
+	}
+	return w
+}
+
+// starved reports whether an attempt failed because the masters could not grant the name, rather than because of other
+// clients.
+func starved(f *round.Failure) bool {
+	return f != nil && !errors.Is(f.Decision, round.ErrHeld) && !errors.Is(f.Decision, round.ErrUndecided) &&
+		!errors.Is(f.Decision, round.ErrOverloaded)
+}
+
+// noticeOwnHold calls OwnHold if a lease of this Locker has been held for ownHoldPause while c waits for it in the
+// local queue. Lock calls it after ownHoldPause, and then at growing intervals of up to a minute.
+func (q *Queue) noticeOwnHold(c *Call) {
+	q.mu.Lock()
+	nq := c.names
+	l := nq.holder
+	known := l == nil || nq.noticed == l || c.state != queued
+	q.mu.Unlock()
+	if known || l.Info().Held < ownHoldPause {
+		return
+	}
+	q.mu.Lock()
+	known, nq.noticed = nq.noticed == l || nq.holder != l, l
+	q.mu.Unlock()
+	if !known && q.OwnHold != nil {
+		q.OwnHold(l)
+	}
+}
