@@ -216,7 +216,7 @@ func (t tools) Logger() *slog.Logger { return t.shards[0].cfg.log }
 // Settle waits until the state of each master is known: down, voting or not voting. It returns early if ctx ends.
 func (t tools) Settle(ctx context.Context) {
 	_ = t.each(func(_ int, s *shard) error {
-		_, err := s.voters.Await(ctx, (*admission.View).Settled)
+		_, err := s.voters.Await(ctx, (*admission.View).AllKnown)
 		return err
 	}) // ignore the error: the states of the masters show that ctx ended early
 }

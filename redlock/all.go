@@ -156,7 +156,7 @@ func (s *Locks) settle(ctx context.Context, cfg *lockConfig) error {
 		return err
 	}
 	for _, k := range s.locks {
-		k.hold.Settle(&cfg.Terms)
+		k.hold.ApplyTerms(&cfg.Terms)
 		if !k.hold.HasLeft(cfg.Least) {
 			return lockError("lock", k.Name(), errTooSlow)
 		}

@@ -66,7 +66,7 @@ func (l operator) changeTo(ctx context.Context, want *quorum.Config) error {
 		var again <-chan time.Time
 		switch {
 		case step == reconfig.Stay:
-			if view.Config.Follow != view.Config.Rule { // an earlier change was begun and abandoned
+			if view.Config.Tracked != view.Config.Rule { // an earlier change was begun and abandoned
 				l.voters.SetConfig(want)
 			}
 			return nil
@@ -75,7 +75,7 @@ func (l operator) changeTo(ctx context.Context, want *quorum.Config) error {
 			return nil
 		case step == reconfig.Carry:
 			again = time.After(20 * time.Millisecond) // poll, since extensions of leases send no notification
-		case view.Config.Follow != want.Rule: // SetConfig closes moved, unless the Locker is closed
+		case view.Config.Tracked != want.Rule: // SetConfig closes moved, unless the Locker is closed
 			l.voters.SetConfig(view.Config.Following(want))
 		}
 		select {
@@ -159,7 +159,7 @@ func (l operator) writeNumbers(ctx context.Context, w reconfig.Writing) error {
 				return false, errors.New("the admission record belongs to another change of the masters")
 			}
 			r.Masters, r.Next, r.Epoch = w.Record.Masters, w.Record.Next, w.Record.Epoch
-			r.Alone = max(st.Record.Alone, w.Record.Alone)
+			r.Final = max(st.Record.Final, w.Record.Final)
 			return false, nil
 		})
 }
@@ -276,7 +276,7 @@ func (s *Configuration) join(p *transport.Transport) (*quorum.Config, error) {
 		}
 		c.Slowest = max(c.Slowest, p.Timeout(i))
 	}
-	c.Follow = c.Rule
+	c.Tracked = c.Rule
 	return c, nil
 }
 

@@ -53,7 +53,7 @@ func TestContradictedMastersAreNotDurable(t *testing.T) {
 			l := w.locker(redlock.WithAllMastersDurable(), opt)
 			after(time.Minute)
 			w.each(func(i int, m *memory.Master) {
-				if strings.Contains(recordOf(m), "home=") {
+				if strings.Contains(recordOf(m), "durable=") {
 					w.Errorf("the record of master %d calls it durable: %s", i, recordOf(m))
 				}
 			})

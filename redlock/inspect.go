@@ -232,7 +232,7 @@ func (l operator) askAll(ctx context.Context, op, name string, f func(r *round.R
 		return ErrClosed
 	}
 	defer l.leave()
-	view, _ := l.voters.Await(ctx, (*admission.View).Settled) // ignore the error: the votes show that ctx ended early
+	view, _ := l.voters.Await(ctx, (*admission.View).AllKnown) // ignore the error: the votes show that ctx ended early
 	r, keys := l.sender.New(view, op, nil), scripts.Prefix(l.cfg.prefix).Keys(name)
 	hs := make(holdings)
 	cause := l.toAll(ctx, view, view.Encoder.Inspect(&keys), func(a answer) { r.Record(a.master, hs.add(a, l.pool.Addr)) })

@@ -133,7 +133,7 @@ func (l *shard) build(first *quorum.Config, id string) {
 	}
 	l.journal = &journal{Queue: l.events.Queue, shortage: l.shortage, addr: l.pool.Addr, lossy: map[int]string{}}
 	l.voters = monitor.New(monitor.Settings{
-		Pool: l.pool, Clock: l.cfg.clock, Clocks: l.ballots.Clocks, Prefix: prefix, Guard: l.cfg.guard,
+		Pool: l.pool, Clock: l.cfg.clock, Clocks: l.ballots.Clocks, Prefix: prefix, MaxTTL: l.cfg.guard,
 		Durable: l.cfg.remembers, Observer: l.cfg.observer, OnView: l.onView, Closed: ErrClosed,
 		Shard: l.cfg.layout, Shards: l.cfg.shards, OnRefused: func(i int) { l.sender.Health.Doubt(i) },
 	}, first)
@@ -163,7 +163,7 @@ func (l *shard) onView(last, next *admission.View) {
 	if last.Config != next.Config {
 		l.introduce(next.Config)
 	}
-	for i := range (next.Config.Rule.All() | next.Config.Follow.All()).All() {
+	for i := range (next.Config.Rule.All() | next.Config.Tracked.All()).All() {
 		st, before := &next.Masters[i], admission.State{}
 		if i < len(last.Masters) {
 			before = last.Masters[i]
@@ -467,7 +467,7 @@ func (l *shard) settled(ctx context.Context) (*admission.View, error) {
 	if left := time.Until(l.connectBy); left > 0 {
 		connecting, cancel := context.WithTimeout(ctx, left)
 		defer cancel()
-		_, _ = l.voters.Await(connecting, (*admission.View).Settled)
+		_, _ = l.voters.Await(connecting, (*admission.View).AllKnown)
 	}
 	return l.voters.Ready(ctx)
 }

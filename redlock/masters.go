@@ -34,7 +34,7 @@ const failing = "failing"
 func (l *shard) masterInfo(i int, st *admission.State) redlockinfo.Master {
 	info := redlockinfo.Master{
 		Addr: l.pool.Addr(i), Shard: l.cfg.layout.Number, State: st.Phase.String(),
-		MaxTTL: st.Record.Longest, Epoch: st.Record.Epoch,
+		MaxTTL: st.Record.MaxTTL, Epoch: st.Record.Epoch,
 		Err: st.Err, Pending: l.pool.Pending(i),
 	}
 	if st.Record.Masters != "" {
@@ -138,7 +138,7 @@ func (l operator) raiseMaxTTL(ctx context.Context, g time.Duration) error {
 	}
 	return l.withRecords(ctx, "guard", func(view *admission.View) error {
 		for _, i := range view.Config.Order {
-			if have := view.Masters[i].Record.Longest; have > g {
+			if have := view.Masters[i].Record.MaxTTL; have > g {
 				return invalid("max TTL %v: %s has %v; it can be lowered only while no client runs: see docs/operations.md, "+
 					"Max TTL and admission", g, l.pool.Addr(i), have)
 			}
@@ -152,8 +152,8 @@ func (l operator) raiseMaxTTL(ctx context.Context, g time.Duration) error {
 			return err
 		}
 		longest := func(st *admission.State, r *scripts.Record) (bool, error) {
-			r.Longest = g
-			return st.Record.Quarantine >= g && st.Record.Longest >= g, disagrees(st)
+			r.MaxTTL = g
+			return st.Record.Quarantine >= g && st.Record.MaxTTL >= g, disagrees(st)
 		}
 		return l.write(ctx, "guard", scripts.AdmitGuard, all, true, longest)
 	})

@@ -559,7 +559,7 @@ func (l *shard) waitReady(ctx context.Context) error {
 		if err != nil {
 			return failed("wait for a quorum of", l.cfg.prefix, l.sender.NoQuorum(view, "vote", err))
 		}
-		_, _ = l.voters.Await(ctx, (*admission.View).Settled) // ignore the error: a quorum votes already
+		_, _ = l.voters.Await(ctx, (*admission.View).AllKnown) // ignore the error: a quorum votes already
 		f := l.unhealthy(ctx)
 		if f == nil {
 			return nil

@@ -229,7 +229,7 @@ func TestDurableMasterWithChangedSettings(t *testing.T) {
 	l := locker(t, f.dial(pool.WithHeartbeat(100*time.Millisecond)), redlock.WithAllMastersDurable())
 	f.admit(l)
 	eventually(t, hang, func() string {
-		if m := f.record(0); !strings.Contains(m, " home=") {
+		if m := f.record(0); !strings.Contains(m, " durable=") {
 			return "the record does not call master 0 durable: " + m
 		}
 		return ""

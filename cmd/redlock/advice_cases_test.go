@@ -425,7 +425,7 @@ func (e *adviceEnv) declareDurable() {
 	defer l.Close(e.t.Context())
 	if !eventuallyTrue(func() bool {
 		record, _ := redis.String(e.admin("GET", "redlock:admission"), nil)
-		return strings.Contains(record, " home=")
+		return strings.Contains(record, " durable=")
 	}) {
 		e.t.Fatal("the record does not call master 1 durable")
 	}
@@ -472,7 +472,7 @@ func recordAdvice() []adviceCase {
 			about: "max TTL",
 			what:  "another master accepts TTLs up to",
 			spoil: edit(0, func(r *scripts.Record) {
-				r.Longest, r.Quarantine = time.Minute, time.Minute
+				r.MaxTTL, r.Quarantine = time.Minute, time.Minute
 			}),
 		},
 		{name: "max TTL of this client", about: "max TTL", what: "the max TTL of this client is 1m0s",

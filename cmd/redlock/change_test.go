@@ -64,7 +64,7 @@ func TestWrongListIsOneFinding(t *testing.T) {
 	}
 	for i := range f.urls[1:] { // as after a change that has replaced a master that was down
 		f.edit(i+1, func(r *scripts.Record) {
-			r.Masters, r.Epoch, r.Alone = strings.ReplaceAll(r.Masters, f.servers[0].Addr(), other.servers[0].Addr()), 2, 2
+			r.Masters, r.Epoch, r.Final = strings.ReplaceAll(r.Masters, f.servers[0].Addr(), other.servers[0].Addr()), 2, 2
 		})
 	}
 	if err := f.servers[0].Stop(); err != nil {

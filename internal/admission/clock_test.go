@@ -27,7 +27,7 @@ func TestClockThatWasFarOff(t *testing.T) {
 		{"doubtful, then far, then near", []ballot.Standing{ballot.Doubtful, ballot.Far, ballot.Near}, 0, false},
 	} {
 		record := scripts.Record{Identity: "a" + noReplid2, Admitted: true, Since: 7}
-		f := Fact{Settled: true, Up: true, Read: true, Identity: record.Identity, Text: "text", Record: record}
+		f := Fact{Known: true, Up: true, Read: true, Identity: record.Identity, Text: "text", Record: record}
 		lost := false
 		for k, s := range c.seen {
 			moved := time.Duration(0)

@@ -20,24 +20,24 @@ type Clock struct {
 // record is kept, because its epoch and its durations are still used.
 type Fact struct {
 	Clock
-	Settled  bool // whether the master is up or known to be down
-	Up       bool
-	Started  int64          // when the server started, in microseconds of its clock; 0 if that is not known
-	Identity string         // run_id/master_replid2/second_repl_offset of the connected server
-	Read     bool           // whether Text was read on the present connection
-	Text     string         // the admission record; "" if there is none
-	Record   scripts.Record // the parsed Text
-	Bad      error          // why Text cannot be parsed; nil if it was parsed or is empty
-	Err      error          // why the master is down, or why the last step failed
-	Expires  bool           // whether the record has a TTL, which another program has set
-	Asked    uint64         // number of the step that returned Text; steps are numbered in the order of sending
-	Began    uint64         // number of the last step that was sent before the present quarantine was first seen
-	Lost     time.Duration  // how long this client has seen the master down or unknown; 0 if the master is up
-	Backlog  time.Duration  // repl-backlog-ttl of the server; 0 if the backlog is never freed or the value is unknown
-	Moved    bool           // whether a move of the hash slot may have lost data; a move does not change Identity
-	Late     time.Duration  // after a failover: how long the replaced server may have continued to grant locks
-	Database string         // the number of the database of this master; "" if it is not known
-	Home     string         // the escaped address of a master that is declared durable; "" for any other
+	Known       bool // whether the master is up or known to be down
+	Up          bool
+	Started     int64          // when the server started, in microseconds of its clock; 0 if that is not known
+	Identity    string         // run_id/master_replid2/second_repl_offset of the connected server
+	Read        bool           // whether Text was read on the present connection
+	Text        string         // the admission record; "" if there is none
+	Record      scripts.Record // the parsed Text
+	Bad         error          // why Text cannot be parsed; nil if it was parsed or is empty
+	Err         error          // why the master is down, or why the last step failed
+	Expires     bool           // whether the record has a TTL, which another program has set
+	Asked       uint64         // number of the step that returned Text; steps are numbered in the order of sending
+	Began       uint64         // number of the last step that was sent before the present quarantine was first seen
+	Lost        time.Duration  // how long this client has seen the master down or unknown; 0 if the master is up
+	Backlog     time.Duration  // repl-backlog-ttl of the server; 0 if the backlog is never freed or the value is unknown
+	Moved       bool           // whether a move of the hash slot may have lost data; a move does not change Identity
+	Late        time.Duration  // after a failover: how long the replaced server may have continued to grant locks
+	Database    string         // the number of the database of this master; "" if it is not known
+	DurableName string         // the escaped address of a master that is declared durable; "" for any other
 	// Lossy names the settings with which the server may forget writes; "" if none is known: see transport.Persistence.
 	Lossy      string
 	Unverified bool // whether Lossy is "", but not all settings are known
@@ -73,8 +73,8 @@ func (f *Fact) Learn(text string, asked, last uint64) {
 // Lose marks the master as down or reconnected, so that the record is read again.
 func (f *Fact) Lose() {
 	*f = Fact{
-		Settled: true, Text: f.Text, Record: f.Record, Bad: f.Bad, Asked: f.Asked, Began: f.Began, Lost: f.Lost,
-		Home: f.Home, Database: f.Database,
+		Known: true, Text: f.Text, Record: f.Record, Bad: f.Bad, Asked: f.Asked, Began: f.Began, Lost: f.Lost,
+		DurableName: f.DurableName, Database: f.Database,
 		Leapt: f.Leapt, Doubted: f.Doubted, WasSet: f.WasSet, Returned: f.Returned, former: f.former,
 	}
 }
@@ -139,37 +139,37 @@ func (f *Fact) Compare(s ballot.Standing, moved time.Duration) (lost bool) {
 	return false
 }
 
-// home returns the part of a record by which a restarted master is recognized as durable. It is "" for a master that
+// durableName returns the part of a record by which a restarted master is recognized as durable. It is "" for a master that
 // is not declared durable, or whose settings contradict.
-func (f *Fact) home() string {
+func (f *Fact) durableName() string {
 	//mutant:durable-verified = false
 	if f.Lossy != "" {
 		return ""
 	}
-	return f.Home
+	return f.DurableName
 }
 
 // durable reports whether the operator has declared the master durable, no setting contradicts, and the server has
 // never been a replica.
-func (f *Fact) durable() bool { return f.home() != "" && !promoted(f.Identity) }
+func (f *Fact) durable() bool { return f.durableName() != "" && !promoted(f.Identity) }
 
 // breaks reports whether the server no longer remembers every write, although its record calls it durable. Its
 // append-only file has the same record. If the server started from this file, it would be believed, so it must not
 // grant or extend anything that the file lacks.
 func (f *Fact) breaks() bool {
 	//mutant:durable-breaks = false
-	return f.Home != "" && f.Lossy != "" && f.own() && f.Record.Home == f.Home
+	return f.DurableName != "" && f.Lossy != "" && f.own() && f.Record.DurableName == f.DurableName
 }
 
 // remembers reports whether the master is known to have kept all its data: it is durable, and its record admits it and
 // contains the address that this client uses. A record that was copied by replication contains another address.
 func (f *Fact) remembers() bool {
-	return f.durable() && f.shown() && f.Record.Admitted && f.Record.Home == f.Home && !f.Returned && !f.leapt() &&
+	return f.durable() && f.shown() && f.Record.Admitted && f.Record.DurableName == f.DurableName && !f.Returned && !f.leapt() &&
 		f.here()
 }
 
 // unknown reports whether the first connection to the master, or the read of its record, is still pending.
-func (f *Fact) unknown() bool { return !f.Settled || f.Up && !f.Read && f.Err == nil }
+func (f *Fact) unknown() bool { return !f.Known || f.Up && !f.Read && f.Err == nil }
 
 // noReplid2 is the end of the identity of a server that has never been a replica, or has freed its replication backlog
 // since.

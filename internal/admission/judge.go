@@ -35,11 +35,11 @@ var (
 // about each master.
 type Deployment struct {
 	Config   *quorum.Config
-	Guard    time.Duration // the client's max TTL; 0 if the restart guard is off
+	MaxTTL   time.Duration // the client's max TTL; 0 if the restart guard is off
 	Shard    scripts.Shard // the shard of these masters; zero if there are no shards
 	Others   []Evidence    // what the records of the other shards show; nil without shards
 	Observer bool          // whether the client writes no records, and so neither starts nor ends a quarantine
-	Now      quorum.Set    // masters to admit without a quarantine: an operator asserts that no client holds a lock
+	Exempt   quorum.Set    // masters to admit without a quarantine: an operator asserts that no client holds a lock
 	Facts    []Fact        // indexed by the number of the master in the pool
 	Clocks   ballot.Reading
 	Addr     func(i int) string // returns the address of master i for error texts
@@ -61,12 +61,12 @@ func (f *Deployment) Judge(i int) (State, Move) {
 	fact := &f.Facts[i]
 	st := State{Err: fact.Err, ClockOff: skew.Excludes(fact.Off), Off: fact.Off, Backlog: fact.Backlog}
 	switch {
-	case !fact.Up && fact.Settled:
+	case !fact.Up && fact.Known:
 		st.Phase = Down
 		return st, Move{}
 	case !fact.Up:
 		return st, Move{}
-	case f.Guard == 0:
+	case f.MaxTTL == 0:
 		st.Phase, st.Err = Voting, nil
 		return st, Move{}
 	}
@@ -78,7 +78,7 @@ func (f *Deployment) Judge(i int) (State, Move) {
 			st.Stamp = scripts.StampOf(fact.Text)
 		}
 	}
-	if fact.Home != "" {
+	if fact.DurableName != "" {
 		st.Lossy, st.Unverified = fact.Lossy, fact.Unverified
 	}
 	m := f.judgeUp(i, &st)
@@ -131,7 +131,7 @@ func (f *Deployment) obstacle(i int) error {
 }
 
 func (f *Deployment) shortBacklog(i int) error {
-	return ShortBacklog(f.Facts[i].Backlog, max(f.Guard, f.largest().Longest))
+	return ShortBacklog(f.Facts[i].Backlog, max(f.MaxTTL, f.largest().MaxTTL))
 }
 
 // ShortBacklog returns an error if the repl-backlog-ttl of a master is below a max TTL. A backlog of 0 is valid: see
@@ -151,19 +151,19 @@ func (f *Deployment) vote(i int, st *State) Move {
 	st.Phase, st.Err = Voting, nil
 	switch {
 	//mutant:together = false
-	case r.Alone < c.Needs(i):
+	case r.Final < c.LeastFinal(i):
 		return st.block(f.incomplete(i))
 	case r.Identity != fact.Identity: // the server has freed its replication backlog
 		return f.write(scripts.AdmitRewrite, i)
 	case fact.breaks():
 		return st.block(advise(fmt.Errorf("%w: its record calls it durable, but it has %s", ErrNotDurable, fact.Lossy),
 			StepDurable, durableSettings(fact.Lossy)))
-	case fact.home() != "" && r.Home == "": // it has become durable, or the operator has since declared it durable
+	case fact.durableName() != "" && r.DurableName == "": // it has become durable, or the operator has since declared it durable
 		return f.write(scripts.AdmitNow, i)
 	//mutant:record-expires = false
 	case fact.Expires: // each write removes the TTL; when the record expired, the master would be in quarantine
 		return f.write(scripts.AdmitSettle, i)
-	case r.Longest < f.Guard: // an operator may raise the longest TTL: read the record again
+	case r.MaxTTL < f.MaxTTL: // an operator may raise the longest TTL: read the record again
 		return Move{Look: Look}
 	}
 	return Move{Look: Watch}
@@ -171,7 +171,7 @@ func (f *Deployment) vote(i int, st *State) Move {
 
 // start returns the action for master i, which has no record of its own because it is new or may have lost its data.
 func (f *Deployment) start(i int, st *State) Move {
-	if f.Observer && !f.Now.Has(i) {
+	if f.Observer && !f.Exempt.Has(i) {
 		if err := f.wrongClock(i); err != nil {
 			return st.block(err)
 		}
@@ -179,12 +179,12 @@ func (f *Deployment) start(i int, st *State) Move {
 		st.Err = fmt.Errorf("%w, which begins when a client that acquires locks finds it", ErrQuarantine)
 		return Move{Look: Look}
 	}
-	for j := range f.Config.Follow.All().All() {
+	for j := range f.Config.Tracked.All().All() {
 		if f.Facts[j].unknown() { // wait: the record of master j may be needed
 			return Move{}
 		}
 	}
-	if f.Facts[i].Doubted && !f.Now.Has(i) {
+	if f.Facts[i].Doubted && !f.Exempt.Has(i) {
 		return st.block(fmt.Errorf("%w: the clocks of too few masters can be compared to tell whether its clock is wrong",
 			ErrQuarantine))
 	}
@@ -196,8 +196,8 @@ func (f *Deployment) start(i int, st *State) Move {
 	if err := f.mayWrite(i); err != nil {
 		return st.block(err)
 	}
-	if f.Now.Has(i) {
-		if own, read := f.Config.Follow.Of(i), f.read(); !own.Won(read) {
+	if f.Exempt.Has(i) {
+		if own, read := f.Config.Tracked.Of(i), f.read(); !own.Won(read) {
 			return st.block(fmt.Errorf("%w: the records of %d masters can be read, %d are needed", ErrQuarantine,
 				(read & own.All()).Len(), own.Least()))
 		}
@@ -226,10 +226,10 @@ const farAhead = 365 * 24 * time.Hour
 // comparable reports whether the clock of master i is known to be near the median. The start and the end of a
 // quarantine require that. If the clock is not, comparable also returns the action for the master.
 func (f *Deployment) comparable(i int, st *State) (m Move, ok bool) {
-	own := f.Config.Follow.Of(i)
+	own := f.Config.Tracked.Of(i)
 	if !own.Won(f.Clocks.Known) {
 		for j := range own.All().All() {
-			if !f.Facts[j].Settled {
+			if !f.Facts[j].Known {
 				return Move{}, false
 			}
 		}
@@ -267,7 +267,7 @@ func (f *Deployment) quarantine(i int, st *State) Move {
 		st.Err = fmt.Errorf("%w %s, since %s", ErrQuarantine, end, f.cause(i))
 	}
 	mayBegin, seek := f.mayBegin(i), uint64(0)
-	if !mayBegin && (left == 0 || f.Now.Has(i)) {
+	if !mayBegin && (left == 0 || f.Exempt.Has(i)) {
 		seek = fact.Began + 1
 		st.Err = fmt.Errorf("%w: it belongs to %s, where no master has voted yet, as far as the records show: voting begins "+
 			"when one client sees all masters of all shards, or a shard with a majority that has voted",
@@ -276,7 +276,7 @@ func (f *Deployment) quarantine(i int, st *State) Move {
 	if err := f.mayWrite(i); err != nil {
 		return st.block(err)
 	}
-	if f.Now.Has(i) && mayBegin {
+	if f.Exempt.Has(i) && mayBegin {
 		if gather, ok := f.seen(i); !ok {
 			return Move{Look: Look, Gather: gather}
 		}
@@ -304,7 +304,7 @@ func (f *Deployment) quarantine(i int, st *State) Move {
 		return Move{Look: Look, Gather: gather, Wait: left, Seek: seek}
 	case f.agreedTTL(i) == 0:
 		return st.block(advise(fmt.Errorf("%w, and no max TTL has a majority: the masters that can be read have "+
-			"different ones", ErrQuarantine), StepGuard, f.largest().Longest))
+			"different ones", ErrQuarantine), StepGuard, f.largest().MaxTTL))
 	}
 	return f.admit(scripts.AdmitEnd, i)
 }
@@ -337,9 +337,9 @@ const freshStart = time.Minute
 // known, up to the largest max TTL that was read.
 func (f *Deployment) admit(step scripts.AdmitStep, i int) Move {
 	m := f.write(step, i)
-	//mutant:agreed-ttl -> m.Record.Longest = f.largest().Longest
+	//mutant:agreed-ttl -> m.Record.MaxTTL = f.largest().MaxTTL
 	if agreed := f.agreedTTL(i); agreed > 0 {
-		m.Record.Longest = agreed
+		m.Record.MaxTTL = agreed
 	}
 	return m
 }
@@ -357,20 +357,20 @@ func (f *Deployment) agreedTTL(i int) (agreed time.Duration) {
 	for j := range fresh.All() {
 		fact := &f.Facts[j]
 		if fact.own() && fact.Record.Admitted {
-			agreed = max(agreed, fact.Record.Longest)
+			agreed = max(agreed, fact.Record.MaxTTL)
 		}
-		largest = max(largest, fact.Record.Longest)
-		having[fact.Record.Longest] |= quorum.One(j)
+		largest = max(largest, fact.Record.MaxTTL)
+		having[fact.Record.MaxTTL] |= quorum.One(j)
 	}
 	if agreed > 0 {
 		return agreed
 	}
 	for ttl, set := range having {
-		if f.Config.Follow.Of(i).Won(set) {
+		if f.Config.Tracked.Of(i).Won(set) {
 			return ttl
 		}
 	}
-	if fresh == f.Config.Follow.All() {
+	if fresh == f.Config.Tracked.All() {
 		return largest
 	}
 	return 0
@@ -380,7 +380,7 @@ func (f *Deployment) agreedTTL(i int) (agreed time.Duration) {
 // quarantine of master i was first seen. Those in stale were not read since then. A master that was read, but has no
 // record, is in neither set: repeated reads would delay the start of its own quarantine.
 func (f *Deployment) readSince(i int) (fresh, stale quorum.Set) {
-	for j := range f.Config.Follow.All().All() {
+	for j := range f.Config.Tracked.All().All() {
 		switch fact := &f.Facts[j]; {
 		case j != i && fact.Asked <= f.Facts[i].Began:
 			stale |= quorum.One(j)

@@ -29,26 +29,26 @@ func config(n int) *quorum.Config {
 	for i := range n {
 		c.Order = append(c.Order, i)
 	}
-	c.Follow = c.Rule
+	c.Tracked = c.Rule
 	return c
 }
 
 // record returns the record of an admitted server, for five masters.
 func record(identity string) scripts.Record {
-	return scripts.Record{Identity: identity, Masters: list(5), Longest: guard, Quarantine: guard, Admitted: true,
+	return scripts.Record{Identity: identity, Masters: list(5), MaxTTL: guard, Quarantine: guard, Admitted: true,
 		Since: epoch}
 }
 
 // with returns the fact of a connected server whose record was read.
 func with(identity string, r scripts.Record) Fact {
-	f := Fact{Settled: true, Up: true, Identity: identity, Clock: Clock{Own: epoch}}
+	f := Fact{Known: true, Up: true, Identity: identity, Clock: Clock{Own: epoch}}
 	f.Learn(r.String(), 1, 1)
 	return f
 }
 
 // empty returns the fact of a connected server without a record.
 func empty(identity string) Fact {
-	f := Fact{Settled: true, Up: true, Identity: identity, Clock: Clock{Own: epoch}}
+	f := Fact{Known: true, Up: true, Identity: identity, Clock: Clock{Own: epoch}}
 	f.Learn("", 1, 1)
 	return f
 }
@@ -57,7 +57,7 @@ func empty(identity string) Fact {
 // and masters that are not in others are healthy.
 func deployment(own Fact, others ...Fact) *Deployment {
 	f := &Deployment{
-		Config: config(5), Guard: guard, Facts: []Fact{own}, Addr: func(i int) string { return fmt.Sprint("master", i) },
+		Config: config(5), MaxTTL: guard, Facts: []Fact{own}, Addr: func(i int) string { return fmt.Sprint("master", i) },
 		Clocks: ballot.Reading{Median: epoch, Latest: epoch, Known: quorum.First(5)},
 	}
 	f.Facts = append(f.Facts, others...)
@@ -91,14 +91,14 @@ func TestJudgeAsTable(t *testing.T) {
 	again := strings.Replace(taken, "7", "8", 1)
 	backlog := func(d time.Duration) func(*Fact) { return func(f *Fact) { f.Backlog = d } }
 	ahead := func(us int64) func(*Fact) { return func(f *Fact) { f.Own += us } }
-	home := func(f *Fact) { f.Home = "h:1" }
+	named := func(f *Fact) { f.DurableName = "h:1" }
 	off := func(f *Fact) { f.Off = -16 * time.Second }
 	id := "a" + zeros
 	durable := record(id)
-	durable.Home = "h:1"
-	lossy := func(f *Fact) { f.Home, f.Lossy = "h:1", "appendonly no" }
+	durable.DurableName = "h:1"
+	lossy := func(f *Fact) { f.DurableName, f.Lossy = "h:1", "appendonly no" }
 	later := record(id)
-	later.Epoch, later.Raised, later.Alone = 2, epoch, 2
+	later.Epoch, later.Raised, later.Final = 2, epoch, 2
 	over := epoch - guard.Microseconds()
 	for _, c := range []struct {
 		name  string
@@ -108,9 +108,9 @@ func TestJudgeAsTable(t *testing.T) {
 		err   string
 	}{
 		{"not heard of", Fact{}, Connecting, "", ""},
-		{"down", Fact{Settled: true, Err: errors.New("gone")}, Down, "", "gone"},
-		{"not read", Fact{Settled: true, Up: true, Identity: id}, Connecting, scripts.AdmitRead, ""},
-		{"may not be read", Fact{Settled: true, Up: true, Err: errors.New("NOPERM")}, Blocked, scripts.AdmitRead, "NOPERM"},
+		{"down", Fact{Known: true, Err: errors.New("gone")}, Down, "", "gone"},
+		{"not read", Fact{Known: true, Up: true, Identity: id}, Connecting, scripts.AdmitRead, ""},
+		{"may not be read", Fact{Known: true, Up: true, Err: errors.New("NOPERM")}, Blocked, scripts.AdmitRead, "NOPERM"},
 		{"voting", with(id, record(id)), Voting, "", ""},
 		{"voting, its clock is off", changed(with(id, record(id)), off), Voting, "", ""},
 		{"another version", func() Fact { f := empty(id); f.Learn("v1 id=a", 1, 1); return f }(), Blocked, "", "v4"},
@@ -127,19 +127,19 @@ func TestJudgeAsTable(t *testing.T) {
 		{"restarted, after a promotion", with("b"+zeros, record("a"+taken)), Connecting, scripts.AdmitStart, ""},
 		{"new, its clock is off: H91", changed(empty(id), off), Blocked, "", "clock is 16s behind"},
 
-		{"durable, restarted", changed(with("b"+zeros, durable), home), Connecting, scripts.AdmitNow, ""},
-		{"durable, restarted, off", changed(changed(with("b"+zeros, durable), home), off), Connecting, scripts.AdmitNow, ""},
-		{"durable, empty", changed(empty("b"+zeros), home), Connecting, scripts.AdmitStart, ""},
-		{"durable, another's memory", changed(with("b"+zeros, record(id)), home), Connecting, scripts.AdmitStart, ""},
-		{"durable, promoted in its place", changed(with("b"+taken, durable), home), Connecting, scripts.AdmitStart, ""},
-		{"durable, same process, promoted", changed(with("a"+taken, durable), home), Connecting, scripts.AdmitStart, ""},
+		{"durable, restarted", changed(with("b"+zeros, durable), named), Connecting, scripts.AdmitNow, ""},
+		{"durable, restarted, off", changed(changed(with("b"+zeros, durable), named), off), Connecting, scripts.AdmitNow, ""},
+		{"durable, empty", changed(empty("b"+zeros), named), Connecting, scripts.AdmitStart, ""},
+		{"durable, another's memory", changed(with("b"+zeros, record(id)), named), Connecting, scripts.AdmitStart, ""},
+		{"durable, promoted in its place", changed(with("b"+taken, durable), named), Connecting, scripts.AdmitStart, ""},
+		{"durable, same process, promoted", changed(with("a"+taken, durable), named), Connecting, scripts.AdmitStart, ""},
 		{"durable, restarted in quarantine", changed(with("b"+zeros, func() scripts.Record {
 			r := durable
 			r.Admitted = false
 			return r
-		}()), home), Connecting, scripts.AdmitStart, ""},
+		}()), named), Connecting, scripts.AdmitStart, ""},
 		{"not named any more", with("b"+zeros, durable), Connecting, scripts.AdmitStart, ""},
-		{"named since", changed(with(id, record(id)), home), Voting, scripts.AdmitNow, ""},
+		{"named since", changed(with(id, record(id)), named), Voting, scripts.AdmitNow, ""},
 		{"named since, but lossy: H162", changed(with(id, record(id)), lossy), Voting, "", ""},
 		{"durable, now lossy: H162", changed(with(id, durable), lossy), Blocked, "", "`CONFIG SET appendonly yes`"},
 		{"durable, restarted lossy: H162", changed(with("b"+zeros, durable), lossy), Connecting, scripts.AdmitStart, ""},
@@ -173,7 +173,7 @@ func TestJudgeAsTable(t *testing.T) {
 			if _, m := f.Judge(0); m.Step != "" && m.Step != scripts.AdmitRead {
 				t.Errorf("an observer makes the step %q (H72)", m.Step)
 			}
-			f.Observer, f.Guard = false, 0
+			f.Observer, f.MaxTTL = false, 0
 			if st, m := f.Judge(0); c.own.Up && st.Phase != Voting || m.Step != "" {
 				t.Errorf("with the guard off Judge returned %v, step %q", st.Phase, m.Step)
 			}
@@ -186,10 +186,10 @@ func TestJudgeAsTable(t *testing.T) {
 func TestNumbersOfAWrittenRecord(t *testing.T) {
 	other := func(longest, quarantine time.Duration) Fact {
 		r := record("x" + zeros)
-		r.Longest, r.Quarantine = longest, quarantine
+		r.MaxTTL, r.Quarantine = longest, quarantine
 		return with("x"+zeros, r)
 	}
-	down := Fact{Settled: true}
+	down := Fact{Known: true}
 	blank := empty("n" + zeros)
 	minute := time.Minute
 	late := changed(blank, func(f *Fact) { f.Late = 5 * time.Second })
@@ -216,12 +216,12 @@ func TestNumbersOfAWrittenRecord(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := deployment(c.facts[0], c.facts[1:]...)
-			f.Guard = c.guard
+			f.MaxTTL = c.guard
 			f.Facts[0].Identity = "new" + zeros
 			_, m := f.Judge(0)
-			if m.Step != scripts.AdmitStart || m.Record.Longest != c.longest || m.Record.Quarantine != c.quarantine {
+			if m.Step != scripts.AdmitStart || m.Record.MaxTTL != c.longest || m.Record.Quarantine != c.quarantine {
 				t.Errorf("step %q writes %v and %v, want %v and %v",
-					m.Step, m.Record.Longest, m.Record.Quarantine, c.longest, c.quarantine)
+					m.Step, m.Record.MaxTTL, m.Record.Quarantine, c.longest, c.quarantine)
 			}
 		})
 	}
@@ -230,7 +230,7 @@ func TestNumbersOfAWrittenRecord(t *testing.T) {
 // No quarantine begins while the record of another master has yet to be read, since that record may contain a longer
 // max TTL or quarantine, or while the clocks of too few masters can be compared.
 func TestFirstStartWaitsForOthers(t *testing.T) {
-	for name, other := range map[string]Fact{"not heard of": {}, "not read": {Settled: true, Up: true}} {
+	for name, other := range map[string]Fact{"not heard of": {}, "not read": {Known: true, Up: true}} {
 		if st, m := deployment(empty("a"+zeros), other).Judge(0); st.Phase != Connecting || m.Step != "" {
 			t.Errorf("%s: Judge returned %v, step %q, want to wait", name, st.Phase, m.Step)
 		}
@@ -313,11 +313,11 @@ func TestAnotherListOfMasters(t *testing.T) {
 		t.Errorf("a majority lists other masters, but a record was replaced: %v", err)
 	}
 	f.Facts[0], f.Facts[2], f.Facts[3], f.Facts[4] = empty("a"+zeros), empty("c"+zeros), empty("d"+zeros),
-		Fact{Settled: true}
+		Fact{Known: true}
 	if _, err := f.Quarantine(1); err != nil {
 		t.Errorf("no other master has a record: %v", err)
 	}
-	f.Facts[2], f.Facts[3] = Fact{Settled: true}, Fact{Settled: true}
+	f.Facts[2], f.Facts[3] = Fact{Known: true}, Fact{Known: true}
 	if _, err := f.Quarantine(1); err == nil {
 		t.Error("most masters cannot be read, but a record was replaced")
 	}
@@ -328,7 +328,7 @@ func TestAnotherListOfMasters(t *testing.T) {
 func TestRecordsThatAgree(t *testing.T) {
 	final := &quorum.Config{Epoch: 2, Rule: quorum.Rule{Old: 0b0110}, Masters: "bc"}
 	joint := &quorum.Config{Epoch: 1, Rule: quorum.Rule{Old: 0b0011, Next: 0b0110}, Masters: "ab", Next: "bc"}
-	first := &quorum.Config{Rule: quorum.Rule{Old: 0b0011}, Masters: "ab", Prepared: "bcd"}
+	first := &quorum.Config{Rule: quorum.Rule{Old: 0b0011}, Masters: "ab", Upcoming: "bcd"}
 	for _, c := range []struct {
 		config  *quorum.Config
 		record  scripts.Record
@@ -358,7 +358,7 @@ func TestRecordsThatAgree(t *testing.T) {
 // of a majority contain it.
 func TestAdopts(t *testing.T) {
 	final := record("f" + zeros)
-	final.Epoch, final.Raised, final.Alone = 4, epoch, 4
+	final.Epoch, final.Raised, final.Final = 4, epoch, 4
 	for name, c := range map[string]struct {
 		change func(r *scripts.Record)
 		on     int
@@ -367,7 +367,7 @@ func TestAdopts(t *testing.T) {
 		"majority": {func(*scripts.Record) {}, 3, 4}, "minority": {func(*scripts.Record) {}, 2, 0},
 		"others":    {func(r *scripts.Record) { r.Masters = "a" }, 5, 0},
 		"joint":     {func(r *scripts.Record) { r.Epoch, r.Next = 5, "g" }, 5, 0},
-		"not alone": {func(r *scripts.Record) { r.Alone = 2 }, 5, 0},
+		"not alone": {func(r *scripts.Record) { r.Final = 2 }, 5, 0},
 	} {
 		f := deployment(empty("a" + zeros))
 		r := final
@@ -398,7 +398,7 @@ func TestFirstMastersAgree(t *testing.T) {
 		fact Fact
 		ends bool
 	}{
-		"down": {Fact{Settled: true, Lost: guard, Asked: 1}, true}, "never reached": {Fact{Settled: true}, true},
+		"down": {Fact{Known: true, Lost: guard, Asked: 1}, true}, "never reached": {Fact{Known: true}, true},
 		"not heard of": {Fact{}, false}, "empty": {empty("e" + zeros), false},
 		"cannot be written": {changed(empty("e"+zeros), func(f *Fact) { f.Err = errors.New("OOM") }), true},
 		"clock is off":      {changed(empty("e"+zeros), func(f *Fact) { f.Off = time.Minute }), true},
@@ -407,23 +407,23 @@ func TestFirstMastersAgree(t *testing.T) {
 	} {
 		for step, now := range map[scripts.AdmitStep]quorum.Set{scripts.AdmitEnd: 0, scripts.AdmitNow: quorum.One(0)} {
 			f := first()
-			f.Facts[4], f.Now = c.fact, now
+			f.Facts[4], f.Exempt = c.fact, now
 			if _, m := f.Judge(0); (m.Step == step) != c.ends {
 				t.Errorf("%s: step %q", name, m.Step)
 			}
 		}
 	}
 	f := first()
-	f.Facts[4] = Fact{Settled: true, Lost: guard - 1, Asked: 1}
+	f.Facts[4] = Fact{Known: true, Lost: guard - 1, Asked: 1}
 	if _, m := f.Judge(0); m.Step != "" {
 		t.Errorf("one master was down for less than a quarantine: step %q", m.Step)
 	}
-	f.Now = quorum.One(0)
+	f.Exempt = quorum.One(0)
 	if _, m := f.Judge(0); m.Step != scripts.AdmitNow {
 		t.Errorf("an operator admits a master while another is down: step %q", m.Step)
 	}
-	f = deployment(empty("a"+zeros), Fact{Settled: true}, Fact{Settled: true}, Fact{Settled: true})
-	f.Now = quorum.First(5)
+	f = deployment(empty("a"+zeros), Fact{Known: true}, Fact{Known: true}, Fact{Known: true})
+	f.Exempt = quorum.First(5)
 	if st, m := f.Judge(0); st.Phase != Blocked || m.Step != "" {
 		t.Errorf("the records of two of five were read: %v, step %q", st.Phase, m.Step)
 	}
@@ -434,10 +434,10 @@ func TestFirstMastersAgree(t *testing.T) {
 // was freed.
 func TestIncarnations(t *testing.T) {
 	durable := record("a" + zeros)
-	durable.Home = "h:1"
-	home := func(f Fact) Fact { f.Home = "h:1"; return f }
-	unread := func(id string) Fact { return Fact{Settled: true, Up: true, Identity: id} }
-	lossy := home(with("a"+zeros, durable))
+	durable.DurableName = "h:1"
+	named := func(f Fact) Fact { f.DurableName = "h:1"; return f }
+	unread := func(id string) Fact { return Fact{Known: true, Up: true, Identity: id} }
+	lossy := named(with("a"+zeros, durable))
 	lossy.Lossy = "appendonly no"
 	for _, c := range []struct {
 		name  string
@@ -445,18 +445,18 @@ func TestIncarnations(t *testing.T) {
 		grows int
 	}{
 		{"the same", []Fact{unread("a" + zeros)}, 0},
-		{"down and up again", []Fact{{Settled: true}, unread("a" + zeros)}, 0},
+		{"down and up again", []Fact{{Known: true}, unread("a" + zeros)}, 0},
 		{"restarted", []Fact{unread("b" + zeros)}, 1},
 		{"promoted", []Fact{unread("a" + taken)}, 1},
 		{"promoted, and freed its backlog", []Fact{unread("a" + taken), unread("a" + zeros)}, 1},
-		{"durable, restarted", []Fact{home(unread("b" + zeros)), home(with("b"+zeros, durable))}, 0},
-		{"durable, restarted empty", []Fact{home(unread("b" + zeros)), home(empty("b" + zeros))}, 1},
-		{"durable, another's copy", []Fact{home(with("b"+zeros, record("a"+zeros)))}, 1},
-		{"durable, promoted", []Fact{home(unread("b" + taken))}, 1},
-		{"durable, then lossy", []Fact{home(with("a"+zeros, durable)), lossy, lossy}, 1},
-		{"durable, lossy, reconnected", []Fact{lossy, home(unread("a" + zeros)), lossy}, 1},
-		{"durable, lossy twice", []Fact{lossy, home(with("a"+zeros, durable)), lossy}, 2},
-		{"durable, may not be read", []Fact{home(changed(unread("b"+zeros), func(f *Fact) { f.Err = errors.New("x") }))}, 1},
+		{"durable, restarted", []Fact{named(unread("b" + zeros)), named(with("b"+zeros, durable))}, 0},
+		{"durable, restarted empty", []Fact{named(unread("b" + zeros)), named(empty("b" + zeros))}, 1},
+		{"durable, another's copy", []Fact{named(with("b"+zeros, record("a"+zeros)))}, 1},
+		{"durable, promoted", []Fact{named(unread("b" + taken))}, 1},
+		{"durable, then lossy", []Fact{named(with("a"+zeros, durable)), lossy, lossy}, 1},
+		{"durable, lossy, reconnected", []Fact{lossy, named(unread("a" + zeros)), lossy}, 1},
+		{"durable, lossy twice", []Fact{lossy, named(with("a"+zeros, durable)), lossy}, 2},
+		{"durable, may not be read", []Fact{named(changed(unread("b"+zeros), func(f *Fact) { f.Err = errors.New("x") }))}, 1},
 	} {
 		var m Memory
 		first := unread("a" + zeros)
@@ -502,10 +502,10 @@ func TestObserverSeesAWrongClock(t *testing.T) {
 // H80: a master that is admitted gets the max TTL of the masters that vote, not the largest max TTL that was read.
 func TestAdmittedMasterGetsTheAgreedMaxTTL(t *testing.T) {
 	r := pending("a"+zeros, epoch-300e6, 5*time.Minute)
-	r.Longest = 5 * time.Minute
+	r.MaxTTL = 5 * time.Minute
 	f := deployment(with("a"+zeros, r))
 	f.Facts[0].Began = 0
-	if _, m := f.Judge(0); m.Step != scripts.AdmitEnd || m.Record.Longest != guard || m.Record.Quarantine != r.Quarantine {
+	if _, m := f.Judge(0); m.Step != scripts.AdmitEnd || m.Record.MaxTTL != guard || m.Record.Quarantine != r.Quarantine {
 		t.Errorf("step %q writes %+v", m.Step, m.Record)
 	}
 }

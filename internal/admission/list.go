@@ -20,7 +20,7 @@ func (f *Deployment) agrees(j int) bool {
 		//mutant:epoch = r.Epoch > c.Epoch
 		return false
 	case r.Epoch == c.Epoch:
-		prepared := !c.Rule.All().Has(j) && r.Masters == c.Prepared && r.Next == ""
+		prepared := !c.Rule.All().Has(j) && r.Masters == c.Upcoming && r.Next == ""
 		//mutant:master-list = true
 		return prepared || r.Masters == c.Masters && r.Next == c.Next
 	case !c.Rule.Old.Has(j): // a master that is only in the next set votes only together with the old set
@@ -49,7 +49,7 @@ func (f *Deployment) established() bool {
 
 // read returns the masters that were read on the present connection, including masters that have no record.
 func (f *Deployment) read() quorum.Set {
-	return f.Config.Follow.All().Where(func(j int) bool { return f.Facts[j].Read })
+	return f.Config.Tracked.All().Where(func(j int) bool { return f.Facts[j].Read })
 }
 
 // mayWrite returns an error if this client must not write its configuration into the record of master i. The caller
@@ -57,7 +57,7 @@ func (f *Deployment) read() quorum.Set {
 func (f *Deployment) mayWrite(i int) error {
 	all := f.Config.Rule.All()
 	//mutant:stray-record = !all.Has(i)
-	if !all.Has(i) || f.established() && !f.Now.Has(i) {
+	if !all.Has(i) || f.established() && !f.Exempt.Has(i) {
 		return nil
 	}
 	for j := range all.All() {
@@ -73,7 +73,7 @@ func (f *Deployment) mayWrite(i int) error {
 // if a majority of the records contain this client's configuration, or if a majority was read and no record of another
 // master contains a different configuration.
 func (f *Deployment) mayReplace(i int) error {
-	rule, read := f.Config.Follow.Of(i), f.read()
+	rule, read := f.Config.Tracked.Of(i), f.read()
 	sure, others := f.strayness(i)
 	switch {
 	case sure:
@@ -96,7 +96,7 @@ func (f *Deployment) mayReplace(i int) error {
 // that have been down for the length of a quarantine or since this client started.
 func (f *Deployment) seen(i int) (gather quorum.Set, ok bool) {
 	fresh, stale := f.readSince(i)
-	own, all := f.Config.Follow.Of(i), f.Config.Rule.All()
+	own, all := f.Config.Tracked.Of(i), f.Config.Rule.All()
 	//mutant:fresh-records = false
 	if !own.Won(fresh) {
 		return stale & own.All(), false
@@ -112,9 +112,9 @@ func (f *Deployment) seen(i int) (gather quorum.Set, ok bool) {
 		// in two cases. If an operator admits master i, the operator knows which masters are down. If this client has never
 		// read the record of master j, a wait could take longer than the client runs.
 		//mutant:short-outage = true
-		gone := f.Now.Has(i) || fact.Asked == 0 || fact.Lost >= f.largest().Quarantine
+		gone := f.Exempt.Has(i) || fact.Asked == 0 || fact.Lost >= f.largest().Quarantine
 		//mutant:first-records 1= false
-		if !fresh.Has(j) && (!fact.Settled || fact.Up && !stuck || !fact.Up && !gone) {
+		if !fresh.Has(j) && (!fact.Known || fact.Up && !stuck || !fact.Up && !gone) {
 			return stale & all, false
 		}
 	}
@@ -130,7 +130,7 @@ func (f *Deployment) Adopts() int64 {
 	for j := range c.Rule.Old.All() {
 		fact := &f.Facts[j]
 		r := &fact.Record
-		final := r.Epoch%2 == 0 && r.Alone >= r.Epoch && r.Masters == c.Masters && r.Shard == f.Shard
+		final := r.Epoch%2 == 0 && r.Final >= r.Epoch && r.Masters == c.Masters && r.Shard == f.Shard
 		if !fact.shown() || r.Epoch <= c.Epoch || !final {
 			continue
 		}
@@ -153,7 +153,7 @@ func (f *Deployment) otherMasters(i, j int) error {
 		difference(c.Masters+","+c.Next, r.Masters+","+r.Next))
 	sure, others := f.strayness(j)
 	stray := ""
-	if others == 0 && c.Follow.Of(j).Won(f.read()) {
+	if others == 0 && c.Tracked.Of(j).Won(f.read()) {
 		stray = fmt.Sprintf(", unless that record is a stray one (redlock quarantine --master %s)", f.Addr(j))
 	}
 	switch {
@@ -169,7 +169,7 @@ func (f *Deployment) otherMasters(i, j int) error {
 	case r.Epoch > c.Epoch:
 		return adviseList(fmt.Errorf("%w: the list of this client is out of date: it has %s, and %s has %s", ErrOldMasters,
 			here, record, there), stepEpoch, r.Epoch, lists(r.Masters, r.Next))
-	case r.Alone < c.Needs(j):
+	case r.Final < c.LeastFinal(j):
 		return f.incomplete(j)
 	case sure:
 		return advise(fmt.Errorf("%w: this client has %s, and %s has %s", ErrMasterList, here, record, there), stepStray,
@@ -182,13 +182,13 @@ func (f *Deployment) otherMasters(i, j int) error {
 // strayness reports whether the record of master j is certainly a stray one, because the records of a majority contain
 // this client's configuration. It also returns the other masters whose records contain another configuration.
 func (f *Deployment) strayness(j int) (sure bool, others quorum.Set) {
-	all := f.Config.Follow.All()
-	return f.Config.Follow.Of(j).Won(all.Where(f.confirms)), all.Where(f.objects) &^ quorum.One(j)
+	all := f.Config.Tracked.All()
+	return f.Config.Tracked.Of(j).Won(all.Where(f.confirms)), all.Where(f.objects) &^ quorum.One(j)
 }
 
 func (f *Deployment) incomplete(j int) error {
 	return advise(fmt.Errorf("%w: on %s the configuration is final up to epoch %d, but this client needs epoch %d",
-		ErrIncomplete, f.Addr(j), f.Facts[j].Record.Alone, f.Config.Needs(j)), stepBefore, f.Config.Needs(j)-1)
+		ErrIncomplete, f.Addr(j), f.Facts[j].Record.Final, f.Config.LeastFinal(j)), stepBefore, f.Config.LeastFinal(j)-1)
 }
 
 // difference formats the masters that are only in the list of this client or only in the list of a record. It returns

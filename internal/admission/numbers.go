@@ -13,7 +13,7 @@ import (
 // write returns the action that sends step, which writes the record of master i. An observer does not write, but reads
 // the record again later.
 func (f *Deployment) write(step scripts.AdmitStep, i int) Move {
-	if f.Observer && !f.Now.Has(i) {
+	if f.Observer && !f.Exempt.Has(i) {
 		return Move{Look: Look}
 	}
 	return Move{Step: step, Record: f.record(i)}
@@ -26,10 +26,10 @@ func (f *Deployment) record(i int) scripts.Record {
 	case f.agrees(i) && own.Epoch >= r.Epoch: // a master of the next set may have a different list
 		r.Epoch, r.Masters, r.Next = own.Epoch, own.Masters, own.Next
 	case !f.Config.Rule.All().Has(i):
-		r.Epoch, r.Masters, r.Next = f.Config.Epoch, f.Config.Prepared, ""
+		r.Epoch, r.Masters, r.Next = f.Config.Epoch, f.Config.Upcoming, ""
 	}
 	r.Quarantine = f.span(i)
-	r.Identity, r.Database, r.Home, r.Shard = f.Facts[i].Identity, f.Facts[i].Database, f.Facts[i].home(), f.Shard
+	r.Identity, r.Database, r.DurableName, r.Shard = f.Facts[i].Identity, f.Facts[i].Database, f.Facts[i].durableName(), f.Shard
 	r.Unproven = (!f.names(i) || own.Unproven) && !f.mayBegin(i)
 	return r
 }
@@ -39,7 +39,7 @@ func (f *Deployment) record(i int) scripts.Record {
 func (f *Deployment) span(i int) time.Duration {
 	r := f.largest()
 	//mutant:deployment-guard-time = r.Quarantine
-	return max(r.Quarantine, r.Longest+f.Facts[i].Late)
+	return max(r.Quarantine, r.MaxTTL+f.Facts[i].Late)
 }
 
 // Request returns the arguments of the script that performs the step of m on master i. The script compares the clock of
@@ -54,7 +54,7 @@ func (f *Deployment) Request(i int, m Move) scripts.AdmitRequest {
 		Median: f.Clocks.Median, Tolerance: skew.Window,
 	}
 	switch {
-	case f.Now.Has(i): // an operator says that no lock is held
+	case f.Exempt.Has(i): // an operator says that no lock is held
 		req.Tolerance = math.MaxInt64
 	case f.marks(i): // the record only ends the vote
 		req.Median, req.Tolerance = f.Clocks.Latest+farAhead.Microseconds(), math.MaxInt64
@@ -88,9 +88,9 @@ func (f *Deployment) Replacement(i int, g scripts.Shard) scripts.AdmitRequest {
 // records of a quorum, it cannot know whether there is a record. In the meantime the longest TTL is at most [Shortest],
 // because no quarantine is shorter.
 func (f *Deployment) largest() scripts.Record {
-	r := scripts.Record{Quarantine: max(f.Guard, Shortest), Epoch: -1}
+	r := scripts.Record{Quarantine: max(f.MaxTTL, Shortest), Epoch: -1}
 	var looked quorum.Set
-	for j := range f.Config.Follow.All().All() {
+	for j := range f.Config.Tracked.All().All() {
 		fact := &f.Facts[j]
 		if fact.Read {
 			looked |= quorum.One(j)
@@ -98,26 +98,26 @@ func (f *Deployment) largest() scripts.Record {
 		if !fact.hasRecord() {
 			continue
 		}
-		r.Longest = max(r.Longest, fact.Record.Longest)
+		r.MaxTTL = max(r.MaxTTL, fact.Record.MaxTTL)
 		//mutant:deployment-guard-time drop
-		r.Quarantine = max(r.Quarantine, fact.Record.Quarantine, fact.Record.Longest)
+		r.Quarantine = max(r.Quarantine, fact.Record.Quarantine, fact.Record.MaxTTL)
 		if !f.agrees(j) || fact.Record.Epoch < f.Config.Epoch && !f.Config.Rule.Old.Has(j) {
 			continue
 		}
-		r.Alone = max(r.Alone, fact.Record.Alone)
+		r.Final = max(r.Final, fact.Record.Final)
 		if fact.Record.Epoch > r.Epoch {
 			r.Epoch, r.Masters, r.Next = fact.Record.Epoch, fact.Record.Masters, fact.Record.Next
 		}
 	}
 	switch {
-	case r.Longest > 0:
-	case f.Config.Follow.Won(looked):
-		r.Longest = f.Guard
+	case r.MaxTTL > 0:
+	case f.Config.Tracked.Won(looked):
+		r.MaxTTL = f.MaxTTL
 	default:
-		r.Longest = min(f.Guard, Shortest)
+		r.MaxTTL = min(f.MaxTTL, Shortest)
 	}
 	if r.Epoch < 0 {
-		r.Epoch, r.Alone = f.Config.Epoch, f.Config.Epoch&^1
+		r.Epoch, r.Final = f.Config.Epoch, f.Config.Epoch&^1
 	}
 	if r.Epoch == f.Config.Epoch {
 		r.Masters, r.Next = f.Config.Masters, f.Config.Next

@@ -123,7 +123,7 @@ func (f *Deployment) mayClaim(i int) (ready bool, err error) {
 // Voted reports whether the latest record of any master, of whatever configuration, admits it to vote, or whether the
 // restart guard is off.
 func (f *Deployment) Voted() bool {
-	return f.Guard == 0 || slices.ContainsFunc(f.Facts, func(fact Fact) bool {
+	return f.MaxTTL == 0 || slices.ContainsFunc(f.Facts, func(fact Fact) bool {
 		return fact.hasRecord() && fact.Record.Admitted
 	})
 }

@@ -66,7 +66,7 @@ func TestJudgeOfAShard(t *testing.T) {
 			f.Facts[i].Asked = 2
 		}
 		if c.now {
-			f.Now = quorum.First(5)
+			f.Exempt = quorum.First(5)
 		}
 		st, m := f.Judge(0)
 		if st.Phase != c.phase || m.Step != c.step ||
@@ -150,7 +150,7 @@ func unproven(id string) scripts.Record {
 // to a new master.
 func TestStrangerClaimsNothing(t *testing.T) {
 	f := deployment(empty("a" + zeros))
-	f.Shard, f.Others, f.Now = second, []Evidence{{Looked: 5}, {Looked: 5, Other: true}}, quorum.First(5)
+	f.Shard, f.Others, f.Exempt = second, []Evidence{{Looked: 5}, {Looked: 5, Other: true}}, quorum.First(5)
 	for i := 1; i < 5; i++ {
 		f.Facts[i] = empty(f.Facts[i].Identity)
 	}

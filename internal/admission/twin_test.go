@@ -12,29 +12,29 @@ import (
 
 func randomFact(r *rand.Rand) Fact {
 	identities := []string{"a" + zeros, "a" + taken, "b" + zeros, "b" + taken}
-	f := Fact{Settled: r.IntN(8) > 0, Began: r.Uint64N(3)}
+	f := Fact{Known: r.IntN(8) > 0, Began: r.Uint64N(3)}
 	f.Own = epoch + r.Int64N(80e6) - 40e6
 	f.Off = time.Duration(r.IntN(20)) * time.Second
 	if r.IntN(4) == 0 {
-		f.Home = []string{"h:1", "h:2"}[r.IntN(2)]
+		f.DurableName = []string{"h:1", "h:2"}[r.IntN(2)]
 	}
 	if r.IntN(10) > 0 {
 		var rec scripts.Record
 		rec.Identity, rec.Masters, rec.Admitted = identities[r.IntN(4)], list(3+r.IntN(20)/19*2), r.IntN(3) > 0
-		rec.Longest = time.Duration(1+r.IntN(90)) * time.Second
-		rec.Quarantine = rec.Longest + time.Duration(r.IntN(2)*r.IntN(60))*time.Second
+		rec.MaxTTL = time.Duration(1+r.IntN(90)) * time.Second
+		rec.Quarantine = rec.MaxTTL + time.Duration(r.IntN(2)*r.IntN(60))*time.Second
 		rec.Epoch, rec.Since = r.Int64N(20)/19, epoch-r.Int64N(200e6)
 		if rec.Epoch > 0 {
 			rec.Raised = 1
 		}
 		if r.IntN(3) == 0 {
-			rec.Home = "h:1"
+			rec.DurableName = "h:1"
 		}
 		began := f.Began
 		f.Learn(rec.String(), r.Uint64N(4), 9)
 		f.Began = began
 	}
-	if f.Settled && r.IntN(5) > 0 {
+	if f.Known && r.IntN(5) > 0 {
 		f.Up, f.Identity, f.Read = true, identities[r.IntN(4)], r.IntN(8) > 0
 	} else {
 		f.Read, f.Lost = false, time.Duration(r.IntN(120))*time.Second
@@ -45,10 +45,10 @@ func randomFact(r *rand.Rand) Fact {
 // twin is a second implementation of Judge for one of three masters at epoch 0. The test compares the two.
 func twin(f *Deployment, i int) (Phase, scripts.AdmitStep) {
 	me := f.Facts[i]
-	needed, clocks, unknown, other := max(f.Guard, 30*time.Second), 0, false, false
+	needed, clocks, unknown, other := max(f.MaxTTL, 30*time.Second), 0, false, false
 	for _, x := range f.Facts {
 		if x.Text != "" {
-			needed = max(needed, x.Record.Longest, x.Record.Quarantine)
+			needed = max(needed, x.Record.MaxTTL, x.Record.Quarantine)
 		}
 	}
 	fresh, admitted, waits := 0, 0, false
@@ -59,10 +59,10 @@ func twin(f *Deployment, i int) (Phase, scripts.AdmitStep) {
 		switch {
 		case agrees(x) && x.Read && (j == i || x.Asked > me.Began):
 			fresh++
-			like[x.Record.Longest]++
+			like[x.Record.MaxTTL]++
 			freed := x.Up && x.Identity[1:] == zeros && x.Record.Identity[:1] == x.Identity[:1]
 			some = some || x.Up && x.Record.Admitted && (freed || x.Record.Identity == x.Identity)
-		case !x.Settled || x.Lost < needed && (x.Up && x.Off.Abs() <= 15*time.Second || !x.Up && x.Asked > 0):
+		case !x.Known || x.Lost < needed && (x.Up && x.Off.Abs() <= 15*time.Second || !x.Up && x.Asked > 0):
 			waits = true // matters only if none has been admitted
 		}
 		if agrees(x) && x.Record.Admitted {
@@ -71,7 +71,7 @@ func twin(f *Deployment, i int) (Phase, scripts.AdmitStep) {
 		if f.Clocks.Known.Has(j) {
 			clocks++
 		}
-		unknown = unknown || !x.Settled || x.Up && !x.Read
+		unknown = unknown || !x.Known || x.Up && !x.Read
 	}
 	rec := me.Record
 	sameProcess := me.Text != "" && me.Up && rec.Identity[:1] == me.Identity[:1]
@@ -79,11 +79,11 @@ func twin(f *Deployment, i int) (Phase, scripts.AdmitStep) {
 	startable := clocks >= 2 && me.Off.Abs() <= 15*time.Second
 	unheard := false
 	for _, x := range f.Facts {
-		unheard = unheard || !x.Settled
+		unheard = unheard || !x.Known
 	}
 	over := rec.Since + rec.Quarantine.Microseconds()
 	switch {
-	case !me.Up && me.Settled:
+	case !me.Up && me.Known:
 		return Down, ""
 	case !me.Up:
 		return Connecting, ""
@@ -94,11 +94,11 @@ func twin(f *Deployment, i int) (Phase, scripts.AdmitStep) {
 	case sameServer && rec.Admitted && rec.Identity != me.Identity:
 		return Voting, scripts.AdmitRewrite
 	case sameServer && rec.Admitted:
-		if me.Home != "" && rec.Home == "" {
+		if me.DurableName != "" && rec.DurableName == "" {
 			return Voting, scripts.AdmitNow
 		}
 		return Voting, ""
-	case !sameServer && me.Home != "" && me.Home == rec.Home && rec.Admitted && !sameProcess && me.Identity[1:] == zeros:
+	case !sameServer && me.DurableName != "" && me.DurableName == rec.DurableName && rec.Admitted && !sameProcess && me.Identity[1:] == zeros:
 		return Connecting, scripts.AdmitNow
 	case !sameServer && unknown:
 		return Connecting, ""
@@ -130,7 +130,7 @@ func TestJudgeMatchesTwin(t *testing.T) {
 	for seed := range uint64(80_000) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		f := &Deployment{
-			Config: config(3), Guard: time.Duration(1+r.IntN(90)) * time.Second, Addr: func(int) string { return "x" },
+			Config: config(3), MaxTTL: time.Duration(1+r.IntN(90)) * time.Second, Addr: func(int) string { return "x" },
 			Facts: []Fact{randomFact(r), randomFact(r), randomFact(r)},
 			Clocks: ballot.Reading{
 				Median: epoch + r.Int64N(20e6) - 10e6, Latest: epoch + 10e6,

@@ -70,5 +70,5 @@ func (v *View) Hopeful() bool {
 	return !r.Won(v.Voting) && r.Won(v.Voting|v.Connecting)
 }
 
-// Settled reports whether the state of each master is known.
-func (v *View) Settled() bool { return v.Connecting == 0 }
+// AllKnown reports whether the state of each master is known.
+func (v *View) AllKnown() bool { return v.Connecting == 0 }

@@ -125,9 +125,9 @@ func (h *Hold) lockHeld() error {
 	return err
 }
 
-// Settle applies Extend and MaxHold of terms to the lease; MaxHold counts from now. For a re-entry Settle does nothing,
+// ApplyTerms applies Extend and MaxHold of terms to the lease; MaxHold counts from now. For a re-entry ApplyTerms does nothing,
 // because these terms belong to the first hold.
-func (h *Hold) Settle(terms *Terms) {
+func (h *Hold) ApplyTerms(terms *Terms) {
 	if h.lockHeld() != nil {
 		return
 	}

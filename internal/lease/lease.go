@@ -209,7 +209,7 @@ func same(old, now *admission.View) quorum.Set {
 
 // breaking returns those masters of a set that are declared durable, but do not remember every write at present.
 func breaking(view *admission.View, set quorum.Set) quorum.Set {
-	return set.Where(func(i int) bool { return view.Masters[i].Lossy != "" && view.Masters[i].Record.Home != "" })
+	return set.Where(func(i int) bool { return view.Masters[i].Lossy != "" && view.Masters[i].Record.DurableName != "" })
 }
 
 // markHeldLocked records that master i has the lease according to a round that used view, unless the server of the

@@ -278,7 +278,7 @@ func (m *Master) Admit(prefix string, maxTTL time.Duration) {
 	m.set.mu.Unlock()
 	m.change(func(now int64, s *reference.State) {
 		record := scripts.Record{
-			Stamp: scripts.NewStamp(), Identity: m.server.Env.Identity(), Shard: m.set.shard, Masters: names, Longest: maxTTL,
+			Stamp: scripts.NewStamp(), Identity: m.server.Env.Identity(), Shard: m.set.shard, Masters: names, MaxTTL: maxTTL,
 			Quarantine: max(maxTTL, shortestQuarantine), Admitted: true, Since: now,
 		}
 		s.Set(now, scripts.Prefix(prefix).Admission(), record.String(), 0)

@@ -89,7 +89,7 @@ func (m *Monitor) Admit(ctx context.Context, ok func(*admission.View) bool) (*ad
 // the answers. Records that this client has not used for a while may have changed. ReadRecords returns the errors of
 // Ready.
 func (m *Monitor) ReadRecords(ctx context.Context) (*admission.View, error) {
-	view, err := m.Await(ctx, (*admission.View).Settled)
+	view, err := m.Await(ctx, (*admission.View).AllKnown)
 	if err == nil {
 		read := func() (scripts.AdmitRequest, error) { return scripts.AdmitRequest{Step: scripts.AdmitRead}, nil }
 		_, err = m.sendSteps(ctx, view.Config.Rule.All(), read)

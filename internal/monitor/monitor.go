@@ -20,7 +20,7 @@ type Settings struct {
 	Clock    *clock.Clock
 	Clocks   *ballot.Clocks
 	Prefix   scripts.Prefix
-	Guard    time.Duration          // the client's max TTL; 0 if the restart guard is off: all masters that are up vote
+	MaxTTL   time.Duration          // the client's max TTL; 0 if the restart guard is off: all masters that are up vote
 	Durable  func(addr string) bool // reports whether a master persists every write; nil if none does
 	Observer bool                   // whether the Monitor writes no records
 	Shard    scripts.Shard          // the shard of the masters; zero without shards
@@ -146,7 +146,7 @@ func (m *Monitor) grow(n int) {
 		s, addr := &m.settings, m.settings.Pool.Addr(i)
 		f := admission.Fact{Database: s.Pool.Database(i)}
 		if s.Durable != nil && !s.Pool.FailsOver(i) && s.Durable(addr) {
-			f.Home = scripts.Escape(addr)
+			f.DurableName = scripts.Escape(addr)
 		}
 		m.facts, m.tracks = append(m.facts, f), append(m.tracks, track{})
 	}
@@ -194,7 +194,7 @@ func (m *Monitor) decide() time.Duration {
 	now, c, idle := m.settings.Clock.Now(), m.config, never
 	m.countOutages(now)
 	deployment := m.deployment(now)
-	if epoch := deployment.Adopts(); m.settings.Guard > 0 && epoch > 0 {
+	if epoch := deployment.Adopts(); m.settings.MaxTTL > 0 && epoch > 0 {
 		m.applyConfig(c.Final(epoch))
 		c, deployment = m.config, m.deployment(now)
 	}
@@ -225,7 +225,7 @@ func (m *Monitor) decide() time.Duration {
 	//mutant:doubt-looks = false
 	m.doubt = slices.ContainsFunc(m.facts, func(f admission.Fact) bool { return f.Up && f.Doubted })
 	//mutant:deployment-guard-time = false
-	if m.settings.Guard > 0 && (!c.Rule.Won(next.Voting) || m.doubt) {
+	if m.settings.MaxTTL > 0 && (!c.Rule.Won(next.Voting) || m.doubt) {
 		for i := range next.Voting.All() {
 			idle = min(idle, m.makeMove(i, admission.Move{Look: admission.Look}, deployment, now))
 		}
@@ -234,7 +234,7 @@ func (m *Monitor) decide() time.Duration {
 		t, st := &m.tracks[i], &next.Masters[i]
 		st.Session, st.Incarnation, st.Read = t.session, t.memory.Incarnation, t.read
 		switch {
-		case m.settings.Guard == 0: // masters are assumed to keep their data; if one does not, an extension finds no lease
+		case m.settings.MaxTTL == 0: // masters are assumed to keep their data; if one does not, an extension finds no lease
 			st.Incarnation = min(st.Incarnation, 1)
 		case st.Stamp == "":
 			st.Stamp = admission.Unread
@@ -275,7 +275,7 @@ func (m *Monitor) deployment(now clock.Instant) *admission.Deployment {
 		others = m.settings.Shards.others(m)
 	}
 	return &admission.Deployment{
-		Config: m.config, Guard: m.settings.Guard, Observer: m.settings.Observer, Now: exempt,
+		Config: m.config, MaxTTL: m.settings.MaxTTL, Observer: m.settings.Observer, Exempt: exempt,
 		Shard: m.settings.Shard, Others: others,
 		Facts: m.facts, Clocks: m.settings.Clocks.Read(now), Addr: m.settings.Pool.Addr,
 	}
@@ -286,7 +286,7 @@ func (m *Monitor) deployment(now clock.Instant) *admission.Deployment {
 func (m *Monitor) noticeLeaps() {
 	up := quorum.Set(0)
 	for i := range masters(m.config).All() {
-		if !m.facts[i].Settled {
+		if !m.facts[i].Known {
 			return
 		}
 		if m.facts[i].Up {
@@ -332,15 +332,15 @@ func (m *Monitor) applyConfig(c *quorum.Config) {
 	left := m.config.Rule.All() &^ masters(c)
 	m.config = c
 	m.retain(masters(c))
-	longest := m.settings.Guard
+	longest := m.settings.MaxTTL
 	for _, st := range m.view.Load().Masters {
-		longest = max(longest, st.Record.Longest)
+		longest = max(longest, st.Record.MaxTTL)
 	}
 	time.AfterFunc(longest, func() { m.enqueue(func() { m.release(left &^ masters(m.config)) }) })
 }
 
 // masters returns the masters of c, including those that are being admitted for the next configuration.
-func masters(c *quorum.Config) quorum.Set { return c.Rule.All() | c.Follow.All() }
+func masters(c *quorum.Config) quorum.Set { return c.Rule.All() | c.Tracked.All() }
 
 // retain registers masters as in use with the pool.
 func (m *Monitor) retain(set quorum.Set) {

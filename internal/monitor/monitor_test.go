@@ -48,7 +48,7 @@ func virtual(t *testing.T, n int, body func(r *rig), change func(*monitor.Settin
 		t.Cleanup(func() { _ = p.Close() })
 		c := config(p, 0, n)
 		settings := monitor.Settings{
-			Pool: p, Clock: clock.Runtime(), Clocks: ballot.NewClocks(c.Rule), Prefix: prefix, Guard: 30 * time.Second,
+			Pool: p, Clock: clock.Runtime(), Clocks: ballot.NewClocks(c.Rule), Prefix: prefix, MaxTTL: 30 * time.Second,
 			Closed: errClosed,
 			OnView: func(_, _ *admission.View) {},
 		}
@@ -77,7 +77,7 @@ func config(p *transport.Transport, from, to int) *quorum.Config {
 		c.Rule.Old |= quorum.One(i)
 		c.Slowest = max(c.Slowest, p.Timeout(i))
 	}
-	c.Follow = c.Rule
+	c.Tracked = c.Rule
 	var names []string
 	for _, i := range c.Order {
 		names = append(names, p.Addr(i))
@@ -276,7 +276,7 @@ func TestWithoutTheGuardEveryMasterVotes(t *testing.T) {
 		if r.scripts() != 0 || r.View().Masters[0].Stamp != "" {
 			r.Errorf("%d scripts were sent, and master 0 has the record %q, want none", r.scripts(), r.View().Masters[0].Stamp)
 		}
-	}, func(s *monitor.Settings) { s.Guard = 0 }, memory.Fresh())
+	}, func(s *monitor.Settings) { s.MaxTTL = 0 }, memory.Fresh())
 }
 
 // The masters of the next configuration are admitted while the client still uses the old one, but do not vote. The
@@ -323,7 +323,7 @@ func TestConfigurationsAreFollowedAndLeft(t *testing.T) {
 func TestQuarantineByHandOfAStrayRecord(t *testing.T) {
 	virtual(t, 3, func(r *rig) {
 		stray := scripts.Record{
-			Identity: "f/" + strings.Repeat("0", 40) + "/-1", Masters: "a,b,c,d,e", Longest: time.Minute,
+			Identity: "f/" + strings.Repeat("0", 40) + "/-1", Masters: "a,b,c,d,e", MaxTTL: time.Minute,
 			Quarantine: time.Minute, Admitted: true,
 		}
 		r.masters.Master(1).Set(prefix.Admission(), stray.String())

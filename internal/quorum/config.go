@@ -9,11 +9,11 @@ type Config struct {
 	Rule  Rule
 	Order []int // the masters in the given order; a master of both sets is listed once
 	Slots int   // larger than each master's number in the pool
-	// Follow is Rule, or the rule of the next configuration while its masters are being admitted.
-	Follow Rule
+	// Tracked is Rule, or the rule of the next configuration while its masters are being admitted.
+	Tracked Rule
 	// Masters and Next name the masters of the two sets, as admission records do; Next is "" if there is one set.
-	// Prepared names the next masters while they are being admitted.
-	Masters, Next, Prepared string
+	// Upcoming names the next masters while they are being admitted.
+	Masters, Next, Upcoming string
 	// Slowest is the pool's longest timeout of a request: after this time each request has been answered or has failed.
 	Slowest time.Duration
 }
@@ -24,9 +24,9 @@ func (c *Config) N() int { return len(c.Order) }
 // Same reports whether c and o have the same epoch and the same rule.
 func (c *Config) Same(o *Config) bool { return c.Epoch == o.Epoch && c.Rule == o.Rule }
 
-// Needs returns the minimum of the field Alone in the record of master i with which master i may vote in c. The result
+// LeastFinal returns the minimum of the field Final in the record of master i with which master i may vote in c. The result
 // is 0 for a master that is only in the next set, because such a master votes only together with the old set.
-func (c *Config) Needs(i int) int64 {
+func (c *Config) LeastFinal(i int) int64 {
 	switch {
 	case c.Epoch%2 == 0:
 		return c.Epoch
@@ -44,19 +44,19 @@ func (c *Config) Within(o *Config) bool {
 // Following returns a copy of c under which the masters of next are also admitted.
 func (c *Config) Following(next *Config) *Config {
 	f := *c
-	f.Slots, f.Follow, f.Slowest, f.Prepared = next.Slots, next.Rule, max(c.Slowest, next.Slowest), next.Next
+	f.Slots, f.Tracked, f.Slowest, f.Upcoming = next.Slots, next.Rule, max(c.Slowest, next.Slowest), next.Next
 	return &f
 }
 
 // Final returns the configuration in which the old masters of c vote alone, with the given epoch.
 func (c *Config) Final(epoch int64) *Config {
 	f := *c
-	f.Epoch, f.Rule, f.Next, f.Prepared, f.Order = epoch, Rule{Old: c.Rule.Old}, "", "", nil
+	f.Epoch, f.Rule, f.Next, f.Upcoming, f.Order = epoch, Rule{Old: c.Rule.Old}, "", "", nil
 	for _, i := range c.Order {
 		if c.Rule.Old.Has(i) {
 			f.Order = append(f.Order, i)
 		}
 	}
-	f.Follow = f.Rule
+	f.Tracked = f.Rule
 	return &f
 }

@@ -197,7 +197,7 @@ func TestNeedsAsTable(t *testing.T) {
 		if c.epoch%2 == 1 {
 			config.Rule.Next = 0b110
 		}
-		if got := config.Needs(c.master); got != c.want {
+		if got := config.LeastFinal(c.master); got != c.want {
 			t.Errorf("in epoch %d master %d needs %d, want %d", c.epoch, c.master, got, c.want)
 		}
 	}

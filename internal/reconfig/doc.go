@@ -10,7 +10,7 @@
 // this rule with two numbers in their admission records:
 //
 //	Epoch    the master refuses a client with a smaller epoch
-//	Alone    the largest epoch at which a single set may act alone; the master refuses a client with a single set and a
+//	Final    the largest epoch at which a single set may act alone; the master refuses a client with a single set and a
 //	         larger epoch
 //
 // An operator raises these numbers when the records show that it is safe:

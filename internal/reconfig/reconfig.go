@@ -101,14 +101,14 @@ func (s Seen) late() bool {
 func (s Seen) able(want *quorum.Config) quorum.Set {
 	return s.those(want.Rule.Next, func(i int, st *admission.State) bool {
 		named := st.Record.Epoch < want.Epoch && !want.Rule.Old.Has(i) || names(st, want)
-		return st.Admitted && st.Record.Epoch <= want.Epoch && st.Record.Alone >= want.Needs(i) && named
+		return st.Admitted && st.Record.Epoch <= want.Epoch && st.Record.Final >= want.LeastFinal(i) && named
 	})
 }
 
 // mayActAlone returns the masters in set whose records allow the masters in list to act alone at this epoch.
 func (s Seen) mayActAlone(set quorum.Set, epoch int64, list string) quorum.Set {
 	final := &quorum.Config{Epoch: epoch, Masters: list}
-	return s.those(set, func(_ int, st *admission.State) bool { return st.Record.Alone >= epoch && names(st, final) })
+	return s.those(set, func(_ int, st *admission.State) bool { return st.Record.Final >= epoch && names(st, final) })
 }
 
 // names reports whether a record contains the configuration c, the configuration before c, or any later epoch.
@@ -170,7 +170,7 @@ func Look(s Seen) (p private.Change) {
 // because a quarantine is never shorter than the longest TTL of a master whose record cannot be read now.
 func (s Seen) needed() (longest time.Duration) {
 	for i := range s.Config.Rule.All().All() {
-		longest = max(longest, s.Masters[i].Record.Longest, s.Masters[i].Record.Quarantine)
+		longest = max(longest, s.Masters[i].Record.MaxTTL, s.Masters[i].Record.Quarantine)
 	}
 	return longest + 2*skew.Window
 }
@@ -178,7 +178,7 @@ func (s Seen) needed() (longest time.Duration) {
 // A Writing is a configuration to write into the records of masters.
 type Writing struct {
 	Rule   quorum.Rule    // the masters whose records are written; a majority of each set must have the configuration
-	Record scripts.Record // only Masters, Next, Epoch and Alone are written
+	Record scripts.Record // only Masters, Next, Epoch and Final are written
 	Voting bool           // whether masters in quarantine are neither written nor counted
 }
 
@@ -193,7 +193,7 @@ func Raise(s Seen) ([]Writing, error) {
 		if p := Look(s); !p.OpenAll {
 			return nil, incomplete(p.Open, c.Rule.Old)
 		}
-		w.Record.Alone = c.Epoch
+		w.Record.Final = c.Epoch
 	}
 	return []Writing{w}, nil
 }
@@ -219,7 +219,7 @@ func Finish(s Seen) ([]Writing, error) {
 			admission.ErrIncomplete, p.Left.Round(time.Millisecond))
 	}
 	w := Writing{Rule: quorum.Rule{Old: c.Rule.Next}, Record: record(c)}
-	w.Record.Alone = c.Epoch + 1
+	w.Record.Final = c.Epoch + 1
 	return []Writing{w}, nil
 }
 
@@ -241,7 +241,7 @@ func Abort(s Seen) (list []Writing, err error) {
 		{Rule: quorum.Rule{Old: c.Rule.Next}, Record: final, Voting: true},
 		{Rule: quorum.Rule{Old: c.Rule.Old}, Record: final},
 	}
-	list[1].Record.Alone = final.Epoch
+	list[1].Record.Final = final.Epoch
 	return list, nil
 }
 
@@ -255,7 +255,7 @@ func (w *Writing) May(st *admission.State) bool {
 	case st.Record.Epoch == w.Record.Epoch:
 		return st.Record.Masters == w.Record.Masters && st.Record.Next == w.Record.Next
 	}
-	return w.Record.Epoch%2 == 1 || st.Record.Alone < w.Record.Epoch || st.Record.Next == w.Record.Masters
+	return w.Record.Epoch%2 == 1 || st.Record.Final < w.Record.Epoch || st.Record.Next == w.Record.Masters
 }
 
 func record(c *quorum.Config) scripts.Record {
@@ -265,5 +265,5 @@ func record(c *quorum.Config) scripts.Record {
 // Has reports whether the record of a master already contains w, or a later configuration.
 func (w *Writing) Has(st *admission.State) bool {
 	c := &quorum.Config{Epoch: w.Record.Epoch, Masters: w.Record.Masters, Next: w.Record.Next}
-	return st.Record.Epoch >= w.Record.Epoch && st.Record.Alone >= w.Record.Alone && names(st, c)
+	return st.Record.Epoch >= w.Record.Epoch && st.Record.Final >= w.Record.Final && names(st, c)
 }

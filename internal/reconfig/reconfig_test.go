@@ -22,7 +22,7 @@ func conf(epoch int64, old, next quorum.Set) *quorum.Config {
 	for i := range c.Rule.All().All() {
 		c.Order = append(c.Order, i)
 	}
-	c.Follow = c.Rule
+	c.Tracked = c.Rule
 	return c
 }
 
@@ -35,7 +35,7 @@ func masters(now int64) []admission.State {
 	list := make([]admission.State, 5)
 	for i := range list {
 		list[i] = admission.State{Phase: admission.Voting, Admitted: true, Read: now,
-			Record: scripts.Record{Longest: ttl, Quarantine: ttl}}
+			Record: scripts.Record{MaxTTL: ttl, Quarantine: ttl}}
 	}
 	return list
 }
@@ -52,7 +52,7 @@ func TestNextAsTable(t *testing.T) {
 		return having(list, next&^old, func(s *admission.State) { s.Admitted = false })
 	}
 	epoch := func(set quorum.Set, epoch, alone int64) []admission.State {
-		return having(masters(1), set, func(s *admission.State) { s.Record.Epoch, s.Record.Alone = epoch, alone })
+		return having(masters(1), set, func(s *admission.State) { s.Record.Epoch, s.Record.Final = epoch, alone })
 	}
 	for _, c := range []struct {
 		name    string
@@ -124,21 +124,21 @@ func TestRaiseAndFinishNeedRecords(t *testing.T) {
 		}
 	}
 	w, err = one(Finish(raised(0b011, time.Minute)))
-	if err != nil || w.Rule != (quorum.Rule{Old: next}) || w.Record.Epoch != 1 || w.Record.Alone != 2 {
+	if err != nil || w.Rule != (quorum.Rule{Old: next}) || w.Record.Epoch != 1 || w.Record.Final != 2 {
 		t.Errorf("Finish returned %+v, %v", w, err)
 	}
 	if _, err := Raise(Seen{Config: states[2], Masters: masters(now)}); !errors.Is(err, admission.ErrIncomplete) {
 		t.Errorf("epoch 2 was raised although the next masters still need the old ones: %v", err)
 	}
-	open := having(masters(now), next, func(s *admission.State) { s.Record.Alone = 2 })
-	if w, err = one(Raise(Seen{Config: states[2], Masters: open})); err != nil || w.Record.Alone != 2 {
+	open := having(masters(now), next, func(s *admission.State) { s.Record.Final = 2 })
+	if w, err = one(Raise(Seen{Config: states[2], Masters: open})); err != nil || w.Record.Final != 2 {
 		t.Errorf("raise epoch 2: %+v, %v", w, err)
 	}
 	has := func(epoch, alone int64) bool {
-		return w.Has(&admission.State{Record: scripts.Record{Epoch: epoch, Alone: alone}})
+		return w.Has(&admission.State{Record: scripts.Record{Epoch: epoch, Final: alone}})
 	}
 	if !has(2, 2) || has(2, 0) || has(0, 2) {
-		t.Error("Has must be true only for a record with epoch 2 and Alone 2")
+		t.Error("Has must be true only for a record with epoch 2 and Final 2")
 	}
 }
 
@@ -150,7 +150,7 @@ func TestRecordsOfAnotherChange(t *testing.T) {
 	final.Masters = "bcde"
 	list := func(masters, next string) []admission.State {
 		return having(masters5(), 0b11111, func(s *admission.State) {
-			s.Record.Epoch, s.Record.Alone, s.Record.Masters, s.Record.Next = 1, 2, masters, next
+			s.Record.Epoch, s.Record.Final, s.Record.Masters, s.Record.Next = 1, 2, masters, next
 		})
 	}
 	ours, others := list("abc", "bcde"), list("abc", "bcdef")
@@ -186,26 +186,26 @@ func TestAbort(t *testing.T) {
 		})
 		return Seen{Config: joint, Masters: having(list, set, how)}
 	}
-	alone := func(s *admission.State) { s.Record.Alone = 2 }
+	alone := func(s *admission.State) { s.Record.Final = 2 }
 	list, err := Abort(seen(0b00010, alone))
 	if err != nil || len(list) != 2 || list[0].Rule.Old != next || list[1].Rule.Old != old {
 		t.Fatalf("Abort returned %+v, %v", list, err)
 	}
 	first, second := list[0], list[1]
-	if first.Record != (scripts.Record{Masters: "abc", Epoch: 2}) || second.Record.Alone != 2 {
+	if first.Record != (scripts.Record{Masters: "abc", Epoch: 2}) || second.Record.Final != 2 {
 		t.Errorf("Abort returned %+v", list)
 	}
 	s := seen(0b00010, alone)
 	if first.May(&s.Masters[1]) || !first.May(&s.Masters[2]) {
-		t.Error("the abort is written to a master with Alone set, or not to a master without it")
+		t.Error("the abort is written to a master with Final set, or not to a master without it")
 	}
 	aborted := admission.State{Record: scripts.Record{Epoch: 2, Masters: "abc"}}
 	if !first.Has(&aborted) || second.Has(&aborted) || !second.May(&aborted) {
 		t.Error("the second writing does not follow the first")
 	}
 	finish := Writing{Record: record(joint)}
-	finish.Record.Alone = 2
-	if raise := (Writing{Record: scripts.Record{Masters: "bcde", Epoch: 2, Alone: 2}}); finish.May(&aborted) ||
+	finish.Record.Final = 2
+	if raise := (Writing{Record: scripts.Record{Masters: "bcde", Epoch: 2, Final: 2}}); finish.May(&aborted) ||
 		finish.Has(&aborted) || raise.May(&aborted) || raise.Has(&aborted) {
 		t.Error("the change continues after the abort")
 	}
@@ -213,12 +213,12 @@ func TestAbort(t *testing.T) {
 	if _, err := Finish(given); err != nil {
 		t.Error(err)
 	}
-	given.Masters[0] = admission.State{Record: scripts.Record{Epoch: 2, Alone: 2, Masters: "abc"}}
+	given.Masters[0] = admission.State{Record: scripts.Record{Epoch: 2, Final: 2, Masters: "abc"}}
 	if _, err := Finish(given); err == nil {
 		t.Error("the change was finished although the record of an old master says that it was aborted")
 	}
 	if _, err := Abort(seen(0b00110|0b01000, alone)); err == nil {
-		t.Error("the change was aborted although a majority of the next masters has Alone set")
+		t.Error("the change was aborted although a majority of the next masters has Final set")
 	}
 	if _, err := Abort(Seen{Config: states[2], Masters: masters5()}); err == nil {
 		t.Error("Abort succeeded although no change is in progress")

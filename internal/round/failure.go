@@ -158,10 +158,10 @@ func (s *Sender) Refusal(view *admission.View, i int, ttl time.Duration, need Ne
 	switch {
 	case m.Phase == admission.Down, m.Session == 0:
 		v.Err = whyNot(view, i)
-	case m.Record.Longest > 0 && ttl > m.Record.Longest:
+	case m.Record.MaxTTL > 0 && ttl > m.Record.MaxTTL:
 		v.Outcome = quorum.Refused
 		v.Err = fmt.Errorf("%w: TTL %v, max TTL %v; raise it on the masters first: redlock guard --set %v, "+
-			"with the URLs of all", ErrTTLTooLong, ttl, m.Record.Longest, ttl)
+			"with the URLs of all", ErrTTLTooLong, ttl, m.Record.MaxTTL, ttl)
 	case need >= NeedsRecord && m.Stamp == admission.Unread, need == NeedsVote && m.Phase != admission.Voting,
 		m.Phase == admission.Blocked && errors.Is(m.Err, admission.ErrMasterList):
 		v.Outcome, v.Err = quorum.Abstained, whyNot(view, i)
@@ -389,7 +389,7 @@ func (r *Round) refusal(v *Vote) error {
 	case err == nil && rec.Unproven:
 		return fmt.Errorf("%w: its record was replaced, and it has not voted since", admission.ErrShardLayout)
 	case err == nil:
-		return fmt.Errorf("%w: its max TTL is %v", ErrTTLTooLong, rec.Longest)
+		return fmt.Errorf("%w: its max TTL is %v", ErrTTLTooLong, rec.MaxTTL)
 	}
 	return fmt.Errorf("%w: its admission record is %q", ErrTTLTooLong, v.Record)
 }

@@ -160,9 +160,9 @@ func TestMastersThatDoNotVoteAreNamed(t *testing.T) {
 // H05, H56: the failure of a round contains, for each failed vote, a text that describes the problem. There is no such
 // text if a master has granted the lease, does not have it, or refuses because of another holder.
 func TestComplaintsAsTable(t *testing.T) {
-	old := scripts.Record{Identity: "a/b/c", Masters: "a", Epoch: 4, Raised: 1, Longest: 30 * time.Second,
+	old := scripts.Record{Identity: "a/b/c", Masters: "a", Epoch: 4, Raised: 1, MaxTTL: 30 * time.Second,
 		Admitted: true}.String()
-	short := scripts.Record{Identity: "a/b/c", Masters: "a", Longest: 5 * time.Second, Admitted: true}.String()
+	short := scripts.Record{Identity: "a/b/c", Masters: "a", MaxTTL: 5 * time.Second, Admitted: true}.String()
 	record := func(o quorum.Outcome, text string) round.Vote {
 		return round.Vote{Vote: scripts.Vote{Outcome: o, Record: text}}
 	}
@@ -207,7 +207,7 @@ func TestTooLongAsTable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, 3)
 		view := b.Monitor.View()
-		old := scripts.Record{Identity: "a/b/c", Masters: "a", Epoch: 4, Longest: 30 * time.Second, Admitted: true}.String()
+		old := scripts.Record{Identity: "a/b/c", Masters: "a", Epoch: 4, MaxTTL: 30 * time.Second, Admitted: true}.String()
 		known := b.Sender.Refusal(view, 0, 31*time.Second, round.NeedsVote)
 		if !errors.Is(known.Err, round.ErrTTLTooLong) || !strings.Contains(known.Err.Error(), "redlock guard") {
 			t.Fatalf("TTL above the known limit: %+v", known)
@@ -240,7 +240,7 @@ func TestTooLongAsTable(t *testing.T) {
 func TestRefusalAsTable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, 3)
-		voting := admission.State{Phase: admission.Voting, Session: 1, Record: scripts.Record{Longest: time.Second}}
+		voting := admission.State{Phase: admission.Voting, Session: 1, Record: scripts.Record{MaxTTL: time.Second}}
 		unread := admission.State{Phase: admission.Connecting, Session: 1, Stamp: admission.Unread}
 		for _, c := range []struct {
 			state admission.State

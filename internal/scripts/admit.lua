@@ -60,7 +60,7 @@ if step ~= 'replace' and (shard or list) then return answer(6) end
 if not shard and number(wanted, 'epoch') < number(old, 'epoch') then return answer(5) end
 local freed = step == 'rewrite' and not string.find(replid, '[^0]') and offset == '-1'
 local own = old.id == identity or freed and string.match(old.id or '', '^%x+') == run
-local known = own or old.state == 'admitted' and old.home and old.home == wanted.home
+local known = own or old.state == 'admitted' and old.durable and old.durable == wanted.durable
 if starts or step == 'now' and known then
   new = wanted
   if wanted.epoch ~= '0' then new.raised = moment end
@@ -78,7 +78,7 @@ elseif step == 'epoch' then
 end
 new.id, new.maxttl, new.quarantine = identity, longest, quarantine
 record = string.match(ARGV[6], '^%S+ %x+') -- its version and stamp
-for key in string.gmatch('id db home shard masters next epoch raised final maxttl quarantine state since', '%l+') do
+for key in string.gmatch('id db durable shard masters next epoch raised final maxttl quarantine state since', '%l+') do
   if new[key] then record = record .. ' ' .. key .. '=' .. new[key] end
 end
 call('SET', KEYS[1], record)

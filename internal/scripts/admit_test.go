@@ -32,7 +32,7 @@ func (c *client) request(step scripts.AdmitStep) scripts.AdmitRequest {
 	seen := c.admit(scripts.AdmitRequest{Step: scripts.AdmitRead})
 	return scripts.AdmitRequest{
 		Step: step, Identity: seen.Identity, Seen: seen.Record, Median: seen.Time, Tolerance: skew.Window,
-		Record: scripts.Record{Masters: three, Longest: guard, Quarantine: guard},
+		Record: scripts.Record{Masters: three, MaxTTL: guard, Quarantine: guard},
 	}
 }
 
@@ -83,7 +83,7 @@ func (c *client) has(r scripts.Record) {
 func TestNumbersOfEachStep(t *testing.T) {
 	c := onServer(t)
 	before := scripts.Record{
-		Masters: five, Epoch: 4, Raised: 77, Alone: 4, Longest: 300 * time.Second, Quarantine: 400 * time.Second,
+		Masters: five, Epoch: 4, Raised: 77, Final: 4, MaxTTL: 300 * time.Second, Quarantine: 400 * time.Second,
 	}
 	const smaller, larger = 200 * time.Second, 600 * time.Second
 	for _, step := range []scripts.AdmitStep{scripts.AdmitStart, scripts.AdmitEnd, scripts.AdmitNow, scripts.AdmitGuard,
@@ -96,17 +96,17 @@ func TestNumbersOfEachStep(t *testing.T) {
 				before.Admitted, before.Since = admitted, c.now()-700*second
 				c.has(before)
 				r := c.request(step)
-				r.Record = scripts.Record{Masters: three, Epoch: 3, Longest: number, Quarantine: number}
+				r.Record = scripts.Record{Masters: three, Epoch: 3, MaxTTL: number, Quarantine: number}
 				c.wantAdmit(scripts.AdmitTooEarly, r)
 				r.Record.Epoch = 5
-				got, want := c.done(r), before.Longest
+				got, want := c.done(r), before.MaxTTL
 				switch {
 				case step == scripts.AdmitStart, step == scripts.AdmitEnd, step == scripts.AdmitNow && !admitted:
 					want = number
 				case step == scripts.AdmitGuard:
 					want = max(want, number)
 				}
-				if got.Longest != want || got.Quarantine != max(before.Quarantine, number) || got.Epoch < before.Epoch {
+				if got.MaxTTL != want || got.Quarantine != max(before.Quarantine, number) || got.Epoch < before.Epoch {
 					t.Errorf("step %s with %v changed %+v to\n%+v", step, number, before, got)
 				}
 			}
@@ -121,7 +121,7 @@ func TestAdmitRefusesOtherMasters(t *testing.T) {
 	for _, admitted := range []bool{false, true} {
 		for _, step := range []scripts.AdmitStep{scripts.AdmitStart, scripts.AdmitEnd, scripts.AdmitNow, scripts.AdmitGuard,
 			scripts.AdmitSettle, scripts.AdmitEpoch, scripts.AdmitRewrite} {
-			c.has(scripts.Record{Masters: five, Epoch: 2, Longest: guard, Quarantine: guard, Admitted: admitted})
+			c.has(scripts.Record{Masters: five, Epoch: 2, MaxTTL: guard, Quarantine: guard, Admitted: admitted})
 			r := c.request(step)
 			for _, other := range []scripts.Record{{Masters: three, Epoch: 2}, {Masters: five, Next: three, Epoch: 2}} {
 				r.Record = other
@@ -143,15 +143,15 @@ func TestAdmitRefusesOtherMasters(t *testing.T) {
 func TestAdmitNowNeedsTheServersOwnRecord(t *testing.T) {
 	c := onServer(t)
 	c.wantAdmit(scripts.AdmitTooEarly, c.request(scripts.AdmitNow))
-	for home, want := range map[string]scripts.AdmitResult{"h": scripts.AdmitDone, "": scripts.AdmitTooEarly,
+	for name, want := range map[string]scripts.AdmitResult{"h": scripts.AdmitDone, "": scripts.AdmitTooEarly,
 		"x": scripts.AdmitTooEarly} {
-		c.has(scripts.Record{Identity: "f00/ba4/7", Home: home, Masters: three, Admitted: true})
+		c.has(scripts.Record{Identity: "f00/ba4/7", DurableName: name, Masters: three, Admitted: true})
 		r := c.request(scripts.AdmitNow)
-		r.Record.Home = "h"
+		r.Record.DurableName = "h"
 		c.wantAdmit(want, r)
 	}
-	c.has(scripts.Record{Identity: "f00/ba4/7", Home: "h", Masters: three})
+	c.has(scripts.Record{Identity: "f00/ba4/7", DurableName: "h", Masters: three})
 	r := c.request(scripts.AdmitNow)
-	r.Record.Home = "h"
+	r.Record.DurableName = "h"
 	c.wantAdmit(scripts.AdmitTooEarly, r)
 }

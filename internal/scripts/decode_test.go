@@ -101,14 +101,14 @@ const stamped = "v4 0123456789abcdef " // version and stamp of a record
 
 func TestRecordRoundTrip(t *testing.T) {
 	for _, r := range []scripts.Record{
-		{}, {Stamp: "0123456789abcdef", Identity: "a1/b2/-1", Masters: three, Longest: 30 * time.Second,
+		{}, {Stamp: "0123456789abcdef", Identity: "a1/b2/-1", Masters: three, MaxTTL: 30 * time.Second,
 			Quarantine: time.Minute, Since: 946684800000000},
-		{Identity: "a1/b2/7", Masters: three, Next: five, Epoch: 17, Raised: 946684800000000, Alone: 16, Admitted: true,
+		{Identity: "a1/b2/7", Masters: three, Next: five, Epoch: 17, Raised: 946684800000000, Final: 16, Admitted: true,
 			Since: 1},
-		{Identity: "a1/b2/7", Home: scripts.Escape("10.0.0.1:6379"), Masters: "a", Longest: time.Millisecond},
-		{Identity: "a1/b2/7", Home: "h", Shard: scripts.Shard{Number: 2, Of: 3}, Masters: five, Next: three, Epoch: 1},
+		{Identity: "a1/b2/7", DurableName: scripts.Escape("10.0.0.1:6379"), Masters: "a", MaxTTL: time.Millisecond},
+		{Identity: "a1/b2/7", DurableName: "h", Shard: scripts.Shard{Number: 2, Of: 3}, Masters: five, Next: three, Epoch: 1},
 		{Identity: "a1/b2/7", Shard: scripts.Shard{Number: 1, Of: 1}, Masters: "a"},
-		{Identity: "a1/b2/7", Home: scripts.Escape("/var/run/my redis% n=1 .sock"), Epoch: 1},
+		{Identity: "a1/b2/7", DurableName: scripts.Escape("/var/run/my redis% n=1 .sock"), Epoch: 1},
 	} {
 		if got, err := scripts.ParseRecord(r.String()); err != nil || got != r {
 			t.Errorf("the record %q was parsed as %+v, %v", r, got, err)
@@ -122,8 +122,8 @@ func TestRecordRoundTrip(t *testing.T) {
 		stamped + " id=a masters=b epoch=0" + rest, stamped + "id=a masters= epoch=0" + rest,
 		stamped + "id=a masters=b epoch=0 maxttl=9223372036854775807 quarantine=1 state=admitted since=1",
 		stamped + "id=a masters=b epoch=0" + rest + "\n", stamped + "id=a masters=b epoch=01" + rest,
-		stamped + "id=a home= masters=b epoch=0" + rest, stamped + "id=a masters=b home=h epoch=0" + rest,
-		stamped + "id=a h masters=b epoch=0" + rest, stamped + "id=a home=h home=h masters=b epoch=0" + rest,
+		stamped + "id=a durable= masters=b epoch=0" + rest, stamped + "id=a masters=b durable=h epoch=0" + rest,
+		stamped + "id=a h masters=b epoch=0" + rest, stamped + "id=a durable=h durable=h masters=b epoch=0" + rest,
 		stamped + "id=a masters=b epoch=1" + rest, stamped + "id=a masters=b epoch=0 raised=1 final=0" + rest,
 		stamped + "id=a masters=b next= epoch=0" + rest, stamped + "id=a masters=b epoch=1 final=0 raised=1" + rest,
 		stamped + "id=a masters=b epoch=0 maxttl=1 quarantine=1 state=pending since=1",

@@ -229,7 +229,7 @@ const (
 	// a longer quarantine on other masters. AdmitGuard also raises the max TTL.
 	AdmitGuard  AdmitStep = "guard"
 	AdmitSettle AdmitStep = "settle"
-	// AdmitEpoch raises the epoch: it writes Masters, Next, Epoch and Alone.
+	// AdmitEpoch raises the epoch: it writes Masters, Next, Epoch and Final.
 	AdmitEpoch AdmitStep = "epoch"
 	// AdmitRewrite writes the new identity of a server that is still the same, but has freed its replication backlog.
 	AdmitRewrite AdmitStep = "rewrite"

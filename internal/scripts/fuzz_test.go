@@ -79,7 +79,7 @@ func FuzzDecode(f *testing.F) {
 func FuzzRecord(f *testing.F) {
 	for _, seed := range []string{
 		"", stamped + "id=a/b/-1 masters=a,b epoch=0 maxttl=30000 quarantine=30000 state=admitted since=7",
-		stamped + "id=a/b/7 home=10.0.0.1:6379 masters=a next=b epoch=2 raised=7 final=1 maxttl=1 quarantine=2 " +
+		stamped + "id=a/b/7 durable=10.0.0.1:6379 masters=a next=b epoch=2 raised=7 final=1 maxttl=1 quarantine=2 " +
 			"state=quarantine since=7",
 		"v4 0000000000000000 id=a/b/7 shard=2/3 masters=a%2C epoch=0 maxttl=1 quarantine=2 state=quarantine since=7",
 		stamped + "id= epoch=0 maxttl=0 quarantine=0 state=quarantine since=0",
@@ -89,7 +89,7 @@ func FuzzRecord(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		r, err := scripts.ParseRecord(text)
-		if err == nil && (r.String() != text || r.Longest < 0 || r.Quarantine < 0 || r.Since < 0 || r.Epoch < 0) {
+		if err == nil && (r.String() != text || r.MaxTTL < 0 || r.Quarantine < 0 || r.Since < 0 || r.Epoch < 0) {
 			t.Fatalf("%q was parsed as %+v", text, r)
 		}
 	})

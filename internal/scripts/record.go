@@ -32,25 +32,25 @@ func StampOf(record string) string {
 //
 //	v4 <stamp> id=<identity> masters=<list> epoch=0 maxttl=30000 quarantine=30000 state=admitted since=<us>
 //
-// with db= after id= if the client that wrote it knows the number of the database, home= if the master is durable,
+// with db= after id= if the client that wrote it knows the number of the database, durable= if the master is durable,
 // shard=2/3 before masters= if names are sharded, next= after masters= in a joint configuration, and raised= and final=
 // after epoch= if the epoch is above 0. The state is admitted, quarantine or unproven. Durations are in milliseconds,
 // points in time in microseconds of the masters' time.
 type Record struct {
-	Stamp    string // 16 hexadecimal digits, new for each write
-	Identity string // run_id/master_replid2/second_repl_offset of the server that was admitted
-	Database string // the number of the database; "" if it is not known
-	Home     string // the name of a durable master, as [Escape] writes it; "" for any other
-	Shard    Shard  // the zero Shard if names are not sharded
+	Stamp       string // 16 hexadecimal digits, new for each write
+	Identity    string // run_id/master_replid2/second_repl_offset of the server that was admitted
+	Database    string // the number of the database; "" if it is not known
+	DurableName string // the name of a durable master, as [Escape] writes it; "" for any other
+	Shard       Shard  // the zero Shard if names are not sharded
 	// Masters lists all masters of the configuration: see [List]. In a joint configuration, Next lists the next masters.
 	Masters, Next string
 	Epoch         int64
-	// Raised is when this epoch was written on this master. Alone is the largest epoch whose configuration is final. Both
+	// Raised is when this epoch was written on this master. Final is the largest epoch whose configuration is final. Both
 	// are 0 if Epoch is 0.
-	Raised, Alone int64
-	// Longest is the max TTL of the deployment, Quarantine the length of a quarantine.
-	Longest, Quarantine time.Duration
-	Admitted            bool
+	Raised, Final int64
+	// MaxTTL is the max TTL of the deployment, Quarantine the length of a quarantine.
+	MaxTTL, Quarantine time.Duration
+	Admitted           bool
 	// Unproven reports whether the record does not prove that a master of this layout, the shards, has ever voted. The
 	// master then extends no lease under this record, except for clients that have read the record. Unproven is false if
 	// Admitted is true.
@@ -115,7 +115,7 @@ func (r Record) String() string {
 	}
 	fmt.Fprintf(&b, "%s %s id=%s", recordVersion, cmp.Or(r.Stamp, noStamp), r.Identity)
 	optional("db", r.Database)
-	optional("home", r.Home)
+	optional("durable", r.DurableName)
 	if r.Shard != (Shard{}) {
 		optional("shard", r.Shard.String())
 	}
@@ -123,7 +123,7 @@ func (r Record) String() string {
 	optional("next", r.Next)
 	fmt.Fprintf(&b, " epoch=%d", r.Epoch)
 	if r.Epoch != 0 {
-		fmt.Fprintf(&b, " raised=%d final=%d", r.Raised, r.Alone)
+		fmt.Fprintf(&b, " raised=%d final=%d", r.Raised, r.Final)
 	}
 	state := "quarantine"
 	switch {
@@ -133,7 +133,7 @@ func (r Record) String() string {
 		state = "unproven"
 	}
 	fmt.Fprintf(&b, " maxttl=%d quarantine=%d state=%s since=%d",
-		Millis(r.Longest), Millis(r.Quarantine), state, r.Since)
+		Millis(r.MaxTTL), Millis(r.Quarantine), state, r.Since)
 	return b.String()
 }
 
@@ -163,17 +163,17 @@ func ParseRecord(text string) (Record, error) {
 		n, _ := strconv.ParseInt(values[key], 10, 64) // cannot fail: String writes numbers
 		return max(n, 0)
 	}
-	longest, quarantine := number("maxttl"), number("quarantine")
+	maxTTL, quarantine := number("maxttl"), number("quarantine")
 	r := Record{
-		Stamp: stamp, Identity: values["id"], Database: values["db"], Home: values["home"],
+		Stamp: stamp, Identity: values["id"], Database: values["db"], DurableName: values["durable"],
 		Shard:   parseShard(values["shard"]),
 		Masters: values["masters"], Next: values["next"],
-		Epoch: number("epoch"), Raised: number("raised"), Alone: number("final"),
-		Longest: time.Duration(longest) * time.Millisecond, Quarantine: time.Duration(quarantine) * time.Millisecond,
+		Epoch: number("epoch"), Raised: number("raised"), Final: number("final"),
+		MaxTTL: time.Duration(maxTTL) * time.Millisecond, Quarantine: time.Duration(quarantine) * time.Millisecond,
 		Admitted: values["state"] == "admitted", Unproven: values["state"] == "unproven", Since: number("since"),
 	}
 	// If String gives another text, it did not write this one: a part is missing, duplicated or in another place.
-	if longest > maxMillis || quarantine > maxMillis || r.String() != text {
+	if maxTTL > maxMillis || quarantine > maxMillis || r.String() != text {
 		return Record{}, fmt.Errorf("the admission record %.200q cannot be read", text)
 	}
 	return r, nil

@@ -219,7 +219,7 @@ func TestEncodedCalls(t *testing.T) {
 		{"inspect", e.Inspect(&k), scripts.Inspect.SHA + " 2 p:{n} p:admission"},
 		{"admit", e.Admit(scripts.AdmitRequest{Step: scripts.AdmitStart, Identity: "a/b/7", Seen: "s", Median: 5,
 			Tolerance: time.Second,
-			Record:    scripts.Record{Stamp: "0123456789abcdef", Masters: three, Longest: time.Second}}),
+			Record:    scripts.Record{Stamp: "0123456789abcdef", Masters: three, MaxTTL: time.Second}}),
 			scripts.Admit.SHA + " 1 p:admission start a/b/7 s 5 1000000 " +
 				stamped + "id= masters=a,b,c epoch=0 maxttl=1000 quarantine=0 state=quarantine since=0"},
 	} {

@@ -336,7 +336,7 @@ func (w *twin) admitCall() *frame.Call {
 	there, _ := w.state.Get(w.t1, prefix.Admission())
 	own := w.env.Identity()
 	record := w.record()
-	record.Home = pick(w, "", "", "10.0.0.1:6379", "%2Fa%20b")
+	record.DurableName = pick(w, "", "", "10.0.0.1:6379", "%2Fa%20b")
 	record.Shard = pick(w, scripts.Shard{}, scripts.Shard{Number: 2, Of: 3}, scripts.Shard{Number: 1, Of: 2})
 	return enc.Admit(scripts.AdmitRequest{
 		Step: pick(w, scripts.AdmitRead, scripts.AdmitStart, scripts.AdmitStart, scripts.AdmitEnd, scripts.AdmitEnd,
@@ -356,12 +356,12 @@ func (w *twin) record() scripts.Record {
 		Stamp:    scripts.NewStamp(),
 		Identity: pick(w, w.env.Identity(), w.env.Identity(), w.env.RunID+"/ab12/77", "f00/ba4/7"),
 		Masters:  pick(w, three, three, five), Next: pick(w, "", "", "", "g"), Epoch: pick(w, int64(0), 3, 3, 4),
-		Longest: pick(w, 20*time.Second, 30*time.Second), Quarantine: pick(w, 0, 0, 30*time.Second, time.Minute),
+		MaxTTL: pick(w, 20*time.Second, 30*time.Second), Quarantine: pick(w, 0, 0, 30*time.Second, time.Minute),
 		Admitted: w.rnd.IntN(4) == 0, Since: w.now() - pick(w, 0, 45*second, 90*second, 90*second),
 	}
 	r.Unproven = !r.Admitted && w.rnd.IntN(3) == 0
 	if r.Epoch > 0 {
-		r.Raised, r.Alone = w.now()-5*second, pick(w, int64(0), 2)
+		r.Raised, r.Final = w.now()-5*second, pick(w, int64(0), 2)
 	}
 	return r
 }

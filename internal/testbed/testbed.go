@@ -42,7 +42,7 @@ func New(t testing.TB, n int, opts ...pool.Option) *Bed {
 	}
 	p := made.Transport()
 	b.Pool = p
-	c := &quorum.Config{Rule: quorum.Rule{Old: quorum.First(n)}, Follow: quorum.Rule{Old: quorum.First(n)}, Slots: n}
+	c := &quorum.Config{Rule: quorum.Rule{Old: quorum.First(n)}, Tracked: quorum.Rule{Old: quorum.First(n)}, Slots: n}
 	var names []string
 	for i := range n {
 		c.Order, c.Slowest = append(c.Order, i), p.Timeout(i)
@@ -51,7 +51,7 @@ func New(t testing.TB, n int, opts ...pool.Option) *Bed {
 	c.Masters = scripts.List(names)
 	b.Ballots = ballot.New(c.Rule)
 	b.Monitor = monitor.New(monitor.Settings{
-		Pool: p, Clock: b.Clock, Clocks: b.Ballots.Clocks, Prefix: Prefix, Guard: 30 * time.Second,
+		Pool: p, Clock: b.Clock, Clocks: b.Ballots.Clocks, Prefix: Prefix, MaxTTL: 30 * time.Second,
 		Closed: errors.New("testbed: closed"),
 		OnView: func(last, next *admission.View) { b.OnView(last, next) },
 	}, c)

@@ -74,7 +74,7 @@ func scene(up Event, name string) []*frame.Call {
 
 func admit(step scripts.AdmitStep, identity, seen string) *frame.Call {
 	return encoder.Admit(scripts.AdmitRequest{Step: step, Identity: identity, Seen: seen, Tolerance: math.MaxInt64,
-		Record: scripts.Record{Masters: "a", Epoch: 1, Longest: time.Minute, Quarantine: time.Minute}})
+		Record: scripts.Record{Masters: "a", Epoch: 1, MaxTTL: time.Minute, Quarantine: time.Minute}})
 }
 
 // everyScript executes every command of every script.

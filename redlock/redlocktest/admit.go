@@ -89,7 +89,7 @@ func admitOnce(ctx context.Context, rawurl, names string) error {
 	for _, next := range []scripts.AdmitStep{scripts.AdmitStart, scripts.AdmitNow} {
 		done, err := step(scripts.AdmitRequest{
 			Step: next, Identity: seen.Identity, Seen: seen.Record, Median: seen.Time, Tolerance: time.Hour,
-			Record: scripts.Record{Masters: names, Longest: private.DefaultMaxTTL, Quarantine: private.DefaultMaxTTL},
+			Record: scripts.Record{Masters: names, MaxTTL: private.DefaultMaxTTL, Quarantine: private.DefaultMaxTTL},
 		})
 		if err != nil {
 			return err

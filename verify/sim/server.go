@@ -123,7 +123,7 @@ func (s *server) admit(set []int) {
 	}
 	guard := s.w.plan.guard
 	r := scripts.Record{
-		Stamp: scripts.NewStamp(), Identity: s.Env.Identity(), Masters: scripts.List(names), Longest: guard,
+		Stamp: scripts.NewStamp(), Identity: s.Env.Identity(), Masters: scripts.List(names), MaxTTL: guard,
 		Quarantine: max(guard, leastQuarantine), Admitted: true, Since: s.clock.now(),
 	}
 	s.State.Set(s.clock.now(), prefix.Admission(), r.String(), 0)

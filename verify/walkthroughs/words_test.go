@@ -345,5 +345,5 @@ func (w *scenario) recordWords(text string) string {
 	}
 	state := map[bool]string{true: "admitted", false: "in quarantine"}[r.Admitted]
 	return fmt.Sprintf("%s since %s, %d masters, max TTL %v, quarantine %v",
-		state, w.ballot(r.Since), 1+strings.Count(r.Masters, ","), r.Longest, r.Quarantine)
+		state, w.ballot(r.Since), 1+strings.Count(r.Masters, ","), r.MaxTTL, r.Quarantine)
 }

@@ -37,7 +37,7 @@ func (r record) number(key string) float64 {
 
 // order is the order of the words in a record.
 var order = []string{
-	"id", "db", "home", "shard", "masters", "next", "epoch", "raised", "final", "maxttl", "quarantine", "state", "since",
+	"id", "db", "durable", "shard", "masters", "next", "epoch", "raised", "final", "maxttl", "quarantine", "state", "since",
 }
 
 func (r record) text(stamp string) string {
@@ -114,7 +114,7 @@ func (c *call) step(step scripts.AdmitStep, old, wanted record, median, quaranti
 	replid, offset := c.env.secondary()
 	freed := step == scripts.AdmitRewrite && strings.Trim(replid, "0") == "" && offset == "-1"
 	own := old["id"] == c.env.Identity() || freed && hexBegin.FindString(old["id"]) == c.env.RunID
-	known := own || old["state"] == "admitted" && old["home"] != "" && old["home"] == wanted["home"]
+	known := own || old["state"] == "admitted" && old["durable"] != "" && old["durable"] == wanted["durable"]
 	switch {
 	//mutant:restart-guard 3= true
 	case starts(step) || step == scripts.AdmitNow && known:
