@@ -147,7 +147,7 @@ func lockOnce(ctx context.Context, t *testing.T, addresses []string) {
 	}
 	err = l.Admin().Admit(ctx)
 	if err == nil {
-		err = l.Do(ctx, "orders:42", func(ctx context.Context) error { return ctx.Err() })
+		err = l.Do(ctx, "orders:42", func(ctx context.Context, _ *redlock.Lock) error { return ctx.Err() })
 	}
 	if err := errors.Join(err, l.Close(ctx)); err != nil {
 		t.Error(err)

@@ -93,7 +93,7 @@ func (w *workload) slot(ctx context.Context, _ *rand.Rand, id string) error {
 // that is valid until its context ends.
 func (w *workload) leader(ctx context.Context, rnd *rand.Rand, id string) error {
 	term, since := 0, history.Stamp() // the leadership was won after this time
-	err := w.l.Lead(ctx, leaderName, func(lead context.Context) error {
+	err := w.l.Lead(ctx, leaderName, func(lead context.Context, _ *redlock.Lock) error {
 		term++
 		hold := fmt.Sprint(id, "/", term)
 		now := history.Stamp()

@@ -184,10 +184,10 @@ func TestLockAllWithOwnedNameNeverDeadlocks(t *testing.T) {
 		p, q := w.locker(), w.locker()
 		first, second := make(chan error, 1), make(chan error, 1)
 		lockAll := func(ctx context.Context, l *redlock.Locker, names ...string) error {
-			return l.DoAll(ctx, names, func(context.Context) error { return nil }, redlock.WithWaitLimit(time.Minute))
+			return l.DoAll(ctx, names, nothing, redlock.WithWaitLimit(time.Minute))
 		}
 		go func() {
-			first <- p.Do(w.Context(), "b", func(ctx context.Context) error {
+			first <- p.Do(w.Context(), "b", func(ctx context.Context, _ *redlock.Lock) error {
 				after(time.Second)
 				return lockAll(ctx, p, "a", "b")
 			})

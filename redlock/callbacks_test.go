@@ -66,8 +66,8 @@ func (w *cluster) everything(l *redlock.Locker) {
 	w.must(err)
 	w.must(all.Of("b").Extend(ctx), all.Of("c").Extend(ctx))
 	w.must(all.Unlock(ctx))
-	w.must(l.Do(ctx, "d", func(ctx context.Context) error {
-		return l.Do(ctx, "d", func(context.Context) error { return nil })
+	w.must(l.Do(ctx, "d", func(ctx context.Context, _ *redlock.Lock) error {
+		return l.Do(ctx, "d", nothing)
 	}))
 	k, err := l.Import(ctx, w.export(w.take(l, "e")))
 	w.must(err)
@@ -149,18 +149,17 @@ func TestPanickingDo(t *testing.T) {
 		}}))
 		ran := false
 		if recovered(func() {
-			w.must(l.Do(w.Context(), "n", func(context.Context) error { ran = true; return nil }))
+			w.must(l.Do(w.Context(), "n", func(context.Context, *redlock.Lock) error { ran = true; return nil }))
 		}) {
 			w.Error("the panic of the callback propagated")
 		}
 		if !ran || l.Stats().Panics != 1 {
 			w.Errorf("the function ran: %v; the statistics are %+v, want one panic", ran, l.Stats())
 		}
-		f := func(context.Context) error { panic("mine") }
 		for name, call := range map[string]func(){
-			"Do":    func() { _ = l.Do(w.Context(), "n", f) },
-			"DoAll": func() { _ = l.DoAll(w.Context(), []string{"m", "n"}, f) },
-			"Lead":  func() { _ = l.Lead(w.Context(), "n", f) },
+			"Do":    func() { _ = l.Do(w.Context(), "n", panics) },
+			"DoAll": func() { _ = l.DoAll(w.Context(), []string{"m", "n"}, panics) },
+			"Lead":  func() { _ = l.Lead(w.Context(), "n", panics) },
 		} {
 			if !recovered(call) {
 				w.Errorf("%s: the panic of the function did not propagate", name)
@@ -169,6 +168,9 @@ func TestPanickingDo(t *testing.T) {
 		w.free("m", "n")
 	})
 }
+
+// panics is a function of a Do, a DoAll or a Lead.
+func panics[K any](context.Context, K) error { panic("mine") }
 
 // H100: a callback that ends its goroutine, as FailNow of a test does, does not stop later events.
 func TestCallbackThatExits(t *testing.T) {

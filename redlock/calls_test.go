@@ -90,7 +90,7 @@ func everyCall(w *cluster, harm func(m *memory.Master), long time.Duration) {
 		"inner":    nested.Unlock,
 		"unlock":   free.Unlock,
 		"do": func(ctx context.Context) error {
-			return l.Do(ctx, "c", func(context.Context) error { return nil })
+			return l.Do(ctx, "c", nothing)
 		},
 		"admit": func(ctx context.Context) error { return l.Admin().Admit(ctx) },
 		"ready": func(ctx context.Context) error { l.Ready(ctx); return nil },

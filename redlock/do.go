@@ -24,14 +24,18 @@ type held interface {
 
 // during runs f while k is held, and then releases k. err is the error of f; lost is the reason if k ended before f
 // returned.
-func during(ctx context.Context, k held, f func(ctx context.Context) error) (err, lost error) {
+func during[K held](ctx context.Context, k K, f func(ctx context.Context, k K) error) (err, lost error) {
 	defer func() { lost = k.finish(ctx) }()
-	return f(k.Context(ctx)), nil
+	return f(k.Context(ctx), k), nil
 }
 
-// finish releases k. It returns nil, or the reason if k had ended earlier. A release that no quorum confirmed in time
-// is not an error: finish logs it, and the pool delivers it in the background.
+// finish releases k. It returns nil, or the reason if k was lost or closed earlier. If f has unlocked or exported k,
+// finish does nothing. A release that no quorum confirmed in time is not an error: finish logs it, and the pool
+// delivers it in the background.
 func (k *Lock) finish(ctx context.Context) error {
+	if err := k.Err(); errors.Is(err, ErrReleased) || errors.Is(err, ErrExported) {
+		return nil
+	}
 	err := k.Unlock(ctx)
 	var e *LockError
 	switch cause := k.Err(); {
@@ -107,7 +111,8 @@ func isOwn(err error) bool {
 
 // do implements Do and TryDo of Locker, and Do and DoRead of RWLock. take acquires the lock.
 func (l *shard) do(
-	ctx context.Context, name string, take func(ctx context.Context) (*Lock, error), f func(ctx context.Context) error,
+	ctx context.Context, name string, take func(ctx context.Context) (*Lock, error),
+	f func(ctx context.Context, lock *Lock) error,
 ) error {
 	if err := l.beginWork(ctx, "do", name); err != nil {
 		return err
@@ -152,7 +157,9 @@ const leadPause = time.Second
 // Close, and immediately ErrInvalid or ErrTTLTooLong. If ctx owns the name by a lock that has ended, Lead returns the
 // reason of that end. opts are those of Lock, and [WithWaitLimit] has no effect; when the tries of [WithRetry] are used
 // up, Lead campaigns again after such a pause.
-func (l *Locker) Lead(ctx context.Context, name string, f func(ctx context.Context) error, opts ...LockOption) error {
+func (l *Locker) Lead(
+	ctx context.Context, name string, f func(ctx context.Context, lock *Lock) error, opts ...LockOption,
+) error {
 	opts = append(slices.Clip(opts), lockOption(func(c *lockConfig) {
 		c.Long, c.waitLimit = true, min(0, c.waitLimit) // check still refuses an invalid limit
 	}))

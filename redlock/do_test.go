@@ -14,6 +14,11 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
+// of returns f as a function of a Do, a DoAll or a Lead.
+func of[K any](f func(context.Context) error) func(context.Context, K) error {
+	return func(ctx context.Context, _ K) error { return f(ctx) }
+}
+
 // H121: Do succeeds if its function succeeds, even if no quorum confirms the release. The release is then logged and
 // counted, and delivered when the masters are back.
 func TestDoWithUnconfirmedRelease(t *testing.T) {
@@ -21,8 +26,10 @@ func TestDoWithUnconfirmedRelease(t *testing.T) {
 		var book logbook
 		l := w.locker(book.option(), redlock.WithOwner("web-1"))
 		for name, do := range map[string]func(f func(context.Context) error) error{
-			"Do":    func(f func(context.Context) error) error { return l.Do(w.Context(), "n", f) },
-			"DoAll": func(f func(context.Context) error) error { return l.DoAll(w.Context(), []string{"n"}, f) },
+			"Do": func(f func(context.Context) error) error { return l.Do(w.Context(), "n", of[*redlock.Lock](f)) },
+			"DoAll": func(f func(context.Context) error) error {
+				return l.DoAll(w.Context(), []string{"n"}, of[*redlock.Locks](f))
+			},
 		} {
 			before := l.Stats().Unconfirmed
 			if err := do(func(context.Context) error { w.hang(0, 1); return nil }); err != nil {
@@ -41,7 +48,7 @@ func TestDoWithUnconfirmedRelease(t *testing.T) {
 			w.free("n")
 		}
 		ctx, cancel := context.WithCancel(w.Context())
-		if err := l.Do(ctx, "n", func(context.Context) error {
+		if err := l.Do(ctx, "n", func(context.Context, *redlock.Lock) error {
 			w.delay(time.Second)
 			cancel()
 			return nil
@@ -66,22 +73,24 @@ func TestDoSeparatesOuterAndInnerErrors(t *testing.T) {
 			return errors.Join(errWork, context.Cause(ctx))
 		}
 		var e *redlock.LockError
-		err := l.Do(w.Context(), "outer", func(ctx context.Context) error {
-			return l.Do(ctx, "inner", func(ctx context.Context) error { return lose(ctx, "inner") })
+		err := l.Do(w.Context(), "outer", func(ctx context.Context, _ *redlock.Lock) error {
+			return l.Do(ctx, "inner", func(ctx context.Context, _ *redlock.Lock) error { return lose(ctx, "inner") })
 		})
 		w.isError(err, errWork)
 		w.notError(err, redlock.ErrLost)
 		if errors.As(err, &e) || !strings.Contains(err.Error(), `do "inner"`) {
 			w.Errorf("Do returned %v; errors.As found %v, want none", err, e)
 		}
-		err = l.Do(w.Context(), "outer", func(ctx context.Context) error {
+		err = l.Do(w.Context(), "outer", func(ctx context.Context, _ *redlock.Lock) error {
 			_, err := l.TryLock(ctx, "held")
 			return err
 		})
 		w.notError(err, redlock.ErrHeld)
 		for name, do := range map[string]func(f func(context.Context) error) error{
-			"Do":    func(f func(context.Context) error) error { return l.Do(w.Context(), "outer", f) },
-			"DoAll": func(f func(context.Context) error) error { return l.DoAll(w.Context(), []string{"outer"}, f) },
+			"Do": func(f func(context.Context) error) error { return l.Do(w.Context(), "outer", of[*redlock.Lock](f)) },
+			"DoAll": func(f func(context.Context) error) error {
+				return l.DoAll(w.Context(), []string{"outer"}, of[*redlock.Locks](f))
+			},
 		} {
 			err = do(func(ctx context.Context) error { return lose(ctx, "outer") })
 			w.isError(err, errWork, redlock.ErrLost)
@@ -89,9 +98,12 @@ func TestDoSeparatesOuterAndInnerErrors(t *testing.T) {
 				w.Errorf("%s returned %v; errors.As found %v", name, err, e)
 			}
 		}
-		err = l.Do(w.Context(), "outer", func(context.Context) error { w.masters.Lose("outer"); return nil })
+		err = l.Do(w.Context(), "outer", func(context.Context, *redlock.Lock) error {
+			w.masters.Lose("outer")
+			return nil
+		})
 		w.isError(err, redlock.ErrLost)
-		err = l.Do(w.Context(), "outer", func(context.Context) error { return l.Close(w.Context()) })
+		err = l.Do(w.Context(), "outer", func(context.Context, *redlock.Lock) error { return l.Close(w.Context()) })
 		w.isError(err, redlock.ErrClosed)
 		if !errors.As(err, &e) || e.Op != "do" {
 			w.Errorf("after Close the call returned %v", err)
@@ -111,7 +123,7 @@ func TestLeadAfterLoss(t *testing.T) {
 			var book logbook
 			l := w.locker(book.option(), redlock.WithOwner("web-1"))
 			terms := 0
-			err := l.Lead(w.Context(), "boss", func(ctx context.Context) error {
+			err := l.Lead(w.Context(), "boss", func(ctx context.Context, _ *redlock.Lock) error {
 				if terms++; terms > 1 {
 					return nil
 				}
@@ -140,7 +152,7 @@ func TestLeadAtShutdown(t *testing.T) {
 			l := w.locker(book.option())
 			ctx, cancel := context.WithCancel(w.Context())
 			lead := func(ctx context.Context) error {
-				return l.Lead(ctx, "boss", func(ctx context.Context) error {
+				return l.Lead(ctx, "boss", func(ctx context.Context, _ *redlock.Lock) error {
 					<-ctx.Done()
 					return result(ctx)
 				})
@@ -164,7 +176,7 @@ func TestDrainWaitsForDo(t *testing.T) {
 		l := w.locker()
 		started, result := make(chan struct{}), make(chan error, 1)
 		go func() {
-			result <- l.Do(w.Context(), "a", func(ctx context.Context) error {
+			result <- l.Do(w.Context(), "a", func(ctx context.Context, _ *redlock.Lock) error {
 				close(started)
 				after(5 * time.Second)
 				w.isError(errOf(l.Lock(w.Context(), "c")), redlock.ErrClosed)
@@ -186,6 +198,9 @@ func TestDrainWaitsForDo(t *testing.T) {
 	})
 }
 
+// nothing is a function of a Do, a DoAll or a Lead.
+func nothing[K any](context.Context, K) error { return nil }
+
 // H168: a call that waits for a lock when Drain is called gets the lock, and all others that it needs, whichever call
 // it is.
 func TestDrainWaitsForWaitingCalls(t *testing.T) {
@@ -198,7 +213,6 @@ func TestDrainWaitsForWaitingCalls(t *testing.T) {
 		}
 		return k.Unlock(context.Background())
 	}
-	nothing := func(context.Context) error { return nil }
 	names := []string{"a", "b", "c"}
 	for how, call := range map[string]func(ctx context.Context, l *redlock.Locker) error{
 		"Lock": func(ctx context.Context, l *redlock.Locker) error { return done(l.Lock(ctx, "b")) },
@@ -221,7 +235,7 @@ func TestDrainWaitsForWaitingCalls(t *testing.T) {
 		"Lead": func(ctx context.Context, l *redlock.Locker) error { return l.Lead(ctx, "b", nothing) },
 		"Lead again": func(ctx context.Context, l *redlock.Locker) error {
 			terms := 0
-			return l.Lead(ctx, "free", func(context.Context) error {
+			return l.Lead(ctx, "free", func(context.Context, *redlock.Lock) error {
 				if terms++; terms > 5 {
 					return nil
 				}
@@ -229,8 +243,10 @@ func TestDrainWaitsForWaitingCalls(t *testing.T) {
 			})
 		},
 		"nested": func(ctx context.Context, l *redlock.Locker) error {
-			return l.Do(ctx, "a", func(ctx context.Context) error {
-				return l.DoAll(ctx, names[1:], func(ctx context.Context) error { return l.RWLock("rw").DoRead(ctx, nothing) })
+			return l.Do(ctx, "a", func(ctx context.Context, _ *redlock.Lock) error {
+				return l.DoAll(ctx, names[1:], func(ctx context.Context, _ *redlock.Locks) error {
+					return l.RWLock("rw").DoRead(ctx, nothing)
+				})
 			})
 		},
 	} {
@@ -257,7 +273,7 @@ func TestDrainWaitsForFunctionWithoutLock(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l, leave, result := w.locker(), make(chan struct{}), make(chan error, 1)
 		go func() {
-			result <- l.Do(w.Context(), "a", func(context.Context) error { <-leave; return nil })
+			result <- l.Do(w.Context(), "a", func(context.Context, *redlock.Lock) error { <-leave; return nil })
 		}()
 		after(time.Second)
 		drained := make(chan error, 1)
@@ -284,7 +300,6 @@ func TestDrainRefusesNewCalls(t *testing.T) {
 		go func() { drained <- l.Drain(w.Context()) }()
 		after(time.Second)
 		reader := w.downgrade(writer) // of a lock that is held
-		nothing := func(context.Context) error { return nil }
 		names := []string{"x", "y"}
 		for how, call := range map[string]func(ctx context.Context) error{
 			"Lock":       func(ctx context.Context) error { return errOf(l.Lock(ctx, "b")) },
@@ -332,7 +347,7 @@ func TestTryDo(t *testing.T) {
 		l, other := w.locker(), w.locker()
 		k := w.take(other, "n")
 		ran := 0
-		f := func(ctx context.Context) error { ran++; return ctx.Err() }
+		f := func(ctx context.Context, _ *redlock.Lock) error { ran++; return ctx.Err() }
 		start := time.Now()
 		err := l.TryDo(w.Context(), "n", f)
 		if !errors.Is(err, redlock.ErrHeld) || ran != 0 || time.Since(start) > time.Second {
@@ -362,7 +377,7 @@ func (w *cluster) campaign(
 ) (ended chan error) {
 	ended = make(chan error, 1)
 	go func() {
-		ended <- l.Lead(ctx, "boss", func(ctx context.Context) error {
+		ended <- l.Lead(ctx, "boss", func(ctx context.Context, _ *redlock.Lock) error {
 			t := term{who, redlock.TokenOf(ctx), ctx, make(chan error)}
 			terms <- t
 			return <-t.leave
@@ -482,7 +497,7 @@ func TestFailingLeaderPauses(t *testing.T) {
 		l := w.locker()
 		ctx := w.within(20 * time.Second)
 		n := 0
-		err := l.Lead(ctx, "boss", func(context.Context) error { n++; return errors.New("mine") })
+		err := l.Lead(ctx, "boss", func(context.Context, *redlock.Lock) error { n++; return errors.New("mine") })
 		w.isError(err, context.DeadlineExceeded)
 		if n < 10 || n > 20 {
 			w.Errorf("the client led %d times in 20 s", n)

@@ -110,7 +110,7 @@ func TestTraceHasOutcomes(t *testing.T) {
 		fails("lock", "canceled", err)
 		_, err = l.Import(w.Context(), "no handle")
 		fails("import", "invalid", err)
-		err = l.Do(w.Context(), "m", func(context.Context) error { return errors.New("of the caller") })
+		err = l.Do(w.Context(), "m", func(context.Context, *redlock.Lock) error { return errors.New("of the caller") })
 		fails("do", "other", err)
 		after(time.Second)
 		w.unlock(k)
@@ -121,7 +121,9 @@ func TestTraceHasOutcomes(t *testing.T) {
 		}
 		err = k.Extend(w.Context())
 		fails("extend", "released", err)
-		if !recovered(func() { _ = l.Do(w.Context(), "m", func(context.Context) error { panic("of the caller") }) }) {
+		if !recovered(func() {
+			_ = l.Do(w.Context(), "m", func(context.Context, *redlock.Lock) error { panic("of the caller") })
+		}) {
 			w.Error("the panic did not reach the caller of Do")
 		}
 		if i := c.last(); i.Op != "do" || i.Err == nil {
@@ -161,10 +163,10 @@ func TestSeveralTraces(t *testing.T) {
 		}
 		l := w.locker(redlock.WithTrace(trace("a"), nil, &redlockinfo.Trace{}, trace("b")))
 		ctx := context.WithValue(w.Context(), key{}, "")
-		w.must(l.Do(ctx, "n", func(ctx context.Context) error {
+		w.must(l.Do(ctx, "n", func(ctx context.Context, _ *redlock.Lock) error {
 			equal(w, above(ctx), "ab", "context of the function")
 			synctest.Wait()
-			return l.Do(ctx, "n", func(context.Context) error { return nil })
+			return l.Do(ctx, "n", nothing)
 		}))
 		synctest.Wait()
 		want := []string{
@@ -334,9 +336,9 @@ func (r *randomRun) step(what string) {
 	case "try":
 		r.keep(r.l.TryLock(ctx, r.name()))
 	case "do":
-		_ = r.l.Do(ctx, "done", func(context.Context) error { return errors.New("no") })
+		_ = r.l.Do(ctx, "done", func(context.Context, *redlock.Lock) error { return errors.New("no") })
 	case "panic":
-		recovered(func() { _ = r.l.Do(ctx, "done", func(context.Context) error { panic("of the caller") }) })
+		recovered(func() { _ = r.l.Do(ctx, "done", panics) })
 	case "bad":
 		r.keep(r.l.Lock(ctx, "n", redlock.WithTTL(-1)))
 		r.keep(r.l.TryLock(ctx, ""))

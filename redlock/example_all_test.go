@@ -15,7 +15,7 @@ func ExampleLocker_DoAll() {
 	locker, _, done := inMemory()
 	defer done()
 	from, to := "account:7", "account:3"
-	err := locker.DoAll(context.Background(), []string{from, to}, func(ctx context.Context) error {
+	err := locker.DoAll(context.Background(), []string{from, to}, func(ctx context.Context, _ *redlock.Locks) error {
 		for _, account := range []string{from, to} {
 			fmt.Println(account, "has a token:", redlock.TokenOf(ctx, account) > 0)
 		}
@@ -83,7 +83,7 @@ func ExampleOutcome() {
 func ExampleLocker_Lead() {
 	locker, _, done := inMemory()
 	defer done()
-	err := locker.Lead(context.Background(), "orders/leader", func(ctx context.Context) error {
+	err := locker.Lead(context.Background(), "orders/leader", func(ctx context.Context, _ *redlock.Lock) error {
 		fmt.Println("leads, with a token:", redlock.TokenOf(ctx) > 0)
 		return nil // or ctx.Err() when ctx ends: then Lead campaigns again
 	})

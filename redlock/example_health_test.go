@@ -34,7 +34,7 @@ func ExampleWithLinger() {
 	defer done()
 
 	for range 3 { // from the second step on without a round trip
-		err := locker.Do(ctx, "orders:42", func(context.Context) error { return nil })
+		err := locker.Do(ctx, "orders:42", func(context.Context, *redlock.Lock) error { return nil })
 		fmt.Println(err)
 	}
 	// Output:

@@ -34,7 +34,7 @@ func ExampleReleaseRequested() {
 	ctx := context.Background()
 	locker, _, done := inMemory()
 	defer done()
-	err := locker.Do(ctx, "nightly-report", func(ctx context.Context) error {
+	err := locker.Do(ctx, "nightly-report", func(ctx context.Context, _ *redlock.Lock) error {
 		for page := range 3 {
 			select {
 			case <-redlock.ReleaseRequested(ctx): // redlock release --ask nightly-report
@@ -58,7 +58,7 @@ func ExampleSetValue() {
 	ctx := context.Background()
 	locker, _, done := inMemory()
 	defer done()
-	err := locker.Lead(ctx, "orders/leader", func(ctx context.Context) error {
+	err := locker.Lead(ctx, "orders/leader", func(ctx context.Context, _ *redlock.Lock) error {
 		if err := redlock.SetValue(ctx, "10.0.0.7:8080 v42"); err != nil {
 			return err
 		}

@@ -149,7 +149,7 @@ func ExampleAdmin_RequestRelease() {
 			heard, _ = locker.Admin().RequestRelease(ctx, "nightly-report")
 		}
 	})
-	err := locker.Do(ctx, "nightly-report", func(ctx context.Context) error {
+	err := locker.Do(ctx, "nightly-report", func(ctx context.Context, _ *redlock.Lock) error {
 		requested := redlock.ReleaseRequested(ctx)
 		close(started)
 		for page := 1; ; page++ { // write a page, and stop between two pages

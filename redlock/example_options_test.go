@@ -48,7 +48,7 @@ func ExampleWithMaxHold() {
 	locker, _, done := inMemory()
 	defer done()
 
-	err := locker.Do(context.Background(), "orders:42", func(ctx context.Context) error {
+	err := locker.Do(context.Background(), "orders:42", func(ctx context.Context, _ *redlock.Lock) error {
 		<-ctx.Done() // work that hangs
 		return context.Cause(ctx)
 	}, redlock.WithMaxHold(20*time.Millisecond))
@@ -203,7 +203,7 @@ func ExampleWithPrefix() {
 	locker, err := redlock.New(p, redlock.WithPrefix("billing"))
 	check(err)
 	defer locker.Close(context.Background())
-	fmt.Println(locker.Do(context.Background(), "orders:42", func(context.Context) error { return nil }))
+	fmt.Println(locker.Do(context.Background(), "orders:42", func(context.Context, *redlock.Lock) error { return nil }))
 	// Output:
 	// <nil>
 }
@@ -248,7 +248,7 @@ func ExampleWithLogger() {
 	locker, _, done := inMemory(redlock.WithLogger(slog.New(slog.DiscardHandler))) // no log
 	defer done()
 
-	fmt.Println(locker.Do(context.Background(), "orders:42", func(context.Context) error { return nil }))
+	fmt.Println(locker.Do(context.Background(), "orders:42", func(context.Context, *redlock.Lock) error { return nil }))
 	// Output:
 	// <nil>
 }
@@ -271,7 +271,7 @@ func ExampleLocker_Stats() {
 	locker, _, done := inMemory()
 	defer done()
 
-	err := locker.Do(context.Background(), "orders:42", func(context.Context) error {
+	err := locker.Do(context.Background(), "orders:42", func(context.Context, *redlock.Lock) error {
 		s := locker.Stats()
 		fmt.Println(s.Held, s.Dropped)
 		return nil

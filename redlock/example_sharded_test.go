@@ -62,7 +62,7 @@ func ExampleNewSharded() {
 	}
 	defer locker.Close(context.Background())
 
-	err = locker.Do(context.Background(), "orders:42", func(ctx context.Context) error {
+	err = locker.Do(context.Background(), "orders:42", func(ctx context.Context, _ *redlock.Lock) error {
 		return ctx.Err() // work
 	})
 	fmt.Println(err)
@@ -84,7 +84,7 @@ func ExampleNewSharded_cluster() {
 		return
 	}
 	defer locker.Close(context.Background())
-	err = locker.Do(context.Background(), "orders:42", func(ctx context.Context) error {
+	err = locker.Do(context.Background(), "orders:42", func(ctx context.Context, _ *redlock.Lock) error {
 		return ctx.Err() // work
 	})
 	fmt.Println(err)
@@ -119,7 +119,7 @@ func ExampleNewSharded_together() {
 	defer done()
 
 	names := []string{"account:7", "account:3"}
-	err := locker.DoAll(context.Background(), names, func(ctx context.Context) error {
+	err := locker.DoAll(context.Background(), names, func(ctx context.Context, _ *redlock.Locks) error {
 		for _, name := range names {
 			fmt.Println(name, "has a token:", redlock.TokenOf(ctx, name) > 0)
 		}

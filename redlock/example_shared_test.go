@@ -37,12 +37,12 @@ func ExampleRWLock() {
 	defer done()
 	ctx := context.Background()
 	prices := locker.RWLock("prices")
-	err := prices.Do(ctx, func(ctx context.Context) error {
+	err := prices.Do(ctx, func(ctx context.Context, _ *redlock.Lock) error {
 		fmt.Println("alone, with a token:", redlock.TokenOf(ctx) > 0)
 		return nil
 	})
 	fmt.Println(err)
-	err = prices.DoRead(ctx, func(ctx context.Context) error {
+	err = prices.DoRead(ctx, func(ctx context.Context, _ *redlock.Lock) error {
 		_, err := prices.TryLock(ctx)
 		fmt.Println("a reader does not become the writer:", errors.Is(err, redlock.ErrInvalid))
 		other, err := prices.TryRLock(context.Background())

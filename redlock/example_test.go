@@ -53,7 +53,7 @@ func Example() {
 		fmt.Println("order", order, "is paid; there is a token:", token > 0)
 		return ctx.Err()
 	}
-	err = locker.Do(ctx, "orders:42", func(ctx context.Context) error {
+	err = locker.Do(ctx, "orders:42", func(ctx context.Context, _ *redlock.Lock) error {
 		return pay(ctx, 42, redlock.TokenOf(ctx))
 	})
 	fmt.Println(err)
@@ -91,7 +91,7 @@ func ExampleTokenOf() {
 	locker, _, done := inMemory()
 	defer done()
 
-	err := locker.Do(context.Background(), "orders:42", func(ctx context.Context) error {
+	err := locker.Do(context.Background(), "orders:42", func(ctx context.Context, _ *redlock.Lock) error {
 		token := redlock.TokenOf(ctx)
 		_ = token // UPDATE orders SET ..., token = $token WHERE id = 42 AND token <= $token
 		fmt.Println("in the lock:", token > 0)
@@ -107,7 +107,7 @@ func ExampleLocker_Do() {
 	locker, _, done := inMemory()
 	defer done()
 
-	err := locker.Do(context.Background(), "reports:monthly", func(ctx context.Context) error {
+	err := locker.Do(context.Background(), "reports:monthly", func(ctx context.Context, _ *redlock.Lock) error {
 		// ctx ends when the lock is lost: pass it to everything that the work calls.
 		return ctx.Err()
 	}, redlock.WithWaitLimit(5*time.Second)) // ErrHeld if another client holds the name for longer
@@ -175,7 +175,7 @@ func ExampleLocker_Drain() {
 
 	begun, finished := make(chan struct{}), make(chan error)
 	go func() {
-		finished <- locker.Do(context.Background(), "orders:42", func(ctx context.Context) error {
+		finished <- locker.Do(context.Background(), "orders:42", func(ctx context.Context, _ *redlock.Lock) error {
 			close(begun)
 			time.Sleep(50 * time.Millisecond) // the work
 			return ctx.Err()
@@ -211,7 +211,7 @@ func ExampleLocker_Close() {
 func ExampleLocker_TryDo() {
 	locker, _, shut := inMemory()
 	defer shut()
-	err := locker.TryDo(context.Background(), "nightly-report", func(context.Context) error {
+	err := locker.TryDo(context.Background(), "nightly-report", func(context.Context, *redlock.Lock) error {
 		fmt.Println("report")
 		return nil
 	})

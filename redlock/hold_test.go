@@ -189,7 +189,7 @@ func TestMaxHoldEndsLeadership(t *testing.T) {
 		p, hang := w.peer("p", redlock.WithTTL(30*time.Second), redlock.WithMaxHold(time.Second)), make(chan struct{})
 		led := make(chan error, 1)
 		go func() {
-			led <- p.Lead(ctx, "boss", func(context.Context) error { <-hang; return nil })
+			led <- p.Lead(ctx, "boss", func(context.Context, *redlock.Lock) error { <-hang; return nil })
 		}()
 		after(time.Millisecond)
 		w.unlock(w.call(w.Context(), w.peer("other"), "boss").gets(1100 * time.Millisecond))

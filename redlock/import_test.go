@@ -224,7 +224,7 @@ func TestLeadWithEndedLockReturns(t *testing.T) {
 		<-k.Done()
 		ctx, cancel := context.WithTimeout(owned, time.Minute)
 		defer cancel()
-		if err := l.Lead(ctx, "x", func(context.Context) error { return nil }); !errors.Is(err, redlock.ErrLost) ||
+		if err := l.Lead(ctx, "x", nothing); !errors.Is(err, redlock.ErrLost) ||
 			ctx.Err() != nil {
 			w.Errorf("Lead returned %v, want ErrLost; its context ended with %v", err, ctx.Err())
 		}

@@ -193,7 +193,7 @@ var requestCases = []struct {
 		first := make(chan struct{})
 		go func() {
 			defer close(first)
-			w.must(p.Do(w.Context(), "n", func(ctx context.Context) error {
+			w.must(p.Do(w.Context(), "n", func(ctx context.Context, _ *redlock.Lock) error {
 				<-redlock.ReleaseRequested(ctx)
 				return ctx.Err()
 			}))
@@ -352,7 +352,7 @@ var requestCases = []struct {
 		for _, of := range []*peer{p, other} {
 			go func() {
 				defer func() { both <- struct{}{} }()
-				_ = of.Lead(ctx, "n", func(ctx context.Context) error {
+				_ = of.Lead(ctx, "n", func(ctx context.Context, _ *redlock.Lock) error {
 					leads <- of.id
 					select {
 					case <-redlock.ReleaseRequested(ctx):

@@ -34,7 +34,7 @@ func TestLongHoldIsLoggedOnce(t *testing.T) {
 		led := make(chan struct{})
 		go func() {
 			defer close(led)
-			_ = l.Lead(ctx, "leader", func(ctx context.Context) error { <-ctx.Done(); return nil })
+			_ = l.Lead(ctx, "leader", func(ctx context.Context, _ *redlock.Lock) error { <-ctx.Done(); return nil })
 		}()
 		after(59 * time.Minute)
 		h.wants(w, 0, "held for an hour")

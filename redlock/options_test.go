@@ -174,7 +174,10 @@ func TestCallRefusesOptionsOutOfRange(t *testing.T) {
 				"Lock":    func() error { _, err := l.Lock(t.Context(), "n", c.opts...); return err },
 				"Import":  func() error { _, err := l.Import(t.Context(), handle, c.opts...); return err },
 				"Do": func() error {
-					return l.Do(t.Context(), "n", func(context.Context) error { t.Error("f ran"); return nil }, c.opts...)
+					return l.Do(t.Context(), "n", func(context.Context, *Lock) error {
+						t.Error("f ran")
+						return nil
+					}, c.opts...)
 				},
 			} {
 				err := call()

@@ -133,7 +133,7 @@ func TestPasswordsRotateUnderLoad(t *testing.T) {
 	for g := range 4 {
 		load.Go(func() {
 			for ctx.Err() == nil {
-				err := l.Do(ctx, fmt.Sprint("n", g%2), func(context.Context) error { return nil })
+				err := l.Do(ctx, fmt.Sprint("n", g%2), nothing)
 				if err != nil && ctx.Err() == nil {
 					t.Errorf("a call failed: %v", err)
 					return

@@ -276,7 +276,8 @@ func (l *Locker) TryLock(ctx context.Context, name string, opts ...LockOption) (
 }
 
 // Do runs f while holding the lock of name. The context of f owns the name; if the lock is lost, the context ends with
-// the cause [ErrLost]. A panic of f releases the lock.
+// the cause [ErrLost]. Do releases the lock when f returns or panics. f may release the lock earlier by Unlock, Export
+// or Downgrade; its context ends then, and Do returns the error of f.
 //
 // Do returns the error of f. If the lock ended before f returned, that error is joined with a [*LockError] of the Op
 // "do", which wraps ErrLost or ErrClosed. If the lock could not be acquired, f does not run, and Do returns the error
@@ -286,7 +287,9 @@ func (l *Locker) TryLock(ctx context.Context, name string, opts ...LockOption) (
 //
 // ctx limits both the wait and the work. For work that must continue when the client of a request has gone, pass
 // context.WithoutCancel(ctx) and [WithWaitLimit].
-func (l *Locker) Do(ctx context.Context, name string, f func(ctx context.Context) error, opts ...LockOption) error {
+func (l *Locker) Do(
+	ctx context.Context, name string, f func(ctx context.Context, lock *Lock) error, opts ...LockOption,
+) error {
 	return l.of(name).do(ctx, name, func(ctx context.Context) (*Lock, error) {
 		return l.take(ctx, name, opts, true)
 	}, f)
@@ -294,7 +297,9 @@ func (l *Locker) Do(ctx context.Context, name string, f func(ctx context.Context
 
 // TryDo runs f while holding the lock of name, as [Locker.Do] does, but acquires the lock as [Locker.TryLock] does,
 // without waiting for another holder. If TryDo returns an error that matches [ErrHeld], f has not run.
-func (l *Locker) TryDo(ctx context.Context, name string, f func(ctx context.Context) error, opts ...LockOption) error {
+func (l *Locker) TryDo(
+	ctx context.Context, name string, f func(ctx context.Context, lock *Lock) error, opts ...LockOption,
+) error {
 	return l.of(name).do(ctx, name, func(ctx context.Context) (*Lock, error) {
 		return l.take(ctx, name, opts, false)
 	}, f)
@@ -328,7 +333,7 @@ func (l *Locker) TryLockAll(ctx context.Context, names []string, opts ...LockOpt
 // DoAll runs f while holding the locks of all names, as [Locker.Do] does for one name. [TokenOf] with a name returns
 // the token of its lock.
 func (l *Locker) DoAll(
-	ctx context.Context, names []string, f func(ctx context.Context) error, opts ...LockOption,
+	ctx context.Context, names []string, f func(ctx context.Context, locks *Locks) error, opts ...LockOption,
 ) error {
 	if err := l.beginAll(ctx, names, true); err != nil {
 		return err

@@ -347,7 +347,7 @@ func TestUnlockInQueueEndsWithValidity(t *testing.T) {
 		for i := range 100 {
 			wg.Go(func() {
 				var began time.Time
-				err := l.Do(t.Context(), fmt.Sprint("n", i), func(context.Context) error {
+				err := l.Do(t.Context(), fmt.Sprint("n", i), func(context.Context, *redlock.Lock) error {
 					locked.Done()
 					<-begin
 					began = time.Now()

@@ -269,12 +269,12 @@ func TestDrainAcrossShards(t *testing.T) {
 		held := w.take(other, all[1])
 		both, nested, drained := make(chan error, 1), make(chan error, 1), make(chan error, 1)
 		go func() {
-			both <- g.DoAll(w.Context(), all, func(context.Context) error { return nil })
+			both <- g.DoAll(w.Context(), all, nothing)
 		}()
 		go func() {
-			nested <- g.Do(w.Context(), of[0][2], func(ctx context.Context) error {
+			nested <- g.Do(w.Context(), of[0][2], func(ctx context.Context, _ *redlock.Lock) error {
 				after(5 * time.Second)
-				return g.Do(ctx, of[1][2], func(ctx context.Context) error {
+				return g.Do(ctx, of[1][2], func(ctx context.Context, _ *redlock.Lock) error {
 					after(5 * time.Second)
 					return ctx.Err()
 				})
@@ -327,7 +327,7 @@ func TestCallsUseShardOfName(t *testing.T) {
 			w.isError(errOf(wrong.Import(ctx, handle)), redlock.ErrInvalid)
 			w.isError(errOf(wrong.Inspect(ctx, name)), redlock.ErrInvalid)
 			w.isError(errOf(wrong.TryLockAll(ctx, []string{name})), redlock.ErrInvalid)
-			err = g.Lead(ctx, name, func(ctx context.Context) error {
+			err = g.Lead(ctx, name, func(ctx context.Context, _ *redlock.Lock) error {
 				_, err := other.TryLock(w.Context(), name)
 				w.isError(err, redlock.ErrHeld)
 				return ctx.Err()
@@ -335,7 +335,7 @@ func TestCallsUseShardOfName(t *testing.T) {
 			if err != nil {
 				w.Errorf("Lead returned %v", err)
 			}
-			if err = g.Do(ctx, name, context.Context.Err); err != nil {
+			if err = g.Do(ctx, name, nothing); err != nil {
 				w.Errorf("Do returned %v", err)
 			}
 		}

@@ -52,7 +52,7 @@ func (s *RWLock) TryRLock(ctx context.Context, opts ...LockOption) (*Lock, error
 }
 
 // DoRead runs f while holding the lock of a reader, as [Locker.Do] does.
-func (s *RWLock) DoRead(ctx context.Context, f func(ctx context.Context) error, opts ...LockOption) error {
+func (s *RWLock) DoRead(ctx context.Context, f func(ctx context.Context, lock *Lock) error, opts ...LockOption) error {
 	return s.l.do(ctx, s.name, func(ctx context.Context) (*Lock, error) {
 		return s.l.take(ctx, s.name, scripts.Reader, opts, true, nil)
 	}, f)
@@ -71,7 +71,7 @@ func (s *RWLock) TryLock(ctx context.Context, opts ...LockOption) (*Lock, error)
 }
 
 // Do runs f while holding the lock of the writer, as [Locker.Do] does.
-func (s *RWLock) Do(ctx context.Context, f func(ctx context.Context) error, opts ...LockOption) error {
+func (s *RWLock) Do(ctx context.Context, f func(ctx context.Context, lock *Lock) error, opts ...LockOption) error {
 	return s.l.do(ctx, s.name, func(ctx context.Context) (*Lock, error) {
 		return s.l.take(ctx, s.name, scripts.Writer, opts, true, nil)
 	}, f)

@@ -200,7 +200,7 @@ func TestCallsOfOneLockerShareSlots(t *testing.T) {
 		}
 		for range 20 {
 			go func() {
-				done <- l.Do(w.Context(), "n", func(context.Context) error {
+				done <- l.Do(w.Context(), "n", func(context.Context, *redlock.Lock) error {
 					count(1)
 					time.Sleep(3 * time.Millisecond)
 					count(-1)

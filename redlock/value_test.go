@@ -177,12 +177,13 @@ func TestEachKindOfLockHasValue(t *testing.T) {
 				return nil
 			}
 		}
-		w.must(l.Do(w.Context(), "n", look("n", "do", set("do"))))
-		w.must(l.Lead(w.Context(), "n", look("n", "lead", set("lead"))))
-		w.must(l.Do(w.Context(), "n", look("n:1", "slot", set("slot")), redlock.WithSlots(1)))
-		w.must(l.DoAll(w.Context(), []string{"a", "b"}, look("b", "all", set("all", "b"))))
-		w.must(l.Do(w.Context(), "n", func(ctx context.Context) error { // a re-entry sets the value of the lock
-			w.must(l.Do(ctx, "n", set("inner")))
+		w.must(l.Do(w.Context(), "n", of[*redlock.Lock](look("n", "do", set("do")))))
+		w.must(l.Lead(w.Context(), "n", of[*redlock.Lock](look("n", "lead", set("lead")))))
+		w.must(l.Do(w.Context(), "n", of[*redlock.Lock](look("n:1", "slot", set("slot"))), redlock.WithSlots(1)))
+		w.must(l.DoAll(w.Context(), []string{"a", "b"}, of[*redlock.Locks](look("b", "all", set("all", "b")))))
+		w.must(l.Do(w.Context(), "n", func(ctx context.Context, _ *redlock.Lock) error {
+			// A re-entry sets the value of the lock.
+			w.must(l.Do(ctx, "n", of[*redlock.Lock](set("inner"))))
 			w.shows(l, "n", "inner")
 			return nil
 		}))

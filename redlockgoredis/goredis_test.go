@@ -51,7 +51,8 @@ func holds(t *testing.T, l *redlock.Locker, err error) {
 		t.Fatal(err)
 	}
 	for i := range 10 {
-		if err := l.Do(ctx, fmt.Sprint("orders:", i), context.Context.Err); err != nil {
+		err := l.Do(ctx, fmt.Sprint("orders:", i), func(context.Context, *redlock.Lock) error { return nil })
+		if err != nil {
 			t.Error(err)
 		}
 	}

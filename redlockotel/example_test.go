@@ -34,7 +34,7 @@ func ExampleWatcher() {
 		return
 	}
 
-	err = locker.Do(ctx, "orders:42", func(context.Context) error { return nil })
+	err = locker.Do(ctx, "orders:42", func(context.Context, *redlock.Lock) error { return nil })
 	err = errors.Join(err, stop())
 	done() // Close delivers the events that are still queued
 	for _, span := range spans.GetSpans() {

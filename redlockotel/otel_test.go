@@ -182,7 +182,7 @@ func TestSpansHaveParents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := observed(t)
 		ctx, request := f.tracer.Start(t.Context(), "request")
-		err := f.Do(ctx, "orders", func(ctx context.Context) error {
+		err := f.Do(ctx, "orders", func(ctx context.Context, _ *redlock.Lock) error {
 			ctx, span := f.tracer.Start(ctx, "update")
 			defer span.End()
 			k, err := f.Lock(ctx, "customers")

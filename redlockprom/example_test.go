@@ -23,7 +23,7 @@ func ExampleCollector() {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(metrics)
 
-	err := locker.Do(context.Background(), "orders:42", func(context.Context) error {
+	err := locker.Do(context.Background(), "orders:42", func(context.Context, *redlock.Lock) error {
 		return testutil.GatherAndCompare(registry, strings.NewReader(`
 # HELP redlock_held Locks that are held now.
 # TYPE redlock_held gauge
@@ -50,7 +50,7 @@ func ExampleWithNames() {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(metrics)
 
-	err := locker.Do(context.Background(), "orders:42", func(context.Context) error {
+	err := locker.Do(context.Background(), "orders:42", func(context.Context, *redlock.Lock) error {
 		return testutil.GatherAndCompare(registry, strings.NewReader(`
 # HELP redlock_held Locks that are held now.
 # TYPE redlock_held gauge

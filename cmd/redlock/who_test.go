@@ -59,7 +59,7 @@ func TestWhoShowsTheValue(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
 	locker := f.locker()
-	err := locker.Do(t.Context(), "a", func(ctx context.Context) error {
+	err := locker.Do(t.Context(), "a", func(ctx context.Context, _ *redlock.Lock) error {
 		if err := redlock.SetValue(ctx, "10.0.0.7:8080\n<v2>"); err != nil {
 			return err
 		}

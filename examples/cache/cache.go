@@ -31,7 +31,7 @@ type Cache struct {
 
 // Get returns the cached value. If the value is too old, Get rebuilds it, or waits while another program rebuilds it.
 func (c *Cache) Get(ctx context.Context) (value []byte, err error) {
-	err = c.Shared.DoRead(ctx, func(context.Context) (err error) {
+	err = c.Shared.DoRead(ctx, func(context.Context, *redlock.Lock) (err error) {
 		value, err = c.read()
 		return err
 	})

@@ -39,7 +39,7 @@ func locks(t *testing.T, p *pool.Pool, err error) {
 	defer l.Close(context.Background())
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := l.Do(ctx, "orders:42", context.Context.Err); err != nil {
+	if err := l.Do(ctx, "orders:42", func(context.Context, *redlock.Lock) error { return nil }); err != nil {
 		t.Error(err)
 	}
 }

@@ -45,7 +45,7 @@ func run(ctx context.Context, client string, urls []string, out io.Writer) error
 		return err
 	}
 	defer locker.Close(context.WithoutCancel(ctx))
-	return locker.Do(ctx, "orders:42", func(ctx context.Context) error {
+	return locker.Do(ctx, "orders:42", func(ctx context.Context, _ *redlock.Lock) error {
 		_, err := fmt.Fprintln(out, "locked, token", redlock.TokenOf(ctx))
 		return err
 	})

@@ -44,7 +44,7 @@ func run(ctx context.Context, urls []string, work func(ctx context.Context, toke
 		defer cancel()
 		_ = locker.Close(over) // unreleased locks expire after their TTL
 	}()
-	err = locker.Lead(ctx, "leader", func(ctx context.Context) error {
+	err = locker.Lead(ctx, "leader", func(ctx context.Context, _ *redlock.Lock) error {
 		if err := redlock.SetValue(ctx, address()); err != nil { // shown by "redlock who leader"
 			return err
 		}

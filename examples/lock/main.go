@@ -22,8 +22,9 @@ func main() {
 	locker, err := redlock.New(masters) // one for all goroutines of the program
 	check(err)
 	defer locker.Close(ctx)
-	check(locker.Do(ctx, "orders:42", func(ctx context.Context) error { // waits while another client holds the lock
-		return work(ctx, redlock.TokenOf(ctx)) // ctx ends when the lock is lost
+	// Do waits while another client holds the lock. The context of the function ends when the lock is lost.
+	check(locker.Do(ctx, "orders:42", func(ctx context.Context, lock *redlock.Lock) error {
+		return work(ctx, lock.Token())
 	}, redlock.WithWaitLimit(10*time.Second))) // after 10 s, Do returns ErrHeld or ErrNoQuorum
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/go-redsync/redsync/v4"
 
 	"github.com/redlock-go/redlock/examples/internal/testmasters"
+	"github.com/redlock-go/redlock/redlock"
 )
 
 // A migration has two steps. First, programs that use only redsync run together with programs that use both libraries.
@@ -39,7 +40,7 @@ func TestMigrationInTwoSteps(t *testing.T) {
 		"both and this library": {
 			func(ctx context.Context) error { return both(ctx, rs, locker, "n", 8*time.Second, work) },
 			func(ctx context.Context) error {
-				return locker.Do(ctx, "n", func(ctx context.Context) error { return work(ctx, 0) })
+				return locker.Do(ctx, "n", func(ctx context.Context, _ *redlock.Lock) error { return work(ctx, 0) })
 			},
 		},
 	}

@@ -65,7 +65,7 @@ func work(ctx context.Context, locker *redlock.Locker, tracer trace.Tracer) {
 func job(ctx context.Context, locker *redlock.Locker, tracer trace.Tracer, name string) {
 	ctx, span := tracer.Start(ctx, "job")
 	defer span.End()
-	err := locker.Do(ctx, name, func(ctx context.Context) error {
+	err := locker.Do(ctx, name, func(ctx context.Context, _ *redlock.Lock) error {
 		ctx, span := tracer.Start(ctx, "write")
 		defer span.End()
 		sleep(ctx, jobTime)
@@ -78,7 +78,7 @@ func job(ctx context.Context, locker *redlock.Locker, tracer trace.Tracer, name 
 
 // lead holds a lock for as long as possible, like the leader of several clients.
 func lead(ctx context.Context, locker *redlock.Locker) {
-	_ = locker.Do(ctx, "leader", func(ctx context.Context) error {
+	_ = locker.Do(ctx, "leader", func(ctx context.Context, _ *redlock.Lock) error {
 		<-ctx.Done() // the lock is lost, or the program ends
 		return context.Cause(ctx)
 	})

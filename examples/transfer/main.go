@@ -61,7 +61,7 @@ func run(ctx context.Context, args []string) error {
 // transfer moves amount from one account to another while it holds the locks of both.
 func transfer(ctx context.Context, locker *redlock.Locker, db *sql.DB, from, to string, amount int64) error {
 	names := []string{"account:" + from, "account:" + to}
-	return locker.DoAll(ctx, names, func(ctx context.Context) error { // ctx ends when either lock is lost
+	return locker.DoAll(ctx, names, func(ctx context.Context, _ *redlock.Locks) error {
 		return move(ctx, db, from, to, amount, redlock.TokenOf(ctx, names[0]), redlock.TokenOf(ctx, names[1]))
 	})
 }

@@ -40,7 +40,7 @@ func TestOpen(t *testing.T) {
 	}
 	err = locker.Admin().Admit(ctx)
 	if err == nil {
-		err = locker.Do(ctx, "orders:42", func(context.Context) error { return nil })
+		err = locker.Do(ctx, "orders:42", func(context.Context, *redlock.Lock) error { return nil })
 	}
 	if err := errors.Join(err, shut(ctx)); err != nil {
 		t.Error(err)

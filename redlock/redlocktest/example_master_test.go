@@ -30,7 +30,7 @@ func ExampleMaster() {
 		{"forgets all", sick.Flush},
 	} {
 		fault.do()
-		err := locker.Do(ctx, "orders:42", func(context.Context) error { return nil })
+		err := locker.Do(ctx, "orders:42", func(context.Context, *redlock.Lock) error { return nil })
 		fmt.Println("master 1", fault.what+":", err)
 	}
 	// Output:
@@ -125,7 +125,7 @@ func ExampleMaster_lostMessages() {
 
 	masters.Master(0).DropReplies(1)
 	masters.Master(1).DropRequests(1) // on this master not even the request arrives
-	fmt.Println(locker.Do(ctx, "orders:42", func(context.Context) error { return nil }))
+	fmt.Println(locker.Do(ctx, "orders:42", func(context.Context, *redlock.Lock) error { return nil }))
 	// Output:
 	// <nil>
 }

@@ -155,7 +155,7 @@ func ExampleMasters_Free() {
 
 	masters.Take("orders:42", time.Minute)
 	time.AfterFunc(20*time.Millisecond, func() { masters.Free("orders:42") })
-	err := locker.Do(context.Background(), "orders:42", func(context.Context) error {
+	err := locker.Do(context.Background(), "orders:42", func(context.Context, *redlock.Lock) error {
 		fmt.Println("at last")
 		return nil
 	})
@@ -172,7 +172,7 @@ func ExampleMasters_Lose() {
 	locker, done := lockerOver(masters, redlock.WithTTL(100*time.Millisecond))
 	defer done()
 
-	err := locker.Do(context.Background(), "orders:42", func(ctx context.Context) error {
+	err := locker.Do(context.Background(), "orders:42", func(ctx context.Context, _ *redlock.Lock) error {
 		masters.Lose("orders:42")
 		<-ctx.Done() // the next extension detects the loss
 		return nil

@@ -54,7 +54,7 @@ func TestMasterAdmit(t *testing.T) {
 			fault()
 			masters.Master(0).Admit()
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // a quarantine lasts for 30 s
-			if err := locker.Do(ctx, "a", func(context.Context) error { return nil }); err != nil {
+			if err := locker.Do(ctx, "a", func(context.Context, *redlock.Lock) error { return nil }); err != nil {
 				t.Error(err)
 			}
 			cancel()

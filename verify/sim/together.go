@@ -96,7 +96,7 @@ func (k *worker) lead(name string) {
 	l := k.c.now()
 	ttl := redlock.WithTTL(p.least + k.upTo(p.most-p.least))
 	_ = k.call("Lead", ctx, func() error {
-		return l.Lead(ctx, name, func(ctx context.Context) error {
+		return l.Lead(ctx, name, func(ctx context.Context, _ *redlock.Lock) error {
 			lock, err := l.Lock(ctx, name, ttl)
 			if err != nil {
 				return err
