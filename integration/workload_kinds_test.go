@@ -38,9 +38,8 @@ func (w *workload) several(ctx context.Context, rnd *rand.Rand, id string) error
 		return unexplained(err)
 	}
 	of := func(name string) string { return id + "/" + name }
-	member := func(name string) *redlock.Lock { return private.Of(w.l).Member(locks, name).(*redlock.Lock) }
 	for _, name := range names {
-		k := member(name)
+		k := locks.Of(name)
 		on, _ := private.HeldOn(k)
 		err := w.rec.Put(history.Event{Op: history.Lock, Name: name, Hold: of(name), Call: call, Ret: ret, Token: k.Token(),
 			Until: history.Until(k), On: on})
@@ -52,7 +51,7 @@ func (w *workload) several(ctx context.Context, rnd *rand.Rand, id string) error
 	<-mine.Done()
 	done()
 	for _, name := range names {
-		if err := w.rec.Look(member(name), of(name)); err != nil {
+		if err := w.rec.Look(locks.Of(name), of(name)); err != nil {
 			return err
 		}
 		if err := w.rec.Put(history.Event{Op: history.Leave, Name: name, Hold: of(name), Call: history.Stamp()}); err != nil {
@@ -64,7 +63,7 @@ func (w *workload) several(ctx context.Context, rnd *rand.Rand, id string) error
 	var errs []error
 	for _, name := range names { // one after the other, as the history records one call each
 		_, err := w.rec.Call(history.Event{Op: history.Unlock, Name: name, Hold: of(name)}, func() (*redlock.Lock, error) {
-			return nil, member(name).Unlock(over)
+			return nil, locks.Of(name).Unlock(over)
 		})
 		errs = append(errs, unexplained(err))
 	}
@@ -93,7 +92,7 @@ func (w *workload) slot(ctx context.Context, _ *rand.Rand, id string) error {
 // that is valid until its context ends.
 func (w *workload) leader(ctx context.Context, rnd *rand.Rand, id string) error {
 	term, since := 0, history.Stamp() // the leadership was won after this time
-	err := w.l.Lead(ctx, leaderName, func(lead context.Context, _ *redlock.Lock) error {
+	err := w.l.Lead(ctx, leaderName, func(lead context.Context, lock *redlock.Lock) error {
 		term++
 		hold := fmt.Sprint(id, "/", term)
 		now := history.Stamp()
@@ -101,7 +100,7 @@ func (w *workload) leader(ctx context.Context, rnd *rand.Rand, id string) error 
 			return nil
 		}
 		err := w.rec.Put(history.Event{Op: history.Lock, Name: leaderName, Hold: hold, Call: since, Ret: now,
-			Token: redlock.TokenOf(lead), Until: now})
+			Token: lock.Token(), Until: now})
 		for end := time.Now().Add(time.Duration(rnd.IntN(300)) * time.Millisecond); err == nil && time.Now().Before(end); {
 			now := history.Stamp()
 			if lead.Err() != nil {

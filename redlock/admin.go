@@ -168,8 +168,8 @@ func (a Admin) ForceRelease(ctx context.Context, name, id string) (released int,
 
 // RequestRelease asks the holder of name to release the lock, and returns how many holders have received the request: 0
 // or 1, or for an [RWLock] the number of readers. It does not wait for the release, and never takes the lock away from
-// a holder: a client that uses [ReleaseRequested] decides when to unlock, and other clients ignore the request. A name
-// that is released after the request belongs to the first waiter, as after any Unlock.
+// a holder: a client that uses [Lock.ReleaseRequested] decides when to unlock, and other clients ignore the request. A
+// name that is released after the request belongs to the first waiter, as after any Unlock.
 //
 // The request is a message that is not stored. It reaches a client that has called ReleaseRequested, or that has held
 // the lock for a second. Errors are those of [Locker.Inspect].
@@ -257,16 +257,6 @@ func (t tools) WrongList() error {
 			if admission.WrongList(err) && !view.Voting.MajorityOf(view.Config.Rule.Old) {
 				return fmt.Errorf("%s: %w", s.pool.Addr(i), err)
 			}
-		}
-	}
-	return nil
-}
-
-// Member returns the *Lock of name in locks, which must be a *Locks. It returns nil if locks does not contain the name.
-func (tools) Member(locks any, name string) any {
-	for _, k := range locks.(*Locks).locks {
-		if k.Name() == name {
-			return k
 		}
 	}
 	return nil

@@ -26,6 +26,15 @@ type Locks struct {
 	locks []*Lock // sorted by name, without duplicates
 }
 
+// Of returns the lock of name, or nil if name is not one of the names that were locked.
+func (s *Locks) Of(name string) *Lock {
+	i, ok := slices.BinarySearchFunc(s.locks, name, func(k *Lock, name string) int { return cmp.Compare(k.Name(), name) })
+	if !ok {
+		return nil
+	}
+	return s.locks[i]
+}
+
 // finish implements held.
 func (s *Locks) finish(ctx context.Context) error {
 	return s.each(func(k *Lock) error { return k.finish(ctx) })
@@ -202,8 +211,8 @@ const mostSlots = 100
 
 // WithSlots makes [Locker.Lock], TryLock, Do, TryDo and Lead acquire any one of k slots of the name, so that at most k
 // clients hold the name at a time. k is from 1 to 100. The slots of "jobs" are the locks "jobs:1" to "jobs:k", each
-// with all guarantees of a lock. The returned Lock has the name and the tokens of its slot. [TokenOf] without a name
-// returns the token of the slot, and [Locker.Inspect] needs the name of a slot.
+// with all guarantees of a lock. The returned Lock has the name and the tokens of its slot. [Locker.Inspect] needs the
+// name of a slot.
 //
 // A call first tries the slots one after the other, starting at a random slot. A call that does not wait tries those
 // slots again that may become free in a moment (see [Locker.TryLock]), for half a second or [WithWaitLimit] in total.

@@ -37,13 +37,16 @@ func TestLockAllSortsNames(t *testing.T) {
 		after(time.Millisecond) // until the last votes have arrived
 		ctx := s.Context(w.Context())
 		for _, name := range []string{"a", "b", "c"} {
-			if s.Of(name).Token() == 0 || redlock.TokenOf(ctx, name) != s.Of(name).Token() || w.on(name) != 3 {
-				w.Errorf("%q: token %d, in the context %d, on %d masters", name, s.Of(name).Token(), redlock.TokenOf(ctx, name),
-					w.on(name))
+			k, ok := redlock.FromContext(ctx, name)
+			if !ok || k != s.Of(name) || k.Name() != name || k.Token() <= 0 || w.on(name) != 3 {
+				w.Errorf("%q: %p, in the context %p, on %d masters", name, s.Of(name), k, w.on(name))
 			}
 		}
-		if s.Of("d") != nil || redlock.TokenOf(ctx, "d") != 0 || redlock.TokenOf(ctx) != 0 {
-			w.Error("a token was returned for a name that is not held")
+		if _, ok := redlock.FromContext(ctx, "d"); ok || s.Of("d") != nil {
+			w.Error("a lock was returned for a name that is not held")
+		}
+		if k, ok := redlock.FromContext(ctx); ok || k != nil {
+			w.Error("one of several locks was returned")
 		}
 		after(time.Minute) // the locks are extended
 		w.noError(s.Context(w.Context()).Err(), ctx.Err(), s.Unlock(w.Context()))

@@ -83,24 +83,6 @@ func TestContextsAreMadeWhileTheLockEnds(t *testing.T) {
 	}
 }
 
-// TokenOf returns the token of the innermost lock to which the context belongs.
-func TestTokenOfAContext(t *testing.T) {
-	l := nearLocker(t)
-	if got := TokenOf(t.Context()); got != 0 {
-		t.Errorf("a context without a lock has the token %d", got)
-	}
-	outer, inner := mustLock(t, l, "outer"), mustLock(t, l, "inner")
-	ctx := outer.Context(t.Context())
-	if got := TokenOf(ctx); got != outer.Token() {
-		t.Errorf("the token is %d, want %d", got, outer.Token())
-	}
-	if got := TokenOf(inner.Context(ctx)); got != inner.Token() {
-		t.Errorf("token %d of the inner context, want %d", got, inner.Token())
-	}
-	mustUnlock(t, inner)
-	mustUnlock(t, outer)
-}
-
 // A requestContext is a context that a program has defined as a struct, not as a pointer. The field values may make it
 // unusable as the key of a map.
 type requestContext struct {
@@ -112,8 +94,8 @@ type requestContext struct {
 func TestContextOfAParentThatCannotBeCompared(t *testing.T) {
 	k := mustLock(t, nearLocker(t), "a")
 	ctx := k.Context(requestContext{t.Context(), map[string]string{"user": "1"}})
-	if got := TokenOf(ctx); got != k.Token() {
-		t.Errorf("the token is %d, want %d", got, k.Token())
+	if got, _ := FromContext(ctx); got != k {
+		t.Errorf("the lock is %p, want %p", got, k)
 	}
 	mustUnlock(t, k)
 	<-ctx.Done()

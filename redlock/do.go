@@ -137,8 +137,8 @@ func (l *shard) do(
 const leadPause = time.Second
 
 // Lead campaigns for the leadership of name, which is the lock of that name, and runs f while this client leads. The
-// context of f ends when the leadership is lost, before another client can lead. [TokenOf] with this context returns
-// the token of the leadership.
+// context of f ends when the leadership is lost, before another client can lead. The token of the leadership is that of
+// lock.
 //
 //   - If f returns nil while this client leads, Lead gives up the leadership and returns nil.
 //   - If f returns an error, Lead gives up the leadership, logs the error as a warning, and campaigns again after a
@@ -225,7 +225,7 @@ func (l *shard) logTerm(k *Lock, err, lost error) {
 // watchPause is the interval between two inspections of a Watch.
 const watchPause = time.Second
 
-// Watch reports the holder or leader of name: immediately, and then whenever the holder or its value ([SetValue])
+// Watch reports the holder or leader of name: immediately, and then whenever the holder or its value ([Lock.SetValue])
 // changes. Without a holder, the ID is "", and Free shows whether that is certain. Watch inspects the name once a
 // second and does not compete for the lock. If inspections fail, Watch reports the first error, and nothing more until
 // an inspection succeeds. Watch ends when ctx ends, when the Locker is closed, or when the loop ends:

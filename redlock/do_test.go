@@ -342,6 +342,112 @@ func TestDrainEndsWithItsContext(t *testing.T) {
 	})
 }
 
+// FromContext returns the lock that the acquiring call returned, or passed to its function: the innermost one, or that
+// of the name. It also returns a lock that has ended.
+func TestFromContext(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		is := func(ctx context.Context, want *redlock.Lock, name ...string) {
+			w.Helper()
+			if k, ok := redlock.FromContext(ctx, name...); k != want || ok != (want != nil) {
+				w.Errorf("FromContext with the name %q returned %p, %v; want %p", name, k, ok, want)
+			}
+		}
+		l, second := w.locker(), w.locker()
+		is(w.Context(), nil)
+		is(w.Context(), nil, "outer")
+		outer, inner := w.take(l, "outer"), w.take(second, "inner")
+		ctx := inner.Context(outer.Context(w.Context()))
+		is(ctx, inner)
+		is(ctx, inner, "inner")
+		is(ctx, outer, "outer")
+		is(ctx, nil, "other")
+		again, err := l.Lock(ctx, "outer")
+		w.must(err)
+		is(again.Context(ctx), again)
+		is(again.Context(ctx), again, "outer")
+		is(again.Context(ctx), inner, "inner")
+		w.unlockAll(again, inner, outer)
+		is(ctx, inner)
+		writer := w.wlock(l.RWLock("rw"))
+		is(writer.Context(w.Context()), writer)
+		reader := w.downgrade(writer)
+		is(reader.Context(w.Context()), reader)
+		imported := w.imported(second, w.export(w.take(l, "moved")))
+		is(imported.Context(w.Context()), imported)
+		w.unlockAll(reader, imported)
+	})
+}
+
+// Each call gives its function the lock that owns the context, with a token and some validity.
+func TestFunctionGetsItsLock(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.locker()
+		calls := 0
+		f := func(ctx context.Context, lock *redlock.Lock) error {
+			calls++
+			if k, ok := redlock.FromContext(ctx); !ok || k != lock || k.Token() <= 0 || k.Remaining() <= 0 || k.Err() != nil {
+				w.Errorf("the function has %+v, and its context %+v", lock, k)
+			}
+			return nil
+		}
+		w.must(l.Do(w.Context(), "a", f))
+		w.must(l.TryDo(w.Context(), "a", f))
+		w.must(l.Lead(w.Context(), "a", f))
+		w.must(l.Do(w.Context(), "a", f, redlock.WithSlots(2)))
+		w.must(l.RWLock("rw").Do(w.Context(), f))
+		w.must(l.RWLock("rw").DoRead(w.Context(), f))
+		w.must(l.DoAll(w.Context(), []string{"b"}, func(ctx context.Context, locks *redlock.Locks) error {
+			return f(ctx, locks.Of("b"))
+		}))
+		w.must(l.Do(w.Context(), "a", func(ctx context.Context, _ *redlock.Lock) error { return l.Do(ctx, "a", f) }))
+		equal(w, calls, 8, "calls")
+	})
+}
+
+// A function may release its lock before it returns: its context ends, and Do returns the error of the function.
+func TestFunctionReleasesItsLock(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		var book logbook
+		l := w.locker(book.option())
+		mine := errors.New("mine")
+		for how, release := range map[string]func(k *redlock.Lock) error{
+			"Unlock": func(k *redlock.Lock) error { return k.Unlock(w.Context()) },
+			"Export": func(k *redlock.Lock) error {
+				w.unlock(w.imported(l, w.export(k)))
+				return nil
+			},
+		} {
+			for _, result := range []error{nil, mine} {
+				f := func(ctx context.Context, lock *redlock.Lock) error {
+					w.must(release(lock))
+					if ctx.Err() == nil {
+						w.Errorf("%s has not ended the context", how)
+					}
+					return result
+				}
+				for call, err := range map[string]error{
+					"Do": l.Do(w.Context(), "a", f),
+					"DoAll": l.DoAll(w.Context(), []string{"a", "b"}, func(ctx context.Context, locks *redlock.Locks) error {
+						return f(ctx, locks.Of("a"))
+					}),
+				} {
+					if err != result {
+						w.Errorf("%s: %s returned %v, want %v", how, call, err, result)
+					}
+				}
+			}
+			w.must(l.Lead(w.Context(), "a", func(_ context.Context, lock *redlock.Lock) error { return release(lock) }))
+		}
+		w.must(l.RWLock("rw").Do(w.Context(), func(_ context.Context, lock *redlock.Lock) error {
+			w.unlock(w.downgrade(lock))
+			return nil
+		}))
+		synctest.Wait()
+		w.noLog(&book)
+		w.free("a", "b")
+	})
+}
+
 func TestTryDo(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l, other := w.locker(), w.locker()
@@ -377,8 +483,8 @@ func (w *cluster) campaign(
 ) (ended chan error) {
 	ended = make(chan error, 1)
 	go func() {
-		ended <- l.Lead(ctx, "boss", func(ctx context.Context, _ *redlock.Lock) error {
-			t := term{who, redlock.TokenOf(ctx), ctx, make(chan error)}
+		ended <- l.Lead(ctx, "boss", func(ctx context.Context, lock *redlock.Lock) error {
+			t := term{who, lock.Token(), ctx, make(chan error)}
 			terms <- t
 			return <-t.leave
 		}, opts...)

@@ -47,7 +47,7 @@
 // With [WithLinger] a lock stays with its Locker after the last Unlock if no call of the Locker waits for it, and the
 // next call takes the lock over with the next token of its range. When a master refuses another client because of this
 // lock, the script publishes a message to the inbox of the Locker, which releases the lock. Other messages make a
-// holder check a lock after a forced release, or request a release ([ReleaseRequested]). Losing messages is safe.
+// holder check a lock after a forced release, or request a release ([Lock.ReleaseRequested]). Losing messages is safe.
 //
 // # How a lock is kept
 //

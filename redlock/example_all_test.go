@@ -15,9 +15,9 @@ func ExampleLocker_DoAll() {
 	locker, _, done := inMemory()
 	defer done()
 	from, to := "account:7", "account:3"
-	err := locker.DoAll(context.Background(), []string{from, to}, func(ctx context.Context, _ *redlock.Locks) error {
+	err := locker.DoAll(context.Background(), []string{from, to}, func(ctx context.Context, locks *redlock.Locks) error {
 		for _, account := range []string{from, to} {
-			fmt.Println(account, "has a token:", redlock.TokenOf(ctx, account) > 0)
+			fmt.Println(account, "has a token:", locks.Of(account).Token() > 0)
 		}
 		return ctx.Err() // ctx ends when either lock is lost
 	})
@@ -35,12 +35,12 @@ func ExampleLocker_LockAll() {
 	locks, err := locker.LockAll(ctx, []string{"b", "a", "b"}, redlock.WithWaitLimit(time.Minute))
 	check(err)
 	work := locks.Context(ctx)
-	fmt.Println(redlock.TokenOf(work, "a") > 0, redlock.TokenOf(work, "b") > 0, redlock.TokenOf(work, "c") > 0)
+	fmt.Println(locks.Of("a").Token() > 0, locks.Of("b").Token() > 0, locks.Of("c") == nil)
 	_, err = locker.LockAll(work, []string{"0"})
 	fmt.Println("a name that comes before one that is held:", errors.Is(err, redlock.ErrInvalid))
 	fmt.Println(locks.Unlock(ctx))
 	// Output:
-	// true true false
+	// true true true
 	// a name that comes before one that is held: true
 	// <nil>
 }
@@ -64,7 +64,7 @@ func ExampleLocks() {
 	check(err)
 	work := locks.Context(ctx) // ends when one of the locks is lost
 	for _, name := range []string{"a", "b"} {
-		fmt.Println(name, redlock.TokenOf(work, name) > 0)
+		fmt.Println(name, locks.Of(name).Token() > 0)
 	}
 	fmt.Println(work.Err(), locks.Unlock(ctx))
 	// Output:
@@ -83,8 +83,8 @@ func ExampleOutcome() {
 func ExampleLocker_Lead() {
 	locker, _, done := inMemory()
 	defer done()
-	err := locker.Lead(context.Background(), "orders/leader", func(ctx context.Context, _ *redlock.Lock) error {
-		fmt.Println("leads, with a token:", redlock.TokenOf(ctx) > 0)
+	err := locker.Lead(context.Background(), "orders/leader", func(ctx context.Context, lock *redlock.Lock) error {
+		fmt.Println("leads, with a token:", lock.Token() > 0)
 		return nil // or ctx.Err() when ctx ends: then Lead campaigns again
 	})
 	fmt.Println(err)

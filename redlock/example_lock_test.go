@@ -30,14 +30,14 @@ func ExampleLock() {
 }
 
 // Work that can be handed over stops at a good point when another client requests the lock.
-func ExampleReleaseRequested() {
+func ExampleLock_ReleaseRequested() {
 	ctx := context.Background()
 	locker, _, done := inMemory()
 	defer done()
-	err := locker.Do(ctx, "nightly-report", func(ctx context.Context, _ *redlock.Lock) error {
+	err := locker.Do(ctx, "nightly-report", func(_ context.Context, lock *redlock.Lock) error {
 		for page := range 3 {
 			select {
-			case <-redlock.ReleaseRequested(ctx): // redlock release --ask nightly-report
+			case <-lock.ReleaseRequested(): // redlock release --ask nightly-report
 				return nil
 			default:
 				fmt.Println("page", page)
@@ -54,12 +54,12 @@ func ExampleReleaseRequested() {
 }
 
 // A leader sets its address as the value of the lock, and other clients read the value.
-func ExampleSetValue() {
+func ExampleLock_SetValue() {
 	ctx := context.Background()
 	locker, _, done := inMemory()
 	defer done()
-	err := locker.Lead(ctx, "orders/leader", func(ctx context.Context, _ *redlock.Lock) error {
-		if err := redlock.SetValue(ctx, "10.0.0.7:8080 v42"); err != nil {
+	err := locker.Lead(ctx, "orders/leader", func(ctx context.Context, lock *redlock.Lock) error {
+		if err := lock.SetValue(ctx, "10.0.0.7:8080 v42"); err != nil {
 			return err
 		}
 		who, err := locker.Inspect(ctx, "orders/leader") // any client, or: redlock who orders/leader

@@ -149,8 +149,8 @@ func ExampleAdmin_RequestRelease() {
 			heard, _ = locker.Admin().RequestRelease(ctx, "nightly-report")
 		}
 	})
-	err := locker.Do(ctx, "nightly-report", func(ctx context.Context, _ *redlock.Lock) error {
-		requested := redlock.ReleaseRequested(ctx)
+	err := locker.Do(ctx, "nightly-report", func(_ context.Context, lock *redlock.Lock) error {
+		requested := lock.ReleaseRequested()
 		close(started)
 		for page := 1; ; page++ { // write a page, and stop between two pages
 			select {

@@ -119,9 +119,9 @@ func ExampleNewSharded_together() {
 	defer done()
 
 	names := []string{"account:7", "account:3"}
-	err := locker.DoAll(context.Background(), names, func(ctx context.Context, _ *redlock.Locks) error {
+	err := locker.DoAll(context.Background(), names, func(ctx context.Context, locks *redlock.Locks) error {
 		for _, name := range names {
-			fmt.Println(name, "has a token:", redlock.TokenOf(ctx, name) > 0)
+			fmt.Println(name, "has a token:", locks.Of(name).Token() > 0)
 		}
 		return ctx.Err()
 	})

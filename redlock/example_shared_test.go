@@ -37,8 +37,8 @@ func ExampleRWLock() {
 	defer done()
 	ctx := context.Background()
 	prices := locker.RWLock("prices")
-	err := prices.Do(ctx, func(ctx context.Context, _ *redlock.Lock) error {
-		fmt.Println("alone, with a token:", redlock.TokenOf(ctx) > 0)
+	err := prices.Do(ctx, func(_ context.Context, lock *redlock.Lock) error {
+		fmt.Println("alone, with a token:", lock.Token() > 0)
 		return nil
 	})
 	fmt.Println(err)

@@ -15,8 +15,8 @@ func ExampleWithSlots() {
 	defer done()
 	ctx := context.Background()
 	masters.Take("partner:1", time.Minute) // another client
-	err := locker.Do(ctx, "partner", func(ctx context.Context, _ *redlock.Lock) error {
-		fmt.Println("a slot is held:", redlock.TokenOf(ctx) > 0)
+	err := locker.Do(ctx, "partner", func(ctx context.Context, lock *redlock.Lock) error {
+		fmt.Println("a slot is held:", lock.Token() > 0)
 		_, err := locker.TryLock(context.WithoutCancel(ctx), "partner", redlock.WithSlots(1)) // only slot 1
 		fmt.Println("slot 1 is held:", errors.Is(err, redlock.ErrHeld))
 		return nil

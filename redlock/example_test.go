@@ -53,8 +53,8 @@ func Example() {
 		fmt.Println("order", order, "is paid; there is a token:", token > 0)
 		return ctx.Err()
 	}
-	err = locker.Do(ctx, "orders:42", func(ctx context.Context, _ *redlock.Lock) error {
-		return pay(ctx, 42, redlock.TokenOf(ctx))
+	err = locker.Do(ctx, "orders:42", func(ctx context.Context, lock *redlock.Lock) error {
+		return pay(ctx, 42, lock.Token())
 	})
 	fmt.Println(err)
 	// Output:
@@ -87,28 +87,37 @@ func ExampleLocker() {
 	// holding orders:42
 }
 
-func ExampleTokenOf() {
+// Code that gets only a context finds the lock that owns the context.
+func ExampleFromContext() {
 	locker, _, done := inMemory()
 	defer done()
 
-	err := locker.Do(context.Background(), "orders:42", func(ctx context.Context, _ *redlock.Lock) error {
-		token := redlock.TokenOf(ctx)
-		_ = token // UPDATE orders SET ..., token = $token WHERE id = 42 AND token <= $token
-		fmt.Println("in the lock:", token > 0)
+	save := func(ctx context.Context) error {
+		lock, ok := redlock.FromContext(ctx)
+		if !ok {
+			return errors.New("save needs a lock")
+		}
+		// UPDATE orders SET ..., token = $token WHERE id = 42 AND token <= $token
+		fmt.Println("saving under the lock", lock.Name())
 		return nil
-	})
-	fmt.Println(err, redlock.TokenOf(context.Background()))
+	}
+	ctx := context.Background()
+	err := locker.Do(ctx, "orders:42", func(ctx context.Context, _ *redlock.Lock) error { return save(ctx) })
+	fmt.Println(err)
+	fmt.Println(save(ctx))
 	// Output:
-	// in the lock: true
-	// <nil> 0
+	// saving under the lock orders:42
+	// <nil>
+	// save needs a lock
 }
 
 func ExampleLocker_Do() {
 	locker, _, done := inMemory()
 	defer done()
 
-	err := locker.Do(context.Background(), "reports:monthly", func(ctx context.Context, _ *redlock.Lock) error {
+	err := locker.Do(context.Background(), "reports:monthly", func(ctx context.Context, lock *redlock.Lock) error {
 		// ctx ends when the lock is lost: pass it to everything that the work calls.
+		// lock.Token() goes with each write, so that the resource can refuse a late one.
 		return ctx.Err()
 	}, redlock.WithWaitLimit(5*time.Second)) // ErrHeld if another client holds the name for longer
 	fmt.Println(err)

@@ -107,7 +107,7 @@ func TestLockSurvivesRestartOfAllMasters(t *testing.T) {
 func TestLossWithoutGuardIsNoticedByUse(t *testing.T) {
 	for name, use := range map[string]func(w *cluster, k *redlock.Lock) error{
 		"extend":    func(w *cluster, k *redlock.Lock) error { return k.Extend(w.Context()) },
-		"set value": func(w *cluster, k *redlock.Lock) error { return redlock.SetValue(k.Context(w.Context()), "v") },
+		"set value": func(w *cluster, k *redlock.Lock) error { return k.SetValue(w.Context(), "v") },
 	} {
 		subtest(t, name, 3, func(w *cluster) {
 			k := w.take(w.locker(redlock.WithoutRestartGuard(), redlock.WithExtension(false)), "a")

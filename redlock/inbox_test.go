@@ -193,8 +193,8 @@ var requestCases = []struct {
 		first := make(chan struct{})
 		go func() {
 			defer close(first)
-			w.must(p.Do(w.Context(), "n", func(ctx context.Context, _ *redlock.Lock) error {
-				<-redlock.ReleaseRequested(ctx)
+			w.must(p.Do(w.Context(), "n", func(ctx context.Context, lock *redlock.Lock) error {
+				<-lock.ReleaseRequested()
 				return ctx.Err()
 			}))
 		}()
@@ -209,7 +209,7 @@ var requestCases = []struct {
 	}},
 	{"before the client is subscribed", func(w *cluster, p, other *peer) {
 		k := w.take(p, "n")
-		if n := w.request(other, "n"); n != 0 || requested(redlock.ReleaseRequested(k.Context(w.Context()))) {
+		if n := w.request(other, "n"); n != 0 || requested(k.ReleaseRequested()) {
 			w.Errorf("%d holders have received the request", n)
 		}
 		w.unlock(k)
@@ -217,7 +217,7 @@ var requestCases = []struct {
 	{"before ReleaseRequested is called", func(w *cluster, p, other *peer) {
 		k := w.take(p, "n")
 		after(2 * time.Second)
-		if n := w.request(other, "n"); n != 1 || !requested(redlock.ReleaseRequested(k.Context(w.Context()))) {
+		if n := w.request(other, "n"); n != 1 || !requested(k.ReleaseRequested()) {
 			w.Errorf("%d holders have received the request", n)
 		}
 		w.request(other, "n")
@@ -226,10 +226,10 @@ var requestCases = []struct {
 	{"of a re-entry", func(w *cluster, p, other *peer) {
 		k := w.take(p, "n")
 		inner := w.takeWith(p, k.Context(w.Context()), "n")
-		c := redlock.ReleaseRequested(inner.Context(w.Context()), "n")
+		c := inner.ReleaseRequested()
 		after(5 * trip)
 		w.request(other, "n")
-		if !requested(c) || !requested(redlock.ReleaseRequested(k.Context(w.Context()))) {
+		if !requested(c) || !requested(k.ReleaseRequested()) {
 			w.Error("the hold and its re-entry have not both received the request")
 		}
 		w.unlock(inner)
@@ -237,12 +237,12 @@ var requestCases = []struct {
 	}},
 	{"of an earlier lock", func(w *cluster, p, other *peer) {
 		k := w.take(p, "n")
-		redlock.ReleaseRequested(k.Context(w.Context()))
+		k.ReleaseRequested()
 		id := w.idOf("n")
 		after(5 * trip)
 		w.unlock(k)
 		k = w.take(p, "n")
-		c := redlock.ReleaseRequested(k.Context(w.Context()))
+		c := k.ReleaseRequested()
 		w.notify("n", id, true)
 		w.notify("n", id, false)
 		after(5 * trip)
@@ -250,13 +250,13 @@ var requestCases = []struct {
 			w.Error("a late request for an earlier lock has arrived")
 		}
 		w.unlock(k)
-		if redlock.ReleaseRequested(k.Context(w.Context())) != nil {
+		if k.ReleaseRequested() != nil {
 			w.Error("the release of an ended lock can be requested")
 		}
 	}},
 	{"with a local waiter", func(w *cluster, p, other *peer) {
 		k := w.take(p, "n")
-		redlock.ReleaseRequested(k.Context(w.Context()))
+		k.ReleaseRequested()
 		after(5 * trip)
 		its := other.waits("n")
 		mine := w.call(w.Context(), p, "n")
@@ -274,7 +274,7 @@ var requestCases = []struct {
 			w.Error("an idle lock was not released")
 		}
 		k := w.take(p, "n")
-		c := redlock.ReleaseRequested(k.Context(w.Context()))
+		c := k.ReleaseRequested()
 		after(5 * trip)
 		w.request(other, "n")
 		if !requested(c) {
@@ -284,14 +284,14 @@ var requestCases = []struct {
 	}},
 	{"of an exported lock", func(w *cluster, p, other *peer) {
 		k := w.take(p, "n")
-		c, id := redlock.ReleaseRequested(k.Context(w.Context())), w.idOf("n")
+		c, id := k.ReleaseRequested(), w.idOf("n")
 		after(5 * trip)
 		text := w.export(k)
 		w.notify("n", id, true)
 		w.notify("n", id, false)
 		imported := w.imported(other, text)
 		after(5 * trip)
-		if requested(c) || requested(redlock.ReleaseRequested(imported.Context(w.Context()))) || imported.Err() != nil {
+		if requested(c) || requested(imported.ReleaseRequested()) || imported.Err() != nil {
 			w.Errorf("a request for the exported lock has arrived: %v", imported.Err())
 		}
 		w.unlock(imported)
@@ -299,7 +299,7 @@ var requestCases = []struct {
 	{"while it is unlocked", func(w *cluster, p, other *peer) {
 		for range 20 {
 			k := w.take(p, "n")
-			redlock.ReleaseRequested(k.Context(w.Context()))
+			k.ReleaseRequested()
 			after(5 * trip)
 			done, id := make(chan struct{}), w.idOf("n")
 			go func() {
@@ -316,7 +316,7 @@ var requestCases = []struct {
 		after(2 * time.Second)
 		equal(w, w.request(other, "n"), 2, "readers with the request")
 		for _, k := range []*redlock.Lock{one, two} {
-			if !requested(redlock.ReleaseRequested(k.Context(w.Context()))) {
+			if !requested(k.ReleaseRequested()) {
 				w.Error("a reader has not received the request")
 			}
 			w.unlock(k)
@@ -325,7 +325,7 @@ var requestCases = []struct {
 	{"before a local handoff", func(w *cluster, p, other *peer) {
 		w.delay(time.Millisecond)
 		k := w.take(p, "n")
-		c := redlock.ReleaseRequested(k.Context(w.Context()))
+		c := k.ReleaseRequested()
 		next := make(chan string)
 		for _, of := range []*peer{other, p} { // other is ahead of p in the queue
 			go func() {
@@ -352,10 +352,10 @@ var requestCases = []struct {
 		for _, of := range []*peer{p, other} {
 			go func() {
 				defer func() { both <- struct{}{} }()
-				_ = of.Lead(ctx, "n", func(ctx context.Context, _ *redlock.Lock) error {
+				_ = of.Lead(ctx, "n", func(ctx context.Context, lock *redlock.Lock) error {
 					leads <- of.id
 					select {
-					case <-redlock.ReleaseRequested(ctx):
+					case <-lock.ReleaseRequested():
 						return handOver
 					case <-ctx.Done():
 						return ctx.Err()
@@ -386,9 +386,6 @@ func TestReleaseRequested(t *testing.T) {
 				w.Error("the name is not free")
 			}
 		})
-	}
-	if redlock.ReleaseRequested(t.Context()) != nil || redlock.ReleaseRequested(t.Context(), "n") != nil {
-		t.Error("a context without a lock has a request")
 	}
 }
 

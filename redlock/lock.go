@@ -24,6 +24,11 @@ type Lock struct {
 	keys scripts.Keys
 }
 
+// init prepares k for its hold: the lock of name on the masters of l.
+func (k *Lock) init(l *shard, name string, role scripts.Role) {
+	k.l, k.keys, k.hold.Lock = l, scripts.Prefix(l.cfg.prefix).KeysOf(name, role), k
+}
+
 // Name returns the name of the lock.
 func (k *Lock) Name() string { return k.hold.Lease().Name }
 
@@ -124,84 +129,66 @@ func (k *Lock) Context(parent context.Context) context.Context {
 	return k.hold.Context(parent)
 }
 
-// ReleaseRequested returns a channel that is closed when another client requests the release of a lock, by
-// [Admin.RequestRelease] or `redlock release --ask`. The lock is the innermost one that owns ctx or, if a name is
-// given, the innermost lock of that name. ctx comes from [Lock.Context], or is the context of the function of
-// [Locker.Do] or [Locker.Lead]. Long work that another client can continue should stop at a good point, and return or
-// unlock. The request itself does not end the lock.
+// FromContext returns the lock that owns ctx: the innermost one or, if a name is given, the innermost one of that name.
+// It is the Lock that the acquiring call returned, or passed to the function of a Do or Lead, and may have ended. It is
+// for code that gets only a context; code that gets the lock needs no FromContext.
 //
-// ReleaseRequested returns nil, a channel that blocks forever, if no such lock owns ctx, or if the lock has ended. It
-// does not block. The message of the request may be lost, so work must not depend on it.
-func ReleaseRequested(ctx context.Context, name ...string) <-chan struct{} {
-	if h := ownerOf(ctx, name); h != nil {
-		return h.Requested()
+// FromContext returns nil and false if no such lock owns ctx, or if no name is given and the innermost context is that
+// of a [Locks] of several names. It does not block.
+func FromContext(ctx context.Context, name ...string) (*Lock, bool) {
+	h := lease.Innermost(ctx)
+	if len(name) > 0 {
+		h = lease.InnermostOf(ctx, nil, name[0])
 	}
-	return nil
+	if h == nil {
+		return nil, false
+	}
+	return h.Lock.(*Lock), true
 }
 
-// SetValue sets the value of a lock: the innermost one that owns ctx or, if a name is given, the innermost lock of that
-// name. ctx comes from [Lock.Context], or is the context of the function of [Locker.Do] or [Locker.Lead].
-// [Locker.Inspect], [Locker.Watch] and `redlock who` show the value, for example the address and the version of a
-// leader. A value is UTF-8 of at most 1 KiB, and empty until it is set.
+// ReleaseRequested returns a channel that is closed when another client requests the release of the lock, by
+// [Admin.RequestRelease] or `redlock release --ask`. Long work that another client can continue should stop at a good
+// point, and return or unlock. The request itself does not end the lock.
+//
+// For a lock that has ended, ReleaseRequested returns nil, a channel that blocks forever. It does not block. The
+// message of the request may be lost, so work must not depend on it.
+func (k *Lock) ReleaseRequested() <-chan struct{} { return k.hold.Requested() }
+
+// SetValue sets the value of the lock. [Locker.Inspect], [Locker.Watch] and `redlock who` show the value, for example
+// the address and the version of a leader. A value is UTF-8 of at most 1 KiB, and empty until it is set.
 //
 // SetValue writes the value immediately, and returns nil once a quorum of masters has it. From then on no inspection
 // shows an earlier value, unless masters are restarted with older data, or the inspecting client still uses former
 // masters. SetValue does not extend the lock. If it returns [ErrNoQuorum] or the error of ctx, some masters may have
-// the value; the next extensions write it to the others. The value ends with the lock, or when another process imports
-// the lock. A lock whose value was set is released at its last Unlock: it is neither handed off nor kept by
-// [WithLinger].
+// the value; the next extensions write it to the others. If the lock has ended, SetValue returns the reason. The value
+// ends with the lock, or when another process imports the lock. A lock whose value was set is released at its last
+// Unlock: it is neither handed off nor kept by [WithLinger].
 //
-// SetValue returns [ErrInvalid] and sends nothing if the value is invalid, if no such lock owns ctx, or if the lock is
-// one of an [RWLock], which has no value.
-func SetValue(ctx context.Context, value string, name ...string) error {
-	h := ownerOf(ctx, name)
-	if h == nil {
-		return invalid("%s: the context owns no such lock", opSetValue)
+// SetValue returns [ErrInvalid] and sends nothing if the value is invalid, or if the lock is one of an [RWLock], which
+// has no value.
+func (k *Lock) SetValue(ctx context.Context, value string) error {
+	if k == nil {
+		return errNoLock
 	}
-	e, traced := h.Lease().Events().(*events)
-	if !traced || e.trace.Event == nil {
-		return setValue(ctx, h, value)
-	}
-	return e.call(ctx, opSetValue, h.Lease().Name, func(c *tracedCall) error {
-		c.Token = h.Token()
-		return setValue(ctx, h, value)
+	return k.l.events.call(ctx, opSetValue, k.Name(), func(c *tracedCall) error {
+		c.Token = k.Token()
+		return k.setValue(ctx, value)
 	})
 }
 
 // setValue implements SetValue without its trace.
-func setValue(ctx context.Context, h *lease.Hold, value string) error {
-	name := h.Lease().Name
-	if h.Lease().Role() != scripts.Plain {
-		return invalid("%s of %.80q: locks of an RWLock have no value", opSetValue, name)
+func (k *Lock) setValue(ctx context.Context, value string) error {
+	if k.keys.Role() != scripts.Plain {
+		return invalid("%s of %.80q: locks of an RWLock have no value", opSetValue, k.Name())
 	}
 	if _, err := scripts.NewValue(0, value); err != nil {
-		return invalid("%s of %.80q: %v", opSetValue, name, err)
+		return invalid("%s of %.80q: %v", opSetValue, k.Name(), err)
 	}
-	return failed(opSetValue, name, h.SetValue(ctx, value))
+	return failed(opSetValue, k.Name(), k.hold.SetValue(ctx, value))
 }
 
 // opSetValue is the operation of SetValue in errors and events.
 const opSetValue = "set value"
-
-// ownerOf returns the innermost hold that owns ctx or, with a name, the innermost hold of that name. It returns nil if
-// there is none.
-func ownerOf(ctx context.Context, name []string) *lease.Hold {
-	if len(name) > 0 {
-		return lease.InnermostOf(ctx, nil, name[0])
-	}
-	return lease.Innermost(ctx)
-}
-
-// TokenOf returns the fencing token of a lock, for code that gets only a context, such as the function of [Locker.Do].
-// The lock is the innermost one from whose context ctx is derived or, if a name is given, the innermost such lock of
-// that name. TokenOf returns 0 if there is no such lock, or if no name is given and the innermost one is a [Locks] of
-// several names.
-func TokenOf(ctx context.Context, name ...string) int64 {
-	if h := ownerOf(ctx, name); h != nil {
-		return h.Token()
-	}
-	return 0
-}
 
 // handlePrefix begins every handle; its digit is the version of the format.
 const handlePrefix = "redlock1."
@@ -252,7 +239,8 @@ func (l *shard) importLock(ctx context.Context, text string, opts []LockOption) 
 		if ctx.Err() != nil {
 			return nil, &LockError{Op: "import", Name: from.name, failure: round.Failure{Cause: contextError(ctx)}}
 		}
-		k := &Lock{l: l, keys: scripts.Prefix(l.cfg.prefix).Keys(from.name)}
+		k := &Lock{}
+		k.init(l, from.name, scripts.Plain)
 		g := l.leases.NewImport(from.name, &k.keys, from.id)
 		return l.importAs(ctx, "import", from, g, k, cfg, stats)
 	})

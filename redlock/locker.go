@@ -323,7 +323,7 @@ func (l *shard) take(
 	for {
 		both, waits := &lockAndCall{}, false
 		k, call := &both.Lock, &both.Call
-		k.l, k.keys = l, scripts.Prefix(l.cfg.prefix).KeysOf(name, role)
+		k.init(l, name, role)
 		switch {
 		case own != nil:
 			err = l.repeat(ctx, "re-enter", name, cfg, !wait, func() error {

@@ -234,7 +234,8 @@ func WithMaxTTL(g time.Duration) Option {
 // When masters have restarted, a held lock continues, and its background extension is sent immediately to find out
 // whether the masters still have the lock. With [WithExtension](false) nothing is sent. Then, if the masters have lost
 // the lock, its Err stays nil until the validity ends, and another client may hold the name; only [Lock.Extend] and
-// [SetValue] return [ErrLost]. Leave the background extension on, or call Extend before each step that needs the lock.
+// [Lock.SetValue] return [ErrLost]. Leave the background extension on, or call Extend before each step that needs the
+// lock.
 func WithoutRestartGuard() Option {
 	return lockerOption(func(c *config) { c.guard, c.noGuard = 0, true })
 }

@@ -330,8 +330,8 @@ func (l *Locker) TryLockAll(ctx context.Context, names []string, opts ...LockOpt
 	return l.lockAll(ctx, names, opts, false)
 }
 
-// DoAll runs f while holding the locks of all names, as [Locker.Do] does for one name. [TokenOf] with a name returns
-// the token of its lock.
+// DoAll runs f while holding the locks of all names, as [Locker.Do] does for one name. [Locks.Of] returns the lock of
+// one name.
 func (l *Locker) DoAll(
 	ctx context.Context, names []string, f func(ctx context.Context, locks *Locks) error, opts ...LockOption,
 ) error {

@@ -120,7 +120,8 @@ func (k *Lock) Downgrade(ctx context.Context, opts ...LockOption) (*Lock, error)
 		case err != nil:
 			return nil, lockError("downgrade", name, err)
 		}
-		reader := &Lock{l: l, keys: scripts.Prefix(l.cfg.prefix).KeysOf(name, scripts.Reader)}
+		reader := &Lock{}
+		reader.init(l, name, scripts.Reader)
 		g := l.leases.NewImport(name, &reader.keys, id)
 		g.Inherits(ballot)
 		return l.importAs(ctx, "downgrade", exportedLock{name: name, id: id, token: ballot}, g, reader, cfg, stats)

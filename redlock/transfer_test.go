@@ -148,19 +148,14 @@ func TestImportGivesUpAfterItsTries(t *testing.T) {
 	}
 }
 
-// H79: Unlock, Extend and Export return an error for a nil lock, such as that of a failed call.
+// H79: Unlock, Extend, SetValue and Export return an error for a nil lock, such as that of a failed call.
 func TestNilLockReturnsErrors(t *testing.T) {
 	var k *Lock
 	isInvalid(t, k.Unlock(t.Context()), "the lock is nil")
 	isInvalid(t, k.Extend(t.Context()), "the lock is nil")
+	isInvalid(t, k.SetValue(t.Context(), "v"), "the lock is nil")
 	_, err := k.Export()
 	isInvalid(t, err, "the lock is nil")
-}
-
-// Of returns the lock of name, or nil if s has no such name.
-func (s *Locks) Of(name string) *Lock {
-	k, _ := tools{}.Member(s, name).(*Lock)
-	return k
 }
 
 // Each handle of a valid lock is parsed to the same lock again, and handles of other locks are refused.

@@ -23,7 +23,7 @@ func (w *cluster) shows(l client, name, value string) {
 
 func (w *cluster) setValue(k *redlock.Lock, value string) {
 	w.Helper()
-	w.must(redlock.SetValue(k.Context(w.Context()), value))
+	w.must(k.SetValue(w.Context(), value))
 }
 
 // valueCases are the ways in which a lock with a value ends. The value must not be reported for the next holder.
@@ -125,7 +125,7 @@ func TestValueReachesAllMasters(t *testing.T) {
 		w.must(k.Extend(w.Context()))
 		have("second", "second", "second", "second", "second")
 		w.hang(0, 1, 2)
-		w.isError(redlock.SetValue(k.Context(w.Context()), "third"), redlock.ErrNoQuorum)
+		w.isError(k.SetValue(w.Context(), "third"), redlock.ErrNoQuorum)
 		w.resume(0, 1, 2)
 		after(2 * time.Second)
 		w.must(k.Extend(w.Context()))
@@ -159,33 +159,27 @@ func TestLateValueIsIgnored(t *testing.T) {
 	})
 }
 
-// SetValue works in every kind of call for a plain lock. It sets the value of the innermost lock, or of the lock
-// with the given name.
+// Each kind of call for a plain lock gives its function a lock that has a value; a re-entry sets the value of the
+// lock.
 func TestEachKindOfLockHasValue(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
-		set := func(value string, names ...string) func(context.Context) error {
-			return func(ctx context.Context) error {
-				w.must(redlock.SetValue(ctx, value, names...))
+		set := func(value string) func(context.Context, *redlock.Lock) error {
+			return func(ctx context.Context, lock *redlock.Lock) error {
+				w.must(lock.SetValue(ctx, value))
+				w.shows(l, lock.Name(), value)
 				return nil
 			}
 		}
-		look := func(name, value string, call func(ctx context.Context) error) func(context.Context) error {
-			return func(ctx context.Context) error {
-				w.must(call(ctx))
-				w.shows(l, name, value)
-				return nil
-			}
-		}
-		w.must(l.Do(w.Context(), "n", of[*redlock.Lock](look("n", "do", set("do")))))
-		w.must(l.Lead(w.Context(), "n", of[*redlock.Lock](look("n", "lead", set("lead")))))
-		w.must(l.Do(w.Context(), "n", of[*redlock.Lock](look("n:1", "slot", set("slot"))), redlock.WithSlots(1)))
-		w.must(l.DoAll(w.Context(), []string{"a", "b"}, of[*redlock.Locks](look("b", "all", set("all", "b")))))
+		w.must(l.Do(w.Context(), "n", set("do")))
+		w.must(l.TryDo(w.Context(), "n", set("try do")))
+		w.must(l.Lead(w.Context(), "n", set("lead")))
+		w.must(l.Do(w.Context(), "n", set("slot"), redlock.WithSlots(1)))
+		w.must(l.DoAll(w.Context(), []string{"a", "b"}, func(ctx context.Context, locks *redlock.Locks) error {
+			return errors.Join(set("one")(ctx, locks.Of("a")), set("other")(ctx, locks.Of("b")))
+		}))
 		w.must(l.Do(w.Context(), "n", func(ctx context.Context, _ *redlock.Lock) error {
-			// A re-entry sets the value of the lock.
-			w.must(l.Do(ctx, "n", of[*redlock.Lock](set("inner"))))
-			w.shows(l, "n", "inner")
-			return nil
+			return l.Do(ctx, "n", set("inner"))
 		}))
 	})
 }
@@ -196,26 +190,21 @@ func TestInvalidValueIsRefused(t *testing.T) {
 		l := w.locker()
 		k, ended := w.take(l, "n"), w.take(l, "m")
 		w.unlock(ended)
-		all := w.all(l, []string{"a", "b"})
 		reader := w.rlock(l.RWLock("r"))
-		ctx, before := k.Context(w.Context()), w.count("extend")
+		before := w.count("extend")
 		for what, err := range map[string]error{
-			"too long":      redlock.SetValue(ctx, strings.Repeat("x", 1025)),
-			"not UTF-8":     redlock.SetValue(ctx, "\xff"),
-			"no lock":       redlock.SetValue(w.Context(), "x"),
-			"another name":  redlock.SetValue(ctx, "x", "m"),
-			"several names": redlock.SetValue(all.Context(w.Context()), "x"),
-			"a reader":      redlock.SetValue(reader.Context(w.Context()), "x"),
+			"too long":  k.SetValue(w.Context(), strings.Repeat("x", 1025)),
+			"not UTF-8": k.SetValue(w.Context(), "\xff"),
+			"a reader":  reader.SetValue(w.Context(), "x"),
 		} {
 			w.Log(what, err)
 			w.isError(err, redlock.ErrInvalid)
 		}
-		w.isError(redlock.SetValue(ended.Context(w.Context()), "x"), redlock.ErrReleased)
+		w.isError(ended.SetValue(w.Context(), "x"), redlock.ErrReleased)
 		equal(w, w.count("extend")-before, 0, "extensions")
-		w.must(redlock.SetValue(ctx, strings.Repeat("x", 1024)))
+		w.must(k.SetValue(w.Context(), strings.Repeat("x", 1024)))
 		w.shows(l, "n", strings.Repeat("x", 1024))
 		w.unlock(reader)
-		w.unlock(all)
 		w.unlock(k)
 	})
 }
@@ -227,7 +216,6 @@ func TestTraceReportsValues(t *testing.T) {
 		var c calls
 		l := w.locker(redlock.WithTrace(c.trace()))
 		k := w.take(l, "n")
-		ctx := k.Context(w.Context())
 		reported := func(err, is error) {
 			t.Helper()
 			w.isError(err, is)
@@ -237,15 +225,15 @@ func TestTraceReportsValues(t *testing.T) {
 				w.Errorf("SetValue returned %v, and its event is %+v", err, i)
 			}
 		}
-		reported(redlock.SetValue(ctx, "v1"), nil)
-		reported(redlock.SetValue(ctx, strings.Repeat("x", 1025)), redlock.ErrInvalid)
-		over, cancel := context.WithCancel(ctx)
+		reported(k.SetValue(w.Context(), "v1"), nil)
+		reported(k.SetValue(w.Context(), strings.Repeat("x", 1025)), redlock.ErrInvalid)
+		over, cancel := context.WithCancel(w.Context())
 		cancel()
 		for i := range 2 {
 			w.masters.Master(i).Hang()
 		}
-		reported(redlock.SetValue(over, "v2"), context.Canceled)
+		reported(k.SetValue(over, "v2"), context.Canceled)
 		after(20 * time.Second) // the lock is lost
-		reported(redlock.SetValue(ctx, "v3"), redlock.ErrLost)
+		reported(k.SetValue(w.Context(), "v3"), redlock.ErrLost)
 	})
 }

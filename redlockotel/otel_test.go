@@ -301,8 +301,7 @@ func TestValueChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := observed(t)
 		k := f.lock("a")
-		ctx := k.Context(t.Context())
-		if err := redlock.SetValue(ctx, "v1"); err != nil {
+		if err := k.SetValue(t.Context(), "v1"); err != nil {
 			t.Fatal(err)
 		}
 		if s, at := f.last(); s.Name != "redlock set value" || at["redlock.name"] != "a" || s.Status.Code != codes.Unset ||
@@ -312,7 +311,7 @@ func TestValueChanges(t *testing.T) {
 		if err := k.Unlock(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := redlock.SetValue(ctx, "v2"); !errors.Is(err, redlock.ErrReleased) {
+		if err := k.SetValue(t.Context(), "v2"); !errors.Is(err, redlock.ErrReleased) {
 			t.Fatal(err)
 		}
 		if s, at := f.last(); s.Name != "redlock set value" || at["error.type"] != "released" ||

@@ -164,9 +164,9 @@ func TestExtensionsAreCounted(t *testing.T) {
 func TestValueChangesAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := observed(t)
-		ctx := f.lock("a").Context(t.Context())
+		k := f.lock("a")
 		for _, value := range []string{"v1", "v2", strings.Repeat("x", 1025)} {
-			err := redlock.SetValue(ctx, value)
+			err := k.SetValue(t.Context(), value)
 			if len(value) <= 1024 && err != nil || len(value) > 1024 && !errors.Is(err, redlock.ErrInvalid) {
 				t.Fatalf("SetValue of %d bytes returned %v", len(value), err)
 			}

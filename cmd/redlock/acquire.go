@@ -148,7 +148,7 @@ func (f *acquireFlags) lockAll(ctx context.Context, l *redlock.Locker, names []s
 	k := &locks{unlock: all.Unlock, done: all.Context(context.Background()).Done()}
 	for i, name := range names {
 		if !slices.Contains(names[:i], name) {
-			k.of = append(k.of, private.Of(l).Member(all, name).(*redlock.Lock))
+			k.of = append(k.of, all.Of(name))
 		}
 	}
 	return k, nil

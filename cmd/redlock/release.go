@@ -10,7 +10,7 @@ import (
 )
 
 const releaseLong = `With --ask, asks the holder to release the lock, and returns immediately. A program that uses
-redlock.ReleaseRequested releases the lock at a suitable point; other programs ignore the request. A request endangers
+Lock.ReleaseRequested releases the lock at a suitable point; other programs ignore the request. A request endangers
 no lock.
 Exit status of --ask: 0 if a holder has received the request; 1 if no client holds the name, or its holder is
 not subscribed to requests or not connected; 2 if no quorum of the masters was reached.

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redlock-go/redlock/redlock"
 )
 
 // Without a terminal, release needs --yes. With --lease, it releases only the lease with this ID.
@@ -52,7 +51,7 @@ func TestReleaseAsks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	request := redlock.ReleaseRequested(lock.Context(t.Context()))
+	request := lock.ReleaseRequested()
 	for end := time.Now().Add(hang); ; { // until the holder is subscribed
 		p := f.start("release", "--ask", "a")
 		_ = p.cmd.Wait()

@@ -182,7 +182,7 @@ type (
 		Since   *time.Time   `json:"since,omitempty"`
 		Left    int64        `json:"left_ms,omitempty"`
 		Token   int64        `json:"token,omitempty"`
-		Value   string       `json:"value,omitempty"` // set by the holder with redlock.SetValue
+		Value   string       `json:"value,omitempty"` // set by the holder with Lock.SetValue
 		On      int          `json:"on"`
 		Masters int          `json:"masters"`
 		Waiters int          `json:"waiters"`

@@ -59,8 +59,8 @@ func TestWhoShowsTheValue(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
 	locker := f.locker()
-	err := locker.Do(t.Context(), "a", func(ctx context.Context, _ *redlock.Lock) error {
-		if err := redlock.SetValue(ctx, "10.0.0.7:8080\n<v2>"); err != nil {
+	err := locker.Do(t.Context(), "a", func(ctx context.Context, lock *redlock.Lock) error {
+		if err := lock.SetValue(ctx, "10.0.0.7:8080\n<v2>"); err != nil {
 			return err
 		}
 		f.start("who", "a").ends(0, `, value "10.0.0.7:8080\n<v2>", on 3 of 3 masters`)

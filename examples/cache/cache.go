@@ -46,7 +46,7 @@ func (c *Cache) Get(ctx context.Context) (value []byte, err error) {
 	if value, err = c.read(); err != nil || value != nil {      // another program has rebuilt the value
 		return value, err
 	}
-	if err := c.rebuild(lock.Context(ctx)); err != nil {
+	if err := c.rebuild(lock.Context(ctx), lock.Token()); err != nil {
 		return nil, err
 	}
 	reader, err := lock.Downgrade(ctx) // from now on other programs may read
@@ -57,8 +57,9 @@ func (c *Cache) Get(ctx context.Context) (value []byte, err error) {
 	return c.read()
 }
 
-// rebuild writes a new file, and removes the older files. ctx must end when the lock is lost.
-func (c *Cache) rebuild(ctx context.Context) error {
+// rebuild writes a new file, and removes the older files. ctx must end when the lock is lost; token is that of
+// the lock.
+func (c *Cache) rebuild(ctx context.Context, token int64) error {
 	value, err := c.Build(ctx)
 	if err != nil {
 		return err
@@ -67,7 +68,7 @@ func (c *Cache) rebuild(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(c.Dir, fmt.Sprintf("%016d", redlock.TokenOf(ctx)))
+	path := filepath.Join(c.Dir, fmt.Sprintf("%016d", token))
 	if err := os.WriteFile(path+".new", value, 0o600); err != nil {
 		return err
 	}

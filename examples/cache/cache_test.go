@@ -96,14 +96,14 @@ func TestLateRebuildIsNotRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		late := lock.Context(context.Background()) // simulates a client that is stopped before it writes
+		// Simulate a client that is stopped before it writes.
 		if err := lock.Unlock(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if value, err := caches[1].Get(t.Context()); string(value) != "of 1" || err != nil {
 			t.Fatalf("Get returned %q, %v; want \"of 1\"", value, err)
 		}
-		if err := caches[0].rebuild(late); err != nil {
+		if err := caches[0].rebuild(context.Background(), lock.Token()); err != nil {
 			t.Fatal(err)
 		}
 		for _, c := range caches {

@@ -45,8 +45,8 @@ func run(ctx context.Context, client string, urls []string, out io.Writer) error
 		return err
 	}
 	defer locker.Close(context.WithoutCancel(ctx))
-	return locker.Do(ctx, "orders:42", func(ctx context.Context, _ *redlock.Lock) error {
-		_, err := fmt.Fprintln(out, "locked, token", redlock.TokenOf(ctx))
+	return locker.Do(ctx, "orders:42", func(_ context.Context, lock *redlock.Lock) error {
+		_, err := fmt.Fprintln(out, "locked, token", lock.Token())
 		return err
 	})
 }

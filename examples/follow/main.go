@@ -39,8 +39,8 @@ func run(ctx context.Context, path string, out io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, shut(context.WithoutCancel(ctx))) }()
 	go redlockfile.Follow(ctx, locker, path)
-	return locker.Lead(ctx, "leader", func(ctx context.Context, _ *redlock.Lock) error {
-		fmt.Fprintln(out, "leading, token", redlock.TokenOf(ctx))
+	return locker.Lead(ctx, "leader", func(ctx context.Context, lock *redlock.Lock) error {
+		fmt.Fprintln(out, "leading, token", lock.Token())
 		<-ctx.Done() // the leader must stop its work when ctx ends
 		return context.Cause(ctx)
 	})

@@ -44,11 +44,11 @@ func run(ctx context.Context, urls []string, work func(ctx context.Context, toke
 		defer cancel()
 		_ = locker.Close(over) // unreleased locks expire after their TTL
 	}()
-	err = locker.Lead(ctx, "leader", func(ctx context.Context, _ *redlock.Lock) error {
-		if err := redlock.SetValue(ctx, address()); err != nil { // shown by "redlock who leader"
+	err = locker.Lead(ctx, "leader", func(ctx context.Context, lock *redlock.Lock) error {
+		if err := lock.SetValue(ctx, address()); err != nil { // shown by "redlock who leader"
 			return err
 		}
-		return work(ctx, redlock.TokenOf(ctx)) // Lead resigns after work has returned
+		return work(ctx, lock.Token()) // Lead resigns after work has returned
 	})
 	if errors.Is(err, ctx.Err()) {
 		return nil // stopped by the caller

@@ -23,9 +23,9 @@ type Handler struct {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	order, began, paid := r.PathValue("order"), false, false
 	ctx := context.WithoutCancel(r.Context()) // a payment that has begun continues if the client disconnects
-	err := h.Locker.Do(ctx, "orders:"+order, func(ctx context.Context, _ *redlock.Lock) error {
+	err := h.Locker.Do(ctx, "orders:"+order, func(ctx context.Context, lock *redlock.Lock) error {
 		began = true
-		err := h.Pay(ctx, order, redlock.TokenOf(ctx)) // ctx ends when the lock is lost
+		err := h.Pay(ctx, order, lock.Token()) // ctx ends when the lock is lost
 		paid = err == nil
 		return err
 	}, redlock.WithWaitLimit(2*time.Second))

@@ -61,8 +61,9 @@ func run(ctx context.Context, args []string) error {
 // transfer moves amount from one account to another while it holds the locks of both.
 func transfer(ctx context.Context, locker *redlock.Locker, db *sql.DB, from, to string, amount int64) error {
 	names := []string{"account:" + from, "account:" + to}
-	return locker.DoAll(ctx, names, func(ctx context.Context, _ *redlock.Locks) error {
-		return move(ctx, db, from, to, amount, redlock.TokenOf(ctx, names[0]), redlock.TokenOf(ctx, names[1]))
+	return locker.DoAll(ctx, names, func(ctx context.Context, locks *redlock.Locks) error {
+		// ctx ends when either lock is lost.
+		return move(ctx, db, from, to, amount, locks.Of(names[0]).Token(), locks.Of(names[1]).Token())
 	})
 }
 

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/examples/internal/testmasters"
-	"github.com/redlock-go/redlock/redlock"
 )
 
 // accounts creates a database with these accounts, each with the balance 100, and returns its path and the open
@@ -74,8 +73,7 @@ func TestLateTransferChangesNeitherAccount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	held := late.Context(ctx)
-	old := []int64{redlock.TokenOf(held, names[0]), redlock.TokenOf(held, names[1])}
+	old := []int64{late.Of(names[0]).Token(), late.Of(names[1]).Token()}
 	if err := late.Unlock(ctx); err != nil {
 		t.Fatal(err)
 	}

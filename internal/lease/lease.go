@@ -107,9 +107,6 @@ type value struct {
 // Role returns the role of the lease: plain, reader or writer.
 func (l *Lease) Role() scripts.Role { return l.keys.Role() }
 
-// Events returns the Events of the Manager.
-func (l *Lease) Events() Events { return l.m.Events }
-
 // ids returns the ids by which masters may know the lease.
 func (l *Lease) ids() []string {
 	if l.replaces != "" {

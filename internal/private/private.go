@@ -58,7 +58,6 @@ type Tools interface {
 	Spare() int                                  // number of masters that may still fail; -1: no lock can be acquired
 	Settle(ctx context.Context)                  // waits until each master has answered or is known to be down
 	Shard(name string) int                       // the number of the shard of a name, from 1
-	Member(locks any, name string) any           // the *redlock.Lock of a name in a *redlock.Locks; nil if there is none
 	Lists() []string                             // hash of the configuration of each shard, as CLIENT LIST shows it
 	WrongList() error                            // error if a master's record says that the list of the Locker is wrong
 	Replaces(ctx context.Context, old any) error // replaces the records of the *redlock.Locker old, of another layout

@@ -47,7 +47,7 @@ type Event struct {
 	Time time.Time // time of the event; for a call, its start
 	// Context is the context of the call. For the Op "do" it is the context that Trace.Do returned.
 	Context context.Context
-	// Op is the call: "lock" (Lock), "try lock", "import", "do", "extend", "set value" (redlock.SetValue) or "unlock", and
+	// Op is the call: "lock" (Lock), "try lock", "import", "do", "extend", "set value" (Lock.SetValue) or "unlock", and
 	// for a redlock.RWLock also "rlock", "try rlock" and "downgrade". The Lock and the Unlock within a Do are separate
 	// calls with the context of the Do. For a vote, Op is the step, for example "roll back".
 	Op     string

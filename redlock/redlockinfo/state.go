@@ -33,7 +33,7 @@ type Inspection struct {
 	// admitted. They may have forgotten leases.
 	Quarantined int
 	Token       int64 // fencing token; 0 for a writer of a redlock.RWLock
-	// Value is the value that the holder has set; see redlock.SetValue.
+	// Value is the value that the holder has set; see redlock.Lock.SetValue.
 	Value string
 	N     int // number of all masters
 	// Left is the time for which at least a quorum keeps the lease unless it is extended: the quorum-th largest remaining

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/redlock"
 )
 
@@ -39,7 +38,7 @@ func (k *worker) together() {
 	}
 	held := make([]*belief, len(names))
 	for i, name := range slices.Sorted(slices.Values(names)) {
-		held[i] = k.begin(l, private.Of(l).Member(locks, name).(*redlock.Lock), asked, ttl/2)
+		held[i] = k.begin(l, locks.Of(name), asked, ttl/2)
 		held[i].minimum = minimum
 	}
 	all := locks.Context(k.ctx)
@@ -96,16 +95,16 @@ func (k *worker) lead(name string) {
 	l := k.c.now()
 	ttl := redlock.WithTTL(p.least + k.upTo(p.most-p.least))
 	_ = k.call("Lead", ctx, func() error {
-		return l.Lead(ctx, name, func(ctx context.Context, _ *redlock.Lock) error {
+		return l.Lead(ctx, name, func(ctx context.Context, outer *redlock.Lock) error {
 			lock, err := l.Lock(ctx, name, ttl)
 			if err != nil {
 				return err
 			}
 			b := k.begin(l, lock, asked, 0)
 			k.showValue(b)
-			if b.token != redlock.TokenOf(ctx) {
+			if b.token != outer.Token() {
 				w.problem("client %d leads %s with token %d, but its re-entry has token %d", k.c.index, name,
-					redlock.TokenOf(ctx), b.token)
+					outer.Token(), b.token)
 			}
 			k.sleep(k.upTo(p.dwell), ctx.Done())
 			k.waitAwake()

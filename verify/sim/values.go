@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/redlock-go/redlock/redlock"
 )
 
 // A holdOf identifies a hold of a name.
@@ -39,7 +38,7 @@ func (k *worker) showValue(b *belief) {
 	ctx, cancel := k.within(k.ctx, k.upTo(4*w.plan.timeout))
 	defer cancel()
 	err := k.call("SetValue", ctx, func() error {
-		return redlock.SetValue(b.lock.Context(ctx), fmt.Sprint(b.token, " ", number))
+		return b.lock.SetValue(ctx, fmt.Sprint(b.token, " ", number))
 	})
 	if err == nil {
 		w.mu.Lock()

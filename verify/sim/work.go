@@ -338,7 +338,7 @@ func (b *belief) requested() bool {
 		return false
 	}
 	select {
-	case <-redlock.ReleaseRequested(b.ctx):
+	case <-b.lock.ReleaseRequested():
 		return true
 	default:
 		return false
