@@ -24,7 +24,7 @@ func of[K any](f func(context.Context) error) func(context.Context, K) error {
 func TestDoWithUnconfirmedRelease(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		var book logbook
-		l := w.locker(book.option(), redlock.WithOwner("web-1"))
+		l := w.locker(book.option(), redlock.WithLabel("web-1"))
 		for name, do := range map[string]func(f func(context.Context) error) error{
 			"Do": func(f func(context.Context) error) error { return l.Do(w.Context(), "n", of[*redlock.Lock](f)) },
 			"DoAll": func(f func(context.Context) error) error {
@@ -37,7 +37,7 @@ func TestDoWithUnconfirmedRelease(t *testing.T) {
 			}
 			synctest.Wait()
 			text := strings.Join(book.since(), "\n")
-			if !strings.Contains(text, `release not confirmed, resending in the background" owner=web-1 lock=n token=`) {
+			if !strings.Contains(text, `release not confirmed, resending in the background" label=web-1 lock=n token=`) {
 				w.Errorf("%s: the log does not report the release:\n%s", name, text)
 			}
 			if n := l.Stats().Unconfirmed - before; n != 1 {
@@ -121,7 +121,7 @@ func TestLeadAfterLoss(t *testing.T) {
 	} {
 		subtest(t, how, 3, func(w *cluster) {
 			var book logbook
-			l := w.locker(book.option(), redlock.WithOwner("web-1"))
+			l := w.locker(book.option(), redlock.WithLabel("web-1"))
 			terms := 0
 			err := l.Lead(w.Context(), "boss", func(ctx context.Context, _ *redlock.Lock) error {
 				if terms++; terms > 1 {
@@ -134,7 +134,7 @@ func TestLeadAfterLoss(t *testing.T) {
 			synctest.Wait()
 			text := strings.Join(book.since(), "\n")
 			if err != nil || terms != 2 || strings.Contains(text, "function failed") ||
-				!strings.Contains(text, `msg="redlock: leadership was lost, campaigning again" owner=web-1 lock=boss`) {
+				!strings.Contains(text, `msg="redlock: leadership was lost, campaigning again" label=web-1 lock=boss`) {
 				w.Errorf("Lead returned %v after %d terms, want 2; the log:\n%s", err, terms, text)
 			}
 		})
@@ -675,7 +675,7 @@ func TestCloseEndsLeaders(t *testing.T) {
 // Watch reports each change once, also a change of the value, and inspects once a second.
 func TestWatchReportsLeader(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
-		l, observer := w.locker(redlock.WithOwner("the first")), w.locker()
+		l, observer := w.locker(redlock.WithLabel("the first")), w.locker()
 		reports := make(chan redlockinfo.Inspection, 9)
 		failed := make(chan error, 9)
 		ctx, cancel := context.WithCancel(w.Context())
@@ -695,7 +695,7 @@ func TestWatchReportsLeader(t *testing.T) {
 			w.Errorf("the first report is %+v, want no holder", h)
 		}
 		k := w.take(l, "boss")
-		if h := <-reports; h.Owner != "the first" || h.Token != k.Token() {
+		if h := <-reports; h.Label != "the first" || h.Token != k.Token() {
 			w.Errorf("reported %+v for a leader with token %d", h, k.Token())
 		}
 		w.setValue(k, "v1")

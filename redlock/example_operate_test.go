@@ -93,7 +93,7 @@ func ExampleAdmin_Admit() {
 
 func ExampleLocker_Inspect() {
 	ctx := context.Background()
-	locker, _, done := inMemory(redlock.WithOwner("web-7"))
+	locker, _, done := inMemory(redlock.WithLabel("web-7"))
 	defer done()
 	lock, err := locker.Lock(ctx, "orders:42")
 	check(err)
@@ -101,14 +101,14 @@ func ExampleLocker_Inspect() {
 
 	held, err := locker.Inspect(ctx, "orders:42")
 	check(err)
-	fmt.Println(held.Owner, held.Token == lock.Token(), time.Since(held.Since) < time.Minute)
+	fmt.Println(held.Label, held.Token == lock.Token(), time.Since(held.Since) < time.Minute)
 	// Output:
 	// web-7 true true
 }
 
 func ExampleInspection() {
 	ctx := context.Background()
-	locker, _, done := inMemory(redlock.WithOwner("web-7"))
+	locker, _, done := inMemory(redlock.WithLabel("web-7"))
 	defer done()
 	lock, err := locker.Lock(ctx, "orders:42")
 	check(err)
@@ -116,7 +116,7 @@ func ExampleInspection() {
 
 	who, err := locker.Inspect(ctx, "orders:42")
 	check(err)
-	fmt.Printf("%s on %d of %d masters, %d wait\n", who.Owner, who.On, who.N, len(who.Waiters))
+	fmt.Printf("%s on %d of %d masters, %d wait\n", who.Label, who.On, who.N, len(who.Waiters))
 	// Output:
 	// web-7 on 3 of 3 masters, 0 wait
 }

@@ -179,16 +179,16 @@ func ExampleRetry() {
 }
 
 // The label of a holder appears in the errors of clients that find the name held.
-func ExampleWithOwner() {
+func ExampleWithLabel() {
 	ctx := context.Background()
-	locker, _, done := inMemory(redlock.WithOwner("billing on web-7"))
+	locker, _, done := inMemory(redlock.WithLabel("billing on web-7"))
 	defer done()
 
 	lock, err := locker.Lock(ctx, "orders:42")
 	check(err)
 	defer lock.Unlock(ctx)
 	held, err := locker.Inspect(ctx, "orders:42")
-	fmt.Println(held.Owner, err)
+	fmt.Println(held.Label, err)
 	// Output:
 	// billing on web-7 <nil>
 }

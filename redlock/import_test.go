@@ -94,7 +94,7 @@ func TestExpiredHandleImportsNothing(t *testing.T) {
 		w.isError(errOf(l.Import(w.Context(), handle)), redlock.ErrLost)
 		w.wantOn("a", 0)
 		after(time.Millisecond) // for a larger ballot than that of the import
-		k := w.take(w.locker(redlock.WithOwner("next")), "a")
+		k := w.take(w.locker(redlock.WithLabel("next")), "a")
 		synctest.Wait() // all masters have the lock before the import raises their fences
 		w.isError(errOf(l.Import(w.Context(), handle)), redlock.ErrLost)
 		synctest.Wait()
@@ -127,7 +127,7 @@ func TestLateExtensionOfExporter(t *testing.T) {
 		_ = inner.Unlock(w.Context())
 		synctest.Wait()
 		old := w.wire.sent("acquire", "extend")
-		next := w.imported(w.locker(redlock.WithOwner("importer")), w.export(k))
+		next := w.imported(w.locker(redlock.WithLabel("importer")), w.export(k))
 		after(time.Second)
 		for _, s := range old {
 			m := w.masters.Master(s.master)

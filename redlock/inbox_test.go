@@ -396,17 +396,17 @@ func TestInspectShowsHolderAndQueue(t *testing.T) {
 		if who, err := look.Inspect(w.Context(), "n"); err != nil || who.ID != "" || who.N != 5 || len(who.Waiters) != 0 {
 			w.Errorf("Inspect of a free name returned %+v, %v", who, err)
 		}
-		k := w.take(w.locker(redlock.WithOwner("holder")), "n")
+		k := w.take(w.locker(redlock.WithLabel("holder")), "n")
 		w.peer("b").waits("n")
 		w.peer("a").waits("n")
 		who, err := look.Inspect(w.Context(), "n")
-		if err != nil || who.Owner != "holder" || who.Token != k.Token() || who.On != 5 ||
+		if err != nil || who.Label != "holder" || who.Token != k.Token() || who.On != 5 ||
 			who.Left <= 0 || len(who.Waiters) != 2 {
 			w.Fatalf("Inspect returned %+v, %v", who, err)
 		}
 		for i, want := range []string{"b", "a"} {
 			got := who.Waiters[i]
-			if got.Owner != want || got.On != 5 || time.Since(got.Since) < time.Duration(2-i)*time.Second ||
+			if got.Label != want || got.On != 5 || time.Since(got.Since) < time.Duration(2-i)*time.Second ||
 				time.Since(got.Since) > 3*time.Second {
 				w.Errorf("the waiter in place %d is %+v, want %q", i, got, want)
 			}
@@ -427,7 +427,7 @@ func TestInspectShowsHolderAndQueue(t *testing.T) {
 func TestForcedReleaseEndsOneLease(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		look := w.locker(redlock.WithObserver())
-		k := w.take(w.locker(redlock.WithOwner("holder")), "n")
+		k := w.take(w.locker(redlock.WithLabel("holder")), "n")
 		waiting := w.peer("next").waits("n")
 		who := w.inspect(look, "n")
 		if n, err := look.Admin().ForceRelease(w.Context(), "n", who.ID); n != 5 || err != nil {

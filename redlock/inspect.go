@@ -110,7 +110,7 @@ func (hs holdings) partial() (list []redlockinfo.Lease) {
 		if i < 0 {
 			_, label := scripts.LeaseLabel(id)
 			i, list = len(list), append(list, redlockinfo.Lease{
-				Client: redlockinfo.Client{ID: id, Owner: label, Since: heldSince(id, token)},
+				Client: redlockinfo.Client{ID: id, Label: label, Since: heldSince(id, token)},
 			})
 		}
 		list[i].On++
@@ -151,7 +151,7 @@ func (hs holdings) inspection(view *admission.View) redlockinfo.Inspection {
 		return h
 	}
 	h.ID, h.On, h.Left = id, on.Len(), math.MaxInt64
-	_, h.Owner = scripts.LeaseLabel(id)
+	_, h.Label = scripts.LeaseLabel(id)
 	version := int64(-1)
 	for i := range on.All() {
 		//mutant:newest-value = true
@@ -209,7 +209,7 @@ func (hs holdings) readers(rule quorum.Rule) (list []redlockinfo.Client, count i
 	for id, set := range on {
 		if rule.WonHalf(set) {
 			_, label := scripts.LeaseLabel(id)
-			list = append(list, redlockinfo.Client{ID: id, Owner: label, Since: heldSince(id, 0), On: set.Len()})
+			list = append(list, redlockinfo.Client{ID: id, Label: label, Since: heldSince(id, 0), On: set.Len()})
 		}
 	}
 	slices.SortFunc(list, func(a, b redlockinfo.Client) int {
@@ -278,7 +278,7 @@ func (hs holdings) queue() (list []redlockinfo.Client) {
 			w := seen[id]
 			if w == nil {
 				w = &waiter{}
-				_, w.Owner = scripts.LeaseLabel(id)
+				_, w.Label = scripts.LeaseLabel(id)
 				seen[id] = w
 			}
 			w.On++

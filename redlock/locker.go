@@ -128,7 +128,7 @@ func (l *shard) start() {
 func (l *shard) build(first *quorum.Config, id string) {
 	prefix := scripts.Prefix(l.cfg.prefix)
 	l.events = &events{
-		Queue: dispatch.New(l.cfg.log.Handler(), slog.String("owner", l.cfg.label)),
+		Queue: dispatch.New(l.cfg.log.Handler(), slog.String("label", l.cfg.label)),
 		trace: l.cfg.trace, clock: l.cfg.clock, addr: l.pool.Addr,
 	}
 	l.journal = &journal{Queue: l.events.Queue, shortage: l.shortage, addr: l.pool.Addr, lossy: map[int]string{}}

@@ -26,7 +26,7 @@ import (
 // for a lock of its own Locker. At level Info it logs that a master grants locks again, that locks can be acquired
 // again, and that a lock has reached its max hold.
 //
-// The message of a record is constant, and its attributes are data: owner ([WithOwner]), master, state, reason, lock,
+// The message of a record is constant, and its attributes are data: label ([WithLabel]), master, state, reason, lock,
 // token, and times in seconds (left, held, for). The attribute hint contains advice. No record contains a password.
 // Records pass through the event queue of the Locker (see [redlockinfo.Trace]) with their original times: a handler
 // that blocks or panics delays or loses records, but never a lock. slog.DiscardHandler turns the log off.

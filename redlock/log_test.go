@@ -294,7 +294,7 @@ func (b *logbook) wants(w *cluster, n int, texts ...string) {
 func TestLogInJSON(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		var book logbook
-		w.locker(redlock.WithLogger(slog.New(slog.NewJSONHandler(&book, nil))), redlock.WithOwner("web-1"))
+		w.locker(redlock.WithLogger(slog.New(slog.NewJSONHandler(&book, nil))), redlock.WithLabel("web-1"))
 		after(900 * time.Millisecond)
 		w.noLog(&book)
 		after(200 * time.Millisecond)
@@ -318,7 +318,7 @@ func TestLogInJSON(t *testing.T) {
 			w.Errorf("the masters are %v, want three", masters)
 		}
 		want := map[string]any{
-			"level": "WARN", "msg": "redlock: no lock can be acquired", "owner": "web-1", "for": 1., "able": 0.,
+			"level": "WARN", "msg": "redlock: no lock can be acquired", "label": "web-1", "for": 1., "able": 0.,
 			"needed": 2., "waiting": 0.,
 			"hint": "if these masters are new, redlock admit (Admin.Admit) ends their quarantine",
 		}
@@ -339,7 +339,7 @@ func TestLogInJSON(t *testing.T) {
 func TestLogReportsMastersAndLosses(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		var book logbook
-		l := w.locker(book.option(), redlock.WithOwner("web-1"))
+		l := w.locker(book.option(), redlock.WithLabel("web-1"))
 		after(time.Second)
 		w.noLog(&book)
 		lock := w.take(l, "x")
@@ -358,7 +358,7 @@ func TestLogReportsMastersAndLosses(t *testing.T) {
 			<-lock.Done()
 			synctest.Wait()
 			text := strings.Join(book.since(), "\n")
-			if !strings.Contains(text, `msg="redlock: lock was lost" owner=web-1 lock=x token=`) ||
+			if !strings.Contains(text, `msg="redlock: lock was lost" label=web-1 lock=x token=`) ||
 				!strings.Contains(text, why) {
 				w.Errorf("the log lacks the loss or its cause %s:\n%s", why, text)
 			}
@@ -413,7 +413,7 @@ var remaining = regexp.MustCompile(`expires in [0-9.ms]+`)
 // The errors of the most common mistakes have exactly these texts, which explain the mistakes.
 func TestCommonMistakesAreExplained(t *testing.T) {
 	bubble(t, 3, func(w *cluster) {
-		l, other := w.locker(redlock.WithOwner("web-1")), w.locker(redlock.WithOwner("web-2"))
+		l, other := w.locker(redlock.WithLabel("web-1")), w.locker(redlock.WithLabel("web-2"))
 		after(time.Second)
 		lock := w.take(l, "x")
 		gone := w.pool()

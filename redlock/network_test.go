@@ -88,7 +88,7 @@ func (w *cluster) newPeer(id string) *peer {
 func (p *peer) open(urls []string, opts ...redlock.Option) *peer {
 	p.cluster.Helper()
 	p.pool = p.cluster.poolOver(urls, pool.WithDialer(p.dial), pool.WithRedial(10*time.Millisecond, 40*time.Millisecond))
-	p.Locker = p.cluster.start(p.pool, append([]redlock.Option{redlock.WithOwner(p.id)}, opts...)...)
+	p.Locker = p.cluster.start(p.pool, append([]redlock.Option{redlock.WithLabel(p.id)}, opts...)...)
 	return p
 }
 

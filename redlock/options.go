@@ -246,10 +246,10 @@ func WithTrace(t ...*redlockinfo.Trace) Option {
 	return lockerOption(func(c *config) { c.trace = join(t) })
 }
 
-// WithOwner sets a label for people. Inspections show it, as do the errors of clients that find the name held. The
+// WithLabel sets a label for people. Inspections show it, as do the errors of clients that find the name held. The
 // label does not identify a client: the masters know each Locker by a UUID, so two Lockers with the same label are two
 // owners. The default is the host name and the process id. A label has at most 64 bytes and no control characters.
-func WithOwner(label string) Option { return lockerOption(func(c *config) { c.label = label }) }
+func WithLabel(label string) Option { return lockerOption(func(c *config) { c.label = label }) }
 
 // configure applies the options of a Locker to the defaults.
 func configure(opts []Option) (*config, error) {

@@ -124,7 +124,7 @@ func TestStarvedCallsDoNotCountOneAnother(t *testing.T) {
 		var counted atomic.Int32
 		log := new(bytes.Buffer)
 		j := &journal{
-			Queue:    dispatch.New(slog.NewTextHandler(log, nil), slog.String("owner", "web-1")),
+			Queue:    dispatch.New(slog.NewTextHandler(log, nil), slog.String("label", "web-1")),
 			shortage: func() []slog.Attr { counted.Add(1); return []slog.Attr{} },
 		}
 		defer j.close()

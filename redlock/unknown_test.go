@@ -45,7 +45,7 @@ func TestInspectSaysFreeOnlyByVotes(t *testing.T) {
 					on := 0
 					if len(i.Partial) > 0 {
 						on = i.Partial[0].On
-						if left := i.Partial[0].Left; i.Partial[0].Owner != "stranger" || left < 28*time.Second || left > 30*time.Second {
+						if left := i.Partial[0].Left; i.Partial[0].Label != "stranger" || left < 28*time.Second || left > 30*time.Second {
 							w.Errorf("the lease is shown as %+v", i.Partial[0])
 						}
 					}

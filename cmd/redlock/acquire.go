@@ -39,7 +39,7 @@ type acquireFlags struct {
 	shared, exclusive           bool
 	priority, slots, conflict   int
 	quiet                       bool
-	owner                       string
+	label                       string
 	flags                       *pflag.FlagSet // shows which flags were given
 }
 
@@ -57,7 +57,7 @@ func (f *acquireFlags) add(cmd *cobra.Command) {
 	flags.IntVar(&f.slots, "slots", 0, "maximum number of simultaneous holders of the name")
 	flags.IntVar(&f.conflict, "conflict-exit-code", exitRunHeld, "exit status if another client holds the lock")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing; the exit status shows the result")
-	flags.StringVar(&f.owner, "owner", "", "label shown to other clients (default the host and the process ID)")
+	flags.StringVar(&f.label, "label", "", "label shown to other clients (default the host and the process ID)")
 	cmd.MarkFlagsMutuallyExclusive("shared", "exclusive", "slots")
 }
 
@@ -91,8 +91,8 @@ func (f *acquireFlags) lockerOptions() []redlock.Option {
 	if f.flags.Changed("priority") {
 		opts = append(opts, redlock.WithPriority(f.priority))
 	}
-	if f.owner != "" {
-		opts = append(opts, redlock.WithOwner(f.owner))
+	if f.label != "" {
+		opts = append(opts, redlock.WithLabel(f.label))
 	}
 	return opts
 }

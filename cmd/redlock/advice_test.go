@@ -212,7 +212,7 @@ func (e *adviceEnv) lives() {
 		e.t.Fatal(err)
 	}
 	defer p.Close()
-	rival, err := redlock.New(p, redlock.WithOwner("rival"))
+	rival, err := redlock.New(p, redlock.WithLabel("rival"))
 	if err != nil {
 		e.t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func TestCommandsFollowChangeOfMasters(t *testing.T) {
 	f.config = setText(t, f.urls)
 	writeJSON(t, f.config, redlock.Configuration{Epoch: 1, Masters: f.urls[:3], Next: f.urls})
 	f.start("admit", "--force", "--yes").ends(0, "5 of 5 vote")
-	holder := f.start("run", "--owner", "holder", "a", "--", "sh", "-c", "echo have it; read x; exit 0")
+	holder := f.start("run", "--label", "holder", "a", "--", "sh", "-c", "echo have it; read x; exit 0")
 	holder.hear("have it")
 	f.start("run", "--try", "a", "--", "true").ends(exitRunHeld, `held by "holder"`)
 	f.start("who", "a").ends(0, "on 5 of 5 masters")

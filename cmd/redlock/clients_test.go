@@ -60,7 +60,7 @@ func (f *changing) client(label string, urls []string, opts ...redlock.Option) *
 func (f *changing) clientOf(p *pool.Pool, label string, opts ...redlock.Option) *redlock.Locker {
 	f.t.Helper()
 	f.pools = append(f.pools, p)
-	l, err := redlock.New(p, append(opts, redlock.WithOwner(label))...)
+	l, err := redlock.New(p, append(opts, redlock.WithLabel(label))...)
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -48,7 +48,7 @@ func (f *votingDeployment) free(name string) {
 func TestLockHoldsUntilUnlock(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
-	handle := f.lock("--ttl", "2s", "--owner", "a script", "a")
+	handle := f.lock("--ttl", "2s", "--label", "a script", "a")
 	f.start("run", "--wait", "3s", "a", "--", "true").ends(exitRunHeld, `held by "a script"`) // waits longer than the TTL
 	f.start("lock", "--try", "a").ends(exitRunHeld, `held by "a script"`)
 	token := handle[strings.LastIndex(handle, "-")+1:]

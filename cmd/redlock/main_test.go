@@ -153,14 +153,14 @@ func (f *deployment) edit(i int, change func(r *scripts.Record)) {
 	adminOf(f.t, f.servers[i], "SET", "redlock:admission", r.String())
 }
 
-// locker returns a Locker of the deployment with the owner web-1.
+// locker returns a Locker of the deployment with the label web-1.
 func (f *deployment) locker() *redlock.Locker {
 	f.t.Helper()
 	p, err := pool.Open(f.urls)
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	l, err := redlock.New(p, redlock.WithOwner("web-1"))
+	l, err := redlock.New(p, redlock.WithLabel("web-1"))
 	if err != nil {
 		f.t.Fatal(err)
 	}

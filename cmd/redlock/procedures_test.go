@@ -127,7 +127,7 @@ type member struct {
 // join starts a client with this label. If follows is false, the client does not apply changes of the file.
 func (p *procedure) join(label string, follows bool) *member {
 	p.t.Helper()
-	l, closeAll, err := redlockfile.Open(p.path(), redlock.WithOwner(label))
+	l, closeAll, err := redlockfile.Open(p.path(), redlock.WithLabel(label))
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -240,7 +240,7 @@ func TestDocumentedChangesOfTheMasters(t *testing.T) {
 			p.sh(exitDone, "redlock admit --config locks.json")
 			members := []*member{p.join("web-1", true), p.join("web-2", true)}
 			turns, stop := p.takeTurns(members...)
-			job := (&votingDeployment{p.deployment, p.program, p.path()}).start("run", "--owner", "web-3", "job", "--",
+			job := (&votingDeployment{p.deployment, p.program, p.path()}).start("run", "--label", "web-3", "job", "--",
 				"sh", "-c", "echo have it; exec sleep 600")
 			job.hear("have it")
 			p.sh(exitDone, "until redlock who --config locks.json job | grep 'on 5 of 5'; do sleep 0.1; done")

@@ -58,7 +58,7 @@ func TestRunExitStatus(t *testing.T) {
 func TestRunWaitsForAnother(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
-	first := f.start("run", "--owner", "the first", "a", "--", "sh", "-c", "echo $REDLOCK_TOKEN have it; read x; exit 3")
+	first := f.start("run", "--label", "the first", "a", "--", "sh", "-c", "echo $REDLOCK_TOKEN have it; read x; exit 3")
 	first.hear("have it")
 	second := f.start("run", "a", "--", "sh", "-c", "echo $REDLOCK_TOKEN have it")
 	f.start("run", "--try", "a", "--", "true").ends(exitRunHeld, `held by "the first" since`)
@@ -127,7 +127,7 @@ func TestRunKeepsTheNameForAMinimumHold(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			began := time.Now()
-			first := f.start("run", "--owner", "the first", "--ttl", "1s", "--min-hold", minimum.String(), how, "--",
+			first := f.start("run", "--label", "the first", "--ttl", "1s", "--min-hold", minimum.String(), how, "--",
 				"sh", "-c", "echo have it; read x; exit 0")
 			first.hear("have it")
 			end(first)

@@ -208,7 +208,7 @@ func TestKillingBothProcessesKillsTheCommand(t *testing.T) {
 func TestReleaseAsksInATerminal(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
-	holder := f.start("run", "--owner", "the holder", "--ttl", "3s", "a", "--", "sh", "-c", "echo have it; read x")
+	holder := f.start("run", "--label", "the holder", "--ttl", "3s", "a", "--", "sh", "-c", "echo have it; read x")
 	holder.hear("have it")
 	for _, answer := range []string{"n\n", "\n", "\x04"} {
 		p := f.inTerminal(f.ask("release", "--force", "a"))

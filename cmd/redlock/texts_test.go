@@ -417,7 +417,7 @@ func (s *scene) rival(urls []string) *redlock.Locker {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	l, err := redlock.New(p, redlock.WithOwner("rival"))
+	l, err := redlock.New(p, redlock.WithLabel("rival"))
 	if err != nil {
 		s.t.Fatal(err)
 	}

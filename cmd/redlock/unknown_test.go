@@ -29,7 +29,7 @@ type paused struct {
 // pause starts a client that locks the names, and stops its process.
 func (f *votingDeployment) pause(names ...string) paused {
 	f.t.Helper()
-	args := append([]string{"--owner", "pay", "--ttl", pausedTTL.String()}, names...)
+	args := append([]string{"--label", "pay", "--ttl", pausedTTL.String()}, names...)
 	began := time.Now()
 	holder := f.start("run", append(args, "--", "sh", "-c", "echo have it; exec sleep 600")...)
 	holder.hear("have it")
@@ -110,7 +110,7 @@ func TestQuarantineMayHideAHolder(t *testing.T) {
 	page := f.looker()
 	if !eventuallyTrue(func() bool {
 		return bytes.Contains(page.state(), []byte(`"partial":[{"lease":`)) &&
-			bytes.Contains(page.state(), []byte(`"owner":"pay","left_ms":`))
+			bytes.Contains(page.state(), []byte(`"label":"pay","left_ms":`))
 	}) {
 		t.Errorf("the page does not show the lease: %s", page.state())
 	}

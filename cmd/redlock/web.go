@@ -60,7 +60,7 @@ func webCommand(a *app) *cobra.Command {
 			if err != nil {
 				return wrongCall(cmd, err)
 			}
-			c, err := a.deployment.openFollowing(config, observer, redlock.WithOwner(webLabel()))
+			c, err := a.deployment.openFollowing(config, observer, redlock.WithLabel(webLabel()))
 			if err != nil {
 				return wrongCall(cmd, err)
 			}

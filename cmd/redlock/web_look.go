@@ -274,7 +274,7 @@ func (w *webLooker) holders(ctx context.Context, names []string) []webName {
 		case last.ID == seen.ID:
 			seen.full = max(seen.full, last.full)
 		case last.ID != "" && last.overdue() && time.Now().After(last.until):
-			w.record("bad", 0, fmt.Sprintf("%q was lost: %q did not extend it in time, token %d", name, last.Owner, last.Token))
+			w.record("bad", 0, fmt.Sprintf("%q was lost: %q did not extend it in time, token %d", name, last.Label, last.Token))
 		}
 		if w.sight[name] = seen; seen.Free && seen.WaiterCount == 0 {
 			delete(w.sight, name)

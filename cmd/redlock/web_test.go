@@ -167,10 +167,10 @@ func TestPageShowsFaults(t *testing.T) {
 	v.sees("the start", "Locks can be acquired: 3 of 3 masters vote, 2 are needed, so 1 of them may fail",
 		"No client holds a name", "None seen")
 	const name = "<b>orders</b>"
-	holder := f.start("run", "--owner", "web-1", "--ttl", "3s", name, "--", "sh", "-c", "echo have it; read x")
+	holder := f.start("run", "--label", "web-1", "--ttl", "3s", name, "--", "sh", "-c", "echo have it; read x")
 	holder.hear("have it")
 	v.sees("a lock", name, "web-1")
-	waiter := f.start("run", "--owner", "web-2", name, "--", "sh", "-c", "read x")
+	waiter := f.start("run", "--label", "web-2", name, "--", "sh", "-c", "read x")
 	v.sees("a waiter", "web-2 for ")
 	waiter.signal(syscall.SIGTERM)
 	waiter.ends(128+int(syscall.SIGTERM), "")

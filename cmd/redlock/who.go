@@ -146,7 +146,7 @@ func unknown(w *redlockinfo.Inspection) bool { return w.ID == "" && w.ReaderCoun
 func doubt(w *redlockinfo.Inspection) string {
 	var parts []string
 	for _, l := range w.Partial {
-		parts = append(parts, fmt.Sprintf("%d of %d masters have it (%s, %v left)", l.On, w.N, l.Owner,
+		parts = append(parts, fmt.Sprintf("%d of %d masters have it (%s, %v left)", l.On, w.N, l.Label,
 			max(0, l.Left).Round(time.Second)))
 	}
 	switch w.Quarantined {
@@ -164,7 +164,7 @@ func doubt(w *redlockinfo.Inspection) string {
 
 func labels(w redlockinfo.Inspection) (list []string) {
 	for _, q := range w.Waiters {
-		list = append(list, q.Owner)
+		list = append(list, q.Label)
 	}
 	return list
 }
@@ -178,7 +178,7 @@ type (
 		Free    bool         `json:"free"`           // neither held nor free: unknown, see Partial and Quarantined
 		Idle    bool         `json:"idle,omitempty"` // may be unused; then its client releases it for another client
 		Lease   string       `json:"lease,omitempty"`
-		Owner   string       `json:"owner,omitempty"`
+		Label   string       `json:"label,omitempty"`
 		Since   *time.Time   `json:"since,omitempty"`
 		Left    int64        `json:"left_ms,omitempty"`
 		Token   int64        `json:"token,omitempty"`
@@ -195,40 +195,40 @@ type (
 	}
 	jsonLease struct {
 		Lease string `json:"lease"`
-		Owner string `json:"owner"`
+		Label string `json:"label"`
 		Left  int64  `json:"left_ms"`
 		On    int    `json:"on"`
 	}
 	jsonReader struct {
 		Lease string     `json:"lease"`
-		Owner string     `json:"owner"`
+		Label string     `json:"label"`
 		Since *time.Time `json:"since,omitempty"`
 		On    int        `json:"on"`
 	}
 	jsonWaiter struct {
 		Place int    `json:"place"`
-		Owner string `json:"owner"`
+		Label string `json:"label"`
 		For   int64  `json:"for_ms"`
 	}
 )
 
 func newJSONWho(name string, w redlockinfo.Inspection) jsonWho {
 	j := jsonWho{
-		Name: name, Held: w.ID != "", Free: w.Free, Kept: w.Kept, Lease: w.ID, Owner: w.Owner, Left: millis(w.Left),
+		Name: name, Held: w.ID != "", Free: w.Free, Kept: w.Kept, Lease: w.ID, Label: w.Label, Left: millis(w.Left),
 		Token: w.Token, Value: w.Value, Masters: w.N, Waiters: w.WaiterCount, Queue: make([]jsonWaiter, 0, len(w.Waiters)),
 		Readers: w.ReaderCount, Quarantined: w.Quarantined,
 	}
 	for _, l := range w.Partial {
-		j.Partial = append(j.Partial, jsonLease{l.ID, l.Owner, millis(l.Left), l.On})
+		j.Partial = append(j.Partial, jsonLease{l.ID, l.Label, millis(l.Left), l.On})
 	}
 	for _, r := range w.Readers {
-		j.ReadBy = append(j.ReadBy, jsonReader{r.ID, r.Owner, known(r.Since), r.On})
+		j.ReadBy = append(j.ReadBy, jsonReader{r.ID, r.Label, known(r.Since), r.On})
 	}
 	if j.Since = known(w.Since); j.Held {
 		j.On = w.On
 	}
 	for i, q := range w.Waiters {
-		j.Queue = append(j.Queue, jsonWaiter{i + 1, q.Owner, millis(time.Since(q.Since))})
+		j.Queue = append(j.Queue, jsonWaiter{i + 1, q.Label, millis(time.Since(q.Since))})
 	}
 	return j
 }
@@ -257,7 +257,7 @@ func whoText(name string, w redlockinfo.Inspection) string {
 	case w.ReaderCount > 0:
 		fmt.Fprintf(&text, "%q: held by %d readers\n", name, w.ReaderCount)
 		for _, r := range w.Readers {
-			fmt.Fprintf(&text, "   - %q reads%s, on %d of %d masters\n", r.Owner, since(r.Since), r.On, w.N)
+			fmt.Fprintf(&text, "   - %q reads%s, on %d of %d masters\n", r.Label, since(r.Since), r.On, w.N)
 		}
 	case unknown(&w):
 		fmt.Fprintf(&text, "%q: it is unknown whether a client holds it: %s\n", name, doubt(&w))
@@ -265,10 +265,10 @@ func whoText(name string, w redlockinfo.Inspection) string {
 		fmt.Fprintf(&text, "%q: no client holds it, according to %d of %d masters\n", name, w.On-w.Quarantined, w.N)
 	case w.Kept:
 		fmt.Fprintf(&text, "%q: unlocked by %q, which had held it%s; unavailable for another %v (minimum hold), token %d, "+
-			"on %d of %d masters\n", name, w.Owner, since(w.Since), left, w.Token, w.On, w.N)
+			"on %d of %d masters\n", name, w.Label, since(w.Since), left, w.Token, w.On, w.N)
 	case w.Token == 0:
 		fmt.Fprintf(&text, "%q: held by the writer %q%s, %v left, on %d of %d masters\n",
-			name, w.Owner, since(w.Since), left, w.On, w.N)
+			name, w.Label, since(w.Since), left, w.On, w.N)
 	default:
 		unused, value := "", ""
 		if w.Idle {
@@ -277,11 +277,11 @@ func whoText(name string, w redlockinfo.Inspection) string {
 		if w.Value != "" {
 			value = fmt.Sprintf(", value %q", w.Value)
 		}
-		fmt.Fprintf(&text, "%q: held by %q%s, %v left, token %d%s, on %d of %d masters%s\n", name, w.Owner, since(w.Since),
+		fmt.Fprintf(&text, "%q: held by %q%s, %v left, token %d%s, on %d of %d masters%s\n", name, w.Label, since(w.Since),
 			left, w.Token, value, w.On, w.N, unused)
 	}
 	for i, q := range w.Waiters {
-		fmt.Fprintf(&text, "  %2d. %q waits for %v\n", i+1, q.Owner, time.Since(q.Since).Round(time.Second))
+		fmt.Fprintf(&text, "  %2d. %q waits for %v\n", i+1, q.Label, time.Since(q.Since).Round(time.Second))
 	}
 	if more := w.WaiterCount - len(w.Waiters); more > 0 {
 		fmt.Fprintf(&text, "  and %d more\n", more)

@@ -19,10 +19,10 @@ func TestWhoShowsHolderAndWaiters(t *testing.T) {
 	call(t, exitDone, `"a": no client holds it, according to 3 of 3 masters`, "who", "a", "--config", f.config)
 	watch := f.start("who", "--watch", "--every", "100ms", "a")
 	watch.hear("no client holds it")
-	first := f.start("run", "--owner", "the first", "a", "--", "sh", "-c", "echo have it; read x; exit 0")
+	first := f.start("run", "--label", "the first", "a", "--", "sh", "-c", "echo have it; read x; exit 0")
 	first.hear("have it")
 	watch.hear(`held by "the first"`)
-	second := f.start("run", "--owner", "the second", "a", "--", "sh", "-c", "read x; exit 0")
+	second := f.start("run", "--label", "the second", "a", "--", "sh", "-c", "read x; exit 0")
 	watch.hear(`1. "the second" waits for`)
 
 	one := f.start("who", "a", "b")
@@ -34,8 +34,8 @@ func TestWhoShowsHolderAndWaiters(t *testing.T) {
 		t.Errorf("the output does not match the expected text:\n%s", one.said())
 	}
 	j := f.start("who", "--json", "a")
-	j.ends(0, `"owner":"the first","since":"`)
-	if !strings.Contains(j.said(), `"on":3,"masters":3,"waiters":1,"queue":[{"place":1,"owner":"the second","for_ms":`) {
+	j.ends(0, `"label":"the first","since":"`)
+	if !strings.Contains(j.said(), `"on":3,"masters":3,"waiters":1,"queue":[{"place":1,"label":"the second","for_ms":`) {
 		t.Errorf("the output does not contain the holder and the waiter:\n%s", j.said())
 	}
 	first.stdin.Close()

@@ -16,7 +16,7 @@ const capacity = 1 << 14
 // A Queue delivers the events of one Locker. All methods are safe for concurrent use, and none of them blocks.
 type Queue struct {
 	handler slog.Handler
-	owner   slog.Attr // an attribute of every record
+	label   slog.Attr // an attribute of every record
 
 	mu       sync.Mutex
 	pending  []func()
@@ -27,8 +27,8 @@ type Queue struct {
 	panics   uint64        // number of panics
 }
 
-// New returns a Queue whose records go to the handler and begin with the attribute owner.
-func New(h slog.Handler, owner slog.Attr) *Queue { return &Queue{handler: h, owner: owner} }
+// New returns a Queue whose records go to the handler and begin with the attribute label.
+func New(h slog.Handler, label slog.Attr) *Queue { return &Queue{handler: h, label: label} }
 
 // Post queues a callback.
 func (q *Queue) Post(callback func()) {
@@ -52,7 +52,7 @@ func (q *Queue) Log(level slog.Level, msg string, attrs ...slog.Attr) {
 	var pcs [1]uintptr
 	runtime.Callers(2, pcs[:]) // runtime.Callers and Log
 	r := slog.NewRecord(time.Now(), level, msg, pcs[0])
-	r.AddAttrs(q.owner)
+	r.AddAttrs(q.label)
 	r.AddAttrs(attrs...)
 	q.Post(func() { q.handle(r) })
 }
@@ -114,7 +114,7 @@ func (q *Queue) next() func() {
 	if n := q.dropped - q.reported; n >= capacity || n > 0 && len(q.pending) == 0 {
 		q.reported = q.dropped
 		r := slog.NewRecord(time.Now(), slog.LevelWarn, "redlock: log records and trace events were dropped", 0)
-		r.AddAttrs(q.owner, slog.Uint64("dropped", n))
+		r.AddAttrs(q.label, slog.Uint64("dropped", n))
 		return func() { q.handle(r) }
 	}
 	if len(q.pending) == 0 {

@@ -68,7 +68,7 @@ type Env struct {
 	View    func() *admission.View
 	Prefix  scripts.Prefix
 	Owner   string // the UUID of the Locker, with which the ids of its leases and waiters begin
-	Label   string // human-readable name of the owner, from WithOwner
+	Label   string // human-readable name of the client, from WithLabel
 	Closing <-chan struct{}
 	Events  Events
 	Waiters Waiters // set before the first lease

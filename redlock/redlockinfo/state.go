@@ -65,7 +65,7 @@ type Lease struct {
 // A Client is a client that holds a name or waits for it.
 type Client struct {
 	ID    string    // id of the lease; "" for a waiter
-	Owner string    // label of the client; see redlock.WithOwner
+	Label string    // label of the client; see redlock.WithLabel
 	Since time.Time // when the client acquired the lease or began to wait; zero if unknown
 	On    int       // number of masters that report the client
 }

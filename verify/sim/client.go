@@ -94,7 +94,7 @@ func (c *client) begin(label string, file redlock.Configuration) (*redlock.Locke
 	}
 	opts := []redlock.Option{
 		private.Option[redlock.Option](private.Settings{Clock: c.watch.clock()}),
-		redlock.WithOwner(label), redlock.WithPrefix(string(prefix)),
+		redlock.WithLabel(label), redlock.WithPrefix(string(prefix)),
 		redlock.WithMaxTTL(guard), redlock.WithTTL(guard), redlock.WithTrace(c.trace()),
 	}
 	if c.w.plan.kind == durables {

@@ -158,9 +158,9 @@ func (w *scenario) newClient(name string, o options) {
 
 // options returns the options of a client.
 func (p *client) options(o options) []redlock.Option {
-	opts := []redlock.Option{private.Option[redlock.Option](private.Settings{Clock: p.clock()}), redlock.WithOwner(p.name)}
+	opts := []redlock.Option{private.Option[redlock.Option](private.Settings{Clock: p.clock()}), redlock.WithLabel(p.name)}
 	if o["label"] != "" {
-		opts = append(opts, redlock.WithOwner(o["label"]))
+		opts = append(opts, redlock.WithLabel(o["label"]))
 	}
 	if d := o.duration("guard"); d > 0 {
 		opts = append(opts, redlock.WithMaxTTL(d))
