@@ -3,20 +3,31 @@ package pool
 import (
 	"context"
 	"crypto/tls"
+	"math"
 	"net"
 	"time"
 
 	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/internal/transport/wire"
 )
+
+type config = transport.Config
+
+// positive returns an Option for a duration that must be positive.
+func positive(what string, d time.Duration, set func(*config)) Option {
+	return transport.Set(d > 0, set, "the %s %v is not positive", what, d)
+}
 
 // WithTLSConfig sets the TLS configuration for masters with rediss:// or valkeys:// URLs. By default, the certificate
 // authorities of the system are trusted. If no master uses TLS, [New] refuses the option, because connections would
 // silently be unencrypted.
-func WithTLSConfig(t *tls.Config) Option { return transport.WithTLSConfig(t) }
+func WithTLSConfig(t *tls.Config) Option {
+	return transport.Set(t != nil, func(c *config) { c.TLS = t }, "the TLS configuration is nil")
+}
 
 // WithCredentials logs in with a password and, unless user is empty, as that ACL user. Credentials in a URL take
 // precedence.
-func WithCredentials(user, password string) Option { return transport.WithCredentials(user, password) }
+func WithCredentials(user, password string) Option { return transport.Login(user, password) }
 
 // WithCredentialsProvider logs in with the ACL user and the password that f returns, for credentials that expire or
 // rotate. If the user is empty, only the password is sent. f is called for each connection that logs in to a master,
@@ -34,24 +45,30 @@ func WithCredentials(user, password string) Option { return transport.WithCreden
 // [WithCredentials] is given as well. Credentials in a URL take precedence, as do the options of one master over those
 // of all masters. Sentinels use [WithSentinelCredentials].
 func WithCredentialsProvider(f func(ctx context.Context) (user, password string, err error)) Option {
-	return transport.WithCredentialsProvider(f)
+	return transport.Set(f != nil, func(c *config) { c.SetProvider(f) }, "the credentials provider is nil")
 }
 
 // WithDatabase selects database n; the default is 0. A database in a URL takes precedence.
-func WithDatabase(n int) Option { return transport.WithDatabase(n) }
+func WithDatabase(n int) Option {
+	return transport.Set(n >= 0 && n <= math.MaxInt32, func(c *config) { c.Database = n },
+		"database %d is not in 0..%d", n, math.MaxInt32)
+}
 
 // WithDialer makes connections with f, which gets the network ("tcp" or "unix") and the address. f must return when
 // its context ends, because Close waits for f. If TLS is configured, it runs over the connection that f returns. Only
 // pools that are given the same Option value share the limit on attempts to connect ([WithDialTimeout]).
 func WithDialer(f func(ctx context.Context, network, addr string) (net.Conn, error)) Option {
-	return transport.WithDialer(f)
+	slots := new(wire.Slots) // the same address may mean different servers for different dialers
+	return transport.Set(f != nil, func(c *config) { c.Dialer, c.Slots = f, slots }, "the dialer is nil")
 }
 
 // WithTimeout bounds the silence of a master: if the master sends nothing for d while a written request awaits its
 // reply, the master is considered down, and the pool connects again. The time for which a request waits in the pool's
 // queue is not included. The default is 500 ms. The timeout should be small compared with the TTL of the locks. For a
 // master behind Sentinel or in a cluster, a timeout above 9 s is refused.
-func WithTimeout(d time.Duration) Option { return transport.WithTimeout(d) }
+func WithTimeout(d time.Duration) Option {
+	return positive("timeout", d, func(c *config) { c.Timeout = d })
+}
 
 // WithDialTimeout bounds the time to make a connection, from dialling to the end of the handshake. The default is one
 // second. After an attempt that timed out, the next one has twice the time, up to 4 s, or up to d if d is longer.
@@ -59,41 +76,58 @@ func WithTimeout(d time.Duration) Option { return transport.WithTimeout(d) }
 // The pools of a process make at most eight connections to one address at a time. Further attempts wait for at most the
 // same time, which counts separately; those that replace a connection for calls go first. A master that hangs does not
 // delay connections to other addresses.
-func WithDialTimeout(d time.Duration) Option { return transport.WithDialTimeout(d) }
+func WithDialTimeout(d time.Duration) Option {
+	return positive("dial timeout", d, func(c *config) { c.DialTimeout = d })
+}
 
 // WithHeartbeat sets how often a connection checks the identity and the fitness of its master. The default is 3 s,
 // which is also the maximum for a master behind Sentinel or in a cluster.
-func WithHeartbeat(d time.Duration) Option { return transport.WithHeartbeat(d) }
+func WithHeartbeat(d time.Duration) Option {
+	return positive("heartbeat", d, func(c *config) { c.Heartbeat = d })
+}
 
 // WithRedial sets the pause between attempts to connect. The pause doubles from minimum to maximum, and each pause is
 // shortened by a random fraction of up to a half. After an attempt that timed out, it is at least a quarter of the time
 // of that attempt, but not longer than maximum. If the last connection was in use for at least maximum, it is
 // redialled immediately. The defaults are 20 ms and 1 s.
-func WithRedial(minimum, maximum time.Duration) Option { return transport.WithRedial(minimum, maximum) }
+func WithRedial(minimum, maximum time.Duration) Option {
+	return transport.Set(minimum > 0 && maximum >= minimum,
+		func(c *config) { c.Redial.Min, c.Redial.Max = minimum, maximum },
+		"the redial pauses %v and %v must satisfy 0 < min <= max", minimum, maximum)
+}
 
 // WithQueueLimit sets how many requests of one master may be queued or in flight. Calls beyond this limit fail
 // immediately. Acquires may use only half of the limit, so that extensions and releases have the rest. The default is
 // 32768.
-func WithQueueLimit(n int) Option { return transport.WithQueueLimit(n) }
+func WithQueueLimit(n int) Option {
+	return transport.Set(n >= 1, func(c *config) { c.QueueLimit = n }, "the queue limit %d is below 1", n)
+}
 
 // AllowEviction admits masters whose eviction policy can drop locks. If a lock is evicted, a second client can acquire
 // it unnoticed.
-func AllowEviction() Option { return transport.AllowEviction() }
+func AllowEviction() Option {
+	return transport.Set(true, func(c *config) { c.AllowEviction = true }, "")
+}
 
 // AllowTwoHolders admits a master behind Sentinel or in a cluster that keeps accepting writes without its replicas. If
 // a partition isolates such a master together with some clients, a replica is promoted for the other clients, and a
 // lock may have two holders. Without this option, the master has no vote. In a URL, the option is written
 // allow=two-holders. A Locker logs a warning if the option is set.
-func AllowTwoHolders() Option { return transport.AllowTwoHolders() }
+func AllowTwoHolders() Option {
+	return transport.Set(true, func(c *config) { c.TwoHolders = true }, "")
+}
 
 // WithSentinelCredentials logs in to the sentinels, with a password and, unless user is empty, as that ACL user. The
 // default is no login. The credentials of the master, from its URL or from [WithCredentials], are never sent to a
 // sentinel.
 func WithSentinelCredentials(user, password string) Option {
-	return transport.WithSentinelCredentials(user, password)
+	return transport.Set(password != "", func(c *config) { c.Sentinels.User, c.Sentinels.Password = user, password },
+		"the sentinels' password is empty")
 }
 
 // WithSentinelTLS sets the TLS configuration for the sentinels of masters with rediss+sentinel:// or
 // valkeys+sentinel:// URLs. By default, the certificate authorities of the system are trusted. [WithTLSConfig] applies
 // only to the masters.
-func WithSentinelTLS(t *tls.Config) Option { return transport.WithSentinelTLS(t) }
+func WithSentinelTLS(t *tls.Config) Option {
+	return transport.Set(t != nil, func(c *config) { c.Sentinels.TLS = t }, "the sentinels' TLS configuration is nil")
+}

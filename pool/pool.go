@@ -18,7 +18,10 @@ var (
 
 // A Pool holds the connections to N masters. [New] and [Open] make a Pool. A Locker of package redlock uses a Pool;
 // several Lockers may share one. All methods are safe for concurrent use.
-type Pool struct{ transport *transport.Transport }
+type Pool struct{ handle }
+
+// handle gives the other packages of this module the connections of a Pool; see [transport.Of].
+type handle = transport.Handle
 
 // Open calls [New] with masters given as URLs; see [URL].
 //
@@ -49,7 +52,7 @@ func newPool(t *transport.Transport, err error) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Pool{t}, nil
+	return &Pool{t.Handle()}, nil
 }
 
 // OpenBuckets makes a Pool with [New] for each bucket of the clusters among the masters, for [redlock.NewSharded],
@@ -67,24 +70,21 @@ func OpenBuckets(urls []string, opts ...Option) ([]*Pool, error) {
 	}
 	pools := make([]*Pool, len(list))
 	for i, t := range list {
-		pools[i] = &Pool{t}
+		pools[i] = &Pool{t.Handle()}
 	}
 	return pools, nil
 }
 
 // N returns the number of masters, including those that a change of the configuration has added or retired. Masters are
 // numbered from 0 and keep their numbers.
-func (p *Pool) N() int { return p.transport.N() }
+func (p *Pool) N() int { return transport.Of(p).N() }
 
 // Addr returns the name of master i; see [Master]. The name contains no credentials.
-func (p *Pool) Addr(i int) string { return p.transport.Addr(i) }
+func (p *Pool) Addr(i int) string { return transport.Of(p).Addr(i) }
 
 // Close closes every connection, waits until every goroutine of the Pool has ended, even when called again, and returns
 // nil. First close the Lockers that use the Pool: after Close, their calls fail with an error that matches [ErrClosed].
-func (p *Pool) Close() error { return p.transport.Close() }
-
-// Transport returns the connections of the Pool, for the other packages of this module.
-func (p *Pool) Transport() *transport.Transport { return p.transport }
+func (p *Pool) Close() error { return transport.Of(p).Close() }
 
 // A Master is one server and the way to reach it. [URL] and [FromRedisPool] make a Master.
 type Master struct {
@@ -137,7 +137,9 @@ func FromRedisPool(name string, p *redis.Pool, opts ...Option) Master {
 
 // An Option sets how masters are reached. An Option of [New] or [Open] applies to all masters. An Option of [URL] or
 // [FromRedisPool] applies to one master and takes precedence. New returns [ErrInvalid] for invalid options.
-type Option func(*transport.Config) error
+type Option interface{ option }
+
+type option = transport.Option
 
 func options(opts []Option) []transport.Option {
 	list := []transport.Option{transport.WithScripts(scripts.All...)}

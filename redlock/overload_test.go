@@ -173,7 +173,7 @@ func (l *load) overload(tr traffic, least *int64) {
 	}
 	pending := 0
 	for i := range 5 {
-		pending += l.pool.Transport().Pending(i)
+		pending += transport.Of(l.pool).Pending(i)
 	}
 	if held.Err() != nil || l.lost.Load() > 0 || l.silent.Load() > 0 || pending > 0 {
 		l.Errorf("held lock: %v; %d locks lost, %d masters down, %d releases pending", held.Err(), l.lost.Load(),

@@ -144,7 +144,7 @@ func TestPasswordsRotateUnderLoad(t *testing.T) {
 	defer load.Wait()
 	defer stop()
 	session := func(i int) (session uint64) {
-		p.Transport().Watch(func(e transport.Event) {
+		transport.Of(p).Watch(func(e transport.Event) {
 			if e.Master == i {
 				session = e.Session
 			}

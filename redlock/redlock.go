@@ -31,7 +31,7 @@ func New(p *pool.Pool, opts ...Option) (*Locker, error) {
 	if p == nil {
 		return nil, invalid("no masters: the pool is nil")
 	}
-	return newLocker([]*pool.Pool{p}, opts, p.Transport().Bucket().Of > 0)
+	return newLocker([]*pool.Pool{p}, opts, transport.Of(p).Bucket().Of > 0)
 }
 
 // NewSharded returns a Locker that distributes names over several shards. A shard is a set of masters with its own
@@ -62,7 +62,7 @@ func inOrder(pools []*pool.Pool) ([]*transport.Transport, error) {
 		if p == nil {
 			return nil, invalid("the pool of shard %d is nil", k+1)
 		}
-		t := p.Transport()
+		t := transport.Of(p)
 		if b := t.Bucket(); b.Of > 0 {
 			if b.Of != n {
 				return nil, invalid("a pool is bucket %d of %d of a cluster, but %d pools are given", b.Number, b.Of, n)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
@@ -104,8 +105,8 @@ func (c *client) setsOf(list []redlockinfo.Master) (sets []masterSet) {
 // connections.
 func clientLabels(ctx context.Context, pools []*pool.Pool) (labels []string) {
 	for _, p := range pools {
-		prefix := p.Transport().ClientNames()[0].Prefix
-		for _, clients := range p.Transport().Clients(ctx) {
+		prefix := transport.Of(p).ClientNames()[0].Prefix
+		for _, clients := range transport.Of(p).Clients(ctx) {
 			for _, c := range clients {
 				if c.Named && c.Prefix == prefix {
 					labels = append(labels, c.Label)

@@ -26,9 +26,9 @@ type otherClients struct {
 
 // others returns the connected clients of shard i that do not use the configuration of this command.
 func (c *client) others(ctx context.Context, i int) (o otherClients) {
-	o.own = c.pools[i].Transport().ClientNames()[0]
+	o.own = transport.Of(c.pools[i]).ClientNames()[0]
 	masters, unlisted := c.Admin().Configuration()[i].Masters, 0
-	all := c.pools[i].Transport().Clients(ctx)
+	all := transport.Of(c.pools[i]).Clients(ctx)
 	for _, m := range masters {
 		if _, listed := all[m]; !listed {
 			unlisted++

@@ -98,7 +98,7 @@ type scanned struct {
 func (c *client) scan(ctx context.Context, prefix string, most int) (list []*scanned) {
 	var wg sync.WaitGroup
 	for k, p := range c.pools {
-		t := p.Transport()
+		t := transport.Of(p)
 		keyPrefix := c.config.Prefix + t.Bucket().Tag() + ":{"
 		for i := range t.N() {
 			m := &scanned{names: make(map[string]bool), shard: k, addr: t.Addr(i)}

@@ -165,7 +165,7 @@ func (w *webLooker) masters(ctx context.Context) (list []webMaster) {
 	var wg sync.WaitGroup
 	for k := range list {
 		m := &list[k]
-		t := w.pools[max(0, m.Shard-1)].Transport()
+		t := transport.Of(w.pools[max(0, m.Shard-1)])
 		if i, ok := t.Find(m.Addr); ok && m.State != "down" && m.State != "connecting" {
 			wg.Go(func() { m.ask(ctx, t, i) })
 		}

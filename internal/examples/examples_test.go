@@ -19,9 +19,6 @@ const module = "github.com/redlock-go/redlock/"
 var packages = []string{"clock", "pool", "redlock", "redlock/redlockfile", "redlock/redlocktest",
 	"redlockgoredis", "redlockotel", "redlockprom", "redlockrueidis"}
 
-// internalCalls lists calls that only this module can use, because their results have internal types.
-var internalCalls = []string{"pool.Pool.Transport"}
-
 // Each exported function, method, constructor and option must be used in an example that pkg.go.dev shows next to
 // it: in its own example, or in an example of its type (the receiver of a method, the result of a function). Error,
 // Unwrap and String are called by fmt and package errors, so an example of the type is enough for them.
@@ -31,7 +28,7 @@ func TestEachExportedCallHasAnExample(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, sentence := range without(p) {
+		for _, sentence := range append(without(p), internals(p)...) {
 			t.Error(sentence)
 		}
 	}
@@ -62,7 +59,7 @@ func parse(dir, path string) (*doc.Package, error) {
 func without(p *doc.Package) (sentences []string) {
 	look := func(call, example string, own, ofType []*doc.Example) {
 		name := call[strings.LastIndex(call, ".")+1:]
-		if slices.Contains(internalCalls, p.Name+"."+call) || uses(own, name) || uses(ofType, name) {
+		if uses(own, name) || uses(ofType, name) {
 			return
 		}
 		sentence := fmt.Sprintf("%s.%s has no example that pkg.go.dev shows next to it: write %s", p.Name, call, example)
@@ -91,6 +88,33 @@ func without(p *doc.Package) (sentences []string) {
 	return sentences
 }
 
+// internals returns a message for each exported declaration of p that shows a type of an internal package.
+func internals(p *doc.Package) (sentences []string) {
+	look := func(name string, node ast.Node) {
+		ast.Inspect(node, func(n ast.Node) bool {
+			if s, ok := n.(*ast.SelectorExpr); ok {
+				of, ok := s.X.(*ast.Ident)
+				if ok && slices.ContainsFunc(p.Imports, func(path string) bool {
+					return strings.Contains(path, "/internal/") && strings.HasSuffix(path, "/"+of.Name)
+				}) {
+					sentences = append(sentences, fmt.Sprintf("%s.%s shows %s.%s", p.Name, name, of.Name, s.Sel.Name))
+				}
+			}
+			return true
+		})
+	}
+	for _, f := range p.Funcs {
+		look(f.Name, f.Decl.Type)
+	}
+	for _, of := range p.Types {
+		look(of.Name, of.Decl)
+		for _, f := range append(of.Funcs, of.Methods...) {
+			look(f.Name, f.Decl.Type)
+		}
+	}
+	return sentences
+}
+
 // uses reports whether an example uses a selector with this name.
 func uses(examples []*doc.Example, name string) (found bool) {
 	for _, e := range examples {
@@ -101,6 +125,30 @@ func uses(examples []*doc.Example, name string) (found bool) {
 		})
 	}
 	return found
+}
+
+// The check reports a parameter, a result and a field of an internal type.
+func TestInternalTypesAreNamed(t *testing.T) {
+	const code = `package door
+import "example.org/house/internal/hinge"
+type Door struct{ Hinge hinge.Hinge; hidden hinge.Pin }
+func Open(p hinge.Pin) {}
+func (d *Door) Part() *hinge.Part { return nil }
+func (d *Door) part() *hinge.Part { return nil }
+`
+	fset := token.NewFileSet()
+	f, err := parser.ParseFile(fset, "door.go", code, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := doc.NewFromFiles(fset, []*ast.File{f}, "door")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"door.Open shows hinge.Pin", "door.Door shows hinge.Hinge", "door.Part shows hinge.Part"}
+	if got := internals(p); !slices.Equal(got, want) {
+		t.Errorf("the check reports %q, want %q", got, want)
+	}
 }
 
 // The check reports calls without an example, and accepts an example of a type for the calls of this type.

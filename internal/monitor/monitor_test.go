@@ -44,7 +44,7 @@ func virtual(t *testing.T, n int, body func(r *rig), change func(*monitor.Settin
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := made.Transport()
+		p := transport.Of(made)
 		t.Cleanup(func() { _ = p.Close() })
 		c := config(p, 0, n)
 		settings := monitor.Settings{

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/pool"
 )
 
 // The password of the user changes, behind Sentinel and in a cluster. Each new connection to a master or to a node of
@@ -35,7 +36,7 @@ func TestCredentialsFromAProvider(t *testing.T) {
 				}
 			}
 			var password atomic.Value
-			provide := transport.WithCredentialsProvider(func(context.Context) (user, secret string, err error) {
+			provide := pool.WithCredentialsProvider(func(context.Context) (user, secret string, err error) {
 				return "app", password.Load().(string), nil
 			})
 			password.Store("first")

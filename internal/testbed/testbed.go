@@ -40,7 +40,7 @@ func New(t testing.TB, n int, opts ...pool.Option) *Bed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := made.Transport()
+	p := transport.Of(made)
 	b.Pool = p
 	c := &quorum.Config{Rule: quorum.Rule{Old: quorum.First(n)}, Tracked: quorum.Rule{Old: quorum.First(n)}, Slots: n}
 	var names []string

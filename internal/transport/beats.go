@@ -43,8 +43,8 @@ func (s *session) covered() time.Duration {
 		return 0
 	}
 	cfg := &s.m.cfg
-	//mutant:shared-heartbeat-lasts = cfg.heartbeat
-	return cfg.heartbeat + cfg.timeout/4 - s.age()
+	//mutant:shared-heartbeat-lasts = cfg.Heartbeat
+	return cfg.Heartbeat + cfg.Timeout/4 - s.age()
 }
 
 // next returns the session whose turn it is to send a heartbeat for s: among s and the sessions whose heartbeats are

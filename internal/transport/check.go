@@ -71,7 +71,7 @@ type CheckOptions struct {
 // Check writes nothing: it tests rights, and whether a master takes writes, with commands that change nothing. Data
 // that the user has no right to read is reported as a finding.
 //
-// Check returns within the dial timeout ([WithDialTimeout]) of the slowest master, twice that behind sentinels or with
+// Check returns within the dial timeout ([Config]) of the slowest master, twice that behind sentinels or with
 // TLS, or when ctx ends. A master that has not answered by then is reported as a finding. The error reports invalid
 // options and matches [ErrInvalid].
 func (t *Transport) Check(ctx context.Context, opts CheckOptions) ([]Finding, error) {
@@ -274,7 +274,7 @@ func (f *facts) questions(cfg *Config, opts *CheckOptions) (list []wire.Question
 			return nil
 		}})
 	}
-	asked := cfg.clock.Now()
+	asked := cfg.Clock.Now()
 	list = append(list, wire.Question{
 		Op: "info", Command: []string{"INFO"}, TakeFunc: func(reply any) (err error) {
 			refused, _ := reply.(redis.Error)

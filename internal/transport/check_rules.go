@@ -140,7 +140,7 @@ func (f *facts) eviction() {
 		f.find(Notice, "eviction", fmt.Sprintf("its maxmemory-policy is %q, but maxmemory is not set now", policy),
 			"once maxmemory is set, lock keys may be evicted, so the master is refused",
 			f.set("maxmemory-policy", "noeviction"))
-	case f.cfg.allowEviction:
+	case f.cfg.AllowEviction:
 		f.find(Warning, "eviction",
 			fmt.Sprintf("its maxmemory-policy is %q with maxmemory %d, allowed by AllowEviction", policy, limit),
 			"if a lock is evicted on one master of its majority, a second client can acquire it unnoticed",

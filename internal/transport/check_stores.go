@@ -22,7 +22,7 @@ func (f *facts) failsOver(rule promotion, opts *CheckOptions) {
 		f.find(Notice, "failover", fmt.Sprintf("a replica replaces it after %v of silence", rule.after),
 			"after a failover it does not vote until the max TTL has passed; locks held on a majority of other masters "+
 				"survive", stepFailover)
-	case f.cfg.twoHolders:
+	case f.cfg.TwoHolders:
 		f.find(Warning, "failover", what+"; two holders are allowed (AllowTwoHolders)",
 			"while a partition isolates it with some clients, a lock may have two holders", do)
 	default:

@@ -101,7 +101,7 @@ func (cfg *Config) inCluster(m *Master) {
 	}
 	cfg.tag = Bucket{m.bucket, m.buckets}.Tag()
 	cfg.FindFunc = func(ctx context.Context) (string, error) { return owner(ctx, seeds, cfg.tag) }
-	cfg.failover = &failover{twoHold: cfg.twoHolders}
+	cfg.failover = &failover{twoHold: cfg.TwoHolders}
 }
 
 // owner queries all nodes concurrently for the owner of tag's slot, and returns the first answer.

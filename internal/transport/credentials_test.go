@@ -261,7 +261,6 @@ func TestCredentialsExcludeAProvider(t *testing.T) {
 	}{
 		"exclude each other: use one":            {URL("redis://a"), []Option{provided, fixed}},
 		`master "a:6379": WithCredentials, or c`: {URL("redis://u:"+secret+"@a", provided), nil},
-		"is nil":                                 {URL("redis://a"), []Option{WithCredentialsProvider(nil)}},
 		"are those of its *redis.Pool":           {FromRedisPool("a", foreign, provided), nil},
 	} {
 		_, err := New([]Master{list.m}, list.opts...)

@@ -49,7 +49,7 @@
 //   - the server answers a call with READONLY, or a cluster node answers with MOVED, ASK or TRYAGAIN;
 //   - a heartbeat finds another identity ([Info.Identity]) or an unfit server;
 //   - the sentinels report another address for the master; or
-//   - the server has sent nothing for the timeout ([WithTimeout]) while a request was being written or awaited its
+//   - the server has sent nothing for the timeout ([Config]) while a request was being written or awaited its
 //     reply. The time for which a request waits in the queue is not included.
 //
 // While a master is down or refused, Send fails immediately with the last reason. Attempts to connect continue, so a
@@ -59,11 +59,11 @@
 //   - its role is not master;
 //   - it is a cluster node, but its URL is not that of a cluster, or the reverse;
 //   - it is loading its data;
-//   - it has a memory limit and a policy that evicts keys (unless [AllowEviction]);
+//   - it has a memory limit and a policy that evicts keys (unless AllowEviction of [Config]);
 //   - the user may not run INFO, or the reply lacks the identity or the clock of the server;
 //   - another master of the Transport is the same server; or
 //   - it is behind Sentinel or in a cluster, and may keep accepting writes while a replica is promoted (unless
-//     [AllowTwoHolders]; docs/guide.md).
+//     TwoHolders of [Config]; docs/guide.md).
 //
 // # Guarantees
 //

@@ -20,7 +20,7 @@ var (
 	ErrConnecting = fault.ErrConnecting // the first attempt to connect has not ended yet
 	ErrRefused    = fault.ErrRefused    // the server answers, but is not fit to hold locks
 	ErrTimeout    = fault.ErrTimeout    // any timeout: dialling, handshake, an overdue reply, a blocked write
-	ErrQueueFull  = fault.ErrQueueFull  // the queue of the master is full; see [WithQueueLimit]
+	ErrQueueFull  = fault.ErrQueueFull  // the queue of the master is full; see [Config]
 	ErrSession    = fault.ErrSession    // the session of the master is not that of the stamp
 )
 

@@ -54,7 +54,7 @@ const slack = 2 * time.Second
 // the promotion: the sentinels or nodes may have had other settings at that time.
 const longestLag = 10 * time.Second
 
-// longestTimeout is the largest timeout allowed in [WithTimeout]. A master that is frozen while a replica is promoted
+// longestTimeout is the largest timeout allowed in a [Config]. A master that is frozen while a replica is promoted
 // resumes with the commands that it received in the meantime. A client sends the last of these commands at most a
 // heartbeat and a timeout after the last reply of the master (see stale). At that time, the promoted replica must still
 // allow for locks of the old master, which it does for longestLag + slack (see Info.Late).
@@ -195,16 +195,13 @@ func (m *master) stale(s *session) error {
 	if m.cfg.failover == nil || m.cfg.failover.twoHold {
 		return nil
 	}
-	since, most := s.age(), m.cfg.heartbeat+m.cfg.timeout
+	since, most := s.age(), m.cfg.Heartbeat+m.cfg.Timeout
 	if since <= most {
 		return nil
 	}
 	return fault.Down(fault.Timeout("its last reply came %v ago, more than %v: a replica may have replaced it",
 		since.Round(time.Millisecond), most))
 }
-
-// AllowTwoHolders admits a master that may be replaced by a replica and keeps accepting writes without its replicas.
-func AllowTwoHolders() Option { return option(true, func(c *Config) { c.twoHolders = true }, "") }
 
 // FailsOver reports whether master i may be replaced by one of its replicas, because it is behind Sentinel or a
 // cluster. It panics if there is no master i.

@@ -17,9 +17,9 @@ import (
 func (s *session) greet(c *wire.Conn) (op string, err error) {
 	cfg := &s.m.cfg
 	s.addr, s.local = c.Addr, c.Local()
-	most := max(cfg.heartbeat, cfg.timeout)
+	most := max(cfg.Heartbeat, cfg.Timeout)
 	for range 2 {
-		asked := cfg.clock.Now()
+		asked := cfg.Clock.Now()
 		s.lastInfo.Store(&asked)
 		if op, err = c.Ask(s.questions(asked)); err != nil || s.age() <= most {
 			return op, err
@@ -105,6 +105,6 @@ func (cfg *Config) readInfo(asked clock.Instant, reply any) (i Info, fields map[
 	}
 	fields = infoFields(text)
 	i = infoOf(fields)
-	i.readAt(cfg.clock, asked)
+	i.readAt(cfg.Clock, asked)
 	return i, fields, nil
 }

@@ -282,7 +282,7 @@ func (i Info) unfit(cfg *Config) (list []Finding) {
 	case !i.Cluster && cfg.tag != "":
 		add("cluster", "it is not a cluster node", noVote, stepSingle)
 	}
-	if i.MaxMemory > 0 && i.Policy != "noeviction" && !cfg.allowEviction {
+	if i.MaxMemory > 0 && i.Policy != "noeviction" && !cfg.AllowEviction {
 		add("eviction", fmt.Sprintf("its maxmemory-policy is %q with maxmemory %d", i.Policy, i.MaxMemory),
 			noVote+": an evicted lock can get a second holder unnoticed, also with a volatile- policy, since locks "+
 				"have a TTL; pool.AllowEviction accepts that risk", noEviction)

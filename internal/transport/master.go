@@ -62,18 +62,18 @@ func (m *master) server() string {
 // owner returns the settings that all connections of m share.
 func (m *master) owner() pipe.Owner {
 	return pipe.Owner{
-		Master: m.index, Limit: m.cfg.queueLimit, Timeout: m.cfg.timeout, Heartbeat: m.cfg.heartbeat,
+		Master: m.index, Limit: m.cfg.QueueLimit, Timeout: m.cfg.Timeout, Heartbeat: m.cfg.Heartbeat,
 		ErrorFunc: m.fail,
 		ExplainFunc: func(err error) error {
 			_, password := m.cfg.Login()
-			return fault.Explain(err, password, m.cfg.timeout)
+			return fault.Explain(err, password, m.cfg.Timeout)
 		},
 	}
 }
 
 // run connects and serves until m ends.
 func (m *master) run() {
-	redial := m.cfg.redial
+	redial := m.cfg.Redial
 	id := uint64(0)
 	for m.ctx.Err() == nil {
 		s := &session{m: m, id: id + 1}

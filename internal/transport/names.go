@@ -85,7 +85,7 @@ func (m Master) unused() (names []string) {
 	return names
 }
 
-// Warnings returns a sentence for each master that allows two holders ([AllowTwoHolders]), and for each made from a
+// Warnings returns a sentence for each master that allows two holders (TwoHolders of [Config]), and for each made from a
 // *redis.Pool with settings that have no effect. The list is usually empty. A Locker logs these warnings, and includes
 // them in its own.
 func (t *Transport) Warnings() (list []string) {
@@ -169,7 +169,7 @@ func (m *Master) parse(raw string) error {
 		user, password = "", user
 	}
 	if user != "" || password != "" {
-		m.opts = append(m.opts, WithCredentials(user, password))
+		m.opts = append(m.opts, Login(user, password))
 	}
 	database := q.Get("db")
 	switch scheme {
@@ -194,7 +194,7 @@ func (m *Master) parse(raw string) error {
 	if err != nil {
 		return fmt.Errorf("the database is not a number in 0..%d", math.MaxInt32)
 	}
-	m.opts = append(m.opts, WithDatabase(int(n)))
+	m.opts = append(m.opts, Set(true, func(c *Config) { c.Database = int(n) }, ""))
 	return nil
 }
 
@@ -214,7 +214,7 @@ func (m *Master) parseQuery(q url.Values, form urlForm) error {
 	}
 	switch {
 	case q.Get("allow") == "two-holders":
-		m.opts = append(m.opts, AllowTwoHolders())
+		m.opts = append(m.opts, Set(true, func(c *Config) { c.TwoHolders = true }, ""))
 	case q.Has("allow"):
 		return errors.New("the parameter allow must be two-holders or absent")
 	}
@@ -342,10 +342,10 @@ func (m Master) settings(common Config) (Config, error) {
 		cfg.inCluster(&m)
 	}
 	if cfg.failover != nil { // the client must notice a partition before a replica is promoted
-		cfg.heartbeat = min(cfg.heartbeat, DefaultHeartbeat)
-		if cfg.timeout > longestTimeout {
+		cfg.Heartbeat = min(cfg.Heartbeat, DefaultHeartbeat)
+		if cfg.Timeout > longestTimeout {
 			return Config{}, fault.Invalid("master %q: the timeout %v is above %v, after which a replica may have replaced "+
-				"it; set a shorter timeout with WithTimeout", m.Name, cfg.timeout, longestTimeout)
+				"it; set a shorter timeout with WithTimeout", m.Name, cfg.Timeout, longestTimeout)
 		}
 	}
 	return cfg, nil

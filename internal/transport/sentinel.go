@@ -11,23 +11,6 @@ import (
 	"github.com/redlock-go/redlock/internal/transport/wire"
 )
 
-// WithSentinelCredentials sets the ACL user, if not empty, and the password for the sentinels.
-func WithSentinelCredentials(user, password string) Option {
-	return option(password != "", func(c *Config) { c.sentinels.User, c.sentinels.Password = user, password },
-		"the sentinels' password is empty")
-}
-
-// WithSentinelCredentialsProvider calls f for the credentials of each connection to a sentinel.
-func WithSentinelCredentialsProvider(f wire.CredentialsFunc) Option {
-	return option(f != nil, func(c *Config) { c.sentinels.Provider = wire.NewProvider(f) },
-		"the sentinels' credentials provider is nil")
-}
-
-// WithSentinelTLS sets the TLS configuration for the sentinels.
-func WithSentinelTLS(t *tls.Config) Option {
-	return option(t != nil, func(c *Config) { c.sentinels.TLS = t }, "the sentinels' TLS configuration is nil")
-}
-
 // parseSentinel sets the fields of a master behind the sentinels at hosts from the path of its URL.
 func (m *Master) parseSentinel(path, hosts string, form urlForm) error {
 	m.service = strings.Trim(path, "/")
@@ -45,14 +28,14 @@ func (cfg *Config) behindSentinels(m *Master) {
 		t := wire.Target{
 			Network: "tcp", Addr: addr, Dialer: cfg.Dialer, DialTimeout: cfg.DialTimeout,
 			Slots: cfg.Slots,
-			User:  cfg.sentinels.User, Password: cfg.sentinels.Password, Provider: cfg.sentinels.Provider,
+			User:  cfg.Sentinels.User, Password: cfg.Sentinels.Password, Provider: cfg.Sentinels.Provider,
 		}
 		if m.useTLS {
-			t.TLS, t.TLSFunc = cmp.Or(cfg.sentinels.TLS, &tls.Config{}), cfg.sentinels.TLSFunc
+			t.TLS, t.TLSFunc = cmp.Or(cfg.Sentinels.TLS, &tls.Config{}), cfg.Sentinels.TLSFunc
 		}
 		finder.Sentinels = append(finder.Sentinels, t)
 	}
-	f := &failover{twoHold: cfg.twoHolders, finder: finder}
+	f := &failover{twoHold: cfg.TwoHolders, finder: finder}
 	cfg.failover = f
 	cfg.FindFunc = func(ctx context.Context) (string, error) {
 		p, err := finder.Find(ctx)

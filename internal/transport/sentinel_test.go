@@ -74,9 +74,6 @@ func TestURLsOfMastersBehindSentinel(t *testing.T) {
 	if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "redis+sentinel://") {
 		t.Error(err)
 	}
-	if _, err = Open([]string{"redis+sentinel://h/job"}, WithSentinelTLS(nil)); !errors.Is(err, ErrInvalid) {
-		t.Error(err)
-	}
 }
 
 // H127: dangerous settings of the replicas are reported.
@@ -297,7 +294,7 @@ func TestMasterAndSentinelSecretsStaySeparate(t *testing.T) {
 	if strings.Contains(sent[s], "master-word") || strings.Contains(sent[m], "sentinel-word") {
 		t.Errorf("the sentinel received %q, and the master received %q", sent[s], sent[m])
 	}
-	cfg, err := URL("rediss+sentinel://s:1/job").settings(Config{sentinels: defaults().Target})
+	cfg, err := URL("rediss+sentinel://s:1/job").settings(Config{Sentinels: defaults().Target})
 	if err != nil || cfg.failover.finder.Sentinels[0].TLS == cfg.TLS {
 		t.Error("the sentinels use the TLS configuration of the master", err)
 	}
@@ -316,17 +313,14 @@ func failoverAfter(replicas int, silence time.Duration) *failover {
 }
 
 // replaceable configures a master with one replica that is promoted after five seconds of silence.
-func replaceable(c *Config) error {
-	c.failover = failoverAfter(1, 5*time.Second)
-	return nil
-}
+func replaceable(c *Config) { c.failover = failoverAfter(1, 5*time.Second) }
 
 // H136: a client with a long heartbeat still notices in time that a master is partitioned away from its replicas.
 func TestLongHeartbeatNoticesPartition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake("a")
 		f.extra = "connected_slaves:1\r\nslave0:ip=b,port=1,state=online,offset=1,lag=0\r\n"
-		p := open(t, []string{"redis://h"}, WithDialer(f.dial), WithHeartbeat(time.Minute), replaceable)
+		p := open(t, []string{"redis://h"}, WithDialer(f.dial), WithHeartbeat(time.Minute), set(replaceable))
 		waitUp(t, p)
 		if _, err := call(t, p, 0, inspect("x"), Stamp{}); err != nil {
 			t.Fatal(err)
@@ -349,12 +343,11 @@ func TestPossiblyReplacedMasterGetsNoCall(t *testing.T) {
 		var frozen atomic.Int64
 		clk := clock.New(func() clock.Instant { return clock.Runtime().Now().Add(time.Duration(frozen.Load())) })
 		for _, fails := range []bool{true, false} {
-			p := open(t, []string{"redis://h"}, WithDialer(f.dial), WithClock(clk), func(c *Config) error {
+			p := open(t, []string{"redis://h"}, WithDialer(f.dial), WithClock(clk), set(func(c *Config) {
 				if fails {
-					return replaceable(c)
+					replaceable(c)
 				}
-				return nil
-			})
+			}))
 			waitUp(t, p)
 			if _, err := call(t, p, 0, inspect("x"), Stamp{}); err != nil {
 				t.Fatal(err)

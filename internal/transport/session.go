@@ -41,7 +41,7 @@ type session struct {
 func (s *session) open() bool { return s.m.state.Load().sess == s }
 
 // age returns the time since the latest answered INFO or heartbeat was sent.
-func (s *session) age() time.Duration { return s.m.cfg.clock.Now().Sub(*s.lastInfo.Load()) }
+func (s *session) age() time.Duration { return s.m.cfg.Clock.Now().Sub(*s.lastInfo.Load()) }
 
 // serve runs the session, and reads replies on the calling goroutine. It returns after every request has been answered.
 func (s *session) serve(c *wire.Conn) {
@@ -113,7 +113,7 @@ func (s *session) beat() (next time.Duration) {
 	b := s.m.beats
 	b.mu.Lock()
 	if next = s.covered(); next <= 0 {
-		next = s.m.cfg.heartbeat
+		next = s.m.cfg.Heartbeat
 		b.next(s).send("", s)
 	}
 	b.mu.Unlock()
@@ -131,7 +131,7 @@ func (s *session) send(digest string, leader *session) {
 	if s.beating {
 		return
 	}
-	asked := s.m.cfg.clock.Now()
+	asked := s.m.cfg.Clock.Now()
 	s.beating, s.sent, s.leader = true, asked, leader
 	if s.m.cfg.failover != nil {
 		s.stop.age = (s.stop.age + 1) % settingsEvery
@@ -179,7 +179,7 @@ func (s *session) ask(list []wire.Question) {
 
 // sendInFull queues a heartbeat that reads all of INFO, because the server has refused the script.
 func (s *session) sendInFull() {
-	asked := s.m.cfg.clock.Now()
+	asked := s.m.cfg.Clock.Now()
 	if tag := s.m.cfg.tag; tag != "" {
 		s.ask(s.stop.slotQuestions(tag))
 	}
@@ -232,7 +232,7 @@ func (s *session) readHeartbeat(asked clock.Instant, reply any) (Info, map[strin
 	if i.RunID == heartbeat.Unchanged {
 		i.RunID, i.ReplID2, i.SecondOffset = s.info.RunID, s.info.ReplID2, s.info.SecondOffset
 	}
-	i.readAt(s.m.cfg.clock, asked)
+	i.readAt(s.m.cfg.Clock, asked)
 	return i, fields, err
 }
 

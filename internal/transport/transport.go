@@ -61,7 +61,7 @@ func build(masters []Master, shared *beats, opts []Option) (*Transport, error) {
 	case common.TLS != nil && !slices.ContainsFunc(masters, func(m Master) bool { return m.useTLS }):
 		return nil, fault.Invalid("a TLS configuration is given, but no master uses TLS: " +
 			"write rediss:// in place of redis://")
-	case (common.sentinels.Password != "" || common.sentinels.Provider != nil || common.sentinels.TLS != nil) &&
+	case (common.Sentinels.Password != "" || common.Sentinels.Provider != nil || common.Sentinels.TLS != nil) &&
 		!slices.ContainsFunc(masters, func(m Master) bool { return m.service != "" }):
 		return nil, fault.Invalid("credentials or TLS of sentinels are given, but no master has a redis+sentinel:// URL")
 	}
@@ -82,7 +82,7 @@ func (t *Transport) add(named Master, cfg Config) (number int) {
 	m := &master{Master: named, transport: t, index: len(list), cfg: cfg, beats: cmp.Or(t.beats, new(beats))}
 	m.ctx, m.cancel = context.WithCancelCause(context.Background())
 	m.state.Store(&connState{err: m.failure("connect", errFirst)})
-	source := feed.Source{Target: &m.cfg.Target, Owner: m.owner(), Redial: m.cfg.redial}
+	source := feed.Source{Target: &m.cfg.Target, Owner: m.owner(), Redial: m.cfg.Redial}
 	if cfg.Foreign == nil {
 		source.IntroductionFunc = func() [][]string { return introduction(t.clientName()) }
 	}
@@ -109,15 +109,15 @@ func (t *Transport) N() int { return len(*t.list.Load()) }
 func (t *Transport) Addr(i int) string { return t.master(i).Name }
 
 // Clock returns the clock set with [WithClock], or nil, which is the system clock.
-func (t *Transport) Clock() *clock.Clock { return t.master(0).cfg.clock }
+func (t *Transport) Clock() *clock.Clock { return t.master(0).cfg.Clock }
 
-// Timeout returns the timeout of master i; see [WithTimeout].
-func (t *Transport) Timeout(i int) time.Duration { return t.master(i).cfg.timeout }
+// Timeout returns the timeout of master i; see [Config].
+func (t *Transport) Timeout(i int) time.Duration { return t.master(i).cfg.Timeout }
 
-// QueueLimit returns the smallest queue limit of the masters; see [WithQueueLimit].
+// QueueLimit returns the smallest queue limit of the masters; see [Config].
 func (t *Transport) QueueLimit() int {
-	by := func(a, b *master) int { return cmp.Compare(a.cfg.queueLimit, b.cfg.queueLimit) }
-	return slices.MinFunc(*t.list.Load(), by).cfg.queueLimit
+	by := func(a, b *master) int { return cmp.Compare(a.cfg.QueueLimit, b.cfg.QueueLimit) }
+	return slices.MinFunc(*t.list.Load(), by).cfg.QueueLimit
 }
 
 // A Stamp is the part of a call that differs between masters. It identifies the admission record of the master.

@@ -1,0 +1,45 @@
+package pool_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/pool"
+)
+
+// Invalid arguments are rejected, for all masters and for one, with an error that quotes the value.
+func TestInvalidOptionsAreRejected(t *testing.T) {
+	for _, c := range []struct {
+		option pool.Option
+		says   string
+	}{
+		{nil, "nil"},
+		{pool.WithTimeout(-time.Second), "-1s"},
+		{pool.WithTimeout(0), "0s"},
+		{pool.WithDialTimeout(-1), "-1ns"},
+		{pool.WithHeartbeat(0), "heartbeat"},
+		{pool.WithRedial(time.Second, time.Millisecond), "1ms"},
+		{pool.WithRedial(0, time.Millisecond), "0s"},
+		{pool.WithQueueLimit(0), "limit 0"},
+		{pool.WithDatabase(-1), "-1"},
+		{pool.WithDialer(nil), "nil"},
+		{pool.WithTLSConfig(nil), "nil"},
+		{pool.WithCredentials("user", ""), "without a password"},
+		{pool.WithCredentialsProvider(nil), "nil"},
+		{pool.WithSentinelCredentials("user", ""), "empty"},
+		{pool.WithSentinelTLS(nil), "nil"},
+	} {
+		_, ofAll := pool.Open([]string{"redis://h"}, c.option)
+		_, ofOne := pool.New([]pool.Master{pool.URL("redis://h", c.option)})
+		for _, err := range []error{ofAll, ofOne} {
+			if !errors.Is(err, pool.ErrInvalid) || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("the error is %v, without %q", err, c.says)
+			}
+		}
+		if !strings.Contains(ofOne.Error(), `"h:6379"`) {
+			t.Errorf("the error does not name the master: %v", ofOne)
+		}
+	}
+}
