@@ -55,7 +55,7 @@ func (b *beats) next(s *session) *session {
 		return s
 	}
 	for _, other := range b.sessions {
-		counts := s.digest != "" && other.digest == s.digest || other.m.cfg.tag == "" && s.m.cfg.tag == ""
+		counts := s.digest != "" && other.digest == s.digest
 		if counts && other.info.RunID == s.info.RunID && !other.beating && other.sent.Steady() < next.sent.Steady() {
 			next = other
 		}
@@ -64,16 +64,15 @@ func (b *beats) next(s *session) *session {
 	return next
 }
 
-// spread passes a heartbeat of s to the other sessions with the server, which judge it. In a cluster, a session sends
-// its own heartbeat instead if the node has changed since that session last read CLUSTER NODES. The caller must hold
-// b.mu.
+// spread passes a heartbeat of s to the other sessions with the server, which judge it. A session sends its own
+// heartbeat instead if the server has changed since that session last read its place. The caller must hold b.mu.
 func (b *beats) spread(s *session, h heard) {
 	for _, other := range b.sessions {
 		switch {
 		case other == s || other.info.RunID != s.info.RunID:
-		case other.m.cfg.tag != "" && h.digest() == "": // without digests, each session must send its own heartbeats
+		case h.digest == "": // without digests, each session must send its own heartbeats
 		case !other.knows(h):
-			other.send(h.digest(), s.leader)
+			other.send(h.digest, s.leader)
 		default:
 			if other.byOther = other != s.leader; s.knows(h) {
 				other.stop = s.stop

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
+	"github.com/redlock-go/redlock/internal/transport/cluster"
 )
 
 // A sharedNode is a cluster node that has the slots of several buckets.
@@ -106,9 +107,9 @@ func showsThatASlotMoves(t *testing.T, n *sharedNode) {
 			id = strings.Fields(line)[0]
 		}
 	}
-	slot := slotOf(moving.Bucket().Tag())
+	slot := cluster.Slot(moving.Bucket().Tag())
 	n.do("CLUSTER", "SETSLOT", slot, "MIGRATING", id)
-	eventually(t, "the bucket is down", func() bool { return leaving(state(moving, 0).Err) })
+	eventually(t, "the bucket is down", func() bool { return cluster.Moves(state(moving, 0).Err) })
 	n.stay(rest, before)
 	n.do("CLUSTER", "SETSLOT", slot, "STABLE")
 	waitUp(t, moving)

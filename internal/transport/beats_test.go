@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/heartbeat"
+	"github.com/redlock-go/redlock/internal/transport/cluster"
 )
 
 // A fakeNode is a fake cluster node. At heartbeat briefMove a slot begins to move, and the move is cancelled
@@ -67,7 +68,7 @@ func (n *fakeNode) on(w io.Writer, cmd []string) (handled bool, err error) {
 		n.conns[cmd[1]] = w
 	}
 	if n.beats >= n.lastMove || beat && n.beats == n.briefMove {
-		slots, digest = fmt.Sprintf("%s [%d->-b]", slots, slotOf("{1}")), "d1"
+		slots, digest = fmt.Sprintf("%s [%d->-b]", slots, cluster.Slot("{1}")), "d1"
 	}
 	reply := ":0\r\n"
 	switch {
@@ -96,7 +97,7 @@ func TestSlotThatMovesAgainIsNoticed(t *testing.T) {
 		of := openNode(t, 1, node)
 		p := of[0]
 		settle(20 * DefaultHeartbeat)
-		if e := state(p, 0); !leaving(e.Err) {
+		if e := state(p, 0); !cluster.Moves(e.Err) {
 			t.Errorf("after %d heartbeats the bucket still votes: %+v", node.beats, e)
 		}
 	})

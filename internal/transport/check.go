@@ -159,8 +159,8 @@ func (m *master) examine(ctx context.Context, opts *CheckOptions) facts {
 	f := facts{name: m.Name, user: m.cfg.userName(), cfg: &m.cfg, expires: -1}
 	f.reached = make(map[string]bool)
 	f.durable = slices.Contains(opts.Durable, m.Name)
-	if m.cfg.failover != nil && m.cfg.failover.finder != nil {
-		f.answers = m.cfg.failover.finder.Survey(ctx)
+	if m.cfg.failover != nil && m.cfg.failover.finder() != nil {
+		f.answers = m.cfg.failover.finder().Survey(ctx)
 	}
 	target := m.cfg.Target
 	target.Database = 0 // the questions select it, so that a missing right to SELECT hides no other missing right
@@ -285,9 +285,7 @@ func (f *facts) questions(cfg *Config, opts *CheckOptions) (list []wire.Question
 			return err
 		},
 	})
-	if cfg.failover != nil {
-		list = append(list, f.stop.questions(cfg.tag, true, true)...)
-	}
+	list = append(list, cfg.failover.allQuestions(&f.stop)...)
 	ask("set", func(_ any, refused redis.Error) { f.write = refused },
 		"SET", opts.Key, "0", "XX", "PX", "1000")
 	ask("config get", func(_ any, refused redis.Error) { f.noConfig = fault.UnknownCommand(refused) },

@@ -104,7 +104,7 @@ func (f *facts) replica(admitted bool) (what, do string) {
 		what += " of " + net.JoinHostPort(host, port)
 	}
 	switch {
-	case f.cfg.tag != "":
+	case f.cfg.failover.inCluster():
 		return what, findMaster
 	case f.cfg.failover != nil && (host == "" || port == ""):
 		return what, stepDisagree
@@ -113,7 +113,7 @@ func (f *facts) replica(admitted bool) (what, do string) {
 		for _, a := range f.answers {
 			addrs = append(addrs, a.Addr)
 		}
-		name, all := f.cfg.failover.finder.Name, strings.Join(addrs, ", ")
+		name, all := f.cfg.failover.finder().Name, strings.Join(addrs, ", ")
 		best, _ := sentinel.Latest(f.answers)
 		monitor := fmt.Sprintf("%s %s %s %d", name, host, port, max(best.Quorum, len(addrs)/2+1))
 		return what, fmt.Sprintf(stepMonitor, name, all, monitor, all)

@@ -34,7 +34,7 @@ func (f *facts) failsOver(rule promotion, opts *CheckOptions) {
 // sentinels checks the answers of the sentinels, and returns the rule by which a replica is promoted. In a cluster, it
 // returns the rule that the node reported. If no rule is known, ok is false.
 func (f *facts) sentinels() (rule promotion, ok bool) {
-	if f.cfg.tag != "" {
+	if f.cfg.failover.inCluster() {
 		return f.stop.rule, true
 	}
 	best, n := sentinel.Latest(f.answers)
@@ -75,7 +75,7 @@ func (f *facts) sentinels() (rule promotion, ok bool) {
 	if best.Quorum <= best.Sentinels/2 {
 		f.find(Notice, "sentinels", fmt.Sprintf("%d of %d sentinels can start a failover", best.Quorum, best.Sentinels),
 			"after an unnecessary failover it does not vote until the max TTL has passed", fmt.Sprintf(stepQuorum,
-				f.cfg.failover.finder.Name, best.Sentinels/2+1))
+				f.cfg.failover.finder().Name, best.Sentinels/2+1))
 	}
 	return promotion{best.Replicas, best.DownAfter}, true
 }

@@ -2,16 +2,18 @@ package transport
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
-	"github.com/gomodule/redigo/redis"
-
+	"github.com/redlock-go/redlock/internal/frame"
+	"github.com/redlock-go/redlock/internal/heartbeat"
+	"github.com/redlock-go/redlock/internal/transport/cluster"
 	"github.com/redlock-go/redlock/internal/transport/fault"
+	"github.com/redlock-go/redlock/internal/transport/sentinel"
 	"github.com/redlock-go/redlock/internal/transport/wire"
 )
 
@@ -80,17 +82,25 @@ func OpenBuckets(urls []string, opts ...Option) ([]*Transport, error) {
 	return pools, nil
 }
 
-// parseCluster sets the fields of a cluster with nodes at hosts from the path and the number of buckets in its URL.
-func (m *Master) parseCluster(path, buckets, hosts string, form urlForm) (err error) {
-	m.buckets, err = strconv.Atoi(buckets)
-	if err != nil || m.buckets < 1 || m.buckets > MaxBuckets || strings.TrimPrefix(path, "/") != "" {
-		return fmt.Errorf("the number of buckets, from 1 to %d, is missing; the form is %s", MaxBuckets, form.text)
+// parseCluster sets the fields of a cluster with nodes at hosts from its URL.
+func parseCluster(m *Master, u *url.URL, hosts string) (err error) {
+	m.authorityFunc = inCluster
+	m.buckets, err = strconv.Atoi(u.Query().Get("buckets"))
+	if err != nil || m.buckets < 1 || m.buckets > MaxBuckets || strings.TrimPrefix(u.Path, "/") != "" {
+		return fmt.Errorf("the number of buckets, from 1 to %d, is missing; the form is %s", MaxBuckets,
+			forms["redis+cluster"].text)
 	}
 	return m.parseHosts(hosts, "6379")
 }
 
-// inCluster makes cfg refer to the node that owns the bucket's slot.
-func (cfg *Config) inCluster(m *Master) {
+// A clusterNode is the node that owns the hash slot of a bucket. It implements authority.
+type clusterNode struct{ tag string }
+
+// inCluster makes cfg refer to the node that owns the slot of m's bucket.
+func inCluster(m *Master, cfg *Config) (authority, error) {
+	if m.bucket == 0 {
+		return nil, fault.Invalid("master %q is a cluster: OpenBuckets makes a pool for each of its buckets", m.Name)
+	}
 	seeds := make([]wire.Target, len(m.nodes))
 	for i, addr := range m.nodes {
 		seeds[i] = cfg.Target
@@ -99,119 +109,34 @@ func (cfg *Config) inCluster(m *Master) {
 			seeds[i].Provider = wire.NewProvider(cfg.credentials)
 		}
 	}
-	cfg.tag = Bucket{m.bucket, m.buckets}.Tag()
-	cfg.FindFunc = func(ctx context.Context) (string, error) { return owner(ctx, seeds, cfg.tag) }
-	cfg.failover = &failover{twoHold: cfg.TwoHolders}
+	n := clusterNode{Bucket{m.bucket, m.buckets}.Tag()}
+	cfg.FindFunc = func(ctx context.Context) (string, error) { return cluster.Owner(ctx, seeds, n.tag) }
+	return n, nil
 }
 
-// owner queries all nodes concurrently for the owner of tag's slot, and returns the first answer.
-func owner(ctx context.Context, nodes []wire.Target, tag string) (addr string, err error) {
-	var causes []string
-	for _, a := range wire.Poll(ctx, nodes, 1, func(ctx context.Context, t *wire.Target) (string, error) {
-		addr := t.Addr
-		findOwner := func(reply any) error {
-			refusal, _ := reply.(redis.Error)
-			if moved := movedTo(refusal, t.Addr); moved != "" {
-				addr = moved
-				return nil
-			}
-			return wire.Refusal(reply)
-		}
-		err := t.Query(ctx, wire.Question{Op: "find slot", Command: []string{"EXISTS", tag}, TakeFunc: findOwner})
-		return addr, err
-	}) {
-		if a.Err == nil {
-			return a.Value, nil
-		}
-		causes = append(causes, fmt.Sprintf("%s: %v", a.Addr, a.Err))
-	}
-	return "", fmt.Errorf("no node of the cluster returned the owner of the slot of %s: %s", tag,
-		strings.Join(causes, "; "))
+// follow implements authority. A node that no longer owns the slot says so itself, by MOVED.
+func (n clusterNode) follow(*master) {}
+
+func (n clusterNode) rule(s *stopping) *promotion { return &s.rule }
+
+func (n clusterNode) settings(s *stopping) []wire.Question {
+	return []wire.Question{configGet("cluster-node-timeout", func(settings map[string]string, _ error) {
+		s.rule.after = time.Duration(number(settings["cluster-node-timeout"])) * time.Millisecond
+	})}
 }
 
-// movedTo returns the address in a MOVED reply, and "" for any other reply. A node that does not know the host of the
-// owner omits the host. The client must then use the host of asked, the address of that node.
-func movedTo(reply redis.Error, asked string) string {
-	words := strings.Fields(string(reply))
-	if len(words) != 3 || words[0] != "MOVED" {
-		return ""
-	}
-	host, port, err := net.SplitHostPort(words[2])
-	if err != nil {
-		return ""
-	}
-	if host == "" || host == "?" {
-		host, _, _ = net.SplitHostPort(asked)
-	}
-	return net.JoinHostPort(host, port)
+func (n clusterNode) place(s *stopping) []wire.Question {
+	return cluster.SlotQuestions(n.tag, func(replicas int) { s.rule.replicas = replicas })
 }
 
-// slotQuestions returns questions that read whether a node owns the slot of tag, whether the slot is being moved, and
-// the number of replicas.
-func (s *stopping) slotQuestions(tag string) []wire.Question {
-	return []wire.Question{
-		{Op: "find slot", Command: []string{"EXISTS", tag}, TakeFunc: wire.Refusal},
-		{Op: "cluster nodes", Command: []string{"CLUSTER", "NODES"}, TakeFunc: func(reply any) error {
-			text, err := redis.String(reply, nil)
-			if err != nil {
-				return fmt.Errorf("CLUSTER NODES: %w", err)
-			}
-			var moving bool
-			if s.rule.replicas, moving, err = readNodes(text, slotOf(tag)); moving {
-				return errMoving
-			}
-			return err
-		}},
-	}
+func (n clusterNode) heartbeat(digest string) *frame.Call {
+	return heartbeat.ClusterCall(n.tag, digest)
 }
 
-// errMoving is the reason why a master has no vote in a bucket whose slot is being moved: the locks in the slot migrate
-// one by one.
-var errMoving = errors.New("its hash slot is being migrated to another node: the lock keys move there one by one")
+func (n clusterNode) digest(fields map[string]string) string { return fields[heartbeat.Digest] }
 
-// leaving reports whether err means that the slot is being moved, or has moved. The locks in the slot may then be
-// lost, even if the same node owns the slot again afterwards.
-func leaving(err error) bool {
-	return errors.Is(err, errMoving) ||
-		fault.IsCode(err, "MOVED") || fault.IsCode(err, "ASK") || fault.IsCode(err, "TRYAGAIN")
-}
+func (n clusterNode) mayHaveLost(ended error) bool { return cluster.Moves(ended) }
 
-// readNodes parses the reply of CLUSTER NODES. It returns the number of replicas of the queried node, connected or not,
-// and whether the slot is being moved from or to that node.
-func readNodes(text string, slot int) (replicas int, moving bool, err error) {
-	self := ""
-	masters := map[string]int{}
-	mark := "[" + strconv.Itoa(slot) + "-"
-	for line := range strings.Lines(text) {
-		words := strings.Fields(line)
-		if len(words) < 8 {
-			return 0, false, fmt.Errorf("CLUSTER NODES: a line has %d fields, want at least 8", len(words))
-		}
-		masters[words[3]]++
-		if strings.Contains(words[2], "myself") {
-			self = words[0]
-			moving = slices.ContainsFunc(words[8:], func(w string) bool { return strings.HasPrefix(w, mark) })
-		}
-	}
-	if self == "" {
-		return 0, false, errors.New("CLUSTER NODES: no line has the flag myself")
-	}
-	return masters[self], moving, nil
-}
+func (n clusterNode) clustered() bool { return true }
 
-// slotOf returns the hash slot of a tag such as "{17}": CRC-16 (XMODEM) of the text in the braces, modulo 16384, as the
-// Redis Cluster specification defines it.
-func slotOf(tag string) int {
-	crc := uint16(0)
-	for _, b := range []byte(strings.Trim(tag, "{}")) {
-		crc ^= uint16(b) << 8
-		for range 8 {
-			if crc&0x8000 != 0 {
-				crc = crc<<1 ^ 0x1021
-			} else {
-				crc <<= 1
-			}
-		}
-	}
-	return int(crc % 16384)
-}
+func (n clusterNode) finder() *sentinel.Finder { return nil }

@@ -246,7 +246,7 @@ func TestProviderOfClusterAndSentinel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := cfg.failover.finder.Sentinels[0]; cfg.Provider == nil || s.Provider != nil {
+	if s := cfg.failover.finder().Sentinels[0]; cfg.Provider == nil || s.Provider != nil {
 		t.Errorf("the provider of the sentinel is set: %v; that of the master: %v", s.Provider, cfg.Provider)
 	}
 }

@@ -6,6 +6,7 @@
 //
 //	internal/transport           masters by number, sessions, pending releases, events, checks
 //	internal/transport/sentinel  the address of a master behind Sentinel, and its failovers
+//	internal/transport/cluster   the owner of a slot in a Redis Cluster, and whether the slot moves
 //	internal/transport/feed      subscriptions, on a second connection per master
 //	internal/transport/pipe      one connection in use: queue, writer, reader, watchdog, one reply for each request
 //	internal/transport/wire      making a connection, with redigo: dialling, logging in, bounds on the data from a server
@@ -29,6 +30,12 @@
 //
 // Close waits for the goroutines of the masters, and each of them waits for the goroutines that it has started. A
 // Transport can therefore run inside a testing/synctest bubble, with a dialer that returns net.Pipe.
+//
+// # Sentinel and Cluster
+//
+// A master that a replica may replace has a failover: the rule by which it may vote. Sentinel and Cluster are two kinds
+// of the failover's authority, each in one file with one package. Sessions, heartbeats and the list of masters do not
+// know which of them a master has, and the methods that they call do nothing for a plain master.
 //
 // # States of a master
 //

@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlock-go/redlock/internal/frame"
+	"github.com/redlock-go/redlock/internal/heartbeat"
 	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/internal/transport/sentinel"
 	"github.com/redlock-go/redlock/internal/transport/wire"
@@ -19,16 +20,58 @@ import (
 // together with some clients: the master keeps serving these clients while a replica is promoted for the other clients,
 // and both servers grant locks. So the master may vote only if it stops granting locks before a replica is promoted. To
 // stop in time, it must refuse writes unless all its replicas have been in contact recently.
+//
+// A plain master has none: the methods that sessions call also work on nil.
 type failover struct {
-	twoHold bool // whether AllowTwoHolders is set
-	// finder queries the sentinels of the master. It is nil in a cluster, where the node reports the promotion rule, and
-	// replies with MOVED if the slot has moved.
-	finder *sentinel.Finder
-	rule   atomic.Pointer[promotion] // reported last by the sentinels; nil if they have not reported a rule
+	twoHold bool // whether the option TwoHolders is set
+	authority
 }
 
-// found stores the promotion rule that the sentinels have reported.
-func (f *failover) found(p sentinel.Place) { f.rule.Store(&promotion{p.Replicas, p.DownAfter}) }
+// An authority finds the master, and decides when a replica replaces it: the sentinels, or the nodes of a cluster. It
+// is all that distinguishes the two, and sentinel.go and cluster.go are all that implements it. Package diagnose, which
+// explains both to people, also tells them apart.
+type authority interface {
+	// follow ends the sessions of m with a replaced server. It returns when m ends, or at once if nothing is to be
+	// followed.
+	follow(m *master)
+	// rule returns when a replica is promoted, or nil if that is not known yet. s is what the session has read.
+	rule(s *stopping) *promotion
+	settings(s *stopping) []wire.Question // read the settings of the rule into s
+	place(s *stopping) []wire.Question    // read into s, and verify, what changes with the digest
+	// heartbeat returns the heartbeat of a session for which digest was the last digest.
+	heartbeat(digest string) *frame.Call
+	// digest returns what changes when the identity or the place of the server does, from the reply to a heartbeat. It is
+	// "" if that is not known.
+	digest(fields map[string]string) string
+	// mayHaveLost reports whether a session that ended with this error shows that locks of the master may be lost,
+	// although its identity is the same.
+	mayHaveLost(ended error) bool
+	clustered() bool          // whether the master must be a cluster node
+	finder() *sentinel.Finder // nil in a cluster
+}
+
+// noDigest is the digest of a server whose place never changes.
+const noDigest = "-"
+
+func (f *failover) twoHolders() bool { return f != nil && f.twoHold }
+
+func (f *failover) inCluster() bool { return f != nil && f.clustered() }
+
+func (f *failover) lost(ended error) bool { return f != nil && f.mayHaveLost(ended) }
+
+func (f *failover) call(digest string) *frame.Call {
+	if f == nil {
+		return heartbeat.Call(false)
+	}
+	return f.heartbeat(digest)
+}
+
+func (f *failover) digestOf(fields map[string]string) string {
+	if f == nil {
+		return noDigest
+	}
+	return f.digest(fields)
+}
 
 // A promotion describes when a replica is promoted.
 type promotion struct {
@@ -143,10 +186,7 @@ func (f *failover) verdict(s *stopping, i *Info, fields map[string]string) error
 	if f == nil {
 		return nil
 	}
-	rule := &s.rule
-	if f.finder != nil {
-		rule = f.rule.Load()
-	}
+	rule := f.rule(s)
 	i.Late = longestLag + slack // the min-replicas-max-lag of the replaced server is not known
 	switch {
 	case f.twoHold: // i.Late stays set: other clients may rely on the settings and need the full quarantine
@@ -165,22 +205,36 @@ func (f *failover) verdict(s *stopping, i *Info, fields map[string]string) error
 // settings, and an idle client should cost its master little. Each new connection reads the settings first.
 const settingsEvery = 4
 
-// questions returns the commands that are sent before INFO or a heartbeat to decide whether the master may vote. tag is
-// the bucket's hash tag, or "". If settings is true, the commands read the settings. If nodes is true, they read the
-// state of the bucket's slot.
-func (s *stopping) questions(tag string, settings, nodes bool) (list []wire.Question) {
-	if settings {
-		list = append(list, configGet(stoppingSettings, s.readSettings))
+// allQuestions returns the commands that are sent before the first INFO of a session to decide whether the master may
+// vote.
+func (f *failover) allQuestions(s *stopping) []wire.Question {
+	if f == nil {
+		return nil
 	}
-	if tag != "" && nodes {
-		list = append(list, s.slotQuestions(tag)...)
+	return append(f.settingsOf(s), f.place(s)...)
+}
+
+// dueQuestions returns those of allQuestions that are sent with the next heartbeat, except those about the place.
+func (f *failover) dueQuestions(s *stopping) []wire.Question {
+	if f == nil {
+		return nil
 	}
-	if tag != "" && settings {
-		list = append(list, configGet("cluster-node-timeout", func(settings map[string]string, _ error) {
-			s.rule.after = time.Duration(number(settings["cluster-node-timeout"])) * time.Millisecond
-		}))
+	if s.age = (s.age + 1) % settingsEvery; s.age != 0 {
+		return nil
 	}
-	return list
+	return f.settingsOf(s)
+}
+
+// placeQuestions returns the questions about the place.
+func (f *failover) placeQuestions(s *stopping) []wire.Question {
+	if f == nil {
+		return nil
+	}
+	return f.place(s)
+}
+
+func (f *failover) settingsOf(s *stopping) []wire.Question {
+	return append([]wire.Question{configGet(stoppingSettings, s.readSettings)}, f.settings(s)...)
 }
 
 // configGet returns an optional question that reads the settings that match pattern.
@@ -214,17 +268,4 @@ func (t *Transport) Database(i int) string {
 		return ""
 	}
 	return strconv.Itoa(cfg.Database)
-}
-
-// follow ends the session when the sentinels report another address for the master. It compares the address of the
-// session with every answer, even an unchanged one: right after a promotion, some sentinels still report the old
-// address, and a session with the old address may begin after other sentinels have reported the new address.
-func (m *master) follow() {
-	f := m.cfg.failover
-	f.finder.Follow(m.ctx, func(p sentinel.Place) {
-		f.found(p)
-		if s := m.state.Load().sess; s != nil && s.addr != p.Addr {
-			s.pipe.Kill("failover", fault.Down(fmt.Errorf("the sentinels name %s as the master, no longer %s", p.Addr, s.addr)))
-		}
-	})
 }

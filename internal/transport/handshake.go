@@ -42,9 +42,7 @@ const backlogTTL = "repl-backlog-ttl"
 //	CONFIG GET min-replicas-*       a master with failover is not fit, unless two holders are allowed
 //	CLIENT SETNAME, CLIENT SETINFO  operators do not see the client's name
 func (s *session) questions(asked clock.Instant) (list []wire.Question) {
-	if s.m.cfg.failover != nil { // INFO is judged by the settings, which must be known before
-		list = s.stop.questions(s.m.cfg.tag, true, true)
-	}
+	list = s.m.cfg.failover.allQuestions(&s.stop) // INFO is judged by the settings, which must be known before
 	list = append(list, s.askInfo(asked))
 	for _, script := range s.m.cfg.scripts {
 		list = append(list, wire.Optional("script load", func(_ any, refusal redis.Error) {

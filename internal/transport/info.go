@@ -276,10 +276,10 @@ func (i Info) unfit(cfg *Config) (list []Finding) {
 		add("role", fmt.Sprintf("its role is %q, not master", i.Role), copies, stepServer)
 	}
 	switch {
-	case i.Cluster && cfg.tag == "":
+	case i.Cluster && !cfg.failover.inCluster():
 		add("cluster", "it is a cluster node", noVote+": names hash to other nodes, and a failover loses locks",
 			stepCluster)
-	case !i.Cluster && cfg.tag != "":
+	case !i.Cluster && cfg.failover.inCluster():
 		add("cluster", "it is not a cluster node", noVote, stepSingle)
 	}
 	if i.MaxMemory > 0 && i.Policy != "noeviction" && !cfg.AllowEviction {

@@ -76,7 +76,7 @@ func (m *master) run() {
 	redial := m.cfg.Redial
 	id := uint64(0)
 	for m.ctx.Err() == nil {
-		s := &session{m: m, id: id + 1}
+		s := &session{m: m, id: id + 1, digest: m.cfg.failover.digestOf(nil)}
 		c, op, err := redial.Connect(m.ctx, &m.cfg.Target, s.greet)
 		if err == nil {
 			op, err = m.claim(c, s)
@@ -108,9 +108,9 @@ func (m *master) claim(c *wire.Conn, s *session) (op string, err error) {
 }
 
 // setDown makes Send return err, and notifies the watchers. After m has ended, the reason does not change. If err means
-// that the slot of the bucket is being moved, setDown counts a move.
+// that locks may be lost, setDown counts a move.
 func (m *master) setDown(op string, err error) {
-	if leaving(err) {
+	if m.cfg.failover.lost(err) {
 		m.moves++
 	}
 	m.mu.Lock()

@@ -33,9 +33,11 @@ type Master struct {
 	nodes   []string // the addresses of its sentinels, or of nodes of the cluster
 	buckets int      // number of buckets of the cluster
 	bucket  int      // number of the bucket, from 1; 0 if not yet known
-	foreign *redis.Pool
-	noGuard bool  // whether the URL has guard=off
-	err     error // why the Master is invalid
+	// authorityFunc makes cfg refer to the master that the returned authority finds. It is nil for a plain master.
+	authorityFunc func(m *Master, cfg *Config) (authority, error)
+	foreign       *redis.Pool
+	noGuard       bool  // whether the URL has guard=off
+	err           error // why the Master is invalid
 }
 
 // URL describes a master by a URL. Package pool documents the schemes. [New] returns an error if rawurl is invalid.
@@ -90,7 +92,7 @@ func (m Master) unused() (names []string) {
 // them in its own.
 func (t *Transport) Warnings() (list []string) {
 	for _, m := range *t.list.Load() {
-		if m.cfg.failover != nil && m.cfg.failover.twoHold {
+		if m.cfg.failover.twoHolders() {
 			list = append(list, fmt.Sprintf("pool: master %q: two holders are allowed: a lock may have two holders while a "+
 				"partition isolates the master with some clients", m.Name))
 		}
@@ -125,6 +127,11 @@ func (m Master) Err() error { return m.err }
 type urlForm struct {
 	keys []string // the query parameters
 	text string   // the form, for error texts
+}
+
+// parsers parse the parts of a URL that only this scheme has. hosts are all hosts of the URL.
+var parsers = map[string]func(m *Master, u *url.URL, hosts string) error{
+	"redis": parsePlain, "unix": parseSocket, "redis+sentinel": parseSentinel, "redis+cluster": parseCluster,
 }
 
 // forms has one form for each scheme and its variants for TLS and Valkey.
@@ -172,18 +179,10 @@ func (m *Master) parse(raw string) error {
 		m.opts = append(m.opts, Login(user, password))
 	}
 	database := q.Get("db")
-	switch scheme {
-	case "redis+sentinel":
-		err = m.parseSentinel(u.Path, hosts, form)
-	case "redis+cluster":
-		err = m.parseCluster(u.Path, q.Get("buckets"), hosts, form)
-	case "unix":
-		err = m.parseSocket(u)
-	default:
+	if scheme == "redis" {
 		database = strings.TrimPrefix(u.Path, "/")
-		m.addr, err = addrOf(u, "6379")
-		m.Name = m.addr
 	}
+	err = parsers[scheme](m, u, hosts)
 	if name := q.Get("name"); err == nil && q.Has("name") {
 		m.Name, err = name, checkMasterName(name)
 	}
@@ -221,8 +220,15 @@ func (m *Master) parseQuery(q url.Values, form urlForm) error {
 	return nil
 }
 
+// parsePlain sets the address and the name of a plain master.
+func parsePlain(m *Master, u *url.URL, _ string) (err error) {
+	m.addr, err = addrOf(u, "6379")
+	m.Name = m.addr
+	return err
+}
+
 // parseSocket sets the address and the name of a master from the path of its socket.
-func (m *Master) parseSocket(u *url.URL) error {
+func parseSocket(m *Master, u *url.URL, _ string) error {
 	if u.Host != "" || !strings.HasPrefix(u.Path, "/") || u.Path == "/" {
 		return errors.New("a socket needs an absolute path: unix:///path/to/socket")
 	}
@@ -333,13 +339,12 @@ func (m Master) settings(common Config) (Config, error) {
 		cfg.Provider = wire.NewProvider(cfg.credentials)
 	}
 	cfg.Network, cfg.Addr, cfg.Foreign = m.network, cmp.Or(m.addr, m.Name), m.foreign
-	switch {
-	case m.service != "":
-		cfg.behindSentinels(&m)
-	case m.buckets > 0 && m.bucket == 0:
-		return Config{}, fault.Invalid("master %q is a cluster: OpenBuckets makes a pool for each of its buckets", m.Name)
-	case m.buckets > 0:
-		cfg.inCluster(&m)
+	if m.authorityFunc != nil {
+		by, err := m.authorityFunc(&m, &cfg)
+		if err != nil {
+			return Config{}, err
+		}
+		cfg.failover = &failover{cfg.TwoHolders, by}
 	}
 	if cfg.failover != nil { // the client must notice a partition before a replica is promoted
 		cfg.Heartbeat = min(cfg.Heartbeat, DefaultHeartbeat)

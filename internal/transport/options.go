@@ -58,7 +58,6 @@ type Config struct {
 	fixedLogin    bool            // whether the options being applied include Login
 	providedLogin bool            // whether the options being applied include SetProvider
 	scripts       []*frame.Script // loaded on each new connection
-	tag           string          // hash tag of the bucket, if the master is a cluster
 	failover      *failover       // nil if the master is never replaced by a replica
 }
 

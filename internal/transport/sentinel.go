@@ -5,25 +5,38 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
+	"net/url"
 	"strings"
+	"sync/atomic"
 
+	"github.com/redlock-go/redlock/internal/frame"
+	"github.com/redlock-go/redlock/internal/heartbeat"
+	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/internal/transport/sentinel"
 	"github.com/redlock-go/redlock/internal/transport/wire"
 )
 
-// parseSentinel sets the fields of a master behind the sentinels at hosts from the path of its URL.
-func (m *Master) parseSentinel(path, hosts string, form urlForm) error {
-	m.service = strings.Trim(path, "/")
+// parseSentinel sets the fields of a master behind the sentinels at hosts from its URL.
+func parseSentinel(m *Master, u *url.URL, hosts string) error {
+	m.authorityFunc = behindSentinels
+	m.service = strings.Trim(u.Path, "/")
 	if m.service == "" || strings.ContainsAny(m.service, "/@ ") {
 		return errors.New("the path of the URL must be the name of the master that the sentinels monitor; " +
-			"the form is " + form.text)
+			"the form is " + forms["redis+sentinel"].text)
 	}
 	return m.parseHosts(hosts, "26379")
 }
 
+// sentinels find a master, and report when a replica would replace it. They implement authority.
+type sentinels struct {
+	sentinel.Finder
+	reported atomic.Pointer[promotion] // reported last; nil if they have not reported a rule
+}
+
 // behindSentinels makes cfg refer to a master whose address the sentinels report.
-func (cfg *Config) behindSentinels(m *Master) {
-	finder := &sentinel.Finder{Name: m.service}
+func behindSentinels(m *Master, cfg *Config) (authority, error) {
+	by := &sentinels{Finder: sentinel.Finder{Name: m.service}}
 	for _, addr := range m.nodes {
 		t := wire.Target{
 			Network: "tcp", Addr: addr, Dialer: cfg.Dialer, DialTimeout: cfg.DialTimeout,
@@ -33,18 +46,48 @@ func (cfg *Config) behindSentinels(m *Master) {
 		if m.useTLS {
 			t.TLS, t.TLSFunc = cmp.Or(cfg.Sentinels.TLS, &tls.Config{}), cfg.Sentinels.TLSFunc
 		}
-		finder.Sentinels = append(finder.Sentinels, t)
+		by.Sentinels = append(by.Sentinels, t)
 	}
-	f := &failover{twoHold: cfg.TwoHolders, finder: finder}
-	cfg.failover = f
 	cfg.FindFunc = func(ctx context.Context) (string, error) {
-		p, err := finder.Find(ctx)
+		p, err := by.Find(ctx)
 		if err == nil {
-			f.found(p)
+			by.found(p)
 		}
 		return p.Addr, err
 	}
+	return by, nil
 }
+
+// found stores the promotion rule that the sentinels have reported.
+func (by *sentinels) found(p sentinel.Place) { by.reported.Store(&promotion{p.Replicas, p.DownAfter}) }
+
+// follow ends the session when the sentinels report another address for the master. It compares the address of the
+// session with every answer, even an unchanged one: right after a promotion, some sentinels still report the old
+// address, and a session with the old address may begin after other sentinels have reported the new address.
+func (by *sentinels) follow(m *master) {
+	by.Follow(m.ctx, func(p sentinel.Place) {
+		by.found(p)
+		if s := m.state.Load().sess; s != nil && s.addr != p.Addr {
+			s.pipe.Kill("failover", fault.Down(fmt.Errorf("the sentinels name %s as the master, no longer %s", p.Addr, s.addr)))
+		}
+	})
+}
+
+func (by *sentinels) rule(*stopping) *promotion { return by.reported.Load() }
+
+func (by *sentinels) settings(*stopping) []wire.Question { return nil }
+
+func (by *sentinels) place(*stopping) []wire.Question { return nil }
+
+func (by *sentinels) heartbeat(string) *frame.Call { return heartbeat.Call(true) }
+
+func (by *sentinels) digest(map[string]string) string { return noDigest }
+
+func (by *sentinels) mayHaveLost(error) bool { return false }
+
+func (by *sentinels) clustered() bool { return false }
+
+func (by *sentinels) finder() *sentinel.Finder { return &by.Finder }
 
 // firstHost removes all hosts except the first from a URL of sentinels or of a cluster, because package url accepts
 // only one host. hosts is the list of all hosts.

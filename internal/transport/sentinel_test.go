@@ -44,7 +44,7 @@ func TestURLsOfMastersBehindSentinel(t *testing.T) {
 			m.useTLS != c.useTLS || cfg.failover.twoHold != c.twoHolders || !slices.Equal(m.nodes, c.sentinels) {
 			t.Errorf("%s is parsed as %+v, user %q, password %q, database %d", c.url, m, cfg.User, cfg.Password, cfg.Database)
 		}
-		for _, s := range cfg.failover.finder.Sentinels {
+		for _, s := range cfg.failover.finder().Sentinels {
 			if s.User != "" || s.Password != "" || (s.TLS != nil) != c.useTLS {
 				t.Errorf("%s: the target of a sentinel is %+v", c.url, s)
 			}
@@ -295,11 +295,11 @@ func TestMasterAndSentinelSecretsStaySeparate(t *testing.T) {
 		t.Errorf("the sentinel received %q, and the master received %q", sent[s], sent[m])
 	}
 	cfg, err := URL("rediss+sentinel://s:1/job").settings(Config{Sentinels: defaults().Target})
-	if err != nil || cfg.failover.finder.Sentinels[0].TLS == cfg.TLS {
+	if err != nil || cfg.failover.finder().Sentinels[0].TLS == cfg.TLS {
 		t.Error("the sentinels use the TLS configuration of the master", err)
 	}
 	cfg, err = URL("rediss+sentinel://s:1/job", WithTLSConfig(&tls.Config{ServerName: "m"})).settings(defaults())
-	if err != nil || cfg.failover.finder.Sentinels[0].TLS.ServerName != "" {
+	if err != nil || cfg.failover.finder().Sentinels[0].TLS.ServerName != "" {
 		t.Error("the sentinels use the TLS configuration of the master", err)
 	}
 }
@@ -307,9 +307,9 @@ func TestMasterAndSentinelSecretsStaySeparate(t *testing.T) {
 // failoverAfter returns the failover of a master whose sentinels have reported this number of replicas and this time
 // of silence.
 func failoverAfter(replicas int, silence time.Duration) *failover {
-	f := &failover{finder: &sentinel.Finder{}}
-	f.found(sentinel.Place{Replicas: replicas, DownAfter: silence})
-	return f
+	by := new(sentinels)
+	by.found(sentinel.Place{Replicas: replicas, DownAfter: silence})
+	return &failover{authority: by}
 }
 
 // replaceable configures a master with one replica that is promoted after five seconds of silence.

@@ -33,7 +33,7 @@ type session struct {
 	sent    clock.Instant // when the session last sent a heartbeat
 	leader  *session      // the session that decided to send the last heartbeat of this session
 	byOther bool          // whether another session decided to send the heartbeat that was judged last
-	digest  string        // digest of the cluster node when CLUSTER NODES was last read; see [heartbeat.Digest]
+	digest  string        // digest of the server when its place was last read; see authority
 	stop    stopping      // the settings last read, if the master can be replaced by a replica
 }
 
@@ -95,16 +95,13 @@ type heard struct {
 	asked  clock.Instant
 	info   Info
 	fields map[string]string
+	digest string // see authority
 }
 
-// digest returns the digest of the cluster node, or "" if the reply has none; see [heartbeat.Digest].
-func (h heard) digest() string { return h.fields[heartbeat.Digest] }
-
-// knows reports whether h shows that the node has not changed since s last read CLUSTER NODES. If the master is not a
-// cluster, knows returns true.
+// knows reports whether h shows that the server has not changed since s last read its place.
 func (s *session) knows(h heard) bool {
 	//mutant:nodes-unread = true
-	return s.m.cfg.tag == "" || h.digest() != "" && h.digest() == s.digest
+	return h.digest != "" && h.digest == s.digest
 }
 
 // beat queues a heartbeat on the session whose turn it is, unless a recent heartbeat of another session is enough. If s
@@ -125,25 +122,20 @@ func (s *session) beat() (next time.Duration) {
 }
 
 // send queues a heartbeat of s that leader has decided to send, unless a heartbeat of s is outstanding. If digest is
-// not "", the reply to an earlier heartbeat has shown that the digest of the cluster node is now digest, and send also
-// reads CLUSTER NODES. The caller must hold beats.mu.
+// not "", the reply to an earlier heartbeat has shown that the digest of the server is now digest, and send also reads
+// its place. The caller must hold beats.mu.
 func (s *session) send(digest string, leader *session) {
 	if s.beating {
 		return
 	}
 	asked := s.m.cfg.Clock.Now()
 	s.beating, s.sent, s.leader = true, asked, leader
-	if s.m.cfg.failover != nil {
-		s.stop.age = (s.stop.age + 1) % settingsEvery
-		s.ask(s.stop.questions(s.m.cfg.tag, s.stop.age == 0, digest != ""))
-	} else {
-		s.ask(s.info.questions())
+	by := s.m.cfg.failover
+	if s.ask(by.dueQuestions(&s.stop)); digest != "" {
+		s.ask(by.placeQuestions(&s.stop))
 	}
-	call := heartbeat.Call(s.m.cfg.failover != nil)
-	if tag := s.m.cfg.tag; tag != "" {
-		call = heartbeat.ClusterCall(tag, s.digest)
-	}
-	s.queue(call, func(reply any) {
+	s.ask(s.info.questions())
+	s.queue(by.call(s.digest), func(reply any) {
 		if _, refused := reply.(redis.Error); refused {
 			s.sendInFull() // INFO may be allowed, and its reply is more specific
 			return
@@ -180,9 +172,7 @@ func (s *session) ask(list []wire.Question) {
 // sendInFull queues a heartbeat that reads all of INFO, because the server has refused the script.
 func (s *session) sendInFull() {
 	asked := s.m.cfg.Clock.Now()
-	if tag := s.m.cfg.tag; tag != "" {
-		s.ask(s.stop.slotQuestions(tag))
-	}
+	s.ask(s.m.cfg.failover.placeQuestions(&s.stop))
 	read := func(asked clock.Instant, reply any) (Info, map[string]string, error) {
 		info, fields, err := s.m.cfg.readInfo(asked, reply)
 		info.Refused = true
@@ -191,11 +181,11 @@ func (s *session) sendInFull() {
 	s.queue(frame.Command("heartbeat", "INFO"), func(reply any) { s.handleReply(asked, reply, read, true) })
 }
 
-// handleReply processes the reply to a heartbeat that s sent at asked, for all sessions with the server. nodes reports
-// whether CLUSTER NODES was read together with the heartbeat. If CLUSTER NODES was not read, and the digest of the
-// cluster node has changed, handleReply sends another heartbeat together with CLUSTER NODES.
+// handleReply processes the reply to a heartbeat that s sent at asked, for all sessions with the server. place reports
+// whether the place was read together with the heartbeat. If it was not read, and the digest of the server has changed,
+// handleReply sends another heartbeat together with the questions about the place.
 func (s *session) handleReply(
-	asked clock.Instant, reply any, readFunc func(clock.Instant, any) (Info, map[string]string, error), nodes bool,
+	asked clock.Instant, reply any, readFunc func(clock.Instant, any) (Info, map[string]string, error), place bool,
 ) {
 	info, fields, err := readFunc(asked, reply)
 	if err != nil {
@@ -204,17 +194,17 @@ func (s *session) handleReply(
 		return
 	}
 	info.Fsync, info.NoFsync, info.age = s.info.Fsync, s.info.NoFsync, s.info.age
-	h := heard{asked, info, fields}
+	h := heard{asked, info, fields, s.m.cfg.failover.digestOf(fields)}
 	s.beating = false
 	//mutant:moves-again = false
-	if nodes && h.digest() != s.digest {
-		s.digest = "" // the node has changed again, perhaps after CLUSTER NODES, which must be read once more
+	if place && h.digest != s.digest {
+		s.digest = "" // the server has changed again, perhaps after its place was read, which must be read once more
 	}
-	if nodes || s.knows(h) {
+	if place || s.knows(h) {
 		s.byOther = s != s.leader
 		s.judge(h)
 	} else {
-		s.send(h.digest(), s.leader)
+		s.send(h.digest, s.leader)
 	}
 	s.m.beats.spread(s, h)
 }

@@ -86,17 +86,15 @@ func (t *Transport) add(named Master, cfg Config) (number int) {
 	if cfg.Foreign == nil {
 		source.IntroductionFunc = func() [][]string { return introduction(t.clientName()) }
 	}
-	if cfg.failover != nil {
+	if by := cfg.failover; by != nil {
 		source.ServerFunc, source.AskFunc = m.server, askServer
+		t.wg.Go(func() { by.follow(m) })
 	}
 	runFeed := t.hub.Add(m.ctx, source)
 	longer := append(list[:len(list):len(list)], m)
 	t.list.Store(&longer)
 	t.wg.Go(m.run)
 	t.wg.Go(runFeed)
-	if cfg.failover != nil && cfg.failover.finder != nil {
-		t.wg.Go(m.follow)
-	}
 	return m.index
 }
 
