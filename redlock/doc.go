@@ -16,7 +16,7 @@
 //	1 only replies to scripts are votes, counted over all N masters; a wake-up makes a waiter try again, and is no vote
 //	    internal/round/round.go         TestWakeUpsAreNotVotes
 //	2 every message is safe to repeat; a master refuses a late message because of its ballot
-//	    ../internal/scripts/acquire.lua TestRepeatedMessageChangesNothing
+//	    internal/scripts/acquire.lua    TestRepeatedMessageChangesNothing
 //	3 tokens are ballots; the fence of a master is the largest ballot it has accepted, and it accepts only larger ones
 //	    internal/ballot/propose.go      TestTokensGrowAfterDataLoss
 //	4 a master that may have forgotten a lock does not vote until no earlier lock can be valid

@@ -31,7 +31,7 @@ func TestDocumentedRulesNameWhatExists(t *testing.T) {
 		tests.Write(text)
 	}
 	for _, row := range rows {
-		if _, err := os.Stat(row[1]); err != nil {
+		if _, err := os.Stat("../" + row[1]); err != nil {
 			t.Errorf("%s: %v", row[1], err)
 		}
 		if !strings.Contains(tests.String(), "func "+row[2]+"(") {

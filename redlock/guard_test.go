@@ -329,6 +329,7 @@ func TestMoveOfSlotCostsOneQuarantine(t *testing.T) {
 		l := w.over(p, same)
 		w.refuse("MOVED 1 10.0.0.2:7000", 0)
 		w.unlock(w.take(l, "n"))
+		after(time.Millisecond) // the reply may come after those of the majority
 		w.refuse("", 0)
 		after(time.Second)
 		w.wantStates(l, "qvv")
@@ -354,6 +355,7 @@ func (w *cluster) movedWithWrongClock() (l *redlock.Locker, start func() *redloc
 	w.masters.Master(0).SetClock(-time.Minute, 1)
 	w.refuse("MOVED 1 10.0.0.2:7000", 0)
 	w.unlock(w.take(l, "n"))
+	after(time.Millisecond) // the reply may come after those of the majority
 	w.refuse("", 0)
 	after(time.Second)
 	w.wantStates(l, "bvv")

@@ -282,7 +282,7 @@ func (h hidden) applyLock(c *lockConfig) {
 		c.minValidity = h.MinValidity
 	}
 	if h.Handoffs != nil {
-		c.Handoffs, c.HandoffTime = h.Handoffs.Most, h.Handoffs.Within
+		c.Handoffs, c.HandoffTime = int32(h.Handoffs.Most), h.Handoffs.Within
 	}
 }
 

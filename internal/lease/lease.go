@@ -24,7 +24,7 @@ type Terms struct {
 	// Handoffs, in the terms of the call that wins the lease, bounds how often the lease is handed off until its release.
 	// A later holder with Handoffs 0 does not hand the lease off. A holder hands the lease off only until its HandoffTime
 	// has passed since the lease was won. See the package documentation.
-	Handoffs    int
+	Handoffs    int32 // beside the bools: a Lease has 512 bytes, and the next size class is 576
 	HandoffTime time.Duration
 	// Linger bounds how long the lease is kept after the last Unlock, for the next call of the Locker; 0: the last Unlock
 	// releases the lease.
@@ -45,7 +45,7 @@ func (t *Terms) maxHandoffs() int {
 	if t.MinHold > 0 {
 		return 0
 	}
-	return t.Handoffs
+	return int(t.Handoffs)
 }
 
 // leaseTTL returns the TTL that is sent to the masters. held is the time since the lease was won.

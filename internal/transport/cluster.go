@@ -135,8 +135,6 @@ func (n clusterNode) heartbeat(digest string) *frame.Call {
 
 func (n clusterNode) digest(fields map[string]string) string { return fields[heartbeat.Digest] }
 
-func (n clusterNode) mayHaveLost(ended error) bool { return cluster.Moves(ended) }
-
 func (n clusterNode) clustered() bool { return true }
 
 func (n clusterNode) finder() *sentinel.Finder { return nil }

@@ -43,9 +43,6 @@ type authority interface {
 	// digest returns what changes when the identity or the place of the server does, from the reply to a heartbeat. It is
 	// "" if that is not known.
 	digest(fields map[string]string) string
-	// mayHaveLost reports whether a session that ended with this error shows that locks of the master may be lost,
-	// although its identity is the same.
-	mayHaveLost(ended error) bool
 	clustered() bool          // whether the master must be a cluster node
 	finder() *sentinel.Finder // nil in a cluster
 }
@@ -56,8 +53,6 @@ const noDigest = "-"
 func (f *failover) twoHolders() bool { return f != nil && f.twoHold }
 
 func (f *failover) inCluster() bool { return f != nil && f.clustered() }
-
-func (f *failover) lost(ended error) bool { return f != nil && f.mayHaveLost(ended) }
 
 func (f *failover) call(digest string) *frame.Call {
 	if f == nil {

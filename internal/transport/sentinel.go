@@ -83,8 +83,6 @@ func (by *sentinels) heartbeat(string) *frame.Call { return heartbeat.Call(true)
 
 func (by *sentinels) digest(map[string]string) string { return noDigest }
 
-func (by *sentinels) mayHaveLost(error) bool { return false }
-
 func (by *sentinels) clustered() bool { return false }
 
 func (by *sentinels) finder() *sentinel.Finder { return &by.Finder }
