@@ -13,6 +13,9 @@ import (
 // acquired the lock since.
 var errFenced = errors.New("refused: a later holder of the lock has written")
 
+// errNoToken is returned for a token that no lock has. A writer without a lock must not write, not even as the first.
+var errNoToken = errors.New("refused: the token of a lock is positive")
+
 // A store is the resource that the lock protects: a table that stores with each row the largest token with which the
 // row was written.
 type store struct{ db *sql.DB }
@@ -36,6 +39,9 @@ func (s *store) close() error { return s.db.Close() }
 // set writes an amount with the token of the lock. Fencing works because the comparison and the write are one atomic
 // statement. An equal token is accepted, because the same holder writes again.
 func (s *store) set(ctx context.Context, item string, amount, token int64) error {
+	if token <= 0 {
+		return fmt.Errorf("set %s to %d with token %d: %w", item, amount, token, errNoToken)
+	}
 	const write = `INSERT INTO stock (item, amount, token) VALUES (?1, ?2, ?3)
 		ON CONFLICT (item) DO UPDATE SET amount = ?2, token = ?3 WHERE token <= ?3`
 	done, err := s.db.ExecContext(ctx, write, item, amount, token)

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"database/sql"
 	"errors"
+	"math"
 	"path/filepath"
 	"testing"
 
@@ -37,6 +39,14 @@ func TestTableRefusesSmallerToken(t *testing.T) {
 	}
 	if amount, token, err := s.get(t.Context(), "apples"); amount != 16 || token != 9 || err != nil {
 		t.Errorf("the table contains %d with token %d, %v; want 16 with 9", amount, token, err)
+	}
+	for _, token := range []int64{0, -1, math.MinInt64} {
+		if err := s.set(t.Context(), "plums", 1, token); !errors.Is(err, errNoToken) {
+			t.Errorf("the first write of an item, with token %d, returned %v; want errNoToken", token, err)
+		}
+	}
+	if _, _, err := s.get(t.Context(), "plums"); !errors.Is(err, sql.ErrNoRows) {
+		t.Errorf("after the refused writes the table returned %v, want no row", err)
 	}
 	if err := s.set(t.Context(), "pears", 1, 1); err != nil {
 		t.Errorf("the token of one item affects another item: %v", err)
