@@ -1,0 +1,103 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/jitter"
+	"github.com/redlock-go/redlock/internal/round"
+	"github.com/redlock-go/redlock/internal/scripts"
+)
+
+// leadPause is the minimum pause after a leader has failed; the maximum is twice as long. The actual pause is random.
+const leadPause = time.Second
+
+// Lead campaigns for the leadership of name, which is the lock of that name, and runs f while this client leads. The
+// context of f ends when the leadership is lost, before another client can lead. lock is the leadership: its token goes
+// with each write, and its value ([Lock.SetValue]) shows the leader to other clients.
+//
+//   - If f returns nil while this client leads, the work is finished: Lead gives up the leadership and returns nil.
+//   - If f returns an error, Lead gives up the leadership, logs the error as a warning, and campaigns again after a
+//     pause of one to two seconds.
+//   - If the leadership was lost or has reached its [WithMaxHold] before f returned, Lead campaigns again after such a
+//     pause, regardless of what f returns.
+//   - If f panics, Lead gives up the leadership, and the panic continues.
+//   - If f does not return when its context ends, another client may lead while Lead waits for f. In that time only the
+//     token can stop the writes of f.
+//
+// If the leading client dies, or is stopped for longer than the TTL, another client can lead. When a stopped client
+// resumes, its first call of Err reports the loss. While no quorum of masters can be reached, no client leads, and Lead
+// continues to campaign.
+//
+// Lead campaigns until ctx ends. Then it waits for f, and returns the error of ctx, or nil if f has returned nil while
+// this client led. It returns [ErrClosed] after Close, and immediately an error that another try cannot change, such as
+// ErrInvalid, ErrTTLTooLong or ErrKind. If ctx owns the name by a lock that has ended, Lead returns the reason of that
+// end. opts are those of Lock; [WithWaitLimit] has no effect, and when the tries of [WithRetry] are used up, Lead
+// campaigns again after such a pause.
+func (l *Locker) Lead(
+	ctx context.Context, name string, f func(ctx context.Context, lock *Lock) error, opts ...LockOption,
+) error {
+	opts = append(slices.Clip(opts), lockOption(func(c *lockConfig) {
+		c.Long, c.waitLimit = true, min(0, c.waitLimit) // check still refuses an invalid limit
+	}))
+	s := l.of(name)
+	if err := s.beginWork(ctx, opOf(scripts.Plain, true), name); err != nil {
+		return err
+	}
+	defer s.endWork()
+	for {
+		lock, err := l.take(ctx, name, opts, true)
+		if err == nil {
+			var lost error
+			err, lost = during(ctx, lock, f)
+			switch {
+			case errors.Is(lost, ErrClosed):
+				return ErrClosed
+			//mutant:lost-leader 2= true
+			case err == nil && lost == nil:
+				return nil
+			//mutant:shutdown-no-failure = false
+			case ctx.Err() != nil:
+				return joinErrors(contextError(ctx), err)
+			}
+			lock.l.logTerm(lock, err, lost)
+		} else if own := l.owner(ctx, name, opts); own != nil && own.Err() != nil || !mayCampaign(err) {
+			return err // for example, ctx owns the name by a lock that has ended, so another try must fail
+		}
+		select {
+		case <-time.After(leadPause + time.Duration(jitter.Float64()*float64(leadPause))):
+		case <-ctx.Done():
+			return joinErrors(contextError(ctx), err)
+		case <-s.closing:
+			return ErrClosed
+		}
+	}
+}
+
+// mayCampaign reports whether another campaign may succeed after one that failed with err: other clients or too few
+// masters refused the lock, or it was lost before the call returned. Otherwise a context or Close has ended the
+// campaign, or the call is wrong.
+func mayCampaign(err error) bool {
+	var e *LockError
+	return errors.As(err, &e) && e.failure.Cause == nil && (round.Waitable(&e.failure) || errors.Is(err, ErrLost))
+}
+
+// logTerm logs why a leader campaigns again: f failed with err, or the leadership was lost.
+func (l *shard) logTerm(k *Lock, err, lost error) {
+	level, text := slog.LevelWarn, "redlock: leader function failed, campaigning again"
+	attrs := []slog.Attr{slog.String("lock", k.Name()), slog.Int64("token", k.Token())}
+	switch {
+	case errors.Is(lost, ErrMaxHold): // requested by WithMaxHold
+		level, text = slog.LevelInfo, "redlock: leadership ended at its max hold, campaigning again"
+	case lost != nil:
+		text = "redlock: leadership was lost, campaigning again"
+		attrs = append(attrs, slog.String("reason", plain(lost)))
+	}
+	if err != nil {
+		attrs = append(attrs, slog.Any("error", err))
+	}
+	l.events.Log(level, text, attrs...)
+}
