@@ -61,7 +61,7 @@ func (l *Locker) Lead(
 				return nil
 			//mutant:shutdown-no-failure = false
 			case ctx.Err() != nil:
-				return joinErrors(contextError(ctx), err)
+				return stopped(ctx, err)
 			}
 			lock.l.logTerm(lock, err, lost)
 		} else if own := l.owner(ctx, name, opts); own != nil && own.Err() != nil || !mayCampaign(err) {
@@ -70,11 +70,21 @@ func (l *Locker) Lead(
 		select {
 		case <-time.After(leadPause + time.Duration(jitter.Float64()*float64(leadPause))):
 		case <-ctx.Done():
-			return joinErrors(contextError(ctx), err)
+			return stopped(ctx, err)
 		case <-s.closing:
 			return ErrClosed
 		}
 	}
+}
+
+// stopped returns the error of a Lead whose ctx has ended. err is the error of its last campaign or leadership; it is
+// left out if it is only the error or the cause of ctx.
+func stopped(ctx context.Context, err error) error {
+	ended := contextError(ctx)
+	if errors.Is(ended, err) {
+		return ended
+	}
+	return joinErrors(ended, err)
 }
 
 // mayCampaign reports whether another campaign may succeed after one that failed with err: other clients or too few

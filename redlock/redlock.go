@@ -276,14 +276,16 @@ func (l *Locker) TryLock(ctx context.Context, name string, opts ...LockOption) (
 }
 
 // Do runs f while holding the lock of name. The context of f owns the name; if the lock is lost, the context ends with
-// the cause [ErrLost]. Do releases the lock when f returns or panics. f may release the lock earlier by Unlock, Export
-// or Downgrade; its context ends then, and Do returns the error of f.
+// the cause [ErrLost]. Pass this context to everything that f calls, and send the token of lock with each write
+// ([Lock.Token]). Do releases the lock when f returns or panics. f may release the lock earlier by Unlock, Export or
+// Downgrade; its context ends then, and Do returns the error of f.
 //
 // Do returns the error of f. If the lock ended before f returned, that error is joined with a [*LockError] of the Op
-// "do", which wraps ErrLost or ErrClosed. If the lock could not be acquired, f does not run, and Do returns the error
-// of Lock. So a LockError in the result is about this lock. Errors of this package that f returns are about other
-// locks: errors.Is and errors.As do not find them in the result, but its text includes them. A release that no quorum
-// confirmed in time is not an error of Do: it is delivered in the background, logged and counted ([Stats.Unconfirmed]).
+// "do", which wraps ErrLost, ErrMaxHold or ErrClosed. If the lock could not be acquired, f does not run, and Do returns
+// the error of Lock. So a LockError in the result is about this lock. Errors of this package that f returns are about
+// other locks: errors.Is and errors.As do not find them in the result, but its text includes them. A release that no
+// quorum confirmed in time is not an error of Do: it is delivered in the background, logged and counted
+// ([Stats.Unconfirmed]).
 //
 // ctx limits both the wait and the work. For work that must continue when the client of a request has gone, pass
 // context.WithoutCancel(ctx) and [WithWaitLimit].

@@ -81,8 +81,7 @@ func (f *deploymentFlags) read(cmd *cobra.Command, args []string) (*configfile.C
 		c.Name(splitURLs([]string{os.Getenv(mastersVariable)}))
 	}
 	if len(c.Masters) == 0 && len(c.Shards) == 0 {
-		return nil, fmt.Errorf("no masters: give their URLs as arguments, with --masters, "+
-			"in the --config file, or in %s", mastersVariable)
+		return nil, fmt.Errorf("no masters: give their URLs with --masters, in the --config file, or in %s", mastersVariable)
 	}
 	f.override(cmd.Flags(), c)
 	return c, nil

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
 )
 
 // Without a terminal, release needs --yes. With --lease, it releases only the lease with this ID.
