@@ -5,7 +5,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"time"
-
 )
 
 // A holdOf identifies a hold of a name.
