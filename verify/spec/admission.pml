@@ -16,6 +16,13 @@
  * old copy of its data (a foreign record with the short numbers). Without -DALIKE, this happens only while at most
  * FORGETFUL masters do not vote. -DFORGETS=n: at most n times in total, including restarts of clients.
  *
+ * JUMPS (-DJUMPS). At any time, the clock of one master may jump, if the clocks of the other masters are right. It is then
+ * ahead or behind by one tick, or far ahead. A quarantine begins at the later of the master's time and the latest clock that
+ * is not far ahead, and ends when both the master's time and the median are past its end. A master that is far ahead has
+ * lost its leases, and refuses all ballots until its clock jumps back. This happens only after a client has replaced the
+ * master's record: a jump that no client sees is a limit. Leases expire by the right time, because the other models have
+ * their two deadlines. With -DSKEW=1, the right clock of one master is one tick ahead of the other right clocks.
+ *
  * LEASES. Lease 0 has the long TTL and lease 1 the short TTL. A release reaches all masters immediately. Ballots and fences
  * are only in redlock.pml.
  *
@@ -51,7 +58,10 @@ byte forgets = FORGETS;                    /* how often masters may still forget
 #define VOTES 3
 
 typedef Master {
-  byte record, max_ttl, quarantine, age;   /* age: time since the quarantine began, at most 2 */
+#ifdef JUMPS
+  short off, right;                        /* how far the clock is ahead, and how far it is if it is right */
+#endif
+  byte record, max_ttl, quarantine, age;   /* age: time since the quarantine began; with JUMPS 1 more */
   byte lock, ttl
 }
 typedef Lease { mtype phase; byte age, granted }  /* granted: masters that have granted it */
@@ -81,14 +91,39 @@ hidden byte numbers;
 #define OWN(t) (m[t].record >= QUARANTINED)
 /* Lease 0 has the long TTL; with ALIKE, lease 1 has the long TTL, too. */
 #define LASTS_FOR(l) (IS_ALIKE -> 2 : 2 - (l))
-#define NOT_VOTING ((m[0].record != VOTES) + (m[1].record != VOTES) + (m[2].record != VOTES))
+#ifdef JUMPS
+#ifndef SKEW
+#define SKEW 0
+#endif
+#define AHEAD 3                            /* of a clock that is far ahead */
+#define FAR(t) (m[t].off == AHEAD)
+#define WRONG(t) (m[t].off != m[t].right)
+#define MIN(a, b) ((a) < (b) -> (a) : (b))
+#define MEDIAN MAX(MIN(m[0].off, m[1].off), MIN(MAX(m[0].off, m[1].off), m[2].off))
+#define CLOCK(t) (FAR(t) -> MEDIAN : m[t].off)
+#define LATEST MAX(CLOCK(0), MAX(CLOCK(1), CLOCK(2)))
+#define BEGINS(t) m[t].age = 1 - (WITHOUT == LATER_BEGIN -> m[t].off : MAX(m[t].off, LATEST))
+#define LASTED(t) (m[t].age - 1 + (WITHOUT == EARLIER_END -> m[t].off : MIN(m[t].off, MEDIAN)))
+#define OLDEST 4
+#define EXCHANGE_CLOCKS(a, b) SWAP(off, a, b); SWAP(right, a, b);
+#define CLOCK_KEY(t) (((m[t].off + 1) << 20) | (m[t].right << 23) | ((m[t].age >> 2) << 26))
+#else
+#define FAR(t) false
+#define BEGINS(t) m[t].age = 0
+#define LASTED(t) m[t].age
+#define OLDEST 2
+#define EXCHANGE_CLOCKS(a, b)
+#define CLOCK_KEY(t) 0
+#endif
+#define SILENT(t) (m[t].record != VOTES || FAR(t))
+#define NOT_VOTING (SILENT(0) + SILENT(1) + SILENT(2))
 #define MAY_FORGET (IS_ALIKE || NOT_VOTING <= FORGETFUL)
 #ifdef ALIKE
 #define IS_ALIKE true
 #else
 #define IS_ALIKE false
 #endif
-#define ACCEPTS(t, l) (m[t].record == VOTES && (m[t].max_ttl >= LASTS_FOR(l) || WITHOUT == TTL_LIMIT))
+#define ACCEPTS(t, l) (!SILENT(t) && (m[t].max_ttl >= LASTS_FOR(l) || WITHOUT == TTL_LIMIT))
 #define HELD(l) (lease[l].phase == HOLDING)
 
 /* A client writes the largest numbers that it has read. If it has read no record, it writes its own max TTL if it has
@@ -142,11 +177,11 @@ inline drop(l) {
   for (j : 0 .. N-1) { if :: m[j].lock == l + 1 -> m[j].lock = 0; m[j].ttl = 0 :: else fi }
   lease[l].phase = IDLE; lease[l].age = 0; lease[l].granted = 0
 }
-#define KEY(t) (m[t].record | (m[t].max_ttl << 2) | (m[t].quarantine << 4) | (m[t].age << 6) | (m[t].lock << 8) | (m[t].ttl << 10) | \
+#define KEY(t) (m[t].record | (m[t].max_ttl << 2) | (m[t].quarantine << 4) | ((m[t].age & 3) << 6) | (m[t].lock << 8) | (m[t].ttl << 10) | \
   (BIT(lease[0].granted, t) << 12) | (BIT(lease[1].granted, t) << 13) | (BIT(kept, t) << 14) | (BIT(done, t) << 15) | \
-  (BIT(client[0].seen, t) << 16) | ((client[0].target == t) << 17) | (BIT(client[0].long_ttl, t) << 18) | (BIT(client[0].votes, t) << 19))
+  (BIT(client[0].seen, t) << 16) | ((client[0].target == t) << 17) | (BIT(client[0].long_ttl, t) << 18) | (BIT(client[0].votes, t) << 19) | CLOCK_KEY(t))
 #define EXCHANGE(set, a, b) set = (set & ~((1 << a) | (1 << b))) | (BIT(set, a) << b) | (BIT(set, b) << a)
-#define SORT(a, b) if :: KEY(a) > KEY(b) -> SWAP(record, a, b); SWAP(max_ttl, a, b); SWAP(quarantine, a, b); SWAP(age, a, b); \
+#define SORT(a, b) if :: KEY(a) > KEY(b) -> SWAP(record, a, b); SWAP(max_ttl, a, b); SWAP(quarantine, a, b); SWAP(age, a, b); EXCHANGE_CLOCKS(a, b) \
     SWAP(lock, a, b); SWAP(ttl, a, b); EXCHANGE(kept, a, b); EXCHANGE(done, a, b); \
     EXCHANGE(lease[0].granted, a, b); EXCHANGE(lease[1].granted, a, b); \
     for (j : 0 .. CLIENTS-1) { \
@@ -167,7 +202,7 @@ inline normalize() {
 
 inline grant(t, l) { m[t].lock = l + 1; m[t].ttl = LASTS_FOR(l); lease[l].granted = lease[l].granted | (1 << t) }
 inline put_into_quarantine(c, t) {
-  m[t].record = QUARANTINED; WRITE(t, WRITTEN_TTL(c), LASTS(c)); forget(t); read_record(c, t)
+  m[t].record = QUARANTINED; WRITE(t, WRITTEN_TTL(c), LASTS(c)); forget(t); BEGINS(t); read_record(c, t)
 }
 inline admit(c, t) {
   read_record(c, t);
@@ -179,7 +214,7 @@ inline raise_max_ttl(t) { WRITE(t, 2, 0); done = done | (1 << t) }
 inline tick() {
   for (j : 0 .. N-1) {
     if :: m[j].ttl > 0 -> m[j].ttl--; if :: m[j].ttl == 0 -> m[j].lock = 0 :: else fi :: else fi;
-    if :: m[j].age < 2 -> m[j].age++ :: else fi
+    if :: m[j].age < OLDEST -> m[j].age++ :: else fi
   }
   for (k : 0 .. 1) {
     if :: lease[k].phase != IDLE -> lease[k].age++; if :: lease[k].age >= LASTS_FOR(k) -> drop(k) :: else fi :: else fi
@@ -205,12 +240,16 @@ proctype Admission(byte c; byte t) {
   do
   :: STEP(client[c].target == N, ("client %d: looks after master %d\n", c, t), client[c].target = t; read_record(c, t))
   :: STEP(client[c].target != N, ("client %d: reads the record of master %d\n", c, t), read_record(c, t))
-  :: STEP(client[c].target == t && client[c].same && !OWN(t),
+  :: STEP(client[c].target == t && client[c].same && !OWN(t) && !FAR(t),
       ("client %d: starts the quarantine of master %d\n", c, t), put_into_quarantine(c, t))
   :: STEP(client[c].target == t && (client[c].same || WITHOUT == RECORD_COMPARE) && m[t].record == QUARANTINED &&
       (SIZE(client[c].seen) >= 2 || WITHOUT == QUORUM_READ) && (AGREED_TTL(c) > 0 || WITHOUT == AGREEMENT) &&
-      m[t].age >= (WITHOUT == QUARANTINE_WANTED -> m[t].quarantine : MAX(m[t].quarantine, LASTS(c))),
+      !FAR(t) && LASTED(t) >= (WITHOUT == QUARANTINE_WANTED -> m[t].quarantine : MAX(m[t].quarantine, LASTS(c))),
       ("client %d: ends the quarantine of master %d\n", c, t), admit(c, t))
+#ifdef JUMPS
+  :: STEP(client[c].target == t && client[c].same && m[t].record == VOTES && FAR(t),
+      ("client %d: replaces the record of master %d\n", c, t), m[t].record = FOREIGN; WRITE(t, WRITTEN_TTL(c), LASTS(c)); forget(t))
+#endif
   od
 }
 proctype Restarts(byte c) {
@@ -241,6 +280,19 @@ proctype Faults(byte t) {
     COUNT_IT; m[t].record = FOREIGN; m[t].max_ttl = 1; m[t].quarantine = 1; forget(t))
   od
 }
+#ifdef JUMPS
+proctype Jumps(byte t) {
+#define JUMP(to) STEP(WRONG(0) + WRONG(1) + WRONG(2) - WRONG(t) == 0 && m[t].off != to && \
+    (!FAR(t) || m[t].record != VOTES || WITHOUT == JUMP_QUARANTINE), ("master %d: its clock jumps to %d\n", t, to), m[t].off = to)
+  do
+  :: JUMP(-1)
+  :: JUMP(0)
+  :: JUMP(1)
+  :: STEP(ONCE_MORE && MAY_FORGET && WRONG(0) + WRONG(1) + WRONG(2) - WRONG(t) == 0 && !FAR(t), ("master %d: its clock jumps far ahead\n", t),
+    COUNT_IT; m[t].off = AHEAD; m[t].lock = 0; m[t].ttl = 0)
+  od
+}
+#endif
 proctype Clock() { do :: STEP(true, ("one tick\n"), tick()) od }
 init {
   atomic {
@@ -249,6 +301,10 @@ init {
 #endif
     for (k : 0 .. CLIENTS-1) { no_target(k); run Restarts(k) }
     lease[0].phase = IDLE; lease[1].phase = IDLE;
+#ifdef JUMPS
+    m[2].off = SKEW; m[2].right = SKEW;
+    run Jumps(0); run Jumps(1); run Jumps(2);
+#endif
     run Clock();
     for (k : 0 .. N-1) {
       run Admission(0, k); run Faults(k);

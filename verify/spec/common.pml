@@ -17,6 +17,15 @@
  * recorded when the master sends it; the client uses the reply later or never, which covers late and lost replies. A
  * message that the master would refuse now stays in flight, and may arrive again: a refusal changes no state.
  *
+ * JUMPS. With -DJUMPS, clocks of masters jump. A lease has two deadlines: one by its master's own clock, which counts from
+ * the execution of a message, and one in ballots, which counts from the sending of the message. Another lease replaces it
+ * only if both have passed. redlock.pml and admission.pml have a clock for each master. hold.pml, import.pml, joint.pml and
+ * shares.pml have none: there the clocks of all masters may jump at any time, so the first deadline may always have passed,
+ * and only the second one counts. (If the first one is later, the master refuses more messages, as if they were late.) An
+ * expired lease stays on its master until another lease replaces it. Until then it may be extended, as on a master whose
+ * clock is behind. A clock that is ahead by more than a window is a master that forgets (-DFORGET): meanwhile the master
+ * refuses all ballots, and afterwards it refuses the stamp of its old record.
+ *
  * STEPS. Each step is a STEP: a condition, a text for the trace, and an effect. SPIN reports each STEP that is never taken.
  */
 #ifndef WITHOUT
@@ -108,6 +117,8 @@
 #define JUMP_QUARANTINE 84
 #define LOW_BALLOT 85
 #define HIGH_DEADLINE 86
+#define LATER_BEGIN 87
+#define EARLIER_END 88
 
 #ifndef TTL
 #define TTL 2               /* how long a master keeps a lease */
@@ -125,6 +136,22 @@
 #define NOW (W + TTL + LONGER + 2)
 #define LIMIT (WITHOUT == DRIFT_ALLOWANCE -> TTL + DRIFT : TTL) /* age of a lease at which its validity ends */
 #define LAST_AGE (WITHOUT == RECHECK -> LIMIT : LIMIT - 1)      /* largest age at which an attempt may succeed */
+
+/* For models without clocks of masters. REMAINS is the time for which a lease lasts when its master executes a message of
+ * this age; PASSED is whether another lease may replace a lease with this remaining time. With -DERROR=1, ballots are ahead
+ * of the masters' time by a tick, so deadlines in ballots pass a tick early. */
+#ifndef ERROR
+#define ERROR 0
+#endif
+#ifdef JUMPS
+#define REMAINS(ttl, age) ((ttl) > (age) + ERROR -> (ttl) - (age) - ERROR : 0)
+#define STAYS true          /* an expired lease stays on its master */
+#define PASSED(rest) ((rest) == 0 || WITHOUT == BALLOT_DEADLINE)
+#else
+#define REMAINS(ttl, age) (ttl)
+#define STAYS false
+#define PASSED(rest) false
+#endif
 
 #define MAX(a, b) ((a) > (b) -> (a) : (b))
 #define RAISE(fence, ballot) fence = MAX(fence, ballot)

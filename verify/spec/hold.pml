@@ -7,6 +7,10 @@
  *
  * MAX HOLD. The client ends its hold at MAX_HOLD after the success of its attempt, even if extensions are confirmed.
  *
+ * JUMPS (-DJUMPS: see common.pml). A master that keeps a released lease also shortens its deadline in ballots. The deadline
+ * in ballots counts MIN from the call of the attempt. This is enough only if the first grant follows the call within the
+ * drift: hold-jump-slow-attempt.
+ *
  * This model has no ballots: its masters accept more acquires than real masters, and a late acquire may leave an orphan
  * (redlock.pml checks ballots).
  *
@@ -21,7 +25,6 @@
 #ifndef MAX_HOLD
 #define MAX_HOLD 4
 #endif
-#define TTL 2
 #ifndef Q
 #define Q (MIN + DRIFT)       /* the quarantine is at least the max TTL, and so at least the TTL of every acquire */
 #endif
@@ -62,8 +65,9 @@ byte held_for;                /* time since the start of the last hold */
 #define TARGET (MIN + (WITHOUT == MIN_HOLD_DRIFT -> 0 : DRIFT))
 #define REST(l) (lease[l].phase == ACQUIRING -> TARGET : \
   (TARGET > lease[l].held + DRIFT -> TARGET - lease[l].held - DRIFT : 0))
-#define ASKED(l) (WITHOUT == MIN_HOLD_TTL -> TTL : MAX(TTL, REST(l)))
-#define GRANTS(t, l) (m[t].quarantine == 0 && (ON(t, l) || m[t].lock == 0))
+#define ASKED(l, age) (WITHOUT == MIN_HOLD_TTL -> REMAINS(TTL, age) : MAX(REMAINS(TTL, age), REST(l)))
+#define FREE(t) (m[t].lock == 0 || PASSED(m[t].ttl))
+#define GRANTS(t, l) (m[t].quarantine == 0 && (ON(t, l) || FREE(t)))
 #define REPAIRABLE(t, l) (lease[l].phase == HOLDING && COUNT(confirmed, l) >= 2 && HAS(t, missing, l))
 
 inline drop_lock(t) { m[t].lock = 0; m[t].ttl = 0; m[t].kept = 0 }
@@ -86,7 +90,12 @@ inline end() {                /* a lease that was never held has no min hold */
   lease[l].held = 0; lease[l].first = 0; lease[l].on_a_master = 0
 }
 inline execute_acquire() {
-  if :: ON(t, l) -> skip :: else -> m[t].lock = ID(l); m[t].ttl = MAX(TTL, (WITHOUT == MIN_HOLD_TTL -> 0 : TARGET)) fi;
+  if
+  :: ON(t, l) -> skip
+  :: else ->
+    m[t].lock = ID(l); m[t].kept = 0;
+    m[t].ttl = (STAYS && lease[l].phase != ACQUIRING -> 0 : REMAINS(MAX(TTL, (WITHOUT == MIN_HOLD_TTL -> 0 : TARGET)), lease[l].age))
+  fi;
   if :: lease[l].phase == ACQUIRING -> PUT(t, granted, l); lease[l].on_a_master = 1 :: else fi
 }
 inline execute_release() {
@@ -97,20 +106,20 @@ inline execute_release() {
   fi
 }
 inline confirm() {
-  TAKE(t, extend, l); m[t].ttl = MAX(m[t].ttl, ASKED(l)); PUT(t, confirmed, l);
+  TAKE(t, extend, l); m[t].ttl = MAX(m[t].ttl, ASKED(l, lease[l].extended)); PUT(t, confirmed, l);
   if
   :: COUNT(confirmed, l) >= 2 && lease[l].extended < lease[l].age ->
     lease[l].age = lease[l].extended; if :: WITHOUT == MAX_HOLD_EXTENSION -> lease[l].held = 0 :: else fi
   :: else
   fi
 }
-inline execute_repair() { m[t].lock = ID(l); m[t].kept = 0; m[t].ttl = MAX(m[t].ttl, ASKED(l)) }
+inline execute_repair() { m[t].lock = ID(l); m[t].kept = 0; m[t].ttl = MAX(m[t].ttl, ASKED(l, TTL)) }
 inline restart() {
   drop_lock(t); m[t].acquire = 0; m[t].extend = 0; m[t].repair = 0; m[t].missing = 0; m[t].quarantine = Q
 }
 inline tick() {
   for (i : 0 .. N-1) {
-    if :: m[i].ttl > 0 -> m[i].ttl--; if :: m[i].ttl == 0 -> drop_lock(i) :: else fi :: else fi;
+    if :: m[i].ttl > 0 -> m[i].ttl--; if :: m[i].ttl == 0 && !STAYS -> drop_lock(i) :: else fi :: else fi;
     if :: m[i].quarantine > 0 -> m[i].quarantine-- :: else fi
   }
   if :: held_for <= MAX_HOLD -> held_for++ :: else fi;
@@ -118,6 +127,7 @@ inline tick() {
     if :: lease[j].age < LIMIT -> lease[j].age++ :: else fi;
     if :: lease[j].extended < LIMIT -> lease[j].extended++ :: else fi;
     if :: lease[j].on_a_master && lease[j].first < MIN -> lease[j].first++ :: else fi;
+    if :: STAYS && lease[j].phase == ENDED && lease[j].rest > 0 -> lease[j].rest-- :: else fi;
     if
     :: lease[j].phase == HOLDING || lease[j].phase == LOST ->
       if :: lease[j].held <= MAX_HOLD -> lease[j].held++ :: else fi
@@ -139,7 +149,8 @@ inline tick() {
 inline normalize() {
   for (j : 0 .. LEASES-1) {
     for (i : 0 .. N-1) {
-      if :: HAS(i, release, j) && !ON(i, j) && !HAS(i, acquire, j) && !HAS(i, repair, j) -> TAKE(i, release, j) :: else fi
+      if :: HAS(i, release, j) && !ON(i, j) && !HAS(i, acquire, j) && !HAS(i, repair, j) -> TAKE(i, release, j) :: else fi;
+      if :: STAYS && ON(i, j) && m[i].ttl == 0 && lease[j].phase != HOLDING -> drop_lock(i) :: else fi
     }
     if
     :: (lease[j].phase == ENDED || lease[j].phase == LOST) && NO_TRACE(j) ->
@@ -169,9 +180,9 @@ proctype Link(byte t; byte l) {
   :: STEP(HAS(t, release, l), ("master %d: release of lease %d\n", t, l), execute_release(); TAKE(t, release, l))
   :: STEP(HAS(t, release, l), ("master %d: release of lease %d, not the last time\n", t, l), execute_release())
   :: STEP(HAS(t, extend, l) && CONFIRMS(t, l), ("master %d confirms lease %d\n", t, l), confirm())
-  :: STEP(HAS(t, extend, l) && !CONFIRMS(t, l), ("master %d misses lease %d\n", t, l), TAKE(t, extend, l); PUT(t, missing, l))
+  :: STEP(HAS(t, extend, l) && (!CONFIRMS(t, l) || PASSED(m[t].ttl)), ("master %d misses lease %d\n", t, l), TAKE(t, extend, l); PUT(t, missing, l))
   :: STEP(REPAIRABLE(t, l), ("master %d: repair of lease %d sent\n", t, l), PUT(t, repair, l); TAKE(t, missing, l))
-  :: STEP(HAS(t, repair, l) && (ON(t, l) || m[t].lock == 0) && lease[l].phase == HOLDING, ("master %d: lease %d repaired\n", t, l),
+  :: STEP(HAS(t, repair, l) && (ON(t, l) || FREE(t)) && lease[l].phase == HOLDING, ("master %d: lease %d repaired\n", t, l),
     execute_repair(); TAKE(t, repair, l))
   od
 }

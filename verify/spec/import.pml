@@ -9,6 +9,8 @@
  * exporter stay while the handle may be imported. The keys of an ended lease stay until a release, which may arrive at any
  * time, or until they expire.
  *
+ * JUMPS (-DJUMPS) are described in common.pml.
+ *
  * CLAIMS   exclusion (after the export, the exporter no longer holds the lock)
  *          tokens    with -DBALLOTS=1; without ballots, masters of the model accept more acquires than real masters
  *          once      at most one import of a handle succeeds
@@ -46,7 +48,7 @@ byte top;                     /* largest token of all holds so far */
 
 #define COUNT(field, l) (HAS(0, field, l) + HAS(1, field, l) + HAS(2, field, l))
 #define ON(t, l) (m[t].lock == ID(l))
-#define FREE(t) (m[t].lock == 0)
+#define FREE(t) (m[t].lock == 0 || PASSED(m[t].ttl))
 #define LIVE(l) (lease[l].phase == ACQUIRING || lease[l].phase == HOLDING)
 #define NOWHERE(l) (!ON(0, l) && !ON(1, l) && !ON(2, l))
 #define NOTHING_IN_FLIGHT(l) (COUNT(acquire, l) + COUNT(repair, l) == 0)
@@ -100,14 +102,19 @@ inline send_repair(ahead) {
   PUT(t, repair, l); TAKE(t, missing, l); lease[l].repair_ballot = BALLOTS * MAX(NOW + ahead, lease[l].ballot + 1)
 }
 inline execute_acquire() {
-  if :: ON(t, l) && !IMPORTS(l) -> skip :: else -> m[t].lock = ID(l); m[t].ttl = TTL; RAISE(m[t].fence, lease[l].ballot) fi;
+  if
+  :: ON(t, l) && !IMPORTS(l) -> skip
+  :: else ->
+    m[t].ttl = MAX((ON(t, l) -> m[t].ttl : 0), (STAYS && lease[l].phase != ACQUIRING -> 0 : REMAINS(TTL, lease[l].age)));
+    m[t].lock = ID(l); RAISE(m[t].fence, lease[l].ballot)
+  fi;
   if :: lease[l].phase == ACQUIRING -> PUT(t, granted, l) :: else fi
 }
 inline execute_extension() {
   TAKE(t, extend, l);
   if
   :: ON(t, l) ->
-    m[t].ttl = TTL;
+    m[t].ttl = MAX(m[t].ttl, REMAINS(TTL, (lease[l].phase == HOLDING -> lease[l].extended : TTL)));
     if
     :: lease[l].phase == HOLDING ->
       PUT(t, confirmed, l);
@@ -118,7 +125,7 @@ inline execute_extension() {
   :: else
   fi
 }
-inline execute_repair() { m[t].lock = ID(l); m[t].ttl = TTL; RAISE(m[t].fence, lease[l].repair_ballot) }
+inline execute_repair() { m[t].ttl = MAX((ON(t, l) -> m[t].ttl : 0), REMAINS(TTL, TTL)); m[t].lock = ID(l); RAISE(m[t].fence, lease[l].repair_ballot) }
 inline forget(t) {            /* messages in flight contain the stamp of the old record, so they are dropped */
   drop_lock(t); m[t].fence = 0; m[t].acquire = 0; m[t].extend = 0;
   if :: WITHOUT != ROUND_STAMP -> m[t].missing = 0; m[t].repair = 0 :: else fi;
@@ -126,7 +133,7 @@ inline forget(t) {            /* messages in flight contain the stamp of the old
 }
 inline tick() {
   for (i : 0 .. N-1) {
-    if :: m[i].ttl > 0 -> m[i].ttl--; if :: m[i].ttl == 0 -> drop_lock(i) :: else fi :: else fi;
+    if :: m[i].ttl > 0 -> m[i].ttl--; if :: m[i].ttl == 0 && !STAYS -> drop_lock(i) :: else fi :: else fi;
     if :: m[i].quarantine > 0 -> m[i].quarantine-- :: else fi;
     if :: m[i].fence > 0 -> m[i].fence--; if :: FENCE_EXPIRES(NOW, m[i].fence) -> m[i].fence = 0 :: else fi :: else fi
   }
@@ -155,6 +162,7 @@ inline tick() {
 inline normalize() {
   for (j : 0 .. LEASES-1) {
     for (i : 0 .. N-1) {      /* drop messages that can no longer have an effect */
+      if :: STAYS && ON(i, j) && m[i].ttl == 0 && !LIVE(j) && lease[j].phase != EXPORTED -> drop_lock(i) :: else fi;
       if :: lease[j].phase == EXPORTED && HAS(i, extend, j) && !ON(i, j) -> TAKE(i, extend, j) :: else fi;
       if
       :: BALLOTS && HAS(i, acquire, j) && !ON(i, j) && WITHOUT != IMPORT_ABOVE &&
@@ -209,6 +217,10 @@ proctype Link(byte t; byte l) {
   :: STEP(HAS(t, acquire, l) && GRANTS(t, l) && !HAS(t, granted, l), ("master %d grants lease %d, not the last time\n", t, l),
     execute_acquire())
   :: STEP(HAS(t, extend, l), ("master %d: extension of lease %d\n", t, l), execute_extension())
+#ifdef JUMPS
+  :: STEP(HAS(t, extend, l) && ON(t, l) && PASSED(m[t].ttl) && lease[l].phase == HOLDING, ("master %d misses lease %d\n", t, l),
+    TAKE(t, extend, l); PUT(t, missing, l))
+#endif
   :: STEP(REPAIRABLE(t, l), ("master %d: repair of lease %d sent\n", t, l), send_repair(0))
 #ifdef AHEAD
   :: STEP(REPAIRABLE(t, l), ("master %d: repair of lease %d sent, ballot +1\n", t, l), send_repair(1))

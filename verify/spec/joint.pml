@@ -24,6 +24,7 @@
  *   -DFROM=0 -DTO=2   the configurations that clients use      -DEPOCHS     the operator's steps, and checks of the epoch by scripts
  *   -DFORGET          masters restart empty, or are flushed    -DLOSE_EPOCH a client that knows no epoch writes the new record
  *   -DNO_EXTEND       no extensions and repairs                -DFIXED      lease 0 always uses 0 or 2, and lease 1 always 1
+ *   -DJUMPS           clocks of masters jump: see common.pml
  *   -DIMPORT          lease 0 is exported, and lease 1 imports it in the joint configuration; lease 2 is of another client
  */
 #ifndef M
@@ -156,9 +157,10 @@ byte top;                     /* largest token of all holds so far */
 #define IMPORTS(l) false
 #endif
 #define VOTES_FOR(t, l) (m[t].quarantine == 0 || ((WITHOUT == VOTING_IMPORT || WITHOUT == VOTING_DOWNGRADE) && IMPORTS(l)))
+#define FREE(t) (m[t].lock == 0 || PASSED(m[t].ttl))
 #define HAS_LOCK(t, l) (ON(t, EXPORTER) || ON(t, l))
 #define GRANTS(t, l) (VOTES_FOR(t, l) && ADMITS(t, lease[l].config) && \
-  (IMPORTS(l) -> HAS_LOCK(t, l) && BALLOT_OK(t, l) : ON(t, l) || (m[t].lock == 0 && BALLOT_OK(t, l))))
+  (IMPORTS(l) -> HAS_LOCK(t, l) && BALLOT_OK(t, l) : ON(t, l) || (FREE(t) && BALLOT_OK(t, l))))
 #define LACKS(t, l) (IMPORTS(l) && VOTES_FOR(t, l) && ADMITS(t, lease[l].config) && !HAS_LOCK(t, l))
 
 /* After a round in which all required majorities confirmed, each master that lacks the lease is repaired. After a joint
@@ -208,7 +210,12 @@ inline send_extension() {
 inline execute_acquire() {
   if
   :: GRANTS(t, l) -> PUT(t, granted, l);
-    if :: ON(t, l) && !IMPORTS(l) -> skip :: else -> m[t].lock = ID(l); m[t].ttl = TTL; RAISE(m[t].fence, lease[l].ballot) fi
+    if
+    :: ON(t, l) && !IMPORTS(l) -> skip
+    :: else ->
+      m[t].ttl = MAX((ON(t, l) -> m[t].ttl : 0), (STAYS && lease[l].phase != ACQUIRING -> 0 : REMAINS(TTL, lease[l].age)));
+      m[t].lock = ID(l); RAISE(m[t].fence, lease[l].ballot)
+    fi
   :: else -> PUT(t, absent, l)
   fi
 }
@@ -216,7 +223,7 @@ inline execute_extension() {
   TAKE(t, extend, l);
   if
   :: ON(t, l) && EPOCH_ALLOWS(t, lease[l].extended_by) ->
-    m[t].ttl = TTL;
+    m[t].ttl = MAX(m[t].ttl, REMAINS(TTL, (lease[l].phase == HOLDING -> lease[l].extended : TTL)));
     if
     :: lease[l].phase == HOLDING ->
       PUT(t, confirmed, l);
@@ -247,7 +254,7 @@ inline forget(t) {            /* a quarantine begins, with a record whose stamp 
 }
 inline tick() {
   for (i : 0 .. M-1) {
-    if :: m[i].ttl > 0 -> m[i].ttl--; if :: m[i].ttl == 0 -> drop_lock(i) :: else fi :: else fi;
+    if :: m[i].ttl > 0 -> m[i].ttl--; if :: m[i].ttl == 0 && !STAYS -> drop_lock(i) :: else fi :: else fi;
     if :: m[i].quarantine > 0 -> m[i].quarantine-- :: else fi;
     if :: m[i].epoch_age > 0 && m[i].epoch_age <= SETTLED -> m[i].epoch_age++ :: else fi;
     if :: m[i].fence > 0 -> m[i].fence--; if :: FENCE_EXPIRES(NOW, m[i].fence) -> m[i].fence = 0 :: else fi :: else fi
@@ -279,6 +286,9 @@ inline tick() {
 #define IN_FLIGHT(t, l) (HAS(t, acquire, l) | HAS(t, repair, l))
 inline normalize() {
   for (j : 0 .. LEASES-1) {
+    for (i : 0 .. M-1) {
+      if :: STAYS && ON(i, j) && m[i].ttl == 0 && !LIVE(j) && lease[j].phase != EXPORTED -> drop_lock(i) :: else fi
+    }
     if :: lease[j].phase == ENDED && NOWHERE(j) -> lease[j].phase = IDLE :: else fi;
 #ifdef IMPORT
     if :: lease[j].phase == EXPORTED && NOWHERE(j) && lease[IMPORTER].phase != ACQUIRING && SUM(IN_FLIGHT, j) == 0 -> end(j) :: else fi;
@@ -361,9 +371,13 @@ proctype Link(byte t; byte l) {
 #endif
 #ifndef NO_EXTEND
   :: STEP(HAS(t, extend, l), ("master %d: extension of lease %d\n", t, l), execute_extension())
+#ifdef JUMPS
+  :: STEP(HAS(t, extend, l) && ON(t, l) && PASSED(m[t].ttl) && lease[l].phase == HOLDING, ("master %d misses lease %d\n", t, l),
+    TAKE(t, extend, l); PUT(t, missing, l))
+#endif
   :: STEP(REPAIRABLE(t, l), ("master %d: repair of lease %d sent\n", t, l), PUT(t, repair, l); TAKE(t, missing, l))
-  :: STEP(HAS(t, repair, l) && (ON(t, l) || m[t].lock == 0) && EPOCH_ALLOWS(t, lease[l].config),
-    ("master %d: lease %d repaired\n", t, l), TAKE(t, repair, l); m[t].lock = ID(l); m[t].ttl = TTL; RAISE(m[t].fence, lease[l].ballot))
+  :: STEP(HAS(t, repair, l) && (ON(t, l) || FREE(t)) && EPOCH_ALLOWS(t, lease[l].config), ("master %d: lease %d repaired\n", t, l),
+    TAKE(t, repair, l); m[t].ttl = MAX((ON(t, l) -> m[t].ttl : 0), REMAINS(TTL, TTL)); m[t].lock = ID(l); RAISE(m[t].fence, lease[l].ballot))
 #endif
 #ifdef IMPORT
   :: STEP(REPAIRABLE_IMPORT(t, l), ("master %d: repair of the import of lease %d sent\n", t, l), PUT(t, repair, l); TAKE(t, absent, l))

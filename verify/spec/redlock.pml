@@ -68,14 +68,18 @@
 #define LEFT(t) (m[t].ttl > m[t].off)                       /* by the master's own clock, the lease has not expired */
 #define WRONG(t) (m[t].off != 0)
 #define LASTS(t, l, of) m[t].ttl = m[t].off + TTL + MORE(l); m[t].until = of
+#define PROLONG(t, l, of) m[t].ttl = MAX(m[t].ttl, m[t].off + TTL + MORE(l)); RAISE(m[t].until, of)
+/* An extension is refused if both deadlines have passed. Its client's time is its new deadline less the TTL. */
+#define COUNTS(t, l) (LEFT(t) || lease[l].extension <= m[t].until + TTL + MORE(l))
 #define OFF_KEY(t) (m[t].off + BACK + (m[t].until << 4))
 #define TTL_KEY(t) (m[t].ttl + BACK)
 #define SWAP_CLOCKS(a, b) SWAP(off, a, b); SWAP(until, a, b);
 #else
 #define TIME(t) (NOW + ((t) == 2 -> SKEW : 0))
 #define EXPIRED(t, b) false
-#define LEFT(t) true
 #define LASTS(t, l, of) m[t].ttl = TTL + MORE(l)
+#define PROLONG(t, l, of) LASTS(t, l, of)
+#define COUNTS(t, l) true
 #define SWAP_CLOCKS(a, b)
 #endif
 #ifndef JUMPS
@@ -142,7 +146,7 @@ byte top;                     /* largest token of all holds so far */
 #endif
 
 #define GRANTS(t, l) (m[t].quarantine == 0 && \
-  ((ON(t, l) && !m[t].repaired && LEFT(t)) || (FREE(t, lease[l].ballot) && ACCEPTS(t, lease[l].ballot, LAST(l)))))
+  ((ON(t, l) && !m[t].repaired) || (FREE(t, lease[l].ballot) && ACCEPTS(t, lease[l].ballot, LAST(l)))))
 #define TAKES_REPAIR(t, l) ((ON(t, l) || FREE(t, lease[l].repair_ballot)) && ACCEPTS(t, lease[l].repair_ballot, lease[l].repair_ballot))
 /* A repair needs the reply "missing" in the last round, and confirmations of the lease by a majority in that round. */
 #define REPAIRABLE(t, l) ((lease[l].phase == HOLDING || (WITHOUT == STOP_BEFORE_RELEASE && lease[l].phase == ENDED)) && \
@@ -213,7 +217,7 @@ inline take_over() {          /* a client holds its lingering lease again, with 
 /* ---- what a master does with a message ---- */
 inline execute_acquire() {
   if
-  :: ON(t, l) && LEFT(t) -> skip         /* a duplicate: nothing is written, so the TTL counts from the first execution */
+  :: ON(t, l) -> skip         /* a duplicate: nothing is written, so the TTL counts from the first execution */
   :: else ->
     m[t].lock = ID(l); m[t].repaired = 0; LASTS(t, l, lease[l].deadline); RAISE(m[t].fence, LAST(l));
     m[t].depth = (WITHOUT == ABSOLUTE_DEPTH -> 2 : 0)           /* as if the lock had been re-entered immediately */
@@ -221,10 +225,11 @@ inline execute_acquire() {
   if :: lease[l].phase == ACQUIRING -> PUT(t, granted, l) :: else fi
 }
 inline execute_repair() {
-  m[t].lock = ID(l); LASTS(t, l, lease[l].repair); m[t].repaired = 1; RAISE(m[t].fence, lease[l].repair_ballot)
+  if :: ON(t, l) -> PROLONG(t, l, lease[l].repair) :: else -> m[t].lock = ID(l); LASTS(t, l, lease[l].repair) fi;
+  m[t].repaired = 1; RAISE(m[t].fence, lease[l].repair_ballot)
 }
 inline confirm() {            /* also in quarantine. The confirmation of a repaired master counts like any other. */
-  TAKE(t, extend, l); LASTS(t, l, lease[l].extension); PUT(t, confirmed, l);
+  TAKE(t, extend, l); PROLONG(t, l, lease[l].extension); PUT(t, confirmed, l);
   if
   :: COUNT(confirmed, l) >= QUORUM && lease[l].extended < lease[l].age -> lease[l].age = lease[l].extended
   :: else
@@ -302,14 +307,15 @@ inline normalize() {
       if :: ON(i, j) && !HAS(i, acquire, j) -> m[i].repaired = 0 :: else fi;
 #ifdef JUMPS
       if
-      :: HAS(i, acquire, j) && lease[j].ballot <= m[i].until || HAS(i, repair, j) && lease[j].repair_ballot <= m[i].until -> k = 1
+      :: HAS(i, acquire, j) && lease[j].ballot <= m[i].until || HAS(i, repair, j) && lease[j].repair_ballot <= m[i].until ||
+        HAS(i, extend, j) && ON(i, j) && !LEFT(i) && COUNTS(i, j) -> k = 1
       :: else
       fi;
 #endif
       CLAIM(orphans, !(ON(i, j) && lease[j].phase == ENDED && !IN_FLIGHT(i, j) && !HAS(i, release, j) && WITHOUT != NEW_LEASE_ID))
     }
 #ifdef JUMPS
-    /* No attempt has a ballot of at most the deadline. */
+    /* No message has a ballot of at most the deadline. */
     if :: m[i].until < NOW - 1 && k == 0 -> m[i].until = 0; if :: !LEFT(i) -> drop_lock(i) :: else fi :: else fi;
     k = 0
 #endif
@@ -407,8 +413,8 @@ proctype Link(byte t; byte l) {        /* between master t and the client of lea
   :: STEP(HAS(t, unlock, l), ("master %d: inner unlock of lease %d, not the last time\n", t, l), execute_unlock())
 #endif
 #ifdef EXTEND
-  :: STEP(HAS(t, extend, l) && ON(t, l) && LEFT(t), ("master %d confirms lease %d\n", t, l), confirm())
-  :: STEP(HAS(t, extend, l) && !(ON(t, l) && LEFT(t)), ("master %d misses lease %d\n", t, l), TAKE(t, extend, l); PUT(t, missing, l))
+  :: STEP(HAS(t, extend, l) && ON(t, l) && COUNTS(t, l), ("master %d confirms lease %d\n", t, l), confirm())
+  :: STEP(HAS(t, extend, l) && !(ON(t, l) && COUNTS(t, l)), ("master %d misses lease %d\n", t, l), TAKE(t, extend, l); PUT(t, missing, l))
   :: STEP(REPAIRABLE(t, l), ("master %d: repair of lease %d sent, ballot -1\n", t, l), send_repair(-1))
   :: STEP(REPAIRABLE(t, l), ("master %d: repair of lease %d sent, ballot +1\n", t, l), send_repair(1))
   :: STEP(HAS(t, repair, l) && TAKES_REPAIR(t, l), ("master %d: lease %d repaired\n", t, l), execute_repair(); TAKE(t, repair, l))

@@ -15,7 +15,7 @@
  *          orphans        a master that has executed all messages of an ended lease does not have its share
  *          gone_waiter    such a master does not have the waiter of that lease either (with -DQUEUE)
  * SWITCHES -DLEASES=n  -DEXTEND=mask (leases that are extended and repaired)  -DFORGET -DRESTART -DAHEAD=1 (as in redlock.pml)
- *          -DONCE   no message is executed twice
+ *          -DONCE   no message is executed twice        -DJUMPS  clocks of masters jump: see common.pml
  *          -DQUEUE  a refused writer is queued, and readers wait behind this writer
  */
 #ifndef LEASES
@@ -36,7 +36,7 @@ hidden byte gone_waiter;
 #endif
 
 typedef Master {
-  byte share[LEASES];         /* remaining time of the share of each lease; 0: none */
+  byte share[LEASES];         /* remaining time of the share of each lease; 0: none. With JUMPS 1 more; 1: it has expired */
   byte fence, readers_fence, quarantine;
   byte acquire, release, extend, repair; /* messages in flight */
   byte ballot;                /* releases in flight that carry a ballot */
@@ -58,10 +58,12 @@ bool other_writer;            /* another writer has held since the downgrade beg
 #define CLEAR(field, l) TAKE(0, field, l); TAKE(1, field, l); TAKE(2, field, l)
 #define SEND_ALL(field, l) PUT(0, field, l); PUT(1, field, l); PUT(2, field, l)
 #define ON(t, l) (m[t].share[l] > 0)
+#define EXPIRED(t, l) PASSED(m[t].share[l] - 1)
+#define LASTS(age) (REMAINS(TTL, age) + STAYS)
 #define IN_FLIGHT(t, l) (HAS(t, acquire, l) || HAS(t, repair, l))
 #define NO_TRACE(l) (!ON(0, l) && !ON(1, l) && !ON(2, l) && \
   COUNT(acquire, l) + COUNT(release, l) + COUNT(extend, l) + COUNT(repair, l) + COUNT(waiting, l) == 0)
-#define OTHER(t, l, x) ((l) != (x) && ON(t, x))
+#define OTHER(t, l, x) ((l) != (x) && ON(t, x) && !EXPIRED(t, x))
 #define OTHER_WRITER(t, l, x) (OTHER(t, l, x) && WRITES(x))
 #if LEASES == 2
 #define ANY(t, l) (OTHER(t, l, 0) || OTHER(t, l, 1))
@@ -133,22 +135,29 @@ inline downgrade() {
 }
 
 /* ---- what a master does with a message ---- */
-inline write_share(value) {
-  m[t].share[l] = TTL; TAKE(t, waiting, l);
+inline write_share(value, time) {   /* time: since the message was sent */
+#ifdef JUMPS                  /* an acquire removes expired shares */
+  for (i : 0 .. LEASES-1) { if :: i != l && ON(t, i) && EXPIRED(t, i) -> m[t].share[i] = 0 :: else fi }
+#endif
+  m[t].share[l] = MAX(m[t].share[l], LASTS(time)); TAKE(t, waiting, l);
   if :: WRITES(l) -> RAISE(m[t].fence, value) :: else -> RAISE(m[t].readers_fence, value) fi;
   if :: lease[l].downgraded -> m[t].share[0] = 0 :: else fi
 }
+#define ATTEMPT_AGE(l) (lease[l].phase == ACQUIRING -> lease[l].age : TTL)
 inline execute_acquire() {
   if
   :: ON(t, l) ->
-    if :: lease[l].downgraded && WITHOUT != DOWNGRADE_EXTENDS -> m[t].share[l] = TTL :: else fi;
+    if
+    :: lease[l].downgraded && WITHOUT != DOWNGRADE_EXTENDS -> m[t].share[l] = MAX(m[t].share[l], LASTS(ATTEMPT_AGE(l)))
+    :: else
+    fi;
     if :: lease[l].downgraded && WITHOUT != TOKEN_IS_FENCE -> RAISE(m[t].readers_fence, lease[l].ballot) :: else fi
-  :: else -> write_share(lease[l].ballot)
+  :: else -> k = ATTEMPT_AGE(l); write_share(lease[l].ballot, k)
   fi;
   if :: lease[l].phase == ACQUIRING -> PUT(t, granted, l) :: else fi
 }
 inline confirm() {
-  TAKE(t, extend, l); m[t].share[l] = TTL; PUT(t, confirmed, l);
+  TAKE(t, extend, l); m[t].share[l] = MAX(m[t].share[l], LASTS(lease[l].extended)); PUT(t, confirmed, l);
   if :: COUNT(confirmed, l) >= 2 && lease[l].extended < lease[l].age -> lease[l].age = lease[l].extended :: else fi
 }
 inline execute_release() {
@@ -173,7 +182,7 @@ inline forget() { for (i : 0 .. LEASES-1) { m[t].share[i] = 0 } m[t].fence = 0; 
 inline expire(value) { if :: value > 0 -> value--; if :: FENCE_EXPIRES(NOW, value) -> value = 0 :: else fi :: else fi }
 inline tick() {
   for (i : 0 .. N-1) {
-    for (j : 0 .. LEASES-1) { if :: m[i].share[j] > 0 -> m[i].share[j]-- :: else fi }
+    for (j : 0 .. LEASES-1) { if :: m[i].share[j] > STAYS -> m[i].share[j]-- :: else fi }
     if :: m[i].quarantine > 0 -> m[i].quarantine-- :: else fi;
     expire(m[i].fence); expire(m[i].readers_fence)
   }
@@ -215,6 +224,13 @@ inline normalize() {
       :: else
       fi;
       if :: !HAS(i, release, j) -> TAKE(i, ballot, j) :: else fi;
+#ifdef JUMPS
+      if
+      :: m[i].share[j] == 1 && (!EXTENDS(j) || lease[j].phase != HOLDING) && !(j == 0 && DOWNGRADING(0)) && !lease[j].downgraded ->
+        m[i].share[j] = 0     /* nothing depends on the expired share any more */
+      :: else
+      fi;
+#endif
       CLAIM(alone, WITHOUT == WRITER_ALONE || WITHOUT == READERS_WAIT || !(ON(i, j) && WRITES(j) && ANY(i, j)));
       CLAIM(orphans, !(ON(i, j) && IS_OVER(i, j) && !IN_FLIGHT(i, j) && !OWN_RELEASE(i, j)));
 #ifdef QUEUE
@@ -284,13 +300,13 @@ proctype Link(byte t; byte l) {
 #endif
 #if EXTEND
   :: STEP(HAS(t, extend, l) && ON(t, l), ("master %d confirms lease %d\n", t, l), confirm())
-  :: STEP(HAS(t, extend, l) && !ON(t, l), ("master %d misses lease %d\n", t, l), TAKE(t, extend, l); PUT(t, missing, l))
+  :: STEP(HAS(t, extend, l) && (!ON(t, l) || EXPIRED(t, l)), ("master %d misses lease %d\n", t, l), TAKE(t, extend, l); PUT(t, missing, l))
   :: STEP(REPAIRABLE(t, l), ("master %d: repair of lease %d sent\n", t, l), send_repair())
   :: STEP(HAS(t, repair, l) && TAKES_REPAIR(t, l), ("master %d: lease %d repaired\n", t, l),
-    write_share(lease[l].repair_ballot); TAKE(t, repair, l))
+    write_share(lease[l].repair_ballot, TTL); TAKE(t, repair, l))
 #ifndef ONCE
   :: STEP(HAS(t, repair, l) && TAKES_REPAIR(t, l), ("master %d: lease %d repaired, not the last time\n", t, l),
-    write_share(lease[l].repair_ballot))
+    write_share(lease[l].repair_ballot, TTL))
 #endif
 #endif
   od
