@@ -6,6 +6,7 @@ import (
 
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // Check reports no problem on any supported version of the servers.
@@ -30,7 +31,7 @@ func TestCheckOfServerVersions(t *testing.T) {
 	}
 	for _, f := range findings {
 		t.Log(f)
-		if f.Severity > pool.Notice {
+		if f.Severity > redlockinfo.Notice {
 			t.Errorf("finding about a healthy master: %v", f)
 		}
 	}

@@ -232,23 +232,3 @@ func ExamplePool() {
 	// 1 master-2:6379
 	// 2 master-3:6379
 }
-
-func ExampleFinding() {
-	f := pool.Finding{
-		Master: "10.0.0.1:6379", Severity: pool.Failure, About: "eviction",
-		What: "it may evict locks", Risk: "its locks", Fix: "noeviction",
-	}
-	fmt.Println(f)
-	// Output:
-	// 10.0.0.1:6379: failure: eviction: it may evict locks. Risk: its locks. Fix: noeviction.
-}
-
-func ExampleSeverity() {
-	for _, s := range []pool.Severity{pool.Notice, pool.Warning, pool.Failure} {
-		fmt.Println(s)
-	}
-	// Output:
-	// notice
-	// warning
-	// failure
-}

@@ -14,7 +14,6 @@ import (
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/reconfig"
 	"github.com/redlock-go/redlock/internal/sharding"
-	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
@@ -38,16 +37,15 @@ func (a Admin) Masters() []redlockinfo.Master {
 	return list
 }
 
-// Check returns the problems of the masters: the findings of [pool.Pool.Check] for the prefix and the durable masters
-// of this Locker, and the reasons why masters do not vote or grant no locks. A missing quorum is a separate finding of
-// severity [pool.Failure]. The findings are sorted by master, then by severity with the most severe first. A healthy
-// deployment has no findings.
+// Check returns the problems of the masters: what each master answers to a client of this prefix, and the reasons why
+// masters do not vote or grant no locks. A missing quorum is a separate finding of severity [redlockinfo.Failure]. The
+// findings are sorted by master, then by severity with the most severe first. A healthy deployment has no findings.
 //
 // Check opens its own connections, and like [Locker.Healthy] it may lock and release a probe name. It returns within
 // two dial timeouts, or when ctx ends. If the check of a shard fails, Check returns an error and the findings of the
 // other shards.
-func (a Admin) Check(ctx context.Context) ([]pool.Finding, error) {
-	lists := make([][]pool.Finding, len(a.l.shards))
+func (a Admin) Check(ctx context.Context) ([]redlockinfo.Finding, error) {
+	lists := make([][]redlockinfo.Finding, len(a.l.shards))
 	err := a.l.each(func(i int, s *shard) (err error) {
 		lists[i], err = operator{s}.check(ctx)
 		return err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
@@ -175,7 +176,7 @@ func ExampleAdmin_Check() {
 
 	findings, err := locker.Admin().Check(context.Background())
 	for _, f := range findings {
-		if f.Severity == pool.Failure && f.About == "connection" {
+		if f.Severity == redlockinfo.Failure && f.About == "connection" {
 			fmt.Println(f.Master, "does not answer") // f.What, f.Risk and f.Fix have the details
 		}
 	}

@@ -5,17 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/redlock-go/redlock/internal/admission"
 	"github.com/redlock-go/redlock/internal/ballot"
+	"github.com/redlock-go/redlock/internal/diagnose"
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/round"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
-	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
@@ -26,9 +24,6 @@ func (l *shard) mastersOf(v *admission.View) []redlockinfo.Master {
 	}
 	return list
 }
-
-// failing is the state of a master that votes but grants no locks.
-const failing = "failing"
 
 // masterInfo returns the description of master i for monitoring.
 func (l *shard) masterInfo(i int, st *admission.State) redlockinfo.Master {
@@ -41,7 +36,7 @@ func (l *shard) masterInfo(i int, st *admission.State) redlockinfo.Master {
 		info.List = st.Record.Configuration().Hash()
 	}
 	if err := l.sender.Trouble(i, st); err != nil && st.Phase == admission.Voting {
-		info.State, info.Err = failing, err
+		info.State, info.Err = diagnose.Failing, err
 	}
 	if st.Phase == admission.InQuarantine && st.Over > 0 {
 		now := l.cfg.clock.Now()
@@ -278,7 +273,7 @@ func (l operator) writeOne(
 var errChanging = errors.New("other clients keep changing the admission record")
 
 // check implements [Admin.Check] for one shard.
-func (l operator) check(ctx context.Context) ([]pool.Finding, error) {
+func (l operator) check(ctx context.Context) ([]redlockinfo.Finding, error) {
 	if !l.enter() {
 		return nil, ErrClosed
 	}
@@ -287,103 +282,23 @@ func (l operator) check(ctx context.Context) ([]pool.Finding, error) {
 	if _ = l.unhealthy(ctx); ctx.Err() == nil {
 		view = l.voters.View()
 	}
-	prefix := scripts.Prefix(l.cfg.prefix)
-	opts := transport.CheckOptions{
-		Prefix: l.cfg.prefix, Key: prefix.Lock("check of writes"), Record: prefix.Admission(),
-		Unguarded: l.cfg.guard == 0, Admitted: view.Config.Rule.Won(view.Voting),
+	opts := diagnose.Options{
+		Prefix: l.cfg.prefix, Unguarded: l.cfg.guard == 0, Admitted: view.Config.Rule.Won(view.Voting),
 	}
-	for _, r := range scripts.Rights {
-		opts.Rights = append(opts.Rights, transport.Right{
-			Rule: r.Rule, On: r.On(), Lacking: r.Lacking, Probe: r.Probe(prefix),
-		})
-	}
-	opts.Scripts = scripts.Probes(prefix)
-	order := make(map[string]int, view.Config.N())
-	for k, i := range view.Config.Order {
-		addr := l.pool.Addr(i)
-		if order[addr] = k + 1; l.cfg.remembers(addr) {
+	for _, i := range view.Config.Order {
+		if addr := l.pool.Addr(i); l.cfg.remembers(addr) {
 			opts.Durable = append(opts.Durable, addr)
 		}
 	}
-	found, err := l.pool.Check(ctx, opts)
+	found, err := diagnose.Masters(ctx, l.pool, opts)
 	if err != nil {
 		return nil, err
 	}
-	var list []pool.Finding
-	for _, f := range found {
-		list = append(list, pool.Finding{
-			Master: f.Master, Severity: pool.Severity(f.Severity), About: f.About,
-			What: f.What, Risk: f.Risk, Fix: f.Fix,
-		})
+	c := diagnose.Client{
+		Prefix: l.cfg.prefix, Guard: l.cfg.guard, Name: l.deployment(), View: view, Able: l.sender.Able(view),
+		Masters: l.mastersOf(view),
 	}
-	states := l.mastersOf(view)
-	longest := slices.MaxFunc(states, func(a, b redlockinfo.Master) int { return cmp.Compare(a.MaxTTL, b.MaxTTL) }).MaxTTL
-	for _, m := range states {
-		var failures []string
-		for _, f := range list {
-			if f.Master == m.Addr && f.Severity == pool.Failure {
-				failures = append(failures, f.About)
-			}
-		}
-		list = append(list, findings(&m, l.cfg.guard, longest, failures)...)
-	}
-	list = slices.DeleteFunc(list, func(f pool.Finding) bool { return l.ofWrongList(view, &f) })
-	if !view.Config.Rule.Won(l.sender.Able(view)) {
-		for i := range list {
-			list[i].Risk = strings.Replace(list[i].Risk, transport.FewerFailures, "no lock can be acquired", 1)
-		}
-		list = append(list, l.quorumFinding(view, list, states, longest)...)
-	}
-	slices.SortStableFunc(list, func(a, b pool.Finding) int {
-		return cmp.Or(cmp.Compare(order[a.Master], order[b.Master]), cmp.Compare(b.Severity, a.Severity))
-	})
-	return list, nil
-}
-
-// ofWrongList reports whether a finding only follows from the wrong list of this client, which has findings of its own:
-// the records of other masters do not name the master of the finding, or the finding repeats the list of such a record.
-func (l operator) ofWrongList(view *admission.View, f *pool.Finding) bool {
-	wrong, named := false, false
-	for _, i := range view.Config.Order {
-		st, other := &view.Masters[i], l.pool.Addr(i) != f.Master
-		own := admission.WrongList(st.Err) && st.Text != "" && !st.Agrees
-		switch {
-		case !other && f.About == "list" && !own:
-			return true
-		case other && own:
-			wrong, named = true, named || admission.Names(&st.Record, f.Master)
-		}
-	}
-	return wrong && !named
-}
-
-// quorumFinding returns the finding that no quorum can grant a lock. It returns none if the list of this client is the
-// reason. longest is the largest max TTL on any master.
-func (l operator) quorumFinding(
-	view *admission.View, found []pool.Finding, states []redlockinfo.Master, longest time.Duration,
-) []pool.Finding {
-	able, r := l.sender.Able(view), view.Config.Rule
-	if slices.ContainsFunc(found, func(f pool.Finding) bool { return f.About == "list" }) {
-		return nil
-	}
-	down := r.All().Where(func(i int) bool {
-		return slices.ContainsFunc(found, func(f pool.Finding) bool {
-			return f.Master == l.pool.Addr(i) && f.About == "connection"
-		})
-	})
-	fix := admission.StepMasters
-	fresh := func(m redlockinfo.Master) bool { return m.State == admission.InQuarantine.String() }
-	switch {
-	case !r.Won(r.All() &^ down):
-		fix = admission.StepDown
-	case longest == 0 && slices.ContainsFunc(states, fresh):
-		fix = fmt.Sprintf(admission.StepPrefix, l.cfg.prefix)
-	}
-	return []pool.Finding{{
-		Master: l.deployment(), Severity: pool.Failure, About: "quorum",
-		What: fmt.Sprintf("%d of %d masters can grant a lock, %d are needed", able.Len(), r.N(), r.Least()),
-		Risk: "no lock can be acquired", Fix: fix,
-	}}
+	return c.Judge(found), nil
 }
 
 // deployment returns the name of the shard in findings and errors.
@@ -392,63 +307,6 @@ func (l *shard) deployment() string {
 		return "deployment"
 	}
 	return fmt.Sprintf("shard %d of %d", l.cfg.layout.Number, l.cfg.layout.Of)
-}
-
-// findings returns the problems of the admission of one master. guard is the max TTL of this client, and longest the
-// largest max TTL on any master. failures lists the subjects of other findings about the master. findings does not
-// repeat that the master is down, and omits problems that failures explain.
-func findings(m *redlockinfo.Master, guard, longest time.Duration, failures []string) (list []pool.Finding) {
-	find := func(s pool.Severity, about, what, risk, fix string) {
-		list = append(list, pool.Finding{
-			Master: m.Addr, Severity: s, About: about, What: what, Risk: risk, Fix: fix,
-		})
-	}
-	const noVote = "it has no vote, so " + transport.FewerFailures
-	wrongClock := slices.Contains(failures, "clock")
-	switch m.State {
-	case admission.InQuarantine.String():
-		if wrongClock { // the master stays in quarantine until its clock is corrected
-			break
-		}
-		what := plain(m.Err)
-		if m.Left > 0 {
-			what += fmt.Sprintf(", %v from now", m.Left.Round(time.Second))
-		}
-		find(pool.Warning, "quarantine", what, noVote, admission.StepNothing)
-	case admission.Blocked.String():
-		cause, fix := admission.Advice(m.Err)
-		switch {
-		case wrongClock && errors.Is(m.Err, admission.ErrQuarantine):
-		case errors.Is(m.Err, admission.ErrNotDurable):
-			if !slices.Contains(failures, "persistence") {
-				find(pool.Failure, "persistence", plain(cause), noVote, fix)
-			}
-		case admission.WrongList(m.Err):
-			find(pool.Failure, "list", plain(cause), noVote, fix)
-		case errors.Is(m.Err, admission.ErrShardLayout):
-			find(pool.Failure, "shards", "it cannot be admitted: "+plain(cause), noVote, fix)
-		default:
-			find(pool.Failure, "quarantine", "it cannot be admitted: "+plain(cause), noVote, fix)
-		}
-	case admission.Connecting.String():
-		find(pool.Warning, "quarantine", "it is not known yet whether the master votes", noVote, admission.StepAgain)
-	case failing:
-		if len(failures) == 0 {
-			find(pool.Failure, "failing", "it grants no locks: "+plain(m.Err), noVote, admission.StepAgain)
-		}
-	}
-	switch {
-	case m.MaxTTL == 0:
-	case m.MaxTTL < longest:
-		find(pool.Warning, "max TTL",
-			fmt.Sprintf("it accepts TTLs up to %v, another master accepts TTLs up to %v", m.MaxTTL, longest),
-			"this master rejects longer TTLs", fmt.Sprintf(admission.StepGuard, longest))
-	case guard > m.MaxTTL:
-		find(pool.Notice, "max TTL",
-			fmt.Sprintf("the deployment accepts TTLs up to %v, but the max TTL of this client is %v", m.MaxTTL, guard),
-			"longer TTLs are rejected", fmt.Sprintf(admission.StepGuard, guard))
-	}
-	return list
 }
 
 const (

@@ -107,7 +107,7 @@ func TestCheckFailsWithoutVotingQuorum(t *testing.T) {
 		wrong := w.locker(redlock.WithObserver(), redlock.WithPrefix("redlcok"))
 		after(time.Minute)
 		findings, err := wrong.Admin().Check(w.Context())
-		if err != nil || len(findings) == 0 || findings[0].Severity != pool.Failure || findings[0].About != "quorum" {
+		if err != nil || len(findings) == 0 || findings[0].Severity != redlockinfo.Failure || findings[0].About != "quorum" {
 			w.Fatalf("Check returned %v, %v", findings, err)
 		}
 		for i := range 3 {

@@ -16,6 +16,7 @@ import (
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 func locker(t testing.TB, p *pool.Pool, opts ...redlock.Option) *redlock.Locker {
@@ -291,8 +292,8 @@ func TestCheckVerifiesDurableMasters(t *testing.T) {
 	f := newDeployment(t, 3, durableArgs...)
 	f.do(1, "CONFIG", "SET", "appendfsync", "everysec")
 	l := f.admitted(redlock.WithAllMastersDurable())
-	findings := must[[]pool.Finding](t)(l.Admin().Check(bounded(t)))
-	if len(findings) != 1 || findings[0].Master != f.servers[1].Addr() || findings[0].Severity != pool.Failure ||
+	findings := must[[]redlockinfo.Finding](t)(l.Admin().Check(bounded(t)))
+	if len(findings) != 1 || findings[0].Master != f.servers[1].Addr() || findings[0].Severity != redlockinfo.Failure ||
 		!strings.Contains(findings[0].What, "appendfsync is everysec") {
 		t.Errorf("Check found %v", findings)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/redlock-go/redlock/internal/sharding"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // Tests of names that are distributed over shards.
@@ -363,7 +364,7 @@ func TestCallsAboutAllMasters(t *testing.T) {
 		after(time.Second)
 		findings, err := g.Admin().Check(ctx)
 		w.noError(err)
-		about := slices.IndexFunc(findings, func(f pool.Finding) bool { return f.About == "quorum" })
+		about := slices.IndexFunc(findings, func(f redlockinfo.Finding) bool { return f.About == "quorum" })
 		if about < 0 || findings[about].Master != "shard 2 of 2" {
 			w.Errorf("Check found %+v", findings)
 		}

@@ -286,6 +286,7 @@ func TestAdviceOfCheckIsSafe(t *testing.T) {
 func stepsAreTried(t *testing.T, said []string) {
 	t.Helper()
 	steps := slices.Concat(constantsOf(t, "../../internal/transport/steps.go"),
+		constantsOf(t, "../../internal/diagnose/steps.go"),
 		constantsOf(t, "../../internal/admission/steps.go"))
 	patterns := make([]*regexp.Regexp, len(steps))
 	for i, s := range steps {
@@ -326,12 +327,12 @@ func constantsOf(t *testing.T, path string) (list []string) {
 
 // All findings take their advice from the constants in steps.go, not from literals.
 func TestFindingsNameSteps(t *testing.T) {
-	files, err := filepath.Glob("../../internal/transport/check*.go")
+	files, err := filepath.Glob("../../internal/diagnose/*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	found := 0
-	for _, path := range append(files, "../../internal/transport/info.go", "../../redlock/masters.go") {
+	for _, path := range append(files, "../../internal/transport/info.go") {
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
 		if err != nil {
 			t.Fatal(err)

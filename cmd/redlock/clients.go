@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/redlock-go/redlock/internal/transport"
-	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
@@ -114,7 +113,7 @@ func numberOfShards(shard string) string {
 // misfits returns a finding for each shard with clients that cannot change to the configuration of this command, and
 // one for each shard with clients that the masters refuse. file names the file of the configuration. If a record shows
 // that the list of this command is wrong, that is the only finding, and misfits returns none.
-func (c *client) misfits(ctx context.Context, file string) (list []pool.Finding) {
+func (c *client) misfits(ctx context.Context, file string) (list []redlockinfo.Finding) {
 	if c.tools.WrongList() != nil {
 		return nil
 	}
@@ -124,14 +123,14 @@ func (c *client) misfits(ctx context.Context, file string) (list []pool.Finding)
 		if len(c.pools) > 1 {
 			name = fmt.Sprintf("shard %d of %d", i+1, len(c.pools))
 		}
-		find := func(s pool.Severity, what, risk, fix string) {
-			list = append(list, pool.Finding{
+		find := func(s redlockinfo.Severity, what, risk, fix string) {
+			list = append(list, redlockinfo.Finding{
 				Master: name, Severity: s, About: "clients", What: what, Risk: risk, Fix: fix,
 			})
 		}
 		if len(o.never) > 0 {
 			what, risk, fix := o.cause(file)
-			find(pool.Failure, what, risk, fix)
+			find(redlockinfo.Failure, what, risk, fix)
 		}
 		old := c.Admin().Configuration()[i].Masters
 		refused := slices.DeleteFunc(slices.Clone(o.late), func(late transport.Client) bool {
@@ -139,7 +138,7 @@ func (c *client) misfits(ctx context.Context, file string) (list []pool.Finding)
 			return len(slices.DeleteFunc(slices.Clone(masters), later)) < len(old)/2+1
 		})
 		if len(refused) > 0 {
-			find(pool.Warning, strings.Join(o.texts(refused...), ", ")+": a majority of the masters refuses this epoch",
+			find(redlockinfo.Warning, strings.Join(o.texts(refused...), ", ")+": a majority of the masters refuses this epoch",
 				"these clients acquire no lock", "give them this list, or restart them with it")
 		}
 	}
@@ -149,7 +148,7 @@ func (c *client) misfits(ctx context.Context, file string) (list []pool.Finding)
 // misfit returns the first problem of misfits that is a failure, as an error.
 func (c *client) misfit(ctx context.Context, file string) error {
 	for _, f := range c.misfits(ctx, file) {
-		if f.Severity == pool.Failure {
+		if f.Severity == redlockinfo.Failure {
 			return fmt.Errorf("%s: %s; %s", f.Master, f.What, f.Fix)
 		}
 	}

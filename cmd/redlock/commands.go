@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
@@ -276,14 +275,14 @@ func check(ctx context.Context, con *console, c *client, file string) error {
 	}
 	findings = append(c.misfits(ctx, file), findings...)
 	// The default max TTL of this command says nothing about the clients.
-	findings = slices.DeleteFunc(findings, func(f pool.Finding) bool {
-		return f.About == "max TTL" && f.Severity == pool.Notice && c.config.Guard == ""
+	findings = slices.DeleteFunc(findings, func(f redlockinfo.Finding) bool {
+		return f.About == "max TTL" && f.Severity == redlockinfo.Notice && c.config.Guard == ""
 	})
 	code, spare := exitDone, c.tools.Spare()
 	switch {
 	case spare < 0:
 		code = exitNoQuorum
-	case slices.ContainsFunc(findings, func(f pool.Finding) bool { return f.Severity > pool.Notice }):
+	case slices.ContainsFunc(findings, func(f redlockinfo.Finding) bool { return f.Severity > redlockinfo.Notice }):
 		code = exitDanger
 	}
 	verdict := canLock(spare)
@@ -292,10 +291,10 @@ func check(ctx context.Context, con *console, c *client, file string) error {
 }
 
 // findingsText returns the text of the findings. Equal findings about different masters are listed once.
-func findingsText(list []pool.Finding) (text string) {
+func findingsText(list []redlockinfo.Finding) (text string) {
 	for len(list) > 0 {
 		f, masters := list[0], []string{}
-		list = slices.DeleteFunc(list, func(g pool.Finding) bool {
+		list = slices.DeleteFunc(list, func(g redlockinfo.Finding) bool {
 			master := g.Master
 			if g.Master = f.Master; g != f {
 				return false

@@ -3,7 +3,6 @@ package main
 import (
 	"time"
 
-	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
@@ -67,7 +66,7 @@ func jsonMasters(list []redlockinfo.Master) []jsonMaster {
 	return out
 }
 
-func jsonFindings(verdict string, list []pool.Finding, status int) jsonCheck {
+func jsonFindings(verdict string, list []redlockinfo.Finding, status int) jsonCheck {
 	out := jsonCheck{CanLock: verdict, Findings: make([]jsonFinding, 0, len(list)), Status: status}
 	for _, f := range list {
 		out.Findings = append(out.Findings, jsonFinding{f.Master, f.Severity.String(), f.About, f.What, f.Risk, f.Fix})

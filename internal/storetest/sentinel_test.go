@@ -10,11 +10,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/diagnose"
 	"github.com/redlock-go/redlock/internal/long"
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 func needsLong(t *testing.T) {
@@ -57,10 +59,10 @@ func TestMasterWithoutReplicasIsRefused(t *testing.T) {
 			}
 		}
 	}
-	finds := func(about string, severity transport.Severity, what string) {
+	finds := func(about string, severity redlockinfo.Severity, what string) {
 		t.Helper()
-		list, err := p.Check(t.Context(), transport.CheckOptions{})
-		if err != nil || !slices.ContainsFunc(list, func(f transport.Finding) bool {
+		list, err := diagnose.Masters(t.Context(), p, diagnose.Options{})
+		if err != nil || !slices.ContainsFunc(list, func(f redlockinfo.Finding) bool {
 			return f.About == about && f.Severity == severity && strings.Contains(f.What, what)
 		}) {
 			t.Errorf("Check returned %v, %v, want a finding about %s of severity %v that contains %q", list, err, about,
@@ -71,16 +73,16 @@ func TestMasterWithoutReplicasIsRefused(t *testing.T) {
 		return errors.Is(e.Err, transport.ErrRefused) && strings.Contains(e.Err.Error(), "CONFIG SET min-replicas-to-write 2")
 	}
 	until("the master was not refused", refused)
-	finds("failover", transport.Failure, "min-replicas-to-write is 1")
+	finds("failover", redlockinfo.Failure, "min-replicas-to-write is 1")
 	s.servers[0].must("CONFIG", "SET", "min-replicas-to-write", "2")
 	until("the master did not come up", func(e transport.Event) bool {
 		return e.Err == nil && e.Info.Late == 12*time.Second
 	})
-	finds("failover", transport.Notice, "after 5s of silence")
+	finds("failover", redlockinfo.Notice, "after 5s of silence")
 	s.servers[0].must("CONFIG", "SET", "min-replicas-to-write", "1")
 	until("the changed setting was not noticed", refused)
 	s.sentinels[2].kill()
-	finds("sentinels", transport.Warning, s.sentinels[2].addr())
+	finds("sentinels", redlockinfo.Warning, s.sentinels[2].addr())
 	s.servers[0].must("ACL", "SETUSER", "default", "-config")
 	until("unreadable settings were not refused", func(e transport.Event) bool {
 		return errors.Is(e.Err, transport.ErrRefused) && strings.Contains(e.Err.Error(), "+config|get")

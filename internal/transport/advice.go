@@ -14,9 +14,9 @@ var steps = map[fault.Cause]struct{ about, do string }{
 	fault.NotListening: {"connection", ""}, // an error of a client says enough; Check replaces it with stepStart
 	fault.Closed:       {"connection", stepClosed},
 	fault.ClosedInTLS:  {"connection", stepFull},
-	fault.Hangs:        {"connection", stepHangs},
+	fault.Hangs:        {"connection", StepHangs},
 	fault.HangsInTLS:   {"connection", silentTLS},
-	fault.NotTLS:       {"connection", stepPlain},
+	fault.NotTLS:       {"connection", StepPlain},
 	fault.NotRESP:      {"connection", stepServer},
 
 	fault.LocalFiles:       {"connection", stepFiles},
@@ -41,7 +41,7 @@ var steps = map[fault.Cause]struct{ about, do string }{
 	fault.MaxClients:    {"connection", stepClients},
 	fault.Protected:     {"connection", stepProtected},
 	fault.Busy:          {"connection", stepBusy},
-	fault.ClusterDown:   {"connection", stepMessage},
+	fault.ClusterDown:   {"connection", StepMessage},
 }
 
 // connecting reports whether the error is about the start of a connection, rather than about one that was up.
@@ -53,9 +53,9 @@ func (e *Error) connecting() bool {
 	return false
 }
 
-// advice returns the topic of the failure and the step that fixes it, or "" if the cause suggests no step. Error texts
-// and findings of [Transport.Check] contain the same step. user is the name that the client logs in with.
-func (e *Error) advice(user string) (about, do string) {
+// Advice returns the topic of the failure and the step that fixes it, or "" if the cause suggests no step. Error texts
+// and findings of package diagnose contain the same step. user is the name that the client logs in with.
+func (e *Error) Advice(user string) (about, do string) {
 	cause := fault.CauseOf(e.Err)
 	refused := errors.As(e.Err, new(redis.Error))
 	switch {
@@ -68,7 +68,7 @@ func (e *Error) advice(user string) (about, do string) {
 	case e.Op == "credentials":
 		return "rights", stepSecret
 	case e.Op == "select" && cause == fault.NoRight:
-		return "rights", fmt.Sprintf(stepRights, user, "+select")
+		return "rights", fmt.Sprintf(StepRights, user, "+select")
 	case e.Op == "select" && refused && cause == fault.Unknown:
 		return "rights", stepDatabase
 	case e.Op == "auth" && refused && cause == fault.Unknown:

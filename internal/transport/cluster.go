@@ -117,16 +117,16 @@ func inCluster(m *Master, cfg *Config) (authority, error) {
 // follow implements authority. A node that no longer owns the slot says so itself, by MOVED.
 func (n clusterNode) follow(*master) {}
 
-func (n clusterNode) rule(s *stopping) *promotion { return &s.rule }
+func (n clusterNode) rule(s *Stopping) *Promotion { return &s.rule }
 
-func (n clusterNode) settings(s *stopping) []wire.Question {
+func (n clusterNode) settings(s *Stopping) []wire.Question {
 	return []wire.Question{configGet("cluster-node-timeout", func(settings map[string]string, _ error) {
-		s.rule.after = time.Duration(number(settings["cluster-node-timeout"])) * time.Millisecond
+		s.rule.After = time.Duration(Number(settings["cluster-node-timeout"])) * time.Millisecond
 	})}
 }
 
-func (n clusterNode) place(s *stopping) []wire.Question {
-	return cluster.SlotQuestions(n.tag, func(replicas int) { s.rule.replicas = replicas })
+func (n clusterNode) place(s *Stopping) []wire.Question {
+	return cluster.SlotQuestions(n.tag, func(replicas int) { s.rule.Replicas = replicas })
 }
 
 func (n clusterNode) heartbeat(digest string) *frame.Call {

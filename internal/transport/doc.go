@@ -4,7 +4,7 @@
 //
 // # Packages
 //
-//	internal/transport           masters by number, sessions, pending releases, events, checks
+//	internal/transport           masters by number, sessions, pending releases, events
 //	internal/transport/sentinel  the address of a master behind Sentinel, and its failovers
 //	internal/transport/cluster   the owner of a slot in a Redis Cluster, and whether the slot moves
 //	internal/transport/feed      subscriptions, on a second connection per master

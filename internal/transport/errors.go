@@ -44,14 +44,14 @@ type Error struct {
 // Error returns what failed, why, and how to fix it if that is known.
 func (e *Error) Error() string {
 	//mutant:advice = false
-	if _, do := e.advice(cmp.Or(e.User, "USER")); do != "" {
-		return e.withoutAdvice() + "; " + do
+	if _, do := e.Advice(cmp.Or(e.User, "USER")); do != "" {
+		return e.WithoutAdvice() + "; " + do
 	}
-	return e.withoutAdvice()
+	return e.WithoutAdvice()
 }
 
-// withoutAdvice returns the text without advice.
-func (e *Error) withoutAdvice() string { return "pool: " + e.Addr + ": " + e.Op + ": " + e.Reason() }
+// WithoutAdvice returns the text without advice.
+func (e *Error) WithoutAdvice() string { return "pool: " + e.Addr + ": " + e.Op + ": " + e.Reason() }
 
 // Reason returns the text without the master, the operation and the advice, so that equal reasons have equal texts.
 func (e *Error) Reason() string {

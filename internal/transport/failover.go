@@ -35,9 +35,9 @@ type authority interface {
 	// followed.
 	follow(m *master)
 	// rule returns when a replica is promoted, or nil if that is not known yet. s is what the session has read.
-	rule(s *stopping) *promotion
-	settings(s *stopping) []wire.Question // read the settings of the rule into s
-	place(s *stopping) []wire.Question    // read into s, and verify, what changes with the digest
+	rule(s *Stopping) *Promotion
+	settings(s *Stopping) []wire.Question // read the settings of the rule into s
+	place(s *Stopping) []wire.Question    // read into s, and verify, what changes with the digest
 	// heartbeat returns the heartbeat of a session for which digest was the last digest.
 	heartbeat(digest string) *frame.Call
 	// digest returns what changes when the identity or the place of the server does, from the reply to a heartbeat. It is
@@ -68,18 +68,18 @@ func (f *failover) digestOf(fields map[string]string) string {
 	return f.digest(fields)
 }
 
-// A promotion describes when a replica is promoted.
-type promotion struct {
-	replicas int           // number of known replicas, connected or not
-	after    time.Duration // how long the master must be silent
+// A Promotion describes when a replica is promoted.
+type Promotion struct {
+	Replicas int           // number of known replicas, connected or not
+	After    time.Duration // how long the master must be silent
 }
 
-// stopping holds the settings that make a master refuse writes without its replicas.
-type stopping struct {
+// Stopping holds the settings that make a master refuse writes without its replicas.
+type Stopping struct {
 	replicas int           // min-replicas-to-write
 	lag      time.Duration // min-replicas-max-lag
 	err      error         // why the settings cannot be read
-	rule     promotion     // reported by a node of a cluster
+	rule     Promotion     // reported by a node of a cluster
 	age      int           // number of heartbeats since the settings were read
 }
 
@@ -98,23 +98,48 @@ const longestLag = 10 * time.Second
 // allow for locks of the old master, which it does for longestLag + slack (see Info.Late).
 const longestTimeout = longestLag + slack - DefaultHeartbeat
 
+// Err returns why the settings cannot be read, or nil.
+func (s *Stopping) Err() error { return s.err }
+
+// FailsOver reports whether one of its replicas may replace the master.
+func (cfg *Config) FailsOver() bool { return cfg.failover != nil }
+
+// InCluster reports whether the master is the node of a cluster that owns a slot.
+func (cfg *Config) InCluster() bool { return cfg.failover.inCluster() }
+
+// Finder returns the sentinels of the master, or nil if it is not behind Sentinel.
+func (cfg *Config) Finder() *sentinel.Finder {
+	if cfg.failover == nil {
+		return nil
+	}
+	return cfg.failover.finder()
+}
+
+// StoppingQuestions returns the commands that read s and, in a cluster, the rule by which a replica is promoted.
+func (cfg *Config) StoppingQuestions(s *Stopping) []wire.Question {
+	return cfg.failover.allQuestions(s)
+}
+
+// Rule returns the rule that the nodes of the cluster have reported.
+func (s *Stopping) Rule() Promotion { return s.rule }
+
 const stoppingSettings = "min-replicas-*"
 
 // readSettings reads the reply to CONFIG GET min-replicas-*.
-func (s *stopping) readSettings(settings map[string]string, err error) {
-	s.replicas = int(number(settings["min-replicas-to-write"]))
-	s.lag = time.Duration(number(settings["min-replicas-max-lag"])) * time.Second
+func (s *Stopping) readSettings(settings map[string]string, err error) {
+	s.replicas = int(Number(settings["min-replicas-to-write"]))
+	s.lag = time.Duration(Number(settings["min-replicas-max-lag"])) * time.Second
 	if err == nil && len(settings) < 2 {
 		err = fmt.Errorf("the reply lacks min-replicas-to-write or min-replicas-max-lag")
 	}
 	s.err = err
 }
 
-// danger returns why a lock may have two holders while a partition isolates the master, and the step that prevents
+// Danger returns why a lock may have two holders while a partition isolates the master, and the step that prevents
 // this. Both are "" if a lock cannot have two holders.
-func (s *stopping) danger(rule promotion, i *Info, user string) (what, do string) {
-	replicas := max(rule.replicas, i.Replicas, 1)
-	longest := min(longestLag, (rule.after - slack).Truncate(time.Second))
+func (s *Stopping) Danger(rule Promotion, i *Info, user string) (what, do string) {
+	replicas := max(rule.Replicas, i.Replicas, 1)
+	longest := min(longestLag, (rule.After - slack).Truncate(time.Second))
 	switch {
 	case !i.stopsScripts():
 		return fmt.Sprintf("it is %s %.40s, whose scripts ignore min-replicas-to-write", cmp.Or(i.Product, "Redis"),
@@ -123,16 +148,16 @@ func (s *stopping) danger(rule promotion, i *Info, user string) (what, do string
 	case s.err != nil && fault.UnknownCommand(redis.Error(s.err.Error())):
 		return fmt.Sprintf("its min-replicas-to-write cannot be read (%.120v)", s.err), stepNoConfig
 	case s.err != nil:
-		return fmt.Sprintf("its min-replicas-to-write cannot be read (%v)", s.err), fmt.Sprintf(configRight, user)
+		return fmt.Sprintf("its min-replicas-to-write cannot be read (%v)", s.err), fmt.Sprintf(ConfigRight, user)
 	case s.replicas < replicas:
 		return fmt.Sprintf("its min-replicas-to-write is %d, but it has %s that may be promoted", s.replicas,
-			count(replicas, "replica")), fmt.Sprintf(stepAll, "min-replicas-to-write", replicas)
+			Count(replicas, "replica")), fmt.Sprintf(stepAll, "min-replicas-to-write", replicas)
 	case longest < time.Second:
 		return fmt.Sprintf("a replica is promoted after %v of silence, but a master may need 3s to notice that it is cut "+
-			"off", rule.after), stepDownAfter
+			"off", rule.After), stepDownAfter
 	case s.lag <= 0 || s.lag > longest:
 		return fmt.Sprintf("its min-replicas-max-lag is %v, and a replica is promoted after %v of silence: it must be from "+
-				"1s to %v", s.lag, rule.after, longest),
+				"1s to %v", s.lag, rule.After, longest),
 			fmt.Sprintf(stepAll, "min-replicas-max-lag", longest/time.Second)
 	}
 	return "", ""
@@ -140,10 +165,10 @@ func (s *stopping) danger(rule promotion, i *Info, user string) (what, do string
 
 // alone returns an error if a partition may be isolating the master from its replicas now. An isolated master accepts
 // writes until min-replicas-max-lag has passed.
-func (s *stopping) alone(fields map[string]string) error {
+func (s *Stopping) alone(fields map[string]string) error {
 	inSync := 0
 	for i := range replicaCount(fields) {
-		if lag, ok := lagOf(fields, i); ok && lag <= s.lag {
+		if lag, ok := LagOf(fields, i); ok && lag <= s.lag {
 			inSync++
 		}
 	}
@@ -152,32 +177,32 @@ func (s *stopping) alone(fields map[string]string) error {
 	}
 	return fault.Refused(fmt.Sprintf("%s reported to it within %v, but it grants locks only with %d "+
 		"(min-replicas-to-write): a partition may have isolated it, and a replica may have been promoted",
-		count(inSync, "replica"), s.lag, s.replicas))
+		Count(inSync, "replica"), s.lag, s.replicas))
 }
 
 // replicaCount returns the number of replicas that a server reports. It is bounded, because loops count up to it.
 func replicaCount(fields map[string]string) int {
-	return int(min(number(fields["connected_slaves"]), 1000))
+	return int(min(Number(fields["connected_slaves"]), 1000))
 }
 
-// replica returns the name of the INFO field about replica i.
-func replica(i int) string { return "slave" + strconv.Itoa(i) }
+// ReplicaField returns the name of the INFO field about replica i.
+func ReplicaField(i int) string { return "slave" + strconv.Itoa(i) }
 
-// replicaFields returns what INFO reports about replica i, such as "ip", "port", "state" and "lag".
-func replicaFields(fields map[string]string, i int) map[string]string {
-	return pairs(strings.SplitSeq(fields[replica(i)], ","), "=")
+// ReplicaFields returns what INFO reports about replica i, such as "ip", "port", "state" and "lag".
+func ReplicaFields(fields map[string]string, i int) map[string]string {
+	return pairs(strings.SplitSeq(fields[ReplicaField(i)], ","), "=")
 }
 
-// lagOf returns the time since replica i was last heard from. ok is false if the replica is not in sync.
-func lagOf(fields map[string]string, i int) (lag time.Duration, ok bool) {
-	about := replicaFields(fields, i)
+// LagOf returns the time since replica i was last heard from. ok is false if the replica is not in sync.
+func LagOf(fields map[string]string, i int) (lag time.Duration, ok bool) {
+	about := ReplicaFields(fields, i)
 	seconds, err := strconv.Atoi(about["lag"])
 	return time.Duration(seconds) * time.Second, err == nil && seconds >= 0 && about["state"] == "online"
 }
 
 // verdict returns why a master that a replica may replace must not vote, or nil, and sets i.Late. If f is nil, the
 // master has no failover, and verdict returns nil.
-func (f *failover) verdict(s *stopping, i *Info, fields map[string]string) error {
+func (f *failover) verdict(s *Stopping, i *Info, fields map[string]string) error {
 	if f == nil {
 		return nil
 	}
@@ -189,7 +214,7 @@ func (f *failover) verdict(s *stopping, i *Info, fields map[string]string) error
 	case rule == nil:
 		return fault.Refused("it is not known yet when a replica would replace it")
 	}
-	if what, do := s.danger(*rule, i, "USER"); what != "" {
+	if what, do := s.Danger(*rule, i, "USER"); what != "" {
 		return fault.Refused(fmt.Sprintf("%s: in a partition it would keep granting locks while the promoted replica "+
 			"grants them to other clients; %s; or allow two holders (allow=two-holders in its URL)", what, do))
 	}
@@ -202,7 +227,7 @@ const settingsEvery = 4
 
 // allQuestions returns the commands that are sent before the first INFO of a session to decide whether the master may
 // vote.
-func (f *failover) allQuestions(s *stopping) []wire.Question {
+func (f *failover) allQuestions(s *Stopping) []wire.Question {
 	if f == nil {
 		return nil
 	}
@@ -210,7 +235,7 @@ func (f *failover) allQuestions(s *stopping) []wire.Question {
 }
 
 // dueQuestions returns those of allQuestions that are sent with the next heartbeat, except those about the place.
-func (f *failover) dueQuestions(s *stopping) []wire.Question {
+func (f *failover) dueQuestions(s *Stopping) []wire.Question {
 	if f == nil {
 		return nil
 	}
@@ -221,14 +246,14 @@ func (f *failover) dueQuestions(s *stopping) []wire.Question {
 }
 
 // placeQuestions returns the questions about the place.
-func (f *failover) placeQuestions(s *stopping) []wire.Question {
+func (f *failover) placeQuestions(s *Stopping) []wire.Question {
 	if f == nil {
 		return nil
 	}
 	return f.place(s)
 }
 
-func (f *failover) settingsOf(s *stopping) []wire.Question {
+func (f *failover) settingsOf(s *Stopping) []wire.Question {
 	return append([]wire.Question{configGet(stoppingSettings, s.readSettings)}, f.settings(s)...)
 }
 
@@ -263,4 +288,12 @@ func (t *Transport) Database(i int) string {
 		return ""
 	}
 	return strconv.Itoa(cfg.Database)
+}
+
+// Count returns n and the noun, in the plural if n is not 1.
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }

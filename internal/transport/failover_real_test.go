@@ -22,7 +22,7 @@ func TestScriptsStopWithoutReplicasByVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	info := infoOf(infoFields(text))
+	info := infoOf(InfoFields(text))
 	for _, setting := range []string{"min-replicas-max-lag", "min-replicas-to-write"} {
 		if _, err := c.Do("CONFIG", "SET", setting, "1"); err != nil {
 			t.Fatal(err)

@@ -139,16 +139,3 @@ func TestReleasesDoNotDelayIdentityCheck(t *testing.T) {
 		_ = p.Close()
 	})
 }
-
-// A check of a distant master takes a few round trips, not one for each query.
-func TestCheckOfFarMasterEndsInTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := newFake("a1")
-		p := open(t, []string{"redis://m1"}, WithDialer(farAway(srv.dial, 240*time.Millisecond)))
-		if findings, err := p.Check(t.Context(), checkOptions()); err != nil || len(findings) != 0 {
-			t.Errorf("Check returned %v, %v", findings, err)
-		}
-		_ = p.Close()
-		synctest.Wait()
-	})
-}

@@ -55,17 +55,14 @@ func FuzzInfo(f *testing.F) {
 	f.Add("run_id:\nrole:slave\n\n::\nmaxmemory:9223372036854775808\r\nloading:1")
 	f.Add("maxmemory_policy:allkeys-lru\r\nmaxmemory:1\r\nrun_id:x\r\nmaster_replid:y\r\nrole:master")
 	f.Fuzz(func(t *testing.T, text string) {
-		fields := infoFields(text)
+		fields := InfoFields(text)
 		i := infoOf(fields)
 		if err := i.verdict(&Config{}); err != nil && !errors.Is(err, ErrRefused) {
 			t.Fatal(err)
 		} else if err == nil && (i.RunID == "" || i.Role != "master") {
 			t.Fatalf("the INFO %q is judged as fit", text)
 		}
-		read := []facts{{cfg: &Config{}, info: i, text: fields}, {cfg: &Config{}, text: fields}}
-		read[0].judge(&CheckOptions{})
-		compare(read, 0)
-		for _, f := range read[0].findings {
+		for _, f := range i.Unfit(&Config{}) {
 			if f.What == "" || f.Risk == "" || f.Fix == "" {
 				t.Fatalf("a field of the finding is empty: %#v", f)
 			}

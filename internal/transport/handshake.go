@@ -51,7 +51,7 @@ func (s *session) questions(asked clock.Instant) (list []wire.Question) {
 	}
 	list = append(list, configGet(backlogTTL, func(settings map[string]string, _ error) {
 		if seconds, known := settings[backlogTTL]; known {
-			s.info.BacklogTTL, s.info.BacklogKnown = time.Duration(number(seconds))*time.Second, true
+			s.info.BacklogTTL, s.info.BacklogKnown = time.Duration(Number(seconds))*time.Second, true
 		}
 	}))
 	if s.m.cfg.failover == nil { // a master with failover cannot be durable
@@ -65,7 +65,7 @@ func (s *session) askInfo(asked clock.Instant) wire.Question {
 	cfg := &s.m.cfg
 	return wire.Question{Op: "info", Command: []string{"INFO"}, TakeFunc: func(reply any) (err error) {
 		var fields map[string]string
-		if s.info, fields, err = cfg.readInfo(asked, reply); err == nil {
+		if s.info, fields, err = cfg.ReadInfo(asked, reply); err == nil {
 			err = s.info.verdict(cfg)
 		}
 		if err == nil {
@@ -80,19 +80,19 @@ func askServer(c *wire.Conn) (server, op string, err error) {
 	op, err = c.Ask([]wire.Question{{
 		Op: "info", Command: []string{"INFO", "server"}, TakeFunc: func(reply any) error {
 			text, _ := redis.String(reply, nil)
-			server = infoFields(text)["run_id"]
+			server = InfoFields(text)["run_id"]
 			return nil
 		},
 	}})
 	return server, op, err
 }
 
-// readInfo parses the reply to an INFO that was sent at asked. It also returns the fields of the reply.
-func (cfg *Config) readInfo(asked clock.Instant, reply any) (i Info, fields map[string]string, _ error) {
+// ReadInfo parses the reply to an INFO that was sent at asked. It also returns the fields of the reply.
+func (cfg *Config) ReadInfo(asked clock.Instant, reply any) (i Info, fields map[string]string, _ error) {
 	text, err := redis.String(reply, nil)
 	switch {
 	case fault.IsCode(err, "NOPERM"):
-		user := cfg.userName()
+		user := cfg.UserName()
 		return i, nil, fault.New(fmt.Sprintf("refused: the user %q may not run INFO (%v): without INFO no client can know "+
 			"whether this master has restarted and lost locks, so it cannot vote; INFO is in the category @dangerous, "+
 			"grant it by ACL SETUSER %s +info", user, err, user), fault.ErrRefused, err)
@@ -101,7 +101,7 @@ func (cfg *Config) readInfo(asked clock.Instant, reply any) (i Info, fields map[
 	case err != nil:
 		return i, nil, err
 	}
-	fields = infoFields(text)
+	fields = InfoFields(text)
 	i = infoOf(fields)
 	i.readAt(cfg.Clock, asked)
 	return i, fields, nil

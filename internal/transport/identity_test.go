@@ -15,7 +15,7 @@ import (
 )
 
 // field returns one field of the server's INFO.
-func field(s *server, name string) string { return infoFields(s.text("INFO"))[name] }
+func field(s *server, name string) string { return InfoFields(s.text("INFO"))[name] }
 
 // beatAgain waits for two heartbeats, the second of which was sent after the call of beatAgain, and returns the last
 // event.
@@ -138,7 +138,7 @@ func TestIdentityOfPromotedReplica(t *testing.T) {
 			before := state(p, 0)
 			while(t, srv, other)
 			srv.do("REPLICAOF", "NO", "ONE")
-			now := infoOf(infoFields(srv.text("INFO")))
+			now := infoOf(InfoFields(srv.text("INFO")))
 			if now.RunID != before.Info.RunID || now.Identity() == before.Info.Identity() || now.freedFrom(before.Info) {
 				t.Errorf("the identity was %s and is %s", before.Info.Identity(), now.Identity())
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/internal/transport/wire"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // Info is what a master reports about itself: at the start of each connection, and again on each heartbeat.
@@ -132,8 +133,8 @@ func (i Info) freedFrom(last Info) bool {
 	return i.RunID == last.RunID && i.ReplID2 == noID && i.SecondOffset == -1 && last.ReplID2 != noID
 }
 
-// infoFields parses the reply of INFO.
-func infoFields(text string) map[string]string { return pairs(strings.SplitSeq(text, "\r\n"), ":") }
+// InfoFields parses the reply of INFO.
+func InfoFields(text string) map[string]string { return pairs(strings.SplitSeq(text, "\r\n"), ":") }
 
 // pairs parses parts of the form key, mark, value, and ignores other parts. It returns the values by key.
 func pairs(parts iter.Seq[string], mark string) map[string]string {
@@ -180,12 +181,12 @@ func infoOf(f map[string]string) Info {
 	product, version := productOf(f)
 	started := int64(0)
 	if up, err := strconv.ParseInt(f["uptime_in_seconds"], 10, 64); err == nil {
-		started = number(f["server_time_usec"]) - up*1_000_000
+		started = Number(f["server_time_usec"]) - up*1_000_000
 	}
 	return Info{
 		RunID:        f["run_id"],
 		ReplID2:      f["master_replid2"],
-		SecondOffset: number(f["second_repl_offset"]),
+		SecondOffset: Number(f["second_repl_offset"]),
 		Started:      started,
 		Role:         f["role"],
 		Sentinel:     f["redis_mode"] == "sentinel",
@@ -195,13 +196,13 @@ func infoOf(f map[string]string) Info {
 		Cluster:      f["cluster_enabled"] == "1",
 		Loading:      f["loading"] == "1" || f["async_loading"] == "1",
 		Policy:       f["maxmemory_policy"],
-		MaxMemory:    number(f["maxmemory"]),
+		MaxMemory:    Number(f["maxmemory"]),
 		Replicas:     replicaCount(f),
 		Persistence: Persistence{
 			AOF:       f["aof_enabled"],
 			Rewriting: f["aof_rewrite_in_progress"] == "1" || f["aof_rewrite_scheduled"] == "1",
 		},
-		Reading: Reading{Time: number(f["server_time_usec"])},
+		Reading: Reading{Time: Number(f["server_time_usec"])},
 	}
 }
 
@@ -219,7 +220,8 @@ func (i *Info) stopsScripts() bool {
 	return i.Valkey || err == nil && (major >= 7 || major == 6 && minor == 2 && patch >= 7)
 }
 
-func number(s string) int64 {
+// Number returns the value of a field of INFO, or 0 if it is not a number.
+func Number(s string) int64 {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil {
 		return 0
@@ -233,10 +235,12 @@ const (
 	FewerFailures = "fewer failures are tolerated"
 )
 
-// unfit returns a finding for each reason why the server must not hold locks.
-func (i Info) unfit(cfg *Config) (list []Finding) {
+// Unfit returns a finding for each reason why the server must not hold locks.
+func (i Info) Unfit(cfg *Config) (list []redlockinfo.Finding) {
 	add := func(about, what, risk, fix string) {
-		list = append(list, Finding{Severity: Failure, About: about, What: what, Risk: risk, Fix: fix})
+		list = append(list, redlockinfo.Finding{
+			Severity: redlockinfo.Failure, About: about, What: what, Risk: risk, Fix: fix,
+		})
 	}
 	if i.Sentinel {
 		add("role", "it is a sentinel, not a master", noVote, stepSentinelURL)
@@ -267,7 +271,7 @@ func (i Info) unfit(cfg *Config) (list []Finding) {
 	case "slave":
 		fix := nameMaster
 		if cfg.failover != nil {
-			fix = findMaster
+			fix = FindMaster
 		}
 		add("role", "it is a replica", copies, fix)
 	case "":
@@ -290,17 +294,17 @@ func (i Info) unfit(cfg *Config) (list []Finding) {
 	return list
 }
 
-// Advice in error texts. [Transport.Check] replaces it with a step for the server in question.
+// Advice in error texts. Package diagnose replaces it with a step for the server in question.
 const (
 	nameMaster = "use the address of its master instead, or make it a master again (REPLICAOF NO ONE); " +
 		"redlock check shows which"
-	findMaster = "the client looks for its master again; if this lasts, redlock check shows what to do"
+	FindMaster = "the client looks for its master again; if this lasts, redlock check shows what to do"
 	noEviction = "set maxmemory-policy to noeviction, by CONFIG SET or in the parameters of a managed service"
 )
 
 // verdict returns an error if the server is not fit to hold locks.
 func (i Info) verdict(cfg *Config) error {
-	list := i.unfit(cfg)
+	list := i.Unfit(cfg)
 	if len(list) == 0 {
 		return nil
 	}

@@ -42,7 +42,7 @@ var errFirst = fault.New("first connection is still being established", ErrConne
 
 // failure returns an Error of this master.
 func (m *master) failure(op string, cause error) *Error {
-	return &Error{Addr: m.Name, User: m.cfg.userName(), Op: op, Err: cause}
+	return &Error{Addr: m.Name, User: m.cfg.UserName(), Op: op, Err: cause}
 }
 
 // fail returns an Error of one call. unknown becomes its field Unknown.

@@ -118,7 +118,7 @@ func TestInvalidSettingsAreRejected(t *testing.T) {
 }
 
 func TestParseInfo(t *testing.T) {
-	valkey := infoOf(infoFields("# Server\r\nredis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.0.1\r\n" +
+	valkey := infoOf(InfoFields("# Server\r\nredis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.0.1\r\n" +
 		"run_id:abc\r\n" +
 		"server_time_usec:17\r\n\r\n# Memory\r\nmaxmemory:104857600\r\nmaxmemory_policy:allkeys-lru\r\n# Persistence\r\n" +
 		"loading:0\r\nasync_loading:1\r\n# Replication\r\nrole:slave\r\nconnected_slaves:2\r\n" +
@@ -130,7 +130,7 @@ func TestParseInfo(t *testing.T) {
 	if valkey != want {
 		t.Errorf("the INFO of Valkey is parsed as %+v", valkey)
 	}
-	if got := infoOf(infoFields("maxmemory:x\nrun_id")); got != (Info{}) {
+	if got := infoOf(InfoFields("maxmemory:x\nrun_id")); got != (Info{}) {
 		t.Errorf("an invalid INFO is parsed as %+v", got)
 	}
 	if id := want.Identity(); id != "abc/ghi/77" {

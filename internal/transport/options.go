@@ -96,8 +96,8 @@ func (cfg *Config) apply(opts []Option) error {
 	return nil
 }
 
-// userName returns the name of the ACL user of the latest connection.
-func (cfg *Config) userName() string {
+// UserName returns the name of the ACL user of the latest connection.
+func (cfg *Config) UserName() string {
 	user, _ := cfg.Login()
 	return cmp.Or(user, "default")
 }

@@ -31,7 +31,7 @@ func parseSentinel(m *Master, u *url.URL, hosts string) error {
 // sentinels find a master, and report when a replica would replace it. They implement authority.
 type sentinels struct {
 	sentinel.Finder
-	reported atomic.Pointer[promotion] // reported last; nil if they have not reported a rule
+	reported atomic.Pointer[Promotion] // reported last; nil if they have not reported a rule
 }
 
 // behindSentinels makes cfg refer to a master whose address the sentinels report.
@@ -59,7 +59,7 @@ func behindSentinels(m *Master, cfg *Config) (authority, error) {
 }
 
 // found stores the promotion rule that the sentinels have reported.
-func (by *sentinels) found(p sentinel.Place) { by.reported.Store(&promotion{p.Replicas, p.DownAfter}) }
+func (by *sentinels) found(p sentinel.Place) { by.reported.Store(&Promotion{p.Replicas, p.DownAfter}) }
 
 // follow ends the session when the sentinels report another address for the master. It compares the address of the
 // session with every answer, even an unchanged one: right after a promotion, some sentinels still report the old
@@ -73,11 +73,11 @@ func (by *sentinels) follow(m *master) {
 	})
 }
 
-func (by *sentinels) rule(*stopping) *promotion { return by.reported.Load() }
+func (by *sentinels) rule(*Stopping) *Promotion { return by.reported.Load() }
 
-func (by *sentinels) settings(*stopping) []wire.Question { return nil }
+func (by *sentinels) settings(*Stopping) []wire.Question { return nil }
 
-func (by *sentinels) place(*stopping) []wire.Question { return nil }
+func (by *sentinels) place(*Stopping) []wire.Question { return nil }
 
 func (by *sentinels) heartbeat(string) *frame.Call { return heartbeat.Call(true) }
 

@@ -80,26 +80,26 @@ func TestURLsOfMastersBehindSentinel(t *testing.T) {
 func TestDangerousReplicaSettings(t *testing.T) {
 	const s = time.Second
 	for _, c := range []struct {
-		stop      stopping
-		rule      promotion
+		stop      Stopping
+		rule      Promotion
 		connected int
 		says      string
 	}{
-		{stopping{replicas: 2, lag: 3 * s}, promotion{2, 5 * s}, 2, ""},
-		{stopping{replicas: 3, lag: 3 * s}, promotion{2, 5 * s}, 2, ""},
-		{stopping{replicas: 1, lag: 3 * s}, promotion{0, 5 * s}, 0, ""},
-		{stopping{replicas: 1, lag: 3 * s}, promotion{2, 5 * s}, 2, "that may be promoted"},
-		{stopping{replicas: 1, lag: 3 * s}, promotion{1, 5 * s}, 2, "that may be promoted"},
-		{stopping{replicas: 0, lag: 3 * s}, promotion{0, 5 * s}, 0, "that may be promoted"},
-		{stopping{replicas: 2, lag: 4 * s}, promotion{2, 5 * s}, 2, "min-replicas-max-lag is 4s"},
-		{stopping{replicas: 2, lag: 0}, promotion{2, 5 * s}, 2, "min-replicas-max-lag is 0s"},
-		{stopping{replicas: 2, lag: 10 * s}, promotion{2, 12 * s}, 2, ""},
-		{stopping{replicas: 2, lag: 10 * s}, promotion{2, 11500 * time.Millisecond}, 2, "from 1s to 9s"},
-		{stopping{replicas: 2, lag: 11 * s}, promotion{2, 60 * s}, 2, "from 1s to 10s"},
-		{stopping{replicas: 2, lag: 1 * s}, promotion{2, 2 * s}, 2, "a replica is promoted after 2s"},
-		{stopping{err: errors.New("NOPERM")}, promotion{2, 5 * s}, 2, "cannot be read (NOPERM)"},
+		{Stopping{replicas: 2, lag: 3 * s}, Promotion{2, 5 * s}, 2, ""},
+		{Stopping{replicas: 3, lag: 3 * s}, Promotion{2, 5 * s}, 2, ""},
+		{Stopping{replicas: 1, lag: 3 * s}, Promotion{0, 5 * s}, 0, ""},
+		{Stopping{replicas: 1, lag: 3 * s}, Promotion{2, 5 * s}, 2, "that may be promoted"},
+		{Stopping{replicas: 1, lag: 3 * s}, Promotion{1, 5 * s}, 2, "that may be promoted"},
+		{Stopping{replicas: 0, lag: 3 * s}, Promotion{0, 5 * s}, 0, "that may be promoted"},
+		{Stopping{replicas: 2, lag: 4 * s}, Promotion{2, 5 * s}, 2, "min-replicas-max-lag is 4s"},
+		{Stopping{replicas: 2, lag: 0}, Promotion{2, 5 * s}, 2, "min-replicas-max-lag is 0s"},
+		{Stopping{replicas: 2, lag: 10 * s}, Promotion{2, 12 * s}, 2, ""},
+		{Stopping{replicas: 2, lag: 10 * s}, Promotion{2, 11500 * time.Millisecond}, 2, "from 1s to 9s"},
+		{Stopping{replicas: 2, lag: 11 * s}, Promotion{2, 60 * s}, 2, "from 1s to 10s"},
+		{Stopping{replicas: 2, lag: 1 * s}, Promotion{2, 2 * s}, 2, "a replica is promoted after 2s"},
+		{Stopping{err: errors.New("NOPERM")}, Promotion{2, 5 * s}, 2, "cannot be read (NOPERM)"},
 	} {
-		if what, do := c.stop.danger(c.rule, &Info{Version: "7.0.15", Replicas: c.connected}, "lock"); c.says == "" &&
+		if what, do := c.stop.Danger(c.rule, &Info{Version: "7.0.15", Replicas: c.connected}, "lock"); c.says == "" &&
 			what != "" ||
 			!strings.Contains(what, c.says) || (what == "") != (do == "") {
 			t.Errorf("for %+v and %+v the danger is %q, and the advice is %q", c.stop, c.rule, what, do)
@@ -109,7 +109,7 @@ func TestDangerousReplicaSettings(t *testing.T) {
 
 // H134: before Redis 6.2.7, min-replicas-to-write did not stop writes by scripts, and only scripts write locks.
 func TestDangerousRedisVersions(t *testing.T) {
-	stop, rule := stopping{replicas: 1, lag: 3 * time.Second}, promotion{1, 5 * time.Second}
+	stop, rule := Stopping{replicas: 1, lag: 3 * time.Second}, Promotion{1, 5 * time.Second}
 	for _, c := range []struct {
 		version string
 		valkey  bool
@@ -120,7 +120,7 @@ func TestDangerousRedisVersions(t *testing.T) {
 		{"7.2.4", true, true}, {"255.255.255", true, true},
 	} {
 		info := &Info{Version: c.version, Valkey: c.valkey, Replicas: 1}
-		if what, do := stop.danger(rule, info, "lock"); (what == "") != c.safe || !c.safe && !strings.Contains(do, "6.2.7") {
+		if what, do := stop.Danger(rule, info, "lock"); (what == "") != c.safe || !c.safe && !strings.Contains(do, "6.2.7") {
 			t.Errorf("for version %q the danger is %q, and the advice is %q", c.version, what, do)
 		}
 	}
@@ -132,8 +132,8 @@ func TestDangerousRedisVersions(t *testing.T) {
 func TestPromotedServerWaitsLongest(t *testing.T) {
 	f := failoverAfter(1, 15*time.Second)
 	info := &Info{Version: "7.0.15", Replicas: 1}
-	fields := infoFields("connected_slaves:1\r\nslave0:ip=b,port=1,state=online,offset=1,lag=0")
-	if err := f.verdict(&stopping{replicas: 1, lag: time.Second}, info, fields); err != nil ||
+	fields := InfoFields("connected_slaves:1\r\nslave0:ip=b,port=1,state=online,offset=1,lag=0")
+	if err := f.verdict(&Stopping{replicas: 1, lag: time.Second}, info, fields); err != nil ||
 		info.Late != 12*time.Second {
 		t.Errorf("the wait is %v, and the error is %v", info.Late, err)
 	}
@@ -202,9 +202,9 @@ func TestSessionWithOldMasterEnds(t *testing.T) {
 
 // H129: a master without recent replies of its replicas is refused, regardless of how many replicas it reports.
 func TestMasterWithoutRecentReplicasIsRefused(t *testing.T) {
-	stop := stopping{replicas: 2, lag: 3 * time.Second}
+	stop := Stopping{replicas: 2, lag: 3 * time.Second}
 	fields := func(lines ...string) map[string]string {
-		return infoFields(strings.Join(lines, "\r\n"))
+		return InfoFields(strings.Join(lines, "\r\n"))
 	}
 	const near = "slave0:ip=a,port=1,state=online,offset=1,lag=0"
 	two := fields("connected_slaves:2", near, "slave1:ip=b,port=1,state=online,offset=1,lag=3")
@@ -228,8 +228,8 @@ func TestMasterWithoutRecentReplicasIsRefused(t *testing.T) {
 
 // A server that claims more replicas than it lists does not keep the client busy.
 func TestClaimedReplicasAreBounded(t *testing.T) {
-	fields := infoFields("connected_slaves:9223372036854775807")
-	stop := stopping{replicas: 2, lag: 3 * time.Second}
+	fields := InfoFields("connected_slaves:9223372036854775807")
+	stop := Stopping{replicas: 2, lag: 3 * time.Second}
 	if err := stop.alone(fields); !errors.Is(err, ErrRefused) {
 		t.Errorf("without a replica the master is not refused: %v", err)
 	}
@@ -377,7 +377,7 @@ func TestTwoHolderClientWaitsAsLong(t *testing.T) {
 	f := failoverAfter(2, 5*time.Second)
 	f.twoHold = true
 	info := Info{}
-	if err := f.verdict(&stopping{}, &info, nil); err != nil || info.Late != 12*time.Second {
+	if err := f.verdict(&Stopping{}, &info, nil); err != nil || info.Late != 12*time.Second {
 		t.Errorf("the wait is %v, and the error is %v", info.Late, err)
 	}
 }

@@ -34,7 +34,7 @@ type session struct {
 	leader  *session      // the session that decided to send the last heartbeat of this session
 	byOther bool          // whether another session decided to send the heartbeat that was judged last
 	digest  string        // digest of the server when its place was last read; see authority
-	stop    stopping      // the settings last read, if the master can be replaced by a replica
+	stop    Stopping      // the settings last read, if the master can be replaced by a replica
 }
 
 // open reports whether Send may use s.
@@ -174,7 +174,7 @@ func (s *session) sendInFull() {
 	asked := s.m.cfg.Clock.Now()
 	s.ask(s.m.cfg.failover.placeQuestions(&s.stop))
 	read := func(asked clock.Instant, reply any) (Info, map[string]string, error) {
-		info, fields, err := s.m.cfg.readInfo(asked, reply)
+		info, fields, err := s.m.cfg.ReadInfo(asked, reply)
 		info.Refused = true
 		return info, fields, err
 	}

@@ -1,12 +1,11 @@
 package transport
 
-// The steps that findings recommend. Each step is safe if it is followed literally. Commands are in backquotes. Redis
-// commands are for the master of the finding, unless the step names another server. A test of "redlock check" follows
-// each step on real servers, and fails if a step has no test case.
+// The steps that errors and findings recommend; those of findings alone are in package diagnose. Each step is safe if it
+// is followed literally. Commands are in backquotes. Redis commands are for the master of the finding, unless the step
+// names another server. A test of "redlock check" follows each step on real servers, and fails if a step has no test
+// case.
 const (
 	stepNothing       = "nothing: "
-	stepStart         = "start the server; its log shows why it stopped"
-	stepReach         = "correct the address, or the network between this host and the master"
 	stepPassword      = "set the password in the URL, or with WithCredentials"
 	stepSentinelLogin = "set the user and the password of the sentinels (--sentinel-password-file, " +
 		"WithSentinelCredentials)"
@@ -18,8 +17,7 @@ const (
 	stepBusy = "a script is running there: end it with `SCRIPT KILL`; if the reply is UNKILLABLE, the script has " +
 		"written data: if it does not end, stop this server, and start it after the max TTL has passed"
 	stepProxy  = "use the address of the master itself: this seems to be a proxy, which does not answer INFO"
-	stepPlain  = "use the TLS port, or redis:// instead of rediss://"
-	stepUseTLS = "the port is one for TLS: use rediss:// instead of redis://"
+	StepPlain  = "use the TLS port, or redis:// instead of rediss://"
 	stepServer = "use the address of a Redis or Valkey server: something else answers there"
 
 	stepFiles   = "make the files of --ca, --cert and --key valid and readable"
@@ -47,7 +45,7 @@ const (
 	stepClosed   = "if the port is one for TLS, use rediss://; if not, " + stepFull
 	stepFull     = "if it serves other clients, it has as many as it allows (maxclients): " + stepClients +
 		"; else read the server's log"
-	stepHangs = "find out on its machine why it hangs: a stopped process, swapping, a slow command (SLOWLOG)"
+	StepHangs = "find out on its machine why it hangs: a stopped process, swapping, a slow command (SLOWLOG)"
 
 	StepRefuses = "this server refuses what the scripts need: decide from its message, or use another server (Redis 6.2 " +
 		"or Valkey 7.2, or later)"
@@ -55,57 +53,23 @@ const (
 	stepIdentity = "use Redis 6.2 or Valkey 7.2, or later, without a proxy in between; for tests without a " +
 		"server use package redlock/redlocktest, which miniredis cannot replace"
 	stepLoading     = stepNothing + "wait: the client tries again when its data is loaded"
-	stepMaster      = "use the address of its master instead"
-	stepPromote     = "make it a master again: `REPLICAOF NO ONE`; it votes after its quarantine"
 	stepCluster     = "use redis+cluster://host:port?buckets=64, or a server with cluster-enabled no"
 	stepSingle      = "use redis://host:port"
 	stepSentinelURL = "use redis+sentinel://, with the addresses of the sentinels and their name of the master"
-	stepMonitor     = "wait a minute; then let its sentinels monitor its master: `SENTINEL REMOVE %s` on %s; then " +
-		"`SENTINEL MONITOR %s` on %s; then set the options of the master there again"
-	stepProduct = "use Redis 6.2 or Valkey 7.2, or later"
-	stepVersion = "use %s %d.%d or later"
-	stepNewer   = stepNothing + "the tests of this library have not run on it yet"
-	stepDiffer  = "use different servers, each on its own machine"
-	stepClock   = "let chrony or ntpd correct its clock, slowly and not by a jump"
-	stepSetTime = "stop this server, set its clock, and start it after the max TTL has passed: if the clock of a " +
-		"running server jumps, its locks can end early"
 
-	stepSet       = "`CONFIG SET %s %s`, and the same in its configuration file"
-	stepParameter = "set %s to %s in the parameters of the service, which has no CONFIG"
-	stepMemory    = "remove other data there: its machine has no memory for a larger maxmemory than %d"
-	stepSnapshot  = "free space on its disk, or fix what its log reports; then `BGSAVE`"
-	stepFile      = "free space on its disk, or fix what its log reports; then it continues by itself"
-	stepReplicas  = "detach each replica: `REPLICAOF NO ONE` on %s"
-	stepInStep    = "start its replicas, or correct the network between it and them"
-	stepMessage   = "decide from the server's message"
-	stepRights    = "grant the missing rights: `ACL SETUSER %s %s`"
-	stepRenamed   = "remove rename-command of %s from the server's configuration"
-	stepDecide    = "decide from the parameters of the service: the restart guard is needed unless they are appendonly " +
-		"yes, appendfsync always and no-appendfsync-on-rewrite no"
-	stepDatabases = "decide on one database, and configure it in all clients; a record that no client uses is deleted " +
-		"by `SELECT %d` and `DEL %s`"
-	stepPersist  = "`PERSIST %s`, and keep the program that gives keys a TTL away from this prefix"
-	stepReplaced = "leave the admission record out of backups; flush, restore and swap databases only while no lock is " +
-		"held, and restart the server afterwards; if none was held, `CONFIG RESETSTAT` ends this warning"
+	StepMessage = "decide from the server's message"
+	StepRights  = "grant the missing rights: `ACL SETUSER %s %s`"
 
-	stepFailover  = stepNothing + "a failover works this way"
 	stepStops     = "use Redis 6.2.7 or later"
 	stepNoConfig  = "use a master without failover: this one has no CONFIG, so its settings cannot be read"
 	stepAll       = "`CONFIG SET %s %d` on each of its servers"
 	stepDownAfter = "on each sentinel, set down-after-milliseconds to 5000; in a cluster, set cluster-node-timeout to " +
 		"5000 on each node"
-	stepSentinel = "start that sentinel, or correct its address or its rights"
-	stepDisagree = "wait a minute; then find the sentinel that is cut off, or that monitors another master under the " +
-		"same name"
-	stepNameAll = "list exactly the sentinels that monitor it in the URL"
-	stepQuorum  = "`SENTINEL SET %s quorum %d` on each sentinel"
-	stepWait    = stepNothing + "wait until the replica has synchronized; its log shows the progress"
-	stepSilent  = "check the replica's log, and the network between it and the master"
 )
 
-// Advice of a client, which sees one failure at a time. The findings of [Transport.Check] have steps of their own.
+// Advice of a client, which sees one failure at a time. Package diagnose has steps of its own.
 const (
 	silentTLS   = "run redlock check: it shows whether the server hangs, or its port is one without TLS"
 	infoRight   = "grant the right to run INFO: `ACL SETUSER %s +info`"
-	configRight = "grant the right to read it: `ACL SETUSER %s +config|get`"
+	ConfigRight = "grant the right to read it: `ACL SETUSER %s +config|get`"
 )

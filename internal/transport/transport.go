@@ -98,6 +98,22 @@ func (t *Transport) add(named Master, cfg Config) (number int) {
 	return m.index
 }
 
+// A Subject is a master that package diagnose examines.
+type Subject struct {
+	Name   string // as [Transport.Addr] returns it
+	Config *Config
+}
+
+// Subjects returns the masters that are not retired.
+func (t *Transport) Subjects() (list []Subject) {
+	for _, m := range *t.list.Load() {
+		if m.ctx.Err() == nil {
+			list = append(list, Subject{m.Name, &m.cfg})
+		}
+	}
+	return list
+}
+
 func (t *Transport) master(i int) *master { return (*t.list.Load())[i] }
 
 // N returns the number of masters, including retired ones. Masters are numbered from 0 and keep their numbers.

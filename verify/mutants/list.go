@@ -206,7 +206,7 @@ var List = []Mutant{
 		"never joined",
 		Suite: "redlock", Tests: "CallsWithoutATurnSendNothing"},
 	{Name: "loaded-or-sent", Wrong: "H112: a user needs permission for both SCRIPT LOAD and EVAL",
-		Suite: "internal/transport", Tests: "ScriptsAreLoadedOrSent"},
+		Suite: "internal/diagnose", Tests: "ScriptsAreLoadedOrSent"},
 	{Name: "optional-steps", Wrong: "H171: a server that refuses to load scripts, or to take a client's name, is down",
 		Suite: "redlock", Tests: "OptionalStepsEndNoConnection"},
 	{Name: "durable-verified", Wrong: "H162: a master without an append-only file is recorded as durable, and votes " +
@@ -221,7 +221,7 @@ var List = []Mutant{
 	{Name: "aof-incomplete", Wrong: "H162: a durable master votes while the append-only file that was switched on again " +
 		"is incomplete: two holders", Suite: "redlock", Tests: "SwitchedFileMustBeComplete"},
 	{Name: "missing-rights-only", Wrong: "H113: the recommended command replaces the existing rights of the user",
-		Suite: "internal/transport", Tests: "CheckGrantsMissingRightsOnly"},
+		Suite: "internal/diagnose", Tests: "CheckGrantsMissingRightsOnly"},
 	{Name: "ipv6-brackets", Wrong: "H114: IPv6 addresses are written without brackets",
 		Suite: "internal/transport", Tests: "IPv6Addresses"},
 	{Name: "advice", Wrong: "H114: errors do not say what to do",
@@ -231,7 +231,7 @@ var List = []Mutant{
 	{Name: "unknown-time", Wrong: "H115: an error shows a start of the hold that is not known",
 		Suite: "redlock", Tests: "LockErrorText"},
 	{Name: "other-databases", Wrong: "H116: records in other databases are not reported",
-		Suite: "internal/transport", Tests: "CheckNamesOtherDatabases"},
+		Suite: "internal/diagnose", Tests: "CheckNamesOtherDatabases"},
 	{Name: "copied-client", Wrong: "H148: copies of a running client have leases with the same ids",
 		Suite: "redlock", Tests: "CopiesOfOneClientExcludeEachOther"},
 	{Name: "whole-seconds", Wrong: "H149: the part of a suspension that Linux does not measure is ignored",

@@ -1,4 +1,4 @@
-package transport
+package diagnose
 
 import (
 	"bufio"
@@ -13,6 +13,8 @@ import (
 
 	"github.com/redlock-go/redlock/internal/heartbeat"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 var commandOfACL = regexp.MustCompile("`ACL SETUSER ([^`]*)`")
@@ -33,14 +35,14 @@ func TestMissingRightsAreOneCommand(t *testing.T) {
 	} {
 		t.Run(c.rules, func(t *testing.T) {
 			s := newServer(t, "--appendonly", "yes", "--appendfsync", "always")
-			s.do(append([]any{"ACL", "SETUSER", "lock", "on", ">pw"}, words(c.rules)...)...)
-			p := open(t, []string{"redis://lock:pw@" + s.addr + c.path})
-			opts := checkOptions()
+			s.do(append([]any{"ACL", "SETUSER", "lock", "on", ">pw"}, rules(c.rules)...)...)
+			p := open(t, []string{"redis://lock:pw@" + s.Addr() + c.path}, patient()...)
+			opts := options()
 			if c.durable {
-				opts.Durable = []string{s.addr}
+				opts.Durable = []string{s.Addr()}
 			}
-			steps := func() (list []string, found []Finding) {
-				found, err := p.Check(t.Context(), opts)
+			steps := func() (list []string, found []redlockinfo.Finding) {
+				found, err := Masters(t.Context(), p, opts)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -56,7 +58,7 @@ func TestMissingRightsAreOneCommand(t *testing.T) {
 			if len(list) != 1 {
 				t.Fatalf("Check advises %q, want one command: %v", list, found)
 			}
-			s.do(append([]any{"ACL", "SETUSER"}, words(list[0])...)...)
+			s.do(append([]any{"ACL", "SETUSER"}, rules(list[0])...)...)
 			if list, found := steps(); len(list) > 0 || len(found) > 0 {
 				t.Errorf("after the advice, Check finds %v", found)
 			}
@@ -85,22 +87,30 @@ func TestRefusalsThatNoGrantChanges(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newServer(t)
-			addr := refusing(t, s.addr, func(words []string) string {
+			addr := refusing(t, s.Addr(), func(words []string) string {
 				if words[0] == c.first && (c.second == "" || words[1] == c.second) {
 					return c.reply
 				}
 				return ""
 			})
-			p := open(t, []string{"redis://" + addr})
-			found, err := p.Check(t.Context(), checkOptions())
+			p := open(t, []string{"redis://" + addr}, patient()...)
+			found, err := Masters(t.Context(), p, options())
 			if err != nil || len(found) != 1 {
 				t.Fatalf("Check found %v, %v, want one finding", found, err)
 			}
-			if f := found[0]; f.About != "scripts" || !strings.HasPrefix(f.What, c.what) || f.Fix != StepRefuses {
-				t.Errorf("Check found %v, want %q with the step %q", f, c.what, StepRefuses)
+			if f := found[0]; f.About != "scripts" || !strings.HasPrefix(f.What, c.what) || f.Fix != transport.StepRefuses {
+				t.Errorf("Check found %v, want %q with the step %q", f, c.what, transport.StepRefuses)
 			}
 		})
 	}
+}
+
+// rules returns the words of text as arguments of a command.
+func rules(text string) (list []any) {
+	for _, w := range strings.Fields(text) {
+		list = append(list, w)
+	}
+	return list
 }
 
 // refusing starts a relay to addr, which answers each command for which refuse returns a text with this error. It

@@ -1,4 +1,4 @@
-package transport
+package diagnose
 
 import (
 	"errors"
@@ -11,75 +11,85 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/internal/skew"
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/internal/transport/sentinel"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// The rules of [Transport.Check] are functions of the facts and do no I/O.
+// The rules of [Masters] are functions of the facts and do no I/O.
 
-func (f *facts) find(s Severity, about, what, risk, fix string) {
-	f.findings = append(f.findings, Finding{f.name, s, about, what, risk, fix})
+const (
+	notice, warning, failure = redlockinfo.Notice, redlockinfo.Warning, redlockinfo.Failure
+
+	noVote = "it has no vote, so " + transport.FewerFailures
+)
+
+func (f *facts) find(s redlockinfo.Severity, about, what, risk, fix string) {
+	f.findings = append(f.findings, redlockinfo.Finding{
+		Master: f.name, Severity: s, About: about, What: what, Risk: risk, Fix: fix,
+	})
 }
 
 // judge applies the rules that need no data of other masters.
-func (f *facts) judge(opts *CheckOptions) {
+func (f *facts) judge(q *inquiry) {
 	if f.failed != nil {
 		f.connection()
 	}
 	if f.text != nil {
-		f.state(opts)
+		f.state(q)
 		f.eviction()
 		f.version()
 		f.memory()
-		f.replicas(opts)
+		f.replicas(q)
 	}
 	if rule, ok := f.sentinels(); ok && f.text != nil {
-		f.failsOver(rule, opts)
+		f.failsOver(rule, q)
 		f.behind()
 	}
 	f.writes()
 	f.scripts()
-	f.rights(opts.Prefix)
-	f.persistence(opts)
-	f.record(opts)
+	f.rights(q.Prefix)
+	f.persistence(q)
+	f.record(q)
 	//mutant:other-databases = false
 	if len(f.databases) > 0 {
-		f.find(Warning, "databases",
-			fmt.Sprintf("other databases also have an admission record with the prefix %q: %v", opts.Prefix, f.databases),
+		f.find(warning, "databases",
+			fmt.Sprintf("other databases also have an admission record with the prefix %q: %v", q.Prefix, f.databases),
 			"clients that use different databases can hold a lock of the same name simultaneously",
-			fmt.Sprintf(stepDatabases, f.databases[0], opts.Record))
+			fmt.Sprintf(stepDatabases, f.databases[0], q.record))
 	}
 }
 
 // connection reports a master that did not answer the questions.
 func (f *facts) connection() {
-	about, do := f.failed.advice(f.user)
+	about, do := f.failed.Advice(f.user)
 	cause, reply := fault.CauseOf(f.failed.Err), redis.Error("")
 	switch {
 	case f.mismatched && f.cfg.TLS == nil:
 		do = stepUseTLS
 	case f.mismatched:
-		do = stepPlain
+		do = transport.StepPlain
 	case cause == fault.HangsInTLS:
-		do = stepHangs
+		do = transport.StepHangs
 	case do != "":
 	case cause == fault.NotListening:
 		do = stepStart
 	case errors.As(f.failed.Err, &reply):
-		do = StepRefuses
+		do = transport.StepRefuses
 	default:
 		do = stepReach
 	}
-	f.find(Failure, about, strings.TrimPrefix(f.failed.withoutAdvice(), "pool: "+f.name+": "), noVote, do)
+	f.find(failure, about, strings.TrimPrefix(f.failed.WithoutAdvice(), "pool: "+f.name+": "), noVote, do)
 }
 
 // state reports why the server is unfit, and whether it has failed to write a snapshot or its append-only file.
-func (f *facts) state(opts *CheckOptions) {
-	for _, u := range f.info.unfit(f.cfg) {
+func (f *facts) state(q *inquiry) {
+	for _, u := range f.info.Unfit(f.cfg) {
 		switch u.About {
 		case "role":
 			if f.info.Role == "slave" {
-				u.What, u.Fix = f.replica(opts.Admitted)
+				u.What, u.Fix = f.replica(q.Admitted)
 			}
 		case "eviction":
 			u.Fix = f.set("maxmemory-policy", "noeviction")
@@ -87,11 +97,11 @@ func (f *facts) state(opts *CheckOptions) {
 		f.find(u.Severity, u.About, u.What, u.Risk, u.Fix)
 	}
 	if f.text["rdb_last_bgsave_status"] == "err" && fault.Code(f.write) != "MISCONF" {
-		f.find(Warning, "writes", "its last snapshot failed (rdb_last_bgsave_status:err)",
+		f.find(warning, "writes", "its last snapshot failed (rdb_last_bgsave_status:err)",
 			"with stop-writes-on-bgsave-error yes, the default, it rejects writes, and "+noVote, stepSnapshot)
 	}
 	if f.text["aof_last_write_status"] == "err" {
-		f.find(Failure, "persistence", "it cannot write its append-only file (aof_last_write_status:err)",
+		f.find(failure, "persistence", "it cannot write its append-only file (aof_last_write_status:err)",
 			"it rejects writes, and "+noVote, stepFile)
 	}
 }
@@ -104,16 +114,16 @@ func (f *facts) replica(admitted bool) (what, do string) {
 		what += " of " + net.JoinHostPort(host, port)
 	}
 	switch {
-	case f.cfg.failover.inCluster():
-		return what, findMaster
-	case f.cfg.failover != nil && (host == "" || port == ""):
+	case f.cfg.InCluster():
+		return what, transport.FindMaster
+	case f.cfg.FailsOver() && (host == "" || port == ""):
 		return what, stepDisagree
-	case f.cfg.failover != nil: // REPLICAOF NO ONE would make a second master, if its master is one
+	case f.cfg.FailsOver(): // REPLICAOF NO ONE would make a second master, if its master is one
 		var addrs []string
 		for _, a := range f.answers {
 			addrs = append(addrs, a.Addr)
 		}
-		name, all := f.cfg.failover.finder().Name, strings.Join(addrs, ", ")
+		name, all := f.cfg.Finder().Name, strings.Join(addrs, ", ")
 		best, _ := sentinel.Latest(f.answers)
 		monitor := fmt.Sprintf("%s %s %s %d", name, host, port, max(best.Quorum, len(addrs)/2+1))
 		return what, fmt.Sprintf(stepMonitor, name, all, monitor, all)
@@ -137,11 +147,11 @@ func (f *facts) eviction() {
 	switch {
 	case policy == "noeviction" || policy == "":
 	case limit == 0:
-		f.find(Notice, "eviction", fmt.Sprintf("its maxmemory-policy is %q, but maxmemory is not set now", policy),
+		f.find(notice, "eviction", fmt.Sprintf("its maxmemory-policy is %q, but maxmemory is not set now", policy),
 			"once maxmemory is set, lock keys may be evicted, so the master is refused",
 			f.set("maxmemory-policy", "noeviction"))
 	case f.cfg.AllowEviction:
-		f.find(Warning, "eviction",
+		f.find(warning, "eviction",
 			fmt.Sprintf("its maxmemory-policy is %q with maxmemory %d, allowed by AllowEviction", policy, limit),
 			"if a lock is evicted on one master of its majority, a second client can acquire it unnoticed",
 			f.set("maxmemory-policy", "noeviction"))
@@ -149,15 +159,15 @@ func (f *facts) eviction() {
 }
 
 // record reports a TTL on the admission record, and commands after which the record may be older than the locks.
-func (f *facts) record(opts *CheckOptions) {
+func (f *facts) record(q *inquiry) {
 	if f.expires >= 0 {
-		f.find(Warning, "record", fmt.Sprintf("its admission record has a TTL, and %v left: another program has set it",
+		f.find(warning, "record", fmt.Sprintf("its admission record has a TTL, and %v left: another program has set it",
 			(time.Duration(f.expires)*time.Millisecond).Round(time.Second)),
 			"when the record expires, the master has no vote until a quarantine has ended",
-			fmt.Sprintf(stepPersist, opts.Record))
+			fmt.Sprintf(stepPersist, q.record))
 	}
 	if len(f.replaced) > 0 {
-		f.find(Warning, "data", "it has executed "+strings.Join(f.replaced, ", ")+" since it started",
+		f.find(warning, "data", "it has executed "+strings.Join(f.replaced, ", ")+" since it started",
 			"if the admission record comes back, from a backup or another database, and locks do not, a second client may "+
 				"get a held lock", stepReplaced)
 	}
@@ -174,7 +184,7 @@ func (f *facts) version() {
 		return
 	}
 	if f.info.Product != "" {
-		f.find(Warning, "version", fmt.Sprintf("it is %.40s %.40s, not Redis or Valkey", f.info.Product, f.info.Version),
+		f.find(warning, "version", fmt.Sprintf("it is %.40s %.40s, not Redis or Valkey", f.info.Product, f.info.Version),
 			"this library is not tested with it: scripts may behave differently, and restarts may be unnoticed", stepProduct)
 		return
 	}
@@ -184,20 +194,20 @@ func (f *facts) version() {
 	_, err := fmt.Sscanf(f.info.Version, "%d.%d", &major, &minor)
 	switch {
 	case err != nil:
-		f.find(Warning, "version", fmt.Sprintf("its version %.40q cannot be read", f.info.Version),
+		f.find(warning, "version", fmt.Sprintf("its version %.40q cannot be read", f.info.Version),
 			"its scripts may behave differently", use)
 	case major < first[0] || major == first[0] && minor < first[1]:
-		f.find(Failure, "version", what, "scripts and rights are not tested with it, and may behave differently", use)
+		f.find(failure, "version", what, "scripts and rights are not tested with it, and may behave differently", use)
 	case major > last:
-		f.find(Notice, "version", what+", newer than the tested ones", "none known", stepNewer)
+		f.find(notice, "version", what+", newer than the tested ones", "none known", stepNewer)
 	}
 }
 
 // memory warns before the memory limit is reached, because acquires then fail.
 func (f *facts) memory() {
-	used, limit := number(f.text["used_memory"]), f.info.MaxMemory
+	used, limit := transport.Number(f.text["used_memory"]), f.info.MaxMemory
 	if limit > 0 && used >= limit/10*9 && fault.Code(f.write) != "OOM" {
-		f.find(Warning, "memory", fmt.Sprintf("it uses %d of %d bytes of maxmemory", used, limit),
+		f.find(warning, "memory", fmt.Sprintf("it uses %d of %d bytes of maxmemory", used, limit),
 			"it will soon be unable to grant locks", f.moreMemory())
 	}
 }
@@ -206,40 +216,32 @@ func (f *facts) memory() {
 // to set one would only make the server refuse more.
 func (f *facts) moreMemory() string {
 	if f.info.MaxMemory == 0 {
-		return stepMessage
+		return transport.StepMessage
 	}
-	more := max(number(f.text["used_memory"]), f.info.MaxMemory) * 2
-	if all := number(f.text["total_system_memory"]); all > 0 && more > all/2 {
+	more := max(transport.Number(f.text["used_memory"]), f.info.MaxMemory) * 2
+	if all := transport.Number(f.text["total_system_memory"]); all > 0 && more > all/2 {
 		return fmt.Sprintf(stepMemory, f.info.MaxMemory)
 	}
 	return f.set("maxmemory", fmt.Sprintf("%dmb", more>>20+1))
 }
 
-func (f *facts) replicas(opts *CheckOptions) {
-	if f.info.Role != "master" || f.info.Replicas == 0 || f.cfg.failover != nil {
+func (f *facts) replicas(q *inquiry) {
+	if f.info.Role != "master" || f.info.Replicas == 0 || f.cfg.FailsOver() {
 		return
 	}
-	severity := Warning
-	if opts.Unguarded {
-		severity = Failure
+	severity := warning
+	if q.Unguarded {
+		severity = failure
 	}
 	var list []string
 	for i := range f.info.Replicas {
-		about := replicaFields(f.text, i)
+		about := transport.ReplicaFields(f.text, i)
 		list = append(list, net.JoinHostPort(about["ip"], about["port"]))
 	}
-	f.find(severity, "replicas", "it has "+count(f.info.Replicas, "replica"),
+	f.find(severity, "replicas", "it has "+transport.Count(f.info.Replicas, "replica"),
 		"a promoted replica lacks the last writes: a second client may get a held lock, unless the restart "+
 			"guard is on; then the master does not vote until the max TTL has passed",
 		fmt.Sprintf(stepReplicas, strings.Join(list, ", ")))
-}
-
-// count returns n and the noun, in the plural if n is not 1.
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // writes reports why a write was refused: acquires are refused as well.
@@ -249,7 +251,7 @@ func (f *facts) writes() {
 		f.info.Loading { // reported by other rules
 		return
 	}
-	do := stepMessage
+	do := transport.StepMessage
 	switch {
 	case code == "OOM":
 		do = f.moreMemory()
@@ -257,12 +259,12 @@ func (f *facts) writes() {
 		return // state reports it
 	case code == "MISCONF":
 		do = stepSnapshot
-	case code == "NOREPLICAS" && f.cfg.failover != nil:
+	case code == "NOREPLICAS" && f.cfg.FailsOver():
 		do = stepInStep
 	case code == "NOREPLICAS":
 		do = f.set("min-replicas-to-write", "0")
 	}
-	f.find(Failure, "writes", fmt.Sprintf("it rejected a write: %.200s", string(f.write)), noVote, do)
+	f.find(failure, "writes", fmt.Sprintf("it rejected a write: %.200s", string(f.write)), noVote, do)
 }
 
 // scripts reports a server that refuses to load scripts. [session.questions] says how a client does without.
@@ -270,11 +272,11 @@ func (f *facts) scripts() {
 	if f.load == "" || f.info.Loading { // reported by another rule
 		return
 	}
-	do := stepMessage
+	do := transport.StepMessage
 	if fault.Code(f.load) == "OOM" {
 		do = f.moreMemory()
 	}
-	f.find(Warning, "scripts", fmt.Sprintf("it refused SCRIPT LOAD: %.200s", string(f.load)),
+	f.find(warning, "scripts", fmt.Sprintf("it refused SCRIPT LOAD: %.200s", string(f.load)),
 		"each script is sent in full, until the server has cached it", do)
 }
 
@@ -286,19 +288,19 @@ func (f *facts) rights(prefix string) {
 	var costs []string
 	for _, d := range f.lacking {
 		//mutant:loaded-or-sent 2= false
-		if d.Probe[0] == "EVAL" && !f.noLoad {
-			d.Lacking = "after SCRIPT FLUSH it cannot vote until the client reconnects"
+		if d.probe[0] == "EVAL" && !f.noLoad {
+			d.lacking = "after SCRIPT FLUSH it cannot vote until the client reconnects"
 		}
-		if d.Probe[0] == "SCRIPT" && f.noEval {
-			d.Lacking = ""
+		if d.probe[0] == "SCRIPT" && f.noEval {
+			d.lacking = ""
 		}
-		if d.Lacking == "" {
+		if d.lacking == "" {
 			needed = append(needed, d)
 			continue
 		}
 		useful = append(useful, d)
-		if !slices.Contains(costs, d.Lacking) {
-			costs = append(costs, d.Lacking)
+		if !slices.Contains(costs, d.lacking) {
+			costs = append(costs, d.lacking)
 		}
 	}
 	var dos []string
@@ -310,10 +312,10 @@ func (f *facts) rights(prefix string) {
 	}
 	do := strings.Join(dos, "; ")
 	if len(needed) > 0 {
-		f.find(Failure, "rights", f.may(needed, prefix), "no lock can be acquired or extended there, so "+noVote, do)
+		f.find(failure, "rights", f.may(needed, prefix), "no lock can be acquired or extended there, so "+noVote, do)
 	}
 	if len(useful) > 0 {
-		f.find(Warning, "rights", f.may(useful, prefix), strings.Join(costs, "; "), do)
+		f.find(warning, "rights", f.may(useful, prefix), strings.Join(costs, "; "), do)
 	}
 	f.refusals()
 }
@@ -325,8 +327,8 @@ func (f *facts) grant(prefix string) string {
 		if d.grant != "" {
 			grants = append(grants, d.grant)
 		}
-		if d.On != "" && !f.reached[d.On] {
-			grants = append(grants, map[string]string{"keys": "~", "channels": "&"}[d.On]+prefix+":*")
+		if d.on != "" && !f.reached[d.on] {
+			grants = append(grants, map[string]string{"keys": "~", "channels": "&"}[d.on]+prefix+":*")
 		}
 	}
 	if f.unread() {
@@ -337,12 +339,12 @@ func (f *facts) grant(prefix string) string {
 	}
 	//mutant:missing-rights-only -> grants[0] = "-@all " + grants[0]
 	slices.Sort(grants)
-	return fmt.Sprintf(stepRights, f.user, strings.Join(slices.Compact(grants), " "))
+	return fmt.Sprintf(transport.StepRights, f.user, strings.Join(slices.Compact(grants), " "))
 }
 
 // unread reports whether the user lacks the right to read settings that must be known.
 func (f *facts) unread() bool {
-	needed := f.cfg != nil && f.cfg.failover != nil && fault.CauseOf(f.stop.err) == fault.NoRight
+	needed := f.cfg != nil && f.cfg.FailsOver() && fault.CauseOf(f.stop.Err()) == fault.NoRight
 	return needed || f.noRead
 }
 
@@ -352,8 +354,8 @@ func (f *facts) may(list []denial, prefix string) string {
 	for _, on := range []string{"", "keys", "channels"} {
 		var rules []string
 		for _, d := range list {
-			if d.On == on {
-				rules = append(rules, d.Rule)
+			if d.on == on {
+				rules = append(rules, d.rule)
 			}
 		}
 		switch {
@@ -388,25 +390,25 @@ func (f *facts) refusals() {
 		if names[text] == nil {
 			texts = append(texts, text)
 		}
-		names[text] = append(names[text], d.Rule)
+		names[text] = append(names[text], d.rule)
 	}
 	for _, text := range texts {
-		f.find(Failure, "scripts", fmt.Sprintf("it refused %s: %.200s", strings.Join(names[text], ", "), text),
-			"calls of clients fail there", StepRefuses)
+		f.find(failure, "scripts", fmt.Sprintf("it refused %s: %.200s", strings.Join(names[text], ", "), text),
+			"calls of clients fail there", transport.StepRefuses)
 	}
 }
 
 // persistence reports settings with which a restart may lose acknowledged writes.
-func (f *facts) persistence(opts *CheckOptions) {
+func (f *facts) persistence(q *inquiry) {
 	if f.denied != "" {
-		do := stepMessage
+		do := transport.StepMessage
 		switch {
 		case f.noConfig:
 			do = stepDecide
 		case f.noRead:
-			do = f.grant(opts.Prefix)
+			do = f.grant(q.Prefix)
 		}
-		f.find(Warning, "persistence", "cannot check whether it remembers every write: "+f.denied,
+		f.find(warning, "persistence", "cannot check whether it remembers every write: "+f.denied,
 			"if it does not, a second client may get a held lock after its restart", do)
 		return
 	}
@@ -419,7 +421,7 @@ func (f *facts) persistence(opts *CheckOptions) {
 		risk = "it is not treated as durable: after a restart it is in quarantine, and while its record calls it " +
 			"durable it has no vote"
 	}
-	f.find(Failure, "persistence", strings.Join(f.wrong, "; ")+"; and "+why, risk, strings.Join(f.fixes, "; "))
+	f.find(failure, "persistence", strings.Join(f.wrong, "; ")+"; and "+why, risk, strings.Join(f.fixes, "; "))
 }
 
 // compare checks master i against the others: whether it is the same server as one of them, and its clock.
@@ -430,7 +432,7 @@ func compare(read []facts, i int) {
 	}
 	k := slices.IndexFunc(read, func(other facts) bool { return other.info.RunID == f.info.RunID })
 	if k < i && f.info.RunID != "" {
-		f.find(Failure, "identity", fmt.Sprintf("it is the same server as %s (run_id %s)", read[k].name, f.info.RunID),
+		f.find(failure, "identity", fmt.Sprintf("it is the same server as %s (run_id %s)", read[k].name, f.info.RunID),
 			"one server would have two votes, and its failure would cost both; "+noVote,
 			stepDiffer)
 	}
@@ -452,10 +454,11 @@ func (f *facts) clock(off int64) {
 	what, away := skew.Text(d), max(0, max(d, -d)-f.info.RTT/2)
 	switch {
 	case skew.Excludes(away):
-		f.find(Failure, "clock", fmt.Sprintf("%s, more than %v", what, skew.Window),
-			"it refuses the ballots of all clients, and after a restart it is never admitted; "+FewerFailures, stepSetTime)
+		f.find(failure, "clock", fmt.Sprintf("%s, more than %v", what, skew.Window),
+			"it refuses the ballots of all clients, and after a restart it is never admitted; "+transport.FewerFailures,
+			stepSetTime)
 	case skew.Risky(away):
-		f.find(Warning, "clock", fmt.Sprintf("%s; clocks synchronized by NTP agree within %v", what, skew.Agree),
+		f.find(warning, "clock", fmt.Sprintf("%s; clocks synchronized by NTP agree within %v", what, skew.Agree),
 			fmt.Sprintf("at %v it loses its vote", skew.Window), stepClock)
 	}
 }

@@ -1,4 +1,4 @@
-package pool
+package redlockinfo
 
 import "fmt"
 
@@ -20,7 +20,7 @@ func (s Severity) String() string {
 // A Finding is one problem of a master, as Check of a Locker reports it. The texts are for people and contain no
 // credentials.
 type Finding struct {
-	Master   string // as [Pool.Addr] names it
+	Master   string // as pool.Pool.Addr names it, or the shard
 	Severity Severity
 	// About is the topic, one word for programs: "connection", "identity", "role", "cluster", "eviction", "clock",
 	// "version", "rights", "writes", "memory", "persistence", "replicas", "loading", "failover", "sentinels",

@@ -1,4 +1,4 @@
-package transport
+package diagnose
 
 import (
 	"cmp"
@@ -13,89 +13,85 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/internal/frame"
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/internal/transport/sentinel"
 	"github.com/redlock-go/redlock/internal/transport/wire"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// A Severity ranks a [Finding].
-type Severity uint8
-
-// Severities, from the least to the most severe.
-const (
-	Notice  Severity = iota // worth knowing; nothing is in danger now
-	Warning                 // degraded, or one more event would endanger locks
-	Failure                 // the master has no vote, or locks on it are in danger
-)
-
-// A Finding is one problem of a master. The texts are for people and contain no credentials.
-type Finding struct {
-	Master   string // as [Transport.Addr] names it
-	Severity Severity
-	// About is the topic, one word for programs: "connection", "identity", "role", "cluster", "eviction", "clock",
-	// "version", "rights", "writes", "memory", "persistence", "replicas", "loading", "failover", "sentinels",
-	// "databases", "scripts".
-	About string
-	What  string // the problem
-	Risk  string // what the problem endangers
-	Fix   string // what to do, with commands in backquotes
-}
-
-// A Right is a command that the user of a client needs on a master.
-type Right struct {
-	Rule    string   // the word after the + in ACL SETUSER
-	On      string   // "keys" or "channels" of the prefix, or "" for a command without either
-	Lacking string   // what does not work without the right; "" if no lock can be acquired or kept
-	Probe   []string // a command that needs the right and changes nothing
-}
-
-// CheckOptions holds the settings of the lockers that [Transport.Check] needs to know.
-type CheckOptions struct {
-	Prefix string // key prefix of the locks
-	Key    string // a key with the prefix that no lock uses
-	Record string // the key of the admission record
-	// Scripts are calls of the scripts that clients run, on a key that no lock uses. They are sent with the stamp of no
-	// record, so they must change nothing.
-	Scripts   []*frame.Call
-	Rights    []Right // on the keys and channels of the prefix; those for subscriptions come last
-	Unguarded bool    // whether the restart guard is off; masters must then never lose data
-	Admitted  bool    // whether a majority of the masters votes; the list of masters is then correct
-	// Durable names the masters, as [Transport.Addr] does, that must persist every write before they reply: they are
-	// checked for appendonly yes, appendfsync always and no-appendfsync-on-rewrite no.
+// Options are the settings of a client that [Masters] needs to know.
+type Options struct {
+	Prefix    string // key prefix of the locks
+	Unguarded bool   // whether the restart guard is off; masters must then never lose data
+	Admitted  bool   // whether a majority of the masters votes; the list of masters is then correct
+	// Durable names the masters, as [transport.Transport.Addr] does, that must persist every write before they reply:
+	// they are checked for appendonly yes, appendfsync always and no-appendfsync-on-rewrite no.
 	Durable []string
 }
 
-// Check inspects each master, on a separate connection, for problems that affect locks. It returns the findings sorted
-// by master and then by severity, the most severe first. An empty list means that no problem was found.
+// An inquiry is what is asked of each master.
+type inquiry struct {
+	Options
+	key     string        // a key with the prefix that no lock uses
+	record  string        // the key of the admission record
+	scripts []*frame.Call // of the scripts that clients run, with a key that no lock uses; they change nothing
+	rights  []right       // on the keys and channels of the prefix; those for subscriptions come last
+}
+
+// A right is a command that the user of a client needs on a master.
+type right struct {
+	rule    string   // the word after the + in ACL SETUSER
+	on      string   // "keys" or "channels" of the prefix, or "" for a command without either
+	lacking string   // what does not work without the right; "" if no lock can be acquired or kept
+	probe   []string // a command that needs the right and changes nothing
+}
+
+func newInquiry(opts Options) *inquiry {
+	prefix := scripts.Prefix(opts.Prefix)
+	q := &inquiry{
+		Options: opts, key: prefix.Lock("check of writes"), record: prefix.Admission(), scripts: scripts.Probes(prefix),
+	}
+	for _, r := range scripts.Rights {
+		q.rights = append(q.rights, right{rule: r.Rule, on: r.On(), lacking: r.Lacking, probe: r.Probe(prefix)})
+	}
+	return q
+}
+
+// Masters inspects each master, on a separate connection, for problems that affect locks. It returns the findings
+// sorted by master and then by severity, the most severe first. An empty list means that no problem was found.
 //
-// Check writes nothing: it tests rights, and whether a master takes writes, with commands that change nothing. Data
+// Masters writes nothing: it tests rights, and whether a master takes writes, with commands that change nothing. Data
 // that the user has no right to read is reported as a finding.
 //
-// Check returns within the dial timeout ([Config]) of the slowest master, twice that behind sentinels or with
-// TLS, or when ctx ends. A master that has not answered by then is reported as a finding. The error reports invalid
-// options and matches [ErrInvalid].
-func (t *Transport) Check(ctx context.Context, opts CheckOptions) ([]Finding, error) {
-	masters := slices.DeleteFunc(slices.Clone(*t.list.Load()), func(m *master) bool { return m.ctx.Err() != nil })
+// Masters returns within the dial timeout of the slowest master, twice that behind sentinels or with TLS, or when ctx
+// ends. A master that has not answered by then is reported as a finding. The error reports invalid options and matches
+// [transport.ErrInvalid].
+func Masters(ctx context.Context, t *transport.Transport, opts Options) ([]redlockinfo.Finding, error) {
+	masters := t.Subjects()
 	if len(masters) == 0 {
 		return nil, nil
 	}
 	for _, name := range opts.Durable {
-		if !slices.ContainsFunc(masters, func(m *master) bool { return m.Name == name }) {
+		if !slices.ContainsFunc(masters, func(m transport.Subject) bool { return m.Name == name }) {
 			return nil, fault.Invalid("%q is not the name of a master (WithDurableMasters; have %q)",
 				name, masters[0].Name)
 		}
 	}
-	read := make([]facts, len(masters))
+	q, read := newInquiry(opts), make([]facts, len(masters))
 	var wg sync.WaitGroup
 	for i, m := range masters {
-		wg.Go(func() { read[i] = m.examine(ctx, &opts) })
+		wg.Go(func() { read[i] = q.examine(ctx, m) })
 	}
 	wg.Wait()
-	var list []Finding
+	var list []redlockinfo.Finding
 	for i := range read {
-		read[i].judge(&opts)
+		read[i].judge(q)
 		compare(read, i)
-		slices.SortStableFunc(read[i].findings, func(a, b Finding) int { return cmp.Compare(b.Severity, a.Severity) })
+		slices.SortStableFunc(read[i].findings, func(a, b redlockinfo.Finding) int {
+			return cmp.Compare(b.Severity, a.Severity)
+		})
 		list = append(list, read[i].findings...)
 	}
 	return list, nil
@@ -104,11 +100,11 @@ func (t *Transport) Check(ctx context.Context, opts CheckOptions) ([]Finding, er
 // facts holds the data read from one master.
 type facts struct {
 	name, user string
-	cfg        *Config
-	mismatched bool   // whether the server has shown that its port is one for TLS although the URL is not, or the reverse
-	failed     *Error // why reading stopped early; nil if every question was answered
+	cfg        *transport.Config
+	mismatched bool             // whether the port of the server is one for TLS although the URL is not, or the reverse
+	failed     *transport.Error // why reading stopped early; nil if every question was answered
 
-	info      Info
+	info      transport.Info
 	text      map[string]string // INFO; nil if it was not answered
 	write     redis.Error       // the error reply to a write, if it was refused
 	load      redis.Error       // the error reply to SCRIPT LOAD, if it was refused for another reason than rights
@@ -118,10 +114,10 @@ type facts struct {
 	permissions
 	storage
 
-	stop    stopping          // set if the master may be replaced by a replica
-	answers []sentinel.Answer // one per sentinel
+	stop    transport.Stopping // set if the master may be replaced by a replica
+	answers []sentinel.Answer  // one per sentinel
 
-	findings []Finding
+	findings []redlockinfo.Finding
 }
 
 // permissions lists what the server refused to the user.
@@ -139,14 +135,14 @@ type permissions struct {
 
 // A denial is a command that the server refused.
 type denial struct {
-	Right
+	right
 	words redis.Error
 	grant string // the rule of ACL SETUSER that grants the right and revokes none; "" if there is none
 }
 
 // storage describes whether a master retains its data.
 type storage struct {
-	durable  bool     // whether CheckOptions.Durable contains the master
+	durable  bool     // whether Options.Durable contains the master
 	wrong    []string // settings that must be changed so that the master retains its data
 	fixes    []string // the steps that change the settings in wrong
 	noConfig bool     // whether the server has no CONFIG
@@ -154,40 +150,40 @@ type storage struct {
 	denied   string   // why the settings cannot be read; "" if they can
 }
 
-// examine reads the facts of m: first the identity of the server, then everything else in one round trip.
-func (m *master) examine(ctx context.Context, opts *CheckOptions) facts {
-	f := facts{name: m.Name, user: m.cfg.userName(), cfg: &m.cfg, expires: -1}
+// examine reads the facts of a master: first the identity of the server, then everything else in one round trip.
+func (q *inquiry) examine(ctx context.Context, m transport.Subject) facts {
+	f := facts{name: m.Name, user: m.Config.UserName(), cfg: m.Config, expires: -1}
 	f.reached = make(map[string]bool)
-	f.durable = slices.Contains(opts.Durable, m.Name)
-	if m.cfg.failover != nil && m.cfg.failover.finder() != nil {
-		f.answers = m.cfg.failover.finder().Survey(ctx)
+	f.durable = slices.Contains(q.Durable, m.Name)
+	if by := m.Config.Finder(); by != nil {
+		f.answers = by.Survey(ctx)
 	}
-	target := m.cfg.Target
+	target := m.Config.Target
 	target.Database = 0 // the questions select it, so that a missing right to SELECT hides no other missing right
 	c, op, err := target.Connect(ctx, func(c *wire.Conn) (string, error) {
-		f.user = m.cfg.userName()
-		return c.Ask(f.questions(&m.cfg, opts))
+		f.user = m.Config.UserName()
+		return c.Ask(f.questions(q))
 	})
 	if err != nil {
-		f.failed = &Error{Addr: m.Name, User: f.user, Op: op, Err: err}
+		f.failed = &transport.Error{Addr: m.Name, User: f.user, Op: op, Err: err}
 		switch fault.CauseOf(err) {
 		case fault.Closed, fault.ClosedInTLS, fault.HangsInTLS:
-			f.mismatched = m.cfg.Mismatched(ctx)
+			f.mismatched = m.Config.Mismatched(ctx)
 		}
 		return f
 	}
 	defer c.Close()
-	f.again(c, opts)
-	f.otherDatabases(c, opts)
+	f.again(c, q)
+	f.otherDatabases(c, q)
 	return f
 }
 
 // again asks what follows from the first replies: scripts that were not loaded are sent with their text, and the server
 // says which rights are really missing, if the user may ask. A grant that would change nothing is dropped.
-func (f *facts) again(c *wire.Conn, opts *CheckOptions) {
+func (f *facts) again(c *wire.Conn, q *inquiry) {
 	var list []wire.Question
-	for _, call := range opts.Scripts {
-		i := slices.IndexFunc(f.refused, func(d denial) bool { return d.Rule == call.Script.Name })
+	for _, call := range q.scripts {
+		i := slices.IndexFunc(f.refused, func(d denial) bool { return d.rule == call.Script.Name })
 		if i >= 0 && fault.Code(f.refused[i].words) == "NOSCRIPT" {
 			f.refused = slices.Delete(f.refused, i, i+1)
 			list = append(list, f.run(call, true))
@@ -201,7 +197,7 @@ func (f *facts) again(c *wire.Conn, opts *CheckOptions) {
 			} else {
 				missing = append(missing, d)
 			}
-		}, append([]string{"ACL", "DRYRUN", f.user}, d.Probe...)...))
+		}, append([]string{"ACL", "DRYRUN", f.user}, d.probe...)...))
 	}
 	if _, err := c.Ask(list); err == nil { // an error leaves the facts as they are known
 		f.lacking, f.odd = missing, append(f.odd, odd...)
@@ -216,13 +212,13 @@ func (f *facts) run(call *frame.Call, asText bool) wire.Question {
 	words, _ := frame.Next(call.Append(nil, noRecord, asText))
 	return wire.Optional(call.Script.Name, func(_ any, refused redis.Error) {
 		if refused != "" {
-			f.refused = append(f.refused, denial{Right: Right{Rule: call.Script.Name}, words: refused})
+			f.refused = append(f.refused, denial{right: right{rule: call.Script.Name}, words: refused})
 		}
 	}, words...)
 }
 
 // otherDatabases looks for admission records of the prefix in the other databases that the user may read.
-func (f *facts) otherDatabases(c *wire.Conn, opts *CheckOptions) {
+func (f *facts) otherDatabases(c *wire.Conn, q *inquiry) {
 	var list []wire.Question
 	selected := false
 	for field := range f.text {
@@ -236,7 +232,7 @@ func (f *facts) otherDatabases(c *wire.Conn, opts *CheckOptions) {
 				return nil
 			},
 		}, wire.Question{
-			Op: "getrange", Command: []string{"GETRANGE", opts.Record, "0", "0"}, TakeFunc: func(reply any) error {
+			Op: "getrange", Command: []string{"GETRANGE", q.record, "0", "0"}, TakeFunc: func(reply any) error {
 				if text, ok := reply.([]byte); ok && len(text) > 0 && selected {
 					f.databases = append(f.databases, n)
 				}
@@ -259,7 +255,8 @@ var replacing = []string{"debug", "flushall", "flushdb", "restore", "swapdb"}
 
 // questions returns INFO and the commands that read the remaining facts. The probes of rights for subscriptions must
 // come last.
-func (f *facts) questions(cfg *Config, opts *CheckOptions) (list []wire.Question) {
+func (f *facts) questions(q *inquiry) (list []wire.Question) {
+	cfg := f.cfg
 	ask := func(op string, handleFunc func(reply any, refused redis.Error), command ...string) {
 		list = append(list, wire.Optional(op, handleFunc, command...))
 	}
@@ -270,7 +267,7 @@ func (f *facts) questions(cfg *Config, opts *CheckOptions) (list []wire.Question
 			if fault.CauseOf(refused) != fault.NoRight {
 				return wire.Refusal(reply)
 			}
-			f.probed(Right{Rule: "select", Probe: words}, refused, opts.Prefix)
+			f.probed(right{rule: "select", probe: words}, refused, q.Prefix)
 			return nil
 		}})
 	}
@@ -281,24 +278,24 @@ func (f *facts) questions(cfg *Config, opts *CheckOptions) (list []wire.Question
 			if fault.CauseOf(refused) == fault.NoRight { // the probes of the rights report it, with all others
 				return nil
 			}
-			f.info, f.text, err = cfg.readInfo(asked, reply)
+			f.info, f.text, err = cfg.ReadInfo(asked, reply)
 			return err
 		},
 	})
-	list = append(list, cfg.failover.allQuestions(&f.stop)...)
+	list = append(list, cfg.StoppingQuestions(&f.stop)...)
 	ask("set", func(_ any, refused redis.Error) { f.write = refused },
-		"SET", opts.Key, "0", "XX", "PX", "1000")
+		"SET", q.key, "0", "XX", "PX", "1000")
 	ask("config get", func(_ any, refused redis.Error) { f.noConfig = fault.UnknownCommand(refused) },
 		"CONFIG", "GET", "maxmemory-policy")
-	if !opts.Unguarded {
+	if !q.Unguarded {
 		ask("pttl", func(reply any, _ redis.Error) {
 			if ms, ok := reply.(int64); ok {
 				f.expires = ms
 			}
-		}, "PTTL", opts.Record)
+		}, "PTTL", q.record)
 		ask("info", func(reply any, _ redis.Error) {
 			text, _ := redis.String(reply, nil)
-			calls := infoFields(text)
+			calls := transport.InfoFields(text)
 			for _, command := range replacing {
 				if calls["cmdstat_"+command] != "" {
 					f.replaced = append(f.replaced, strings.ToUpper(command))
@@ -307,7 +304,7 @@ func (f *facts) questions(cfg *Config, opts *CheckOptions) (list []wire.Question
 		}, "INFO", "commandstats")
 	}
 	for _, s := range durableSettings {
-		if !f.durable && !opts.Unguarded {
+		if !f.durable && !q.Unguarded {
 			break
 		}
 		ask("config get", func(reply any, refused redis.Error) {
@@ -323,38 +320,38 @@ func (f *facts) questions(cfg *Config, opts *CheckOptions) (list []wire.Question
 			}
 		}, "CONFIG", "GET", s[0])
 	}
-	for _, call := range opts.Scripts {
+	for _, call := range q.scripts {
 		list = append(list, f.run(call, false))
 	}
-	for _, right := range opts.Rights {
-		ask("rights", func(_ any, refused redis.Error) { f.probed(right, refused, opts.Prefix) }, right.Probe...)
+	for _, need := range q.rights {
+		ask("rights", func(_ any, refused redis.Error) { f.probed(need, refused, q.Prefix) }, need.probe...)
 	}
 	return list
 }
 
 // probed records the result of the command that tests a right. refused is the error reply to the command, whose code
 // shows whether the user lacks the right, or "" if the command succeeded.
-func (f *facts) probed(right Right, refused redis.Error, prefix string) {
-	d := denial{Right: right, words: refused}
+func (f *facts) probed(need right, refused redis.Error, prefix string) {
+	d := denial{right: need, words: refused}
 	if refused == "" || !deniedCommand.MatchString(string(refused)) {
-		f.reached[right.On] = true
+		f.reached[need.on] = true
 	}
 	switch fault.CauseOf(refused) {
 	case fault.NoSuchCommand:
-		f.renamed = append(f.renamed, right.Rule)
-		d.Rule += " (renamed or unknown)"
+		f.renamed = append(f.renamed, need.rule)
+		d.rule += " (renamed or unknown)"
 	case fault.NoRight:
-		if d.grant = grantOf(right, refused, prefix); d.grant == "" {
+		if d.grant = grantOf(need, refused, prefix); d.grant == "" {
 			f.odd = append(f.odd, d)
 			return
 		}
 	default:
-		if refused != "" && right.Probe[0] == "SCRIPT" {
+		if refused != "" && need.probe[0] == "SCRIPT" {
 			f.load, f.noLoad = refused, true
 		}
 		return
 	}
-	f.noEval, f.noLoad = f.noEval || right.Probe[0] == "EVAL", f.noLoad || right.Probe[0] == "SCRIPT"
+	f.noEval, f.noLoad = f.noEval || need.probe[0] == "EVAL", f.noLoad || need.probe[0] == "SCRIPT"
 	f.lacking = append(f.lacking, d)
 }
 
@@ -369,14 +366,14 @@ var (
 
 // grantOf returns the rule that grants what the reply denies, or "" if the reply denies something else, such as a
 // database.
-func grantOf(right Right, reply redis.Error, prefix string) string {
+func grantOf(need right, reply redis.Error, prefix string) string {
 	text := string(reply)
 	switch m := deniedCommand.FindStringSubmatch(text); {
-	case m != nil && (m[1] == right.Rule || strings.EqualFold(m[1], right.Probe[0])):
-		return "+" + right.Rule
-	case right.On == "keys" && deniedKey.MatchString(text):
+	case m != nil && (m[1] == need.rule || strings.EqualFold(m[1], need.probe[0])):
+		return "+" + need.rule
+	case need.on == "keys" && deniedKey.MatchString(text):
 		return "~" + prefix + ":*"
-	case right.On == "channels" && deniedChannel.MatchString(text):
+	case need.on == "channels" && deniedChannel.MatchString(text):
 		return "&" + prefix + ":*"
 	}
 	return ""
