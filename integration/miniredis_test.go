@@ -29,7 +29,8 @@ func TestMiniredisIsRefused(t *testing.T) {
 	if !errors.Is(err, redlock.ErrNoQuorum) || !strings.Contains(err.Error(), "redlock/redlocktest") {
 		t.Errorf("TryLock returned %v, want an error that names redlocktest", err)
 	}
-	findings, err := l.Admin().Check(t.Context())
+	verdict, err := l.Admin().Check(t.Context())
+	findings := verdict.Findings
 	if err != nil || len(findings) == 0 {
 		t.Fatal(findings, err)
 	}

@@ -25,11 +25,11 @@ func TestCheckOfServerVersions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	findings, err := l.Admin().Check(bounded(t))
+	verdict, err := l.Admin().Check(bounded(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range findings {
+	for _, f := range verdict.Findings {
 		t.Log(f)
 		if f.Severity > redlockinfo.Notice {
 			t.Errorf("finding about a healthy master: %v", f)

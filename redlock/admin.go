@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"math"
 	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/redlock-go/redlock/internal/admission"
+	"github.com/redlock-go/redlock/internal/diagnose"
 	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/reconfig"
@@ -37,20 +37,21 @@ func (a Admin) Masters() []redlockinfo.Master {
 	return list
 }
 
-// Check returns the problems of the masters: what each master answers to a client of this prefix, and the reasons why
-// masters do not vote or grant no locks. A missing quorum is a separate finding of severity [redlockinfo.Failure]. The
-// findings are sorted by master, then by severity with the most severe first. A healthy deployment has no findings.
+// Check says whether locks can be acquired, and what is wrong with the masters: what each master answers to a client of
+// this prefix, and why masters do not vote or grant no locks. A missing quorum is a separate finding of severity
+// [redlockinfo.Failure]. The findings are sorted by shard and master, then by severity with the most severe first. A
+// healthy deployment of three masters or more has no findings.
 //
 // Check opens its own connections, and like [Locker.Healthy] it may lock and release a probe name. It returns within
-// two dial timeouts, or when ctx ends. If the check of a shard fails, Check returns an error and the findings of the
+// two dial timeouts, or when ctx ends. If the check of a shard fails, Check returns an error and the verdict on the
 // other shards.
-func (a Admin) Check(ctx context.Context) ([]redlockinfo.Finding, error) {
-	lists := make([][]redlockinfo.Finding, len(a.l.shards))
+func (a Admin) Check(ctx context.Context) (redlockinfo.Verdict, error) {
+	list := make([]redlockinfo.Verdict, len(a.l.shards))
 	err := a.l.each(func(i int, s *shard) (err error) {
-		lists[i], err = operator{s}.check(ctx)
+		list[i], err = operator{s}.check(ctx)
 		return err
 	})
-	return slices.Concat(lists...), err
+	return diagnose.Join(list), err
 }
 
 // Admit lets all masters vote immediately, without quarantine. Call it only if no client holds a lock of this prefix:
@@ -222,18 +223,20 @@ func (t tools) Settle(ctx context.Context) {
 // Shard returns the number of the shard of a name.
 func (t tools) Shard(name string) int { return sharding.Pick(name, len(t.shards)) }
 
-// Spare returns the number of masters that may still fail, in the worst case, before no lock can be acquired. It
-// returns -1 if no lock can be acquired now.
-func (t tools) Spare() int {
-	spare := math.MaxInt
-	for _, s := range t.shards {
-		view := s.voters.View()
-		able := s.sender.Able(view)
-		for _, set := range view.Config.Rule.Sets() {
-			spare = min(spare, (able&set).Len()-quorum.Quorum(set.Len()))
+// Verdict returns the verdict of this moment, without an examination of the masters. unable are findings about masters
+// that grant no lock although this Locker has not seen it; each applies to the master in every shard.
+func (t tools) Verdict(unable ...redlockinfo.Finding) redlockinfo.Verdict {
+	list := make([]redlockinfo.Verdict, len(t.shards))
+	for i, s := range t.shards {
+		c := s.present()
+		for k, m := range c.Masters {
+			if slices.ContainsFunc(unable, func(f redlockinfo.Finding) bool { return f.Master == m.Addr }) {
+				c.Able &^= quorum.One(c.View.Config.Order[k])
+			}
 		}
+		list[i] = c.Judge(unable)
 	}
-	return max(spare, -1)
+	return diagnose.Join(list)
 }
 
 // Lists returns the hash of the configuration of each shard.

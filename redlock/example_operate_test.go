@@ -33,8 +33,8 @@ func ExampleAdmin() {
 
 	admin := locker.Admin()
 	fmt.Println("epoch", admin.Configuration()[0].Epoch, "with", len(admin.Configuration()[0].Masters), "masters")
-	findings, err := admin.Check(ctx)
-	fmt.Println("found:", len(findings) > 0, err)
+	verdict, err := admin.Check(ctx)
+	fmt.Println("found:", len(verdict.Findings) > 0, err)
 	// Output:
 	// epoch 0 with 3 masters
 	// found: true <nil>
@@ -174,8 +174,8 @@ func ExampleAdmin_Check() {
 	defer done()
 	masters.Master(2).Stop()
 
-	findings, err := locker.Admin().Check(context.Background())
-	for _, f := range findings {
+	verdict, err := locker.Admin().Check(context.Background())
+	for _, f := range verdict.Findings {
 		if f.Severity == redlockinfo.Failure && f.About == "connection" {
 			fmt.Println(f.Master, "does not answer") // f.What, f.Risk and f.Fix have the details
 		}

@@ -100,8 +100,8 @@ func ExampleNewSharded_operate() {
 	fmt.Println("ready:", locker.WaitReady(ctx), len(locker.Admin().Masters()), "masters")
 	fmt.Println("admitted:", locker.Admin().Admit(ctx)) // new masters, on which no client holds a lock
 	fmt.Println("max TTL:", locker.Admin().RaiseMaxTTL(ctx, time.Minute))
-	findings, err := locker.Admin().Check(ctx)
-	fmt.Println("found:", len(findings) > 0, err)
+	verdict, err := locker.Admin().Check(ctx)
+	fmt.Println("found:", len(verdict.Findings) > 0, err)
 	fmt.Println("unknown:", locker.Admin().Quarantine(ctx, "10.0.0.9:6379") != nil)
 	fmt.Println("closed:", locker.Close(ctx), locker.Admin().Masters()[0].Shard)
 	// Output:

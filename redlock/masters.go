@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/redlock-go/redlock/internal/admission"
@@ -273,15 +274,12 @@ func (l operator) writeOne(
 var errChanging = errors.New("other clients keep changing the admission record")
 
 // check implements [Admin.Check] for one shard.
-func (l operator) check(ctx context.Context) ([]redlockinfo.Finding, error) {
+func (l operator) check(ctx context.Context) (redlockinfo.Verdict, error) {
 	if !l.enter() {
-		return nil, ErrClosed
+		return redlockinfo.Verdict{}, ErrClosed
 	}
 	defer l.leave()
 	view, _ := l.voters.ReadRecords(ctx) // ignore the error: the states show which masters were not read
-	if _ = l.unhealthy(ctx); ctx.Err() == nil {
-		view = l.voters.View()
-	}
 	opts := diagnose.Options{
 		Prefix: l.cfg.prefix, Unguarded: l.cfg.guard == 0, Admitted: view.Config.Rule.Won(view.Voting),
 	}
@@ -290,15 +288,26 @@ func (l operator) check(ctx context.Context) ([]redlockinfo.Finding, error) {
 			opts.Durable = append(opts.Durable, addr)
 		}
 	}
-	found, err := diagnose.Masters(ctx, l.pool, opts)
+	report, err := diagnose.Masters(ctx, l.pool, opts)
 	if err != nil {
-		return nil, err
+		return redlockinfo.Verdict{}, err
 	}
-	c := diagnose.Client{
-		Prefix: l.cfg.prefix, Guard: l.cfg.guard, Name: l.deployment(), View: view, Able: l.sender.Able(view),
-		Masters: l.mastersOf(view),
+	for _, i := range view.Config.Order { // a contradiction is decided by a vote
+		if slices.ContainsFunc(report, func(f redlockinfo.Finding) bool { return f.NoVote && f.Master == l.pool.Addr(i) }) {
+			l.sender.Health.Doubt(i)
+		}
 	}
-	return c.Judge(found), nil
+	_ = l.unhealthy(ctx)
+	return l.present().Judge(report), nil
+}
+
+// present returns what is known at this moment. It sends nothing.
+func (l *shard) present() *diagnose.Client {
+	view := l.voters.View()
+	return &diagnose.Client{
+		Prefix: l.cfg.prefix, Guard: l.cfg.guard, Shard: l.cfg.layout.Number, Name: l.deployment(), View: view,
+		Able: l.sender.Able(view), Masters: l.mastersOf(view),
+	}
 }
 
 // deployment returns the name of the shard in findings and errors.

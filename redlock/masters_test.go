@@ -106,7 +106,8 @@ func TestCheckFailsWithoutVotingQuorum(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		wrong := w.locker(redlock.WithObserver(), redlock.WithPrefix("redlcok"))
 		after(time.Minute)
-		findings, err := wrong.Admin().Check(w.Context())
+		verdict, err := wrong.Admin().Check(w.Context())
+		findings := verdict.Findings
 		if err != nil || len(findings) == 0 || findings[0].Severity != redlockinfo.Failure || findings[0].About != "quorum" {
 			w.Fatalf("Check returned %v, %v", findings, err)
 		}
@@ -127,9 +128,9 @@ func TestCheckFailsWithoutVotingQuorum(t *testing.T) {
 // findings are about commands that masters in memory do not have.
 func (w *cluster) findings(l *redlock.Locker) (about []string) {
 	w.Helper()
-	findings, err := l.Admin().Check(w.Context())
+	verdict, err := l.Admin().Check(w.Context())
 	w.must(err)
-	for _, f := range findings {
+	for _, f := range verdict.Findings {
 		if f.About == "quorum" || f.About == "quarantine" || f.About == "max TTL" {
 			about = append(about, f.About)
 		}

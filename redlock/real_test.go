@@ -292,7 +292,7 @@ func TestCheckVerifiesDurableMasters(t *testing.T) {
 	f := newDeployment(t, 3, durableArgs...)
 	f.do(1, "CONFIG", "SET", "appendfsync", "everysec")
 	l := f.admitted(redlock.WithAllMastersDurable())
-	findings := must[[]redlockinfo.Finding](t)(l.Admin().Check(bounded(t)))
+	findings := must[redlockinfo.Verdict](t)(l.Admin().Check(bounded(t))).Findings
 	if len(findings) != 1 || findings[0].Master != f.servers[1].Addr() || findings[0].Severity != redlockinfo.Failure ||
 		!strings.Contains(findings[0].What, "appendfsync is everysec") {
 		t.Errorf("Check found %v", findings)

@@ -362,7 +362,8 @@ func TestCallsAboutAllMasters(t *testing.T) {
 			w.sets[1].Master(i).Stop()
 		}
 		after(time.Second)
-		findings, err := g.Admin().Check(ctx)
+		verdict, err := g.Admin().Check(ctx)
+		findings := verdict.Findings
 		w.noError(err)
 		about := slices.IndexFunc(findings, func(f redlockinfo.Finding) bool { return f.About == "quorum" })
 		if about < 0 || findings[about].Master != "shard 2 of 2" {

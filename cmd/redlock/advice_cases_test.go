@@ -487,13 +487,13 @@ func recordAdvice() []adviceCase {
 			}},
 		{name: "a stray record", about: "quarantine", what: "this client has epoch", spoil: func(e *adviceEnv) {
 			e.admin("FLUSHALL")
-			call(e.t, exitDone, "1 of 1 vote", "admit", "--yes", e.urls[1])
+			call(e.t, exitDone, "1 of 1 masters vote", "admit", "--yes", e.urls[1])
 		}},
 		{name: "a record that cannot be read", about: "quarantine", what: "v1", spoil: func(e *adviceEnv) {
 			e.admin("SET", "redlock:admission", "v1 of an older program")
 		}},
 		{name: "the prefix", new: true, about: "quorum", what: "0 of 3", apply: func(e *adviceEnv, f *printed) {
-			e.call(exitDone, "3 of 3 vote", "admit")
+			e.call(exitDone, "3 of 3 masters vote", "admit")
 			e.flags = nil
 		}, spoil: func(e *adviceEnv) { e.flags = []string{"--prefix", "redlokc"} }},
 		{name: "no quorum", about: "quorum", what: "1 of 3", spoil: func(e *adviceEnv) {

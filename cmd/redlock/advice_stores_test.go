@@ -65,7 +65,7 @@ func changeAdvice() []adviceCase {
 			shard := append([]string(nil), e.urls...)
 			other := []string{more[0].URL(), more[1].URL(), more[2].URL()}
 			e.urls = append(append(append([]string(nil), shard...), "/"), other...)
-			e.call(exitDone, "3 of 3 vote", "admit")
+			e.call(exitDone, "3 of 3 masters vote", "admit")
 			e.urls = append(append(append([]string(nil), other...), "/"), shard...)
 		}, apply: func(e *adviceEnv, _ *printed) {
 			e.urls = append(append(append([]string(nil), e.urls[4:]...), "/"), e.urls[:3]...)
@@ -86,7 +86,7 @@ func (e *adviceEnv) file(text string) string {
 // otherwise it only raises the epoch. It returns the names of the configuration files of epochs 1 and 2.
 func (e *adviceEnv) reconfigure(finish bool) (files [2]string) {
 	e.t.Helper()
-	e.call(exitDone, "3 of 3 vote", "admit")
+	e.call(exitDone, "3 of 3 masters vote", "admit")
 	more := redistest.Test(e.t, 1, redisproc.Config{})[0]
 	e.servers = append(e.servers, more)
 	next := []string{e.urls[0], e.urls[1], more.URL()}

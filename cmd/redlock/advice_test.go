@@ -185,7 +185,7 @@ func newAdviceEnv(t *testing.T, c *adviceCase) *adviceEnv {
 	e := &adviceEnv{deployment: f, master: f.servers[1]}
 	e.plain = slices.Clone(f.urls)
 	if !c.new {
-		f.call(exitDone, "3 of 3 vote", "admit")
+		f.call(exitDone, "3 of 3 masters vote", "admit")
 		e.lock = f.holder("orders")
 		program, err := build()
 		if err != nil {

@@ -26,7 +26,7 @@ type change struct {
 // approve reads the states of the masters, refuses a change if the list of masters is wrong, shows the effects of the
 // change and the affected clients, and asks the user for confirmation. It returns nil if the change may be made.
 func approve(ctx context.Context, con *console, c *client, ch *change) error {
-	if err := agreement(ch, c.setsOf(c.settled(ctx))); err != nil {
+	if err := agreement(ch, c.setsOf(c.settled(ctx).Masters)); err != nil {
 		return err
 	}
 	con.say(con.stderr, strings.Join(append(ch.effects, affected(ctx, c.pools)), "\n"))

@@ -29,7 +29,7 @@ func (f *deployment) admissions() (all string) {
 func TestWrongListChangesNothing(t *testing.T) {
 	t.Parallel()
 	f := newDeployment(t, 5, redisproc.Config{})
-	f.call(exitDone, "5 of 5 vote", "admit")
+	f.call(exitDone, "5 of 5 masters vote", "admit")
 	k, before, short := f.holder("orders"), f.admissions(), f.urls[:3]
 	for _, args := range [][]string{
 		{"quarantine", "--yes", "--master", f.servers[0].Addr()}, {"admit", "--yes", "--force"},
@@ -70,7 +70,6 @@ func TestWrongListChangesNothing(t *testing.T) {
 // majority of all masters together may be a majority of neither set.
 func TestSetsAreCountedSeparately(t *testing.T) {
 	t.Parallel()
-	old, next := []string{"a", "b", "c"}, []string{"c", "d", "e", "f", "g"}
 	list := func(states string) (masters []redlockinfo.Master) {
 		for i, state := range states {
 			m := redlockinfo.Master{Addr: string(rune('a' + i)), State: "voting"}
@@ -102,11 +101,20 @@ func TestSetsAreCountedSeparately(t *testing.T) {
 				"g: no answer", "the master will not vote for 30s: meanwhile 1 of 5 next masters vote, 3 are needed",
 		},
 	} {
-		var page []webMaster
-		for _, m := range list(c.states) {
-			page = append(page, webMaster{jsonMaster: jsonMasters([]redlockinfo.Master{m})[0], Votes: m.State == "voting"})
+		votes := func(list []redlockinfo.Master) (n int) {
+			for _, m := range list {
+				if m.State == "voting" {
+					n++
+				}
+			}
+			return n
 		}
-		text, _ := webVerdict(page, []redlock.Configuration{{Epoch: 1, Masters: old, Next: next}})
+		q := []redlockinfo.Quorum{
+			{Set: "old", Able: votes(list(c.states)[:3]), Needed: 2, N: 3},
+			{Set: "next", Able: votes(list(c.states)[2:]), Needed: 3, N: 5},
+		}
+		spare := min(q[0].Spare(), q[1].Spare())
+		text, _ := webVerdict(redlockinfo.Verdict{CanLock: spare >= 0, Spare: max(0, spare), Quorums: q})
 		if text != c.verdict {
 			t.Errorf("%s: the verdict is %s\nwant %s", c.states, text, c.verdict)
 		}
@@ -124,7 +132,7 @@ func TestSetsAreCountedSeparately(t *testing.T) {
 func TestCommandsThatMayStopClientsAsk(t *testing.T) {
 	t.Parallel()
 	f := newDeployment(t, 5, redisproc.Config{})
-	f.call(exitDone, "5 of 5 vote", "admit") // new masters: no confirmation is needed
+	f.call(exitDone, "5 of 5 masters vote", "admit") // new masters: no confirmation is needed
 	k, before := f.holder("orders"), f.admissions()
 	addr := f.servers[0].Addr()
 	for _, args := range [][]string{
@@ -154,7 +162,7 @@ func TestCommandsThatMayStopClientsAsk(t *testing.T) {
 func TestURLsBeforeNames(t *testing.T) {
 	t.Parallel()
 	f := newDeployment(t, 3, redisproc.Config{})
-	f.call(exitDone, "3 of 3 vote", "admit")
+	f.call(exitDone, "3 of 3 masters vote", "admit")
 	f.holder("orders:1")
 	call(t, exitDone, `held by "web-1"`, append(append([]string{"who"}, f.urls...), "orders:1")...)
 	call(t, exitDone, "orders:1", append([]string{"ls"}, f.urls...)...)

@@ -21,16 +21,16 @@ func TestCommandsFollowChangeOfMasters(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := &votingDeployment{newDeployment(t, 5, redisproc.Config{}), program, ""}
-	call(t, exitDone, "3 of 3 vote", append([]string{"admit"}, f.urls[:3]...)...)
+	call(t, exitDone, "3 of 3 masters vote", append([]string{"admit"}, f.urls[:3]...)...)
 	f.config = setText(t, f.urls)
 	writeJSON(t, f.config, redlock.Configuration{Epoch: 1, Masters: f.urls[:3], Next: f.urls})
-	f.start("admit", "--force", "--yes").ends(0, "5 of 5 vote")
+	f.start("admit", "--force", "--yes").ends(0, "5 of 5 masters vote")
 	holder := f.start("run", "--label", "holder", "a", "--", "sh", "-c", "echo have it; read x; exit 0")
 	holder.hear("have it")
 	f.start("run", "--try", "a", "--", "true").ends(exitRunHeld, `held by "holder"`)
 	f.start("who", "a").ends(0, "on 5 of 5 masters")
 	f.start("ls").ends(0, "a\n")
-	f.start("status").ends(0, "5 of 5 vote")
+	f.start("status").ends(0, "5 of 5 masters vote")
 	// ls also lists names that a majority of only one set has: the epoch of their holder may be earlier or later than that
 	// of the other clients.
 	for i := 2; i < 5; i++ {
@@ -51,7 +51,7 @@ func TestCommandsFollowChangeOfMasters(t *testing.T) {
 func TestWrongListIsOneFinding(t *testing.T) {
 	t.Parallel()
 	f := newDeployment(t, 5, redisproc.Config{})
-	f.call(exitDone, "5 of 5 vote", "admit")
+	f.call(exitDone, "5 of 5 masters vote", "admit")
 	other := newDeployment(t, 1, redisproc.Config{})
 	fresh, removed := other.urls[0], "redis://127.0.0.1:1"
 	for _, x := range []string{fresh, removed} {

@@ -24,9 +24,9 @@ type changing struct {
 func newChanging(t *testing.T) *changing {
 	t.Helper()
 	f := &changing{newDeployment(t, 6, redisproc.Config{}), t.TempDir(), nil}
-	call(t, exitDone, "3 of 3 vote", append([]string{"admit"}, f.urls[:3]...)...)
+	call(t, exitDone, "3 of 3 masters vote", append([]string{"admit"}, f.urls[:3]...)...)
 	for _, u := range f.urls[3:] {
-		call(t, exitDone, "1 of 1 vote", "admit", u)
+		call(t, exitDone, "1 of 1 masters vote", "admit", u)
 	}
 	return f
 }
@@ -108,7 +108,7 @@ func TestCorrectedFileOfTheSameEpoch(t *testing.T) {
 	f.use(l, f.joint(1, 0, 1, 3))
 	call(t, exitDone, "done  every client uses this file", "set", first)
 	call(t, exitDone, "locks can be acquired: yes", "check", "--config", first)
-	call(t, exitDone, "3 of 3 vote", "status", "--config", first)
+	call(t, exitDone, "3 of 3 masters vote", "status", "--config", first)
 
 	const who = "web-1 (epoch 1 with another list: "
 	advice := "`redlock set --abort " + second + "`"

@@ -42,7 +42,7 @@ Exit status: 0 if a quorum can grant a lock, 1 if it can but clients use another
 		if err != nil {
 			err = fmt.Errorf("redlock status: %w", err)
 		}
-		return showMasters(&a.console, c, c.Admin().Masters(), err)
+		return showMasters(&a.console, c.tools.Verdict(), err)
 	})
 }
 
@@ -83,9 +83,10 @@ without being listed. The leases are found by scanning, as with ls, so a restric
 // admit makes all masters vote. If a client may hold a lock on them, and not all of them vote, admit shows the leases
 // that masters have, and asks for confirmation.
 func admit(ctx context.Context, con *console, c *client, force bool) error {
-	list := c.settled(ctx)
+	v := c.settled(ctx)
+	list := v.Masters
 	if err := inUse(c.setsOf(list)); err != nil && !force {
-		return showMasters(con, c, list, err)
+		return showMasters(con, v, err)
 	}
 	ch := &change{command: "admit", question: "Admit them, if no client can hold a lock?",
 		undone: "no master was admitted"}
@@ -161,14 +162,14 @@ func (a *app) admitFrom(ctx context.Context, c *client, from string) error {
 		ctx, cancel := c.within()
 		defer cancel()
 		if err := c.tools.Replaces(ctx, old.Locker); err != nil {
-			return showMasters(con, c, c.settled(ctx), fmt.Errorf("redlock admit: %w", err))
+			return showMasters(con, c.settled(ctx), fmt.Errorf("redlock admit: %w", err))
 		}
 		err := unlocked(ctx, old, "the records were replaced, and the masters vote by themselves after their quarantine, "+
 			"when these locks have ended")
 		if err == nil {
 			err = c.Admin().Admit(ctx)
 		}
-		return showMasters(con, c, c.settled(ctx), err)
+		return showMasters(con, c.settled(ctx), err)
 	})
 }
 
@@ -220,7 +221,7 @@ required.`,
 		Example: `  redlock quarantine --master 10.0.0.2:6379 redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3`,
 	}, func(ctx context.Context, c *client) error {
 		return perform(ctx, &a.console, c, &change{
-			command: "quarantine", target: master, effects: loses(master, c.setsOf(c.settled(ctx))),
+			command: "quarantine", target: master, effects: loses(master, c.setsOf(c.settled(ctx).Masters)),
 			question: "Put the master into quarantine?", undone: "nothing was changed",
 		}, func(ctx context.Context) error { return c.Admin().Quarantine(ctx, master) })
 	})
@@ -241,7 +242,7 @@ the effects, and asks for confirmation; without a terminal, as in scripts, --yes
 		Example: `  redlock guard --set 60s --config locks.json`,
 	}, func(ctx context.Context, c *client) error {
 		if set == 0 {
-			return showMasters(&a.console, c, c.settled(ctx), nil)
+			return showMasters(&a.console, c.settled(ctx), nil)
 		}
 		return perform(ctx, &a.console, c, &change{
 			command: "guard", question: "Raise the max TTL?", undone: "nothing was changed",
@@ -258,35 +259,34 @@ the effects, and asks for confirmation; without a terminal, as in scripts, --yes
 func perform(ctx context.Context, con *console, c *client, ch *change, do func(context.Context) error) error {
 	if ch != nil {
 		if err := approve(ctx, con, c, ch); err != nil {
-			return showMasters(con, c, c.Admin().Masters(), err)
+			return showMasters(con, c.tools.Verdict(), err)
 		}
 	}
 	ctx, cancel := c.within()
 	defer cancel()
 	err := do(ctx)
-	return showMasters(con, c, c.settled(ctx), err)
+	return showMasters(con, c.settled(ctx), err)
 }
 
 // check prints whether locks can be acquired, and the problems of the masters. file names the file with their list.
 func check(ctx context.Context, con *console, c *client, file string) error {
-	findings, err := c.Admin().Check(ctx)
+	v, err := c.Admin().Check(ctx)
 	if err != nil {
 		return &exit{exitDanger, err}
 	}
-	findings = append(c.misfits(ctx, file), findings...)
+	v.Findings = append(c.misfits(ctx, file), v.Findings...)
 	// The default max TTL of this command says nothing about the clients.
-	findings = slices.DeleteFunc(findings, func(f redlockinfo.Finding) bool {
+	v.Findings = slices.DeleteFunc(v.Findings, func(f redlockinfo.Finding) bool {
 		return f.About == "max TTL" && f.Severity == redlockinfo.Notice && c.config.Guard == ""
 	})
-	code, spare := exitDone, c.tools.Spare()
+	code := exitDone
 	switch {
-	case spare < 0:
+	case !v.CanLock:
 		code = exitNoQuorum
-	case slices.ContainsFunc(findings, func(f redlockinfo.Finding) bool { return f.Severity > redlockinfo.Notice }):
+	case v.Severity() > redlockinfo.Notice:
 		code = exitDanger
 	}
-	verdict := canLock(spare)
-	con.result(jsonFindings(verdict, findings, code), "locks can be acquired: "+verdict+"\n"+findingsText(findings))
+	con.result(jsonFindings(v, code), fmt.Sprintf("locks can be acquired: %v\n%s", v, findingsText(v.Findings)))
 	return leave(code)
 }
 
@@ -310,48 +310,28 @@ func findingsText(list []redlockinfo.Finding) (text string) {
 	return text
 }
 
-// canLock returns whether locks can be acquired, in words. spare is the number of masters that may still fail, or -1 if
-// there is no quorum.
-func canLock(spare int) string {
-	switch spare {
-	case -1:
-		return "no"
-	case 0:
-		return "yes, but no more masters may fail"
-	case 1:
-		return "yes, and one more master may fail"
+// showMasters prints the masters of a deployment, and how many of each set can grant a lock. During a change of the
+// masters, a quorum of the old masters and one of the next masters is needed. The exit status only says whether locks
+// can be acquired: a master in quarantine may be what the operator wants. err is the error of the preceding operation,
+// or nil.
+func showMasters(con *console, v redlockinfo.Verdict, err error) error {
+	code, text := exitDone, ""
+	if !v.CanLock {
+		code = exitNoQuorum
 	}
-	return fmt.Sprintf("yes, and %d more masters may fail", spare)
-}
-
-// showMasters prints the masters of a deployment, and whether a quorum of each shard votes. During a change of the
-// masters, a quorum of the old masters and one of the next masters is needed. err is the error of the preceding
-// operation, or nil.
-func showMasters(con *console, c *client, list []redlockinfo.Master, err error) error {
-	status, code, text := jsonStatus{Masters: jsonMasters(list)}, exitDone, ""
-	configurations := c.Admin().Configuration()
-	for i, shard := range shardsOf(list) {
+	for _, shard := range shardsOf(v.Masters) {
 		text += mastersText(shard)
-		if shard[0].Shard > 0 {
-			text += fmt.Sprintf("shard %d: ", shard[0].Shard)
-		}
-		masters, next := configurations[i].Masters, configurations[i].Next
-		for k, set := range [][]string{masters, next} {
-			voting, needed := count(shard, set, "voting"), len(set)/2+1
-			switch {
-			case len(set) == 0:
+		for _, q := range v.Quorums {
+			if q.Shard != shard[0].Shard {
 				continue
-			case voting < needed:
-				code = exitNoQuorum
 			}
-			if len(next) > 0 {
-				text += []string{"old masters: ", "next masters: "}[k]
+			if q.Shard > 0 {
+				text += fmt.Sprintf("shard %d: ", q.Shard)
 			}
-			text += fmt.Sprintf("%d of %d vote, %d are needed\n", voting, len(set), needed)
-			status.Voting, status.Needed = status.Voting+voting, status.Needed+needed
+			text += q.String() + "\n"
 		}
 	}
-	con.result(status, text)
+	con.result(newJSONStatus(v), text+fmt.Sprintf("locks can be acquired: %v\n", v))
 	if err != nil {
 		return &exit{max(code, exitDanger), err}
 	}

@@ -9,9 +9,17 @@ import (
 // The output of --json. Durations are in milliseconds.
 type (
 	jsonStatus struct {
+		CanLock bool         `json:"can_lock"`
+		Spare   int          `json:"spare"` // number of masters that may still fail; 0 if can_lock is false
+		Quorums []jsonQuorum `json:"quorums"`
 		Masters []jsonMaster `json:"masters"`
-		Voting  int          `json:"voting"`
-		Needed  int          `json:"needed"`
+	}
+	jsonQuorum struct {
+		Shard  int    `json:"shard,omitempty"`
+		Set    string `json:"set,omitempty"` // "old" or "next" during a change
+		Able   int    `json:"able"`          // number of masters that can grant a lock
+		Needed int    `json:"needed"`
+		N      int    `json:"n"`
 	}
 	jsonMaster struct {
 		Addr  string `json:"addr"`
@@ -24,7 +32,9 @@ type (
 		Error string `json:"error,omitempty"`
 	}
 	jsonCheck struct {
-		CanLock  string        `json:"can_lock"`
+		CanLock  bool          `json:"can_lock"`
+		Spare    int           `json:"spare"`
+		Quorums  []jsonQuorum  `json:"quorums"`
 		Findings []jsonFinding `json:"findings"`
 		Status   int           `json:"status"`
 	}
@@ -32,6 +42,7 @@ type (
 		Master   string `json:"master"`
 		Severity string `json:"severity"`
 		About    string `json:"about"`
+		NoVote   bool   `json:"no_vote"` // whether the master can grant no lock because of this
 		What     string `json:"what"`
 		Risk     string `json:"risk"`
 		Fix      string `json:"fix"`
@@ -66,10 +77,24 @@ func jsonMasters(list []redlockinfo.Master) []jsonMaster {
 	return out
 }
 
-func jsonFindings(verdict string, list []redlockinfo.Finding, status int) jsonCheck {
-	out := jsonCheck{CanLock: verdict, Findings: make([]jsonFinding, 0, len(list)), Status: status}
-	for _, f := range list {
-		out.Findings = append(out.Findings, jsonFinding{f.Master, f.Severity.String(), f.About, f.What, f.Risk, f.Fix})
+func newJSONStatus(v redlockinfo.Verdict) jsonStatus {
+	return jsonStatus{v.CanLock, v.Spare, jsonQuorums(v), jsonMasters(v.Masters)}
+}
+
+func jsonQuorums(v redlockinfo.Verdict) []jsonQuorum {
+	out := make([]jsonQuorum, 0, len(v.Quorums))
+	for _, q := range v.Quorums {
+		out = append(out, jsonQuorum{q.Shard, q.Set, q.Able, q.Needed, q.N})
+	}
+	return out
+}
+
+func jsonFindings(v redlockinfo.Verdict, status int) jsonCheck {
+	out := jsonCheck{v.CanLock, v.Spare, jsonQuorums(v), make([]jsonFinding, 0, len(v.Findings)), status}
+	for _, f := range v.Findings {
+		out.Findings = append(out.Findings, jsonFinding{
+			f.Master, f.Severity.String(), f.About, f.NoVote, f.What, f.Risk, f.Fix,
+		})
 	}
 	return out
 }

@@ -253,7 +253,7 @@ func TestReadingCommandsWriteNothing(t *testing.T) {
 			if verb != "set" { // set needs masters that vote
 				read("new masters")
 			}
-			f.call(exitDone, "3 of 3 vote", "admit")
+			f.call(exitDone, "3 of 3 masters vote", "admit")
 			if verb != "status" && verb != "check" { // these may acquire and release a probe lock
 				read("masters that vote")
 			}
@@ -297,7 +297,7 @@ func TestExitCodeOfCheck(t *testing.T) {
 	t.Parallel()
 	f := newDeployment(t, 3, redisproc.Config{})
 	f.call(exitNoQuorum, "failure: quorum", "check")
-	f.call(exitDone, "3 of 3 vote", "admit")
+	f.call(exitDone, "3 of 3 masters vote", "admit")
 	f.call(exitDone, "locks can be acquired: yes, and one more master may fail\n", "check")
 	f.do(0, "CONFIG", "SET", "maxmemory-policy", "allkeys-lru") // only a notice, since there is no memory limit
 	f.call(exitDone, "notice: eviction", "check")
@@ -308,7 +308,7 @@ func TestExitCodeOfCheck(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	f.call(exitNoQuorum, "1 of 3 masters can grant a lock, 2 are needed", "check")
+	f.call(exitNoQuorum, "1 of 3 masters vote, 2 are needed", "check")
 }
 
 func TestGuardRaisesTheGuardTime(t *testing.T) {
@@ -338,7 +338,7 @@ func TestGuardRaisesTheGuardTime(t *testing.T) {
 func TestQuarantineReplacesAStrayRecord(t *testing.T) {
 	t.Parallel()
 	f := newDeployment(t, 3, redisproc.Config{})
-	call(t, exitDone, "1 of 1 vote", "admit", f.urls[0])
+	call(t, exitDone, "1 of 1 masters vote", "admit", f.urls[0])
 	addr := f.servers[0].Addr()
 	f.call(exitNoQuorum, "redlock quarantine --master", "admit", "--yes", "-timeout", "500ms")
 	f.call(exitNoQuorum, "no master is named", "quarantine", "--yes", "-master", "nobody:1")
@@ -346,7 +346,7 @@ func TestQuarantineReplacesAStrayRecord(t *testing.T) {
 	if n := f.do(1, "DBSIZE"); n != int64(0) {
 		t.Errorf("another master has %v keys, want 0", n)
 	}
-	f.call(exitDone, "3 of 3 vote", "admit", "--yes")
+	f.call(exitDone, "3 of 3 masters vote", "admit", "--yes")
 
 	f.do(2, "SET", "redlock:admission", "v1 of an older program")
 	f.call(exitDanger, "redlock quarantine --master", "check")
@@ -357,9 +357,9 @@ func TestQuarantineReplacesAStrayRecord(t *testing.T) {
 func TestAdmitLeavesUsedDeployment(t *testing.T) {
 	t.Parallel()
 	f := newDeployment(t, 3, redisproc.Config{})
-	f.call(exitDone, "3 of 3 vote", "admit")
+	f.call(exitDone, "3 of 3 masters vote", "admit")
 	f.do(0, "FLUSHALL")
 	f.call(exitDanger, "2 of 3 masters vote, so clients may hold locks", "admit")
-	f.call(exitDone, "2 of 3 vote", "status")
-	f.call(exitDone, "3 of 3 vote", "admit", "--force", "--yes")
+	f.call(exitDone, "2 of 3 masters vote", "status")
+	f.call(exitDone, "3 of 3 masters vote", "admit", "--force", "--yes")
 }

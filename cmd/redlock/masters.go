@@ -177,11 +177,11 @@ func (c *client) within() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), c.timeout)
 }
 
-// settled waits until each master has answered or is known to be down, or ctx ends, and returns the states of the
-// masters.
-func (c *client) settled(ctx context.Context) []redlockinfo.Master {
+// settled waits until each master has answered or is known to be down, or ctx ends, and returns the verdict of that
+// moment.
+func (c *client) settled(ctx context.Context) redlockinfo.Verdict {
 	c.tools.Settle(ctx)
-	return c.Admin().Masters()
+	return c.tools.Verdict()
 }
 
 // observe calls work with a client that writes no admission records. urls are the URLs in the arguments.

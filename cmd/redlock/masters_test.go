@@ -20,11 +20,11 @@ func TestPrecedenceOfMasterLists(t *testing.T) {
 	const unreachable = "redis://127.0.0.1:1"
 	all, file, wrong := strings.Join(f.urls, " "), setText(t, f.urls), setText(t, []string{unreachable})
 	t.Setenv(mastersVariable, all)
-	call(t, exitDone, "3 of 3 vote", "admit")
+	call(t, exitDone, "3 of 3 masters vote", "admit")
 	t.Setenv(mastersVariable, unreachable)
-	call(t, exitDone, "3 of 3 vote", "status", "--config", file)
-	call(t, exitDone, "3 of 3 vote", "status", "--config", wrong, "--masters", strings.Join(f.urls, ","))
-	f.call(exitDone, "3 of 3 vote", "status", "--config", wrong, "--masters", unreachable)
+	call(t, exitDone, "3 of 3 masters vote", "status", "--config", file)
+	call(t, exitDone, "3 of 3 masters vote", "status", "--config", wrong, "--masters", strings.Join(f.urls, ","))
+	f.call(exitDone, "3 of 3 masters vote", "status", "--config", wrong, "--masters", unreachable)
 	t.Setenv(mastersVariable, "")
 	call(t, exitUsage, mastersVariable, "status")
 }
@@ -46,13 +46,13 @@ func TestConfigFileWithPasswordAndCertificates(t *testing.T) {
 		return path
 	}
 	path := write()
-	call(t, exitDone, "3 of 3 vote", "admit", "--config", path)
-	call(t, exitNoQuorum, "0 of 3 vote", "status", "--config", path, "--prefix", "redlock")
+	call(t, exitDone, "3 of 3 masters vote", "admit", "--config", path)
+	call(t, exitNoQuorum, "0 of 3 masters vote", "status", "--config", path, "--prefix", "redlock")
 	delete(c, "cert")
 	delete(c, "key")
 	call(t, exitNoQuorum, "tls: certificate required", "status", "--config", write(), "--timeout", "2s")
 	cert, key := filepath.Join(dir, "client.pem"), filepath.Join(dir, "client.key")
-	call(t, exitDone, "3 of 3 vote", "status", "--config", path, "--cert", cert, "--key", key)
+	call(t, exitDone, "3 of 3 masters vote", "status", "--config", path, "--cert", cert, "--key", key)
 	call(t, exitUsage, "give both", "status", "--config", path, "--cert", cert)
 	call(t, exitUsage, "no certificate in PEM", "status", "--config", path, "--ca", key)
 	call(t, exitUsage, "no such file", "status", "--config", path, "--ca", "none.pem")
@@ -83,7 +83,7 @@ func TestEachCommandWritesJSON(t *testing.T) {
 		}
 		return v
 	}
-	if v := ask(exitDone, "admit"); v["voting"] != 3.0 || len(v["masters"].([]any)) != 3 {
+	if v := ask(exitDone, "admit"); v["can_lock"] != true || len(v["masters"].([]any)) != 3 {
 		t.Errorf("admit printed %v, want 3 voting masters", v)
 	}
 	if v := ask(exitDone, "check"); len(v["findings"].([]any)) != 0 || v["status"] != 0.0 {

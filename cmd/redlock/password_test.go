@@ -24,7 +24,7 @@ type restrictedDeployment struct {
 func newRestrictedDeployment(t *testing.T) *restrictedDeployment {
 	t.Helper()
 	f := &restrictedDeployment{newDeployment(t, 3, redisproc.Config{}), t.TempDir()}
-	f.call(exitDone, "3 of 3 vote", "admit")
+	f.call(exitDone, "3 of 3 masters vote", "admit")
 	for i := range f.urls {
 		f.do(i, "ACL", "SETUSER", "app", "on", "~*", "&*", "+@all")
 	}
@@ -77,11 +77,11 @@ func TestPasswordFileIsReadForEachConnection(t *testing.T) {
 	path := f.config(map[string]any{"passwordFile": "pass"}) // relative to the directory of the configuration file
 	file := f.write("pass", secret+"\n", 0o600)
 	f.allow(secret)
-	call(t, exitDone, "3 of 3 vote", "status", "--config", path)
+	call(t, exitDone, "3 of 3 masters vote", "status", "--config", path)
 	f.allow(secret + "-2")
 	fails(t, "WRONGPASS", secret, "status", "--config", path, "--timeout", "5s")
 	f.write("pass", secret+"-2\r\n", 0o600)
-	call(t, exitDone, "3 of 3 vote", "status", "--config", path)
+	call(t, exitDone, "3 of 3 masters vote", "status", "--config", path)
 
 	for _, c := range []struct{ content, want string }{
 		{"\n", "empty"},
@@ -113,7 +113,7 @@ func TestPasswordCommandIsRunForEachConnection(t *testing.T) {
 	} {
 		f.write("password", "#!/bin/sh\n"+c.script+"\n", 0o700)
 		if c.want == "" {
-			call(t, exitDone, "3 of 3 vote", "status", "--config", path)
+			call(t, exitDone, "3 of 3 masters vote", "status", "--config", path)
 		} else {
 			fails(t, c.want, secret, "status", "--config", path)
 		}
@@ -123,7 +123,7 @@ func TestPasswordCommandIsRunForEachConnection(t *testing.T) {
 	}
 	fails(t, program+": no such file", secret, "status", "--config", path)
 	path = f.config(map[string]any{"passwordCommand": []string{"echo", secret}}) // found in PATH
-	call(t, exitDone, "3 of 3 vote", "status", "--config", path)
+	call(t, exitDone, "3 of 3 masters vote", "status", "--config", path)
 }
 
 func TestSourcesOfThePasswordExcludeEachOther(t *testing.T) {

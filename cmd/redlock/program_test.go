@@ -64,7 +64,7 @@ func newVotingDeployment(t *testing.T) *votingDeployment {
 		t.Fatal(err)
 	}
 	f := newDeployment(t, 3, redisproc.Config{})
-	f.call(exitDone, "3 of 3 vote", "admit")
+	f.call(exitDone, "3 of 3 masters vote", "admit")
 	return &votingDeployment{f, program, setText(t, f.urls)}
 }
 

@@ -89,7 +89,7 @@ func forceRelease(con *console, c *client, name, lease string) error {
 	ctx, cancel := c.within()
 	defer cancel()
 	w := redlockinfo.Inspection{}
-	err := agreement(&change{command: "release"}, c.setsOf(c.settled(ctx)))
+	err := agreement(&change{command: "release"}, c.setsOf(c.settled(ctx).Masters))
 	if err == nil {
 		w, err = c.Inspect(ctx, name)
 	}

@@ -161,7 +161,7 @@ func TestRunTriesWhenMastersAreReady(t *testing.T) {
 		}
 	}
 	connect()
-	call(t, exitDone, "3 of 3 vote", append([]string{"admit", "--yes"}, urls...)...)
+	call(t, exitDone, "3 of 3 masters vote", append([]string{"admit", "--yes"}, urls...)...)
 	for link := range links {
 		if err := os.Remove(link); err != nil {
 			t.Fatal(err)
@@ -352,7 +352,7 @@ func TestOneMasterWarningAppearsOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := newDeployment(t, 1, redisproc.Config{})
-	f.call(exitDone, "1 of 1 vote", "admit")
+	f.call(exitDone, "1 of 1 masters vote", "admit")
 	out, err := exec.Command(program, "run", "--masters", f.urls[0], "a", "--", "true").CombinedOutput()
 	if err != nil || strings.Count(string(out), "one master") != 1 ||
 		!strings.Contains(string(out), "WithDurableMasters") {

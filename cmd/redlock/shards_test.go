@@ -34,8 +34,8 @@ func TestCommandsKnowShards(t *testing.T) {
 		t.Helper()
 		call(t, code, want, append(args, urls...)...)
 	}
-	both(exitNoQuorum, "shard 2: 0 of 3 vote, 2 are needed", "status")
-	both(exitDone, "shard 2: 3 of 3 vote, 2 are needed", "admit")
+	both(exitNoQuorum, "shard 2: 0 of 3 masters vote, 2 are needed", "status")
+	both(exitDone, "shard 2: 3 of 3 masters vote, 2 are needed", "admit")
 	f.records("1/2", "2/2")
 	both(exitDone, "locks can be acquired: yes, and one more master may fail\n", "check")
 	both(exitDone, "max TTL 1m0s", "guard", "--yes", "--set", "60s")
@@ -72,11 +72,11 @@ func TestCommandsKnowShards(t *testing.T) {
 	if err := f.servers[4].Kill(); err != nil {
 		t.Fatal(err)
 	}
-	call(t, exitDone, "shard 2: 2 of 3 vote", "status")
+	call(t, exitDone, "shard 2: 2 of 3 masters vote", "status")
 	if err := f.servers[5].Kill(); err != nil {
 		t.Fatal(err)
 	}
-	call(t, exitNoQuorum, "shard 1: 3 of 3 vote, 2 are needed", "status")
+	call(t, exitNoQuorum, "shard 1: 3 of 3 masters vote, 2 are needed", "status")
 	call(t, exitNoQuorum, "shard 2 of 2: failure: quorum", "check")
 }
 
@@ -101,7 +101,7 @@ func TestQuarantineKeepsRecordsOfAnotherShard(t *testing.T) {
 		f.do(3+i, "DEL", "redlock:admission")
 	}
 	write(map[string]any{"shards": []redlock.Configuration{{Masters: f.urls[:3]}, {Masters: f.urls[3:]}}})
-	call(t, exitDone, "shard 2: 3 of 3 vote", "admit", "--config", path)
+	call(t, exitDone, "shard 2: 3 of 3 masters vote", "admit", "--config", path)
 	f.records("1/2", "2/2")
 
 	// A change of the masters of one shard also keeps the shard.
@@ -149,7 +149,7 @@ func TestAdmitChangesNumberOfShards(t *testing.T) {
 		}
 	}
 	names := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
-	call(t, exitDone, "shard 3: 1 of 1 vote", append([]string{"admit"}, layout(3)...)...)
+	call(t, exitDone, "shard 3: 1 of 1 masters vote", append([]string{"admit"}, layout(3)...)...)
 	three := open(3)
 	for _, name := range names {
 		k, err := three.Lock(t.Context(), name)
@@ -162,9 +162,9 @@ func TestAdmitChangesNumberOfShards(t *testing.T) {
 		}
 	}
 	shards("1/3", "2/3", "3/3")
-	change(exitDone, "shard 2: 1 of 1 vote", 3, 2)
+	change(exitDone, "shard 2: 1 of 1 masters vote", 3, 2)
 	shards("shard=1/2", "shard=2/2", "shard=0/2")
-	change(exitDone, "shard 2: 1 of 1 vote", 3, 2) // again
+	change(exitDone, "shard 2: 1 of 1 masters vote", 3, 2) // again
 	two := open(2)
 	for _, name := range names {
 		if k, err := three.TryLock(t.Context(), name); err == nil {
@@ -186,7 +186,7 @@ func TestAdmitChangesNumberOfShards(t *testing.T) {
 	}
 	change(exitNoQuorum, "is of neither layout", 1, 3)
 	shards("shard=1/2", "shard=2/2", "shard=0/2")
-	change(exitDone, "shard 3: 1 of 1 vote", 2, 3)
+	change(exitDone, "shard 3: 1 of 1 masters vote", 2, 3)
 	shards("shard=1/3", "shard=2/3", "shard=3/3")
 	for _, name := range names {
 		if k, err := two.TryLock(t.Context(), name); err == nil {

@@ -371,7 +371,7 @@ func newScene(t *testing.T, forgotten int) *scene {
 	d := newDeployment(t, 7, redisproc.Config{})
 	all := d.urls
 	d.urls = all[:5]
-	d.call(exitDone, "5 of 5 vote", "admit")
+	d.call(exitDone, "5 of 5 masters vote", "admit")
 	s := &scene{votingDeployment: &votingDeployment{d, program, ""}, dir: t.TempDir()}
 	s.config = filepath.Join(s.dir, "locks.json")
 	writeJSON(t, s.config, redlock.Configuration{Masters: d.urls})

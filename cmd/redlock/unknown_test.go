@@ -65,7 +65,7 @@ func newPausedDeployment(t *testing.T) (*votingDeployment, paused) {
 		t.Fatal(err)
 	}
 	d := newDeployment(t, 5, redisproc.Config{})
-	d.call(exitDone, "5 of 5 vote", "admit")
+	d.call(exitDone, "5 of 5 masters vote", "admit")
 	f := &votingDeployment{d, program, setText(t, d.urls)}
 	return f, f.pause("pay")
 }

@@ -16,7 +16,7 @@ import (
 func TestProtocolUpgrade(t *testing.T) {
 	t.Parallel()
 	f := newDeployment(t, 3, redisproc.Config{})
-	f.call(exitDone, "3 of 3 vote", "admit")
+	f.call(exitDone, "3 of 3 masters vote", "admit")
 	var old []string
 	for i := range f.urls {
 		record, err := redis.String(f.do(i, "GET", "redlock:admission"), nil)
@@ -47,6 +47,6 @@ func TestProtocolUpgrade(t *testing.T) {
 	for i := range f.urls {
 		f.do(i, "DEL", "redlock:admission")
 	}
-	f.call(exitDone, "3 of 3 vote", "admit")
+	f.call(exitDone, "3 of 3 masters vote", "admit")
 	v.start("run", "--wait", "30s", "a", "--", "true").ends(0, "")
 }

@@ -27,7 +27,7 @@ func (w *brokenWriter) Write(p []byte) (int, error) {
 func TestUnwrittenOutput(t *testing.T) {
 	t.Parallel()
 	f := newDeployment(t, 3, redisproc.Config{})
-	f.call(exitDone, "3 of 3 vote", "admit")
+	f.call(exitDone, "3 of 3 masters vote", "admit")
 	f.holder("a")
 	for _, c := range []struct {
 		status int

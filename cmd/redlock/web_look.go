@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,7 +16,6 @@ import (
 
 	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/transport"
-	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
@@ -35,6 +33,8 @@ const (
 type webState struct {
 	Verdict string      `json:"verdict"`
 	Class   string      `json:"class"` // of the verdict: "good", "risk" or "bad"
+	CanLock bool        `json:"can_lock"`
+	Spare   int         `json:"spare"` // as in the output of status
 	Masters []webMaster `json:"masters"`
 	Names   []webName   `json:"names"`
 	Held    int         `json:"held"`       // number of all names that are held or not certainly free
@@ -114,9 +114,12 @@ func (w *webLooker) state() []byte {
 	go w.find()
 	ctx, cancel := context.WithTimeout(w.ctx, 2*webEvery)
 	defer cancel()
-	s := webState{Masters: w.masters(ctx), Scanned: -1}
-	s.Verdict, s.Class = webVerdict(s.Masters, w.Admin().Configuration())
-	if err := w.tools.WrongList(); err != nil {
+	s := webState{Scanned: -1}
+	var v redlockinfo.Verdict
+	v, s.Masters = w.masters(ctx)
+	s.CanLock, s.Spare = v.CanLock, v.Spare
+	s.Verdict, s.Class = webVerdict(v)
+	if err := w.tools.WrongList(); err != nil && !v.CanLock {
 		s.Verdict, s.Class = fmt.Sprintf("No lock can be acquired with this list of masters. %v", err), "bad"
 	} else if err := w.others(ctx); err != nil {
 		s.Verdict, s.Class = fmt.Sprintf("%s. %v", s.Verdict, err), "bad"
@@ -157,8 +160,8 @@ func (w *webLooker) find() {
 	w.found.Store(&webFound{names, time.Now()})
 }
 
-// masters returns the masters with data from INFO, and records changes of their states.
-func (w *webLooker) masters(ctx context.Context) (list []webMaster) {
+// masters returns the verdict and the masters with data from INFO, and records changes of their states.
+func (w *webLooker) masters(ctx context.Context) (v redlockinfo.Verdict, list []webMaster) {
 	for _, m := range jsonMasters(w.Admin().Masters()) {
 		list = append(list, webMaster{jsonMaster: m})
 	}
@@ -171,15 +174,31 @@ func (w *webLooker) masters(ctx context.Context) (list []webMaster) {
 		}
 	}
 	wg.Wait()
-	for k := range list {
-		m := &list[k]
-		full := m.Limit > 0 && m.Used >= m.Limit
-		if m.Votes = m.State == "voting" && !full; m.State == "voting" && full {
-			m.State, m.Error = "memory full", "it grants no locks: raise maxmemory, or remove other data"
+	var full []redlockinfo.Finding // this client acquires nothing, so it has seen no refusal
+	for _, m := range list {
+		if m.Limit > 0 && m.Used >= m.Limit {
+			full = append(full, redlockinfo.Finding{
+				Master: m.Addr, Severity: redlockinfo.Failure, About: "memory", NoVote: true,
+				What: "it uses all of its maxmemory", Risk: "it grants no locks",
+				Fix: "raise maxmemory, or remove other data",
+			})
 		}
-		w.compare(*m)
 	}
-	return list
+	v = w.tools.Verdict(full...)
+	asked := list
+	list = nil
+	for _, m := range jsonMasters(v.Masters) { // the states that the verdict is about
+		one := webMaster{jsonMaster: m, Votes: m.State == "voting"}
+		if k := slices.IndexFunc(asked, func(a webMaster) bool { return a.Addr == m.Addr && a.Shard == m.Shard }); k >= 0 {
+			one.Latency, one.Used, one.Limit, one.refused = asked[k].Latency, asked[k].Used, asked[k].Limit, asked[k].refused
+		}
+		if f := slices.IndexFunc(full, func(f redlockinfo.Finding) bool { return f.Master == m.Addr }); one.Votes && f >= 0 {
+			one.Votes, one.State, one.Error = false, "memory full", full[f].Risk+": "+full[f].Fix
+		}
+		w.compare(one)
+		list = append(list, one)
+	}
+	return v, list
 }
 
 // ask reads the memory use of a master, and its number of refused commands for each error code.
@@ -288,42 +307,24 @@ func (w *webLooker) holders(ctx context.Context, names []string) []webName {
 	return list
 }
 
-// webVerdict returns a text that says whether locks can be acquired, and how many more masters may fail. A shard has
-// one set of masters, or, during a change, two: the old and the next masters. The text describes the set with the
-// fewest votes to spare.
-func webVerdict(list []webMaster, shards []redlock.Configuration) (text, class string) {
-	least := math.MaxInt
-	for i, shard := range shards {
-		for k, set := range [][]string{shard.Masters, shard.Next} {
-			n, votes, name := len(set), 0, "masters"
-			for _, m := range list {
-				if m.Votes && (m.Shard == 0 || m.Shard == i+1) && slices.Contains(set, m.Addr) {
-					votes++
-				}
-			}
-			needed := n/2 + 1
-			if n == 0 || votes-needed >= least {
-				continue
-			}
-			if least = votes - needed; len(shard.Next) > 0 {
-				name = []string{"old masters", "next masters"}[k]
-			}
-			text, class = fmt.Sprintf("%d of %d %s vote, %d are needed", votes, n, name, needed), "good"
-			if len(shards) > 1 {
-				text = fmt.Sprintf("in shard %d %s", i+1, text)
-			}
-			if votes < n {
-				class = "risk"
-			}
-			switch {
-			case least < 0:
-				text, class = "No lock can be acquired: "+text, "bad"
-			case least == 0:
-				text = fmt.Sprintf("Locks can be acquired: %s, so none of them may fail", text)
-			default:
-				text = fmt.Sprintf("Locks can be acquired: %s, so %d of them may fail", text, least)
-			}
+// webVerdict returns a text that says whether locks can be acquired, and how many more masters may fail. The text
+// describes the set of masters with the fewest to spare.
+func webVerdict(v redlockinfo.Verdict) (text, class string) {
+	q := slices.MinFunc(v.Quorums, func(a, b redlockinfo.Quorum) int { return a.Spare() - b.Spare() })
+	text, class = q.String(), "good"
+	if q.Shard > 0 {
+		text = fmt.Sprintf("in shard %d %s", q.Shard, text)
+	}
+	for _, other := range v.Quorums {
+		if other.Able < other.N {
+			class = "risk"
 		}
 	}
-	return text, class
+	switch {
+	case !v.CanLock:
+		return "No lock can be acquired: " + text, "bad"
+	case v.Spare == 0:
+		return fmt.Sprintf("Locks can be acquired: %s, so none of them may fail", text), class
+	}
+	return fmt.Sprintf("Locks can be acquired: %s, so %d of them may fail", text, v.Spare), class
 }

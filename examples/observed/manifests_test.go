@@ -304,11 +304,11 @@ func TestConfigurationOfTheMasters(t *testing.T) {
 	if err := locker.WaitReady(ctx); err != nil {
 		t.Fatal(err)
 	}
-	findings, err := locker.Admin().Check(ctx)
+	verdict, err := locker.Admin().Check(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range findings {
+	for _, f := range verdict.Findings {
 		t.Errorf("Check found a problem: %+v", f)
 	}
 }

@@ -21,35 +21,47 @@ const Failing = "failing"
 type Client struct {
 	Prefix  string
 	Guard   time.Duration // max TTL of the client; 0 without the restart guard
+	Shard   int           // the number of the shard, from 1; 0 without shards
 	Name    string        // the name of the shard in findings and errors: "deployment", or "shard 1 of 2"
 	View    *admission.View
 	Able    quorum.Set           // the masters that can grant a lock
 	Masters []redlockinfo.Master // in the order of the configuration
 }
 
-// Judge adds to the findings about the masters what the client knows about their admission, and whether no quorum can
-// grant a lock. The result is sorted by master, then by severity with the most severe first.
-func (c *Client) Judge(list []redlockinfo.Finding) []redlockinfo.Finding {
-	longest := time.Duration(0)
+// Judge returns the verdict: what the report, the findings of [Masters], says about the masters, what the client knows
+// about their admission, and whether a quorum can grant a lock. Without a report the verdict sends nothing. The findings
+// are sorted by master, then by severity with the most severe first.
+//
+// Votes are replies: whether a master is able follows from its last replies to this client, as in Healthy, and never
+// from the report. If the two contradict, the finding says that the master still votes.
+func (c *Client) Judge(report []redlockinfo.Finding) redlockinfo.Verdict {
+	longest, list := time.Duration(0), []redlockinfo.Finding(nil)
 	for _, m := range c.Masters {
 		longest = max(longest, m.MaxTTL)
 	}
-	for _, m := range c.Masters {
-		var failures []string
-		for _, f := range list {
-			if f.Master == m.Addr && f.Severity == failure {
-				failures = append(failures, f.About)
+	for k, m := range c.Masters {
+		able := c.Able.Has(c.View.Config.Order[k])
+		own := slices.DeleteFunc(slices.Clone(report), func(f redlockinfo.Finding) bool { return f.Master != m.Addr })
+		for n := range own {
+			if own[n].NoVote && able {
+				own[n].Severity, own[n].NoVote, own[n].Risk = warning, false, stillVotes
 			}
 		}
-		list = append(list, admissionOf(&m, c.Guard, longest, failures)...)
-	}
-	list = slices.DeleteFunc(list, func(f redlockinfo.Finding) bool { return c.ofWrongList(&f) })
-	if !c.View.Config.Rule.Won(c.Able) {
-		for i := range list {
-			list[i].Risk = strings.Replace(list[i].Risk, transport.FewerFailures, "no lock can be acquired", 1)
+		own = append(own, admissionOf(&m, c.Guard, longest, own)...)
+		if !able && !slices.ContainsFunc(own, noVote) {
+			own = explain(&m, own)
 		}
-		list = append(list, c.quorum(list, longest)...)
+		list = append(list, own...)
 	}
+	v := redlockinfo.Verdict{CanLock: c.View.Config.Rule.Won(c.Able), Quorums: c.quorums(), Masters: c.Masters}
+	v.Spare = max(0, slices.MinFunc(v.Quorums, bySpare).Spare())
+	list = slices.DeleteFunc(list, func(f redlockinfo.Finding) bool { return c.ofWrongList(&f) })
+	if !v.CanLock {
+		for i := range list {
+			list[i].Risk = strings.Replace(list[i].Risk, transport.FewerFailures, noLock, 1)
+		}
+	}
+	list = append(list, c.quorumFindings(v.Quorums, list, longest)...)
 	order := make(map[string]int, len(c.Masters))
 	for k, m := range c.Masters {
 		order[m.Addr] = k + 1
@@ -57,6 +69,70 @@ func (c *Client) Judge(list []redlockinfo.Finding) []redlockinfo.Finding {
 	slices.SortStableFunc(list, func(a, b redlockinfo.Finding) int {
 		return cmp.Or(cmp.Compare(order[a.Master], order[b.Master]), cmp.Compare(b.Severity, a.Severity))
 	})
+	v.Findings = list
+	return v
+}
+
+const (
+	noLock     = "no lock can be acquired"
+	stillVotes = "it still votes, but a client that connects now has no vote from it"
+)
+
+func noVote(f redlockinfo.Finding) bool { return f.NoVote }
+
+func bySpare(a, b redlockinfo.Quorum) int { return cmp.Compare(a.Spare(), b.Spare()) }
+
+// Join returns the verdict on all shards.
+func Join(shards []redlockinfo.Verdict) (v redlockinfo.Verdict) {
+	for i, s := range shards {
+		if i == 0 || !s.CanLock || v.CanLock && s.Spare < v.Spare {
+			v.CanLock, v.Spare = s.CanLock, s.Spare
+		}
+		v.Quorums, v.Masters = append(v.Quorums, s.Quorums...), append(v.Masters, s.Masters...)
+		v.Findings = append(v.Findings, s.Findings...)
+	}
+	return v
+}
+
+// explain returns the findings about a master that can grant no lock although none of them says so.
+func explain(m *redlockinfo.Master, own []redlockinfo.Finding) []redlockinfo.Finding {
+	for n := range own { // one that explains the state
+		if own[n].Severity == failure && m.State != admission.Down.String() {
+			own[n].NoVote = true
+			return own
+		}
+	}
+	f := redlockinfo.Finding{
+		Master: m.Addr, Severity: failure, About: "connection", NoVote: true, What: "it is " + m.State,
+		Risk: sayNoVote, Fix: admission.StepAgain,
+	}
+	var e *transport.Error
+	switch {
+	case m.Err == nil:
+	case errors.As(m.Err, &e):
+		about, do := e.Advice(cmp.Or(e.User, "USER"))
+		f.About, f.What = about, strings.TrimPrefix(e.WithoutAdvice(), "pool: "+m.Addr+": ")
+		if do != "" {
+			f.Fix = do
+		}
+	default:
+		f.What = plain(m.Err)
+	}
+	return append(own, f)
+}
+
+// quorums returns the quorums of the shard.
+func (c *Client) quorums() (list []redlockinfo.Quorum) {
+	r := c.View.Config.Rule
+	for k, set := range r.Sets() {
+		q := redlockinfo.Quorum{
+			Shard: c.Shard, Able: (c.Able & set).Len(), Needed: quorum.Quorum(set.Len()), N: set.Len(),
+		}
+		if r.Joint() {
+			q.Set = []string{"old", "next"}[k]
+		}
+		list = append(list, q)
+	}
 	return list
 }
 
@@ -77,34 +153,51 @@ func (c *Client) ofWrongList(f *redlockinfo.Finding) bool {
 	return wrong && !named
 }
 
-// quorum returns the finding that no quorum can grant a lock. It returns none if the list of this client is the
-// reason. longest is the largest max TTL on any master.
-func (c *Client) quorum(found []redlockinfo.Finding, longest time.Duration) []redlockinfo.Finding {
-	r := c.View.Config.Rule
+// quorumFindings returns a finding for each set of masters of which no quorum, or just a quorum, can grant a lock. If the
+// list of this client is the reason, it returns none. longest is the largest max TTL on any master.
+func (c *Client) quorumFindings(
+	sets []redlockinfo.Quorum, found []redlockinfo.Finding, longest time.Duration,
+) (list []redlockinfo.Finding) {
 	if slices.ContainsFunc(found, func(f redlockinfo.Finding) bool { return f.About == "list" }) {
 		return nil
 	}
-	var down quorum.Set
+	for k, q := range sets {
+		f := redlockinfo.Finding{Master: c.Name, About: "quorum", What: q.String()}
+		switch {
+		case q.Able < q.Needed:
+			f.Severity, f.Risk, f.Fix = failure, noLock, c.way(c.View.Config.Rule.Sets()[k], found, longest)
+		case q.Able > q.Needed:
+			continue
+		case q.Able == q.N: // of one master, or of two
+			f.Severity, f.Risk, f.Fix = notice, oneMore, stepThree
+		default:
+			f.Severity, f.Risk, f.Fix = warning, oneMore, admission.StepMasters
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
+const oneMore = "if one more of them fails, no lock can be acquired"
+
+// way returns the step that gives a set of masters a quorum again.
+func (c *Client) way(set quorum.Set, found []redlockinfo.Finding, longest time.Duration) string {
+	up := set
 	for k, i := range c.View.Config.Order {
 		if slices.ContainsFunc(found, func(f redlockinfo.Finding) bool {
-			return f.Master == c.Masters[k].Addr && f.About == "connection"
+			return f.Master == c.Masters[k].Addr && f.About == "connection" && f.NoVote
 		}) {
-			down |= quorum.One(i)
+			up &^= quorum.One(i)
 		}
 	}
-	fix := admission.StepMasters
 	fresh := func(m redlockinfo.Master) bool { return m.State == admission.InQuarantine.String() }
 	switch {
-	case !r.Won(r.All() &^ down):
-		fix = admission.StepDown
+	case !up.MajorityOf(set):
+		return admission.StepDown
 	case longest == 0 && slices.ContainsFunc(c.Masters, fresh):
-		fix = fmt.Sprintf(admission.StepPrefix, c.Prefix)
+		return fmt.Sprintf(admission.StepPrefix, c.Prefix)
 	}
-	return []redlockinfo.Finding{{
-		Master: c.Name, Severity: failure, About: "quorum",
-		What: fmt.Sprintf("%d of %d masters can grant a lock, %d are needed", c.Able.Len(), r.N(), r.Least()),
-		Risk: "no lock can be acquired", Fix: fix,
-	}}
+	return admission.StepMasters
 }
 
 // plain returns the text of an error without the name of the package.
@@ -113,15 +206,22 @@ func plain(err error) string {
 }
 
 // admissionOf returns the problems of the admission of one master. guard is the max TTL of this client, and longest the
-// largest max TTL on any master. failures lists the subjects of other findings about the master. It does not
-// repeat that the master is down, and omits problems that failures explain.
-func admissionOf(m *redlockinfo.Master, guard, longest time.Duration, failures []string) (list []redlockinfo.Finding) {
-	find := func(s redlockinfo.Severity, about, what, risk, fix string) {
-		list = append(list, redlockinfo.Finding{
-			Master: m.Addr, Severity: s, About: about, What: what, Risk: risk, Fix: fix,
+// largest max TTL on any master. It does not repeat that the master is down, and omits what own, the other findings
+// about the master, explain.
+func admissionOf(
+	m *redlockinfo.Master, guard, longest time.Duration, own []redlockinfo.Finding,
+) (list []redlockinfo.Finding) {
+	explained := func(about string) bool {
+		return slices.ContainsFunc(own, func(f redlockinfo.Finding) bool {
+			return f.Severity == failure && (about == "" || f.About == about)
 		})
 	}
-	wrongClock := slices.Contains(failures, "clock")
+	find := func(s redlockinfo.Severity, about, what, risk, fix string) {
+		list = append(list, redlockinfo.Finding{
+			Master: m.Addr, Severity: s, About: about, NoVote: risk == sayNoVote, What: what, Risk: risk, Fix: fix,
+		})
+	}
+	wrongClock := explained("clock")
 	switch m.State {
 	case admission.InQuarantine.String():
 		if wrongClock { // the master stays in quarantine until its clock is corrected
@@ -131,27 +231,27 @@ func admissionOf(m *redlockinfo.Master, guard, longest time.Duration, failures [
 		if m.Left > 0 {
 			what += fmt.Sprintf(", %v from now", m.Left.Round(time.Second))
 		}
-		find(warning, "quarantine", what, noVote, admission.StepNothing)
+		find(warning, "quarantine", what, sayNoVote, admission.StepNothing)
 	case admission.Blocked.String():
 		cause, fix := admission.Advice(m.Err)
 		switch {
 		case wrongClock && errors.Is(m.Err, admission.ErrQuarantine):
 		case errors.Is(m.Err, admission.ErrNotDurable):
-			if !slices.Contains(failures, "persistence") {
-				find(failure, "persistence", plain(cause), noVote, fix)
+			if !explained("persistence") {
+				find(failure, "persistence", plain(cause), sayNoVote, fix)
 			}
 		case admission.WrongList(m.Err):
-			find(failure, "list", plain(cause), noVote, fix)
+			find(failure, "list", plain(cause), sayNoVote, fix)
 		case errors.Is(m.Err, admission.ErrShardLayout):
-			find(failure, "shards", "it cannot be admitted: "+plain(cause), noVote, fix)
+			find(failure, "shards", "it cannot be admitted: "+plain(cause), sayNoVote, fix)
 		default:
-			find(failure, "quarantine", "it cannot be admitted: "+plain(cause), noVote, fix)
+			find(failure, "quarantine", "it cannot be admitted: "+plain(cause), sayNoVote, fix)
 		}
 	case admission.Connecting.String():
-		find(warning, "quarantine", "it is not known yet whether the master votes", noVote, admission.StepAgain)
+		find(warning, "quarantine", "it is not known yet whether the master votes", sayNoVote, admission.StepAgain)
 	case Failing:
-		if len(failures) == 0 {
-			find(failure, "failing", "it grants no locks: "+plain(m.Err), noVote, admission.StepAgain)
+		if !explained("") {
+			find(failure, "failing", "it grants no locks: "+plain(m.Err), sayNoVote, admission.StepAgain)
 		}
 	}
 	switch {

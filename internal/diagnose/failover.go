@@ -27,8 +27,8 @@ func (f *facts) failsOver(rule transport.Promotion, q *inquiry) {
 		f.find(warning, "failover", what+"; two holders are allowed (AllowTwoHolders)",
 			"while a partition isolates it with some clients, a lock may have two holders", do)
 	default:
-		f.find(failure, "failover", what, "in a partition it would keep granting locks while the promoted replica grants "+
-			"them to other clients; "+noVote+"; allow=two-holders in its URL accepts that", do)
+		f.noVote("failover", what, "in a partition it would keep granting locks while the promoted replica grants "+
+			"them to other clients; "+sayNoVote+"; allow=two-holders in its URL accepts that", do)
 	}
 }
 

@@ -22,13 +22,19 @@ import (
 const (
 	notice, warning, failure = redlockinfo.Notice, redlockinfo.Warning, redlockinfo.Failure
 
-	noVote = "it has no vote, so " + transport.FewerFailures
+	sayNoVote = "it has no vote, so " + transport.FewerFailures
 )
 
 func (f *facts) find(s redlockinfo.Severity, about, what, risk, fix string) {
 	f.findings = append(f.findings, redlockinfo.Finding{
 		Master: f.name, Severity: s, About: about, What: what, Risk: risk, Fix: fix,
 	})
+}
+
+// noVote adds a failure because of which the master can grant no lock.
+func (f *facts) noVote(about, what, risk, fix string) {
+	f.find(failure, about, what, risk, fix)
+	f.findings[len(f.findings)-1].NoVote = true
 }
 
 // judge applies the rules that need no data of other masters.
@@ -80,7 +86,7 @@ func (f *facts) connection() {
 	default:
 		do = stepReach
 	}
-	f.find(failure, about, strings.TrimPrefix(f.failed.WithoutAdvice(), "pool: "+f.name+": "), noVote, do)
+	f.noVote(about, strings.TrimPrefix(f.failed.WithoutAdvice(), "pool: "+f.name+": "), sayNoVote, do)
 }
 
 // state reports why the server is unfit, and whether it has failed to write a snapshot or its append-only file.
@@ -94,15 +100,15 @@ func (f *facts) state(q *inquiry) {
 		case "eviction":
 			u.Fix = f.set("maxmemory-policy", "noeviction")
 		}
-		f.find(u.Severity, u.About, u.What, u.Risk, u.Fix)
+		f.noVote(u.About, u.What, u.Risk, u.Fix)
 	}
 	if f.text["rdb_last_bgsave_status"] == "err" && fault.Code(f.write) != "MISCONF" {
 		f.find(warning, "writes", "its last snapshot failed (rdb_last_bgsave_status:err)",
-			"with stop-writes-on-bgsave-error yes, the default, it rejects writes, and "+noVote, stepSnapshot)
+			"with stop-writes-on-bgsave-error yes, the default, it rejects writes, and "+sayNoVote, stepSnapshot)
 	}
 	if f.text["aof_last_write_status"] == "err" {
-		f.find(failure, "persistence", "it cannot write its append-only file (aof_last_write_status:err)",
-			"it rejects writes, and "+noVote, stepFile)
+		f.noVote("persistence", "it cannot write its append-only file (aof_last_write_status:err)",
+			"it rejects writes, and "+sayNoVote, stepFile)
 	}
 }
 
@@ -264,7 +270,7 @@ func (f *facts) writes() {
 	case code == "NOREPLICAS":
 		do = f.set("min-replicas-to-write", "0")
 	}
-	f.find(failure, "writes", fmt.Sprintf("it rejected a write: %.200s", string(f.write)), noVote, do)
+	f.noVote("writes", fmt.Sprintf("it rejected a write: %.200s", string(f.write)), sayNoVote, do)
 }
 
 // scripts reports a server that refuses to load scripts. [session.questions] says how a client does without.
@@ -312,7 +318,7 @@ func (f *facts) rights(prefix string) {
 	}
 	do := strings.Join(dos, "; ")
 	if len(needed) > 0 {
-		f.find(failure, "rights", f.may(needed, prefix), "no lock can be acquired or extended there, so "+noVote, do)
+		f.noVote("rights", f.may(needed, prefix), "no lock can be acquired or extended there, so "+sayNoVote, do)
 	}
 	if len(useful) > 0 {
 		f.find(warning, "rights", f.may(useful, prefix), strings.Join(costs, "; "), do)
@@ -432,8 +438,8 @@ func compare(read []facts, i int) {
 	}
 	k := slices.IndexFunc(read, func(other facts) bool { return other.info.RunID == f.info.RunID })
 	if k < i && f.info.RunID != "" {
-		f.find(failure, "identity", fmt.Sprintf("it is the same server as %s (run_id %s)", read[k].name, f.info.RunID),
-			"one server would have two votes, and its failure would cost both; "+noVote,
+		f.noVote("identity", fmt.Sprintf("it is the same server as %s (run_id %s)", read[k].name, f.info.RunID),
+			"one server would have two votes, and its failure would cost both; "+sayNoVote,
 			stepDiffer)
 	}
 	var offsets []int64 // of the other clocks from this one, in microseconds
@@ -454,7 +460,7 @@ func (f *facts) clock(off int64) {
 	what, away := skew.Text(d), max(0, max(d, -d)-f.info.RTT/2)
 	switch {
 	case skew.Excludes(away):
-		f.find(failure, "clock", fmt.Sprintf("%s, more than %v", what, skew.Window),
+		f.noVote("clock", fmt.Sprintf("%s, more than %v", what, skew.Window),
 			"it refuses the ballots of all clients, and after a restart it is never admitted; "+transport.FewerFailures,
 			stepSetTime)
 	case skew.Risky(away):

@@ -44,4 +44,6 @@ const (
 	stepQuorum  = "`SENTINEL SET %s quorum %d` on each sentinel"
 	stepWait    = "nothing: wait until the replica has synchronized; its log shows the progress"
 	stepSilent  = "check the replica's log, and the network between it and the master"
+
+	stepThree = "use three masters or more: with fewer, no failure is tolerated; redlock set FILE adds them"
 )

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // The defaults of options.
@@ -55,7 +56,8 @@ type Change struct {
 type Tools interface {
 	Warnings() []string
 	Logger() *slog.Logger
-	Spare() int                                  // number of masters that may still fail; -1: no lock can be acquired
+	// Verdict sends nothing. unable are findings about masters that grant no lock although the Locker has not seen it.
+	Verdict(unable ...redlockinfo.Finding) redlockinfo.Verdict
 	Settle(ctx context.Context)                  // waits until each master has answered or is known to be down
 	Shard(name string) int                       // the number of the shard of a name, from 1
 	Lists() []string                             // hash of the configuration of each shard, as CLIENT LIST shows it

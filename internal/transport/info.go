@@ -239,7 +239,7 @@ const (
 func (i Info) Unfit(cfg *Config) (list []redlockinfo.Finding) {
 	add := func(about, what, risk, fix string) {
 		list = append(list, redlockinfo.Finding{
-			Severity: redlockinfo.Failure, About: about, What: what, Risk: risk, Fix: fix,
+			Severity: redlockinfo.Failure, About: about, NoVote: true, What: what, Risk: risk, Fix: fix,
 		})
 	}
 	if i.Sentinel {

@@ -20,15 +20,18 @@ func (s Severity) String() string {
 // A Finding is one problem of a master, as Check of a Locker reports it. The texts are for people and contain no
 // credentials.
 type Finding struct {
-	Master   string // as pool.Pool.Addr names it, or the shard
+	Master   string // as pool.Pool.Addr names it; or "deployment", a shard such as "shard 1 of 2", or "this host"
 	Severity Severity
 	// About is the topic, one word for programs: "connection", "identity", "role", "cluster", "eviction", "clock",
 	// "version", "rights", "writes", "memory", "persistence", "replicas", "loading", "failover", "sentinels",
-	// "databases", "scripts".
+	// "databases", "scripts", "record", "data", "latency", "certificate", "quarantine", "list", "shards", "failing",
+	// "max TTL", "quorum", "clients".
 	About string
-	What  string // the problem
-	Risk  string // what the problem endangers
-	Fix   string // what to do, with commands in backquotes
+	// NoVote reports whether the master can grant no lock because of this problem.
+	NoVote bool
+	What   string // the problem
+	Risk   string // what the problem endangers
+	Fix    string // what to do, with commands in backquotes
 }
 
 // String returns the finding on one line.
