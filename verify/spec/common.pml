@@ -177,7 +177,8 @@ mtype = { IDLE, ACQUIRING, HOLDING, LINGERING, LOST, EXPORTED, DOWNGRADED, ENDED
 #ifdef BREADTH                /* breadth-first search, which finds the shortest trace, supports no hidden variables */
 #define hidden
 #endif
-hidden byte i, j, k;          /* scratch */
+hidden byte i, j;             /* scratch */
+hidden short k;               /* scratch, also for negative numbers */
 /* Names of claims; these variables are never set. NO_TOKENS and NO_ORPHANS disable a claim, so that SPIN finds a violation
  * of another claim first. */
 hidden byte exclusion, alone, downgrade_gap, min_hold, max_hold, once;
