@@ -2,7 +2,7 @@
 .PHONY: help test race long verify simulator mutants spec spec-all fuzz integration containers bench bench-short lint tidy docs ci
 golangci = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 actionlint = github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
-modules = . bench cmd/redlock examples integration redlockgoredis redlockotel redlockprom redlockrueidis verify
+modules = . bench cmd/redlock examples integration redlockgocron redlockgoredis redlockotel redlockprom redlockrueidis redlockvalkey verify
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 14

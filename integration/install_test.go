@@ -19,7 +19,8 @@ const rootModule = "github.com/redlock-go/redlock"
 
 // released lists the directories of the modules that users import or install. The first is the root module, which all
 // others require.
-var released = []string{".", "cmd/redlock", "redlockgoredis", "redlockotel", "redlockprom", "redlockrueidis"}
+var released = []string{".", "cmd/redlock", "redlockgocron", "redlockgoredis", "redlockotel", "redlockprom",
+	"redlockrueidis", "redlockvalkey"}
 
 // user is the source of a program that imports the released modules.
 const user = `package main
@@ -31,14 +32,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
+	"github.com/redlock-go/redlock/redlockgocron"
 	"github.com/redlock-go/redlock/redlockgoredis"
 	"github.com/redlock-go/redlock/redlockotel"
 	"github.com/redlock-go/redlock/redlockprom"
 	"github.com/redlock-go/redlock/redlockrueidis"
+	"github.com/redlock-go/redlock/redlockvalkey"
 )
 
 // The program needs none of these functions, but imports their packages.
-var _, _ = redlockgoredis.Master, redlockrueidis.Master
+var _, _, _, _ = redlockgoredis.Master, redlockrueidis.Master, redlockvalkey.Master, redlockgocron.Every
 
 func main() {
 	masters := redlocktest.New(3)

@@ -48,7 +48,7 @@ func TestProgramLocksByEachClient(t *testing.T) {
 	urls := testmasters.Listen(t, 3)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	for _, client := range []string{"go-redis", "rueidis", "redigo"} {
+	for _, client := range []string{"go-redis", "rueidis", "valkey-go", "redigo"} {
 		var out strings.Builder
 		if err := run(ctx, client, urls, &out); err != nil || !strings.HasPrefix(out.String(), "locked, token ") {
 			t.Errorf("with the client %s the program printed %q, %v; want a token", client, out.String(), err)

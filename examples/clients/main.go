@@ -14,17 +14,19 @@ import (
 	"github.com/gomodule/redigo/redis"
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
+	"github.com/valkey-io/valkey-go"
 
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlockgoredis"
 	"github.com/redlock-go/redlock/redlockrueidis"
+	"github.com/redlock-go/redlock/redlockvalkey"
 )
 
 func main() {
 	log.SetFlags(0)
 	if len(os.Args) < 3 {
-		log.Fatal("usage: clients go-redis|rueidis|redigo redis://host:port ...")
+		log.Fatal("usage: clients go-redis|rueidis|valkey-go|redigo redis://host:port ...")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -77,6 +79,16 @@ func from(client string, urls []string) (*pool.Pool, error) {
 			servers[i] = o
 		}
 		return redlockrueidis.New(servers)
+	case "valkey-go":
+		servers := make([]valkey.ClientOption, len(urls))
+		for i, u := range urls {
+			o, err := valkey.ParseURL(u)
+			if err != nil {
+				return nil, err
+			}
+			servers[i] = o
+		}
+		return redlockvalkey.New(servers)
 	case "redigo":
 		pools := make(map[string]*redis.Pool)
 		for _, u := range urls {
@@ -85,5 +97,5 @@ func from(client string, urls []string) (*pool.Pool, error) {
 		}
 		return fromRedigo(pools)
 	}
-	return nil, fmt.Errorf("unknown client %q: use go-redis, rueidis or redigo", client)
+	return nil, fmt.Errorf("unknown client %q: use go-redis, rueidis, valkey-go or redigo", client)
 }

@@ -16,9 +16,11 @@ import (
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
+	"github.com/google/uuid"
 
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlockgocron"
 )
 
 func main() {
@@ -56,16 +58,26 @@ func run(ctx context.Context, args []string) (err error) {
 	}
 	defer locker.Close(context.WithoutCancel(ctx))
 	clock := newSkewed(*skew)
-	slots := &Slots{Locker: locker, Now: clock.Now, Every: *every, Splay: min(*every*2/5, 5*time.Second), Apart: *apart,
-		Tell: func(slot int64, what string) { fmt.Println(slot, what) }}
-	scheduler, err := gocron.NewScheduler(gocron.WithClock(clock), gocron.WithDistributedLocker(slots))
+	schedule := redlockgocron.Every(*every)
+	runs, err := redlockgocron.NewLocker(locker, schedule, redlockgocron.WithApart(*apart),
+		redlockgocron.WithClock(clock.Now))
+	if err != nil {
+		return err
+	}
+	scheduler, err := gocron.NewScheduler(gocron.WithClock(clock))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, scheduler.Shutdown()) }()
-	next := clock.Now().Truncate(*every).Add(*every)
-	_, err = scheduler.NewJob(gocron.DurationJob(*every), gocron.NewTask(report, slots, *file), gocron.WithName(jobName),
-		gocron.WithStartAt(gocron.WithStartDateTime(next)), gocron.WithSingletonMode(gocron.LimitModeReschedule))
+	tell := func(what any) { fmt.Println(clock.Now().Round(*every).Format(time.RFC3339Nano), what) }
+	_, err = scheduler.NewJob(gocron.DurationJob(*every),
+		runs.Task(func(_ context.Context, lock *redlock.Lock) error {
+			tell("locked")
+			return report(lock, *file)
+		}),
+		gocron.WithName(jobName), gocron.WithDistributedJobLocker(runs),
+		gocron.WithStartAt(gocron.WithStartDateTime(schedule.Next(clock.Now()))),
+		gocron.WithEventListeners(gocron.AfterLockError(func(_ uuid.UUID, _ string, err error) { tell(err) })))
 	if err != nil {
 		return err
 	}
@@ -75,8 +87,7 @@ func run(ctx context.Context, args []string) (err error) {
 }
 
 // report does the job, which takes a millisecond.
-func report(slots *Slots, file string) error {
-	lock := slots.Run(jobName)
+func report(lock *redlock.Lock, file string) error {
 	time.Sleep(time.Millisecond)
 	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {

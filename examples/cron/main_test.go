@@ -15,7 +15,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -96,12 +95,13 @@ func (h *host) start() {
 	go func() {
 		defer close(h.done)
 		for lines := bufio.NewScanner(out); lines.Scan(); {
-			number, what, _ := strings.Cut(lines.Text(), " ")
-			slot, err := strconv.ParseInt(number, 10, 64)
+			text, what, _ := strings.Cut(lines.Text(), " ")
+			at, err := time.Parse(time.RFC3339Nano, text)
 			if err != nil {
 				h.Errorf("the program wrote the unexpected line %q", lines.Text())
 				continue
 			}
+			slot := slotAt(at)
 			h.mu.Lock()
 			h.told[slot] = append(h.told[slot], what)
 			h.mu.Unlock()
@@ -240,11 +240,14 @@ func runsOf(t *testing.T, file string) map[int64][]int64 {
 	}
 	runs := make(map[int64][]int64)
 	for line := range strings.Lines(string(text)) {
-		var slot, token int64
-		if _, err := fmt.Sscanf(line, jobName+"/%d %d", &slot, &token); err != nil || token <= 0 {
+		var name string
+		var token int64
+		_, err := fmt.Sscan(line, &name, &token)
+		at, err2 := time.Parse(time.RFC3339Nano, strings.TrimPrefix(name, jobName+"/"))
+		if err := errors.Join(err, err2); err != nil || token <= 0 {
 			t.Fatalf("the job wrote %q: %v", line, err)
 		}
-		runs[slot] = append(runs[slot], token)
+		runs[slotAt(at)] = append(runs[slotAt(at)], token)
 	}
 	return runs
 }

@@ -17,7 +17,7 @@ const module = "github.com/redlock-go/redlock/"
 
 // packages lists the packages that users import.
 var packages = []string{"clock", "pool", "redlock", "redlock/redlockfile", "redlock/redlocktest",
-	"redlockgoredis", "redlockotel", "redlockprom", "redlockrueidis"}
+	"redlockgocron", "redlockgoredis", "redlockotel", "redlockprom", "redlockrueidis", "redlockvalkey"}
 
 // Each exported function, method, constructor and option must be used in an example that pkg.go.dev shows next to
 // it: in its own example, or in an example of its type (the receiver of a method, the result of a function). Error,

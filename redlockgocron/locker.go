@@ -1,0 +1,187 @@
+package redlockgocron
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// ErrLate is returned by [Locker.Lock] if the clock of this program is too far from a scheduled time, because the
+// program was stopped, or its clock is wrong. Another program may have run the job.
+var ErrLate = errors.New("redlockgocron: too early or too late for a run of the job")
+
+// ErrRunning is returned by [Locker.Lock] while the previous run of the job continues in this program.
+var ErrRunning = errors.New("redlockgocron: the previous run of the job is still under way")
+
+// A Schedule has the times at which a job runs. [Every] returns one; the schedules of github.com/robfig/cron, which
+// gocron uses for a CronJob, are others. All programs need the same times.
+type Schedule interface {
+	Next(time.Time) time.Time // the first time of the schedule after that time
+}
+
+// Every returns the schedule with all multiples of d since the zero time, such as each full minute. d must be positive.
+func Every(d time.Duration) Schedule { return every(d) }
+
+type every time.Duration
+
+// Next implements Schedule.
+func (d every) Next(t time.Time) time.Time { return t.Truncate(time.Duration(d)).Add(time.Duration(d)) }
+
+// A Locker is the [gocron.Locker] of one job. Its methods are safe for concurrent use.
+type Locker struct {
+	locker       *redlock.Locker
+	schedule     Schedule
+	splay, apart time.Duration
+	programs     int
+	now          func() time.Time
+	name         func(job string, at time.Time) string
+
+	mu      sync.Mutex
+	running bool
+	lock    *redlock.Lock // of the current run
+}
+
+// An Option configures a [Locker].
+type Option func(*Locker)
+
+// WithSplay bounds how long before or after its scheduled time, by the clock of the program, a run may start. The
+// default is 5 s, or two fifths of the time between two runs if that is less. The splay must be less than half of that
+// time.
+func WithSplay(d time.Duration) Option { return func(l *Locker) { l.splay = d } }
+
+// WithApart sets the maximum difference between the clocks of two programs. The default is a second. If clocks differ
+// by more, a job may run twice at a scheduled time.
+func WithApart(d time.Duration) Option { return func(l *Locker) { l.apart = d } }
+
+// WithPrograms lets up to k programs run the job at each scheduled time. The default is 1. See [redlock.WithSlots].
+func WithPrograms(k int) Option { return func(l *Locker) { l.programs = k } }
+
+// WithName sets the function that names the lock of a run. The default is the name of the job, a slash, and the
+// scheduled time in UTC. Runs whose names are equal exclude each other while one is under way, and for the minimum
+// hold, but not afterwards. f must not block.
+func WithName(f func(job string, at time.Time) string) Option { return func(l *Locker) { l.name = f } }
+
+// WithClock sets the clock, which must be that of the scheduler ([gocron.WithClock]). The default is [time.Now].
+func WithClock(now func() time.Time) Option { return func(l *Locker) { l.now = now } }
+
+// NewLocker returns a Locker for a job that gocron runs at the times of s. It does not block, and needs no Close. An
+// error matches [redlock.ErrInvalid]. The minimum hold, which is twice the splay plus the difference of the clocks,
+// must not exceed the max TTL of the deployment ([redlock.WithMaxTTL]): otherwise each Lock fails with ErrTTLTooLong.
+func NewLocker(locker *redlock.Locker, s Schedule, opts ...Option) (*Locker, error) {
+	l := &Locker{locker: locker, schedule: s, apart: time.Second, programs: 1, now: time.Now, name: utcName}
+	for _, o := range opts {
+		o(l)
+	}
+	first := s.Next(l.now())
+	between := s.Next(first).Sub(first)
+	if l.splay == 0 {
+		l.splay = min(between*2/5, 5*time.Second)
+	}
+	switch {
+	case between <= 0:
+		return nil, invalid("the schedule has no time after %v", first)
+	case l.splay < 0 || 2*l.splay >= between:
+		return nil, invalid("WithSplay(%v) must be positive, and less than half of the time between two runs, %v", l.splay,
+			between)
+	case l.apart < 0:
+		return nil, invalid("WithApart(%v) must not be negative", l.apart)
+	case l.programs < 1:
+		return nil, invalid("WithPrograms(%d) must be at least 1", l.programs)
+	}
+	return l, nil
+}
+
+func utcName(job string, at time.Time) string { return job + "/" + at.UTC().Format(time.RFC3339Nano) }
+
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: redlockgocron: "+format, append([]any{redlock.ErrInvalid}, args...)...)
+}
+
+// at returns the scheduled time that is within the splay of now.
+func (l *Locker) at() (time.Time, error) {
+	now := l.now()
+	at := l.schedule.Next(now.Add(-l.splay - 1))
+	if at.Sub(now) > l.splay {
+		return at, ErrLate
+	}
+	return at, nil
+}
+
+// Lock implements [gocron.Locker]: gocron calls it before each run. If it returns an error, gocron does not run the
+// job, and passes the error to the listener of [gocron.AfterLockError]. The error is [ErrLate], [ErrRunning], or one of
+// [redlock.Locker.Lock]: usually ErrHeld, because another program runs the job. Lock waits for up to half the splay, as
+// all programs call at the same moment.
+func (l *Locker) Lock(ctx context.Context, job string) (gocron.Lock, error) {
+	l.mu.Lock()
+	busy := l.running
+	l.running = true
+	l.mu.Unlock()
+	if busy {
+		return nil, ErrRunning
+	}
+	lock, err := l.acquire(ctx, job)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.running = err == nil; err != nil {
+		return nil, err
+	}
+	l.lock = lock
+	return &run{lock, l}, nil
+}
+
+func (l *Locker) acquire(ctx context.Context, job string) (*redlock.Lock, error) {
+	at, err := l.at()
+	if err != nil {
+		return nil, err
+	}
+	opts := []redlock.LockOption{redlock.WithMinHold(2*l.splay + l.apart), redlock.WithWaitLimit(l.splay / 2)}
+	if l.programs > 1 {
+		opts = append(opts, redlock.WithSlots(l.programs))
+	}
+	lock, err := l.locker.Lock(ctx, l.name(job, at), opts...)
+	if err != nil {
+		return nil, err
+	}
+	if now, err := l.at(); err != nil || !now.Equal(at) {
+		_ = lock.Unlock(ctx) // the name stays locked, so no program runs the job this time
+		return nil, ErrLate
+	}
+	return lock, nil
+}
+
+// A run is the lock of one run of the job.
+type run struct {
+	lock *redlock.Lock
+	l    *Locker
+}
+
+// Unlock implements [gocron.Lock].
+func (r *run) Unlock(ctx context.Context) error {
+	r.l.mu.Lock()
+	r.l.running, r.l.lock = false, nil
+	r.l.mu.Unlock()
+	return r.lock.Unlock(context.WithoutCancel(ctx)) // gocron cancels ctx at its shutdown
+}
+
+// Task returns the task of the job. Its context ends when the lock is lost, or when the scheduler shuts down. f should
+// send the token of the lock with each write. An error of f is passed to the listener of
+// [gocron.AfterJobRunsWithError].
+//
+// The task fails without a call of f if the Locker is not that of the job ([gocron.WithDistributedJobLocker]).
+func (l *Locker) Task(f func(ctx context.Context, lock *redlock.Lock) error) gocron.Task {
+	return gocron.NewTask(func(ctx context.Context) error {
+		l.mu.Lock()
+		lock := l.lock
+		l.mu.Unlock()
+		if lock == nil {
+			return errors.New("redlockgocron: the job has no lock: pass its Locker to gocron.WithDistributedJobLocker")
+		}
+		return f(lock.Context(ctx), lock)
+	})
+}
