@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"time"
@@ -15,24 +14,46 @@ import (
 
 // A stage holds the masters of the demonstration, and two clients that lock the same name.
 type stage struct {
-	out        io.Writer
+	line       func(string) // shows a line of text
 	began      time.Time
 	deployment *deployment
 	a, b       *redlock.Locker
+	watcher    *watcher
+	picture    *picture
 }
 
-// demonstrate shows the purpose of the library in about ten seconds.
-func demonstrate(ctx context.Context) (err error) { return demonstrateOn(ctx, os.Stdout, bring) }
+// name is the lock of the demonstration, and ttl its TTL.
+const (
+	name = "orders:42"
+	ttl  = 2 * time.Second
+)
 
+// demonstrate shows the purpose of the library in about ten seconds. On a terminal it shows the masters too. If svg is
+// the name of a file, it draws them there.
+func demonstrate(ctx context.Context, svg string) error {
+	p := &picture{title: "One lock over five masters, of which two are killed and two hang"}
+	line, each := func(text string) { fmt.Println(text) }, p.add
+	if onTerminal() {
+		l := &live{out: os.Stdout}
+		line, each = l.say, func(f frame) { p.add(f); l.show(f) }
+	}
+	if err := demonstrateOn(ctx, line, each, p, bring); err != nil || svg == "" {
+		return err
+	}
+	return p.write(svg)
+}
+
+// demonstrateOn passes the lines of the demonstration to line, and what the masters show to each.
 func demonstrateOn(
-	ctx context.Context, out io.Writer, bring func(context.Context, int) (*deployment, error),
+	ctx context.Context, line func(string), each func(frame), p *picture,
+	bring func(context.Context, int) (*deployment, error),
 ) (err error) {
 	f, err := bring(ctx, 5)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.close()) }()
-	s := &stage{out: out, began: time.Now(), deployment: f}
+	s := &stage{line: line, began: time.Now(), deployment: f, picture: p}
 	s.say("five masters, %s", f.what)
 	for _, l := range []**redlock.Locker{&s.a, &s.b} {
 		masters, err := pool.Open(f.urls, pool.WithTimeout(300*time.Millisecond))
@@ -41,7 +62,7 @@ func demonstrateOn(
 		}
 		defer masters.Close()
 		quiet := redlock.WithLogger(slog.New(slog.DiscardHandler)) // logs would hide the output
-		if *l, err = redlock.New(masters, redlock.WithTTL(2*time.Second), quiet); err != nil {
+		if *l, err = redlock.New(masters, redlock.WithTTL(ttl), quiet); err != nil {
 			return err
 		}
 		defer (*l).Close(context.WithoutCancel(ctx))
@@ -49,11 +70,21 @@ func demonstrateOn(
 	if err := s.a.Admin().Admit(ctx); err != nil {
 		return err
 	}
+	watching, stop := context.WithCancel(ctx)
+	s.watcher = &watcher{began: time.Now(), locker: s.a, name: name}
+	wait := watch(watching, s.watcher, f.urls, each)
+	defer wait()
+	defer stop()
 	return s.play(ctx)
 }
 
 func (s *stage) say(format string, args ...any) {
-	fmt.Fprintf(s.out, "%5.1f s  %s\n", time.Since(s.began).Seconds(), fmt.Sprintf(format, args...))
+	s.line(fmt.Sprintf("%5.1f s  %s", time.Since(s.began).Seconds(), fmt.Sprintf(format, args...)))
+}
+
+// note adds a text to the picture.
+func (s *stage) note(text string) {
+	s.picture.notes = append(s.picture.notes, note{time.Since(s.watcher.began), text})
 }
 
 // heldOn returns the number of masters that have the lock of name, and the number of all masters.
@@ -66,21 +97,23 @@ func (s *stage) heldOn(ctx context.Context, name string) (on, n int) {
 }
 
 func (s *stage) play(ctx context.Context) error {
-	const name = "orders:42"
 	first, err := s.a.Lock(ctx, name)
 	if err != nil {
 		return err
 	}
+	s.watcher.holds("A", first)
 	s.say("program A holds %q with a TTL of 2 s, token %d", name, first.Token())
 	for on, n := s.heldOn(ctx, name); on < n && ctx.Err() == nil; on, n = s.heldOn(ctx, name) {
 		pause(ctx, 10*time.Millisecond) // a majority has the lock; the others get it with the next extension at the latest
 	}
 	won, failed := s.wait(ctx, name)
+	pause(ctx, time.Second)
 
 	if err := errors.Join(s.deployment.kill(3), s.deployment.kill(4)); err != nil {
 		return err
 	}
 	s.say("masters 4 and 5 are killed")
+	s.note("4 and 5 are killed")
 	pause(ctx, 2500*time.Millisecond)
 	on, n := s.heldOn(ctx, name)
 	s.say("longer than a TTL later: A still holds the lock (%v), on %d of %d masters", first.Err() == nil, on, n)
@@ -88,6 +121,7 @@ func (s *stage) play(ctx context.Context) error {
 	if err := s.deployment.restart(ctx, 4); err != nil {
 		return err
 	}
+	s.note("5 is back, empty")
 	pause(ctx, 1500*time.Millisecond)
 	m := s.a.Admin().Masters()[4]
 	s.say("master 5 is back, empty. It may have forgotten a lock, so it grants none: %s for %v", m.State,
@@ -98,8 +132,10 @@ func (s *stage) play(ctx context.Context) error {
 		return err
 	}
 	s.say("masters 2 and 3 hang. No majority can grant or extend anything")
+	s.note("2 and 3 hang")
 	lost := first.Context(ctx)
 	<-lost.Done()
+	s.note("A learns of the loss")
 	s.say("A learns of the loss in time, before another client can hold the lock: %v", context.Cause(lost))
 
 	if err := errors.Join(s.deployment.goOn(1), s.deployment.goOn(2)); err != nil {
@@ -110,11 +146,14 @@ func (s *stage) play(ctx context.Context) error {
 	case err := <-failed:
 		return err
 	case next := <-won:
+		s.watcher.holds("B", next)
+		s.note("B holds the lock")
 		s.say("program B holds the lock, token %d: a resource that has seen this token refuses late writes of A",
 			next.Token())
 		if next.Token() <= first.Token() {
 			return fmt.Errorf("the token of B is %d, want a larger token than that of A, %d", next.Token(), first.Token())
 		}
+		pause(ctx, 1500*time.Millisecond)
 		return next.Unlock(ctx)
 	}
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -22,10 +24,13 @@ func TestDemonstration(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			var out strings.Builder
-			if err := demonstrateOn(ctx, &out, bring); err != nil {
+			var out, screen strings.Builder
+			p, view := &picture{}, &live{out: &screen}
+			each := func(f frame) { p.add(f); view.show(f) }
+			if err := demonstrateOn(ctx, func(s string) { out.WriteString(s + "\n") }, each, p, bring); err != nil {
 				t.Fatalf("%v\n%s", err, &out)
 			}
+			drawn(t, p, screen.String())
 			rest := out.String()
 			for _, line := range []string{"A holds", "B waits", "are killed", "still holds the lock (true)", "quarantine",
 				"hang", "A learns of the loss in time", "lost", "continue", "program B holds the lock"} {
@@ -36,5 +41,28 @@ func TestDemonstration(t *testing.T) {
 				rest = after
 			}
 		})
+	}
+}
+
+// drawn checks the picture and the live view: they show each state of a master, and both holders.
+func drawn(t *testing.T, p *picture, screen string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "lock.svg")
+	if err := p.write(file); err != nil {
+		t.Fatal(err)
+	}
+	svg, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{">killed<", ">hangs<", `class="quarantine"`, ">lock of A<", ">lock of B<", "A learns of the loss"} {
+		if !strings.Contains(string(svg), part) {
+			t.Errorf("%q is missing in the picture", part)
+		}
+	}
+	for _, part := range []string{"master 5", votes, killed, hangs, quarantine, "A holds", "B holds", "nobody"} {
+		if !strings.Contains(screen, part) {
+			t.Errorf("%q is missing in the live view", part)
+		}
 	}
 }
