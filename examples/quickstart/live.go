@@ -42,16 +42,17 @@ var colours = map[string]string{"A": "\x1b[36m", "B": "\x1b[33m"}
 func (l *live) say(line string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.erase()
-	fmt.Fprintln(l.out, line)
+	fmt.Fprint(l.out, l.erased(), line, "\n")
 	l.shown = time.Time{}
 }
 
-func (l *live) erase() {
-	if l.lines > 0 {
-		fmt.Fprintf(l.out, up, l.lines)
+// erased returns the text that erases the block.
+func (l *live) erased() string {
+	if l.lines == 0 {
+		return ""
 	}
-	l.lines = 0
+	defer func() { l.lines = 0 }()
+	return fmt.Sprintf(up, l.lines)
 }
 
 // show draws the block, at most ten times a second.
@@ -75,8 +76,7 @@ func (l *live) show(f frame) {
 		fmt.Fprintf(&b, "         master %d  %s%s%s\n", i+1, state, pad, bar(m.who, m.left))
 	}
 	fmt.Fprintf(&b, "         the lock  %-12s%s\n", holder(f.who), bar(f.who, f.left))
-	l.erase()
-	fmt.Fprint(l.out, noWrap, "\n", b.String(), wrap)
+	fmt.Fprint(l.out, l.erased(), noWrap, "\n", b.String(), wrap) // one write, so that nothing flickers
 	l.lines = len(f.masters) + 2
 }
 
