@@ -152,6 +152,9 @@ func (r *report) svg(p picture) ([]byte, error) {
 		colours := plotutil.DarkColors
 		drawn.Color, points.Color = colours[i%len(colours)], colours[i%len(colours)]
 		points.Shape, drawn.Dashes = plotutil.Shape(i), plotutil.Dashes(i/len(colours))
+		if who == nameLibrary {
+			drawn.Width = 3
+		}
 		q.Add(drawn, points)
 		legend.Add(who, drawn, points)
 		below += entry
