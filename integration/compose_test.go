@@ -29,7 +29,7 @@ func compose() (tools [][]string) {
 	return tools
 }
 
-// With each installed compose tool, docker-compose.yml starts five healthy masters on which the steps of the README
+// With each installed compose tool, docker-compose.yml starts five healthy masters on which the steps of the guide
 // work.
 func TestComposeGivesFiveMasters(t *testing.T) {
 	needContainers(t)
@@ -133,7 +133,7 @@ func allHealthy(t *testing.T) {
 	})
 }
 
-// lockOnce follows the steps of the README on new masters.
+// lockOnce follows the steps of the guide on new masters.
 func lockOnce(ctx context.Context, t *testing.T, addresses []string) {
 	t.Helper()
 	p, err := pool.Open(addresses)
