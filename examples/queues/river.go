@@ -29,7 +29,8 @@ type payer struct {
 // Work implements river.Worker. If another worker has the order, the job returns to the queue, and the attempt is not
 // counted.
 func (p *payer) Work(ctx context.Context, job *river.Job[payment]) error {
-	err := p.locker.TryDo(ctx, fmt.Sprintf("orders:%d", job.Args.Order), func(ctx context.Context, lock *redlock.Lock) error {
+	name := fmt.Sprintf("orders:%d", job.Args.Order)
+	err := p.locker.TryDo(ctx, name, func(ctx context.Context, lock *redlock.Lock) error {
 		return p.pay(ctx, job.Args.Order, lock.Token())
 	})
 	if errors.Is(err, redlock.ErrHeld) {

@@ -55,7 +55,8 @@ func drawn(t *testing.T, p *picture, screen string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range []string{">killed<", ">hangs<", `class="quarantine"`, ">lock of A<", ">lock of B<", "A learns of the loss"} {
+	for _, part := range []string{">killed<", ">hangs<", `class="quarantine"`, ">lock of A<", ">lock of B<",
+		"A learns of the loss"} {
 		if !strings.Contains(string(svg), part) {
 			t.Errorf("%q is missing in the picture", part)
 		}

@@ -59,8 +59,9 @@ func (p *picture) write(file string) error {
 		Masters, Bars, Notes, Seconds []box
 		Curves                        map[string]string
 	}{
-		Title: p.title, TTL: fmt.Sprintf("TTL %v s", ttl.Seconds()), Width: x(last.at) + 16, Height: bottom + 30, CardWidth: x(last.at) + 15,
-		CardHeight: bottom + 29, Bottom: bottom, End: x(last.at), Curves: make(map[string]string),
+		Title: p.title, TTL: fmt.Sprintf("TTL %v s", ttl.Seconds()), Width: x(last.at) + 16, Height: bottom + 30,
+		CardWidth: x(last.at) + 15, CardHeight: bottom + 29, Bottom: bottom, End: x(last.at),
+		Curves: make(map[string]string),
 	}
 	for i, one := range p.notes {
 		data.Notes = append(data.Notes, box{X: x(one.at), Y: float64(44 + i%2*13), Text: one.text})
