@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"encoding/pem"
 	"fmt"
+	"io"
 	"net"
 	"net/url"
 	"os"
@@ -75,9 +76,36 @@ func runForever(e *adviceEnv) {
 	}
 }
 
+// farAway starts a relay to master 1 that delays each part of a reply.
+func farAway(e *adviceEnv) string {
+	return "redis://" + e.front(func(raw net.Conn) {
+		out, err := net.Dial("tcp", e.master.Addr())
+		if err != nil {
+			return
+		}
+		defer out.Close()
+		go func() {
+			_, _ = io.Copy(out, raw)
+			_ = out.Close()
+		}()
+		for buf := make([]byte, 1<<20); ; {
+			n, err := out.Read(buf)
+			if err != nil {
+				return
+			}
+			time.Sleep(80 * time.Millisecond)
+			if _, err := raw.Write(buf[:n]); err != nil {
+				return
+			}
+		}
+	})
+}
+
 func connectionAdvice() []adviceCase {
 	var busy []redis.Conn
 	return []adviceCase{
+		{name: "a long way", about: "latency", what: "longer than a tenth of the timeout, which is 500ms",
+			spoil: func(e *adviceEnv) { e.urls[1] = e.named(farAway(e)) }, apply: plainURL},
 		{name: "down", about: "connection", what: "refused",
 			spoil: func(e *adviceEnv) { _ = e.master.Kill() },
 			apply: func(e *adviceEnv, _ *printed) {

@@ -14,6 +14,9 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
+// ThisHost names the host of the client in findings.
+const ThisHost = "this host"
+
 // Failing is the state of a master that votes but grants no locks.
 const Failing = "failing"
 
@@ -35,7 +38,8 @@ type Client struct {
 // Votes are replies: whether a master is able follows from its last replies to this client, as in Healthy, and never
 // from the report. If the two contradict, the finding says that the master still votes.
 func (c *Client) Judge(report []redlockinfo.Finding) redlockinfo.Verdict {
-	longest, list := time.Duration(0), []redlockinfo.Finding(nil)
+	longest := time.Duration(0)
+	list := slices.DeleteFunc(slices.Clone(report), func(f redlockinfo.Finding) bool { return f.Master != ThisHost })
 	for _, m := range c.Masters {
 		longest = max(longest, m.MaxTTL)
 	}
@@ -89,7 +93,11 @@ func Join(shards []redlockinfo.Verdict) (v redlockinfo.Verdict) {
 			v.CanLock, v.Spare = s.CanLock, s.Spare
 		}
 		v.Quorums, v.Masters = append(v.Quorums, s.Quorums...), append(v.Masters, s.Masters...)
-		v.Findings = append(v.Findings, s.Findings...)
+		for _, f := range s.Findings {
+			if f.Master != ThisHost || !slices.Contains(v.Findings, f) {
+				v.Findings = append(v.Findings, f)
+			}
+		}
 	}
 	return v
 }
@@ -169,16 +177,19 @@ func (c *Client) quorumFindings(
 		case q.Able > q.Needed:
 			continue
 		case q.Able == q.N: // of one master, or of two
-			f.Severity, f.Risk, f.Fix = notice, oneMore, stepThree
+			f.Severity, f.Risk, f.Fix = notice, oneLess, moreMasters
 		default:
-			f.Severity, f.Risk, f.Fix = warning, oneMore, admission.StepMasters
+			f.Severity, f.Risk, f.Fix = warning, oneLess, admission.StepMasters
 		}
 		list = append(list, f)
 	}
 	return list
 }
 
-const oneMore = "if one more of them fails, no lock can be acquired"
+// moreMasters is the advice for a deployment of one master or two, which may be what its operator wants.
+const moreMasters = "use three masters or more: with fewer, no failure is tolerated; redlock set FILE adds them"
+
+const oneLess = "if one of them fails, no lock can be acquired"
 
 // way returns the step that gives a set of masters a quorum again.
 func (c *Client) way(set quorum.Set, found []redlockinfo.Finding, longest time.Duration) string {

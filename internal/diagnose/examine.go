@@ -3,12 +3,14 @@ package diagnose
 import (
 	"cmp"
 	"context"
+	"crypto/x509"
 	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/gomodule/redigo/redis"
 
@@ -85,7 +87,7 @@ func Masters(ctx context.Context, t *transport.Transport, opts Options) ([]redlo
 		wg.Go(func() { read[i] = q.examine(ctx, m) })
 	}
 	wg.Wait()
-	var list []redlockinfo.Finding
+	list := host(read, time.Now(), func(f *facts) time.Duration { return f.cfg.Clock.Now().Sub(f.info.Read) })
 	for i := range read {
 		read[i].judge(q)
 		compare(read, i)
@@ -113,6 +115,9 @@ type facts struct {
 	replaced  []string          // commands that may have replaced the data of the running server
 	permissions
 	storage
+
+	certificates []*x509.Certificate // that the server has presented
+	fastest      time.Duration       // the shortest of a few exchanges
 
 	stop    transport.Stopping // set if the master may be replaced by a replica
 	answers []sentinel.Answer  // one per sentinel
@@ -173,7 +178,9 @@ func (q *inquiry) examine(ctx context.Context, m transport.Subject) facts {
 		return f
 	}
 	defer c.Close()
+	f.certificates = c.Certificates()
 	f.again(c, q)
+	f.measure(c)
 	f.otherDatabases(c, q)
 	return f
 }
@@ -203,6 +210,25 @@ func (f *facts) again(c *wire.Conn, q *inquiry) {
 		f.lacking, f.odd = missing, append(f.odd, odd...)
 	}
 }
+
+// measure finds the shortest time of an exchange. It asks again only if the first one was slow.
+func (f *facts) measure(c *wire.Conn) {
+	f.fastest = f.info.RTT
+	for range 2 {
+		if f.fastest <= f.slow() {
+			return
+		}
+		began := time.Now()
+		_, err := c.Ask([]wire.Question{wire.Optional("info", func(any, redis.Error) {}, "INFO", "server")})
+		if err != nil {
+			return
+		}
+		f.fastest = min(f.fastest, time.Since(began))
+	}
+}
+
+// slow returns the time above which an exchange is slow: each attempt of a call is one, and the timeout ends it.
+func (f *facts) slow() time.Duration { return f.cfg.Timeout / 10 }
 
 // noRecord is the stamp of calls that change nothing: no admission record begins with it.
 const noRecord = "-"

@@ -141,7 +141,7 @@ func (f *fake) reply(cmd []string) string {
 	}
 	text := "redis_version:7.0.15\r\nrun_id:" + f.runID + "\r\nmaster_replid2:" + strings.Repeat("0", 40) +
 		"\r\nsecond_repl_offset:-1\r\nrole:master\r\nmaxmemory_policy:noeviction\r\n" +
-		"server_time_usec:1700000000000000\r\n" + f.extra
+		fmt.Sprintf("server_time_usec:%d\r\n", time.Now().UnixMicro()) + f.extra
 	return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text)
 }
 

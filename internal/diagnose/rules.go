@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -53,6 +54,11 @@ func (f *facts) judge(q *inquiry) {
 		f.failsOver(rule, q)
 		f.behind()
 	}
+	if f.fastest > f.slow() {
+		f.find(warning, "latency", fmt.Sprintf("it answers after %v, longer than a tenth of the timeout, which is %v",
+			f.fastest.Round(time.Millisecond), f.cfg.Timeout), "calls are slow, and may time out", stepSlow)
+	}
+	f.expiry(time.Now())
 	f.writes()
 	f.scripts()
 	f.rights(q.Prefix)
@@ -216,6 +222,69 @@ func (f *facts) memory() {
 		f.find(warning, "memory", fmt.Sprintf("it uses %d of %d bytes of maxmemory", used, limit),
 			"it will soon be unable to grant locks", f.moreMemory())
 	}
+}
+
+// soon is the time before the end of a certificate from which on Masters warns of it.
+const soon = 14 * 24 * time.Hour
+
+// expiry warns of certificates that expire soon: those that the server presents, and those of this client.
+func (f *facts) expiry(now time.Time) {
+	ends := func(list []*x509.Certificate) (first time.Time) {
+		for _, c := range list {
+			if first.IsZero() || c.NotAfter.Before(first) {
+				first = c.NotAfter
+			}
+		}
+		return first
+	}
+	const risk = "then no client can connect"
+	if at := ends(f.certificates); !at.IsZero() && at.Sub(now) < soon {
+		f.find(warning, "certificate", "its certificate, or that of its authority, expires on "+at.UTC().Format(time.DateTime),
+			risk, transport.StepExpired)
+	}
+	if at := ends(f.own()); len(f.certificates) > 0 && !at.IsZero() && at.Sub(now) < soon {
+		f.find(warning, "certificate", "the certificate of this client expires on "+at.UTC().Format(time.DateTime),
+			"then this client cannot connect", transport.StepClientExpired)
+	}
+}
+
+// own returns the certificates of this client that are configured as such.
+func (f *facts) own() (list []*x509.Certificate) {
+	conf := f.cfg.TLS
+	if f.cfg.TLSFunc != nil {
+		conf, _ = f.cfg.TLSFunc() // without an error: the connection has just used it
+	}
+	if conf == nil {
+		return nil
+	}
+	for _, c := range conf.Certificates {
+		if leaf, err := x509.ParseCertificate(c.Certificate[0]); err == nil {
+			list = append(list, leaf)
+		}
+	}
+	return list
+}
+
+// host compares the clock of this host with the median of the masters' clocks.
+func host(read []facts, now time.Time, since func(f *facts) time.Duration) []redlockinfo.Finding {
+	var offs []int64 // of this host's clock, in microseconds
+	for i := range read {
+		if f := &read[i]; f.text != nil && f.info.Time != 0 {
+			offs = append(offs, now.UnixMicro()-f.info.Time-since(f).Microseconds())
+		}
+	}
+	if len(offs) == 0 {
+		return nil
+	}
+	slices.Sort(offs)
+	off := time.Duration(offs[len(offs)/2]) * time.Microsecond
+	if !skew.Risky(off) {
+		return nil
+	}
+	return []redlockinfo.Finding{{
+		Master: ThisHost, Severity: notice, About: "clock", What: skew.Text(off),
+		Risk: "locks do not depend on it, but its logs are hard to compare, and certificates may seem invalid", Fix: stepClock,
+	}}
 }
 
 // moreMemory returns the step that doubles maxmemory, up to half the memory of the machine. If there is no maxmemory,

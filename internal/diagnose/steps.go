@@ -4,6 +4,7 @@ package diagnose
 // Commands are in backquotes. Redis commands are for the master of the finding, unless the step names another server. A
 // test of "redlock check" follows each step on real servers, and fails if a step has no test case.
 const (
+	stepSlow   = "find out why it answers slowly: its load, a slow command (SLOWLOG), or a long way from this host"
 	stepStart  = "start the server; its log shows why it stopped"
 	stepReach  = "correct the address, or the network between this host and the master"
 	stepUseTLS = "the port is one for TLS: use rediss:// instead of redis://"
@@ -44,6 +45,4 @@ const (
 	stepQuorum  = "`SENTINEL SET %s quorum %d` on each sentinel"
 	stepWait    = "nothing: wait until the replica has synchronized; its log shows the progress"
 	stepSilent  = "check the replica's log, and the network between it and the master"
-
-	stepThree = "use three masters or more: with fewer, no failure is tolerated; redlock set FILE adds them"
 )

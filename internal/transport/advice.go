@@ -20,7 +20,7 @@ var steps = map[fault.Cause]struct{ about, do string }{
 	fault.NotRESP:      {"connection", stepServer},
 
 	fault.LocalFiles:       {"connection", stepFiles},
-	fault.Expired:          {"connection", stepExpired},
+	fault.Expired:          {"connection", StepExpired},
 	fault.NotYetValid:      {"connection", stepEarly},
 	fault.OtherName:        {"connection", stepHost},
 	fault.AnnouncedName:    {"connection", stepAnnounced},
@@ -28,7 +28,7 @@ var steps = map[fault.Cause]struct{ about, do string }{
 	fault.UnfitCertificate: {"connection", stepUnfit},
 
 	fault.ClientCertificateRequired: {"connection", stepClientCertificate},
-	fault.ClientCertificateExpired:  {"connection", stepClientExpired},
+	fault.ClientCertificateExpired:  {"connection", StepClientExpired},
 	fault.ClientCertificateRevoked:  {"connection", stepClientRevoked},
 	fault.ClientAuthorityUnknown:    {"connection", stepClientAuthority},
 	fault.ClientCertificateRefused:  {"connection", stepClientRefused},

@@ -23,7 +23,7 @@ func TestAdviceForServerCertificates(t *testing.T) {
 		change func(cert *x509.Certificate)
 		want   string
 	}{
-		{"expired", func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }, stepExpired},
+		{"expired", func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }, StepExpired},
 		{"not yet valid", func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Minute) }, stepEarly},
 		{"another address", func(c *x509.Certificate) { c.IPAddresses = nil }, stepHost},
 		{"another name", func(c *x509.Certificate) { c.IPAddresses, c.DNSNames = nil, []string{"certificate"} }, stepHost},
@@ -51,7 +51,7 @@ func TestAdviceForServerCertificates(t *testing.T) {
 // H114: the advice for the certificate of a client follows from the alert of the server.
 func TestAdviceForTLSAlerts(t *testing.T) {
 	for alert, want := range map[byte]string{
-		40: stepCommon, 42: stepClientRefused, 43: stepClientRefused, 44: stepClientRevoked, 45: stepClientExpired,
+		40: stepCommon, 42: stepClientRefused, 43: stepClientRefused, 44: stepClientRevoked, 45: StepClientExpired,
 		46: stepClientRefused, 47: stepCommon, 48: stepClientAuthority, 49: stepClientRefused, 70: stepCommon,
 		116: stepClientCertificate,
 	} {

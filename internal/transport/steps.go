@@ -21,7 +21,7 @@ const (
 	stepServer = "use the address of a Redis or Valkey server: something else answers there"
 
 	stepFiles   = "make the files of --ca, --cert and --key valid and readable"
-	stepExpired = "renew the certificate of the server; if it is still valid, correct the clock of this host"
+	StepExpired = "renew the certificate of the server; if it is still valid, correct the clock of this host"
 	stepEarly   = "correct the clock of this host, or that of the host which made the certificate of the server, and " +
 		"renew it"
 	stepAuthority = "set the certificate authority that signed its certificate (--ca, WithTLSConfig)"
@@ -32,7 +32,7 @@ const (
 		"in each server"
 
 	stepClientCertificate = "set the certificate of this client (--cert and --key, WithTLSConfig): the server requires one"
-	stepClientExpired     = "renew the certificate of this client (--cert); if it is still valid, correct the clock of " +
+	StepClientExpired     = "renew the certificate of this client (--cert); if it is still valid, correct the clock of " +
 		"the server"
 	stepClientRevoked   = "replace the certificate of this client (--cert): it is revoked"
 	stepClientAuthority = "use a certificate of this client (--cert) that an authority of the server has signed " +

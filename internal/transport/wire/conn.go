@@ -2,6 +2,8 @@ package wire
 
 import (
 	"cmp"
+	"crypto/tls"
+	"crypto/x509"
 	"net"
 	"sync/atomic"
 
@@ -30,6 +32,19 @@ func (c *Conn) Local() string {
 		return ""
 	}
 	return c.direct.LocalAddr().String()
+}
+
+// Certificates returns the certificates that the server has presented. Without TLS, or if a *redis.Pool made the
+// connection, there are none.
+func (c *Conn) Certificates() []*x509.Certificate {
+	if c.direct == nil {
+		return nil
+	}
+	secure, ok := c.direct.Conn.(*tls.Conn)
+	if !ok {
+		return nil
+	}
+	return secure.ConnectionState().PeerCertificates
 }
 
 // Write writes encoded commands.

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/configfile"
+	"github.com/redlock-go/redlock/internal/redisproc"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// All outputs agree: check and status as text and JSON, their exit statuses, the page, and Healthy. Each row makes one
+// fault more.
+func TestOutputsAgree(t *testing.T) {
+	t.Parallel()
+	f := newVotingDeployment(t)
+	set := func(i int, name, value string) { f.do(i, "CONFIG", "SET", name, value) }
+	for _, c := range []struct {
+		name    string
+		fault   func()
+		canLock bool
+		spare   int
+	}{
+		{"no fault", func() {}, true, 1},
+		{"a notice", func() { set(0, "maxmemory-policy", "allkeys-lru") }, true, 1},
+		{"noeviction", func() { set(0, "maxmemory-policy", "noeviction") }, true, 1},
+		{"a lost record", func() { f.do(2, "DEL", "redlock:admission") }, true, 0},
+		{"the record is back", func() { f.call(exitDone, "3 of 3 masters vote", "admit", "--force", "--yes") }, true, 1},
+		{"a replica", func() {
+			host, port, _ := strings.Cut(f.servers[0].Addr(), ":")
+			f.do(2, "REPLICAOF", host, port)
+		}, true, 0},
+		{"a full master beside it", func() {
+			set(1, "maxmemory-policy", "noeviction")
+			set(1, "maxmemory", "1mb")
+		}, false, 0},
+		{"room again", func() { set(1, "maxmemory", "0") }, true, 0},
+		{"an eviction policy beside it", func() {
+			set(1, "maxmemory-policy", "allkeys-lru")
+			set(1, "maxmemory", "1gb")
+		}, false, 0},
+		{"noeviction again", func() { set(1, "maxmemory-policy", "noeviction") }, true, 0},
+		{"a dead master", func() { f.kill(2) }, true, 0},
+		{"two dead masters", func() { f.kill(1) }, false, 0},
+		{"three dead masters", func() { f.kill(0) }, false, 0},
+	} {
+		if c.fault(); !agree(t, c.name, f.urls, c.canLock, c.spare) {
+			return
+		}
+	}
+}
+
+// A deployment of one master says that none may fail, and that this is a choice.
+func TestOneMasterHasNoneToSpare(t *testing.T) {
+	t.Parallel()
+	f := newDeployment(t, 1, redisproc.Config{})
+	f.call(exitDone, "1 of 1 masters vote", "admit")
+	agree(t, "one master", f.urls, true, 0)
+	f.call(exitDone, "notice: quorum", "check")
+}
+
+func (f *votingDeployment) kill(i int) {
+	f.t.Helper()
+	if err := f.servers[i].Kill(); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// agree waits until check says canLock and spare, and compares all outputs. It reports whether they agree.
+func agree(t *testing.T, name string, urls []string, canLock bool, spare int) bool {
+	t.Helper()
+	var seen verdictSeen
+	var wrong []string
+	if !eventuallyTrue(func() bool {
+		seen = lookAt(t, urls)
+		wrong = seen.disagreements()
+		return len(wrong) == 0 && seen.check.CanLock == canLock && seen.check.Spare == spare
+	}) {
+		t.Errorf("%s: want can_lock %v, spare %d; disagreements %q in\n%+v", name, canLock, spare, wrong, seen)
+		return false
+	}
+	return true
+}
+
+// verdictSeen is what the outputs say.
+type verdictSeen struct {
+	check             jsonCheck
+	status            jsonStatus
+	page              webState
+	checkEnd, textEnd int // exit statuses
+	statusEnd         int
+	text, statusText  string
+	healthy           error
+}
+
+func lookAt(t *testing.T, urls []string) (v verdictSeen) {
+	t.Helper()
+	inJSON := func(into any, args ...string) int {
+		var out, errs bytes.Buffer
+		code := run(append(args, urls...), &out, &errs)
+		if err := json.Unmarshal(out.Bytes(), into); err != nil {
+			t.Fatalf("%q printed %s%s: %v", args, out.String(), errs.String(), err)
+		}
+		return code
+	}
+	v.checkEnd = inJSON(&v.check, "check", "--json")
+	v.statusEnd = inJSON(&v.status, "status", "--json")
+	v.textEnd, v.text = command(append([]string{"check"}, urls...)...)
+	_, v.statusText = command(append([]string{"status"}, urls...)...)
+	c := &configfile.Config{Configuration: redlock.Configuration{Masters: urls}, Prefix: "redlock"}
+	l, err := (&deploymentFlags{timeout: 5 * time.Second}).open(c, observer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.close()
+	ctx, cancel := l.within()
+	defer cancel()
+	l.settled(ctx)
+	v.healthy = l.Healthy(ctx)
+	if err := json.Unmarshal(newWebLooker(ctx, l).state(), &v.page); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// disagreements returns in which ways the outputs contradict each other.
+func (v *verdictSeen) disagreements() (list []string) {
+	must := func(ok bool, what string) {
+		if !ok {
+			list = append(list, what)
+		}
+	}
+	c := v.check
+	must(c.CanLock == v.status.CanLock && c.Spare == v.status.Spare, "check and status")
+	must(c.CanLock == v.page.CanLock && c.Spare == v.page.Spare, "check and the page")
+	must(c.CanLock == strings.HasPrefix(v.page.Verdict, "Locks can be acquired"), "the page and its verdict")
+	must(c.CanLock == (v.healthy == nil), "check and Healthy")
+	must(c.Status == v.checkEnd && v.checkEnd == v.textEnd, "the statuses of check")
+	must(c.CanLock == (v.checkEnd != exitNoQuorum) && c.CanLock == (v.statusEnd != exitNoQuorum), "can_lock and the statuses")
+	_, first, _ := strings.Cut(v.text, "locks can be acquired: ")
+	first, _, _ = strings.Cut(first, "\n")
+	must(strings.HasPrefix(first, "yes") == c.CanLock, "can_lock and the first line")
+	must(strings.Contains(v.statusText, "locks can be acquired: "+first+"\n"), "the texts of check and status")
+	must(!strings.Contains(first, "no more masters") || c.Spare == 0 && c.CanLock, "spare and the first line")
+	must(!strings.Contains(first, "one more") || c.Spare == 1, "spare and the first line")
+	worst, noVote, ofQuorum := "", map[string]bool{}, ""
+	for _, f := range c.Findings {
+		if f.NoVote {
+			noVote[f.Master] = true
+		}
+		if f.Severity != "notice" {
+			worst = f.Severity
+		}
+		if f.About == "quorum" {
+			ofQuorum = f.Severity
+			below := func(g jsonFinding) bool { return g.Master != f.Master && g.NoVote }
+			must(!strings.Contains(f.Fix, "below") || slices.ContainsFunc(c.Findings, below), "the advice and what is below")
+			must(strings.Contains(f.What, fmt.Sprintf("%d of %d", c.Quorums[0].Able, c.Quorums[0].N)), "the quorum and its finding")
+		}
+	}
+	must((ofQuorum == "failure") == !c.CanLock, "can_lock and the finding about the quorum")
+	must(c.Spare > 0 || ofQuorum != "", "spare and the finding about the quorum")
+	must(len(noVote) == c.Quorums[0].N-c.Quorums[0].Able, "the masters without a vote and their findings")
+	must((worst == "") == (c.Status == exitDone), "the findings and the status")
+	voting := 0
+	for _, m := range v.status.Masters {
+		if m.State == "voting" {
+			voting++
+		}
+	}
+	must(voting == v.status.Quorums[0].Able, "the states and the quorum")
+	return list
+}
