@@ -436,7 +436,7 @@ func TestCommonMistakesAreExplained(t *testing.T) {
 				return err
 			},
 				"redlock: invalid option: TTL 1m0s is above the max TTL 30s of this client: raise that of the masters " +
-					"first (redlock guard --set 1m0s URL...), then WithMaxTTL of all clients; or lower WithTTL"},
+					"first (redlock max-ttl --set 1m0s URL...), then WithMaxTTL of all clients; or lower WithTTL"},
 			{"locking again without the context of the lock", func() error {
 				_, err := l.Lock(short(), "x")
 				return err

@@ -132,7 +132,7 @@ func (l operator) raiseMaxTTL(ctx context.Context, g time.Duration) error {
 	case g < minTTL || g > maxTTL || g%time.Millisecond != 0:
 		return invalid("max TTL %v: must be from %v to %v, in whole milliseconds", g, minTTL, maxTTL)
 	}
-	return l.withRecords(ctx, "guard", func(view *admission.View) error {
+	return l.withRecords(ctx, "max-ttl", func(view *admission.View) error {
 		for _, i := range view.Config.Order {
 			if have := view.Masters[i].Record.MaxTTL; have > g {
 				return invalid("max TTL %v: %s has %v; it can be lowered only while no client runs: see docs/operations.md, "+
@@ -151,7 +151,7 @@ func (l operator) raiseMaxTTL(ctx context.Context, g time.Duration) error {
 			r.MaxTTL = g
 			return st.Record.Quarantine >= g && st.Record.MaxTTL >= g, disagrees(st)
 		}
-		return l.write(ctx, "guard", scripts.AdmitGuard, all, true, longest)
+		return l.write(ctx, "max-ttl", scripts.AdmitMaxTTL, all, true, longest)
 	})
 }
 
@@ -164,13 +164,13 @@ func (l operator) raiseQuarantines(ctx context.Context, all quorum.Rule, g time.
 			r.Quarantine = max(r.Quarantine, g)
 			return st.Record.Quarantine >= g, disagrees(st)
 		}
-		if err := l.write(ctx, "guard", scripts.AdmitGuard, all, true, longer); err != nil {
+		if err := l.write(ctx, "max-ttl", scripts.AdmitMaxTTL, all, true, longer); err != nil {
 			return err
 		}
 		before := l.voters.View()
 		after, err := l.voters.ReadRecords(ctx)
 		if err != nil {
-			return l.stopped("guard", err)
+			return l.stopped("max-ttl", err)
 		}
 		same := func(i int) bool { return before.Masters[i].Text == after.Masters[i].Text }
 		if all.All().Where(same) == all.All() {

@@ -75,7 +75,7 @@ func TestRaiseMaxTTL(t *testing.T) {
 		}
 		long := w.locker(redlock.WithMaxTTL(5 * time.Minute))
 		start, ttl := time.Now(), redlock.WithTTL(4*time.Minute)
-		w.says(errOf(long.Lock(w.within(time.Minute), "a", ttl)), redlock.ErrTTLTooLong, "redlock guard --set")
+		w.says(errOf(long.Lock(w.within(time.Minute), "a", ttl)), redlock.ErrTTLTooLong, "redlock max-ttl --set")
 		w.wantSince(start, 0)
 		w.restart(false, 4)
 		after(5 * time.Second)

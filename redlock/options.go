@@ -316,7 +316,7 @@ func (c *lockConfig) check(l *config) error {
 	drift, longest := lease.Drift(c.TTL), cmp.Or(l.guard, maxTTL)
 	switch {
 	case l.guard > 0 && c.TTL > l.guard:
-		return invalid("TTL %v is above the max TTL %v of this client: raise that of the masters first (redlock guard "+
+		return invalid("TTL %v is above the max TTL %v of this client: raise that of the masters first (redlock max-ttl "+
 			"--set %v URL...), then WithMaxTTL of all clients; or lower WithTTL", c.TTL, l.guard, c.TTL)
 	case c.TTL < minTTL || c.TTL > maxTTL:
 		return invalid("TTL %v: must be from %v to %v", c.TTL, minTTL, longest)

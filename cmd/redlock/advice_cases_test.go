@@ -504,7 +504,7 @@ func recordAdvice() []adviceCase {
 			}),
 		},
 		{name: "max TTL of this client", about: "max TTL", what: "the max TTL of this client is 1m0s",
-			spoil: func(e *adviceEnv) { e.flags = []string{"--guard", "60s"} }},
+			spoil: func(e *adviceEnv) { e.flags = []string{"--max-ttl", "60s"} }},
 		{name: "a wrong list", about: "list", what: "the list of this client is probably wrong",
 			spoil: func(e *adviceEnv) { e.urls = e.urls[:2] },
 			apply: func(e *adviceEnv, f *printed) {

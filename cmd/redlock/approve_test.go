@@ -33,7 +33,7 @@ func TestWrongListChangesNothing(t *testing.T) {
 	k, before, short := f.holder("orders"), f.admissions(), f.urls[:3]
 	for _, args := range [][]string{
 		{"quarantine", "--yes", "--master", f.servers[0].Addr()}, {"admit", "--yes", "--force"},
-		{"guard", "--yes", "--set", "60s"}, {"release", "--yes", "--force", "--masters", strings.Join(short, " "), "orders"},
+		{"max-ttl", "--yes", "--set", "60s"}, {"release", "--yes", "--force", "--masters", strings.Join(short, " "), "orders"},
 		{"status"}, {"check"}, {"who", "--masters", strings.Join(short, " "), "orders"},
 	} {
 		if args[0] != "release" && args[0] != "who" {
@@ -136,7 +136,7 @@ func TestCommandsThatMayStopClientsAsk(t *testing.T) {
 	k, before := f.holder("orders"), f.admissions()
 	addr := f.servers[0].Addr()
 	for _, args := range [][]string{
-		{"quarantine", "--master", addr}, {"guard", "--set", "60s"},
+		{"quarantine", "--master", addr}, {"max-ttl", "--set", "60s"},
 		{"set", "--raise", setText(t, f.urls)},
 	} {
 		if args[0] != "set" {

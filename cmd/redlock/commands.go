@@ -231,21 +231,21 @@ required.`,
 	return cmd
 }
 
-func guardCommand(a *app) *cobra.Command {
+func maxTTLCommand(a *app) *cobra.Command {
 	var set time.Duration
 	cmd := a.onMasters(&cobra.Command{
-		Use:   "guard [--set DURATION] [URL...]",
+		Use:   "max-ttl [--set DURATION] [URL...]",
 		Short: "show or raise the max TTL of the deployment",
 		Long: `Shows the max TTL of each master, which is the longest TTL that a client may use. --set raises the max TTL of
 the deployment while clients run; do so before any client uses a longer TTL. All masters must be up. The command shows
 the effects, and asks for confirmation; without a terminal, as in scripts, --yes is required.`,
-		Example: `  redlock guard --set 60s --config locks.json`,
+		Example: `  redlock max-ttl --set 60s --config locks.json`,
 	}, func(ctx context.Context, c *client) error {
 		if set == 0 {
 			return showMasters(&a.console, c.settled(ctx), nil)
 		}
 		return perform(ctx, &a.console, c, &change{
-			command: "guard", question: "Raise the max TTL?", undone: "nothing was changed",
+			command: "max-ttl", question: "Raise the max TTL?", undone: "nothing was changed",
 			effects: []string{fmt.Sprintf("every master accepts TTLs up to %v, and does not vote for %v after each restart; "+
 				"the max TTL cannot be lowered while clients run", set, max(set, 30*time.Second))},
 		}, func(ctx context.Context) error { return c.Admin().RaiseMaxTTL(ctx, set) })
@@ -277,7 +277,7 @@ func check(ctx context.Context, con *console, c *client, file string) error {
 	v.Findings = append(c.misfits(ctx, file), v.Findings...)
 	// The default max TTL of this command says nothing about the clients.
 	v.Findings = slices.DeleteFunc(v.Findings, func(f redlockinfo.Finding) bool {
-		return f.About == "max TTL" && f.Severity == redlockinfo.Notice && c.config.Guard == ""
+		return f.About == "max TTL" && f.Severity == redlockinfo.Notice && c.config.MaxTTL == ""
 	})
 	code := exitDone
 	switch {

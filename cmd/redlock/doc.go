@@ -9,7 +9,7 @@
 //	redlock admit [URL...]    makes all masters vote immediately, if no lock is held on them
 //	redlock quarantine --master ADDR [URL...]
 //	                          puts one master into quarantine, to replace its admission record
-//	redlock guard [--set 60s] [URL...]
+//	redlock max-ttl [--set 60s] [URL...]
 //	                          shows the max TTL of each master, or raises it in the whole deployment
 //	redlock set [--raise | --finish | --abort] FILE
 //	                          shows the progress of a change of the masters, and performs the next step
@@ -34,7 +34,7 @@
 // "masters". The masters of each shard are changed separately: the file of "redlock set" describes one shard, which
 // "shard" identifies.
 //
-// A command writes only the requested change to the masters. The commands who, ls, web, guard without --set, and set
+// A command writes only the requested change to the masters. The commands who, ls, web, max-ttl without --set, and set
 // without --raise, --finish and --abort write nothing; check and status may acquire and release a probe lock, and write
 // nothing else. Only quarantine, run and lock start a quarantine.
 //

@@ -22,14 +22,14 @@ type (
 		N      int    `json:"n"`
 	}
 	jsonMaster struct {
-		Addr  string `json:"addr"`
-		Shard int    `json:"shard,omitempty"`
-		State string `json:"state"`
-		Left  int64  `json:"left_ms,omitempty"`
-		Guard int64  `json:"guard_ms,omitempty"`
-		Epoch int64  `json:"epoch,omitempty"`
-		List  string `json:"list,omitempty"` // hash of the configuration in the admission record
-		Error string `json:"error,omitempty"`
+		Addr   string `json:"addr"`
+		Shard  int    `json:"shard,omitempty"`
+		State  string `json:"state"`
+		Left   int64  `json:"left_ms,omitempty"`
+		MaxTTL int64  `json:"max_ttl_ms,omitempty"`
+		Epoch  int64  `json:"epoch,omitempty"`
+		List   string `json:"list,omitempty"` // hash of the configuration in the admission record
+		Error  string `json:"error,omitempty"`
 	}
 	jsonCheck struct {
 		CanLock  bool          `json:"can_lock"`

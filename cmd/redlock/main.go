@@ -148,7 +148,7 @@ The file of --config is JSON. It may be the configuration file of the clients (s
 While "run", "lock" and "web" are running, they apply changes of the masters in the file:
   {"masters": ["redis://a", "redis://b", "redis://c"], "prefix": "redlock",
    "user": "lock", "password": "...", "ca": "ca.pem", "cert": "client.pem", "key": "client.key",
-   "guard": "30s", "durable": ["all"]}
+   "maxTTL": "30s", "durable": ["all"]}
 For a password that expires, replace "password" with a file that is read, or a command that is run, for each
 connection:
   "passwordFile": "/run/secrets/redis-lock"
@@ -199,7 +199,7 @@ func rootCommand(a *app) *cobra.Command {
 	a.deployment.add(root.PersistentFlags())
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "write JSON instead of text")
 	for _, command := range []func(*app) *cobra.Command{
-		checkCommand, statusCommand, admitCommand, quarantineCommand, guardCommand, setCommand, runCommand, lockCommand,
+		checkCommand, statusCommand, admitCommand, quarantineCommand, maxTTLCommand, setCommand, runCommand, lockCommand,
 		unlockCommand, whoCommand, lsCommand, releaseCommand, webCommand, versionCommand, manCommand,
 	} {
 		root.AddCommand(command(a))

@@ -207,7 +207,7 @@ func TestUsageErrorsSendNothing(t *testing.T) {
 	t.Parallel()
 	const url = "redis://127.0.0.1:1"
 	for _, args := range [][]string{
-		nil, {"what"}, {"status"}, {"status", "ftp://x"}, {"admit", "-guard", "1ms", url}, {"admit", "-nonsense"},
+		nil, {"what"}, {"status"}, {"status", "ftp://x"}, {"admit", "-max-ttl", "1ms", url}, {"admit", "-nonsense"},
 		{"status", "-set", "60s", url}, {"check", "-prefix", "{", url}, {"quarantine", url},
 	} {
 		var out, errs bytes.Buffer
@@ -221,10 +221,10 @@ func TestUsageErrorsSendNothing(t *testing.T) {
 func TestReadingCommandsWriteNothing(t *testing.T) {
 	t.Parallel()
 	for id, verb := range map[string]string{
-		"H72 check writes nothing":  "check",  // if no quorum votes
-		"H72 status writes nothing": "status", // if no quorum votes
-		"H72 guard writes nothing":  "guard",
-		"H72 set writes nothing":    "set",
+		"H72 check writes nothing":   "check",  // if no quorum votes
+		"H72 status writes nothing":  "status", // if no quorum votes
+		"H72 max-ttl writes nothing": "max-ttl",
+		"H72 set writes nothing":     "set",
 	} {
 		t.Run(id, func(t *testing.T) {
 			t.Parallel()
@@ -266,7 +266,7 @@ func TestReadingCommandsWriteNothing(t *testing.T) {
 func TestMistypedPrefixLeavesNoKey(t *testing.T) {
 	t.Parallel()
 	f := newDeployment(t, 3, redisproc.Config{})
-	f.call(exitNoQuorum, "0 of 3 masters agreed", "guard", "--yes", "-set", "60s", "-prefix", "redlok")
+	f.call(exitNoQuorum, "0 of 3 masters agreed", "max-ttl", "--yes", "-set", "60s", "-prefix", "redlok")
 	f.call(exitNoQuorum, `check whether the clients use the prefix "redlok"`, "check", "-prefix", "redlok")
 	for i := range f.urls {
 		if n := f.do(i, "DBSIZE"); n != int64(0) {
@@ -315,21 +315,21 @@ func TestGuardRaisesTheGuardTime(t *testing.T) {
 	t.Parallel()
 	f := newDeployment(t, 3, redisproc.Config{})
 	f.call(exitDone, "max TTL 30s", "admit")
-	f.call(exitDanger, "`CONFIG SET repl-backlog-ttl 7200`", "guard", "--yes", "-set", "2h")
+	f.call(exitDanger, "`CONFIG SET repl-backlog-ttl 7200`", "max-ttl", "--yes", "-set", "2h")
 	f.call(exitDone, "locks can be acquired: yes, and one more master may fail\n", "check") // nothing was written
 	for i := range f.urls {
 		f.do(i, "CONFIG", "SET", "repl-backlog-ttl", "7200")
 	}
-	f.call(exitDone, "max TTL 2h0m0s", "guard", "--yes", "-set", "2h")
-	f.call(exitDone, "voting, max TTL 2h0m0s", "guard")
-	f.call(exitDanger, "it can be lowered only while no client runs", "guard", "--yes", "-set", "10s")
+	f.call(exitDone, "max TTL 2h0m0s", "max-ttl", "--yes", "-set", "2h")
+	f.call(exitDone, "voting, max TTL 2h0m0s", "max-ttl")
+	f.call(exitDanger, "it can be lowered only while no client runs", "max-ttl", "--yes", "-set", "10s")
 	for i := range f.urls {
 		f.do(i, "DEL", "redlock:admission")
 	}
-	f.call(exitDone, "max TTL 10s", "admit", "-guard", "10s")
+	f.call(exitDone, "max TTL 10s", "admit", "-max-ttl", "10s")
 	f.call(exitDone, "locks can be acquired: yes, and one more master may fail\n", "check")
 	f.call(exitDone, "the deployment accepts TTLs up to 10s, but the max TTL of this client is 20s",
-		"check", "-guard", "20s")
+		"check", "-max-ttl", "20s")
 	f.call(exitDone, `unknown master "nobody:1"`, "check", "-durable", "nobody:1")
 }
 

@@ -29,7 +29,7 @@ type deploymentFlags struct {
 	config        string
 	masters       []string
 	prefix        string
-	guard         time.Duration
+	maxTTL        time.Duration
 	durable       string
 	ca, cert, key string
 	sentinelUser  string
@@ -42,7 +42,7 @@ func (f *deploymentFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.config, "config", "", "JSON file with the masters and their credentials")
 	flags.StringArrayVar(&f.masters, "masters", nil, "URLs of all masters, separated by spaces")
 	flags.StringVar(&f.prefix, "prefix", private.DefaultPrefix, "key prefix")
-	flags.DurationVar(&f.guard, "guard", private.DefaultMaxTTL,
+	flags.DurationVar(&f.maxTTL, "max-ttl", private.DefaultMaxTTL,
 		"max TTL to set if the deployment has none yet; 0 if its clients use WithoutRestartGuard")
 	flags.StringVar(&f.durable, "durable", "",
 		"comma-separated addresses of the durable masters, as shown by status, or \"all\"")
@@ -103,8 +103,8 @@ func (f *deploymentFlags) override(flags *pflag.FlagSet, c *configfile.Config) {
 	if flags.Changed("durable") {
 		c.Durable = strings.Split(f.durable, ",")
 	}
-	if flags.Changed("guard") {
-		c.Guard = f.guard.String()
+	if flags.Changed("max-ttl") {
+		c.MaxTTL = f.maxTTL.String()
 	}
 	c.Run = helpers.wait
 }

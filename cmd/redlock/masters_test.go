@@ -56,7 +56,7 @@ func TestConfigFileWithPasswordAndCertificates(t *testing.T) {
 	call(t, exitUsage, "give both", "status", "--config", path, "--cert", cert)
 	call(t, exitUsage, "no certificate in PEM", "status", "--config", path, "--ca", key)
 	call(t, exitUsage, "no such file", "status", "--config", path, "--ca", "none.pem")
-	c["guard"] = "soon"
+	c["maxTTL"] = "soon"
 	call(t, exitUsage, "the max TTL \"soon\"", "status", "--config", write())
 	c["gaurd"] = "30s"
 	call(t, exitUsage, `unknown field "gaurd"`, "status", "--config", write())
@@ -89,8 +89,8 @@ func TestEachCommandWritesJSON(t *testing.T) {
 	if v := ask(exitDone, "check"); len(v["findings"].([]any)) != 0 || v["status"] != 0.0 {
 		t.Errorf("check printed %v, want no findings and status 0", v)
 	}
-	if v := ask(exitDone, "guard"); v["masters"].([]any)[0].(map[string]any)["guard_ms"] != 30000.0 {
-		t.Errorf("guard printed %v, want guard_ms 30000", v)
+	if v := ask(exitDone, "max-ttl"); v["masters"].([]any)[0].(map[string]any)["max_ttl_ms"] != 30000.0 {
+		t.Errorf("max-ttl printed %v, want max_ttl_ms 30000", v)
 	}
 	if v := ask(exitDone, "set", file); v["open"] != 3.0 || v["next"] != nil {
 		t.Errorf("set printed %v, want open 3 and no next step", v)

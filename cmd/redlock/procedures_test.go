@@ -330,7 +330,7 @@ func TestDocumentedRecoveryOfLostMajority(t *testing.T) {
 	steps := []string{"locks.json", "--yes --raise joint.json", "--yes --finish joint.json", "--yes --abort joint.json"}
 	for _, step := range steps {
 		out := p.sh(exitNoQuorum, "redlock set "+step)
-		for _, line := range append(p.commands[:2:2], "stop all clients, and wait 30s;", "redlock admit --guard 30s") {
+		for _, line := range append(p.commands[:2:2], "stop all clients, and wait 30s;", "redlock admit --max-ttl 30s") {
 			want, _, _ := strings.Cut(line, " #")
 			if want = strings.ReplaceAll(strings.TrimSpace(want), " DEL", ":6379 DEL"); !strings.Contains(out, want) {
 				t.Errorf("set %s does not print %q, but\n%s", step, want, out)

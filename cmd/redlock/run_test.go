@@ -337,7 +337,7 @@ func TestRunWithoutTheRestartGuard(t *testing.T) {
 			t.Errorf("%q failed: %v: %s", args, err, out)
 		}
 	}
-	run("--guard", "0", "--masters", s.URL(), "--", "true")
+	run("--max-ttl", "0", "--masters", s.URL(), "--", "true")
 	if err := s.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -395,7 +395,7 @@ func (s *setCall) lost(masters []redlockinfo.Master, raised bool) (lines []strin
 			}
 		}
 		return append(lines,
-			fmt.Sprintf("  3. redlock admit --guard %v, with the URLs of all masters that are used from now on", longest),
+			fmt.Sprintf("  3. redlock admit --max-ttl %v, with the URLs of all masters that are used from now on", longest),
 			"  4. start the clients with these URLs (docs/operations.md, Disaster recovery)")
 	}
 	return nil

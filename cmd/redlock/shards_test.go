@@ -38,7 +38,7 @@ func TestCommandsKnowShards(t *testing.T) {
 	both(exitDone, "shard 2: 3 of 3 masters vote, 2 are needed", "admit")
 	f.records("1/2", "2/2")
 	both(exitDone, "locks can be acquired: yes, and one more master may fail\n", "check")
-	both(exitDone, "max TTL 1m0s", "guard", "--yes", "--set", "60s")
+	both(exitDone, "max TTL 1m0s", "max-ttl", "--yes", "--set", "60s")
 	f.records("1/2", "2/2")
 	f.call(exitNoQuorum, "it has no shards, and the record of this master has shard 1 of 2", "status")
 	f.call(exitNoQuorum, "it has no shards, and the record of this master has shard 1 of 2", "admit", "--timeout", "2s")

@@ -62,7 +62,7 @@ func TestTimeLimitsMustBePositive(t *testing.T) {
 	for _, limit := range []string{"0", "-1s"} {
 		for _, args := range [][]string{
 			{"check", url}, {"status", url}, {"admit", url}, {"ls", url}, {"who", url, "a"}, {"set", file},
-			{"release", "--masters", url, "--force", "a"}, {"quarantine", "--master", "a:1", url}, {"guard", url},
+			{"release", "--masters", url, "--force", "a"}, {"quarantine", "--master", "a:1", url}, {"max-ttl", url},
 		} {
 			args = append([]string{args[0], "--timeout", limit}, args[1:]...)
 			call(t, exitUsage, "must be greater than 0", args...)

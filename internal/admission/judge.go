@@ -136,12 +136,12 @@ func (f *Deployment) shortBacklog(i int) error {
 
 // ShortBacklog returns an error if the repl-backlog-ttl of a master is below a max TTL. A backlog of 0 is valid: see
 // Fact.Backlog.
-func ShortBacklog(backlog, guard time.Duration) error {
-	if backlog <= 0 || backlog >= guard {
+func ShortBacklog(backlog, maxTTL time.Duration) error {
+	if backlog <= 0 || backlog >= maxTTL {
 		return nil
 	}
 	return advise(fmt.Errorf("its repl-backlog-ttl is %v, below the max TTL of %v, so it could be replaced by a replica "+
-		"unnoticed", backlog, guard), stepBacklog, (guard+time.Second-1)/time.Second)
+		"unnoticed", backlog, maxTTL), stepBacklog, (maxTTL+time.Second-1)/time.Second)
 }
 
 // vote sets the phase of master i, whose record admits it, and returns the next action for the master.
@@ -304,7 +304,7 @@ func (f *Deployment) quarantine(i int, st *State) Move {
 		return Move{Look: Look, Gather: gather, Wait: left, Seek: seek}
 	case f.agreedTTL(i) == 0:
 		return st.block(advise(fmt.Errorf("%w, and no max TTL has a majority: the masters that can be read have "+
-			"different ones", ErrQuarantine), StepGuard, f.largest().MaxTTL))
+			"different ones", ErrQuarantine), StepMaxTTL, f.largest().MaxTTL))
 	}
 	return f.admit(scripts.AdmitEnd, i)
 }

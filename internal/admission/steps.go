@@ -15,7 +15,7 @@ const (
 	StepNothing = "nothing: it votes by itself after the quarantine, as long as a client that acquires locks is running"
 	StepAgain   = "nothing: run `redlock check` again in a moment"
 	StepOthers  = "follow the other advice first: this master waits for it"
-	StepGuard   = "`redlock guard --set %v`"
+	StepMaxTTL  = "`redlock max-ttl --set %v`"
 	StepMasters = "follow the advice for the masters below"
 	StepDown    = "start the masters that are down; if they are lost for good, redlock set FILE prints what to do"
 	StepDurable = "%s, and the same in its configuration file; or leave it out of the durable masters of all clients"

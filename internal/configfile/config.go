@@ -25,7 +25,7 @@ type Config struct {
 	Shard           string   `json:"shard"`  // number of the shard and of all shards, as in "2/3"
 	Shards          []Shard  `json:"shards"` // replaces Masters
 	Prefix          string   `json:"prefix"`
-	Guard           string   `json:"guard"` // the max TTL; empty for the default
+	MaxTTL          string   `json:"maxTTL"` // the max TTL; empty for the default
 	Durable         []string `json:"durable"`
 	User            string   `json:"user"`
 	Password        string   `json:"password"`
@@ -85,8 +85,8 @@ func Read(path string) (*Config, error) {
 }
 
 func (c *Config) checkMaxTTL() error {
-	if _, err := time.ParseDuration(c.Guard); c.Guard != "" && err != nil {
-		return fmt.Errorf("the max TTL %q: %w", c.Guard, err)
+	if _, err := time.ParseDuration(c.MaxTTL); c.MaxTTL != "" && err != nil {
+		return fmt.Errorf("the max TTL %q: %w", c.MaxTTL, err)
 	}
 	return nil
 }
@@ -152,8 +152,8 @@ func (c *Config) poolOptions() ([]pool.Option, error) {
 func (c *Config) lockerOptions() []redlock.Option {
 	opts := []redlock.Option{redlock.WithPrefix(c.Prefix)}
 	maxTTL := private.DefaultMaxTTL
-	if c.Guard != "" {
-		maxTTL, _ = time.ParseDuration(c.Guard) // checked by Read
+	if c.MaxTTL != "" {
+		maxTTL, _ = time.ParseDuration(c.MaxTTL) // checked by Read
 	}
 	if maxTTL == 0 {
 		opts = append(opts, redlock.WithoutRestartGuard())

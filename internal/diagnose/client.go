@@ -270,11 +270,11 @@ func admissionOf(
 	case m.MaxTTL < longest:
 		find(warning, "max TTL",
 			fmt.Sprintf("it accepts TTLs up to %v, another master accepts TTLs up to %v", m.MaxTTL, longest),
-			"this master rejects longer TTLs", fmt.Sprintf(admission.StepGuard, longest))
+			"this master rejects longer TTLs", fmt.Sprintf(admission.StepMaxTTL, longest))
 	case guard > m.MaxTTL:
 		find(notice, "max TTL",
 			fmt.Sprintf("the deployment accepts TTLs up to %v, but the max TTL of this client is %v", m.MaxTTL, guard),
-			"longer TTLs are rejected", fmt.Sprintf(admission.StepGuard, guard))
+			"longer TTLs are rejected", fmt.Sprintf(admission.StepMaxTTL, guard))
 	}
 	return list
 }

@@ -160,7 +160,7 @@ func (s *Sender) Refusal(view *admission.View, i int, ttl time.Duration, need Ne
 		v.Err = whyNot(view, i)
 	case m.Record.MaxTTL > 0 && ttl > m.Record.MaxTTL:
 		v.Outcome = quorum.Refused
-		v.Err = fmt.Errorf("%w: TTL %v, max TTL %v; raise it on the masters first: redlock guard --set %v, "+
+		v.Err = fmt.Errorf("%w: TTL %v, max TTL %v; raise it on the masters first: redlock max-ttl --set %v, "+
 			"with the URLs of all", ErrTTLTooLong, ttl, m.Record.MaxTTL, ttl)
 	case need >= NeedsRecord && m.Stamp == admission.Unread, need == NeedsVote && m.Phase != admission.Voting,
 		m.Phase == admission.Blocked && errors.Is(m.Err, admission.ErrMasterList):

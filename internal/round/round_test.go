@@ -209,7 +209,7 @@ func TestTooLongAsTable(t *testing.T) {
 		view := b.Monitor.View()
 		old := scripts.Record{Identity: "a/b/c", Masters: "a", Epoch: 4, MaxTTL: 30 * time.Second, Admitted: true}.String()
 		known := b.Sender.Refusal(view, 0, 31*time.Second, round.NeedsVote)
-		if !errors.Is(known.Err, round.ErrTTLTooLong) || !strings.Contains(known.Err.Error(), "redlock guard") {
+		if !errors.Is(known.Err, round.ErrTTLTooLong) || !strings.Contains(known.Err.Error(), "redlock max-ttl") {
 			t.Fatalf("TTL above the known limit: %+v", known)
 		}
 		said := round.Vote{Vote: scripts.Vote{Outcome: quorum.Refused, Record: "v2"}}

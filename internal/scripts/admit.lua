@@ -15,7 +15,7 @@
 --                        master with the same name
 --       end              admits, if the quarantine is this server's and has lasted for as long as both records require
 --       epoch            writes masters, next, epoch and final of the wanted record
---       guard, settle    write only what every step writes: see below
+--       max-ttl, settle  write only what every step writes: see below
 --       rewrite          writes the identity, if the server is the same and has freed its replication backlog
 -- Reply {1, record, time us, identity}   written; with read: the record as it is
 --       {2, record, time us, identity}   not written: the identity is not that of ARGV 2
@@ -29,8 +29,8 @@
 -- TTL: one that has was given it by another program, and any step that writes removes it.
 --
 -- Every step but read writes the larger quarantine of the two records. The longest TTL is that of the wanted record if
--- a quarantine begins or ends, because the caller has seen the masters agree on it. With guard it is the larger of both
--- records, and otherwise it does not change: only an operator gives a voting master a longer one, after all masters
+-- a quarantine begins or ends, because the caller has seen the masters agree on it. With max-ttl it is the larger of
+-- both, and otherwise it does not change: only an operator gives a voting master a longer one, after all masters
 -- have the longer quarantine. Safe to repeat: the record is written only if it is exactly the one that the caller has
 -- read. The script reads the identity from the server itself, so a record is never written for another server. If the
 -- epoch is above 0, the record has the time at which this master got this epoch (raised). Each write of another epoch,
@@ -52,7 +52,7 @@ local function number(values, key) return tonumber(values[key]) or 0 end
 local function text(n) return string.format('%.0f', n) end
 local function larger(key) return text(math.max(number(old, key), number(wanted, key))) end
 local agreed = (starts or step == 'end' or step == 'now' and old.state ~= 'admitted') and wanted or old
-local longest = step == 'guard' and larger('maxttl') or text(number(agreed, 'maxttl'))
+local longest = step == 'max-ttl' and larger('maxttl') or text(number(agreed, 'maxttl'))
 local new, quarantine, moment = old, larger('quarantine'), text(now)
 local shard = old.masters and old.shard ~= wanted.shard
 local list = old.epoch == wanted.epoch and (old.masters ~= wanted.masters or old.next ~= wanted.next)

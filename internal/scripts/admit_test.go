@@ -86,7 +86,7 @@ func TestNumbersOfEachStep(t *testing.T) {
 		Masters: five, Epoch: 4, Raised: 77, Final: 4, MaxTTL: 300 * time.Second, Quarantine: 400 * time.Second,
 	}
 	const smaller, larger = 200 * time.Second, 600 * time.Second
-	for _, step := range []scripts.AdmitStep{scripts.AdmitStart, scripts.AdmitEnd, scripts.AdmitNow, scripts.AdmitGuard,
+	for _, step := range []scripts.AdmitStep{scripts.AdmitStart, scripts.AdmitEnd, scripts.AdmitNow, scripts.AdmitMaxTTL,
 		scripts.AdmitSettle, scripts.AdmitEpoch, scripts.AdmitRewrite} {
 		for _, admitted := range []bool{false, true} {
 			if admitted && step == scripts.AdmitEnd {
@@ -103,7 +103,7 @@ func TestNumbersOfEachStep(t *testing.T) {
 				switch {
 				case step == scripts.AdmitStart, step == scripts.AdmitEnd, step == scripts.AdmitNow && !admitted:
 					want = number
-				case step == scripts.AdmitGuard:
+				case step == scripts.AdmitMaxTTL:
 					want = max(want, number)
 				}
 				if got.MaxTTL != want || got.Quarantine != max(before.Quarantine, number) || got.Epoch < before.Epoch {
@@ -119,7 +119,7 @@ func TestNumbersOfEachStep(t *testing.T) {
 func TestAdmitRefusesOtherMasters(t *testing.T) {
 	c := onServer(t)
 	for _, admitted := range []bool{false, true} {
-		for _, step := range []scripts.AdmitStep{scripts.AdmitStart, scripts.AdmitEnd, scripts.AdmitNow, scripts.AdmitGuard,
+		for _, step := range []scripts.AdmitStep{scripts.AdmitStart, scripts.AdmitEnd, scripts.AdmitNow, scripts.AdmitMaxTTL,
 			scripts.AdmitSettle, scripts.AdmitEpoch, scripts.AdmitRewrite} {
 			c.has(scripts.Record{Masters: five, Epoch: 2, MaxTTL: guard, Quarantine: guard, Admitted: admitted})
 			r := c.request(step)

@@ -225,9 +225,9 @@ const (
 	AdmitReplace AdmitStep = "replace"
 	AdmitEnd     AdmitStep = "end"
 	AdmitNow     AdmitStep = "now"
-	// AdmitGuard and AdmitSettle raise the quarantine: AdmitGuard for an operator, AdmitSettle for a client that has read
-	// a longer quarantine on other masters. AdmitGuard also raises the max TTL.
-	AdmitGuard  AdmitStep = "guard"
+	// AdmitMaxTTL and AdmitSettle raise the quarantine: AdmitMaxTTL for an operator, AdmitSettle for a client that has read
+	// a longer quarantine on other masters. AdmitMaxTTL also raises the max TTL.
+	AdmitMaxTTL AdmitStep = "max-ttl"
 	AdmitSettle AdmitStep = "settle"
 	// AdmitEpoch raises the epoch: it writes Masters, Next, Epoch and Final.
 	AdmitEpoch AdmitStep = "epoch"

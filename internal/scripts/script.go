@@ -50,7 +50,7 @@ var (
 	Extend  = script("extend", "89669125a4e6e44abe89d82afd7c9fb9ed3ed6d9", false)
 	Release = script("release", "7b985acd14d718323bc1b09871b23bc0bf00c9c2", false)
 	Inspect = script("inspect", "e0eae5c48f9582362759c979a8c94b558d52093e", false)
-	Admit   = script("admit", "e2a8f0be74a3683d0678b43ecd04272b55f8074d", false)
+	Admit   = script("admit", "8c05cb8238bb234328239e985bbf86681de8a31c", false)
 
 	// Scripts of readers-writer locks.
 	SharedAcquire = script("shared acquire", "2e72ecf490f05348a4aca363cd4768592029e99f", true)

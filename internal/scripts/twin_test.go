@@ -340,7 +340,7 @@ func (w *twin) admitCall() *frame.Call {
 	record.Shard = pick(w, scripts.Shard{}, scripts.Shard{Number: 2, Of: 3}, scripts.Shard{Number: 1, Of: 2})
 	return enc.Admit(scripts.AdmitRequest{
 		Step: pick(w, scripts.AdmitRead, scripts.AdmitStart, scripts.AdmitStart, scripts.AdmitEnd, scripts.AdmitEnd,
-			scripts.AdmitNow, scripts.AdmitNow, scripts.AdmitReplace, scripts.AdmitGuard, scripts.AdmitSettle,
+			scripts.AdmitNow, scripts.AdmitNow, scripts.AdmitReplace, scripts.AdmitMaxTTL, scripts.AdmitSettle,
 			scripts.AdmitEpoch, scripts.AdmitEpoch,
 			scripts.AdmitRewrite, scripts.AdmitRewrite),
 		Identity: pick(w, own, own, own, own, own, "f00/ba4/7"),

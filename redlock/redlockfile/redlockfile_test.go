@@ -51,7 +51,7 @@ func TestOpenRejectsInvalidFiles(t *testing.T) {
 	masters := []string{"redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"}
 	for want, config := range map[string]map[string]any{
 		`unknown field "gaurd"`:           {"masters": masters, "gaurd": "30s"},
-		`the max TTL "soon"`:              {"masters": masters, "guard": "soon"},
+		`the max TTL "soon"`:              {"masters": masters, "maxTTL": "soon"},
 		"epoch 1":                         {"masters": masters, "epoch": 1},
 		`"durable" names no master`:       {"masters": masters, "durable": []string{}}, // H162
 		"give both":                       {"masters": masters, "cert": "client.pem"},
@@ -103,7 +103,7 @@ func writeFile(text string) (path string, remove func()) {
 // The program and the command can use the same file: redlock status --config locks.json.
 func ExampleOpen() {
 	path, remove := writeFile(`{
-		"masters": ["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"], "prefix": "shop", "guard": "1m"
+		"masters": ["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"], "prefix": "shop", "maxTTL": "1m"
 	}`)
 	defer remove()
 

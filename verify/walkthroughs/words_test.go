@@ -315,7 +315,7 @@ func (w *scenario) releaseWords(args []string, reply any) (what, answer string) 
 
 // admitWords describes the steps of an admission that write the record.
 var admitWords = map[string]string{
-	"start": "begin a quarantine", "end": "end the quarantine", "now": "admit immediately", "guard": "raise the max TTL",
+	"start": "begin a quarantine", "end": "end the quarantine", "now": "admit immediately", "max-ttl": "raise the max TTL",
 	"settle": "settle the max TTL", "epoch": "raise the epoch", "rewrite": "rewrite the record",
 }
 

@@ -93,12 +93,12 @@ func (c *call) admit() any {
 	return answer(scripts.AdmitDone)
 }
 
-// longestTTL returns the max TTL that a step writes. Only AdmitGuard raises the max TTL of a master that votes.
+// longestTTL returns the max TTL that a step writes. Only AdmitMaxTTL raises the max TTL of a master that votes.
 func longestTTL(step scripts.AdmitStep, old, wanted record) float64 {
 	switch {
 	case starts(step), step == scripts.AdmitEnd, step == scripts.AdmitNow && old["state"] != "admitted":
 		return wanted.number("maxttl")
-	case step == scripts.AdmitGuard:
+	case step == scripts.AdmitMaxTTL:
 		return max(old.number("maxttl"), wanted.number("maxttl"))
 	}
 	return old.number("maxttl")

@@ -310,7 +310,7 @@ func (c *Checker) admit(m *master, e *Event) {
 			e.Record, e.Clock)
 	}
 	shorter := known && after.Quarantine < before.Quarantine && step != scripts.AdmitReplace
-	longer := voted && after.Admitted && after.MaxTTL > before.MaxTTL && step != scripts.AdmitGuard
+	longer := voted && after.Admitted && after.MaxTTL > before.MaxTTL && step != scripts.AdmitMaxTTL
 	if shorter || longer {
 		c.broken("record", e, "step %s must not change the record %q to %q", step, m.record, e.Record)
 	}
