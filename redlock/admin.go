@@ -157,6 +157,8 @@ func (a Admin) Reconfigure(ctx context.Context, c ...Configuration) error {
 // On every master that can be reached, ForceRelease deletes only this lease, and raises the fence to a new ballot, so
 // that the master refuses late messages of the holder. Then the first waiter is woken, as by any release.
 //
+// The lease may be that of a slot of a [Semaphore]; name is then the name of the semaphore.
+//
 // ForceRelease returns the number of masters that deleted the lease. The error is nil if a quorum has confirmed that it
 // no longer has the lease; otherwise it is ErrNoQuorum with the reason of each master that did not answer. A holder
 // that extends the lock at that moment may restore it on masters that have deleted it: inspect the name again, and
@@ -166,9 +168,10 @@ func (a Admin) ForceRelease(ctx context.Context, name, id string) (released int,
 }
 
 // RequestRelease asks the holder of name to release the lock, and returns how many holders have received the request: 0
-// or 1, or for an [RWLock] the number of readers. It does not wait for the release, and never takes the lock away from
-// a holder: a client that uses [Lock.ReleaseRequested] decides when to unlock, and other clients ignore the request. A
-// name that is released after the request belongs to the first waiter, as after any Unlock.
+// or 1, or for an [RWLock] the number of readers, or for a [Semaphore] that of held slots. It does not wait for the
+// release, and never takes the lock away from a holder: a client that uses [Lock.ReleaseRequested] decides when to
+// unlock, and other clients ignore the request. A name that is released after the request belongs to the first waiter,
+// as after any Unlock.
 //
 // The request is a message that is not stored. It reaches a client that has called ReleaseRequested, or that has held
 // the lock for a second. Errors are those of [Locker.Inspect].

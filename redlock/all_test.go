@@ -145,7 +145,7 @@ func TestLockAllWithOwnedNames(t *testing.T) {
 		"LockAll":  func(w *cluster, l *redlock.Locker) owner { return w.all(l, []string{"m:1", "c"}) },
 		"RWLock":   func(w *cluster, l *redlock.Locker) owner { return w.wlock(l.RWLock("m:1")) },
 		"reader":   func(w *cluster, l *redlock.Locker) owner { return w.rlock(l.RWLock("m:1")) },
-		"slot":     func(w *cluster, l *redlock.Locker) owner { return w.take(l, "m", redlock.WithSlots(1)) },
+		"slot":     func(w *cluster, l *redlock.Locker) owner { return w.take(semaphores{l, 1}, "m") },
 		"imported": func(w *cluster, l *redlock.Locker) owner { return w.imported(l, w.export(w.take(l, "m:1"))) },
 		"re-entered": func(w *cluster, l *redlock.Locker) owner {
 			return w.takeWith(l, w.take(l, "m:1").Context(w.Context()), "m:1")
@@ -208,23 +208,19 @@ func TestLockAllWithOwnedNameNeverDeadlocks(t *testing.T) {
 	})
 }
 
-// H165: with the context of a LockAll, a call for slots waits only for those that sort after its names.
+// H165: with the context of a LockAll, a call for a slot waits only if the name of the semaphore sorts after the names
+// of the LockAll.
 func TestOrderOfSlots(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l, other := w.locker(), w.locker()
-		s := w.all(l, []string{"n:15"})
-		ctx := s.Context(w.Context())
-		w.isError(errOf(l.Lock(w.all(l, []string{"o"}).Context(w.Context()), "n", redlock.WithSlots(2))), redlock.ErrOrder)
-		one, two := w.take(other, "n:1"), w.take(other, "n:2")
-		c := w.call(ctx, l, "n", redlock.WithSlots(2)) // n:1 sorts before n:15, and n:2 after it
+		ctx := w.all(l, []string{"o"}).Context(w.Context())
+		w.isError(errOf(l.Semaphore("n", 2).Acquire(ctx)), redlock.ErrOrder)
+		one, two := w.take(semaphores{other, 2}, "p"), w.take(semaphores{other, 2}, "p")
+		c := w.call(ctx, semaphores{l, 2}, "p")
 		after(time.Second)
-		w.unlock(one)
-		after(time.Second)
-		if c.over() {
-			w.Errorf("the call waited for n:1, or did not wait for n:2: %v, %v", c.lock, c.err)
-		}
 		w.unlock(two)
-		equal(w, c.gets(time.Second).Name(), "n:2", "slot")
+		equal(w, c.gets(time.Second).Slot(), two.Slot(), "slot")
+		w.unlock(one)
 	})
 }
 

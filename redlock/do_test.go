@@ -158,15 +158,14 @@ func TestDrainWaitsForWaitingCalls(t *testing.T) {
 		"WithRetry": func(ctx context.Context, l *redlock.Locker) error {
 			return done(l.Lock(ctx, "b", redlock.WithTries(1000)))
 		},
-		"WithSlots": func(ctx context.Context, l *redlock.Locker) error {
-			return done(l.Lock(ctx, "s", redlock.WithSlots(2)))
-		},
-		"RLock":     func(ctx context.Context, l *redlock.Locker) error { return done(l.RWLock("rw").RLock(ctx)) },
-		"RWLock":    func(ctx context.Context, l *redlock.Locker) error { return done(l.RWLock("rw").Lock(ctx)) },
-		"DoRead":    func(ctx context.Context, l *redlock.Locker) error { return l.RWLock("rw").DoRead(ctx, nothing) },
-		"RWLock.Do": func(ctx context.Context, l *redlock.Locker) error { return l.RWLock("rw").Do(ctx, nothing) },
-		"LockAll":   func(ctx context.Context, l *redlock.Locker) error { return done(l.LockAll(ctx, names)) },
-		"DoAll":     func(ctx context.Context, l *redlock.Locker) error { return l.DoAll(ctx, names, nothing) },
+		"Acquire":      func(ctx context.Context, l *redlock.Locker) error { return done(l.Semaphore("s", 2).Acquire(ctx)) },
+		"Semaphore.Do": func(ctx context.Context, l *redlock.Locker) error { return l.Semaphore("s", 2).Do(ctx, nothing) },
+		"RLock":        func(ctx context.Context, l *redlock.Locker) error { return done(l.RWLock("rw").RLock(ctx)) },
+		"RWLock":       func(ctx context.Context, l *redlock.Locker) error { return done(l.RWLock("rw").Lock(ctx)) },
+		"DoRead":       func(ctx context.Context, l *redlock.Locker) error { return l.RWLock("rw").DoRead(ctx, nothing) },
+		"RWLock.Do":    func(ctx context.Context, l *redlock.Locker) error { return l.RWLock("rw").Do(ctx, nothing) },
+		"LockAll":      func(ctx context.Context, l *redlock.Locker) error { return done(l.LockAll(ctx, names)) },
+		"DoAll":        func(ctx context.Context, l *redlock.Locker) error { return l.DoAll(ctx, names, nothing) },
 		"WithTries": func(ctx context.Context, l *redlock.Locker) error {
 			return done(l.LockAll(ctx, names, redlock.WithTries(1000)))
 		},
@@ -192,7 +191,8 @@ func TestDrainWaitsForWaitingCalls(t *testing.T) {
 		subtest(t, how, 3, func(w *cluster) {
 			other, l := w.locker(), w.locker(redlock.WithLinger(time.Hour))
 			held := []*redlock.Lock{
-				w.take(other, "b"), w.take(other, "s:1"), w.take(other, "s:2"), w.wlock(other.RWLock("rw")),
+				w.take(other, "b"), w.take(semaphores{other, 2}, "s"), w.take(semaphores{other, 2}, "s"),
+				w.wlock(other.RWLock("rw")),
 			}
 			result, drained := make(chan error, 1), make(chan error, 1)
 			go func() { result <- call(w.within(limit), l) }()
@@ -241,9 +241,12 @@ func TestDrainRefusesNewCalls(t *testing.T) {
 		reader := w.downgrade(writer) // of a lock that is held
 		names := []string{"x", "y"}
 		for how, call := range map[string]func(ctx context.Context) error{
-			"Lock":       func(ctx context.Context) error { return errOf(l.Lock(ctx, "b")) },
-			"TryLock":    func(ctx context.Context) error { return errOf(l.TryLock(ctx, "c")) },
-			"WithSlots":  func(ctx context.Context) error { return errOf(l.Lock(ctx, "d", redlock.WithSlots(2))) },
+			"Lock":    func(ctx context.Context) error { return errOf(l.Lock(ctx, "b")) },
+			"TryLock": func(ctx context.Context) error { return errOf(l.TryLock(ctx, "c")) },
+			"Acquire": func(ctx context.Context) error { return errOf(l.Semaphore("d", 2).Acquire(ctx)) },
+			"TryDo of a semaphore": func(ctx context.Context) error {
+				return l.Semaphore("d", 2).TryDo(ctx, nothing)
+			},
 			"LockAll":    func(ctx context.Context) error { return errOf(l.LockAll(ctx, []string{"e", "f"})) },
 			"TryLockAll": func(ctx context.Context) error { return errOf(l.TryLockAll(ctx, []string{"g", "h"})) },
 			"RLock":      func(ctx context.Context) error { return errOf(l.RWLock("i").RLock(ctx)) },
@@ -332,7 +335,7 @@ func TestFunctionGetsItsLock(t *testing.T) {
 		w.must(l.Do(w.Context(), "a", f))
 		w.must(l.TryDo(w.Context(), "a", f))
 		w.must(l.Lead(w.Context(), "a", f))
-		w.must(l.Do(w.Context(), "a", f, redlock.WithSlots(2)))
+		w.must(l.Semaphore("s", 2).Do(w.Context(), f))
 		w.must(l.RWLock("rw").Do(w.Context(), f))
 		w.must(l.RWLock("rw").DoRead(w.Context(), f))
 		w.must(l.DoAll(w.Context(), []string{"b"}, func(ctx context.Context, locks *redlock.Locks) error {

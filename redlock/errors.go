@@ -45,9 +45,9 @@ var (
 	// number of shards, or another shard (see [NewSharded]). The Locker acquires nothing with the votes of such masters.
 	// The text shows what the Locker and the record name, and a remedy: see docs/operations.md.
 	ErrMasterList = admission.ErrMasterList
-	// ErrKind means that the masters know the name as another kind of lock: a name has either plain locks ([Locker.Lock]),
-	// or readers and writers ([RWLock]). A name keeps its kind while it is used, and then until its TTL and about 75
-	// seconds have passed. The call does not wait. The text names the kind.
+	// ErrKind means that the masters know the name as another kind of lock: a name has plain locks ([Locker.Lock]), or
+	// readers and writers ([RWLock]), or is a [Semaphore] of one size. A name keeps its kind and size while it is held, and
+	// then until its TTL and about 75 seconds have passed. The call does not wait. The text names the kind and the size.
 	ErrKind = round.ErrKind
 	// ErrMaxHold means that the lock was held as long as [WithMaxHold] allows. It wraps ErrLost.
 	ErrMaxHold = lease.ErrMaxHold
@@ -86,7 +86,7 @@ type LockError struct {
 	// failure is the failure of the last round. Its Decision is or wraps an outcome, or is nil if the context ended the
 	// call first. Its Cause is the error of the context that ended the call, or nil if no context did.
 	failure round.Failure
-	slots   int  // number of slots if all slots of the name are held; otherwise 0
+	slots   int  // size of the semaphore if all its slots are held; otherwise 0
 	here    bool // whether this Locker itself holds the name, by a lock whose context was not passed to the call
 }
 
@@ -107,6 +107,7 @@ func failed(op, name string, err error) error {
 	case !ok: // no round decided the call
 		return lockError(op, name, err)
 	}
+	name, _ = scripts.CutSlot(name)
 	e := &LockError{Op: op, Name: name, Left: max(0, f.Left), failure: *f}
 	_, e.Holder = scripts.LeaseLabel(f.Holder)
 	return e
@@ -114,6 +115,7 @@ func failed(op, name string, err error) error {
 
 // lockError returns the error of a call that no round decided.
 func lockError(op, name string, decision error) error {
+	name, _ = scripts.CutSlot(name)
 	return &LockError{Op: op, Name: name, failure: round.Failure{Decision: decision}}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/redlock-go/redlock/internal/lease"
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/round"
+	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
@@ -56,6 +57,7 @@ func (e *events) post(v redlockinfo.Event) {
 		if v.Time.IsZero() {
 			v.Time = time.Now()
 		}
+		v.Name, _ = scripts.CutSlot(v.Name)
 		e.Post(func() { f(v) })
 	}
 }
@@ -170,8 +172,9 @@ const (
 // logLock logs a record about a lock, with the time for which it has been held.
 func (e *events) logLock(level slog.Level, text string, g *lease.Lease, more ...slog.Attr) {
 	i := g.Info()
+	name, _ := scripts.CutSlot(g.Name)
 	e.Log(level, text, append([]slog.Attr{
-		slog.String("lock", g.Name), slog.Int64("token", i.Token), seconds("held", i.Held),
+		slog.String("lock", name), slog.Int64("token", i.Token), seconds("held", i.Held),
 	}, more...)...)
 }
 
@@ -230,7 +233,8 @@ type Stats struct {
 func (s *Stats) add(l *shard) {
 	for _, g := range l.leases.All() {
 		if !g.Idle() {
-			s.Held = append(s.Held, g.Name)
+			name, _ := scripts.CutSlot(g.Name)
+			s.Held = append(s.Held, name)
 		}
 	}
 	waiting := l.queue.Waiting()

@@ -21,10 +21,36 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// inspect implements [Locker.Inspect] for one shard.
-func (l operator) inspect(ctx context.Context, name string) (i redlockinfo.Inspection, err error) {
+// inspect implements [Locker.Inspect] for one shard. If the name is a semaphore, it then inspects the slots.
+func (l operator) inspect(ctx context.Context, name string) (redlockinfo.Inspection, error) {
+	if err := l.checkName(name); err != nil {
+		return redlockinfo.Inspection{}, err
+	}
+	i, size, err := l.inspectOne(ctx, name)
+	if size == 0 || err != nil {
+		return i, err
+	}
+	i.Slots = make([]redlockinfo.Inspection, size)
+	err = joinErrors(concurrently(size, func(n int) (err error) {
+		i.Slots[n], _, err = l.inspectOne(ctx, scripts.Slot{Number: n + 1, Of: size}.Name(name))
+		return err
+	})...)
+	for _, slot := range i.Slots {
+		i.Free = i.Free && slot.Free
+		if slot.WaiterCount > i.WaiterCount { // each waiter is in the queues of all slots
+			i.Waiters, i.WaiterCount = slot.Waiters, slot.WaiterCount
+		}
+	}
+	return i, err
+}
+
+// inspectOne inspects a name, or a slot. If the name is a semaphore, it returns the size.
+func (l operator) inspectOne(ctx context.Context, name string) (i redlockinfo.Inspection, size int, err error) {
 	err = l.askAll(ctx, "inspect", name, func(r *round.Round, hs holdings) error {
 		i = hs.inspection(r.View)
+		if i.ID == "" && i.ReaderCount == 0 {
+			size = hs.semaphore()
+		}
 		if g := l.queue.Holder(name); g != nil && g.ID == i.ID {
 			i.Idle = g.Idle()
 		}
@@ -33,7 +59,20 @@ func (l operator) inspect(ctx context.Context, name string) (i redlockinfo.Inspe
 		}
 		return nil
 	})
-	return i, err
+	return i, size, err
+}
+
+// semaphore returns the size of the semaphore that the name is according to most masters that know it as one, or 0.
+func (hs holdings) semaphore() (size int) {
+	count := make(map[int]int, 1)
+	for _, h := range hs {
+		if n := scripts.SemaphoreSize(h.Kind); n > 0 {
+			if count[n]++; count[n] > count[size] || count[n] == count[size] && n > size {
+				size = n
+			}
+		}
+	}
+	return size
 }
 
 // answers receives the replies to one call. The channel must have room for all of them.
@@ -223,11 +262,8 @@ func (hs holdings) readers(rule quorum.Rule) (list []redlockinfo.Client, count i
 }
 
 // askAll inspects name on all masters, waits for those that can be reached, and calls f with their answers. It fails if
-// fewer than a quorum answered.
+// fewer than a quorum answered. name may be that of a slot.
 func (l operator) askAll(ctx context.Context, op, name string, f func(r *round.Round, hs holdings) error) error {
-	if err := l.checkName(name); err != nil {
-		return err
-	}
 	if !l.enter() {
 		return ErrClosed
 	}
@@ -304,6 +340,37 @@ func (hs holdings) queue() (list []redlockinfo.Client) {
 
 // requestRelease implements [Admin.RequestRelease].
 func (l operator) requestRelease(ctx context.Context, name string) (heard int, err error) {
+	names, err := l.namesOf(ctx, name)
+	if err != nil {
+		return 0, err
+	}
+	for _, one := range names {
+		n, err := l.requestReleaseOf(ctx, one)
+		if heard += n; err != nil {
+			return heard, err
+		}
+	}
+	return heard, nil
+}
+
+// namesOf returns the names of the slots if name is a semaphore, and otherwise name.
+func (l operator) namesOf(ctx context.Context, name string) ([]string, error) {
+	if err := l.checkName(name); err != nil {
+		return nil, err
+	}
+	_, size, err := l.inspectOne(ctx, name)
+	if size == 0 {
+		return []string{name}, err
+	}
+	names := make([]string, size)
+	for n := range names {
+		names[n] = scripts.Slot{Number: n + 1, Of: size}.Name(name)
+	}
+	return names, err
+}
+
+// requestReleaseOf implements requestRelease for a name or a slot.
+func (l operator) requestReleaseOf(ctx context.Context, name string) (heard int, err error) {
 	err = l.askAll(ctx, "request release", name, func(r *round.Round, hs holdings) error {
 		holders := hs.inspection(r.View)
 		ids := []string{holders.ID}
@@ -326,7 +393,7 @@ func (l operator) requestRelease(ctx context.Context, name string) (heard int, e
 				}
 			})
 			if heard += received; err != nil {
-				return &LockError{Op: "request release", Name: name, failure: round.Failure{Cause: err}}
+				return failed("request release", name, &round.Failure{Cause: err})
 			}
 		}
 		return nil
@@ -339,6 +406,22 @@ func (l operator) forceRelease(ctx context.Context, name, id string) (released i
 	if owner, _ := scripts.LeaseLabel(id); owner == "" {
 		return 0, invalid("invalid lease ID %.80q", id)
 	}
+	i, err := l.inspect(ctx, name)
+	if err != nil {
+		return 0, err
+	}
+	for n, slot := range i.Slots {
+		partly := slices.ContainsFunc(slot.Partial, func(one redlockinfo.Lease) bool { return one.ID == id })
+		if slot.ID == id || partly {
+			name = scripts.Slot{Number: n + 1, Of: len(i.Slots)}.Name(name)
+			break
+		}
+	}
+	return l.forceReleaseOf(ctx, name, id)
+}
+
+// forceReleaseOf implements forceRelease for a name or a slot.
+func (l operator) forceReleaseOf(ctx context.Context, name, id string) (released int, err error) {
 	const op = "force release"
 	err = l.askAll(ctx, op, name, func(seen *round.Round, hs holdings) error {
 		view, rule := seen.View, seen.View.Config.Rule

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/jitter"
+	"github.com/redlock-go/redlock/internal/lease"
 	"github.com/redlock-go/redlock/internal/round"
 	"github.com/redlock-go/redlock/internal/scripts"
 )
@@ -49,7 +50,7 @@ func (l *Locker) Lead(
 	}
 	defer s.endWork()
 	for {
-		lock, err := l.take(ctx, name, opts, true)
+		lock, err := s.take(ctx, name, scripts.Plain, opts, true, nil)
 		if err == nil {
 			var lost error
 			err, lost = during(ctx, lock, f)
@@ -64,7 +65,7 @@ func (l *Locker) Lead(
 				return stopped(ctx, err)
 			}
 			lock.l.logTerm(lock, err, lost)
-		} else if own := l.owner(ctx, name, opts); own != nil && own.Err() != nil || !mayCampaign(err) {
+		} else if own := lease.InnermostOf(ctx, s.leases, name); own != nil && own.Err() != nil || !mayCampaign(err) {
 			return err // for example, ctx owns the name by a lock that has ended, so another try must fail
 		}
 		select {

@@ -84,7 +84,6 @@ func TestStandbyStays(t *testing.T) {
 	}{
 		"wait limit of the Locker": {[]redlock.Option{limit}, nil, soon},
 		"wait limit of the call":   {nil, []redlock.LockOption{limit}, soon},
-		"wait limit for slots":     {[]redlock.Option{limit}, []redlock.LockOption{redlock.WithSlots(1)}, soon},
 		"tries of the Locker":      {[]redlock.Option{tries}, nil, later},
 		"tries of the call":        {nil, []redlock.LockOption{tries, limit}, later},
 		"pauses": {nil, []redlock.LockOption{redlock.WithRetry(redlock.Retry{
@@ -92,11 +91,7 @@ func TestStandbyStays(t *testing.T) {
 		})}, later},
 	} {
 		subtest(t, how, 3, func(w *cluster) {
-			name := "boss"
-			if how == "wait limit for slots" {
-				name = "boss:1"
-			}
-			k := w.take(w.locker(), name)
+			k := w.take(w.locker(), "boss")
 			terms := make(chan term)
 			ended := w.campaign(w.Context(), w.locker(c.locker...), 1, terms, c.call...)
 			leads := func(within time.Duration) term {
@@ -165,18 +160,13 @@ func TestCampaignEndsOnlyWithItsContext(t *testing.T) {
 		locker []redlock.Option
 		call   []redlock.LockOption
 	}{
-		"limit of the Locker":          {locker: []redlock.Option{limit}},
-		"limit of the call":            {call: []redlock.LockOption{limit}},
-		"limit, for slots":             {[]redlock.Option{limit}, []redlock.LockOption{redlock.WithSlots(1)}},
-		"limit of the call, for slots": {call: []redlock.LockOption{limit, redlock.WithSlots(1)}},
-		"tries of the Locker":          {locker: []redlock.Option{retry, limit}},
-		"tries of the call":            {call: []redlock.LockOption{retry, limit}},
+		"limit of the Locker": {locker: []redlock.Option{limit}},
+		"limit of the call":   {call: []redlock.LockOption{limit}},
+		"tries of the Locker": {locker: []redlock.Option{retry, limit}},
+		"tries of the call":   {call: []redlock.LockOption{retry, limit}},
 	} {
 		subtest(t, how, 3, func(w *cluster) {
 			l, other, name := w.locker(c.locker...), w.locker(), "boss"
-			if strings.Contains(how, "slots") {
-				name = "boss:1"
-			}
 			k := w.take(other, name)
 			terms := make(chan term, 1)
 			ctx, cancel := context.WithCancel(w.Context())

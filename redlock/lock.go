@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,8 +30,17 @@ func (k *Lock) init(l *shard, name string, role scripts.Role) {
 	k.l, k.keys, k.hold.Lock = l, scripts.Prefix(l.cfg.prefix).KeysOf(name, role), k
 }
 
-// Name returns the name of the lock.
-func (k *Lock) Name() string { return k.hold.Lease().Name }
+// Name returns the name of the lock. For a slot of a [Semaphore], it is the name of the semaphore.
+func (k *Lock) Name() string {
+	name, _ := scripts.CutSlot(k.hold.Lease().Name)
+	return name
+}
+
+// Slot returns the number of the slot, from 1, if k is a lock of a [Semaphore]. For other locks it returns 0.
+func (k *Lock) Slot() int {
+	_, slot := scripts.CutSlot(k.hold.Lease().Name)
+	return slot.Number
+}
 
 // Token returns the fencing token. It is larger than that of every earlier holder of the name, and re-entries have the
 // same token. Send it with each write to the resource that the lock protects, and let the resource refuse a token that
@@ -214,7 +224,7 @@ func (k *Lock) Export() (string, error) {
 	case err != nil:
 		return "", lockError("export", k.Name(), err)
 	}
-	return exportedLock{prefix: k.l.cfg.prefix, name: k.Name(), id: id, token: ballot}.String(), nil
+	return exportedLock{prefix: k.l.cfg.prefix, name: k.hold.Lease().Name, id: id, token: ballot}.String(), nil
 }
 
 // importLock implements [Locker.Import].
@@ -228,6 +238,13 @@ func (l *shard) importLock(ctx context.Context, text string, opts []LockOption) 
 			return nil, invalid("the handle was exported with the key prefix %q, but this Locker uses %q",
 				from.prefix, l.cfg.prefix)
 		}
+		name, slot := scripts.CutSlot(from.name)
+		if slot.Of > 0 {
+			if err := l.checkName(name); err != nil {
+				return nil, err
+			}
+			opts = append(slices.Clip(opts), lockOption(func(c *lockConfig) { c.slot = true }))
+		}
 		cfg, err := l.configOf(from.name, scripts.Plain, opts)
 		if err != nil {
 			return nil, err
@@ -237,7 +254,7 @@ func (l *shard) importLock(ctx context.Context, text string, opts []LockOption) 
 		}
 		defer l.leave()
 		if ctx.Err() != nil {
-			return nil, &LockError{Op: "import", Name: from.name, failure: round.Failure{Cause: contextError(ctx)}}
+			return nil, &LockError{Op: "import", Name: name, failure: round.Failure{Cause: contextError(ctx)}}
 		}
 		k := &Lock{}
 		k.init(l, from.name, scripts.Plain)
@@ -292,6 +309,12 @@ func (h exportedLock) String() string {
 	return handlePrefix + base64.RawURLEncoding.EncodeToString(b)
 }
 
+// named reports whether the handle has a valid name.
+func (h exportedLock) named() bool {
+	name, slot := scripts.CutSlot(h.name)
+	return scripts.CheckName(name) == nil && (name == h.name || slot.Of > 0)
+}
+
 func parseHandle(text string) (exportedLock, error) {
 	var h exportedLock
 	b, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(text, handlePrefix))
@@ -303,8 +326,7 @@ func parseHandle(text string) (exportedLock, error) {
 	case !strings.HasPrefix(text, handlePrefix):
 		err = fmt.Errorf("missing prefix %q", handlePrefix)
 	// Each handle has exactly one text: reject any text that String would not return.
-	case err != nil, h.String() != text, scripts.CheckPrefix(h.prefix) != nil, scripts.CheckName(h.name) != nil,
-		h.id == "", len(h.id) > 512, h.token < 0, h.token > scripts.MaxBallot:
+	case err != nil, h.String() != text, scripts.CheckPrefix(h.prefix) != nil, !h.named(), h.id == "", len(h.id) > 512, h.token < 0, h.token > scripts.MaxBallot:
 		err = errors.New("truncated or altered")
 	}
 	if err != nil {

@@ -354,7 +354,7 @@ func (l *shard) take(
 // with ctx must not lock the name.
 func (l *shard) owned(ctx context.Context, name string, role scripts.Role, wait bool) (*lease.Hold, error) {
 	if ctx.Err() != nil {
-		return nil, &LockError{Op: "lock", Name: name, failure: round.Failure{Cause: contextError(ctx)}}
+		return nil, failed("lock", name, &round.Failure{Cause: contextError(ctx)})
 	}
 	own, has := lease.InnermostOf(ctx, l.leases, name), role
 	if own != nil {

@@ -86,16 +86,16 @@ type lockConfig struct {
 	fair        bool
 	priority    int
 	once        bool          // whether a call that does not wait makes only one attempt
-	slots       bool          // whether WithSlots was given to a call that does not support it
+	slot        bool          // whether the name is that of a slot, which the Semaphore has checked
 	called      clock.Instant // start of the call; zero: now
 }
 
 // configOf returns the settings of a call with these options for a name and a role.
 func (l *shard) configOf(name string, role scripts.Role, opts []LockOption) (*lockConfig, error) {
-	if err := l.checkName(name); err != nil {
-		return nil, err
-	}
 	cfg, err := l.cfg.lock.with(opts, &l.cfg)
+	if err == nil && !cfg.slot {
+		err = l.checkName(name)
+	}
 	if err == nil && role != scripts.Plain {
 		cfg, err = cfg.shared()
 	}
@@ -343,8 +343,6 @@ func (c *lockConfig) check(l *config) error {
 	case c.fair && c.bounded():
 		return invalid("a fair call waits in the queues until its context ends: " +
 			"WithFair and WithPriority exclude WithRetry")
-	case c.slots:
-		return invalid("WithSlots is an option of the calls Lock, TryLock, Do, TryDo and Lead of a Locker")
 	case c.priority < -1000 || c.priority > 1000:
 		return invalid("priority %d: must be from -1000 to 1000", c.priority)
 	}

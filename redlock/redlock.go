@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/redlock-go/redlock/internal/lease"
 	"github.com/redlock-go/redlock/internal/monitor"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/sharding"
@@ -237,23 +236,7 @@ func (l *Locker) lock(ctx context.Context, name string, opts []LockOption, wait 
 		return nil, err
 	}
 	defer s.endWork()
-	return l.take(ctx, name, opts, wait)
-}
-
-// take acquires the lock of name, or one of its slots, for a call that has begun.
-func (l *Locker) take(ctx context.Context, name string, opts []LockOption, wait bool) (*Lock, error) {
-	k, requested := slotsIn(opts)
-	if !requested {
-		return l.of(name).take(ctx, name, scripts.Plain, opts, wait, nil)
-	}
-	s, err := l.newSlotCall(name, k, opts)
-	if err != nil {
-		return nil, err
-	}
-	op := opOf(scripts.Plain, wait)
-	return l.of(name).events.acquiring(ctx, op, name, func(stats *lease.AcquireStats) (*Lock, error) {
-		return s.acquire(ctx, wait, stats)
-	})
+	return s.take(ctx, name, scripts.Plain, opts, wait, nil)
 }
 
 // TryLock acquires the lock of name without waiting for another holder. It acquires a free name only if no other client
@@ -292,8 +275,9 @@ func (l *Locker) TryLock(ctx context.Context, name string, opts ...LockOption) (
 func (l *Locker) Do(
 	ctx context.Context, name string, f func(ctx context.Context, lock *Lock) error, opts ...LockOption,
 ) error {
-	return l.of(name).do(ctx, name, func(ctx context.Context) (*Lock, error) {
-		return l.take(ctx, name, opts, true)
+	s := l.of(name)
+	return s.do(ctx, name, func(ctx context.Context) (*Lock, error) {
+		return s.take(ctx, name, scripts.Plain, opts, true, nil)
 	}, f)
 }
 
@@ -302,8 +286,9 @@ func (l *Locker) Do(
 func (l *Locker) TryDo(
 	ctx context.Context, name string, f func(ctx context.Context, lock *Lock) error, opts ...LockOption,
 ) error {
-	return l.of(name).do(ctx, name, func(ctx context.Context) (*Lock, error) {
-		return l.take(ctx, name, opts, false)
+	s := l.of(name)
+	return s.do(ctx, name, func(ctx context.Context) (*Lock, error) {
+		return s.take(ctx, name, scripts.Plain, opts, false, nil)
 	}, f)
 }
 
@@ -361,8 +346,9 @@ func (l *Locker) RWLock(name string) *RWLock { return &RWLock{l.of(name), name} 
 // After an error, Import releases the lock on the masters on which it had taken the lock over.
 func (l *Locker) Import(ctx context.Context, text string, opts ...LockOption) (*Lock, error) {
 	from, _ := parseHandle(text) // importLock reports the error
-	s := l.of(from.name)
-	if err := s.beginWork(ctx, "import", from.name); err != nil {
+	name, _ := scripts.CutSlot(from.name)
+	s := l.of(name)
+	if err := s.beginWork(ctx, "import", name); err != nil {
 		return nil, err
 	}
 	defer s.endWork()

@@ -29,10 +29,11 @@ var errUpgrade = misuse("redlock: this context holds a reader's lock of the name
 // Unlike for plain locks, a master that has reached maxmemory does not extend locks of an RWLock. While a majority of
 // the masters is in that state, locks of an RWLock end with their validity.
 //
-// A name that has plain locks ([Locker.Lock]) cannot be used as an RWLock, nor the reverse: see [ErrKind].
+// A name that has plain locks ([Locker.Lock]) or is a [Semaphore] cannot be used as an RWLock, nor the reverse: see
+// [ErrKind].
 //
-// The methods accept the options of [Locker.Lock], except [WithMinHold] and [WithSlots], which they refuse; [WithFair]
-// has no effect. An RWLock is safe for concurrent use.
+// The methods accept the options of [Locker.Lock], except [WithMinHold], which they refuse; [WithFair] has no effect. An
+// RWLock is safe for concurrent use.
 type RWLock struct {
 	l    *shard
 	name string

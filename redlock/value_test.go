@@ -167,14 +167,20 @@ func TestEachKindOfLockHasValue(t *testing.T) {
 		set := func(value string) func(context.Context, *redlock.Lock) error {
 			return func(ctx context.Context, lock *redlock.Lock) error {
 				w.must(lock.SetValue(ctx, value))
-				w.shows(l, lock.Name(), value)
+				if lock.Slot() == 0 {
+					w.shows(l, lock.Name(), value)
+					return nil
+				}
+				i, err := l.Inspect(ctx, lock.Name())
+				w.must(err)
+				equal(w, i.Slots[lock.Slot()-1].Value, value, "value of a slot")
 				return nil
 			}
 		}
 		w.must(l.Do(w.Context(), "n", set("do")))
 		w.must(l.TryDo(w.Context(), "n", set("try do")))
 		w.must(l.Lead(w.Context(), "n", set("lead")))
-		w.must(l.Do(w.Context(), "n", set("slot"), redlock.WithSlots(1)))
+		w.must(l.Semaphore("s", 1).Do(w.Context(), set("slot")))
 		w.must(l.DoAll(w.Context(), []string{"a", "b"}, func(ctx context.Context, locks *redlock.Locks) error {
 			return errors.Join(set("one")(ctx, locks.Of("a")), set("other")(ctx, locks.Of("b")))
 		}))

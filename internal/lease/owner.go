@@ -3,6 +3,8 @@ package lease
 import (
 	"context"
 	"reflect"
+
+	"github.com/redlock-go/redlock/internal/scripts"
 )
 
 // An ownerContext is a context that owns names. Its Err compares the validity with the clocks.
@@ -77,12 +79,22 @@ func Innermost(ctx context.Context) *Hold {
 	return nil
 }
 
-// InnermostOf returns the innermost hold of name in ctx that belongs to m, or to any Manager if m is nil. It returns
-// nil if there is no such hold. The hold may have ended.
+// InnermostOf returns the innermost hold of name in ctx that belongs to m. If m is nil, the hold may belong to any
+// Manager, and a slot of a semaphore has the name of the semaphore. InnermostOf returns nil if there is no such hold. The
+// hold may have ended.
 func InnermostOf(ctx context.Context, m *Manager, name string) *Hold {
 	return find(ctx, func(_ *ownerContext, h *Hold) bool {
-		return h.lease.Name == name && (m == nil || h.lease.m == &m.services)
+		if m == nil {
+			return h.lease.publicName() == name
+		}
+		return h.lease.Name == name && h.lease.m == &m.services
 	})
+}
+
+// publicName returns the name that the caller uses: of a slot, that of its semaphore.
+func (l *Lease) publicName() string {
+	name, _ := scripts.CutSlot(l.Name)
+	return name
 }
 
 // find returns the innermost hold in ctx for which match returns true; nil if there is none. match is called with a
@@ -123,8 +135,9 @@ func AllOutOfOrder(ctx context.Context, m *Manager, name string) bool {
 
 // outOfOrder implements LockOutOfOrder and AllOutOfOrder. Only contexts for which counts returns true are considered.
 func outOfOrder(ctx context.Context, m *Manager, name string, counts func(*ownerContext) bool) bool {
+	public, _ := scripts.CutSlot(name)
 	after := find(ctx, func(c *ownerContext, h *Hold) bool {
-		return counts(c) && h.lease.m.first.Load() == m.first.Load() && name < h.lease.Name && h.Err() == nil
+		return counts(c) && h.lease.m.first.Load() == m.first.Load() && public < h.lease.publicName() && h.Err() == nil
 	})
 	return after != nil && InnermostOf(ctx, m, name) == nil
 }

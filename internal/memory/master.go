@@ -243,10 +243,18 @@ func (m *Master) SetPolicy(policy string, maxMemory int64) {
 // Flush deletes every key, including the master's admission record.
 func (m *Master) Flush() { m.change(func(_ int64, s *reference.State) { s.Flush() }) }
 
-// Evict deletes the leases of name, and reports whether there was one. The fence stays.
+// Evict deletes the leases of name and, of a semaphore, those of all slots. It reports whether there was one. The fences
+// stay.
 func (m *Master) Evict(name string) bool {
 	there := m.EvictKey(m.set.prefix.Shares(name))
-	m.change(func(now int64, s *reference.State) { there = s.DeleteLeases(now, m.set.prefix.Lock(name)) || there })
+	m.change(func(now int64, s *reference.State) {
+		for _, key := range s.Keys(now) {
+			full, _ := m.set.prefix.NameOf(key)
+			if semaphore, _ := scripts.CutSlot(full); full == name || semaphore == name {
+				there = s.DeleteLeases(now, key) || there
+			}
+		}
+	})
 	return there
 }
 
@@ -325,6 +333,9 @@ func (m *Master) Fence(name string) (fence string) { return m.field(name, script
 
 // ReadersFence returns the readers' fence of name, or "" if the master has none.
 func (m *Master) ReadersFence(name string) (fence string) { return m.field(name, scripts.FieldReads) }
+
+// Kind returns the kind of name, as the scripts write it: "" for plain locks, and if the master does not know the name.
+func (m *Master) Kind(name string) string { return m.field(name, scripts.FieldKind) }
 
 func (m *Master) field(name, field string) (text string) {
 	m.change(func(now int64, s *reference.State) { text = s.Hash(now, m.set.prefix.Lock(name))[field] })

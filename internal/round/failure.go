@@ -24,8 +24,8 @@ var (
 	ErrTooSlow    = errors.New("redlock: quorum reached too late")
 	ErrTTLTooLong = errors.New("redlock: the TTL exceeds the max TTL of the deployment")
 	ErrQuarantine = admission.ErrQuarantine
-	ErrKind       = errors.New("redlock: the name is another kind of lock, and remains so until its TTL plus about 75s " +
-		"after the last use; use another name")
+	ErrKind       = errors.New("redlock: the name is another kind of lock, or a semaphore of another size, until all its " +
+		"holders have ended and then its TTL plus 75s have passed; wait, or use another name")
 	// ErrForeign means that the keys of the name contain data of another program. A retry would not help.
 	ErrForeign = fmt.Errorf("%w: the keys of the name contain data of another program; use another name or prefix",
 		ErrNoQuorum)
@@ -372,6 +372,9 @@ func kindText(kind string) string {
 		return "a plain lock (Lock, TryLock, Do)"
 	case scripts.KindShared:
 		return "a readers-writer lock (RWLock)"
+	}
+	if size := scripts.SemaphoreSize(kind); size > 0 {
+		return fmt.Sprintf("a semaphore of %d (Semaphore)", size)
 	}
 	return fmt.Sprintf("a lock of the kind %.40q", kind)
 }

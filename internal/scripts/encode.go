@@ -70,7 +70,7 @@ func (e *Encoder) acquire(k *Keys, lease string, term Term, first, last int64, d
 func (e *Encoder) acquireWith(
 	k *Keys, lease string, term Term, token, first, last int64, depth Depth, value Value,
 ) *frame.Call {
-	c := e.onLock(either(k, Acquire, SharedAcquire), k)
+	c := e.onLock(k.script(Acquire, SlotAcquire, SharedAcquire), k)
 	c.Text(lease)
 	c.Number(term.life())
 	c.Digits(first)
@@ -81,6 +81,14 @@ func (e *Encoder) acquireWith(
 		c.Digits(term.Until)
 	}
 	return c
+}
+
+// script returns the script for the keys of a plain lock, of a slot, or of a lock with readers.
+func (k *Keys) script(plain, slot, shared *frame.Script) *frame.Script {
+	if k.slot {
+		return slot
+	}
+	return either(k, plain, shared)
 }
 
 // either returns plain for the keys of a plain lock, and shared for those of a lock with readers.
@@ -135,7 +143,7 @@ func (e *Encoder) Import(k *Keys, lease, previous string, term Term, first, last
 // Extend encodes an extension or a re-entry. If the TTL of term is 0, the call only changes the depth, after the
 // release of an inner lock, or the value. If value is "", the value does not change. For a share, value must be empty.
 func (e *Encoder) Extend(k *Keys, lease string, term Term, depth Depth, value Value) *frame.Call {
-	c := e.onLock(either(k, Extend, SharedExtend), k)
+	c := e.onLock(k.script(Extend, SlotExtend, SharedExtend), k)
 	c.Text(lease)
 	c.Number(term.life())
 	c.Number(e.epoch)

@@ -161,9 +161,8 @@ func (p Prefix) ParseWakeUp(payload string) (WakeUp, bool) {
 	key, probe := strings.CutSuffix(key, "\n")
 	key, release := strings.CutSuffix(key, releaseMark)
 	parsed, ok := cutID(id)
-	name, ours := strings.CutPrefix(key, string(p)+":{")
-	name, whole := strings.CutSuffix(name, "}")
-	if !ok || !ours || !whole || CheckName(name) != nil || probe && (release || !parsed.timed) || release && parsed.timed {
+	name, ours := p.NameOf(key)
+	if !ok || !ours || probe && (release || !parsed.timed) || release && parsed.timed {
 		return WakeUp{}, false
 	}
 	if !parsed.timed {

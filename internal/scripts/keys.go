@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -22,7 +23,7 @@ const (
 // The lock of a name has the key P:{name}, and its other keys are P:{name}:kind. A prefix contains no ":{", so the
 // first ":{" of a key ends the prefix. A key that ends in "}" is a lock; in any other key the kind follows the last
 // "}:". So no two names, kinds or prefixes share a key, even if a name contains such characters. The scripts use the
-// same rule to find the prefix of the inbox channels.
+// same rule to find the prefix of the inbox channels. The lock of a slot of a semaphore has the key P:{name}:slot:i/k.
 //
 // The prefix of a bucket of a cluster ends in the number of the bucket in braces: P{17}. The braces put all keys of the
 // bucket into one hash slot, the admission record included. A colon before the brace would make a ":{", so the part
@@ -88,9 +89,9 @@ func CheckName(name string) error {
 // A Role is the role of a lease. The role determines which scripts are sent for the lease.
 type Role uint8
 
-// The roles. A name has plain locks, or readers and writers, but not both.
+// The roles. A name has plain locks, or readers and writers, or the slots of a semaphore.
 const (
-	Plain  Role = iota // the only holder of a plain lock
+	Plain  Role = iota // the only holder of a plain lock, or of a slot
 	Reader             // one of many readers that hold a readers-writer lock
 	Writer             // the only holder of a readers-writer lock
 )
@@ -109,18 +110,76 @@ const (
 	KindShared = "readers-writer"
 )
 
+// kindSemaphore is the kind of a semaphore, before its size.
+const kindSemaphore = "semaphore "
+
+// SemaphoreSize returns the size of the semaphore of which a name is according to its kind, or 0 for other kinds.
+func SemaphoreSize(kind string) int {
+	text, ok := strings.CutPrefix(kind, kindSemaphore)
+	size, err := strconv.Atoi(text)
+	if !ok || err != nil || size < 1 || size > MaxSlots {
+		return 0
+	}
+	return size
+}
+
+// MaxSlots is the maximum size of a semaphore.
+const MaxSlots = 100
+
+// A Slot is one of the locks of a semaphore.
+type Slot struct {
+	Number int // from 1 to Of; 0: not a slot
+	Of     int // the size of the semaphore
+}
+
+// slotMark separates, in the name of a slot, the name of the semaphore from the slot.
+const slotMark = "\xff"
+
+// Name returns the name under which a client knows a slot of a semaphore. The name is not UTF-8, so it differs from
+// each name that a caller may lock: see CheckName.
+func (s Slot) Name(semaphore string) string {
+	return semaphore + slotMark + s.String()
+}
+
+// String returns the number and the size, as in "2/3".
+func (s Slot) String() string { return strconv.Itoa(s.Number) + "/" + strconv.Itoa(s.Of) }
+
+// parseSlot parses the result of Slot.String. It returns the zero Slot for any other text.
+func parseSlot(text string) (s Slot) {
+	number, of, _ := strings.Cut(text, "/")
+	s.Number, _ = strconv.Atoi(number)
+	s.Of, _ = strconv.Atoi(of)
+	if s.Number < 1 || s.Number > s.Of || s.Of > MaxSlots || s.String() != text {
+		return Slot{}
+	}
+	return s
+}
+
+// CutSlot returns the name that the caller uses: of a slot, the name of its semaphore. It also returns the slot, which
+// is the zero Slot for other names.
+func CutSlot(name string) (string, Slot) {
+	semaphore, slot, found := strings.Cut(name, slotMark)
+	if !found {
+		return name, Slot{}
+	}
+	return semaphore, parseSlot(slot)
+}
+
 // Keys holds the key of one name in one role, for use in many calls. The scripts derive the other keys of the name from
 // it.
 type Keys struct {
 	lock string
 	role Role
+	slot bool // whether the name is that of a slot
 }
 
 // Keys returns the key of name.
-func (p Prefix) Keys(name string) Keys { return Keys{lock: p.Lock(name)} }
+func (p Prefix) Keys(name string) Keys { return p.KeysOf(name, Plain) }
 
 // KeysOf returns the key of name for a role.
-func (p Prefix) KeysOf(name string, role Role) Keys { return Keys{lock: p.Lock(name), role: role} }
+func (p Prefix) KeysOf(name string, role Role) Keys {
+	return Keys{lock: p.Lock(name), role: role, slot: strings.Contains(name, slotMark)}
+}
 
 // Role returns the role of k.
 func (k *Keys) Role() Role { return k.role }
@@ -129,7 +188,27 @@ func (k *Keys) Role() Role { return k.role }
 func (k Keys) Lock() string { return k.lock }
 
 // Lock returns the key of the lock of name.
-func (p Prefix) Lock(name string) string { return string(p) + ":{" + name + "}" }
+func (p Prefix) Lock(name string) string {
+	if semaphore, slot, found := strings.Cut(name, slotMark); found {
+		return string(p) + ":{" + semaphore + "}" + slotKey + slot
+	}
+	return string(p) + ":{" + name + "}"
+}
+
+// slotKey separates, in the key of a slot, the key of the semaphore from the slot.
+const slotKey = ":slot:"
+
+// NameOf returns the name whose lock has this key: of a slot, the one that Slot.Name returns. It reports whether the
+// key is that of a lock of p.
+func (p Prefix) NameOf(key string) (name string, ok bool) {
+	name, ours := strings.CutPrefix(key, string(p)+":{")
+	name, whole := strings.CutSuffix(name, "}")
+	if i := strings.LastIndex(name, "}"+slotKey); !whole && i >= 0 {
+		slot := parseSlot(name[i+len("}"+slotKey):])
+		return slot.Name(name[:i]), ours && slot != Slot{} && CheckName(name[:i]) == nil
+	}
+	return name, ours && whole && CheckName(name) == nil
+}
 
 // Queue returns the key of the sorted set of waiters for name, in the order of their ranks.
 func (p Prefix) Queue(name string) string { return p.of(name, "queue") }

@@ -97,13 +97,12 @@ func Probes(p Prefix) (list []*frame.Call) {
 	const name, lease = "check of scripts", "check:0"
 	e, term := NewEncoder(p, 0), Term{TTL: time.Second}
 	list = append(list, heartbeat.Call(false), e.Admit(AdmitRequest{Step: AdmitRead}))
-	for _, role := range []Role{Plain, Writer} {
-		k := p.KeysOf(name, role)
+	plain, slot, writer := p.Keys(name), p.Keys(Slot{1, 1}.Name(name)), p.KeysOf(name, Writer)
+	for _, k := range []Keys{plain, slot, writer} {
 		list = append(list, e.Acquire(&k, lease, term, 1, 1, 1, nil), e.Extend(&k, lease, term, 1, ""),
 			e.Release(&k, Ending{Leases: []string{lease}}))
 	}
-	k := p.Keys(name)
-	return append(list, e.Inspect(&k))
+	return append(list, e.Inspect(&plain))
 }
 
 // Rule returns the rule of ACL SETUSER that grants exactly the rights needed on the keys and channels of p.

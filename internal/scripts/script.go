@@ -52,6 +52,10 @@ var (
 	Inspect = script("inspect", "e0eae5c48f9582362759c979a8c94b558d52093e", false)
 	Admit   = script("admit", "8c05cb8238bb234328239e985bbf86681de8a31c", false)
 
+	// Scripts of the slots of a semaphore, whose other scripts are those of plain locks.
+	SlotAcquire = script("slot acquire", "1f0e8f5e2341fa6ab2a37cf8bda330799be841b2", true)
+	SlotExtend  = script("slot extend", "6d5f15517c2423a94019951427bf0b72a289ed3e", false)
+
 	// Scripts of readers-writer locks.
 	SharedAcquire = script("shared acquire", "2e72ecf490f05348a4aca363cd4768592029e99f", true)
 	SharedExtend  = script("shared extend", "f67c0a021499822384d06aaeb4f6413f38bcf66e", false)
@@ -60,5 +64,6 @@ var (
 
 // All lists the scripts, for loading them on a new connection.
 var All = []*frame.Script{
-	Acquire, Extend, Release, Inspect, Admit, heartbeat.Script, SharedAcquire, SharedExtend, SharedRelease,
+	Acquire, Extend, Release, Inspect, Admit, heartbeat.Script, SlotAcquire, SlotExtend,
+	SharedAcquire, SharedExtend, SharedRelease,
 }

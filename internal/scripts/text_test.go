@@ -28,7 +28,7 @@ func TestSHAConstantsMatchTexts(t *testing.T) {
 		if seen[s.Name] || seen[s.SHA] {
 			t.Errorf("%s is listed twice", s.Name)
 		}
-		if s.Once != (s == scripts.Acquire || s == scripts.SharedAcquire) {
+		if s.Once != (s == scripts.Acquire || s == scripts.SlotAcquire || s == scripts.SharedAcquire) {
 			t.Errorf("the field Once of %s is %v", s.Name, s.Once)
 		}
 		seen[s.Name], seen[s.SHA] = true, true
@@ -41,6 +41,7 @@ func TestHeadersOfScripts(t *testing.T) {
 	for _, file := range []string{
 		"now", "stamp", "record", "common", "holder", "extend_common", "acquire", "extend", "release", "inspect", "admit",
 		"../heartbeat/heartbeat", "shared_common", "shared_acquire", "shared_extend", "shared_release",
+		"slot_common", "slot_acquire", "slot_extend",
 	} {
 		text, err := os.ReadFile(file + ".lua")
 		if err != nil {
@@ -108,7 +109,7 @@ func TestKeysAreDistinct(t *testing.T) {
 	}
 	for range 50_000 {
 		p := word([]string{"p", ":", "admission", "lock"}, 3) + "p"
-		name := word([]string{"{", "}", ":", "lock", "fence", "queue", "}:", ":{", "p", "admission"}, 5)
+		name := word([]string{"{", "}", ":", "lock", "fence", "queue", "}:", ":{", "p", "admission", ":slot:", "1/2"}, 5)
 		if scripts.CheckPrefix(p) != nil || scripts.CheckName(name) != nil {
 			t.Fatalf("prefix %q or name %q was refused", p, name)
 		}
@@ -117,6 +118,21 @@ func TestKeysAreDistinct(t *testing.T) {
 		claim(x.Queue(name), fmt.Sprintf("the queue %q of %q", name, p))
 		claim(x.Waiters(name), fmt.Sprintf("the waiters %q of %q", name, p))
 		claim(x.Shares(name), fmt.Sprintf("the shares %q of %q", name, p))
+		slot := scripts.Slot{Number: 1 + rnd.IntN(2), Of: 2}
+		one := slot.Name(name)
+		claim(x.Lock(one), fmt.Sprintf("slot %s of %q of %q", slot, name, p))
+		claim(x.Queue(one), fmt.Sprintf("the queue of slot %s of %q of %q", slot, name, p))
+		for _, want := range []string{name, one} {
+			if got, ok := x.NameOf(x.Lock(want)); !ok || got != want {
+				t.Fatalf("the key %q is that of %q, want %q", x.Lock(want), got, want)
+			}
+			if got, ok := x.NameOf(x.Queue(want)); ok {
+				t.Fatalf("the key %q is that of the lock %q", x.Queue(want), got)
+			}
+		}
+		if n, s := scripts.CutSlot(one); n != name || s != slot {
+			t.Fatalf("%q is slot %s of %q", one, s, n)
+		}
 		claim(x.Inbox(name), fmt.Sprintf("the inbox of %q of %q", name, p))
 		claim(x.Admission(), fmt.Sprintf("the admission of %q", p))
 		if k := x.Keys(name); k.Lock() != x.Lock(name) {
@@ -180,6 +196,7 @@ func TestEncodedCalls(t *testing.T) {
 	const waiter = "0000000000000077:me:9:l"
 	const b41, b42, b90 = "0000000000000041", "0000000000000042", "0000000000000090"
 	w, second := scripts.Prefix("p").KeysOf("n", scripts.Writer), scripts.Term{TTL: time.Second, Until: 90}
+	slot := scripts.Prefix("p").Keys(scripts.Slot{Number: 2, Of: 3}.Name("n"))
 	shared := scripts.SharedAcquire.SHA + " 2 p:{n} p:admission S "
 	acquire, extend := scripts.Acquire.SHA+" 2 p:{n} p:admission S ", scripts.Extend.SHA+" 2 p:{n} p:admission S "
 	release := scripts.Release.SHA + " 1 p:{n} "
@@ -205,6 +222,12 @@ func TestEncodedCalls(t *testing.T) {
 				" 0000000000000003 a b repair me:1:l"},
 		{"acquire of a share", e.Acquire(&w, "me:1w5:l", second, 41, 42, 1, nil),
 			shared + "me:1w5:l 76000 " + b41 + " " + b42 + " " + b90},
+		{"acquire of a slot", e.Acquire(&slot, "me:1:l", second, 41, 42, 1, nil), scripts.SlotAcquire.SHA +
+			" 2 p:{n}:slot:2/3 p:admission S me:1:l 76000 " + b41 + " " + b42 + " 1 " + b41 + " " + b42 + " " + b90},
+		{"extend of a slot", e.Extend(&slot, "me:1:l", second, 3, ""),
+			scripts.SlotExtend.SHA + " 2 p:{n}:slot:2/3 p:admission S me:1:l 76000 7 3 " + b90},
+		{"release of a slot", e.Release(&slot, scripts.Ending{Leases: []string{"me:1:l"}}),
+			scripts.Release.SHA + " 1 p:{n}:slot:2/3 me:1:l"},
 		{"extend", e.Extend(&k, "me:1:l", second, 3, ""), extend + "me:1:l 76000 7 3 " + b90},
 		{"extend with a value", e.Extend(&k, "me:1:l", scripts.Term{}, 1, value),
 			extend + "me:1:l 0 7 1 0  0000000000000003 a b"},

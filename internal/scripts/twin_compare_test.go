@@ -164,6 +164,7 @@ func (w *twin) compareKey(key string, seen []any) {
 		}
 	case reference.Hash:
 		fields, err := redis.StringMap(seen[2], nil)
+		w.adoptKept(key, fields)
 		if err != nil || !maps.Equal(fields, w.state.Hash(w.t0, key)) {
 			w.fail(key, seen[2], v.Fields)
 		}
@@ -173,6 +174,16 @@ func (w *twin) compareKey(key string, seen []any) {
 		if _, isError := seen[1].(redis.Error); !isError {
 			w.fail(key, seen[1], v.Type)
 		}
+	}
+}
+
+// adoptKept sets the field kept, which depends on the time, to that of the server if the passing of time may explain the
+// difference.
+func (w *twin) adoptKept(key string, server map[string]string) {
+	theirs, err1 := strconv.ParseInt(server[scripts.FieldKept], 10, 64)
+	ours, err2 := strconv.ParseInt(w.state.Hash(w.t0, key)[scripts.FieldKept], 10, 64)
+	if err1 == nil && err2 == nil && theirs != ours && w.sameMillis(theirs, ours) {
+		w.state.SetField(w.t0, key, scripts.FieldKept, server[scripts.FieldKept])
 	}
 }
 

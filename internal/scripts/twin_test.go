@@ -66,6 +66,9 @@ func TestServerAndReferenceAgree(t *testing.T) {
 		"inspect WRONGTYPE", "admit 1", "admit 2", "admit 3", "admit 4", "admit 5", "admit WRONGTYPE", "hint", "recall",
 		"admit read 1", "admit start 1", "admit end 1", "admit now 1", "admit guard 1", "admit settle 1", "admit epoch 1",
 		"admit rewrite 1",
+		"slot acquire 1", "slot acquire 2", "slot acquire 3", "slot acquire 5", "slot acquire 6", "slot acquire 8",
+		"slot acquire WRONGTYPE", "slot extend 1", "slot extend 5", "slot extend 7", "slot extend 8",
+		"slot extend WRONGTYPE",
 		"shared acquire 1", "shared acquire 2", "shared acquire 2 free", "shared acquire 3", "shared acquire 4",
 		"shared acquire 5", "shared acquire 6", "shared acquire 8", "shared acquire WRONGTYPE", "shared acquire BADFENCE",
 		"shared extend 1", "shared extend 5", "shared extend 7", "shared extend WRONGTYPE", "shared release 0",
@@ -95,11 +98,15 @@ type twin struct {
 }
 
 var (
-	names = []string{"a", "b"}
+	// One name of plain locks, one of readers and writers, and one that is a semaphore of two or of one.
+	names = []string{"a", "b", "c", slot(1, 2), slot(2, 2), slot(1, 1)}
 	// Three owners. The inboxes of the first two have a subscriber.
 	owners = []string{me, other, "deaf"}
 	heard  = []string{prefix.Inbox(me), prefix.Inbox(other)}
 )
+
+// slot returns the name of a slot of "c".
+func slot(number, of int) string { return scripts.Slot{Number: number, Of: of}.Name("c") }
 
 func newTwin(t *testing.T, s *redisproc.Server, seed uint64) *twin {
 	w := &twin{rnd: rand.New(rand.NewPCG(seed, 0)), state: new(reference.State), replies: map[string]int{}}
@@ -120,7 +127,7 @@ func newTwin(t *testing.T, s *redisproc.Server, seed uint64) *twin {
 		}
 		w.messages = append(w.messages, channel+" "+payload)
 		h, ok := prefix.ParseWakeUp(payload)
-		if !ok || h.Name != "a" && h.Name != "b" {
+		if !ok || !slices.Contains(names, h.Name) {
 			t.Errorf("%q is not a wake-up", payload)
 		}
 		switch {
@@ -180,13 +187,15 @@ func (w *twin) next() {
 	}
 }
 
-func (w *twin) name() string { return pick(w, names...) }
+// name returns a name; a slot is usually one of two.
+func (w *twin) name() string {
+	return pick(w, "a", "a", "a", "b", "b", "b", pick(w, names[2:]...), slot(1, 2), slot(2, 2))
+}
 
-// keys returns the keys of a name in a role. Usually one name has plain locks, and the other has readers and
-// writers.
+// keys returns the keys of a name in a role. Usually "a" has plain locks, and "b" has readers and writers.
 func (w *twin) keys() *scripts.Keys {
 	name, role := w.name(), pick(w, scripts.Reader, scripts.Reader, scripts.Writer)
-	if w.rnd.IntN(20) == 0 == (name == "b") {
+	if _, slot := scripts.CutSlot(name); slot.Of > 0 || w.rnd.IntN(20) == 0 == (name == "b") {
 		role = scripts.Plain
 	}
 	k := prefix.KeysOf(name, role)
@@ -250,8 +259,8 @@ func (w *twin) stamp() string {
 
 // ballot returns a ballot near the fence, near the master's time, outside of the window, or near the largest number
 // of Lua.
-func (w *twin) ballot(name string) int64 {
-	raw := w.state.Hash(w.t1, prefix.Lock(name))[scripts.FieldFence]
+func (w *twin) ballot(k *scripts.Keys) int64 {
+	raw := w.state.Hash(w.t1, k.Lock())[scripts.FieldFence]
 	fence, _ := strconv.ParseInt(raw, 10, 64)
 	fence = min(max(fence, 0), scripts.MaxBallot-2)
 	now, far := w.now(), 25*second
@@ -270,7 +279,7 @@ func (w *twin) ticket(role scripts.Role) *scripts.Ticket {
 
 func (w *twin) acquireCall() (*frame.Call, string) {
 	k := w.keys()
-	first := w.ballot(nameOf(k))
+	first := w.ballot(k)
 	last := pick(w, first, first, first, first+1000)
 	switch w.rnd.IntN(10) {
 	case 0:
@@ -305,12 +314,6 @@ func (w *twin) acquireCall() (*frame.Call, string) {
 	return enc.Acquire(k, w.id(k), w.term(first), first, last, 1, w.ticket(k.Role())), w.stamp()
 }
 
-// nameOf returns the name to which the keys belong.
-func nameOf(k *scripts.Keys) string {
-	name := strings.TrimPrefix(k.Lock(), string(prefix)+":{")
-	return strings.TrimSuffix(name, "}")
-}
-
 func (w *twin) releaseCall() (*frame.Call, string) {
 	k := w.keys()
 	end := scripts.Ending{Leases: []string{w.id(k), w.id(k), w.id(k)}[:w.rnd.IntN(4)]}
@@ -323,7 +326,7 @@ func (w *twin) releaseCall() (*frame.Call, string) {
 		term(40*time.Second, w.now()),
 	)
 	if w.rnd.IntN(2) == 0 {
-		end.Ballot = max(0, w.ballot(nameOf(k)))
+		end.Ballot = max(0, w.ballot(k))
 	}
 	if w.rnd.IntN(2) == 0 {
 		end.Waiter, end.Back = w.ticket(k.Role()), w.rnd.IntN(2) == 0

@@ -19,7 +19,7 @@ type Master struct {
 
 // An Inspection shows which clients hold a name or wait for it, according to the masters.
 type Inspection struct {
-	// Client is the holder; for a redlock.RWLock it is the writer, not a reader. If no lease has a quorum, the ID is ""
+	// Client is the holder; for a redlock.RWLock it is the writer, not a reader, and for a redlock.Semaphore see Slots. If no lease has a quorum, the ID is ""
 	// and On is the number of masters that answered: see Free.
 	Client
 	// Free reports whether no client holds the name: a majority of the masters votes, and has no lease of the name. If
@@ -50,6 +50,9 @@ type Inspection struct {
 	// at most a hundred readers. ReaderCount is the number of all readers.
 	Readers     []Client
 	ReaderCount int
+	// Slots are the inspections of the slots of a redlock.Semaphore: that of slot 1 first. Then ID is "", and Free reports
+	// whether all slots are free. Slots is nil for other names, and if no client has used the semaphore lately.
+	Slots []Inspection
 	// Waiters are the waiting clients in the order of the queue. Each master reports the first ten. WaiterCount is the
 	// number of all waiters. A waiter whose client has died stays in the queue for up to 21 s.
 	Waiters     []Client

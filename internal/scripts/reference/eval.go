@@ -79,6 +79,10 @@ func (s *State) Eval(now int64, env Env, script *frame.Script, keys, args []stri
 		return c.admit()
 	case heartbeat.Script:
 		return c.heartbeat()
+	case scripts.SlotAcquire:
+		return c.slotAcquire()
+	case scripts.SlotExtend:
+		return c.slotExtend()
 	case scripts.SharedAcquire:
 		return c.sharedAcquire()
 	case scripts.SharedExtend:

@@ -1,0 +1,623 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/memory"
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
+)
+
+// slotsOf returns the names under which the masters know the name "n" and k slots of it.
+func slotsOf(k int) (names []string) {
+	for i := range k {
+		names = append(names, scripts.Slot{Number: i + 1, Of: k}.Name("n"))
+	}
+	return append(names, "n")
+}
+
+// A semaphores is a client whose locks are slots of semaphores of a size.
+type semaphores struct {
+	*redlock.Locker
+	size int
+}
+
+func (s semaphores) Lock(ctx context.Context, name string, opts ...redlock.LockOption) (*redlock.Lock, error) {
+	return s.Semaphore(name, s.size).Acquire(ctx, opts...)
+}
+
+func (s semaphores) TryLock(ctx context.Context, name string, opts ...redlock.LockOption) (*redlock.Lock, error) {
+	return s.Semaphore(name, s.size).TryAcquire(ctx, opts...)
+}
+
+// holdSlots makes a separate client hold each of k slots of "n", in their order.
+func (w *cluster) holdSlots(k int) []*redlock.Lock {
+	w.Helper()
+	held := make([]*redlock.Lock, k)
+	for i := range k {
+		k := w.take(semaphores{w.peer(fmt.Sprint("holder ", i)).Locker, k}, "n", redlock.WithTTL(30*time.Second))
+		held[k.Slot()-1] = k
+	}
+	return held
+}
+
+// waitsForSlot is waits for one of k slots of "n".
+func (p *peer) waitsForSlot(k int, opts ...redlock.LockOption) *call {
+	p.cluster.Helper()
+	c := p.cluster.call(p.cluster.Context(), semaphores{p.Locker, k}, "n", opts...)
+	after(time.Second)
+	if c.over() {
+		p.cluster.Fatalf("the call for a slot does not wait: %v", c.err)
+	}
+	return c
+}
+
+// If several clients try to acquire one of three slots at the same instant, each wins a different slot, and clients
+// without a slot get ErrHeld.
+func TestEachSlotHasOneHolder(t *testing.T) {
+	for _, clients := range []int{1, 3, 8} {
+		bubble(t, 5, func(w *cluster) {
+			w.delay(time.Millisecond)
+			var peers []*peer
+			for i := range clients {
+				peers = append(peers, w.peer(fmt.Sprint("p", i)))
+			}
+			var slots []int
+			var held []*redlock.Lock
+			for _, r := range atOneInstant(clients, func(i int) (*redlock.Lock, error) {
+				return peers[i].Semaphore("n", 3).TryAcquire(w.Context())
+			}) {
+				if r.err == nil {
+					equal(w, r.lock.Name(), "n", "name")
+					slots, held = append(slots, r.lock.Slot()), append(held, r.lock)
+				} else {
+					w.says(r.err, redlock.ErrHeld, `"n": each of 3 slots is held`)
+				}
+			}
+			slices.Sort(slots)
+			if len(slices.Compact(slots)) != min(clients, 3) || len(held) != min(clients, 3) {
+				w.Errorf("%d clients have the slots %v", clients, slots)
+			}
+			w.unlockAll(held...)
+			w.delay(0)
+			w.nothingLeft(slotsOf(3)...)
+		})
+	}
+}
+
+// A waiter gets the first slot that is released, and leaves the queues of the other slots. No client needs to poll
+// for this.
+func TestWaiterGetsFirstFreeSlot(t *testing.T) {
+	for freed := range 3 {
+		bubble(t, 5, func(w *cluster) {
+			held := w.holdSlots(3)
+			c := w.peer("waiter").waitsForSlot(3, unpolled)
+			for _, name := range slotsOf(3)[:3] {
+				if w.queued(name) == 0 {
+					w.Errorf("the waiter is not in the queue of %s", name)
+				}
+			}
+			w.delay(time.Millisecond)
+			go w.unlock(held[freed])
+			k, took := c.timed(time.Second)
+			if took > 4*time.Millisecond || k.Slot() != freed+1 {
+				w.Errorf("the waiter got slot %d after %v, want the slot that was released", k.Slot(), took)
+			}
+			after(10 * time.Millisecond)
+			for _, name := range slotsOf(3) {
+				if n := w.queued(name); n != 0 {
+					w.Errorf("%d masters have waiters of %s", n, name)
+				}
+			}
+			held[freed] = k
+			w.delay(0)
+			w.unlockAll(held...)
+			w.nothingLeft(slotsOf(3)...)
+		})
+	}
+}
+
+// All slots become free at the same instant. The first waiter may win several slots. This waiter keeps one slot and
+// releases the others immediately, so each waiter has a slot after at most two releases.
+func TestSlotsWonTogetherAreReleasedAtOnce(t *testing.T) {
+	for _, opts := range [][]redlock.LockOption{nil, {redlock.WithFair()}, {redlock.WithMinHold(2 * time.Second)}} {
+		bubble(t, 5, func(w *cluster) {
+			held := w.holdSlots(3)
+			var calls []*call
+			for i := range 3 {
+				p := w.peer(fmt.Sprint("waiter", i))
+				calls = append(calls, p.waitsForSlot(3, append(opts, unpolled)...))
+			}
+			w.delay(time.Millisecond)
+			for _, k := range held {
+				go w.unlock(k)
+			}
+			var slots []int
+			for _, c := range calls {
+				k := c.gets(15 * time.Millisecond)
+				slots = append(slots, k.Slot())
+				defer w.unlock(k)
+			}
+			slices.Sort(slots)
+			if !slices.Equal(slots, []int{1, 2, 3}) {
+				w.Errorf("the waiters have the slots %v, want each slot once", slots)
+			}
+			w.delay(0)
+		})
+	}
+}
+
+// Fair waiters are served in the order of their calls, regardless of which slot becomes free.
+func TestFairWaitersForSlotsAreServedInOrder(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		held := w.holdSlots(2)
+		w.delay(time.Millisecond)
+		var calls []*call
+		for i := range 8 {
+			p := w.peer(fmt.Sprintf("p%02d", 99-i))
+			calls = append(calls, w.call(w.Context(), semaphores{p.Locker, 2}, "n", redlock.WithFair(), unpolled))
+			after(20 * time.Millisecond)
+		}
+		random := seeded(1)
+		for i, c := range calls {
+			n := random.IntN(2)
+			go w.unlock(held[n])
+			held[n] = c.gets(time.Second)
+			after(20 * time.Millisecond)
+			for j, later := range calls[i+1:] {
+				if later.over() {
+					w.Fatalf("waiter %d was served before waiter %d", i+1+j, i)
+				}
+			}
+		}
+		w.delay(0)
+		w.unlockAll(held...)
+		w.nothingLeft(slotsOf(2)...)
+	})
+}
+
+// A call that ends at any moment of its wait leaves nothing: no slot, and no place in a queue.
+func TestCancelledWaiterForSlotsLeavesNothing(t *testing.T) {
+	for at := time.Duration(0); at < 16*time.Millisecond; at += 250 * time.Microsecond {
+		bubble(t, 3, func(w *cluster) {
+			waiter := semaphores{w.peer("waiter").Locker, 2}
+			held := w.holdSlots(2)
+			w.delay(time.Millisecond)
+			ctx, cancel := context.WithCancel(w.Context())
+			c := w.call(ctx, waiter, "n")
+			after(10 * time.Millisecond)
+			time.AfterFunc(at, cancel)
+			go w.unlock(held[0])
+			after(time.Millisecond)
+			go w.unlock(held[1])
+			after(time.Second)
+			if !c.over() {
+				w.Fatal("the call has not ended")
+			}
+			if c.lock != nil {
+				w.unlock(c.lock)
+			} else {
+				w.isError(c.err, context.Canceled)
+			}
+			w.delay(0)
+			w.nothingLeft(slotsOf(2)...)
+		})
+	}
+}
+
+// The calls of one Locker hand slots off to each other locally, also while all of them wait, and each slot has one
+// holder at a time.
+func TestCallsOfOneLockerShareSlots(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.locker()
+		w.delay(time.Millisecond)
+		var mu sync.Mutex
+		holders, most, done := 0, 0, make(chan error)
+		count := func(n int) {
+			mu.Lock()
+			defer mu.Unlock()
+			holders += n
+			most = max(most, holders)
+		}
+		for range 20 {
+			go func() {
+				done <- l.Semaphore("n", 3).Do(w.Context(), func(context.Context, *redlock.Lock) error {
+					count(1)
+					time.Sleep(3 * time.Millisecond)
+					count(-1)
+					return nil
+				})
+			}()
+			synctest.Wait()
+		}
+		for range 20 {
+			w.noError(<-done)
+		}
+		equal(w, most, 3, "holders at a time")
+		w.delay(0)
+		w.nothingLeft(slotsOf(3)...)
+	})
+}
+
+// A call with the context of a slot re-enters that slot, and does not acquire a second one.
+func TestSlotIsReentered(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		s := w.locker().Semaphore("n", 3)
+		k, err := s.Acquire(w.Context())
+		w.must(err)
+		for _, call := range []func(context.Context, ...redlock.LockOption) (*redlock.Lock, error){s.TryAcquire, s.Acquire} {
+			again, err := call(k.Context(w.Context()))
+			if err != nil || again.Slot() != k.Slot() || again.Token() != k.Token() {
+				w.Fatalf("the re-entry returned %v, %v", again, err)
+			}
+			w.unlock(again)
+		}
+		w.unlock(k)
+		w.isError(errOf(s.Acquire(k.Context(context.WithoutCancel(w.Context())))), redlock.ErrReleased)
+		w.nothingLeft(slotsOf(3)...)
+	})
+}
+
+// A slot that lingers at one client is given to another client that waits for a slot. The client at which a slot
+// lingers can acquire that slot again without sending a message.
+func TestSlotLingers(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		a, b := semaphores{w.peer("a").Locker, 2}, semaphores{w.peer("b").Locker, 2}
+		opts := []redlock.LockOption{redlock.WithLinger(time.Minute), redlock.WithTTL(20 * time.Second)}
+		w.unlock(w.take(a, "n", opts...)) // this subscribes a
+		after(time.Second)
+		first := w.take(a, "n", opts...)
+		w.unlock(first)
+		after(time.Millisecond) // until the last master has executed its acquire
+		before := w.count("slot acquire")
+		again := w.take(a, "n", opts...)
+		if n := w.count("slot acquire"); n != before || again.Slot() != first.Slot() {
+			w.Errorf("slot %d lingered, but the client got %d with %d acquires", first.Slot(), again.Slot(), n-before)
+		}
+		w.unlock(again)
+		other, both := w.take(b, "n"), w.take(b, "n")
+		if other.Slot() == both.Slot() {
+			w.Errorf("two locks have the slot %d", both.Slot())
+		}
+		w.unlockAll(other, both)
+		w.nothingLeft(slotsOf(2)...)
+	})
+}
+
+// H167: the slots of a dead client, whose locks may be lingering, do not delay a call that finds a free slot. A call
+// that finds none is refused after half a second or its wait limit, however many slots there are.
+func TestSlotsOfDeadClientCostOneLimit(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		const k = 10
+		p, other := w.peer("p"), semaphores{w.peer("other").Locker, k}
+		for range k - 1 {
+			w.take(semaphores{p.Locker, k}, "n", redlock.WithTTL(30*time.Second), redlock.WithLinger(time.Second))
+		}
+		p.tampering(lost)
+		after(time.Second)
+		w.delay(time.Millisecond)
+		try := func(opts ...redlock.LockOption) (*redlock.Lock, time.Duration, error) {
+			began := time.Now()
+			l, err := other.TryLock(w.Context(), "n", opts...)
+			return l, time.Since(began), err
+		}
+		for range 10 {
+			l, took, err := try()
+			w.must(err)
+			atMost(w, took, 2*k*time.Millisecond, "time for a free slot")
+			w.unlock(l)
+		}
+		last, _, err := try()
+		w.must(err)
+		for limit, opts := range map[time.Duration][]redlock.LockOption{
+			500 * time.Millisecond: nil, 2 * time.Second: {redlock.WithWaitLimit(2 * time.Second)},
+		} {
+			_, took, err := try(opts...)
+			w.says(err, redlock.ErrHeld, "each of 10 slots is held")
+			if took > limit || took < limit/2 {
+				w.Errorf("a call without a free slot took %v, want %v", took, limit)
+			}
+		}
+		c := w.call(w.Context(), other, "n", unpolled) // waits in the queues after one pass
+		after(2 * (k + 1) * time.Millisecond)
+		w.unlock(last)
+		w.unlock(c.gets(10 * time.Millisecond))
+	})
+}
+
+// H103, H167: of simultaneous calls for slots that do not wait, as many win as there are slots.
+func TestSimultaneousTryLocksOfSlots(t *testing.T) {
+	for _, k := range []int{1, 2, 3} {
+		subtest(t, fmt.Sprint(k), 5, func(w *cluster) {
+			var lockers []*peer
+			for i := range 10 {
+				p := w.peer(fmt.Sprint("host-", i))
+				p.lateUpTo(3*time.Millisecond, uint64(i))
+				lockers = append(lockers, p)
+			}
+			for range rounds(100, 10) {
+				shots := atOneInstant(len(lockers), func(i int) (*redlock.Lock, error) {
+					return lockers[i].Semaphore("n", k).TryAcquire(w.Context())
+				})
+				won := 0
+				for _, s := range shots {
+					atMost(w, s.took, 500*time.Millisecond, "time of a call")
+					if s.err == nil {
+						won++
+						w.unlock(s.lock)
+					} else {
+						w.isError(s.err, redlock.ErrHeld)
+					}
+				}
+				equal(w, won, k, "winners")
+				after(100 * time.Millisecond)
+			}
+		})
+	}
+}
+
+// Invalid names, sizes and options are refused before anything is sent.
+func TestInvalidUsesOfSemaphoreAreRefused(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.locker()
+		before := len(w.wire.sent())
+		retry := redlock.WithRetry(redlock.Retry{Tries: 3})
+		for _, err := range []error{
+			errOf(l.Semaphore("n", 0).Acquire(w.Context())),
+			errOf(l.Semaphore("n", 101).Acquire(w.Context())),
+			errOf(l.Semaphore("", 3).Acquire(w.Context())),
+			errOf(l.Semaphore(strings.Repeat("n", scripts.MaxName+1), 3).TryAcquire(w.Context())),
+			errOf(l.Semaphore("n", 3).Acquire(w.Context(), retry)),
+			errOf(l.Semaphore("n", 3).TryAcquire(w.Context(), redlock.WithTTL(0))),
+			l.Semaphore("n", 3).Do(w.Context(), func(context.Context, *redlock.Lock) error { return nil }, retry),
+			errOf(l.Lock(w.Context(), slotsOf(3)[0])), // the name of a slot inside a client
+			errOf(l.RWLock(slotsOf(3)[0]).RLock(w.Context())),
+			errOf(l.Semaphore(slotsOf(3)[0], 3).Acquire(w.Context())),
+			errOf(l.Inspect(w.Context(), slotsOf(3)[0])),
+		} {
+			w.isError(err, redlock.ErrInvalid)
+		}
+		equal(w, len(w.wire.sent()), before, "commands")
+	})
+}
+
+// If a wait for slots ends at its limit, the error describes the slot that may become free first. Without a quorum the
+// error is not ErrHeld.
+func TestErrorOfWaitForSlots(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		holder, l := semaphores{w.peer("holder").Locker, 2}, semaphores{w.peer("waiter").Locker, 2}
+		w.take(holder, "n", redlock.WithTTL(20*time.Second), redlock.WithExtension(false))
+		w.take(holder, "n", redlock.WithTTL(10*time.Second), redlock.WithExtension(false))
+		_, err := l.Lock(w.Context(), "n", redlock.WithWaitLimit(time.Second))
+		w.isError(err, redlock.ErrHeld)
+		w.notError(err, context.DeadlineExceeded)
+		var e *redlock.LockError
+		if !errors.As(err, &e) || e.Name != "n" || e.Left > 11*time.Second || e.Left < 5*time.Second {
+			w.Errorf("the error is %v", err)
+		}
+		w.stop(0, 1)
+		_, err = l.TryLock(w.Context(), "n")
+		w.isError(err, redlock.ErrNoQuorum)
+		w.notError(err, redlock.ErrHeld)
+	})
+}
+
+// A name is a semaphore of one size while a slot is held, and then until the hash of the name has expired: a plain lock,
+// an RWLock, and a semaphore of another size are refused, and the reverse. The error names the kind and the size.
+func TestSemaphoreHasOneSize(t *testing.T) {
+	semaphore := func(k int) lockFunc {
+		return func(l *redlock.Locker, ctx context.Context, opts ...redlock.LockOption) (*redlock.Lock, error) {
+			return l.Semaphore("x", k).Acquire(ctx, opts...)
+		}
+	}
+	uses := map[string]lockFunc{
+		"a plain lock (Lock, TryLock, Do)": func(l *redlock.Locker, ctx context.Context, opts ...redlock.LockOption,
+		) (*redlock.Lock, error) {
+			return l.Lock(ctx, "x", opts...)
+		},
+		"a readers-writer lock (RWLock)": func(l *redlock.Locker, ctx context.Context, opts ...redlock.LockOption,
+		) (*redlock.Lock, error) {
+			return l.RWLock("x").RLock(ctx, opts...)
+		},
+		"a semaphore of 3 (Semaphore)": semaphore(3), "a semaphore of 5 (Semaphore)": semaphore(5),
+	}
+	for kind, use := range uses {
+		subtest(t, kind, 5, func(w *cluster) {
+			l, other := w.locker(), w.locker()
+			k, err := use(l, w.Context())
+			w.must(err)
+			refused := func(when string) {
+				w.Helper()
+				for o, otherUse := range uses {
+					for _, client := range []*redlock.Locker{l, other} {
+						if o == kind {
+							continue
+						}
+						began := time.Now()
+						_, err := otherUse(client, w.within(10*time.Second))
+						w.says(err, redlock.ErrKind, kind, "75s")
+						w.notError(err, redlock.ErrHeld)
+						w.notError(err, redlock.ErrNoQuorum)
+						w.wantSince(began, 0)
+						if strings.Contains(fmt.Sprint(err), "delete") || redlock.Outcome(err) != "kind" {
+							w.Errorf("%s: the error is %v", when, err)
+						}
+					}
+				}
+			}
+			refused("while it is held")
+			after(3 * time.Minute) // the extensions keep the kind
+			refused("after extensions")
+			w.must(k.Extend(w.Context()))
+			w.unlock(k)
+			after(redlock.DefaultTTL + scripts.FenceKept - time.Second)
+			refused("before the hash has expired")
+			after(2 * time.Second)
+			for o, otherUse := range uses {
+				if o != kind {
+					k, err := otherUse(other, w.Context())
+					w.must(err)
+					w.unlock(k)
+					break
+				}
+			}
+		})
+	}
+}
+
+// A slot that is repaired on a master, imported, or won on a majority only, has the mark of its kind there too.
+func TestMarkFollowsSlot(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		l, other := w.locker(), w.locker()
+		k := w.take(semaphores{l, 2}, "n")
+		marked := func(what string) {
+			w.Helper()
+			after(time.Millisecond)
+			w.each(func(i int, m *memory.Master) {
+				if kind := m.Kind("n"); kind != "semaphore 2" {
+					w.Errorf("%s: on master %d the kind is %q", what, i, kind)
+				}
+			})
+		}
+		marked("after an acquire")
+		w.restart(false, 0, 1)
+		after(time.Minute) // the masters vote again
+		marked("after a repair")
+		w.isError(errOf(other.Lock(w.Context(), "n")), redlock.ErrKind)
+		after(time.Millisecond)
+		handle := w.export(k)
+		w.each(func(_ int, m *memory.Master) { m.EvictKey(defaultPrefix.Lock("n")) })
+		imported, err := other.Import(w.Context(), handle)
+		w.must(err)
+		if imported.Name() != "n" || imported.Slot() != k.Slot() {
+			w.Errorf("the imported lock is slot %d of %s", imported.Slot(), imported.Name())
+		}
+		marked("after an import")
+		w.each(func(_ int, m *memory.Master) { m.EvictKey(defaultPrefix.Lock("n")) })
+		w.must(imported.Extend(w.Context()))
+		synctest.Wait()
+		marked("after an extension")
+		w.unlock(imported)
+	})
+}
+
+// An inspection of a semaphore shows its slots and the waiters. A lease of a slot can be released by force, and its
+// holder be asked.
+func TestInspectSemaphore(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		a, b := w.peer("a"), w.peer("b")
+		first, second := w.take(semaphores{a.Locker, 3}, "n"), w.take(semaphores{b.Locker, 3}, "n")
+		w.must(first.SetValue(w.Context(), "value"))
+		after(10 * time.Millisecond)
+		look := func() redlockinfo.Inspection {
+			w.Helper()
+			i, err := w.locker().Inspect(w.Context(), "n")
+			w.must(err)
+			if len(i.Slots) != 3 || i.ID != "" {
+				w.Fatalf("the inspection is %+v", i)
+			}
+			return i
+		}
+		i := look()
+		for _, k := range []*redlock.Lock{first, second} {
+			slot := i.Slots[k.Slot()-1]
+			if slot.Token != k.Token() || slot.On != 5 || slot.Free {
+				w.Errorf("slot %d is %+v", k.Slot(), slot)
+			}
+		}
+		equal(w, i.Slots[first.Slot()-1].Value, "value", "value")
+		equal(w, i.Free, false, "free")
+		third := w.take(semaphores{b.Locker, 3}, "n")
+		c := w.peer("waiter").waitsForSlot(3)
+		i = look()
+		if i.WaiterCount != 1 || i.Waiters[0].Label != "waiter" {
+			w.Errorf("the waiters are %d, %+v", i.WaiterCount, i.Waiters)
+		}
+		after(2 * time.Second) // the holders are subscribed
+		heard, err := b.Admin().RequestRelease(w.Context(), "n")
+		w.must(err)
+		equal(w, heard, 3, "holders that were asked")
+		n, err := a.Admin().ForceRelease(w.Context(), "n", i.Slots[second.Slot()-1].ID)
+		w.must(err)
+		equal(w, n, 5, "masters that have released")
+		w.unlock(c.gets(time.Second))
+		w.isError(second.Unlock(w.Context()), redlock.ErrLost)
+		w.unlockAll(first, third)
+		i = look()
+		equal(w, i.Free, true, "free")
+		equal(w, len(a.Stats().Held), 0, "held locks")
+	})
+}
+
+// No waiter starves: while busy clients, each with several waiting calls, acquire and release slots, a waiter of another
+// client is overtaken on each slot by at most one turn of hand-offs of each busy client, of at most 100 ms. With
+// WithFair on all calls, no later call is served first.
+func TestNoWaiterForSlotStarves(t *testing.T) {
+	const hold, clients, each, k = 5 * time.Millisecond, 6, 5, 2
+	for _, opts := range [][]redlock.LockOption{nil, {redlock.WithFair()}} {
+		bubble(t, 5, func(w *cluster) {
+			w.delay(time.Millisecond)
+			ctx, stop := context.WithCancel(w.Context())
+			var wg sync.WaitGroup
+			var mu sync.Mutex
+			var began []time.Time // start of each served call
+			for i := range clients {
+				p := w.peer(fmt.Sprint("busy", i))
+				for range each {
+					wg.Go(func() {
+						for ctx.Err() == nil {
+							called := time.Now()
+							_ = p.Semaphore("n", k).Do(ctx, func(context.Context, *redlock.Lock) error {
+								mu.Lock()
+								began = append(began, called)
+								mu.Unlock()
+								time.Sleep(hold)
+								return nil
+							}, opts...)
+						}
+					})
+				}
+			}
+			victim := w.peer("victim").Semaphore("n", k)
+			worst, overtaken := time.Duration(0), 0
+			for range 20 {
+				after(137 * time.Millisecond)
+				mu.Lock()
+				began = nil
+				mu.Unlock()
+				called := time.Now()
+				lock, err := victim.Acquire(w.Context(), opts...)
+				w.must(err)
+				worst = max(worst, time.Since(called))
+				mu.Lock()
+				later := 0
+				for _, at := range began {
+					if at.After(called) {
+						later++
+					}
+				}
+				mu.Unlock()
+				overtaken = max(overtaken, later)
+				w.unlock(lock)
+			}
+			stop()
+			wg.Wait()
+			const trips = 10 * time.Millisecond // release and acquire
+			bound, most := clients*(100*time.Millisecond+hold+trips), clients*k*32
+			if opts != nil {
+				bound, most = (clients*each/k+1)*(hold+trips), 0
+			}
+			atMost(w, worst, bound, "the longest wait")
+			atMost(w, overtaken, most, "later calls that were served first")
+		})
+	}
+}
