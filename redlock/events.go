@@ -57,7 +57,9 @@ func (e *events) post(v redlockinfo.Event) {
 		if v.Time.IsZero() {
 			v.Time = time.Now()
 		}
-		v.Name, _ = scripts.CutSlot(v.Name)
+		var slot scripts.Slot
+		v.Name, slot = scripts.CutSlot(v.Name)
+		v.Slot = slot.Number
 		e.Post(func() { f(v) })
 	}
 }

@@ -52,6 +52,7 @@ type Event struct {
 	// calls with the context of the Do. For a vote, Op is the step, for example "roll back".
 	Op     string
 	Name   string // name of the lock as the caller passed it, even if it is invalid
+	Slot   int    // number of the slot of a redlock.Semaphore; 0 for other locks, and for a call
 	ID     string // id of the lease
 	Token  int64  // fencing token; for an attempt, the ballot; 0 if there is none
 	Master string // address of the master

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/private"
+	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/skew"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/verify/sim/trace"
@@ -39,7 +40,11 @@ func (w *simulation) write(b *belief) {
 func (w *simulation) checkHolds() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, problem := range append(overlaps(w.spans, w.start, w.plan.beyond), inGap(w.spans)...) {
+	problems := append(overlaps(w.spans, w.start, w.plan.beyond), inGap(w.spans)...)
+	if w.plan.kinds {
+		problems = append(problems, kindsMixed(w.spans, w.start)...)
+	}
+	for _, problem := range problems {
 		w.problemLocked("%s", problem)
 	}
 }
@@ -185,9 +190,15 @@ func (w *simulation) checkRepair() {
 	if admitted = admitted && !w.clocksWrong(); admitted { // nothing is held, so no quarantine is needed
 		admitted = c.now().Admin().Admit(ctx) == nil
 	}
+	if p.kinds { // until no master knows the name as any kind
+		w.sleep(2 * scripts.FenceKept)
+	}
 	asked := time.Now()
 	ttl := slices.Min(w.plan.guards) // after a loss of all data, the max TTL of any client may apply
-	take := func() (*redlock.Lock, error) { return c.now().Lock(ctx, name, redlock.WithTTL(ttl)) }
+	take := func() (lock *redlock.Lock, err error) {
+		name, lock, err = acquire(ctx, c.now(), name, true, redlock.WithTTL(ttl))
+		return lock, err
+	}
 	if s := c.now().RWLock(name); w.plan.readers && k.random.IntN(2) == 0 {
 		take = func() (*redlock.Lock, error) { return s.RLock(ctx, redlock.WithTTL(ttl)) }
 	} else if w.plan.readers {
@@ -207,7 +218,7 @@ func (w *simulation) checkRepair() {
 		w.problem("without faults, it took %v to lock the free name, want at most %v", took, w.patience(admitted))
 	}
 	w.sleep(ttl + w.plan.rest())
-	w.checkAll(lock, "a TTL after the last fault")
+	w.checkAll(name, lock, "a TTL after the last fault")
 	w.mu.Lock()
 	held := w.agreeing()
 	s := held[w.random.IntN(len(held))]
@@ -220,7 +231,7 @@ func (w *simulation) checkRepair() {
 	w.mu.Unlock()
 	if len(held) > 2 && spare {
 		w.sleep(ttl)
-		w.checkAll(lock, "a TTL after a master dropped the lock")
+		w.checkAll(name, lock, "a TTL after a master dropped the lock")
 	}
 	_ = lock.Unlock(ctx) // checkKeys checks that it leaves nothing behind
 	w.sleep(w.plan.rest())
@@ -244,19 +255,19 @@ func (w *simulation) agreeing() []*server {
 }
 
 // checkAll reports a lock that is not on all masters that agreeing returns.
-func (w *simulation) checkAll(lock *redlock.Lock, when string) {
+func (w *simulation) checkAll(name string, lock *redlock.Lock, when string) {
 	w.mu.Lock()
 	on := 0
 	voters := w.agreeing()
 	for _, s := range voters {
-		if id, _ := s.holder(lock.Name()); id != "" {
+		if id, _ := s.holder(name); id != "" {
 			on++
 		}
 	}
 	w.mu.Unlock()
 	if on < len(voters) || lock.Err() != nil {
 		known, _ := private.HeldOn(lock)
-		w.problem("%s: %s it is on %d of %d masters, want all; the holder knows %d; Err: %v", lock.Name(), when, on,
+		w.problem("%s: %s it is on %d of %d masters, want all; the holder knows %d; Err: %v", name, when, on,
 			len(voters), known, lock.Err())
 	}
 }

@@ -64,7 +64,7 @@ func (w *simulation) startDying() error {
 // always acquires and releases a lock repeatedly, until ctx ends.
 func (w *simulation) always(ctx context.Context, l *redlock.Locker, priority int) {
 	for ctx.Err() == nil {
-		if lock, err := l.Lock(ctx, w.plan.names[0], redlock.WithPriority(priority)); err == nil {
+		if _, lock, err := acquire(ctx, l, w.plan.names[0], true, redlock.WithPriority(priority)); err == nil {
 			_ = lock.Unlock(ctx)
 		}
 	}

@@ -54,6 +54,7 @@ func modeOf(words []string) string {
 
 // read decodes a call of a script and its reply.
 func read(one *frame.Script, words []string, reply any) message {
+	one = plainOf(one)
 	m := message{script: one, words: words, what: one.Name, code: -1}
 	switch v := reply.(type) {
 	case int64:
@@ -140,7 +141,7 @@ type block struct{ first, last int64 }
 // mistake the reply to one round for the reply to another. ask ignores EVAL: after NOSCRIPT, the client sends the
 // acquire of the same round again with the text of the script.
 func (l *link) ask(c command) {
-	if c[0] != "EVALSHA" || c[1] != scripts.Acquire.SHA && c[1] != scripts.SharedAcquire.SHA {
+	if c[0] != "EVALSHA" || !acquires(c[1]) {
 		return
 	}
 	keys, err := strconv.Atoi(c[2])

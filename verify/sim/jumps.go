@@ -255,7 +255,7 @@ func (w *simulation) sawJump(s *server, to time.Duration) {
 	o.reach(returnedFarBack, from < 0 && beyond(from) && !beyond(to))
 	for _, c := range w.clients {
 		for _, b := range c.beliefs {
-			n := w.jumping.narrow[w.wins[win{c.index, b.name, b.token}]]
+			n := w.jumping.narrow[w.wins[winOf(c.index, b.name, b.token)]]
 			bareMajority := n != nil && n.on.Has(s.index) && b.ctx.Err() == nil
 			o.reach(jumpedBareMajority, bareMajority && !b.reads)
 			o.reach(jumpedBareReader, bareMajority && b.reads)
@@ -265,7 +265,7 @@ func (w *simulation) sawJump(s *server, to time.Duration) {
 
 // beforeScript makes clocks jump before a master executes a script, and reports whether the master refuses the script.
 func (w *simulation) beforeScript(s *server, one *frame.Script, words []string) (refuses bool) {
-	if w.plan.wrong == nil || !w.faults || one != scripts.Acquire && one != scripts.SharedAcquire {
+	if w.plan.wrong == nil || !w.faults || !acquires(one.SHA) {
 		return false
 	}
 	id, mode := words[wordID], modeOf(words)

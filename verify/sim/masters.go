@@ -199,7 +199,7 @@ func (w *simulation) checkGuardTime() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	asked := time.Now()
-	lock, err := c.now().Lock(ctx, w.plan.names[0], redlock.WithTTL(w.plan.guards[c.index]))
+	_, lock, err := acquire(ctx, c.now(), w.plan.names[0], true, redlock.WithTTL(w.plan.guards[c.index]))
 	if took := time.Since(asked); took > longestWait || err != nil && !errors.Is(err, redlock.ErrTTLTooLong) {
 		w.problem("a call with a TTL above the max TTL of the deployment took %v, want a lock or ErrTTLTooLong within %v: %v",
 			took, longestWait, err)

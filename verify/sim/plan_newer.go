@@ -18,7 +18,8 @@ type extras struct {
 	away     time.Duration // additional delay of the guest's messages in each direction
 	together bool          // several names are locked together
 	linger   bool          // locks linger
-	slots    int           // most calls acquire one of this many slots of slotsName; names lists the slots; 0: no slots
+	slots    int           // calls acquire slots of a semaphore of this size; names lists them; 0: no semaphore
+	kinds    bool          // ... and some use its name as another kind, or with another size
 	minHold  bool          // some locks have a minimum hold
 	sharing
 	jumping
@@ -96,19 +97,6 @@ func (p *plan) lingers(r *rand.Rand) {
 	if r.IntN(2) == 0 { // connections survive a suspension
 		p.timeout, p.heartbeat = 2*time.Second, 3*time.Second
 	}
-}
-
-// slotsName is the name in runs with slots; the calls acquire its slots.
-const slotsName = "s"
-
-// drawSlots turns some runs of older kinds into runs with two or three slots, without retry policies.
-func (p *plan) drawSlots(r *rand.Rand) {
-	if p.kind > mixture || p.kind == oldness || r.IntN(12) > 0 {
-		return
-	}
-	p.slots = pick(r, 2, 2, 3)
-	p.names = []string{slotsName + ":1", slotsName + ":2", slotsName + ":3"}[:p.slots]
-	p.clients, p.busy, p.retry = max(p.clients, pick(r, 3, 4)), max(p.busy, 2), 0
 }
 
 // freezes chooses holds that are often not extended, and freezes that are shorter than the validity of a lock.

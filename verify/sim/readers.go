@@ -37,7 +37,7 @@ func (k *worker) shared(l *redlock.Locker, name string, opts []redlock.LockOptio
 	if err != nil {
 		return
 	}
-	b := k.begin(l, lock, asked, 0)
+	b := k.begin(l, name, lock, asked, 0)
 	b.reads, b.shared = reads, s
 	k.hold(b, opts)
 }
@@ -75,7 +75,7 @@ func (k *worker) downgrade(b *belief, opts []redlock.LockOption) {
 		k.unlock(b.lock) // removes the leftovers of a lock that was lost before
 		return
 	}
-	next := k.begin(b.locker, lock, b.asked, 0)
+	next := k.begin(b.locker, b.name, lock, b.asked, 0)
 	next.reads, next.shared, next.follows = true, b.shared, b.token
 	w.mu.Lock()
 	w.seen.reach(downgraded, true)

@@ -201,7 +201,7 @@ func (s *server) script(n *conn, c command) any {
 	one, keys, args, failed := s.Find(c)
 	if one == nil {
 		// The script is not loaded, so the acquire is refused; only a duplicate of it can be granted.
-		if c[1] == scripts.Acquire.SHA || c[1] == scripts.SharedAcquire.SHA {
+		if acquires(c[1]) {
 			s.no[c[3+int(number(c[2]))+wordID]] = true
 		}
 		return failed
@@ -215,7 +215,7 @@ func (s *server) script(n *conn, c command) any {
 	var reply any = errDenied
 	if s.w.beforeScript(s, one, args) {
 		reply = errFull
-	} else if !n.l.denied || one != scripts.Acquire && one != scripts.SharedAcquire {
+	} else if !n.l.denied || !acquires(one.SHA) {
 		reply = s.Eval(one, keys, args)
 	}
 	s.w.count.Scripts++

@@ -38,7 +38,7 @@ func (k *worker) together() {
 	}
 	held := make([]*belief, len(names))
 	for i, name := range slices.Sorted(slices.Values(names)) {
-		held[i] = k.begin(l, locks.Of(name), asked, ttl/2)
+		held[i] = k.begin(l, name, locks.Of(name), asked, ttl/2)
 		held[i].minimum = minimum
 	}
 	all := locks.Context(k.ctx)
@@ -100,7 +100,7 @@ func (k *worker) lead(name string) {
 			if err != nil {
 				return err
 			}
-			b := k.begin(l, lock, asked, 0)
+			b := k.begin(l, name, lock, asked, 0)
 			k.showValue(b)
 			if b.token != outer.Token() {
 				w.problem("client %d leads %s with token %d, but its re-entry has token %d", k.c.index, name,

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"math/rand/v2"
 	"time"
+
+	"github.com/redlock-go/redlock/internal/scripts"
 )
 
 // A holdOf identifies a hold of a name.
@@ -64,7 +66,14 @@ func (k *worker) lookAt(name string) {
 	w.mu.Lock()
 	least := maps.Clone(w.shown)
 	w.mu.Unlock()
-	h, err := other.now().Inspect(ctx, name)
+	base, slot := scripts.CutSlot(name)
+	h, err := other.now().Inspect(ctx, base)
+	if slot.Of > 0 && err == nil {
+		if len(h.Slots) != slot.Of {
+			return
+		}
+		h = h.Slots[slot.Number-1]
+	}
 	next.waitAwake()
 	if err != nil || h.ID == "" || h.Kept || w.behind(other) {
 		return
@@ -116,7 +125,7 @@ func (w *simulation) checkSuccessor(name, lease string, of, number int64, began 
 // leaseOf returns the id of the lease of a hold, or "" if the id is not known.
 func (w *simulation) leaseOf(h holdOf) string {
 	for _, c := range w.clients {
-		if id := w.wins[win{c.index, h.name, h.token}]; id != "" {
+		if id := w.wins[winOf(c.index, h.name, h.token)]; id != "" {
 			return id
 		}
 	}

@@ -56,13 +56,11 @@ func (k *worker) one() {
 	asked := w.now()
 	var lock *redlock.Lock
 	l := k.c.now()
+	if p.kinds && k.random.IntN(4) > 0 {
+		name = p.names[0] // most calls use one size
+	}
 	err := k.call("Lock", ctx, func() (err error) {
-		name, opts := k.anySlot(name, opts)
-		if k.random.IntN(4) == 0 {
-			lock, err = l.TryLock(ctx, name, opts...)
-		} else {
-			lock, err = l.Lock(ctx, name, opts...)
-		}
+		name, lock, err = acquire(ctx, l, name, k.random.IntN(4) > 0, opts...)
 		w.checkGiven("Lock", lock, err)
 		return err
 	})
@@ -70,38 +68,10 @@ func (k *worker) one() {
 		return
 	}
 	w.sawTakeover(asked)
-	w.sawSlots(lock)
-	b := k.begin(l, lock, asked, wanted)
+	w.sawSlots(name)
+	b := k.begin(l, name, lock, asked, wanted)
 	b.minimum = minimum
 	k.hold(b, opts)
-}
-
-// anySlot returns the name and the options of a call. If the plan has slots, most calls acquire any slot, and a few
-// acquire one slot by its name.
-func (k *worker) anySlot(name string, opts []redlock.LockOption) (string, []redlock.LockOption) {
-	if p := &k.c.w.plan; p.slots > 0 && k.random.IntN(8) > 0 {
-		return slotsName, append(slices.Clip(opts), redlock.WithSlots(p.slots))
-	}
-	return name, opts
-}
-
-// sawSlots checks, in a run with slots, that lock has the name of a slot. It also detects that all slots are held.
-func (w *simulation) sawSlots(lock *redlock.Lock) {
-	if w.plan.slots == 0 {
-		return
-	}
-	if !slices.Contains(w.plan.names, lock.Name()) {
-		w.problem("a call with %d slots acquired %q, want one of %q", w.plan.slots, lock.Name(), w.plan.names)
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	held := map[string]bool{lock.Name(): true}
-	for _, c := range w.clients {
-		for _, b := range c.beliefs {
-			held[b.name] = true
-		}
-	}
-	w.seen.reach(allSlotsHeld, len(held) == w.plan.slots)
 }
 
 // options returns the options of a call, and the minimum validity that must be left when the call returns.
@@ -168,6 +138,7 @@ type span struct {
 type win struct {
 	client int
 	name   string
+	slot   int // number of the slot of a semaphore; 0 for other locks
 	token  int64
 }
 
@@ -175,7 +146,7 @@ type win struct {
 func (w *simulation) won(client int, i redlockinfo.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.wins[win{client, i.Name, i.Token}] = i.ID
+	w.wins[win{client, i.Name, i.Slot, i.Token}] = i.ID
 }
 
 // minimum chooses the minimum hold of a call. In most kinds it is 0.
@@ -193,7 +164,7 @@ func (k *worker) minimum() time.Duration {
 // askedLocked returns when the call that acquired the lease of t began, or the zero time if unknown. After local
 // hand-offs, that call is the call of the first holder of the lease.
 func (w *simulation) askedLocked(t span) time.Time {
-	id := w.wins[win{t.client, t.name, t.token}]
+	id := w.wins[winOf(t.client, t.name, t.token)]
 	if id == "" {
 		return time.Time{} // a callback that blocks delays the report of the lease
 	}
@@ -223,11 +194,14 @@ type belief struct {
 	shared *redlock.RWLock // the RWLock of lock; nil for a plain lock
 }
 
-func (k *worker) begin(l *redlock.Locker, lock *redlock.Lock, asked time.Time, wanted time.Duration) *belief {
+// begin records that a client has the lock of a name.
+func (k *worker) begin(
+	l *redlock.Locker, name string, lock *redlock.Lock, asked time.Time, wanted time.Duration,
+) *belief {
 	w := k.c.w
 	now := w.now()
 	b := &belief{c: k.c, locker: l, lock: lock, seen: now,
-		span: span{name: lock.Name(), client: k.c.index, token: lock.Token(), asked: asked, from: now}}
+		span: span{name: name, client: k.c.index, token: lock.Token(), asked: asked, from: now}}
 	b.ctx = lock.Context(context.Background())
 	b.stop = context.AfterFunc(b.ctx, func() {
 		left := lock.Remaining()
@@ -242,7 +216,7 @@ func (k *worker) begin(l *redlock.Locker, lock *redlock.Lock, asked time.Time, w
 	w.seen.reach(heldBesideBlocked, w.plan.callbacks[k.c.index] == blocks)
 	w.seen.reach(heldBesidePanic, w.plan.callbacks[k.c.index] == panics)
 	b.asked = w.askedLocked(b.span)
-	b.granted = w.start.Add(w.seen.grant(w.wins[win{k.c.index, b.name, b.token}]).granted)
+	b.granted = w.start.Add(w.seen.grant(w.wins[winOf(k.c.index, b.name, b.token)]).granted)
 	w.note(k.c.index, -1, "holds", b.name, b.token)
 	w.traced(&trace.Event{Kind: trace.Hold, Name: prefix.Lock(b.name), Token: b.token})
 	k.c.beliefs = append(k.c.beliefs, b)
@@ -373,7 +347,7 @@ func (k *worker) inner(b *belief, opts []redlock.LockOption) {
 		if b.shared != nil {
 			inner, err = k.innerOf(ctx, b, opts)
 		} else {
-			inner, err = k.c.now().Lock(ctx, b.name, opts...)
+			_, inner, err = acquire(ctx, k.c.now(), b.name, true, opts...)
 		}
 		k.c.w.checkGiven("a re-entry", inner, err)
 		return err
@@ -467,7 +441,7 @@ func (k *worker) importIt(handle, name string) (hold func()) {
 	w.mu.Lock()
 	w.count.Imports++
 	w.mu.Unlock()
-	b := next.begin(l, lock, asked, ttl/2)
+	b := next.begin(l, name, lock, asked, ttl/2)
 	return func() {
 		next.waitAwake() // a suspended client cannot check its lock
 		next.hold(b, opts)
