@@ -27,7 +27,7 @@ const tryBound = 10 * time.Second
 // acquireLong describes the flags of acquireFlags in the help texts of run and lock.
 const acquireLong = `Several names are locked together: all of them or none. With --shared, any number of readers hold
 the name, except while a writer holds it with --exclusive; use one of these two flags whenever you lock this name.
-With --slots K, at most K holders share the name: redlock takes any one of the locks NAME:1 to NAME:K. With --fair,
+With --semaphore K, at most K holders hold the name at a time; use the same K whenever you lock this name. With --fair,
 redlock waits behind all earlier waiters of the name on any host; with --priority, it waits before all waiters of a
 lower priority, and --fair is implied. With --try and --wait, redlock waits for the masters, but not for another holder:
 for a job that may start before the sidecar or the network through which it reaches the masters.`
@@ -37,7 +37,7 @@ type acquireFlags struct {
 	wait, ttl, minHold, maxHold time.Duration
 	try, fair                   bool
 	shared, exclusive           bool
-	priority, slots, conflict   int
+	priority, size, conflict    int
 	quiet                       bool
 	label                       string
 	flags                       *pflag.FlagSet // shows which flags were given
@@ -54,11 +54,11 @@ func (f *acquireFlags) add(cmd *cobra.Command) {
 	flags.IntVar(&f.priority, "priority", 0, "priority among waiters, from -1000 to 1000")
 	flags.BoolVar(&f.shared, "shared", false, "lock as one of many readers")
 	flags.BoolVar(&f.exclusive, "exclusive", false, "lock as the only writer of a name that others lock with --shared")
-	flags.IntVar(&f.slots, "slots", 0, "maximum number of simultaneous holders of the name")
+	flags.IntVar(&f.size, "semaphore", 0, "maximum number of simultaneous holders of the name")
 	flags.IntVar(&f.conflict, "conflict-exit-code", exitRunHeld, "exit status if another client holds the lock")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing; the exit status shows the result")
 	flags.StringVar(&f.label, "label", "", "label shown to other clients (default the host and the process ID)")
-	cmd.MarkFlagsMutuallyExclusive("shared", "exclusive", "slots")
+	cmd.MarkFlagsMutuallyExclusive("shared", "exclusive", "semaphore")
 }
 
 // check returns an error if the flags are invalid, or cannot be used with these names.
@@ -68,8 +68,8 @@ func (f *acquireFlags) check(names []string) error {
 		return fmt.Errorf("--wait %v: must not be negative", f.wait)
 	case f.maxHold < 0:
 		return fmt.Errorf("--max-hold %v: must not be negative", f.maxHold)
-	case len(names) > 1 && (f.shared || f.exclusive || f.flags.Changed("slots")):
-		return errors.New("--shared, --exclusive and --slots can be used with a single name only")
+	case len(names) > 1 && (f.shared || f.exclusive || f.flags.Changed("semaphore")):
+		return errors.New("--shared, --exclusive and --semaphore can be used with a single name only")
 	case f.conflict < 0 || f.conflict > 255:
 		return fmt.Errorf("--conflict-exit-code %d: must be from 0 to 255", f.conflict)
 	}
@@ -109,13 +109,14 @@ func (f *acquireFlags) lock(ctx context.Context, l *redlock.Locker, names []stri
 	if len(names) > 1 {
 		return f.lockAll(ctx, l, names)
 	}
-	var opts []redlock.LockOption
-	if f.flags.Changed("slots") {
-		opts = append(opts, redlock.WithSlots(f.slots))
-	}
 	var lock *redlock.Lock
 	var err error
-	switch name, rw := names[0], l.RWLock(names[0]); {
+	name, rw, semaphore := names[0], l.RWLock(names[0]), l.Semaphore(names[0], f.size)
+	switch counted := f.flags.Changed("semaphore"); {
+	case counted && f.try:
+		lock, err = semaphore.TryAcquire(ctx)
+	case counted:
+		lock, err = semaphore.Acquire(ctx)
 	case f.shared && f.try:
 		lock, err = rw.TryRLock(ctx)
 	case f.shared:
@@ -125,9 +126,9 @@ func (f *acquireFlags) lock(ctx context.Context, l *redlock.Locker, names []stri
 	case f.exclusive:
 		lock, err = rw.Lock(ctx)
 	case f.try:
-		lock, err = l.TryLock(ctx, name, opts...)
+		lock, err = l.TryLock(ctx, name)
 	default:
-		lock, err = l.Lock(ctx, name, opts...)
+		lock, err = l.Lock(ctx, name)
 	}
 	if err != nil {
 		return nil, err
@@ -179,7 +180,11 @@ func (k *locks) env() []string {
 	for _, lock := range k.of {
 		names, tokens = append(names, lock.Name()), append(tokens, strconv.FormatInt(lock.Token(), 10))
 	}
-	return []string{"REDLOCK_NAME=" + strings.Join(names, "\n"), "REDLOCK_TOKEN=" + strings.Join(tokens, "\n")}
+	env := []string{"REDLOCK_NAME=" + strings.Join(names, "\n"), "REDLOCK_TOKEN=" + strings.Join(tokens, "\n")}
+	if slot := k.of[0].Slot(); slot > 0 {
+		env = append(env, "REDLOCK_SLOT="+strconv.Itoa(slot))
+	}
+	return env
 }
 
 // acquire acquires the locks. It gives up if a signal arrives that ends the program, or if stop is closed. Its errors

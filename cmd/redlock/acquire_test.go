@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock"
 )
 
@@ -53,30 +54,36 @@ func TestRunShared(t *testing.T) {
 	f.start("run", "--shared", "--min-hold", "1s", "a", "--", "true").ends(exitRunUsage, "minimum hold")
 }
 
-// As many commands can hold a name simultaneously as there are slots.
-func TestRunSlots(t *testing.T) {
+// As many commands can hold a name simultaneously as the semaphore has slots. All commands must give the same number.
+func TestRunSemaphore(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
-	const script = `echo "have $REDLOCK_NAME"; read x; exit 0`
-	two := []string{"--slots", "2", "a", "--", "sh", "-c", script}
+	const script = `echo "have $REDLOCK_NAME, slot $REDLOCK_SLOT"; read x; exit 0`
+	two := []string{"--semaphore", "2", "a", "--", "sh", "-c", script}
 	p, q := f.start("run", two...), f.start("run", two...)
-	p.hear("have a:")
-	q.hear("have a:")
+	p.hear("have a, slot")
+	q.hear("have a, slot")
 	if p.said() == q.said() {
 		t.Errorf("both commands run with the slot %s, want two slots", p.said())
 	}
-	f.start("run", "--slots", "2", "--try", "a", "--", "true").ends(exitRunHeld, "each of 2 slots is held")
+	f.start("run", "--semaphore", "2", "--try", "a", "--", "true").ends(exitRunHeld, "each of 2 slots is held")
+	f.start("run", "--semaphore", "3", "a", "--", "true").ends(exitRunNoQuorum, "it knows the name as a semaphore of 2")
+	f.start("run", "--try", "a", "--", "true").ends(exitRunNoQuorum, "it knows the name as a semaphore of 2")
 	next := f.start("run", two...)
-	f.waiting("a:1")
-	f.waiting("a:2")
+	f.waiting(scripts.Slot{Number: 1, Of: 2}.Name("a"))
+	f.waiting(scripts.Slot{Number: 2, Of: 2}.Name("a"))
+	for _, text := range []string{`"a": semaphore of 2, 2 slots held`, "slot 1: held by", "slot 2: held by", " waits for "} {
+		f.start("who", "a").ends(0, text)
+	}
+	f.start("release", "--force", "--yes", "a").ends(exitDanger, "2 slots are held: choose one with --lease")
 	q.stdin.Close()
 	q.ends(0, "")
-	next.hear("have a:")
+	next.hear("have a, slot")
 	if next.said() != q.said() {
 		t.Errorf("the waiter got %s, want %s, which was released", next.said(), q.said())
 	}
-	f.start("ls", "a:").ends(0, "a:2")
-	f.start("run", "--slots", "0", "a", "--", "true").ends(exitRunUsage, "of slots is 0")
+	f.start("ls").ends(0, "a\n")
+	f.start("run", "--semaphore", "0", "a", "--", "true").ends(exitRunUsage, "size of the semaphore is 0")
 }
 
 // A command is ended before the time limit of --max-hold has passed.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
@@ -123,13 +124,17 @@ func (c *client) leases(ctx context.Context) (lines []string, err error) {
 			err = fmt.Errorf("%s: %w", m.addr, m.err)
 		}
 	}
-	on := namesOn(found)
+	on := make(map[string][]string)
+	for full, addrs := range namesOn(found) {
+		name, _ := scripts.CutSlot(full)
+		on[name] = addrs
+	}
 	names := slices.Sorted(maps.Keys(on))
 	for _, name := range names[:min(len(names), mostLeases)] {
 		switch w, failed := c.Inspect(ctx, name); {
 		case failed != nil:
 			lines = append(lines, fmt.Sprintf("%q: on %s", name, strings.Join(on[name], ", ")))
-		case w.ID != "" || w.ReaderCount > 0:
+		case w.ID != "" || w.ReaderCount > 0 || len(w.Slots) > 0:
 			lines = append(lines, strings.TrimSpace(whoText(name, w)))
 		case len(w.Partial) > 0:
 			lines = append(lines, fmt.Sprintf("%q: %s", name, doubt(&w)))
@@ -178,7 +183,10 @@ func unlocked(ctx context.Context, c *client, state string) error {
 	c.settled(ctx)
 	names, failed := map[string]bool{}, error(nil)
 	for _, m := range c.scan(ctx, "", 1000) {
-		maps.Copy(names, m.names)
+		for full := range m.names {
+			name, _ := scripts.CutSlot(full)
+			names[name] = true
+		}
 		if m.err != nil {
 			failed = fmt.Errorf("the locks of %s cannot be listed: %w", m.addr, m.err)
 		}

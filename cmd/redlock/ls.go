@@ -26,7 +26,7 @@ var scanText string
 
 // scan is the script that runs one step of a scan through the keys of a master: it returns the locks that are held.
 // A test checks the SHA-1.
-var scan = &frame.Script{Name: "scan", SHA: "1647249a387b4adcd80a8201a96ec672e49862c4", Text: scanText}
+var scan = &frame.Script{Name: "scan", SHA: "1601ddfca38ec02be65fe748c6df5fccca77cc57", Text: scanText}
 
 // Pace of a scan: each step examines about scanStep keys, which takes at most about 0.8 ms of the master's time. A
 // pause follows, of at least scanPause and at least twenty times the duration of the step.
@@ -45,7 +45,8 @@ func lsCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls [URL...] [PREFIX]",
 		Short: "list the names that are held",
-		Long: `Lists the names that a quorum of the masters holds now, sorted; with PREFIX, only names with this prefix. It
+		Long: `Lists the names that a quorum of the masters holds now, sorted; with PREFIX, only names with this prefix. A
+semaphore is listed once, however many slots are held. It
 writes nothing. With --all, it also lists names that fewer masters have: locks that are being acquired or released, and
 leftovers of holders that have died. Names with unusual characters are quoted.
 
@@ -87,8 +88,8 @@ quarantine or could not be read; 2 if fewer masters than a quorum could be read.
 
 // A scanned is the result of scanning one master.
 type scanned struct {
-	names map[string]bool
-	shard int // from 0
+	names map[string]bool // of a slot, the name that scripts.Slot.Name returns
+	shard int             // from 0
 	addr  string
 	votes bool  // whether the master votes; otherwise it may have forgotten names
 	err   error // why the scan is incomplete
@@ -99,11 +100,11 @@ func (c *client) scan(ctx context.Context, prefix string, most int) (list []*sca
 	var wg sync.WaitGroup
 	for k, p := range c.pools {
 		t := transport.Of(p)
-		keyPrefix := c.config.Prefix + t.Bucket().Tag() + ":{"
+		keys := scripts.Prefix(c.config.Prefix + t.Bucket().Tag())
 		for i := range t.N() {
 			m := &scanned{names: make(map[string]bool), shard: k, addr: t.Addr(i)}
 			list = append(list, m)
-			wg.Go(func() { m.err = m.scan(ctx, t, i, keyPrefix, prefix, most) })
+			wg.Go(func() { m.err = m.scan(ctx, t, i, keys, prefix, most) })
 		}
 	}
 	wg.Wait()
@@ -122,13 +123,15 @@ var (
 	errTimedOut = errors.New("it has more keys than could be scanned in time; see --timeout")
 )
 
-// scan scans the keys of master i. keyPrefix is the prefix of the keys of all locks.
-func (m *scanned) scan(ctx context.Context, t *transport.Transport, i int, keyPrefix, prefix string, most int) error {
-	pattern := globText.Replace(keyPrefix+prefix) + "*}"
+// scan scans the keys of master i for names with this prefix.
+func (m *scanned) scan(
+	ctx context.Context, t *transport.Transport, i int, keys scripts.Prefix, prefix string, most int,
+) error {
+	pattern := globText.Replace(strings.TrimSuffix(keys.Lock(prefix), "}")) + "*[}0-9]" // a slot ends in a digit
 	cursor, failures := "0", 0
 	for {
 		began := time.Now()
-		next, keys, err := nextKeys(ctx, t, i, cursor, pattern)
+		next, found, err := nextKeys(ctx, t, i, cursor, pattern)
 		switch {
 		// A busy master may answer a step too late. The cursor is still valid when the master is connected again.
 		case err != nil && cursor != "0" && !transport.Answered(err) && failures < scanFailures && pause(ctx, scanRetry):
@@ -138,9 +141,8 @@ func (m *scanned) scan(ctx context.Context, t *transport.Transport, i int, keyPr
 			return err
 		}
 		failures = 0
-		for _, key := range keys {
-			name := strings.TrimSuffix(strings.TrimPrefix(key, keyPrefix), "}")
-			if scripts.CheckName(name) == nil { // otherwise the key is from another program
+		for _, key := range found {
+			if name, ours := keys.NameOf(key); ours {
 				m.names[name] = true
 			}
 		}
@@ -268,13 +270,16 @@ func isFree(found []*scanned, shard int, sets [][]string, name string) bool {
 }
 
 // possible returns the names that are held, and those that are not certainly free, with the number of masters that
-// have each.
+// have each. Of a semaphore, it returns the slot that is most certainly held.
 func (c *client) possible(found []*scanned) map[string]held {
 	list, sets := make(map[string]held), c.sets()
-	for name, addrs := range namesOn(found) {
+	for full, addrs := range namesOn(found) {
+		name, _ := scripts.CutSlot(full)
 		shard := c.tools.Shard(name) - 1
 		h := held{name, len(addrs), !isHeld(sets[shard], addrs)}
-		if !h.Unknown || !isFree(found, shard, sets[shard], name) {
+		other, listed := list[name]
+		if (!h.Unknown || !isFree(found, shard, sets[shard], full)) &&
+			(!listed || other.Unknown && !h.Unknown || other.Unknown == h.Unknown && other.On < h.On) {
 			list[name] = h
 		}
 	}
@@ -308,7 +313,12 @@ func showHeld(con *console, c *client, found []*scanned, all bool) error {
 		}
 	}
 	names, text := []held{}, new(strings.Builder)
-	on, possible := namesOn(found), c.possible(found)
+	possible := c.possible(found)
+	on := make(map[string]int)
+	for full, addrs := range namesOn(found) {
+		name, _ := scripts.CutSlot(full)
+		on[name] = max(on[name], len(addrs))
+	}
 	for _, name := range slices.Sorted(maps.Keys(on)) {
 		h, listed := possible[name]
 		switch {
@@ -317,7 +327,7 @@ func showHeld(con *console, c *client, found []*scanned, all bool) error {
 		case !listed && !all:
 			continue
 		case !listed:
-			h = held{Name: name, On: len(on[name])}
+			h = held{Name: name, On: on[name]}
 		}
 		names = append(names, h)
 		if all {

@@ -1,7 +1,7 @@
 -- One step through the keys of a master. Returns the locks that have a lease. Writes nothing.
 --
--- KEYS  none: the keys that SCAN returns are in one slot, because they begin with the prefix
--- ARGV  1 cursor   2 pattern of the keys of locks   3 number of keys to examine, approximately
+-- KEYS  none: the keys that SCAN returns are in one hash slot, because they begin with the prefix
+-- ARGV  1 cursor   2 pattern of the keys of locks and of slots of semaphores   3 number of keys to examine, approximately
 -- Reply {next cursor, {keys}}
 --
 -- Safe to repeat, because the script only reads. A lock that was released keeps its key, with its fence, for at least

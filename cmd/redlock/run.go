@@ -97,7 +97,7 @@ func runCommand(a *app) *cobra.Command {
 		Long:  runLong,
 		Example: `  redlock run --config locks.json --try --min-hold 20s nightly-report -- /usr/local/bin/report --all
   redlock run --try --min-hold 20s hourly-mail -- send-mail
-  redlock run --slots 3 --max-hold 1h import -- import-files
+  redlock run --semaphore 3 --max-hold 1h import -- import-files
   redlock run --wait 1m deploy -- sh -c 'deploy --fence "$REDLOCK_TOKEN"'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			names, command := namesAndCommand(args, cmd.ArgsLenAtDash())

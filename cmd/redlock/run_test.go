@@ -15,6 +15,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/long"
 	"github.com/redlock-go/redlock/internal/redisproc"
+	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock"
 )
 
@@ -184,7 +185,7 @@ func (f *votingDeployment) waiting(name string) {
 	for end := time.Now().Add(hang); ; {
 		on := 0
 		for i := range f.urls {
-			if n, _ := f.do(i, "ZCARD", "redlock:{"+name+"}:queue").(int64); n > 0 {
+			if n, _ := f.do(i, "ZCARD", scripts.Prefix("redlock").Queue(name)).(int64); n > 0 {
 				on++
 			}
 		}

@@ -24,6 +24,8 @@ func whoCommand(a *app) *cobra.Command {
 extended, the token, the value that the holder has set, and the number of masters that have the lock. It also shows
 the waiters: place, label and waiting time. It writes nothing.
 
+Of a semaphore it shows each slot.
+
 A name is free only if a majority of the masters votes, and has no lease of it. Masters in quarantine may have
 forgotten a lease whose client, although it was paused or cut off, still holds the name. While too few masters vote,
 it is unknown whether a name is held; the command then shows which masters have a lease.
@@ -106,6 +108,9 @@ func who(ctx context.Context, con *console, c *client, names []string, watch boo
 				failed = leave(exitDanger)
 			}
 			state := fmt.Sprint(err, w.ID, w.On, w.ReaderCount, w.Value, labels(w), w.Free, w.Quarantined, len(w.Partial))
+			for _, slot := range w.Slots {
+				state += fmt.Sprint(slot.ID, slot.On, slot.Value, slot.Free)
+			}
 			if ctx.Err() != nil || watch && state == last[name] {
 				continue
 			}
@@ -140,7 +145,19 @@ func (c *client) wrongList(ctx context.Context) error {
 }
 
 // unknown reports whether a client may hold the name, although no lease has a quorum.
-func unknown(w *redlockinfo.Inspection) bool { return w.ID == "" && w.ReaderCount == 0 && !w.Free }
+func unknown(w *redlockinfo.Inspection) bool {
+	return w.ID == "" && w.ReaderCount == 0 && !w.Free && len(heldSlots(w)) == 0
+}
+
+// heldSlots returns the numbers of the slots of a semaphore that are held.
+func heldSlots(w *redlockinfo.Inspection) (list []int) {
+	for i := range w.Slots {
+		if w.Slots[i].ID != "" {
+			list = append(list, i+1)
+		}
+	}
+	return list
+}
 
 // doubt returns why it is unknown whether a client holds a name.
 func doubt(w *redlockinfo.Inspection) string {
@@ -191,6 +208,7 @@ type (
 		ReadBy  []jsonReader `json:"read_by,omitempty"`
 		// Partial are the leases that fewer masters than a quorum have.
 		Partial     []jsonLease `json:"partial,omitempty"`
+		Slots       []jsonWho   `json:"slots,omitempty"`       // of a semaphore, which is held if a slot is held
 		Quarantined int         `json:"quarantined,omitempty"` // number of masters that may have forgotten leases
 	}
 	jsonLease struct {
@@ -224,6 +242,10 @@ func newJSONWho(name string, w redlockinfo.Inspection) jsonWho {
 	for _, r := range w.Readers {
 		j.ReadBy = append(j.ReadBy, jsonReader{r.ID, r.Label, known(r.Since), r.On})
 	}
+	for _, s := range w.Slots {
+		j.Slots = append(j.Slots, newJSONWho(name, s))
+	}
+	j.Held = j.Held || len(heldSlots(&w)) > 0
 	if j.Since = known(w.Since); j.Held {
 		j.On = w.On
 	}
@@ -252,23 +274,43 @@ func since(t time.Time) string {
 // whoText returns the holder and the waiters of a name as text.
 func whoText(name string, w redlockinfo.Inspection) string {
 	var text strings.Builder
+	if len(w.Slots) > 0 {
+		fmt.Fprintf(&text, "%q: semaphore of %d, %d slots held\n", name, len(w.Slots), len(heldSlots(&w)))
+		for i := range w.Slots {
+			fmt.Fprintf(&text, "  slot %d: %s\n", i+1, holderText(&w.Slots[i]))
+		}
+	} else {
+		fmt.Fprintf(&text, "%q: %s\n", name, holderText(&w))
+	}
+	for i, q := range w.Waiters {
+		fmt.Fprintf(&text, "  %2d. %q waits for %v\n", i+1, q.Label, time.Since(q.Since).Round(time.Second))
+	}
+	if more := w.WaiterCount - len(w.Waiters); more > 0 {
+		fmt.Fprintf(&text, "  and %d more\n", more)
+	}
+	return text.String()
+}
+
+// holderText returns the holder of a name, or of a slot, as text.
+func holderText(w *redlockinfo.Inspection) string {
+	var text strings.Builder
 	left := max(0, w.Left).Round(time.Millisecond)
 	switch {
 	case w.ReaderCount > 0:
-		fmt.Fprintf(&text, "%q: held by %d readers\n", name, w.ReaderCount)
+		fmt.Fprintf(&text, "held by %d readers", w.ReaderCount)
 		for _, r := range w.Readers {
-			fmt.Fprintf(&text, "   - %q reads%s, on %d of %d masters\n", r.Label, since(r.Since), r.On, w.N)
+			fmt.Fprintf(&text, "\n   - %q reads%s, on %d of %d masters", r.Label, since(r.Since), r.On, w.N)
 		}
-	case unknown(&w):
-		fmt.Fprintf(&text, "%q: it is unknown whether a client holds it: %s\n", name, doubt(&w))
+	case unknown(w):
+		fmt.Fprintf(&text, "it is unknown whether a client holds it: %s", doubt(w))
 	case w.ID == "":
-		fmt.Fprintf(&text, "%q: no client holds it, according to %d of %d masters\n", name, w.On-w.Quarantined, w.N)
+		fmt.Fprintf(&text, "no client holds it, according to %d of %d masters", w.On-w.Quarantined, w.N)
 	case w.Kept:
-		fmt.Fprintf(&text, "%q: unlocked by %q, which had held it%s; unavailable for another %v (minimum hold), token %d, "+
-			"on %d of %d masters\n", name, w.Label, since(w.Since), left, w.Token, w.On, w.N)
+		fmt.Fprintf(&text, "unlocked by %q, which had held it%s; unavailable for another %v (minimum hold), token %d, "+
+			"on %d of %d masters", w.Label, since(w.Since), left, w.Token, w.On, w.N)
 	case w.Token == 0:
-		fmt.Fprintf(&text, "%q: held by the writer %q%s, %v left, on %d of %d masters\n",
-			name, w.Label, since(w.Since), left, w.On, w.N)
+		fmt.Fprintf(&text, "held by the writer %q%s, %v left, on %d of %d masters",
+			w.Label, since(w.Since), left, w.On, w.N)
 	default:
 		unused, value := "", ""
 		if w.Idle {
@@ -277,14 +319,8 @@ func whoText(name string, w redlockinfo.Inspection) string {
 		if w.Value != "" {
 			value = fmt.Sprintf(", value %q", w.Value)
 		}
-		fmt.Fprintf(&text, "%q: held by %q%s, %v left, token %d%s, on %d of %d masters%s\n", name, w.Label, since(w.Since),
+		fmt.Fprintf(&text, "held by %q%s, %v left, token %d%s, on %d of %d masters%s", w.Label, since(w.Since),
 			left, w.Token, value, w.On, w.N, unused)
-	}
-	for i, q := range w.Waiters {
-		fmt.Fprintf(&text, "  %2d. %q waits for %v\n", i+1, q.Label, time.Since(q.Since).Round(time.Second))
-	}
-	if more := w.WaiterCount - len(w.Waiters); more > 0 {
-		fmt.Fprintf(&text, "  and %d more\n", more)
 	}
 	return text.String()
 }
