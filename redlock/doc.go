@@ -67,12 +67,12 @@
 // who knows that no lock is held calls [Admin.Admit] (or: redlock admit). Restart masters one after the other: if a
 // majority restarts before the first has confirmed a lock again, the lock ends with [ErrLost], except on durable ones.
 //
-// # Several names, leaders, readers, shards, slots
+// # Several names, leaders, readers, shards, semaphores
 //
 // [Locker.LockAll] acquires several names as one lock. [Locker.Lead] runs a function in one client at a time. A name of
 // [Locker.RWLock] has many readers or one writer. [NewSharded] distributes names over shards for more capacity.
-// [WithSlots] admits k holders with k locks, one holder each. A counter of k on each master would be unsafe: the master
-// that two majorities share may admit both, so k*N/(N/2+1) clients could hold the name (5 for k = 3, N = 5).
+// [Locker.Semaphore] admits k holders with k locks, one holder each. A counter of k on each master would be unsafe: the
+// master that two majorities share may admit both, so k*N/(N/2+1) clients could hold the name (5 for k = 3, N = 5).
 //
 // # Limits
 //
@@ -97,7 +97,7 @@
 //
 // # Inside: one lock, from Lock to the script and back
 //
-//	call     Locker.Lock, Locker.take    redlock.go                     the shard of the name, or its slots
+//	call     Locker.Lock                 redlock.go                     the shard of the name
 //	         shard.take                  locker.go                      options, context, re-entry, trace
 //	         Queue.Lock                  internal/waitqueue/contend.go  one loop: it sleeps, or makes an attempt
 //	attempt  Manager.Acquire             internal/lease/acquire.go      a lease with new ballots, until it is decided

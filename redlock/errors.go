@@ -46,8 +46,9 @@ var (
 	// The text shows what the Locker and the record name, and a remedy: see docs/operations.md.
 	ErrMasterList = admission.ErrMasterList
 	// ErrKind means that the masters know the name as another kind of lock: a name has plain locks ([Locker.Lock]), or
-	// readers and writers ([RWLock]), or is a [Semaphore] of one size. A name keeps its kind and size while it is held, and
-	// then until its TTL and about 75 seconds have passed. The call does not wait. The text names the kind and the size.
+	// readers and writers ([RWLock]), or is a [Semaphore] of one size. A name keeps its kind and size while it is held,
+	// and then until its TTL and about 75 seconds have passed. The call does not wait. The text names the kind and the
+	// size.
 	ErrKind = round.ErrKind
 	// ErrMaxHold means that the lock was held as long as [WithMaxHold] allows. It wraps ErrLost.
 	ErrMaxHold = lease.ErrMaxHold

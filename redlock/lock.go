@@ -326,7 +326,8 @@ func parseHandle(text string) (exportedLock, error) {
 	case !strings.HasPrefix(text, handlePrefix):
 		err = fmt.Errorf("missing prefix %q", handlePrefix)
 	// Each handle has exactly one text: reject any text that String would not return.
-	case err != nil, h.String() != text, scripts.CheckPrefix(h.prefix) != nil, !h.named(), h.id == "", len(h.id) > 512, h.token < 0, h.token > scripts.MaxBallot:
+	case err != nil, h.String() != text, scripts.CheckPrefix(h.prefix) != nil, !h.named(), h.id == "",
+		len(h.id) > 512, h.token < 0, h.token > scripts.MaxBallot:
 		err = errors.New("truncated or altered")
 	}
 	if err != nil {

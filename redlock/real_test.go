@@ -48,6 +48,55 @@ func TestLockUnlockOnRealMasters(t *testing.T) {
 	}
 }
 
+// On real masters a semaphore has at most as many holders as slots, also if many clients try at the same time. The
+// masters refuse other sizes and kinds, while a slot is held and afterwards.
+func TestSemaphoreOnRealMasters(t *testing.T) {
+	t.Parallel()
+	f := newDeployment(t, 5)
+	l := f.admitted()
+	others := []*redlock.Locker{l, f.locker(), f.locker(), f.locker()}
+	var holders, most atomic.Int64
+	var wg sync.WaitGroup
+	for i := range 12 {
+		wg.Go(func() {
+			for range 5 {
+				f.noError(others[i%len(others)].Semaphore("s", 2).Do(t.Context(),
+					func(_ context.Context, lock *redlock.Lock) error {
+						n := holders.Add(1)
+						defer holders.Add(-1)
+						for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
+						}
+						time.Sleep(5 * time.Millisecond)
+						return lock.Extend(t.Context())
+					}))
+			}
+		})
+	}
+	wg.Wait()
+	equal(t, most.Load(), 2, "holders at a time")
+	first, err := l.Semaphore("s", 2).TryAcquire(t.Context())
+	f.must(err)
+	second, err := others[1].Semaphore("s", 2).TryAcquire(t.Context())
+	f.must(err)
+	f.isError(errOf(l.Semaphore("s", 2).TryAcquire(t.Context())), redlock.ErrHeld)
+	refused := func() {
+		f.says(errOf(l.Lock(t.Context(), "s")), redlock.ErrKind, "a semaphore of 2")
+		f.says(errOf(l.RWLock("s").RLock(t.Context())), redlock.ErrKind, "a semaphore of 2")
+		f.says(errOf(l.Semaphore("s", 3).Acquire(t.Context())), redlock.ErrKind, "a semaphore of 2")
+	}
+	refused()
+	h := f.inspect(l, "s")
+	for _, k := range []*redlock.Lock{first, second} {
+		if slot := h.Slots[k.Slot()-1]; slot.Token != k.Token() || slot.Free {
+			t.Errorf("Inspect shows slot %d as %+v", k.Slot(), slot)
+		}
+	}
+	f.must(first.Unlock(t.Context()), second.Unlock(t.Context()))
+	refused()
+	f.must(f.take(l, "plain").Unlock(t.Context()))
+	f.says(errOf(l.Semaphore("plain", 2).Acquire(t.Context())), redlock.ErrKind, "a plain lock")
+}
+
 // If a user lacks one right, the acquire script ends between two writes. The first write must be rolled back, since
 // a key without a TTL would never expire.
 func TestPartialAcquireIsRolledBack(t *testing.T) {

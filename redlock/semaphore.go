@@ -22,19 +22,19 @@ import (
 // [RWLock] of the same name, and the reverse: see [ErrKind]. To change k, use another name, or let all holders end and
 // wait until the TTL and 75 seconds have passed; clients with the new k get ErrKind until then.
 //
-// A call first tries the slots one after the other, beginning at a random slot. If none is free and the call may wait, it
-// waits in the queues of all slots, and keeps the first slot that it acquires. It leaves the other queues, and
-// immediately releases any slot that it acquired at the same moment. A call that waits costs the masters k times as much
-// as a call for a plain lock.
+// A call first tries the slots one after the other, beginning at a random slot. If none is free and the call may wait,
+// it waits in the queues of all slots, and keeps the first slot that it acquires. It leaves the other queues, and
+// immediately releases any slot that it acquired at the same moment. A call that waits costs the masters k times as
+// much as a call for a plain lock.
 //
 // No waiter starves. A free slot belongs to the waiter whose call came first, of those with the highest priority; no
 // later call acquires it. There is one exception, as for plain locks: a Locker that releases a slot may hand it off to
 // its own waiters, at most 32 times in a row and for at most 100 ms. So each client that waited before a waiter can let
-// later calls overtake that waiter once for each slot, by one such turn. [WithFair] in all calls excludes hand-offs. The
-// order is best effort within some round trips, because each master has queues of its own.
+// later calls overtake that waiter once for each slot, by one such turn. [WithFair] in all calls excludes hand-offs.
+// The order is best effort within some round trips, because each master has queues of its own.
 //
-// The methods accept the options of [Locker.Lock] except [WithRetry], and refuse it with [ErrInvalid], since they wait in
-// queues. A Semaphore is safe for concurrent use.
+// The methods accept the options of [Locker.Lock] except [WithRetry], and refuse it with [ErrInvalid], since they wait
+// in queues. A Semaphore is safe for concurrent use.
 type Semaphore struct {
 	l    *shard
 	name string
@@ -45,16 +45,16 @@ type Semaphore struct {
 // sends nothing; the methods of the result check the name and k, and return [ErrInvalid].
 func (l *Locker) Semaphore(name string, k int) *Semaphore { return &Semaphore{l.of(name), name, k} }
 
-// Acquire acquires a slot. It waits while all slots are held, or are free but promised to earlier waiters. With a context
-// that owns a slot of the semaphore ([Lock.Context]), Acquire re-enters that slot and takes no second one. Otherwise it
-// behaves like [Locker.Lock] and returns the same errors. [ErrHeld] means that each slot was held, or promised to a
-// waiter, when the call tried it last; the error describes the slot that may be free first.
+// Acquire acquires a slot. It waits while all slots are held, or are free but promised to earlier waiters. With a
+// context that owns a slot of the semaphore ([Lock.Context]), Acquire re-enters that slot and takes no second one.
+// Otherwise it behaves like [Locker.Lock] and returns the same errors. [ErrHeld] means that each slot was held, or
+// promised to a waiter, when the call tried it last; the error describes the slot that may be free first.
 func (s *Semaphore) Acquire(ctx context.Context, opts ...LockOption) (*Lock, error) {
 	return s.acquire(ctx, opts, true)
 }
 
-// TryAcquire acquires a slot without waiting for a holder. It tries each slot once, and those again that may become free
-// in a moment (see [Locker.TryLock]), for half a second or [WithWaitLimit] in total.
+// TryAcquire acquires a slot without waiting for a holder. It tries each slot once, and those again that may become
+// free in a moment (see [Locker.TryLock]), for half a second or [WithWaitLimit] in total.
 func (s *Semaphore) TryAcquire(ctx context.Context, opts ...LockOption) (*Lock, error) {
 	return s.acquire(ctx, opts, false)
 }

@@ -411,8 +411,8 @@ func TestErrorOfWaitForSlots(t *testing.T) {
 	})
 }
 
-// A name is a semaphore of one size while a slot is held, and then until the hash of the name has expired: a plain lock,
-// an RWLock, and a semaphore of another size are refused, and the reverse. The error names the kind and the size.
+// A name is a semaphore of one size while a slot is held, and then until the hash of the name has expired: a plain
+// lock, an RWLock, and a semaphore of another size are refused, and the reverse. The error names the kind and the size.
 func TestSemaphoreHasOneSize(t *testing.T) {
 	semaphore := func(k int) lockFunc {
 		return func(l *redlock.Locker, ctx context.Context, opts ...redlock.LockOption) (*redlock.Lock, error) {
@@ -558,9 +558,9 @@ func TestInspectSemaphore(t *testing.T) {
 	})
 }
 
-// No waiter starves: while busy clients, each with several waiting calls, acquire and release slots, a waiter of another
-// client is overtaken on each slot by at most one turn of hand-offs of each busy client, of at most 100 ms. With
-// WithFair on all calls, no later call is served first.
+// No waiter starves: while busy clients, each with several waiting calls, acquire and release slots, a waiter of
+// another client is overtaken on each slot by at most one turn of hand-offs of each busy client, of at most 100 ms.
+// With WithFair on all calls, no later call is served first.
 func TestNoWaiterForSlotStarves(t *testing.T) {
 	const hold, clients, each, k = 5 * time.Millisecond, 6, 5, 2
 	for _, opts := range [][]redlock.LockOption{nil, {redlock.WithFair()}} {

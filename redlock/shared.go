@@ -32,8 +32,8 @@ var errUpgrade = misuse("redlock: this context holds a reader's lock of the name
 // A name that has plain locks ([Locker.Lock]) or is a [Semaphore] cannot be used as an RWLock, nor the reverse: see
 // [ErrKind].
 //
-// The methods accept the options of [Locker.Lock], except [WithMinHold], which they refuse; [WithFair] has no effect. An
-// RWLock is safe for concurrent use.
+// The methods accept the options of [Locker.Lock], except [WithMinHold], which they refuse; [WithFair] has no effect.
+// An RWLock is safe for concurrent use.
 type RWLock struct {
 	l    *shard
 	name string

@@ -72,7 +72,7 @@ func TestRunSemaphore(t *testing.T) {
 	next := f.start("run", two...)
 	f.waiting(scripts.Slot{Number: 1, Of: 2}.Name("a"))
 	f.waiting(scripts.Slot{Number: 2, Of: 2}.Name("a"))
-	for _, text := range []string{`"a": semaphore of 2, 2 slots held`, "slot 1: held by", "slot 2: held by", " waits for "} {
+	for _, text := range []string{`"a": semaphore of 2, 2 slots held`, "slot 1: held by", "slot 2: held by", " waits "} {
 		f.start("who", "a").ends(0, text)
 	}
 	f.start("release", "--force", "--yes", "a").ends(exitDanger, "2 slots are held: choose one with --lease")

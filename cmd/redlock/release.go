@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -101,15 +100,16 @@ func forceRelease(con *console, c *client, name, lease string) error {
 		fmt.Fprint(con.stdout, whoText(name, w))
 	}
 	slots := heldSlots(&w)
-	if i := slices.IndexFunc(w.Slots, func(s redlockinfo.Inspection) bool { return s.ID == lease }); i >= 0 && lease != "" {
-		w = w.Slots[i]
-	} else if len(slots) == 1 {
-		w = w.Slots[slots[0]-1]
+	for _, n := range slots {
+		if slot := w.Slots[n-1]; slot.ID == lease || len(slots) == 1 {
+			w = slot
+			break
+		}
 	}
 	switch {
 	case w.ID == "" && len(slots) > 1:
-		err = fmt.Errorf("redlock release: %d slots are held: choose one with --lease; redlock who --json shows the leases",
-			len(slots))
+		err = fmt.Errorf("redlock release: %d slots are held: choose one with --lease; redlock who --json shows the "+
+			"leases", len(slots))
 	case unknown(&w):
 		return &exit{exitNoQuorum, fmt.Errorf("redlock release: nothing was released: it is unknown whether a client holds "+
 			"%q: %s; wait until a majority votes, or until the lease has expired", name, doubt(&w))}

@@ -1,8 +1,8 @@
-// Package scripts contains the Lua scripts that run on the masters, five for plain locks and three for readers-writer
-// locks, encodes their arguments, and decodes their replies. The file of each script documents the keys, arguments and
-// replies, and why the script is safe to repeat. A script begins with its common case; functions that only the other
-// cases need are in common.lua and included after the common case. Several scripts include now.lua, stamp.lua and
-// record.lua. The package does no I/O.
+// Package scripts contains the Lua scripts that run on the masters, five for plain locks, three for readers-writer
+// locks and two for slots of semaphores, encodes their arguments, and decodes their replies. The file of each script
+// documents the keys, arguments and replies, and why the script is safe to repeat. A script begins with its common
+// case; functions that only the other cases need are in common.lua and included after the common case. Several scripts
+// include now.lua, stamp.lua and record.lua. The package does no I/O.
 //
 // # Keys
 //
@@ -11,6 +11,7 @@
 //	P:{name}          hash: fence, and while the name is held the lease: <lease id> = "depth token ballot until", and
 //	                  then " version value" if the holder has set a value
 //	P:{name}:shares   sorted set: the leases of a readers-writer lock by their deadlines
+//	P:{name}:slot:i/k hash: slot i of a semaphore of k, with the content and the other keys of a plain lock
 //	P:{name}:queue    sorted set: waiters by rank; P:{name}:waiters: by the time until which a waiter counts
 //	P:admission       string: the record that admits this master to vote; see [Record]
 //	P:inbox:<owner>   channel: wake-ups for the waiters of one owner; see [WakeUp]
@@ -19,7 +20,7 @@
 //
 //	fence             the largest ballot that was accepted for the name, or that a release has ended
 //	queue             present while clients may wait, so that the common case need not look at the queue
-//	kind              of a lock that is not a plain lock: "readers-writer"
+//	kind              of a name without plain locks: "readers-writer", or "semaphore k"
 //	kept              how long the key outlives the lease, in ms, if the fence is so far ahead that 75 s are too few
 //	reads             the readers' fence of a readers-writer lock: the largest ballot that was accepted from a reader
 //
@@ -119,6 +120,16 @@
 // the last reader that leaves wakes the writer. A waiting writer is not woken while readers hold the name. Instead, the
 // scripts send a probe, which only tests whether the writer's client still listens, so a dead writer at the front
 // blocks no client. A hung writer at the front blocks later readers until 8 s after its last acquire.
+//
+// # Semaphores
+//
+// A semaphore of k has k slots. A slot is a plain lock with a key of its own, and its scripts are those of a plain
+// lock, with a check before (slot_common.lua): the hash of the name has no lease, and its field kind says "semaphore
+// k". An acquire or an extension of a slot that succeeds writes the field, and lets the hash of the name live at least
+// as long as that of the slot, 75 s longer than the lease. So while a lease of a slot counts on a master, its name is
+// marked there, and the scripts of other kinds change nothing; if the name has another kind, or another size, an
+// acquire of a slot changes nothing. A client that has a quorum of one kind therefore shares a master with each client
+// that has a quorum of another, and that master has refused one of them.
 //
 // # Memory per name
 //

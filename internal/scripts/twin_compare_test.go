@@ -177,8 +177,8 @@ func (w *twin) compareKey(key string, seen []any) {
 	}
 }
 
-// adoptKept sets the field kept, which depends on the time, to that of the server if the passing of time may explain the
-// difference.
+// adoptKept sets the field kept, which depends on the time, to that of the server if the passing of time may explain
+// the difference.
 func (w *twin) adoptKept(key string, server map[string]string) {
 	theirs, err1 := strconv.ParseInt(server[scripts.FieldKept], 10, 64)
 	ours, err2 := strconv.ParseInt(w.state.Hash(w.t0, key)[scripts.FieldKept], 10, 64)

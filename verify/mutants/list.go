@@ -474,6 +474,15 @@ var List = []Mutant{
 		Suite: "redlock", Tests: "ReleaseOnSameConnectionRaisesNoFence"},
 	{Name: "foreign-hash", Wrong: "H106: a hash of another program at the key of a lock is read",
 		Suite: "internal/scripts/reference", Tests: "ForeignHashIsNotRead"},
+	{Name: "slot-beside-lock", Wrong: "a slot of a semaphore and a plain lock of its name are held at the same time",
+		Suite: "redlock", Tests: "SemaphoreHasOneSize"},
+	{Name: "slot-size", Wrong: "slots of semaphores of different sizes, with one name, are held at the same time",
+		Suite: "redlock", Tests: "SemaphoreHasOneSize"},
+	{Name: "slot-unmarked", Wrong: "a slot does not mark its name: a plain lock of the name is held at the same time",
+		Suite: "redlock", Tests: "SemaphoreHasOneSize"},
+	{Name: "mark-life", Wrong: "the mark of a semaphore's name expires while a slot is held: a plain lock of its name " +
+		"is held at the same time",
+		Suite: "redlock", Tests: "SemaphoreHasOneSize"},
 	{Name: "other-kind", Wrong: "a reader and the holder of a plain lock have one name at the same time",
 		Suite: "redlock", Tests: "NameHasOneKind"},
 	{Name: "short-outage", Wrong: "H98: during a short outage of a master with another list, a client acquires locks " +
