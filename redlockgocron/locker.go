@@ -59,7 +59,8 @@ func WithSplay(d time.Duration) Option { return func(l *Locker) { l.splay = d } 
 // by more, a job may run twice at a scheduled time.
 func WithApart(d time.Duration) Option { return func(l *Locker) { l.apart = d } }
 
-// WithPrograms lets up to k programs run the job at each scheduled time. The default is 1. See [redlock.WithSlots].
+// WithPrograms lets up to k programs run the job at each scheduled time. The default is 1. All programs must give the
+// same k: see [redlock.Locker.Semaphore].
 func WithPrograms(k int) Option { return func(l *Locker) { l.programs = k } }
 
 // WithName sets the function that names the lock of a run. The default is the name of the job, a slash, and the
@@ -141,10 +142,13 @@ func (l *Locker) acquire(ctx context.Context, job string) (*redlock.Lock, error)
 		return nil, err
 	}
 	opts := []redlock.LockOption{redlock.WithMinHold(2*l.splay + l.apart), redlock.WithWaitLimit(l.splay / 2)}
+	acquire := func() (*redlock.Lock, error) { return l.locker.Lock(ctx, l.name(job, at), opts...) }
 	if l.programs > 1 {
-		opts = append(opts, redlock.WithSlots(l.programs))
+		acquire = func() (*redlock.Lock, error) {
+			return l.locker.Semaphore(l.name(job, at), l.programs).Acquire(ctx, opts...)
+		}
 	}
-	lock, err := l.locker.Lock(ctx, l.name(job, at), opts...)
+	lock, err := acquire()
 	if err != nil {
 		return nil, err
 	}
