@@ -8,8 +8,8 @@
 //	ctx = lock.Context(ctx)                // ends when the lock is lost
 //	write(ctx, lock.Token())               // the resource refuses a smaller token than it has seen
 //
-// The walkthroughs of hazards, message by message, introduce the protocol: start with
-// verify/walkthroughs/testdata/H53.txt. In this text a client is one [Locker]; a process may have several.
+// The walkthroughs in verify/walkthroughs introduce the protocol, message by message. In this text a client is one
+// [Locker]; a process may have several.
 //
 // # Five rules
 //

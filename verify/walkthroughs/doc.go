@@ -1,10 +1,18 @@
-// Package walkthroughs demonstrates the hazards of the protocol, each in a file in testdata. A file says what could
-// go wrong and what must hold, and then shows a sequence of events, step by step. The walkthroughs are the shortest
-// way to learn the protocol. Start with H53 (a master restarts empty), H02 (a message arrives late), H61 (a machine
-// freezes), H20 (masters lose a lock before it is extended), and H42 (waiting).
+// Package walkthroughs introduces the protocol. Each file in testdata says what could go wrong and what must hold, and
+// then shows a sequence of events, message by message. Read them in this order:
 //
-// The clients use the production library and pool; the masters are those of package redlocktest. Time is virtual. A
-// test runs each walkthrough and compares the events with the file: go test ./verify/walkthroughs
+//	1-lock.txt      how a lock is won, kept and released
+//	2-late.txt      a message arrives late, or twice
+//	3-queue.txt     clients and goroutines wait for one name: the queue, wake-ups and a local hand-off
+//	4-repair.txt    masters lose a lock, and the holder restores it there
+//	5-restart.txt   a master restarts empty, and its quarantine
+//	6-holder.txt    the holder is cut off, or its machine is frozen
+//	7-clock.txt     the clock of a master jumps
+//	8-change.txt    the masters are replaced while a lock is held
+//
+// docs/protocol.md argues why this is safe. The clients use the production library and pool; the masters are those of
+// package redlocktest. Time is virtual. A test runs each walkthrough and compares the events with the file: go test
+// ./verify/walkthroughs
 //
 // # Reading a walkthrough
 //
@@ -33,16 +41,14 @@
 //
 // # Steps
 //
-//	masters 5 [fresh] [guard=1m]           creates the masters; fresh: not admitted yet; guard: max TTL
-//	client A B [ttl= guard= label= ...]    starts clients; guard: max TTL; masters=3: configured with the first three
-//	                                       masters only; without=4,5: cannot reach masters 4 and 5; tries=3: at most 3
-//	                                       attempts; trace=hangs, backoff=hangs: the callback does not return
-//	A locks orders [ttl= minimum= within= tries= extension=off handoff=off] [again]       again: a re-entry
-//	A tries orders; A unlocks orders; A extends orders; A gives up orders; A exports orders; B imports orders
-//	A closes; A admits; A raises guard=5m; A dies                  [within=100ms] [cancelled]
+//	masters 5 [fresh]                      creates the masters; fresh: not admitted yet
+//	client A B [masters=3] [without=4,5]   starts clients; masters=3: configured with the first three masters only;
+//	                                       without=4,5: cannot reach masters 4 and 5
+//	A locks orders [ttl=] [extension=off] [within=100ms]
+//	A tries orders; A unlocks orders; A extends orders; A dies
+//	A admits; A adds masters 4-6; A raises the epoch; A finishes the change; A keeps masters 4-6
 //	wait 2s                                time passes
-//	masters 1-3 stop, hang, resume, restart empty, restart with their data, lose orders, lose all keys, answer OOM,
-//	    answer well, become a replica, become a master, have the fence N, have a foreign key, are 14s behind, are right
+//	masters 1-3 stop, restart empty, lose orders, are 14s behind, are right
 //	hold messages from A to 3              the network holds back what A sends to master 3; also: hold answers from 3
 //	                                       to A; hold everything from A to 3
 //	let messages from A to 3 pass          new connections work; delayed messages are not delivered
@@ -52,34 +58,21 @@
 //	lose wake-ups to A                     messages to waiters are lost
 //	slow A to 3 by=100ms                   each message takes 100 ms, one way
 //	repeat acquire from A to 3             A's last acquire arrives again, on a separate connection
-//	crowd 20                               20 dead clients are in the queues for orders
 //	freeze A 4s [virtual=yes]              4 s pass, but timers do not notice; virtual: A runs in a virtual machine, and
 //	                                       of its clocks only the wall clock shows the freeze afterwards
-//	set wall clock of A back 1h            also: forward 1h
 //	who holds orders; show masters; show queues; show A
 //
 // A step with an action of a client, or with a delivery, takes 10 ms; other steps on masters and the network take none.
 //
-// # Adding a walkthrough
+// # Changing a walkthrough
 //
-// Write testdata/H999.txt with a few lines of comment and the steps, each followed by ---- and an empty line. Then
-// run
+// A walkthrough is for readers; a claim about the library has its test in the package that it is about: see
+// verify/hazards.md. Write the steps, each followed by ---- and an empty line. Then run
 //
-//	go test ./verify/walkthroughs -run Walkthroughs/H999 -rewrite
+//	go test ./verify/walkthroughs -rewrite
 //
-// Read the new output in the file line by line, because from then on the test compares the events with this output. A
-// walkthrough always fails if two clients hold a name at the same time, if a token is smaller than the previous token,
-// or if an acquired lock has no validity left. Run the walkthrough 200 times, with GOMAXPROCS=1 and 2. If the output
-// differs, two events happen at the same instant: insert a wait between them.
-//
-// # Hazards without a walkthrough
-//
-//	H06  needs a real server, for ACLs of channels
-//	H60  needs a real server, for ACLs of INFO
-//	H69  needs a real server, for backups and replication backlogs; H57 shows a failback
-//
-// The tests of all hazards, also of these, contain the ids in comments. H65 and H86 show that the work of a script is
-// bounded; a test of H65 shows that this work takes a real server at most 5 ms (the longest measured time was 1 ms).
-// H61 simulates a freeze with clocks; a test of H76 stops a process with SIGSTOP. Two servers behind one name (H63)
-// have no walkthrough, because they are not tolerated, as the documentation of package redlock says.
+// Read the difference line by line, because from then on the test compares the events with this output. A walkthrough
+// always fails if two clients hold a name at the same time, if a token is smaller than the previous token, or if an
+// acquired lock has no validity left. Run the walkthrough 200 times, with GOMAXPROCS=1 and 2. If the output differs, two
+// events happen at the same instant: insert a wait between them.
 package walkthroughs

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/gomodule/redigo/redis"
@@ -38,12 +36,9 @@ func (s *step) together(f func(n int, m *memory.Master) string) string {
 // whoHolds describes the holder of a name, according to the masters and according to each client.
 func (s *step) whoHolds(name string) string {
 	text := "at " + seconds(s.now()) + "\n" + s.together(func(_ int, m *memory.Master) string {
-		id, depth, left := m.Holds(name)
-		switch {
-		case id == "":
+		id, _, left := m.Holds(name)
+		if id == "" {
 			return "free"
-		case depth > 1:
-			return fmt.Sprintf("%s until %s, depth %d", s.name(id), seconds(s.now()+left), depth)
 		}
 		return s.name(id) + " until " + seconds(s.now()+left)
 	})
@@ -86,7 +81,11 @@ func (s *step) show(what string) string {
 		case "queues":
 			return s.queueWords(n)
 		}
-		info := s.client(what).Admin().Masters()[n-1]
+		list := s.client(what).Admin().Masters()
+		if n > len(list) {
+			return "not used"
+		}
+		info := list[n-1]
 		switch {
 		case info.Left > 0:
 			return info.State + " for another " + seconds(info.Left)
@@ -100,12 +99,10 @@ func (s *step) show(what string) string {
 // keyWords describes one key of a master.
 func (s *step) keyWords(m *memory.Master, key string) string {
 	name, kind, _ := strings.Cut(strings.TrimPrefix(key, string(prefix)+":{"), "}:")
-	text, isText := m.Get(key)
+	text, _ := m.Get(key)
 	switch {
 	case key == prefix.Admission():
 		return s.recordWords(text)
-	case isText:
-		return "foreign data at " + key
 	case kind == "":
 		name, _ = strings.CutSuffix(name, "}")
 		fence := "fence of " + name + " " + s.ballot(number(m.Fence(name)))
@@ -130,7 +127,7 @@ func (s *step) queueWords(master int) string {
 	for _, id := range h.First {
 		list = append(list, s.name(id))
 	}
-	return fmt.Sprint(h.Waiters, " waiting: ", strings.Join(slices.Compact(list), ", "))
+	return fmt.Sprint(h.Waiters, " waiting: ", strings.Join(list, ", "))
 }
 
 // repeat executes the last call of a script again, on a separate connection. Example: repeat acquire from A to 3.
@@ -149,22 +146,6 @@ func (s *step) repeat() {
 		s.mu.Lock()
 		s.logMessage(l, last, reply)
 		s.mu.Unlock()
-	}
-	s.passes(settles)
-}
-
-// crowd queues a number of dead clients for the name orders on each master. Example: crowd 20.
-func (s *step) crowd() {
-	keys, encoder := prefix.Keys("orders"), scripts.NewEncoder(prefix, 0)
-	count, _ := strconv.Atoi(s.words[1])
-	for n := range s.masters.N() {
-		at := s.masters.Master(n).Time().UnixMicro()
-		for i := range count {
-			owner := fmt.Sprint("gone-", i)
-			t := scripts.NewTicket(scripts.Plain, owner, 1, "gone", at+int64(i), 0)
-			term := scripts.Term{TTL: private.DefaultTTL, Until: at + private.DefaultTTL.Microseconds()}
-			s.eval(n+1, encoder.Acquire(&keys, owner+":1:gone", term, at, at, 1, t))
-		}
 	}
 	s.passes(settles)
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // A scenario is one walkthrough: its masters, its clients, and its events. It runs in a bubble of virtual time.
@@ -37,7 +36,6 @@ type scenario struct {
 	news    []entry           // events since the last step
 	short   map[string]string // short names of ids
 	tokens  map[string]int64  // by name: the largest token
-	handle  string            // the last exported handle
 }
 
 // A client is one Locker with its own pool, on its own machine.
@@ -50,21 +48,22 @@ type client struct {
 	links      []*link       // by master
 	boot, wall time.Duration // how far the boot clock and the wall clock are ahead of the bubble
 	dead       bool
-	locks      map[string][]*redlock.Lock      // by name; the innermost last
-	waiting    map[string]int                  // by name: number of calls in progress
-	cancels    map[string][]context.CancelFunc // by name: cancel functions of all calls
-	gates      []chan struct{}                 // block callbacks of the client
+	locks      map[string][]*redlock.Lock // by name; the innermost last
+	waiting    map[string]int             // by name: number of calls in progress
 }
 
-// steady is the random source of pauses. It always returns the same value, so that of several waiting clients the first
-// also wakes up first.
-type steady struct{}
+// steady is the random source of pauses and of the stamps of records. Its values differ only in their last bits, so that
+// of several waiting clients the first also wakes up first, and each stamp is new.
+type steady struct{ last uint64 }
 
-func (steady) Uint64() uint64 { return 0x9e3779b97f4a7c15 }
+func (s *steady) Uint64() uint64 {
+	s.last++
+	return 0x9e3779b97f4a0000 + s.last
+}
 
 // newScenario starts a walkthrough.
 func newScenario(t *testing.T) *scenario {
-	t.Cleanup(jitter.Use(rand.New(steady{})))
+	t.Cleanup(jitter.Use(rand.New(&steady{})))
 	uuid.SetRand(rand.NewChaCha8([32]byte{}))
 	t.Cleanup(func() { uuid.SetRand(nil) })
 	return &scenario{
@@ -77,9 +76,6 @@ func newScenario(t *testing.T) *scenario {
 func (w *scenario) close() {
 	w.mu.Lock()
 	for _, p := range w.clients {
-		for _, gate := range p.gates {
-			close(gate)
-		}
 		for _, l := range p.links {
 			l.hold = [2]bool{}
 		}
@@ -132,7 +128,7 @@ func (w *scenario) checkLocked() {
 func (w *scenario) newClient(name string, o options) {
 	p := &client{
 		w: w, name: name, number: len(w.clients), boot: w.ahead, wall: w.ahead,
-		locks: map[string][]*redlock.Lock{}, waiting: map[string]int{}, cancels: map[string][]context.CancelFunc{},
+		locks: map[string][]*redlock.Lock{}, waiting: map[string]int{},
 	}
 	for i := range w.masters.N() {
 		l := &link{p: p, master: i + 1, delay: oneWay}
@@ -146,7 +142,8 @@ func (w *scenario) newClient(name string, o options) {
 	var err error
 	p.pool, err = pool.Open(urls, pool.WithDialer(p.dial), transport.WithClock(p.clock()))
 	if err == nil {
-		p.Locker, err = redlock.New(p.pool, p.options(o)...)
+		settings := private.Option[redlock.Option](private.Settings{Clock: p.clock()})
+		p.Locker, err = redlock.New(p.pool, settings, redlock.WithLabel(name))
 	}
 	if err != nil {
 		w.t.Fatal(err)
@@ -156,67 +153,15 @@ func (w *scenario) newClient(name string, o options) {
 	w.clients = append(w.clients, p)
 }
 
-// options returns the options of a client.
-func (p *client) options(o options) []redlock.Option {
-	opts := []redlock.Option{private.Option[redlock.Option](private.Settings{Clock: p.clock()}), redlock.WithLabel(p.name)}
-	if o["label"] != "" {
-		opts = append(opts, redlock.WithLabel(o["label"]))
-	}
-	if d := o.duration("guard"); d > 0 {
-		opts = append(opts, redlock.WithMaxTTL(d))
-	}
-	if o["trace"] == "hangs" {
-		gate := p.gate()
-		opts = append(opts, redlock.WithTrace(&redlockinfo.Trace{Event: func(e redlockinfo.Event) {
-			if e.Kind == "lost" {
-				<-gate
-			}
-		}}))
-	}
-	for _, one := range p.lockOptions(o) {
-		opts = append(opts, one)
-	}
-	return opts
-}
-
 // lockOptions returns the options of a call of the client.
 func (p *client) lockOptions(o options) (opts []redlock.LockOption) {
 	if d := o.duration("ttl"); d > 0 {
 		opts = append(opts, redlock.WithTTL(d))
 	}
-	if d := o.duration("minimum"); d > 0 {
-		opts = append(opts, redlock.WithMinHold(d))
-	}
-	if n := o.number("tries"); n > 0 {
-		opts = append(opts, redlock.WithRetry(redlock.Retry{
-			Tries: n, Pause: func(int) time.Duration { return 10 * time.Millisecond },
-		}))
-	}
 	if o["extension"] == "off" {
 		opts = append(opts, redlock.WithExtension(false))
 	}
-	if o["handoff"] == "off" {
-		opts = append(opts, private.Option[redlock.LockOption](private.Settings{Handoffs: &private.Handoffs{}}))
-	}
-	if o["backoff"] == "hangs" {
-		gate := p.gate()
-		opts = append(opts, hanging(gate))
-	}
 	return opts
-}
-
-// gate returns a channel that blocks a callback of the client until the walkthrough ends.
-func (p *client) gate() chan struct{} {
-	p.gates = append(p.gates, make(chan struct{}))
-	return p.gates[len(p.gates)-1]
-}
-
-// hanging returns a retry policy whose Pause function blocks until the gate is closed.
-func hanging(gate <-chan struct{}) redlock.LockOption {
-	return redlock.WithRetry(redlock.Retry{Pause: func(int) time.Duration {
-		<-gate
-		return -1
-	}})
 }
 
 // clock returns the clock of the client's machine, with a boot reading and a wall reading.
@@ -267,14 +212,10 @@ func (p *client) call(
 		cancel()
 		ctx, cancel = context.WithTimeout(context.Background(), d)
 	}
-	if o["cancelled"] != "" {
-		cancel()
-	}
 	w := p.w
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	p.waiting[name]++
-	p.cancels[name] = append(p.cancels[name], cancel)
 	begun := w.now()
 	go func() {
 		defer cancel()

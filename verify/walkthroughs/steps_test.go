@@ -28,11 +28,7 @@ const (
 type options map[string]string
 
 // known lists all keys of options.
-var known = []string{
-	"backoff", "by", "cancelled", "extension", "fresh", "guard", "handoff", "label", "masters", "minimum", "trace",
-	"tries", "ttl",
-	"virtual", "within", "without",
-}
+var known = []string{"by", "extension", "fresh", "masters", "ttl", "virtual", "within", "without"}
 
 func (o options) number(key string) int {
 	n, _ := strconv.Atoi(o[key])
@@ -83,7 +79,7 @@ func (w *scenario) run(t *testing.T, td *datadriven.TestData) (text string) {
 	s := &step{scenario: w, words: []string{td.Cmd}, o: options{}}
 	for _, a := range td.CmdArgs {
 		switch {
-		case a.Key == "fresh", a.Key == "cancelled":
+		case a.Key == "fresh":
 			s.o[a.Key] = "yes"
 		case len(a.Vals) > 0 && slices.Contains(known, a.Key):
 			s.o[a.Key] = strings.Join(a.Vals, ",")
@@ -107,14 +103,8 @@ func (w *scenario) run(t *testing.T, td *datadriven.TestData) (text string) {
 		s.network()
 	case "repeat":
 		s.repeat()
-	case "crowd":
-		s.crowd()
 	case "freeze":
 		w.freeze(w.client(s.words[1]), span(s.words[2]), s.o["virtual"] != "")
-	case "set": // wall clock of A back 1h
-		w.clocks.Lock()
-		w.client(s.words[4]).wall += of(signs, s.words[5]) * span(s.words[6])
-		w.clocks.Unlock()
 	case "who":
 		text = s.whoHolds(s.words[2])
 	case "show":
@@ -164,7 +154,7 @@ func (p *client) link(addr string) *link {
 func (s *step) toMasters() {
 	list := numbers(s.words[1])
 	if s.masters == nil {
-		opts := []memory.Option{memory.MaxTTL(max(s.o.duration("guard"), private.DefaultMaxTTL))}
+		var opts []memory.Option
 		if s.o["fresh"] != "" {
 			opts = append(opts, memory.Fresh())
 		}
@@ -183,18 +173,10 @@ func infinitive(verb string) string {
 		return "have"
 	case "is":
 		return "are"
-	case "tries", "dies":
-		return map[string]string{"tries": "try", "dies": "die"}[verb]
+	case "tries", "dies", "finishes":
+		return map[string]string{"tries": "try", "dies": "die", "finishes": "finish"}[verb]
 	}
 	return strings.TrimSuffix(verb, "s")
-}
-
-// refusals contains the error replies to scripts, by the words of the step.
-var refusals = map[string]string{
-	"well":    "",
-	"OOM":     "OOM command not allowed when used memory > 'maxmemory'.",
-	"MISCONF": "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.",
-	"NOPERM":  "NOPERM this user has no permissions to run the 'evalsha' command",
 }
 
 func (s *step) toMaster(m *memory.Master, verb, what string) {
@@ -202,28 +184,10 @@ func (s *step) toMaster(m *memory.Master, verb, what string) {
 	switch verb {
 	case "stop":
 		m.Stop()
-	case "hang":
-		m.Hang()
-	case "resume":
-		m.Resume()
-	case "restart": // empty, or with its data
-		m.Restart(what != "empty")
+	case "restart": // empty
+		m.Restart(false)
 	case "lose":
-		if what == "all keys" {
-			m.Flush()
-		} else {
-			m.Evict(what)
-		}
-	case "answer":
-		m.Refuse(of(refusals, what))
-	case "become":
-		m.SetRole(of(map[string]string{"a replica": "slave", "a master": "master"}, what))
-	case "have":
-		if what == "a foreign key" {
-			m.Set(prefix.Lock("orders"), "not a lock")
-		} else { // the fence 123
-			m.SetFence("orders", last)
-		}
+		m.Evict(what)
 	case "are":
 		s.wrong[m] = 0
 		if last != "right" {
@@ -293,15 +257,26 @@ func (l *link) change(verb string, concerns [2]bool, by time.Duration) {
 	}
 }
 
-// toClient executes an action of a client. Examples: A locks orders; A locks orders again.
+// toClient executes an action of a client. Example: A locks orders.
 func (s *step) toClient() {
-	last := len(s.words) - 1
-	again := s.words[last] == "again"
-	if again {
-		last--
-	}
-	s.call(s.client(s.words[0]), infinitive(s.words[1]), s.words[last], again)
+	s.call(s.client(s.words[0]), infinitive(s.words[1]), s.words[len(s.words)-1])
 	s.passes(settles)
+}
+
+// next returns the configuration that follows the client's own: the client adds the masters of list, or keeps only them.
+func (p *client) next(verb string, list []int) redlock.Configuration {
+	var urls []string
+	for _, n := range list {
+		urls = append(urls, p.w.masters.URLs()[n-1])
+	}
+	c := p.Admin().Configuration()[0]
+	c.Epoch++
+	if verb == "add" {
+		c.Next = urls
+	} else {
+		c.Masters, c.Next = urls, nil
+	}
+	return c
 }
 
 // only adapts a call that returns no lock, for client.call.
@@ -309,7 +284,7 @@ func only(f func(ctx context.Context) error) func(ctx context.Context) (*redlock
 	return func(ctx context.Context) (*redlock.Lock, error) { return nil, f(ctx) }
 }
 
-func (s *step) call(p *client, verb, name string, again bool) {
+func (s *step) call(p *client, verb, name string) {
 	o, opts := s.o, p.lockOptions(s.o)
 	s.mu.Lock()
 	k := p.lock(name)
@@ -317,9 +292,6 @@ func (s *step) call(p *client, verb, name string, again bool) {
 	switch verb {
 	case "lock", "try":
 		p.call(o, "lock "+name, "", name, func(ctx context.Context) (*redlock.Lock, error) {
-			if again {
-				ctx = k.Context(ctx)
-			}
 			if verb == "try" {
 				return p.TryLock(ctx, name, opts...)
 			}
@@ -332,23 +304,16 @@ func (s *step) call(p *client, verb, name string, again bool) {
 		p.call(o, "unlock "+name, "has unlocked "+name, name, only(k.Unlock))
 	case "extend":
 		p.call(o, "extend "+name, "has extended "+name, name, only(k.Extend))
-	case "give": // up orders
-		for _, cancel := range p.cancels[name] {
-			cancel()
-		}
-	case "export":
-		s.handle, _ = k.Export() // gotLocked records the end of the lock
-	case "import":
-		p.call(o, "import "+name, "", name, func(ctx context.Context) (*redlock.Lock, error) {
-			return p.Import(ctx, s.handle, opts...)
-		})
-	case "close":
-		p.call(o, "close", "is closed", "", only(p.Close))
+	case "add", "keep": // masters 4-6
+		p.call(o, "change the masters", "uses the changed masters", "", only(func(ctx context.Context) error {
+			return p.Admin().Reconfigure(ctx, p.next(verb, numbers(name)))
+		}))
+	case "finish": // the change
+		p.call(o, "finish the change", "has finished the change", "", only(private.Of(p.Locker).FinishChange))
 	case "admit":
 		p.call(o, "admit all masters", "has admitted all masters", "", only(p.Admin().Admit))
-	case "raise":
-		p.call(o, "raise the max TTL", "has raised the max TTL to "+o["guard"], "",
-			only(func(ctx context.Context) error { return p.Admin().RaiseMaxTTL(ctx, o.duration("guard")) }))
+	case "raise": // the epoch
+		p.call(o, "raise the epoch", "has raised the epoch", "", only(private.Of(p.Locker).RaiseEpoch))
 	case "die": // like SIGKILL: nothing that the client does from now on reaches the masters
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -152,12 +152,7 @@ func (w *scenario) nameOne(stem, id string) {
 	w.short[id] = fmt.Sprint(stem, n)
 }
 
-func (w *scenario) name(id string) string {
-	if strings.Contains(id, "gone-") {
-		return "dead waiters"
-	}
-	return w.short[id]
-}
+func (w *scenario) name(id string) string { return w.short[id] }
 
 // scriptOf returns the script that a command runs, or nil if it runs none.
 func scriptOf(args []string) *frame.Script {
@@ -195,7 +190,11 @@ func lockName(key string) string {
 // logHint records a wake-up.
 func (w *scenario) logHint(l *link, payload string) {
 	h, _ := prefix.ParseWakeUp(payload)
-	w.log(entry{who: l.p.name, master: l.master, what: h.Name + " is free, and " + w.name(h.Waiter) + " is first"})
+	what := h.Name + " is free, and " + w.name(h.Waiter) + " is first"
+	if h.Lease != "" {
+		what = "check " + w.name(h.Lease) + " of " + h.Name
+	}
+	w.log(entry{who: l.p.name, master: l.master, what: what})
 }
 
 // logMessage records a message and the reply of a master, unless the message does not affect locks.
@@ -234,21 +233,12 @@ func (w *scenario) acquireWords(args []string) string {
 		text += ", waiter " + w.name(arg(args, 8))
 	case mode == "repair":
 		text += ", token " + w.ballot(number(strings.Fields(arg(args, 6))[1]))
-	case mode == "import":
-		text += ", instead of " + w.name(arg(args, 8))
 	}
 	return text
 }
 
 func (w *scenario) extendWords(args []string) string {
-	text, depth := lockName(args[3])+" for "+w.name(arg(args, 2)), ", depth "+arg(args, 5)
-	switch {
-	case arg(args, 3) == "0":
-		return "keep " + text + depth
-	case arg(args, 5) == "1":
-		depth = ""
-	}
-	return "extend " + text + " by " + ttl(arg(args, 3)) + depth
+	return "extend " + lockName(args[3]) + " for " + w.name(arg(args, 2)) + " by " + ttl(arg(args, 3))
 }
 
 // voteWords describes the vote in a reply; yes is the description of a granted vote.
@@ -296,13 +286,7 @@ func (w *scenario) releaseWords(args []string, reply any) (what, answer string) 
 	if waiter := arg(args, 5); waiter != "" {
 		what += ", waiter " + w.name(waiter) + map[bool]string{true: " leaves", false: " stays"}[arg(args, 6) == ""]
 	}
-	keep := arg(args, 3)
-	if number(keep) > 0 {
-		what += ", keep for " + ttl(keep)
-	}
 	switch {
-	case reply == int64(1) && number(keep) > 0:
-		return what, "kept"
 	case reply == int64(1):
 		return what, "deleted"
 	case reply == int64(0) && len(grants) == 0:
@@ -315,8 +299,8 @@ func (w *scenario) releaseWords(args []string, reply any) (what, answer string) 
 
 // admitWords describes the steps of an admission that write the record.
 var admitWords = map[string]string{
-	"start": "begin a quarantine", "end": "end the quarantine", "now": "admit immediately", "max-ttl": "raise the max TTL",
-	"settle": "settle the max TTL", "epoch": "raise the epoch", "rewrite": "rewrite the record",
+	"start": "begin a quarantine", "end": "end the quarantine", "now": "admit immediately",
+	"settle": "settle the max TTL", "epoch": "write the epoch", "rewrite": "rewrite the record",
 }
 
 func (w *scenario) admittedWords(reply any) string {
@@ -344,6 +328,13 @@ func (w *scenario) recordWords(text string) string {
 		return err.Error()
 	}
 	state := map[bool]string{true: "admitted", false: "in quarantine"}[r.Admitted]
-	return fmt.Sprintf("%s since %s, %d masters, max TTL %v, quarantine %v",
-		state, w.ballot(r.Since), 1+strings.Count(r.Masters, ","), r.MaxTTL, r.Quarantine)
+	epoch := ""
+	if r.Epoch > 0 {
+		epoch = fmt.Sprint(", epoch ", r.Epoch)
+	}
+	if r.Final > r.Epoch {
+		epoch += fmt.Sprint(", final from ", r.Final)
+	}
+	return fmt.Sprintf("%s since %s, %d masters%s, max TTL %v, quarantine %v",
+		state, w.ballot(r.Since), 1+strings.Count(r.Masters, ","), epoch, r.MaxTTL, r.Quarantine)
 }
