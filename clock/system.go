@@ -47,7 +47,6 @@ func goTime() func() (monotonic, wall int64) {
 
 func (s *system) now() Instant {
 	monotonic, wall := s.read()
-	//mutant:suspended-once = s.skew.Load() == 0
 	if s.hasMoved(wall - monotonic) {
 		s.updateSuspended()
 	}
@@ -84,7 +83,6 @@ func (s *system) updateSuspended() {
 func (s *system) recordSuspended(total int64) {
 	last := s.suspended.Load()
 	s.suspended.Store(max(last, total))
-	//mutant:whole-seconds = false
 	if s.skew.Load() != 0 && total-last > precision {
 		s.unsure.Add(unmeasured)
 	}

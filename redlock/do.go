@@ -32,7 +32,6 @@ func (k *Lock) finish(ctx context.Context) error {
 	err := k.Unlock(ctx)
 	var e *LockError
 	switch cause := k.Err(); {
-	//mutant:outer-loss = false
 	case !errors.Is(cause, ErrReleased):
 		return lockError("do", k.Name(), cause)
 	case errors.As(err, &e) && errors.Is(e.failure.Decision, ErrLost): // the masters had lost the lock
@@ -42,7 +41,6 @@ func (k *Lock) finish(ctx context.Context) error {
 		k.l.events.Log(slog.LevelWarn, "redlock: release not confirmed, resending in the background",
 			slog.String("lock", k.Name()), slog.Int64("token", k.Token()), slog.Any("error", err))
 	}
-	//mutant:unconfirmed-release = err
 	return nil
 }
 
@@ -64,7 +62,6 @@ func joinErrors(errs ...error) (all error) {
 func ofFunction(err error) error {
 	var e *LockError
 	if errors.As(err, &e) || isOwn(err) {
-		//mutant:inner-errors = err
 		return &functionError{err}
 	}
 	return err

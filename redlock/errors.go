@@ -149,7 +149,6 @@ func (e *LockError) Error() string {
 	if e.Holder != "" {
 		fmt.Fprintf(&b, "; held by %q", e.Holder)
 		since := heldSince(f.Holder, f.Token)
-		//mutant:unknown-time = true
 		if !since.IsZero() {
 			b.WriteString(since.Format(" since " + time.TimeOnly))
 		}

@@ -134,7 +134,6 @@ func (hs holdings) voters(view *admission.View) (set quorum.Set) {
 		unguarded := st.Stamp == ""
 		record, err := scripts.ParseRecord(h.Record) // a server may have lost its data since the View
 		admitted := err == nil && record.Admitted && record.Identity == st.Record.Identity
-		//mutant:free-by-votes = true
 		if view.Voting.Has(i) && !st.ClockOff && (unguarded || admitted) {
 			set |= quorum.One(i)
 		}
@@ -193,7 +192,6 @@ func (hs holdings) inspection(view *admission.View) redlockinfo.Inspection {
 	_, h.Label = scripts.LeaseLabel(id)
 	version := int64(-1)
 	for i := range on.All() {
-		//mutant:newest-value = true
 		if hs[i].Version > version {
 			version, h.Value = hs[i].Version, hs[i].Value
 		}
@@ -444,7 +442,6 @@ func (l operator) forceReleaseOf(ctx context.Context, name, id string) (released
 			t, before := r.Tally(), gone
 			released = t.Of(quorum.Granted).Len()
 			gone = rule.Won(t.Of(quorum.Granted) | t.Of(quorum.Missing))
-			//mutant:forced-notice = false
 			if gone && !before { // an earlier message would make the holder extend the lease elsewhere
 				l.leases.Post(rule.All(), scripts.Prefix(l.cfg.prefix).Notify(&keys, id, false))
 			}

@@ -57,10 +57,8 @@ func (l *Locker) Lead(
 			switch {
 			case errors.Is(lost, ErrClosed):
 				return ErrClosed
-			//mutant:lost-leader 2= true
 			case err == nil && lost == nil:
 				return nil
-			//mutant:shutdown-no-failure = false
 			case ctx.Err() != nil:
 				return stopped(ctx, err)
 			}

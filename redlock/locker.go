@@ -223,7 +223,6 @@ func (l *shard) shortage() []slog.Attr {
 		attrs = append(attrs, slog.String("reason", strings.Join(reasons, "; ")))
 	}
 	if !quorate && !view.Voted && errors.Is(l.sender.NoQuorum(view, "vote", nil), errQuarantine) {
-		//mutant:hint-in-log drop
 		attrs = append(attrs, slog.String("hint", mayAdmit))
 	}
 	return attrs
@@ -264,8 +263,6 @@ func (l *lifecycle) leave() {
 // of the Locker, beginWork returns ErrClosed. Otherwise the caller must call endWork.
 func (l *shard) beginWork(ctx context.Context, op, name string) error {
 	l.work.began.Add(1)
-	//mutant:drain-owners 2= true
-	//mutant:drain-no-new-call = false
 	if l.work.drains.Load() && !lease.Owns(ctx, l.leases) {
 		l.work.began.Add(-1)
 		return l.events.call(ctx, op, name, func(*tracedCall) error { return ErrClosed })
@@ -485,7 +482,6 @@ func (l *shard) close(ctx context.Context) error {
 	l.once.Do(func() {
 		l.journal.close()
 		close(l.closing)
-		//mutant:close-releases-first -> time.AfterFunc(5*time.Second, l.leases.EndAll)
 		l.leases.EndAll()
 		l.queue.Close()
 		l.voters.Close()

@@ -245,7 +245,6 @@ func (j *journal) watch() {
 // starved sets the alarm because a call waits without a quorum. It does not call shortage, which counts the waiting
 // calls: in an outage each of them calls starved.
 func (j *journal) starved() {
-	//mutant:starved-counts -> j.shortage(); j.mu.Lock()
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.alarmLocked()

@@ -143,7 +143,6 @@ func (l operator) raiseMaxTTL(ctx context.Context, g time.Duration) error {
 			}
 		}
 		all := quorum.Rule{Old: view.Config.Rule.All()}
-		//mutant:quarantine-before-ttl = false
 		if err := l.raiseQuarantines(ctx, all, g); err != nil {
 			return err
 		}

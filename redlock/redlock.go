@@ -399,7 +399,6 @@ func (l *Locker) Drain(ctx context.Context) error {
 		s.queue.StopLingering()
 		s.leases.ReleaseIdle()
 	}
-	//mutant:drain-waits = false
 	for !l.drained() {
 		if l.shards[0].rest(ctx, drainPoll) != nil {
 			break

@@ -242,7 +242,6 @@ func (s *slotCall) await(ctx context.Context, stats *lease.AcquireStats) (*Lock,
 			switch {
 			case r.err != nil:
 			case won.Swap(true):
-				//mutant:slots-second drop
 				r.lock.drop()
 				r.lock, r.err = nil, ErrReleased
 			default:

@@ -42,7 +42,6 @@ func (c *client) others(ctx context.Context, i int) (o otherClients) {
 			case !one.Named:
 				o.nameless = append(o.nameless, one)
 			case one.Prefix != o.own.Prefix, sameShards && one.Shard != o.own.Shard: // for other names
-			//mutant:client-lists = one.Epoch >= o.own.Epoch
 			case one.List == o.own.List:
 			case sameShards && one.Epoch < o.own.Epoch:
 				o.late = append(o.late, one)

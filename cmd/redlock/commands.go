@@ -106,7 +106,6 @@ func admit(ctx context.Context, con *console, c *client, force bool) error {
 	}
 	ch.effects = append(ch.effects, found...)
 	used := slices.ContainsFunc(list, func(m redlockinfo.Master) bool { return m.MaxTTL > 0 })
-	//mutant:admit-asks = !used
 	if !used && len(found) == 0 && len(clientLabels(ctx, c.pools)) == 0 {
 		ch = nil
 	}

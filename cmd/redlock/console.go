@@ -80,7 +80,6 @@ func errNoTerminal(command string) error {
 // confirm asks question, and returns nil if the answer is yes. Otherwise it returns an error with the text undone.
 func (c *console) confirm(command, question, undone string) error {
 	switch {
-	//mutant:unasked = true
 	case c.yes:
 		return nil
 	case !stdinIsTerminal():

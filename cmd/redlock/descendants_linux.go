@@ -88,7 +88,6 @@ func descendants() (list []procEntry) {
 func signalDescendants(s syscall.Signal, group int) {
 	for _, p := range descendants() {
 		if p.group != group {
-			//mutant:signal-descendants drop
 			_ = syscall.Kill(p.pid, s) // fails if the process has ended, or belongs to another user
 		}
 	}
@@ -98,7 +97,6 @@ func signalDescendants(s syscall.Signal, group int) {
 func signalCommand(s syscall.Signal, pid, group int) {
 	for _, p := range descendants() {
 		if p.pid == pid && p.group != group {
-			//mutant:signal-descendants drop
 			_ = syscall.Kill(pid, s)
 		}
 	}

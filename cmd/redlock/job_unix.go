@@ -163,7 +163,6 @@ func (j *job) reap() {
 // waits for the supervisor until the validity ends. If start fails, call end: the supervisor may still be about to act.
 func (j *job) start(path string, argv, env []string) error {
 	if isTerminal(0) && isTerminal(1) {
-		//mutant:lend-terminal drop
 		j.terminal.lend(j.group)
 	}
 	path, argv = ownPID(path, argv)
@@ -199,7 +198,6 @@ func (j *job) follow() {
 			j.done <- r.Status
 			return
 		case r.Stopped == syscall.SIGTTIN || r.Stopped == syscall.SIGTTOU:
-			//mutant:lend-terminal = false
 			if j.terminal.lend(j.group) {
 				_ = syscall.Kill(-j.group, syscall.SIGCONT) // fails only if the group does not exist
 				continue

@@ -79,7 +79,6 @@ quarantine or could not be read; 2 if fewer masters than a quorum could be read.
 			})
 		},
 	}
-	//mutant:ls-timeout -> cmd.Flags().DurationVar(&a.deployment.timeout, "timeout", time.Minute, "")
 	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "time limit of the whole command")
 	cmd.Flags().BoolVar(&all, "all", false, "also list names that fewer masters than a quorum have")
 	cmd.Flags().IntVar(&most, "most", 1_000_000, "number of names after which the scan of a master ends")
@@ -261,7 +260,6 @@ func isHeld(sets [][]string, addrs []string) bool {
 func isFree(found []*scanned, shard int, sets [][]string, name string) bool {
 	var without []string
 	for _, m := range found {
-		//mutant:ls-by-votes 1= m.err == nil
 		if m.votes && m.err == nil && m.shard == shard && !m.names[name] {
 			without = append(without, m.addr)
 		}

@@ -28,7 +28,6 @@ func main() {
 	if len(os.Args) > 4 && os.Args[1] == execCommand {
 		become(os.Args[2:])
 	}
-	//mutant:broken-pipes drop
 	catchBrokenPipes()
 	if len(os.Args) > 1 && os.Args[1] == holdCommand {
 		os.Exit(execute(&app{holder: true, console: console{stdout: os.Stdout, stderr: os.Stderr}}, os.Args[2:]))

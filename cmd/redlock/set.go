@@ -208,7 +208,6 @@ func (s *setCall) awaitClients(ctx context.Context, con *console) error {
 		case len(o.never) > 0:
 			what, _, fix := o.cause(s.file)
 			return fmt.Errorf("redlock set: nothing was changed: %s; %s", what, fix)
-		//mutant:late-clients = true
 		case text == "":
 			return nil
 		case text != shown:

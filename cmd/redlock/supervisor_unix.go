@@ -117,7 +117,6 @@ func (s *supervisor) serve() {
 			if !open {
 				killAll()
 			}
-			//mutant:supervisor-validity = now.Now().Add(time.Hour)
 			end = now.Now().Add(o.left(now.Now()))
 			if o.Start != nil && end.Sub(now.Now()) > 0 {
 				go s.command(o.Start)

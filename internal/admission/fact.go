@@ -97,7 +97,6 @@ func (f *Fact) shown() bool { return f.Read && f.hasRecord() }
 // record nor a leap of the clock has followed. A server that has only freed its replication backlog is still the same
 // server.
 func (f *Fact) own() bool {
-	//mutant:second-offset 3= strings.HasPrefix(f.Identity, strings.TrimRight(f.Record.Identity, "0123456789"))
 	//mutant:identity-beyond-run-id 3= runID(f.Record.Identity) == runID(f.Identity)
 	//mutant:record-returns 5= true
 	return f.shown() && !f.Moved && (f.Record.Identity == f.Identity || freed(f.Record.Identity, f.Identity)) &&
@@ -106,7 +105,6 @@ func (f *Fact) own() bool {
 
 // here reports whether the record was written in the database of this client. Databases may change places (SWAPDB).
 func (f *Fact) here() bool {
-	//mutant:record-database = true
 	return f.Database == "" || f.Record.Database == "" || f.Record.Database == f.Database
 }
 
@@ -131,7 +129,6 @@ func (f *Fact) Compare(s ballot.Standing, moved time.Duration) (lost bool) {
 	case s == ballot.Far:
 		f.Doubted = false
 	case s == ballot.Near && f.Doubted:
-		//mutant:doubt-clock-set = true
 		if f.Doubted = false; !f.WasSet {
 			f.Leapt = 0
 		}
@@ -142,7 +139,6 @@ func (f *Fact) Compare(s ballot.Standing, moved time.Duration) (lost bool) {
 // durableName returns the part of a record by which a restarted master is recognized as durable. It is "" for a master that
 // is not declared durable, or whose settings contradict.
 func (f *Fact) durableName() string {
-	//mutant:durable-verified = false
 	if f.Lossy != "" {
 		return ""
 	}

@@ -160,7 +160,6 @@ func (f *Deployment) vote(i int, st *State) Move {
 			StepDurable, durableSettings(fact.Lossy)))
 	case fact.durableName() != "" && r.DurableName == "": // it has become durable, or the operator has since declared it durable
 		return f.write(scripts.AdmitNow, i)
-	//mutant:record-expires = false
 	case fact.Expires: // each write removes the TTL; when the record expired, the master would be in quarantine
 		return f.write(scripts.AdmitSettle, i)
 	case r.MaxTTL < f.MaxTTL: // an operator may raise the longest TTL: read the record again
@@ -337,7 +336,6 @@ const freshStart = time.Minute
 // known, up to the largest max TTL that was read.
 func (f *Deployment) admit(step scripts.AdmitStep, i int) Move {
 	m := f.write(step, i)
-	//mutant:agreed-ttl -> m.Record.MaxTTL = f.largest().MaxTTL
 	if agreed := f.agreedTTL(i); agreed > 0 {
 		m.Record.MaxTTL = agreed
 	}

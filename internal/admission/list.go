@@ -15,7 +15,6 @@ import (
 func (f *Deployment) agrees(j int) bool {
 	c, r := f.Config, &f.Facts[j].Record
 	switch {
-	//mutant:shard-in-record 2= false
 	case !f.Facts[j].hasRecord() || r.Shard != f.Shard || r.Epoch > c.Epoch:
 		//mutant:epoch = r.Epoch > c.Epoch
 		return false
@@ -37,7 +36,6 @@ func (f *Deployment) confirms(j int) bool { return f.Facts[j].shown() && f.agree
 
 // objects reports whether the record of master j was read on the present connection and does not agree.
 func (f *Deployment) objects(j int) bool {
-	//mutant:dead-record = f.Facts[j].hasRecord() && !f.agrees(j)
 	return f.Facts[j].shown() && !f.agrees(j)
 }
 
@@ -56,7 +54,6 @@ func (f *Deployment) read() quorum.Set {
 // must have checked that this record does not contain another configuration.
 func (f *Deployment) mayWrite(i int) error {
 	all := f.Config.Rule.All()
-	//mutant:stray-record = !all.Has(i)
 	if !all.Has(i) || f.established() && !f.Exempt.Has(i) {
 		return nil
 	}
@@ -111,7 +108,6 @@ func (f *Deployment) seen(i int) (gather quorum.Set, ok bool) {
 		// A master that was down for less than a quarantine may still vote for clients with another list. There is no wait
 		// in two cases. If an operator admits master i, the operator knows which masters are down. If this client has never
 		// read the record of master j, a wait could take longer than the client runs.
-		//mutant:short-outage = true
 		gone := f.Exempt.Has(i) || fact.Asked == 0 || fact.Lost >= f.largest().Quarantine
 		//mutant:first-records 1= false
 		if !fresh.Has(j) && (!fact.Known || fact.Up && !stuck || !fact.Up && !gone) {

@@ -38,7 +38,6 @@ func (f *Deployment) record(i int) scripts.Record {
 // replaced server may have continued to grant locks.
 func (f *Deployment) span(i int) time.Duration {
 	r := f.largest()
-	//mutant:deployment-guard-time = r.Quarantine
 	return max(r.Quarantine, r.MaxTTL+f.Facts[i].Late)
 }
 
@@ -99,7 +98,6 @@ func (f *Deployment) largest() scripts.Record {
 			continue
 		}
 		r.MaxTTL = max(r.MaxTTL, fact.Record.MaxTTL)
-		//mutant:deployment-guard-time drop
 		r.Quarantine = max(r.Quarantine, fact.Record.Quarantine, fact.Record.MaxTTL)
 		if !f.agrees(j) || fact.Record.Epoch < f.Config.Epoch && !f.Config.Rule.Old.Has(j) {
 			continue

@@ -51,7 +51,6 @@ func (f *Deployment) evidenceWithout(i int) Evidence {
 		case fact.Up && fact.Read:
 			e.Looked = min(e.Looked, asked(j))
 		}
-		//mutant:shards-all-masters = j < 2 && !f.names(j)
 		if !f.names(j) {
 			e.Named = 0
 		}
@@ -98,7 +97,6 @@ func (f *Deployment) mayBegin(i int) bool {
 		}
 		return n
 	}
-	//mutant:shards-seen = true
 	return after(func(e *Evidence) uint64 { return e.Proven }) > 0 ||
 		len(all) == f.Shard.Of && after(func(e *Evidence) uint64 { return e.Named }) == len(all)
 }

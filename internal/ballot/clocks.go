@@ -167,7 +167,6 @@ func (c *Clocks) boundLocked() {
 	// Correct clocks may differ. When the one that the deadline follows jumps, a rival's ballot may follow a later one. So
 	// the deadline also counts from the latest clock that is near the median.
 	for i := range c.known.All() {
-		//mutant:until-latest = false
 		if o := c.by[i]; o.us <= c.early+window {
 			c.until = max(c.until, o.us+o.error)
 		}
@@ -217,7 +216,6 @@ func (c *Clocks) Standing(i int, up quorum.Set) Standing {
 		near, away, ahead, behind := 1, 0, 0, 0
 		for j := range (set & c.known &^ quorum.One(i)).All() {
 			p := c.by[j]
-			//mutant:standing-fresh = true
 			fresh := p.at >= o.at
 			switch {
 			case !fresh && up.Has(j):

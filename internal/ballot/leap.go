@@ -97,12 +97,10 @@ func (c *Clocks) missLocked(by time.Duration) {
 func (c *Clocks) leapLocked(now clock.Instant, within time.Duration) time.Duration {
 	var by []time.Duration
 	for i, s := range c.leaps.shown {
-		//mutant:leap-window 3= true
 		if s.by > 0 && c.members.Has(i) && time.Duration(now.Steady()-s.at.Steady()) <= within {
 			by = append(by, s.by)
 		}
 	}
-	//mutant:leap-majority = quorum.Quorum(1)
 	q := quorum.Quorum(c.members.Len())
 	if len(by) < q {
 		return 0

@@ -64,7 +64,6 @@ func (f *facts) judge(q *inquiry) {
 	f.rights(q.Prefix)
 	f.persistence(q)
 	f.record(q)
-	//mutant:other-databases = false
 	if len(f.databases) > 0 {
 		f.find(warning, "databases",
 			fmt.Sprintf("other databases also have an admission record with the prefix %q: %v", q.Prefix, f.databases),
@@ -362,7 +361,6 @@ func (f *facts) rights(prefix string) {
 	var needed, useful []denial
 	var costs []string
 	for _, d := range f.lacking {
-		//mutant:loaded-or-sent 2= false
 		if d.probe[0] == "EVAL" && !f.noLoad {
 			d.lacking = "after SCRIPT FLUSH it cannot vote until the client reconnects"
 		}
@@ -412,7 +410,6 @@ func (f *facts) grant(prefix string) string {
 	if len(grants) == 0 {
 		return ""
 	}
-	//mutant:missing-rights-only -> grants[0] = "-@all " + grants[0]
 	slices.Sort(grants)
 	return fmt.Sprintf(transport.StepRights, f.user, strings.Join(slices.Compact(grants), " "))
 }

@@ -35,14 +35,12 @@ func (q *Queue) Post(callback func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.pending) >= capacity {
-		//mutant:dropped-events drop
 		q.dropped++
 		return
 	}
 	q.pending = append(q.pending, callback)
 	if !q.running {
 		q.running = true
-		//mutant:callback-goroutine -> q.mu.Unlock(); q.run(); q.mu.Lock()
 		go q.run()
 	}
 }
@@ -60,7 +58,6 @@ func (q *Queue) Log(level slog.Level, msg string, attrs ...slog.Attr) {
 // Guard runs a callback on the caller's goroutine. A panic is recovered, counted and logged.
 func (q *Queue) Guard(callback func()) {
 	defer func() {
-		//mutant:recovered-panics = false
 		if p := recover(); p != nil {
 			q.countPanic()
 			q.Log(slog.LevelError, "redlock: trace callback panicked", slog.String("panic", fmt.Sprint(p)),

@@ -339,7 +339,6 @@ func (l *Lease) keepingPlace() scripts.Ending {
 	if l.ticket == nil {
 		return scripts.Ending{}
 	}
-	//mutant:kept-place = scripts.Ending{Waiter: l.ticket}
 	return scripts.Ending{Waiter: l.ticket, Back: true, AskBallot: l.sent.ballot}
 }
 
@@ -377,7 +376,6 @@ func (a *voteRecorder) warn(r *round.Round, i int, v *round.Vote, decides bool) 
 	case v.Outcome == quorum.Held:
 		set = quorum.One(i)
 	}
-	//mutant:beaten-holder 1= false
 	if set != 0 && r.Verdict() == quorum.Won {
 		for i := range set.All() {
 			if v := r.Vote(i); v.Holder != "" {

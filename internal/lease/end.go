@@ -90,7 +90,6 @@ func (e ending) finish() (r *round.Round) {
 	if e.why.joins {
 		l.m.Waiters.Releasing(l)
 	}
-	//mutant:max-hold-releases = e.why.sends && e.why != overdue
 	if e.why.sends {
 		r = l.release("unlock")
 	}

@@ -186,7 +186,6 @@ func (m *services) leaveReentries(e *extension, began time.Time) {
 // bounds this wait.
 func (h *Hold) Reenter(ctx context.Context, inner *Hold, terms *Terms, patience time.Duration) error {
 	l := h.lease
-	//mutant:bounded-reentries = error(nil)
 	err := l.m.reentries.enter(ctx, l.m.Closing, patience)
 	if err != nil {
 		return overloaded(err)

@@ -60,7 +60,6 @@ func (l *Lease) Message(release bool) {
 	now := l.m.Clock.Now()
 	l.mu.Lock()
 	end := ending{}
-	//mutant:recall-in-use drop
 	l.linger.recalled = true
 	first := release && !l.inbox.requested
 	l.inbox.requested = l.inbox.requested || release
@@ -86,7 +85,6 @@ func (l *Lease) checkSoonLocked(now clock.Instant) {
 		return
 	}
 	at := l.m.checks.next(now.Steady())
-	//mutant:message-pause drop
 	at = max(at, l.inbox.nextCheck)
 	l.inbox.nextCheck = at + int64(checkPause)
 	if soon == 0 || at < soon {
@@ -106,7 +104,6 @@ func (p *pacer) next(now int64) int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	at := max(now, p.free)
-	//mutant:message-pace = at
 	p.free = at + int64(checkPace)
 	return at
 }

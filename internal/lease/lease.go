@@ -118,7 +118,6 @@ func (l *Lease) ids() []string {
 // masters records which masters have the lease according to their last answer, and which have lost it.
 type masters struct{ has, lost quorum.Set }
 
-//mutant:lost-since-confirmation = m.has|set, m.lost
 func (m *masters) gain(set quorum.Set) { m.has, m.lost = m.has|set, m.lost&^set }
 func (m *masters) lose(set quorum.Set) { m.has, m.lost = m.has&^set, m.lost|set }
 

@@ -44,7 +44,6 @@ type waiting struct {
 // error of ctx, or ErrClosed if closing was closed.
 func (l *limiter) enter(ctx context.Context, closing <-chan struct{}, patience time.Duration) error {
 	l.mu.Lock()
-	//mutant:bounded-rounds = true
 	if l.active < l.limit && l.waiting.Len() == 0 {
 		l.active++
 		l.mu.Unlock()
@@ -78,7 +77,6 @@ func (l *limiter) giveUp(place *list.Element, w *waiting, err error) error {
 	defer l.mu.Unlock()
 	select {
 	case <-w.turn: // the turn came before this goroutine ran
-		//mutant:late-turn = false
 		if errors.Is(err, round.ErrOverloaded) {
 			return nil
 		}
@@ -96,7 +94,6 @@ func (l *limiter) leave(inTime bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.active--
-	//mutant:bound-follows-delay = true
 	if inTime {
 		l.limit = min(l.limit+1, mostRounds)
 	} else {

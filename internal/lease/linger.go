@@ -50,10 +50,8 @@ func (l *Lease) lingerLocked(now clock.Instant) bool {
 	switch {
 	case d == 0, entering, !l.mayLingerLocked(), l.tokens.next > l.tokens.last:
 		return false
-	//mutant:linger-value = false
 	case l.value.text != "": // the value is that of the last holder
 		return false
-	//mutant:linger-lost-recall 1= false
 	case now.Sub(l.tokens.won) >= l.ownership.terms.TTL, !l.m.Waiters.MayIdle(l):
 		return false
 	}

@@ -123,7 +123,6 @@ func (l *Lease) Run(now clock.Instant) (after func()) {
 		if l.renewInLocked(now) <= 0 {
 			e = l.renewLocked(now)
 		}
-		//mutant:long-hold-listens = false
 		if l.listenInLocked(now) <= 0 {
 			l.listenLocked()
 		}
@@ -132,12 +131,10 @@ func (l *Lease) Run(now clock.Instant) (after func()) {
 		l.scheduleLocked(now)
 	}
 	l.mu.Unlock()
-	//mutant:expiry-before-log -> end.finish()
 	//mutant:contexts-before-release drop
 	end.endContexts()
 	switch {
 	case end.why != nil:
-		//mutant:expiry-before-log = nil
 		return func() { end.finish() }
 	case e != nil:
 		return e.RecordSkipped
@@ -150,7 +147,6 @@ func (l *Lease) Run(now clock.Instant) (after func()) {
 func (l *Lease) renewLocked(now clock.Instant) *extension {
 	l.renewal.soon = 0
 	if !l.ownership.terms.Extend {
-		//mutant:check-prolongs = l.extendLocked("extend", 0)
 		return l.sendLocked("check", 0, "")
 	}
 	l.renewal.retry = now.Steady() + int64(l.validity.retryIn(now))
@@ -205,7 +201,6 @@ func (l *Lease) ExtendSoon(after time.Duration) {
 
 func (l *Lease) extendSoonLocked(now clock.Instant, after time.Duration) {
 	at, soon := now.Steady()+int64(after), l.renewal.soon
-	//mutant:idle-repair 1= false
 	if (l.state == idle || l.state == live && l.ownership.terms.Extend) &&
 		(soon == 0 || at < soon) {
 		l.renewal.soon = at
@@ -248,7 +243,6 @@ func (m *Manager) Changed(old, now *admission.View) {
 		l.mu.Unlock()
 		end.endContexts()
 		if end.why != nil {
-			//mutant:loss-before-log -> end.finish()
 			ends = append(ends, end)
 		}
 		if lacks {
@@ -285,7 +279,6 @@ func (m *Manager) EndAll() {
 		l.mu.Lock()
 		end := l.endLocked(closed)
 		l.mu.Unlock()
-		//mutant:close-before-log -> end.endContexts(); finishAll(ends); ends = nil
 		end.endContexts()
 		if end.why != nil {
 			ends = append(ends, end)
@@ -301,7 +294,6 @@ func (m *Manager) EndAll() {
 func (m *Manager) finishPaced(ends []ending) {
 	sent := make([]*round.Round, 0, len(ends))
 	send := func() { sent = append(sent, ends[len(sent)].finish()) }
-	//mutant:paced-close = len(ends)
 	first := min(len(ends), max(1, m.Sender.Pool.QueueLimit()/2))
 	for len(sent) < first {
 		send()

@@ -39,7 +39,6 @@ func (h *Hold) Context(parent context.Context) context.Context {
 	if !reflect.ValueOf(parent).Comparable() { // an interface in a comparable type may hold an incomparable value
 		return Owning(parent, []*Hold{h}, false)
 	}
-	//mutant:one-context = Owning(parent, []*Hold{h}, false)
 	return h.bind(parent, newOwnerContext(parent, []*Hold{h}, false))
 }
 
@@ -128,7 +127,6 @@ func LockOutOfOrder(ctx context.Context, m *Manager, name string) bool {
 // because other clients may hold name while LockAll waits for that name.
 func AllOutOfOrder(ctx context.Context, m *Manager, name string) bool {
 	return outOfOrder(ctx, m, name, func(*ownerContext) bool {
-		//mutant:owned-order = false
 		return true
 	})
 }

@@ -45,7 +45,6 @@ func (l *Lease) sendRelease(op string, set quorum.Set, end scripts.Ending) *roun
 			continue
 		}
 		err := transport.ErrSession
-		//mutant:no-ballot = false
 		if s := l.sent.session(i); s != 0 {
 			// The acquire was sent over the same connection, and arrives first: the release needs no ballot.
 			err = m.Sender.Pool.Send(i, plain, transport.Stamp{Session: s}, r)
@@ -104,7 +103,6 @@ func (r *releasing) OnVote(_ *round.Round, i int, v *round.Vote, _, last bool) {
 		l.m.Sender.Pool.AddPending(i, transport.PendingRelease{
 			Name: keys.Lock(), Leases: ids, Ballot: l.sent.last(i),
 			CallFunc: func(leases []string, ballot int64) *frame.Call {
-				//mutant:pending-no-waiter = enc.Release(keys, scripts.Ending{Leases: leases, Ballot: ballot, Waiter: l.ticket})
 				return enc.Release(keys, scripts.Ending{Leases: leases, Ballot: ballot})
 			},
 		})
@@ -196,7 +194,6 @@ func (h *Hold) Unlock(ctx context.Context) error {
 		l.mu.Unlock()
 		h.endContexts(ErrReleased)
 		l.m.Events.Released(h, nil)
-		//mutant:offer-after-end = false
 		if !l.m.Waiters.Idle(l) { // offered only now, so that the last holder's contexts end before the next hold begins
 			l.endIdle()
 		}
@@ -249,10 +246,8 @@ func (h *Hold) successorLocked(now clock.Instant) *Successor {
 	l := h.lease
 	o := &l.ownership
 	switch {
-	//mutant:requested-handoff = false
 	case l.inbox.requested:
 		return nil
-	//mutant:handoff-value = false
 	case l.value.text != "":
 		return nil
 	case o.terms.maxHandoffs() == 0, l.tokens.handoffs == 0, l.tokens.next > l.tokens.last, o.entering > 0,

@@ -20,7 +20,6 @@ func repairable(r *round.Round, ttl time.Duration) quorum.Set {
 	confirmed, missing := t.Of(quorum.Granted), t.Of(quorum.Missing)
 	switch {
 	case t.Rule.Won(confirmed) && ttl >= r.View.Config.Slowest:
-		//mutant:repair-in-quarantine = missing & r.View.Voting
 		return missing
 	case t.Rule.WonHalf(confirmed):
 		//mutant:one-set-repairs-voters = missing
@@ -38,12 +37,10 @@ func repairable(r *round.Round, ttl time.Duration) quorum.Set {
 func (l *Lease) repairLocked(r *round.Round, i int, ttl time.Duration, token int64) {
 	//mutant:repair-session = l.m, l.m.View()
 	m, view := l.m, r.View
-	//mutant:repair-ballot = token, error(nil)
 	ballot, err := m.Ballots.Repair(m.Clock.Now(), max(r.Vote(i).Fence, token, l.sent.last(i)))
 	if err != nil {
 		return
 	}
-	//mutant:repaired-value = scripts.Value("")
 	value := l.value.text
 	term := m.Ballots.Term(m.Clock.Now(), ttl)
 	call := view.Encoder.Repair(l.keys, l.ID, l.replaces, term, ballot, token, l.depthLocked(), value)

@@ -174,7 +174,6 @@ func (m *Monitor) recordEvent(e transport.Event) {
 		f.Up, f.Lost, t.session, t.inFlight, t.refusedAt = true, 0, e.Session, false, clock.Instant{}
 		// Another Locker with the same pool may have begun the quarantine that the moves require before this one started.
 		//
-		//mutant:one-quarantine = e.Info.Moves > 0
 		f.Moved = !m.settings.Pool.Settled(e.Master, e.Info.Moves, string(m.settings.Prefix))
 		if t.moves = e.Info.Moves; f.Moved {
 			t.memory.Forget()
@@ -202,7 +201,6 @@ func (m *Monitor) decide() time.Duration {
 		Config: c, Masters: make([]admission.State, len(m.facts)), Encoder: scripts.NewEncoder(m.settings.Prefix, c.Epoch),
 	}
 	last := m.view.Load()
-	//mutant:hint-after-votes 1= false
 	next.Voted = last.Voted || deployment.Voted()
 	if deployment.Shard.Of > 0 {
 		next.Evidence = deployment.Evidence()
@@ -222,9 +220,7 @@ func (m *Monitor) decide() time.Duration {
 	// While no quorum votes, no client acquires locks, so no vote would show that a voting master has lost its record.
 	// While it is doubtful whether a clock is wrong, the others must be read more often than by heartbeats.
 	//
-	//mutant:doubt-looks = false
 	m.doubt = slices.ContainsFunc(m.facts, func(f admission.Fact) bool { return f.Up && f.Doubted })
-	//mutant:deployment-guard-time = false
 	if m.settings.MaxTTL > 0 && (!c.Rule.Won(next.Voting) || m.doubt) {
 		for i := range next.Voting.All() {
 			idle = min(idle, m.makeMove(i, admission.Move{Look: admission.Look}, deployment, now))
@@ -248,7 +244,6 @@ func (m *Monitor) decide() time.Duration {
 // admission.Look: a longer time means that this client was frozen and did not observe the masters, or that its wall
 // clock was set forward.
 func (m *Monitor) countOutages(now clock.Instant) {
-	//mutant:frozen-outage -> passed := now.Sub(m.looked)
 	passed := min(now.Sub(m.looked), 2*admission.Look)
 	m.looked = now
 	for i := range m.facts {

@@ -121,7 +121,6 @@ func (m *Monitor) recordAnswer(i int, step scripts.AdmitStep, number uint64, adm
 	case scripts.AdmitDone:
 		if step != scripts.AdmitRead {
 			t.doneStep = step
-			//mutant:move-decided 2= true
 			if f.Moved && decides(step) {
 				f.Moved = false
 				m.settings.Pool.Settle(i, t.moves, string(m.settings.Prefix))

@@ -207,7 +207,6 @@ func Finish(s Seen) ([]Writing, error) {
 	switch {
 	case !c.Rule.Joint():
 		return nil, fmt.Errorf("the configuration has epoch %d, and no change is in progress", c.Epoch)
-	//mutant:finish-given-up = false
 	case aborted != 0:
 		return nil, fmt.Errorf("the change of epoch %d was cancelled", c.Epoch)
 	case p.OpenAll || p.Complete:

@@ -165,7 +165,6 @@ func (s *Sender) Refusal(view *admission.View, i int, ttl time.Duration, need Ne
 	case need >= NeedsRecord && m.Stamp == admission.Unread, need == NeedsVote && m.Phase != admission.Voting,
 		m.Phase == admission.Blocked && errors.Is(m.Err, admission.ErrMasterList):
 		v.Outcome, v.Err = quorum.Abstained, whyNot(view, i)
-	//mutant:extend-unsaved = false
 	case m.Phase == admission.Blocked && errors.Is(m.Err, admission.ErrNotDurable): // it would forget the extension
 		v.Outcome, v.Err = quorum.Abstained, whyNot(view, i)
 	}
@@ -241,7 +240,6 @@ func (r *Round) Decision() error {
 		return ErrForeign
 	case rule.Lost(r.unableLocked()):
 		return ErrNoQuorum
-	//mutant:held-by-majority 1= true
 	case held, rule.WonHalf(r.reservedLocked()):
 		return ErrHeld
 	}
@@ -252,7 +250,6 @@ func (r *Round) Decision() error {
 // that refused the ballot and whose clock is off.
 func (r *Round) unableLocked() quorum.Set {
 	unfit := r.tally.Of(quorum.Stale) | r.tally.Of(quorum.Ahead)
-	//mutant:clock-off-no-vote = quorum.Set(0)
 	unfit = unfit.Where(func(i int) bool { return r.View.Masters[i].ClockOff })
 	return r.tally.Unable() | unfit
 }

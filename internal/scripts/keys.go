@@ -45,7 +45,6 @@ func CheckPrefix(p string) error {
 		return fmt.Errorf("the key prefix %q is not UTF-8", p)
 	case strings.ContainsAny(base, "{}") || base == "":
 		return fmt.Errorf("the key prefix %q contains a brace: keys of different prefixes could collide", p)
-	//mutant:prefix-colon = false
 	case strings.HasSuffix(base, ":"):
 		return fmt.Errorf("the key prefix %q ends in a colon: omit the colon, since every key has one after the prefix", base)
 	}
@@ -79,7 +78,6 @@ func CheckName(name string) error {
 	case len(name) > MaxName:
 		return fmt.Errorf("the name of the lock has %d bytes, the maximum is %d (it begins with %q)",
 			len(name), MaxName, name[:32])
-	//mutant:utf8-names = false
 	case !utf8.ValidString(name):
 		return fmt.Errorf("the name of the lock, %q, is not UTF-8: encode it, for example in hexadecimal", name)
 	}

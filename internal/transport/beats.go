@@ -29,7 +29,6 @@ func (b *beats) leave(s *session) {
 	leader := s.leader
 	s.leader = nil // so that an ended leader can be freed
 	b.sessions = slices.DeleteFunc(b.sessions, func(other *session) bool { return other == s })
-	//mutant:heartbeat-of-ended 2= false
 	if s.beating && leader != nil && leader != s && leader.open() && leader.lastInfo.Load().Steady() < s.sent.Steady() {
 		b.next(leader).send("", leader)
 	}
@@ -60,7 +59,6 @@ func (b *beats) next(s *session) *session {
 			next = other
 		}
 	}
-	//mutant:heartbeats-in-turn = s
 	return next
 }
 

@@ -106,7 +106,6 @@ func anonymous(fields map[string]string, own ownConnection) bool {
 	switch {
 	case own.database != "" && fields["db"] != own.database, by != "" && by != library:
 		return false
-	//mutant:nameless-clients = cmd == "-"
 	case by == library || cmd == "evalsha" || cmd == "eval" || cmd == "client|setinfo":
 		return true
 	}

@@ -43,7 +43,6 @@ type Error struct {
 
 // Error returns what failed, why, and how to fix it if that is known.
 func (e *Error) Error() string {
-	//mutant:advice = false
 	if _, do := e.Advice(cmp.Or(e.User, "USER")); do != "" {
 		return e.WithoutAdvice() + "; " + do
 	}

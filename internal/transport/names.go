@@ -268,7 +268,6 @@ func noScheme(raw string) error {
 // addrOf returns the host and the port of u. Different spellings of one address (case, a final dot, forms of an IP
 // address) give the same result.
 func addrOf(u *url.URL, defaultPort string) (string, error) {
-	//mutant:ipv6-brackets 1= false
 	if strings.Count(u.Host, ":") > 1 && !strings.ContainsAny(u.Host, "[,") {
 		return "", errors.New("write an IPv6 address in brackets: redis://[::1]:6379")
 	}

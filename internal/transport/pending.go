@@ -66,7 +66,6 @@ func (l *pendingList) add(r PendingRelease) bool {
 	}
 	r.Leases = ids
 	more := r.bytes() - before
-	//mutant:pending-bytes 5= false
 	if l.closed || len(ids) > maxPendingLeases || !merged && len(l.releases) == maxPending ||
 		l.bytes+more > maxPendingBytes {
 		return false
@@ -120,7 +119,6 @@ func (l *pendingList) stop() {
 func (l *pendingList) next() (p PendingRelease, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	//mutant:resend-window 2= l.inFlight > 64
 	if len(l.due) == 0 || l.inFlight >= resendWindow {
 		return p, false
 	}

@@ -100,7 +100,6 @@ type heard struct {
 
 // knows reports whether h shows that the server has not changed since s last read its place.
 func (s *session) knows(h heard) bool {
-	//mutant:nodes-unread = true
 	return h.digest != "" && h.digest == s.digest
 }
 
@@ -196,7 +195,6 @@ func (s *session) handleReply(
 	info.Fsync, info.NoFsync, info.age = s.info.Fsync, s.info.NoFsync, s.info.age
 	h := heard{asked, info, fields, s.m.cfg.failover.digestOf(fields)}
 	s.beating = false
-	//mutant:moves-again = false
 	if place && h.digest != s.digest {
 		s.digest = "" // the server has changed again, perhaps after its place was read, which must be read once more
 	}

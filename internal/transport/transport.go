@@ -191,7 +191,6 @@ func (t *Transport) Settle(i int, moves uint64, prefix string) {
 // moves is 0, no quarantine is needed, and Settled returns true.
 func (t *Transport) Settled(i int, moves uint64, prefix string) bool {
 	last, known := t.master(i).settled.Load(prefix)
-	//mutant:moves-of-prefix 3= true
 	return moves == 0 || known && last.(uint64) >= moves
 }
 
@@ -245,7 +244,6 @@ func (t *Transport) Use(masters ...Master) (numbers []int, err error) {
 	}
 	for _, m := range masters {
 		number, _ := t.Find(m.Name)
-		//mutant:number-without-reference drop
 		t.master(number).users++
 		numbers = append(numbers, number)
 	}

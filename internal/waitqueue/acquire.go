@@ -34,7 +34,6 @@ func (q *Queue) Try(
 	defer t.leave()
 	for n := 1; ; n++ {
 		r, err := t.attempt(ctx, a, held, begin)
-		//mutant:undecided-asks-again 3= true
 		if f, _ := round.AsFailure(err); r == nil || f == nil || !undecided(f) {
 			return WithLastFailure(last, err)
 		}
@@ -70,7 +69,6 @@ func (q *Queue) Try(
 // holder has a majority.
 func lateFailure(ctx context.Context, r *round.Round, limit time.Duration) *round.Failure {
 	wait := lateVotes
-	//mutant:late-holder = false
 	if nameOneHolder(r) {
 		wait = max(wait, limit)
 	}
@@ -105,7 +103,6 @@ func roundTrip(r *round.Round) time.Duration {
 // undecided reports whether a call that does not wait for a holder tries again after f, because the name may have no
 // holder: no lease has a majority, or the masters keep the name for a waiter, or the lease lingers.
 func undecided(f *round.Failure) bool {
-	//mutant:kept-for-waiter 4= false
 	return f.Cause == nil && (errors.Is(f.Decision, round.ErrUndecided) ||
 		errors.Is(f.Decision, round.ErrHeld) && (f.Holder == "" || f.Lingers))
 }

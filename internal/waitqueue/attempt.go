@@ -73,7 +73,6 @@ func (t *trial) attempt(
 	q.mu.Lock()
 	for {
 		at := t.of.latest
-		//mutant:shared-attempts = true
 		if at == nil || at.number <= t.seen && at.over() {
 			break
 		}

@@ -13,7 +13,6 @@ import (
 
 // How long a contender waits before its next attempt.
 const (
-	//mutant:delay-after-wake-up = time.Second
 	leastDelay = 2 * time.Millisecond // after the first wake-up, if an attempt that a wake-up has caused was lost
 	mostDelay  = time.Second          // the maximum of that delay, which doubles with each lost attempt
 	firstPause = time.Second          // without a wake-up, if it is first or second in a queue
@@ -163,7 +162,6 @@ func (n *contention) prepare(ctx context.Context) (*lease.Attempt, error) {
 		return nil, q.Manager.Sender.NoQuorum(view, "lock", err)
 	}
 	a := &lease.Attempt{Op: "lock", Name: c.Name, Keys: c.Keys, Terms: c.Terms, Stats: c.Stats}
-	//mutant:linger-waited-for 1= false
 	if n.failure != nil && a.Terms.Linger > 0 { // do not linger: other waiters may not try again before the release
 		terms := *a.Terms
 		terms.Linger = 0
@@ -171,14 +169,12 @@ func (n *contention) prepare(ctx context.Context) (*lease.Attempt, error) {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	//mutant:quiet-attempts = false
 	if n.wakeUps++; c.woken == 0 {
 		n.wakeUps = 0
 	}
 	c.woken = 0
 	if n.ticket = q.receivingLocked() && !q.noQuorum && view.Config.Rule.Won(view.Voting); n.ticket {
 		a.Ticket, a.Waits = q.ticketLocked(c), func() bool { return q.waits(c) }
-		//mutant:leave-unsent -> c.joined, a.Join = true, func() {}
 		a.Join = func() { q.joinMasters(c) }
 	}
 	if q.subscribers[c.seq] != nil {
@@ -335,11 +331,9 @@ func (n *contention) wakeUpDelayLocked() time.Duration {
 	switch {
 	case n.c.woken == 0:
 		return time.Hour
-	//mutant:first-wake-up 1= false
 	case n.wakeUps == 0, n.round.View.Config.Rule.Won(n.c.woken):
 		return 0
 	}
-	//mutant:delay-doubles = max(leastDelay, 2*n.replySpread())
 	delay := max(leastDelay, 2*n.replySpread()) << min(n.wakeUps, 10) / 2
 	return min(delay, mostDelay) - time.Since(n.c.first)
 }

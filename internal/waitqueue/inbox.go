@@ -101,19 +101,15 @@ func (q *Queue) WakeUp(master int, h scripts.WakeUp) {
 	}
 	// The waiter has won the name on other masters, or has given up.
 	keys := q.Manager.Prefix.KeysOf(h.Name, h.Role)
-	//mutant:hint-for-nobody -> _ = keys
 	q.removeWaiter(&keys, h.Ticket(), quorum.One(master))
 }
 
 // message passes a message to the lease that it is about.
 func (q *Queue) message(h scripts.WakeUp) {
-	//mutant:early-recall = q.Holder(h.Name)
 	l := q.Manager.Addressee(h.Lease)
 	if l == nil {
 		l = q.Holder(h.Name)
 	}
-	//mutant:recall-idle = false
-	//mutant:request-for-earlier 2= true
 	if l != nil && l.ID == h.Lease {
 		l.Message(h.Release)
 	}

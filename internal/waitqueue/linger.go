@@ -39,11 +39,8 @@ func (q *Queue) Idle(l *lease.Lease) bool {
 func (q *Queue) mayIdleLocked(l *lease.Lease) *nameQueue {
 	nq := q.names[l.Name]
 	switch {
-	//mutant:linger-local-waiter 4= false
-	//mutant:linger-contender 3= false
 	case nq == nil, nq.holder != l, nq.contender != nil, nq.waiting.first() != nil:
 		return nil
-	//mutant:linger-recallable 3= false
 	case q.noLinger, q.lingering >= mostIdle, !q.receivingLocked():
 		return nil
 	}

@@ -1,6 +1,7 @@
-// Package mutants lists the protections of the library. A mutant is the library without one protection: a test or a
-// schedule of the simulator must fail with it. Comments in the source define the mutants; they do not affect normal
-// builds. A comment says how its mutant changes the statement, case or declaration that begins on the next line:
+// Package mutants lists the protections without which two clients hold a name, tokens go back, or a name stays locked.
+// A mutant is the library without one protection: a test or a schedule of the simulator must fail with it. Comments in
+// the source define the mutants; they do not affect normal builds. A comment says how its mutant changes the statement,
+// case or declaration that begins on the next line:
 //
 //	//mutant:NAME = EXPR    EXPR replaces the condition, or all values
 //	//mutant:NAME 2= EXPR   EXPR replaces the second operand; &&, || and commas separate operands

@@ -94,7 +94,6 @@ func (c *call) acquire() any {
 			n.fence,
 			c.now,
 		}
-	//mutant:repair-no-queue 2= true
 	case n.queued && a.mode == "acquire":
 		if left, woken := c.wake(a.waiter); woken {
 			return []any{int64(quorum.Held), (left + 999) / 1000, int64(1), []any{}, c.join(&n, "", a.waiter), n.fence, c.now}

@@ -35,7 +35,6 @@ func (c *call) read() hash {
 	fence, there := h.field(scripts.FieldFence)
 	n.kind, _ = h.field(scripts.FieldKind)
 	_, n.queued = h.field(scripts.FieldQueue)
-	//mutant:foreign-hash = false
 	if !there && n.left != -2 {
 		panic(NoLock)
 	}
@@ -139,7 +138,6 @@ func (c *call) holder(n *hash) (l lease) {
 		}
 	}
 	found := leaseText.FindStringSubmatch(l.text)
-	//mutant:foreign-hash 1= false
 	if count > 1 || found == nil || len(l.id)+len(l.text) > 1500 {
 		panic(NoLock)
 	}

@@ -32,7 +32,6 @@ func (c *call) extend() any {
 	if refusal := c.refuse(float64(life-kept), c.arg(4)); refusal != nil {
 		return refusal
 	}
-	//mutant:value-version = c.argOr(7, found[5])
 	after := laterValue(found[5], c.argOr(7, ""))
 	//mutant:extended-deadline = found[4]
 	until := max(found[4], c.arg(6))
@@ -69,7 +68,6 @@ func (c *call) release() any {
 	if n.kind != "" {
 		return int64(0)
 	}
-	//mutant:minimum-kept = int64(0)
 	keep := int64(number(c.argOr(3, "0")))
 	for i, id := range c.args {
 		if i > 0 && i < 7 || keep == 0 && (id == "" || len(c.args) == 1) {

@@ -12,10 +12,8 @@ import (
 const (
 	waiterCounts = int64(scripts.WaiterCounts / 1000)
 	toldCounts   = int64(scripts.ToldCounts / 1000)
-	//mutant:five-hundred-dropped = 1 << 20
-	mostDropped = 500
-	//mutant:eight-woken = 1 << 20
-	mostWoken = 8
+	mostDropped  = 500
+	mostWoken    = 8
 )
 
 // A waiter is in the queue, or may join it. An empty id means that there is no waiter.

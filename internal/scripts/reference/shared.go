@@ -85,9 +85,7 @@ func (c *call) invite(caller waiter) (left int64, woken bool) {
 		if found := ownerOfWaiter.FindStringSubmatch(first); found != nil {
 			owner = found[1]
 		}
-		//mutant:gone-writer 2= c.publish(inboxOf(c.key(1), owner), "") != 0
 		if counts > c.now+12000000 && c.publish(inboxOf(c.key(1), owner), first+"\n"+c.key(1)+"\n") != 0 {
-			//mutant:writers-turn = 0, false
 			return counts - 12000000 - c.now, true
 		}
 		c.leave(first)
@@ -111,7 +109,6 @@ func (c *call) sharedAcquire() any {
 	a, n := c.ask(), c.read()
 	writer, now := ofWriter.MatchString(a.id), float64(c.now)
 	if a.stamp != "" {
-		//mutant:share-repair-record = !strings.HasPrefix(there, a.stamp) && a.mode != "repair"
 		if there := c.record(c.key(2)); !strings.HasPrefix(there, a.stamp) {
 			return []any{int64(quorum.Abstained), there, c.now}
 		}
@@ -125,7 +122,6 @@ func (c *call) sharedAcquire() any {
 		n.fence, n.top = text, reads
 	}
 	n.queued = n.queued && c.drop()
-	//mutant:share-own-deadline = int64(a.first)
 	//mutant:share-ballot-deadline = c.now
 	time := min(c.now, int64(a.first))
 	c.removeExpired(time)
@@ -145,7 +141,6 @@ func (c *call) sharedAcquire() any {
 	if reply := c.sharedRefusal(&n, a, writer, replaces || mine > 0, held, left); reply != nil {
 		return reply
 	}
-	//mutant:share-window-edge 2= a.first < now-window
 	if a.first <= n.top || a.first <= now-window {
 		return []any{int64(quorum.Stale), c.join(&n, scripts.KindShared, a.waiter), n.fence, c.now}
 	}
@@ -160,7 +155,6 @@ func (c *call) sharedAcquire() any {
 	if n.queued && a.waiter.id != "" {
 		c.leave(a.waiter.id)
 	}
-	//mutant:reader-wakes-next = false
 	if n.queued && !writer {
 		c.invite(waiter{})
 	}
@@ -237,7 +231,6 @@ func (c *call) sharedExtend() any {
 	}
 	mine := c.ends(c.arg(2), c.callersTime(life))
 	if mine == 0 {
-		//mutant:extend-removes-nothing -> c.removeExpired(c.now); held, left := c.shareHolder(c.now)
 		held, left := c.shareHolder(c.now)
 		reads, there := c.typed(c.key(1), Hash).field(scripts.FieldReads)
 		if there && plainNumber(reads) > n.top {
@@ -249,7 +242,6 @@ func (c *call) sharedExtend() any {
 		return refusal
 	}
 	if life > 0 {
-		//mutant:share-end -> for _, f := range c.typed(c.sharesKey(), SortedSet).Fields { c.share(f.Name, 0, life, "0") }
 		c.share(c.arg(2), mine, life, c.arg(5))
 		c.prolong(&n, life)
 	}
@@ -279,7 +271,6 @@ func (c *call) sharedRelease() any {
 	if !c.exists(c.queue()) || !c.drop() {
 		return int64(present)
 	}
-	//mutant:release-removes-nothing -> c.removeExpired(c.now); held, _ := c.shareHolder(c.now)
 	held, _ := c.shareHolder(c.now)
 	switch {
 	case held == "":

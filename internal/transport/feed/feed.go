@@ -217,7 +217,6 @@ func (f *feed) left() bool {
 	if f.server == "" {
 		f.server = now
 	}
-	//mutant:subscription-follows = false
 	return now != "" && now != f.server
 }
 

@@ -232,6 +232,5 @@ func (p *Pipe) left() time.Duration {
 	default:
 		return p.owner.Timeout
 	}
-	//mutant:time-in-queue = p.owner.Timeout - time.Duration(p.now()-oldest)
 	return p.owner.Timeout - time.Duration(p.now()-max(oldest, p.lastRead.Load()))
 }

@@ -90,7 +90,6 @@ func Optional(op string, handleFunc func(reply any, refusal redis.Error), comman
 	return Question{Op: op, Command: command, TakeFunc: func(reply any) error {
 		refusal, _ := reply.(redis.Error)
 		handleFunc(reply, refusal)
-		//mutant:optional-steps -> return Refusal(reply)
 		return nil
 	}}
 }
