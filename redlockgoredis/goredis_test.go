@@ -154,7 +154,7 @@ func TestConnections(t *testing.T) {
 // A lock can be acquired on a master behind a sentinel that requires a password.
 func TestSentinel(t *testing.T) {
 	server := redistest.Test(t, 1, user)[0]
-	sentinel := redistest.Sentinel(t, server, "watch")
+	sentinel := redistest.Sentinel(t, redisproc.Config{}, server.Addr(), 1, "requirepass watch").Addr()
 	o := &redis.UniversalOptions{
 		MasterName: "master", Addrs: []string{sentinel}, SentinelPassword: "watch", Username: "lock", Password: "secret",
 	}

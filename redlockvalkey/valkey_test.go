@@ -102,7 +102,7 @@ func TestServers(t *testing.T) {
 // A lock can be acquired on a master behind a sentinel that requires a password.
 func TestSentinel(t *testing.T) {
 	server := redistest.Test(t, 1, user)[0]
-	sentinel := redistest.Sentinel(t, server, "watch")
+	sentinel := redistest.Sentinel(t, redisproc.Config{}, server.Addr(), 1, "requirepass watch").Addr()
 	p, err := redlockvalkey.New([]valkey.ClientOption{{
 		InitAddress: []string{sentinel}, Username: "lock", Password: "secret",
 		Sentinel: valkey.SentinelOption{MasterSet: "master", Password: "watch"},

@@ -78,7 +78,7 @@ func runForever(e *adviceEnv) {
 
 // farAway starts a relay to master 1 that delays each part of a reply.
 func farAway(e *adviceEnv) string {
-	return "redis://" + e.front(func(raw net.Conn) {
+	return "redis://" + redistest.Answer(e.t, "127.0.0.1", func(raw net.Conn) {
 		out, err := net.Dial("tcp", e.master.Addr())
 		if err != nil {
 			return
@@ -299,9 +299,9 @@ func serverAdvice() []adviceCase {
 		{name: "the same server", about: "identity", what: "same server", apply: plainURL,
 			spoil: func(e *adviceEnv) { e.urls[1] = e.named("unix://" + e.servers[0].Unix()) }},
 		{name: "clock", about: "clock", what: "20s ahead of", apply: setClock,
-			spoil: func(e *adviceEnv) { e.stopClock = wrongClock(e, 20) }},
+			spoil: wrongClock(20 * time.Second)},
 		{name: "clock without NTP", about: "clock", what: "3s ahead of", apply: correctClock,
-			spoil: func(e *adviceEnv) { wrongClock(e, 3) }},
+			spoil: wrongClock(3 * time.Second)},
 	}
 }
 

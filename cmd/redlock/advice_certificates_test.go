@@ -39,7 +39,9 @@ func certificateAdvice() []adviceCase {
 			e.urls[1] = e.named("redis://" + e.sentinel(e.master.Addr(), 1, 0))
 		}},
 		{name: "the password of a sentinel", about: "rights", what: "credentials of their own", apply: plainURL,
-			spoil: func(e *adviceEnv) { e.behind(redistest.Sentinel(e.t, e.master, "secret")) }},
+			spoil: func(e *adviceEnv) {
+				e.behind(redistest.Sentinel(e.t, redisproc.Config{}, e.master.Addr(), 1, "requirepass secret").Addr())
+			}},
 		{name: "KeyDB", about: "version", what: "it is KeyDB", apply: plainURL, spoil: func(e *adviceEnv) {
 			e.urls[1] = e.named("redis://" + e.rewriting("redis_git_sha1:........", "mvcc_depth:000000000000"))
 		}},
@@ -69,33 +71,10 @@ func withoutTLS(e *adviceEnv, f *printed) {
 	plainURL(e, f)
 }
 
-// front listens, and calls answer for each connection, which it then closes.
-func (e *adviceEnv) front(answer func(raw net.Conn)) (addr string) {
-	e.t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	e.t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			raw, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer raw.Close()
-				answer(raw)
-			}()
-		}
-	}()
-	return l.Addr().String()
-}
-
 // answers returns a function that makes check use a server which answers the first data with text.
 func answers(scheme, text string) func(*adviceEnv) {
 	return func(e *adviceEnv) {
-		e.urls[1] = e.named(scheme + "://" + e.front(func(raw net.Conn) {
+		e.urls[1] = e.named(scheme + "://" + redistest.Answer(e.t, "127.0.0.1", func(raw net.Conn) {
 			_, _ = raw.Read(make([]byte, 4096))
 			_, _ = raw.Write([]byte(text))
 		}))
@@ -127,7 +106,8 @@ func presents(change func(*x509.Certificate)) func(*adviceEnv) {
 			e.t.Fatal(err)
 		}
 		conf := &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
-		e.urls[1] = e.named("rediss://" + e.front(func(raw net.Conn) { _ = tls.Server(raw, conf).Handshake() }))
+		addr := redistest.Answer(e.t, "127.0.0.1", func(raw net.Conn) { _ = tls.Server(raw, conf).Handshake() })
+		e.urls[1] = e.named("rediss://" + addr)
 		e.flags = []string{"--ca", file}
 	}
 }

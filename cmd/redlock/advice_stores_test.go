@@ -3,16 +3,13 @@
 package main
 
 import (
-	"encoding/binary"
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -236,136 +233,32 @@ func (e *adviceEnv) watcher() string {
 // a free port.
 func (e *adviceEnv) sentinel(addr string, quorum, port int) string {
 	e.t.Helper()
-	path, err := redisproc.Find()
-	if err == nil && port == 0 {
-		port, err = redisproc.FreePort()
-	}
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	host, at, _ := strings.Cut(addr, ":")
-	dir := e.t.TempDir()
-	file := filepath.Join(dir, "sentinel.conf")
-	text := fmt.Sprintf("port %d\nbind 127.0.0.1\ndir %s\nsentinel monitor master %s %s %d\n"+
-		"sentinel down-after-milliseconds master 5000\n", port, dir, host, at, quorum)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		e.t.Fatal(err)
-	}
-	startAt(e.t, net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), exec.Command(path, file, "--sentinel"))
-	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-}
-
-// startAt starts a server, and waits until it answers at addr.
-func startAt(t testing.TB, addr string, cmd *exec.Cmd) {
-	t.Helper()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // the server was killed
-	})
-	if !eventuallyTrue(func() bool {
-		c, err := redis.Dial("tcp", addr)
-		if err == nil {
-			_ = c.Close()
-		}
-		return err == nil
-	}) {
-		t.Fatal("the server does not answer")
-	}
+	return redistest.Sentinel(e.t, redisproc.Config{Port: port}, addr, quorum,
+		"sentinel down-after-milliseconds master 5000").Addr()
 }
 
 // rewriting starts a proxy in front of master 1 and returns its address. In replies of the master, the proxy
 // replaces text with other text of the same length, until e.honest is set.
 func (e *adviceEnv) rewriting(pattern, by string) string {
 	e.t.Helper()
-	old := regexp.MustCompile(pattern)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	e.t.Cleanup(func() { _ = l.Close() })
-	to := e.master.Addr()
-	go func() {
-		for {
-			in, err := l.Accept()
-			if err != nil {
-				return
+	old, to := regexp.MustCompile(pattern), e.master.Addr()
+	return redistest.Answer(e.t, "127.0.0.1", func(in net.Conn) {
+		redistest.Relay(in, to, func(data []byte) []byte {
+			if e.honest.Load() {
+				return data
 			}
-			out, err := net.Dial("tcp", to)
-			if err != nil {
-				_ = in.Close()
-				continue
-			}
-			go func() {
-				_, _ = out.(*net.TCPConn).ReadFrom(in)
-				_ = out.Close()
-			}()
-			go func() {
-				defer in.Close()
-				buf := make([]byte, 1<<16)
-				for {
-					n, err := out.Read(buf)
-					text := buf[:n]
-					if !e.honest.Load() {
-						text = old.ReplaceAll(text, []byte(by))
-					}
-					if _, err2 := in.Write(text); err != nil || err2 != nil {
-						return
-					}
-				}
-			}()
-		}
-	}()
-	return l.Addr().String()
+			return old.ReplaceAll(data, []byte(by))
+		})
+	})
 }
 
-// wrongClock replaces master 1 with a server whose clock is some seconds ahead. The returned function restart stops
-// this server, calls stopped, and starts the server again.
-func wrongClock(e *adviceEnv, seconds uint64) (restart func(stopped func())) {
-	e.t.Helper()
-	shim := filepath.Join(e.master.Dir(), "shift.so")
-	if out, err := exec.Command("cc", "-shared", "-fPIC", "-O1", "-o", shim,
-		"../../internal/transport/testdata/shift/shift.c").CombinedOutput(); err != nil {
-		e.t.Skipf("needs a C compiler (apt-get install gcc libc6-dev): %v %s", err, out)
-	}
-	path, err := redisproc.Find()
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	port, err := redisproc.FreePort()
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	shift(e, seconds)
-	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	start := func() *exec.Cmd {
-		cmd := exec.Command(path, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--save", "", "--dir", e.master.Dir())
-		cmd.Env = append(os.Environ(), "LD_PRELOAD="+shim, "SHIFT_FILE="+filepath.Join(e.master.Dir(), "shift"))
-		startAt(e.t, addr, cmd)
-		return cmd
-	}
-	cmd := start()
-	e.urls[1] = e.named("redis://" + addr)
-	return func(stopped func()) {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // the server was killed
-		stopped()
-		start()
-	}
-}
-
-// shift sets the clock of the server of wrongClock this many seconds ahead.
-func shift(e *adviceEnv, seconds uint64) {
-	e.t.Helper()
-	f, err := os.OpenFile(filepath.Join(e.master.Dir(), "shift"), os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	defer f.Close()
-	if _, err := f.WriteAt(binary.NativeEndian.AppendUint64(nil, seconds), 0); err != nil {
-		e.t.Fatal(err)
+// wrongClock returns a function that replaces master 1 with a server whose clock is ahead.
+func wrongClock(ahead time.Duration) func(e *adviceEnv) {
+	return func(e *adviceEnv) {
+		e.t.Helper()
+		e.clock = redistest.Shifted(e.t, 1, redisproc.Config{})[0]
+		e.clock.Shift(ahead)
+		e.urls[1] = e.named(e.clock.URL())
 	}
 }
 
@@ -374,19 +267,20 @@ func setClock(e *adviceEnv, _ *printed) {
 	if list, text := e.check(); len(list) != 1 { // the quarantine of the server does not end before the clock is corrected
 		e.t.Error(text)
 	}
-	e.stopClock(func() {
-		shift(e, 0)
-		time.Sleep(30 * time.Second)
-	})
+	_ = e.clock.Kill() // it returns nil
+	e.clock.Shift(0)
+	time.Sleep(30 * time.Second)
+	if err := e.clock.Restart(e.t.Context()); err != nil {
+		e.t.Fatal(err)
+	}
 }
 
 // correctClock corrects the clock in small steps.
 func correctClock(e *adviceEnv, _ *printed) {
-	for s := uint64(2); s > 0; s-- {
-		shift(e, s)
+	for s := 2 * time.Second; s >= 0; s -= time.Second {
+		e.clock.Shift(s)
 		time.Sleep(10 * time.Millisecond)
 	}
-	shift(e, 0)
 }
 
 // fullDisk makes each write of master 1 to its files fail.

@@ -57,7 +57,7 @@ type adviceEnv struct {
 	second  string            // address of a second sentinel
 	honest  atomic.Bool       // the proxy in front of master 1 no longer changes replies
 
-	stopClock func(stopped func()) // stops the server with the wrong clock, calls stopped, and starts the server again
+	clock *redistest.ShiftedServer // the server with the wrong clock
 }
 
 // A printed is a finding as check prints it.

@@ -50,7 +50,7 @@ func TestCertificatesAreReadForEachConnection(t *testing.T) {
 // Sentinels have credentials of their own in the file, and the file with the password is read for each connection.
 func TestCredentialsOfSentinels(t *testing.T) {
 	server := redistest.Test(t, 1, redisproc.Config{})[0]
-	sentinel := redistest.Sentinel(t, server, "right")
+	sentinel := redistest.Sentinel(t, redisproc.Config{}, server.Addr(), 1, "requirepass right").Addr()
 	used := t.TempDir()
 	write := func(text string) {
 		t.Helper()

@@ -169,26 +169,3 @@ func (list fakes) dial(ctx context.Context, network, addr string) (net.Conn, err
 	}
 	return list[i].dial(ctx, network, addr)
 }
-
-// answering listens, and calls answer for each connection, which it then closes. It returns the address.
-func answering(t testing.TB, answer func(raw net.Conn)) (addr string) {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			raw, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer raw.Close()
-				answer(raw)
-			}()
-		}
-	}()
-	return l.Addr().String()
-}

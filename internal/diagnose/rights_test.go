@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/redlock-go/redlock/internal/heartbeat"
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
@@ -117,7 +118,7 @@ func rules(text string) (list []any) {
 // returns the address of the relay.
 func refusing(t *testing.T, addr string, refuse func(words []string) string) string {
 	t.Helper()
-	return answering(t, func(in net.Conn) {
+	return redistest.Answer(t, "127.0.0.1", func(in net.Conn) {
 		out, err := net.Dial("tcp", addr)
 		if err != nil {
 			return

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 )
@@ -26,11 +27,11 @@ func TestAdviceForPortsOfTLS(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ name, url, fix string }{
-		{"TLS to a port without", "rediss://" + answering(t, func(raw net.Conn) {
+		{"TLS to a port without", "rediss://" + redistest.Answer(t, "127.0.0.1", func(raw net.Conn) {
 			_, _ = raw.Read(make([]byte, 4096))
 			_, _ = raw.Write([]byte("-ERR unknown command\r\n"))
 		}), transport.StepPlain},
-		{"TLS to a port that waits for a line", "rediss://" + answering(t, func(raw net.Conn) {
+		{"TLS to a port that waits for a line", "rediss://" + redistest.Answer(t, "127.0.0.1", func(raw net.Conn) {
 			head := make([]byte, 4)
 			if _, _ = raw.Read(head); head[0] == '*' {
 				_, _ = raw.Write([]byte("+PONG\r\n"))
@@ -38,7 +39,7 @@ func TestAdviceForPortsOfTLS(t *testing.T) {
 			}
 			until(raw) // as a Redis does: it waits for the end of a line
 		}), transport.StepPlain},
-		{"hangs", "rediss://" + answering(t, until), transport.StepHangs},
+		{"hangs", "rediss://" + redistest.Answer(t, "127.0.0.1", until), transport.StepHangs},
 		{"no TLS to its port", "redis://" + secure.Listener.Addr().String(), stepUseTLS},
 	} {
 		t.Run(c.name, func(t *testing.T) {

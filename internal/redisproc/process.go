@@ -23,16 +23,16 @@ type process struct {
 	err  error // returned by Wait; read after done is closed
 }
 
-// launch starts the program with further variables in env, and with its output in the file log, which it overwrites.
+// launch starts a command with further variables in env, and with its output in the file log, which it overwrites.
 // The goroutine that starts the process also waits for it, on a locked thread: the kernel ties the child's death signal
 // to the thread that forked, not to the process, and Go may end threads at any time. terminate and kill wait for the
 // goroutine.
-func launch(path string, args, env []string, log string) (*process, error) {
+func launch(command, env []string, log string) (*process, error) {
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(path, args...)
+	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Env = slices.Concat(os.Environ(), []string{"LC_ALL=C"}, env)
 	cmd.Stdout, cmd.Stderr = out, out
 	dieWithParent(cmd)

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -28,8 +29,16 @@ type Config struct {
 	// Dir is the working directory; it must exist, and is not removed. The default is a new temporary one, which Stop
 	// removes.
 	Dir string
-	// Port is the TCP port on 127.0.0.1; 0 means a free port.
+	// File has the lines of a configuration file, which the server may rewrite; Args override them. Without lines there is
+	// no file. Sentinel makes the server a sentinel, which needs a file.
+	File     []string
+	Sentinel bool
+	// Host is the address on which the server listens, by default 127.0.0.1. Port is the TCP port; 0 means a free port.
+	Host string
 	Port int
+	// Run holds the words before the program and its arguments, for example "ip", "netns", "exec", "name". The command must
+	// become the program, since signals are sent to its process.
+	Run []string
 	// Name is used in errors and in the name of the temporary directory. The default is "redis".
 	Name string
 }
@@ -60,6 +69,9 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if cfg.Name == "" {
 		cfg.Name = "redis"
 	}
+	if cfg.Host == "" {
+		cfg.Host = "127.0.0.1"
+	}
 	s := &Server{path: path, version: v, cfg: cfg, dir: cfg.Dir, port: cfg.Port}
 	own, err := tempDir(cfg.Name)
 	if err != nil {
@@ -71,7 +83,13 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	s.socket = filepath.Join(own, "s")
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.launchLocked(ctx); err != nil {
+	if len(cfg.File) > 0 {
+		err = os.WriteFile(s.filePath(), []byte(strings.Join(cfg.File, "\n")+"\n"), 0o600)
+	}
+	if err == nil {
+		err = s.launchLocked(ctx)
+	}
+	if err != nil {
 		_ = os.RemoveAll(own)
 		return nil, err
 	}
@@ -125,14 +143,14 @@ func tempDir(name string) (string, error) {
 	return os.MkdirTemp(base, name+"-*")
 }
 
-// Addr returns "127.0.0.1:port". It does not change on restarts.
+// Addr returns the address for TCP, such as "127.0.0.1:6379". It does not change on restarts.
 func (s *Server) Addr() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port))
+	return net.JoinHostPort(s.cfg.Host, strconv.Itoa(s.port))
 }
 
-// URL returns "redis://127.0.0.1:port".
+// URL returns "redis://" and the address.
 func (s *Server) URL() string { return "redis://" + s.Addr() }
 
 // Unix returns the path of the server's Unix socket.
@@ -160,7 +178,8 @@ func (s *Server) PID() int {
 // Output returns the last few kilobytes of the server's log.
 func (s *Server) Output() string { return tail(s.logPath()) }
 
-func (s *Server) logPath() string { return filepath.Join(filepath.Dir(s.socket), "log") }
+func (s *Server) logPath() string  { return filepath.Join(filepath.Dir(s.socket), "log") }
+func (s *Server) filePath() string { return filepath.Join(filepath.Dir(s.socket), "conf") }
 
 // Stop ends the process, first with SIGTERM and after 3 s with SIGKILL, waits for it, and removes its temporary
 // directory. A second Stop does nothing and returns nil.
@@ -248,11 +267,16 @@ func (s *Server) launchLocked(ctx context.Context) error {
 }
 
 func (s *Server) tryLocked(ctx context.Context, port int) error {
-	args := []string{
-		"--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--unixsocket", s.socket, "--dir", s.dir,
-		"--save", "", "--appendonly", "no", "--daemonize", "no", "--logfile", "",
+	command := append(slices.Clone(s.cfg.Run), s.path)
+	if len(s.cfg.File) > 0 {
+		command = append(command, s.filePath())
 	}
-	p, err := launch(s.path, append(args, s.cfg.Args...), s.cfg.Env, s.logPath())
+	if s.cfg.Sentinel {
+		command = append(command, "--sentinel")
+	}
+	command = append(command, "--port", strconv.Itoa(port), "--bind", s.cfg.Host, "--unixsocket", s.socket, "--dir", s.dir,
+		"--save", "", "--appendonly", "no", "--daemonize", "no", "--logfile", "")
+	p, err := launch(append(command, s.cfg.Args...), s.cfg.Env, s.logPath())
 	if err != nil {
 		return fmt.Errorf("redisproc: %s: %w", s.cfg.Name, err)
 	}

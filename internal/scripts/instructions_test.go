@@ -1,21 +1,19 @@
 package scripts_test
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"testing"
 	"time"
 
-	"github.com/gomodule/redigo/redis"
-
 	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/long"
 	"github.com/redlock-go/redlock/internal/race"
+	"github.com/redlock-go/redlock/internal/redisproc"
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
@@ -34,10 +32,8 @@ func TestInstructions(t *testing.T) {
 	if !long.Enabled() || race.Enabled {
 		t.Skip("needs -long, without -race: it runs redis-server in an emulator")
 	}
-	for _, program := range []string{"valgrind", "redis-server"} {
-		if _, err := exec.LookPath(program); err != nil {
-			t.Skip("needs " + program + ": apt-get install " + program)
-		}
+	if _, err := exec.LookPath("valgrind"); err != nil {
+		t.Skip("needs valgrind: apt-get install valgrind")
 	}
 	n := math.MaxInt
 	for range 3 {
@@ -56,18 +52,11 @@ var collected = regexp.MustCompile(`Collected : ([0-9]+)`)
 // instructions runs a server for a number of pairs, and returns the number of its instructions.
 func instructions(t *testing.T, pairs int) int {
 	t.Helper()
-	socket := filepath.Join(t.TempDir(), "s")
-	cmd := exec.Command("valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
-		"redis-server", "--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no", "--logfile", "",
-		"--hz", "1")
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = cmd.Process.Kill() }()
-	conn := dialWhenUp(t, socket)
-	defer conn.Close()
+	server := redistest.Test(t, 1, redisproc.Config{
+		Run:  []string{"valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"},
+		Args: []string{"--hz", "1"},
+	})[0]
+	conn := redistest.Dial(t, server)
 	c := &client{t: t, Conn: conn}
 	for _, script := range scripts.All {
 		c.must("SCRIPT", "LOAD", script.Text)
@@ -93,29 +82,17 @@ func instructions(t *testing.T, pairs int) int {
 			t.Fatalf("the reply to call %d is %v, %v", i, reply, err)
 		}
 	}
-	_, _ = conn.Do("SHUTDOWN", "NOSAVE")
-	_ = cmd.Wait() // some versions return the status of a signal
-	found := collected.FindSubmatch(out.Bytes())
-	if found == nil {
-		t.Fatalf("the output of valgrind contains no count: %s", out.Bytes())
+	_, _ = conn.Do("SHUTDOWN", "NOSAVE") // the server closes the connection
+	for server.PID() != 0 {
+		time.Sleep(10 * time.Millisecond)
 	}
-	n, err := strconv.Atoi(string(found[1]))
+	found := collected.FindStringSubmatch(server.Output())
+	if found == nil {
+		t.Fatalf("the output of valgrind contains no count: %s", server.Output())
+	}
+	n, err := strconv.Atoi(found[1])
 	if err != nil {
 		t.Fatal(err)
 	}
 	return n
-}
-
-// dialWhenUp connects to a server that is still starting.
-func dialWhenUp(t *testing.T, socket string) redis.Conn {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		conn, err := redis.Dial("unix", socket)
-		if err == nil {
-			return conn
-		}
-		if time.Now().After(end) {
-			t.Fatal(err)
-		}
-	}
 }

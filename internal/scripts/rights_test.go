@@ -61,7 +61,7 @@ func TestDocumentedRightsMatchList(t *testing.T) {
 // A probe is denied if and only if the right is missing. Probes change no data.
 func TestProbesReportMissingRights(t *testing.T) {
 	server := redistest.Test(t, 1, redisproc.Config{})[0]
-	admin := dialUnix(t, server)
+	admin := redistest.Dial(t, server)
 	do := func(c redis.Conn, cmd string, args ...any) error {
 		t.Helper()
 		_, err := c.Do(cmd, args...)
@@ -81,7 +81,7 @@ func TestProbesReportMissingRights(t *testing.T) {
 	all := strings.Fields(p.Rule())
 	for _, r := range append([]scripts.Right{{Rule: "nothing"}}, scripts.Rights...) {
 		grant(slices.DeleteFunc(slices.Clone(all), func(word string) bool { return word == "+"+r.Rule })...)
-		user := dialUnix(t, server)
+		user := redistest.Dial(t, server)
 		if err := do(user, "AUTH", "lock", "pw"); err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +96,7 @@ func TestProbesReportMissingRights(t *testing.T) {
 		_ = user.Close()
 	}
 	grant(append(slices.Clone(all), "resetkeys", "~other:*")...)
-	user := dialUnix(t, server)
+	user := redistest.Dial(t, server)
 	if err := do(user, "AUTH", "lock", "pw"); err != nil {
 		t.Fatal(err)
 	}
@@ -113,20 +113,10 @@ func TestProbesReportMissingRights(t *testing.T) {
 	}
 }
 
-func dialUnix(t *testing.T, s *redisproc.Server) redis.Conn {
-	t.Helper()
-	c, err := redis.Dial("unix", s.Unix())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close() })
-	return c
-}
-
 // The calls of Probes change nothing, and cover the scripts of all kinds of calls.
 func TestProbesOfScriptsChangeNothing(t *testing.T) {
 	server := redistest.Test(t, 1, redisproc.Config{})[0]
-	c := dialUnix(t, server)
+	c := redistest.Dial(t, server)
 	ran := map[string]bool{}
 	for _, call := range scripts.Probes("redlock") {
 		words, _ := frame.Next(call.Append(nil, "-", true))

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -45,7 +44,7 @@ func TestLockOnCluster(t *testing.T) {
 			time.Sleep(50 * time.Millisecond)
 		}
 	}
-	plain, err := transport.Open([]string{c.nodes[0].addrURL()})
+	plain, err := transport.Open([]string{c.nodes[0].URL()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,9 +126,9 @@ func TestFailedShard(t *testing.T) {
 			old.launch()
 		},
 		"it is frozen until another has its place": func(c *cluster, old, replica *server, tag string) {
-			old.signal(syscall.SIGSTOP)
+			old.freeze()
 			c.has(replica, tag)
-			old.signal(syscall.SIGCONT)
+			old.thaw()
 		},
 		"a manual failover promotes the replica, and the old master is promoted again": func(
 			c *cluster, old, replica *server, tag string,
@@ -145,11 +144,11 @@ func TestFailedShard(t *testing.T) {
 			c.has(old, tag)
 		},
 		"the replica takes its place while it is frozen": func(c *cluster, old, replica *server, tag string) {
-			old.signal(syscall.SIGSTOP)
+			old.freeze()
 			replica.must("CLUSTER", "FAILOVER", "TAKEOVER")
 			c.has(replica, tag)
 			time.Sleep(2 * time.Second) // when the server resumes, it executes the commands that arrived while it was frozen
-			old.signal(syscall.SIGCONT)
+			old.thaw()
 		},
 		"all its data is deleted": func(_ *cluster, old, _ *server, _ string) { old.must("FLUSHALL") },
 	} {
@@ -201,7 +200,7 @@ func TestReshardUnderLoad(t *testing.T) {
 	a, b := c.used(loopback, loopback)
 	from, _ := c.owner(c.tagOf(names[0]))
 	to := c.nodes[slices.IndexFunc(c.nodes, func(n *server) bool { return n != from })]
-	c.tool("reshard", from.addr(), "--cluster-from", c.id(from), "--cluster-to", c.id(to), "--cluster-slots", "5461")
+	c.tool("reshard", from.Addr(), "--cluster-from", c.id(from), "--cluster-to", c.id(to), "--cluster-slots", "5461")
 	holdsAfter(t, time.Now().Add(2*time.Second), a, b)
 	v := judged(t, a, b)
 	if v.longest() < 20*time.Second {
@@ -227,7 +226,7 @@ func TestCancelledSlotMigration(t *testing.T) {
 	}
 	for _, key := range strings.Split(keys, "\n") {
 		if !strings.HasSuffix(key, ":admission") {
-			_, _ = from.do("MIGRATE", to.at.ip, to.portText(), key, "0", "1000") // fails if the key has expired
+			_, _ = from.do("MIGRATE", to.at.ip, to.port(), key, "0", "1000") // fails if the key has expired
 		}
 	}
 	time.Sleep(4 * time.Second) // longer than the heartbeat interval, so the clients notice the migration

@@ -38,10 +38,7 @@ func newCluster(t *testing.T, at ...side) *cluster {
 		}
 		n := newServer(t, place, "cluster-enabled yes", "cluster-node-timeout 10000", fmt.Sprintf("cluster-port %d", bus),
 			"min-replicas-max-lag 3", "cluster-allow-replica-migration no")
-		c.nodes, addrs = append(c.nodes, n), append(addrs, n.addr())
-	}
-	for _, n := range c.nodes {
-		eventually(t, "the node replies", func() bool { _, err := n.do("PING"); return err == nil })
+		c.nodes, addrs = append(c.nodes, n), append(addrs, n.Addr())
 	}
 	c.tool(append(append([]string{"create"}, addrs...), "--cluster-replicas", "1")...)
 	for _, n := range c.nodes {
@@ -56,9 +53,7 @@ func newCluster(t *testing.T, at ...side) *cluster {
 	// These settings come last, because on a busy machine nodes may seem dead while the cluster is being created.
 	for _, n := range c.nodes {
 		for setting, value := range map[string]string{"min-replicas-to-write": "1", "cluster-node-timeout": "5000"} {
-			if _, err := n.do("CONFIG", "SET", setting, value); err != nil {
-				t.Fatal(err)
-			}
+			n.must("CONFIG", "SET", setting, value)
 		}
 	}
 	return c
@@ -74,7 +69,7 @@ func (c *cluster) tool(args ...string) {
 }
 
 func (c *cluster) url(parameters string) string {
-	return fmt.Sprintf("redis+cluster://%s,%s,%s?%s", c.nodes[0].addr(), c.nodes[1].addr(), c.nodes[5].addr(), parameters)
+	return fmt.Sprintf("redis+cluster://%s,%s,%s?%s", c.nodes[0].Addr(), c.nodes[1].Addr(), c.nodes[5].Addr(), parameters)
 }
 
 // id returns the id of a node in the cluster.
@@ -94,11 +89,9 @@ func (c *cluster) owner(tag string) (n *server, slot string) {
 		if _, err := n.do("TTL", tag); err == nil {
 			info, _ := n.do("INFO", "replication")
 			if strings.Contains(info, "role:master") {
-				said, err := loopback.command("redis-cli", "-p", fmt.Sprint(n.port), "CLUSTER", "KEYSLOT", tag).Output()
-				if err != nil {
-					c.t.Fatal(err)
-				}
-				return n, strings.TrimSpace(string(said))
+				slot, err := n.do("CLUSTER", "KEYSLOT", tag)
+				n.done(err)
+				return n, slot
 			}
 		}
 	}
@@ -110,18 +103,18 @@ func (c *cluster) owner(tag string) (n *server, slot string) {
 func (c *cluster) replicaOf(master *server) *server {
 	c.t.Helper()
 	for _, n := range c.nodes {
-		if said, _ := n.do("INFO", "replication"); strings.Contains(said, fmt.Sprintf("master_port:%d\r", master.port)) {
+		if said, _ := n.do("INFO", "replication"); strings.Contains(said, fmt.Sprintf("master_port:%s\r", master.port())) {
 			return n
 		}
 	}
-	c.t.Fatalf("%s has no replica", master.addr())
+	c.t.Fatalf("%s has no replica", master.Addr())
 	return nil
 }
 
 // has waits until node n owns the slot of a hash tag.
 func (c *cluster) has(n *server, tag string) {
 	c.t.Helper()
-	eventually(c.t, n.addr()+" owns the slot of "+tag, func() bool {
+	eventually(c.t, n.Addr()+" owns the slot of "+tag, func() bool {
 		_, err := n.do("TTL", tag)
 		return err == nil
 	})

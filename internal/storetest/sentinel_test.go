@@ -6,7 +6,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -82,7 +81,7 @@ func TestMasterWithoutReplicasIsRefused(t *testing.T) {
 	s.servers[0].must("CONFIG", "SET", "min-replicas-to-write", "1")
 	until("the changed setting was not noticed", refused)
 	s.sentinels[2].kill()
-	finds("sentinels", redlockinfo.Warning, s.sentinels[2].addr())
+	finds("sentinels", redlockinfo.Warning, s.sentinels[2].Addr())
 	s.servers[0].must("ACL", "SETUSER", "default", "-config")
 	until("unreadable settings were not refused", func(e transport.Event) bool {
 		return errors.Is(e.Err, transport.ErrRefused) && strings.Contains(e.Err.Error(), "+config|get")
@@ -138,22 +137,16 @@ func TestPartition(t *testing.T) {
 // lock has two holders, and all locks are acquired again.
 func TestFailover(t *testing.T) {
 	needsLong(t)
-	for name, signals := range map[string][2]syscall.Signal{
-		"killed": {syscall.SIGKILL}, "frozen": {syscall.SIGSTOP, syscall.SIGCONT},
+	for name, trouble := range map[string]struct{ begin, end func(*server) }{
+		"killed": {(*server).kill, (*server).launch}, "frozen": {(*server).freeze, (*server).thaw},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newService(t, loopback, loopback, stops...)
 			a, b := pair(t, loopback, loopback, s.url(""))
-			old := s.servers[0]
-			old.signal(signals[0])
+			trouble.begin(s.servers[0])
 			s.promoted(t)
-			if signals[1] == 0 {
-				<-old.ended
-				old.launch()
-			} else {
-				old.signal(signals[1])
-			}
+			trouble.end(s.servers[0])
 			holdsAfter(t, time.Now().Add(2*time.Second), a, b)
 			judged(t, a, b)
 		})

@@ -8,9 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -90,7 +88,7 @@ func (s side) command(name string, args ...string) *exec.Cmd {
 
 // start runs cmd until the test ends. The thread that starts the child also waits for it, because the child gets its
 // death signal when this thread ends.
-func start(t *testing.T, cmd *exec.Cmd) (ended <-chan struct{}) {
+func start(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	done, begun := make(chan struct{}), make(chan error, 1)
 	go func() {
@@ -110,93 +108,65 @@ func start(t *testing.T, cmd *exec.Cmd) (ended <-chan struct{}) {
 		_ = cmd.Process.Kill()
 		<-done
 	})
-	return done
 }
 
-// A server is a master, a replica or a sentinel. It can be restarted.
+// A server is a master, a replica or a sentinel.
 type server struct {
-	t     *testing.T
-	at    side
-	port  int
-	args  []string
-	cmd   *exec.Cmd
-	ended <-chan struct{}
+	*redisproc.Server
+	t  *testing.T
+	at side
 }
 
-func (s *server) addr() string { return net.JoinHostPort(s.at.ip, strconv.Itoa(s.port)) }
-
-func (s *server) addrURL() string  { return "redis://" + s.addr() }
-func (s *server) portText() string { return strconv.Itoa(s.port) }
-
-func newServer(t *testing.T, at side, args ...string) *server {
+// newServer starts a server with these lines in its configuration file. If the first one is about sentinels, the server
+// is a sentinel.
+func newServer(t *testing.T, at side, lines ...string) *server {
 	t.Helper()
-	redistest.Need(t)
-	port, err := redisproc.FreePort()
-	if err != nil {
-		t.Fatal(err)
+	cfg := redisproc.Config{
+		Host: at.ip, File: append([]string{"protected-mode no", "repl-diskless-sync-delay 0"}, lines...),
+		Sentinel: strings.HasPrefix(lines[0], "sentinel"),
 	}
-	dir := t.TempDir()
-	conf := filepath.Join(dir, "conf")
-	text := fmt.Sprintf("port %d\nbind %s\nprotected-mode no\ndir %s\nsave \"\"\nlogfile %s/log\n"+
-		"repl-diskless-sync-delay 0\n", port, at.ip, dir, dir)
-	if err := os.WriteFile(conf, []byte(text+strings.Join(args, "\n")+"\n"), 0o600); err != nil {
-		t.Fatal(err)
+	if at.space != "" {
+		cfg.Run = []string{"ip", "netns", "exec", at.space}
 	}
-	s := &server{t: t, at: at, port: port, args: []string{conf}}
-	if strings.HasPrefix(args[0], "sentinel") {
-		s.args = append(s.args, "--sentinel")
-	}
-	s.launch()
-	return s
+	return &server{redistest.Test(t, 1, cfg)[0], t, at}
 }
 
-func (s *server) launch() {
+func (s *server) kill()   { s.done(s.Kill()) }
+func (s *server) launch() { s.done(s.Restart(s.t.Context())) }
+func (s *server) freeze() { s.done(s.Pause()) }
+func (s *server) thaw()   { s.done(s.Resume()) }
+
+func (s *server) done(err error) {
 	s.t.Helper()
-	path, err := redisproc.Find()
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.cmd = s.at.command(path, s.args...)
-	s.ended = start(s.t, s.cmd)
 }
 
-func (s *server) kill() {
-	_ = s.cmd.Process.Kill()
-	<-s.ended
+func (s *server) port() string {
+	_, port, _ := net.SplitHostPort(s.Addr()) // cannot fail: the address has a port
+	return port
 }
 
-func (s *server) signal(sig syscall.Signal) {
-	s.t.Helper()
-	if err := s.cmd.Process.Signal(sig); err != nil {
-		s.t.Fatal(err)
-	}
-}
-
-// do sends a command to the server and returns the reply. If the server is in a network namespace, do runs redis-cli in
-// that namespace.
+// do sends a command to the server and returns the reply.
 func (s *server) do(args ...string) (string, error) {
-	if s.at == loopback {
-		c, err := redis.Dial("tcp", s.addr(), redis.DialConnectTimeout(time.Second), redis.DialReadTimeout(time.Second))
-		if err != nil {
-			return "", err
-		}
-		defer c.Close()
-		list := make([]any, len(args)-1)
-		for i := range list {
-			list[i] = args[1+i]
-		}
-		reply, err := c.Do(args[0], list...)
-		if strs, bad := redis.Strings(reply, err); bad == nil {
-			return strings.Join(strs, "\n"), nil
-		}
-		if text, bad := redis.String(reply, err); bad == nil {
-			return text, nil
-		}
-		return fmt.Sprint(reply), err
+	c, err := redis.Dial("unix", s.Unix(), redis.DialReadTimeout(time.Second))
+	if err != nil {
+		return "", err
 	}
-	cli := append([]string{"-h", s.at.ip, "-p", strconv.Itoa(s.port)}, args...)
-	out, err := s.at.command("redis-cli", cli...).CombinedOutput()
-	return string(out), err
+	defer c.Close()
+	list := make([]any, len(args)-1)
+	for i := range list {
+		list[i] = args[1+i]
+	}
+	reply, err := c.Do(args[0], list...)
+	if texts, bad := redis.Strings(reply, err); bad == nil {
+		return strings.Join(texts, "\n"), nil
+	}
+	if text, bad := redis.String(reply, err); bad == nil {
+		return text, nil
+	}
+	return fmt.Sprint(reply), err
 }
 
 // must runs a command and ends the test if the command fails.
@@ -227,7 +197,7 @@ func newService(t *testing.T, first, rest side, settings ...string) *service {
 	t.Helper()
 	s := &service{servers: []*server{newServer(t, first, append(settings, "")...)}}
 	master := s.servers[0]
-	of := fmt.Sprintf("replicaof %s %d", master.at.ip, master.port)
+	of := fmt.Sprintf("replicaof %s %s", master.at.ip, master.port())
 	for range 2 {
 		s.servers = append(s.servers, newServer(t, rest, append(settings, of)...))
 	}
@@ -237,7 +207,7 @@ func newService(t *testing.T, first, rest side, settings ...string) *service {
 	})
 	for range 3 {
 		s.sentinels = append(s.sentinels, newServer(t, rest,
-			fmt.Sprintf("sentinel monitor job %s %d 2", master.at.ip, master.port),
+			fmt.Sprintf("sentinel monitor job %s %s 2", master.at.ip, master.port()),
 			"sentinel down-after-milliseconds job 5000", "sentinel failover-timeout job 20000"))
 	}
 	eventually(t, "the sentinels know each other and the replicas", func() bool {
@@ -269,7 +239,7 @@ var stops = []string{"min-replicas-to-write 2", "min-replicas-max-lag 3"}
 func (s *service) url(query string) string {
 	var hosts []string
 	for _, sentinel := range s.sentinels {
-		hosts = append(hosts, sentinel.addr())
+		hosts = append(hosts, sentinel.Addr())
 	}
 	return "redis+sentinel://" + strings.Join(hosts, ",") + "/job" + query
 }
@@ -279,7 +249,7 @@ func (s *service) promoted(t *testing.T) {
 	t.Helper()
 	eventually(t, "a replica is promoted", func() bool {
 		said, err := s.sentinels[0].do("SENTINEL", "GET-MASTER-ADDR-BY-NAME", "job")
-		return err == nil && said != "" && !strings.Contains(said, strconv.Itoa(s.servers[0].port))
+		return err == nil && said != "" && !strings.Contains(said, s.servers[0].port())
 	})
 }
 

@@ -90,34 +90,12 @@ func TestIPv6Addresses(t *testing.T) {
 		}
 	}
 	server := startServer(t)
-	raw, err := net.Listen("tcp", "[::1]:0")
-	if err != nil {
+	if l, err := net.Listen("tcp", "[::1]:0"); err != nil {
 		t.Skipf("needs IPv6: %v", err)
+	} else {
+		_ = l.Close()
 	}
-	defer raw.Close()
-	go func() { // forwards to the server, which listens on IPv4 only
-		for {
-			in, err := raw.Accept()
-			if err != nil {
-				return
-			}
-			go relay(in, server.addr)
-		}
-	}()
-	waitUp(t, open(t, []string{"redis://" + raw.Addr().String()}))
-}
-
-// relay copies data between in and a new connection to addr until one of the two connections ends.
-func relay(in net.Conn, addr string) {
-	out, err := net.Dial("tcp", addr)
-	if err != nil {
-		in.Close()
-		return
-	}
-	go func() {
-		_, _ = in.(*net.TCPConn).ReadFrom(out)
-		in.Close()
-	}()
-	_, _ = out.(*net.TCPConn).ReadFrom(in)
-	out.Close()
+	// The server listens on IPv4 only.
+	addr := redistest.Answer(t, "::1", func(in net.Conn) { redistest.Relay(in, server.addr, nil) })
+	waitUp(t, open(t, []string{"redis://" + addr}))
 }

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
 // H114: the advice for a certificate follows from the reason of package x509.
@@ -37,7 +39,7 @@ func TestAdviceForServerCertificates(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cert, roots := certificateWith(t, c.change)
-			addr := answering(t, func(raw net.Conn) {
+			addr := redistest.Answer(t, "127.0.0.1", func(raw net.Conn) {
 				_ = tls.Server(raw, &tls.Config{Certificates: []tls.Certificate{cert}}).Handshake()
 			})
 			err := waitDown(t, open(t, []string{"rediss://" + addr}, WithTLSConfig(&tls.Config{RootCAs: roots})), 0, ErrDown)
@@ -56,7 +58,7 @@ func TestAdviceForTLSAlerts(t *testing.T) {
 		116: stepClientCertificate,
 	} {
 		t.Run(fmt.Sprint(alert), func(t *testing.T) {
-			addr := answering(t, func(raw net.Conn) {
+			addr := redistest.Answer(t, "127.0.0.1", func(raw net.Conn) {
 				_, _ = raw.Read(make([]byte, 4096))
 				_, _ = raw.Write([]byte{21, 3, 3, 0, 2, 2, alert})
 			})
@@ -115,35 +117,12 @@ func TestAdviceForOtherServers(t *testing.T) {
 			if c.scheme == "rediss" {
 				opts = append(opts, WithTLSConfig(&tls.Config{RootCAs: roots}))
 			}
-			p := open(t, []string{c.scheme + "://" + answering(t, c.answer)}, opts...)
+			p := open(t, []string{c.scheme + "://" + redistest.Answer(t, "127.0.0.1", c.answer)}, opts...)
 			if err := waitDown(t, p, 0, ErrDown); !strings.HasSuffix(err.Error(), c.says) {
 				t.Errorf("the error does not end with %q: %v", c.says, err)
 			}
 		})
 	}
-}
-
-// answering listens, and calls answer for each connection, which it then closes. It returns the address.
-func answering(t *testing.T, answer func(raw net.Conn)) (addr string) {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			raw, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer raw.Close()
-				answer(raw)
-			}()
-		}
-	}()
-	return l.Addr().String()
 }
 
 var critical = pkix.Extension{Id: asn1.ObjectIdentifier{1, 2, 3, 4}, Critical: true, Value: []byte{5, 0}}

@@ -56,7 +56,7 @@ func TestIdleConnectionBehindSentinelsIsCheap(t *testing.T) {
 	for range 2 {
 		newServer(t, "--replicaof", "127.0.0.1 "+s.port)
 	}
-	sentinel := redistest.Sentinel(t, s.Server, "secret")
+	sentinel := redistest.Sentinel(t, redisproc.Config{}, s.Addr(), 1, "requirepass secret").Addr()
 	cheap(t, s, "redis+sentinel://"+sentinel+"/master", WithSentinelCredentials("", "secret"))
 }
 

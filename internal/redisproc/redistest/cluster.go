@@ -82,12 +82,7 @@ func startNode(t testing.TB, cfg redisproc.Config, secure bool) *node {
 	if !secure {
 		_, ports[1], _ = net.SplitHostPort(s.Addr()) // cannot fail: the address has a port
 	}
-	conn, err := redis.Dial("unix", s.Unix())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	return &node{t, conn, ports[1], ports[0]}
+	return &node{t, Dial(t, s), ports[1], ports[0]}
 }
 
 // cluster sends a CLUSTER command.

@@ -3,6 +3,8 @@ package redistest
 import (
 	"testing"
 
+	"github.com/gomodule/redigo/redis"
+
 	"github.com/redlock-go/redlock/internal/redisproc"
 )
 
@@ -31,4 +33,15 @@ func Test(t testing.TB, n int, cfg redisproc.Config) []*redisproc.Server {
 		}
 	})
 	return servers
+}
+
+// Dial connects to a server by its Unix socket, as its default user. The connection is closed when the test ends.
+func Dial(t testing.TB, s *redisproc.Server) redis.Conn {
+	t.Helper()
+	c, err := redis.Dial("unix", s.Unix())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
 }
