@@ -99,6 +99,8 @@ func TestJudgeAsTable(t *testing.T) {
 	lossy := func(f *Fact) { f.DurableName, f.Lossy = "h:1", "appendonly no" }
 	later := record(id)
 	later.Epoch, later.Raised, later.Final = 2, epoch, 2
+	final := later
+	later.Masters = "vwxyz"
 	over := epoch - guard.Microseconds()
 	for _, c := range []struct {
 		name  string
@@ -114,6 +116,7 @@ func TestJudgeAsTable(t *testing.T) {
 		{"voting", with(id, record(id)), Voting, "", ""},
 		{"voting, its clock is off", changed(with(id, record(id)), off), Voting, "", ""},
 		{"another version", func() Fact { f := empty(id); f.Learn("v1 id=a", 1, 1); return f }(), Blocked, "", "v4"},
+		{"later epoch, same masters", with(id, final), Blocked, "", "which it uses as soon as a majority"},
 		{"later epoch", with(id, later), Blocked, "", ErrOldMasters.Error()},
 		{"later epoch, restarted: H120", with("b"+zeros, later), Blocked, "", ErrOldMasters.Error()},
 
@@ -499,14 +502,37 @@ func TestObserverSeesAWrongClock(t *testing.T) {
 	}
 }
 
-// H80: a master that is admitted gets the max TTL of the masters that vote, not the largest max TTL that was read.
+// H80: a master that is admitted gets the max TTL of the masters that vote, not the largest max TTL that was read. If no
+// master votes, it gets the one of a majority of the records, or else the largest, if all records were read.
 func TestAdmittedMasterGetsTheAgreedMaxTTL(t *testing.T) {
-	r := pending("a"+zeros, epoch-300e6, 5*time.Minute)
-	r.MaxTTL = 5 * time.Minute
-	f := deployment(with("a"+zeros, r))
-	f.Facts[0].Began = 0
-	if _, m := f.Judge(0); m.Step != scripts.AdmitEnd || m.Record.MaxTTL != guard || m.Record.Quarantine != r.Quarantine {
-		t.Errorf("step %q writes %+v", m.Step, m.Record)
+	for _, c := range []struct {
+		name    string
+		voting  bool // the other masters vote, with the max TTL guard
+		minutes []time.Duration
+		want    time.Duration // 0: it is not admitted
+	}{
+		{"the others vote", true, []time.Duration{5}, guard},
+		{"a majority", false, []time.Duration{5, 1, 1, 2, 1}, time.Minute},
+		{"no majority", false, []time.Duration{1, 1, 2, 2, 3}, 3 * time.Minute},
+		{"no majority of those that can be read", false, []time.Duration{1, 1, 2, 2}, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var facts []Fact
+			for i, ttl := range c.minutes {
+				id := fmt.Sprint(i) + zeros
+				r := pending(id, epoch-300e6, 5*time.Minute)
+				r.MaxTTL = ttl * time.Minute
+				facts = append(facts, changed(with(id, r), func(f *Fact) { f.Began = 0 }))
+			}
+			for !c.voting && len(facts) < 5 {
+				facts = append(facts, Fact{Known: true, Up: true, Err: errors.New("NOPERM")})
+			}
+			st, m := deployment(facts[0], facts[1:]...).Judge(0)
+			admitted := m.Step == scripts.AdmitEnd
+			if admitted != (c.want > 0) || admitted && (m.Record.MaxTTL != c.want || m.Record.Quarantine != 5*time.Minute) {
+				t.Errorf("step %q writes %+v, %v, want the max TTL %v", m.Step, m.Record, st.Err, c.want)
+			}
+		})
 	}
 }
 

@@ -232,27 +232,6 @@ func TestClocksOfTwoMasters(t *testing.T) {
 	}
 }
 
-// One master with any wrong clock leaves the median within the range of the correct ones.
-func TestOneWrongClockDoesNotMoveTheMedian(t *testing.T) {
-	property(t, func(t *testing.T, r *rand.Rand) {
-		n := 3 + r.IntN(6)
-		c := NewClocks(quorum.Rule{Old: quorum.First(n)})
-		low, high, wrong := int64(math.MaxInt64), int64(math.MinInt64), r.IntN(n)
-		for _, i := range r.Perm(n) {
-			us := epoch + r.Int64N(1000)
-			if i == wrong {
-				us = 1 + r.Int64N(scripts.MaxBallot-1)
-			} else {
-				low, high = min(low, us), max(high, us)
-			}
-			c.Learn(i, us, at(0), 0)
-		}
-		if median := c.Median(at(0)); median < low || median > high {
-			t.Errorf("%d masters: median %d; all but one are in %d..%d", n, median, low, high)
-		}
-	})
-}
-
 // H176: a minority of wrong clocks neither moves a ballot past all correct clocks nor a deadline before all of them,
 // however many clocks are known, and in each set of a joint configuration.
 func TestMinorityOfWrongClocks(t *testing.T) {

@@ -42,21 +42,6 @@ func TestValidityIsExact(t *testing.T) {
 	})
 }
 
-// H14, H61: the validity decreases by the larger of the times that have passed on the two clocks, so it includes a
-// suspension or a freeze that only one of the clocks has counted. A wall clock that is set back does not increase the
-// validity.
-func TestValidityCountsTheLargerElapsedTime(t *testing.T) {
-	property.Check(t, func(t *testing.T, r *rand.Rand) {
-		v := randomValidity(r)
-		boot, wall := r.Int64N(int64(2*v.ttl)), r.Int64N(int64(4*v.ttl))-int64(2*v.ttl)
-		now := clock.At(v.start.Steady()+boot, v.start.Steady()+v.start.Skew()+wall)
-		want := v.ttl - time.Duration(max(boot, wall)) - Drift(v.ttl)
-		if got := v.left(now); got != want {
-			t.Errorf("%+v, boot clock %d on, wall clock %d on: %v left, want %v", v, boot, wall, got, want)
-		}
-	})
-}
-
 // H61: after any freezes, each counted by one clock or by both, the remaining validity is the TTL minus the drift and
 // the larger of the two times that have passed on the clocks. The maximum hold uses the same elapsed time.
 func TestSeveralFreezesAddUpToTheLargerClock(t *testing.T) {

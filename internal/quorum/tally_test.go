@@ -1,7 +1,6 @@
 package quorum
 
 import (
-	"math/bits"
 	"math/rand/v2"
 	"testing"
 
@@ -70,60 +69,6 @@ func TestQuorumIsMajorityOfConfigured(t *testing.T) {
 			t.Errorf("a quorum of %d among %d masters: the rule or the set has another quorum", q, n)
 		}
 	}
-}
-
-// completions returns the number of combinations of the open votes with which there is a quorum, and the number of
-// those with which there is none.
-func completions(n, yes, open int) (with, without int) {
-	if open == 0 {
-		if 2*yes > n {
-			return 1, 0
-		}
-		return 0, 1
-	}
-	a, b := completions(n, yes+1, open-1)
-	c, d := completions(n, yes, open-1)
-	return a + c, b + d
-}
-
-func naiveVerdict(n int, votes []Outcome) Verdict {
-	switch with, without := completions(n, count(votes, granted), n-len(votes)); {
-	case without == 0:
-		return Won
-	case with == 0:
-		return Lost
-	}
-	return Pending
-}
-
-func TestVerdictHoldsForAllCompletions(t *testing.T) {
-	property.Check(t, func(t *testing.T, r *rand.Rand) {
-		n, votes := randomVotes(r)
-		if n-len(votes) > 10 {
-			votes = append(votes, make([]Outcome, n-len(votes)-10)...) // completions takes 2^open steps
-		}
-		if got, want := tallyOf(n, votes).Verdict(), naiveVerdict(n, votes); got != want {
-			t.Errorf("with the votes %v of %d masters the verdict is %d, want %d", votes, n, got, want)
-		}
-	})
-}
-
-func TestVerdictOnceDecidedStays(t *testing.T) {
-	property.Check(t, func(t *testing.T, r *rand.Rand) {
-		n, votes := randomVotes(r)
-		c, decided := Tally{Rule: Rule{Old: First(n)}}, Pending
-		for i, o := range votes {
-			c.Add(i, o)
-			if got := bits.OnesCount64(uint64(c.In())); got != i+1 {
-				t.Errorf("after %d votes, In has %d masters", got, i+1)
-			}
-			got := c.Verdict()
-			if decided != Pending && got != decided {
-				t.Errorf("with the votes %v of %d masters the verdict %d became %d at vote %d", votes, n, decided, got, i)
-			}
-			decided = got
-		}
-	})
 }
 
 // A round with a better ballot is worthwhile only if it could win a quorum with the votes of all masters that granted,

@@ -3,7 +3,6 @@ package scripts_test
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -72,41 +71,6 @@ func TestFullMasterGrantsNothing(t *testing.T) {
 			t.Errorf("the keys are\n%s", c.everything(name))
 		}
 	}
-}
-
-// H56, H57: a replica answers calls with READONLY and changes nothing.
-func TestReplicaAnswersReadonly(t *testing.T) {
-	c := onServer(t)
-	now, id := c.now(), grant(me, 1)
-	c.want(quorum.Granted, acquire("a", id, now))
-	c.must("REPLICAOF", "127.0.0.1", "1") // no server listens there, so the keys remain
-	before := c.everything("a")
-	c.wantError("READONLY", acquire("b", grant(me, 2), now+1), "")
-	c.wantError("READONLY", enc.Extend(keys("a"), id, term(ttl, c.now()), 2, ""), "")
-	c.wantError("READONLY", enc.Release(keys("a"), ending(id)), "")
-	c.wantError("READONLY", enc.Admit(c.request(scripts.AdmitStart)), "")
-	if got := c.everything("a"); got != before {
-		t.Errorf("the keys before are\n%sand after\n%s", before, got)
-	}
-	c.must("REPLICAOF", "NO", "ONE")
-	c.want(quorum.Granted, enc.Repair(keys("a"), id, "", term(ttl, now+1), now+1, now, 1, ""))
-}
-
-// H57: if a server becomes a replica and then a master again, its run id stays the same, and its second replication id
-// changes.
-func TestPromotionChangesIdentity(t *testing.T) {
-	c := onServer(t)
-	before := c.request(scripts.AdmitNow)
-	if !strings.HasSuffix(before.Identity, "/"+strings.Repeat("0", 40)+"/-1") {
-		t.Errorf("the identity of a new server is %s", before.Identity)
-	}
-	c.must("REPLICAOF", "127.0.0.1", "1")
-	c.must("REPLICAOF", "NO", "ONE")
-	after := c.request(scripts.AdmitNow)
-	if before.Identity == after.Identity || before.Identity[:41] != after.Identity[:41] {
-		t.Errorf("the identity before is %s, and after %s", before.Identity, after.Identity)
-	}
-	c.wantAdmit(scripts.AdmitOtherIdentity, before)
 }
 
 // One release can end thousands of leases of a name, as the pending releases of this name may need.
