@@ -207,7 +207,9 @@ func heldOn(k *Lock) (on, n int) {
 func (t tools) Warnings() []string {
 	var list []string
 	for _, s := range t.shards {
-		list = append(list, s.warnings...)
+		for _, w := range s.warnings {
+			list = append(list, w.text)
+		}
 	}
 	return list
 }

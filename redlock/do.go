@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 
 	"github.com/redlock-go/redlock/internal/transport"
 )
@@ -38,8 +37,7 @@ func (k *Lock) finish(ctx context.Context) error {
 		e.Op = "do"
 		return e
 	case err != nil:
-		k.l.events.Log(slog.LevelWarn, "redlock: release not confirmed, resending in the background",
-			slog.String("lock", k.Name()), slog.Int64("token", k.Token()), slog.Any("error", err))
+		k.l.journal.unconfirmed(k, err)
 	}
 	return nil
 }
@@ -109,10 +107,13 @@ func (l *shard) do(
 	}
 	defer l.endWork()
 	ctx = l.events.within(ctx, name)
-	run := func(*tracedCall) error {
+	run := func(c *tracedCall) error {
 		lock, err := take(ctx)
 		if err != nil {
 			return err
+		}
+		if c != nil {
+			c.Token = lock.Token()
 		}
 		err, lost := during(ctx, lock, f)
 		return joinErrors(ofFunction(err), lost)

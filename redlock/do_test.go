@@ -32,9 +32,10 @@ func TestDoWithUnconfirmedRelease(t *testing.T) {
 			if err := do(func(context.Context) error { w.hang(0, 1); return nil }); err != nil {
 				w.Errorf("%s returned %v, although its function succeeded", name, err)
 			}
-			synctest.Wait()
+			after(2 * time.Second)
 			text := strings.Join(book.since(), "\n")
-			if !strings.Contains(text, `release not confirmed, resending in the background" label=web-1 lock=n token=`) {
+			if !strings.Contains(text, `releases not confirmed, resending in the background" label=web-1 lock=n token=`) ||
+				!strings.Contains(text, " count=1") {
 				w.Errorf("%s: the log does not report the release:\n%s", name, text)
 			}
 			if n := l.Stats().Unconfirmed - before; n != 1 {

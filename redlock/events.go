@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -207,7 +208,8 @@ func (e *events) Lost(g *lease.Lease, cause error) {
 	if errors.Is(cause, ErrMaxHold) { // requested by WithMaxHold
 		e.logLock(slog.LevelInfo, "redlock: lock reached its max hold, releasing it", g)
 	} else {
-		e.logLock(slog.LevelWarn, "redlock: lock was lost", g, slog.String("reason", plain(cause)))
+		e.logLock(slog.LevelWarn, "redlock: lock was lost", g,
+			slog.String("reason", strings.TrimPrefix(cause.Error(), ErrLost.Error()+": "))) // the message says that it was lost
 	}
 	e.describe("lost", g, g.Info, cause)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -28,7 +29,7 @@ import (
 type shard struct {
 	pool     *transport.Transport
 	cfg      config
-	warnings []string
+	warnings []warning
 
 	ballots *ballot.Ballots
 	voters  *monitor.Monitor
@@ -131,7 +132,8 @@ func (l *shard) build(first *quorum.Config, id string) {
 		Queue: dispatch.New(l.cfg.log.Handler(), slog.String("label", l.cfg.label)),
 		trace: l.cfg.trace, clock: l.cfg.clock, addr: l.pool.Addr,
 	}
-	l.journal = &journal{Queue: l.events.Queue, shortage: l.shortage, addr: l.pool.Addr, lossy: map[int]string{}}
+	l.journal = &journal{Queue: l.events.Queue, shortage: l.shortage, addr: l.pool.Addr, lossy: map[int]string{},
+		away: map[int]*time.Timer{}}
 	l.voters = monitor.New(monitor.Settings{
 		Pool: l.pool, Clock: l.cfg.clock, Clocks: l.ballots.Clocks, Prefix: prefix, MaxTTL: l.cfg.guard,
 		Durable: l.cfg.remembers, Observer: l.cfg.observer, OnView: l.onView, Closed: ErrClosed,
@@ -209,18 +211,26 @@ func (l *shard) shortage() []slog.Attr {
 		return nil
 	}
 	var unable troubles
+	known := map[string]bool{} // the masters in unable
 	for _, i := range view.Config.Order {
 		if m := l.masterInfo(i, &view.Masters[i]); m.State != admission.Voting.String() {
-			unable = append(unable, troubleOf(&m))
+			unable.add(troubleOf(&m))
+			known[m.Addr] = true
 		}
 	}
 	attrs := []slog.Attr{
 		slog.Int("able", able.Len()), slog.Int("needed", view.Config.Rule.Least()),
 		slog.Int("waiting", waiting.NoQuorum), slog.Any("masters", unable),
 	}
-	if f := waiting.Failure; f != nil { // the reason why one of the calls waits
-		reasons := append([]string{plain(f.Decision)}, joined(f.Masters)...)
-		attrs = append(attrs, slog.String("reason", strings.Join(reasons, "; ")))
+	if f := waiting.Failure; f != nil { // why one of the calls waits, unless the states of the masters say it
+		others := slices.DeleteFunc(slices.Clone(f.Masters), func(err error) bool {
+			name, _ := addressed(err)
+			return known[name]
+		})
+		if len(others) > 0 || len(f.Masters) == 0 {
+			reasons := strings.Join(append([]string{plain(f.Decision)}, joined(others)...), "; ")
+			attrs = append(attrs, slog.String("reason", shortened(reasons, 2*mostReason)))
+		}
 	}
 	if !quorate && !view.Voted && errors.Is(l.sender.NoQuorum(view, "vote", nil), errQuarantine) {
 		attrs = append(attrs, slog.String("hint", mayAdmit))

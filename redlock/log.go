@@ -23,8 +23,9 @@ import (
 // acquired for a second, it logs a warning with the reason of each master, and repeats it after pauses of two seconds,
 // four, and so on up to a minute. It logs one warning for a lock that has been held for an hour without [WithMaxHold],
 // except by [Locker.Lead]. It logs one warning for a call that has waited for a second, with a context that never ends,
-// for a lock of its own Locker. At level Info it logs that a master grants locks again, that locks can be acquired
-// again, and that a lock has reached its max hold.
+// for a lock of its own Locker. It logs one warning a second about all releases that were not confirmed. At level Info
+// it logs that a master grants locks again, that locks can be acquired again, that a lock has reached its max hold, and
+// once that there is only one master. A master that is back within a second is not logged.
 //
 // The message of a record is constant, and its attributes are data: label ([WithLabel]), master, state, reason, lock,
 // token, and times in seconds (left, held, for). The attribute hint contains advice. No record contains a password.
@@ -58,16 +59,22 @@ type journal struct {
 	warned bool
 	closed bool
 
+	pending      []slog.Attr // of the first release that was not confirmed in the last second; nil if there is none
+	pendingCount int         // number of those releases
+	pendingTimer *time.Timer // runs while pending is not nil
+
+	away map[int]*time.Timer // runs for a second after a master was lost; kept until the master is back
+
 	lossy      map[int]string // what was last logged about each master that is declared durable
 	lossyTimer *time.Timer    // runs while more is to be logged about them; otherwise nil
 }
 
-// A trouble describes a master that grants no locks, for the attribute "masters" of a record.
+// A trouble describes masters that grant no locks for the same reason, for the attribute "masters" of a record.
 type trouble struct {
-	Master string  `json:"master"`
+	Master string  `json:"master"` // the masters, separated by commas
 	State  string  `json:"state"`
 	Reason string  `json:"reason"`
-	Left   float64 `json:"left,omitempty"` // remaining time of a quarantine, in seconds
+	Left   float64 `json:"left,omitempty"` // the longest remaining quarantine, in seconds
 }
 
 // String returns the text of t for log handlers that do not write JSON.
@@ -78,8 +85,19 @@ func (t trouble) String() string {
 	return fmt.Sprintf("%s %s: %s", t.Master, t.State, t.Reason)
 }
 
-// troubles is the value of the attribute "masters".
+// troubles is the value of the attribute "masters". Equal troubles of several masters are joined.
 type troubles []trouble
+
+// add adds the trouble of one master.
+func (t *troubles) add(one trouble) {
+	for i := range *t {
+		if same := &(*t)[i]; same.State == one.State && same.Reason == one.Reason {
+			same.Master, same.Left = same.Master+", "+one.Master, max(same.Left, one.Left)
+			return
+		}
+	}
+	*t = append(*t, one)
+}
 
 // String returns the text of t for log handlers that do not write JSON.
 func (t troubles) String() string {
@@ -90,13 +108,35 @@ func (t troubles) String() string {
 	return strings.Join(texts, "; ")
 }
 
+// mostReason bounds the text of a reason in the log, in bytes: five masters with reasons of their own fit into a line.
+const mostReason = 120
+
+// inQuarantine is the reason in the log for a quarantine that has begun. The text of the error has times, which differ
+// from master to master.
+const inQuarantine = "may have forgotten locks"
+
 // troubleOf returns the trouble of a master that does not vote.
 func troubleOf(m *redlockinfo.Master) trouble {
 	t := trouble{Master: m.Addr, State: m.State, Left: inSeconds(m.Left), Reason: "it has not answered yet"}
-	if m.Err != nil {
+	switch {
+	case m.Left > 0 && m.State == admission.InQuarantine.String():
+		t.Reason = inQuarantine
+	case m.Err != nil:
 		_, t.Reason = addressed(m.Err)
 	}
+	if m.State == admission.Down.String() { // the state says so
+		t.Reason = strings.Replace(t.Reason, "master is down: ", "", 1)
+	}
+	t.Reason = shortened(t.Reason, mostReason)
 	return t
+}
+
+// shortened returns text, or its first n bytes and an ellipsis.
+func shortened(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	return strings.ToValidUTF8(text[:n], "") + "..."
 }
 
 // inSeconds returns d in seconds, rounded to milliseconds.
@@ -144,7 +184,8 @@ func (j *journal) changed(i int, before, now *admission.State, m *redlockinfo.Ma
 				slog.String("hint", "locks can no longer be extended or released: close the Locker first, then the pool"))
 		}
 	case now.Phase == admission.Down:
-		j.master(slog.LevelWarn, "redlock: master is down", m)
+		j.down(i, m)
+	case j.back(i) && now.Phase == admission.Voting: // it was away for less than a second
 	case clock: // the wrong clock of a new voter was logged above
 	case known && now.Phase == admission.Voting:
 		j.master(slog.LevelInfo, "redlock: master votes", m)
@@ -152,6 +193,68 @@ func (j *journal) changed(i int, before, now *admission.State, m *redlockinfo.Ma
 		j.master(slog.LevelWarn, "redlock: master does not vote", m)
 	}
 	j.known |= quorum.One(i)
+}
+
+// down logs in a second that master i is down, unless it is back by then: a server that closes connections, as after a
+// change of passwords, is no news.
+func (j *journal) down(i int, m *redlockinfo.Master) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.away[i] != nil || j.closed {
+		return
+	}
+	j.away[i] = time.AfterFunc(firstWarning, func() {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		if !j.closed {
+			j.master(slog.LevelWarn, "redlock: master is down", m)
+		}
+	})
+}
+
+// back records that master i is not down, and reports whether it was down and nothing was logged about that.
+func (j *journal) back(i int) (unnoticed bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	t := j.away[i]
+	delete(j.away, i)
+	return t != nil && t.Stop()
+}
+
+// unconfirmed logs, a second later, that the release of k was not confirmed. One record tells of all such releases in
+// this second, since an outage concerns all of them: it names the first, and has their number as count.
+func (j *journal) unconfirmed(k *Lock, err error) {
+	reason := plain(err)
+	if e := (*LockError)(nil); errors.As(err, &e) && len(e.failure.Masters) > 0 {
+		reason = e.failure.Reasons()
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.pendingCount++; j.pending != nil {
+		return
+	}
+	j.pending = []slog.Attr{
+		slog.String("lock", k.Name()), slog.Int64("token", k.Token()), slog.String("reason", shortened(reason, 2*mostReason)),
+	}
+	if j.closed {
+		j.logPendingLocked()
+		return
+	}
+	j.pendingTimer = time.AfterFunc(firstWarning, func() {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.logPendingLocked()
+	})
+}
+
+// logPendingLocked logs about the releases that were not confirmed, if there are any.
+func (j *journal) logPendingLocked() {
+	if j.pending == nil {
+		return
+	}
+	j.Log(slog.LevelWarn, "redlock: releases not confirmed, resending in the background",
+		append(j.pending, slog.Int("count", j.pendingCount))...)
+	j.pending, j.pendingCount = nil, 0
 }
 
 // What is logged about masters that are declared durable.
@@ -290,11 +393,15 @@ func (j *journal) ring() {
 		append([]slog.Attr{seconds("for", time.Since(j.since))}, shortage...)...)
 }
 
-// close stops the timers. It logs immediately what is due about masters that are declared durable.
+// close stops the timers. It logs immediately what is due about releases, and masters that are declared durable.
 func (j *journal) close() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.closed = true
+	j.logPendingLocked()
+	for _, t := range j.away {
+		t.Stop()
+	}
 	if j.lossyTimer != nil {
 		j.lossyTimer.Stop()
 		j.logLossyLocked()

@@ -412,11 +412,18 @@ func WithAllMastersDurable() Option {
 	return lockerOption(func(c *config) { c.named, c.durable = nil, func(string) bool { return true } })
 }
 
-// configWarnings returns warnings about settings that are valid but risky with these masters.
-func configWarnings(c *config, first *quorum.Config, p *transport.Transport) (warnings []string) {
-	add := func(format string, args ...any) {
-		warnings = append(warnings, fmt.Sprintf("redlock: "+format, args...))
+// A warning is a sentence about settings that are valid but risky, and the level at which it is logged.
+type warning struct {
+	level slog.Level
+	text  string
+}
+
+// configWarnings returns warnings about the settings with these masters. One master is a choice, so it is only noted.
+func configWarnings(c *config, first *quorum.Config, p *transport.Transport) (warnings []warning) {
+	log := func(level slog.Level, format string, args ...any) {
+		warnings = append(warnings, warning{level, fmt.Sprintf("redlock: "+format, args...)})
 	}
+	add := func(format string, args ...any) { log(slog.LevelWarn, format, args...) }
 	for _, set := range first.Rule.Sets() { // while the masters are changed, there are two sets
 		switch n := set.Len(); {
 		case n == 1 && slices.ContainsFunc(first.Order, p.FailsOver):
@@ -427,7 +434,7 @@ func configWarnings(c *config, first *quorum.Config, p *transport.Transport) (wa
 				wait = fmt.Sprintf("; after a restart it grants no locks for %v, unless WithDurableMasters names it, which needs "+
 					"appendonly yes, appendfsync always and no-appendfsync-on-rewrite no", max(c.guard, admission.Shortest))
 			}
-			add("one master: locks are as safe as that one server%s", wait)
+			log(slog.LevelInfo, "one master: locks are as safe as that one server%s", wait)
 		case n%2 == 0:
 			add("%d masters survive the loss of %d, as %d would; use an odd number", n, (n-1)/2, n-1)
 		}
@@ -435,7 +442,10 @@ func configWarnings(c *config, first *quorum.Config, p *transport.Transport) (wa
 	if c.guard == 0 && len(first.Order) > 1 {
 		add("the restart guard is off: a master that restarts empty can grant a held lock again")
 	}
-	return append(warnings, p.Warnings()...)
+	for _, text := range p.Warnings() {
+		warnings = append(warnings, warning{slog.LevelWarn, text})
+	}
+	return warnings
 }
 
 // A Retry bounds the attempts of a call and sets the pauses between them, for [WithRetry].

@@ -147,14 +147,14 @@ func (l *Locker) warn(cfg *config) {
 	}
 	for _, name := range cfg.named {
 		if !slices.Contains(known, name) {
-			l.shards[0].warnings = append(l.shards[0].warnings,
-				fmt.Sprintf("redlock: WithDurableMasters: unknown master %q (have %q)", name, known))
+			l.shards[0].warnings = append(l.shards[0].warnings, warning{slog.LevelWarn,
+				fmt.Sprintf("redlock: WithDurableMasters: unknown master %q (have %q)", name, known)})
 		}
 	}
 	for _, s := range l.shards {
 		for _, w := range s.warnings {
-			s.events.Log(slog.LevelWarn, w)
-			s.events.post(redlockinfo.Event{Kind: "warning", Err: errors.New(w)})
+			s.events.Log(w.level, w.text)
+			s.events.post(redlockinfo.Event{Kind: "warning", Err: errors.New(w.text)})
 		}
 	}
 }

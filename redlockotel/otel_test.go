@@ -296,6 +296,23 @@ func TestMetricsOfLocks(t *testing.T) {
 	})
 }
 
+// The span of a Do has the token of its lock, to find the writes that carry it.
+func TestDoSpanHasToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := observed(t)
+		var token int64
+		if err := f.Do(t.Context(), "a", func(_ context.Context, lock *redlock.Lock) error {
+			token = lock.Token()
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if s, at := f.last(); s.Name != "redlock do" || at["redlock.token"] != strconv.FormatInt(token, 10) {
+			t.Errorf("the span is %s with the attributes %v, want the token %d", s.Name, at, token)
+		}
+	})
+}
+
 // Each call of SetValue has a span with its outcome, and is counted.
 func TestValueChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
