@@ -18,6 +18,7 @@ import (
 // Owner queries all nodes concurrently for the owner of tag's slot, and returns the first answer.
 func Owner(ctx context.Context, nodes []wire.Target, tag string) (addr string, err error) {
 	var causes []string
+	shared := fault.Unknown // the cause of all errors, if it is the same
 	for _, a := range wire.Poll(ctx, nodes, 1, func(ctx context.Context, t *wire.Target) (string, error) {
 		addr := t.Addr
 		findOwner := func(reply any) error {
@@ -34,10 +35,16 @@ func Owner(ctx context.Context, nodes []wire.Target, tag string) (addr string, e
 		if a.Err == nil {
 			return a.Value, nil
 		}
+		switch cause := fault.CauseOf(a.Err); {
+		case len(causes) == 0:
+			shared = cause
+		case cause != shared:
+			shared = fault.Unknown
+		}
 		causes = append(causes, fmt.Sprintf("%s: %v", a.Addr, a.Err))
 	}
-	return "", fmt.Errorf("no node of the cluster returned the owner of the slot of %s: %s", tag,
-		strings.Join(causes, "; "))
+	return "", fault.New(fmt.Sprintf("no node of the cluster returned the owner of the slot of %s: %s", tag,
+		strings.Join(causes, "; ")), shared)
 }
 
 // movedTo returns the address in a MOVED reply, and "" for any other reply. A node that does not know the host of the
