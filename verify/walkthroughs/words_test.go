@@ -335,6 +335,10 @@ func (w *scenario) recordWords(text string) string {
 	if r.Final > r.Epoch {
 		epoch += fmt.Sprint(", final from ", r.Final)
 	}
+	since := w.ballot(r.Since)
+	if point := strings.IndexByte(since, '.'); point > 0 { // to the millisecond: the rest depends on the number of messages
+		since = since[:point+4]
+	}
 	return fmt.Sprintf("%s since %s, %d masters%s, max TTL %v, quarantine %v",
-		state, w.ballot(r.Since), 1+strings.Count(r.Masters, ","), epoch, r.MaxTTL, r.Quarantine)
+		state, since, 1+strings.Count(r.Masters, ","), epoch, r.MaxTTL, r.Quarantine)
 }
