@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
 
 // library is package redlock as a contender. No other file of the benchmark uses its API.
 type library struct {
-	masters *pool.Pool
 	locker  *redlock.Locker
 	options []redlock.LockOption
 }
@@ -27,16 +25,12 @@ var (
 // prefix is new, so no master can have lost data under it.
 func openLibrary(options ...redlock.LockOption) func(ctx context.Context, s setting) (contender, error) {
 	return func(ctx context.Context, s setting) (contender, error) {
-		p, err := pool.Open(s.URLs)
+		locker, err := redlock.Open(s.URLs, redlock.WithTTL(lockTTL), redlock.WithPrefix(s.Prefix),
+			redlock.WithLogger(slog.New(slog.DiscardHandler)))
 		if err != nil {
 			return nil, err
 		}
-		locker, err := redlock.New(p, redlock.WithTTL(lockTTL), redlock.WithPrefix(s.Prefix),
-			redlock.WithLogger(slog.New(slog.DiscardHandler)))
-		if err != nil {
-			return nil, errors.Join(err, p.Close())
-		}
-		l := &library{p, locker, options}
+		l := &library{locker, options}
 		ctx, cancel := context.WithTimeout(ctx, closeBound)
 		defer cancel()
 		if err := locker.Admin().Admit(ctx); err != nil {
@@ -51,5 +45,5 @@ func (l *library) lock(ctx context.Context, name string) (held, error) {
 }
 
 func (l *library) close(ctx context.Context) error {
-	return errors.Join(l.locker.Close(ctx), l.masters.Close())
+	return l.locker.Close()
 }

@@ -37,7 +37,7 @@ func TestFirstLockOnFreshServers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer locker.Close(ctx)
+	defer locker.Close()
 	lock, err := locker.Lock(ctx, "first")
 	if err != nil {
 		t.Fatal(err)

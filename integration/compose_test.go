@@ -149,7 +149,7 @@ func lockOnce(ctx context.Context, t *testing.T, addresses []string) {
 	if err == nil {
 		err = l.Do(ctx, "orders:42", func(ctx context.Context, _ *redlock.Lock) error { return ctx.Err() })
 	}
-	if err := errors.Join(err, l.Close(ctx)); err != nil {
+	if err := errors.Join(err, l.Close()); err != nil {
 		t.Error(err)
 	}
 }

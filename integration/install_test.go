@@ -61,7 +61,7 @@ func main() {
 	if err != nil {
 		panic(err)
 	}
-	defer locker.Close(context.Background())
+	defer locker.Close()
 	err = locker.Do(context.Background(), "orders:42", func(context.Context) error { return nil })
 	fmt.Println("locked:", err)
 }

@@ -21,9 +21,7 @@ func open(t *testing.T, list []Master, opts ...redlock.Option) *redlock.Locker {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), hang)
-		defer cancel()
-		if err := l.Close(ctx); err != nil {
+		if err := l.Close(); err != nil {
 			t.Errorf("Close failed: %v", err)
 		}
 		p.Close()

@@ -214,7 +214,7 @@ func TestHistoriesOfReadersOnRealServers(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() {
-			if err := errors.Join(l.Close(context.WithoutCancel(ctx)), p.Close()); err != nil {
+			if err := errors.Join(l.Close(), p.Close()); err != nil {
 				t.Error(err)
 			}
 		}()

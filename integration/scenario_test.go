@@ -126,9 +126,7 @@ func (x *deployment) open() *redlock.Locker {
 		x.Fatal(err)
 	}
 	x.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), hang)
-		defer cancel()
-		if err := l.Close(ctx); err != nil {
+		if err := l.Close(); err != nil {
 			x.Errorf("Close failed: %v", err)
 		}
 		p.Close()

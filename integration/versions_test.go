@@ -19,7 +19,7 @@ func TestCheckOfServerVersions(t *testing.T) {
 	defer p.Close()
 	l, err := redlock.New(p)
 	if err == nil {
-		defer l.Close(bounded(t))
+		defer l.Close()
 		err = l.Admin().Admit(bounded(t))
 	}
 	if err != nil {

@@ -41,9 +41,7 @@ func runWorker(ctx context.Context, a workerArgs) (err error) {
 	}
 	defer rec.Close()
 	err = (&workload{args: a, l: l, rec: rec}).run(ctx)
-	end, cancel := context.WithTimeout(context.Background(), hang)
-	defer cancel()
-	return errors.Join(err, l.Close(end))
+	return errors.Join(err, l.Close())
 }
 
 // options returns the options of each Locker of the deployment.

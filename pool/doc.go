@@ -1,5 +1,6 @@
-// Package pool connects to the N independent Redis or Valkey masters of a deployment. A Locker of package redlock uses
-// a Pool to acquire its locks.
+// Package pool connects to the N independent Redis or Valkey masters of a deployment. Most programs only need its
+// options: redlock.Open makes a Locker with a Pool of its own, and redlock.WithPool passes the options. Several Lockers
+// can share a Pool:
 //
 //	masters, err := pool.Open([]string{"redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"})
 //	if err != nil {

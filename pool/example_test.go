@@ -207,7 +207,7 @@ func ExampleAllowEviction() {
 		fmt.Println(err)
 		return
 	}
-	defer locker.Close(context.Background())
+	defer locker.Close()
 	_, err = locker.TryLock(context.Background(), "orders:42")
 	fmt.Println(err)
 	// Output:

@@ -14,6 +14,7 @@ import (
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/reconfig"
 	"github.com/redlock-go/redlock/internal/sharding"
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
@@ -227,6 +228,15 @@ func (t tools) Settle(ctx context.Context) {
 
 // Shard returns the number of the shard of a name.
 func (t tools) Shard(name string) int { return sharding.Pick(name, len(t.shards)) }
+
+// Transports returns the connections of each shard.
+func (t tools) Transports() []*transport.Transport {
+	list := make([]*transport.Transport, len(t.shards))
+	for i, s := range t.shards {
+		list[i] = s.pool
+	}
+	return list
+}
 
 // Verdict returns the verdict of this moment, without an examination of the masters. unable are findings about masters
 // that grant no lock although this Locker has not seen it; each applies to the master in every shard.

@@ -278,7 +278,7 @@ func TestLocksThatFailLeaveNothing(t *testing.T) {
 			failed <- err
 		}()
 		after(time.Second)
-		w.noError(l.Close(w.Context()))
+		w.noError(l.Close())
 		w.isError(<-failed, redlock.ErrClosed)
 		w.free("a", "c")
 		w.unlock(held)

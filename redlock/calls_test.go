@@ -170,7 +170,7 @@ func TestNewNeedsNoMaster(t *testing.T) {
 		if err != nil || time.Since(start) != 0 {
 			w.Fatalf("New returned %v after %v, want nil immediately", err, time.Since(start))
 		}
-		defer l.Close(w.Context())
+		defer l.Close()
 		w.isError(errOf(l.TryLock(w.Context(), "a")), redlock.ErrNoQuorum, pool.ErrDown)
 		time.AfterFunc(10*time.Second, func() {
 			w.each(func(_ int, m *memory.Master) {
@@ -202,7 +202,7 @@ func TestCloseReleasesEverything(t *testing.T) {
 		w.delay(10 * time.Millisecond)
 		after(time.Second)
 		start := time.Now()
-		w.noError(l.Close(w.Context()))
+		w.noError(l.Close())
 		w.wantSince(start, 50*time.Millisecond)
 		w.isError(waiting.fails(time.Second), redlock.ErrClosed)
 		for n, ctx := range contexts {
@@ -212,7 +212,7 @@ func TestCloseReleasesEverything(t *testing.T) {
 			w.isError(context.Cause(ctx), redlock.ErrClosed)
 			w.wantOn(fmt.Sprint("n", n), 0)
 		}
-		w.noError(l.Close(w.Context()))
+		w.noError(l.Close())
 		w.isError(errOf(l.Lock(w.Context(), "a")), redlock.ErrClosed)
 		w.isError(errOf(k.Export()), redlock.ErrClosed)
 		w.delay(0)

@@ -323,13 +323,13 @@ func TestAbortAfterNextMastersHaveForgotten(t *testing.T) {
 		both := redlock.Configuration{Epoch: 1, Masters: urls[:3], Next: urls[3:]}
 		l, first := w.client(0, 1, 2), w.client(3, 4, 5)
 		w.must(errors.Join(l.Admin().Admit(w.within(time.Minute)), first.Admin().Admit(w.within(time.Minute)),
-			first.Close(w.Context()), l.Admin().Reconfigure(w.within(2*time.Minute), both),
+			first.Close(), l.Admin().Reconfigure(w.within(2*time.Minute), both),
 			l.RaiseEpoch(w.within(time.Minute))))
 		after(2 * time.Minute)
 		w.masters.Master(5).Stop()
 		operator := w.start(w.poolOver(urls), redlock.WithConfiguration(both), private.Option[redlock.Option](
 			private.Settings{Observer: true}))
-		w.must(operator.FinishChange(w.within(time.Minute)), operator.Close(w.Context()))
+		w.must(operator.FinishChange(w.within(time.Minute)), operator.Close())
 		ahead := w.configured(redlock.Configuration{Epoch: 2, Masters: urls[3:]})
 		k := w.take(ahead, "n", redlock.WithTTL(30*time.Second))
 		ahead.kill()

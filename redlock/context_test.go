@@ -22,7 +22,7 @@ func nearLocker(t testing.TB, opts ...Option) *Locker {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := l.Close(context.Background()); err != nil {
+		if err := l.Close(); err != nil {
 			t.Error(err)
 		}
 		if err := p.Close(); err != nil {

@@ -101,7 +101,7 @@ func TestDoSeparatesOuterAndInnerErrors(t *testing.T) {
 			return nil
 		})
 		w.isError(err, redlock.ErrLost)
-		err = l.Do(w.Context(), "outer", func(context.Context, *redlock.Lock) error { return l.Close(w.Context()) })
+		err = l.Do(w.Context(), "outer", func(context.Context, *redlock.Lock) error { return l.Close() })
 		w.isError(err, redlock.ErrClosed)
 		if !errors.As(err, &e) || e.Op != "do" {
 			w.Errorf("after Close the call returned %v", err)
@@ -109,9 +109,9 @@ func TestDoSeparatesOuterAndInnerErrors(t *testing.T) {
 	})
 }
 
-// H117: Drain waits until the function of a Do has returned. The function may lock more names in the meantime, and
+// H117: Shutdown waits until the function of a Do has returned. The function may lock more names in the meantime, and
 // all other calls are refused.
-func TestDrainWaitsForDo(t *testing.T) {
+func TestShutdownWaitsForDo(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
 		started, result := make(chan struct{}), make(chan error, 1)
@@ -130,9 +130,9 @@ func TestDrainWaitsForDo(t *testing.T) {
 		}()
 		<-started
 		began := time.Now()
-		w.noError(l.Drain(w.within(time.Minute)))
+		w.noError(l.Shutdown(w.within(time.Minute)))
 		if took := time.Since(began); took < 10*time.Second {
-			w.Errorf("Drain took only %v", took)
+			w.Errorf("Shutdown took only %v", took)
 		}
 		w.noError(<-result)
 	})
@@ -141,9 +141,9 @@ func TestDrainWaitsForDo(t *testing.T) {
 // nothing is a function of a Do, a DoAll or a Lead.
 func nothing[K any](context.Context, K) error { return nil }
 
-// H168: a call that waits for a lock when Drain is called gets the lock, and all others that it needs, whichever call
+// H168: a call that waits for a lock when Shutdown is called gets the lock, and all others that it needs, whichever call
 // it is.
-func TestDrainWaitsForWaitingCalls(t *testing.T) {
+func TestShutdownWaitsForWaitingCalls(t *testing.T) {
 	const limit = time.Minute
 	done := func(k interface {
 		Unlock(ctx context.Context) error
@@ -198,7 +198,7 @@ func TestDrainWaitsForWaitingCalls(t *testing.T) {
 			result, drained := make(chan error, 1), make(chan error, 1)
 			go func() { result <- call(w.within(limit), l) }()
 			after(3 * time.Second)
-			go func() { drained <- l.Drain(w.within(limit)) }()
+			go func() { drained <- l.Shutdown(w.within(limit)) }()
 			after(3 * time.Second)
 			w.isError(errOf(l.TryLock(w.Context(), "new")), redlock.ErrClosed)
 			w.unlockAll(held...)
@@ -208,8 +208,8 @@ func TestDrainWaitsForWaitingCalls(t *testing.T) {
 	}
 }
 
-// H168: Drain waits for the function of a Do even if the lock of the Do is lost.
-func TestDrainWaitsForFunctionWithoutLock(t *testing.T) {
+// H168: Shutdown waits for the function of a Do even if the lock of the Do is lost.
+func TestShutdownWaitsForFunctionWithoutLock(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l, leave, result := w.locker(), make(chan struct{}), make(chan error, 1)
 		go func() {
@@ -217,11 +217,11 @@ func TestDrainWaitsForFunctionWithoutLock(t *testing.T) {
 		}()
 		after(time.Second)
 		drained := make(chan error, 1)
-		go func() { drained <- l.Drain(w.Context()) }()
+		go func() { drained <- l.Shutdown(w.Context()) }()
 		w.masters.Lose("a")
 		after(time.Minute)
 		if len(drained) > 0 {
-			w.Error("Drain has returned while the function is running")
+			w.Error("Shutdown has returned while the function is running")
 		}
 		close(leave)
 		w.isError(<-result, redlock.ErrLost)
@@ -229,15 +229,15 @@ func TestDrainWaitsForFunctionWithoutLock(t *testing.T) {
 	})
 }
 
-// H168: after Drain was called, each kind of call is refused immediately, unless its context owns a lock.
-func TestDrainRefusesNewCalls(t *testing.T) {
+// H168: after Shutdown was called, each kind of call is refused immediately, unless its context owns a lock.
+func TestShutdownRefusesNewCalls(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
 		handle := w.export(w.take(l, "exported"))
 		writer := w.wlock(l.RWLock("writer"))
 		k := w.take(l, "a")
 		drained := make(chan error, 1)
-		go func() { drained <- l.Drain(w.Context()) }()
+		go func() { drained <- l.Shutdown(w.Context()) }()
 		after(time.Second)
 		reader := w.downgrade(writer) // of a lock that is held
 		names := []string{"x", "y"}
@@ -267,21 +267,21 @@ func TestDrainRefusesNewCalls(t *testing.T) {
 			}
 		}
 		if len(drained) > 0 {
-			w.Error("Drain has returned while locks are held")
+			w.Error("Shutdown has returned while locks are held")
 		}
-		w.noError(l.Close(w.Context()), <-drained)
+		w.noError(l.Close(), <-drained)
 		_, _ = k.Unlock(w.Context()), reader.Unlock(w.Context())
 	})
 }
 
-// H117: if the context of Drain ends, Drain ends the remaining locks.
-func TestDrainEndsWithItsContext(t *testing.T) {
+// H117: if the context of Shutdown ends, Shutdown ends the remaining locks.
+func TestShutdownEndsWithItsContext(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
 		k := w.take(l, "a")
-		w.isError(l.Drain(w.within(time.Second)), context.DeadlineExceeded)
+		w.isError(l.Shutdown(w.within(time.Second)), context.DeadlineExceeded)
 		w.isError(k.Err(), redlock.ErrClosed)
-		w.noError(l.Close(w.Context()))
+		w.noError(l.Close())
 	})
 }
 

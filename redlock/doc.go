@@ -1,8 +1,8 @@
 // Package redlock provides a distributed lock over N independent Redis or Valkey masters. A client holds a lock while a
 // majority of the masters has granted it and its validity lasts, so any minority may be dead, hung, slow or restarted.
 //
-//	masters, err := pool.Open(urls)        // usually five
-//	locker, err := redlock.New(masters)
+//	locker, err := redlock.Open(urls)      // usually five masters
+//	defer locker.Close()                   // releases what is still locked
 //	lock, err := locker.Lock(ctx, "orders:42")
 //	defer lock.Unlock(ctx)
 //	ctx = lock.Context(ctx)                // ends when the lock is lost
@@ -70,7 +70,7 @@
 // # Several names, leaders, readers, shards, semaphores
 //
 // [Locker.LockAll] acquires several names as one lock. [Locker.Lead] runs a function in one client at a time. A name of
-// [Locker.RWLock] has many readers or one writer. [NewSharded] distributes names over shards for more capacity.
+// [Locker.RWLock] has many readers or one writer. [OpenSharded] distributes names over shards for more capacity.
 // [Locker.Semaphore] admits k holders with k locks, one holder each. A counter of k on each master would be unsafe: the
 // master that two majorities share may admit both, so k*N/(N/2+1) clients could hold the name (5 for k = 3, N = 5).
 //

@@ -42,7 +42,7 @@ var (
 	// ErrTokensExhausted means that the token would be 2^53 or more, which the masters cannot represent exactly.
 	ErrTokensExhausted = ballot.ErrTokensExhausted
 	// ErrMasterList means that the admission records of masters do not match this Locker: they name other masters, another
-	// number of shards, or another shard (see [NewSharded]). The Locker acquires nothing with the votes of such masters.
+	// number of shards, or another shard (see [OpenSharded]). The Locker acquires nothing with the votes of such masters.
 	// The text shows what the Locker and the record name, and a remedy: see docs/operations.md.
 	ErrMasterList = admission.ErrMasterList
 	// ErrKind means that the masters know the name as another kind of lock: a name has plain locks ([Locker.Lock]), or

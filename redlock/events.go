@@ -164,9 +164,6 @@ func (e *events) NotSent(op, name string, f *round.Failure) {
 	}
 }
 
-// longHold is the time after which one warning is logged for a lock without a max hold.
-const longHold = time.Hour
-
 const (
 	hintLongHold = "if its work has ended, an Unlock is missing; WithMaxHold limits the hold, and stops this warning"
 	hintOwnHold  = "to re-enter that lock, pass its context (Lock.Context)"
@@ -192,8 +189,8 @@ func (e *events) Acquired(h lease.Holder) { e.describe("acquired", h.Lease(), h.
 
 // Extended implements lease.Events.
 func (e *events) Extended(g *lease.Lease, err error) {
-	if g.HeldLong(longHold) {
-		e.logLock(slog.LevelWarn, "redlock: lock held for an hour without a max hold", g, slog.String("hint", hintLongHold))
+	if g.HeldLong() {
+		e.logLock(slog.LevelWarn, "redlock: lock held for long without a max hold", g, slog.String("hint", hintLongHold))
 	}
 	e.describe("extended", g, g.Info, failed("extend", g.Name, err))
 }

@@ -135,7 +135,7 @@ func TestTraceHasOutcomes(t *testing.T) {
 		if i := c.last(); i.Votes.N != 3 {
 			w.Errorf("the event of a call without a quorum is %+v", i)
 		}
-		w.noError(l.Close(w.Context()))
+		w.noError(l.Close())
 		_, err = l.Lock(w.Context(), "n")
 		fails("lock", "closed", err)
 	})
@@ -279,7 +279,7 @@ func TestEachHoldEndsOnceInTrace(t *testing.T) {
 					_ = k.Unlock(w.Context())
 					synctest.Wait() // now the next call in the local queue has the lock
 				}
-				w.must(r.l.Close(w.within(time.Minute)))
+				w.must(r.l.Close())
 				r.step("lock") // on a closed Locker
 				r.waiting.Wait()
 				synctest.Wait()

@@ -42,7 +42,7 @@ func ExampleLock_Remaining() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer locker.Close(context.Background())
+	defer locker.Close()
 	lock, err := locker.Lock(context.Background(), "orders:42")
 	if err != nil {
 		log.Fatal(err)

@@ -79,7 +79,7 @@ func ExampleAdmin_Admit() {
 	defer p.Close()
 	locker, err := redlock.New(p)
 	check(err)
-	defer locker.Close(ctx)
+	defer locker.Close()
 
 	_, err = locker.TryLock(ctx, "orders:42")
 	fmt.Println(errors.Is(err, redlock.ErrNoQuorum), locker.Admin().Masters()[0].State)
@@ -224,7 +224,7 @@ func ExampleAdmin_Reconfigure() {
 	defer masters.Close()
 	locker, err := redlock.New(masters)
 	check(err)
-	defer locker.Close(ctx)
+	defer locker.Close()
 
 	admin := locker.Admin()
 	fmt.Println("epoch", admin.Configuration()[0].Epoch)
@@ -242,19 +242,15 @@ func ExampleAdmin_Reconfigure() {
 
 // A client that starts during a change of the masters begins with the joint configuration.
 func ExampleWithConfiguration() {
-	ctx := context.Background()
 	set, err := redlock.ParseConfiguration([]byte(`{
 		"epoch": 1,
 		"masters": ["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"],
 		"next": ["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.9"]
 	}`))
 	check(err)
-	masters, err := pool.Open(set.Masters)
+	locker, err := redlock.Open(set.Masters, redlock.WithConfiguration(set))
 	check(err)
-	defer masters.Close()
-	locker, err := redlock.New(masters, redlock.WithConfiguration(set))
-	check(err)
-	defer locker.Close(ctx)
+	defer locker.Close()
 }
 
 // A Configuration is kept in a file, or in a configuration service.

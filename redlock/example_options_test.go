@@ -202,7 +202,7 @@ func ExampleWithPrefix() {
 	defer p.Close()
 	locker, err := redlock.New(p, redlock.WithPrefix("billing"))
 	check(err)
-	defer locker.Close(context.Background())
+	defer locker.Close()
 	fmt.Println(locker.Do(context.Background(), "orders:42", func(context.Context, *redlock.Lock) error { return nil }))
 	// Output:
 	// <nil>

@@ -32,35 +32,24 @@ func shardsInMemory() (locker *redlock.Locker, done func()) {
 		panic(err)
 	}
 	return locker, func() {
-		_ = locker.Close(context.Background())
+		_ = locker.Close()
 		for _, end := range ends {
 			end()
 		}
 	}
 }
 
-// NewSharded takes one pool for each shard. All clients must list the same shards, with the same masters, in the
-// same order.
-func ExampleNewSharded() {
-	var shards []*pool.Pool
-	for _, urls := range [][]string{
+// All clients must list the same shards, with the same masters, in the same order.
+func ExampleOpenSharded() {
+	locker, err := redlock.OpenSharded([][]string{
 		{"redis://10.0.1.1", "redis://10.0.1.2", "redis://10.0.1.3"},
 		{"redis://10.0.2.1", "redis://10.0.2.2", "redis://10.0.2.3"},
-	} {
-		masters, err := pool.Open(urls)
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		defer masters.Close()
-		shards = append(shards, masters)
-	}
-	locker, err := redlock.NewSharded(shards)
+	})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	defer locker.Close(context.Background())
+	defer locker.Close()
 
 	err = locker.Do(context.Background(), "orders:42", func(ctx context.Context, _ *redlock.Lock) error {
 		return ctx.Err() // work
@@ -69,21 +58,13 @@ func ExampleNewSharded() {
 }
 
 // Each bucket of a Redis Cluster is used as a shard, with its own hash slot.
-func ExampleNewSharded_cluster() {
-	buckets, err := pool.OpenBuckets([]string{"redis+cluster://10.0.0.1:7000,10.0.0.2:7000,10.0.0.3:7000?buckets=64"})
+func ExampleOpen_cluster() {
+	locker, err := redlock.Open([]string{"redis+cluster://10.0.0.1:7000,10.0.0.2:7000,10.0.0.3:7000?buckets=64"})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	for _, p := range buckets {
-		defer p.Close()
-	}
-	locker, err := redlock.NewSharded(buckets)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer locker.Close(context.Background())
+	defer locker.Close()
 	err = locker.Do(context.Background(), "orders:42", func(ctx context.Context, _ *redlock.Lock) error {
 		return ctx.Err() // work
 	})
@@ -91,7 +72,7 @@ func ExampleNewSharded_cluster() {
 }
 
 // One Locker serves several shards, and operator calls apply to all of them.
-func ExampleNewSharded_operate() {
+func ExampleOpenSharded_operate() {
 	locker, done := shardsInMemory()
 	defer done()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -103,7 +84,7 @@ func ExampleNewSharded_operate() {
 	verdict, err := locker.Admin().Check(ctx)
 	fmt.Println("found:", len(verdict.Findings) > 0, err)
 	fmt.Println("unknown:", locker.Admin().Quarantine(ctx, "10.0.0.9:6379") != nil)
-	fmt.Println("closed:", locker.Close(ctx), locker.Admin().Masters()[0].Shard)
+	fmt.Println("closed:", locker.Close(), locker.Admin().Masters()[0].Shard)
 	// Output:
 	// ready: <nil> 6 masters
 	// admitted: <nil>
@@ -114,7 +95,7 @@ func ExampleNewSharded_operate() {
 }
 
 // Names of several shards can be locked together.
-func ExampleNewSharded_together() {
+func ExampleOpenSharded_together() {
 	locker, done := shardsInMemory()
 	defer done()
 

@@ -24,7 +24,7 @@ func inMemory(opts ...redlock.Option) (locker *redlock.Locker, masters *redlockt
 	}
 	locker.Ready(context.Background())
 	return locker, masters, func() {
-		_ = locker.Close(context.Background())
+		_ = locker.Close()
 		_ = p.Close()
 		masters.Close()
 	}
@@ -47,7 +47,7 @@ func Example() {
 	defer p.Close()
 	locker, err := redlock.New(p)
 	check(err)
-	defer locker.Close(ctx)
+	defer locker.Close()
 
 	pay := func(ctx context.Context, order int, token int64) error {
 		fmt.Println("order", order, "is paid; there is a token:", token > 0)
@@ -70,7 +70,7 @@ func ExampleNew() {
 	defer masters.Close()
 	locker, err := redlock.New(masters, redlock.WithTTL(5*time.Second))
 	check(err)
-	defer locker.Close(context.Background())
+	defer locker.Close()
 }
 
 // One Locker serves all goroutines of a program.
@@ -177,8 +177,8 @@ func ExampleLocker_TryLock() {
 	// another does it
 }
 
-// Drain lets the work in progress finish before a shutdown.
-func ExampleLocker_Drain() {
+// Shutdown lets the work in progress finish.
+func ExampleLocker_Shutdown() {
 	locker, _, done := inMemory()
 	defer done()
 
@@ -193,10 +193,10 @@ func ExampleLocker_Drain() {
 	<-begun
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	fmt.Println("drained:", locker.Drain(ctx))
+	fmt.Println("shut down:", locker.Shutdown(ctx))
 	fmt.Println("work:", <-finished)
 	// Output:
-	// drained: <nil>
+	// shut down: <nil>
 	// work: <nil>
 }
 
@@ -207,9 +207,7 @@ func ExampleLocker_Close() {
 
 	lock, err := locker.Lock(context.Background(), "orders:42")
 	fmt.Println(err)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	fmt.Println(locker.Close(ctx))
+	fmt.Println(locker.Close())
 	fmt.Println("closed:", errors.Is(lock.Err(), redlock.ErrClosed))
 	// Output:
 	// <nil>

@@ -13,6 +13,7 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // H51: a quorum is a majority of the configured masters, however few of them are connected, so two Lockers that
@@ -174,7 +175,7 @@ func TestShortLivedClientsFinishQuarantine(t *testing.T) {
 			ctx, cancel := context.WithTimeout(w.Context(), 500*time.Millisecond)
 			_, err = l.Lock(ctx, "a")
 			cancel()
-			_ = l.Close(w.Context())
+			_ = l.Close()
 			_ = p.Close()
 			if err == nil {
 				break
@@ -379,4 +380,43 @@ func TestOtherNumbersDoNotReplaceQuarantineOfMove(t *testing.T) {
 		after(5 * time.Second)
 		w.wantStates(l, "qvv")
 	})
+}
+
+// A client with the restart guard off warns once, in the log and in the trace, if an admission record shows clients with
+// the guard on.
+func TestGuardOffBesideGuardOn(t *testing.T) {
+	for _, on := range []bool{true, false} {
+		subtest(t, fmt.Sprint("guard=", on), 3, func(w *cluster) {
+			if on {
+				w.unlock(w.take(w.locker(), "a"))
+			}
+			var h logbook
+			warnings := 0
+			l := w.locker(h.option(), redlock.WithoutRestartGuard(), redlock.WithTrace(&redlockinfo.Trace{
+				Event: func(e redlockinfo.Event) {
+					if e.Kind == "warning" && strings.Contains(e.Err.Error(), "clients with the guard on") {
+						warnings++
+					}
+				},
+			}))
+			w.unlock(w.take(l, "a"))
+			after(time.Minute)
+			w.restart(true, 0)
+			after(time.Minute)
+			want := 0
+			if on {
+				want = 1
+			}
+			h.wants(w, want, "clients with the guard on")
+			equal(w, warnings, want, "warnings in the trace")
+		}, guardOptions(on)...)
+	}
+}
+
+// guardOptions returns the options of masters that no client has admitted, unless on is true.
+func guardOptions(on bool) []memory.Option {
+	if on {
+		return nil
+	}
+	return []memory.Option{memory.Fresh()}
 }

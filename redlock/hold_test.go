@@ -435,7 +435,8 @@ func TestCallsOverClosedPoolFail(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		var h logbook
 		p := w.pool()
-		l := w.over(p, h.option())
+		l := w.start(p, h.option())
+		l.Ready(w.Context())
 		held, handle := w.take(l, "held"), w.export(w.take(w.locker(), "exported"))
 		w.must(p.Close())
 		ctx := w.within(time.Hour)
@@ -471,7 +472,7 @@ func TestCloseDuringReconfigure(t *testing.T) {
 			for range d {
 				runtime.Gosched()
 			}
-			_ = l.Close(w.Context())
+			_ = l.Close()
 			<-done
 		}
 	})

@@ -41,7 +41,7 @@ func TestExportEndsContextsFirst(t *testing.T) {
 		w.wire.clear()
 		after(5 * time.Second)
 		w.isError(k.Unlock(w.Context()), redlock.ErrExported)
-		w.noError(l.Close(w.Context()))
+		w.noError(l.Close())
 		if sent := w.wire.sent("acquire", "extend", "release"); len(sent) != 0 || w.on("a") != 3 {
 			w.Errorf("%d messages after the export, the first %q; on %d masters", len(sent), sent[0].args, w.on("a"))
 		}

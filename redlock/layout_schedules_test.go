@@ -85,7 +85,7 @@ func (r *reshard) outdated() *redlock.Locker {
 	}
 	l, err := redlock.NewSharded(pools)
 	r.must(err)
-	r.Cleanup(func() { _ = l.Close(context.WithoutCancel(r.Context())) })
+	r.Cleanup(func() { _ = l.Close() })
 	return l
 }
 
@@ -148,7 +148,7 @@ func (r *reshard) leave() {
 		r.every(func(m *memory.Master) { m.Stop() }, set)
 	}
 	after(10 * time.Second)
-	_ = l.Close(r.Context())
+	_ = l.Close()
 	for _, set := range []int{0, 1} {
 		r.every(restart, set)
 	}
@@ -244,7 +244,7 @@ func (r *reshard) run(seed uint64) {
 			within, cancel := context.WithTimeout(ctx, 20*time.Second)
 			err := private.Of(y).Replaces(within, before)
 			cancel()
-			_ = before.Close(context.WithoutCancel(ctx))
+			_ = before.Close()
 			r.note("the operator replaces the records: %v", err)
 			if err == nil {
 				break

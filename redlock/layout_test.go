@@ -47,7 +47,7 @@ func (s *severable) locker(w *shardedCluster, sets ...int) *redlock.Locker {
 	}
 	l, err := redlock.NewSharded(pools)
 	w.must(err)
-	w.Cleanup(func() { _ = l.Close(context.WithoutCancel(w.Context())) })
+	w.Cleanup(func() { _ = l.Close() })
 	return l
 }
 
@@ -173,7 +173,7 @@ func TestLockHeldWhileMoreShardsBegin(t *testing.T) {
 		w.every((*memory.Master).Stop, 0, 1)
 		early := w.shards(0, 1, 2)
 		after(10 * time.Second)
-		w.must(early.Close(w.Context()))
+		w.must(early.Close())
 		w.every(restart, 0, 1)
 		x, y := w.admitted(0, 1), w.shards(0, 1, 2)
 		after(time.Minute)
@@ -248,7 +248,7 @@ func TestEarlyClientOfTheNewLayout(t *testing.T) {
 		}
 		early, err := redlock.NewSharded(pools)
 		w.must(err)
-		w.Cleanup(func() { _ = early.Close(context.WithoutCancel(w.Context())) })
+		w.Cleanup(func() { _ = early.Close() })
 		after(2 * time.Minute) // quarantines of first records would be over
 		held := w.take(x, name)
 		w.must(private.Of(w.shards(0, 1, 2)).Replaces(w.Context(), w.shards(0, 1)))

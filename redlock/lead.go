@@ -42,7 +42,7 @@ func (l *Locker) Lead(
 	ctx context.Context, name string, f func(ctx context.Context, lock *Lock) error, opts ...LockOption,
 ) error {
 	opts = append(slices.Clip(opts), lockOption(func(c *lockConfig) {
-		c.Long, c.waitLimit = true, min(0, c.waitLimit) // check still refuses an invalid limit
+		c.HoldWarning, c.waitLimit = 0, min(0, c.waitLimit) // check still refuses an invalid limit
 	}))
 	s := l.of(name)
 	if err := s.beginWork(ctx, opOf(scripts.Plain, true), name); err != nil {

@@ -129,10 +129,10 @@ func TestCampaignsThatEnd(t *testing.T) {
 		w.says(<-w.campaign(w.Context(), l, 1, terms, redlock.WithWaitLimit(-1)), redlock.ErrInvalid, "wait limit")
 		w.isError(<-w.campaign(w.Context(), l, 1, terms, redlock.WithTTL(time.Hour)), redlock.ErrInvalid)
 		after(time.Minute)
-		w.must(l.Close(w.Context()))
+		w.must(l.Close())
 		w.isError(<-standby, redlock.ErrClosed)
-		l = w.over(p, redlock.WithTries(1))
-		w.must(p.Close())
+		l = w.start(p, redlock.WithTries(1))
+		w.must(l.WaitReady(w.Context()), p.Close())
 		w.isError(<-w.campaign(w.Context(), l, 1, terms), pool.ErrClosed)
 	})
 }
@@ -250,7 +250,7 @@ func TestCloseEndsLeaders(t *testing.T) {
 		one := <-terms
 		var wg sync.WaitGroup
 		for _, l := range []*redlock.Locker{first, second} {
-			wg.Go(func() { _ = l.Close(w.Context()) })
+			wg.Go(func() { _ = l.Close() })
 		}
 		synctest.Wait()
 		w.isError(context.Cause(one.ctx), redlock.ErrClosed)
@@ -316,7 +316,7 @@ func TestLeadAtShutdown(t *testing.T) {
 			if err := lead(ctx); how == "nil" && err != nil || how != "nil" && err != context.Canceled {
 				w.Errorf("Lead returned %v, which says more than the end of its context", err)
 			}
-			time.AfterFunc(time.Second, func() { _ = l.Close(w.Context()) })
+			time.AfterFunc(time.Second, func() { _ = l.Close() })
 			w.isError(lead(w.Context()), redlock.ErrClosed)
 			synctest.Wait()
 			w.noLog(&book)

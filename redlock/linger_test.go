@@ -191,13 +191,13 @@ var lingerCases = []struct {
 	}},
 	{"Close", func(w *cluster, p, _ *peer) {
 		idle(w, p)
-		w.must(p.Close(w.Context()))
+		w.must(p.Close())
 		w.nothingLeft("n")
 	}},
-	{"Drain", func(w *cluster, p, _ *peer) {
+	{"Shutdown", func(w *cluster, p, _ *peer) {
 		idle(w, p)
 		began := time.Now()
-		w.must(p.Drain(w.Context()))
+		w.must(p.Shutdown(w.Context()))
 		w.wantSince(began, time.Second)
 		w.nothingLeft("n")
 	}},

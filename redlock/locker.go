@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -23,6 +24,7 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/internal/waitqueue"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // A shard acquires locks on the masters of one pool. A Locker has one or more shards.
@@ -41,6 +43,8 @@ type shard struct {
 
 	connectBy time.Time // until this time, calls that do not queue wait for masters that are still connecting
 
+	warnedGuarded bool // whether warnGuarded has warned; only onView uses it
+
 	probing  chan struct{} // cap 1: one probe at a time
 	rechecks atomic.Bool   // whether a call of recheck is scheduled
 	changing chan struct{} // cap 1: one change of the masters at a time
@@ -48,20 +52,20 @@ type shard struct {
 	lifecycle
 }
 
-// A work counts the calls of a Locker that acquire locks, for Drain. A call counts until it returns, on whichever
+// A work counts the calls of a Locker that acquire locks, for Shutdown. A call counts until it returns, on whichever
 // shards it acquires locks, and even while it runs a function of the caller. All shards of the Locker share one work.
 type work struct {
-	drains       atomic.Bool // whether Drain was called
+	stops        atomic.Bool // whether Shutdown was called
 	began, ended atomic.Int64
 }
 
 // A lifecycle tracks the calls under way in one shard, for Close.
 type lifecycle struct {
-	calls   atomic.Int64  // number of calls under way and unanswered messages, plus 1 until Close has released all locks
-	closing chan struct{} // closed when Close begins: waiting calls give up
-	idle    func()        // is called when calls reaches 0; Close waits for that
-	once    sync.Once     // for Close
-	closed  chan struct{} // closed when all goroutines of the Locker have ended
+	calls    atomic.Int64  // number of calls under way and unanswered messages, plus 1 until Close has sent all releases
+	answered atomic.Int64  // number of messages that have been answered
+	closing  chan struct{} // closed when Close begins: waiting calls give up
+	idle     func()        // is called when calls reaches 0; Close waits for that
+	closed   chan struct{} // closed when all goroutines of the Locker have ended
 }
 
 // newShard returns a shard over the masters of t. The caller must call its start method.
@@ -149,7 +153,7 @@ func (l *shard) build(first *quorum.Config, id string) {
 	l.leases = lease.NewManager(lease.Env{
 		Sender: l.sender, Clock: l.cfg.clock, Ballots: l.ballots, View: l.voters.View, Prefix: prefix,
 		Owner: id, Label: l.cfg.label, Closing: l.closing, Events: l.events,
-		Enter: func() { l.calls.Add(1) }, Leave: l.leave,
+		Enter: func() { l.calls.Add(1) }, Leave: l.messageAnswered,
 	})
 	l.queue = waitqueue.New(waitqueue.Env{
 		Manager: l.leases, Ready: l.voters.Ready, Changed: l.voters.Changed,
@@ -178,7 +182,27 @@ func (l *shard) onView(last, next *admission.View) {
 	}
 	l.journal.durable(next)
 	l.journal.watch()
+	l.warnGuarded(next)
 }
+
+// warnGuarded warns once if the restart guard of l is off, but admission records show clients that have it on.
+func (l *shard) warnGuarded(next *admission.View) {
+	var guarded []string
+	for _, i := range next.Config.Order {
+		if next.Masters[i].Guarded {
+			guarded = append(guarded, l.pool.Addr(i))
+		}
+	}
+	if len(guarded) > 0 && !l.warnedGuarded {
+		l.warnedGuarded = true
+		l.events.Log(slog.LevelWarn, guardedByOthers, slog.String("master", strings.Join(guarded, ", ")),
+			slog.String("hint", "after a restart of a master two clients may hold a lock: turn the guard on or off in all "+
+				"clients; if it is off in all, delete the admission records"))
+		l.events.post(redlockinfo.Event{Kind: "warning", Err: errors.New(guardedByOthers)})
+	}
+}
+
+const guardedByOthers = "redlock: the restart guard is off here, but admission records show clients with the guard on"
 
 // hash returns the hash of everything in c on which two clients must agree.
 func (l *shard) hash(c *quorum.Config) string {
@@ -269,11 +293,17 @@ func (l *lifecycle) leave() {
 	}
 }
 
-// beginWork begins a call that acquires locks, for which Drain waits. If Drain was called before, and ctx owns no lock
-// of the Locker, beginWork returns ErrClosed. Otherwise the caller must call endWork.
+// messageAnswered ends a message.
+func (l *lifecycle) messageAnswered() {
+	l.answered.Add(1)
+	l.leave()
+}
+
+// beginWork begins a call that acquires locks, for which Shutdown waits. If Shutdown was called before, and ctx owns no
+// lock of the Locker, beginWork returns ErrClosed. Otherwise the caller must call endWork.
 func (l *shard) beginWork(ctx context.Context, op, name string) error {
 	l.work.began.Add(1)
-	if l.work.drains.Load() && !lease.Owns(ctx, l.leases) {
+	if l.work.stops.Load() && !lease.Owns(ctx, l.leases) {
 		l.work.began.Add(-1)
 		return l.events.call(ctx, op, name, func(*tracedCall) error { return ErrClosed })
 	}
@@ -488,30 +518,38 @@ func (l *shard) begin(g *lease.Lease, k *Lock, cfg *lockConfig) error {
 }
 
 // close ends the shard: see [Locker.Close].
-func (l *shard) close(ctx context.Context) error {
-	l.once.Do(func() {
-		l.journal.close()
-		close(l.closing)
-		l.leases.EndAll()
-		l.queue.Close()
-		l.voters.Close()
-		l.pool.SetClientName(l, nil)
-		l.leave()
-	})
-	select {
-	case <-l.closed:
-		return nil
-	case <-ctx.Done():
-		return l.stopped("close", contextError(ctx))
+func (l *shard) close() error {
+	l.journal.close()
+	close(l.closing)
+	l.leases.EndAll()
+	l.queue.Close()
+	l.voters.Close()
+	l.pool.SetClientName(l, nil)
+	l.leave()
+	// The pool answers each message within a timeout, unless it waits in a queue while earlier ones are answered.
+	patience := closeTimeouts * l.voters.View().Config.Slowest
+	for {
+		before := l.answered.Load()
+		select {
+		case <-l.closed:
+			return nil
+		case <-time.After(patience):
+		}
+		if l.answered.Load() == before {
+			return fmt.Errorf("redlock: Close gave up after %v: a call or a callback has not returned", patience)
+		}
 	}
 }
 
-// drainPoll is the interval at which Drain checks whether all locks and calls have ended.
-const drainPoll = 10 * time.Millisecond
+// closeTimeouts is the number of timeouts of the pool after which Close gives up if no master has answered meanwhile.
+const closeTimeouts = 2
 
-// drained reports whether no lock is held and no call is under way, in any shard. This remains so once Drain was
+// shutdownPoll is the interval at which Shutdown checks whether all locks and calls have ended.
+const shutdownPoll = 10 * time.Millisecond
+
+// unused reports whether no lock is held and no call is under way, in any shard. This remains so once Shutdown was
 // called: then only a call under way, or the context of a held lock, can acquire another lock.
-func (l *Locker) drained() bool {
+func (l *Locker) unused() bool {
 	w := l.shards[0].work
 	began := w.began.Load()
 	if w.ended.Load() != began {

@@ -21,11 +21,11 @@ import (
 // WithLogger sets the logger for operational messages; the default is [slog.Default] at the time of [New]. At level
 // Warn the Locker logs risks of the configuration, masters that grant no locks, and lost locks. If no lock can be
 // acquired for a second, it logs a warning with the reason of each master, and repeats it after pauses of two seconds,
-// four, and so on up to a minute. It logs one warning for a lock that has been held for an hour without [WithMaxHold],
-// except by [Locker.Lead]. It logs one warning for a call that has waited for a second, with a context that never ends,
-// for a lock of its own Locker. It logs one warning a second about all releases that were not confirmed. At level Info
-// it logs that a master grants locks again, that locks can be acquired again, that a lock has reached its max hold, and
-// once that there is only one master. A master that is back within a second is not logged.
+// four, and so on up to a minute. It logs one warning for a lock that has been held for ten minutes ([WithHoldWarning])
+// without [WithMaxHold], except by [Locker.Lead]. It logs one warning for a call that has waited for a second, with a
+// context that never ends, for a lock of its own Locker. It logs one warning a second about all releases that were not
+// confirmed. At level Info it logs that a master grants locks again, that locks can be acquired again, that a lock has
+// reached its max hold, and once that there is only one master. A master that is back within a second is not logged.
 //
 // The message of a record is constant, and its attributes are data: label ([WithLabel]), master, state, reason, lock,
 // token, and times in seconds (left, held, for). The attribute hint contains advice. No record contains a password.

@@ -160,7 +160,7 @@ func TestTimeOfQuarantineIsReported(t *testing.T) {
 		if about := w.findings(l); len(about) > 0 {
 			w.Errorf("Check of voting masters found %v", about)
 		}
-		w.must(l.Close(w.Context()))
+		w.must(l.Close())
 		w.isError(errOf(l.Admin().Check(w.Context())), redlock.ErrClosed)
 	}, memory.Fresh())
 }
@@ -238,7 +238,7 @@ func TestMasterList(t *testing.T) {
 	// 1 never loses its record.
 	subtest(t, "ShortOutages", 4, func(w *cluster) {
 		a := w.client(0, 1, 2)
-		w.must(a.Admin().Admit(w.within(time.Minute)), a.Close(w.Context()))
+		w.must(a.Admin().Admit(w.within(time.Minute)), a.Close())
 		w.restart(false, 1)
 		w.masters.Master(0).Hang()
 		b := w.client(0, 1, 3)
@@ -283,7 +283,7 @@ func TestMasterListAndClocks(t *testing.T) {
 	} {
 		subtest(t, what, 4, func(w *cluster) {
 			a := w.client(0, 1, 2)
-			w.must(a.Admin().Admit(w.within(time.Minute)), a.Close(w.Context()))
+			w.must(a.Admin().Admit(w.within(time.Minute)), a.Close())
 			w.restart(false, 1)
 			w.masters.Master(0).Hang()
 			c := newShiftClock(1)
@@ -364,7 +364,7 @@ func TestStrayRecord(t *testing.T) {
 		after(5 * time.Second)
 		w.locks("with the stray record", a)
 		w.masters.Master(4).Stop()
-		_ = stray.Close(w.within(time.Second))
+		_ = stray.Close()
 		after(10 * time.Minute)
 		w.locks("ten minutes after it has died", a)
 		w.locks("a new client", w.client(0, 1, 2, 3, 4))
@@ -408,7 +408,7 @@ func TestAdmitNowOfAnOldListWritesNothing(t *testing.T) {
 			l.Admin().Reconfigure(w.within(time.Minute), both), l.RaiseEpoch(w.within(time.Minute)))
 		w.restart(false, 1)
 		after(5 * time.Second) // the restarted master is in quarantine
-		w.must(l.Close(w.within(time.Second)))
+		w.must(l.Close())
 		w.restart(false, 2)
 		before := w.records()
 		for _, plain := range [][]int{{0, 1, 2, 3, 4}, {1, 2, 3, 4, 5}} {
@@ -527,7 +527,7 @@ func TestFirstStartDespiteBadMaster(t *testing.T) {
 				}
 				l := w.client(0, 1, 2, 3, 4)
 				_, err = l.Lock(w.within(15*time.Second), "n")
-				_ = l.Close(w.Context())
+				_ = l.Close()
 			}
 		}, memory.Fresh())
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redlock-go/redlock/redlock"
@@ -42,7 +43,7 @@ func (w *cluster) kept(l *redlock.Locker, name string) bool {
 func TestMinHoldKeepsName(t *testing.T) {
 	for how, end := range map[string]func(w *cluster, p *peer, k *redlock.Lock){
 		"unlocked":         func(w *cluster, _ *peer, k *redlock.Lock) { w.unlock(k) },
-		"its Locker ended": func(w *cluster, p *peer, _ *redlock.Lock) { _ = p.Close(w.Context()) },
+		"its Locker ended": func(w *cluster, p *peer, _ *redlock.Lock) { _ = p.Close() },
 		"its client died":  func(_ *cluster, p *peer, _ *redlock.Lock) { p.kill() },
 		"unlocked on only two of five masters": func(w *cluster, _ *peer, k *redlock.Lock) {
 			w.hang(0, 1, 2)
@@ -215,7 +216,8 @@ func TestLockEndedByCloseIsNotKept(t *testing.T) {
 			p := w.peer("p")
 			redlock.Interrupt(p.Locker, func(moment string) {
 				if moment == when {
-					_ = p.Close(deadContext())
+					go p.Close()
+					synctest.Wait()
 				}
 			})
 			w.isError(errOf(p.Lock(w.Context(), "n", redlock.WithMinHold(minHold))), redlock.ErrClosed)

@@ -97,9 +97,7 @@ func (p *peer) ready() *peer {
 	w := p.cluster
 	w.Cleanup(func() {
 		p.release()
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(w.Context()), time.Minute)
-		defer cancel()
-		if err := p.Close(ctx); err != nil && len(w.wire.blocked) == 0 {
+		if err := p.Close(); err != nil && len(w.wire.blocked) == 0 {
 			w.Errorf("Close at the end of the test returned %v", err)
 		}
 	})

@@ -168,7 +168,7 @@ func TestSimultaneousNewClientsHaveOneWinner(t *testing.T) {
 				})
 				w.oneWinner(fmt.Sprint("round ", round), shots, time.Second)
 				for _, p := range peers[:n] {
-					w.must(p.Close(w.Context()), p.pool.Close())
+					w.must(p.Close(), p.pool.Close())
 				}
 				after(100 * time.Millisecond)
 			}

@@ -23,6 +23,7 @@ import (
 	"github.com/redlock-go/redlock/internal/sharding"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/internal/waitqueue"
+	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
@@ -33,6 +34,7 @@ const (
 
 	defaultHandoffs    = 32
 	defaultHandoffTime = 100 * time.Millisecond
+	defaultHoldWarning = 10 * time.Minute
 
 	// A TryLock waits this many timeouts of the pool for the limit of concurrent attempts. With fewer timeouts, callers
 	// that fail and immediately try again would use the processor time of callers that acquire locks.
@@ -73,6 +75,7 @@ type config struct {
 	set      *Configuration  // initial configuration of this shard; nil: the masters of the pool
 	layout   scripts.Shard
 	shards   *monitor.Shards // shared by the shards of the Locker
+	pool     []pool.Option   // for Open
 }
 
 // lockConfig holds the settings of one call.
@@ -120,6 +123,7 @@ func defaultConfig() config {
 	return config{
 		lock: lockConfig{poll: defaultPause, Terms: lease.Terms{
 			TTL: private.DefaultTTL, Extend: true, Handoffs: defaultHandoffs, HandoffTime: defaultHandoffTime,
+			HoldWarning: defaultHoldWarning,
 		}},
 		prefix: private.DefaultPrefix,
 		guard:  private.DefaultMaxTTL,
@@ -151,6 +155,14 @@ func WithTTL(ttl time.Duration) LockOption { return lockOption(func(c *lockConfi
 // reach a master is resent in the background, as after an Unlock. 0, the default, means no bound.
 func WithMaxHold(d time.Duration) LockOption {
 	return lockOption(func(c *lockConfig) { c.MaxHold = d })
+}
+
+// WithHoldWarning sets after which time a held lock without [WithMaxHold] is logged once as a warning, because its
+// Unlock may be missing. The default is ten minutes; 0 and negative values turn the warning off. The warning comes with
+// an extension, so up to a third of the TTL later, and never for a lock without background extension or of
+// [Locker.Lead].
+func WithHoldWarning(d time.Duration) LockOption {
+	return lockOption(func(c *lockConfig) { c.HoldWarning = d })
 }
 
 // WithMinHold keeps the name locked for at least d from the moment at which the masters granted the lock, for jobs that
@@ -191,7 +203,7 @@ func WithAsyncUnlock() LockOption { return lockOption(func(c *lockConfig) { c.As
 // A lock lingers only if all of these are true: it has tokens left (100 000 for each acquire from the masters); no call
 // of this Locker waits for the name; this client is subscribed to its inbox on a quorum of masters; and fewer than 1000
 // locks of this Locker linger. Locks with a minimum hold, and those of [Locker.RWLock] and [Locker.LockAll], do not
-// linger. [Locker.Drain] and [Locker.Close] release lingering locks.
+// linger. [Locker.Shutdown] and [Locker.Close] release lingering locks.
 func WithLinger(d time.Duration) LockOption { return lockOption(func(c *lockConfig) { c.Linger = d }) }
 
 // WithExtension turns the background extension of held locks on or off; the default is on. Without it, a lock ends with
@@ -215,6 +227,12 @@ func WithPriority(n int) LockOption {
 // WithPrefix sets the key prefix. Lockers with different prefixes are independent: each prefix is a deployment with its
 // own max TTL. The default is "redlock". A prefix must not contain braces or end with a colon, since the keys add both.
 func WithPrefix(prefix string) Option { return lockerOption(func(c *config) { c.prefix = prefix }) }
+
+// WithPool sets how [Open] and [OpenSharded] reach the masters: credentials, TLS, timeouts, the dialer. [New] and
+// [NewSharded], which are given a pool, refuse it.
+func WithPool(opts ...pool.Option) Option {
+	return lockerOption(func(c *config) { c.pool = append(c.pool, opts...) })
+}
 
 // WithMaxTTL sets the max TTL: the longest TTL that any client of the deployment may use. A master that was restarted
 // does not vote for this time, and for at least 30 s, unless [WithDurableMasters] lists it. The max TTL belongs to the

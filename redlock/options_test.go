@@ -50,7 +50,7 @@ func farLocker(t *testing.T, opts ...Option) *Locker {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := l.Close(context.Background()); err != nil {
+		if err := l.Close(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -145,7 +145,7 @@ func TestNewRefusesOptionsOutOfRange(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l, err := New(p, opts...)
 			if l != nil {
-				t.Errorf("New returned a Locker with the error; closing it: %v", l.Close(t.Context()))
+				t.Errorf("New returned a Locker with the error; closing it: %v", l.Close())
 			}
 			isInvalid(t, err, want...)
 		})
@@ -223,7 +223,7 @@ func TestNewRefusesNoPoolAndTooManyMasters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Close(t.Context()); err != nil {
+	if err := l.Close(); err != nil {
 		t.Error(err)
 	}
 }
@@ -363,7 +363,7 @@ func TestWarningsOfAllowedConfigurations(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := l.Close(t.Context()); err != nil {
+		if err := l.Close(); err != nil {
 			t.Error(err)
 		}
 		got := l.Warnings()
@@ -394,7 +394,7 @@ func TestURLsTurnOffGuard(t *testing.T) {
 			var l *Locker
 			if l, err = New(p, WithLogger(slog.New(slog.DiscardHandler))); err == nil {
 				got = strings.Join(l.Warnings(), " ")
-				_ = l.Close(t.Context())
+				_ = l.Close()
 			}
 		}
 		if err != nil {
@@ -420,7 +420,7 @@ func TestWarningsOfARedisPool(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Close(t.Context()); err != nil {
+	if err := l.Close(); err != nil {
 		t.Error(err)
 	}
 	if list := l.Warnings(); len(list) != 2 || !slices.Equal(list, traced) ||

@@ -54,7 +54,7 @@ func loaded(t *testing.T, f func(l *load)) {
 			}
 		}), redlock.On("lost", func(redlockinfo.Event) { l.lost.Add(1) })))
 		l.must(err)
-		defer l.locker.Close(t.Context())
+		defer l.locker.Close()
 		l.locker.Ready(t.Context())
 		for i := range 5 {
 			l.masters.Master(i).ScriptTime(scriptTime)

@@ -309,9 +309,7 @@ func runRole(ctx context.Context, role string, a workerArgs) error {
 		return err
 	}
 	err = roles[role](ctx, l, a)
-	end, cancel := context.WithTimeout(context.Background(), hang)
-	defer cancel()
-	return errors.Join(err, l.Close(end))
+	return errors.Join(err, l.Close())
 }
 
 // startWorker starts a process, which is killed and joined at the end of the test.

@@ -73,7 +73,7 @@ func TestLossNamesMissingRight(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close(context.Background())
+	defer l.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := errors.Join(l.Admin().Admit(ctx), l.WaitReady(ctx)); err != nil {
@@ -97,7 +97,7 @@ func TestLossNamesMissingRight(t *testing.T) {
 	if err := l.Healthy(ctx); err == nil || !strings.Contains(err.Error(), "evalsha") {
 		t.Errorf("Healthy returned %v, want the refused right", err)
 	}
-	l.Close(ctx)
+	l.Close()
 	if text := log.String(); !strings.Contains(text, "lock was lost") || !strings.Contains(text, "in time: ") {
 		t.Errorf("the log does not say why the lock was lost:\n%s", text)
 	}

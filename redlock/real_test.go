@@ -23,11 +23,7 @@ func locker(t testing.TB, p *pool.Pool, opts ...redlock.Option) *redlock.Locker 
 	t.Helper()
 	l, err := redlock.New(p, opts...)
 	tester{t}.must(err)
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		tester{t}.noError(l.Close(ctx))
-	})
+	t.Cleanup(func() { tester{t}.noError(l.Close()) })
 	return l
 }
 
@@ -321,7 +317,7 @@ func TestOnlyDurableMastersWithDataVoteAtOnce(t *testing.T) {
 	f.do(2, "REPLICAOF", "NO", "ONE")
 	stateOf(t, l, 2, "quarantine")
 	f.admit(l)
-	f.must(l.Close(bounded(t)))
+	f.must(l.Close())
 	f.demote(2, 4)
 	f.do(2, "REPLICAOF", "NO", "ONE")
 	eventually(t, hang, func() string { // otherwise master 2 restarts with its old data

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/redlock-go/redlock/internal/monitor"
 	"github.com/redlock-go/redlock/internal/scripts"
@@ -16,26 +17,35 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// A Locker acquires locks on the masters of one pool ([New]) or of several shards ([NewSharded]). For each shard it
-// runs two goroutines, regardless of the number of locks: one determines which masters may vote, the other extends held
-// locks. Another goroutine runs while there are log records or events of a [redlockinfo.Trace] to deliver. All methods
-// are safe for concurrent use.
+// A Locker acquires locks on the masters of a deployment. For each shard it runs two goroutines, regardless of the
+// number of locks: one determines which masters may vote, the other extends held locks. Another goroutine runs while
+// there are log records or events of a [redlockinfo.Trace] to deliver. All methods are safe for concurrent use.
+//
+// A program has one Locker, made by [Open]. At its start it may wait until a majority of the masters can grant a lock
+// ([Locker.WaitReady]); its readiness probe calls [Locker.Healthy]. At its end it calls [Locker.Shutdown], which waits
+// for running work, or [Locker.Close], which does not.
 type Locker struct {
 	shards []*shard
+	owned  bool // whether Close closes the pools
+
+	closing  atomic.Bool   // whether Close was called
+	closed   chan struct{} // closed when the first Close has ended
+	closeErr error         // the result of Close; set before closed is closed
 }
 
-// New returns a Locker over the masters of p. It returns [ErrInvalid] if an option is out of range. New does not block
-// and needs no reachable master. Several Lockers may share the pool; the caller must close the pool after all of them.
-func New(p *pool.Pool, opts ...Option) (*Locker, error) {
-	if p == nil {
-		return nil, invalid("no masters: the pool is nil")
-	}
-	return newLocker([]*pool.Pool{p}, opts, transport.Of(p).Bucket().Of > 0)
-}
+// Open returns a Locker over the masters at the URLs; [pool.URL] describes the URLs. [WithPool] sets options of the
+// connections. If one of the masters is a cluster (redis+cluster://), each bucket of the cluster is a shard: see
+// [OpenSharded].
+//
+// Open does not block and needs no reachable master; the Locker connects in the background. It returns [ErrInvalid] if
+// a URL or an option is invalid. [Locker.Close] and [Locker.Shutdown] close the connections.
+//
+// All clients must use the same masters: see [pool.Open].
+func Open(urls []string, opts ...Option) (*Locker, error) { return open([][]string{urls}, opts, false) }
 
-// NewSharded returns a Locker that distributes names over several shards. A shard is a set of masters with its own
-// pool; each name belongs to one shard, by rendezvous hashing. So capacity grows with the number of shards, and a shard
-// without a quorum affects only its own names. The limit is 300 shards.
+// OpenSharded returns a Locker that distributes names over several shards. A shard is a set of masters; each name
+// belongs to one shard, by rendezvous hashing. So capacity grows with the number of shards, and a shard without a
+// quorum affects only its own names. The limit is 300 shards.
 //
 // All clients must name the same shards in the same order. The admission record of each master contains the number of
 // its shard and the number of shards. A client with another number of shards, or another order, acquires nothing on
@@ -43,10 +53,59 @@ func New(p *pool.Pool, opts ...Option) (*Locker, error) {
 // The masters of new shards begin to vote only when one client has reached all masters of all shards, so at the very
 // first start all masters must be up. docs/performance.md shows how to change the number of shards.
 //
-// For a cluster (redis+cluster://) pass the pools of [pool.OpenBuckets]: each of its buckets is a shard. Otherwise
-// names, options and errors are those of New. As with New, the caller must close the pools.
-func NewSharded(pools []*pool.Pool, opts ...Option) (*Locker, error) {
-	return newLocker(pools, opts, true)
+// Otherwise names, options and errors are those of [Open].
+func OpenSharded(shards [][]string, opts ...Option) (*Locker, error) { return open(shards, opts, true) }
+
+// open implements Open and OpenSharded.
+func open(shards [][]string, opts []Option, sharded bool) (*Locker, error) {
+	cfg, err := configure(opts)
+	if err != nil {
+		return nil, err
+	}
+	var pools []*pool.Pool
+	for i, urls := range shards {
+		var more []*pool.Pool
+		if more, err = pool.OpenBuckets(urls, cfg.pool...); err != nil {
+			if err = invalid("%w", err); len(shards) > 1 {
+				err = fmt.Errorf("shard %d of %d: %w", i+1, len(shards), err)
+			}
+			break
+		}
+		pools = append(pools, more...)
+	}
+	var l *Locker
+	if err == nil {
+		l, err = newLocker(pools, cfg, sharded)
+	}
+	if err != nil {
+		for _, p := range pools {
+			_ = p.Close() // returns nil
+		}
+		return nil, err
+	}
+	l.owned = true
+	return l, nil
+}
+
+// New returns a Locker over the masters of p, which several Lockers may share. [Open] makes a Locker with its own
+// connections. New does not block and needs no reachable master. It returns [ErrInvalid] if an option is out of range,
+// and for [WithPool]. The caller must close the pool after all its Lockers.
+func New(p *pool.Pool, opts ...Option) (*Locker, error) { return over([]*pool.Pool{p}, opts, false) }
+
+// NewSharded returns a Locker like that of [OpenSharded] over shared pools, one for each shard. For a cluster pass the
+// pools of [pool.OpenBuckets]. As with New, the caller must close the pools.
+func NewSharded(pools []*pool.Pool, opts ...Option) (*Locker, error) { return over(pools, opts, true) }
+
+// over implements New and NewSharded.
+func over(pools []*pool.Pool, opts []Option, sharded bool) (*Locker, error) {
+	cfg, err := configure(opts)
+	if err != nil {
+		return nil, err
+	}
+	if len(cfg.pool) > 0 {
+		return nil, invalid("WithPool: the pool exists already; give its options to pool.Open, or use redlock.Open")
+	}
+	return newLocker(pools, cfg, sharded)
 }
 
 // inOrder returns the transports of the pools: by bucket if the pools are those of a cluster, otherwise in the given
@@ -76,13 +135,11 @@ func inOrder(pools []*pool.Pool) ([]*transport.Transport, error) {
 	return ordered, nil
 }
 
-// newLocker makes one shard for each pool. If sharded is true, it numbers the shards and joins them, even a single one.
-func newLocker(pools []*pool.Pool, opts []Option, sharded bool) (*Locker, error) {
-	cfg, err := configure(opts)
-	if err != nil {
-		return nil, err
-	}
+// newLocker makes one shard for each pool. If sharded is true, or the pools are those of a cluster, it numbers the
+// shards and joins them, even a single one.
+func newLocker(pools []*pool.Pool, cfg *config, sharded bool) (*Locker, error) {
 	ordered, err := inOrder(pools)
+	sharded = sharded || err == nil && ordered[0].Bucket().Of > 0
 	switch {
 	case err != nil:
 		return nil, err
@@ -92,7 +149,7 @@ func newLocker(pools []*pool.Pool, opts []Option, sharded bool) (*Locker, error)
 		return nil, invalid("WithConfiguration has %d configurations, but there are %d shards: give one for each",
 			len(cfg.sets), len(pools))
 	}
-	l, shared := &Locker{}, &work{}
+	l, shared := &Locker{closed: make(chan struct{})}, &work{}
 	cfg.shards = new(monitor.Shards)
 	for i, t := range ordered {
 		own := *cfg
@@ -125,11 +182,9 @@ func newLocker(pools []*pool.Pool, opts []Option, sharded bool) (*Locker, error)
 
 // abandon closes the shards of a Locker that newLocker could not complete.
 func (l *Locker) abandon() {
-	ended, cancel := context.WithCancel(context.Background())
-	cancel()
 	for _, s := range l.shards {
 		s.start()
-		_ = s.close(ended) // the shard holds no locks
+		_ = s.close() // the shard holds no locks
 	}
 }
 
@@ -384,42 +439,68 @@ func (l *Locker) Stats() Stats {
 	return sum
 }
 
-// Drain waits until no lock is held and no call is under way, in any shard, and then closes the Locker as
-// [Locker.Close] does.
+// Shutdown waits until no lock is held and no call is under way, in any shard, and then closes the Locker as
+// [Locker.Close] does. If ctx ends first, Shutdown ends the remaining locks and calls as Close does, and returns the
+// error of ctx, joined with that of Close if there is one.
 //
-// A call that began before Drain runs to its end, however many locks it still acquires; this includes the function of a
-// [Locker.Do]. New calls that acquire a lock return [ErrClosed], unless their context owns a lock of the Locker
+// A call that began before Shutdown runs to its end, however many locks it still acquires; this includes the function
+// of a [Locker.Do]. New calls that acquire a lock return [ErrClosed], unless their context owns a lock of the Locker
 // ([Lock.Context], or the context of the function of a Do): so the work under way can finish. [Locker.Lead] does not
-// end until its context ends: cancel that context first. If ctx ends before all locks are released and all calls have
-// returned, Drain ends the remaining locks as Close does, and returns the error of ctx. Drain may be called more than
-// once, and concurrently with Close.
-func (l *Locker) Drain(ctx context.Context) error {
-	l.shards[0].work.drains.Store(true)
+// end until its context ends: cancel that context first. Shutdown may be called more than once, and concurrently with
+// Close, which ends it.
+func (l *Locker) Shutdown(ctx context.Context) error {
+	l.shards[0].work.stops.Store(true)
 	for _, s := range l.shards {
 		s.queue.StopLingering()
 		s.leases.ReleaseIdle()
 	}
-	for !l.drained() {
-		if l.shards[0].rest(ctx, drainPoll) != nil {
+	for !l.unused() {
+		if err := l.shards[0].rest(ctx, shutdownPoll); err != nil && !errors.Is(err, ErrClosed) {
+			return joinErrors(err, l.Close())
+		} else if err != nil {
 			break
 		}
 	}
-	return l.Close(ctx)
+	return l.Close()
 }
 
-// Close releases all held locks immediately, and waits for the goroutines of the Locker to end. Waiting calls return
-// ErrClosed. Close also releases the locks of [Locker.Do] functions that are still running: their contexts end with the
-// cause [ErrClosed], and another client may acquire the name immediately. So to shut down, stop the work before you
-// close:
+// Close releases all held locks immediately. Waiting calls return [ErrClosed]. Close also releases the locks of
+// [Locker.Do] functions that are still running: their contexts end with the cause ErrClosed, and another client may
+// acquire the name immediately. To let running work finish, call [Locker.Shutdown].
 //
-//	server.Shutdown(ctx) // or cancel the context of the work, and wait for it
-//	locker.Drain(ctx)    // waits for the locks that are still held
-//	pool.Close()
+// Close sends the releases first; if there are many, the rest follows as the masters answer. Then Close waits until
+// each master has answered, or is down because it was silent for the timeout of the pool ([pool.WithTimeout]), and
+// until the calls and callbacks under way have returned. If for two such timeouts, a second by default, nothing is
+// answered but a call or a callback does not return, Close gives up and returns an error.
 //
-// Close sends the releases first, regardless of the state of ctx; releases beyond half of the queue limit of the pool
-// ([pool.WithQueueLimit]) follow as the masters answer. Then Close waits until each master has answered and the calls
-// under way have returned. If ctx ends first, Close returns the error of ctx, and the remaining releases are delivered
-// in the background. A second Close waits like the first. The pool stays open.
-func (l *Locker) Close(ctx context.Context) error {
-	return l.each(func(_ int, s *shard) error { return s.close(ctx) })
+// Then Close closes the connections of a Locker that [Open] or [OpenSharded] made. Releases that a master could not
+// receive are dropped: that master frees the name after its TTL, so the name may stay locked for that time if such
+// masters are no minority. A shared pool stays open and delivers such releases in the background. If a shared pool was
+// closed before its Locker, no release was sent, and Close returns an error that says so.
+//
+// Close is safe to call more than once, and concurrently: each call waits like the first, and returns its result.
+func (l *Locker) Close() error {
+	if l.closing.CompareAndSwap(false, true) {
+		l.closeErr = l.close()
+		close(l.closed)
+	}
+	<-l.closed // unlike a sync.Once, this lets the time of a testing/synctest bubble pass
+	return l.closeErr
 }
+
+// close implements the first Close.
+func (l *Locker) close() error {
+	err := l.each(func(_ int, s *shard) error { return s.close() })
+	for _, s := range l.shards {
+		switch {
+		case l.owned:
+			_ = s.pool.Close() // returns nil
+		case s.pool.Closed():
+			return errPoolClosed
+		}
+	}
+	return err
+}
+
+var errPoolClosed = fmt.Errorf("%w: close the Locker first; its locks were not released, and expire with their TTLs",
+	transport.ErrClosed)

@@ -141,7 +141,7 @@ func TestCloseWaitsForUnlock(t *testing.T) {
 				_ = k.Unlock(w.Context())
 			}()
 			<-k.Done()
-			w.must(l.Close(w.Context()))
+			w.must(l.Close())
 			w.must(p.Close())
 			<-done
 			for _, cancel := range cancels {

@@ -59,7 +59,7 @@ func (w *shardedCluster) shards(sets ...int) *redlock.Locker {
 	}
 	l, err := redlock.NewSharded(pools)
 	w.must(err)
-	w.Cleanup(func() { _ = l.Close(context.WithoutCancel(w.Context())) })
+	w.Cleanup(func() { _ = l.Close() })
 	return l
 }
 
@@ -261,9 +261,9 @@ func TestOrderAcrossShards(t *testing.T) {
 	})
 }
 
-// H168: Drain waits for the calls under way in all shards: the function of a Do can lock names of any shard, and a
+// H168: Shutdown waits for the calls under way in all shards: the function of a Do can lock names of any shard, and a
 // LockAll that waits for a name in one shard gets those in the others.
-func TestDrainAcrossShards(t *testing.T) {
+func TestShutdownAcrossShards(t *testing.T) {
 	shardedClusters(t, 2, func(w *shardedCluster) {
 		g, other, of := w.admitted(0, 1), w.shards(0, 1), in(2, 3)
 		all := slices.Sorted(slices.Values(append(of[0][:2:2], of[1][:2]...)))
@@ -282,7 +282,7 @@ func TestDrainAcrossShards(t *testing.T) {
 			})
 		}()
 		after(time.Second)
-		go func() { drained <- g.Drain(w.within(time.Minute)) }()
+		go func() { drained <- g.Shutdown(w.within(time.Minute)) }()
 		w.noError(<-nested)
 		w.isError(errOf(g.TryLock(w.Context(), of[1][2])), redlock.ErrClosed)
 		after(5 * time.Second)
@@ -389,9 +389,7 @@ func TestCallsAboutAllMasters(t *testing.T) {
 			w.Errorf("the warnings are %q, want none", g.Warnings())
 		}
 		lock := w.takeWith(g, ctx, in(2, 1)[0][0])
-		closing, cancel := context.WithTimeout(ctx, 10*time.Second)
-		defer cancel()
-		w.noError(g.Close(closing))
+		w.noError(g.Close())
 		w.isError(lock.Err(), redlock.ErrClosed)
 		w.isError(errOf(g.Lock(ctx, in(2, 1)[1][0])), redlock.ErrClosed)
 	})
@@ -402,7 +400,7 @@ func TestCallsAboutAllMasters(t *testing.T) {
 func TestShardThatLostAllRecordsRecovers(t *testing.T) {
 	shardedClusters(t, 2, func(w *shardedCluster) {
 		first := w.admitted(0, 1)
-		_ = first.Close(w.Context())
+		_ = first.Close()
 		for i := range 3 {
 			w.sets[1].Master(i).Restart(false)
 		}
@@ -417,7 +415,7 @@ func TestShardThatLostAllRecordsRecovers(t *testing.T) {
 func TestShardCountChangesWithoutClients(t *testing.T) {
 	shardedClusters(t, 3, func(w *shardedCluster) {
 		old := w.admitted(0, 1)
-		w.must(old.Close(w.Context()))
+		w.must(old.Close())
 		for _, set := range w.sets[:2] {
 			for i := range 3 {
 				set.Master(i).EvictKey("redlock:admission")
@@ -444,7 +442,7 @@ func TestReconfigureShard(t *testing.T) {
 		p := w.poolOver(w.sets[1].URLs(), pool.WithDialer(dial))
 		g, err := redlock.NewSharded([]*pool.Pool{w.pool(0), p})
 		w.must(err)
-		w.Cleanup(func() { _ = g.Close(context.WithoutCancel(w.Context())) })
+		w.Cleanup(func() { _ = g.Close() })
 		w.must(g.Admin().Admit(w.Context()))
 		lock := w.take(g, in(2, 1)[1][0])
 		sets := g.Admin().Configuration()

@@ -100,7 +100,7 @@ func (k *Lock) Downgrade(ctx context.Context, opts ...LockOption) (*Lock, error)
 		return nil, errNoLock
 	}
 	l, name := k.l, k.Name()
-	l.work.began.Add(1) // Drain does not refuse a call of a held lock
+	l.work.began.Add(1) // Shutdown does not refuse a call of a held lock
 	defer l.endWork()
 	return l.events.acquiring(ctx, "downgrade", name, func(stats *lease.AcquireStats) (*Lock, error) {
 		if k.hold.Lease().Role() != scripts.Writer {

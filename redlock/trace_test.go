@@ -86,7 +86,7 @@ func TestMissingTraceAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations for the events of a pair", n)
 	}
 	closed := nearLocker(t)
-	if err := closed.Close(t.Context()); err != nil {
+	if err := closed.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if n := testing.AllocsPerRun(100, func() { _, _ = closed.Lock(t.Context(), "n") }); n != 0 {

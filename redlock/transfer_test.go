@@ -121,7 +121,7 @@ func TestImportWithDeadContextSendsNothing(t *testing.T) {
 	if k, err := l.Import(ctx, text); k != nil || !errors.Is(err, context.Canceled) {
 		t.Errorf("Import with a cancelled context returned %v, %v", k, err)
 	}
-	if err := l.Close(t.Context()); err != nil {
+	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if k, err := l.Import(t.Context(), text); k != nil || !errors.Is(err, ErrClosed) {

@@ -267,7 +267,7 @@ func (w *cluster) start(p *pool.Pool, opts ...redlock.Option) *redlock.Locker {
 	w.Helper()
 	l, err := redlock.New(p, append([]redlock.Option{redlock.WithClock(clock.Runtime())}, opts...)...)
 	w.must(err)
-	w.Cleanup(func() { _ = l.Close(context.WithoutCancel(w.Context())) })
+	w.Cleanup(func() { _ = l.Close() })
 	return l
 }
 
@@ -276,7 +276,7 @@ func (w *cluster) over(p *pool.Pool, opts ...redlock.Option) *redlock.Locker {
 	w.Helper()
 	l := w.start(p, opts...)
 	w.Cleanup(func() {
-		if err := l.Close(context.WithoutCancel(w.Context())); err != nil {
+		if err := l.Close(); err != nil {
 			w.Errorf("Close at the end of the test returned %v", err)
 		}
 	})

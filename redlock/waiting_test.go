@@ -512,7 +512,7 @@ func TestCloseEndsEveryWait(t *testing.T) {
 		after(time.Second)
 		equal(w, w.queued("n"), 5, "masters with a queue")
 		start := time.Now()
-		w.noError(p.Close(w.Context()))
+		w.noError(p.Close())
 		equal(w, time.Since(start), 0, "time of Close")
 		for _, c := range calls {
 			w.isError(c.fails(time.Second), redlock.ErrClosed)

@@ -62,7 +62,7 @@ func (f *fleet) locker() *redlock.Locker {
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Cleanup(func() { l.Close(context.Background()) })
+	f.Cleanup(func() { l.Close() })
 	return l
 }
 

@@ -41,7 +41,7 @@ func holds(t *testing.T, l *redlock.Locker, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close(context.Background())
+	defer l.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := l.Admin().Admit(ctx); err != nil {
@@ -109,7 +109,7 @@ func TestCredentials(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close(context.Background())
+	defer l.Close()
 	if _, err := l.TryLock(t.Context(), "a"); err == nil || strings.Contains(err.Error(), "wrong") {
 		t.Errorf("a lock was acquired with a wrong password, or the error contains the password: %v", err)
 	}

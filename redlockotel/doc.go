@@ -2,7 +2,7 @@
 // Locker.
 //
 //	watch, err := redlockotel.New()
-//	locker, err := redlock.New(masters, redlock.WithTrace(watch.Trace()))
+//	locker, err := redlock.Open(urls, redlock.WithTrace(watch.Trace()))
 //	stop, err := watch.Watch(locker)
 //
 // # Spans

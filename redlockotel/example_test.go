@@ -74,7 +74,7 @@ func inMemory(opts ...redlock.Option) (locker *redlock.Locker, done func()) {
 		panic(err)
 	}
 	return locker, func() {
-		_ = locker.Close(context.Background())
+		_ = locker.Close()
 		_ = p.Close()
 		masters.Close()
 	}

@@ -68,7 +68,7 @@ func observed(t *testing.T, opts ...redlockotel.Option) *deployment {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = f.Locker.Close(context.Background()) })
+	t.Cleanup(func() { _ = f.Locker.Close() })
 	if f.stop, err = f.watch.Watch(f.Locker); err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package redlockprom_test
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -43,7 +42,7 @@ func observed(t *testing.T, opts ...redlockprom.Option) *deployment {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = f.Locker.Close(context.Background()) })
+	t.Cleanup(func() { _ = f.Locker.Close() })
 	f.metrics.Watch(f.Locker)
 	if err := f.registry.Register(f.metrics); err != nil {
 		t.Fatal(err)

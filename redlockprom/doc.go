@@ -1,7 +1,7 @@
 // Package redlockprom exports the metrics of a [redlock.Locker] to Prometheus.
 //
 //	metrics := redlockprom.New()
-//	locker, err := redlock.New(masters, redlock.WithTrace(metrics.Trace()))
+//	locker, err := redlock.Open(urls, redlock.WithTrace(metrics.Trace()))
 //	metrics.Watch(locker)
 //	prometheus.MustRegister(metrics)
 //

@@ -39,7 +39,7 @@ func holds(t *testing.T, l *redlock.Locker, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close(context.Background())
+	defer l.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := l.Admin().Admit(ctx); err != nil {

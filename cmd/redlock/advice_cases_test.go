@@ -450,7 +450,7 @@ func (e *adviceEnv) declareDurable() {
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	defer l.Close(e.t.Context())
+	defer l.Close()
 	if !eventuallyTrue(func() bool {
 		record, _ := redis.String(e.admin("GET", "redlock:admission"), nil)
 		return strings.Contains(record, " durable=")

@@ -216,7 +216,7 @@ func (e *adviceEnv) lives() {
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	defer rival.Close(context.Background())
+	defer rival.Close()
 	for _, name := range append(e.paused.names, e.lock.Name()) {
 		_, err := rival.Lock(ctx, name, redlock.WithWaitLimit(time.Second))
 		if err == nil && (name == e.lock.Name() || time.Now().Before(e.paused.until)) {

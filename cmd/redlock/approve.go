@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/transport"
-	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
@@ -103,10 +102,10 @@ func (c *client) setsOf(list []redlockinfo.Master) (sets []masterSet) {
 
 // clientLabels returns the labels of the clients that are connected to the masters, sorted, and the hosts of nameless
 // connections.
-func clientLabels(ctx context.Context, pools []*pool.Pool) (labels []string) {
+func clientLabels(ctx context.Context, pools []*transport.Transport) (labels []string) {
 	for _, p := range pools {
-		prefix := transport.Of(p).ClientNames()[0].Prefix
-		for _, clients := range transport.Of(p).Clients(ctx) {
+		prefix := p.ClientNames()[0].Prefix
+		for _, clients := range p.Clients(ctx) {
 			for _, c := range clients {
 				if c.Named && c.Prefix == prefix {
 					labels = append(labels, c.Label)
@@ -121,7 +120,7 @@ func clientLabels(ctx context.Context, pools []*pool.Pool) (labels []string) {
 }
 
 // affected returns a line that lists the clients that are connected to the masters.
-func affected(ctx context.Context, pools []*pool.Pool) string {
+func affected(ctx context.Context, pools []*transport.Transport) string {
 	labels := clientLabels(ctx, pools)
 	if len(labels) == 0 {
 		return "clients: no client is connected, or CLIENT LIST is not permitted"

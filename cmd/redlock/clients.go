@@ -25,9 +25,9 @@ type otherClients struct {
 
 // others returns the connected clients of shard i that do not use the configuration of this command.
 func (c *client) others(ctx context.Context, i int) (o otherClients) {
-	o.own = transport.Of(c.pools[i]).ClientNames()[0]
+	o.own = c.pools[i].ClientNames()[0]
 	masters, unlisted := c.Admin().Configuration()[i].Masters, 0
-	all := transport.Of(c.pools[i]).Clients(ctx)
+	all := c.pools[i].Clients(ctx)
 	for _, m := range masters {
 		if _, listed := all[m]; !listed {
 			unlisted++

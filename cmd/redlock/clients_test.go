@@ -64,7 +64,7 @@ func (f *changing) clientOf(p *pool.Pool, label string, opts ...redlock.Option) 
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	f.t.Cleanup(func() { _, _ = l.Close(context.Background()), p.Close() })
+	f.t.Cleanup(func() { _, _ = l.Close(), p.Close() })
 	ctx, cancel := context.WithTimeout(f.t.Context(), hang)
 	defer cancel()
 	if err := l.WaitReady(ctx); err != nil {
@@ -256,9 +256,7 @@ func (f *changing) waits(name string) {
 
 func (f *changing) closes(l *redlock.Locker) {
 	f.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), hang)
-	defer cancel()
-	if err := l.Close(ctx); err != nil {
+	if err := l.Close(); err != nil {
 		f.t.Fatal(err)
 	}
 }

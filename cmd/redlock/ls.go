@@ -97,8 +97,7 @@ type scanned struct {
 // scan scans the keys of all masters concurrently for names with this prefix. On each master, it ends after most names.
 func (c *client) scan(ctx context.Context, prefix string, most int) (list []*scanned) {
 	var wg sync.WaitGroup
-	for k, p := range c.pools {
-		t := transport.Of(p)
+	for k, t := range c.pools {
 		keys := scripts.Prefix(c.config.Prefix + t.Bucket().Tag())
 		for i := range t.N() {
 			m := &scanned{names: make(map[string]bool), shard: k, addr: t.Addr(i)}

@@ -164,7 +164,7 @@ func (f *deployment) locker() *redlock.Locker {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	f.t.Cleanup(func() { _, _ = l.Close(context.Background()), p.Close() })
+	f.t.Cleanup(func() { _, _ = l.Close(), p.Close() })
 	ctx, cancel := context.WithTimeout(f.t.Context(), time.Minute)
 	defer cancel()
 	if err := l.WaitReady(ctx); err != nil {

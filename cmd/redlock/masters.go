@@ -15,7 +15,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/configfile"
 	"github.com/redlock-go/redlock/internal/private"
-	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlockfile"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
@@ -122,24 +122,26 @@ func splitURLs(texts []string) (urls []string) {
 // observer is the option of a Locker that writes no admission records.
 var observer = private.Option[redlock.Option](private.Settings{Observer: true})
 
-// A client is a Locker with the settings and the pools from which it was created.
+// A client is a Locker with the settings from which it was created, and the connections of its shards.
 type client struct {
 	*redlock.Locker
 	tools   private.Tools
 	config  *configfile.Config
-	pools   []*pool.Pool  // one for each shard
-	timeout time.Duration // limit of one operation
-	shut    func(context.Context) error
+	pools   []*transport.Transport // one for each shard
+	timeout time.Duration          // limit of one operation
+	shut    func()
 }
 
 // open creates a client.
 func (f *deploymentFlags) open(c *configfile.Config, opts ...redlock.Option) (*client, error) {
 	silent := redlock.WithLogger(slog.New(slog.DiscardHandler)) // the command prints its own reports
-	l, pools, shut, err := c.Open(append([]redlock.Option{silent}, opts...)...)
+	l, err := c.Open(append([]redlock.Option{silent}, opts...)...)
 	if err != nil {
 		return nil, err
 	}
-	return &client{l, private.Of(l), c, pools, f.timeout, shut}, nil
+	tools := private.Of(l)
+	shut := func() { _ = l.Close() } // undelivered releases expire with their TTLs
+	return &client{l, tools, c, tools.Transports(), f.timeout, shut}, nil
 }
 
 // openFollowing creates a client. If the masters come from the file of --config, the client applies changes of the file
@@ -152,23 +154,19 @@ func (f *deploymentFlags) openFollowing(c *configfile.Config, opts ...redlock.Op
 	ctx, cancel := context.WithCancel(context.Background())
 	go redlockfile.Follow(ctx, l.Locker, f.config)
 	shut := l.shut
-	l.shut = func(ctx context.Context) error {
+	l.shut = func() {
 		cancel()
-		return shut(ctx)
+		shut()
 	}
 	return l, nil
 }
 
-// close closes the Locker and its pools.
-func (c *client) close() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	_ = c.shut(ctx) // undelivered releases expire with their TTLs
-}
+// close closes the Locker.
+func (c *client) close() { c.shut() }
 
 // abandon makes close leave held locks on the masters, until their TTLs have passed.
 func (c *client) abandon() {
-	c.shut = func(context.Context) error { return nil }
+	c.shut = func() {}
 }
 
 // within returns a context that limits one operation to c.timeout. Call within again after a question to the user,

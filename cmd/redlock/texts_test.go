@@ -421,7 +421,7 @@ func (s *scene) rival(urls []string) *redlock.Locker {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.t.Cleanup(func() { _, _ = l.Close(context.Background()), p.Close() })
+	s.t.Cleanup(func() { _, _ = l.Close(), p.Close() })
 	return l
 }
 

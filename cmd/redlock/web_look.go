@@ -168,7 +168,7 @@ func (w *webLooker) masters(ctx context.Context) (v redlockinfo.Verdict, list []
 	var wg sync.WaitGroup
 	for k := range list {
 		m := &list[k]
-		t := transport.Of(w.pools[max(0, m.Shard-1)])
+		t := w.pools[max(0, m.Shard-1)]
 		if i, ok := t.Find(m.Addr); ok && m.State != "down" && m.State != "connecting" {
 			wg.Go(func() { m.ask(ctx, t, i) })
 		}

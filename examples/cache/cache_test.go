@@ -33,7 +33,7 @@ func programs(t *testing.T, n int, test func(t *testing.T, lockers []*redlock.Lo
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer l.Close(context.Background())
+			defer l.Close()
 			if err := l.WaitReady(t.Context()); err != nil {
 				t.Fatal(err)
 			}

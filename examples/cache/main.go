@@ -14,7 +14,6 @@ import (
 	"os/signal"
 	"time"
 
-	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
 
@@ -35,16 +34,11 @@ func run(ctx context.Context, urls []string, dir string, maxAge time.Duration, o
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	masters, err := pool.Open(urls)
+	locker, err := redlock.Open(urls)
 	if err != nil {
 		return err
 	}
-	defer masters.Close()
-	locker, err := redlock.New(masters)
-	if err != nil {
-		return err
-	}
-	defer locker.Close(context.WithoutCancel(ctx))
+	defer locker.Close()
 	c := &Cache{Shared: locker.RWLock("cache"), Dir: dir, MaxAge: maxAge, Build: build, Now: time.Now}
 	for {
 		value, err := c.Get(ctx)

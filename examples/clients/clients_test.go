@@ -36,7 +36,7 @@ func locks(t *testing.T, p *pool.Pool, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close(context.Background())
+	defer l.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := l.Do(ctx, "orders:42", func(context.Context, *redlock.Lock) error { return nil }); err != nil {
@@ -65,27 +65,6 @@ func TestProgramLocksByEachClient(t *testing.T) {
 	}
 }
 
-func TestClusterHasPoolForEachBucket(t *testing.T) {
-	locker, pools, err := dialCluster("redis+cluster://127.0.0.1:1?buckets=3")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := len(locker.Admin().Masters()); len(pools) != 3 || n != 3 {
-		t.Errorf("there are %d pools and %d masters, want 3 and 3", len(pools), n)
-	}
-	if err := locker.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
-	for _, p := range pools {
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
-	}
-	if _, _, err := dialCluster("redis://127.0.0.1:1"); err == nil {
-		t.Error("a plain master is accepted as a cluster")
-	}
-}
-
 func TestPoolsOfRedigoMakeMasters(t *testing.T) {
 	pools, asked := map[string]*redis.Pool{}, atomic.Int32{}
 	var fresh []pool.Master
@@ -106,7 +85,7 @@ func TestPoolsOfRedigoMakeMasters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close(context.Background())
+	defer l.Close()
 	_, err = l.TryLock(t.Context(), "job")
 	if err == nil || !strings.Contains(err.Error(), "no password today") || asked.Load() == 0 {
 		t.Errorf("the password was requested %d times, and TryLock returned %v; want the error of the password",

@@ -46,7 +46,7 @@ func run(ctx context.Context, client string, urls []string, out io.Writer) error
 	if err != nil {
 		return err
 	}
-	defer locker.Close(context.WithoutCancel(ctx))
+	defer locker.Close()
 	return locker.Do(ctx, "orders:42", func(_ context.Context, lock *redlock.Lock) error {
 		_, err := fmt.Fprintln(out, "locked, token", lock.Token())
 		return err

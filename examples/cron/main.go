@@ -18,7 +18,6 @@ import (
 	"github.com/go-co-op/gocron/v2"
 	"github.com/google/uuid"
 
-	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlockgocron"
 )
@@ -47,16 +46,11 @@ func run(ctx context.Context, args []string) (err error) {
 	if *every < 2*time.Millisecond {
 		return fmt.Errorf("-every %v: must be at least 2ms", *every)
 	}
-	masters, err := pool.Open(flags.Args())
+	locker, err := redlock.Open(flags.Args())
 	if err != nil {
 		return err
 	}
-	defer masters.Close()
-	locker, err := redlock.New(masters)
-	if err != nil {
-		return err
-	}
-	defer locker.Close(context.WithoutCancel(ctx))
+	defer locker.Close()
 	clock := newSkewed(*skew)
 	schedule := redlockgocron.Every(*every)
 	runs, err := redlockgocron.NewLocker(locker, schedule, redlockgocron.WithApart(*apart),

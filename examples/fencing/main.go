@@ -17,7 +17,6 @@ import (
 	"os/signal"
 	"time"
 
-	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
 
@@ -42,16 +41,11 @@ func run(ctx context.Context, path, item string, urls []string, out io.Writer) e
 		return err
 	}
 	defer table.close()
-	masters, err := pool.Open(urls)
+	locker, err := redlock.Open(urls, redlock.WithTTL(ttl))
 	if err != nil {
 		return err
 	}
-	defer masters.Close()
-	locker, err := redlock.New(masters, redlock.WithTTL(ttl))
-	if err != nil {
-		return err
-	}
-	defer locker.Close(context.WithoutCancel(ctx))
+	defer locker.Close()
 	lock, err := locker.Lock(ctx, item)
 	if err != nil {
 		return err

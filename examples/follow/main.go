@@ -33,11 +33,11 @@ func main() {
 
 // run campaigns, and applies changes of the file, until ctx ends.
 func run(ctx context.Context, path string, out io.Writer) (err error) {
-	locker, shut, err := redlockfile.Open(path)
+	locker, err := redlockfile.Open(path)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, shut(context.WithoutCancel(ctx))) }()
+	defer func() { err = errors.Join(err, locker.Close()) }()
 	go redlockfile.Follow(ctx, locker, path)
 	return locker.Lead(ctx, "leader", func(ctx context.Context, lock *redlock.Lock) error {
 		fmt.Fprintln(out, "leading, token", lock.Token())

@@ -16,7 +16,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
 
@@ -30,20 +29,11 @@ func main() {
 
 // run campaigns until ctx ends, and calls work while this process leads.
 func run(ctx context.Context, urls []string, work func(ctx context.Context, token int64) error) error {
-	masters, err := pool.Open(urls)
+	locker, err := redlock.Open(urls)
 	if err != nil {
 		return err
 	}
-	defer masters.Close() // closed last: deferred calls run in reverse order
-	locker, err := redlock.New(masters)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		over, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-		defer cancel()
-		_ = locker.Close(over) // unreleased locks expire after their TTL
-	}()
+	defer locker.Close()
 	err = locker.Lead(ctx, "leader", func(ctx context.Context, lock *redlock.Lock) error {
 		if err := lock.SetValue(ctx, address()); err != nil { // shown by "redlock who leader"
 			return err

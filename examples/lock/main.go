@@ -10,18 +10,14 @@ import (
 	"os"
 	"time"
 
-	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
 
 func main() {
 	ctx := context.Background()
-	masters, err := pool.Open(os.Args[1:]) // redis://10.0.0.1:6379 and so on, usually five
+	locker, err := redlock.Open(os.Args[1:]) // redis://10.0.0.1:6379 and so on, usually five
 	check(err)
-	defer masters.Close()
-	locker, err := redlock.New(masters) // one for all goroutines of the program
-	check(err)
-	defer locker.Close(ctx)
+	defer locker.Close()
 	// Do waits while another client holds the lock. The context of the function ends when the lock is lost.
 	check(locker.Do(ctx, "orders:42", func(ctx context.Context, lock *redlock.Lock) error {
 		return work(ctx, lock.Token())

@@ -15,7 +15,6 @@ import (
 	redsyncredigo "github.com/go-redsync/redsync/v4/redis/redigo"
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
 
@@ -51,16 +50,11 @@ func main() {
 
 // run locks one name over the given masters.
 func run(ctx context.Context, urls []string) error {
-	masters, err := pool.Open(urls)
+	locker, err := redlock.Open(urls)
 	if err != nil {
 		return err
 	}
-	defer masters.Close()
-	locker, err := redlock.New(masters)
-	if err != nil {
-		return err
-	}
-	defer locker.Close(ctx)
+	defer locker.Close()
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	return both(ctx, redsyncOver(urls), locker, "orders:42", 8*time.Second, func(_ context.Context, token int64) error {

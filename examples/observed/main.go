@@ -77,7 +77,7 @@ func run(
 		return err
 	}
 	opts = append(opts, redlock.WithTrace(collector.Trace(), watcher.Trace()))
-	locker, shut, err := open(ctx, config, urls, opts...)
+	locker, err := open(ctx, config, urls, opts...)
 	if err != nil {
 		return err
 	}
@@ -85,9 +85,7 @@ func run(
 	registry.MustRegister(collector)
 	mux.HandleFunc("/ready", func(w http.ResponseWriter, r *http.Request) { ready(w, r, locker) })
 	work(ctx, locker, tracers.Tracer("observed"))
-	over, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer cancel()
-	return shut(over)
+	return locker.Close()
 }
 
 // ready replies with status 200 if a quorum of the masters votes, and otherwise with status 503 and the reason for each

@@ -19,7 +19,6 @@ import (
 	"github.com/redlock-go/redlock/internal/configfile"
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
-	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
@@ -291,16 +290,11 @@ func TestConfigurationOfTheMasters(t *testing.T) {
 	if err := redlocktest.Admit(ctx, urls...); err != nil {
 		t.Fatal(err)
 	}
-	masters, err := pool.Open(urls)
+	locker, err := redlock.Open(urls, redlock.WithAllMastersDurable())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer masters.Close()
-	locker, err := redlock.New(masters, redlock.WithAllMastersDurable())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer locker.Close(context.WithoutCancel(ctx))
+	defer locker.Close()
 	if err := locker.WaitReady(ctx); err != nil {
 		t.Fatal(err)
 	}

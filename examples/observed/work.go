@@ -2,38 +2,27 @@ package main
 
 import (
 	"context"
-	"errors"
 	"log"
 	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlockfile"
 )
 
 // open creates a Locker over the masters in the file config, or over the masters at urls if config is empty. Until ctx
-// ends, the Locker applies changes of the file. shut closes the Locker, and then the connections.
-func open(ctx context.Context, config string, urls []string, opts ...redlock.Option) (
-	locker *redlock.Locker, shut func(context.Context) error, err error,
-) {
-	if config != "" {
-		if locker, shut, err = redlockfile.Open(config, opts...); err == nil {
-			go redlockfile.Follow(ctx, locker, config)
-		}
-		return locker, shut, err
+// ends, the Locker applies changes of the file.
+func open(ctx context.Context, config string, urls []string, opts ...redlock.Option) (*redlock.Locker, error) {
+	if config == "" {
+		return redlock.Open(urls, opts...)
 	}
-	masters, err := pool.Open(urls)
-	if err != nil {
-		return nil, nil, err
+	locker, err := redlockfile.Open(config, opts...)
+	if err == nil {
+		go redlockfile.Follow(ctx, locker, config)
 	}
-	locker, err = redlock.New(masters, opts...)
-	if err != nil {
-		return nil, nil, errors.Join(err, masters.Close())
-	}
-	return locker, func(ctx context.Context) error { return errors.Join(locker.Close(ctx), masters.Close()) }, nil
+	return locker, err
 }
 
 const (

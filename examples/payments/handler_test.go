@@ -57,7 +57,7 @@ func TestEachOrderIsPaidByOne(t *testing.T) {
 // A server that is shutting down does not pay, and its response says that the client may retry on another server.
 func TestClosingServerRefusesPayments(t *testing.T) {
 	inMemory(t, func(t *testing.T, _ *redlocktest.Masters, locker *redlock.Locker) {
-		if err := locker.Close(t.Context()); err != nil {
+		if err := locker.Close(); err != nil {
 			t.Fatal(err)
 		}
 		if status := ask(&Handler{Locker: locker}); status != http.StatusServiceUnavailable {

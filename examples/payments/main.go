@@ -18,7 +18,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
 
@@ -38,24 +37,14 @@ func main() {
 }
 
 // run serves orders until ctx ends, and closes l. It shuts down in this order: first the server, which waits for
-// payments that have begun and still need their locks, then the Locker, which releases the remaining locks, then the
-// pool.
+// payments that have begun and still need their locks, then the Locker, which releases the remaining locks.
 func run(ctx context.Context, urls []string, l net.Listener) error {
 	defer l.Close()
-	masters, err := pool.Open(urls)
+	locker, err := redlock.Open(urls)
 	if err != nil {
 		return err
 	}
-	defer masters.Close() // closed last: deferred calls run in reverse order
-	locker, err := redlock.New(masters)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		over, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-		defer cancel()
-		_ = locker.Close(over) // unreleased locks expire after their TTL
-	}()
+	defer locker.Close()
 	mux := http.NewServeMux()
 	mux.Handle("POST /orders/{order}", &Handler{Locker: locker, Pay: pay})
 	mux.HandleFunc("GET /ready", func(w http.ResponseWriter, r *http.Request) { // for a load balancer

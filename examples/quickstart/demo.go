@@ -56,16 +56,13 @@ func demonstrateOn(
 	s := &stage{line: line, began: time.Now(), deployment: f, picture: p}
 	s.say("five masters, %s", f.what)
 	for _, l := range []**redlock.Locker{&s.a, &s.b} {
-		masters, err := pool.Open(f.urls, pool.WithTimeout(300*time.Millisecond))
+		quiet := redlock.WithLogger(slog.New(slog.DiscardHandler)) // logs would hide the output
+		*l, err = redlock.Open(f.urls, redlock.WithPool(pool.WithTimeout(300*time.Millisecond)),
+			redlock.WithTTL(ttl), quiet)
 		if err != nil {
 			return err
 		}
-		defer masters.Close()
-		quiet := redlock.WithLogger(slog.New(slog.DiscardHandler)) // logs would hide the output
-		if *l, err = redlock.New(masters, redlock.WithTTL(ttl), quiet); err != nil {
-			return err
-		}
-		defer (*l).Close(context.WithoutCancel(ctx))
+		defer (*l).Close()
 	}
 	if err := s.a.Admin().Admit(ctx); err != nil {
 		return err

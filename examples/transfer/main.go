@@ -19,7 +19,6 @@ import (
 
 	_ "modernc.org/sqlite" // registers the driver
 
-	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
 
@@ -45,16 +44,11 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	defer db.Close()
-	masters, err := pool.Open(args[4:])
+	locker, err := redlock.Open(args[4:])
 	if err != nil {
 		return err
 	}
-	defer masters.Close()
-	locker, err := redlock.New(masters)
-	if err != nil {
-		return err
-	}
-	defer locker.Close(context.WithoutCancel(ctx))
+	defer locker.Close()
 	return transfer(ctx, locker, db, args[1], args[2], amount)
 }
 

@@ -66,8 +66,11 @@ func (f *Deployment) Judge(i int) (State, Move) {
 		return st, Move{}
 	case !fact.Up:
 		return st, Move{}
-	case f.MaxTTL == 0:
-		st.Phase, st.Err = Voting, nil
+	case f.MaxTTL == 0: // the record only shows whether other clients have the restart guard on
+		st.Phase, st.Err, st.Guarded = Voting, nil, fact.shown() && fact.Record.Admitted
+		if !fact.Read {
+			return st, Move{Step: scripts.AdmitRead}
+		}
 		return st, Move{}
 	}
 	st.Stamp = Unread

@@ -46,6 +46,8 @@ type State struct {
 	ClockOff bool          // whether the clock is more than 15 s off the median; Phase may still be Voting
 	Off      time.Duration // how far the clock is ahead of the median; negative if the clock is behind
 	Err      error         // why the master does not vote; nil if it votes
+	// Guarded reports whether the restart guard is off here, but an admission record shows clients that have it on.
+	Guarded bool
 	// Lossy and Unverified are those of the Fact if the master is declared durable.
 	Lossy      string
 	Unverified bool

@@ -1,7 +1,6 @@
 package configfile_test
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -77,15 +76,10 @@ func openFile(t *testing.T, dir, text string) (l *redlock.Locker, shut func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, _, shutdown, err := c.Open()
-	if err != nil {
+	if l, err = c.Open(); err != nil {
 		t.Fatal(err)
 	}
-	return l, func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		_ = shutdown(ctx) // no lock is held
-	}
+	return l, func() { _ = l.Close() } // no lock is held
 }
 
 // whenDown waits until the master is down for a reason with this text.

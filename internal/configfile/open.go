@@ -1,13 +1,10 @@
 package configfile
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 
-	"github.com/redlock-go/redlock/internal/transport"
-	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
 
@@ -52,43 +49,18 @@ func (c *Config) Configurations() (list []redlock.Configuration) {
 	return list
 }
 
-// openPools creates the pool of one shard, or one pool for each bucket of a cluster.
-func (c *Config) openPools() ([]*pool.Pool, error) {
-	opts, err := c.poolOptions()
+// Open creates a Locker over the masters of c. opts take precedence over c.
+func (c *Config) Open(opts ...redlock.Option) (*redlock.Locker, error) {
+	reach, err := c.poolOptions()
 	if err != nil {
 		return nil, err
 	}
-	urls := c.urls()
-	if slices.ContainsFunc(urls, func(u string) bool { return transport.URL(u).Buckets() > 0 }) {
-		return pool.OpenBuckets(urls, opts...)
-	}
-	p, err := pool.Open(urls, opts...)
-	return []*pool.Pool{p}, err
-}
-
-// Open creates a pool for each shard or bucket, and a Locker over the pools. opts take precedence over c. shut closes
-// the Locker, which tries to release its locks until ctx ends, and then closes the pools.
-func (c *Config) Open(opts ...redlock.Option) (
-	l *redlock.Locker, pools []*pool.Pool, shut func(ctx context.Context) error, err error,
-) {
-	defer func() {
-		if err != nil {
-			closeAll(pools)
-		}
-	}()
+	var urls [][]string
 	var sets []redlock.Configuration
 	changes := false
-	shards := c.shards()
-	for i, one := range shards {
-		more, err := one.openPools()
-		if err != nil {
-			if len(shards) > 1 {
-				err = fmt.Errorf("shard %d of %d: %w", i+1, len(shards), err)
-			}
-			return nil, pools, nil, err
-		}
-		pools = append(pools, more...)
-		set := redlock.Configuration{} // the masters of the pool
+	for _, one := range c.shards() {
+		urls = append(urls, one.urls())
+		set := redlock.Configuration{} // the masters at the URLs
 		if one.Change {
 			set, changes = one.Configuration, true
 		}
@@ -97,21 +69,9 @@ func (c *Config) Open(opts ...redlock.Option) (
 	if changes {
 		opts = append(opts, redlock.WithConfiguration(sets...))
 	}
-	opts = slices.Concat(c.lockerOptions(), opts)
-	if len(pools) > 1 || len(c.Shards) > 0 {
-		l, err = redlock.NewSharded(pools, opts...)
-	} else {
-		l, err = redlock.New(pools[0], opts...)
+	opts = slices.Concat([]redlock.Option{redlock.WithPool(reach...)}, c.lockerOptions(), opts)
+	if len(c.Shards) > 0 {
+		return redlock.OpenSharded(urls, opts...)
 	}
-	return l, pools, func(ctx context.Context) error {
-		err := l.Close(ctx)
-		closeAll(pools)
-		return err
-	}, err
-}
-
-func closeAll(pools []*pool.Pool) {
-	for _, p := range pools {
-		_ = p.Close() // never fails
-	}
+	return redlock.Open(urls[0], opts...)
 }

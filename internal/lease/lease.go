@@ -20,7 +20,8 @@ type Terms struct {
 	MinHold time.Duration // the masters keep the name for at least this long, even after Unlock
 	Extend  bool          // whether the lease is extended in the background
 	Async   bool          // whether Unlock returns without waiting for the masters
-	Long    bool          // whether the holder is expected to keep the lease for long; if so, HeldLong returns false
+	// HoldWarning is the time after which HeldLong returns true, unless there is a MaxHold; 0: it never does.
+	HoldWarning time.Duration
 	// Handoffs, in the terms of the call that wins the lease, bounds how often the lease is handed off until its release.
 	// A later holder with Handoffs 0 does not hand the lease off. A holder hands the lease off only until its HandoffTime
 	// has passed since the lease was won. See the package documentation.
@@ -270,14 +271,15 @@ func (l *Lease) Info() Info {
 	return i
 }
 
-// HeldLong reports whether the lease is live, and its ownership has lasted for at least d, with neither a maximum hold
-// nor Terms.Long. It returns true only once for each ownership.
-func (l *Lease) HeldLong(d time.Duration) bool {
+// HeldLong reports whether the lease is live, and its ownership has lasted for Terms.HoldWarning. It returns true only
+// once for each ownership.
+func (l *Lease) HeldLong() bool {
 	now := l.m.Clock.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	o := &l.ownership
-	long := l.state == live && !o.reported && o.terms.MaxHold == 0 && !o.terms.Long && l.heldLocked(now) >= d
+	d := o.terms.HoldWarning
+	long := l.state == live && !o.reported && d > 0 && o.terms.MaxHold == 0 && l.heldLocked(now) >= d
 	o.reported = o.reported || long
 	return long
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
@@ -60,6 +61,7 @@ type Tools interface {
 	Verdict(unable ...redlockinfo.Finding) redlockinfo.Verdict
 	Settle(ctx context.Context)                  // waits until each master has answered or is known to be down
 	Shard(name string) int                       // the number of the shard of a name, from 1
+	Transports() []*transport.Transport          // the connections of each shard
 	Lists() []string                             // hash of the configuration of each shard, as CLIENT LIST shows it
 	WrongList() error                            // error if a master's record says that the list of the Locker is wrong
 	Replaces(ctx context.Context, old any) error // replaces the records of the *redlock.Locker old, of another layout

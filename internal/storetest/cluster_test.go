@@ -3,7 +3,6 @@
 package storetest
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -69,7 +68,7 @@ func (c *cluster) groups(parameters string) (g *redlock.Locker, end func()) {
 		c.t.Fatal(err)
 	}
 	return g, func() {
-		_ = g.Close(context.Background())
+		_ = g.Close()
 		for _, p := range pools {
 			_ = p.Close()
 		}

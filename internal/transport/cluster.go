@@ -41,7 +41,7 @@ func (m Master) Buckets() int { return m.buckets }
 
 // OpenBuckets makes a Transport with [New] for each bucket of the clusters among the masters. In each Transport a
 // cluster is one master: the node that owns the bucket's hash slot. Masters that are not clusters are in every
-// Transport, with one connection for each.
+// Transport, with one connection for each. If no master is a cluster, OpenBuckets makes one Transport.
 func OpenBuckets(urls []string, opts ...Option) ([]*Transport, error) {
 	masters, buckets := make([]Master, len(urls)), 0
 	for i, u := range urls {
@@ -55,10 +55,8 @@ func OpenBuckets(urls []string, opts ...Option) ([]*Transport, error) {
 		buckets = m.buckets
 	}
 	if buckets == 0 {
-		if _, _, err := settings(masters, opts); err != nil {
-			return nil, err
-		}
-		return nil, fault.Invalid("no master is a cluster: use a URL such as redis+cluster://host:port?buckets=64, or Open")
+		t, err := New(masters, opts...)
+		return []*Transport{t}, err
 	}
 	pools, shared := make([]*Transport, buckets), new(beats)
 	for i := range pools {

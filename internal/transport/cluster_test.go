@@ -36,7 +36,6 @@ func TestEachBucketHasItsPool(t *testing.T) {
 		{[]string{"redis+cluster://?buckets=2"}, "one of its hosts"},
 		{[]string{"redis+cluster://u:secret@n1?buckets=2&allow=all"}, "allow must be two-holders"},
 		{[]string{"redis+cluster://n1?buckets=2", "redis+cluster://n2?buckets=3"}, "counts must be equal"},
-		{[]string{"redis://n1"}, "no master is a cluster"},
 		{[]string{"redis+clusters://n1"}, "redis+cluster"},
 	} {
 		if _, err := OpenBuckets(c.urls); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.says) ||

@@ -279,6 +279,13 @@ func (t *Transport) Release(i int, retire bool) {
 	}
 }
 
+// Closed reports whether Close was called.
+func (t *Transport) Closed() bool {
+	t.changeMu.Lock()
+	defer t.changeMu.Unlock()
+	return t.ended
+}
+
 // Close closes every connection and answers every outstanding request with an error that matches [ErrClosed]. Pending
 // releases are dropped. Close waits until every goroutine has ended, even when called again, and returns nil. Close
 // must not be called from Reply or from a function given to [Transport.Watch].

@@ -61,7 +61,7 @@ func TestFollowAConfigMap(t *testing.T) {
 	old, next := listen(t), listen(t)
 	v := newVolume(t, marshal(t, redlock.Configuration{Masters: old}))
 	var log bytes.Buffer // written by one goroutine of the Locker, and by Follow
-	locker, shut, err := redlockfile.Open(v.path(), redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	locker, err := redlockfile.Open(v.path(), redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestFollowAConfigMap(t *testing.T) {
 	want := "epoch=1 list=" + private.Of(locker).Lists()[0] + "\n"
 	cancel()
 	<-ended
-	if err := errors.Join(lock.Unlock(t.Context()), shut(t.Context())); err != nil {
+	if err := errors.Join(lock.Unlock(t.Context()), locker.Close()); err != nil {
 		t.Error(err)
 	}
 	if !strings.Contains(log.String(), want) {
@@ -105,14 +105,14 @@ func TestFollowAConfigMap(t *testing.T) {
 func TestFollowLogsOnlyChanges(t *testing.T) {
 	v := newVolume(t, marshal(t, redlock.Configuration{Epoch: 1, Masters: listen(t), Next: listen(t)}))
 	var log bytes.Buffer
-	locker, shut, err := redlockfile.Open(v.path(), redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	locker, err := redlockfile.Open(v.path(), redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	redlockfile.Follow(ctx, locker, v.path())
-	if err := shut(t.Context()); err != nil {
+	if err := locker.Close(); err != nil {
 		t.Error(err)
 	}
 	if strings.Contains(log.String(), v.path()) {
@@ -138,12 +138,12 @@ func ExampleFollow() {
 
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	locker, shut, err := redlockfile.Open(path)
+	locker, err := redlockfile.Open(path)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	defer func() { _ = shut(ctx) }() // the error says what could not be released
+	defer locker.Close() // the error says what could not be released
 	go redlockfile.Follow(ctx, locker, path)
 	fmt.Println(len(locker.Admin().Masters()), "masters")
 	// Output: 3 masters

@@ -34,7 +34,7 @@ func TestOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx := t.Context()
-	locker, shut, err := redlockfile.Open(path)
+	locker, err := redlockfile.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestOpen(t *testing.T) {
 	if err == nil {
 		err = locker.Do(ctx, "orders:42", func(context.Context, *redlock.Lock) error { return nil })
 	}
-	if err := errors.Join(err, shut(ctx)); err != nil {
+	if err := errors.Join(err, locker.Close()); err != nil {
 		t.Error(err)
 	}
 }
@@ -59,12 +59,12 @@ func TestOpenRejectsInvalidFiles(t *testing.T) {
 		"exclude each other":              {"masters": masters, "password": "p", "passwordFile": "f"},
 		"above the max TTL":               {"masters": masters},
 	} {
-		_, _, err := redlockfile.Open(write(t, config), redlock.WithTTL(time.Hour))
+		_, err := redlockfile.Open(write(t, config), redlock.WithTTL(time.Hour))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %q", config, err, want)
 		}
 	}
-	if _, _, err := redlockfile.Open(filepath.Join(t.TempDir(), "none.json")); !os.IsNotExist(err) {
+	if _, err := redlockfile.Open(filepath.Join(t.TempDir(), "none.json")); !os.IsNotExist(err) {
 		t.Error(err)
 	}
 }
@@ -107,13 +107,12 @@ func ExampleOpen() {
 	}`)
 	defer remove()
 
-	ctx := context.Background()
-	locker, shut, err := redlockfile.Open(path)
+	locker, err := redlockfile.Open(path)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	defer func() { _ = shut(ctx) }()
+	defer locker.Close()
 	for _, m := range locker.Admin().Masters() {
 		fmt.Println(m.Addr)
 	}

@@ -30,7 +30,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	defer locker.Close(ctx)
+	defer locker.Close()
 
 	masters.Take("orders:42", time.Minute)
 	_, err = locker.TryLock(ctx, "orders:42")
@@ -84,7 +84,7 @@ func lockerOver(masters *redlocktest.Masters, opts ...redlock.Option) (locker *r
 	}
 	private.Of(locker).Settle(context.Background())
 	return locker, func() {
-		_ = locker.Close(context.Background())
+		_ = locker.Close()
 		_ = p.Close()
 	}
 }
@@ -98,18 +98,12 @@ func ExampleAdmit() {
 		fmt.Println(err)
 		return
 	}
-	p, err := pool.Open(urls)
+	locker, err := redlock.Open(urls)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	defer p.Close()
-	locker, err := redlock.New(p)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer locker.Close(ctx)
+	defer locker.Close()
 	if err := locker.WaitReady(ctx); err != nil { // all masters are connected, so each gets the lock
 		fmt.Println(err)
 		return
@@ -288,7 +282,7 @@ func ExampleShard() {
 		fmt.Println(err)
 		return
 	}
-	defer locker.Close(context.Background())
+	defer locker.Close()
 	_, err = locker.TryLock(context.Background(), "orders:42") // this name belongs to shard 2
 	fmt.Println(err)
 	// Output: <nil>

@@ -31,7 +31,7 @@ func NewLocker(t testing.TB, n int, opts ...redlock.Option) (*redlock.Locker, *M
 		t.Fatalf("redlocktest: %v", err)
 	}
 	// Close fails only if releases are not confirmed, which is irrelevant when the masters end.
-	t.Cleanup(func() { _ = locker.Close(context.Background()) })
+	t.Cleanup(func() { _ = locker.Close() })
 	if err := locker.WaitReady(context.Background()); err != nil {
 		t.Fatalf("redlocktest: %v", err)
 	}

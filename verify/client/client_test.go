@@ -141,7 +141,7 @@ func open(ctx context.Context, t *testing.T, urls []string) *redlock.Locker {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := l.Close(context.Background()); err != nil {
+		if err := l.Close(); err != nil {
 			t.Error(err)
 		}
 	})

@@ -153,10 +153,8 @@ func (w *simulation) endDying() {
 func (d *dying) end() {
 	d.stop()
 	d.calls.Wait()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
 	for _, l := range append(d.lockers, d.c.now()) {
-		_ = l.Close(ctx)
+		_ = l.Close()
 	}
 	if err := d.c.pool.Close(); err != nil {
 		d.c.w.problem("close of the dead client's pool: %v", err)

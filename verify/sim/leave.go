@@ -26,14 +26,17 @@ func (w *simulation) leave(c *client) {
 	w.at(w.upTo(30*time.Millisecond), slotFaults, func() { c.restart(limit) })
 }
 
-// restart closes the Locker, with a context that ends after about d, and creates another Locker. If d is 0, the context
+// closeTime is how long Close may take: see [redlock.Locker.Close].
+const closeTime = 2 * time.Second
+
+// restart shuts the Locker down, with a context that ends after about d, and creates another Locker. If d is 0, the context
 // has already ended. The caller must hold simulation.mu.
 func (c *client) restart(d time.Duration) {
 	w := c.w
 	if c.asleep || c.closing || !w.faults {
 		return
 	}
-	w.note(c.index, -1, "closes its Locker and creates another; the context of Close ends in", "", int64(d))
+	w.note(c.index, -1, "shuts its Locker down and creates another; the context of Shutdown ends in", "", int64(d))
 	c.closing = true
 	c.old = append(c.old, c.locker)
 	file := c.file
@@ -45,10 +48,10 @@ func (c *client) restart(d time.Duration) {
 	w.restarts.Go(func() {
 		ctx, cancel := context.WithDeadline(context.Background(), end)
 		defer cancel()
-		err := last.Close(ctx)
-		if time.Since(end) > callGrace {
-			w.problem("client %d: Close returned %v after the end of its context, want at most %v: %v", c.index,
-				time.Since(end), callGrace, err)
+		err := last.Shutdown(ctx)
+		if most := callGrace + closeTime; time.Since(end) > most {
+			w.problem("client %d: Shutdown returned %v after the end of its context, want at most %v: %v", c.index,
+				time.Since(end), most, err)
 		}
 		c.checkLeft(last)
 		next, err := c.begin(id, file)

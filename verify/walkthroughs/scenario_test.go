@@ -82,9 +82,7 @@ func (w *scenario) close() {
 	}
 	w.mu.Unlock()
 	for _, p := range w.clients {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		_ = p.Close(ctx) // errors do not matter after the walkthrough
-		cancel()
+		_ = p.Close() // errors do not matter after the walkthrough
 	}
 	<-time.After(time.Minute) // until late operations have ended
 	for _, p := range w.clients {

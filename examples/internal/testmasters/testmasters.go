@@ -7,7 +7,6 @@ import (
 
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
-	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
@@ -43,21 +42,14 @@ func Listen(t testing.TB, n int) (urls []string) {
 // Locker returns the Locker of a new client over the masters at urls. All masters must answer at the end of the test.
 func Locker(t testing.TB, urls []string) *redlock.Locker {
 	t.Helper()
-	p, err := pool.Open(urls)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := redlock.New(p)
+	l, err := redlock.Open(urls)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		if err := l.Close(ctx); err != nil {
+		if err := l.Close(); err != nil {
 			t.Error(err)
 		}
-		p.Close()
 	})
 	return l
 }

@@ -1,0 +1,157 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// opened returns a Locker that owns its pool. The end of the bubble fails the test if a goroutine of the pool is left.
+func (w *cluster) opened(opts ...redlock.Option) *redlock.Locker {
+	w.Helper()
+	l, err := redlock.Open(w.masters.URLs(), append([]redlock.Option{
+		redlock.WithPool(pool.WithDialer(w.wire.dial), transport.WithClock(clock.Runtime())),
+	}, opts...)...)
+	w.must(err)
+	w.must(l.WaitReady(w.Context()))
+	return l
+}
+
+// A program defers Close, and ends because a signal has ended its context: Close releases the locks and closes the
+// connections.
+func TestCloseAfterSignal(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.opened()
+		ctx, signal := context.WithCancel(w.Context())
+		k := w.takeWith(l, ctx, "a")
+		signal()
+		w.noError(l.Close())
+		w.isError(k.Err(), redlock.ErrClosed)
+		w.free("a")
+		after(time.Minute)
+		if n := w.masters.Master(0).Connections(); n != 0 {
+			w.Errorf("after Close a master has %d connections", n)
+		}
+	})
+}
+
+// Close waits no longer than the timeout of the pool for a master that hangs, and is not the worse for it.
+func TestCloseWithHungMaster(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.opened()
+		w.take(l, "a")
+		w.hang(0)
+		began := time.Now()
+		w.noError(l.Close())
+		w.wantSince(began, 600*time.Millisecond)
+		for i := 1; i < 3; i++ {
+			if id, _, _ := w.masters.Master(i).Holds("a"); id != "" {
+				w.Errorf("the name is still held on master %d", i)
+			}
+		}
+		w.resume(0)
+	})
+}
+
+// Close of a Locker whose shared pool was closed first released nothing, and says so each time.
+func TestCloseAfterSharedPool(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		p := w.pool()
+		l, err := redlock.New(p)
+		w.must(err)
+		w.take(l, "a")
+		w.must(p.Close())
+		for range 2 {
+			err := l.Close()
+			if !errors.Is(err, pool.ErrClosed) || !strings.Contains(err.Error(), "close the Locker first") {
+				w.Errorf("Close returned %v", err)
+			}
+		}
+	})
+}
+
+// Any number of calls of Close and Shutdown may run at once. Each returns only when the locks are released and the
+// connections are closed. A Close ends the Shutdowns that wait for running work.
+func TestConcurrentCloseAndShutdown(t *testing.T) {
+	for _, hold := range []bool{false, true} {
+		subtest(t, fmt.Sprint("held=", hold), 3, func(w *cluster) {
+			l := w.opened()
+			var ks []*redlock.Lock
+			for i := range 20 {
+				k := w.take(l, fmt.Sprint("n", i))
+				if ks = append(ks, k); !hold {
+					w.unlock(k)
+				}
+			}
+			w.delay(20 * time.Millisecond)
+			var wg sync.WaitGroup
+			ended := func(f func() error) {
+				wg.Go(func() {
+					w.noError(f())
+					for _, k := range ks {
+						if k.Err() == nil {
+							w.Error("a lock is held after the call")
+						}
+					}
+					if id, _, _ := w.masters.Master(0).Holds("n0"); id != "" {
+						w.Error("a name is held after the call")
+					}
+				})
+			}
+			for range 10 {
+				ended(func() error { return l.Shutdown(w.Context()) })
+			}
+			after(time.Second)
+			began := time.Now()
+			for range 10 {
+				ended(l.Close)
+			}
+			wg.Wait()
+			w.wantSince(began, time.Second)
+		})
+	}
+}
+
+// Shutdown with a context that has ended closes a Locker that is not in use, without an error.
+func TestShutdownOfUnusedLocker(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		over, cancel := context.WithCancel(w.Context())
+		cancel()
+		l := w.opened()
+		after(time.Second) // until the probe of WaitReady has been released
+		w.noError(l.Shutdown(over))
+	})
+}
+
+// Open makes a shard of each bucket of a cluster, and New refuses options of the pool.
+func TestOpen(t *testing.T) {
+	l, err := redlock.Open([]string{"redis+cluster://127.0.0.1:1?buckets=3", "redis://127.0.0.1:2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := l.Admin().Masters(); len(m) != 6 || m[5].Shard != 3 {
+		t.Errorf("the masters are %+v", m)
+	}
+	w := tester{t}
+	w.noError(l.Close(), l.Close())
+	_, err = redlock.Open([]string{"redis://127.0.0.1:1"}, redlock.WithPool(pool.WithTimeout(-1)))
+	w.isError(err, redlock.ErrInvalid)
+	_, err = redlock.OpenSharded([][]string{{"redis://127.0.0.1:1"}, {"redis://127.0.0.1:99999"}})
+	w.says(err, redlock.ErrInvalid, "shard 2 of 2")
+	_, err = redlock.OpenSharded(nil)
+	w.isError(err, redlock.ErrInvalid)
+	p, err := pool.Open([]string{"redis://127.0.0.1:1"})
+	w.must(err)
+	defer p.Close()
+	_, err = redlock.New(p, redlock.WithPool(pool.WithTimeout(time.Second)))
+	w.says(err, redlock.ErrInvalid, "WithPool")
+}
