@@ -211,7 +211,7 @@ func TestMinHoldAfterMaxHold(t *testing.T) {
 			w.Error("the name is not kept")
 		}
 		w.isError(k.Unlock(w.Context()), redlock.ErrMaxHold)
-		w.keptUntil(other, "n", end)
+		w.keptUntil(other, "n", end, true)
 	})
 }
 

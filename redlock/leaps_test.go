@@ -207,3 +207,19 @@ func TestClockThatBallotsCannotFollow(t *testing.T) {
 		})
 	}
 }
+
+// H178: correct clocks differ by ten seconds. The clock of the master that forgets is the late one, but behind when the
+// quarantine begins; later it is right, and another clock jumps. The quarantine does not end before the lease.
+func TestQuarantineEndsByTheEarliestClock(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		holder, rival := w.peer("holder"), w.locker()
+		w.must(rival.WaitReady(w.Context()))
+		k := w.take(holder, "n", redlock.WithTTL(30*time.Second), redlock.WithExtension(false))
+		holder.kill()
+		w.restart(false, 2)
+		after(2 * time.Second)
+		w.masters.Master(1).SetClock(10*time.Second, 1)
+		w.masters.Master(2).SetClock(10*time.Second, 1)
+		w.wantNoRival(k, rival, 20*time.Millisecond, time.Minute)
+	})
+}

@@ -136,8 +136,8 @@ func (f *Fact) Compare(s ballot.Standing, moved time.Duration) (lost bool) {
 	return false
 }
 
-// durableName returns the part of a record by which a restarted master is recognized as durable. It is "" for a master that
-// is not declared durable, or whose settings contradict.
+// durableName returns the part of a record by which a restarted master is recognized as durable. It is "" for a master
+// that is not declared durable, or whose settings contradict.
 func (f *Fact) durableName() string {
 	if f.Lossy != "" {
 		return ""
@@ -160,8 +160,8 @@ func (f *Fact) breaks() bool {
 // remembers reports whether the master is known to have kept all its data: it is durable, and its record admits it and
 // contains the address that this client uses. A record that was copied by replication contains another address.
 func (f *Fact) remembers() bool {
-	return f.durable() && f.shown() && f.Record.Admitted && f.Record.DurableName == f.DurableName && !f.Returned && !f.leapt() &&
-		f.here()
+	return f.durable() && f.shown() && f.Record.Admitted && f.Record.DurableName == f.DurableName && !f.Returned &&
+		!f.leapt() && f.here()
 }
 
 // unknown reports whether the first connection to the master, or the read of its record, is still pending.

@@ -161,7 +161,7 @@ func (f *Deployment) vote(i int, st *State) Move {
 	case fact.breaks():
 		return st.block(advise(fmt.Errorf("%w: its record calls it durable, but it has %s", ErrNotDurable, fact.Lossy),
 			StepDurable, durableSettings(fact.Lossy)))
-	case fact.durableName() != "" && r.DurableName == "": // it has become durable, or the operator has since declared it durable
+	case fact.durableName() != "" && r.DurableName == "": // it has become durable, or an operator has declared it durable
 		return f.write(scripts.AdmitNow, i)
 	case fact.Expires: // each write removes the TTL; when the record expired, the master would be in quarantine
 		return f.write(scripts.AdmitSettle, i)
@@ -258,9 +258,12 @@ func (f *Deployment) quarantine(i int, st *State) Move {
 	fact := &f.Facts[i]
 	r := &fact.Record
 	st.Phase, st.Over = InQuarantine, r.Since+r.Quarantine.Microseconds()
-	// A clock may have been set since the quarantine began. The later of two clocks determined the start, so the earlier
-	// one must determine the end.
-	left := ballot.Span(max(0, st.Over-min(fact.Own, f.Clocks.Median)))
+	// A clock may have been set since the quarantine began, and correct clocks differ. The latest clock near the median
+	// determined the start, so the earliest one must determine the end.
+	//
+	//mutant:quarantine-ends-first = f.Clocks.Median
+	earliest := f.Clocks.First
+	left := ballot.Span(max(0, st.Over-min(fact.Own, earliest)))
 	if st.Err == nil {
 		end := "until " + time.UnixMicro(st.Over).UTC().Format("15:04:05 UTC") + " by its clock"
 		if left == 0 {

@@ -58,7 +58,7 @@ func empty(identity string) Fact {
 func deployment(own Fact, others ...Fact) *Deployment {
 	f := &Deployment{
 		Config: config(5), MaxTTL: guard, Facts: []Fact{own}, Addr: func(i int) string { return fmt.Sprint("master", i) },
-		Clocks: ballot.Reading{Median: epoch, Latest: epoch, Known: quorum.First(5)},
+		Clocks: ballot.Reading{Median: epoch, Latest: epoch, First: epoch, Known: quorum.First(5)},
 	}
 	f.Facts = append(f.Facts, others...)
 	for i := len(f.Facts); i < 5; i++ {

@@ -29,7 +29,8 @@ func (f *Deployment) record(i int) scripts.Record {
 		r.Epoch, r.Masters, r.Next = f.Config.Epoch, f.Config.Upcoming, ""
 	}
 	r.Quarantine = f.span(i)
-	r.Identity, r.Database, r.DurableName, r.Shard = f.Facts[i].Identity, f.Facts[i].Database, f.Facts[i].durableName(), f.Shard
+	fact := &f.Facts[i]
+	r.Identity, r.Database, r.DurableName, r.Shard = fact.Identity, fact.Database, fact.durableName(), f.Shard
 	r.Unproven = (!f.names(i) || own.Unproven) && !f.mayBegin(i)
 	return r
 }

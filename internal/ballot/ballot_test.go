@@ -196,13 +196,19 @@ func TestClockEstimates(t *testing.T) {
 		}
 		us := r.Int64N(1 << 40)
 		want := naiveMedian(counted) + us
-		latest := want
+		latest, upper := want, naiveMiddle(counted, 0)+us
+		first := upper
 		for _, off := range counted {
 			if off+us-want <= 15_000_000 {
 				latest = max(latest, off+us)
 			}
+			if upper-off-us <= 15_000_000 {
+				first = min(first, off+us)
+			}
 		}
-		if got := c.Read(at(us)); got.Median != want || got.Latest != latest || got.Known.Len() != len(counted) {
+		if got := c.Read(at(us)); got.First != first {
+			t.Errorf("with the clocks %v at %d Read returned %+v, want the first %d", counted, us, got, first)
+		} else if got.Median != want || got.Latest != latest || got.Known.Len() != len(counted) {
 			t.Errorf("with the clocks %v at %d Read returned %+v, want %d and %d", counted, us, got, want, latest)
 		}
 		for i := range n {

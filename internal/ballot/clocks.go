@@ -28,6 +28,7 @@ type Clocks struct {
 	early   int64        // the median; the earlier of the two middle offsets if the number of offsets is even
 	upper   int64        // the later of the two middle offsets; early if the number is odd
 	late    int64        // the latest offset that is at most window after early
+	first   int64        // the earliest offset that is at most window before upper
 	ballot  int64        // an offset that is not later than some correct clock of each set
 	until   int64        // an offset that is not earlier than the correct clocks that are near the median
 	leaps   leaps
@@ -128,10 +129,13 @@ func (c *Clocks) sumLocked() {
 	}
 	slices.Sort(list)
 	c.early, c.upper = list[(len(list)-1)/2], list[len(list)/2]
-	c.late = c.early
+	c.late, c.first = c.early, c.upper
 	for _, us := range list {
 		if us <= c.early+window {
 			c.late = us
+		}
+		if us >= c.upper-window {
+			c.first = min(c.first, us)
 		}
 	}
 	c.boundLocked()
@@ -282,6 +286,7 @@ func (c *Clocks) Term(now clock.Instant, ttl time.Duration) scripts.Term {
 type Reading struct {
 	Median int64      // the earlier of the two middle clocks if the number of known clocks is even
 	Latest int64      // the latest clock that is at most skew.Window after the median
+	First  int64      // the earliest clock that is at most skew.Window before the later of the two middle clocks
 	Known  quorum.Set // the masters whose clocks are known
 }
 
@@ -289,7 +294,9 @@ type Reading struct {
 func (c *Clocks) Read(now clock.Instant) Reading {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return Reading{Median: c.early + micros(now), Latest: c.late + micros(now), Known: c.known}
+	return Reading{
+		Median: c.early + micros(now), Latest: c.late + micros(now), First: c.first + micros(now), Known: c.known,
+	}
 }
 
 // Median estimates the masters' time at now.

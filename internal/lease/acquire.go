@@ -146,8 +146,17 @@ func (m *Manager) prepare(ctx context.Context, a *Attempt) (*Lease, *round.Round
 	if a.Ticket != nil {
 		a.Join()
 	}
-	term := m.Ballots.Term(r.Start, a.Terms.leaseTTL(0))
+	term := m.firstTerm(r, a.Terms)
 	return l, r, view.Encoder.Acquire(a.Keys, l.ID, term, first, last, depth, a.Ticket), nil
+}
+
+// firstTerm returns the term of a lease that r asks for. A minimum hold counts from the grant, which comes up to the
+// longest attempt after the start of r, so the deadline in ballots is later by that. A release corrects it.
+func (m *services) firstTerm(r *round.Round, terms *Terms) scripts.Term {
+	term := m.Ballots.Term(r.Start, terms.leaseTTL(0))
+	//mutant:minimum-from-grant drop
+	term.Until = m.Ballots.Term(r.Start, terms.leaseTTL(-r.View.Config.Slowest)).Until
+	return term
 }
 
 // Start makes h the first hold of a lease that was won, and makes the lease live. If the Manager has closed, or too
