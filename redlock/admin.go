@@ -218,6 +218,9 @@ func (t tools) Warnings() []string {
 // Logger returns the logger that the options have set.
 func (t tools) Logger() *slog.Logger { return t.shards[0].cfg.log }
 
+// FileUnusable records whether redlockfile.Follow cannot use its file, for Stats.
+func (t tools) FileUnusable(yes bool) { t.fileUnusable.Store(yes) }
+
 // Settle waits until the state of each master is known: down, voting or not voting. It returns early if ctx ends.
 func (t tools) Settle(ctx context.Context) {
 	_ = t.each(func(_ int, s *shard) error {

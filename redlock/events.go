@@ -228,6 +228,11 @@ type Stats struct {
 	Unconfirmed uint64 // number of releases that no quorum confirmed in time; they are resent in the background
 	Dropped     uint64 // number of log records and events that were dropped because their queue was full
 	Panics      uint64 // number of calls of trace callbacks and of the log handler that panicked
+	// Spare is the number of masters that may still fail, in the worst case, before no lock can be acquired: 0 if the next
+	// failure is an outage, and -1 if no lock can be acquired now.
+	Spare int
+	// FileUnusable reports that redlockfile.Follow cannot use its file: the Locker keeps the masters that it has.
+	FileUnusable bool
 }
 
 // add adds the counts of shard l.

@@ -31,6 +31,8 @@ type Locker struct {
 	closing  atomic.Bool   // whether Close was called
 	closed   chan struct{} // closed when the first Close has ended
 	closeErr error         // the result of Close; set before closed is closed
+
+	fileUnusable atomic.Bool // set by redlockfile.Follow
 }
 
 // Open returns a Locker over the masters at the URLs; [pool.URL] describes the URLs. [WithPool] sets options of the
@@ -435,6 +437,12 @@ func (l *Locker) Stats() Stats {
 	sum := Stats{Held: []string{}, Waiting: map[string]int{}}
 	for _, s := range l.shards {
 		sum.add(s)
+	}
+	sum.FileUnusable = l.fileUnusable.Load()
+	if v := (tools{l}).Verdict(); v.CanLock {
+		sum.Spare = v.Spare
+	} else {
+		sum.Spare = -1
 	}
 	return sum
 }

@@ -254,7 +254,7 @@ var states = []string{"connecting", "down", "quarantine", "voting", "failing", "
 // and the state of the masters. It returns an error if an instrument cannot be created. stop unregisters these metrics.
 // Call stop before you discard l.
 func (w *Watcher) Watch(l *redlock.Locker) (stop func() error, err error) {
-	var errs [11]error
+	var errs [13]error
 	total := func(err *error, name, unit, help string) (c metric.Int64ObservableCounter) {
 		c, *err = w.meter.Int64ObservableCounter(name, metric.WithUnit(unit), metric.WithDescription(help))
 		return c
@@ -287,6 +287,12 @@ func (w *Watcher) Watch(l *redlock.Locker) (stop func() error, err error) {
 	epoch, err := w.meter.Int64ObservableGauge("redlock.master.epoch", metric.WithUnit("1"),
 		metric.WithDescription("The epoch of the admission record of the master."))
 	errs[10] = err
+	spare, err := w.meter.Int64ObservableGauge("redlock.masters.spare", metric.WithUnit("{master}"),
+		metric.WithDescription("Masters that may still fail before no lock can be acquired; -1 if none can be now."))
+	errs[11] = err
+	unusable, err := w.meter.Int64ObservableGauge("redlock.file.unusable", metric.WithUnit("1"),
+		metric.WithDescription("1 if the client cannot use the masters in its file, else 0."))
+	errs[12] = err
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
@@ -302,12 +308,14 @@ func (w *Watcher) Watch(l *redlock.Locker) (stop func() error, err error) {
 		o.ObserveInt64(unconfirmed, int64(stats.Unconfirmed))
 		o.ObserveInt64(dropped, int64(stats.Dropped))
 		o.ObserveInt64(panics, int64(stats.Panics))
+		o.ObserveInt64(spare, int64(stats.Spare))
+		o.ObserveInt64(unusable, one(stats.FileUnusable))
 		observeMasters(o, l.Admin().Masters(), voting, pending, state, epoch, left)
 		o.ObserveInt64(quorum, one(l.WaitReady(over) == nil))
 		return nil
 	}
 	r, err := w.meter.RegisterCallback(look, held, waiting, unconfirmed, dropped, panics, voting, state, epoch, pending,
-		left, quorum)
+		left, quorum, spare, unusable)
 	if err != nil {
 		return nil, err
 	}

@@ -32,7 +32,11 @@ var (
 		"Releases that the master has not received yet.", []string{"master"}, nil)
 	quarantine = prometheus.NewDesc("redlock_master_quarantine_left_seconds",
 		"Remaining quarantine of the master.", []string{"master"}, nil)
-	quorum      = prometheus.NewDesc("redlock_quorum", "1 if a quorum of masters can grant a lock, else 0.", nil, nil)
+	quorum = prometheus.NewDesc("redlock_quorum", "1 if a quorum of masters can grant a lock, else 0.", nil, nil)
+	spare  = prometheus.NewDesc("redlock_spare_masters",
+		"Masters that may still fail before no lock can be acquired; -1 if none can be now.", nil, nil)
+	unusable = prometheus.NewDesc("redlock_file_unusable",
+		"1 if the client cannot use the masters in its file, else 0.", nil, nil)
 	unconfirmed = prometheus.NewDesc("redlock_unconfirmed_releases_total",
 		"Releases that no quorum confirmed in time.", nil, nil)
 	dropped = prometheus.NewDesc("redlock_events_dropped_total",
@@ -166,7 +170,8 @@ func (c *Collector) Describe(to chan<- *prometheus.Desc) {
 		v.Describe(to)
 	}
 	for _, d := range []*prometheus.Desc{
-		c.held, waiting, unconfirmed, dropped, panics, voting, state, epoch, pending, quarantine, quorum,
+		c.held, waiting, unconfirmed, dropped, panics, voting, state, epoch, pending, quarantine, quorum, spare,
+		unusable,
 	} {
 		to <- d
 	}
@@ -195,6 +200,8 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	total(unconfirmed, stats.Unconfirmed)
 	total(dropped, stats.Dropped)
 	total(panics, stats.Panics)
+	gauge(spare, float64(stats.Spare))
+	gauge(unusable, one(stats.FileUnusable))
 	for _, m := range l.Admin().Masters() {
 		gauge(voting, one(m.State == "voting"), m.Addr)
 		for _, s := range states {

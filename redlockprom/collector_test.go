@@ -187,7 +187,7 @@ func TestEachMasterHasMetrics(t *testing.T) {
 			t.Error("the masters are reported although no Locker is watched")
 		}
 		f.metrics.Watch(f.Locker)
-		want := map[string]float64{"redlock_quorum{}": 1}
+		want := map[string]float64{"redlock_quorum{}": 1, "redlock_spare_masters{}": 1, "redlock_file_unusable{}": 0}
 		for i := range 3 {
 			want["redlock_master_voting{master="+addr(i)+"}"] = 1
 			want["redlock_master_pending_releases{master="+addr(i)+"}"] = 0
@@ -207,7 +207,7 @@ func TestEachMasterHasMetrics(t *testing.T) {
 		f.masters.Master(0).Stop()
 		after(time.Millisecond)
 		f.has(map[string]float64{
-			"redlock_master_voting{master=" + addr(0) + "}": 0, "redlock_quorum{}": 1,
+			"redlock_master_voting{master=" + addr(0) + "}": 0, "redlock_quorum{}": 1, "redlock_spare_masters{}": 0,
 			"redlock_master_state{master=" + addr(0) + ",state=down}":   1,
 			"redlock_master_state{master=" + addr(0) + ",state=voting}": 0,
 			"redlock_waiting{reason=held}":                              0, "redlock_waiting{reason=no_quorum}": 0,
@@ -222,7 +222,7 @@ func TestEachMasterHasMetrics(t *testing.T) {
 		})
 		f.masters.Master(1).Stop()
 		after(time.Millisecond)
-		f.has(map[string]float64{"redlock_quorum{}": 0})
+		f.has(map[string]float64{"redlock_quorum{}": 0, "redlock_spare_masters{}": -1})
 		f.masters.Master(1).Restart(false) // the master is empty, so it is put into quarantine
 		after(10 * time.Second)
 		f.has(map[string]float64{"redlock_quorum{}": 0, "redlock_master_voting{master=" + addr(1) + "}": 0})

@@ -24,6 +24,9 @@
 //	redlock_master_pending_releases{master}         releases that the master has not received yet
 //	redlock_master_quarantine_left_seconds{master}  remaining quarantine of the master
 //	redlock_quorum                                  1 if a quorum of masters can grant a lock
+//	redlock_spare_masters                           masters that may still fail before no lock can be acquired; -1 if
+//	                                                none can be now
+//	redlock_file_unusable                           1 if the client cannot use the masters in its file
 //	redlock_unconfirmed_releases_total              releases that no quorum confirmed in time
 //	redlock_events_dropped_total                    log records and trace events that were dropped
 //	redlock_callback_panics_total                   callbacks that panicked

@@ -57,6 +57,7 @@ type Change struct {
 type Tools interface {
 	Warnings() []string
 	Logger() *slog.Logger
+	FileUnusable(yes bool) // records whether the file of the masters cannot be used, for Stats
 	// Verdict sends nothing. unable are findings about masters that grant no lock although the Locker has not seen it.
 	Verdict(unable ...redlockinfo.Finding) redlockinfo.Verdict
 	Settle(ctx context.Context)                  // waits until each master has answered or is known to be down

@@ -14,7 +14,8 @@ import (
 
 // Follow makes locker use the masters of the file whenever they change, until ctx ends. Held locks are kept. See
 // [redlock.Admin.Reconfigure] for the configurations that may follow one another. If a configuration cannot be used,
-// Follow logs the error once, with the logger of locker, and tries again, since the masters may allow it later. It logs
+// Follow logs the error once, with the logger of locker, reports it in [redlock.Stats] (FileUnusable), and tries again,
+// since the masters may allow it later. It logs
 // each change of the configuration, but not the first configuration. The other fields of the file are not read again.
 //
 // Follow reads the file once a second, so it does not matter how the file is replaced. It can follow a Kubernetes
@@ -35,6 +36,9 @@ func Follow(ctx context.Context, locker *redlock.Locker, path string) {
 				}
 				used, logged = c.Configurations(), ""
 			}
+		}
+		if ctx.Err() == nil {
+			private.Of(locker).FileUnusable(err != nil)
 		}
 		if err != nil && ctx.Err() == nil && err.Error() != logged {
 			logged = err.Error()

@@ -120,6 +120,29 @@ func TestFollowLogsOnlyChanges(t *testing.T) {
 	}
 }
 
+// Stats reports a file that cannot be used, until it can be used again.
+func TestStatsReportUnusableFile(t *testing.T) {
+	text := marshal(t, redlock.Configuration{Masters: listen(t)})
+	v := newVolume(t, text)
+	locker, shut, err := redlockfile.Open(v.path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = shut(t.Context()) }()
+	for _, c := range []struct {
+		text     string
+		unusable bool
+	}{{`{"masters": [`, true}, {string(text), false}} {
+		v.swap([]byte(c.text))
+		ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
+		redlockfile.Follow(ctx, locker, v.path())
+		cancel()
+		if got := locker.Stats().FileUnusable; got != c.unusable {
+			t.Errorf("with the file %s the file is unusable: %v, want %v", c.text, got, c.unusable)
+		}
+	}
+}
+
 func listen(t *testing.T) (urls []string) {
 	t.Helper()
 	masters := redlocktest.New(3)

@@ -36,6 +36,15 @@ var rows = []row{
 			states:  []state{{0, "no quorum", "red"}, {1, "quorum", "green"}},
 		},
 		{
+			title: "Masters that may still fail", unit: "short",
+			metrics: []string{"redlock_spare_masters", "redlock_file_unusable"},
+			note:    "At 0 the next failure is an outage, at -1 no lock can be acquired.",
+			queries: []query{
+				{`min by (instance) (redlock_spare_masters{SEL})`, "{{instance}}"},
+				{`max by (instance) (redlock_file_unusable{SEL}) > 0`, "{{instance}} cannot use its file"},
+			},
+		},
+		{
 			title: "Masters that vote", kind: "state-timeline", metrics: []string{"redlock_master_voting"},
 			note:    "A master is red if it has no vote with at least one client.",
 			queries: []query{{`min by (master) (redlock_master_voting{SEL})`, "{{master}}"}},
