@@ -296,15 +296,20 @@ func (t tools) Change(ctx context.Context) (c private.Change, err error) {
 // RaiseEpoch writes the epoch of this Locker's configuration into the records of all masters that can be reached. Once
 // a majority of the old masters has the epoch, clients with an earlier configuration acquire no locks on them, and the
 // locks of these clients end with their validity. So RaiseEpoch must be called only when every client uses the joint
-// configuration. Clients read each changed record again. With an even epoch RaiseEpoch ends a change: from then on
-// clients that still use the joint configuration are refused.
+// configuration. Clients read each changed record again. Next masters with a shorter max TTL than the old masters, such
+// as those that were admitted with the default, get the longest max TTL of the old ones. With an even epoch RaiseEpoch
+// ends a change: from then on clients that still use the joint configuration are refused.
 //
 // RaiseEpoch fails if the epoch is even, and no majority of records says that the set is final. It returns ErrNoQuorum,
 // with the reason of each master that does not have the epoch, if it did not reach a majority of each set. Other errors
 // are the error of ctx, ErrClosed, and ErrInvalid for epoch 0. Records that were written before a failure stay, and
 // RaiseEpoch may be repeated.
 func (t tools) RaiseEpoch(ctx context.Context) error {
-	return operator{t.shards[0]}.writeChange(ctx, reconfig.Raise)
+	o := operator{t.shards[0]}
+	if err := o.writeChange(ctx, reconfig.Raise); err != nil {
+		return err
+	}
+	return o.levelMaxTTL(ctx)
 }
 
 // FinishChange makes the next masters of this Locker's configuration final, once the change is complete: see Change. If

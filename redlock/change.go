@@ -144,6 +144,26 @@ func (l operator) writeChange(ctx context.Context, step func(reconfig.Seen) ([]r
 	})
 }
 
+// levelMaxTTL gives the next masters that vote the longest max TTL of the old masters, and the quarantine for it: a
+// client may use that TTL, and must not be refused by the masters to which it changes.
+func (l operator) levelMaxTTL(ctx context.Context) error {
+	return l.withRecords(ctx, "change", func(view *admission.View) error {
+		rule, longest := view.Config.Rule, time.Duration(0)
+		for i := range rule.Old.All() {
+			longest = max(longest, view.Masters[i].Record.MaxTTL)
+		}
+		added := quorum.Rule{Old: rule.Next &^ rule.Old & view.Voting}
+		if added.Old == 0 {
+			return nil
+		}
+		return l.write(ctx, "change", scripts.AdmitMaxTTL, added, true,
+			func(st *admission.State, r *scripts.Record) (bool, error) {
+				r.MaxTTL, r.Quarantine = max(r.MaxTTL, longest), max(r.Quarantine, longest)
+				return st.Record.MaxTTL >= longest, disagrees(st)
+			})
+	})
+}
+
 // writeNumbers writes the lists and the numbers of w into the records.
 func (l operator) writeNumbers(ctx context.Context, w reconfig.Writing) error {
 	return l.write(ctx, "change", scripts.AdmitEpoch, w.Rule, false,

@@ -112,8 +112,8 @@ func set(ctx context.Context, con *console, s *setCall, step setStep) error {
 	}
 	failed := s.take(ctx, con, step)
 	if failed == nil && step.abort {
-		next := fmt.Sprintf("give the clients a file with epoch %d and only the old masters; then run redlock set --raise "+
-			"with this file, for masters that were down", s.Epoch+1)
+		next := fmt.Sprintf("%s: the file of epoch %d, for all clients; then redlock set --raise %s, for masters that were down",
+			s.rewrite("del(.next)"), s.Epoch+1, s.quoted())
 		con.result(jsonAborted{s.Epoch + 1, next},
 			fmt.Sprintf("epoch %d: the old masters act without the next ones\nnext: %s\n", s.Epoch+1, next))
 		return nil
@@ -279,12 +279,34 @@ func (s *setCall) show(ctx context.Context, con *console, c private.Change) (dow
 	return len(lost) > 0
 }
 
+// rewrite returns a command for a shell that makes the file of the next epoch from this file, with a filter for jq that
+// changes the masters. The present file stays beside the new one, as FILE.EPOCH. If the file already has another epoch,
+// or jq fails, the command changes nothing, so it may be repeated.
+func (s *setCall) rewrite(filter string) string {
+	return fmt.Sprintf("jq 'if (.epoch // 0) == %d then .epoch = %d | %s else error(\"not epoch %[1]d\") end' "+
+		"%[4]s >%[5]s && cp -p %[4]s %[6]s && mv %[5]s %[4]s",
+		s.Epoch, s.Epoch+1, filter, s.quoted(), shellQuoted(s.file+".new"), shellQuoted(fmt.Sprint(s.file, ".", s.Epoch)))
+}
+
+// quoted returns the name of the file for a shell.
+func (s *setCall) quoted() string { return shellQuoted(s.file) }
+
+// shellQuoted returns text as one word of a shell.
+func shellQuoted(text string) string {
+	if !strings.ContainsFunc(text, func(r rune) bool {
+		return !strings.ContainsRune("/._-+:@%", r) && (r > 'z' || r < 'a') && (r > 'Z' || r < 'A') && (r > '9' || r < '0')
+	}) {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
+
 // title returns one line that describes the change.
 func (s *setCall) title() string {
 	switch {
 	case s.Epoch == 0:
-		return fmt.Sprintf(`epoch 0: %d masters; to change them, write a file with "epoch": 1, these "masters", and "next"`,
-			len(s.Masters))
+		return fmt.Sprintf("epoch 0: %d masters; to add one: %s", len(s.Masters),
+			s.rewrite(`.next = .masters + ["redis://HOST"]`))
 	case len(s.Next) == 0:
 		return fmt.Sprintf("epoch %d: %d masters", s.Epoch, len(s.Masters))
 	}
@@ -318,7 +340,7 @@ func (s *setCall) plan(c private.Change, masters []redlockinfo.Master, o *otherC
 	default:
 		follow.done = true
 	}
-	raise := fmt.Sprintf("redlock set --raise %s: %d of %d masters refuse clients that do not use it", s.file, c.Raised,
+	raise := fmt.Sprintf("redlock set --raise %s: %d of %d masters refuse clients that do not use it", s.quoted(), c.Raised,
 		len(s.Masters))
 	again := ""
 	if c.RaisedAll && c.Raised < len(s.Masters) {
@@ -342,7 +364,7 @@ func (s *setCall) plan(c private.Change, masters []redlockinfo.Master, o *otherC
 	if !voted {
 		vote += "; wait for the end of their quarantine, or, if they are new, run redlock admit"
 	}
-	finish := fmt.Sprintf("redlock set --finish %s: %d of %d next masters may act without the old ones", s.file,
+	finish := fmt.Sprintf("redlock set --finish %s: %d of %d next masters may act without the old ones", s.quoted(),
 		c.Open, len(s.Next))
 	if c.RaisedAll && c.Left > 0 {
 		finish += fmt.Sprintf("; possible in %v", c.Left.Round(time.Second))
@@ -352,7 +374,7 @@ func (s *setCall) plan(c private.Change, masters []redlockinfo.Master, o *otherC
 		follow,
 		{c.RaisedAll, raise},
 		{c.OpenAll, finish},
-		{false, fmt.Sprintf(`write the file of epoch %d, with the next masters as its only masters, and use that file`,
+		{false, fmt.Sprintf("%s: the file of epoch %d, for all clients", s.rewrite(".masters = .next | del(.next)"),
 			s.Epoch+1)},
 	}
 }
