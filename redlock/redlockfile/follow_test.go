@@ -124,11 +124,11 @@ func TestFollowLogsOnlyChanges(t *testing.T) {
 func TestStatsReportUnusableFile(t *testing.T) {
 	text := marshal(t, redlock.Configuration{Masters: listen(t)})
 	v := newVolume(t, text)
-	locker, shut, err := redlockfile.Open(v.path())
+	locker, err := redlockfile.Open(v.path())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = shut(t.Context()) }()
+	defer locker.Close()
 	for _, c := range []struct {
 		text     string
 		unusable bool
