@@ -161,7 +161,7 @@ func (w *workload) reenter(ctx context.Context, outer *redlock.Lock, id string) 
 	defer cancel()
 	e := history.Event{Op: history.Reenter, Name: outer.Name(), Hold: id}
 	inner, err := w.rec.Call(e, func() (*redlock.Lock, error) {
-		return w.l.Lock(bound, outer.Name())
+		return w.l.Lock(bound, outer.Name(), redlock.WithReentry())
 	})
 	if err != nil {
 		return unexplained(err)

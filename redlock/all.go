@@ -68,6 +68,9 @@ func (l *Locker) takeAll(ctx context.Context, names []string, opts []LockOption,
 		if wait && lease.AllOutOfOrder(ctx, l.of(name).leases, name) {
 			return nil, lockError("lock", name, errOrder)
 		}
+		if _, err := l.of(name).owned(ctx, name, scripts.Plain, cfg, false); err != nil {
+			return nil, err
+		}
 	}
 	caller := ctx
 	ctx, cancel := cfg.limited(caller)

@@ -98,7 +98,7 @@ func TestWaiterHoldsOnlyEarlierNames(t *testing.T) {
 	})
 }
 
-// In the context of a LockAll, a held name is re-entered. A call that would wait is refused if its name sorts before
+// In the context of a LockAll, a held name is re-entered on request. A call that would wait is refused if its name sorts before
 // a held name.
 func TestOrderOfNamesWithinContext(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
@@ -108,11 +108,15 @@ func TestOrderOfNamesWithinContext(t *testing.T) {
 		after(10 * time.Millisecond) // until the last master has executed its acquire
 		sent := w.count("acquire")
 		for _, names := range [][]string{{"a"}, {"c"}, {"b", "c", "e"}} {
-			w.isError(errOf(l.LockAll(ctx, names)), redlock.ErrOrder)
+			w.isError(errOf(l.LockAll(ctx, names, redlock.WithReentry())), redlock.ErrOrder)
 		}
 		w.isError(errOf(l.Lock(ctx, "c")), redlock.ErrOrder)
+		for _, names := range [][]string{{"d"}, {"e", "d"}, {"b", "d"}} {
+			w.isError(errOf(l.LockAll(ctx, names)), redlock.ErrReentry)
+			w.isError(errOf(l.TryLockAll(ctx, names)), redlock.ErrReentry)
+		}
 		equal(w, w.count("acquire")-sent, 0, "acquires")
-		inner, err := l.LockAll(ctx, []string{"d", "b", "e"})
+		inner, err := l.LockAll(ctx, []string{"d", "b", "e"}, redlock.WithReentry())
 		w.must(err)
 		if inner.Of("b").Token() != s.Of("b").Token() || inner.Of("e").Token() == 0 {
 			w.Errorf("the tokens of b are %d and %d, of e %d", inner.Of("b").Token(), s.Of("b").Token(), inner.Of("e").Token())
@@ -148,7 +152,7 @@ func TestLockAllWithOwnedNames(t *testing.T) {
 		"slot":     func(w *cluster, l *redlock.Locker) owner { return w.take(semaphores{l, 1}, "m") },
 		"imported": func(w *cluster, l *redlock.Locker) owner { return w.imported(l, w.export(w.take(l, "m:1"))) },
 		"re-entered": func(w *cluster, l *redlock.Locker) owner {
-			return w.takeWith(l, w.take(l, "m:1").Context(w.Context()), "m:1")
+			return w.takeWith(l, w.take(l, "m:1").Context(w.Context()), "m:1", redlock.WithReentry())
 		},
 	} {
 		subtest(t, how, 3, func(w *cluster) {

@@ -66,7 +66,7 @@ func (w *cluster) everything(l *redlock.Locker) {
 	w.must(all.Of("b").Extend(ctx), all.Of("c").Extend(ctx))
 	w.must(all.Unlock(ctx))
 	w.must(l.Do(ctx, "d", func(ctx context.Context, _ *redlock.Lock) error {
-		return l.Do(ctx, "d", nothing)
+		return l.Do(ctx, "d", nothing, redlock.WithReentry())
 	}))
 	k, err := l.Import(ctx, w.export(w.take(l, "e")))
 	w.must(err)

@@ -77,18 +77,20 @@ func everyCall(w *cluster, harm func(m *memory.Master), long time.Duration) {
 	held, free := w.take(l, "held"), w.take(l, "free")
 	exported := w.take(l, "exported")
 	handle := w.export(exported)
-	nested := w.takeWith(l, w.take(l, "nested").Context(w.Context()), "nested")
+	nested := w.takeWith(l, w.take(l, "nested").Context(w.Context()), "nested", redlock.WithReentry())
 	after(time.Second)
 	w.each(func(_ int, m *memory.Master) { harm(m) }, 0, 1, 2)
 	calls := map[string]func(ctx context.Context) error{
-		"lock":     func(ctx context.Context) error { _, err := l.Lock(ctx, "a"); return err },
-		"trylock":  func(ctx context.Context) error { _, err := l.TryLock(ctx, "b"); return err },
-		"re-enter": func(ctx context.Context) error { _, err := l.Lock(held.Context(ctx), "held"); return err },
-		"extend":   held.Extend,
-		"import":   func(ctx context.Context) error { _, err := l.Import(ctx, handle); return err },
-		"inspect":  func(ctx context.Context) error { _, err := l.Inspect(ctx, "held"); return err },
-		"inner":    nested.Unlock,
-		"unlock":   free.Unlock,
+		"lock":    func(ctx context.Context) error { _, err := l.Lock(ctx, "a"); return err },
+		"trylock": func(ctx context.Context) error { _, err := l.TryLock(ctx, "b"); return err },
+		"re-enter": func(ctx context.Context) error {
+			return errOf(l.Lock(held.Context(ctx), "held", redlock.WithReentry()))
+		},
+		"extend":  held.Extend,
+		"import":  func(ctx context.Context) error { _, err := l.Import(ctx, handle); return err },
+		"inspect": func(ctx context.Context) error { _, err := l.Inspect(ctx, "held"); return err },
+		"inner":   nested.Unlock,
+		"unlock":  free.Unlock,
 		"do": func(ctx context.Context) error {
 			return l.Do(ctx, "c", nothing)
 		},
@@ -344,10 +346,10 @@ func TestInnerUnlockKeepsOuter(t *testing.T) {
 				}
 			})
 		}
-		long := w.takeWith(l, ctx, "a", redlock.WithTTL(28*time.Second))
+		long := w.takeWith(l, ctx, "a", redlock.WithReentry(), redlock.WithTTL(28*time.Second))
 		depth(2, 28*time.Second)
 		until := k.Until()
-		short := w.takeWith(l, ctx, "a", redlock.WithTTL(time.Second))
+		short := w.takeWith(l, ctx, "a", redlock.WithReentry(), redlock.WithTTL(time.Second))
 		depth(3, 28*time.Second)
 		for i, inner := range []*redlock.Lock{short, long} {
 			w.unlock(inner)
@@ -366,7 +368,7 @@ func TestInnerUnlockKeepsOuter(t *testing.T) {
 	})
 }
 
-// H29: a lock is owned by a context. Another goroutine that uses the owner's context does not wait for the lock, and
+// H29: a lock is owned by a context. Another goroutine that uses the owner's context re-enters the lock on request, and
 // a goroutine that uses a different context waits.
 func TestOwnershipIsThroughContext(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
@@ -374,7 +376,7 @@ func TestOwnershipIsThroughContext(t *testing.T) {
 		k := w.take(l, "a")
 		w.isError(errOf(l.TryLock(w.Context(), "a")), redlock.ErrHeld)
 		ctx := k.Context(w.Context())
-		inner, other := w.call(ctx, l, "a"), w.call(w.Context(), l, "a")
+		inner, other := w.call(ctx, l, "a", redlock.WithReentry()), w.call(w.Context(), l, "a")
 		after(time.Minute)
 		if other.over() {
 			w.Error("the goroutine with a different context got the lock")

@@ -50,6 +50,10 @@ var (
 	// and then until its TTL and about 75 seconds have passed. The call does not wait. The text names the kind and the
 	// size.
 	ErrKind = round.ErrKind
+	// ErrReentry means that the context of the call owns the name, and the call has no [WithReentry]: the call would wait
+	// for its own lock, or share that lock with the code that holds it. The call does not wait, and sends nothing.
+	ErrReentry = errors.New("redlock: the context of the call holds this name already; to share that lock, use " +
+		"WithReentry; to wait for its end, pass a context that is not derived from the context of that lock")
 	// ErrMaxHold means that the lock was held as long as [WithMaxHold] allows. It wraps ErrLost.
 	ErrMaxHold = lease.ErrMaxHold
 	// ErrReleased means that the lock was released.
@@ -237,7 +241,7 @@ func (e *LockError) Unwrap() []error {
 }
 
 // Outcome returns a word for err, for the labels of metrics and the attributes of spans: "ok" for nil; "held",
-// "no_quorum", "lost", "kind", "overloaded", "ttl_too_long", "tokens_exhausted", "max_hold", "released", "exported",
+// "no_quorum", "lost", "kind", "reentry", "overloaded", "ttl_too_long", "tokens_exhausted", "max_hold", "released", "exported",
 // "closed" and "invalid" for the errors of this package with these names; "too_slow" if a quorum granted the lock too
 // late; "timeout" and "canceled" if a context ended before the masters had decided; and "other" for any other error.
 func Outcome(err error) string {
@@ -264,7 +268,7 @@ var outcomes = []struct {
 }{
 	{ErrMaxHold, "max_hold"}, {ErrLost, "lost"}, {ErrReleased, "released"}, {ErrExported, "exported"},
 	{ErrClosed, "closed"}, {ErrInvalid, "invalid"},
-	{ErrKind, "kind"},
+	{ErrKind, "kind"}, {ErrReentry, "reentry"},
 	{ErrHeld, "held"}, {errTooSlow, "too_slow"}, {ErrOverloaded, "overloaded"}, {ErrNoQuorum, "no_quorum"},
 	{ErrTTLTooLong, "ttl_too_long"}, {ErrTokensExhausted, "tokens_exhausted"},
 	{context.DeadlineExceeded, "timeout"}, {context.Canceled, "canceled"},

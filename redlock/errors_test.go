@@ -21,7 +21,7 @@ var sentinels = map[string]error{
 	"ErrReleased": ErrReleased, "ErrExported": ErrExported, "ErrClosed": ErrClosed,
 	"ErrInvalid": ErrInvalid, "ErrTokensExhausted": ErrTokensExhausted, "ErrQuarantine": ErrQuarantine,
 	"ErrTTLTooLong": ErrTTLTooLong, "ErrOldMasters": ErrOldMasters, "ErrIncomplete": ErrIncomplete,
-	"ErrMasterList": ErrMasterList,
+	"ErrMasterList": ErrMasterList, "ErrKind": ErrKind, "ErrReentry": ErrReentry,
 }
 
 // H38: no sentinel wraps another, except that ErrMaxHold wraps ErrLost.

@@ -166,7 +166,7 @@ func TestSeveralTraces(t *testing.T) {
 		w.must(l.Do(ctx, "n", func(ctx context.Context, _ *redlock.Lock) error {
 			equal(w, above(ctx), "ab", "context of the function")
 			synctest.Wait()
-			return l.Do(ctx, "n", nothing)
+			return l.Do(ctx, "n", nothing, redlock.WithReentry())
 		}))
 		synctest.Wait()
 		want := []string{
@@ -365,7 +365,7 @@ func (r *randomRun) use(ctx context.Context, what string, k *redlock.Lock) {
 		_ = k.Unlock(ctx)
 		_, _ = k.Unlock(ctx), k.Extend(ctx)
 	case "again":
-		r.keep(r.l.Lock(k.Context(ctx), k.Name()))
+		r.keep(r.l.Lock(k.Context(ctx), k.Name(), redlock.WithReentry()))
 		r.keep(k, nil)
 	case "lose":
 		r.w.masters.Lose(k.Name())

@@ -139,8 +139,8 @@ func ExampleLocker_Lock() {
 	// true true
 }
 
-// Locking a name with the context of its lock re-enters the lock.
-func ExampleLocker_Lock_again() {
+// A call with the context of a lock of the same name fails, unless it asks to share that lock.
+func ExampleWithReentry() {
 	ctx := context.Background()
 	locker, _, done := inMemory()
 	defer done()
@@ -148,11 +148,14 @@ func ExampleLocker_Lock_again() {
 	outer, err := locker.Lock(ctx, "orders:42")
 	check(err)
 	defer outer.Unlock(ctx)
-	inner, err := locker.Lock(outer.Context(ctx), "orders:42") // does not wait for outer
+	_, err = locker.Lock(outer.Context(ctx), "orders:42")
+	fmt.Println(errors.Is(err, redlock.ErrReentry))
+	inner, err := locker.Lock(outer.Context(ctx), "orders:42", redlock.WithReentry()) // does not wait for outer
 	check(err)
 	defer inner.Unlock(ctx)
 	fmt.Println("one token:", inner.Token() == outer.Token())
 	// Output:
+	// true
 	// one token: true
 }
 

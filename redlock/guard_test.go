@@ -137,7 +137,7 @@ func TestTokensGrowAfterDataLoss(t *testing.T) {
 				w.Errorf("%s: the token is %d, want more than %d", when, k.Token(), last)
 			}
 			last = k.Token()
-			inner := w.takeWith(l, k.Context(w.Context()), "a")
+			inner := w.takeWith(l, k.Context(w.Context()), "a", redlock.WithReentry())
 			if inner.Token() != last || k.Token() != last {
 				w.Errorf("%s: the re-entry has token %d, the hold %d, before %d", when, inner.Token(), k.Token(), last)
 			}

@@ -71,7 +71,7 @@ func TestContextAfterHandoffOwnsNothing(t *testing.T) {
 		if k.Remaining() > 0 || next.Err() != nil || w.on("n") != 5 {
 			w.Errorf("%v left of the old lock; the new lock: %v, on %d masters", k.Remaining(), next.Err(), w.on("n"))
 		}
-		inner := w.takeWith(p, next.Context(w.Context()), "n")
+		inner := w.takeWith(p, next.Context(w.Context()), "n", redlock.WithReentry())
 		if inner.Token() != next.Token() {
 			w.Errorf("the re-entry has the token %d, want %d", inner.Token(), next.Token())
 		}
@@ -168,7 +168,7 @@ func TestLastUnlockHandsOff(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		p := w.peer("p")
 		k := w.take(p, "n")
-		inner := w.takeWith(p, k.Context(w.Context()), "n")
+		inner := w.takeWith(p, k.Context(w.Context()), "n", redlock.WithReentry())
 		c := w.call(w.Context(), p, "n", unpolled)
 		w.unlock(k)
 		after(time.Second)

@@ -119,8 +119,8 @@ func TestMaxHoldReleases(t *testing.T) {
 		},
 		"re-entered": func(w *cluster, p *peer) locked {
 			k := hung()(w, p).(*redlock.Lock)
-			w.takeWith(p, k.Context(w.Context()), "n")
-			w.takeWith(p, k.Context(w.Context()), "n")
+			w.takeWith(p, k.Context(w.Context()), "n", redlock.WithReentry())
+			w.takeWith(p, k.Context(w.Context()), "n", redlock.WithReentry())
 			return k
 		},
 		"LockAll": func(w *cluster, p *peer) locked {
@@ -241,7 +241,7 @@ func TestLockReturnsToAllMasters(t *testing.T) {
 		l := w.locker()
 		k := w.take(l, "a")
 		token := k.Token()
-		inner := w.takeWith(l, k.Context(w.Context()), "a")
+		inner := w.takeWith(l, k.Context(w.Context()), "a", redlock.WithReentry())
 		for i := range 5 { // a rolling restart of all masters, one within each TTL
 			m := w.masters.Master(i)
 			m.Stop()
@@ -441,10 +441,12 @@ func TestCallsOverClosedPoolFail(t *testing.T) {
 		w.must(p.Close())
 		ctx := w.within(time.Hour)
 		for name, call := range map[string]func() (*redlock.Lock, error){
-			"Lock":     func() (*redlock.Lock, error) { return l.Lock(ctx, "n") },
-			"TryLock":  func() (*redlock.Lock, error) { return l.TryLock(ctx, "n") },
-			"re-entry": func() (*redlock.Lock, error) { return l.Lock(held.Context(ctx), "held") },
-			"Import":   func() (*redlock.Lock, error) { return l.Import(ctx, handle) },
+			"Lock":    func() (*redlock.Lock, error) { return l.Lock(ctx, "n") },
+			"TryLock": func() (*redlock.Lock, error) { return l.TryLock(ctx, "n") },
+			"re-entry": func() (*redlock.Lock, error) {
+				return l.Lock(held.Context(ctx), "held", redlock.WithReentry())
+			},
+			"Import": func() (*redlock.Lock, error) { return l.Import(ctx, handle) },
 		} {
 			began := time.Now()
 			err := errOf(call())

@@ -99,7 +99,7 @@ func sufferLies(w *cluster, l, other *peer) {
 	for n := range 12 {
 		start := time.Now()
 		k := w.take(l, "a")
-		inner := w.takeWith(l, k.Context(w.Context()), "a")
+		inner := w.takeWith(l, k.Context(w.Context()), "a", redlock.WithReentry())
 		if _, err := other.TryLock(w.Context(), "a"); err == nil || errors.Is(err, redlock.ErrTooSlow) {
 			w.Fatalf("TryLock of another client while the lock is held: %v", err)
 		}

@@ -123,7 +123,7 @@ func TestLateExtensionOfExporter(t *testing.T) {
 		l := w.locker()
 		k := w.take(l, "a")
 		after(4 * time.Second)
-		inner := w.takeWith(l, k.Context(w.Context()), "a")
+		inner := w.takeWith(l, k.Context(w.Context()), "a", redlock.WithReentry())
 		_ = inner.Unlock(w.Context())
 		synctest.Wait()
 		old := w.wire.sent("acquire", "extend")
@@ -148,7 +148,7 @@ func TestNestedLockIsNotExported(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
 		k := w.take(l, "a")
-		inner := w.takeWith(l, k.Context(w.Context()), "a")
+		inner := w.takeWith(l, k.Context(w.Context()), "a", redlock.WithReentry())
 		w.isError(errOf(k.Export()), redlock.ErrInvalid)
 		w.isError(errOf(inner.Export()), redlock.ErrInvalid)
 		if k.Err() != nil || inner.Err() != nil {

@@ -225,7 +225,7 @@ var requestCases = []struct {
 	}},
 	{"of a re-entry", func(w *cluster, p, other *peer) {
 		k := w.take(p, "n")
-		inner := w.takeWith(p, k.Context(w.Context()), "n")
+		inner := w.takeWith(p, k.Context(w.Context()), "n", redlock.WithReentry())
 		c := inner.ReleaseRequested()
 		after(5 * trip)
 		w.request(other, "n")

@@ -129,8 +129,9 @@ func (k *Lock) drop() {
 var errNoLock = invalid("the lock is nil: the call that should have returned it has failed; see its error")
 
 // Context returns a copy of parent that ends when the lock ends; if the lock was lost, the cause is [ErrLost] (see
-// [context.Cause]). The returned context owns the name: [Locker.Lock] and [Locker.Do] with this context, or with one
-// derived from it, re-enter the lock. Code that gets this context may act as the holder; no other code can.
+// [context.Cause]). The returned context owns the name, as do contexts derived from it: with such a context, calls that
+// lock the name re-enter the lock if they have [WithReentry], and otherwise fail with [ErrReentry]. Code that gets this
+// context may act as the holder; no other code can.
 //
 // Each call of the context's Err compares the validity with the clocks, so Err is exact even after the machine was
 // suspended. After a suspension, the Done channel, and contexts derived from this one, may be up to a tenth of a second

@@ -23,6 +23,7 @@ import (
 	"github.com/redlock-go/redlock/internal/round"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/internal/waitqueue"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
@@ -350,7 +351,7 @@ func (l *shard) take(
 		return nil, ErrClosed
 	}
 	defer l.leave()
-	own, err := l.owned(ctx, name, role, wait)
+	own, err := l.owned(ctx, name, role, cfg, wait)
 	if err != nil {
 		return nil, err
 	}
@@ -387,25 +388,43 @@ func (l *shard) take(
 	}
 }
 
-// owned returns the lock of the name that ctx owns, or nil if ctx owns none. It fails if ctx has ended, or if a call
-// with ctx must not lock the name.
-func (l *shard) owned(ctx context.Context, name string, role scripts.Role, wait bool) (*lease.Hold, error) {
-	if ctx.Err() != nil {
-		return nil, failed("lock", name, &round.Failure{Cause: contextError(ctx)})
-	}
+// owned returns the lock of the name that ctx owns, for a re-entry, or nil if ctx owns none. It fails if ctx has ended,
+// or if a call with ctx must not lock the name. It sends nothing.
+func (l *shard) owned(
+	ctx context.Context, name string, role scripts.Role, cfg *lockConfig, wait bool,
+) (*lease.Hold, error) {
 	own, has := lease.InnermostOf(ctx, l.leases, name), role
 	if own != nil {
 		has = own.Lease().Role()
+		if ended := own.Err(); ended != nil && (ctx.Err() == nil || errors.Is(context.Cause(ctx), ended)) {
+			return nil, lockError("lock", name, fromEnded(ended, ctx))
+		}
 	}
 	switch {
+	case ctx.Err() != nil:
+		return nil, failed("lock", name, &round.Failure{Cause: contextError(ctx)})
 	case wait && lease.LockOutOfOrder(ctx, l.leases, name):
 		return nil, lockError("lock", name, errOrder)
 	case (has == scripts.Plain) != (role == scripts.Plain):
 		return nil, lockError("lock", name, ErrKind)
-	case has == scripts.Reader && role == scripts.Writer && own.Err() == nil: // if that lock has ended, re-entry fails
+	case has == scripts.Reader && role == scripts.Writer:
 		return nil, lockError("lock", name, errUpgrade)
+	//mutant:reentry-on-request = false
+	case own != nil && !cfg.reentry:
+		return nil, lockError("lock", name, ErrReentry)
 	}
 	return own, nil
+}
+
+// fromEnded returns the error of a call whose context is that of a lock of the requested name, which has ended because
+// of reason. The error also matches the error of ctx if ctx has ended.
+func fromEnded(reason error, ctx context.Context) error {
+	text := "redlock: the context is that of a lock of this name, which has ended (" + plain(reason) +
+		"): to lock the name again, pass a context that is not derived from the context of that lock"
+	if ended := ctx.Err(); ended != nil {
+		return fault.New(text, reason, ended)
+	}
+	return fault.New(text, reason)
 }
 
 // again reports whether a waiting call tries again after err: it does if it had won the lock, but the lock ended before

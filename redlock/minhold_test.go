@@ -110,7 +110,7 @@ func TestKeptNameIsNotHandedOff(t *testing.T) {
 		until := time.Now().Add(minHold)
 		k := w.take(p, "n", redlock.WithMinHold(minHold))
 		next := w.call(w.Context(), p, "n")
-		inner := w.takeWith(p, k.Context(w.Context()), "n")
+		inner := w.takeWith(p, k.Context(w.Context()), "n", redlock.WithReentry())
 		w.unlock(inner)
 		if w.kept(p.Locker, "n") {
 			w.Error("the Unlock of an inner lock ended the hold")
@@ -198,7 +198,7 @@ func TestAbandonedReentryKeepsMinHold(t *testing.T) {
 		k := w.take(p, "a", redlock.WithMinHold(minHold))
 		failed := make(chan error)
 		go func() {
-			_, err := p.LockAll(k.Context(w.Context()), []string{"a", "b"}) // re-enters a, and waits for b
+			_, err := p.LockAll(k.Context(w.Context()), []string{"a", "b"}, redlock.WithReentry())
 			failed <- err
 		}()
 		after(2 * time.Second)

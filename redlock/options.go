@@ -88,6 +88,7 @@ type lockConfig struct {
 	tries       int                           // 0: no limit
 	fair        bool
 	priority    int
+	reentry     bool          // whether a context that owns the name re-enters its lock
 	once        bool          // whether a call that does not wait makes only one attempt
 	slot        bool          // whether the name is that of a slot, which the Semaphore has checked
 	called      clock.Instant // start of the call; zero: now
@@ -172,9 +173,8 @@ func WithHoldWarning(d time.Duration) LockOption {
 //
 // The masters keep the name for d and the drift of d (1 % and 2 ms), which together must not exceed the max TTL. If d
 // is longer than the TTL, the lock is acquired with d as its TTL. A master that the Unlock does not reach keeps the
-// name until its TTL has expired. The call waits as with [WithFair], and the lock is not handed off. A re-entry has the
-// minimum hold of the outermost Lock; an exported lock has the minimum hold of its Import. 0, the default, means no
-// minimum.
+// name until its TTL has expired. The call waits as with [WithFair], and the lock is not handed off. An exported
+// lock has the minimum hold of its Import. 0, the default, means no minimum.
 func WithMinHold(d time.Duration) LockOption {
 	return lockOption(func(c *lockConfig) { c.MinHold = d })
 }
@@ -223,6 +223,25 @@ func WithFair() LockOption { return lockOption(func(c *lockConfig) { c.fair = tr
 func WithPriority(n int) LockOption {
 	return lockOption(func(c *lockConfig) { c.fair, c.priority = true, n })
 }
+
+// WithReentry lets a call whose context owns the name ([Lock.Context], or the context of the function of [Locker.Do])
+// re-enter the lock that the context owns. Without this option such a call fails with [ErrReentry]. Programs in which
+// each call may run inside another one with the same name pass the option to [New].
+//
+// A re-entry does not wait for the lock, since the context holds it. It is one round to the masters, which extends the
+// lock by the TTL of the call, and needs a quorum as an extension does. It returns a separate [Lock], with the token of
+// the first one. The lock is released by the last Unlock; each Lock needs its own. When the lock is lost, all of them
+// end. Of the options of a re-entry only the TTL, the retries and the wait limit apply: extension, maximum and minimum
+// hold and linger stay those of the first call.
+//
+// Re-entries exclude nothing. Goroutines that re-enter one lock hold it together, at the same time: if they must exclude
+// each other, they must not share the context of the lock. A context re-enters only locks of the Locker that made them.
+//
+// For an [RWLock], a context that owns the writer's lock re-enters it as a writer or as a reader, and one that owns a
+// reader's lock as a reader. A reader cannot become the writer, since it would wait for its own lock: that call returns
+// ErrInvalid. [Locker.LockAll] re-enters those names that the context owns, and a [Semaphore] the slot that the context
+// owns. While a lock is held more than once, [Lock.Export] and [Lock.Downgrade] return ErrInvalid.
+func WithReentry() LockOption { return lockOption(func(c *lockConfig) { c.reentry = true }) }
 
 // WithPrefix sets the key prefix. Lockers with different prefixes are independent: each prefix is a deployment with its
 // own max TTL. The default is "redlock". A prefix must not contain braces or end with a colon, since the keys add both.

@@ -327,7 +327,7 @@ func TestManyReentriesLoseNoLock(t *testing.T) {
 		var failed atomic.Int64
 		for range 6000 {
 			wg.Go(func() {
-				if _, err := l.locker.Lock(own, "outer"); err != nil {
+				if _, err := l.locker.Lock(own, "outer", redlock.WithReentry()); err != nil {
 					failed.Add(1)
 				}
 			})
@@ -340,13 +340,13 @@ func TestManyReentriesLoseNoLock(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(own) // of callers that give up, after which the turns are free again
 		for range 1000 {
-			wg.Go(func() { _, _ = l.locker.Lock(ctx, "outer") })
+			wg.Go(func() { _, _ = l.locker.Lock(ctx, "outer", redlock.WithReentry()) })
 		}
 		synctest.Wait()
 		cancel()
 		wg.Wait()
 		again, cancel := context.WithTimeout(own, 5*time.Second)
 		defer cancel()
-		l.takeWith(l.locker, again, "outer")
+		l.takeWith(l.locker, again, "outer", redlock.WithReentry())
 	})
 }

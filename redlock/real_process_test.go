@@ -106,7 +106,7 @@ func pairRole(ctx context.Context, l *redlock.Locker, a workerArgs) error {
 		if err != nil {
 			return err
 		}
-		inner, err := l.Lock(lock.Context(ctx), a.Name)
+		inner, err := l.Lock(lock.Context(ctx), a.Name, redlock.WithReentry())
 		if err != nil {
 			return err
 		}

@@ -33,7 +33,7 @@ func TestLockUnlockOnRealMasters(t *testing.T) {
 	l := f.admitted()
 	lock := f.take(l, "orders:42")
 	f.isError(errOf(f.locker().TryLock(t.Context(), "orders:42")), redlock.ErrHeld)
-	inner := f.takeWith(l, lock.Context(t.Context()), "orders:42")
+	inner := f.takeWith(l, lock.Context(t.Context()), "orders:42", redlock.WithReentry())
 	if h := f.inspect(l, "orders:42"); h.On < 3 || h.Left <= 0 || h.Left > redlock.DefaultTTL {
 		t.Errorf("Inspect of a lock that was re-entered returned %+v", h)
 	}

@@ -98,7 +98,7 @@ func TestUnhealthyMinorityIsTolerated(t *testing.T) {
 			l := locker(t, f.dial(pool.WithHeartbeat(50*time.Millisecond)), redlock.WithTTL(20*time.Second))
 			for range 20 {
 				lock := f.take(l, "n")
-				inner := f.takeWith(l, lock.Context(bounded(t)), "n")
+				inner := f.takeWith(l, lock.Context(bounded(t)), "n", redlock.WithReentry())
 				f.must(lock.Extend(bounded(t)), inner.Unlock(bounded(t)), lock.Unlock(bounded(t)))
 			}
 			f.fallIll(ill[2], &a)

@@ -266,9 +266,8 @@ func (l *shard) checkName(name string) error {
 // first behind the other calls of this Locker, then on the masters. A call that gives up leaves the queues; on an
 // unreachable master its entry expires 20 s after its last attempt.
 //
-// With a context that owns the name ([Lock.Context]), Lock re-enters the lock instead, and one more Unlock is needed.
-// Of the options of a re-entry only the TTL and the retries apply; extension and maximum hold stay those of the
-// outermost Lock.
+// With a context that owns the name ([Lock.Context]), Lock fails with [ErrReentry]. [WithReentry] re-enters the lock
+// instead.
 //
 // Lock returns:
 //
@@ -277,7 +276,8 @@ func (l *shard) checkName(name string) error {
 //   - ErrHeld or ErrNoQuorum if the tries are used up or the wait limit has expired;
 //   - ErrTTLTooLong, immediately, if a quorum refuses the TTL;
 //   - ErrKind, immediately, if a quorum knows the name as a readers-writer lock ([RWLock]);
-//   - ErrLost, ErrReleased or ErrExported if ctx owns the name by a lock that has ended;
+//   - ErrReentry, immediately, if ctx owns the name by a lock that is held;
+//   - ErrLost, ErrReleased or ErrExported, immediately, if ctx owns the name by a lock that has ended;
 //   - ErrClosed.
 //
 // After an error nothing is held: grants of single masters are rolled back. A master that cannot be reached frees the
@@ -355,7 +355,8 @@ func (l *Locker) TryDo(
 //
 // LockAll attempts all names concurrently. If some are refused, it keeps the names before the first refused name,
 // releases the others, and waits for the refused name; then it attempts the rest again. Repeated names are locked once.
-// Names that ctx owns are re-entered. LockAll returns [ErrInvalid] for a name that sorts before one that ctx owns, by
+// If ctx owns one of the names, LockAll fails with [ErrReentry], or re-enters that lock: see [WithReentry]. LockAll
+// returns [ErrInvalid] for a name that sorts before one that ctx owns, by
 // whichever call (Lock, Do, Lead, an RWLock, ...), since waiting for this name could deadlock: lock all names with one
 // LockAll, or use TryLockAll. If ctx comes from [Locks.Context], Lock and the other calls that wait return the same
 // error. A Lock with the context of another Lock is not checked: a program that nests such calls must itself use the

@@ -145,7 +145,7 @@ func TestAsyncUnlock(t *testing.T) {
 		}},
 		{"the inner lock of two", func(w *cluster, p *peer) {
 			k := w.take(p, "n")
-			inner := w.takeWith(p, k.Context(w.Context()), "n")
+			inner := w.takeWith(p, k.Context(w.Context()), "n", redlock.WithReentry())
 			began := time.Now()
 			w.unlock(inner)
 			equal(w, time.Since(began), 0, "elapsed time")
@@ -221,7 +221,7 @@ func TestRepeatedMessageChangesNothing(t *testing.T) {
 		repeat("acquire", "1")
 		after(3 * time.Second)
 		repeat("extend", "1")
-		inner := w.takeWith(l, k.Context(w.Context()), "a")
+		inner := w.takeWith(l, k.Context(w.Context()), "a", redlock.WithReentry())
 		repeat("extend", "1") // depth 2
 		repeat("acquire", "1")
 		w.unlock(inner)

@@ -34,7 +34,7 @@ func TestUnlockDuringReentry(t *testing.T) {
 		lock := w.take(c, "x")
 		w.delay(5 * time.Millisecond)
 		ctx := lock.Context(w.Context())
-		inner := w.call(ctx, c, "x")
+		inner := w.call(ctx, c, "x", redlock.WithReentry())
 		after(2 * time.Millisecond)
 		w.unlock(lock)
 		if err := inner.fails(time.Second); !errors.Is(err, redlock.ErrReleased) && !errors.Is(err, context.Canceled) {
@@ -53,7 +53,7 @@ func TestMaxHoldDuringReentry(t *testing.T) {
 		lock := w.take(c, "x", redlock.WithTTL(20*time.Second), redlock.WithMaxHold(time.Second))
 		after(990 * time.Millisecond)
 		w.delay(20 * time.Millisecond)
-		inner := w.call(lock.Context(context.Background()), c, "x")
+		inner := w.call(lock.Context(context.Background()), c, "x", redlock.WithReentry())
 		after(10100 * time.Microsecond)
 		w.isError(lock.Unlock(w.Context()), redlock.ErrMaxHold)
 		_ = inner.fails(time.Second)
@@ -74,7 +74,7 @@ func TestLateRepairDoesNotShortenKey(t *testing.T) {
 		after(4 * time.Millisecond)
 		go func() { _ = lock.Extend(w.Context()) }()
 		after(8 * time.Millisecond)
-		reentry := w.call(lock.Context(w.Context()), c, "x", redlock.WithTTL(30*time.Second),
+		reentry := w.call(lock.Context(w.Context()), c, "x", redlock.WithReentry(), redlock.WithTTL(30*time.Second),
 			redlock.WithMinValidity(time.Second))
 		after(3 * time.Millisecond)
 		c.cut(1) // the messages of the re-entry to this master are lost with the connection
@@ -94,7 +94,7 @@ func TestExtensionsDoNotSpinAfterFailedReentry(t *testing.T) {
 		w.delay(time.Millisecond)
 		ctx, cancel := context.WithTimeout(lock.Context(w.Context()), time.Millisecond)
 		defer cancel()
-		w.isError(errOf(c.Lock(ctx, "x", redlock.WithTTL(30*time.Second))), context.DeadlineExceeded)
+		w.isError(errOf(c.Lock(ctx, "x", redlock.WithReentry(), redlock.WithTTL(30*time.Second))), context.DeadlineExceeded)
 		after(40 * time.Second)
 		atMost(w, len(w.wire.sent())+len(c.cluster.wire.sent()), 3*200, "commands in 40 s")
 		w.noError(lock.Err())
@@ -231,7 +231,7 @@ func TestWaitLimitOfCallsWithoutQueue(t *testing.T) {
 		w.resume()
 		after(5 * time.Second)
 		w.hang()
-		limited(errOf(l.Lock(own.Context(w.Context()), "own", limit)), redlock.ErrNoQuorum)
+		limited(errOf(l.Lock(own.Context(w.Context()), "own", redlock.WithReentry(), limit)), redlock.ErrNoQuorum)
 		w.resume()
 		after(5 * time.Second)
 		_, _ = k.Unlock(w.Context()), own.Unlock(w.Context())

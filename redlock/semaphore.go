@@ -46,8 +46,8 @@ type Semaphore struct {
 func (l *Locker) Semaphore(name string, k int) *Semaphore { return &Semaphore{l.of(name), name, k} }
 
 // Acquire acquires a slot. It waits while all slots are held, or are free but promised to earlier waiters. With a
-// context that owns a slot of the semaphore ([Lock.Context]), Acquire re-enters that slot and takes no second one.
-// Otherwise it behaves like [Locker.Lock] and returns the same errors. [ErrHeld] means that each slot was held, or
+// context that owns a slot of the semaphore, it takes no second one: it fails with [ErrReentry], or re-enters that slot
+// ([WithReentry]). Otherwise it behaves like [Locker.Lock] and returns the same errors. [ErrHeld] means that each slot was held, or
 // promised to a waiter, when the call tried it last; the error describes the slot that may be free first.
 func (s *Semaphore) Acquire(ctx context.Context, opts ...LockOption) (*Lock, error) {
 	return s.acquire(ctx, opts, true)
@@ -142,7 +142,7 @@ func (s *slotCall) acquire(caller context.Context, wait bool, stats *lease.Acqui
 		return nil, lockError("lock", s.name, errOrder)
 	}
 	lock, err := s.try(ctx, wait, stats)
-	if err != nil && wait && ctx.Err() == nil && !errors.Is(err, ErrKind) {
+	if err != nil && wait && ctx.Err() == nil && !errors.Is(err, ErrKind) && !errors.Is(err, ErrReentry) {
 		lock, err = s.await(ctx, stats)
 	}
 	return lock, waited(caller, ctx, err)

@@ -248,14 +248,17 @@ func TestCallsOfOneLockerShareSlots(t *testing.T) {
 	})
 }
 
-// A call with the context of a slot re-enters that slot, and does not acquire a second one.
+// A call with the context of a slot re-enters that slot on request, and does not acquire a second one.
 func TestSlotIsReentered(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		s := w.locker().Semaphore("n", 3)
 		k, err := s.Acquire(w.Context())
 		w.must(err)
 		for _, call := range []func(context.Context, ...redlock.LockOption) (*redlock.Lock, error){s.TryAcquire, s.Acquire} {
-			again, err := call(k.Context(w.Context()))
+			sent := len(w.wire.sent())
+			w.isError(errOf(call(k.Context(w.Context()))), redlock.ErrReentry)
+			equal(w, len(w.wire.sent()), sent, "messages")
+			again, err := call(k.Context(w.Context()), redlock.WithReentry())
 			if err != nil || again.Slot() != k.Slot() || again.Token() != k.Token() {
 				w.Fatalf("the re-entry returned %v, %v", again, err)
 			}

@@ -239,11 +239,11 @@ func TestOrderAcrossShards(t *testing.T) {
 		w.isError(errOf(g.Lock(ctx, names[0])), redlock.ErrOrder)
 		w.isError(errOf(g.LockAll(ctx, []string{names[3], names[0]})), redlock.ErrOrder)
 		for _, name := range names[2:] { // H165: of each shard, the names that a Lock owns count
-			k := w.takeWith(g, ctx, name)
+			k := w.takeWith(g, ctx, name, redlock.WithReentry())
 			w.isError(errOf(g.LockAll(k.Context(w.Context()), names[:1])), redlock.ErrOrder)
 			w.unlock(k)
 		}
-		again, err := g.LockAll(ctx, names[1:3]) // ctx belongs to the locks of these names
+		again, err := g.LockAll(ctx, names[1:3], redlock.WithReentry()) // ctx belongs to the locks of these names
 		if err != nil || again.Of(names[1]).Token() != held.Of(names[1]).Token() {
 			w.Errorf("the re-entry returned %v, or another token", err)
 		}

@@ -39,8 +39,7 @@ type RWLock struct {
 	name string
 }
 
-// RLock acquires the lock of a reader. It waits while a writer holds the name, and behind earlier waiters. With a
-// context of [Lock.Context] that owns the name, RLock re-enters that lock, even if it is the writer's. Otherwise it
+// RLock acquires the lock of a reader. It waits while a writer holds the name, and behind earlier waiters. Otherwise it
 // behaves like [Locker.Lock] and returns the same errors.
 func (s *RWLock) RLock(ctx context.Context, opts ...LockOption) (*Lock, error) {
 	return s.lock(ctx, scripts.Reader, opts, true)
@@ -59,9 +58,8 @@ func (s *RWLock) DoRead(ctx context.Context, f func(ctx context.Context, lock *L
 	}, f)
 }
 
-// Lock acquires the lock of the writer. It waits while any client holds the name. With a context that owns the writer's
-// lock, Lock re-enters that lock; with a context that owns a reader's lock, it returns [ErrInvalid], since it would
-// wait for itself. Otherwise it behaves like [Locker.Lock].
+// Lock acquires the lock of the writer. It waits while any client holds the name. With a context that owns a reader's
+// lock of the name, Lock returns [ErrInvalid], since it would wait for itself. Otherwise it behaves like [Locker.Lock].
 func (s *RWLock) Lock(ctx context.Context, opts ...LockOption) (*Lock, error) {
 	return s.lock(ctx, scripts.Writer, opts, true)
 }

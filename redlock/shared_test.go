@@ -177,8 +177,9 @@ func TestRefusedUpgradesKindsAndReentries(t *testing.T) {
 		s := l.RWLock("x")
 		r := w.rlock(s)
 		w.isError(errOf(s.Lock(r.Context(w.Context()))), redlock.ErrUpgrade)
+		w.isError(errOf(s.Lock(r.Context(w.Context()), redlock.WithReentry())), redlock.ErrUpgrade)
 		w.isError(errOf(s.TryLock(r.Context(w.Context()))), redlock.ErrUpgrade)
-		again, err := s.RLock(r.Context(w.Context()))
+		again, err := s.RLock(r.Context(w.Context()), redlock.WithReentry())
 		w.must(err)
 		w.unlockAll(again)
 		w.isError(errOf(l.Lock(r.Context(w.Context()), "x")), redlock.ErrKind)
@@ -202,7 +203,7 @@ func TestRefusedUpgradesKindsAndReentries(t *testing.T) {
 		w.unlockAll(k)
 		after(redlock.DefaultTTL + scripts.FenceKept + time.Second)
 		writer := w.wlock(s)
-		inner, err := s.RLock(writer.Context(w.Context()))
+		inner, err := s.RLock(writer.Context(w.Context()), redlock.WithReentry())
 		if err != nil || inner.Token() != writer.Token() {
 			w.Errorf("RLock of the writer returned %v, %v", inner, err)
 		}

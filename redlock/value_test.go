@@ -185,7 +185,7 @@ func TestEachKindOfLockHasValue(t *testing.T) {
 			return errors.Join(set("one")(ctx, locks.Of("a")), set("other")(ctx, locks.Of("b")))
 		}))
 		w.must(l.Do(w.Context(), "n", func(ctx context.Context, _ *redlock.Lock) error {
-			return l.Do(ctx, "n", set("inner"))
+			return l.Do(ctx, "n", set("inner"), redlock.WithReentry())
 		}))
 	})
 }

@@ -125,6 +125,9 @@ var List = []Mutant{
 		Suite: "internal/transport", Tests: "SharedHeartbeats"},
 	{Name: "contexts-before-release", Wrong: "H169: a lock is released before the contexts of its holder end: two holders",
 		Suite: "internal/lease", Tests: "ContextsEndBeforeMaxHoldRelease"},
+	{Name: "reentry-on-request", Wrong: "goroutines that have the context of a lock, and lock its name, all hold the " +
+		"lock at the same time, although none has asked to share it",
+		Suite: "redlock", Tests: "ContextOfLockIsNotSharedSilently"},
 	{Name: "one-set-repairs-voters", Wrong: "H123: a majority of only one set of masters is enough to repair masters " +
 		"in quarantine",
 		Suite: "redlock", Tests: "RepairByOneSet"},

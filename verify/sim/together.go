@@ -96,7 +96,7 @@ func (k *worker) lead(name string) {
 	ttl := redlock.WithTTL(p.least + k.upTo(p.most-p.least))
 	_ = k.call("Lead", ctx, func() error {
 		return l.Lead(ctx, name, func(ctx context.Context, outer *redlock.Lock) error {
-			lock, err := l.Lock(ctx, name, ttl)
+			lock, err := l.Lock(ctx, name, ttl, redlock.WithReentry())
 			if err != nil {
 				return err
 			}

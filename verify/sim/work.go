@@ -345,9 +345,9 @@ func (k *worker) inner(b *belief, opts []redlock.LockOption) {
 	var inner *redlock.Lock
 	err := k.call("Lock (inner)", ctx, func() (err error) {
 		if b.shared != nil {
-			inner, err = k.innerOf(ctx, b, opts)
+			inner, err = k.innerOf(ctx, b, append(opts, redlock.WithReentry()))
 		} else {
-			_, inner, err = acquire(ctx, k.c.now(), b.name, true, opts...)
+			_, inner, err = acquire(ctx, k.c.now(), b.name, true, append(opts, redlock.WithReentry())...)
 		}
 		k.c.w.checkGiven("a re-entry", inner, err)
 		return err

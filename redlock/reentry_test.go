@@ -1,0 +1,151 @@
+package redlock_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// Goroutines that have received the context of a lock, and lock its name again, would all work at the same time, or
+// wait for the lock of their own caller. Without WithReentry each of their calls fails, at once and without a message.
+func TestContextOfLockIsNotSharedSilently(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.locker()
+		err := l.Do(w.Context(), "n", func(ctx context.Context, _ *redlock.Lock) error {
+			after(time.Second)
+			sent, began := len(w.wire.sent()), time.Now()
+			var inside, most atomic.Int32
+			work := func(context.Context, *redlock.Lock) error {
+				if n := inside.Add(1); n > most.Load() {
+					most.Store(n)
+				}
+				<-time.After(time.Millisecond)
+				inside.Add(-1)
+				return nil
+			}
+			var wg sync.WaitGroup
+			for range 4 {
+				wg.Go(func() { w.isError(l.Do(ctx, "n", work), redlock.ErrReentry) })
+			}
+			wg.Wait()
+			equal(w, most.Load(), 0, "goroutines inside the lock of their caller")
+			equal(w, len(w.wire.sent()), sent, "messages")
+			w.wantSince(began, 0)
+			for range 4 {
+				wg.Go(func() { w.noError(l.Do(ctx, "n", work, redlock.WithReentry())) })
+			}
+			wg.Wait()
+			equal(w, most.Load(), 4, "goroutines that share the lock on request")
+			return nil
+		})
+		w.must(err)
+	})
+}
+
+// Each call whose context owns the name is refused without WithReentry, and sends nothing.
+func TestReentryIsRefusedByEachCall(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.locker()
+		s := l.RWLock("rw")
+		plain := w.take(l, "n").Context(w.Context())
+		reader := w.rlock(s)
+		all := []string{"m", "n", "z"}
+		after(time.Second)
+		sent, began := len(w.wire.sent()), time.Now()
+		calls := map[string]error{
+			"Lock":       errOf(l.Lock(plain, "n")),
+			"TryLock":    errOf(l.TryLock(plain, "n")),
+			"WithRetry":  errOf(l.Lock(plain, "n", redlock.WithTries(3))),
+			"Do":         l.Do(plain, "n", nothing),
+			"TryDo":      l.TryDo(plain, "n", nothing),
+			"Lead":       l.Lead(plain, "n", nothing),
+			"LockAll":    errOf(l.LockAll(plain, all[1:])),
+			"TryLockAll": errOf(l.TryLockAll(plain, all)),
+			"DoAll":      l.DoAll(plain, all[1:], nothing),
+			"RLock":      errOf(s.RLock(reader.Context(w.Context()))),
+			"TryRLock":   errOf(s.TryRLock(reader.Context(w.Context()))),
+			"DoRead":     s.DoRead(reader.Context(w.Context()), nothing),
+		}
+		equal(w, len(w.wire.sent()), sent, "messages")
+		w.wantSince(began, 0)
+		w.unlock(reader)
+		writer := w.wlock(s).Context(w.Context())
+		sentByWriter := len(w.wire.sent())
+		for how, err := range map[string]error{
+			"RLock of a writer":  errOf(s.RLock(writer)),
+			"Lock of a writer":   errOf(s.Lock(writer)),
+			"TryLock of writer":  errOf(s.TryLock(writer)),
+			"Do of a writer":     s.Do(writer, nothing),
+			"DoRead of a writer": s.DoRead(writer, nothing),
+		} {
+			calls[how] = err
+		}
+		equal(w, len(w.wire.sent()), sentByWriter, "messages with the context of a writer")
+		for how, err := range calls {
+			if err == nil {
+				w.Errorf("%s succeeded", how)
+				continue
+			}
+			w.says(err, redlock.ErrReentry, "WithReentry", "pass a context")
+			w.notError(err, redlock.ErrHeld, redlock.ErrInvalid)
+		}
+		w.must(errOf(l.TryLock(plain, "another")))
+	})
+}
+
+// WithReentry may be given to New. Then each call re-enters.
+func TestReentryOfALocker(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.locker(redlock.WithReentry())
+		w.must(l.Do(w.Context(), "n", func(ctx context.Context, _ *redlock.Lock) error {
+			return l.Do(ctx, "n", func(ctx context.Context, _ *redlock.Lock) error {
+				return l.DoAll(ctx, []string{"n", "o"}, func(ctx context.Context, _ *redlock.Locks) error {
+					return errOf(l.TryLock(ctx, "o"))
+				})
+			})
+		}))
+	})
+}
+
+// With the context of a lock that has ended, also one without cancellation, a call fails with the reason of that end,
+// and its error says what to do. WithReentry does not change that.
+func TestContextOfEndedLockSaysWhatToDo(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.locker()
+		for how, end := range map[string]func(k *redlock.Lock) error{
+			"released": func(k *redlock.Lock) error { w.unlock(k); return redlock.ErrReleased },
+			"lost":     func(k *redlock.Lock) error { w.masters.Lose("n"); <-k.Done(); return redlock.ErrLost },
+			"exported": func(k *redlock.Lock) error { w.export(k); return redlock.ErrExported },
+		} {
+			k := w.take(l, "n")
+			ctx := k.Context(w.Context())
+			reason := end(k)
+			for _, opts := range [][]redlock.LockOption{nil, {redlock.WithReentry()}} {
+				err := errOf(l.Lock(ctx, "n", opts...))
+				w.says(err, reason, "to lock the name again, pass a context that is not derived from")
+				w.isError(err, context.Canceled)
+				err = errOf(l.Lock(context.WithoutCancel(ctx), "n", opts...))
+				w.says(err, reason, "to lock the name again, pass a context that is not derived from")
+				w.notError(err, context.Canceled, redlock.ErrReentry)
+			}
+			_ = k.Unlock(w.Context())
+			after(time.Minute)
+			if how == "exported" {
+				w.free("n")
+			}
+		}
+		// If the caller has cancelled the context, the error is only that of the context.
+		parent, cancel := context.WithCancel(w.Context())
+		k := w.take(l, "n")
+		ctx := k.Context(parent)
+		cancel()
+		w.unlock(k)
+		err := errOf(l.Lock(ctx, "n"))
+		w.isError(err, context.Canceled)
+		w.notError(err, redlock.ErrReleased)
+	})
+}
