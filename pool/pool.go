@@ -5,12 +5,14 @@ import (
 
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
-// Errors, to be tested with errors.Is. Their identities are part of the API; the texts are not.
+// Errors, to be tested with errors.Is. Their identities are part of the API; the texts are not. ErrInvalid and ErrClosed
+// are the errors of package redlock with these names.
 var (
-	ErrInvalid = transport.ErrInvalid // a master or an option is invalid; nothing has been dialled
-	ErrClosed  = transport.ErrClosed  // the Pool is closed
+	ErrInvalid = fault.ErrInvalid     // a master or an option is invalid; nothing has been dialled
+	ErrClosed  = fault.ErrClosed      // the Pool, or a Locker, is closed
 	ErrDown    = transport.ErrDown    // the master is not connected, or the connection ended before the reply came
 	ErrRefused = transport.ErrRefused // the server answers, but is not fit to hold locks; it also matches ErrDown
 	ErrTimeout = transport.ErrTimeout // any timeout: dialling, handshake, an overdue reply, a blocked write

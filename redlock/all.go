@@ -3,7 +3,6 @@ package redlock
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/redlock-go/redlock/internal/lease"
@@ -13,7 +12,7 @@ import (
 // errOrder is returned if the requested name sorts before one that the context owns: for LockAll, by any lock; for a
 // call that waits for one name, by LockAll. Without this rule, LockAll calls of several clients could wait for each
 // other forever. Nothing was sent.
-var errOrder = misuse("redlock: the name sorts before one that this context holds, " +
+var errOrder = invalid("the name sorts before one that this context holds, " +
 	"so waiting for it could deadlock: lock all of them with one LockAll, or use TryLock or TryLockAll")
 
 // Locks is the result of LockAll: one lock for each name. All methods are safe for concurrent use.
@@ -201,5 +200,5 @@ func (s *Locks) Unlock(ctx context.Context) error {
 }
 
 func (s *Locks) each(f func(*Lock) error) error {
-	return errors.Join(concurrently(len(s.locks), func(i int) error { return f(s.locks[i]) })...)
+	return joinErrors(concurrently(len(s.locks), func(i int) error { return f(s.locks[i]) })...)
 }

@@ -36,7 +36,7 @@ func (l operator) reconfigure(ctx context.Context, s Configuration) (err error) 
 		case <-ctx.Done():
 			return l.stopped("change", contextError(ctx))
 		case <-l.closing:
-			return ErrClosed
+			return errClosed
 		}
 		if s.lists(l.configuration()) {
 			return nil
@@ -87,7 +87,7 @@ func (l operator) changeTo(ctx context.Context, want *quorum.Config) error {
 			}
 			return l.stopped("change", contextError(ctx))
 		case <-l.closing:
-			return ErrClosed
+			return errClosed
 		}
 	}
 }
@@ -125,7 +125,7 @@ func refused(err error) error {
 	if errors.Is(err, errIncomplete) {
 		return err
 	}
-	return invalid("%v", err)
+	return invalid("%w", err)
 }
 
 // writeChange writes the records that step, a function of package reconfig, requires.
@@ -210,7 +210,7 @@ func ParseConfiguration(text []byte) (Configuration, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&s); err != nil {
-		return Configuration{}, invalid("invalid configuration of masters: %v", err)
+		return Configuration{}, invalid("configuration of masters: %w", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) { // Decoder.More would miss a trailing bracket
 		return Configuration{}, invalid("unexpected text after the configuration of masters")
@@ -268,7 +268,7 @@ func (s *Configuration) join(p *transport.Transport) (*quorum.Config, error) {
 			if _, known := p.Find(text); known {
 				m.Name = text
 			} else if m.Err() != nil {
-				return nil, invalid("%v", m.Err())
+				return nil, m.Err()
 			}
 			if j := slices.Index(names[k], m.Name); j >= 0 {
 				return nil, invalid("masters %d and %d of a set are the same, %q: one server would have two votes", j, i, m.Name)
@@ -281,7 +281,7 @@ func (s *Configuration) join(p *transport.Transport) (*quorum.Config, error) {
 	}
 	order, err := p.Use(all...)
 	if err != nil {
-		return nil, invalid("%v", err)
+		return nil, err
 	}
 	c := &quorum.Config{Epoch: s.Epoch, Slots: p.N(), Masters: scripts.List(names[0]), Order: order}
 	if len(names[1]) > 0 {

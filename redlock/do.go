@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-
-	"github.com/redlock-go/redlock/internal/transport"
 )
 
 // A held is a Lock or Locks, which during releases.
@@ -56,67 +54,22 @@ func joinErrors(errs ...error) (all error) {
 	return all
 }
 
-// ofFunction returns err, the error of the function of a Do, as the Do returns it.
-func ofFunction(err error) error {
-	var e *LockError
-	if errors.As(err, &e) || isOwn(err) {
-		return &functionError{err}
-	}
-	return err
-}
-
-// A functionError is an error of the function of a Do that wraps errors of this package. Those errors are about other
-// locks. errors.Is and errors.As do not find them, so that they are not mistaken for errors of the lock of the Do.
-type functionError struct{ err error }
-
-// Error returns the text of the function's error.
-func (e *functionError) Error() string { return e.err.Error() }
-
-// Is reports whether the error wraps target. It returns false for targets that are errors of this package.
-func (e *functionError) Is(target error) bool { return !isOwn(target) && errors.Is(e.err, target) }
-
-// As finds targets that are not errors of this package.
-func (e *functionError) As(target any) bool {
-	switch target.(type) {
-	case **LockError, **transport.Error:
-		return false
-	}
-	return errors.As(e.err, target)
-}
-
-// isOwn reports whether err is or wraps an error of this package. Errors of a context do not count.
-func isOwn(err error) bool {
-	for _, o := range outcomes {
-		if fromContext := errors.Is(o.err, context.DeadlineExceeded) || errors.Is(o.err, context.Canceled); fromContext {
-			continue
-		}
-		if errors.Is(err, o.err) {
-			return true
-		}
-	}
-	return false
-}
-
 // do implements Do and TryDo of Locker, and Do and DoRead of RWLock. take acquires the lock.
 func (l *shard) do(
 	ctx context.Context, name string, take func(ctx context.Context) (*Lock, error),
 	f func(ctx context.Context, lock *Lock) error,
 ) error {
 	if err := l.beginWork(ctx, "do", name); err != nil {
-		return err
+		return notRun(err)
 	}
 	defer l.endWork()
 	ctx = l.events.within(ctx, name)
 	run := func(c *tracedCall) error {
 		lock, err := take(ctx)
 		if err != nil {
-			return err
+			return notRun(err)
 		}
-		if c != nil {
-			c.Token = lock.Token()
-		}
-		err, lost := during(ctx, lock, f)
-		return joinErrors(ofFunction(err), lost)
+		return afterRun(during(ctx, lock, f))
 	}
 	if l.cfg.trace.Event == nil {
 		return run(nil)

@@ -3,6 +3,7 @@ package redlock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -58,9 +59,9 @@ func TestDoWithUnconfirmedRelease(t *testing.T) {
 	})
 }
 
-// H121: Do does not report the errors of an inner lock as errors of the outer lock, and joins the loss of the outer
-// lock with the error of the function.
-func TestDoSeparatesOuterAndInnerErrors(t *testing.T) {
+// H121: the errors of the function of a Do stay visible, also those of inner locks. The loss of the outer lock comes
+// first, so errors.As finds it, and neither NotRun nor Outcome mistakes an inner error for one of the Do.
+func TestDoShowsOuterAndInnerErrors(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
 		w.take(w.locker(), "held")
@@ -74,16 +75,22 @@ func TestDoSeparatesOuterAndInnerErrors(t *testing.T) {
 		err := l.Do(w.Context(), "outer", func(ctx context.Context, _ *redlock.Lock) error {
 			return l.Do(ctx, "inner", func(ctx context.Context, _ *redlock.Lock) error { return lose(ctx, "inner") })
 		})
-		w.isError(err, errWork)
-		w.notError(err, redlock.ErrLost)
-		if errors.As(err, &e) || !strings.Contains(err.Error(), `do "inner"`) {
-			w.Errorf("Do returned %v; errors.As found %v, want none", err, e)
+		w.isError(err, errWork, redlock.ErrLost)
+		if !errors.As(err, &e) || e.Name != "inner" || redlock.NotRun(err) || redlock.Outcome(err) != "other" {
+			w.Errorf("Do returned %v, outcome %s; errors.As found %v", err, redlock.Outcome(err), e)
 		}
 		err = l.Do(w.Context(), "outer", func(ctx context.Context, _ *redlock.Lock) error {
-			_, err := l.TryLock(ctx, "held")
-			return err
+			return l.DoAll(ctx, []string{"p", "q"}, func(ctx context.Context, _ *redlock.Locks) error {
+				return fmt.Errorf("third: %w", l.TryDo(ctx, "held", nothing))
+			})
 		})
-		w.notError(err, redlock.ErrHeld)
+		w.isError(err, redlock.ErrHeld)
+		if !errors.As(err, &e) || e.Name != "held" || redlock.NotRun(err) || redlock.Outcome(err) != "other" {
+			w.Errorf("Do returned %v, outcome %s; errors.As found %v", err, redlock.Outcome(err), e)
+		}
+		if left, ok := redlock.RetryAfter(err); !ok || left != e.Left {
+			w.Errorf("RetryAfter returned %v, %v; want %v", left, ok, e.Left)
+		}
 		for name, do := range map[string]func(f func(context.Context) error) error{
 			"Do": func(f func(context.Context) error) error { return l.Do(w.Context(), "outer", of[*redlock.Lock](f)) },
 			"DoAll": func(f func(context.Context) error) error {
@@ -92,7 +99,7 @@ func TestDoSeparatesOuterAndInnerErrors(t *testing.T) {
 		} {
 			err = do(func(ctx context.Context) error { return lose(ctx, "outer") })
 			w.isError(err, errWork, redlock.ErrLost)
-			if !errors.As(err, &e) || e.Op != "do" || e.Name != "outer" {
+			if !errors.As(err, &e) || e.Op != "do" || e.Name != "outer" || redlock.Outcome(err) != "lost" {
 				w.Errorf("%s returned %v; errors.As found %v", name, err, e)
 			}
 		}

@@ -1,9 +1,12 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -60,23 +63,21 @@ var (
 	ErrReleased = lease.ErrReleased
 	// ErrExported means that the lock was exported by [Lock.Export].
 	ErrExported = lease.ErrExported
-	// ErrClosed means that the Locker is closed.
-	ErrClosed = lease.ErrClosed
+	// ErrClosed means that the Locker, or the pool under it, is closed. It is [pool.ErrClosed].
+	ErrClosed = fault.ErrClosed
 	// ErrInvalid means that the call is wrong: an option, a name or a handle is invalid, or waiting could deadlock.
-	// Nothing was sent.
-	ErrInvalid = errors.New("redlock: invalid option")
+	// Nothing was sent. It is [pool.ErrInvalid].
+	ErrInvalid = fault.ErrInvalid
 )
 
 // Outcomes that are not exported, since callers need not distinguish them.
 var (
+	errClosed     = lease.ErrClosed  // the Locker is closed; it matches ErrClosed
 	errTooSlow    = round.ErrTooSlow // a quorum granted the lock, but too late to leave enough validity
 	errQuarantine = admission.ErrQuarantine
 	errOldMasters = admission.ErrOldMasters
 	errIncomplete = admission.ErrIncomplete
 )
-
-// misuse returns an error with this text that matches ErrInvalid.
-func misuse(text string) error { return fault.New(text, ErrInvalid) }
 
 // A LockError describes why a call failed. It wraps the outcome, such as [ErrHeld], the error of the context if a
 // context ended the call, and an error for each master that failed, for [errors.Is] and [errors.As]. The errors of
@@ -103,10 +104,10 @@ func failed(op, name string, err error) error {
 	f, ok := round.AsFailure(err)
 	var done *LockError
 	switch {
-	case ok && !errors.Is(f.Decision, ErrClosed) && !errors.Is(f.Cause, ErrClosed):
+	case ok && !errors.Is(f.Decision, errClosed) && !errors.Is(f.Cause, errClosed):
 		// This case is first for speed: under load, many calls fail.
-	case errors.Is(err, ErrClosed):
-		return ErrClosed
+	case errors.Is(err, errClosed):
+		return errClosed
 	case errors.Is(err, ErrInvalid), errors.As(err, &done):
 		return err
 	case !ok: // no round decided the call
@@ -240,16 +241,150 @@ func (e *LockError) Unwrap() []error {
 	return all
 }
 
+// LogValue implements [slog.LogValuer]. The group has the attributes op, lock, outcome ([Outcome]) and reason (the text),
+// and holder and left (in seconds) if they are known.
+func (e *LockError) LogValue() slog.Value {
+	attrs := []slog.Attr{slog.String("op", e.Op), slog.String("lock", e.Name), slog.String("outcome", Outcome(e))}
+	if e.Holder != "" {
+		attrs = append(attrs, slog.String("holder", e.Holder))
+	}
+	if e.Left > 0 {
+		attrs = append(attrs, seconds("left", e.Left))
+	}
+	return slog.GroupValue(append(attrs, slog.String("reason", plain(e)))...)
+}
+
+// A runError is the error of a call that runs a function under a lock, such as Do.
+type runError struct {
+	ran  bool  // whether the function was called
+	lost error // why the lock ended before the function returned, or why a Lead ended; or nil
+	err  error // the error of the function; if the function was not called, of the call
+}
+
+// notRun returns err, the error of a call that has not called its function.
+func notRun(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &runError{err: err}
+}
+
+// afterRun returns the error of a call that has called its function. err is the error of the function, and lost is the
+// reason if the lock ended earlier. A single error without an error of this package is returned as it is.
+func afterRun(err, lost error) error {
+	switch {
+	case lost == nil && !hasOwn(err):
+		return err
+	case err == nil && !hasOwn(lost):
+		return lost
+	}
+	return &runError{ran: true, lost: lost, err: err}
+}
+
+// Error returns the texts of both errors in one line.
+func (e *runError) Error() string { return joinErrors(e.Unwrap()...).Error() }
+
+// Unwrap returns the errors. That of the call itself is first.
+func (e *runError) Unwrap() []error {
+	return slices.DeleteFunc([]error{e.lost, e.err}, func(err error) bool { return err == nil })
+}
+
+// hasOwn reports whether err wraps an error of this package.
+func hasOwn(err error) bool {
+	var run *runError
+	var lock *LockError
+	return errors.As(err, &run) || errors.As(err, &lock) || slices.ContainsFunc(outcomes, func(o outcome) bool {
+		return !errors.Is(o.err, context.DeadlineExceeded) && !errors.Is(o.err, context.Canceled) && errors.Is(err, o.err)
+	})
+}
+
+// ofCall returns err without the errors of the function of a Do.
+func ofCall(err error) error {
+	var e *runError
+	if !errors.As(err, &e) {
+		return err
+	}
+	if e.ran {
+		return e.lost
+	}
+	return e.err
+}
+
+// errorsIn calls visit for err and the errors that it wraps, whatever the depth. If visit returns false, errorsIn skips
+// what that error wraps.
+func errorsIn(err error, visit func(error) bool) {
+	if err == nil || !visit(err) {
+		return
+	}
+	switch e := err.(type) { //nolint:errorlint // errorsIn unwraps the errors itself
+	case interface{ Unwrap() error }:
+		errorsIn(e.Unwrap(), visit)
+	case interface{ Unwrap() []error }:
+		for _, one := range e.Unwrap() {
+			errorsIn(one, visit)
+		}
+	}
+}
+
+// NotRun reports whether err is the error of a [Locker.Do], TryDo, DoAll or [Locker.Lead], or of a Do or DoRead of an
+// [RWLock], that did not call its function. It returns false for other errors, and if the function was called and its
+// own error is that of an inner call that did not run: then a part of the work may be done. For a Lead, it returns false
+// if the function was called in an earlier term. If err joins the errors of several calls, none of them has called its
+// function.
+func NotRun(err error) bool {
+	ran, not := false, false
+	errorsIn(err, func(err error) bool {
+		e, is := err.(*runError) //nolint:errorlint // errorsIn unwraps the errors
+		if is {
+			ran, not = ran || e.ran, not || !e.ran
+		}
+		return !is
+	})
+	return not && !ran
+}
+
+// RetryAfter returns the time after which another try may succeed, counted from the failure of the call: the time until
+// the lease of the holder expires unless extended, if the name is held; the time until enough quarantines of masters
+// have ended for a quorum; or a short pause, if the votes were split. If err wraps several such errors, the longest time
+// counts. RetryAfter returns false if the time is not known, or if another try does not help: for example, a holder's
+// time is not known if the name is held for a waiter, and a closed Locker stays closed.
+//
+// The holder may unlock earlier, or extend the lease. To wait for the name, use [Locker.Lock]: waiters are woken.
+func RetryAfter(err error) (time.Duration, bool) {
+	after := time.Duration(0)
+	errorsIn(err, func(err error) bool {
+		e, is := err.(*LockError) //nolint:errorlint // errorsIn unwraps the errors
+		if is {
+			after = max(after, e.retryAfter())
+		}
+		return !is
+	})
+	return after, after > 0
+}
+
+// retryAfter implements RetryAfter for one error. It returns 0 if the time is not known.
+func (e *LockError) retryAfter() time.Duration {
+	f := &e.failure
+	switch {
+	case errors.Is(f.Decision, ErrHeld):
+		return cmp.Or(e.Left, f.Again)
+	case errors.Is(f.Decision, ErrNoQuorum):
+		return max(f.Again, f.Ready)
+	}
+	return 0
+}
+
 // Outcome returns a word for err, for the labels of metrics and the attributes of spans: "ok" for nil; "held",
 // "no_quorum", "lost", "kind", "reentry", "overloaded", "ttl_too_long", "tokens_exhausted", "max_hold", "released", "exported",
 // "closed" and "invalid" for the errors of this package with these names; "too_slow" if a quorum granted the lock too
-// late; "timeout" and "canceled" if a context ended before the masters had decided; and "other" for any other error.
+// late; "timeout" and "canceled" if a context ended before the masters had decided; and "other" for any other error. For
+// a [Locker.Do] whose function was called, it is the word for the loss of the lock, or "other" if only the function failed.
 func Outcome(err error) string {
 	if err == nil {
 		return "ok"
 	}
 	var e *LockError
-	if errors.As(err, &e) && e.failure.Decision != nil {
+	if err = ofCall(err); errors.As(err, &e) && e.failure.Decision != nil {
 		err = e.failure.Decision
 	}
 	for _, o := range outcomes {
@@ -260,12 +395,15 @@ func Outcome(err error) string {
 	return "other"
 }
 
-// outcomes lists the words for errors. The first match applies: an error that wraps the errors of several masters may
-// match several entries.
-var outcomes = []struct {
+// An outcome is the word for an error.
+type outcome struct {
 	err  error
 	word string
-}{
+}
+
+// outcomes lists the words for errors. The first match applies: an error that wraps the errors of several masters may
+// match several entries.
+var outcomes = []outcome{
 	{ErrMaxHold, "max_hold"}, {ErrLost, "lost"}, {ErrReleased, "released"}, {ErrExported, "exported"},
 	{ErrClosed, "closed"}, {ErrInvalid, "invalid"},
 	{ErrKind, "kind"}, {ErrReentry, "reentry"},
@@ -274,8 +412,10 @@ var outcomes = []struct {
 	{context.DeadlineExceeded, "timeout"}, {context.Canceled, "canceled"},
 }
 
+// invalid returns an error with this text that matches ErrInvalid.
 func invalid(format string, args ...any) error {
-	return fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...)
+	err := fmt.Errorf("redlock: "+format, args...)
+	return fault.New(err.Error(), ErrInvalid, err)
 }
 
 // contextError returns why ctx ended: its error, joined with its cause if the cause is another error.

@@ -121,11 +121,11 @@ func TestLockErrorText(t *testing.T) {
 			`redlock: lock "a": context canceled`,
 		},
 		{
-			&LockError{Op: "lock", Name: "a", failure: round.Failure{Cause: ErrClosed, Decision: ErrHeld}},
+			&LockError{Op: "lock", Name: "a", failure: round.Failure{Cause: errClosed, Decision: ErrHeld}},
 			`redlock: lock "a": the locker is closed (held by another)`,
 		},
 		{
-			&LockError{Op: "lock", Name: "a", failure: round.Failure{Cause: ErrClosed}},
+			&LockError{Op: "lock", Name: "a", failure: round.Failure{Cause: errClosed}},
 			`redlock: lock "a": the locker is closed`,
 		},
 		{
@@ -198,8 +198,8 @@ func TestFailuresBecomeOneError(t *testing.T) {
 	if again := failed("other", "m", err); !errors.Is(again, err) {
 		t.Errorf("a LockError was wrapped in another: %v", again)
 	}
-	for _, closed := range []error{ErrClosed, &round.Failure{Decision: ErrClosed},
-		&round.Failure{Decision: ErrHeld, Cause: ErrClosed}} {
+	for _, closed := range []error{errClosed, &round.Failure{Decision: errClosed},
+		&round.Failure{Decision: ErrHeld, Cause: errClosed}} {
 		if got := failed("lock", "n", closed); !errors.Is(got, ErrClosed) {
 			t.Errorf("%v became %v", closed, got)
 		}

@@ -85,7 +85,7 @@ func (e *events) call(ctx context.Context, op, name string, f func(*tracedCall) 
 		c.Elapsed, c.Err = time.Since(c.Time), err
 		c.Attempts, c.Place = c.stats.Rounds, c.stats.Place
 		c.Votes = redlockinfo.Votes{Granted: c.stats.Granted, N: c.stats.N}
-		if failed := (*LockError)(nil); c.Attempts == 0 && errors.As(err, &failed) {
+		if failed := (*LockError)(nil); c.Attempts == 0 && errors.As(ofCall(err), &failed) {
 			c.Votes = redlockinfo.Votes{Granted: failed.failure.Granted, N: failed.failure.N}
 		}
 		e.post(c.Event)
@@ -213,7 +213,7 @@ func (e *events) Lost(g *lease.Lease, cause error) {
 
 // Released implements lease.Events.
 func (e *events) Released(h lease.Holder, err error) {
-	if err != nil && !errors.Is(err, ErrLost) && !errors.Is(err, ErrExported) && !errors.Is(err, ErrClosed) {
+	if err != nil && !errors.Is(err, ErrLost) && !errors.Is(err, ErrExported) && !errors.Is(err, errClosed) {
 		e.unconfirmed.Add(1)
 	}
 	e.describe("released", h.Lease(), h.Info, failed("unlock", h.Lease().Name, err))

@@ -263,7 +263,7 @@ func (hs holdings) readers(rule quorum.Rule) (list []redlockinfo.Client, count i
 // fewer than a quorum answered. name may be that of a slot.
 func (l operator) askAll(ctx context.Context, op, name string, f func(r *round.Round, hs holdings) error) error {
 	if !l.enter() {
-		return ErrClosed
+		return errClosed
 	}
 	defer l.leave()
 	view, _ := l.voters.Await(ctx, (*admission.View).AllKnown) // ignore the error: the votes show that ctx ended early
@@ -293,7 +293,7 @@ func (l operator) toAll(ctx context.Context, view *admission.View, call *frame.C
 		case <-ctx.Done():
 			return contextError(ctx)
 		case <-l.closing:
-			return ErrClosed
+			return errClosed
 		}
 	}
 	return nil

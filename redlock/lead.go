@@ -44,46 +44,57 @@ func (l *Locker) Lead(
 	opts = append(slices.Clip(opts), lockOption(func(c *lockConfig) {
 		c.HoldWarning, c.waitLimit = 0, min(0, c.waitLimit) // check still refuses an invalid limit
 	}))
-	s := l.of(name)
-	if err := s.beginWork(ctx, opOf(scripts.Plain, true), name); err != nil {
-		return err
+	ran, err, why := l.of(name).campaign(ctx, name, f, opts)
+	if !ran {
+		return notRun(joinErrors(why, err))
 	}
-	defer s.endWork()
+	return afterRun(err, why)
+}
+
+// campaign implements Lead, with the options for a leader. It reports whether f was called, and returns the error of
+// the last leadership or campaign, and why Lead ended.
+func (l *shard) campaign(
+	ctx context.Context, name string, f func(ctx context.Context, lock *Lock) error, opts []LockOption,
+) (ran bool, err, why error) {
+	if err := l.beginWork(ctx, opOf(scripts.Plain, true), name); err != nil {
+		return false, nil, err
+	}
+	defer l.endWork()
 	for {
-		lock, err := s.take(ctx, name, scripts.Plain, opts, true, nil)
+		lock, err := l.take(ctx, name, scripts.Plain, opts, true, nil)
 		if err == nil {
 			var lost error
+			ran = true
 			err, lost = during(ctx, lock, f)
 			switch {
-			case errors.Is(lost, ErrClosed):
-				return ErrClosed
+			case errors.Is(lost, errClosed):
+				return true, err, errClosed
 			case err == nil && lost == nil:
-				return nil
+				return true, nil, nil
 			case ctx.Err() != nil:
-				return stopped(ctx, err)
+				return true, otherThan(ctx, err), contextError(ctx)
 			}
-			lock.l.logTerm(lock, err, lost)
-		} else if own := lease.InnermostOf(ctx, s.leases, name); own != nil && own.Err() != nil || !mayCampaign(err) {
-			return err // for example, ctx owns the name by a lock that has ended, so another try must fail
+			l.logTerm(lock, err, lost)
+		} else if own := lease.InnermostOf(ctx, l.leases, name); own != nil && own.Err() != nil || !mayCampaign(err) {
+			return ran, nil, err // for example, ctx owns the name by a lock that has ended, so another try must fail
 		}
 		select {
 		case <-time.After(leadPause + time.Duration(jitter.Float64()*float64(leadPause))):
 		case <-ctx.Done():
-			return stopped(ctx, err)
-		case <-s.closing:
-			return ErrClosed
+			return ran, otherThan(ctx, err), contextError(ctx)
+		case <-l.closing:
+			return ran, err, errClosed
 		}
 	}
 }
 
-// stopped returns the error of a Lead whose ctx has ended. err is the error of its last campaign or leadership; it is
-// left out if it is only the error or the cause of ctx.
-func stopped(ctx context.Context, err error) error {
-	ended := contextError(ctx)
-	if errors.Is(ended, err) {
-		return ended
+// otherThan returns err, the error of the last leadership or campaign of a Lead whose ctx has ended, or nil if err is
+// only the error or the cause of ctx.
+func otherThan(ctx context.Context, err error) error {
+	if errors.Is(contextError(ctx), err) {
+		return nil
 	}
-	return joinErrors(ended, err)
+	return err
 }
 
 // mayCampaign reports whether another campaign may succeed after one that failed with err: other clients or too few
@@ -106,7 +117,7 @@ func (l *shard) logTerm(k *Lock, err, lost error) {
 		attrs = append(attrs, slog.String("reason", plain(lost)))
 	}
 	if err != nil {
-		attrs = append(attrs, slog.Any("error", err))
+		attrs = append(attrs, slog.String("error", err.Error()))
 	}
 	l.events.Log(level, text, attrs...)
 }

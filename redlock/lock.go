@@ -77,7 +77,7 @@ func (k *Lock) Extend(ctx context.Context) error {
 // extend implements Extend without its trace.
 func (k *Lock) extend(ctx context.Context) error {
 	if !k.l.enter() {
-		return ErrClosed
+		return errClosed
 	}
 	defer k.l.leave()
 	return failed("extend", k.Name(), k.hold.Extend(ctx))
@@ -193,7 +193,7 @@ func (k *Lock) setValue(ctx context.Context, value string) error {
 		return invalid("%s of %.80q: locks of an RWLock have no value", opSetValue, k.Name())
 	}
 	if _, err := scripts.NewValue(0, value); err != nil {
-		return invalid("%s of %.80q: %v", opSetValue, k.Name(), err)
+		return invalid("%s of %.80q: %w", opSetValue, k.Name(), err)
 	}
 	return failed(opSetValue, k.Name(), k.hold.SetValue(ctx, value))
 }
@@ -251,7 +251,7 @@ func (l *shard) importLock(ctx context.Context, text string, opts []LockOption) 
 			return nil, err
 		}
 		if !l.enter() {
-			return nil, ErrClosed
+			return nil, errClosed
 		}
 		defer l.leave()
 		if ctx.Err() != nil {
@@ -332,7 +332,7 @@ func parseHandle(text string) (exportedLock, error) {
 		err = errors.New("truncated or altered")
 	}
 	if err != nil {
-		return exportedLock{}, invalid("invalid handle %.24q: %v", text, err)
+		return exportedLock{}, invalid("invalid handle %.24q: %w", text, err)
 	}
 	return h, nil
 }

@@ -141,12 +141,13 @@ func (l *shard) build(first *quorum.Config, id string) {
 		away: map[int]*time.Timer{}}
 	l.voters = monitor.New(monitor.Settings{
 		Pool: l.pool, Clock: l.cfg.clock, Clocks: l.ballots.Clocks, Prefix: prefix, MaxTTL: l.cfg.guard,
-		Durable: l.cfg.remembers, Observer: l.cfg.observer, OnView: l.onView, Closed: ErrClosed,
+		Durable: l.cfg.remembers, Observer: l.cfg.observer, OnView: l.onView, Closed: errClosed,
 		Shard: l.cfg.layout, Shards: l.cfg.shards, OnRefused: func(i int) { l.sender.Health.Doubt(i) },
 	}, first)
 	l.journal.view = l.voters.View
 	l.sender = &round.Sender{
-		Pool: l.pool, Clock: l.cfg.clock, Doubt: l.voters.Doubt, Health: round.NewHealth(l.healthChanged),
+		Pool: l.pool, Clock: l.cfg.clock, Doubt: l.voters.Doubt, Quarantine: l.quarantineLeft,
+		Health: round.NewHealth(l.healthChanged),
 	}
 	if l.cfg.trace.Event != nil {
 		l.sender.OnVote = l.events.vote
@@ -306,7 +307,7 @@ func (l *shard) beginWork(ctx context.Context, op, name string) error {
 	l.work.began.Add(1)
 	if l.work.stops.Load() && !lease.Owns(ctx, l.leases) {
 		l.work.began.Add(-1)
-		return l.events.call(ctx, op, name, func(*tracedCall) error { return ErrClosed })
+		return l.events.call(ctx, op, name, func(*tracedCall) error { return errClosed })
 	}
 	return nil
 }
@@ -322,7 +323,7 @@ func (l *lifecycle) rest(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return contextError(ctx)
 	case <-l.closing:
-		return ErrClosed
+		return errClosed
 	}
 }
 
@@ -348,7 +349,7 @@ func (l *shard) take(
 		return nil, err
 	}
 	if !l.enter() {
-		return nil, ErrClosed
+		return nil, errClosed
 	}
 	defer l.leave()
 	own, err := l.owned(ctx, name, role, cfg, wait)
@@ -460,10 +461,10 @@ func (l *shard) stillGood(k *Lock, cfg *lockConfig) (*Lock, error) {
 	if k.hold.HasLeft(cfg.Least) {
 		return k, nil
 	}
-	closed := errors.Is(k.Err(), ErrClosed)
+	closed := errors.Is(k.Err(), errClosed)
 	k.drop()
 	if closed {
-		return nil, ErrClosed
+		return nil, errClosed
 	}
 	return nil, lockError("lock", k.Name(), errTooSlow)
 }

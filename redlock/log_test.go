@@ -526,13 +526,13 @@ func TestCommonMistakesAreExplained(t *testing.T) {
 				_, err := l.Lock(w.Context(), "z", redlock.WithTTL(time.Minute))
 				return err
 			},
-				"redlock: invalid option: TTL 1m0s is above the max TTL 30s of this client: raise that of the masters " +
+				"redlock: TTL 1m0s is above the max TTL 30s of this client: raise that of the masters " +
 					"first (redlock max-ttl --set 1m0s URL...), then WithMaxTTL of all clients; or lower WithTTL"},
 			{"locking again without the context of the lock", func() error {
 				_, err := l.Lock(short(), "x")
 				return err
 			}, `redlock: lock "x": context deadline exceeded (held already); held by "web-1" since ` + since +
-				", a lock of this Locker: to re-enter that lock, pass its context (Lock.Context); " +
+				", a lock of this Locker: to re-enter that lock, pass its context (Lock.Context) and WithReentry; " +
 				"expires in T unless extended"},
 			{"a name that another holds", func() error {
 				_, err := other.TryLock(w.Context(), "x")

@@ -39,11 +39,18 @@ func (l *shard) masterInfo(i int, st *admission.State) redlockinfo.Master {
 	if err := l.sender.Trouble(i, st); err != nil && st.Phase == admission.Voting {
 		info.State, info.Err = diagnose.Failing, err
 	}
-	if st.Phase == admission.InQuarantine && st.Over > 0 {
-		now := l.cfg.clock.Now()
-		info.Left = max(0, ballot.Span(st.Over-min(l.ballots.Own(now, i), l.ballots.Median(now))))
-	}
+	info.Left = l.quarantineLeft(i, st)
 	return info
+}
+
+// quarantineLeft returns how much is left of the quarantine of master i in the state st. It returns 0 if the master is
+// not in quarantine, or if the time is not known.
+func (l *shard) quarantineLeft(i int, st *admission.State) time.Duration {
+	if st.Phase != admission.InQuarantine || st.Over == 0 {
+		return 0
+	}
+	now := l.cfg.clock.Now()
+	return max(0, ballot.Span(st.Over-min(l.ballots.Own(now, i), l.ballots.Median(now))))
 }
 
 // stopped returns the error of a call about the masters that ended early because of cause.
@@ -58,7 +65,7 @@ type operator struct{ *shard }
 // withRecords reads all admission records again, and calls f with the resulting View. Close waits for f.
 func (l operator) withRecords(ctx context.Context, op string, f func(*admission.View) error) error {
 	if !l.enter() {
-		return ErrClosed
+		return errClosed
 	}
 	defer l.leave()
 	view, err := l.voters.ReadRecords(ctx)
@@ -71,7 +78,7 @@ func (l operator) withRecords(ctx context.Context, op string, f func(*admission.
 // admit implements [Admin.Admit] for one shard.
 func (l operator) admit(ctx context.Context) error {
 	if !l.enter() {
-		return ErrClosed
+		return errClosed
 	}
 	defer l.leave()
 	if l.cfg.guard == 0 {
@@ -139,7 +146,7 @@ func (l operator) raiseMaxTTL(ctx context.Context, g time.Duration) error {
 					"Max TTL and admission", g, l.pool.Addr(i), have)
 			}
 			if err := admission.ShortBacklog(view.Masters[i].Backlog, g); err != nil {
-				return invalid("max TTL %v: %s would lose its vote: %v", g, l.pool.Addr(i), err)
+				return invalid("max TTL %v: %s would lose its vote: %w", g, l.pool.Addr(i), err)
 			}
 		}
 		all := quorum.Rule{Old: view.Config.Rule.All()}
@@ -215,7 +222,7 @@ func (l operator) each(ctx context.Context, op string, rule quorum.Rule, every b
 		case err == nil:
 			have |= quorum.One(i)
 			continue
-		case errors.Is(err, ErrClosed):
+		case errors.Is(err, errClosed):
 			return err
 		case ctx.Err() != nil:
 			return l.stopped(op, contextError(ctx))
@@ -275,7 +282,7 @@ var errChanging = errors.New("other clients keep changing the admission record")
 // check implements [Admin.Check] for one shard.
 func (l operator) check(ctx context.Context) (redlockinfo.Verdict, error) {
 	if !l.enter() {
-		return redlockinfo.Verdict{}, ErrClosed
+		return redlockinfo.Verdict{}, errClosed
 	}
 	defer l.leave()
 	view, _ := l.voters.ReadRecords(ctx) // ignore the error: the states show which masters were not read
@@ -343,7 +350,7 @@ func (l *Locker) Healthy(ctx context.Context) error {
 
 func (l *shard) healthy(ctx context.Context) error {
 	if !l.enter() {
-		return ErrClosed
+		return errClosed
 	}
 	defer l.leave()
 	if f := l.unhealthy(ctx); f != nil {

@@ -327,7 +327,7 @@ func (h hidden) applyLock(c *lockConfig) {
 func (c *config) check() error {
 	for _, err := range []error{scripts.CheckPrefix(c.prefix), scripts.CheckLabel(c.label)} {
 		if err != nil {
-			return invalid("%v", err)
+			return invalid("%w", err)
 		}
 	}
 	if c.log == nil {
@@ -338,7 +338,7 @@ func (c *config) check() error {
 	}
 	if c.layout != (scripts.Shard{}) {
 		if err := sharding.Check(c.layout); err != nil {
-			return invalid("%v", err)
+			return invalid("%w", err)
 		}
 	}
 	if !c.noGuard && (c.guard < minTTL || c.guard > maxTTL) {
@@ -547,7 +547,7 @@ func (l *shard) repeat(ctx context.Context, op, name string, cfg *lockConfig, on
 		case <-ctx.Done():
 			err = contextError(ctx)
 		case <-l.closing:
-			err = ErrClosed
+			err = errClosed
 		}
 		if f, ok := round.AsFailure(last); ok { // add the reason why the call does not try again
 			err = f.Ended(err)
@@ -597,7 +597,7 @@ func waited(caller, limited context.Context, err error) error {
 // waitReady implements [Locker.WaitReady] for one shard.
 func (l *shard) waitReady(ctx context.Context) error {
 	if !l.enter() {
-		return ErrClosed
+		return errClosed
 	}
 	defer l.leave()
 	for {

@@ -252,7 +252,7 @@ func concurrently(n int, f func(i int) error) []error {
 // checkName returns an error if this shard cannot lock name.
 func (l *shard) checkName(name string) error {
 	if err := scripts.CheckName(name); err != nil {
-		return invalid("%v", err)
+		return invalid("%w", err)
 	}
 	if g := l.cfg.layout; g.Of > 0 && sharding.Pick(name, g.Of) != g.Number {
 		return invalid("%.80q belongs to shard %d of %d, but this Locker has only shard %d",
@@ -320,12 +320,12 @@ func (l *Locker) TryLock(ctx context.Context, name string, opts ...LockOption) (
 // ([Lock.Token]). Do releases the lock when f returns or panics. f may release the lock earlier by Unlock, Export or
 // Downgrade; its context ends then, and Do returns the error of f.
 //
-// Do returns the error of f. If the lock ended before f returned, that error is joined with a [*LockError] of the Op
-// "do", which wraps ErrLost, ErrMaxHold or ErrClosed. If the lock could not be acquired, f does not run, and Do returns
-// the error of Lock. So a LockError in the result is about this lock. Errors of this package that f returns are about
-// other locks: errors.Is and errors.As do not find them in the result, but its text includes them. A release that no
-// quorum confirmed in time is not an error of Do: it is delivered in the background, logged and counted
-// ([Stats.Unconfirmed]).
+// Do returns the error of f. If the lock ended before f returned, Do joins a [*LockError] of the Op "do", which wraps
+// ErrLost, ErrMaxHold or ErrClosed, with that error. If the lock could not be acquired, f does not run, and Do returns
+// the error of Lock; [NotRun] reports that. errors.Is and errors.As also find the errors of this package that f
+// returns, which are about other locks: errors.As finds the LockError of this Do first, and its Name tells them apart.
+// A release that no quorum confirmed in time is not an error of Do: it is delivered in the background, logged and
+// counted ([Stats.Unconfirmed]).
 //
 // ctx limits both the wait and the work. For work that must continue when the client of a request has gone, pass
 // context.WithoutCancel(ctx) and [WithWaitLimit].
@@ -339,7 +339,9 @@ func (l *Locker) Do(
 }
 
 // TryDo runs f while holding the lock of name, as [Locker.Do] does, but acquires the lock as [Locker.TryLock] does,
-// without waiting for another holder. If TryDo returns an error that matches [ErrHeld], f has not run.
+// without waiting for another holder. If another client holds the name, f does not run, and TryDo returns [ErrHeld]:
+//
+//	if err := locker.TryDo(ctx, name, f); redlock.NotRun(err) && errors.Is(err, redlock.ErrHeld) { ... }
 func (l *Locker) TryDo(
 	ctx context.Context, name string, f func(ctx context.Context, lock *Lock) error, opts ...LockOption,
 ) error {
@@ -381,15 +383,14 @@ func (l *Locker) DoAll(
 	ctx context.Context, names []string, f func(ctx context.Context, locks *Locks) error, opts ...LockOption,
 ) error {
 	if err := l.beginAll(ctx, names, true); err != nil {
-		return err
+		return notRun(err)
 	}
 	defer l.shards[0].endWork()
 	locks, err := l.takeAll(ctx, names, opts, true)
 	if err != nil {
-		return err
+		return notRun(err)
 	}
-	err, lost := during(ctx, locks, f)
-	return joinErrors(ofFunction(err), lost)
+	return afterRun(during(ctx, locks, f))
 }
 
 // RWLock returns the reader/writer lock of name. RWLock sends nothing; the methods of the result check the name.

@@ -182,7 +182,7 @@ func (s *slotCall) try(ctx context.Context, wait bool, stats *lease.AcquireStats
 		for _, i := range slots {
 			lock, err := s.one(ctx, i, opts, false, stats)
 			switch {
-			case err == nil || errors.Is(err, ErrClosed) || errors.Is(err, ErrKind):
+			case err == nil || errors.Is(err, errClosed) || errors.Is(err, ErrKind):
 				return lock, err
 			case ctx.Err() != nil && pass > 0: // this attempt may have no replies
 				return nil, endedBy(s.refusal(refused), contextError(ctx))
@@ -211,7 +211,7 @@ func (s *slotCall) try(ctx context.Context, wait bool, stats *lease.AcquireStats
 // endedBy returns err, the refusal of a call that ended for cause: its context or Close.
 func endedBy(err, cause error) error {
 	var e *LockError
-	if errors.Is(cause, ErrClosed) || !errors.As(err, &e) {
+	if errors.Is(cause, errClosed) || !errors.As(err, &e) {
 		return cause
 	}
 	ended := *e
@@ -234,7 +234,7 @@ func (s *slotCall) await(ctx context.Context, stats *lease.AcquireStats) (*Lock,
 		go func() {
 			var r result
 			defer func() { results <- r }()
-			if r.err = ErrClosed; !s.l.enter() {
+			if r.err = errClosed; !s.l.enter() {
 				return
 			}
 			defer s.l.leave() // so Close also waits for the release of a second slot

@@ -10,7 +10,7 @@ import (
 
 // errUpgrade is returned if the context holds a reader's lock of the name, and the call requests the writer's lock.
 // Nothing was sent.
-var errUpgrade = misuse("redlock: this context holds a reader's lock of the name, and a reader cannot become the " +
+var errUpgrade = invalid("this context holds a reader's lock of the name, and a reader cannot become the " +
 	"writer, because it would wait for its own lock; unlock first, or acquire the writer's lock and use Downgrade")
 
 // An RWLock is a name that either any number of readers or one writer can hold. Each reader and each writer has a
@@ -109,7 +109,7 @@ func (k *Lock) Downgrade(ctx context.Context, opts ...LockOption) (*Lock, error)
 			return nil, err
 		}
 		if !l.enter() {
-			return nil, ErrClosed
+			return nil, errClosed
 		}
 		defer l.leave()
 		id, ballot, err := k.hold.Downgrade()

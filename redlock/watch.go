@@ -31,7 +31,7 @@ func (l *Locker) Watch(ctx context.Context, name string) iter.Seq2[redlockinfo.I
 		for last := (report{}); ; {
 			h, err := l.Inspect(ctx, name)
 			switch {
-			case ctx.Err() != nil || errors.Is(err, ErrClosed):
+			case ctx.Err() != nil || errors.Is(err, errClosed):
 				return
 			case err != nil && !failing, err == nil && (!reported || failing || last != report{h.ID, h.Value, h.Free}):
 				if !yield(h, err) {

@@ -8,6 +8,7 @@ import (
 	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/round"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
 // Errors of leases and holds that have ended or cannot be ended. Package redlock exports and documents them.
@@ -16,7 +17,7 @@ var (
 	ErrMaxHold  = fmt.Errorf("%w: maximum hold time reached", ErrLost)
 	ErrReleased = errors.New("redlock: the lock was released before")
 	ErrExported = errors.New("redlock: the lock was exported to another process")
-	ErrClosed   = errors.New("redlock: the locker is closed")
+	ErrClosed   = fault.New("redlock: the locker is closed", fault.ErrClosed)
 	ErrNested   = errors.New("redlock: the lock is locked more than once; unlock the inner locks first")
 )
 

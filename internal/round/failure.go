@@ -49,6 +49,7 @@ type Failure struct {
 	Token    int64         // the token of that lease
 	Lingers  bool          // whether that lease may have no holder; if so, its client was notified and will release it
 	Again    time.Duration // pause after which a call that does not wait for a holder may try again; 0: it makes no sense
+	Ready    time.Duration // time until enough quarantines have ended for a quorum to vote; 0 if unknown
 	Masters  []error       // the problem of each master that has one
 }
 
@@ -129,7 +130,33 @@ func (s *Sender) NoQuorum(view *admission.View, op string, cause error) *Failure
 			f.blame(s.named(i, op, cmp.Or(err, errNotYet)))
 		}
 	}
+	f.Ready = s.ready(view)
 	return f
+}
+
+// ready returns the time until enough quarantines have ended for a quorum of masters that can vote, or 0 if that time is
+// not known.
+func (s *Sender) ready(view *admission.View) (wait time.Duration) {
+	if s.Quarantine == nil {
+		return 0
+	}
+	able := s.Able(view)
+	for _, set := range view.Config.Rule.Sets() {
+		var lefts []time.Duration
+		for i := range (set &^ able).All() {
+			if left := s.Quarantine(i, &view.Masters[i]); left > 0 {
+				lefts = append(lefts, left)
+			}
+		}
+		need := quorum.Quorum(set.Len()) - (able & set).Len()
+		if need > len(lefts) {
+			return 0
+		}
+		if slices.Sort(lefts); need > 0 {
+			wait = max(wait, lefts[need-1])
+		}
+	}
+	return wait
 }
 
 // blame adds the problem of a master. If the pool is closed, blame replaces ErrNoQuorum, because a retry cannot

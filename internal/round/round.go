@@ -21,6 +21,9 @@ type Sender struct {
 	Clock *clock.Clock
 	// Doubt is called when a master shows an admission record that differs from the one in the View.
 	Doubt func(master int, shown string)
+	// Quarantine returns how much is left of the quarantine of a master in this state; 0 if it is not in quarantine, or
+	// the time is not known. It may be nil.
+	Quarantine func(master int, m *admission.State) time.Duration
 	// Health records the votes on acquires, and the errors of other calls.
 	Health *Health
 	// OnVote, if not nil, is called with each vote before the VoteObserver of the round. It must not block.

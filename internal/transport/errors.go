@@ -14,7 +14,7 @@ import (
 // matches ErrDown also matches its cause. ErrConnecting and ErrRefused always come together with ErrDown.
 var (
 	ErrInvalid    = fault.ErrInvalid    // a master or an option is invalid; nothing has been dialled
-	ErrClosed     = fault.ErrClosed     // the Transport is closed
+	ErrClosed     = fault.ErrPoolClosed // the Transport is closed
 	ErrRetired    = fault.ErrRetired    // the master is no longer used; see [Transport.Release]
 	ErrDown       = fault.ErrDown       // the master is not connected, or the connection ended before the reply came
 	ErrConnecting = fault.ErrConnecting // the first attempt to connect has not ended yet

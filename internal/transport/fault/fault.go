@@ -13,10 +13,15 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// Sentinel errors, exported and documented by package pool.
+// ErrInvalid and ErrClosed are exported by the packages pool and redlock. Errors that match them have texts of their own.
 var (
-	ErrInvalid    = errors.New("pool: invalid configuration")
-	ErrClosed     = errors.New("pool: the pool is closed")
+	ErrInvalid = errors.New("redlock: invalid call")
+	ErrClosed  = errors.New("redlock: closed")
+)
+
+// Sentinel errors, exported and documented by package pool. ErrPoolClosed matches ErrClosed.
+var (
+	ErrPoolClosed = New("pool: the pool is closed", ErrClosed)
 	ErrRetired    = errors.New("pool: the master was retired")
 	ErrDown       = errors.New("pool: master is down")
 	ErrConnecting = errors.New("pool: first connection is still being established")
@@ -62,7 +67,7 @@ func Explain(err error, password string, within time.Duration) error {
 	switch {
 	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
 		err = New("connection lost: the server closed it", CauseOf(err))
-	case errors.Is(err, ErrDown) || errors.Is(err, ErrClosed) || errors.Is(err, ErrRetired):
+	case errors.Is(err, ErrDown) || errors.Is(err, ErrPoolClosed) || errors.Is(err, ErrRetired):
 		return err
 	case IsTimeout(err) && !errors.Is(err, ErrTimeout):
 		err = Timeout("timed out within %v: %v", within, err)

@@ -63,7 +63,7 @@ func Scrub(err error, password string) error {
 	if IsTimeout(err) {
 		keep = append(keep, ErrTimeout)
 	}
-	for _, is := range []error{ErrRefused, ErrClosed, ErrDown, io.EOF, net.ErrClosed} {
+	for _, is := range []error{ErrRefused, ErrPoolClosed, ErrDown, io.EOF, net.ErrClosed} {
 		if errors.Is(err, is) {
 			keep = append(keep, is)
 		}
