@@ -173,7 +173,7 @@ func (hs holdings) partial() (list []redlockinfo.Lease) {
 func (hs holdings) inspection(view *admission.View) redlockinfo.Inspection {
 	rule, voters := view.Config.Rule, hs.voters(view)
 	h := redlockinfo.Inspection{
-		Client: redlockinfo.Client{On: len(hs)}, Waiters: hs.queue(), Quarantined: len(hs) - voters.Len(),
+		Answered: len(hs), Waiters: hs.queue(), Quarantined: len(hs) - voters.Len(),
 		Free: rule.Won(voters.Where(func(i int) bool { return hs[i].ID == "" && hs[i].Shares == 0 })),
 	}
 	for _, a := range hs {

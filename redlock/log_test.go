@@ -526,8 +526,15 @@ func TestCommonMistakesAreExplained(t *testing.T) {
 				_, err := l.Lock(w.Context(), "z", redlock.WithTTL(time.Minute))
 				return err
 			},
-				"redlock: TTL 1m0s is above the max TTL 30s of this client: raise that of the masters " +
-					"first (redlock max-ttl --set 1m0s URL...), then WithMaxTTL of all clients; or lower WithTTL"},
+				"redlock: TTL 1m0s is above the max TTL 30s: a held lock is extended in the background, so it needs no long " +
+					"TTL: leave WithTTL out; only if the name must stay locked for 1m0s after its holder has died, raise the max " +
+					"TTL of the masters (redlock max-ttl --set 1m0s URL...), then WithMaxTTL of all clients"},
+			{"a TTL for a long job", func() error {
+				_, err := l.Lock(w.Context(), "z", redlock.WithTTL(48*time.Hour))
+				return err
+			},
+				"redlock: TTL 48h0m0s is above the max TTL 30s: a held lock is extended in the background, so it needs no " +
+					"long TTL: leave WithTTL out"},
 			{"locking again without the context of the lock", func() error {
 				_, err := l.Lock(short(), "x")
 				return err

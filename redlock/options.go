@@ -353,8 +353,13 @@ func (c *lockConfig) check(l *config) error {
 	drift, longest := lease.Drift(c.TTL), cmp.Or(l.guard, maxTTL)
 	switch {
 	case l.guard > 0 && c.TTL > l.guard:
-		return invalid("TTL %v is above the max TTL %v of this client: raise that of the masters first (redlock max-ttl "+
-			"--set %v URL...), then WithMaxTTL of all clients; or lower WithTTL", c.TTL, l.guard, c.TTL)
+		text := fmt.Sprintf("TTL %v is above the max TTL %v: a held lock is extended in the background, so it needs no long "+
+			"TTL: leave WithTTL out", c.TTL, l.guard)
+		if c.TTL <= maxTTL {
+			text += fmt.Sprintf("; only if the name must stay locked for %v after its holder has died, raise the max TTL of "+
+				"the masters (redlock max-ttl --set %v URL...), then WithMaxTTL of all clients", c.TTL, c.TTL)
+		}
+		return invalid("%s", text)
 	case c.TTL < minTTL || c.TTL > maxTTL:
 		return invalid("TTL %v: must be from %v to %v", c.TTL, minTTL, longest)
 	case c.Least < 0 || c.Least > c.TTL-drift:

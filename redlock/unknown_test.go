@@ -77,7 +77,7 @@ func TestInspectWithAMinorityInQuarantine(t *testing.T) {
 		r := w.rlock(l.RWLock("read"))
 		w.restart(false, 4)
 		after(time.Second)
-		if i := w.inspect(l, "free"); !i.Free || i.Quarantined != 1 || i.On != 5 {
+		if i := w.inspect(l, "free"); !i.Free || i.Quarantined != 1 || i.Answered != 5 || i.On != 0 {
 			w.Errorf("Inspect of a free name returned %+v", i)
 		}
 		if i := w.inspect(l, "pay"); i.ID == "" || i.Free {

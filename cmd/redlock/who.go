@@ -107,7 +107,8 @@ func who(ctx context.Context, con *console, c *client, names []string, watch boo
 			case failed == nil && unknown(&w):
 				failed = leave(exitDanger)
 			}
-			state := fmt.Sprint(err, w.ID, w.On, w.ReaderCount, w.Value, labels(w), w.Free, w.Quarantined, len(w.Partial))
+			state := fmt.Sprint(err, w.ID, w.On, w.Answered, w.ReaderCount, w.Value, labels(w), w.Free, w.Quarantined,
+				len(w.Partial))
 			for _, slot := range w.Slots {
 				state += fmt.Sprint(slot.ID, slot.On, slot.Value, slot.Free)
 			}
@@ -173,7 +174,7 @@ func doubt(w *redlockinfo.Inspection) string {
 	default:
 		parts = append(parts, fmt.Sprintf("%d are in quarantine and may have forgotten it", w.Quarantined))
 	}
-	if silent := w.N - w.On; silent > 0 {
+	if silent := w.N - w.Answered; silent > 0 {
 		parts = append(parts, fmt.Sprintf("%d did not answer", silent))
 	}
 	return strings.Join(parts, "; ")
@@ -233,7 +234,8 @@ type (
 func newJSONWho(name string, w redlockinfo.Inspection) jsonWho {
 	j := jsonWho{
 		Name: name, Held: w.ID != "", Free: w.Free, Kept: w.Kept, Lease: w.ID, Label: w.Label, Left: millis(w.Left),
-		Token: w.Token, Value: w.Value, Masters: w.N, Waiters: w.WaiterCount, Queue: make([]jsonWaiter, 0, len(w.Waiters)),
+		Token: w.Token, Value: w.Value, On: w.On, Masters: w.N, Waiters: w.WaiterCount,
+		Queue:   make([]jsonWaiter, 0, len(w.Waiters)),
 		Readers: w.ReaderCount, Quarantined: w.Quarantined,
 	}
 	for _, l := range w.Partial {
@@ -245,10 +247,7 @@ func newJSONWho(name string, w redlockinfo.Inspection) jsonWho {
 	for _, s := range w.Slots {
 		j.Slots = append(j.Slots, newJSONWho(name, s))
 	}
-	j.Held = j.Held || len(heldSlots(&w)) > 0
-	if j.Since = known(w.Since); j.Held {
-		j.On = w.On
-	}
+	j.Held, j.Since = j.Held || len(heldSlots(&w)) > 0, known(w.Since)
 	for i, q := range w.Waiters {
 		j.Queue = append(j.Queue, jsonWaiter{i + 1, q.Label, millis(time.Since(q.Since))})
 	}
@@ -304,7 +303,7 @@ func holderText(w *redlockinfo.Inspection) string {
 	case unknown(w):
 		fmt.Fprintf(&text, "it is unknown whether a client holds it: %s", doubt(w))
 	case w.ID == "":
-		fmt.Fprintf(&text, "no client holds it, according to %d of %d masters", w.On-w.Quarantined, w.N)
+		fmt.Fprintf(&text, "no client holds it, according to %d of %d masters", w.Answered-w.Quarantined, w.N)
 	case w.Kept:
 		fmt.Fprintf(&text, "unlocked by %q, which had held it%s; unavailable for another %v (minimum hold), token %d, "+
 			"on %d of %d masters", w.Label, since(w.Since), left, w.Token, w.On, w.N)

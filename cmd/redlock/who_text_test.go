@@ -27,11 +27,11 @@ func TestWhoText(t *testing.T) {
 		who        redlockinfo.Inspection
 		text, json string
 	}{
-		{"nobody", redlockinfo.Inspection{Client: redlockinfo.Client{On: 4}, N: 5, Free: true},
+		{"nobody", redlockinfo.Inspection{Answered: 4, N: 5, Free: true},
 			`"n": no client holds it, according to 4 of 5 masters` + "\n",
 			`{"name":"n","held":false,"kept":false,"free":true,"on":0,"masters":5,"waiters":0,"queue":[],"readers":0}` + "\n"},
 		{"unknown", redlockinfo.Inspection{
-			Client: redlockinfo.Client{On: 4}, N: 5, Quarantined: 2, Partial: []redlockinfo.Lease{
+			Answered: 4, N: 5, Quarantined: 2, Partial: []redlockinfo.Lease{
 				{Client: redlockinfo.Client{ID: "u:7:pay", Label: "pay", On: 2}, Left: 27 * time.Second},
 			},
 		}, // H163
@@ -57,7 +57,7 @@ func TestWhoText(t *testing.T) {
 			`{"name":"n","held":true,"kept":true,"free":false,"lease":"u:7:host/3","label":"host/3",` +
 				`"since":"2026-05-01T10:20:30Z","left_ms":7000,"token":1777630830000000,"on":5,` +
 				`"masters":5,"waiters":0,"queue":[],"readers":0}` + "\n"},
-		{"read", redlockinfo.Inspection{Client: redlockinfo.Client{On: 5}, ReaderCount: 2, Readers: []redlockinfo.Client{
+		{"read", redlockinfo.Inspection{Answered: 5, ReaderCount: 2, Readers: []redlockinfo.Client{
 			{ID: "r1", Label: "a", Since: at, On: 5}, {ID: "r2", Label: "b", On: 3},
 		}, N: 5},
 			`"n": held by 2 readers` + "\n" + `   - "a" reads since 2026-05-01 10:20:30, on 5 of 5 masters` + "\n" +
@@ -66,7 +66,7 @@ func TestWhoText(t *testing.T) {
 				`"read_by":[` +
 				`{"lease":"r1","label":"a","since":"2026-05-01T10:20:30Z","on":5},{"lease":"r2","label":"b","on":3}]}` + "\n"},
 		{"awaited", redlockinfo.Inspection{
-			Client: redlockinfo.Client{On: 5}, WaiterCount: 12, N: 5, Free: true,
+			Answered: 5, WaiterCount: 12, N: 5, Free: true,
 			Waiters: []redlockinfo.Client{{Label: "w"}},
 		},
 			`"n": no client holds it, according to 5 of 5 masters` + "\n" + `   1. "w" waits for 3s` + "\n  and 11 more\n",

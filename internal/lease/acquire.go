@@ -206,8 +206,17 @@ func (m *services) awaitDecision(ctx context.Context, r *round.Round) error {
 	if r.Verdict() == quorum.Won {
 		return nil
 	}
+	if r.MayBeKind() {
+		late, cancel := context.WithTimeout(ctx, lateKinds)
+		defer cancel()
+		r.Complete(late)
+	}
 	return r.Failure(r.Decision(), nil)
 }
+
+// lateKinds is how long a call whose round is lost waits for missing votes that may show that the name is another kind
+// of lock. Without them, the call would wait for a quorum that it can never get.
+const lateKinds = 50 * time.Millisecond
 
 // awaitQuorum waits for the decision of an acquire round. It returns nil if a quorum has granted the lease in time.
 func (l *Lease) awaitQuorum(ctx context.Context, r *round.Round, terms *Terms) error {

@@ -187,8 +187,8 @@ func (s *Sender) Refusal(view *admission.View, i int, ttl time.Duration, need Ne
 		v.Err = whyNot(view, i)
 	case m.Record.MaxTTL > 0 && ttl > m.Record.MaxTTL:
 		v.Outcome = quorum.Refused
-		v.Err = fmt.Errorf("%w: TTL %v, max TTL %v; raise it on the masters first: redlock max-ttl --set %v, "+
-			"with the URLs of all", ErrTTLTooLong, ttl, m.Record.MaxTTL, ttl)
+		v.Err = fmt.Errorf("%w: TTL %v, max TTL %v; a held lock is extended, so it needs no long TTL; to raise the max TTL: "+
+			"redlock max-ttl --set %v, with the URLs of all", ErrTTLTooLong, ttl, m.Record.MaxTTL, ttl)
 	case need >= NeedsRecord && m.Stamp == admission.Unread, need == NeedsVote && m.Phase != admission.Voting,
 		m.Phase == admission.Blocked && errors.Is(m.Err, admission.ErrMasterList):
 		v.Outcome, v.Err = quorum.Abstained, whyNot(view, i)
@@ -271,6 +271,15 @@ func (r *Round) Decision() error {
 		return ErrHeld
 	}
 	return ErrUndecided
+}
+
+// MayBeKind reports whether the missing votes of a round that is lost may change the decision to ErrKind: some masters
+// know the name as another kind of lock, and with the missing ones they may be too many.
+func (r *Round) MayBeKind() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known, missing := r.tally.Of(quorum.OtherKind), r.tally.Rule.All()&^r.tally.In()
+	return known != 0 && !r.tally.Rule.Lost(known) && r.tally.Rule.Lost(known|missing)
 }
 
 // unableLocked returns the masters that cannot vote for any client: those that the tally counts as unable, and those

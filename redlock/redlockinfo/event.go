@@ -2,6 +2,7 @@ package redlockinfo
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 )
 
@@ -72,6 +73,16 @@ type Event struct {
 	Place int
 	Votes Votes // votes of the masters
 	Err   error // nil on success
+}
+
+// MarshalJSON implements [json.Marshaler]. Err is the text of the error, and is left out if there is none, as is Context.
+func (e Event) MarshalJSON() ([]byte, error) {
+	type fields Event
+	return json.Marshal(struct {
+		fields
+		Context *struct{} `json:",omitempty"`
+		Err     string    `json:",omitempty"`
+	}{fields: fields(e), Err: textOf(e.Err)})
 }
 
 // Votes counts the votes on an attempt: Granted is the number of masters that granted it, and N the number of all

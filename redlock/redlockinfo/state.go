@@ -1,6 +1,7 @@
 package redlockinfo
 
 import (
+	"encoding/json"
 	"time"
 )
 
@@ -17,11 +18,30 @@ type Master struct {
 	Err     error         // why the master does not vote, or grants no locks
 }
 
+// MarshalJSON implements [json.Marshaler]. Err is the text of the error, and is left out if there is none. Durations are
+// in nanoseconds, as encoding/json writes them.
+func (m Master) MarshalJSON() ([]byte, error) {
+	type fields Master
+	return json.Marshal(struct {
+		fields
+		Err string `json:",omitempty"`
+	}{fields(m), textOf(m.Err)})
+}
+
+// textOf returns the text of err, or "" if err is nil.
+func textOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
 // An Inspection shows which clients hold a name or wait for it, according to the masters.
 type Inspection struct {
-	// Client is the holder; for a redlock.RWLock it is the writer, not a reader, and for a redlock.Semaphore see Slots. If no lease has a quorum, the ID is ""
-	// and On is the number of masters that answered: see Free.
+	// Client is the holder; for a redlock.RWLock it is the writer, not a reader, and for a redlock.Semaphore see Slots. If
+	// no lease has a quorum, Client is zero: see Free.
 	Client
+	Answered int // number of masters that answered
 	// Free reports whether no client holds the name: a majority of the masters votes, and has no lease of the name. If
 	// there is neither a holder nor a reader, and Free is false, it is unknown whether a client holds the name. Partial
 	// and Quarantined then show what is known.
@@ -70,5 +90,5 @@ type Client struct {
 	ID    string    // id of the lease; "" for a waiter
 	Label string    // label of the client; see redlock.WithLabel
 	Since time.Time // when the client acquired the lease or began to wait; zero if unknown
-	On    int       // number of masters that report the client
+	On    int       // number of masters that report the client; 0 without a client
 }

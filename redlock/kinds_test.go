@@ -1,0 +1,120 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// A kind has the calls that use the name "n" as one kind of lock.
+type kind map[string]func(ctx context.Context, l *redlock.Locker) error
+
+func semaphoreOf(k int) kind {
+	return kind{
+		"Acquire": func(ctx context.Context, l *redlock.Locker) error {
+			return errOf(l.Semaphore("n", k).Acquire(ctx))
+		},
+		"TryAcquire": func(ctx context.Context, l *redlock.Locker) error {
+			return errOf(l.Semaphore("n", k).TryAcquire(ctx))
+		},
+		"Do":    func(ctx context.Context, l *redlock.Locker) error { return l.Semaphore("n", k).Do(ctx, nothing) },
+		"TryDo": func(ctx context.Context, l *redlock.Locker) error { return l.Semaphore("n", k).TryDo(ctx, nothing) },
+	}
+}
+
+var kinds = map[string]kind{
+	"plain": {
+		"Lock": func(ctx context.Context, l *redlock.Locker) error { return errOf(l.Lock(ctx, "n")) },
+		"fair": func(ctx context.Context, l *redlock.Locker) error {
+			return errOf(l.Lock(ctx, "n", redlock.WithFair()))
+		},
+		"retry": func(ctx context.Context, l *redlock.Locker) error {
+			return errOf(l.Lock(ctx, "n", redlock.WithTries(3)))
+		},
+		"TryLock": func(ctx context.Context, l *redlock.Locker) error { return errOf(l.TryLock(ctx, "n")) },
+		"Do":      func(ctx context.Context, l *redlock.Locker) error { return l.Do(ctx, "n", nothing) },
+		"TryDo":   func(ctx context.Context, l *redlock.Locker) error { return l.TryDo(ctx, "n", nothing) },
+		"Lead":    func(ctx context.Context, l *redlock.Locker) error { return l.Lead(ctx, "n", nothing) },
+		"LockAll": func(ctx context.Context, l *redlock.Locker) error {
+			return errOf(l.LockAll(ctx, []string{"n", "z"}))
+		},
+		"TryLockAll": func(ctx context.Context, l *redlock.Locker) error {
+			return errOf(l.TryLockAll(ctx, []string{"a", "n"}))
+		},
+		"DoAll": func(ctx context.Context, l *redlock.Locker) error {
+			return l.DoAll(ctx, []string{"n", "z"}, nothing)
+		},
+	},
+	"RWLock": {
+		"RLock":    func(ctx context.Context, l *redlock.Locker) error { return errOf(l.RWLock("n").RLock(ctx)) },
+		"TryRLock": func(ctx context.Context, l *redlock.Locker) error { return errOf(l.RWLock("n").TryRLock(ctx)) },
+		"Lock":     func(ctx context.Context, l *redlock.Locker) error { return errOf(l.RWLock("n").Lock(ctx)) },
+		"TryLock":  func(ctx context.Context, l *redlock.Locker) error { return errOf(l.RWLock("n").TryLock(ctx)) },
+		"Do":       func(ctx context.Context, l *redlock.Locker) error { return l.RWLock("n").Do(ctx, nothing) },
+		"DoRead":   func(ctx context.Context, l *redlock.Locker) error { return l.RWLock("n").DoRead(ctx, nothing) },
+	},
+	"semaphore of 2": semaphoreOf(2),
+	"semaphore of 3": semaphoreOf(3),
+}
+
+// A name that one client uses as one kind of lock is refused to every call for another kind, whether the name is held
+// or was just released, by the same client or another one, also while a minority of the masters is down or silent.
+func TestEveryMixOfKindsIsRefused(t *testing.T) {
+	for what, first := range map[string]struct {
+		of   string
+		take func(w *cluster, l *redlock.Locker) (*redlock.Lock, error)
+	}{
+		"plain": {"plain", func(w *cluster, l *redlock.Locker) (*redlock.Lock, error) {
+			return l.Lock(w.Context(), "n", redlock.WithLinger(time.Minute))
+		}},
+		"kept": {"plain", func(w *cluster, l *redlock.Locker) (*redlock.Lock, error) {
+			return l.Lock(w.Context(), "n", redlock.WithMinHold(time.Second))
+		}},
+		"reader": {"RWLock", func(w *cluster, l *redlock.Locker) (*redlock.Lock, error) {
+			return l.RWLock("n").RLock(w.Context())
+		}},
+		"writer": {"RWLock", func(w *cluster, l *redlock.Locker) (*redlock.Lock, error) {
+			return l.RWLock("n").Lock(w.Context())
+		}},
+		"slot": {"semaphore of 2", func(w *cluster, l *redlock.Locker) (*redlock.Lock, error) {
+			return l.Semaphore("n", 2).Acquire(w.Context())
+		}},
+	} {
+		subtest(t, what, 5, func(w *cluster) {
+			l, another := w.locker(), w.locker()
+			k, err := first.take(w, l)
+			w.must(err)
+			check := func(when string, ctx context.Context, clients ...*redlock.Locker) {
+				for of, calls := range kinds {
+					for how, call := range calls {
+						for i, c := range clients {
+							if of == first.of {
+								continue
+							}
+							began := time.Now()
+							ctx, cancel := context.WithTimeout(ctx, time.Minute)
+							err := call(ctx, c)
+							cancel()
+							if !errors.Is(err, redlock.ErrKind) || redlock.Outcome(err) != "kind" || time.Since(began) > time.Second {
+								w.Errorf("%s, %s of %s by client %d: %v after %v", when, how, of, i, err, time.Since(began))
+							}
+						}
+					}
+				}
+			}
+			after(time.Second) // until every master has the lock
+			check("held", w.Context(), l, another)
+			check("held, with the context of the lock", k.Context(w.Context()), l)
+			w.stop(4)
+			check("held, and a master is down", w.Context(), l, another)
+			w.hang(3)
+			check("held, and another master is silent", w.Context(), l, another)
+			w.resume()
+			w.unlock(k)
+			check("released", w.Context(), l, another)
+		})
+	}
+}
