@@ -8,8 +8,8 @@ import (
 	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
-// Errors, to be tested with errors.Is. Their identities are part of the API; the texts are not. ErrInvalid and ErrClosed
-// are the errors of package redlock with these names.
+// Errors, to be tested with errors.Is. Their identities are part of the API; the texts are not. ErrInvalid and
+// ErrClosed are the errors of package redlock with these names.
 var (
 	ErrInvalid = fault.ErrInvalid     // a master or an option is invalid; nothing has been dialled
 	ErrClosed  = fault.ErrClosed      // the Pool, or a Locker, is closed

@@ -98,8 +98,8 @@ func TestWaiterHoldsOnlyEarlierNames(t *testing.T) {
 	})
 }
 
-// In the context of a LockAll, a held name is re-entered on request. A call that would wait is refused if its name sorts before
-// a held name.
+// In the context of a LockAll, a held name is re-entered on request. A call that would wait is refused if its name
+// sorts before a held name.
 func TestOrderOfNamesWithinContext(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()

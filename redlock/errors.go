@@ -241,8 +241,8 @@ func (e *LockError) Unwrap() []error {
 	return all
 }
 
-// LogValue implements [slog.LogValuer]. The group has the attributes op, lock, outcome ([Outcome]) and reason (the text),
-// and holder and left (in seconds) if they are known.
+// LogValue implements [slog.LogValuer]. The group has the attributes op, lock, outcome ([Outcome]) and reason (the
+// text), and holder and left (in seconds) if they are known.
 func (e *LockError) LogValue() slog.Value {
 	attrs := []slog.Attr{slog.String("op", e.Op), slog.String("lock", e.Name), slog.String("outcome", Outcome(e))}
 	if e.Holder != "" {
@@ -328,9 +328,9 @@ func errorsIn(err error, visit func(error) bool) {
 
 // NotRun reports whether err is the error of a [Locker.Do], TryDo, DoAll or [Locker.Lead], or of a Do or DoRead of an
 // [RWLock], that did not call its function. It returns false for other errors, and if the function was called and its
-// own error is that of an inner call that did not run: then a part of the work may be done. For a Lead, it returns false
-// if the function was called in an earlier term. If err joins the errors of several calls, none of them has called its
-// function.
+// own error is that of an inner call that did not run: then a part of the work may be done. For a Lead, it returns
+// false if the function was called in an earlier term. If err joins the errors of several calls, none of them has
+// called its function.
 func NotRun(err error) bool {
 	ran, not := false, false
 	errorsIn(err, func(err error) bool {
@@ -345,9 +345,9 @@ func NotRun(err error) bool {
 
 // RetryAfter returns the time after which another try may succeed, counted from the failure of the call: the time until
 // the lease of the holder expires unless extended, if the name is held; the time until enough quarantines of masters
-// have ended for a quorum; or a short pause, if the votes were split. If err wraps several such errors, the longest time
-// counts. RetryAfter returns false if the time is not known, or if another try does not help: for example, a holder's
-// time is not known if the name is held for a waiter, and a closed Locker stays closed.
+// have ended for a quorum; or a short pause, if the votes were split. If err wraps several such errors, the longest
+// time counts. RetryAfter returns false if the time is not known, or if another try does not help: for example, a
+// holder's time is not known if the name is held for a waiter, and a closed Locker stays closed.
 //
 // The holder may unlock earlier, or extend the lease. To wait for the name, use [Locker.Lock]: waiters are woken.
 func RetryAfter(err error) (time.Duration, bool) {
@@ -375,10 +375,11 @@ func (e *LockError) retryAfter() time.Duration {
 }
 
 // Outcome returns a word for err, for the labels of metrics and the attributes of spans: "ok" for nil; "held",
-// "no_quorum", "lost", "kind", "reentry", "overloaded", "ttl_too_long", "tokens_exhausted", "max_hold", "released", "exported",
-// "closed" and "invalid" for the errors of this package with these names; "too_slow" if a quorum granted the lock too
-// late; "timeout" and "canceled" if a context ended before the masters had decided; and "other" for any other error. For
-// a [Locker.Do] whose function was called, it is the word for the loss of the lock, or "other" if only the function failed.
+// "no_quorum", "lost", "kind", "reentry", "overloaded", "ttl_too_long", "tokens_exhausted", "max_hold", "released",
+// "exported", "closed" and "invalid" for the errors of this package with these names; "too_slow" if a quorum granted
+// the lock too late; "timeout" and "canceled" if a context ended before the masters had decided; and "other" for any
+// other error. For a [Locker.Do] whose function was called, it is the word for the loss of the lock, or "other" if only
+// the function failed.
 func Outcome(err error) string {
 	if err == nil {
 		return "ok"

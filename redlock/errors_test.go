@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -246,5 +247,26 @@ func TestContextErrorHasTheCause(t *testing.T) {
 	defer cancelLate()
 	if err := contextError(late); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, io.ErrNoProgress) {
 		t.Errorf("contextError after a deadline returned %v", err)
+	}
+}
+
+// A LockError in a log record is a group of attributes, also in JSON.
+func TestLockErrorInALog(t *testing.T) {
+	var out strings.Builder
+	log := slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}}))
+	log.Info("booking failed", "error", &LockError{
+		Op: "lock", Name: "orders:42", Holder: "web-1/17", Left: 8200 * time.Millisecond,
+		failure: round.Failure{Decision: ErrHeld},
+	})
+	want := `{"level":"INFO","msg":"booking failed","error":{"op":"lock","lock":"orders:42","outcome":"held",` +
+		`"holder":"web-1/17","left":8.2,"reason":"lock \"orders:42\": held by another; held by \"web-1/17\"; ` +
+		`expires in 8.2s unless extended"}}` + "\n"
+	if out.String() != want {
+		t.Errorf("the record is\n%swant\n%s", out.String(), want)
 	}
 }

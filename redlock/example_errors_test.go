@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"net/http"
+	"net/http/httptest"
 	"time"
 
 	"github.com/redlock-go/redlock/pool"
@@ -38,4 +41,52 @@ func ExampleLockError() {
 	// the call: lock orders:42 expires in about a minute: true
 	// a master is down: true
 	// a maximum hold is a loss: true
+}
+
+// serve answers a request with the result of f, which runs under the lock of name.
+func serve(w http.ResponseWriter, r *http.Request, locker *redlock.Locker, name string, f func(context.Context) error) {
+	err := locker.TryDo(r.Context(), name, func(ctx context.Context, _ *redlock.Lock) error { return f(ctx) })
+	after, known := redlock.RetryAfter(err)
+	switch {
+	case err == nil:
+		w.WriteHeader(http.StatusNoContent)
+	case redlock.NotRun(err) && known:
+		w.Header().Set("Retry-After", fmt.Sprint(math.Ceil(after.Seconds())))
+		http.Error(w, "try again later", http.StatusServiceUnavailable)
+	case redlock.NotRun(err) && errors.Is(err, redlock.ErrNoQuorum):
+		http.Error(w, "try again later", http.StatusServiceUnavailable)
+	default: // f has failed, or has lost its lock, or the call is wrong
+		http.Error(w, "internal error", http.StatusInternalServerError)
+	}
+}
+
+func ExampleRetryAfter() {
+	locker, masters, done := inMemory()
+	defer done()
+	masters.Take("orders:42", time.Minute)
+
+	answer := httptest.NewRecorder()
+	work := func(context.Context) error { return nil }
+	serve(answer, httptest.NewRequest(http.MethodPost, "/", nil), locker, "orders:42", work)
+	fmt.Println(answer.Code, "retry after a minute:", answer.Header().Get("Retry-After") >= "59")
+	// Output: 503 retry after a minute: true
+}
+
+func ExampleNotRun() {
+	ctx := context.Background()
+	locker, masters, done := inMemory()
+	defer done()
+	masters.Take("inner", time.Minute)
+
+	err := locker.Do(ctx, "outer", func(ctx context.Context, _ *redlock.Lock) error {
+		fmt.Println("a part of the work")
+		return locker.TryDo(ctx, "inner", func(context.Context, *redlock.Lock) error { return nil })
+	})
+	fmt.Println(errors.Is(err, redlock.ErrHeld), redlock.NotRun(err))
+	err = locker.TryDo(ctx, "inner", func(context.Context, *redlock.Lock) error { return nil })
+	fmt.Println(errors.Is(err, redlock.ErrHeld), redlock.NotRun(err))
+	// Output:
+	// a part of the work
+	// true false
+	// true true
 }

@@ -234,8 +234,9 @@ func WithPriority(n int) LockOption {
 // end. Of the options of a re-entry only the TTL, the retries and the wait limit apply: extension, maximum and minimum
 // hold and linger stay those of the first call.
 //
-// Re-entries exclude nothing. Goroutines that re-enter one lock hold it together, at the same time: if they must exclude
-// each other, they must not share the context of the lock. A context re-enters only locks of the Locker that made them.
+// Re-entries exclude nothing. Goroutines that re-enter one lock hold it together, at the same time: if they must
+// exclude each other, they must not share the context of the lock. A context re-enters only locks of the Locker that
+// made them.
 //
 // For an [RWLock], a context that owns the writer's lock re-enters it as a writer or as a reader, and one that owns a
 // reader's lock as a reader. A reader cannot become the writer, since it would wait for its own lock: that call returns

@@ -134,8 +134,8 @@ func (s *Sender) NoQuorum(view *admission.View, op string, cause error) *Failure
 	return f
 }
 
-// ready returns the time until enough quarantines have ended for a quorum of masters that can vote, or 0 if that time is
-// not known.
+// ready returns the time until enough quarantines have ended for a quorum of masters that can vote, or 0 if that time
+// is not known.
 func (s *Sender) ready(view *admission.View) (wait time.Duration) {
 	if s.Quarantine == nil {
 		return 0

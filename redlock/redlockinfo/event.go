@@ -75,7 +75,8 @@ type Event struct {
 	Err   error // nil on success
 }
 
-// MarshalJSON implements [json.Marshaler]. Err is the text of the error, and is left out if there is none, as is Context.
+// MarshalJSON implements [json.Marshaler]. Err is the text of the error, and is left out if there is none, as is
+// Context.
 func (e Event) MarshalJSON() ([]byte, error) {
 	type fields Event
 	return json.Marshal(struct {

@@ -18,8 +18,8 @@ type Master struct {
 	Err     error         // why the master does not vote, or grants no locks
 }
 
-// MarshalJSON implements [json.Marshaler]. Err is the text of the error, and is left out if there is none. Durations are
-// in nanoseconds, as encoding/json writes them.
+// MarshalJSON implements [json.Marshaler]. Err is the text of the error, and is left out if there is none. Durations
+// are in nanoseconds, as encoding/json writes them.
 func (m Master) MarshalJSON() ([]byte, error) {
 	type fields Master
 	return json.Marshal(struct {

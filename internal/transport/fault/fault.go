@@ -13,7 +13,8 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// ErrInvalid and ErrClosed are exported by the packages pool and redlock. Errors that match them have texts of their own.
+// ErrInvalid and ErrClosed are exported by the packages pool and redlock. Errors that match them have texts of their
+// own.
 var (
 	ErrInvalid = errors.New("redlock: invalid call")
 	ErrClosed  = errors.New("redlock: closed")
