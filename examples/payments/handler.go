@@ -21,10 +21,9 @@ type Handler struct {
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	order, began, paid := r.PathValue("order"), false, false
+	order, paid := r.PathValue("order"), false
 	ctx := context.WithoutCancel(r.Context()) // a payment that has begun continues if the client disconnects
 	err := h.Locker.Do(ctx, "orders:"+order, func(ctx context.Context, lock *redlock.Lock) error {
-		began = true
 		err := h.Pay(ctx, order, lock.Token()) // ctx ends when the lock is lost
 		paid = err == nil
 		return err
@@ -35,9 +34,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			slog.Warn("paid, but the lock ended early", "order", order, "error", err)
 		}
 		fmt.Fprintln(w, "paid")
-	case !began && errors.Is(err, redlock.ErrHeld):
+	case redlock.NotRun(err) && errors.Is(err, redlock.ErrHeld):
 		http.Error(w, "another client is paying this order", http.StatusConflict)
-	case !began: // too few masters answered in time, or this server is closing
+	case redlock.NotRun(err): // too few masters answered in time, or this server is closing
 		slog.Warn("payment not started", "order", order, "error", err)
 		http.Error(w, "payment not started; try again", http.StatusServiceUnavailable)
 	default: // also ErrLost: Pay may have paid; the client retries, and Pay does nothing if the order is already paid

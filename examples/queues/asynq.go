@@ -24,4 +24,6 @@ func exclusive(locker *redlock.Locker) asynq.MiddlewareFunc {
 }
 
 // config makes asynq retry a task that another worker has, and not count that as a failure.
-var config = asynq.Config{IsFailure: func(err error) bool { return !errors.Is(err, redlock.ErrHeld) }}
+var config = asynq.Config{IsFailure: func(err error) bool {
+	return !redlock.NotRun(err) || !errors.Is(err, redlock.ErrHeld) // a task that ran may have failed with an ErrHeld
+}}

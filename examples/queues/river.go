@@ -33,7 +33,7 @@ func (p *payer) Work(ctx context.Context, job *river.Job[payment]) error {
 	err := p.locker.TryDo(ctx, name, func(ctx context.Context, lock *redlock.Lock) error {
 		return p.pay(ctx, job.Args.Order, lock.Token())
 	})
-	if errors.Is(err, redlock.ErrHeld) {
+	if redlock.NotRun(err) && errors.Is(err, redlock.ErrHeld) {
 		return river.JobSnooze(5 * time.Second)
 	}
 	return err
