@@ -80,7 +80,7 @@ var failures = []failure{
 				go func() { _, _ = l.Lock(ctx, fmt.Sprint(i)) }()
 			}
 			synctest.Wait()
-			defer l.Close(w.Context())
+			defer l.Close()
 			return try(w, l, did)
 		}},
 	{"context.DeadlineExceeded", []error{redlock.ErrHeld, context.DeadlineExceeded}, false, 7666 * time.Millisecond,
@@ -91,12 +91,12 @@ var failures = []failure{
 	{"context.Canceled", []error{context.Canceled}, false, 0,
 		func(_ *cluster, l *redlock.Locker, _ func()) error { return l.Do(deadContext(), "n", nothing) }},
 	{"ErrClosed", []error{redlock.ErrClosed}, false, 0, func(w *cluster, l *redlock.Locker, did func()) error {
-		w.must(l.Close(w.Context()))
+		w.must(l.Close())
 		return try(w, l, did)
 	}},
 	{"ErrClosed", []error{redlock.ErrClosed, pool.ErrClosed}, true, 0,
 		func(w *cluster, l *redlock.Locker, did func()) error {
-			return do(w, l, did, func(context.Context, *redlock.Lock) error { go l.Close(w.Context()); after(1); return nil })
+			return do(w, l, did, func(context.Context, *redlock.Lock) error { go l.Close(); after(1); return nil })
 		}},
 	{"ErrLost", []error{redlock.ErrLost}, true, 0, func(w *cluster, l *redlock.Locker, did func()) error {
 		return do(w, l, did, func(ctx context.Context, _ *redlock.Lock) error {
