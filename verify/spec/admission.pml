@@ -17,11 +17,12 @@
  * FORGETFUL masters do not vote. -DFORGETS=n: at most n times in total, including restarts of clients.
  *
  * JUMPS (-DJUMPS). At any time, the clock of one master may jump, if the clocks of the other masters are right. It is then
- * ahead or behind by one tick, or far ahead. A quarantine begins at the later of the master's time and the latest clock that
- * is not far ahead, and ends when both the master's time and the median are past its end. A master that is far ahead has
- * lost its leases, and refuses all ballots until its clock jumps back. This happens only after a client has replaced the
- * master's record: a jump that no client sees is a limit. Leases expire by the right time, because the other models have
- * their two deadlines. With -DSKEW=1, the right clock of one master is one tick ahead of the other right clocks.
+ * ahead or behind by one tick, or far ahead. A quarantine begins at the latest clock that is not far ahead, and ends when
+ * the earliest of these clocks is past its end. A master that is far ahead has lost its leases, and refuses all ballots
+ * until its clock jumps back. This happens only after a client has replaced the master's record: a jump that no client sees
+ * is a limit. Leases expire by the right time, because the other models have their two deadlines. With -DSKEW=n, the right
+ * clock of one master is n ticks ahead of the other right clocks. With -DUNKNOWN, a client knows only the clocks of its
+ * target and of one other master, which is the worse one.
  *
  * LEASES. Lease 0 has the long TTL and lease 1 the short TTL. A release reaches all masters immediately. Ballots and fences
  * are only in redlock.pml.
@@ -101,9 +102,18 @@ hidden byte numbers;
 #define MIN(a, b) ((a) < (b) -> (a) : (b))
 #define MEDIAN MAX(MIN(m[0].off, m[1].off), MIN(MAX(m[0].off, m[1].off), m[2].off))
 #define CLOCK(t) (FAR(t) -> MEDIAN : m[t].off)
-#define LATEST MAX(CLOCK(0), MAX(CLOCK(1), CLOCK(2)))
-#define BEGINS(t) m[t].age = 1 - (WITHOUT == LATER_BEGIN -> m[t].off : MAX(m[t].off, LATEST))
-#define LASTED(t) (m[t].age - 1 + (WITHOUT == EARLIER_END -> m[t].off : MIN(m[t].off, MEDIAN)))
+#define OTHER(t) CLOCK((t + 1) % N)
+#define THIRD(t) CLOCK((t + 2) % N)
+#ifdef UNKNOWN
+#define LATEST(t) MAX(m[t].off, MIN(OTHER(t), THIRD(t)))
+#define EARLIEST(t) MIN(m[t].off, MAX(OTHER(t), THIRD(t)))
+#else
+#define LATEST(t) MAX(m[t].off, MAX(OTHER(t), THIRD(t)))
+#define EARLIEST(t) MIN(m[t].off, MIN(OTHER(t), THIRD(t)))
+#endif
+#define BEGINS(t) m[t].age = 1 - (WITHOUT == LATER_BEGIN -> m[t].off : LATEST(t))
+#define LASTED(t) (m[t].age - 1 + (WITHOUT == EARLIER_END -> m[t].off : \
+  (WITHOUT == EARLIEST_END -> MIN(m[t].off, MEDIAN) : EARLIEST(t))))
 #define OLDEST 4
 #define EXCHANGE_CLOCKS(a, b) SWAP(off, a, b); SWAP(right, a, b);
 #define CLOCK_KEY(t) (((m[t].off + 1) << 20) | (m[t].right << 23) | ((m[t].age >> 2) << 26))

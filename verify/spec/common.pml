@@ -119,6 +119,8 @@
 #define HIGH_DEADLINE 86
 #define LATER_BEGIN 87
 #define EARLIER_END 88
+#define EARLIEST_END 89
+#define MIN_HOLD_GRANT 90
 
 #ifndef TTL
 #define TTL 2               /* how long a master keeps a lease */

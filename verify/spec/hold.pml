@@ -7,9 +7,9 @@
  *
  * MAX HOLD. The client ends its hold at MAX_HOLD after the success of its attempt, even if extensions are confirmed.
  *
- * JUMPS (-DJUMPS: see common.pml). A master that keeps a released lease also shortens its deadline in ballots. The deadline
- * in ballots counts MIN from the call of the attempt. This is enough only if the first grant follows the call within the
- * drift: hold-jump-slow-attempt.
+ * JUMPS (-DJUMPS: see common.pml). The deadline in ballots counts from the call of the attempt, and the masters may grant
+ * the lease much later. So an acquire requests a deadline that is later by the longest attempt. A master that keeps a
+ * released lease shortens this deadline, too.
  *
  * This model has no ballots: its masters accept more acquires than real masters, and a late acquire may leave an orphan
  * (redlock.pml checks ballots).
@@ -65,6 +65,9 @@ byte held_for;                /* time since the start of the last hold */
 #define TARGET (MIN + (WITHOUT == MIN_HOLD_DRIFT -> 0 : DRIFT))
 #define REST(l) (lease[l].phase == ACQUIRING -> TARGET : \
   (TARGET > lease[l].held + DRIFT -> TARGET - lease[l].held - DRIFT : 0))
+/* An acquire requests its deadline in ballots before the time of the grant is known. */
+#define LONGEST_ATTEMPT (!STAYS || WITHOUT == MIN_HOLD_GRANT -> 0 : LAST_AGE)
+#define FIRST_TTL MAX(TTL, (WITHOUT == MIN_HOLD_TTL -> 0 : TARGET + LONGEST_ATTEMPT))
 #define ASKED(l, age) (WITHOUT == MIN_HOLD_TTL -> REMAINS(TTL, age) : MAX(REMAINS(TTL, age), REST(l)))
 #define FREE(t) (m[t].lock == 0 || PASSED(m[t].ttl))
 #define GRANTS(t, l) (m[t].quarantine == 0 && (ON(t, l) || FREE(t)))
@@ -94,7 +97,7 @@ inline execute_acquire() {
   :: ON(t, l) -> skip
   :: else ->
     m[t].lock = ID(l); m[t].kept = 0;
-    m[t].ttl = (STAYS && lease[l].phase != ACQUIRING -> 0 : REMAINS(MAX(TTL, (WITHOUT == MIN_HOLD_TTL -> 0 : TARGET)), lease[l].age))
+    m[t].ttl = (STAYS && lease[l].phase != ACQUIRING -> 0 : REMAINS(FIRST_TTL, lease[l].age))
   fi;
   if :: lease[l].phase == ACQUIRING -> PUT(t, granted, l); lease[l].on_a_master = 1 :: else fi
 }
