@@ -311,7 +311,7 @@ func TestFromContext(t *testing.T) {
 		is(ctx, inner, "inner")
 		is(ctx, outer, "outer")
 		is(ctx, nil, "other")
-		again, err := l.Lock(ctx, "outer")
+		again, err := l.Lock(ctx, "outer", redlock.WithReentry())
 		w.must(err)
 		is(again.Context(ctx), again)
 		is(again.Context(ctx), again, "outer")
@@ -349,7 +349,9 @@ func TestFunctionGetsItsLock(t *testing.T) {
 		w.must(l.DoAll(w.Context(), []string{"b"}, func(ctx context.Context, locks *redlock.Locks) error {
 			return f(ctx, locks.Of("b"))
 		}))
-		w.must(l.Do(w.Context(), "a", func(ctx context.Context, _ *redlock.Lock) error { return l.Do(ctx, "a", f) }))
+		w.must(l.Do(w.Context(), "a", func(ctx context.Context, _ *redlock.Lock) error {
+			return l.Do(ctx, "a", f, redlock.WithReentry())
+		}))
 		equal(w, calls, 8, "calls")
 	})
 }

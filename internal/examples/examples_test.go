@@ -21,7 +21,7 @@ var packages = []string{"clock", "pool", "redlock", "redlock/redlockfile", "redl
 
 // Each exported function, method, constructor and option must be used in an example that pkg.go.dev shows next to
 // it: in its own example, or in an example of its type (the receiver of a method, the result of a function). Error,
-// Unwrap and String are called by fmt and package errors, so an example of the type is enough for them.
+// Unwrap, String and LogValue are called by fmt, errors and slog, so an example of the type is enough for them.
 func TestEachExportedCallHasAnExample(t *testing.T) {
 	for _, path := range packages {
 		p, err := parse(filepath.Join("..", "..", path), module+path)
@@ -76,7 +76,7 @@ func without(p *doc.Package) (sentences []string) {
 			look(f.Name, "Example"+f.Name, f.Examples, of.Examples)
 		}
 		for _, m := range of.Methods {
-			if slices.Contains([]string{"Error", "Unwrap", "String"}, m.Name) {
+			if slices.Contains([]string{"Error", "LogValue", "Unwrap", "String"}, m.Name) {
 				if len(of.Examples) == 0 {
 					sentences = append(sentences, fmt.Sprintf("%s.%s has no example: write Example%s", p.Name, of.Name, of.Name))
 				}

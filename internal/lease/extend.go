@@ -24,7 +24,7 @@ type extension struct {
 // the depth and the value. See sendLocked.
 func (l *Lease) extendLocked(op string, ttl time.Duration) *extension {
 	ttl = max(ttl, l.ownership.terms.leaseTTL(l.heldLocked(l.m.Clock.Now())))
-	return l.sendLocked(op, ttl, l.value.text)
+	return l.sendLocked(op, ttl, l.value)
 }
 
 // sendLocked queues a round that writes the depth and a value. If ttl is 0, the round does not prolong the lease, and
@@ -140,9 +140,8 @@ func (h *Hold) SetValue(ctx context.Context, text string) error {
 		return &round.Failure{Decision: err}
 	}
 	l := h.lease
-	l.value.version++
-	l.value.text, _ = scripts.NewValue(l.value.version, text)
-	e := l.sendLocked("set value", 0, l.value.text)
+	l.value, _ = l.value.Next(text)
+	e := l.sendLocked("set value", 0, l.value)
 	l.m.Enter() // Close waits for this call
 	l.mu.Unlock()
 	defer l.m.Leave()

@@ -20,13 +20,13 @@ type Terms struct {
 	MinHold time.Duration // the masters keep the name for at least this long, even after Unlock
 	Extend  bool          // whether the lease is extended in the background
 	Async   bool          // whether Unlock returns without waiting for the masters
-	// HoldWarning is the time after which HeldLong returns true, unless there is a MaxHold; 0: it never does.
-	HoldWarning time.Duration
 	// Handoffs, in the terms of the call that wins the lease, bounds how often the lease is handed off until its release.
 	// A later holder with Handoffs 0 does not hand the lease off. A holder hands the lease off only until its HandoffTime
 	// has passed since the lease was won. See the package documentation.
 	Handoffs    int32 // beside the bools: a Lease has 512 bytes, and the next size class is 576
 	HandoffTime time.Duration
+	// HoldWarning is the time after which HeldLong returns true, unless there is a MaxHold; 0: it never does.
+	HoldWarning time.Duration
 	// Linger bounds how long the lease is kept after the last Unlock, for the next call of the Locker; 0: the last Unlock
 	// releases the lease.
 	Linger time.Duration
@@ -83,7 +83,7 @@ type Lease struct {
 	ownership ownership
 	renewal   renewal
 	linger    linger
-	value     value
+	value     scripts.Value // the latest that a holder has set, carried by extensions and repairs; "" for none
 }
 
 // wire holds the parts of a lease that its messages need.
@@ -97,12 +97,6 @@ type wire struct {
 type holders struct {
 	config *quorum.Config
 	on     masters
-}
-
-// A value is the latest value that a holder has set. Extensions and repairs carry the value to the masters.
-type value struct {
-	version int64
-	text    scripts.Value // "": no holder has set a value
 }
 
 // Role returns the role of the lease: plain, reader or writer.

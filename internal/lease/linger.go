@@ -50,7 +50,7 @@ func (l *Lease) lingerLocked(now clock.Instant) bool {
 	switch {
 	case d == 0, entering, !l.mayLingerLocked(), l.tokens.next > l.tokens.last:
 		return false
-	case l.value.text != "": // the value is that of the last holder
+	case l.value != "": // the value is that of the last holder
 		return false
 	case now.Sub(l.tokens.won) >= l.ownership.terms.TTL, !l.m.Waiters.MayIdle(l):
 		return false

@@ -248,7 +248,7 @@ func (h *Hold) successorLocked(now clock.Instant) *Successor {
 	switch {
 	case l.inbox.requested:
 		return nil
-	case l.value.text != "":
+	case l.value != "":
 		return nil
 	case o.terms.maxHandoffs() == 0, l.tokens.handoffs == 0, l.tokens.next > l.tokens.last, o.entering > 0,
 		now.Sub(l.tokens.won) >= o.terms.HandoffTime:

@@ -41,7 +41,7 @@ func (l *Lease) repairLocked(r *round.Round, i int, ttl time.Duration, token int
 	if err != nil {
 		return
 	}
-	value := l.value.text
+	value := l.value
 	term := m.Ballots.Term(m.Clock.Now(), ttl)
 	call := view.Encoder.Repair(l.keys, l.ID, l.replaces, term, ballot, token, l.depthLocked(), value)
 	l.sent.touchRepair(view, i, ballot)

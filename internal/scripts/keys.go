@@ -69,6 +69,15 @@ func NewValue(version int64, text string) (Value, error) {
 	return Value(string(frame.AppendDigits([]byte{' '}, version)) + " " + text), nil
 }
 
+// Next returns the value that replaces v, with the next version; the first one is 1. Its errors are those of NewValue.
+func (v Value) Next(text string) (Value, error) {
+	version := int64(0)
+	if v != "" {
+		version, _ = strconv.ParseInt(string(v[1:17]), 10, 64) // NewValue wrote 16 digits
+	}
+	return NewValue(version+1, text)
+}
+
 // CheckName returns an error if name is invalid. A name must be valid UTF-8, because JSON, logs and metrics could show
 // two different invalid names as the same text.
 func CheckName(name string) error {
