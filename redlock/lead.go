@@ -42,7 +42,8 @@ func (l *Locker) Lead(
 	ctx context.Context, name string, f func(ctx context.Context, lock *Lock) error, opts ...LockOption,
 ) error {
 	opts = append(slices.Clip(opts), lockOption(func(c *lockConfig) {
-		c.HoldWarning, c.waitLimit = 0, min(0, c.waitLimit) // check still refuses an invalid limit
+		c.HoldWarning = 0
+		c.waitLimit, c.quorumWait = min(0, c.waitLimit), min(0, c.quorumWait) // check still refuses invalid limits
 	}))
 	ran, err, why := l.of(name).campaign(ctx, name, f, opts)
 	if !ran {

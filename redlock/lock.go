@@ -270,7 +270,7 @@ func (l *shard) importAs(
 	stats *lease.AcquireStats,
 ) (*Lock, error) {
 	caller := ctx
-	ctx, cancel := cfg.limited(caller)
+	ctx, cancel := l.limited(caller, cfg)
 	defer cancel()
 	won, began := false, l.cfg.clock.Now()
 	defer func() {
@@ -288,7 +288,7 @@ func (l *shard) importAs(
 		return g.Import(ctx, op, &cfg.Terms, from.token, stats)
 	})
 	if err != nil {
-		return nil, waited(caller, ctx, err)
+		return nil, l.waited(caller, ctx, err)
 	}
 	won = true
 	if err := l.begin(g, k, cfg); err != nil {

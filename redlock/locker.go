@@ -44,6 +44,7 @@ type shard struct {
 
 	connectBy time.Time // until this time, calls that do not queue wait for masters that are still connecting
 
+	outage        outage
 	warnedGuarded bool // whether warnGuarded has warned; only onView uses it
 
 	probing  chan struct{} // cap 1: one probe at a time
@@ -120,6 +121,7 @@ func (l *shard) start() {
 	idle := make(chan struct{})
 	l.calls.Store(1)
 	l.idle = sync.OnceFunc(func() { close(idle) })
+	l.noteQuorum()
 	l.journal.watch()
 	go func() {
 		defer close(l.closed)
@@ -182,6 +184,7 @@ func (l *shard) onView(last, next *admission.View) {
 			l.events.master(&m)
 		}
 	}
+	l.noteQuorum()
 	l.journal.durable(next)
 	l.journal.watch()
 	l.warnGuarded(next)
@@ -357,7 +360,7 @@ func (l *shard) take(
 		return nil, err
 	}
 	caller := ctx
-	ctx, cancel := cfg.limited(caller)
+	ctx, cancel := l.limited(caller, cfg)
 	defer cancel()
 	for {
 		both, waits := &lockAndCall{}, false
@@ -384,7 +387,7 @@ func (l *shard) take(
 			}
 		}
 		if err = l.refusal(name, err); !waits || !l.again(ctx, err) {
-			return nil, waited(caller, ctx, err)
+			return nil, l.waited(caller, ctx, err)
 		}
 	}
 }

@@ -414,6 +414,7 @@ func (l *shard) healthChanged(i int) {
 	m := l.masterInfo(i, &l.voters.View().Masters[i]) // in range, since the number of masters never shrinks
 	l.journal.health(&m)
 	l.events.master(&m)
+	l.noteQuorum()
 	l.journal.watch()
 	l.recheckLater()
 }

@@ -85,6 +85,7 @@ type lockConfig struct {
 	pauseFunc   func(retry int) time.Duration // set by WithRetry; nil: poll is used
 	poll        func(retry int) time.Duration // pauses of a call that receives no wake-ups
 	waitLimit   time.Duration                 // 0: none
+	quorumWait  time.Duration                 // 0: no limit
 	tries       int                           // 0: no limit
 	fair        bool
 	priority    int
@@ -378,6 +379,8 @@ func (c *lockConfig) check(l *config) error {
 	case c.waitLimit < 0:
 		return invalid("a wait limit must be positive; without WithWaitLimit the context limits the wait, and TryLock " +
 			"does not wait for a holder")
+	case c.quorumWait < 0:
+		return invalid("quorum wait %v is negative; 0 means no limit", c.quorumWait)
 	case c.tries < 0:
 		return invalid("%d tries: must be at least 0; 0 means until the context ends", c.tries)
 	case c.Handoffs < 0 || c.Handoffs > mostHandoffs || c.HandoffTime < 0 || c.HandoffTime > mostHandoffTime:
@@ -567,7 +570,7 @@ func (l *shard) repeat(ctx context.Context, op, name string, cfg *lockConfig, on
 // answered, but not with context.DeadlineExceeded. d must be positive. Without the option only the context limits the
 // wait. TryLock and calls with [WithRetry] do not queue behind another holder: for a TryLock, d limits how long it
 // waits for answers, and how long it repeats attempts while the votes are split (by default half a second).
-// [Locker.Lead] ignores the limit.
+// [Locker.Lead] ignores the limit. [WithQuorumWait] sets a shorter limit for outages.
 func WithWaitLimit(d time.Duration) LockOption {
 	if d == 0 {
 		d = -1 // check refuses it: a computed limit of 0 must not mean "forever"

@@ -1,0 +1,73 @@
+package redlock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/redlock"
+)
+
+const quorumWait = 2 * time.Second
+
+// In a known outage each call that waits fails after its quorum wait, whichever call it is, and not after its wait limit.
+func TestQuorumWaitInOutage(t *testing.T) {
+	nothing := func(context.Context, *redlock.Lock) error { return nil }
+	none := func(context.Context, *redlock.Locks) error { return nil }
+	for how, call := range map[string]func(ctx context.Context, l *redlock.Locker) error{
+		"Lock": func(ctx context.Context, l *redlock.Locker) error { return errOf(l.Lock(ctx, "n")) },
+		"Do":   func(ctx context.Context, l *redlock.Locker) error { return l.Do(ctx, "n", nothing) },
+		"tries": func(ctx context.Context, l *redlock.Locker) error {
+			return errOf(l.Lock(ctx, "n", redlock.WithTries(1e6)))
+		},
+		"DoAll":     func(ctx context.Context, l *redlock.Locker) error { return l.DoAll(ctx, []string{"n", "m"}, none) },
+		"Semaphore": func(ctx context.Context, l *redlock.Locker) error { return l.Semaphore("n", 2).Do(ctx, nothing) },
+		"RWLock":    func(ctx context.Context, l *redlock.Locker) error { return errOf(l.RWLock("n").RLock(ctx)) },
+	} {
+		subtest(t, how, 3, func(w *cluster) {
+			l := w.locker(redlock.WithQuorumWait(quorumWait), redlock.WithWaitLimit(time.Hour))
+			w.stop(0, 1)
+			after(time.Second)
+			began := time.Now()
+			err := call(w.Context(), l)
+			w.says(err, redlock.ErrNoQuorum, "master-1", "master-2")
+			w.notError(err, context.Canceled)
+			if took := time.Since(began); took < quorumWait || took > quorumWait+time.Second {
+				w.Errorf("the call took %v, want %v: %v", took, quorumWait, err)
+			}
+			w.restart(true, 0, 1)
+			after(time.Minute)
+			w.noError(call(w.Context(), l))
+		})
+	}
+}
+
+// The quorum wait does not limit the wait behind a holder, not even across short outages. An outage that begins during
+// the wait counts from its own beginning, also for calls that wait locally behind another call.
+func TestQuorumWaitBehindHolder(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.locker(redlock.WithQuorumWait(quorumWait))
+		w.take(w.locker(), "n", redlock.WithTTL(30*time.Second))
+		first, second := w.call(w.Context(), l, "n"), w.call(w.Context(), l, "n")
+		for range 3 {
+			after(10 * time.Second)
+			w.hang(0, 1)
+			after(time.Second)
+			w.resume(0, 1)
+		}
+		after(10 * time.Second)
+		if first.over() || second.over() {
+			w.Fatal("a call has not waited for the holder")
+		}
+		began := time.Now()
+		w.stop(0, 1)
+		for _, c := range []*call{first, second} {
+			<-c.done
+			w.isError(c.err, redlock.ErrNoQuorum)
+		}
+		w.wantSince(began, quorumWait+time.Second)
+		if took := time.Since(began); took < quorumWait {
+			w.Errorf("the calls ended after %v", took)
+		}
+	})
+}
