@@ -100,14 +100,11 @@ func ExampleFromRedisPool() {
 func ExampleOption() {
 	dialer := &net.Dialer{KeepAlive: 15 * time.Second}
 	masters, err := pool.Open([]string{"redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"},
-		pool.WithTimeout(300*time.Millisecond),              // maximum silence of a master before it counts as down
-		pool.WithDialTimeout(time.Second),                   // limit for a connection attempt, with the handshake
-		pool.WithHeartbeat(3*time.Second),                   // interval of checks of an idle master
-		pool.WithRedial(20*time.Millisecond, 2*time.Second), // pause between attempts to connect
-		pool.WithQueueLimit(10_000),                         // limit of waiting calls per master
-		pool.WithCredentials("lock", "secret"),              // credentials in a URL take precedence
-		pool.WithDatabase(2),                                // a database in a URL takes precedence
-		pool.WithDialer(dialer.DialContext),                 // dials through a proxy, or to masters in memory
+		pool.WithTimeout(300*time.Millisecond), // maximum silence of a master before it counts as down
+		pool.WithDialTimeout(time.Second),      // limit for a connection attempt, with the handshake
+		pool.WithCredentials("lock", "secret"), // credentials in a URL take precedence
+		pool.WithDatabase(2),                   // a database in a URL takes precedence
+		pool.WithDialer(dialer.DialContext),    // dials through a proxy, or to masters in memory
 	)
 	if err != nil {
 		fmt.Println(err)

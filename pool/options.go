@@ -36,7 +36,7 @@ func WithCredentials(user, password string) Option { return transport.Login(user
 //
 // The context of f ends when the attempt to connect ends, at the latest after its limit ([WithDialTimeout]). Calls for
 // different masters, and for the nodes of a cluster, may overlap. If f fails, panics, returns no password or does not
-// return in time, the attempt fails, and the master is down with that reason. After a pause ([WithRedial]), f is called
+// return in time, the attempt fails, and the master is down with that reason. After a pause, f is called
 // again. Other masters are not affected. A call that ignores the end of its context keeps its master down until it
 // returns.
 //
@@ -78,29 +78,6 @@ func WithTimeout(d time.Duration) Option {
 // delay connections to other addresses.
 func WithDialTimeout(d time.Duration) Option {
 	return positive("dial timeout", d, func(c *config) { c.DialTimeout = d })
-}
-
-// WithHeartbeat sets how often a connection checks the identity and the fitness of its master. The default is 3 s,
-// which is also the maximum for a master behind Sentinel or in a cluster.
-func WithHeartbeat(d time.Duration) Option {
-	return positive("heartbeat", d, func(c *config) { c.Heartbeat = d })
-}
-
-// WithRedial sets the pause between attempts to connect. The pause doubles from minimum to maximum, and each pause is
-// shortened by a random fraction of up to a half. After an attempt that timed out, it is at least a quarter of the time
-// of that attempt, but not longer than maximum. If the last connection was in use for at least maximum, it is
-// redialled immediately. The defaults are 20 ms and 1 s.
-func WithRedial(minimum, maximum time.Duration) Option {
-	return transport.Set(minimum > 0 && maximum >= minimum,
-		func(c *config) { c.Redial.Min, c.Redial.Max = minimum, maximum },
-		"the redial pauses %v and %v must satisfy 0 < min <= max", minimum, maximum)
-}
-
-// WithQueueLimit sets how many requests of one master may be queued or in flight. Calls beyond this limit fail
-// immediately. Acquires may use only half of the limit, so that extensions and releases have the rest. The default is
-// 32768.
-func WithQueueLimit(n int) Option {
-	return transport.Set(n >= 1, func(c *config) { c.QueueLimit = n }, "the queue limit %d is below 1", n)
 }
 
 // AllowEviction admits masters whose eviction policy can drop locks. If a lock is evicted, a second client can acquire

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 )
 
@@ -19,10 +20,10 @@ func TestInvalidOptionsAreRejected(t *testing.T) {
 		{pool.WithTimeout(-time.Second), "-1s"},
 		{pool.WithTimeout(0), "0s"},
 		{pool.WithDialTimeout(-1), "-1ns"},
-		{pool.WithHeartbeat(0), "heartbeat"},
-		{pool.WithRedial(time.Second, time.Millisecond), "1ms"},
-		{pool.WithRedial(0, time.Millisecond), "0s"},
-		{pool.WithQueueLimit(0), "limit 0"},
+		{transport.WithHeartbeat(0), "heartbeat"},
+		{transport.WithRedial(time.Second, time.Millisecond), "1ms"},
+		{transport.WithRedial(0, time.Millisecond), "0s"},
+		{transport.WithQueueLimit(0), "limit 0"},
 		{pool.WithDatabase(-1), "-1"},
 		{pool.WithDialer(nil), "nil"},
 		{pool.WithTLSConfig(nil), "nil"},

@@ -148,8 +148,8 @@ func TestShutdownWaitsForDo(t *testing.T) {
 // nothing is a function of a Do, a DoAll or a Lead.
 func nothing[K any](context.Context, K) error { return nil }
 
-// H168: a call that waits for a lock when Shutdown is called gets the lock, and all others that it needs, whichever call
-// it is.
+// H168: a call that waits for a lock when Shutdown is called gets the lock, and all others that it needs. This holds for
+// each kind of call.
 func TestShutdownWaitsForWaitingCalls(t *testing.T) {
 	const limit = time.Minute
 	done := func(k interface {
@@ -163,7 +163,7 @@ func TestShutdownWaitsForWaitingCalls(t *testing.T) {
 	names := []string{"a", "b", "c"}
 	for how, call := range map[string]func(ctx context.Context, l *redlock.Locker) error{
 		"Lock": func(ctx context.Context, l *redlock.Locker) error { return done(l.Lock(ctx, "b")) },
-		"WithRetry": func(ctx context.Context, l *redlock.Locker) error {
+		"WithTries": func(ctx context.Context, l *redlock.Locker) error {
 			return done(l.Lock(ctx, "b", redlock.WithTries(1000)))
 		},
 		"Acquire":      func(ctx context.Context, l *redlock.Locker) error { return done(l.Semaphore("s", 2).Acquire(ctx)) },
@@ -174,7 +174,7 @@ func TestShutdownWaitsForWaitingCalls(t *testing.T) {
 		"RWLock.Do":    func(ctx context.Context, l *redlock.Locker) error { return l.RWLock("rw").Do(ctx, nothing) },
 		"LockAll":      func(ctx context.Context, l *redlock.Locker) error { return done(l.LockAll(ctx, names)) },
 		"DoAll":        func(ctx context.Context, l *redlock.Locker) error { return l.DoAll(ctx, names, nothing) },
-		"WithTries": func(ctx context.Context, l *redlock.Locker) error {
+		"LockAll with WithTries": func(ctx context.Context, l *redlock.Locker) error {
 			return done(l.LockAll(ctx, names, redlock.WithTries(1000)))
 		},
 		"Do":   func(ctx context.Context, l *redlock.Locker) error { return l.Do(ctx, "b", nothing) },

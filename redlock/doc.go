@@ -39,7 +39,7 @@
 //
 // If several calls of a Locker wait for one name, one of them sends attempts, and the others wait behind it. The lock
 // may be handed off between these calls without the masters, at most 32 times and for at most 100 ms. TryLock and calls
-// with [WithRetry] do not queue. Each master queues the waiting clients by priority, then by the masters' time of the
+// with [WithTries] do not queue. Each master queues the waiting clients by priority, then by the masters' time of the
 // call. A free name belongs to the first waiter that has not expired. When a release wakes this waiter, it has one
 // second to acquire the lock. Wake-ups may be lost, so a waiter also tries again when the reported TTLs have expired,
 // and every few seconds. A waiter may lose its turn if a round trip takes half a second or more.

@@ -146,33 +146,13 @@ func ExampleWithWaitLimit() {
 	// true
 }
 
-func ExampleWithRetry() {
+func ExampleWithTries() {
 	ctx := context.Background()
 	locker, masters, done := inMemory()
 	defer done()
 	masters.Take("orders:42", time.Minute)
 
-	_, err := locker.Lock(ctx, "orders:42",
-		redlock.WithRetry(redlock.Retry{Tries: 3, Pause: func(int) time.Duration { return 5 * time.Millisecond }}))
-	fmt.Println(errors.Is(err, redlock.ErrHeld))
-	// Output:
-	// true
-}
-
-// This retry policy allows one retry, without a pause.
-func ExampleRetry() {
-	ctx := context.Background()
-	locker, masters, done := inMemory()
-	defer done()
-	masters.Take("orders:42", time.Minute)
-
-	again := redlock.Retry{Pause: func(retry int) time.Duration {
-		if retry > 1 {
-			return -1 // give up
-		}
-		return 0
-	}}
-	_, err := locker.Lock(ctx, "orders:42", redlock.WithRetry(again))
+	_, err := locker.Lock(ctx, "orders:42", redlock.WithTries(3))
 	fmt.Println(errors.Is(err, redlock.ErrHeld))
 	// Output:
 	// true

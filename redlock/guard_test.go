@@ -382,8 +382,8 @@ func TestOtherNumbersDoNotReplaceQuarantineOfMove(t *testing.T) {
 	})
 }
 
-// A client with the restart guard off warns once, in the log and in the trace, if an admission record shows clients with
-// the guard on.
+// A client with the restart guard off warns once, in the log and in the trace, if an admission record shows clients
+// with the guard on.
 func TestGuardOffBesideGuardOn(t *testing.T) {
 	for _, on := range []bool{true, false} {
 		subtest(t, fmt.Sprint("guard=", on), 3, func(w *cluster) {

@@ -249,24 +249,6 @@ func TestImportedLockGoesToContender(t *testing.T) {
 	})
 }
 
-// If the pause function of a retry policy panics in an import, and the caller recovers, the shares that the import
-// has already taken over are released.
-func TestPanicInImportLeavesNothing(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		giver := w.locker()
-		text := w.export(w.take(giver, "x", redlock.WithTTL(30*time.Second)))
-		w.stop(1, 2)
-		l := w.locker(redlock.WithRetry(redlock.Retry{Pause: func(int) time.Duration { panic("a policy") }}))
-		if !recovered(func() { _, _ = l.Import(w.Context(), text) }) {
-			w.Error("the panic did not reach the caller of Import")
-		}
-		after(2 * time.Second)
-		if id, _, left := w.masters.Master(0).Holds("x"); id != "" {
-			w.Errorf("the name stays locked for no client for %v", left)
-		}
-	})
-}
-
 // Two clients import one handle at the same time, as for a job that was delivered twice, while one of three masters is
 // down. Each client gets the share of one master. Both give up when the exported lock must have expired, and then
 // another client gets the name.

@@ -36,7 +36,7 @@ const leadPause = time.Second
 // Lead campaigns until ctx ends. Then it waits for f, and returns the error of ctx, or nil if f has returned nil while
 // this client led. It returns [ErrClosed] after Close, and immediately an error that another try cannot change, such as
 // ErrInvalid, ErrTTLTooLong or ErrKind. If ctx owns the name by a lock that has ended, Lead returns the reason of that
-// end. opts are those of Lock; [WithWaitLimit] has no effect, and when the tries of [WithRetry] are used up, Lead
+// end. opts are those of Lock; [WithWaitLimit] has no effect, and when the tries of [WithTries] are used up, Lead
 // campaigns again after such a pause.
 func (l *Locker) Lead(
 	ctx context.Context, name string, f func(ctx context.Context, lock *Lock) error, opts ...LockOption,

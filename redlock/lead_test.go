@@ -86,9 +86,6 @@ func TestStandbyStays(t *testing.T) {
 		"wait limit of the call":   {nil, []redlock.LockOption{limit}, soon},
 		"tries of the Locker":      {[]redlock.Option{tries}, nil, later},
 		"tries of the call":        {nil, []redlock.LockOption{tries, limit}, later},
-		"pauses": {nil, []redlock.LockOption{redlock.WithRetry(redlock.Retry{
-			Pause: func(int) time.Duration { return -1 },
-		})}, later},
 	} {
 		subtest(t, how, 3, func(w *cluster) {
 			k := w.take(w.locker(), "boss")

@@ -274,7 +274,7 @@ func (l *shard) importAs(
 	defer cancel()
 	won, began := false, l.cfg.clock.Now()
 	defer func() {
-		if !won { // even if the Pause function of a Retry panicked
+		if !won {
 			g.Abandon()
 		}
 	}()

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
@@ -87,7 +88,8 @@ func (w *cluster) newPeer(id string) *peer {
 // open creates the pool and the Locker of p.
 func (p *peer) open(urls []string, opts ...redlock.Option) *peer {
 	p.cluster.Helper()
-	p.pool = p.cluster.poolOver(urls, pool.WithDialer(p.dial), pool.WithRedial(10*time.Millisecond, 40*time.Millisecond))
+	p.pool = p.cluster.poolOver(urls, pool.WithDialer(p.dial),
+		transport.WithRedial(10*time.Millisecond, 40*time.Millisecond))
 	p.Locker = p.cluster.start(p.pool, append([]redlock.Option{redlock.WithLabel(p.id)}, opts...)...)
 	return p
 }

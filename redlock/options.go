@@ -82,8 +82,7 @@ type config struct {
 type lockConfig struct {
 	lease.Terms
 	minValidity time.Duration                 // 0: half of the TTL
-	pauseFunc   func(retry int) time.Duration // set by WithRetry; nil: poll is used
-	poll        func(retry int) time.Duration // pauses of a call that receives no wake-ups
+	poll        func(retry int) time.Duration // pause before a retry (from 1) of a call that receives no wake-ups
 	waitLimit   time.Duration                 // 0: none
 	quorumWait  time.Duration                 // 0: no limit
 	tries       int                           // 0: no limit
@@ -216,7 +215,7 @@ func WithExtension(on bool) LockOption { return lockOption(func(c *lockConfig) {
 // master has its own queue. Without WithFair, consecutive holders may be calls of one Locker, at most 32 times and for
 // at most 100 ms.
 //
-// WithFair cannot be combined with [WithRetry], whose calls do not wait in the queues.
+// WithFair cannot be combined with [WithTries], whose calls do not wait in the queues.
 func WithFair() LockOption { return lockOption(func(c *lockConfig) { c.fair = true }) }
 
 // WithPriority implies [WithFair]. It puts the call before all waiters of a lower priority and behind those of a higher
@@ -320,6 +319,9 @@ func (h hidden) applyLock(c *lockConfig) {
 	if h.MinValidity != 0 {
 		c.minValidity = h.MinValidity
 	}
+	if h.Poll != nil {
+		c.poll, c.tries = h.Poll, math.MaxInt
+	}
 	if h.Handoffs != nil {
 		c.Handoffs, c.HandoffTime = int32(h.Handoffs.Most), h.Handoffs.Within
 	}
@@ -388,7 +390,7 @@ func (c *lockConfig) check(l *config) error {
 			c.Handoffs, c.HandoffTime, mostHandoffs, mostHandoffTime)
 	case c.fair && c.bounded():
 		return invalid("a fair call waits in the queues until its context ends: " +
-			"WithFair and WithPriority exclude WithRetry")
+			"WithFair and WithPriority exclude WithTries")
 	case c.priority < -1000 || c.priority > 1000:
 		return invalid("priority %d: must be from -1000 to 1000", c.priority)
 	}
@@ -401,8 +403,8 @@ func (c *lockConfig) check(l *config) error {
 	return nil
 }
 
-// bounded reports whether the call has a limit of tries or its own pauses. Such a call does not wait in the queues.
-func (c *lockConfig) bounded() bool { return c.tries > 0 || c.pauseFunc != nil }
+// bounded reports whether the call has a limit of tries. Such a call does not wait in the queues.
+func (c *lockConfig) bounded() bool { return c.tries > 0 }
 
 // with returns a copy of c to which opts are applied. Without opts it returns c itself, so callers must not modify the
 // result.
@@ -439,7 +441,7 @@ func (c *lockConfig) with(opts []LockOption, l *config) (*lockConfig, error) {
 // If the settings are changed while a master runs as a durable one, it has no vote, and its leases do not count, until
 // they are corrected: it would be believed after a restart, but has forgotten the locks since the change. Leave it out
 // of the durable masters of all clients before you change the settings. The Locker notices appendonly no at the next
-// heartbeat ([pool.WithHeartbeat], 3 s), and the other two settings at the fourth. If the master crashes before that,
+// heartbeat (3 s), and the other two settings at the fourth. If the master crashes before that,
 // and starts again with its old file, locks granted or extended since the change can be granted again. The same is true
 // while the file is rewritten after appendonly has been switched on again, for a Locker that connects only then.
 //
@@ -494,21 +496,10 @@ func configWarnings(c *config, first *quorum.Config, p *transport.Transport) (wa
 	return warnings
 }
 
-// A Retry bounds the attempts of a call and sets the pauses between them, for [WithRetry].
-type Retry struct {
-	// Tries is the maximum number of attempts, including the first. 0 means no limit.
-	Tries int
-	// Pause returns the pause before a retry; the first retry has the number 1. A negative pause ends the call. The
-	// default is 10 ms, grows by half with each retry up to 250 ms, and has a random part of up to 20 ms added.
-	Pause func(retry int) time.Duration
-}
-
-// WithRetry makes a call retry until its tries are used up or its context ends, instead of waiting in the queues of
-// this Locker and of the masters. The call may never acquire a name for which other clients wait. The zero Retry
-// restores the default: the call waits in the queues, and is woken when the name is free.
-func WithRetry(r Retry) LockOption {
-	return lockOption(func(c *lockConfig) { c.tries, c.pauseFunc = r.Tries, r.Pause })
-}
+// WithTries makes a call poll for at most n attempts, with growing pauses of 10 to 270 ms, instead of waiting in the
+// queues of this Locker and of the masters. The call may never acquire a name for which other clients wait. 0, the
+// default, sets no limit: the call waits in the queues, and is woken when the name is free.
+func WithTries(n int) LockOption { return lockOption(func(c *lockConfig) { c.tries = n }) }
 
 // Default pauses before a retry.
 const (
@@ -523,14 +514,6 @@ func defaultPause(n int) time.Duration {
 	return time.Duration(growing + jitter.Float64()*float64(randomPause))
 }
 
-// pause returns the pause before retry n of a call that does not wait in the queues, or of a re-entry.
-func (c *lockConfig) pause(n int) time.Duration {
-	if c.pauseFunc != nil {
-		return c.pauseFunc(n)
-	}
-	return c.poll(n)
-}
-
 // repeat calls try until try succeeds, ctx ends, or the tries are used up. If once is true, it calls try only once.
 func (l *shard) repeat(ctx context.Context, op, name string, cfg *lockConfig, once bool, try func() error) error {
 	var last error
@@ -541,10 +524,7 @@ func (l *shard) repeat(ctx context.Context, op, name string, cfg *lockConfig, on
 		if err == nil || once || n == cfg.tries || !round.Waitable(err) {
 			return failed(op, name, err)
 		}
-		delay := cfg.pause(n)
-		if delay < 0 {
-			return failed(op, name, err)
-		}
+		delay := cfg.poll(n)
 		if view := l.voters.View(); view.Config.Rule.Won(view.Voting) {
 			changed = nil // a quorum votes, so wait for the full pause
 		}
@@ -568,7 +548,7 @@ func (l *shard) repeat(ctx context.Context, op, name string, cfg *lockConfig, on
 // WithWaitLimit limits how long a call waits for the lock, independently of the context of the work. When d has passed,
 // the call fails with [ErrHeld] if another client holds the name, or with [ErrNoQuorum] if too few masters have
 // answered, but not with context.DeadlineExceeded. d must be positive. Without the option only the context limits the
-// wait. TryLock and calls with [WithRetry] do not queue behind another holder: for a TryLock, d limits how long it
+// wait. TryLock and calls with [WithTries] do not queue behind another holder: for a TryLock, d limits how long it
 // waits for answers, and how long it repeats attempts while the votes are split (by default half a second).
 // [Locker.Lead] ignores the limit. [WithQuorumWait] sets a shorter limit for outages.
 func WithWaitLimit(d time.Duration) LockOption {

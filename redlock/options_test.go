@@ -21,6 +21,7 @@ import (
 	"github.com/redlock-go/redlock/internal/property"
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
@@ -34,7 +35,7 @@ func farPool(t *testing.T, n int) *pool.Pool {
 	for i := range urls {
 		urls[i] = fmt.Sprintf("redis://192.0.2.1:%d", 1000+i)
 	}
-	p, err := pool.Open(urls, pool.WithRedial(time.Hour, time.Hour), pool.WithDialer(
+	p, err := pool.Open(urls, transport.WithRedial(time.Hour, time.Hour), pool.WithDialer(
 		func(context.Context, string, string) (net.Conn, error) { return nil, errNoRoute }))
 	if err != nil {
 		t.Fatal(err)
@@ -244,7 +245,7 @@ func TestBoundsThemselvesAreAllowed(t *testing.T) {
 		"no label":            {WithLabel("")},
 		"TTL not in whole ms": {WithTTL(MinTTL + 1)},
 		"no trace, no clock":  {WithTrace(nil), WithClock(nil), WithExtension(false), WithMaxHold(0), WithTries(0)},
-		"no policy":           {WithRetry(Retry{})},
+		"no policy":           {WithTries(0)},
 		"longest minimum":     {WithMinHold(DefaultMaxTTL*98/100 - 2*ms)},
 	} {
 		c := defaultConfig()
@@ -448,7 +449,7 @@ func TestRandomPartSpreads(t *testing.T) {
 	seen := make(map[time.Duration]bool)
 	cfg := defaultConfig()
 	for range 100 {
-		seen[cfg.lock.pause(1)] = true
+		seen[cfg.lock.poll(1)] = true
 	}
 	if len(seen) < 50 {
 		t.Errorf("100 calls paused for %d different times", len(seen))

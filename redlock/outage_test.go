@@ -10,7 +10,7 @@ import (
 
 const quorumWait = 2 * time.Second
 
-// In a known outage each call that waits fails after its quorum wait, whichever call it is, and not after its wait limit.
+// In a known outage each call that waits fails after its quorum wait, and not after its wait limit.
 func TestQuorumWaitInOutage(t *testing.T) {
 	nothing := func(context.Context, *redlock.Lock) error { return nil }
 	none := func(context.Context, *redlock.Locks) error { return nil }

@@ -70,9 +70,6 @@ func WithHandoff(times int, atMost time.Duration) LockOption {
 	return private.Option[LockOption](private.Settings{Handoffs: &private.Handoffs{Most: times, Within: atMost}})
 }
 
-// WithTries limits the number of attempts, with the default pauses.
-func WithTries(n int) LockOption { return WithRetry(Retry{Tries: n}) }
-
 // WithPoll sets the pauses of a call that no wake-ups can reach.
 func WithPoll(d time.Duration) LockOption {
 	return lockOption(func(c *lockConfig) { c.poll = func(int) time.Duration { return d } })

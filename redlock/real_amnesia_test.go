@@ -15,6 +15,7 @@ import (
 	"github.com/redlock-go/redlock/internal/long"
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
@@ -147,7 +148,7 @@ func newReplicated(t *testing.T, aof bool) *replicated {
 // reach returns a pool like dial. Once the replica is promoted, connections to the address of master 0 lead to the
 // replica.
 func (x *replicated) reach() *pool.Pool {
-	return x.dial(pool.WithHeartbeat(100*time.Millisecond),
+	return x.dial(transport.WithHeartbeat(100*time.Millisecond),
 		pool.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
 			if x.promoted.Load() && addr == x.servers[0].Addr() {
 				addr = x.replica.Addr()

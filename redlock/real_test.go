@@ -272,7 +272,7 @@ func TestSnapshotsAreNotDurable(t *testing.T) {
 func TestDurableMasterWithChangedSettings(t *testing.T) {
 	t.Parallel()
 	f := newDeployment(t, 3, durableArgs...)
-	l := locker(t, f.dial(pool.WithHeartbeat(100*time.Millisecond)), redlock.WithAllMastersDurable())
+	l := locker(t, f.dial(transport.WithHeartbeat(100*time.Millisecond)), redlock.WithAllMastersDurable())
 	f.admit(l)
 	eventually(t, hang, func() string {
 		if m := f.record(0); !strings.Contains(m, " durable=") {
@@ -300,7 +300,7 @@ func TestOnlyDurableMastersWithDataVoteAtOnce(t *testing.T) {
 	f := newDeployment(t, 5, append([]string{"--repl-diskless-sync-delay", "0"}, durableArgs...)...)
 	named := redlock.WithDurableMasters(f.servers[0].Addr(), f.servers[1].Addr(), f.servers[2].Addr())
 	opts := []redlock.Option{redlock.WithMaxTTL(10 * time.Minute), named}
-	l := locker(t, f.dial(pool.WithHeartbeat(100*time.Millisecond)), opts...)
+	l := locker(t, f.dial(transport.WithHeartbeat(100*time.Millisecond)), opts...)
 	f.admit(l)
 	if w := l.Warnings(); len(w) != 0 {
 		t.Errorf("the warnings are %q, want none", w)

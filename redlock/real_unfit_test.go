@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock"
 )
 
@@ -95,7 +95,7 @@ func TestUnhealthyMinorityIsTolerated(t *testing.T) {
 			for _, i := range ill[:2] {
 				f.fallIll(i, &a)
 			}
-			l := locker(t, f.dial(pool.WithHeartbeat(50*time.Millisecond)), redlock.WithTTL(20*time.Second))
+			l := locker(t, f.dial(transport.WithHeartbeat(50*time.Millisecond)), redlock.WithTTL(20*time.Second))
 			for range 20 {
 				lock := f.take(l, "n")
 				inner := f.takeWith(l, lock.Context(bounded(t)), "n", redlock.WithReentry())

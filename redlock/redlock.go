@@ -262,7 +262,7 @@ func (l *shard) checkName(name string) error {
 }
 
 // Lock acquires the lock of name. While another client holds it, or no quorum of masters can be reached, Lock waits
-// until ctx ends, [WithWaitLimit] has expired, or the tries are used up ([WithRetry]). Calls without WithRetry queue,
+// until ctx ends, [WithWaitLimit] has expired, or the tries are used up ([WithTries]). Calls without WithTries queue,
 // first behind the other calls of this Locker, then on the masters. A call that gives up leaves the queues; on an
 // unreachable master its entry expires 20 s after its last attempt.
 //

@@ -59,7 +59,7 @@ func TestReentryIsRefusedByEachCall(t *testing.T) {
 		calls := map[string]error{
 			"Lock":       errOf(l.Lock(plain, "n")),
 			"TryLock":    errOf(l.TryLock(plain, "n")),
-			"WithRetry":  errOf(l.Lock(plain, "n", redlock.WithTries(3))),
+			"WithTries":  errOf(l.Lock(plain, "n", redlock.WithTries(3))),
 			"Do":         l.Do(plain, "n", nothing),
 			"TryDo":      l.TryDo(plain, "n", nothing),
 			"Lead":       l.Lead(plain, "n", nothing),

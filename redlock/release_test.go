@@ -372,7 +372,7 @@ func TestUnlockInQueueEndsWithValidity(t *testing.T) {
 // names stayed locked for a TTL if the pool was closed next.
 func TestCloseReleasesMoreLocksThanAQueueHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, masters, l := lockerInMemory(t, pool.WithQueueLimit(1200))
+		w, masters, l := lockerInMemory(t, transport.WithQueueLimit(1200))
 		const n = 3000
 		for i := range n {
 			k, err := l.Lock(t.Context(), fmt.Sprint("n", i))

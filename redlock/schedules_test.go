@@ -220,9 +220,6 @@ func TestWaitLimitOfCallsWithoutQueue(t *testing.T) {
 			w.notError(err, context.DeadlineExceeded)
 		}
 		limited(errOf(l.Lock(w.Context(), "x", limit, redlock.WithTries(1000))), redlock.ErrHeld)
-		limited(errOf(l.Lock(w.Context(), "x", limit, redlock.WithRetry(redlock.Retry{
-			Pause: func(int) time.Duration { return 50 * time.Millisecond },
-		}))), redlock.ErrHeld)
 		w.hang()
 		limited(errOf(l.TryLock(w.Context(), "free", limit)), redlock.ErrNoQuorum)
 		began := time.Now()

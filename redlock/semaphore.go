@@ -33,7 +33,7 @@ import (
 // later calls overtake that waiter once for each slot, by one such turn. [WithFair] in all calls excludes hand-offs.
 // The order is best effort within some round trips, because each master has queues of its own.
 //
-// The methods accept the options of [Locker.Lock] except [WithRetry], and refuse it with [ErrInvalid], since they wait
+// The methods accept the options of [Locker.Lock] except [WithTries], and refuse it with [ErrInvalid], since they wait
 // in queues. A Semaphore is safe for concurrent use.
 type Semaphore struct {
 	l    *shard
@@ -122,7 +122,7 @@ func (s *Semaphore) call(opts []LockOption) (*slotCall, error) {
 		return nil, err
 	}
 	if c.cfg.bounded() {
-		return nil, invalid("a call for a slot of a semaphore waits in the queues: it excludes WithRetry")
+		return nil, invalid("a call for a slot of a semaphore waits in the queues: it excludes WithTries")
 	}
 	c.opts = append(c.opts, lockOption(func(c *lockConfig) { c.waitLimit = 0 })) // the context of the call has the limit
 	return c, nil

@@ -373,7 +373,7 @@ func TestInvalidUsesOfSemaphoreAreRefused(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
 		before := len(w.wire.sent())
-		retry := redlock.WithRetry(redlock.Retry{Tries: 3})
+		retry := redlock.WithTries(3)
 		for _, err := range []error{
 			errOf(l.Semaphore("n", 0).Acquire(w.Context())),
 			errOf(l.Semaphore("n", 101).Acquire(w.Context())),

@@ -26,9 +26,10 @@ type Settings struct {
 	Shard, Shards int
 
 	// Options of one call. MinValidity is the validity that must be left after an acquire, by default half of the TTL.
-	// Handoffs bounds local hand-offs.
+	// Handoffs bounds local hand-offs. With Poll, the call does not wait in the queues, and pauses before each retry.
 	MinValidity time.Duration
 	Handoffs    *Handoffs
+	Poll        func(retry int) time.Duration
 }
 
 // Handoffs bounds the local hand-offs of one lease: at most Most, all within the time Within.

@@ -14,7 +14,6 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/transport"
-	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
@@ -38,7 +37,7 @@ func TestLockBehindSentinel(t *testing.T) {
 func TestMasterWithoutReplicasIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newService(t, loopback, loopback, "min-replicas-to-write 1", "min-replicas-max-lag 3")
-	p, err := transport.Open([]string{s.url("")}, pool.WithRedial(50*time.Millisecond, 100*time.Millisecond))
+	p, err := transport.Open([]string{s.url("")}, transport.WithRedial(50*time.Millisecond, 100*time.Millisecond))
 	if err != nil {
 		t.Fatal(err)
 	}

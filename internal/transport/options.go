@@ -128,6 +128,26 @@ func WithScripts(list ...*frame.Script) Option {
 // heartbeats and pauses still use the time package.
 func WithClock(clk *clock.Clock) Option { return Set(true, func(c *Config) { c.Clock = clk }, "") }
 
+// WithHeartbeat sets how often a connection checks the identity and the fitness of its master.
+func WithHeartbeat(d time.Duration) Option {
+	return Set(d > 0, func(c *Config) { c.Heartbeat = d }, "the heartbeat %v is not positive", d)
+}
+
+// WithRedial sets the pause between attempts to connect. The pause doubles from minimum to maximum, and each pause is
+// shortened by a random fraction of up to a half. After an attempt that timed out, it is at least a quarter of the time
+// of that attempt, but not longer than maximum. If the last connection was in use for at least maximum, it is
+// redialled immediately.
+func WithRedial(minimum, maximum time.Duration) Option {
+	return Set(minimum > 0 && maximum >= minimum, func(c *Config) { c.Redial.Min, c.Redial.Max = minimum, maximum },
+		"the redial pauses %v and %v must satisfy 0 < min <= max", minimum, maximum)
+}
+
+// WithQueueLimit sets how many requests of one master may be queued or in flight. Calls beyond this limit fail
+// immediately. Acquires may use only half of the limit, so that extensions and releases have the rest.
+func WithQueueLimit(n int) Option {
+	return Set(n >= 1, func(c *Config) { c.QueueLimit = n }, "the queue limit %d is below 1", n)
+}
+
 // Login returns an Option that sets the ACL user, which may be empty, and the password.
 func Login(user, password string) Option {
 	return Set(user == "" || password != "", func(c *Config) {

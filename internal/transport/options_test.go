@@ -32,14 +32,6 @@ func WithTimeout(d time.Duration) Option { return set(func(c *Config) { c.Timeou
 
 func WithDialTimeout(d time.Duration) Option { return set(func(c *Config) { c.DialTimeout = d }) }
 
-func WithHeartbeat(d time.Duration) Option { return set(func(c *Config) { c.Heartbeat = d }) }
-
-func WithRedial(minimum, maximum time.Duration) Option {
-	return set(func(c *Config) { c.Redial.Min, c.Redial.Max = minimum, maximum })
-}
-
-func WithQueueLimit(n int) Option { return set(func(c *Config) { c.QueueLimit = n }) }
-
 func AllowEviction() Option { return set(func(c *Config) { c.AllowEviction = true }) }
 
 func WithSentinelCredentials(user, password string) Option {

@@ -74,8 +74,8 @@ func newClient(w *simulation, i int) (*client, error) {
 	}
 	var err error
 	c.pool, err = pool.New(masters, pool.WithDialer(c.dial), transport.WithClock(c.watch.clock()),
-		pool.WithDialTimeout(redialEvery+8*p.timeout), pool.WithHeartbeat(p.heartbeat),
-		pool.WithRedial(15*time.Millisecond, 40*time.Millisecond))
+		pool.WithDialTimeout(redialEvery+8*p.timeout), transport.WithHeartbeat(p.heartbeat),
+		transport.WithRedial(15*time.Millisecond, 40*time.Millisecond))
 	if err != nil {
 		return nil, err
 	}
@@ -216,7 +216,7 @@ func (k *worker) call(what string, ctx context.Context, f func() error) error {
 
 // spinning returns a retry policy whose pauses come from the seed.
 func (k *worker) spinning() redlock.LockOption {
-	return redlock.WithRetry(redlock.Retry{Pause: func(n int) time.Duration {
+	return private.Option[redlock.LockOption](private.Settings{Poll: func(n int) time.Duration {
 		pause := time.Duration(min(n, 8))*time.Millisecond + k.upTo(10*time.Millisecond+k.c.w.plan.most/50)
 		due := k.c.w.instant(time.Now().Add(pause), k.slot)
 		return max(0, time.Until(due))

@@ -29,8 +29,8 @@ func (w *simulation) leave(c *client) {
 // closeTime is how long Close may take: see [redlock.Locker.Close].
 const closeTime = 2 * time.Second
 
-// restart shuts the Locker down, with a context that ends after about d, and creates another Locker. If d is 0, the context
-// has already ended. The caller must hold simulation.mu.
+// restart shuts the Locker down, with a context that ends after about d, and creates another Locker. If d is 0, the
+// context has already ended. The caller must hold simulation.mu.
 func (c *client) restart(d time.Duration) {
 	w := c.w
 	if c.asleep || c.closing || !w.faults {
