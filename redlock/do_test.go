@@ -148,8 +148,8 @@ func TestShutdownWaitsForDo(t *testing.T) {
 // nothing is a function of a Do, a DoAll or a Lead.
 func nothing[K any](context.Context, K) error { return nil }
 
-// H168: a call that waits for a lock when Shutdown is called gets the lock, and all others that it needs. This holds for
-// each kind of call.
+// H168: a call that waits for a lock when Shutdown is called gets the lock, and all others that it needs. This holds
+// for each kind of call.
 func TestShutdownWaitsForWaitingCalls(t *testing.T) {
 	const limit = time.Minute
 	done := func(k interface {
@@ -383,7 +383,7 @@ func TestFunctionReleasesItsLock(t *testing.T) {
 						return f(ctx, locks.Of("a"))
 					}),
 				} {
-					if err != result {
+					if err != result { //nolint:errorlint // this very error, not wrapped
 						w.Errorf("%s: %s returned %v, want %v", how, call, err, result)
 					}
 				}

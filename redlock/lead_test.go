@@ -310,7 +310,8 @@ func TestLeadAtShutdown(t *testing.T) {
 				})
 			}
 			time.AfterFunc(time.Second, cancel)
-			if err := lead(ctx); how == "nil" && err != nil || how != "nil" && err != context.Canceled {
+			err := lead(ctx)
+			if how == "nil" && err != nil || how != "nil" && err != context.Canceled { //nolint:errorlint // nothing around it
 				w.Errorf("Lead returned %v, which says more than the end of its context", err)
 			}
 			time.AfterFunc(time.Second, func() { _ = l.Close() })

@@ -84,7 +84,8 @@ func (l *shard) limited(ctx context.Context, c *lockConfig) (context.Context, co
 // call. Then it returns an error without the error of the context.
 func (l *shard) waited(caller, limited context.Context, err error) error {
 	var e *LockError
-	if caller.Err() == nil && errors.As(err, &e) && e.failure.Cause != nil && context.Cause(limited) == errOutage {
+	if caller.Err() == nil && errors.As(err, &e) && e.failure.Cause != nil &&
+		errors.Is(context.Cause(limited), errOutage) {
 		return failed(e.Op, e.Name, l.sender.NoQuorum(l.voters.View(), e.Op, nil))
 	}
 	return waited(caller, limited, err)

@@ -47,8 +47,8 @@ func (l *Locker) Semaphore(name string, k int) *Semaphore { return &Semaphore{l.
 
 // Acquire acquires a slot. It waits while all slots are held, or are free but promised to earlier waiters. With a
 // context that owns a slot of the semaphore, it takes no second one: it fails with [ErrReentry], or re-enters that slot
-// ([WithReentry]). Otherwise it behaves like [Locker.Lock] and returns the same errors. [ErrHeld] means that each slot was held, or
-// promised to a waiter, when the call tried it last; the error describes the slot that may be free first.
+// ([WithReentry]). Otherwise it behaves like [Locker.Lock] and returns the same errors. [ErrHeld] means that each slot
+// was held, or promised to a waiter, when the call tried it last; the error describes the slot that may be free first.
 func (s *Semaphore) Acquire(ctx context.Context, opts ...LockOption) (*Lock, error) {
 	return s.acquire(ctx, opts, true)
 }

@@ -33,7 +33,8 @@ func TestWrongListChangesNothing(t *testing.T) {
 	k, before, short := f.holder("orders"), f.admissions(), f.urls[:3]
 	for _, args := range [][]string{
 		{"quarantine", "--yes", "--master", f.servers[0].Addr()}, {"admit", "--yes", "--force"},
-		{"max-ttl", "--yes", "--set", "60s"}, {"release", "--yes", "--force", "--masters", strings.Join(short, " "), "orders"},
+		{"max-ttl", "--yes", "--set", "60s"},
+		{"release", "--yes", "--force", "--masters", strings.Join(short, " "), "orders"},
 		{"status"}, {"check"}, {"who", "--masters", strings.Join(short, " "), "orders"},
 	} {
 		if args[0] != "release" && args[0] != "who" {

@@ -112,7 +112,8 @@ func set(ctx context.Context, con *console, s *setCall, step setStep) error {
 	}
 	failed := s.take(ctx, con, step)
 	if failed == nil && step.abort {
-		next := fmt.Sprintf("%s: the file of epoch %d, for all clients; then redlock set --raise %s, for masters that were down",
+		next := fmt.Sprintf(
+			"%s: the file of epoch %d, for all clients; then redlock set --raise %s, for masters that were down",
 			s.rewrite("del(.next)"), s.Epoch+1, s.quoted())
 		con.result(jsonAborted{s.Epoch + 1, next},
 			fmt.Sprintf("epoch %d: the old masters act without the next ones\nnext: %s\n", s.Epoch+1, next))
@@ -340,7 +341,8 @@ func (s *setCall) plan(c private.Change, masters []redlockinfo.Master, o *otherC
 	default:
 		follow.done = true
 	}
-	raise := fmt.Sprintf("redlock set --raise %s: %d of %d masters refuse clients that do not use it", s.quoted(), c.Raised,
+	raise := fmt.Sprintf("redlock set --raise %s: %d of %d masters refuse clients that do not use it", s.quoted(),
+		c.Raised,
 		len(s.Masters))
 	again := ""
 	if c.RaisedAll && c.Raised < len(s.Masters) {

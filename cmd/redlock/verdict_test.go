@@ -141,7 +141,8 @@ func (v *verdictSeen) disagreements() (list []string) {
 	must(c.CanLock == strings.HasPrefix(v.page.Verdict, "Locks can be acquired"), "the page and its verdict")
 	must(c.CanLock == (v.healthy == nil), "check and Healthy")
 	must(c.Status == v.checkEnd && v.checkEnd == v.textEnd, "the statuses of check")
-	must(c.CanLock == (v.checkEnd != exitNoQuorum) && c.CanLock == (v.statusEnd != exitNoQuorum), "can_lock and the statuses")
+	must(c.CanLock == (v.checkEnd != exitNoQuorum) && c.CanLock == (v.statusEnd != exitNoQuorum),
+		"can_lock and the statuses")
 	_, first, _ := strings.Cut(v.text, "locks can be acquired: ")
 	first, _, _ = strings.Cut(first, "\n")
 	must(strings.HasPrefix(first, "yes") == c.CanLock, "can_lock and the first line")
@@ -160,7 +161,8 @@ func (v *verdictSeen) disagreements() (list []string) {
 			ofQuorum = f.Severity
 			below := func(g jsonFinding) bool { return g.Master != f.Master && g.NoVote }
 			must(!strings.Contains(f.Fix, "below") || slices.ContainsFunc(c.Findings, below), "the advice and what is below")
-			must(strings.Contains(f.What, fmt.Sprintf("%d of %d", c.Quorums[0].Able, c.Quorums[0].N)), "the quorum and its finding")
+			must(strings.Contains(f.What, fmt.Sprintf("%d of %d", c.Quorums[0].Able, c.Quorums[0].N)),
+				"the quorum and its finding")
 		}
 	}
 	must((ofQuorum == "failure") == !c.CanLock, "can_lock and the finding about the quorum")

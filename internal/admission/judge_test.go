@@ -502,8 +502,8 @@ func TestObserverSeesAWrongClock(t *testing.T) {
 	}
 }
 
-// H80: a master that is admitted gets the max TTL of the masters that vote, not the largest max TTL that was read. If no
-// master votes, it gets the one of a majority of the records, or else the largest, if all records were read.
+// H80: a master that is admitted gets the max TTL of the masters that vote, not the largest max TTL that was read. If
+// no master votes, it gets the one of a majority of the records, or else the largest, if all records were read.
 func TestAdmittedMasterGetsTheAgreedMaxTTL(t *testing.T) {
 	for _, c := range []struct {
 		name    string

@@ -32,8 +32,8 @@ type Client struct {
 }
 
 // Judge returns the verdict: what the report, the findings of [Masters], says about the masters, what the client knows
-// about their admission, and whether a quorum can grant a lock. Without a report the verdict sends nothing. The findings
-// are sorted by master, then by severity with the most severe first.
+// about their admission, and whether a quorum can grant a lock. Without a report the verdict sends nothing. The
+// findings are sorted by master, then by severity with the most severe first.
 //
 // Votes are replies: whether a master is able follows from its last replies to this client, as in Healthy, and never
 // from the report. If the two contradict, the finding says that the master still votes.
@@ -161,8 +161,8 @@ func (c *Client) ofWrongList(f *redlockinfo.Finding) bool {
 	return wrong && !named
 }
 
-// quorumFindings returns a finding for each set of masters of which no quorum, or just a quorum, can grant a lock. If the
-// list of this client is the reason, it returns none. longest is the largest max TTL on any master.
+// quorumFindings returns a finding for each set of masters of which no quorum, or just a quorum, can grant a lock. If
+// the list of this client is the reason, it returns none. longest is the largest max TTL on any master.
 func (c *Client) quorumFindings(
 	sets []redlockinfo.Quorum, found []redlockinfo.Finding, longest time.Duration,
 ) (list []redlockinfo.Finding) {

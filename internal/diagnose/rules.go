@@ -238,7 +238,8 @@ func (f *facts) expiry(now time.Time) {
 	}
 	const risk = "then no client can connect"
 	if at := ends(f.certificates); !at.IsZero() && at.Sub(now) < soon {
-		f.find(warning, "certificate", "its certificate, or that of its authority, expires on "+at.UTC().Format(time.DateTime),
+		f.find(warning, "certificate",
+			"its certificate, or that of its authority, expires on "+at.UTC().Format(time.DateTime),
 			risk, transport.StepExpired)
 	}
 	if at := ends(f.own()); len(f.certificates) > 0 && !at.IsZero() && at.Sub(now) < soon {
@@ -282,7 +283,8 @@ func host(read []facts, now time.Time, since func(f *facts) time.Duration) []red
 	}
 	return []redlockinfo.Finding{{
 		Master: ThisHost, Severity: notice, About: "clock", What: skew.Text(off),
-		Risk: "locks do not depend on it, but its logs are hard to compare, and certificates may seem invalid", Fix: stepClock,
+		Risk: "locks do not depend on it, but its logs are hard to compare, and certificates may seem invalid",
+		Fix:  stepClock,
 	}}
 }
 

@@ -127,8 +127,8 @@ func (h *Hold) lockHeld() error {
 	return err
 }
 
-// ApplyTerms applies Extend and MaxHold of terms to the lease; MaxHold counts from now. For a re-entry ApplyTerms does nothing,
-// because these terms belong to the first hold.
+// ApplyTerms applies Extend and MaxHold of terms to the lease; MaxHold counts from now. For a re-entry ApplyTerms does
+// nothing, because these terms belong to the first hold.
 func (h *Hold) ApplyTerms(terms *Terms) {
 	if h.lockHeld() != nil {
 		return

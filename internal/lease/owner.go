@@ -79,8 +79,8 @@ func Innermost(ctx context.Context) *Hold {
 }
 
 // InnermostOf returns the innermost hold of name in ctx that belongs to m. If m is nil, the hold may belong to any
-// Manager, and a slot of a semaphore has the name of the semaphore. InnermostOf returns nil if there is no such hold. The
-// hold may have ended.
+// Manager, and a slot of a semaphore has the name of the semaphore. InnermostOf returns nil if there is no such hold.
+// The hold may have ended.
 func InnermostOf(ctx context.Context, m *Manager, name string) *Hold {
 	return find(ctx, func(_ *ownerContext, h *Hold) bool {
 		if m == nil {

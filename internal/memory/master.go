@@ -243,8 +243,8 @@ func (m *Master) SetPolicy(policy string, maxMemory int64) {
 // Flush deletes every key, including the master's admission record.
 func (m *Master) Flush() { m.change(func(_ int64, s *reference.State) { s.Flush() }) }
 
-// Evict deletes the leases of name and, of a semaphore, those of all slots. It reports whether there was one. The fences
-// stay.
+// Evict deletes the leases of name and, of a semaphore, those of all slots. It reports whether there was one. The
+// fences stay.
 func (m *Master) Evict(name string) bool {
 	there := m.EvictKey(m.set.prefix.Shares(name))
 	m.change(func(now int64, s *reference.State) {

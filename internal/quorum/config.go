@@ -24,8 +24,8 @@ func (c *Config) N() int { return len(c.Order) }
 // Same reports whether c and o have the same epoch and the same rule.
 func (c *Config) Same(o *Config) bool { return c.Epoch == o.Epoch && c.Rule == o.Rule }
 
-// LeastFinal returns the minimum of the field Final in the record of master i with which master i may vote in c. The result
-// is 0 for a master that is only in the next set, because such a master votes only together with the old set.
+// LeastFinal returns the minimum of the field Final in the record of master i with which master i may vote in c. The
+// result is 0 for a master that is only in the next set, because such a master votes only together with the old set.
 func (c *Config) LeastFinal(i int) int64 {
 	switch {
 	case c.Epoch%2 == 0:

@@ -36,8 +36,8 @@ type Config struct {
 	// Host is the address on which the server listens, by default 127.0.0.1. Port is the TCP port; 0 means a free port.
 	Host string
 	Port int
-	// Run holds the words before the program and its arguments, for example "ip", "netns", "exec", "name". The command must
-	// become the program, since signals are sent to its process.
+	// Run holds the words before the program and its arguments, for example "ip", "netns", "exec", "name". The command
+	// must become the program, since signals are sent to its process.
 	Run []string
 	// Name is used in errors and in the name of the temporary directory. The default is "redis".
 	Name string

@@ -233,8 +233,8 @@ const (
 	AdmitReplace AdmitStep = "replace"
 	AdmitEnd     AdmitStep = "end"
 	AdmitNow     AdmitStep = "now"
-	// AdmitMaxTTL and AdmitSettle raise the quarantine: AdmitMaxTTL for an operator, AdmitSettle for a client that has read
-	// a longer quarantine on other masters. AdmitMaxTTL also raises the max TTL.
+	// AdmitMaxTTL and AdmitSettle raise the quarantine: AdmitMaxTTL for an operator, AdmitSettle for a client that has
+	// read a longer quarantine on other masters. AdmitMaxTTL also raises the max TTL.
 	AdmitMaxTTL AdmitStep = "max-ttl"
 	AdmitSettle AdmitStep = "settle"
 	// AdmitEpoch raises the epoch: it writes Masters, Next, Epoch and Final.

@@ -87,9 +87,9 @@ func (m Master) unused() (names []string) {
 	return names
 }
 
-// Warnings returns a sentence for each master that allows two holders (TwoHolders of [Config]), and for each made from a
-// *redis.Pool with settings that have no effect. The list is usually empty. A Locker logs these warnings, and includes
-// them in its own.
+// Warnings returns a sentence for each master that allows two holders (TwoHolders of [Config]), and for each made from
+// a *redis.Pool with settings that have no effect. The list is usually empty. A Locker logs these warnings, and
+// includes them in its own.
 func (t *Transport) Warnings() (list []string) {
 	for _, m := range *t.list.Load() {
 		if m.cfg.failover.twoHolders() {

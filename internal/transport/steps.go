@@ -1,9 +1,9 @@
 package transport
 
-// The steps that errors and findings recommend; those of findings alone are in package diagnose. Each step is safe if it
-// is followed literally. Commands are in backquotes. Redis commands are for the master of the finding, unless the step
-// names another server. A test of "redlock check" follows each step on real servers, and fails if a step has no test
-// case.
+// The steps that errors and findings recommend; those of findings alone are in package diagnose. Each step is safe if
+// it is followed literally. Commands are in backquotes. Redis commands are for the master of the finding, unless the
+// step names another server. A test of "redlock check" follows each step on real servers, and fails if a step has no
+// test case.
 const (
 	stepNothing       = "nothing: "
 	stepPassword      = "set the password in the URL, or with WithCredentials"

@@ -60,8 +60,8 @@ var List = []Mutant{
 		Suite: Sim, Kinds: "lonely", Shows: "a lock took"},
 	{Name: "minimum-asked", Wrong: "the masters free the name of a silent client before the min hold has ended",
 		Suite: Sim, Kinds: "minimum", Shows: "the minimum hold of"},
-	{Name: "minimum-from-grant", Wrong: "after a slow attempt, and with a clock that jumps, the masters free the name of a " +
-		"silent client before the min hold has ended",
+	{Name: "minimum-from-grant", Wrong: "after a slow attempt, and with a clock that jumps, the masters free the name " +
+		"of a silent client before the min hold has ended",
 		Suite: "redlock", Tests: "MinHoldCountsFromTheGrant"},
 	{Name: "quarantine-ends-first", Wrong: "a quarantine ends before a lease that was forgotten, by the difference of " +
 		"correct clocks: two holders",

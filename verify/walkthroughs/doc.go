@@ -73,6 +73,6 @@
 //
 // Read the difference line by line, because from then on the test compares the events with this output. A walkthrough
 // always fails if two clients hold a name at the same time, if a token is smaller than the previous token, or if an
-// acquired lock has no validity left. Run the walkthrough 200 times, with GOMAXPROCS=1 and 2. If the output differs, two
-// events happen at the same instant: insert a wait between them.
+// acquired lock has no validity left. Run the walkthrough 200 times, with GOMAXPROCS=1 and 2. If the output differs,
+// two events happen at the same instant: insert a wait between them.
 package walkthroughs

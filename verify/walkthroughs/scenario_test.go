@@ -52,8 +52,8 @@ type client struct {
 	waiting    map[string]int             // by name: number of calls in progress
 }
 
-// steady is the random source of pauses and of the stamps of records. Its values differ only in their last bits, so that
-// of several waiting clients the first also wakes up first, and each stamp is new.
+// steady is the random source of pauses and of the stamps of records. Its values differ only in their last bits, so
+// that of several waiting clients the first also wakes up first, and each stamp is new.
 type steady struct{ last uint64 }
 
 func (s *steady) Uint64() uint64 {

@@ -263,7 +263,8 @@ func (s *step) toClient() {
 	s.passes(settles)
 }
 
-// next returns the configuration that follows the client's own: the client adds the masters of list, or keeps only them.
+// next returns the configuration that follows the client's own: the client adds the masters of list, or keeps only
+// them.
 func (p *client) next(verb string, list []int) redlock.Configuration {
 	var urls []string
 	for _, n := range list {

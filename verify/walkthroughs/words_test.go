@@ -336,7 +336,7 @@ func (w *scenario) recordWords(text string) string {
 		epoch += fmt.Sprint(", final from ", r.Final)
 	}
 	since := w.ballot(r.Since)
-	if point := strings.IndexByte(since, '.'); point > 0 { // to the millisecond: the rest depends on the number of messages
+	if point := strings.IndexByte(since, '.'); point > 0 { // to the millisecond: the rest depends on the messages
 		since = since[:point+4]
 	}
 	return fmt.Sprintf("%s since %s, %d masters%s, max TTL %v, quarantine %v",

@@ -37,7 +37,8 @@ func (r record) number(key string) float64 {
 
 // order is the order of the words in a record.
 var order = []string{
-	"id", "db", "durable", "shard", "masters", "next", "epoch", "raised", "final", "maxttl", "quarantine", "state", "since",
+	"id", "db", "durable", "shard", "masters", "next", "epoch", "raised", "final", "maxttl", "quarantine", "state",
+	"since",
 }
 
 func (r record) text(stamp string) string {
